@@ -1,0 +1,52 @@
+"""What is compiled, and how: the one place, for Bazel and for setup.py alike.
+
+Plain assignments only, so that this file is Starlark and Python at once:
+native.py executes it, native.bzl loads it.
+"""
+
+SOURCES = ["cc/**/*.cc"]
+
+# Each of these is compiled once per instruction set, into a namespace that the
+# macro TF_LSTM_OPS_SIMD names.
+SIMD_SOURCES = ["cc/backends/cpu/simd/*.cc"]
+
+# In ascending order. Linkers keep the first definition of an inline function that
+# several objects hold: with this order after the other objects, never one that
+# needs more of the processor than its callers may.
+SIMD_X86_64 = {
+    "x86_64_v2": ["-march=x86-64-v2"],
+    "x86_64_v3": ["-march=x86-64-v3"],
+    "x86_64_v4": ["-march=x86-64-v4"],
+}
+SIMD_OTHER = {"baseline": []}
+
+# Without contraction a * b + c is rounded twice wherever it is compiled, unless
+# the code asks for a fused multiply-add: the same bits on every instruction set.
+COPTS = [
+    "-std=c++17",
+    "-O3",
+    "-DNDEBUG",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-ffp-contract=off",
+    "-pthread",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Icc",
+]
+
+# The library names TensorFlow's as one that it needs, and so finds the C API in
+# the process that loads it; what it is linked against is an empty stub of that
+# name, hence no TensorFlow is needed to build it.
+STUB = "libtensorflow_framework.so.2"
+STUB_SOURCE = "build_defs/stub.cc"
+STUB_LINKOPTS = ["-nostdlib", "-Wl,-soname," + STUB]
+
+EXPORTS_LINUX = "build_defs/exports.lds"
+LINKOPTS_LINUX = ["-pthread", "-Wl,--version-script=" + EXPORTS_LINUX, "-Wl,--no-as-needed"]
+LINKOPTS_MACOS = [
+    "-pthread",
+    "-Wl,-undefined,dynamic_lookup",
+    "-Wl,-exported_symbol,_tf_lstm_ops_*",
+]

@@ -1,0 +1,72 @@
+"""The native library as Bazel targets, from the same lists and flags as setup.py's."""
+
+load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library")
+load(
+    ":flags.bzl",
+    "COPTS",
+    "EXPORTS_LINUX",
+    "LINKOPTS_LINUX",
+    "LINKOPTS_MACOS",
+    "SIMD_OTHER",
+    "SIMD_SOURCES",
+    "SIMD_X86_64",
+    "SOURCES",
+    "STUB",
+    "STUB_LINKOPTS",
+    "STUB_SOURCE",
+)
+
+_MACOS = "@platforms//os:osx"
+_X86_64 = "@platforms//cpu:x86_64"
+
+def _file(path):
+    """The label of a file in build_defs."""
+    return "//build_defs:" + path[len("build_defs/"):]
+
+def _simd_libraries(levels):
+    """One library per instruction set: their labels, in the order of linking."""
+    for level, flags in levels.items():
+        cc_library(
+            name = "simd_" + level,
+            srcs = native.glob(SIMD_SOURCES),
+            copts = COPTS + flags + ["-DTF_LSTM_OPS_SIMD=" + level],
+            linkstatic = True,
+            # Built where the library needs it, and not by //... on other processors.
+            tags = ["manual"],
+            deps = [":headers"],
+        )
+    return [":simd_" + level for level in levels]
+
+def native_library(name):
+    """The shared library `name`, of all sources in cc/."""
+    cc_library(
+        name = "headers",
+        hdrs = native.glob(["cc/**/*.h"]),
+    )
+    cc_binary(
+        name = STUB,
+        srcs = [_file(STUB_SOURCE)],
+        linkopts = STUB_LINKOPTS,
+        linkshared = True,
+    )
+    cc_binary(
+        name = name,
+        srcs = native.glob(SOURCES, exclude = SIMD_SOURCES),
+        additional_linker_inputs = [":" + STUB, _file(EXPORTS_LINUX)],
+        copts = COPTS + select({
+            _X86_64: ["-march=x86-64"],
+            "//conditions:default": [],
+        }),
+        # The stub by its path and not as a dependency, which would have the library
+        # load it when it runs.
+        linkopts = select({
+            _MACOS: LINKOPTS_MACOS,
+            "//conditions:default": LINKOPTS_LINUX + ["$(location :%s)" % STUB],
+        }),
+        linkshared = True,
+        visibility = ["//visibility:public"],
+        deps = [":headers"] + select({
+            _X86_64: _simd_libraries(SIMD_X86_64),
+            "//conditions:default": _simd_libraries(SIMD_OTHER),
+        }),
+    )

@@ -1,0 +1,118 @@
+"""Builds the native library with a C++17 compiler and nothing else."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import platform
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+FLAGS: dict[str, Any] = runpy.run_path(str(ROOT / "build_defs" / "flags.bzl"))
+
+
+class BuildError(Exception):
+    """The library cannot be built; the message says why."""
+
+
+class Unit(NamedTuple):
+    """One compilation. Paths are relative to the root, so that objects do not depend on it."""
+
+    source: str
+    object: str
+    flags: list[str]
+
+
+def compiler() -> list[str]:
+    """The C++ compiler: $CXX, which may hold options too, or the first one on the path."""
+    if os.environ.get("CXX"):
+        return shlex.split(os.environ["CXX"])
+    for name in ("c++", "g++", "clang++"):
+        if shutil.which(name):
+            return [name]
+    raise BuildError(
+        "no C++ compiler found: install one that knows C++17 (GCC 11, Clang 12 or newer), "
+        "for instance with 'apt install g++' or 'xcode-select --install', or name one in $CXX"
+    )
+
+
+def units(machine: str) -> list[Unit]:
+    """All compilations for a machine such as "x86_64" or "arm64", in the order of linking."""
+    x86_64 = machine.lower() in ("x86_64", "amd64")
+    simd = FLAGS["SIMD_X86_64"] if x86_64 else FLAGS["SIMD_OTHER"]
+    march = ["-march=x86-64"] if x86_64 else []
+    simd_sources = _glob(FLAGS["SIMD_SOURCES"])
+    sources = [s for s in _glob(FLAGS["SOURCES"]) if s not in simd_sources]
+    return [Unit(s, _object(s), FLAGS["COPTS"] + march) for s in sources] + [
+        Unit(s, _object(s, name), [*FLAGS["COPTS"], *flags, f"-DTF_LSTM_OPS_SIMD={name}"])
+        for name, flags in simd.items()
+        for s in simd_sources
+    ]
+
+
+def compile_command(unit: Unit, folder: Path) -> list[str]:
+    return [*compiler(), *unit.flags, "-c", unit.source, "-o", str(folder / unit.object)]
+
+
+def link_command(objects: list[str], folder: Path, output: Path, system: str) -> list[str]:
+    command = [*compiler(), "-shared", "-o", str(output), *(str(folder / o) for o in objects)]
+    if system == "Darwin":
+        return [*command, *FLAGS["LINKOPTS_MACOS"]]
+    return [*command, *FLAGS["LINKOPTS_LINUX"], str(folder / FLAGS["STUB"])]
+
+
+def stub_command(folder: Path) -> list[str]:
+    options = [*FLAGS["STUB_LINKOPTS"], "-o", str(folder / FLAGS["STUB"])]
+    return [*compiler(), "-shared", "-fPIC", FLAGS["STUB_SOURCE"], *options]
+
+
+def build(output: Path, folder: Path, jobs: int | None = None) -> None:
+    """Compiles and links the library `output` for this machine.
+
+    Args:
+      output: path of the library.
+      folder: where the objects go; an absolute path.
+      jobs: how many compilers run at once; as many as there are processors when None.
+
+    Raises:
+      BuildError: there is no compiler, or one of its runs failed.
+    """
+    todo = units(platform.machine())
+    system = platform.system()
+    folder.mkdir(parents=True, exist_ok=True)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(jobs or _processors()) as pool:
+        # From the end, since the SIMD units take by far the longest.
+        list(pool.map(lambda unit: _run(compile_command(unit, folder)), reversed(todo)))
+    if system != "Darwin":
+        _run(stub_command(folder))
+    _run(link_command([unit.object for unit in todo], folder, output.resolve(), system))
+
+
+def _glob(patterns: list[str]) -> list[str]:
+    return sorted(p.relative_to(ROOT).as_posix() for pattern in patterns for p in ROOT.glob(pattern))
+
+
+def _object(source: str, variant: str = "") -> str:
+    return "_".join([*Path(source).with_suffix("").parts, *([variant] if variant else [])]) + ".o"
+
+
+def _processors() -> int:
+    # Not os.cpu_count, which does not see that a container may use only some of them.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _run(command: list[str]) -> None:
+    line = shlex.join(command)
+    print(line, flush=True)
+    result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    output = result.stdout.decode(errors="replace")
+    sys.stdout.write(output)
+    if result.returncode != 0:
+        raise BuildError(f"this command failed with exit status {result.returncode}: {line}\n{output}")

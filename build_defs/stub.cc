@@ -1,0 +1,1 @@
+// The stub library that stands for TensorFlow's at link time: see flags.bzl.

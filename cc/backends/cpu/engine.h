@@ -1,0 +1,35 @@
+// Engine: the functions that are compiled once for each instruction set.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_ENGINE_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_ENGINE_H_
+
+#include <cstdint>
+
+#include "core/lstm.h"
+
+namespace tf_lstm_ops {
+
+struct Engine {
+  void (*forward_float)(const LstmForward<float>&, int threads);
+  void (*forward_double)(const LstmForward<double>&, int threads);
+  void (*backward_float)(const LstmBackward<float>&, int threads);
+  void (*backward_double)(const LstmBackward<double>&, int threads);
+  // y[k] = f(x[k]), n numbers: for tests of the errors.
+  void (*sigmoid)(const float* x, float* y, int64_t n);
+  void (*tanh)(const float* x, float* y, int64_t n);
+};
+
+struct InstructionSet {
+  const char* name;  // as -march= has it, or "baseline"
+  const Engine* engine;
+};
+
+// Those that this processor has, the best one last.
+int AvailableInstructionSets(const InstructionSet** sets);
+
+// The best one, or the one that the environment variable TF_LSTM_OPS_SIMD names
+// (read once; a name that is not available is ignored).
+const InstructionSet& SelectedInstructionSet();
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_ENGINE_H_

@@ -1,0 +1,125 @@
+// Vec<T>: a SIMD vector of the instruction set that this file is compiled for,
+// with the few operations that plain operators do not give.
+//
+// Contraction is off in the whole build, so a product and a sum are fused only
+// where Fma says so, and every instruction set with a fused multiply-add
+// returns the same bits.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_VEC_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_VEC_H_
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#include "core/lstm_cell.h"  // TF_LSTM_OPS_INLINE
+
+// Each instruction set has a namespace of its own: no inline function of one
+// may stand in for another's at link time.
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+
+// Accumulators of kRows x 4 vectors, 4 vectors of B and a broadcast must fit in
+// the registers: 32 of them with AVX-512 and NEON, 16 otherwise.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int kRows = 6;
+#else
+constexpr int kRows = 2;
+#endif
+
+template <class T>
+struct Vec;
+
+template <>
+struct Vec<float> {
+  typedef float V __attribute__((vector_size(kVectorBytes)));
+  typedef int32_t Int __attribute__((vector_size(kVectorBytes)));
+};
+
+template <>
+struct Vec<double> {
+  typedef double V __attribute__((vector_size(kVectorBytes)));
+  typedef int64_t Int __attribute__((vector_size(kVectorBytes)));
+};
+
+template <class T>
+constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
+
+template <class T>
+using VecT = typename Vec<T>::V;
+
+template <class T>
+TF_LSTM_OPS_INLINE VecT<T> Broadcast(T value) {
+  return value - VecT<T>{};  // x - 0 is x, also for -0
+}
+
+template <class T>
+TF_LSTM_OPS_INLINE VecT<T> Load(const T* from) {
+  VecT<T> v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+
+template <class T>
+TF_LSTM_OPS_INLINE void Store(VecT<T> v, T* to) {
+  std::memcpy(to, &v, sizeof v);
+}
+
+// The first n lanes; the others are zero.
+template <class T>
+TF_LSTM_OPS_INLINE VecT<T> LoadN(const T* from, int64_t n) {
+  if (n >= kLanes<T>) return Load(from);
+  T lanes[kLanes<T>] = {};
+  for (int64_t k = 0; k < n; ++k) lanes[k] = from[k];
+  return Load(lanes);
+}
+
+template <class T>
+TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
+  if (n >= kLanes<T>) return Store(v, to);
+  T lanes[kLanes<T>];
+  Store(v, lanes);
+  for (int64_t k = 0; k < n; ++k) to[k] = lanes[k];
+}
+
+// a * b + c, rounded once where the instruction set can.
+TF_LSTM_OPS_INLINE VecT<float> Fma(VecT<float> a, VecT<float> b,
+                                   VecT<float> c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, c);
+#elif defined(__aarch64__)
+  return vfmaq_f32(c, a, b);
+#else
+  return a * b + c;
+#endif
+}
+
+TF_LSTM_OPS_INLINE VecT<double> Fma(VecT<double> a, VecT<double> b,
+                                    VecT<double> c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_pd(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_pd(a, b, c);
+#elif defined(__aarch64__)
+  return vfmaq_f64(c, a, b);
+#else
+  return a * b + c;
+#endif
+}
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_VEC_H_

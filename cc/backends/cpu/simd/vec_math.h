@@ -1,0 +1,103 @@
+// VecMath<T>: the transcendental functions of the cell, for LstmCell.
+//
+// float: own polynomials, errors at most 2 ULP (tests/core measures them).
+// double: the C library, lane by lane; there is no fast path for double.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_VEC_MATH_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_VEC_MATH_H_
+
+#include <cmath>
+
+#include "backends/cpu/simd/vec.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+template <class T>
+struct VecMath;
+
+template <class T>
+struct VecMathBase {
+  using Value = VecT<T>;
+  // NaN in `a` is passed on.
+  static TF_LSTM_OPS_INLINE Value Min(Value a, Value b) {
+    return b < a ? b : a;
+  }
+  static TF_LSTM_OPS_INLINE Value Max(Value a, Value b) {
+    return a < b ? b : a;
+  }
+};
+
+template <>
+struct VecMath<float> : VecMathBase<float> {
+  using Int = Vec<float>::Int;
+
+  // e^x for x <= 0: x = n ln 2 + r with |r| <= ln(2)/2, then 2^n e^r.
+  static TF_LSTM_OPS_INLINE Value ExpOfNegative(Value x) {
+    x = Max(x, Broadcast(-104.0f));  // e^-104 is below the least subnormal
+    const Value rounder = Broadcast(0x1.8p23f);  // adding it rounds to integer
+    const Value n = Fma(x, Broadcast(0x1.715476p0f), rounder) - rounder;
+    Value r = Fma(n, Broadcast(-0x1.63p-1f), x);          // ln 2, upper bits
+    r = Fma(n, Broadcast(0x1.bd0106p-13f), r);            // and the rest
+    Value p = Broadcast(0x1.a1b8c4p-13f);                 // (e^r - 1 - r) / r^2
+    p = Fma(p, r, Broadcast(0x1.6d9736p-10f));
+    p = Fma(p, r, Broadcast(0x1.11107cp-7f));
+    p = Fma(p, r, Broadcast(0x1.555480p-5f));
+    p = Fma(p, r, Broadcast(0x1.555556p-3f));
+    p = Fma(p, r, Broadcast(0x1p-1f));
+    const Value e = Fma(p, r * r, r) + 1.0f;
+    // Two factors, so that a subnormal result is rounded only once.
+    const Int whole = __builtin_convertvector(n, Int);
+    const Int half = whole >> 1;
+    return e * PowerOfTwo(half) * PowerOfTwo(whole - half);
+  }
+
+  // 1 / (1 + e^-x), by e^-|x| so that neither tail loses its bits.
+  static TF_LSTM_OPS_INLINE Value Sigmoid(Value x) {
+    const Value e = ExpOfNegative(x < 0 ? x : -x);
+    return (x < 0 ? e : Broadcast(1.0f)) / (1.0f + e);
+  }
+
+  // Near zero x + x^3 P(x^2); elsewhere 1 - 2 e^-2|x| / (1 + e^-2|x|).
+  static TF_LSTM_OPS_INLINE Value Tanh(Value x) {
+    const Value magnitude = x < 0 ? -x : x;
+    const Value e = ExpOfNegative(-2.0f * magnitude);
+    const Value large = 1.0f - 2.0f * e / (1.0f + e);
+    const Value z = x * x;
+    Value p = Broadcast(0x1.197b7ap-9f);
+    p = Fma(p, z, Broadcast(-0x1.0c2146p-7f));
+    p = Fma(p, z, Broadcast(0x1.6394dap-6f));
+    p = Fma(p, z, Broadcast(-0x1.b9ef7cp-5f));
+    p = Fma(p, z, Broadcast(0x1.11106cp-3f));
+    p = Fma(p, z, Broadcast(-0x1.555554p-2f));
+    const Value small = Fma(p, z * x, x);
+    return magnitude < 0.625f ? small : (x < 0 ? -large : large);
+  }
+
+ private:
+  static TF_LSTM_OPS_INLINE Value PowerOfTwo(Int exponent) {
+    const Int bits = (exponent + 127) << 23;
+    Value v;
+    std::memcpy(&v, &bits, sizeof v);
+    return v;
+  }
+};
+
+template <>
+struct VecMath<double> : VecMathBase<double> {
+  static TF_LSTM_OPS_INLINE Value Sigmoid(Value x) {
+    Value y = {};
+    for (int k = 0; k < kLanes<double>; ++k) {
+      const double e = ::exp(x[k] < 0 ? x[k] : -x[k]);
+      y[k] = (x[k] < 0 ? e : 1.0) / (1.0 + e);
+    }
+    return y;
+  }
+  static TF_LSTM_OPS_INLINE Value Tanh(Value x) {
+    Value y = {};
+    for (int k = 0; k < kLanes<double>; ++k) y[k] = ::tanh(x[k]);
+    return y;
+  }
+};
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_VEC_MATH_H_

@@ -1,0 +1,195 @@
+#include "core/signature.h"
+
+#include <limits>
+#include <string>
+
+namespace tf_lstm_ops {
+namespace {
+
+const char* Describe(Extent extent) {
+  switch (extent) {
+    case Extent::kTime:
+      return "time_length";
+    case Extent::kBatch:
+      return "batch_size";
+    case Extent::kInput:
+      return "input_size";
+    case Extent::kCell:
+      return "cell_size";
+    case Extent::kFourCell:
+      return "cell_size * 4";
+    case Extent::kInputPlusCell:
+      return "input_size + cell_size";
+    case Extent::kThree:
+      return "3";
+    case Extent::kFour:
+      return "4";
+    case Extent::kOpaque:
+      return "?";
+  }
+  return "?";
+}
+
+int64_t* Basic(Extent extent, Sizes* sizes) {
+  switch (extent) {
+    case Extent::kTime:
+      return &sizes->time;
+    case Extent::kBatch:
+      return &sizes->batch;
+    case Extent::kInput:
+      return &sizes->input;
+    case Extent::kCell:
+      return &sizes->cell;
+    default:
+      return nullptr;
+  }
+}
+
+Status CheckRanks(const Signature& signature,
+                  const std::vector<Shape>& inputs) {
+  for (size_t n = 0; n < inputs.size(); ++n) {
+    const Argument& argument = signature.inputs[n];
+    if (!inputs[n].rank_known() || IsAbsent(argument, inputs[n])) continue;
+    if (inputs[n].rank() != argument.dims.rank) {
+      return InvalidArgument(argument.name, " must be rank ",
+                             argument.dims.rank, " but is rank ",
+                             inputs[n].rank());
+    }
+  }
+  return Status();
+}
+
+// The state [B,H] is the one argument that must not be empty.
+Status CheckNotEmpty(const Signature& signature,
+                     const std::vector<Shape>& inputs) {
+  for (size_t n = 0; n < inputs.size(); ++n) {
+    const Dims& dims = signature.inputs[n].dims;
+    const bool is_state = dims.rank == 2 && dims.extents[0] == Extent::kBatch &&
+                          dims.extents[1] == Extent::kCell;
+    if (!is_state || !inputs[n].rank_known()) continue;
+    if (inputs[n].dim(0) == 0 || inputs[n].dim(1) == 0) {
+      return InvalidArgument(signature.inputs[n].name,
+                             " is empty, has shape: ", inputs[n].ToString());
+    }
+    return Status();
+  }
+  return Status();
+}
+
+// The argument that fixes `extent`, for messages.
+const char* Owner(const Signature& signature, Extent extent) {
+  for (const Argument& argument : signature.inputs) {
+    for (int k = 0; k < argument.dims.rank; ++k) {
+      if (argument.dims.extents[k] == extent) return argument.name;
+    }
+  }
+  return signature.inputs.front().name;
+}
+
+// Every product that the engine forms from the sizes must fit, with room for
+// the size of an element and the seven outputs of a step.
+Status CheckOverflow(const Signature& signature, const Sizes& sizes) {
+  const auto or_one = [](int64_t size) { return size == kUnknown ? 1 : size; };
+  constexpr int64_t kBytes = 8 * sizeof(double);
+  const int64_t time = or_one(sizes.time), batch = or_one(sizes.batch),
+                input = or_one(sizes.input), cell = or_one(sizes.cell);
+  int64_t product = 0;
+  if (!CheckedProduct({cell, 4, kBytes}, &product)) {
+    return InvalidArgument(Owner(signature, Extent::kCell),
+                           ": cell_size * 4 overflows: cell_size is ", cell);
+  }
+  if (input > std::numeric_limits<int64_t>::max() - cell ||
+      !CheckedProduct({input + cell, 4, cell, kBytes}, &product)) {
+    return InvalidArgument(
+        Owner(signature, Extent::kInput),
+        ": (input_size + cell_size) * cell_size * 4 overflows: input_size is ",
+        input, ", cell_size is ", cell);
+  }
+  for (int64_t width : {input, cell * 4}) {
+    if (!CheckedProduct({time, batch, width, kBytes}, &product)) {
+      return InvalidArgument(
+          Owner(signature, Extent::kBatch),
+          ": time_length * batch_size * width overflows: time_length is ", time,
+          ", batch_size is ", batch, ", width is ", width);
+    }
+  }
+  return Status();
+}
+
+Status CheckDims(const Signature& signature, const std::vector<Shape>& inputs,
+                 const Sizes& sizes) {
+  for (size_t n = 0; n < inputs.size(); ++n) {
+    const Argument& argument = signature.inputs[n];
+    if (!inputs[n].rank_known() || IsAbsent(argument, inputs[n])) continue;
+    for (int k = 0; k < argument.dims.rank; ++k) {
+      const Extent extent = argument.dims.extents[k];
+      if (extent == Extent::kOpaque) continue;
+      const int64_t wanted = sizes.Value(extent);
+      const int64_t got = inputs[n].dim(k);
+      if (wanted != kUnknown && got != kUnknown && wanted != got) {
+        return InvalidArgument(argument.name, ".dim_size(", k,
+                               ") != ", Describe(extent), ": ", got, " vs. ",
+                               wanted);
+      }
+    }
+  }
+  return Status();
+}
+
+}  // namespace
+
+int64_t Sizes::Value(Extent extent) const {
+  switch (extent) {
+    case Extent::kTime:
+      return time;
+    case Extent::kBatch:
+      return batch;
+    case Extent::kInput:
+      return input;
+    case Extent::kCell:
+      return cell;
+    case Extent::kFourCell:
+      return cell == kUnknown ? kUnknown : cell * 4;
+    case Extent::kInputPlusCell:
+      return input == kUnknown || cell == kUnknown ? kUnknown : input + cell;
+    case Extent::kThree:
+      return 3;
+    case Extent::kFour:
+      return 4;
+    case Extent::kOpaque:
+      return kUnknown;
+  }
+  return kUnknown;
+}
+
+bool IsAbsent(const Argument& argument, const Shape& shape) {
+  return argument.optional && shape.rank_known() && shape.rank() == 1 &&
+         shape.dim(0) == 0;
+}
+
+Status CheckInputs(const Signature& signature, const std::vector<Shape>& inputs,
+                   Sizes* sizes) {
+  TF_LSTM_OPS_RETURN_IF_ERROR(CheckRanks(signature, inputs));
+  *sizes = Sizes();
+  for (size_t n = 0; n < inputs.size(); ++n) {
+    const Argument& argument = signature.inputs[n];
+    if (!inputs[n].rank_known() || IsAbsent(argument, inputs[n])) continue;
+    for (int k = 0; k < argument.dims.rank; ++k) {
+      int64_t* size = Basic(argument.dims.extents[k], sizes);
+      if (size != nullptr && *size == kUnknown) *size = inputs[n].dim(k);
+    }
+  }
+  TF_LSTM_OPS_RETURN_IF_ERROR(CheckNotEmpty(signature, inputs));
+  TF_LSTM_OPS_RETURN_IF_ERROR(CheckOverflow(signature, *sizes));
+  return CheckDims(signature, inputs, *sizes);
+}
+
+Shape OutputShape(const Argument& output, const Sizes& sizes) {
+  std::vector<int64_t> dims;
+  for (int k = 0; k < output.dims.rank; ++k) {
+    dims.push_back(sizes.Value(output.dims.extents[k]));
+  }
+  return Shape(dims);
+}
+
+}  // namespace tf_lstm_ops

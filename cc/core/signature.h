@@ -1,0 +1,78 @@
+// Signature: the arguments of an op with their shapes in terms of a few sizes.
+// Shape inference, the checks of a kernel and the allocation of its outputs all
+// read the same table.
+#ifndef TF_LSTM_OPS_CORE_SIGNATURE_H_
+#define TF_LSTM_OPS_CORE_SIGNATURE_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/shape.h"
+#include "core/status.h"
+
+namespace tf_lstm_ops {
+
+// One dimension of an argument, in terms of the sizes below.
+enum class Extent : uint8_t {
+  kTime,
+  kBatch,
+  kInput,
+  kCell,
+  kFourCell,       // the four gates
+  kInputPlusCell,  // rows of a block cell's weight matrix
+  kThree,          // the three peepholes
+  kFour,           // one of something for each gate
+  kOpaque,         // known only when the kernel has run
+};
+
+// T, B, I and H; kUnknown while a graph is built.
+struct Sizes {
+  int64_t time = kUnknown;
+  int64_t batch = kUnknown;
+  int64_t input = kUnknown;
+  int64_t cell = kUnknown;
+
+  int64_t Value(Extent extent) const;  // kUnknown where it depends on one
+};
+
+constexpr int kMaxRank = 3;
+
+struct Dims {
+  template <class... E>
+  constexpr Dims(E... extents)  // NOLINT: a list of extents reads best bare
+      : rank(sizeof...(E)), extents{extents...} {}
+  int rank;
+  std::array<Extent, kMaxRank> extents;
+};
+
+struct Argument {
+  const char* name;
+  Dims dims;
+  const char* type = "T";
+  // An optional input is absent when it has the shape [0].
+  bool optional = false;
+};
+
+struct Signature {
+  const char* op;
+  std::vector<const char*> attributes;  // as TensorFlow's op builder takes them
+  std::vector<Argument> inputs;
+  std::vector<Argument> outputs;
+};
+
+bool IsAbsent(const Argument& argument, const Shape& shape);
+
+// Checks ranks, then sizes, of all inputs, in their order; each size is taken
+// from the first input that has it. Unknown dimensions pass. Errors:
+// InvalidArgument with the argument's name, what was expected and what came;
+// also where a size derived from the inputs overflows.
+Status CheckInputs(const Signature& signature, const std::vector<Shape>& inputs,
+                   Sizes* sizes);
+
+// Shape of an output; an opaque or unknown dimension is kUnknown.
+Shape OutputShape(const Argument& output, const Sizes& sizes);
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_CORE_SIGNATURE_H_

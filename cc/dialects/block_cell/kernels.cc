@@ -1,0 +1,323 @@
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/lstm.h"
+#include "backends/cpu/staging.h"
+#include "core/lstm.h"
+#include "dialects/block_cell/signatures.h"
+#include "tf/kernel.h"
+
+namespace tf_lstm_ops::block_cell {
+namespace {
+
+using tf::KernelConstruction;
+using tf::KernelContext;
+using tf::Tensor;
+using Tensors = std::vector<Tensor>;
+
+// What distinguishes the ops of this dialect from each other.
+struct Form {
+  const Signature& (*signature)();
+  bool sequence;
+  GateOrder order;
+  bool has_forget_bias;
+};
+
+constexpr Form kCell = {&LSTMBlockCell, false, kOrderICFO, true};
+constexpr Form kBlock = {&BlockLSTM, true, kOrderICFO, true};
+constexpr Form kBlockV2 = {&BlockLSTMV2, true, kOrderIFCO, false};
+constexpr Form kCellGrad = {&LSTMBlockCellGrad, false, kOrderICFO, false};
+constexpr Form kBlockGrad = {&BlockLSTMGrad, true, kOrderICFO, false};
+constexpr Form kBlockGradV2 = {&BlockLSTMGradV2, true, kOrderIFCO, false};
+constexpr Form kCellFullGrad = {&LSTMBlockCellFullGrad, false, kOrderICFO,
+                                false};
+constexpr Form kBlockFullGrad = {&BlockLSTMFullGrad, true, kOrderICFO, false};
+
+// One call: its tensors in the engine's type and the steps to take.
+template <class T>
+struct Call {
+  using Compute = typename cpu::Staging<T>::Compute;
+
+  Tensors inputs, outputs;
+  Sizes sizes;
+  std::optional<Schedule> schedule;
+  cpu::Staging<T> staging;
+
+  const Compute* In(size_t n) {
+    return staging.In(inputs[n].template data<T>(), inputs[n].size());
+  }
+  // The first `schedule` rows of a [T,B,width] argument.
+  const Compute* InRows(size_t n, int64_t width) {
+    return staging.In(inputs[n].template data<T>(), schedule->size() * width);
+  }
+  Compute* Out(size_t n) {
+    return staging.Out(outputs[n].template data<T>(), outputs[n].size());
+  }
+  // Rows past the schedule are zero.
+  Compute* OutRows(size_t n, int64_t width) {
+    T* data = outputs[n].template data<T>();
+    const int64_t used = schedule->size() * width;
+    std::fill(data + used, data + outputs[n].size(), T{});
+    return staging.Out(data, used);
+  }
+};
+
+// Positions of a cell's eight inputs; a sequence's come after seq_len_max.
+enum Input { kX, kCsPrev, kHPrev, kW, kWci, kWcf, kWco, kB, kInputs };
+
+template <class T, const Form& kForm>
+class BlockCellKernel : public tf::Kernel {
+ public:
+  Status Init(const KernelConstruction& construction) override {
+    config_.gate_order = kForm.order;
+    return construction.GetAttr("use_peephole", &use_peephole_);
+  }
+
+ protected:
+  using Compute_t = typename Call<T>::Compute;
+  static constexpr size_t kFirst = kForm.sequence ? 1 : 0;
+
+  // Checks and fetches the inputs, makes the outputs.
+  Status Begin(const KernelContext& context, Call<T>* call) {
+    const Signature& signature = kForm.signature();
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        context.Inputs(signature, &call->inputs, &call->sizes));
+    int64_t steps = 1;
+    if constexpr (kForm.sequence) {
+      steps = *call->inputs[0].template data<int64_t>();
+      if (steps < 0 || steps > call->sizes.time) {
+        return InvalidArgument("seq_len_max must be between 0 and ",
+                               call->sizes.time, " but is ", steps);
+      }
+    }
+    call->schedule = Schedule::TimeMajor(steps, call->sizes.batch);
+    return context.Outputs(signature, call->inputs, call->sizes,
+                           tf::kDataType<T>, &call->outputs);
+  }
+
+  // The fields that forward and backward share.
+  template <class Args>
+  void SetInputs(Call<T>* call, Args* args) const {
+    args->config = config_;
+    args->config.input_size = call->sizes.input;
+    args->config.cell_size = call->sizes.cell;
+    args->schedule = &*call->schedule;
+    args->x = call->InRows(kFirst + kX, call->sizes.input);
+    args->c0 = call->In(kFirst + kCsPrev);
+    args->h0 = call->In(kFirst + kHPrev);
+    const Compute_t* w = call->In(kFirst + kW);
+    args->weights.input = w;
+    args->weights.recurrent = w + call->sizes.input * kGates * call->sizes.cell;
+    args->weights.bias = call->In(kFirst + kB);
+    if (use_peephole_) {
+      args->weights.wci = call->In(kFirst + kWci);
+      args->weights.wcf = call->In(kFirst + kWcf);
+      args->weights.wco = call->In(kFirst + kWco);
+    }
+  }
+
+  LstmConfig config_;
+  bool use_peephole_ = false;
+};
+
+template <class T, const Form& kForm>
+class ForwardKernel : public BlockCellKernel<T, kForm> {
+ public:
+  Status Init(const KernelConstruction& construction) override {
+    float forget_bias = 0, cell_clip = 0;
+    if (kForm.has_forget_bias) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          construction.GetAttr("forget_bias", &forget_bias));
+    }
+    TF_LSTM_OPS_RETURN_IF_ERROR(construction.GetAttr("cell_clip", &cell_clip));
+    this->config_.forget_bias = forget_bias;
+    this->config_.cell_clip = cell_clip;
+    return BlockCellKernel<T, kForm>::Init(construction);
+  }
+
+  Status Compute(const KernelContext& context) override {
+    Call<T> call;
+    TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call));
+    LstmForward<typename Call<T>::Compute> args;
+    this->SetInputs(&call, &args);
+    const int64_t cell = call.sizes.cell;
+    args.steps.stride = cell;
+    args.steps.i = call.OutRows(0, cell);
+    args.steps.cs = call.OutRows(1, cell);
+    args.steps.f = call.OutRows(2, cell);
+    args.steps.o = call.OutRows(3, cell);
+    args.steps.ci = call.OutRows(4, cell);
+    args.steps.co = call.OutRows(5, cell);
+    args.h = call.OutRows(6, cell);
+    cpu::Forward(args, cpu::ThreadCount(this->ConfiguredThreads(context)));
+    call.staging.Finish();
+    return Status();
+  }
+};
+
+// What the three kinds of gradient op have in common.
+template <class T, const Form& kForm>
+class GradKernel : public BlockCellKernel<T, kForm> {
+ protected:
+  using C = typename Call<T>::Compute;
+  // Position of the forward outputs i, cs, f, o, ci, co (and h, if given).
+  static constexpr size_t kOutputs = BlockCellKernel<T, kForm>::kFirst + kInputs;
+
+  void SetSteps(Call<T>* call, LstmBackward<C>* args) const {
+    const int64_t cell = call->sizes.cell;
+    args->steps.stride = cell;
+    args->steps.i = call->InRows(kOutputs + 0, cell);
+    args->steps.cs = call->InRows(kOutputs + 1, cell);
+    args->steps.f = call->InRows(kOutputs + 2, cell);
+    args->steps.o = call->InRows(kOutputs + 3, cell);
+    args->steps.ci = call->InRows(kOutputs + 4, cell);
+    args->steps.co = call->InRows(kOutputs + 5, cell);
+  }
+
+  // Zero gradients of the final states, in the memory of the initial ones'.
+  void SetStates(C* dc, C* dh, const Sizes& sizes,
+                 LstmBackward<C>* args) const {
+    args->dc = dc;
+    args->dh = dh;
+    std::fill(dc, dc + sizes.batch * sizes.cell, C(0));
+    std::fill(dh, dh + sizes.batch * sizes.cell, C(0));
+  }
+
+  // wci_grad, wcf_grad, wco_grad at outputs [first, first + 3).
+  void SetPeephole(Call<T>* call, size_t first, LstmBackward<C>* args) const {
+    if (this->use_peephole_) {
+      args->dwci = call->Out(first);
+      args->dwcf = call->Out(first + 1);
+      args->dwco = call->Out(first + 2);
+      return;
+    }
+    for (size_t n = first; n < first + 3; ++n) {
+      T* data = call->outputs[n].template data<T>();
+      std::fill(data, data + call->outputs[n].size(), T{});
+    }
+  }
+
+  // x_grad, cs_prev_grad, h_prev_grad, w_grad, wc*_grad, b_grad.
+  void SetInputGradients(Call<T>* call, LstmBackward<C>* args) const {
+    const Sizes& sizes = call->sizes;
+    args->dx = call->OutRows(0, sizes.input);
+    SetStates(call->Out(1), call->Out(2), sizes, args);
+    C* w = call->Out(3);
+    args->dinput = w;
+    args->drecurrent = w + sizes.input * kGates * sizes.cell;
+    SetPeephole(call, 4, args);
+    args->dbias = call->Out(7);
+    args->dz = call->staging.Scratch(call->schedule->size() * kGates *
+                                     sizes.cell);
+  }
+
+  Status Finish(const KernelContext& context, Call<T>* call,
+                const LstmBackward<C>& args) {
+    cpu::Backward(args, cpu::ThreadCount(this->ConfiguredThreads(context)));
+    call->staging.Finish();
+    return Status();
+  }
+};
+
+template <class T>
+class CellGradKernel : public GradKernel<T, kCellGrad> {
+ public:
+  Status Compute(const KernelContext& context) override {
+    Call<T> call;
+    TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call));
+    LstmBackward<typename Call<T>::Compute> args;
+    this->SetInputs(&call, &args);
+    this->SetSteps(&call, &args);
+    const int64_t cell = call.sizes.cell;
+    args.bar.cs = call.InRows(this->kOutputs + 6, cell);
+    args.h_bar = call.InRows(this->kOutputs + 7, cell);
+    this->SetStates(call.Out(0), call.staging.Scratch(call.outputs[0].size()),
+                    call.sizes, &args);
+    args.wants_initial_dh = false;
+    args.dz = call.Out(1);
+    this->SetPeephole(&call, 2, &args);
+    return this->Finish(context, &call, args);
+  }
+};
+
+// Gradients of cs and h upstream, as the stock ops take them.
+template <class T, const Form& kForm>
+class SequenceGradKernel : public GradKernel<T, kForm> {
+ public:
+  Status Compute(const KernelContext& context) override {
+    Call<T> call;
+    TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call));
+    LstmBackward<typename Call<T>::Compute> args;
+    this->SetInputs(&call, &args);
+    this->SetSteps(&call, &args);
+    const int64_t cell = call.sizes.cell;
+    args.h = call.InRows(this->kOutputs + 6, cell);
+    args.bar.cs = call.InRows(this->kOutputs + 7, cell);
+    args.h_bar = call.InRows(this->kOutputs + 8, cell);
+    this->SetInputGradients(&call, &args);
+    return this->Finish(context, &call, args);
+  }
+};
+
+// Gradients of all seven outputs upstream.
+template <class T, const Form& kForm>
+class FullGradKernel : public GradKernel<T, kForm> {
+ public:
+  Status Init(const KernelConstruction& construction) override {
+    std::string order;
+    TF_LSTM_OPS_RETURN_IF_ERROR(construction.GetAttr("gate_order", &order));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        (GradKernel<T, kForm>::Init(construction)));
+    this->config_.gate_order = order == "IFCO" ? kOrderIFCO : kOrderICFO;
+    return Status();
+  }
+
+  Status Compute(const KernelContext& context) override {
+    Call<T> call;
+    TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call));
+    LstmBackward<typename Call<T>::Compute> args;
+    this->SetInputs(&call, &args);
+    this->SetSteps(&call, &args);
+    const int64_t cell = call.sizes.cell;
+    args.h = call.InRows(this->kOutputs + 6, cell);
+    const size_t bar = this->kOutputs + 7;
+    args.bar.i = call.InRows(bar + 0, cell);
+    args.bar.cs = call.InRows(bar + 1, cell);
+    args.bar.f = call.InRows(bar + 2, cell);
+    args.bar.o = call.InRows(bar + 3, cell);
+    args.bar.ci = call.InRows(bar + 4, cell);
+    args.bar.co = call.InRows(bar + 5, cell);
+    args.h_bar = call.InRows(bar + 6, cell);
+    this->SetInputGradients(&call, &args);
+    return this->Finish(context, &call, args);
+  }
+};
+
+template <class K>
+void Register(const Form& form, TF_DataType type) {
+  tf::RegisterKernel<K>(form.signature().op, "CPU", type);
+}
+
+template <class T>
+bool RegisterAll() {
+  constexpr TF_DataType kType = tf::kDataType<T>;
+  Register<ForwardKernel<T, kCell>>(kCell, kType);
+  Register<ForwardKernel<T, kBlock>>(kBlock, kType);
+  Register<ForwardKernel<T, kBlockV2>>(kBlockV2, kType);
+  Register<CellGradKernel<T>>(kCellGrad, kType);
+  Register<SequenceGradKernel<T, kBlockGrad>>(kBlockGrad, kType);
+  Register<SequenceGradKernel<T, kBlockGradV2>>(kBlockGradV2, kType);
+  Register<FullGradKernel<T, kCellFullGrad>>(kCellFullGrad, kType);
+  Register<FullGradKernel<T, kBlockFullGrad>>(kBlockFullGrad, kType);
+  return true;
+}
+
+[[maybe_unused]] const bool kRegistered[] = {
+    RegisterAll<float>(), RegisterAll<double>(), RegisterAll<Half>(),
+    RegisterAll<BFloat16>()};
+
+}  // namespace
+}  // namespace tf_lstm_ops::block_cell

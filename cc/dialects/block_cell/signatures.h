@@ -1,0 +1,25 @@
+// The ops of the block-cell dialect: TensorFlow's LSTMBlockCell, BlockLSTM,
+// BlockLSTMV2 and their gradients, argument by argument. Names, order, defaults
+// and shapes are those of the stock ops.
+//
+// Two ops are our own: the FullGrad ops count the gradients of all seven
+// outputs and return those of all inputs, which the stock gradient ops do not.
+#ifndef TF_LSTM_OPS_DIALECTS_BLOCK_CELL_SIGNATURES_H_
+#define TF_LSTM_OPS_DIALECTS_BLOCK_CELL_SIGNATURES_H_
+
+#include "core/signature.h"
+
+namespace tf_lstm_ops::block_cell {
+
+const Signature& LSTMBlockCell();
+const Signature& LSTMBlockCellGrad();
+const Signature& LSTMBlockCellFullGrad();
+const Signature& BlockLSTM();
+const Signature& BlockLSTMGrad();
+const Signature& BlockLSTMV2();
+const Signature& BlockLSTMGradV2();
+const Signature& BlockLSTMFullGrad();
+
+}  // namespace tf_lstm_ops::block_cell
+
+#endif  // TF_LSTM_OPS_DIALECTS_BLOCK_CELL_SIGNATURES_H_

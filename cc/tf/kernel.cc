@@ -1,0 +1,200 @@
+#include "tf/kernel.h"
+
+#include <cstdio>
+
+#include "tf/op.h"
+
+namespace tf_lstm_ops::tf {
+namespace {
+
+// Reads a message of protocol buffers field by field.
+class ProtoReader {
+ public:
+  ProtoReader(const void* data, size_t length)
+      : at_(static_cast<const uint8_t*>(data)), end_(at_ + length) {}
+
+  // The value of the last varint field with this number, or 0.
+  uint64_t Varint(uint64_t field) {
+    uint64_t found = 0;
+    while (at_ < end_) {
+      const uint64_t tag = Next();
+      switch (tag & 7) {
+        case 0: {
+          const uint64_t value = Next();
+          if (tag >> 3 == field) found = value;
+          break;
+        }
+        case 1:
+          Skip(8);
+          break;
+        case 2:
+          Skip(Next());
+          break;
+        case 5:
+          Skip(4);
+          break;
+        default:
+          return found;
+      }
+    }
+    return found;
+  }
+
+ private:
+  uint64_t Next() {
+    uint64_t value = 0;
+    for (int shift = 0; at_ < end_ && shift < 64; shift += 7) {
+      const uint8_t byte = *at_++;
+      value |= static_cast<uint64_t>(byte & 127) << shift;
+      if ((byte & 128) == 0) break;
+    }
+    return value;
+  }
+  void Skip(uint64_t bytes) {
+    at_ = bytes > static_cast<uint64_t>(end_ - at_) ? end_ : at_ + bytes;
+  }
+
+  const uint8_t* at_;
+  const uint8_t* end_;
+};
+
+}  // namespace
+
+Shape Tensor::shape() const {
+  std::vector<int64_t> dims(TF_NumDims(tensor_.get()));
+  for (size_t k = 0; k < dims.size(); ++k) {
+    dims[k] = TF_Dim(tensor_.get(), static_cast<int>(k));
+  }
+  return Shape(dims);
+}
+
+Status KernelConstruction::GetAttr(const char* name, float* value) const {
+  const TfStatus status;
+  TF_OpKernelConstruction_GetAttrFloat(construction_, name, value,
+                                       status.get());
+  return status.ToStatus();
+}
+
+Status KernelConstruction::GetAttr(const char* name, bool* value) const {
+  const TfStatus status;
+  TF_Bool raw = 0;
+  TF_OpKernelConstruction_GetAttrBool(construction_, name, &raw, status.get());
+  *value = raw != 0;
+  return status.ToStatus();
+}
+
+Status KernelConstruction::GetAttr(const char* name, std::string* value) const {
+  const TfStatus status;
+  char text[64] = {};
+  TF_OpKernelConstruction_GetAttrString(construction_, name, text,
+                                        sizeof text - 1, status.get());
+  *value = text;
+  return status.ToStatus();
+}
+
+Status KernelContext::Inputs(const Signature& signature,
+                             std::vector<Tensor>* inputs, Sizes* sizes) const {
+  const TfStatus status;
+  std::vector<Shape> shapes;
+  for (size_t n = 0; n < signature.inputs.size(); ++n) {
+    TF_Tensor* tensor = nullptr;
+    TF_GetInput(context_, static_cast<int>(n), &tensor, status.get());
+    TF_LSTM_OPS_RETURN_IF_ERROR(status.ToStatus());
+    inputs->emplace_back(tensor);
+    shapes.push_back(inputs->back().shape());
+  }
+  return CheckInputs(signature, shapes, sizes);
+}
+
+Status KernelContext::Outputs(const Signature& signature,
+                              const std::vector<Tensor>& inputs,
+                              const Sizes& sizes, TF_DataType type,
+                              std::vector<Tensor>* outputs) const {
+  for (size_t n = 0; n < signature.outputs.size(); ++n) {
+    const Argument& output = signature.outputs[n];
+    outputs->emplace_back();
+    TF_LSTM_OPS_RETURN_IF_ERROR(AllocateOutput(
+        static_cast<int>(n), type,
+        output.optional ? inputs[NamesakeInput(signature, output)].shape()
+                        : OutputShape(output, sizes),
+        &outputs->back()));
+  }
+  return Status();
+}
+
+Status KernelContext::AllocateOutput(int index, TF_DataType type,
+                                     const Shape& shape, Tensor* output) const {
+  const TfStatus status;
+  // The length is ignored: TensorFlow takes it from the shape.
+  TF_Tensor* tensor =
+      TF_AllocateOutput(context_, index, type, shape.dims().data(),
+                        shape.rank(), 0, status.get());
+  if (status.ok()) *output = Tensor(tensor);
+  return status.ToStatus();
+}
+
+int KernelContext::ConfiguredThreads() const {
+  const TfStatus status;
+  TF_Buffer* buffer = TF_NewBuffer();
+  TF_GetSerializedConfigProto(context_, buffer, status.get());
+  constexpr uint64_t kIntraOpParallelismThreads = 2;  // in config.proto
+  const int threads =
+      status.ok() ? static_cast<int>(ProtoReader(buffer->data, buffer->length)
+                                         .Varint(kIntraOpParallelismThreads))
+                  : 0;
+  TF_DeleteBuffer(buffer);
+  return threads;
+}
+
+int Kernel::ConfiguredThreads(const KernelContext& context) {
+  int threads = configured_threads_.load(std::memory_order_relaxed);
+  if (threads < 0) {
+    threads = context.ConfiguredThreads();
+    configured_threads_.store(threads, std::memory_order_relaxed);
+  }
+  return threads;
+}
+
+void* CreateKernel(TF_OpKernelConstruction* construction, MakeKernel make) {
+  std::unique_ptr<Kernel> kernel = make();
+  const Status status = kernel->Init(KernelConstruction(construction));
+  if (!status.ok()) {
+    const TfStatus failure;
+    SetStatus(status, failure.get());
+    TF_OpKernelConstruction_Failure(construction, failure.get());
+  }
+  return kernel.release();
+}
+
+void ComputeKernel(void* kernel, TF_OpKernelContext* context) {
+  Status status;
+  try {
+    status = static_cast<Kernel*>(kernel)->Compute(KernelContext(context));
+  } catch (const std::bad_alloc&) {
+    status = MakeStatus(Code::kResourceExhausted,
+                        "tf_lstm_ops: out of memory for scratch buffers");
+  }
+  if (!status.ok()) {
+    const TfStatus failure;
+    SetStatus(status, failure.get());
+    TF_OpKernelContext_Failure(context, failure.get());
+  }
+}
+
+void DestroyKernel(void* kernel) { delete static_cast<Kernel*>(kernel); }
+
+void RegisterKernelFunctions(const char* op, const char* device,
+                             TF_DataType type,
+                             void* (*create)(TF_OpKernelConstruction*)) {
+  const TfStatus status;
+  TF_KernelBuilder* builder =
+      TF_NewKernelBuilder(op, device, create, &ComputeKernel, &DestroyKernel);
+  TF_KernelBuilder_TypeConstraint(builder, "T", type, status.get());
+  if (status.ok()) TF_RegisterKernelBuilder(op, builder, status.get());
+  if (!status.ok()) {
+    std::fprintf(stderr, "tf_lstm_ops: cannot register a kernel of %s: %s\n",
+                 op, status.ToStatus().message().c_str());
+  }
+}
+
+}  // namespace tf_lstm_ops::tf

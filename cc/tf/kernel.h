@@ -1,0 +1,121 @@
+// Kernel: the base class of op kernels, over the TensorFlow C API.
+#ifndef TF_LSTM_OPS_TF_KERNEL_H_
+#define TF_LSTM_OPS_TF_KERNEL_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "core/float16.h"
+#include "core/shape.h"
+#include "core/signature.h"
+#include "core/status.h"
+#include "tf/c_api.h"
+#include "tf/status.h"
+
+namespace tf_lstm_ops::tf {
+
+template <class T>
+inline constexpr TF_DataType kDataType = TF_FLOAT;
+template <>
+inline constexpr TF_DataType kDataType<double> = TF_DOUBLE;
+template <>
+inline constexpr TF_DataType kDataType<Half> = TF_HALF;
+template <>
+inline constexpr TF_DataType kDataType<BFloat16> = TF_BFLOAT16;
+
+// A tensor of a kernel's call.
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(TF_Tensor* tensor) : tensor_(tensor) {}
+
+  Shape shape() const;
+  int64_t size() const { return TF_TensorElementCount(tensor_.get()); }
+  template <class T>
+  T* data() const {
+    return static_cast<T*>(TF_TensorData(tensor_.get()));
+  }
+
+ private:
+  struct Delete {
+    void operator()(TF_Tensor* tensor) const { TF_DeleteTensor(tensor); }
+  };
+  std::unique_ptr<TF_Tensor, Delete> tensor_;
+};
+
+class KernelConstruction {
+ public:
+  explicit KernelConstruction(TF_OpKernelConstruction* construction)
+      : construction_(construction) {}
+  Status GetAttr(const char* name, float* value) const;
+  Status GetAttr(const char* name, bool* value) const;
+  Status GetAttr(const char* name, std::string* value) const;
+
+ private:
+  TF_OpKernelConstruction* construction_;
+};
+
+class KernelContext {
+ public:
+  explicit KernelContext(TF_OpKernelContext* context) : context_(context) {}
+
+  // All inputs, checked against the signature.
+  Status Inputs(const Signature& signature, std::vector<Tensor>* inputs,
+                Sizes* sizes) const;
+  // All outputs of a signature that has no opaque ones.
+  Status Outputs(const Signature& signature, const std::vector<Tensor>& inputs,
+                 const Sizes& sizes, TF_DataType type,
+                 std::vector<Tensor>* outputs) const;
+  Status AllocateOutput(int index, TF_DataType type, const Shape& shape,
+                        Tensor* output) const;
+
+  // intra_op_parallelism_threads of the session, 0 where it is not set.
+  int ConfiguredThreads() const;
+
+ private:
+  TF_OpKernelContext* context_;
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  // Reads the attributes.
+  virtual Status Init(const KernelConstruction& construction) = 0;
+  // May throw std::bad_alloc; it becomes a ResourceExhausted error.
+  virtual Status Compute(const KernelContext& context) = 0;
+
+ protected:
+  // As configured when the kernel first ran: reading it takes microseconds.
+  int ConfiguredThreads(const KernelContext& context);
+
+ private:
+  std::atomic<int> configured_threads_{-1};
+};
+
+using MakeKernel = std::unique_ptr<Kernel> (*)();
+
+void* CreateKernel(TF_OpKernelConstruction* construction, MakeKernel make);
+void ComputeKernel(void* kernel, TF_OpKernelContext* context);
+void DestroyKernel(void* kernel);
+void RegisterKernelFunctions(const char* op, const char* device,
+                             TF_DataType type,
+                             void* (*create)(TF_OpKernelConstruction*));
+
+// Registers class K for values of the attribute T.
+template <class K>
+void RegisterKernel(const char* op, const char* device, TF_DataType type) {
+  RegisterKernelFunctions(
+      op, device, type, [](TF_OpKernelConstruction* construction) {
+        return CreateKernel(construction, []() -> std::unique_ptr<Kernel> {
+          return std::make_unique<K>();
+        });
+      });
+}
+
+}  // namespace tf_lstm_ops::tf
+
+#endif  // TF_LSTM_OPS_TF_KERNEL_H_

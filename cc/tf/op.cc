@@ -1,0 +1,205 @@
+#include "tf/op.h"
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "tf/status.h"
+
+namespace tf_lstm_ops::tf {
+namespace {
+
+struct DeleteHandle {
+  void operator()(TF_ShapeHandle* h) const { TF_DeleteShapeHandle(h); }
+  void operator()(TF_DimensionHandle* h) const { TF_DeleteDimensionHandle(h); }
+};
+using ShapePtr = std::unique_ptr<TF_ShapeHandle, DeleteHandle>;
+using DimensionPtr = std::unique_ptr<TF_DimensionHandle, DeleteHandle>;
+
+// The calls of shape inference with RAII handles and our Status.
+class Inference {
+ public:
+  explicit Inference(TF_ShapeInferenceContext* context) : context_(context) {}
+
+  Status Input(int i, ShapePtr* handle) {
+    handle->reset(TF_NewShapeHandle());
+    TF_ShapeInferenceContextGetInput(context_, i, handle->get(), status_.get());
+    return status_.ToStatus();
+  }
+
+  Shape Describe(TF_ShapeHandle* handle) {
+    if (!TF_ShapeInferenceContextRankKnown(context_, handle)) return Shape();
+    std::vector<int64_t> dims;
+    const int64_t rank = TF_ShapeInferenceContextRank(context_, handle);
+    for (int64_t k = 0; k < rank; ++k) {
+      const DimensionPtr dim(TF_NewDimensionHandle());
+      TF_ShapeInferenceContextDim(context_, handle, k, dim.get());
+      dims.push_back(TF_DimensionHandleValueKnown(dim.get())
+                         ? TF_DimensionHandleValue(dim.get())
+                         : kUnknown);
+    }
+    return Shape(dims);
+  }
+
+  Status WithRank(TF_ShapeHandle* handle, int rank) {
+    TF_ShapeInferenceContextWithRank(context_, handle, rank, handle,
+                                     status_.get());
+    return status_.ToStatus();
+  }
+
+  ShapePtr Scalar() {
+    return ShapePtr(TF_ShapeInferenceContextScalar(context_));
+  }
+
+  Status AppendSize(TF_ShapeHandle* shape, int64_t size) {
+    const ShapePtr vector(TF_ShapeInferenceContextVectorFromSize(
+        context_, static_cast<size_t>(size)));
+    return Append(shape, vector.get());
+  }
+
+  Status AppendDim(TF_ShapeHandle* shape, TF_ShapeHandle* from, int k) {
+    const ShapePtr part(TF_NewShapeHandle());
+    TF_ShapeInferenceContextSubshape(context_, from, k, k + 1, part.get(),
+                                     status_.get());
+    TF_LSTM_OPS_RETURN_IF_ERROR(status_.ToStatus());
+    return Append(shape, part.get());
+  }
+
+  Status SetAllUnknown() {
+    TF_ShapeInferenceContextSetUnknownShape(context_, status_.get());
+    return status_.ToStatus();
+  }
+
+  Status SetOutput(int i, TF_ShapeHandle* shape) {
+    TF_ShapeInferenceContextSetOutput(context_, i, shape, status_.get());
+    return status_.ToStatus();
+  }
+
+ private:
+  Status Append(TF_ShapeHandle* shape, TF_ShapeHandle* more) {
+    TF_ShapeInferenceContextConcatenateShapes(context_, shape, more, shape,
+                                              status_.get());
+    return status_.ToStatus();
+  }
+
+  TF_ShapeInferenceContext* context_;
+  TfStatus status_;
+};
+
+bool HasOpaqueDim(const Argument& argument) {
+  for (int k = 0; k < argument.dims.rank; ++k) {
+    if (argument.dims.extents[k] == Extent::kOpaque) return true;
+  }
+  return false;
+}
+
+// Appends to `shape` an unknown dimension, the one an input has.
+Status AppendUnknown(const Signature& signature,
+                     const std::vector<ShapePtr>& inputs, Extent extent,
+                     Inference* inference, TF_ShapeHandle* shape) {
+  for (size_t n = 0; n < inputs.size(); ++n) {
+    const Argument& argument = signature.inputs[n];
+    for (int k = 0; k < argument.dims.rank; ++k) {
+      if (argument.dims.extents[k] == extent && !argument.optional) {
+        return inference->AppendDim(shape, inputs[n].get(), k);
+      }
+    }
+  }
+  return MakeStatus(Code::kInternal, signature.op, ": no input has the size");
+}
+
+Status InferOutputs(const Signature& signature,
+                    const std::vector<ShapePtr>& inputs, const Sizes& sizes,
+                    Inference* inference) {
+  TF_LSTM_OPS_RETURN_IF_ERROR(inference->SetAllUnknown());
+  for (size_t n = 0; n < signature.outputs.size(); ++n) {
+    const Argument& output = signature.outputs[n];
+    if (HasOpaqueDim(output)) continue;
+    if (output.optional) {
+      const int input = NamesakeInput(signature, output);
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          inference->SetOutput(static_cast<int>(n), inputs[input].get()));
+      continue;
+    }
+    const ShapePtr shape = inference->Scalar();
+    for (int k = 0; k < output.dims.rank; ++k) {
+      const Extent extent = output.dims.extents[k];
+      const int64_t size = sizes.Value(extent);
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          size == kUnknown ? AppendUnknown(signature, inputs, extent, inference,
+                                           shape.get())
+                           : inference->AppendSize(shape.get(), size));
+    }
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        inference->SetOutput(static_cast<int>(n), shape.get()));
+  }
+  return Status();
+}
+
+Status Infer(const Signature& signature, TF_ShapeInferenceContext* context) {
+  Inference inference(context);
+  std::vector<ShapePtr> handles(signature.inputs.size());
+  std::vector<Shape> shapes;
+  for (size_t n = 0; n < handles.size(); ++n) {
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        inference.Input(static_cast<int>(n), &handles[n]));
+    shapes.push_back(inference.Describe(handles[n].get()));
+  }
+  Sizes sizes;
+  TF_LSTM_OPS_RETURN_IF_ERROR(CheckInputs(signature, shapes, &sizes));
+  for (size_t n = 0; n < handles.size(); ++n) {
+    const Argument& argument = signature.inputs[n];
+    if (argument.optional) continue;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        inference.WithRank(handles[n].get(), argument.dims.rank));
+  }
+  return InferOutputs(signature, handles, sizes, &inference);
+}
+
+}  // namespace
+
+int NamesakeInput(const Signature& signature, const Argument& output) {
+  for (size_t n = 0; n < signature.inputs.size(); ++n) {
+    const char* name = signature.inputs[n].name;
+    const size_t length = std::strlen(name);
+    if (std::strncmp(output.name, name, length) == 0 &&
+        std::strcmp(output.name + length, "_grad") == 0) {
+      return static_cast<int>(n);
+    }
+  }
+  return -1;
+}
+
+void InferShapes(const Signature& signature, TF_ShapeInferenceContext* context,
+                 TF_Status* status) {
+  SetStatus(Infer(signature, context), status);
+}
+
+void RegisterOp(const Signature& signature,
+                void (*infer)(TF_ShapeInferenceContext*, TF_Status*)) {
+  TF_OpDefinitionBuilder* builder = TF_NewOpDefinitionBuilder(signature.op);
+  for (const char* attribute : signature.attributes) {
+    TF_OpDefinitionBuilderAddAttr(builder, attribute);
+  }
+  const auto spec = [](const Argument& argument) {
+    return std::string(argument.name) + ": " + argument.type;
+  };
+  for (const Argument& input : signature.inputs) {
+    TF_OpDefinitionBuilderAddInput(builder, spec(input).c_str());
+  }
+  for (const Argument& output : signature.outputs) {
+    TF_OpDefinitionBuilderAddOutput(builder, spec(output).c_str());
+  }
+  TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, infer);
+  const TfStatus status;
+  TF_RegisterOpDefinition(builder, status.get());
+  if (!status.ok()) {
+    std::fprintf(stderr, "tf_lstm_ops: cannot define op %s: %s\n", signature.op,
+                 status.ToStatus().message().c_str());
+  }
+}
+
+}  // namespace tf_lstm_ops::tf

@@ -1,0 +1,34 @@
+// Definition of an op from its Signature.
+#ifndef TF_LSTM_OPS_TF_OP_H_
+#define TF_LSTM_OPS_TF_OP_H_
+
+#include "core/signature.h"
+#include "tf/c_api.h"
+
+namespace tf_lstm_ops::tf {
+
+// Checks what is known of the inputs' shapes and sets those of the outputs. An
+// optional output has the shape of the input that it is named after.
+void InferShapes(const Signature& signature, TF_ShapeInferenceContext* context,
+                 TF_Status* status);
+
+void RegisterOp(const Signature& signature,
+                void (*infer)(TF_ShapeInferenceContext*, TF_Status*));
+
+// kSignature is a function, so that a table is made before it is first used.
+template <const Signature& (*kSignature)()>
+bool DefineOp() {
+  RegisterOp(kSignature(), [](TF_ShapeInferenceContext* context,
+                              TF_Status* status) {
+    InferShapes(kSignature(), context, status);
+  });
+  return true;
+}
+
+// Position of the input that `output` is named after: "b_grad" is named after
+// "b".
+int NamesakeInput(const Signature& signature, const Argument& output);
+
+}  // namespace tf_lstm_ops::tf
+
+#endif  // TF_LSTM_OPS_TF_OP_H_

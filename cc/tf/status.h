@@ -1,0 +1,36 @@
+// TensorFlow's status beside ours.
+#ifndef TF_LSTM_OPS_TF_STATUS_H_
+#define TF_LSTM_OPS_TF_STATUS_H_
+
+#include <memory>
+
+#include "core/status.h"
+#include "tf/c_api.h"
+
+namespace tf_lstm_ops::tf {
+
+class TfStatus {
+ public:
+  TfStatus() : status_(TF_NewStatus()) {}
+  ~TfStatus() { TF_DeleteStatus(status_); }
+  TfStatus(const TfStatus&) = delete;
+  TfStatus& operator=(const TfStatus&) = delete;
+
+  TF_Status* get() const { return status_; }
+  bool ok() const { return TF_GetCode(status_) == TF_OK; }
+  Status ToStatus() const {
+    if (ok()) return Status();
+    return Status(static_cast<Code>(TF_GetCode(status_)), TF_Message(status_));
+  }
+
+ private:
+  TF_Status* status_;
+};
+
+inline void SetStatus(const Status& from, TF_Status* to) {
+  TF_SetStatus(to, static_cast<TF_Code>(from.code()), from.message().c_str());
+}
+
+}  // namespace tf_lstm_ops::tf
+
+#endif  // TF_LSTM_OPS_TF_STATUS_H_

@@ -1,0 +1,47 @@
+"""Adds the native library to the wheel; everything else is in pyproject.toml."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT))
+
+from build_defs import native  # noqa: E402
+
+
+class BuildNative(build_ext):
+    def get_ext_filename(self, ext_name: str) -> str:
+        # No Python ABI in the name: TensorFlow loads the library, Python does not.
+        return ext_name.replace(".", "/") + ".so"
+
+    def build_extension(self, ext: Extension) -> None:
+        try:
+            native.build(
+                output=Path(self.get_ext_fullpath(ext.name)).resolve(),
+                folder=Path(self.build_temp).resolve(),
+                jobs=self.parallel if isinstance(self.parallel, int) else None,
+            )
+        except native.BuildError as error:
+            raise CompileError(str(error)) from error
+
+
+class PlatformWheel(bdist_wheel):
+    def get_tag(self) -> tuple[str, str, str]:
+        _, _, platform = super().get_tag()
+        return "py3", "none", platform
+
+
+# A folder of its own for each build: a module that was renamed must not come along from the last
+# one, and on macOS setuptools' "build" would be the same name as Bazel's "BUILD".
+with tempfile.TemporaryDirectory() as build_base:
+    setup(
+        ext_modules=[Extension("tf_lstm_ops._lib.tf_lstm_ops", sources=[])],
+        cmdclass={"build_ext": BuildNative, "bdist_wheel": PlatformWheel},
+        options={"build": {"build_base": build_base}},
+    )

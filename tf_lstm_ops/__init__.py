@@ -1,0 +1,22 @@
+"""LSTM ops for TensorFlow: fast kernels, complete gradients, any mask.
+
+Importing the package loads its native library and registers its ops, kernels and gradients; a
+SavedModel that uses them can be loaded from then on.
+
+* ``raw_ops``: the ops in the style of ``tf.raw_ops``.
+* ``keras``: layers.
+"""
+
+from tf_lstm_ops import _library
+
+if _library.is_built():
+    _library.load()
+    from tf_lstm_ops import gradients, keras, raw_ops
+    from tf_lstm_ops._version import __version__
+
+    gradients.register()
+    __all__ = ["__version__", "keras", "raw_ops"]
+else:
+    # A checkout's source folder, found first because it lies in the current directory: the
+    # installed package takes this module's place.
+    _library.import_installed(__name__)

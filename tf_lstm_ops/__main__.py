@@ -1,0 +1,34 @@
+"""The command line: ``tf-lstm-ops COMMAND`` or ``python -m tf_lstm_ops COMMAND``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tf_lstm_ops._version import __version__
+from tf_lstm_ops.cli import CommandError, demo, info
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; returns 0, or 1 if it failed (wrong usage exits with 2)."""
+    parser = argparse.ArgumentParser(
+        prog="tf-lstm-ops", description="LSTM operations for TensorFlow and Keras."
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for command in (info, demo):
+        command.add_parser(commands)
+    arguments = parser.parse_args(argv)
+    if "run" not in arguments:
+        parser.print_help()
+        return 0
+    try:
+        return arguments.run(arguments)
+    except CommandError as error:
+        print(f"tf-lstm-ops: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

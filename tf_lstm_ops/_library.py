@@ -1,0 +1,82 @@
+"""The native library: where it is, what it tells, how it is loaded."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.machinery
+import importlib.util
+import pathlib
+import sys
+from types import ModuleType
+from typing import Any
+
+_PACKAGE = pathlib.Path(__file__).resolve().parent
+
+
+def path() -> pathlib.Path:
+    """Where the native library lies in the installed package."""
+    return _PACKAGE / "_lib" / "tf_lstm_ops.so"
+
+
+def is_built() -> bool:
+    """False in a checkout's source folder, where the package has no library beside it."""
+    return path().exists()
+
+
+def import_installed(name: str) -> None:
+    """Imports the package `name` from elsewhere on ``sys.path`` in place of this one.
+
+    Raises:
+      ImportError: the package is not installed.
+    """
+    elsewhere = [p for p in sys.path if pathlib.Path(p or ".").resolve() != _PACKAGE.parent]
+    spec = importlib.machinery.PathFinder.find_spec(name, elsewhere)
+    if spec is None or spec.loader is None:
+        raise ImportError(
+            f"{name} is imported from its source folder {_PACKAGE}, which has no native library. "
+            "Install the package with 'pip install .' in the folder that has its setup.py."
+        )
+    for module in [m for m in sys.modules if m == name or m.startswith(name + ".")]:
+        del sys.modules[module]
+    installed = importlib.util.module_from_spec(spec)
+    sys.modules[name] = installed
+    spec.loader.exec_module(installed)
+
+
+@functools.cache
+def load() -> ModuleType:
+    """Loads the library into TensorFlow: the module of its generated op functions."""
+    import tensorflow as tf
+
+    return tf.load_op_library(str(path()))
+
+
+@functools.cache
+def _native() -> ctypes.CDLL:
+    load()  # TensorFlow's own library, which ours needs, is in the process from here on
+    native = ctypes.CDLL(str(path()))
+    native.tf_lstm_ops_instruction_set.restype = ctypes.c_char_p
+    native.tf_lstm_ops_selected_instruction_set.restype = ctypes.c_char_p
+    return native
+
+
+def cpu_info() -> dict[str, Any]:
+    """What the CPU engine uses.
+
+    Returns:
+      ``instruction_set``, the name of the one in use; ``instruction_sets``, those that this
+      processor has and the library is compiled for, the best last; ``threads``, the number that a
+      large enough call runs on.
+    """
+    import tensorflow as tf
+
+    names: list[str] = []
+    while name := _native().tf_lstm_ops_instruction_set(len(names)):
+        names.append(name.decode())
+    configured = tf.config.threading.get_intra_op_parallelism_threads()
+    return {
+        "instruction_set": _native().tf_lstm_ops_selected_instruction_set().decode(),
+        "instruction_sets": names,
+        "threads": _native().tf_lstm_ops_thread_count(configured),
+    }

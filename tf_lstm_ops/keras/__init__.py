@@ -1,0 +1,5 @@
+"""Keras layers on the fused ops."""
+
+from tf_lstm_ops.keras.lstm import LSTM, LSTMCell
+
+__all__ = ["LSTM", "LSTMCell"]

@@ -1,0 +1,286 @@
+"""LSTM: keras.layers.LSTM on one fused op per sequence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras import activations, ops
+
+from tf_lstm_ops import _library, composite
+
+_PACKAGE = "tf_lstm_ops"
+_TANH = (activations.tanh, ops.tanh, tf.tanh)
+_SIGMOID = (activations.sigmoid, ops.sigmoid, tf.sigmoid)
+
+
+@keras.saving.register_keras_serializable(package=_PACKAGE)
+class LSTMCell(keras.layers.LSTMCell):
+    """``keras.layers.LSTMCell`` with peepholes and a bounded cell state.
+
+    Args:
+      use_peephole: adds the weight ``peephole_kernel`` [3, units], rows i, f and o: the input and
+        the forget gate also see the previous cell state, the output gate the new one, through it.
+      cell_clip: bounds the cell state to [-cell_clip, cell_clip]; gradients pass straight through.
+      The others: as in ``keras.layers.LSTMCell``.
+
+    Raises:
+      ValueError: cell_clip is not positive.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        *args: Any,
+        use_peephole: bool = False,
+        cell_clip: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if cell_clip is not None and not cell_clip > 0:
+            raise ValueError(f"cell_clip must be None or positive. Received: {cell_clip}")
+        super().__init__(units, *args, **kwargs)
+        self.use_peephole = use_peephole
+        self.cell_clip = cell_clip
+        self.peephole_kernel: Any = None
+
+    def build(self, input_shape: Any) -> None:
+        super().build(input_shape)
+        if self.use_peephole:
+            self.peephole_kernel = self.add_weight(
+                shape=(3, self.units),
+                name="peephole_kernel",
+                initializer=self.kernel_initializer,
+                regularizer=self.recurrent_regularizer,
+                constraint=self.recurrent_constraint,
+            )
+
+    def _compute_carry_and_output(self, x: Any, h_tm1: Any, c_tm1: Any) -> Any:
+        recurrent = ops.split(self.recurrent_kernel, 4, axis=1)
+        z = [a + ops.matmul(h, r) for a, h, r in zip(x, h_tm1, recurrent, strict=True)]
+        return self._compute_carry_and_output_fused(z, c_tm1)
+
+    def _compute_carry_and_output_fused(self, z: Any, c_tm1: Any) -> Any:
+        zi, zf, zc, zo = z
+        if self.use_peephole:
+            wci, wcf, wco = ops.unstack(ops.convert_to_tensor(self.peephole_kernel))
+            zi, zf = zi + wci * c_tm1, zf + wcf * c_tm1
+        c = self.recurrent_activation(zf) * c_tm1
+        c += self.recurrent_activation(zi) * self.activation(zc)
+        if self.cell_clip is not None:
+            c = composite.straight_through_clip(c, self.cell_clip)
+        if self.use_peephole:
+            zo += wco * c
+        return c, self.recurrent_activation(zo)
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        return {**config, "use_peephole": self.use_peephole, "cell_clip": self.cell_clip}
+
+
+@keras.saving.register_keras_serializable(package=_PACKAGE)
+class LSTM(keras.layers.LSTM):
+    """``keras.layers.LSTM``, faster and for any mask.
+
+    All arguments, weights (names, shapes, gate order i, f, c, o) and results are those of
+    ``keras.layers.LSTM``. A sequence is one fused op, forward and backward, with any boolean mask,
+    dropout, recurrent dropout, initial state and direction, where ``activation`` is tanh and
+    ``recurrent_activation`` is sigmoid. Elsewhere Keras' own loop runs, with the same results;
+    ``uses_fused_op`` and ``fallback_reason`` tell. Rules and equations: docs/keras.md.
+
+    Args:
+      units: positive integer H, the size of the output.
+      use_peephole: adds the weight ``peephole_kernel`` [3, units]; see LSTMCell.
+      cell_clip: bounds the cell state to [-cell_clip, cell_clip]; gradients pass straight through.
+      The others: as in ``keras.layers.LSTM``. ``unroll`` is accepted and changes nothing.
+
+    Call arguments:
+      sequences: [B, T, I].
+      initial_state: list of two [B, units] tensors, h and c; zeros by default.
+      mask: [B, T] boolean; a step that is False leaves the state alone.
+      training: whether dropout applies.
+
+    Raises:
+      ValueError: units or cell_clip is not positive, or as keras.layers.LSTM does.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        unit_forget_bias: bool = True,
+        kernel_regularizer: Any = None,
+        recurrent_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        recurrent_constraint: Any = None,
+        bias_constraint: Any = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        use_cudnn: str | bool = "auto",
+        *,
+        use_peephole: bool = False,
+        cell_clip: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if use_cudnn not in ("auto", True, False):
+            raise ValueError(
+                f"use_cudnn must be 'auto', True or False. Received: use_cudnn={use_cudnn}"
+            )
+        cell = LSTMCell(
+            units,
+            activation=activation,
+            recurrent_activation=recurrent_activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            unit_forget_bias=unit_forget_bias,
+            kernel_regularizer=kernel_regularizer,
+            recurrent_regularizer=recurrent_regularizer,
+            bias_regularizer=bias_regularizer,
+            kernel_constraint=kernel_constraint,
+            recurrent_constraint=recurrent_constraint,
+            bias_constraint=bias_constraint,
+            dropout=dropout,
+            recurrent_dropout=recurrent_dropout,
+            seed=seed,
+            use_peephole=use_peephole,
+            cell_clip=cell_clip,
+            implementation=kwargs.pop("implementation", 2),
+            dtype=kwargs.get("dtype"),
+            trainable=kwargs.get("trainable", True),
+            name="lstm_cell",
+        )
+        # keras.layers.LSTM's own constructor would make its own cell.
+        keras.layers.RNN.__init__(
+            self,
+            cell,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            unroll=unroll,
+            activity_regularizer=activity_regularizer,
+            **kwargs,
+        )
+        self.input_spec = keras.layers.InputSpec(ndim=3)
+        self.use_cudnn = use_cudnn
+        if self.uses_fused_op:
+            self.supports_jit = False  # a custom op has no XLA kernel
+
+    @property
+    def use_peephole(self) -> bool:
+        return self.cell.use_peephole
+
+    @property
+    def cell_clip(self) -> float | None:
+        return self.cell.cell_clip
+
+    @property
+    def uses_fused_op(self) -> bool:
+        """Whether a call runs the fused op rather than Keras' own loop."""
+        return self.fallback_reason is None
+
+    @property
+    def fallback_reason(self) -> str | None:
+        """Why a call runs Keras' own loop; None where it runs the fused op."""
+        if keras.backend.backend() != "tensorflow":
+            return f"Keras' backend is {keras.backend.backend()}, not tensorflow"
+        if self.use_cudnn is True:
+            return "use_cudnn=True asks for Keras' own cuDNN path"
+        if self.activation not in _TANH:
+            return "activation is not tanh"
+        if self.recurrent_activation not in _SIGMOID:
+            return "recurrent_activation is not sigmoid"
+        return None
+
+    def inner_loop(
+        self, sequences: Any, initial_state: Any, mask: Any, training: bool = False
+    ) -> Any:
+        if not self.uses_fused_op:
+            return super().inner_loop(sequences, initial_state, mask, training=training)
+        if isinstance(mask, list | tuple):
+            mask = mask[0]
+        sequences, input_dropout = self._drop_inputs(sequences, training)
+        output, h, c = self._fused(
+            sequences,
+            self._as_boolean(mask),
+            initial_state,
+            input_dropout,
+            self._recurrent_multipliers(initial_state[0], training),
+            training,
+        )
+        return output[:, -1], output, [h, c]
+
+    @staticmethod
+    def _as_boolean(mask: Any) -> Any:
+        if mask is None:
+            return None
+        mask = tf.cast(mask, tf.bool)
+        return tf.squeeze(mask, axis=-1) if mask.shape.rank == 3 else mask
+
+    def _drop_inputs(self, sequences: Any, training: bool) -> tuple[Any, Any]:
+        """Applies input dropout, or returns the gates' multipliers where each has its own."""
+        if not (training and 0.0 < self.dropout < 1.0):
+            return sequences, None
+        multipliers = self.cell.get_dropout_mask(sequences[:, 0, :])
+        if isinstance(multipliers, list):  # implementation 1
+            return sequences, tf.stack(multipliers)
+        return sequences * multipliers[:, tf.newaxis], None
+
+    def _recurrent_multipliers(self, h: Any, training: bool) -> Any:
+        if not (training and 0.0 < self.recurrent_dropout < 1.0):
+            return None
+        return tf.stack(self.cell.get_recurrent_dropout_mask(h))
+
+    def _fused(
+        self,
+        sequences: Any,
+        mask: Any,
+        initial_state: Any,
+        input_dropout: Any,
+        recurrent_dropout: Any,
+        training: bool,
+    ) -> tuple[Any, Any, Any]:
+        x = tf.convert_to_tensor(sequences)
+
+        def optional(value: Any, dtype: Any = x.dtype) -> Any:
+            return tf.zeros([0], dtype) if value is None else tf.convert_to_tensor(value)
+
+        output, h, c, _ = _library.load().tf_lstm_ops_keras_lstm(
+            x=x,
+            mask=optional(mask, tf.bool),
+            initial_h=tf.convert_to_tensor(initial_state[0]),
+            initial_c=tf.convert_to_tensor(initial_state[1]),
+            kernel=tf.convert_to_tensor(self.cell.kernel),
+            recurrent_kernel=tf.convert_to_tensor(self.cell.recurrent_kernel),
+            bias=optional(self.cell.bias),
+            peephole=optional(self.cell.peephole_kernel),
+            input_dropout=optional(input_dropout),
+            recurrent_dropout=optional(recurrent_dropout),
+            cell_clip=self.cell_clip or 0.0,
+            go_backwards=self.go_backwards,
+            zero_output_for_mask=self.zero_output_for_mask,
+            return_sequences=self.return_sequences,
+            training=bool(training),
+        )
+        steps = x.shape[1] if self.return_sequences else 1
+        output.set_shape([x.shape[0], steps, self.units])
+        return output, h, c
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        return {**config, "use_peephole": self.use_peephole, "cell_clip": self.cell_clip}
