@@ -2,6 +2,10 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <system_error>
 #include <thread>
 
@@ -16,56 +20,54 @@ inline void Pause() {
 #endif
 }
 
-// About 50 microseconds: longer than a step's imbalance, shorter than a time
-// slice of the scheduler.
-constexpr int kSpins = 2000;
+// Some tens of microseconds: longer than the members' difference in a step,
+// shorter than a time slice of the system's.
+constexpr int kSpins = 1000;
 
-template <class Condition>
-bool SpinUntil(const Condition& condition) {
-  for (int spin = 0; spin < kSpins; ++spin) {
-    if (condition()) return true;
-    Pause();
+constexpr int kMaxThreads = 256;
+
+// A phase's number beside a count, changed together. Phases are numbered
+// through all jobs of the process, so that a word that a thread read long ago
+// never fits a later phase (before 2^32 of them).
+struct Word {
+  static uint64_t Make(uint32_t phase, int64_t count) {
+    return static_cast<uint64_t>(phase) << 32 | static_cast<uint32_t>(count);
   }
-  return condition();
-}
+  static uint32_t Phase(uint64_t word) {
+    return static_cast<uint32_t>(word >> 32);
+  }
+  static uint32_t Count(uint64_t word) { return static_cast<uint32_t>(word); }
+};
 
-// Work that the workers wait for.
 class Team {
  public:
-  using Body = void (*)(void*, const Member&);
-
-  void Run(int threads, Body body, void* argument) {
-    threads = StartWorkers(threads - 1) + 1;
-    Barrier barrier(threads);
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      body_ = body;
-      argument_ = argument;
-      threads_ = threads;
-      barrier_ = &barrier;
-      running_.store(threads - 1, std::memory_order_relaxed);
-      round_.fetch_add(1, std::memory_order_release);
-    }
-    started_.notify_all();
-    body(argument, Member(0, threads, &barrier));
-    const auto done = [this] {
-      return running_.load(std::memory_order_acquire) == 0;
-    };
-    if (!SpinUntil(done)) {
-      std::unique_lock<std::mutex> lock(mutex_);
-      finished_.wait(lock, done);
+  void Run(const Job& job, int threads) {
+    job_ = &job;
+    threads_ = StartWorkers(std::min(threads, kMaxThreads) - 1) + 1;
+    const uint32_t first = Word::Phase(progress_.load()) + 1;
+    first_ = first;
+    const uint32_t end = first + static_cast<uint32_t>(job.phases);
+    Begin(first);
+    for (;;) {
+      const uint32_t phase = Word::Phase(progress_.load());
+      if (phase == end) return;
+      Work(phase, 0);
+      WaitForPhaseAfter(phase);
     }
   }
 
  private:
+  struct alignas(64) Range {
+    std::atomic<uint64_t> left{0};  // phase, items not yet taken
+  };
+
   // Returns how many of `wanted` workers there are; fewer than wanted where the
   // system gives no more threads.
   int StartWorkers(int wanted) {
     try {
       for (; workers_ < wanted; ++workers_) {
         const int index = workers_ + 1;
-        const uint32_t seen = round_.load();
-        std::thread([this, index, seen] { Work(index, seen); }).detach();
+        std::thread([this, index] { Serve(index); }).detach();
       }
     } catch (const std::system_error&) {
       return workers_;
@@ -73,50 +75,106 @@ class Team {
     return wanted;
   }
 
-  // A worker of index `threads_` or more has no part in a round.
-  void Work(int index, uint32_t seen) {
+  [[noreturn]] void Serve(int index) {
     for (;;) {
-      const auto called = [&] {
-        return round_.load(std::memory_order_acquire) != seen;
-      };
-      SpinUntil(called);
-      Body body;
-      void* argument;
-      int threads;
-      Barrier* barrier;
-      {
-        std::unique_lock<std::mutex> lock(mutex_);
-        started_.wait(lock, called);
-        seen = round_.load(std::memory_order_relaxed);
-        body = body_;
-        argument = argument_;
-        threads = threads_;
-        barrier = barrier_;
-      }
-      if (index >= threads) continue;
-      body(argument, Member(index, threads, barrier));
-      if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-        std::lock_guard<std::mutex> lock(mutex_);
-        finished_.notify_one();
-      }
+      const uint32_t phase = Word::Phase(progress_.load());
+      // A range that was not set for this phase: not a member of this job.
+      if (Word::Phase(ranges_[index].left.load()) == phase) Work(phase, index);
+      WaitForPhaseAfter(phase);
     }
   }
 
+  // Takes and does items of the phase until none are left.
+  void Work(uint32_t phase, int thread) {
+    int64_t done = 0;
+    const int threads = threads_;  // stays as it is while there are items left
+    for (int k = 0; k < threads; ++k) {
+      const int range = (thread + k) % threads;
+      uint32_t left;
+      while ((left = Take(phase, range)) > 0) {
+        const int64_t step = phase - first_;
+        const int64_t item = RangeBegin(step, range) + left - 1;
+        job_->run(job_->state, step, item, thread);
+        ++done;
+      }
+    }
+    if (done > 0) Finish(phase, done);
+  }
+
+  // Takes an item of a range. Returns how many there were, 0 for none. Who has
+  // an item may read the job: it lasts until the item is done.
+  uint32_t Take(uint32_t phase, int range) {
+    std::atomic<uint64_t>& left = ranges_[range].left;
+    uint64_t word = left.load(std::memory_order_acquire);
+    while (Word::Phase(word) == phase && Word::Count(word) > 0) {
+      if (left.compare_exchange_weak(word, word - 1,
+                                     std::memory_order_acq_rel)) {
+        return Word::Count(word);
+      }
+    }
+    return 0;
+  }
+
+  void Finish(uint32_t phase, int64_t done) {
+    const int64_t items = job_->items(job_->state, phase - first_);
+    const uint64_t before = progress_.fetch_add(static_cast<uint64_t>(done));
+    if (static_cast<int64_t>(Word::Count(before)) + done == items) {
+      Begin(phase + 1);
+    }
+  }
+
+  // Opens a phase, the first from this one on that has items.
+  void Begin(uint32_t phase) {
+    int64_t step = phase - first_;
+    while (step < job_->phases && job_->items(job_->state, step) == 0) {
+      ++step;
+    }
+    phase = first_ + static_cast<uint32_t>(step);
+    for (int r = 0; r < threads_; ++r) {
+      const int64_t count = step == job_->phases
+                                ? 0
+                                : RangeBegin(step, r + 1) - RangeBegin(step, r);
+      ranges_[r].left.store(Word::Make(phase, count),
+                            std::memory_order_release);
+    }
+    progress_.store(Word::Make(phase, 0));
+    if (sleepers_.load() > 0) {
+      { std::lock_guard<std::mutex> lock(mutex_); }
+      changed_.notify_all();
+    }
+  }
+
+  int64_t RangeBegin(int64_t step, int range) const {
+    return job_->items(job_->state, step) * range / threads_;
+  }
+
+  void WaitForPhaseAfter(uint32_t phase) {
+    const auto changed = [&] { return Word::Phase(progress_.load()) != phase; };
+    for (int spin = 0; spin < kSpins; ++spin) {
+      if (changed()) return;
+      Pause();
+    }
+    std::unique_lock<std::mutex> lock(mutex_);
+    sleepers_.fetch_add(1);
+    changed_.wait(lock, changed);
+    sleepers_.fetch_sub(1);
+  }
+
+  // Of the job; written while no items are left, read by who has one.
+  const Job* job_ = nullptr;
+  std::atomic<int> threads_{1};
+  std::atomic<uint32_t> first_{0};
+
+  Range ranges_[kMaxThreads];
+  alignas(64) std::atomic<uint64_t> progress_{0};  // phase, items done
+  std::atomic<int> sleepers_{0};
   std::mutex mutex_;
-  std::condition_variable started_;
-  std::condition_variable finished_;
-  std::atomic<uint32_t> round_{0};
-  std::atomic<int> running_{0};
-  Body body_ = nullptr;
-  void* argument_ = nullptr;
-  int threads_ = 0;
-  Barrier* barrier_ = nullptr;
+  std::condition_variable changed_;
   int workers_ = 0;
 };
 
-// The process's team. Workers outlive every call and wait on the team's own
-// memory, so it is never freed; a forked child, which has no workers, begins
-// with a new one.
+// The process's team. Workers wait on its memory for good, so it is never
+// freed; a forked child, which has no workers, begins with a new one.
 std::atomic<Team*> g_team{nullptr};
 std::atomic<bool> g_busy{false};
 
@@ -128,9 +186,8 @@ void ForgetTeamInChild() {
 Team* TheTeam() {
   Team* team = g_team.load();
   if (team == nullptr) {
-    static const int registered =
+    [[maybe_unused]] static const int registered =
         pthread_atfork(nullptr, nullptr, &ForgetTeamInChild);
-    (void)registered;
     team = new Team();
     g_team.store(team);
   }
@@ -139,34 +196,18 @@ Team* TheTeam() {
 
 }  // namespace
 
-void Barrier::Wait() {
-  const uint32_t round = round_.load(std::memory_order_acquire);
-  if (waiting_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    waiting_.store(members_, std::memory_order_relaxed);
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      round_.store(round + 1, std::memory_order_release);
-    }
-    changed_.notify_all();
-    return;
-  }
-  const auto passed = [&] {
-    return round_.load(std::memory_order_acquire) != round;
-  };
-  if (!SpinUntil(passed)) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, passed);
-  }
-}
-
-void RunTeam(int threads, void (*body)(void*, const Member&), void* argument) {
+void RunJob(const Job& job, int threads) {
   if (threads > 1 && !g_busy.exchange(true)) {
-    TheTeam()->Run(threads, body, argument);
+    TheTeam()->Run(job, threads);
     g_busy.store(false);
     return;
   }
-  Barrier barrier(1);
-  body(argument, Member(0, 1, &barrier));
+  for (int64_t phase = 0; phase < job.phases; ++phase) {
+    const int64_t items = job.items(job.state, phase);
+    for (int64_t item = 0; item < items; ++item) {
+      job.run(job.state, phase, item, 0);
+    }
+  }
 }
 
 }  // namespace tf_lstm_ops

@@ -8,31 +8,33 @@
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 namespace {
 
-// A pass has its own copy per member, since it holds the member's scratch.
-template <class Pass, class Args, class T>
-void RunPass(const Args& args, int threads) {
-  const AlignedBuffer scratch(Pass(args).ScratchSize(threads) * sizeof(T));
-  struct Call {
-    const Args& args;
-    T* scratch;
-  } call = {args, static_cast<T*>(scratch.data())};
-  RunTeam(
-      threads,
-      [](void* argument, const Member& member) {
-        const Call& c = *static_cast<Call*>(argument);
-        Pass(c.args).Run(member, c.scratch);
+template <class Pass>
+void RunPass(Pass* pass, int threads) {
+  const Job job = {
+      pass, pass->Phases(),
+      [](const void* state, int64_t phase) {
+        return static_cast<const Pass*>(state)->Items(phase);
       },
-      &call);
+      [](void* state, int64_t phase, int64_t item, int thread) {
+        static_cast<Pass*>(state)->Run(phase, item, thread);
+      }};
+  RunJob(job, threads);
 }
 
 template <class T>
 void Forward(const LstmForward<T>& args, int threads) {
-  RunPass<ForwardPass<T>, LstmForward<T>, T>(args, threads);
+  ForwardPass<T> pass(args);
+  const AlignedBuffer scratch(pass.ScratchSize(threads) * sizeof(T));
+  pass.PlaceScratch(static_cast<T*>(scratch.data()));
+  RunPass(&pass, threads);
 }
 
 template <class T>
 void Backward(const LstmBackward<T>& args, int threads) {
-  RunPass<BackwardPass<T>, LstmBackward<T>, T>(args, threads);
+  BackwardPass<T> pass(args, threads);
+  const AlignedBuffer scratch(pass.ScratchSize(threads) * sizeof(T));
+  pass.PlaceScratch(static_cast<T*>(scratch.data()));
+  RunPass(&pass, threads);
 }
 
 template <class T, class F>

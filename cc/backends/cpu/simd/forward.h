@@ -1,9 +1,9 @@
 // ForwardPass: an LSTM layer over a batch of sequences, in one dispatch.
 //
-// The input's product with its weights is taken for all steps at once. Each
-// member of the team owns a slice of the hidden units with all four of their
-// gates, so a step needs one barrier, and the cell's equations are applied to
-// the accumulators of the recurrent product while they are in registers.
+// The input's product with its weights is taken for all steps at once. Work is
+// divided by hidden units, each with all four of its gates, so the cell's
+// equations are applied to the accumulators of the recurrent product while they
+// are in registers, and a step is one phase.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 
@@ -30,46 +30,13 @@ class ForwardPass {
         previous_(args.schedule->previous.data()),
         ordinal_(args.schedule->ordinal.data()) {}
 
-  // Number of elements of scratch memory for a team of `members`.
-  int64_t ScratchSize(int members) const {
+  // Number of elements of scratch memory for so many threads.
+  int64_t ScratchSize(int threads) const {
     return kGates * padded_ * (input_ + cell_) + entries_ * kGates * padded_ +
-           batch_ * padded_ + DroppedHSize() + members * DroppedXSize();
+           StateSize() + DroppedHSize() + threads * DroppedXSize();
   }
 
-  void Run(const Member& member, T* scratch) {
-    PlaceScratch(scratch, member.index());
-    const auto units = member.Share(cell_, kL);
-    PackWeights(units.begin, units.end);
-    LoadState(units.begin, units.end);
-    ProjectInput(units.begin, units.end);
-    if (args_.dropout.recurrent) member.Wait();  // for dropped_h_ of all units
-    for (int64_t s = 0; s < args_.schedule->steps; ++s) {
-      for (int64_t u = units.begin; u < units.end; u += kL) {
-        if (args_.dropout.recurrent) {
-          Step<true>(begin_[s], begin_[s + 1], u);
-        } else {
-          Step<false>(begin_[s], begin_[s + 1], u);
-        }
-      }
-      member.Wait();
-    }
-    if (args_.final_c) StoreState(units.begin, units.end);
-  }
-
- private:
-  using V = VecT<T>;
-  using Cell = LstmCell<VecMath<T>>;
-  static constexpr int kL = kLanes<T>;
-  static constexpr int64_t kChunk = 16 * kRows;  // rows of x at a time
-
-  int64_t DroppedHSize() const {
-    return args_.dropout.recurrent ? 2 * kGates * batch_ * cell_ : 0;
-  }
-  int64_t DroppedXSize() const {
-    return args_.dropout.input ? kChunk * kGates * input_ : 0;
-  }
-
-  void PlaceScratch(T* scratch, int member) {
+  void PlaceScratch(T* scratch) {
     const auto take = [&](int64_t size) {
       T* place = scratch;
       scratch += size;
@@ -78,59 +45,78 @@ class ForwardPass {
     packed_input_ = take(kGates * padded_ * input_);
     packed_recurrent_ = take(kGates * padded_ * cell_);
     z_ = take(entries_ * kGates * padded_);
-    state_ = take(batch_ * padded_);
+    state_ = args_.final_c ? args_.final_c : take(StateSize());
     dropped_h_ = take(DroppedHSize());
-    dropped_x_ = scratch + member * DroppedXSize();
+    dropped_x_ = scratch;
   }
 
-  void PackWeights(int64_t begin, int64_t end) {
+  // Phase 0 prepares, phase s + 1 is step s. An item is a vector of units.
+  int64_t Phases() const { return args_.schedule->steps + 1; }
+  int64_t Items(int64_t phase) const {
+    const bool idle = phase > 0 && begin_[phase - 1] == begin_[phase];
+    return idle ? 0 : padded_ / kL;
+  }
+
+  void Run(int64_t phase, int64_t item, int thread) {
+    const int64_t u = item * kL;
+    if (phase == 0) {
+      PackWeights(u);
+      LoadState(u);
+      ProjectInput(u, dropped_x_ + thread * DroppedXSize());
+    } else if (args_.dropout.recurrent) {
+      Step<true>(begin_[phase - 1], begin_[phase], u);
+    } else {
+      Step<false>(begin_[phase - 1], begin_[phase], u);
+    }
+  }
+
+ private:
+  using V = VecT<T>;
+  using Cell = LstmCell<VecMath<T>>;
+  static constexpr int kL = kLanes<T>;
+  static constexpr int64_t kChunk = 16 * kRows;  // rows of x at a time
+
+  int64_t StateSize() const { return args_.final_c ? 0 : batch_ * cell_; }
+  int64_t DroppedHSize() const {
+    return args_.dropout.recurrent ? 2 * kGates * batch_ * cell_ : 0;
+  }
+  int64_t DroppedXSize() const {
+    return args_.dropout.input ? kChunk * kGates * input_ : 0;
+  }
+
+  void PackWeights(int64_t u) {
+    const int64_t end = u + kL < cell_ ? u + kL : cell_;
     for (int g = 0; g < kGates; ++g) {
       const int64_t column = args_.config.gate_order.Offset(g, cell_);
-      PackColumns(args_.weights.input + column, kGates * cell_, 1, input_,
-                  begin, end, packed_input_ + g * padded_ * input_);
-      PackColumns(args_.weights.recurrent + column, kGates * cell_, 1, cell_,
-                  begin, end, packed_recurrent_ + g * padded_ * cell_);
+      PackColumns(args_.weights.input + column, kGates * cell_, 1, input_, u,
+                  end, packed_input_ + g * padded_ * input_);
+      PackColumns(args_.weights.recurrent + column, kGates * cell_, 1, cell_, u,
+                  end, packed_recurrent_ + g * padded_ * cell_);
     }
   }
 
-  void LoadState(int64_t begin, int64_t end) {
+  void LoadState(int64_t u) {
+    const int64_t width = cell_ - u;
     for (int64_t b = 0; b < batch_; ++b) {
-      for (int64_t u = begin; u < end; u += kL) {
-        Store(LoadN(args_.c0 + b * cell_ + u, cell_ - u),
-              state_ + b * padded_ + u);
-        if (args_.dropout.recurrent) {
-          DropH(LoadN(args_.h0 + b * cell_ + u, cell_ - u), b, 0, u);
-        }
-      }
-    }
-  }
-
-  void StoreState(int64_t begin, int64_t end) {
-    for (int64_t b = 0; b < batch_; ++b) {
-      for (int64_t u = begin; u < end; u += kL) {
-        StoreN(Load(state_ + b * padded_ + u), args_.final_c + b * cell_ + u,
-               cell_ - u);
-      }
+      const int64_t at = b * cell_ + u;
+      StoreN(LoadN(args_.c0 + at, width), state_ + at, width);
+      if (args_.dropout.recurrent) DropH(LoadN(args_.h0 + at, width), b, 0, u);
     }
   }
 
   // z = x W + bias, for all entries.
-  void ProjectInput(int64_t begin, int64_t end) {
+  void ProjectInput(int64_t u, T* dropped_x) {
+    if (!args_.dropout.input) return ProjectUnits<false>(0, entries_, u, nullptr);
     for (int64_t e = 0; e < entries_; e += kChunk) {
-      const int64_t last = e + kChunk < entries_ ? e + kChunk : entries_;
-      if (args_.dropout.input) DropX(e, last);
-      for (int64_t u = begin; u < end; u += kL) {
-        if (args_.dropout.input) {
-          ProjectUnits<true>(e, last, u);
-        } else {
-          ProjectUnits<false>(e, last, u);
-        }
-      }
+      const int64_t end = e + kChunk < entries_ ? e + kChunk : entries_;
+      DropX(e, end, dropped_x);
+      ProjectUnits<true>(e, end, u, dropped_x);
     }
   }
 
   template <bool kDropped>
-  void ProjectUnits(int64_t begin, int64_t end, int64_t u) {
+  void ProjectUnits(int64_t begin, int64_t end, int64_t u,
+                    const T* dropped_x) {
     V bias[kGates];
     for (int g = 0; g < kGates; ++g) bias[g] = Bias(g, u);
     for (int64_t e = begin; e < end; e += kRows) {
@@ -139,7 +125,7 @@ class ForwardPass {
         const T* a[R];
         V acc[R][kGates];
         for (int r = 0; r < R; ++r) {
-          a[r] = kDropped ? dropped_x_ + (e + r - begin) * kGates * input_
+          a[r] = kDropped ? dropped_x + (e + r - begin) * kGates * input_
                           : args_.x + input_row_[e + r] * input_;
           for (int g = 0; g < kGates; ++g) acc[r][g] = bias[g];
         }
@@ -190,11 +176,11 @@ class ForwardPass {
             a, batch_ * cell_, packed_recurrent_ + u * cell_, padded_ * cell_,
             cell_, acc);
         for (int r = 0; r < R; ++r) {
-          T* state = state_ + batch_row_[e + r] * padded_ + u;
+          T* state = state_ + batch_row_[e + r] * cell_ + u;
           const typename Cell::Outputs y = Cell::Forward(
               {acc[r][kGateI], acc[r][kGateC], acc[r][kGateF], acc[r][kGateO]},
-              Load(state), peephole_or_null, clip_or_null);
-          Store(y.cs, state);
+              LoadN(state, width), peephole_or_null, clip_or_null);
+          StoreN(y.cs, state, width);
           StoreOutputs(y, e + r, u);
         }
       });
@@ -225,7 +211,7 @@ class ForwardPass {
   }
 
   // h after `ordinal` steps of a batch row, as a gate sees it. The next step's
-  // goes to the other of two places, since other members still read this one.
+  // goes to the other of two places, since other items still read this one.
   T* DroppedH(int64_t row, int64_t ordinal, int gate) const {
     return dropped_h_ +
            (((ordinal & 1) * kGates + gate) * batch_ + row) * cell_;
@@ -242,8 +228,7 @@ class ForwardPass {
   }
 
   // x of entries [begin, end) as each gate sees it: [end - begin, 4, I].
-  void DropX(int64_t begin, int64_t end) {
-    T* to = dropped_x_;
+  void DropX(int64_t begin, int64_t end, T* to) const {
     for (int64_t e = begin; e < end; ++e) {
       const T* x = args_.x + input_row_[e] * input_;
       for (int g = 0; g < kGates; ++g) {
@@ -266,9 +251,9 @@ class ForwardPass {
   T* packed_input_ = nullptr;      // [4, padded / lanes, I, lanes]
   T* packed_recurrent_ = nullptr;  // [4, padded / lanes, H, lanes]
   T* z_ = nullptr;                 // [V, 4, padded]
-  T* state_ = nullptr;             // [B, padded]
+  T* state_ = nullptr;             // [B, H]
   T* dropped_h_ = nullptr;         // [2, 4, B, H]
-  T* dropped_x_ = nullptr;         // [kChunk, 4, I]
+  T* dropped_x_ = nullptr;         // [threads, kChunk, 4, I]
 };
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

@@ -1,0 +1,5 @@
+"""Commands of the command line, one module each. Importing this package imports no TensorFlow."""
+
+
+class CommandError(Exception):
+    """A command cannot go on; the message says why and what to do next."""

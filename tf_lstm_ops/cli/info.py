@@ -1,0 +1,80 @@
+"""``tf-lstm-ops info``: versions, the native library and the kernels it registered."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from collections.abc import Iterable
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.framework import op_def_pb2
+from tensorflow.python.client import pywrap_tf_session
+from tensorflow.python.framework import kernels
+
+from tf_lstm_ops import _library
+from tf_lstm_ops._version import __version__
+
+OWN_PREFIX = "TfLstmOps>"
+# Ops of TensorFlow for which this package registers kernels under TensorFlow's own names.
+STOCK_NAMES: tuple[str, ...] = ()
+DTYPES = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    summary = "print versions, native library, instruction set, threads and kernels"
+    commands.add_parser("info", help=summary, description=summary).set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    cpu = _library.cpu_info()
+    _print_columns(
+        [
+            ("tf_lstm_ops", __version__),
+            ("TensorFlow", tf.__version__),
+            ("Keras", f"{keras.__version__} ({keras.backend.backend()} backend)"),
+            ("NumPy", np.__version__),
+            ("Python", platform.python_version()),
+            ("platform", platform.platform()),
+            ("native library", str(_library.path())),
+            ("instruction set", cpu["instruction_set"]),
+            ("available", ", ".join(cpu["instruction_sets"])),
+            ("threads", str(cpu["threads"])),
+            ("stock names served", ", ".join(STOCK_NAMES) or "none"),
+        ]
+    )
+    print()
+    _print_columns(kernel_table([*own_ops(), *STOCK_NAMES]))
+    return 0
+
+
+def own_ops() -> list[str]:
+    """Names of this package's ops, from TensorFlow's op registry."""
+    buffer = pywrap_tf_session.TF_GetAllOpList()
+    try:
+        ops = op_def_pb2.OpList.FromString(pywrap_tf_session.TF_GetBuffer(buffer))
+    finally:
+        pywrap_tf_session.TF_DeleteBuffer(buffer)
+    return sorted(op.name for op in ops.op if op.name.startswith(OWN_PREFIX))
+
+
+def kernel_table(ops: Iterable[str]) -> list[tuple[str, ...]]:
+    """Heading, then one row for each op and device: ``yes`` under the dtypes that have a kernel."""
+    rows = [("op", "device", *(dtype.name for dtype in DTYPES))]
+    for op in ops:
+        dtypes: dict[str, set[int]] = {}
+        for kernel in kernels.get_registered_kernels_for_op(op).kernel:
+            allowed = (c.allowed_values.list.type for c in kernel.constraint if c.name == "T")
+            dtypes.setdefault(kernel.device_type, set()).update(*allowed)
+        for device, enums in sorted(dtypes.items()) or [("none", set())]:
+            cells = ("yes" if dtype.as_datatype_enum in enums else "-" for dtype in DTYPES)
+            rows.append((op, device, *cells))
+    return rows
+
+
+def _print_columns(rows: list[tuple[str, ...]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())

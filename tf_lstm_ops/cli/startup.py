@@ -1,0 +1,43 @@
+"""What must be in place before TensorFlow is imported, so nothing here imports it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def is_program() -> bool:
+    """Whether this is ``tf-lstm-ops`` or ``python -m tf_lstm_ops``, not a user's program."""
+    # argv[0] is "-m" until Python has found the module to run, and so imported its package.
+    started_by_name = sys.argv[0] == "-m" and "tf_lstm_ops" in sys.orig_argv
+    return started_by_name or Path(sys.argv[0]).stem == "tf-lstm-ops"
+
+
+@contextmanager
+def quiet_tensorflow() -> Iterator[None]:
+    """Keeps TensorFlow's own log off the terminal while it is imported by the command line.
+
+    TensorFlow 2.21 writes the first lines of its log whatever TF_CPP_MIN_LOG_LEVEL says, so the
+    file descriptor itself is turned aside. What was hidden is printed if the import fails. Nothing
+    is hidden in a user's program, nor where the user has set TF_CPP_MIN_LOG_LEVEL.
+    """
+    if not is_program() or "TF_CPP_MIN_LOG_LEVEL" in os.environ:
+        yield
+        return
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as hidden:
+        os.dup2(hidden.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            hidden.seek(0)
+            os.write(stderr, hidden.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
