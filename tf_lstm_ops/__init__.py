@@ -8,9 +8,11 @@ SavedModel that uses them can be loaded from then on.
 """
 
 from tf_lstm_ops import _library
+from tf_lstm_ops.cli import startup
 
 if _library.is_built():
-    _library.load()
+    with startup.quiet_tensorflow():  # in the command line only
+        _library.load()
     from tf_lstm_ops import gradients, keras, raw_ops
     from tf_lstm_ops._version import __version__
 

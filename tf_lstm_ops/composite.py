@@ -102,9 +102,7 @@ def block_lstm_grad(*inputs: Any, use_peephole: bool, order: str) -> list[Any]:
     zero = tf.zeros_like(inputs[10])
     outputs, cs_grad, h_grad = inputs[9:16], inputs[16], inputs[17]
     bar = Steps(zero, cs_grad, zero, zero, zero, zero, h_grad)
-    return block_lstm_full_grad(
-        *inputs[:9], *outputs, *bar, use_peephole=use_peephole, order=order
-    )
+    return block_lstm_full_grad(*inputs[:9], *outputs, *bar, use_peephole=use_peephole, order=order)
 
 
 def lstm_block_cell_full_grad(*inputs: Any, use_peephole: bool, order: str) -> list[Any]:
@@ -173,7 +171,7 @@ def _empty_rows(w: Any, state: Any, n: Any) -> tf.TensorArray:
 
 
 def straight_through_clip(cs: tf.Tensor, cell_clip: float) -> tf.Tensor:
-    """cs bounded to [-cell_clip, cell_clip] where that is positive; its gradient is the identity."""
+    """cs within [-cell_clip, cell_clip] where that is positive; the gradient is the identity."""
     if cell_clip <= 0:
         return cs
     return tf.grad_pass_through(lambda v: tf.clip_by_value(v, -cell_clip, cell_clip))(cs)
@@ -251,16 +249,12 @@ def keras_lstm(
     _, h, c, output, outputs = tf.while_loop(
         lambda t, *_: t < time, step, start, maximum_iterations=time
     )
-    if return_sequences:
-        output = tf.transpose(outputs.stack(), [1, 0, 2])
-    else:
-        output = output[:, tf.newaxis]
+    last_only = output[:, tf.newaxis]
+    output = tf.transpose(outputs.stack(), [1, 0, 2]) if return_sequences else last_only
     return _cast([output, h, c], dtype)
 
 
-def keras_lstm_grad(
-    inputs: list[Any], output_gradients: list[Any], **attributes: Any
-) -> list[Any]:
+def keras_lstm_grad(inputs: list[Any], output_gradients: list[Any], **attributes: Any) -> list[Any]:
     """KerasLSTMGrad: gradients of x, the states, the kernels, bias and peephole."""
     wanted = [inputs[n] for n in (0, 2, 3, 4, 5, 6, 7)]
     with tf.GradientTape() as tape:

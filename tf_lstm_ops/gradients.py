@@ -57,7 +57,9 @@ def _sequence(order: str) -> Callable[..., Any]:
     return gradient
 
 
-def _through_composite(function: Callable[..., Any], order: str | None = None) -> Callable:
+def _through_composite(
+    function: Callable[..., Any], order: str | None = None
+) -> Callable[..., Any]:
     """The gradient of a gradient op, by the plain TensorFlow `function` that equals it."""
 
     def gradient(op: Any, *grads: Any) -> Any:
@@ -69,7 +71,7 @@ def _through_composite(function: Callable[..., Any], order: str | None = None) -
     return gradient
 
 
-def _through_full_grad(function: Callable[..., Any]) -> Callable:
+def _through_full_grad(function: Callable[..., Any]) -> Callable[..., Any]:
     def gradient(op: Any, *grads: Any) -> Any:
         order = op.get_attr("gate_order")
         order = order.decode() if isinstance(order, bytes) else order

@@ -21,8 +21,10 @@ struct GateOrder {
   }
 };
 
-inline constexpr GateOrder kOrderICFO{{0, 1, 2, 3}};  // LSTMBlockCell, BlockLSTM
-inline constexpr GateOrder kOrderIFCO{{0, 2, 1, 3}};  // BlockLSTMV2, Keras, cuDNN
+inline constexpr GateOrder kOrderICFO{
+    {0, 1, 2, 3}};  // LSTMBlockCell, BlockLSTM
+inline constexpr GateOrder kOrderIFCO{
+    {0, 2, 1, 3}};  // BlockLSTMV2, Keras, cuDNN
 
 }  // namespace tf_lstm_ops
 

@@ -6,7 +6,7 @@ std::string Shape::ToString() const {
   if (!rank_known_) return "<unknown>";
   std::string text = "[";
   for (size_t k = 0; k < dims_.size(); ++k) {
-    if (k > 0) text += ",";
+    if (k > 0) text += ',';
     text += dims_[k] == kUnknown ? "?" : std::to_string(dims_[k]);
   }
   return text + "]";
@@ -17,7 +17,7 @@ bool CheckedProduct(const std::vector<int64_t>& factors, int64_t* product) {
   // also used one by one, as strides.
   int64_t nonzero = 1;
   bool zero = false;
-  for (int64_t factor : factors) {
+  for (const int64_t factor : factors) {
     if (factor == 0) {
       zero = true;
     } else if (__builtin_mul_overflow(nonzero, factor, &nonzero)) {

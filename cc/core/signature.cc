@@ -105,7 +105,7 @@ Status CheckOverflow(const Signature& signature, const Sizes& sizes) {
         ": (input_size + cell_size) * cell_size * 4 overflows: input_size is ",
         input, ", cell_size is ", cell);
   }
-  for (int64_t width : {input, cell * 4}) {
+  for (const int64_t width : {input, cell * 4}) {
     if (!CheckedProduct({time, batch, width, kBytes}, &product)) {
       return InvalidArgument(
           Owner(signature, Extent::kBatch),
@@ -185,9 +185,9 @@ Status CheckInputs(const Signature& signature, const std::vector<Shape>& inputs,
 }
 
 Shape OutputShape(const Argument& output, const Sizes& sizes) {
-  std::vector<int64_t> dims;
+  std::vector<int64_t> dims(output.dims.rank);
   for (int k = 0; k < output.dims.rank; ++k) {
-    dims.push_back(sizes.Value(output.dims.extents[k]));
+    dims[k] = sizes.Value(output.dims.extents[k]);
   }
   return Shape(dims);
 }

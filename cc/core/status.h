@@ -47,10 +47,10 @@ Status InvalidArgument(const Parts&... parts) {
 
 }  // namespace tf_lstm_ops
 
-#define TF_LSTM_OPS_RETURN_IF_ERROR(expression)               \
-  do {                                                        \
-    ::tf_lstm_ops::Status status_or_error_ = (expression);    \
-    if (!status_or_error_.ok()) return status_or_error_;      \
+#define TF_LSTM_OPS_RETURN_IF_ERROR(expression)            \
+  do {                                                     \
+    ::tf_lstm_ops::Status status_or_error_ = (expression); \
+    if (!status_or_error_.ok()) return status_or_error_;   \
   } while (false)
 
 #endif  // TF_LSTM_OPS_CORE_STATUS_H_

@@ -129,9 +129,9 @@ Status InferOutputs(const Signature& signature,
       const Extent extent = output.dims.extents[k];
       const int64_t size = sizes.Value(extent);
       TF_LSTM_OPS_RETURN_IF_ERROR(
-          size == kUnknown ? AppendUnknown(signature, inputs, extent, inference,
-                                           shape.get())
-                           : inference->AppendSize(shape.get(), size));
+          size == kUnknown
+              ? AppendUnknown(signature, inputs, extent, inference, shape.get())
+              : inference->AppendSize(shape.get(), size));
     }
     TF_LSTM_OPS_RETURN_IF_ERROR(
         inference->SetOutput(static_cast<int>(n), shape.get()));

@@ -18,10 +18,10 @@ void RegisterOp(const Signature& signature,
 // kSignature is a function, so that a table is made before it is first used.
 template <const Signature& (*kSignature)()>
 bool DefineOp() {
-  RegisterOp(kSignature(), [](TF_ShapeInferenceContext* context,
-                              TF_Status* status) {
-    InferShapes(kSignature(), context, status);
-  });
+  RegisterOp(kSignature(),
+             [](TF_ShapeInferenceContext* context, TF_Status* status) {
+               InferShapes(kSignature(), context, status);
+             });
   return true;
 }
 

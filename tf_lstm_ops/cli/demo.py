@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
 import statistics
 import subprocess
@@ -98,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     expected = ours.model.predict_on_batch(test.features)
     chart, saved_model = output / "demo.png", output / "saved_model"
     plot.save(chart, ours, stock, confusion_matrix(test.speakers, expected.argmax(axis=-1)))
-    ours.model.export(saved_model, verbose=False)
+    export(ours.model, saved_model)
     reloaded = predict_in_fresh_process(saved_model, test.features)
 
     _print_summary(ours, stock)
@@ -119,7 +121,7 @@ def train_side_by_side(
     ours, stock = (Training(build_model(layer, steps, seed)) for layer in (LSTM, keras.layers.LSTM))
     stock.model.set_weights(ours.model.get_weights())
 
-    print("epoch    loss   train    test  seconds  stock test  stock seconds")
+    print("epoch    loss   train    test  seconds  stock test  stock seconds", flush=True)
     random = np.random.default_rng(seed)
     for epoch in range(epochs):
         order = random.permutation(len(train.speakers))
@@ -187,6 +189,12 @@ def confusion_matrix(
     counts = np.zeros((vowels.SPEAKERS, vowels.SPEAKERS), np.int64)
     np.add.at(counts, (actual, predicted), 1)
     return counts
+
+
+def export(model: keras.Model, folder: Path) -> None:
+    """``model.export`` without its report on the signature; Keras before 3.8 has no ``verbose``."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        model.export(str(folder))
 
 
 def predict_in_fresh_process(

@@ -30,11 +30,10 @@ int CountAvailable() {
                   __builtin_cpu_supports("fma") &&
                   __builtin_cpu_supports("bmi2");
   if (!v3) return 1;
-  const bool v4 = __builtin_cpu_supports("avx512f") &&
-                  __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512cd") &&
-                  __builtin_cpu_supports("avx512dq") &&
-                  __builtin_cpu_supports("avx512vl");
+  const bool v4 =
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512cd") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   return v4 ? 3 : 2;
 }
 

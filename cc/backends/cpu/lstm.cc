@@ -17,10 +17,12 @@ namespace {
 // floating-point operations a call (20 microseconds), 30,000 a step.
 int UsefulThreads(const LstmConfig& config, const Schedule& schedule,
                   int threads) {
-  const double per_entry =
-      8.0 * config.cell_size * (config.cell_size + config.input_size);
-  const double total = per_entry * schedule.size();
-  const double step = schedule.steps > 0 ? total / schedule.steps : 0;
+  const auto cell = static_cast<double>(config.cell_size);
+  const auto input = static_cast<double>(config.input_size);
+  const auto steps = static_cast<double>(std::max<int64_t>(schedule.steps, 1));
+  const double total =
+      8 * cell * (cell + input) * static_cast<double>(schedule.size());
+  const double step = total / steps;
   return total < 2e6 || step < 3e4 ? 1 : threads;
 }
 
@@ -53,8 +55,8 @@ void Backward(const LstmBackward<double>& args, int threads) {
 int ThreadCount(int configured) {
   if (configured > 0) return configured;
   if (const char* text = std::getenv("TF_NUM_INTRAOP_THREADS")) {
-    const int number = std::atoi(text);
-    if (number > 0) return number;
+    const long number = std::strtol(text, nullptr, 10);
+    if (number > 0) return static_cast<int>(std::min(number, 1L << 16));
   }
 #if defined(__linux__)
   cpu_set_t allowed;
@@ -62,7 +64,7 @@ int ThreadCount(int configured) {
     return std::max(1, CPU_COUNT(&allowed));
   }
 #endif
-  return std::max(1u, std::thread::hardware_concurrency());
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 }  // namespace tf_lstm_ops::cpu

@@ -139,7 +139,9 @@ class Team {
     }
     progress_.store(Word::Make(phase, 0));
     if (sleepers_.load() > 0) {
-      { std::lock_guard<std::mutex> lock(mutex_); }
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+      }
       changed_.notify_all();
     }
   }

@@ -164,7 +164,8 @@ class GradKernel : public BlockCellKernel<T, kForm> {
  protected:
   using C = typename Call<T>::Compute;
   // Position of the forward outputs i, cs, f, o, ci, co (and h, if given).
-  static constexpr size_t kOutputs = BlockCellKernel<T, kForm>::kFirst + kInputs;
+  static constexpr size_t kOutputs =
+      BlockCellKernel<T, kForm>::kFirst + kInputs;
 
   void SetSteps(Call<T>* call, LstmBackward<C>* args) const {
     const int64_t cell = call->sizes.cell;
@@ -210,8 +211,8 @@ class GradKernel : public BlockCellKernel<T, kForm> {
     args->drecurrent = w + sizes.input * kGates * sizes.cell;
     SetPeephole(call, 4, args);
     args->dbias = call->Out(7);
-    args->dz = call->staging.Scratch(call->schedule->size() * kGates *
-                                     sizes.cell);
+    args->dz =
+        call->staging.Scratch(call->schedule->size() * kGates * sizes.cell);
   }
 
   Status Finish(const KernelContext& context, Call<T>* call,
@@ -269,8 +270,7 @@ class FullGradKernel : public GradKernel<T, kForm> {
   Status Init(const KernelConstruction& construction) override {
     std::string order;
     TF_LSTM_OPS_RETURN_IF_ERROR(construction.GetAttr("gate_order", &order));
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        (GradKernel<T, kForm>::Init(construction)));
+    TF_LSTM_OPS_RETURN_IF_ERROR((GradKernel<T, kForm>::Init(construction)));
     this->config_.gate_order = order == "IFCO" ? kOrderIFCO : kOrderICFO;
     return Status();
   }

@@ -29,14 +29,10 @@ Argument Rows(Span span, const char* name, Extent width) {
 }
 
 Arguments Inputs(Span span) {
-  Arguments inputs = {Rows(span, "x", kI),
-                      {"cs_prev", {kB, kH}},
-                      {"h_prev", {kB, kH}},
-                      {"w", {kIH, k4H}},
-                      {"wci", {kH}},
-                      {"wcf", {kH}},
-                      {"wco", {kH}},
-                      {"b", {k4H}}};
+  Arguments inputs = {Rows(span, "x", kI),  {"cs_prev", {kB, kH}},
+                      {"h_prev", {kB, kH}}, {"w", {kIH, k4H}},
+                      {"wci", {kH}},        {"wcf", {kH}},
+                      {"wco", {kH}},        {"b", {k4H}}};
   if (span == kSequence) {
     inputs.insert(inputs.begin(), Argument{"seq_len_max", Dims(), "int64"});
   }
@@ -56,7 +52,7 @@ Arguments Outputs(Span span) {
 
 // Gradients of all inputs but seq_len_max.
 Arguments InputGradients(Span span) {
-  return {Rows(span, "x_grad", kI), {"cs_prev_grad", {kB, kH}},
+  return {Rows(span, "x_grad", kI),  {"cs_prev_grad", {kB, kH}},
           {"h_prev_grad", {kB, kH}}, {"w_grad", {kIH, k4H}},
           {"wci_grad", {kH}},        {"wcf_grad", {kH}},
           {"wco_grad", {kH}},        {"b_grad", {k4H}}};
@@ -100,9 +96,8 @@ const Signature& LSTMBlockCellGrad() {
   static const Signature signature = {
       "TfLstmOps>LSTMBlockCellGrad",
       {kPeepholeRequired, kTypes},
-      Concat({Inputs(kStep),
-              CellRows(kStep, {"i", "cs", "f", "o", "ci", "co", "cs_grad",
-                               "h_grad"})}),
+      Concat({Inputs(kStep), CellRows(kStep, {"i", "cs", "f", "o", "ci", "co",
+                                              "cs_grad", "h_grad"})}),
       {{"cs_prev_grad", {kB, kH}},
        {"dicfo", {kB, k4H}},
        {"wci_grad", {kH}},
@@ -154,10 +149,10 @@ const Signature& BlockLSTMFullGrad() {
 namespace {
 
 [[maybe_unused]] const bool kDefined[] = {
-    tf::DefineOp<&LSTMBlockCell>(), tf::DefineOp<&LSTMBlockCellGrad>(),
+    tf::DefineOp<&LSTMBlockCell>(),         tf::DefineOp<&LSTMBlockCellGrad>(),
     tf::DefineOp<&LSTMBlockCellFullGrad>(), tf::DefineOp<&BlockLSTM>(),
-    tf::DefineOp<&BlockLSTMGrad>(), tf::DefineOp<&BlockLSTMV2>(),
-    tf::DefineOp<&BlockLSTMGradV2>(), tf::DefineOp<&BlockLSTMFullGrad>(),
+    tf::DefineOp<&BlockLSTMGrad>(),         tf::DefineOp<&BlockLSTMV2>(),
+    tf::DefineOp<&BlockLSTMGradV2>(),       tf::DefineOp<&BlockLSTMFullGrad>(),
 };
 
 }  // namespace

@@ -176,7 +176,7 @@ class ForwardKernel : public tf::Kernel {
         3, kType, Shape({training_ ? layout.size() : 0}), &reserve));
 
     const int64_t rows = sizes.batch * sizes.time;
-    AlignedBuffer h_rows(
+    const AlignedBuffer h_rows(
         sequences || training_ ? 0 : rows * sizes.cell * sizeof(T));
     T* h = sequences   ? output.data<T>()
            : training_ ? reserve.data<T>() + layout.steps_size
@@ -218,8 +218,8 @@ class ForwardKernel : public tf::Kernel {
   void FillMasked(const Call<T>& call, T* h, T* output) const {
     const int64_t cell = call.sizes.cell, time = call.sizes.time;
     ForEachStep(*call.schedule, [&](int64_t row, int64_t latest) {
-      const bool zero = latest != row && (latest < 0 ||
-                                          attributes_.zero_output_for_mask);
+      const bool zero =
+          latest != row && (latest < 0 || attributes_.zero_output_for_mask);
       if (attributes_.return_sequences) {
         if (zero) {
           std::fill(h + row * cell, h + (row + 1) * cell, T{});
@@ -256,9 +256,8 @@ class GradKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Begin(context, attributes_));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckSaved(call));
     std::vector<Tensor> outputs;
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        context.Outputs(call.signature, call.inputs, call.sizes,
-                        tf::kDataType<T>, &outputs));
+    TF_LSTM_OPS_RETURN_IF_ERROR(context.Outputs(
+        call.signature, call.inputs, call.sizes, tf::kDataType<T>, &outputs));
     LstmBackward<C> args;
     call.SetInputs(attributes_, &args);
     SetSaved(&call, &args);
@@ -278,8 +277,8 @@ class GradKernel : public tf::Kernel {
       args.dwcf = args.dwci + call.sizes.cell;
       args.dwco = args.dwci + 2 * call.sizes.cell;
     }
-    args.dz = call.staging.Scratch(call.schedule->size() * kGates *
-                                   call.sizes.cell);
+    args.dz =
+        call.staging.Scratch(call.schedule->size() * kGates * call.sizes.cell);
     cpu::Backward(args, cpu::ThreadCount(ConfiguredThreads(context)));
     call.staging.Finish();
     return Status();
@@ -297,7 +296,7 @@ class GradKernel : public tf::Kernel {
   Status CheckSaved(const Call<T>& call) const {
     const int64_t steps =
         attributes_.return_sequences ? call.sizes.time : int64_t{1};
-    for (Input n : {kOutput, kOutputGrad}) {
+    for (const Input n : {kOutput, kOutputGrad}) {
       const int64_t got = call.inputs[n].shape().dim(1);
       if (got != steps) {
         return InvalidArgument(call.signature.inputs[n].name,

@@ -72,8 +72,8 @@ class BackwardPass {
   using Math = VecMath<T>;
   using Cell = LstmCell<Math>;
   static constexpr int kL = kLanes<T>;
-  static constexpr int64_t kBlock = kColumns * kL;    // columns of a product
-  static constexpr int64_t kRowChunk = 32 * kRows;    // and rows, of one item
+  static constexpr int64_t kBlock = kColumns * kL;  // columns of a product
+  static constexpr int64_t kRowChunk = 32 * kRows;  // and rows, of one item
   static constexpr int64_t kBlockSize = kDepth * kBlock;
   static constexpr int64_t kTile = 16;
 
@@ -81,9 +81,7 @@ class BackwardPass {
     return (n + block - 1) / block;
   }
   static int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
-  static int64_t Group(int64_t n) {
-    return n < 1 ? 1 : Min(n, kColumns);
-  }
+  static int64_t Group(int64_t n) { return n < 1 ? 1 : Min(n, kColumns); }
 
   // With dropout each gate has seen an x and an h of its own.
   int64_t XSets() const {
@@ -98,8 +96,8 @@ class BackwardPass {
     if (phase == 0) Prepare(begin, end);
     const int64_t step = steps_ - phase;
     if (phase > 0 && (step > 0 || args_.wants_initial_dh)) {
-      const Projection to_h = {packed_recurrent_, cell_, args_.dropout.recurrent,
-                               batch_row_, args_.dh};
+      const Projection to_h = {packed_recurrent_, cell_,
+                               args_.dropout.recurrent, batch_row_, args_.dh};
       Project(to_h, begin_[step], begin_[step + 1], begin, end);
     }
     if (step > 0) {
@@ -208,11 +206,11 @@ class BackwardPass {
 
   // From dz back through a layer's weights: to x, or to the previous h.
   struct Projection {
-    const T* packed;           // [4, padded width / lanes, H, lanes]
-    int64_t width;             // I or H
-    const T* keep;             // [4, B, width] multipliers, or null
-    const int64_t* target;     // of each entry: its row of `to`
-    T* to;                     // [., width]
+    const T* packed;        // [4, padded width / lanes, H, lanes]
+    int64_t width;          // I or H
+    const T* keep;          // [4, B, width] multipliers, or null
+    const int64_t* target;  // of each entry: its row of `to`
+    T* to;                  // [., width]
   };
 
   // to[target] = sum over the gates of keep * (dz W'), for entries [begin, end)
@@ -232,8 +230,7 @@ class BackwardPass {
   void ProjectRows(const Projection& p, int64_t e, int64_t n) const {
     V sum[R][C] = {};
     for (int g = 0; g < kGates; ++g) {
-      const T* packed =
-          p.packed + (g * RoundUpToLanes<T>(p.width) + n) * cell_;
+      const T* packed = p.packed + (g * RoundUpToLanes<T>(p.width) + n) * cell_;
       const T* a[R];
       for (int r = 0; r < R; ++r) a[r] = Dz(e + r, g);
       if (!p.keep) {
@@ -380,7 +377,9 @@ class BackwardPass {
   }
 
   // Position of a gate's set among the dropout multipliers.
-  int64_t Set(int64_t gate) const { return args_.config.gate_order.block[gate]; }
+  int64_t Set(int64_t gate) const {
+    return args_.config.gate_order.block[gate];
+  }
 
   const T* Keep(const T* sets, int64_t gate, int64_t width) const {
     return sets ? sets + Set(gate) * batch_ * width : nullptr;

@@ -1,6 +1,7 @@
 // The engine compiled for one instruction set; see ../README.md.
-#include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/engine.h"
+
+#include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/simd/backward.h"
 #include "backends/cpu/simd/forward.h"
 #include "backends/cpu/thread_team.h"
@@ -10,14 +11,13 @@ namespace {
 
 template <class Pass>
 void RunPass(Pass* pass, int threads) {
-  const Job job = {
-      pass, pass->Phases(),
-      [](const void* state, int64_t phase) {
-        return static_cast<const Pass*>(state)->Items(phase);
-      },
-      [](void* state, int64_t phase, int64_t item, int thread) {
-        static_cast<Pass*>(state)->Run(phase, item, thread);
-      }};
+  const Job job = {pass, pass->Phases(),
+                   [](const void* state, int64_t phase) {
+                     return static_cast<const Pass*>(state)->Items(phase);
+                   },
+                   [](void* state, int64_t phase, int64_t item, int thread) {
+                     static_cast<Pass*>(state)->Run(phase, item, thread);
+                   }};
   RunJob(job, threads);
 }
 

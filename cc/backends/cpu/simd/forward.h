@@ -106,7 +106,8 @@ class ForwardPass {
 
   // z = x W + bias, for all entries.
   void ProjectInput(int64_t u, T* dropped_x) {
-    if (!args_.dropout.input) return ProjectUnits<false>(0, entries_, u, nullptr);
+    if (!args_.dropout.input)
+      return ProjectUnits<false>(0, entries_, u, nullptr);
     for (int64_t e = 0; e < entries_; e += kChunk) {
       const int64_t end = e + kChunk < entries_ ? e + kChunk : entries_;
       DropX(e, end, dropped_x);
@@ -115,8 +116,7 @@ class ForwardPass {
   }
 
   template <bool kDropped>
-  void ProjectUnits(int64_t begin, int64_t end, int64_t u,
-                    const T* dropped_x) {
+  void ProjectUnits(int64_t begin, int64_t end, int64_t u, const T* dropped_x) {
     V bias[kGates];
     for (int g = 0; g < kGates; ++g) bias[g] = Bias(g, u);
     for (int64_t e = begin; e < end; e += kRows) {
@@ -172,9 +172,9 @@ class ForwardPass {
                           : PreviousH(e + r);
           for (int g = 0; g < kGates; ++g) acc[r][g] = Load(Z(e + r, g, u));
         }
-        Accumulate<T, R, kGates, kDropped>(
-            a, batch_ * cell_, packed_recurrent_ + u * cell_, padded_ * cell_,
-            cell_, acc);
+        Accumulate<T, R, kGates, kDropped>(a, batch_ * cell_,
+                                           packed_recurrent_ + u * cell_,
+                                           padded_ * cell_, cell_, acc);
         for (int r = 0; r < R; ++r) {
           T* state = state_ + batch_row_[e + r] * cell_ + u;
           const typename Cell::Outputs y = Cell::Forward(

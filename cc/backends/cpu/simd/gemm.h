@@ -56,7 +56,8 @@ void PackColumns(const T* b, int64_t row_stride, int64_t column_stride,
 
 // acc[r][c] += a(r, :) b(:, c): row r of A at a[r], `depth` long; vector c of
 // packed columns at b + c * b_stride. With kOwnA each vector of columns has its
-// own A, at a[r] + c * a_stride. Not inlined: alone, its sums stay in registers.
+// own A, at a[r] + c * a_stride. Not inlined: alone, its sums stay in
+// registers.
 template <class T, int R, int C, bool kOwnA = false>
 __attribute__((noinline)) void Accumulate(const T* const (&a)[R],
                                           int64_t a_stride, const T* b,

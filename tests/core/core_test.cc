@@ -1,0 +1,345 @@
+// Tests of cc/core and of the thread team, without TensorFlow.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "backends/cpu/thread_team.h"
+#include "core/float16.h"
+#include "core/gate_order.h"
+#include "core/lstm_cell.h"
+#include "core/schedule.h"
+#include "core/shape.h"
+#include "core/signature.h"
+#include "harness.h"
+
+namespace tf_lstm_ops {
+namespace {
+
+constexpr Extent kT = Extent::kTime, kB = Extent::kBatch, kI = Extent::kInput,
+                 kH = Extent::kCell, k4H = Extent::kFourCell,
+                 kIH = Extent::kInputPlusCell;
+
+Signature TestSignature() {
+  return {"Test",
+          {},
+          {{"n", Dims(), "int64"},
+           {"x", {kT, kB, kI}},
+           {"c", {kB, kH}},
+           {"w", {kIH, k4H}},
+           {"p", {kH}, "T", true}},
+          {{"y", {kT, kB, kH}}}};
+}
+
+Shape S(std::vector<int64_t> dims) { return Shape(dims); }
+
+TEST(ShapePrintsUnknowns) {
+  CHECK_EQ(Shape().ToString(), "<unknown>");
+  CHECK_EQ(S({}).ToString(), "[]");
+  CHECK_EQ(S({2, kUnknown, 3}).ToString(), "[2,?,3]");
+}
+
+TEST(CheckedProductSeesOverflowBehindZero) {
+  int64_t product = -1;
+  CHECK(CheckedProduct({3, 4, 5}, &product) && product == 60);
+  CHECK(CheckedProduct({3, 0, 5}, &product) && product == 0);
+  CHECK(!CheckedProduct({int64_t{1} << 62, 2}, &product));
+  CHECK(!CheckedProduct({int64_t{1} << 62, 0, 2}, &product));
+}
+
+TEST(CheckInputsFindsSizes) {
+  Sizes sizes;
+  const Status status =
+      CheckInputs(TestSignature(),
+                  {S({}), S({7, 2, 3}), S({2, 5}), S({8, 20}), S({5})}, &sizes);
+  CHECK_EQ(status.message(), "");
+  CHECK(status.ok());
+  CHECK(sizes.time == 7 && sizes.batch == 2 && sizes.input == 3 &&
+        sizes.cell == 5);
+  CHECK_EQ(OutputShape(TestSignature().outputs[0], sizes).ToString(),
+           "[7,2,5]");
+}
+
+TEST(CheckInputsNamesTheArgument) {
+  const struct {
+    std::vector<Shape> inputs;
+    const char* message;
+  } cases[] = {
+      {{S({1}), S({7, 2, 3}), S({2, 5}), S({8, 20}), S({5})},
+       "n must be rank 0 but is rank 1"},
+      {{S({}), S({7, 2}), S({2, 5}), S({8, 20}), S({5})},
+       "x must be rank 3 but is rank 2"},
+      {{S({}), S({7, 2, 3}), S({3, 5}), S({8, 20}), S({5})},
+       "c.dim_size(0) != batch_size: 3 vs. 2"},
+      {{S({}), S({7, 2, 3}), S({2, 5}), S({9, 20}), S({5})},
+       "w.dim_size(0) != input_size + cell_size: 9 vs. 8"},
+      {{S({}), S({7, 2, 3}), S({2, 5}), S({8, 21}), S({5})},
+       "w.dim_size(1) != cell_size * 4: 21 vs. 20"},
+      {{S({}), S({7, 2, 3}), S({2, 5}), S({8, 20}), S({4})},
+       "p.dim_size(0) != cell_size: 4 vs. 5"},
+      {{S({}), S({7, 2, 3}), S({2, 0}), S({3, 0}), S({0})},
+       "c is empty, has shape: [2,0]"},
+  };
+  for (const auto& c : cases) {
+    Sizes sizes;
+    const Status status = CheckInputs(TestSignature(), c.inputs, &sizes);
+    CHECK(status.code() == Code::kInvalidArgument);
+    CHECK_EQ(status.message(), c.message);
+  }
+}
+
+TEST(CheckInputsPassesUnknowns) {
+  Sizes sizes;
+  CHECK(CheckInputs(TestSignature(),
+                    {Shape(), S({kUnknown, 2, kUnknown}), S({kUnknown, 5}),
+                     Shape(), Shape()},
+                    &sizes)
+            .ok());
+  CHECK(sizes.time == kUnknown && sizes.batch == 2 && sizes.cell == 5);
+  CHECK(!CheckInputs(
+             TestSignature(),
+             {Shape(), S({kUnknown, 2, kUnknown}), S({3, 5}), Shape(), Shape()},
+             &sizes)
+             .ok());
+}
+
+TEST(CheckInputsTakesAbsentOptional) {
+  Sizes sizes;
+  CHECK(CheckInputs(TestSignature(),
+                    {S({}), S({7, 2, 3}), S({2, 5}), S({8, 20}), S({0})},
+                    &sizes)
+            .ok());
+}
+
+TEST(CheckInputsRefusesOverflow) {
+  const int64_t huge = int64_t{1} << 61;
+  const std::vector<std::vector<Shape>> cases = {
+      {S({}), S({huge, 2, 0}), S({2, 5}), S({5, 20}), S({5})},
+      {S({}), S({1, 2, huge}), S({2, 5}), Shape(), S({5})},
+      {S({}), S({1, 1, 1}), S({1, huge}), Shape(), Shape()},
+  };
+  for (const auto& inputs : cases) {
+    Sizes sizes;
+    const Status status = CheckInputs(TestSignature(), inputs, &sizes);
+    CHECK(status.code() == Code::kInvalidArgument);
+    CHECK(status.message().find("overflows") != std::string::npos);
+  }
+}
+
+TEST(GateOrders) {
+  // ICFO by definition of the engine; IFCO swaps the cell and forget blocks.
+  CHECK_EQ(kOrderICFO.Offset(kGateC, 10), 10);
+  CHECK_EQ(kOrderICFO.Offset(kGateF, 10), 20);
+  CHECK_EQ(kOrderIFCO.Offset(kGateC, 10), 20);
+  CHECK_EQ(kOrderIFCO.Offset(kGateF, 10), 10);
+  CHECK_EQ(kOrderIFCO.Offset(kGateI, 10), 0);
+  CHECK_EQ(kOrderIFCO.Offset(kGateO, 10), 30);
+}
+
+TEST(HalfRoundTripsExactly) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const Half half = {static_cast<uint16_t>(bits)};
+    const float value = half.ToFloat();
+    if (std::isnan(value)) {
+      CHECK(std::isnan(Half::FromFloat(value).ToFloat()));
+    } else {
+      CHECK_EQ(Half::FromFloat(value).bits, half.bits);
+    }
+  }
+}
+
+// The neighbours of a 16-bit value and the points between them tell whether
+// rounding is to nearest, ties to even.
+template <class Narrow>
+void CheckRounding(uint16_t infinity) {
+  for (uint16_t bits = 0; bits + 1 < infinity; ++bits) {
+    const float low = Narrow{bits}.ToFloat();
+    const float high = Narrow{static_cast<uint16_t>(bits + 1)}.ToFloat();
+    const float middle = low / 2 + high / 2;
+    const float below = std::nextafter(middle, low);
+    const float above = std::nextafter(middle, high);
+    if (!(low < below && above < high)) continue;  // below float's subnormals
+    const uint16_t even = bits % 2 == 0 ? bits : bits + 1;
+    CHECK_EQ(Narrow::FromFloat(middle).bits, even);
+    CHECK_EQ(Narrow::FromFloat(below).bits, bits);
+    CHECK_EQ(Narrow::FromFloat(above).bits, bits + 1);
+    CHECK_EQ(Narrow::FromFloat(-above).bits, (bits + 1) | 0x8000);
+  }
+}
+
+TEST(HalfRoundsToNearestEven) { CheckRounding<Half>(0x7c00); }
+TEST(BFloat16RoundsToNearestEven) { CheckRounding<BFloat16>(0x7f80); }
+
+TEST(NarrowTypesOverflowToInfinity) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  CHECK_EQ(Half::FromFloat(65519.9f).ToFloat(), 65504.0f);
+  CHECK_EQ(Half::FromFloat(65520.0f).ToFloat(), infinity);
+  CHECK_EQ(Half::FromFloat(-infinity).ToFloat(), -infinity);
+  CHECK_EQ(BFloat16::FromFloat(infinity).ToFloat(), infinity);
+  CHECK(std::isnan(BFloat16::FromFloat(std::nanf("")).ToFloat()));
+  CHECK(std::isnan(Half::FromFloat(std::nanf("")).ToFloat()));
+}
+
+struct ScalarMath {
+  using Value = double;
+  static double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+  static double Tanh(double x) { return std::tanh(x); }
+  static double Min(double a, double b) { return b < a ? b : a; }
+  static double Max(double a, double b) { return a < b ? b : a; }
+};
+using Cell = LstmCell<ScalarMath>;
+
+double* Parameter(Cell::Gates* z, double* cs_prev, int k) {
+  double* const all[] = {&z->i, &z->c, &z->f, &z->o, cs_prev};
+  return all[k];
+}
+
+double Loss(const Cell::Outputs& y, const Cell::Outputs& bar) {
+  return y.i * bar.i + y.cs * bar.cs + y.f * bar.f + y.o * bar.o +
+         y.ci * bar.ci + y.co * bar.co + y.h * bar.h;
+}
+
+TEST(CellBackwardIsTheDerivative) {
+  const Cell::Peephole weights = {0.7, -0.4, 1.1};
+  for (const Cell::Peephole* peephole :
+       {static_cast<const Cell::Peephole*>(nullptr), &weights}) {
+    Cell::Gates z = {0.3, -0.8, 1.2, 0.1};
+    double cs_prev = 0.6;
+    const Cell::Outputs bar = {0.5, -1.0, 0.25, 2.0, -0.3, 0.8, 1.5};
+    const Cell::Outputs y = Cell::Forward(z, cs_prev, peephole, nullptr);
+    const Cell::Gradients d = Cell::Backward(y, cs_prev, bar, peephole);
+    const double got[] = {d.z.i, d.z.c, d.z.f, d.z.o, d.cs_prev};
+    for (int k = 0; k < 5; ++k) {
+      const double step = 1e-5;
+      double* p = Parameter(&z, &cs_prev, k);
+      const double at = *p;
+      *p = at + step;
+      const double up = Loss(Cell::Forward(z, cs_prev, peephole, nullptr), bar);
+      *p = at - step;
+      const double down =
+          Loss(Cell::Forward(z, cs_prev, peephole, nullptr), bar);
+      *p = at;
+      // Error of the difference: step^2 * third derivative / 6, below 1e-9.
+      CHECK(std::fabs((up - down) / (2 * step) - got[k]) < 1e-9);
+    }
+  }
+}
+
+TEST(CellClips) {
+  const Cell::Gates z = {3, 3, 3, 3};
+  const double clip = 0.5;
+  CHECK_EQ(Cell::Forward(z, 2, nullptr, &clip).cs, 0.5);
+  CHECK_EQ(Cell::Forward(z, -9, nullptr, &clip).cs, -0.5);
+  CHECK(std::isnan(Cell::Forward(z, NAN, nullptr, &clip).cs));
+  CHECK_EQ(Cell::Forward(z, 2, nullptr, &clip).co, std::tanh(0.5));
+}
+
+TEST(TimeMajorSchedule) {
+  const Schedule s = Schedule::TimeMajor(2, 3);
+  CHECK_EQ(s.size(), 6);
+  CHECK(s.begin == (std::vector<int64_t>{0, 3, 6}));
+  CHECK(s.previous == (std::vector<int64_t>{-1, -1, -1, 0, 1, 2}));
+  CHECK(s.output_row == (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
+  CHECK(s.last == (std::vector<int64_t>{3, 4, 5}));
+}
+
+TEST(BatchMajorScheduleLeavesMaskedStepsOut) {
+  const bool mask[] = {true,  false, true,    // a hole
+                       false, false, false};  // nothing
+  const Schedule s = Schedule::BatchMajor(2, 3, mask, false);
+  CHECK_EQ(s.size(), 2);
+  CHECK(s.begin == (std::vector<int64_t>{0, 1, 1, 2}));
+  CHECK(s.batch_row == (std::vector<int64_t>{0, 0}));
+  CHECK(s.input_row == (std::vector<int64_t>{0, 2}));
+  CHECK(s.previous == (std::vector<int64_t>{-1, 0}));
+  CHECK(s.ordinal == (std::vector<int64_t>{0, 1}));
+  CHECK(s.last == (std::vector<int64_t>{1, -1}));
+}
+
+TEST(ReversedScheduleReadsBackwards) {
+  const bool mask[] = {true, true, false};
+  const Schedule s = Schedule::BatchMajor(1, 3, mask, true);
+  CHECK(s.input_row == (std::vector<int64_t>{1, 0}));
+  CHECK(s.output_row == (std::vector<int64_t>{1, 2}));
+}
+
+// Counts how often each item was done, and that none was done early.
+struct Count {
+  static constexpr int64_t kPhases = 50;
+  std::vector<std::atomic<int>> done;
+  std::atomic<int> early{0};
+
+  Count() : done(kPhases * 16) {}
+  static int64_t ItemsOf(int64_t phase) {
+    return phase % 5 == 3 ? 0 : phase % 16;
+  }
+  static int64_t Items(const void*, int64_t phase) { return ItemsOf(phase); }
+  static void Run(void* state, int64_t phase, int64_t item, int) {
+    Count& count = *static_cast<Count*>(state);
+    for (int64_t before = 0; before < phase; ++before) {
+      for (int64_t k = 0; k < ItemsOf(before); ++k) {
+        if (count.done[before * 16 + k].load() != 1) ++count.early;
+      }
+    }
+    ++count.done[phase * 16 + item];
+  }
+  void Check() const {
+    CHECK_EQ(early.load(), 0);
+    for (int64_t phase = 0; phase < kPhases; ++phase) {
+      for (int64_t item = 0; item < 16; ++item) {
+        CHECK_EQ(done[phase * 16 + item].load(), item < ItemsOf(phase) ? 1 : 0);
+      }
+    }
+  }
+};
+
+void RunCount(int threads) {
+  Count count;
+  RunJob({&count, Count::kPhases, &Count::Items, &Count::Run}, threads);
+  count.Check();
+}
+
+TEST(TeamDoesEachItemOnceAndInOrder) {
+  for (int round = 0; round < 200; ++round) {
+    for (int threads : {1, 2, 3, 7}) RunCount(threads);
+  }
+}
+
+TEST(TeamServesConcurrentCallers) {
+  std::vector<std::thread> callers;
+  for (int k = 0; k < 4; ++k) {
+    callers.emplace_back([] {
+      for (int round = 0; round < 100; ++round) RunCount(3);
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+}
+
+TEST(TeamWorksAfterFork) {
+  RunCount(3);
+  const pid_t child = fork();
+  if (child == 0) {
+    RunCount(3);
+    _exit(0);
+  }
+  int status = 0;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  RunCount(3);
+}
+
+TEST(TeamTakesJobsWithoutPhases) {
+  Count count;
+  RunJob({&count, 0, &Count::Items, &Count::Run}, 3);
+  RunCount(3);
+}
+
+}  // namespace
+}  // namespace tf_lstm_ops
+
+int main(int argc, char** argv) { return RunTest(argc, argv); }

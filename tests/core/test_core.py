@@ -1,0 +1,61 @@
+"""Builds core_test.cc with the package's own compiler flags and runs its tests, one by one."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = Path(__file__).with_name("core_test.cc")
+TESTED = ["cc/core", "cc/backends/cpu/thread_team.cc"]
+NAMES = re.findall(r"^TEST\((\w+)\)", SOURCE.read_text(), flags=re.MULTILINE)
+
+
+def build(program: Path, options: list[str]) -> None:
+    sys.path.insert(0, str(ROOT))
+    try:
+        from build_defs import native
+    finally:
+        sys.path.remove(str(ROOT))
+    flags = [f for f in native.FLAGS["COPTS"] if f not in ("-O3", "-DNDEBUG", "-Icc")]
+    sources = [
+        str(file)
+        for tested in TESTED
+        for file in ([ROOT / tested] if tested.endswith(".cc") else (ROOT / tested).glob("*.cc"))
+    ]
+    include = ["-I", str(ROOT / "cc"), "-I", str(SOURCE.parent)]
+    subprocess.run(
+        [*native.compiler(), *flags, *options, *include, str(SOURCE), *sources, "-o", str(program)],
+        check=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("core") / "core_test"
+    build(path, ["-O1"])
+    return path
+
+
+def run(program: Path, name: str) -> None:
+    result = subprocess.run([program, name], capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "passed" in result.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_core(program: Path, name: str) -> None:
+    run(program, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
+def test_core_under_sanitizers(tmp_path: Path, sanitizer: str) -> None:
+    program = tmp_path / "core_test"
+    build(program, ["-O1", "-g", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all"])
+    for name in NAMES:
+        # ThreadSanitizer does not follow threads through a fork.
+        if not (sanitizer == "thread" and "Fork" in name):
+            run(program, name)
