@@ -68,7 +68,7 @@ struct Half {
       return FloatFromBits(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
     }
     if (magnitude < 0x400u) {  // zero, subnormal: multiples of 2^-24
-      const float value = static_cast<float>(magnitude) * 0x1p-24f;
+      const float value = 0x1p-24f * static_cast<float>(magnitude);
       return FloatFromBits(sign | FloatBits(value));
     }
     return FloatFromBits(sign | ((magnitude << 13) + 0x38000000u));

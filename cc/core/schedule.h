@@ -24,6 +24,8 @@ struct Schedule {
   // Of each batch row: its last entry, or -1.
   std::vector<int64_t> last;
 
+  Schedule() = default;
+
   int64_t size() const { return static_cast<int64_t>(batch_row.size()); }
 
   // Every row in each of `steps` steps of a time-major [T, B, .] sequence.

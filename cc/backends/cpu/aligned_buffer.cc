@@ -5,7 +5,7 @@
 
 namespace tf_lstm_ops {
 
-AlignedBuffer::AlignedBuffer(size_t bytes) : data_(nullptr) {
+AlignedBuffer::AlignedBuffer(size_t bytes) {
   constexpr size_t kAlignment = 64;
   const size_t rounded = (bytes + kAlignment) / kAlignment * kAlignment;
   if (rounded < bytes || posix_memalign(&data_, kAlignment, rounded) != 0) {

@@ -20,7 +20,7 @@ class AlignedBuffer {
   void* data() const { return data_; }
 
  private:
-  void* data_;
+  void* data_ = nullptr;
 };
 
 }  // namespace tf_lstm_ops

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,7 +42,7 @@ struct Call {
 
   Tensors inputs, outputs;
   Sizes sizes;
-  std::optional<Schedule> schedule;
+  Schedule schedule;
   cpu::Staging<T> staging;
 
   const Compute* In(size_t n) {
@@ -51,7 +50,7 @@ struct Call {
   }
   // The first `schedule` rows of a [T,B,width] argument.
   const Compute* InRows(size_t n, int64_t width) {
-    return staging.In(inputs[n].template data<T>(), schedule->size() * width);
+    return staging.In(inputs[n].template data<T>(), schedule.size() * width);
   }
   Compute* Out(size_t n) {
     return staging.Out(outputs[n].template data<T>(), outputs[n].size());
@@ -59,7 +58,7 @@ struct Call {
   // Rows past the schedule are zero.
   Compute* OutRows(size_t n, int64_t width) {
     T* data = outputs[n].template data<T>();
-    const int64_t used = schedule->size() * width;
+    const int64_t used = schedule.size() * width;
     std::fill(data + used, data + outputs[n].size(), T{});
     return staging.Out(data, used);
   }
@@ -85,13 +84,11 @@ class BlockCellKernel : public tf::Kernel {
     const Signature& signature = kForm.signature();
     TF_LSTM_OPS_RETURN_IF_ERROR(
         context.Inputs(signature, &call->inputs, &call->sizes));
-    int64_t steps = 1;
-    if constexpr (kForm.sequence) {
-      steps = *call->inputs[0].template data<int64_t>();
-      if (steps < 0 || steps > call->sizes.time) {
-        return InvalidArgument("seq_len_max must be between 0 and ",
-                               call->sizes.time, " but is ", steps);
-      }
+    const int64_t steps =
+        kForm.sequence ? *call->inputs[0].template data<int64_t>() : 1;
+    if (kForm.sequence && (steps < 0 || steps > call->sizes.time)) {
+      return InvalidArgument("seq_len_max must be between 0 and ",
+                             call->sizes.time, " but is ", steps);
     }
     call->schedule = Schedule::TimeMajor(steps, call->sizes.batch);
     return context.Outputs(signature, call->inputs, call->sizes,
@@ -104,7 +101,7 @@ class BlockCellKernel : public tf::Kernel {
     args->config = config_;
     args->config.input_size = call->sizes.input;
     args->config.cell_size = call->sizes.cell;
-    args->schedule = &*call->schedule;
+    args->schedule = &call->schedule;
     args->x = call->InRows(kFirst + kX, call->sizes.input);
     args->c0 = call->In(kFirst + kCsPrev);
     args->h0 = call->In(kFirst + kHPrev);
@@ -212,7 +209,7 @@ class GradKernel : public BlockCellKernel<T, kForm> {
     SetPeephole(call, 4, args);
     args->dbias = call->Out(7);
     args->dz =
-        call->staging.Scratch(call->schedule->size() * kGates * sizes.cell);
+        call->staging.Scratch(call->schedule.size() * kGates * sizes.cell);
   }
 
   Status Finish(const KernelContext& context, Call<T>* call,

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <vector>
 
 #include "backends/cpu/lstm.h"
@@ -87,7 +86,7 @@ struct Call {
   const Signature& signature;
   std::vector<Tensor> inputs;
   Sizes sizes;
-  std::optional<Schedule> schedule;
+  Schedule schedule;
   cpu::Staging<T> staging;
 
   explicit Call(const Signature& s) : signature(s) {}
@@ -115,7 +114,7 @@ struct Call {
     args->config.cell_size = sizes.cell;
     args->config.gate_order = kOrderIFCO;
     args->config.cell_clip = attributes.cell_clip;
-    args->schedule = &*schedule;
+    args->schedule = &schedule;
     args->x = In(kX);
     args->h0 = In(kInitialH);
     args->c0 = In(kInitialC);
@@ -161,7 +160,7 @@ class ForwardKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Begin(context, attributes_));
     const Sizes& sizes = call.sizes;
     const bool sequences = attributes_.return_sequences;
-    const ReserveLayout layout(*call.schedule, sizes, sequences);
+    const ReserveLayout layout(call.schedule, sizes, sequences);
     constexpr TF_DataType kType = tf::kDataType<T>;
     const Shape state({sizes.batch, sizes.cell});
     Tensor output, final_h, final_c, reserve;
@@ -206,9 +205,9 @@ class ForwardKernel : public tf::Kernel {
   void FinalH(const Call<T>& call, const T* h, T* final_h) const {
     const int64_t cell = call.sizes.cell;
     for (int64_t b = 0; b < call.sizes.batch; ++b) {
-      const int64_t last = call.schedule->last[b];
+      const int64_t last = call.schedule.last[b];
       CopyRow(last < 0 ? call.Data(kInitialH) + b * cell
-                       : h + call.schedule->output_row[last] * cell,
+                       : h + call.schedule.output_row[last] * cell,
               cell, final_h + b * cell);
     }
   }
@@ -217,7 +216,7 @@ class ForwardKernel : public tf::Kernel {
   // zero where that is asked for.
   void FillMasked(const Call<T>& call, T* h, T* output) const {
     const int64_t cell = call.sizes.cell, time = call.sizes.time;
-    ForEachStep(*call.schedule, [&](int64_t row, int64_t latest) {
+    ForEachStep(call.schedule, [&](int64_t row, int64_t latest) {
       const bool zero =
           latest != row && (latest < 0 || attributes_.zero_output_for_mask);
       if (attributes_.return_sequences) {
@@ -266,7 +265,7 @@ class GradKernel : public tf::Kernel {
       return call.staging.Out(outputs[n].data<T>(), outputs[n].size());
     };
     args.dx = out(0);
-    if (call.schedule->size() < call.sizes.batch * call.sizes.time) {
+    if (call.schedule.size() < call.sizes.batch * call.sizes.time) {
       std::fill(args.dx, args.dx + outputs[0].size(), C(0));
     }
     args.dinput = out(3);
@@ -278,7 +277,7 @@ class GradKernel : public tf::Kernel {
       args.dwco = args.dwci + 2 * call.sizes.cell;
     }
     args.dz =
-        call.staging.Scratch(call.schedule->size() * kGates * call.sizes.cell);
+        call.staging.Scratch(call.schedule.size() * kGates * call.sizes.cell);
     cpu::Backward(args, cpu::ThreadCount(ConfiguredThreads(context)));
     call.staging.Finish();
     return Status();
@@ -288,7 +287,7 @@ class GradKernel : public tf::Kernel {
   using C = typename Call<T>::Compute;
 
   ReserveLayout Layout(const Call<T>& call) const {
-    return ReserveLayout(*call.schedule, call.sizes,
+    return ReserveLayout(call.schedule, call.sizes,
                          attributes_.return_sequences);
   }
 
@@ -331,12 +330,12 @@ class GradKernel : public tf::Kernel {
     const C* output_grad = call->In(kOutputGrad);
     const int64_t cell = call->sizes.cell;
     const int64_t rows = call->sizes.batch * call->sizes.time;
-    if (call->schedule->size() == rows || attributes_.zero_output_for_mask) {
+    if (call->schedule.size() == rows || attributes_.zero_output_for_mask) {
       return output_grad;
     }
     C* sums = call->staging.Scratch(rows * cell);
     std::copy(output_grad, output_grad + rows * cell, sums);
-    ForEachStep(*call->schedule, [&](int64_t row, int64_t latest) {
+    ForEachStep(call->schedule, [&](int64_t row, int64_t latest) {
       if (latest < 0 || latest == row) return;
       for (int64_t u = 0; u < cell; ++u) {
         sums[latest * cell + u] += output_grad[row * cell + u];
@@ -360,7 +359,7 @@ class GradKernel : public tf::Kernel {
     if (attributes_.return_sequences) return;
     const C* last_grad = call->In(kOutputGrad);
     const int64_t time = call->sizes.time;
-    ForEachStep(*call->schedule, [&](int64_t row, int64_t latest) {
+    ForEachStep(call->schedule, [&](int64_t row, int64_t latest) {
       if (row % time != time - 1 || latest < 0) return;
       if (latest != row && attributes_.zero_output_for_mask) return;
       const int64_t at = row / time * cell;

@@ -58,7 +58,7 @@ const Signature& KerasLSTMGrad() {
                     {"recurrent_kernel_grad", {kH, k4H}},
                     {"bias_grad", {k4H}, "T", kOptional},
                     {"peephole_grad", {k3, kH}, "T", kOptional}}};
-    for (Argument argument :
+    for (const Argument& argument :
          {Argument{"output", {kB, kAny, kH}}, Argument{"reserve", {kAny}},
           Argument{"output_grad", {kB, kAny, kH}},
           Argument{"final_h_grad", {kB, kH}},
