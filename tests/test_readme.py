@@ -22,7 +22,8 @@ def test_examples_print_what_they_say(tmp_path: Path) -> None:
         [sys.executable, str(program)], capture_output=True, text=True, cwd=tmp_path
     )
     assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines()[-len(expected) :] == expected
+    # Keras' export prints lines of its own.
+    assert [line for line in result.stdout.splitlines() if line in expected] == expected
 
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)#]+)\)", README))
