@@ -26,15 +26,6 @@ constexpr int kSpins = 1000;
 
 constexpr int kMaxThreads = 256;
 
-// For whoever looks at the process's threads.
-void NameThread() {
-#if defined(__APPLE__)
-  pthread_setname_np("tf_lstm_ops");
-#else
-  pthread_setname_np(pthread_self(), "tf_lstm_ops");
-#endif
-}
-
 // A phase's number beside a count, changed together. Phases are numbered
 // through all jobs of the process, so that a word that a thread read long ago
 // never fits a later phase (before 2^32 of them).
@@ -76,7 +67,12 @@ class Team {
     try {
       for (; workers_ < wanted; ++workers_) {
         const int index = workers_ + 1;
-        std::thread([this, index] { Serve(index); }).detach();
+        std::thread worker([this, index] { Serve(index); });
+#if defined(__linux__)
+        // For whoever looks at the process's threads.
+        pthread_setname_np(worker.native_handle(), "tf_lstm_ops");
+#endif
+        worker.detach();
       }
     } catch (const std::system_error&) {
       return workers_;
@@ -85,7 +81,6 @@ class Team {
   }
 
   [[noreturn]] void Serve(int index) {
-    NameThread();
     for (;;) {
       const uint32_t phase = Word::Phase(progress_.load());
       // A range that was not set for this phase: not a member of this job.
