@@ -1,4 +1,4 @@
-// The engine compiled for one instruction set; see ../README.md.
+// The engine compiled for one instruction set; see backends/cpu/README.md.
 #include "backends/cpu/engine.h"
 
 #include "backends/cpu/aligned_buffer.h"
