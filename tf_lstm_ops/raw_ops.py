@@ -32,6 +32,9 @@ def _dtype_of(value: Any) -> tf.DType | None:
     return None if dtype is None else tf.as_dtype(dtype)
 
 
+# Autograph would add a variable of its own to the locals() that the functions below pass on.
+_as_written = tf.autograph.experimental.do_not_convert
+
 # Arguments that are not tensors of type T.
 _OTHERS = frozenset({"seq_len_max", "forget_bias", "cell_clip", "use_peephole", "name"})
 
@@ -49,6 +52,7 @@ def _call(function: str, arguments: dict[str, Any]) -> Any:
     return getattr(_library.load(), function)(**arguments)
 
 
+@_as_written
 def LSTMBlockCell(
     *,
     x: Any,
@@ -84,6 +88,7 @@ def LSTMBlockCell(
     return _call("tf_lstm_ops_lstm_block_cell", locals())
 
 
+@_as_written
 def LSTMBlockCellGrad(
     *,
     x: Any,
@@ -119,6 +124,7 @@ def LSTMBlockCellGrad(
     return _call("tf_lstm_ops_lstm_block_cell_grad", locals())
 
 
+@_as_written
 def BlockLSTM(
     *,
     seq_len_max: Any,
@@ -148,6 +154,7 @@ def BlockLSTM(
     return _call("tf_lstm_ops_block_lstm", locals())
 
 
+@_as_written
 def BlockLSTMV2(
     *,
     seq_len_max: Any,
@@ -170,6 +177,7 @@ def BlockLSTMV2(
     return _call("tf_lstm_ops_block_lstmv2", locals())
 
 
+@_as_written
 def BlockLSTMGrad(
     *,
     seq_len_max: Any,
@@ -207,6 +215,7 @@ def BlockLSTMGrad(
     return _call("tf_lstm_ops_block_lstm_grad", locals())
 
 
+@_as_written
 def BlockLSTMGradV2(
     *,
     seq_len_max: Any,

@@ -15,6 +15,17 @@ _TANH = (activations.tanh, ops.tanh, tf.tanh)
 _SIGMOID = (activations.sigmoid, ops.sigmoid, tf.sigmoid)
 
 
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", repr(function))
+
+
+def _per_row(value: Any, batch: Any) -> Any:
+    """A tensor whose first dimension is the batch or, as Keras allows, 1."""
+    if value.shape[0] != 1:
+        return value
+    return tf.broadcast_to(value, tf.concat([[batch], tf.shape(value)[1:]], axis=0))
+
+
 @keras.saving.register_keras_serializable(package=_PACKAGE)
 class LSTMCell(keras.layers.LSTMCell):
     """``keras.layers.LSTMCell`` with peepholes and a bounded cell state.
@@ -139,6 +150,11 @@ class LSTM(keras.layers.LSTM):
             raise ValueError(
                 f"use_cudnn must be 'auto', True or False. Received: use_cudnn={use_cudnn}"
             )
+        if use_cudnn is True and (use_peephole or cell_clip is not None):
+            raise ValueError(
+                "use_cudnn=True asks for Keras' own cuDNN path, which has neither use_peephole nor "
+                "cell_clip; leave use_cudnn='auto'"
+            )
         cell = LSTMCell(
             units,
             activation=activation,
@@ -202,21 +218,28 @@ class LSTM(keras.layers.LSTM):
         if self.use_cudnn is True:
             return "use_cudnn=True asks for Keras' own cuDNN path"
         if self.activation not in _TANH:
-            return "activation is not tanh"
+            return f"activation is {_name(self.activation)}, not tanh"
         if self.recurrent_activation not in _SIGMOID:
-            return "recurrent_activation is not sigmoid"
+            return f"recurrent_activation is {_name(self.recurrent_activation)}, not sigmoid"
         return None
 
     def inner_loop(
         self, sequences: Any, initial_state: Any, mask: Any, training: bool = False
     ) -> Any:
-        if not self.uses_fused_op:
+        if self.use_cudnn is True:
             return super().inner_loop(sequences, initial_state, mask, training=training)
+        if not self.uses_fused_op:
+            # Not keras.layers.LSTM's own, which tries cuDNN with a single dropout mask first.
+            return keras.layers.RNN.inner_loop(
+                self, sequences, initial_state, mask, training=training
+            )
+        if len(initial_state) != 2:
+            raise ValueError(f"initial_state must be [h, c]. Received {len(initial_state)} tensors")
         if isinstance(mask, list | tuple):
             mask = mask[0]
-        sequences, input_dropout = self._drop_inputs(sequences, training)
+        x, input_dropout = self._drop_inputs(tf.cast(sequences, self.compute_dtype), training)
         output, h, c = self._fused(
-            sequences,
+            x,
             self._as_boolean(mask),
             initial_state,
             input_dropout,
@@ -232,14 +255,14 @@ class LSTM(keras.layers.LSTM):
         mask = tf.cast(mask, tf.bool)
         return tf.squeeze(mask, axis=-1) if mask.shape.rank == 3 else mask
 
-    def _drop_inputs(self, sequences: Any, training: bool) -> tuple[Any, Any]:
+    def _drop_inputs(self, x: Any, training: bool) -> tuple[Any, Any]:
         """Applies input dropout, or returns the gates' multipliers where each has its own."""
         if not (training and 0.0 < self.dropout < 1.0):
-            return sequences, None
-        multipliers = self.cell.get_dropout_mask(sequences[:, 0, :])
+            return x, None
+        multipliers = self.cell.get_dropout_mask(x[:, 0, :])
         if isinstance(multipliers, list):  # implementation 1
-            return sequences, tf.stack(multipliers)
-        return sequences * multipliers[:, tf.newaxis], None
+            return x, tf.stack(multipliers)
+        return x * multipliers[:, tf.newaxis], None
 
     def _recurrent_multipliers(self, h: Any, training: bool) -> Any:
         if not (training and 0.0 < self.recurrent_dropout < 1.0):
@@ -248,23 +271,23 @@ class LSTM(keras.layers.LSTM):
 
     def _fused(
         self,
-        sequences: Any,
+        x: Any,
         mask: Any,
         initial_state: Any,
         input_dropout: Any,
         recurrent_dropout: Any,
         training: bool,
     ) -> tuple[Any, Any, Any]:
-        x = tf.convert_to_tensor(sequences)
+        batch = tf.shape(x)[0]
 
         def optional(value: Any, dtype: Any = x.dtype) -> Any:
             return tf.zeros([0], dtype) if value is None else tf.convert_to_tensor(value)
 
         output, h, c, _ = _library.load().tf_lstm_ops_keras_lstm(
             x=x,
-            mask=optional(mask, tf.bool),
-            initial_h=tf.convert_to_tensor(initial_state[0]),
-            initial_c=tf.convert_to_tensor(initial_state[1]),
+            mask=optional(None if mask is None else _per_row(mask, batch), tf.bool),
+            initial_h=_per_row(initial_state[0], batch),
+            initial_c=_per_row(initial_state[1], batch),
             kernel=tf.convert_to_tensor(self.cell.kernel),
             recurrent_kernel=tf.convert_to_tensor(self.cell.recurrent_kernel),
             bias=optional(self.cell.bias),

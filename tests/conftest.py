@@ -1,0 +1,30 @@
+"""Common to all tests: the tests folder on sys.path, random numbers, hypothesis' settings."""
+
+import os
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# Appended, so that no folder of tests hides an installed package of the same name.
+sys.path.append(str(Path(__file__).parent))
+
+# Every run draws the same examples: a failure in CI is a failure at the desk.
+settings.register_profile(
+    "default",
+    derandomize=True,
+    deadline=None,  # the first call of an op compiles nothing but may load much
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("default")
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Random numbers that depend on the test's own name only, not on the order of the tests."""
+    return np.random.default_rng(zlib.crc32(request.node.name.encode()))

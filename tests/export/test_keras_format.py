@@ -1,0 +1,163 @@
+"""Models in Keras' own format (.keras), loaded in a new process without custom_objects.
+
+One new process loads all that the fixture `results` saved (this file, run as a script).
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+BATCH, TIME, INPUTS, UNITS = 4, 6, 3, 5
+Results = dict[str, np.ndarray]
+
+OPTIONS = {
+    "default": {},
+    "peephole and clip": {"use_peephole": True, "cell_clip": 0.5},
+    "no bias": {"use_bias": False},
+    "fallback": {"activation": "relu", "recurrent_activation": "hard_sigmoid", "cell_clip": 0.5},
+    "dropout": {"dropout": 0.3, "recurrent_dropout": 0.3, "seed": 1},
+    "backwards": {"go_backwards": True, "zero_output_for_mask": True},
+    "stateful": {"stateful": True},
+    "regularized": {"kernel_regularizer": "l2", "recurrent_constraint": "max_norm"},
+    "float64": {"dtype": "float64"},
+    "mixed": {"dtype": "mixed_bfloat16"},
+}
+
+
+def make_data() -> tuple[np.ndarray, np.ndarray]:
+    """Inputs with padding, and targets."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(BATCH, TIME, INPUTS)).astype("float32")
+    x[0, 4:] = 0
+    x[1, :3] = 0
+    return x, rng.normal(size=(BATCH, TIME, UNITS)).astype("float32")
+
+
+def make_model(options: dict) -> keras.Model:
+    from tf_lstm_ops.keras import LSTM
+
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential(
+        [
+            keras.Input(batch_shape=(BATCH, None, INPUTS)),
+            keras.layers.Masking(),
+            LSTM(UNITS, return_sequences=True, **options),
+        ]
+    )
+    model.compile("adam", "mse")
+    return model
+
+
+def forget(model: keras.Model) -> None:
+    """What the format does not hold, for stock's layers neither: states, and that of the seed."""
+    layer = model.layers[-1]
+    layer.reset_state()
+    layer.cell.seed_generator.state.assign([OPTIONS["dropout"]["seed"], 0])
+
+
+def results_of(name: str, model: keras.Model) -> Results:
+    """Two predictions (of which a stateful layer makes two), then the weights after training on."""
+    forget(model)
+    x, y = make_data()
+    results = {f"{name} {k}": model.predict(x, BATCH, verbose=0) for k in ("once", "again")}
+    model.fit(x, y, BATCH, epochs=2, shuffle=False, verbose=0)
+    weights = {f"{name} trained {w.name}": w.numpy() for w in model.trainable_weights}
+    return {k: v.astype("float64") for k, v in (results | weights).items()}
+
+
+def save_models(folder: Path) -> Results:
+    results = {}
+    for name, options in OPTIONS.items():
+        model = make_model(options)
+        model.fit(*make_data(), BATCH, verbose=0)
+        model.save(folder / f"{name}.keras")
+        results |= results_of(name, model)
+    return results
+
+
+# The new processes.
+
+
+def load_models(folder: Path) -> None:
+    import tf_lstm_ops
+
+    results = {}
+    for name in OPTIONS:
+        model = keras.models.load_model(folder / f"{name}.keras")
+        assert type(model.layers[-1]) is tf_lstm_ops.keras.LSTM
+        results |= results_of(name, model)
+    np.savez(folder / "loaded.npz", **results)
+
+
+def load_without_import(folder: Path) -> None:
+    try:
+        keras.models.load_model(folder / "default.keras")
+    except Exception as error:
+        print(type(error).__name__, str(error).replace("\n", " "))
+    else:
+        print("loaded before import")
+    import tf_lstm_ops  # noqa: F401  (not too late)
+
+    keras.models.load_model(folder / "default.keras")
+    print("loaded after import")
+
+
+def run_new_process(function: Callable, folder: Path) -> str:
+    """Standard output of the function, called in a new process."""
+    process = subprocess.run(
+        [sys.executable, __file__, function.__name__, folder],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 0, process.stderr
+    return process.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("keras_format")
+
+
+@pytest.fixture(scope="module")
+def results(folder) -> tuple[Results, Results]:
+    """What was calculated after saving, and by a new process from the files."""
+    saved = save_models(folder)
+    run_new_process(load_models, folder)
+    with np.load(folder / "loaded.npz") as loaded:
+        return saved, dict(loaded)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_loaded_models_predict_and_train_on(results, name):
+    """Bit for bit; the state of the optimiser is saved too."""
+    saved, loaded = results
+    assert saved.keys() == loaded.keys()
+    keys = [key for key in saved if key.startswith(f"{name} ")]
+    weights = 3 + ("use_peephole" in OPTIONS[name]) - ("use_bias" in OPTIONS[name])
+    assert len(keys) == 2 + weights
+    for key in keys:
+        assert np.any(saved[key])
+        np.testing.assert_array_equal(loaded[key], saved[key], key)
+    moved = np.any(saved[f"{name} once"] != saved[f"{name} again"])
+    assert moved == (name == "stateful")
+
+
+def test_without_import_the_error_names_the_class(results, folder):
+    """Once the package is imported, the same process loads the same file. (Keras 3.8 imports the
+    package by itself.)"""
+    before, after = run_new_process(load_without_import, folder).splitlines()
+    if before != "loaded before import":
+        assert "Could not locate class 'LSTM'" in before
+        assert "tf_lstm_ops>LSTM" in before
+    assert after == "loaded after import"
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](Path(sys.argv[2]))

@@ -1,0 +1,328 @@
+"""SavedModels of Keras models and of tf.Modules, loaded in a new process.
+
+New processes load what the fixtures saved (this file, run as a script); the tests compare what they
+calculated with what was calculated before saving, bit for bit.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+INPUTS, UNITS, CLASSES = 3, 5, 2
+Results = dict[str, np.ndarray]
+
+
+def make_inputs() -> np.ndarray:
+    """[batch, time, inputs]; two sequences are padded, one on either side."""
+    x = np.random.default_rng(0).normal(size=(4, 6, INPUTS)).astype("float32")
+    x[0, 4:] = 0
+    x[1, :3] = 0
+    return x
+
+
+def derivatives(name: str, function: Callable, variables: Iterable[tf.Variable]) -> Results:
+    """The function's value, and the gradients of its squares' sum by input and variables."""
+    x = tf.constant(make_inputs())
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = function(x)
+        loss = tf.reduce_sum(value**2)
+    by_x, *by_variables = tape.gradient(loss, [x, *variables])
+    results = {f"{name} gradient {k}": g.numpy() for k, g in enumerate(by_variables)}
+    return results | {f"{name} value": value.numpy(), f"{name} gradient of x": by_x.numpy()}
+
+
+def second_order(name: str, function: Callable) -> Results:
+    """The gradient of a gradient penalty, by the input."""
+    x = tf.constant(make_inputs())
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            loss = tf.reduce_sum(function(x) ** 2)
+        penalty = tf.nn.l2_loss(inner.gradient(loss, x))
+    return {f"{name} second order": outer.gradient(penalty, x).numpy()}
+
+
+# Keras models: model.export, tf.saved_model.save, and an endpoint of one's own for training.
+
+
+def make_model(*, activation: str = "tanh", rate: float = 0.0) -> keras.Model:
+    """Two layers: one with what stock lacks, one with dropout. Of other activations than tanh the
+    first falls back to Keras' loop."""
+    from tf_lstm_ops.keras import LSTM
+
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential(
+        [
+            keras.Input((None, INPUTS)),
+            keras.layers.Masking(),
+            LSTM(UNITS, activation, return_sequences=True, use_peephole=True, cell_clip=0.5),
+            LSTM(UNITS, go_backwards=True, dropout=rate, recurrent_dropout=rate, seed=2),
+            keras.layers.Dense(CLASSES),
+        ]
+    )
+    model.compile("sgd", "mse")
+    model.fit(x := make_inputs(), np.ones((len(x), CLASSES), "float32"), verbose=0)
+    return model
+
+
+def save_models(folder: Path) -> Results:
+    """With two things that TensorFlow cannot do, for stock's LSTM neither. tf.saved_model.save
+    takes no Keras model with dropout: it does not find the variable of the seed, which Keras reads
+    even in inference (model.export does). And a while loop, loaded, cannot be differentiated."""
+    x = make_inputs()
+    fused, fallback = make_model(rate=0.3), make_model(rate=0.3, activation="relu")
+    plain = make_model()
+    fused.export(folder / "fused", verbose=False)
+    fallback.export(folder / "fallback", verbose=False)
+    tf.saved_model.save(plain, folder / "plain")
+
+    signature = [tf.TensorSpec([None, None, INPUTS])]
+    train = tf.function(lambda x: fused(x, training=True), input_signature=signature)
+    layer = tf.function(lambda x: fused.layers[1](x), input_signature=signature)
+    archive = keras.export.ExportArchive()
+    archive.track(fused)
+    archive.add_endpoint("train", train)
+    archive.add_endpoint("layer", layer)
+    archive.write_out(folder / "training", verbose=False)
+    # First: a prediction moves the seed on, so that training would draw other masks than loaded.
+    results = derivatives("training", train, [v.value for v in fused.trainable_variables])
+    results |= second_order("layer", layer)
+    return results | {
+        "fused": fused.predict(x, verbose=0),
+        "fallback": fallback.predict(x, verbose=0),
+        "plain": plain.predict(x, verbose=0),
+    }
+
+
+def load_models(folder: Path) -> Results:
+    x = tf.constant(make_inputs())
+    fused, fallback, plain, training = (
+        tf.saved_model.load(folder / name) for name in ("fused", "fallback", "plain", "training")
+    )
+    (prediction,) = plain.signatures["serving_default"](x).values()
+    return {
+        "fused": fused.serve(x).numpy(),
+        "fallback": fallback.serve(x).numpy(),
+        "plain": prediction.numpy(),
+        **derivatives("training", training.train, training.trainable_variables),
+        **second_order("layer", training.layer),
+    }
+
+
+# A tf.Module that calls raw ops, in tf.functions and in plain Python.
+
+
+def make_module() -> tf.Module:
+    from tf_lstm_ops import raw_ops
+
+    class Recurrent(tf.Module):
+        """Batch-major in and out, [B, T, I] to [B, T, H]."""
+
+        def __init__(self):
+            super().__init__()
+            initial = tf.random.stateless_normal([INPUTS + UNITS, 4 * UNITS], [1, 2]) / 2
+            self.w = tf.Variable(initial, name="w")
+            self.b = tf.Variable(initial[0], name="b")
+            self.peepholes = tf.Variable(initial[1:4, :UNITS], name="peepholes")
+
+        def arguments(self, batch):
+            wci, wcf, wco = tf.unstack(self.peepholes)
+            zeros = tf.zeros([batch, UNITS])
+            return {
+                "cs_prev": zeros,
+                "h_prev": zeros,
+                "w": self.w,
+                "b": self.b,
+                "wci": wci,
+                "wcf": wcf,
+                "wco": wco,
+                "use_peephole": True,
+                "cell_clip": 0.5,
+            }
+
+        def sequence(self, op, x):
+            x = tf.transpose(x, [1, 0, 2])
+            time, batch = tf.unstack(tf.shape(x)[:2])
+            out = op(seq_len_max=tf.cast(time, tf.int64), x=x, **self.arguments(batch))
+            return tf.transpose(out.h, [1, 0, 2])
+
+        @tf.function(input_signature=[tf.TensorSpec([None, None, INPUTS])])
+        def block_lstm(self, x):
+            return self.sequence(raw_ops.BlockLSTM, x)
+
+        @tf.function(input_signature=[tf.TensorSpec([None, None, INPUTS])])
+        def block_lstm_v2(self, x):
+            return self.sequence(raw_ops.BlockLSTMV2, x)
+
+        @tf.function(input_signature=[tf.TensorSpec([None, None, INPUTS])])
+        def lstm_block_cell(self, x):
+            return self.first_step(x)
+
+        def first_step(self, x):
+            return raw_ops.LSTMBlockCell(x=x[:, 0], **self.arguments(tf.shape(x)[0])).h
+
+        @tf.function(input_signature=[tf.TensorSpec([None, None, INPUTS])])
+        def train(self, x):
+            """One step of gradient descent; the gradient op is part of the saved graph."""
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((self.sequence(raw_ops.BlockLSTM, x) - 1) ** 2)
+            variables = [self.w, self.b, self.peepholes]
+            for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
+                variable.assign_sub(gradient)
+            return loss
+
+    return Recurrent()
+
+
+def run_module(module, eager: Callable) -> Results:
+    variables = [module.w, module.b, module.peepholes]
+    x = tf.constant(make_inputs())
+    results = {"eager": eager(x).numpy()}
+    for name in "block_lstm", "block_lstm_v2", "lstm_block_cell":
+        results |= derivatives(name, getattr(module, name), variables)
+    results |= second_order("lstm_block_cell", module.lstm_block_cell)
+    losses = [module.train(x).numpy() for _ in range(3)]
+    assert losses[2] < losses[0]
+    return results | {"losses": np.array(losses), "trained w": module.w.numpy()}
+
+
+def save_module(folder: Path) -> Results:
+    module = make_module()
+    signature = tf.function(module.first_step).get_concrete_function(
+        tf.TensorSpec([None, None, INPUTS], name="x")
+    )
+    tf.saved_model.save(module, folder / "module", signatures=signature)
+    return run_module(module, module.first_step)
+
+
+def load_module(folder: Path) -> Results:
+    module = tf.saved_model.load(folder / "module")
+    signature = module.signatures["serving_default"]
+    return run_module(module, lambda x: signature(x=x)["output_0"])
+
+
+# The new processes.
+
+
+def load_and_store_models(folder: Path) -> None:
+    import tf_lstm_ops  # noqa: F401  (registers the ops and their gradients)
+
+    np.savez(folder / "models.npz", **load_models(folder))
+
+
+def load_and_store_module(folder: Path) -> None:
+    import tf_lstm_ops  # noqa: F401
+
+    np.savez(folder / "module.npz", **load_module(folder))
+
+
+def load_without_import(folder: Path) -> None:
+    for name in "fused", "module":
+        try:
+            tf.saved_model.load(folder / name)
+        except Exception as error:
+            print(name, type(error).__name__, str(error).replace("\n", " "))
+    import tf_lstm_ops  # noqa: F401  (not too late)
+
+    tf.saved_model.load(folder / "fused")
+    tf.saved_model.load(folder / "module")
+    print("loaded after import")
+
+
+def run_new_process(function: Callable, folder: Path) -> str:
+    """Standard output of the function, called in a new process."""
+    process = subprocess.run(
+        [sys.executable, __file__, function.__name__, folder],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 0, process.stderr
+    return process.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("saved_models")
+
+
+@pytest.fixture(scope="module")
+def models(folder) -> tuple[Results, Results]:
+    """What was calculated in this process, and by a new one from the files."""
+    saved = save_models(folder)
+    run_new_process(load_and_store_models, folder)
+    with np.load(folder / "models.npz") as loaded:
+        return saved, dict(loaded)
+
+
+@pytest.fixture(scope="module")
+def module(folder) -> tuple[Results, Results]:
+    saved = save_module(folder)
+    run_new_process(load_and_store_module, folder)
+    with np.load(folder / "module.npz") as loaded:
+        return saved, dict(loaded)
+
+
+def assert_same_bits(results: tuple[Results, Results], prefix: str, count: int) -> None:
+    saved, loaded = results
+    assert saved.keys() == loaded.keys()
+    names = [name for name in saved if name.startswith(prefix)]
+    assert len(names) == count
+    for name in names:
+        assert np.all(np.isfinite(saved[name])) and np.any(saved[name]), name
+        np.testing.assert_array_equal(loaded[name], saved[name], name)
+
+
+@pytest.mark.parametrize("name", ["fused", "fallback", "plain"])
+def test_predictions_of_a_keras_model(models, name):
+    assert_same_bits(models, name, count=1)
+
+
+def test_a_loaded_training_endpoint_can_be_differentiated(models):
+    """Dropout included: the state of the seed is saved. Value, gradients by input and by nine
+    variables (four of the layer with peepholes)."""
+    assert_same_bits(models, "training", count=2 + 9)
+
+
+def test_a_loaded_layer_can_be_differentiated_twice(models):
+    assert_same_bits(models, "layer", count=1)
+
+
+@pytest.mark.parametrize(
+    ("function", "orders"), [("block_lstm ", 1), ("block_lstm_v2 ", 1), ("lstm_block_cell ", 2)]
+)
+def test_raw_ops_in_a_module(module, function, orders):
+    """Value, gradients by input and by three variables; of the cell also of second order."""
+    assert_same_bits(module, function, count=1 + 1 + 3 + (orders == 2))
+
+
+def test_raw_ops_of_eager_code(module):
+    """A plain Python function, traced when it was saved as the signature."""
+    assert_same_bits(module, "eager", count=1)
+
+
+def test_a_saved_training_step_trains(module):
+    assert_same_bits(module, "losses", count=1)
+    assert_same_bits(module, "trained w", count=1)
+
+
+def test_without_import_the_error_names_the_op(models, module, folder):
+    """Once the package is imported, the same process loads the same files."""
+    first, second, after = run_new_process(load_without_import, folder).splitlines()
+    assert first.startswith("fused ") and second.startswith("module ")
+    for line in first, second:
+        assert "Op type not registered 'TfLstmOps>" in line
+    assert after == "loaded after import"
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](Path(sys.argv[2]))

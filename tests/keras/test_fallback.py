@@ -1,0 +1,195 @@
+"""Which path a configuration takes, that it really takes it, and that both agree."""
+
+from contextlib import nullcontext
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from pairs import (
+    Sizes,
+    assert_same,
+    evaluate,
+    make_mask,
+    make_pair,
+    random_inputs,
+    random_weights,
+    rounding,
+)
+
+import tf_lstm_ops
+
+LSTM = tf_lstm_ops.keras.LSTM
+SIZES = Sizes(batch=3, time=5, inputs=4, units=7)
+FULL = {"return_sequences": True, "return_state": True}
+
+FUSED = [
+    {},
+    {"use_bias": False},
+    {"return_sequences": True},
+    {"return_state": True},
+    {"go_backwards": True},
+    {"stateful": True},
+    {"unroll": True},
+    {"zero_output_for_mask": True},
+    {"dropout": 0.5},
+    {"recurrent_dropout": 0.5},
+    {"implementation": 1},
+    {"use_peephole": True},
+    {"cell_clip": 1.0},
+    {"activation": keras.activations.tanh, "recurrent_activation": keras.activations.sigmoid},
+    {"dtype": "float64"},
+    {"dtype": "float16"},
+    {"dtype": "mixed_bfloat16"},
+]
+
+LOOP = [
+    {"activation": "relu"},
+    {"activation": None},
+    {"activation": lambda x: keras.ops.tanh(x)},
+    {"recurrent_activation": "hard_sigmoid"},
+    {"recurrent_activation": "tanh"},
+    {"activation": "sigmoid", "recurrent_activation": "tanh"},
+]
+
+
+def op_types(layer, training: bool = True, gradient: bool = False) -> list[str]:
+    """The types of all ops in the graph of one masked call, nested functions included."""
+
+    def call(x, mask):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            results = tf.nest.flatten(layer(x, mask=mask, training=training))
+        weights = [w.value for w in layer.trainable_weights]
+        return tape.gradient(results, [x, *weights]) if gradient else results
+
+    x = tf.zeros([SIZES.batch, SIZES.time, SIZES.inputs], layer.compute_dtype)
+    mask = tf.ones([SIZES.batch, SIZES.time], tf.bool)
+    layer(x, mask=mask)  # builds, outside the graph
+    graph = tf.function(call).get_concrete_function(x, mask).graph.as_graph_def()
+    nested = [node for function in graph.library.function for node in function.node_def]
+    return [node.op for node in [*graph.node, *nested]]
+
+
+def own(types: list[str]) -> list[str]:
+    return [t for t in types if t.startswith("TfLstmOps>")]
+
+
+def loops(types: list[str]) -> list[str]:
+    return [t for t in types if t in ("While", "StatelessWhile")]
+
+
+@pytest.mark.parametrize("options", FUSED, ids=lambda o: "-".join(o) or "default")
+def test_fused(options):
+    """One op forward, one more backward, no loop."""
+    layer = LSTM(SIZES.units, **options)
+    assert layer.uses_fused_op is True
+    assert layer.fallback_reason is None
+    assert layer.supports_jit is False
+    forward = op_types(layer)
+    assert len(own(forward)) == 1, own(forward)
+    assert loops(forward) == []
+    both = op_types(layer, gradient=True)
+    assert len(own(both)) == 2, own(both)
+    assert loops(both) == []
+
+
+@pytest.mark.parametrize("options", LOOP, ids=lambda o: "-".join(f"{k}={v}" for k, v in o.items()))
+def test_falls_back(options):
+    layer = LSTM(SIZES.units, **options)
+    assert layer.uses_fused_op is False
+    assert layer.supports_jit is True
+    types = op_types(layer, gradient=True)
+    assert own(types) == []
+    assert loops(types) != []
+
+
+def test_the_reason_names_the_argument():
+    assert "activation is relu, not tanh" in LSTM(3, activation="relu").fallback_reason
+    assert "recurrent_activation" not in LSTM(3, activation="relu").fallback_reason
+    reason = LSTM(3, recurrent_activation="relu").fallback_reason
+    assert "recurrent_activation is relu, not sigmoid" in reason
+
+
+@pytest.mark.skipif(bool(tf.config.list_logical_devices("GPU")), reason="there cuDNN may run")
+def test_cudnn_on_demand_is_stocks(rng):
+    """use_cudnn=True is an order: where cuDNN cannot run, stock raises, and so do we."""
+    ours, theirs = make_pair(SIZES, rng, use_cudnn=True)
+    assert not ours.uses_fused_op
+    assert "use_cudnn" in ours.fallback_reason
+    x = random_inputs(SIZES, rng, states=False)[0]
+    for layer in ours, theirs:
+        with pytest.raises(ValueError, match="use_cudnn=True was specified"):
+            layer(x)
+
+
+def test_the_path_is_known_before_the_layer_is_built():
+    fused, loop = LSTM(3), LSTM(3, activation="relu")
+    assert not fused.built and not loop.built
+    assert fused.uses_fused_op and not loop.uses_fused_op
+
+
+@pytest.mark.parametrize("options", LOOP, ids=lambda o: "-".join(f"{k}={v}" for k, v in o.items()))
+@pytest.mark.parametrize("kind", ["none", "holes"])
+def test_fallback_equals_stock(kind, options, rng):
+    ours, theirs = make_pair(SIZES, rng, dtype="float64", **FULL, **options)
+    inputs = random_inputs(SIZES, rng, states=True)
+    mask = make_mask(kind, SIZES.batch, SIZES.time, rng)
+    # relu and linear cells are not bounded: relative to the largest value all the same.
+    assert_same(evaluate(ours, inputs, mask), evaluate(theirs, inputs, mask), rounding(SIZES))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"use_peephole": True},
+        {"cell_clip": 0.5},
+        {"use_peephole": True, "cell_clip": 0.5},
+        {"use_peephole": True, "cell_clip": 0.5, "use_bias": False, "go_backwards": True},
+        {"use_peephole": True, "cell_clip": 0.5, "dropout": 0.3, "seed": 1},
+        {"use_peephole": True, "cell_clip": 0.5, "recurrent_dropout": 0.3, "seed": 1},
+        {"use_peephole": True, "unroll": True, "zero_output_for_mask": True},
+        {"use_peephole": True, "dropout": 0.3, "implementation": 1, "seed": 1},
+    ],
+    ids=lambda o: "-".join(o) or "plain",
+)
+@pytest.mark.parametrize("kind", ["none", "right", "holes", "one_row_false"])
+def test_both_paths_agree(kind, options, rng):
+    """The loop, forced by functions that equal tanh and sigmoid; the clip is straight-through."""
+    arguments = {"dtype": "float64", **FULL, **options}
+    fused = LSTM(SIZES.units, **arguments)
+    loop = LSTM(
+        SIZES.units,
+        activation=lambda x: keras.ops.tanh(x),
+        recurrent_activation=lambda x: keras.ops.sigmoid(x),
+        **arguments,
+    )
+    assert fused.uses_fused_op and not loop.uses_fused_op
+    for layer in fused, loop:
+        layer.build((SIZES.batch, SIZES.time, SIZES.inputs))
+    random_weights(fused, rng)
+    for a, b in zip(fused.trainable_weights, loop.trainable_weights, strict=True):
+        assert a.name == b.name
+        b.assign(a)
+    inputs = random_inputs(SIZES, rng, states=True)
+    mask = make_mask(kind, SIZES.batch, SIZES.time, rng)
+    got, wanted = (evaluate(layer, inputs, mask, training=True) for layer in (fused, loop))
+    assert_same(got, wanted, 2 * rounding(SIZES))
+    if "cell_clip" in options:
+        assert np.abs(got.results[2]).max() == options["cell_clip"] or kind == "one_row_false"
+
+
+@pytest.mark.parametrize("jit_compile", ["auto", False, True])
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_both_paths_train_and_predict_in_a_model(activation, jit_compile, rng):
+    """XLA knows no custom op: asked for it, Keras warns and does without."""
+    layer = LSTM(5, activation=activation)
+    model = keras.Sequential([keras.Input((None, SIZES.inputs)), layer])
+    warns = jit_compile is True and layer.uses_fused_op
+    with pytest.warns(UserWarning, match="support `jit_compile=True`") if warns else nullcontext():
+        model.compile("sgd", "mse", jit_compile=jit_compile)
+    x, y = rng.normal(size=(8, 4, SIZES.inputs)), rng.normal(size=(8, 5))
+    losses = model.fit(x, y, epochs=3, verbose=0).history["loss"]
+    assert losses[2] < losses[0]
+    assert model.predict(x, verbose=0).shape == (8, 5)
