@@ -1,10 +1,10 @@
 // Matrix products: weights packed into columns of one vector, and a kernel that
 // keeps up to kRows x 4 vectors of the result in registers.
 //
-// Every element of a product is one chain of fused multiply-adds over k in
-// ascending order; gradients of weights add such chains of kDepth each. It
-// therefore depends on neither the number of threads nor the other rows and
-// columns.
+// Every element of a product is a sum of chains of kChain fused multiply-adds,
+// over k in ascending order. It therefore depends on neither the number of
+// threads nor the other rows and columns, and its rounding error grows with the
+// root of kChain rather than of k.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_GEMM_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_GEMM_H_
 
@@ -14,7 +14,8 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-constexpr int kColumns = 4;      // vectors of columns that a kernel handles
+constexpr int kColumns = 4;  // vectors of columns that a kernel handles
+constexpr int64_t kChain = 128;
 constexpr int64_t kDepth = 256;  // rows of B that are packed at a time
 
 template <class T>
@@ -64,26 +65,26 @@ __attribute__((noinline)) void Accumulate(const T* const (&a)[R],
                                           int64_t b_stride, int64_t depth,
                                           VecT<T> (&acc)[R][C]) {
   const T* row[R];
-  VecT<T> sum[R][C];
-  for (int r = 0; r < R; ++r) {
-    row[r] = a[r];
-    for (int c = 0; c < C; ++c) sum[r][c] = acc[r][c];
-  }
-  for (int64_t k = 0; k < depth; ++k) {
-    VecT<T> column[C];
-    for (int c = 0; c < C; ++c) {
-      column[c] = Load(b + c * b_stride + k * kLanes<T>);
-    }
-    for (int r = 0; r < R; ++r) {
-      VecT<T> value = Broadcast(row[r][k]);
+  for (int r = 0; r < R; ++r) row[r] = a[r];
+  for (int64_t begin = 0; begin < depth; begin += kChain) {
+    const int64_t end = depth - begin < kChain ? depth : begin + kChain;
+    VecT<T> sum[R][C] = {};
+    for (int64_t k = begin; k < end; ++k) {
+      VecT<T> column[C];
       for (int c = 0; c < C; ++c) {
-        if (kOwnA && c > 0) value = Broadcast(row[r][c * a_stride + k]);
-        sum[r][c] = Fma(value, column[c], sum[r][c]);
+        column[c] = Load(b + c * b_stride + k * kLanes<T>);
+      }
+      for (int r = 0; r < R; ++r) {
+        VecT<T> value = Broadcast(row[r][k]);
+        for (int c = 0; c < C; ++c) {
+          if (kOwnA && c > 0) value = Broadcast(row[r][c * a_stride + k]);
+          sum[r][c] = Fma(value, column[c], sum[r][c]);
+        }
       }
     }
-  }
-  for (int r = 0; r < R; ++r) {
-    for (int c = 0; c < C; ++c) acc[r][c] = sum[r][c];
+    for (int r = 0; r < R; ++r) {
+      for (int c = 0; c < C; ++c) acc[r][c] = acc[r][c] + sum[r][c];
+    }
   }
 }
 
