@@ -39,16 +39,22 @@ _as_written = tf.autograph.experimental.do_not_convert
 _OTHERS = frozenset({"seq_len_max", "forget_bias", "cell_clip", "use_peephole", "name"})
 
 
+def _check_dtype(name: str, value: Any, expected: tf.DType | None) -> None:
+    dtype = _dtype_of(value)
+    if dtype is not None and expected is not None and dtype != expected:
+        raise tf.errors.InvalidArgumentError(
+            None, None, f"{name} must be {expected.name} but is {dtype.name}"
+        )
+
+
 def _call(function: str, arguments: dict[str, Any]) -> Any:
-    """Calls a generated op function after checking that its tensors have one type."""
+    """Calls a generated op function after checking the types of its tensors."""
     tensors = {name: value for name, value in arguments.items() if name not in _OTHERS}
-    expected = next((d for v in tensors.values() if (d := _dtype_of(v)) is not None), None)
+    common = next((d for v in tensors.values() if (d := _dtype_of(v)) is not None), None)
     for name, value in tensors.items():
-        dtype = _dtype_of(value)
-        if dtype is not None and expected is not None and dtype != expected:
-            raise tf.errors.InvalidArgumentError(
-                None, None, f"{name} must be {expected.name} but is {dtype.name}"
-            )
+        _check_dtype(name, value, common)
+    if "seq_len_max" in arguments:
+        _check_dtype("seq_len_max", arguments["seq_len_max"], tf.int64)
     return getattr(_library.load(), function)(**arguments)
 
 
