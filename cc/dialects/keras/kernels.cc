@@ -192,7 +192,8 @@ class ForwardKernel : public tf::Kernel {
     cpu::Forward(args, cpu::ThreadCount(ConfiguredThreads(context)));
     call.staging.Finish();
     FinalH(call, h, final_h.data<T>());
-    FillMasked(call, h, output.data<T>());
+    FillMasked(call, h);
+    if (!sequences) LastStep(call, h, output.data<T>());
     return Status();
   }
 
@@ -214,28 +215,29 @@ class ForwardKernel : public tf::Kernel {
 
   // A masked step repeats the output before it, zero where there is none, or is
   // zero where that is asked for.
-  void FillMasked(const Call<T>& call, T* h, T* output) const {
-    const int64_t cell = call.sizes.cell, time = call.sizes.time;
+  void FillMasked(const Call<T>& call, T* h) const {
+    const int64_t cell = call.sizes.cell;
     ForEachStep(call.schedule, [&](int64_t row, int64_t latest) {
-      const bool zero =
-          latest != row && (latest < 0 || attributes_.zero_output_for_mask);
-      if (attributes_.return_sequences) {
-        if (zero) {
-          std::fill(h + row * cell, h + (row + 1) * cell, T{});
-        } else if (latest != row) {
-          CopyRow(h + latest * cell, cell, h + row * cell);
-        }
-      } else if (row % time == time - 1) {
-        T* last = output + row / time * cell;
-        if (zero) {
-          std::fill(last, last + cell, T{});
-        } else {
-          CopyRow(h + latest * cell, cell, last);
-        }
+      if (latest == row) return;
+      T* masked = h + row * cell;
+      if (latest < 0 || attributes_.zero_output_for_mask) {
+        std::fill(masked, masked + cell, T{});
+      } else {
+        CopyRow(h + latest * cell, cell, masked);
       }
     });
-    if (!attributes_.return_sequences && time == 0) {
-      std::fill(output, output + call.sizes.batch * cell, T{});
+  }
+
+  // The last step's output; zero where there are no steps.
+  static void LastStep(const Call<T>& call, const T* h, T* output) {
+    const int64_t cell = call.sizes.cell, time = call.sizes.time;
+    for (int64_t b = 0; b < call.sizes.batch; ++b) {
+      T* row = output + b * cell;
+      if (time == 0) {
+        std::fill(row, row + cell, T{});
+      } else {
+        CopyRow(h + (b * time + time - 1) * cell, cell, row);
+      }
     }
   }
 

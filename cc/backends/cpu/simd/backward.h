@@ -76,6 +76,7 @@ class BackwardPass {
   static constexpr int64_t kRowChunk = 32 * kRows;  // and rows, of one item
   static constexpr int64_t kBlockSize = kDepth * kBlock;
   static constexpr int64_t kTile = 16;
+  static constexpr int64_t kSummands = 32;  // short sums round less
 
   static int64_t Blocks(int64_t n, int64_t block) {
     return (n + block - 1) / block;
@@ -261,8 +262,12 @@ class BackwardPass {
       T* bias = args_.dbias + args_.config.gate_order.Offset(g, cell_);
       for (int64_t u = begin; u < end; u += kL) {
         V sum = {};
-        for (int64_t e = 0; e < entries_; ++e) {
-          sum = sum + LoadN(Dz(e, g) + u, cell_ - u);
+        for (int64_t e = 0; e < entries_; e += kSummands) {
+          V part = {};
+          for (int64_t k = e; k < Min(e + kSummands, entries_); ++k) {
+            part = part + LoadN(Dz(k, g) + u, cell_ - u);
+          }
+          sum = sum + part;
         }
         StoreN(sum, bias + u, cell_ - u);
       }
