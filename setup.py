@@ -30,6 +30,11 @@ class BuildNative(build_ext):
         except native.BuildError as error:
             raise CompileError(str(error)) from error
 
+    def copy_extensions_to_source(self) -> None:
+        # For an editable installation only: a checkout has no folder for the library.
+        (ROOT / "tf_lstm_ops" / "_lib").mkdir(exist_ok=True)
+        super().copy_extensions_to_source()
+
 
 class PlatformWheel(bdist_wheel):
     def get_tag(self) -> tuple[str, str, str]:

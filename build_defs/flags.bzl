@@ -19,6 +19,7 @@ SIMD_X86_64 = {
     "x86_64_v4": ["-march=x86-64-v4"],
 }
 SIMD_OTHER = {"baseline": []}
+SIMD_DEFINE = "-DTF_LSTM_OPS_SIMD="
 
 # Without contraction a * b + c is rounded twice wherever it is compiled, unless
 # the code asks for a fused multiply-add: the same bits on every instruction set.
@@ -36,12 +37,16 @@ COPTS = [
     "-Icc",
 ]
 
+# All other sources: any processor of the kind must run them, whatever the
+# compiler's own default.
+COPTS_X86_64 = ["-march=x86-64"]
+
 # The library names TensorFlow's as one that it needs, and so finds the C API in
 # the process that loads it; what it is linked against is an empty stub of that
 # name, hence no TensorFlow is needed to build it.
 STUB = "libtensorflow_framework.so.2"
 STUB_SOURCE = "build_defs/stub.cc"
-STUB_LINKOPTS = ["-nostdlib", "-Wl,-soname," + STUB]
+STUB_LINKOPTS = ["-shared", "-fPIC", "-nostdlib", "-Wl,-soname," + STUB]
 
 EXPORTS_LINUX = "build_defs/exports.lds"
 LINKOPTS_LINUX = ["-pthread", "-Wl,--version-script=" + EXPORTS_LINUX, "-Wl,--no-as-needed"]

@@ -4,9 +4,11 @@ load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library")
 load(
     ":flags.bzl",
     "COPTS",
+    "COPTS_X86_64",
     "EXPORTS_LINUX",
     "LINKOPTS_LINUX",
     "LINKOPTS_MACOS",
+    "SIMD_DEFINE",
     "SIMD_OTHER",
     "SIMD_SOURCES",
     "SIMD_X86_64",
@@ -29,7 +31,7 @@ def _simd_libraries(levels):
         cc_library(
             name = "simd_" + level,
             srcs = native.glob(SIMD_SOURCES),
-            copts = COPTS + flags + ["-DTF_LSTM_OPS_SIMD=" + level],
+            copts = COPTS + flags + [SIMD_DEFINE + level],
             linkstatic = True,
             # Built where the library needs it, and not by //... on other processors.
             tags = ["manual"],
@@ -54,7 +56,7 @@ def native_library(name):
         srcs = native.glob(SOURCES, exclude = SIMD_SOURCES),
         additional_linker_inputs = [":" + STUB, _file(EXPORTS_LINUX)],
         copts = COPTS + select({
-            _X86_64: ["-march=x86-64"],
+            _X86_64: COPTS_X86_64,
             "//conditions:default": [],
         }),
         # The stub by its path and not as a dependency, which would have the library

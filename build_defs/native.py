@@ -1,8 +1,13 @@
-"""Builds the native library with a C++17 compiler and nothing else."""
+"""Builds the native library with a C++17 compiler and nothing else.
+
+As a program, prints the compilation database that clang-tidy and editors read:
+``python3 build_defs/native.py > compile_commands.json``.
+"""
 
 from __future__ import annotations
 
 import concurrent.futures
+import json
 import os
 import platform
 import runpy
@@ -46,11 +51,11 @@ def units(machine: str) -> list[Unit]:
     """All compilations for a machine such as "x86_64" or "arm64", in the order of linking."""
     x86_64 = machine.lower() in ("x86_64", "amd64")
     simd = FLAGS["SIMD_X86_64"] if x86_64 else FLAGS["SIMD_OTHER"]
-    march = ["-march=x86-64"] if x86_64 else []
+    baseline = FLAGS["COPTS"] + (FLAGS["COPTS_X86_64"] if x86_64 else [])
     simd_sources = _glob(FLAGS["SIMD_SOURCES"])
     sources = [s for s in _glob(FLAGS["SOURCES"]) if s not in simd_sources]
-    return [Unit(s, _object(s), FLAGS["COPTS"] + march) for s in sources] + [
-        Unit(s, _object(s, name), [*FLAGS["COPTS"], *flags, f"-DTF_LSTM_OPS_SIMD={name}"])
+    return [Unit(s, _object(s), baseline) for s in sources] + [
+        Unit(s, _object(s, name), [*FLAGS["COPTS"], *flags, FLAGS["SIMD_DEFINE"] + name])
         for name, flags in simd.items()
         for s in simd_sources
     ]
@@ -61,15 +66,15 @@ def compile_command(unit: Unit, folder: Path) -> list[str]:
 
 
 def link_command(objects: list[str], folder: Path, output: Path, system: str) -> list[str]:
-    command = [*compiler(), "-shared", "-o", str(output), *(str(folder / o) for o in objects)]
+    command = [*compiler(), "-shared", *(str(folder / o) for o in objects), "-o", str(output)]
     if system == "Darwin":
         return [*command, *FLAGS["LINKOPTS_MACOS"]]
     return [*command, *FLAGS["LINKOPTS_LINUX"], str(folder / FLAGS["STUB"])]
 
 
 def stub_command(folder: Path) -> list[str]:
-    options = [*FLAGS["STUB_LINKOPTS"], "-o", str(folder / FLAGS["STUB"])]
-    return [*compiler(), "-shared", "-fPIC", FLAGS["STUB_SOURCE"], *options]
+    output = str(folder / FLAGS["STUB"])
+    return [*compiler(), FLAGS["STUB_SOURCE"], *FLAGS["STUB_LINKOPTS"], "-o", output]
 
 
 def build(output: Path, folder: Path, jobs: int | None = None) -> None:
@@ -95,8 +100,21 @@ def build(output: Path, folder: Path, jobs: int | None = None) -> None:
     _run(link_command([unit.object for unit in todo], folder, output.resolve(), system))
 
 
+def compilation_database() -> list[dict[str, Any]]:
+    return [
+        {
+            "directory": str(ROOT),
+            "file": unit.source,
+            "arguments": compile_command(unit, Path("objects")),
+        }
+        for unit in units(platform.machine())
+    ]
+
+
 def _glob(patterns: list[str]) -> list[str]:
-    return sorted(p.relative_to(ROOT).as_posix() for pattern in patterns for p in ROOT.glob(pattern))
+    return sorted(
+        p.relative_to(ROOT).as_posix() for pattern in patterns for p in ROOT.glob(pattern)
+    )
 
 
 def _object(source: str, variant: str = "") -> str:
@@ -115,4 +133,10 @@ def _run(command: list[str]) -> None:
     output = result.stdout.decode(errors="replace")
     sys.stdout.write(output)
     if result.returncode != 0:
-        raise BuildError(f"this command failed with exit status {result.returncode}: {line}\n{output}")
+        raise BuildError(
+            f"this command failed with exit status {result.returncode}: {line}\n{output}"
+        )
+
+
+if __name__ == "__main__":
+    print(json.dumps(compilation_database(), indent=2))

@@ -1,0 +1,108 @@
+"""Compares the installed package with stock TensorFlow and Keras; prints one line of JSON.
+
+try_tensorflow_versions.py runs it with each version; it works on its own too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import tf_lstm_ops
+
+BATCH, TIME, INPUTS, UNITS = 3, 7, 5, 9
+# Sums of a few dozen products in float32, through seven steps.
+TOLERANCE = {"rtol": 1e-5, "atol": 1e-6}
+
+
+def random(*shape: int) -> tf.Tensor:
+    rng = np.random.default_rng(shape)
+    return tf.constant(rng.standard_normal(shape), tf.float32)
+
+
+def block_lstm_arguments() -> dict[str, tf.Tensor]:
+    return {
+        "seq_len_max": tf.constant(TIME, tf.int64),
+        "x": random(TIME, BATCH, INPUTS),
+        "cs_prev": random(BATCH, UNITS),
+        "h_prev": random(BATCH, UNITS) / 2,
+        "w": random(INPUTS + UNITS, 4 * UNITS) / 3,
+        "wci": random(UNITS) / 3,
+        "wcf": random(UNITS) / 4,
+        "wco": random(UNITS) / 5,
+        "b": random(4 * UNITS),
+    }
+
+
+def check_forward() -> None:
+    arguments = block_lstm_arguments()
+    options = {"use_peephole": True, "cell_clip": 1.0}
+    for got, want in zip(
+        tf_lstm_ops.raw_ops.BlockLSTM(**arguments, **options),
+        tf.raw_ops.BlockLSTM(**arguments, **options),
+        strict=True,
+    ):
+        np.testing.assert_allclose(got, want, **TOLERANCE)
+
+
+def check_gradient() -> None:
+    def gradients(op):
+        arguments = block_lstm_arguments()
+        variables = [value for value in arguments.values() if value.dtype.is_floating]
+        with tf.GradientTape() as tape:
+            tape.watch(variables)
+            loss = tf.reduce_sum(op(**arguments, use_peephole=True, cell_clip=-1.0).h ** 2)
+        return tape.gradient(loss, variables)
+
+    for got, want in zip(
+        gradients(tf_lstm_ops.raw_ops.BlockLSTM), gradients(tf.raw_ops.BlockLSTM), strict=True
+    ):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def check_keras() -> None:
+    x = random(BATCH, TIME, INPUTS)
+    ours = tf_lstm_ops.keras.LSTM(UNITS, return_sequences=True)
+    stock = keras.layers.LSTM(UNITS, return_sequences=True)
+    model = keras.Sequential([keras.Input((None, INPUTS)), keras.layers.Masking(), ours])
+    reference = keras.Sequential([keras.Input((None, INPUTS)), keras.layers.Masking(), stock])
+    reference.set_weights(model.get_weights())
+    assert ours.uses_fused_op, ours.fallback_reason
+    np.testing.assert_allclose(
+        model.predict(x, verbose=0), reference.predict(x, verbose=0), **TOLERANCE
+    )
+    for m in (model, reference):
+        m.compile("sgd", "mse")
+        m.fit(x, random(BATCH, TIME, UNITS), epochs=2, verbose=0)
+    for got, want in zip(model.get_weights(), reference.get_weights(), strict=True):
+        np.testing.assert_allclose(got, want, **TOLERANCE)
+
+
+def main() -> int:
+    report = {
+        "tensorflow": tf.__version__,
+        "keras": keras.__version__,
+        "python": platform.python_version(),
+        "library": hashlib.sha256(tf_lstm_ops._library.path().read_bytes()).hexdigest(),
+        "failures": [],
+    }
+    for check in (check_forward, check_gradient, check_keras):
+        try:
+            check()
+        except Exception as error:
+            report["failures"].append(f"{check.__name__}: {type(error).__name__}: {error}")
+    print(json.dumps(report))
+    return len(report["failures"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

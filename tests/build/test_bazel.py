@@ -1,0 +1,102 @@
+"""Bazel builds what setup.py builds, in the same way."""
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+NEEDS_BAZEL = pytest.mark.skipif(shutil.which("bazel") is None, reason="Bazel is not installed")
+
+
+def strings(tree: ast.AST) -> set[str]:
+    return {
+        n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+    }
+
+
+@pytest.fixture(scope="module")
+def flags(native) -> set[str]:
+    """Names of the lists that both builds take from flags.bzl."""
+    return {name for name in native.FLAGS if name.isupper()}
+
+
+def test_bazel_uses_every_list(root, flags):
+    tree = ast.parse((root / "build_defs" / "native.bzl").read_text())
+    loaded = set()
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "load":
+            file, *names = (ast.literal_eval(argument) for argument in call.args)
+            loaded.update(names if file == ":flags.bzl" else [])
+    used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    assert loaded == flags
+    assert flags <= used
+
+
+def test_setup_uses_every_list(root, native, flags):
+    tree = ast.parse((root / "build_defs" / "native.py").read_text())
+    # The file of exported symbols stands in LINKOPTS_LINUX; Bazel must know it as an input too.
+    assert flags - strings(tree) == {"EXPORTS_LINUX"}
+    assert any(native.FLAGS["EXPORTS_LINUX"] in option for option in native.FLAGS["LINKOPTS_LINUX"])
+
+
+def test_neither_adds_flags_of_its_own(root):
+    own = {
+        name: {s for s in strings(ast.parse((root / name).read_text())) if s.startswith("-")}
+        for name in ("BUILD", "build_defs/native.bzl", "build_defs/native.py", "setup.py")
+    }
+    assert own == {
+        "BUILD": set(),
+        "build_defs/native.bzl": set(),
+        "build_defs/native.py": {"-c", "-o", "-shared"},
+        "setup.py": set(),
+    }
+
+
+@pytest.fixture(scope="module")
+def bazel(root, tmp_path_factory):
+    """Runs Bazel on the checkout; leaves no files in it, and no server."""
+    output = tmp_path_factory.mktemp("bazel")
+    command = ["bazel", f"--output_user_root={output}"]
+    environment = os.environ | {"PYTHON_BIN_PATH": sys.executable}
+
+    def run(*arguments: str) -> str:
+        result = subprocess.run(
+            [*command, *arguments], cwd=root, env=environment, capture_output=True, text=True
+        )
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
+
+    yield run
+    run("shutdown")
+
+
+@pytest.mark.slow
+@NEEDS_BAZEL
+def test_bazel_compiles_with_the_same_flags(bazel, native):
+    query = bazel("aquery", "mnemonic(CppCompile, deps(//:all))", "--output=jsonproto")
+    commands = [action["arguments"] for action in json.loads(query)["actions"]]
+    compiled = {}
+    for arguments in commands:
+        source = arguments[arguments.index("-c") + 1]
+        level = "".join(a for a in arguments if a.startswith(native.FLAGS["SIMD_DEFINE"]))
+        compiled[source, level] = arguments
+    expected = {
+        (unit.source, unit.flags[-1] if "SIMD" in unit.flags[-1] else ""): unit.flags
+        for unit in native.units(os.uname().machine)
+    }
+    compiled.pop((native.FLAGS["STUB_SOURCE"], ""))
+    assert compiled.keys() == expected.keys()
+    for unit, flags in expected.items():
+        assert [flag for flag in flags if flag not in compiled[unit]] == [], unit
+
+
+@pytest.mark.slow
+@NEEDS_BAZEL
+def test_bazel_build_and_test(bazel):
+    options = ["--symlink_prefix=/", "--noshow_progress"]
+    bazel("build", *options, "//...")
+    assert "PASSED" in bazel("test", *options, "//tests:smoke_test")

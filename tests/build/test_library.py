@@ -1,0 +1,82 @@
+"""What the built library needs, exports and executes, as its ELF file says."""
+
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tf_lstm_ops import _library
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads ELF files")
+
+TENSORFLOW = "libtensorflow_framework.so.2"
+C_AND_CXX = re.compile(r"(libc|libm|libpthread|libstdc\+\+|libgcc_s|ld-linux[\w-]*)\.so\.\d+")
+# Registers that x86-64-v2 does not have.
+VECTORS = {"x86_64_v3": "ymm", "x86_64_v4": "zmm"}
+
+
+def run(tool: str, *options: str) -> str:
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed (it is part of binutils)")
+    command = [tool, *options, str(_library.path())]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def symbols() -> list[tuple[str, str]]:
+    """(section, name) of the dynamic symbols; the section of an undefined one is UND."""
+    rows = [line.split() for line in run("readelf", "-W", "--dyn-syms").splitlines()]
+    return [(row[6], row[7]) for row in rows if len(row) >= 8 and row[0].rstrip(":").isdigit()]
+
+
+def test_needs_tensorflow_and_the_c_and_cxx_runtime_only():
+    dynamic = run("readelf", "-W", "-d")
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+    assert TENSORFLOW in needed
+    assert [n for n in needed if n != TENSORFLOW and not C_AND_CXX.fullmatch(n)] == []
+
+
+def test_names_no_folder_to_search_libraries_in():
+    assert not re.search(r"\((RPATH|RUNPATH)\)", run("readelf", "-W", "-d"))
+
+
+def test_exports_what_its_headers_say(root):
+    declared = set()
+    for header in (root / "cc").rglob("*.h"):
+        text = header.read_text()
+        declared.update(re.findall(r"^TF_LSTM_OPS_EXPORT [\w* ]+?(\w+)\(", text, re.MULTILINE))
+    exported = {name for section, name in symbols() if section != "UND"}
+    assert exported == declared
+    assert "tf_lstm_ops_instruction_set" in exported
+
+
+def test_imports_what_c_api_h_declares(root):
+    declarations = (root / "cc" / "tf" / "c_api.h").read_text()
+    imported = {name for section, name in symbols() if section == "UND" and name.startswith("TF_")}
+    assert "TF_RegisterKernelBuilder" in imported
+    assert [name for name in imported if not re.search(rf"\b{name}\(", declarations)] == []
+
+
+def test_no_stack_is_executable():
+    [flags] = re.findall(r"GNU_STACK.* (R\S*) +0x", run("readelf", "-W", "-l"))
+    assert "E" not in flags
+
+
+def test_newer_instructions_stay_in_the_namespace_of_their_instruction_set():
+    """Or the library would die with SIGILL on older processors."""
+    if "X86-64" not in run("readelf", "-h"):
+        pytest.skip("one instruction set only")
+    users = {register: set() for register in VECTORS.values()}
+    function = ""
+    for line in run("objdump", "-d", "--no-show-raw-insn").splitlines():
+        if line.endswith(">:"):
+            function = line
+        else:
+            for register in users:
+                if "%" + register in line:
+                    users[register].add(function)
+    assert any("x86_64_v3" in f for f in users["ymm"]), "the v3 engine was not compiled as such"
+    assert any("x86_64_v4" in f for f in users["zmm"]), "the v4 engine was not compiled as such"
+    assert [f for f in users["ymm"] if "x86_64_v3" not in f and "x86_64_v4" not in f] == []
+    assert [f for f in users["zmm"] if "x86_64_v4" not in f] == []

@@ -1,0 +1,76 @@
+"""What setup.py compiles, and how it fails."""
+
+import collections
+import os
+import shlex
+import sys
+
+import pytest
+
+LEVELS = {
+    "x86_64": ["x86_64_v2", "x86_64_v3", "x86_64_v4"],
+    "arm64": ["baseline"],
+    "aarch64": ["baseline"],
+}
+
+
+def cc_files(root):
+    """Every C++ source, found by another way than a glob."""
+    for folder, _, names in os.walk(root / "cc"):
+        for name in names:
+            if name.endswith((".cc", ".cpp", ".cxx")):
+                yield os.path.relpath(os.path.join(folder, name), root)
+
+
+@pytest.mark.parametrize("machine", LEVELS)
+def test_every_source_is_compiled_once_or_once_per_instruction_set(native, root, machine):
+    compiled = collections.defaultdict(list)
+    for unit in native.units(machine):
+        [level] = [f.partition("=")[2] for f in unit.flags if "_SIMD=" in f] or [None]
+        compiled[unit.source].append(level)
+    expected = {
+        source: LEVELS[machine] if source.startswith("cc/backends/cpu/simd/") else [None]
+        for source in cc_files(root)
+    }
+    assert compiled == expected
+    assert [None] in expected.values() and LEVELS[machine] in expected.values()
+
+
+@pytest.mark.parametrize("machine", LEVELS)
+def test_objects_have_names_of_their_own(native, machine):
+    objects = [unit.object for unit in native.units(machine)]
+    assert len(set(objects)) == len(objects)
+
+
+def test_instruction_sets_are_linked_last_and_in_ascending_order(native, cxx, tmp_path):
+    """Or an inline function kept from a newer one would run on processors that lack it."""
+    objects = [unit.object for unit in native.units("x86_64")]
+    command = native.link_command(objects, tmp_path, tmp_path / "library.so", "Linux")
+    linked = [argument for argument in command if argument.endswith(".o")]
+    levels = [
+        "v2" if "_v2." in o else "v3" if "_v3." in o else "v4" if "_v4." in o else ""
+        for o in linked
+    ]
+    assert len(linked) == len(objects)
+    assert levels == sorted(levels) and set(levels) == {"", "v2", "v3", "v4"}
+
+
+def test_without_a_compiler_the_error_says_what_to_do(native, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(native.BuildError, match=r"no C\+\+ compiler found: install one"):
+        native.compiler()
+
+
+def test_cxx_may_hold_options(native, monkeypatch):
+    monkeypatch.setenv("CXX", "ccache 'my compiler' -m64")
+    assert native.compiler() == ["ccache", "my compiler", "-m64"]
+
+
+def test_a_failing_compiler_fails_the_build_with_its_own_words(native, monkeypatch, tmp_path):
+    complains = [sys.executable, "-c", "import sys; sys.exit('the disk is full')"]
+    monkeypatch.setenv("CXX", shlex.join(complains))
+    output = tmp_path / "library.so"
+    with pytest.raises(native.BuildError, match=r"exit status 1.*\nthe disk is full"):
+        native.build(output, tmp_path / "objects", jobs=1)
+    assert not output.exists()

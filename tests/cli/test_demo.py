@@ -1,0 +1,145 @@
+"""``demo``: a shortened run from end to end, and each of its checks made to fail."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import keras
+import matplotlib.image
+import numpy as np
+import pytest
+
+from tf_lstm_ops import __main__
+from tf_lstm_ops.cli import CommandError, demo, vowels
+from tf_lstm_ops.keras import LSTM
+
+
+@pytest.fixture(scope="module")
+def parts() -> tuple[vowels.Utterances, vowels.Utterances]:
+    return vowels.standardise(*vowels.load())
+
+
+@pytest.fixture(scope="module")
+def short_run(command, tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    folder = tmp_path_factory.mktemp("demo") / "new" / "folder"
+    result = command("demo", "--epochs", 2, "--output", folder)
+    assert result.stderr == ""
+    return SimpleNamespace(folder=folder, printed=result.stdout, status=result.returncode)
+
+
+def accuracy_printed(printed: str) -> float:
+    """Our test accuracy in the summary, in per cent."""
+    return float(re.search(r"^test accuracy +([\d.]+)%, stock ", printed, re.MULTILINE)[1])
+
+
+def test_short_run_tells_its_progress_and_where_it_wrote(short_run: SimpleNamespace) -> None:
+    assert re.findall(r"^ *(\d+)/ *2 ", short_run.printed, re.MULTILINE) == ["1", "2"]
+    for name in ("demo.png", "saved_model"):
+        assert (short_run.folder / name).exists()
+        assert str(short_run.folder / name) in short_run.printed
+
+
+def test_short_run_takes_the_fused_op_and_reloads_bit_for_bit(short_run: SimpleNamespace) -> None:
+    assert re.search(r"^path taken +one fused op per sequence$", short_run.printed, re.MULTILINE)
+    assert re.search(r"^reloaded model .* equal bit for bit$", short_run.printed, re.MULTILINE)
+
+
+def test_exit_status_follows_the_accuracy(short_run: SimpleNamespace) -> None:
+    enough = accuracy_printed(short_run.printed) >= 95
+    assert short_run.status == (0 if enough else 1)
+
+
+def test_picture_is_a_valid_image(short_run: SimpleNamespace) -> None:
+    picture = matplotlib.image.imread(short_run.folder / "demo.png", format="png")
+    height, width, _ = picture.shape
+    assert width > height > 500
+    left, right = picture[:, : width // 2, :3], picture[:, width // 2 :, :3]
+    for half in (left, right):  # curves here, matrix there: neither is blank
+        assert len(np.unique(half.reshape(-1, 3), axis=0)) > 10
+
+
+def test_both_layers_learn_from_the_same_start_and_data(parts) -> None:
+    ours, stock = demo.train_side_by_side(*parts, epochs=2, seed=1)
+    assert isinstance(ours.model.layers[1], LSTM)
+    assert type(stock.model.layers[1]) is keras.layers.LSTM
+    for mine, theirs in zip(ours.train, stock.train, strict=True):
+        # The same float32 arithmetic in another order, over ten or twenty steps of Adam. Another
+        # order of the data changes the loss by some per cent.
+        assert mine.loss == pytest.approx(theirs.loss, rel=1e-3)
+    assert len(ours.seconds) == len(stock.seconds) == 2
+
+
+def test_time_per_epoch_leaves_out_the_first() -> None:
+    assert demo.Training(model=None, seconds=[90.0, 3.0, 1.0, 2.0]).seconds_per_epoch() == 2
+
+
+def test_score_is_cross_entropy_and_accuracy() -> None:
+    probabilities = np.float32([[0.5, 0.25, 0.25], [0.2, 0.2, 0.6]])
+    model = SimpleNamespace(predict_on_batch=lambda features: probabilities)
+    utterances = vowels.Utterances(np.zeros((2, 1, 12)), np.array([1, 1]), np.array([1, 2]))
+    loss, accuracy = demo.score(model, utterances)
+    assert loss == pytest.approx(-(np.log(0.25) + np.log(0.6)) / 2, rel=1e-6)  # float32 logarithms
+    assert accuracy == 0.5
+
+
+def test_confusion_matrix_has_actual_speakers_in_rows() -> None:
+    counts = demo.confusion_matrix(np.array([0, 0, 4, 8]), np.array([0, 3, 4, 3]))
+    assert counts.sum() == 4
+    assert counts[0, 0] == counts[0, 3] == counts[4, 4] == counts[8, 3] == 1
+
+
+@pytest.mark.parametrize(("accuracy", "passed"), [(0.949, False), (0.95, True)])
+def test_accuracy_below_the_limit_fails_and_says_what_to_do(
+    accuracy: float, passed: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    training = demo.Training(model=None, test=[demo.Score(0.1, 0.99), demo.Score(0.1, accuracy)])
+    assert demo.report_accuracy(training, training) is passed
+    assert ("--epochs" in capsys.readouterr().out) is not passed
+
+
+def test_reload_check_sees_a_perturbed_model(
+    parts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    features = parts[1].features[:20]
+    model = demo.build_model(LSTM, steps=1, seed=2)
+    expected = model.predict_on_batch(features)
+    demo.export(model, tmp_path / "same")
+    *others, bias = model.get_weights()
+    model.set_weights([*others, bias + np.linspace(0, 1e-3, bias.size, dtype=bias.dtype)])
+    demo.export(model, tmp_path / "perturbed")
+
+    same = demo.predict_in_fresh_process(tmp_path / "same", features)
+    perturbed = demo.predict_in_fresh_process(tmp_path / "perturbed", features)
+    assert demo.report_reload(expected, same)
+    assert "bit for bit" in capsys.readouterr().out
+    assert not demo.report_reload(expected, perturbed)
+    assert "differ" in capsys.readouterr().out
+    assert not demo.report_reload(expected, np.nextafter(expected, 1))
+
+
+def test_unusable_saved_model_is_reported(parts, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"(?s)could not use .*tf-lstm-ops info"):
+        demo.predict_in_fresh_process(tmp_path / "absent", parts[1].features[:1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epochs", "1"], "--epochs must be at least 2"),
+        (["--seed", "-1"], "--seed must be from 0"),
+        (["--output", __file__], "choose another folder with --output"),
+    ],
+)
+def test_wrong_arguments_say_what_to_do(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert __main__.main(["demo", *arguments]) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_full_run(command, tmp_path: Path, seed: int) -> None:
+    result = command("demo", "--seed", seed, "--output", tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert accuracy_printed(result.stdout) >= 95
