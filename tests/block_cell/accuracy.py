@@ -18,7 +18,7 @@ Over sums of many terms nothing is left to luck: `assert_root_mean_square`.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,8 +44,12 @@ def float32_inputs(evaluation: int, dtype: str) -> Callable[[Array], Array]:
     return lambda a: (a * (1 + u * rng.choice([-1, 1], size=a.shape))).astype(np.float32)
 
 
-def bounds(evaluate: Evaluation, dtype: str) -> tuple[Any, list[float]]:
-    """The reference and the error allowed in each of its tensors."""
+class Bounds(NamedTuple):
+    want: Any  # the reference
+    allowed: list[float]  # the largest error in each of its tensors
+
+
+def bounds(evaluate: Evaluation, dtype: str) -> Bounds:
     want = exact = evaluate(keep, keep)
     calculated, store, factor, scale, luck = dtype, round_to(dtype), 2, 1.0, 2
     if dtype in ("float32", "float64"):
@@ -59,11 +63,11 @@ def bounds(evaluate: Evaluation, dtype: str) -> tuple[Any, list[float]]:
         yardstick = max(largest(p[k].astype(np.float64) - exact[k]) for p in plain)
         floor = luck * UNIT_ROUNDOFF[dtype] * largest(right)
         allowed.append(factor * scale * yardstick + floor)
-    return want, allowed
+    return Bounds(want, allowed)
 
 
-def assert_accurate(got: Any, evaluate: Evaluation, dtype: str) -> None:
-    want, allowed = bounds(evaluate, dtype)
+def assert_accurate(got: Any, limits: Bounds) -> None:
+    want, allowed = limits
     for name, value, right, bound in zip(want._fields, arrays(got), want, allowed, strict=True):
         assert value.shape == right.shape, name
         error = largest(value - right)
@@ -80,10 +84,10 @@ def assert_root_mean_square(got: Any, evaluate: Evaluation) -> None:
     assert max(ratios.values()) <= 2, ratios
 
 
-def assert_close_to_stock(ours: Any, stock: Any, evaluate: Evaluation, dtype: str) -> None:
+def assert_close_to_stock(ours: Any, stock: Any, limits: Bounds) -> None:
     """Ours and stock's differ by no more than their two errors: where they do differ, it is the
     stock op that is farther off."""
-    want, allowed = bounds(evaluate, dtype)
+    want, allowed = limits
     pairs = zip(want._fields, arrays(ours), arrays(stock), want, allowed, strict=True)
     for name, a, b, right, bound in pairs:
         assert largest(a - b) <= largest(b - right) + bound, name

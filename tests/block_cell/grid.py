@@ -77,7 +77,7 @@ SIZES = [
     Sizes(2, 3, 64, 130),
 ]
 # More rows than are summed at once, several blocks of rows and columns, enough work for threads.
-BIG_SIZES = [Sizes(33, 9, 210, 70), Sizes(20, 16, 40, 210), Sizes(1, 300, 210, 70)]
+BIG_SIZES = [Sizes(5, 70, 40, 210), Sizes(1, 300, 210, 70)]
 # Sums of so many terms that the way of adding them shows.
 LONG_SUMS = [Sizes(4, 80, 40, 210), Sizes(2, 8, 512, 512)]
 SMALL_SIZES = [Sizes(1, 1, 1, 1), Sizes(2, 1, 0, 3), Sizes(3, 2, 3, 2), Sizes(2, 3, 2, 5)]

@@ -20,20 +20,22 @@ using Tensors = std::vector<Tensor>;
 // What distinguishes the ops of this dialect from each other.
 struct Form {
   const Signature& (*signature)();
-  bool sequence;
-  GateOrder order;
-  bool has_forget_bias;
+  bool sequence = false;
+  GateOrder order = kOrderICFO;
+  bool has_forget_bias = false;
+  bool from_all_outputs = false;  // of a gradient; its order is an attribute
 };
 
 constexpr Form kCell = {&LSTMBlockCell, false, kOrderICFO, true};
 constexpr Form kBlock = {&BlockLSTM, true, kOrderICFO, true};
-constexpr Form kBlockV2 = {&BlockLSTMV2, true, kOrderIFCO, false};
-constexpr Form kCellGrad = {&LSTMBlockCellGrad, false, kOrderICFO, false};
-constexpr Form kBlockGrad = {&BlockLSTMGrad, true, kOrderICFO, false};
-constexpr Form kBlockGradV2 = {&BlockLSTMGradV2, true, kOrderIFCO, false};
+constexpr Form kBlockV2 = {&BlockLSTMV2, true, kOrderIFCO};
+constexpr Form kCellGrad = {&LSTMBlockCellGrad};
+constexpr Form kBlockGrad = {&BlockLSTMGrad, true};
+constexpr Form kBlockGradV2 = {&BlockLSTMGradV2, true, kOrderIFCO};
 constexpr Form kCellFullGrad = {&LSTMBlockCellFullGrad, false, kOrderICFO,
-                                false};
-constexpr Form kBlockFullGrad = {&BlockLSTMFullGrad, true, kOrderICFO, false};
+                                false, true};
+constexpr Form kBlockFullGrad = {&BlockLSTMFullGrad, true, kOrderICFO, false,
+                                 true};
 
 // One call: its tensors in the engine's type and the steps to take.
 template <class T>
@@ -155,7 +157,7 @@ class ForwardKernel : public BlockCellKernel<T, kForm> {
   }
 };
 
-// What the three kinds of gradient op have in common.
+// What the gradient ops have in common.
 template <class T, const Form& kForm>
 class GradKernel : public BlockCellKernel<T, kForm> {
  protected:
@@ -241,34 +243,18 @@ class CellGradKernel : public GradKernel<T, kCellGrad> {
   }
 };
 
-// Gradients of cs and h upstream, as the stock ops take them.
+// Gradients of all inputs; from those of cs and h, as the stock ops take them,
+// or from those of all seven outputs.
 template <class T, const Form& kForm>
-class SequenceGradKernel : public GradKernel<T, kForm> {
- public:
-  Status Compute(const KernelContext& context) override {
-    Call<T> call;
-    TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call));
-    LstmBackward<typename Call<T>::Compute> args;
-    this->SetInputs(&call, &args);
-    this->SetSteps(&call, &args);
-    const int64_t cell = call.sizes.cell;
-    args.h = call.InRows(this->kOutputs + 6, cell);
-    args.bar.cs = call.InRows(this->kOutputs + 7, cell);
-    args.h_bar = call.InRows(this->kOutputs + 8, cell);
-    this->SetInputGradients(&call, &args);
-    return this->Finish(context, &call, args);
-  }
-};
-
-// Gradients of all seven outputs upstream.
-template <class T, const Form& kForm>
-class FullGradKernel : public GradKernel<T, kForm> {
+class InputGradKernel : public GradKernel<T, kForm> {
  public:
   Status Init(const KernelConstruction& construction) override {
-    std::string order;
-    TF_LSTM_OPS_RETURN_IF_ERROR(construction.GetAttr("gate_order", &order));
     TF_LSTM_OPS_RETURN_IF_ERROR((GradKernel<T, kForm>::Init(construction)));
-    this->config_.gate_order = order == "IFCO" ? kOrderIFCO : kOrderICFO;
+    if constexpr (kForm.from_all_outputs) {
+      std::string order;
+      TF_LSTM_OPS_RETURN_IF_ERROR(construction.GetAttr("gate_order", &order));
+      this->config_.gate_order = order == "IFCO" ? kOrderIFCO : kOrderICFO;
+    }
     return Status();
   }
 
@@ -278,18 +264,26 @@ class FullGradKernel : public GradKernel<T, kForm> {
     LstmBackward<typename Call<T>::Compute> args;
     this->SetInputs(&call, &args);
     this->SetSteps(&call, &args);
-    const int64_t cell = call.sizes.cell;
-    args.h = call.InRows(this->kOutputs + 6, cell);
-    const size_t bar = this->kOutputs + 7;
-    args.bar.i = call.InRows(bar + 0, cell);
-    args.bar.cs = call.InRows(bar + 1, cell);
-    args.bar.f = call.InRows(bar + 2, cell);
-    args.bar.o = call.InRows(bar + 3, cell);
-    args.bar.ci = call.InRows(bar + 4, cell);
-    args.bar.co = call.InRows(bar + 5, cell);
-    args.h_bar = call.InRows(bar + 6, cell);
+    args.h = call.InRows(this->kOutputs + 6, call.sizes.cell);
+    SetUpstream(&call, &args);
     this->SetInputGradients(&call, &args);
     return this->Finish(context, &call, args);
+  }
+
+ private:
+  void SetUpstream(Call<T>* call,
+                   LstmBackward<typename Call<T>::Compute>* args) const {
+    const int64_t cell = call->sizes.cell;
+    size_t next = this->kOutputs + 7;
+    if (kForm.from_all_outputs) args->bar.i = call->InRows(next++, cell);
+    args->bar.cs = call->InRows(next++, cell);
+    if (kForm.from_all_outputs) {
+      args->bar.f = call->InRows(next++, cell);
+      args->bar.o = call->InRows(next++, cell);
+      args->bar.ci = call->InRows(next++, cell);
+      args->bar.co = call->InRows(next++, cell);
+    }
+    args->h_bar = call->InRows(next, cell);
   }
 };
 
@@ -305,10 +299,10 @@ bool RegisterAll() {
   Register<ForwardKernel<T, kBlock>>(kBlock, kType);
   Register<ForwardKernel<T, kBlockV2>>(kBlockV2, kType);
   Register<CellGradKernel<T>>(kCellGrad, kType);
-  Register<SequenceGradKernel<T, kBlockGrad>>(kBlockGrad, kType);
-  Register<SequenceGradKernel<T, kBlockGradV2>>(kBlockGradV2, kType);
-  Register<FullGradKernel<T, kCellFullGrad>>(kCellFullGrad, kType);
-  Register<FullGradKernel<T, kBlockFullGrad>>(kBlockFullGrad, kType);
+  Register<InputGradKernel<T, kBlockGrad>>(kBlockGrad, kType);
+  Register<InputGradKernel<T, kBlockGradV2>>(kBlockGradV2, kType);
+  Register<InputGradKernel<T, kCellFullGrad>>(kCellFullGrad, kType);
+  Register<InputGradKernel<T, kBlockFullGrad>>(kBlockFullGrad, kType);
   return true;
 }
 
