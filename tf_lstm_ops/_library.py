@@ -11,7 +11,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
-_PACKAGE = pathlib.Path(__file__).resolve().parent
+# Not resolved: under Bazel the files are links, and the library lies beside the links.
+_PACKAGE = pathlib.Path(__file__).absolute().parent
 
 
 def path() -> pathlib.Path:
@@ -30,7 +31,8 @@ def import_installed(name: str) -> None:
     Raises:
       ImportError: the package is not installed.
     """
-    elsewhere = [p for p in sys.path if pathlib.Path(p or ".").resolve() != _PACKAGE.parent]
+    here = _PACKAGE.resolve().parent
+    elsewhere = [p for p in sys.path if pathlib.Path(p or ".").resolve() != here]
     spec = importlib.machinery.PathFinder.find_spec(name, elsewhere)
     if spec is None or spec.loader is None:
         raise ImportError(
