@@ -120,6 +120,16 @@ def test_16_bit_cell_rounds_once(rng, dtype, use_peephole):
         assert np.all(np.abs(value - right) <= allowed), field
 
 
+@pytest.mark.parametrize("dtype, even", [("half", 2.0**11), ("bfloat16", 2.0**8)])
+def test_16_bit_ties_round_to_even(dtype, even):
+    """With i = f = ci = 1, saturated, cs = 1 + cs_prev: halfway between two numbers of the type."""
+    cs_prev = np.array([[even], [even + 2]])
+    w = np.array([[100.0, 100.0, 100.0, 0.0], [0.0] * 4])
+    inputs = Inputs(np.ones((2, 1)), cs_prev, 0 * cs_prev, w, *[np.zeros(1)] * 3, np.zeros(4))
+    got = call(CELL, tensors(inputs, dtype), cell_clip=0.0)
+    np.testing.assert_array_equal(tf.cast(got.cs, tf.float64), [[even], [even + 4]])
+
+
 @pytest.mark.parametrize("bound", [0.0, -2.0, 1e-3, 0.5, 1e30])
 @pytest.mark.parametrize("name", OPS)
 def test_clip_limits_cs_and_what_follows_from_it(rng, name, bound):
