@@ -121,6 +121,9 @@ TEST(CheckInputsRefusesOverflow) {
   const std::vector<std::vector<Shape>> cases = {
       {S({}), S({huge, 2, 0}), S({2, 5}), S({5, 20}), S({5})},
       {S({}), S({1, 2, huge}), S({2, 5}), Shape(), S({5})},
+      // The sum input_size + cell_size itself does not fit.
+      {S({}), S({1, 2, std::numeric_limits<int64_t>::max() - 1}), S({2, 5}),
+       Shape(), S({5})},
       {S({}), S({1, 1, 1}), S({1, huge}), Shape(), Shape()},
   };
   for (const auto& inputs : cases) {
