@@ -10,8 +10,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+TESTS = Path(__file__).resolve().parent
+# "python -m pytest" would put the source folder of the package before the installed one.
+sys.path[:] = [p for p in sys.path if Path(p or ".").resolve() != TESTS.parent]
 # Appended, so that no folder of tests hides an installed package of the same name.
-sys.path.append(str(Path(__file__).parent))
+sys.path.append(str(TESTS))
 
 # Every run draws the same examples: a failure in CI is a failure at the desk.
 settings.register_profile(
