@@ -4,27 +4,34 @@
 #define TF_LSTM_OPS_CORE_GATE_ORDER_H_
 
 #include <array>
-#include <cstdint>
 
 namespace tf_lstm_ops {
 
-// The engine's own order, ICFO: input gate, cell candidate, forget gate, output
-// gate.
-enum Gate { kGateI = 0, kGateC = 1, kGateF = 2, kGateO = 3, kGates = 4 };
+// The parts of a step's pre-activation, in the engine's own order.
+//
+// An LSTM's, ICFO: input gate, cell candidate, forget gate, output gate.
+enum LstmPart { kPartI = 0, kPartC = 1, kPartF = 2, kPartO = 3 };
+// A GRU's: the candidate's part that comes from the input, reset gate, update
+// gate, the candidate's part that comes from the previous output. The first
+// three have input weights, the last three recurrent ones.
+enum GruPart { kPartN = 0, kPartR = 1, kPartU = 2, kPartNh = 3 };
+
+constexpr int kMaxParts = 4;
 
 struct GateOrder {
-  std::array<int, kGates> block;  // block[gate]: its position among the four
-
-  // First column of a gate.
-  int64_t Offset(int gate, int64_t cell_size) const {
-    return block[gate] * cell_size;
-  }
+  std::array<int, kMaxParts> block;  // block[part]: its position in the weights
 };
 
-inline constexpr GateOrder kOrderICFO{
-    {0, 1, 2, 3}};  // LSTMBlockCell, BlockLSTM
-inline constexpr GateOrder kOrderIFCO{
-    {0, 2, 1, 3}};  // BlockLSTMV2, Keras, cuDNN
+// LSTMBlockCell, BlockLSTM: i, c, f, o.
+inline constexpr GateOrder kOrderICFO{{0, 1, 2, 3}};
+// BlockLSTMV2, Keras, cuDNN: i, f, c, o.
+inline constexpr GateOrder kOrderIFCO{{0, 2, 1, 3}};
+// A GRU in cuDNN: reset, update, candidate.
+inline constexpr GateOrder kOrderRUN{{2, 0, 1, 2}};
+// A GRU in Keras: update, reset, candidate.
+inline constexpr GateOrder kOrderURN{{2, 1, 0, 2}};
+// A cell of one gate.
+inline constexpr GateOrder kOrderPlain{{0, 0, 0, 0}};
 
 }  // namespace tf_lstm_ops
 

@@ -14,45 +14,73 @@
 #ifndef TF_LSTM_OPS_CORE_LSTM_CELL_H_
 #define TF_LSTM_OPS_CORE_LSTM_CELL_H_
 
-#define TF_LSTM_OPS_INLINE inline __attribute__((always_inline))
+#include "core/gate_order.h"
+#include "core/macros.h"
 
 namespace tf_lstm_ops {
 
-// Math supplies `Value` (a number or a SIMD vector of them) with the usual
-// operators, and static Sigmoid, Tanh, Min and Max on it, the last two passing
-// NaN of their first argument on.
+// Numbers of StepRows.
+enum LstmRow { kRowI, kRowCs, kRowF, kRowO, kRowCi, kRowCo };
+
+// A cell as the engine's passes see it. Math supplies `Value` (a number or a
+// SIMD vector of them) with the usual operators, and static Sigmoid, Tanh, Min
+// and Max on it, the last two passing NaN of their first argument on.
 template <class Math>
 struct LstmCell {
   using V = typename Math::Value;
 
-  struct Gates {
-    V i, c, f, o;
-  };
+  // Parts [0, kInputParts) of the pre-activation have input weights, the
+  // kRecurrentParts from kFirstRecurrent on recurrent ones.
+  static constexpr int kParts = 4;
+  static constexpr int kInputParts = 4;
+  static constexpr int kFirstRecurrent = 0;
+  static constexpr int kRecurrentParts = 4;
+  // Besides through the recurrent weights, a step hands on a state, cs, to the
+  // next one directly; it is not the output h itself.
+  static constexpr bool kHasState = true;
+  static constexpr bool kOwnState = true;
+  static constexpr bool kHasPeephole = true;
+
   struct Peephole {
     V i, f, o;  // wci, wcf, wco
+  };
+  struct Parameters {
+    const Peephole* peephole = nullptr;
+    const V* clip = nullptr;  // no clipping where null
   };
   struct Outputs {
     V i, cs, f, o, ci, co, h;
   };
   struct Gradients {
-    Gates z;  // of the pre-activations
-    V cs_prev;
+    V z[kParts];
+    V state;  // of cs_prev
   };
+  // What a step keeps for the backward pass, in the order of StepRows.
+  static constexpr int kKeptRows = 6;
+  static constexpr V Outputs::* kKept[kKeptRows] = {&Outputs::i,  &Outputs::cs,
+                                                    &Outputs::f,  &Outputs::o,
+                                                    &Outputs::ci, &Outputs::co};
+  static constexpr V Outputs::* kState = &Outputs::cs;
 
-  // z already contains bias and forget_bias. No clipping where clip is null.
-  static TF_LSTM_OPS_INLINE Outputs Forward(const Gates& z, V cs_prev,
-                                            const Peephole* peephole,
-                                            const V* clip) {
+  // z already contains bias and forget_bias.
+  static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[kParts], V cs_prev,
+                                            const Parameters& with) {
+    const Peephole* p = with.peephole;
     Outputs y;
-    y.i = Math::Sigmoid(peephole ? z.i + peephole->i * cs_prev : z.i);
-    y.f = Math::Sigmoid(peephole ? z.f + peephole->f * cs_prev : z.f);
-    y.ci = Math::Tanh(z.c);
+    y.i = Math::Sigmoid(p ? z[kPartI] + p->i * cs_prev : z[kPartI]);
+    y.f = Math::Sigmoid(p ? z[kPartF] + p->f * cs_prev : z[kPartF]);
+    y.ci = Math::Tanh(z[kPartC]);
     y.cs = y.i * y.ci + y.f * cs_prev;
-    if (clip) y.cs = Math::Min(Math::Max(y.cs, -*clip), *clip);
+    if (with.clip) y.cs = Math::Min(Math::Max(y.cs, -*with.clip), *with.clip);
     y.co = Math::Tanh(y.cs);
-    y.o = Math::Sigmoid(peephole ? z.o + peephole->o * y.cs : z.o);
+    y.o = Math::Sigmoid(p ? z[kPartO] + p->o * y.cs : z[kPartO]);
     y.h = y.o * y.co;
     return y;
+  }
+
+  // What Forward returned beside the rows that were kept.
+  static TF_LSTM_OPS_INLINE void Restore(Outputs* y, bool has_co) {
+    if (!has_co) y->co = Math::Tanh(y->cs);
   }
 
   // `y` the outputs of Forward (h is not read), `bar` the gradients of the loss
@@ -67,18 +95,17 @@ struct LstmCell {
   //   dcs_prev = dcs * f + wci * dzi + wcf * dzf
   static TF_LSTM_OPS_INLINE Gradients Backward(const Outputs& y, V cs_prev,
                                                const Outputs& bar,
-                                               const Peephole* peephole) {
+                                               const Parameters& with) {
+    const Peephole* p = with.peephole;
     Gradients d;
-    d.z.o = (y.o - y.o * y.o) * (bar.h * y.co + bar.o);
+    d.z[kPartO] = (y.o - y.o * y.o) * (bar.h * y.co + bar.o);
     V dcs = (bar.h * y.o + bar.co) * (1 - y.co * y.co) + bar.cs;
-    if (peephole) dcs = dcs + peephole->o * d.z.o;
-    d.z.c = (1 - y.ci * y.ci) * (dcs * y.i + bar.ci);
-    d.z.f = (y.f - y.f * y.f) * (dcs * cs_prev + bar.f);
-    d.z.i = (y.i - y.i * y.i) * (dcs * y.ci + bar.i);
-    d.cs_prev = dcs * y.f;
-    if (peephole) {
-      d.cs_prev = d.cs_prev + peephole->i * d.z.i + peephole->f * d.z.f;
-    }
+    if (p) dcs = dcs + p->o * d.z[kPartO];
+    d.z[kPartC] = (1 - y.ci * y.ci) * (dcs * y.i + bar.ci);
+    d.z[kPartF] = (y.f - y.f * y.f) * (dcs * cs_prev + bar.f);
+    d.z[kPartI] = (y.i - y.i * y.i) * (dcs * y.ci + bar.i);
+    d.state = dcs * y.f;
+    if (p) d.state = d.state + p->i * d.z[kPartI] + p->f * d.z[kPartF];
     return d;
   }
 };

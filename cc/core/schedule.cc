@@ -1,5 +1,7 @@
 #include "core/schedule.h"
 
+#include <algorithm>
+
 namespace tf_lstm_ops {
 
 Schedule::Schedule(int64_t steps, int64_t batch)
@@ -40,6 +42,23 @@ Schedule Schedule::BatchMajor(int64_t batch, int64_t time, const bool* mask,
       if (mask == nullptr || mask[b * time + t]) {
         schedule.Add(b, b * time + t, b * time + s);
       }
+    }
+    schedule.begin[s + 1] = schedule.size();
+  }
+  return schedule;
+}
+
+Schedule Schedule::Lengths(int64_t batch, int64_t time, const int64_t* lengths,
+                           bool time_major, bool reversed) {
+  const int64_t longest =
+      batch > 0 ? *std::max_element(lengths, lengths + batch) : 0;
+  Schedule schedule(longest, batch);
+  for (int64_t s = 0; s < longest; ++s) {
+    for (int64_t b = 0; b < batch; ++b) {
+      if (s >= lengths[b]) continue;
+      const int64_t t = reversed ? lengths[b] - 1 - s : s;
+      const int64_t row = time_major ? t * batch + b : b * time + t;
+      schedule.Add(b, row, row);
     }
     schedule.begin[s + 1] = schedule.size();
   }

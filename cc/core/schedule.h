@@ -36,6 +36,12 @@ struct Schedule {
   static Schedule BatchMajor(int64_t batch, int64_t time, const bool* mask,
                              bool reversed);
 
+  // Row b has its steps 0 to lengths[b] - 1, each at most `time`. Reversed, a
+  // row begins with its own last step. Rows of input and output are those of
+  // the step that is read: t * B + b if time_major, else b * T + t.
+  static Schedule Lengths(int64_t batch, int64_t time, const int64_t* lengths,
+                          bool time_major, bool reversed);
+
  private:
   Schedule(int64_t steps, int64_t batch);
   void Add(int64_t row, int64_t input, int64_t output);

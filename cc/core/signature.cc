@@ -1,5 +1,6 @@
 #include "core/signature.h"
 
+#include <cstring>
 #include <limits>
 #include <string>
 
@@ -24,6 +25,10 @@ const char* Describe(Extent extent) {
       return "3";
     case Extent::kFour:
       return "4";
+    case Extent::kTwo:
+      return "2";
+    case Extent::kThreeCell:
+      return "cell_size * 3";
     case Extent::kOpaque:
       return "?";
   }
@@ -50,7 +55,8 @@ Status CheckRanks(const Signature& signature,
   for (size_t n = 0; n < inputs.size(); ++n) {
     const Argument& argument = signature.inputs[n];
     if (!inputs[n].rank_known() || IsAbsent(argument, inputs[n])) continue;
-    if (inputs[n].rank() != argument.dims.rank) {
+    if (argument.dims.rank != kAnyRank &&
+        inputs[n].rank() != argument.dims.rank) {
       return InvalidArgument(argument.name, " must be rank ",
                              argument.dims.rank, " but is rank ",
                              inputs[n].rank());
@@ -156,10 +162,21 @@ int64_t Sizes::Value(Extent extent) const {
       return 3;
     case Extent::kFour:
       return 4;
+    case Extent::kTwo:
+      return 2;
+    case Extent::kThreeCell:
+      return cell == kUnknown ? kUnknown : cell * 3;
     case Extent::kOpaque:
       return kUnknown;
   }
   return kUnknown;
+}
+
+int Signature::InputIndex(const char* name) const {
+  for (size_t n = 0; n < inputs.size(); ++n) {
+    if (std::strcmp(inputs[n].name, name) == 0) return static_cast<int>(n);
+  }
+  return -1;
 }
 
 bool IsAbsent(const Argument& argument, const Shape& shape) {

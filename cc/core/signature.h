@@ -23,6 +23,8 @@ enum class Extent : uint8_t {
   kInputPlusCell,  // rows of a block cell's weight matrix
   kThree,          // the three peepholes
   kFour,           // one of something for each gate
+  kTwo,            // a GRU's two biases
+  kThreeCell,      // the three gates of a GRU
   kOpaque,         // known only when the kernel has run
 };
 
@@ -37,11 +39,17 @@ struct Sizes {
 };
 
 constexpr int kMaxRank = 3;
+constexpr int kAnyRank = -1;
 
 struct Dims {
   template <class... E>
   constexpr Dims(E... extents)  // NOLINT: a list of extents reads best bare
       : rank(sizeof...(E)), extents{extents...} {}
+  static constexpr Dims OfAnyRank() {
+    Dims dims;
+    dims.rank = kAnyRank;
+    return dims;
+  }
   int rank;
   std::array<Extent, kMaxRank> extents;
 };
@@ -52,13 +60,25 @@ struct Argument {
   const char* type = "T";
   // An optional input is absent when it has the shape [0].
   bool optional = false;
+  // The input that an output has the shape of, where `dims` do not say it all.
+  const char* like = nullptr;
 };
+
+constexpr bool kOptional = true;
 
 struct Signature {
   const char* op;
   std::vector<const char*> attributes;  // as TensorFlow's op builder takes them
   std::vector<Argument> inputs;
   std::vector<Argument> outputs;
+  bool stateful = false;  // two calls with equal inputs may differ
+  // Last arguments that are lists of tensors, such as "weights: n * T". Nothing
+  // is checked of them here.
+  std::vector<const char*> input_lists = {};
+  std::vector<const char*> output_lists = {};
+
+  // Position of the input of this name, or -1.
+  int InputIndex(const char* name) const;
 };
 
 bool IsAbsent(const Argument& argument, const Shape& shape);

@@ -32,6 +32,8 @@ typedef enum TF_Code { TF_OK = 0, TF_INVALID_ARGUMENT = 3 } TF_Code;
 typedef enum TF_DataType {
   TF_FLOAT = 1,
   TF_DOUBLE = 2,
+  TF_INT32 = 3,
+  TF_INT8 = 6,
   TF_INT64 = 9,
   TF_BOOL = 10,
   TF_BFLOAT16 = 14,
@@ -48,7 +50,8 @@ typedef struct TF_Buffer {
 #endif
 
 static_assert(TF_OK == 0 && TF_INVALID_ARGUMENT == 3);
-static_assert(TF_FLOAT == 1 && TF_DOUBLE == 2 && TF_INT64 == 9);
+static_assert(TF_FLOAT == 1 && TF_DOUBLE == 2 && TF_INT32 == 3);
+static_assert(TF_INT8 == 6 && TF_INT64 == 9);
 static_assert(TF_BOOL == 10 && TF_BFLOAT16 == 14 && TF_HALF == 19);
 
 // Status.
@@ -64,6 +67,7 @@ void TF_DeleteBuffer(TF_Buffer*);
 
 // Tensors.
 void TF_DeleteTensor(TF_Tensor*);
+TF_DataType TF_TensorType(const TF_Tensor*);
 int TF_NumDims(const TF_Tensor*);
 int64_t TF_Dim(const TF_Tensor*, int index);
 void* TF_TensorData(const TF_Tensor*);
@@ -77,6 +81,8 @@ void TF_OpDefinitionBuilderAddOutput(TF_OpDefinitionBuilder*, const char*);
 void TF_OpDefinitionBuilderSetShapeInferenceFunction(
     TF_OpDefinitionBuilder*,
     void (*function)(TF_ShapeInferenceContext*, TF_Status*));
+void TF_OpDefinitionBuilderSetIsStateful(TF_OpDefinitionBuilder*,
+                                         bool is_stateful);
 void TF_RegisterOpDefinition(TF_OpDefinitionBuilder*, TF_Status*);
 
 // Shape inference.
@@ -129,6 +135,12 @@ void TF_OpKernelConstruction_GetAttrFloat(TF_OpKernelConstruction*,
                                           TF_Status*);
 void TF_OpKernelConstruction_GetAttrBool(TF_OpKernelConstruction*,
                                          const char* name, TF_Bool* value,
+                                         TF_Status*);
+void TF_OpKernelConstruction_GetAttrInt64(TF_OpKernelConstruction*,
+                                          const char* name, int64_t* value,
+                                          TF_Status*);
+void TF_OpKernelConstruction_GetAttrType(TF_OpKernelConstruction*,
+                                         const char* name, TF_DataType* value,
                                          TF_Status*);
 void TF_OpKernelConstruction_GetAttrString(TF_OpKernelConstruction*,
                                            const char* name, char* value,

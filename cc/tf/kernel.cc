@@ -2,8 +2,6 @@
 
 #include <cstdio>
 
-#include "tf/op.h"
-
 namespace tf_lstm_ops::tf {
 namespace {
 
@@ -83,6 +81,19 @@ Status KernelConstruction::GetAttr(const char* name, bool* value) const {
   return status.ToStatus();
 }
 
+Status KernelConstruction::GetAttr(const char* name, int64_t* value) const {
+  const TfStatus status;
+  TF_OpKernelConstruction_GetAttrInt64(construction_, name, value,
+                                       status.get());
+  return status.ToStatus();
+}
+
+Status KernelConstruction::GetAttr(const char* name, TF_DataType* value) const {
+  const TfStatus status;
+  TF_OpKernelConstruction_GetAttrType(construction_, name, value, status.get());
+  return status.ToStatus();
+}
+
 Status KernelConstruction::GetAttr(const char* name, std::string* value) const {
   const TfStatus status;
   char text[64] = {};
@@ -94,16 +105,21 @@ Status KernelConstruction::GetAttr(const char* name, std::string* value) const {
 
 Status KernelContext::Inputs(const Signature& signature,
                              std::vector<Tensor>* inputs, Sizes* sizes) const {
-  const TfStatus status;
   std::vector<Shape> shapes;
   for (size_t n = 0; n < signature.inputs.size(); ++n) {
-    TF_Tensor* tensor = nullptr;
-    TF_GetInput(context_, static_cast<int>(n), &tensor, status.get());
-    TF_LSTM_OPS_RETURN_IF_ERROR(status.ToStatus());
-    inputs->emplace_back(tensor);
+    inputs->emplace_back();
+    TF_LSTM_OPS_RETURN_IF_ERROR(Input(static_cast<int>(n), &inputs->back()));
     shapes.push_back(inputs->back().shape());
   }
   return CheckInputs(signature, shapes, sizes);
+}
+
+Status KernelContext::Input(int index, Tensor* input) const {
+  const TfStatus status;
+  TF_Tensor* tensor = nullptr;
+  TF_GetInput(context_, index, &tensor, status.get());
+  if (status.ok()) *input = Tensor(tensor);
+  return status.ToStatus();
 }
 
 Status KernelContext::Outputs(const Signature& signature,
@@ -115,8 +131,8 @@ Status KernelContext::Outputs(const Signature& signature,
     outputs->emplace_back();
     TF_LSTM_OPS_RETURN_IF_ERROR(AllocateOutput(
         static_cast<int>(n), type,
-        output.optional ? inputs[NamesakeInput(signature, output)].shape()
-                        : OutputShape(output, sizes),
+        output.like ? inputs[signature.InputIndex(output.like)].shape()
+                    : OutputShape(output, sizes),
         &outputs->back()));
   }
   return Status();

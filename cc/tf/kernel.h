@@ -34,6 +34,7 @@ class Tensor {
   explicit Tensor(TF_Tensor* tensor) : tensor_(tensor) {}
 
   Shape shape() const;
+  TF_DataType type() const { return TF_TensorType(tensor_.get()); }
   int64_t size() const { return TF_TensorElementCount(tensor_.get()); }
   template <class T>
   T* data() const {
@@ -53,6 +54,8 @@ class KernelConstruction {
       : construction_(construction) {}
   Status GetAttr(const char* name, float* value) const;
   Status GetAttr(const char* name, bool* value) const;
+  Status GetAttr(const char* name, int64_t* value) const;
+  Status GetAttr(const char* name, TF_DataType* value) const;
   Status GetAttr(const char* name, std::string* value) const;
 
  private:
@@ -66,6 +69,7 @@ class KernelContext {
   // All inputs, checked against the signature.
   Status Inputs(const Signature& signature, std::vector<Tensor>* inputs,
                 Sizes* sizes) const;
+  Status Input(int index, Tensor* input) const;
   // All outputs of a signature that has no opaque ones.
   Status Outputs(const Signature& signature, const std::vector<Tensor>& inputs,
                  const Sizes& sizes, TF_DataType type,

@@ -90,6 +90,7 @@ class Inference {
 };
 
 bool HasOpaqueDim(const Argument& argument) {
+  if (argument.dims.rank == kAnyRank) return true;
   for (int k = 0; k < argument.dims.rank; ++k) {
     if (argument.dims.extents[k] == Extent::kOpaque) return true;
   }
@@ -117,13 +118,13 @@ Status InferOutputs(const Signature& signature,
   TF_LSTM_OPS_RETURN_IF_ERROR(inference->SetAllUnknown());
   for (size_t n = 0; n < signature.outputs.size(); ++n) {
     const Argument& output = signature.outputs[n];
-    if (HasOpaqueDim(output)) continue;
-    if (output.optional) {
-      const int input = NamesakeInput(signature, output);
+    if (output.like) {
+      const int input = signature.InputIndex(output.like);
       TF_LSTM_OPS_RETURN_IF_ERROR(
           inference->SetOutput(static_cast<int>(n), inputs[input].get()));
       continue;
     }
+    if (HasOpaqueDim(output)) continue;
     const ShapePtr shape = inference->Scalar();
     for (int k = 0; k < output.dims.rank; ++k) {
       const Extent extent = output.dims.extents[k];
@@ -152,7 +153,7 @@ Status Infer(const Signature& signature, TF_ShapeInferenceContext* context) {
   TF_LSTM_OPS_RETURN_IF_ERROR(CheckInputs(signature, shapes, &sizes));
   for (size_t n = 0; n < handles.size(); ++n) {
     const Argument& argument = signature.inputs[n];
-    if (argument.optional) continue;
+    if (argument.optional || argument.dims.rank == kAnyRank) continue;
     TF_LSTM_OPS_RETURN_IF_ERROR(
         inference.WithRank(handles[n].get(), argument.dims.rank));
   }
@@ -160,18 +161,6 @@ Status Infer(const Signature& signature, TF_ShapeInferenceContext* context) {
 }
 
 }  // namespace
-
-int NamesakeInput(const Signature& signature, const Argument& output) {
-  for (size_t n = 0; n < signature.inputs.size(); ++n) {
-    const char* name = signature.inputs[n].name;
-    const size_t length = std::strlen(name);
-    if (std::strncmp(output.name, name, length) == 0 &&
-        std::strcmp(output.name + length, "_grad") == 0) {
-      return static_cast<int>(n);
-    }
-  }
-  return -1;
-}
 
 void InferShapes(const Signature& signature, TF_ShapeInferenceContext* context,
                  TF_Status* status) {
@@ -190,9 +179,16 @@ void RegisterOp(const Signature& signature,
   for (const Argument& input : signature.inputs) {
     TF_OpDefinitionBuilderAddInput(builder, spec(input).c_str());
   }
+  for (const char* list : signature.input_lists) {
+    TF_OpDefinitionBuilderAddInput(builder, list);
+  }
   for (const Argument& output : signature.outputs) {
     TF_OpDefinitionBuilderAddOutput(builder, spec(output).c_str());
   }
+  for (const char* list : signature.output_lists) {
+    TF_OpDefinitionBuilderAddOutput(builder, list);
+  }
+  TF_OpDefinitionBuilderSetIsStateful(builder, signature.stateful);
   TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, infer);
   const TfStatus status;
   TF_RegisterOpDefinition(builder, status.get());

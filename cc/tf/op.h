@@ -7,8 +7,7 @@
 
 namespace tf_lstm_ops::tf {
 
-// Checks what is known of the inputs' shapes and sets those of the outputs. An
-// optional output has the shape of the input that it is named after.
+// Checks what is known of the inputs' shapes and sets those of the outputs.
 void InferShapes(const Signature& signature, TF_ShapeInferenceContext* context,
                  TF_Status* status);
 
@@ -24,10 +23,6 @@ bool DefineOp() {
              });
   return true;
 }
-
-// Position of the input that `output` is named after: "b_grad" is named after
-// "b".
-int NamesakeInput(const Signature& signature, const Argument& output);
 
 }  // namespace tf_lstm_ops::tf
 

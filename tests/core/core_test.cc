@@ -12,7 +12,10 @@
 #include "backends/cpu/thread_team.h"
 #include "core/float16.h"
 #include "core/gate_order.h"
+#include "core/gru_cell.h"
 #include "core/lstm_cell.h"
+#include "core/plain_cell.h"
+#include "core/rnn.h"
 #include "core/schedule.h"
 #include "core/shape.h"
 #include "core/signature.h"
@@ -134,14 +137,32 @@ TEST(CheckInputsRefusesOverflow) {
   }
 }
 
+// Column of a gate in weights [K, gates * H] and its place in [gates, H, K].
+TEST(GateMatricesFindAGateInEitherLayout) {
+  double data[24] = {};
+  constexpr int64_t kInputs = 2, kUnits = 3;
+  const auto by_input = ByInput(data, 4, kUnits);
+  const auto by_unit = ByUnit(data, kInputs, kUnits);
+  const int f = kOrderIFCO.block[kPartF];
+  CHECK_EQ(by_input.Block(f) + by_input.row_stride - data, 12 + 3);
+  CHECK_EQ(by_input.column_stride, 1);
+  CHECK_EQ(by_unit.Block(f) + by_unit.column_stride - data, 6 + 2);
+  CHECK_EQ(by_unit.row_stride, 1);
+}
+
 TEST(GateOrders) {
-  // ICFO by definition of the engine; IFCO swaps the cell and forget blocks.
-  CHECK_EQ(kOrderICFO.Offset(kGateC, 10), 10);
-  CHECK_EQ(kOrderICFO.Offset(kGateF, 10), 20);
-  CHECK_EQ(kOrderIFCO.Offset(kGateC, 10), 20);
-  CHECK_EQ(kOrderIFCO.Offset(kGateF, 10), 10);
-  CHECK_EQ(kOrderIFCO.Offset(kGateI, 10), 0);
-  CHECK_EQ(kOrderIFCO.Offset(kGateO, 10), 30);
+  const auto order = [](const GateOrder& gates, std::vector<int> parts) {
+    for (int& part : parts) part = gates.block[part];
+    return parts;
+  };
+  const std::vector<int> ifco = {kPartI, kPartF, kPartC, kPartO};
+  CHECK(order(kOrderIFCO, ifco) == (std::vector<int>{0, 1, 2, 3}));
+  CHECK(order(kOrderICFO, ifco) == (std::vector<int>{0, 2, 1, 3}));
+  const std::vector<int> run = {kPartR, kPartU, kPartN};
+  CHECK(order(kOrderRUN, run) == (std::vector<int>{0, 1, 2}));
+  CHECK(order(kOrderURN, run) == (std::vector<int>{1, 0, 2}));
+  CHECK_EQ(kOrderRUN.block[kPartNh], kOrderRUN.block[kPartN]);
+  CHECK_EQ(kOrderURN.block[kPartNh], kOrderURN.block[kPartN]);
 }
 
 TEST(HalfRoundTripsExactly) {
@@ -195,51 +216,73 @@ struct ScalarMath {
   static double Min(double a, double b) { return b < a ? b : a; }
   static double Max(double a, double b) { return a < b ? b : a; }
 };
-using Cell = LstmCell<ScalarMath>;
+using Lstm = LstmCell<ScalarMath>;
 
-double* Parameter(Cell::Gates* z, double* cs_prev, int k) {
-  double* const all[] = {&z->i, &z->c, &z->f, &z->o, cs_prev};
-  return all[k];
+template <class C>
+double Loss(const typename C::Outputs& y, const typename C::Outputs& bar) {
+  double loss = y.h * bar.h;
+  if constexpr (C::kKeptRows > 0) {
+    for (const auto member : C::kKept) loss += y.*member * bar.*member;
+  }
+  return loss;
 }
 
-double Loss(const Cell::Outputs& y, const Cell::Outputs& bar) {
-  return y.i * bar.i + y.cs * bar.cs + y.f * bar.f + y.o * bar.o +
-         y.ci * bar.ci + y.co * bar.co + y.h * bar.h;
-}
-
-TEST(CellBackwardIsTheDerivative) {
-  const Cell::Peephole weights = {0.7, -0.4, 1.1};
-  for (const Cell::Peephole* peephole :
-       {static_cast<const Cell::Peephole*>(nullptr), &weights}) {
-    Cell::Gates z = {0.3, -0.8, 1.2, 0.1};
-    double cs_prev = 0.6;
-    const Cell::Outputs bar = {0.5, -1.0, 0.25, 2.0, -0.3, 0.8, 1.5};
-    const Cell::Outputs y = Cell::Forward(z, cs_prev, peephole, nullptr);
-    const Cell::Gradients d = Cell::Backward(y, cs_prev, bar, peephole);
-    const double got[] = {d.z.i, d.z.c, d.z.f, d.z.o, d.cs_prev};
-    for (int k = 0; k < 5; ++k) {
-      const double step = 1e-5;
-      double* p = Parameter(&z, &cs_prev, k);
-      const double at = *p;
-      *p = at + step;
-      const double up = Loss(Cell::Forward(z, cs_prev, peephole, nullptr), bar);
-      *p = at - step;
-      const double down =
-          Loss(Cell::Forward(z, cs_prev, peephole, nullptr), bar);
-      *p = at;
-      // Error of the difference: step^2 * third derivative / 6, below 1e-9.
-      CHECK(std::fabs((up - down) / (2 * step) - got[k]) < 1e-9);
-    }
+// The derivative of a cell's outputs, seen through the loss `bar`, by each part
+// of the pre-activation and by the state, against central differences.
+template <class C>
+void CheckDerivative(const typename C::Outputs& bar,
+                     const typename C::Parameters& with) {
+  double z[C::kParts], state = 0.6;
+  for (int p = 0; p < C::kParts; ++p) z[p] = 1.1 * p - 0.8;
+  const typename C::Outputs y = C::Forward(z, state, with);
+  const typename C::Gradients d = C::Backward(y, state, bar, with);
+  for (int k = 0; k < C::kParts + (C::kHasState ? 1 : 0); ++k) {
+    const double step = 1e-5;
+    double* p = k < C::kParts ? &z[k] : &state;
+    const double at = *p;
+    *p = at + step;
+    const double up = Loss<C>(C::Forward(z, state, with), bar);
+    *p = at - step;
+    const double down = Loss<C>(C::Forward(z, state, with), bar);
+    *p = at;
+    // Error of the difference: step^2 * third derivative / 6, below 1e-9.
+    const double got = k < C::kParts ? d.z[k] : d.state;
+    CHECK(std::fabs((up - down) / (2 * step) - got) < 1e-9);
   }
 }
 
+TEST(LstmBackwardIsTheDerivative) {
+  const Lstm::Peephole weights = {0.7, -0.4, 1.1};
+  const Lstm::Outputs bar = {0.5, -1.0, 0.25, 2.0, -0.3, 0.8, 1.5};
+  CheckDerivative<Lstm>(bar, {});
+  CheckDerivative<Lstm>(bar, {&weights, nullptr});
+}
+
+TEST(GruBackwardIsTheDerivative) {
+  using Gru = GruCell<ScalarMath>;
+  CheckDerivative<Gru>({0, 0, 0, 0, 1.5}, {});
+}
+
+TEST(PlainBackwardIsTheDerivative) {
+  using Relu = ReluCell<ScalarMath>;
+  CheckDerivative<TanhCell<ScalarMath>>({1.5}, {});
+  CheckDerivative<Relu>({1.5}, {});
+  const double positive[] = {0.5}, negative[] = {-0.5}, zero[] = {0};
+  CHECK_EQ(Relu::Backward(Relu::Forward(positive, 0, {}), 0, {1.5}, {}).z[0],
+           1.5);
+  CHECK_EQ(Relu::Backward(Relu::Forward(negative, 0, {}), 0, {1.5}, {}).z[0],
+           0.0);
+  CHECK_EQ(Relu::Backward(Relu::Forward(zero, 0, {}), 0, {1.5}, {}).z[0], 0.0);
+}
+
 TEST(CellClips) {
-  const Cell::Gates z = {3, 3, 3, 3};
-  const double clip = 0.5;
-  CHECK_EQ(Cell::Forward(z, 2, nullptr, &clip).cs, 0.5);
-  CHECK_EQ(Cell::Forward(z, -9, nullptr, &clip).cs, -0.5);
-  CHECK(std::isnan(Cell::Forward(z, NAN, nullptr, &clip).cs));
-  CHECK_EQ(Cell::Forward(z, 2, nullptr, &clip).co, std::tanh(0.5));
+  const double z[] = {3, 3, 3, 3};
+  const double bound = 0.5;
+  const Lstm::Parameters clip = {nullptr, &bound};
+  CHECK_EQ(Lstm::Forward(z, 2, clip).cs, 0.5);
+  CHECK_EQ(Lstm::Forward(z, -9, clip).cs, -0.5);
+  CHECK(std::isnan(Lstm::Forward(z, NAN, clip).cs));
+  CHECK_EQ(Lstm::Forward(z, 2, clip).co, std::tanh(0.5));
 }
 
 TEST(TimeMajorSchedule) {
@@ -262,6 +305,20 @@ TEST(BatchMajorScheduleLeavesMaskedStepsOut) {
   CHECK(s.previous == (std::vector<int64_t>{-1, 0}));
   CHECK(s.ordinal == (std::vector<int64_t>{0, 1}));
   CHECK(s.last == (std::vector<int64_t>{1, -1}));
+}
+
+TEST(LengthsScheduleEndsEachRowAtItsLength) {
+  const int64_t lengths[] = {1, 0, 3};
+  const Schedule s = Schedule::Lengths(3, 4, lengths, true, false);
+  CHECK(s.begin == (std::vector<int64_t>{0, 2, 3, 4}));
+  CHECK(s.batch_row == (std::vector<int64_t>{0, 2, 2, 2}));
+  CHECK(s.input_row == (std::vector<int64_t>{0, 2, 5, 8}));
+  CHECK(s.output_row == s.input_row);
+  CHECK(s.last == (std::vector<int64_t>{0, -1, 3}));
+  const Schedule r = Schedule::Lengths(3, 4, lengths, false, true);
+  CHECK(r.batch_row == (std::vector<int64_t>{0, 2, 2, 2}));
+  CHECK(r.input_row == (std::vector<int64_t>{0, 10, 9, 8}));
+  CHECK(r.previous == (std::vector<int64_t>{-1, -1, 1, 2}));
 }
 
 TEST(ReversedScheduleReadsBackwards) {

@@ -1,12 +1,14 @@
-"""The ops behind tf_lstm_ops.keras. Equations: cc/core/lstm_cell.h."""
+"""The ops behind tf_lstm_ops.keras. Equations: cc/core/lstm_cell.h, docs/keras.md."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tf_lstm_ops.composite.common import cast, compute_dtype
+from tf_lstm_ops.composite.scan import scan
 
 
 def straight_through_clip(cs: tf.Tensor, cell_clip: float) -> tf.Tensor:
@@ -21,14 +23,42 @@ def is_absent(argument: tf.Tensor) -> bool:
     return argument.shape.rank == 1 and argument.shape[0] == 0
 
 
-def _per_gate(value: tf.Tensor, dropout: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+def _per_gate(value: tf.Tensor, dropout: tf.Tensor, weights: tf.Tensor, gates: int) -> tf.Tensor:
     """value times weights, each gate seeing the value through its own multipliers."""
     if is_absent(dropout):
         return tf.matmul(value, weights)
-    columns = tf.split(weights, 4, axis=-1)
+    columns = tf.split(weights, gates, axis=-1)
     return tf.concat(
         [tf.matmul(value * dropout[g], column) for g, column in enumerate(columns)], axis=-1
     )
+
+
+def _run(
+    cell: Callable[..., list[Any]],
+    x: tf.Tensor,
+    mask: tf.Tensor,
+    states: list[Any],
+    *,
+    go_backwards: bool,
+    zero_output_for_mask: bool,
+    return_sequences: bool,
+) -> list[Any]:
+    """Over x [B, T, I]: the output, then the final states."""
+    if is_absent(mask):
+        valid = None
+    else:  # what is masked may be NaN, which would get into the weights' gradients
+        valid = tf.transpose(mask)
+        x = tf.where(mask[:, :, tf.newaxis], x, 0)
+    outputs, last, states = scan(
+        cell,
+        tf.transpose(x, [1, 0, 2]),
+        valid,
+        states,
+        reverse=go_backwards,
+        zero_output=zero_output_for_mask,
+    )
+    output = tf.transpose(outputs, [1, 0, 2]) if return_sequences else last[:, tf.newaxis]
+    return [output, *states]
 
 
 def keras_lstm(
@@ -44,9 +74,7 @@ def keras_lstm(
     recurrent_dropout: Any,
     *,
     cell_clip: float,
-    go_backwards: bool,
-    zero_output_for_mask: bool,
-    return_sequences: bool,
+    **loop: bool,
 ) -> list[Any]:
     """KerasLSTM: output, final_h, final_c."""
     dtype = x.dtype
@@ -54,51 +82,72 @@ def keras_lstm(
     arguments = cast((*arguments, input_dropout, recurrent_dropout), compute_dtype(dtype))
     x, initial_h, initial_c, kernel, recurrent_kernel, bias, peephole, *dropouts = arguments
     input_dropout, recurrent_dropout = dropouts
-    time = tf.shape(x)[1]
-
-    def rows(sequence: tf.Tensor) -> tf.TensorArray:
-        """Batch-major [B, T, ...] by step, in the order of processing."""
-        axes = [1, 0, *range(2, sequence.shape.rank)]
-        steps = tf.transpose(sequence, axes)
-        steps = tf.reverse(steps, [0]) if go_backwards else steps
-        return tf.TensorArray(steps.dtype, size=time, clear_after_read=False).unstack(steps)
-
-    x_rows = rows(x)
-    mask_rows = None if is_absent(mask) else rows(mask)
     wci, wcf, wco = (0.0, 0.0, 0.0) if is_absent(peephole) else tf.unstack(peephole)
 
-    def step(t: Any, h: Any, c: Any, output: Any, outputs: Any) -> Any:
-        z = _per_gate(x_rows.read(t), input_dropout, kernel)
-        z += _per_gate(h, recurrent_dropout, recurrent_kernel)
+    def cell(x: Any, h: Any, c: Any) -> list[Any]:
+        z = _per_gate(x, input_dropout, kernel, 4)
+        z += _per_gate(h, recurrent_dropout, recurrent_kernel, 4)
         if not is_absent(bias):
             z += bias
         zi, zf, zc, zo = tf.split(z, 4, axis=-1)
-        c_new = tf.sigmoid(zi + wci * c) * tf.tanh(zc) + tf.sigmoid(zf + wcf * c) * c
-        c_new = straight_through_clip(c_new, cell_clip)
-        h_new = tf.sigmoid(zo + wco * c_new) * tf.tanh(c_new)
-        if mask_rows is None:
-            return t + 1, h_new, c_new, h_new, outputs.write(t, h_new)
-        valid = mask_rows.read(t)[:, tf.newaxis]
-        output = tf.where(valid, h_new, tf.zeros_like(h) if zero_output_for_mask else output)
-        h, c = tf.where(valid, h_new, h), tf.where(valid, c_new, c)
-        return t + 1, h, c, output, outputs.write(t, output)
+        c = tf.sigmoid(zi + wci * c) * tf.tanh(zc) + tf.sigmoid(zf + wcf * c) * c
+        c = straight_through_clip(c, cell_clip)
+        return [tf.sigmoid(zo + wco * c) * tf.tanh(c), c]
 
-    outputs = tf.TensorArray(x.dtype, size=time, element_shape=initial_h.shape)
-    start = (0, initial_h, initial_c, tf.zeros_like(initial_h), outputs)
-    _, h, c, output, outputs = tf.while_loop(
-        lambda t, *_: t < time, step, start, maximum_iterations=time
+    return cast(_run(cell, x, mask, [initial_h, initial_c], **loop), dtype)
+
+
+def keras_gru(
+    x: Any,
+    mask: Any,
+    initial_h: Any,
+    kernel: Any,
+    recurrent_kernel: Any,
+    bias: Any,
+    input_dropout: Any,
+    recurrent_dropout: Any,
+    **loop: bool,
+) -> list[Any]:
+    """KerasGRU: output, final_h."""
+    dtype = x.dtype
+    arguments = (x, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout)
+    x, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout = cast(
+        arguments, compute_dtype(dtype)
     )
-    last_only = output[:, tf.newaxis]
-    output = tf.transpose(outputs.stack(), [1, 0, 2]) if return_sequences else last_only
-    return cast([output, h, c], dtype)
+    input_bias, recurrent_bias = (0.0, 0.0) if is_absent(bias) else tf.unstack(bias)
+
+    def cell(x: Any, h: Any) -> list[Any]:
+        of_x = _per_gate(x, input_dropout, kernel, 3) + input_bias
+        of_h = _per_gate(h, recurrent_dropout, recurrent_kernel, 3) + recurrent_bias
+        xz, xr, xh = tf.split(of_x, 3, axis=-1)
+        hz, hr, hh = tf.split(of_h, 3, axis=-1)
+        z = tf.sigmoid(xz + hz)
+        return [z * h + (1 - z) * tf.tanh(xh + tf.sigmoid(xr + hr) * hh)]
+
+    return cast(_run(cell, x, mask, [initial_h], **loop), dtype)
+
+
+def _gradient(
+    function: Callable[..., Any],
+    inputs: list[Any],
+    output_gradients: list[Any],
+    wanted: tuple[int, ...],
+    attributes: dict[str, Any],
+) -> list[Any]:
+    sources = [inputs[n] for n in wanted]
+    with tf.GradientTape() as tape:
+        tape.watch(sources)
+        outputs = function(*inputs, **attributes)
+    return tape.gradient(
+        outputs, sources, output_gradients, unconnected_gradients=tf.UnconnectedGradients.ZERO
+    )
 
 
 def keras_lstm_grad(inputs: list[Any], output_gradients: list[Any], **attributes: Any) -> list[Any]:
     """KerasLSTMGrad: gradients of x, the states, the kernels, bias and peephole."""
-    wanted = [inputs[n] for n in (0, 2, 3, 4, 5, 6, 7)]
-    with tf.GradientTape() as tape:
-        tape.watch(wanted)
-        outputs = keras_lstm(*inputs, **attributes)
-    return tape.gradient(
-        outputs, wanted, output_gradients, unconnected_gradients=tf.UnconnectedGradients.ZERO
-    )
+    return _gradient(keras_lstm, inputs, output_gradients, (0, 2, 3, 4, 5, 6, 7), attributes)
+
+
+def keras_gru_grad(inputs: list[Any], output_gradients: list[Any], **attributes: Any) -> list[Any]:
+    """KerasGRUGrad: gradients of x, the state, the kernels and bias."""
+    return _gradient(keras_gru, inputs, output_gradients, (0, 2, 3, 4, 5), attributes)

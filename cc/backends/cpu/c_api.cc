@@ -1,7 +1,7 @@
 #include "backends/cpu/c_api.h"
 
 #include "backends/cpu/engine.h"
-#include "backends/cpu/lstm.h"
+#include "backends/cpu/rnn.h"
 
 const char* tf_lstm_ops_instruction_set(int index) {
   const tf_lstm_ops::InstructionSet* sets;

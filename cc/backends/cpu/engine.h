@@ -4,15 +4,15 @@
 
 #include <cstdint>
 
-#include "core/lstm.h"
+#include "core/rnn.h"
 
 namespace tf_lstm_ops {
 
 struct Engine {
-  void (*forward_float)(const LstmForward<float>&, int threads);
-  void (*forward_double)(const LstmForward<double>&, int threads);
-  void (*backward_float)(const LstmBackward<float>&, int threads);
-  void (*backward_double)(const LstmBackward<double>&, int threads);
+  void (*forward_float)(const RnnForward<float>&, int threads);
+  void (*forward_double)(const RnnForward<double>&, int threads);
+  void (*backward_float)(const RnnBackward<float>&, int threads);
+  void (*backward_double)(const RnnBackward<double>&, int threads);
   // y[k] = f(x[k]), n numbers: for tests of the errors.
   void (*sigmoid)(const float* x, float* y, int64_t n);
   void (*tanh)(const float* x, float* y, int64_t n);

@@ -3,9 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/lstm.h"
+#include "backends/cpu/rnn.h"
 #include "backends/cpu/staging.h"
-#include "core/lstm.h"
+#include "core/lstm_cell.h"
+#include "core/rnn.h"
 #include "dialects/block_cell/signatures.h"
 #include "tf/kernel.h"
 
@@ -16,6 +17,8 @@ using tf::KernelConstruction;
 using tf::KernelContext;
 using tf::Tensor;
 using Tensors = std::vector<Tensor>;
+
+constexpr int kGates = GateCount(CellKind::kLstm);
 
 // What distinguishes the ops of this dialect from each other.
 struct Form {
@@ -103,14 +106,15 @@ class BlockCellKernel : public tf::Kernel {
     args->config = config_;
     args->config.input_size = call->sizes.input;
     args->config.cell_size = call->sizes.cell;
+    args->config.hidden_size = call->sizes.cell;
+    args->h_stride = call->sizes.cell;
     args->schedule = &call->schedule;
     args->x = call->InRows(kFirst + kX, call->sizes.input);
     args->c0 = call->In(kFirst + kCsPrev);
     args->h0 = call->In(kFirst + kHPrev);
     const Compute_t* w = call->In(kFirst + kW);
-    args->weights.input = w;
-    args->weights.recurrent = w + call->sizes.input * kGates * call->sizes.cell;
-    args->weights.bias = call->In(kFirst + kB);
+    SplitWeights(w, call->sizes, &args->weights);
+    args->weights.input_bias = call->In(kFirst + kB);
     if (use_peephole_) {
       args->weights.wci = call->In(kFirst + kWci);
       args->weights.wcf = call->In(kFirst + kWcf);
@@ -118,7 +122,15 @@ class BlockCellKernel : public tf::Kernel {
     }
   }
 
-  LstmConfig config_;
+  // Rows of x, then of h.
+  template <class E>
+  static void SplitWeights(E* w, const Sizes& sizes, RnnWeights<E>* weights) {
+    weights->input = ByInput(w, kGates, sizes.cell);
+    weights->recurrent =
+        ByInput(w + sizes.input * kGates * sizes.cell, kGates, sizes.cell);
+  }
+
+  RnnConfig config_;
   bool use_peephole_ = false;
 };
 
@@ -140,16 +152,16 @@ class ForwardKernel : public BlockCellKernel<T, kForm> {
   Status Compute(const KernelContext& context) override {
     Call<T> call;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call));
-    LstmForward<typename Call<T>::Compute> args;
+    RnnForward<typename Call<T>::Compute> args;
     this->SetInputs(&call, &args);
     const int64_t cell = call.sizes.cell;
     args.steps.stride = cell;
-    args.steps.i = call.OutRows(0, cell);
-    args.steps.cs = call.OutRows(1, cell);
-    args.steps.f = call.OutRows(2, cell);
-    args.steps.o = call.OutRows(3, cell);
-    args.steps.ci = call.OutRows(4, cell);
-    args.steps.co = call.OutRows(5, cell);
+    args.steps.row[kRowI] = call.OutRows(0, cell);
+    args.steps.row[kRowCs] = call.OutRows(1, cell);
+    args.steps.row[kRowF] = call.OutRows(2, cell);
+    args.steps.row[kRowO] = call.OutRows(3, cell);
+    args.steps.row[kRowCi] = call.OutRows(4, cell);
+    args.steps.row[kRowCo] = call.OutRows(5, cell);
     args.h = call.OutRows(6, cell);
     cpu::Forward(args, cpu::ThreadCount(this->ConfiguredThreads(context)));
     call.staging.Finish();
@@ -166,20 +178,20 @@ class GradKernel : public BlockCellKernel<T, kForm> {
   static constexpr size_t kOutputs =
       BlockCellKernel<T, kForm>::kFirst + kInputs;
 
-  void SetSteps(Call<T>* call, LstmBackward<C>* args) const {
+  void SetSteps(Call<T>* call, RnnBackward<C>* args) const {
     const int64_t cell = call->sizes.cell;
     args->steps.stride = cell;
-    args->steps.i = call->InRows(kOutputs + 0, cell);
-    args->steps.cs = call->InRows(kOutputs + 1, cell);
-    args->steps.f = call->InRows(kOutputs + 2, cell);
-    args->steps.o = call->InRows(kOutputs + 3, cell);
-    args->steps.ci = call->InRows(kOutputs + 4, cell);
-    args->steps.co = call->InRows(kOutputs + 5, cell);
+    args->bar.stride = cell;
+    args->steps.row[kRowI] = call->InRows(kOutputs + 0, cell);
+    args->steps.row[kRowCs] = call->InRows(kOutputs + 1, cell);
+    args->steps.row[kRowF] = call->InRows(kOutputs + 2, cell);
+    args->steps.row[kRowO] = call->InRows(kOutputs + 3, cell);
+    args->steps.row[kRowCi] = call->InRows(kOutputs + 4, cell);
+    args->steps.row[kRowCo] = call->InRows(kOutputs + 5, cell);
   }
 
   // Zero gradients of the final states, in the memory of the initial ones'.
-  void SetStates(C* dc, C* dh, const Sizes& sizes,
-                 LstmBackward<C>* args) const {
+  void SetStates(C* dc, C* dh, const Sizes& sizes, RnnBackward<C>* args) const {
     args->dc = dc;
     args->dh = dh;
     std::fill(dc, dc + sizes.batch * sizes.cell, C(0));
@@ -187,11 +199,11 @@ class GradKernel : public BlockCellKernel<T, kForm> {
   }
 
   // wci_grad, wcf_grad, wco_grad at outputs [first, first + 3).
-  void SetPeephole(Call<T>* call, size_t first, LstmBackward<C>* args) const {
+  void SetPeephole(Call<T>* call, size_t first, RnnBackward<C>* args) const {
     if (this->use_peephole_) {
-      args->dwci = call->Out(first);
-      args->dwcf = call->Out(first + 1);
-      args->dwco = call->Out(first + 2);
+      args->gradients.wci = call->Out(first);
+      args->gradients.wcf = call->Out(first + 1);
+      args->gradients.wco = call->Out(first + 2);
       return;
     }
     for (size_t n = first; n < first + 3; ++n) {
@@ -201,21 +213,18 @@ class GradKernel : public BlockCellKernel<T, kForm> {
   }
 
   // x_grad, cs_prev_grad, h_prev_grad, w_grad, wc*_grad, b_grad.
-  void SetInputGradients(Call<T>* call, LstmBackward<C>* args) const {
+  void SetInputGradients(Call<T>* call, RnnBackward<C>* args) const {
     const Sizes& sizes = call->sizes;
     args->dx = call->OutRows(0, sizes.input);
     SetStates(call->Out(1), call->Out(2), sizes, args);
     C* w = call->Out(3);
-    args->dinput = w;
-    args->drecurrent = w + sizes.input * kGates * sizes.cell;
+    this->SplitWeights(w, sizes, &args->gradients);
     SetPeephole(call, 4, args);
-    args->dbias = call->Out(7);
-    args->dz =
-        call->staging.Scratch(call->schedule.size() * kGates * sizes.cell);
+    args->gradients.input_bias = call->Out(7);
   }
 
   Status Finish(const KernelContext& context, Call<T>* call,
-                const LstmBackward<C>& args) {
+                const RnnBackward<C>& args) {
     cpu::Backward(args, cpu::ThreadCount(this->ConfiguredThreads(context)));
     call->staging.Finish();
     return Status();
@@ -228,11 +237,11 @@ class CellGradKernel : public GradKernel<T, kCellGrad> {
   Status Compute(const KernelContext& context) override {
     Call<T> call;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call));
-    LstmBackward<typename Call<T>::Compute> args;
+    RnnBackward<typename Call<T>::Compute> args;
     this->SetInputs(&call, &args);
     this->SetSteps(&call, &args);
     const int64_t cell = call.sizes.cell;
-    args.bar.cs = call.InRows(this->kOutputs + 6, cell);
+    args.bar.row[kRowCs] = call.InRows(this->kOutputs + 6, cell);
     args.h_bar = call.InRows(this->kOutputs + 7, cell);
     this->SetStates(call.Out(0), call.staging.Scratch(call.outputs[0].size()),
                     call.sizes, &args);
@@ -261,7 +270,7 @@ class InputGradKernel : public GradKernel<T, kForm> {
   Status Compute(const KernelContext& context) override {
     Call<T> call;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call));
-    LstmBackward<typename Call<T>::Compute> args;
+    RnnBackward<typename Call<T>::Compute> args;
     this->SetInputs(&call, &args);
     this->SetSteps(&call, &args);
     args.h = call.InRows(this->kOutputs + 6, call.sizes.cell);
@@ -272,16 +281,17 @@ class InputGradKernel : public GradKernel<T, kForm> {
 
  private:
   void SetUpstream(Call<T>* call,
-                   LstmBackward<typename Call<T>::Compute>* args) const {
+                   RnnBackward<typename Call<T>::Compute>* args) const {
     const int64_t cell = call->sizes.cell;
     size_t next = this->kOutputs + 7;
-    if (kForm.from_all_outputs) args->bar.i = call->InRows(next++, cell);
-    args->bar.cs = call->InRows(next++, cell);
+    if (kForm.from_all_outputs)
+      args->bar.row[kRowI] = call->InRows(next++, cell);
+    args->bar.row[kRowCs] = call->InRows(next++, cell);
     if (kForm.from_all_outputs) {
-      args->bar.f = call->InRows(next++, cell);
-      args->bar.o = call->InRows(next++, cell);
-      args->bar.ci = call->InRows(next++, cell);
-      args->bar.co = call->InRows(next++, cell);
+      args->bar.row[kRowF] = call->InRows(next++, cell);
+      args->bar.row[kRowO] = call->InRows(next++, cell);
+      args->bar.row[kRowCi] = call->InRows(next++, cell);
+      args->bar.row[kRowCo] = call->InRows(next++, cell);
     }
     args->h_bar = call->InRows(next, cell);
   }

@@ -2,9 +2,9 @@
 #include <cstring>
 #include <vector>
 
-#include "backends/cpu/lstm.h"
+#include "backends/cpu/rnn.h"
 #include "backends/cpu/staging.h"
-#include "core/lstm.h"
+#include "core/rnn.h"
 #include "dialects/keras/signatures.h"
 #include "tf/kernel.h"
 
@@ -15,23 +15,17 @@ using tf::KernelConstruction;
 using tf::KernelContext;
 using tf::Tensor;
 
-enum Input {
-  kX,
-  kMask,
-  kInitialH,
-  kInitialC,
-  kKernel,
-  kRecurrentKernel,
-  kBias,
-  kPeephole,
-  kInputDropout,
-  kRecurrentDropout,
-  kOutput,  // from here on the gradient's
-  kReserve,
-  kOutputGrad,
-  kFinalHGrad,
-  kFinalCGrad,
+// What distinguishes the layers.
+struct Form {
+  CellKind cell;
+  GateOrder order;
+  const Signature& (*forward)();
+  const Signature& (*gradient)();
 };
+
+constexpr Form kLstm = {CellKind::kLstm, kOrderIFCO, &KerasLSTM,
+                        &KerasLSTMGrad};
+constexpr Form kGru = {CellKind::kGru, kOrderURN, &KerasGRU, &KerasGRUGrad};
 
 struct Attributes {
   float cell_clip = 0;
@@ -39,8 +33,11 @@ struct Attributes {
   bool zero_output_for_mask = false;
   bool return_sequences = true;
 
-  Status Init(const KernelConstruction& construction) {
-    TF_LSTM_OPS_RETURN_IF_ERROR(construction.GetAttr("cell_clip", &cell_clip));
+  Status Init(const KernelConstruction& construction, CellKind cell) {
+    if (cell == CellKind::kLstm) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          construction.GetAttr("cell_clip", &cell_clip));
+    }
     TF_LSTM_OPS_RETURN_IF_ERROR(
         construction.GetAttr("go_backwards", &go_backwards));
     TF_LSTM_OPS_RETURN_IF_ERROR(
@@ -49,85 +46,92 @@ struct Attributes {
   }
 };
 
-// What the forward pass leaves for the backward pass: i, cs, f, o and ci of
-// each entry of the schedule, [V,5,H]; after them, where the output has the
-// last step only, h of all steps, [B,T,H].
+// What the forward pass leaves for the backward pass: the rows that the cell
+// keeps of each entry of the schedule, [V,rows,H]; after them, where the output
+// has the last step only, h of all steps, [B,T,H].
 struct ReserveLayout {
-  static constexpr int64_t kRows = 5;
-
   int64_t steps_size;
   int64_t h_size;
 
-  ReserveLayout(const Schedule& schedule, const Sizes& sizes,
+  ReserveLayout(const Schedule& schedule, const Sizes& sizes, CellKind cell,
                 bool return_sequences)
-      : steps_size(schedule.size() * kRows * sizes.cell),
+      : steps_size(schedule.size() * SavedRows(cell) * sizes.cell),
         h_size(return_sequences ? 0 : sizes.batch * sizes.time * sizes.cell) {}
 
   int64_t size() const { return steps_size + h_size; }
-
-  template <class T>
-  static StepRows<T> Steps(T* reserve, int64_t cell) {
-    StepRows<T> steps;
-    steps.stride = kRows * cell;
-    steps.compact = true;
-    steps.i = reserve;
-    steps.cs = reserve + cell;
-    steps.f = reserve + 2 * cell;
-    steps.o = reserve + 3 * cell;
-    steps.ci = reserve + 4 * cell;
-    return steps;
-  }
 };
 
+// One call. Arguments go by their names; one that the op does not have, or that
+// is absent, is null.
 template <class T>
 struct Call {
   using Compute = typename cpu::Staging<T>::Compute;
 
+  const Form& form;
   const Signature& signature;
   std::vector<Tensor> inputs;
   Sizes sizes;
   Schedule schedule;
   cpu::Staging<T> staging;
 
-  explicit Call(const Signature& s) : signature(s) {}
+  Call(const Form& f, const Signature& s) : form(f), signature(s) {}
 
   Status Begin(const KernelContext& context, const Attributes& attributes) {
     TF_LSTM_OPS_RETURN_IF_ERROR(context.Inputs(signature, &inputs, &sizes));
-    const bool* mask =
-        Absent(kMask) ? nullptr : inputs[kMask].template data<bool>();
-    schedule = Schedule::BatchMajor(sizes.batch, sizes.time, mask,
+    schedule = Schedule::BatchMajor(sizes.batch, sizes.time, Data<bool>("mask"),
                                     attributes.go_backwards);
     return Status();
   }
 
-  bool Absent(size_t n) const {
-    return IsAbsent(signature.inputs[n], inputs[n].shape());
+  const Tensor* Find(const char* name) const {
+    const int n = signature.InputIndex(name);
+    if (n < 0 || IsAbsent(signature.inputs[n], inputs[n].shape())) {
+      return nullptr;
+    }
+    return &inputs[n];
   }
-  const T* Data(size_t n) const { return inputs[n].template data<T>(); }
-  const Compute* In(size_t n) {
-    return Absent(n) ? nullptr : staging.In(Data(n), inputs[n].size());
+  template <class E = T>
+  const E* Data(const char* name) const {
+    const Tensor* tensor = Find(name);
+    return tensor ? tensor->data<E>() : nullptr;
+  }
+  const Compute* In(const char* name) {
+    const Tensor* tensor = Find(name);
+    return tensor ? staging.In(tensor->data<T>(), tensor->size()) : nullptr;
+  }
+
+  ReserveLayout Reserve(bool return_sequences) const {
+    return ReserveLayout(schedule, sizes, form.cell, return_sequences);
   }
 
   template <class Args>
   void SetInputs(const Attributes& attributes, Args* args) {
+    const int64_t cell = sizes.cell;
+    const int gates = GateCount(form.cell);
+    args->config.cell = form.cell;
     args->config.input_size = sizes.input;
-    args->config.cell_size = sizes.cell;
-    args->config.gate_order = kOrderIFCO;
+    args->config.cell_size = cell;
+    args->config.hidden_size = cell;
+    args->config.gate_order = form.order;
     args->config.cell_clip = attributes.cell_clip;
     args->schedule = &schedule;
-    args->x = In(kX);
-    args->h0 = In(kInitialH);
-    args->c0 = In(kInitialC);
-    args->weights.input = In(kKernel);
-    args->weights.recurrent = In(kRecurrentKernel);
-    args->weights.bias = In(kBias);
-    if (const Compute* peephole = In(kPeephole)) {
-      args->weights.wci = peephole;
-      args->weights.wcf = peephole + sizes.cell;
-      args->weights.wco = peephole + 2 * sizes.cell;
+    args->x = In("x");
+    args->h0 = In("initial_h");
+    args->c0 = In("initial_c");
+    args->h_stride = cell;
+    args->weights.input = ByInput(In("kernel"), gates, cell);
+    args->weights.recurrent = ByInput(In("recurrent_kernel"), gates, cell);
+    args->weights.input_bias = In("bias");
+    if (form.cell == CellKind::kGru && args->weights.input_bias) {
+      args->weights.recurrent_bias = args->weights.input_bias + gates * cell;
     }
-    args->dropout.input = In(kInputDropout);
-    args->dropout.recurrent = In(kRecurrentDropout);
+    if (const Compute* peephole = In("peephole")) {
+      args->weights.wci = peephole;
+      args->weights.wcf = peephole + cell;
+      args->weights.wco = peephole + 2 * cell;
+    }
+    args->dropout.input = In("input_dropout");
+    args->dropout.recurrent = In("recurrent_dropout");
   }
 };
 
@@ -147,32 +151,35 @@ void ForEachStep(const Schedule& schedule, const Visit& visit) {
   }
 }
 
-template <class T>
+template <class T, const Form& kForm>
 class ForwardKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction));
+    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kForm.cell));
     return construction.GetAttr("training", &training_);
   }
 
   Status Compute(const KernelContext& context) override {
-    Call<T> call(KerasLSTM());
+    Call<T> call(kForm, kForm.forward());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Begin(context, attributes_));
     const Sizes& sizes = call.sizes;
     const bool sequences = attributes_.return_sequences;
-    const ReserveLayout layout(call.schedule, sizes, sequences);
+    const ReserveLayout layout = call.Reserve(sequences);
     constexpr TF_DataType kType = tf::kDataType<T>;
     const Shape state({sizes.batch, sizes.cell});
     Tensor output, final_h, final_c, reserve;
+    int next = 0;
     TF_LSTM_OPS_RETURN_IF_ERROR(context.AllocateOutput(
-        0, kType, Shape({sizes.batch, sequences ? sizes.time : 1, sizes.cell}),
-        &output));
+        next++, kType,
+        Shape({sizes.batch, sequences ? sizes.time : 1, sizes.cell}), &output));
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        context.AllocateOutput(1, kType, state, &final_h));
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        context.AllocateOutput(2, kType, state, &final_c));
+        context.AllocateOutput(next++, kType, state, &final_h));
+    if (kForm.cell == CellKind::kLstm) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          context.AllocateOutput(next++, kType, state, &final_c));
+    }
     TF_LSTM_OPS_RETURN_IF_ERROR(context.AllocateOutput(
-        3, kType, Shape({training_ ? layout.size() : 0}), &reserve));
+        next++, kType, Shape({training_ ? layout.size() : 0}), &reserve));
 
     const int64_t rows = sizes.batch * sizes.time;
     const AlignedBuffer h_rows(
@@ -180,14 +187,17 @@ class ForwardKernel : public tf::Kernel {
     T* h = sequences   ? output.data<T>()
            : training_ ? reserve.data<T>() + layout.steps_size
                        : static_cast<T*>(h_rows.data());
-    LstmForward<typename Call<T>::Compute> args;
+    RnnForward<typename Call<T>::Compute> args;
     call.SetInputs(attributes_, &args);
     args.h = call.staging.Out(h, rows * sizes.cell);
-    args.final_c =
-        call.staging.Out(final_c.data<T>(), sizes.batch * sizes.cell);
+    if (kForm.cell == CellKind::kLstm) {
+      args.final_c =
+          call.staging.Out(final_c.data<T>(), sizes.batch * sizes.cell);
+    }
     if (training_) {
-      args.steps = ReserveLayout::Steps(
-          call.staging.Out(reserve.data<T>(), layout.steps_size), sizes.cell);
+      args.steps =
+          PackedSteps(call.staging.Out(reserve.data<T>(), layout.steps_size),
+                      kForm.cell, sizes.cell);
     }
     cpu::Forward(args, cpu::ThreadCount(ConfiguredThreads(context)));
     call.staging.Finish();
@@ -207,7 +217,7 @@ class ForwardKernel : public tf::Kernel {
     const int64_t cell = call.sizes.cell;
     for (int64_t b = 0; b < call.sizes.batch; ++b) {
       const int64_t last = call.schedule.last[b];
-      CopyRow(last < 0 ? call.Data(kInitialH) + b * cell
+      CopyRow(last < 0 ? call.Data("initial_h") + b * cell
                        : h + call.schedule.output_row[last] * cell,
               cell, final_h + b * cell);
     }
@@ -245,41 +255,45 @@ class ForwardKernel : public tf::Kernel {
   bool training_ = true;
 };
 
-template <class T>
+template <class T, const Form& kForm>
 class GradKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    return attributes_.Init(construction);
+    return attributes_.Init(construction, kForm.cell);
   }
 
   Status Compute(const KernelContext& context) override {
-    Call<T> call(KerasLSTMGrad());
+    Call<T> call(kForm, kForm.gradient());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Begin(context, attributes_));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckSaved(call));
     std::vector<Tensor> outputs;
     TF_LSTM_OPS_RETURN_IF_ERROR(context.Outputs(
         call.signature, call.inputs, call.sizes, tf::kDataType<T>, &outputs));
-    LstmBackward<C> args;
+    RnnBackward<C> args;
     call.SetInputs(attributes_, &args);
     SetSaved(&call, &args);
     SetStates(&call, outputs, &args);
     const auto out = [&](size_t n) {
-      return call.staging.Out(outputs[n].data<T>(), outputs[n].size());
+      return call.staging.Out(outputs[n].template data<T>(), outputs[n].size());
     };
     args.dx = out(0);
     if (call.schedule.size() < call.sizes.batch * call.sizes.time) {
       std::fill(args.dx, args.dx + outputs[0].size(), C(0));
     }
-    args.dinput = out(3);
-    args.drecurrent = out(4);
-    if (args.weights.bias) args.dbias = out(5);
-    if (args.weights.has_peephole()) {
-      args.dwci = out(6);
-      args.dwcf = args.dwci + call.sizes.cell;
-      args.dwco = args.dwci + 2 * call.sizes.cell;
+    const int gates = GateCount(kForm.cell);
+    size_t next = kForm.cell == CellKind::kLstm ? 3 : 2;  // after the states'
+    args.gradients.input = ByInput(out(next++), gates, call.sizes.cell);
+    args.gradients.recurrent = ByInput(out(next++), gates, call.sizes.cell);
+    if (args.weights.input_bias) args.gradients.input_bias = out(next);
+    if (args.weights.recurrent_bias) {
+      args.gradients.recurrent_bias =
+          args.gradients.input_bias + gates * call.sizes.cell;
     }
-    args.dz =
-        call.staging.Scratch(call.schedule.size() * kGates * call.sizes.cell);
+    if (args.weights.has_peephole()) {
+      args.gradients.wci = out(++next);
+      args.gradients.wcf = args.gradients.wci + call.sizes.cell;
+      args.gradients.wco = args.gradients.wcf + call.sizes.cell;
+    }
     cpu::Backward(args, cpu::ThreadCount(ConfiguredThreads(context)));
     call.staging.Finish();
     return Status();
@@ -288,38 +302,33 @@ class GradKernel : public tf::Kernel {
  private:
   using C = typename Call<T>::Compute;
 
-  ReserveLayout Layout(const Call<T>& call) const {
-    return ReserveLayout(call.schedule, call.sizes,
-                         attributes_.return_sequences);
-  }
-
   // The sizes that the signature cannot tell.
   Status CheckSaved(const Call<T>& call) const {
     const int64_t steps =
         attributes_.return_sequences ? call.sizes.time : int64_t{1};
-    for (const Input n : {kOutput, kOutputGrad}) {
-      const int64_t got = call.inputs[n].shape().dim(1);
+    for (const char* name : {"output", "output_grad"}) {
+      const int64_t got = call.Find(name)->shape().dim(1);
       if (got != steps) {
-        return InvalidArgument(call.signature.inputs[n].name,
-                               ".dim_size(1) != time_length: ", got, " vs. ",
-                               steps);
+        return InvalidArgument(name, ".dim_size(1) != time_length: ", got,
+                               " vs. ", steps);
       }
     }
-    const int64_t want = Layout(call).size();
-    if (call.inputs[kReserve].size() != want) {
-      return InvalidArgument("reserve.dim_size(0) != ", want, ": ",
-                             call.inputs[kReserve].size(), " vs. ", want,
+    const int64_t want = call.Reserve(attributes_.return_sequences).size();
+    const int64_t got = call.Find("reserve")->size();
+    if (got != want) {
+      return InvalidArgument("reserve.dim_size(0) != ", want, ": ", got,
+                             " vs. ", want,
                              "; it must come from a forward call with "
                              "training=True and the same arguments");
     }
     return Status();
   }
 
-  void SetSaved(Call<T>* call, LstmBackward<C>* args) const {
-    const ReserveLayout layout = Layout(*call);
-    const C* reserve = call->staging.In(call->Data(kReserve), layout.size());
-    args->steps = ReserveLayout::Steps(reserve, call->sizes.cell);
-    args->h = attributes_.return_sequences ? call->In(kOutput)
+  void SetSaved(Call<T>* call, RnnBackward<C>* args) const {
+    const ReserveLayout layout = call->Reserve(attributes_.return_sequences);
+    const C* reserve = call->In("reserve");
+    args->steps = PackedSteps(reserve, kForm.cell, call->sizes.cell);
+    args->h = attributes_.return_sequences ? call->In("output")
                                            : reserve + layout.steps_size;
     args->h_bar = StepGradients(call);
   }
@@ -329,7 +338,7 @@ class GradKernel : public tf::Kernel {
   // step's alone; its gradient then goes to the final state's.
   const C* StepGradients(Call<T>* call) const {
     if (!attributes_.return_sequences) return nullptr;
-    const C* output_grad = call->In(kOutputGrad);
+    const C* output_grad = call->In("output_grad");
     const int64_t cell = call->sizes.cell;
     const int64_t rows = call->sizes.batch * call->sizes.time;
     if (call->schedule.size() == rows || attributes_.zero_output_for_mask) {
@@ -349,17 +358,21 @@ class GradKernel : public tf::Kernel {
   // Gradients of the final states, where the engine turns them into those of
   // the initial ones.
   void SetStates(Call<T>* call, const std::vector<Tensor>& outputs,
-                 LstmBackward<C>* args) const {
+                 RnnBackward<C>* args) const {
     const int64_t cell = call->sizes.cell;
     const int64_t size = call->sizes.batch * cell;
-    const C* final_h = call->In(kFinalHGrad);
-    const C* final_c = call->In(kFinalCGrad);
-    args->dh = call->staging.Out(outputs[1].data<T>(), size);
-    args->dc = call->staging.Out(outputs[2].data<T>(), size);
-    std::copy(final_h, final_h + size, args->dh);
-    std::copy(final_c, final_c + size, args->dc);
+    const auto start = [&](const char* name, const Tensor& output) {
+      const C* final_grad = call->In(name);
+      C* grad = call->staging.Out(output.data<T>(), size);
+      std::copy(final_grad, final_grad + size, grad);
+      return grad;
+    };
+    args->dh = start("final_h_grad", outputs[1]);
+    if (kForm.cell == CellKind::kLstm) {
+      args->dc = start("final_c_grad", outputs[2]);
+    }
     if (attributes_.return_sequences) return;
-    const C* last_grad = call->In(kOutputGrad);
+    const C* last_grad = call->In("output_grad");
     const int64_t time = call->sizes.time;
     ForEachStep(call->schedule, [&](int64_t row, int64_t latest) {
       if (row % time != time - 1 || latest < 0) return;
@@ -372,11 +385,18 @@ class GradKernel : public tf::Kernel {
   Attributes attributes_;
 };
 
+template <class T, const Form& kForm>
+void RegisterForm() {
+  tf::RegisterKernel<ForwardKernel<T, kForm>>(kForm.forward().op, "CPU",
+                                              tf::kDataType<T>);
+  tf::RegisterKernel<GradKernel<T, kForm>>(kForm.gradient().op, "CPU",
+                                           tf::kDataType<T>);
+}
+
 template <class T>
 bool RegisterAll() {
-  tf::RegisterKernel<ForwardKernel<T>>(KerasLSTM().op, "CPU", tf::kDataType<T>);
-  tf::RegisterKernel<GradKernel<T>>(KerasLSTMGrad().op, "CPU",
-                                    tf::kDataType<T>);
+  RegisterForm<T, kLstm>();
+  RegisterForm<T, kGru>();
   return true;
 }
 

@@ -4,19 +4,39 @@
 namespace tf_lstm_ops::keras {
 namespace {
 
+using Arguments = std::vector<Argument>;
+
 constexpr Extent kT = Extent::kTime, kB = Extent::kBatch, kI = Extent::kInput,
                  kH = Extent::kCell, k4H = Extent::kFourCell,
+                 k3H = Extent::kThreeCell, k2 = Extent::kTwo,
                  k3 = Extent::kThree, k4 = Extent::kFour,
                  kAny = Extent::kOpaque;
-constexpr bool kOptional = true;
 
-std::vector<const char*> Attributes() {
-  return {"cell_clip: float = 0.0", "go_backwards: bool = false",
-          "zero_output_for_mask: bool = false", "return_sequences: bool = true",
-          "T: {half, bfloat16, float, double}"};
+Signature Base(const char* op, Arguments inputs, Arguments outputs) {
+  return {
+      op,
+      {"go_backwards: bool = false", "zero_output_for_mask: bool = false",
+       "return_sequences: bool = true", "T: {half, bfloat16, float, double}"},
+      std::move(inputs),
+      std::move(outputs)};
 }
 
-std::vector<Argument> Inputs() {
+// The gradient of an op whose other outputs come before its reserve.
+Signature GradOf(const Signature& forward, const char* op) {
+  Signature s = Base(op, forward.inputs, {});
+  s.inputs.push_back({"output", {kB, kAny, kH}});
+  s.inputs.push_back({"reserve", {kAny}});
+  s.inputs.push_back({"output_grad", {kB, kAny, kH}});
+  return s;
+}
+
+Argument Like(const char* name, const char* input) {
+  Argument argument = {name, {}};
+  argument.like = input;
+  return argument;
+}
+
+Arguments LstmInputs() {
   return {{"x", {kB, kT, kI}},
           {"mask", {kB, kT}, "bool", kOptional},
           {"initial_h", {kB, kH}},
@@ -29,17 +49,27 @@ std::vector<Argument> Inputs() {
           {"recurrent_dropout", {k4, kB, kH}, "T", kOptional}};
 }
 
+Arguments GruInputs() {
+  return {{"x", {kB, kT, kI}},
+          {"mask", {kB, kT}, "bool", kOptional},
+          {"initial_h", {kB, kH}},
+          {"kernel", {kI, k3H}},
+          {"recurrent_kernel", {kH, k3H}},
+          {"bias", {k2, k3H}, "T", kOptional},
+          {"input_dropout", {k3, kB, kI}, "T", kOptional},
+          {"recurrent_dropout", {k3, kB, kH}, "T", kOptional}};
+}
+
 }  // namespace
 
 const Signature& KerasLSTM() {
   static const Signature signature = [] {
-    Signature s = {"TfLstmOps>KerasLSTM",
-                   Attributes(),
-                   Inputs(),
-                   {{"output", {kB, kAny, kH}},
-                    {"final_h", {kB, kH}},
-                    {"final_c", {kB, kH}},
-                    {"reserve", {kAny}}}};
+    Signature s = Base("TfLstmOps>KerasLSTM", LstmInputs(),
+                       {{"output", {kB, kAny, kH}},
+                        {"final_h", {kB, kH}},
+                        {"final_c", {kB, kH}},
+                        {"reserve", {kAny}}});
+    s.attributes.push_back("cell_clip: float = 0.0");
     s.attributes.push_back("training: bool = true");
     return s;
   }();
@@ -48,23 +78,43 @@ const Signature& KerasLSTM() {
 
 const Signature& KerasLSTMGrad() {
   static const Signature signature = [] {
-    Signature s = {"TfLstmOps>KerasLSTMGrad",
-                   Attributes(),
-                   Inputs(),
-                   {{"x_grad", {kB, kT, kI}},
-                    {"initial_h_grad", {kB, kH}},
-                    {"initial_c_grad", {kB, kH}},
-                    {"kernel_grad", {kI, k4H}},
-                    {"recurrent_kernel_grad", {kH, k4H}},
-                    {"bias_grad", {k4H}, "T", kOptional},
-                    {"peephole_grad", {k3, kH}, "T", kOptional}}};
-    for (const Argument& argument :
-         {Argument{"output", {kB, kAny, kH}}, Argument{"reserve", {kAny}},
-          Argument{"output_grad", {kB, kAny, kH}},
-          Argument{"final_h_grad", {kB, kH}},
-          Argument{"final_c_grad", {kB, kH}}}) {
-      s.inputs.push_back(argument);
-    }
+    Signature s = GradOf(KerasLSTM(), "TfLstmOps>KerasLSTMGrad");
+    s.attributes.push_back("cell_clip: float = 0.0");
+    s.inputs.push_back({"final_h_grad", {kB, kH}});
+    s.inputs.push_back({"final_c_grad", {kB, kH}});
+    s.outputs = {{"x_grad", {kB, kT, kI}},
+                 {"initial_h_grad", {kB, kH}},
+                 {"initial_c_grad", {kB, kH}},
+                 {"kernel_grad", {kI, k4H}},
+                 {"recurrent_kernel_grad", {kH, k4H}},
+                 Like("bias_grad", "bias"),
+                 Like("peephole_grad", "peephole")};
+    return s;
+  }();
+  return signature;
+}
+
+const Signature& KerasGRU() {
+  static const Signature signature = [] {
+    Signature s = Base("TfLstmOps>KerasGRU", GruInputs(),
+                       {{"output", {kB, kAny, kH}},
+                        {"final_h", {kB, kH}},
+                        {"reserve", {kAny}}});
+    s.attributes.push_back("training: bool = true");
+    return s;
+  }();
+  return signature;
+}
+
+const Signature& KerasGRUGrad() {
+  static const Signature signature = [] {
+    Signature s = GradOf(KerasGRU(), "TfLstmOps>KerasGRUGrad");
+    s.inputs.push_back({"final_h_grad", {kB, kH}});
+    s.outputs = {{"x_grad", {kB, kT, kI}},
+                 {"initial_h_grad", {kB, kH}},
+                 {"kernel_grad", {kI, k3H}},
+                 {"recurrent_kernel_grad", {kH, k3H}},
+                 Like("bias_grad", "bias")};
     return s;
   }();
   return signature;
@@ -72,8 +122,9 @@ const Signature& KerasLSTMGrad() {
 
 namespace {
 
-[[maybe_unused]] const bool kDefined[] = {tf::DefineOp<&KerasLSTM>(),
-                                          tf::DefineOp<&KerasLSTMGrad>()};
+[[maybe_unused]] const bool kDefined[] = {
+    tf::DefineOp<&KerasLSTM>(), tf::DefineOp<&KerasLSTMGrad>(),
+    tf::DefineOp<&KerasGRU>(), tf::DefineOp<&KerasGRUGrad>()};
 
 }  // namespace
 }  // namespace tf_lstm_ops::keras

@@ -1,5 +1,5 @@
-// The ops behind tf_lstm_ops.keras.LSTM: a whole layer over a batch of
-// sequences, with everything keras.layers.LSTM does to it.
+// The ops behind tf_lstm_ops.keras: a whole layer over a batch of sequences,
+// with everything that Keras' layers do to it.
 #ifndef TF_LSTM_OPS_DIALECTS_KERAS_SIGNATURES_H_
 #define TF_LSTM_OPS_DIALECTS_KERAS_SIGNATURES_H_
 
@@ -21,6 +21,14 @@ const Signature& KerasLSTM();
 // Inputs: those of KerasLSTM, its output and reserve, and the gradients of its
 // first three outputs. Outputs: gradients of all inputs but the masks.
 const Signature& KerasLSTMGrad();
+
+// As KerasLSTM, for a GRU with reset_after=True; gates in Keras' order z, r, h.
+//   x, mask, initial_h; kernel [I,3H]; recurrent_kernel [H,3H]; bias [2,3H],
+//   of the input and of the recurrent product; input_dropout [3,B,I];
+//   recurrent_dropout [3,B,H], which the update h = z * h_prev + (1 - z) * n
+//   does not see.
+const Signature& KerasGRU();
+const Signature& KerasGRUGrad();
 
 }  // namespace tf_lstm_ops::keras
 

@@ -6,75 +6,82 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 
+#include "backends/cpu/simd/cells.h"
 #include "backends/cpu/simd/gemm.h"
-#include "backends/cpu/simd/vec_math.h"
-#include "core/lstm.h"
+#include "core/rnn.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-template <class T>
+template <class T, template <class> class CellOf>
 class BackwardPass {
  public:
-  BackwardPass(const LstmBackward<T>& args, int threads)
+  BackwardPass(const RnnBackward<T>& args, int threads)
       : args_(args),
+        grads_(args.gradients),
         input_(args.config.input_size),
         cell_(args.config.cell_size),
+        hidden_(args.config.hidden_size),
         padded_(RoundUpToLanes<T>(cell_)),
+        padded_hidden_(RoundUpToLanes<T>(hidden_)),
         batch_(args.schedule->batch),
         entries_(args.schedule->size()),
         steps_(args.schedule->steps),
-        group_(Group(padded_ / kL / (2 * threads))),
+        group_(Group(padded_ / kL / (2 * threads)) * kL),
         begin_(args.schedule->begin.data()),
         batch_row_(args.schedule->batch_row.data()),
         input_row_(args.schedule->input_row.data()),
         output_row_(args.schedule->output_row.data()),
         previous_(args.schedule->previous.data()) {}
 
-  int64_t ScratchSize(int threads) const {
-    return kGates * padded_ * cell_ +
-           kGates * RoundUpToLanes<T>(input_) * cell_ +
-           (XSets() * input_ + HSets() * cell_) * entries_ +
-           threads * kBlockSize;
+  // Number of elements of scratch memory for so many threads.
+  int64_t ScratchSize(int threads) {
+    Placer count{nullptr, 0};
+    Place(&count, threads);
+    return count.used;
   }
 
-  void PlaceScratch(T* scratch) {
-    packed_recurrent_ = scratch;
-    packed_input_ = packed_recurrent_ + kGates * padded_ * cell_;
-    x_columns_ = packed_input_ + kGates * RoundUpToLanes<T>(input_) * cell_;
-    h_columns_ = x_columns_ + XSets() * input_ * entries_;
-    blocks_ = h_columns_ + HSets() * cell_ * entries_;
+  void PlaceScratch(T* scratch, int threads) {
+    Placer placer{scratch, 0};
+    Place(&placer, threads);
   }
 
-  // Phases 0 to S go back through the steps: phase p ends step S - p, whose dz
-  // is complete, and begins step S - 1 - p. Then come the transposed x and h,
-  // then the products over all steps.
-  int64_t Phases() const { return steps_ + 3; }
+  // The phases go back through the steps; then come the transposed x, h and m
+  // and the biases, then the products over all steps.
+  int64_t Phases() const { return StepPhases() + 2; }
 
   int64_t Items(int64_t phase) const {
-    if (phase <= steps_) return Blocks(padded_, group_ * kL);
-    if (phase == steps_ + 1) {
-      return XSets() * Blocks(input_, kTile) + HSets() * Blocks(cell_, kTile);
+    if (phase < StepPhases()) {
+      return Blocks(TouchesH(phase) ? padded_hidden_ : padded_, group_);
     }
-    return WeightItems(input_, args_.dinput) +
-           WeightItems(cell_, args_.drecurrent) +
+    if (phase == StepPhases()) {
+      return XSets() * Blocks(input_, kTile) +
+             HSets() * Blocks(hidden_, kTile) + MSets() * Blocks(cell_, kTile) +
+             BiasItems();
+    }
+    return Items(InputProduct()) + Items(RecurrentProduct()) +
+           Items(ProjectionProduct()) +
            (args_.dx ? Blocks(entries_, kRowChunk) * Blocks(input_, kBlock)
                      : 0);
   }
 
   void Run(int64_t phase, int64_t item, int thread) {
-    if (phase <= steps_) return RunStep(phase, item * group_ * kL);
-    if (phase == steps_ + 1) return Transpose(item);
-    RunProduct(item, blocks_ + thread * kBlockSize);
+    if (phase < StepPhases()) return RunStep(phase, item * group_);
+    if (phase == StepPhases()) return RunGather(item);
+    RunProduct(item, blocks_ + thread * kThreadSize);
   }
 
  private:
   using V = VecT<T>;
-  using Math = VecMath<T>;
-  using Cell = LstmCell<Math>;
+  using Cell = CellOf<VecMath<T>>;
+  using Outputs = typename Cell::Outputs;
   static constexpr int kL = kLanes<T>;
+  static constexpr int kParts = Cell::kParts;
+  static constexpr int kInputParts = Cell::kInputParts;
+  static constexpr int kRecurrentParts = Cell::kRecurrentParts;
+  static constexpr int kFirst = Cell::kFirstRecurrent;
   static constexpr int64_t kBlock = kColumns * kL;  // columns of a product
   static constexpr int64_t kRowChunk = 32 * kRows;  // and rows, of one item
-  static constexpr int64_t kBlockSize = kDepth * kBlock;
+  static constexpr int64_t kThreadSize = (kDepth + kRowChunk) * kBlock;
   static constexpr int64_t kTile = 16;
   static constexpr int64_t kSummands = 32;  // short sums round less
 
@@ -84,137 +91,234 @@ class BackwardPass {
   static int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
   static int64_t Group(int64_t n) { return n < 1 ? 1 : Min(n, kColumns); }
 
+  // Hands out pieces of a buffer, or counts only.
+  struct Placer {
+    T* base;
+    int64_t used;
+    T* Take(int64_t size) {
+      T* place = base ? base + used : nullptr;
+      used += size;
+      return place;
+    }
+  };
+
+  void Place(Placer* p, int threads) {
+    const int64_t m_rows = Projected() ? entries_ * cell_ : 0;
+    packed_recurrent_ = p->Take(kRecurrentParts * padded_hidden_ * cell_);
+    packed_input_ = p->Take(
+        args_.weights.input ? kInputParts * RoundUpToLanes<T>(input_) * cell_
+                            : 0);
+    packed_projection_ = p->Take(Projected() ? padded_ * hidden_ : 0);
+    dz_ = args_.dz ? args_.dz : p->Take(entries_ * kParts * cell_);
+    dstate_ = Cell::kOwnState   ? args_.dc
+              : Cell::kHasState ? p->Take(batch_ * cell_)
+                                : nullptr;
+    dh_rows_ = p->Take(Projected() ? entries_ * hidden_ : 0);
+    dm_ = p->Take(Projected() ? batch_ * cell_ : 0);
+    m_ = p->Take(m_rows);
+    x_columns_ = p->Take(XSets() * input_ * entries_);
+    h_columns_ = p->Take(HSets() * hidden_ * entries_);
+    m_columns_ = p->Take(MSets() * m_rows);
+    blocks_ = p->Take(threads * kThreadSize);
+  }
+
+  bool Projected() const { return args_.config.projected(); }
+  int Block(int part) const { return args_.config.gate_order.block[part]; }
+
   // With dropout each gate has seen an x and an h of its own.
   int64_t XSets() const {
-    return args_.dinput ? (args_.dropout.input ? kGates : 1) : 0;
+    if (!grads_.input) return 0;
+    return args_.dropout.input ? kInputParts : 1;
   }
   int64_t HSets() const {
-    return args_.drecurrent ? (args_.dropout.recurrent ? kGates : 1) : 0;
+    if (!grads_.recurrent) return 0;
+    return args_.dropout.recurrent ? kRecurrentParts : 1;
   }
+  int64_t MSets() const { return Projected() && grads_.projection ? 1 : 0; }
+
+  // Without a projection, phase p ends step S - p, whose dz is complete, and
+  // begins step S - 1 - p, for the same units. With one, the two halves are
+  // phases of their own, since the units of h and of the cell differ.
+  int64_t StepPhases() const {
+    return Projected() ? 2 * steps_ + 1 : steps_ + 1;
+  }
+  bool TouchesH(int64_t phase) const { return !Projected() || phase % 2 == 0; }
 
   void RunStep(int64_t phase, int64_t begin) {
-    const int64_t end = Min(begin + group_ * kL, cell_);
-    if (phase == 0) Prepare(begin, end);
-    const int64_t step = steps_ - phase;
-    if (phase > 0 && (step > 0 || args_.wants_initial_dh)) {
-      const Projection to_h = {packed_recurrent_, cell_,
-                               args_.dropout.recurrent, batch_row_, args_.dh};
-      Project(to_h, begin_[step], begin_[step + 1], begin, end);
-    }
-    if (step > 0) {
-      for (int64_t u = begin; u < end; u += kL) {
-        Cells(begin_[step - 1], begin_[step], u);
+    if (phase == 0) Prepare(begin, Min(begin + group_, cell_));
+    const int64_t step = steps_ - (Projected() ? phase / 2 : phase);
+    if (TouchesH(phase)) {
+      const int64_t end = Min(begin + group_, hidden_);
+      if (step < steps_ && (step > 0 || args_.wants_initial_dh)) {
+        const Projection to_h = {
+            packed_recurrent_,       kFirst,     kRecurrentParts, hidden_,
+            args_.dropout.recurrent, batch_row_, args_.dh,        false};
+        Project(to_h, begin_[step], begin_[step + 1], begin, end);
       }
-    } else if (args_.dbias) {
-      Bias(begin, end);
+      if (step == 0) AddState(begin, end);
+      if (Projected() && step > 0) {
+        LoadUpstreamH(begin_[step - 1], begin_[step], begin, end);
+      }
+    }
+    if (step == 0 || (Projected() && TouchesH(phase))) return;
+    const int64_t end = Min(begin + group_, cell_);
+    if (Projected()) ProjectBack(begin_[step - 1], begin_[step], begin, end);
+    for (int64_t u = begin; u < end; u += kL) {
+      Cells(begin_[step - 1], begin_[step], u);
     }
   }
 
+  // Once for each block of units of h.
   void Prepare(int64_t begin, int64_t end) {
-    PackTransposed(args_.weights.recurrent, begin, end, packed_recurrent_,
-                   padded_);
+    PackTransposed(args_.weights.recurrent, kFirst, kRecurrentParts, begin,
+                   Min(end, hidden_), packed_recurrent_, padded_hidden_);
+    if (Cell::kHasState && !Cell::kOwnState) {
+      for (int64_t b = 0; b < batch_; ++b) {
+        for (int64_t u = begin; u < end; ++u) dstate_[b * cell_ + u] = 0;
+      }
+    }
     ClearPeephole(begin, end);
-    if (begin == 0 && args_.dx) {
-      PackTransposed(args_.weights.input, 0, input_, packed_input_,
-                     RoundUpToLanes<T>(input_));
+    if (begin > 0) return;
+    if (Projected()) {
+      const GateMatrices<const T>& w = args_.weights.projection;
+      PackColumns(w.data, w.column_stride, w.row_stride, hidden_, 0, cell_,
+                  packed_projection_);
+    }
+    if (args_.dx && args_.weights.input) {
+      PackTransposed(args_.weights.input, 0, kInputParts, 0, input_,
+                     packed_input_, RoundUpToLanes<T>(input_));
     }
   }
 
-  // Weights [width, 4H] transposed, gate by gate: (k, n) = weights[n, gate k].
-  void PackTransposed(const T* weights, int64_t begin, int64_t end, T* packed,
+  // Weights [width, H] of each of `parts` parts, transposed: (k, n) = w[n, k].
+  void PackTransposed(const GateMatrices<const T>& weights, int first,
+                      int parts, int64_t begin, int64_t end, T* packed,
                       int64_t padded_width) {
-    for (int g = 0; g < kGates; ++g) {
-      PackColumns(weights + args_.config.gate_order.Offset(g, cell_), 1,
-                  kGates * cell_, cell_, begin, end,
-                  packed + g * padded_width * cell_);
+    for (int p = 0; p < parts; ++p) {
+      PackColumns(weights.Block(Block(first + p)), weights.column_stride,
+                  weights.row_stride, cell_, begin, end,
+                  packed + p * padded_width * cell_);
     }
   }
 
   void ClearPeephole(int64_t begin, int64_t end) {
     if (!args_.weights.has_peephole()) return;
-    for (T* sum : {args_.dwci, args_.dwcf, args_.dwco}) {
+    for (T* sum : {grads_.wci, grads_.wcf, grads_.wco}) {
       for (int64_t u = begin; u < end; ++u) sum[u] = 0;
     }
   }
 
-  // The cell's equations backward for entries [begin, end), the units of one
-  // vector: from the gradients of h and cs to dz and the gradient of cs_prev.
-  void Cells(int64_t begin, int64_t end, int64_t u) {
-    const int64_t width = cell_ - u;
-    typename Cell::Peephole peephole, sum = {};
-    const typename Cell::Peephole* peephole_or_null = nullptr;
-    if (args_.weights.has_peephole()) {
-      peephole = {LoadN(args_.weights.wci + u, width),
-                  LoadN(args_.weights.wcf + u, width),
-                  LoadN(args_.weights.wco + u, width)};
-      peephole_or_null = &peephole;
-    }
-    for (int64_t e = begin; e < end; ++e) {
-      const typename Cell::Outputs y = LoadOutputs(e, u);
-      const V cs_prev = LoadN(PreviousCell(e) + u, width);
-      T* dc = args_.dc + batch_row_[e] * cell_ + u;
-      const typename Cell::Gradients d =
-          Cell::Backward(y, cs_prev, LoadUpstream(e, u), peephole_or_null);
-      StoreN(d.cs_prev, dc, width);
-      StoreN(d.z.i, Dz(e, kGateI) + u, width);
-      StoreN(d.z.c, Dz(e, kGateC) + u, width);
-      StoreN(d.z.f, Dz(e, kGateF) + u, width);
-      StoreN(d.z.o, Dz(e, kGateO) + u, width);
-      if (peephole_or_null) {
-        sum = {sum.i + d.z.i * cs_prev, sum.f + d.z.f * cs_prev,
-               sum.o + d.z.o * y.cs};
+  // Where the state is h, its gradient joins that of the initial h.
+  void AddState(int64_t begin, int64_t end) {
+    if (!Cell::kHasState || Cell::kOwnState) return;
+    for (int64_t b = 0; b < batch_; ++b) {
+      for (int64_t u = begin; u < end; u += kL) {
+        AddTo(LoadN(dstate_ + b * cell_ + u, cell_ - u),
+              args_.dh + b * cell_ + u, cell_ - u);
       }
-    }
-    if (peephole_or_null) {
-      AddTo(sum.i, args_.dwci + u, width);
-      AddTo(sum.f, args_.dwcf + u, width);
-      AddTo(sum.o, args_.dwco + u, width);
     }
   }
 
-  typename Cell::Outputs LoadOutputs(int64_t e, int64_t u) const {
+  // The cell's equations backward for entries [begin, end), the units of one
+  // vector: from the gradients of h and the state to dz and the gradient of the
+  // previous state.
+  void Cells(int64_t begin, int64_t end, int64_t u) {
+    const int64_t width = cell_ - u;
+    const CellParameters<T, Cell> with(args_, u);
+    V sum[3] = {};  // of the peepholes
+    for (int64_t e = begin; e < end; ++e) {
+      const Outputs y = LoadOutputs(e, u);
+      const V before =
+          Cell::kHasState ? LoadN(PreviousState(e) + u, width) : V{};
+      const typename Cell::Gradients d = Cell::Backward(
+          y, before, LoadUpstream(e, e - begin, u), with.parameters());
+      for (int p = 0; p < kParts; ++p) StoreN(d.z[p], Dz(e, p) + u, width);
+      if constexpr (Cell::kHasState) {
+        StoreN(d.state, dstate_ + batch_row_[e] * cell_ + u, width);
+      }
+      if constexpr (Cell::kHasPeephole) {
+        sum[0] = sum[0] + d.z[kPartI] * before;
+        sum[1] = sum[1] + d.z[kPartF] * before;
+        sum[2] = sum[2] + d.z[kPartO] * y.cs;
+        if (Projected()) StoreN(y.o * y.co, m_ + e * cell_ + u, width);
+      }
+    }
+    if (args_.weights.has_peephole()) {
+      AddTo(sum[0], grads_.wci + u, width);
+      AddTo(sum[1], grads_.wcf + u, width);
+      AddTo(sum[2], grads_.wco + u, width);
+    }
+  }
+
+  Outputs LoadOutputs(int64_t e, int64_t u) const {
     const int64_t width = cell_ - u;
     const StepRows<const T>& from = args_.steps;
     const int64_t at = from.stride * (from.compact ? e : output_row_[e]) + u;
-    typename Cell::Outputs y = {};
-    y.i = LoadN(from.i + at, width);
-    y.cs = LoadN(from.cs + at, width);
-    y.f = LoadN(from.f + at, width);
-    y.o = LoadN(from.o + at, width);
-    y.ci = LoadN(from.ci + at, width);
-    y.co = from.co ? LoadN(from.co + at, width) : Math::Tanh(y.cs);
+    Outputs y = {};
+    ForEachKept<Cell>([&](auto k, auto member) {
+      if (from.row[k]) y.*member = LoadN(from.row[k] + at, width);
+    });
+    Cell::Restore(&y, from.row[kRowCo] != nullptr);
+    if constexpr (Cell::kKeptRows == 0) y.h = LoadN(H(e) + u, width);
     return y;
   }
 
-  typename Cell::Outputs LoadUpstream(int64_t e, int64_t u) const {
+  // Gradients of the outputs of entry e, the n-th of its step.
+  Outputs LoadUpstream(int64_t e, int64_t n, int64_t u) const {
     const int64_t width = cell_ - u;
-    const int64_t state = batch_row_[e] * cell_ + u;
-    const int64_t row = output_row_[e] * cell_ + u;
+    const int64_t at = batch_row_[e] * cell_ + u;
     const StepRows<const T>& from = args_.bar;
-    const auto load = [&](const T* rows) {
-      return rows ? LoadN(rows + row, width) : V{};
-    };
-    typename Cell::Outputs bar;
-    bar.i = load(from.i);
-    bar.cs = LoadN(args_.dc + state, width) + load(from.cs);
-    bar.f = load(from.f);
-    bar.o = load(from.o);
-    bar.ci = load(from.ci);
-    bar.co = load(from.co);
-    bar.h = LoadN(args_.dh + state, width) + load(args_.h_bar);
+    const int64_t row = from.stride * (from.compact ? e : output_row_[e]) + u;
+    Outputs bar = {};
+    ForEachKept<Cell>([&](auto k, auto member) {
+      if (from.row[k]) bar.*member = LoadN(from.row[k] + row, width);
+    });
+    bar.h = Projected() ? LoadN(dm_ + n * cell_ + u, width)
+                        : LoadN(args_.dh + at, width) + UpstreamH(e, u);
+    if constexpr (Cell::kHasState) {
+      bar.*Cell::kState = LoadN(dstate_ + at, width) + bar.*Cell::kState;
+    }
     return bar;
+  }
+
+  V UpstreamH(int64_t e, int64_t u) const {
+    if (!args_.h_bar) return V{};
+    return LoadN(args_.h_bar + output_row_[e] * args_.h_stride + u,
+                 hidden_ - u);
+  }
+
+  // With a projection: the gradients of h of entries [begin, end) ...
+  void LoadUpstreamH(int64_t begin, int64_t end, int64_t n, int64_t n_end) {
+    for (int64_t e = begin; e < end; ++e) {
+      for (int64_t u = n; u < n_end; u += kL) {
+        const T* dh = args_.dh + batch_row_[e] * hidden_ + u;
+        StoreN(LoadN(dh, hidden_ - u) + UpstreamH(e, u),
+               dh_rows_ + e * hidden_ + u, hidden_ - u);
+      }
+    }
+  }
+
+  // ... and of m, dm = Wp' dh.
+  void ProjectBack(int64_t begin, int64_t end, int64_t n, int64_t n_end) {
+    WithConstant<kColumns>(Blocks(n_end - n, kL), [&](auto columns) {
+      MultiplyBlock<T, decltype(columns)::value>(
+          dh_rows_ + begin * hidden_, hidden_, packed_projection_ + n * hidden_,
+          hidden_, 0, end - begin, n_end - n, false, dm_ + n, cell_);
+    });
   }
 
   // From dz back through a layer's weights: to x, or to the previous h.
   struct Projection {
-    const T* packed;        // [4, padded width / lanes, H, lanes]
-    int64_t width;          // I or H
-    const T* keep;          // [4, B, width] multipliers, or null
+    const T* packed;  // [parts, padded width / lanes, H, lanes]
+    int first, parts;
+    int64_t width;          // I or P
+    const T* keep;          // [gates, B, width] multipliers, or null
     const int64_t* target;  // of each entry: its row of `to`
     T* to;                  // [., width]
+    bool adds;
   };
 
-  // to[target] = sum over the gates of keep * (dz W'), for entries [begin, end)
+  // to[target] = sum over the parts of keep * (dz W'), for entries [begin, end)
   // and columns [n, n_end), at most kBlock.
   void Project(const Projection& p, int64_t begin, int64_t end, int64_t n,
                int64_t n_end) const {
@@ -230,10 +334,10 @@ class BackwardPass {
   template <int R, int C>
   void ProjectRows(const Projection& p, int64_t e, int64_t n) const {
     V sum[R][C] = {};
-    for (int g = 0; g < kGates; ++g) {
+    for (int g = 0; g < p.parts; ++g) {
       const T* packed = p.packed + (g * RoundUpToLanes<T>(p.width) + n) * cell_;
       const T* a[R];
-      for (int r = 0; r < R; ++r) a[r] = Dz(e + r, g);
+      for (int r = 0; r < R; ++r) a[r] = Dz(e + r, p.first + g);
       if (!p.keep) {
         Accumulate<T, R, C>(a, 0, packed, cell_ * kL, cell_, sum);
         continue;
@@ -242,7 +346,8 @@ class BackwardPass {
       Accumulate<T, R, C>(a, 0, packed, cell_ * kL, cell_, part);
       for (int r = 0; r < R; ++r) {
         const T* keep =
-            p.keep + (Set(g) * batch_ + batch_row_[e + r]) * p.width + n;
+            p.keep +
+            (Block(p.first + g) * batch_ + batch_row_[e + r]) * p.width + n;
         for (int c = 0; c < C; ++c) {
           sum[r][c] = sum[r][c] +
                       part[r][c] * LoadN(keep + c * kL, p.width - n - c * kL);
@@ -252,53 +357,85 @@ class BackwardPass {
     for (int r = 0; r < R; ++r) {
       T* to = p.to + p.target[e + r] * p.width + n;
       for (int c = 0; c < C; ++c) {
-        StoreN(sum[r][c], to + c * kL, p.width - n - c * kL);
+        const int64_t width = p.width - n - c * kL;
+        const V old = p.adds ? LoadN(to + c * kL, width) : V{};
+        StoreN(old + sum[r][c], to + c * kL, width);
       }
     }
   }
 
-  void Bias(int64_t begin, int64_t end) {
-    for (int g = 0; g < kGates; ++g) {
-      T* bias = args_.dbias + args_.config.gate_order.Offset(g, cell_);
+  // dx where the input is added to every gate: the sum of their dz.
+  void SumParts(int64_t begin, int64_t end, int64_t n, int64_t n_end) const {
+    for (int64_t e = begin; e < end; ++e) {
+      for (int64_t u = n; u < n_end; u += kL) {
+        T* to = args_.dx + input_row_[e] * input_ + u;
+        V sum = args_.adds_to_dx ? LoadN(to, input_ - u) : V{};
+        for (int p = 0; p < kInputParts; ++p) {
+          sum = sum + LoadN(Dz(e, p) + u, input_ - u);
+        }
+        StoreN(sum, to, input_ - u);
+      }
+    }
+  }
+
+  // After the steps: the biases, and x, h and m transposed.
+  int64_t BiasItems() const {
+    return grads_.input_bias || grads_.recurrent_bias ? Blocks(cell_, kBlock)
+                                                      : 0;
+  }
+
+  void RunGather(int64_t item) {
+    const auto transposes = [&](int64_t sets, int64_t width, auto transpose) {
+      const int64_t blocks = Blocks(width, kTile);
+      if (item < 0) return;
+      if (item < sets * blocks) transpose(item / blocks, item % blocks * kTile);
+      item -= sets * blocks;
+    };
+    transposes(XSets(), input_, [&](int64_t set, int64_t k) {
+      Transpose([&](int64_t e) { return args_.x + input_row_[e] * input_; },
+                Keep(args_.dropout.input, static_cast<int>(set), input_),
+                input_, k, x_columns_ + set * input_ * entries_);
+    });
+    transposes(HSets(), hidden_, [&](int64_t set, int64_t k) {
+      const int part = kFirst + static_cast<int>(set);
+      Transpose([&](int64_t e) { return PreviousH(e); },
+                Keep(args_.dropout.recurrent, part, hidden_), hidden_, k,
+                h_columns_ + set * hidden_ * entries_);
+    });
+    transposes(MSets(), cell_, [&](int64_t, int64_t k) {
+      Transpose([&](int64_t e) { return m_ + e * cell_; }, nullptr, cell_, k,
+                m_columns_);
+    });
+    if (item >= 0) Biases(item * kBlock, Min((item + 1) * kBlock, cell_));
+  }
+
+  void Biases(int64_t begin, int64_t end) {
+    for (int p = 0; p < kParts; ++p) {
+      const int64_t at = Block(p) * cell_;
       for (int64_t u = begin; u < end; u += kL) {
         V sum = {};
         for (int64_t e = 0; e < entries_; e += kSummands) {
           V part = {};
           for (int64_t k = e; k < Min(e + kSummands, entries_); ++k) {
-            part = part + LoadN(Dz(k, g) + u, cell_ - u);
+            part = part + LoadN(Dz(k, p) + u, cell_ - u);
           }
           sum = sum + part;
         }
-        StoreN(sum, bias + u, cell_ - u);
+        if (grads_.input_bias && p < kInputParts) {
+          StoreN(sum, grads_.input_bias + at + u, cell_ - u);
+        }
+        if (grads_.recurrent_bias && p >= kFirst) {
+          StoreN(sum, grads_.recurrent_bias + at + u, cell_ - u);
+        }
       }
     }
   }
 
-  // One block of columns of one gate's set of x_columns_ or h_columns_:
-  // x_columns_[k, e] = x[k] of entry e, as the gate saw it.
-  void Transpose(int64_t item) {
-    const int64_t x_blocks = Blocks(input_, kTile);
-    const int64_t x_items = XSets() * x_blocks;
-    if (item < x_items) {
-      const int64_t gate = item / x_blocks;
-      TransposeTiles(
-          [&](int64_t e) { return args_.x + input_row_[e] * input_; },
-          Keep(args_.dropout.input, gate, input_), input_,
-          item % x_blocks * kTile, x_columns_ + gate * input_ * entries_);
-      return;
-    }
-    item -= x_items;
-    const int64_t h_blocks = Blocks(cell_, kTile);
-    const int64_t gate = item / h_blocks;
-    TransposeTiles([&](int64_t e) { return PreviousH(e); },
-                   Keep(args_.dropout.recurrent, gate, cell_), cell_,
-                   item % h_blocks * kTile,
-                   h_columns_ + gate * cell_ * entries_);
-  }
-
+  // to[k, e] = element k of the row of entry e, as a gate saw it, for a tile of
+  // k from `begin` on.
   template <class RowOf>
-  void TransposeTiles(const RowOf& row_of, const T* keep, int64_t width,
-                      int64_t begin, T* to) const {
+  void Transpose(const RowOf& row_of, const T* keep, int64_t width,
+                 int64_t begin, T* to) const {
     const int64_t end = Min(begin + kTile, width);
     for (int64_t e0 = 0; e0 < entries_; e0 += kTile) {
       const int64_t e1 = Min(e0 + kTile, entries_);
@@ -312,97 +449,156 @@ class BackwardPass {
     }
   }
 
-  // Items of a weight gradient [rows, 4H]: gates, blocks of columns, of rows.
-  int64_t WeightItems(int64_t rows, const T* wanted) const {
-    return wanted ? kGates * Blocks(cell_, kBlock) * Blocks(rows, kRowChunk)
-                  : 0;
+  // A weight gradient: for each part the product of `columns` with its share of
+  // `rows`, over all entries.
+  struct Product {
+    const T* columns;  // [sets, depth, V]: x, h or m transposed
+    bool own_columns;  // each part has its own set
+    int64_t depth;     // rows of the gradient: I, P or H
+    const T* rows;     // [V, row_stride]: dz, or dh
+    int64_t row_stride;
+    int first, parts;
+    int64_t width;  // columns of the gradient: H, or P
+    GateMatrices<T> to;
+  };
+
+  Product InputProduct() const {
+    return {x_columns_, XSets() > 1, input_, dz_,         kParts * cell_,
+            0,          kInputParts, cell_,  grads_.input};
+  }
+  Product RecurrentProduct() const {
+    return {h_columns_,      HSets() > 1, hidden_,         dz_,
+            kParts * cell_,  kFirst,      kRecurrentParts, cell_,
+            grads_.recurrent};
+  }
+  Product ProjectionProduct() const {
+    return {m_columns_,
+            false,
+            cell_,
+            dh_rows_,
+            hidden_,
+            0,
+            1,
+            hidden_,
+            Projected() ? grads_.projection : GateMatrices<T>()};
   }
 
-  // dW = x' dz, dR = h_prev' dz, dx = dz W'.
-  void RunProduct(int64_t item, T* block) {
-    const int64_t input_items = WeightItems(input_, args_.dinput);
-    if (item < input_items) {
-      return WeightGradient(item, x_columns_, XSets() > 1, input_, args_.dinput,
-                            block);
+  // Parts, blocks of columns, chunks of rows.
+  static int64_t Items(const Product& p) {
+    return p.to ? p.parts * Blocks(p.width, kBlock) * Blocks(p.depth, kRowChunk)
+                : 0;
+  }
+
+  // dW = x' dz, dR = h_prev' dz, dWp = m' dh, dx = dz W'.
+  void RunProduct(int64_t item, T* scratch) {
+    for (const Product& p :
+         {InputProduct(), RecurrentProduct(), ProjectionProduct()}) {
+      const int64_t items = Items(p);
+      if (item < items) return WeightGradient(p, item, scratch);
+      item -= items;
     }
-    item -= input_items;
-    const int64_t recurrent_items = WeightItems(cell_, args_.drecurrent);
-    if (item < recurrent_items) {
-      return WeightGradient(item, h_columns_, HSets() > 1, cell_,
-                            args_.drecurrent, block);
-    }
-    item -= recurrent_items;
     const int64_t e = item / Blocks(input_, kBlock) * kRowChunk;
     const int64_t n = item % Blocks(input_, kBlock) * kBlock;
-    const Projection to_x = {packed_input_, input_, args_.dropout.input,
-                             input_row_, args_.dx};
-    Project(to_x, e, Min(e + kRowChunk, entries_), n, Min(n + kBlock, input_));
+    const int64_t e_end = Min(e + kRowChunk, entries_);
+    const int64_t n_end = Min(n + kBlock, input_);
+    if (!args_.weights.input) return SumParts(e, e_end, n, n_end);
+    const Projection to_x = {
+        packed_input_,       0,          kInputParts, input_,
+        args_.dropout.input, input_row_, args_.dx,    args_.adds_to_dx};
+    Project(to_x, e, e_end, n, n_end);
   }
 
-  void WeightGradient(int64_t item, const T* columns, bool own_columns,
-                      int64_t rows, T* to, T* block) const {
-    const int64_t row_chunks = Blocks(rows, kRowChunk);
+  void WeightGradient(const Product& p, int64_t item, T* scratch) const {
+    const int64_t row_chunks = Blocks(p.depth, kRowChunk);
     const int64_t m = item % row_chunks * kRowChunk;
-    const int64_t n = item / row_chunks % Blocks(cell_, kBlock) * kBlock;
-    const int g = static_cast<int>(item / row_chunks / Blocks(cell_, kBlock));
-    const T* a = columns + (own_columns ? g * rows * entries_ : 0);
-    const int64_t width = Min(kBlock, cell_ - n);
+    const int64_t n = item / row_chunks % Blocks(p.width, kBlock) * kBlock;
+    const int part =
+        static_cast<int>(item / row_chunks / Blocks(p.width, kBlock));
+    const int64_t m_count = Min(kRowChunk, p.depth - m);
+    const int64_t width = Min(kBlock, p.width - n);
+    const T* a =
+        p.columns + ((p.own_columns ? part * p.depth : 0) + m) * entries_;
+    const T* b = p.rows + (p.first + part) * (p.rows == dz_ ? cell_ : 0) + n;
+    T* to = p.to.Block(p.rows == dz_ ? Block(p.first + part) : 0) +
+            m * p.to.row_stride + n * p.to.column_stride;
+    const bool direct = p.to.column_stride == 1;
+    T* tile = scratch + kDepth * kBlock;
+    T* c = direct ? to : tile;
+    const int64_t c_stride = direct ? p.to.row_stride : kBlock;
     int64_t k = 0;
     do {  // once even where there are no entries, to write zeros
       const int64_t depth = Min(kDepth, entries_ - k);
-      PackColumns(Dz(k, g) + n, kGates * cell_, 1, depth, 0, width, block);
+      PackColumns(b + k * p.row_stride, p.row_stride, 1, depth, 0, width,
+                  scratch);
       WithConstant<kColumns>(Blocks(width, kL), [&](auto vectors) {
-        MultiplyBlock<T, decltype(vectors)::value>(
-            a + k, entries_, block, depth, m, Min(m + kRowChunk, rows), n,
-            cell_, k > 0, to + args_.config.gate_order.Offset(g, cell_),
-            kGates * cell_);
+        MultiplyBlock<T, decltype(vectors)::value>(a + k, entries_, scratch,
+                                                   depth, 0, m_count, width,
+                                                   k > 0, c, c_stride);
       });
       k += depth;
     } while (k < entries_);
+    if (direct) return;
+    for (int64_t col = 0; col < width; ++col) {
+      for (int64_t row = 0; row < m_count; ++row) {
+        to[row * p.to.row_stride + col * p.to.column_stride] =
+            tile[row * kBlock + col];
+      }
+    }
   }
 
   static void AddTo(V value, T* to, int64_t width) {
     StoreN(LoadN(to, width) + value, to, width);
   }
 
-  const T* PreviousCell(int64_t e) const {
-    const int64_t p = previous_[e];
-    if (p < 0) return args_.c0 + batch_row_[e] * cell_;
-    return args_.steps.cs +
-           args_.steps.stride * (args_.steps.compact ? p : output_row_[p]);
+  const T* PreviousState(int64_t e) const {
+    if constexpr (!Cell::kOwnState) {
+      return PreviousH(e);
+    } else {
+      const int64_t p = previous_[e];
+      if (p < 0) return args_.c0 + batch_row_[e] * cell_;
+      return args_.steps.row[kRowCs] +
+             args_.steps.stride * (args_.steps.compact ? p : output_row_[p]);
+    }
   }
 
-  T* Dz(int64_t e, int gate) const {
-    return args_.dz + (e * kGates + gate) * cell_;
+  T* Dz(int64_t e, int part) const { return dz_ + (e * kParts + part) * cell_; }
+
+  const T* H(int64_t e) const {
+    return args_.h + output_row_[e] * args_.h_stride;
   }
 
   const T* PreviousH(int64_t e) const {
-    return previous_[e] < 0 ? args_.h0 + batch_row_[e] * cell_
-                            : args_.h + output_row_[previous_[e]] * cell_;
+    return previous_[e] < 0 ? args_.h0 + batch_row_[e] * hidden_
+                            : H(previous_[e]);
   }
 
-  // Position of a gate's set among the dropout multipliers.
-  int64_t Set(int64_t gate) const {
-    return args_.config.gate_order.block[gate];
+  // A part's set of dropout multipliers.
+  const T* Keep(const T* sets, int part, int64_t width) const {
+    return sets ? sets + Block(part) * batch_ * width : nullptr;
   }
 
-  const T* Keep(const T* sets, int64_t gate, int64_t width) const {
-    return sets ? sets + Set(gate) * batch_ * width : nullptr;
-  }
-
-  const LstmBackward<T>& args_;
-  const int64_t input_, cell_, padded_, batch_, entries_, steps_;
-  const int64_t group_;  // vectors of units in an item
+  const RnnBackward<T>& args_;
+  const RnnWeights<T>& grads_;
+  const int64_t input_, cell_, hidden_, padded_, padded_hidden_;
+  const int64_t batch_, entries_, steps_;
+  const int64_t group_;  // units in an item of a step
   const int64_t* begin_;
   const int64_t* batch_row_;
   const int64_t* input_row_;
   const int64_t* output_row_;
   const int64_t* previous_;
-  T* packed_recurrent_ = nullptr;  // [4, padded / lanes, H, lanes]
-  T* packed_input_ = nullptr;      // [4, padded I / lanes, H, lanes]
-  T* x_columns_ = nullptr;         // [sets, I, V]
-  T* h_columns_ = nullptr;         // [sets, H, V]
-  T* blocks_ = nullptr;            // [threads, kDepth, kBlock]
+  T* packed_recurrent_ = nullptr;   // [rec. parts, padded P / lanes, H, lanes]
+  T* packed_input_ = nullptr;       // [input parts, padded I / lanes, H, lanes]
+  T* packed_projection_ = nullptr;  // [padded / lanes, P, lanes]
+  T* dz_ = nullptr;                 // [V, parts, H]
+  T* dstate_ = nullptr;             // [B, H]
+  T* dh_rows_ = nullptr;            // [V, P], with a projection
+  T* dm_ = nullptr;                 // [B, H], of one step
+  T* m_ = nullptr;                  // [V, H]
+  T* x_columns_ = nullptr;          // [sets, I, V]
+  T* h_columns_ = nullptr;          // [sets, P, V]
+  T* m_columns_ = nullptr;          // [H, V]
+  T* blocks_ = nullptr;             // [threads, kThreadSize]
 };
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

@@ -1,40 +1,43 @@
 // The engine compiled for one instruction set; see backends/cpu/README.md.
 #include "backends/cpu/engine.h"
 
-#include "backends/cpu/aligned_buffer.h"
-#include "backends/cpu/simd/backward.h"
-#include "backends/cpu/simd/forward.h"
-#include "backends/cpu/thread_team.h"
+#include "backends/cpu/simd/passes.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+TF_LSTM_OPS_CELL(extern, LstmCell);
+TF_LSTM_OPS_CELL(extern, GruCell);
+TF_LSTM_OPS_CELL(extern, TanhCell);
+TF_LSTM_OPS_CELL(extern, ReluCell);
+
 namespace {
 
-template <class Pass>
-void RunPass(Pass* pass, int threads) {
-  const Job job = {pass, pass->Phases(),
-                   [](const void* state, int64_t phase) {
-                     return static_cast<const Pass*>(state)->Items(phase);
-                   },
-                   [](void* state, int64_t phase, int64_t item, int thread) {
-                     static_cast<Pass*>(state)->Run(phase, item, thread);
-                   }};
-  RunJob(job, threads);
+template <class T>
+void Forward(const RnnForward<T>& args, int threads) {
+  switch (args.config.cell) {
+    case CellKind::kLstm:
+      return ForwardOf<T, LstmCell>(args, threads);
+    case CellKind::kGru:
+      return ForwardOf<T, GruCell>(args, threads);
+    case CellKind::kTanh:
+      return ForwardOf<T, TanhCell>(args, threads);
+    case CellKind::kRelu:
+      return ForwardOf<T, ReluCell>(args, threads);
+  }
 }
 
 template <class T>
-void Forward(const LstmForward<T>& args, int threads) {
-  ForwardPass<T> pass(args);
-  const AlignedBuffer scratch(pass.ScratchSize(threads) * sizeof(T));
-  pass.PlaceScratch(static_cast<T*>(scratch.data()));
-  RunPass(&pass, threads);
-}
-
-template <class T>
-void Backward(const LstmBackward<T>& args, int threads) {
-  BackwardPass<T> pass(args, threads);
-  const AlignedBuffer scratch(pass.ScratchSize(threads) * sizeof(T));
-  pass.PlaceScratch(static_cast<T*>(scratch.data()));
-  RunPass(&pass, threads);
+void Backward(const RnnBackward<T>& args, int threads) {
+  switch (args.config.cell) {
+    case CellKind::kLstm:
+      return BackwardOf<T, LstmCell>(args, threads);
+    case CellKind::kGru:
+      return BackwardOf<T, GruCell>(args, threads);
+    case CellKind::kTanh:
+      return BackwardOf<T, TanhCell>(args, threads);
+    case CellKind::kRelu:
+      return BackwardOf<T, ReluCell>(args, threads);
+  }
 }
 
 template <class T, class F>

@@ -88,13 +88,13 @@ __attribute__((noinline)) void Accumulate(const T* const (&a)[R],
   }
 }
 
-// Rows [begin, end) and C vectors of columns, from n0 on, of the product of A
-// with `depth` rows of B, packed: written to c, or added to it where `add`.
-// Row m of A is at a + m * a_stride, of c, `columns` wide, at c + m * c_stride.
+// Rows [begin, end) of the product of A with `depth` rows of B, packed, of
+// `columns` columns in C vectors: written to c, or added to it where `add`. Row
+// m of A is at a + m * a_stride, of c at c + m * c_stride.
 template <class T, int C>
 void MultiplyBlock(const T* a, int64_t a_stride, const T* packed, int64_t depth,
-                   int64_t begin, int64_t end, int64_t n0, int64_t columns,
-                   bool add, T* c, int64_t c_stride) {
+                   int64_t begin, int64_t end, int64_t columns, bool add, T* c,
+                   int64_t c_stride) {
   constexpr int kL = kLanes<T>;
   for (int64_t m = begin; m < end; m += kRows) {
     WithConstant<kRows>(end - m, [&](auto rows) {
@@ -105,11 +105,10 @@ void MultiplyBlock(const T* a, int64_t a_stride, const T* packed, int64_t depth,
       Accumulate<T, R, C>(row, 0, packed, depth * kL, depth, acc);
       for (int r = 0; r < R; ++r) {
         for (int v = 0; v < C; ++v) {
-          const int64_t n = n0 + v * kL;
-          T* to = c + (m + r) * c_stride + n;
-          const VecT<T> sum =
-              add ? LoadN(to, columns - n) + acc[r][v] : acc[r][v];
-          StoreN(sum, to, columns - n);
+          const int64_t width = columns - v * kL;
+          T* to = c + (m + r) * c_stride + v * kL;
+          const VecT<T> sum = add ? LoadN(to, width) + acc[r][v] : acc[r][v];
+          StoreN(sum, to, width);
         }
       }
     });

@@ -16,7 +16,7 @@
 #include <arm_neon.h>
 #endif
 
-#include "core/lstm_cell.h"  // TF_LSTM_OPS_INLINE
+#include "core/macros.h"
 
 // Each instruction set has a namespace of its own: no inline function of one
 // may stand in for another's at link time.

@@ -1,4 +1,4 @@
-#include "backends/cpu/lstm.h"
+#include "backends/cpu/rnn.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,13 +15,14 @@ namespace {
 
 // A team pays where its members save more than they wait: about 2 million
 // floating-point operations a call (20 microseconds), 30,000 a step.
-int UsefulThreads(const LstmConfig& config, const Schedule& schedule,
+int UsefulThreads(const RnnConfig& config, const Schedule& schedule,
                   int threads) {
-  const auto cell = static_cast<double>(config.cell_size);
-  const auto input = static_cast<double>(config.input_size);
+  const double weights =
+      static_cast<double>(GateCount(config.cell)) *
+      static_cast<double>(config.cell_size) *
+      static_cast<double>(config.hidden_size + config.input_size);
   const auto steps = static_cast<double>(std::max<int64_t>(schedule.steps, 1));
-  const double total =
-      8 * cell * (cell + input) * static_cast<double>(schedule.size());
+  const double total = 2 * weights * static_cast<double>(schedule.size());
   const double step = total / steps;
   return total < 2e6 || step < 3e4 ? 1 : threads;
 }
@@ -29,25 +30,25 @@ int UsefulThreads(const LstmConfig& config, const Schedule& schedule,
 }  // namespace
 
 template <>
-void Forward(const LstmForward<float>& args, int threads) {
+void Forward(const RnnForward<float>& args, int threads) {
   SelectedInstructionSet().engine->forward_float(
       args, UsefulThreads(args.config, *args.schedule, threads));
 }
 
 template <>
-void Forward(const LstmForward<double>& args, int threads) {
+void Forward(const RnnForward<double>& args, int threads) {
   SelectedInstructionSet().engine->forward_double(
       args, UsefulThreads(args.config, *args.schedule, threads));
 }
 
 template <>
-void Backward(const LstmBackward<float>& args, int threads) {
+void Backward(const RnnBackward<float>& args, int threads) {
   SelectedInstructionSet().engine->backward_float(
       args, UsefulThreads(args.config, *args.schedule, threads));
 }
 
 template <>
-void Backward(const LstmBackward<double>& args, int threads) {
+void Backward(const RnnBackward<double>& args, int threads) {
   SelectedInstructionSet().engine->backward_double(
       args, UsefulThreads(args.config, *args.schedule, threads));
 }

@@ -1,17 +1,17 @@
-// The entry points of a backend: an LSTM layer forward and backward.
-#ifndef TF_LSTM_OPS_BACKENDS_CPU_LSTM_H_
-#define TF_LSTM_OPS_BACKENDS_CPU_LSTM_H_
+// The entry points of a backend: a recurrent layer forward and backward.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_RNN_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_RNN_H_
 
-#include "core/lstm.h"
+#include "core/rnn.h"
 
 namespace tf_lstm_ops::cpu {
 
 // T is float or double. On at most `threads` threads; fewer where the work is
 // small. The result does not depend on their number. Throws std::bad_alloc.
 template <class T>
-void Forward(const LstmForward<T>& args, int threads);
+void Forward(const RnnForward<T>& args, int threads);
 template <class T>
-void Backward(const LstmBackward<T>& args, int threads);
+void Backward(const RnnBackward<T>& args, int threads);
 
 // `configured` threads, or where that is 0 the number in the environment
 // variable TF_NUM_INTRAOP_THREADS, or that of the processors the process may
@@ -20,4 +20,4 @@ int ThreadCount(int configured);
 
 }  // namespace tf_lstm_ops::cpu
 
-#endif  // TF_LSTM_OPS_BACKENDS_CPU_LSTM_H_
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_RNN_H_

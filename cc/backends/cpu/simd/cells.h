@@ -1,0 +1,64 @@
+// The cells' equations on vectors, as the passes use them.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELLS_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELLS_H_
+
+#include <type_traits>
+#include <utility>
+
+#include "backends/cpu/simd/vec_math.h"
+#include "core/gru_cell.h"
+#include "core/lstm_cell.h"
+#include "core/plain_cell.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+template <class Cell, class F, int... k>
+TF_LSTM_OPS_INLINE void ForEachKept(F&& f, std::integer_sequence<int, k...>) {
+  (f(std::integral_constant<int, k>{}, Cell::kKept[k]), ...);
+}
+
+// Calls f(integral_constant<int, k>, member of Cell::Outputs) for each row that
+// a step keeps.
+template <class Cell, class F>
+TF_LSTM_OPS_INLINE void ForEachKept(F&& f) {
+  if constexpr (Cell::kKeptRows > 0) {
+    ForEachKept<Cell>(f, std::make_integer_sequence<int, Cell::kKeptRows>());
+  }
+}
+
+// A cell's parameters for the units of one vector, from u on.
+template <class T, class Cell, bool = Cell::kHasPeephole>
+class CellParameters {
+ public:
+  template <class Args>
+  CellParameters(const Args&, int64_t) {}
+  typename Cell::Parameters parameters() const { return {}; }
+};
+
+template <class T, class Cell>
+class CellParameters<T, Cell, true> {
+ public:
+  template <class Args>
+  CellParameters(const Args& args, int64_t u)
+      : has_peephole_(args.weights.has_peephole()),
+        has_clip_(args.config.cell_clip > 0),
+        clip_(Broadcast(static_cast<T>(args.config.cell_clip))) {
+    if (!has_peephole_) return;
+    const int64_t width = args.config.cell_size - u;
+    peephole_ = {LoadN(args.weights.wci + u, width),
+                 LoadN(args.weights.wcf + u, width),
+                 LoadN(args.weights.wco + u, width)};
+  }
+  typename Cell::Parameters parameters() const {
+    return {has_peephole_ ? &peephole_ : nullptr, has_clip_ ? &clip_ : nullptr};
+  }
+
+ private:
+  bool has_peephole_, has_clip_;
+  VecT<T> clip_;
+  typename Cell::Peephole peephole_;
+};
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELLS_H_

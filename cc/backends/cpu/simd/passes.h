@@ -1,0 +1,50 @@
+// The entry points of the engine for one cell.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_PASSES_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_PASSES_H_
+
+#include "backends/cpu/aligned_buffer.h"
+#include "backends/cpu/simd/backward.h"
+#include "backends/cpu/simd/forward.h"
+#include "backends/cpu/thread_team.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+template <class Pass>
+void RunPass(Pass* pass, int threads) {
+  const Job job = {pass, pass->Phases(),
+                   [](const void* state, int64_t phase) {
+                     return static_cast<const Pass*>(state)->Items(phase);
+                   },
+                   [](void* state, int64_t phase, int64_t item, int thread) {
+                     static_cast<Pass*>(state)->Run(phase, item, thread);
+                   }};
+  RunJob(job, threads);
+}
+
+template <class T, template <class> class CellOf>
+void ForwardOf(const RnnForward<T>& args, int threads) {
+  ForwardPass<T, CellOf> pass(args);
+  const AlignedBuffer scratch(pass.ScratchSize(threads) * sizeof(T));
+  pass.PlaceScratch(static_cast<T*>(scratch.data()));
+  RunPass(&pass, threads);
+}
+
+template <class T, template <class> class CellOf>
+void BackwardOf(const RnnBackward<T>& args, int threads) {
+  BackwardPass<T, CellOf> pass(args, threads);
+  const AlignedBuffer scratch(pass.ScratchSize(threads) * sizeof(T));
+  pass.PlaceScratch(static_cast<T*>(scratch.data()), threads);
+  RunPass(&pass, threads);
+}
+
+// Each cell has a source file of its own, so that they compile side by side.
+#define TF_LSTM_OPS_PASSES(specifier, T, Cell)                           \
+  specifier template void ForwardOf<T, Cell>(const RnnForward<T>&, int); \
+  specifier template void BackwardOf<T, Cell>(const RnnBackward<T>&, int)
+#define TF_LSTM_OPS_CELL(specifier, Cell)     \
+  TF_LSTM_OPS_PASSES(specifier, float, Cell); \
+  TF_LSTM_OPS_PASSES(specifier, double, Cell)
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_PASSES_H_

@@ -1,0 +1,76 @@
+// The equations of the cells of one gate, forward and backward: their one
+// place. h = tanh(z), or h = max(z, 0), whose derivative at 0 is 0.
+// Source: J. Elman, "Finding structure in time" (1990); cuDNN's documentation
+// of CUDNN_RNN_TANH and CUDNN_RNN_RELU.
+#ifndef TF_LSTM_OPS_CORE_PLAIN_CELL_H_
+#define TF_LSTM_OPS_CORE_PLAIN_CELL_H_
+
+#include "core/macros.h"
+
+namespace tf_lstm_ops {
+
+// See LstmCell for what the members mean.
+template <class Math>
+struct PlainCell {
+  using V = typename Math::Value;
+
+  static constexpr int kParts = 1;
+  static constexpr int kInputParts = 1;
+  static constexpr int kFirstRecurrent = 0;
+  static constexpr int kRecurrentParts = 1;
+  static constexpr bool kHasState = false;
+  static constexpr bool kOwnState = false;
+  static constexpr bool kHasPeephole = false;
+  static constexpr int kKeptRows = 0;  // h is enough
+
+  struct Parameters {};
+  struct Outputs {
+    V h;
+  };
+  struct Gradients {
+    V z[kParts];
+    V state;  // not used
+  };
+
+  static TF_LSTM_OPS_INLINE void Restore(Outputs*, bool) {}
+};
+
+template <class Math>
+struct TanhCell : PlainCell<Math> {
+  using typename PlainCell<Math>::V;
+  using typename PlainCell<Math>::Outputs;
+  using typename PlainCell<Math>::Gradients;
+  using typename PlainCell<Math>::Parameters;
+
+  static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[1], V,
+                                            const Parameters&) {
+    return {Math::Tanh(z[0])};
+  }
+  static TF_LSTM_OPS_INLINE Gradients Backward(const Outputs& y, V,
+                                               const Outputs& bar,
+                                               const Parameters&) {
+    return {{(1 - y.h * y.h) * bar.h}, V{}};
+  }
+};
+
+template <class Math>
+struct ReluCell : PlainCell<Math> {
+  using typename PlainCell<Math>::V;
+  using typename PlainCell<Math>::Outputs;
+  using typename PlainCell<Math>::Gradients;
+  using typename PlainCell<Math>::Parameters;
+
+  static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[1], V,
+                                            const Parameters&) {
+    return {Math::Max(z[0], V{})};
+  }
+  static TF_LSTM_OPS_INLINE Gradients Backward(const Outputs& y, V,
+                                               const Outputs& bar,
+                                               const Parameters&) {
+    return {{y.h > 0 ? bar.h : V{}}, V{}};
+  }
+};
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_CORE_PLAIN_CELL_H_

@@ -1,0 +1,193 @@
+"""The CudnnRNN ops. Equations and the layout of params: docs/cudnn_rnn.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tf_lstm_ops.composite.common import cast, compute_dtype
+from tf_lstm_ops.composite.scan import scan
+from tf_lstm_ops.cudnn_layout import Model
+
+
+def _static(name: str, tensor: tf.Tensor, axis: int) -> int:
+    size = tensor.shape[axis]
+    if size is None:
+        raise ValueError(f"{name}.shape[{axis}] must be known here; set it with set_shape")
+    return size
+
+
+def _model(
+    input: tf.Tensor,
+    input_h: tf.Tensor,
+    input_c: tf.Tensor,
+    rnn_mode: str,
+    input_mode: str,
+    direction: str,
+    num_proj: int,
+    time_major: bool,
+) -> Model:
+    directions = 2 if direction == "bidirectional" else 1
+    cell = ("input_c", input_c) if rnn_mode == "lstm" else ("input_h", input_h)
+    return Model(
+        mode=rnn_mode,
+        input_size=_static("input", input, 2),
+        cell_size=_static(*cell, 2),
+        layers=_static("input_h", input_h, 0 if time_major else 1) // directions,
+        directions=directions,
+        num_proj=num_proj,
+        input_mode=input_mode,
+    )
+
+
+def _split(params: tf.Tensor, model: Model) -> list[dict[str, tf.Tensor]]:
+    """For each pseudo-layer its weights by kind; gates and rows are one axis."""
+    weights: list[dict[str, tf.Tensor]] = [{} for _ in range(model.pseudo_layers)]
+    regions = model.regions()
+    parts = tf.split(params, [region.size for region in regions])
+    for region, part in zip(regions, parts, strict=True):
+        weights[region.pseudo_layer][region.kind] = tf.reshape(part, region.matrix_shape)
+    return weights
+
+
+def _input_side(sequence: tf.Tensor, weights: dict[str, tf.Tensor], model: Model) -> tf.Tensor:
+    """What the gates take from the input at all steps: [T, B, G*H]."""
+    if "input" in weights:
+        return tf.einsum("tbi,gi->tbg", sequence, weights["input"]) + weights["input_bias"]
+    return tf.tile(sequence, [1, 1, model.gates]) + weights["input_bias"]
+
+
+def _cell(mode: str, weights: dict[str, tf.Tensor]) -> Callable[..., list[Any]]:
+    """A step: from the input side, h and, for lstm, c to the new h and c."""
+
+    def recurrent(h: Any) -> Any:
+        return tf.matmul(h, weights["recurrent"], transpose_b=True) + weights["recurrent_bias"]
+
+    def lstm(z: Any, h: Any, c: Any) -> list[Any]:
+        zi, zf, zc, zo = tf.split(z + recurrent(h), 4, axis=-1)
+        c = tf.sigmoid(zf) * c + tf.sigmoid(zi) * tf.tanh(zc)
+        h = tf.sigmoid(zo) * tf.tanh(c)
+        if "projection" in weights:
+            h = tf.matmul(h, weights["projection"], transpose_b=True)
+        return [h, c]
+
+    def gru(z: Any, h: Any) -> list[Any]:
+        xr, xu, xn = tf.split(z, 3, axis=-1)
+        hr, hu, hn = tf.split(recurrent(h), 3, axis=-1)
+        u = tf.sigmoid(xu + hu)
+        n = tf.tanh(xn + tf.sigmoid(xr + hr) * hn)
+        return [(1 - u) * n + u * h]
+
+    def rnn(z: Any, h: Any) -> list[Any]:
+        activation = tf.tanh if mode == "rnn_tanh" else tf.nn.relu
+        return [activation(z + recurrent(h))]
+
+    cells: dict[str, Callable[..., list[Any]]] = {"lstm": lstm, "gru": gru}
+    return cells.get(mode, rnn)
+
+
+def _valid(sequence: tf.Tensor, lengths: Any) -> Any:
+    """[T, B]: which steps belong to the sequences."""
+    if lengths is None:
+        return None
+    return tf.range(tf.shape(sequence)[0])[:, tf.newaxis] < lengths
+
+
+def _layer(
+    model: Model, weights: list[dict[str, Any]], sequence: Any, valid: Any, states: list[Any]
+) -> tuple[tf.Tensor, list[Any]]:
+    """All directions of a layer: the outputs [T, B, D*P], each direction's final states."""
+    outputs, finals = [], []
+    for reverse in range(model.directions):
+        found, _, final = scan(
+            _cell(model.mode, weights[reverse]),
+            _input_side(sequence, weights[reverse], model),
+            valid,
+            [state[reverse] for state in states],
+            reverse=bool(reverse),
+            zero_output=True,
+        )
+        outputs.append(tf.reverse(found, [0]) if reverse else found)
+        finals.append(final)
+    return tf.concat(outputs, axis=-1), finals
+
+
+def cudnn_rnn(
+    input: Any,
+    input_h: Any,
+    input_c: Any,
+    params: Any,
+    sequence_lengths: Any,
+    dropout_mask: Any,
+    *,
+    rnn_mode: str,
+    input_mode: str,
+    direction: str,
+    num_proj: int,
+    time_major: bool,
+) -> list[Any]:
+    """CudnnRNN, V2 and V3: output, output_h, output_c.
+
+    Args:
+      sequence_lengths: int32 [B], or None: all steps count.
+      dropout_mask: multipliers [L-1, T, B, D*P] as of CudnnRNNDropoutMask, or None.
+      The others: as the op takes them.
+
+    Raises:
+      ValueError: the input size, the number of pseudo-layers or the state's size is not static.
+    """
+    dtype, swap = input.dtype, [1, 0, 2]
+    model = _model(input, input_h, input_c, rnn_mode, input_mode, direction, num_proj, time_major)
+    states = [input_h, input_c] if rnn_mode == "lstm" else [input_h]
+    sequence, params, *states = cast([input, params, *states], compute_dtype(dtype))
+    if not time_major:
+        sequence, *states = [tf.transpose(v, swap) for v in (sequence, *states)]
+    valid = _valid(sequence, sequence_lengths)
+    if valid is not None:  # the padding may hold anything, NaN too
+        sequence = tf.where(valid[:, :, tf.newaxis], sequence, 0)
+
+    finals, weights = [], _split(params, model)
+    for layer in range(model.layers):
+        own = slice(layer * model.directions, (layer + 1) * model.directions)
+        sequence, final = _layer(model, weights[own], sequence, valid, [s[own] for s in states])
+        finals += final
+        if dropout_mask is not None and layer < model.layers - 1:
+            sequence *= tf.cast(dropout_mask[layer], sequence.dtype)
+
+    results = [sequence, *(tf.stack(final) for final in zip(*finals, strict=True))]
+    if not time_major:
+        results = [tf.transpose(v, swap) for v in results]
+    if rnn_mode != "lstm":
+        results.append(tf.zeros([], dtype))
+    return cast(results, dtype)
+
+
+def cudnn_rnn_backprop(
+    inputs: list[Any],
+    upstream: list[Any],
+    sequence_lengths: Any,
+    dropout_mask: Any,
+    **attributes: Any,
+) -> list[Any]:
+    """CudnnRNNBackprop, V2 and V3: gradients of input, input_h, input_c and params.
+
+    Args:
+      inputs: input, input_h, input_c, params.
+      upstream: gradients of output, output_h and output_c.
+      The others: as in cudnn_rnn.
+    """
+    input, input_h, input_c, params = inputs
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        outputs = cudnn_rnn(
+            input, input_h, input_c, params, sequence_lengths, dropout_mask, **attributes
+        )
+    used = 3 if attributes["rnn_mode"] == "lstm" else 2  # no other mode has output_c
+    return tape.gradient(
+        outputs[:used],
+        inputs,
+        upstream[:used],
+        unconnected_gradients=tf.UnconnectedGradients.ZERO,
+    )

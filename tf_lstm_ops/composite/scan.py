@@ -1,0 +1,60 @@
+"""The loop over time that the composites of whole sequences share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+
+def scan(
+    cell: Callable[..., list[Any]],
+    sequence: tf.Tensor,
+    valid: tf.Tensor | None,
+    initial: list[Any],
+    *,
+    reverse: bool,
+    zero_output: bool,
+) -> tuple[tf.Tensor, tf.Tensor, list[Any]]:
+    """Runs a cell from step to step.
+
+    Args:
+      cell: called with a step of the sequence, [B, ...], and the states; returns the new states,
+        the first of which is the output.
+      sequence: [T, B, ...].
+      valid: [T, B] or None. A step that is not valid leaves the states alone; its output is zero,
+        or that of the step before.
+      initial: the states to start from, [B, ...] each.
+      reverse: from the last step to the first.
+      zero_output: whether the output is zero at steps that are not valid.
+
+    Returns:
+      The outputs, [T, B, ...] in the order of the calculation; the last of them; the final states.
+    """
+    time, nothing = tf.shape(sequence)[0], tf.zeros_like(initial[0])
+
+    def by_step(values: tf.Tensor) -> tf.TensorArray:
+        values = tf.reverse(values, [0]) if reverse else values
+        return tf.TensorArray(values.dtype, size=time, clear_after_read=False).unstack(values)
+
+    sequence_rows = by_step(sequence)
+    valid_rows = None if valid is None else by_step(valid)
+
+    def step(t: Any, output: Any, states: list[Any], outputs: Any) -> Any:
+        new = cell(sequence_rows.read(t), *states)
+        if valid_rows is None:
+            output, states = new[0], new
+        else:
+            now = valid_rows.read(t)[:, tf.newaxis]
+            output = tf.where(now, new[0], nothing if zero_output else output)
+            states = [tf.where(now, a, b) for a, b in zip(new, states, strict=True)]
+        for value, start in zip([output, *states], [nothing, *initial], strict=True):
+            value.set_shape(start.shape)
+        return t + 1, output, states, outputs.write(t, output)
+
+    outputs = tf.TensorArray(nothing.dtype, size=time, element_shape=nothing.shape)
+    _, output, states, outputs = tf.while_loop(
+        lambda t, *_: t < time, step, (0, nothing, initial, outputs), maximum_iterations=time
+    )
+    return outputs.stack(), output, states
