@@ -37,7 +37,9 @@ class Region:
     @property
     def matrix_shape(self) -> tuple[int, ...]:
         """The shape with gates and rows as one axis."""
-        return self.shape if self.kind == "projection" else (-1, *self.shape[2:])
+        if self.kind == "projection":
+            return self.shape
+        return (self.shape[0] * self.shape[1], *self.shape[2:])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,6 +25,8 @@ const char* Describe(Extent extent) {
       return "3";
     case Extent::kFour:
       return "4";
+    case Extent::kOne:
+      return "1";
     case Extent::kTwo:
       return "2";
     case Extent::kThreeCell:
@@ -162,6 +164,8 @@ int64_t Sizes::Value(Extent extent) const {
       return 3;
     case Extent::kFour:
       return 4;
+    case Extent::kOne:
+      return 1;
     case Extent::kTwo:
       return 2;
     case Extent::kThreeCell:

@@ -23,9 +23,10 @@ enum class Extent : uint8_t {
   kInputPlusCell,  // rows of a block cell's weight matrix
   kThree,          // the three peepholes
   kFour,           // one of something for each gate
-  kTwo,            // a GRU's two biases
-  kThreeCell,      // the three gates of a GRU
-  kOpaque,         // known only when the kernel has run
+  kOne,
+  kTwo,        // a GRU's two biases
+  kThreeCell,  // the three gates of a GRU
+  kOpaque,     // known only when the kernel has run
 };
 
 // T, B, I and H; kUnknown while a graph is built.

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tf_lstm_ops.gradients import block_cell, keras
+from tf_lstm_ops.gradients import block_cell, cudnn_rnn, keras
+
+_GRADIENTS = {**block_cell.GRADIENTS, **cudnn_rnn.GRADIENTS, **keras.GRADIENTS}
 
 
 def register() -> None:
     """Registers the gradients; one that TensorFlow already has is left as it is."""
-    for name, gradient in {**block_cell.GRADIENTS, **keras.GRADIENTS}.items():
+    for name, gradient in _GRADIENTS.items():
         try:
             tf.RegisterGradient(name)(gradient)
         except KeyError:  # registered already
             continue
+    for name in cudnn_rnn.WITHOUT_GRADIENT:
+        tf.no_gradient(name)

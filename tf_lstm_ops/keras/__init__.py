@@ -1,5 +1,6 @@
 """Keras layers on the fused ops."""
 
+from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.lstm import LSTM, LSTMCell
 
-__all__ = ["LSTM", "LSTMCell"]
+__all__ = ["GRU", "LSTM", "LSTMCell"]

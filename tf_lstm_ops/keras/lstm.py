@@ -5,28 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import tensorflow as tf
-from keras import activations, ops
+from keras import ops
 
 from tf_lstm_ops import _library, composite
-
-_PACKAGE = "tf_lstm_ops"
-_TANH = (activations.tanh, ops.tanh, tf.tanh)
-_SIGMOID = (activations.sigmoid, ops.sigmoid, tf.sigmoid)
+from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN, optional
 
 
-def _name(function: Any) -> str:
-    return getattr(function, "__name__", repr(function))
-
-
-def _per_row(value: Any, batch: Any) -> Any:
-    """A tensor whose first dimension is the batch or, as Keras allows, 1."""
-    if value.shape[0] != 1:
-        return value
-    return tf.broadcast_to(value, tf.concat([[batch], tf.shape(value)[1:]], axis=0))
-
-
-@keras.saving.register_keras_serializable(package=_PACKAGE)
+@keras.saving.register_keras_serializable(package=PACKAGE)
 class LSTMCell(keras.layers.LSTMCell):
     """``keras.layers.LSTMCell`` with peepholes and a bounded cell state.
 
@@ -89,8 +74,8 @@ class LSTMCell(keras.layers.LSTMCell):
         return {**config, "use_peephole": self.use_peephole, "cell_clip": self.cell_clip}
 
 
-@keras.saving.register_keras_serializable(package=_PACKAGE)
-class LSTM(keras.layers.LSTM):
+@keras.saving.register_keras_serializable(package=PACKAGE)
+class LSTM(FusedRNN, keras.layers.LSTM):
     """``keras.layers.LSTM``, faster and for any mask.
 
     All arguments, weights (names, shapes, gate order i, f, c, o) and results are those of
@@ -114,6 +99,8 @@ class LSTM(keras.layers.LSTM):
     Raises:
       ValueError: units or cell_clip is not positive, or as keras.layers.LSTM does.
     """
+
+    _state_names = ("h", "c")
 
     def __init__(
         self,
@@ -194,8 +181,6 @@ class LSTM(keras.layers.LSTM):
         )
         self.input_spec = keras.layers.InputSpec(ndim=3)
         self.use_cudnn = use_cudnn
-        if self.uses_fused_op:
-            self.supports_jit = False  # a custom op has no XLA kernel
 
     @property
     def use_peephole(self) -> bool:
@@ -205,104 +190,16 @@ class LSTM(keras.layers.LSTM):
     def cell_clip(self) -> float | None:
         return self.cell.cell_clip
 
-    @property
-    def uses_fused_op(self) -> bool:
-        """Whether a call runs the fused op rather than Keras' own loop."""
-        return self.fallback_reason is None
-
-    @property
-    def fallback_reason(self) -> str | None:
-        """Why a call runs Keras' own loop; None where it runs the fused op."""
-        if keras.backend.backend() != "tensorflow":
-            return f"Keras' backend is {keras.backend.backend()}, not tensorflow"
-        if self.use_cudnn is True:
-            return "use_cudnn=True asks for Keras' own cuDNN path"
-        if self.activation not in _TANH:
-            return f"activation is {_name(self.activation)}, not tanh"
-        if self.recurrent_activation not in _SIGMOID:
-            return f"recurrent_activation is {_name(self.recurrent_activation)}, not sigmoid"
-        return None
-
-    def inner_loop(
-        self, sequences: Any, initial_state: Any, mask: Any, training: bool = False
-    ) -> Any:
-        if self.use_cudnn is True:
-            return super().inner_loop(sequences, initial_state, mask, training=training)
-        if not self.uses_fused_op:
-            # Not keras.layers.LSTM's own, which tries cuDNN with a single dropout mask first.
-            return keras.layers.RNN.inner_loop(
-                self, sequences, initial_state, mask, training=training
-            )
-        if len(initial_state) != 2:
-            raise ValueError(f"initial_state must be [h, c]. Received {len(initial_state)} tensors")
-        if isinstance(mask, list | tuple):
-            mask = mask[0]
-        x, input_dropout = self._drop_inputs(tf.cast(sequences, self.compute_dtype), training)
-        output, h, c = self._fused(
-            x,
-            self._as_boolean(mask),
-            initial_state,
-            input_dropout,
-            self._recurrent_multipliers(initial_state[0], training),
-            training,
-        )
-        return output[:, -1], output, [h, c]
-
-    @staticmethod
-    def _as_boolean(mask: Any) -> Any:
-        if mask is None:
-            return None
-        mask = tf.cast(mask, tf.bool)
-        return tf.squeeze(mask, axis=-1) if mask.shape.rank == 3 else mask
-
-    def _drop_inputs(self, x: Any, training: bool) -> tuple[Any, Any]:
-        """Applies input dropout, or returns the gates' multipliers where each has its own."""
-        if not (training and 0.0 < self.dropout < 1.0):
-            return x, None
-        multipliers = self.cell.get_dropout_mask(x[:, 0, :])
-        if isinstance(multipliers, list):  # implementation 1
-            return x, tf.stack(multipliers)
-        return x * multipliers[:, tf.newaxis], None
-
-    def _recurrent_multipliers(self, h: Any, training: bool) -> Any:
-        if not (training and 0.0 < self.recurrent_dropout < 1.0):
-            return None
-        return tf.stack(self.cell.get_recurrent_dropout_mask(h))
-
-    def _fused(
-        self,
-        x: Any,
-        mask: Any,
-        initial_state: Any,
-        input_dropout: Any,
-        recurrent_dropout: Any,
-        training: bool,
-    ) -> tuple[Any, Any, Any]:
-        batch = tf.shape(x)[0]
-
-        def optional(value: Any, dtype: Any = x.dtype) -> Any:
-            return tf.zeros([0], dtype) if value is None else tf.convert_to_tensor(value)
-
+    def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
+        h, c = initial_state
         output, h, c, _ = _library.load().tf_lstm_ops_keras_lstm(
-            x=x,
-            mask=optional(None if mask is None else _per_row(mask, batch), tf.bool),
-            initial_h=_per_row(initial_state[0], batch),
-            initial_c=_per_row(initial_state[1], batch),
-            kernel=tf.convert_to_tensor(self.cell.kernel),
-            recurrent_kernel=tf.convert_to_tensor(self.cell.recurrent_kernel),
-            bias=optional(self.cell.bias),
-            peephole=optional(self.cell.peephole_kernel),
-            input_dropout=optional(input_dropout),
-            recurrent_dropout=optional(recurrent_dropout),
+            initial_h=h,
+            initial_c=c,
+            peephole=optional(self.cell.peephole_kernel, h.dtype),
             cell_clip=self.cell_clip or 0.0,
-            go_backwards=self.go_backwards,
-            zero_output_for_mask=self.zero_output_for_mask,
-            return_sequences=self.return_sequences,
-            training=bool(training),
+            **arguments,
         )
-        steps = x.shape[1] if self.return_sequences else 1
-        output.set_shape([x.shape[0], steps, self.units])
-        return output, h, c
+        return output, [h, c]
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

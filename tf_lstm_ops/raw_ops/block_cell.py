@@ -1,64 +1,16 @@
-"""The ops in the style of ``tf.raw_ops``: keyword arguments only, the stock names and defaults.
+"""LSTMBlockCell, BlockLSTM and their gradients. Equations and rules: docs/block_cell.md.
 
-Notation: B batch, T time, I input size, H cell size. Every op takes half, bfloat16, float and
-double; 16-bit types are computed in float. Equations and rules: docs/block_cell.md.
-
-Every function raises ``tf.errors.InvalidArgumentError``, naming the argument, what was expected and
-what came, for an argument of wrong rank, size or type; where TensorFlow finds it while it traces a
-``tf.function``, it reports a wrong rank or size as ValueError with the same text.
+B batch, T time, I input size, H cell size.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
-
-from tf_lstm_ops import _library
-
-__all__ = [
-    "BlockLSTM",
-    "BlockLSTMGrad",
-    "BlockLSTMGradV2",
-    "BlockLSTMV2",
-    "LSTMBlockCell",
-    "LSTMBlockCellGrad",
-]
+from tf_lstm_ops.raw_ops.common import as_written, call
 
 
-def _dtype_of(value: Any) -> tf.DType | None:
-    """The type of a tensor, variable or array; None for plain Python numbers and lists."""
-    dtype = getattr(value, "dtype", None)
-    return None if dtype is None else tf.as_dtype(dtype)
-
-
-# Autograph would add a variable of its own to the locals() that the functions below pass on.
-_as_written = tf.autograph.experimental.do_not_convert
-
-# Arguments that are not tensors of type T.
-_OTHERS = frozenset({"seq_len_max", "forget_bias", "cell_clip", "use_peephole", "name"})
-
-
-def _check_dtype(name: str, value: Any, expected: tf.DType | None) -> None:
-    dtype = _dtype_of(value)
-    if dtype is not None and expected is not None and dtype != expected:
-        raise tf.errors.InvalidArgumentError(
-            None, None, f"{name} must be {expected.name} but is {dtype.name}"
-        )
-
-
-def _call(function: str, arguments: dict[str, Any]) -> Any:
-    """Calls a generated op function after checking the types of its tensors."""
-    tensors = {name: value for name, value in arguments.items() if name not in _OTHERS}
-    common = next((d for v in tensors.values() if (d := _dtype_of(v)) is not None), None)
-    for name, value in tensors.items():
-        _check_dtype(name, value, common)
-    if "seq_len_max" in arguments:
-        _check_dtype("seq_len_max", arguments["seq_len_max"], tf.int64)
-    return getattr(_library.load(), function)(**arguments)
-
-
-@_as_written
+@as_written
 def LSTMBlockCell(
     *,
     x: Any,
@@ -91,10 +43,10 @@ def LSTMBlockCell(
     Gradients: of all inputs, from those of all seven outputs; cell_clip is passed straight through,
     as in the stock gradient op.
     """
-    return _call("tf_lstm_ops_lstm_block_cell", locals())
+    return call("tf_lstm_ops_lstm_block_cell", locals())
 
 
-@_as_written
+@as_written
 def LSTMBlockCellGrad(
     *,
     x: Any,
@@ -127,10 +79,10 @@ def LSTMBlockCellGrad(
       namedtuple (cs_prev_grad [B, H]; dicfo [B, 4H], gradients of the pre-activations in the order
       i, c, f, o; wci_grad, wcf_grad, wco_grad [H], zero unless `use_peephole`).
     """
-    return _call("tf_lstm_ops_lstm_block_cell_grad", locals())
+    return call("tf_lstm_ops_lstm_block_cell_grad", locals())
 
 
-@_as_written
+@as_written
 def BlockLSTM(
     *,
     seq_len_max: Any,
@@ -157,10 +109,10 @@ def BlockLSTM(
     Returns:
       namedtuple (i, cs, f, o, ci, co, h), each [T, B, H]; zero from step seq_len_max on.
     """
-    return _call("tf_lstm_ops_block_lstm", locals())
+    return call("tf_lstm_ops_block_lstm", locals())
 
 
-@_as_written
+@as_written
 def BlockLSTMV2(
     *,
     seq_len_max: Any,
@@ -180,10 +132,10 @@ def BlockLSTMV2(
 
     Its gradient is right, which that of ``tf.raw_ops.BlockLSTMV2`` is not.
     """
-    return _call("tf_lstm_ops_block_lstmv2", locals())
+    return call("tf_lstm_ops_block_lstmv2", locals())
 
 
-@_as_written
+@as_written
 def BlockLSTMGrad(
     *,
     seq_len_max: Any,
@@ -218,10 +170,10 @@ def BlockLSTMGrad(
       namedtuple (x_grad, cs_prev_grad, h_prev_grad, w_grad, wci_grad, wcf_grad, wco_grad, b_grad),
       shaped as the inputs they are named after; x_grad is zero from step seq_len_max on.
     """
-    return _call("tf_lstm_ops_block_lstm_grad", locals())
+    return call("tf_lstm_ops_block_lstm_grad", locals())
 
 
-@_as_written
+@as_written
 def BlockLSTMGradV2(
     *,
     seq_len_max: Any,
@@ -246,4 +198,4 @@ def BlockLSTMGradV2(
     name: str | None = None,
 ) -> Any:
     """Gradient of BlockLSTMV2; as BlockLSTMGrad with the gates in the order i, f, c, o."""
-    return _call("tf_lstm_ops_block_lstm_grad_v2", locals())
+    return call("tf_lstm_ops_block_lstm_grad_v2", locals())

@@ -1,0 +1,75 @@
+// ParamsLayout: where each weight of a stack of recurrent layers stands in the
+// one buffer that cuDNN keeps them in.
+//
+// A pseudo-layer is one direction of a layer; its number is layer * D +
+// direction. First come the matrices of all pseudo-layers, in each those of the
+// input, gate by gate, then the recurrent ones, then the projection; after all
+// matrices come the biases of all pseudo-layers, in each the input's, gate by
+// gate, then the recurrent ones. Source: cuDNN's documentation of
+// cudnnGetRNNWeightParams.
+#ifndef TF_LSTM_OPS_CORE_PARAMS_LAYOUT_H_
+#define TF_LSTM_OPS_CORE_PARAMS_LAYOUT_H_
+
+#include <cstdint>
+
+#include "core/rnn.h"
+#include "core/status.h"
+
+namespace tf_lstm_ops {
+
+struct RnnModel {
+  CellKind cell = CellKind::kLstm;
+  int64_t layers = 1;
+  int64_t directions = 1;
+  int64_t input_size = 0;   // I
+  int64_t cell_size = 0;    // H
+  int64_t hidden_size = 0;  // P: less than H with a projection, else H
+  bool skip_input = false;  // the first layer has no input matrices
+
+  int gates() const { return GateCount(cell); }
+  bool projected() const { return hidden_size < cell_size; }
+  int64_t pseudo_layers() const { return layers * directions; }
+  int64_t output_size() const { return directions * hidden_size; }
+  // What a layer's input has: I, or the outputs of both directions below it.
+  int64_t InputSize(int64_t layer) const {
+    return layer == 0 ? input_size : output_size();
+  }
+};
+
+class ParamsLayout {
+ public:
+  // A row-major matrix, or a vector in one row.
+  struct Region {
+    int64_t offset, rows, columns;
+    int64_t size() const { return rows * columns; }
+  };
+
+  ParamsLayout() = default;
+  // Error: InvalidArgument where the size does not fit into 64 bits.
+  static Status Make(const RnnModel& model, ParamsLayout* layout);
+
+  int64_t size() const { return size_; }
+  // Regions by pseudo-layer and cuDNN's linear-layer ID: of the gates' input
+  // matrices, of their recurrent ones, of the projection.
+  int matrices() const {
+    return 2 * model_.gates() + (model_.projected() ? 1 : 0);
+  }
+  int biases() const { return 2 * model_.gates(); }
+  Region Matrix(int64_t pseudo_layer, int id) const;
+  Region Bias(int64_t pseudo_layer, int id) const;
+
+ private:
+  // Columns of a layer's input matrices.
+  int64_t InputColumns(int64_t layer) const {
+    return layer == 0 && model_.skip_input ? 0 : model_.InputSize(layer);
+  }
+
+  RnnModel model_;
+  int64_t first_ = 0;   // size of the matrices of a pseudo-layer of layer 0
+  int64_t others_ = 0;  // and of any other layer
+  int64_t size_ = 0;
+};
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_CORE_PARAMS_LAYOUT_H_

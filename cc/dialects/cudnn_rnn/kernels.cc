@@ -1,0 +1,330 @@
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "dialects/cudnn_rnn/model.h"
+#include "dialects/cudnn_rnn/reserve.h"
+#include "dialects/cudnn_rnn/signatures.h"
+#include "dialects/cudnn_rnn/stack.h"
+#include "tf/kernel.h"
+
+namespace tf_lstm_ops::cudnn_rnn {
+namespace {
+
+using tf::KernelConstruction;
+using tf::KernelContext;
+using tf::Tensor;
+
+// What distinguishes the three versions of the ops.
+struct Form {
+  int version;
+  const Signature& (*forward)();
+  const Signature& (*backward)();
+};
+
+constexpr Form kV1 = {1, &CudnnRNN, &CudnnRNNBackprop};
+constexpr Form kV2 = {2, &CudnnRNNV2, &CudnnRNNBackpropV2};
+constexpr Form kV3 = {3, &CudnnRNNV3, &CudnnRNNBackpropV3};
+
+// One call. Arguments go by their names.
+template <class T>
+struct Call {
+  using C = typename cpu::Staging<T>::Compute;
+
+  const Signature& signature;
+  std::vector<Tensor> inputs;
+  Problem problem;
+  cpu::Staging<T> staging;
+
+  explicit Call(const Signature& s) : signature(s) {}
+
+  Status Begin(const KernelContext& context, const Attributes& attributes) {
+    Sizes unused;
+    TF_LSTM_OPS_RETURN_IF_ERROR(context.Inputs(signature, &inputs, &unused));
+    InputShapes shapes = {Find("input")->shape(), Find("input_h")->shape(),
+                          Find("input_c")->shape(), Find("params")->shape(),
+                          Shape()};
+    const Tensor* lengths = Find("sequence_lengths");
+    if (lengths) shapes.lengths = lengths->shape();
+    return MakeProblem(attributes, shapes,
+                       lengths ? lengths->data<int32_t>() : nullptr, &problem);
+  }
+
+  bool is_lstm() const { return problem.model.cell == CellKind::kLstm; }
+
+  const Tensor* Find(const char* name) const {
+    const int n = signature.InputIndex(name);
+    return n < 0 ? nullptr : &inputs[n];
+  }
+  const C* In(const char* name) {
+    const Tensor* tensor = Find(name);
+    return staging.In(tensor->data<T>(), tensor->size());
+  }
+  // Of a cell state: null unless the model is an LSTM.
+  const C* InCell(const char* name) { return is_lstm() ? In(name) : nullptr; }
+  C* Out(const Tensor& tensor) {
+    return staging.Out(tensor.data<T>(), tensor.size());
+  }
+};
+
+// The dropout of a call, or null where there is none.
+std::unique_ptr<DropoutMask> MakeMask(const Problem& problem, float dropout,
+                                      uint64_t key) {
+  if (dropout == 0 || problem.model.layers == 1) return nullptr;
+  return std::make_unique<DropoutMask>(
+      key, dropout, problem.time * problem.batch, problem.model.output_size());
+}
+
+bool ResetsRandomState() {
+  const char* text = std::getenv("TF_CUDNN_RESET_RND_GEN_STATE");
+  return text != nullptr &&
+         (std::strcmp(text, "1") == 0 || std::strcmp(text, "true") == 0);
+}
+
+template <class T, const Form& kForm>
+class ForwardKernel : public tf::Kernel {
+ public:
+  Status Init(const KernelConstruction& construction) override {
+    resets_random_state_ = ResetsRandomState();
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        construction.GetAttr("is_training", &is_training_));
+    return attributes_.Init(construction, kForm.version == 3,
+                            kForm.version == 3);
+  }
+
+  Status Compute(const KernelContext& context) override {
+    Call<T> call(kForm.forward());
+    TF_LSTM_OPS_RETURN_IF_ERROR(call.Begin(context, attributes_));
+    const Problem& problem = call.problem;
+    const float dropout = is_training_ ? attributes_.dropout : 0;
+    const Reserve reserve(problem, dropout, tf::kDataType<T>, sizeof(T));
+    Outputs outputs;
+    TF_LSTM_OPS_RETURN_IF_ERROR(Allocate(context, call, reserve, &outputs));
+
+    const uint64_t key = DropoutMask::Key(attributes_.seed, NextCall());
+    const auto mask = MakeMask(problem, dropout, key);
+    ForwardTensors<typename Call<T>::C> t = {};
+    t.input = call.In("input");
+    t.input_h = call.In("input_h");
+    t.input_c = call.InCell("input_c");
+    t.params = call.In("params");
+    t.output = call.Out(outputs.output);
+    t.output_h = call.Out(outputs.output_h);
+    if (call.is_lstm()) {
+      t.output_c = call.Out(outputs.output_c);
+    } else {
+      *outputs.output_c.template data<T>() = T{};
+    }
+    T* kept = outputs.reserve.template data<T>();
+    if (is_training_) {
+      reserve.WriteHeader(key, kept);
+      t.reserve = call.staging.Out(kept + reserve.body(), reserve.body_size());
+    } else {
+      *kept = T{};
+    }
+    Stack<T>(problem, reserve, mask.get(),
+             cpu::ThreadCount(this->ConfiguredThreads(context)), &call.staging)
+        .Forward(t);
+    call.staging.Finish();
+    return Status();
+  }
+
+ private:
+  struct Outputs {
+    Tensor output, output_h, output_c, reserve, host_reserved;
+  };
+
+  uint64_t NextCall() {
+    return resets_random_state_
+               ? 0
+               : calls_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  Status Allocate(const KernelContext& context, const Call<T>& call,
+                  const Reserve& reserve, Outputs* outputs) const {
+    constexpr TF_DataType kType = tf::kDataType<T>;
+    const Problem& problem = call.problem;
+    const RnnModel& model = problem.model;
+    const Shape scalar((std::vector<int64_t>()));
+    TF_LSTM_OPS_RETURN_IF_ERROR(context.AllocateOutput(
+        0, kType, problem.SequenceShape(model.output_size()),
+        &outputs->output));
+    TF_LSTM_OPS_RETURN_IF_ERROR(context.AllocateOutput(
+        1, kType, problem.StateShape(model.hidden_size), &outputs->output_h));
+    TF_LSTM_OPS_RETURN_IF_ERROR(context.AllocateOutput(
+        2, kType, call.is_lstm() ? problem.StateShape(model.cell_size) : scalar,
+        &outputs->output_c));
+    TF_LSTM_OPS_RETURN_IF_ERROR(context.AllocateOutput(
+        3, kType, is_training_ ? Shape({reserve.size()}) : scalar,
+        &outputs->reserve));
+    if (kForm.version == 1) return Status();
+    // Stock keeps the choice of an algorithm here; ours is always the same.
+    const bool is_pair = kForm.version == 2 && is_training_;
+    TF_LSTM_OPS_RETURN_IF_ERROR(context.AllocateOutput(
+        4, TF_INT8, is_pair ? Shape({2}) : scalar, &outputs->host_reserved));
+    std::fill_n(outputs->host_reserved.template data<int8_t>(),
+                outputs->host_reserved.size(), int8_t{0});
+    return Status();
+  }
+
+  Attributes attributes_;
+  bool is_training_ = true;
+  bool resets_random_state_ = false;
+  std::atomic<uint64_t> calls_{0};
+};
+
+template <class T, const Form& kForm>
+class BackwardKernel : public tf::Kernel {
+ public:
+  Status Init(const KernelConstruction& construction) override {
+    return attributes_.Init(construction, kForm.version == 3,
+                            kForm.version == 3);
+  }
+
+  Status Compute(const KernelContext& context) override {
+    Call<T> call(kForm.backward());
+    TF_LSTM_OPS_RETURN_IF_ERROR(call.Begin(context, attributes_));
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckShapes(call));
+    const Reserve reserve(call.problem, attributes_.dropout, tf::kDataType<T>,
+                          sizeof(T));
+    const Tensor& kept = *call.Find("reserve_space");
+    uint64_t key = 0;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        reserve.Check(kept.data<T>(), kept.shape(), &key));
+    std::vector<Tensor> outputs;
+    TF_LSTM_OPS_RETURN_IF_ERROR(context.Outputs(
+        call.signature, call.inputs, Sizes(), tf::kDataType<T>, &outputs));
+    const auto mask = MakeMask(call.problem, attributes_.dropout, key);
+    Stack<T> stack(call.problem, reserve, mask.get(),
+                   cpu::ThreadCount(this->ConfiguredThreads(context)),
+                   &call.staging);
+    stack.Backward(Tensors(&call, reserve, kept, outputs));
+    call.staging.Finish();
+    return Status();
+  }
+
+ private:
+  using C = typename Call<T>::C;
+
+  // Of what the forward op returned and of the gradients by it.
+  static Status CheckShapes(const Call<T>& call) {
+    const Problem& problem = call.problem;
+    const RnnModel& model = problem.model;
+    const auto check = [&](const char* name, const Shape& want) {
+      const Shape got = call.Find(name)->shape();
+      if (got.dims() == want.dims()) return Status();
+      return InvalidArgument("Invalid ", name, " shape: expected ",
+                             want.ToString(), " but got ", got.ToString());
+    };
+    const Shape sequence = problem.SequenceShape(model.output_size());
+    const Shape hidden = problem.StateShape(model.hidden_size);
+    const Shape cell = problem.StateShape(model.cell_size);
+    TF_LSTM_OPS_RETURN_IF_ERROR(check("output", sequence));
+    TF_LSTM_OPS_RETURN_IF_ERROR(check("output_h", hidden));
+    TF_LSTM_OPS_RETURN_IF_ERROR(check("output_backprop", sequence));
+    TF_LSTM_OPS_RETURN_IF_ERROR(check("output_h_backprop", hidden));
+    if (!call.is_lstm()) return Status();
+    TF_LSTM_OPS_RETURN_IF_ERROR(check("output_c", cell));
+    return check("output_c_backprop", cell);
+  }
+
+  static BackwardTensors<C> Tensors(Call<T>* call, const Reserve& reserve,
+                                    const Tensor& kept,
+                                    const std::vector<Tensor>& outputs) {
+    BackwardTensors<C> t = {};
+    t.input = call->In("input");
+    t.input_h = call->In("input_h");
+    t.input_c = call->InCell("input_c");
+    t.params = call->In("params");
+    t.output = call->In("output");
+    t.reserve =
+        call->staging.In(kept.data<T>() + reserve.body(), reserve.body_size());
+    t.output_backprop = call->In("output_backprop");
+    t.output_h_backprop = call->In("output_h_backprop");
+    t.output_c_backprop = call->InCell("output_c_backprop");
+    t.input_backprop = call->Out(outputs[0]);
+    t.input_h_backprop = call->Out(outputs[1]);
+    if (call->is_lstm()) {
+      t.input_c_backprop = call->Out(outputs[2]);
+    } else {
+      T* unused = outputs[2].data<T>();
+      std::fill(unused, unused + outputs[2].size(), T{});
+    }
+    t.params_backprop = call->Out(outputs[3]);
+    return t;
+  }
+
+  Attributes attributes_;
+};
+
+template <class T>
+class DropoutMaskKernel : public tf::Kernel {
+ public:
+  Status Init(const KernelConstruction&) override { return Status(); }
+
+  Status Compute(const KernelContext& context) override {
+    std::vector<Tensor> inputs;
+    Sizes unused;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        context.Inputs(CudnnRNNDropoutMask(), &inputs, &unused));
+    ReserveHeader header;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        ReadHeader(inputs[0].data<T>(), inputs[0].shape(), sizeof(T), &header));
+    const Shape shape(
+        {header.inner_layers, header.time, header.batch, header.width});
+    int64_t size = 0;
+    if (!CheckedProduct(shape.dims(), &size)) {
+      return InvalidArgument("reserve_space holds sizes that overflow: ",
+                             shape.ToString());
+    }
+    Tensor mask;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        context.AllocateOutput(0, tf::kDataType<T>, shape, &mask));
+    cpu::Staging<T> staging;
+    auto* to = staging.Out(mask.data<T>(), mask.size());
+    std::fill(to, to + mask.size(), 1);
+    const int64_t rows = header.time * header.batch;
+    const DropoutMask draws(header.dropout_key, header.dropout, rows,
+                            header.width);
+    for (int64_t k = 0; header.dropout > 0 && k < header.inner_layers * rows;
+         ++k) {
+      auto* row = to + k * header.width;
+      draws.Apply(k / rows, k % rows, row, row);
+    }
+    staging.Finish();
+    return Status();
+  }
+};
+
+// Under our own name and, since stock TensorFlow has no such kernel for the
+// CPU, under the stock one.
+template <class K>
+void Register(const Signature& signature, TF_DataType type) {
+  tf::RegisterKernel<K>(signature.op, "CPU", type);
+  tf::RegisterKernel<K>(StockName(signature), "CPU", type);
+}
+
+template <class T, const Form& kForm>
+void RegisterForm() {
+  Register<ForwardKernel<T, kForm>>(kForm.forward(), tf::kDataType<T>);
+  Register<BackwardKernel<T, kForm>>(kForm.backward(), tf::kDataType<T>);
+}
+
+template <class T>
+bool RegisterAll() {
+  RegisterForm<T, kV1>();
+  RegisterForm<T, kV2>();
+  RegisterForm<T, kV3>();
+  tf::RegisterKernel<DropoutMaskKernel<T>>(CudnnRNNDropoutMask().op, "CPU",
+                                           tf::kDataType<T>);
+  return true;
+}
+
+[[maybe_unused]] const bool kRegistered[] = {
+    RegisterAll<float>(), RegisterAll<double>(), RegisterAll<Half>(),
+    RegisterAll<BFloat16>()};
+
+}  // namespace
+}  // namespace tf_lstm_ops::cudnn_rnn

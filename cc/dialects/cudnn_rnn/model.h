@@ -1,0 +1,69 @@
+// What the attributes and inputs of an op of this dialect ask for, checked.
+#ifndef TF_LSTM_OPS_DIALECTS_CUDNN_RNN_MODEL_H_
+#define TF_LSTM_OPS_DIALECTS_CUDNN_RNN_MODEL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/params_layout.h"
+#include "core/shape.h"
+#include "core/status.h"
+#include "tf/kernel.h"
+
+namespace tf_lstm_ops::cudnn_rnn {
+
+enum class InputMode : uint8_t { kLinear, kSkip, kAuto };
+
+struct Attributes {
+  CellKind cell = CellKind::kLstm;
+  InputMode input_mode = InputMode::kLinear;
+  int64_t directions = 1;
+  float dropout = 0;  // probability of dropping
+  uint64_t seed = 0;  // seed and seed2
+  int64_t num_proj = 0;
+  bool time_major = true;
+
+  // Those that an op does not have keep their defaults.
+  Status Init(const tf::KernelConstruction& construction, bool has_num_proj,
+              bool has_time_major);
+
+  // Errors: InvalidArgument for sizes that are not positive, for a projection
+  // of anything but an LSTM or to more than num_units, for a skipped input of
+  // another size than num_units.
+  Status MakeModel(int64_t layers, int64_t num_units, int64_t input_size,
+                   RnnModel* model) const;
+};
+
+// One call: a model and a batch of sequences.
+struct Problem {
+  RnnModel model;
+  ParamsLayout params;
+  bool time_major = true;
+  int64_t time = 0;
+  int64_t batch = 0;
+  std::vector<int64_t> lengths;  // [B]
+  int64_t valid_steps = 0;       // their sum, V
+
+  Shape SequenceShape(int64_t width) const;  // [T,B,.] or [B,T,.]
+  Shape StateShape(int64_t width) const;     // [L*D,B,.] or [B,L*D,.]
+  // Row of state of a pseudo-layer and a batch row.
+  int64_t StateRow(int64_t pseudo_layer, int64_t b) const {
+    return time_major ? pseudo_layer * batch + b
+                      : b * model.pseudo_layers() + pseudo_layer;
+  }
+};
+
+struct InputShapes {
+  Shape input, input_h, input_c, params;
+  Shape lengths;  // of unknown rank where an op has none
+};
+
+// `lengths` is read once its shape is known to be right. Ranks of input,
+// input_h, params and lengths must have been checked.
+Status MakeProblem(const Attributes& attributes, const InputShapes& shapes,
+                   const int32_t* lengths, Problem* problem);
+
+}  // namespace tf_lstm_ops::cudnn_rnn
+
+#endif  // TF_LSTM_OPS_DIALECTS_CUDNN_RNN_MODEL_H_

@@ -1,0 +1,101 @@
+#include "dialects/cudnn_rnn/reserve.h"
+
+#include <cstring>
+
+#include "core/float16.h"
+#include "dialects/cudnn_rnn/dropout.h"
+
+namespace tf_lstm_ops::cudnn_rnn {
+namespace {
+
+constexpr uint64_t kMagic = 0x31304d54534c4654;  // "TFLSTM01"
+
+uint64_t Fingerprint(const Problem& problem, float dropout, TF_DataType type) {
+  uint64_t hash = 0;
+  const auto add = [&hash](int64_t value) {
+    hash = SplitMix64(hash, static_cast<uint64_t>(value));
+  };
+  const RnnModel& m = problem.model;
+  for (const int64_t value :
+       {static_cast<int64_t>(m.cell), m.layers, m.directions, m.input_size,
+        m.cell_size, m.hidden_size, static_cast<int64_t>(m.skip_input),
+        static_cast<int64_t>(problem.time_major), problem.time, problem.batch,
+        static_cast<int64_t>(FloatBits(dropout)), static_cast<int64_t>(type)}) {
+    add(value);
+  }
+  for (const int64_t length : problem.lengths) add(length);
+  return hash;
+}
+
+template <class... Parts>
+Status Refuse(const Parts&... parts) {
+  return InvalidArgument(
+      "reserve_space ", parts...,
+      "; it must come unchanged from a forward call of the same op with "
+      "is_training=True and the same attributes and inputs");
+}
+
+}  // namespace
+
+Reserve::Reserve(const Problem& problem, float dropout, TF_DataType type,
+                 int element_size)
+    : header_{kMagic,
+              Fingerprint(problem, dropout, type),
+              0,
+              problem.model.layers - 1,
+              problem.time,
+              problem.batch,
+              problem.model.output_size(),
+              dropout,
+              static_cast<uint32_t>(element_size)},
+      pseudo_layers_(problem.model.pseudo_layers()),
+      steps_size_(problem.valid_steps * SavedRows(problem.model.cell) *
+                  problem.model.cell_size),
+      output_size_(problem.valid_steps * problem.model.output_size()) {}
+
+int64_t Reserve::body() const {
+  return static_cast<int64_t>(sizeof(ReserveHeader)) / header_.element_size;
+}
+
+int64_t Reserve::body_size() const { return LayerOutput(header_.inner_layers); }
+
+void Reserve::WriteHeader(uint64_t dropout_key, void* reserve) const {
+  ReserveHeader header = header_;
+  header.dropout_key = dropout_key;
+  std::memcpy(reserve, &header, sizeof header);
+}
+
+Status Reserve::Check(const void* reserve, const Shape& shape,
+                      uint64_t* dropout_key) const {
+  ReserveHeader header;
+  TF_LSTM_OPS_RETURN_IF_ERROR(ReadHeader(
+      reserve, shape, static_cast<int>(header_.element_size), &header));
+  if (header.fingerprint != header_.fingerprint) {
+    return Refuse("comes from a call with other shapes, attributes or lengths");
+  }
+  if (shape.dim(0) != size()) {
+    return Refuse("must have ", size(), " elements but has ", shape.dim(0));
+  }
+  *dropout_key = header.dropout_key;
+  return Status();
+}
+
+Status ReadHeader(const void* reserve, const Shape& shape, int element_size,
+                  ReserveHeader* header) {
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(ReserveHeader));
+  if (shape.dim(0) < kBytes / element_size) {
+    return Refuse("has ", shape.dim(0), " elements, fewer than its header of ",
+                  kBytes / element_size);
+  }
+  std::memcpy(header, reserve, sizeof *header);
+  if (header->magic != kMagic) {
+    return Refuse("was not written by this package's CudnnRNN on the CPU");
+  }
+  if (header->element_size != static_cast<uint32_t>(element_size)) {
+    return Refuse("holds elements of ", header->element_size, " bytes, not of ",
+                  element_size);
+  }
+  return Status();
+}
+
+}  // namespace tf_lstm_ops::cudnn_rnn

@@ -1,0 +1,129 @@
+"""What the layers share: which path a call takes, and how masks and dropout reach the fused op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras import activations, ops
+
+PACKAGE = "tf_lstm_ops"  # under which the classes are registered with Keras
+_TANH = (activations.tanh, ops.tanh, tf.tanh)
+_SIGMOID = (activations.sigmoid, ops.sigmoid, tf.sigmoid)
+
+
+def optional(value: Any, dtype: Any) -> Any:
+    """An op's optional argument: absent, it has the shape [0]."""
+    return tf.zeros([0], dtype) if value is None else tf.convert_to_tensor(value)
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", repr(function))
+
+
+def _per_row(value: Any, batch: Any) -> Any:
+    """A tensor whose first dimension is the batch or, as Keras allows, 1."""
+    if value.shape[0] != 1:
+        return value
+    return tf.broadcast_to(value, tf.concat([[batch], tf.shape(value)[1:]], axis=0))
+
+
+def _as_boolean(mask: Any) -> Any:
+    mask = tf.cast(mask, tf.bool)
+    return tf.squeeze(mask, axis=-1) if mask.shape.rank == 3 else mask
+
+
+class FusedRNN(keras.layers.RNN):
+    """A layer that runs one op per sequence where it can, and the loop of ``keras.layers.RNN``
+    elsewhere. It stands before the stock layer in the bases of a class."""
+
+    _state_names: tuple[str, ...]
+
+    @property
+    def uses_fused_op(self) -> bool:
+        """Whether a call runs the fused op rather than Keras' own loop."""
+        return self.fallback_reason is None
+
+    @property
+    def fallback_reason(self) -> str | None:
+        """Why a call runs Keras' own loop; None where it runs the fused op."""
+        if keras.backend.backend() != "tensorflow":
+            return f"Keras' backend is {keras.backend.backend()}, not tensorflow"
+        if self.use_cudnn is True:
+            return "use_cudnn=True asks for Keras' own cuDNN path"
+        if self.activation not in _TANH:
+            return f"activation is {_name(self.activation)}, not tanh"
+        if self.recurrent_activation not in _SIGMOID:
+            return f"recurrent_activation is {_name(self.recurrent_activation)}, not sigmoid"
+        return None
+
+    @property
+    def supports_jit(self) -> bool:
+        """Whether XLA can compile a call: not where it runs the fused op, a custom op."""
+        return self._supports_jit and not self.uses_fused_op
+
+    @supports_jit.setter
+    def supports_jit(self, value: bool) -> None:
+        self._supports_jit = value
+
+    def inner_loop(
+        self, sequences: Any, initial_state: Any, mask: Any, training: bool = False
+    ) -> Any:
+        if self.use_cudnn is True:
+            return super().inner_loop(sequences, initial_state, mask, training=training)
+        if not self.uses_fused_op:
+            # Not the stock layer's own, which tries cuDNN with a single dropout mask first.
+            return keras.layers.RNN.inner_loop(
+                self, sequences, initial_state, mask, training=training
+            )
+        if len(initial_state) != len(self._state_names):
+            raise ValueError(
+                f"initial_state must be [{', '.join(self._state_names)}]. "
+                f"Received {len(initial_state)} tensors"
+            )
+        x, input_dropout = self._drop_inputs(tf.cast(sequences, self.compute_dtype), training)
+        batch = tf.shape(x)[0]
+        output, states = self._call_op(
+            [_per_row(state, batch) for state in initial_state],
+            x=x,
+            mask=self._optional_mask(mask, batch),
+            kernel=tf.convert_to_tensor(self.cell.kernel),
+            recurrent_kernel=tf.convert_to_tensor(self.cell.recurrent_kernel),
+            bias=optional(self.cell.bias, x.dtype),
+            input_dropout=optional(input_dropout, x.dtype),
+            recurrent_dropout=optional(
+                self._recurrent_multipliers(initial_state[0], training), x.dtype
+            ),
+            go_backwards=self.go_backwards,
+            zero_output_for_mask=self.zero_output_for_mask,
+            return_sequences=self.return_sequences,
+            training=bool(training),
+        )
+        output.set_shape([x.shape[0], x.shape[1] if self.return_sequences else 1, self.units])
+        return output[:, -1], output, states
+
+    def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
+        """The op's output, [B, T, H] or [B, 1, H], and the final states."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _optional_mask(mask: Any, batch: Any) -> Any:
+        if isinstance(mask, list | tuple):
+            mask = mask[0]
+        return optional(None if mask is None else _per_row(_as_boolean(mask), batch), tf.bool)
+
+    def _drop_inputs(self, x: Any, training: bool) -> tuple[Any, Any]:
+        """Applies input dropout, or returns the gates' multipliers where each has its own."""
+        if not (training and 0.0 < self.dropout < 1.0):
+            return x, None
+        multipliers = self.cell.get_dropout_mask(x[:, 0, :])
+        if isinstance(multipliers, list):  # implementation 1
+            return x, tf.stack(multipliers)
+        return x * multipliers[:, tf.newaxis], None
+
+    def _recurrent_multipliers(self, h: Any, training: bool) -> Any:
+        """The gates' multipliers of h; implementation 2 has none, in the stock cells neither."""
+        if not (training and 0.0 < self.recurrent_dropout < 1.0 and self.cell.implementation == 1):
+            return None
+        return tf.stack(self.cell.get_recurrent_dropout_mask(h))

@@ -1,0 +1,51 @@
+"""GRU: keras.layers.GRU on one fused op per sequence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from tf_lstm_ops import _library
+from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
+
+
+@keras.saving.register_keras_serializable(package=PACKAGE)
+class GRU(FusedRNN, keras.layers.GRU):
+    """``keras.layers.GRU``, faster and for any mask.
+
+    All arguments, weights (names, shapes, gate order z, r, h) and results are those of
+    ``keras.layers.GRU``. A sequence is one fused op, forward and backward, with any boolean mask,
+    dropout, recurrent dropout, initial state and direction, where ``reset_after`` is True,
+    ``activation`` is tanh and ``recurrent_activation`` is sigmoid. Elsewhere Keras' own loop runs,
+    with the same results; ``uses_fused_op`` and ``fallback_reason`` tell. Rules and equations:
+    docs/keras.md.
+
+    Args:
+      units: positive integer H, the size of the output.
+      The others: as in ``keras.layers.GRU``. ``unroll`` is accepted and changes nothing.
+
+    Call arguments:
+      sequences: [B, T, I].
+      initial_state: [B, units] tensor, or a list of one; zeros by default.
+      mask: [B, T] boolean; a step that is False leaves the state alone.
+      training: whether dropout applies.
+
+    Raises:
+      ValueError: units is not positive, or as keras.layers.GRU does.
+    """
+
+    _state_names = ("h",)
+
+    @property
+    def fallback_reason(self) -> str | None:
+        """Why a call runs Keras' own loop; None where it runs the fused op."""
+        if not self.reset_after:
+            return "reset_after is False: the candidate does not see h through one matrix product"
+        return super().fallback_reason
+
+    def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
+        output, h, _ = _library.load().tf_lstm_ops_keras_gru(
+            initial_h=initial_state[0], **arguments
+        )
+        return output, [h]

@@ -1,0 +1,50 @@
+"""The ops in the style of ``tf.raw_ops``: keyword arguments only, the stock names and defaults.
+
+Every op takes half, bfloat16, float and double; 16-bit types are computed in float.
+
+Every function raises ``tf.errors.InvalidArgumentError``, naming the argument, what was expected and
+what came, for an argument of wrong rank, size or type; where TensorFlow finds it while it traces a
+``tf.function``, it reports a wrong rank or size as ValueError with the same text.
+"""
+
+from tf_lstm_ops.raw_ops.block_cell import (
+    BlockLSTM,
+    BlockLSTMGrad,
+    BlockLSTMGradV2,
+    BlockLSTMV2,
+    LSTMBlockCell,
+    LSTMBlockCellGrad,
+)
+from tf_lstm_ops.raw_ops.cudnn_rnn import (
+    CudnnRNN,
+    CudnnRNNBackprop,
+    CudnnRNNBackpropV2,
+    CudnnRNNBackpropV3,
+    CudnnRNNCanonicalToParams,
+    CudnnRNNCanonicalToParamsV2,
+    CudnnRNNParamsSize,
+    CudnnRNNParamsToCanonical,
+    CudnnRNNParamsToCanonicalV2,
+    CudnnRNNV2,
+    CudnnRNNV3,
+)
+
+__all__ = [
+    "BlockLSTM",
+    "BlockLSTMGrad",
+    "BlockLSTMGradV2",
+    "BlockLSTMV2",
+    "CudnnRNN",
+    "CudnnRNNBackprop",
+    "CudnnRNNBackpropV2",
+    "CudnnRNNBackpropV3",
+    "CudnnRNNCanonicalToParams",
+    "CudnnRNNCanonicalToParamsV2",
+    "CudnnRNNParamsSize",
+    "CudnnRNNParamsToCanonical",
+    "CudnnRNNParamsToCanonicalV2",
+    "CudnnRNNV2",
+    "CudnnRNNV3",
+    "LSTMBlockCell",
+    "LSTMBlockCellGrad",
+]
