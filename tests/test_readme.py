@@ -15,7 +15,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 def test_examples_print_what_they_say(tmp_path: Path) -> None:
     """All blocks, top to bottom, in one process, as a reader would paste them."""
     expected = re.findall(r"^print\(.*\)  # (.*)$", "\n".join(EXAMPLES), flags=re.MULTILINE)
-    assert len(expected) == len(EXAMPLES) == 3
+    assert len(expected) == len(EXAMPLES) == 4
     program = tmp_path / "readme.py"
     program.write_text("\n".join(EXAMPLES))
     result = subprocess.run(

@@ -98,13 +98,12 @@ def _keras_cells(source: Any) -> list[list[Array]]:
         layers = [source.forward_layer, source.backward_layer]
         return [cell for layer in layers for cell in _keras_cells(layer)]
     if hasattr(source, "cell"):
-        # Not get_weights() of the layer, which may hold the state of a stateful layer too.
-        _require(source.cell.weights, f"{source.name} has no weights yet; build it first")
+        _require(source.weights, f"{source.name} has no weights yet; build it first")
         _require(
             getattr(source.cell, "reset_after", True),
             f"{source.name} has reset_after=False, another equation; make it with reset_after=True",
         )
-        return [[_array(w) for w in source.cell.weights]]
+        return [[_array(w) for w in source.get_weights()]]
     _require(
         isinstance(source, list | tuple) and len(source) >= 2,
         f"{source!r} is neither a recurrent layer nor the list of its weights",
@@ -134,7 +133,10 @@ class _Weights:
             cells and cells % directions == 0,
             f"layers must hold a multiple of {directions} cells but holds {cells}",
         )
+        _require(self.cell_size > 0, "the cell size must be positive but is 0")
+        given = self.layers[0].arrays().keys()
         for k, cell in enumerate(self.layers):
+            _require(cell.arrays().keys() == given, f"layers[{k}] has not the arrays of layers[0]")
             inputs = self.input_size if k < directions else directions * self.hidden_size
             try:
                 cell._check(len(self._GATES), inputs, self.hidden_size, self.cell_size)
@@ -446,8 +448,9 @@ class LSTMWeights(_Weights):
         _check_gate_order(gate_order)
         matrix, vector = _array(w), _array(b)
         cell = vector.size // 4
+        rows = max(len(matrix), cell)
         _require(
-            matrix.ndim == 2 and len(matrix) >= cell,
+            matrix.shape == (rows, 4 * cell),
             f"w must be (I+{cell}, {4 * cell}) but is {matrix.shape}",
         )
         matrix, recurrent_bias = (

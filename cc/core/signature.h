@@ -74,9 +74,9 @@ struct Signature {
   std::vector<Argument> outputs;
   bool stateful = false;  // two calls with equal inputs may differ
   // Last arguments that are lists of tensors, such as "weights: n * T". Nothing
-  // is checked of them here.
-  std::vector<const char*> input_lists = {};
-  std::vector<const char*> output_lists = {};
+  // is checked of them here. (Initialised, so that a table may leave them out.)
+  std::vector<const char*> input_lists = {};   // NOLINT
+  std::vector<const char*> output_lists = {};  // NOLINT
 
   // Position of the input of this name, or -1.
   int InputIndex(const char* name) const;

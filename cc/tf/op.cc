@@ -188,7 +188,8 @@ void RegisterOp(const Signature& signature,
   for (const char* list : signature.output_lists) {
     TF_OpDefinitionBuilderAddOutput(builder, list);
   }
-  TF_OpDefinitionBuilderSetIsStateful(builder, signature.stateful);
+  // Not with false: TensorFlow does not look at the value.
+  if (signature.stateful) TF_OpDefinitionBuilderSetIsStateful(builder, true);
   TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, infer);
   const TfStatus status;
   TF_RegisterOpDefinition(builder, status.get());

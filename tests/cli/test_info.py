@@ -49,7 +49,7 @@ def test_facts(printed: str) -> None:
         "instruction set": cpu["instruction_set"],
         "available": ", ".join(cpu["instruction_sets"]),
         "threads": str(cpu["threads"]),
-        "stock names served": "none",
+        "stock names served": "the CudnnRNN family, on the CPU",
     }
     assert _library.path().is_file()
     assert cpu["instruction_set"] in cpu["instruction_sets"]
@@ -60,6 +60,15 @@ def test_table_has_every_block_cell_op_in_all_dtypes(printed: str) -> None:
     assert heading == ["op", "device", "float16", "bfloat16", "float32", "float64"]
     for op in BLOCK_CELL_OPS:
         assert [f"TfLstmOps>{op}", "CPU", "yes", "yes", "yes", "yes"] in rows
+
+
+def test_table_has_the_cudnn_family_under_both_names(printed: str) -> None:
+    rows = [line.split() for line in printed.partition("\n\n")[2].splitlines()]
+    family = [name for name in dir(tf.raw_ops) if name.startswith("CudnnRNN")]
+    assert sorted(info.STOCK_NAMES) == sorted(family)
+    for op in family:
+        for name in (op, f"TfLstmOps>{op}"):
+            assert [name, "CPU", "yes", "yes", "yes", "yes"] in rows
 
 
 @pytest.mark.skipif(not (CHECKOUT / "tf_lstm_ops").is_dir(), reason="tests are not in a checkout")

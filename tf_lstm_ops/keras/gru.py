@@ -41,7 +41,7 @@ class GRU(FusedRNN, keras.layers.GRU):
     def fallback_reason(self) -> str | None:
         """Why a call runs Keras' own loop; None where it runs the fused op."""
         if not self.reset_after:
-            return "reset_after is False: the candidate does not see h through one matrix product"
+            return "reset_after is False, not True"
         return super().fallback_reason
 
     def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:

@@ -69,10 +69,14 @@ struct Call {
   }
 };
 
+bool HasMask(const Problem& problem, float dropout) {
+  return dropout > 0 && problem.model.layers > 1;
+}
+
 // The dropout of a call, or null where there is none.
 std::unique_ptr<DropoutMask> MakeMask(const Problem& problem, float dropout,
                                       uint64_t key) {
-  if (dropout == 0 || problem.model.layers == 1) return nullptr;
+  if (!HasMask(problem, dropout)) return nullptr;
   return std::make_unique<DropoutMask>(
       key, dropout, problem.time * problem.batch, problem.model.output_size());
 }
@@ -103,7 +107,10 @@ class ForwardKernel : public tf::Kernel {
     Outputs outputs;
     TF_LSTM_OPS_RETURN_IF_ERROR(Allocate(context, call, reserve, &outputs));
 
-    const uint64_t key = DropoutMask::Key(attributes_.seed, NextCall());
+    // No key without dropout, so that equal calls leave equal bits.
+    const uint64_t key = HasMask(problem, dropout)
+                             ? DropoutMask::Key(attributes_.seed, NextCall())
+                             : 0;
     const auto mask = MakeMask(problem, dropout, key);
     ForwardTensors<typename Call<T>::C> t = {};
     t.input = call.In("input");
@@ -274,9 +281,12 @@ class DropoutMaskKernel : public tf::Kernel {
         ReadHeader(inputs[0].data<T>(), inputs[0].shape(), sizeof(T), &header));
     const Shape shape(
         {header.inner_layers, header.time, header.batch, header.width});
+    std::vector<int64_t> bytes = shape.dims();
+    bytes.push_back(sizeof(T));
     int64_t size = 0;
-    if (!CheckedProduct(shape.dims(), &size)) {
-      return InvalidArgument("reserve_space holds sizes that overflow: ",
+    const bool is_probability = header.dropout >= 0 && header.dropout <= 1;
+    if (header.width < 1 || !is_probability || !CheckedProduct(bytes, &size)) {
+      return InvalidArgument("reserve_space holds sizes that no call has: ",
                              shape.ToString());
     }
     Tensor mask;

@@ -1,5 +1,7 @@
 #include "dialects/cudnn_rnn/model.h"
 
+#include <limits>
+
 namespace tf_lstm_ops::cudnn_rnn {
 namespace {
 
@@ -80,6 +82,14 @@ Status CheckOverflow(const Problem& problem) {
   const RnnModel& m = problem.model;
   constexpr int64_t kRows = 8, kBytes = sizeof(double);  // rows of a step
   int64_t product = 0;
+  for (const int64_t size : {problem.time, problem.batch, m.layers}) {
+    if (size > std::numeric_limits<int32_t>::max()) {
+      return InvalidArgument(
+          "input: time_length, batch_size and the number of layers must fit "
+          "into int32: ",
+          problem.time, ", ", problem.batch, ", ", m.layers);
+    }
+  }
   for (const int64_t width : {m.input_size, m.cell_size}) {
     if (!CheckedProduct({problem.time, problem.batch, m.pseudo_layers(), width,
                          kRows, kBytes},
@@ -130,7 +140,8 @@ Status Attributes::Init(const tf::KernelConstruction& construction,
   input_mode = ParseInputMode(mode);
   directions = direction == "bidirectional" ? 2 : 1;
   seed = static_cast<uint64_t>(seed1) << 32 | static_cast<uint64_t>(seed2);
-  if (!(dropout >= 0 && dropout <= 1)) {
+  const bool is_probability = dropout >= 0 && dropout <= 1;  // NaN is none
+  if (!is_probability) {
     return InvalidArgument("dropout must be between 0 and 1 but is ", dropout);
   }
   if (num_proj < 0) {

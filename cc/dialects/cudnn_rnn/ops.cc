@@ -13,11 +13,14 @@ using Attributes = std::vector<const char*>;
 constexpr char kNamespace[] = "TfLstmOps>";
 constexpr Extent kAny = Extent::kOpaque;
 
+constexpr char kInputMode[] =
+    "input_mode: {'linear_input', 'skip_input', 'auto_select'} = "
+    "'linear_input'";
+
 Attributes ModelAttributes() {
   return {"T: {bfloat16, half, float, double}",
           "rnn_mode: {'rnn_relu', 'rnn_tanh', 'lstm', 'gru'} = 'lstm'",
-          "input_mode: {'linear_input', 'skip_input', 'auto_select'} = "
-          "'linear_input'",
+          kInputMode,
           "direction: {'unidirectional', 'bidirectional'} = 'unidirectional'",
           "dropout: float = 0.0",
           "seed: int = 0",

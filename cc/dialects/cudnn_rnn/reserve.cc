@@ -8,7 +8,7 @@
 namespace tf_lstm_ops::cudnn_rnn {
 namespace {
 
-constexpr uint64_t kMagic = 0x31304d54534c4654;  // "TFLSTM01"
+constexpr uint32_t kMagic = 0x4d54534c;  // "LSTM"
 
 uint64_t Fingerprint(const Problem& problem, float dropout, TF_DataType type) {
   uint64_t hash = 0;
@@ -27,6 +27,14 @@ uint64_t Fingerprint(const Problem& problem, float dropout, TF_DataType type) {
   return hash;
 }
 
+uint64_t Checksum(ReserveHeader header) {
+  header.checksum = 0;
+  uint64_t words[sizeof header / sizeof(uint64_t)], hash = 0;
+  std::memcpy(words, &header, sizeof header);
+  for (const uint64_t word : words) hash = SplitMix64(hash, word);
+  return hash;
+}
+
 template <class... Parts>
 Status Refuse(const Parts&... parts) {
   return InvalidArgument(
@@ -39,29 +47,30 @@ Status Refuse(const Parts&... parts) {
 
 Reserve::Reserve(const Problem& problem, float dropout, TF_DataType type,
                  int element_size)
-    : header_{kMagic,
-              Fingerprint(problem, dropout, type),
-              0,
-              problem.model.layers - 1,
-              problem.time,
-              problem.batch,
-              problem.model.output_size(),
-              dropout,
-              static_cast<uint32_t>(element_size)},
+    : header_(),
       pseudo_layers_(problem.model.pseudo_layers()),
       steps_size_(problem.valid_steps * SavedRows(problem.model.cell) *
                   problem.model.cell_size),
-      output_size_(problem.valid_steps * problem.model.output_size()) {}
+      output_size_(problem.valid_steps * problem.model.output_size()) {
+  header_.magic = kMagic;
+  header_.element_size = static_cast<uint32_t>(element_size);
+  header_.fingerprint = Fingerprint(problem, dropout, type);
+  header_.size = body() + LayerOutput(problem.model.layers - 1);
+  header_.time = static_cast<uint32_t>(problem.time);
+  header_.batch = static_cast<uint32_t>(problem.batch);
+  header_.width = problem.model.output_size();
+  header_.inner_layers = static_cast<uint32_t>(problem.model.layers - 1);
+  header_.dropout = dropout;
+}
 
 int64_t Reserve::body() const {
   return static_cast<int64_t>(sizeof(ReserveHeader)) / header_.element_size;
 }
 
-int64_t Reserve::body_size() const { return LayerOutput(header_.inner_layers); }
-
 void Reserve::WriteHeader(uint64_t dropout_key, void* reserve) const {
   ReserveHeader header = header_;
   header.dropout_key = dropout_key;
+  header.checksum = Checksum(header);
   std::memcpy(reserve, &header, sizeof header);
 }
 
@@ -72,9 +81,6 @@ Status Reserve::Check(const void* reserve, const Shape& shape,
       reserve, shape, static_cast<int>(header_.element_size), &header));
   if (header.fingerprint != header_.fingerprint) {
     return Refuse("comes from a call with other shapes, attributes or lengths");
-  }
-  if (shape.dim(0) != size()) {
-    return Refuse("must have ", size(), " elements but has ", shape.dim(0));
   }
   *dropout_key = header.dropout_key;
   return Status();
@@ -88,12 +94,16 @@ Status ReadHeader(const void* reserve, const Shape& shape, int element_size,
                   kBytes / element_size);
   }
   std::memcpy(header, reserve, sizeof *header);
-  if (header->magic != kMagic) {
+  if (header->magic != kMagic || header->checksum != Checksum(*header)) {
     return Refuse("was not written by this package's CudnnRNN on the CPU");
   }
   if (header->element_size != static_cast<uint32_t>(element_size)) {
     return Refuse("holds elements of ", header->element_size, " bytes, not of ",
                   element_size);
+  }
+  if (shape.dim(0) != header->size) {
+    return Refuse("must have ", header->size, " elements but has ",
+                  shape.dim(0));
   }
   return Status();
 }

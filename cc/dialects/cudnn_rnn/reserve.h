@@ -18,13 +18,16 @@
 namespace tf_lstm_ops::cudnn_rnn {
 
 struct ReserveHeader {
-  uint64_t magic;
+  uint32_t magic;
+  uint32_t element_size;
+  uint64_t checksum;     // of the rest of the header
   uint64_t fingerprint;  // of all that the forward and the backward call share
   uint64_t dropout_key;
-  int64_t inner_layers;  // L - 1
-  int64_t time, batch, width;
+  int64_t size;  // of reserve_space, in elements
+  uint32_t time, batch;
+  int64_t width;
+  uint32_t inner_layers;  // L - 1
   float dropout;
-  uint32_t element_size;
 };
 static_assert(sizeof(ReserveHeader) == 64);
 
@@ -35,9 +38,9 @@ class Reserve {
           int element_size);
 
   // In elements.
-  int64_t size() const { return body() + body_size(); }
+  int64_t size() const { return header_.size; }
   int64_t body() const;  // where the header ends
-  int64_t body_size() const;
+  int64_t body_size() const { return size() - body(); }
   // Within the body.
   int64_t Steps(int64_t pseudo_layer) const {
     return pseudo_layer * steps_size_;

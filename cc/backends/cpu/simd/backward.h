@@ -380,8 +380,9 @@ class BackwardPass {
 
   // After the steps: the biases, and x, h and m transposed.
   int64_t BiasItems() const {
-    return grads_.input_bias || grads_.recurrent_bias ? Blocks(cell_, kBlock)
-                                                      : 0;
+    return grads_.input_bias || grads_.recurrent_bias
+               ? kParts * Blocks(cell_, kBlock)
+               : 0;
   }
 
   void RunGather(int64_t item) {
@@ -406,27 +407,31 @@ class BackwardPass {
       Transpose([&](int64_t e) { return m_ + e * cell_; }, nullptr, cell_, k,
                 m_columns_);
     });
-    if (item >= 0) Biases(item * kBlock, Min((item + 1) * kBlock, cell_));
+    if (item < 0) return;
+    Bias(static_cast<int>(item % kParts), item / kParts * kBlock);
   }
 
-  void Biases(int64_t begin, int64_t end) {
-    for (int p = 0; p < kParts; ++p) {
-      const int64_t at = Block(p) * cell_;
-      for (int64_t u = begin; u < end; u += kL) {
-        V sum = {};
-        for (int64_t e = 0; e < entries_; e += kSummands) {
-          V part = {};
-          for (int64_t k = e; k < Min(e + kSummands, entries_); ++k) {
-            part = part + LoadN(Dz(k, p) + u, cell_ - u);
-          }
-          sum = sum + part;
+  // The sums of dz over all entries, for a block of units of one part.
+  void Bias(int part, int64_t begin) {
+    V sum[kColumns] = {};
+    for (int64_t e = 0; e < entries_; e += kSummands) {
+      V some[kColumns] = {};
+      for (int64_t k = e; k < Min(e + kSummands, entries_); ++k) {
+        for (int c = 0; c < kColumns; ++c) {
+          const int64_t u = begin + c * kL;
+          if (u < cell_) some[c] = some[c] + LoadN(Dz(k, part) + u, cell_ - u);
         }
-        if (grads_.input_bias && p < kInputParts) {
-          StoreN(sum, grads_.input_bias + at + u, cell_ - u);
-        }
-        if (grads_.recurrent_bias && p >= kFirst) {
-          StoreN(sum, grads_.recurrent_bias + at + u, cell_ - u);
-        }
+      }
+      for (int c = 0; c < kColumns; ++c) sum[c] = sum[c] + some[c];
+    }
+    for (int c = 0; c < kColumns && begin + c * kL < cell_; ++c) {
+      const int64_t u = begin + c * kL;
+      const int64_t at = Block(part) * cell_ + u;
+      if (grads_.input_bias && part < kInputParts) {
+        StoreN(sum[c], grads_.input_bias + at, cell_ - u);
+      }
+      if (grads_.recurrent_bias && part >= kFirst) {
+        StoreN(sum[c], grads_.recurrent_bias + at, cell_ - u);
       }
     }
   }

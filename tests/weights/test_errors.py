@@ -1,0 +1,217 @@
+"""What does not fit is refused with words that say what, and what to do."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+
+from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights
+
+from .forms import INPUTS, UNITS, Shape, keras_stack, random_weights
+
+RNG = np.random.default_rng(0)
+PLAIN = random_weights(Shape(), RNG)
+GRU = random_weights(Shape("gru"), RNG)
+STACK = random_weights(Shape(layers=2), RNG)
+BIDIRECTIONAL = random_weights(Shape(directions=2), RNG)
+PEEPHOLE = random_weights(Shape(peephole=True), RNG)
+PROJECTED = random_weights(Shape(num_proj=2), RNG)
+BLOCK = PLAIN.to_block_cell(gate_order="ICFO", forget_bias=0.0)
+ICFO = {"gate_order": "ICFO", "forget_bias": 1.0}
+SIZES = {"input_size": INPUTS, "cell_size": UNITS}
+
+
+def prefixed(state):
+    return {f"encoder.{name}": array for name, array in state.items()}
+
+
+def without(state, name):
+    return {k: v for k, v in state.items() if k != name}
+
+
+CANNOT_HOLD = {
+    "peephole in cudnn": (lambda: PEEPHOLE.to_cudnn(), "no peepholes; use to_keras"),
+    "peephole in torch": (lambda: PEEPHOLE.to_torch(), "no peepholes; use to_keras"),
+    "projection in keras": (lambda: PROJECTED.to_keras(), "no projection; use to_cudnn"),
+    "projection in block cell": (
+        lambda: PROJECTED.to_block_cell(**ICFO),
+        "no projection; use to_cudnn",
+    ),
+    "stack in block cell": (
+        lambda: STACK.to_block_cell(**ICFO),
+        "one layer of one direction, not 2; convert each one",
+    ),
+    "directions in block cell": (
+        lambda: BIDIRECTIONAL.to_block_cell(**ICFO),
+        "one layer of one direction, not 2; convert each one",
+    ),
+    "bias in keras": (lambda: GRU.to_keras(use_bias=False), "biases other than zero"),
+    "bias in torch": (lambda: STACK.to_torch(bias=False), "biases other than zero"),
+    "skipped input, other sizes": (
+        lambda: PLAIN.to_cudnn(input_mode="skip_input"),
+        "skip_input needs input_size == cell_size: 3 vs. 4",
+    ),
+}
+
+CUDNN = {
+    "too long": ({"params": np.zeros(145)}, r"params must be \(144,\) but is \(145,\)"),
+    "rank 2": ({"params": np.zeros((144, 1))}, r"params must be \(144,\) but is \(144, 1\)"),
+    "other input size": ({"input_size": 2}, r"params must be \(128,\) but is \(144,\)"),
+    "negative": ({"input_size": -1}, "input_size must not be negative but is -1"),
+    "no cell": ({"cell_size": 0}, "cell_size must be positive but is 0"),
+    "no layers": ({"layers": 0}, "layers must be positive but is 0"),
+    "directions": ({"directions": 3}, "directions must be 1 or 2 but is 3"),
+    "projection": ({"num_proj": 5}, "num_proj must be between 0 and 4 but is 5"),
+    "input mode": ({"input_mode": "skip"}, "input_mode must be .* but is skip"),
+}
+
+MALFORMED = {
+    "gru with projection": (
+        lambda: GRUWeights.from_cudnn(np.zeros(9), **SIZES, num_proj=2),
+        "num_proj must be 0 for gru but is 2",
+    ),
+    "keras layer of the other kind": (
+        lambda: LSTMWeights.from_keras(GRU.to_keras()),
+        r"recurrent_kernel must be \(3, 12\) but is \(4, 12\)",
+    ),
+    "keras layer not built": (
+        lambda: LSTMWeights.from_keras(keras.layers.LSTM(UNITS, name="young")),
+        "young has no weights yet; build it first",
+    ),
+    "gru, reset before": (
+        lambda: GRUWeights.from_keras(
+            keras_stack(Shape("gru"), use_bias=False, reset_after=False, name="old")[0]
+        ),
+        "old has reset_after=False, .* make it with reset_after=True",
+    ),
+    "weights of gru, reset before": (
+        lambda: GRUWeights.from_keras([*GRU.to_keras()[:2], np.zeros(12)]),
+        r"bias must be \(2, 3H\) but is \(12,\): .* make it with reset_after=True",
+    ),
+    "some bidirectional": (
+        lambda: LSTMWeights.from_keras([PLAIN.to_keras(), BIDIRECTIONAL.to_keras()]),
+        "some of the layers are bidirectional and some are not",
+    ),
+    "no stack": (
+        lambda: LSTMWeights.from_keras([PLAIN.to_keras(), PLAIN.to_keras()]),
+        r"layers\[1\]: kernel must be \(4, 16\) but is \(3, 16\)",
+    ),
+    "a model": (
+        lambda: LSTMWeights.from_keras(keras.Sequential([keras.layers.LSTM(2)])),
+        "neither a recurrent layer nor the list of its weights",
+    ),
+    "an array alone": (
+        lambda: LSTMWeights.from_keras([PLAIN.layers[0].kernel]),
+        "neither a recurrent layer nor the list of its weights",
+    ),
+    "gru with too many": (
+        lambda: GRUWeights.from_keras([*GRU.to_keras(), *GRU.to_keras(), *[np.zeros(1)] * 2]),
+        "4 arrays are more than those of a GRU layer",
+    ),
+    "lstm with too many": (
+        lambda: LSTMWeights.from_keras([*PEEPHOLE.to_keras(), np.zeros(1)] * 2),
+        "5 arrays are more than those of an LSTM layer",
+    ),
+    "torch, whole model": (
+        lambda: LSTMWeights.from_torch(prefixed(PLAIN.to_torch())),
+        "no weight_ih_l0; give that of the nn.LSTM or nn.GRU module itself",
+    ),
+    "torch, part of it": (
+        lambda: LSTMWeights.from_torch(without(STACK.to_torch(), "weight_hh_l1")),
+        "state_dict has no weight_hh_l1",
+    ),
+    "torch, one direction": (
+        lambda: LSTMWeights.from_torch(without(BIDIRECTIONAL.to_torch(), "weight_ih_l0_reverse")),
+        "state_dict has weight_hh_l0_reverse, .* which belongs to no layer",
+    ),
+    "torch, the other kind": (
+        lambda: GRUWeights.from_torch(PLAIN.to_torch()),
+        "16 rows are not 3 gates",
+    ),
+    "block cell, gate order": (
+        lambda: LSTMWeights.from_block_cell(*BLOCK, gate_order="icfo", forget_bias=0.0),
+        "gate_order must be 'ICFO' or 'IFCO' but is 'icfo'",
+    ),
+    "to block cell, gate order": (
+        lambda: PLAIN.to_block_cell(gate_order="IOFC", forget_bias=0.0),
+        "gate_order must be 'ICFO' or 'IFCO' but is 'IOFC'",
+    ),
+    "block cell, one peephole": (
+        lambda: LSTMWeights.from_block_cell(BLOCK.w, BLOCK.b, BLOCK.wci, **ICFO),
+        "give all of wci, wcf and wco, or none",
+    ),
+    "block cell, short w": (
+        lambda: LSTMWeights.from_block_cell(BLOCK.w[:3], BLOCK.b, **ICFO),
+        r"w must be \(I\+4, 16\) but is \(3, 16\)",
+    ),
+    "block cell, short b": (
+        lambda: LSTMWeights.from_block_cell(BLOCK.w, BLOCK.b[:12], **ICFO),
+        r"w must be \(I\+3, 12\) but is \(7, 16\)",
+    ),
+    "block cell, no cell": (
+        lambda: LSTMWeights.from_block_cell(np.zeros((3, 0)), np.zeros(0), **ICFO),
+        "the cell size must be positive but is 0",
+    ),
+    "no layers": (lambda: LSTMWeights(()), "layers must hold a multiple of 1 cells but holds 0"),
+    "odd layers": (
+        lambda: LSTMWeights(PLAIN.layers, directions=2),
+        "layers must hold a multiple of 2 cells but holds 1",
+    ),
+    "a projection in one layer only": (
+        lambda: LSTMWeights((*PROJECTED.layers, *PLAIN.layers)),
+        r"layers\[1\] has not the arrays of layers\[0\]",
+    ),
+    "three directions": (
+        lambda: LSTMWeights(PLAIN.layers * 3, directions=3),
+        "directions must be 1 or 2 but is 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CANNOT_HOLD)
+def test_what_a_form_cannot_hold(name):
+    call, message = CANNOT_HOLD[name]
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("name", CUDNN)
+def test_cudnn_arguments(name):
+    changed, message = CUDNN[name]
+    arguments = {"params": PLAIN.to_cudnn(), **SIZES}
+    assert LSTMWeights.from_cudnn(**arguments).input_size == INPUTS
+    with pytest.raises(ValueError, match=message):
+        LSTMWeights.from_cudnn(**{**arguments, **changed})
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed(name):
+    call, message = MALFORMED[name]
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(CellWeights)])
+def test_every_array_is_checked(field):
+    """Its shape and its dtype."""
+    (cell,) = (PROJECTED if field == "projection" else PEEPHOLE).layers
+    array = getattr(cell, field)
+    for wrong in (array[:-1], array.astype("float32")):
+        with pytest.raises(ValueError, match=r"layers\[1\]: \w+ must be"):
+            LSTMWeights((cell, dataclasses.replace(cell, **{field: wrong})), directions=2)
+
+
+@pytest.mark.parametrize("field", ["peephole", "projection"])
+def test_a_gru_has_neither_peephole_nor_projection(field):
+    (cell,) = GRU.layers
+    extra = {"peephole": np.zeros((3, UNITS)), "projection": np.zeros((UNITS, 2))}[field]
+    with pytest.raises(ValueError, match=f"a GRU has no {field}"):
+        GRUWeights((dataclasses.replace(cell, **{field: extra}),))
+
+
+def test_a_projection_makes_h_smaller():
+    (cell,) = PLAIN.layers
+    square = dataclasses.replace(cell, projection=np.eye(UNITS))
+    with pytest.raises(ValueError, match="a projection must make h smaller than 4, not 4"):
+        LSTMWeights((square,))

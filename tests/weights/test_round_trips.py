@@ -1,0 +1,253 @@
+"""Every form to the canonical one and back, exactly."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracle.cudnn_rnn import Model
+from tf_lstm_ops.weights import CellWeights, LSTMWeights
+
+from .forms import (
+    GATES,
+    INPUTS,
+    KERAS_LAYERS,
+    KINDS,
+    PEEPHOLE,
+    PLAIN,
+    PROJECTED,
+    UNITS,
+    Shape,
+    Weights,
+    assert_equal,
+    assert_same_bits,
+    keras_stack,
+    random_weights,
+    set_weights,
+)
+
+BFLOAT16 = tf.bfloat16.as_numpy_dtype
+DTYPES = [np.float16, BFLOAT16, np.float32, np.float64]
+
+
+def through_cudnn(weights: Weights, **options: Any) -> Weights:
+    return type(weights).from_cudnn(
+        weights.to_cudnn(**options),
+        input_size=weights.input_size,
+        cell_size=weights.cell_size,
+        layers=weights.layer_count,
+        directions=weights.directions,
+        num_proj=weights.hidden_size,
+        **options,
+    )
+
+
+def through_torch(weights: Weights) -> Weights:
+    return type(weights).from_torch(weights.to_torch())
+
+
+def through_keras(weights: Weights) -> Weights:
+    return type(weights).from_keras(weights.to_keras())
+
+
+def with_one_bias(weights: Weights) -> Weights:
+    """Those that a form with one bias can tell apart: all of it on the recurrent side."""
+    cells = [CellWeights(**{**c.arrays(), "bias": np.zeros_like(c.bias)}) for c in weights.layers]
+    return type(weights)(tuple(cells), weights.directions)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", PLAIN + PROJECTED, ids=str)
+def test_through_cudnn_and_torch(rng, shape, dtype):
+    weights = random_weights(shape, rng, dtype)
+    assert_equal(through_cudnn(weights), weights)
+    assert_equal(through_torch(weights), weights)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", PLAIN + PEEPHOLE, ids=str)
+def test_through_keras(rng, shape, dtype):
+    weights = random_weights(shape, rng, dtype)
+    if shape.kind == "lstm":  # Keras' GRU has two biases
+        weights = with_one_bias(weights)
+    assert_equal(through_keras(weights), weights)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("peephole", [False, True])
+@pytest.mark.parametrize("gate_order", ["ICFO", "IFCO"])
+def test_through_block_cell(rng, gate_order, peephole, dtype):
+    weights = with_one_bias(random_weights(Shape(peephole=peephole), rng, dtype))
+    cell = weights.to_block_cell(gate_order=gate_order, forget_bias=0.0)
+    given = cell if peephole else cell[:2]
+    back = LSTMWeights.from_block_cell(*given, gate_order=gate_order, forget_bias=0.0)
+    assert_equal(back, weights)
+    assert peephole or not np.any(cell[2:])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("forget_bias", [0.0, 1.0, 0.1, -3.7])
+def test_block_cell_through_the_canonical_form(rng, forget_bias, dtype):
+    """Exact with a forget_bias too, which has a place of its own in the bias of the input."""
+    w = rng.normal(size=(INPUTS + UNITS, 4 * UNITS)).astype(dtype)
+    b = rng.normal(size=4 * UNITS).astype(dtype) * dtype(1e-3)
+    weights = LSTMWeights.from_block_cell(w, b, gate_order="ICFO", forget_bias=forget_bias)
+    back = weights.to_block_cell(gate_order="ICFO", forget_bias=forget_bias)
+    assert_same_bits(back.w, w)
+    assert_same_bits(back.b, b)
+
+
+@pytest.mark.parametrize("use_bias", [True, False])
+@pytest.mark.parametrize("shape", PLAIN + PEEPHOLE, ids=str)
+def test_keras_layers_and_their_weights(rng, shape, use_bias):
+    """A layer, a Bidirectional, a stack: from the layers or from their arrays, and back."""
+    stack = keras_stack(shape, use_bias=use_bias)
+    for layer in stack:
+        layer.set_weights([rng.normal(size=w.shape) for w in layer.weights])
+    layers, arrays = stack, [layer.get_weights() for layer in stack]
+    if shape.layers == 1:
+        layers, arrays = stack[0], arrays[0]
+    weights = KINDS[shape.kind].from_keras(layers)
+    assert (weights.layer_count, weights.directions) == (shape.layers, shape.directions)
+    assert_equal(KINDS[shape.kind].from_keras(arrays), weights)
+    back = weights.to_keras(use_bias=use_bias)
+    for a, b in zip(tf.nest.flatten(back), tf.nest.flatten(arrays), strict=True):
+        assert_same_bits(a, b)
+    set_weights(stack, back)  # in the form that Keras takes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bidirectional_without_bias_and_two_inputs(rng, kind):
+    """Where a kernel [2, 3H] could be taken for GRU's bias."""
+    layer = keras.layers.Bidirectional(KERAS_LAYERS[kind](UNITS, use_bias=False))
+    layer.build((None, None, 2))
+    weights = KINDS[kind].from_keras(layer.get_weights())
+    assert (weights.input_size, weights.cell_size, weights.directions) == (2, UNITS, 2)
+    assert_equal(weights, KINDS[kind].from_keras(layer))
+
+
+def test_keras_variables_and_states_of_a_stateful_layer(rng):
+    layer = keras.layers.LSTM(UNITS, stateful=True)
+    layer(np.ones((2, 3, INPUTS), "float32"))
+    weights = LSTMWeights.from_keras(layer)
+    assert_equal(LSTMWeights.from_keras(layer.trainable_weights), weights)
+    assert_equal(LSTMWeights.from_keras([w.value for w in layer.trainable_weights]), weights)
+
+
+@pytest.mark.parametrize("shape", PLAIN + PROJECTED, ids=str)
+def test_cudnn_buffer_as_the_oracle_reads_it(rng, shape):
+    """The oracle splits the buffer by itself."""
+    model = Model(shape.kind, INPUTS, UNITS, shape.layers, shape.directions, shape.num_proj)
+    weights = random_weights(shape, rng)
+    params = weights.to_cudnn()
+    assert params.shape == (model.params_size,)
+    order = [1, 0, 2] if shape.kind == "gru" else [0, 1, 2, 3]  # cuDNN's from Keras'
+    for cell, want in zip(weights.layers, model.split(params), strict=True):
+
+        def gates(array: np.ndarray, order: list[int] = order) -> np.ndarray:
+            return np.stack(np.split(array, len(order), axis=-1))[order]
+
+        np.testing.assert_array_equal(gates(cell.kernel).swapaxes(1, 2), want.w)
+        np.testing.assert_array_equal(gates(cell.recurrent_kernel).swapaxes(1, 2), want.r)
+        np.testing.assert_array_equal(gates(cell.bias), want.bw)
+        np.testing.assert_array_equal(gates(cell.recurrent_bias), want.br)
+        if shape.num_proj:
+            np.testing.assert_array_equal(cell.projection.T, want.projection)
+
+
+@pytest.mark.parametrize("input_mode", ["skip_input", "auto_select"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_skipped_input_is_a_kernel_of_identities(rng, kind, input_mode):
+    shape = Shape(kind, layers=2, directions=2, inputs=UNITS)
+    model = Model(kind, UNITS, UNITS, 2, 2, skip_input=True)
+    params = rng.normal(size=model.params_size)
+    sizes = {"input_size": UNITS, "cell_size": UNITS, "layers": 2, "directions": 2}
+    weights = KINDS[kind].from_cudnn(params, **sizes, input_mode=input_mode)
+    assert_same_bits(weights.to_cudnn(input_mode=input_mode), params)
+    linear = weights.to_cudnn()
+    assert linear.size == model.params_size + 2 * GATES[kind] * UNITS * UNITS
+    x = rng.normal(size=(5, UNITS))
+    for cell in weights.layers[:2]:
+        np.testing.assert_array_equal(x @ cell.kernel, np.tile(x, GATES[kind]))
+    with pytest.raises(ValueError, match="not the identity; use input_mode='linear_input'"):
+        random_weights(shape, rng).to_cudnn(input_mode=input_mode)
+
+
+FORMS = {"cudnn": through_cudnn, "torch": through_torch, "keras": through_keras}
+
+
+@given(
+    shape=st.builds(
+        Shape,
+        kind=st.sampled_from(sorted(KINDS)),
+        layers=st.integers(1, 4),
+        directions=st.integers(1, 2),
+        num_proj=st.just(0),  # see the next test
+        peephole=st.just(False),
+        inputs=st.integers(1, 5),
+        units=st.integers(1, 5),
+    ),
+    dtype=st.sampled_from(DTYPES),
+    path=st.lists(st.sampled_from(sorted(FORMS)), min_size=1, max_size=4),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_path_through_the_forms(shape, dtype, path, seed):
+    start = random_weights(shape, np.random.default_rng(seed), dtype)
+    start = with_one_bias(start) if "keras" in path and shape.kind == "lstm" else start
+    weights = start
+    for form in path:
+        weights = FORMS[form](weights)
+    assert_equal(weights, start)
+
+
+@given(
+    num_proj=st.integers(1, 4),
+    layers=st.integers(1, 3),
+    directions=st.integers(1, 2),
+    inputs=st.integers(0, 4),
+    path=st.lists(st.sampled_from(["cudnn", "torch"]), min_size=1, max_size=3),
+)
+def test_any_path_with_a_projection(num_proj, layers, directions, inputs, path):
+    shape = Shape("lstm", layers, directions, num_proj, inputs=inputs, units=5)
+    start = weights = random_weights(shape, np.random.default_rng(num_proj))
+    for form in path:
+        weights = FORMS[form](weights)
+    assert_equal(weights, start)
+
+
+def test_two_biases_become_one_where_the_form_has_one(rng):
+    weights = random_weights(Shape(), rng)
+    (cell,) = weights.layers
+    total = cell.bias + cell.recurrent_bias
+    assert_same_bits(weights.to_keras()[2], total)
+    assert_same_bits(weights.to_block_cell(gate_order="IFCO", forget_bias=0.0).b, total)
+    assert_same_bits(through_keras(weights).layers[0].recurrent_bias, total)
+    assert not through_keras(weights).layers[0].bias.any()
+
+
+def test_results_share_no_memory_with_their_source(rng):
+    """Training goes on in one form without changing the other."""
+    shape = Shape(peephole=True)
+    weights, unchanged = (
+        with_one_bias(random_weights(shape, np.random.default_rng(1))) for _ in "ab"
+    )
+    arrays = weights.to_keras()
+    block = weights.to_block_cell(gate_order="IFCO", forget_bias=0.0)
+    read = [
+        LSTMWeights.from_keras(arrays),
+        LSTMWeights.from_block_cell(*block, gate_order="IFCO", forget_bias=0.0),
+    ]
+    plain = random_weights(Shape(num_proj=2), rng)
+    state, params = plain.to_torch(), plain.to_cudnn()
+    made = LSTMWeights.from_torch(state), through_cudnn(plain)
+    for array in [*arrays, *block, *state.values(), params]:
+        array[...] = 0
+    for result in [weights, *read]:
+        assert_equal(result, unchanged)
+    for result in made:
+        assert_equal(result, plain)
+    assert plain.layers[0].projection.any()

@@ -1,0 +1,119 @@
+"""PyTorch's nn.LSTM and nn.GRU with our weights, and ours with theirs."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .forms import (
+    INPUTS,
+    KINDS,
+    PLAIN,
+    PROJECTED,
+    ROUNDING,
+    UNITS,
+    Shape,
+    assert_equal,
+    keras_stack,
+    random_weights,
+    run_cudnn,
+    run_keras,
+    set_weights,
+)
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch", reason="PyTorch, the peer compared with, is not installed")
+
+BATCH, TIME = 3, 5
+SHAPES = PLAIN + PROJECTED
+MODULES = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}
+
+
+def make_module(shape: Shape, dtype: Any = torch.float64, **options: Any) -> Any:
+    if shape.num_proj:
+        options["proj_size"] = shape.num_proj
+    return MODULES[shape.kind](
+        shape.inputs,
+        shape.units,
+        shape.layers,
+        batch_first=True,
+        bidirectional=shape.directions == 2,
+        dtype=dtype,
+        **options,
+    )
+
+
+def run_torch(module: Any, x: np.ndarray) -> np.ndarray:
+    with torch.no_grad():
+        return module(torch.from_numpy(x))[0].numpy()
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_predictions(rng, shape):
+    weights, x = random_weights(shape, rng), rng.normal(size=(BATCH, TIME, INPUTS))
+    module = make_module(shape)
+    module.load_state_dict({k: torch.from_numpy(v) for k, v in weights.to_torch().items()})
+    want = run_torch(module, x)
+    got = run_cudnn(shape, weights.to_cudnn(), x)
+    np.testing.assert_allclose(got, want, rtol=0, atol=ROUNDING)
+    if not shape.num_proj:
+        stack = keras_stack(shape)
+        set_weights(stack, weights.to_keras())
+        np.testing.assert_allclose(run_keras(stack, x), want, rtol=0, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_trained_in_torch(rng, shape):
+    """A few steps there, then the same predictions here; and the conversion took a copy."""
+    torch.manual_seed(0)
+    module, x = make_module(shape), rng.normal(size=(BATCH, TIME, INPUTS))
+    target = torch.from_numpy(rng.normal(size=(BATCH, TIME, shape.directions * shape.hidden)))
+    before = KINDS[shape.kind].from_torch(module.state_dict())
+    kept = before.to_cudnn()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
+    for _ in range(3):
+        optimizer.zero_grad()
+        ((module(torch.from_numpy(x))[0] - target) ** 2).mean().backward()
+        optimizer.step()
+    np.testing.assert_array_equal(before.to_cudnn(), kept)
+    weights = KINDS[shape.kind].from_torch(module.state_dict())
+    assert np.abs(weights.to_cudnn() - kept).max() > 1e-3  # it has learnt
+    got = run_cudnn(shape, weights.to_cudnn(), x)
+    np.testing.assert_allclose(got, run_torch(module, x), rtol=0, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_state_dict_round_trip(shape):
+    state = make_module(shape).state_dict()
+    back = KINDS[shape.kind].from_torch(state).to_torch()
+    assert back.keys() == state.keys()
+    for name, tensor in state.items():
+        np.testing.assert_array_equal(back[name], tensor.numpy(), err_msg=name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_dtypes(kind, dtype):
+    shape = Shape(kind, layers=2)
+    module = make_module(shape, dtype=getattr(torch, dtype))
+    weights = KINDS[kind].from_torch(module.state_dict(keep_vars=True))  # tensors with a gradient
+    for name, array in weights.to_torch().items():
+        assert array.dtype.name == dtype
+        np.testing.assert_array_equal(
+            array.astype("float64"), module.state_dict()[name].double().numpy(), err_msg=name
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_biases(rng, kind):
+    shape = Shape(kind, layers=2, directions=2)
+    module = make_module(shape, bias=False)
+    weights = KINDS[kind].from_torch(module.state_dict())
+    x = rng.normal(size=(BATCH, TIME, INPUTS))
+    got = run_cudnn(shape, weights.to_cudnn(), x)
+    np.testing.assert_allclose(got, run_torch(module, x), rtol=0, atol=ROUNDING)
+    state = weights.to_torch(bias=False)
+    module.load_state_dict({k: torch.from_numpy(v) for k, v in state.items()})  # all keys fit
+    assert_equal(KINDS[kind].from_torch(state), weights)
+    assert weights.layers[0].bias.shape == (weights.layers[0].kernel.shape[1],)
+    assert weights.cell_size == UNITS
