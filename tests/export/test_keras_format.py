@@ -16,17 +16,25 @@ import pytest
 BATCH, TIME, INPUTS, UNITS = 4, 6, 3, 5
 Results = dict[str, np.ndarray]
 
-OPTIONS = {
+SEED = 1
+COMMON = {
     "default": {},
-    "peephole and clip": {"use_peephole": True, "cell_clip": 0.5},
     "no bias": {"use_bias": False},
-    "fallback": {"activation": "relu", "recurrent_activation": "hard_sigmoid", "cell_clip": 0.5},
-    "dropout": {"dropout": 0.3, "recurrent_dropout": 0.3, "seed": 1},
+    "dropout": {"dropout": 0.3, "recurrent_dropout": 0.3, "seed": SEED},
     "backwards": {"go_backwards": True, "zero_output_for_mask": True},
     "stateful": {"stateful": True},
     "regularized": {"kernel_regularizer": "l2", "recurrent_constraint": "max_norm"},
     "float64": {"dtype": "float64"},
     "mixed": {"dtype": "mixed_bfloat16"},
+}
+# name: layer and options
+MODELS = {f"LSTM {name}": ("LSTM", options) for name, options in COMMON.items()}
+MODELS |= {f"GRU {n}": ("GRU", COMMON[n]) for n in ("default", "no bias", "dropout", "stateful")}
+RELU = {"activation": "relu", "recurrent_activation": "hard_sigmoid"}
+MODELS |= {
+    "LSTM peephole and clip": ("LSTM", {"use_peephole": True, "cell_clip": 0.5}),
+    "LSTM fallback": ("LSTM", {**RELU, "cell_clip": 0.5}),
+    "GRU fallback": ("GRU", {**RELU, "reset_after": False}),
 }
 
 
@@ -39,15 +47,15 @@ def make_data() -> tuple[np.ndarray, np.ndarray]:
     return x, rng.normal(size=(BATCH, TIME, UNITS)).astype("float32")
 
 
-def make_model(options: dict) -> keras.Model:
-    from tf_lstm_ops.keras import LSTM
+def make_model(layer: str, options: dict) -> keras.Model:
+    import tf_lstm_ops
 
     keras.utils.set_random_seed(1)
     model = keras.Sequential(
         [
             keras.Input(batch_shape=(BATCH, None, INPUTS)),
             keras.layers.Masking(),
-            LSTM(UNITS, return_sequences=True, **options),
+            getattr(tf_lstm_ops.keras, layer)(UNITS, return_sequences=True, **options),
         ]
     )
     model.compile("adam", "mse")
@@ -58,7 +66,7 @@ def forget(model: keras.Model) -> None:
     """What the format does not hold, for stock's layers neither: states, and that of the seed."""
     layer = model.layers[-1]
     layer.reset_state()
-    layer.cell.seed_generator.state.assign([OPTIONS["dropout"]["seed"], 0])
+    layer.cell.seed_generator.state.assign([SEED, 0])
 
 
 def results_of(name: str, model: keras.Model) -> Results:
@@ -73,8 +81,8 @@ def results_of(name: str, model: keras.Model) -> Results:
 
 def save_models(folder: Path) -> Results:
     results = {}
-    for name, options in OPTIONS.items():
-        model = make_model(options)
+    for name, (layer, options) in MODELS.items():
+        model = make_model(layer, options)
         model.fit(*make_data(), BATCH, verbose=0)
         model.save(folder / f"{name}.keras")
         results |= results_of(name, model)
@@ -88,23 +96,23 @@ def load_models(folder: Path) -> None:
     import tf_lstm_ops
 
     results = {}
-    for name in OPTIONS:
+    for name, (layer, _) in MODELS.items():
         model = keras.models.load_model(folder / f"{name}.keras")
-        assert type(model.layers[-1]) is tf_lstm_ops.keras.LSTM
+        assert type(model.layers[-1]) is getattr(tf_lstm_ops.keras, layer)
         results |= results_of(name, model)
     np.savez(folder / "loaded.npz", **results)
 
 
 def load_without_import(folder: Path) -> None:
     try:
-        keras.models.load_model(folder / "default.keras")
+        keras.models.load_model(folder / "LSTM default.keras")
     except Exception as error:
         print(type(error).__name__, str(error).replace("\n", " "))
     else:
         print("loaded before import")
     import tf_lstm_ops  # noqa: F401  (not too late)
 
-    keras.models.load_model(folder / "default.keras")
+    keras.models.load_model(folder / "LSTM default.keras")
     print("loaded after import")
 
 
@@ -134,19 +142,20 @@ def results(folder) -> tuple[Results, Results]:
         return saved, dict(loaded)
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", MODELS)
 def test_loaded_models_predict_and_train_on(results, name):
     """Bit for bit; the state of the optimiser is saved too."""
     saved, loaded = results
     assert saved.keys() == loaded.keys()
     keys = [key for key in saved if key.startswith(f"{name} ")]
-    weights = 3 + ("use_peephole" in OPTIONS[name]) - ("use_bias" in OPTIONS[name])
+    _, options = MODELS[name]
+    weights = 3 + ("use_peephole" in options) - ("use_bias" in options)
     assert len(keys) == 2 + weights
     for key in keys:
         assert np.any(saved[key])
         np.testing.assert_array_equal(loaded[key], saved[key], key)
     moved = np.any(saved[f"{name} once"] != saved[f"{name} again"])
-    assert moved == (name == "stateful")
+    assert moved == ("stateful" in options)
 
 
 def test_without_import_the_error_names_the_class(results, folder):

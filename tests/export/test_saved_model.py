@@ -54,18 +54,22 @@ def second_order(name: str, function: Callable) -> Results:
 # Keras models: model.export, tf.saved_model.save, and an endpoint of one's own for training.
 
 
-def make_model(*, activation: str = "tanh", rate: float = 0.0) -> keras.Model:
+EXTRAS = {"LSTM": {"use_peephole": True, "cell_clip": 0.5}, "GRU": {}}
+
+
+def make_model(name: str, *, activation: str = "tanh", rate: float = 0.0) -> keras.Model:
     """Two layers: one with what stock lacks, one with dropout. Of other activations than tanh the
     first falls back to Keras' loop."""
-    from tf_lstm_ops.keras import LSTM
+    import tf_lstm_ops
 
+    rnn = getattr(tf_lstm_ops.keras, name)
     keras.utils.set_random_seed(1)
     model = keras.Sequential(
         [
             keras.Input((None, INPUTS)),
             keras.layers.Masking(),
-            LSTM(UNITS, activation, return_sequences=True, use_peephole=True, cell_clip=0.5),
-            LSTM(UNITS, go_backwards=True, dropout=rate, recurrent_dropout=rate, seed=2),
+            rnn(UNITS, activation, return_sequences=True, **EXTRAS[name]),
+            rnn(UNITS, go_backwards=True, dropout=rate, recurrent_dropout=rate, seed=2),
             keras.layers.Dense(CLASSES),
         ]
     )
@@ -74,48 +78,59 @@ def make_model(*, activation: str = "tanh", rate: float = 0.0) -> keras.Model:
     return model
 
 
+def save_for_training(folder: Path, name: str, model: keras.Model) -> Results:
+    """A file with two endpoints of its own: the model in training, and its second layer."""
+    signature = [tf.TensorSpec([None, None, INPUTS])]
+    train = tf.function(lambda x: model(x, training=True), input_signature=signature)
+    layer = tf.function(lambda x: model.layers[1](x), input_signature=signature)
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    archive.add_endpoint("train", train)
+    archive.add_endpoint("layer", layer)
+    archive.write_out(folder / f"{name} training", verbose=False)
+    variables = [v.value for v in model.trainable_variables]
+    return derivatives(f"{name} training", train, variables) | second_order(f"{name} layer", layer)
+
+
 def save_models(folder: Path) -> Results:
-    """With two things that TensorFlow cannot do, for stock's LSTM neither. tf.saved_model.save
+    """With two things that TensorFlow cannot do, for stock's layers neither. tf.saved_model.save
     takes no Keras model with dropout: it does not find the variable of the seed, which Keras reads
     even in inference (model.export does). And a while loop, loaded, cannot be differentiated."""
     x = make_inputs()
-    fused, fallback = make_model(rate=0.3), make_model(rate=0.3, activation="relu")
-    plain = make_model()
-    fused.export(folder / "fused", verbose=False)
-    fallback.export(folder / "fallback", verbose=False)
-    tf.saved_model.save(plain, folder / "plain")
-
-    signature = [tf.TensorSpec([None, None, INPUTS])]
-    train = tf.function(lambda x: fused(x, training=True), input_signature=signature)
-    layer = tf.function(lambda x: fused.layers[1](x), input_signature=signature)
-    archive = keras.export.ExportArchive()
-    archive.track(fused)
-    archive.add_endpoint("train", train)
-    archive.add_endpoint("layer", layer)
-    archive.write_out(folder / "training", verbose=False)
-    # First: a prediction moves the seed on, so that training would draw other masks than loaded.
-    results = derivatives("training", train, [v.value for v in fused.trainable_variables])
-    results |= second_order("layer", layer)
-    return results | {
-        "fused": fused.predict(x, verbose=0),
-        "fallback": fallback.predict(x, verbose=0),
-        "plain": plain.predict(x, verbose=0),
-    }
+    results = {}
+    for name in EXTRAS:
+        fused, fallback = make_model(name, rate=0.3), make_model(name, rate=0.3, activation="relu")
+        plain = make_model(name)
+        fused.export(folder / f"{name} fused", verbose=False)
+        fallback.export(folder / f"{name} fallback", verbose=False)
+        tf.saved_model.save(plain, folder / f"{name} plain")
+        # First: a prediction moves the seed on, and training would draw other masks than loaded.
+        results |= save_for_training(folder, name, fused)
+        results |= {
+            f"{name} fused": fused.predict(x, verbose=0),
+            f"{name} fallback": fallback.predict(x, verbose=0),
+            f"{name} plain": plain.predict(x, verbose=0),
+        }
+    return results
 
 
 def load_models(folder: Path) -> Results:
     x = tf.constant(make_inputs())
-    fused, fallback, plain, training = (
-        tf.saved_model.load(folder / name) for name in ("fused", "fallback", "plain", "training")
-    )
-    (prediction,) = plain.signatures["serving_default"](x).values()
-    return {
-        "fused": fused.serve(x).numpy(),
-        "fallback": fallback.serve(x).numpy(),
-        "plain": prediction.numpy(),
-        **derivatives("training", training.train, training.trainable_variables),
-        **second_order("layer", training.layer),
-    }
+    results = {}
+    for name in EXTRAS:
+        fused, fallback, plain, training = (
+            tf.saved_model.load(folder / f"{name} {kind}")
+            for kind in ("fused", "fallback", "plain", "training")
+        )
+        (prediction,) = plain.signatures["serving_default"](x).values()
+        results |= {
+            f"{name} fused": fused.serve(x).numpy(),
+            f"{name} fallback": fallback.serve(x).numpy(),
+            f"{name} plain": prediction.numpy(),
+            **derivatives(f"{name} training", training.train, training.trainable_variables),
+            **second_order(f"{name} layer", training.layer),
+        }
+    return results
 
 
 # A tf.Module that calls raw ops, in tf.functions and in plain Python.
@@ -226,14 +241,15 @@ def load_and_store_module(folder: Path) -> None:
 
 
 def load_without_import(folder: Path) -> None:
-    for name in "fused", "module":
+    for name in "LSTM fused", "GRU fused", "module":
         try:
             tf.saved_model.load(folder / name)
         except Exception as error:
             print(name, type(error).__name__, str(error).replace("\n", " "))
     import tf_lstm_ops  # noqa: F401  (not too late)
 
-    tf.saved_model.load(folder / "fused")
+    tf.saved_model.load(folder / "LSTM fused")
+    tf.saved_model.load(folder / "GRU fused")
     tf.saved_model.load(folder / "module")
     print("loaded after import")
 
@@ -282,19 +298,22 @@ def assert_same_bits(results: tuple[Results, Results], prefix: str, count: int) 
         np.testing.assert_array_equal(loaded[name], saved[name], name)
 
 
-@pytest.mark.parametrize("name", ["fused", "fallback", "plain"])
-def test_predictions_of_a_keras_model(models, name):
-    assert_same_bits(models, name, count=1)
+@pytest.mark.parametrize("kind", ["fused", "fallback", "plain"])
+@pytest.mark.parametrize("layer", EXTRAS)
+def test_predictions_of_a_keras_model(models, layer, kind):
+    assert_same_bits(models, f"{layer} {kind}", count=1)
 
 
-def test_a_loaded_training_endpoint_can_be_differentiated(models):
-    """Dropout included: the state of the seed is saved. Value, gradients by input and by nine
+@pytest.mark.parametrize(("layer", "variables"), [("LSTM", 9), ("GRU", 8)])
+def test_a_loaded_training_endpoint_can_be_differentiated(models, layer, variables):
+    """Dropout included: the state of the seed is saved. Value, gradients by input and by all
     variables (four of the layer with peepholes)."""
-    assert_same_bits(models, "training", count=2 + 9)
+    assert_same_bits(models, f"{layer} training", count=2 + variables)
 
 
-def test_a_loaded_layer_can_be_differentiated_twice(models):
-    assert_same_bits(models, "layer", count=1)
+@pytest.mark.parametrize("layer", EXTRAS)
+def test_a_loaded_layer_can_be_differentiated_twice(models, layer):
+    assert_same_bits(models, f"{layer} layer", count=1)
 
 
 @pytest.mark.parametrize(
@@ -317,9 +336,9 @@ def test_a_saved_training_step_trains(module):
 
 def test_without_import_the_error_names_the_op(models, module, folder):
     """Once the package is imported, the same process loads the same files."""
-    first, second, after = run_new_process(load_without_import, folder).splitlines()
-    assert first.startswith("fused ") and second.startswith("module ")
-    for line in first, second:
+    *failures, after = run_new_process(load_without_import, folder).splitlines()
+    for line, name in zip(failures, ["LSTM fused", "GRU fused", "module"], strict=True):
+        assert line.startswith(f"{name} ")
         assert "Op type not registered 'TfLstmOps>" in line
     assert after == "loaded after import"
 

@@ -1,6 +1,6 @@
 """Our layer beside stock Keras' with the same weights: results and gradients of both."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -8,9 +8,66 @@ import numpy as np
 import tensorflow as tf
 
 import tf_lstm_ops
-from oracle.keras_lstm import Arguments, Options, Results, keras_lstm, keras_lstm_backward
+from oracle import keras_gru, keras_lstm
 
 Array = np.ndarray
+
+
+class Oracle(NamedTuple):
+    """The NumPy reference of a layer."""
+
+    arguments: type
+    forward: Callable[..., Any]
+    backward: Callable[..., Any]
+
+
+class Family(NamedTuple):
+    """A layer of ours and stock's of the same name."""
+
+    name: str
+    states: tuple[str, ...]
+    gates: int
+    biases: tuple[int, ...]  # (2,) where the state has a bias of its own, else ()
+    extras: dict[str, Any]  # the arguments that stock lacks, with values other than the default
+    oracle: Oracle
+
+    @property
+    def ours(self) -> type[keras.layers.RNN]:
+        return getattr(tf_lstm_ops.keras, self.name)
+
+    @property
+    def stock(self) -> type[keras.layers.RNN]:
+        return getattr(keras.layers, self.name)
+
+    @property
+    def both(self) -> tuple[type[keras.layers.RNN], type[keras.layers.RNN]]:
+        return self.ours, self.stock
+
+
+LSTM = Family(
+    "LSTM",
+    states=("h", "c"),
+    gates=4,
+    biases=(),
+    extras={"use_peephole": True, "cell_clip": 2.5},
+    oracle=Oracle(keras_lstm.Arguments, keras_lstm.keras_lstm, keras_lstm.keras_lstm_backward),
+)
+GRU = Family(
+    "GRU",
+    states=("h",),
+    gates=3,
+    biases=(2,),
+    extras={},
+    oracle=Oracle(keras_gru.Arguments, keras_gru.keras_gru, keras_gru.keras_gru_backward),
+)
+FAMILIES = (LSTM, GRU)
+
+
+def label(value: Any) -> str:
+    """The id of a test's parameter."""
+    if isinstance(value, Family):
+        return value.name
+    return "-".join(value) or "plain" if isinstance(value, dict) else str(value)
 
 
 class Sizes(NamedTuple):
@@ -23,11 +80,11 @@ class Sizes(NamedTuple):
 class Evaluation(NamedTuple):
     """What a layer returned for an input, and the gradients of `loss` below."""
 
-    results: list[Array]  # output and, with return_state, h and c
+    results: list[Array]  # output and, with return_state, the states
     gradients: dict[str, Array]  # by name: x, h0 and c0 (if given), and each trainable weight
 
 
-INPUTS = ("x", "h0", "c0")
+INPUTS = ("x", "h0", "c0")  # a GRU has no c0
 MASKS = ("none", "right", "left", "holes", "one_row_false", "all_false")
 
 
@@ -61,12 +118,28 @@ def random_weights(layer: keras.layers.Layer, rng: np.random.Generator) -> None:
         weight.assign(rng.normal(0, 0.5, weight.shape))
 
 
+def make_layer(
+    family: Family, sizes: Sizes, rng: np.random.Generator, **options: Any
+) -> keras.layers.RNN:
+    """Our layer with random weights: in float64, returning all, unless the options say else."""
+    options = {"return_sequences": True, "return_state": True, "dtype": "float64", **options}
+    layer = family.ours(sizes.units, **options)
+    layer.build((sizes.batch, sizes.time, sizes.inputs))
+    random_weights(layer, rng)
+    return layer
+
+
 def make_pair(
-    sizes: Sizes, rng: np.random.Generator, *, stock: dict[str, Any] | None = None, **options: Any
-) -> tuple[tf_lstm_ops.keras.LSTM, keras.layers.LSTM]:
+    family: Family,
+    sizes: Sizes,
+    rng: np.random.Generator,
+    *,
+    stock: dict[str, Any] | None = None,
+    **options: Any,
+) -> tuple[keras.layers.RNN, keras.layers.RNN]:
     """Our layer and stock's with equal weights and options, but for stock's own in `stock`."""
-    ours = tf_lstm_ops.keras.LSTM(sizes.units, **options)
-    theirs = keras.layers.LSTM(sizes.units, **{**options, **(stock or {})})
+    ours = family.ours(sizes.units, **options)
+    theirs = family.stock(sizes.units, **{**options, **(stock or {})})
     for layer in ours, theirs:
         layer.build((sizes.batch, sizes.time, sizes.inputs))
     random_weights(theirs, rng)
@@ -79,11 +152,13 @@ def copy_weights(source: keras.layers.Layer, target: keras.layers.Layer) -> None
         b.assign(a)
 
 
-def random_inputs(sizes: Sizes, rng: np.random.Generator, states: bool) -> list[Array]:
-    """x, and h0 and c0 if asked for, in float64."""
+def random_inputs(
+    sizes: Sizes, rng: np.random.Generator, family: Family | None = None
+) -> list[Array]:
+    """x, and the initial states of a family if one is given, in float64."""
     x = rng.normal(size=(sizes.batch, sizes.time, sizes.inputs))
-    shape = (sizes.batch, sizes.units)
-    return [x, rng.normal(size=shape), rng.normal(size=shape)] if states else [x]
+    states = family.states if family else ()
+    return [x, *(rng.normal(size=(sizes.batch, sizes.units)) for _ in states)]
 
 
 def evaluate(
@@ -150,27 +225,38 @@ def assert_same(ours: Evaluation, theirs: Evaluation, bound: float) -> None:
 
 
 def evaluate_oracle(
-    layer: tf_lstm_ops.keras.LSTM, inputs: Sequence[Array], mask: Array | None = None
+    layer: keras.layers.RNN, inputs: Sequence[Array], mask: Array | None = None
 ) -> Evaluation:
     """What `evaluate` should return (in inference), by the NumPy reference."""
-    weights = {w.name: w.numpy() for w in layer.trainable_weights}
-    sizes = Sizes(*inputs[0].shape, layer.units)
-    arguments = Arguments(
-        *(inputs if len(inputs) == 3 else [inputs[0], *np.zeros((2, sizes.batch, sizes.units))]),
-        weights["kernel"],
-        weights["recurrent_kernel"],
-        weights.get("bias", np.zeros(4 * sizes.units)),
-        weights.get("peephole_kernel", np.zeros((3, sizes.units))),
-    )
-    options = Options(mask, layer.go_backwards, layer.zero_output_for_mask, layer.cell_clip)
-    full = keras_lstm(arguments, options)
-    output = full.outputs if layer.return_sequences else full.outputs[:, -1]
-    results = [output, full.h, full.c] if layer.return_state else [output]
+    family = next(f for f in FAMILIES if isinstance(layer, f.ours))
+    named = dict(zip(INPUTS, inputs, strict=False))
+    named |= {w.name: w.numpy() for w in layer.trainable_weights}
+    arguments = oracle_arguments(family, named, layer.units)
+    clip = {"cell_clip": layer.cell_clip} if family is LSTM else {}
+    options = keras_lstm.Options(mask, layer.go_backwards, layer.zero_output_for_mask, **clip)
+    full = family.oracle.forward(arguments, options)
+    outputs, *states = full
+    output = outputs if layer.return_sequences else outputs[:, -1]
+    results = [output, *states] if layer.return_state else [output]
 
-    outputs_gradient = np.zeros_like(full.outputs)
+    outputs_gradient = np.zeros_like(outputs)
     outputs_gradient[:, slice(None) if layer.return_sequences else -1] = upstream(output)
-    state_gradients = [upstream(s) if layer.return_state else np.zeros_like(s) for s in full[1:]]
-    gradients = keras_lstm_backward(arguments, Results(outputs_gradient, *state_gradients), options)
-    by_name = gradients._asdict() | {"peephole_kernel": gradients.peephole}
-    wanted = [*INPUTS[: len(inputs)], *weights]
-    return Evaluation(results, {name: by_name[name] for name in wanted})
+    state_gradients = [upstream(s) if layer.return_state else np.zeros_like(s) for s in states]
+    of_results = type(full)(outputs_gradient, *state_gradients)
+    gradients = family.oracle.backward(arguments, of_results, options)
+    return Evaluation(results, {name: getattr(gradients, field(name)) for name in named})
+
+
+def field(name: str) -> str:
+    """The oracle's name of a layer's weight."""
+    return "peephole" if name == "peephole_kernel" else name
+
+
+def oracle_arguments(family: Family, named: dict[str, Array], units: int) -> Any:
+    """The oracle's arguments; what the layer lacks is zero."""
+    given = {field(name): value for name, value in named.items()}
+    state = (len(given["x"]), units)
+    bias = (*family.biases, family.gates * units)
+    shapes = {"h0": state, "c0": state, "bias": bias, "peephole": (3, units)}
+    absent = family.oracle.arguments._fields - given.keys()
+    return family.oracle.arguments(**given, **{name: np.zeros(shapes[name]) for name in absent})

@@ -1,4 +1,4 @@
-"""Construction, configuration, serialisation, weights: all as stock Keras' LSTM has them."""
+"""Construction, configuration, serialisation, weights: all as stock Keras' layers have them."""
 
 import inspect
 import json
@@ -6,11 +6,20 @@ import json
 import keras
 import numpy as np
 import pytest
-from pairs import Sizes, evaluate, make_pair, random_inputs, random_weights, rounding
+from pairs import (
+    GRU,
+    LSTM,
+    Family,
+    Sizes,
+    evaluate,
+    label,
+    make_layer,
+    make_pair,
+    random_inputs,
+    random_weights,
+    rounding,
+)
 
-import tf_lstm_ops
-
-LSTM = tf_lstm_ops.keras.LSTM
 SIZES = Sizes(batch=3, time=5, inputs=4, units=7)
 
 # A value other than the default for every argument of the configuration.
@@ -22,7 +31,6 @@ ARGUMENTS = {
     "kernel_initializer": "he_normal",
     "recurrent_initializer": "glorot_normal",
     "bias_initializer": "ones",
-    "unit_forget_bias": False,
     "kernel_regularizer": "l2",
     "recurrent_regularizer": "l1",
     "bias_regularizer": "L1L2",
@@ -43,76 +51,80 @@ ARGUMENTS = {
     "trainable": False,
     "dtype": "float64",
 }
-OURS_ONLY = {"use_peephole": True, "cell_clip": 2.5}
+# Those that only one layer has.
+OWN_ARGUMENTS = {LSTM.name: {"unit_forget_bias": False}, GRU.name: {"reset_after": False}}
 
 
-def test_it_is_a_stock_lstm():
-    assert issubclass(LSTM, keras.layers.LSTM)
-    assert LSTM is not keras.layers.LSTM
-    assert LSTM.__name__ == "LSTM"
+@pytest.fixture
+def arguments(family: Family) -> dict:
+    return ARGUMENTS | OWN_ARGUMENTS[family.name]
 
 
-def test_signature_is_stocks_with_two_more():
-    stock = inspect.signature(keras.layers.LSTM).parameters
-    ours = inspect.signature(LSTM).parameters
-    if any(p.kind is p.VAR_POSITIONAL for p in ours.values()):
-        pytest.skip("arguments are passed on as they are")
+def test_it_is_a_stock_layer(family):
+    assert issubclass(family.ours, family.stock)
+    assert family.ours is not family.stock
+    assert family.ours.__name__ == family.stock.__name__
+
+
+def test_signature_is_stocks_with_our_extras(family):
+    ours, stock = (inspect.signature(rnn).parameters for rnn in family.both)
     for name, parameter in stock.items():
         assert ours[name].default == parameter.default, name
     positional = [n for n, p in ours.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     expected = [n for n, p in stock.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    assert positional[: len(expected)] == expected
-    assert ours["use_peephole"].default is False
-    assert ours["cell_clip"].default is None
+    assert positional == expected
+    assert ours.keys() - stock.keys() == family.extras.keys()
+    assert not any(ours[name].default for name in family.extras)
 
 
-def test_positional_arguments_mean_what_they_mean_in_stock():
-    layers = [lstm(5, "relu", "tanh", False) for lstm in (LSTM, keras.layers.LSTM)]
+def test_positional_arguments_mean_what_they_mean_in_stock(family):
+    layers = [rnn(5, "relu", "tanh", False) for rnn in family.both]
     assert [(x.activation, x.recurrent_activation, x.use_bias) for x in layers[:1]] == [
         (x.activation, x.recurrent_activation, x.use_bias) for x in layers[1:]
     ]
 
 
-@pytest.mark.parametrize("arguments", [{"units": 7, "name": "memory"}, ARGUMENTS])
-def test_config_is_stocks_with_two_more(arguments):
-    ours = LSTM(**arguments).get_config()
-    assert ours.pop("use_peephole") is False
-    assert ours.pop("cell_clip") is None
-    assert ours == keras.layers.LSTM(**arguments).get_config()
-    assert LSTM(**arguments, **OURS_ONLY).get_config().items() >= OURS_ONLY.items()
+def test_config_is_stocks_with_our_extras(arguments, family):
+    for given in {"units": 7, "name": "memory"}, arguments:
+        ours = family.ours(**given).get_config()
+        for name in family.extras:
+            assert ours.pop(name) == inspect.signature(family.ours).parameters[name].default
+        assert ours == family.stock(**given).get_config()
+        extended = family.ours(**given, **family.extras).get_config()
+        assert extended.items() >= family.extras.items()
 
 
-def test_every_argument_survives_the_config():
-    layer = LSTM(**ARGUMENTS, **OURS_ONLY)
+def test_every_argument_survives_the_config(arguments, family):
+    layer = family.ours(**arguments, **family.extras)
     config = layer.get_config()
     json.dumps(config)  # nothing in it that a file could not hold
-    again = LSTM.from_config(config)
+    again = family.ours.from_config(config)
     assert again.get_config() == config
-    defaults = LSTM(3).get_config()
+    defaults = family.ours(3).get_config()
     same = {k for k in config if config[k] == defaults[k]}
     assert not same, "arguments that this test leaves at their defaults"
 
 
-def test_stock_config_makes_our_layer():
+def test_stock_config_makes_our_layer(arguments, family):
     """from_config of ours takes a configuration of stock's."""
-    layer = LSTM.from_config(keras.layers.LSTM(**ARGUMENTS).get_config())
-    assert layer.get_config().items() >= keras.layers.LSTM(**ARGUMENTS).get_config().items()
+    stock = family.stock(**arguments).get_config()
+    assert family.ours.from_config(dict(stock)).get_config().items() >= stock.items()
 
 
-def test_registered_under_the_package(rng):
+def test_registered_under_the_package(family):
     """keras.saving finds the class without custom_objects."""
-    name = keras.saving.get_registered_name(LSTM)
-    assert name == "tf_lstm_ops>LSTM"
-    assert keras.saving.get_registered_object(name) is LSTM
-    layer = LSTM(7, **OURS_ONLY)
+    name = keras.saving.get_registered_name(family.ours)
+    assert name == f"tf_lstm_ops>{family.name}"
+    assert keras.saving.get_registered_object(name) is family.ours
+    layer = family.ours(7, **family.extras)
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
-    assert type(again) is LSTM
+    assert type(again) is family.ours
     assert again.get_config() == layer.get_config()
 
 
 @pytest.mark.parametrize("options", [{}, {"use_bias": False}, {"stateful": True}])
-def test_weights_have_stocks_names_and_shapes(options, rng):
-    ours, theirs = make_pair(SIZES, rng, name="memory", seed=1, dropout=0.1, **options)
+def test_weights_have_stocks_names_and_shapes(options, family, rng):
+    ours, theirs = make_pair(family, SIZES, rng, name="memory", seed=1, dropout=0.1, **options)
     for kind in "weights", "trainable_weights", "non_trainable_weights":
         named = [
             [(w.name, w.path, tuple(w.shape), w.dtype) for w in getattr(layer, kind)]
@@ -122,16 +134,17 @@ def test_weights_have_stocks_names_and_shapes(options, rng):
     assert len(ours.non_trainable_variables) == len(theirs.non_trainable_variables)
 
 
-def test_default_name_is_stocks():
-    keras.backend.clear_session()
-    names = [LSTM(2).name, LSTM(2).name]
-    keras.backend.clear_session()
-    assert names == [keras.layers.LSTM(2).name, keras.layers.LSTM(2).name]
+def test_default_name_is_stocks(family):
+    names = []
+    for rnn in family.both:
+        keras.backend.clear_session()
+        names.append([rnn(2).name, rnn(2).name])
+    assert names[0] == names[1]
 
 
-@pytest.mark.parametrize("unit_forget_bias", [False, True])
 @pytest.mark.parametrize("bias_initializer", ["zeros", "ones"])
-def test_initial_weights_are_stocks(unit_forget_bias, bias_initializer):
+@pytest.mark.parametrize("own", [False, True])
+def test_initial_weights_are_stocks(bias_initializer, own, family):
     """With seeded initialisers, and with the global seed."""
     for initializers in (
         {},
@@ -141,22 +154,18 @@ def test_initial_weights_are_stocks(unit_forget_bias, bias_initializer):
         },
     ):
         weights = []
-        for lstm in LSTM, keras.layers.LSTM:
+        for rnn in family.both:
             keras.utils.set_random_seed(3)
-            layer = lstm(
-                5,
-                unit_forget_bias=unit_forget_bias,
-                bias_initializer=bias_initializer,
-                **initializers,
-            )
+            options = OWN_ARGUMENTS[family.name] if own else {}
+            layer = rnn(5, bias_initializer=bias_initializer, **options, **initializers)
             layer.build((None, None, 3))
             weights.append(layer.get_weights())
         for got, wanted in zip(*weights, strict=True):
             np.testing.assert_array_equal(got, wanted)
 
 
-def test_stocks_weights_file_loads(tmp_path, rng):
-    ours, theirs = make_pair(SIZES, rng, dtype="float64")
+def test_stocks_weights_file_loads(tmp_path, family, rng):
+    ours, theirs = make_pair(family, SIZES, rng, dtype="float64")
     file = tmp_path / "stock.weights.h5"
     models = [
         keras.Sequential([keras.Input((None, SIZES.inputs), dtype="float64"), layer])
@@ -172,9 +181,9 @@ def test_stocks_weights_file_loads(tmp_path, rng):
     models[1].load_weights(tmp_path / "ours.weights.h5")  # and the other way
 
 
-def test_stateless_call_uses_the_weights_it_is_given(rng):
-    ours, theirs = make_pair(SIZES, rng, use_bias=False, dtype="float64")
-    x = random_inputs(SIZES, rng, states=False)[0]
+def test_stateless_call_uses_the_weights_it_is_given(family, rng):
+    ours, theirs = make_pair(family, SIZES, rng, use_bias=False, dtype="float64")
+    x = random_inputs(SIZES, rng)[0]
     other = [rng.normal(size=w.shape) for w in theirs.trainable_variables]
     state = [v.value for v in theirs.non_trainable_variables]
     outputs = [layer.stateless_call(other, state, x)[0] for layer in (ours, theirs)]
@@ -182,19 +191,20 @@ def test_stateless_call_uses_the_weights_it_is_given(rng):
     assert np.abs(outputs[0] - ours(x)).max() > 1e-3
 
 
-def test_clone_model_keeps_the_class(rng):
-    model = keras.Sequential([keras.Input((None, 4)), LSTM(5, **OURS_ONLY)])
+def test_clone_model_keeps_the_class(family, rng):
+    model = keras.Sequential([keras.Input((None, 4)), family.ours(5, **family.extras)])
     clone = keras.models.clone_model(model)
-    assert type(clone.layers[0]) is LSTM
+    assert type(clone.layers[0]) is family.ours
     clone.set_weights(model.get_weights())
     x = rng.normal(size=(2, 3, 4))
     np.testing.assert_array_equal(model.predict(x, verbose=0), clone.predict(x, verbose=0))
 
 
 @pytest.mark.parametrize("use_bias", [False, True])
-def test_regularizers_add_stocks_losses(use_bias, rng):
+def test_regularizers_add_stocks_losses(use_bias, family, rng):
     """Kernel, recurrent kernel, bias, and the layer's output (activity)."""
     ours, theirs = make_pair(
+        family,
         SIZES,
         rng,
         kernel_regularizer="l1",
@@ -203,14 +213,14 @@ def test_regularizers_add_stocks_losses(use_bias, rng):
         activity_regularizer="l2",
         use_bias=use_bias,
     )
-    x = random_inputs(SIZES, rng, states=False)[0]
+    x = random_inputs(SIZES, rng)[0]
     ours(x), theirs(x)
     assert len(ours.losses) == len(theirs.losses) == 3 + use_bias
     np.testing.assert_allclose(ours.losses, theirs.losses, rtol=rounding(SIZES, "float32"))
 
 
 def test_peepholes_take_the_recurrent_kernels_regularizer_and_constraint(rng):
-    layer = LSTM(
+    layer = LSTM.ours(
         7,
         use_peephole=True,
         kernel_initializer=keras.initializers.Constant(0.25),
@@ -225,8 +235,8 @@ def test_peepholes_take_the_recurrent_kernels_regularizer_and_constraint(rng):
     assert np.all(peephole.constraint(-peephole.value) == 0)
 
 
-def test_constraints_are_applied(rng):
-    layer = LSTM(
+def test_constraints_are_applied(family, rng):
+    layer = family.ours(
         7,
         kernel_constraint=keras.constraints.MaxNorm(0.01),
         recurrent_constraint=keras.constraints.UnitNorm(),
@@ -244,8 +254,8 @@ def test_constraints_are_applied(rng):
     assert np.any(bias == 0)
 
 
-def test_trainable_flag(rng):
-    frozen = LSTM(7, trainable=False)
+def test_trainable_flag(family, rng):
+    frozen = family.ours(7, trainable=False)
     frozen.build((None, None, 4))
     assert frozen.trainable_weights == []
     assert len(frozen.non_trainable_weights) == 3
@@ -259,30 +269,30 @@ def test_trainable_flag(rng):
     assert len(frozen.trainable_weights) == 3
 
 
-def test_properties_of_the_cell_are_passed_on():
+def test_properties_of_the_cell_are_passed_on(arguments, family):
     """As in stock: layer.units, layer.dropout, … are those of layer.cell."""
-    layer = LSTM(**ARGUMENTS)
-    theirs = keras.layers.LSTM(**ARGUMENTS)
-    for name in "units", "use_bias", "unit_forget_bias", "dropout", "recurrent_dropout":
+    layer, theirs = (rnn(**arguments) for rnn in family.both)
+    for name in "units", "use_bias", "dropout", "recurrent_dropout", *OWN_ARGUMENTS[family.name]:
         assert getattr(layer, name) == getattr(layer.cell, name) == getattr(theirs, name)
     assert layer.cell.name == theirs.cell.name
-    assert isinstance(layer.cell, keras.layers.LSTMCell)
+    assert isinstance(layer.cell, type(theirs.cell))
 
 
-def test_the_cell_works_alone(rng):
+@pytest.mark.parametrize(
+    ("family", "options"), [(LSTM, {"use_peephole": True, "cell_clip": 0.5}), (GRU, {})], ids=label
+)
+def test_the_cell_works_alone(family, options, rng):
     """keras.layers.RNN over layer.cell gives the layer's own results, peepholes and clip too."""
-    layer = LSTM(7, dtype="float64", return_sequences=True, **OURS_ONLY | {"cell_clip": 0.5})
-    layer.build((None, None, SIZES.inputs))
-    random_weights(layer, rng)
+    layer = make_layer(family, SIZES, rng, return_state=False, **options)
     loop = keras.layers.RNN(layer.cell, return_sequences=True, dtype="float64")
-    x = random_inputs(SIZES, rng, states=False)
+    x = random_inputs(SIZES, rng)
     np.testing.assert_allclose(
         evaluate(layer, x).results[0], evaluate(loop, x).results[0], rtol=0, atol=1e-14
     )
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("bad", "message"),
     [
         ({"units": 0}, "units"),
         ({"units": -3}, "units"),
@@ -292,13 +302,13 @@ def test_the_cell_works_alone(rng):
     ],
     ids=str,
 )
-def test_bad_arguments_are_refused_as_in_stock(arguments, message):
-    for lstm in LSTM, keras.layers.LSTM:
+def test_bad_arguments_are_refused_as_in_stock(bad, message, family):
+    for rnn in family.both:
         with pytest.raises((ValueError, TypeError), match=message):
-            lstm(**arguments)
+            rnn(**bad)
 
 
 @pytest.mark.parametrize("cell_clip", [0, -1.0, float("nan")])
 def test_a_clip_must_be_positive(cell_clip):
     with pytest.raises(ValueError, match="cell_clip must be None or positive"):
-        LSTM(3, cell_clip=cell_clip)
+        LSTM.ours(3, cell_clip=cell_clip)

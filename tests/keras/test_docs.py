@@ -28,4 +28,5 @@ def test_page_runs(tmp_path, monkeypatch, capsys):
         exec(compile(block, str(PAGE), "exec"), names)
     printed = capsys.readouterr().out
     assert "activation is relu, not tanh" in printed
+    assert "reset_after is False, not True" in printed
     assert "peephole_kernel (3, 16)" in printed

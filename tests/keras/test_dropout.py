@@ -6,10 +6,13 @@ import keras
 import numpy as np
 import pytest
 from pairs import (
+    GRU,
+    LSTM,
     Sizes,
     assert_close,
     assert_same,
     evaluate,
+    make_layer,
     make_mask,
     make_pair,
     random_inputs,
@@ -17,9 +20,6 @@ from pairs import (
     rounding,
 )
 
-import tf_lstm_ops
-
-LSTM = tf_lstm_ops.keras.LSTM
 SIZES = Sizes(batch=4, time=5, inputs=6, units=9)
 
 # Stock refuses dropout with implementation=1 unless its cuDNN attempt is switched off.
@@ -33,10 +33,13 @@ BOUND = 2 * rounding(SIZES)
     ("dropout", "recurrent_dropout", "implementation"),
     [(0.5, 0, 1), (0.5, 0, 2), (0, 0.4, 2), (0.3, 0.5, 1), (0.3, 0.5, 2)],
 )
-def test_training_equals_stock_with_the_same_seed(dropout, recurrent_dropout, implementation, rng):
+def test_training_equals_stock_with_the_same_seed(
+    dropout, recurrent_dropout, implementation, family, rng
+):
     """Results and gradients of two calls, since the second draws other masks."""
     for mask, go_backwards in itertools.product(["none", "right", "holes"], [False, True]):
         ours, theirs = make_pair(
+            family,
             SIZES,
             rng,
             stock=LOOP,
@@ -51,21 +54,30 @@ def test_training_equals_stock_with_the_same_seed(dropout, recurrent_dropout, im
         )
         assert ours.uses_fused_op
         mask = make_mask(mask, SIZES.batch, SIZES.time, rng)
-        inputs = random_inputs(SIZES, rng, states=True)
+        inputs = random_inputs(SIZES, rng, family)
         calls = [evaluate(layer, inputs, mask, training=True) for layer in (ours, theirs) * 2]
         assert_same(calls[0], calls[1], BOUND)
         assert_same(calls[2], calls[3], BOUND)
         assert np.abs(calls[0].results[0] - calls[2].results[0]).max() > 1e-3
 
 
+def test_implementation_2_has_no_recurrent_dropout(family, rng):
+    """As in stock, where a rate that is set later on finds no masks for each gate."""
+    ours, theirs = make_pair(family, SIZES, rng, dtype="float64", seed=7)
+    plain = evaluate(ours, inputs := random_inputs(SIZES, rng, family))
+    for layer in ours, theirs:
+        layer.cell.recurrent_dropout = 0.5
+        assert_same(evaluate(layer, inputs, training=True), plain, rounding(SIZES))
+
+
 @pytest.mark.parametrize("rates", [(1.0, 0.0), (0.0, 1.0)])
-def test_a_rate_of_one_is_stocks(rates, rng):
+def test_a_rate_of_one_is_stocks(rates, family, rng):
     """Which ignores it, or refuses it in older versions of Keras."""
     dropout, recurrent_dropout = rates
     ours, theirs = make_pair(
-        SIZES, rng, dropout=dropout, recurrent_dropout=recurrent_dropout, dtype="float64"
+        family, SIZES, rng, dropout=dropout, recurrent_dropout=recurrent_dropout, dtype="float64"
     )
-    inputs = random_inputs(SIZES, rng, states=False)
+    inputs = random_inputs(SIZES, rng)
     try:
         wanted = evaluate(theirs, inputs, training=True)
     except ValueError:
@@ -75,13 +87,13 @@ def test_a_rate_of_one_is_stocks(rates, rng):
         assert_same(evaluate(ours, inputs, training=True), wanted, rounding(SIZES))
 
 
-def test_inference_is_unaffected(rng):
+def test_inference_is_unaffected(family, rng):
     """No dropout without training; yet stock draws masks then too, so the seed moves on."""
     options = {"return_state": True, "dtype": "float64", "seed": 3}
-    ours, theirs = make_pair(SIZES, rng, dropout=0.5, recurrent_dropout=0.5, **options)
-    plain, _ = make_pair(SIZES, rng, **options)
+    ours, theirs = make_pair(family, SIZES, rng, dropout=0.5, recurrent_dropout=0.5, **options)
+    plain, _ = make_pair(family, SIZES, rng, **options)
     plain.set_weights([w.numpy() for w in ours.trainable_weights])
-    inputs = random_inputs(SIZES, rng, states=True)
+    inputs = random_inputs(SIZES, rng, family)
     for _ in range(2):
         for call in {}, {"training": False}:
             got = evaluate(ours, inputs, **call)
@@ -94,33 +106,41 @@ def test_inference_is_unaffected(rng):
         )
 
 
-def test_one_mask_serves_all_steps_of_a_sequence(rng):
+# With gates this open or shut, h' = tanh(tanh(2·h)) or 0 in the LSTM, tanh(2·h) or 0 in the GRU:
+# only the mask of the last but one, or of the last gate matters, that of the candidate.
+ONE_UNIT = {
+    LSTM.name: ([50.0, -50.0, 0.0, 50.0], [0.0, 0.0, 1.0, 0.0]),  # i = o = 1, f = 0
+    GRU.name: ([[-50.0, 50.0, 0.0], [0.0, 0.0, 0.0]], [0.0, 0.0, 1.0]),  # z = 0, r = 1
+}
+
+
+def test_one_mask_serves_all_steps_of_a_sequence(family, rng):
     """What is dropped at one step is dropped at all: with one unit and one way for its state to
     pass on, a sequence keeps its memory throughout or never has any."""
     sizes = Sizes(batch=64, time=4, inputs=1, units=1)
-    layer = LSTM(1, recurrent_dropout=0.5, seed=1, return_sequences=True, dtype="float64")
-    layer.build((sizes.batch, sizes.time, sizes.inputs))
+    layer = make_layer(family, sizes, rng, recurrent_dropout=0.5, seed=1, return_state=False)
     cell = layer.cell
-    cell.kernel.assign(np.zeros((1, 4)))
-    cell.bias.assign([50.0, -50.0, 0.0, 50.0])  # i = o = 1, f = 0: h' = tanh(tanh(2·h)) or 0
-    cell.recurrent_kernel.assign([[0.0, 0.0, 1.0, 0.0]])  # only the cell gate's mask matters
-    h0 = np.ones((sizes.batch, 1))
+    bias, recurrent_kernel = ONE_UNIT[family.name]
+    cell.kernel.assign(np.zeros(cell.kernel.shape))
+    cell.bias.assign(bias)
+    cell.recurrent_kernel.assign([recurrent_kernel])
+    states = [np.ones((sizes.batch, 1)) for _ in family.states]
     x = np.zeros((sizes.batch, sizes.time, 1))
-    outputs = np.asarray(layer(x, initial_state=[h0, h0], training=True))
+    outputs = np.asarray(layer(x, initial_state=states, training=True))
     kept = outputs[:, :, 0] > 0.1
     assert np.all(kept == kept[:, :1])
     assert 16 < kept[:, 0].sum() < 48  # 64 tosses of a coin: beyond 4 standard deviations outside
 
 
 @pytest.mark.parametrize("rates", [(0.5, 0.0), (0.0, 0.5), (0.4, 0.4)])
-def test_fit_draws_the_masks_of_stock(rates, rng):
+def test_fit_draws_the_masks_of_stock(rates, family, rng):
     """Through model.fit, in a tf.function: the seed's state advances step by step."""
     x = rng.normal(size=(16, 5, 6)).astype("float32")
     y = rng.normal(size=(16, 9)).astype("float32")
     losses = []
-    for lstm in LSTM, keras.layers.LSTM:
+    for rnn in family.both:
         model = keras.Sequential(
-            [keras.Input((None, 6)), lstm(9, dropout=rates[0], recurrent_dropout=rates[1], seed=5)]
+            [keras.Input((None, 6)), rnn(9, dropout=rates[0], recurrent_dropout=rates[1], seed=5)]
         )
         random_weights(model, np.random.default_rng(1))
         model.compile(keras.optimizers.SGD(0.1), "mse", jit_compile=False)
@@ -131,8 +151,9 @@ def test_fit_draws_the_masks_of_stock(rates, rng):
     assert len(set(losses[0])) == 3
 
 
-def test_stateful_with_dropout(rng):
+def test_stateful_with_dropout(family, rng):
     ours, theirs = make_pair(
+        family,
         SIZES,
         rng,
         dropout=0.3,
@@ -141,12 +162,12 @@ def test_stateful_with_dropout(rng):
         stateful=True,
         dtype="float64",
     )
-    inputs = random_inputs(SIZES, rng, states=False)
+    inputs = random_inputs(SIZES, rng)
     for _ in range(3):
         got, wanted = (evaluate(layer, inputs, training=True) for layer in (ours, theirs))
         assert_close(got.results[0], wanted.results[0], 3 * BOUND)
 
 
-def test_rates_are_limited_to_their_range():
-    layer = LSTM(3, dropout=1.5, recurrent_dropout=-0.5)
+def test_rates_are_limited_to_their_range(family):
+    layer = family.ours(3, dropout=1.5, recurrent_dropout=-0.5)
     assert (layer.dropout, layer.recurrent_dropout) == (1.0, 0.0)

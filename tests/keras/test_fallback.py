@@ -7,50 +7,67 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from pairs import (
+    FAMILIES,
+    GRU,
+    LSTM,
     Sizes,
     assert_same,
     evaluate,
+    label,
+    make_layer,
     make_mask,
     make_pair,
     random_inputs,
-    random_weights,
     rounding,
 )
 
-import tf_lstm_ops
-
-LSTM = tf_lstm_ops.keras.LSTM
 SIZES = Sizes(batch=3, time=5, inputs=4, units=7)
 FULL = {"return_sequences": True, "return_state": True}
 
-FUSED = [
-    {},
-    {"use_bias": False},
-    {"return_sequences": True},
-    {"return_state": True},
-    {"go_backwards": True},
-    {"stateful": True},
-    {"unroll": True},
-    {"zero_output_for_mask": True},
-    {"dropout": 0.5},
-    {"recurrent_dropout": 0.5},
-    {"implementation": 1},
-    {"use_peephole": True},
-    {"cell_clip": 1.0},
-    {"activation": keras.activations.tanh, "recurrent_activation": keras.activations.sigmoid},
-    {"dtype": "float64"},
-    {"dtype": "float16"},
-    {"dtype": "mixed_bfloat16"},
-]
 
-LOOP = [
-    {"activation": "relu"},
-    {"activation": None},
-    {"activation": lambda x: keras.ops.tanh(x)},
-    {"recurrent_activation": "hard_sigmoid"},
-    {"recurrent_activation": "tanh"},
-    {"activation": "sigmoid", "recurrent_activation": "tanh"},
-]
+def of_each_family(options: list[dict]) -> list[tuple]:
+    return [(family, o) for family in FAMILIES for o in options]
+
+
+FUSED = of_each_family(
+    [
+        {},
+        {"use_bias": False},
+        {"return_sequences": True},
+        {"return_state": True},
+        {"go_backwards": True},
+        {"stateful": True},
+        {"unroll": True},
+        {"zero_output_for_mask": True},
+        {"dropout": 0.5},
+        {"recurrent_dropout": 0.5},
+        {"implementation": 1},
+        {"use_cudnn": False},
+        {"activation": keras.activations.tanh, "recurrent_activation": keras.activations.sigmoid},
+        {"dtype": "float64"},
+        {"dtype": "float16"},
+        {"dtype": "mixed_bfloat16"},
+    ]
+)
+FUSED += [(LSTM, {"use_peephole": True}), (LSTM, {"cell_clip": 1.0})]
+
+LOOP = of_each_family(
+    [
+        {"activation": "relu"},
+        {"activation": None},
+        {"activation": lambda x: keras.ops.tanh(x)},
+        {"recurrent_activation": "hard_sigmoid"},
+        {"recurrent_activation": "tanh"},
+        {"activation": "sigmoid", "recurrent_activation": "tanh"},
+    ]
+)
+LOOP += [(GRU, {"reset_after": False}), (GRU, {"reset_after": False, "activation": "relu"})]
+
+
+def with_values(value) -> str:
+    if not isinstance(value, dict):
+        return label(value)
+    return "-".join(f"{k}={v}" for k, v in value.items())
 
 
 def op_types(layer, training: bool = True, gradient: bool = False) -> list[str]:
@@ -79,10 +96,10 @@ def loops(types: list[str]) -> list[str]:
     return [t for t in types if t in ("While", "StatelessWhile")]
 
 
-@pytest.mark.parametrize("options", FUSED, ids=lambda o: "-".join(o) or "default")
-def test_fused(options):
+@pytest.mark.parametrize(("family", "options"), FUSED, ids=label)
+def test_fused(family, options):
     """One op forward, one more backward, no loop."""
-    layer = LSTM(SIZES.units, **options)
+    layer = family.ours(SIZES.units, **options)
     assert layer.uses_fused_op is True
     assert layer.fallback_reason is None
     assert layer.supports_jit is False
@@ -94,9 +111,9 @@ def test_fused(options):
     assert loops(both) == []
 
 
-@pytest.mark.parametrize("options", LOOP, ids=lambda o: "-".join(f"{k}={v}" for k, v in o.items()))
-def test_falls_back(options):
-    layer = LSTM(SIZES.units, **options)
+@pytest.mark.parametrize(("family", "options"), LOOP, ids=with_values)
+def test_falls_back(family, options):
+    layer = family.ours(SIZES.units, **options)
     assert layer.uses_fused_op is False
     assert layer.supports_jit is True
     types = op_types(layer, gradient=True)
@@ -104,45 +121,61 @@ def test_falls_back(options):
     assert loops(types) != []
 
 
-def test_the_reason_names_the_argument():
-    assert "activation is relu, not tanh" in LSTM(3, activation="relu").fallback_reason
-    assert "recurrent_activation" not in LSTM(3, activation="relu").fallback_reason
-    reason = LSTM(3, recurrent_activation="relu").fallback_reason
+def test_the_reason_names_the_argument(family):
+    reason = family.ours(3, activation="relu").fallback_reason
+    assert "activation is relu, not tanh" in reason
+    assert "recurrent_activation" not in reason
+    reason = family.ours(3, recurrent_activation="relu").fallback_reason
     assert "recurrent_activation is relu, not sigmoid" in reason
 
 
+def test_the_reason_of_a_reset_before_the_product():
+    assert "reset_after is False, not True" in GRU.ours(3, reset_after=False).fallback_reason
+    ordered = GRU.ours(3, reset_after=False, use_cudnn=True)
+    assert "use_cudnn=True" in ordered.fallback_reason  # it is stock's, which raises
+
+
 @pytest.mark.skipif(bool(tf.config.list_logical_devices("GPU")), reason="there cuDNN may run")
-def test_cudnn_on_demand_is_stocks(rng):
+def test_cudnn_on_demand_is_stocks(family, rng):
     """use_cudnn=True is an order: where cuDNN cannot run, stock raises, and so do we."""
-    ours, theirs = make_pair(SIZES, rng, use_cudnn=True)
+    ours, theirs = make_pair(family, SIZES, rng, use_cudnn=True)
     assert not ours.uses_fused_op
     assert "use_cudnn" in ours.fallback_reason
-    x = random_inputs(SIZES, rng, states=False)[0]
+    x = random_inputs(SIZES, rng)[0]
     for layer in ours, theirs:
         with pytest.raises(ValueError, match="use_cudnn=True was specified"):
             layer(x)
 
 
-def test_the_path_is_known_before_the_layer_is_built():
-    fused, loop = LSTM(3), LSTM(3, activation="relu")
+def test_the_path_is_known_before_the_layer_is_built(family):
+    fused, loop = family.ours(3), family.ours(3, activation="relu")
     assert not fused.built and not loop.built
     assert fused.uses_fused_op and not loop.uses_fused_op
 
 
-@pytest.mark.parametrize("options", LOOP, ids=lambda o: "-".join(f"{k}={v}" for k, v in o.items()))
+@pytest.mark.parametrize(("family", "options"), LOOP, ids=with_values)
 @pytest.mark.parametrize("kind", ["none", "holes"])
-def test_fallback_equals_stock(kind, options, rng):
-    ours, theirs = make_pair(SIZES, rng, dtype="float64", **FULL, **options)
-    inputs = random_inputs(SIZES, rng, states=True)
+def test_fallback_equals_stock(kind, family, options, rng):
+    ours, theirs = make_pair(family, SIZES, rng, dtype="float64", **FULL, **options)
+    inputs = random_inputs(SIZES, rng, family)
     mask = make_mask(kind, SIZES.batch, SIZES.time, rng)
     # relu and linear cells are not bounded: relative to the largest value all the same.
     assert_same(evaluate(ours, inputs, mask), evaluate(theirs, inputs, mask), rounding(SIZES))
 
 
-@pytest.mark.parametrize(
-    "options",
+BOTH_PATHS = of_each_family(
     [
         {},
+        {"use_bias": False, "go_backwards": True},
+        {"unroll": True, "zero_output_for_mask": True},
+        {"dropout": 0.3, "seed": 1},
+        {"recurrent_dropout": 0.3, "seed": 1},
+        {"dropout": 0.3, "implementation": 1, "seed": 1},
+    ]
+)
+BOTH_PATHS += [
+    (LSTM, options)
+    for options in [
         {"use_peephole": True},
         {"cell_clip": 0.5},
         {"use_peephole": True, "cell_clip": 0.5},
@@ -151,28 +184,28 @@ def test_fallback_equals_stock(kind, options, rng):
         {"use_peephole": True, "cell_clip": 0.5, "recurrent_dropout": 0.3, "seed": 1},
         {"use_peephole": True, "unroll": True, "zero_output_for_mask": True},
         {"use_peephole": True, "dropout": 0.3, "implementation": 1, "seed": 1},
-    ],
-    ids=lambda o: "-".join(o) or "plain",
-)
+    ]
+]
+
+
+@pytest.mark.parametrize(("family", "options"), BOTH_PATHS, ids=label)
 @pytest.mark.parametrize("kind", ["none", "right", "holes", "one_row_false"])
-def test_both_paths_agree(kind, options, rng):
+def test_both_paths_agree(kind, family, options, rng):
     """The loop, forced by functions that equal tanh and sigmoid; the clip is straight-through."""
-    arguments = {"dtype": "float64", **FULL, **options}
-    fused = LSTM(SIZES.units, **arguments)
-    loop = LSTM(
-        SIZES.units,
+    fused = make_layer(family, SIZES, rng, **options)
+    loop = make_layer(
+        family,
+        SIZES,
+        rng,
         activation=lambda x: keras.ops.tanh(x),
         recurrent_activation=lambda x: keras.ops.sigmoid(x),
-        **arguments,
+        **options,
     )
     assert fused.uses_fused_op and not loop.uses_fused_op
-    for layer in fused, loop:
-        layer.build((SIZES.batch, SIZES.time, SIZES.inputs))
-    random_weights(fused, rng)
     for a, b in zip(fused.trainable_weights, loop.trainable_weights, strict=True):
         assert a.name == b.name
         b.assign(a)
-    inputs = random_inputs(SIZES, rng, states=True)
+    inputs = random_inputs(SIZES, rng, family)
     mask = make_mask(kind, SIZES.batch, SIZES.time, rng)
     got, wanted = (evaluate(layer, inputs, mask, training=True) for layer in (fused, loop))
     assert_same(got, wanted, 2 * rounding(SIZES))
@@ -182,9 +215,9 @@ def test_both_paths_agree(kind, options, rng):
 
 @pytest.mark.parametrize("jit_compile", ["auto", False, True])
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
-def test_both_paths_train_and_predict_in_a_model(activation, jit_compile, rng):
+def test_both_paths_train_and_predict_in_a_model(activation, jit_compile, family, rng):
     """XLA knows no custom op: asked for it, Keras warns and does without."""
-    layer = LSTM(5, activation=activation)
+    layer = family.ours(5, activation=activation)
     model = keras.Sequential([keras.Input((None, SIZES.inputs)), layer])
     warns = jit_compile is True and layer.uses_fused_op
     with pytest.warns(UserWarning, match="support `jit_compile=True`") if warns else nullcontext():

@@ -4,45 +4,51 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from pairs import (
+    FAMILIES,
+    GRU,
+    LSTM,
     Sizes,
     assert_close,
     evaluate,
     evaluate_oracle,
+    label,
+    make_layer,
     make_mask,
     make_pair,
     random_inputs,
-    random_weights,
     rounding,
 )
 
-import tf_lstm_ops
 from oracle.derivatives import central_difference
 
-LSTM = tf_lstm_ops.keras.LSTM
 SIZES = Sizes(batch=3, time=5, inputs=4, units=7)
 FULL = {"return_sequences": True, "return_state": True}
 
 
-@pytest.mark.parametrize("used", [0, 1, 2], ids=["outputs", "h", "c"])
-def test_of_one_result_alone(used, rng):
-    ours, theirs = make_pair(SIZES, rng, dtype="float64", **FULL)
-    x, h0, c0 = map(tf.constant, random_inputs(SIZES, rng, states=True))
+@pytest.mark.parametrize(
+    ("family", "used"),
+    [(f, used) for f in FAMILIES for used in range(1 + len(f.states))],
+    ids=label,
+)
+def test_of_one_result_alone(family, used, rng):
+    ours, theirs = make_pair(family, SIZES, rng, dtype="float64", **FULL)
+    x, *states = map(tf.constant, random_inputs(SIZES, rng, family))
     mask = make_mask("holes", SIZES.batch, SIZES.time, rng)
     gradients = []
     for layer in ours, theirs:
-        sources = [x, h0, c0, *(w.value for w in layer.trainable_weights)]
+        sources = [x, *states, *(w.value for w in layer.trainable_weights)]
         with tf.GradientTape() as tape:
             tape.watch(sources)
-            result = layer(x, initial_state=[h0, c0], mask=mask)[used]
+            result = layer(x, initial_state=states, mask=mask)[used]
         gradients.append(tape.gradient(result, sources))
     for got, wanted in zip(*gradients, strict=True):
         assert_close(got.numpy(), wanted.numpy(), rounding(SIZES))
 
 
-def test_persistent_tape_and_repeated_use(rng):
+def test_persistent_tape_and_repeated_use(family, rng):
     """One layer called twice under one tape, its gradients asked for twice."""
-    layer, _ = make_pair(SIZES, rng, dtype="float64")
-    x = tf.constant(random_inputs(SIZES, rng, states=False)[0])
+    layer, _ = make_pair(family, SIZES, rng, dtype="float64")
+    x = tf.constant(random_inputs(SIZES, rng)[0])
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
         first, second = layer(x), layer(-x)
@@ -53,8 +59,8 @@ def test_persistent_tape_and_repeated_use(rng):
     assert_close(got.numpy(), parts.numpy(), rounding(SIZES))
 
 
-def test_inside_tf_function_with_unknown_sizes(rng):
-    layer, _ = make_pair(SIZES, rng, dtype="float64", **FULL)
+def test_inside_tf_function_with_unknown_sizes(family, rng):
+    layer, _ = make_pair(family, SIZES, rng, dtype="float64", **FULL)
     weights = [w.value for w in layer.trainable_weights]
 
     @tf.function(
@@ -79,38 +85,55 @@ def test_inside_tf_function_with_unknown_sizes(rng):
             assert_close(got.numpy(), wanted.numpy(), bound)
 
 
+def relative_errors(layer, inputs, mask, exact) -> np.ndarray:
+    """The largest error of each result and gradient, relative to the largest element."""
+    got = evaluate(layer, inputs, mask)
+    pairs = zip(
+        [*got.results, *got.gradients.values()],
+        [*exact.results, *exact.gradients.values()],
+        strict=True,
+    )
+    return np.array([np.abs(a - b).max() / np.abs(b).max() for a, b in pairs])
+
+
 @pytest.mark.parametrize("sizes", [Sizes(8, 30, 16, 32), Sizes(4, 60, 5, 64)])
-def test_float32_is_as_accurate_as_plain_float32(sizes, rng):
-    """The error against float64 is at most twice that of stock Keras, an evaluation step by step
-    in float32. (The unit roundoff, relative to the largest element, is the floor.)"""
-    ours, theirs = make_pair(sizes, rng, **FULL)
-    inputs = [a.astype("float32").astype("float64") for a in random_inputs(sizes, rng, True)]
-    mask = make_mask("right", sizes.batch, sizes.time, rng)
-    exact = evaluate_oracle(ours, inputs, mask)
-    errors = {}
-    for name, layer in ("ours", ours), ("stock", theirs):
-        got = evaluate(layer, inputs, mask)
-        pairs = zip(
-            [*got.results, *got.gradients.values()],
-            [*exact.results, *exact.gradients.values()],
-            strict=True,
-        )
-        errors[name] = [np.abs(a - b).max() / np.abs(b).max() for a, b in pairs]
-    floor = np.finfo("float32").eps / 2
-    for ours_error, stock_error in zip(errors["ours"], errors["stock"], strict=True):
-        assert ours_error <= 2 * stock_error + floor
+def test_float32_is_as_accurate_as_plain_float32(sizes, family, rng):
+    """The error of each result and gradient against float64, relative to that of stock Keras, an
+    evaluation step by step in float32.
+
+    Both are a few roundings, of which chance decides: single draws differ up to fourfold either
+    way. Three is beyond what the mean of four draws reaches (2.2 in twenty tries). The recurrent
+    weights are scaled so that the recurrence itself amplifies no rounding.
+    """
+    ratios = []
+    for _ in range(4):
+        ours, theirs = make_pair(family, sizes, rng, **FULL)
+        for layer in ours, theirs:
+            weights = layer.cell.recurrent_kernel
+            weights.assign(weights.value * (2 / np.sqrt(sizes.units)))
+        inputs = [a.astype("float32").astype("float64") for a in random_inputs(sizes, rng, family)]
+        mask = make_mask("right", sizes.batch, sizes.time, rng)
+        exact = evaluate_oracle(ours, inputs, mask)
+        mine, stock = (relative_errors(layer, inputs, mask, exact) for layer in (ours, theirs))
+        floor = np.finfo("float32").eps / 2
+        ratios.append((mine + floor) / (stock + floor))
+    assert np.exp(np.mean(np.log(ratios), axis=0)).max() < 3
 
 
-@pytest.mark.parametrize("options", [
-    {},
-    {"go_backwards": True, "use_bias": False},
-    {"use_peephole": True},
-    {"use_peephole": True, "cell_clip": 50.0, "zero_output_for_mask": True},
-    {"recurrent_dropout": 0.3, "dropout": 0.3, "seed": 1},
-], ids=lambda o: "-".join(o) or "plain")  # fmt: skip
+SECOND_ORDER = [
+    *((f, {}) for f in FAMILIES),
+    *((f, {"go_backwards": True, "use_bias": False}) for f in FAMILIES),
+    *((f, {"recurrent_dropout": 0.3, "dropout": 0.3, "seed": 1}) for f in FAMILIES),
+    (GRU, {"zero_output_for_mask": True}),
+    (LSTM, {"use_peephole": True}),
+    (LSTM, {"use_peephole": True, "cell_clip": 50.0, "zero_output_for_mask": True}),
+]
+
+
+@pytest.mark.parametrize(("family", "options"), SECOND_ORDER, ids=label)
 @pytest.mark.parametrize("kind", ["none", "right", "holes"])
-def test_second_order(kind, options, rng):
-    """A gradient penalty, ‖∂loss/∂(x, h0, c0)‖² + ‖∂loss/∂weights‖², against central differences.
+def test_second_order(kind, family, options, rng):
+    """A gradient penalty, ‖∂loss/∂(x, states)‖² + ‖∂loss/∂weights‖², against central differences.
 
     The clip is one that never acts: past an acting one gradients are straight-through, and not
     the derivatives that differences show. Every evaluation starts from the same state of the
@@ -118,33 +141,32 @@ def test_second_order(kind, options, rng):
     """
     sizes = Sizes(batch=2, time=4, inputs=3, units=5)
     mask = make_mask(kind, sizes.batch, sizes.time, rng)
-    layer = LSTM(sizes.units, dtype="float64", **FULL, **options)
-    layer.build((None, None, sizes.inputs))
-    random_weights(layer, rng)
+    layer = make_layer(family, sizes, rng, **options)
+    given = 1 + len(family.states)
     state = layer.cell.seed_generator.state.numpy()
 
     def penalty_of(arguments):
-        """The penalty, after setting the layer to `arguments`, and the sources of a gradient."""
-        for weight, value in zip(layer.trainable_weights, arguments[3:], strict=True):
+        """The penalty, after setting the layer to `arguments`, and what computes its gradient."""
+        for weight, value in zip(layer.trainable_weights, arguments[given:], strict=True):
             weight.assign(value)
         layer.cell.seed_generator.state.assign(state)
-        x, h0, c0 = map(tf.constant, arguments[:3])
-        sources = [x, h0, c0, *(w.value for w in layer.trainable_weights)]
+        x, *states = map(tf.constant, arguments[:given])
+        sources = [x, *states, *(w.value for w in layer.trainable_weights)]
         with tf.GradientTape() as outer:
             outer.watch(sources)
             with tf.GradientTape() as inner:
                 inner.watch(sources)
-                results = layer(x, initial_state=[h0, c0], mask=mask, training=True)
+                results = layer(x, initial_state=states, mask=mask, training=True)
                 loss = tf.add_n([tf.reduce_sum(r**3 + tf.sin(2 * r)) for r in results])
             penalty = tf.add_n([tf.nn.l2_loss(g) for g in inner.gradient(loss, sources)])
-        return penalty, outer.gradient(penalty, sources)
+        return penalty, lambda: outer.gradient(penalty, sources)
 
     point = [
-        *random_inputs(sizes, rng, states=True),
+        *random_inputs(sizes, rng, family),
         *(w.numpy() for w in layer.trainable_weights),
     ]
-    _, gradients = penalty_of(point)
-    for k, gradient in enumerate(gradients):  # each argument in turn
+    _, gradients_of_penalty = penalty_of(point)
+    for k, gradient in enumerate(gradients_of_penalty()):  # each argument in turn
         directions = [np.zeros_like(a) for a in point]
         directions[k] = rng.normal(size=point[k].shape)
         numeric = central_difference(lambda a: penalty_of(a)[0].numpy(), point, directions)
@@ -153,11 +175,33 @@ def test_second_order(kind, options, rng):
         assert abs(numeric - analytic) <= 1e-7 * max(1.0, abs(analytic))
 
 
+def test_second_order_does_not_read_padding(family, rng):
+    """NaN at masked steps: the gradient of a gradient penalty is the same as with zeros there."""
+    layer = make_layer(family, SIZES, rng)
+    mask = make_mask("holes", SIZES.batch, SIZES.time, rng)
+    x = random_inputs(SIZES, rng)[0]
+
+    def derivative(padding):
+        padded = tf.constant(np.where(mask[..., None], x, padding))
+        sources = [padded, *(w.value for w in layer.trainable_weights)]
+        with tf.GradientTape() as outer:
+            outer.watch(sources)
+            with tf.GradientTape() as inner:
+                inner.watch(sources)
+                loss = tf.reduce_sum(layer(padded, mask=mask)[0] ** 3)
+            penalty = tf.add_n([tf.nn.l2_loss(g) for g in inner.gradient(loss, sources)])
+        return outer.gradient(penalty, sources)
+
+    for got, wanted in zip(derivative(np.nan), derivative(0.0), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+        assert np.any(wanted)
+
+
 @pytest.mark.parametrize("in_graph", [False, True])
-def test_batch_jacobian(in_graph, rng):
+def test_batch_jacobian(in_graph, family, rng):
     """tape.batch_jacobian vectorises the gradient's ops, or falls back to a loop."""
-    ours, theirs = make_pair(SIZES, rng, dtype="float64")
-    x = tf.constant(random_inputs(SIZES, rng, states=False)[0])
+    ours, theirs = make_pair(family, SIZES, rng, dtype="float64")
+    x = tf.constant(random_inputs(SIZES, rng)[0])
 
     def jacobian(layer):
         with tf.GradientTape() as tape:
@@ -171,9 +215,9 @@ def test_batch_jacobian(in_graph, rng):
     assert_close(got.numpy(), wanted.numpy(), rounding(SIZES))
 
 
-def test_forward_mode(rng):
+def test_forward_mode(family, rng):
     """A Jacobian-vector product, which TensorFlow forms from the gradient's gradient."""
-    ours, theirs = make_pair(SIZES, rng, dtype="float64")
+    ours, theirs = make_pair(family, SIZES, rng, dtype="float64")
     x, tangent = (tf.constant(rng.normal(size=SIZES[:3])) for _ in range(2))
     products = []
     for layer in ours, theirs:
@@ -183,10 +227,10 @@ def test_forward_mode(rng):
     assert_close(*products, rounding(SIZES))
 
 
-def test_recurrent_state_carries_gradients_between_calls(rng):
+def test_recurrent_state_carries_gradients_between_calls(family, rng):
     """Truncated back-propagation by hand: two half sequences give the gradient of the whole."""
-    layer, _ = make_pair(SIZES, rng, dtype="float64", return_state=True)
-    x = tf.constant(random_inputs(SIZES, rng, states=False)[0])
+    layer, _ = make_pair(family, SIZES, rng, dtype="float64", return_state=True)
+    x = tf.constant(random_inputs(SIZES, rng)[0])
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
         whole = layer(x)[0]

@@ -1,7 +1,7 @@
-"""Keras' own tests of its LSTM, from the installed keras package, run on our class.
+"""Keras' own tests of its LSTM and GRU, from the installed keras package, run on our classes.
 
-The files are read from the package and executed with `layers.LSTM` replaced; nothing of them is
-stored here.
+The files are read from the package and executed with `layers.LSTM` and `layers.GRU` replaced;
+nothing of them is stored here.
 """
 
 import ast
@@ -12,8 +12,7 @@ from pathlib import Path
 import keras
 import pytest
 from keras.src import layers as stock_layers
-
-import tf_lstm_ops
+from pairs import FAMILIES, GRU, LSTM
 
 
 def source_of(test_file: str) -> Path:
@@ -21,11 +20,12 @@ def source_of(test_file: str) -> Path:
     return Path(package.submodule_search_locations[0]) / test_file
 
 
-def with_our_lstm(test_file: str) -> types.ModuleType:
-    """The test module, in which `layers` has our LSTM and is stock's in all other respects."""
+def with_our_layers(test_file: str) -> types.ModuleType:
+    """The test module, in which `layers` has our layers and is stock's in all other respects."""
     layers = types.ModuleType("layers")
     layers.__dict__.update(vars(stock_layers))
-    layers.LSTM = tf_lstm_ops.keras.LSTM
+    for family in FAMILIES:
+        setattr(layers, family.name, family.ours)
     path = source_of(test_file)
     module = types.ModuleType(f"keras_{path.stem}")
     exec(compile(path.read_text(), str(path), "exec"), module.__dict__)
@@ -50,12 +50,17 @@ def declared_tests(test_file: str) -> set[str]:
 if not keras.__version__.startswith("3.15.") and not source_of("lstm_test.py").exists():
     pytest.skip("this version of Keras ships no tests", allow_module_level=True)
 
-lstm_test = with_our_lstm("lstm_test.py")
-bidirectional_test = with_our_lstm("bidirectional_test.py")
+lstm_test = with_our_layers("lstm_test.py")
+gru_test = with_our_layers("gru_test.py")
+bidirectional_test = with_our_layers("bidirectional_test.py")
 
 
 # pytest collects what these inherit.
 class TestLSTM(lstm_test.LSTMTest):
+    pass
+
+
+class TestGRU(gru_test.GRUTest):
     pass
 
 
@@ -65,7 +70,11 @@ class TestBidirectional(bidirectional_test.SimpleRNNTest):  # its name in Keras'
 
 @pytest.mark.parametrize(
     ("test_file", "collected"),
-    [("lstm_test.py", TestLSTM), ("bidirectional_test.py", TestBidirectional)],
+    [
+        ("lstm_test.py", TestLSTM),
+        ("gru_test.py", TestGRU),
+        ("bidirectional_test.py", TestBidirectional),
+    ],
 )
 def test_every_test_is_collected(test_file, collected):
     """A parameterised method `test_x` has become `test_x0`, `test_x1`, …"""
@@ -77,9 +86,14 @@ def test_every_test_is_collected(test_file, collected):
         assert any(method.startswith(name) for method in methods), name
 
 
-def test_the_class_under_test_is_ours(monkeypatch):
-    """Were the replacement without effect, a broken LSTM of ours would not be noticed."""
-    assert lstm_test.layers.LSTM is tf_lstm_ops.keras.LSTM is not keras.layers.LSTM
-    monkeypatch.setattr(lstm_test.layers, "LSTM", keras.layers.GRU)
+@pytest.mark.parametrize(
+    ("module", "collected", "family", "other"),
+    [(lstm_test, TestLSTM, LSTM, GRU), (gru_test, TestGRU, GRU, LSTM)],
+    ids=["LSTM", "GRU"],
+)
+def test_the_class_under_test_is_ours(module, collected, family, other, monkeypatch):
+    """Were the replacement without effect, a broken layer of ours would not be noticed."""
+    assert getattr(module.layers, family.name) is family.ours is not family.stock
+    monkeypatch.setattr(module.layers, family.name, other.stock)
     with pytest.raises(AssertionError):
-        TestLSTM("test_statefulness").test_statefulness()
+        collected("test_statefulness").test_statefulness()

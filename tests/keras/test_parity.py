@@ -1,4 +1,4 @@
-"""Our layer computes what stock Keras' LSTM computes: results, states, every gradient."""
+"""Our layers compute what stock Keras' compute: results, states, every gradient."""
 
 import itertools
 from typing import NamedTuple
@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from pairs import (
+    GRU,
+    LSTM,
     MASKS,
     Sizes,
     assert_close,
@@ -20,10 +22,6 @@ from pairs import (
     random_weights,
     rounding,
 )
-
-import tf_lstm_ops
-
-LSTM = tf_lstm_ops.keras.LSTM
 
 # Units below, at, and across the widths of vector registers.
 SIZES = [Sizes(2, 5, 3, 1), Sizes(3, 6, 4, 7), Sizes(5, 4, 1, 17), Sizes(2, 7, 2, 33)]
@@ -69,10 +67,11 @@ def grid() -> list:
 
 
 @pytest.mark.parametrize("case", grid())
-def test_equals_stock(case, rng):
+def test_equals_stock(case, family, rng):
     sizes = SIZES[rng.integers(len(SIZES))]
     mask = make_mask(case.mask, sizes.batch, sizes.time, rng)
     ours, theirs = make_pair(
+        family,
         sizes,
         rng,
         return_state=True,
@@ -82,7 +81,7 @@ def test_equals_stock(case, rng):
     )
     assert ours.uses_fused_op
     for _ in range(2):  # the second call of a stateful layer starts from the first one's states
-        inputs = random_inputs(sizes, rng, case.initial_state)
+        inputs = random_inputs(sizes, rng, family if case.initial_state else None)
         assert_same(
             evaluate(ours, inputs, mask), evaluate(theirs, inputs, mask), 2 * rounding(sizes)
         )
@@ -91,16 +90,16 @@ def test_equals_stock(case, rng):
     assert_same(evaluate(ours, inputs, mask), evaluate(theirs, inputs, mask), rounding(sizes))
 
 
-def test_stock_unrolled_and_backwards(rng):
+def test_stock_unrolled_and_backwards(family, rng):
     """The reason why `test_equals_stock` does not unroll stock there. If this fails, it may."""
     sizes = SIZES[1]
     options = {"go_backwards": True, "zero_output_for_mask": True, "return_sequences": True}
     mask = np.arange(sizes.time) < np.array([[3], [6], [1]])
     unrolled, loop = (
-        keras.layers.LSTM(sizes.units, unroll=unroll, dtype="float64", **options)
+        family.stock(sizes.units, unroll=unroll, dtype="float64", **options)
         for unroll in (True, False)
     )
-    inputs = random_inputs(sizes, rng, states=False)
+    inputs = random_inputs(sizes, rng)
     outputs = evaluate(loop, inputs, mask).results[0]
     unrolled.build(inputs[0].shape)
     copy_weights(loop, unrolled)
@@ -112,33 +111,36 @@ def test_stock_unrolled_and_backwards(rng):
 @pytest.mark.parametrize("return_state", [False, True])
 @pytest.mark.parametrize("return_sequences", [False, True])
 @pytest.mark.parametrize("units", [1, 2, 3, 5, 8, 15, 16, 31, 64, 65])
-def test_float32_at_many_sizes(units, return_sequences, return_state, rng):
+def test_float32_at_many_sizes(units, return_sequences, return_state, family, rng):
     sizes = Sizes(batch=3, time=4, inputs=int(rng.integers(1, 9)), units=units)
     ours, theirs = make_pair(
-        sizes, rng, return_sequences=return_sequences, return_state=return_state
+        family, sizes, rng, return_sequences=return_sequences, return_state=return_state
     )
-    inputs = random_inputs(sizes, rng, states=False)
+    inputs = random_inputs(sizes, rng)
     assert_same(evaluate(ours, inputs), evaluate(theirs, inputs), rounding(sizes, "float32"))
 
 
 @pytest.mark.parametrize("mask", ["none", "right", "one_row_false", "all_false"])
 @pytest.mark.parametrize("go_backwards", [False, True])
-def test_one_step(mask, go_backwards, rng):
+def test_one_step(mask, go_backwards, family, rng):
     sizes = Sizes(batch=3, time=1, inputs=2, units=5)
     mask = make_mask(mask, sizes.batch, sizes.time, rng)
     ours, theirs = make_pair(
-        sizes, rng, return_state=True, go_backwards=go_backwards, dtype="float64"
+        family, sizes, rng, return_state=True, go_backwards=go_backwards, dtype="float64"
     )
-    inputs = random_inputs(sizes, rng, states=True)
+    inputs = random_inputs(sizes, rng, family)
     assert_same(evaluate(ours, inputs, mask), evaluate(theirs, inputs, mask), rounding(sizes))
 
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("go_backwards", [False, True])
 @pytest.mark.parametrize("return_sequences", [False, True])
-def test_functional_model_with_unknown_batch_and_time(return_sequences, go_backwards, masked, rng):
+def test_functional_model_with_unknown_batch_and_time(
+    return_sequences, go_backwards, masked, family, rng
+):
     sizes = Sizes(4, 6, 3, 9)
     ours, theirs = make_pair(
+        family,
         sizes,
         rng,
         return_sequences=return_sequences,
@@ -167,10 +169,9 @@ def test_functional_model_with_unknown_batch_and_time(return_sequences, go_backw
 
 @pytest.mark.parametrize("return_sequences", [False, True])
 @pytest.mark.parametrize("return_state", [False, True])
-def test_shapes_and_masks_are_inferred_as_stock_does(return_sequences, return_state):
+def test_shapes_and_masks_are_inferred_as_stock_does(return_sequences, return_state, family):
     ours, theirs = (
-        c(9, return_sequences=return_sequences, return_state=return_state)
-        for c in (LSTM, keras.layers.LSTM)
+        c(9, return_sequences=return_sequences, return_state=return_state) for c in family.both
     )
     for shape in [(4, 6, 3), (None, 6, 3), (None, None, 3)]:
         assert ours.compute_output_shape(shape) == theirs.compute_output_shape(shape)
@@ -182,31 +183,32 @@ def test_shapes_and_masks_are_inferred_as_stock_does(return_sequences, return_st
     x, mask = np.zeros((4, 6, 3)), np.ones((4, 6), bool)
     masks = [layer.compute_mask(x, mask) for layer in (ours, theirs)]
     passed_on = [[m is mask for m in (ms if return_state else [ms])] for ms in masks]
-    assert passed_on[0] == passed_on[1] == [return_sequences] + 2 * return_state * [False]
+    states = [False for _ in family.states if return_state]
+    assert passed_on[0] == passed_on[1] == [return_sequences, *states]
 
 
-def test_tf_function_keeps_the_static_shape(rng):
-    layer = LSTM(5, return_sequences=True, return_state=True)
+def test_tf_function_keeps_the_static_shape(family):
+    layer = family.ours(5, return_sequences=True, return_state=True)
     layer.build((None, None, 3))
 
     @tf.function(input_signature=[tf.TensorSpec([2, None, 3])])
     def call(x):
-        outputs, h, c = layer(x)
+        outputs, *states = layer(x)
         assert outputs.shape.as_list() == [2, None, 5]
-        assert h.shape.as_list() == c.shape.as_list() == [2, 5]
+        assert [s.shape.as_list() for s in states] == [[2, 5] for _ in family.states]
         return outputs
 
     assert call(tf.zeros([2, 4, 3])).shape == (2, 4, 5)
 
 
-def stack(lstm, input_size: int, rng: np.random.Generator) -> keras.Model:
+def stack(rnn, input_size: int, rng: np.random.Generator) -> keras.Model:
     """Two layers, the first masked."""
     model = keras.Sequential(
         [
             keras.Input((None, input_size)),
             keras.layers.Masking(),
-            lstm(9, return_sequences=True),
-            lstm(5, go_backwards=True),
+            rnn(9, return_sequences=True),
+            rnn(5, go_backwards=True),
             keras.layers.Dense(3),
         ]
     )
@@ -215,14 +217,14 @@ def stack(lstm, input_size: int, rng: np.random.Generator) -> keras.Model:
 
 
 @pytest.mark.parametrize("run_eagerly", [False, True])
-def test_fit_follows_stock(run_eagerly, rng):
+def test_fit_follows_stock(run_eagerly, family, rng):
     x = rng.normal(size=(24, 7, 4)).astype("float32")
     lengths = rng.integers(1, 8, size=24)
     x[np.arange(7) >= lengths[:, None]] = 0  # what Masking leaves out
     labels = rng.integers(3, size=24)
     histories, weights = [], []
-    for lstm, jit in (LSTM, "auto"), (keras.layers.LSTM, False):
-        model = stack(lstm, 4, np.random.default_rng(0))
+    for rnn, jit in (family.ours, "auto"), (family.stock, False):
+        model = stack(rnn, 4, np.random.default_rng(0))
         model.compile(
             keras.optimizers.SGD(0.1, momentum=0.9),
             keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -240,13 +242,13 @@ def test_fit_follows_stock(run_eagerly, rng):
         assert_close(got, wanted, bound)
 
 
-def test_stateful_model_across_batches(rng):
+def test_stateful_model_across_batches(family, rng):
     """Train a stateful model in graph mode: the states pass from batch to batch, and reset."""
     x = rng.normal(size=(12, 5, 3)).astype("float32")
     y = rng.normal(size=(12, 4)).astype("float32")
     predictions = []
-    for lstm in LSTM, keras.layers.LSTM:
-        model = keras.Sequential([keras.Input(batch_shape=(4, 5, 3)), lstm(4, stateful=True)])
+    for rnn in family.both:
+        model = keras.Sequential([keras.Input(batch_shape=(4, 5, 3)), rnn(4, stateful=True)])
         random_weights(model, np.random.default_rng(0))
         model.compile("sgd", "mse", jit_compile=False)
         model.fit(x, y, batch_size=4, epochs=2, shuffle=False, verbose=0)
@@ -258,49 +260,49 @@ def test_stateful_model_across_batches(rng):
     assert np.abs(np.subtract(*predictions[0])).max() > 1e-3, "reset_state changed nothing"
 
 
-def test_stateful_layer_refuses_another_batch_size():
-    layer = LSTM(4, stateful=True)
+def test_stateful_layer_refuses_another_batch_size(family):
+    layer = family.ours(4, stateful=True)
     layer(np.zeros((3, 5, 2), "float32"))
     with pytest.raises(ValueError, match="batch size"):
         layer(np.zeros((2, 5, 2), "float32"))
     with pytest.raises(ValueError, match="batch size must be static"):
-        LSTM(4, stateful=True).build((None, 5, 2))
+        family.ours(4, stateful=True).build((None, 5, 2))
 
 
-def test_unroll_needs_a_known_length():
-    layer = LSTM(4, unroll=True)
+def test_unroll_needs_a_known_length(family):
+    layer = family.ours(4, unroll=True)
     layer.build((2, None, 3))
     with pytest.raises(ValueError, match="Cannot unroll"):
         tf.function(layer).get_concrete_function(tf.TensorSpec([2, None, 3]))
 
 
-def test_wrong_states_are_refused(rng):
-    layer = LSTM(4)
+def test_wrong_states_are_refused(family, rng):
+    layer = family.ours(4)
     x = rng.normal(size=(3, 5, 2))
     for shape in [(2, 4), (3, 3)]:
         with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
-            layer(x, initial_state=[np.zeros(shape), np.zeros(shape)])
+            layer(x, initial_state=[np.zeros(shape) for _ in family.states])
     with pytest.raises(ValueError, match=r"ndim=3"):
         layer(x[0])
 
 
 @pytest.mark.parametrize("merge_mode", ["concat", "sum"])
-def test_bidirectional(merge_mode, rng):
+def test_bidirectional(merge_mode, family, rng):
     sizes = Sizes(3, 6, 4, 7)
     ours, theirs = (
         keras.layers.Bidirectional(
-            lstm(sizes.units, return_sequences=True, dtype="float64"),
+            rnn(sizes.units, return_sequences=True, dtype="float64"),
             merge_mode=merge_mode,
             dtype="float64",
         )
-        for lstm in (LSTM, keras.layers.LSTM)
+        for rnn in family.both
     )
     for layer in ours, theirs:
         layer.build((sizes.batch, sizes.time, sizes.inputs))
     random_weights(theirs, rng)
     copy_weights(theirs, ours)
-    assert isinstance(ours.backward_layer, LSTM)
-    inputs = random_inputs(sizes, rng, states=False)
+    assert isinstance(ours.backward_layer, family.ours)
+    inputs = random_inputs(sizes, rng)
     mask = make_mask("holes", sizes.batch, sizes.time, rng)
     got, wanted = evaluate(ours, inputs, mask), evaluate(theirs, inputs, mask)
     assert_close(got.results[0], wanted.results[0], rounding(sizes))
@@ -308,25 +310,25 @@ def test_bidirectional(merge_mode, rng):
         assert_close(got.gradients[name], wanted.gradients[name], 2 * rounding(sizes), name)
 
 
-def test_states_pass_from_encoder_to_decoder(rng):
+def test_states_pass_from_encoder_to_decoder(family, rng):
     """initial_state as keyword and, in a functional model, as tensors of another layer."""
     x, y = rng.normal(size=(2, 3, 5, 4))
     predictions = []
-    for lstm in LSTM, keras.layers.LSTM:
+    for rnn in family.both:
         source, target = (keras.Input((None, 4), dtype="float64") for _ in range(2))
-        _, *states = lstm(6, return_state=True, dtype="float64")(source)
-        output = lstm(6, dtype="float64")(target, initial_state=states)
+        _, *states = rnn(6, return_state=True, dtype="float64")(source)
+        output = rnn(6, dtype="float64")(target, initial_state=states)
         model = keras.Model([source, target], output)
         random_weights(model, np.random.default_rng(0))
         predictions.append(model.predict([x, y], verbose=0))
     assert_close(*predictions, 2 * rounding(Sizes(3, 5, 4, 6)))
 
 
-def test_states_and_mask_of_one_row_serve_the_batch(rng):
+def test_states_and_mask_of_one_row_serve_the_batch(family, rng):
     """As in stock Keras, an initial state or a mask of batch size 1 is that of every row."""
-    stock, ours = keras.layers.LSTM(5), LSTM(5)
+    ours, stock = (rnn(5) for rnn in family.both)
     x = rng.normal(size=(3, 4, 2)).astype("float32")
-    states = [rng.normal(size=(1, 5)).astype("float32") for _ in range(2)]
+    states = [rng.normal(size=(1, 5)).astype("float32") for _ in family.states]
     mask = np.array([[True, False, True, True]])
     stock.build(x.shape)
     ours.build(x.shape)
@@ -335,12 +337,21 @@ def test_states_and_mask_of_one_row_serve_the_batch(rng):
     np.testing.assert_allclose(ours(x, initial_state=states, mask=mask), expected, atol=1e-6)
 
 
-def test_refuses_three_states():
+def test_refuses_three_states(family):
     with pytest.raises(ValueError, match="initial_state must be"):
-        LSTM(5)(np.zeros((3, 4, 2), "float32"), initial_state=[np.zeros((3, 5))] * 3)
+        family.ours(5)(np.zeros((3, 4, 2), "float32"), initial_state=[np.zeros((3, 5))] * 3)
+
+
+def test_one_state_needs_no_list(rng):
+    """A GRU's initial state may be a tensor, as in stock."""
+    ours, theirs = make_pair(GRU, SIZES[0], rng, dtype="float64")
+    x, h0 = random_inputs(SIZES[0], rng, GRU)
+    wanted = theirs(x, initial_state=h0).numpy()
+    assert_close(ours(x, initial_state=h0).numpy(), wanted, rounding(SIZES[0]))
+    np.testing.assert_array_equal(ours(x, initial_state=h0), ours(x, initial_state=[h0]))
 
 
 @pytest.mark.parametrize("options", [{"use_peephole": True}, {"cell_clip": 1.0}])
 def test_cudnn_path_refuses_what_it_lacks(options):
     with pytest.raises(ValueError, match="use_cudnn=True"):
-        LSTM(5, use_cudnn=True, **options)
+        LSTM.ours(5, use_cudnn=True, **options)

@@ -40,9 +40,8 @@ class GRU(FusedRNN, keras.layers.GRU):
     @property
     def fallback_reason(self) -> str | None:
         """Why a call runs Keras' own loop; None where it runs the fused op."""
-        if not self.reset_after:
-            return "reset_after is False, not True"
-        return super().fallback_reason
+        reset_before = None if self.reset_after else "reset_after is False, not True"
+        return super().fallback_reason or reset_before
 
     def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
         output, h, _ = _library.load().tf_lstm_ops_keras_gru(
