@@ -225,7 +225,6 @@ class BackwardPass {
   void Cells(int64_t begin, int64_t end, int64_t u) {
     const int64_t width = cell_ - u;
     const CellParameters<T, Cell> with(args_, u);
-    V sum[3] = {};  // of the peepholes
     for (int64_t e = begin; e < end; ++e) {
       const Outputs y = LoadOutputs(e, u);
       const V before =
@@ -236,18 +235,26 @@ class BackwardPass {
       if constexpr (Cell::kHasState) {
         StoreN(d.state, dstate_ + batch_row_[e] * cell_ + u, width);
       }
-      if constexpr (Cell::kHasPeephole) {
-        sum[0] = sum[0] + d.z[kPartI] * before;
-        sum[1] = sum[1] + d.z[kPartF] * before;
-        sum[2] = sum[2] + d.z[kPartO] * y.cs;
+      if constexpr (Cell::kOwnState) {
         if (Projected()) StoreN(y.o * y.co, m_ + e * cell_ + u, width);
       }
     }
-    if (args_.weights.has_peephole()) {
-      AddTo(sum[0], grads_.wci + u, width);
-      AddTo(sum[1], grads_.wcf + u, width);
-      AddTo(sum[2], grads_.wco + u, width);
+    if (args_.weights.has_peephole()) AddPeephole(begin, end, u);
+  }
+
+  // dwci += sum of dzi * cs_prev, dwcf likewise, dwco += sum of dzo * cs.
+  void AddPeephole(int64_t begin, int64_t end, int64_t u) {
+    const int64_t width = cell_ - u;
+    V i = {}, f = {}, o = {};
+    for (int64_t e = begin; e < end; ++e) {
+      const V before = LoadN(PreviousState(e) + u, width);
+      i = i + LoadN(Dz(e, kPartI) + u, width) * before;
+      f = f + LoadN(Dz(e, kPartF) + u, width) * before;
+      o = o + LoadN(Dz(e, kPartO) + u, width) * LoadN(CellState(e) + u, width);
     }
+    AddTo(i, grads_.wci + u, width);
+    AddTo(f, grads_.wcf + u, width);
+    AddTo(o, grads_.wco + u, width);
   }
 
   Outputs LoadOutputs(int64_t e, int64_t u) const {
@@ -560,10 +567,14 @@ class BackwardPass {
       return PreviousH(e);
     } else {
       const int64_t p = previous_[e];
-      if (p < 0) return args_.c0 + batch_row_[e] * cell_;
-      return args_.steps.row[kRowCs] +
-             args_.steps.stride * (args_.steps.compact ? p : output_row_[p]);
+      return p < 0 ? args_.c0 + batch_row_[e] * cell_ : CellState(p);
     }
+  }
+
+  // An LSTM's cs.
+  const T* CellState(int64_t e) const {
+    const StepRows<const T>& from = args_.steps;
+    return from.row[kRowCs] + from.stride * (from.compact ? e : output_row_[e]);
   }
 
   T* Dz(int64_t e, int part) const { return dz_ + (e * kParts + part) * cell_; }

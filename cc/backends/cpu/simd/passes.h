@@ -38,12 +38,14 @@ void BackwardOf(const RnnBackward<T>& args, int threads) {
 }
 
 // Each cell has a source file of its own, so that they compile side by side.
+// NOLINTBEGIN(bugprone-macro-parentheses): `specifier` is none or extern.
 #define TF_LSTM_OPS_PASSES(specifier, T, Cell)                           \
   specifier template void ForwardOf<T, Cell>(const RnnForward<T>&, int); \
   specifier template void BackwardOf<T, Cell>(const RnnBackward<T>&, int)
 #define TF_LSTM_OPS_CELL(specifier, Cell)     \
   TF_LSTM_OPS_PASSES(specifier, float, Cell); \
   TF_LSTM_OPS_PASSES(specifier, double, Cell)
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
 
