@@ -1,3 +1,5 @@
+#include <strings.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -84,7 +86,7 @@ std::unique_ptr<DropoutMask> MakeMask(const Problem& problem, float dropout,
 bool ResetsRandomState() {
   const char* text = std::getenv("TF_CUDNN_RESET_RND_GEN_STATE");
   return text != nullptr &&
-         (std::strcmp(text, "1") == 0 || std::strcmp(text, "true") == 0);
+         (std::strcmp(text, "1") == 0 || strcasecmp(text, "true") == 0);
 }
 
 template <class T, const Form& kForm>
@@ -295,7 +297,7 @@ class DropoutMaskKernel : public tf::Kernel {
     cpu::Staging<T> staging;
     auto* to = staging.Out(mask.data<T>(), mask.size());
     std::fill(to, to + mask.size(), 1);
-    const int64_t rows = header.time * header.batch;
+    const int64_t rows = int64_t{header.time} * header.batch;
     const DropoutMask draws(header.dropout_key, header.dropout, rows,
                             header.width);
     for (int64_t k = 0; header.dropout > 0 && k < header.inner_layers * rows;

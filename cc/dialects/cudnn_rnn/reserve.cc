@@ -82,6 +82,9 @@ Status Reserve::Check(const void* reserve, const Shape& shape,
   if (header.fingerprint != header_.fingerprint) {
     return Refuse("comes from a call with other shapes, attributes or lengths");
   }
+  if (header.size != size()) {
+    return Refuse("must have ", size(), " elements but has ", header.size);
+  }
   *dropout_key = header.dropout_key;
   return Status();
 }
