@@ -69,10 +69,10 @@ def check_gradient() -> None:
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
-def check_keras() -> None:
+def check_layer(name: str) -> None:
     x = random(BATCH, TIME, INPUTS)
-    ours = tf_lstm_ops.keras.LSTM(UNITS, return_sequences=True)
-    stock = keras.layers.LSTM(UNITS, return_sequences=True)
+    ours = getattr(tf_lstm_ops.keras, name)(UNITS, return_sequences=True)
+    stock = getattr(keras.layers, name)(UNITS, return_sequences=True)
     model = keras.Sequential([keras.Input((None, INPUTS)), keras.layers.Masking(), ours])
     reference = keras.Sequential([keras.Input((None, INPUTS)), keras.layers.Masking(), stock])
     reference.set_weights(model.get_weights())
@@ -87,6 +87,42 @@ def check_keras() -> None:
         np.testing.assert_allclose(got, want, **TOLERANCE)
 
 
+def check_lstm() -> None:
+    check_layer("LSTM")
+
+
+def check_gru() -> None:
+    check_layer("GRU")
+
+
+def check_cudnn() -> None:
+    """The stock op on the CPU, with gradients, beside a bidirectional Keras layer."""
+    layer = keras.layers.Bidirectional(keras.layers.LSTM(UNITS, return_sequences=True))
+    x = random(BATCH, TIME, INPUTS)
+    lengths = tf.constant([TIME, 1, TIME - 2])
+    mask = tf.sequence_mask(lengths, TIME)
+    weighting = tf.cast(mask, tf.float32)[..., tf.newaxis] * random(BATCH, TIME, 2 * UNITS)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        want = layer(x, mask=mask) * weighting
+    want_gradient = tape.gradient(want, x)
+    params = tf.constant(tf_lstm_ops.weights.LSTMWeights.from_keras(layer).to_cudnn())
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        result = tf.raw_ops.CudnnRNNV3(
+            input=x,
+            input_h=tf.zeros([BATCH, 2, UNITS]),
+            input_c=tf.zeros([BATCH, 2, UNITS]),
+            params=params,
+            sequence_lengths=lengths,
+            direction="bidirectional",
+            time_major=False,
+        )
+        got = result.output * weighting
+    np.testing.assert_allclose(got, want, **TOLERANCE)
+    np.testing.assert_allclose(tape.gradient(got, x), want_gradient, rtol=1e-4, atol=1e-5)
+
+
 def main() -> int:
     report = {
         "tensorflow": tf.__version__,
@@ -95,7 +131,7 @@ def main() -> int:
         "library": hashlib.sha256(tf_lstm_ops._library.path().read_bytes()).hexdigest(),
         "failures": [],
     }
-    for check in (check_forward, check_gradient, check_keras):
+    for check in (check_forward, check_gradient, check_lstm, check_gru, check_cudnn):
         try:
             check()
         except Exception as error:

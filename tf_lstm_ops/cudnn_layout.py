@@ -66,11 +66,9 @@ class Model:
                 "input_mode must be linear_input, skip_input or auto_select but is "
                 f"{self.input_mode}"
             )
-        for name in ("cell_size", "layers"):
+        for name in ("input_size", "cell_size", "layers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be positive but is {getattr(self, name)}")
-        if self.input_size < 0:
-            raise ValueError(f"input_size must not be negative but is {self.input_size}")
         if self.directions not in (1, 2):
             raise ValueError(f"directions must be 1 or 2 but is {self.directions}")
         if not 0 <= self.num_proj <= self.cell_size:

@@ -64,7 +64,7 @@ CASES = [
     for lengths in ("full", "unsorted")
 ]
 # Ones, primes, one below and above the widths of vectors and tiles, sizes beyond one tile, more
-# rows than are summed at once. T, B, I, H.
+# rows than are summed at once, many steps. T, B, I, H.
 SIZES = [
     (1, 1, 1, 1),
     (5, 1, 2, 1),
@@ -77,6 +77,7 @@ SIZES = [
     (2, 33, 33, 64),
     (2, 70, 7, 65),
     (2, 3, 64, 130),
+    (40, 3, 4, 8),
 ]
 SIZED = [
     Case(Model(mode, inputs, units, layers=2, directions=2), time, batch, lengths)

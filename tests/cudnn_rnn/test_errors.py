@@ -1,0 +1,522 @@
+"""Every op × every input × every way to be wrong: the error names the argument.
+
+Eager, and traced with no shape known: the kernel refuses. What shape inference can tell, which is a
+wrong rank, is traced with known shapes too: an own op refuses it, TensorFlow reports a ValueError;
+for a stock name TensorFlow's own shape function runs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from .cases import (
+    DTYPES,
+    FORWARD,
+    GATES,
+    LAYOUT_OPS,
+    SEQUENCE_OPS,
+    SOURCES,
+    TO_CANONICAL,
+    TO_PARAMS,
+    Case,
+    Shape,
+    Values,
+    arguments,
+    broken_rules,
+    call,
+    specification,
+    trace,
+    traced_without_shapes,
+)
+
+MODES = ["eager", "kernel"]
+INFERENCE = "shape inference"
+V3 = [op for op in SEQUENCE_OPS if op.endswith("V3")]
+
+BOTH_WAYS = Case(layers=2, directions=2, time=4)
+BASES = {
+    **{op: [BOTH_WAYS] for op in SEQUENCE_OPS},
+    **{
+        op: [
+            replace(BOTH_WAYS, proj=2, time_major=False),
+            Case("gru", layers=2, inputs=4, input_mode="skip_input", time=3, batch=2),
+        ]
+        for op in V3
+    },
+}
+
+
+class Fault(NamedTuple):
+    op: str
+    case: Case
+    argument: str
+    shape: Shape
+
+    def __str__(self) -> str:
+        return f"{self.op}-{self.case.mode}-{self.argument}{list(self.shape)}"
+
+
+def wrong_shapes(right: Shape) -> Iterator[Shape]:
+    if right:
+        yield ()
+        yield right[1:]
+    yield (1, *right)
+    yield (*right, 1)
+    for k, size in enumerate(right):
+        for other in (size - 1, size + 1, 2 * size, 0):
+            yield (*right[:k], other, *right[k + 1 :])
+
+
+def faults() -> list[Fault]:
+    """One wrong shape at a time, where it breaks a rule: a longer input of V1 is just longer."""
+    found = []
+    for op, cases in BASES.items():
+        for case in cases:
+            right = case.shapes(op)
+            for argument in right:
+                for shape in dict.fromkeys(wrong_shapes(right[argument])):
+                    if broken_rules(op, case, {**right, argument: shape}):
+                        found.append(Fault(op, case, argument, shape))
+    return found
+
+
+def wrong_arguments(fault: Fault) -> Values:
+    right = fault.case.shapes(fault.op)
+    return arguments(fault.op, fault.case, shapes={**right, fault.argument: fault.shape})
+
+
+def error_of(op: str, case: Case, values: Values, mode: str, source: str, **options: Any) -> str:
+    """The text of the error that this call must give."""
+    known = mode == INFERENCE
+    errors = (tf.errors.InvalidArgumentError, *([ValueError] if known else []))
+    with pytest.raises(errors) as caught:
+        if mode == "eager":
+            call(op, case, values, source, **options)
+        elif known:
+            traced = trace(op, case, specification(values, known), source=source, **options)
+            traced(*values.values())
+        else:
+            traced_without_shapes(op, case, source, **options)(*values.values())
+    return str(caught.value)
+
+
+# --- shapes ----------------------------------------------------------------------------------
+
+
+def rules_of(fault: Fault) -> list[str]:
+    right = fault.case.shapes(fault.op)
+    return broken_rules(fault.op, fault.case, {**right, fault.argument: fault.shape})
+
+
+def has_wrong_rank(fault: Fault) -> bool:
+    return len(fault.shape) != len(fault.case.shapes(fault.op)[fault.argument])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("fault", faults(), ids=str)
+def test_shape(fault, mode):
+    text = error_of(fault.op, fault.case, wrong_arguments(fault), mode, "own")
+    assert any(rule in text for rule in rules_of(fault)), (text, rules_of(fault))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("fault", filter(has_wrong_rank, faults()), ids=str)
+def test_rank_in_shape_inference(fault, source):
+    """TensorFlow's own function, of a stock name, does not say which argument it is."""
+    text = error_of(fault.op, fault.case, wrong_arguments(fault), INFERENCE, source)
+    assert "must be rank" in text or any(rule in text for rule in rules_of(fault))
+    if source == "own":
+        assert any(rule in text for rule in rules_of(fault))
+
+
+@pytest.mark.parametrize("fault", faults()[::3], ids=str)
+def test_shape_under_the_stock_name(fault):
+    """The same kernel."""
+    text = error_of(fault.op, fault.case, wrong_arguments(fault), "eager", "stock")
+    assert any(rule in text for rule in rules_of(fault))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("op", BASES)
+def test_right_shapes_are_accepted(op, source):
+    """The table proves something only if its starting point is right."""
+    assert len(faults()) > 600
+    for case in BASES[op]:
+        values = arguments(op, case)
+        assert not broken_rules(op, case, case.shapes(op))
+        eager = call(op, case, values, source)
+        for known in (False, True):
+            traced = trace(op, case, specification(values, known), source=source)
+            for a, b in zip(traced(*values.values()), eager, strict=True):
+                tf.debugging.assert_equal(a, b)
+
+
+@pytest.mark.parametrize("mode", [mode for mode in GATES if mode != "lstm"])
+@pytest.mark.parametrize("op", FORWARD)
+def test_input_c_of_any_shape_where_there_is_no_cell_state(op, mode):
+    case = Case(mode)
+    values = arguments(op, case)
+    want = call(op, case, values).output
+    for shape in ([], [0], [7], [2, 0, 3], [1, 1, 1, 1]):
+        got = call(op, case, {**values, "input_c": tf.fill(shape, np.float32(np.nan))})
+        np.testing.assert_array_equal(got.output, want)
+        assert got.output_c.shape == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("sizes", [{"batch": 0}, {"units": 0}, {"time": 0}, {"layers": 0}], ids=str)
+@pytest.mark.parametrize("op", FORWARD)
+def test_empty(op, sizes, source, mode):
+    """All inputs agree, but there is no row, no unit, no step or no layer."""
+    case = replace(BOTH_WAYS, **sizes)
+    values = arguments(op, BOTH_WAYS, shapes=case.shapes(op))
+    text = error_of(op, BOTH_WAYS, values, mode, source)
+    assert "max_seq_length <= 0" in text if "time" in sizes else "empty" in text
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("rows", [1, 3, 5])
+@pytest.mark.parametrize("op", FORWARD)
+def test_states_that_are_no_multiple_of_the_directions(op, rows, source, mode):
+    shapes = BOTH_WAYS.shapes(op)
+    state = (rows, BOTH_WAYS.batch, BOTH_WAYS.units)
+    values = arguments(op, BOTH_WAYS, shapes={**shapes, "input_h": state, "input_c": state})
+    assert "input_h.dim_size(0)" in error_of(op, BOTH_WAYS, values, mode, source)
+
+
+# --- lengths ---------------------------------------------------------------------------------
+
+FULL = np.iinfo(np.int32)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("length", [-1, 5, FULL.min, FULL.max])
+@pytest.mark.parametrize("row", [0, 2])
+@pytest.mark.parametrize("op", V3)
+def test_length(op, row, length, source, mode):
+    values = arguments(op, BOTH_WAYS)
+    lengths = [4, 0, 4]
+    lengths[row] = length
+    values["sequence_lengths"] = tf.constant(lengths, tf.int32)
+    text = error_of(op, BOTH_WAYS, values, mode, source)
+    assert f"sequence_lengths[{row}] must be between 0 and 4 but is {length}" in text
+
+
+# --- types -----------------------------------------------------------------------------------
+
+
+def odd_ones() -> Iterator[tuple[str, str]]:
+    for op in SEQUENCE_OPS:
+        yield from ((op, name) for name in BOTH_WAYS.shapes(op))
+        if "Backprop" in op:
+            yield op, "reserve_space"
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("dtype", ["half", "float64", "int64"])
+@pytest.mark.parametrize("op, argument", odd_ones())
+def test_type(op, argument, dtype, traced):
+    """All but one argument have the right type. input decides; if it is the odd one, input_h is
+    named."""
+    values = arguments(op, BOTH_WAYS)
+    values[argument] = tf.cast(values[argument], dtype)
+    dtype = values[argument].dtype.name
+    if argument == "sequence_lengths":
+        text = f"sequence_lengths must be int32 but is {dtype}"
+    elif argument == "input":
+        text = f"input_h must be {dtype} but is float32"
+    else:
+        text = f"{argument} must be float32 but is {dtype}"
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        if traced:
+            trace(op, BOTH_WAYS, specification(values, known=True))
+        else:
+            call(op, BOTH_WAYS, values)
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("dtype", ["int32", "complex64", "string", "bool"])
+@pytest.mark.parametrize("op", SEQUENCE_OPS)
+def test_type_that_no_kernel_has(op, dtype, source):
+    values = arguments(op, BOTH_WAYS)
+    one = "text" if dtype == "string" else tf.cast(1, dtype)
+    values = {
+        k: v if v.dtype in (tf.int32, tf.int8) else tf.fill(v.shape, one) for k, v in values.items()
+    }
+    with pytest.raises((tf.errors.InvalidArgumentError, TypeError), match=f"{dtype}|T"):
+        call(op, BOTH_WAYS, values, source)
+
+
+# --- attributes ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("dropout", [-0.1, 1.001, -np.inf, np.inf, np.nan])
+@pytest.mark.parametrize("op", SEQUENCE_OPS)
+def test_dropout(op, dropout, source, mode):
+    values = arguments(op, BOTH_WAYS)
+    assert "dropout" in error_of(op, BOTH_WAYS, values, mode, source, dropout=dropout)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("num_proj", [-1, 5, -(2**31), 2**31, 2**62, -(2**63)])
+@pytest.mark.parametrize("op", V3)
+def test_num_proj(op, num_proj, source, mode):
+    """Negative, or more than num_units: then in stock's words."""
+    values = arguments(op, BOTH_WAYS)
+    text = error_of(op, BOTH_WAYS, values, mode, source, num_proj=num_proj)
+    named = "num_proj" if num_proj < 0 else "w/ projection size:"
+    assert named in text and str(num_proj) in text
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("rnn_mode", [mode for mode in GATES if mode != "lstm"])
+@pytest.mark.parametrize("op", V3)
+def test_projection_of_another_mode(op, rnn_mode, source, mode):
+    case = replace(BOTH_WAYS, mode=rnn_mode)
+    values = arguments(op, case)
+    assert "num_proj" in error_of(op, case, values, mode, source, num_proj=2)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("op", SEQUENCE_OPS)
+def test_skip_input_of_another_size(op, source, mode):
+    values = arguments(op, BOTH_WAYS)
+    text = error_of(op, BOTH_WAYS, values, mode, source, input_mode="skip_input")
+    assert "skip_input" in text
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("value", ["", "LSTM", "lstm ", "\0"])
+@pytest.mark.parametrize("attribute", ["rnn_mode", "input_mode", "direction"])
+@pytest.mark.parametrize("op", [*SEQUENCE_OPS, "CudnnRNNParamsSize"])
+def test_strings(op, attribute, value, source):
+    """TensorFlow's own error: the op's definition lists what is allowed."""
+    if op == "CudnnRNNParamsSize":
+        values: Any = sizes_of(BOTH_WAYS, T=tf.float32, S=tf.int32)
+    else:
+        values = arguments(op, BOTH_WAYS)
+    with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match=attribute):
+        call(op, BOTH_WAYS, values, source, **{attribute: value})
+
+
+# --- sizes and canonical conversions ---------------------------------------------------------
+
+
+def sizes_of(case: Case, **more: Any) -> dict[str, Any]:
+    sizes = {"num_layers": case.layers, "num_units": case.units, "input_size": case.inputs}
+    return {**sizes, **more}
+
+
+def layout_arguments(op: str, case: Case = BOTH_WAYS) -> dict[str, Any]:
+    """The right ones."""
+    if op == "CudnnRNNParamsSize":
+        return sizes_of(case, T=tf.float32, S=tf.int64)
+    if op in TO_PARAMS:
+        parts = {"weights": case.matrices(), "biases": case.biases()}
+        return sizes_of(case, **{k: [tf.ones(s) for s in v] for k, v in parts.items()})
+    values = sizes_of(case, params=tf.ones(case.params_size()))
+    weights, biases = len(case.matrices()), len(case.biases())
+    if op.endswith("V2"):
+        return {**values, "num_params_weights": weights, "num_params_biases": biases}
+    return {**values, "num_params": weights}
+
+
+def layout_error(op: str, values: dict[str, Any], mode: str, source: str, **options: Any) -> str:
+    case = options.pop("case", BOTH_WAYS)
+    if mode == "eager":
+        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+            call(op, case, values, source, **options)
+        return str(caught.value)
+    tensors = {k: v for k, v in values.items() if not k.startswith("num_params") and k not in "TS"}
+    rest = {k: v for k, v in values.items() if k not in tensors}
+    flat = [tf.convert_to_tensor(a) for a in tf.nest.flatten(tensors)]
+    specs = [tf.TensorSpec(a.shape if mode == INFERENCE else None, a.dtype) for a in flat]
+
+    def function(*given):
+        given = tf.nest.pack_sequence_as(tensors, given)
+        return call(op, case, {**given, **rest}, source, **options)
+
+    with pytest.raises((tf.errors.InvalidArgumentError, ValueError)) as caught:
+        tf.function(function).get_concrete_function(*specs)(*flat)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("value", [0, -1, FULL.min])
+@pytest.mark.parametrize("argument", ["num_layers", "num_units", "input_size"])
+@pytest.mark.parametrize("op", LAYOUT_OPS)
+def test_sizes_that_are_not_positive(op, argument, value, source, mode):
+    values = {**layout_arguments(op), argument: np.int32(value)}
+    assert argument in layout_error(op, values, mode, source)
+
+
+@pytest.mark.parametrize("mode", [*MODES, INFERENCE])
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("shape", [[0], [1], [2], [1, 1]])
+@pytest.mark.parametrize("argument", ["num_layers", "num_units", "input_size"])
+@pytest.mark.parametrize("op", LAYOUT_OPS)
+def test_sizes_that_are_no_scalars(op, argument, shape, source, mode):
+    values = {**layout_arguments(op), argument: np.full(shape, 2, np.int32)}
+    text = layout_error(op, values, mode, source)
+    # Of ParamsSize TensorFlow's shape function knows the rank, but not the name.
+    assert argument in text or (source == "stock" and "must be rank 0" in text)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    "huge",
+    [
+        {"num_layers": FULL.max},
+        {"num_units": FULL.max},
+        {"num_units": FULL.max, "input_size": FULL.max},
+        {"num_layers": FULL.max, "num_units": FULL.max, "input_size": FULL.max},
+    ],
+    ids=lambda huge: "-".join(huge),
+)
+@pytest.mark.parametrize("op", LAYOUT_OPS)
+def test_huge_sizes(op, huge, source, mode):
+    """Their products are beyond int64 or, in the first case, far beyond what was passed."""
+    values = {**layout_arguments(op), **huge}
+    if op == "CudnnRNNParamsSize":
+        values["S"] = tf.int32
+    assert layout_error(op, values, mode, source)
+
+
+@pytest.mark.parametrize("mode", [*MODES, INFERENCE])
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("shape", wrong_shapes((BOTH_WAYS.params_size(),)), ids=str)
+@pytest.mark.parametrize("op", TO_CANONICAL)
+def test_size_of_params(op, shape, source, mode):
+    values = {**layout_arguments(op), "params": tf.ones(shape)}
+    text = layout_error(op, values, mode, source)
+    assert "params" in text or (source == "stock" and "must be rank 1" in text)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("count", [1, 8, 31, 33, 36, 64])
+@pytest.mark.parametrize("op", TO_CANONICAL)
+def test_number_of_parts(op, count, source, mode):
+    right = layout_arguments(op)
+    for name in (name for name in right if name.startswith("num_params")):
+        text = layout_error(op, {**right, name: count}, mode, source)
+        assert name in text or "weights" in text or "biases" in text
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("part", ["weights", "biases"])
+@pytest.mark.parametrize("op", TO_PARAMS)
+def test_number_of_given_parts(op, part, source, mode):
+    """Fewer and more; the first version takes as many of both."""
+    right = layout_arguments(op)
+    for parts in (right[part][:-1], right[part] * 2, right[part] + right[part][:1]):
+        values = {**right, part: parts}
+        if op == TO_PARAMS[0]:
+            other = "biases" if part == "weights" else "weights"
+            values[other] = (right[other] * 2)[: len(parts)]
+        text = layout_error(op, values, mode, source)
+        assert "weights" in text or "biases" in text
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    "part, index", [("weights", 0), ("weights", 31), ("biases", 0), ("biases", 31)]
+)
+@pytest.mark.parametrize("op", TO_PARAMS)
+def test_shape_of_a_given_part(op, part, index, source, mode):
+    """Too few or too many elements, in any rank; stock ends the process."""
+    right = layout_arguments(op)
+    shape = tuple(right[part][index].shape)
+    for wrong in dict.fromkeys([*wrong_shapes(shape), shape[::-1], (0,), (2, 2, 2, 2)]):
+        if int(np.prod(wrong)) == int(np.prod(shape)):
+            continue
+        parts = list(right[part])
+        parts[index] = tf.ones(wrong)
+        text = layout_error(op, {**right, part: parts}, mode, source)
+        assert f"{part}[{index}]" in text, wrong
+
+
+WRONG_ATTRIBUTES: list[tuple[dict[str, Any], str]] = [
+    ({"num_proj": -1}, "num_proj"),
+    ({"num_proj": 5}, "num_proj"),
+    ({"num_proj": 2, "rnn_mode": "gru"}, "num_proj"),
+    ({"input_mode": "skip_input"}, "skip_input"),
+    ({"dropout": -0.5}, "dropout"),
+    ({"dropout": 1.5}, "dropout"),
+]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    "op, options, named",
+    [
+        (op, options, named)
+        for op in LAYOUT_OPS
+        for options, named in WRONG_ATTRIBUTES
+        if options.keys() <= BOTH_WAYS.attributes(op).keys() | {"dropout"}
+    ],
+    ids=str,
+)
+def test_attributes_of_layouts(op, options, named, source):
+    assert named in layout_error(op, layout_arguments(op), "eager", source, **options)
+
+
+# --- products that overflow ------------------------------------------------------------------
+
+
+HUGE = {
+    "input": [(0, 3, 2**62), (4, 0, 2**62), (0, 2**40, 2**40)],
+    "input_h": [(0, 3, 2**61), (4, 0, 2**62), (0, 2**40, 2**40)],
+    "input_c": [(0, 3, 2**61), (4, 0, 2**62), (0, 2**40, 2**40)],
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("argument, shape", [(k, shape) for k, v in HUGE.items() for shape in v])
+@pytest.mark.parametrize("op", SEQUENCE_OPS)
+def test_huge_dimensions(op, argument, shape, source, mode):
+    """A tensor without elements may have sides whose products are beyond int64."""
+    values = arguments(op, BOTH_WAYS)
+    values[argument] = tf.zeros(shape)
+    assert "input" in error_of(op, BOTH_WAYS, values, mode, source)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("units", [2**30, 2**58, 2**62])
+@pytest.mark.parametrize("op", FORWARD)
+def test_all_states_huge(op, units, source, mode):
+    """They agree with each other; there is no row."""
+    values = arguments(op, BOTH_WAYS, shapes=replace(BOTH_WAYS, batch=0).shapes(op))
+    values |= {name: tf.zeros([4, 0, units]) for name in ("input_h", "input_c")}
+    text = error_of(op, BOTH_WAYS, values, mode, source)
+    assert "empty" in text or "overflow" in text or "params" in text
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_type_is_checked_as_any_other(dtype):
+    """A sample of all the above for the types that the others do not use."""
+    case = BOTH_WAYS
+    for op in SEQUENCE_OPS:
+        values = arguments(op, case, dtype)
+        values["params"] = values["params"][:-1]
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"params\.dim_size"):
+            call(op, case, values)
