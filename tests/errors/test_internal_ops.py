@@ -1,10 +1,11 @@
 """Ops that no public function names, but that any graph or SavedModel may hold: the gradients of
-all seven outputs, and what stands behind the Keras layer.
+all seven outputs, and what stands behind the Keras layers.
 
 Random inputs, as in test_fuzz: right ones give what the oracle says, wrong ones an error.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,12 +13,12 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracle import block_cell
+from oracle import block_cell, keras_gru, keras_lstm
 from oracle.block_cell import Inputs, Outputs
-from oracle.keras_lstm import Arguments, Options, Results, keras_lstm, keras_lstm_backward
+from oracle.keras_lstm import Options
 from tf_lstm_ops import _library
 
-from .contract import SEQUENCE, STEP, extents
+from .contract import SEQUENCE, STEP, Shape, extents
 from .test_fuzz import leave_nan_in_memory, wrong_shape
 
 # --- gradients of all seven outputs ----------------------------------------------------------
@@ -88,120 +89,160 @@ def test_gate_order(name, order):
         call(name, **zeros, use_peephole=False, gate_order=order)
 
 
-# --- the layer -------------------------------------------------------------------------------
+# --- the layers ------------------------------------------------------------------------------
 
-LAYER = {
-    "x": ("B", "T", "I"),
-    "mask": ("B", "T"),
-    "initial_h": ("B", "H"),
-    "initial_c": ("B", "H"),
-    "kernel": ("I", "4H"),
-    "recurrent_kernel": ("H", "4H"),
-    "bias": ("4H",),
-    "peephole": ("3", "H"),
-    "input_dropout": ("4", "B", "I"),
-    "recurrent_dropout": ("4", "B", "H"),
+
+class Layer(NamedTuple):
+    """The op behind a layer, and its oracle, whose arguments are the differentiable inputs."""
+
+    inputs: dict[str, tuple[str, ...]]
+    states: tuple[str, ...]
+    attributes: dict[str, st.SearchStrategy]
+    arguments: type
+    forward: Callable[..., Any]
+    backward: Callable[..., Any]
+
+    @property
+    def differentiable(self) -> list[str]:
+        return [name for name in self.inputs if name not in MASKS]
+
+
+FLAGS = {"go_backwards": st.booleans(), "zero_output_for_mask": st.booleans()}
+MASKS = ["mask", "input_dropout", "recurrent_dropout"]
+OPTIONAL = ["bias", "peephole", *MASKS]  # absent: [0]
+LAYERS = {
+    "keras_lstm": Layer(
+        inputs={
+            "x": ("B", "T", "I"),
+            "mask": ("B", "T"),
+            "initial_h": ("B", "H"),
+            "initial_c": ("B", "H"),
+            "kernel": ("I", "4H"),
+            "recurrent_kernel": ("H", "4H"),
+            "bias": ("4H",),
+            "peephole": ("3", "H"),
+            "input_dropout": ("4", "B", "I"),
+            "recurrent_dropout": ("4", "B", "H"),
+        },
+        states=("h", "c"),
+        attributes={**FLAGS, "cell_clip": st.sampled_from([0.0, 0.25])},
+        arguments=keras_lstm.Arguments,
+        forward=keras_lstm.keras_lstm,
+        backward=keras_lstm.keras_lstm_backward,
+    ),
+    "keras_gru": Layer(
+        inputs={
+            "x": ("B", "T", "I"),
+            "mask": ("B", "T"),
+            "initial_h": ("B", "H"),
+            "kernel": ("I", "3H"),
+            "recurrent_kernel": ("H", "3H"),
+            "bias": ("2", "3H"),
+            "input_dropout": ("3", "B", "I"),
+            "recurrent_dropout": ("3", "B", "H"),
+        },
+        states=("h",),
+        attributes=FLAGS,
+        arguments=keras_gru.Arguments,
+        forward=keras_gru.keras_gru,
+        backward=keras_gru.keras_gru_backward,
+    ),
 }
-OPTIONAL = ["mask", "bias", "peephole", "input_dropout", "recurrent_dropout"]  # absent: [0]
 
 
-def draw_layer(draw: Any, sizes: dict[str, int]) -> dict[str, np.ndarray]:
+def right_inputs(op: str, *sizes: int) -> dict[str, Shape]:
+    """Their shapes for T, B, I and H."""
+    extent = extents(*sizes)
+    extent |= {"3H": 3 * extent["H"], "2": 2, "3": 3, "4": 4}
+    return {k: tuple(extent[d] for d in dims) for k, dims in LAYERS[op].inputs.items()}
+
+
+def is_absent(name: str, array: np.ndarray) -> bool:
+    return name in OPTIONAL and array.shape == (0,)
+
+
+def are_right(op: str, arrays: dict[str, np.ndarray]) -> bool:
+    """Whether the shapes fit together: x and the state, which is not empty, fix all others."""
+    x, state = arrays["x"].shape, arrays["initial_h"].shape
+    if len(x) != 3 or len(state) != 2 or 0 in state:
+        return False
+    right = right_inputs(op, x[1], x[0], x[2], state[1])
+    return all(is_absent(k, a) or a.shape == right[k] for k, a in arrays.items())
+
+
+def draw_inputs(draw: Any, op: str, *sizes: int) -> dict[str, np.ndarray]:
     """Right inputs of the op, some of the optional ones absent."""
-    sizes = {**sizes, "3": 3, "4": 4}
     rng = np.random.default_rng(draw(st.integers(0, 999)))
-    arrays = {k: rng.uniform(-0.9, 0.9, size=[sizes[d] for d in dims]) for k, dims in LAYER.items()}
+    shapes = right_inputs(op, *sizes)
+    arrays = {k: rng.uniform(-0.9, 0.9, size=shape) for k, shape in shapes.items()}
     arrays["mask"] = rng.uniform(size=arrays["mask"].shape) < draw(st.sampled_from([0, 0.5, 0.9]))
-    for absent in draw(st.sets(st.sampled_from(OPTIONAL))):
+    for absent in draw(st.sets(st.sampled_from([k for k in OPTIONAL if k in arrays]))):
         arrays[absent] = np.zeros(0, arrays[absent].dtype)
     return arrays
 
 
-def oracle_arguments(arrays: dict[str, np.ndarray], cell_clip: float, **options: bool) -> Any:
-    units = arrays["initial_h"].shape[1]
-
-    def given(name: str, otherwise: Any) -> Any:
-        return arrays[name] if arrays[name].ndim > 1 else otherwise
-
-    arguments = Arguments(
-        arrays["x"],
-        arrays["initial_h"],
-        arrays["initial_c"],
-        arrays["kernel"],
-        arrays["recurrent_kernel"],
-        arrays["bias"] if arrays["bias"].size else np.zeros(4 * units),
-        given("peephole", np.zeros((3, units))),
-    )
-    return arguments, Options(
-        mask=given("mask", None),
-        cell_clip=cell_clip,
-        input_dropout=given("input_dropout", 1.0),
-        recurrent_dropout=given("recurrent_dropout", 1.0),
-        **options,
-    )
+def oracle_arguments(op: str, shapes: dict[str, Shape], arrays: dict[str, np.ndarray]) -> Any:
+    """The arguments, zero where absent, and the masks of Options."""
+    present = {k: a for k, a in arrays.items() if not is_absent(k, a)}
+    layer = LAYERS[op]
+    arguments = (present.get(k, np.zeros(shapes[k])) for k in layer.differentiable)
+    return layer.arguments(*arguments), {k: present[k] for k in MASKS if k in present}
 
 
-@settings(max_examples=400)
+@pytest.mark.parametrize("op", LAYERS)
+@settings(max_examples=250)
 @given(st.data())
-def test_layer(data):
+def test_layer(op, data):
     """Forward and backward against the oracle, with any mask, dropout masks and absent inputs."""
-    draw = data.draw
-    sizes = extents(*(draw(st.integers(low, 5)) for low in (1, 1, 0, 1)))
-    arrays = draw_layer(draw, sizes)
-    options = {
-        "go_backwards": draw(st.booleans()),
-        "zero_output_for_mask": draw(st.booleans()),
-    }
-    cell_clip = draw(st.sampled_from([0.0, 0.25]))
+    draw, layer = data.draw, LAYERS[op]
+    sizes = [draw(st.integers(low, 5)) for low in (1, 1, 0, 1)]
+    arrays = draw_inputs(draw, op, *sizes)
+    options = draw(st.fixed_dictionaries(layer.attributes))
     sequences = draw(st.booleans())
-    attributes = {**options, "cell_clip": cell_clip, "return_sequences": sequences}
-    trained = call("keras_lstm", **arrays, **attributes, training=True)
-    arguments, oracle_options = oracle_arguments(arrays, cell_clip, **options)
-    want = keras_lstm(arguments, oracle_options)
-    shown = want._replace(outputs=want.outputs if sequences else want.outputs[:, -1:])
-    assert_results(trained[:3], shown)
-    inference = call("keras_lstm", **arrays, **attributes, training=False)
-    for a, b in zip(inference[:3], trained[:3], strict=True):
+    attributes = {**options, "return_sequences": sequences}
+    *results, reserve = call(op, **arrays, **attributes, training=True)
+    arguments, masks = oracle_arguments(op, right_inputs(op, *sizes), arrays)
+    options = Options(**masks, **options)
+    want = layer.forward(arguments, options)
+    shown = slice(None if sequences else -1, None)  # the steps in the output
+    assert_results(results, want._replace(outputs=want.outputs[:, shown]))
+    *inference, _ = call(op, **arrays, **attributes, training=False)
+    for a, b in zip(inference, results, strict=True):
         np.testing.assert_array_equal(a, b)
 
     rng = np.random.default_rng(0)
-    upstream = Results(*(rng.normal(size=a.shape) for a in shown))
+    upstream = want._make(rng.normal(size=a.shape) for a in want)
     got = call(
-        "keras_lstm_grad",
+        f"{op}_grad",
         **arrays,
-        output=trained[0],
-        reserve=trained[3],
-        output_grad=upstream.outputs,
-        final_h_grad=upstream.h,
-        final_c_grad=upstream.c,
+        output=results[0],
+        reserve=reserve,
+        output_grad=upstream.outputs[:, shown],
+        **{f"final_{state}_grad": getattr(upstream, state) for state in layer.states},
         **attributes,
     )
     if not sequences:
-        whole = np.zeros_like(want.outputs)
-        whole[:, -1:] = upstream.outputs
-        upstream = upstream._replace(outputs=whole)
-    gradients = keras_lstm_backward(arguments, upstream, oracle_options)
-    x, h0, c0, kernel, recurrent_kernel, bias, peephole = gradients
-    if not arrays["bias"].size:
-        bias = np.zeros(0)
-    if not arrays["peephole"].size:
-        peephole = np.zeros(0)
-    assert_results(got, [x, h0, c0, kernel, recurrent_kernel, bias, peephole])
+        upstream.outputs[:, :-1] = 0
+    gradients = layer.backward(arguments, upstream, options)
+    want_gradients = [
+        np.zeros(0) if is_absent(k, arrays[k]) else gradient
+        for k, gradient in zip(layer.differentiable, gradients, strict=True)
+    ]
+    assert_results(got, want_gradients)
 
 
 @pytest.mark.parametrize("return_sequences", [False, True])
-def test_reserve_is_written(return_sequences):
+@pytest.mark.parametrize("op", LAYERS)
+def test_reserve_is_written(op, return_sequences):
     """Also what belongs to masked steps: no number in an output is what memory held before."""
-    arrays = {name: np.ones([0], np.float64) for name in LAYER}
-    sizes = {**extents(40, 3, 2, 5), "3": 3, "4": 4}
-    for name in set(LAYER) - set(OPTIONAL):
-        arrays[name] = np.full([sizes[d] for d in LAYER[name]], 0.5)
+    arrays = {
+        name: np.zeros(0) if name in OPTIONAL else np.full(shape, 0.5)
+        for name, shape in right_inputs(op, 40, 3, 2, 5).items()
+    }
     arrays["mask"] = np.arange(40) % 3 == np.zeros((3, 1))
-    options = {"go_backwards": False, "zero_output_for_mask": False, "cell_clip": 0.0}
 
     def reserve():
-        return call(
-            "keras_lstm", **arrays, **options, return_sequences=return_sequences, training=True
-        )[3]
+        return call(op, **arrays, return_sequences=return_sequences, training=True)[-1]
 
     shape = tuple(reserve().shape)
     for _ in range(5):
@@ -218,38 +259,50 @@ def spoil(draw: Any, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return wrong
 
 
-@settings(max_examples=1000)
-@given(st.data())
-def test_wrong_layers(data):
-    """Inputs of any shape, and for the gradient a reserve of any size, made with another mask or
-    without training."""
-    draw = data.draw
-    sizes = extents(*(draw(st.integers(0, 4)) for _ in range(4)))
-    arrays = spoil(draw, draw_layer(draw, sizes))
-    flags = ("go_backwards", "zero_output_for_mask", "return_sequences", "training")
-    flags = {name: draw(st.booleans()) for name in flags}
-    time = sizes["T"] if flags["return_sequences"] else 1
-    rows = np.full((sizes["B"], time, sizes["H"]), 0.5)
-    state = np.full((sizes["B"], sizes["H"]), 0.5)
-    given = {"output": rows, "output_grad": rows, "final_h_grad": state, "final_c_grad": state}
-    given = spoil(draw, given)
-    reserve = draw(st.one_of(st.none(), st.integers(0, 500)))
-    other_mask = draw(st.booleans())
+SHAPE_ERROR = r"\w( must be rank \d but is rank \d| is empty, has shape|\.dim_size\(\d\) != \w)"
 
-    try:
-        results = call("keras_lstm", **arrays, **flags, cell_clip=0.0)
-    except tf.errors.InvalidArgumentError:
-        return
+
+def attempt(is_right: bool, op: str, **arguments: Any) -> Any:
+    """The finite results of right arguments; None of wrong ones, which are refused."""
+    if not is_right:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=SHAPE_ERROR):
+            call(op, **arguments)
+        return None
+    results = call(op, **arguments)
     for k, a in enumerate(results):
         assert np.isfinite(a).all(), k
-    given["reserve"] = results[3] if reserve is None else np.full(reserve, 0.5)
-    if other_mask:
-        arrays["mask"] = ~arrays["mask"]
-    del flags["training"]
-    try:
-        gradients = call("keras_lstm_grad", **arrays, **given, **flags, cell_clip=0.0)
-    except tf.errors.InvalidArgumentError:
+    return results
+
+
+@pytest.mark.parametrize("op", LAYERS)
+@settings(max_examples=500)
+@given(st.data())
+def test_wrong_layers(op, data):
+    """Inputs of any shape, and for the gradient a reserve of any size, made with another mask or
+    without training."""
+    draw, layer = data.draw, LAYERS[op]
+    sizes = time, batch, _, units = [draw(st.integers(0, 4) | st.integers(1, 4)) for _ in range(4)]
+    arrays = spoil(draw, draw_inputs(draw, op, *sizes))
+    options = draw(st.fixed_dictionaries({**layer.attributes, "return_sequences": st.booleans()}))
+    rows = np.full((batch, time if options["return_sequences"] else 1, units), 0.5)
+    upstream = {f"final_{state}_grad": np.full((batch, units), 0.5) for state in layer.states}
+    given = spoil(draw, {"output": rows, "output_grad": rows, **upstream})
+    origin = draw(st.sampled_from(["the same call", "another mask", "inference", "nowhere"]))
+    any_size = draw(st.integers(0, 500))
+
+    training = origin != "inference"
+    results = attempt(are_right(op, arrays), op, **arrays, **options, training=training)
+    if results is None:
         return
-    differentiable = [name for name in LAYER if name != "mask" and "dropout" not in name]
-    for name, a in zip(differentiable, gradients, strict=True):
-        assert a.shape == arrays[name].shape and np.isfinite(a).all(), name
+    given["reserve"] = np.full(any_size, 0.5) if origin == "nowhere" else results[-1]
+    if origin == "another mask":
+        arrays["mask"] = ~arrays["mask"]
+    output, final, *_, own_reserve = call(op, **arrays, **options, training=True)
+    right = dict.fromkeys(upstream, final.shape)
+    right |= {"output": output.shape, "output_grad": output.shape, "reserve": own_reserve.shape}
+    is_right = all(a.shape == right[k] for k, a in given.items())
+    gradients = attempt(is_right, f"{op}_grad", **arrays, **given, **options)
+    if gradients is None:
+        return
+    for name, a in zip(layer.differentiable, gradients, strict=True):
+        assert a.shape == arrays[name].shape, name
