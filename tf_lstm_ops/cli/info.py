@@ -13,24 +13,12 @@ from tensorflow.core.framework import op_def_pb2
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.framework import kernels
 
-from tf_lstm_ops import _library
+from tf_lstm_ops import _library, raw_ops
 from tf_lstm_ops._version import __version__
 
 OWN_PREFIX = "TfLstmOps>"
 # Ops of TensorFlow for which this package registers kernels under TensorFlow's own names.
-STOCK_NAMES = (
-    "CudnnRNN",
-    "CudnnRNNBackprop",
-    "CudnnRNNBackpropV2",
-    "CudnnRNNBackpropV3",
-    "CudnnRNNCanonicalToParams",
-    "CudnnRNNCanonicalToParamsV2",
-    "CudnnRNNParamsSize",
-    "CudnnRNNParamsToCanonical",
-    "CudnnRNNParamsToCanonicalV2",
-    "CudnnRNNV2",
-    "CudnnRNNV3",
-)
+STOCK_NAMES = tuple(name for name in raw_ops.__all__ if name.startswith("CudnnRNN"))
 DTYPES = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 
 

@@ -74,32 +74,17 @@ class SizeKernel : public ParamsKernel {
   TF_DataType type_ = TF_INT32;
 };
 
-// The weights and biases of a model in canonical order: by pseudo-layer, then
-// by linear-layer ID.
-std::vector<ParamsLayout::Region> Matrices(const RnnModel& model,
-                                           const ParamsLayout& layout) {
-  std::vector<ParamsLayout::Region> regions;
-  for (int64_t p = 0; p < model.pseudo_layers(); ++p) {
-    for (int id = 0; id < layout.matrices(); ++id) {
-      regions.push_back(layout.Matrix(p, id));
-    }
-  }
-  return regions;
-}
+// One call of a conversion: its model, and where the weights and biases of the
+// canonical lists stand in the buffer, by pseudo-layer, then by linear-layer
+// ID.
+struct Conversion {
+  std::vector<Tensor> inputs;
+  RnnModel model;
+  ParamsLayout layout;
+  std::vector<ParamsLayout::Region> weights, biases;
+};
 
-std::vector<ParamsLayout::Region> Biases(const RnnModel& model,
-                                         const ParamsLayout& layout) {
-  std::vector<ParamsLayout::Region> regions;
-  for (int64_t p = 0; p < model.pseudo_layers(); ++p) {
-    for (int id = 0; id < layout.biases(); ++id) {
-      regions.push_back(layout.Bias(p, id));
-    }
-  }
-  return regions;
-}
-
-// The conversions in both directions; version 2 counts weights and biases apart
-// and knows projections.
+// Version 2 counts weights and biases apart and knows projections.
 template <bool kV2>
 class ConversionKernel : public ParamsKernel {
  public:
@@ -112,17 +97,33 @@ class ConversionKernel : public ParamsKernel {
   }
 
  protected:
-  Status CheckCounts(const RnnModel& model, const ParamsLayout& layout) const {
-    const auto check = [&](const char* name, int64_t got, int each) {
-      if (got % each == 0 && got / each == model.pseudo_layers()) {
-        return Status();
+  Status BeginConversion(const KernelContext& context,
+                         const Signature& signature, Conversion* c) const {
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        Begin(context, signature, &c->inputs, &c->model, &c->layout));
+    // The lists are as long as the attributes say: there is memory for as many.
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        CheckCount("weights", weights_, c->layout.matrices(), c->model));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        CheckCount("biases", biases_, c->layout.biases(), c->model));
+    for (int64_t p = 0; p < c->model.pseudo_layers(); ++p) {
+      for (int id = 0; id < c->layout.matrices(); ++id) {
+        c->weights.push_back(c->layout.Matrix(p, id));
       }
-      return InvalidArgument("Number of ", name, " must be ", each,
-                             " for each of ", model.layers, " layers in ",
-                             model.directions, " directions but is ", got);
-    };
-    TF_LSTM_OPS_RETURN_IF_ERROR(check("weights", weights_, layout.matrices()));
-    return check("biases", biases_, layout.biases());
+      for (int id = 0; id < c->layout.biases(); ++id) {
+        c->biases.push_back(c->layout.Bias(p, id));
+      }
+    }
+    return Status();
+  }
+
+ private:
+  static Status CheckCount(const char* name, int64_t got, int each,
+                           const RnnModel& model) {
+    if (got % each == 0 && got / each == model.pseudo_layers()) return Status();
+    return InvalidArgument("Number of ", name, " must be ", each,
+                           " for each of ", model.layers, " layers in ",
+                           model.directions, " directions but is ", got);
   }
 
   int64_t weights_ = 0, biases_ = 0;
@@ -132,39 +133,32 @@ template <bool kV2, class T>
 class ToParamsKernel : public ConversionKernel<kV2> {
  public:
   Status Compute(const KernelContext& context) override {
-    const Signature& signature =
-        kV2 ? CudnnRNNCanonicalToParamsV2() : CudnnRNNCanonicalToParams();
-    std::vector<Tensor> inputs;
-    RnnModel model;
-    ParamsLayout layout;
+    Conversion c;
+    TF_LSTM_OPS_RETURN_IF_ERROR(this->BeginConversion(
+        context,
+        kV2 ? CudnnRNNCanonicalToParamsV2() : CudnnRNNCanonicalToParams(), &c));
+    auto first = static_cast<int>(c.inputs.size());
+    std::vector<Tensor> weights, biases;
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        this->Begin(context, signature, &inputs, &model, &layout));
-    TF_LSTM_OPS_RETURN_IF_ERROR(this->CheckCounts(model, layout));
-    const auto matrices = Matrices(model, layout);
-    const auto biases = Biases(model, layout);
-    auto first = static_cast<int>(inputs.size());
-    std::vector<Tensor> parts;
+        Read(context, "weights", c.weights, first, &weights));
+    first += static_cast<int>(c.weights.size());
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        Read(context, "weights", matrices, first, &parts));
-    first += static_cast<int>(matrices.size());
-    TF_LSTM_OPS_RETURN_IF_ERROR(Read(context, "biases", biases, first, &parts));
+        Read(context, "biases", c.biases, first, &biases));
     Tensor params;
     TF_LSTM_OPS_RETURN_IF_ERROR(context.AllocateOutput(
-        0, tf::kDataType<T>, Shape({layout.size()}), &params));
-    for (size_t n = 0; n < parts.size(); ++n) {
-      const ParamsLayout::Region& region =
-          n < matrices.size() ? matrices[n] : biases[n - matrices.size()];
-      std::memcpy(params.template data<T>() + region.offset,
-                  parts[n].template data<T>(), region.size() * sizeof(T));
-    }
+        0, tf::kDataType<T>, Shape({c.layout.size()}), &params));
+    Copy(c.weights, weights, params);
+    Copy(c.biases, biases, params);
     return Status();
   }
 
  private:
+  using Regions = std::vector<ParamsLayout::Region>;
+
   // Any shape with the right number of elements will do, as in stock.
   static Status Read(const KernelContext& context, const char* name,
-                     const std::vector<ParamsLayout::Region>& regions,
-                     int first, std::vector<Tensor>* parts) {
+                     const Regions& regions, int first,
+                     std::vector<Tensor>* parts) {
     for (size_t n = 0; n < regions.size(); ++n) {
       Tensor part;
       TF_LSTM_OPS_RETURN_IF_ERROR(
@@ -179,32 +173,36 @@ class ToParamsKernel : public ConversionKernel<kV2> {
     }
     return Status();
   }
+
+  static void Copy(const Regions& regions, const std::vector<Tensor>& parts,
+                   const Tensor& params) {
+    for (size_t n = 0; n < regions.size(); ++n) {
+      std::memcpy(params.template data<T>() + regions[n].offset,
+                  parts[n].template data<T>(), regions[n].size() * sizeof(T));
+    }
+  }
 };
 
 template <bool kV2, class T>
 class FromParamsKernel : public ConversionKernel<kV2> {
  public:
   Status Compute(const KernelContext& context) override {
-    const Signature& signature =
-        kV2 ? CudnnRNNParamsToCanonicalV2() : CudnnRNNParamsToCanonical();
-    std::vector<Tensor> inputs;
-    RnnModel model;
-    ParamsLayout layout;
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        this->Begin(context, signature, &inputs, &model, &layout));
-    TF_LSTM_OPS_RETURN_IF_ERROR(this->CheckCounts(model, layout));
-    const Tensor& params = inputs.back();
-    if (params.size() != layout.size()) {
+    Conversion c;
+    TF_LSTM_OPS_RETURN_IF_ERROR(this->BeginConversion(
+        context,
+        kV2 ? CudnnRNNParamsToCanonicalV2() : CudnnRNNParamsToCanonical(), &c));
+    const Tensor& params = c.inputs.back();
+    if (params.size() != c.layout.size()) {
       return InvalidArgument("params.dim_size(0) != params size: ",
-                             params.size(), " vs. ", layout.size());
+                             params.size(), " vs. ", c.layout.size());
     }
     int next = 0;
-    for (const ParamsLayout::Region& region : Matrices(model, layout)) {
+    for (const ParamsLayout::Region& region : c.weights) {
       TF_LSTM_OPS_RETURN_IF_ERROR(Write(context, params, region,
                                         Shape({region.rows, region.columns}),
                                         next++));
     }
-    for (const ParamsLayout::Region& region : Biases(model, layout)) {
+    for (const ParamsLayout::Region& region : c.biases) {
       TF_LSTM_OPS_RETURN_IF_ERROR(
           Write(context, params, region, Shape({region.columns}), next++));
     }
