@@ -58,7 +58,7 @@ CUDNN = {
     "too long": ({"params": np.zeros(145)}, r"params must be \(144,\) but is \(145,\)"),
     "rank 2": ({"params": np.zeros((144, 1))}, r"params must be \(144,\) but is \(144, 1\)"),
     "other input size": ({"input_size": 2}, r"params must be \(128,\) but is \(144,\)"),
-    "negative": ({"input_size": -1}, "input_size must not be negative but is -1"),
+    "negative": ({"input_size": -1}, "input_size must be positive but is -1"),
     "no cell": ({"cell_size": 0}, "cell_size must be positive but is 0"),
     "no layers": ({"layers": 0}, "layers must be positive but is 0"),
     "directions": ({"directions": 3}, "directions must be 1 or 2 but is 3"),

@@ -208,7 +208,7 @@ def test_any_path_through_the_forms(shape, dtype, path, seed):
     num_proj=st.integers(1, 4),
     layers=st.integers(1, 3),
     directions=st.integers(1, 2),
-    inputs=st.integers(0, 4),
+    inputs=st.integers(1, 4),
     path=st.lists(st.sampled_from(["cudnn", "torch"]), min_size=1, max_size=3),
 )
 def test_any_path_with_a_projection(num_proj, layers, directions, inputs, path):
