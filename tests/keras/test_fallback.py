@@ -67,7 +67,7 @@ LOOP += [(GRU, {"reset_after": False}), (GRU, {"reset_after": False, "activation
 def with_values(value) -> str:
     if not isinstance(value, dict):
         return label(value)
-    return "-".join(f"{k}={v}" for k, v in value.items())
+    return "-".join(f"{k}={getattr(v, '__name__', v)}" for k, v in value.items())
 
 
 def op_types(layer, training: bool = True, gradient: bool = False) -> list[str]:
