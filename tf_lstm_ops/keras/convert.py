@@ -1,0 +1,215 @@
+"""convert_model: a model whose stock LSTM and GRU layers have become ours."""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+
+from tf_lstm_ops.keras.fused import FusedRNN
+from tf_lstm_ops.keras.gru import GRU
+from tf_lstm_ops.keras.lstm import LSTM
+
+_LAYERS = {"LSTM": LSTM, "GRU": GRU}
+_CELLS = {"LSTMCell": LSTM, "GRUCell": GRU}
+
+
+def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> Any:
+    """A copy of a model that runs the fused ops wherever it can.
+
+    ``keras.layers.LSTM`` and ``GRU``, and ``keras.layers.RNN`` of one ``LSTMCell`` or ``GRUCell``,
+    become ``tf_lstm_ops.keras.LSTM`` and ``GRU``, also inside wrappers and nested models. Weights,
+    their order, seeds, states of stateful layers, ``trainable``, and of a compiled model the loss,
+    the metrics and the optimizer with its variables are the model's: training goes on where it
+    stood. The model itself stays as it is and shares nothing with the copy.
+
+    A warning names the recurrent layers left alone, each with the reason; ``fallback_reasons``
+    returns them. The copy is made from the model's configuration, as by
+    ``keras.models.load_model``; rules: docs/keras.md.
+
+    Args:
+      model: a ``keras.Model``: Sequential, functional, or with a ``get_config`` of its own.
+      custom_objects: classes and functions by name, as for ``keras.models.load_model``; needed
+        only for functions in the layers' arguments that Keras does not find by itself.
+
+    Returns:
+      The new model, of the same class.
+
+    Raises:
+      TypeError: model is no ``keras.Model``.
+      ValueError: the model cannot be made from its configuration, or not the whole of it.
+    """
+    if not isinstance(model, keras.Model):
+        raise TypeError(f"model must be a keras.Model. Received: {model!r}")
+    with keras.saving.custom_object_scope({**_own_objects(model), **(custom_objects or {})}):
+        converted = _rebuild(model)
+        _copy_state(model, converted)
+        reasons = fallback_reasons(converted)
+        if model.compiled:
+            try:
+                _copy_training(model, converted)
+            except Exception as error:  # whatever a loss or a metric of the user's may raise
+                warnings.warn(
+                    f"compile the converted model; its optimizer starts anew: {error}", stacklevel=2
+                )
+    left_alone = [f"\n  {path}: {why}" for path, why in reasons.items() if why is not None]
+    if left_alone:
+        warnings.warn(f"convert_model left layers alone:{''.join(left_alone)}", stacklevel=2)
+    return converted
+
+
+def fallback_reasons(model: Any) -> dict[str, str | None]:
+    """For each recurrent layer of a model why it does not run a fused op; None where it does.
+
+    The keys are paths of names, such as ``"encoder/bidirectional/forward_lstm"``, in the model's
+    order. Bare cells, which run one step a call, are listed too.
+
+    Args:
+      model: a ``keras.Model``.
+    """
+    with keras.saving.custom_object_scope(_own_objects(model)):
+        return {path: _reason(layer) for path, layer in _recurrent_layers(model)}
+
+
+def _recurrent_layers(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    for layer in parent._flatten_layers(include_self=False, recursive=False):
+        if isinstance(layer, keras.layers.RNN | keras.layers.LSTMCell | keras.layers.GRUCell):
+            yield path + layer.name, layer
+        else:
+            yield from _recurrent_layers(layer, f"{path}{layer.name}/")
+
+
+def _reason(layer: Any) -> str | None:
+    if isinstance(layer, FusedRNN):
+        return layer.fallback_reason
+    cls = type(layer.cell if type(layer) is keras.layers.RNN else layer)
+    if cls.__name__ not in {**_LAYERS, **_CELLS}:
+        return f"{cls.__name__} has no fused op"
+    fused = _fused(keras.saving.serialize_keras_object(layer))
+    if isinstance(fused, str):
+        return fused
+    name = type(layer).__name__
+    return f"it is keras.layers.{name}; convert_model replaces it unless another class makes it"
+
+
+def _fused(entry: dict[str, Any]) -> FusedRNN | str:
+    """Our layer, not built, in the place of a serialised one; or why there is none."""
+    config, name, layers = entry["config"], entry["class_name"], _LAYERS
+    if name == "RNN" and entry["module"] == "keras.layers":
+        layers, entry = _CELLS, config["cell"]
+        name = entry["class_name"]
+        config = {**entry["config"], **{k: v for k, v in config.items() if k != "cell"}}
+    if name not in layers or entry["module"] != "keras.layers":
+        return f"{name} has no fused op"
+    for key in "dtype", "trainable":  # a layer of ours passes these on to its cell
+        if entry["config"][key] != config[key]:
+            return f"{key} of its {name} is not its own"
+    layer = _deserialise(layers[name], config)
+    return layer.fallback_reason or layer
+
+
+def _with_fused_layers(config: Any) -> Any:
+    """A configuration with ours in the places of stock's layers."""
+    if isinstance(config, list | tuple):
+        return type(config)(_with_fused_layers(value) for value in config)
+    if not isinstance(config, dict):
+        return config
+    if config.get("module") == "keras.layers" and config["class_name"] in {*_LAYERS, "RNN"}:
+        layer = _fused(config)
+        if not isinstance(layer, str):
+            # What else the entry has stays: where the layer is called.
+            config = {**config, **keras.saving.serialize_keras_object(layer)}
+    # Layers built where they are called have the paths that they had. How a nested model was
+    # compiled plays no part in the training of the outer one.
+    dropped = "build_config", "compile_config"
+    return {k: _with_fused_layers(value) for k, value in config.items() if k not in dropped}
+
+
+def _deserialise(cls: type, config: dict[str, Any]) -> Any:
+    entry = {
+        "module": cls.__module__,
+        "class_name": cls.__name__,
+        "config": config,
+        "registered_name": keras.saving.get_registered_name(cls),
+    }
+    # The code of a lambda comes from the model itself, not from a file.
+    return keras.saving.deserialize_keras_object(entry, safe_mode=False)
+
+
+def _rebuild(model: Any) -> Any:
+    try:
+        converted = _deserialise(type(model), _with_fused_layers(model.get_config()))
+        if model.built and not converted.built:
+            converted.build_from_config(model.get_build_config())
+    except Exception as error:  # whatever a class of the user's may raise
+        raise ValueError(
+            f"convert_model cannot make {model.name} from its configuration, as Keras does when it "
+            "loads a model. In a class of your own write tf_lstm_ops.keras.LSTM in the place of "
+            f"keras.layers.LSTM instead. {error}"
+        ) from error
+    return converted
+
+
+def _own_objects(model: Any) -> dict[str, Any]:
+    """Classes and functions by which Keras finds the parts of a model, registered or not."""
+    parts = model._flatten_layers()
+    parts += [getattr(layer, "activation", None) for layer in parts]
+    if hasattr(model, "_compile_config"):
+        parts += keras.tree.flatten(model._compile_config.config)
+    found = [part if inspect.isfunction(part) else type(part) for part in parts]
+    return {
+        keras.saving.get_registered_name(part): part
+        for part in found
+        if part.__module__ != "builtins"
+    }
+
+
+def _copy_state(model: Any, converted: Any) -> None:
+    sources, targets = (m._flatten_layers() for m in (model, converted))
+    shapes = [[v.shape for v in m.variables] for m in (model, converted)]
+    if len(sources) != len(targets) or shapes[0] != shapes[1]:
+        raise ValueError(
+            f"the configuration of {model.name} does not tell the whole model: made from it, a "
+            f"model has {len(targets)} layers and {len(shapes[1])} variables, not {len(sources)} "
+            f"and {len(shapes[0])}, or other shapes. Does a class lack get_config or "
+            "get_build_config, or do nested models share a layer?"
+        )
+    for source, target in zip(sources, targets, strict=True):
+        _copy_layer(source, target)
+    _assign(converted.variables, model.variables)  # those of the seeds, too
+
+
+def _copy_layer(source: Any, target: Any) -> None:
+    """What the layer itself holds, by the methods with which Keras saves and loads it."""
+    target.trainable = source.trainable
+    variables: dict[str, Any] = {}
+    source.save_own_variables(variables)
+    target.load_own_variables(variables)
+    if hasattr(source, "save_assets"):
+        with tempfile.TemporaryDirectory() as folder:
+            source.save_assets(folder)
+            target.load_assets(folder)
+    if isinstance(source, keras.layers.RNN) and source.states is not None:
+        _assign(keras.tree.flatten(target.states), keras.tree.flatten(source.states))
+
+
+def _copy_training(model: Any, converted: Any) -> None:
+    config = model.get_compile_config()
+    if type(model).compile is keras.Model.compile:
+        converted.compile(**keras.saving.deserialize_keras_object(config, safe_mode=False))
+    else:
+        converted.compile_from_config(config)
+        if not converted.compiled:
+            raise ValueError("its class has a compile of its own, but no compile_from_config")
+    if model.optimizer.built:
+        converted.optimizer.build(converted.trainable_variables)
+        _assign(converted.optimizer.variables, model.optimizer.variables)
+
+
+def _assign(targets: Any, sources: Any) -> None:
+    for target, source in zip(targets, sources, strict=True):
+        target.assign(source)
