@@ -18,6 +18,8 @@ BIDIRECTIONAL = random_weights(Shape(directions=2), RNG)
 PEEPHOLE = random_weights(Shape(peephole=True), RNG)
 PROJECTED = random_weights(Shape(num_proj=2), RNG)
 BLOCK = PLAIN.to_block_cell(gate_order="ICFO", forget_bias=0.0)
+NODE = PLAIN.to_onnx()
+GRAPH = PLAIN.to_mpsgraph()
 ICFO = {"gate_order": "ICFO", "forget_bias": 1.0}
 SIZES = {"input_size": INPUTS, "cell_size": UNITS}
 
@@ -45,6 +47,20 @@ CANNOT_HOLD = {
     "directions in block cell": (
         lambda: BIDIRECTIONAL.to_block_cell(**ICFO),
         "one layer of one direction, not 2; convert each one",
+    ),
+    "projection in onnx": (lambda: PROJECTED.to_onnx(), "no projection; use to_cudnn"),
+    "projection in mpsgraph": (lambda: PROJECTED.to_mpsgraph(), "no projection; use to_cudnn"),
+    "stack in onnx": (
+        lambda: STACK.to_onnx(),
+        r"an ONNX node has one layer, not 2; .* LSTMWeights\(layers\[k : k \+ 1\], 1\), by itself",
+    ),
+    "stack in mpsgraph": (
+        lambda: random_weights(Shape(layers=2, directions=2), RNG).to_mpsgraph(),
+        r"has one layer, not 2; convert each one, LSTMWeights\(layers\[k : k \+ 2\], 2\)",
+    ),
+    "peephole in mpsgraph": (
+        lambda: PEEPHOLE.to_mpsgraph(),
+        "sees the previous cell state, not the new one, .* use to_keras, to_block_cell or to_onnx",
     ),
     "bias in keras": (lambda: GRU.to_keras(use_bias=False), "biases other than zero"),
     "bias in torch": (lambda: STACK.to_torch(bias=False), "biases other than zero"),
@@ -152,6 +168,68 @@ MALFORMED = {
     "block cell, no cell": (
         lambda: LSTMWeights.from_block_cell(np.zeros((3, 0)), np.zeros(0), **ICFO),
         "the cell size must be positive but is 0",
+    ),
+    "onnx, reset before": (
+        lambda: GRUWeights.from_onnx(*GRU.to_onnx()[:3]),
+        "linear_before_reset=0 has another equation, .* make it with linear_before_reset=1",
+    ),
+    "onnx, the other kind": (
+        lambda: LSTMWeights.from_onnx(*GRU.to_onnx()[:3]),
+        r"R must be \(1, 16, 4\) but is \(1, 12, 4\)",
+    ),
+    "onnx, rank of R": (
+        lambda: LSTMWeights.from_onnx(NODE.W, NODE.R[0]),
+        r"R must be \(D, 4H, H\) but is \(16, 4\)",
+    ),
+    "onnx, rank of W": (
+        lambda: LSTMWeights.from_onnx(NODE.W[0], NODE.R),
+        r"W must be \(1, 16, I\) but is \(16, 3\)",
+    ),
+    "onnx, half a bias": (
+        lambda: LSTMWeights.from_onnx(NODE.W, NODE.R, NODE.B[:, :16]),
+        r"B must be \(1, 32\) but is \(1, 16\)",
+    ),
+    "onnx, peephole of four": (
+        lambda: LSTMWeights.from_onnx(*NODE[:3], np.zeros((1, 16))),
+        r"P must be \(1, 12\) but is \(1, 16\)",
+    ),
+    "onnx, three directions": (
+        lambda: LSTMWeights.from_onnx(*(np.repeat(a, 3, axis=0) for a in NODE[:3])),
+        "directions must be 1 or 2 but is 3",
+    ),
+    "mpsgraph, rank of recurrent_weight": (
+        lambda: LSTMWeights.from_mpsgraph(GRAPH.input_weight, GRAPH.bias),
+        r"recurrent_weight must be \(4H, H\) but is \(16,\)",
+    ),
+    "mpsgraph, three gates": (
+        lambda: LSTMWeights.from_mpsgraph(GRAPH.input_weight, GRAPH.recurrent_weight[:12]),
+        r"recurrent_weight must be \(16, 4\) but is \(12, 4\)",
+    ),
+    "mpsgraph, three directions": (
+        lambda: LSTMWeights.from_mpsgraph(GRAPH.input_weight, np.zeros((3, 16, 4))),
+        r"recurrent_weight must be \(2, 4H, H\) but is \(3, 16, 4\)",
+    ),
+    "mpsgraph, input_weight of one direction": (
+        lambda: LSTMWeights.from_mpsgraph(GRAPH.input_weight, np.zeros((2, 16, 4))),
+        r"input_weight must be \(32, I\) but is \(16, 3\)",
+    ),
+    "mpsgraph, two biases": (
+        lambda: LSTMWeights.from_mpsgraph(*GRAPH[:2], np.zeros((2, 16))),
+        r"bias must be \(16,\) but is \(2, 16\)",
+    ),
+    "mpsgraph, peephole of three": (
+        lambda: LSTMWeights.from_mpsgraph(*GRAPH[:3], np.zeros(12)),
+        r"peephole must be \(16,\) but is \(12,\)",
+    ),
+    "mpsgraph, peephole of c": (
+        lambda: LSTMWeights.from_mpsgraph(*GRAPH[:3], np.repeat([0.0, 0, 1, 0], UNITS)),
+        "peephole must be zero for the gates c and o",
+    ),
+    "mpsgraph, peephole of o": (
+        lambda: LSTMWeights.from_mpsgraph(
+            *GRAPH[:3], np.repeat([0.0, 0, 0, 1], UNITS), forget_gate_last=True
+        ),
+        "peephole must be zero for the gates c and o, .* train the model without these",
     ),
     "no layers": (lambda: LSTMWeights(()), "layers must hold a multiple of 1 cells but holds 0"),
     "odd layers": (

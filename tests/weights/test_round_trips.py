@@ -32,6 +32,7 @@ from .forms import (
 
 BFLOAT16 = tf.bfloat16.as_numpy_dtype
 DTYPES = [np.float16, BFLOAT16, np.float32, np.float64]
+LSTM_LAYERS = [s for s in PLAIN + PEEPHOLE if (s.kind, s.layers) == ("lstm", 1)]
 
 
 def through_cudnn(weights: Weights, **options: Any) -> Weights:
@@ -52,6 +53,23 @@ def through_torch(weights: Weights) -> Weights:
 
 def through_keras(weights: Weights) -> Weights:
     return type(weights).from_keras(weights.to_keras())
+
+
+def read_onnx(kind: str, *inputs: Any) -> Weights:
+    options = {"linear_before_reset": 1} if kind == "gru" else {}
+    return KINDS[kind].from_onnx(*(array for array in inputs if array is not None), **options)
+
+
+def through_onnx(weights: Weights) -> Weights:
+    return read_onnx("lstm" if isinstance(weights, LSTMWeights) else "gru", *weights.to_onnx())
+
+
+def without_output_peephole(weights: LSTMWeights) -> LSTMWeights:
+    """MPSGraph's output gate sees another state."""
+    for cell in weights.layers:
+        if cell.peephole is not None:
+            cell.peephole[2] = 0
+    return weights
 
 
 def with_one_bias(weights: Weights) -> Weights:
@@ -87,6 +105,41 @@ def test_through_block_cell(rng, gate_order, peephole, dtype):
     back = LSTMWeights.from_block_cell(*given, gate_order=gate_order, forget_bias=0.0)
     assert_equal(back, weights)
     assert peephole or not np.any(cell[2:])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [s for s in PLAIN + PEEPHOLE if s.layers == 1], ids=str)
+def test_through_onnx(rng, shape, dtype):
+    weights = random_weights(shape, rng, dtype)
+    assert_equal(through_onnx(weights), weights)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("forget_gate_last", [False, True])
+@pytest.mark.parametrize("shape", LSTM_LAYERS, ids=str)
+def test_through_mpsgraph(rng, shape, forget_gate_last, dtype):
+    weights = without_output_peephole(with_one_bias(random_weights(shape, rng, dtype)))
+    form = weights.to_mpsgraph(forget_gate_last=forget_gate_last)
+    back = LSTMWeights.from_mpsgraph(*form, forget_gate_last=forget_gate_last)
+    assert_equal(back, weights)
+
+
+@pytest.mark.parametrize("shape", [s for s in PLAIN if s.layers == 1], ids=str)
+def test_onnx_without_bias(rng, shape):
+    weights = random_weights(shape, rng)
+    W, R, B, _ = weights.to_onnx()
+    assert_equal(read_onnx(shape.kind, W, R), read_onnx(shape.kind, W, R, np.zeros_like(B)))
+
+
+@pytest.mark.parametrize("shape", [s for s in LSTM_LAYERS if not s.peephole], ids=str)
+def test_mpsgraph_without_weights_of_the_input_and_bias(rng, shape):
+    """The kernel then hands the source, which holds the products already, to the gates."""
+    form = random_weights(shape, rng).to_mpsgraph()
+    weights = LSTMWeights.from_mpsgraph(None, form.recurrent_weight)
+    products = rng.normal(size=(2, shape.directions * 4 * UNITS))
+    seen = np.concatenate([products @ cell.kernel for cell in weights.layers], axis=1)
+    np.testing.assert_array_equal(seen, products)
+    assert not any(cell.bias.any() or cell.recurrent_bias.any() for cell in weights.layers)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -233,18 +286,21 @@ def test_results_share_no_memory_with_their_source(rng):
     """Training goes on in one form without changing the other."""
     shape = Shape(peephole=True)
     weights, unchanged = (
-        with_one_bias(random_weights(shape, np.random.default_rng(1))) for _ in "ab"
+        without_output_peephole(with_one_bias(random_weights(shape, np.random.default_rng(1))))
+        for _ in "ab"
     )
-    arrays = weights.to_keras()
+    arrays, node, graph = weights.to_keras(), weights.to_onnx(), weights.to_mpsgraph()
     block = weights.to_block_cell(gate_order="IFCO", forget_bias=0.0)
     read = [
         LSTMWeights.from_keras(arrays),
         LSTMWeights.from_block_cell(*block, gate_order="IFCO", forget_bias=0.0),
+        LSTMWeights.from_onnx(*node),
+        LSTMWeights.from_mpsgraph(*graph),
     ]
     plain = random_weights(Shape(num_proj=2), rng)
     state, params = plain.to_torch(), plain.to_cudnn()
     made = LSTMWeights.from_torch(state), through_cudnn(plain)
-    for array in [*arrays, *block, *state.values(), params]:
+    for array in [*arrays, *block, *node, *graph, *state.values(), params]:
         array[...] = 0
     for result in [weights, *read]:
         assert_equal(result, unchanged)

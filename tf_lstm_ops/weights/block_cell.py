@@ -1,0 +1,113 @@
+"""The block-cell ops' arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tf_lstm_ops.weights.arrays import Array, as_array, reordered, require
+from tf_lstm_ops.weights.canonical import CellWeights, Weights
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class BlockCell(NamedTuple):
+    """The weights of the block-cell ops, named as their arguments.
+
+    Attributes:
+      w: [I+H, 4H], rows of x, then of h.
+      b: [4H].
+      wci, wcf, wco: [H]; zero without peepholes, for the ops want them always.
+    """
+
+    w: Array
+    b: Array
+    wci: Array
+    wcf: Array
+    wco: Array
+
+
+class BlockCellForm(Weights):
+    """Reads and writes the arguments of LSTMBlockCell, BlockLSTM and BlockLSTMV2."""
+
+    @classmethod
+    def from_block_cell(
+        cls,
+        w: Any,
+        b: Any,
+        wci: Any = None,
+        wcf: Any = None,
+        wco: Any = None,
+        *,
+        gate_order: str,
+        forget_bias: float,
+    ) -> Self:
+        """From the arguments of LSTMBlockCell, BlockLSTM or BlockLSTMV2.
+
+        Args:
+          w, b: [I+H, 4H] and [4H].
+          wci, wcf, wco: [H] each where the op was used with use_peephole, else None.
+          gate_order: "ICFO"; of BlockLSTMV2 "IFCO".
+          forget_bias: the op's attribute, which goes into the bias; of BlockLSTMV2 0.
+
+        Raises:
+          ValueError: shapes that do not go together, some of the peepholes only, another order.
+        """
+        _check_gate_order(gate_order)
+        matrix, vector = as_array(w), as_array(b)
+        cell = vector.size // 4
+        rows = max(len(matrix), cell)
+        require(
+            matrix.shape == (rows, 4 * cell),
+            f"w must be (I+{cell}, {4 * cell}) but is {matrix.shape}",
+        )
+        matrix, recurrent_bias = (
+            reordered(a, gate_order.lower(), "ifco") for a in (matrix, vector)
+        )
+        given = [p is not None for p in (wci, wcf, wco)]
+        require(all(given) or not any(given), "give all of wci, wcf and wco, or none")
+        peephole = np.stack([as_array(p) for p in (wci, wcf, wco)]) if all(given) else None
+        bias = _forget_bias(recurrent_bias, forget_bias)
+        kernels = matrix[:-cell], matrix[-cell:]
+        return cls((CellWeights(*kernels, bias, recurrent_bias, peephole),))
+
+    def to_block_cell(self, *, gate_order: str, forget_bias: float) -> BlockCell:
+        """The arguments of LSTMBlockCell, BlockLSTM or BlockLSTMV2.
+
+        Args:
+          gate_order: "ICFO"; of BlockLSTMV2 "IFCO".
+          forget_bias: the op's attribute, which is taken off the bias; of BlockLSTMV2 0.
+
+        Raises:
+          ValueError: there is more than one layer or direction, or a projection; another order.
+        """
+        _check_gate_order(gate_order)
+        require(
+            len(self.layers) == 1,
+            f"the block cell has one layer of one direction, not {len(self.layers)}; convert each "
+            "one, LSTMWeights((layer,)), by itself",
+        )
+        (cell,) = self.layers
+        require(cell.projection is None, "the block cell has no projection; use to_cudnn")
+        bias = cell.bias - _forget_bias(cell.bias, forget_bias) + cell.recurrent_bias
+        w = np.concatenate([cell.kernel, cell.recurrent_kernel])
+        peephole = (
+            np.zeros((3, self.cell_size), w.dtype) if cell.peephole is None else cell.peephole
+        )
+        w, b = (reordered(a, "ifco", gate_order.lower()) for a in (w, bias))
+        return BlockCell(w, b, *map(np.array, peephole))
+
+
+def _check_gate_order(gate_order: str) -> None:
+    require(
+        gate_order in ("ICFO", "IFCO"), f"gate_order must be 'ICFO' or 'IFCO' but is {gate_order!r}"
+    )
+
+
+def _forget_bias(bias: Array, value: float) -> Array:
+    """[4H], zero but for the forget gate. TensorFlow holds the attribute in float32."""
+    found = np.zeros_like(bias)
+    np.split(found, 4)[1][:] = np.float32(value)
+    return found

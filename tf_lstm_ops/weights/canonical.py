@@ -1,0 +1,110 @@
+"""The canonical form, which every other form is read into and written from."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from tf_lstm_ops.weights.arrays import Array, require, require_shape
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CellWeights:
+    """One direction of one layer. G gates: 4 of an LSTM, 3 of a GRU.
+
+    Attributes:
+      kernel: [in, G*H], where in is I in the first layer and D*P in the others.
+      recurrent_kernel: [P, G*H].
+      bias: [G*H], of the input's side.
+      recurrent_bias: [G*H], of the side of h.
+      peephole: [3, H], rows i, f, o; LSTM only, None without.
+      projection: [H, P]; LSTM only, None without.
+    """
+
+    kernel: Array
+    recurrent_kernel: Array
+    bias: Array
+    recurrent_bias: Array
+    peephole: Array | None = None
+    projection: Array | None = None
+
+    def arrays(self) -> dict[str, Array]:
+        """Those that are there, by name."""
+        return {k: v for k, v in vars(self).items() if v is not None}
+
+    def _check(self, gates: int, inputs: int, hidden: int, cell: int) -> None:
+        hidden_or_cell = cell if self.projection is None else hidden
+        expected = {
+            "kernel": (inputs, gates * cell),
+            "recurrent_kernel": (hidden_or_cell, gates * cell),
+            "bias": (gates * cell,),
+            "recurrent_bias": (gates * cell,),
+            "peephole": (3, cell),
+            "projection": (cell, hidden),
+        }
+        dtype = self.kernel.dtype
+        for name, array in self.arrays().items():
+            require_shape(name, array, *expected[name])
+            require(array.dtype == dtype, f"{name} must be {dtype} but is {array.dtype}")
+        if self.projection is not None:
+            require(hidden < cell, f"a projection must make h smaller than {cell}, not {hidden}")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Weights:
+    """What LSTMWeights and GRUWeights share; every form that they speak adds its methods."""
+
+    layers: tuple[CellWeights, ...]
+    directions: int = 1
+
+    _GATES: ClassVar[str]  # the order here and in Keras
+    _LEFT_GATES: ClassVar[str]  # the order in cuDNN and PyTorch
+    _ONNX_GATES: ClassVar[str]
+    _MODE: ClassVar[str]  # cuDNN's name
+
+    def __post_init__(self) -> None:
+        cells, directions = len(self.layers), self.directions
+        require(directions in (1, 2), f"directions must be 1 or 2 but is {directions}")
+        require(
+            cells and cells % directions == 0,
+            f"layers must hold a multiple of {directions} cells but holds {cells}",
+        )
+        require(self.cell_size > 0, "the cell size must be positive but is 0")
+        given = self.layers[0].arrays().keys()
+        for k, cell in enumerate(self.layers):
+            require(cell.arrays().keys() == given, f"layers[{k}] has not the arrays of layers[0]")
+            inputs = self.input_size if k < directions else directions * self.hidden_size
+            try:
+                cell._check(len(self._GATES), inputs, self.hidden_size, self.cell_size)
+            except ValueError as error:
+                raise ValueError(f"layers[{k}]: {error}") from None
+
+    @property
+    def input_size(self) -> int:
+        return self.layers[0].kernel.shape[0]
+
+    @property
+    def cell_size(self) -> int:
+        return self.layers[0].bias.size // len(self._GATES)
+
+    @property
+    def hidden_size(self) -> int:
+        """The size of h: that of the projection, if there is one."""
+        return self.layers[0].recurrent_kernel.shape[0]
+
+    @property
+    def layer_count(self) -> int:
+        return len(self.layers) // self.directions
+
+    def _require_zero_biases(self, bias: bool) -> None:
+        if not bias and any(c.bias.any() or c.recurrent_bias.any() for c in self.layers):
+            raise ValueError("there are biases other than zero; make the target with biases")
+
+    def _require_one_layer(self, form: str) -> None:
+        d = self.directions
+        require(
+            self.layer_count == 1,
+            f"{form} has one layer, not {self.layer_count}; convert each one, "
+            f"{type(self).__name__}(layers[k : k + {d}], {d}), by itself",
+        )
+        require(self.layers[0].projection is None, f"{form} has no projection; use to_cudnn")

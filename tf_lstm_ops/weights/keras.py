@@ -1,0 +1,87 @@
+"""Keras' layers and their arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tf_lstm_ops.weights.arrays import Array, as_array, require
+from tf_lstm_ops.weights.canonical import CellWeights, Weights
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class KerasForm(Weights):
+    """Reads and writes what `get_weights` returns and `set_weights` takes."""
+
+    @classmethod
+    def from_keras(cls, source: Any) -> Self:
+        """From a Keras layer.
+
+        Args:
+          source: a recurrent layer, a Bidirectional around one, what their `get_weights()` returns
+            (arrays, tensors or variables), or a list of any of these: layers one upon another.
+
+        Raises:
+          ValueError: the weights have other shapes than this kind of layer, one does not fit upon
+            the other, a layer is not built yet, or it is a GRU with reset_after=False.
+        """
+        nested = isinstance(source, list | tuple) and source
+        is_stack = nested and (isinstance(source[0], list | tuple) or hasattr(source[0], "weights"))
+        stack = [_keras_cells(layer) for layer in (source if is_stack else [source])]
+        directions = {len(cells) for cells in stack}
+        require(len(directions) == 1, "some of the layers are bidirectional and some are not")
+        cells = tuple(cls._cell_from_keras(arrays) for layer in stack for arrays in layer)
+        return cls(cells, directions.pop())
+
+    def to_keras(self, *, use_bias: bool = True) -> list[Any]:
+        """The arrays for `set_weights` of a Keras layer, or of a Bidirectional around one.
+
+        Args:
+          use_bias: False for a layer made with use_bias=False.
+
+        Returns:
+          List of arrays; for several layers a list of such lists.
+
+        Raises:
+          ValueError: there is a projection, or use_bias is False and a bias is not zero.
+        """
+        self._require_zero_biases(use_bias)
+        require(self.layers[0].projection is None, "Keras' layers have no projection; use to_cudnn")
+        layers: list[list[Array]] = [[] for _ in range(self.layer_count)]
+        for k, cell in enumerate(self.layers):
+            layers[k // self.directions] += map(np.array, self._cell_to_keras(cell, use_bias))
+        return layers[0] if len(layers) == 1 else layers
+
+    @classmethod
+    def _cell_from_keras(cls, arrays: list[Array]) -> CellWeights:
+        raise NotImplementedError
+
+    @staticmethod
+    def _cell_to_keras(cell: CellWeights, use_bias: bool) -> list[Array]:
+        raise NotImplementedError
+
+
+def _keras_cells(source: Any) -> list[list[Array]]:
+    """The arrays of each direction of a Keras layer, or of its `get_weights()`."""
+    if hasattr(source, "forward_layer"):
+        layers = [source.forward_layer, source.backward_layer]
+        return [cell for layer in layers for cell in _keras_cells(layer)]
+    if hasattr(source, "cell"):
+        require(source.weights, f"{source.name} has no weights yet; build it first")
+        require(
+            getattr(source.cell, "reset_after", True),
+            f"{source.name} has reset_after=False, another equation; make it with reset_after=True",
+        )
+        return [[as_array(w) for w in source.get_weights()]]
+    require(
+        isinstance(source, list | tuple) and len(source) >= 2,
+        f"{source!r} is neither a recurrent layer nor the list of its weights",
+    )
+    arrays = [as_array(a) for a in source]
+    # One direction of 4 arrays is kernel, recurrent_kernel, bias [4H] and peephole_kernel.
+    two = len(arrays) > 4 or (len(arrays) == 4 and arrays[2].ndim == 2)
+    half = len(arrays) // 2
+    return [arrays[:half], arrays[half:]] if two else [arrays]

@@ -1,0 +1,134 @@
+"""The LSTM of Apple's MPSGraph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tf_lstm_ops.weights.arrays import Array, as_array, reordered, require, require_shape
+from tf_lstm_ops.weights.canonical import CellWeights, Weights
+from tf_lstm_ops.weights.left import from_left, to_left
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class MPSGraph(NamedTuple):
+    """The weights of MPSGraph's LSTM, named as its arguments.
+
+    Attributes:
+      input_weight: [D*4H, I].
+      recurrent_weight: [4H, H]; with two directions [2, 4H, H].
+      bias: [D*4H].
+      peephole: [4H]; with two directions [2, 4H]. None without.
+    """
+
+    input_weight: Array
+    recurrent_weight: Array
+    bias: Array
+    peephole: Array | None = None
+
+
+class MPSGraphForm(Weights):
+    """Reads and writes the arguments of MPSGraph's LSTM."""
+
+    @classmethod
+    def from_mpsgraph(
+        cls,
+        input_weight: Any,
+        recurrent_weight: Any,
+        bias: Any = None,
+        peephole: Any = None,
+        *,
+        forget_gate_last: bool = False,
+    ) -> Self:
+        """From the arguments of MPSGraph's LSTM, of one direction or two.
+
+        Args:
+          input_weight: [D*4H, I]; or None, where the source holds the products with it: I is then
+            D*4H, and the kernel the identity.
+          recurrent_weight: [4H, H] or [2, 4H, H]; gates i, f, c, o.
+          bias: [D*4H], or None: zero.
+          peephole: [4H] or [2, 4H], or None: without.
+          forget_gate_last: the descriptor's; the gates are then i, c, f, o.
+
+        Raises:
+          ValueError: shapes that do not go together, or a peephole of c or o other than zero, which
+            sees the previous cell state in MPSGraph only.
+        """
+        recurrent = as_array(recurrent_weight)
+        lead = (2,) if recurrent.ndim == 3 else ()
+        require_shape("recurrent_weight", recurrent, *lead, "4H", "H")
+        directions, size, dtype = 1 + len(lead), recurrent.shape[-1], recurrent.dtype
+        rows = directions * 4 * size
+        kernel = np.eye(rows, dtype=dtype) if input_weight is None else as_array(input_weight)
+        one_bias = np.zeros(rows, dtype) if bias is None else as_array(bias)
+        peepholes = np.zeros((*lead, 4 * size), dtype) if peephole is None else as_array(peephole)
+        require_shape("recurrent_weight", recurrent, *lead, 4 * size, size)
+        require_shape("input_weight", kernel, rows, "I")
+        require_shape("bias", one_bias, rows)
+        require_shape("peephole", peepholes, *lead, 4 * size)
+        order = _gate_order(forget_gate_last)
+
+        def cell(part: slice) -> CellWeights:
+            left = {
+                "input": kernel[part],
+                "recurrent": recurrent.reshape(-1, size)[part],
+                "input_bias": np.zeros(4 * size, dtype),
+                "recurrent_bias": one_bias[part],
+            }
+            of_gates = None if peephole is None else _from_peephole(peepholes.ravel()[part], order)
+            return from_left(left, order, cls._GATES, of_gates)
+
+        parts = [slice(4 * size * d, 4 * size * (d + 1)) for d in range(directions)]
+        return cls(tuple(map(cell, parts)), directions)
+
+    def to_mpsgraph(self, *, forget_gate_last: bool = False) -> MPSGraph:
+        """The arguments of MPSGraph's LSTM; with two directions for `bidirectional`.
+
+        Args:
+          forget_gate_last: the descriptor's.
+
+        Raises:
+          ValueError: there is more than one layer, a projection, or a peephole of the output gate
+            other than zero, which here sees the new cell state and there the previous one.
+        """
+        self._require_one_layer("MPSGraph's LSTM")
+        order = _gate_order(forget_gate_last)
+        left = [to_left(cell, self._GATES, order) for cell in self.layers]
+        recurrent = np.stack([cell["recurrent"] for cell in left])
+        peepholes = [_to_peephole(c.peephole, order) for c in self.layers if c.peephole is not None]
+        one = self.directions == 1
+        return MPSGraph(
+            input_weight=np.concatenate([cell["input"] for cell in left]),
+            recurrent_weight=recurrent[0] if one else recurrent,
+            bias=np.concatenate([cell["input_bias"] + cell["recurrent_bias"] for cell in left]),
+            peephole=None if not peepholes else peepholes[0] if one else np.stack(peepholes),
+        )
+
+
+def _gate_order(forget_gate_last: bool) -> str:
+    return "icfo" if forget_gate_last else "ifco"
+
+
+def _from_peephole(peephole: Array, order: str) -> Array:
+    """[3, H] of [4H]."""
+    i, f, c, o = np.split(reordered(peephole, order, "ifco"), 4)
+    require(
+        not (c.any() or o.any()),
+        "peephole must be zero for the gates c and o, where only MPSGraph's sees the previous cell "
+        "state; train the model without these",
+    )
+    return np.stack([i, f, o])
+
+
+def _to_peephole(peephole: Array, order: str) -> Array:
+    """[4H] of [3, H]."""
+    i, f, o = peephole
+    require(
+        not o.any(),
+        "MPSGraph's output gate sees the previous cell state, not the new one, so that only zero "
+        "peepholes of it can be written; use to_keras, to_block_cell or to_onnx",
+    )
+    return reordered(np.concatenate([i, f, np.zeros_like(i), o]), "ifco", order)

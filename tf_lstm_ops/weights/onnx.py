@@ -1,0 +1,131 @@
+"""The LSTM and GRU nodes of ONNX."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tf_lstm_ops.weights.arrays import Array, as_array, reordered, require, require_shape
+from tf_lstm_ops.weights.canonical import Weights
+from tf_lstm_ops.weights.left import from_left, to_left
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Onnx(NamedTuple):
+    """The weights of an ONNX node, named as its inputs. G gates: 4 of an LSTM, 3 of a GRU.
+
+    Attributes:
+      W: [D, G*H, I].
+      R: [D, G*H, H].
+      B: [D, 2*G*H], the bias of the input's side, then that of the side of h.
+      P: [D, 3H], peepholes i, o, f; None without.
+    """
+
+    W: Array
+    R: Array
+    B: Array
+    P: Array | None = None
+
+
+class OnnxForm(Weights):
+    """What the nodes LSTM and GRU share."""
+
+    @classmethod
+    def _from_onnx(cls, W: Any, R: Any, B: Any, P: Any) -> Self:
+        recurrent, gates = as_array(R), len(cls._GATES)
+        require_shape("R", recurrent, "D", f"{gates}H", "H")
+        directions, _, size = recurrent.shape
+        rows = gates * size
+        kernel = as_array(W)
+        bias = np.zeros((directions, 2 * rows), recurrent.dtype) if B is None else as_array(B)
+        peephole = None if P is None else as_array(P)
+        require_shape("R", recurrent, directions, rows, size)
+        require_shape("W", kernel, directions, rows, "I")
+        require_shape("B", bias, directions, 2 * rows)
+        if peephole is not None:
+            require_shape("P", peephole, directions, 3 * size)
+        cells = [
+            from_left(
+                {
+                    "input": kernel[d],
+                    "recurrent": recurrent[d],
+                    "input_bias": bias[d, :rows],
+                    "recurrent_bias": bias[d, rows:],
+                },
+                cls._ONNX_GATES,
+                cls._GATES,
+                None if peephole is None else reordered(peephole[d], "iof", "ifo").reshape(3, size),
+            )
+            for d in range(directions)
+        ]
+        return cls(tuple(cells), directions)
+
+    def to_onnx(self) -> Onnx:
+        """The inputs of a node LSTM, or of a node GRU with linear_before_reset=1.
+
+        With two directions the node's `direction` is "bidirectional"; with one, "forward" or
+        "reverse" as the layer ran.
+
+        Raises:
+          ValueError: there is more than one layer, or a projection.
+        """
+        self._require_one_layer("an ONNX node")
+        left = [to_left(cell, self._GATES, self._ONNX_GATES) for cell in self.layers]
+        peepholes = [
+            reordered(cell.peephole.ravel(), "ifo", "iof")
+            for cell in self.layers
+            if cell.peephole is not None
+        ]
+        return Onnx(
+            W=np.stack([cell["input"] for cell in left]),
+            R=np.stack([cell["recurrent"] for cell in left]),
+            B=np.stack([np.append(cell["input_bias"], cell["recurrent_bias"]) for cell in left]),
+            P=np.stack(peepholes) if peepholes else None,
+        )
+
+
+class LSTMOnnxForm(OnnxForm):
+    """Reads and writes the inputs of a node LSTM."""
+
+    @classmethod
+    def from_onnx(cls, W: Any, R: Any, B: Any = None, P: Any = None) -> Self:
+        """From the inputs of an ONNX node LSTM, of any `direction`.
+
+        A node is one layer. Weights of "reverse" are those of "forward": which way a single
+        direction runs belongs to the layer, as Keras' go_backwards does.
+
+        Args:
+          W, R: [D, 4H, I] and [D, 4H, H], gates i, o, f, c.
+          B: [D, 8H], or None: zero.
+          P: [D, 3H], peepholes i, o, f, or None: without.
+
+        Raises:
+          ValueError: shapes that do not go together.
+        """
+        return cls._from_onnx(W, R, B, P)
+
+
+class GRUOnnxForm(OnnxForm):
+    """Reads and writes the inputs of a node GRU."""
+
+    @classmethod
+    def from_onnx(cls, W: Any, R: Any, B: Any = None, *, linear_before_reset: int = 0) -> Self:
+        """From the inputs of an ONNX node GRU, of any `direction`; see LSTMWeights.from_onnx.
+
+        Args:
+          W, R: [D, 3H, I] and [D, 3H, H], gates z, r, h.
+          B: [D, 6H], or None: zero.
+          linear_before_reset: the node's attribute, with its default. It must be 1.
+
+        Raises:
+          ValueError: shapes that do not go together, or linear_before_reset is 0.
+        """
+        require(
+            linear_before_reset,
+            "a node with linear_before_reset=0 has another equation, that of Keras' "
+            "reset_after=False; make it with linear_before_reset=1",
+        )
+        return cls._from_onnx(W, R, B, None)
