@@ -67,7 +67,6 @@ void TF_DeleteBuffer(TF_Buffer*);
 
 // Tensors.
 void TF_DeleteTensor(TF_Tensor*);
-TF_DataType TF_TensorType(const TF_Tensor*);
 int TF_NumDims(const TF_Tensor*);
 int64_t TF_Dim(const TF_Tensor*, int index);
 void* TF_TensorData(const TF_Tensor*);

@@ -34,7 +34,6 @@ class Tensor {
   explicit Tensor(TF_Tensor* tensor) : tensor_(tensor) {}
 
   Shape shape() const;
-  TF_DataType type() const { return TF_TensorType(tensor_.get()); }
   int64_t size() const { return TF_TensorElementCount(tensor_.get()); }
   template <class T>
   T* data() const {

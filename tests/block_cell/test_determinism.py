@@ -1,10 +1,6 @@
 """The same bits: from run to run, for any number of threads, alone or in a batch, and whatever
 stood in the memory before."""
 
-import os
-import platform
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,19 +8,12 @@ import pytest
 import tensorflow as tf
 
 from oracle.block_cell import Outputs
+from processes import ENVIRONMENTS, assert_bits_elsewhere
 
 from .bits import results
 from .grid import DTYPES, OPS, SEQUENCES, Sizes, call, call_grad, random_inputs, tensors
 
 SCRIPT = Path(__file__).with_name("bits.py")
-
-ENVIRONMENTS = {
-    "one thread": {"TF_NUM_INTRAOP_THREADS": "1"},
-    "two threads": {"TF_NUM_INTRAOP_THREADS": "2"},
-    "seven threads": {"TF_NUM_INTRAOP_THREADS": "7"},
-    # glibc fills new memory with one byte and freed memory with its complement.
-    "poisoned memory": {"MALLOC_PERTURB_": "1"},
-}
 
 
 @pytest.fixture(scope="module")
@@ -41,21 +30,7 @@ def test_runs_repeat(bits):
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_bits_in_another_process(bits, tmp_path, environment):
-    if environment == "poisoned memory" and platform.libc_ver()[0] != "glibc":
-        pytest.skip("MALLOC_PERTURB_ is glibc's")
-    path = tmp_path / "bits.npz"
-    run = subprocess.run(
-        [sys.executable, SCRIPT, path],
-        env={**os.environ, **ENVIRONMENTS[environment]},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    with np.load(path) as other:
-        assert set(other) == set(bits)
-        different = [key for key in bits if bits[key].tobytes() != other[key].tobytes()]
-    assert not different
+    assert_bits_elsewhere(SCRIPT, environment, bits, tmp_path)
 
 
 def rows(values, chosen, axis):

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from errors.contract import wrong_shapes
+
 from .cases import (
     DTYPES,
     FORWARD,
@@ -58,17 +60,6 @@ class Fault(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.op}-{self.case.mode}-{self.argument}{list(self.shape)}"
-
-
-def wrong_shapes(right: Shape) -> Iterator[Shape]:
-    if right:
-        yield ()
-        yield right[1:]
-    yield (1, *right)
-    yield (*right, 1)
-    for k, size in enumerate(right):
-        for other in (size - 1, size + 1, 2 * size, 0):
-            yield (*right[:k], other, *right[k + 1 :])
 
 
 def faults() -> list[Fault]:

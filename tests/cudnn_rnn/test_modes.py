@@ -1,10 +1,6 @@
 """The ways in which TensorFlow runs the family: eager, traced, nested, mapped, from several
 threads, in other processes."""
 
-import os
-import platform
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+
+from processes import ENVIRONMENTS, assert_bits_elsewhere
 
 from .bits import results
 from .cases import (
@@ -341,29 +339,6 @@ def test_runs_repeat(bits):
     assert not [k for k, a in bits.items() if not a.any() and not k.endswith(always_zero)]
 
 
-ENVIRONMENTS = {
-    "one thread": {"TF_NUM_INTRAOP_THREADS": "1"},
-    "two threads": {"TF_NUM_INTRAOP_THREADS": "2"},
-    "seven threads": {"TF_NUM_INTRAOP_THREADS": "7"},
-    # glibc fills new memory with one byte and freed memory with its complement.
-    "poisoned memory": {"MALLOC_PERTURB_": "1"},
-}
-
-
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_bits_in_another_process(bits, tmp_path, environment):
-    if environment == "poisoned memory" and platform.libc_ver()[0] != "glibc":
-        pytest.skip("MALLOC_PERTURB_ is glibc's")
-    path = tmp_path / "bits.npz"
-    run = subprocess.run(
-        [sys.executable, SCRIPT, path],
-        env={**os.environ, **ENVIRONMENTS[environment]},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    with np.load(path) as other:
-        assert set(other) == set(bits)
-        different = [key for key in bits if bits[key].tobytes() != other[key].tobytes()]
-    assert not different
+    assert_bits_elsewhere(SCRIPT, environment, bits, tmp_path)

@@ -5,6 +5,7 @@ time_length come from x, cell_size from cs_prev. Ranks of all inputs are checked
 then that cs_prev is not empty, then all dimensions in order.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,18 @@ WHAT = {
 
 def extents(time: int, batch: int, inputs: int, units: int) -> dict[str, int]:
     return {"T": time, "B": batch, "I": inputs, "H": units, "4H": 4 * units, "I+H": inputs + units}
+
+
+def wrong_shapes(right: Shape) -> Iterator[Shape]:
+    """Other ranks, and other sizes one dimension at a time."""
+    if right:
+        yield ()
+        yield right[1:]
+    yield (1, *right)
+    yield (*right, 1)
+    for k, size in enumerate(right):
+        for other in (size - 1, size + 1, 2 * size, 0):
+            yield (*right[:k], other, *right[k + 1 :])
 
 
 def right_shapes(op: str, **sizes: int) -> dict[str, Shape]:

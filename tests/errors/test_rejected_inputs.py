@@ -4,7 +4,6 @@ Eager, traced with known shapes (shape inference refuses, TensorFlow reports a V
 traced with no shape known (the kernel refuses).
 """
 
-from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from .contract import (
     shape_error,
     specification,
     trace,
+    wrong_shapes,
 )
 
 SIZES = {"time": 4, "batch": 3, "inputs": 2, "units": 5}
@@ -36,17 +36,6 @@ class Fault(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.op}-{self.argument}{list(self.shape)}"
-
-
-def wrong_shapes(right: Shape) -> Iterator[Shape]:
-    if right:
-        yield ()
-        yield right[1:]
-    yield (1, *right)
-    yield (*right, 1)
-    for k, size in enumerate(right):
-        for other in (size - 1, size + 1, 2 * size, 0):
-            yield (*right[:k], other, *right[k + 1 :])
 
 
 def faults() -> list[Fault]:
