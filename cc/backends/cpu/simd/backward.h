@@ -8,6 +8,7 @@
 
 #include "backends/cpu/simd/cells.h"
 #include "backends/cpu/simd/gemm.h"
+#include "backends/cpu/simd/scratch.h"
 #include "core/rnn.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
@@ -33,16 +34,25 @@ class BackwardPass {
         output_row_(args.schedule->output_row.data()),
         previous_(args.schedule->previous.data()) {}
 
-  // Number of elements of scratch memory for so many threads.
-  int64_t ScratchSize(int threads) {
-    Placer count{nullptr, 0};
-    Place(&count, threads);
-    return count.used;
-  }
-
-  void PlaceScratch(T* scratch, int threads) {
-    Placer placer{scratch, 0};
-    Place(&placer, threads);
+  // The pieces of scratch memory, for so many threads.
+  void Place(Scratch<T>* scratch, int threads) {
+    const int64_t m_rows = Projected() ? entries_ * cell_ : 0;
+    packed_recurrent_ = scratch->Take(kRecurrentParts * padded_hidden_ * cell_);
+    packed_input_ = scratch->Take(
+        args_.weights.input ? kInputParts * RoundUpToLanes<T>(input_) * cell_
+                            : 0);
+    packed_projection_ = scratch->Take(Projected() ? padded_ * hidden_ : 0);
+    dz_ = args_.dz ? args_.dz : scratch->Take(entries_ * kParts * cell_);
+    dstate_ = Cell::kOwnState   ? args_.dc
+              : Cell::kHasState ? scratch->Take(batch_ * cell_)
+                                : nullptr;
+    dh_rows_ = scratch->Take(Projected() ? entries_ * hidden_ : 0);
+    dm_ = scratch->Take(Projected() ? batch_ * cell_ : 0);
+    m_ = scratch->Take(m_rows);
+    x_columns_ = scratch->Take(XSets() * input_ * entries_);
+    h_columns_ = scratch->Take(HSets() * hidden_ * entries_);
+    m_columns_ = scratch->Take(MSets() * m_rows);
+    blocks_ = scratch->Take(threads * kThreadSize);
   }
 
   // The phases go back through the steps; then come the transposed x, h and m
@@ -90,37 +100,6 @@ class BackwardPass {
   }
   static int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
   static int64_t Group(int64_t n) { return n < 1 ? 1 : Min(n, kColumns); }
-
-  // Hands out pieces of a buffer, or counts only.
-  struct Placer {
-    T* base;
-    int64_t used;
-    T* Take(int64_t size) {
-      T* place = base ? base + used : nullptr;
-      used += size;
-      return place;
-    }
-  };
-
-  void Place(Placer* p, int threads) {
-    const int64_t m_rows = Projected() ? entries_ * cell_ : 0;
-    packed_recurrent_ = p->Take(kRecurrentParts * padded_hidden_ * cell_);
-    packed_input_ = p->Take(
-        args_.weights.input ? kInputParts * RoundUpToLanes<T>(input_) * cell_
-                            : 0);
-    packed_projection_ = p->Take(Projected() ? padded_ * hidden_ : 0);
-    dz_ = args_.dz ? args_.dz : p->Take(entries_ * kParts * cell_);
-    dstate_ = Cell::kOwnState   ? args_.dc
-              : Cell::kHasState ? p->Take(batch_ * cell_)
-                                : nullptr;
-    dh_rows_ = p->Take(Projected() ? entries_ * hidden_ : 0);
-    dm_ = p->Take(Projected() ? batch_ * cell_ : 0);
-    m_ = p->Take(m_rows);
-    x_columns_ = p->Take(XSets() * input_ * entries_);
-    h_columns_ = p->Take(HSets() * hidden_ * entries_);
-    m_columns_ = p->Take(MSets() * m_rows);
-    blocks_ = p->Take(threads * kThreadSize);
-  }
 
   bool Projected() const { return args_.config.projected(); }
   int Block(int part) const { return args_.config.gate_order.block[part]; }

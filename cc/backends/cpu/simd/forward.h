@@ -9,6 +9,7 @@
 
 #include "backends/cpu/simd/cells.h"
 #include "backends/cpu/simd/gemm.h"
+#include "backends/cpu/simd/scratch.h"
 #include "core/rnn.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
@@ -31,28 +32,21 @@ class ForwardPass {
         previous_(args.schedule->previous.data()),
         ordinal_(args.schedule->ordinal.data()) {}
 
-  // Number of elements of scratch memory for so many threads.
-  int64_t ScratchSize(int threads) const {
-    return PackedInputSize() + Cell::kRecurrentParts * padded_ * hidden_ +
-           PackedProjectionSize() + entries_ * Cell::kInputParts * padded_ +
-           StateSize() + UnprojectedSize() + DroppedHSize() +
-           threads * DroppedXSize();
-  }
-
-  void PlaceScratch(T* scratch) {
-    const auto take = [&](int64_t size) {
-      T* place = scratch;
-      scratch += size;
-      return place;
-    };
-    packed_input_ = take(PackedInputSize());
-    packed_recurrent_ = take(Cell::kRecurrentParts * padded_ * hidden_);
-    packed_projection_ = take(PackedProjectionSize());
-    z_ = take(entries_ * Cell::kInputParts * padded_);
-    state_ = args_.final_c ? args_.final_c : take(StateSize());
-    unprojected_ = take(UnprojectedSize());
-    dropped_h_ = take(DroppedHSize());
-    dropped_x_ = scratch;
+  // The pieces of scratch memory, for so many threads.
+  void Place(Scratch<T>* scratch, int threads) {
+    packed_input_ =
+        scratch->Take(args_.weights.input ? kInputParts * padded_ * input_ : 0);
+    packed_recurrent_ = scratch->Take(kRecurrentParts * padded_ * hidden_);
+    packed_projection_ =
+        scratch->Take(Projected() ? RoundUpToLanes<T>(hidden_) * cell_ : 0);
+    z_ = scratch->Take(entries_ * kInputParts * padded_);
+    state_ = args_.final_c     ? args_.final_c
+             : Cell::kHasState ? scratch->Take(batch_ * cell_)
+                               : nullptr;
+    unprojected_ = scratch->Take(Projected() ? batch_ * cell_ : 0);
+    dropped_h_ = scratch->Take(
+        args_.dropout.recurrent ? 2 * kRecurrentParts * batch_ * hidden_ : 0);
+    dropped_x_ = scratch->Take(threads * DroppedXSize());
   }
 
   // Phase 0 prepares; then come the steps, each in one phase, or in two where
@@ -97,19 +91,6 @@ class ForwardPass {
   int64_t StepPhases() const { return Projected() ? 2 : 1; }
   bool Projects(int64_t phase) const { return Projected() && phase % 2 == 0; }
 
-  int64_t PackedInputSize() const {
-    return args_.weights.input ? kInputParts * padded_ * input_ : 0;
-  }
-  int64_t PackedProjectionSize() const {
-    return Projected() ? RoundUpToLanes<T>(hidden_) * cell_ : 0;
-  }
-  int64_t StateSize() const {
-    return Cell::kHasState && !args_.final_c ? batch_ * cell_ : 0;
-  }
-  int64_t UnprojectedSize() const { return Projected() ? batch_ * cell_ : 0; }
-  int64_t DroppedHSize() const {
-    return args_.dropout.recurrent ? 2 * kRecurrentParts * batch_ * hidden_ : 0;
-  }
   int64_t DroppedXSize() const {
     return args_.dropout.input ? kChunk * kInputParts * input_ : 0;
   }
@@ -237,7 +218,8 @@ class ForwardPass {
           V z[Cell::kParts];
           for (int p = 0; p < kFirst; ++p) z[p] = Load(Z(e + r, p, u));
           for (int p = 0; p < kRecurrentParts; ++p) z[kFirst + p] = acc[r][p];
-          T* state = state_ + batch_row_[e + r] * cell_ + u;
+          T* state = Cell::kHasState ? state_ + batch_row_[e + r] * cell_ + u
+                                     : nullptr;
           const Outputs y =
               Cell::Forward(z, Cell::kHasState ? LoadN(state, width) : V{},
                             with.parameters());

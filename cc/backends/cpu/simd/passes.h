@@ -9,8 +9,13 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-template <class Pass>
+template <class T, class Pass>
 void RunPass(Pass* pass, int threads) {
+  Scratch<T> count(nullptr);
+  pass->Place(&count, threads);
+  const AlignedBuffer memory(count.used() * sizeof(T));
+  Scratch<T> scratch(static_cast<T*>(memory.data()));
+  pass->Place(&scratch, threads);
   const Job job = {pass, pass->Phases(),
                    [](const void* state, int64_t phase) {
                      return static_cast<const Pass*>(state)->Items(phase);
@@ -24,17 +29,13 @@ void RunPass(Pass* pass, int threads) {
 template <class T, template <class> class CellOf>
 void ForwardOf(const RnnForward<T>& args, int threads) {
   ForwardPass<T, CellOf> pass(args);
-  const AlignedBuffer scratch(pass.ScratchSize(threads) * sizeof(T));
-  pass.PlaceScratch(static_cast<T*>(scratch.data()));
-  RunPass(&pass, threads);
+  RunPass<T>(&pass, threads);
 }
 
 template <class T, template <class> class CellOf>
 void BackwardOf(const RnnBackward<T>& args, int threads) {
   BackwardPass<T, CellOf> pass(args, threads);
-  const AlignedBuffer scratch(pass.ScratchSize(threads) * sizeof(T));
-  pass.PlaceScratch(static_cast<T*>(scratch.data()), threads);
-  RunPass(&pass, threads);
+  RunPass<T>(&pass, threads);
 }
 
 // Each cell has a source file of its own, so that they compile side by side.
