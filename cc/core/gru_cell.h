@@ -54,7 +54,7 @@ struct GruCell {
     return y;
   }
 
-  static TF_LSTM_OPS_INLINE void Restore(Outputs*, bool) {}
+  static TF_LSTM_OPS_INLINE void Restore(Outputs*, bool, const Parameters&) {}
 
   //   dzu = u(1-u) * (h_prev - n) * bar.h     dzn = (1-n^2) * (1-u) * bar.h
   //   dzr = r(1-r) * nh * dzn                 dnh = r * dzn

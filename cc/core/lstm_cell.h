@@ -14,6 +14,7 @@
 #ifndef TF_LSTM_OPS_CORE_LSTM_CELL_H_
 #define TF_LSTM_OPS_CORE_LSTM_CELL_H_
 
+#include "core/activation.h"
 #include "core/gate_order.h"
 #include "core/macros.h"
 
@@ -40,13 +41,13 @@ struct LstmCell {
   static constexpr bool kHasState = true;
   static constexpr bool kOwnState = true;
   static constexpr bool kHasPeephole = true;
+  // The part whose peephole sees the new state, not the previous one.
+  static constexpr int kSeesNewState = kPartO;
 
-  struct Peephole {
-    V i, f, o;  // wci, wcf, wco
-  };
   struct Parameters {
-    const Peephole* peephole = nullptr;
-    const V* clip = nullptr;  // no clipping where null
+    const V* peephole = nullptr;                   // [kParts], by part, or null
+    const V* clip = nullptr;                       // no clipping where null
+    const LstmActivations* activations = nullptr;  // of a GeneralLstmCell
   };
   struct Outputs {
     V i, cs, f, o, ci, co, h;
@@ -65,21 +66,26 @@ struct LstmCell {
   // z already contains bias and forget_bias.
   static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[kParts], V cs_prev,
                                             const Parameters& with) {
-    const Peephole* p = with.peephole;
+    const V* w = with.peephole;
     Outputs y;
-    y.i = Math::Sigmoid(p ? z[kPartI] + p->i * cs_prev : z[kPartI]);
-    y.f = Math::Sigmoid(p ? z[kPartF] + p->f * cs_prev : z[kPartF]);
+    y.i = Math::Sigmoid(w ? z[kPartI] + w[kPartI] * cs_prev : z[kPartI]);
+    y.f = Math::Sigmoid(w ? z[kPartF] + w[kPartF] * cs_prev : z[kPartF]);
     y.ci = Math::Tanh(z[kPartC]);
-    y.cs = y.i * y.ci + y.f * cs_prev;
-    if (with.clip) y.cs = Math::Min(Math::Max(y.cs, -*with.clip), *with.clip);
+    y.cs = Clip(y.i * y.ci + y.f * cs_prev, with);
     y.co = Math::Tanh(y.cs);
-    y.o = Math::Sigmoid(p ? z[kPartO] + p->o * y.cs : z[kPartO]);
+    y.o = Math::Sigmoid(w ? z[kPartO] + w[kPartO] * y.cs : z[kPartO]);
     y.h = y.o * y.co;
     return y;
   }
 
+  static TF_LSTM_OPS_INLINE V Clip(V cs, const Parameters& with) {
+    if (!with.clip) return cs;
+    return Math::Min(Math::Max(cs, -*with.clip), *with.clip);
+  }
+
   // What Forward returned beside the rows that were kept.
-  static TF_LSTM_OPS_INLINE void Restore(Outputs* y, bool has_co) {
+  static TF_LSTM_OPS_INLINE void Restore(Outputs* y, bool has_co,
+                                         const Parameters&) {
     if (!has_co) y->co = Math::Tanh(y->cs);
   }
 
@@ -96,16 +102,17 @@ struct LstmCell {
   static TF_LSTM_OPS_INLINE Gradients Backward(const Outputs& y, V cs_prev,
                                                const Outputs& bar,
                                                const Parameters& with) {
-    const Peephole* p = with.peephole;
+    const V* w = with.peephole;
     Gradients d;
     d.z[kPartO] = (y.o - y.o * y.o) * (bar.h * y.co + bar.o);
     V dcs = (bar.h * y.o + bar.co) * (1 - y.co * y.co) + bar.cs;
-    if (p) dcs = dcs + p->o * d.z[kPartO];
+    if (w) dcs = dcs + w[kPartO] * d.z[kPartO];
     d.z[kPartC] = (1 - y.ci * y.ci) * (dcs * y.i + bar.ci);
     d.z[kPartF] = (y.f - y.f * y.f) * (dcs * cs_prev + bar.f);
     d.z[kPartI] = (y.i - y.i * y.i) * (dcs * y.ci + bar.i);
     d.state = dcs * y.f;
-    if (p) d.state = d.state + p->i * d.z[kPartI] + p->f * d.z[kPartF];
+    if (w)
+      d.state = d.state + w[kPartI] * d.z[kPartI] + w[kPartF] * d.z[kPartF];
     return d;
   }
 };

@@ -32,7 +32,7 @@ struct PlainCell {
     V state;  // not used
   };
 
-  static TF_LSTM_OPS_INLINE void Restore(Outputs*, bool) {}
+  static TF_LSTM_OPS_INLINE void Restore(Outputs*, bool, const Parameters&) {}
 };
 
 template <class Math>

@@ -8,21 +8,26 @@
 #include <array>
 #include <cstdint>
 
+#include "core/activation.h"
 #include "core/gate_order.h"
 #include "core/schedule.h"
 
 namespace tf_lstm_ops {
 
-enum class CellKind : uint8_t { kLstm, kGru, kTanh, kRelu };
+enum class CellKind : uint8_t { kLstm, kGeneralLstm, kGru, kTanh, kRelu };
+
+constexpr bool IsLstm(CellKind cell) {
+  return cell == CellKind::kLstm || cell == CellKind::kGeneralLstm;
+}
 
 // Gates that have weights.
 constexpr int GateCount(CellKind cell) {
-  return cell == CellKind::kLstm ? 4 : cell == CellKind::kGru ? 3 : 1;
+  return IsLstm(cell) ? 4 : cell == CellKind::kGru ? 3 : 1;
 }
 
 // Rows of a step that the backward pass needs, besides h; see PackedSteps.
 constexpr int SavedRows(CellKind cell) {
-  return cell == CellKind::kLstm ? 5 : cell == CellKind::kGru ? 4 : 0;
+  return IsLstm(cell) ? 5 : cell == CellKind::kGru ? 4 : 0;
 }
 
 struct RnnConfig {
@@ -33,6 +38,10 @@ struct RnnConfig {
   GateOrder gate_order = kOrderICFO;
   double forget_bias = 0;
   double cell_clip = 0;  // clips cs to [-cell_clip, cell_clip] where positive
+  LstmActivations activations;  // of a general LSTM
+  // Without input weights, the gate in block g sees H columns of x, from column
+  // g * x_gate_stride on: with 0 all gates see the same.
+  int64_t x_gate_stride = 0;
 
   bool projected() const { return hidden_size < cell_size; }
 };
@@ -66,17 +75,17 @@ GateMatrices<T> ByUnit(T* data, int64_t inputs, int64_t cell) {
 // Weights, or the gradients with respect to them. Any of them may be null.
 template <class T>
 struct RnnWeights {
-  // [I, H] a gate. Null: x has H columns and is added to every gate.
+  // [I, H] a gate. Null: x itself is added; see RnnConfig::x_gate_stride.
   GateMatrices<T> input;
   GateMatrices<T> recurrent;    // [P, H] a gate
   GateMatrices<T> projection;   // [H, P], one; where P < H
   T* input_bias = nullptr;      // [gates * H]
   T* recurrent_bias = nullptr;  // [gates * H]
-  T* wci = nullptr;  // [H]; all three, or null: no peepholes; not if projected
-  T* wcf = nullptr;
-  T* wco = nullptr;
+  // [H], by LstmPart, of a general LSTM all four, else not kPartC's; or none.
+  // Not with a projection.
+  std::array<T*, kMaxParts> peephole = {};
 
-  bool has_peephole() const { return wci != nullptr; }
+  bool has_peephole() const { return peephole[kPartI] != nullptr; }
 };
 
 // Multipliers of the input and of the previous output, one set for each gate in
@@ -89,22 +98,29 @@ struct GateDropout {
 
 // Rows of H numbers for each entry of a schedule, numbered as the cell's
 // equations say (LstmRow, GruRow). Row k of entry e:
-// row[k] + (compact ? e : output_row[e]) * stride.
+// row[k] + (compact ? e : output_row[e]) * stride[k].
 constexpr int kMaxStepRows = 6;
 template <class T>
 struct StepRows {
   std::array<T*, kMaxStepRows> row = {};
-  int64_t stride = 0;
+  std::array<int64_t, kMaxStepRows> stride = {};
   bool compact = false;
+
+  void Set(int k, T* rows, int64_t row_stride) {
+    row[k] = rows;
+    stride[k] = row_stride;
+  }
 };
 
 // The rows that a backward pass needs, [V, SavedRows(cell), H].
 template <class T>
 StepRows<T> PackedSteps(T* data, CellKind cell, int64_t cell_size) {
   StepRows<T> steps;
-  steps.stride = SavedRows(cell) * cell_size;
   steps.compact = true;
-  for (int k = 0; k < SavedRows(cell); ++k) steps.row[k] = data + k * cell_size;
+  const int rows = SavedRows(cell);
+  for (int k = 0; k < rows; ++k) {
+    steps.Set(k, data + k * cell_size, rows * cell_size);
+  }
   return steps;
 }
 
@@ -114,7 +130,8 @@ struct RnnForward {
   const Schedule* schedule = nullptr;
   RnnWeights<const T> weights;
   GateDropout<T> dropout;
-  const T* x = nullptr;   // [rows, I] by input_row
+  const T* x = nullptr;  // [rows, I] by input_row, x_stride apart
+  int64_t x_stride = 0;
   const T* h0 = nullptr;  // [B, P]
   const T* c0 = nullptr;  // [B, H]; of an LSTM
   // Out. Rows without an entry are not touched.
@@ -131,10 +148,11 @@ struct RnnBackward {
   RnnWeights<const T> weights;
   GateDropout<T> dropout;
   const T* x = nullptr;
+  int64_t x_stride = 0;  // of x and dx
   const T* h0 = nullptr;
   const T* c0 = nullptr;
-  // What the forward pass left. An LSTM's co may be null: tanh(cs) is taken
-  // again.
+  // What the forward pass left. An LSTM's co may be null, and without a
+  // projection its h: they are taken from cs and o again.
   const T* h = nullptr;
   int64_t h_stride = 0;  // of h and h_bar
   StepRows<const T> steps;

@@ -22,11 +22,12 @@ void Schedule::Add(int64_t row, int64_t input, int64_t output) {
   output_row.push_back(output);
 }
 
-Schedule Schedule::TimeMajor(int64_t steps, int64_t batch) {
+Schedule Schedule::TimeMajor(int64_t steps, int64_t batch, bool reversed) {
   Schedule schedule(steps, batch);
   for (int64_t s = 0; s < steps; ++s) {
+    const int64_t t = reversed ? steps - 1 - s : s;
     for (int64_t b = 0; b < batch; ++b) {
-      schedule.Add(b, s * batch + b, s * batch + b);
+      schedule.Add(b, t * batch + b, t * batch + b);
     }
     schedule.begin[s + 1] = schedule.size();
   }

@@ -29,7 +29,9 @@ struct Schedule {
   int64_t size() const { return static_cast<int64_t>(batch_row.size()); }
 
   // Every row in each of `steps` steps of a time-major [T, B, .] sequence.
-  static Schedule TimeMajor(int64_t steps, int64_t batch);
+  // Reversed, from the last step to the first.
+  static Schedule TimeMajor(int64_t steps, int64_t batch,
+                            bool reversed = false);
 
   // Batch-major [B, T, .] sequences. mask [B, T], or null for all valid.
   // Reversed, step s reads input T-1-s and writes output s.

@@ -57,12 +57,9 @@ Status CheckRanks(const Signature& signature,
   for (size_t n = 0; n < inputs.size(); ++n) {
     const Argument& argument = signature.inputs[n];
     if (!inputs[n].rank_known() || IsAbsent(argument, inputs[n])) continue;
-    if (argument.dims.rank != kAnyRank &&
-        inputs[n].rank() != argument.dims.rank) {
-      return InvalidArgument(argument.name, " must be rank ",
-                             argument.dims.rank, " but is rank ",
-                             inputs[n].rank());
-    }
+    if (argument.dims.rank == kAnyRank) continue;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        CheckRank(argument.name, inputs[n], argument.dims.rank));
   }
   return Status();
 }
@@ -132,13 +129,10 @@ Status CheckDims(const Signature& signature, const std::vector<Shape>& inputs,
     for (int k = 0; k < argument.dims.rank; ++k) {
       const Extent extent = argument.dims.extents[k];
       if (extent == Extent::kOpaque) continue;
-      const int64_t wanted = sizes.Value(extent);
-      const int64_t got = inputs[n].dim(k);
-      if (wanted != kUnknown && got != kUnknown && wanted != got) {
-        return InvalidArgument(argument.name, ".dim_size(", k,
-                               ") != ", Describe(extent), ": ", got, " vs. ",
-                               wanted);
-      }
+      const int64_t want = sizes.Value(extent);
+      if (want == kUnknown) continue;
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          CheckDim(argument.name, inputs[n], k, Describe(extent), want));
     }
   }
   return Status();
@@ -186,6 +180,20 @@ int Signature::InputIndex(const char* name) const {
 bool IsAbsent(const Argument& argument, const Shape& shape) {
   return argument.optional && shape.rank_known() && shape.rank() == 1 &&
          shape.dim(0) == 0;
+}
+
+Status CheckRank(const char* name, const Shape& shape, int want) {
+  if (!shape.rank_known() || shape.rank() == want) return Status();
+  return InvalidArgument(name, " must be rank ", want, " but is rank ",
+                         shape.rank());
+}
+
+Status CheckDim(const char* name, const Shape& shape, int k, const char* what,
+                int64_t want) {
+  const int64_t got = shape.dim(k);
+  if (got == kUnknown || got == want) return Status();
+  return InvalidArgument(name, ".dim_size(", k, ") != ", what, ": ", got,
+                         " vs. ", want);
 }
 
 Status CheckInputs(const Signature& signature, const std::vector<Shape>& inputs,

@@ -84,6 +84,12 @@ struct Signature {
 
 bool IsAbsent(const Argument& argument, const Shape& shape);
 
+// InvalidArgument where the rank, or a dimension, is not as wanted. An unknown
+// one passes.
+Status CheckRank(const char* name, const Shape& shape, int want);
+Status CheckDim(const char* name, const Shape& shape, int k, const char* what,
+                int64_t want);
+
 // Checks ranks, then sizes, of all inputs, in their order; each size is taken
 // from the first input that has it. Unknown dimensions pass. Errors:
 // InvalidArgument with the argument's name, what was expected and what came;

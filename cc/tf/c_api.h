@@ -127,6 +127,7 @@ TF_KernelBuilder* TF_NewKernelBuilder(
     void (*compute)(void*, TF_OpKernelContext*), void (*destroy)(void*));
 void TF_KernelBuilder_TypeConstraint(TF_KernelBuilder*, const char* attribute,
                                      TF_DataType, TF_Status*);
+void TF_KernelBuilder_Priority(TF_KernelBuilder*, int32_t priority_number);
 void TF_RegisterKernelBuilder(const char* kernel_name, TF_KernelBuilder*,
                               TF_Status*);
 void TF_OpKernelConstruction_GetAttrFloat(TF_OpKernelConstruction*,

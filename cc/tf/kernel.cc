@@ -199,18 +199,22 @@ void ComputeKernel(void* kernel, TF_OpKernelContext* context) {
 
 void DestroyKernel(void* kernel) { delete static_cast<Kernel*>(kernel); }
 
-void RegisterKernelFunctions(const char* op, const char* device,
-                             TF_DataType type,
-                             void* (*create)(TF_OpKernelConstruction*)) {
+Status RegisterKernelFunctions(const char* op, const char* device,
+                               TF_DataType type, int priority,
+                               void* (*create)(TF_OpKernelConstruction*)) {
   const TfStatus status;
   TF_KernelBuilder* builder =
       TF_NewKernelBuilder(op, device, create, &ComputeKernel, &DestroyKernel);
   TF_KernelBuilder_TypeConstraint(builder, "T", type, status.get());
+  TF_KernelBuilder_Priority(builder, priority);
   if (status.ok()) TF_RegisterKernelBuilder(op, builder, status.get());
-  if (!status.ok()) {
-    std::fprintf(stderr, "tf_lstm_ops: cannot register a kernel of %s: %s\n",
-                 op, status.ToStatus().message().c_str());
-  }
+  return status.ToStatus();
+}
+
+void PrintRegistrationFailure(const char* op, const Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "tf_lstm_ops: cannot register a kernel of %s: %s\n", op,
+               status.message().c_str());
 }
 
 }  // namespace tf_lstm_ops::tf

@@ -104,19 +104,28 @@ using MakeKernel = std::unique_ptr<Kernel> (*)();
 void* CreateKernel(TF_OpKernelConstruction* construction, MakeKernel make);
 void ComputeKernel(void* kernel, TF_OpKernelContext* context);
 void DestroyKernel(void* kernel);
-void RegisterKernelFunctions(const char* op, const char* device,
-                             TF_DataType type,
-                             void* (*create)(TF_OpKernelConstruction*));
+Status RegisterKernelFunctions(const char* op, const char* device,
+                               TF_DataType type, int priority,
+                               void* (*create)(TF_OpKernelConstruction*));
+void PrintRegistrationFailure(const char* op, const Status& status);
 
-// Registers class K for values of the attribute T.
+// Registers class K for values of the attribute T. Of all kernels that fit,
+// TensorFlow takes the one of the highest priority; its own have 0.
 template <class K>
-void RegisterKernel(const char* op, const char* device, TF_DataType type) {
-  RegisterKernelFunctions(
-      op, device, type, [](TF_OpKernelConstruction* construction) {
+Status RegisterKernel(const char* op, const char* device, TF_DataType type,
+                      int priority) {
+  return RegisterKernelFunctions(
+      op, device, type, priority, [](TF_OpKernelConstruction* construction) {
         return CreateKernel(construction, []() -> std::unique_ptr<Kernel> {
           return std::make_unique<K>();
         });
       });
+}
+
+// While the library is loaded, where nobody takes a status.
+template <class K>
+void RegisterKernel(const char* op, const char* device, TF_DataType type) {
+  PrintRegistrationFailure(op, RegisterKernel<K>(op, device, type, 0));
 }
 
 }  // namespace tf_lstm_ops::tf

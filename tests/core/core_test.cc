@@ -12,6 +12,7 @@
 #include "backends/cpu/thread_team.h"
 #include "core/float16.h"
 #include "core/gate_order.h"
+#include "core/general_lstm_cell.h"
 #include "core/gru_cell.h"
 #include "core/lstm_cell.h"
 #include "core/plain_cell.h"
@@ -233,7 +234,7 @@ template <class C>
 void CheckDerivative(const typename C::Outputs& bar,
                      const typename C::Parameters& with) {
   double z[C::kParts], state = 0.6;
-  for (int p = 0; p < C::kParts; ++p) z[p] = 1.1 * p - 0.8;
+  for (int p = 0; p < C::kParts; ++p) z[p] = 1.1 * p - 0.7;
   const typename C::Outputs y = C::Forward(z, state, with);
   const typename C::Gradients d = C::Backward(y, state, bar, with);
   for (int k = 0; k < C::kParts + (C::kHasState ? 1 : 0); ++k) {
@@ -252,10 +253,77 @@ void CheckDerivative(const typename C::Outputs& bar,
 }
 
 TEST(LstmBackwardIsTheDerivative) {
-  const Lstm::Peephole weights = {0.7, -0.4, 1.1};
   const Lstm::Outputs bar = {0.5, -1.0, 0.25, 2.0, -0.3, 0.8, 1.5};
-  CheckDerivative<Lstm>(bar, {});
-  CheckDerivative<Lstm>(bar, {&weights, nullptr});
+  Lstm::Parameters with;
+  CheckDerivative<Lstm>(bar, with);
+  const double weights[] = {0.7, NAN, -0.4, 1.1};  // there is none of part C
+  with.peephole = weights;
+  CheckDerivative<Lstm>(bar, with);
+}
+
+constexpr Activation kActivations[] = {Activation::kNone, Activation::kRelu,
+                                       Activation::kTanh, Activation::kSigmoid,
+                                       Activation::kHardSigmoid};
+
+TEST(GeneralLstmBackwardIsTheDerivative) {
+  using General = GeneralLstmCell<ScalarMath>;
+  const General::Outputs bar = {0.5, -1.0, 0.25, 2.0, -0.3, 0.8, 1.5};
+  const double weights[] = {0.7, 0.9, -0.4, 1.1};
+  // Each activation in each place, among the other ones.
+  for (int first = 0; first < 5; ++first) {
+    LstmActivations activations;
+    for (int p = 0; p < kMaxParts; ++p) {
+      activations.gate[p] = kActivations[(first + p) % 5];
+    }
+    activations.state = kActivations[(first + kMaxParts) % 5];
+    General::Parameters with;
+    with.activations = &activations;
+    CheckDerivative<General>(bar, with);
+    with.peephole = weights;
+    CheckDerivative<General>(bar, with);
+  }
+}
+
+TEST(GeneralLstmIsTheLstmByDefault) {
+  using General = GeneralLstmCell<ScalarMath>;
+  const LstmActivations activations;
+  const double bound = 0.3, z[] = {0.4, 1.3, -0.2, 0.9};
+  General::Parameters with;
+  with.activations = &activations;
+  with.clip = &bound;
+  const Lstm::Outputs want = Lstm::Forward(z, 0.6, with);
+  const Lstm::Outputs got = General::Forward(z, 0.6, with);
+  for (const auto member : Lstm::kKept) CHECK_EQ(got.*member, want.*member);
+  CHECK_EQ(got.h, want.h);
+}
+
+TEST(Activations) {
+  const auto at = [](Activation a, double z) {
+    return Activate<ScalarMath>(a, z);
+  };
+  const auto slope = [&](Activation a, double z) {
+    return Slope<ScalarMath>(a, at(a, z));
+  };
+  CHECK_EQ(at(Activation::kNone, -3), -3);
+  CHECK_EQ(at(Activation::kRelu, -3), 0);
+  CHECK_EQ(at(Activation::kHardSigmoid, -2.6), 0);
+  CHECK_EQ(at(Activation::kHardSigmoid, 0), 0.5);
+  CHECK_EQ(at(Activation::kHardSigmoid, 1), 0.7);
+  CHECK_EQ(at(Activation::kHardSigmoid, 2.6), 1);
+  for (const Activation a : kActivations) {
+    CHECK(std::isnan(at(a, NAN)));
+    // Differences of fourth order, away from kinks: below 1e-9.
+    const double h = 1e-3;
+    for (const double z : {-1.9, -0.3, 0.8, 2.1}) {
+      const double want = (8 * (at(a, z + h) - at(a, z - h)) -
+                           (at(a, z + 2 * h) - at(a, z - 2 * h))) /
+                          (12 * h);
+      CHECK(std::fabs(slope(a, z) - want) < 1e-9);
+    }
+  }
+  CHECK_EQ(slope(Activation::kRelu, 0), 0);
+  CHECK_EQ(slope(Activation::kHardSigmoid, -2.5), 0);
+  CHECK_EQ(slope(Activation::kHardSigmoid, 2.5), 0);
 }
 
 TEST(GruBackwardIsTheDerivative) {
@@ -278,7 +346,8 @@ TEST(PlainBackwardIsTheDerivative) {
 TEST(CellClips) {
   const double z[] = {3, 3, 3, 3};
   const double bound = 0.5;
-  const Lstm::Parameters clip = {nullptr, &bound};
+  Lstm::Parameters clip;
+  clip.clip = &bound;
   CHECK_EQ(Lstm::Forward(z, 2, clip).cs, 0.5);
   CHECK_EQ(Lstm::Forward(z, -9, clip).cs, -0.5);
   CHECK(std::isnan(Lstm::Forward(z, NAN, clip).cs));
@@ -292,6 +361,10 @@ TEST(TimeMajorSchedule) {
   CHECK(s.previous == (std::vector<int64_t>{-1, -1, -1, 0, 1, 2}));
   CHECK(s.output_row == (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
   CHECK(s.last == (std::vector<int64_t>{3, 4, 5}));
+  const Schedule r = Schedule::TimeMajor(2, 3, true);
+  CHECK(r.input_row == (std::vector<int64_t>{3, 4, 5, 0, 1, 2}));
+  CHECK(r.output_row == r.input_row);
+  CHECK(r.previous == s.previous);
 }
 
 TEST(BatchMajorScheduleLeavesMaskedStepsOut) {

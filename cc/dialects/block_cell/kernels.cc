@@ -7,6 +7,7 @@
 #include "backends/cpu/staging.h"
 #include "core/lstm_cell.h"
 #include "core/rnn.h"
+#include "dialects/block_cell/c_api.h"
 #include "dialects/block_cell/signatures.h"
 #include "tf/kernel.h"
 
@@ -110,15 +111,16 @@ class BlockCellKernel : public tf::Kernel {
     args->h_stride = call->sizes.cell;
     args->schedule = &call->schedule;
     args->x = call->InRows(kFirst + kX, call->sizes.input);
+    args->x_stride = call->sizes.input;
     args->c0 = call->In(kFirst + kCsPrev);
     args->h0 = call->In(kFirst + kHPrev);
     const Compute_t* w = call->In(kFirst + kW);
     SplitWeights(w, call->sizes, &args->weights);
     args->weights.input_bias = call->In(kFirst + kB);
     if (use_peephole_) {
-      args->weights.wci = call->In(kFirst + kWci);
-      args->weights.wcf = call->In(kFirst + kWcf);
-      args->weights.wco = call->In(kFirst + kWco);
+      args->weights.peephole[kPartI] = call->In(kFirst + kWci);
+      args->weights.peephole[kPartF] = call->In(kFirst + kWcf);
+      args->weights.peephole[kPartO] = call->In(kFirst + kWco);
     }
   }
 
@@ -155,13 +157,12 @@ class ForwardKernel : public BlockCellKernel<T, kForm> {
     RnnForward<typename Call<T>::Compute> args;
     this->SetInputs(&call, &args);
     const int64_t cell = call.sizes.cell;
-    args.steps.stride = cell;
-    args.steps.row[kRowI] = call.OutRows(0, cell);
-    args.steps.row[kRowCs] = call.OutRows(1, cell);
-    args.steps.row[kRowF] = call.OutRows(2, cell);
-    args.steps.row[kRowO] = call.OutRows(3, cell);
-    args.steps.row[kRowCi] = call.OutRows(4, cell);
-    args.steps.row[kRowCo] = call.OutRows(5, cell);
+    args.steps.Set(kRowI, call.OutRows(0, cell), cell);
+    args.steps.Set(kRowCs, call.OutRows(1, cell), cell);
+    args.steps.Set(kRowF, call.OutRows(2, cell), cell);
+    args.steps.Set(kRowO, call.OutRows(3, cell), cell);
+    args.steps.Set(kRowCi, call.OutRows(4, cell), cell);
+    args.steps.Set(kRowCo, call.OutRows(5, cell), cell);
     args.h = call.OutRows(6, cell);
     cpu::Forward(args, cpu::ThreadCount(this->ConfiguredThreads(context)));
     call.staging.Finish();
@@ -180,14 +181,12 @@ class GradKernel : public BlockCellKernel<T, kForm> {
 
   void SetSteps(Call<T>* call, RnnBackward<C>* args) const {
     const int64_t cell = call->sizes.cell;
-    args->steps.stride = cell;
-    args->bar.stride = cell;
-    args->steps.row[kRowI] = call->InRows(kOutputs + 0, cell);
-    args->steps.row[kRowCs] = call->InRows(kOutputs + 1, cell);
-    args->steps.row[kRowF] = call->InRows(kOutputs + 2, cell);
-    args->steps.row[kRowO] = call->InRows(kOutputs + 3, cell);
-    args->steps.row[kRowCi] = call->InRows(kOutputs + 4, cell);
-    args->steps.row[kRowCo] = call->InRows(kOutputs + 5, cell);
+    args->steps.Set(kRowI, call->InRows(kOutputs + 0, cell), cell);
+    args->steps.Set(kRowCs, call->InRows(kOutputs + 1, cell), cell);
+    args->steps.Set(kRowF, call->InRows(kOutputs + 2, cell), cell);
+    args->steps.Set(kRowO, call->InRows(kOutputs + 3, cell), cell);
+    args->steps.Set(kRowCi, call->InRows(kOutputs + 4, cell), cell);
+    args->steps.Set(kRowCo, call->InRows(kOutputs + 5, cell), cell);
   }
 
   // Zero gradients of the final states, in the memory of the initial ones'.
@@ -201,9 +200,9 @@ class GradKernel : public BlockCellKernel<T, kForm> {
   // wci_grad, wcf_grad, wco_grad at outputs [first, first + 3).
   void SetPeephole(Call<T>* call, size_t first, RnnBackward<C>* args) const {
     if (this->use_peephole_) {
-      args->gradients.wci = call->Out(first);
-      args->gradients.wcf = call->Out(first + 1);
-      args->gradients.wco = call->Out(first + 2);
+      args->gradients.peephole[kPartI] = call->Out(first);
+      args->gradients.peephole[kPartF] = call->Out(first + 1);
+      args->gradients.peephole[kPartO] = call->Out(first + 2);
       return;
     }
     for (size_t n = first; n < first + 3; ++n) {
@@ -241,7 +240,7 @@ class CellGradKernel : public GradKernel<T, kCellGrad> {
     this->SetInputs(&call, &args);
     this->SetSteps(&call, &args);
     const int64_t cell = call.sizes.cell;
-    args.bar.row[kRowCs] = call.InRows(this->kOutputs + 6, cell);
+    args.bar.Set(kRowCs, call.InRows(this->kOutputs + 6, cell), cell);
     args.h_bar = call.InRows(this->kOutputs + 7, cell);
     this->SetStates(call.Out(0), call.staging.Scratch(call.outputs[0].size()),
                     call.sizes, &args);
@@ -285,13 +284,13 @@ class InputGradKernel : public GradKernel<T, kForm> {
     const int64_t cell = call->sizes.cell;
     size_t next = this->kOutputs + 7;
     if (kForm.from_all_outputs)
-      args->bar.row[kRowI] = call->InRows(next++, cell);
-    args->bar.row[kRowCs] = call->InRows(next++, cell);
+      args->bar.Set(kRowI, call->InRows(next++, cell), cell);
+    args->bar.Set(kRowCs, call->InRows(next++, cell), cell);
     if (kForm.from_all_outputs) {
-      args->bar.row[kRowF] = call->InRows(next++, cell);
-      args->bar.row[kRowO] = call->InRows(next++, cell);
-      args->bar.row[kRowCi] = call->InRows(next++, cell);
-      args->bar.row[kRowCo] = call->InRows(next++, cell);
+      args->bar.Set(kRowF, call->InRows(next++, cell), cell);
+      args->bar.Set(kRowO, call->InRows(next++, cell), cell);
+      args->bar.Set(kRowCi, call->InRows(next++, cell), cell);
+      args->bar.Set(kRowCo, call->InRows(next++, cell), cell);
     }
     args->h_bar = call->InRows(next, cell);
   }
@@ -320,5 +319,35 @@ bool RegisterAll() {
     RegisterAll<float>(), RegisterAll<double>(), RegisterAll<Half>(),
     RegisterAll<BFloat16>()};
 
+// Under the name of a stock op, whose own kernel has the priority 0.
+template <class K>
+Status RegisterAbove(const char* stock, TF_DataType type) {
+  return tf::RegisterKernel<K>(stock, "CPU", type, 1);
+}
+
+template <class T>
+Status RegisterAboveStock() {
+  constexpr TF_DataType kType = tf::kDataType<T>;
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      (RegisterAbove<ForwardKernel<T, kCell>>("LSTMBlockCell", kType)));
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      RegisterAbove<CellGradKernel<T>>("LSTMBlockCellGrad", kType));
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      (RegisterAbove<ForwardKernel<T, kBlock>>("BlockLSTM", kType)));
+  return RegisterAbove<InputGradKernel<T, kBlockGrad>>("BlockLSTMGrad", kType);
+}
+
+Status OverrideStock() {
+  TF_LSTM_OPS_RETURN_IF_ERROR(RegisterAboveStock<float>());
+  return RegisterAboveStock<Half>();
+}
+
 }  // namespace
 }  // namespace tf_lstm_ops::block_cell
+
+const char* tf_lstm_ops_override_stock() {
+  // Twice the same kernel at the same priority would be ambiguous.
+  static const tf_lstm_ops::Status status =
+      tf_lstm_ops::block_cell::OverrideStock();
+  return status.ok() ? nullptr : status.message().c_str();
+}

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "dialects/arguments.h"
 #include "dialects/cudnn_rnn/model.h"
 #include "dialects/cudnn_rnn/reserve.h"
 #include "dialects/cudnn_rnn/signatures.h"
@@ -30,21 +31,18 @@ constexpr Form kV1 = {1, &CudnnRNN, &CudnnRNNBackprop};
 constexpr Form kV2 = {2, &CudnnRNNV2, &CudnnRNNBackpropV2};
 constexpr Form kV3 = {3, &CudnnRNNV3, &CudnnRNNBackpropV3};
 
-// One call. Arguments go by their names.
 template <class T>
-struct Call {
-  using C = typename cpu::Staging<T>::Compute;
+struct Call : Arguments<T> {
+  using C = typename Arguments<T>::Compute;
+  using Arguments<T>::Find;
+  using Arguments<T>::In;
 
-  const Signature& signature;
-  std::vector<Tensor> inputs;
   Problem problem;
-  cpu::Staging<T> staging;
 
-  explicit Call(const Signature& s) : signature(s) {}
+  explicit Call(const Signature& s) : Arguments<T>(s) {}
 
   Status Begin(const KernelContext& context, const Attributes& attributes) {
-    Sizes unused;
-    TF_LSTM_OPS_RETURN_IF_ERROR(context.Inputs(signature, &inputs, &unused));
+    TF_LSTM_OPS_RETURN_IF_ERROR(this->Fetch(context));
     InputShapes shapes = {Find("input")->shape(), Find("input_h")->shape(),
                           Find("input_c")->shape(), Find("params")->shape(),
                           Shape()};
@@ -56,19 +54,8 @@ struct Call {
 
   bool is_lstm() const { return problem.model.cell == CellKind::kLstm; }
 
-  const Tensor* Find(const char* name) const {
-    const int n = signature.InputIndex(name);
-    return n < 0 ? nullptr : &inputs[n];
-  }
-  const C* In(const char* name) {
-    const Tensor* tensor = Find(name);
-    return staging.In(tensor->data<T>(), tensor->size());
-  }
   // Of a cell state: null unless the model is an LSTM.
   const C* InCell(const char* name) { return is_lstm() ? In(name) : nullptr; }
-  C* Out(const Tensor& tensor) {
-    return staging.Out(tensor.data<T>(), tensor.size());
-  }
 };
 
 bool HasMask(const Problem& problem, float dropout) {

@@ -70,13 +70,6 @@ Status CheckStates(const Attributes& attributes, const InputShapes& shapes,
   return Status();
 }
 
-Status CheckDim(const char* name, const Shape& shape, int k, const char* what,
-                int64_t want) {
-  if (shape.dim(k) == want) return Status();
-  return InvalidArgument(name, ".dim_size(", k, ") != ", what, ": ",
-                         shape.dim(k), " vs. ", want);
-}
-
 // Every product that is formed later from the sizes must fit.
 Status CheckOverflow(const Problem& problem) {
   const RnnModel& m = problem.model;

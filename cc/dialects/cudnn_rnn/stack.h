@@ -215,6 +215,7 @@ class Stack {
     SetInputs(t, layer, direction, &args);
     args.schedule = &schedule;
     args.x = x;
+    args.x_stride = args.config.input_size;
     args.h = h;
     if (t.reserve) {
       args.steps = PackedSteps(t.reserve + reserve_.Steps(p), model_.cell,
@@ -245,6 +246,7 @@ class Stack {
     SetInputs(t, layer, direction, &args);
     args.schedule = &schedule;
     args.x = x;
+    args.x_stride = args.config.input_size;
     args.h = h;
     args.h_bar = h_bar;
     args.steps = PackedSteps(t.reserve + reserve_.Steps(p), model_.cell,

@@ -1,10 +1,11 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
 #include "backends/cpu/rnn.h"
-#include "backends/cpu/staging.h"
 #include "core/rnn.h"
+#include "dialects/arguments.h"
 #include "dialects/keras/signatures.h"
 #include "tf/kernel.h"
 
@@ -46,6 +47,16 @@ struct Attributes {
   }
 };
 
+// By part, of rows i, f, o.
+template <class T>
+std::array<T*, kMaxParts> Peepholes(T* rows, int64_t cell) {
+  std::array<T*, kMaxParts> peephole = {};
+  peephole[kPartI] = rows;
+  peephole[kPartF] = rows + cell;
+  peephole[kPartO] = rows + 2 * cell;
+  return peephole;
+}
+
 // What the forward pass leaves for the backward pass: the rows that the cell
 // keeps of each entry of the schedule, [V,rows,H]; after them, where the output
 // has the last step only, h of all steps, [B,T,H].
@@ -61,43 +72,23 @@ struct ReserveLayout {
   int64_t size() const { return steps_size + h_size; }
 };
 
-// One call. Arguments go by their names; one that the op does not have, or that
-// is absent, is null.
 template <class T>
-struct Call {
-  using Compute = typename cpu::Staging<T>::Compute;
+struct Call : Arguments<T> {
+  using typename Arguments<T>::Compute;
+  using Arguments<T>::In;
+  using Arguments<T>::sizes;
 
   const Form& form;
-  const Signature& signature;
-  std::vector<Tensor> inputs;
-  Sizes sizes;
   Schedule schedule;
-  cpu::Staging<T> staging;
 
-  Call(const Form& f, const Signature& s) : form(f), signature(s) {}
+  Call(const Form& f, const Signature& s) : Arguments<T>(s), form(f) {}
 
   Status Begin(const KernelContext& context, const Attributes& attributes) {
-    TF_LSTM_OPS_RETURN_IF_ERROR(context.Inputs(signature, &inputs, &sizes));
-    schedule = Schedule::BatchMajor(sizes.batch, sizes.time, Data<bool>("mask"),
+    TF_LSTM_OPS_RETURN_IF_ERROR(this->Fetch(context));
+    schedule = Schedule::BatchMajor(sizes.batch, sizes.time,
+                                    this->template Data<bool>("mask"),
                                     attributes.go_backwards);
     return Status();
-  }
-
-  const Tensor* Find(const char* name) const {
-    const int n = signature.InputIndex(name);
-    if (n < 0 || IsAbsent(signature.inputs[n], inputs[n].shape())) {
-      return nullptr;
-    }
-    return &inputs[n];
-  }
-  template <class E = T>
-  const E* Data(const char* name) const {
-    const Tensor* tensor = Find(name);
-    return tensor ? tensor->data<E>() : nullptr;
-  }
-  const Compute* In(const char* name) {
-    const Tensor* tensor = Find(name);
-    return tensor ? staging.In(tensor->data<T>(), tensor->size()) : nullptr;
   }
 
   ReserveLayout Reserve(bool return_sequences) const {
@@ -116,6 +107,7 @@ struct Call {
     args->config.cell_clip = attributes.cell_clip;
     args->schedule = &schedule;
     args->x = In("x");
+    args->x_stride = sizes.input;
     args->h0 = In("initial_h");
     args->c0 = In("initial_c");
     args->h_stride = cell;
@@ -126,9 +118,7 @@ struct Call {
       args->weights.recurrent_bias = args->weights.input_bias + gates * cell;
     }
     if (const Compute* peephole = In("peephole")) {
-      args->weights.wci = peephole;
-      args->weights.wcf = peephole + cell;
-      args->weights.wco = peephole + 2 * cell;
+      args->weights.peephole = Peepholes(peephole, cell);
     }
     args->dropout.input = In("input_dropout");
     args->dropout.recurrent = In("recurrent_dropout");
@@ -290,9 +280,7 @@ class GradKernel : public tf::Kernel {
           args.gradients.input_bias + gates * call.sizes.cell;
     }
     if (args.weights.has_peephole()) {
-      args.gradients.wci = out(++next);
-      args.gradients.wcf = args.gradients.wci + call.sizes.cell;
-      args.gradients.wco = args.gradients.wcf + call.sizes.cell;
+      args.gradients.peephole = Peepholes(out(++next), call.sizes.cell);
     }
     cpu::Backward(args, cpu::ThreadCount(ConfiguredThreads(context)));
     call.staging.Finish();

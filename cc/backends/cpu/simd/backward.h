@@ -36,7 +36,7 @@ class BackwardPass {
 
   // The pieces of scratch memory, for so many threads.
   void Place(Scratch<T>* scratch, int threads) {
-    const int64_t m_rows = Projected() ? entries_ * cell_ : 0;
+    const int64_t m_rows = KeepsM() ? entries_ * cell_ : 0;
     packed_recurrent_ = scratch->Take(kRecurrentParts * padded_hidden_ * cell_);
     packed_input_ = scratch->Take(
         args_.weights.input ? kInputParts * RoundUpToLanes<T>(input_) * cell_
@@ -102,6 +102,9 @@ class BackwardPass {
   static int64_t Group(int64_t n) { return n < 1 ? 1 : Min(n, kColumns); }
 
   bool Projected() const { return args_.config.projected(); }
+  // m = o * co, which without a projection is h, where that was not given.
+  bool RestoresH() const { return !args_.h && grads_.recurrent; }
+  bool KeepsM() const { return Projected() || RestoresH(); }
   int Block(int part) const { return args_.config.gate_order.block[part]; }
 
   // With dropout each gate has seen an x and an h of its own.
@@ -129,9 +132,15 @@ class BackwardPass {
     if (TouchesH(phase)) {
       const int64_t end = Min(begin + group_, hidden_);
       if (step < steps_ && (step > 0 || args_.wants_initial_dh)) {
-        const Projection to_h = {
-            packed_recurrent_,       kFirst,     kRecurrentParts, hidden_,
-            args_.dropout.recurrent, batch_row_, args_.dh,        false};
+        const Projection to_h = {packed_recurrent_,
+                                 kFirst,
+                                 kRecurrentParts,
+                                 hidden_,
+                                 args_.dropout.recurrent,
+                                 batch_row_,
+                                 args_.dh,
+                                 hidden_,
+                                 false};
         Project(to_h, begin_[step], begin_[step + 1], begin, end);
       }
       if (step == 0) AddState(begin, end);
@@ -181,9 +190,8 @@ class BackwardPass {
   }
 
   void ClearPeephole(int64_t begin, int64_t end) {
-    if (!args_.weights.has_peephole()) return;
-    for (T* sum : {grads_.wci, grads_.wcf, grads_.wco}) {
-      for (int64_t u = begin; u < end; ++u) sum[u] = 0;
+    for (T* sum : grads_.peephole) {
+      for (int64_t u = begin; sum && u < end; ++u) sum[u] = 0;
     }
   }
 
@@ -203,48 +211,55 @@ class BackwardPass {
   // previous state.
   void Cells(int64_t begin, int64_t end, int64_t u) {
     const int64_t width = cell_ - u;
-    const CellParameters<T, Cell> with(args_, u);
+    const CellParameters<T, Cell> of_cell(args_, u);
+    const typename Cell::Parameters with = of_cell.parameters();
     for (int64_t e = begin; e < end; ++e) {
-      const Outputs y = LoadOutputs(e, u);
+      const Outputs y = LoadOutputs(e, u, with);
       const V before =
           Cell::kHasState ? LoadN(PreviousState(e) + u, width) : V{};
-      const typename Cell::Gradients d = Cell::Backward(
-          y, before, LoadUpstream(e, e - begin, u), with.parameters());
+      const typename Cell::Gradients d =
+          Cell::Backward(y, before, LoadUpstream(e, e - begin, u), with);
       for (int p = 0; p < kParts; ++p) StoreN(d.z[p], Dz(e, p) + u, width);
       if constexpr (Cell::kHasState) {
         StoreN(d.state, dstate_ + batch_row_[e] * cell_ + u, width);
       }
       if constexpr (Cell::kOwnState) {
-        if (Projected()) StoreN(y.o * y.co, m_ + e * cell_ + u, width);
+        if (KeepsM()) StoreN(y.o * y.co, m_ + e * cell_ + u, width);
       }
     }
-    if (args_.weights.has_peephole()) AddPeephole(begin, end, u);
+    if constexpr (Cell::kHasPeephole) AddPeephole(begin, end, u);
   }
 
-  // dwci += sum of dzi * cs_prev, dwcf likewise, dwco += sum of dzo * cs.
+  // For each part the sum of dz times the state that its peephole sees.
   void AddPeephole(int64_t begin, int64_t end, int64_t u) {
     const int64_t width = cell_ - u;
-    V i = {}, f = {}, o = {};
-    for (int64_t e = begin; e < end; ++e) {
-      const V before = LoadN(PreviousState(e) + u, width);
-      i = i + LoadN(Dz(e, kPartI) + u, width) * before;
-      f = f + LoadN(Dz(e, kPartF) + u, width) * before;
-      o = o + LoadN(Dz(e, kPartO) + u, width) * LoadN(CellState(e) + u, width);
+    for (int p = 0; p < kParts; ++p) {
+      if (!grads_.peephole[p]) continue;
+      V sum = {};
+      for (int64_t e = begin; e < end; ++e) {
+        const T* seen =
+            p == Cell::kSeesNewState ? CellState(e) : PreviousState(e);
+        sum = sum + LoadN(Dz(e, p) + u, width) * LoadN(seen + u, width);
+      }
+      AddTo(sum, grads_.peephole[p] + u, width);
     }
-    AddTo(i, grads_.wci + u, width);
-    AddTo(f, grads_.wcf + u, width);
-    AddTo(o, grads_.wco + u, width);
   }
 
-  Outputs LoadOutputs(int64_t e, int64_t u) const {
+  // Row k of entry e.
+  const T* Row(const StepRows<const T>& from, int k, int64_t e) const {
+    return from.row[k] + (from.compact ? e : output_row_[e]) * from.stride[k];
+  }
+
+  Outputs LoadOutputs(int64_t e, int64_t u,
+                      const typename Cell::Parameters& with) const {
     const int64_t width = cell_ - u;
     const StepRows<const T>& from = args_.steps;
-    const int64_t at = from.stride * (from.compact ? e : output_row_[e]) + u;
     Outputs y = {};
     ForEachKept<Cell>([&](auto k, auto member) {
-      if (from.row[k]) y.*member = LoadN(from.row[k] + at, width);
+      if (!from.row[k]) return;
+      y.*member = LoadN(Row(from, k, e) + u, width);
     });
-    Cell::Restore(&y, from.row[kRowCo] != nullptr);
+    Cell::Restore(&y, from.row[kRowCo] != nullptr, with);
     if constexpr (Cell::kKeptRows == 0) y.h = LoadN(H(e) + u, width);
     return y;
   }
@@ -254,10 +269,9 @@ class BackwardPass {
     const int64_t width = cell_ - u;
     const int64_t at = batch_row_[e] * cell_ + u;
     const StepRows<const T>& from = args_.bar;
-    const int64_t row = from.stride * (from.compact ? e : output_row_[e]) + u;
     Outputs bar = {};
     ForEachKept<Cell>([&](auto k, auto member) {
-      if (from.row[k]) bar.*member = LoadN(from.row[k] + row, width);
+      if (from.row[k]) bar.*member = LoadN(Row(from, k, e) + u, width);
     });
     bar.h = Projected() ? LoadN(dm_ + n * cell_ + u, width)
                         : LoadN(args_.dh + at, width) + UpstreamH(e, u);
@@ -300,7 +314,8 @@ class BackwardPass {
     int64_t width;          // I or P
     const T* keep;          // [gates, B, width] multipliers, or null
     const int64_t* target;  // of each entry: its row of `to`
-    T* to;                  // [., width]
+    T* to;                  // [., width], `stride` apart
+    int64_t stride;
     bool adds;
   };
 
@@ -341,7 +356,7 @@ class BackwardPass {
       }
     }
     for (int r = 0; r < R; ++r) {
-      T* to = p.to + p.target[e + r] * p.width + n;
+      T* to = p.to + p.target[e + r] * p.stride + n;
       for (int c = 0; c < C; ++c) {
         const int64_t width = p.width - n - c * kL;
         const V old = p.adds ? LoadN(to + c * kL, width) : V{};
@@ -350,16 +365,19 @@ class BackwardPass {
     }
   }
 
-  // dx where the input is added to every gate: the sum of their dz.
-  void SumParts(int64_t begin, int64_t end, int64_t n, int64_t n_end) const {
+  // dx without input weights: of each gate's own columns its dz, or the sum
+  // over the gates that share them.
+  void PassToInput(int64_t begin, int64_t end, int64_t n, int64_t n_end) const {
+    const int64_t gate_stride = args_.config.x_gate_stride;
     for (int64_t e = begin; e < end; ++e) {
       for (int64_t u = n; u < n_end; u += kL) {
-        T* to = args_.dx + input_row_[e] * input_ + u;
-        V sum = args_.adds_to_dx ? LoadN(to, input_ - u) : V{};
+        T* x = args_.dx + input_row_[e] * args_.x_stride + u;
         for (int p = 0; p < kInputParts; ++p) {
-          sum = sum + LoadN(Dz(e, p) + u, input_ - u);
+          T* to = x + Block(p) * gate_stride;
+          const bool adds = args_.adds_to_dx || (p > 0 && gate_stride == 0);
+          const V old = adds ? LoadN(to, input_ - u) : V{};
+          StoreN(old + LoadN(Dz(e, p) + u, input_ - u), to, input_ - u);
         }
-        StoreN(sum, to, input_ - u);
       }
     }
   }
@@ -379,9 +397,10 @@ class BackwardPass {
       item -= sets * blocks;
     };
     transposes(XSets(), input_, [&](int64_t set, int64_t k) {
-      Transpose([&](int64_t e) { return args_.x + input_row_[e] * input_; },
-                Keep(args_.dropout.input, static_cast<int>(set), input_),
-                input_, k, x_columns_ + set * input_ * entries_);
+      Transpose(
+          [&](int64_t e) { return args_.x + input_row_[e] * args_.x_stride; },
+          Keep(args_.dropout.input, static_cast<int>(set), input_), input_, k,
+          x_columns_ + set * input_ * entries_);
     });
     transposes(HSets(), hidden_, [&](int64_t set, int64_t k) {
       const int part = kFirst + static_cast<int>(set);
@@ -492,10 +511,11 @@ class BackwardPass {
     const int64_t n = item % Blocks(input_, kBlock) * kBlock;
     const int64_t e_end = Min(e + kRowChunk, entries_);
     const int64_t n_end = Min(n + kBlock, input_);
-    if (!args_.weights.input) return SumParts(e, e_end, n, n_end);
+    if (!args_.weights.input) return PassToInput(e, e_end, n, n_end);
     const Projection to_x = {
         packed_input_,       0,          kInputParts, input_,
-        args_.dropout.input, input_row_, args_.dx,    args_.adds_to_dx};
+        args_.dropout.input, input_row_, args_.dx,    args_.x_stride,
+        args_.adds_to_dx};
     Project(to_x, e, e_end, n, n_end);
   }
 
@@ -551,15 +571,13 @@ class BackwardPass {
   }
 
   // An LSTM's cs.
-  const T* CellState(int64_t e) const {
-    const StepRows<const T>& from = args_.steps;
-    return from.row[kRowCs] + from.stride * (from.compact ? e : output_row_[e]);
-  }
+  const T* CellState(int64_t e) const { return Row(args_.steps, kRowCs, e); }
 
   T* Dz(int64_t e, int part) const { return dz_ + (e * kParts + part) * cell_; }
 
   const T* H(int64_t e) const {
-    return args_.h + output_row_[e] * args_.h_stride;
+    return RestoresH() ? m_ + e * cell_
+                       : args_.h + output_row_[e] * args_.h_stride;
   }
 
   const T* PreviousH(int64_t e) const {
@@ -589,7 +607,7 @@ class BackwardPass {
   T* dstate_ = nullptr;             // [B, H]
   T* dh_rows_ = nullptr;            // [V, P], with a projection
   T* dm_ = nullptr;                 // [B, H], of one step
-  T* m_ = nullptr;                  // [V, H]
+  T* m_ = nullptr;                  // [V, H]: o * co, where it is needed
   T* x_columns_ = nullptr;          // [sets, I, V]
   T* h_columns_ = nullptr;          // [sets, P, V]
   T* m_columns_ = nullptr;          // [H, V]

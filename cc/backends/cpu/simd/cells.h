@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backends/cpu/simd/vec_math.h"
+#include "core/general_lstm_cell.h"
 #include "core/gru_cell.h"
 #include "core/lstm_cell.h"
 #include "core/plain_cell.h"
@@ -42,21 +43,24 @@ class CellParameters<T, Cell, true> {
   CellParameters(const Args& args, int64_t u)
       : has_peephole_(args.weights.has_peephole()),
         has_clip_(args.config.cell_clip > 0),
-        clip_(Broadcast(static_cast<T>(args.config.cell_clip))) {
-    if (!has_peephole_) return;
-    const int64_t width = args.config.cell_size - u;
-    peephole_ = {LoadN(args.weights.wci + u, width),
-                 LoadN(args.weights.wcf + u, width),
-                 LoadN(args.weights.wco + u, width)};
+        clip_(Broadcast(static_cast<T>(args.config.cell_clip))),
+        activations_(&args.config.activations) {
+    for (int p = 0; p < Cell::kParts; ++p) {
+      const T* weights = args.weights.peephole[p];
+      if (!weights) continue;
+      peephole_[p] = LoadN(weights + u, args.config.cell_size - u);
+    }
   }
   typename Cell::Parameters parameters() const {
-    return {has_peephole_ ? &peephole_ : nullptr, has_clip_ ? &clip_ : nullptr};
+    return {has_peephole_ ? peephole_ : nullptr, has_clip_ ? &clip_ : nullptr,
+            activations_};
   }
 
  private:
   bool has_peephole_, has_clip_;
   VecT<T> clip_;
-  typename Cell::Peephole peephole_;
+  VecT<T> peephole_[Cell::kParts] = {};
+  const LstmActivations* activations_;
 };
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

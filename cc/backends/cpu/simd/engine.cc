@@ -6,6 +6,7 @@
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
 TF_LSTM_OPS_CELL(extern, LstmCell);
+TF_LSTM_OPS_CELL(extern, GeneralLstmCell);
 TF_LSTM_OPS_CELL(extern, GruCell);
 TF_LSTM_OPS_CELL(extern, TanhCell);
 TF_LSTM_OPS_CELL(extern, ReluCell);
@@ -17,6 +18,8 @@ void Forward(const RnnForward<T>& args, int threads) {
   switch (args.config.cell) {
     case CellKind::kLstm:
       return ForwardOf<T, LstmCell>(args, threads);
+    case CellKind::kGeneralLstm:
+      return ForwardOf<T, GeneralLstmCell>(args, threads);
     case CellKind::kGru:
       return ForwardOf<T, GruCell>(args, threads);
     case CellKind::kTanh:
@@ -31,6 +34,8 @@ void Backward(const RnnBackward<T>& args, int threads) {
   switch (args.config.cell) {
     case CellKind::kLstm:
       return BackwardOf<T, LstmCell>(args, threads);
+    case CellKind::kGeneralLstm:
+      return BackwardOf<T, GeneralLstmCell>(args, threads);
     case CellKind::kGru:
       return BackwardOf<T, GruCell>(args, threads);
     case CellKind::kTanh:

@@ -153,7 +153,7 @@ class ForwardPass {
         V acc[R][kInputParts];
         for (int r = 0; r < R; ++r) {
           a[r] = kDropped ? dropped_x + (e + r - begin) * kInputParts * input_
-                          : args_.x + input_row_[e + r] * input_;
+                          : args_.x + input_row_[e + r] * args_.x_stride;
           for (int p = 0; p < kInputParts; ++p) acc[r][p] = bias[p];
         }
         Accumulate<T, R, kInputParts, kDropped>(a, input_,
@@ -170,8 +170,11 @@ class ForwardPass {
   // z = x + bias: each gate sees the input itself.
   void AddInput(const V* bias, int64_t u) {
     for (int64_t e = 0; e < entries_; ++e) {
-      const V x = LoadN(args_.x + input_row_[e] * input_ + u, cell_ - u);
-      for (int p = 0; p < kInputParts; ++p) Store(x + bias[p], Z(e, p, u));
+      const T* x = args_.x + input_row_[e] * args_.x_stride + u;
+      for (int p = 0; p < kInputParts; ++p) {
+        const T* seen = x + Block(p) * args_.config.x_gate_stride;
+        Store(LoadN(seen, cell_ - u) + bias[p], Z(e, p, u));
+      }
     }
   }
 
@@ -236,9 +239,10 @@ class ForwardPass {
     StoreN(y.h, h + u, width);
     if (args_.dropout.recurrent) DropH(y.h, batch_row_[e], ordinal_[e] + 1, u);
     const StepRows<T>& to = args_.steps;
-    const int64_t at = to.stride * (to.compact ? e : output_row_[e]) + u;
+    const int64_t row = to.compact ? e : output_row_[e];
     ForEachKept<Cell>([&](auto k, auto member) {
-      if (to.row[k]) StoreN(y.*member, to.row[k] + at, width);
+      if (!to.row[k]) return;
+      StoreN(y.*member, to.row[k] + row * to.stride[k] + u, width);
     });
   }
 
@@ -291,7 +295,7 @@ class ForwardPass {
   // x of entries [begin, end) as each gate sees it: [end - begin, parts, I].
   void DropX(int64_t begin, int64_t end, T* to) const {
     for (int64_t e = begin; e < end; ++e) {
-      const T* x = args_.x + input_row_[e] * input_;
+      const T* x = args_.x + input_row_[e] * args_.x_stride;
       for (int p = 0; p < kInputParts; ++p) {
         const T* keep =
             args_.dropout.input + (Block(p) * batch_ + batch_row_[e]) * input_;

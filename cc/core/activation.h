@@ -1,0 +1,61 @@
+// Activation: the functions that an LSTM's gates may have.
+#ifndef TF_LSTM_OPS_CORE_ACTIVATION_H_
+#define TF_LSTM_OPS_CORE_ACTIVATION_H_
+
+#include <array>
+#include <cstdint>
+
+#include "core/gate_order.h"
+
+namespace tf_lstm_ops {
+
+// z; max(z, 0); tanh z; logistic z; z / 5 + 1/2 within [0, 1].
+enum class Activation : uint8_t { kNone, kRelu, kTanh, kSigmoid, kHardSigmoid };
+
+struct LstmActivations {
+  std::array<Activation, kMaxParts> gate = {
+      Activation::kSigmoid, Activation::kTanh, Activation::kSigmoid,
+      Activation::kSigmoid};  // by LstmPart
+  Activation state = Activation::kTanh;
+};
+
+template <class Math, class V = typename Math::Value>
+V Activate(Activation activation, V z) {
+  const V zero = {};
+  switch (activation) {
+    case Activation::kNone:
+      return z;
+    case Activation::kRelu:
+      return Math::Max(z, zero);
+    case Activation::kTanh:
+      return Math::Tanh(z);
+    case Activation::kSigmoid:
+      return Math::Sigmoid(z);
+    case Activation::kHardSigmoid:
+      return Math::Min(Math::Max((2 * z + 5) / 10, zero), zero + 1);
+  }
+  return z;
+}
+
+// The derivative, from the function's value y; 0 at a kink.
+template <class Math, class V = typename Math::Value>
+V Slope(Activation activation, V y) {
+  const V zero = {}, one = zero + 1;
+  switch (activation) {
+    case Activation::kNone:
+      return one;
+    case Activation::kRelu:
+      return y > 0 ? one : zero;
+    case Activation::kTanh:
+      return 1 - y * y;
+    case Activation::kSigmoid:
+      return y - y * y;
+    case Activation::kHardSigmoid:
+      return y > 0 ? (y < 1 ? one / 5 : zero) : zero;
+  }
+  return one;
+}
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_CORE_ACTIVATION_H_

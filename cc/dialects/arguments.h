@@ -1,0 +1,53 @@
+// Arguments: those of one call of an op, checked, by their names.
+#ifndef TF_LSTM_OPS_DIALECTS_ARGUMENTS_H_
+#define TF_LSTM_OPS_DIALECTS_ARGUMENTS_H_
+
+#include <vector>
+
+#include "backends/cpu/staging.h"
+#include "core/signature.h"
+#include "tf/kernel.h"
+
+namespace tf_lstm_ops {
+
+template <class T>
+struct Arguments {
+  using Compute = typename cpu::Staging<T>::Compute;
+
+  const Signature& signature;
+  std::vector<tf::Tensor> inputs;
+  Sizes sizes;
+  cpu::Staging<T> staging;
+
+  explicit Arguments(const Signature& s) : signature(s) {}
+
+  Status Fetch(const tf::KernelContext& context) {
+    return context.Inputs(signature, &inputs, &sizes);
+  }
+
+  // Null where the op has no such argument or it is absent.
+  const tf::Tensor* Find(const char* name) const {
+    const int n = signature.InputIndex(name);
+    if (n < 0 || IsAbsent(signature.inputs[n], inputs[n].shape())) {
+      return nullptr;
+    }
+    return &inputs[n];
+  }
+  template <class E = T>
+  const E* Data(const char* name) const {
+    const tf::Tensor* tensor = Find(name);
+    return tensor ? tensor->data<E>() : nullptr;
+  }
+  // In the type that the engine computes in.
+  const Compute* In(const char* name) {
+    const tf::Tensor* tensor = Find(name);
+    return tensor ? staging.In(tensor->data<T>(), tensor->size()) : nullptr;
+  }
+  Compute* Out(const tf::Tensor& output) {
+    return staging.Out(output.data<T>(), output.size());
+  }
+};
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_DIALECTS_ARGUMENTS_H_
