@@ -1,5 +1,6 @@
 """convert_model: the copy predicts and trains as the model does, on our layers."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -194,6 +195,25 @@ def test_dtype_policy(policy, rng):
     np.testing.assert_array_equal(converted(x), layer(x))
     assert converted.layers[0].dtype_policy == keras.dtype_policies.get(policy)
     assert type(converted.optimizer) is type(model.optimizer)
+    for ours, stock in zip(converted.optimizer.variables, model.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(ours, stock)
+
+
+def test_global_dtype_policy_of_then(rng):
+    """Where it is mixed_float16, compile wraps the optimizer, as it did with the model's."""
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        model = keras.Sequential([layers.LSTM(UNITS)])
+        model.compile("adam", "mse", run_eagerly=True)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    x = rng.normal(size=(BATCH, TIME, INPUTS))
+    model.train_on_batch(x, x[:, 0, :1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        converted = convert_model(model)
+    assert keras.config.dtype_policy().name == "float32"
+    assert isinstance(converted.optimizer, keras.optimizers.LossScaleOptimizer)
     for ours, stock in zip(converted.optimizer.variables, model.optimizer.variables, strict=True):
         np.testing.assert_array_equal(ours, stock)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import tempfile
 import warnings
@@ -45,7 +46,8 @@ def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> A
     """
     if not isinstance(model, keras.Model):
         raise TypeError(f"model must be a keras.Model. Received: {model!r}")
-    with keras.saving.custom_object_scope({**_own_objects(model), **(custom_objects or {})}):
+    objects = {**_own_objects(model), **(custom_objects or {})}
+    with keras.saving.custom_object_scope(objects), _dtype_policy(model.dtype_policy):
         converted = _rebuild(model)
         _copy_state(model, converted)
         reasons = fallback_reasons(converted)
@@ -73,6 +75,17 @@ def fallback_reasons(model: Any) -> dict[str, str | None]:
     """
     with keras.saving.custom_object_scope(_own_objects(model)):
         return {path: _reason(layer) for path, layer in _recurrent_layers(model)}
+
+
+@contextlib.contextmanager
+def _dtype_policy(policy: Any) -> Iterator[None]:
+    """A global one: a model, and what compiles it, take theirs from there."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
 
 
 def _recurrent_layers(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:

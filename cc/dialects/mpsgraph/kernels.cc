@@ -49,6 +49,14 @@ struct Call : Arguments<T> {
       schedules.push_back(
           Schedule::TimeMajor(problem.time, problem.batch, reversed));
     }
+    source_ = In("source");
+    recurrent_weight_ = In("recurrent_weight");
+    input_weight_ = In("input_weight");
+    bias_ = In("bias");
+    init_state_ = In("init_state");
+    init_cell_ = In("init_cell");
+    mask_ = In("mask");
+    peephole_ = In("peephole");
     return Status();
   }
 
@@ -105,26 +113,14 @@ struct Call : Arguments<T> {
     args->config.activations = descriptor.activations;
     args->schedule = &schedules[direction];
     args->weights =
-        Weights(direction, input_weight, recurrent_weight, bias, peephole);
-    args->x = At(source, SourceColumn(direction));
+        Weights(direction, input_weight_, recurrent_weight_, bias_, peephole_);
+    args->x = At(source_, SourceColumn(direction));
     args->x_stride = problem.source_width();
     if (!problem.has_input_weight) args->config.x_gate_stride = cell;
-    args->h0 = Half(init_state, direction);
-    args->c0 = Half(init_cell, direction);
+    args->h0 = Half(init_state_, direction);
+    args->c0 = Half(init_cell_, direction);
     args->dropout.recurrent = Multipliers(direction);
     args->h_stride = width();
-  }
-
-  // Once for all directions.
-  void ReadInputs() {
-    source = In("source");
-    recurrent_weight = In("recurrent_weight");
-    input_weight = In("input_weight");
-    bias = In("bias");
-    init_state = In("init_state");
-    init_cell = In("init_cell");
-    mask = In("mask");
-    peephole = In("peephole");
   }
 
   // Where a direction's share of the source begins.
@@ -161,7 +157,7 @@ struct Call : Arguments<T> {
 
   // The mask of a direction for each gate, [4,N,H]; null where there is none.
   const C* Multipliers(int64_t direction) {
-    if (!mask) return nullptr;
+    if (!mask_) return nullptr;
     const Shape shape = this->Find("mask")->shape();
     const auto stride = [&](int from_last, int64_t step) {
       const int k = shape.rank() - from_last;
@@ -173,15 +169,15 @@ struct Call : Arguments<T> {
     C* all = staging.Scratch(4 * size);
     for (int64_t b = 0; b < problem.batch; ++b) {
       for (int64_t u = 0; u < cell; ++u) {
-        all[b * cell + u] = mask[b * row + (direction * cell + u) * column];
+        all[b * cell + u] = mask_[b * row + (direction * cell + u) * column];
       }
     }
     for (int g = 1; g < 4; ++g) std::copy(all, all + size, all + g * size);
     return all;
   }
 
-  const C *source, *recurrent_weight, *input_weight, *bias;
-  const C *init_state, *init_cell, *mask, *peephole;
+  const C *source_, *recurrent_weight_, *input_weight_, *bias_;
+  const C *init_state_, *init_cell_, *mask_, *peephole_;
 };
 
 template <class T>
@@ -209,7 +205,6 @@ class ForwardKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(context.AllocateOutput(
         2, kType, training_ ? problem.Steps(problem.gates()) : none, &z_state));
 
-    call.ReadInputs();
     C* h = call.Out(output);
     C* cells = has_cell ? call.Out(cell) : nullptr;
     C* z = training_ ? call.Out(z_state) : nullptr;
@@ -246,7 +241,6 @@ class GradientsKernel : public tf::Kernel {
     std::vector<Tensor> outputs;
     TF_LSTM_OPS_RETURN_IF_ERROR(context.Outputs(
         call.signature, call.inputs, call.sizes, tf::kDataType<T>, &outputs));
-    call.ReadInputs();
     const Forward forward = {call.In("z_state"), call.In("cell_output_fwd")};
     const Upstream upstream = {
         call.In("source_gradient"), call.In("state_gradient"),
