@@ -10,6 +10,8 @@ import json
 import os
 import platform
 import sys
+import tempfile
+from collections.abc import Callable
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -123,6 +125,77 @@ def check_cudnn() -> None:
     np.testing.assert_allclose(tape.gradient(got, x), want_gradient, rtol=1e-4, atol=1e-5)
 
 
+def check_mpsgraph() -> None:
+    """Beside a bidirectional Keras layer, with gradients of first and second order."""
+    layer = keras.layers.Bidirectional(keras.layers.LSTM(UNITS, return_sequences=True))
+    x = random(TIME, BATCH, INPUTS)
+
+    def by_keras(x: tf.Tensor) -> tf.Tensor:
+        return tf.transpose(layer(tf.transpose(x, [1, 0, 2])), [1, 0, 2])
+
+    by_keras(x)
+    weights = tf_lstm_ops.weights.LSTMWeights.from_keras(layer).to_mpsgraph()._asdict()
+
+    def by_op(x: tf.Tensor) -> tf.Tensor:
+        op = tf_lstm_ops.raw_ops.MPSGraphLSTM
+        return op(source=x, bidirectional=True, training=True, **weights).output
+
+    def derivatives(function: Callable[[tf.Tensor], tf.Tensor]) -> list[tf.Tensor]:
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = function(x)
+                loss = tf.reduce_sum(y**2)
+            gradient = inner.gradient(loss, x)
+            penalty = tf.reduce_sum(gradient**2)
+        return [y, gradient, outer.gradient(penalty, x)]
+
+    for got, want in zip(derivatives(by_op), derivatives(by_keras), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def check_xla() -> None:
+    layer = tf_lstm_ops.keras.LSTM(UNITS, return_sequences=True)
+    x = random(BATCH, TIME, INPUTS)
+    want = layer(x)
+    np.testing.assert_allclose(tf.function(layer, jit_compile=True)(x), want, **TOLERANCE)
+
+
+def check_portable() -> None:
+    model = keras.Sequential([keras.Input((None, INPUTS)), tf_lstm_ops.keras.GRU(UNITS)])
+    x = random(BATCH, TIME, INPUTS)
+    with tempfile.TemporaryDirectory() as folder:
+        tf_lstm_ops.saved_model.export(model, folder, portable=True)
+        served = tf.saved_model.load(folder)
+        np.testing.assert_allclose(served.serve(x), model(x), **TOLERANCE)
+
+
+def check_override() -> None:
+    """The last one: it cannot be taken back."""
+    tf_lstm_ops.stock.override()
+    arguments = block_lstm_arguments()
+    arguments.pop("seq_len_max")
+    x = arguments.pop("x")[0]
+    ops = (tf.raw_ops.LSTMBlockCell, tf_lstm_ops.raw_ops.LSTMBlockCell)
+    stock, own = (op(x=x, **arguments, use_peephole=True) for op in ops)
+    for got, want in zip(stock, own, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+CHECKS = (
+    check_forward,
+    check_gradient,
+    check_lstm,
+    check_gru,
+    check_cudnn,
+    check_mpsgraph,
+    check_xla,
+    check_portable,
+    check_override,
+)
+
+
 def main() -> int:
     report = {
         "tensorflow": tf.__version__,
@@ -131,7 +204,7 @@ def main() -> int:
         "library": hashlib.sha256(tf_lstm_ops._library.path().read_bytes()).hexdigest(),
         "failures": [],
     }
-    for check in (check_forward, check_gradient, check_lstm, check_gru, check_cudnn):
+    for check in CHECKS:
         try:
             check()
         except Exception as error:

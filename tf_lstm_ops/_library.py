@@ -82,3 +82,15 @@ def cpu_info() -> dict[str, Any]:
         "instruction_sets": names,
         "threads": _native().tf_lstm_ops_thread_count(configured),
     }
+
+
+def override_stock() -> None:
+    """Registers kernels of the block cell under stock names, above stock's own.
+
+    Raises:
+      RuntimeError: TensorFlow does not take them.
+    """
+    register = _native().tf_lstm_ops_override_stock
+    register.restype = ctypes.c_char_p
+    if error := register():
+        raise RuntimeError(error.decode())

@@ -69,6 +69,27 @@ def test_both_layers_learn_from_the_same_start_and_data(parts) -> None:
     assert len(ours.seconds) == len(stock.seconds) == 2
 
 
+@pytest.mark.parametrize("policy", demo.DTYPE_POLICIES)
+def test_dtype_policy_reaches_all_but_the_probabilities(policy: str) -> None:
+    before = keras.config.dtype_policy()
+    model = demo.build_model(LSTM, steps=1, seed=3, dtype_policy=policy)
+    assert keras.config.dtype_policy() == before
+    masking, lstm, dense = model.layers
+    assert masking.dtype_policy.name == lstm.dtype_policy.name == policy
+    assert dense.dtype_policy.name == "float32"
+    assert {weight.dtype for weight in model.trainable_weights} == {"float32"}
+    scaled = isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
+    assert scaled is (policy == "mixed_float16")
+
+
+def test_default_dtype_policy_comes_back_after_an_error() -> None:
+    before = keras.config.dtype_policy()
+    with pytest.raises(ZeroDivisionError), demo.default_dtype_policy("mixed_bfloat16"):
+        assert keras.config.dtype_policy().name == "mixed_bfloat16"
+        raise ZeroDivisionError
+    assert keras.config.dtype_policy() == before
+
+
 def test_time_per_epoch_leaves_out_the_first() -> None:
     assert demo.Training(model=None, seconds=[90.0, 3.0, 1.0, 2.0]).seconds_per_epoch() == 2
 
@@ -138,8 +159,12 @@ def test_wrong_arguments_say_what_to_do(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5))
-def test_full_run(command, tmp_path: Path, seed: int) -> None:
-    result = command("demo", "--seed", seed, "--output", tmp_path)
+@pytest.mark.parametrize(
+    ("policy", "seed"),
+    [("float32", seed) for seed in range(5)] + [("mixed_float16", 0), ("mixed_bfloat16", 0)],
+)
+def test_full_run(command, tmp_path: Path, policy: str, seed: int) -> None:
+    result = command("demo", "--dtype-policy", policy, "--seed", seed, "--output", tmp_path)
+    assert f" in {policy}\n" in result.stdout
     assert result.returncode == 0, result.stdout + result.stderr
     assert accuracy_printed(result.stdout) >= 95

@@ -179,6 +179,13 @@ def make_module() -> tf.Module:
             return self.sequence(raw_ops.BlockLSTMV2, x)
 
         @tf.function(input_signature=[tf.TensorSpec([None, None, INPUTS])])
+        def mpsgraph_lstm(self, x):
+            by_input, recurrent = tf.split(tf.transpose(self.w), [INPUTS, UNITS], axis=1)
+            weights = {"input_weight": by_input, "recurrent_weight": recurrent, "bias": self.b}
+            peephole = tf.pad(tf.reshape(self.peepholes, [-1]), [[0, UNITS]])
+            return raw_ops.MPSGraphLSTM(source=x, peephole=peephole, **weights).output
+
+        @tf.function(input_signature=[tf.TensorSpec([None, None, INPUTS])])
         def lstm_block_cell(self, x):
             return self.first_step(x)
 
@@ -202,7 +209,7 @@ def run_module(module, eager: Callable) -> Results:
     variables = [module.w, module.b, module.peepholes]
     x = tf.constant(make_inputs())
     results = {"eager": eager(x).numpy()}
-    for name in "block_lstm", "block_lstm_v2", "lstm_block_cell":
+    for name in "block_lstm", "block_lstm_v2", "mpsgraph_lstm", "lstm_block_cell":
         results |= derivatives(name, getattr(module, name), variables)
     results |= second_order("lstm_block_cell", module.lstm_block_cell)
     losses = [module.train(x).numpy() for _ in range(3)]
@@ -317,7 +324,8 @@ def test_a_loaded_layer_can_be_differentiated_twice(models, layer):
 
 
 @pytest.mark.parametrize(
-    ("function", "orders"), [("block_lstm ", 1), ("block_lstm_v2 ", 1), ("lstm_block_cell ", 2)]
+    ("function", "orders"),
+    [("block_lstm ", 1), ("block_lstm_v2 ", 1), ("mpsgraph_lstm ", 1), ("lstm_block_cell ", 2)],
 )
 def test_raw_ops_in_a_module(module, function, orders):
     """Value, gradients by input and by three variables; of the cell also of second order."""

@@ -1,4 +1,4 @@
-"""The gradients of the block cell's ops. Equations: cc/core/lstm_cell.h."""
+"""The block cell's ops. Equations: cc/core/lstm_cell.h."""
 
 from __future__ import annotations
 
@@ -6,20 +6,33 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tf_lstm_ops.composite.common import cast, compute_dtype
+from tf_lstm_ops.composite.common import (
+    cast,
+    compute_dtype,
+    straight_through_clip,
+    valid_steps,
+    with_unused,
+    zero_where_not,
+)
+from tf_lstm_ops.composite.scan import scan
 
 
 class Gates(NamedTuple):
-    """Gradients of the pre-activations, [..., H] each."""
+    """The pre-activations, or the gradients of the loss with respect to them, [..., H] each."""
 
     i: Any
     c: Any
     f: Any
     o: Any
 
+    @classmethod
+    def split(cls, z: tf.Tensor, order: str) -> Gates:
+        """From [..., 4H] with the gates in this order, such as "ICFO"."""
+        return cls(**dict(zip(order.lower(), tf.split(z, 4, axis=-1), strict=True)))
+
     def concat(self, order: str) -> tf.Tensor:
-        """[..., 4H] with the gates in this order, such as "ICFO"."""
-        return tf.concat([getattr(self, gate.lower()) for gate in order], axis=-1)
+        """[..., 4H] with the gates in this order."""
+        return tf.concat([getattr(self, gate) for gate in order.lower()], axis=-1)
 
 
 class Steps(NamedTuple):
@@ -43,6 +56,17 @@ class Peephole(NamedTuple):
 
 
 _STEPS = len(Steps._fields)
+
+
+def _cell_forward(z: Gates, cs_prev: Any, peephole: Peephole | None, cell_clip: float) -> Steps:
+    """The outputs; z.f contains forget_bias. See LstmCell::Forward."""
+    if peephole:
+        z = z._replace(i=z.i + peephole.i * cs_prev, f=z.f + peephole.f * cs_prev)
+    i, f, ci = tf.sigmoid(z.i), tf.sigmoid(z.f), tf.tanh(z.c)
+    cs = straight_through_clip(i * ci + f * cs_prev, cell_clip)
+    o = tf.sigmoid(z.o + peephole.o * cs if peephole else z.o)
+    co = tf.tanh(cs)
+    return Steps(i, cs, f, o, ci, co, o * co)
 
 
 def _cell_backward(
@@ -69,6 +93,73 @@ def _peephole_grads(dz: Gates, cs_prev: Any, cs: Any, weights: Peephole, used: b
     axes = list(range(len(cs.shape) - 1))
     products = (dz.i * cs_prev, dz.f * cs_prev, dz.o * cs)
     return [tf.reduce_sum(p, axis=axes) for p in products]
+
+
+def _split_weights(w: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The rows of w for x, then those for h."""
+    inputs = tf.shape(x)[-1] if x.shape[-1] is None else x.shape[-1]
+    return w[:inputs], w[inputs:]
+
+
+def lstm_block_cell(
+    x: Any,
+    cs_prev: Any,
+    h_prev: Any,
+    w: Any,
+    wci: Any,
+    wcf: Any,
+    wco: Any,
+    b: Any,
+    *,
+    forget_bias: float,
+    cell_clip: float,
+    use_peephole: bool,
+) -> list[Any]:
+    """LSTMBlockCell."""
+    dtype = x.dtype
+    values = cast((x, cs_prev, h_prev, w, wci, wcf, wco, b), compute_dtype(dtype))
+    x, cs_prev, h_prev, w, *weights, b = values
+    b = b if use_peephole else with_unused(b, *weights)
+    z = Gates.split(tf.matmul(tf.concat([x, h_prev], axis=-1), w) + b, "ICFO")
+    peephole = Peephole(*weights) if use_peephole else None
+    return cast(_cell_forward(z._replace(f=z.f + forget_bias), cs_prev, peephole, cell_clip), dtype)
+
+
+def block_lstm(
+    seq_len_max: Any,
+    x: Any,
+    cs_prev: Any,
+    h_prev: Any,
+    w: Any,
+    wci: Any,
+    wcf: Any,
+    wco: Any,
+    b: Any,
+    *,
+    order: str,
+    forget_bias: float = 0.0,
+    cell_clip: float,
+    use_peephole: bool,
+) -> list[Any]:
+    """BlockLSTM and BlockLSTMV2, by the order of the gates."""
+    dtype = x.dtype
+    values = cast((x, cs_prev, h_prev, w, wci, wcf, wco, b), compute_dtype(dtype))
+    x, cs_prev, h_prev, w, *weights, b = values
+    b = b if use_peephole else with_unused(b, *weights)
+    peephole = Peephole(*weights) if use_peephole else None
+    of_x, of_h = _split_weights(w, x)
+
+    def cell(z: Any, _: Any, cs: Any, h: Any) -> list[Any]:
+        gates = Gates.split(z + tf.matmul(h, of_h), order)
+        y = _cell_forward(gates._replace(f=gates.f + forget_bias), cs, peephole, cell_clip)
+        return [tf.concat(y, axis=-1), y.cs, y.h]
+
+    valid = valid_steps(x, seq_len_max)
+    z = tf.einsum("tbi,iz->tbz", zero_where_not(valid, x), of_x) + b
+    nothing = tf.zeros_like(tf.tile(cs_prev, [1, _STEPS]))
+    initial = [nothing, cs_prev, h_prev]
+    steps, _, _ = scan(cell, z, valid, initial, reverse=False, zero_output=True)
+    return cast(tf.split(steps, _STEPS, axis=-1), dtype)
 
 
 def lstm_block_cell_grad(*inputs: Any, use_peephole: bool) -> list[Any]:
@@ -113,46 +204,36 @@ def block_lstm_full_grad(*inputs: Any, use_peephole: bool, order: str) -> list[A
     steps, x, cs_prev, h_prev, w, wci, wcf, wco, _, *rows = cast(inputs, compute_dtype(dtype))
     weights = Peephole(wci, wcf, wco)
     peephole = weights if use_peephole else None
-    time, input_size = tf.shape(x)[0], tf.shape(x)[2]
-    n = tf.cast(steps, tf.int32)
-    y = Steps(*rows[:_STEPS])
-    cs_before = tf.concat([cs_prev[tf.newaxis], y.cs], axis=0)[:n]
-    h_before = tf.concat([h_prev[tf.newaxis], y.h], axis=0)[:n]
-    recurrent = w[input_size:]
+    of_x, of_h = _split_weights(w, x)
+    valid = valid_steps(x, steps)
 
-    def backward_step(t: Any, dcs: Any, dh: Any, dz_rows: Any) -> Any:
-        now = tf.unstack(per_step.read(t), num=2 * _STEPS + 1)
-        bar = Steps(*now[_STEPS:-1])
+    def before(initial: Any, values: Any) -> Any:
+        """The values of the steps before."""
+        return tf.concat([initial[tf.newaxis], values], axis=0)[:-1]
+
+    cs_before, h_before = before(cs_prev, rows[1]), before(h_prev, rows[6])
+    x, cs_before, h_before, *rows = (
+        zero_where_not(valid, v) for v in (x, cs_before, h_before, *rows)
+    )
+
+    def backward_step(now: Any, _: Any, dcs: Any, dh: Any) -> list[Any]:
+        *rows, cs_prev = tf.unstack(now, num=2 * _STEPS + 1)
+        bar = Steps(*rows[_STEPS:])
         bar = bar._replace(cs=bar.cs + dcs, h=bar.h + dh)
-        gates, dcs = _cell_backward(Steps(*now[:_STEPS]), now[-1], bar, peephole)
+        gates, dcs = _cell_backward(Steps(*rows[:_STEPS]), cs_prev, bar, peephole)
         dz = gates.concat(order)
-        dcs.set_shape(cs_prev.shape)
-        dh = tf.matmul(dz, recurrent, transpose_b=True)
-        dh.set_shape(h_prev.shape)
-        return t - 1, dcs, dh, dz_rows.write(t, dz)
+        return [dz, dcs, tf.matmul(dz, of_h, transpose_b=True)]
 
-    stacked = tf.stack([r[:n] for r in rows] + [cs_before], axis=1)  # [n, 15, B, H]
-    per_step = tf.TensorArray(stacked.dtype, size=n, clear_after_read=False).unstack(stacked)
-    _, dcs, dh, dz_rows = tf.while_loop(
-        lambda t, *_: t >= 0,
-        backward_step,
-        (n - 1, tf.zeros_like(cs_prev), tf.zeros_like(h_prev), _empty_rows(w, cs_prev, n)),
-        maximum_iterations=n,
+    per_step = tf.stack([*rows, cs_before], axis=1)  # [T, 15, B, H]
+    zero = tf.zeros_like(cs_prev)
+    initial = [tf.tile(zero, [1, 4]), zero, tf.zeros_like(h_prev)]
+    dz, _, (_, dcs, dh) = scan(
+        backward_step, per_step, valid, initial, reverse=True, zero_output=True
     )
-    dz = dz_rows.stack()
-    dz.set_shape([None, cs_prev.shape[0], w.shape[1]])
-    gates = dict(zip(order, tf.split(dz, 4, axis=-1), strict=True))
-    dx = tf.pad(tf.einsum("tbz,iz->tbi", dz, w[:input_size]), [[0, time - n], [0, 0], [0, 0]])
-    dw = tf.einsum("tbk,tbz->kz", tf.concat([x[:n], h_before], axis=-1), dz)
+    dz = tf.reverse(dz, [0])
+    dx = tf.einsum("tbz,iz->tbi", dz, of_x)
+    dw = tf.einsum("tbk,tbz->kz", tf.concat([x, h_before], axis=-1), dz)
     peephole_grads = _peephole_grads(
-        Gates(*(gates[g] for g in "ICFO")), cs_before, y.cs[:n], weights, use_peephole
+        Gates.split(dz, order), cs_before, rows[1], weights, use_peephole
     )
-    db = tf.reduce_sum(dz, axis=[0, 1])
-    return cast([dx, dcs, dh, dw, *peephole_grads, db], dtype)
-
-
-def _empty_rows(w: Any, state: Any, n: Any) -> tf.TensorArray:
-    """n rows [B, 4H] to write, which stack even where n is 0."""
-    return tf.TensorArray(
-        w.dtype, size=n, element_shape=[state.shape[0], w.shape[1]], clear_after_read=False
-    )
+    return cast([dx, dcs, dh, dw, *peephole_grads, tf.reduce_sum(dz, axis=[0, 1])], dtype)

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_lstm_ops.composite.common import cast, compute_dtype
+from tf_lstm_ops.composite.common import cast, compute_dtype, valid_steps, zero_where_not
 from tf_lstm_ops.composite.scan import scan
 from tf_lstm_ops.cudnn_layout import Model
 
@@ -19,7 +19,7 @@ def _static(name: str, tensor: tf.Tensor, axis: int) -> int:
     return size
 
 
-def _model(
+def model_of(
     input: tf.Tensor,
     input_h: tf.Tensor,
     input_c: tf.Tensor,
@@ -29,6 +29,11 @@ def _model(
     num_proj: int,
     time_major: bool,
 ) -> Model:
+    """The model that a call of an op describes by shapes and attributes.
+
+    Raises:
+      ValueError: the input size, the number of pseudo-layers or the state's size is not static.
+    """
     directions = 2 if direction == "bidirectional" else 1
     cell = ("input_c", input_c) if rnn_mode == "lstm" else ("input_h", input_h)
     return Model(
@@ -88,13 +93,6 @@ def _cell(mode: str, weights: dict[str, tf.Tensor]) -> Callable[..., list[Any]]:
     return cells.get(mode, rnn)
 
 
-def _valid(sequence: tf.Tensor, lengths: Any) -> Any:
-    """[T, B]: which steps belong to the sequences."""
-    if lengths is None:
-        return None
-    return tf.range(tf.shape(sequence)[0])[:, tf.newaxis] < lengths
-
-
 def _layer(
     model: Model, weights: list[dict[str, Any]], sequence: Any, valid: Any, states: list[Any]
 ) -> tuple[tf.Tensor, list[Any]]:
@@ -139,14 +137,15 @@ def cudnn_rnn(
       ValueError: the input size, the number of pseudo-layers or the state's size is not static.
     """
     dtype, swap = input.dtype, [1, 0, 2]
-    model = _model(input, input_h, input_c, rnn_mode, input_mode, direction, num_proj, time_major)
+    model = model_of(input, input_h, input_c, rnn_mode, input_mode, direction, num_proj, time_major)
     states = [input_h, input_c] if rnn_mode == "lstm" else [input_h]
     sequence, params, *states = cast([input, params, *states], compute_dtype(dtype))
     if not time_major:
         sequence, *states = [tf.transpose(v, swap) for v in (sequence, *states)]
-    valid = _valid(sequence, sequence_lengths)
-    if valid is not None:  # the padding may hold anything, NaN too
-        sequence = tf.where(valid[:, :, tf.newaxis], sequence, 0)
+    valid = None
+    if sequence_lengths is not None:
+        valid = valid_steps(sequence, sequence_lengths)
+        sequence = zero_where_not(valid, sequence)
 
     finals, weights = [], _split(params, model)
     for layer in range(model.layers):

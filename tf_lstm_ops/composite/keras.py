@@ -7,55 +7,54 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_lstm_ops.composite.common import cast, compute_dtype
+from tf_lstm_ops.composite.common import (
+    cast,
+    compute_dtype,
+    is_absent,
+    straight_through_clip,
+    zero_where_not,
+)
 from tf_lstm_ops.composite.scan import scan
 
 
-def straight_through_clip(cs: tf.Tensor, cell_clip: float) -> tf.Tensor:
-    """cs within [-cell_clip, cell_clip] where that is positive; the gradient is the identity."""
-    if cell_clip <= 0:
-        return cs
-    return tf.grad_pass_through(lambda v: tf.clip_by_value(v, -cell_clip, cell_clip))(cs)
-
-
-def is_absent(argument: tf.Tensor) -> bool:
-    """An optional argument that is not given has the shape [0]."""
-    return argument.shape.rank == 1 and argument.shape[0] == 0
+def _product(value: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """[B, K] or [T, B, K] times [K, Z]."""
+    if value.shape.rank == 2:
+        return tf.matmul(value, weights)
+    return tf.einsum("tbk,kz->tbz", value, weights)
 
 
 def _per_gate(value: tf.Tensor, dropout: tf.Tensor, weights: tf.Tensor, gates: int) -> tf.Tensor:
-    """value times weights, each gate seeing the value through its own multipliers."""
+    """value times weights, each gate seeing the value through its own [B, K] of dropout."""
     if is_absent(dropout):
-        return tf.matmul(value, weights)
+        return _product(value, weights)
     columns = tf.split(weights, gates, axis=-1)
-    return tf.concat(
-        [tf.matmul(value * dropout[g], column) for g, column in enumerate(columns)], axis=-1
-    )
+    products = [_product(value * dropout[g], column) for g, column in enumerate(columns)]
+    return tf.concat(products, axis=-1)
+
+
+def _time_major(x: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
+    """x as [T, B, I], zero where masked, and which steps are valid, [T, B], or None."""
+    x = tf.transpose(x, [1, 0, 2])
+    if is_absent(mask):
+        return x, None
+    valid = tf.transpose(mask)
+    return zero_where_not(valid, x), valid
 
 
 def _run(
     cell: Callable[..., list[Any]],
-    x: tf.Tensor,
-    mask: tf.Tensor,
+    of_x: tf.Tensor,
+    valid: tf.Tensor | None,
     states: list[Any],
     *,
     go_backwards: bool,
     zero_output_for_mask: bool,
     return_sequences: bool,
 ) -> list[Any]:
-    """Over x [B, T, I]: the output, then the final states."""
-    if is_absent(mask):
-        valid = None
-    else:  # what is masked may be NaN, which would get into the weights' gradients
-        valid = tf.transpose(mask)
-        x = tf.where(mask[:, :, tf.newaxis], x, 0)
+    """Over what the steps take from x, [T, B, ...]: the output, then the final states."""
     outputs, last, states = scan(
-        cell,
-        tf.transpose(x, [1, 0, 2]),
-        valid,
-        states,
-        reverse=go_backwards,
-        zero_output=zero_output_for_mask,
+        cell, of_x, valid, states, reverse=go_backwards, zero_output=zero_output_for_mask
     )
     output = tf.transpose(outputs, [1, 0, 2]) if return_sequences else last[:, tf.newaxis]
     return [output, *states]
@@ -84,17 +83,18 @@ def keras_lstm(
     input_dropout, recurrent_dropout = dropouts
     wci, wcf, wco = (0.0, 0.0, 0.0) if is_absent(peephole) else tf.unstack(peephole)
 
-    def cell(x: Any, h: Any, c: Any) -> list[Any]:
-        z = _per_gate(x, input_dropout, kernel, 4)
+    def cell(z: Any, h: Any, c: Any) -> list[Any]:
         z += _per_gate(h, recurrent_dropout, recurrent_kernel, 4)
-        if not is_absent(bias):
-            z += bias
         zi, zf, zc, zo = tf.split(z, 4, axis=-1)
         c = tf.sigmoid(zi + wci * c) * tf.tanh(zc) + tf.sigmoid(zf + wcf * c) * c
         c = straight_through_clip(c, cell_clip)
         return [tf.sigmoid(zo + wco * c) * tf.tanh(c), c]
 
-    return cast(_run(cell, x, mask, [initial_h, initial_c], **loop), dtype)
+    x, valid = _time_major(x, mask)
+    z = _per_gate(x, input_dropout, kernel, 4)
+    if not is_absent(bias):
+        z += bias
+    return cast(_run(cell, z, valid, [initial_h, initial_c], **loop), dtype)
 
 
 def keras_gru(
@@ -116,15 +116,16 @@ def keras_gru(
     )
     input_bias, recurrent_bias = (0.0, 0.0) if is_absent(bias) else tf.unstack(bias)
 
-    def cell(x: Any, h: Any) -> list[Any]:
-        of_x = _per_gate(x, input_dropout, kernel, 3) + input_bias
+    def cell(of_x: Any, h: Any) -> list[Any]:
         of_h = _per_gate(h, recurrent_dropout, recurrent_kernel, 3) + recurrent_bias
         xz, xr, xh = tf.split(of_x, 3, axis=-1)
         hz, hr, hh = tf.split(of_h, 3, axis=-1)
         z = tf.sigmoid(xz + hz)
         return [z * h + (1 - z) * tf.tanh(xh + tf.sigmoid(xr + hr) * hh)]
 
-    return cast(_run(cell, x, mask, [initial_h], **loop), dtype)
+    x, valid = _time_major(x, mask)
+    of_x = _per_gate(x, input_dropout, kernel, 3) + input_bias
+    return cast(_run(cell, of_x, valid, [initial_h], **loop), dtype)
 
 
 def _gradient(

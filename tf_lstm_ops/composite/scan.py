@@ -53,8 +53,10 @@ def scan(
             value.set_shape(start.shape)
         return t + 1, output, states, outputs.write(t, output)
 
-    outputs = tf.TensorArray(nothing.dtype, size=time, element_shape=nothing.shape)
+    # One row more than steps: of none of them no array could be made, were the batch unknown.
+    outputs = tf.TensorArray(nothing.dtype, size=time + 1, element_shape=nothing.shape)
+    outputs = outputs.write(time, nothing)
     _, output, states, outputs = tf.while_loop(
         lambda t, *_: t < time, step, (0, nothing, initial, outputs), maximum_iterations=time
     )
-    return outputs.stack(), output, states
+    return outputs.stack()[:-1], output, states

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tf_lstm_ops.gradients import block_cell, cudnn_rnn, keras
+from tf_lstm_ops.gradients import block_cell, cudnn_rnn, keras, mpsgraph
 
-_GRADIENTS = {**block_cell.GRADIENTS, **cudnn_rnn.GRADIENTS, **keras.GRADIENTS}
+_GRADIENTS = {
+    **block_cell.GRADIENTS,
+    **cudnn_rnn.GRADIENTS,
+    **keras.GRADIENTS,
+    **mpsgraph.GRADIENTS,
+}
 
 
 def register() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import tempfile
 import warnings
@@ -14,6 +13,7 @@ import keras
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.lstm import LSTM
+from tf_lstm_ops.keras.policy import default_dtype_policy
 
 _LAYERS = {"LSTM": LSTM, "GRU": GRU}
 _CELLS = {"LSTMCell": LSTM, "GRUCell": GRU}
@@ -47,7 +47,7 @@ def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> A
     if not isinstance(model, keras.Model):
         raise TypeError(f"model must be a keras.Model. Received: {model!r}")
     objects = {**_own_objects(model), **(custom_objects or {})}
-    with keras.saving.custom_object_scope(objects), _dtype_policy(model.dtype_policy):
+    with keras.saving.custom_object_scope(objects), default_dtype_policy(model.dtype_policy):
         converted = _rebuild(model)
         _copy_state(model, converted)
         reasons = fallback_reasons(converted)
@@ -75,17 +75,6 @@ def fallback_reasons(model: Any) -> dict[str, str | None]:
     """
     with keras.saving.custom_object_scope(_own_objects(model)):
         return {path: _reason(layer) for path, layer in _recurrent_layers(model)}
-
-
-@contextlib.contextmanager
-def _dtype_policy(policy: Any) -> Iterator[None]:
-    """A global one: a model, and what compiles it, take theirs from there."""
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(policy)
-    try:
-        yield
-    finally:
-        keras.config.set_dtype_policy(before)
 
 
 def _recurrent_layers(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -8,14 +8,11 @@ import keras
 import tensorflow as tf
 from keras import activations, ops
 
+from tf_lstm_ops.raw_ops.common import optional
+
 PACKAGE = "tf_lstm_ops"  # under which the classes are registered with Keras
 _TANH = (activations.tanh, ops.tanh, tf.tanh)
 _SIGMOID = (activations.sigmoid, ops.sigmoid, tf.sigmoid)
-
-
-def optional(value: Any, dtype: Any) -> Any:
-    """An op's optional argument: absent, it has the shape [0]."""
-    return tf.zeros([0], dtype) if value is None else tf.convert_to_tensor(value)
 
 
 def _name(function: Any) -> str:
@@ -60,8 +57,8 @@ class FusedRNN(keras.layers.RNN):
 
     @property
     def supports_jit(self) -> bool:
-        """Whether XLA can compile a call: not where it runs the fused op, a custom op."""
-        return self._supports_jit and not self.uses_fused_op
+        """Whether XLA can compile a call: there, plain TensorFlow ops stand in for the fused op."""
+        return self._supports_jit or self.uses_fused_op
 
     @supports_jit.setter
     def supports_jit(self, value: bool) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import keras
 
-from tf_lstm_ops import _library
 from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
+from tf_lstm_ops.raw_ops.common import run
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -44,7 +44,5 @@ class GRU(FusedRNN, keras.layers.GRU):
         return super().fallback_reason or reset_before
 
     def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
-        output, h, _ = _library.load().tf_lstm_ops_keras_gru(
-            initial_h=initial_state[0], **arguments
-        )
+        output, h, _ = run("tf_lstm_ops_keras_gru", {"initial_h": initial_state[0], **arguments})
         return output, [h]

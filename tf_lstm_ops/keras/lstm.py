@@ -7,8 +7,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from tf_lstm_ops import _library, composite
-from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN, optional
+from tf_lstm_ops import composite
+from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
+from tf_lstm_ops.raw_ops.common import optional, run
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -192,12 +193,10 @@ class LSTM(FusedRNN, keras.layers.LSTM):
 
     def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
         h, c = initial_state
-        output, h, c, _ = _library.load().tf_lstm_ops_keras_lstm(
-            initial_h=h,
-            initial_c=c,
-            peephole=optional(self.cell.peephole_kernel, h.dtype),
-            cell_clip=self.cell_clip or 0.0,
-            **arguments,
+        arguments["peephole"] = optional(self.cell.peephole_kernel, h.dtype)
+        arguments["cell_clip"] = self.cell_clip or 0.0
+        output, h, c, _ = run(
+            "tf_lstm_ops_keras_lstm", {"initial_h": h, "initial_c": c, **arguments}
         )
         return output, [h, c]
 

@@ -28,6 +28,7 @@ from tf_lstm_ops.raw_ops.cudnn_rnn import (
     CudnnRNNV2,
     CudnnRNNV3,
 )
+from tf_lstm_ops.raw_ops.mpsgraph import MPSGraphLSTM, MPSGraphLSTMGradients
 
 __all__ = [
     "BlockLSTM",
@@ -47,4 +48,6 @@ __all__ = [
     "CudnnRNNV3",
     "LSTMBlockCell",
     "LSTMBlockCellGrad",
+    "MPSGraphLSTM",
+    "MPSGraphLSTMGradients",
 ]

@@ -15,12 +15,13 @@ from typing import Any
 
 import tensorflow as tf
 
+from tf_lstm_ops import composite
 from tf_lstm_ops.raw_ops.common import as_written, call
 
 
 def _with_static_shapes(outputs: Any) -> Any:
     """Sets what a graph can know of the shapes; the op's own shape function sees no attributes."""
-    if tf.executing_eagerly():
+    if tf.executing_eagerly() or composite.plain_ops_required():
         return outputs
     op = outputs.output.op
     sequence, input_h, input_c = (op.inputs[n].shape for n in range(3))

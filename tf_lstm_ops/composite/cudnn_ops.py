@@ -1,0 +1,187 @@
+"""The cuDNN family with the arguments and results of its ops; the mathematics: cudnn_rnn.py."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tensorflow as tf
+
+from tf_lstm_ops.composite.common import with_unused
+from tf_lstm_ops.composite.cudnn_rnn import cudnn_rnn, cudnn_rnn_backprop, model_of
+from tf_lstm_ops.cudnn_layout import Model
+
+_MODEL = ("rnn_mode", "input_mode", "direction", "num_proj", "time_major")
+
+
+def rnn(
+    input: tf.Tensor,
+    input_h: tf.Tensor,
+    input_c: tf.Tensor,
+    params: tf.Tensor,
+    sequence_lengths: tf.Tensor | None = None,
+    *,
+    version: int,
+    is_training: bool,
+    dropout: float,
+    seed: int,
+    seed2: int,
+    **attributes: Any,
+) -> list[tf.Tensor]:
+    """CudnnRNN, V2 and V3; reserve_space is empty: the gradient is that of the plain ops.
+
+    The numbers of dropout are TensorFlow's, from the same seeds; with both 0 it chooses others.
+    """
+    settings = _model_attributes(attributes)
+    model = _checked_model(input, input_h, input_c, sequence_lengths, settings)
+    if settings["rnn_mode"] != "lstm":
+        params = with_unused(params, input_c)
+    mask = None
+    if is_training and _drops(model, dropout):
+        time, batch = tf.unstack(tf.shape(input)[:2])[:: 1 if settings["time_major"] else -1]
+        shape = [model.layers - 1, time, batch, model.directions * model.hidden_size]
+        draws = tf.raw_ops.RandomUniform(shape=shape, dtype=tf.float32, seed=seed, seed2=seed2)
+        mask = tf.where(draws < dropout, 0.0, 1 / (1 - dropout) if dropout < 1 else 0.0)
+    results = cudnn_rnn(input, input_h, input_c, params, sequence_lengths, mask, **settings)
+    results.append(tf.zeros([0] if is_training else [], input.dtype))
+    if version > 1:
+        results.append(tf.zeros([2] if version == 2 and is_training else [], tf.int8))
+    return results
+
+
+def rnn_backprop(
+    input: tf.Tensor,
+    input_h: tf.Tensor,
+    input_c: tf.Tensor,
+    params: tf.Tensor,
+    sequence_lengths: tf.Tensor | None = None,
+    *,
+    output_backprop: tf.Tensor,
+    output_h_backprop: tf.Tensor,
+    output_c_backprop: tf.Tensor,
+    dropout: float,
+    **others: Any,
+) -> list[tf.Tensor]:
+    """CudnnRNNBackprop, V2 and V3; what the forward op returned is calculated again.
+
+    Raises:
+      ValueError: outputs were dropped, by a mask that reserve_space holds in the kernel's own form.
+    """
+    settings = _model_attributes(others)
+    model = _checked_model(input, input_h, input_c, sequence_lengths, settings)
+    if _drops(model, dropout):
+        raise ValueError(
+            f"dropout must be 0 but is {dropout}: where only plain TensorFlow ops may run, XLA for "
+            "one, its mask cannot be read from reserve_space; differentiate the forward op there"
+        )
+    inputs = [input, input_h, input_c, params]
+    upstream = [output_backprop, output_h_backprop, output_c_backprop]
+    return cudnn_rnn_backprop(inputs, upstream, sequence_lengths, None, **settings)
+
+
+def _model_attributes(attributes: dict[str, Any]) -> dict[str, Any]:
+    given = {"num_proj": 0, "time_major": True, **attributes}
+    return {name: given[name] for name in _MODEL}
+
+
+def _drops(model: Model, dropout: float) -> bool:
+    return dropout > 0 and model.layers > 1
+
+
+def _checked_model(
+    input: tf.Tensor, input_h: tf.Tensor, input_c: tf.Tensor, lengths: Any, settings: dict[str, Any]
+) -> Model:
+    """The model, after the checks of shapes which TensorFlow would broadcast or not look at.
+
+    Raises:
+      ValueError: two shapes do not fit together, or a size that must be static is not.
+    """
+    batch_axis = 1 if settings["time_major"] else 0
+    batch, rows = input.shape[batch_axis], input_h.shape[batch_axis]
+    if None not in (batch, rows) and rows != batch:
+        raise ValueError(f"input_h.dim_size({batch_axis}) != batch_size: {rows} vs. {batch}")
+    if lengths is not None and not lengths.shape.is_compatible_with([batch]):
+        raise ValueError(f"sequence_lengths must have shape [{batch}] but has {lengths.shape}")
+    is_lstm = settings["rnn_mode"] == "lstm"
+    if is_lstm and not input_h.shape[:2].is_compatible_with(input_c.shape[:2]):
+        raise ValueError(f"input_h and input_c do not fit: {input_h.shape} {input_c.shape}")
+    return model_of(input, input_h, input_c, **settings)
+
+
+def params_size(*sizes: tf.Tensor, S: tf.DType, **attributes: Any) -> list[tf.Tensor]:
+    """CudnnRNNParamsSize."""
+    return [tf.constant([_model_of_sizes(sizes, attributes).size()], S)]
+
+
+def canonical_to_params(
+    *sizes: tf.Tensor, weights: list[tf.Tensor], biases: list[tf.Tensor], **attributes: Any
+) -> list[tf.Tensor]:
+    """CudnnRNNCanonicalToParams and V2. The buffer has the order of the lists."""
+    parts = []
+    for name, values, shapes in _canonical(sizes, attributes, weights=weights, biases=biases):
+        for n, (value, shape) in enumerate(zip(values, shapes, strict=True)):
+            if value.shape.num_elements() not in (None, math.prod(shape)):
+                raise ValueError(
+                    f"{name}[{n}] must have {math.prod(shape)} elements, "
+                    f"{' x '.join(map(str, shape))}, but has shape {value.shape}"
+                )
+            parts.append(tf.reshape(value, [math.prod(shape)]))
+    return [tf.concat(parts, axis=0)]
+
+
+def params_to_canonical(
+    *sizes: tf.Tensor,
+    params: tf.Tensor,
+    num_params_weights: int,
+    num_params_biases: int,
+    **attributes: Any,
+) -> list[tf.Tensor]:
+    """CudnnRNNParamsToCanonicalV2: the weights, then the biases."""
+    counts = {"weights": range(num_params_weights), "biases": range(num_params_biases)}
+    shapes = [shape for _, _, each in _canonical(sizes, attributes, **counts) for shape in each]
+    parts = tf.split(params, [math.prod(shape) for shape in shapes])
+    return [tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _model_of_sizes(sizes: tuple[tf.Tensor, ...], attributes: dict[str, Any]) -> Model:
+    """From num_layers, num_units and input_size, which must be known while tracing."""
+    values = [tf.get_static_value(size) for size in sizes]
+    for name, value in zip(("num_layers", "num_units", "input_size"), values, strict=True):
+        if value is None:
+            raise ValueError(f"{name} must be a constant where only plain TensorFlow ops may run")
+    layers, units, inputs = map(int, values)
+    return Model(
+        mode=attributes["rnn_mode"],
+        input_size=inputs,
+        cell_size=units,
+        layers=layers,
+        directions=2 if attributes["direction"] == "bidirectional" else 1,
+        num_proj=attributes.get("num_proj", 0),
+        input_mode=attributes["input_mode"],
+    )
+
+
+def _canonical(
+    sizes: tuple[tf.Tensor, ...], attributes: dict[str, Any], **lists: Any
+) -> list[tuple[str, Any, list[tuple[int, ...]]]]:
+    """For weights and biases the name, the list given and the shapes that are due.
+
+    Raises:
+      ValueError: a list is of another length.
+    """
+    model = _model_of_sizes(sizes, attributes)
+    weights: list[tuple[int, ...]] = []
+    for p in range(model.pseudo_layers):
+        skipped = model.skip_input and p < model.directions
+        inputs = 0 if skipped else model.layer_input_size(p)
+        weights += [(model.cell_size, inputs)] * model.gates
+        weights += [(model.cell_size, model.hidden_size)] * model.gates
+        weights += [(model.hidden_size, model.cell_size)] * model.projected
+    biases: list[tuple[int, ...]] = [(model.cell_size,)] * (2 * model.gates * model.pseudo_layers)
+    for name, shapes in ("weights", weights), ("biases", biases):
+        if len(lists[name]) != len(shapes):
+            raise ValueError(
+                f"Number of {name} must be {len(shapes)} for {model.layers} layers in "
+                f"{model.directions} directions but is {len(lists[name])}"
+            )
+    return [("weights", lists["weights"], weights), ("biases", lists["biases"], biases)]

@@ -1,0 +1,56 @@
+"""SavedModels of Keras models: with the fused ops, or of TensorFlow's own ops only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import keras
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+from tf_lstm_ops import composite
+
+
+def export(model: keras.Model, path: str | os.PathLike[str], portable: bool = False) -> None:
+    """Writes a model as a SavedModel for inference, as ``model.export`` does.
+
+    Signature, types and unknown sizes are those of ``model.export``; what a process loads with
+    ``tf.saved_model.load`` has the model as its method ``serve``.
+
+    Args:
+      model: a ``keras.Model`` whose inputs are known: built, or called once.
+      path: the folder to write.
+      portable: writes plain TensorFlow ops in the place of the fused ones. Any TensorFlow, such as
+        TensorFlow Serving, then loads the file without this package; it predicts the same, slower.
+
+    Raises:
+      TypeError: model is no ``keras.Model``.
+      ValueError: the model is not built; or a portable export still has custom ops, such as of a
+        loaded SavedModel or a concrete function that the model calls. The file is written then.
+    """
+    if not isinstance(model, keras.Model):
+        raise TypeError(f"model must be a keras.Model. Received: {model!r}")
+    if not portable:
+        model.export(path, verbose=False)
+        return
+    with composite.plain_ops():
+        model.export(path, verbose=False)
+    custom = sorted({op for op in _ops(path) if ">" in op})  # only stock names have no namespace
+    if custom:
+        raise ValueError(
+            f"the SavedModel in {os.fspath(path)} is not portable, it has custom ops: "
+            f"{', '.join(custom)}. Does the model call a loaded SavedModel, a concrete function or "
+            "ops of another package?"
+        )
+
+
+def _ops(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Types of all nodes of a SavedModel, those of its functions included."""
+    saved = saved_model_pb2.SavedModel()
+    with tf.io.gfile.GFile(os.path.join(path, "saved_model.pb"), "rb") as file:
+        saved.ParseFromString(file.read())
+    for meta_graph in saved.meta_graphs:
+        graph = meta_graph.graph_def
+        for nodes in graph.node, *(function.node_def for function in graph.library.function):
+            yield from (node.op for node in nodes)
