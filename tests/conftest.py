@@ -3,6 +3,7 @@
 import os
 import sys
 import zlib
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,18 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("default")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves the slow ones out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Makes all but every n-th case of a test with the mark sampled(n) slow."""
+    cases: Counter[str] = Counter()
+    for item in items:
+        sampled = item.get_closest_marker("sampled")
+        test = item.nodeid.partition("[")[0]
+        if sampled and cases[test] % sampled.args[0]:
+            item.add_marker(pytest.mark.slow)
+        cases[test] += 1
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 // Half and BFloat16: storage types of 16 bits. Arithmetic is done in float; the
-// conversions round to nearest, ties to even.
+// conversions round to nearest, ties to even. They have no branches, so that
+// compilers make vectors of them.
 #ifndef TF_LSTM_OPS_CORE_FLOAT16_H_
 #define TF_LSTM_OPS_CORE_FLOAT16_H_
 
@@ -20,17 +21,22 @@ inline float FloatFromBits(uint32_t bits) {
   return value;
 }
 
+inline uint32_t Select(bool condition, uint32_t yes, uint32_t no) {
+  const uint32_t mask = 0u - static_cast<uint32_t>(condition);
+  return (yes & mask) | (no & ~mask);
+}
+
 // Upper half of a float: 1 sign, 8 exponent, 7 fraction bits.
 struct BFloat16 {
   uint16_t bits;
 
   static BFloat16 FromFloat(float value) {
     const uint32_t word = FloatBits(value);
-    if ((word & 0x7fffffffu) > 0x7f800000u) {  // NaN stays NaN: set a bit
-      return {static_cast<uint16_t>((word >> 16) | 0x40u)};
-    }
     const uint32_t rounding = 0x7fffu + ((word >> 16) & 1u);
-    return {static_cast<uint16_t>((word + rounding) >> 16)};
+    const uint32_t rounded = (word + rounding) >> 16;
+    const uint32_t nan = (word >> 16) | 0x40u;  // stays NaN: a bit is set
+    const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
+    return {static_cast<uint16_t>(Select(is_nan, nan, rounded))};
   }
   float ToFloat() const {
     return FloatFromBits(static_cast<uint32_t>(bits) << 16);
@@ -43,35 +49,30 @@ struct Half {
 
   static Half FromFloat(float value) {
     const uint32_t word = FloatBits(value);
-    const uint16_t sign = static_cast<uint16_t>((word >> 16) & 0x8000u);
+    const uint32_t sign = (word >> 16) & 0x8000u;
     const uint32_t magnitude = word & 0x7fffffffu;
-    uint32_t result;
-    if (magnitude > 0x7f800000u) {
-      result = 0x7e00u;  // NaN
-    } else if (magnitude >= 0x477ff000u) {
-      result = 0x7c00u;  // rounds past 65504: infinity
-    } else if (magnitude < 0x38800000u) {
-      // Below 2^-14: adding 0.5 leaves the subnormal's bits, correctly rounded,
-      // in the low end of the sum, whose unit is 2^-24.
-      const float sum = FloatFromBits(magnitude) + 0.5f;
-      result = FloatBits(sum) - 0x3f000000u;
-    } else {
-      const uint32_t rounding = 0xfffu + ((magnitude >> 13) & 1u);
-      result = (magnitude - 0x38000000u + rounding) >> 13;
-    }
+    const uint32_t rounding = 0xfffu + ((magnitude >> 13) & 1u);
+    const uint32_t normal = (magnitude - 0x38000000u + rounding) >> 13;
+    // Below 2^-14: adding 0.5 leaves the subnormal's bits, correctly rounded,
+    // in the low end of the sum, whose unit is 2^-24.
+    const uint32_t subnormal =
+        FloatBits(FloatFromBits(magnitude) + 0.5f) - 0x3f000000u;
+    uint32_t result = Select(magnitude < 0x38800000u, subnormal, normal);
+    result = Select(magnitude >= 0x477ff000u, 0x7c00u, result);  // past 65504
+    result = Select(magnitude > 0x7f800000u, 0x7e00u, result);   // NaN
     return {static_cast<uint16_t>(sign | result)};
   }
   float ToFloat() const {
     const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
     const uint32_t magnitude = bits & 0x7fffu;
-    if (magnitude >= 0x7c00u) {  // infinity, NaN
-      return FloatFromBits(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
-    }
-    if (magnitude < 0x400u) {  // zero, subnormal: multiples of 2^-24
-      const float value = 0x1p-24f * static_cast<float>(magnitude);
-      return FloatFromBits(sign | FloatBits(value));
-    }
-    return FloatFromBits(sign | ((magnitude << 13) + 0x38000000u));
+    const uint32_t normal = (magnitude << 13) + 0x38000000u;
+    // Zero, subnormal: multiples of 2^-24.
+    const uint32_t subnormal = FloatBits(
+        0x1p-24f * static_cast<float>(static_cast<int32_t>(magnitude)));
+    const uint32_t special = 0x7f800000u | (magnitude & 0x3ffu) << 13;
+    uint32_t result = Select(magnitude < 0x400u, subnormal, normal);
+    result = Select(magnitude >= 0x7c00u, special, result);  // infinity, NaN
+    return FloatFromBits(sign | result);
   }
 };
 

@@ -28,6 +28,7 @@ def test_runs_repeat(bits):
     assert sum(not a.any() for a in bits.values()) == 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_bits_in_another_process(bits, tmp_path, environment):
     assert_bits_elsewhere(SCRIPT, environment, bits, tmp_path)

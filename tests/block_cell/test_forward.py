@@ -41,6 +41,7 @@ def evaluation(op, inputs, **options):
     return lambda cast, store: reference(op, Inputs(*map(cast, inputs)), store=store, **options)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sizes, options", CASES, ids=str)
 @pytest.mark.parametrize("name", OPS)

@@ -60,6 +60,7 @@ def reference_tape(op, inputs, upstream, cast, store, **options):
     return reference_backward(op, inputs, outputs, upstream, store=store, **peephole)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sizes, options", CASES, ids=str)
 @pytest.mark.parametrize("name", OPS)
@@ -195,6 +196,7 @@ GRADIENT_FIELDS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("use_peephole", [False, True])
 @pytest.mark.parametrize("sizes", [*SIZES, *BIG_SIZES], ids=str)

@@ -68,6 +68,7 @@ def test_traced_is_eager(rng, name, dtype, known):
     assert_same(traced(*inputs), function(*inputs))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("known", ["shape", "rank", "nothing"])
 @pytest.mark.parametrize("name", OPS)
 def test_second_derivatives_traced_are_eager(rng, name, known):

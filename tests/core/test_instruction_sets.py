@@ -25,37 +25,52 @@ import tf_lstm_ops
 rng = np.random.default_rng(1)
 T, B, I, H = 9, 7, 21, 37  # odd sizes: partial vectors and partial blocks of rows
 def draw(*shape):
-    return tf.constant(0.5 * rng.normal(size=shape), sys.argv[1])
-a = dict(x=draw(T, B, I), cs_prev=draw(B, H), h_prev=draw(B, H), w=draw(I + H, 4 * H),
-         wci=draw(H), wcf=draw(H), wco=draw(H), b=draw(4 * H))
-with tf.GradientTape() as tape:
-    tape.watch(list(a.values()))
-    y = tf_lstm_ops.raw_ops.BlockLSTM(
-        seq_len_max=tf.constant(T, tf.int64), use_peephole=True, cell_clip=1.0, **a)
-    loss = tf.add_n([tf.reduce_sum(tf.sin(output)) for output in y])
-results = list(y) + tape.gradient(loss, list(a.values()))
-np.savez(sys.argv[2], *[r.numpy() for r in results])
+    return tf.constant(0.5 * rng.normal(size=shape))
+drawn = dict(x=draw(T, B, I), cs_prev=draw(B, H), h_prev=draw(B, H), w=draw(I + H, 4 * H),
+             wci=draw(H), wcf=draw(H), wco=draw(H), b=draw(4 * H))
+results = {}
+for dtype in sys.argv[2:]:
+    a = {name: tf.cast(value, dtype) for name, value in drawn.items()}
+    with tf.GradientTape() as tape:
+        tape.watch(list(a.values()))
+        y = tf_lstm_ops.raw_ops.BlockLSTM(
+            seq_len_max=tf.constant(T, tf.int64), use_peephole=True, cell_clip=1.0, **a)
+        loss = tf.add_n([tf.reduce_sum(tf.sin(output)) for output in y])
+    found = list(y) + tape.gradient(loss, list(a.values()))
+    results |= {f"{dtype} {k}": r.numpy() for k, r in enumerate(found)}
+np.savez(sys.argv[1], **results)
 """
 
 
-@pytest.fixture(scope="module", params=["float32", "float64"])
-def results(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[str, dict[str, list[np.ndarray]]]:
-    """Outputs and gradients of one sequence by instruction set."""
-    folder = tmp_path_factory.mktemp("sets")
-    found: dict[str, list[np.ndarray]] = {}
+DTYPES = ["float16", "float32", "float64"]
+
+
+@pytest.fixture(scope="module")
+def all_results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, np.ndarray]]:
+    """Outputs and gradients of one sequence in every type, by instruction set."""
+    folder, found = tmp_path_factory.mktemp("sets"), {}
     for name in INSTRUCTION_SETS:
         file: Path = folder / f"{name}.npz"
         subprocess.run(
-            [sys.executable, "-c", PROGRAM, request.param, str(file)],
+            [sys.executable, "-c", PROGRAM, str(file), *DTYPES],
             env={**os.environ, "TF_LSTM_OPS_SIMD": name},
             check=True,
             capture_output=True,
         )
         with np.load(file) as arrays:
-            found[name] = list(arrays.values())
-    return request.param, found
+            found[name] = dict(arrays)
+    return found
+
+
+@pytest.fixture(params=DTYPES)
+def results(
+    request: pytest.FixtureRequest, all_results: dict[str, dict[str, np.ndarray]]
+) -> tuple[str, dict[str, list[np.ndarray]]]:
+    """Those of one type."""
+    return request.param, {
+        name: [a for key, a in arrays.items() if key.startswith(f"{request.param} ")]
+        for name, arrays in all_results.items()
+    }
 
 
 def test_fused_multiply_add_gives_the_same_bits(results: tuple) -> None:

@@ -105,6 +105,7 @@ def assert_all_close(got: Any, want: Any, tolerance: float) -> None:
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("dropout", [False, True], ids=["", "dropout"])
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("name", MODELS)
@@ -152,6 +153,7 @@ def first_order(case: Case, weights: Any, values: Any) -> tf.Tensor:
 SECOND_ORDER = ["bidirectional", "projected", "batch_major", "gru_full", "gru_skip", "tanh"]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("lengths", ["full", "unsorted"])
 @pytest.mark.parametrize("name", SECOND_ORDER)
 def test_second_derivatives(rng, name, lengths):
@@ -211,6 +213,7 @@ def test_padding_is_not_read(rng, time_major):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["one", "gru_full"])  # tracing more would take long
 def test_time_and_batch_may_be_unknown(rng, name):
     case = make_case(name, "unsorted", False, rng)

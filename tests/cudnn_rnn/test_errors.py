@@ -355,6 +355,7 @@ def test_sizes_that_are_not_positive(op, argument, value, source, mode):
     assert argument in layout_error(op, values, mode, source)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("mode", [*MODES, INFERENCE])
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("shape", [[0], [1], [2], [1, 1]])

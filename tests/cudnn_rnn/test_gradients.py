@@ -64,6 +64,7 @@ def random_point(rng, case, dtype="float64"):
 # --- against the oracle ----------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_tape(rng, case, dtype):
@@ -77,6 +78,7 @@ def test_tape(rng, case, dtype):
     assert_same_bits(gradients(case, arguments, upstream, dtype, module=tf.raw_ops), ours)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", SIZED, ids=str)
 def test_tape_of_many_sizes(rng, case, dtype):

@@ -339,6 +339,7 @@ def test_runs_repeat(bits):
     assert not [k for k, a in bits.items() if not a.any() and not k.endswith(always_zero)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_bits_in_another_process(bits, tmp_path, environment):
     assert_bits_elsewhere(SCRIPT, environment, bits, tmp_path)

@@ -195,6 +195,7 @@ def backprop(case, values, forward, version=3, module=raw_ops):
     return getattr(module, VERSIONS[version].replace("RNN", "RNNBackprop"))(**inputs, **attributes)
 
 
+@pytest.mark.sampled(5)
 @MODULES
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("mode", MODES)
@@ -256,6 +257,7 @@ def test_padding_is_not_read(rng, mode, module):
     assert_all_close(gradient(function, constants(point)), clean)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "case, module",
     [(PROJECTED, raw_ops), (small("gru"), tf.raw_ops)],
@@ -308,6 +310,7 @@ def test_third_derivatives(rng):
     assert_is_the_difference(rng, second, point, gradient(second, constants(point)))
 
 
+@pytest.mark.sampled(5)
 @MODULES
 @pytest.mark.parametrize("mode", ["lstm", "gru", "rnn_tanh"])
 def test_hessian_is_symmetric(rng, mode, module):

@@ -88,6 +88,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("kind", LAYERS)
@@ -164,6 +165,7 @@ def test_time_major(rng, kind, go_backwards, time_major):
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("sequences", [False, True])
 @pytest.mark.parametrize("kind", LAYERS)

@@ -16,6 +16,7 @@ def bits() -> dict[str, np.ndarray]:
     return runpy.run_path(str(SCRIPT))["results"]()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_bits_in_another_process(bits, tmp_path, environment):
     assert_bits_elsewhere(SCRIPT, environment, bits, tmp_path)

@@ -29,6 +29,7 @@ LOOP = {"use_cudnn": False}
 BOUND = 2 * rounding(SIZES)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("dropout", "recurrent_dropout", "implementation"),
     [(0.5, 0, 1), (0.5, 0, 2), (0, 0.4, 2), (0.3, 0.5, 1), (0.3, 0.5, 2)],
@@ -132,6 +133,7 @@ def test_one_mask_serves_all_steps_of_a_sequence(family, rng):
     assert 16 < kept[:, 0].sum() < 48  # 64 tosses of a coin: beyond 4 standard deviations outside
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("rates", [(0.5, 0.0), (0.0, 0.5), (0.4, 0.4)])
 def test_fit_draws_the_masks_of_stock(rates, family, rng):
     """Through model.fit, in a tf.function: the seed's state advances step by step."""

@@ -61,6 +61,7 @@ def test_float64_equals_stock(family, rng):
     assert_same(evaluate(ours, inputs), evaluate(theirs, inputs), rounding(SIZES))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", ["none", "holes"])
 @pytest.mark.parametrize("policy", ["float16", "bfloat16", "mixed_float16", "mixed_bfloat16"])
 def test_16_bit_types_are_as_accurate_as_stock(policy, kind, family, rng):

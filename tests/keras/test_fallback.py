@@ -188,6 +188,7 @@ BOTH_PATHS += [
 ]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("family", "options"), BOTH_PATHS, ids=label)
 @pytest.mark.parametrize("kind", ["none", "right", "holes", "one_row_false"])
 def test_both_paths_agree(kind, family, options, rng):
@@ -213,6 +214,7 @@ def test_both_paths_agree(kind, family, options, rng):
         assert np.abs(got.results[2]).max() == options["cell_clip"] or kind == "one_row_false"
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("jit_compile", ["auto", False, True])
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 def test_both_paths_train_and_predict_in_a_model(activation, jit_compile, family, rng):

@@ -96,6 +96,7 @@ def relative_errors(layer, inputs, mask, exact) -> np.ndarray:
     return np.array([np.abs(a - b).max() / np.abs(b).max() for a, b in pairs])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("sizes", [Sizes(8, 30, 16, 32), Sizes(4, 60, 5, 64)])
 def test_float32_is_as_accurate_as_plain_float32(sizes, family, rng):
     """The error of each result and gradient against float64, relative to that of stock Keras, an
@@ -130,6 +131,7 @@ SECOND_ORDER = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("family", "options"), SECOND_ORDER, ids=label)
 @pytest.mark.parametrize("kind", ["none", "right", "holes"])
 def test_second_order(kind, family, options, rng):

@@ -66,6 +66,7 @@ def grid() -> list:
     return cases
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("case", grid())
 def test_equals_stock(case, family, rng):
     sizes = SIZES[rng.integers(len(SIZES))]
@@ -132,6 +133,7 @@ def test_one_step(mask, go_backwards, family, rng):
     assert_same(evaluate(ours, inputs, mask), evaluate(theirs, inputs, mask), rounding(sizes))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("go_backwards", [False, True])
 @pytest.mark.parametrize("return_sequences", [False, True])
@@ -216,6 +218,7 @@ def stack(rnn, input_size: int, rng: np.random.Generator) -> keras.Model:
     return model
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("run_eagerly", [False, True])
 def test_fit_follows_stock(run_eagerly, family, rng):
     x = rng.normal(size=(24, 7, 4)).astype("float32")

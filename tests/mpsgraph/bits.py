@@ -23,7 +23,7 @@ def results() -> dict[str, np.ndarray]:
 
     found = {}
     small = Case("bidirectional", activation="relu", output_gate_activation="hard_sigmoid")
-    for case in (small, Case("bidirectional", time=12, batch=24, inputs=40, units=96)):
+    for case in (small, Case("bidirectional", time=6, batch=16, inputs=20, units=64)):
         rng = np.random.default_rng(0)
         for dtype in DTYPES:
             arguments, mask = random_arguments(rng, case, dtype)

@@ -90,6 +90,7 @@ def test_skipped_input(rng, kind):
     assert_predictions(got, run_keras(stack, x), ROUNDING)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", [s for s in PLAIN if s.layers < 3], ids=str)
 def test_trained_in_keras(rng, shape):
     """Stock layers, trained by `fit`, predict the same through cuDNN's op and the block cell."""

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/float16.h"
 #include "core/rnn.h"
 
 namespace tf_lstm_ops {
@@ -16,6 +17,11 @@ struct Engine {
   // y[k] = f(x[k]), n numbers: for tests of the errors.
   void (*sigmoid)(const float* x, float* y, int64_t n);
   void (*tanh)(const float* x, float* y, int64_t n);
+  // y[k] = x[k], n numbers.
+  void (*widen_half)(const Half* x, float* y, int64_t n);
+  void (*widen_bfloat16)(const BFloat16* x, float* y, int64_t n);
+  void (*narrow_half)(const float* x, Half* y, int64_t n);
+  void (*narrow_bfloat16)(const float* x, BFloat16* y, int64_t n);
 };
 
 struct InstructionSet {

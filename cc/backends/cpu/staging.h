@@ -11,9 +11,23 @@
 #include <vector>
 
 #include "backends/cpu/aligned_buffer.h"
+#include "backends/cpu/engine.h"
 #include "core/float16.h"
 
 namespace tf_lstm_ops::cpu {
+
+inline void Widen(const Half* x, float* y, int64_t n) {
+  SelectedInstructionSet().engine->widen_half(x, y, n);
+}
+inline void Widen(const BFloat16* x, float* y, int64_t n) {
+  SelectedInstructionSet().engine->widen_bfloat16(x, y, n);
+}
+inline void Narrow(const float* x, Half* y, int64_t n) {
+  SelectedInstructionSet().engine->narrow_half(x, y, n);
+}
+inline void Narrow(const float* x, BFloat16* y, int64_t n) {
+  SelectedInstructionSet().engine->narrow_bfloat16(x, y, n);
+}
 
 template <class T>
 class Staging {
@@ -26,7 +40,7 @@ class Staging {
     if constexpr (kConverts) {
       if (data == nullptr) return nullptr;
       Compute* copy = Scratch(size);
-      for (int64_t k = 0; k < size; ++k) copy[k] = data[k].ToFloat();
+      Widen(data, copy, size);
       return copy;
     } else {
       return data;
@@ -53,9 +67,7 @@ class Staging {
   void Finish() {
     if constexpr (kConverts) {
       for (const Output& output : outputs_) {
-        for (int64_t k = 0; k < output.size; ++k) {
-          output.to[k] = T::FromFloat(output.from[k]);
-        }
+        Narrow(output.from, output.to, output.size);
       }
     }
   }

@@ -60,10 +60,23 @@ void Tanh(const float* x, float* y, int64_t n) {
   MapLanes(x, y, n, [](auto v) { return VecMath<float>::Tanh(v); });
 }
 
+// The compiler makes vectors of these loops.
+template <class T>
+void Widen(const T* x, float* y, int64_t n) {
+  for (int64_t k = 0; k < n; ++k) y[k] = x[k].ToFloat();
+}
+
+template <class T>
+void Narrow(const float* x, T* y, int64_t n) {
+  for (int64_t k = 0; k < n; ++k) y[k] = T::FromFloat(x[k]);
+}
+
 }  // namespace
 
 extern const Engine kEngine;
 const Engine kEngine = {&Forward<float>,   &Forward<double>, &Backward<float>,
-                        &Backward<double>, &Sigmoid,         &Tanh};
+                        &Backward<double>, &Sigmoid,         &Tanh,
+                        &Widen<Half>,      &Widen<BFloat16>, &Narrow<Half>,
+                        &Narrow<BFloat16>};
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
