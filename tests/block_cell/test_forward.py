@@ -58,6 +58,7 @@ def test_outputs(rng, name, sizes, options, dtype):
         assert clipped.any() and not clipped.all()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["float32", "half"])
 @pytest.mark.parametrize("sizes, options", CASES, ids=str)
 @pytest.mark.parametrize("name", OPS)

@@ -107,6 +107,7 @@ def has_wrong_rank(fault: Fault) -> bool:
     return len(fault.shape) != len(fault.case.shapes(fault.op)[fault.argument])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("fault", faults(), ids=str)
 def test_shape(fault, mode):
@@ -114,6 +115,7 @@ def test_shape(fault, mode):
     assert any(rule in text for rule in rules_of(fault)), (text, rules_of(fault))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("fault", filter(has_wrong_rank, faults()), ids=str)
 def test_rank_in_shape_inference(fault, source):

@@ -235,19 +235,19 @@ def canonical(data: Any) -> None:
         assert results.shape == [case.params_size()]
 
 
-@settings(max_examples=1000)
+@settings(max_examples=500)
 @given(st.data())
 def test_forward(data):
     forward(data)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=500)
 @given(st.data())
 def test_backward(data):
     backward(data)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.data())
 def test_canonical(data):
     canonical(data)

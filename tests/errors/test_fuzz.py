@@ -138,13 +138,13 @@ def check(case: Call, traced: bool, shape_known: bool = False) -> bool:
     return True
 
 
-@settings(max_examples=2000)
+@settings(max_examples=1000)
 @given(calls())
 def test_eager(case):
     check(case, traced=False)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(calls(), st.booleans())
 def test_traced(case, shape_known):
     check(case, traced=True, shape_known=shape_known)

@@ -71,6 +71,7 @@ def assert_rejected(op: str, values: dict[str, tf.Tensor], mode: str, text: str)
     assert text in str(caught.value)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("fault", faults(), ids=str)
 def test_shape(fault, mode):

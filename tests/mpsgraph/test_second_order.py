@@ -135,6 +135,7 @@ def check_finite_differences(rng, kind, case):
     assert_is_the_difference(point.first, point.values, direction, point.second())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind, case", zip(itertools.cycle(KINDS), PAIRS), ids=str)
 def test_finite_differences(rng, kind, case):
     check_finite_differences(rng, kind, case)
