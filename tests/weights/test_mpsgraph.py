@@ -1,14 +1,11 @@
-"""Weights in MPSGraph's form, run by its formulas, and the same in Keras' layers.
-
-As the header of MPSGraph's LSTM has them: [i,f,z,o] = act(h_prev·Rᵀ + x·Wᵀ + b + p∘c_prev),
-c = f∘c_prev + i∘z, h = o∘tanh(c).
-"""
+"""Weights in MPSGraph's form, run by the oracle, and the same in Keras' layers."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
+from oracle.mpsgraph import Arguments, Options, mpsgraph_lstm
 from tf_lstm_ops.weights import LSTMWeights, MPSGraph
 
 from .forms import (
@@ -29,34 +26,13 @@ LAYERS = [s for s in PLAIN + PEEPHOLE if (s.kind, s.layers) == ("lstm", 1)]
 ORDERS = {False: ["i", "f", "z", "o"], True: ["i", "z", "f", "o"]}
 
 
-def sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
-
-
-def run_direction(w: Array, r: Array, b: Array, p: Array, x: Array, order: list[str]) -> Array:
-    """x [T, N, I] to h [T, N, H]."""
-    h = c = np.zeros((x.shape[1], r.shape[1]))
-    steps = []
-    for x_t in x:
-        before = np.split(h @ r.T + x_t @ w.T + b + p * np.tile(c, 4), 4, axis=1)
-        gates = dict(zip(order, before, strict=True))
-        c = sigmoid(gates["f"]) * c + sigmoid(gates["i"]) * np.tanh(gates["z"])
-        h = sigmoid(gates["o"]) * np.tanh(c)
-        steps.append(h)
-    return np.stack(steps)
-
-
-def run_mpsgraph(form: MPSGraph, x: Array, order: list[str]) -> Array:
+def run_mpsgraph(form: MPSGraph, x: Array, forget_gate_last: bool) -> Array:
     """x [N, T, I] to h [N, T, D*H]."""
-    x, n = x.swapaxes(0, 1), 4 * UNITS
-    if form.recurrent_weight.ndim == 2:
-        h = run_direction(*form, x, order)
-    else:
-        w, r, b, p = form
-        forward = run_direction(w[:n], r[0], b[:n], p[0], x, order)
-        backward = run_direction(w[n:], r[1], b[n:], p[1], x[::-1], order)
-        h = np.concatenate([forward, backward[::-1]], axis=-1)
-    return h.swapaxes(0, 1)
+    arguments = Arguments(source=x.swapaxes(0, 1), **form._asdict())
+    options = Options(
+        bidirectional=form.recurrent_weight.ndim == 3, forget_gate_last=forget_gate_last
+    )
+    return mpsgraph_lstm(arguments, options).output.swapaxes(0, 1)
 
 
 def random_form(rng: np.random.Generator, shape: Shape, order: list[str]) -> MPSGraph:
@@ -86,7 +62,7 @@ def test_predictions(rng, shape, forget_gate_last):
     weights = LSTMWeights.from_mpsgraph(**as_given(form, shape), forget_gate_last=forget_gate_last)
     (layer,) = stack = keras_stack(shape)
     set_weights(stack, weights.to_keras())
-    want = run_mpsgraph(form, x, order)
+    want = run_mpsgraph(form, x, forget_gate_last)
     np.testing.assert_allclose(run_keras(stack, x), want, rtol=0, atol=ROUNDING)
     assert np.abs(want).max() > 0.05  # no comparison of zeros
     back = LSTMWeights.from_keras(layer).to_mpsgraph(forget_gate_last=forget_gate_last)
