@@ -196,10 +196,13 @@ class Stack {
   // What forward and backward share.
   template <class Args, class Tensors>
   void SetInputs(const Tensors& t, int64_t layer, int64_t direction,
-                 Args* args) {
+                 const Schedule& schedule, const C* x, Args* args) {
     const int64_t p = PseudoLayer(layer, direction);
     args->config = Config(layer);
+    args->schedule = &schedule;
     args->weights = Weights(layer, direction, t.params);
+    args->x = x;
+    args->x_stride = args->config.input_size;
     args->h0 = GatherState(t.input_h, p, model_.hidden_size);
     if (model_.cell == CellKind::kLstm) {
       args->c0 = GatherState(t.input_c, p, model_.cell_size);
@@ -212,10 +215,7 @@ class Stack {
     const int64_t p = PseudoLayer(layer, direction);
     const Schedule schedule = LayerSchedule(layer, direction);
     RnnForward<C> args;
-    SetInputs(t, layer, direction, &args);
-    args.schedule = &schedule;
-    args.x = x;
-    args.x_stride = args.config.input_size;
+    SetInputs(t, layer, direction, schedule, x, &args);
     args.h = h;
     if (t.reserve) {
       args.steps = PackedSteps(t.reserve + reserve_.Steps(p), model_.cell,
@@ -243,10 +243,7 @@ class Stack {
     const int64_t p = PseudoLayer(layer, direction);
     const Schedule schedule = LayerSchedule(layer, direction);
     RnnBackward<C> args;
-    SetInputs(t, layer, direction, &args);
-    args.schedule = &schedule;
-    args.x = x;
-    args.x_stride = args.config.input_size;
+    SetInputs(t, layer, direction, schedule, x, &args);
     args.h = h;
     args.h_bar = h_bar;
     args.steps = PackedSteps(t.reserve + reserve_.Steps(p), model_.cell,
