@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from oracle.block_cell import Inputs, Outputs, cell_backward, zero_upstream
 from oracle.derivatives import central_difference, complex_step, unit_direction
+from sums import gradient, tf_weighted_sum, weighted_sum
 
 from .grid import (
     CELL,
@@ -40,25 +41,9 @@ OPTIONS = {
 }
 
 
-def weighted_sum(weights, values):
-    return sum(np.sum(w * v) for w, v in zip(weights, values, strict=True))
-
-
-def tf_weighted_sum(weights, values):
-    return tf.add_n([tf.reduce_sum(w * v) for w, v in zip(weights, values, strict=True)])
-
-
 def assert_all_close(got, want, tolerance):
     for k, (a, b) in enumerate(zip(got, want, strict=True)):
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=f"argument {k}")
-
-
-def gradient(function, arguments):
-    """Of a scalar function of tensors, zero where it does not depend on an argument."""
-    with tf.GradientTape() as tape:
-        tape.watch(arguments)
-        value = function(arguments)
-    return tape.gradient(value, arguments, unconnected_gradients="zero")
 
 
 def first_order(op, arguments, weights, **options):

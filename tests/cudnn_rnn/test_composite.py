@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from oracle.cudnn_rnn import Arguments, Model, Results, cudnn_rnn, cudnn_rnn_backward
 from oracle.derivatives import central_difference, complex_step, unit_direction
+from sums import gradient, tf_weighted_sum, weighted_sum
 from tf_lstm_ops import _library, composite, raw_ops
 
 Array = np.ndarray
@@ -127,22 +128,6 @@ def test_auto_select_skips_the_input_where_it_fits(rng):
         want = forward(case, tensors(case.arguments))
         for a, b in zip(got, want, strict=True):
             np.testing.assert_array_equal(a, b)
-
-
-def weighted_sum(weights: Any, values: Any) -> Any:
-    return sum(np.sum(w * v) for w, v in zip(weights, values, strict=True))
-
-
-def tf_weighted_sum(weights: Any, values: Any) -> Any:
-    return tf.add_n([tf.reduce_sum(w * v) for w, v in zip(weights, values, strict=True)])
-
-
-def gradient(function: Any, arguments: list[tf.Tensor]) -> list[tf.Tensor]:
-    """Of a scalar function of tensors, zero where it does not depend on an argument."""
-    with tf.GradientTape() as tape:
-        tape.watch(arguments)
-        value = function(arguments)
-    return tape.gradient(value, arguments, unconnected_gradients="zero")
 
 
 def first_order(case: Case, weights: Any, values: Any) -> tf.Tensor:

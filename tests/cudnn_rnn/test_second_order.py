@@ -14,6 +14,7 @@ from block_cell.accuracy import UNIT_ROUNDOFF, largest
 from block_cell.grid import arrays, random_like, tensors
 from oracle.cudnn_rnn import Arguments, Model, Results
 from oracle.derivatives import central_difference, complex_step, unit_direction
+from sums import gradient, tf_weighted_sum, weighted_sum
 from tf_lstm_ops import _library, raw_ops
 
 from .grid import (
@@ -53,22 +54,6 @@ CASES = [
 ]
 # A difference would step over the kinks of relu.
 SMOOTH = [small("lstm"), PROJECTED, small("gru"), small("rnn_tanh")]
-
-
-def weighted_sum(weights, values):
-    return sum(np.sum(w * v) for w, v in zip(weights, values, strict=True))
-
-
-def tf_weighted_sum(weights, values):
-    return tf.add_n([tf.reduce_sum(w * v) for w, v in zip(weights, values, strict=True)])
-
-
-def gradient(function, arguments):
-    """Of a scalar function of tensors, zero where it does not depend on an argument."""
-    with tf.GradientTape() as tape:
-        tape.watch(arguments)
-        value = function(arguments)
-    return tape.gradient(value, arguments, unconnected_gradients="zero")
 
 
 def constants(values, dtype="float64"):

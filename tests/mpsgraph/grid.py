@@ -94,7 +94,3 @@ def tape_gradients(
         )
     )
     return Arguments(*(None if a is None else next(found) for a in arguments))
-
-
-def weighted_sum(weights: Any, values: Any) -> Any:
-    return sum(np.sum(w * v) for w, v in zip(weights, values, strict=True))

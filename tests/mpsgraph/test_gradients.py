@@ -11,6 +11,7 @@ from block_cell.grid import DTYPES, arrays, tf_dtype
 from cudnn_rnn.accuracy import assert_right, assert_same_bits
 from oracle.derivatives import central_difference
 from oracle.mpsgraph import Arguments, Results
+from sums import weighted_sum
 
 from .cases import (
     EVERYTHING,
@@ -35,7 +36,6 @@ from .grid import (
     tape_gradients,
     tensor,
     tensors,
-    weighted_sum,
     zeros_but,
 )
 

@@ -15,6 +15,7 @@ from block_cell.accuracy import UNIT_ROUNDOFF, largest
 from block_cell.grid import arrays
 from oracle.derivatives import central_difference, complex_step, unit_direction
 from oracle.mpsgraph import Results
+from sums import gradient, tf_weighted_sum, weighted_sum
 
 from .cases import (
     EVERYTHING,
@@ -36,7 +37,6 @@ from .grid import (
     tape_gradients,
     tensor,
     tensors,
-    weighted_sum,
 )
 
 # Complex step and tape both only round: some hundred roundings, through sums of size ten.
@@ -102,18 +102,6 @@ class Point:
 
 def constants(values, dtype="float64"):
     return [tensor(a, dtype) for a in values]
-
-
-def tf_weighted_sum(weights, values):
-    return tf.add_n([tf.reduce_sum(w * v) for w, v in zip(weights, values, strict=True)])
-
-
-def gradient(function, values):
-    """Of a scalar function of tensors, zero where it does not depend on one."""
-    with tf.GradientTape() as tape:
-        tape.watch(values)
-        value = function(values)
-    return tape.gradient(value, values, unconnected_gradients="zero")
 
 
 def assert_all_close(got, want, tolerance=ROUNDING):
