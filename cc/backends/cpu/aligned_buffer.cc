@@ -1,18 +1,98 @@
 #include "backends/cpu/aligned_buffer.h"
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
 namespace tf_lstm_ops {
+namespace {
 
-AlignedBuffer::AlignedBuffer(size_t bytes) {
-  constexpr size_t kAlignment = 64;
-  const size_t rounded = (bytes + kAlignment) / kAlignment * kAlignment;
-  if (rounded < bytes || posix_memalign(&data_, kAlignment, rounded) != 0) {
+constexpr size_t kCacheLine = 64;
+constexpr size_t kHugePage = size_t{2} << 20;
+
+struct Block {
+  void* data = nullptr;
+  size_t size = 0;
+};
+
+Block Allocate(size_t bytes) {
+  const size_t alignment = bytes < kHugePage ? kCacheLine : kHugePage;
+  Block block;
+  block.size = (bytes + alignment) / alignment * alignment;
+  if (block.size < bytes ||
+      posix_memalign(&block.data, alignment, block.size) != 0) {
     throw std::bad_alloc();
   }
+#if defined(__linux__)
+  if (alignment == kHugePage) madvise(block.data, block.size, MADV_HUGEPAGE);
+#endif
+  return block;
 }
 
-AlignedBuffer::~AlignedBuffer() { std::free(data_); }
+// Large blocks that no call uses at the moment. Who finds the list in use, by
+// another thread or by one that a fork has left behind, does without.
+class Spares {
+ public:
+  // The smallest one that is large enough but not wastefully so; none if null.
+  Block Take(size_t bytes) {
+    Block found;
+    if (busy_.exchange(true)) return found;
+    Block* best = nullptr;
+    for (Block& spare : blocks_) {
+      if (spare.size < bytes || spare.size / 4 > bytes) continue;
+      if (best == nullptr || spare.size < best->size) best = &spare;
+    }
+    if (best != nullptr) std::swap(found, *best);
+    busy_.store(false);
+    return found;
+  }
+
+  // Keeps a block, and as many of the latest others as there is room for; frees
+  // the rest.
+  void Give(Block block) {
+    if (busy_.exchange(true)) return std::free(block.data);
+    size_t kept = 0;
+    for (Block& spare : blocks_) {  // the newest first
+      std::swap(spare, block);
+      if (kept + spare.size > AlignedBuffer::kKeptBytes) {
+        std::free(spare.data);
+        spare = {};
+      }
+      kept += spare.size;
+    }
+    busy_.store(false);
+    std::free(block.data);
+  }
+
+ private:
+  static constexpr int kCount = 8;
+  Block blocks_[kCount];
+  std::atomic<bool> busy_{false};
+};
+
+Spares g_spares;
+
+}  // namespace
+
+AlignedBuffer::AlignedBuffer(size_t bytes) {
+  Block block;
+  if (bytes >= kHugePage) block = g_spares.Take(bytes);
+  if (block.data == nullptr) block = Allocate(bytes);
+  data_ = block.data;
+  size_ = block.size;
+}
+
+AlignedBuffer::~AlignedBuffer() {
+  if (size_ >= kHugePage) {
+    g_spares.Give({data_, size_});
+  } else {
+    std::free(data_);
+  }
+}
 
 }  // namespace tf_lstm_ops

@@ -1,5 +1,6 @@
 #include "backends/cpu/c_api.h"
 
+#include "backends/cpu/ceilings.h"
 #include "backends/cpu/engine.h"
 #include "backends/cpu/rnn.h"
 
@@ -23,4 +24,12 @@ void tf_lstm_ops_sigmoid(const float* x, float* y, int64_t n) {
 
 void tf_lstm_ops_tanh(const float* x, float* y, int64_t n) {
   tf_lstm_ops::SelectedInstructionSet().engine->tanh(x, y, n);
+}
+
+double tf_lstm_ops_measure_flops(int threads) {
+  return tf_lstm_ops::cpu::MeasureFlops(threads);
+}
+
+double tf_lstm_ops_measure_read_bandwidth(int64_t bytes, int threads) {
+  return tf_lstm_ops::cpu::MeasureReadBandwidth(bytes, threads);
 }

@@ -21,4 +21,10 @@ TF_LSTM_OPS_EXPORT void tf_lstm_ops_sigmoid(const float* x, float* y,
                                             int64_t n);
 TF_LSTM_OPS_EXPORT void tf_lstm_ops_tanh(const float* x, float* y, int64_t n);
 
+// What the processor can do at most on so many threads: see ceilings.h. Each
+// takes a sixth of a second.
+TF_LSTM_OPS_EXPORT double tf_lstm_ops_measure_flops(int threads);
+TF_LSTM_OPS_EXPORT double tf_lstm_ops_measure_read_bandwidth(int64_t bytes,
+                                                             int threads);
+
 #endif  // TF_LSTM_OPS_BACKENDS_CPU_C_API_H_

@@ -22,6 +22,10 @@ struct Engine {
   void (*widen_bfloat16)(const BFloat16* x, float* y, int64_t n);
   void (*narrow_half)(const float* x, Half* y, int64_t n);
   void (*narrow_bfloat16)(const float* x, BFloat16* y, int64_t n);
+  // For ceilings.h: multiply-adds between registers, `flops` operations in all;
+  // the sum of n numbers, read as fast as the memory gives them.
+  float (*multiply_add)(int64_t rounds, int64_t* flops);
+  float (*sum)(const float* x, int64_t n);
 };
 
 struct InstructionSet {

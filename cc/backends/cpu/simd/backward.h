@@ -49,24 +49,25 @@ class BackwardPass {
     dh_rows_ = scratch->Take(Projected() ? entries_ * hidden_ : 0);
     dm_ = scratch->Take(Projected() ? batch_ * cell_ : 0);
     m_ = scratch->Take(m_rows);
-    x_columns_ = scratch->Take(XSets() * input_ * entries_);
-    h_columns_ = scratch->Take(HSets() * hidden_ * entries_);
-    m_columns_ = scratch->Take(MSets() * m_rows);
+    x_panels_ = scratch->Take(XSets() * PanelSize(input_));
+    h_panels_ = scratch->Take(HSets() * PanelSize(hidden_));
+    m_panels_ = scratch->Take(MSets() * PanelSize(cell_));
     blocks_ = scratch->Take(threads * kThreadSize);
   }
 
-  // The phases go back through the steps; then come the transposed x, h and m
-  // and the biases, then the products over all steps.
-  int64_t Phases() const { return StepPhases() + 2; }
+  // Phase 0 prepares; the next ones go back through the steps; then x, h and m
+  // are gathered, and the products over all steps are taken.
+  int64_t Phases() const { return StepPhases() + 3; }
 
   int64_t Items(int64_t phase) const {
-    if (phase < StepPhases()) {
-      return Blocks(TouchesH(phase) ? padded_hidden_ : padded_, group_);
+    if (phase == 0) return PrepareItems();
+    if (phase <= StepPhases()) {
+      return Blocks(TouchesH(phase - 1) ? padded_hidden_ : padded_, group_);
     }
-    if (phase == StepPhases()) {
-      return XSets() * Blocks(input_, kTile) +
-             HSets() * Blocks(hidden_, kTile) + MSets() * Blocks(cell_, kTile) +
-             BiasItems();
+    if (phase == StepPhases() + 1) {
+      return XSets() * Blocks(input_, kPanels) +
+             HSets() * Blocks(hidden_, kPanels) +
+             MSets() * Blocks(cell_, kPanels);
     }
     return Items(InputProduct()) + Items(RecurrentProduct()) +
            Items(ProjectionProduct()) +
@@ -75,8 +76,12 @@ class BackwardPass {
   }
 
   void Run(int64_t phase, int64_t item, int thread) {
-    if (phase < StepPhases()) return RunStep(phase, item * group_);
-    if (phase == StepPhases()) return RunGather(item);
+    // Items are taken from the last to the first.
+    if (phase == 0) return Prepare(item);
+    if (phase <= StepPhases()) {
+      return RunStep(phase - 1, (Items(phase) - 1 - item) * group_);
+    }
+    if (phase == StepPhases() + 1) return RunGather(item);
     RunProduct(item, blocks_ + thread * kThreadSize);
   }
 
@@ -90,15 +95,15 @@ class BackwardPass {
   static constexpr int kRecurrentParts = Cell::kRecurrentParts;
   static constexpr int kFirst = Cell::kFirstRecurrent;
   static constexpr int64_t kBlock = kColumns * kL;  // columns of a product
-  static constexpr int64_t kRowChunk = 32 * kRows;  // and rows, of one item
+  static constexpr int64_t kRowChunk = 64 * kRows;  // and rows, of one item
   static constexpr int64_t kThreadSize = (kDepth + kRowChunk) * kBlock;
-  static constexpr int64_t kTile = 16;
-  static constexpr int64_t kSummands = 32;  // short sums round less
+  static constexpr int64_t kPanels = 8 * kRows;  // rows of an item that gathers
 
   static int64_t Blocks(int64_t n, int64_t block) {
     return (n + block - 1) / block;
   }
   static int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
+  static int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }
   static int64_t Group(int64_t n) { return n < 1 ? 1 : Min(n, kColumns); }
 
   bool Projected() const { return args_.config.projected(); }
@@ -127,7 +132,6 @@ class BackwardPass {
   bool TouchesH(int64_t phase) const { return !Projected() || phase % 2 == 0; }
 
   void RunStep(int64_t phase, int64_t begin) {
-    if (phase == 0) Prepare(begin, Min(begin + group_, cell_));
     const int64_t step = steps_ - (Projected() ? phase / 2 : phase);
     if (TouchesH(phase)) {
       const int64_t end = Min(begin + group_, hidden_);
@@ -156,43 +160,57 @@ class BackwardPass {
     }
   }
 
-  // Once for each block of units of h.
-  void Prepare(int64_t begin, int64_t end) {
-    PackTransposed(args_.weights.recurrent, kFirst, kRecurrentParts, begin,
-                   Min(end, hidden_), packed_recurrent_, padded_hidden_);
-    if (Cell::kHasState && !Cell::kOwnState) {
-      for (int64_t b = 0; b < batch_; ++b) {
-        for (int64_t u = begin; u < end; ++u) dstate_[b * cell_ + u] = 0;
+  // Items: groups of units; blocks of columns of x.
+  int64_t PrepareItems() const {
+    return Blocks(cell_, group_) +
+           (args_.dx && args_.weights.input ? Blocks(input_, kBlock) : 0);
+  }
+
+  void Prepare(int64_t item) {
+    const int64_t groups = Blocks(cell_, group_);
+    if (item >= groups) {
+      const int64_t n = (item - groups) * kBlock;
+      return PackTransposed(args_.weights.input, 0, kInputParts, n,
+                            Min(n + kBlock, input_),
+                            packed_input_ + n * kInputParts * cell_);
+    }
+    const int64_t n = item * group_;
+    Clear(n, Min(n + group_, cell_));
+    PackTransposed(args_.weights.recurrent, kFirst, kRecurrentParts, n,
+                   Min(n + group_, hidden_),
+                   packed_recurrent_ + n * kRecurrentParts * cell_);
+    if (!Projected()) return;
+    const GateMatrices<const T>& w = args_.weights.projection;
+    PackBlock(w.data, w.column_stride, w.row_stride, hidden_, n,
+              Min(n + group_, cell_), packed_projection_ + n * hidden_);
+  }
+
+  // Columns [begin, end) of the transposed weights of each of `parts` parts:
+  // [parts, H, vectors of columns, lanes].
+  void PackTransposed(const GateMatrices<const T>& weights, int first,
+                      int parts, int64_t begin, int64_t end, T* packed) {
+    const int64_t size = cell_ * RoundUpToLanes<T>(Max(end - begin, 0));
+    for (int p = 0; p < parts; ++p) {
+      PackBlock(weights.Block(Block(first + p)), weights.column_stride,
+                weights.row_stride, cell_, begin, end, packed + p * size);
+    }
+  }
+
+  // What is summed up along the steps, for units [begin, end).
+  void Clear(int64_t begin, int64_t end) {
+    const auto clear = [&](T* sums) {
+      for (int64_t u = begin; sums && u < end; ++u) sums[u] = 0;
+    };
+    for (T* sum : grads_.peephole) clear(sum);
+    for (int p = 0; p < kParts; ++p) {
+      const int64_t at = Block(p) * cell_;
+      if (grads_.input_bias && p < kInputParts) clear(grads_.input_bias + at);
+      if (grads_.recurrent_bias && p >= kFirst) {
+        clear(grads_.recurrent_bias + at);
       }
     }
-    ClearPeephole(begin, end);
-    if (begin > 0) return;
-    if (Projected()) {
-      const GateMatrices<const T>& w = args_.weights.projection;
-      PackColumns(w.data, w.column_stride, w.row_stride, hidden_, 0, cell_,
-                  packed_projection_);
-    }
-    if (args_.dx && args_.weights.input) {
-      PackTransposed(args_.weights.input, 0, kInputParts, 0, input_,
-                     packed_input_, RoundUpToLanes<T>(input_));
-    }
-  }
-
-  // Weights [width, H] of each of `parts` parts, transposed: (k, n) = w[n, k].
-  void PackTransposed(const GateMatrices<const T>& weights, int first,
-                      int parts, int64_t begin, int64_t end, T* packed,
-                      int64_t padded_width) {
-    for (int p = 0; p < parts; ++p) {
-      PackColumns(weights.Block(Block(first + p)), weights.column_stride,
-                  weights.row_stride, cell_, begin, end,
-                  packed + p * padded_width * cell_);
-    }
-  }
-
-  void ClearPeephole(int64_t begin, int64_t end) {
-    for (T* sum : grads_.peephole) {
-      for (int64_t u = begin; sum && u < end; ++u) sum[u] = 0;
-    }
+    if (!Cell::kHasState || Cell::kOwnState) return;
+    for (int64_t b = 0; b < batch_; ++b) clear(dstate_ + b * cell_);
   }
 
   // Where the state is h, its gradient joins that of the initial h.
@@ -213,13 +231,17 @@ class BackwardPass {
     const int64_t width = cell_ - u;
     const CellParameters<T, Cell> of_cell(args_, u);
     const typename Cell::Parameters with = of_cell.parameters();
+    V bias[kParts] = {};
     for (int64_t e = begin; e < end; ++e) {
       const Outputs y = LoadOutputs(e, u, with);
       const V before =
           Cell::kHasState ? LoadN(PreviousState(e) + u, width) : V{};
       const typename Cell::Gradients d =
           Cell::Backward(y, before, LoadUpstream(e, e - begin, u), with);
-      for (int p = 0; p < kParts; ++p) StoreN(d.z[p], Dz(e, p) + u, width);
+      for (int p = 0; p < kParts; ++p) {
+        StoreN(d.z[p], Dz(e, p) + u, width);
+        bias[p] = bias[p] + d.z[p];
+      }
       if constexpr (Cell::kHasState) {
         StoreN(d.state, dstate_ + batch_row_[e] * cell_ + u, width);
       }
@@ -227,7 +249,20 @@ class BackwardPass {
         if (KeepsM()) StoreN(y.o * y.co, m_ + e * cell_ + u, width);
       }
     }
+    AddBias(bias, u);
     if constexpr (Cell::kHasPeephole) AddPeephole(begin, end, u);
+  }
+
+  void AddBias(const V* sums, int64_t u) {
+    for (int p = 0; p < kParts; ++p) {
+      const int64_t at = Block(p) * cell_ + u;
+      if (grads_.input_bias && p < kInputParts) {
+        AddTo(sums[p], grads_.input_bias + at, cell_ - u);
+      }
+      if (grads_.recurrent_bias && p >= kFirst) {
+        AddTo(sums[p], grads_.recurrent_bias + at, cell_ - u);
+      }
+    }
   }
 
   // For each part the sum of dz times the state that its peephole sees.
@@ -302,14 +337,15 @@ class BackwardPass {
   void ProjectBack(int64_t begin, int64_t end, int64_t n, int64_t n_end) {
     WithConstant<kColumns>(Blocks(n_end - n, kL), [&](auto columns) {
       MultiplyBlock<T, decltype(columns)::value>(
-          dh_rows_ + begin * hidden_, hidden_, packed_projection_ + n * hidden_,
-          hidden_, 0, end - begin, n_end - n, false, dm_ + n, cell_);
+          [&](int64_t e) { return dh_rows_ + e * hidden_; },
+          packed_projection_ + n * hidden_, hidden_, begin, end, n_end - n,
+          false, [&](int64_t e) { return dm_ + (e - begin) * cell_ + n; });
     });
   }
 
   // From dz back through a layer's weights: to x, or to the previous h.
   struct Projection {
-    const T* packed;  // [parts, padded width / lanes, H, lanes]
+    const T* packed;  // [blocks of columns, parts, H, vectors, lanes]
     int first, parts;
     int64_t width;          // I or P
     const T* keep;          // [gates, B, width] multipliers, or null
@@ -320,47 +356,57 @@ class BackwardPass {
   };
 
   // to[target] = sum over the parts of keep * (dz W'), for entries [begin, end)
-  // and columns [n, n_end), at most kBlock.
+  // and a block of columns [n, n_end). The sum grows in place, some rows of the
+  // weights at a time, so that these stay in the cache for all entries.
   void Project(const Projection& p, int64_t begin, int64_t end, int64_t n,
                int64_t n_end) const {
     WithConstant<kColumns>(Blocks(n_end - n, kL), [&](auto columns) {
-      for (int64_t e = begin; e < end; e += kRows) {
-        WithConstant<kRows>(end - e, [&](auto rows) {
-          ProjectRows<decltype(rows)::value, decltype(columns)::value>(p, e, n);
-        });
+      constexpr int C = decltype(columns)::value;
+      const T* packed = p.packed + n * p.parts * cell_;
+      for (int g = 0; g < p.parts; ++g) {
+        for (int64_t k = 0; k < cell_; k += kDepth) {
+          const int64_t depth = Min(kDepth, cell_ - k);
+          const Terms terms = {packed, p.first + g, k, depth,
+                               p.adds || g > 0 || k > 0};
+          for (int64_t e = begin; e < end; e += kRows) {
+            const T* next = LookAhead<C>(packed, depth, (e - begin) / kRows);
+            WithConstant<kRows>(end - e, [&](auto rows) {
+              ProjectRows<decltype(rows)::value, C>(p, terms, next, e, n);
+            });
+          }
+          packed += depth * C * kL;
+        }
       }
     });
   }
 
+  // Units [k, k + depth) of a part and their weights.
+  struct Terms {
+    const T* packed;
+    int part;
+    int64_t k, depth;
+    bool adds;
+  };
+
   template <int R, int C>
-  void ProjectRows(const Projection& p, int64_t e, int64_t n) const {
+  void ProjectRows(const Projection& p, const Terms& terms, const T* next,
+                   int64_t e, int64_t n) const {
     V sum[R][C] = {};
-    for (int g = 0; g < p.parts; ++g) {
-      const T* packed = p.packed + (g * RoundUpToLanes<T>(p.width) + n) * cell_;
-      const T* a[R];
-      for (int r = 0; r < R; ++r) a[r] = Dz(e + r, p.first + g);
-      if (!p.keep) {
-        Accumulate<T, R, C>(a, 0, packed, cell_ * kL, cell_, sum);
-        continue;
-      }
-      V part[R][C] = {};
-      Accumulate<T, R, C>(a, 0, packed, cell_ * kL, cell_, part);
-      for (int r = 0; r < R; ++r) {
-        const T* keep =
-            p.keep +
-            (Block(p.first + g) * batch_ + batch_row_[e + r]) * p.width + n;
-        for (int c = 0; c < C; ++c) {
-          sum[r][c] = sum[r][c] +
-                      part[r][c] * LoadN(keep + c * kL, p.width - n - c * kL);
-        }
-      }
-    }
+    const T* a[R];
+    T* to[R];
     for (int r = 0; r < R; ++r) {
-      T* to = p.to + p.target[e + r] * p.stride + n;
+      a[r] = Dz(e + r, terms.part) + terms.k;
+      to[r] = p.to + p.target[e + r] * p.stride + n;
+    }
+    Accumulate<T, R, C>(a, 0, terms.packed, terms.depth, next, sum);
+    for (int r = 0; r < R; ++r) {
+      const T* keep = Keep(p.keep, terms.part, p.width);
+      if (keep) keep += batch_row_[e + r] * p.width + n;
       for (int c = 0; c < C; ++c) {
         const int64_t width = p.width - n - c * kL;
-        const V old = p.adds ? LoadN(to + c * kL, width) : V{};
-        StoreN(old + sum[r][c], to + c * kL, width);
+        if (keep) sum[r][c] = sum[r][c] * LoadN(keep + c * kL, width);
+        const V old = terms.adds ? LoadN(to[r] + c * kL, width) : V{};
+        StoreN(old + sum[r][c], to[r] + c * kL, width);
       }
     }
   }
@@ -382,90 +428,62 @@ class BackwardPass {
     }
   }
 
-  // After the steps: the biases, and x, h and m transposed.
-  int64_t BiasItems() const {
-    return grads_.input_bias || grads_.recurrent_bias
-               ? kParts * Blocks(cell_, kBlock)
-               : 0;
+  // After the steps: x, h and m as panels of kRows columns, [panels, V, kRows],
+  // in which the columns are the rows of the products' first factor.
+  int64_t PanelSize(int64_t width) const {
+    return Blocks(width, kRows) * kRows * entries_;
   }
 
   void RunGather(int64_t item) {
-    const auto transposes = [&](int64_t sets, int64_t width, auto transpose) {
-      const int64_t blocks = Blocks(width, kTile);
+    const auto gathers = [&](int64_t sets, int64_t width, auto gather) {
+      const int64_t blocks = Blocks(width, kPanels);
       if (item < 0) return;
-      if (item < sets * blocks) transpose(item / blocks, item % blocks * kTile);
+      if (item < sets * blocks) gather(item / blocks, item % blocks * kPanels);
       item -= sets * blocks;
     };
-    transposes(XSets(), input_, [&](int64_t set, int64_t k) {
-      Transpose(
+    gathers(XSets(), input_, [&](int64_t set, int64_t k) {
+      Gather(
           [&](int64_t e) { return args_.x + input_row_[e] * args_.x_stride; },
           Keep(args_.dropout.input, static_cast<int>(set), input_), input_, k,
-          x_columns_ + set * input_ * entries_);
+          x_panels_ + set * PanelSize(input_));
     });
-    transposes(HSets(), hidden_, [&](int64_t set, int64_t k) {
+    gathers(HSets(), hidden_, [&](int64_t set, int64_t k) {
       const int part = kFirst + static_cast<int>(set);
-      Transpose([&](int64_t e) { return PreviousH(e); },
-                Keep(args_.dropout.recurrent, part, hidden_), hidden_, k,
-                h_columns_ + set * hidden_ * entries_);
+      Gather([&](int64_t e) { return PreviousH(e); },
+             Keep(args_.dropout.recurrent, part, hidden_), hidden_, k,
+             h_panels_ + set * PanelSize(hidden_));
     });
-    transposes(MSets(), cell_, [&](int64_t, int64_t k) {
-      Transpose([&](int64_t e) { return m_ + e * cell_; }, nullptr, cell_, k,
-                m_columns_);
+    gathers(MSets(), cell_, [&](int64_t, int64_t k) {
+      Gather([&](int64_t e) { return m_ + e * cell_; }, nullptr, cell_, k,
+             m_panels_);
     });
-    if (item < 0) return;
-    Bias(static_cast<int>(item % kParts), item / kParts * kBlock);
   }
 
-  // The sums of dz over all entries, for a block of units of one part.
-  void Bias(int part, int64_t begin) {
-    V sum[kColumns] = {};
-    for (int64_t e = 0; e < entries_; e += kSummands) {
-      V some[kColumns] = {};
-      for (int64_t k = e; k < Min(e + kSummands, entries_); ++k) {
-        for (int c = 0; c < kColumns; ++c) {
-          const int64_t u = begin + c * kL;
-          if (u < cell_) some[c] = some[c] + LoadN(Dz(k, part) + u, cell_ - u);
-        }
-      }
-      for (int c = 0; c < kColumns; ++c) sum[c] = sum[c] + some[c];
-    }
-    for (int c = 0; c < kColumns && begin + c * kL < cell_; ++c) {
-      const int64_t u = begin + c * kL;
-      const int64_t at = Block(part) * cell_ + u;
-      if (grads_.input_bias && part < kInputParts) {
-        StoreN(sum[c], grads_.input_bias + at, cell_ - u);
-      }
-      if (grads_.recurrent_bias && part >= kFirst) {
-        StoreN(sum[c], grads_.recurrent_bias + at, cell_ - u);
-      }
-    }
-  }
-
-  // to[k, e] = element k of the row of entry e, as a gate saw it, for a tile of
-  // k from `begin` on.
+  // Elements [begin, begin + kPanels) of the rows of all entries, as a gate saw
+  // them.
   template <class RowOf>
-  void Transpose(const RowOf& row_of, const T* keep, int64_t width,
-                 int64_t begin, T* to) const {
-    const int64_t end = Min(begin + kTile, width);
-    for (int64_t e0 = 0; e0 < entries_; e0 += kTile) {
-      const int64_t e1 = Min(e0 + kTile, entries_);
-      for (int64_t e = e0; e < e1; ++e) {
-        const T* row = row_of(e);
-        const T* kept = keep ? keep + batch_row_[e] * width : nullptr;
-        for (int64_t k = begin; k < end; ++k) {
-          to[k * entries_ + e] = kept ? row[k] * kept[k] : row[k];
+  void Gather(const RowOf& row_of, const T* keep, int64_t width, int64_t begin,
+              T* panels) const {
+    const int64_t end = Min(begin + kPanels, width);
+    for (int64_t e = 0; e < entries_; ++e) {
+      const T* row = row_of(e);
+      const T* kept = keep ? keep + batch_row_[e] * width : nullptr;
+      for (int64_t k = begin; k < end; k += kRows) {
+        T* to = panels + k * entries_ + e * kRows;
+        for (int64_t r = 0; r < kRows && k + r < end; ++r) {
+          to[r] = kept ? row[k + r] * kept[k + r] : row[k + r];
         }
       }
     }
   }
 
-  // A weight gradient: for each part the product of `columns` with its share of
-  // `rows`, over all entries.
+  // A weight gradient: for each part the product of `panels`, transposed, with
+  // its share of `rows`, over all entries.
   struct Product {
-    const T* columns;  // [sets, depth, V]: x, h or m transposed
-    bool own_columns;  // each part has its own set
-    int64_t depth;     // rows of the gradient: I, P or H
-    const T* rows;     // [V, row_stride]: dz, or dh
+    const T* panels;  // [sets, depth / kRows, V, kRows]: x, h or m
+    bool own_panels;  // each part has its own set
+    int64_t depth;    // rows of the gradient: I, P or H
+    const T* rows;    // [V, row_stride]: dz, or dh
     int64_t row_stride;
     int first, parts;
     int64_t width;  // columns of the gradient: H, or P
@@ -473,16 +491,16 @@ class BackwardPass {
   };
 
   Product InputProduct() const {
-    return {x_columns_, XSets() > 1, input_, dz_,         kParts * cell_,
-            0,          kInputParts, cell_,  grads_.input};
+    return {x_panels_, XSets() > 1, input_, dz_,         kParts * cell_,
+            0,         kInputParts, cell_,  grads_.input};
   }
   Product RecurrentProduct() const {
-    return {h_columns_,      HSets() > 1, hidden_,         dz_,
+    return {h_panels_,       HSets() > 1, hidden_,         dz_,
             kParts * cell_,  kFirst,      kRecurrentParts, cell_,
             grads_.recurrent};
   }
   Product ProjectionProduct() const {
-    return {m_columns_,
+    return {m_panels_,
             false,
             cell_,
             dh_rows_,
@@ -527,8 +545,7 @@ class BackwardPass {
         static_cast<int>(item / row_chunks / Blocks(p.width, kBlock));
     const int64_t m_count = Min(kRowChunk, p.depth - m);
     const int64_t width = Min(kBlock, p.width - n);
-    const T* a =
-        p.columns + ((p.own_columns ? part * p.depth : 0) + m) * entries_;
+    const T* panels = p.panels + (p.own_panels ? part * PanelSize(p.depth) : 0);
     const T* b = p.rows + (p.first + part) * (p.rows == dz_ ? cell_ : 0) + n;
     T* to = p.to.Block(p.rows == dz_ ? Block(p.first + part) : 0) +
             m * p.to.row_stride + n * p.to.column_stride;
@@ -539,12 +556,16 @@ class BackwardPass {
     int64_t k = 0;
     do {  // once even where there are no entries, to write zeros
       const int64_t depth = Min(kDepth, entries_ - k);
-      PackColumns(b + k * p.row_stride, p.row_stride, 1, depth, 0, width,
-                  scratch);
+      PackBlock(b + k * p.row_stride, p.row_stride, 1, depth, 0, width,
+                scratch);
       WithConstant<kColumns>(Blocks(width, kL), [&](auto vectors) {
-        MultiplyBlock<T, decltype(vectors)::value>(a + k, entries_, scratch,
-                                                   depth, 0, m_count, width,
-                                                   k > 0, c, c_stride);
+        MultiplyBlock<T, decltype(vectors)::value, kRows>(
+            [&](int64_t row) {
+              const int64_t r = row % kRows;
+              return panels + (m + row - r) * entries_ + k * kRows + r;
+            },
+            scratch, depth, 0, m_count, width, k > 0,
+            [&](int64_t row) { return c + row * c_stride; });
       });
       k += depth;
     } while (k < entries_);
@@ -600,17 +621,17 @@ class BackwardPass {
   const int64_t* input_row_;
   const int64_t* output_row_;
   const int64_t* previous_;
-  T* packed_recurrent_ = nullptr;   // [rec. parts, padded P / lanes, H, lanes]
-  T* packed_input_ = nullptr;       // [input parts, padded I / lanes, H, lanes]
-  T* packed_projection_ = nullptr;  // [padded / lanes, P, lanes]
+  T* packed_recurrent_ = nullptr;   // [groups, rec. parts, H, vectors, lanes]
+  T* packed_input_ = nullptr;       // [blocks, input parts, H, vectors, lanes]
+  T* packed_projection_ = nullptr;  // [groups, P, vectors, lanes]
   T* dz_ = nullptr;                 // [V, parts, H]
   T* dstate_ = nullptr;             // [B, H]
   T* dh_rows_ = nullptr;            // [V, P], with a projection
   T* dm_ = nullptr;                 // [B, H], of one step
   T* m_ = nullptr;                  // [V, H]: o * co, where it is needed
-  T* x_columns_ = nullptr;          // [sets, I, V]
-  T* h_columns_ = nullptr;          // [sets, P, V]
-  T* m_columns_ = nullptr;          // [H, V]
+  T* x_panels_ = nullptr;           // [sets, I / kRows, V, kRows]
+  T* h_panels_ = nullptr;           // [sets, P / kRows, V, kRows]
+  T* m_panels_ = nullptr;           // [H / kRows, V, kRows]
   T* blocks_ = nullptr;             // [threads, kThreadSize]
 };
 

@@ -71,12 +71,40 @@ void Narrow(const float* x, T* y, int64_t n) {
   for (int64_t k = 0; k < n; ++k) y[k] = T::FromFloat(x[k]);
 }
 
+// As many chains as 16 registers hold: they hide the latency of two units.
+float MultiplyAdd(int64_t rounds, int64_t* flops) {
+  constexpr int kChains = 12;
+  using V = VecT<float>;
+  V sum[kChains];  // each begins otherwise, or compilers would keep one
+  for (int c = 0; c < kChains; ++c) sum[c] = Broadcast(static_cast<float>(c));
+  const V factor = Broadcast(0.5f), add = Broadcast(1.0f);
+  for (int64_t k = 0; k < rounds; ++k) {
+    for (int c = 0; c < kChains; ++c) sum[c] = Fma(sum[c], factor, add);
+  }
+  *flops = 2 * rounds * kChains * kLanes<float>;
+  V total = {};
+  for (int c = 0; c < kChains; ++c) total = total + sum[c];
+  return total[0];
+}
+
+float Sum(const float* x, int64_t n) {
+  constexpr int kChains = 8;
+  constexpr int kL = kLanes<float>;
+  VecT<float> sum[kChains] = {};
+  for (int64_t k = 0; k + kChains * kL <= n; k += kChains * kL) {
+    for (int c = 0; c < kChains; ++c) sum[c] = sum[c] + Load(x + k + c * kL);
+  }
+  VecT<float> total = {};
+  for (int c = 0; c < kChains; ++c) total = total + sum[c];
+  return total[0];
+}
+
 }  // namespace
 
 extern const Engine kEngine;
 const Engine kEngine = {&Forward<float>,   &Forward<double>, &Backward<float>,
                         &Backward<double>, &Sigmoid,         &Tanh,
                         &Widen<Half>,      &Widen<BFloat16>, &Narrow<Half>,
-                        &Narrow<BFloat16>};
+                        &Narrow<BFloat16>, &MultiplyAdd, &Sum};
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

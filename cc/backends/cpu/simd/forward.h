@@ -1,6 +1,6 @@
 // ForwardPass: a recurrent layer over a batch of sequences, in one dispatch.
 //
-// The input's product with its weights is taken for all steps at once. Work is
+// The input's product with its weights is taken for many steps at once. Work is
 // divided by hidden units, each with all of its gates, so the cell's equations
 // are applied to the accumulators of the recurrent product while they are in
 // registers, and a step is one phase; with a projection it is two.
@@ -17,7 +17,7 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 template <class T, template <class> class CellOf>
 class ForwardPass {
  public:
-  explicit ForwardPass(const RnnForward<T>& args)
+  ForwardPass(const RnnForward<T>& args, int threads)
       : args_(args),
         input_(args.config.input_size),
         cell_(args.config.cell_size),
@@ -25,6 +25,9 @@ class ForwardPass {
         padded_(RoundUpToLanes<T>(cell_)),
         batch_(args.schedule->batch),
         entries_(args.schedule->size()),
+        steps_(args.schedule->steps),
+        chunk_(ChunkRows()),
+        group_(Group(threads)),
         begin_(args.schedule->begin.data()),
         batch_row_(args.schedule->batch_row.data()),
         input_row_(args.schedule->input_row.data()),
@@ -39,7 +42,7 @@ class ForwardPass {
     packed_recurrent_ = scratch->Take(kRecurrentParts * padded_ * hidden_);
     packed_projection_ =
         scratch->Take(Projected() ? RoundUpToLanes<T>(hidden_) * cell_ : 0);
-    z_ = scratch->Take(entries_ * kInputParts * padded_);
+    z_ = scratch->Take(Min(entries_, chunk_ + batch_) * kInputParts * padded_);
     state_ = args_.final_c     ? args_.final_c
              : Cell::kHasState ? scratch->Take(batch_ * cell_)
                                : nullptr;
@@ -50,30 +53,43 @@ class ForwardPass {
   }
 
   // Phase 0 prepares; then come the steps, each in one phase, or in two where
-  // the second one projects. An item is a vector of units.
-  int64_t Phases() const { return args_.schedule->steps * StepPhases() + 1; }
+  // the second one projects. An item is a group of vectors of units.
+  int64_t Phases() const { return steps_ * StepPhases() + 1; }
   int64_t Items(int64_t phase) const {
-    if (phase == 0) return padded_ / kL;
+    if (phase == 0) return Blocks(padded_, group_);
     const int64_t step = (phase - 1) / StepPhases();
     if (begin_[step] == begin_[step + 1]) return 0;
-    return (Projects(phase) ? RoundUpToLanes<T>(hidden_) : padded_) / kL;
+    return Blocks(Projects(phase) ? hidden_ : padded_, group_);
   }
 
   void Run(int64_t phase, int64_t item, int thread) {
-    const int64_t u = item * kL;
+    // Items are taken from the last to the first: so units come in ascending
+    // order, as the look-ahead of the products has them.
+    const int64_t begin = (Items(phase) - 1 - item) * group_;
+    const int64_t end = begin + group_;
     if (phase == 0) {
-      PackWeights(u);
-      LoadState(u);
-      ProjectInput(u, dropped_x_ + thread * DroppedXSize());
+      for (int64_t u = begin; u < Min(end, padded_); u += kL) Prepare(u);
       return;
     }
     const int64_t step = (phase - 1) / StepPhases();
     if (Projects(phase)) {
-      ProjectOutput(begin_[step], begin_[step + 1], u);
-    } else if (args_.dropout.recurrent) {
-      Step<true>(begin_[step], begin_[step + 1], u);
-    } else {
-      Step<false>(begin_[step], begin_[step + 1], u);
+      for (int64_t u = begin; u < Min(end, hidden_); u += kL) {
+        ProjectOutput(begin_[step], begin_[step + 1], u);
+      }
+      return;
+    }
+    // z of the units of an item concerns that item alone.
+    const int64_t chunk = ChunkOf(step) * chunk_;
+    if (BeginsChunk(step)) {
+      ProjectInput({begin_[step], ChunkEnd(step), chunk}, begin,
+                   Min(end, padded_), dropped_x_ + thread * DroppedXSize());
+    }
+    for (int64_t u = begin; u < Min(end, padded_); u += kL) {
+      if (args_.dropout.recurrent) {
+        Step<true>({begin_[step], begin_[step + 1], chunk}, u);
+      } else {
+        Step<false>({begin_[step], begin_[step + 1], chunk}, u);
+      }
     }
   }
 
@@ -85,35 +101,82 @@ class ForwardPass {
   static constexpr int kInputParts = Cell::kInputParts;
   static constexpr int kRecurrentParts = Cell::kRecurrentParts;
   static constexpr int kFirst = Cell::kFirstRecurrent;
-  static constexpr int64_t kChunk = 16 * kRows;  // rows of x at a time
+  static constexpr int64_t kRowBlock = 16 * kRows;  // rows of x at a time
+  static constexpr int64_t kChunkBytes = 1 << 20;
+  static constexpr int64_t kItemMultiplyAdds = 100000;  // a microsecond or more
+
+  // Entries [begin, end) of a chunk; z of entry e is row e - chunk.
+  struct Entries {
+    int64_t begin, end, chunk;
+  };
+
+  static int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
+  static int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }
+  static int64_t Blocks(int64_t n, int64_t block) {
+    return (n + block - 1) / block;
+  }
+
+  // The input's products are taken for some steps at a time, so that z stays in
+  // the cache between being written and read: chunk c holds the steps whose
+  // first entry is in [c, c + 1) * chunk_, at most chunk_ + batch_ entries.
+  int64_t ChunkRows() const {
+    const int64_t row = kInputParts * padded_ * static_cast<int64_t>(sizeof(T));
+    return Max(Max(batch_, kRowBlock), kChunkBytes / row);
+  }
+  int64_t ChunkOf(int64_t step) const { return begin_[step] / chunk_; }
+  bool BeginsChunk(int64_t step) const {
+    int64_t before = step;  // the last step before this one that has entries
+    while (before > 0 && begin_[before] == begin_[step]) --before;
+    return begin_[step] == 0 || ChunkOf(before) != ChunkOf(step);
+  }
+  int64_t ChunkEnd(int64_t step) const {
+    const int64_t chunk = ChunkOf(step);
+    while (step < steps_ && ChunkOf(step) == chunk) ++step;
+    return begin_[step];
+  }
+
+  // Units of an item: few enough that all threads have some, several times
+  // where a step is long; enough that taking it costs nothing beside it.
+  int64_t Group(int threads) const {
+    const int64_t rows = Max(entries_ / Max(steps_, 1), 1);
+    const int64_t work = rows * kRecurrentParts * kL * Max(hidden_, 1);
+    const int64_t vectors = padded_ / kL;
+    const int64_t largest = Max(Blocks(vectors, threads), 1);
+    return Min(Blocks(kItemMultiplyAdds, work), largest) * kL;
+  }
 
   bool Projected() const { return args_.config.projected(); }
   int64_t StepPhases() const { return Projected() ? 2 : 1; }
   bool Projects(int64_t phase) const { return Projected() && phase % 2 == 0; }
 
   int64_t DroppedXSize() const {
-    return args_.dropout.input ? kChunk * kInputParts * input_ : 0;
+    return args_.dropout.input ? kRowBlock * kInputParts * input_ : 0;
   }
 
   int Block(int part) const { return args_.config.gate_order.block[part]; }
 
-  void PackWeights(int64_t u) {
-    const auto pack = [&](const GateMatrices<const T>& from, int block,
-                          int64_t depth, int64_t columns, T* to) {
-      PackColumns(from.Block(block), from.row_stride, from.column_stride, depth,
-                  u, u + kL < columns ? u + kL : columns, to);
+  // For the units of one vector: packs the weights, loads the state.
+  void Prepare(int64_t u) {
+    const auto pack = [&](const GateMatrices<const T>& from, int first,
+                          int parts, int64_t depth, T* to) {
+      for (int p = 0; p < parts; ++p) {
+        PackVector(from.Block(Block(first + p)) + u * from.column_stride,
+                   from.row_stride, from.column_stride, depth,
+                   Min(cell_ - u, kL), to + u * depth * parts + p * kL,
+                   parts * kL);
+      }
     };
-    for (int p = 0; p < kInputParts && args_.weights.input; ++p) {
-      pack(args_.weights.input, Block(p), input_, cell_,
-           packed_input_ + p * padded_ * input_);
+    if (args_.weights.input) {
+      pack(args_.weights.input, 0, kInputParts, input_, packed_input_);
     }
-    for (int p = 0; p < kRecurrentParts; ++p) {
-      pack(args_.weights.recurrent, Block(kFirst + p), hidden_, cell_,
-           packed_recurrent_ + p * padded_ * hidden_);
-    }
+    pack(args_.weights.recurrent, kFirst, kRecurrentParts, hidden_,
+         packed_recurrent_);
     if (Projected() && u < hidden_) {
-      pack(args_.weights.projection, 0, cell_, hidden_, packed_projection_);
+      const GateMatrices<const T>& w = args_.weights.projection;
+      PackBlock(w.data, w.row_stride, w.column_stride, cell_, u,
+                Min(u + kL, hidden_), packed_projection_ + u * cell_);
     }
+    LoadState(u);
   }
 
   void LoadState(int64_t u) {
@@ -128,24 +191,34 @@ class ForwardPass {
     }
   }
 
-  // z = x W + bias, for all entries.
-  void ProjectInput(int64_t u, T* dropped_x) {
-    V bias[kInputParts];
-    for (int p = 0; p < kInputParts; ++p) bias[p] = Bias(p, u);
-    if (!args_.weights.input) return AddInput(bias, u);
-    if (!args_.dropout.input) {
-      return ProjectUnits<false>(0, entries_, bias, u, nullptr);
-    }
-    for (int64_t e = 0; e < entries_; e += kChunk) {
-      const int64_t end = e + kChunk < entries_ ? e + kChunk : entries_;
-      DropX(e, end, dropped_x);
-      ProjectUnits<true>(e, end, bias, u, dropped_x);
+  // z = x W + bias, for units [u_begin, u_end).
+  void ProjectInput(const Entries& all, int64_t u_begin, int64_t u_end,
+                    T* dropped_x) {
+    // With dropout a block of rows of x is made for all units at once.
+    const int64_t block = args_.dropout.input ? kRowBlock : all.end - all.begin;
+    for (int64_t e = all.begin; e < all.end; e += block) {
+      const Entries some = {e, Min(e + block, all.end), all.chunk};
+      if (args_.dropout.input) DropX(some.begin, some.end, dropped_x);
+      for (int64_t u = u_begin; u < u_end; u += kL) {
+        V bias[kInputParts];
+        for (int p = 0; p < kInputParts; ++p) bias[p] = Bias(p, u);
+        if (!args_.weights.input) {
+          AddInput(some, bias, u);
+        } else if (args_.dropout.input) {
+          ProjectUnits<true>(some, bias, u, dropped_x);
+        } else {
+          ProjectUnits<false>(some, bias, u, nullptr);
+        }
+      }
     }
   }
 
   template <bool kDropped>
-  void ProjectUnits(int64_t begin, int64_t end, const V* bias, int64_t u,
+  void ProjectUnits(const Entries& entries, const V* bias, int64_t u,
                     const T* dropped_x) {
+    const int64_t begin = entries.begin, end = entries.end;
+    const int64_t first = entries.chunk;
+    const T* packed = packed_input_ + u * input_ * kInputParts;
     for (int64_t e = begin; e < end; e += kRows) {
       WithConstant<kRows>(end - e, [&](auto rows) {
         constexpr int R = decltype(rows)::value;
@@ -156,24 +229,25 @@ class ForwardPass {
                           : args_.x + input_row_[e + r] * args_.x_stride;
           for (int p = 0; p < kInputParts; ++p) acc[r][p] = bias[p];
         }
-        Accumulate<T, R, kInputParts, kDropped>(a, input_,
-                                                packed_input_ + u * input_,
-                                                padded_ * input_, input_, acc);
+        Accumulate<T, R, kInputParts, kDropped>(
+            a, input_, packed, input_,
+            LookAhead<kInputParts>(packed, input_, (e - begin) / kRows), acc);
         for (int r = 0; r < R; ++r) {
-          for (int p = 0; p < kInputParts; ++p)
-            Store(acc[r][p], Z(e + r, p, u));
+          for (int p = 0; p < kInputParts; ++p) {
+            Store(acc[r][p], Z(e + r - first, p, u));
+          }
         }
       });
     }
   }
 
   // z = x + bias: each gate sees the input itself.
-  void AddInput(const V* bias, int64_t u) {
-    for (int64_t e = 0; e < entries_; ++e) {
+  void AddInput(const Entries& entries, const V* bias, int64_t u) {
+    for (int64_t e = entries.begin; e < entries.end; ++e) {
       const T* x = args_.x + input_row_[e] * args_.x_stride + u;
       for (int p = 0; p < kInputParts; ++p) {
         const T* seen = x + Block(p) * args_.config.x_gate_stride;
-        Store(LoadN(seen, cell_ - u) + bias[p], Z(e, p, u));
+        Store(LoadN(seen, cell_ - u) + bias[p], Z(e - entries.chunk, p, u));
       }
     }
   }
@@ -192,15 +266,18 @@ class ForwardPass {
     return bias;
   }
 
-  // One step of entries [begin, end) for the units of one vector.
+  // One step, for the units of one vector.
   template <bool kDropped>
-  void Step(int64_t begin, int64_t end, int64_t u) {
+  void Step(const Entries& entries, int64_t u) {
+    const int64_t begin = entries.begin, end = entries.end;
+    const int64_t first = entries.chunk;
     const int64_t width = cell_ - u;
     const CellParameters<T, Cell> with(args_, u);
     V bias[kRecurrentParts];  // of parts that the input has no share in
     for (int p = 0; p < kRecurrentParts; ++p) {
       bias[p] = kFirst + p < kInputParts ? V{} : Bias(kFirst + p, u);
     }
+    const T* packed = packed_recurrent_ + u * hidden_ * kRecurrentParts;
     for (int64_t e = begin; e < end; e += kRows) {
       WithConstant<kRows>(end - e, [&](auto rows) {
         constexpr int R = decltype(rows)::value;
@@ -210,16 +287,18 @@ class ForwardPass {
           a[r] = kDropped ? DroppedH(batch_row_[e + r], ordinal_[e + r], 0)
                           : PreviousH(e + r);
           for (int p = 0; p < kRecurrentParts; ++p) {
-            acc[r][p] = kFirst + p < kInputParts ? Load(Z(e + r, kFirst + p, u))
-                                                 : bias[p];
+            acc[r][p] = kFirst + p < kInputParts
+                            ? Load(Z(e + r - first, kFirst + p, u))
+                            : bias[p];
           }
         }
         Accumulate<T, R, kRecurrentParts, kDropped>(
-            a, batch_ * hidden_, packed_recurrent_ + u * hidden_,
-            padded_ * hidden_, hidden_, acc);
+            a, batch_ * hidden_, packed, hidden_,
+            LookAhead<kRecurrentParts>(packed, hidden_, (e - begin) / kRows),
+            acc);
         for (int r = 0; r < R; ++r) {
           V z[Cell::kParts];
-          for (int p = 0; p < kFirst; ++p) z[p] = Load(Z(e + r, p, u));
+          for (int p = 0; p < kFirst; ++p) z[p] = Load(Z(e + r - first, p, u));
           for (int p = 0; p < kRecurrentParts; ++p) z[kFirst + p] = acc[r][p];
           T* state = Cell::kHasState ? state_ + batch_row_[e + r] * cell_ + u
                                      : nullptr;
@@ -248,23 +327,13 @@ class ForwardPass {
 
   // h = Wp m, of entries [begin, end), the units of one vector.
   void ProjectOutput(int64_t begin, int64_t end, int64_t u) {
-    for (int64_t e = begin; e < end; e += kRows) {
-      WithConstant<kRows>(end - e, [&](auto rows) {
-        constexpr int R = decltype(rows)::value;
-        const T* a[R];
-        V acc[R][1] = {};
-        for (int r = 0; r < R; ++r) {
-          a[r] = unprojected_ + batch_row_[e + r] * cell_;
-        }
-        Accumulate<T, R, 1>(a, 0, packed_projection_ + u * cell_, 0, cell_,
-                            acc);
-        for (int r = 0; r < R; ++r) {
-          StoreN(acc[r][0], H(e + r) + u, hidden_ - u);
-        }
-      });
-    }
+    MultiplyBlock<T, 1>(
+        [&](int64_t e) { return unprojected_ + batch_row_[e] * cell_; },
+        packed_projection_ + u * cell_, cell_, begin, end, hidden_ - u, false,
+        [&](int64_t e) { return H(e) + u; });
   }
 
+  // Of the e-th entry of a chunk.
   T* Z(int64_t e, int part, int64_t u) const {
     return z_ + (e * kInputParts + part) * padded_ + u;
   }
@@ -305,21 +374,23 @@ class ForwardPass {
   }
 
   const RnnForward<T>& args_;
-  const int64_t input_, cell_, hidden_, padded_, batch_, entries_;
+  const int64_t input_, cell_, hidden_, padded_, batch_, entries_, steps_;
+  const int64_t chunk_;  // entries; see ChunkRows
+  const int64_t group_;  // units of an item
   const int64_t* begin_;
   const int64_t* batch_row_;
   const int64_t* input_row_;
   const int64_t* output_row_;
   const int64_t* previous_;
   const int64_t* ordinal_;
-  T* packed_input_ = nullptr;       // [input parts, padded / lanes, I, lanes]
-  T* packed_recurrent_ = nullptr;   // [rec. parts, padded / lanes, P, lanes]
+  T* packed_input_ = nullptr;       // [padded / lanes, I, input parts, lanes]
+  T* packed_recurrent_ = nullptr;   // [padded / lanes, P, rec. parts, lanes]
   T* packed_projection_ = nullptr;  // [padded P / lanes, H, lanes]
-  T* z_ = nullptr;                  // [V, input parts, padded]
+  T* z_ = nullptr;                  // of a chunk, [., input parts, padded]
   T* state_ = nullptr;              // [B, H]
   T* unprojected_ = nullptr;        // [B, H]
   T* dropped_h_ = nullptr;          // [2, recurrent parts, B, P]
-  T* dropped_x_ = nullptr;          // [threads, kChunk, input parts, I]
+  T* dropped_x_ = nullptr;          // [threads, kRowBlock, input parts, I]
 };
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

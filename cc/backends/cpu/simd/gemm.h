@@ -32,38 +32,58 @@ TF_LSTM_OPS_INLINE void WithConstant(int64_t value, F&& f) {
   f(std::integral_constant<int, N>{});
 }
 
-// B's columns [begin, end), `begin` a multiple of the lanes, into vectors of
-// columns: element (k, n) goes to packed[(n / lanes * depth + k) * lanes + n %
-// lanes]; missing columns become zero. b(k, n) is b[k * row_stride + n *
-// column_stride].
+// `width` columns of B, at most one vector, as vectors `packed_stride` apart:
+// element (k, n) goes to packed[k * packed_stride + n]; missing columns become
+// zero. b(k, n) is b[k * row_stride + n * column_stride].
 template <class T>
-void PackColumns(const T* b, int64_t row_stride, int64_t column_stride,
-                 int64_t depth, int64_t begin, int64_t end, T* packed) {
+void PackVector(const T* b, int64_t row_stride, int64_t column_stride,
+                int64_t depth, int64_t width, T* packed,
+                int64_t packed_stride) {
   constexpr int kL = kLanes<T>;
-  for (int64_t n0 = begin; n0 < end; n0 += kL) {
-    T* to = packed + n0 * depth;
-    const int64_t width = end - n0 < kL ? end - n0 : kL;
-    for (int64_t k = 0; k < depth; ++k, to += kL) {
-      const T* from = b + k * row_stride + n0 * column_stride;
-      if (column_stride == 1) {
-        Store(LoadN(from, width), to);
-        continue;
+  constexpr int64_t kTile = 16;  // of rows, where columns are contiguous
+  if (column_stride == 1) {
+    for (int64_t k = 0; k < depth; ++k) {
+      Store(LoadN(b + k * row_stride, width), packed + k * packed_stride);
+    }
+    return;
+  }
+  if (width < kL) {
+    for (int64_t k = 0; k < depth; ++k)
+      Store(VecT<T>{}, packed + k * packed_stride);
+  }
+  for (int64_t begin = 0; begin < depth; begin += kTile) {
+    const int64_t end = depth - begin < kTile ? depth : begin + kTile;
+    for (int64_t n = 0; n < width; ++n) {
+      for (int64_t k = begin; k < end; ++k) {
+        packed[k * packed_stride + n] = b[k * row_stride + n * column_stride];
       }
-      for (int64_t n = 0; n < width; ++n) to[n] = from[n * column_stride];
-      for (int64_t n = width; n < kL; ++n) to[n] = 0;
     }
   }
 }
 
-// acc[r][c] += a(r, :) b(:, c): row r of A at a[r], `depth` long; vector c of
-// packed columns at b + c * b_stride. With kOwnA each vector of columns has its
-// own A, at a[r] + c * a_stride. Not inlined: alone, its sums stay in
+// Columns [begin, end) of B in C vectors: [depth, C, lanes].
+template <class T>
+void PackBlock(const T* b, int64_t row_stride, int64_t column_stride,
+               int64_t depth, int64_t begin, int64_t end, T* packed) {
+  constexpr int kL = kLanes<T>;
+  const int64_t stride = RoundUpToLanes<T>(end - begin);
+  for (int64_t n = begin; n < end; n += kL) {
+    PackVector(b + n * column_stride, row_stride, column_stride, depth,
+               end - n < kL ? end - n : kL, packed + n - begin, stride);
+  }
+}
+
+// acc[r][c] += a(r, :) b(:, c). Element k of row r of A is at a[r] + k *
+// kAStride, `depth` of them; b is [depth, C, lanes]. With kOwnA each vector of
+// columns has its own A, at a[r] + c * a_stride. From `next` on a vector for
+// each k is fetched into the cache. Not inlined: alone, its sums stay in
 // registers.
-template <class T, int R, int C, bool kOwnA = false>
+template <class T, int R, int C, bool kOwnA = false, int kAStride = 1>
 __attribute__((noinline)) void Accumulate(const T* const (&a)[R],
                                           int64_t a_stride, const T* b,
-                                          int64_t b_stride, int64_t depth,
+                                          int64_t depth, const T* next,
                                           VecT<T> (&acc)[R][C]) {
+  constexpr int kL = kLanes<T>;
   const T* row[R];
   for (int r = 0; r < R; ++r) row[r] = a[r];
   for (int64_t begin = 0; begin < depth; begin += kChain) {
@@ -71,11 +91,10 @@ __attribute__((noinline)) void Accumulate(const T* const (&a)[R],
     VecT<T> sum[R][C] = {};
     for (int64_t k = begin; k < end; ++k) {
       VecT<T> column[C];
-      for (int c = 0; c < C; ++c) {
-        column[c] = Load(b + c * b_stride + k * kLanes<T>);
-      }
+      for (int c = 0; c < C; ++c) column[c] = Load(b + (k * C + c) * kL);
+      PrefetchToL2(next + k * kL);
       for (int r = 0; r < R; ++r) {
-        VecT<T> value = Broadcast(row[r][k]);
+        VecT<T> value = Broadcast(row[r][k * kAStride]);
         for (int c = 0; c < C; ++c) {
           if (kOwnA && c > 0) value = Broadcast(row[r][c * a_stride + k]);
           sum[r][c] = Fma(value, column[c], sum[r][c]);
@@ -88,27 +107,37 @@ __attribute__((noinline)) void Accumulate(const T* const (&a)[R],
   }
 }
 
+// Where row block `block` of a product with `packed` looks ahead: after as many
+// blocks as there are columns, all of what follows it is in the cache.
+template <int C, class T>
+const T* LookAhead(const T* packed, int64_t depth, int64_t block) {
+  return packed + (C + block % C) * depth * kLanes<T>;
+}
+
 // Rows [begin, end) of the product of A with `depth` rows of B, packed, of
-// `columns` columns in C vectors: written to c, or added to it where `add`. Row
-// m of A is at a + m * a_stride, of c at c + m * c_stride.
-template <class T, int C>
-void MultiplyBlock(const T* a, int64_t a_stride, const T* packed, int64_t depth,
-                   int64_t begin, int64_t end, int64_t columns, bool add, T* c,
-                   int64_t c_stride) {
+// `columns` columns in C vectors: written to C, or added to it where `add`.
+// a_of(m) and c_of(m) say where the rows are.
+template <class T, int C, int kAStride = 1, class AOf, class COf>
+void MultiplyBlock(const AOf& a_of, const T* packed, int64_t depth,
+                   int64_t begin, int64_t end, int64_t columns, bool add,
+                   const COf& c_of) {
   constexpr int kL = kLanes<T>;
   for (int64_t m = begin; m < end; m += kRows) {
     WithConstant<kRows>(end - m, [&](auto rows) {
       constexpr int R = decltype(rows)::value;
       const T* row[R];
       VecT<T> acc[R][C] = {};
-      for (int r = 0; r < R; ++r) row[r] = a + (m + r) * a_stride;
-      Accumulate<T, R, C>(row, 0, packed, depth * kL, depth, acc);
+      for (int r = 0; r < R; ++r) row[r] = a_of(m + r);
+      Accumulate<T, R, C, false, kAStride>(
+          row, 0, packed, depth,
+          LookAhead<C>(packed, depth, (m - begin) / kRows), acc);
       for (int r = 0; r < R; ++r) {
+        T* to = c_of(m + r);
         for (int v = 0; v < C; ++v) {
           const int64_t width = columns - v * kL;
-          T* to = c + (m + r) * c_stride + v * kL;
-          const VecT<T> sum = add ? LoadN(to, width) + acc[r][v] : acc[r][v];
-          StoreN(sum, to, width);
+          const VecT<T> sum =
+              add ? LoadN(to + v * kL, width) + acc[r][v] : acc[r][v];
+          StoreN(sum, to + v * kL, width);
         }
       }
     });

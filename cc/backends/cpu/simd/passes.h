@@ -28,7 +28,7 @@ void RunPass(Pass* pass, int threads) {
 
 template <class T, template <class> class CellOf>
 void ForwardOf(const RnnForward<T>& args, int threads) {
-  ForwardPass<T, CellOf> pass(args);
+  ForwardPass<T, CellOf> pass(args, threads);
   RunPass<T>(&pass, threads);
 }
 

@@ -93,6 +93,11 @@ TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
   for (int64_t k = 0; k < n; ++k) to[k] = lanes[k];
 }
 
+// A hint; any address will do.
+TF_LSTM_OPS_INLINE void PrefetchToL2(const void* address) {
+  __builtin_prefetch(address, 0, 2);
+}
+
 // a * b + c, rounded once where the instruction set can.
 TF_LSTM_OPS_INLINE VecT<float> Fma(VecT<float> a, VecT<float> b,
                                    VecT<float> c) {
