@@ -60,6 +60,10 @@ def _native() -> ctypes.CDLL:
     native = ctypes.CDLL(str(path()))
     native.tf_lstm_ops_instruction_set.restype = ctypes.c_char_p
     native.tf_lstm_ops_selected_instruction_set.restype = ctypes.c_char_p
+    native.tf_lstm_ops_measure_flops.restype = ctypes.c_double
+    native.tf_lstm_ops_measure_flops.argtypes = [ctypes.c_int]
+    native.tf_lstm_ops_measure_read_bandwidth.restype = ctypes.c_double
+    native.tf_lstm_ops_measure_read_bandwidth.argtypes = [ctypes.c_int64, ctypes.c_int]
     return native
 
 
@@ -82,6 +86,17 @@ def cpu_info() -> dict[str, Any]:
         "instruction_sets": names,
         "threads": _native().tf_lstm_ops_thread_count(configured),
     }
+
+
+def measure_flops(threads: int) -> float:
+    """Float operations a second that so many threads do at most; takes a sixth of a second."""
+    return _native().tf_lstm_ops_measure_flops(threads)
+
+
+def measure_read_bandwidth(size: int, threads: int) -> float:
+    """Bytes a second that so many threads read at most, each from its own part of `size` bytes of
+    memory, over and over; takes a sixth of a second."""
+    return _native().tf_lstm_ops_measure_read_bandwidth(size, threads)
 
 
 def override_stock() -> None:

@@ -2,6 +2,7 @@
 #ifndef TF_LSTM_OPS_DIALECTS_ARGUMENTS_H_
 #define TF_LSTM_OPS_DIALECTS_ARGUMENTS_H_
 
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/staging.h"
@@ -42,6 +43,10 @@ struct Arguments {
   const Compute* In(const char* name) {
     const tf::Tensor* tensor = Find(name);
     return tensor ? staging.In(tensor->data<T>(), tensor->size()) : nullptr;
+  }
+  // Moves an argument that the op has out of this object.
+  tf::Tensor Take(const char* name) {
+    return std::move(inputs[signature.InputIndex(name)]);
   }
   Compute* Out(const tf::Tensor& output) {
     return staging.Out(output.data<T>(), output.size());

@@ -1,5 +1,10 @@
 """The engine compiled for each instruction set that this processor has.
 
+All other tests run on the best one. Here a few of each family's, with the oracle, run on each of
+the others: the whole numeric suite takes minutes (docs/testing.md says how to run it). They take
+the installed library, since compiling the engine takes minutes too; test_engine.py, which is slow,
+compiles it.
+
 Sets with a fused multiply-add compute every number by the same operations in the same order, so
 they agree bit for bit; x86-64-v2, which has none, rounds products once more.
 """
@@ -71,6 +76,44 @@ def results(
         name: [a for key, a in arrays.items() if key.startswith(f"{request.param} ")]
         for name, arrays in all_results.items()
     }
+
+
+# Sizes that are no multiples of any vector; gradients, which need the forward pass.
+SAMPLE = [
+    "block_cell/test_gradients.py::test_tape",
+    "cudnn_rnn/test_gradients.py::test_tape_of_many_sizes",
+    "mpsgraph/test_gradients.py::test_many_sizes",
+    "keras/test_masks.py::test_every_mask_of_one_sequence",
+]
+CHOSEN = "B9-I8-H31 or (test_many_sizes and 33) or test_every_mask"
+
+
+@pytest.mark.parametrize("instruction_set", INSTRUCTION_SETS[:-1])
+def test_results_are_the_oracles(instruction_set: str) -> None:
+    tests = Path(__file__).resolve().parents[1]
+    sample = [str(tests / test) for test in SAMPLE]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n", "0", "-v", "-k", CHOSEN, *sample],
+        env={**os.environ, "TF_LSTM_OPS_SIMD": instruction_set},
+        cwd=tests.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout
+    # A choice that has come to be empty is no test.
+    assert all(f"{test}[" in run.stdout for test in SAMPLE)
+
+
+def test_a_forced_set_computes(
+    all_results: dict[str, dict[str, np.ndarray]],
+) -> None:
+    """Not only its name is used: without a fused multiply-add the bits are others."""
+    if len(INSTRUCTION_SETS) < 2:
+        pytest.skip("this processor has one instruction set")
+    first, *_, last = all_results.values()
+    for dtype in ("float32", "float64"):
+        keys = [key for key in first if key.startswith(dtype)]
+        assert any(first[key].tobytes() != last[key].tobytes() for key in keys), dtype
 
 
 def test_fused_multiply_add_gives_the_same_bits(results: tuple) -> None:

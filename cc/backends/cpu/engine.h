@@ -4,14 +4,18 @@
 
 #include <cstdint>
 
+#include "backends/cpu/packed_weights.h"
 #include "core/float16.h"
 #include "core/rnn.h"
 
 namespace tf_lstm_ops {
 
 struct Engine {
-  void (*forward_float)(const RnnForward<float>&, int threads);
-  void (*forward_double)(const RnnForward<double>&, int threads);
+  // `packed` is filled, or to be filled, or null.
+  void (*forward_float)(const RnnForward<float>&, int threads,
+                        cpu::PackedWeights* packed);
+  void (*forward_double)(const RnnForward<double>&, int threads,
+                         cpu::PackedWeights* packed);
   void (*backward_float)(const RnnBackward<float>&, int threads);
   void (*backward_double)(const RnnBackward<double>&, int threads);
   // y[k] = f(x[k]), n numbers: for tests of the errors.

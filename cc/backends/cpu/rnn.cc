@@ -13,44 +13,66 @@
 namespace tf_lstm_ops::cpu {
 namespace {
 
-// A team pays where its members save more than they wait: about 2 million
-// floating-point operations a call (20 microseconds), 30,000 a step.
-int UsefulThreads(const RnnConfig& config, const Schedule& schedule,
-                  int threads) {
-  const double weights =
-      static_cast<double>(GateCount(config.cell)) *
-      static_cast<double>(config.cell_size) *
-      static_cast<double>(config.hidden_size + config.input_size);
+// A team pays where its members save more than they wait: about a million
+// multiply-adds a call (20 microseconds), 15,000 a step. `work` is that of one
+// entry of the schedule.
+int UsefulThreads(const Schedule& schedule, double work, int threads) {
+  const double total = work * static_cast<double>(schedule.size());
   const auto steps = static_cast<double>(std::max<int64_t>(schedule.steps, 1));
-  const double total = 2 * weights * static_cast<double>(schedule.size());
-  const double step = total / steps;
-  return total < 2e6 || step < 3e4 ? 1 : threads;
+  return total < 1e6 || total / steps < 1.5e4 ? 1 : threads;
+}
+
+double WeightsOf(const RnnConfig& config) {
+  return static_cast<double>(GateCount(config.cell)) *
+         static_cast<double>(config.cell_size) *
+         static_cast<double>(config.hidden_size + config.input_size);
+}
+
+template <class T>
+double WorkOf(const RnnBackward<T>& args) {
+  const bool multiplies = args.schedule->steps > 1 || args.wants_initial_dh ||
+                          args.dx || args.gradients.input ||
+                          args.gradients.recurrent;
+  constexpr double kOfUnit = 60;  // the cell's equations and their memory
+  return multiplies ? WeightsOf(args.config)
+                    : kOfUnit * static_cast<double>(args.config.cell_size);
+}
+
+template <class T, class Run>
+void RunForward(const RnnForward<T>& args, int threads, PackedWeights* packed,
+                const Run& run) {
+  threads = UsefulThreads(*args.schedule, WeightsOf(args.config), threads);
+  if (packed && !packed->filled() && !packed->Claim()) packed = nullptr;
+  run(args, threads, packed);
+  if (packed) packed->Filled();
 }
 
 }  // namespace
 
 template <>
-void Forward(const RnnForward<float>& args, int threads) {
-  SelectedInstructionSet().engine->forward_float(
-      args, UsefulThreads(args.config, *args.schedule, threads));
+void Forward(const RnnForward<float>& args, int threads,
+             PackedWeights* packed) {
+  RunForward(args, threads, packed,
+             SelectedInstructionSet().engine->forward_float);
 }
 
 template <>
-void Forward(const RnnForward<double>& args, int threads) {
-  SelectedInstructionSet().engine->forward_double(
-      args, UsefulThreads(args.config, *args.schedule, threads));
+void Forward(const RnnForward<double>& args, int threads,
+             PackedWeights* packed) {
+  RunForward(args, threads, packed,
+             SelectedInstructionSet().engine->forward_double);
 }
 
 template <>
 void Backward(const RnnBackward<float>& args, int threads) {
   SelectedInstructionSet().engine->backward_float(
-      args, UsefulThreads(args.config, *args.schedule, threads));
+      args, UsefulThreads(*args.schedule, WorkOf(args), threads));
 }
 
 template <>
 void Backward(const RnnBackward<double>& args, int threads) {
   SelectedInstructionSet().engine->backward_double(
-      args, UsefulThreads(args.config, *args.schedule, threads));
+      args, UsefulThreads(*args.schedule, WorkOf(args), threads));
 }
 
 int ThreadCount(int configured) {

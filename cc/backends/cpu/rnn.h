@@ -2,14 +2,17 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_RNN_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_RNN_H_
 
+#include "backends/cpu/packed_weights.h"
 #include "core/rnn.h"
 
 namespace tf_lstm_ops::cpu {
 
 // T is float or double. On at most `threads` threads; fewer where the work is
 // small. The result does not depend on their number. Throws std::bad_alloc.
+// `packed` may be null: nothing is kept.
 template <class T>
-void Forward(const RnnForward<T>& args, int threads);
+void Forward(const RnnForward<T>& args, int threads,
+             PackedWeights* packed = nullptr);
 template <class T>
 void Backward(const RnnBackward<T>& args, int threads);
 

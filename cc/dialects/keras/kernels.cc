@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "backends/cpu/rnn.h"
@@ -125,6 +127,39 @@ struct Call : Arguments<T> {
   }
 };
 
+// The packed weights of the last call, for as long as calls bring the very same
+// tensors. These are kept too: while somebody else refers to a variable's
+// buffer, TensorFlow does not write to it but gives the variable a new one.
+class KeptWeights {
+ public:
+  // Takes the weights' tensors from `call`, whose arguments must be set.
+  template <class T>
+  std::shared_ptr<cpu::PackedWeights> For(Call<T>* call) {
+    if constexpr (cpu::Staging<T>::kConverts) return nullptr;  // a copy anyway
+    const std::lock_guard<std::mutex> lock(mutex_);
+    bool same = packed_ != nullptr;
+    for (size_t n = 0; n < kNames.size(); ++n) {
+      const Tensor& now = *call->Find(kNames[n]);
+      same = same && now.data<T>() == tensors_[n].data<T>() &&
+             now.shape().dims() == tensors_[n].shape().dims();
+    }
+    if (same) return packed_;
+    for (size_t n = 0; n < kNames.size(); ++n) {
+      tensors_[n] = call->Take(kNames[n]);
+    }
+    packed_ = std::make_shared<cpu::PackedWeights>();
+    return packed_;
+  }
+
+ private:
+  static constexpr std::array<const char*, 2> kNames = {"kernel",
+                                                        "recurrent_kernel"};
+
+  std::mutex mutex_;
+  std::array<Tensor, kNames.size()> tensors_;
+  std::shared_ptr<cpu::PackedWeights> packed_;
+};
+
 // Visits every step of every sequence in the order of processing, with the
 // output row of the row's latest valid step up to then, or -1.
 template <class Visit>
@@ -189,7 +224,10 @@ class ForwardKernel : public tf::Kernel {
           PackedSteps(call.staging.Out(reserve.data<T>(), layout.steps_size),
                       kForm.cell, sizes.cell);
     }
-    cpu::Forward(args, cpu::ThreadCount(ConfiguredThreads(context)));
+    const std::shared_ptr<cpu::PackedWeights> packed =
+        training_ ? nullptr : kept_weights_.For(&call);
+    cpu::Forward(args, cpu::ThreadCount(ConfiguredThreads(context)),
+                 packed.get());
     call.staging.Finish();
     FinalH(call, h, final_h.data<T>());
     FillMasked(call, h);
@@ -243,6 +281,7 @@ class ForwardKernel : public tf::Kernel {
 
   Attributes attributes_;
   bool training_ = true;
+  KeptWeights kept_weights_;
 };
 
 template <class T, const Form& kForm>

@@ -37,7 +37,8 @@ class BackwardPass {
   // The pieces of scratch memory, for so many threads.
   void Place(Scratch<T>* scratch, int threads) {
     const int64_t m_rows = KeepsM() ? entries_ * cell_ : 0;
-    packed_recurrent_ = scratch->Take(kRecurrentParts * padded_hidden_ * cell_);
+    packed_recurrent_ = scratch->Take(
+        ReachesBack() ? kRecurrentParts * padded_hidden_ * cell_ : 0);
     packed_input_ = scratch->Take(
         args_.weights.input ? kInputParts * RoundUpToLanes<T>(input_) * cell_
                             : 0);
@@ -107,6 +108,8 @@ class BackwardPass {
   static int64_t Group(int64_t n) { return n < 1 ? 1 : Min(n, kColumns); }
 
   bool Projected() const { return args_.config.projected(); }
+  // Whether any step's dz goes to the h before it.
+  bool ReachesBack() const { return steps_ > 1 || args_.wants_initial_dh; }
   // m = o * co, which without a projection is h, where that was not given.
   bool RestoresH() const { return !args_.h && grads_.recurrent; }
   bool KeepsM() const { return Projected() || RestoresH(); }
@@ -176,9 +179,11 @@ class BackwardPass {
     }
     const int64_t n = item * group_;
     Clear(n, Min(n + group_, cell_));
-    PackTransposed(args_.weights.recurrent, kFirst, kRecurrentParts, n,
-                   Min(n + group_, hidden_),
-                   packed_recurrent_ + n * kRecurrentParts * cell_);
+    if (ReachesBack()) {
+      PackTransposed(args_.weights.recurrent, kFirst, kRecurrentParts, n,
+                     Min(n + group_, hidden_),
+                     packed_recurrent_ + n * kRecurrentParts * cell_);
+    }
     if (!Projected()) return;
     const GateMatrices<const T>& w = args_.weights.projection;
     PackBlock(w.data, w.column_stride, w.row_stride, hidden_, n,
@@ -233,6 +238,7 @@ class BackwardPass {
     const typename Cell::Parameters with = of_cell.parameters();
     V bias[kParts] = {};
     for (int64_t e = begin; e < end; ++e) {
+      if (e + kAhead < end) PrefetchInputs(e + kAhead, u);
       const Outputs y = LoadOutputs(e, u, with);
       const V before =
           Cell::kHasState ? LoadN(PreviousState(e) + u, width) : V{};
@@ -285,8 +291,22 @@ class BackwardPass {
     return from.row[k] + (from.compact ? e : output_row_[e]) * from.stride[k];
   }
 
-  Outputs LoadOutputs(int64_t e, int64_t u,
-                      const typename Cell::Parameters& with) const {
+  // One row is far from the next, where no processor looks by itself.
+  static constexpr int64_t kAhead = 4;
+  void PrefetchInputs(int64_t e, int64_t u) const {
+    ForEachKept<Cell>([&](auto k, auto) {
+      if (args_.steps.row[k]) PrefetchToRead(Row(args_.steps, k, e) + u);
+      if (args_.bar.row[k]) PrefetchToRead(Row(args_.bar, k, e) + u);
+    });
+    if (Cell::kHasState) PrefetchToRead(PreviousState(e) + u);
+    if (args_.h_bar) {
+      PrefetchToRead(args_.h_bar + output_row_[e] * args_.h_stride + u);
+    }
+    for (int p = 0; p < kParts; ++p) PrefetchToWrite(Dz(e, p) + u);
+  }
+
+  TF_LSTM_OPS_INLINE Outputs LoadOutputs(
+      int64_t e, int64_t u, const typename Cell::Parameters& with) const {
     const int64_t width = cell_ - u;
     const StepRows<const T>& from = args_.steps;
     Outputs y = {};
@@ -300,7 +320,8 @@ class BackwardPass {
   }
 
   // Gradients of the outputs of entry e, the n-th of its step.
-  Outputs LoadUpstream(int64_t e, int64_t n, int64_t u) const {
+  TF_LSTM_OPS_INLINE Outputs LoadUpstream(int64_t e, int64_t n,
+                                          int64_t u) const {
     const int64_t width = cell_ - u;
     const int64_t at = batch_row_[e] * cell_ + u;
     const StepRows<const T>& from = args_.bar;

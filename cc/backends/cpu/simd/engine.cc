@@ -14,18 +14,19 @@ TF_LSTM_OPS_CELL(extern, ReluCell);
 namespace {
 
 template <class T>
-void Forward(const RnnForward<T>& args, int threads) {
+void Forward(const RnnForward<T>& args, int threads,
+             cpu::PackedWeights* packed) {
   switch (args.config.cell) {
     case CellKind::kLstm:
-      return ForwardOf<T, LstmCell>(args, threads);
+      return ForwardOf<T, LstmCell>(args, threads, packed);
     case CellKind::kGeneralLstm:
-      return ForwardOf<T, GeneralLstmCell>(args, threads);
+      return ForwardOf<T, GeneralLstmCell>(args, threads, packed);
     case CellKind::kGru:
-      return ForwardOf<T, GruCell>(args, threads);
+      return ForwardOf<T, GruCell>(args, threads, packed);
     case CellKind::kTanh:
-      return ForwardOf<T, TanhCell>(args, threads);
+      return ForwardOf<T, TanhCell>(args, threads, packed);
     case CellKind::kRelu:
-      return ForwardOf<T, ReluCell>(args, threads);
+      return ForwardOf<T, ReluCell>(args, threads, packed);
   }
 }
 
@@ -105,6 +106,6 @@ extern const Engine kEngine;
 const Engine kEngine = {&Forward<float>,   &Forward<double>, &Backward<float>,
                         &Backward<double>, &Sigmoid,         &Tanh,
                         &Widen<Half>,      &Widen<BFloat16>, &Narrow<Half>,
-                        &Narrow<BFloat16>, &MultiplyAdd, &Sum};
+                        &Narrow<BFloat16>, &MultiplyAdd,     &Sum};
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

@@ -26,6 +26,7 @@ class ForwardPass {
         batch_(args.schedule->batch),
         entries_(args.schedule->size()),
         steps_(args.schedule->steps),
+        packs_(WorthPacking()),
         chunk_(ChunkRows()),
         group_(Group(threads)),
         begin_(args.schedule->begin.data()),
@@ -35,13 +36,25 @@ class ForwardPass {
         previous_(args.schedule->previous.data()),
         ordinal_(args.schedule->ordinal.data()) {}
 
+  // Where the packed weights are; without a call they are in scratch memory.
+  void PlaceWeights(Scratch<T>* memory) {
+    if (!packs_) return;
+    packed_input_ =
+        memory->Take(args_.weights.input ? kInputParts * padded_ * input_ : 0);
+    packed_recurrent_ = memory->Take(kRecurrentParts * padded_ * hidden_);
+    packed_projection_ =
+        memory->Take(Projected() ? RoundUpToLanes<T>(hidden_) * cell_ : 0);
+  }
+  // They are outside of the scratch memory, and whether they are there already.
+  void KeepsWeights(bool filled) {
+    keeps_weights_ = true;
+    filled_ = filled;
+  }
+
   // The pieces of scratch memory, for so many threads.
   void Place(Scratch<T>* scratch, int threads) {
-    packed_input_ =
-        scratch->Take(args_.weights.input ? kInputParts * padded_ * input_ : 0);
-    packed_recurrent_ = scratch->Take(kRecurrentParts * padded_ * hidden_);
-    packed_projection_ =
-        scratch->Take(Projected() ? RoundUpToLanes<T>(hidden_) * cell_ : 0);
+    if (!keeps_weights_) PlaceWeights(scratch);
+    tile_ = scratch->Take(packs_ ? 0 : threads * TileSize());
     z_ = scratch->Take(Min(entries_, chunk_ + batch_) * kInputParts * padded_);
     state_ = args_.final_c     ? args_.final_c
              : Cell::kHasState ? scratch->Take(batch_ * cell_)
@@ -80,7 +93,9 @@ class ForwardPass {
     }
     // z of the units of an item concerns that item alone.
     const int64_t chunk = ChunkOf(step) * chunk_;
-    if (BeginsChunk(step)) {
+    if (!packs_) {
+      MultiplyOnce(begin, Min(end, padded_), tile_ + thread * TileSize());
+    } else if (BeginsChunk(step)) {
       ProjectInput({begin_[step], ChunkEnd(step), chunk}, begin,
                    Min(end, padded_), dropped_x_ + thread * DroppedXSize());
     }
@@ -102,6 +117,8 @@ class ForwardPass {
   static constexpr int kRecurrentParts = Cell::kRecurrentParts;
   static constexpr int kFirst = Cell::kFirstRecurrent;
   static constexpr int64_t kRowBlock = 16 * kRows;  // rows of x at a time
+  static constexpr int64_t kFewEntries = kRows;
+  static constexpr int64_t kTileVectors = 8;
   static constexpr int64_t kChunkBytes = 1 << 20;
   static constexpr int64_t kItemMultiplyAdds = 100000;  // a microsecond or more
 
@@ -114,6 +131,16 @@ class ForwardPass {
   static int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }
   static int64_t Blocks(int64_t n, int64_t block) {
     return (n + block - 1) / block;
+  }
+
+  // Weights that are used once are read where they lie.
+  bool WorthPacking() const {
+    const auto by_input = [](const GateMatrices<const T>& w) {
+      return w && w.column_stride == 1;
+    };
+    return kFirst != 0 || kRecurrentParts != kInputParts || steps_ != 1 ||
+           Projected() || args_.dropout.input || args_.dropout.recurrent ||
+           !by_input(args_.weights.input) || !by_input(args_.weights.recurrent);
   }
 
   // The input's products are taken for some steps at a time, so that z stays in
@@ -135,6 +162,12 @@ class ForwardPass {
     return begin_[step];
   }
 
+  // Packed weights of the only step, or sums of its products.
+  int64_t TileSize() const {
+    return kInputParts *
+           Max(kTileVectors * kL * kChain, Min(entries_, kFewEntries) * group_);
+  }
+
   // Units of an item: few enough that all threads have some, several times
   // where a step is long; enough that taking it costs nothing beside it.
   int64_t Group(int threads) const {
@@ -142,6 +175,8 @@ class ForwardPass {
     const int64_t work = rows * kRecurrentParts * kL * Max(hidden_, 1);
     const int64_t vectors = padded_ / kL;
     const int64_t largest = Max(Blocks(vectors, threads), 1);
+    if (!packs_)
+      return Min(Max(Blocks(largest, 2), kTileVectors), largest) * kL;
     return Min(Blocks(kItemMultiplyAdds, work), largest) * kL;
   }
 
@@ -157,6 +192,11 @@ class ForwardPass {
 
   // For the units of one vector: packs the weights, loads the state.
   void Prepare(int64_t u) {
+    if (packs_ && !filled_) PackWeights(u);
+    LoadState(u);
+  }
+
+  void PackWeights(int64_t u) {
     const auto pack = [&](const GateMatrices<const T>& from, int first,
                           int parts, int64_t depth, T* to) {
       for (int p = 0; p < parts; ++p) {
@@ -176,7 +216,6 @@ class ForwardPass {
       PackBlock(w.data, w.row_stride, w.column_stride, cell_, u,
                 Min(u + kL, hidden_), packed_projection_ + u * cell_);
     }
-    LoadState(u);
   }
 
   void LoadState(int64_t u) {
@@ -241,6 +280,124 @@ class ForwardPass {
     }
   }
 
+  // z = x W + h R + bias of the only step, for units [u_begin, u_end), from
+  // weights that are not packed.
+  void MultiplyOnce(int64_t u_begin, int64_t u_end, T* tile) {
+    for (int64_t u = u_begin; u < u_end; u += kL) {
+      for (int p = 0; p < kInputParts; ++p) {
+        const V bias = Bias(p, u);
+        for (int64_t e = 0; e < entries_; ++e) Store(bias, Z(e, p, u));
+      }
+    }
+    MultiplyOnce(
+        args_.weights.input, input_, u_begin, u_end, tile,
+        [&](int64_t e) { return args_.x + input_row_[e] * args_.x_stride; });
+    MultiplyOnce(args_.weights.recurrent, hidden_, u_begin, u_end, tile,
+                 [&](int64_t e) { return PreviousH(e); });
+  }
+
+  // kChain rows of the weights at a time, added to z. For few entries they pass
+  // through the registers as they lie in memory; for many they are packed
+  // first, as is a vector that is not whole.
+  template <class RowOf>
+  void MultiplyOnce(const GateMatrices<const T>& w, int64_t depth,
+                    int64_t u_begin, int64_t u_end, T* tile,
+                    const RowOf& row_of) {
+    const int64_t whole =
+        entries_ > kFewEntries
+            ? u_begin
+            : Min(u_end, u_begin + (cell_ - u_begin) / kL * kL);
+    for (int64_t k = 0; k < depth; k += kChain) {
+      const int64_t rows = Min(kChain, depth - k);
+      if (u_begin < whole) {
+        AddFew(w, k, rows, u_begin, whole, tile, row_of);
+      }
+      for (int64_t u = whole; u < u_end; u += kTileVectors * kL) {
+        AddMany(w, k, rows, u, Min(u + kTileVectors * kL, u_end), tile, row_of);
+      }
+    }
+  }
+
+  template <class RowOf>
+  void AddFew(const GateMatrices<const T>& w, int64_t k, int64_t rows,
+              int64_t u_begin, int64_t u_end, T* sums, const RowOf& row_of) {
+    const int64_t width = u_end - u_begin;
+    const auto at = [&](int p, int64_t e) {
+      return sums + (p * entries_ + e) * width;
+    };
+    for (int64_t n = 0; n < kInputParts * entries_ * width; ++n) sums[n] = 0;
+    ForEachOuter(rows, [&](int64_t row, auto count) {
+      for (int p = 0; p < kInputParts; ++p) {
+        const T* b = w.Block(Block(p)) + (k + row) * w.row_stride + u_begin;
+        for (int64_t e = 0; e < entries_; e += kOuterRows) {
+          WithConstant<kOuterRows>(entries_ - e, [&](auto entries) {
+            constexpr int R = decltype(entries)::value;
+            const T* a[R];
+            T* to[R];
+            for (int r = 0; r < R; ++r) {
+              a[r] = row_of(e + r) + k + row;
+              to[r] = at(p, e + r);
+            }
+            AddOuter<T, R, decltype(count)::value>(a, b, w.row_stride,
+                                                   width / kL, to);
+          });
+        }
+      }
+    });
+    for (int p = 0; p < kInputParts; ++p) {
+      for (int64_t e = 0; e < entries_; ++e) {
+        for (int64_t u = 0; u < width; u += kL) {
+          T* z = Z(e, p, u_begin + u);
+          Store(Load(z) + Load(at(p, e) + u), z);
+        }
+      }
+    }
+  }
+
+  template <class RowOf>
+  void AddMany(const GateMatrices<const T>& w, int64_t k, int64_t rows,
+               int64_t u_begin, int64_t u_end, T* tile, const RowOf& row_of) {
+    constexpr int64_t kStride = kInputParts * kL;
+    for (int64_t row = 0; row < rows; ++row) {  // as it lies in memory
+      for (int p = 0; p < kInputParts; ++p) {
+        const T* from = w.Block(Block(p)) + (k + row) * w.row_stride;
+        T* to = tile + row * kStride + p * kL;
+        for (int64_t u = u_begin; u < u_end; u += kL, to += rows * kStride) {
+          Store(LoadN(from + u, cell_ - u), to);
+        }
+      }
+    }
+    for (int64_t u = u_begin; u < u_end; u += kL, tile += rows * kStride) {
+      for (int64_t e = 0; e < entries_; e += kRows) {
+        WithConstant<kRows>(entries_ - e, [&](auto count) {
+          constexpr int R = decltype(count)::value;
+          const T* a[R];
+          V z[R][kInputParts];
+          for (int r = 0; r < R; ++r) {
+            a[r] = row_of(e + r) + k;
+            for (int p = 0; p < kInputParts; ++p)
+              z[r][p] = Load(Z(e + r, p, u));
+          }
+          Accumulate<T, R, kInputParts>(a, 0, tile, rows, tile, z);
+          for (int r = 0; r < R; ++r) {
+            for (int p = 0; p < kInputParts; ++p)
+              Store(z[r][p], Z(e + r, p, u));
+          }
+        });
+      }
+    }
+  }
+
+  // Calls f(row, integral_constant of the number of rows).
+  template <class F>
+  static void ForEachOuter(int64_t rows, const F& f) {
+    int64_t row = 0;
+    for (; row + kOuterDepth <= rows; row += kOuterDepth) {
+      f(row, std::integral_constant<int, kOuterDepth>{});
+    }
+    for (; row < rows; ++row) f(row, std::integral_constant<int, 1>{});
+  }
+
   // z = x + bias: each gate sees the input itself.
   void AddInput(const Entries& entries, const V* bias, int64_t u) {
     for (int64_t e = entries.begin; e < entries.end; ++e) {
@@ -284,6 +441,7 @@ class ForwardPass {
         const T* a[R];
         V acc[R][kRecurrentParts];
         for (int r = 0; r < R; ++r) {
+          PrefetchOutputs(e + r, u);
           a[r] = kDropped ? DroppedH(batch_row_[e + r], ordinal_[e + r], 0)
                           : PreviousH(e + r);
           for (int p = 0; p < kRecurrentParts; ++p) {
@@ -292,10 +450,11 @@ class ForwardPass {
                             : bias[p];
           }
         }
-        Accumulate<T, R, kRecurrentParts, kDropped>(
-            a, batch_ * hidden_, packed, hidden_,
-            LookAhead<kRecurrentParts>(packed, hidden_, (e - begin) / kRows),
-            acc);
+        if (packs_)
+          Accumulate<T, R, kRecurrentParts, kDropped>(
+              a, batch_ * hidden_, packed, hidden_,
+              LookAhead<kRecurrentParts>(packed, hidden_, (e - begin) / kRows),
+              acc);
         for (int r = 0; r < R; ++r) {
           V z[Cell::kParts];
           for (int p = 0; p < kFirst; ++p) z[p] = Load(Z(e + r - first, p, u));
@@ -310,6 +469,16 @@ class ForwardPass {
         }
       });
     }
+  }
+
+  // The products take as long as it takes to get the outputs' cache lines.
+  void PrefetchOutputs(int64_t e, int64_t u) const {
+    if (!Projected()) PrefetchToWrite(H(e) + u);
+    const StepRows<T>& to = args_.steps;
+    const int64_t row = to.compact ? e : output_row_[e];
+    ForEachKept<Cell>([&](auto k, auto) {
+      if (to.row[k]) PrefetchToWrite(to.row[k] + row * to.stride[k] + u);
+    });
   }
 
   void StoreOutputs(const Outputs& y, int64_t e, int64_t u) {
@@ -375,6 +544,7 @@ class ForwardPass {
 
   const RnnForward<T>& args_;
   const int64_t input_, cell_, hidden_, padded_, batch_, entries_, steps_;
+  const bool packs_;
   const int64_t chunk_;  // entries; see ChunkRows
   const int64_t group_;  // units of an item
   const int64_t* begin_;
@@ -386,11 +556,13 @@ class ForwardPass {
   T* packed_input_ = nullptr;       // [padded / lanes, I, input parts, lanes]
   T* packed_recurrent_ = nullptr;   // [padded / lanes, P, rec. parts, lanes]
   T* packed_projection_ = nullptr;  // [padded P / lanes, H, lanes]
-  T* z_ = nullptr;                  // of a chunk, [., input parts, padded]
-  T* state_ = nullptr;              // [B, H]
-  T* unprojected_ = nullptr;        // [B, H]
-  T* dropped_h_ = nullptr;          // [2, recurrent parts, B, P]
-  T* dropped_x_ = nullptr;          // [threads, kRowBlock, input parts, I]
+  bool keeps_weights_ = false, filled_ = false;
+  T* tile_ = nullptr;         // [threads, kChain, parts, lanes]
+  T* z_ = nullptr;            // of a chunk, [., input parts, padded]
+  T* state_ = nullptr;        // [B, H]
+  T* unprojected_ = nullptr;  // [B, H]
+  T* dropped_h_ = nullptr;    // [2, recurrent parts, B, P]
+  T* dropped_x_ = nullptr;    // [threads, kRowBlock, input parts, I]
 };
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

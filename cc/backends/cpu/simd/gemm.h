@@ -107,6 +107,32 @@ __attribute__((noinline)) void Accumulate(const T* const (&a)[R],
   }
 }
 
+// sums[r] += a(r, :) b for K rows of B where they lie, `b_stride` apart, of so
+// many vectors of columns. The factors stay in registers while a row passes.
+constexpr int kOuterRows = kRows / 2;  // of A at most
+constexpr int kOuterDepth = 8;
+
+template <class T, int R, int K>
+__attribute__((noinline)) void AddOuter(const T* const (&a)[R], const T* b,
+                                        int64_t b_stride, int64_t vectors,
+                                        T* const (&sums)[R]) {
+  VecT<T> factor[R][K];
+  T* to[R];
+  for (int r = 0; r < R; ++r) {
+    to[r] = sums[r];
+    for (int k = 0; k < K; ++k) factor[r][k] = Broadcast(a[r][k]);
+  }
+  for (int64_t v = 0; v < vectors; ++v, b += kLanes<T>) {
+    VecT<T> sum[R];
+    for (int r = 0; r < R; ++r) sum[r] = Load(to[r] + v * kLanes<T>);
+    for (int k = 0; k < K; ++k) {
+      const VecT<T> row = Load(b + k * b_stride);
+      for (int r = 0; r < R; ++r) sum[r] = Fma(factor[r][k], row, sum[r]);
+    }
+    for (int r = 0; r < R; ++r) Store(sum[r], to[r] + v * kLanes<T>);
+  }
+}
+
 // Where row block `block` of a product with `packed` looks ahead: after as many
 // blocks as there are columns, all of what follows it is in the cache.
 template <int C, class T>

@@ -3,6 +3,7 @@
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_PASSES_H_
 
 #include "backends/cpu/aligned_buffer.h"
+#include "backends/cpu/packed_weights.h"
 #include "backends/cpu/simd/backward.h"
 #include "backends/cpu/simd/forward.h"
 #include "backends/cpu/thread_team.h"
@@ -27,8 +28,17 @@ void RunPass(Pass* pass, int threads) {
 }
 
 template <class T, template <class> class CellOf>
-void ForwardOf(const RnnForward<T>& args, int threads) {
+void ForwardOf(const RnnForward<T>& args, int threads,
+               cpu::PackedWeights* packed) {
   ForwardPass<T, CellOf> pass(args, threads);
+  if (packed) {
+    Scratch<T> count(nullptr);
+    pass.PlaceWeights(&count);
+    Scratch<T> memory(
+        static_cast<T*>(packed->Memory(count.used() * sizeof(T))));
+    pass.PlaceWeights(&memory);
+    pass.KeepsWeights(packed->filled());
+  }
   RunPass<T>(&pass, threads);
 }
 
@@ -40,8 +50,9 @@ void BackwardOf(const RnnBackward<T>& args, int threads) {
 
 // Each cell has a source file of its own, so that they compile side by side.
 // NOLINTBEGIN(bugprone-macro-parentheses): `specifier` is none or extern.
-#define TF_LSTM_OPS_PASSES(specifier, T, Cell)                           \
-  specifier template void ForwardOf<T, Cell>(const RnnForward<T>&, int); \
+#define TF_LSTM_OPS_PASSES(specifier, T, Cell)                          \
+  specifier template void ForwardOf<T, Cell>(const RnnForward<T>&, int, \
+                                             cpu::PackedWeights*);      \
   specifier template void BackwardOf<T, Cell>(const RnnBackward<T>&, int)
 #define TF_LSTM_OPS_CELL(specifier, Cell)     \
   TF_LSTM_OPS_PASSES(specifier, float, Cell); \

@@ -93,9 +93,15 @@ TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
   for (int64_t k = 0; k < n; ++k) to[k] = lanes[k];
 }
 
-// A hint; any address will do.
+// Hints; any address will do.
 TF_LSTM_OPS_INLINE void PrefetchToL2(const void* address) {
   __builtin_prefetch(address, 0, 2);
+}
+TF_LSTM_OPS_INLINE void PrefetchToRead(const void* address) {
+  __builtin_prefetch(address, 0, 3);
+}
+TF_LSTM_OPS_INLINE void PrefetchToWrite(const void* address) {
+  __builtin_prefetch(address, 1, 3);
 }
 
 // a * b + c, rounded once where the instruction set can.

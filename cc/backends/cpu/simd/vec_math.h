@@ -44,10 +44,7 @@ struct VecMath<float> : VecMathBase<float> {
     p = Fma(p, r, Broadcast(0x1.555556p-3f));
     p = Fma(p, r, Broadcast(0x1p-1f));
     const Value e = Fma(p, r * r, r) + 1.0f;
-    // Two factors, so that a subnormal result is rounded only once.
-    const Int whole = __builtin_convertvector(n, Int);
-    const Int half = whole >> 1;
-    return e * PowerOfTwo(half) * PowerOfTwo(whole - half);
+    return TimesPowerOfTwo(e, n);
   }
 
   // 1 / (1 + e^-x), by e^-|x| so that neither tail loses its bits.
@@ -84,6 +81,16 @@ struct VecMath<float> : VecMathBase<float> {
     Value value;
     std::memcpy(&value, &bits, sizeof value);
     return value;
+  }
+  // e * 2^n, rounded once, also where it is subnormal; n a whole number.
+  static TF_LSTM_OPS_INLINE Value TimesPowerOfTwo(Value e, Value n) {
+#if defined(__AVX512F__)
+    return _mm512_maskz_scalef_ps(0xffff, e, n);
+#else
+    const Int whole = __builtin_convertvector(n, Int);
+    const Int half = whole >> 1;  // two factors, each of them normal
+    return e * PowerOfTwo(half) * PowerOfTwo(whole - half);
+#endif
   }
   static TF_LSTM_OPS_INLINE Value PowerOfTwo(Int exponent) {
     return FromBits((exponent + 127) << 23);

@@ -1,0 +1,195 @@
+"""Floors, rows, tables and arguments: arithmetic without a process."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tf_lstm_ops import __main__
+from tf_lstm_ops.bench import cases, ceilings, plot, report
+from tf_lstm_ops.bench.peers import PEERS
+from tf_lstm_ops.bench.runner import Measurement
+from tf_lstm_ops.cli import bench
+
+# N 2, T 10, H 4, I 3; the recurrent matrix has 4 * 16 floats, 256 bytes.
+ROW = cases.Row("row", "inference", "inference", 2, 10, 4, 3, peers=("ours", "keras", "torch"))
+INPUT, STEP = 2 * 20 * 3 * 16, 2 * 2 * 4 * 16  # operations: of all steps, and of one
+
+FAST_MEMORY = ceilings.Ceilings(2, flops=1000.0, bandwidth={256: 1e9})
+SLOW_MEMORY = ceilings.Ceilings(2, flops=1e9, bandwidth={256: 128.0})
+
+
+def floor(limits: ceilings.Ceilings, **changes: object) -> float | None:
+    return ceilings.floor_seconds(dataclasses.replace(ROW, **changes), limits)
+
+
+def test_floor_is_operations_where_memory_is_fast() -> None:
+    forward = INPUT + 10 * STEP
+    assert floor(FAST_MEMORY) == pytest.approx(forward / 1000)
+    assert floor(FAST_MEMORY, task="training") == pytest.approx(3 * forward / 1000)
+
+
+def test_floor_is_a_reading_of_the_weights_a_step_where_memory_is_slow() -> None:
+    assert floor(SLOW_MEMORY) == pytest.approx(10 * 2, rel=1e-4)  # seconds, and operations
+    assert floor(SLOW_MEMORY, task="training") == pytest.approx(2 * 10 * 2, rel=1e-4)
+
+
+def test_floor_counts_valid_steps_layers_directions_and_gates() -> None:
+    valid = 1 + 10  # lengths 1..10 of two rows
+    operations = 2 * valid * 3 * 16 + 2 * valid * 4 * 16
+    assert floor(FAST_MEMORY, steps="1..T") == pytest.approx(operations / 1000)
+    second = 2 * 20 * 8 * 16  # the second layer's input is both directions' output
+    operations = 2 * (INPUT + second) + 4 * 10 * STEP
+    assert floor(FAST_MEMORY, layers=2, directions=2) == pytest.approx(operations / 1000)
+    gru = dataclasses.replace(FAST_MEMORY, bandwidth={192: 1e9})
+    assert floor(gru, cell="gru") == pytest.approx(0.75 * (INPUT + 10 * STEP) / 1000)
+
+
+def test_floor_of_a_step_reads_all_weights() -> None:
+    slow = ceilings.Ceilings(2, flops=1e9, bandwidth={448: 112.0})
+    assert floor(slow, task="step") == pytest.approx(4)
+    fast = ceilings.Ceilings(2, flops=1000.0, bandwidth={448: 1e9})
+    assert floor(fast, task="step") == pytest.approx(2 * 2 * 7 * 16 / 1000)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"dtype": "bfloat16"}, {"task": "fit"}, {"task": "step gradient"}, {"measure": "memory"}],
+)
+def test_no_floor_where_it_would_be_another(changes: dict) -> None:
+    assert floor(FAST_MEMORY, **changes) is None
+
+
+def test_best_of_two_measurements() -> None:
+    other = ceilings.Ceilings(2, flops=10.0, bandwidth={256: 2e9})
+    assert FAST_MEMORY.best(other) == ceilings.Ceilings(2, 1000.0, {256: 2e9})
+
+
+def test_measured_ceilings_are_of_this_machine() -> None:
+    found = ceilings.measure([ROW, dataclasses.replace(ROW, dtype="bfloat16", units=8)], 1)
+    assert set(found.bandwidth) == {256}
+    # The slowest that this engine runs on, and more than any core has.
+    assert 1e9 < found.flops < 1e12
+    assert 1e8 < found.bandwidth[256] < 1e13
+
+
+def test_rows_have_names_of_their_own_and_known_peers() -> None:
+    assert len({row.name for row in cases.ROWS}) == len(cases.ROWS)
+    for row in cases.ROWS:
+        assert row.group in ("inference", "training", "other")
+        assert set(row.peers) <= PEERS.keys()
+        assert PEERS[row.peers[0]].ours
+
+
+def test_documentation_names_every_peer() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
+    for peer in PEERS.values():
+        # Of ours, the columns that are ours in another state stand in the table of rows.
+        assert peer.ours or peer.label.split(",")[0] in text
+
+
+def test_every_process_draws_the_same_numbers() -> None:
+    one, other = (cases.make_problem(ROW) for _ in range(2))
+    assert np.array_equal(one.x, other.x)
+    assert np.array_equal(one.weights.layers[0].kernel, other.weights.layers[0].kernel)
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ("all", ["11111111", "11111111", "11111111"]),
+        ("1..T", ["10000000", "11110000", "11111111"]),
+        ("left", ["00000001", "00001111", "11111111"]),
+        ("quarter", ["11000000", "11000000", "11000000"]),
+        ("holes", ["01101101", "11011011", "10110110"]),
+    ],
+)
+def test_valid_steps(steps: str, expected: list[str]) -> None:
+    row = dataclasses.replace(ROW, batch=3, time=8, steps=steps)
+    assert ["".join(map(str, r)) for r in cases.valid_steps(row).astype(int)] == expected
+
+
+@pytest.fixture
+def made_up() -> report.Report:
+    ours = Measurement("measured", values=[0.02, 0.01, 0.04], ratios=[1, 1, 1])
+    theirs = Measurement("measured", values=[0.06, 0.01, 0.02], ratios=[3.0, 1.0, 0.5])
+    wrong = Measurement("differs", "output by 1.0e+00 of ours")
+    missing = Measurement("not installed", "pip install torch")
+    memory = dataclasses.replace(ROW, name="memory", group="other", measure="memory")
+    limits = ceilings.Ceilings(2, flops=FAST_MEMORY.flops * 1e6, bandwidth={256: 1e15})
+    return report.Report(
+        {"processor": "made up"},
+        limits,
+        planned=2,
+        results=[
+            report.RowResult(ROW, {"ours": ours, "keras": theirs, "torch": missing}),
+            report.RowResult(
+                memory,
+                {
+                    "ours": Measurement("measured", values=[3e6], ratios=[1]),
+                    "keras": Measurement("measured", values=[6e6], ratios=[2]),
+                    "torch": wrong,
+                },
+            ),
+        ],
+    )
+
+
+def test_table(made_up: report.Report) -> None:
+    lines = made_up.as_table().splitlines()
+    assert "* processor: made up" in lines
+    assert "| row | ours | floor % | Keras | PyTorch |" in lines
+    percent = round(100 * (INPUT + 10 * STEP) / 1e9 / 0.01)
+    assert f"| row | 10 / 20 ms | {percent} | 1.00 (0.50) | not installed |" in lines
+    assert "| memory | 3 MB | – | 2.00 (2.00) | differs |" in lines
+    assert "* PyTorch is not installed: pip install torch" in lines
+    assert "* memory: PyTorch differs: output by 1.0e+00 of ours" in lines
+    assert not any("interrupted" in line for line in lines)
+
+
+def test_json(made_up: report.Report) -> None:
+    found = json.loads(made_up.as_json())
+    row, memory = found["rows"]
+    assert row["floor_ms"] == pytest.approx((INPUT + 10 * STEP) / 1e6)
+    keras = row["peers"]["keras"]
+    assert keras["values"] == [0.06, 0.01, 0.02]
+    assert (keras["min_ms"], keras["median_ms"]) == (10, 20)
+    assert (keras["min_ratio"], keras["median_ratio"]) == (0.5, 1.0)
+    assert memory["unit"] == "MB"
+    assert memory["floor_ms"] is None
+    assert found["ceilings"]["bandwidth"] == {"256": 1e15}
+
+
+def test_picture_is_drawn_also_of_nothing(made_up: report.Report, tmp_path: Path) -> None:
+    plot.save(tmp_path / "some.png", made_up)
+    assert (tmp_path / "some.png").stat().st_size > 1000
+    plot.save(tmp_path / "none.png", dataclasses.replace(made_up, results=[]))
+    assert not (tmp_path / "none.png").exists()
+
+
+def test_selection_of_rows() -> None:
+    everything, quick = bench.select_rows(None, True), bench.select_rows(None, False)
+    assert everything == list(cases.ROWS)
+    assert quick == [row for row in everything if row.quick]
+    assert {row.group for row in quick} == {"inference", "training", "other"}
+    found = bench.select_rows(["fit*", "inference N1 H128*"], False)
+    assert [row.name for row in found] == ["inference N1 H128 T100", "fit N32 H128 T100"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--rounds", "0"], "--rounds must be at least 1"),
+        (["--threads", "0"], "--threads must be at least 1"),
+        (["--rows", "dance"], "--rows 'dance' matches none of:\ninference N1"),
+        (["--peers", "keras,fortran"], "--peers knows no fortran; there are ours"),
+        (["--output", __file__], "choose another folder with --output"),
+    ],
+)
+def test_wrong_arguments_say_what_to_do(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert __main__.main(["bench", *arguments]) == 1
+    assert message in capsys.readouterr().err

@@ -1,0 +1,193 @@
+"""Workers that are right, wrong, slow to die or dead, in processes that import no TensorFlow."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from tf_lstm_ops.bench import cases, runner, session, worker
+from tf_lstm_ops.bench.ceilings import Ceilings
+from tf_lstm_ops.bench.peers import PEERS, Peer, Prepared
+
+ROW = cases.Row("tiny", "inference", "inference", 2, 3, 8, 5, peers=("ours", "keras", "torch"))
+LARGER = dataclasses.replace(ROW, name="larger", units=16)
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))  # where workers find fakes.peer
+    monkeypatch.setattr(runner, "ROUND_SECONDS", 0.004)
+    monkeypatch.setattr(runner, "WARM_SECONDS", 0.004)
+
+
+@pytest.fixture
+def measured() -> Callable[..., dict[str, runner.Measurement]]:
+    """Runs ROW once with peers of these behaviours, named as in ROW."""
+
+    def run(*behaviours: str, row: cases.Row = ROW) -> dict[str, runner.Measurement]:
+        with runner.Bench(fakes(*behaviours), threads=2, rounds=3) as bench:
+            return bench.run(row, lambda *_: None)
+
+    return run
+
+
+def fakes(*behaviours: str) -> dict[str, Peer]:
+    return {
+        name: Peer(name, "fakes.peer", {"behaviour": behaviour})
+        for name, behaviour in zip(ROW.peers, behaviours, strict=False)
+    }
+
+
+def test_values_and_ratios_are_of_the_same_rounds(measured) -> None:
+    found = measured("right", "right")
+    assert [m.status for m in found.values()] == ["measured"] * 2
+    ours, other = found["ours"].values, found["keras"].values
+    assert len(ours) == len(other) == 3
+    assert min(ours) >= 0.001  # seconds for one call, however many a round has
+    assert found["keras"].ratios == [b / a for a, b in zip(ours, other, strict=True)]
+    assert found["ours"].ratios == [1, 1, 1]
+
+
+def test_seconds_are_those_of_one_of_what_a_call_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(worker, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+
+    def call() -> None:
+        now[0] += 10
+
+    process = worker.Worker()
+    process._prepared = Prepared(call, results=lambda _: {}, repeats=5)
+    assert process.seconds(calls=3) == 2
+
+
+def test_a_peer_with_other_results_is_not_timed(measured) -> None:
+    found = measured("right", "wrong", "right")
+    assert found["keras"].status == "differs"
+    assert found["keras"].message.startswith("output by ")
+    assert not found["keras"].values and not found["keras"].ratios
+    assert len(found["torch"].ratios) == 3
+
+
+def test_every_peer_gets_the_threads_of_the_run_unless_it_has_its_own(measured) -> None:
+    peers = {**fakes("right", "right"), "torch": Peer("torch", "fakes.peer", threads=1)}
+    with runner.Bench(peers, threads=2, rounds=1) as bench:
+        found = bench.run(ROW, lambda *_: None)
+    assert found["keras"].status == "measured"
+    assert found["torch"].status == "differs"  # the fake's results tell its threads
+    assert "threads" in found["torch"].message
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "message"),
+    [
+        ("raises", "ValueError: no such shape"),
+        ("crashes when built", "its process ended with status 3"),
+        ("crashes when timed", "its process ended with status 7: its last words"),
+    ],
+)
+def test_a_failure_is_told_and_the_others_go_on(measured, behaviour: str, message: str) -> None:
+    found = measured("right", behaviour, "right")
+    assert found["keras"].status == "failed"
+    assert message in found["keras"].message
+    assert "\n" not in found["keras"].message
+    assert len(found["torch"].ratios) == 3
+
+
+def test_the_next_row_has_a_new_process_where_one_is_gone() -> None:
+    with runner.Bench(fakes("right", "crashes when built"), threads=2, rounds=1) as bench:
+        first, second = (bench.run(row, lambda *_: None) for row in (ROW, LARGER))
+    assert first["keras"].status == "failed"
+    assert second["keras"].status == "measured"
+
+
+def test_without_ours_nothing_is_compared(measured) -> None:
+    found = measured("raises", "right")
+    assert found["ours"].status == "failed"
+    assert not found["keras"].ratios
+
+
+def test_a_silent_worker_is_given_up(measured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "ANSWER_SECONDS", 0.0)
+    assert "no answer" in measured("right")["ours"].message
+
+
+def test_a_missing_package_is_told_with_the_command_that_brings_it() -> None:
+    missing = Peer("missing", "fakes.peer", needs=("no_such_module",), pip="no-such-package")
+    with runner.Bench({**fakes("right"), "keras": missing}, threads=2, rounds=1) as bench:
+        found = bench.run(ROW, lambda *_: None)
+    assert found["keras"].status == "not installed"
+    assert found["keras"].message == "pip install no-such-package"
+
+
+def test_memory_is_what_calls_hold_at_most(measured) -> None:
+    row = dataclasses.replace(ROW, measure="memory")
+    found = measured("holds memory", "right", row=row)
+    (held,) = found["ours"].values
+    # The kernel counts pages in batches, for each thread its own, and the process needs some too.
+    assert 2**26 - 2**22 < held < 2**26 + 2**24
+    assert found["keras"].values[0] < 2**24
+
+
+@pytest.mark.parametrize("error", [1e-4, np.nan])
+def test_difference_sees_any_number(error: float) -> None:
+    ours = {"output": np.float32([[1, 2]]), "gradient of x": np.float32([4])}
+    assert runner.difference(ours, ours, ROW) == ""
+    assert runner.difference({"output": ours["output"]}, ours, ROW) == ""
+    worse = {**ours, "gradient of x": np.float32([4 * (1 + error)])}
+    assert runner.difference(worse, ours, ROW).startswith("gradient of x by ")
+    assert (
+        runner.difference({"output": np.float32([1, 2])}, ours, ROW)
+        == "output is (2,), ours (1, 2)"
+    )
+    assert runner.difference({}, ours, ROW)
+
+
+@pytest.fixture
+def no_measurement_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    ceilings = SimpleNamespace(measure=lambda rows, threads: Ceilings(threads, 1e11, {1024: 1e10}))
+    monkeypatch.setattr(session, "ceilings", ceilings)
+
+
+@pytest.mark.usefixtures("no_measurement_of_the_machine")
+def test_an_interrupt_leaves_what_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = runner.Bench.run
+
+    def interrupted(self: runner.Bench, row: cases.Row, ready: Callable) -> dict:
+        if row is LARGER:
+            raise KeyboardInterrupt
+        return whole(self, row, ready)
+
+    monkeypatch.setattr(runner.Bench, "run", interrupted)
+    peers = fakes("right", "wrong", "right")
+    session.run([ROW, LARGER], peers, threads=2, rounds=2, folder=tmp_path)
+    found = json.loads((tmp_path / "results.json").read_text())
+    assert found["planned"] == 2
+    assert [row["name"] for row in found["rows"]] == ["tiny"]
+    table = (tmp_path / "table.md").read_text()
+    assert "interrupted: 1 of 2 rows are done" in table
+    assert "| tiny |" in table
+    assert len(matplotlib.image.imread(tmp_path / "bench.png").shape) == 3
+    printed = capsys.readouterr().out
+    assert "1/2  tiny\n       ready: ours keras (differs) torch\n" in printed
+    assert "interrupted" in printed
+
+
+SMALL = {"batch": 4, "time": 7, "units": 8, "inputs": 6}
+
+
+@pytest.mark.slow
+def test_all_peers_agree_in_small_rows() -> None:
+    """Each row of the tables with small sizes, with every framework that is installed."""
+    rows = {dataclasses.replace(row, **SMALL, name="", quick=False): row for row in cases.ROWS}
+    with runner.Bench(PEERS, threads=2, rounds=1) as bench:
+        for small, row in rows.items():
+            for name, found in bench.run(small, lambda *_: None).items():
+                assert found.status in ("measured", "not installed"), (row.name, name, found)
+                assert found.status == "not installed" or found.ratios, (row.name, name)

@@ -1,0 +1,87 @@
+"""The engine without TensorFlow against the oracle: on every instruction set that this processor
+has, and NEON under an emulator.
+
+Slow for the compiler's sake: all of the engine for all instruction sets takes it minutes. What runs
+by default, on the installed library, is test_instruction_sets.py.
+"""
+
+import platform
+import shutil
+
+import numpy as np
+import pytest
+
+from tf_lstm_ops import _library
+
+from .engine_cases import Case, errors, make_cases
+from .engine_program import NATIVE, Program, build
+from .ulp import BOUND, FUNCTIONS, chunks, floats
+from .ulp import errors as ulp_errors
+
+pytestmark = pytest.mark.slow
+
+INSTRUCTION_SETS = _library.cpu_info()["instruction_sets"]
+CROSS_COMPILER = "aarch64-linux-gnu-g++"
+EMULATORS = ("qemu-aarch64-static", "qemu-aarch64")
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    return make_cases()
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    folder = tmp_path_factory.mktemp("native")
+    program = build(NATIVE["compiler"](), platform.machine(), folder, [])
+    return Program([str(program)])
+
+
+@pytest.fixture(scope="module")
+def neon(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    emulator = next(filter(None, map(shutil.which, EMULATORS)), None)
+    if not (emulator and shutil.which(CROSS_COMPILER)):
+        pytest.skip(f"needs {CROSS_COMPILER} and {' or '.join(EMULATORS)}")
+    program = build([CROSS_COMPILER], "arm64", tmp_path_factory.mktemp("neon"), ["-static"])
+    return Program([emulator, str(program)])
+
+
+def check_results(program: Program, cases: list[Case], threads: int, instruction_set: str) -> None:
+    used, results = program.run([case.given for case in cases], threads, instruction_set)
+    assert used == instruction_set
+    pairs = zip(cases, results, strict=True)
+    wrong = [error for case, got in pairs for error in errors(case, got)]
+    assert not wrong, "\n".join([f"{len(wrong)} results", *wrong[:20]])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("instruction_set", INSTRUCTION_SETS)
+def test_results(native: Program, cases: list[Case], instruction_set: str, threads: int) -> None:
+    check_results(native, cases, threads, instruction_set)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_results_of_neon(neon: Program, cases: list[Case], threads: int) -> None:
+    check_results(neon, cases, threads, "baseline")
+
+
+def test_functions_of_neon(neon: Program) -> None:
+    """Those of other instruction sets, of the installed library: test_math.py."""
+    x = np.concatenate([floats(start, 4093) for start in chunks(4093)])
+    _, [found] = neon.run([{"z": x}])
+    worst = {name: ulp_errors(name, x, found[name]).max() for name in FUNCTIONS}
+    assert max(worst.values()) <= BOUND, worst
+
+
+def test_neon_has_the_bits_of_other_fused_sets(
+    native: Program, neon: Program, cases: list[Case]
+) -> None:
+    """Where both fuse multiply-adds; float64 calls exp and tanh of the C library, which differ."""
+    if platform.machine() != "x86_64" or len(INSTRUCTION_SETS) < 2:
+        pytest.skip("this processor has no fused multiply-add to compare with")
+    given = [case.given for case in cases if case.given["bits"] == 32]
+    _, here = native.run(given, 2)
+    _, there = neon.run(given, 2)
+    for a, b in zip(here, there, strict=True):
+        for name in a:
+            np.testing.assert_array_equal(a[name], b[name], err_msg=name)

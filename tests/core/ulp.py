@@ -1,0 +1,79 @@
+"""Errors of the engine's own sigmoid and tanh in units in the last place.
+
+Usage: python ulp.py STEP. Prints the instruction set in use and, for each function, the largest
+error over every STEP-th float and the number where it is. Not a test itself: see test_math.py.
+
+The reference is NumPy's in float64, whose own error is far below half a unit of float32.
+"""
+
+import ctypes
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+FUNCTIONS = ["sigmoid", "tanh"]
+BOUND = 2.5  # part of the contract: cc/backends/cpu/simd/vec_math.h
+CHUNK = 1 << 15  # stays in the cache
+END = 0x7F800001  # the bits after those of infinity
+
+
+def chunks(step: int) -> range:
+    """Where the chunks of `floats` begin."""
+    return range(0, END, CHUNK * step)
+
+
+def floats(start: int, step: int) -> np.ndarray:
+    """The chunk of every step-th float from this one on, of both signs, without NaN."""
+    bits = np.arange(start, min(start + CHUNK * step, END), step, np.uint32)
+    return np.concatenate([bits, bits | 0x80000000], dtype=np.uint32).view(np.float32)
+
+
+def evaluate(function: str, x: np.ndarray) -> np.ndarray:
+    """By the installed library."""
+    from tf_lstm_ops import _library
+
+    _library.load()
+    library = ctypes.CDLL(str(_library.path()))
+    y = np.empty_like(x)
+    pointer = ctypes.POINTER(ctypes.c_float)
+    getattr(library, f"tf_lstm_ops_{function}")(
+        x.ctypes.data_as(pointer), y.ctypes.data_as(pointer), ctypes.c_int64(x.size)
+    )
+    return y
+
+
+def reference(function: str, x: np.ndarray) -> np.ndarray:
+    wide = x.astype(np.float64)
+    if function == "tanh":
+        return np.tanh(wide)
+    small = np.exp(-np.abs(wide))
+    return np.where(wide < 0, small, 1.0) / (1.0 + small)
+
+
+def errors(function: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Of y, what the function of x should be."""
+    exact = reference(function, x)
+    unit = np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
+    return np.abs(y.astype(np.float64) - exact) / unit
+
+
+def worst(function: str, step: int) -> tuple[float, float]:
+    """The largest error, infinite for a NaN, and where it is."""
+
+    def of_chunk(start: int) -> tuple[float, float]:
+        x = floats(start, step)
+        found = np.nan_to_num(errors(function, x, evaluate(function, x)), nan=np.inf)
+        k = int(np.argmax(found))
+        return float(found[k]), float(x[k])
+
+    with ThreadPoolExecutor(2) as pool:
+        return max(pool.map(of_chunk, chunks(step)))
+
+
+if __name__ == "__main__":
+    from tf_lstm_ops import _library
+
+    used = _library.cpu_info()["instruction_set"]
+    print(json.dumps([used, {name: worst(name, int(sys.argv[1])) for name in FUNCTIONS}]))

@@ -1,0 +1,55 @@
+"""A row's model in ONNX, for those that run such."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from tf_lstm_ops.bench.cases import Problem, Row, pieces
+from tf_lstm_ops.weights.arrays import Array
+
+
+def onnx_model(row: Row, problem: Problem) -> bytes:
+    """From x [T, B, I], and lengths [B] where steps are missing, to y [T, D, B, H]."""
+    forms = dict(zip("WRB", problem.weights.to_onnx()[:3], strict=True))
+    shape = [row.time, row.batch, row.inputs]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    names = ["x", *forms]
+    if problem.valid is not None:
+        inputs.append(helper.make_tensor_value_info("lengths", TensorProto.INT32, [row.batch]))
+        names.append("lengths")
+    attributes = {"linear_before_reset": 1} if row.cell == "gru" else {}
+    node = helper.make_node(
+        row.cell.upper(),
+        names,
+        ["y"],
+        hidden_size=row.units,
+        direction="bidirectional" if row.directions == 2 else "forward",
+        **attributes,
+    )
+    shape = [row.time, row.directions, row.batch, row.units]
+    graph = helper.make_graph(
+        [node],
+        "recurrent",
+        inputs,
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+        [numpy_helper.from_array(array, name) for name, array in forms.items()],
+    )
+    # Versions that runtimes of several years know.
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+    onnx.checker.check_model(model)
+    return model.SerializeToString()
+
+
+def onnx_inputs(problem: Problem) -> dict[str, Array]:
+    found: dict[str, Array] = {"x": np.ascontiguousarray(np.swapaxes(problem.x, 0, 1))}
+    return found if problem.valid is None else {**found, "lengths": problem.lengths}
+
+
+def onnx_pieces(y: Any, problem: Problem) -> dict[str, Array]:
+    time, directions, batch, units = y.shape
+    output = np.transpose(y, (2, 0, 1, 3)).reshape(batch, time, directions * units)
+    return pieces(output, problem)

@@ -1,0 +1,20 @@
+"""ONNX Runtime on a model of one node."""
+
+from __future__ import annotations
+
+import onnxruntime
+
+from tf_lstm_ops.bench.cases import Problem, Row
+from tf_lstm_ops.bench.peers import Prepared
+from tf_lstm_ops.bench.peers.onnx_model import onnx_inputs, onnx_model, onnx_pieces
+
+
+def build(row: Row, problem: Problem, threads: int) -> Prepared:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        onnx_model(row, problem), options, providers=["CPUExecutionProvider"]
+    )
+    inputs = onnx_inputs(problem)
+    return Prepared(lambda: session.run(["y"], inputs)[0], lambda y: onnx_pieces(y, problem))

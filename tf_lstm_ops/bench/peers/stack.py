@@ -1,0 +1,28 @@
+"""Layers and directions for peers that have one layer of one direction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def run_stack(
+    run: Callable[[Any, Any], Any], reverse: Callable[[Any], Any], join: Callable[[list[Any]], Any]
+) -> Callable[[Any, Sequence[Any], int], Any]:
+    """A function of x, the cells (layer * directions + direction) and how many directions.
+
+    Args:
+      run: the output of one cell over x.
+      reverse: x backwards in time.
+      join: concatenates the outputs of both directions.
+    """
+
+    def stacked(x: Any, cells: Sequence[Any], directions: int) -> Any:
+        for first in range(0, len(cells), directions):
+            outputs = [run(x, cells[first])]
+            if directions == 2:
+                outputs.append(reverse(run(reverse(x), cells[first + 1])))
+            x = join(outputs) if directions == 2 else outputs[0]
+        return x
+
+    return stacked

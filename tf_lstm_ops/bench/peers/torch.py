@@ -1,0 +1,55 @@
+"""torch.nn.LSTM and GRU; lengths as packed sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn.utils import rnn
+
+from tf_lstm_ops.bench.cases import WEIGHTS, Problem, Row, gradient_pieces, pieces
+from tf_lstm_ops.bench.peers import Prepared
+from tf_lstm_ops.weights.arrays import Array
+
+
+def build(row: Row, problem: Problem, threads: int) -> Prepared:
+    torch.set_num_threads(threads)
+    module = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}[row.cell](
+        row.inputs,
+        row.units,
+        num_layers=row.layers,
+        bidirectional=row.directions == 2,
+        batch_first=True,
+    )
+    arrays = problem.weights.to_torch()
+    module.load_state_dict({name: torch.from_numpy(a) for name, a in arrays.items()})
+    x, upstream = torch.from_numpy(problem.x), torch.from_numpy(problem.upstream)
+    lengths = torch.from_numpy(problem.lengths).long()
+
+    def forward(x: Any) -> Any:
+        if problem.valid is None:
+            return module(x)[0]
+        packed = rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        return rnn.pad_packed_sequence(module(packed)[0], True, total_length=row.time)[0]
+
+    def inference() -> Any:
+        with torch.inference_mode():
+            return forward(x)
+
+    def training() -> Any:
+        leaf = x.detach().requires_grad_()
+        output = forward(leaf)
+        return output, torch.autograd.grad(output, [leaf, *module.parameters()], upstream)
+
+    def gradients(found: Any) -> dict[str, Array]:
+        output, (of_x, *of_weights) = found
+        names = [name for name, _ in module.named_parameters()]
+        weights = WEIGHTS[row.cell].from_torch(dict(zip(names, of_weights, strict=True)))
+        return {
+            **pieces(output.detach().numpy(), problem),
+            **gradient_pieces(of_x.numpy(), weights),
+        }
+
+    if row.task == "training":
+        return Prepared(training, gradients)
+    return Prepared(inference, lambda output: pieces(output.numpy(), problem))

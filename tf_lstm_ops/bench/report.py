@@ -1,0 +1,212 @@
+"""What a run found, as results.json and table.md."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tf_lstm_ops.bench.cases import Row
+from tf_lstm_ops.bench.ceilings import Ceilings, floor_seconds
+from tf_lstm_ops.bench.peers import PEERS
+from tf_lstm_ops.bench.runner import Measurement
+
+_PACKAGES = ("tf_lstm_ops", "tensorflow", "keras", "numpy")
+_PEER_PACKAGES = ("torch", "onnx", "onnxruntime", "openvino", "jax")
+_TITLES = {"inference": "Inference", "training": "Training", "other": "The rest"}
+_SCALES = {"ms": 1e3, "MB": 1e-6}
+
+
+@dataclasses.dataclass
+class RowResult:
+    """A row, and what was measured for each of its peers; the first is ours."""
+
+    row: Row
+    found: dict[str, Measurement]
+
+    @property
+    def ours(self) -> Measurement:
+        return self.found[self.row.peers[0]]
+
+    def floor_fraction(self, ceilings: Ceilings) -> float | None:
+        """The floor's part of our least time."""
+        floor = floor_seconds(self.row, ceilings)
+        return floor / min(self.ours.values) if floor and self.ours.values else None
+
+
+@dataclasses.dataclass
+class Report:
+    """Everything a run knows.
+
+    Attributes:
+      machine: what it ran on, for people.
+      ceilings: measured before the first row and, but after an interrupt, after the last.
+      planned: how many rows the run has; fewer results are an interrupted run's.
+      results: one for each row that is done.
+    """
+
+    machine: dict[str, Any]
+    ceilings: Ceilings
+    planned: int
+    results: list[RowResult] = dataclasses.field(default_factory=list)
+
+    def save(self, folder: Path) -> None:
+        """Writes results.json and table.md, each whole or not at all."""
+        for name, text in {"results.json": self.as_json(), "table.md": self.as_table()}.items():
+            part = folder / f"{name}.part"
+            part.write_text(text)
+            part.replace(folder / name)
+
+    def as_json(self) -> str:
+        rows = []
+        for result in self.results:
+            peers = {
+                name: {**dataclasses.asdict(m), **summary(m, result.row.unit)}
+                for name, m in result.found.items()
+            }
+            floor = floor_seconds(result.row, self.ceilings)
+            rows.append(
+                {
+                    **dataclasses.asdict(result.row),
+                    "unit": result.row.unit,
+                    "floor_ms": None if floor is None else floor * 1e3,
+                    "floor_fraction": result.floor_fraction(self.ceilings),
+                    "peers": peers,
+                }
+            )
+        head = {"machine": self.machine, "ceilings": dataclasses.asdict(self.ceilings)}
+        return json.dumps({**head, "planned": self.planned, "rows": rows}, indent=1) + "\n"
+
+    def as_table(self) -> str:
+        return "\n".join([*self._head(), *self._tables(), *self._remarks()]) + "\n"
+
+    def _head(self) -> Iterator[str]:
+        ceilings = self.ceilings
+        sizes = ", ".join(f"{v / 1e9:.0f} from {_size(n)}" for n, v in ceilings.bandwidth.items())
+        yield "# tf_lstm_ops beside its peers\n"
+        yield "\n".join(f"* {key}: {value}" for key, value in self.machine.items())
+        yield f"* most operations: {ceilings.flops / 1e9:.0f} GFLOP/s on {ceilings.threads} threads"
+        yield f"* memory, GB/s: {sizes}" if sizes else "* memory: not measured"
+        if len(self.results) < self.planned:
+            yield f"* interrupted: {len(self.results)} of {self.planned} rows are done"
+        yield (
+            "\nOurs: least and median of the rounds' times. Floor: the least time that the "
+            "processor's\noperations and memory allow, as a part of our least time. Peers: their "
+            "time divided by ours\nof the same round, the median and in parentheses the least; "
+            "above 1 ours is faster."
+        )
+
+    def _tables(self) -> Iterator[str]:
+        for group, title in _TITLES.items():
+            results = [r for r in self.results if r.row.group == group]
+            if results:
+                yield f"\n## {title}\n"
+                yield from self._table(results)
+
+    def _table(self, results: list[RowResult]) -> Iterator[str]:
+        there = {name for r in results for name in r.found if name != r.row.peers[0]}
+        peers = [name for name in PEERS if name in there]
+        heads = ["row", "ours", "floor %", *(PEERS[name].label for name in peers)]
+        yield f"| {' | '.join(heads)} |"
+        yield "|---|" + "---:|" * (len(heads) - 1)
+        for result in results:
+            fraction = result.floor_fraction(self.ceilings)
+            cells = [
+                result.row.name,
+                own_cell(result),
+                f"{100 * fraction:.0f}" if fraction else "–",
+            ]
+            cells += [cell(result.found.get(name)) for name in peers]
+            yield f"| {' | '.join(cells)} |"
+
+    def _remarks(self) -> Iterator[str]:
+        """Why there are words where numbers should be, and what a column does not say."""
+        remarks: dict[str, None] = {}  # a set in order
+        for result in self.results:
+            for name, m in result.found.items():
+                label = PEERS[name].label
+                if m.status == "not installed":
+                    remarks[f"{label} is not installed: {m.message}"] = None
+                elif m.status != "measured":
+                    remarks[f"{result.row.name}: {label} {m.status}: {m.message}"] = None
+                elif PEERS[name].note:
+                    remarks[PEERS[name].note] = None
+        if remarks:
+            yield "\n## Remarks\n"
+            yield from (f"* {remark}" for remark in remarks)
+
+
+def summary(measurement: Measurement, unit: str) -> dict[str, float]:
+    """Least and median of values, in `unit`, and of ratios."""
+    scaled = [value * _SCALES[unit] for value in measurement.values]
+    found = {unit: scaled, "ratio": measurement.ratios}
+    return {
+        f"{function.__name__}_{name}": function(numbers)
+        for name, numbers in found.items()
+        if numbers
+        for function in (min, statistics.median)
+    }
+
+
+def machine() -> dict[str, Any]:
+    """What figures depend on, and the versions of what is installed."""
+    from tf_lstm_ops import _library
+
+    versions = []
+    for package in (*_PACKAGES, *_PEER_PACKAGES):
+        try:
+            versions.append(f"{package} {importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "instruction set": _library.cpu_info()["instruction_set"],
+        "platform": platform.platform(),
+        "versions": f"Python {platform.python_version()}, " + ", ".join(versions),
+        "date": time.strftime("%Y-%m-%d %H:%M"),
+        "load when it began": f"{os.getloadavg()[0]:.1f}",
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def own_cell(result: RowResult) -> str:
+    found, unit = summary(result.ours, result.row.unit), result.row.unit
+    if not found:
+        return result.ours.status
+    least, median = (_figures(found[f"{kind}_{unit}"]) for kind in ("min", "median"))
+    return f"{least} / {median} ms" if unit == "ms" else f"{median} {unit}"
+
+
+def cell(measurement: Measurement | None) -> str:
+    if measurement is None:
+        return "–"
+    if measurement.status != "measured":
+        return measurement.status
+    found = summary(measurement, "ms")
+    if "median_ratio" not in found:
+        return "–"
+    return f"{found['median_ratio']:.2f} ({found['min_ratio']:.2f})"
+
+
+def _figures(value: float) -> str:
+    """Three significant ones."""
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def _size(size: int) -> str:
+    return f"{size / 2**20:g} MiB"

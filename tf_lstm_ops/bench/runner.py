@@ -1,0 +1,250 @@
+"""Starts a worker for each peer, compares their results with ours and lets them take turns."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tf_lstm_ops.bench import worker
+from tf_lstm_ops.bench.cases import Row
+from tf_lstm_ops.bench.peers import Peer
+from tf_lstm_ops.weights.arrays import Array
+
+ROUND_SECONDS = 0.035  # of one peer in one round
+WARM_SECONDS = 0.1
+ANSWER_SECONDS = 600.0  # a worker that says nothing for so long is given up
+MEMORY_CALLS = 3
+
+# Of the largest number in an array. In the rows of cases.ROWS other orders of the sums and other
+# approximations of tanh made up to 2e-6; a wrong gate, step or sign makes more than 1e-2.
+TOLERANCE = 2e-5
+# bfloat16 keeps 8 bits: up to 6e-3 there.
+TOLERANCE_16 = 3e-2
+
+
+class WorkerFailed(Exception):
+    """A worker could not do what it was asked, or is gone."""
+
+
+@dataclass
+class Measurement:
+    """What a peer gave in a row.
+
+    Attributes:
+      status: "measured"; "differs", its results are not ours; "failed"; "not installed".
+      message: why it is not "measured".
+      values: seconds of each round, or bytes, one.
+      ratios: each value divided by ours of the same round.
+    """
+
+    status: str
+    message: str = ""
+    values: list[float] = field(default_factory=list)
+    ratios: list[float] = field(default_factory=list)
+
+
+class Process:
+    """A worker and the pipes to it."""
+
+    def __init__(self, peer: Peer, threads: int) -> None:
+        self._peer, self._threads = peer, peer.threads or threads
+        # Both live as long as this object.
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [sys.executable, worker.__file__, "ours" if peer.ours else "other"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env={**os.environ, **_environment(self._threads)},
+            start_new_session=True,  # an interrupt from the keyboard is for the parent
+        )
+
+    def send(self, method: str, *arguments: Any) -> None:
+        assert self._process.stdin
+        with contextlib.suppress(BrokenPipeError):  # `receive` tells why
+            pickle.dump((method, arguments), self._process.stdin)
+            self._process.stdin.flush()
+
+    def send_build(self, row: Row) -> None:
+        self.send("build", self._peer.module, row, self._threads, dict(self._peer.options))
+
+    def receive(self) -> Any:
+        assert self._process.stdout
+        if not select.select([self._process.stdout], [], [], ANSWER_SECONDS)[0]:
+            self.close()
+            raise WorkerFailed(f"gave no answer in {ANSWER_SECONDS:.0f} s")
+        try:
+            status, value = pickle.load(self._process.stdout)
+        except (EOFError, pickle.UnpicklingError):
+            raise WorkerFailed(self._last_words()) from None
+        if status == "failed":
+            raise WorkerFailed(value)
+        return value
+
+    def ask(self, method: str, *arguments: Any) -> Any:
+        self.send(method, *arguments)
+        return self.receive()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def _last_words(self) -> str:
+        try:
+            status = self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.close()
+            return "it wrote something else than an answer"
+        self._log.seek(0)
+        lines = self._log.read().decode(errors="replace").strip().splitlines()
+        return f"its process ended with status {status}" + (f": {lines[-1]}" if lines else "")
+
+
+def _environment(threads: int) -> dict[str, str]:
+    """What no peer's module can set later; the modules set the rest."""
+    number = str(threads)
+    return {
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "KERAS_BACKEND": "tensorflow",
+        "CUDA_VISIBLE_DEVICES": "",
+        "JAX_PLATFORMS": "cpu",
+        **{name: number for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PJRT_NPROC", "NPROC")},
+    }
+
+
+class Bench:
+    """The workers of a run: one for each peer, alive from its first row on."""
+
+    def __init__(self, peers: Mapping[str, Peer], threads: int, rounds: int) -> None:
+        self._peers, self._threads, self._rounds = peers, threads, rounds
+        self._processes: dict[str, Process] = {}
+
+    def run(self, row: Row, ready: Callable[[str, str], None]) -> dict[str, Measurement]:
+        """Measures the row's peers, those that this run has; `ready` is told of each
+        in turn, and of its status."""
+        names = [name for name in row.peers if name in self._peers]
+        if row.measure == "memory":
+            self.close()  # each begins with a fresh process
+        found = self._build(row, names, ready)
+        running = [name for name in names if found[name].status == "measured"]
+        ours = row.peers[0]
+        if ours not in running:
+            return found
+        if row.measure == "time":
+            self._take_turns(running, found)
+        for name in running:
+            pairs = zip(found[name].values, found[ours].values, strict=False)
+            found[name].ratios = [theirs / mine for theirs, mine in pairs]
+        return found
+
+    def close(self) -> None:
+        while self._processes:
+            self._processes.popitem()[1].close()
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _build(
+        self, row: Row, names: Sequence[str], ready: Callable[[str, str], None]
+    ) -> dict[str, Measurement]:
+        """All at once, for this is not timed; then each one's results beside ours."""
+        found: dict[str, Measurement] = {}
+        installed = [name for name in names if self._peers[name].is_installed()]
+        for name in installed:
+            self._process(name).send_build(row)
+        ours: dict[str, Array] = {}
+        for name in names:
+            if name not in installed:
+                message = f"pip install {self._peers[name].pip}"
+                found[name] = Measurement("not installed", message)
+                continue
+            with self._failures(name, found):
+                process = self._processes[name]
+                process.receive()
+                found[name] = Measurement("measured")
+                if row.measure == "memory":
+                    found[name].values = [process.ask("memory", MEMORY_CALLS)]
+                results = process.ask("results")
+                ours = ours or results
+                if message := difference(results, ours, row):
+                    found[name] = Measurement("differs", message)
+            ready(name, found[name].status)
+        return found
+
+    def _take_turns(self, running: list[str], found: dict[str, Measurement]) -> None:
+        """Rounds of as many calls as took ROUND_SECONDS before, another peer first in each."""
+        calls = {}
+        for name in running:
+            with self._failures(name, found):
+                calls[name] = _warm_up(self._processes[name])
+        for number in range(self._rounds):
+            first = number % len(running)
+            for name in running[first:] + running[:first]:
+                if found[name].status != "measured":
+                    continue
+                with self._failures(name, found):
+                    seconds, calls[name] = _round(self._processes[name], calls[name])
+                    found[name].values.append(seconds)
+                time.sleep(self._peers[name].rest_seconds)
+
+    def _process(self, name: str) -> Process:
+        if name not in self._processes or not self._processes[name].is_alive:
+            self._processes[name] = Process(self._peers[name], self._threads)
+        return self._processes[name]
+
+    @contextlib.contextmanager
+    def _failures(self, name: str, found: dict[str, Measurement]) -> Iterator[None]:
+        try:
+            yield
+        except WorkerFailed as error:
+            found[name] = Measurement("failed", str(error))
+
+
+def _warm_up(process: Process) -> int:
+    """Returns how many calls make a round."""
+    start, calls = time.perf_counter(), 1
+    while time.perf_counter() - start < WARM_SECONDS:
+        _, calls = _round(process, calls)
+    return calls
+
+
+def _round(process: Process, calls: int) -> tuple[float, int]:
+    """The seconds of a call, and how many calls would have taken ROUND_SECONDS."""
+    start = time.perf_counter()
+    seconds = process.ask("seconds", calls)
+    taken = time.perf_counter() - start
+    return seconds, max(1, round(calls * ROUND_SECONDS / taken))
+
+
+def difference(results: Mapping[str, Array], ours: Mapping[str, Array], row: Row) -> str:
+    """What is not the same in both; empty if all that the peer gave is ours."""
+    if not results:
+        return "it gave no results"
+    tolerance = TOLERANCE if row.dtype == "float32" else TOLERANCE_16
+    for name, theirs in results.items():
+        mine = ours[name]
+        if theirs.shape != mine.shape:
+            return f"{name} is {theirs.shape}, ours {mine.shape}"
+        largest = np.abs(mine).max()
+        error = np.abs(theirs - mine).max() / (largest or 1)
+        if not error <= tolerance:  # nor is NaN
+            return f"{name} by {error:.1e} of ours"
+    return ""

@@ -1,0 +1,60 @@
+"""A run from its first row to its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tf_lstm_ops.bench import ceilings, plot, report
+from tf_lstm_ops.bench.cases import Row
+from tf_lstm_ops.bench.peers import PEERS, Peer
+from tf_lstm_ops.bench.runner import Bench
+
+
+def run(
+    rows: Sequence[Row], peers: Mapping[str, Peer], threads: int, rounds: int, folder: Path
+) -> report.Report:
+    """Measures the rows, tells the progress, writes results.json, table.md and bench.png.
+
+    After each row the first two are written anew. An interrupt ends the run where it is; the report
+    then has fewer results than were planned.
+
+    Raises:
+      OSError: the folder is not there or cannot be written to.
+    """
+    found = report.Report(report.machine(), ceilings.measure(rows, threads), len(rows))
+    found.save(folder)
+    _say_what_is_missing(peers)
+    try:
+        with Bench(peers, threads, rounds) as bench:
+            for number, row in enumerate(rows, 1):
+                _measure(bench, row, f"{number:2}/{len(rows)}", found)
+                found.save(folder)
+        found.ceilings = found.ceilings.best(ceilings.measure(rows, threads))
+    except KeyboardInterrupt:
+        print("\ninterrupted")
+    found.save(folder)
+    plot.save(folder / "bench.png", found)
+    return found
+
+
+def _measure(bench: Bench, row: Row, number: str, found: report.Report) -> None:
+    print(f"{number}  {row.name}\n       ready:", end="", flush=True)
+    result = report.RowResult(row, bench.run(row, _say_ready))
+    found.results.append(result)
+    print(f"\n       ours {report.own_cell(result)}", end="")
+    for name in row.peers[1:]:
+        if name in result.found:
+            print(f"; {PEERS[name].label} {report.cell(result.found[name])}", end="")
+    print(flush=True)
+
+
+def _say_ready(name: str, status: str) -> None:
+    print(f" {name}" + ("" if status == "measured" else f" ({status})"), end="", flush=True)
+
+
+def _say_what_is_missing(peers: Mapping[str, Peer]) -> None:
+    for peer in peers.values():
+        if not peer.is_installed():
+            print(f"{peer.label} is not installed: pip install {peer.pip}")
+    print(flush=True)

@@ -1,0 +1,107 @@
+"""The process in which one peer lives. It is started as a file, not as a module of the package.
+
+It reads pickled requests from its standard input and answers each with one pickled pair on what was
+its standard output; what libraries print goes to standard error. A request is the name of one of
+Worker's methods and its arguments; an answer is ("done", value), or ("failed", message) after an
+exception.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import pickle
+import resource
+import sys
+import time
+import types
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tf_lstm_ops.bench.cases import Row
+    from tf_lstm_ops.bench.peers import Prepared
+    from tf_lstm_ops.weights.arrays import Array
+
+
+class Worker:
+    """Its public methods are the requests."""
+
+    _prepared: Prepared | None = None
+
+    def build(self, module: str, row: Row, threads: int, options: dict[str, Any]) -> None:
+        """Makes the row's call; the row before is forgotten."""
+        from tf_lstm_ops.bench.cases import make_problem
+
+        self._prepared = None
+        gc.collect()
+        name = module if "." in module else f"tf_lstm_ops.bench.peers.{module}"
+        build = importlib.import_module(name).build
+        self._prepared = build(row, make_problem(row), threads, **options)
+
+    def results(self) -> dict[str, Array]:
+        """Of one call."""
+        assert self._prepared
+        return self._prepared.results(self._prepared.call())
+
+    def seconds(self, calls: int) -> float:
+        """The mean over so many calls, each divided by how much it does."""
+        assert self._prepared
+        start = time.perf_counter()
+        for _ in range(calls):
+            self._prepared.call()
+        return (time.perf_counter() - start) / calls / self._prepared.repeats
+
+    def memory(self, calls: int) -> int:
+        """Bytes by which so many calls raise the process' peak above what it holds."""
+        assert self._prepared
+        with contextlib.suppress(OSError):  # where there is Linux: the peak begins anew
+            Path("/proc/self/clear_refs").write_text("5")
+        before = _peak_memory()
+        for _ in range(calls):
+            self._prepared.call()
+        return _peak_memory() - before
+
+
+def _peak_memory() -> int:
+    """Bytes. Linux' ru_maxrss begins with the peak of the process that started this one."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        (line,) = (x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _stand_in_for_package() -> None:
+    """Puts an empty module in the package's place: its own would import TensorFlow."""
+    package = types.ModuleType("tf_lstm_ops")
+    package.__path__ = [str(Path(__file__).parents[1])]
+    sys.modules["tf_lstm_ops"] = package
+
+
+def main(is_ours: bool) -> None:
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    del sys.path[0]  # this file's folder, whose modules have names that others may want
+    if not is_ours:
+        _stand_in_for_package()
+    worker = Worker()
+    while True:
+        try:
+            method, arguments = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            answer = "done", getattr(worker, method)(*arguments)
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}".splitlines()[0]
+            answer = "failed", message
+        pickle.dump(answer, answers)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main(is_ours=sys.argv[1] == "ours")

@@ -1,0 +1,87 @@
+"""``tf-lstm-ops bench``: the CPU engine measured beside what a user could take in its place."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+from collections.abc import Sequence
+from pathlib import Path
+
+from tf_lstm_ops.bench import cases, session
+from tf_lstm_ops.bench.peers import PEERS
+from tf_lstm_ops.cli import CommandError
+
+INTERRUPTED = 130  # as a shell has it
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    summary = "measure the CPU engine beside Keras, PyTorch, ONNX Runtime, OpenVINO and JAX"
+    parser = commands.add_parser(
+        "bench",
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}, as far as they are installed: all with "
+        "the same weights and input, their results compared with ours first, in turns.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument(
+        "--output", metavar="DIR", type=Path, default="tf_lstm_ops_bench", help="folder to write"
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="all rows; it takes half an hour or more"
+    )
+    parser.add_argument(
+        "--rows",
+        metavar="GLOB",
+        action="append",
+        help="of all rows those whose names match, such as 'training*'; may be given again",
+    )
+    parser.add_argument(
+        "--peers",
+        metavar="NAMES",
+        default=",".join(name for name, peer in PEERS.items() if not peer.ours),
+        help="those to compare with, separated by commas",
+    )
+    parser.add_argument("--rounds", metavar="N", type=int, default=9, help="turns of each peer")
+    parser.add_argument("--threads", metavar="N", type=int, default=2, help="of each peer")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Returns 0, or 130 after an interrupt."""
+    for name in ("rounds", "threads"):
+        if getattr(arguments, name) < 1:
+            raise CommandError(f"--{name} must be at least 1")
+    rows = select_rows(arguments.rows, arguments.full)
+    names = arguments.peers.split(",")
+    if unknown := sorted(set(names) - PEERS.keys()):
+        raise CommandError(f"--peers knows no {', '.join(unknown)}; there are {', '.join(PEERS)}")
+    peers = {name: peer for name, peer in PEERS.items() if peer.ours or name in names}
+    try:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        (arguments.output / "table.md").touch()
+    except OSError as error:
+        raise CommandError(
+            f"cannot write to {arguments.output} ({error.strerror}): "
+            "choose another folder with --output DIR"
+        ) from error
+    report = session.run(rows, peers, arguments.threads, arguments.rounds, arguments.output)
+    for name in ("table.md", "bench.png", "results.json"):
+        if (arguments.output / name).exists():
+            print(f"written {arguments.output / name}")
+    return 0 if len(report.results) == len(rows) else INTERRUPTED
+
+
+def select_rows(patterns: Sequence[str] | None, full: bool) -> list[cases.Row]:
+    """Those that match a pattern, or without any the quick ones or all.
+
+    Raises:
+      CommandError: a pattern matches none.
+    """
+    if not patterns:
+        return [row for row in cases.ROWS if full or row.quick]
+    names = [row.name for row in cases.ROWS]
+    for pattern in patterns:
+        if not fnmatch.filter(names, pattern):
+            raise CommandError(f"--rows {pattern!r} matches none of:\n" + "\n".join(names))
+    matches = {name for pattern in patterns for name in fnmatch.filter(names, pattern)}
+    return [row for row in cases.ROWS if row.name in matches]
