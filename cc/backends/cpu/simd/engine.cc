@@ -80,11 +80,11 @@ float MultiplyAdd(int64_t rounds, int64_t* flops) {
   for (int c = 0; c < kChains; ++c) sum[c] = Broadcast(static_cast<float>(c));
   const V factor = Broadcast(0.5f), add = Broadcast(1.0f);
   for (int64_t k = 0; k < rounds; ++k) {
-    for (int c = 0; c < kChains; ++c) sum[c] = Fma(sum[c], factor, add);
+    for (V& chain : sum) chain = Fma(chain, factor, add);
   }
   *flops = 2 * rounds * kChains * kLanes<float>;
   V total = {};
-  for (int c = 0; c < kChains; ++c) total = total + sum[c];
+  for (const V& chain : sum) total = total + chain;
   return total[0];
 }
 
@@ -96,7 +96,7 @@ float Sum(const float* x, int64_t n) {
     for (int c = 0; c < kChains; ++c) sum[c] = sum[c] + Load(x + k + c * kL);
   }
   VecT<float> total = {};
-  for (int c = 0; c < kChains; ++c) total = total + sum[c];
+  for (const VecT<float>& chain : sum) total = total + chain;
   return total[0];
 }
 

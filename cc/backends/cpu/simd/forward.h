@@ -175,8 +175,11 @@ class ForwardPass {
     const int64_t work = rows * kRecurrentParts * kL * Max(hidden_, 1);
     const int64_t vectors = padded_ / kL;
     const int64_t largest = Max(Blocks(vectors, threads), 1);
-    if (!packs_)
-      return Min(Max(Blocks(largest, 2), kTileVectors), largest) * kL;
+    // The longer the piece of a row of weights, the faster it is read.
+    if (!packs_) {
+      return (entries_ > kFewEntries ? Min(kTileVectors, largest) : largest) *
+             kL;
+    }
     return Min(Blocks(kItemMultiplyAdds, work), largest) * kL;
   }
 
