@@ -67,6 +67,15 @@ def test_predictions_follow_the_weights(pair, traced: bool) -> None:
         assert_follows(ours, layer, twin, x)
 
 
+def test_sequences_of_any_length_find_them(pair) -> None:
+    """A single step, which by itself would not pack weights, before and after longer sequences."""
+    layer, twin = pair
+    twin.set_weights(layer.get_weights())
+    for time in (1, 5, 1, 3, 1):
+        x = tf.random.stateless_normal([3, time, INPUTS], seed=[1, time])
+        np.testing.assert_allclose(layer(x), twin(x), atol=2e-6, rtol=0)
+
+
 def test_layers_that_share_a_kernel_do_not_mix(pair) -> None:
     """In eager mode calls with the same attributes run on one kernel object."""
     first, _ = pair

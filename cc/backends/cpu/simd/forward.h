@@ -17,8 +17,13 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 template <class T, template <class> class CellOf>
 class ForwardPass {
  public:
-  ForwardPass(const RnnForward<T>& args, int threads)
+  // With `keeps_weights` the packed weights are outside of the scratch memory;
+  // with `filled` they are there already.
+  ForwardPass(const RnnForward<T>& args, int threads, bool keeps_weights,
+              bool filled)
       : args_(args),
+        keeps_weights_(keeps_weights),
+        filled_(filled),
         input_(args.config.input_size),
         cell_(args.config.cell_size),
         hidden_(args.config.hidden_size),
@@ -26,7 +31,7 @@ class ForwardPass {
         batch_(args.schedule->batch),
         entries_(args.schedule->size()),
         steps_(args.schedule->steps),
-        packs_(WorthPacking()),
+        packs_(keeps_weights || WorthPacking()),
         chunk_(ChunkRows()),
         group_(Group(threads)),
         begin_(args.schedule->begin.data()),
@@ -36,7 +41,6 @@ class ForwardPass {
         previous_(args.schedule->previous.data()),
         ordinal_(args.schedule->ordinal.data()) {}
 
-  // Where the packed weights are; without a call they are in scratch memory.
   void PlaceWeights(Scratch<T>* memory) {
     if (!packs_) return;
     packed_input_ =
@@ -44,11 +48,6 @@ class ForwardPass {
     packed_recurrent_ = memory->Take(kRecurrentParts * padded_ * hidden_);
     packed_projection_ =
         memory->Take(Projected() ? RoundUpToLanes<T>(hidden_) * cell_ : 0);
-  }
-  // They are outside of the scratch memory, and whether they are there already.
-  void KeepsWeights(bool filled) {
-    keeps_weights_ = true;
-    filled_ = filled;
   }
 
   // The pieces of scratch memory, for so many threads.
@@ -164,8 +163,11 @@ class ForwardPass {
 
   // Packed weights of the only step, or sums of its products.
   int64_t TileSize() const {
-    return kInputParts *
-           Max(kTileVectors * kL * kChain, Min(entries_, kFewEntries) * group_);
+    if (entries_ > kFewEntries) {
+      return kInputParts * Min(kTileVectors * kL, group_) * kChain;
+    }
+    const int64_t rest = cell_ % kL > 0 ? kL * kChain : 0;
+    return kInputParts * Max(entries_ * group_, rest);
   }
 
   // Units of an item: few enough that all threads have some, several times
@@ -546,6 +548,7 @@ class ForwardPass {
   }
 
   const RnnForward<T>& args_;
+  const bool keeps_weights_, filled_;
   const int64_t input_, cell_, hidden_, padded_, batch_, entries_, steps_;
   const bool packs_;
   const int64_t chunk_;  // entries; see ChunkRows
@@ -559,13 +562,12 @@ class ForwardPass {
   T* packed_input_ = nullptr;       // [padded / lanes, I, input parts, lanes]
   T* packed_recurrent_ = nullptr;   // [padded / lanes, P, rec. parts, lanes]
   T* packed_projection_ = nullptr;  // [padded P / lanes, H, lanes]
-  bool keeps_weights_ = false, filled_ = false;
-  T* tile_ = nullptr;         // [threads, kChain, parts, lanes]
-  T* z_ = nullptr;            // of a chunk, [., input parts, padded]
-  T* state_ = nullptr;        // [B, H]
-  T* unprojected_ = nullptr;  // [B, H]
-  T* dropped_h_ = nullptr;    // [2, recurrent parts, B, P]
-  T* dropped_x_ = nullptr;    // [threads, kRowBlock, input parts, I]
+  T* tile_ = nullptr;               // [threads, kChain, parts, lanes]
+  T* z_ = nullptr;                  // of a chunk, [., input parts, padded]
+  T* state_ = nullptr;              // [B, H]
+  T* unprojected_ = nullptr;        // [B, H]
+  T* dropped_h_ = nullptr;          // [2, recurrent parts, B, P]
+  T* dropped_x_ = nullptr;          // [threads, kRowBlock, input parts, I]
 };
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

@@ -30,14 +30,14 @@ void RunPass(Pass* pass, int threads) {
 template <class T, template <class> class CellOf>
 void ForwardOf(const RnnForward<T>& args, int threads,
                cpu::PackedWeights* packed) {
-  ForwardPass<T, CellOf> pass(args, threads);
+  const bool filled = packed && packed->filled();
+  ForwardPass<T, CellOf> pass(args, threads, packed != nullptr, filled);
   if (packed) {
     Scratch<T> count(nullptr);
     pass.PlaceWeights(&count);
     Scratch<T> memory(
         static_cast<T*>(packed->Memory(count.used() * sizeof(T))));
     pass.PlaceWeights(&memory);
-    pass.KeepsWeights(packed->filled());
   }
   RunPass<T>(&pass, threads);
 }
