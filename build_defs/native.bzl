@@ -8,6 +8,7 @@ load(
     "EXPORTS_LINUX",
     "LINKOPTS_LINUX",
     "LINKOPTS_MACOS",
+    "SIMD_ARM64_TOO",
     "SIMD_DEFINE",
     "SIMD_OTHER",
     "SIMD_SOURCES",
@@ -19,6 +20,7 @@ load(
 )
 
 _MACOS = "@platforms//os:osx"
+_ARM64 = "@platforms//cpu:aarch64"
 _X86_64 = "@platforms//cpu:x86_64"
 
 def _file(path):
@@ -41,6 +43,7 @@ def _simd_libraries(levels):
 
 def native_library(name):
     """The shared library `name`, of all sources in cc/."""
+    baseline = _simd_libraries(SIMD_OTHER)
     cc_library(
         name = "headers",
         hdrs = native.glob(["cc/**/*.h"]),
@@ -69,6 +72,7 @@ def native_library(name):
         visibility = ["//visibility:public"],
         deps = [":headers"] + select({
             _X86_64: _simd_libraries(SIMD_X86_64),
-            "//conditions:default": _simd_libraries(SIMD_OTHER),
+            _ARM64: baseline + _simd_libraries(SIMD_ARM64_TOO),
+            "//conditions:default": baseline,
         }),
     )

@@ -50,7 +50,9 @@ def compiler() -> list[str]:
 def units(machine: str) -> list[Unit]:
     """All compilations for a machine such as "x86_64" or "arm64", in the order of linking."""
     x86_64 = machine.lower() in ("x86_64", "amd64")
-    simd = FLAGS["SIMD_X86_64"] if x86_64 else FLAGS["SIMD_OTHER"]
+    simd = dict(FLAGS["SIMD_X86_64"] if x86_64 else FLAGS["SIMD_OTHER"])
+    if machine.lower() in ("arm64", "aarch64"):
+        simd |= FLAGS["SIMD_ARM64_TOO"]
     baseline = FLAGS["COPTS"] + (FLAGS["COPTS_X86_64"] if x86_64 else [])
     simd_sources = _glob(FLAGS["SIMD_SOURCES"])
     sources = [s for s in _glob(FLAGS["SOURCES"]) if s not in simd_sources]

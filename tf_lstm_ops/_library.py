@@ -6,6 +6,7 @@ import ctypes
 import functools
 import importlib.machinery
 import importlib.util
+import os
 import pathlib
 import sys
 from types import ModuleType
@@ -48,16 +49,32 @@ def import_installed(name: str) -> None:
 
 @functools.cache
 def load() -> ModuleType:
-    """Loads the library into TensorFlow: the module of its generated op functions."""
+    """Loads the library into TensorFlow: the module of its generated op functions.
+
+    Raises:
+      ValueError: the environment variable TF_LSTM_OPS_SIMD names no instruction set that there is.
+    """
     import tensorflow as tf
 
-    return tf.load_op_library(str(path()))
+    functions = tf.load_op_library(str(path()))
+    native = _declare(ctypes.CDLL(str(path())))
+    wanted, names = os.environ.get("TF_LSTM_OPS_SIMD"), _instruction_sets(native)
+    if wanted and wanted not in names:
+        raise ValueError(
+            f"the environment variable TF_LSTM_OPS_SIMD must be one of {', '.join(names)} on this "
+            f"processor, but is {wanted}"
+        )
+    return functions
 
 
 @functools.cache
 def _native() -> ctypes.CDLL:
     load()  # TensorFlow's own library, which ours needs, is in the process from here on
-    native = ctypes.CDLL(str(path()))
+    return _declare(ctypes.CDLL(str(path())))
+
+
+def _declare(native: ctypes.CDLL) -> ctypes.CDLL:
+    """The same with the types of its functions."""
     native.tf_lstm_ops_instruction_set.restype = ctypes.c_char_p
     native.tf_lstm_ops_selected_instruction_set.restype = ctypes.c_char_p
     native.tf_lstm_ops_measure_flops.restype = ctypes.c_double
@@ -65,6 +82,13 @@ def _native() -> ctypes.CDLL:
     native.tf_lstm_ops_measure_read_bandwidth.restype = ctypes.c_double
     native.tf_lstm_ops_measure_read_bandwidth.argtypes = [ctypes.c_int64, ctypes.c_int]
     return native
+
+
+def _instruction_sets(native: ctypes.CDLL) -> list[str]:
+    names: list[str] = []
+    while name := native.tf_lstm_ops_instruction_set(len(names)):
+        names.append(name.decode())
+    return names
 
 
 def cpu_info() -> dict[str, Any]:
@@ -77,13 +101,10 @@ def cpu_info() -> dict[str, Any]:
     """
     import tensorflow as tf
 
-    names: list[str] = []
-    while name := _native().tf_lstm_ops_instruction_set(len(names)):
-        names.append(name.decode())
     configured = tf.config.threading.get_intra_op_parallelism_threads()
     return {
         "instruction_set": _native().tf_lstm_ops_selected_instruction_set().decode(),
-        "instruction_sets": names,
+        "instruction_sets": _instruction_sets(_native()),
         "threads": _native().tf_lstm_ops_thread_count(configured),
     }
 

@@ -7,8 +7,10 @@
 
 #include <array>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/activation.h"
+#include "core/float16.h"
 #include "core/gate_order.h"
 #include "core/schedule.h"
 
@@ -42,6 +44,10 @@ struct RnnConfig {
   // Without input weights, the gate in block g sees H columns of x, from column
   // g * x_gate_stride on: with 0 all gates see the same.
   int64_t x_gate_stride = 0;
+  // The weights are bfloat16 numbers, as float or as they are. Where the
+  // processor multiplies such, x, h and the gradients of the pre-activations
+  // are rounded to them before they are multiplied; all else stays float.
+  bool bfloat16 = false;
 
   bool projected() const { return hidden_size < cell_size; }
 };
@@ -55,9 +61,19 @@ struct GateMatrices {
   int64_t row_stride = 0;
   int64_t column_stride = 0;
   int64_t gate_stride = 0;
+  const BFloat16* bfloat16 = nullptr;  // in place of `data`, of const float
 
-  explicit operator bool() const { return data != nullptr; }
+  explicit operator bool() const { return data || bfloat16; }
   T* Block(int block) const { return data + block * gate_stride; }
+
+  // Calls f with the pointer to the gate in a block that there is.
+  template <class F>
+  void Read(int block, const F& f) const {
+    if constexpr (std::is_same_v<T, const float>) {
+      if (bfloat16) return f(bfloat16 + block * gate_stride);
+    }
+    f(Block(block));
+  }
 };
 
 // [K, gates * H], one row for each input: Keras, the block cell.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/staging.h"
+#include "core/rnn.h"
 #include "core/signature.h"
 #include "tf/kernel.h"
 
@@ -43,6 +44,14 @@ struct Arguments {
   const Compute* In(const char* name) {
     const tf::Tensor* tensor = Find(name);
     return tensor ? staging.In(tensor->data<T>(), tensor->size()) : nullptr;
+  }
+  // Weights that the op has: [K, gates * H].
+  GateMatrices<const Compute> Matrices(const char* name, int gates,
+                                       int64_t cell) {
+    const tf::Tensor& tensor = *Find(name);
+    return staging.Weights(
+        tensor.data<T>(), tensor.size(),
+        [&](const auto* data) { return ByInput(data, gates, cell); });
   }
   // Moves an argument that the op has out of this object.
   tf::Tensor Take(const char* name) {

@@ -7,7 +7,8 @@
 // lines "name count", each followed by the numbers as they lie in memory, and
 // "end". engine_cases.py writes the cases; an array is named after its member
 // of RnnForward or RnnBackward, a gradient begins with "d_". Where the engine
-// writes nothing, a result is NaN. The instruction set goes to stderr.
+// writes nothing, a result is NaN. Numbers are of 32 or 64 "bits"; 16 stands
+// for float with products of bfloat16. The instruction set goes to stderr.
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
@@ -17,6 +18,7 @@
 
 #include "backends/cpu/engine.h"
 #include "backends/cpu/rnn.h"
+#include "core/float16.h"
 #include "core/rnn.h"
 #include "core/schedule.h"
 
@@ -68,6 +70,7 @@ RnnConfig Config(const Arrays& given) {
   }
   config.activations.state =
       static_cast<Activation>(at("activations", kMaxParts));
+  config.bfloat16 = at("bits") == 16;
   return config;
 }
 
@@ -138,6 +141,18 @@ class Call {
                                         : ByInput(data, gates, outputs);
   }
 
+  // Those that lie by input are given in 16 bits.
+  void Narrow(const std::string& name, GateMatrices<const T>* weights) {
+    if (!*weights || !config_.bfloat16 || given_.at("by_unit")[0] != 0) return;
+    std::vector<BFloat16>& narrow = narrow_[name];
+    narrow.clear();
+    for (const double number : given_.at(name)) {
+      narrow.push_back(BFloat16::FromFloat(static_cast<float>(number)));
+    }
+    weights->data = nullptr;
+    weights->bfloat16 = narrow.data();
+  }
+
   // `array(name)` gives those that there are.
   template <class E, class Array>
   RnnWeights<E> Weights(const Array& array) const {
@@ -162,6 +177,9 @@ class Call {
     args->schedule = &schedule_;
     args->weights =
         Weights<const T>([this](const char* name) { return In(name); });
+    Narrow("input", &args->weights.input);
+    Narrow("recurrent", &args->weights.recurrent);
+    Narrow("projection", &args->weights.projection);
     args->dropout = {In("input_dropout"), In("recurrent_dropout")};
     args->x = In("x");
     args->x_stride = static_cast<int64_t>(given_.at("x").size()) / rows_;
@@ -223,6 +241,7 @@ class Call {
   const Schedule schedule_;
   int64_t rows_ = 0;
   std::map<std::string, std::vector<T>> inputs_, results_;
+  std::map<std::string, std::vector<BFloat16>> narrow_;
   std::vector<T> packed_;
 };
 
@@ -242,8 +261,8 @@ Arrays Functions(const Numbers& z) {
 
 Arrays Run(const Arrays& given, int threads) {
   if (given.count("z") > 0) return Functions(given.at("z"));
-  if (given.at("bits")[0] == 32) return Call<float>(given).Run(threads);
-  return Call<double>(given).Run(threads);
+  if (given.at("bits")[0] == 64) return Call<double>(given).Run(threads);
+  return Call<float>(given).Run(threads);
 }
 
 }  // namespace

@@ -37,8 +37,17 @@ class Program(NamedTuple):
         return done.stderr.decode().strip(), _read(done.stdout)
 
 
-def build(compiler: list[str], machine: str, folder: Path, link: list[str]) -> Path:
-    """Compiles for a machine as native.py calls it, and links with more options."""
+BFLOAT16_DOTS = "-mavx512bf16"
+
+
+def build(
+    compiler: list[str], machine: str, folder: Path, link: list[str], emulates_dots: bool = False
+) -> Path:
+    """Compiles for a machine as native.py calls it, and links with more options.
+
+    With `emulates_dots` the last instruction set of x86-64 has all that it has but for the one
+    instruction, for which two multiply-adds stand in.
+    """
     units = [u for u in NATIVE["units"](machine) if u.source.startswith(ENGINE)]
     flags = NATIVE["FLAGS"]["COPTS"]
 
@@ -46,7 +55,9 @@ def build(compiler: list[str], machine: str, folder: Path, link: list[str]) -> P
         subprocess.run([*compiler, *command], cwd=ROOT, check=True)
 
     def compile_unit(unit) -> None:
-        run(*unit.flags, "-c", unit.source, "-o", str(folder / unit.object))
+        own = [flag for flag in unit.flags if not (emulates_dots and flag == BFLOAT16_DOTS)]
+        own += ["-DTF_LSTM_OPS_EMULATES_DOTS"] * emulates_dots
+        run(*own, "-c", unit.source, "-o", str(folder / unit.object))
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(compile_unit, reversed(units)))  # the SIMD units take the longest

@@ -1,5 +1,6 @@
 """The engine without TensorFlow against the oracle: on every instruction set that this processor
-has, and NEON under an emulator.
+has, NEON under an emulator, and AVX-512 with products of bfloat16 as far as AVX-512 goes: where the
+processor lacks the one instruction, two multiply-adds stand in for it.
 
 Slow for the compiler's sake: all of the engine for all instruction sets takes it minutes. What runs
 by default, on the installed library, is test_instruction_sets.py.
@@ -21,6 +22,9 @@ from .ulp import errors as ulp_errors
 pytestmark = pytest.mark.slow
 
 INSTRUCTION_SETS = _library.cpu_info()["instruction_sets"]
+AVX512, WITH_DOTS = "x86-64-v4", "x86-64-v4-bf16"
+EMULATES_DOTS = AVX512 in INSTRUCTION_SETS and WITH_DOTS not in INSTRUCTION_SETS
+BUILT_SETS = [*INSTRUCTION_SETS, *([WITH_DOTS] if EMULATES_DOTS else [])]
 CROSS_COMPILER = "aarch64-linux-gnu-g++"
 EMULATORS = ("qemu-aarch64-static", "qemu-aarch64")
 
@@ -33,7 +37,8 @@ def cases() -> list[Case]:
 @pytest.fixture(scope="module")
 def native(tmp_path_factory: pytest.TempPathFactory) -> Program:
     folder = tmp_path_factory.mktemp("native")
-    program = build(NATIVE["compiler"](), platform.machine(), folder, [])
+    compiler = NATIVE["compiler"]()
+    program = build(compiler, platform.machine(), folder, [], EMULATES_DOTS)
     return Program([str(program)])
 
 
@@ -55,14 +60,38 @@ def check_results(program: Program, cases: list[Case], threads: int, instruction
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("instruction_set", INSTRUCTION_SETS)
+@pytest.mark.parametrize("instruction_set", BUILT_SETS)
 def test_results(native: Program, cases: list[Case], instruction_set: str, threads: int) -> None:
     check_results(native, cases, threads, instruction_set)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_results_of_neon(neon: Program, cases: list[Case], threads: int) -> None:
-    check_results(neon, cases, threads, "baseline")
+@pytest.mark.parametrize("instruction_set", ["baseline", "armv8-bf16"])
+def test_results_of_neon(
+    neon: Program, cases: list[Case], instruction_set: str, threads: int
+) -> None:
+    check_results(neon, cases, threads, instruction_set)
+
+
+def of_bits(cases: list[Case], bits: int) -> list[Case]:
+    return [case for case in cases if case.given["bits"] == bits]
+
+
+@pytest.mark.parametrize("instruction_set", BUILT_SETS)
+def test_bfloat16_is_multiplied_where_it_can_be(
+    native: Program, cases: list[Case], instruction_set: str
+) -> None:
+    """Elsewhere its numbers are float's, and so are the bits of all results."""
+    narrow = [case.given for case in of_bits(cases, 16)]
+    wide = [{**given, "bits": 32} for given in narrow]
+    _, multiplied = native.run(narrow, 2, instruction_set)
+    _, widened = native.run(wide, 2, instruction_set)
+    same = [
+        a[name].tobytes() == b[name].tobytes()
+        for a, b in zip(multiplied, widened, strict=True)
+        for name in a
+    ]
+    assert all(same) == (instruction_set != WITH_DOTS)
 
 
 def test_functions_of_neon(neon: Program) -> None:
@@ -79,7 +108,7 @@ def test_neon_has_the_bits_of_other_fused_sets(
     """Where both fuse multiply-adds; float64 calls exp and tanh of the C library, which differ."""
     if platform.machine() != "x86_64" or len(INSTRUCTION_SETS) < 2:
         pytest.skip("this processor has no fused multiply-add to compare with")
-    given = [case.given for case in cases if case.given["bits"] == 32]
+    given = [case.given for case in of_bits(cases, 32)]
     _, here = native.run(given, 2)
     _, there = neon.run(given, 2)
     for a, b in zip(here, there, strict=True):

@@ -104,6 +104,18 @@ def test_results_are_the_oracles(instruction_set: str) -> None:
     assert all(f"{test}[" in run.stdout for test in SAMPLE)
 
 
+def test_a_set_that_there_is_not_is_refused() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", "import tf_lstm_ops"],
+        env={**os.environ, "TF_LSTM_OPS_SIMD": "x86-64-v9"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode != 0
+    assert "TF_LSTM_OPS_SIMD must be one of" in run.stderr
+    assert f"{INSTRUCTION_SETS[-1]} on this processor, but is x86-64-v9" in run.stderr
+
+
 def test_a_forced_set_computes(
     all_results: dict[str, dict[str, np.ndarray]],
 ) -> None:

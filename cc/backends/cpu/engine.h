@@ -10,14 +10,20 @@
 
 namespace tf_lstm_ops {
 
+// `count` layers side by side, one or kMaxTogether. Of one, the weights may be
+// kept: `packed` is filled, or to be filled, or null.
+template <class T>
+using ForwardFunction = void (*)(const RnnForward<T>* layers, int count,
+                                 int threads, cpu::PackedWeights* packed);
+template <class T>
+using BackwardFunction = void (*)(const RnnBackward<T>* layers, int count,
+                                  int threads);
+
 struct Engine {
-  // `packed` is filled, or to be filled, or null.
-  void (*forward_float)(const RnnForward<float>&, int threads,
-                        cpu::PackedWeights* packed);
-  void (*forward_double)(const RnnForward<double>&, int threads,
-                         cpu::PackedWeights* packed);
-  void (*backward_float)(const RnnBackward<float>&, int threads);
-  void (*backward_double)(const RnnBackward<double>&, int threads);
+  ForwardFunction<float> forward_float;
+  ForwardFunction<double> forward_double;
+  BackwardFunction<float> backward_float;
+  BackwardFunction<double> backward_double;
   // y[k] = f(x[k]), n numbers: for tests of the errors.
   void (*sigmoid)(const float* x, float* y, int64_t n);
   void (*tanh)(const float* x, float* y, int64_t n);
@@ -32,16 +38,24 @@ struct Engine {
   float (*sum)(const float* x, int64_t n);
 };
 
+// What RnnConfig::bfloat16 asks for.
+struct BFloat16Engine {
+  ForwardFunction<float> forward;
+  BackwardFunction<float> backward;
+};
+
 struct InstructionSet {
   const char* name;  // as -march= has it, or "baseline"
   const Engine* engine;
+  const BFloat16Engine* bfloat16;
 };
 
 // Those that this processor has, the best one last.
 int AvailableInstructionSets(const InstructionSet** sets);
 
 // The best one, or the one that the environment variable TF_LSTM_OPS_SIMD names
-// (read once; a name that is not available is ignored).
+// (read once; a name that is not available is ignored here, and the Python
+// package refuses it).
 const InstructionSet& SelectedInstructionSet();
 
 }  // namespace tf_lstm_ops

@@ -38,42 +38,81 @@ double WorkOf(const RnnBackward<T>& args) {
                     : kOfUnit * static_cast<double>(args.config.cell_size);
 }
 
-template <class T, class Run>
-void RunForward(const RnnForward<T>& args, int threads, PackedWeights* packed,
-                const Run& run) {
-  threads = UsefulThreads(*args.schedule, WeightsOf(args.config), threads);
-  if (packed && !packed->filled() && !packed->Claim()) packed = nullptr;
-  run(args, threads, packed);
-  if (packed) packed->Filled();
+ForwardFunction<float> ForwardOf(const RnnForward<float>& args) {
+  const InstructionSet& set = SelectedInstructionSet();
+  return args.config.bfloat16 ? set.bfloat16->forward
+                              : set.engine->forward_float;
+}
+ForwardFunction<double> ForwardOf(const RnnForward<double>&) {
+  return SelectedInstructionSet().engine->forward_double;
+}
+BackwardFunction<float> BackwardOf(const RnnBackward<float>& args) {
+  const InstructionSet& set = SelectedInstructionSet();
+  return args.config.bfloat16 ? set.bfloat16->backward
+                              : set.engine->backward_float;
+}
+BackwardFunction<double> BackwardOf(const RnnBackward<double>&) {
+  return SelectedInstructionSet().engine->backward_double;
+}
+
+// Side by side, a step has the work of both layers for one wait, and threads
+// alternate between the recurrent weights of both, which pays while these stay
+// in their caches: half of an L2 cache. `threads` of a step with both.
+template <class T>
+bool SideBySide(const RnnConfig& config, size_t layers, int threads) {
+  constexpr double kBytes = 512 << 10;
+  const auto cell = static_cast<double>(config.cell_size);
+  const double weights = GateCount(config.cell) * cell *
+                         static_cast<double>(config.hidden_size) * sizeof(T);
+  return layers == kMaxTogether && threads > 1 &&
+         kMaxTogether * weights <= kBytes * threads;
 }
 
 }  // namespace
 
-template <>
-void Forward(const RnnForward<float>& args, int threads,
-             PackedWeights* packed) {
-  RunForward(args, threads, packed,
-             SelectedInstructionSet().engine->forward_float);
+template <class T>
+void Forward(const RnnForward<T>& args, int threads, PackedWeights* packed) {
+  threads = UsefulThreads(*args.schedule, WeightsOf(args.config), threads);
+  if (packed && !packed->filled() && !packed->Claim()) packed = nullptr;
+  ForwardOf(args)(&args, 1, threads, packed);
+  if (packed) packed->Filled();
 }
 
-template <>
-void Forward(const RnnForward<double>& args, int threads,
-             PackedWeights* packed) {
-  RunForward(args, threads, packed,
-             SelectedInstructionSet().engine->forward_double);
+template <class T>
+void Backward(const RnnBackward<T>& args, int threads) {
+  BackwardOf(args)(&args, 1,
+                   UsefulThreads(*args.schedule, WorkOf(args), threads));
 }
 
-template <>
-void Backward(const RnnBackward<float>& args, int threads) {
-  SelectedInstructionSet().engine->backward_float(
-      args, UsefulThreads(*args.schedule, WorkOf(args), threads));
+template <class T>
+void ForwardAll(const std::vector<RnnForward<T>>& layers, int threads) {
+  const RnnForward<T>& first = layers[0];
+  const double work = kMaxTogether * WeightsOf(first.config);
+  const int both = UsefulThreads(*first.schedule, work, threads);
+  if (SideBySide<T>(first.config, layers.size(), both)) {
+    return ForwardOf(first)(layers.data(), kMaxTogether, both, nullptr);
+  }
+  for (const RnnForward<T>& layer : layers) Forward(layer, threads);
 }
 
-template <>
-void Backward(const RnnBackward<double>& args, int threads) {
-  SelectedInstructionSet().engine->backward_double(
-      args, UsefulThreads(*args.schedule, WorkOf(args), threads));
+template <class T>
+void BackwardAll(const std::vector<RnnBackward<T>>& layers, int threads) {
+  const RnnBackward<T>& first = layers[0];
+  const double work = kMaxTogether * WorkOf(first);
+  const int both = UsefulThreads(*first.schedule, work, threads);
+  if (SideBySide<T>(first.config, layers.size(), both)) {
+    return BackwardOf(first)(layers.data(), kMaxTogether, both);
+  }
+  for (const RnnBackward<T>& layer : layers) Backward(layer, threads);
 }
+
+#define TF_LSTM_OPS_ENTRY_POINTS(T)                                 \
+  template void Forward(const RnnForward<T>&, int, PackedWeights*); \
+  template void Backward(const RnnBackward<T>&, int);               \
+  template void ForwardAll(const std::vector<RnnForward<T>>&, int); \
+  template void BackwardAll(const std::vector<RnnBackward<T>>&, int)
+TF_LSTM_OPS_ENTRY_POINTS(float);
+TF_LSTM_OPS_ENTRY_POINTS(double);
 
 int ThreadCount(int configured) {
   if (configured > 0) return configured;

@@ -2,7 +2,7 @@
 //
 // float and double are used where they lie. Half and BFloat16 are converted to
 // float on the way in and rounded on the way out, so that everything between is
-// float.
+// float, but for what RnnConfig::bfloat16 says.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_STAGING_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_STAGING_H_
 
@@ -13,6 +13,7 @@
 #include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/engine.h"
 #include "core/float16.h"
+#include "core/rnn.h"
 
 namespace tf_lstm_ops::cpu {
 
@@ -44,6 +45,19 @@ class Staging {
       return copy;
     } else {
       return data;
+    }
+  }
+
+  // Matrices of weights, which lie as `lay_out(data)` says, `size` numbers in
+  // all. The engine reads bfloat16 as it is.
+  template <class F>
+  GateMatrices<const Compute> Weights(const T* data, int64_t size,
+                                      const F& lay_out) {
+    if constexpr (std::is_same_v<T, BFloat16>) {
+      const GateMatrices<const T> m = lay_out(data);
+      return {nullptr, m.row_stride, m.column_stride, m.gate_stride, m.data};
+    } else {
+      return lay_out(In(data, size));
     }
   }
 

@@ -114,8 +114,10 @@ class BlockCellKernel : public tf::Kernel {
     args->x_stride = call->sizes.input;
     args->c0 = call->In(kFirst + kCsPrev);
     args->h0 = call->In(kFirst + kHPrev);
-    const Compute_t* w = call->In(kFirst + kW);
-    SplitWeights(w, call->sizes, &args->weights);
+    args->config.bfloat16 = std::is_same_v<T, BFloat16>;
+    args->weights.input = Matrices(call, 0, call->sizes.input);
+    args->weights.recurrent =
+        Matrices(call, call->sizes.input, call->sizes.cell);
     args->weights.input_bias = call->In(kFirst + kB);
     if (use_peephole_) {
       args->weights.peephole[kPartI] = call->In(kFirst + kWci);
@@ -124,12 +126,13 @@ class BlockCellKernel : public tf::Kernel {
     }
   }
 
-  // Rows of x, then of h.
-  template <class E>
-  static void SplitWeights(E* w, const Sizes& sizes, RnnWeights<E>* weights) {
-    weights->input = ByInput(w, kGates, sizes.cell);
-    weights->recurrent =
-        ByInput(w + sizes.input * kGates * sizes.cell, kGates, sizes.cell);
+  // So many rows of w: first come those of x, then those of h.
+  static GateMatrices<const Compute_t> Matrices(Call<T>* call, int64_t first,
+                                                int64_t rows) {
+    const int64_t cell = call->sizes.cell, row = kGates * cell;
+    return call->staging.Weights(
+        call->inputs[kFirst + kW].template data<T>() + first * row, rows * row,
+        [&](const auto* data) { return ByInput(data, kGates, cell); });
   }
 
   RnnConfig config_;
@@ -217,7 +220,9 @@ class GradKernel : public BlockCellKernel<T, kForm> {
     args->dx = call->OutRows(0, sizes.input);
     SetStates(call->Out(1), call->Out(2), sizes, args);
     C* w = call->Out(3);
-    this->SplitWeights(w, sizes, &args->gradients);
+    args->gradients.input = ByInput(w, kGates, sizes.cell);
+    args->gradients.recurrent =
+        ByInput(w + sizes.input * kGates * sizes.cell, kGates, sizes.cell);
     SetPeephole(call, 4, args);
     args->gradients.input_bias = call->Out(7);
   }

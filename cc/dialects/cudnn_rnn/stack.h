@@ -1,5 +1,5 @@
-// Stack: the layers and directions of a model, run one after the other on a
-// backend that knows single layers.
+// Stack: the layers of a model, run one after the other, and their directions
+// on a backend that knows single layers.
 //
 // Between layers only the steps within the lengths exist: row e of an inner
 // output [V, D*P] is that of the e-th entry of the forward schedule. The first
@@ -65,9 +65,7 @@ class Stack {
     const C* x = t.input;
     for (int64_t layer = 0; layer < model_.layers; ++layer) {
       C* h = Last(layer) ? t.output : InnerOutput(layer, t.reserve);
-      for (int64_t d = 0; d < model_.directions; ++d) {
-        ForwardLayer(t, layer, d, x, h + d * model_.hidden_size);
-      }
+      ForwardLayer(t, layer, x, h);
       x = Dropped(layer, h);
     }
   }
@@ -80,10 +78,7 @@ class Stack {
       const C* x =
           layer == 0 ? t.input : Dropped(layer - 1, Inner(layer - 1, t));
       const C* h = Last(layer) ? t.output : Inner(layer, t);
-      for (int64_t d = 0; d < model_.directions; ++d) {
-        const int64_t at = d * model_.hidden_size;
-        BackwardLayer(t, layer, d, x, h + at, h_bar + at, dx);
-      }
+      BackwardLayer(t, layer, x, h, h_bar, dx);
       h_bar = layer == 0 ? nullptr : Dropped(layer - 1, dx);
     }
   }
@@ -130,20 +125,23 @@ class Stack {
     return row % problem_.time * problem_.batch + row / problem_.time;
   }
 
-  // A direction's schedule with the rows of a layer's input and output.
-  Schedule LayerSchedule(int64_t layer, int64_t direction) const {
-    Schedule schedule = schedules_[direction];
+  // Of each direction, with the rows of a layer's input and output.
+  std::vector<Schedule> LayerSchedules(int64_t layer) const {
+    std::vector<Schedule> schedules = schedules_;
     const auto compact = [this](std::vector<int64_t>* rows) {
       for (int64_t& row : *rows) row = compact_row_[row];
     };
-    if (layer > 0) compact(&schedule.input_row);
-    if (!Last(layer)) compact(&schedule.output_row);
-    return schedule;
+    for (Schedule& schedule : schedules) {
+      if (layer > 0) compact(&schedule.input_row);
+      if (!Last(layer)) compact(&schedule.output_row);
+    }
+    return schedules;
   }
 
   RnnConfig Config(int64_t layer) const {
     RnnConfig config;
     config.cell = model_.cell;
+    config.bfloat16 = std::is_same_v<T, BFloat16>;
     config.input_size = model_.InputSize(layer);
     config.cell_size = model_.cell_size;
     config.hidden_size = model_.hidden_size;
@@ -210,55 +208,73 @@ class Stack {
     args->h_stride = model_.output_size();
   }
 
-  void ForwardLayer(const ForwardTensors<C>& t, int64_t layer,
-                    int64_t direction, const C* x, C* h) {
-    const int64_t p = PseudoLayer(layer, direction);
-    const Schedule schedule = LayerSchedule(layer, direction);
-    RnnForward<C> args;
-    SetInputs(t, layer, direction, schedule, x, &args);
-    args.h = h;
-    if (t.reserve) {
-      args.steps = PackedSteps(t.reserve + reserve_.Steps(p), model_.cell,
-                               model_.cell_size);
+  // x [V, I], h [V, D*P].
+  void ForwardLayer(const ForwardTensors<C>& t, int64_t layer, const C* x,
+                    C* h) {
+    const std::vector<Schedule> schedules = LayerSchedules(layer);
+    std::vector<RnnForward<C>> calls(schedules.size());
+    for (int64_t d = 0; d < model_.directions; ++d) {
+      const int64_t p = PseudoLayer(layer, d);
+      RnnForward<C>& args = calls[d];
+      SetInputs(t, layer, d, schedules[d], x, &args);
+      args.h = h + d * model_.hidden_size;
+      if (t.reserve) {
+        args.steps = PackedSteps(t.reserve + reserve_.Steps(p), model_.cell,
+                                 model_.cell_size);
+      }
+      if (model_.cell == CellKind::kLstm) {
+        args.final_c = staging_->Scratch(problem_.batch * model_.cell_size);
+      }
     }
-    if (model_.cell == CellKind::kLstm) {
-      args.final_c = staging_->Scratch(problem_.batch * model_.cell_size);
-    }
-    cpu::Forward(args, threads_);
-    for (int64_t b = 0; b < problem_.batch; ++b) {
-      const int64_t last = schedule.last[b];
-      const C* from = last < 0 ? args.h0 + b * model_.hidden_size
-                               : h + schedule.output_row[last] * args.h_stride;
-      std::copy(from, from + model_.hidden_size,
-                t.output_h + problem_.StateRow(p, b) * model_.hidden_size);
-    }
-    if (args.final_c) {
-      ScatterState(args.final_c, p, model_.cell_size, t.output_c);
+    cpu::ForwardAll(calls, threads_);
+    for (int64_t d = 0; d < model_.directions; ++d) {
+      PutFinalStates(t, PseudoLayer(layer, d), calls[d]);
     }
   }
 
-  void BackwardLayer(const BackwardTensors<C>& t, int64_t layer,
-                     int64_t direction, const C* x, const C* h, const C* h_bar,
-                     C* dx) {
-    const int64_t p = PseudoLayer(layer, direction);
-    const Schedule schedule = LayerSchedule(layer, direction);
-    RnnBackward<C> args;
-    SetInputs(t, layer, direction, schedule, x, &args);
-    args.h = h;
-    args.h_bar = h_bar;
-    args.steps = PackedSteps(t.reserve + reserve_.Steps(p), model_.cell,
-                             model_.cell_size);
-    args.gradients = Weights(layer, direction, t.params_backprop);
-    args.dx = dx;
-    args.adds_to_dx = direction > 0;
-    args.dh = GatherState(t.output_h_backprop, p, model_.hidden_size);
-    if (model_.cell == CellKind::kLstm) {
-      args.dc = GatherState(t.output_c_backprop, p, model_.cell_size);
+  void PutFinalStates(const ForwardTensors<C>& t, int64_t pseudo_layer,
+                      const RnnForward<C>& args) const {
+    const int64_t hidden = model_.hidden_size;
+    for (int64_t b = 0; b < problem_.batch; ++b) {
+      const int64_t last = args.schedule->last[b];
+      const C* from =
+          last < 0 ? args.h0 + b * hidden
+                   : args.h + args.schedule->output_row[last] * args.h_stride;
+      std::copy(from, from + hidden,
+                t.output_h + problem_.StateRow(pseudo_layer, b) * hidden);
     }
-    cpu::Backward(args, threads_);
-    ScatterState(args.dh, p, model_.hidden_size, t.input_h_backprop);
-    if (args.dc) {
-      ScatterState(args.dc, p, model_.cell_size, t.input_c_backprop);
+    if (args.final_c) {
+      ScatterState(args.final_c, pseudo_layer, model_.cell_size, t.output_c);
+    }
+  }
+
+  // x, dx [V, I]; h, h_bar [V, D*P].
+  void BackwardLayer(const BackwardTensors<C>& t, int64_t layer, const C* x,
+                     const C* h, const C* h_bar, C* dx) {
+    const std::vector<Schedule> schedules = LayerSchedules(layer);
+    std::vector<RnnBackward<C>> calls(schedules.size());
+    for (int64_t d = 0; d < model_.directions; ++d) {
+      const int64_t p = PseudoLayer(layer, d);
+      RnnBackward<C>& args = calls[d];
+      SetInputs(t, layer, d, schedules[d], x, &args);
+      args.h = h + d * model_.hidden_size;
+      args.h_bar = h_bar + d * model_.hidden_size;
+      args.steps = PackedSteps(t.reserve + reserve_.Steps(p), model_.cell,
+                               model_.cell_size);
+      args.gradients = Weights(layer, d, t.params_backprop);
+      args.dx = dx;
+      args.adds_to_dx = d > 0;
+      args.dh = GatherState(t.output_h_backprop, p, model_.hidden_size);
+      if (model_.cell == CellKind::kLstm) {
+        args.dc = GatherState(t.output_c_backprop, p, model_.cell_size);
+      }
+    }
+    cpu::BackwardAll(calls, threads_);
+    for (int64_t d = 0; d < model_.directions; ++d) {
+      const int64_t p = PseudoLayer(layer, d);
+      ScatterState(calls[d].dh, p, model_.hidden_size, t.input_h_backprop);
+      if (!calls[d].dc) continue;
+      ScatterState(calls[d].dc, p, model_.cell_size, t.input_c_backprop);
     }
   }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <type_traits>
 #include <vector>
 
 #include "backends/cpu/rnn.h"
@@ -107,14 +108,15 @@ struct Call : Arguments<T> {
     args->config.hidden_size = cell;
     args->config.gate_order = form.order;
     args->config.cell_clip = attributes.cell_clip;
+    args->config.bfloat16 = std::is_same_v<T, BFloat16>;
     args->schedule = &schedule;
     args->x = In("x");
     args->x_stride = sizes.input;
     args->h0 = In("initial_h");
     args->c0 = In("initial_c");
     args->h_stride = cell;
-    args->weights.input = ByInput(In("kernel"), gates, cell);
-    args->weights.recurrent = ByInput(In("recurrent_kernel"), gates, cell);
+    args->weights.input = this->Matrices("kernel", gates, cell);
+    args->weights.recurrent = this->Matrices("recurrent_kernel", gates, cell);
     args->weights.input_bias = In("bias");
     if (form.cell == CellKind::kGru && args->weights.input_bias) {
       args->weights.recurrent_bias = args->weights.input_bias + gates * cell;
@@ -135,7 +137,7 @@ class KeptWeights {
   // Takes the weights' tensors from `call`, whose arguments must be set.
   template <class T>
   std::shared_ptr<cpu::PackedWeights> For(Call<T>* call) {
-    if constexpr (cpu::Staging<T>::kConverts) return nullptr;  // a copy anyway
+    if constexpr (std::is_same_v<T, Half>) return nullptr;  // a copy anyway
     const std::lock_guard<std::mutex> lock(mutex_);
     bool same = packed_ != nullptr;
     for (size_t n = 0; n < kNames.size(); ++n) {

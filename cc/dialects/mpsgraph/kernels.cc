@@ -106,6 +106,7 @@ struct Call : Arguments<T> {
   void SetInputs(int64_t direction, Args* args) {
     const int64_t cell = problem.cell;
     args->config.cell = CellKind::kGeneralLstm;
+    args->config.bfloat16 = std::is_same_v<T, BFloat16>;
     args->config.input_size = problem.input;
     args->config.cell_size = cell;
     args->config.hidden_size = cell;
@@ -209,13 +210,13 @@ class ForwardKernel : public tf::Kernel {
     C* cells = has_cell ? call.Out(cell) : nullptr;
     C* z = training_ ? call.Out(z_state) : nullptr;
     const int threads = cpu::ThreadCount(ConfiguredThreads(context));
+    std::vector<RnnForward<C>> calls(problem.directions);
     for (int64_t d = 0; d < problem.directions; ++d) {
-      RnnForward<C> args;
-      call.SetInputs(d, &args);
-      args.h = At(h, d * problem.cell);
-      args.steps = call.Steps(d, cells, z);
-      cpu::Forward(args, threads);
+      call.SetInputs(d, &calls[d]);
+      calls[d].h = At(h, d * problem.cell);
+      calls[d].steps = call.Steps(d, cells, z);
     }
+    cpu::ForwardAll(calls, threads);
     call.staging.Finish();
     return Status();
   }
@@ -252,8 +253,14 @@ class GradientsKernel : public tf::Kernel {
     const Found found = {out(0), out(1), out(2), out(3),
                          out(4), out(5), out(6)};
     const int threads = cpu::ThreadCount(ConfiguredThreads(context));
+    std::vector<RnnBackward<C>> calls(call.problem.directions);
     for (int64_t d = 0; d < call.problem.directions; ++d) {
-      Direction(&call, d, forward, upstream, found, threads);
+      SetDirection(&call, d, forward, upstream, found, &calls[d]);
+    }
+    cpu::BackwardAll(calls, threads);
+    for (int64_t d = 0; d < call.problem.directions; ++d) {
+      call.PutHalf(calls[d].dh, d, found.init_state);
+      call.PutHalf(calls[d].dc, d, found.init_cell);
     }
     call.staging.Finish();
     return Status();
@@ -274,26 +281,22 @@ class GradientsKernel : public tf::Kernel {
     C *peephole, *init_state, *init_cell;
   };
 
-  static void Direction(Call<T>* call, int64_t d, const Forward& forward,
-                        const Upstream& upstream, const Found& found,
-                        int threads) {
+  static void SetDirection(Call<T>* call, int64_t d, const Forward& forward,
+                           const Upstream& upstream, const Found& found,
+                           RnnBackward<C>* args) {
     const int64_t cell = call->problem.cell;
-    RnnBackward<C> args;
-    call->SetInputs(d, &args);
-    args.steps = call->Steps(d, forward.cell, forward.z_state);
-    args.bar = call->Steps(d, upstream.cell, upstream.z_state);
-    args.h_bar = At(upstream.output, d * cell);
-    args.dh = call->Half(upstream.final_state, d);
-    args.dc = call->Half(upstream.final_cell, d);
-    args.wants_initial_dh = found.init_state != nullptr;
-    args.gradients =
+    call->SetInputs(d, args);
+    args->steps = call->Steps(d, forward.cell, forward.z_state);
+    args->bar = call->Steps(d, upstream.cell, upstream.z_state);
+    args->h_bar = At(upstream.output, d * cell);
+    args->dh = call->Half(upstream.final_state, d);
+    args->dc = call->Half(upstream.final_cell, d);
+    args->wants_initial_dh = found.init_state != nullptr;
+    args->gradients =
         call->Weights(d, found.input_weight, found.recurrent_weight, found.bias,
                       found.peephole);
-    args.dx = At(found.source, call->SourceColumn(d));
-    args.adds_to_dx = d > 0 && call->problem.has_input_weight;
-    cpu::Backward(args, threads);
-    call->PutHalf(args.dh, d, found.init_state);
-    call->PutHalf(args.dc, d, found.init_cell);
+    args->dx = At(found.source, call->SourceColumn(d));
+    args->adds_to_dx = d > 0 && call->problem.has_input_weight;
   }
 
   Descriptor descriptor_;

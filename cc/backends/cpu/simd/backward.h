@@ -27,6 +27,7 @@ class BackwardPass {
         batch_(args.schedule->batch),
         entries_(args.schedule->size()),
         steps_(args.schedule->steps),
+        pairs_(kCanRound && args.config.bfloat16),
         group_(Group(padded_ / kL / (2 * threads)) * kL),
         begin_(args.schedule->begin.data()),
         batch_row_(args.schedule->batch_row.data()),
@@ -38,12 +39,15 @@ class BackwardPass {
   void Place(Scratch<T>* scratch, int threads) {
     const int64_t m_rows = KeepsM() ? entries_ * cell_ : 0;
     packed_recurrent_ = scratch->Take(
-        ReachesBack() ? kRecurrentParts * padded_hidden_ * cell_ : 0);
+        ReachesBack() ? kRecurrentParts * padded_hidden_ * CellWords() : 0);
     packed_input_ = scratch->Take(
-        args_.weights.input ? kInputParts * RoundUpToLanes<T>(input_) * cell_
-                            : 0);
+        args_.weights.input
+            ? kInputParts * RoundUpToLanes<T>(input_) * CellWords()
+            : 0);
     packed_projection_ = scratch->Take(Projected() ? padded_ * hidden_ : 0);
     dz_ = args_.dz ? args_.dz : scratch->Take(entries_ * kParts * cell_);
+    rounded_dz_ =
+        pairs_ ? scratch->Take(entries_ * kParts * CellWords()) : nullptr;
     dstate_ = Cell::kOwnState   ? args_.dc
               : Cell::kHasState ? scratch->Take(batch_ * cell_)
                                 : nullptr;
@@ -57,8 +61,9 @@ class BackwardPass {
   }
 
   // Phase 0 prepares; the next ones go back through the steps; then x, h and m
-  // are gathered, and the products over all steps are taken.
-  int64_t Phases() const { return StepPhases() + 3; }
+  // are gathered, and the products over all steps are taken. What is added to
+  // another pass' dx comes a phase later, after all of it is there.
+  int64_t Phases() const { return StepPhases() + (args_.adds_to_dx ? 4 : 3); }
 
   int64_t Items(int64_t phase) const {
     if (phase == 0) return PrepareItems();
@@ -70,10 +75,11 @@ class BackwardPass {
              HSets() * Blocks(hidden_, kPanels) +
              MSets() * Blocks(cell_, kPanels);
     }
+    const int64_t of_dx =
+        args_.dx ? Blocks(entries_, kRowChunk) * Blocks(input_, kBlock) : 0;
+    if (phase == StepPhases() + 3) return of_dx;
     return Items(InputProduct()) + Items(RecurrentProduct()) +
-           Items(ProjectionProduct()) +
-           (args_.dx ? Blocks(entries_, kRowChunk) * Blocks(input_, kBlock)
-                     : 0);
+           Items(ProjectionProduct()) + (args_.adds_to_dx ? 0 : of_dx);
   }
 
   void Run(int64_t phase, int64_t item, int thread) {
@@ -83,6 +89,7 @@ class BackwardPass {
       return RunStep(phase - 1, (Items(phase) - 1 - item) * group_);
     }
     if (phase == StepPhases() + 1) return RunGather(item);
+    if (phase == StepPhases() + 3) return InputGradient(item);
     RunProduct(item, blocks_ + thread * kThreadSize);
   }
 
@@ -99,6 +106,7 @@ class BackwardPass {
   static constexpr int64_t kRowChunk = 64 * kRows;  // and rows, of one item
   static constexpr int64_t kThreadSize = (kDepth + kRowChunk) * kBlock;
   static constexpr int64_t kPanels = 8 * kRows;  // rows of an item that gathers
+  static constexpr bool kCanRound = kDotsPairs && std::is_same_v<T, float>;
 
   static int64_t Blocks(int64_t n, int64_t block) {
     return (n + block - 1) / block;
@@ -114,6 +122,7 @@ class BackwardPass {
   bool RestoresH() const { return !args_.h && grads_.recurrent; }
   bool KeepsM() const { return Projected() || RestoresH(); }
   int Block(int part) const { return args_.config.gate_order.block[part]; }
+  int64_t CellWords() const { return Words(cell_, pairs_); }
 
   // With dropout each gate has seen an x and an h of its own.
   int64_t XSets() const {
@@ -175,29 +184,34 @@ class BackwardPass {
       const int64_t n = (item - groups) * kBlock;
       return PackTransposed(args_.weights.input, 0, kInputParts, n,
                             Min(n + kBlock, input_),
-                            packed_input_ + n * kInputParts * cell_);
+                            packed_input_ + n * kInputParts * CellWords());
     }
     const int64_t n = item * group_;
     Clear(n, Min(n + group_, cell_));
     if (ReachesBack()) {
       PackTransposed(args_.weights.recurrent, kFirst, kRecurrentParts, n,
                      Min(n + group_, hidden_),
-                     packed_recurrent_ + n * kRecurrentParts * cell_);
+                     packed_recurrent_ + n * kRecurrentParts * CellWords());
     }
     if (!Projected()) return;
     const GateMatrices<const T>& w = args_.weights.projection;
-    PackBlock(w.data, w.column_stride, w.row_stride, hidden_, n,
-              Min(n + group_, cell_), packed_projection_ + n * hidden_);
+    w.Read(0, [&](const auto* data) {
+      PackBlock(data, w.column_stride, w.row_stride, hidden_, n,
+                Min(n + group_, cell_), packed_projection_ + n * hidden_,
+                false);
+    });
   }
 
   // Columns [begin, end) of the transposed weights of each of `parts` parts:
-  // [parts, H, vectors of columns, lanes].
+  // [parts, H, vectors of columns, lanes]; of pairs, half as many rows.
   void PackTransposed(const GateMatrices<const T>& weights, int first,
                       int parts, int64_t begin, int64_t end, T* packed) {
-    const int64_t size = cell_ * RoundUpToLanes<T>(Max(end - begin, 0));
+    const int64_t size = CellWords() * RoundUpToLanes<T>(Max(end - begin, 0));
     for (int p = 0; p < parts; ++p) {
-      PackBlock(weights.Block(Block(first + p)), weights.column_stride,
-                weights.row_stride, cell_, begin, end, packed + p * size);
+      weights.Read(Block(first + p), [&](const auto* data) {
+        PackBlock(data, weights.column_stride, weights.row_stride, cell_, begin,
+                  end, packed + p * size, pairs_);
+      });
     }
   }
 
@@ -246,6 +260,9 @@ class BackwardPass {
           Cell::Backward(y, before, LoadUpstream(e, e - begin, u), with);
       for (int p = 0; p < kParts; ++p) {
         StoreN(d.z[p], Dz(e, p) + u, width);
+        if constexpr (kCanRound) {
+          if (pairs_) StorePairs(d.z[p], Pairs(RoundedDz(e, p)) + u / 2, width);
+        }
         bias[p] = bias[p] + d.z[p];
       }
       if constexpr (Cell::kHasState) {
@@ -357,16 +374,17 @@ class BackwardPass {
   // ... and of m, dm = Wp' dh.
   void ProjectBack(int64_t begin, int64_t end, int64_t n, int64_t n_end) {
     WithConstant<kColumns>(Blocks(n_end - n, kL), [&](auto columns) {
-      MultiplyBlock<T, decltype(columns)::value>(
+      MultiplyBlock<decltype(columns)::value>(
           [&](int64_t e) { return dh_rows_ + e * hidden_; },
           packed_projection_ + n * hidden_, hidden_, begin, end, n_end - n,
-          false, [&](int64_t e) { return dm_ + (e - begin) * cell_ + n; });
+          false, false,
+          [&](int64_t e) { return dm_ + (e - begin) * cell_ + n; });
     });
   }
 
   // From dz back through a layer's weights: to x, or to the previous h.
   struct Projection {
-    const T* packed;  // [blocks of columns, parts, H, vectors, lanes]
+    const T* packed;  // [blocks of columns, parts, H, vectors, lanes], or pairs
     int first, parts;
     int64_t width;          // I or P
     const T* keep;          // [gates, B, width] multipliers, or null
@@ -383,19 +401,17 @@ class BackwardPass {
                int64_t n_end) const {
     WithConstant<kColumns>(Blocks(n_end - n, kL), [&](auto columns) {
       constexpr int C = decltype(columns)::value;
-      const T* packed = p.packed + n * p.parts * cell_;
+      const T* packed = p.packed + n * p.parts * CellWords();
       for (int g = 0; g < p.parts; ++g) {
         for (int64_t k = 0; k < cell_; k += kDepth) {
           const int64_t depth = Min(kDepth, cell_ - k);
           const Terms terms = {packed, p.first + g, k, depth,
                                p.adds || g > 0 || k > 0};
           for (int64_t e = begin; e < end; e += kRows) {
-            const T* next = LookAhead<C>(packed, depth, (e - begin) / kRows);
-            WithConstant<kRows>(end - e, [&](auto rows) {
-              ProjectRows<decltype(rows)::value, C>(p, terms, next, e, n);
-            });
+            ProjectRows<C>(p, terms, (e - begin) / kRows, e,
+                           Min(end - e, kRows), n);
           }
-          packed += depth * C * kL;
+          packed += Words(depth, pairs_) * C * kL;
         }
       }
     });
@@ -409,18 +425,20 @@ class BackwardPass {
     bool adds;
   };
 
-  template <int R, int C>
-  void ProjectRows(const Projection& p, const Terms& terms, const T* next,
-                   int64_t e, int64_t n) const {
-    V sum[R][C] = {};
-    const T* a[R];
-    T* to[R];
-    for (int r = 0; r < R; ++r) {
-      a[r] = Dz(e + r, terms.part) + terms.k;
+  // Entries [e, e + rows), block `block` of rows.
+  template <int C>
+  void ProjectRows(const Projection& p, const Terms& terms, int64_t block,
+                   int64_t e, int64_t rows, int64_t n) const {
+    V sum[kRows][C] = {};
+    const T* a[kRows] = {};
+    T* to[kRows] = {};
+    for (int64_t r = 0; r < rows; ++r) {
+      a[r] = pairs_ ? RoundedDz(e + r, terms.part) + terms.k / 2
+                    : Dz(e + r, terms.part) + terms.k;
       to[r] = p.to + p.target[e + r] * p.stride + n;
     }
-    Accumulate<T, R, C>(a, 0, terms.packed, terms.depth, next, sum);
-    for (int r = 0; r < R; ++r) {
+    MultiplyRows<C>(rows, a, 0, terms.packed, terms.depth, block, pairs_, sum);
+    for (int64_t r = 0; r < rows; ++r) {
       const T* keep = Keep(p.keep, terms.part, p.width);
       if (keep) keep += batch_row_[e + r] * p.width + n;
       for (int c = 0; c < C; ++c) {
@@ -450,9 +468,10 @@ class BackwardPass {
   }
 
   // After the steps: x, h and m as panels of kRows columns, [panels, V, kRows],
-  // in which the columns are the rows of the products' first factor.
+  // in which the columns are the rows of the products' first factor. Pairs are
+  // of neighbouring entries.
   int64_t PanelSize(int64_t width) const {
-    return Blocks(width, kRows) * kRows * entries_;
+    return Blocks(width, kRows) * kRows * Words(entries_, pairs_);
   }
 
   void RunGather(int64_t item) {
@@ -490,12 +509,25 @@ class BackwardPass {
       const T* row = row_of(e);
       const T* kept = keep ? keep + batch_row_[e] * width : nullptr;
       for (int64_t k = begin; k < end; k += kRows) {
-        T* to = panels + k * entries_ + e * kRows;
+        T* panel = panels + k * Words(entries_, pairs_);
         for (int64_t r = 0; r < kRows && k + r < end; ++r) {
-          to[r] = kept ? row[k + r] * kept[k + r] : row[k + r];
+          const T seen = kept ? row[k + r] * kept[k + r] : row[k + r];
+          SetPanel(panel, e, r, seen);
         }
       }
     }
+  }
+
+  void SetPanel(T* panel, int64_t e, int64_t r, T value) const {
+    if constexpr (kCanRound) {
+      if (pairs_) {
+        uint32_t* pair = &Pairs(panel)[e / 2 * kRows + r].bits;
+        const uint32_t bits = ToBFloat16(value);
+        *pair = e % 2 == 0 ? bits : *pair | bits << 16;
+        return;
+      }
+    }
+    panel[e * kRows + r] = value;
   }
 
   // A weight gradient: for each part the product of `panels`, transposed, with
@@ -546,6 +578,10 @@ class BackwardPass {
       if (item < items) return WeightGradient(p, item, scratch);
       item -= items;
     }
+    InputGradient(item);
+  }
+
+  void InputGradient(int64_t item) const {
     const int64_t e = item / Blocks(input_, kBlock) * kRowChunk;
     const int64_t n = item % Blocks(input_, kBlock) * kBlock;
     const int64_t e_end = Min(e + kRowChunk, entries_);
@@ -577,15 +613,16 @@ class BackwardPass {
     int64_t k = 0;
     do {  // once even where there are no entries, to write zeros
       const int64_t depth = Min(kDepth, entries_ - k);
-      PackBlock(b + k * p.row_stride, p.row_stride, 1, depth, 0, width,
-                scratch);
+      PackBlock(b + k * p.row_stride, p.row_stride, 1, depth, 0, width, scratch,
+                pairs_);
       WithConstant<kColumns>(Blocks(width, kL), [&](auto vectors) {
-        MultiplyBlock<T, decltype(vectors)::value, kRows>(
+        MultiplyBlock<decltype(vectors)::value, kRows>(
             [&](int64_t row) {
               const int64_t r = row % kRows;
-              return panels + (m + row - r) * entries_ + k * kRows + r;
+              return panels + (m + row - r) * Words(entries_, pairs_) +
+                     Words(k, pairs_) * kRows + r;
             },
-            scratch, depth, 0, m_count, width, k > 0,
+            scratch, depth, 0, m_count, width, k > 0, pairs_,
             [&](int64_t row) { return c + row * c_stride; });
       });
       k += depth;
@@ -616,6 +653,12 @@ class BackwardPass {
   const T* CellState(int64_t e) const { return Row(args_.steps, kRowCs, e); }
 
   T* Dz(int64_t e, int part) const { return dz_ + (e * kParts + part) * cell_; }
+  T* RoundedDz(int64_t e, int part) const {
+    return rounded_dz_ + (e * kParts + part) * CellWords();
+  }
+  static BFloat16Pair* Pairs(T* words) {
+    return reinterpret_cast<BFloat16Pair*>(words);
+  }
 
   const T* H(int64_t e) const {
     return RestoresH() ? m_ + e * cell_
@@ -636,6 +679,7 @@ class BackwardPass {
   const RnnWeights<T>& grads_;
   const int64_t input_, cell_, hidden_, padded_, padded_hidden_;
   const int64_t batch_, entries_, steps_;
+  const bool pairs_;     // factors of products are pairs of bfloat16
   const int64_t group_;  // units in an item of a step
   const int64_t* begin_;
   const int64_t* batch_row_;
@@ -646,6 +690,7 @@ class BackwardPass {
   T* packed_input_ = nullptr;       // [blocks, input parts, H, vectors, lanes]
   T* packed_projection_ = nullptr;  // [groups, P, vectors, lanes]
   T* dz_ = nullptr;                 // [V, parts, H]
+  T* rounded_dz_ = nullptr;         // [V, parts, H / 2], of pairs
   T* dstate_ = nullptr;             // [B, H]
   T* dh_rows_ = nullptr;            // [V, P], with a projection
   T* dm_ = nullptr;                 // [B, H], of one step

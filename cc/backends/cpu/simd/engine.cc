@@ -14,38 +14,39 @@ TF_LSTM_OPS_CELL(extern, ReluCell);
 namespace {
 
 template <class T>
-void Forward(const RnnForward<T>& args, int threads,
+void Forward(const RnnForward<T>* layers, int count, int threads,
              cpu::PackedWeights* packed) {
-  switch (args.config.cell) {
+  switch (layers->config.cell) {
     case CellKind::kLstm:
-      return ForwardOf<T, LstmCell>(args, threads, packed);
+      return ForwardOf<T, LstmCell>(layers, count, threads, packed);
     case CellKind::kGeneralLstm:
-      return ForwardOf<T, GeneralLstmCell>(args, threads, packed);
+      return ForwardOf<T, GeneralLstmCell>(layers, count, threads, packed);
     case CellKind::kGru:
-      return ForwardOf<T, GruCell>(args, threads, packed);
+      return ForwardOf<T, GruCell>(layers, count, threads, packed);
     case CellKind::kTanh:
-      return ForwardOf<T, TanhCell>(args, threads, packed);
+      return ForwardOf<T, TanhCell>(layers, count, threads, packed);
     case CellKind::kRelu:
-      return ForwardOf<T, ReluCell>(args, threads, packed);
+      return ForwardOf<T, ReluCell>(layers, count, threads, packed);
   }
 }
 
 template <class T>
-void Backward(const RnnBackward<T>& args, int threads) {
-  switch (args.config.cell) {
+void Backward(const RnnBackward<T>* layers, int count, int threads) {
+  switch (layers->config.cell) {
     case CellKind::kLstm:
-      return BackwardOf<T, LstmCell>(args, threads);
+      return BackwardOf<T, LstmCell>(layers, count, threads);
     case CellKind::kGeneralLstm:
-      return BackwardOf<T, GeneralLstmCell>(args, threads);
+      return BackwardOf<T, GeneralLstmCell>(layers, count, threads);
     case CellKind::kGru:
-      return BackwardOf<T, GruCell>(args, threads);
+      return BackwardOf<T, GruCell>(layers, count, threads);
     case CellKind::kTanh:
-      return BackwardOf<T, TanhCell>(args, threads);
+      return BackwardOf<T, TanhCell>(layers, count, threads);
     case CellKind::kRelu:
-      return BackwardOf<T, ReluCell>(args, threads);
+      return BackwardOf<T, ReluCell>(layers, count, threads);
   }
 }
 
+#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 template <class T, class F>
 void MapLanes(const T* x, T* y, int64_t n, const F& f) {
   for (int64_t k = 0; k < n; k += kLanes<T>) {
@@ -100,12 +101,18 @@ float Sum(const float* x, int64_t n) {
   return total[0];
 }
 
+#endif
 }  // namespace
 
+#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 extern const Engine kEngine;
 const Engine kEngine = {&Forward<float>,   &Forward<double>, &Backward<float>,
                         &Backward<double>, &Sigmoid,         &Tanh,
                         &Widen<Half>,      &Widen<BFloat16>, &Narrow<Half>,
                         &Narrow<BFloat16>, &MultiplyAdd,     &Sum};
+#endif
+
+extern const BFloat16Engine kBFloat16;
+const BFloat16Engine kBFloat16 = {&Forward<float>, &Backward<float>};
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

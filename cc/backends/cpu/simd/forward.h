@@ -31,6 +31,7 @@ class ForwardPass {
         batch_(args.schedule->batch),
         entries_(args.schedule->size()),
         steps_(args.schedule->steps),
+        pairs_(args.config.bfloat16),
         packs_(keeps_weights || WorthPacking()),
         chunk_(ChunkRows()),
         group_(Group(threads)),
@@ -43,9 +44,9 @@ class ForwardPass {
 
   void PlaceWeights(Scratch<T>* memory) {
     if (!packs_) return;
-    packed_input_ =
-        memory->Take(args_.weights.input ? kInputParts * padded_ * input_ : 0);
-    packed_recurrent_ = memory->Take(kRecurrentParts * padded_ * hidden_);
+    packed_input_ = memory->Take(
+        args_.weights.input ? kInputParts * padded_ * InputWords() : 0);
+    packed_recurrent_ = memory->Take(kRecurrentParts * padded_ * HiddenWords());
     packed_projection_ =
         memory->Take(Projected() ? RoundUpToLanes<T>(hidden_) * cell_ : 0);
   }
@@ -59,8 +60,8 @@ class ForwardPass {
              : Cell::kHasState ? scratch->Take(batch_ * cell_)
                                : nullptr;
     unprojected_ = scratch->Take(Projected() ? batch_ * cell_ : 0);
-    dropped_h_ = scratch->Take(
-        args_.dropout.recurrent ? 2 * kRecurrentParts * batch_ * hidden_ : 0);
+    seen_h_ = scratch->Take(2 * SeenHSets() * batch_ * SeenWords(hidden_));
+    rounded_x_ = scratch->Take(RoundsX() ? entries_ * InputWords() : 0);
     dropped_x_ = scratch->Take(threads * DroppedXSize());
   }
 
@@ -81,6 +82,7 @@ class ForwardPass {
     const int64_t end = begin + group_;
     if (phase == 0) {
       for (int64_t u = begin; u < Min(end, padded_); u += kL) Prepare(u);
+      if (RoundsX()) RoundX(item);
       return;
     }
     const int64_t step = (phase - 1) / StepPhases();
@@ -138,8 +140,9 @@ class ForwardPass {
       return w && w.column_stride == 1;
     };
     return kFirst != 0 || kRecurrentParts != kInputParts || steps_ != 1 ||
-           Projected() || args_.dropout.input || args_.dropout.recurrent ||
-           !by_input(args_.weights.input) || !by_input(args_.weights.recurrent);
+           pairs_ || Projected() || args_.dropout.input ||
+           args_.dropout.recurrent || !by_input(args_.weights.input) ||
+           !by_input(args_.weights.recurrent);
   }
 
   // The input's products are taken for some steps at a time, so that z stays in
@@ -170,27 +173,42 @@ class ForwardPass {
     return kInputParts * Max(entries_ * group_, rest);
   }
 
-  // Units of an item: few enough that all threads have some, several times
-  // where a step is long; enough that taking it costs nothing beside it.
+  // Units of an item: as many items for each thread as there are, but no less
+  // work in one than makes taking it cheap.
   int64_t Group(int threads) const {
     const int64_t rows = Max(entries_ / Max(steps_, 1), 1);
     const int64_t work = rows * kRecurrentParts * kL * Max(hidden_, 1);
-    const int64_t vectors = padded_ / kL;
-    const int64_t largest = Max(Blocks(vectors, threads), 1);
+    const int64_t share = Max(Blocks(padded_ / kL, threads), 1);  // in vectors
     // The longer the piece of a row of weights, the faster it is read.
     if (!packs_) {
-      return (entries_ > kFewEntries ? Min(kTileVectors, largest) : largest) *
-             kL;
+      return (entries_ > kFewEntries ? Min(kTileVectors, share) : share) * kL;
     }
-    return Min(Blocks(kItemMultiplyAdds, work), largest) * kL;
+    const int64_t items = Max(share * work / kItemMultiplyAdds, 1);
+    return Blocks(share, items) * kL;
   }
 
   bool Projected() const { return args_.config.projected(); }
   int64_t StepPhases() const { return Projected() ? 2 : 1; }
   bool Projects(int64_t phase) const { return Projected() && phase % 2 == 0; }
 
+  // Words of packed weights of one column, and of a row as the products see it.
+  int64_t InputWords() const { return Words(input_, pairs_); }
+  int64_t HiddenWords() const { return Words(hidden_, pairs_); }
+  bool Rounds() const { return kDotsPairs && pairs_; }
+  int64_t SeenWords(int64_t width) const { return Words(width, Rounds()); }
+
+  // With dropout x is rounded when it is dropped.
+  bool RoundsX() const {
+    return Rounds() && args_.weights.input && !args_.dropout.input;
+  }
   int64_t DroppedXSize() const {
-    return args_.dropout.input ? kRowBlock * kInputParts * input_ : 0;
+    return args_.dropout.input ? kRowBlock * kInputParts * SeenWords(input_)
+                               : 0;
+  }
+
+  // Versions of h that the gates see, where they don't see h itself.
+  int64_t SeenHSets() const {
+    return args_.dropout.recurrent ? kRecurrentParts : Rounds() ? 1 : 0;
   }
 
   int Block(int part) const { return args_.config.gate_order.block[part]; }
@@ -205,10 +223,12 @@ class ForwardPass {
     const auto pack = [&](const GateMatrices<const T>& from, int first,
                           int parts, int64_t depth, T* to) {
       for (int p = 0; p < parts; ++p) {
-        PackVector(from.Block(Block(first + p)) + u * from.column_stride,
-                   from.row_stride, from.column_stride, depth,
-                   Min(cell_ - u, kL), to + u * depth * parts + p * kL,
-                   parts * kL);
+        from.Read(Block(first + p), [&](const auto* data) {
+          PackVector(data + u * from.column_stride, from.row_stride,
+                     from.column_stride, depth, Min(cell_ - u, kL),
+                     to + u * Words(depth, pairs_) * parts + p * kL, parts * kL,
+                     pairs_);
+        });
       }
     };
     if (args_.weights.input) {
@@ -218,8 +238,10 @@ class ForwardPass {
          packed_recurrent_);
     if (Projected() && u < hidden_) {
       const GateMatrices<const T>& w = args_.weights.projection;
-      PackBlock(w.data, w.row_stride, w.column_stride, cell_, u,
-                Min(u + kL, hidden_), packed_projection_ + u * cell_);
+      w.Read(0, [&](const auto* data) {
+        PackBlock(data, w.row_stride, w.column_stride, cell_, u,
+                  Min(u + kL, hidden_), packed_projection_ + u * cell_, false);
+      });
     }
   }
 
@@ -231,8 +253,39 @@ class ForwardPass {
       if (Cell::kHasState) {
         StoreN(LoadN(initial + at, width), state_ + at, width);
       }
-      if (args_.dropout.recurrent) DropH(LoadN(args_.h0 + at, width), b, 0, u);
+      if (SeenHSets() > 0 && u < hidden_) {
+        StoreSeenH(LoadN(args_.h0 + b * hidden_ + u, hidden_ - u), b, 0, u);
+      }
     }
+  }
+
+  // x of a share of the entries, as pairs.
+  void RoundX(int64_t item) {
+    const int64_t share = Blocks(entries_, Items(0));
+    const int64_t end = Min((item + 1) * share, entries_);
+    for (int64_t e = item * share; e < end; ++e) {
+      RoundRow(X(e), nullptr, rounded_x_ + e * InputWords());
+    }
+  }
+
+  // A row of x, times `keep` where that is not null.
+  void RoundRow(const T* x, const T* keep, T* to) const {
+    for (int64_t i = 0; i < input_; i += kL) {
+      V v = LoadN(x + i, input_ - i);
+      if (keep) v = v * LoadN(keep + i, input_ - i);
+      StoreSeen(v, to, i, input_);
+    }
+  }
+
+  // The lanes of a vector from element u on of a row that products see.
+  void StoreSeen(V v, T* row, int64_t u, int64_t width) const {
+    if constexpr (kDotsPairs && std::is_same_v<T, float>) {
+      if (pairs_) {
+        StorePairs(v, reinterpret_cast<BFloat16Pair*>(row) + u / 2, width - u);
+        return;
+      }
+    }
+    StoreN(v, row + u, width - u);
   }
 
   // z = x W + bias, for units [u_begin, u_end).
@@ -262,26 +315,25 @@ class ForwardPass {
                     const T* dropped_x) {
     const int64_t begin = entries.begin, end = entries.end;
     const int64_t first = entries.chunk;
-    const T* packed = packed_input_ + u * input_ * kInputParts;
+    const T* packed = packed_input_ + u * InputWords() * kInputParts;
+    const int64_t words = SeenWords(input_);
     for (int64_t e = begin; e < end; e += kRows) {
-      WithConstant<kRows>(end - e, [&](auto rows) {
-        constexpr int R = decltype(rows)::value;
-        const T* a[R];
-        V acc[R][kInputParts];
-        for (int r = 0; r < R; ++r) {
-          a[r] = kDropped ? dropped_x + (e + r - begin) * kInputParts * input_
-                          : args_.x + input_row_[e + r] * args_.x_stride;
-          for (int p = 0; p < kInputParts; ++p) acc[r][p] = bias[p];
+      const int64_t rows = Min(end - e, kRows);
+      const T* a[kRows] = {};
+      V acc[kRows][kInputParts];
+      for (int64_t r = 0; r < rows; ++r) {
+        a[r] = kDropped    ? dropped_x + (e + r - begin) * kInputParts * words
+               : RoundsX() ? rounded_x_ + (e + r) * words
+                           : X(e + r);
+        for (int p = 0; p < kInputParts; ++p) acc[r][p] = bias[p];
+      }
+      MultiplyRows<kInputParts, kDropped>(rows, a, words, packed, input_,
+                                          (e - begin) / kRows, pairs_, acc);
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int p = 0; p < kInputParts; ++p) {
+          Store(acc[r][p], Z(e + r - first, p, u));
         }
-        Accumulate<T, R, kInputParts, kDropped>(
-            a, input_, packed, input_,
-            LookAhead<kInputParts>(packed, input_, (e - begin) / kRows), acc);
-        for (int r = 0; r < R; ++r) {
-          for (int p = 0; p < kInputParts; ++p) {
-            Store(acc[r][p], Z(e + r - first, p, u));
-          }
-        }
-      });
+      }
     }
   }
 
@@ -294,9 +346,8 @@ class ForwardPass {
         for (int64_t e = 0; e < entries_; ++e) Store(bias, Z(e, p, u));
       }
     }
-    MultiplyOnce(
-        args_.weights.input, input_, u_begin, u_end, tile,
-        [&](int64_t e) { return args_.x + input_row_[e] * args_.x_stride; });
+    MultiplyOnce(args_.weights.input, input_, u_begin, u_end, tile,
+                 [&](int64_t e) { return X(e); });
     MultiplyOnce(args_.weights.recurrent, hidden_, u_begin, u_end, tile,
                  [&](int64_t e) { return PreviousH(e); });
   }
@@ -374,21 +425,17 @@ class ForwardPass {
     }
     for (int64_t u = u_begin; u < u_end; u += kL, tile += rows * kStride) {
       for (int64_t e = 0; e < entries_; e += kRows) {
-        WithConstant<kRows>(entries_ - e, [&](auto count) {
-          constexpr int R = decltype(count)::value;
-          const T* a[R];
-          V z[R][kInputParts];
-          for (int r = 0; r < R; ++r) {
-            a[r] = row_of(e + r) + k;
-            for (int p = 0; p < kInputParts; ++p)
-              z[r][p] = Load(Z(e + r, p, u));
-          }
-          Accumulate<T, R, kInputParts>(a, 0, tile, rows, tile, z);
-          for (int r = 0; r < R; ++r) {
-            for (int p = 0; p < kInputParts; ++p)
-              Store(z[r][p], Z(e + r, p, u));
-          }
-        });
+        const int64_t count = Min(entries_ - e, kRows);
+        const T* a[kRows] = {};
+        V z[kRows][kInputParts];
+        for (int64_t r = 0; r < count; ++r) {
+          a[r] = row_of(e + r) + k;
+          for (int p = 0; p < kInputParts; ++p) z[r][p] = Load(Z(e + r, p, u));
+        }
+        MultiplyRows<kInputParts>(count, a, 0, tile, rows, 0, false, z);
+        for (int64_t r = 0; r < count; ++r) {
+          for (int p = 0; p < kInputParts; ++p) Store(z[r][p], Z(e + r, p, u));
+        }
       }
     }
   }
@@ -406,7 +453,7 @@ class ForwardPass {
   // z = x + bias: each gate sees the input itself.
   void AddInput(const Entries& entries, const V* bias, int64_t u) {
     for (int64_t e = entries.begin; e < entries.end; ++e) {
-      const T* x = args_.x + input_row_[e] * args_.x_stride + u;
+      const T* x = X(e) + u;
       for (int p = 0; p < kInputParts; ++p) {
         const T* seen = x + Block(p) * args_.config.x_gate_stride;
         Store(LoadN(seen, cell_ - u) + bias[p], Z(e - entries.chunk, p, u));
@@ -439,40 +486,38 @@ class ForwardPass {
     for (int p = 0; p < kRecurrentParts; ++p) {
       bias[p] = kFirst + p < kInputParts ? V{} : Bias(kFirst + p, u);
     }
-    const T* packed = packed_recurrent_ + u * hidden_ * kRecurrentParts;
+    const T* packed = packed_recurrent_ + u * HiddenWords() * kRecurrentParts;
+    const bool sees_h = SeenHSets() == 0;
     for (int64_t e = begin; e < end; e += kRows) {
-      WithConstant<kRows>(end - e, [&](auto rows) {
-        constexpr int R = decltype(rows)::value;
-        const T* a[R];
-        V acc[R][kRecurrentParts];
-        for (int r = 0; r < R; ++r) {
-          PrefetchOutputs(e + r, u);
-          a[r] = kDropped ? DroppedH(batch_row_[e + r], ordinal_[e + r], 0)
-                          : PreviousH(e + r);
-          for (int p = 0; p < kRecurrentParts; ++p) {
-            acc[r][p] = kFirst + p < kInputParts
-                            ? Load(Z(e + r - first, kFirst + p, u))
-                            : bias[p];
-          }
+      const int64_t rows = Min(end - e, kRows);
+      const T* a[kRows] = {};
+      V acc[kRows][kRecurrentParts];
+      for (int64_t r = 0; r < rows; ++r) {
+        PrefetchOutputs(e + r, u);
+        a[r] = sees_h ? PreviousH(e + r)
+                      : SeenH(batch_row_[e + r], ordinal_[e + r], 0);
+        for (int p = 0; p < kRecurrentParts; ++p) {
+          acc[r][p] = kFirst + p < kInputParts
+                          ? Load(Z(e + r - first, kFirst + p, u))
+                          : bias[p];
         }
-        if (packs_)
-          Accumulate<T, R, kRecurrentParts, kDropped>(
-              a, batch_ * hidden_, packed, hidden_,
-              LookAhead<kRecurrentParts>(packed, hidden_, (e - begin) / kRows),
-              acc);
-        for (int r = 0; r < R; ++r) {
-          V z[Cell::kParts];
-          for (int p = 0; p < kFirst; ++p) z[p] = Load(Z(e + r - first, p, u));
-          for (int p = 0; p < kRecurrentParts; ++p) z[kFirst + p] = acc[r][p];
-          T* state = Cell::kHasState ? state_ + batch_row_[e + r] * cell_ + u
-                                     : nullptr;
-          const Outputs y =
-              Cell::Forward(z, Cell::kHasState ? LoadN(state, width) : V{},
-                            with.parameters());
-          if constexpr (Cell::kHasState) StoreN(y.*Cell::kState, state, width);
-          StoreOutputs(y, e + r, u);
-        }
-      });
+      }
+      if (packs_) {
+        MultiplyRows<kRecurrentParts, kDropped>(
+            rows, a, batch_ * SeenWords(hidden_), packed, hidden_,
+            (e - begin) / kRows, pairs_, acc);
+      }
+      for (int64_t r = 0; r < rows; ++r) {
+        V z[Cell::kParts];
+        for (int p = 0; p < kFirst; ++p) z[p] = Load(Z(e + r - first, p, u));
+        for (int p = 0; p < kRecurrentParts; ++p) z[kFirst + p] = acc[r][p];
+        T* state =
+            Cell::kHasState ? state_ + batch_row_[e + r] * cell_ + u : nullptr;
+        const Outputs y = Cell::Forward(
+            z, Cell::kHasState ? LoadN(state, width) : V{}, with.parameters());
+        if constexpr (Cell::kHasState) StoreN(y.*Cell::kState, state, width);
+        StoreOutputs(y, e + r, u);
+      }
     }
   }
 
@@ -490,7 +535,9 @@ class ForwardPass {
     const int64_t width = cell_ - u;
     T* h = Projected() ? unprojected_ + batch_row_[e] * cell_ : H(e);
     StoreN(y.h, h + u, width);
-    if (args_.dropout.recurrent) DropH(y.h, batch_row_[e], ordinal_[e] + 1, u);
+    if (SeenHSets() > 0 && !Projected()) {
+      StoreSeenH(y.h, batch_row_[e], ordinal_[e] + 1, u);
+    }
     const StepRows<T>& to = args_.steps;
     const int64_t row = to.compact ? e : output_row_[e];
     ForEachKept<Cell>([&](auto k, auto member) {
@@ -501,10 +548,14 @@ class ForwardPass {
 
   // h = Wp m, of entries [begin, end), the units of one vector.
   void ProjectOutput(int64_t begin, int64_t end, int64_t u) {
-    MultiplyBlock<T, 1>(
+    MultiplyBlock<1>(
         [&](int64_t e) { return unprojected_ + batch_row_[e] * cell_; },
         packed_projection_ + u * cell_, cell_, begin, end, hidden_ - u, false,
-        [&](int64_t e) { return H(e) + u; });
+        false, [&](int64_t e) { return H(e) + u; });
+    for (int64_t e = begin; SeenHSets() > 0 && e < end; ++e) {
+      StoreSeenH(LoadN(H(e) + u, hidden_ - u), batch_row_[e], ordinal_[e] + 1,
+                 u);
+    }
   }
 
   // Of the e-th entry of a chunk.
@@ -519,30 +570,38 @@ class ForwardPass {
                             : H(previous_[e]);
   }
 
-  // h after `ordinal` steps of a batch row, as a gate sees it. The next step's
-  // goes to the other of two places, since other items still read this one.
-  T* DroppedH(int64_t row, int64_t ordinal, int p) const {
-    return dropped_h_ +
-           (((ordinal & 1) * kRecurrentParts + p) * batch_ + row) * hidden_;
+  // h after `ordinal` steps of a batch row, as a gate sees it: dropped or
+  // rounded. The next step's goes to the other of two places, since other items
+  // still read this one.
+  T* SeenH(int64_t row, int64_t ordinal, int p) const {
+    return seen_h_ + (((ordinal & 1) * SeenHSets() + p) * batch_ + row) *
+                         SeenWords(hidden_);
   }
 
-  void DropH(V h, int64_t row, int64_t ordinal, int64_t u) {
-    const int64_t width = hidden_ - u;
-    for (int p = 0; p < kRecurrentParts; ++p) {
-      const T* keep = args_.dropout.recurrent +
-                      (Block(kFirst + p) * batch_ + row) * hidden_ + u;
-      StoreN(h * LoadN(keep, width), DroppedH(row, ordinal, p) + u, width);
+  void StoreSeenH(V h, int64_t row, int64_t ordinal, int64_t u) {
+    for (int p = 0; p < SeenHSets(); ++p) {
+      V seen = h;
+      if (args_.dropout.recurrent) {
+        const T* keep = args_.dropout.recurrent +
+                        (Block(kFirst + p) * batch_ + row) * hidden_ + u;
+        seen = seen * LoadN(keep, hidden_ - u);
+      }
+      StoreSeen(seen, SeenH(row, ordinal, p), u, hidden_);
     }
+  }
+
+  const T* X(int64_t e) const {
+    return args_.x + input_row_[e] * args_.x_stride;
   }
 
   // x of entries [begin, end) as each gate sees it: [end - begin, parts, I].
   void DropX(int64_t begin, int64_t end, T* to) const {
     for (int64_t e = begin; e < end; ++e) {
-      const T* x = args_.x + input_row_[e] * args_.x_stride;
-      for (int p = 0; p < kInputParts; ++p) {
-        const T* keep =
-            args_.dropout.input + (Block(p) * batch_ + batch_row_[e]) * input_;
-        for (int64_t i = 0; i < input_; ++i) *to++ = x[i] * keep[i];
+      for (int p = 0; p < kInputParts; ++p, to += SeenWords(input_)) {
+        RoundRow(
+            X(e),
+            args_.dropout.input + (Block(p) * batch_ + batch_row_[e]) * input_,
+            to);
       }
     }
   }
@@ -550,6 +609,7 @@ class ForwardPass {
   const RnnForward<T>& args_;
   const bool keeps_weights_, filled_;
   const int64_t input_, cell_, hidden_, padded_, batch_, entries_, steps_;
+  const bool pairs_;  // weights are packed as pairs of bfloat16
   const bool packs_;
   const int64_t chunk_;  // entries; see ChunkRows
   const int64_t group_;  // units of an item
@@ -559,6 +619,7 @@ class ForwardPass {
   const int64_t* output_row_;
   const int64_t* previous_;
   const int64_t* ordinal_;
+  // Of pairs there are half as many.
   T* packed_input_ = nullptr;       // [padded / lanes, I, input parts, lanes]
   T* packed_recurrent_ = nullptr;   // [padded / lanes, P, rec. parts, lanes]
   T* packed_projection_ = nullptr;  // [padded P / lanes, H, lanes]
@@ -566,7 +627,8 @@ class ForwardPass {
   T* z_ = nullptr;                  // of a chunk, [., input parts, padded]
   T* state_ = nullptr;              // [B, H]
   T* unprojected_ = nullptr;        // [B, H]
-  T* dropped_h_ = nullptr;          // [2, recurrent parts, B, P]
+  T* seen_h_ = nullptr;             // [2, 1 or recurrent parts, B, P]
+  T* rounded_x_ = nullptr;          // [V, I]
   T* dropped_x_ = nullptr;          // [threads, kRowBlock, input parts, I]
 };
 

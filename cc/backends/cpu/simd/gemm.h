@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "backends/cpu/simd/vec.h"
+#include "core/float16.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
@@ -32,11 +33,22 @@ TF_LSTM_OPS_INLINE void WithConstant(int64_t value, F&& f) {
   f(std::integral_constant<int, N>{});
 }
 
+// What products of factors of type E are summed in.
+template <class E>
+using SumOf = std::conditional_t<std::is_same_v<E, BFloat16Pair>, float, E>;
+
+inline float ToNumber(float x) { return x; }
+inline double ToNumber(double x) { return x; }
+inline float ToNumber(BFloat16 x) { return x.ToFloat(); }
+
+inline uint32_t ToBFloat16(float x) { return BFloat16::FromFloat(x).bits; }
+inline uint32_t ToBFloat16(BFloat16 x) { return x.bits; }
+
 // `width` columns of B, at most one vector, as vectors `packed_stride` apart:
 // element (k, n) goes to packed[k * packed_stride + n]; missing columns become
 // zero. b(k, n) is b[k * row_stride + n * column_stride].
-template <class T>
-void PackVector(const T* b, int64_t row_stride, int64_t column_stride,
+template <class From, class T>
+void PackVector(const From* b, int64_t row_stride, int64_t column_stride,
                 int64_t depth, int64_t width, T* packed,
                 int64_t packed_stride) {
   constexpr int kL = kLanes<T>;
@@ -55,46 +67,81 @@ void PackVector(const T* b, int64_t row_stride, int64_t column_stride,
     const int64_t end = depth - begin < kTile ? depth : begin + kTile;
     for (int64_t n = 0; n < width; ++n) {
       for (int64_t k = begin; k < end; ++k) {
-        packed[k * packed_stride + n] = b[k * row_stride + n * column_stride];
+        packed[k * packed_stride + n] =
+            ToNumber(b[k * row_stride + n * column_stride]);
       }
     }
   }
 }
 
+// The same of pairs of rows of B: of rows 2 k and 2 k + 1, at `packed_stride`
+// k. A row that is missing counts as zero.
+template <class From>
+void PackVector(const From* b, int64_t row_stride, int64_t column_stride,
+                int64_t depth, int64_t width, BFloat16Pair* packed,
+                int64_t packed_stride) {
+  constexpr int kL = kLanes<BFloat16Pair>;
+  for (int64_t k = 0; k < depth; k += 2, packed += packed_stride) {
+    const From* row = b + k * row_stride;
+    const int64_t second = k + 1 < depth ? row_stride : 0;
+    const uint32_t mask = k + 1 < depth ? ~0u : 0xffffu;
+    uint32_t pairs[kL] = {};
+    for (int64_t n = 0; n < width; ++n, row += column_stride) {
+      pairs[n] = (ToBFloat16(row[0]) | ToBFloat16(row[second]) << 16) & mask;
+    }
+    std::memcpy(packed, pairs, sizeof pairs);
+  }
+}
+
+// As numbers or as pairs; a pair takes the place of a float.
+template <class From, class T>
+void PackVector(const From* b, int64_t row_stride, int64_t column_stride,
+                int64_t depth, int64_t width, T* packed, int64_t packed_stride,
+                bool pairs) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (pairs) {
+      return PackVector(b, row_stride, column_stride, depth, width,
+                        reinterpret_cast<BFloat16Pair*>(packed), packed_stride);
+    }
+  }
+  PackVector(b, row_stride, column_stride, depth, width, packed, packed_stride);
+}
+
 // Columns [begin, end) of B in C vectors: [depth, C, lanes].
-template <class T>
-void PackBlock(const T* b, int64_t row_stride, int64_t column_stride,
-               int64_t depth, int64_t begin, int64_t end, T* packed) {
+template <class From, class T>
+void PackBlock(const From* b, int64_t row_stride, int64_t column_stride,
+               int64_t depth, int64_t begin, int64_t end, T* packed,
+               bool pairs) {
   constexpr int kL = kLanes<T>;
   const int64_t stride = RoundUpToLanes<T>(end - begin);
   for (int64_t n = begin; n < end; n += kL) {
     PackVector(b + n * column_stride, row_stride, column_stride, depth,
-               end - n < kL ? end - n : kL, packed + n - begin, stride);
+               end - n < kL ? end - n : kL, packed + n - begin, stride, pairs);
   }
 }
 
-// acc[r][c] += a(r, :) b(:, c). Element k of row r of A is at a[r] + k *
-// kAStride, `depth` of them; b is [depth, C, lanes]. With kOwnA each vector of
-// columns has its own A, at a[r] + c * a_stride. From `next` on a vector for
+// acc[r][c] += a(r, :) b(:, c) for R rows. Element k of row r of A is at a[r] +
+// k * kAStride, `depth` of them; b is [depth, C, lanes]. With kOwnA each vector
+// of columns has its own A, at a[r] + c * a_stride. From `next` on a vector for
 // each k is fetched into the cache. Not inlined: alone, its sums stay in
 // registers.
-template <class T, int R, int C, bool kOwnA = false, int kAStride = 1>
-__attribute__((noinline)) void Accumulate(const T* const (&a)[R],
-                                          int64_t a_stride, const T* b,
-                                          int64_t depth, const T* next,
-                                          VecT<T> (&acc)[R][C]) {
-  constexpr int kL = kLanes<T>;
-  const T* row[R];
+template <class E, int R, int C, bool kOwnA, int kAStride>
+__attribute__((noinline)) void Accumulate(const E* const* a, int64_t a_stride,
+                                          const E* b, int64_t depth,
+                                          const E* next,
+                                          VecT<SumOf<E>> (*acc)[C]) {
+  constexpr int kL = kLanes<E>;
+  const E* row[R];
   for (int r = 0; r < R; ++r) row[r] = a[r];
   for (int64_t begin = 0; begin < depth; begin += kChain) {
     const int64_t end = depth - begin < kChain ? depth : begin + kChain;
-    VecT<T> sum[R][C] = {};
+    VecT<SumOf<E>> sum[R][C] = {};
     for (int64_t k = begin; k < end; ++k) {
-      VecT<T> column[C];
+      VecT<E> column[C];
       for (int c = 0; c < C; ++c) column[c] = Load(b + (k * C + c) * kL);
       PrefetchToL2(next + k * kL);
       for (int r = 0; r < R; ++r) {
-        VecT<T> value = Broadcast(row[r][k * kAStride]);
+        VecT<E> value = Broadcast(row[r][k * kAStride]);
         for (int c = 0; c < C; ++c) {
           if (kOwnA && c > 0) value = Broadcast(row[r][c * a_stride + k]);
           sum[r][c] = Fma(value, column[c], sum[r][c]);
@@ -105,6 +152,100 @@ __attribute__((noinline)) void Accumulate(const T* const (&a)[R],
       for (int c = 0; c < C; ++c) acc[r][c] = acc[r][c] + sum[r][c];
     }
   }
+}
+
+// The same of float rows and pairs, which are widened: b is [depth / 2, C,
+// lanes]. Bit for bit what the same numbers in float give.
+template <int R, int C, bool kOwnA>
+__attribute__((noinline)) void AccumulateWidened(
+    const float* const* a, int64_t a_stride, const BFloat16Pair* b,
+    int64_t depth, const BFloat16Pair* next, VecT<float> (*acc)[C]) {
+  constexpr int kL = kLanes<float>;
+  const float* row[R];
+  for (int r = 0; r < R; ++r) row[r] = a[r];
+  for (int64_t begin = 0; begin < depth; begin += kChain) {
+    const int64_t end = depth - begin < kChain ? depth : begin + kChain;
+    VecT<float> sum[R][C] = {};
+    const auto add = [&](int64_t k, auto widen) __attribute__((always_inline)) {
+      VecT<float> column[C];
+      for (int c = 0; c < C; ++c) {
+        column[c] = widen(Load(b + (k / 2 * C + c) * kL));
+      }
+      for (int r = 0; r < R; ++r) {
+        VecT<float> value = Broadcast(row[r][k]);
+        for (int c = 0; c < C; ++c) {
+          if (kOwnA && c > 0) value = Broadcast(row[r][c * a_stride + k]);
+          sum[r][c] = Fma(value, column[c], sum[r][c]);
+        }
+      }
+    };
+    int64_t k = begin;
+    for (; k + 1 < end; k += 2) {
+      PrefetchToL2(next + k / 2 * kL);
+      add(k, [](auto pairs) { return First(pairs); });
+      add(k + 1, [](auto pairs) { return Second(pairs); });
+    }
+    if (k < end) add(k, [](auto pairs) { return First(pairs); });
+    for (int r = 0; r < R; ++r) {
+      for (int c = 0; c < C; ++c) acc[r][c] = acc[r][c] + sum[r][c];
+    }
+  }
+}
+
+// Where row block `block` of a product with `packed` looks ahead: after as many
+// blocks as there are columns, all of what follows it is in the cache.
+template <int C, class E>
+const E* LookAhead(const E* packed, int64_t depth, int64_t block) {
+  return packed + (C + block % C) * depth * kLanes<E>;
+}
+
+// Words of a row of so many factors.
+constexpr int64_t Words(int64_t factors, bool pairs) {
+  return pairs ? (factors + 1) / 2 : factors;
+}
+
+// Rounds the lanes of a vector, `width` of them or all, to pairs.
+TF_LSTM_OPS_INLINE void StorePairs(VecT<float> v, BFloat16Pair* to,
+                                   int64_t width) {
+  constexpr int kL = kLanes<float>;
+  float lanes[kL];
+  uint32_t pairs[kL / 2];
+  Store(v, lanes);
+  for (int k = 0; k < kL / 2; ++k) {
+    pairs[k] = ToBFloat16(lanes[2 * k]) | ToBFloat16(lanes[2 * k + 1]) << 16;
+  }
+  const int64_t words = Words(width < kL ? width : kL, true);
+  for (int64_t k = 0; k < words; ++k) to[k].bits = pairs[k];
+}
+
+// `rows` rows, at most kRows, times packed weights of `depth` inputs, added to
+// acc. With kOwnA each part has its own. Where `pairs`, the weights are pairs,
+// and with kDotsPairs the rows and their stride too. `block` counts blocks of
+// rows; see LookAhead.
+template <int C, bool kOwnA = false, int kAStride = 1, class T>
+void MultiplyRows(int64_t rows, const T* const* a, int64_t a_stride,
+                  const T* packed, int64_t depth, int64_t block, bool pairs,
+                  VecT<T> (*acc)[C]) {
+  WithConstant<kRows>(rows, [&](auto count) {
+    constexpr int R = decltype(count)::value;
+    if constexpr (std::is_same_v<T, float> && (kDotsPairs || kAStride == 1)) {
+      if (pairs) {
+        const auto* b = reinterpret_cast<const BFloat16Pair*>(packed);
+        const int64_t words = Words(depth, true);
+        const BFloat16Pair* next = LookAhead<C>(b, words, block);
+        if constexpr (kDotsPairs) {
+          return Accumulate<BFloat16Pair, R, C, kOwnA, kAStride>(
+              reinterpret_cast<const BFloat16Pair* const*>(a), a_stride, b,
+              words, next, acc);
+        } else {
+          return AccumulateWidened<R, C, kOwnA>(a, a_stride, b, depth, next,
+                                                acc);
+        }
+      }
+    }
+    Accumulate<T, R, C, kOwnA, kAStride>(
+        a, a_stride, packed, depth, LookAhead<C>(packed, depth, block), acc);
+  });
 }
 
 // sums[r] += a(r, :) b for K rows of B where they lie, `b_stride` apart, of so
@@ -133,40 +274,30 @@ __attribute__((noinline)) void AddOuter(const T* const (&a)[R], const T* b,
   }
 }
 
-// Where row block `block` of a product with `packed` looks ahead: after as many
-// blocks as there are columns, all of what follows it is in the cache.
-template <int C, class T>
-const T* LookAhead(const T* packed, int64_t depth, int64_t block) {
-  return packed + (C + block % C) * depth * kLanes<T>;
-}
-
 // Rows [begin, end) of the product of A with `depth` rows of B, packed, of
 // `columns` columns in C vectors: written to C, or added to it where `add`.
-// a_of(m) and c_of(m) say where the rows are.
-template <class T, int C, int kAStride = 1, class AOf, class COf>
+// a_of(m) and c_of(m) say where the rows are; for `pairs` see MultiplyRows.
+template <int C, int kAStride = 1, class T, class AOf, class COf>
 void MultiplyBlock(const AOf& a_of, const T* packed, int64_t depth,
                    int64_t begin, int64_t end, int64_t columns, bool add,
-                   const COf& c_of) {
+                   bool pairs, const COf& c_of) {
   constexpr int kL = kLanes<T>;
   for (int64_t m = begin; m < end; m += kRows) {
-    WithConstant<kRows>(end - m, [&](auto rows) {
-      constexpr int R = decltype(rows)::value;
-      const T* row[R];
-      VecT<T> acc[R][C] = {};
-      for (int r = 0; r < R; ++r) row[r] = a_of(m + r);
-      Accumulate<T, R, C, false, kAStride>(
-          row, 0, packed, depth,
-          LookAhead<C>(packed, depth, (m - begin) / kRows), acc);
-      for (int r = 0; r < R; ++r) {
-        T* to = c_of(m + r);
-        for (int v = 0; v < C; ++v) {
-          const int64_t width = columns - v * kL;
-          const VecT<T> sum =
-              add ? LoadN(to + v * kL, width) + acc[r][v] : acc[r][v];
-          StoreN(sum, to + v * kL, width);
-        }
+    const int64_t rows = end - m < kRows ? end - m : kRows;
+    const T* row[kRows] = {};
+    VecT<T> acc[kRows][C] = {};
+    for (int64_t r = 0; r < rows; ++r) row[r] = a_of(m + r);
+    MultiplyRows<C, false, kAStride>(rows, row, 0, packed, depth,
+                                     (m - begin) / kRows, pairs, acc);
+    for (int64_t r = 0; r < rows; ++r) {
+      T* to = c_of(m + r);
+      for (int v = 0; v < C; ++v) {
+        const int64_t width = columns - v * kL;
+        const VecT<T> sum =
+            add ? LoadN(to + v * kL, width) + acc[r][v] : acc[r][v];
+        StoreN(sum, to + v * kL, width);
       }
-    });
+    }
   }
 }
 

@@ -10,53 +10,96 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
+// Passes side by side: a phase has the items of all of them, so that each
+// thread has whole passes, or a share of one.
 template <class T, class Pass>
-void RunPass(Pass* pass, int threads) {
-  Scratch<T> count(nullptr);
-  pass->Place(&count, threads);
-  const AlignedBuffer memory(count.used() * sizeof(T));
+struct Together {
+  Pass* passes;
+  int count;
+
+  void Place(Scratch<T>* scratch, int threads) {
+    for (int k = 0; k < count; ++k) passes[k].Place(scratch, threads);
+  }
+  int64_t Phases() const {
+    int64_t phases = 0;
+    for (int k = 0; k < count; ++k) {
+      if (passes[k].Phases() > phases) phases = passes[k].Phases();
+    }
+    return phases;
+  }
+  int64_t ItemsOf(int k, int64_t phase) const {
+    return phase < passes[k].Phases() ? passes[k].Items(phase) : 0;
+  }
+  int64_t Items(int64_t phase) const {
+    int64_t items = 0;
+    for (int k = 0; k < count; ++k) items += ItemsOf(k, phase);
+    return items;
+  }
+  void Run(int64_t phase, int64_t item, int thread) {
+    int k = 0;
+    for (; item >= ItemsOf(k, phase); ++k) item -= ItemsOf(k, phase);
+    passes[k].Run(phase, item, thread);
+  }
+};
+
+template <class T, class Pass>
+void RunPasses(Pass* passes, int count, int threads) {
+  using All = Together<T, Pass>;
+  All all = {passes, count};
+  Scratch<T> size(nullptr);
+  all.Place(&size, threads);
+  const AlignedBuffer memory(size.used() * sizeof(T));
   Scratch<T> scratch(static_cast<T*>(memory.data()));
-  pass->Place(&scratch, threads);
-  const Job job = {pass, pass->Phases(),
+  all.Place(&scratch, threads);
+  const Job job = {&all, all.Phases(),
                    [](const void* state, int64_t phase) {
-                     return static_cast<const Pass*>(state)->Items(phase);
+                     return static_cast<const All*>(state)->Items(phase);
                    },
                    [](void* state, int64_t phase, int64_t item, int thread) {
-                     static_cast<Pass*>(state)->Run(phase, item, thread);
+                     static_cast<All*>(state)->Run(phase, item, thread);
                    }};
   RunJob(job, threads);
 }
 
 template <class T, template <class> class CellOf>
-void ForwardOf(const RnnForward<T>& args, int threads,
+void ForwardOf(const RnnForward<T>* layers, int count, int threads,
                cpu::PackedWeights* packed) {
   const bool filled = packed && packed->filled();
-  ForwardPass<T, CellOf> pass(args, threads, packed != nullptr, filled);
+  ForwardPass<T, CellOf> passes[] = {
+      {layers[0], threads, packed != nullptr, filled},
+      {layers[count - 1], threads, false, false}};
   if (packed) {
-    Scratch<T> count(nullptr);
-    pass.PlaceWeights(&count);
-    Scratch<T> memory(
-        static_cast<T*>(packed->Memory(count.used() * sizeof(T))));
-    pass.PlaceWeights(&memory);
+    Scratch<T> size(nullptr);
+    passes[0].PlaceWeights(&size);
+    Scratch<T> memory(static_cast<T*>(packed->Memory(size.used() * sizeof(T))));
+    passes[0].PlaceWeights(&memory);
   }
-  RunPass<T>(&pass, threads);
+  RunPasses<T>(passes, count, threads);
 }
 
 template <class T, template <class> class CellOf>
-void BackwardOf(const RnnBackward<T>& args, int threads) {
-  BackwardPass<T, CellOf> pass(args, threads);
-  RunPass<T>(&pass, threads);
+void BackwardOf(const RnnBackward<T>* layers, int count, int threads) {
+  BackwardPass<T, CellOf> passes[] = {{layers[0], threads},
+                                      {layers[count - 1], threads}};
+  RunPasses<T>(passes, count, threads);
 }
 
-// Each cell has a source file of its own, so that they compile side by side.
+// Each cell has a source file of its own, so that they compile side by side. An
+// instruction set that adds products of bfloat16 to another one has nothing but
+// the passes that take those.
 // NOLINTBEGIN(bugprone-macro-parentheses): `specifier` is none or extern.
-#define TF_LSTM_OPS_PASSES(specifier, T, Cell)                          \
-  specifier template void ForwardOf<T, Cell>(const RnnForward<T>&, int, \
-                                             cpu::PackedWeights*);      \
-  specifier template void BackwardOf<T, Cell>(const RnnBackward<T>&, int)
+#define TF_LSTM_OPS_PASSES(specifier, T, Cell)                               \
+  specifier template void ForwardOf<T, Cell>(const RnnForward<T>*, int, int, \
+                                             cpu::PackedWeights*);           \
+  specifier template void BackwardOf<T, Cell>(const RnnBackward<T>*, int, int)
+#if defined(TF_LSTM_OPS_DOTS_BFLOAT16)
+#define TF_LSTM_OPS_CELL(specifier, Cell) \
+  TF_LSTM_OPS_PASSES(specifier, float, Cell)
+#else
 #define TF_LSTM_OPS_CELL(specifier, Cell)     \
   TF_LSTM_OPS_PASSES(specifier, float, Cell); \
   TF_LSTM_OPS_PASSES(specifier, double, Cell)
+#endif
 // NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

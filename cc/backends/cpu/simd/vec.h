@@ -16,6 +16,7 @@
 #include <arm_neon.h>
 #endif
 
+#include "core/float16.h"
 #include "core/macros.h"
 
 // Each instruction set has a namespace of its own: no inline function of one
@@ -53,6 +54,24 @@ struct Vec<double> {
   typedef int64_t Int __attribute__((vector_size(kVectorBytes)));
 };
 
+// Two neighbouring factors of a sum of products, the first in the lower half.
+struct BFloat16Pair {
+  uint32_t bits;
+};
+
+template <>
+struct Vec<BFloat16Pair> {
+  typedef uint32_t V __attribute__((vector_size(kVectorBytes)));
+};
+
+// Whether this instruction set multiplies pairs of bfloat16 with pairs; without
+// that, pairs are widened to float.
+#if defined(TF_LSTM_OPS_DOTS_BFLOAT16)
+constexpr bool kDotsPairs = true;
+#else
+constexpr bool kDotsPairs = false;
+#endif
+
 template <class T>
 constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
 
@@ -62,6 +81,10 @@ using VecT = typename Vec<T>::V;
 template <class T>
 TF_LSTM_OPS_INLINE VecT<T> Broadcast(T value) {
   return value - VecT<T>{};  // x - 0 is x, also for -0
+}
+
+TF_LSTM_OPS_INLINE VecT<BFloat16Pair> Broadcast(BFloat16Pair value) {
+  return value.bits - VecT<BFloat16Pair>{};
 }
 
 template <class T>
@@ -82,6 +105,14 @@ TF_LSTM_OPS_INLINE VecT<T> LoadN(const T* from, int64_t n) {
   if (n >= kLanes<T>) return Load(from);
   T lanes[kLanes<T>] = {};
   for (int64_t k = 0; k < n; ++k) lanes[k] = from[k];
+  return Load(lanes);
+}
+
+TF_LSTM_OPS_INLINE VecT<float> LoadN(const BFloat16* from, int64_t n) {
+  float lanes[kLanes<float>] = {};
+  for (int64_t k = 0; k < n && k < kLanes<float>; ++k) {
+    lanes[k] = from[k].ToFloat();
+  }
   return Load(lanes);
 }
 
@@ -128,6 +159,27 @@ TF_LSTM_OPS_INLINE VecT<double> Fma(VecT<double> a, VecT<double> b,
   return vfmaq_f64(c, a, b);
 #else
   return a * b + c;
+#endif
+}
+
+// The numbers of pairs, exactly.
+TF_LSTM_OPS_INLINE VecT<float> First(VecT<BFloat16Pair> pairs) {
+  return reinterpret_cast<VecT<float>>(pairs << 16);
+}
+TF_LSTM_OPS_INLINE VecT<float> Second(VecT<BFloat16Pair> pairs) {
+  return reinterpret_cast<VecT<float>>(pairs & 0xffff0000u);
+}
+
+// The products of both numbers of a pair, added to c.
+TF_LSTM_OPS_INLINE VecT<float> Fma(VecT<BFloat16Pair> a, VecT<BFloat16Pair> b,
+                                   VecT<float> c) {
+#if defined(__AVX512BF16__)
+  return _mm512_dpbf16_ps(c, reinterpret_cast<__m512bh>(a),
+                          reinterpret_cast<__m512bh>(b));
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+  return vbfdotq_f32(c, vreinterpretq_bf16_u32(a), vreinterpretq_bf16_u32(b));
+#else
+  return Fma(Second(a), Second(b), Fma(First(a), First(b), c));
 #endif
 }
 
