@@ -436,6 +436,7 @@ class BackwardPass {
       a[r] = pairs_ ? RoundedDz(e + r, terms.part) + terms.k / 2
                     : Dz(e + r, terms.part) + terms.k;
       to[r] = p.to + p.target[e + r] * p.stride + n;
+      PrefetchRow<C>(to[r]);
     }
     MultiplyRows<C>(rows, a, 0, terms.packed, terms.depth, block, pairs_, sum);
     for (int64_t r = 0; r < rows; ++r) {

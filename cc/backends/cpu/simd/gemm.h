@@ -274,6 +274,12 @@ __attribute__((noinline)) void AddOuter(const T* const (&a)[R], const T* b,
   }
 }
 
+// C vectors that are written once a product is done: fetched meanwhile.
+template <int C, class T>
+TF_LSTM_OPS_INLINE void PrefetchRow(const T* row) {
+  for (int c = 0; c < C; ++c) PrefetchToWrite(row + c * kLanes<T>);
+}
+
 // Rows [begin, end) of the product of A with `depth` rows of B, packed, of
 // `columns` columns in C vectors: written to C, or added to it where `add`.
 // a_of(m) and c_of(m) say where the rows are; for `pairs` see MultiplyRows.
@@ -286,7 +292,10 @@ void MultiplyBlock(const AOf& a_of, const T* packed, int64_t depth,
     const int64_t rows = end - m < kRows ? end - m : kRows;
     const T* row[kRows] = {};
     VecT<T> acc[kRows][C] = {};
-    for (int64_t r = 0; r < rows; ++r) row[r] = a_of(m + r);
+    for (int64_t r = 0; r < rows; ++r) {
+      row[r] = a_of(m + r);
+      PrefetchRow<C>(c_of(m + r));
+    }
     MultiplyRows<C, false, kAStride>(rows, row, 0, packed, depth,
                                      (m - begin) / kRows, pairs, acc);
     for (int64_t r = 0; r < rows; ++r) {
