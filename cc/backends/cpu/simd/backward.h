@@ -28,7 +28,7 @@ class BackwardPass {
         entries_(args.schedule->size()),
         steps_(args.schedule->steps),
         pairs_(kCanRound && args.config.bfloat16),
-        group_(Group(padded_ / kL / (2 * threads)) * kL),
+        group_(Group(threads)),
         begin_(args.schedule->begin.data()),
         batch_row_(args.schedule->batch_row.data()),
         input_row_(args.schedule->input_row.data()),
@@ -105,6 +105,7 @@ class BackwardPass {
   static constexpr int64_t kBlock = kColumns * kL;  // columns of a product
   static constexpr int64_t kRowChunk = 64 * kRows;  // and rows, of one item
   static constexpr int64_t kThreadSize = (kDepth + kRowChunk) * kBlock;
+  static constexpr int64_t kCellRows = 8;
   static constexpr int64_t kPanels = 8 * kRows;  // rows of an item that gathers
   static constexpr bool kCanRound = kDotsPairs && std::is_same_v<T, float>;
 
@@ -113,7 +114,6 @@ class BackwardPass {
   }
   static int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
   static int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }
-  static int64_t Group(int64_t n) { return n < 1 ? 1 : Min(n, kColumns); }
 
   bool Projected() const { return args_.config.projected(); }
   // Whether any step's dz goes to the h before it.
@@ -121,6 +121,14 @@ class BackwardPass {
   // m = o * co, which without a projection is h, where that was not given.
   bool RestoresH() const { return !args_.h && grads_.recurrent; }
   bool KeepsM() const { return Projected() || RestoresH(); }
+  // Units of an item of a step: a block of columns of a product, or where there
+  // is none a thread's share.
+  int64_t Group(int threads) const {
+    const int64_t vectors = padded_ / kL;
+    const bool multiplies = ReachesBack() || Projected();
+    return kL * Max(1, multiplies ? Min(vectors / (2 * threads), kColumns)
+                                  : Blocks(vectors, threads));
+  }
   int Block(int part) const { return args_.config.gate_order.block[part]; }
   int64_t CellWords() const { return Words(cell_, pairs_); }
 
@@ -167,8 +175,9 @@ class BackwardPass {
     if (step == 0 || (Projected() && TouchesH(phase))) return;
     const int64_t end = Min(begin + group_, cell_);
     if (Projected()) ProjectBack(begin_[step - 1], begin_[step], begin, end);
-    for (int64_t u = begin; u < end; u += kL) {
-      Cells(begin_[step - 1], begin_[step], u);
+    // Some rows at a time, so that all of a row's cache lines are used at once.
+    for (int64_t e = begin_[step - 1]; e < begin_[step]; e += kCellRows) {
+      for (int64_t u = begin; u < end; u += kL) Cells(step - 1, e, u);
     }
   }
 
@@ -243,21 +252,23 @@ class BackwardPass {
     }
   }
 
-  // The cell's equations backward for entries [begin, end), the units of one
-  // vector: from the gradients of h and the state to dz and the gradient of the
-  // previous state.
-  void Cells(int64_t begin, int64_t end, int64_t u) {
+  // The cell's equations backward for kCellRows entries of a step from `begin`
+  // on, the units of one vector: from the gradients of h and the state to dz
+  // and the gradient of the previous state.
+  void Cells(int64_t step, int64_t begin, int64_t u) {
+    const int64_t first = begin_[step], last = begin_[step + 1];
+    const int64_t end = Min(begin + kCellRows, last);
     const int64_t width = cell_ - u;
     const CellParameters<T, Cell> of_cell(args_, u);
     const typename Cell::Parameters with = of_cell.parameters();
     V bias[kParts] = {};
     for (int64_t e = begin; e < end; ++e) {
-      if (e + kAhead < end) PrefetchInputs(e + kAhead, u);
+      if (e + kAhead < last) PrefetchInputs(e + kAhead, u);
       const Outputs y = LoadOutputs(e, u, with);
       const V before =
           Cell::kHasState ? LoadN(PreviousState(e) + u, width) : V{};
       const typename Cell::Gradients d =
-          Cell::Backward(y, before, LoadUpstream(e, e - begin, u), with);
+          Cell::Backward(y, before, LoadUpstream(e, e - first, u), with);
       for (int p = 0; p < kParts; ++p) {
         StoreN(d.z[p], Dz(e, p) + u, width);
         if constexpr (kCanRound) {
