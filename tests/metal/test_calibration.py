@@ -126,6 +126,8 @@ def test_sums(rng, graph, axis):
             [(5, 2, 3, 4)],
             lambda a: np.broadcast_to(a, (5, 2, 3, 4)),
         ),
+        ("reverseTensor:axes:name:", [(0,)], lambda a: a[::-1]),
+        ("reverseTensor:axes:name:", [(1, -1)], lambda a: a[:, ::-1, ::-1]),
         ("identityWithTensor:name:", [], lambda a: a),
     ],
 )

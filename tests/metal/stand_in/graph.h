@@ -76,6 +76,7 @@ class Graph {
   Tensor* Slice(Tensor* a, int64_t axis, int64_t start, int64_t length);
   Tensor* Concat(const Tensors& parts, int64_t axis);
   Tensor* BroadcastTo(Tensor* a, const Shape& shape);
+  Tensor* Reverse(Tensor* a, const std::vector<int64_t>& axes);
   Tensor* Gather(Tensor* a, Tensor* indices, int64_t axis,
                  int64_t batch_dimensions);
   Tensor* Scatter(Tensor* a, Tensor* updates, Tensor* indices, int64_t axis);

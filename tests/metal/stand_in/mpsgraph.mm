@@ -413,6 +413,12 @@ std::vector<StandInBuffer*> BuffersOf(const Pairs& feeds, const Pairs& results) 
   return Wrap(self, Of(self)->graph.BroadcastTo(Of(tensor), ToShape(shape)));
 }
 
+- (MPSGraphTensor*)reverseTensor:(MPSGraphTensor*)tensor
+                            axes:(NSArray<NSNumber*>*)axes
+                            name:(NSString*)name {
+  return Wrap(self, Of(self)->graph.Reverse(Of(tensor), ToShape(axes)));
+}
+
 - (MPSGraphTensor*)gatherWithUpdatesTensor:(MPSGraphTensor*)updatesTensor
                              indicesTensor:(MPSGraphTensor*)indicesTensor
                                       axis:(NSUInteger)axis

@@ -275,6 +275,20 @@ Tensor* Graph::BroadcastTo(Tensor* a, const Shape& shape) {
       /*is_view=*/true);
 }
 
+Tensor* Graph::Reverse(Tensor* a, const std::vector<int64_t>& axes) {
+  RequireUsable(a);
+  std::vector<int64_t> strides = StridesOf(a->shape);
+  int64_t offset = 0;
+  std::set<size_t> reversed;
+  for (int64_t axis : axes) {
+    const size_t along = CheckedAxis("reverse", a, axis);
+    Require(reversed.insert(along).second, "reverse: axis ", axis, " twice");
+    offset += strides[along] * (a->shape[along] - 1);
+    strides[along] = -strides[along];
+  }
+  return View(a, a->shape, offset, strides);
+}
+
 Tensor* Graph::Concat(const Tensors& parts, int64_t axis) {
   Require(!parts.empty(), "concat: no tensors");
   for (const Tensor* part : parts) RequireUsable(part);

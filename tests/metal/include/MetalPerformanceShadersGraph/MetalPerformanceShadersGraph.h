@@ -132,6 +132,9 @@ typedef NSArray<MPSGraphTensor*>* (^MPSGraphForLoopBodyBlock)(
 - (MPSGraphTensor*)broadcastTensor:(MPSGraphTensor*)tensor
                            toShape:(MPSShape*)shape
                               name:(NSString*)name;
+- (MPSGraphTensor*)reverseTensor:(MPSGraphTensor*)tensor
+                            axes:(NSArray<NSNumber*>*)axes
+                            name:(NSString*)name;
 - (MPSGraphTensor*)gatherWithUpdatesTensor:(MPSGraphTensor*)updatesTensor
                              indicesTensor:(MPSGraphTensor*)indicesTensor
                                       axis:(NSUInteger)axis
