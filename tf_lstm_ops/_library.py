@@ -6,6 +6,7 @@ import ctypes
 import functools
 import importlib.machinery
 import importlib.util
+import os
 import pathlib
 import sys
 from types import ModuleType
@@ -46,12 +47,23 @@ def import_installed(name: str) -> None:
     spec.loader.exec_module(installed)
 
 
+def metal_path() -> pathlib.Path | None:
+    """Where the library of kernels for Metal lies: what $TF_LSTM_OPS_METAL_LIBRARY names, or beside
+    the native library; None where there is none."""
+    named = os.environ.get("TF_LSTM_OPS_METAL_LIBRARY")
+    found = pathlib.Path(named) if named else path().with_name("tf_lstm_ops_metal.so")
+    return found if named or found.exists() else None
+
+
 @functools.cache
 def load() -> ModuleType:
     """Loads the library into TensorFlow: the module of its generated op functions."""
     import tensorflow as tf
 
-    return tf.load_op_library(str(path()))
+    ops = tf.load_op_library(str(path()))
+    if (metal := metal_path()) is not None:
+        tf.load_op_library(str(metal))  # kernels of the same ops
+    return ops
 
 
 @functools.cache
