@@ -62,6 +62,7 @@ METAL_LIBRARY = "tf_lstm_ops_metal.so"
 METAL_SOURCES = [
     "cc/backends/metal/*.mm",
     "cc/core/*.cc",
+    "cc/dialects/*/conversion.cc",
     "cc/dialects/*/model.cc",
     "cc/dialects/*/ops.cc",
     "cc/dialects/*/problem.cc",

@@ -194,8 +194,8 @@ Status Execute(const tf::KernelContext& context, const Program& program,
 
 bool HasBFloat16() {
 #if defined(__APPLE__)
-  if (__builtin_available(macOS 14, *)) return true;
-  return false;
+  return [[NSProcessInfo processInfo]
+      isOperatingSystemAtLeastVersion:NSOperatingSystemVersion{14, 0, 0}];
 #else
   return true;
 #endif

@@ -53,6 +53,8 @@ class Builder {
   MPSGraph* graph() const { return program_->graph(); }
   // 0 where the argument is absent.
   Value In(const char* name);
+  // Argument n, of the op's type: one of a list, beyond the signature's.
+  Value In(size_t n);
   // One that the kernel has made.
   Value Made(const char* name);
   bool Has(const char* name) const { return call_.Find(name) != nullptr; }

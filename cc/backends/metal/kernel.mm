@@ -79,6 +79,10 @@ Value Builder::In(const char* name) {
                                Convert(is_bool ? TF_BOOL : type_));
 }
 
+Value Builder::In(size_t n) {
+  return program_->AddArgument(static_cast<int>(n), call_.inputs[n].shape().dims(), Convert(type_));
+}
+
 Value Builder::Made(const char* name) {
   for (size_t k = 0; k < call_.made.size(); ++k) {
     if (call_.made[k].name != name) continue;
