@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from metal import build, selectors
-from metal.selectors import FRAMEWORKS, Member
+from metal import build, declarations
+from metal.declarations import FRAMEWORKS, Member
 
-HEADERS = selectors.headers()
+HEADERS = declarations.headers()
 
 
 def published() -> set[Member]:
-    members = json.loads(selectors.PUBLISHED.read_text())["members"]
+    members = json.loads(declarations.PUBLISHED.read_text())["members"]
     return {Member(o, n, s, tuple(parameters), r) for o, n, s, parameters, r in members}
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_declarations_are_published(framework):
-    members = list(selectors.declared(HEADERS[framework]))
+    members = list(declarations.declared(HEADERS[framework]))
     assert members
     assert [member for member in members if member not in published()] == []
 
@@ -32,12 +32,12 @@ def test_every_declaration_is_read(framework):
     """By the parser above: each method and property ends in a semicolon."""
     text = HEADERS[framework]
     count = text.count("\n- (") + text.count("\n+ (") + text.count("@property(")
-    assert len(list(selectors.declared(text))) == count
+    assert len(list(declarations.declared(text))) == count
 
 
 def test_enumerations():
-    values = json.loads(selectors.PUBLISHED.read_text())["enumerations"]
-    ours = {n: v for text in HEADERS.values() for n, v in selectors.enumerations(text).items()}
+    values = json.loads(declarations.PUBLISHED.read_text())["enumerations"]
+    ours = {n: v for text in HEADERS.values() for n, v in declarations.enumerations(text).items()}
     assert "MPSDataTypeBFloat16" in ours and ours == values
 
 
@@ -55,7 +55,7 @@ def test_enumerations():
 def test_a_wrong_declaration_is_caught(right, wrong):
     text = HEADERS["MetalPerformanceShadersGraph"]
     assert right in text
-    members = set(selectors.declared(text.replace(right, wrong)))
+    members = set(declarations.declared(text.replace(right, wrong)))
     assert members - published()
 
 
@@ -83,7 +83,7 @@ def test_packages_still_say_so(tmp_path):
     def run(*command: str) -> None:
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
 
-    run("npm", "pack", selectors.PACKAGES["npm"])
+    run("npm", "pack", declarations.PACKAGES["npm"])
     [archive] = tmp_path.glob("*.tgz")
     run("tar", "xzf", archive.name)
     python = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", "wheels"]
@@ -92,8 +92,8 @@ def test_packages_still_say_so(tmp_path):
         "--python-version=3.12",
         "--platform=macosx_10_13_universal2",
     ]
-    run(*python, *platform, *selectors.PACKAGES["PyPI"])
+    run(*python, *platform, *declarations.PACKAGES["PyPI"])
     for wheel in (tmp_path / "wheels").iterdir():
         shutil.unpack_archive(wheel, tmp_path / "pyobjc", "zip")
-    found = selectors.extract(tmp_path / "package", Path(tmp_path / "pyobjc"))
-    assert json.loads(json.dumps(found)) == json.loads(selectors.PUBLISHED.read_text())
+    found = declarations.extract(tmp_path / "package", Path(tmp_path / "pyobjc"))
+    assert json.loads(json.dumps(found)) == json.loads(declarations.PUBLISHED.read_text())

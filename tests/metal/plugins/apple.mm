@@ -6,6 +6,15 @@
 #include "plugin.h"
 #include "stand_in/stand_in.h"
 
+namespace {
+
+id<MTLDevice> Device() {
+  static id<MTLDevice> const device = MTLCreateSystemDefaultDevice();
+  return device;
+}
+
+}  // namespace
+
 @interface MetalStreamWrapper : NSObject {
   dispatch_queue_t _queue;
   id<MTLCommandQueue> _commandQueue;
@@ -22,8 +31,7 @@
 - (instancetype)init {
   if ((self = [super init])) {
     _queue = stand_in_queue_create();
-    id<MTLDevice> device = [MTLCreateSystemDefaultDevice() autorelease];
-    _commandQueue = [device newCommandQueue];
+    _commandQueue = [Device() newCommandQueue];
   }
   return self;
 }
@@ -76,8 +84,7 @@ struct Abi {
   static constexpr bool kSubdivides = false;
 
   static void* Allocate(uint64_t size) {
-    id<MTLDevice> device = [MTLCreateSystemDefaultDevice() autorelease];
-    return [device newBufferWithLength:size > 0 ? size : 1 options:MTLResourceStorageModeShared];
+    return [Device() newBufferWithLength:size > 0 ? size : 1 options:MTLResourceStorageModeShared];
   }
   static void Free(void* data) { [(id)data release]; }
   static char* Address(void* data) { return static_cast<char*>([(id<MTLBuffer>)data contents]); }

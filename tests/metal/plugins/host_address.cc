@@ -18,7 +18,7 @@ struct Abi {
   static constexpr bool kSubdivides = true;
 
   static void* Allocate(uint64_t size) {
-    void* data = std::malloc(size);
+    void* data = plugin::AlignedMemory(size);
     std::memset(data, kFresh, size);
     return data;
   }

@@ -30,6 +30,12 @@ using Memory = SP_DeviceMemoryBase;
 
 inline void Ok(TF_Status* status) { TF_SetStatus(status, TF_OK, ""); }
 
+// Aligned as TensorFlow wants all memory.
+inline void* AlignedMemory(uint64_t size) {
+  constexpr uint64_t kAlignment = 64;
+  return std::aligned_alloc(kAlignment, (size / kAlignment + 1) * kAlignment);
+}
+
 template <class Abi>
 char* Address(const Memory* memory) {
   return Abi::Address(memory->opaque);
@@ -48,7 +54,7 @@ void AddMemory(SP_StreamExecutor* e) {
     memory->size = 0;
   };
   e->host_memory_allocate = [](Device, uint64_t size) {
-    return std::malloc(size);
+    return AlignedMemory(size);
   };
   e->host_memory_deallocate = [](Device, void* data) { std::free(data); };
   e->get_allocator_stats = [](Device, SP_AllocatorStats* stats) -> TF_Bool {

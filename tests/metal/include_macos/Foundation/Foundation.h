@@ -70,6 +70,17 @@ typedef struct {
 @property(readonly, copy) NSString* reason;
 @end
 
+typedef struct {
+  NSInteger majorVersion;
+  NSInteger minorVersion;
+  NSInteger patchVersion;
+} NSOperatingSystemVersion;
+
+@interface NSProcessInfo : NSObject
+@property(class, readonly, strong) NSProcessInfo* processInfo;
+- (BOOL)isOperatingSystemAtLeastVersion:(NSOperatingSystemVersion)version;
+@end
+
 #ifdef __cplusplus
 extern "C"
 #endif

@@ -2,7 +2,7 @@
 
 `published.json` holds the members of Apple's classes that we declare, as TypeScript declarations of
 an npm package have them, and values of enumerations from PyPI's pyobjc. It was written by
-``python selectors.py NPM_PACKAGE PYOBJC``, the folders of the unpacked packages.
+``python declarations.py NPM_PACKAGE PYOBJC``, the folders of the unpacked packages.
 """
 
 from __future__ import annotations
