@@ -14,13 +14,16 @@
 namespace tf_lstm_ops::metal {
 namespace {
 
-// x where rows take part, so that what padding holds reaches nothing.
-Value ValidX(const Layer& layer) { return IfPositive(layer.valid, layer.x, 0); }
+// Rows of the steps that rows of the batch take part in, else zero: what padding
+// holds, NaN even, reaches nothing.
+Value Valid(const Layer& layer, const Value& rows) {
+  return IfPositive(layer.valid, rows, 0);
+}
 
 // What the input gives to the pre-activations, [T,B,G*H].
 Value FromInput(const Layer& layer) {
   const Weights& w = layer.weights;
-  Value z = ValidX(layer);
+  Value z = Valid(layer, layer.x);
   if (!w.input.is_number()) {
     z = Product(z, w.input, layer.input_dropout);
   } else if (layer.config.x_gate_stride == 0 && !z.is_number()) {
@@ -231,7 +234,8 @@ class Passes {
     step.rows = {dz};
     if (!kAllFromBoth) step.rows.push_back(dz_h);
     if (layer_.config.projected()) {
-      step.rows.insert(step.rows.end(), {projected, IfPositive(valid, dh, 0)});
+      step.rows.insert(step.rows.end(), {IfPositive(valid, projected, 0),
+                                         IfPositive(valid, dh, 0)});
     }
     return step;
   }
@@ -259,9 +263,10 @@ class Passes {
     g.weights.input_bias = SumOfRows(dz);
     g.weights.recurrent_bias = SumOfRows(dz_h);
     if (!layer_.weights.input.is_number()) {
-      g.weights.input = MatrixGradient(ValidX(layer_), dz, layer_.input_dropout);
+      g.weights.input = MatrixGradient(Valid(layer_, layer_.x), dz, layer_.input_dropout);
     }
-    g.weights.recurrent = MatrixGradient(HBefore(outputs), dz_h, layer_.recurrent_dropout);
+    g.weights.recurrent = MatrixGradient(Valid(layer_, HBefore(outputs)), dz_h,
+                                         layer_.recurrent_dropout);
     if (layer_.config.projected()) {
       const size_t last = all.rows.size() - 1;
       g.weights.projection = MatrixGradient(all.rows[last - 1], all.rows[last], 1);
@@ -270,7 +275,7 @@ class Passes {
       g.c0 = all.state[1];
       for (int p = 0; layer_.weights.has_peephole() && p < Cell::kParts; ++p) {
         const Value& seen = p == Cell::kSeesNewState ? outputs.steps[kRowCs] : own_before;
-        g.weights.peephole[p] = SumOfRows(Block(dz, p) * seen);
+        g.weights.peephole[p] = SumOfRows(Block(dz, p) * Valid(layer_, seen));
       }
     }
     return g;
