@@ -63,20 +63,17 @@ def build_plugins(folder: Path) -> list[Path]:
     ]
 
 
-def build_kernels(folder: Path) -> Path:
-    """The Metal library."""
+def build_kernels(folder: Path, root: Path = ROOT) -> Path:
+    """The Metal library, from the sources in a checkout."""
+    sources = sorted(path for pattern in FLAGS["METAL_SOURCES"] for path in root.glob(pattern))
     output = folder / FLAGS["METAL_LIBRARY"]
-    return _library(output, metal_sources(), metal_flags(), _beside_stand_in(folder))
+    return _library(output, sources, metal_flags(root), _beside_stand_in(folder))
 
 
-def metal_sources() -> list[Path]:
-    return sorted(path for pattern in FLAGS["METAL_SOURCES"] for path in ROOT.glob(pattern))
-
-
-def metal_flags() -> list[str]:
+def metal_flags(root: Path) -> list[str]:
     """As setup.py compiles on macOS, but for what only Objective-C takes, and less optimised."""
     shared = [f for f in FLAGS["COPTS"] if f not in ("-O3", "-Icc")]
-    return [*shared, "-O1", "-g", f"-I{ROOT}/cc"]
+    return [*shared, "-O1", "-g", f"-I{root}/cc"]
 
 
 def objective_c_flags() -> list[str]:
@@ -110,7 +107,7 @@ def _library(output: Path, sources: Iterable[Path], flags: list[str], link: list
 
 
 def _object(source: Path, output: Path, flags: list[str]) -> Path:
-    name = "_".join(source.relative_to(ROOT).with_suffix(".o").parts)
+    name = "_".join(source.with_suffix(".o").parts[-3:])  # of the same depth everywhere
     compiled = output.with_suffix(".objects") / name
     compiled.parent.mkdir(exist_ok=True)
     dependencies = compiled.with_suffix(".d")

@@ -70,6 +70,23 @@ void CopyRows(Whole& whole, Part& part, size_t axis, int64_t start,
   }
 }
 
+// The sum of some rows along an axis: as a GPU adds, in pairs of sums.
+Array SumOfRows(const Array& a, const Shape& row_shape, size_t axis,
+                int64_t first, int64_t count) {
+  Array sum(a.type, row_shape);
+  if (count == 1) {
+    CopyRows(a, sum, axis, first, Direction::kFrom);
+    return sum;
+  }
+  const int64_t half = count / 2;
+  sum = SumOfRows(a, row_shape, axis, first, half);
+  const Array rest = SumOfRows(a, row_shape, axis, first + half, count - half);
+  for (size_t n = 0; n < sum.values.size(); ++n) {
+    sum.values[n] += rest.values[n];
+  }
+  return sum;
+}
+
 int64_t CheckedIndex(const char* name, float index, int64_t size) {
   Require(0 <= index && index < static_cast<float>(size), name, ": index ",
           index, " of ", size);
@@ -208,14 +225,8 @@ Tensor* Graph::Sum(Tensor* a, int64_t axis) {
   Shape shape = a->shape;
   shape[along] = 1;
   return AddOne({a}, {a->type, shape}, [=](const Inputs& inputs) {
-    Array sum(inputs[0]->type, shape), row(sum);
-    for (int64_t k = 0; k < inputs[0]->shape[along]; ++k) {
-      CopyRows(*inputs[0], row, along, k, Direction::kFrom);
-      for (size_t n = 0; n < row.values.size(); ++n) {
-        sum.values[n] += row.values[n];
-      }
-    }
-    return std::vector<Array>{sum};
+    return std::vector<Array>{
+        SumOfRows(*inputs[0], shape, along, 0, inputs[0]->shape[along])};
   });
 }
 
