@@ -17,8 +17,8 @@ DECLARATIONS = ROOT / "tests" / "metal"
 OLDEST_MACOS = "13.0"
 LINKER = "ld64.lld-19"
 
-# Apple's table of what is in which macOS' libc++, which zig leaves out: without it the headers count
-# on functions that only the newest has.
+# Apple's table of what is in which macOS' libc++, which zig leaves out: without it the headers
+# count on functions that only the newest has.
 AVAILABILITY = "_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS"
 OBJECTIVE_C = [
     *("-Werror=objc-method-access", "-Werror=undeclared-selector"),

@@ -27,13 +27,18 @@ from tf_lstm_ops import _library  # noqa: E402
 
 DEVICE = "GPU:0"
 NAMESPACE = "TfLstmOps>"
-# Tests that cannot run here, by patterns of their ids. TensorFlow's own kernels that any device
-# takes work on lists of tensors, of which neither a jacobian nor a loop goes without.
+# Tests that cannot run here, by patterns of their ids.
 NOT_OURS = {
-    "another process has no device": ("*test_determinism.py*",),
+    "another process has no device": ("*test_determinism.py*", "*_in_another_process*"),
+    # Metal's LSTM and ours in primitive operations round differently.
+    "the same bits whatever is asked for: the CPU engine's promise": (
+        "*test_what_is_asked_for_changes_no_bit*",
+        "tests/mpsgraph/test_docs.py*",
+    ),
     "an op of TensorFlow's has no kernel for the device": (
         "*test_jacobian*",
         "*test_hessian_is_symmetric*",
+        "*test_xla*",
     ),
 }
 # tensorflow-metal's memory has no addresses, so TensorFlow ends the process.

@@ -18,19 +18,36 @@ from metal import build
 
 pytestmark = pytest.mark.metal
 
-# The ops that a suite must have run on the device.
-OPS = {
-    "block_cell": {
-        *("LSTMBlockCell", "BlockLSTM", "BlockLSTMV2"),
-        *("LSTMBlockCellGrad", "BlockLSTMGrad", "BlockLSTMGradV2"),
-        *("LSTMBlockCellFullGrad", "BlockLSTMFullGrad"),
-    },
-    "cudnn_rnn": {
-        *("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3"),
-        *("CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3"),
-    },
-    "mpsgraph": {"MPSGraphLSTM", "MPSGraphLSTMGradients"},
-    "keras": {"KerasLSTM", "KerasLSTMGrad", "KerasGRU", "KerasGRUGrad"},
+
+class Suite(NamedTuple):
+    files: tuple[str, ...]  # those about results
+    ops: set[str]  # that must have run on the device
+
+
+SUITES = {
+    "block_cell": Suite(
+        ("forward", "gradients", "seq_len", "modes", "second_order"),
+        {
+            *("LSTMBlockCell", "BlockLSTM", "BlockLSTMV2"),
+            *("LSTMBlockCellGrad", "BlockLSTMGrad", "BlockLSTMGradV2"),
+            *("LSTMBlockCellFullGrad", "BlockLSTMFullGrad"),
+        },
+    ),
+    "cudnn_rnn": Suite(
+        ("forward", "gradients", "dropout", "modes", "second_order"),
+        {
+            *("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3"),
+            *("CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3"),
+        },
+    ),
+    "mpsgraph": Suite(
+        ("forward", "gradients", "modes", "second_order"),
+        {"MPSGraphLSTM", "MPSGraphLSTMGradients"},
+    ),
+    "keras": Suite(
+        ("parity", "masks", "gradients", "peephole_and_clip", "mixed_precision", "dropout"),
+        {"KerasLSTM", "KerasLSTMGrad", "KerasGRU", "KerasGRUGrad"},
+    ),
 }
 
 
@@ -71,14 +88,15 @@ def plugin(request: pytest.FixtureRequest, plugins: dict[str, Path]) -> Path:
     return plugins[request.param]
 
 
-@pytest.mark.parametrize("suite", OPS)
+@pytest.mark.parametrize("suite", SUITES)
 def test_suite(tmp_path, plugin, kernels, suite):
-    outcome = run(tmp_path, plugin, kernels, f"tests/{suite}")
+    files = [f"tests/{suite}/test_{name}.py" for name in SUITES[suite].files]
+    outcome = run(tmp_path, plugin, kernels, *files)
     print(f"{plugin.stem} {suite}: {outcome.passed} passed, calls: {outcome.calls}")
     assert outcome.returncode == 0, outcome.output[-10000:]
     assert "autorelease called without pool" not in outcome.output
     called = {op.removeprefix("TfLstmOps>") for op in outcome.calls}
-    assert OPS[suite] - called == set()
+    assert SUITES[suite].ops - called == set()
 
 
 def test_state_of_training_is_opaque(tmp_path, plugins, kernels):
