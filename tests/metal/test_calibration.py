@@ -391,6 +391,14 @@ def test_lstm_gradients(rng, graph, options, absent):
         assert_close(value, right, units=100)  # sums over steps and rows of products of sums
 
 
+def test_absent_peepholes_do_not_read_the_cell(rng, graph):
+    """Zero times infinity would be no number."""
+    given = random_lstm(rng, {}, ("peephole",))
+    given["init_cell"][0] = np.inf
+    output, *_ = graph.run(forward(graph, given))
+    assert not np.isnan(output).any()
+
+
 def test_descriptor_defaults(runtime):
     made = descriptor(runtime)
     flags = ("reverse", "bidirectional", "produceCell", "training", "forgetGateLast")

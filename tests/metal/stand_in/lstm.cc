@@ -53,7 +53,7 @@ struct Direction {
   Array recurrent_weight, input_weight, bias, peephole;
   Array init_state, init_cell, mask;
   bool is_backwards;
-  bool has_input_weight;
+  bool has_input_weight, has_peephole;
   std::array<Activation, 4> gates;  // in the order of the weights' blocks
   Activation activation;
   int input, forget, cell, output;  // which block each gate has
@@ -101,6 +101,7 @@ Direction MakeDirection(int64_t k, const Sizes& s, const LstmDescriptor& d,
   const Shape state = {s.rows, s.units};
   Direction one;
   one.has_input_weight = w != nullptr;
+  one.has_peephole = p != nullptr;
   one.source = w != nullptr ? *x : Part(*x, 2, k, count);
   one.recurrent_weight = Part(*r, 0, k, count);
   one.recurrent_weight.shape = {gates, s.units};
@@ -172,8 +173,10 @@ Array Gates(const Direction& d, const Sizes& s, const Array& products,
   Accumulate(&z, products);
   for (size_t k = 0; k < z.values.size(); ++k) {
     const int64_t row = k / (4 * units), column = k % (4 * units);
-    z.values[k] +=
-        d.peephole.values[column] * c.values[row * units + column % units];
+    if (d.has_peephole) {
+      z.values[k] +=
+          d.peephole.values[column] * c.values[row * units + column % units];
+    }
     z.values[k] = Activate(d.gates[column / units], z.values[k]);
   }
   return z;
@@ -242,7 +245,9 @@ Array StepGradients(const Direction& d, const Sizes& s, const Array& dh,
       const float gradient =
           dz[gate] * Slope(d.gates[gate], gates[gate * units]);
       da.values[at + gate * units] = gradient;
-      dc->values[k] += gradient * d.peephole.values[gate * units + k % units];
+      if (d.has_peephole) {
+        dc->values[k] += gradient * d.peephole.values[gate * units + k % units];
+      }
     }
   }
   return da;
