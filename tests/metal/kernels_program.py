@@ -181,6 +181,15 @@ def stock_names() -> Any:
     return differences
 
 
+def stock_gru() -> Any:
+    """The error, if any, of a GRU under stock's name."""
+    try:
+        on("GPU:0", tf.raw_ops.CudnnRNNV3, **stack(), rnn_mode="gru")
+    except tf.errors.OpError as raised:
+        return [type(raised).__name__, raised.message]
+    return None
+
+
 if __name__ == "__main__":
     check, plugin, path = sys.argv[1:]
     load_library.load_pluggable_device_library(plugin)

@@ -85,3 +85,10 @@ def test_stock_names(check, plugin):
     assert set(differences) == {"LSTMBlockCell", "BlockLSTM", "BlockLSTMV2", "CudnnRNNV3"}
     # A few sums of a dozen float32 products.
     assert max(differences.values()) < 1e-6
+
+
+def test_a_gru_of_stocks_name_is_refused(check):
+    """Keras emits it in another order of the gates where TensorFlow was not built for CUDA."""
+    kind, message = check("stock_gru", "host_address")
+    assert kind == "InvalidArgumentError"
+    assert "rnn_mode gru under TensorFlow's own name is ambiguous without CUDA" in message

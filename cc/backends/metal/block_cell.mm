@@ -174,10 +174,12 @@ class InputGradKernel : public GradKernel<kForm> {
 // the plugins have none of them.
 template <class K>
 void RegisterOp(const Form& form, const char* stock, TF_DataType type) {
-  const bool is_stocks = type != TF_BFLOAT16;
   std::vector<const char*> host_memory;
   if (form.sequence) host_memory.push_back("seq_len_max");
-  Register<K>(form.signature().op, is_stocks ? stock : nullptr, type, host_memory);
+  Register<K>(form.signature().op, type, host_memory);
+  if (stock != nullptr && type != TF_BFLOAT16) {
+    RegisterAbove<K>(stock, type, host_memory);
+  }
 }
 
 bool RegisterAll(TF_DataType type) {

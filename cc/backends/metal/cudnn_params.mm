@@ -116,8 +116,9 @@ class FromParamsKernel : public ConversionKernel<kV2> {
 
 template <class K>
 void RegisterBoth(const Signature& signature, TF_DataType type) {
-  Register<K>(signature.op, cudnn_rnn::StockName(signature), type,
-              {"num_layers", "num_units", "input_size"});
+  const std::vector<const char*> host_memory = {"num_layers", "num_units", "input_size"};
+  Register<K>(signature.op, type, host_memory);
+  RegisterAbove<K>(cudnn_rnn::StockName(signature), type, host_memory);
 }
 
 bool RegisterAll(TF_DataType type) {

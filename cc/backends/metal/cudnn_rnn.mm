@@ -61,7 +61,18 @@ Call::Made Header(const Problem& problem, float dropout, TF_DataType type, uint6
   return {"header", {sizeof bytes}, std::vector<float>(std::begin(bytes), std::end(bytes))};
 }
 
-template <const Form& kForm>
+// Keras puts a GRU's gates into cuDNN's order only where TensorFlow was built
+// for CUDA. Elsewhere, and so on every Mac, its stock op comes in Keras' order,
+// and the same op of a graph made with CUDA in cuDNN's.
+Status CheckStock(CellKind cell) {
+  if (cell != CellKind::kGru) return Status();
+  return InvalidArgument("rnn_mode gru under TensorFlow's own name is ambiguous without CUDA: "
+                         "Keras' GRU has its gates in another order than cuDNN there. Use "
+                         "tf_lstm_ops.keras.GRU (tf_lstm_ops.keras.convert_model), "
+                         "keras.layers.GRU(use_cudnn=False) or tf_lstm_ops.raw_ops");
+}
+
+template <const Form& kForm, bool kIsStock>
 class StackKernel : public Kernel {
  public:
   using Kernel::Kernel;
@@ -69,6 +80,7 @@ class StackKernel : public Kernel {
   Status Init(const KernelConstruction& construction) override {
     constexpr bool kIsV3 = kForm.version == 3;
     TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kIsV3, kIsV3));
+    if (kIsStock) TF_LSTM_OPS_RETURN_IF_ERROR(CheckStock(attributes_.cell));
     return Kernel::Init(construction);
   }
 
@@ -93,14 +105,14 @@ class StackKernel : public Kernel {
   cudnn_rnn::Attributes attributes_;
 };
 
-template <const Form& kForm>
-class ForwardKernel : public StackKernel<kForm> {
+template <const Form& kForm, bool kIsStock>
+class ForwardKernel : public StackKernel<kForm, kIsStock> {
  public:
-  ForwardKernel() : StackKernel<kForm>(kForm.forward()) {}
+  ForwardKernel() : StackKernel<kForm, kIsStock>(kForm.forward()) {}
 
   Status Init(const KernelConstruction& construction) override {
     TF_LSTM_OPS_RETURN_IF_ERROR(construction.GetAttr("is_training", &is_training_));
-    return StackKernel<kForm>::Init(construction);
+    return StackKernel<kForm, kIsStock>::Init(construction);
   }
 
   Status Compute(const KernelContext& context) override {
@@ -149,10 +161,10 @@ class ForwardKernel : public StackKernel<kForm> {
   cudnn_rnn::DropoutKeys dropout_keys_;
 };
 
-template <const Form& kForm>
-class BackwardKernel : public StackKernel<kForm> {
+template <const Form& kForm, bool kIsStock>
+class BackwardKernel : public StackKernel<kForm, kIsStock> {
  public:
-  BackwardKernel() : StackKernel<kForm>(kForm.backward()) {}
+  BackwardKernel() : StackKernel<kForm, kIsStock>(kForm.backward()) {}
 
   Status Compute(const KernelContext& context) override {
     Call call(this->signature());
@@ -241,18 +253,19 @@ class DropoutMaskKernel : public tf::Kernel {
 };
 
 // Under our own name and, above the plugin's kernels, the stock one.
-template <class K>
-void RegisterBoth(const Signature& signature, TF_DataType type, const Form& form) {
+template <template <const Form&, bool> class K, const Form& kForm>
+void RegisterBoth(const Signature& signature, TF_DataType type) {
   std::vector<const char*> host_memory;
-  if (form.version == 3) host_memory.push_back("sequence_lengths");
-  if (form.version > 1) host_memory.push_back("host_reserved");
-  Register<K>(signature.op, cudnn_rnn::StockName(signature), type, host_memory);
+  if (kForm.version == 3) host_memory.push_back("sequence_lengths");
+  if (kForm.version > 1) host_memory.push_back("host_reserved");
+  Register<K<kForm, false>>(signature.op, type, host_memory);
+  RegisterAbove<K<kForm, true>>(cudnn_rnn::StockName(signature), type, host_memory);
 }
 
 template <const Form& kForm>
 void RegisterForm(TF_DataType type) {
-  RegisterBoth<ForwardKernel<kForm>>(kForm.forward(), type, kForm);
-  RegisterBoth<BackwardKernel<kForm>>(kForm.backward(), type, kForm);
+  RegisterBoth<ForwardKernel, kForm>(kForm.forward(), type);
+  RegisterBoth<BackwardKernel, kForm>(kForm.backward(), type);
 }
 
 template <class T>
@@ -261,7 +274,7 @@ bool RegisterAll() {
   RegisterForm<cudnn_rnn::kV1>(kType);
   RegisterForm<cudnn_rnn::kV2>(kType);
   RegisterForm<cudnn_rnn::kV3>(kType);
-  Register<DropoutMaskKernel<T>>(cudnn_rnn::CudnnRNNDropoutMask().op, nullptr, kType,
+  Register<DropoutMaskKernel<T>>(cudnn_rnn::CudnnRNNDropoutMask().op, kType,
                                  {"reserve_space", "mask"});
   return true;
 }

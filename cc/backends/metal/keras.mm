@@ -239,10 +239,10 @@ class GradKernel : public LayerKernel<kForm> {
 
 bool RegisterAll(TF_DataType type) {
   using keras::kGru, keras::kLstm;
-  Register<ForwardKernel<kLstm>>(kLstm.forward().op, nullptr, type);
-  Register<GradKernel<kLstm>>(kLstm.gradient().op, nullptr, type);
-  Register<ForwardKernel<kGru>>(kGru.forward().op, nullptr, type);
-  Register<GradKernel<kGru>>(kGru.gradient().op, nullptr, type);
+  Register<ForwardKernel<kLstm>>(kLstm.forward().op, type);
+  Register<GradKernel<kLstm>>(kLstm.gradient().op, type);
+  Register<ForwardKernel<kGru>>(kGru.forward().op, type);
+  Register<GradKernel<kGru>>(kGru.gradient().op, type);
   return true;
 }
 

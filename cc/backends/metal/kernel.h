@@ -93,14 +93,18 @@ class Kernel : public tf::Kernel {
   std::string options_;  // the op and its attributes
 };
 
-// Registers K, constructed without arguments, for its op and, above stock
-// TensorFlow's and the plugin's own kernels, for `stock` where that is given.
+// Registers K, constructed without arguments.
 template <class K>
-void Register(const char* op, const char* stock, TF_DataType type,
+void Register(const char* op, TF_DataType type,
               const std::vector<const char*>& host_memory = {}) {
   tf::PrintRegistrationFailure(
       op, tf::RegisterKernel<K>(op, "GPU", type, 0, host_memory));
-  if (stock == nullptr) return;
+}
+
+// For an op of stock TensorFlow, above the plugin's own kernel if it has one.
+template <class K>
+void RegisterAbove(const char* stock, TF_DataType type,
+                   const std::vector<const char*>& host_memory = {}) {
   tf::PrintRegistrationFailure(
       stock, tf::RegisterKernel<K>(stock, "GPU", type, 1, host_memory));
 }

@@ -236,8 +236,8 @@ class GradientsKernel : public LstmKernel {
 };
 
 bool RegisterAll(TF_DataType type) {
-  Register<ForwardKernel>(mpsgraph::MPSGraphLSTM().op, nullptr, type);
-  Register<GradientsKernel>(mpsgraph::MPSGraphLSTMGradients().op, nullptr, type);
+  Register<ForwardKernel>(mpsgraph::MPSGraphLSTM().op, type);
+  Register<GradientsKernel>(mpsgraph::MPSGraphLSTMGradients().op, type);
   return true;
 }
 

@@ -16,9 +16,7 @@ namespace {
 
 // Rows of the steps that rows of the batch take part in, else zero: what padding
 // holds, NaN even, reaches nothing.
-Value Valid(const Layer& layer, const Value& rows) {
-  return IfPositive(layer.valid, rows, 0);
-}
+Value Valid(const Layer& layer, const Value& rows) { return IfPositive(layer.valid, rows, 0); }
 
 // What the input gives to the pre-activations, [T,B,G*H].
 Value FromInput(const Layer& layer) {
@@ -234,8 +232,8 @@ class Passes {
     step.rows = {dz};
     if (!kAllFromBoth) step.rows.push_back(dz_h);
     if (layer_.config.projected()) {
-      step.rows.insert(step.rows.end(), {IfPositive(valid, projected, 0),
-                                         IfPositive(valid, dh, 0)});
+      step.rows.insert(step.rows.end(),
+                       {IfPositive(valid, projected, 0), IfPositive(valid, dh, 0)});
     }
     return step;
   }
@@ -265,8 +263,8 @@ class Passes {
     if (!layer_.weights.input.is_number()) {
       g.weights.input = MatrixGradient(Valid(layer_, layer_.x), dz, layer_.input_dropout);
     }
-    g.weights.recurrent = MatrixGradient(Valid(layer_, HBefore(outputs)), dz_h,
-                                         layer_.recurrent_dropout);
+    g.weights.recurrent =
+        MatrixGradient(Valid(layer_, HBefore(outputs)), dz_h, layer_.recurrent_dropout);
     if (layer_.config.projected()) {
       const size_t last = all.rows.size() - 1;
       g.weights.projection = MatrixGradient(all.rows[last - 1], all.rows[last], 1);
