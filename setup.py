@@ -1,5 +1,6 @@
-"""Adds the native library to the wheel; everything else is in pyproject.toml."""
+"""Adds the native libraries to the wheel; everything else is in pyproject.toml."""
 
+import platform
 import sys
 import tempfile
 from pathlib import Path
@@ -42,11 +43,15 @@ class PlatformWheel(bdist_wheel):
         return "py3", "none", platform
 
 
+LIBRARIES = ["tf_lstm_ops"]
+if platform.system() == "Darwin":
+    LIBRARIES.append(Path(native.FLAGS["METAL_LIBRARY"]).stem)
+
 # A folder of its own for each build: a module that was renamed must not come along from the last
 # one, and on macOS setuptools' "build" would be the same name as Bazel's "BUILD".
 with tempfile.TemporaryDirectory() as build_base:
     setup(
-        ext_modules=[Extension("tf_lstm_ops._lib.tf_lstm_ops", sources=[])],
+        ext_modules=[Extension(f"tf_lstm_ops._lib.{name}", sources=[]) for name in LIBRARIES],
         cmdclass={"build_ext": BuildNative, "bdist_wheel": PlatformWheel},
         options={"build": {"build_base": build_base}},
     )

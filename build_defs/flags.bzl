@@ -57,3 +57,28 @@ LINKOPTS_MACOS = [
     "-Wl,-undefined,dynamic_lookup",
     "-Wl,-exported_symbol,_tf_lstm_ops_*",
 ]
+
+# The library of kernels for Metal, on macOS only: Objective-C++ with manual
+# retain and release, and what it shares with the other library.
+METAL_LIBRARY = "tf_lstm_ops_metal.so"
+METAL_SOURCES = [
+    "cc/backends/metal/*.mm",
+    "cc/core/*.cc",
+    "cc/dialects/*/conversion.cc",
+    "cc/dialects/*/model.cc",
+    "cc/dialects/*/ops.cc",
+    "cc/dialects/*/problem.cc",
+    "cc/dialects/*/reserve.cc",
+    "cc/tf/kernel.cc",
+]
+METAL_COPTS = ["-fno-objc-arc", "-fblocks"]
+METAL_LINKOPTS_MACOS = LINKOPTS_MACOS + [
+    "-framework",
+    "Foundation",
+    "-framework",
+    "Metal",
+    "-framework",
+    "MetalPerformanceShaders",
+    "-framework",
+    "MetalPerformanceShadersGraph",
+]

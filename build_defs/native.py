@@ -63,6 +63,14 @@ def units(machine: str) -> list[Unit]:
     ]
 
 
+def metal_units() -> list[Unit]:
+    """All compilations of the library of kernels for Metal."""
+    return [
+        Unit(s, _object(s, "metal"), FLAGS["COPTS"] + FLAGS["METAL_COPTS"] * s.endswith(".mm"))
+        for s in _glob(FLAGS["METAL_SOURCES"])
+    ]
+
+
 def compile_command(unit: Unit, folder: Path) -> list[str]:
     return [*compiler(), *unit.flags, "-c", unit.source, "-o", str(folder / unit.object)]
 
@@ -70,7 +78,8 @@ def compile_command(unit: Unit, folder: Path) -> list[str]:
 def link_command(objects: list[str], folder: Path, output: Path, system: str) -> list[str]:
     command = [*compiler(), "-shared", *(str(folder / o) for o in objects), "-o", str(output)]
     if system == "Darwin":
-        return [*command, *FLAGS["LINKOPTS_MACOS"]]
+        is_metal = output.name == FLAGS["METAL_LIBRARY"]
+        return [*command, *FLAGS["METAL_LINKOPTS_MACOS" if is_metal else "LINKOPTS_MACOS"]]
     return [*command, *FLAGS["LINKOPTS_LINUX"], str(folder / FLAGS["STUB"])]
 
 
@@ -83,14 +92,15 @@ def build(output: Path, folder: Path, jobs: int | None = None) -> None:
     """Compiles and links the library `output` for this machine.
 
     Args:
-      output: path of the library.
+      output: path of the library; of the one for Metal where it has that name.
       folder: where the objects go; an absolute path.
       jobs: how many compilers run at once; as many as there are processors when None.
 
     Raises:
       BuildError: there is no compiler, or one of its runs failed.
     """
-    todo = units(platform.machine())
+    is_metal = output.name == FLAGS["METAL_LIBRARY"]
+    todo = metal_units() if is_metal else units(platform.machine())
     system = platform.system()
     folder.mkdir(parents=True, exist_ok=True)
     output.parent.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,9 @@ sys.path[:] = [p for p in sys.path if Path(p or ".").resolve() != TESTS.parent]
 # Appended, so that no folder of tests hides an installed package of the same name.
 sys.path.append(str(TESTS))
 
+# The suites on a device of their own.
+pytest_plugins = ["metal.on_device"] if os.environ.get("TF_LSTM_OPS_TEST_PLUGIN") else []
+
 # Every run draws the same examples: a failure in CI is a failure at the desk.
 settings.register_profile(
     "default",

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from tf_lstm_ops._version import __version__
-from tf_lstm_ops.cli import CommandError, bench, demo, info
+from tf_lstm_ops.cli import CommandError, bench, demo, info, selftest
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (info, demo, bench):
+    for command in (info, demo, bench, selftest):
         command.add_parser(commands)
     arguments = parser.parse_args(argv)
     if "run" not in arguments:

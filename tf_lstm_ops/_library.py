@@ -47,6 +47,14 @@ def import_installed(name: str) -> None:
     spec.loader.exec_module(installed)
 
 
+def metal_path() -> pathlib.Path | None:
+    """Where the library of kernels for Metal lies: what $TF_LSTM_OPS_METAL_LIBRARY names, or beside
+    the native library; None where there is none."""
+    named = os.environ.get("TF_LSTM_OPS_METAL_LIBRARY")
+    found = pathlib.Path(named) if named else path().with_name("tf_lstm_ops_metal.so")
+    return found if named or found.exists() else None
+
+
 @functools.cache
 def load() -> ModuleType:
     """Loads the library into TensorFlow: the module of its generated op functions.
@@ -64,6 +72,8 @@ def load() -> ModuleType:
             f"the environment variable TF_LSTM_OPS_SIMD must be one of {', '.join(names)} on this "
             f"processor, but is {wanted}"
         )
+    if (metal := metal_path()) is not None:
+        tf.load_op_library(str(metal))  # kernels of the same ops
     return functions
 
 

@@ -45,13 +45,13 @@ V Slope(Activation activation, V y) {
     case Activation::kNone:
       return one;
     case Activation::kRelu:
-      return y > 0 ? one : zero;
+      return Math::IfPositive(y, one, zero);
     case Activation::kTanh:
       return 1 - y * y;
     case Activation::kSigmoid:
       return y - y * y;
     case Activation::kHardSigmoid:
-      return y > 0 ? (y < 1 ? one / 5 : zero) : zero;
+      return Math::IfPositive(y, Math::IfPositive(1 - y, one / 5, zero), zero);
   }
   return one;
 }

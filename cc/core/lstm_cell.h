@@ -23,9 +23,10 @@ namespace tf_lstm_ops {
 // Numbers of StepRows.
 enum LstmRow { kRowI, kRowCs, kRowF, kRowO, kRowCi, kRowCo };
 
-// A cell as the engine's passes see it. Math supplies `Value` (a number or a
-// SIMD vector of them) with the usual operators, and static Sigmoid, Tanh, Min
-// and Max on it, the last two passing NaN of their first argument on.
+// A cell as a backend's passes see it. Math supplies `Value` (a number, a SIMD
+// vector of them, or a tensor of a graph) with the usual operators, and static
+// Sigmoid, Tanh, IfPositive(condition, yes, no), Min and Max on it, the last
+// two passing NaN of their first argument on.
 template <class Math>
 struct LstmCell {
   using V = typename Math::Value;

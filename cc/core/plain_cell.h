@@ -67,7 +67,7 @@ struct ReluCell : PlainCell<Math> {
   static TF_LSTM_OPS_INLINE Gradients Backward(const Outputs& y, V,
                                                const Outputs& bar,
                                                const Parameters&) {
-    return {{y.h > 0 ? bar.h : V{}}, V{}};
+    return {{Math::IfPositive(y.h, bar.h, V{})}, V{}};
   }
 };
 

@@ -1,40 +1,25 @@
-// Arguments: those of one call of an op, checked, by their names.
+// Arguments: those of one call of an op, checked, by their names, and in the
+// type that the CPU engine computes in.
 #ifndef TF_LSTM_OPS_DIALECTS_ARGUMENTS_H_
 #define TF_LSTM_OPS_DIALECTS_ARGUMENTS_H_
 
 #include <utility>
-#include <vector>
 
 #include "backends/cpu/staging.h"
 #include "core/rnn.h"
-#include "core/signature.h"
+#include "dialects/inputs.h"
 #include "tf/kernel.h"
 
 namespace tf_lstm_ops {
 
 template <class T>
-struct Arguments {
+struct Arguments : Inputs {
   using Compute = typename cpu::Staging<T>::Compute;
 
-  const Signature& signature;
-  std::vector<tf::Tensor> inputs;
-  Sizes sizes;
   cpu::Staging<T> staging;
 
-  explicit Arguments(const Signature& s) : signature(s) {}
+  explicit Arguments(const Signature& s) : Inputs(s) {}
 
-  Status Fetch(const tf::KernelContext& context) {
-    return context.Inputs(signature, &inputs, &sizes);
-  }
-
-  // Null where the op has no such argument or it is absent.
-  const tf::Tensor* Find(const char* name) const {
-    const int n = signature.InputIndex(name);
-    if (n < 0 || IsAbsent(signature.inputs[n], inputs[n].shape())) {
-      return nullptr;
-    }
-    return &inputs[n];
-  }
   template <class E = T>
   const E* Data(const char* name) const {
     const tf::Tensor* tensor = Find(name);

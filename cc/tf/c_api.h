@@ -21,7 +21,9 @@ struct TF_DimensionHandle;
 struct TF_ShapeHandle;
 struct TF_ShapeInferenceContext;
 struct TF_Tensor;
+struct SP_Stream_st;
 struct TSL_Status;
+typedef struct SP_Stream_st* SP_Stream;
 typedef struct TSL_Status TF_Status;
 
 #ifndef TENSORFLOW_C_TF_STATUS_H_
@@ -127,6 +129,7 @@ TF_KernelBuilder* TF_NewKernelBuilder(
     void (*compute)(void*, TF_OpKernelContext*), void (*destroy)(void*));
 void TF_KernelBuilder_TypeConstraint(TF_KernelBuilder*, const char* attribute,
                                      TF_DataType, TF_Status*);
+void TF_KernelBuilder_HostMemory(TF_KernelBuilder*, const char* argument);
 void TF_KernelBuilder_Priority(TF_KernelBuilder*, int32_t priority_number);
 void TF_RegisterKernelBuilder(const char* kernel_name, TF_KernelBuilder*,
                               TF_Status*);
@@ -146,6 +149,7 @@ void TF_OpKernelConstruction_GetAttrString(TF_OpKernelConstruction*,
                                            const char* name, char* value,
                                            size_t max_length, TF_Status*);
 void TF_OpKernelConstruction_Failure(TF_OpKernelConstruction*, TF_Status*);
+SP_Stream TF_GetStream(TF_OpKernelContext*, TF_Status*);
 int TF_NumInputs(TF_OpKernelContext*);
 void TF_GetInput(TF_OpKernelContext*, int i, TF_Tensor**, TF_Status*);
 TF_Tensor* TF_AllocateOutput(TF_OpKernelContext*, int index, TF_DataType,

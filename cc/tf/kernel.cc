@@ -162,6 +162,12 @@ int KernelContext::ConfiguredThreads() const {
   return threads;
 }
 
+Status KernelContext::Stream(SP_Stream* stream) const {
+  const TfStatus status;
+  *stream = TF_GetStream(context_, status.get());
+  return status.ToStatus();
+}
+
 int Kernel::ConfiguredThreads(const KernelContext& context) {
   int threads = configured_threads_.load(std::memory_order_relaxed);
   if (threads < 0) {
@@ -201,12 +207,16 @@ void DestroyKernel(void* kernel) { delete static_cast<Kernel*>(kernel); }
 
 Status RegisterKernelFunctions(const char* op, const char* device,
                                TF_DataType type, int priority,
+                               const std::vector<const char*>& host_memory,
                                void* (*create)(TF_OpKernelConstruction*)) {
   const TfStatus status;
   TF_KernelBuilder* builder =
       TF_NewKernelBuilder(op, device, create, &ComputeKernel, &DestroyKernel);
   TF_KernelBuilder_TypeConstraint(builder, "T", type, status.get());
   TF_KernelBuilder_Priority(builder, priority);
+  for (const char* argument : host_memory) {
+    TF_KernelBuilder_HostMemory(builder, argument);
+  }
   if (status.ok()) TF_RegisterKernelBuilder(op, builder, status.get());
   return status.ToStatus();
 }

@@ -78,6 +78,8 @@ class KernelContext {
 
   // intra_op_parallelism_threads of the session, 0 where it is not set.
   int ConfiguredThreads() const;
+  // That of a pluggable device; what it points to is the plugin's own affair.
+  Status Stream(SP_Stream* stream) const;
 
  private:
   TF_OpKernelContext* context_;
@@ -104,8 +106,10 @@ using MakeKernel = std::unique_ptr<Kernel> (*)();
 void* CreateKernel(TF_OpKernelConstruction* construction, MakeKernel make);
 void ComputeKernel(void* kernel, TF_OpKernelContext* context);
 void DestroyKernel(void* kernel);
+// Arguments in `host_memory` stay there where the device has memory of its own.
 Status RegisterKernelFunctions(const char* op, const char* device,
                                TF_DataType type, int priority,
+                               const std::vector<const char*>& host_memory,
                                void* (*create)(TF_OpKernelConstruction*));
 void PrintRegistrationFailure(const char* op, const Status& status);
 
@@ -113,9 +117,11 @@ void PrintRegistrationFailure(const char* op, const Status& status);
 // TensorFlow takes the one of the highest priority; its own have 0.
 template <class K>
 Status RegisterKernel(const char* op, const char* device, TF_DataType type,
-                      int priority) {
+                      int priority,
+                      const std::vector<const char*>& host_memory = {}) {
   return RegisterKernelFunctions(
-      op, device, type, priority, [](TF_OpKernelConstruction* construction) {
+      op, device, type, priority, host_memory,
+      [](TF_OpKernelConstruction* construction) {
         return CreateKernel(construction, []() -> std::unique_ptr<Kernel> {
           return std::make_unique<K>();
         });

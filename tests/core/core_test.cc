@@ -216,6 +216,9 @@ struct ScalarMath {
   static double Tanh(double x) { return std::tanh(x); }
   static double Min(double a, double b) { return b < a ? b : a; }
   static double Max(double a, double b) { return a < b ? b : a; }
+  static double IfPositive(double condition, double yes, double no) {
+    return condition > 0 ? yes : no;
+  }
 };
 using Lstm = LstmCell<ScalarMath>;
 

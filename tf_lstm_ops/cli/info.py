@@ -29,7 +29,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     cpu = _library.cpu_info()
-    _print_columns(
+    print_columns(
         [
             ("tf_lstm_ops", __version__),
             ("TensorFlow", tf.__version__),
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         ]
     )
     print()
-    _print_columns(kernel_table([*own_ops(), *STOCK_NAMES]))
+    print_columns(kernel_table([*own_ops(), *STOCK_NAMES]))
     return 0
 
 
@@ -73,7 +73,7 @@ def kernel_table(ops: Iterable[str]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _print_columns(rows: list[tuple[str, ...]]) -> None:
+def print_columns(rows: list[tuple[str, ...]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

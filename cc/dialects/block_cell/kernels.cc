@@ -8,7 +8,7 @@
 #include "core/lstm_cell.h"
 #include "core/rnn.h"
 #include "dialects/block_cell/c_api.h"
-#include "dialects/block_cell/signatures.h"
+#include "dialects/block_cell/forms.h"
 #include "tf/kernel.h"
 
 namespace tf_lstm_ops::block_cell {
@@ -20,26 +20,6 @@ using tf::Tensor;
 using Tensors = std::vector<Tensor>;
 
 constexpr int kGates = GateCount(CellKind::kLstm);
-
-// What distinguishes the ops of this dialect from each other.
-struct Form {
-  const Signature& (*signature)();
-  bool sequence = false;
-  GateOrder order = kOrderICFO;
-  bool has_forget_bias = false;
-  bool from_all_outputs = false;  // of a gradient; its order is an attribute
-};
-
-constexpr Form kCell = {&LSTMBlockCell, false, kOrderICFO, true};
-constexpr Form kBlock = {&BlockLSTM, true, kOrderICFO, true};
-constexpr Form kBlockV2 = {&BlockLSTMV2, true, kOrderIFCO};
-constexpr Form kCellGrad = {&LSTMBlockCellGrad};
-constexpr Form kBlockGrad = {&BlockLSTMGrad, true};
-constexpr Form kBlockGradV2 = {&BlockLSTMGradV2, true, kOrderIFCO};
-constexpr Form kCellFullGrad = {&LSTMBlockCellFullGrad, false, kOrderICFO,
-                                false, true};
-constexpr Form kBlockFullGrad = {&BlockLSTMFullGrad, true, kOrderICFO, false,
-                                 true};
 
 // One call: its tensors in the engine's type and the steps to take.
 template <class T>
@@ -77,8 +57,13 @@ template <class T, const Form& kForm>
 class BlockCellKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    config_.gate_order = kForm.order;
-    return construction.GetAttr("use_peephole", &use_peephole_);
+    Attributes attributes;
+    TF_LSTM_OPS_RETURN_IF_ERROR(attributes.Init(construction, kForm));
+    config_.gate_order = attributes.order;
+    config_.forget_bias = attributes.forget_bias;
+    config_.cell_clip = attributes.cell_clip;
+    use_peephole_ = attributes.use_peephole;
+    return Status();
   }
 
  protected:
@@ -92,9 +77,8 @@ class BlockCellKernel : public tf::Kernel {
         context.Inputs(signature, &call->inputs, &call->sizes));
     const int64_t steps =
         kForm.sequence ? *call->inputs[0].template data<int64_t>() : 1;
-    if (kForm.sequence && (steps < 0 || steps > call->sizes.time)) {
-      return InvalidArgument("seq_len_max must be between 0 and ",
-                             call->sizes.time, " but is ", steps);
+    if (kForm.sequence) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(CheckSeqLenMax(steps, call->sizes.time));
     }
     call->schedule = Schedule::TimeMajor(steps, call->sizes.batch);
     return context.Outputs(signature, call->inputs, call->sizes,
@@ -142,18 +126,6 @@ class BlockCellKernel : public tf::Kernel {
 template <class T, const Form& kForm>
 class ForwardKernel : public BlockCellKernel<T, kForm> {
  public:
-  Status Init(const KernelConstruction& construction) override {
-    float forget_bias = 0, cell_clip = 0;
-    if (kForm.has_forget_bias) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          construction.GetAttr("forget_bias", &forget_bias));
-    }
-    TF_LSTM_OPS_RETURN_IF_ERROR(construction.GetAttr("cell_clip", &cell_clip));
-    this->config_.forget_bias = forget_bias;
-    this->config_.cell_clip = cell_clip;
-    return BlockCellKernel<T, kForm>::Init(construction);
-  }
-
   Status Compute(const KernelContext& context) override {
     Call<T> call;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call));
@@ -261,16 +233,6 @@ class CellGradKernel : public GradKernel<T, kCellGrad> {
 template <class T, const Form& kForm>
 class InputGradKernel : public GradKernel<T, kForm> {
  public:
-  Status Init(const KernelConstruction& construction) override {
-    TF_LSTM_OPS_RETURN_IF_ERROR((GradKernel<T, kForm>::Init(construction)));
-    if constexpr (kForm.from_all_outputs) {
-      std::string order;
-      TF_LSTM_OPS_RETURN_IF_ERROR(construction.GetAttr("gate_order", &order));
-      this->config_.gate_order = order == "IFCO" ? kOrderIFCO : kOrderICFO;
-    }
-    return Status();
-  }
-
   Status Compute(const KernelContext& context) override {
     Call<T> call;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call));

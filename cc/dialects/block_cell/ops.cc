@@ -1,7 +1,6 @@
 #include <initializer_list>
 
 #include "dialects/block_cell/signatures.h"
-#include "tf/op.h"
 
 namespace tf_lstm_ops::block_cell {
 namespace {
@@ -146,14 +145,4 @@ const Signature& BlockLSTMFullGrad() {
   return signature;
 }
 
-namespace {
-
-[[maybe_unused]] const bool kDefined[] = {
-    tf::DefineOp<&LSTMBlockCell>(),         tf::DefineOp<&LSTMBlockCellGrad>(),
-    tf::DefineOp<&LSTMBlockCellFullGrad>(), tf::DefineOp<&BlockLSTM>(),
-    tf::DefineOp<&BlockLSTMGrad>(),         tf::DefineOp<&BlockLSTMV2>(),
-    tf::DefineOp<&BlockLSTMGradV2>(),       tf::DefineOp<&BlockLSTMFullGrad>(),
-};
-
-}  // namespace
 }  // namespace tf_lstm_ops::block_cell

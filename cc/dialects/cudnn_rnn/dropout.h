@@ -1,4 +1,5 @@
-// DropoutMask: which outputs of a layer the next layer does not see.
+// DropoutMask: which outputs of a layer the next layer does not see; and the
+// keys that masks are drawn with.
 //
 // A multiplier is a function of a key and of its element's position, so that
 // the backward pass draws the same ones again and nothing is stored. Each is
@@ -7,8 +8,13 @@
 #ifndef TF_LSTM_OPS_DIALECTS_CUDNN_RNN_DROPOUT_H_
 #define TF_LSTM_OPS_DIALECTS_CUDNN_RNN_DROPOUT_H_
 
+#include <strings.h>
+
+#include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 
 namespace tf_lstm_ops::cudnn_rnn {
 
@@ -37,6 +43,8 @@ class DropoutMask {
         rows_(rows),
         width_(width) {}
 
+  double scale() const { return scale_; }  // of what is not dropped
+
   // to[k] = from[k] * multiplier of element k of a row, for all of a row.
   template <class T>
   void Apply(int64_t layer, int64_t row, const T* from, T* to) const {
@@ -54,6 +62,26 @@ class DropoutMask {
   uint64_t threshold_;  // of 2^32
   double scale_;
   int64_t rows_, width_;
+};
+
+// The keys of a kernel's calls, one after the other.
+class DropoutKeys {
+ public:
+  uint64_t Next(uint64_t seed) {
+    return DropoutMask::Key(
+        seed, resets_ ? 0 : calls_.fetch_add(1, std::memory_order_relaxed));
+  }
+
+ private:
+  // Whether every call is to begin anew, by TensorFlow's variable for cuDNN.
+  static bool Resets() {
+    const char* text = std::getenv("TF_CUDNN_RESET_RND_GEN_STATE");
+    return text != nullptr &&
+           (std::strcmp(text, "1") == 0 || strcasecmp(text, "true") == 0);
+  }
+
+  const bool resets_ = Resets();
+  std::atomic<uint64_t> calls_{0};
 };
 
 }  // namespace tf_lstm_ops::cudnn_rnn

@@ -1,12 +1,8 @@
-#include <strings.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 
 #include "dialects/arguments.h"
+#include "dialects/cudnn_rnn/dropout.h"
 #include "dialects/cudnn_rnn/model.h"
 #include "dialects/cudnn_rnn/reserve.h"
 #include "dialects/cudnn_rnn/signatures.h"
@@ -20,17 +16,6 @@ using tf::KernelConstruction;
 using tf::KernelContext;
 using tf::Tensor;
 
-// What distinguishes the three versions of the ops.
-struct Form {
-  int version;
-  const Signature& (*forward)();
-  const Signature& (*backward)();
-};
-
-constexpr Form kV1 = {1, &CudnnRNN, &CudnnRNNBackprop};
-constexpr Form kV2 = {2, &CudnnRNNV2, &CudnnRNNBackpropV2};
-constexpr Form kV3 = {3, &CudnnRNNV3, &CudnnRNNBackpropV3};
-
 template <class T>
 struct Call : Arguments<T> {
   using C = typename Arguments<T>::Compute;
@@ -43,13 +28,7 @@ struct Call : Arguments<T> {
 
   Status Begin(const KernelContext& context, const Attributes& attributes) {
     TF_LSTM_OPS_RETURN_IF_ERROR(this->Fetch(context));
-    InputShapes shapes = {Find("input")->shape(), Find("input_h")->shape(),
-                          Find("input_c")->shape(), Find("params")->shape(),
-                          Shape()};
-    const Tensor* lengths = Find("sequence_lengths");
-    if (lengths) shapes.lengths = lengths->shape();
-    return MakeProblem(attributes, shapes,
-                       lengths ? lengths->data<int32_t>() : nullptr, &problem);
+    return MakeProblem(attributes, *this, &problem);
   }
 
   bool is_lstm() const { return problem.model.cell == CellKind::kLstm; }
@@ -57,10 +36,6 @@ struct Call : Arguments<T> {
   // Of a cell state: null unless the model is an LSTM.
   const C* InCell(const char* name) { return is_lstm() ? In(name) : nullptr; }
 };
-
-bool HasMask(const Problem& problem, float dropout) {
-  return dropout > 0 && problem.model.layers > 1;
-}
 
 // The dropout of a call, or null where there is none.
 std::unique_ptr<DropoutMask> MakeMask(const Problem& problem, float dropout,
@@ -70,17 +45,10 @@ std::unique_ptr<DropoutMask> MakeMask(const Problem& problem, float dropout,
       key, dropout, problem.time * problem.batch, problem.model.output_size());
 }
 
-bool ResetsRandomState() {
-  const char* text = std::getenv("TF_CUDNN_RESET_RND_GEN_STATE");
-  return text != nullptr &&
-         (std::strcmp(text, "1") == 0 || strcasecmp(text, "true") == 0);
-}
-
 template <class T, const Form& kForm>
 class ForwardKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    resets_random_state_ = ResetsRandomState();
     TF_LSTM_OPS_RETURN_IF_ERROR(
         construction.GetAttr("is_training", &is_training_));
     return attributes_.Init(construction, kForm.version == 3,
@@ -97,9 +65,8 @@ class ForwardKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(Allocate(context, call, reserve, &outputs));
 
     // No key without dropout, so that equal calls leave equal bits.
-    const uint64_t key = HasMask(problem, dropout)
-                             ? DropoutMask::Key(attributes_.seed, NextCall())
-                             : 0;
+    const uint64_t key =
+        HasMask(problem, dropout) ? dropout_keys_.Next(attributes_.seed) : 0;
     const auto mask = MakeMask(problem, dropout, key);
     ForwardTensors<typename Call<T>::C> t = {};
     t.input = call.In("input");
@@ -132,12 +99,6 @@ class ForwardKernel : public tf::Kernel {
     Tensor output, output_h, output_c, reserve, host_reserved;
   };
 
-  uint64_t NextCall() {
-    return resets_random_state_
-               ? 0
-               : calls_.fetch_add(1, std::memory_order_relaxed);
-  }
-
   Status Allocate(const KernelContext& context, const Call<T>& call,
                   const Reserve& reserve, Outputs* outputs) const {
     constexpr TF_DataType kType = tf::kDataType<T>;
@@ -167,8 +128,7 @@ class ForwardKernel : public tf::Kernel {
 
   Attributes attributes_;
   bool is_training_ = true;
-  bool resets_random_state_ = false;
-  std::atomic<uint64_t> calls_{0};
+  DropoutKeys dropout_keys_;
 };
 
 template <class T, const Form& kForm>
@@ -182,7 +142,7 @@ class BackwardKernel : public tf::Kernel {
   Status Compute(const KernelContext& context) override {
     Call<T> call(kForm.backward());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Begin(context, attributes_));
-    TF_LSTM_OPS_RETURN_IF_ERROR(CheckShapes(call));
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckBackprop(call.problem, call));
     const Reserve reserve(call.problem, attributes_.dropout, tf::kDataType<T>,
                           sizeof(T));
     const Tensor& kept = *call.Find("reserve_space");
@@ -203,28 +163,6 @@ class BackwardKernel : public tf::Kernel {
 
  private:
   using C = typename Call<T>::C;
-
-  // Of what the forward op returned and of the gradients by it.
-  static Status CheckShapes(const Call<T>& call) {
-    const Problem& problem = call.problem;
-    const RnnModel& model = problem.model;
-    const auto check = [&](const char* name, const Shape& want) {
-      const Shape got = call.Find(name)->shape();
-      if (got.dims() == want.dims()) return Status();
-      return InvalidArgument("Invalid ", name, " shape: expected ",
-                             want.ToString(), " but got ", got.ToString());
-    };
-    const Shape sequence = problem.SequenceShape(model.output_size());
-    const Shape hidden = problem.StateShape(model.hidden_size);
-    const Shape cell = problem.StateShape(model.cell_size);
-    TF_LSTM_OPS_RETURN_IF_ERROR(check("output", sequence));
-    TF_LSTM_OPS_RETURN_IF_ERROR(check("output_h", hidden));
-    TF_LSTM_OPS_RETURN_IF_ERROR(check("output_backprop", sequence));
-    TF_LSTM_OPS_RETURN_IF_ERROR(check("output_h_backprop", hidden));
-    if (!call.is_lstm()) return Status();
-    TF_LSTM_OPS_RETURN_IF_ERROR(check("output_c", cell));
-    return check("output_c_backprop", cell);
-  }
 
   static BackwardTensors<C> Tensors(Call<T>* call, const Reserve& reserve,
                                     const Tensor& kept,

@@ -18,6 +18,11 @@ InputMode ParseInputMode(const std::string& input_mode) {
   return InputMode::kLinear;
 }
 
+struct InputShapes {
+  Shape input, input_h, input_c, params;
+  Shape lengths;  // of unknown rank where an op has none
+};
+
 // Positions of T and B in a sequence's shape, of L*D and B in a state's.
 struct Axes {
   int time, sequence_batch, pseudo_layers, state_batch;
@@ -185,8 +190,12 @@ Shape Problem::StateShape(int64_t width) const {
   return time_major ? Shape({rows, batch, width}) : Shape({batch, rows, width});
 }
 
-Status MakeProblem(const Attributes& attributes, const InputShapes& shapes,
-                   const int32_t* lengths, Problem* problem) {
+Status MakeProblem(const Attributes& attributes, const Inputs& call,
+                   Problem* problem) {
+  const InputShapes shapes = {
+      call.InputShape("input"), call.InputShape("input_h"),
+      call.InputShape("input_c"), call.InputShape("params"),
+      call.InputShape("sequence_lengths")};
   const Axes axes = AxesOf(attributes.time_major);
   problem->time_major = attributes.time_major;
   problem->time = shapes.input.dim(axes.time);
@@ -216,7 +225,28 @@ Status MakeProblem(const Attributes& attributes, const InputShapes& shapes,
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckDim("sequence_lengths", shapes.lengths, 0,
                                          "batch_size", problem->batch));
   }
-  return ReadLengths(lengths, problem);
+  const tf::Tensor* lengths = call.Find("sequence_lengths");
+  return ReadLengths(lengths ? lengths->data<int32_t>() : nullptr, problem);
+}
+
+Status CheckBackprop(const Problem& problem, const Inputs& call) {
+  const RnnModel& model = problem.model;
+  const auto check = [&](const char* name, const Shape& want) {
+    const Shape got = call.InputShape(name);
+    if (got.dims() == want.dims()) return Status();
+    return InvalidArgument("Invalid ", name, " shape: expected ",
+                           want.ToString(), " but got ", got.ToString());
+  };
+  const Shape sequence = problem.SequenceShape(model.output_size());
+  const Shape hidden = problem.StateShape(model.hidden_size);
+  const Shape cell = problem.StateShape(model.cell_size);
+  TF_LSTM_OPS_RETURN_IF_ERROR(check("output", sequence));
+  TF_LSTM_OPS_RETURN_IF_ERROR(check("output_h", hidden));
+  TF_LSTM_OPS_RETURN_IF_ERROR(check("output_backprop", sequence));
+  TF_LSTM_OPS_RETURN_IF_ERROR(check("output_h_backprop", hidden));
+  if (model.cell != CellKind::kLstm) return Status();
+  TF_LSTM_OPS_RETURN_IF_ERROR(check("output_c", cell));
+  return check("output_c_backprop", cell);
 }
 
 }  // namespace tf_lstm_ops::cudnn_rnn

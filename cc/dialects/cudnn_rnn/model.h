@@ -9,9 +9,22 @@
 #include "core/params_layout.h"
 #include "core/shape.h"
 #include "core/status.h"
+#include "dialects/cudnn_rnn/signatures.h"
+#include "dialects/inputs.h"
 #include "tf/kernel.h"
 
 namespace tf_lstm_ops::cudnn_rnn {
+
+// What distinguishes the three versions of the ops.
+struct Form {
+  int version;
+  const Signature& (*forward)();
+  const Signature& (*backward)();
+};
+
+inline constexpr Form kV1 = {1, &CudnnRNN, &CudnnRNNBackprop};
+inline constexpr Form kV2 = {2, &CudnnRNNV2, &CudnnRNNBackpropV2};
+inline constexpr Form kV3 = {3, &CudnnRNNV3, &CudnnRNNBackpropV3};
 
 enum class InputMode : uint8_t { kLinear, kSkip, kAuto };
 
@@ -54,15 +67,26 @@ struct Problem {
   }
 };
 
-struct InputShapes {
-  Shape input, input_h, input_c, params;
-  Shape lengths;  // of unknown rank where an op has none
-};
+// A call's problem, from its input, input_h, input_c, params and, where the op
+// has them, sequence_lengths, all of which have been fetched.
+Status MakeProblem(const Attributes& attributes, const Inputs& call,
+                   Problem* problem);
 
-// `lengths` is read once its shape is known to be right. Ranks of input,
-// input_h, params and lengths must have been checked.
-Status MakeProblem(const Attributes& attributes, const InputShapes& shapes,
-                   const int32_t* lengths, Problem* problem);
+// Of a Backprop op: the shapes of what the forward op returned and of the
+// gradients by it.
+Status CheckBackprop(const Problem& problem, const Inputs& call);
+
+// Whether inner outputs are dropped, with this probability, at all.
+inline bool HasMask(const Problem& problem, float dropout) {
+  return dropout > 0 && problem.model.layers > 1;
+}
+
+// The order of the gates in params.
+constexpr GateOrder OrderOf(CellKind cell) {
+  return cell == CellKind::kLstm  ? kOrderIFCO
+         : cell == CellKind::kGru ? kOrderRUN
+                                  : kOrderPlain;
+}
 
 }  // namespace tf_lstm_ops::cudnn_rnn
 

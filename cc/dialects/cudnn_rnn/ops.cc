@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "dialects/cudnn_rnn/signatures.h"
-#include "tf/op.h"
 
 namespace tf_lstm_ops::cudnn_rnn {
 namespace {
@@ -184,21 +183,4 @@ const char* StockName(const Signature& signature) {
   return signature.op + std::strlen(kNamespace);
 }
 
-namespace {
-
-[[maybe_unused]] const bool kDefined[] = {
-    tf::DefineOp<&CudnnRNN>(),
-    tf::DefineOp<&CudnnRNNV2>(),
-    tf::DefineOp<&CudnnRNNV3>(),
-    tf::DefineOp<&CudnnRNNBackprop>(),
-    tf::DefineOp<&CudnnRNNBackpropV2>(),
-    tf::DefineOp<&CudnnRNNBackpropV3>(),
-    tf::DefineOp<&CudnnRNNParamsSize>(),
-    tf::DefineOp<&CudnnRNNCanonicalToParams>(),
-    tf::DefineOp<&CudnnRNNCanonicalToParamsV2>(),
-    tf::DefineOp<&CudnnRNNParamsToCanonical>(),
-    tf::DefineOp<&CudnnRNNParamsToCanonicalV2>(),
-    tf::DefineOp<&CudnnRNNDropoutMask>()};
-
-}  // namespace
 }  // namespace tf_lstm_ops::cudnn_rnn

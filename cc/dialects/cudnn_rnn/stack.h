@@ -145,9 +145,7 @@ class Stack {
     config.input_size = model_.InputSize(layer);
     config.cell_size = model_.cell_size;
     config.hidden_size = model_.hidden_size;
-    config.gate_order = model_.cell == CellKind::kLstm  ? kOrderIFCO
-                        : model_.cell == CellKind::kGru ? kOrderRUN
-                                                        : kOrderPlain;
+    config.gate_order = OrderOf(model_.cell);
     return config;
   }
 

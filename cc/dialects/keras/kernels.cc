@@ -9,7 +9,7 @@
 #include "backends/cpu/rnn.h"
 #include "core/rnn.h"
 #include "dialects/arguments.h"
-#include "dialects/keras/signatures.h"
+#include "dialects/keras/forms.h"
 #include "tf/kernel.h"
 
 namespace tf_lstm_ops::keras {
@@ -18,37 +18,6 @@ namespace {
 using tf::KernelConstruction;
 using tf::KernelContext;
 using tf::Tensor;
-
-// What distinguishes the layers.
-struct Form {
-  CellKind cell;
-  GateOrder order;
-  const Signature& (*forward)();
-  const Signature& (*gradient)();
-};
-
-constexpr Form kLstm = {CellKind::kLstm, kOrderIFCO, &KerasLSTM,
-                        &KerasLSTMGrad};
-constexpr Form kGru = {CellKind::kGru, kOrderURN, &KerasGRU, &KerasGRUGrad};
-
-struct Attributes {
-  float cell_clip = 0;
-  bool go_backwards = false;
-  bool zero_output_for_mask = false;
-  bool return_sequences = true;
-
-  Status Init(const KernelConstruction& construction, CellKind cell) {
-    if (cell == CellKind::kLstm) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          construction.GetAttr("cell_clip", &cell_clip));
-    }
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        construction.GetAttr("go_backwards", &go_backwards));
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        construction.GetAttr("zero_output_for_mask", &zero_output_for_mask));
-    return construction.GetAttr("return_sequences", &return_sequences);
-  }
-};
 
 // By part, of rows i, f, o.
 template <class T>
@@ -333,24 +302,9 @@ class GradKernel : public tf::Kernel {
 
   // The sizes that the signature cannot tell.
   Status CheckSaved(const Call<T>& call) const {
-    const int64_t steps =
-        attributes_.return_sequences ? call.sizes.time : int64_t{1};
-    for (const char* name : {"output", "output_grad"}) {
-      const int64_t got = call.Find(name)->shape().dim(1);
-      if (got != steps) {
-        return InvalidArgument(name, ".dim_size(1) != time_length: ", got,
-                               " vs. ", steps);
-      }
-    }
-    const int64_t want = call.Reserve(attributes_.return_sequences).size();
-    const int64_t got = call.Find("reserve")->size();
-    if (got != want) {
-      return InvalidArgument("reserve.dim_size(0) != ", want, ": ", got,
-                             " vs. ", want,
-                             "; it must come from a forward call with "
-                             "training=True and the same arguments");
-    }
-    return Status();
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckOutputs(attributes_, call));
+    return CheckReserve(call,
+                        call.Reserve(attributes_.return_sequences).size());
   }
 
   void SetSaved(Call<T>* call, RnnBackward<C>* args) const {

@@ -1,5 +1,4 @@
 #include "dialects/keras/signatures.h"
-#include "tf/op.h"
 
 namespace tf_lstm_ops::keras {
 namespace {
@@ -120,11 +119,4 @@ const Signature& KerasGRUGrad() {
   return signature;
 }
 
-namespace {
-
-[[maybe_unused]] const bool kDefined[] = {
-    tf::DefineOp<&KerasLSTM>(), tf::DefineOp<&KerasLSTMGrad>(),
-    tf::DefineOp<&KerasGRU>(), tf::DefineOp<&KerasGRUGrad>()};
-
-}  // namespace
 }  // namespace tf_lstm_ops::keras

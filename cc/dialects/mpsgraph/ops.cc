@@ -1,5 +1,4 @@
 #include "dialects/mpsgraph/signatures.h"
-#include "tf/op.h"
 
 namespace tf_lstm_ops::mpsgraph {
 namespace {
@@ -96,10 +95,4 @@ const Signature& MPSGraphLSTMGradients() {
   return signature;
 }
 
-namespace {
-
-[[maybe_unused]] const bool kDefined[] = {
-    tf::DefineOp<&MPSGraphLSTM>(), tf::DefineOp<&MPSGraphLSTMGradients>()};
-
-}  // namespace
 }  // namespace tf_lstm_ops::mpsgraph

@@ -24,6 +24,10 @@ struct VecMathBase {
   static TF_LSTM_OPS_INLINE Value Max(Value a, Value b) {
     return a < b ? b : a;
   }
+  static TF_LSTM_OPS_INLINE Value IfPositive(Value condition, Value yes,
+                                             Value no) {
+    return condition > 0 ? yes : no;
+  }
 };
 
 template <>

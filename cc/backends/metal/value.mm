@@ -1,0 +1,190 @@
+#include "backends/metal/value.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tf_lstm_ops::metal {
+namespace {
+
+MPSGraph* GraphOf(const Value& a, const Value& b) { return a.is_number() ? b.graph() : a.graph(); }
+
+// `a` as an operand of an elementwise op.
+MPSGraphTensor* Operand(MPSGraph* graph, const Value& a) {
+  if (!a.is_number()) return a.tensor();
+  return [graph constantWithScalar:a.number() dataType:MPSDataTypeFloat32];
+}
+
+// The common shape that values broadcast to.
+Extents BroadcastShape(const Values& values) {
+  Extents common;
+  for (const Value& value : values) {
+    if (value.is_number()) continue;
+    const Extents shape = value.shape();
+    if (shape.size() > common.size()) {
+      common.insert(common.begin(), shape.size() - common.size(), 1);
+    }
+    const size_t skipped = common.size() - shape.size();
+    for (size_t k = 0; k < shape.size(); ++k) {
+      if (shape[k] != 1) common[skipped + k] = shape[k];
+    }
+  }
+  return common;
+}
+
+// yes where the predicate on a common shape holds.
+Value Select(MPSGraph* graph, MPSGraphTensor* predicate, const Value& yes, const Value& no,
+             const Extents& shape) {
+  return {graph, [graph selectWithPredicateTensor:predicate
+                              truePredicateTensor:BroadcastTo(graph, yes, shape).tensor()
+                             falsePredicateTensor:BroadcastTo(graph, no, shape).tensor()
+                                             name:nil]};
+}
+
+// yes where a < b.
+Value IfLess(const Value& a, const Value& b, const Value& yes, const Value& no) {
+  MPSGraph* graph = GraphOf(a, b);
+  const Extents shape = BroadcastShape({a, b, yes, no});
+  return Select(graph,
+                [graph lessThanWithPrimaryTensor:BroadcastTo(graph, a, shape).tensor()
+                                 secondaryTensor:BroadcastTo(graph, b, shape).tensor()
+                                            name:nil],
+                yes, no, shape);
+}
+
+}  // namespace
+
+Extents Value::shape() const {
+  Extents extents;
+  for (NSNumber* extent in [tensor_ shape]) {
+    extents.push_back([extent longLongValue]);
+  }
+  return extents;
+}
+
+MPSShape* MakeShape(const Extents& extents) {
+  NSMutableArray* shape = [NSMutableArray arrayWithCapacity:extents.size()];
+  for (const int64_t extent : extents) {
+    [shape addObject:[NSNumber numberWithLongLong:extent]];
+  }
+  return shape;
+}
+
+Value operator+(const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number()) return a.number() + b.number();
+  if (a.is(0)) return b;
+  if (b.is(0)) return a;
+  MPSGraph* graph = GraphOf(a, b);
+  return {graph, [graph additionWithPrimaryTensor:Operand(graph, a)
+                                  secondaryTensor:Operand(graph, b)
+                                             name:nil]};
+}
+
+Value operator-(const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number()) return a.number() - b.number();
+  if (b.is(0)) return a;
+  MPSGraph* graph = GraphOf(a, b);
+  return {graph, [graph subtractionWithPrimaryTensor:Operand(graph, a)
+                                     secondaryTensor:Operand(graph, b)
+                                                name:nil]};
+}
+
+Value operator*(const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number()) return a.number() * b.number();
+  if (a.is(0) || b.is(0)) return 0;
+  if (a.is(1)) return b;
+  if (b.is(1)) return a;
+  MPSGraph* graph = GraphOf(a, b);
+  return {graph, [graph multiplicationWithPrimaryTensor:Operand(graph, a)
+                                        secondaryTensor:Operand(graph, b)
+                                                   name:nil]};
+}
+
+Value operator/(const Value& a, double b) { return a * (1 / b); }
+
+Value operator-(const Value& a) { return a * -1; }
+
+Value IfPositive(const Value& condition, const Value& yes, const Value& no) {
+  if (condition.is_number()) return condition.number() > 0 ? yes : no;
+  if (yes.is_number() && no.is(yes.number())) return yes;
+  return IfLess(0, condition, yes, no);
+}
+
+Value MatMul(const Value& a, const Value& b) {
+  if (a.is(0) || b.is(0)) return 0;
+  return {a.graph(), [a.graph() matrixMultiplicationWithPrimaryTensor:a.tensor()
+                                                      secondaryTensor:b.tensor()
+                                                                 name:nil]};
+}
+
+Value Transposed(const Value& a) {
+  if (a.is_number()) return a;
+  return {a.graph(), [a.graph() transposeTensor:a.tensor() dimension:0 withDimension:1 name:nil]};
+}
+
+Value Reversed(const Value& a) {
+  if (a.is_number()) return a;
+  return {a.graph(), [a.graph() reverseTensor:a.tensor() axes:MakeShape({0}) name:nil]};
+}
+
+Value Sum(const Value& a, int axis) {
+  if (a.is(0)) return 0;
+  Extents rest = a.shape();
+  rest.erase(rest.begin() + axis);
+  return Reshape({a.graph(), [a.graph() reductionSumWithTensor:a.tensor() axis:axis name:nil]},
+                 rest);
+}
+
+Value Slice(const Value& a, int axis, int64_t start, int64_t length) {
+  if (length == 0) return 0;
+  if (a.is_number() || a.dim(axis) == length) return a;
+  return {a.graph(), [a.graph() sliceTensor:a.tensor()
+                                  dimension:static_cast<NSUInteger>(axis)
+                                      start:static_cast<NSInteger>(start)
+                                     length:static_cast<NSInteger>(length)
+                                       name:nil]};
+}
+
+Value Concat(const Values& parts, int axis) {
+  if (parts.size() == 1) return parts[0];
+  NSMutableArray* tensors = [NSMutableArray arrayWithCapacity:parts.size()];
+  for (const Value& part : parts) [tensors addObject:part.tensor()];
+  MPSGraph* graph = parts[0].graph();
+  return {graph, [graph concatTensors:tensors dimension:axis name:nil]};
+}
+
+Value Reshape(const Value& a, const Extents& extents) {
+  if (a.is_number() || a.shape() == extents) return a;
+  return {a.graph(), [a.graph() reshapeTensor:a.tensor() withShape:MakeShape(extents) name:nil]};
+}
+
+Value BroadcastTo(MPSGraph* graph, const Value& a, const Extents& extents) {
+  if (a.is_number()) {
+    return {graph, [graph constantWithScalar:a.number()
+                                       shape:MakeShape(extents)
+                                    dataType:MPSDataTypeFloat32]};
+  }
+  if (a.shape() == extents) return a;
+  return {graph, [graph broadcastTensor:a.tensor() toShape:MakeShape(extents) name:nil]};
+}
+
+Value GraphMath::Sigmoid(const Value& z) {
+  if (z.is_number()) return 1 / (1 + std::exp(-z.number()));
+  return {z.graph(), [z.graph() sigmoidWithTensor:z.tensor() name:nil]};
+}
+
+Value GraphMath::Tanh(const Value& z) {
+  if (z.is_number()) return std::tanh(z.number());
+  return {z.graph(), [z.graph() tanhWithTensor:z.tensor() name:nil]};
+}
+
+Value GraphMath::Min(const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number()) return std::min(a.number(), b.number());
+  return IfLess(b, a, b, a);
+}
+
+Value GraphMath::Max(const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number()) return std::max(a.number(), b.number());
+  return IfLess(a, b, b, a);
+}
+
+}  // namespace tf_lstm_ops::metal

@@ -1,0 +1,141 @@
+"""Builds for Linux the stand-in for Apple's frameworks, two plugins over it, and the Metal library
+from the sources that macOS compiles.
+
+As a program: ``python build.py FOLDER`` writes libstand_in.so, apple.so, host_address.so and
+tf_lstm_ops_metal.so there. What is newer than its sources stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+FLAGS: dict[str, Any] = runpy.run_path(str(ROOT / "build_defs" / "flags.bzl"))
+
+PACKAGES = "clang-19 libblocksruntime-dev libgnustep-base-dev libobjc-12-dev"
+COMPILER = ["clang++-19"]
+GCC = "/usr/lib/gcc/x86_64-linux-gnu/12"  # where libobjc-12-dev is
+# GCC's runtime has neither ARC nor subscripts; it has blocks.
+OBJECTIVE_C = [
+    *("-fobjc-runtime=gcc", "-fobjc-exceptions", "-fblocks"),
+    *("-fconstant-string-class=NSConstantString", "-DGNUSTEP", "-D_NATIVE_OBJC_EXCEPTIONS"),
+    *("-isystem", "/usr/include/GNUstep", "-isystem", f"{GCC}/include"),
+    f"-I{HERE}/include",
+]
+OWN = ["-std=c++17", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", f"-I{HERE}"]
+# Selectors that no header declares are errors everywhere but in tests of just that.
+STRICT = ["-Werror=objc-method-access", "-Werror=undeclared-selector"]
+GNUSTEP = [f"-L{GCC}", "-lgnustep-base", "-lobjc", "-lBlocksRuntime"]
+
+
+# What OWN cannot have: Apple's methods have parameters that nobody reads.
+UNREAD = "-Wno-unused-parameter"
+
+STAND_IN = "libstand_in.so"
+PLUGINS = ("apple", "host_address")
+
+
+def is_possible() -> bool:
+    """Whether PACKAGES are there."""
+    return shutil.which(COMPILER[0]) is not None and Path("/usr/include/GNUstep").exists()
+
+
+def build_stand_in(folder: Path) -> Path:
+    return _library(folder / STAND_IN, _sources("stand_in/*"), [*OWN, UNREAD], GNUSTEP)
+
+
+def build_plugins(folder: Path) -> list[Path]:
+    """The plugins of PLUGINS."""
+    flags = [*OWN, UNREAD, "-isystem", str(_tensorflow() / "include")]
+    near = _beside_stand_in(folder)
+    return [
+        _library(folder / f"{name}.so", _sources(f"plugins/{name}.*"), flags, near)
+        for name in PLUGINS
+    ]
+
+
+def build_kernels(folder: Path, root: Path = ROOT) -> Path:
+    """The Metal library, from the sources in a checkout."""
+    sources = sorted(path for pattern in FLAGS["METAL_SOURCES"] for path in root.glob(pattern))
+    output = folder / FLAGS["METAL_LIBRARY"]
+    return _library(output, sources, metal_flags(root), _beside_stand_in(folder))
+
+
+def metal_flags(root: Path) -> list[str]:
+    """As setup.py compiles on macOS, but for what only Objective-C takes, and less optimised."""
+    shared = [f for f in FLAGS["COPTS"] if f not in ("-O3", "-Icc")]
+    return [*shared, "-O1", "-g", f"-I{root}/cc"]
+
+
+def objective_c_flags() -> list[str]:
+    arc = "-fno-objc-arc"  # there is none with GCC's runtime, which does not know the flag
+    return [*OBJECTIVE_C, *STRICT, *(f for f in FLAGS["METAL_COPTS"] if f != arc)]
+
+
+def _beside_stand_in(folder: Path) -> list[str]:
+    """Links with the stand-in in the same folder."""
+    own = [f"-L{build_stand_in(folder).parent}", "-lstand_in", "-Wl,-rpath,$ORIGIN"]
+    return [*own, *GNUSTEP, f"-L{_tensorflow()}", "-l:libtensorflow_framework.so.2"]
+
+
+def _sources(pattern: str) -> list[Path]:
+    return sorted(path for path in HERE.glob(pattern) if path.suffix in (".cc", ".mm"))
+
+
+def _tensorflow() -> Path:
+    spec = find_spec("tensorflow")
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent
+
+
+def _library(output: Path, sources: Iterable[Path], flags: list[str], link: list[str]) -> Path:
+    output = output.resolve()
+    output.parent.mkdir(parents=True, exist_ok=True)
+    objects = [_object(source, output, flags) for source in sources]
+    if _is_older(output, objects):
+        run([*COMPILER, "-shared", *map(str, objects), *link, "-o", str(output)])
+    return output
+
+
+def _object(source: Path, output: Path, flags: list[str]) -> Path:
+    name = "_".join(source.with_suffix(".o").parts[-3:])  # of the same depth everywhere
+    compiled = output.with_suffix(".objects") / name
+    compiled.parent.mkdir(exist_ok=True)
+    dependencies = compiled.with_suffix(".d")
+    if _is_older(compiled, _read_dependencies(dependencies)):
+        language = objective_c_flags() if source.suffix == ".mm" else []
+        options = ["-MMD", "-MF", str(dependencies), "-c", str(source), "-o", str(compiled)]
+        run([*COMPILER, *flags, *language, *options])
+    return compiled
+
+
+def _read_dependencies(path: Path) -> list[Path]:
+    if not path.exists():
+        return [path]
+    words = path.read_text().replace("\\\n", " ").split()
+    return [Path(__file__), *(Path(word) for word in words if not word.endswith(":"))]
+
+
+def _is_older(path: Path, than: Iterable[Path]) -> bool:
+    if not path.exists():
+        return True
+    written = path.stat().st_mtime
+    return any(not other.exists() or other.stat().st_mtime > written for other in than)
+
+
+def run(command: list[str]) -> None:
+    subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, "LC_ALL": "C"})
+
+
+if __name__ == "__main__":
+    to = Path(sys.argv[1])
+    print(build_stand_in(to), *build_plugins(to), build_kernels(to), sep="\n")

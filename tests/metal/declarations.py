@@ -1,0 +1,189 @@
+"""The Objective-C that our headers declare, and what is published of Apple's.
+
+`published.json` holds the members of Apple's classes that we declare, as TypeScript declarations of
+an npm package have them, and values of enumerations from PyPI's pyobjc. It was written by
+``python declarations.py NPM_PACKAGE PYOBJC``, the folders of the unpacked packages.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+PUBLISHED = HERE / "published.json"
+FRAMEWORKS = ("Foundation", "Metal", "MetalPerformanceShaders", "MetalPerformanceShadersGraph")
+PACKAGES = {
+    "npm": "@nativescript/macos-node-api@0.4.0",
+    "PyPI": [f"pyobjc-framework-{name}==12.2.2" for name in FRAMEWORKS[1:]],
+}
+
+NUMBERS = {"NSUInteger", "NSInteger", "double", "uint32_t", "long long"}
+
+
+class Member(NamedTuple):
+    """A method, or the getter of a property, as both languages can say it."""
+
+    owner: str
+    name: str  # the parts of a selector, joined as TypeScript has them
+    is_static: bool
+    parameters: tuple[str, ...]
+    result: str
+
+
+# --- our headers -----------------------------------------------------------------------------
+
+
+def headers() -> dict[str, str]:
+    """The text of each framework's header."""
+    folders = {name: HERE / "include" for name in FRAMEWORKS} | {
+        "Foundation": HERE / "include_macos"
+    }
+    return {name: (folders[name] / name / f"{name}.h").read_text() for name in FRAMEWORKS}
+
+
+def declared(header: str) -> Iterator[Member]:
+    text = re.sub(r"//.*", "", header)
+    for kind, owner, body in re.findall(
+        r"^@(interface|protocol) (\w+)[^;]*?\n(.*?)^@end", text, re.DOTALL | re.MULTILINE
+    ):
+        assert kind
+        body = re.sub(r"\{.*?\}", "", body, flags=re.DOTALL)
+        for sign, result, signature in re.findall(
+            r"^([-+]) \(([^()]*(?:\([^()]*\))?[^()]*)\)(.*?);", body, re.DOTALL | re.MULTILINE
+        ):
+            yield Member(owner, *_method(sign, result, " ".join(signature.split())))
+        for attributes, type_name, name in re.findall(
+            r"^@property\(([^)]*)\) (.*?)(\w+);", body, re.MULTILINE
+        ):
+            assert attributes
+            yield Member(owner, name, False, (), _from_objective_c(type_name))
+
+
+def enumerations(header: str) -> dict[str, int]:
+    found = {}
+    for body in re.findall(r"NS_ENUM\(\w+, \w+\) \{(.*?)\}", header, re.DOTALL):
+        for name, value in re.findall(r"(\w+) = (\w+)", body):
+            found[name] = int(value, 0)
+    return found
+
+
+def _method(sign: str, result: str, signature: str) -> tuple[str, bool, tuple[str, ...], str]:
+    parts = re.findall(r"(\w+)\s*:\s*\(((?:[^()]|\([^()]*\))*)\)\s*\w+", signature)
+    labels = [label for label, _ in parts] or [signature.strip()]
+    name = labels[0] + "".join(label[0].upper() + label[1:] for label in labels[1:])
+    types = tuple(_from_objective_c(type_name) for _, type_name in parts)
+    return name, sign == "+", types, _from_objective_c(result)
+
+
+def _from_objective_c(type_name: str) -> str:
+    name = type_name.replace("const ", "").strip()
+    if protocol := re.fullmatch(r"id<(\w+)>", name):
+        return protocol[1]
+    if name in NUMBERS:
+        return "number"
+    known = {
+        "BOOL": "boolean",
+        "char*": "string",
+        "void*": "pointer",
+        "NSZone*": "pointer",
+        "NSString*": "string",
+        "MPSShape*": "NSArray",
+        "MPSGraphTensorDataDictionary*": "NSDictionary",
+        "MPSGraphForLoopBodyBlock": "block",
+        "ObjectType[]": "pointer",
+        "NSFastEnumerationState*": "pointer",
+        "id __unsafe_unretained[]": "pointer",
+        "KeyType<NSCopying>": "NSCopying",
+    }
+    return known.get(name) or re.sub(r"<.*>", "", name).rstrip("*")
+
+
+# --- what is published -----------------------------------------------------------------------
+
+
+def published(typescript: str) -> Iterator[Member]:
+    for owner, body in re.findall(
+        r"^declare (?:class|interface) (\w+)[^\n]*\{\n(.*?)^\}",
+        typescript,
+        re.DOTALL | re.MULTILINE,
+    ):
+        for line in body.splitlines():
+            if method := re.fullmatch(r"  (static )?(\w+)\??(?:<.*?>)?\((.*)\): (.*);", line):
+                is_static, name, parameters, result = method.groups()
+                types = tuple(_parameters(parameters))
+                yield Member(owner, name, bool(is_static), types, _from_typescript(result))
+            elif value := re.fullmatch(r"  (?:readonly )?(\w+): (.*);", line):
+                yield Member(owner, value[1], False, (), _from_typescript(value[2]))
+
+
+def _parameters(text: str) -> Iterator[str]:
+    """The types of `name: type, …`, but for the `this` of static methods."""
+    depth, start, parts = 0, 0, []
+    for at, letter in enumerate(text):
+        depth += {"(": 1, "<": 1, "{": 1, ")": -1, "}": -1}.get(letter, 0)
+        depth -= letter == ">" and text[at - 1] != "="
+        if letter == "," and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+    for part in filter(None, (p.strip() for p in [*parts, text[start:]])):
+        name, _, type_name = part.partition(": ")
+        if name != "this":
+            yield _from_typescript(type_name)
+
+
+def _from_typescript(type_name: str) -> str:
+    name = type_name.removesuffix(" | null")
+    if enum := re.fullmatch(r"interop\.Enum<typeof (\w+)>", name):
+        return enum[1]
+    if "=>" in name:
+        return "block"
+    known = {
+        "interop.PointerConvertible": "pointer",
+        "interop.Pointer": "pointer",
+        "interop.Object": "id",
+        "this": "instancetype",
+        "InstanceType<This>": "instancetype",
+    }
+    return known.get(name) or re.sub(r"<.*>", "", name.partition(" | ")[0])
+
+
+# --- the file --------------------------------------------------------------------------------
+
+
+def extract(npm: Path, pyobjc: Path) -> dict[str, object]:
+    """What published.json should hold."""
+    ours = headers()
+    wanted = {(m.owner, m.name) for header in ours.values() for m in declared(header)}
+    members = {
+        tuple(member)
+        for path in ("Runtime", *FRAMEWORKS)
+        for member in published(_typescript(npm, path))
+        if (member.owner, member.name) in wanted
+    }
+    names = {name for header in ours.values() for name in enumerations(header)}
+    values = {}
+    for framework in FRAMEWORKS[1:]:
+        metadata = (pyobjc / framework / "_metadata.py").read_text()
+        values.update({n: int(v) for n, v in re.findall(r"(\w+)@(\d+)", metadata) if n in names})
+    return {
+        "packages": PACKAGES,
+        "members": sorted(members),
+        "enumerations": dict(sorted(values.items())),
+    }
+
+
+def _typescript(npm: Path, framework: str) -> str:
+    for folder in (npm / "types", npm):
+        if (folder / f"{framework}.d.ts").exists():
+            return (folder / f"{framework}.d.ts").read_text()
+    raise FileNotFoundError(f"{framework}.d.ts in {npm}")
+
+
+if __name__ == "__main__":
+    found = extract(Path(sys.argv[1]), Path(sys.argv[2]))
+    PUBLISHED.write_text(json.dumps(found, indent=1) + "\n")

@@ -1,0 +1,201 @@
+"""One check of the Metal kernels in a process of its own: a plugin cannot be taken out again. Not a
+test itself.
+
+`python kernels_program.py CHECK PLUGIN STAND_IN` with TF_LSTM_OPS_METAL_LIBRARY prints a line of
+JSON for the test that started it.
+"""
+
+import ctypes
+import json
+import os
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import load_library
+
+TIME, BATCH, INPUTS, UNITS = 4, 3, 5, 6
+COUNTS = ("graphs", "tensor data", "buffers", "buffer bytes", "command buffers")
+
+
+def random(*shape: int, seed: int = 0) -> Any:
+    rng = np.random.default_rng([seed, *shape])
+    return tf.constant(rng.standard_normal(shape) / 2, tf.float32)
+
+
+def step(batch: int = BATCH, seed: int = 0) -> dict[str, Any]:
+    return {
+        "x": random(batch, INPUTS, seed=seed),
+        "cs_prev": random(batch, UNITS, seed=seed + 1),
+        "h_prev": random(batch, UNITS, seed=seed + 2),
+        "w": random(INPUTS + UNITS, 4 * UNITS, seed=seed),
+        **{name: random(UNITS, seed=seed) for name in ("wci", "wcf", "wco")},
+        "b": random(4 * UNITS, seed=seed),
+    }
+
+
+def layer(seed: int = 0) -> dict[str, Any]:
+    none = tf.zeros([0])
+    return {
+        "x": random(BATCH, TIME, INPUTS, seed=seed),
+        "mask": tf.zeros([0], tf.bool),
+        "initial_h": random(BATCH, UNITS, seed=seed),
+        "initial_c": random(BATCH, UNITS, seed=seed + 1),
+        "kernel": random(INPUTS, 4 * UNITS, seed=seed),
+        "recurrent_kernel": random(UNITS, 4 * UNITS, seed=seed),
+        "bias": random(4 * UNITS, seed=seed),
+        **{name: none for name in ("peephole", "input_dropout", "recurrent_dropout")},
+    }
+
+
+def stack() -> dict[str, Any]:
+    matrices = 2 * 4 * UNITS * (2 * UNITS) - 4 * UNITS * (UNITS - INPUTS)
+    return {
+        "input": random(TIME, BATCH, INPUTS),
+        "input_h": random(2, BATCH, UNITS),
+        "input_c": random(2, BATCH, UNITS),
+        "params": random(matrices + 2 * 8 * UNITS),
+        "sequence_lengths": tf.constant([TIME, 1, 2], tf.int32),
+    }
+
+
+def on(device: str, op: Any, **arguments: Any) -> Any:
+    with tf.device(device):
+        results = op(**arguments)
+    first = tf.nest.flatten(results)[0]
+    assert first.device.endswith(device), first.device
+    return results
+
+
+def library() -> Any:
+    return tf_lstm_ops._library.load()
+
+
+def train(op: Any, gradient: Any, **arguments: Any) -> list[np.ndarray]:
+    outputs = on("GPU:0", op, **arguments)
+    upstream = {
+        f"{name}_grad": tf.ones(getattr(outputs, name).shape)
+        for name in ("output", "final_h", "final_c")
+    }
+    kept = {"output": outputs.output, "reserve": outputs.reserve}
+    gradients = on("GPU:0", gradient, **arguments, **kept, **upstream)
+    return [v.numpy() for v in (*outputs[:3], *gradients)]
+
+
+def memory() -> Any:
+    """What lives after 200 and after 2,000 calls of three kernels."""
+    calls, after = 0, {}
+    cell, block, arguments = step(), library().tf_lstm_ops_lstm_block_cell, layer()
+    lstm, gradient = library().tf_lstm_ops_keras_lstm, library().tf_lstm_ops_keras_lstm_grad
+    while calls < 2000:
+        on("GPU:0", block, **cell)[0].numpy()
+        train(lstm, gradient, **arguments)
+        calls += 3
+        if calls in (201, 2001):
+            after[calls] = [stand_in.stand_in_count(name.encode()) for name in COUNTS]
+    return list(after.values())
+
+
+def cache() -> Any:
+    """How many graphs live after calls of 100 shapes, and whether the first shape still works."""
+    op = library().tf_lstm_ops_lstm_block_cell
+    first = on("GPU:0", op, **step(1)).h.numpy()
+    for batch in range(2, 101):
+        on("GPU:0", op, **step(batch)).h.numpy()
+    graphs = stand_in.stand_in_count(b"graphs")
+    again = on("GPU:0", op, **step(1)).h.numpy()
+    return [graphs, bool(np.array_equal(first, again))]
+
+
+def threads() -> Any:
+    """Two threads, each over and over with the same op and numbers of its own."""
+    arguments = [layer(seed) for seed in (0, 10)]
+    lstm, gradient = library().tf_lstm_ops_keras_lstm, library().tf_lstm_ops_keras_lstm_grad
+    want = [train(lstm, gradient, **given) for given in arguments]
+    wrong = [0, 0]
+
+    def work(n: int) -> None:
+        wrong[n] = -1  # unless it ends
+        same = [
+            np.array_equal(a, b)
+            for _ in range(100)
+            for a, b in zip(train(lstm, gradient, **arguments[n]), want[n], strict=True)
+        ]
+        wrong[n] = same.count(False)
+
+    workers = [threading.Thread(target=work, args=[n]) for n in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return wrong
+
+
+def failure() -> Any:
+    """The error of a call whose commands fail, and whether the next call works."""
+    op = library().tf_lstm_ops_lstm_block_cell
+    want = on("CPU:0", op, **step()).h.numpy()
+    on("GPU:0", op, **step())
+    stand_in.stand_in_fail_next_command_buffer()
+    try:
+        on("GPU:0", op, **step())
+        error = None
+    except tf.errors.OpError as raised:
+        error = [type(raised).__name__, raised.message]
+    return [error, bool(np.allclose(on("GPU:0", op, **step()).h.numpy(), want, atol=1e-6))]
+
+
+def asynchronous() -> Any:
+    """The error, if any, of a call where the plugin is told not to wait."""
+    os.environ["TF_METAL_SYNCHRONOUS"] = "0"
+    try:
+        on("GPU:0", library().tf_lstm_ops_lstm_block_cell, **step())
+    except tf.errors.OpError as raised:
+        return [type(raised).__name__, raised.message]
+    return None
+
+
+def stock_names() -> Any:
+    """Differences of stock's names on the device from our own on the CPU."""
+    given = step()
+    sequence = {**given, "x": random(TIME, BATCH, INPUTS), "seq_len_max": tf.constant(3, tf.int64)}
+    options = {"use_peephole": True, "cell_clip": 0.3}
+    calls = {
+        "LSTMBlockCell": ("lstm_block_cell", {**given, **options}),
+        "BlockLSTM": ("block_lstm", {**sequence, **options}),
+        "BlockLSTMV2": ("block_lstmv2", {**sequence, **options}),
+        "CudnnRNNV3": ("cudnn_rnnv3", stack()),
+    }
+    differences = {}
+    for name, (own, arguments) in calls.items():
+        stock, own = getattr(tf.raw_ops, name), getattr(library(), f"tf_lstm_ops_{own}")
+        found = on("GPU:0", stock, **arguments), on("CPU:0", own, **arguments)
+        rows = [
+            (got.numpy(), want.numpy())
+            for got, want, field in zip(*found, found[1]._fields, strict=True)
+            if field not in ("reserve_space", "host_reserved")
+        ]
+        differences[name] = float(max(np.abs(a - b).max() for a, b in rows))
+    return differences
+
+
+def stock_gru() -> Any:
+    """The error, if any, of a GRU under stock's name."""
+    try:
+        on("GPU:0", tf.raw_ops.CudnnRNNV3, **stack(), rnn_mode="gru")
+    except tf.errors.OpError as raised:
+        return [type(raised).__name__, raised.message]
+    return None
+
+
+if __name__ == "__main__":
+    check, plugin, path = sys.argv[1:]
+    load_library.load_pluggable_device_library(plugin)
+    tf.config.set_soft_device_placement(False)
+    stand_in = ctypes.CDLL(path)
+    stand_in.stand_in_count.restype = ctypes.c_long
+    import tf_lstm_ops
+
+    print(json.dumps(globals()[check]()))

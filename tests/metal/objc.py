@@ -1,0 +1,235 @@
+"""Objective-C from Python, as far as the tests of the stand-in need it.
+
+``objects("MPSGraph")("alloc")("init")`` sends messages; an exception becomes an `ObjectiveCError`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+# MPSDataType of NumPy's types.
+DATA_TYPES = {
+    "float32": 0x10000020,
+    "float16": 0x10000010,
+    "bfloat16": 0x90000010,
+    "int32": 0x20000020,
+    "bool": 0x80000008,
+}
+
+_BODY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class ObjectiveCError(Exception):
+    """An Objective-C exception, with its reason."""
+
+
+class Id:
+    """An object; calling it sends a message."""
+
+    def __init__(self, runtime: Runtime, pointer: int) -> None:
+        self.runtime, self.pointer = runtime, pointer
+
+    def __call__(self, selector: str, *arguments: Any) -> Id | None:
+        """The object that a method returns, or None."""
+        pointer = self.integer(selector, *arguments)
+        return Id(self.runtime, pointer) if pointer else None
+
+    def integer(self, selector: str, *arguments: Any) -> int:
+        """What a method that returns an integer or a pointer returns."""
+        return self.runtime.send(self.pointer, selector, *arguments)
+
+    def __iter__(self):
+        """The elements of an NSArray."""
+        for k in range(self.integer("count")):
+            yield self("objectAtIndex:", k)
+
+
+class Runtime:
+    """The library with the stand-in's classes."""
+
+    def __init__(self, library: Path) -> None:
+        self._library = ctypes.CDLL(str(library))
+        self._library.stand_in_class.restype = ctypes.c_void_p
+        self._library.stand_in_send.restype = ctypes.c_char_p
+        self._library.stand_in_loop.restype = ctypes.c_char_p
+        self._library.stand_in_count.restype = ctypes.c_long
+        self._library.stand_in_new_pool.restype = ctypes.c_void_p
+        self._library.MTLCreateSystemDefaultDevice.restype = ctypes.c_void_p
+
+    @contextlib.contextmanager
+    def pool(self) -> Iterator[None]:
+        """What is autoreleased inside goes at the end."""
+        pool = ctypes.c_void_p(self._library.stand_in_new_pool())
+        yield
+        self._library.stand_in_drain(pool)
+
+    def __call__(self, name: str) -> Id:
+        """A class."""
+        return Id(self, self._library.stand_in_class(name.encode()))
+
+    def device(self) -> Id:
+        return Id(self, self._library.MTLCreateSystemDefaultDevice())
+
+    def count(self, name: str) -> int:
+        return self._library.stand_in_count(name.encode())
+
+    def fail_next_command_buffer(self) -> None:
+        self._library.stand_in_fail_next_command_buffer()
+
+    def send(self, receiver: int, selector: str, *arguments: Any) -> int:
+        values = [self._value(a) for a in arguments]
+        addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        result = ctypes.c_int64()
+        self._check(
+            self._library.stand_in_send(
+                ctypes.c_void_p(receiver),
+                selector.encode(),
+                addresses,
+                len(values),
+                ctypes.byref(result),
+            )
+        )
+        return result.value
+
+    def array(self, elements: Sequence[Any]) -> Id:
+        """An NSArray of objects, or of NSNumbers."""
+        array = self("NSMutableArray")("array")
+        for element in elements:
+            is_number = not isinstance(element, Id)
+            array("addObject:", self.number(element) if is_number else element)
+        return array
+
+    def number(self, value: int) -> Id:
+        return self("NSNumber")("numberWithLongLong:", value)
+
+    def loop(
+        self, graph: Id, iterations: Id, arguments: Sequence[Id], body: Callable[..., Sequence[Id]]
+    ) -> list[Id]:
+        """forLoopWithNumberOfIterations:initialBodyArguments:body:name:"""
+
+        def call(index: int, inner: int) -> int:
+            return self.array(body(Id(self, index), *Id(self, inner))).pointer
+
+        results = ctypes.c_void_p()
+        self._check(
+            self._library.stand_in_loop(
+                ctypes.c_void_p(graph.pointer),
+                ctypes.c_void_p(iterations.pointer),
+                ctypes.c_void_p(self.array(arguments).pointer),
+                _BODY(call),
+                ctypes.byref(results),
+            )
+        )
+        return list(Id(self, results.value))
+
+    @staticmethod
+    def _value(argument: Any) -> Any:
+        if argument is None:
+            return ctypes.c_void_p()
+        if isinstance(argument, Id):
+            return ctypes.c_void_p(argument.pointer)
+        return (
+            ctypes.c_double(argument) if isinstance(argument, float) else ctypes.c_int64(argument)
+        )
+
+    @staticmethod
+    def _check(reason: bytes | None) -> None:
+        if reason is not None:
+            raise ObjectiveCError(reason.decode())
+
+
+class Graph:
+    """An MPSGraph, its placeholders' values, and how to run it."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.id = runtime("MPSGraph")("alloc")("init")
+        self.queue = runtime.device()("newCommandQueue")
+        self._owned = [self.id, self.queue]
+        self.feeds = runtime("NSMutableDictionary")("dictionary")
+
+    def placeholder(self, value: Any) -> Id:
+        array = np.asarray(value)
+        tensor = self(
+            "placeholderWithShape:dataType:name:",
+            self.runtime.array(array.shape),
+            DATA_TYPES[array.dtype.name],
+            None,
+        )
+        self.feeds("setObject:forKey:", self.data(self.buffer(array), array), tensor)
+        return tensor
+
+    def __call__(self, selector: str, *arguments: Any) -> Id:
+        """Adds an operation; tuples are arrays."""
+        converted = [self.runtime.array(a) if isinstance(a, tuple) else a for a in arguments]
+        return self.id(selector, *converted)
+
+    def buffer(self, array: np.ndarray) -> Id:
+        """A new buffer with the values."""
+        data = np.ascontiguousarray(array)
+        buffer = self.runtime.device()(
+            "newBufferWithBytes:length:options:", data.ctypes.data, data.nbytes, 0
+        )
+        self._owned.append(buffer)
+        return buffer
+
+    def data(self, buffer: Id | None, like: np.ndarray) -> Id:
+        shape, data_type = self.runtime.array(like.shape), DATA_TYPES[like.dtype.name]
+        data = self.runtime("MPSGraphTensorData")("alloc")
+        data = data("initWithMTLBuffer:shape:dataType:", buffer, shape, data_type)
+        self._owned.append(data)
+        return data
+
+    def release(self) -> None:
+        """Gives up the graph and all that it was fed and wrote to."""
+        for owned in self._owned:
+            owned("release")
+
+    def encode(self, results: dict[Id, Id]) -> Id:
+        """A command buffer with the graph, not committed; `results` are tensors and their data."""
+        dictionary = self.runtime("NSMutableDictionary")("dictionary")
+        for tensor, data in results.items():
+            dictionary("setObject:forKey:", data, tensor)
+        commands = self.runtime("MPSCommandBuffer")("commandBufferFromCommandQueue:", self.queue)
+        self(
+            "encodeToCommandBuffer:feeds:targetOperations:resultsDictionary:executionDescriptor:",
+            commands,
+            self.feeds,
+            None,
+            dictionary,
+            None,
+        )
+        return commands
+
+    def run(self, tensors: Sequence[Id]) -> list[np.ndarray]:
+        """The values of tensors."""
+        arrays = [np.zeros(shape_of(t), type_of(t)) for t in tensors]
+        buffers = [self.buffer(a) for a in arrays]
+        data = [self.data(b, a) for b, a in zip(buffers, arrays, strict=True)]
+        commands = self.encode(dict(zip(tensors, data, strict=True)))
+        commands("commit")
+        commands("waitUntilCompleted")
+        return [values(b, a) for b, a in zip(buffers, arrays, strict=True)]
+
+
+def shape_of(tensor: Id) -> tuple[int, ...]:
+    return tuple(size.integer("longLongValue") for size in tensor("shape"))
+
+
+def type_of(tensor: Id) -> np.dtype:
+    data_type = tensor.integer("dataType") & 0xFFFFFFFF
+    [name] = [name for name, value in DATA_TYPES.items() if value == data_type]
+    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+
+
+def values(buffer: Id, like: np.ndarray) -> np.ndarray:
+    """What a buffer holds."""
+    memory = ctypes.string_at(buffer.integer("contents"), like.nbytes)
+    return np.frombuffer(memory, like.dtype).reshape(like.shape)

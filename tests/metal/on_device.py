@@ -1,0 +1,126 @@
+"""A pytest plugin with which a suite runs on the device GPU.
+
+tests/conftest.py loads it if TF_LSTM_OPS_TEST_PLUGIN names a PluggableDevice's library. Soft
+placement is off. Every call of an op with a GPU kernel for its type is asked to run on GPU:0 and
+must say that it did; TF_LSTM_OPS_TEST_REPORT gets the number of such calls of each op.
+"""
+
+import functools
+import json
+import os
+from collections import Counter
+from collections.abc import Callable
+from fnmatch import fnmatch
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import tensorflow as tf
+from keras.src.trainers import trainer
+from tensorflow.python.framework import kernels, load_library
+
+# Before anything runs: a device cannot be added later.
+load_library.load_pluggable_device_library(os.environ["TF_LSTM_OPS_TEST_PLUGIN"])
+tf.config.set_soft_device_placement(False)
+
+from tf_lstm_ops import _library  # noqa: E402
+
+# As on a Mac, where Keras does not ask XLA, which knows no such device.
+trainer.model_supports_jit = lambda model: False
+# Stock layers are what ours are compared with: their own path, not CudnnRNNV3, which is ours too.
+import_module("keras.src.backend.tensorflow.rnn")._is_gpu_available = lambda: False
+
+DEVICE = "GPU:0"
+NAMESPACE = "TfLstmOps>"
+# Tests that cannot run here, by patterns of their ids.
+NOT_OURS = {
+    "another process has no device": ("*test_determinism.py*", "*_in_another_process*"),
+    # Metal's LSTM and ours in primitive operations round differently.
+    "the same bits whatever is asked for: the CPU engine's promise": (
+        "*changes_no_bit*",
+        "tests/mpsgraph/test_docs.py*",
+        "*test_a_row_alone_has_the_bits_it_has_in_a_batch*",
+        "*test_full_lengths_are_no_lengths*",
+    ),
+    "an op of TensorFlow's has no kernel for the device": (
+        "*test_jacobian*",
+        "*test_hessian_is_symmetric*",
+        "*test_xla*",
+        "*test_backward_passes_draw_nothing*",
+        "tests/keras/test_gradients.py::test_batch_jacobian*",
+        "tests/keras/test_gradients.py::test_forward_mode*",
+        "tests/keras/test_mixed_precision.py::test_states_between_calls*",
+        "tests/keras/test_mixed_precision.py::test_saved_model_trains_on*",
+    ),
+}
+# tensorflow-metal's memory has no addresses, so TensorFlow ends the process.
+NO_ADDRESSES = {
+    "lists of tensors": ("*test_map_fn*", "*test_second_derivatives_traced_are_eager*"),
+}
+
+calls: Counter[str] = Counter()
+
+
+def gpu_types() -> dict[str, set[tf.DType]]:
+    """For each op of ours the types of which it has GPU kernels."""
+    found: dict[str, set[tf.DType]] = {}
+    for kernel in kernels.get_all_registered_kernels().kernel:
+        if kernel.device_type == "GPU" and kernel.op.startswith(NAMESPACE):
+            types = (t for c in kernel.constraint for t in c.allowed_values.list.type)
+            found.setdefault(kernel.op, set()).update(map(tf.as_dtype, types))
+    return found
+
+
+def float_type(arguments: Any) -> tf.DType | None:
+    """The type of the first tensor or array of floats."""
+    for value in tf.nest.flatten(arguments):
+        dtype = getattr(value, "dtype", None)
+        if dtype is not None and tf.as_dtype(dtype).is_floating:
+            return tf.as_dtype(dtype)
+    return None
+
+
+def on_device(op: str, function: Callable[..., Any], types: set[tf.DType]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if float_type((args, kwargs)) not in types:
+            return function(*args, **kwargs)
+        with tf.device(DEVICE):
+            results = function(*args, **kwargs)
+        for result in tf.nest.flatten(results):
+            assert result.device.endswith(DEVICE), f"{op} ran on {result.device}"
+        calls[op] += 1
+        return results
+
+    return call
+
+
+@functools.cache
+def load(original: Callable[[], Any] = _library.load) -> Any:
+    """The library's functions, each on the device where it has a kernel."""
+    module = original()
+    functions = dict(vars(module))
+    for op, types in gpu_types().items():
+        # The name that the generated module has the function by.
+        name = functions[op.replace(">", "_")].__name__
+        functions[name] = on_device(op, functions[name], types)
+    return SimpleNamespace(**functions)
+
+
+_library.load = load
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    plugin = Path(os.environ["TF_LSTM_OPS_TEST_PLUGIN"]).stem
+    reasons = NOT_OURS | (NO_ADDRESSES if plugin == "apple" else {})
+    patterns = [pattern for several in reasons.values() for pattern in several]
+    excluded = [i for i in items if any(fnmatch(i.nodeid, pattern) for pattern in patterns)]
+    config.hook.pytest_deselected(items=excluded)
+    items[:] = [item for item in items if item not in excluded]
+
+
+def pytest_sessionfinish() -> None:
+    if report := os.environ.get("TF_LSTM_OPS_TEST_REPORT"):
+        Path(report).write_text(json.dumps(calls))

@@ -1,0 +1,241 @@
+// What both plugins share: a device "GPU" of one processor, whose memory is
+// the host's. Each says how memory and streams look to kernels:
+//
+// struct Abi {
+//   static constexpr bool kSubdivides;         // TensorFlow hands out parts of
+//                                              // what is allocated
+//   static void* Allocate(uint64_t size);      // what a kernel sees as data
+//   static void Free(void* data);
+//   static char* Address(void* data);          // where the bytes are
+//   static SP_Stream NewStream();
+//   static void DeleteStream(SP_Stream);
+//   static void Finish(SP_Stream);             // waits for what it has
+// };
+#ifndef TF_LSTM_OPS_TESTS_METAL_PLUGINS_PLUGIN_H_
+#define TF_LSTM_OPS_TESTS_METAL_PLUGINS_PLUGIN_H_
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "tensorflow/c/experimental/stream_executor/stream_executor.h"
+
+struct SP_Event_st {};
+struct SP_Timer_st {};
+
+namespace plugin {
+
+using Device = const SP_Device*;
+using Memory = SP_DeviceMemoryBase;
+
+inline void Ok(TF_Status* status) { TF_SetStatus(status, TF_OK, ""); }
+
+// Aligned as TensorFlow wants all memory.
+inline void* AlignedMemory(uint64_t size) {
+  constexpr uint64_t kAlignment = 64;
+  return std::aligned_alloc(kAlignment, (size / kAlignment + 1) * kAlignment);
+}
+
+template <class Abi>
+char* Address(const Memory* memory) {
+  return Abi::Address(memory->opaque);
+}
+
+template <class Abi>
+void AddMemory(SP_StreamExecutor* e) {
+  e->allocate = [](Device, uint64_t size, int64_t, Memory* memory) {
+    memory->struct_size = SP_DEVICE_MEMORY_BASE_STRUCT_SIZE;
+    memory->opaque = Abi::Allocate(size);
+    memory->size = size;
+  };
+  e->deallocate = [](Device, Memory* memory) {
+    Abi::Free(memory->opaque);
+    memory->opaque = nullptr;
+    memory->size = 0;
+  };
+  e->host_memory_allocate = [](Device, uint64_t size) {
+    return AlignedMemory(size);
+  };
+  e->host_memory_deallocate = [](Device, void* data) { std::free(data); };
+  e->get_allocator_stats = [](Device, SP_AllocatorStats* stats) -> TF_Bool {
+    stats->struct_size = SP_ALLOCATORSTATS_STRUCT_SIZE;
+    return 0;
+  };
+  e->device_memory_usage = [](Device, int64_t* free,
+                              int64_t* total) -> TF_Bool {
+    *free = *total = int64_t{1} << 30;
+    return 1;
+  };
+}
+
+template <class Abi>
+void AddStreams(SP_StreamExecutor* e) {
+  e->create_stream = [](Device, SP_Stream* stream, TF_Status* status) {
+    *stream = Abi::NewStream();
+    Ok(status);
+  };
+  e->destroy_stream = [](Device, SP_Stream stream) {
+    Abi::Finish(stream);
+    Abi::DeleteStream(stream);
+  };
+  e->create_stream_dependency = [](Device, SP_Stream, SP_Stream other,
+                                   TF_Status* status) {
+    Abi::Finish(other);
+    Ok(status);
+  };
+  e->get_stream_status = [](Device, SP_Stream, TF_Status* s) { Ok(s); };
+  e->block_host_until_done = [](Device, SP_Stream stream, TF_Status* status) {
+    Abi::Finish(stream);
+    Ok(status);
+  };
+  e->synchronize_all_activity = [](Device, TF_Status* s) { Ok(s); };
+  e->host_callback = [](Device, SP_Stream stream, SE_StatusCallbackFn callback,
+                        void* argument) -> TF_Bool {
+    Abi::Finish(stream);
+    TF_Status* status = TF_NewStatus();
+    callback(argument, status);
+    TF_DeleteStatus(status);
+    return 1;
+  };
+}
+
+template <class Abi>
+void AddEvents(SP_StreamExecutor* e) {
+  e->create_event = [](Device, SP_Event* event, TF_Status* status) {
+    *event = new SP_Event_st;
+    Ok(status);
+  };
+  e->destroy_event = [](Device, SP_Event event) { delete event; };
+  e->get_event_status = [](Device, SP_Event) { return SE_EVENT_COMPLETE; };
+  e->record_event = [](Device, SP_Stream stream, SP_Event, TF_Status* status) {
+    Abi::Finish(stream);
+    Ok(status);
+  };
+  e->wait_for_event = [](Device const, SP_Stream, SP_Event,
+                         TF_Status* const status) { Ok(status); };
+  e->block_host_for_event = [](Device, SP_Event, TF_Status* s) { Ok(s); };
+  e->create_timer = [](Device, SP_Timer* timer, TF_Status* status) {
+    *timer = new SP_Timer_st;
+    Ok(status);
+  };
+  e->destroy_timer = [](Device, SP_Timer timer) { delete timer; };
+  e->start_timer = [](Device, SP_Stream, SP_Timer, TF_Status* s) { Ok(s); };
+  e->stop_timer = [](Device, SP_Stream, SP_Timer, TF_Status* s) { Ok(s); };
+}
+
+template <class Abi>
+void AddCopies(SP_StreamExecutor* e) {
+  e->memcpy_dtoh = [](Device, SP_Stream stream, void* to, const Memory* from,
+                      uint64_t size, TF_Status* status) {
+    Abi::Finish(stream);
+    std::memcpy(to, Address<Abi>(from), size);
+    Ok(status);
+  };
+  e->memcpy_htod = [](Device, SP_Stream stream, Memory* to, const void* from,
+                      uint64_t size, TF_Status* status) {
+    Abi::Finish(stream);
+    std::memcpy(Address<Abi>(to), from, size);
+    Ok(status);
+  };
+  e->memcpy_dtod = [](Device, SP_Stream stream, Memory* to, const Memory* from,
+                      uint64_t size, TF_Status* status) {
+    Abi::Finish(stream);
+    std::memcpy(Address<Abi>(to), Address<Abi>(from), size);
+    Ok(status);
+  };
+  e->sync_memcpy_dtoh = [](Device, void* to, const Memory* from, uint64_t size,
+                           TF_Status* status) {
+    std::memcpy(to, Address<Abi>(from), size);
+    Ok(status);
+  };
+  e->sync_memcpy_htod = [](Device, Memory* to, const void* from, uint64_t size,
+                           TF_Status* status) {
+    std::memcpy(Address<Abi>(to), from, size);
+    Ok(status);
+  };
+  e->sync_memcpy_dtod = [](Device, Memory* to, const Memory* from,
+                           uint64_t size, TF_Status* status) {
+    std::memcpy(Address<Abi>(to), Address<Abi>(from), size);
+    Ok(status);
+  };
+  e->mem_zero = [](Device, SP_Stream stream, Memory* to, uint64_t size,
+                   TF_Status* status) {
+    Abi::Finish(stream);
+    std::memset(Address<Abi>(to), 0, size);
+    Ok(status);
+  };
+  e->memset = [](Device, SP_Stream stream, Memory* to, uint8_t value,
+                 uint64_t size, TF_Status* status) {
+    Abi::Finish(stream);
+    std::memset(Address<Abi>(to), value, size);
+    Ok(status);
+  };
+  e->memset32 = [](Device, SP_Stream stream, Memory* to, uint32_t value,
+                   uint64_t size, TF_Status* status) {
+    Abi::Finish(stream);
+    for (uint64_t at = 0; at + sizeof value <= size; at += sizeof value) {
+      std::memcpy(Address<Abi>(to) + at, &value, sizeof value);
+    }
+    Ok(status);
+  };
+}
+
+inline void AddDevice(SP_PlatformFns* f) {
+  f->get_device_count = [](const SP_Platform*, int* count, TF_Status* status) {
+    *count = 1;
+    Ok(status);
+  };
+  f->create_device = [](const SP_Platform*, SE_CreateDeviceParams* params,
+                        TF_Status* status) {
+    params->device->struct_size = SP_DEVICE_STRUCT_SIZE;
+    params->device->ordinal = params->ordinal;
+    params->device->hardware_name = "stand-in";
+    params->device->device_vendor = "stand-in";
+    params->device->pci_bus_id = "0000:00:00.0";
+    Ok(status);
+  };
+  f->destroy_device = [](const SP_Platform*, SP_Device*) {};
+  f->create_device_fns = [](const SP_Platform*, SE_CreateDeviceFnsParams* p,
+                            TF_Status* status) {
+    p->device_fns->struct_size = SP_DEVICE_FNS_STRUCT_SIZE;
+    Ok(status);
+  };
+  f->destroy_device_fns = [](const SP_Platform*, SP_DeviceFns*) {};
+  f->create_timer_fns = [](const SP_Platform*, SP_TimerFns* fns,
+                           TF_Status* status) {
+    fns->struct_size = SP_TIMER_FNS_STRUCT_SIZE;
+    fns->nanoseconds = [](SP_Timer) -> uint64_t { return 0; };
+    Ok(status);
+  };
+  f->destroy_timer_fns = [](const SP_Platform*, SP_TimerFns*) {};
+}
+
+template <class Abi>
+void Init(SE_PlatformRegistrationParams* params, TF_Status* status) {
+  params->platform->struct_size = SP_PLATFORM_STRUCT_SIZE;
+  params->platform->name = "METAL";
+  params->platform->type = "GPU";
+  params->platform->supports_unified_memory = 0;
+  params->platform->use_bfc_allocator = Abi::kSubdivides;
+  params->platform->force_memory_growth = 1;
+  params->platform_fns->struct_size = SP_PLATFORM_FNS_STRUCT_SIZE;
+  AddDevice(params->platform_fns);
+  params->platform_fns->create_stream_executor =
+      [](const SP_Platform*, SE_CreateStreamExecutorParams* p, TF_Status* s) {
+        p->stream_executor->struct_size = SP_STREAMEXECUTOR_STRUCT_SIZE;
+        AddMemory<Abi>(p->stream_executor);
+        AddStreams<Abi>(p->stream_executor);
+        AddEvents<Abi>(p->stream_executor);
+        AddCopies<Abi>(p->stream_executor);
+        Ok(s);
+      };
+  params->platform_fns->destroy_stream_executor = [](const SP_Platform*,
+                                                     SP_StreamExecutor*) {};
+  params->destroy_platform = [](SP_Platform*) {};
+  params->destroy_platform_fns = [](SP_PlatformFns*) {};
+  Ok(status);
+}
+
+}  // namespace plugin
+
+#endif  // TF_LSTM_OPS_TESTS_METAL_PLUGINS_PLUGIN_H_

@@ -1,0 +1,94 @@
+"""What the Metal kernels do besides computing: memory, threads, errors, names."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from metal import build
+
+pytestmark = pytest.mark.metal
+
+PROGRAM = Path(__file__).with_name("kernels_program.py")
+BOTH = pytest.mark.parametrize("plugin", build.PLUGINS)
+
+
+@pytest.fixture
+def check(kernels: Path, plugins: dict[str, Path], stand_in: Path):
+    """The result of one of the program's checks with a plugin."""
+
+    def run(name: str, plugin: str):
+        result = subprocess.run(
+            [sys.executable, str(PROGRAM), name, str(plugins[plugin]), str(stand_in)],
+            env={**os.environ, "TF_LSTM_OPS_METAL_LIBRARY": str(kernels)},
+            capture_output=True,
+            text=True,
+        )
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def kept_programs() -> int:
+    """How many graphs are kept, as the source says."""
+    source = (build.ROOT / "cc" / "backends" / "metal" / "program.h").read_text()
+    found = re.search(r"kKeptPrograms = (\d+);", source)
+    assert found
+    return int(found[1])
+
+
+@BOTH
+def test_nothing_grows_over_2000_calls(check, plugin):
+    """Graphs, buffers, command buffers and what describes tensors, by the stand-in's own count."""
+    early, late = check("memory", plugin)
+    assert late == early
+
+
+@BOTH
+def test_graphs_are_bounded_and_freed(check, plugin, kept_programs):
+    graphs, still_right = check("cache", plugin)
+    assert graphs == kept_programs
+    assert still_right
+
+
+@BOTH
+def test_two_threads(check, plugin):
+    assert check("threads", plugin) == [0, 0]
+
+
+def test_failing_commands(check):
+    """With Apple's plugin nobody waits, so the error is the plugin's to tell."""
+    (kind, message), works_again = check("failure", "host_address")
+    assert kind == "InternalError" and "tf_lstm_ops: Metal failed: " in message
+    assert works_again
+
+
+def test_an_asynchronous_plugin_is_refused(check):
+    kind, message = check("asynchronous", "host_address")
+    assert kind == "UnimplementedError"
+    assert "TF_METAL_SYNCHRONOUS=0; this package needs it to be unset or 1" in message
+
+
+def test_apples_plugin_is_asynchronous_anyway(check):
+    assert check("asynchronous", "apple") is None
+
+
+@BOTH
+def test_stock_names(check, plugin):
+    differences = check("stock_names", plugin)
+    assert set(differences) == {"LSTMBlockCell", "BlockLSTM", "BlockLSTMV2", "CudnnRNNV3"}
+    # A few sums of a dozen float32 products.
+    assert max(differences.values()) < 1e-6
+
+
+def test_a_gru_of_stocks_name_is_refused(check):
+    """Keras emits it in another order of the gates where TensorFlow was not built for CUDA."""
+    kind, message = check("stock_gru", "host_address")
+    assert kind == "InvalidArgumentError"
+    assert "rnn_mode gru under TensorFlow's own name is ambiguous without CUDA" in message

@@ -1,0 +1,161 @@
+"""The libraries for macOS, cross-built: what they need and what they export.
+
+Not run on hardware. What is checked is what macOS' loader would check.
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from metal import build, declarations, macho
+
+pytestmark = pytest.mark.metal
+
+SCRIPTS = build.ROOT / "scripts" / "macos"
+FRAMEWORKS = {
+    f"/System/Library/Frameworks/{name}.framework/Versions/{'C' if name == 'Foundation' else 'A'}/"
+    f"{name}"
+    for name in declarations.FRAMEWORKS
+}
+RUNTIMES = {"/usr/lib/libSystem.B.dylib", "/usr/lib/libc++.1.dylib"}
+# Of frameworks and their runtime, in no list that Linux has: named here one by one.
+OBJECTIVE_C = {
+    *("_NSClassFromString", "_MTLCreateSystemDefaultDevice", "___CFConstantStringClassReference"),
+    *("_OBJC_EHTYPE_$_NSException", "___objc_personality_v0", "_objc_ehtype_vtable"),
+}
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.fixture(scope="module")
+def zig_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    for tool in ("ziglang", "setuptools"):
+        if importlib.util.find_spec(tool) is None:
+            pytest.fail(f"needs the package {tool} of PyPI")
+    if shutil.which("ld64.lld-19") is None:
+        pytest.fail("needs the package lld-19 of apt")
+    return tmp_path_factory.mktemp("zig")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory, zig_cache: Path) -> zipfile.ZipFile:
+    folder = tmp_path_factory.mktemp("wheel")
+    done = subprocess.run(
+        [sys.executable, str(SCRIPTS / "build_wheel.py"), str(folder)],
+        env={**environment(), "ZIG_GLOBAL_CACHE_DIR": str(zig_cache)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+    [path] = folder.glob("*.whl")
+    assert re.fullmatch(r"tf_lstm_ops-.*-py3-none-macosx_13_0_arm64\.whl", path.name)
+    return zipfile.ZipFile(path)
+
+
+@pytest.fixture(scope="module")
+def libraries(
+    wheel: zipfile.ZipFile, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, macho.Library]:
+    folder = tmp_path_factory.mktemp("libraries")
+    names = [name for name in wheel.namelist() if name.endswith(".so")]
+    return {Path(name).name: macho.read(Path(wheel.extract(name, folder))) for name in names}
+
+
+def c_api_exports() -> set[str]:
+    """What TensorFlow's macOS wheels of 2.18 to 2.21 export, with C's underscore."""
+    lines = (build.HERE / "c_api_exports.txt").read_text().splitlines()
+    return {f"_{line}" for line in lines if not line.startswith("#")}
+
+
+def libsystem_exports() -> set[str]:
+    """What macOS' libSystem exports, by the list that zig comes with."""
+    folder = Path(importlib.util.find_spec("ziglang").origin).parent
+    text = (folder / "lib" / "libc" / "darwin" / "libSystem.tbd").read_text()
+    return set(re.findall(r"[\w$]+", text))
+
+
+def from_elsewhere(symbols: set[str]) -> set[str]:
+    """Those of no library that macOS or TensorFlow has for us."""
+    known = c_api_exports() | libsystem_exports() | OBJECTIVE_C
+    owners = {
+        m.owner for text in declarations.headers().values() for m in declarations.declared(text)
+    }
+    known |= {f"_OBJC_CLASS_$_{owner}" for owner in owners}
+    runtime = r"_objc_(msgSend|alloc|alloc_init|opt_self|retain|release|autorelease)"
+    runtime += r"|_objc_(autoreleasePool(Push|Pop)|begin_catch|end_catch|enumerationMutation)"
+    cxx = r"__Z\w+|___cxa_\w+|___gxx_personality_v0"
+    return {s for s in symbols - known if not re.fullmatch(f"{runtime}|{cxx}", s)}
+
+
+@pytest.mark.parametrize("name", ["tf_lstm_ops.so", build.FLAGS["METAL_LIBRARY"]])
+def test_what_a_library_needs(libraries, name):
+    library = libraries[name]
+    assert library.processor == macho.ARM64 and library.oldest_macos == "13.0"
+    is_metal = name != "tf_lstm_ops.so"
+    expected = FRAMEWORKS | RUNTIMES | {"/usr/lib/libobjc.A.dylib"} if is_metal else RUNTIMES
+    assert set(library.needed) == expected
+    assert from_elsewhere(library.undefined) == set()
+
+
+@pytest.mark.parametrize("name", ["tf_lstm_ops.so", build.FLAGS["METAL_LIBRARY"]])
+def test_tensorflow_has_what_a_library_takes(libraries, name):
+    """In each of 2.18 to 2.21, of the C API and of nothing else."""
+    used = {s for s in libraries[name].undefined if s.startswith(("_TF_", "_SE_", "_SP_", "_TSL_"))}
+    assert "_TF_RegisterKernelBuilder" in used
+    assert used - c_api_exports() == set()
+    assert not {s for s in libraries[name].undefined if "tensorflow" in s or "tsl" in s}
+
+
+@pytest.mark.parametrize("name", ["tf_lstm_ops.so", build.FLAGS["METAL_LIBRARY"]])
+def test_no_function_of_a_newer_libcxx(libraries, name):
+    """Functions that libc++ has had only since LLVM 15 or later, so not on macOS 13."""
+    newer = ("__hash_memory", "__libcpp_verbose_abort", "to_chars", "pmr", "__fs")
+    assert [s for s in libraries[name].undefined if any(n in s for n in newer)] == []
+
+
+@pytest.mark.parametrize("name", ["tf_lstm_ops.so", build.FLAGS["METAL_LIBRARY"]])
+def test_what_a_library_exports(libraries, name):
+    assert {s for s in libraries[name].exported if not s.startswith("_tf_lstm_ops_")} == set()
+
+
+def test_wheel_has_the_package(wheel):
+    names = set(wheel.namelist())
+    for part in ("__init__.py", "_library.py", "_lib/tf_lstm_ops.so", "_lib/tf_lstm_ops_metal.so"):
+        assert f"tf_lstm_ops/{part}" in names
+    assert not [name for name in names if name.startswith(("tests/", "scripts/"))]
+
+
+@pytest.mark.parametrize(
+    "selector, compiles", [("tanhWithTensor", True), ("tahnWithTensor", False)]
+)
+def test_a_wrong_selector_does_not_compile(tmp_path, zig_cache, selector, compiles):
+    source = tmp_path / "wrong.mm"
+    source.write_text(
+        "#import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>\n"
+        f"void Send(MPSGraph* graph) {{ [graph {selector}:nil name:nil]; }}\n"
+    )
+    options = ["-fblocks", "-fno-objc-arc", "-c", str(source), "-o", str(tmp_path / "wrong.o")]
+    done = subprocess.run(
+        [sys.executable, str(SCRIPTS / "cxx.py"), *options],
+        env={**environment(), "ZIG_GLOBAL_CACHE_DIR": str(zig_cache)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode == 0) == compiles, done.stderr
+    assert compiles or "tahnWithTensor:name:" in done.stderr
+
+
+def test_a_foreign_function_is_noticed():
+    """As `__builtin_available` would bring: only a compiler's own library has it."""
+    assert from_elsewhere({"___isPlatformVersionAtLeast", "_memcpy"}) == {
+        "___isPlatformVersionAtLeast"
+    }

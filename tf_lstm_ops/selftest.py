@@ -1,0 +1,255 @@
+"""Whether a device's kernels compute what the CPU's do: the cases of ``tf-lstm-ops selftest``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import kernels
+
+from tf_lstm_ops import _library
+
+DTYPES = (tf.float32, tf.float16, tf.bfloat16)
+# Of the largest number of a result. float32: a GPU's sigmoid and tanh may be wrong by some units in
+# the last place, which seventy steps add up. 16 bits: what the backward pass reads is rounded, too.
+TOLERANCES = {tf.float32: 1e-4, tf.float16: 1e-2, tf.bfloat16: 8e-2}
+BATCH, INPUTS, UNITS = 3, 5, 8
+SHORT, LONG = 6, 70  # on Metal steps are unrolled, or a loop
+
+# A tensor of these sizes, the same for every device; runs an op of this name on the device.
+Random = Callable[..., Any]
+Call = Callable[..., Any]
+
+
+class Case(NamedTuple):
+    """`run` returns all results; those of gradients too."""
+
+    op: str
+    what: str
+    run: Callable[[Random, Call], Sequence[Any]]
+
+
+class Outcome(NamedTuple):
+    case: Case
+    dtype: tf.DType
+    difference: float  # of the CPU's largest number
+    error: str  # why there is no difference
+
+    @property
+    def passed(self) -> bool:
+        return not self.error and self.difference <= TOLERANCES[self.dtype]
+
+
+def outcomes(device: str) -> Iterator[Outcome]:
+    """Runs every case of which `device` has a kernel, there and on the CPU."""
+    for case in CASES:
+        for dtype in DTYPES:
+            if _has_kernel(case.op, device, dtype):
+                yield _outcome(case, dtype, device)
+
+
+def _has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
+    found = kernels.get_registered_kernels_for_op(f"TfLstmOps>{op}").kernel
+    return any(
+        kernel.device_type == device.partition(":")[0]
+        and any(dtype.as_datatype_enum in c.allowed_values.list.type for c in kernel.constraint)
+        for kernel in found
+    )
+
+
+def _outcome(case: Case, dtype: tf.DType, device: str) -> Outcome:
+    try:
+        want, got = (_results(case, dtype, d) for d in ("CPU:0", device))
+        # NumPy's maximum is NaN where a number is, Python's need not be.
+        difference = float(np.max([_difference(g, w) for g, w in zip(got, want, strict=True)]))
+    except Exception as error:
+        return Outcome(case, dtype, np.nan, f"{type(error).__name__}: {error}")
+    return Outcome(case, dtype, difference, "")
+
+
+def _results(case: Case, dtype: tf.DType, device: str) -> list[Any]:
+    rng = np.random.default_rng(0)
+
+    def random(*shape: int) -> Any:
+        with tf.device("CPU:0"):
+            return tf.constant(rng.standard_normal(shape) / 2, dtype)
+
+    def call(op: str, **arguments: Any) -> Any:
+        function = getattr(_library.load(), f"tf_lstm_ops_{op}")
+        with tf.device(device):
+            results = function(**arguments)
+        first = tf.nest.flatten(results)[0]
+        if not first.device.endswith(device):
+            raise RuntimeError(f"{op} ran on {first.device}, not on {device}")
+        return results
+
+    return [np.asarray(r, np.float64) for r in case.run(random, call)]
+
+
+def _difference(got: Any, want: Any) -> float:
+    if got.shape != want.shape:
+        raise RuntimeError(f"a result has the shape {got.shape}, not {want.shape}")
+    if want.size == 0:
+        return 0.0
+    return float(np.abs(got - want).max() / max(np.abs(want).max(), 1))
+
+
+def _block_cell(random: Random, rows: Sequence[int]) -> dict[str, Any]:
+    return {
+        "x": random(*rows, INPUTS),
+        "cs_prev": random(BATCH, UNITS),
+        "h_prev": random(BATCH, UNITS),
+        "w": random(INPUTS + UNITS, 4 * UNITS),
+        **{name: random(UNITS) for name in ("wci", "wcf", "wco")},
+        "b": random(4 * UNITS),
+    }
+
+
+def _step(random: Random, call: Call) -> list[Any]:
+    inputs = _block_cell(random, [BATCH])
+    outputs = call("lstm_block_cell", **inputs, use_peephole=True, cell_clip=0.3)._asdict()
+    upstream = {f"{name}_grad": random(BATCH, UNITS) for name in ("cs", "h")}
+    rows = {k: v for k, v in outputs.items() if k != "h"}
+    stock = call("lstm_block_cell_grad", **inputs, **rows, **upstream, use_peephole=True)
+    upstream |= {f"{name}_grad": random(BATCH, UNITS) for name in ("i", "f", "o", "ci", "co")}
+    full = call("lstm_block_cell_full_grad", **inputs, **outputs, **upstream, use_peephole=True)
+    return [*outputs.values(), *stock, *full]
+
+
+def _block_lstm(version: str, time: int, steps: int) -> Callable[[Random, Call], list[Any]]:
+    def run(random: Random, call: Call) -> list[Any]:
+        inputs = _block_cell(random, [time, BATCH])
+        inputs["seq_len_max"] = tf.constant(steps, tf.int64)
+        outputs = call(f"block_lstm{version}", **inputs, use_peephole=True)._asdict()
+        upstream = {f"{name}_grad": random(time, BATCH, UNITS) for name in ("cs", "h")}
+        name = f"block_lstm_grad{'_v2' if version else ''}"
+        gradients = call(name, **inputs, **outputs, **upstream, use_peephole=True)
+        return [*outputs.values(), *gradients]
+
+    return run
+
+
+def _stack(time: int, **attributes: Any) -> Callable[[Random, Call], list[Any]]:
+    """CudnnRNNV3 and its gradient, two layers."""
+    lengths = attributes.pop("lengths", None)
+    directions = 2 if attributes.get("direction") == "bidirectional" else 1
+    is_lstm = attributes.get("rnn_mode", "lstm") == "lstm"
+    hidden = attributes.get("num_proj") or UNITS
+
+    def run(random: Random, call: Call) -> list[Any]:
+        scalars = {"num_layers": 2, "num_units": UNITS, "input_size": INPUTS}
+        names = ("rnn_mode", "direction", "num_proj")
+        model = {k: v for k, v in attributes.items() if k in names}
+        with tf.device("CPU:0"):
+            size = _library.load().tf_lstm_ops_cudnn_rnn_params_size(
+                **scalars, **model, T=tf.float32, S=tf.int32
+            )
+        inputs = {
+            "input": random(time, BATCH, INPUTS),
+            "input_h": random(2 * directions, BATCH, hidden),
+            "input_c": random(2 * directions, BATCH, UNITS) if is_lstm else random(),
+            "params": random(int(size[0])),
+            "sequence_lengths": tf.constant(lengths or [time] * BATCH, tf.int32),
+        }
+        outputs = call("cudnn_rnnv3", **inputs, **attributes)._asdict()
+        results = {k: v for k, v in outputs.items() if k.startswith("output")}
+        upstream = {f"{name}_backprop": random(*v.shape) for name, v in results.items()}
+        gradients = call("cudnn_rnn_backprop_v3", **inputs, **outputs, **upstream, **attributes)
+        return [*results.values(), *gradients]
+
+    return run
+
+
+def _mpsgraph(time: int, **descriptor: Any) -> Callable[[Random, Call], list[Any]]:
+    directions = 2 if descriptor.get("bidirectional") else 1
+
+    def run(random: Random, call: Call) -> list[Any]:
+        gates, width = directions * 4 * UNITS, directions * UNITS
+        both = [2] if directions == 2 else []
+        inputs = {
+            "source": random(time, BATCH, INPUTS),
+            "recurrent_weight": random(*both, 4 * UNITS, UNITS),
+            "input_weight": random(gates, INPUTS),
+            "bias": random(gates),
+            "init_state": random(BATCH, width),
+            "init_cell": random(BATCH, width),
+            "mask": random(BATCH, width),
+            "peephole": random(*both, 4 * UNITS),
+        }
+        output, cell, z_state = call("mps_graph_lstm", **inputs, **descriptor, training=True)
+        gradients = call(
+            "mps_graph_lstm_gradients",
+            **inputs,
+            **descriptor,
+            source_gradient=random(time, BATCH, width),
+            z_state=z_state,
+            cell_output_fwd=cell,
+            state_gradient=random(BATCH, width),
+            cell_gradient=random(BATCH, width),
+            cell_output_gradient=random(0),
+            z_state_gradient=random(0),
+        )
+        return [output, cell, *gradients]  # MPSGraph's z_state is its own affair
+
+    return run
+
+
+def _layer(name: str, time: int, masked: bool, **attributes: Any) -> Case:
+    """A Keras layer's op and its gradient."""
+    gates = 4 if name == "lstm" else 3
+
+    def run(random: Random, call: Call) -> list[Any]:
+        steps = np.arange(BATCH * time).reshape(BATCH, time) % 3 > 0
+        inputs = {
+            "x": random(BATCH, time, INPUTS),
+            "mask": tf.constant(steps if masked else [], tf.bool),
+            "initial_h": random(BATCH, UNITS),
+            "kernel": random(INPUTS, gates * UNITS),
+            "recurrent_kernel": random(UNITS, gates * UNITS),
+            "bias": random(4 * UNITS) if name == "lstm" else random(2, 3 * UNITS),
+            "input_dropout": random(*([gates, BATCH, INPUTS] if masked else [0])),
+            "recurrent_dropout": random(*([gates, BATCH, UNITS] if masked else [0])),
+        }
+        finals = ["final_h"]
+        if name == "lstm":
+            inputs["initial_c"] = random(BATCH, UNITS)
+            inputs["peephole"] = random(*([3, UNITS] if masked else [0]))
+            finals.append("final_c")
+        outputs = call(f"keras_{name}", **inputs, **attributes)._asdict()
+        results = [v for k, v in outputs.items() if k != "reserve"]
+        upstream = {f"{k}_grad": random(*outputs[k].shape) for k in ("output", *finals)}
+        kept = {k: outputs[k] for k in ("output", "reserve")}
+        gradients = call(f"keras_{name}_grad", **inputs, **kept, **upstream, **attributes)
+        return [*results, *gradients]
+
+    what = f"{time} steps" + (", mask, dropout" if masked else "")
+    what = ", ".join([what, *(k for k, v in attributes.items() if v is True)])
+    return Case("KerasLSTM" if name == "lstm" else "KerasGRU", what, run)
+
+
+CASES = (
+    Case("LSTMBlockCell", "peephole, clip", _step),
+    Case("BlockLSTM", f"{SHORT} steps", _block_lstm("", SHORT, SHORT)),
+    Case("BlockLSTM", f"{LONG} steps", _block_lstm("", LONG, LONG)),
+    Case("BlockLSTM", f"{SHORT - 2} of {SHORT} steps", _block_lstm("", SHORT, SHORT - 2)),
+    Case("BlockLSTMV2", f"{SHORT} steps", _block_lstm("v2", SHORT, SHORT)),
+    Case("CudnnRNNV3", f"lstm, {SHORT} steps", _stack(SHORT)),
+    Case("CudnnRNNV3", f"lstm, {LONG} steps, lengths", _stack(LONG, lengths=[LONG, 1, 40])),
+    Case("CudnnRNNV3", "lstm, bidirectional", _stack(SHORT, direction="bidirectional")),
+    Case("CudnnRNNV3", "lstm, projection", _stack(SHORT, num_proj=3)),
+    Case("CudnnRNNV3", "lstm, dropout", _stack(SHORT, dropout=0.5, seed=1)),
+    Case("CudnnRNNV3", "gru", _stack(SHORT, rnn_mode="gru")),
+    Case("CudnnRNNV3", "rnn_tanh", _stack(SHORT, rnn_mode="rnn_tanh")),
+    Case("CudnnRNNV3", "rnn_relu", _stack(SHORT, rnn_mode="rnn_relu")),
+    Case("MPSGraphLSTM", f"{SHORT} steps", _mpsgraph(SHORT)),
+    Case("MPSGraphLSTM", f"{LONG} steps, reverse", _mpsgraph(LONG, reverse=True)),
+    Case("MPSGraphLSTM", "bidirectional", _mpsgraph(SHORT, bidirectional=True)),
+    Case("MPSGraphLSTM", "forget_gate_last", _mpsgraph(SHORT, forget_gate_last=True)),
+    _layer("lstm", SHORT, False),
+    _layer("lstm", LONG, True, zero_output_for_mask=True),
+    _layer("lstm", SHORT, True, go_backwards=True),
+    _layer("gru", SHORT, False),
+    _layer("gru", LONG, True, go_backwards=True),
+)
