@@ -44,8 +44,7 @@ typedef struct {
 @property(readonly) NSUInteger count;
 - (ObjectType)objectAtIndex:(NSUInteger)index;
 + (instancetype)array;
-+ (instancetype)arrayWithObjects:(const ObjectType[])objects
-                           count:(NSUInteger)cnt;
++ (instancetype)arrayWithObjects:(const ObjectType[])objects count:(NSUInteger)cnt;
 @end
 
 @interface NSMutableArray<ObjectType> : NSArray <ObjectType>
@@ -53,7 +52,8 @@ typedef struct {
 - (void)addObject:(ObjectType)anObject;
 @end
 
-@interface NSDictionary<__covariant KeyType, __covariant ObjectType> : NSObject <NSCopying, NSFastEnumeration>
+@interface NSDictionary<__covariant KeyType, __covariant ObjectType>
+    : NSObject <NSCopying, NSFastEnumeration>
 - (ObjectType)objectForKey:(KeyType)aKey;
 @end
 
@@ -84,4 +84,5 @@ typedef struct {
 #ifdef __cplusplus
 extern "C"
 #endif
-    Class NSClassFromString(NSString* aClassName);
+    Class
+    NSClassFromString(NSString* aClassName);
