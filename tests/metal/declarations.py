@@ -60,8 +60,8 @@ def declared(header: str) -> Iterator[Member]:
         for attributes, type_name, name in re.findall(
             r"^@property\(([^)]*)\) (.*?)(\w+);", body, re.MULTILINE
         ):
-            assert attributes
-            yield Member(owner, name, False, (), _from_objective_c(type_name))
+            is_static = "class" in attributes.split(", ")
+            yield Member(owner, name, is_static, (), _from_objective_c(type_name))
 
 
 def enumerations(header: str) -> dict[str, int]:
@@ -117,8 +117,9 @@ def published(typescript: str) -> Iterator[Member]:
                 is_static, name, parameters, result = method.groups()
                 types = tuple(_parameters(parameters))
                 yield Member(owner, name, bool(is_static), types, _from_typescript(result))
-            elif value := re.fullmatch(r"  (?:readonly )?(\w+): (.*);", line):
-                yield Member(owner, value[1], False, (), _from_typescript(value[2]))
+            elif value := re.fullmatch(r"  (static )?(?:readonly )?(\w+): (.*);", line):
+                is_static, name, result = value.groups()
+                yield Member(owner, name, bool(is_static), (), _from_typescript(result))
 
 
 def _parameters(text: str) -> Iterator[str]:
