@@ -106,13 +106,14 @@ void BackwardAll(const std::vector<RnnBackward<T>>& layers, int threads) {
   for (const RnnBackward<T>& layer : layers) Backward(layer, threads);
 }
 
-#define TF_LSTM_OPS_ENTRY_POINTS(T)                                 \
-  template void Forward(const RnnForward<T>&, int, PackedWeights*); \
-  template void Backward(const RnnBackward<T>&, int);               \
-  template void ForwardAll(const std::vector<RnnForward<T>>&, int); \
-  template void BackwardAll(const std::vector<RnnBackward<T>>&, int)
-TF_LSTM_OPS_ENTRY_POINTS(float);
-TF_LSTM_OPS_ENTRY_POINTS(double);
+template void Forward(const RnnForward<float>&, int, PackedWeights*);
+template void Forward(const RnnForward<double>&, int, PackedWeights*);
+template void Backward(const RnnBackward<float>&, int);
+template void Backward(const RnnBackward<double>&, int);
+template void ForwardAll(const std::vector<RnnForward<float>>&, int);
+template void ForwardAll(const std::vector<RnnForward<double>>&, int);
+template void BackwardAll(const std::vector<RnnBackward<float>>&, int);
+template void BackwardAll(const std::vector<RnnBackward<double>>&, int);
 
 int ThreadCount(int configured) {
   if (configured > 0) return configured;

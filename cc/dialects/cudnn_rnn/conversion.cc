@@ -120,6 +120,7 @@ Status CheckParams(const Conversion& c, const Tensor& params) {
 void RegisterParamsSize(const char* device, TF_DataType type, int priority) {
   const Signature& signature = CudnnRNNParamsSize();
   std::vector<const char*> all;
+  all.reserve(signature.inputs.size() + signature.outputs.size());
   for (const Argument& input : signature.inputs) all.push_back(input.name);
   for (const Argument& output : signature.outputs) all.push_back(output.name);
   const char* stock = StockName(signature);
