@@ -8,9 +8,9 @@ import sys
 import pytest
 
 LEVELS = {
-    "x86_64": ["x86_64_v2", "x86_64_v3", "x86_64_v4"],
-    "arm64": ["baseline"],
-    "aarch64": ["baseline"],
+    "x86_64": ["x86_64_v2", "x86_64_v3", "x86_64_v4", "x86_64_v4_bf16"],
+    "arm64": ["baseline", "armv8_bf16"],
+    "aarch64": ["baseline", "armv8_bf16"],
 }
 
 
@@ -47,12 +47,9 @@ def test_instruction_sets_are_linked_last_and_in_ascending_order(native, cxx, tm
     objects = [unit.object for unit in native.units("x86_64")]
     command = native.link_command(objects, tmp_path, tmp_path / "library.so", "Linux")
     linked = [argument for argument in command if argument.endswith(".o")]
-    levels = [
-        "v2" if "_v2." in o else "v3" if "_v3." in o else "v4" if "_v4." in o else ""
-        for o in linked
-    ]
+    levels = [next((n for n in LEVELS["x86_64"] if o.endswith(f"_{n}.o")), "") for o in linked]
     assert len(linked) == len(objects)
-    assert levels == sorted(levels) and set(levels) == {"", "v2", "v3", "v4"}
+    assert levels == sorted(levels) and set(levels) == {"", *LEVELS["x86_64"]}
 
 
 def test_without_a_compiler_the_error_says_what_to_do(native, monkeypatch):
