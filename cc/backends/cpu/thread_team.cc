@@ -98,7 +98,8 @@ class Team {
       uint32_t left;
       while ((left = Take(phase, range)) > 0) {
         const int64_t step = phase - first_;
-        const int64_t item = RangeBegin(step, range) + left - 1;
+        const int64_t item = step % 2 == 0 ? RangeBegin(step, range + 1) - left
+                                           : RangeBegin(step, range) + left - 1;
         job_->run(job_->state, step, item, thread);
         ++done;
       }
@@ -211,8 +212,8 @@ void RunJob(const Job& job, int threads) {
   }
   for (int64_t phase = 0; phase < job.phases; ++phase) {
     const int64_t items = job.items(job.state, phase);
-    for (int64_t item = 0; item < items; ++item) {
-      job.run(job.state, phase, item, 0);
+    for (int64_t k = 0; k < items; ++k) {
+      job.run(job.state, phase, phase % 2 == 0 ? k : items - 1 - k, 0);
     }
   }
 }

@@ -8,6 +8,9 @@
 // up nobody, and a caller whose team does not wake up does all by itself. What
 // an item computes does not depend on who does it.
 //
+// Ranges are gone through to and fro, upwards in even phases: a phase begins
+// with what the last one used last, which is in the cache.
+//
 // The team is the package's own: a recurrent step lasts microseconds, less than
 // handing tasks to TensorFlow's pool, and waiting inside that pool for a task
 // that it has not started can go on for ever.

@@ -83,11 +83,8 @@ class BackwardPass {
   }
 
   void Run(int64_t phase, int64_t item, int thread) {
-    // Items are taken from the last to the first.
     if (phase == 0) return Prepare(item);
-    if (phase <= StepPhases()) {
-      return RunStep(phase - 1, (Items(phase) - 1 - item) * group_);
-    }
+    if (phase <= StepPhases()) return RunStep(phase - 1, item * group_);
     if (phase == StepPhases() + 1) return RunGather(item);
     if (phase == StepPhases() + 3) return InputGradient(item);
     RunProduct(item, blocks_ + thread * kThreadSize);
@@ -449,7 +446,8 @@ class BackwardPass {
       to[r] = p.to + p.target[e + r] * p.stride + n;
       PrefetchRow<C>(to[r]);
     }
-    MultiplyRows<C>(rows, a, 0, terms.packed, terms.depth, block, pairs_, sum);
+    MultiplyRows<C>(rows, a, 0, terms.packed, terms.depth, {block}, pairs_,
+                    sum);
     for (int64_t r = 0; r < rows; ++r) {
       const T* keep = Keep(p.keep, terms.part, p.width);
       if (keep) keep += batch_row_[e + r] * p.width + n;

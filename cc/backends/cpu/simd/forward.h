@@ -76,9 +76,7 @@ class ForwardPass {
   }
 
   void Run(int64_t phase, int64_t item, int thread) {
-    // Items are taken from the last to the first: so units come in ascending
-    // order, as the look-ahead of the products has them.
-    const int64_t begin = (Items(phase) - 1 - item) * group_;
+    const int64_t begin = item * group_;
     const int64_t end = begin + group_;
     if (phase == 0) {
       for (int64_t u = begin; u < Min(end, padded_); u += kL) Prepare(u);
@@ -100,11 +98,14 @@ class ForwardPass {
       ProjectInput({begin_[step], ChunkEnd(step), chunk}, begin,
                    Min(end, padded_), dropped_x_ + thread * DroppedXSize());
     }
-    for (int64_t u = begin; u < Min(end, padded_); u += kL) {
+    const Entries entries = {begin_[step], begin_[step + 1], chunk};
+    const bool downwards = phase % 2 == 1;  // as the items are taken
+    for (int64_t k = 0; k < Min(group_, padded_ - begin); k += kL) {
+      const int64_t u = downwards ? Min(end, padded_) - kL - k : begin + k;
       if (args_.dropout.recurrent) {
-        Step<true>({begin_[step], begin_[step + 1], chunk}, u);
+        Step<true>(entries, u, downwards);
       } else {
-        Step<false>({begin_[step], begin_[step + 1], chunk}, u);
+        Step<false>(entries, u, downwards);
       }
     }
   }
@@ -328,7 +329,7 @@ class ForwardPass {
         for (int p = 0; p < kInputParts; ++p) acc[r][p] = bias[p];
       }
       MultiplyRows<kInputParts, kDropped>(rows, a, words, packed, input_,
-                                          (e - begin) / kRows, pairs_, acc);
+                                          {(e - begin) / kRows}, pairs_, acc);
       for (int64_t r = 0; r < rows; ++r) {
         for (int p = 0; p < kInputParts; ++p) {
           Store(acc[r][p], Z(e + r - first, p, u));
@@ -432,7 +433,7 @@ class ForwardPass {
           a[r] = row_of(e + r) + k;
           for (int p = 0; p < kInputParts; ++p) z[r][p] = Load(Z(e + r, p, u));
         }
-        MultiplyRows<kInputParts>(count, a, 0, tile, rows, 0, false, z);
+        MultiplyRows<kInputParts>(count, a, 0, tile, rows, {0}, false, z);
         for (int64_t r = 0; r < count; ++r) {
           for (int p = 0; p < kInputParts; ++p) Store(z[r][p], Z(e + r, p, u));
         }
@@ -477,7 +478,7 @@ class ForwardPass {
 
   // One step, for the units of one vector.
   template <bool kDropped>
-  void Step(const Entries& entries, int64_t u) {
+  void Step(const Entries& entries, int64_t u, bool downwards) {
     const int64_t begin = entries.begin, end = entries.end;
     const int64_t first = entries.chunk;
     const int64_t width = cell_ - u;
@@ -505,7 +506,7 @@ class ForwardPass {
       if (packs_) {
         MultiplyRows<kRecurrentParts, kDropped>(
             rows, a, batch_ * SeenWords(hidden_), packed, hidden_,
-            (e - begin) / kRows, pairs_, acc);
+            {(e - begin) / kRows, downwards}, pairs_, acc);
       }
       for (int64_t r = 0; r < rows; ++r) {
         V z[Cell::kParts];

@@ -123,8 +123,8 @@ void PackBlock(const From* b, int64_t row_stride, int64_t column_stride,
 // acc[r][c] += a(r, :) b(:, c) for R rows. Element k of row r of A is at a[r] +
 // k * kAStride, `depth` of them; b is [depth, C, lanes]. With kOwnA each vector
 // of columns has its own A, at a[r] + c * a_stride. From `next` on a vector for
-// each k is fetched into the cache. Not inlined: alone, its sums stay in
-// registers.
+// each k is fetched into the cache, but not for a single row, which needs all
+// that the cache gives. Not inlined: alone, its sums stay in registers.
 template <class E, int R, int C, bool kOwnA, int kAStride>
 __attribute__((noinline)) void Accumulate(const E* const* a, int64_t a_stride,
                                           const E* b, int64_t depth,
@@ -138,8 +138,11 @@ __attribute__((noinline)) void Accumulate(const E* const* a, int64_t a_stride,
     VecT<SumOf<E>> sum[R][C] = {};
     for (int64_t k = begin; k < end; ++k) {
       VecT<E> column[C];
-      for (int c = 0; c < C; ++c) column[c] = Load(b + (k * C + c) * kL);
-      PrefetchToL2(next + k * kL);
+      for (int c = 0; c < C; ++c) {
+        column[c] = Load(b + (k * C + c) * kL);
+        if (R > 1) KeepInRegister(&column[c]);
+      }
+      if (R > 1) PrefetchToL2(next + k * kL);
       for (int r = 0; r < R; ++r) {
         VecT<E> value = Broadcast(row[r][k * kAStride]);
         for (int c = 0; c < C; ++c) {
@@ -181,7 +184,7 @@ __attribute__((noinline)) void AccumulateWidened(
     };
     int64_t k = begin;
     for (; k + 1 < end; k += 2) {
-      PrefetchToL2(next + k / 2 * kL);
+      if (R > 1) PrefetchToL2(next + k / 2 * kL);
       add(k, [](auto pairs) { return First(pairs); });
       add(k + 1, [](auto pairs) { return Second(pairs); });
     }
@@ -192,12 +195,18 @@ __attribute__((noinline)) void AccumulateWidened(
   }
 }
 
-// Where row block `block` of a product with `packed` looks ahead: after as many
-// blocks as there are columns, all of what follows it is in the cache.
-template <int C, class E>
-const E* LookAhead(const E* packed, int64_t depth, int64_t block) {
-  return packed + (C + block % C) * depth * kLanes<E>;
-}
+// The part of the next weights, those behind or before a product's own, that
+// row block `block` of it fetches: after as many blocks as there are columns,
+// all of them are in the cache.
+struct Ahead {
+  int64_t block;
+  bool downwards = false;
+
+  template <int C, class E>
+  const E* Of(const E* packed, int64_t depth) const {
+    return packed + ((downwards ? -C : C) + block % C) * depth * kLanes<E>;
+  }
+};
 
 // Words of a row of so many factors.
 constexpr int64_t Words(int64_t factors, bool pairs) {
@@ -220,11 +229,10 @@ TF_LSTM_OPS_INLINE void StorePairs(VecT<float> v, BFloat16Pair* to,
 
 // `rows` rows, at most kRows, times packed weights of `depth` inputs, added to
 // acc. With kOwnA each part has its own. Where `pairs`, the weights are pairs,
-// and with kDotsPairs the rows and their stride too. `block` counts blocks of
-// rows; see LookAhead.
+// and with kDotsPairs the rows and their stride too.
 template <int C, bool kOwnA = false, int kAStride = 1, class T>
 void MultiplyRows(int64_t rows, const T* const* a, int64_t a_stride,
-                  const T* packed, int64_t depth, int64_t block, bool pairs,
+                  const T* packed, int64_t depth, Ahead ahead, bool pairs,
                   VecT<T> (*acc)[C]) {
   WithConstant<kRows>(rows, [&](auto count) {
     constexpr int R = decltype(count)::value;
@@ -232,7 +240,7 @@ void MultiplyRows(int64_t rows, const T* const* a, int64_t a_stride,
       if (pairs) {
         const auto* b = reinterpret_cast<const BFloat16Pair*>(packed);
         const int64_t words = Words(depth, true);
-        const BFloat16Pair* next = LookAhead<C>(b, words, block);
+        const BFloat16Pair* next = ahead.Of<C>(b, words);
         if constexpr (kDotsPairs) {
           return Accumulate<BFloat16Pair, R, C, kOwnA, kAStride>(
               reinterpret_cast<const BFloat16Pair* const*>(a), a_stride, b,
@@ -243,8 +251,8 @@ void MultiplyRows(int64_t rows, const T* const* a, int64_t a_stride,
         }
       }
     }
-    Accumulate<T, R, C, kOwnA, kAStride>(
-        a, a_stride, packed, depth, LookAhead<C>(packed, depth, block), acc);
+    Accumulate<T, R, C, kOwnA, kAStride>(a, a_stride, packed, depth,
+                                         ahead.Of<C>(packed, depth), acc);
   });
 }
 
@@ -297,7 +305,7 @@ void MultiplyBlock(const AOf& a_of, const T* packed, int64_t depth,
       PrefetchRow<C>(c_of(m + r));
     }
     MultiplyRows<C, false, kAStride>(rows, row, 0, packed, depth,
-                                     (m - begin) / kRows, pairs, acc);
+                                     {(m - begin) / kRows}, pairs, acc);
     for (int64_t r = 0; r < rows; ++r) {
       T* to = c_of(m + r);
       for (int v = 0; v < C; ++v) {

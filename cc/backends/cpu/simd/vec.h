@@ -124,6 +124,16 @@ TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
   for (int64_t k = 0; k < n; ++k) to[k] = lanes[k];
 }
 
+// Keeps a vector that is used several times from being loaded as often.
+template <class V>
+TF_LSTM_OPS_INLINE void KeepInRegister(V* v) {
+#if defined(__x86_64__)
+  asm("" : "+v"(*v));
+#elif defined(__aarch64__)
+  asm("" : "+w"(*v));
+#endif
+}
+
 // Hints; any address will do.
 TF_LSTM_OPS_INLINE void PrefetchToL2(const void* address) {
   __builtin_prefetch(address, 0, 2);
