@@ -6,6 +6,8 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 
+#include <cstring>
+
 #include "backends/cpu/simd/cells.h"
 #include "backends/cpu/simd/gemm.h"
 #include "backends/cpu/simd/scratch.h"
@@ -520,6 +522,10 @@ class BackwardPass {
       const T* kept = keep ? keep + batch_row_[e] * width : nullptr;
       for (int64_t k = begin; k < end; k += kRows) {
         T* panel = panels + k * Words(entries_, pairs_);
+        if (!kept && !pairs_ && k + kRows <= end) {
+          std::memcpy(panel + e * kRows, row + k, kRows * sizeof(T));
+          continue;
+        }
         for (int64_t r = 0; r < kRows && k + r < end; ++r) {
           const T seen = kept ? row[k + r] * kept[k + r] : row[k + r];
           SetPanel(panel, e, r, seen);
