@@ -148,7 +148,6 @@ void TF_OpKernelConstruction_GetAttrType(TF_OpKernelConstruction*,
 void TF_OpKernelConstruction_GetAttrString(TF_OpKernelConstruction*,
                                            const char* name, char* value,
                                            size_t max_length, TF_Status*);
-void TF_OpKernelConstruction_Failure(TF_OpKernelConstruction*, TF_Status*);
 SP_Stream TF_GetStream(TF_OpKernelContext*, TF_Status*);
 int TF_NumInputs(TF_OpKernelContext*);
 void TF_GetInput(TF_OpKernelContext*, int i, TF_Tensor**, TF_Status*);

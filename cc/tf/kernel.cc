@@ -56,6 +56,15 @@ class ProtoReader {
   const uint8_t* end_;
 };
 
+// Attributes that Init refuses are an error of each call, not of the kernel's
+// construction: that would leave the call's arguments in host memory in eager
+// mode's rendezvous, from which the next call of the op on a GPU would take
+// them for its own.
+struct MadeKernel {
+  std::unique_ptr<Kernel> kernel;
+  Status init;
+};
+
 }  // namespace
 
 Shape Tensor::shape() const {
@@ -178,20 +187,17 @@ int Kernel::ConfiguredThreads(const KernelContext& context) {
 }
 
 void* CreateKernel(TF_OpKernelConstruction* construction, MakeKernel make) {
-  std::unique_ptr<Kernel> kernel = make();
-  const Status status = kernel->Init(KernelConstruction(construction));
-  if (!status.ok()) {
-    const TfStatus failure;
-    SetStatus(status, failure.get());
-    TF_OpKernelConstruction_Failure(construction, failure.get());
-  }
-  return kernel.release();
+  auto made = std::make_unique<MadeKernel>();
+  made->kernel = make();
+  made->init = made->kernel->Init(KernelConstruction(construction));
+  return made.release();
 }
 
 void ComputeKernel(void* kernel, TF_OpKernelContext* context) {
-  Status status;
+  const auto* made = static_cast<const MadeKernel*>(kernel);
+  Status status = made->init;
   try {
-    status = static_cast<Kernel*>(kernel)->Compute(KernelContext(context));
+    if (status.ok()) status = made->kernel->Compute(KernelContext(context));
   } catch (const std::bad_alloc&) {
     status = MakeStatus(Code::kResourceExhausted,
                         "tf_lstm_ops: out of memory for scratch buffers");
@@ -203,7 +209,7 @@ void ComputeKernel(void* kernel, TF_OpKernelContext* context) {
   }
 }
 
-void DestroyKernel(void* kernel) { delete static_cast<Kernel*>(kernel); }
+void DestroyKernel(void* kernel) { delete static_cast<MadeKernel*>(kernel); }
 
 Status RegisterKernelFunctions(const char* op, const char* device,
                                TF_DataType type, int priority,

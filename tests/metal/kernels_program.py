@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,22 @@ def threads() -> Any:
     return wrong
 
 
+def traced_threads() -> Any:
+    """Wrong calls of a tf.function from each of four threads with lengths of their own."""
+    op = tf.function(library().tf_lstm_ops_cudnn_rnnv3)
+    given = [
+        {**stack(), "sequence_lengths": tf.constant([n, TIME - n, 1], tf.int32)} for n in range(4)
+    ]
+    want = [on("GPU:0", op, **arguments).output.numpy() for arguments in given]
+
+    def work(n: int) -> int:
+        got = (on("GPU:0", op, **given[n]).output.numpy() for _ in range(100))
+        return sum(not np.array_equal(output, want[n]) for output in got)
+
+    with ThreadPoolExecutor(4) as pool:
+        return list(pool.map(work, range(4)))
+
+
 def failure() -> Any:
     """The error of a call whose commands fail, and whether the next call works."""
     op = library().tf_lstm_ops_lstm_block_cell
@@ -181,13 +198,23 @@ def stock_names() -> Any:
     return differences
 
 
-def stock_gru() -> Any:
-    """The error, if any, of a GRU under stock's name."""
-    try:
-        on("GPU:0", tf.raw_ops.CudnnRNNV3, **stack(), rnn_mode="gru")
-    except tf.errors.OpError as raised:
-        return [type(raised).__name__, raised.message]
-    return None
+def refusals() -> Any:
+    """For each call whose attributes are refused: the error, and how far calls after it are off."""
+    own, found = library().tf_lstm_ops_cudnn_rnnv3, []
+
+    def difference(lengths: list[int]) -> float:
+        given = {**stack(), "sequence_lengths": tf.constant(lengths, tf.int32)}
+        got, want = (on(device, own, **given).output.numpy() for device in ("GPU:0", "CPU:0"))
+        return float(np.abs(got - want).max())
+
+    for op, options in ((tf.raw_ops.CudnnRNNV3, {"rnn_mode": "gru"}), (own, {"dropout": 2.0})):
+        try:
+            on("GPU:0", op, **stack(), **options)
+            error = ["nothing", ""]
+        except tf.errors.OpError as raised:
+            error = [type(raised).__name__, raised.message]
+        found.append([*error, max(difference([n % TIME + 1, TIME, n]) for n in range(4))])
+    return found
 
 
 if __name__ == "__main__":
