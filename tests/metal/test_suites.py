@@ -20,13 +20,13 @@ pytestmark = pytest.mark.metal
 
 
 class Suite(NamedTuple):
-    files: tuple[str, ...]  # those about results and first derivatives
+    files: tuple[str, ...]  # those about results and derivatives
     ops: set[str]  # that must have run on the device
 
 
 SUITES = {
     "block_cell": Suite(
-        ("forward", "gradients", "seq_len", "modes"),
+        ("forward", "gradients", "seq_len", "modes", "second_order"),
         {
             *("LSTMBlockCell", "BlockLSTM", "BlockLSTMV2"),
             *("LSTMBlockCellGrad", "BlockLSTMGrad", "BlockLSTMGradV2"),
@@ -34,14 +34,17 @@ SUITES = {
         },
     ),
     "cudnn_rnn": Suite(
-        ("forward", "gradients", "dropout", "modes"),
+        ("forward", "gradients", "dropout", "modes", "layout", "second_order"),
         {
             *("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3"),
             *("CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3"),
+            *("CudnnRNNParamsToCanonical", "CudnnRNNParamsToCanonicalV2"),
+            *("CudnnRNNCanonicalToParams", "CudnnRNNCanonicalToParamsV2"),
+            "CudnnRNNDropoutMask",
         },
     ),
     "mpsgraph": Suite(
-        ("forward", "gradients", "modes"),
+        ("forward", "gradients", "modes", "weights", "second_order"),
         {"MPSGraphLSTM", "MPSGraphLSTMGradients"},
     ),
     "keras": Suite(
