@@ -6,6 +6,7 @@ that is not declared is an error. Needs ``pip install ziglang==0.17.0`` and ``ap
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -42,7 +43,17 @@ exports: []
 def compile_command(options: list[str]) -> list[str]:
     zig = [sys.executable, "-m", "ziglang", "c++", "-target", f"aarch64-macos.{OLDEST_MACOS}"]
     extra = OBJECTIVE_C if any(option.endswith(".mm") for option in options) else []
-    return [*zig, f"-U{AVAILABILITY}", f"-D{AVAILABILITY}=1", *extra, *options]
+    named = map(_processor_for_zig, options)
+    return [*zig, f"-U{AVAILABILITY}", f"-D{AVAILABILITY}=1", *extra, *named]
+
+
+def _processor_for_zig(option: str) -> str:
+    """-march=armv8.2-a+bf16 as -mcpu=generic+v8_2a+bf16: zig knows no names of architectures."""
+    architecture = re.fullmatch(r"-march=armv(\d+)\.(\d+)-a(.*)", option)
+    if not architecture:
+        return option
+    major, minor, features = architecture.groups()
+    return f"-mcpu=generic+v{major}_{minor}a{features}"
 
 
 def link_command(options: list[str], folder: Path) -> list[str]:
