@@ -120,11 +120,13 @@ void PackBlock(const From* b, int64_t row_stride, int64_t column_stride,
   }
 }
 
+constexpr bool FetchesAhead(int rows) { return 2 * rows > kRows; }
+
 // acc[r][c] += a(r, :) b(:, c) for R rows. Element k of row r of A is at a[r] +
 // k * kAStride, `depth` of them; b is [depth, C, lanes]. With kOwnA each vector
 // of columns has its own A, at a[r] + c * a_stride. From `next` on a vector for
-// each k is fetched into the cache, but not for a single row, which needs all
-// that the cache gives. Not inlined: alone, its sums stay in registers.
+// each k is fetched into the cache, but not for few rows, which need all that
+// the cache gives. Not inlined: alone, its sums stay in registers.
 template <class E, int R, int C, bool kOwnA, int kAStride>
 __attribute__((noinline)) void Accumulate(const E* const* a, int64_t a_stride,
                                           const E* b, int64_t depth,
@@ -142,7 +144,7 @@ __attribute__((noinline)) void Accumulate(const E* const* a, int64_t a_stride,
         column[c] = Load(b + (k * C + c) * kL);
         if (R > 1) KeepInRegister(&column[c]);
       }
-      if (R > 1) PrefetchToL2(next + k * kL);
+      if (FetchesAhead(R)) PrefetchToL2(next + k * kL);
       for (int r = 0; r < R; ++r) {
         VecT<E> value = Broadcast(row[r][k * kAStride]);
         for (int c = 0; c < C; ++c) {
@@ -184,7 +186,7 @@ __attribute__((noinline)) void AccumulateWidened(
     };
     int64_t k = begin;
     for (; k + 1 < end; k += 2) {
-      if (R > 1) PrefetchToL2(next + k / 2 * kL);
+      if (FetchesAhead(R)) PrefetchToL2(next + k / 2 * kL);
       add(k, [](auto pairs) { return First(pairs); });
       add(k + 1, [](auto pairs) { return Second(pairs); });
     }
