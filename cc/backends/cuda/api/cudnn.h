@@ -164,4 +164,55 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
 
 }  // extern "C"
 
+static_assert(CUDNN_STATUS_SUCCESS == 0 && CUDNN_STATUS_BAD_PARAM == 2000);
+static_assert(CUDNN_STATUS_NOT_SUPPORTED == 3000);
+static_assert(CUDNN_DATA_FLOAT == 0 && CUDNN_DATA_DOUBLE == 1);
+static_assert(CUDNN_DATA_HALF == 2);
+static_assert(CUDNN_DEFAULT_MATH == 0 && CUDNN_TENSOR_OP_MATH == 1);
+static_assert(CUDNN_FMA_MATH == 3);
+static_assert(CUDNN_RNN_ALGO_STANDARD == 0);
+static_assert(CUDNN_RNN_ALGO_PERSIST_STATIC == 1);
+static_assert(CUDNN_RNN_ALGO_PERSIST_DYNAMIC == 2);
+static_assert(CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H == 3);
+static_assert(CUDNN_FWD_MODE_INFERENCE == 0 && CUDNN_FWD_MODE_TRAINING == 1);
+static_assert(CUDNN_RNN_RELU == 0 && CUDNN_RNN_TANH == 1);
+static_assert(CUDNN_LSTM == 2 && CUDNN_GRU == 3);
+static_assert(CUDNN_RNN_DOUBLE_BIAS == 2);
+static_assert(CUDNN_UNIDIRECTIONAL == 0 && CUDNN_BIDIRECTIONAL == 1);
+static_assert(CUDNN_LINEAR_INPUT == 0 && CUDNN_SKIP_INPUT == 1);
+static_assert(CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED == 0);
+static_assert(CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED == 1);
+static_assert(CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED == 2);
+static_assert(CUDNN_WGRAD_MODE_ADD == 0);
+static_assert(CUDNN_RNN_PADDED_IO_DISABLED == 0);
+static_assert(CUDNN_RNN_PADDED_IO_ENABLED == 1);
+
+// The functions that are called, for cudnn_library.h.
+#define TF_LSTM_OPS_CUDA_CUDNN(F) \
+  F(cudnnGetVersion)              \
+  F(cudnnGetErrorString)          \
+  F(cudnnGetLastErrorString)      \
+  F(cudnnCreate)                  \
+  F(cudnnSetStream)               \
+  F(cudnnCreateTensorDescriptor)  \
+  F(cudnnDestroyTensorDescriptor) \
+  F(cudnnSetTensorNdDescriptor)   \
+  F(cudnnGetTensorNdDescriptor)   \
+  F(cudnnCreateDropoutDescriptor) \
+  F(cudnnDestroyDropoutDescriptor) \
+  F(cudnnSetDropoutDescriptor)    \
+  F(cudnnCreateRNNDescriptor)     \
+  F(cudnnDestroyRNNDescriptor)    \
+  F(cudnnSetRNNDescriptor_v8)     \
+  F(cudnnBuildRNNDynamic)         \
+  F(cudnnCreateRNNDataDescriptor) \
+  F(cudnnDestroyRNNDataDescriptor) \
+  F(cudnnSetRNNDataDescriptor)    \
+  F(cudnnGetRNNTempSpaceSizes)    \
+  F(cudnnGetRNNWeightSpaceSize)   \
+  F(cudnnGetRNNWeightParams)      \
+  F(cudnnRNNForward)              \
+  F(cudnnRNNBackwardData_v8)      \
+  F(cudnnRNNBackwardWeights_v8)
+
 #endif  // TF_LSTM_OPS_BACKENDS_CUDA_API_CUDNN_H_
