@@ -30,8 +30,8 @@ std::string MinorVersion(const std::string& version) {
 std::string LibraryPath() {
   const char* named = std::getenv(kVariable);
   if (named && *named) return named;
-  return OwnFolder() + "tf_lstm_ops_cuda_stream_" +
-         MinorVersion(TF_Version()) + ".so";
+  return OwnFolder() + "tf_lstm_ops_cuda_stream_" + MinorVersion(TF_Version()) +
+         ".so";
 }
 
 using Function = decltype(&::tf_lstm_ops_cuda_stream);
@@ -45,16 +45,16 @@ Status FindFunction(Function* function) {
     const std::string path = LibraryPath();
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library) {
-      found = reinterpret_cast<Function>(
-          dlsym(library, "tf_lstm_ops_cuda_stream"));
+      found =
+          reinterpret_cast<Function>(dlsym(library, "tf_lstm_ops_cuda_stream"));
     }
     if (!found) {
       const char* error = dlerror();
       return MakeStatus(Code::kFailedPrecondition,
                         "tf_lstm_ops: no library to ask TensorFlow ",
-                        TF_Version(), " for its stream: ",
-                        error ? error : path.c_str(), "; ", kVariable,
-                        " may name one (docs/cuda.md)");
+                        TF_Version(),
+                        " for its stream: ", error ? error : path.c_str(), "; ",
+                        kVariable, " may name one (docs/cuda.md)");
     }
   }
   *function = found;

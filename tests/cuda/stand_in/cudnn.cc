@@ -3,6 +3,8 @@
 //
 // Environment: STAND_IN_CUDNN_LOG, a file that gets a line for each pass;
 // STAND_IN_CUDNN_SCATTERED=1, weights that do not stand as documented.
+#include "backends/cuda/api/cudnn.h"
+
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/api/cudnn.h"
 #include "rnn.h"
 
 using stand_in::Batch;
@@ -71,12 +72,12 @@ __attribute__((format(printf, 2, 3))) cudnnStatus_t Fail(cudnnStatus_t status,
   return status;
 }
 
-#define CHECK_PARAM(condition)                                           \
-  do {                                                                   \
-    if (!(condition)) {                                                  \
-      return Fail(CUDNN_STATUS_BAD_PARAM, "%s: not so: %s", __func__,    \
-                  #condition);                                           \
-    }                                                                    \
+#define CHECK_PARAM(condition)                                        \
+  do {                                                                \
+    if (!(condition)) {                                               \
+      return Fail(CUDNN_STATUS_BAD_PARAM, "%s: not so: %s", __func__, \
+                  #condition);                                        \
+    }                                                                 \
   } while (false)
 
 template <class T>
@@ -143,10 +144,10 @@ bool IsSupported(const cudnnRNNStruct& rnn) {
 bool IsState(const cudnnTensorStruct* tensor, const cudnnRNNStruct& rnn,
              const cudnnRNNDataStruct& x, int64_t width) {
   return IsLive(tensor) && tensor->type == rnn.type &&
-         tensor->dims == std::vector<int>{
-                             static_cast<int>(rnn.model.pseudo_layers()),
-                             static_cast<int>(x.batch),
-                             static_cast<int>(width)};
+         tensor->dims ==
+             std::vector<int>{static_cast<int>(rnn.model.pseudo_layers()),
+                              static_cast<int>(x.batch),
+                              static_cast<int>(width)};
 }
 
 bool Overlap(const void* a, size_t a_size, const void* b, size_t b_size) {
@@ -182,8 +183,7 @@ cudnnStatus_t CheckData(const Pass& p) {
   for (int64_t b = 0; b < p.x->batch; ++b) {
     CHECK_PARAM(p.lengths[b] == p.x->lengths[b]);
   }
-  const bool is_packed =
-      p.x->layout == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
+  const bool is_packed = p.x->layout == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
   CHECK_PARAM(rnn.is_padded || is_packed);
   for (int64_t b = 1; b < p.x->batch; ++b) {
     CHECK_PARAM(!is_packed || p.x->lengths[b] == p.x->lengths[0]);
@@ -209,8 +209,8 @@ cudnnStatus_t Check(const Pass& p, bool wants_reserve) {
   CHECK_PARAM(p.workspace && p.workspace_size >= WorkspaceBytes(rnn, *p.x));
   CHECK_PARAM(!wants_reserve ||
               (p.reserve && p.reserve_size >= ReserveBytes(rnn, *p.x)));
-  CHECK_PARAM(!wants_reserve || reinterpret_cast<uintptr_t>(p.reserve) % 16 ==
-                                    0);
+  CHECK_PARAM(!wants_reserve ||
+              reinterpret_cast<uintptr_t>(p.reserve) % 16 == 0);
   CHECK_PARAM(!wants_reserve || !Overlap(p.workspace, p.workspace_size,
                                          p.reserve, p.reserve_size));
   std::memset(p.workspace, kPoison, p.workspace_size);
@@ -243,8 +243,8 @@ void FillPadding(const cudnnRNNDataStruct& data, void* numbers) {
   const size_t size = SizeOf(data.type);
   for (int64_t b = 0; b < data.batch; ++b) {
     for (int64_t t = data.lengths[b]; t < data.time; ++t) {
-      char* row = static_cast<char*>(numbers) +
-                  batch.Row(t, b) * data.width * size;
+      char* row =
+          static_cast<char*>(numbers) + batch.Row(t, b) * data.width * size;
       for (int64_t n = 0; n < data.width; ++n) {
         if (data.fill.empty()) {
           std::memset(row + n * size, kPoison, size);
@@ -333,8 +333,7 @@ cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor,
 
 cudnnStatus_t cudnnGetTensorNdDescriptor(cudnnTensorDescriptor_t tensor,
                                          int max_rank, cudnnDataType_t* type,
-                                         int* rank, int dims[],
-                                         int strides[]) {
+                                         int* rank, int dims[], int strides[]) {
   CHECK_PARAM(IsLive(tensor) && type && rank && dims && strides);
   *type = tensor->type;
   *rank = static_cast<int>(tensor->dims.size());
@@ -399,12 +398,9 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(
   rnn->algorithm = algorithm;
   rnn->type = type;
   rnn->math = math;
-  rnn->model = {mode,
-                input_mode == CUDNN_SKIP_INPUT,
-                layers,
-                direction == CUDNN_BIDIRECTIONAL ? 2 : 1,
-                input,
-                hidden,
+  rnn->model = {mode,      input_mode == CUDNN_SKIP_INPUT,
+                layers,    direction == CUDNN_BIDIRECTIONAL ? 2 : 1,
+                input,     hidden,
                 projection};
   return CUDNN_STATUS_SUCCESS;
 }
@@ -517,10 +513,9 @@ cudnnStatus_t cudnnRNNForward(
     void* cy, size_t weights_size, const void* weights, size_t workspace_size,
     void* workspace, size_t reserve_size, void* reserve) {
   const bool is_training = mode == CUDNN_FWD_MODE_TRAINING;
-  const Pass pass = {handle,         rnn,       lengths,      x_data,
-                     y_data,         h,         c,            weights_size,
-                     weights,        workspace_size, workspace, reserve_size,
-                     reserve};
+  const Pass pass = {
+      handle,       rnn,     lengths,        x_data,    y_data,       h,      c,
+      weights_size, weights, workspace_size, workspace, reserve_size, reserve};
   if (const cudnnStatus_t status = Check(pass, is_training)) return status;
   CHECK_PARAM(x && y && x != y);
   CHECK_PARAM(is_training || (reserve_size == 0 && reserve == nullptr));
@@ -552,10 +547,9 @@ cudnnStatus_t cudnnRNNBackwardData_v8(
     const void* cx, const void* dcy, void* dcx, size_t weights_size,
     const void* weights, size_t workspace_size, void* workspace,
     size_t reserve_size, void* reserve) {
-  const Pass pass = {handle,         rnn,       lengths,      x_data,
-                     y_data,         h,         c,            weights_size,
-                     weights,        workspace_size, workspace, reserve_size,
-                     reserve};
+  const Pass pass = {
+      handle,       rnn,     lengths,        x_data,    y_data,       h,      c,
+      weights_size, weights, workspace_size, workspace, reserve_size, reserve};
   if (const cudnnStatus_t status = Check(pass, true)) return status;
   CHECK_PARAM(y && dy && dx);
   CHECK_PARAM(IsAt(reserve, Stage::kForward));
@@ -587,10 +581,10 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
     cudnnTensorDescriptor_t h, const void* hx, cudnnRNNDataDescriptor_t y_data,
     const void* y, size_t weights_size, void* gradients, size_t workspace_size,
     void* workspace, size_t reserve_size, void* reserve) {
-  const Pass pass = {handle,         rnn,       lengths,      x_data,
-                     y_data,         h,         nullptr,      weights_size,
-                     gradients,      workspace_size, workspace, reserve_size,
-                     reserve};
+  const Pass pass = {
+      handle,    rnn,          lengths,      x_data,    y_data,
+      h,         nullptr,      weights_size, gradients, workspace_size,
+      workspace, reserve_size, reserve};
   if (const cudnnStatus_t status = Check(pass, true)) return status;
   CHECK_PARAM(mode == CUDNN_WGRAD_MODE_ADD && x && y);
   CHECK_PARAM(IsAt(reserve, Stage::kBackwardData));

@@ -103,8 +103,7 @@ int64_t Stack::TapeSize(const Model& model, const Batch& batch) {
 }
 
 double* Stack::At(int64_t pseudo_layer, int64_t t, int64_t b, Row row) const {
-  const int64_t entry =
-      (pseudo_layer * batch_.time + t) * batch_.batch + b;
+  const int64_t entry = (pseudo_layer * batch_.time + t) * batch_.batch + b;
   return tape_ + (entry * kRows + row) * model_.hidden;
 }
 
@@ -223,8 +222,8 @@ void Stack::RunBackwardData(const Backward& f) const {
       // What comes from above moves to the tape, for the gradients of weights.
       for (int64_t b = 0; b < batch_.batch; ++b) {
         for (int64_t t = 0; t < batch_.lengths[b]; ++t) {
-          const double* from = above.data() + batch_.Row(t, b) * width +
-                               d * model_.projection;
+          const double* from =
+              above.data() + batch_.Row(t, b) * width + d * model_.projection;
           std::copy(from, from + model_.projection, At(p, t, b, kDh));
         }
         BackwardRow(f, p, b, &below);
@@ -305,8 +304,7 @@ void Stack::BackwardRow(const Backward& f, int64_t p, int64_t b,
     for (int64_t g = 0; g < model_.gates(); ++g) {
       const double* recurrent = gates + RecurrentRow(model_, g) * hidden;
       const Matrix w = matrix(g), r = matrix(model_.gates() + g);
-      double* to =
-          below->data() + batch_.Row(t, b) * model_.InputOf(layer);
+      double* to = below->data() + batch_.Row(t, b) * model_.InputOf(layer);
       for (int64_t u = 0; u < hidden; ++u) {
         const double dz = gates[g * hidden + u];
         if (layer == 0 && model_.skips_input) {

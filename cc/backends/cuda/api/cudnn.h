@@ -188,31 +188,31 @@ static_assert(CUDNN_RNN_PADDED_IO_DISABLED == 0);
 static_assert(CUDNN_RNN_PADDED_IO_ENABLED == 1);
 
 // The functions that are called, for cudnn_library.h.
-#define TF_LSTM_OPS_CUDA_CUDNN(F) \
-  F(cudnnGetVersion)              \
-  F(cudnnGetErrorString)          \
-  F(cudnnGetLastErrorString)      \
-  F(cudnnCreate)                  \
-  F(cudnnSetStream)               \
-  F(cudnnCreateTensorDescriptor)  \
-  F(cudnnDestroyTensorDescriptor) \
-  F(cudnnSetTensorNdDescriptor)   \
-  F(cudnnGetTensorNdDescriptor)   \
-  F(cudnnCreateDropoutDescriptor) \
+#define TF_LSTM_OPS_CUDA_CUDNN(F)  \
+  F(cudnnGetVersion)               \
+  F(cudnnGetErrorString)           \
+  F(cudnnGetLastErrorString)       \
+  F(cudnnCreate)                   \
+  F(cudnnSetStream)                \
+  F(cudnnCreateTensorDescriptor)   \
+  F(cudnnDestroyTensorDescriptor)  \
+  F(cudnnSetTensorNdDescriptor)    \
+  F(cudnnGetTensorNdDescriptor)    \
+  F(cudnnCreateDropoutDescriptor)  \
   F(cudnnDestroyDropoutDescriptor) \
-  F(cudnnSetDropoutDescriptor)    \
-  F(cudnnCreateRNNDescriptor)     \
-  F(cudnnDestroyRNNDescriptor)    \
-  F(cudnnSetRNNDescriptor_v8)     \
-  F(cudnnBuildRNNDynamic)         \
-  F(cudnnCreateRNNDataDescriptor) \
+  F(cudnnSetDropoutDescriptor)     \
+  F(cudnnCreateRNNDescriptor)      \
+  F(cudnnDestroyRNNDescriptor)     \
+  F(cudnnSetRNNDescriptor_v8)      \
+  F(cudnnBuildRNNDynamic)          \
+  F(cudnnCreateRNNDataDescriptor)  \
   F(cudnnDestroyRNNDataDescriptor) \
-  F(cudnnSetRNNDataDescriptor)    \
-  F(cudnnGetRNNTempSpaceSizes)    \
-  F(cudnnGetRNNWeightSpaceSize)   \
-  F(cudnnGetRNNWeightParams)      \
-  F(cudnnRNNForward)              \
-  F(cudnnRNNBackwardData_v8)      \
+  F(cudnnSetRNNDataDescriptor)     \
+  F(cudnnGetRNNTempSpaceSizes)     \
+  F(cudnnGetRNNWeightSpaceSize)    \
+  F(cudnnGetRNNWeightParams)       \
+  F(cudnnRNNForward)               \
+  F(cudnnRNNBackwardData_v8)       \
   F(cudnnRNNBackwardWeights_v8)
 
 #endif  // TF_LSTM_OPS_BACKENDS_CUDA_API_CUDNN_H_
