@@ -4,7 +4,12 @@ Plain assignments only, so that this file is Starlark and Python at once:
 native.py executes it, native.bzl loads it.
 """
 
-SOURCES = ["cc/**/*.cc"]
+SOURCES = [
+    "cc/backends/cpu/**/*.cc",
+    "cc/core/*.cc",
+    "cc/dialects/**/*.cc",
+    "cc/tf/*.cc",
+]
 
 # Each of these is compiled once per instruction set, into a namespace that the
 # macro TF_LSTM_OPS_SIMD names.
@@ -58,11 +63,8 @@ LINKOPTS_MACOS = [
     "-Wl,-exported_symbol,_tf_lstm_ops_*",
 ]
 
-# The library of kernels for Metal, on macOS only: Objective-C++ with manual
-# retain and release, and what it shares with the other library.
-METAL_LIBRARY = "tf_lstm_ops_metal.so"
-METAL_SOURCES = [
-    "cc/backends/metal/*.mm",
+# What the libraries of kernels for GPUs share with the other library.
+GPU_SHARED_SOURCES = [
     "cc/core/*.cc",
     "cc/dialects/*/conversion.cc",
     "cc/dialects/*/model.cc",
@@ -71,6 +73,21 @@ METAL_SOURCES = [
     "cc/dialects/*/reserve.cc",
     "cc/tf/kernel.cc",
 ]
+
+# The library of kernels for CUDA, on Linux only. Nothing of CUDA is needed to
+# build it. The headers of device code are part of it as text, by their paths
+# from the root.
+CUDA_LIBRARY = "tf_lstm_ops_cuda.so"
+CUDA_SOURCES = [
+    "cc/backends/cuda/*.cc",
+    "cc/backends/cuda/kernels/*.cc",
+] + GPU_SHARED_SOURCES
+
+
+# The library of kernels for Metal, on macOS only: Objective-C++ with manual
+# retain and release.
+METAL_LIBRARY = "tf_lstm_ops_metal.so"
+METAL_SOURCES = ["cc/backends/metal/*.mm"] + GPU_SHARED_SOURCES
 METAL_COPTS = ["-fno-objc-arc", "-fblocks"]
 METAL_LINKOPTS_MACOS = LINKOPTS_MACOS + [
     "-framework",
