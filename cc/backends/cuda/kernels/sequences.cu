@@ -29,10 +29,10 @@ __device__ inline void Move(const MoveRows<From, To>& a) {
 
 }  // namespace
 
-TF_LSTM_OPS_KERNEL(move_in, (MoveRows<T, C>)) { Move(a); }
-TF_LSTM_OPS_KERNEL(move_out, (MoveRows<C, T>)) { Move(a); }
+TF_LSTM_OPS_KERNEL(move_in, MoveRows<T, C>) { Move(a); }
+TF_LSTM_OPS_KERNEL(move_out, MoveRows<C, T>) { Move(a); }
 
-TF_LSTM_OPS_KERNEL(clear_padding, (ClearPadding<C>)) {
+TF_LSTM_OPS_KERNEL(clear_padding, ClearPadding<C>) {
   const int64_t row = Thread() / a.width;
   if (row >= a.time * a.batch) return;
   const int64_t t = a.time_major ? row / a.batch : row % a.time;
@@ -40,7 +40,7 @@ TF_LSTM_OPS_KERNEL(clear_padding, (ClearPadding<C>)) {
   if (t >= a.lengths[b]) a.data[Thread()] = Number<C>::Store(0);
 }
 
-TF_LSTM_OPS_KERNEL(drop_outputs, (DropOutputs<C>)) {
+TF_LSTM_OPS_KERNEL(drop_outputs, DropOutputs<C>) {
   using Compute = typename Number<C>::Compute;
   const int64_t k = Thread() % a.width, row = Thread() / a.width;
   if (row >= a.time * a.rows) return;
