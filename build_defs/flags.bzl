@@ -67,6 +67,7 @@ LINKOPTS_MACOS = [
 GPU_SHARED_SOURCES = [
     "cc/core/*.cc",
     "cc/dialects/*/conversion.cc",
+    "cc/dialects/*/dropout_mask.cc",
     "cc/dialects/*/model.cc",
     "cc/dialects/*/ops.cc",
     "cc/dialects/*/problem.cc",
@@ -82,6 +83,11 @@ CUDA_SOURCES = [
     "cc/backends/cuda/*.cc",
     "cc/backends/cuda/kernels/*.cc",
 ] + GPU_SHARED_SOURCES
+CUDA_LINKOPTS = ["-ldl"]
+
+# What a package has as text, to be compiled beside a GPU: it depends on the
+# version of TensorFlow.
+CUDA_STREAM_SOURCES = ["cc/backends/cuda/stream/*"]
 
 
 # The library of kernels for Metal, on macOS only: Objective-C++ with manual

@@ -95,7 +95,8 @@ def link_command(objects: list[str], folder: Path, output: Path, system: str) ->
     if system == "Darwin":
         is_metal = output.name == FLAGS["METAL_LIBRARY"]
         return [*command, *FLAGS["METAL_LINKOPTS_MACOS" if is_metal else "LINKOPTS_MACOS"]]
-    return [*command, *FLAGS["LINKOPTS_LINUX"], str(folder / FLAGS["STUB"])]
+    own = FLAGS["CUDA_LINKOPTS"] if output.name == FLAGS["CUDA_LIBRARY"] else []
+    return [*command, *own, *FLAGS["LINKOPTS_LINUX"], str(folder / FLAGS["STUB"])]
 
 
 def stub_command(folder: Path) -> list[str]:
@@ -104,7 +105,8 @@ def stub_command(folder: Path) -> list[str]:
 
 
 def build(output: Path, folder: Path, jobs: int | None = None) -> None:
-    """Compiles and links the library `output` for this machine.
+    """Compiles and links the library `output` for this machine. CUDA's gets its sources for the
+    stream beside it.
 
     Args:
       output: path of the library; of the one for Metal or CUDA where it has that name.
@@ -124,6 +126,9 @@ def build(output: Path, folder: Path, jobs: int | None = None) -> None:
     if system != "Darwin":
         _run(stub_command(folder))
     _run(link_command([unit.object for unit in todo], folder, output.resolve(), system))
+    if output.name == FLAGS["CUDA_LIBRARY"]:
+        for source in _glob(FLAGS["CUDA_STREAM_SOURCES"]):
+            shutil.copy(ROOT / source, output.parent)
 
 
 def compilation_database() -> list[dict[str, Any]]:

@@ -12,6 +12,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from . import _cuda_stream
+
 # Not resolved: under Bazel the files are links, and the library lies beside the links.
 _PACKAGE = pathlib.Path(__file__).absolute().parent
 
@@ -78,7 +80,8 @@ def load() -> ModuleType:
             f"processor, but is {wanted}"
         )
     for library in gpu_paths():
-        tf.load_op_library(str(library))  # kernels of the same ops
+        if not library.stem.endswith("cuda") or _cuda_stream.is_ready():
+            tf.load_op_library(str(library))  # kernels of the same ops
     return functions
 
 

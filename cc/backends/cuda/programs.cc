@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -92,8 +94,9 @@ class Compilation {
   Compilation(const Compilation&) = delete;
   Compilation& operator=(const Compilation&) = delete;
 
+  // Sets `image` to machine code or PTX, as the options ask for.
   Status Run(const std::string& source, const std::vector<std::string>& options,
-             std::string* image) {
+             bool is_ptx, std::string* image) {
     std::vector<const char*> names, texts;
     for (const Source& header : Sources()) {
       names.push_back(header.name);
@@ -117,26 +120,27 @@ class Compilation {
     if (!compiled.ok()) {
       return MakeStatus(compiled.code(), compiled.message(), "\n", Log());
     }
-    size_t size = 0;
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        Check(nvrtc_, nvrtc_.nvrtcGetCUBINSize(program_, &size),
-              "nvrtcGetCUBINSize"));
-    image->resize(size);
-    return Check(nvrtc_, nvrtc_.nvrtcGetCUBIN(program_, image->data()),
-                 "nvrtcGetCUBIN");
+    return is_ptx ? Get(nvrtc_.nvrtcGetPTXSize, nvrtc_.nvrtcGetPTX, image)
+                  : Get(nvrtc_.nvrtcGetCUBINSize, nvrtc_.nvrtcGetCUBIN, image);
   }
 
  private:
-  std::string Log() const {
+  using GetSize = decltype(nvrtcGetPTXSize);
+  using GetText = decltype(nvrtcGetPTX);
+
+  Status Get(GetSize* get_size, GetText* get_text, std::string* text) const {
     size_t size = 0;
-    if (nvrtc_.nvrtcGetProgramLogSize(program_, &size) != NVRTC_SUCCESS) {
-      return "";
-    }
-    std::string log(size, ' ');
-    if (nvrtc_.nvrtcGetProgramLog(program_, log.data()) != NVRTC_SUCCESS) {
-      return "";
-    }
-    return log;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        Check(nvrtc_, get_size(program_, &size), "nvrtcGet...Size"));
+    text->resize(size);
+    return Check(nvrtc_, get_text(program_, text->data()), "nvrtcGet...");
+  }
+
+  std::string Log() const {
+    std::string log;
+    const Status got =
+        Get(nvrtc_.nvrtcGetProgramLogSize, nvrtc_.nvrtcGetProgramLog, &log);
+    return got.ok() ? log : "";
   }
 
   const Nvrtc& nvrtc_;
@@ -154,16 +158,44 @@ std::string NameOf(const Program& program, int capability) {
   return name;
 }
 
+// The newest architecture that NVRTC knows, up to the card's own.
+Status FindArchitecture(const Nvrtc& nvrtc, int capability, int* found) {
+  int count = 0;
+  TF_LSTM_OPS_RETURN_IF_ERROR(Check(nvrtc,
+                                    nvrtc.nvrtcGetNumSupportedArchs(&count),
+                                    "nvrtcGetNumSupportedArchs"));
+  std::vector<int> known(count);
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      Check(nvrtc, nvrtc.nvrtcGetSupportedArchs(known.data()),
+            "nvrtcGetSupportedArchs"));
+  *found = 0;
+  for (const int architecture : known) {
+    if (architecture <= capability) *found = std::max(*found, architecture);
+  }
+  if (*found > 0) return Status();
+  return MakeStatus(Code::kUnimplemented,
+                    "tf_lstm_ops: this NVRTC compiles for no card as old as "
+                    "this one, of compute capability ",
+                    capability / 10, '.', capability % 10);
+}
+
+// For a card that is newer than NVRTC PTX, which the driver compiles further.
 Status Compile(const Program& program, int capability, std::string* image) {
   const Nvrtc* nvrtc = nullptr;
   TF_LSTM_OPS_RETURN_IF_ERROR(Open(&nvrtc));
+  int architecture = 0;
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      FindArchitecture(*nvrtc, capability, &architecture));
+  const bool is_ptx = architecture < capability;
   std::vector<std::string> options = {
-      "--std=c++17", "--gpu-architecture=sm_" + std::to_string(capability)};
+      "--std=c++17", std::string("--gpu-architecture=") +
+                         (is_ptx ? "compute_" : "sm_") +
+                         std::to_string(architecture)};
   for (const std::string& macro : program.macros) {
     options.push_back("--define-macro=" + macro);
   }
   return Compilation(*nvrtc).Run("backends/cuda/" + program.source, options,
-                                 image);
+                                 is_ptx, image);
 }
 
 // From the disk, or compiled and put there.

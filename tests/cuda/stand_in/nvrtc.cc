@@ -4,6 +4,7 @@
 // Environment: STAND_IN_CXX, the compiler.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -26,6 +27,7 @@ struct _nvrtcProgram {
 namespace {
 
 constexpr auto kInvalidInput = static_cast<nvrtcResult>(3);
+constexpr int kArchitectures[] = {70, 75, 80, 86, 89, 90};  // NVRTC 12.5's
 constexpr auto kCompilation = static_cast<nvrtcResult>(6);
 
 void Write(const std::string& text, const fs::path& path) {
@@ -59,9 +61,14 @@ const char* nvrtcGetErrorString(nvrtcResult result) {
                                 : "misuse of the stand-in";
 }
 
-nvrtcResult nvrtcVersion(int* major, int* minor) {
-  *major = 12;
-  *minor = 5;
+nvrtcResult nvrtcGetNumSupportedArchs(int* count) {
+  *count = static_cast<int>(std::size(kArchitectures));
+  return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcGetSupportedArchs(int* architectures) {
+  std::copy(std::begin(kArchitectures), std::end(kArchitectures),
+            architectures);
   return NVRTC_SUCCESS;
 }
 
@@ -121,6 +128,15 @@ nvrtcResult nvrtcGetCUBINSize(nvrtcProgram program, size_t* size) {
 nvrtcResult nvrtcGetCUBIN(nvrtcProgram program, char* cubin) {
   program->image.copy(cubin, program->image.size());
   return NVRTC_SUCCESS;
+}
+
+// Both are the same here.
+nvrtcResult nvrtcGetPTXSize(nvrtcProgram program, size_t* size) {
+  return nvrtcGetCUBINSize(program, size);
+}
+
+nvrtcResult nvrtcGetPTX(nvrtcProgram program, char* ptx) {
+  return nvrtcGetCUBIN(program, ptx);
 }
 
 nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram program, size_t* size) {

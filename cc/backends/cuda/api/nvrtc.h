@@ -15,7 +15,8 @@ typedef struct _nvrtcProgram* nvrtcProgram;
 static_assert(NVRTC_SUCCESS == 0);
 
 const char* nvrtcGetErrorString(nvrtcResult);
-nvrtcResult nvrtcVersion(int* major, int* minor);
+nvrtcResult nvrtcGetNumSupportedArchs(int* count);
+nvrtcResult nvrtcGetSupportedArchs(int* architectures);
 nvrtcResult nvrtcCreateProgram(nvrtcProgram*, const char* source,
                                const char* name, int header_count,
                                const char* const* headers,
@@ -25,6 +26,8 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram, int option_count,
                                 const char* const* options);
 nvrtcResult nvrtcGetCUBINSize(nvrtcProgram, size_t* size);
 nvrtcResult nvrtcGetCUBIN(nvrtcProgram, char* cubin);
+nvrtcResult nvrtcGetPTXSize(nvrtcProgram, size_t* size);
+nvrtcResult nvrtcGetPTX(nvrtcProgram, char* ptx);
 nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram, size_t* size);
 nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char* log);
 
@@ -32,12 +35,15 @@ nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char* log);
 
 #define TF_LSTM_OPS_CUDA_NVRTC(F) \
   F(nvrtcGetErrorString)          \
-  F(nvrtcVersion)                 \
+  F(nvrtcGetNumSupportedArchs)    \
+  F(nvrtcGetSupportedArchs)       \
   F(nvrtcCreateProgram)           \
   F(nvrtcDestroyProgram)          \
   F(nvrtcCompileProgram)          \
   F(nvrtcGetCUBINSize)            \
   F(nvrtcGetCUBIN)                \
+  F(nvrtcGetPTXSize)              \
+  F(nvrtcGetPTX)                  \
   F(nvrtcGetProgramLogSize)       \
   F(nvrtcGetProgramLog)
 

@@ -9,6 +9,7 @@
 #include "backends/cuda/kernels/steps.h"
 #include "core/activation.h"
 #include "core/gate_order.h"
+#include "core/macros.h"
 
 namespace tf_lstm_ops::cuda {
 
@@ -38,7 +39,7 @@ struct Multipliers {
   int64_t column_stride = 0;
 
   // How many different sets of numbers `gates` gates see.
-  int sets(int gates) const {
+  TF_LSTM_OPS_DEVICE int sets(int gates) const {
     return data != nullptr && gate_stride != 0 ? gates : 1;
   }
 };

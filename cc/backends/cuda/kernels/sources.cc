@@ -5,6 +5,9 @@
   F(rnn, "backends/cuda/kernels/rnn.cu")                        \
   F(tensors, "backends/cuda/kernels/tensors.cu")                \
   F(keras, "backends/cuda/kernels/keras.cu")                    \
+  F(sequences, "backends/cuda/kernels/sequences.cu")            \
+  F(sequence_arguments, "backends/cuda/kernels/sequence_arguments.h") \
+  F(dropout_rule, "dialects/cudnn_rnn/dropout_rule.h")          \
   F(block, "backends/cuda/kernels/block.h")                     \
   F(keras_arguments, "backends/cuda/kernels/keras_arguments.h") \
   F(kernel, "backends/cuda/kernels/kernel.h")                   \

@@ -29,8 +29,12 @@ struct Steps {
     int64_t output;  // of the outputs
   };
 
-  int64_t rows() const { return batch * (time_major ? steps : time); }
-  bool all_valid() const { return lengths == nullptr && mask == nullptr; }
+  TF_LSTM_OPS_DEVICE int64_t rows() const {
+    return batch * (time_major ? steps : time);
+  }
+  TF_LSTM_OPS_DEVICE bool all_valid() const {
+    return lengths == nullptr && mask == nullptr;
+  }
 
   TF_LSTM_OPS_INLINE int64_t Row(int64_t b, int64_t t) const {
     return time_major ? t * batch + b : b * time + t;
