@@ -34,7 +34,8 @@ inline float FloatFromBits(uint32_t bits) {
 }
 #endif
 
-TF_LSTM_OPS_DEVICE inline uint32_t Select(bool condition, uint32_t yes, uint32_t no) {
+TF_LSTM_OPS_DEVICE inline uint32_t Select(bool condition, uint32_t yes,
+                                          uint32_t no) {
   const uint32_t mask = 0u - static_cast<uint32_t>(condition);
   return (yes & mask) | (no & ~mask);
 }

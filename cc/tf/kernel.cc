@@ -153,8 +153,8 @@ Status KernelContext::AllocateTemporary(int64_t bytes,
                                         Tensor* temporary) const {
   const TfStatus status;
   TF_AllocatorAttributes on_device = {sizeof on_device, 0};
-  TF_Tensor* tensor = TF_AllocateTemp(context_, TF_INT8, &bytes, 1, &on_device,
-                                      status.get());
+  TF_Tensor* tensor =
+      TF_AllocateTemp(context_, TF_INT8, &bytes, 1, &on_device, status.get());
   if (status.ok()) *temporary = Tensor(tensor);
   return status.ToStatus();
 }

@@ -54,8 +54,14 @@ def build_kernels(folder: Path) -> Path:
     """The CUDA library."""
     output = folder / native.FLAGS["CUDA_LIBRARY"]
     if _is_older(output, (ROOT / "cc").rglob("*")):
-        native.build(output, folder / "objects", jobs=1)
+        native.build(output, folder / "objects")
     return output
+
+
+def build_all(folder: Path) -> None:
+    build_stand_ins(folder)
+    build_plugin(folder)
+    build_kernels(folder)
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -93,5 +99,4 @@ def _is_older(path: Path, than: Iterable[Path]) -> bool:
 
 
 if __name__ == "__main__":
-    to = Path(sys.argv[1]).resolve()
-    print(build_stand_ins(to), build_plugin(to), build_kernels(to), sep="\n")
+    build_all(Path(sys.argv[1]).resolve())

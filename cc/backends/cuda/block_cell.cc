@@ -164,8 +164,7 @@ class InputGradKernel : public GradKernel<T, kForm> {
     Call call(kForm.signature());
     RnnBackward<T> args;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->BeginGradient(context, &call, &args));
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        this->OutRows(call, args.steps, 0, &args.dx));
+    TF_LSTM_OPS_RETURN_IF_ERROR(this->OutRows(call, args.steps, 0, &args.dx));
     args.c0_gradient = {call.Out<T>(1), call.sizes.cell};
     args.h0_gradient = {call.Out<T>(2), call.sizes.cell};
     this->SetMatrices(call.sizes, call.Out<T>(3), &args.gradients);

@@ -80,11 +80,10 @@ Status Device::LaunchBlocks(CUfunction function, int64_t grid, int block,
   }
   void* parameters[] = {const_cast<void*>(arguments)};
   return Check(*driver_,
-               driver_->cuLaunchKernel(
-                   function, static_cast<unsigned>(grid), 1, 1,
-                   static_cast<unsigned>(block), 1, 1,
-                   static_cast<unsigned>(shared_bytes), stream_, parameters,
-                   nullptr),
+               driver_->cuLaunchKernel(function, static_cast<unsigned>(grid), 1,
+                                       1, static_cast<unsigned>(block), 1, 1,
+                                       static_cast<unsigned>(shared_bytes),
+                                       stream_, parameters, nullptr),
                "cuLaunchKernel");
 }
 
@@ -104,27 +103,26 @@ Status Device::ZeroBytes(void* data, int64_t bytes) const {
 Status Device::ZeroRowBytes(void* data, int64_t rows, int64_t bytes,
                             int64_t pitch) const {
   if (rows * bytes == 0) return Status();
-  return Check(*driver_,
-               driver_->cuMemsetD2D8Async(Address(data), pitch, 0, bytes, rows,
-                                          stream_),
-               "cuMemsetD2D8Async");
+  return Check(
+      *driver_,
+      driver_->cuMemsetD2D8Async(Address(data), pitch, 0, bytes, rows, stream_),
+      "cuMemsetD2D8Async");
 }
 
 Status Device::CopyBytes(const void* from, int64_t bytes, void* to) const {
   if (bytes == 0) return Status();
-  return Check(*driver_,
-               driver_->cuMemcpyDtoDAsync_v2(Address(to), Address(from), bytes,
-                                             stream_),
-               "cuMemcpyDtoDAsync");
+  return Check(
+      *driver_,
+      driver_->cuMemcpyDtoDAsync_v2(Address(to), Address(from), bytes, stream_),
+      "cuMemcpyDtoDAsync");
 }
 
 Status Device::CopyBytesFromHost(const void* from, int64_t bytes,
                                  void* to) const {
   if (bytes == 0) return Status();
-  return Check(
-      *driver_,
-      driver_->cuMemcpyHtoDAsync_v2(Address(to), from, bytes, stream_),
-      "cuMemcpyHtoDAsync");
+  return Check(*driver_,
+               driver_->cuMemcpyHtoDAsync_v2(Address(to), from, bytes, stream_),
+               "cuMemcpyHtoDAsync");
 }
 
 }  // namespace tf_lstm_ops::cuda

@@ -1,6 +1,4 @@
 // Kernels of the ops behind tf_lstm_ops.keras.
-#include "dialects/keras/forms.h"
-
 #include <array>
 #include <string>
 
@@ -9,6 +7,7 @@
 #include "backends/cuda/programs.h"
 #include "backends/cuda/rnn.h"
 #include "backends/cuda/tensors.h"
+#include "dialects/keras/forms.h"
 
 namespace tf_lstm_ops::cuda {
 namespace {
@@ -115,8 +114,8 @@ class ForwardKernel : public LayerKernel<T, kForm> {
     args.kept = PackedRows(training_ ? reserve : nullptr, kForm.cell, cell);
     TF_LSTM_OPS_RETURN_IF_ERROR(AllocateH(call, reserve, &args.h));
     args.h_stride = cell;
-    args.fill = this->attributes_.zero_output_for_mask ? Fill::kZero
-                                                       : Fill::kPrevious;
+    args.fill =
+        this->attributes_.zero_output_for_mask ? Fill::kZero : Fill::kPrevious;
     args.final_h = {call.template Out<T>(1), cell};
     if (Base::kIsLstm) args.final_c = {call.template Out<T>(2), cell};
     TF_LSTM_OPS_RETURN_IF_ERROR(Forward(call.device(), args));

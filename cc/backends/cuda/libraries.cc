@@ -83,8 +83,7 @@ Status Open(const Driver** driver) {
     all.status = Open({"NVIDIA's driver", {"libcuda.so.1"}, "", "the driver"},
                       {TF_LSTM_OPS_CUDA_DRIVER(TF_LSTM_OPS_CUDA_SYMBOL)});
     if (all.status.ok()) {
-      all.status =
-          Check(all.functions, all.functions.cuInit(0), "cuInit");
+      all.status = Check(all.functions, all.functions.cuInit(0), "cuInit");
     }
     return all;
   }();
@@ -125,8 +124,9 @@ Status Check(const Driver& driver, CUresult result, const char* call) {
   const char *name = nullptr, *text = nullptr;
   driver.cuGetErrorName(result, &name);
   driver.cuGetErrorString(result, &text);
-  return MakeStatus(Code::kInternal, "tf_lstm_ops: ", call, " failed: ",
-                    name ? name : "an unknown error", ", ", text ? text : "");
+  return MakeStatus(Code::kInternal, "tf_lstm_ops: ", call,
+                    " failed: ", name ? name : "an unknown error", ", ",
+                    text ? text : "");
 }
 
 Status Check(const Nvrtc& nvrtc, nvrtcResult result, const char* call) {

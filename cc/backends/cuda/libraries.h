@@ -38,10 +38,10 @@ Status Check(const Cublas& cublas, cublasStatus_t result, const char* call);
 
 // For Open of further libraries.
 struct Library {
-  const char* name;                   // for people
-  std::vector<const char*> files;     // the newest first
-  const char* folder;                 // of the pip package, in nvidia/
-  const char* comes_with;             // what to install
+  const char* name;                // for people
+  std::vector<const char*> files;  // the newest first
+  const char* folder;              // of the pip package, in nvidia/
+  const char* comes_with;          // what to install
 };
 struct Symbol {
   const char* name;

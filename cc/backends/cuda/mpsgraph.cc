@@ -1,5 +1,5 @@
-// Kernels of MPSGraph's LSTM and its gradients. Each direction is a layer of its
-// own, side by side in the same tensors.
+// Kernels of MPSGraph's LSTM and its gradients. Each direction is a layer of
+// its own, side by side in the same tensors.
 #include <vector>
 
 #include "backends/cuda/kernel.h"
@@ -101,10 +101,9 @@ class LstmKernel : public tf::Kernel {
     layer->steps.time = layer->steps.steps = problem.time;
     layer->steps.reversed =
         problem.directions == 2 ? direction == 1 : descriptor_.reverse;
-    layer->weights =
-        Weights(problem, direction, call.In<T>("input_weight"),
-                call.In<T>("recurrent_weight"), call.In<T>("bias"),
-                call.In<T>("peephole"));
+    layer->weights = Weights(problem, direction, call.In<T>("input_weight"),
+                             call.In<T>("recurrent_weight"), call.In<T>("bias"),
+                             call.In<T>("peephole"));
     layer->x = At(call.In<T>("source"), SourceColumn(problem, direction));
     layer->x_stride = problem.source_width();
     layer->h0 = Share(problem, direction, call.In<T>("init_state"));
@@ -200,8 +199,7 @@ class GradientsKernel : public LstmKernel<T> {
                            call.In<T>("z_state_gradient"));
     args->h_bar = At(call.In<T>("source_gradient"), d * problem.cell);
     args->h_bar_stride = problem.directions * problem.cell;
-    args->final_h_bar =
-        this->Share(problem, d, call.In<T>("state_gradient"));
+    args->final_h_bar = this->Share(problem, d, call.In<T>("state_gradient"));
     args->final_c_bar = this->Share(problem, d, call.In<T>("cell_gradient"));
   }
 
@@ -210,8 +208,7 @@ class GradientsKernel : public LstmKernel<T> {
     const auto out = [&](size_t n) { return call.template Out<T>(n); };
     args->dx = At(out(0), this->SourceColumn(problem, d));
     args->adds_to_dx = d > 0 && problem.has_input_weight;
-    args->gradients =
-        this->Weights(problem, d, out(2), out(1), out(3), out(4));
+    args->gradients = this->Weights(problem, d, out(2), out(1), out(3), out(4));
     args->h0_gradient = this->Share(problem, d, out(5));
     args->c0_gradient = this->Share(problem, d, out(6));
   }

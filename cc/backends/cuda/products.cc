@@ -63,8 +63,8 @@ bool Fits(const Matrix<T>& m) {
 
 }  // namespace
 
-// tsl::tensor_float_32_execution_enabled(), which TensorFlow's framework library
-// exports; true where there is no TensorFlow, as is its default.
+// tsl::tensor_float_32_execution_enabled(), which TensorFlow's framework
+// library exports; true where there is no TensorFlow, as is its default.
 bool AllowsTf32() {
   static auto* const enabled = reinterpret_cast<bool (*)()>(
       dlsym(RTLD_DEFAULT, "_ZN3tsl33tensor_float_32_execution_enabledEv"));
@@ -107,8 +107,8 @@ Status Multiply(const Device& device, const Matrix<const T>& a,
       "cublasGemmStridedBatchedEx");
 }
 
-#define TF_LSTM_OPS_INSTANTIATE(T, C)                                    \
-  template Status Multiply(const Device&, const Matrix<const T>&,        \
+#define TF_LSTM_OPS_INSTANTIATE(T, C)                                      \
+  template Status Multiply(const Device&, const Matrix<const T>&,          \
                            const Matrix<const T>&, bool, const Matrix<C>&, \
                            int);
 TF_LSTM_OPS_INSTANTIATE(float, float)

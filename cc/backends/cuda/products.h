@@ -27,9 +27,9 @@ struct Matrix {
 // Whether products of float may be taken as TF32: TensorFlow's setting.
 bool AllowsTf32();
 
-// c = a b, or c += a b, `count` times. Numbers of 16 bits are multiplied as they
-// are and added up in float; float as TF32 where TensorFlow allows it. C is T or
-// what T is computed in. The same call always has the same bits.
+// c = a b, or c += a b, `count` times. Numbers of 16 bits are multiplied as
+// they are and added up in float; float as TF32 where TensorFlow allows it. C
+// is T or what T is computed in. The same call always has the same bits.
 template <class T, class C>
 Status Multiply(const Device& device, const Matrix<const T>& a,
                 const Matrix<const T>& b, bool adds, const Matrix<C>& c,

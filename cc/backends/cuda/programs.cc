@@ -103,20 +103,18 @@ class Compilation {
       texts.push_back(header.text);
     }
     const std::string text = "#include \"" + source + "\"\n";
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        Check(nvrtc_,
-              nvrtc_.nvrtcCreateProgram(&program_, text.c_str(),
-                                        "tf_lstm_ops.cu",
-                                        static_cast<int>(names.size()),
-                                        texts.data(), names.data()),
-              "nvrtcCreateProgram"));
+    TF_LSTM_OPS_RETURN_IF_ERROR(Check(
+        nvrtc_,
+        nvrtc_.nvrtcCreateProgram(&program_, text.c_str(), "tf_lstm_ops.cu",
+                                  static_cast<int>(names.size()), texts.data(),
+                                  names.data()),
+        "nvrtcCreateProgram"));
     const std::vector<const char*> arguments = Pointers(options);
-    const Status compiled =
-        Check(nvrtc_,
-              nvrtc_.nvrtcCompileProgram(program_,
-                                         static_cast<int>(arguments.size()),
-                                         arguments.data()),
-              "nvrtcCompileProgram");
+    const Status compiled = Check(
+        nvrtc_,
+        nvrtc_.nvrtcCompileProgram(program_, static_cast<int>(arguments.size()),
+                                   arguments.data()),
+        "nvrtcCompileProgram");
     if (!compiled.ok()) {
       return MakeStatus(compiled.code(), compiled.message(), "\n", Log());
     }
@@ -165,9 +163,9 @@ Status FindArchitecture(const Nvrtc& nvrtc, int capability, int* found) {
                                     nvrtc.nvrtcGetNumSupportedArchs(&count),
                                     "nvrtcGetNumSupportedArchs"));
   std::vector<int> known(count);
-  TF_LSTM_OPS_RETURN_IF_ERROR(
-      Check(nvrtc, nvrtc.nvrtcGetSupportedArchs(known.data()),
-            "nvrtcGetSupportedArchs"));
+  TF_LSTM_OPS_RETURN_IF_ERROR(Check(nvrtc,
+                                    nvrtc.nvrtcGetSupportedArchs(known.data()),
+                                    "nvrtcGetSupportedArchs"));
   *found = 0;
   for (const int architecture : known) {
     if (architecture <= capability) *found = std::max(*found, architecture);
@@ -187,10 +185,10 @@ Status Compile(const Program& program, int capability, std::string* image) {
   TF_LSTM_OPS_RETURN_IF_ERROR(
       FindArchitecture(*nvrtc, capability, &architecture));
   const bool is_ptx = architecture < capability;
-  std::vector<std::string> options = {
-      "--std=c++17", std::string("--gpu-architecture=") +
-                         (is_ptx ? "compute_" : "sm_") +
-                         std::to_string(architecture)};
+  std::vector<std::string> options = {"--std=c++17",
+                                      std::string("--gpu-architecture=") +
+                                          (is_ptx ? "compute_" : "sm_") +
+                                          std::to_string(architecture)};
   for (const std::string& macro : program.macros) {
     options.push_back("--define-macro=" + macro);
   }

@@ -171,8 +171,8 @@ class ForwardPass : Pass<T> {
     CUfunction function = nullptr;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->Find("forward_step", &function));
     for (; step_.step < args_.steps.steps; ++step_.step) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(this->MultiplyWeights(
-          h_, sets_, args_.weights.recurrent, from_h_));
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          this->MultiplyWeights(h_, sets_, args_.weights.recurrent, from_h_));
       TF_LSTM_OPS_RETURN_IF_ERROR(
           device_.Launch(function, batch_ * cell_, step_));
     }
@@ -181,11 +181,11 @@ class ForwardPass : Pass<T> {
 
  private:
   using Base = Pass<T>;
-  using typename Base::C;
   using Base::batch_;
   using Base::cell_;
   using Base::device_;
   using Base::width_;
+  using typename Base::C;
 
   Status Begin() {
     step_.cell = this->Cell();
@@ -290,12 +290,12 @@ class BackwardPass : Pass<T> {
 
  private:
   using Base = Pass<T>;
-  using typename Base::C;
   using Base::batch_;
   using Base::cell_;
   using Base::device_;
   using Base::rows_;
   using Base::width_;
+  using typename Base::C;
 
   bool is_gru() const { return args_.config.cell == CellKind::kGru; }
   const T* dz_h() const { return is_gru() ? step_.dz_h : step_.dz; }
@@ -444,8 +444,8 @@ class BackwardPass : Pass<T> {
           HasUnreadRows()) {
         TF_LSTM_OPS_RETURN_IF_ERROR(this->See(seen, &x));
       }
-      TF_LSTM_OPS_RETURN_IF_ERROR(WeightGradient(
-          x, this->Sets(seen), step_.dz, args_.gradients.input));
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          WeightGradient(x, this->Sets(seen), step_.dz, args_.gradients.input));
     }
     return args_.dx ? XGradient() : Status();
   }
@@ -508,16 +508,16 @@ class BackwardPass : Pass<T> {
     for (int p = 0; p < kMaxParts; ++p) {
       T* to = args_.gradients.peephole[p];
       if (!to) continue;
-      TF_LSTM_OPS_RETURN_IF_ERROR(SumPartial<T>(
-          device_, a.sums + p * cell_, batch_, cell_, stride, to));
+      TF_LSTM_OPS_RETURN_IF_ERROR(SumPartial<T>(device_, a.sums + p * cell_,
+                                                batch_, cell_, stride, to));
     }
     return Status();
   }
 
   Status StateGradient(const C* from, const States<T>& to) const {
     if (!to.data) return Status();
-    return Copy(device_, CopyRows<C, T>{batch_, cell_, from, cell_, to.data,
-                                        to.stride});
+    return Copy(device_,
+                CopyRows<C, T>{batch_, cell_, from, cell_, to.data, to.stride});
   }
 
   const RnnBackward<T>& args_;

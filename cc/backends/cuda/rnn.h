@@ -1,7 +1,7 @@
-// One recurrent layer in one direction over one batch of sequences: core/rnn.h's
-// problem, for tensors in the device's memory, without projection. T is their
-// type; what is computed in between is float for those of 16 bits. Shapes as
-// there; B, T, I and H are those of `steps` and `config`.
+// One recurrent layer in one direction over one batch of sequences:
+// core/rnn.h's problem, for tensors in the device's memory, without projection.
+// T is their type; what is computed in between is float for those of 16 bits.
+// Shapes as there; B, T, I and H are those of `steps` and `config`.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_RNN_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_RNN_H_
 

@@ -1,4 +1,5 @@
-// What is done to whole tensors around the steps of a layer: kernels/tensors.cu.
+// What is done to whole tensors around the steps of a layer:
+// kernels/tensors.cu.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_TENSORS_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_TENSORS_H_
 

@@ -1,9 +1,10 @@
 // A libcublas.so.12 in host memory: strict about types, strides and pointers,
 // products added up in double.
+#include "backends/cuda/api/cublas.h"
+
 #include <cstdint>
 #include <vector>
 
-#include "backends/cuda/api/cublas.h"
 #include "core/float16.h"
 
 struct cublasContext {
@@ -111,17 +112,18 @@ cublasStatus_t cublasGemmStridedBatchedEx(
     cudaDataType c_type, int c_stride, long long c_step, int count,
     cublasComputeType_t compute, cublasGemmAlgo_t algorithm) {
   if (!IsSupported(a_type, c_type, compute)) return kNotSupported;
-  const bool is_sound =
-      handle->stream && m > 0 && n > 0 && k > 0 && count > 0 && a && b && c &&
-      a_type == b_type && a_stride >= (op_a == CUBLAS_OP_N ? m : k) &&
-      b_stride >= (op_b == CUBLAS_OP_N ? k : n) && c_stride >= m &&
-      algorithm == CUBLAS_GEMM_DEFAULT;
+  const bool is_sound = handle->stream && m > 0 && n > 0 && k > 0 &&
+                        count > 0 && a && b && c && a_type == b_type &&
+                        a_stride >= (op_a == CUBLAS_OP_N ? m : k) &&
+                        b_stride >= (op_b == CUBLAS_OP_N ? k : n) &&
+                        c_stride >= m && algorithm == CUBLAS_GEMM_DEFAULT;
   if (!is_sound) return kInvalidValue;
   const double add = Scale(beta, compute);
   for (int64_t batch = 0; batch < count; ++batch) {
     const Factor left(a, a_type, op_a, m, k, a_stride, batch * a_step);
-    const Factor right(b, b_type, op_b == CUBLAS_OP_N ? CUBLAS_OP_T : CUBLAS_OP_N,
-                       n, k, b_stride, batch * b_step);
+    const Factor right(b, b_type,
+                       op_b == CUBLAS_OP_N ? CUBLAS_OP_T : CUBLAS_OP_N, n, k,
+                       b_stride, batch * b_step);
     for (int64_t j = 0; j < n; ++j) {
       for (int64_t i = 0; i < m; ++i) {
         double sum = 0;

@@ -2,6 +2,8 @@
 // code, from the same sources, after prelude.h.
 //
 // Environment: STAND_IN_CXX, the compiler.
+#include "backends/cuda/api/nvrtc.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,8 +15,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "backends/cuda/api/nvrtc.h"
 
 namespace fs = std::filesystem;
 
@@ -44,7 +44,9 @@ std::string Read(const fs::path& path) {
 // there is no such option.
 std::string HostOption(const std::string& option) {
   const std::pair<const char*, const char*> options[] = {
-      {"--std=", "-std="}, {"--define-macro=", "-D"}, {"--gpu-architecture=", nullptr}};
+      {"--std=", "-std="},
+      {"--define-macro=", "-D"},
+      {"--gpu-architecture=", nullptr}};
   for (const auto& [prefix, host] : options) {
     if (option.rfind(prefix, 0) != 0) continue;
     return host ? host + option.substr(std::strlen(prefix)) : "-w";
@@ -104,8 +106,9 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int option_count,
   Write(program->source, folder / "source.cc");
   const char* compiler = std::getenv("STAND_IN_CXX");
   std::string command = compiler ? compiler : "c++";
-  command += " -x c++ -O1 -fPIC -shared -Wall -Wextra -Werror "
-             "-Wno-unknown-pragmas -include " STAND_IN_PRELUDE;
+  command +=
+      " -x c++ -O1 -fPIC -shared -Wall -Wextra -Werror "
+      "-Wno-unknown-pragmas -include " STAND_IN_PRELUDE;
   for (int n = 0; n < option_count; ++n) {
     const std::string option = HostOption(options[n]);
     if (option.empty()) return kInvalidInput;

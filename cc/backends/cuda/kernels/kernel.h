@@ -1,5 +1,5 @@
-// What all device code has in common. Each kernel has one parameter, a structure
-// of plain values, so that the host launches any of them alike.
+// What all device code has in common. Each kernel has one parameter, a
+// structure of plain values, so that the host launches any of them alike.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_KERNEL_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_KERNEL_H_
 
@@ -10,9 +10,9 @@
 
 // `extern "C"`: the host finds it by its name.
 #ifndef TF_LSTM_OPS_KERNEL
-#define TF_LSTM_OPS_KERNEL(name, ...)                              \
-  extern "C" __global__ void __launch_bounds__(                    \
-      ::tf_lstm_ops::cuda::kBlock) name(const __grid_constant__ __VA_ARGS__ a)
+#define TF_LSTM_OPS_KERNEL(name, ...)                                       \
+  extern "C" __global__ void __launch_bounds__(::tf_lstm_ops::cuda::kBlock) \
+      name(const __grid_constant__ __VA_ARGS__ a)
 #endif
 
 namespace tf_lstm_ops::cuda {

@@ -81,9 +81,8 @@ struct Passes {
   }
 
   // What a step kept, and what follows from it.
-  __device__ static Outputs Restored(const KeptRows<const T>& kept,
-                                     int64_t row, int64_t u,
-                                     const Parameters& with) {
+  __device__ static Outputs Restored(const KeptRows<const T>& kept, int64_t row,
+                                     int64_t u, const Parameters& with) {
     Outputs y = {};
     LoadKept(kept, row, u, &y);
     Cell::Restore(&y, Cell::kOwnState && kept.data[kRowCo] != nullptr, with);
@@ -181,8 +180,8 @@ struct Passes {
             (row * a.cell.gates + a.cell.block[p]) * a.cell.cell + u);
     }
   }
-  __device__ static void StoreParts(const BackwardStep<T, C>& a, const Place& at,
-                                    int64_t row, const C* z) {
+  __device__ static void StoreParts(const BackwardStep<T, C>& a,
+                                    const Place& at, int64_t row, const C* z) {
     constexpr int kFirst = Cell::kFirstRecurrent;
     constexpr int kCount = Cell::kRecurrentParts;
     StoreParts(a, z, 0, Cell::kInputParts, row, at.u, a.dz);
@@ -244,8 +243,7 @@ struct Passes {
     C h = Load(a.h0.data, at.b * a.h0.stride + at.u);
     for (int64_t s = 0; s < a.steps.steps; ++s) {
       const Steps::Rows rows = a.steps.At(at.b, s);
-      Store(rows.valid ? h : C(0), a.before,
-            rows.input * a.cell.cell + at.u);
+      Store(rows.valid ? h : C(0), a.before, rows.input * a.cell.cell + at.u);
       if (rows.valid) h = StepH(a, rows.output, at.u);
     }
   }
@@ -258,8 +256,8 @@ struct Passes {
       const Steps::Rows rows = a.steps.At(at.b, s);
       if (!rows.valid) continue;
       const C before = StateBefore(a, at, s);
-      const C after = Load(a.kept.data[kRowCs],
-                           rows.output * a.kept.stride[kRowCs] + at.u);
+      const C after =
+          Load(a.kept.data[kRowCs], rows.output * a.kept.stride[kRowCs] + at.u);
       for (int p = 0; p < Cell::kParts; ++p) {
         const int64_t block = rows.input * a.cell.gates + a.cell.block[p];
         sums[p] += Load(a.dz, block * a.cell.cell + at.u) *
@@ -288,8 +286,6 @@ TF_LSTM_OPS_KERNEL(backward_step, BackwardStep<T, C>) {
   Passes<Cell>::Backward(a);
 }
 TF_LSTM_OPS_KERNEL(h_before, HBefore<T, C>) { Passes<Cell>::FindHBefore(a); }
-TF_LSTM_OPS_KERNEL(peephole_sums, PeepholeSums<T, C>) {
-  SumPeepholes<Cell>(a);
-}
+TF_LSTM_OPS_KERNEL(peephole_sums, PeepholeSums<T, C>) { SumPeepholes<Cell>(a); }
 
 }  // namespace tf_lstm_ops::cuda

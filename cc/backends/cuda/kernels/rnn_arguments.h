@@ -1,6 +1,6 @@
 // The parameters of the kernels in rnn.cu and tensors.cu, for them and for the
-// host. T is the type of tensors, C the one that is computed in: float for those
-// of 16 bits. B, G, H, I: batch, gates that have weights, units, inputs.
+// host. T is the type of tensors, C the one that is computed in: float for
+// those of 16 bits. B, G, H, I: batch, gates that have weights, units, inputs.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_RNN_ARGUMENTS_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_RNN_ARGUMENTS_H_
 
@@ -76,9 +76,9 @@ struct ForwardStep {
   const T* input_bias = nullptr;
   const T* recurrent_bias = nullptr;
   // In and out. Null where not needed.
-  C* state = nullptr;       // [B, H]
-  States<T> last_h;         // h after the last valid step
-  States<T> last_c;         // cs as well
+  C* state = nullptr;  // [B, H]
+  States<T> last_h;    // h after the last valid step
+  States<T> last_c;    // cs as well
   // h as the next step's product sees it, [sets, B, H].
   T* seen_h = nullptr;
   Multipliers<T> dropout;

@@ -23,10 +23,10 @@ __device__ inline void Copy(const CopyRows<From, To>& a) {
 // Dropout's multiplier of a set, or 1.
 __device__ inline C Keep(const Multipliers<T>& m, int64_t set, int64_t b,
                          int64_t k) {
-  return m.data ? Number<T>::Load(m.data[set * m.gate_stride +
-                                         b * m.row_stride +
-                                         k * m.column_stride])
-                : C(1);
+  return m.data
+             ? Number<T>::Load(m.data[set * m.gate_stride + b * m.row_stride +
+                                      k * m.column_stride])
+             : C(1);
 }
 
 template <class From, class To>
@@ -69,8 +69,8 @@ TF_LSTM_OPS_KERNEL(add_seen, AddSeen<T, C>) {
   if (!a.of_states) a.steps.Reads(row, &b);
   C sum = 0;
   for (int64_t set = 0; set < a.sets; ++set) {
-    sum += Keep(a.dropout, set, b, k) *
-           a.from[(set * a.rows + row) * a.width + k];
+    sum +=
+        Keep(a.dropout, set, b, k) * a.from[(set * a.rows + row) * a.width + k];
   }
   a.to[Thread()] += sum;
 }
