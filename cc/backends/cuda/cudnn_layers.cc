@@ -24,16 +24,20 @@ int ElementSize(cudnnDataType_t type) {
   return type == CUDNN_DATA_DOUBLE ? 8 : type == CUDNN_DATA_HALF ? 2 : 4;
 }
 
+bool IsCompiled(const CudnnOptions& options) {
+  return options.algorithm == CUDNN_RNN_ALGO_PERSIST_DYNAMIC;
+}
+
 }  // namespace
 
 Status CudnnLayers::Find(const Cudnn& cudnn, const Device& device,
                          const RnnModel& m, const CudnnOptions& o,
                          int64_t first, int64_t count,
                          std::shared_ptr<const CudnnLayers>* layers) {
-  const auto key =
-      std::make_tuple(&device.handles(), m.cell, m.layers, m.directions,
-                      m.input_size, m.cell_size, m.hidden_size, m.skip_input,
-                      o.type, o.math, o.algorithm, o.is_padded, first, count);
+  const auto key = std::make_tuple(
+      &device.handles(), m.cell, m.layers, m.directions, m.input_size,
+      m.cell_size, m.hidden_size, m.skip_input, o.type, o.math, o.algorithm,
+      o.is_padded, IsCompiled(o) ? o.rows : 0, first, count);
   static std::mutex mutex;
   static auto* const kept =
       new std::map<decltype(key), std::shared_ptr<const CudnnLayers>>;
@@ -71,6 +75,11 @@ Status CudnnLayers::Make(const Cudnn& cudnn, cudnnHandle_t handle,
       dropout_.get(),
       options.is_padded ? CUDNN_RNN_PADDED_IO_ENABLED
                         : CUDNN_RNN_PADDED_IO_DISABLED);
+  if (IsCompiled(options)) {
+    TF_LSTM_OPS_CUDNN_RETURN_IF_ERROR(cudnn, cudnnBuildRNNDynamic, handle,
+                                      rnn_.get(),
+                                      static_cast<int>(options.rows));
+  }
   ParamsLayout layout;
   TF_LSTM_OPS_RETURN_IF_ERROR(ParamsLayout::Make(model, &layout));
   return CudnnWeights::Make(cudnn, handle, rnn_.get(), layout,

@@ -17,6 +17,8 @@ struct CudnnOptions {
   cudnnMathType_t math;
   cudnnRNNAlgo_t algorithm;
   bool is_padded;  // reads lengths
+  int64_t rows;    // of a batch; layers for one serve another, but for those of
+                   // an algorithm that is compiled
 };
 
 class CudnnLayers {

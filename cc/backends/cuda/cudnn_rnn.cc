@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "backends/cuda/cudnn_algorithms.h"
 #include "backends/cuda/cudnn_stack.h"
 #include "backends/cuda/kernel.h"
 #include "dialects/cudnn_rnn/dropout.h"
@@ -57,10 +58,14 @@ class ForwardKernel : public tf::Kernel {
     const uint64_t key =
         HasMask(problem, dropout) ? dropout_keys_.Next(attributes_.seed) : 0;
     const auto mask = MakeMask(problem, dropout);
-    CudnnStack<T> stack(problem, mask.get());
+    cudnnRNNAlgo_t algorithm = CUDNN_RNN_ALGO_STANDARD;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        ChooseAlgorithm(call.device(), problem, mask.get(), is_training_,
+                        Inputs(call, problem), &algorithm));
+    CudnnStack<T> stack(problem, mask.get(), algorithm);
     TF_LSTM_OPS_RETURN_IF_ERROR(stack.Begin(call.device(), is_training_));
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        Allocate(context, problem, stack.reserve_size(), &call));
+        Allocate(context, problem, stack.reserve_size(), algorithm, &call));
     if (is_training_) {
       TF_LSTM_OPS_RETURN_IF_ERROR(WriteHeader(call, problem, dropout, key));
     }
@@ -69,7 +74,8 @@ class ForwardKernel : public tf::Kernel {
 
  private:
   Status Allocate(const KernelContext& context, const Problem& problem,
-                  int64_t reserve_size, Call* call) const {
+                  int64_t reserve_size, cudnnRNNAlgo_t algorithm,
+                  Call* call) const {
     constexpr TF_DataType kType = tf::kDataType<T>;
     const RnnModel& model = problem.model;
     const Shape scalar((std::vector<int64_t>()));
@@ -92,7 +98,11 @@ class ForwardKernel : public tf::Kernel {
     const bool is_pair = kForm.version == 2 && is_training_;
     TF_LSTM_OPS_RETURN_IF_ERROR(
         call->Allocate(context, TF_INT8, is_pair ? Shape({2}) : scalar));
-    std::fill_n(call->Out<int8_t>(4), call->output_size(4), int8_t{0});
+    // As in stock: the algorithm, which the backward pass must take too, and
+    // a flag that means nothing here.
+    auto* host_reserved = call->Out<int8_t>(4);
+    std::fill_n(host_reserved, call->output_size(4), int8_t{0});
+    host_reserved[0] = static_cast<int8_t>(algorithm);
     return Status();
   }
 
@@ -105,13 +115,19 @@ class ForwardKernel : public tf::Kernel {
         header, sizeof header, reinterpret_cast<uint8_t*>(call.Out<T>(3)));
   }
 
-  cudnn_rnn::ForwardTensors<T> Tensors(const Call& call,
-                                       const Problem& problem) const {
+  static cudnn_rnn::ForwardTensors<T> Inputs(const Call& call,
+                                             const Problem& problem) {
     cudnn_rnn::ForwardTensors<T> t = {};
     t.input = call.In<T>("input");
     t.input_h = call.In<T>("input_h");
     t.input_c = OfLstm(problem, call.In<T>("input_c"));
     t.params = call.In<T>("params");
+    return t;
+  }
+
+  cudnn_rnn::ForwardTensors<T> Tensors(const Call& call,
+                                       const Problem& problem) const {
+    cudnn_rnn::ForwardTensors<T> t = Inputs(call, problem);
     t.output = call.Out<T>(0);
     t.output_h = call.Out<T>(1);
     t.output_c = OfLstm(problem, call.Out<T>(2));
@@ -140,7 +156,13 @@ class BackwardKernel : public tf::Kernel {
         cudnn_rnn::MakeProblem(attributes_, call, &problem));
     TF_LSTM_OPS_RETURN_IF_ERROR(cudnn_rnn::CheckBackprop(problem, call));
     const auto mask = MakeMask(problem, attributes_.dropout);
-    CudnnStack<T> stack(problem, mask.get());
+    cudnnRNNAlgo_t algorithm =
+        ChosenAlgorithm<T>(call.device(), problem, mask.get());
+    if (kForm.version > 1) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          ReadAlgorithm(*call.Find("host_reserved"), &algorithm));
+    }
+    CudnnStack<T> stack(problem, mask.get(), algorithm);
     TF_LSTM_OPS_RETURN_IF_ERROR(stack.Begin(call.device(), true));
     TF_LSTM_OPS_RETURN_IF_ERROR(
         CheckReserve(call.InputShape("reserve_space"), stack.reserve_size()));
@@ -153,6 +175,22 @@ class BackwardKernel : public tf::Kernel {
   }
 
  private:
+  // The algorithm of the forward pass.
+  static Status ReadAlgorithm(const tf::Tensor& host_reserved,
+                              cudnnRNNAlgo_t* algorithm) {
+    const int first =
+        host_reserved.size() > 0 ? *host_reserved.data<int8_t>() : -1;
+    if (first < CUDNN_RNN_ALGO_STANDARD ||
+        first > CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H) {
+      return InvalidArgument(
+          "host_reserved must begin with the number of an algorithm, 0 to 3, "
+          "but has ",
+          host_reserved.size(), " elements, the first being ", first);
+    }
+    *algorithm = static_cast<cudnnRNNAlgo_t>(first);
+    return Status();
+  }
+
   // Its size is what can be told without waiting for the device.
   static Status CheckReserve(const Shape& shape, int64_t want) {
     if (shape.dim(0) == want) return Status();

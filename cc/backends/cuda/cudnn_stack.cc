@@ -56,8 +56,8 @@ Status CudnnStack<T>::Begin(const Device& device, bool is_training) {
   if (batch_.rows() > 0) {
     TF_LSTM_OPS_RETURN_IF_ERROR(Open(&cudnn_));
     TF_LSTM_OPS_RETURN_IF_ERROR(CudnnHandle(*cudnn_, device, &handle_));
-    const CudnnOptions options = {kType<C>, Math<T>(), CUDNN_RNN_ALGO_STANDARD,
-                                  batch_.is_padded()};
+    const CudnnOptions options = {kType<C>, Math<T>(), algorithm_,
+                                  batch_.is_padded(), batch_.rows()};
     const int64_t each = mask_ ? 1 : model_.layers;
     for (int64_t first = 0; first < model_.layers; first += each) {
       TF_LSTM_OPS_RETURN_IF_ERROR(AddPart(first, each, options, is_training));
@@ -138,6 +138,23 @@ void CudnnStack<T>::LayOutReserve() {
 }
 
 template <class T>
+Status CudnnStack<T>::ClearGaps(char* reserve) const {
+  const auto clear = [&](int64_t end) {  // of what is written
+    const int64_t next = std::min(Aligned(end), reserve_bytes_);
+    return device_->Zero(reserve + end, next - end);
+  };
+  TF_LSTM_OPS_RETURN_IF_ERROR(clear(sizeof(cudnn_rnn::ReserveHeader)));
+  for (const auto& part : parts_) {
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        clear(part->reserve + static_cast<int64_t>(part->reserve_bytes)));
+    if (IsLast(*part)) break;
+    TF_LSTM_OPS_RETURN_IF_ERROR(clear(
+        part->inner + InnerSize() * static_cast<int64_t>(sizeof(C))));
+  }
+  return Status();
+}
+
+template <class T>
 template <class Tensors>
 Status CudnnStack<T>::FetchInputs(const Tensors& t, Inputs* inputs) const {
   TF_LSTM_OPS_RETURN_IF_ERROR(
@@ -206,6 +223,8 @@ Status CudnnStack<T>::Forward(const ForwardTensors<T>& t) {
   }
   TF_LSTM_OPS_RETURN_IF_ERROR(
       PassStates(t.input_h, t.input_c, t.output_h, t.output_c));
+  char* reserve = reinterpret_cast<char*>(t.reserve);
+  if (reserve) TF_LSTM_OPS_RETURN_IF_ERROR(ClearGaps(reserve));
   if (parts_.empty()) return Status();
 
   Inputs inputs;
@@ -216,7 +235,6 @@ Status CudnnStack<T>::Forward(const ForwardTensors<T>& t) {
       batch_.StatesFor(model_.hidden_size, t.output_h, &hy));
   TF_LSTM_OPS_RETURN_IF_ERROR(
       batch_.StatesFor(model_.cell_size, t.output_c, &cy));
-  char* reserve = reinterpret_cast<char*>(t.reserve);
   const C* x = inputs.x;
   for (const auto& part : parts_) {
     C* y = IsLast(*part) ? output : reinterpret_cast<C*>(reserve + part->inner);

@@ -10,6 +10,8 @@
 //   cuDNN's own reserve      of each of its calls
 //   outputs of inner layers  with dropout, for each layer but the last, in
 //                            cuDNN's type and layout
+//
+// with zeros in between.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_STACK_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_STACK_H_
 
@@ -28,17 +30,20 @@ class CudnnStack {
  public:
   using C = CudnnType<T>;
 
-  // `mask` null: no dropout; its key is what the reserve's header says. The
-  // arguments must outlive this object.
+  // `mask` null: no dropout; its key is what the reserve's header says. A
+  // backward pass takes the algorithm of its forward pass. The arguments must
+  // outlive this object.
   CudnnStack(const cudnn_rnn::Problem& problem,
-             const cudnn_rnn::DropoutMask* mask)
+             const cudnn_rnn::DropoutMask* mask, cudnnRNNAlgo_t algorithm)
       : problem_(problem),
         model_(problem.model),
         mask_(mask),
+        algorithm_(algorithm),
         batch_(problem) {}
 
   // What the call needs of cuDNN. Errors: FailedPrecondition where it is not
-  // there; InvalidArgument for sizes that it cannot count.
+  // there; InvalidArgument for sizes that it cannot count; Unimplemented where
+  // it has no such algorithm.
   Status Begin(const Device& device, bool is_training);
 
   int64_t reserve_size() const {  // in elements of T
@@ -74,6 +79,8 @@ class CudnnStack {
   Status AddPart(int64_t first, int64_t count, const CudnnOptions& options,
                  bool is_training);
   void LayOutReserve();
+  // Zeros between the parts.
+  Status ClearGaps(char* reserve) const;
 
   bool is_lstm() const { return model_.cell == CellKind::kLstm; }
   bool IsLast(const Part& part) const { return &part == parts_.back().get(); }
@@ -110,6 +117,7 @@ class CudnnStack {
   const cudnn_rnn::Problem& problem_;
   const RnnModel& model_;
   const cudnn_rnn::DropoutMask* mask_;
+  const cudnnRNNAlgo_t algorithm_;
   CudnnBatch batch_;
   const Device* device_ = nullptr;
   const Cudnn* cudnn_ = nullptr;

@@ -3,22 +3,26 @@
 // made, its image the file.
 //
 // Environment: STAND_IN_NO_DEVICE=1, a machine without a GPU.
+#include "backends/cuda/api/driver.h"
+
 #include <dlfcn.h>
 #include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
 
-#include "backends/cuda/api/driver.h"
-
 struct CUctx_st {};
 struct CUmod_st {
   void* library;
+};
+struct CUevent_st {
+  std::chrono::steady_clock::time_point time;
 };
 struct CUfunc_st {
   void (*run)(const void* arguments, unsigned grid, unsigned block);
@@ -159,6 +163,41 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x,
     return kInvalidValue;
   }
   function->run(parameters[0], grid_x, block_x);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  if (!stream) return kInvalidValue;
+  const bool captures = std::getenv("STAND_IN_CAPTURES") != nullptr;
+  *status = static_cast<CUstreamCaptureStatus>(captures ? 1 : 0);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent* event, unsigned int flags) {
+  if (flags != 0) return kInvalidValue;
+  *event = new CUevent_st;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy_v2(CUevent event) {
+  delete event;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  if (!event || !stream) return kInvalidValue;
+  event->time = std::chrono::steady_clock::now();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventSynchronize(CUevent event) {
+  return event ? CUDA_SUCCESS : kInvalidValue;
+}
+
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  if (!start || !end) return kInvalidValue;
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(end->time - start->time).count();
   return CUDA_SUCCESS;
 }
 

@@ -11,6 +11,7 @@ extern "C" {
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st* CUcontext;
+typedef struct CUevent_st* CUevent;
 typedef struct CUmod_st* CUmodule;
 typedef struct CUfunc_st* CUfunction;
 typedef struct CUstream_st* CUstream;
@@ -22,12 +23,16 @@ typedef enum CUdevice_attribute_enum {
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
 } CUdevice_attribute;
+typedef enum CUstreamCaptureStatus_enum {
+  CU_STREAM_CAPTURE_STATUS_NONE = 0,
+} CUstreamCaptureStatus;
 #endif
 
 static_assert(CUDA_SUCCESS == 0);
 static_assert(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT == 16);
 static_assert(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR == 75);
 static_assert(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR == 76);
+static_assert(CU_STREAM_CAPTURE_STATUS_NONE == 0);
 
 CUresult cuGetErrorName(CUresult error, const char** text);
 CUresult cuGetErrorString(CUresult error, const char** text);
@@ -52,6 +57,13 @@ CUresult cuLaunchKernel(CUfunction, unsigned int grid_x, unsigned int grid_y,
                         unsigned int shared_bytes, CUstream, void** parameters,
                         void** extra);
 
+CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status);
+CUresult cuEventCreate(CUevent* event, unsigned int flags);
+CUresult cuEventDestroy_v2(CUevent);
+CUresult cuEventRecord(CUevent, CUstream);
+CUresult cuEventSynchronize(CUevent);
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end);
+
 }  // extern "C"
 
 // The functions that are called, for libraries.h.
@@ -68,6 +80,12 @@ CUresult cuLaunchKernel(CUfunction, unsigned int grid_x, unsigned int grid_y,
   F(cuMemcpyHtoDAsync_v2)          \
   F(cuMemsetD8Async)               \
   F(cuMemsetD2D8Async)             \
-  F(cuLaunchKernel)
+  F(cuLaunchKernel)                \
+  F(cuStreamIsCapturing)           \
+  F(cuEventCreate)                 \
+  F(cuEventDestroy_v2)             \
+  F(cuEventRecord)                 \
+  F(cuEventSynchronize)            \
+  F(cuEventElapsedTime)
 
 #endif  // TF_LSTM_OPS_BACKENDS_CUDA_API_DRIVER_H_
