@@ -22,8 +22,7 @@ def check(name: str, folder: Path, **environment: str) -> Any:
     done = subprocess.run(
         [sys.executable, str(PROGRAM), name],
         env={**os.environ, **build.environment(folder), **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr[-5000:]

@@ -1,5 +1,5 @@
-"""The dialects' own suites on a device "GPU" in host memory, with the CUDA kernels and stand-ins for
-CUDA's libraries. Each runs in a process of its own: a device cannot be taken out again."""
+"""The dialects' own suites on a device "GPU" in host memory, with the CUDA kernels and stand-ins
+for CUDA's libraries. Each runs in a process of its own: a device cannot be taken out again."""
 
 import json
 import os
