@@ -45,7 +45,7 @@ def train(**arguments: Any) -> list[np.ndarray]:
     with tf.device("GPU:0"):
         outputs = library().tf_lstm_ops_keras_lstm(**arguments)
         upstream = {
-            f"{name}_grad": tf.ones(getattr(outputs, name).shape)
+            f"{name}_grad": tf.constant(np.ones(getattr(outputs, name).shape), tf.float32)
             for name in ("output", "final_h", "final_c")
         }
         kept = {"output": outputs.output, "reserve": outputs.reserve}
