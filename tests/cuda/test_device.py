@@ -17,10 +17,10 @@ pytestmark = pytest.mark.cuda
 PROGRAM = Path(__file__).with_name("program.py")
 
 
-def check(name: str, folder: Path, **environment: str) -> Any:
-    """What program.py says."""
+def check(name: str, folder: Path, program: Path = PROGRAM, **environment: str) -> Any:
+    """What the program says."""
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), name],
+        [sys.executable, str(program), name],
         env={**os.environ, **build.environment(folder), **environment},
         capture_output=True,
         text=True,

@@ -30,6 +30,13 @@ SUITES = {
             *("LSTMBlockCellFullGrad", "BlockLSTMFullGrad"),
         },
     ),
+    "cudnn_rnn": Suite(
+        ("forward", "gradients", "dropout", "modes"),
+        {
+            *("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3"),
+            *("CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3"),
+        },
+    ),
     "mpsgraph": Suite(
         ("forward", "gradients", "modes"),
         {"MPSGraphLSTM", "MPSGraphLSTMGradients"},
