@@ -61,7 +61,11 @@ class Outcome(NamedTuple):
 
 def run(folder: Path, built: Path, *arguments: str, **environment: str) -> Outcome:
     report = folder / "report.json"
-    variables = {**build.environment(built), "TF_LSTM_OPS_TEST_REPORT": str(report)}
+    variables = {
+        **build.environment(built),
+        "TF_CUDNN_USE_AUTOTUNE": "0",  # test_cudnn.py has it; here it would run all ten times
+        "TF_LSTM_OPS_TEST_REPORT": str(report),
+    }
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", *arguments],
         cwd=build.ROOT,
