@@ -19,8 +19,9 @@ def cc_files(root):
     """Every C++ source but CUDA's, found by another way than a glob."""
     for folder, _, names in os.walk(root / "cc"):
         for name in names:
-            if name.endswith((".cc", ".cpp", ".cxx")) and "cuda" not in Path(folder).parts:
-                yield os.path.relpath(os.path.join(folder, name), root)
+            source = os.path.relpath(os.path.join(folder, name), root)
+            if name.endswith((".cc", ".cpp", ".cxx")) and "cuda" not in Path(source).parts:
+                yield source
 
 
 @pytest.mark.parametrize("machine", LEVELS)

@@ -12,8 +12,8 @@
 
 namespace tf_lstm_ops::cuda {
 
-#define TF_LSTM_OPS_CUDA_MEMBER(function) \
-  decltype(&::function) function = nullptr;
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name, not an expression
+#define TF_LSTM_OPS_CUDA_MEMBER(function) decltype(&::function) function{};
 
 struct Driver {
   TF_LSTM_OPS_CUDA_DRIVER(TF_LSTM_OPS_CUDA_MEMBER)

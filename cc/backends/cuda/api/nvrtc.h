@@ -10,7 +10,7 @@ extern "C" {
 #ifndef __NVRTC_H__
 typedef enum { NVRTC_SUCCESS = 0 } nvrtcResult;
 #endif
-typedef struct _nvrtcProgram* nvrtcProgram;
+typedef struct _nvrtcProgram* nvrtcProgram;  // NOLINT: NVIDIA's name
 
 static_assert(NVRTC_SUCCESS == 0);
 
