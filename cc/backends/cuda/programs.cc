@@ -156,6 +156,9 @@ std::string NameOf(const Program& program, int capability) {
   return name;
 }
 
+// The oldest card that has all that the kernels use.
+constexpr int kOldest = 70;
+
 // The newest architecture that NVRTC knows, up to the card's own.
 Status FindArchitecture(const Nvrtc& nvrtc, int capability, int* found) {
   int count = 0;
@@ -168,13 +171,16 @@ Status FindArchitecture(const Nvrtc& nvrtc, int capability, int* found) {
                                     "nvrtcGetSupportedArchs"));
   *found = 0;
   for (const int architecture : known) {
-    if (architecture <= capability) *found = std::max(*found, architecture);
+    const bool fits = architecture >= kOldest && architecture <= capability;
+    if (fits) *found = std::max(*found, architecture);
   }
   if (*found > 0) return Status();
   return MakeStatus(Code::kUnimplemented,
-                    "tf_lstm_ops: this NVRTC compiles for no card as old as "
-                    "this one, of compute capability ",
-                    capability / 10, '.', capability % 10);
+                    "tf_lstm_ops: NVRTC has no kernels for this card, of "
+                    "compute capability ",
+                    capability / 10, '.', capability % 10, "; at least ",
+                    kOldest / 10, '.', kOldest % 10,
+                    " is needed, and an NVRTC that still knows the card");
 }
 
 // For a card that is newer than NVRTC PTX, which the driver compiles further.
