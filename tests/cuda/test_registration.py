@@ -34,21 +34,36 @@ def test_library_lies_beside_the_other():
         *("BlockLSTM", "BlockLSTMGrad", "BlockLSTMFullGrad", "BlockLSTMV2", "BlockLSTMGradV2"),
         *("KerasLSTM", "KerasLSTMGrad", "KerasGRU", "KerasGRUGrad"),
         *("MPSGraphLSTM", "MPSGraphLSTMGradients"),
+        *("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3"),
+        *("CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3"),
+        *("CudnnRNNParamsSize", "CudnnRNNDropoutMask"),
+        *("CudnnRNNCanonicalToParams", "CudnnRNNCanonicalToParamsV2"),
+        *("CudnnRNNParamsToCanonical", "CudnnRNNParamsToCanonicalV2"),
     ],
 )
 def test_op_has_kernels_of_every_type(op):
     assert gpu_kernels()[f"TfLstmOps>{op}"] >= TYPES
 
 
-@pytest.mark.parametrize("op", ["BlockLSTM", "BlockLSTMV2", "BlockLSTMGrad", "BlockLSTMFullGrad"])
-def test_seq_len_max_stays_on_the_host(op):
+BLOCK_OPS = ["BlockLSTM", "BlockLSTMV2", "BlockLSTMGrad", "BlockLSTMFullGrad"]
+CUDNN_OPS = ["CudnnRNNV3", "CudnnRNNBackpropV3"]
+
+
+@pytest.mark.parametrize(
+    ("op", "names"),
+    [
+        *((op, ["seq_len_max"]) for op in BLOCK_OPS),
+        *((op, ["sequence_lengths", "host_reserved"]) for op in CUDNN_OPS),
+    ],
+)
+def test_what_stays_on_the_host(op, names):
     found = [
         list(kernel.host_memory_arg)
         for kernel in kernels.get_registered_kernels_for_op(f"TfLstmOps>{op}").kernel
         if kernel.device_type == "GPU"
     ]
     assert len(found) == len(TYPES)
-    assert all(arguments == ["seq_len_max"] for arguments in found)
+    assert all(arguments == names for arguments in found)
 
 
 @pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="there is a GPU")
