@@ -4,6 +4,7 @@ test itself.
 `python program.py CHECK` in build.environment prints a line of JSON for the test that started it.
 """
 
+import ctypes
 import json
 import os
 import sys
@@ -77,6 +78,17 @@ def same_bits() -> Any:
     given = layer(peephole=random(3, UNITS), recurrent_dropout=random(4, BATCH, UNITS))
     first, second = train(**given), train(**given)
     return [a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True)]
+
+
+def compute_types() -> Any:
+    """Those of products of float, where TensorFlow allows TF32 and where it does not."""
+    cublas = ctypes.CDLL("libcublas.so.12")
+    found = []
+    for allowed in (True, False):
+        tf.config.experimental.enable_tensor_float_32_execution(allowed)
+        train(**layer())
+        found.append(cublas.stand_in_compute_type())
+    return found
 
 
 if __name__ == "__main__":

@@ -92,3 +92,8 @@ def test_what_masked_inputs_hold_reaches_nothing(built):
 
 def test_every_call_has_the_same_bits(built):
     assert all(check("same_bits", built))
+
+
+def test_tf32_where_tensorflow_allows_it(built):
+    tf32, full = 77, 68  # CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F
+    assert check("compute_types", built) == [tf32, full]

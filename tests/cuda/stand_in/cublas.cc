@@ -85,9 +85,14 @@ double Scale(const void* scale, cublasComputeType_t compute) {
                                        : *static_cast<const float*>(scale);
 }
 
+int compute_type = 0;
+
 }  // namespace
 
 extern "C" {
+
+// That of the last product.
+int stand_in_compute_type() { return compute_type; }
 
 const char* cublasGetStatusString(cublasStatus_t status) {
   return status == kNotSupported ? "CUBLAS_STATUS_NOT_SUPPORTED"
@@ -118,6 +123,7 @@ cublasStatus_t cublasGemmStridedBatchedEx(
                         b_stride >= (op_b == CUBLAS_OP_N ? k : n) &&
                         c_stride >= m && algorithm == CUBLAS_GEMM_DEFAULT;
   if (!is_sound) return kInvalidValue;
+  compute_type = compute;
   const double add = Scale(beta, compute);
   for (int64_t batch = 0; batch < count; ++batch) {
     const Factor left(a, a_type, op_a, m, k, a_stride, batch * a_step);
