@@ -61,29 +61,11 @@ bool Fits(const Matrix<T>& m) {
          m.column_stride <= kMost;
 }
 
-}  // namespace
-
-// tsl::tensor_float_32_execution_enabled(), which TensorFlow's framework
-// library exports; true where there is no TensorFlow, as is its default.
-bool AllowsTf32() {
-  static auto* const enabled = reinterpret_cast<bool (*)()>(
-      dlsym(RTLD_DEFAULT, "_ZN3tsl33tensor_float_32_execution_enabledEv"));
-  return enabled == nullptr || enabled();
-}
-
+// As Multiply, where the columns of c lie in one piece, as cuBLAS writes them.
 template <class T, class C>
-Status Multiply(const Device& device, const Matrix<const T>& a,
-                const Matrix<const T>& b, bool adds, const Matrix<C>& c,
-                int count) {
-  if (c.rows == 0 || c.columns == 0 || count == 0) return Status();
-  if (a.columns == 0) {
-    return adds ? Status() : ZeroMatrices(device, c, count);
-  }
-  // cuBLAS writes columns: of a matrix of rows, the transposed one.
-  if (c.row_stride != 1) {
-    return Multiply(device, b.Transposed(), a.Transposed(), adds,
-                    c.Transposed(), count);
-  }
+Status MultiplyByColumn(const Device& device, const Matrix<const T>& a,
+                        const Matrix<const T>& b, bool adds, const Matrix<C>& c,
+                        int count) {
   if (!Fits(a) || !Fits(b) || !Fits(c)) {
     return MakeStatus(Code::kUnimplemented, "tf_lstm_ops: a product of ",
                       c.rows, " x ", a.columns, " x ", c.columns,
@@ -105,6 +87,31 @@ Status Multiply(const Device& device, const Matrix<const T>& a,
           b.step, &beta, c.data, kType<C>, of_c.stride, c.step, count,
           ComputeType<T>(), CUBLAS_GEMM_DEFAULT),
       "cublasGemmStridedBatchedEx");
+}
+
+}  // namespace
+
+// tsl::tensor_float_32_execution_enabled(), which TensorFlow's framework
+// library exports; true where there is no TensorFlow, as is its default.
+bool AllowsTf32() {
+  static auto* const enabled = reinterpret_cast<bool (*)()>(
+      dlsym(RTLD_DEFAULT, "_ZN3tsl33tensor_float_32_execution_enabledEv"));
+  return enabled == nullptr || enabled();
+}
+
+template <class T, class C>
+Status Multiply(const Device& device, const Matrix<const T>& a,
+                const Matrix<const T>& b, bool adds, const Matrix<C>& c,
+                int count) {
+  if (c.rows == 0 || c.columns == 0 || count == 0) return Status();
+  if (a.columns == 0) {
+    return adds ? Status() : ZeroMatrices(device, c, count);
+  }
+  if (c.row_stride == 1) {
+    return MultiplyByColumn(device, a, b, adds, c, count);
+  }
+  return MultiplyByColumn(device, b.Transposed(), a.Transposed(), adds,
+                          c.Transposed(), count);
 }
 
 #define TF_LSTM_OPS_INSTANTIATE(T, C)                                      \

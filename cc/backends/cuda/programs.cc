@@ -47,10 +47,11 @@ fs::path CacheFolder() {
     const char* value = std::getenv(name);
     return fs::path(value ? value : "");
   };
-  if (fs::path named = variable("TF_LSTM_OPS_CUDA_CACHE"); !named.empty()) {
+  if (const fs::path named = variable("TF_LSTM_OPS_CUDA_CACHE");
+      !named.empty()) {
     return named;
   }
-  if (fs::path cache = variable("XDG_CACHE_HOME"); !cache.empty()) {
+  if (const fs::path cache = variable("XDG_CACHE_HOME"); !cache.empty()) {
     return cache / "tf_lstm_ops";
   }
   const fs::path home = variable("HOME");
@@ -80,6 +81,7 @@ void Write(const std::string& text, const fs::path& path) {
 
 std::vector<const char*> Pointers(const std::vector<std::string>& strings) {
   std::vector<const char*> pointers;
+  pointers.reserve(strings.size());
   for (const std::string& s : strings) pointers.push_back(s.c_str());
   return pointers;
 }

@@ -86,6 +86,7 @@ Status SumPartial(const Device& device, const ComputeType<T>* from,
   return Run<T>(device, "sum_sums", columns, all);
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): types
 #define TF_LSTM_OPS_INSTANTIATE(T)                                             \
   template Status Copy(const Device&, const CopyRows<T, T>&);                  \
   template Status See(const Device&, const SeenRows<T>&);                      \
@@ -101,6 +102,7 @@ TF_LSTM_OPS_INSTANTIATE(double)
 TF_LSTM_OPS_INSTANTIATE(Half)
 TF_LSTM_OPS_INSTANTIATE(BFloat16)
 #undef TF_LSTM_OPS_INSTANTIATE
+// NOLINTEND(bugprone-macro-parentheses)
 
 template Status Copy(const Device&, const CopyRows<Half, float>&);
 template Status Copy(const Device&, const CopyRows<float, Half>&);
