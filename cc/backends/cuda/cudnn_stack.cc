@@ -148,8 +148,8 @@ Status CudnnStack<T>::ClearGaps(char* reserve) const {
     TF_LSTM_OPS_RETURN_IF_ERROR(
         clear(part->reserve + static_cast<int64_t>(part->reserve_bytes)));
     if (IsLast(*part)) break;
-    TF_LSTM_OPS_RETURN_IF_ERROR(clear(
-        part->inner + InnerSize() * static_cast<int64_t>(sizeof(C))));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        clear(part->inner + InnerSize() * static_cast<int64_t>(sizeof(C))));
   }
   return Status();
 }
