@@ -8,10 +8,10 @@ namespace {
 
 // Asks where matrices and biases stand. No memory is needed for that: cuDNN
 // adds offsets to an address, which must not be null.
+alignas(256) constexpr char kBase = 0;
+
 class Asking {
  public:
-  static constexpr uintptr_t kBase = 4096;
-
   Asking(const Cudnn& cudnn, cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
          int element_size)
       : cudnn_(cudnn),
@@ -38,9 +38,8 @@ class Asking {
     void *matrix_address = nullptr, *bias_address = nullptr;
     TF_LSTM_OPS_CUDNN_RETURN_IF_ERROR(
         cudnn_, cudnnGetRNNWeightParams, handle_, rnn_,
-        static_cast<int32_t>(pseudo_layer), space_bytes_,
-        reinterpret_cast<const void*>(kBase), id, matrix_.get(),
-        &matrix_address, bias_.get(), &bias_address);
+        static_cast<int32_t>(pseudo_layer), space_bytes_, &kBase, id,
+        matrix_.get(), &matrix_address, bias_.get(), &bias_address);
     TF_LSTM_OPS_RETURN_IF_ERROR(Offset("matrix", pseudo_layer, id,
                                        matrix.size(), matrix_.get(),
                                        matrix_address, matrix_offset));
@@ -62,8 +61,7 @@ class Asking {
                                         tensor, kRank, &type, &rank, dims,
                                         strides);
       size = int64_t{dims[0]} * dims[1] * dims[2];
-      const auto bytes = reinterpret_cast<uintptr_t>(address) - kBase;
-      *offset = static_cast<int64_t>(bytes) / element_size_;
+      *offset = (static_cast<const char*>(address) - &kBase) / element_size_;
     }
     if (size == want && *offset + size <= this->size()) return Status();
     return MakeStatus(Code::kInternal, "tf_lstm_ops: cuDNN ",
@@ -73,8 +71,8 @@ class Asking {
   }
 
   const Cudnn& cudnn_;
-  const cudnnHandle_t handle_;
-  const cudnnRNNDescriptor_t rnn_;
+  cudnnHandle_t handle_;
+  cudnnRNNDescriptor_t rnn_;
   const int element_size_;
   size_t space_bytes_ = 0;
   TensorDescriptor matrix_, bias_;
