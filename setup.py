@@ -44,8 +44,8 @@ class PlatformWheel(bdist_wheel):
 
 
 LIBRARIES = ["tf_lstm_ops"]
-if platform.system() == "Darwin":
-    LIBRARIES.append(Path(native.FLAGS["METAL_LIBRARY"]).stem)
+if gpu_library := {"Darwin": "METAL_LIBRARY", "Linux": "CUDA_LIBRARY"}.get(platform.system()):
+    LIBRARIES.append(Path(native.FLAGS[gpu_library]).stem)
 
 # A folder of its own for each build: a module that was renamed must not come along from the last
 # one, and on macOS setuptools' "build" would be the same name as Bazel's "BUILD".

@@ -4,7 +4,12 @@ Plain assignments only, so that this file is Starlark and Python at once:
 native.py executes it, native.bzl loads it.
 """
 
-SOURCES = ["cc/**/*.cc"]
+SOURCES = [
+    "cc/backends/cpu/**/*.cc",
+    "cc/core/*.cc",
+    "cc/dialects/**/*.cc",
+    "cc/tf/*.cc",
+]
 
 # Each of these is compiled once per instruction set, into a namespace that the
 # macro TF_LSTM_OPS_SIMD names.
@@ -58,19 +63,37 @@ LINKOPTS_MACOS = [
     "-Wl,-exported_symbol,_tf_lstm_ops_*",
 ]
 
-# The library of kernels for Metal, on macOS only: Objective-C++ with manual
-# retain and release, and what it shares with the other library.
-METAL_LIBRARY = "tf_lstm_ops_metal.so"
-METAL_SOURCES = [
-    "cc/backends/metal/*.mm",
+# What the libraries of kernels for GPUs share with the other library.
+GPU_SHARED_SOURCES = [
     "cc/core/*.cc",
     "cc/dialects/*/conversion.cc",
+    "cc/dialects/*/dropout_mask.cc",
     "cc/dialects/*/model.cc",
     "cc/dialects/*/ops.cc",
     "cc/dialects/*/problem.cc",
     "cc/dialects/*/reserve.cc",
     "cc/tf/kernel.cc",
 ]
+
+# The library of kernels for CUDA, on Linux only. Nothing of CUDA is needed to
+# build it. The headers of device code are part of it as text, by their paths
+# from the root.
+CUDA_LIBRARY = "tf_lstm_ops_cuda.so"
+CUDA_SOURCES = [
+    "cc/backends/cuda/*.cc",
+    "cc/backends/cuda/kernels/*.cc",
+] + GPU_SHARED_SOURCES
+CUDA_LINKOPTS = ["-ldl"]
+
+# What a package has as text, to be compiled beside a GPU: it depends on the
+# version of TensorFlow.
+CUDA_STREAM_SOURCES = ["cc/backends/cuda/stream/*"]
+
+
+# The library of kernels for Metal, on macOS only: Objective-C++ with manual
+# retain and release.
+METAL_LIBRARY = "tf_lstm_ops_metal.so"
+METAL_SOURCES = ["cc/backends/metal/*.mm"] + GPU_SHARED_SOURCES
 METAL_COPTS = ["-fno-objc-arc", "-fblocks"]
 METAL_LINKOPTS_MACOS = LINKOPTS_MACOS + [
     "-framework",

@@ -49,7 +49,7 @@ def compiler() -> list[str]:
 
 def units(machine: str) -> list[Unit]:
     """All compilations for a machine such as "x86_64" or "arm64", in the order of linking."""
-    x86_64 = machine.lower() in ("x86_64", "amd64")
+    x86_64 = _is_x86_64(machine)
     simd = dict(FLAGS["SIMD_X86_64"] if x86_64 else FLAGS["SIMD_OTHER"])
     if machine.lower() in ("arm64", "aarch64"):
         simd |= FLAGS["SIMD_ARM64_TOO"]
@@ -71,6 +71,21 @@ def metal_units() -> list[Unit]:
     ]
 
 
+def cuda_units(machine: str) -> list[Unit]:
+    """All compilations of the library of kernels for CUDA."""
+    flags = FLAGS["COPTS"] + (FLAGS["COPTS_X86_64"] if _is_x86_64(machine) else [])
+    return [Unit(s, _object(s, "cuda"), flags) for s in _glob(FLAGS["CUDA_SOURCES"])]
+
+
+def library_units(library: str, machine: str) -> list[Unit]:
+    """All compilations of the library of this name."""
+    if library == FLAGS["METAL_LIBRARY"]:
+        return metal_units()
+    if library == FLAGS["CUDA_LIBRARY"]:
+        return cuda_units(machine)
+    return units(machine)
+
+
 def compile_command(unit: Unit, folder: Path) -> list[str]:
     return [*compiler(), *unit.flags, "-c", unit.source, "-o", str(folder / unit.object)]
 
@@ -80,7 +95,8 @@ def link_command(objects: list[str], folder: Path, output: Path, system: str) ->
     if system == "Darwin":
         is_metal = output.name == FLAGS["METAL_LIBRARY"]
         return [*command, *FLAGS["METAL_LINKOPTS_MACOS" if is_metal else "LINKOPTS_MACOS"]]
-    return [*command, *FLAGS["LINKOPTS_LINUX"], str(folder / FLAGS["STUB"])]
+    own = FLAGS["CUDA_LINKOPTS"] if output.name == FLAGS["CUDA_LIBRARY"] else []
+    return [*command, *own, *FLAGS["LINKOPTS_LINUX"], str(folder / FLAGS["STUB"])]
 
 
 def stub_command(folder: Path) -> list[str]:
@@ -89,18 +105,18 @@ def stub_command(folder: Path) -> list[str]:
 
 
 def build(output: Path, folder: Path, jobs: int | None = None) -> None:
-    """Compiles and links the library `output` for this machine.
+    """Compiles and links the library `output` for this machine. CUDA's gets its sources for the
+    stream beside it.
 
     Args:
-      output: path of the library; of the one for Metal where it has that name.
+      output: path of the library; of the one for Metal or CUDA where it has that name.
       folder: where the objects go; an absolute path.
       jobs: how many compilers run at once; as many as there are processors when None.
 
     Raises:
       BuildError: there is no compiler, or one of its runs failed.
     """
-    is_metal = output.name == FLAGS["METAL_LIBRARY"]
-    todo = metal_units() if is_metal else units(platform.machine())
+    todo = library_units(output.name, platform.machine())
     system = platform.system()
     folder.mkdir(parents=True, exist_ok=True)
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -110,11 +126,15 @@ def build(output: Path, folder: Path, jobs: int | None = None) -> None:
     if system != "Darwin":
         _run(stub_command(folder))
     _run(link_command([unit.object for unit in todo], folder, output.resolve(), system))
+    if output.name == FLAGS["CUDA_LIBRARY"]:
+        for source in _glob(FLAGS["CUDA_STREAM_SOURCES"]):
+            shutil.copy(ROOT / source, output.parent)
 
 
 def compilation_database() -> list[dict[str, Any]]:
     """An entry for each source: of those compiled several times, for the best instruction set."""
-    best = {unit.source: unit for unit in units(platform.machine())}
+    machine = platform.machine()
+    best = {unit.source: unit for unit in [*cuda_units(machine), *units(machine)]}
     return [
         {
             "directory": str(ROOT),
@@ -123,6 +143,10 @@ def compilation_database() -> list[dict[str, Any]]:
         }
         for unit in best.values()
     ]
+
+
+def _is_x86_64(machine: str) -> bool:
+    return machine.lower() in ("x86_64", "amd64")
 
 
 def _glob(patterns: list[str]) -> list[str]:

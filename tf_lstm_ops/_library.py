@@ -12,6 +12,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from . import _cuda_stream
+
 # Not resolved: under Bazel the files are links, and the library lies beside the links.
 _PACKAGE = pathlib.Path(__file__).absolute().parent
 
@@ -47,12 +49,17 @@ def import_installed(name: str) -> None:
     spec.loader.exec_module(installed)
 
 
-def metal_path() -> pathlib.Path | None:
-    """Where the library of kernels for Metal lies: what $TF_LSTM_OPS_METAL_LIBRARY names, or beside
-    the native library; None where there is none."""
-    named = os.environ.get("TF_LSTM_OPS_METAL_LIBRARY")
-    found = pathlib.Path(named) if named else path().with_name("tf_lstm_ops_metal.so")
-    return found if named or found.exists() else None
+def gpu_paths() -> list[pathlib.Path]:
+    """Where the libraries of kernels for GPUs lie: of Metal's and CUDA's what
+    $TF_LSTM_OPS_METAL_LIBRARY or $TF_LSTM_OPS_CUDA_LIBRARY names, or what lies beside the native
+    library."""
+    found = []
+    for kind in ("metal", "cuda"):
+        named = os.environ.get(f"TF_LSTM_OPS_{kind.upper()}_LIBRARY")
+        library = pathlib.Path(named) if named else path().with_name(f"tf_lstm_ops_{kind}.so")
+        if named or library.exists():
+            found.append(library)
+    return found
 
 
 @functools.cache
@@ -72,8 +79,9 @@ def load() -> ModuleType:
             f"the environment variable TF_LSTM_OPS_SIMD must be one of {', '.join(names)} on this "
             f"processor, but is {wanted}"
         )
-    if (metal := metal_path()) is not None:
-        tf.load_op_library(str(metal))  # kernels of the same ops
+    for library in gpu_paths():
+        if not library.stem.endswith("cuda") or _cuda_stream.is_ready():
+            tf.load_op_library(str(library))  # kernels of the same ops
     return functions
 
 

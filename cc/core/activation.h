@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/gate_order.h"
+#include "core/macros.h"
 
 namespace tf_lstm_ops {
 
@@ -20,7 +21,7 @@ struct LstmActivations {
 };
 
 template <class Math, class V = typename Math::Value>
-V Activate(Activation activation, V z) {
+TF_LSTM_OPS_DEVICE V Activate(Activation activation, V z) {
   const V zero = {};
   switch (activation) {
     case Activation::kNone:
@@ -39,7 +40,7 @@ V Activate(Activation activation, V z) {
 
 // The derivative, from the function's value y; 0 at a kink.
 template <class Math, class V = typename Math::Value>
-V Slope(Activation activation, V y) {
+TF_LSTM_OPS_DEVICE V Slope(Activation activation, V y) {
   const V zero = {}, one = zero + 1;
   switch (activation) {
     case Activation::kNone:

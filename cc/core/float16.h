@@ -5,10 +5,22 @@
 #define TF_LSTM_OPS_CORE_FLOAT16_H_
 
 #include <cstdint>
+#ifndef __CUDACC__
 #include <cstring>
+#endif
+
+#include "core/macros.h"
 
 namespace tf_lstm_ops {
 
+#ifdef __CUDACC__
+__device__ inline uint32_t FloatBits(float value) {
+  return __float_as_uint(value);
+}
+__device__ inline float FloatFromBits(uint32_t bits) {
+  return __uint_as_float(bits);
+}
+#else
 inline uint32_t FloatBits(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
@@ -20,8 +32,10 @@ inline float FloatFromBits(uint32_t bits) {
   std::memcpy(&value, &bits, sizeof value);
   return value;
 }
+#endif
 
-inline uint32_t Select(bool condition, uint32_t yes, uint32_t no) {
+TF_LSTM_OPS_DEVICE inline uint32_t Select(bool condition, uint32_t yes,
+                                          uint32_t no) {
   const uint32_t mask = 0u - static_cast<uint32_t>(condition);
   return (yes & mask) | (no & ~mask);
 }
@@ -30,7 +44,7 @@ inline uint32_t Select(bool condition, uint32_t yes, uint32_t no) {
 struct BFloat16 {
   uint16_t bits;
 
-  static BFloat16 FromFloat(float value) {
+  TF_LSTM_OPS_DEVICE static BFloat16 FromFloat(float value) {
     const uint32_t word = FloatBits(value);
     const uint32_t rounding = 0x7fffu + ((word >> 16) & 1u);
     const uint32_t rounded = (word + rounding) >> 16;
@@ -38,7 +52,7 @@ struct BFloat16 {
     const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
     return {static_cast<uint16_t>(Select(is_nan, nan, rounded))};
   }
-  float ToFloat() const {
+  TF_LSTM_OPS_DEVICE float ToFloat() const {
     return FloatFromBits(static_cast<uint32_t>(bits) << 16);
   }
 };
@@ -47,7 +61,7 @@ struct BFloat16 {
 struct Half {
   uint16_t bits;
 
-  static Half FromFloat(float value) {
+  TF_LSTM_OPS_DEVICE static Half FromFloat(float value) {
     const uint32_t word = FloatBits(value);
     const uint32_t sign = (word >> 16) & 0x8000u;
     const uint32_t magnitude = word & 0x7fffffffu;
@@ -62,7 +76,7 @@ struct Half {
     result = Select(magnitude > 0x7f800000u, 0x7e00u, result);   // NaN
     return {static_cast<uint16_t>(sign | result)};
   }
-  float ToFloat() const {
+  TF_LSTM_OPS_DEVICE float ToFloat() const {
     const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
     const uint32_t magnitude = bits & 0x7fffu;
     const uint32_t normal = (magnitude << 13) + 0x38000000u;

@@ -13,6 +13,7 @@ enum class Code {
   kOk = 0,
   kInvalidArgument = 3,
   kResourceExhausted = 8,
+  kFailedPrecondition = 9,
   kUnimplemented = 12,
   kInternal = 13,
 };

@@ -51,10 +51,19 @@ typedef struct TF_Buffer {
 } TF_Buffer;
 #endif
 
+#ifndef TENSORFLOW_C_TF_TENSOR_H_
+typedef struct TF_AllocatorAttributes {
+  size_t struct_size;
+  unsigned char on_host;
+} TF_AllocatorAttributes;
+#endif
+
 static_assert(TF_OK == 0 && TF_INVALID_ARGUMENT == 3);
 static_assert(TF_FLOAT == 1 && TF_DOUBLE == 2 && TF_INT32 == 3);
 static_assert(TF_INT8 == 6 && TF_INT64 == 9);
 static_assert(TF_BOOL == 10 && TF_BFLOAT16 == 14 && TF_HALF == 19);
+
+const char* TF_Version(void);
 
 // Status.
 TF_Status* TF_NewStatus(void);
@@ -154,6 +163,9 @@ void TF_GetInput(TF_OpKernelContext*, int i, TF_Tensor**, TF_Status*);
 TF_Tensor* TF_AllocateOutput(TF_OpKernelContext*, int index, TF_DataType,
                              const int64_t* dims, int num_dims, size_t length,
                              TF_Status*);
+TF_Tensor* TF_AllocateTemp(TF_OpKernelContext*, TF_DataType,
+                           const int64_t* dims, int num_dims,
+                           TF_AllocatorAttributes*, TF_Status*);
 void TF_GetSerializedConfigProto(TF_OpKernelContext*, TF_Buffer*, TF_Status*);
 void TF_OpKernelContext_Failure(TF_OpKernelContext*, TF_Status*);
 

@@ -158,6 +158,16 @@ Status KernelContext::AllocateOutput(int index, TF_DataType type,
   return status.ToStatus();
 }
 
+Status KernelContext::AllocateTemporary(int64_t bytes,
+                                        Tensor* temporary) const {
+  const TfStatus status;
+  TF_AllocatorAttributes on_device = {sizeof on_device, 0};
+  TF_Tensor* tensor =
+      TF_AllocateTemp(context_, TF_INT8, &bytes, 1, &on_device, status.get());
+  if (status.ok()) *temporary = Tensor(tensor);
+  return status.ToStatus();
+}
+
 int KernelContext::ConfiguredThreads() const {
   const TfStatus status;
   TF_Buffer* buffer = TF_NewBuffer();

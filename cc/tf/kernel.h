@@ -76,10 +76,14 @@ class KernelContext {
   Status AllocateOutput(int index, TF_DataType type, const Shape& shape,
                         Tensor* output) const;
 
+  // Bytes of the device's memory, for this call.
+  Status AllocateTemporary(int64_t bytes, Tensor* temporary) const;
+
   // intra_op_parallelism_threads of the session, 0 where it is not set.
   int ConfiguredThreads() const;
   // That of a pluggable device; what it points to is the plugin's own affair.
   Status Stream(SP_Stream* stream) const;
+  TF_OpKernelContext* get() const { return context_; }
 
  private:
   TF_OpKernelContext* context_;

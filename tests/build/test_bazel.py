@@ -32,7 +32,8 @@ def test_bazel_uses_every_list(root, flags):
             file, *names = (ast.literal_eval(argument) for argument in call.args)
             loaded.update(names if file == ":flags.bzl" else [])
     used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    of_both = {name for name in flags if not name.startswith("METAL_")}  # setup.py's alone
+    # Those of GPUs are setup.py's alone.
+    of_both = {name for name in flags if not name.startswith(("CUDA_", "GPU_", "METAL_"))}
     assert loaded == of_both
     assert of_both <= used
 
@@ -40,7 +41,8 @@ def test_bazel_uses_every_list(root, flags):
 def test_setup_uses_every_list(root, native, flags):
     tree = ast.parse((root / "build_defs" / "native.py").read_text())
     # The file of exported symbols stands in LINKOPTS_LINUX; Bazel must know it as an input too.
-    assert flags - strings(tree) == {"EXPORTS_LINUX"}
+    # What the GPUs' libraries share stands in their lists.
+    assert flags - strings(tree) == {"EXPORTS_LINUX", "GPU_SHARED_SOURCES"}
     assert any(native.FLAGS["EXPORTS_LINUX"] in option for option in native.FLAGS["LINKOPTS_LINUX"])
 
 

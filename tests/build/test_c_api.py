@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-HEADERS = ["kernels.h", "ops.h", "tf_buffer.h", "tf_datatype.h", "tf_status.h", "tf_tensor.h"]
+HEADERS = [
+    *("c_api.h", "kernels.h", "ops.h"),
+    *("tf_buffer.h", "tf_datatype.h", "tf_status.h", "tf_tensor.h"),
+]
 INCLUDES = "".join(f"#include <tensorflow/c/{header}>\n" for header in HEADERS)
 STRUCT = re.compile(r"typedef struct (\w+) \{(.*?)\} \1;", re.DOTALL)
 ENUMERATOR = re.compile(r"\b(TF_\w+) = (\d+)")

@@ -1,9 +1,10 @@
-"""What the built library needs, exports and executes, as its ELF file says."""
+"""What the built libraries need, export and execute, as their ELF files say."""
 
 import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,28 +18,37 @@ C_AND_CXX = re.compile(r"(libc|libm|libpthread|libstdc\+\+|libgcc_s|ld-linux[\w-
 VECTORS = {"x86_64_v3": "ymm", "x86_64_v4": "zmm"}
 
 
-def run(tool: str, *options: str) -> str:
+LIBRARIES = [_library.path(), *_library.gpu_paths()]
+
+
+@pytest.fixture(params=LIBRARIES, ids=lambda path: path.stem)
+def library(request) -> Path:
+    return request.param
+
+
+def run(tool: str, *options: str, library: Path = LIBRARIES[0]) -> str:
     if shutil.which(tool) is None:
         pytest.skip(f"{tool} is not installed (it is part of binutils)")
-    command = [tool, *options, str(_library.path())]
+    command = [tool, *options, str(library)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def symbols() -> list[tuple[str, str]]:
+def symbols(library: Path = LIBRARIES[0]) -> list[tuple[str, str]]:
     """(section, name) of the dynamic symbols; the section of an undefined one is UND."""
-    rows = [line.split() for line in run("readelf", "-W", "--dyn-syms").splitlines()]
+    table = run("readelf", "-W", "--dyn-syms", library=library)
+    rows = [line.split() for line in table.splitlines()]
     return [(row[6], row[7]) for row in rows if len(row) >= 8 and row[0].rstrip(":").isdigit()]
 
 
-def test_needs_tensorflow_and_the_c_and_cxx_runtime_only():
-    dynamic = run("readelf", "-W", "-d")
+def test_needs_tensorflow_and_the_c_and_cxx_runtime_only(library):
+    dynamic = run("readelf", "-W", "-d", library=library)
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
     assert TENSORFLOW in needed
     assert [n for n in needed if n != TENSORFLOW and not C_AND_CXX.fullmatch(n)] == []
 
 
-def test_names_no_folder_to_search_libraries_in():
-    assert not re.search(r"\((RPATH|RUNPATH)\)", run("readelf", "-W", "-d"))
+def test_names_no_folder_to_search_libraries_in(library):
+    assert not re.search(r"\((RPATH|RUNPATH)\)", run("readelf", "-W", "-d", library=library))
 
 
 def test_exports_what_its_headers_say(root):
@@ -51,15 +61,16 @@ def test_exports_what_its_headers_say(root):
     assert "tf_lstm_ops_instruction_set" in exported
 
 
-def test_imports_what_c_api_h_declares(root):
+def test_imports_what_c_api_h_declares(root, library):
     declarations = (root / "cc" / "tf" / "c_api.h").read_text()
-    imported = {name for section, name in symbols() if section == "UND" and name.startswith("TF_")}
+    undefined = {name for section, name in symbols(library) if section == "UND"}
+    imported = {name for name in undefined if name.startswith("TF_")}
     assert "TF_RegisterKernelBuilder" in imported
     assert [name for name in imported if not re.search(rf"\b{name}\(", declarations)] == []
 
 
-def test_no_stack_is_executable():
-    [flags] = re.findall(r"GNU_STACK.* (R\S*) +0x", run("readelf", "-W", "-l"))
+def test_no_stack_is_executable(library):
+    [flags] = re.findall(r"GNU_STACK.* (R\S*) +0x", run("readelf", "-W", "-l", library=library))
     assert "E" not in flags
 
 

@@ -4,6 +4,7 @@ import collections
 import os
 import shlex
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,11 +16,12 @@ LEVELS = {
 
 
 def cc_files(root):
-    """Every C++ source, found by another way than a glob."""
+    """Every C++ source but CUDA's, found by another way than a glob."""
     for folder, _, names in os.walk(root / "cc"):
         for name in names:
-            if name.endswith((".cc", ".cpp", ".cxx")):
-                yield os.path.relpath(os.path.join(folder, name), root)
+            source = os.path.relpath(os.path.join(folder, name), root)
+            if name.endswith((".cc", ".cpp", ".cxx")) and "cuda" not in Path(source).parts:
+                yield source
 
 
 @pytest.mark.parametrize("machine", LEVELS)
@@ -34,6 +36,14 @@ def test_every_source_is_compiled_once_or_once_per_instruction_set(native, root,
     }
     assert compiled == expected
     assert [None] in expected.values() and LEVELS[machine] in expected.values()
+
+
+def test_cuda_library_has_its_backend_whole_and_no_other(native, root):
+    sources = {unit.source for unit in native.cuda_units("x86_64")}
+    backend = {p.relative_to(root).as_posix() for p in root.glob("cc/backends/cuda/**/*.cc")}
+    # The stream's is compiled where TensorFlow is.
+    assert {s for s in backend if "/stream/" not in s} == {s for s in sources if s in backend}
+    assert not [s for s in sources if "/backends/" in s and s not in backend]
 
 
 @pytest.mark.parametrize("machine", LEVELS)

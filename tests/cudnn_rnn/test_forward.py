@@ -57,7 +57,13 @@ def test_results(rng, case, dtype):
     assert ours._fields == (*Results._fields, "reserve_space", "host_reserved")
     assert all(a.dtype == tf_dtype(dtype) for a in ours[:4])
     assert_right(Results(*ours[:3]), evaluation(case, arguments), dtype)
-    assert_same_bits(results(case, arguments, dtype, module=tf.raw_ops), ours[:3])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_bits_of_the_stock_name(rng, case, dtype):
+    given = tensors(random_arguments(rng, case, dtype), dtype)
+    assert_same_bits(call(case, given, module=tf.raw_ops)[:3], call(case, given)[:3])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

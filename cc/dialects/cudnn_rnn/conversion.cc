@@ -56,6 +56,17 @@ class SizeKernel : public tf::Kernel {
   TF_DataType type_ = TF_INT32;
 };
 
+void RegisterSizeKernel(const char* op, const char* device, TF_DataType type,
+                        int priority) {
+  const Signature& signature = CudnnRNNParamsSize();
+  std::vector<const char*> all;
+  all.reserve(signature.inputs.size() + signature.outputs.size());
+  for (const Argument& input : signature.inputs) all.push_back(input.name);
+  for (const Argument& output : signature.outputs) all.push_back(output.name);
+  tf::PrintRegistrationFailure(
+      op, tf::RegisterKernel<SizeKernel>(op, device, type, priority, all));
+}
+
 }  // namespace
 
 Status MakeLayout(const Attributes& attributes,
@@ -117,18 +128,13 @@ Status CheckParams(const Conversion& c, const Tensor& params) {
                          " vs. ", c.layout.size());
 }
 
+void RegisterOwnParamsSize(const char* device, TF_DataType type) {
+  RegisterSizeKernel(CudnnRNNParamsSize().op, device, type, 0);
+}
+
 void RegisterParamsSize(const char* device, TF_DataType type, int priority) {
-  const Signature& signature = CudnnRNNParamsSize();
-  std::vector<const char*> all;
-  all.reserve(signature.inputs.size() + signature.outputs.size());
-  for (const Argument& input : signature.inputs) all.push_back(input.name);
-  for (const Argument& output : signature.outputs) all.push_back(output.name);
-  const char* stock = StockName(signature);
-  tf::PrintRegistrationFailure(
-      signature.op,
-      tf::RegisterKernel<SizeKernel>(signature.op, device, type, 0, all));
-  tf::PrintRegistrationFailure(stock, tf::RegisterKernel<SizeKernel>(
-                                          stock, device, type, priority, all));
+  RegisterOwnParamsSize(device, type);
+  RegisterSizeKernel(StockName(CudnnRNNParamsSize()), device, type, priority);
 }
 
 }  // namespace tf_lstm_ops::cudnn_rnn

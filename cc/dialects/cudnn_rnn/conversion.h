@@ -48,8 +48,10 @@ Status CheckParts(const char* name, const Conversion::Regions& regions,
 // Of FromParams.
 Status CheckParams(const Conversion& c, const tf::Tensor& params);
 
-// Registers the kernel of CudnnRNNParamsSize, under our own name and under the
-// stock one with this priority. It works in the host's memory on any device.
+// Registers the kernel of CudnnRNNParamsSize, which works in the host's memory
+// on any device: under our own name, and also under the stock one with this
+// priority.
+void RegisterOwnParamsSize(const char* device, TF_DataType type);
 void RegisterParamsSize(const char* device, TF_DataType type, int priority);
 
 }  // namespace tf_lstm_ops::cudnn_rnn

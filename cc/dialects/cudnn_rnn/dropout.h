@@ -1,10 +1,5 @@
-// DropoutMask: which outputs of a layer the next layer does not see; and the
-// keys that masks are drawn with.
-//
-// A multiplier is a function of a key and of its element's position, so that
-// the backward pass draws the same ones again and nothing is stored. Each is
-// drawn from the upper half of splitmix64 (G. Steele, D. Lea, C. Flood, "Fast
-// splittable pseudorandom number generators", 2014) at its position.
+// DropoutMask: the multipliers of all layers' outputs; and the keys that they
+// are drawn with.
 #ifndef TF_LSTM_OPS_DIALECTS_CUDNN_RNN_DROPOUT_H_
 #define TF_LSTM_OPS_DIALECTS_CUDNN_RNN_DROPOUT_H_
 
@@ -16,15 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace tf_lstm_ops::cudnn_rnn {
+#include "dialects/cudnn_rnn/dropout_rule.h"
 
-// The n-th number of the generator that starts at `key`.
-inline uint64_t SplitMix64(uint64_t key, uint64_t n) {
-  uint64_t z = key + (n + 1) * 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
+namespace tf_lstm_ops::cudnn_rnn {
 
 class DropoutMask {
  public:
@@ -35,32 +24,33 @@ class DropoutMask {
 
   // For outputs [rows, width] of each layer, dropped with this probability.
   DropoutMask(uint64_t key, float probability, int64_t rows, int64_t width)
-      : key_(key),
-        threshold_(static_cast<uint64_t>(
-            std::ldexp(static_cast<double>(probability), 32))),
-        scale_(probability < 1 ? 1 / (1 - static_cast<double>(probability))
-                               : 0),
+      : rule_{key,
+              static_cast<uint64_t>(
+                  std::ldexp(static_cast<double>(probability), 32)),
+              probability < 1 ? 1 / (1 - static_cast<double>(probability)) : 0},
         rows_(rows),
         width_(width) {}
 
-  double scale() const { return scale_; }  // of what is not dropped
+  const DropoutRule& rule() const { return rule_; }
+  double scale() const { return rule_.scale; }
+  // Of the first element of a row.
+  uint64_t Position(int64_t layer, int64_t row) const {
+    return static_cast<uint64_t>((layer * rows_ + row) * width_);
+  }
 
   // to[k] = from[k] * multiplier of element k of a row, for all of a row.
   template <class T>
   void Apply(int64_t layer, int64_t row, const T* from, T* to) const {
-    const auto start = static_cast<uint64_t>((layer * rows_ + row) * width_);
-    const T scale = static_cast<T>(scale_);
+    const uint64_t start = Position(layer, row);
+    const T scale = static_cast<T>(rule_.scale);
     for (int64_t k = 0; k < width_; ++k) {
-      const uint64_t draw =
-          SplitMix64(key_, start + static_cast<uint64_t>(k)) >> 32;
-      to[k] = draw < threshold_ ? T(0) : from[k] * scale;
+      const bool drops = rule_.Drops(start + static_cast<uint64_t>(k));
+      to[k] = drops ? T(0) : from[k] * scale;
     }
   }
 
  private:
-  uint64_t key_;
-  uint64_t threshold_;  // of 2^32
-  double scale_;
+  DropoutRule rule_;
   int64_t rows_, width_;
 };
 

@@ -3,6 +3,7 @@
 
 #include "dialects/arguments.h"
 #include "dialects/cudnn_rnn/dropout.h"
+#include "dialects/cudnn_rnn/dropout_mask.h"
 #include "dialects/cudnn_rnn/model.h"
 #include "dialects/cudnn_rnn/reserve.h"
 #include "dialects/cudnn_rnn/signatures.h"
@@ -193,48 +194,6 @@ class BackwardKernel : public tf::Kernel {
   Attributes attributes_;
 };
 
-template <class T>
-class DropoutMaskKernel : public tf::Kernel {
- public:
-  Status Init(const KernelConstruction&) override { return Status(); }
-
-  Status Compute(const KernelContext& context) override {
-    std::vector<Tensor> inputs;
-    Sizes unused;
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        context.Inputs(CudnnRNNDropoutMask(), &inputs, &unused));
-    ReserveHeader header;
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        ReadHeader(inputs[0].data<T>(), inputs[0].shape(), sizeof(T), &header));
-    const Shape shape(
-        {header.inner_layers, header.time, header.batch, header.width});
-    std::vector<int64_t> bytes = shape.dims();
-    bytes.push_back(sizeof(T));
-    int64_t size = 0;
-    const bool is_probability = header.dropout >= 0 && header.dropout <= 1;
-    if (header.width < 1 || !is_probability || !CheckedProduct(bytes, &size)) {
-      return InvalidArgument("reserve_space holds sizes that no call has: ",
-                             shape.ToString());
-    }
-    Tensor mask;
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        context.AllocateOutput(0, tf::kDataType<T>, shape, &mask));
-    cpu::Staging<T> staging;
-    auto* to = staging.Out(mask.data<T>(), mask.size());
-    std::fill(to, to + mask.size(), 1);
-    const int64_t rows = int64_t{header.time} * header.batch;
-    const DropoutMask draws(header.dropout_key, header.dropout, rows,
-                            header.width);
-    for (int64_t k = 0; header.dropout > 0 && k < header.inner_layers * rows;
-         ++k) {
-      auto* row = to + k * header.width;
-      draws.Apply(k / rows, k % rows, row, row);
-    }
-    staging.Finish();
-    return Status();
-  }
-};
-
 // Under our own name and, since stock TensorFlow has no such kernel for the
 // CPU, under the stock one.
 template <class K>
@@ -254,8 +213,7 @@ bool RegisterAll() {
   RegisterForm<T, kV1>();
   RegisterForm<T, kV2>();
   RegisterForm<T, kV3>();
-  tf::RegisterKernel<DropoutMaskKernel<T>>(CudnnRNNDropoutMask().op, "CPU",
-                                           tf::kDataType<T>);
+  RegisterDropoutMask<T>("CPU");
   return true;
 }
 

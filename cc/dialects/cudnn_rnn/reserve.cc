@@ -35,6 +35,12 @@ uint64_t Checksum(ReserveHeader header) {
   return hash;
 }
 
+void Write(ReserveHeader header, uint64_t dropout_key, void* reserve) {
+  header.dropout_key = dropout_key;
+  header.checksum = Checksum(header);
+  std::memcpy(reserve, &header, sizeof header);
+}
+
 template <class... Parts>
 Status Refuse(const Parts&... parts) {
   return InvalidArgument(
@@ -68,10 +74,15 @@ int64_t Reserve::body() const {
 }
 
 void Reserve::WriteHeader(uint64_t dropout_key, void* reserve) const {
+  Write(header_, dropout_key, reserve);
+}
+
+void Reserve::WriteForeignHeader(uint64_t dropout_key, int64_t size,
+                                 void* reserve) const {
   ReserveHeader header = header_;
-  header.dropout_key = dropout_key;
-  header.checksum = Checksum(header);
-  std::memcpy(reserve, &header, sizeof header);
+  header.fingerprint = ~header.fingerprint;
+  header.size = size;
+  Write(header, dropout_key, reserve);
 }
 
 Status Reserve::Check(const void* reserve, const Shape& shape,

@@ -50,6 +50,10 @@ class Reserve {
   }
 
   void WriteHeader(uint64_t dropout_key, void* reserve) const;
+  // The header of a reserve of so many elements that another backend lays out;
+  // Check refuses it.
+  void WriteForeignHeader(uint64_t dropout_key, int64_t size,
+                          void* reserve) const;
   // Errors: InvalidArgument where `reserve` is not what a call for this problem
   // has left.
   Status Check(const void* reserve, const Shape& shape,

@@ -15,25 +15,9 @@
 #include "dialects/cudnn_rnn/dropout.h"
 #include "dialects/cudnn_rnn/model.h"
 #include "dialects/cudnn_rnn/reserve.h"
+#include "dialects/cudnn_rnn/tensors.h"
 
 namespace tf_lstm_ops::cudnn_rnn {
-
-// Tensors of a call, in the type that the engine computes in; shapes as the op
-// has them, the body of reserve_space without its header.
-template <class C>
-struct ForwardTensors {
-  const C *input, *input_h, *input_c, *params;
-  C *output, *output_h, *output_c;
-  C* reserve;  // null: nothing is kept
-};
-
-template <class C>
-struct BackwardTensors {
-  const C *input, *input_h, *input_c, *params;
-  const C *output, *reserve;
-  const C *output_backprop, *output_h_backprop, *output_c_backprop;
-  C *input_backprop, *input_h_backprop, *input_c_backprop, *params_backprop;
-};
 
 template <class T>
 class Stack {

@@ -1,0 +1,128 @@
+#include "backends/cuda/device.h"
+
+#include <map>
+#include <utility>
+
+#include "backends/cuda/kernels/block.h"
+
+namespace tf_lstm_ops::cuda {
+namespace {
+
+CUdeviceptr Address(const void* data) {
+  return reinterpret_cast<CUdeviceptr>(data);
+}
+
+// Those of a stream. They live as long as the process: contexts and streams of
+// TensorFlow do too.
+Handles* HandlesOf(CUcontext context, CUstream stream) {
+  static std::mutex mutex;
+  static auto* const all =
+      new std::map<std::pair<CUcontext, CUstream>, std::unique_ptr<Handles>>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::unique_ptr<Handles>& handles = (*all)[{context, stream}];
+  if (!handles) handles = std::make_unique<Handles>();
+  return handles.get();
+}
+
+}  // namespace
+
+Status Device::Make(CUstream stream, Allocator allocator,
+                    std::unique_ptr<Device>* device) {
+  std::unique_ptr<Device> made(new Device);
+  TF_LSTM_OPS_RETURN_IF_ERROR(Open(&made->driver_));
+  const Driver& driver = *made->driver_;
+  made->stream_ = stream;
+  made->allocator_ = std::move(allocator);
+  TF_LSTM_OPS_RETURN_IF_ERROR(Check(
+      driver, driver.cuCtxGetCurrent(&made->context_), "cuCtxGetCurrent"));
+  CUdevice number = 0;
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      Check(driver, driver.cuCtxGetDevice(&number), "cuCtxGetDevice"));
+  const auto attribute = [&](CUdevice_attribute name, int* value) {
+    return Check(driver, driver.cuDeviceGetAttribute(value, name, number),
+                 "cuDeviceGetAttribute");
+  };
+  int major = 0, minor = 0;
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major));
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor));
+  TF_LSTM_OPS_RETURN_IF_ERROR(attribute(
+      CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &made->multiprocessors_));
+  made->compute_capability_ = 10 * major + minor;
+  made->handles_ = HandlesOf(made->context_, stream);
+  made->lock_ = std::unique_lock<std::mutex>(made->handles_->mutex);
+  *device = std::move(made);
+  return Status();
+}
+
+Status Device::Cublas(cublasHandle_t* handle) const {
+  if (!handles_->cublas) {
+    const cuda::Cublas* cublas = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(Open(&cublas));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        Check(*cublas, cublas->cublasCreate_v2(handle), "cublasCreate"));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        Check(*cublas, cublas->cublasSetStream_v2(*handle, stream_),
+              "cublasSetStream"));
+    handles_->cublas = *handle;
+  }
+  *handle = handles_->cublas;
+  return Status();
+}
+
+Status Device::LaunchBlocks(CUfunction function, int64_t grid, int block,
+                            int shared_bytes, const void* arguments) const {
+  constexpr int64_t kMost = 0x7fffffff;
+  if (grid > kMost) {
+    return MakeStatus(Code::kUnimplemented, "tf_lstm_ops: a kernel of ", grid,
+                      " blocks is larger than CUDA allows");
+  }
+  void* parameters[] = {const_cast<void*>(arguments)};
+  return Check(*driver_,
+               driver_->cuLaunchKernel(function, static_cast<unsigned>(grid), 1,
+                                       1, static_cast<unsigned>(block), 1, 1,
+                                       static_cast<unsigned>(shared_bytes),
+                                       stream_, parameters, nullptr),
+               "cuLaunchKernel");
+}
+
+Status Device::LaunchThreads(CUfunction function, int64_t threads,
+                             const void* arguments) const {
+  return LaunchBlocks(function, (threads + kBlock - 1) / kBlock, kBlock, 0,
+                      arguments);
+}
+
+Status Device::ZeroBytes(void* data, int64_t bytes) const {
+  if (bytes == 0) return Status();
+  return Check(*driver_,
+               driver_->cuMemsetD8Async(Address(data), 0, bytes, stream_),
+               "cuMemsetD8Async");
+}
+
+Status Device::ZeroRowBytes(void* data, int64_t rows, int64_t bytes,
+                            int64_t pitch) const {
+  if (rows * bytes == 0) return Status();
+  return Check(
+      *driver_,
+      driver_->cuMemsetD2D8Async(Address(data), pitch, 0, bytes, rows, stream_),
+      "cuMemsetD2D8Async");
+}
+
+Status Device::CopyBytes(const void* from, int64_t bytes, void* to) const {
+  if (bytes == 0) return Status();
+  return Check(
+      *driver_,
+      driver_->cuMemcpyDtoDAsync_v2(Address(to), Address(from), bytes, stream_),
+      "cuMemcpyDtoDAsync");
+}
+
+Status Device::CopyBytesFromHost(const void* from, int64_t bytes,
+                                 void* to) const {
+  if (bytes == 0) return Status();
+  return Check(*driver_,
+               driver_->cuMemcpyHtoDAsync_v2(Address(to), from, bytes, stream_),
+               "cuMemcpyHtoDAsync");
+}
+
+}  // namespace tf_lstm_ops::cuda

@@ -1,0 +1,109 @@
+// Device: what a call has of the GPU. All work goes to the stream that the
+// caller computes on, all memory is the caller's; nothing waits for the device.
+#ifndef TF_LSTM_OPS_BACKENDS_CUDA_DEVICE_H_
+#define TF_LSTM_OPS_BACKENDS_CUDA_DEVICE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "backends/cuda/libraries.h"
+#include "core/status.h"
+
+struct cudnnContext;
+
+namespace tf_lstm_ops::cuda {
+
+// The libraries' handles for a stream, made when first asked for and kept. One
+// call at a time has them.
+struct Handles {
+  std::mutex mutex;
+  cublasContext* cublas = nullptr;
+  cudnnContext* cudnn = nullptr;
+};
+
+class Device {
+ public:
+  // Memory that is the call's own, in the order of the stream: once the call
+  // has returned, others may write to it after the call's work.
+  using Allocator = std::function<Status(int64_t bytes, void** data)>;
+
+  // Of the thread's current context. Errors: FailedPrecondition where there is
+  // no driver; Internal.
+  static Status Make(CUstream stream, Allocator allocator,
+                     std::unique_ptr<Device>* device);
+
+  CUstream stream() const { return stream_; }
+  CUcontext context() const { return context_; }
+  int compute_capability() const { return compute_capability_; }  // 90 for 9.0
+  int multiprocessors() const { return multiprocessors_; }
+  const Driver& driver() const { return *driver_; }
+  Handles& handles() const { return *handles_; }
+  Status Cublas(cublasHandle_t* handle) const;
+
+  // `size` numbers; not written.
+  template <class T>
+  Status Allocate(int64_t size, T** data) const {
+    void* memory = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        allocator_(size * static_cast<int64_t>(sizeof(T)), &memory));
+    *data = static_cast<T*>(memory);
+    return Status();
+  }
+  // `size` zeros from `data` on; a size of 0 does nothing, here and below.
+  template <class T>
+  Status Zero(T* data, int64_t size) const {
+    return ZeroBytes(data, size * static_cast<int64_t>(sizeof(T)));
+  }
+  // `rows` rows of `size` zeros, `stride` apart.
+  template <class T>
+  Status ZeroRows(T* data, int64_t rows, int64_t size, int64_t stride) const {
+    constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+    return ZeroRowBytes(data, rows, size * kBytes, stride * kBytes);
+  }
+  template <class T>
+  Status Copy(const T* from, int64_t size, T* to) const {
+    return CopyBytes(from, size * static_cast<int64_t>(sizeof(T)), to);
+  }
+  // From the host's pageable memory, which may change once this has returned.
+  template <class T>
+  Status CopyFromHost(const T* from, int64_t size, T* to) const {
+    return CopyBytesFromHost(from, size * static_cast<int64_t>(sizeof(T)), to);
+  }
+
+  // Runs a kernel of one parameter, `arguments`, on at least `threads` threads,
+  // numbered blockIdx.x * blockDim.x + threadIdx.x.
+  template <class Arguments>
+  Status Launch(CUfunction function, int64_t threads,
+                const Arguments& arguments) const {
+    return LaunchThreads(function, threads, &arguments);
+  }
+  // The same with `grid` blocks of `block` threads and so much shared memory.
+  Status LaunchBlocks(CUfunction function, int64_t grid, int block,
+                      int shared_bytes, const void* arguments) const;
+
+ private:
+  Device() = default;
+
+  Status ZeroBytes(void* data, int64_t bytes) const;
+  Status ZeroRowBytes(void* data, int64_t rows, int64_t bytes,
+                      int64_t pitch) const;
+  Status CopyBytes(const void* from, int64_t bytes, void* to) const;
+  Status CopyBytesFromHost(const void* from, int64_t bytes, void* to) const;
+  Status LaunchThreads(CUfunction function, int64_t threads,
+                       const void* arguments) const;
+
+  const Driver* driver_ = nullptr;
+  CUstream stream_ = nullptr;
+  CUcontext context_ = nullptr;
+  Allocator allocator_;
+  int compute_capability_ = 0;
+  int multiprocessors_ = 0;
+  Handles* handles_ = nullptr;
+  std::unique_lock<std::mutex> lock_;
+};
+
+}  // namespace tf_lstm_ops::cuda
+
+#endif  // TF_LSTM_OPS_BACKENDS_CUDA_DEVICE_H_

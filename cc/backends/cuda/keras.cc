@@ -1,0 +1,266 @@
+// Kernels of the ops behind tf_lstm_ops.keras.
+#include <array>
+#include <string>
+
+#include "backends/cuda/kernel.h"
+#include "backends/cuda/kernels/keras_arguments.h"
+#include "backends/cuda/programs.h"
+#include "backends/cuda/rnn.h"
+#include "backends/cuda/tensors.h"
+#include "dialects/keras/forms.h"
+
+namespace tf_lstm_ops::cuda {
+namespace {
+
+using keras::Form;
+using tf::KernelConstruction;
+using tf::KernelContext;
+
+// The reserve: what a step keeps, [B,T,rows,H], and, where the output has the
+// last step only, h of all steps, [B,T,H]. Masked steps have their place in it,
+// since what the mask says is not known to the host.
+struct Reserve {
+  int64_t kept_size, h_size;
+
+  Reserve(const Sizes& sizes, CellKind cell, bool return_sequences)
+      : kept_size(SavedRows(cell) * sizes.batch * sizes.time * sizes.cell),
+        h_size(return_sequences ? 0 : sizes.batch * sizes.time * sizes.cell) {}
+
+  int64_t size() const { return kept_size + h_size; }
+};
+
+// By part, of rows i, f, o.
+template <class T>
+std::array<T*, kMaxParts> Peepholes(T* rows, int64_t cell) {
+  std::array<T*, kMaxParts> peephole = {};
+  if (!rows) return peephole;
+  peephole[kPartI] = rows;
+  peephole[kPartF] = rows + cell;
+  peephole[kPartO] = rows + 2 * cell;
+  return peephole;
+}
+
+template <class T, const Form& kForm>
+class LayerKernel : public tf::Kernel {
+ protected:
+  static constexpr int kGates = GateCount(kForm.cell);
+  static constexpr bool kIsLstm = kForm.cell == CellKind::kLstm;
+
+  // A gate's multipliers, [gates, B, width].
+  static Multipliers<T> Dropout(const Call& call, const char* name,
+                                int64_t width) {
+    return {call.In<T>(name), call.sizes.batch * width, width, 1};
+  }
+
+  void SetLayer(const Call& call, Layer<T>* layer) const {
+    const Sizes& sizes = call.sizes;
+    const int64_t cell = sizes.cell;
+    layer->config.cell = kForm.cell;
+    layer->config.input_size = sizes.input;
+    layer->config.cell_size = cell;
+    layer->config.hidden_size = cell;
+    layer->config.gate_order = kForm.order;
+    layer->config.cell_clip = attributes_.cell_clip;
+    layer->steps.batch = sizes.batch;
+    layer->steps.time = layer->steps.steps = sizes.time;
+    layer->steps.time_major = false;
+    layer->steps.reversed = attributes_.go_backwards;
+    layer->steps.outputs_in_order = true;
+    layer->steps.mask = call.In<bool>("mask");
+    layer->x = call.In<T>("x");
+    layer->x_stride = sizes.input;
+    layer->h0 = {call.In<T>("initial_h"), cell};
+    layer->c0 = {call.In<T>("initial_c"), cell};
+    layer->weights.input = ByInput(call.In<T>("kernel"), kGates, cell);
+    layer->weights.recurrent =
+        ByInput(call.In<T>("recurrent_kernel"), kGates, cell);
+    layer->weights.input_bias = call.In<T>("bias");
+    layer->weights.recurrent_bias = RecurrentBias(call.In<T>("bias"), cell);
+    layer->weights.peephole = Peepholes(call.In<T>("peephole"), cell);
+    layer->input_dropout = Dropout(call, "input_dropout", sizes.input);
+    layer->recurrent_dropout = Dropout(call, "recurrent_dropout", cell);
+  }
+
+  // A GRU's two biases are rows of one tensor.
+  template <class E>
+  static E* RecurrentBias(E* bias, int64_t cell) {
+    return kIsLstm || !bias ? nullptr : bias + kGates * cell;
+  }
+
+  Reserve ReserveOf(const Call& call) const {
+    return Reserve(call.sizes, kForm.cell, attributes_.return_sequences);
+  }
+
+  keras::Attributes attributes_;
+};
+
+template <class T, const Form& kForm>
+class ForwardKernel : public LayerKernel<T, kForm> {
+ public:
+  Status Init(const KernelConstruction& construction) override {
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        this->attributes_.Init(construction, kForm.cell));
+    return construction.GetAttr("training", &training_);
+  }
+
+  Status Compute(const KernelContext& context) override {
+    Call call(kForm.forward());
+    TF_LSTM_OPS_RETURN_IF_ERROR(call.Begin(context));
+    TF_LSTM_OPS_RETURN_IF_ERROR(AllocateOutputs(context, &call));
+    RnnForward<T> args;
+    this->SetLayer(call, &args);
+    const int64_t cell = call.sizes.cell;
+    T* const reserve = call.template Out<T>(kReserve);
+    args.kept = PackedRows(training_ ? reserve : nullptr, kForm.cell, cell);
+    TF_LSTM_OPS_RETURN_IF_ERROR(AllocateH(call, reserve, &args.h));
+    args.h_stride = cell;
+    args.fill =
+        this->attributes_.zero_output_for_mask ? Fill::kZero : Fill::kPrevious;
+    args.final_h = {call.template Out<T>(1), cell};
+    if (Base::kIsLstm) args.final_c = {call.template Out<T>(2), cell};
+    TF_LSTM_OPS_RETURN_IF_ERROR(Forward(call.device(), args));
+    return this->attributes_.return_sequences ? Status()
+                                              : LastStep(call, args.h);
+  }
+
+ private:
+  using Base = LayerKernel<T, kForm>;
+  static constexpr size_t kReserve = Base::kIsLstm ? 3 : 2;
+
+  Status AllocateOutputs(const KernelContext& context, Call* call) const {
+    const Sizes& sizes = call->sizes;
+    const int64_t steps = this->attributes_.return_sequences ? sizes.time : 1;
+    const Shape state({sizes.batch, sizes.cell});
+    std::vector<Shape> shapes = {Shape({sizes.batch, steps, sizes.cell}),
+                                 state};
+    if (Base::kIsLstm) shapes.push_back(state);
+    shapes.push_back(Shape({training_ ? this->ReserveOf(*call).size() : 0}));
+    for (const Shape& shape : shapes) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          call->Allocate(context, tf::kDataType<T>, shape));
+    }
+    return Status();
+  }
+
+  // Where h of all steps goes: to the output, the reserve, or nowhere.
+  Status AllocateH(const Call& call, T* reserve, T** h) const {
+    const Reserve layout = this->ReserveOf(call);
+    if (this->attributes_.return_sequences) {
+      *h = call.template Out<T>(0);
+    } else if (training_) {
+      *h = reserve ? reserve + layout.kept_size : nullptr;
+    } else {
+      return call.device().Allocate(layout.h_size, h);
+    }
+    return Status();
+  }
+
+  // The last step's output; zero where there are no steps.
+  static Status LastStep(const Call& call, const T* h) {
+    const int64_t cell = call.sizes.cell, time = call.sizes.time;
+    const T* last = time > 0 ? h + (time - 1) * cell : nullptr;
+    return Copy(call.device(),
+                CopyRows<T, T>{call.sizes.batch, cell, last, time * cell,
+                               call.template Out<T>(0), cell});
+  }
+
+  bool training_ = true;
+};
+
+template <class T, const Form& kForm>
+class GradKernel : public LayerKernel<T, kForm> {
+ public:
+  Status Init(const KernelConstruction& construction) override {
+    return this->attributes_.Init(construction, kForm.cell);
+  }
+
+  Status Compute(const KernelContext& context) override {
+    Call call(kForm.gradient());
+    TF_LSTM_OPS_RETURN_IF_ERROR(call.Begin(context));
+    TF_LSTM_OPS_RETURN_IF_ERROR(keras::CheckOutputs(this->attributes_, call));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        keras::CheckReserve(call, this->ReserveOf(call).size()));
+    TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context, tf::kDataType<T>));
+    RnnBackward<T> args;
+    this->SetLayer(call, &args);
+    SetSaved(call, &args);
+    TF_LSTM_OPS_RETURN_IF_ERROR(SetUpstream(call, &args));
+    SetGradients(call, &args);
+    return Backward(call.device(), args);
+  }
+
+ private:
+  using Base = LayerKernel<T, kForm>;
+
+  void SetSaved(const Call& call, RnnBackward<T>* args) const {
+    const int64_t cell = call.sizes.cell;
+    const T* const reserve = call.In<T>("reserve");
+    args->kept = PackedRows(reserve, kForm.cell, cell);
+    args->h = this->attributes_.return_sequences
+                  ? call.In<T>("output")
+                  : reserve + this->ReserveOf(call).kept_size;
+    args->h_stride = cell;
+  }
+
+  Status SetUpstream(const Call& call, RnnBackward<T>* args) const {
+    const int64_t cell = call.sizes.cell;
+    args->final_h_bar = {call.In<T>("final_h_grad"), cell};
+    args->final_c_bar = {call.In<T>("final_c_grad"), cell};
+    args->h_bar = call.In<T>("output_grad");
+    args->h_bar_stride = cell;
+    const bool last_only = !this->attributes_.return_sequences;
+    if (args->steps.mask == nullptr && !last_only) return Status();
+    StepGradients<T> a;
+    a.steps = args->steps;
+    a.cell = cell;
+    a.last_only = last_only;
+    a.masked_is_zero = this->attributes_.zero_output_for_mask;
+    a.output_bar = args->h_bar;
+    const Device& device = call.device();
+    const int64_t rows = args->steps.rows(), states = a.steps.batch * cell;
+    TF_LSTM_OPS_RETURN_IF_ERROR(device.Allocate(rows * cell, &a.h_bar));
+    args->h_bar = a.h_bar;
+    if (states == 0) return Status();
+    CUfunction function = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        FindKernel(device, {"kernels/keras.cu", {TypeMacro<T>()}},
+                   "step_gradients", &function));
+    return device.Launch(function, states, a);
+  }
+
+  void SetGradients(const Call& call, RnnBackward<T>* args) const {
+    const int64_t cell = call.sizes.cell;
+    const auto out = [&](size_t n) { return call.template Out<T>(n); };
+    size_t next = 0;
+    args->dx = out(next++);
+    args->h0_gradient = {out(next++), cell};
+    if (Base::kIsLstm) args->c0_gradient = {out(next++), cell};
+    args->gradients.input = ByInput(out(next++), Base::kGates, cell);
+    args->gradients.recurrent = ByInput(out(next++), Base::kGates, cell);
+    T* const bias = out(next++);
+    args->gradients.input_bias = bias;
+    args->gradients.recurrent_bias = Base::RecurrentBias(bias, cell);
+    if (Base::kIsLstm) args->gradients.peephole = Peepholes(out(next), cell);
+  }
+};
+
+template <class T, const Form& kForm>
+void RegisterForm() {
+  constexpr TF_DataType kType = tf::kDataType<T>;
+  Register<ForwardKernel<T, kForm>>(kForm.forward().op, kType);
+  Register<GradKernel<T, kForm>>(kForm.gradient().op, kType);
+}
+
+template <class T>
+bool RegisterAll() {
+  RegisterForm<T, keras::kLstm>();
+  RegisterForm<T, keras::kGru>();
+  return true;
+}
+
+[[maybe_unused]] const bool kRegistered[] = {
+    RegisterAll<float>(), RegisterAll<double>(), RegisterAll<Half>(),
+    RegisterAll<BFloat16>()};
+
+}  // namespace
+}  // namespace tf_lstm_ops::cuda

@@ -1,0 +1,71 @@
+// What all device code has in common. Each kernel has one parameter, a
+// structure of plain values, so that the host launches any of them alike.
+#ifndef TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_KERNEL_H_
+#define TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_KERNEL_H_
+
+#include <cstdint>
+
+#include "backends/cuda/kernels/block.h"
+#include "core/float16.h"
+
+// `extern "C"`: the host finds it by its name.
+#ifndef TF_LSTM_OPS_KERNEL
+#define TF_LSTM_OPS_KERNEL(name, ...)                                       \
+  extern "C" __global__ void __launch_bounds__(::tf_lstm_ops::cuda::kBlock) \
+      name(const __grid_constant__ __VA_ARGS__ a)
+#endif
+
+namespace tf_lstm_ops::cuda {
+
+// The number of this thread.
+__device__ inline int64_t Thread() {
+  return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+
+// How a tensor's numbers are stored, and computed with.
+template <class T>
+struct Number {
+  using Compute = T;
+  __device__ static Compute Load(T value) { return value; }
+  __device__ static T Store(Compute value) { return value; }
+};
+template <class T>
+struct Number16 {
+  using Compute = float;
+  __device__ static float Load(T value) { return value.ToFloat(); }
+  __device__ static T Store(float value) { return T::FromFloat(value); }
+};
+template <>
+struct Number<Half> : Number16<Half> {};
+template <>
+struct Number<BFloat16> : Number16<BFloat16> {};
+
+// The Math of the cells in core/, on numbers.
+template <class C>
+struct ScalarMath;
+template <>
+struct ScalarMath<float> {
+  using Value = float;
+  __device__ static float Sigmoid(float z) { return 1 / (1 + expf(-z)); }
+  __device__ static float Tanh(float z) { return tanhf(z); }
+  __device__ static float IfPositive(float c, float yes, float no) {
+    return c > 0 ? yes : no;
+  }
+  __device__ static float Min(float a, float b) { return b < a ? b : a; }
+  __device__ static float Max(float a, float b) { return a < b ? b : a; }
+};
+template <>
+struct ScalarMath<double> {
+  using Value = double;
+  __device__ static double Sigmoid(double z) { return 1 / (1 + exp(-z)); }
+  __device__ static double Tanh(double z) { return tanh(z); }
+  __device__ static double IfPositive(double c, double yes, double no) {
+    return c > 0 ? yes : no;
+  }
+  __device__ static double Min(double a, double b) { return b < a ? b : a; }
+  __device__ static double Max(double a, double b) { return a < b ? b : a; }
+};
+
+}  // namespace tf_lstm_ops::cuda
+
+#endif  // TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_KERNEL_H_

@@ -1,0 +1,51 @@
+#include "backends/cuda/kernels/sources.h"
+
+// What device code is made of: a name, and the file as #include has it.
+#define TF_LSTM_OPS_SOURCES(F)                                        \
+  F(rnn, "backends/cuda/kernels/rnn.cu")                              \
+  F(tensors, "backends/cuda/kernels/tensors.cu")                      \
+  F(keras, "backends/cuda/kernels/keras.cu")                          \
+  F(sequences, "backends/cuda/kernels/sequences.cu")                  \
+  F(sequence_arguments, "backends/cuda/kernels/sequence_arguments.h") \
+  F(dropout_rule, "dialects/cudnn_rnn/dropout_rule.h")                \
+  F(block, "backends/cuda/kernels/block.h")                           \
+  F(keras_arguments, "backends/cuda/kernels/keras_arguments.h")       \
+  F(kernel, "backends/cuda/kernels/kernel.h")                         \
+  F(rnn_arguments, "backends/cuda/kernels/rnn_arguments.h")           \
+  F(steps, "backends/cuda/kernels/steps.h")                           \
+  F(activation, "core/activation.h")                                  \
+  F(float16, "core/float16.h")                                        \
+  F(gate_order, "core/gate_order.h")                                  \
+  F(general_lstm_cell, "core/general_lstm_cell.h")                    \
+  F(gru_cell, "core/gru_cell.h")                                      \
+  F(lstm_cell, "core/lstm_cell.h")                                    \
+  F(macros, "core/macros.h")                                          \
+  F(plain_cell, "core/plain_cell.h")
+
+// In place of the standard library's.
+#define TF_LSTM_OPS_STANDARD_SOURCES(F) \
+  F(array, "array")                     \
+  F(cstdint, "cstdint")
+
+// The assembler reads the files, so nothing is generated. Paths begin at the
+// root of the repository, where the compiler runs.
+#define TF_LSTM_OPS_EMBED(name, path)                                     \
+  asm(".section .rodata\ntf_lstm_ops_cuda_" #name ":\n.incbin \"cc/" path \
+      "\"\n.byte 0\n.previous\n");                                        \
+  extern "C" const char tf_lstm_ops_cuda_##name[];
+#define TF_LSTM_OPS_EMBED_STANDARD(name, file) \
+  TF_LSTM_OPS_EMBED(name, "backends/cuda/kernels/nvrtc/" file)
+#define TF_LSTM_OPS_SOURCE(name, file) {file, tf_lstm_ops_cuda_##name},
+
+TF_LSTM_OPS_SOURCES(TF_LSTM_OPS_EMBED)
+TF_LSTM_OPS_STANDARD_SOURCES(TF_LSTM_OPS_EMBED_STANDARD)
+
+namespace tf_lstm_ops::cuda {
+
+const std::vector<Source>& Sources() {
+  static const std::vector<Source> sources = {TF_LSTM_OPS_SOURCES(
+      TF_LSTM_OPS_SOURCE) TF_LSTM_OPS_STANDARD_SOURCES(TF_LSTM_OPS_SOURCE)};
+  return sources;
+}
+
+}  // namespace tf_lstm_ops::cuda

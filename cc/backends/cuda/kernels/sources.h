@@ -1,0 +1,18 @@
+// The text of the device code, which this library carries along.
+#ifndef TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_SOURCES_H_
+#define TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_SOURCES_H_
+
+#include <vector>
+
+namespace tf_lstm_ops::cuda {
+
+struct Source {
+  const char* name;  // as #include has it
+  const char* text;
+};
+
+const std::vector<Source>& Sources();
+
+}  // namespace tf_lstm_ops::cuda
+
+#endif  // TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_SOURCES_H_

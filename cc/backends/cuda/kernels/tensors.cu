@@ -1,0 +1,97 @@
+// What is done to whole tensors around the steps. Compiled for a type of
+// tensors, TF_LSTM_OPS_TYPE: Half, BFloat16, float or double. A thread has a
+// number of the result.
+#include "backends/cuda/kernels/kernel.h"
+#include "backends/cuda/kernels/rnn_arguments.h"
+
+namespace tf_lstm_ops::cuda {
+namespace {
+
+using T = TF_LSTM_OPS_TYPE;
+using C = typename Number<T>::Compute;
+
+template <class From, class To>
+__device__ inline void Copy(const CopyRows<From, To>& a) {
+  const int64_t row = Thread() / a.width, k = Thread() % a.width;
+  if (row >= a.rows) return;
+  To* to = a.to + row * a.to_stride + k;
+  C value = a.from ? Number<From>::Load(a.from[row * a.from_stride + k]) : C(0);
+  if (a.adds) value += Number<To>::Load(*to);
+  *to = Number<To>::Store(value);
+}
+
+// Dropout's multiplier of a set, or 1.
+__device__ inline C Keep(const Multipliers<T>& m, int64_t set, int64_t b,
+                         int64_t k) {
+  return m.data
+             ? Number<T>::Load(m.data[set * m.gate_stride + b * m.row_stride +
+                                      k * m.column_stride])
+             : C(1);
+}
+
+template <class From, class To>
+__device__ inline void Sum(const SumRows<From, To>& a) {
+  const int64_t chunk = Thread() / a.columns, column = Thread() % a.columns;
+  const int64_t begin = chunk * a.chunk;
+  if (begin >= a.rows && chunk > 0) return;
+  const int64_t end = begin + a.chunk < a.rows ? begin + a.chunk : a.rows;
+  C sum = 0;
+  for (int64_t row = begin; row < end; ++row) {
+    sum += Number<From>::Load(a.from[row * a.stride + column]);
+  }
+  a.to[Thread()] = Number<To>::Store(sum);
+}
+
+}  // namespace
+
+TF_LSTM_OPS_KERNEL(copy_rows, CopyRows<T, T>) { Copy(a); }
+TF_LSTM_OPS_KERNEL(widen_rows, CopyRows<T, C>) { Copy(a); }
+TF_LSTM_OPS_KERNEL(narrow_rows, CopyRows<C, T>) { Copy(a); }
+
+TF_LSTM_OPS_KERNEL(seen_rows, SeenRows<T>) {
+  const int64_t k = Thread() % a.width, at = Thread() / a.width;
+  const int64_t set = at / a.rows, row = at % a.rows;
+  if (set >= a.sets) return;
+  int64_t b = row;
+  const bool is_read = a.of_states || a.steps.Reads(row, &b);
+  C seen = 0;
+  if (is_read && a.from) {
+    seen = Number<T>::Load(a.from[row * a.from_stride + k]) *
+           Keep(a.dropout, set, b, k);
+  }
+  a.to[Thread()] = Number<T>::Store(seen);
+}
+
+TF_LSTM_OPS_KERNEL(add_seen, AddSeen<T, C>) {
+  const int64_t k = Thread() % a.width, row = Thread() / a.width;
+  if (row >= a.rows) return;
+  int64_t b = row;
+  if (!a.of_states) a.steps.Reads(row, &b);
+  C sum = 0;
+  for (int64_t set = 0; set < a.sets; ++set) {
+    sum +=
+        Keep(a.dropout, set, b, k) * a.from[(set * a.rows + row) * a.width + k];
+  }
+  a.to[Thread()] += sum;
+}
+
+TF_LSTM_OPS_KERNEL(pass_to_input, PassToInput<T, C>) {
+  const int64_t blocks = a.gate_stride > 0 ? a.gates : 1;
+  const int64_t width = blocks * a.cell;
+  const int64_t row = Thread() / width, column = Thread() % width;
+  if (row >= a.rows) return;
+  const T* dz = a.dz + row * a.gates * a.cell + column;
+  C sum = 0;
+  for (int64_t g = 0; g < a.gates / blocks; ++g) {
+    sum += Number<T>::Load(dz[g * a.cell]);
+  }
+  const int64_t block = column / a.cell, u = column % a.cell;
+  T* dx = a.dx + row * a.dx_stride + block * a.gate_stride + u;
+  if (a.adds) sum += Number<T>::Load(*dx);
+  *dx = Number<T>::Store(sum);
+}
+
+TF_LSTM_OPS_KERNEL(sum_rows, SumRows<T, C>) { Sum(a); }
+TF_LSTM_OPS_KERNEL(sum_sums, SumRows<C, T>) { Sum(a); }
+
+}  // namespace tf_lstm_ops::cuda

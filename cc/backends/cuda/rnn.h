@@ -1,0 +1,83 @@
+// One recurrent layer in one direction over one batch of sequences:
+// core/rnn.h's problem, for tensors in the device's memory, without projection.
+// T is their type; what is computed in between is float for those of 16 bits.
+// Shapes as there; B, T, I and H are those of `steps` and `config`.
+#ifndef TF_LSTM_OPS_BACKENDS_CUDA_RNN_H_
+#define TF_LSTM_OPS_BACKENDS_CUDA_RNN_H_
+
+#include "backends/cuda/device.h"
+#include "backends/cuda/kernels/rnn_arguments.h"
+#include "core/rnn.h"
+
+namespace tf_lstm_ops::cuda {
+
+// What both passes are given.
+template <class T>
+struct Layer {
+  RnnConfig config;
+  Steps steps;
+  RnnWeights<const T> weights;
+  Multipliers<T> input_dropout;      // of x, [., B, I]
+  Multipliers<T> recurrent_dropout;  // of the previous h, [., B, H]
+  const T* x = nullptr;              // [rows, I] by input row, x_stride apart
+  int64_t x_stride = 0;
+  States<const T> h0;
+  States<const T> c0;  // of an LSTM
+};
+
+template <class T>
+struct RnnForward : Layer<T> {
+  // Out; null where not wanted. Rows that no step writes are not touched, those
+  // of steps without input as `fill` says.
+  T* h = nullptr;  // by output row
+  int64_t h_stride = 0;
+  Fill fill = Fill::kNothing;
+  // By LstmRow or GruRow and output row. A step without input keeps zeros, and
+  // the cell state as it is.
+  KeptRows<T> kept;
+  States<T> final_h;
+  States<T> final_c;  // of an LSTM
+};
+
+template <class T>
+struct RnnBackward : Layer<T> {
+  // What the forward pass left. As in core/rnn.h, an LSTM's co and h may be
+  // null.
+  const T* h = nullptr;
+  int64_t h_stride = 0;
+  KeptRows<const T> kept;
+  // Upstream gradients, by output row; null counts as zero.
+  const T* h_bar = nullptr;
+  int64_t h_bar_stride = 0;
+  KeptRows<const T> bar;
+  States<const T> final_h_bar;
+  States<const T> final_c_bar;
+  // Out; null where not wanted.
+  States<T> h0_gradient;
+  States<T> c0_gradient;
+  RnnWeights<T> gradients;
+  T* dx = nullptr;  // by input row, x_stride apart; zero where no step reads
+  bool adds_to_dx = false;
+  T* dz = nullptr;  // [rows, G*H] by input row, in the weights' order
+};
+
+// The rows of a packed reserve, [rows, SavedRows(cell), H] by output row.
+template <class T>
+KeptRows<T> PackedRows(T* data, CellKind cell, int64_t cell_size) {
+  const StepRows<T> packed = PackedSteps(data, cell, cell_size);
+  KeptRows<T> kept;
+  for (int k = 0; data && k < SavedRows(cell); ++k) {
+    kept.data[k] = packed.row[k];
+    kept.stride[k] = packed.stride[k];
+  }
+  return kept;
+}
+
+template <class T>
+Status Forward(const Device& device, const RnnForward<T>& args);
+template <class T>
+Status Backward(const Device& device, const RnnBackward<T>& args);
+
+}  // namespace tf_lstm_ops::cuda
+
+#endif  // TF_LSTM_OPS_BACKENDS_CUDA_RNN_H_

@@ -1,0 +1,68 @@
+#include "backends/cuda/sequences.h"
+
+#include <string>
+
+#include "backends/cuda/programs.h"
+#include "backends/cuda/tensors.h"
+
+namespace tf_lstm_ops::cuda {
+namespace {
+
+// Runs a kernel of the program for type T, a thread for each of `numbers`.
+template <class T, class Arguments>
+Status Run(const Device& device, const char* kernel, int64_t numbers,
+           const Arguments& arguments) {
+  if (numbers == 0) return Status();
+  const bool is_bfloat16 = std::is_same_v<T, BFloat16>;
+  const std::string type = TypeMacro<T>();
+  const std::string cudnn_type =
+      is_bfloat16 ? "float" : type.substr(type.find('=') + 1);
+  CUfunction function = nullptr;
+  TF_LSTM_OPS_RETURN_IF_ERROR(FindKernel(
+      device,
+      {"kernels/sequences.cu", {type, "TF_LSTM_OPS_CUDNN_TYPE=" + cudnn_type}},
+      kernel, &function));
+  return device.Launch(function, numbers, arguments);
+}
+
+}  // namespace
+
+template <class T>
+Status MoveIn(const Device& device, const MoveRows<T, CudnnType<T>>& rows) {
+  return Run<T>(device, "move_in", rows.outer * rows.rows * rows.width, rows);
+}
+
+template <class T>
+Status MoveOut(const Device& device, const MoveRows<CudnnType<T>, T>& rows) {
+  return Run<T>(device, "move_out", rows.outer * rows.rows * rows.width, rows);
+}
+
+template <class C>
+Status Clear(const Device& device, const ClearPadding<C>& padding) {
+  return Run<C>(device, "clear_padding",
+                padding.time * padding.batch * padding.width, padding);
+}
+
+template <class C>
+Status Drop(const Device& device, const DropOutputs<C>& drop) {
+  return Run<C>(device, "drop_outputs", drop.time * drop.rows * drop.width,
+                drop);
+}
+
+#define TF_LSTM_OPS_INSTANTIATE(T)                                            \
+  template Status MoveIn<T>(const Device&, const MoveRows<T, CudnnType<T>>&); \
+  template Status MoveOut<T>(const Device&, const MoveRows<CudnnType<T>, T>&);
+TF_LSTM_OPS_INSTANTIATE(float)
+TF_LSTM_OPS_INSTANTIATE(double)
+TF_LSTM_OPS_INSTANTIATE(Half)
+TF_LSTM_OPS_INSTANTIATE(BFloat16)
+#undef TF_LSTM_OPS_INSTANTIATE
+
+template Status Clear(const Device&, const ClearPadding<float>&);
+template Status Clear(const Device&, const ClearPadding<double>&);
+template Status Clear(const Device&, const ClearPadding<Half>&);
+template Status Drop(const Device&, const DropOutputs<float>&);
+template Status Drop(const Device&, const DropOutputs<double>&);
+template Status Drop(const Device&, const DropOutputs<Half>&);
+
+}  // namespace tf_lstm_ops::cuda

@@ -1,0 +1,31 @@
+// What is done to sequences and states around cuDNN's calls:
+// kernels/sequences.cu.
+#ifndef TF_LSTM_OPS_BACKENDS_CUDA_SEQUENCES_H_
+#define TF_LSTM_OPS_BACKENDS_CUDA_SEQUENCES_H_
+
+#include <type_traits>
+
+#include "backends/cuda/device.h"
+#include "backends/cuda/kernels/sequence_arguments.h"
+#include "core/float16.h"
+
+namespace tf_lstm_ops::cuda {
+
+// cuDNN's layers know no bfloat16. In float nothing is lost.
+template <class T>
+using CudnnType = std::conditional_t<std::is_same_v<T, BFloat16>, float, T>;
+
+template <class T>
+Status MoveIn(const Device& device, const MoveRows<T, CudnnType<T>>& rows);
+template <class T>
+Status MoveOut(const Device& device, const MoveRows<CudnnType<T>, T>& rows);
+
+// C is a CudnnType.
+template <class C>
+Status Clear(const Device& device, const ClearPadding<C>& padding);
+template <class C>
+Status Drop(const Device& device, const DropOutputs<C>& drop);
+
+}  // namespace tf_lstm_ops::cuda
+
+#endif  // TF_LSTM_OPS_BACKENDS_CUDA_SEQUENCES_H_

@@ -1,0 +1,14 @@
+// Compiled with the headers of the TensorFlow that is installed, where there is
+// a GPU, or for releases beforehand; see tf_lstm_ops/_cuda_stream.py. The C API
+// hands its kernels an OpKernelContext under another name.
+#include "stream.h"
+
+#include "tensorflow/core/framework/op_kernel.h"
+#include "xla/stream_executor/stream.h"
+
+void* tf_lstm_ops_cuda_stream(void* op_kernel_context) {
+  auto* context = static_cast<tensorflow::OpKernelContext*>(op_kernel_context);
+  tensorflow::DeviceContext* device = context->op_device_context();
+  if (device == nullptr || device->stream() == nullptr) return nullptr;
+  return device->stream()->platform_specific_handle().stream;
+}

@@ -1,0 +1,112 @@
+#include "backends/cuda/tensors.h"
+
+#include <algorithm>
+
+#include "backends/cuda/programs.h"
+
+namespace tf_lstm_ops::cuda {
+namespace {
+
+// Runs a kernel of the program for type T, a thread for each of `numbers`.
+template <class T, class Arguments>
+Status Run(const Device& device, const char* kernel, int64_t numbers,
+           const Arguments& arguments) {
+  if (numbers == 0) return Status();
+  CUfunction function = nullptr;
+  TF_LSTM_OPS_RETURN_IF_ERROR(FindKernel(
+      device, {"kernels/tensors.cu", {TypeMacro<T>()}}, kernel, &function));
+  return device.Launch(function, numbers, arguments);
+}
+
+// Enough threads for any card, the same on all, so that sums are the same too.
+constexpr int64_t kSumThreads = 1 << 16;
+
+}  // namespace
+
+template <class From, class To>
+Status Copy(const Device& device, const CopyRows<From, To>& copy) {
+  const int64_t numbers = copy.rows * copy.width;
+  if constexpr (std::is_same_v<From, To>) {
+    return Run<From>(device, "copy_rows", numbers, copy);
+  } else if constexpr (sizeof(From) < sizeof(To)) {
+    return Run<From>(device, "widen_rows", numbers, copy);
+  } else {
+    return Run<To>(device, "narrow_rows", numbers, copy);
+  }
+}
+
+template <class T>
+Status See(const Device& device, const SeenRows<T>& seen) {
+  return Run<T>(device, "seen_rows", seen.sets * seen.rows * seen.width, seen);
+}
+
+template <class T>
+Status AddGradient(const Device& device,
+                   const AddSeen<T, ComputeType<T>>& add) {
+  return Run<T>(device, "add_seen", add.rows * add.width, add);
+}
+
+template <class T>
+Status PassGradient(const Device& device,
+                    const PassToInput<T, ComputeType<T>>& pass) {
+  const int64_t blocks = pass.gate_stride > 0 ? pass.gates : 1;
+  return Run<T>(device, "pass_to_input", pass.rows * blocks * pass.cell, pass);
+}
+
+template <class T>
+Status Sum(const Device& device, const T* from, int64_t rows, int64_t columns,
+           int64_t stride, T* to) {
+  if (columns == 0) return Status();
+  using C = ComputeType<T>;
+  SumRows<T, C> some;
+  some.rows = rows;
+  some.columns = columns;
+  some.stride = stride;
+  const int64_t most = std::max<int64_t>(kSumThreads / columns, 1);
+  some.chunk = std::max<int64_t>((rows + most - 1) / most, 1);
+  const int64_t chunks =
+      std::max<int64_t>((rows + some.chunk - 1) / some.chunk, 1);
+  some.from = from;
+  TF_LSTM_OPS_RETURN_IF_ERROR(device.Allocate(chunks * columns, &some.to));
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      Run<T>(device, "sum_rows", chunks * columns, some));
+  return SumPartial(device, some.to, chunks, columns, columns, to);
+}
+
+template <class T>
+Status SumPartial(const Device& device, const ComputeType<T>* from,
+                  int64_t rows, int64_t columns, int64_t stride, T* to) {
+  SumRows<ComputeType<T>, T> all;
+  all.rows = rows;
+  all.columns = columns;
+  all.stride = stride;
+  all.chunk = std::max<int64_t>(rows, 1);
+  all.from = from;
+  all.to = to;
+  return Run<T>(device, "sum_sums", columns, all);
+}
+
+// NOLINTBEGIN(bugprone-macro-parentheses): types
+#define TF_LSTM_OPS_INSTANTIATE(T)                                             \
+  template Status Copy(const Device&, const CopyRows<T, T>&);                  \
+  template Status See(const Device&, const SeenRows<T>&);                      \
+  template Status AddGradient(const Device&,                                   \
+                              const AddSeen<T, ComputeType<T>>&);              \
+  template Status PassGradient(const Device&,                                  \
+                               const PassToInput<T, ComputeType<T>>&);         \
+  template Status Sum(const Device&, const T*, int64_t, int64_t, int64_t, T*); \
+  template Status SumPartial(const Device&, const ComputeType<T>*, int64_t,    \
+                             int64_t, int64_t, T*);
+TF_LSTM_OPS_INSTANTIATE(float)
+TF_LSTM_OPS_INSTANTIATE(double)
+TF_LSTM_OPS_INSTANTIATE(Half)
+TF_LSTM_OPS_INSTANTIATE(BFloat16)
+#undef TF_LSTM_OPS_INSTANTIATE
+// NOLINTEND(bugprone-macro-parentheses)
+
+template Status Copy(const Device&, const CopyRows<Half, float>&);
+template Status Copy(const Device&, const CopyRows<float, Half>&);
+template Status Copy(const Device&, const CopyRows<BFloat16, float>&);
+template Status Copy(const Device&, const CopyRows<float, BFloat16>&);
+
+}  // namespace tf_lstm_ops::cuda

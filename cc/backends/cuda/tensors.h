@@ -1,0 +1,54 @@
+// What is done to whole tensors around the steps of a layer:
+// kernels/tensors.cu.
+#ifndef TF_LSTM_OPS_BACKENDS_CUDA_TENSORS_H_
+#define TF_LSTM_OPS_BACKENDS_CUDA_TENSORS_H_
+
+#include <string>
+#include <type_traits>
+
+#include "backends/cuda/device.h"
+#include "backends/cuda/kernels/rnn_arguments.h"
+#include "core/float16.h"
+
+namespace tf_lstm_ops::cuda {
+
+// What tensors of type T are computed in.
+template <class T>
+using ComputeType =
+    std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+// The macro that makes a program one for tensors of type T.
+template <class T>
+std::string TypeMacro() {
+  const char* name = std::is_same_v<T, Half>       ? "Half"
+                     : std::is_same_v<T, BFloat16> ? "BFloat16"
+                     : std::is_same_v<T, double>   ? "double"
+                                                   : "float";
+  return std::string("TF_LSTM_OPS_TYPE=") + name;
+}
+
+// Rows of numbers by the type of what is read and written; see CopyRows.
+template <class From, class To>
+Status Copy(const Device& device, const CopyRows<From, To>& copy);
+
+// Rows as the gates see them, and its gradient.
+template <class T>
+Status See(const Device& device, const SeenRows<T>& seen);
+template <class T>
+Status AddGradient(const Device& device, const AddSeen<T, ComputeType<T>>& add);
+
+template <class T>
+Status PassGradient(const Device& device,
+                    const PassToInput<T, ComputeType<T>>& pass);
+
+// The sum of `rows` rows, `stride` apart.
+template <class T>
+Status Sum(const Device& device, const T* from, int64_t rows, int64_t columns,
+           int64_t stride, T* to);
+template <class T>
+Status SumPartial(const Device& device, const ComputeType<T>* from,
+                  int64_t rows, int64_t columns, int64_t stride, T* to);
+
+}  // namespace tf_lstm_ops::cuda
+
+#endif  // TF_LSTM_OPS_BACKENDS_CUDA_TENSORS_H_

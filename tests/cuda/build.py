@@ -1,0 +1,102 @@
+"""Builds stand-ins for CUDA's libraries in host memory, a TensorFlow device over them, and the CUDA
+library as setup.py builds it.
+
+As a program: ``python build.py FOLDER`` writes them there. What is newer than its sources stays as
+it is.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.append(str(ROOT))
+
+from build_defs import native  # noqa: E402
+
+OWN = ["-std=c++17", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/cc"]
+PRELUDE = f'-DSTAND_IN_PRELUDE="{HERE}/stand_in/prelude.h"'
+# The names that the CUDA library opens, and what each is made of.
+STAND_INS = {
+    "libcuda.so.1": ["driver.cc"],
+    "libnvrtc.so.12": ["nvrtc.cc"],
+    "libcublas.so.12": ["cublas.cc"],
+    "libcudnn.so.9": ["cudnn.cc", "rnn.cc"],
+    "stream.so": ["stream.cc"],
+}
+PLUGIN = "host_address"  # Metal's tests have it too
+
+
+def build_stand_ins(folder: Path) -> Path:
+    """The folder for LD_LIBRARY_PATH."""
+    for name, sources in STAND_INS.items():
+        paths = [HERE / "stand_in" / source for source in sources]
+        _library(folder / name, [p for p in paths if p.exists()], [*OWN, PRELUDE], [])
+    return folder
+
+
+def build_plugin(folder: Path) -> Path:
+    """The device "GPU"."""
+    source = HERE.parent / "metal" / "plugins" / f"{PLUGIN}.cc"
+    tensorflow = _tensorflow()
+    flags = [*OWN, "-Wno-unused-parameter", "-isystem", str(tensorflow / "include")]
+    link = [f"-L{tensorflow}", "-l:libtensorflow_framework.so.2"]
+    return _library(folder / f"{PLUGIN}.so", [source], flags, link)
+
+
+def build_kernels(folder: Path) -> Path:
+    """The CUDA library."""
+    output = folder / native.FLAGS["CUDA_LIBRARY"]
+    if _is_older(output, (ROOT / "cc").rglob("*")):
+        native.build(output, folder / "objects")
+    return output
+
+
+def build_all(folder: Path) -> None:
+    build_stand_ins(folder)
+    build_plugin(folder)
+    build_kernels(folder)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Variables with which a process runs the CUDA kernels on the stand-ins."""
+    return {
+        "LD_LIBRARY_PATH": str(folder),
+        "TF_LSTM_OPS_CUDA_CACHE": str(folder / "programs"),
+        "TF_LSTM_OPS_CUDA_LIBRARY": str(folder / native.FLAGS["CUDA_LIBRARY"]),
+        "TF_LSTM_OPS_CUDA_STREAM_LIBRARY": str(folder / "stream.so"),
+        "TF_LSTM_OPS_TEST_PLUGIN": str(folder / f"{PLUGIN}.so"),
+    }
+
+
+def _tensorflow() -> Path:
+    spec = find_spec("tensorflow")
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent
+
+
+def _library(output: Path, sources: list[Path], flags: list[str], link: list[str]) -> Path:
+    output.parent.mkdir(parents=True, exist_ok=True)
+    headers = [*HERE.glob("stand_in/*.h"), *(ROOT / "cc" / "backends" / "cuda" / "api").glob("*")]
+    if _is_older(output, [*sources, *headers, Path(__file__)]):
+        soname = f"-Wl,-soname,{output.name}"
+        command = [*native.compiler(), *flags, "-shared", soname, *map(str, sources), *link]
+        subprocess.run([*command, "-o", str(output)], check=True, env={**os.environ, "LC_ALL": "C"})
+    return output
+
+
+def _is_older(path: Path, than: Iterable[Path]) -> bool:
+    if not path.exists():
+        return True
+    written = path.stat().st_mtime
+    return any(not other.exists() or other.stat().st_mtime > written for other in than)
+
+
+if __name__ == "__main__":
+    build_all(Path(sys.argv[1]).resolve())

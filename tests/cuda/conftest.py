@@ -1,0 +1,18 @@
+"""The stand-ins and the CUDA library, built once for all tests that carry the mark cuda."""
+
+import fcntl
+from pathlib import Path
+
+import pytest
+
+from cuda import build
+
+
+@pytest.fixture(scope="session")
+def built(request: pytest.FixtureRequest) -> Path:
+    """The folder with all that build.py builds."""
+    folder = request.config.cache.mkdir("cuda")
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other processes test, too
+        build.build_all(folder)
+    return folder

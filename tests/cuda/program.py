@@ -1,0 +1,99 @@
+"""One check of the CUDA kernels in a process of its own: a device cannot be taken out again. Not a
+test itself.
+
+`python program.py CHECK` in build.environment prints a line of JSON for the test that started it.
+"""
+
+import ctypes
+import json
+import os
+import sys
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import load_library
+
+TIME, BATCH, INPUTS, UNITS = 5, 3, 4, 6
+
+
+def random(*shape: int) -> Any:
+    rng = np.random.default_rng(shape)
+    return tf.constant(rng.standard_normal(shape) / 2, tf.float32)
+
+
+def layer(**changes: Any) -> dict[str, Any]:
+    none = tf.zeros([0])
+    return {
+        "x": random(BATCH, TIME, INPUTS),
+        "mask": tf.zeros([0], tf.bool),
+        "initial_h": random(BATCH, UNITS),
+        "initial_c": random(BATCH, UNITS),
+        "kernel": random(INPUTS, 4 * UNITS),
+        "recurrent_kernel": random(UNITS, 4 * UNITS),
+        "bias": random(4 * UNITS),
+        **{name: none for name in ("peephole", "input_dropout", "recurrent_dropout")},
+        **changes,
+    }
+
+
+def library() -> Any:
+    return tf_lstm_ops._library.load()
+
+
+def train(**arguments: Any) -> list[np.ndarray]:
+    """Outputs and gradients on the device."""
+    with tf.device("GPU:0"):
+        outputs = library().tf_lstm_ops_keras_lstm(**arguments)
+        upstream = {
+            f"{name}_grad": tf.constant(np.ones(getattr(outputs, name).shape), tf.float32)
+            for name in ("output", "final_h", "final_c")
+        }
+        kept = {"output": outputs.output, "reserve": outputs.reserve}
+        gradients = library().tf_lstm_ops_keras_lstm_grad(**arguments, **kept, **upstream)
+    assert gradients[0].device.endswith("GPU:0")
+    return [value.numpy() for value in (*outputs, *gradients)]
+
+
+def error() -> Any:
+    """The error of a call, if any."""
+    try:
+        train(**layer())
+    except tf.errors.OpError as raised:
+        return [type(raised).__name__, raised.message]
+    return None
+
+
+def masked_input() -> Any:
+    """Whether everything is finite where masked inputs are NaN."""
+    mask = np.ones([BATCH, TIME], bool)
+    mask[0, 0] = mask[1, 2] = mask[2, 3:] = False
+    x = np.where(mask[..., None], layer()["x"], np.nan).astype(np.float32)
+    found = train(**layer(x=tf.constant(x), mask=tf.constant(mask)))
+    return [bool(np.isfinite(value).all()) for value in found]
+
+
+def same_bits() -> Any:
+    """Whether two calls have the same bits."""
+    given = layer(peephole=random(3, UNITS), recurrent_dropout=random(4, BATCH, UNITS))
+    first, second = train(**given), train(**given)
+    return [a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True)]
+
+
+def compute_types() -> Any:
+    """Those of products of float, where TensorFlow allows TF32 and where it does not."""
+    cublas = ctypes.CDLL("libcublas.so.12")
+    found = []
+    for allowed in (True, False):
+        tf.config.experimental.enable_tensor_float_32_execution(allowed)
+        train(**layer())
+        found.append(cublas.stand_in_compute_type())
+    return found
+
+
+if __name__ == "__main__":
+    load_library.load_pluggable_device_library(os.environ["TF_LSTM_OPS_TEST_PLUGIN"])
+    tf.config.set_soft_device_placement(False)
+    import tf_lstm_ops
+
+    print(json.dumps(globals()[sys.argv[1]]()))

@@ -1,0 +1,150 @@
+// A libcublas.so.12 in host memory: strict about types, strides and pointers,
+// products added up in double.
+#include "backends/cuda/api/cublas.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "core/float16.h"
+
+struct cublasContext {
+  CUstream_st* stream = nullptr;
+};
+
+namespace {
+
+using tf_lstm_ops::BFloat16;
+using tf_lstm_ops::Half;
+
+constexpr auto kInvalidValue = static_cast<cublasStatus_t>(7);
+constexpr auto kNotSupported = static_cast<cublasStatus_t>(15);
+
+double Get(const void* data, cudaDataType type, int64_t at) {
+  switch (type) {
+    case CUDA_R_16F:
+      return static_cast<const Half*>(data)[at].ToFloat();
+    case CUDA_R_16BF:
+      return static_cast<const BFloat16*>(data)[at].ToFloat();
+    case CUDA_R_32F:
+      return static_cast<const float*>(data)[at];
+    default:
+      return static_cast<const double*>(data)[at];
+  }
+}
+
+void Put(double value, void* data, cudaDataType type, int64_t at) {
+  const auto single = static_cast<float>(value);
+  switch (type) {
+    case CUDA_R_16F:
+      static_cast<Half*>(data)[at] = Half::FromFloat(single);
+      break;
+    case CUDA_R_16BF:
+      static_cast<BFloat16*>(data)[at] = BFloat16::FromFloat(single);
+      break;
+    case CUDA_R_32F:
+      static_cast<float*>(data)[at] = single;
+      break;
+    default:
+      static_cast<double*>(data)[at] = value;
+  }
+}
+
+// The combinations of cuBLAS' documentation.
+bool IsSupported(cudaDataType a, cudaDataType c, cublasComputeType_t compute) {
+  switch (compute) {
+    case CUBLAS_COMPUTE_64F:
+      return a == CUDA_R_64F && c == CUDA_R_64F;
+    case CUBLAS_COMPUTE_32F_FAST_TF32:
+      return a == CUDA_R_32F && c == CUDA_R_32F;
+    case CUBLAS_COMPUTE_32F:
+      return a != CUDA_R_64F && (c == a || c == CUDA_R_32F);
+    default:
+      return false;
+  }
+}
+
+struct Factor {
+  std::vector<double> numbers;  // [rows, columns]
+
+  // A matrix [rows, columns] after the operation, stored by column.
+  Factor(const void* data, cudaDataType type, cublasOperation_t operation,
+         int rows, int columns, int64_t stride, int64_t first)
+      : numbers(static_cast<size_t>(rows) * columns) {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        const int64_t at =
+            operation == CUBLAS_OP_N ? i + j * stride : j + i * stride;
+        numbers[i * columns + j] = Get(data, type, first + at);
+      }
+    }
+  }
+};
+
+double Scale(const void* scale, cublasComputeType_t compute) {
+  return compute == CUBLAS_COMPUTE_64F ? *static_cast<const double*>(scale)
+                                       : *static_cast<const float*>(scale);
+}
+
+int compute_type = 0;
+
+}  // namespace
+
+extern "C" {
+
+// That of the last product.
+int stand_in_compute_type() { return compute_type; }
+
+const char* cublasGetStatusString(cublasStatus_t status) {
+  return status == kNotSupported ? "CUBLAS_STATUS_NOT_SUPPORTED"
+                                 : "CUBLAS_STATUS_INVALID_VALUE";
+}
+
+cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
+  *handle = new cublasContext;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, CUstream_st* stream) {
+  handle->stream = stream;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasGemmStridedBatchedEx(
+    cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b,
+    int m, int n, int k, const void* alpha, const void* a, cudaDataType a_type,
+    int a_stride, long long a_step, const void* b, cudaDataType b_type,
+    int b_stride, long long b_step, const void* beta, void* c,
+    cudaDataType c_type, int c_stride, long long c_step, int count,
+    cublasComputeType_t compute, cublasGemmAlgo_t algorithm) {
+  if (!IsSupported(a_type, c_type, compute)) return kNotSupported;
+  const bool is_sound = handle->stream && m > 0 && n > 0 && k > 0 &&
+                        count > 0 && a && b && c && a_type == b_type &&
+                        a_stride >= (op_a == CUBLAS_OP_N ? m : k) &&
+                        b_stride >= (op_b == CUBLAS_OP_N ? k : n) &&
+                        c_stride >= m && algorithm == CUBLAS_GEMM_DEFAULT;
+  if (!is_sound) return kInvalidValue;
+  compute_type = compute;
+  const double add = Scale(beta, compute);
+  for (int64_t batch = 0; batch < count; ++batch) {
+    const Factor left(a, a_type, op_a, m, k, a_stride, batch * a_step);
+    const Factor right(b, b_type,
+                       op_b == CUBLAS_OP_N ? CUBLAS_OP_T : CUBLAS_OP_N, n, k,
+                       b_stride, batch * b_step);
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t i = 0; i < m; ++i) {
+        double sum = 0;
+        for (int64_t l = 0; l < k; ++l) {
+          sum += left.numbers[i * k + l] * right.numbers[j * k + l];
+        }
+        const int64_t at = batch * c_step + j * c_stride + i;
+        sum *= Scale(alpha, compute);
+        // What is there is not read where beta is 0.
+        if (add != 0) sum += add * Get(c, c_type, at);
+        Put(sum, c, c_type, at);
+      }
+    }
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // extern "C"

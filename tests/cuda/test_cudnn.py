@@ -1,0 +1,107 @@
+"""How the CudnnRNN family calls cuDNN. That its numbers are right is test_suites.py's."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuda.test_device import check, without
+
+pytestmark = pytest.mark.cuda
+
+PROGRAM = Path(__file__).with_name("cudnn_program.py")
+STANDARD, PERSIST_STATIC, SMALL_H = 0, 1, 3
+UNPACKED, PACKED, BATCH_MAJOR = 0, 1, 2
+TF32, FMA = 0, 3  # math types: the default may use TF32
+MANY = {"STAND_IN_CUDNN_FASTEST": str(SMALL_H)}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "cudnn.log"
+
+
+def run(name: str, built: Path, **environment: str) -> Any:
+    return check(name, built, PROGRAM, **environment)
+
+
+def logged(name: str, built: Path, log: Path, **environment: str) -> tuple[Any, list[dict]]:
+    """What the program says, and the passes of cuDNN."""
+    said = run(name, built, STAND_IN_CUDNN_LOG=str(log), **environment)
+    return said, [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def test_missing_cudnn_is_named_with_what_it_comes_with(tmp_path, built):
+    folder = without("libcudnn.so.9", built, tmp_path / "incomplete")
+    with pytest.raises(AssertionError, match=r"libcudnn.*nvidia-cudnn-cu12"):
+        run("passes", folder)
+
+
+def test_weights_stand_where_cudnn_says(built):
+    """Elsewhere than documented: the same bits."""
+    assert run("bits", built) == run("bits", built, STAND_IN_CUDNN_SCATTERED="1")
+
+
+def test_a_reserve_space_serves_twice(built):
+    """cuDNN's own is overwritten by its gradients."""
+    assert run("gradients_again", built) == [True, True]
+
+
+def test_lengths_are_told_where_there_are_any(built, log):
+    """Padded input and output are decided on for each call; rows of length zero are left out."""
+    _, passes = logged("passes", built, log, TF_CUDNN_USE_AUTOTUNE="0")
+    shown = [(p["padded"], p["layout"], p["batch"], p["training"]) for p in passes]
+    assert shown == [
+        (0, PACKED, 3, 1),
+        (1, UNPACKED, 3, 1),
+        (1, BATCH_MAJOR, 3, 1),
+        (1, UNPACKED, 2, 0),
+        # nothing to do for lengths of zero
+    ]
+
+
+def test_float_is_multiplied_as_tensorflow_allows(built, log):
+    _, passes = logged("precision", built, log, TF_CUDNN_USE_AUTOTUNE="0")
+    assert [p["math"] for p in passes] == [TF32, FMA]
+
+
+@pytest.mark.parametrize("fastest", [STANDARD, PERSIST_STATIC, SMALL_H])
+def test_the_fastest_algorithm_is_found_once(built, log, fastest):
+    (chosen, gradients), passes = logged(
+        "algorithms", built, log, STAND_IN_CUDNN_FASTEST=str(fastest)
+    )
+    assert chosen == [fastest, fastest]
+    # Each is tried twice in both passes, then the chosen one runs in both, twice.
+    forward = [p["algorithm"] for p in passes if p["pass"] == "forward"]
+    assert forward == [0, 0, 1, 1, 2, 2, 3, 3, fastest, fastest]
+    weights = [p["algorithm"] for p in passes if p["pass"] == "backward_weights"]
+    assert weights == forward
+    _, standard = run("algorithms", built, TF_CUDNN_USE_AUTOTUNE="0")
+    assert gradients == standard
+
+
+@pytest.mark.parametrize(
+    ("name", "environment"),
+    [
+        ("algorithms", {"TF_CUDNN_USE_AUTOTUNE": "0"}),
+        ("algorithms", {"STAND_IN_CAPTURES": "1"}),
+        ("deterministic", {}),
+    ],
+)
+def test_nothing_is_tried_where_it_may_not_be(built, log, name, environment):
+    (chosen, _), passes = logged(name, built, log, **MANY, **environment)
+    assert chosen == [STANDARD, STANDARD]
+    assert len(passes) == 2 * 3
+
+
+def test_a_wrong_host_reserved_or_reserve_space_is_refused(built):
+    number, empty, size = run("wrong_algorithm", built)
+    assert "host_reserved must begin with the number of an algorithm, 0 to 3" in number
+    assert "the first being 7" in number
+    assert "has 0 elements" in empty
+    assert "reserve_space must have" in size
+
+
+def test_conversions_are_copies_on_the_device(built):
+    assert run("conversions", built)

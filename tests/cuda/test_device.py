@@ -1,0 +1,99 @@
+"""What calls do on the device beside their results, and where it, or a library, is missing."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuda import build
+
+pytestmark = pytest.mark.cuda
+
+PROGRAM = Path(__file__).with_name("program.py")
+
+
+def check(name: str, folder: Path, program: Path = PROGRAM, **environment: str) -> Any:
+    """What the program says."""
+    done = subprocess.run(
+        [sys.executable, str(program), name],
+        env={**os.environ, **build.environment(folder), **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def without(library: str, built: Path, folder: Path) -> Path:
+    """A folder with all that was built but one library."""
+    shutil.copytree(built, folder, ignore=shutil.ignore_patterns(library, "objects", "programs"))
+    return folder
+
+
+def test_no_gpu(built):
+    [kind, message] = check("error", built, STAND_IN_NO_DEVICE="1")
+    assert kind == "InternalError"
+    assert "cuInit failed: CUDA_ERROR_NO_DEVICE, no CUDA-capable device is detected" in message
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "package"),
+    [
+        ("libcuda.so.1", "NVIDIA's driver", "the driver"),
+        ("libnvrtc.so.12", "NVRTC", "the pip package nvidia-cuda-nvrtc-cu12"),
+        ("libcublas.so.12", "cuBLAS", "the pip package nvidia-cublas-cu12"),
+    ],
+)
+def test_a_missing_library_is_named_with_what_it_comes_with(
+    tmp_path, built, library, name, package
+):
+    folder = without(library, built, tmp_path / "incomplete")
+    [kind, message] = check("error", folder)
+    assert kind == "FailedPreconditionError"
+    assert name in message and library.partition(".")[0] in message
+    assert f"it comes with {package}" in message
+
+
+def test_programs_are_compiled_once_and_kept(tmp_path, built):
+    cache = {"TF_LSTM_OPS_CUDA_CACHE": str(tmp_path / "cache")}
+    assert check("error", built, **cache) is None
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()}
+    assert len(kept) == 2  # the cell's steps, and what is done to whole tensors
+    # Nothing is compiled again: there is no compiler.
+    assert check("error", built, **cache, STAND_IN_CXX="/bin/false") is None
+    # What is no program is compiled anew.
+    for path in kept:
+        path.write_bytes(b"broken")
+    [kind, message] = check("error", built, **cache, STAND_IN_CXX="/bin/false")
+    assert kind == "InternalError" and "nvrtcCompileProgram failed" in message
+    assert check("error", built, **cache) is None
+    assert all(path.stat().st_size > len(b"broken") for path in kept)
+
+
+def test_a_folder_that_cannot_be_written_to_is_no_error(built):
+    assert check("error", built, TF_LSTM_OPS_CUDA_CACHE="/proc/none") is None
+
+
+def test_the_compilers_words_are_in_the_error(tmp_path, built):
+    cache = {"TF_LSTM_OPS_CUDA_CACHE": str(tmp_path / "cache")}
+    [kind, message] = check("error", built, **cache, STAND_IN_CXX="c++ -Dexpf=no_such_function")
+    assert kind == "InternalError"
+    assert "no_such_function" in message
+
+
+def test_what_masked_inputs_hold_reaches_nothing(built):
+    assert all(check("masked_input", built))
+
+
+def test_every_call_has_the_same_bits(built):
+    assert all(check("same_bits", built))
+
+
+def test_tf32_where_tensorflow_allows_it(built):
+    tf32, full = 77, 68  # CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F
+    assert check("compute_types", built) == [tf32, full]

@@ -1,0 +1,123 @@
+"""The device code with NVIDIA's own compilers, which need no GPU, and with clang."""
+
+import re
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from cuda import build
+from cuda.nvrtc import Nvrtc
+
+pytestmark = pytest.mark.cuda
+
+TYPES = ("Half", "BFloat16", "float", "double")
+CELLS = ("LstmCell", "GeneralLstmCell", "GruCell", "TanhCell", "ReluCell")
+CUDNN_TYPES = {"BFloat16": "float"}  # where it is not the tensors' own
+KERNELS = build.ROOT / "cc" / "backends" / "cuda" / "kernels"
+SOURCES = sorted(path.name for path in KERNELS.glob("*.cu"))
+OLDEST = 70  # Volta, the oldest that TensorFlow is built for
+CLANG = "clang++-19"
+
+
+def variants(source: str) -> list[list[str]]:
+    """The macros that choose among the variants of a file of kernels/."""
+    types = [[f"TF_LSTM_OPS_TYPE={t}"] for t in TYPES]
+    if source == "rnn.cu":
+        return [[f"TF_LSTM_OPS_CELL={cell}", *macros] for cell in CELLS for macros in types]
+    if source == "sequences.cu":
+        cudnn = [f"TF_LSTM_OPS_CUDNN_TYPE={CUDNN_TYPES.get(t, t)}" for t in TYPES]
+        return [[*macros, also] for macros, also in zip(types, cudnn, strict=True)]
+    return types
+
+
+def nvrtc_libraries() -> list[Path]:
+    """Of the pip packages, one for each major version of CUDA that is installed."""
+    spec = find_spec("nvidia")
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    found = [p for f in folders for p in Path(f).glob("*/lib/libnvrtc.so.1?")]
+    if not found:
+        pytest.fail("needs a pip package of NVRTC, such as nvidia-cuda-nvrtc-cu12")
+    return found
+
+
+@pytest.fixture(scope="session", params=nvrtc_libraries() if find_spec("nvidia") else [None])
+def nvrtc(request: pytest.FixtureRequest) -> Nvrtc:
+    return Nvrtc(request.param or nvrtc_libraries()[0])
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_nvrtc_compiles_for_every_card(nvrtc, source):
+    """Of the oldest and the newest all types, of those between one; no warning, and no kernel that
+    keeps values in memory for want of registers."""
+    architectures = [a for a in nvrtc.architectures() if a >= OLDEST]
+    for architecture in architectures:
+        some = variants(source)
+        if architecture not in (architectures[0], architectures[-1]):
+            some = [macros for macros in some if "TF_LSTM_OPS_TYPE=float" in macros]
+        for macros in some:
+            options = ["--std=c++17", f"--gpu-architecture=sm_{architecture}"]
+            options += [f"--define-macro={macro}" for macro in macros]
+            result, log = nvrtc.compile(source, [*options, "--ptxas-options=-v"])
+            assert result == 0, log
+            assert "warning" not in log
+            assert report(log), log
+            for kernel, (registers, in_memory) in report(log).items():
+                print(f"sm_{architecture} {' '.join(macros)} {kernel}: {registers} registers")
+                assert not in_memory, (architecture, macros, kernel)
+
+
+def report(log: str) -> dict[str, tuple[int, bool]]:
+    """Of each kernel its registers, and whether it has a stack or spills."""
+    found = {}
+    for kernel, text in re.findall(
+        r"Compiling entry function '(\w+)'(.*?)(?=Compiling entry|\Z)", log, re.DOTALL
+    ):
+        registers = re.search(r"Used (\d+) registers", text)
+        memory = re.findall(r"(\d+) bytes (?:stack frame|cumulative stack|spill)", text)
+        assert registers is not None, text
+        found[kernel] = int(registers[1]), any(int(size) > 0 for size in memory)
+    return found
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_clang_compiles(tmp_path, source):
+    """A second opinion on the language, without any of NVIDIA's headers."""
+    if shutil.which(CLANG) is None:
+        pytest.fail(f"needs {CLANG}")
+    builtins = tmp_path / "builtins.h"
+    builtins.write_text(CLANG_BUILTINS)
+    root = build.ROOT / "cc"
+    command = [
+        *(CLANG, "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_70", "-std=c++17"),
+        *("-nocudainc", "-nocudalib", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"),
+        "-Wno-unknown-cuda-version",  # no installed one is looked at
+        *("-include", str(builtins), f"-I{root}", str(KERNELS / source)),
+    ]
+    for macros in variants(source):
+        done = subprocess.run(
+            [*command, *(f"-D{macro}" for macro in macros)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout
+
+
+# What CUDA's headers would declare; clang 19 does not know grid constants.
+CLANG_BUILTINS = """
+#define __CUDACC__
+#include <__clang_cuda_builtin_vars.h>
+#define __device__ __attribute__((device))
+#define __global__ __attribute__((global))
+#define __grid_constant__
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+__device__ float expf(float);
+__device__ float tanhf(float);
+__device__ double exp(double);
+__device__ double tanh(double);
+__device__ unsigned __float_as_uint(float);
+__device__ float __uint_as_float(unsigned);
+"""

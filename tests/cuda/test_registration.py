@@ -1,0 +1,85 @@
+"""The CUDA library in any TensorFlow, with a GPU or without one."""
+
+import sys
+
+import pytest
+import tensorflow as tf
+from tensorflow.python.framework import kernels
+
+from tf_lstm_ops import _library
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the library is for Linux")
+
+TYPES = {tf.half, tf.bfloat16, tf.float32, tf.float64}
+
+
+def gpu_kernels() -> dict[str, set[tf.DType]]:
+    """Of each op of ours the types of its kernels on the GPU."""
+    found: dict[str, set[tf.DType]] = {}
+    for kernel in kernels.get_all_registered_kernels().kernel:
+        if kernel.device_type == "GPU" and kernel.op.startswith("TfLstmOps>"):
+            types = {t for c in kernel.constraint for t in c.allowed_values.list.type}
+            found.setdefault(kernel.op, set()).update(map(tf.as_dtype, types))
+    return found
+
+
+def test_library_lies_beside_the_other():
+    assert "tf_lstm_ops_cuda" in [path.stem for path in _library.gpu_paths()]
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        *("LSTMBlockCell", "LSTMBlockCellGrad", "LSTMBlockCellFullGrad"),
+        *("BlockLSTM", "BlockLSTMGrad", "BlockLSTMFullGrad", "BlockLSTMV2", "BlockLSTMGradV2"),
+        *("KerasLSTM", "KerasLSTMGrad", "KerasGRU", "KerasGRUGrad"),
+        *("MPSGraphLSTM", "MPSGraphLSTMGradients"),
+        *("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3"),
+        *("CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3"),
+        *("CudnnRNNParamsSize", "CudnnRNNDropoutMask"),
+        *("CudnnRNNCanonicalToParams", "CudnnRNNCanonicalToParamsV2"),
+        *("CudnnRNNParamsToCanonical", "CudnnRNNParamsToCanonicalV2"),
+    ],
+)
+def test_op_has_kernels_of_every_type(op):
+    assert gpu_kernels()[f"TfLstmOps>{op}"] >= TYPES
+
+
+BLOCK_OPS = ["BlockLSTM", "BlockLSTMV2", "BlockLSTMGrad", "BlockLSTMFullGrad"]
+CUDNN_OPS = ["CudnnRNNV3", "CudnnRNNBackpropV3"]
+
+
+@pytest.mark.parametrize(
+    ("op", "names"),
+    [
+        *((op, ["seq_len_max"]) for op in BLOCK_OPS),
+        *((op, ["sequence_lengths", "host_reserved"]) for op in CUDNN_OPS),
+    ],
+)
+def test_what_stays_on_the_host(op, names):
+    found = [
+        list(kernel.host_memory_arg)
+        for kernel in kernels.get_registered_kernels_for_op(f"TfLstmOps>{op}").kernel
+        if kernel.device_type == "GPU"
+    ]
+    assert len(found) == len(TYPES)
+    assert all(arguments == names for arguments in found)
+
+
+@pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="there is a GPU")
+def test_a_call_without_a_gpu_says_so():
+    softly = tf.config.get_soft_device_placement()
+    tf.config.set_soft_device_placement(False)
+    try:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"(?s)device.*GPU.*CPU"):
+            _call_on_gpu()
+    finally:
+        tf.config.set_soft_device_placement(softly)
+
+
+def _call_on_gpu() -> None:
+    zeros = {"cs_prev": [1, 2], "h_prev": [1, 2], "w": [5, 8], "b": [8], "x": [1, 3]}
+    arguments = {name: tf.zeros(shape) for name, shape in zeros.items()}
+    arguments |= {name: tf.zeros([2]) for name in ("wci", "wcf", "wco")}
+    with tf.device("GPU:0"):
+        _library.load().tf_lstm_ops_lstm_block_cell(**arguments)

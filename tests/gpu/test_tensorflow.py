@@ -1,0 +1,144 @@
+"""The ops on a GPU against the same ops on the CPU, whose own suites compare them with the oracle;
+against stock's CudnnRNNV3; and what stock gets wrong on a GPU. Not run on a GPU yet."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from block_cell.accuracy import UNIT_ROUNDOFF
+from block_cell.grid import arrays, tensors
+from cudnn_rnn.cases import SOURCES
+from cudnn_rnn.cases import Case as Call
+from cudnn_rnn.cases import arguments as call_arguments
+from cudnn_rnn.cases import call as call_op
+from cudnn_rnn.grid import CASES, TYPICAL, Case, random_arguments, reference, tape_gradients
+from oracle.cudnn_rnn import Results
+from tf_lstm_ops import raw_ops
+
+pytestmark = pytest.mark.gpu
+
+# Of the largest number of a tensor: both sides err by up to 34 units of roundoff (34: see
+# cudnn_rnn.accuracy), in half and bfloat16 with states that are rounded between steps.
+TOLERANCES = {dtype: 2 * 34 * u for dtype, u in UNIT_ROUNDOFF.items()}
+
+
+def assert_close(got: Any, want: Any, dtype: str) -> None:
+    for k, (a, b) in enumerate(zip(arrays(got), arrays(want), strict=True)):
+        assert a.shape == b.shape, k
+        assert np.isfinite(a).all(), k
+        size = np.abs(b).max(initial=0)
+        np.testing.assert_allclose(a, b, rtol=0, atol=TOLERANCES[dtype] * size, err_msg=str(k))
+
+
+def both_passes(case: Case, dtype: str, device: str, **options: Any) -> list[tf.Tensor]:
+    """Results, and gradients with the results themselves as upstream ones."""
+    rng = np.random.default_rng(0)
+    arguments = random_arguments(rng, case, dtype)
+    upstream = reference(case, arguments)
+    with tf.device(device):
+        given = tensors(arguments, dtype)
+        results, gradients = tape_gradients(case, given, tensors(upstream, dtype), **options)
+    assert results.output.device.endswith(device)
+    return [*results, *gradients]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_cudnn_rnn_is_the_cpus(case, dtype):
+    if case.model.mode == "rnn_relu" and dtype != "float64":
+        case = case._replace(model=replace(case.model, layers=1))  # its kinks are no roundings
+    want = both_passes(case, dtype, "CPU:0")
+    assert_close(both_passes(case, dtype, "GPU:0"), want, dtype)
+
+
+@pytest.mark.parametrize("case", TYPICAL[:2], ids=str)
+def test_dropout_has_the_cpus_masks(case):
+    options = {"dropout": 0.5, "seed": 1, "seed2": 2}
+    want = both_passes(case, "float64", "CPU:0", **options)
+    assert_close(both_passes(case, "float64", "GPU:0", **options), want, "float64")
+
+
+def test_every_dialect_by_the_self_test():
+    run = subprocess.run(
+        [sys.executable, "-m", "tf_lstm_ops", "selftest", "--device", "GPU"],
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+# --- stock -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.model.time_major], ids=str)
+def test_stock_v3_agrees(case):
+    """Its params have our layout. Lengths of zero are errors of cuDNN's there."""
+    lengths = "full" if case.lengths == "full" else "no zero"
+    case = case._replace(lengths=lengths)
+    ours = both_passes(case, "float32", "GPU:0")
+    assert_close(both_passes(case, "float32", "GPU:0", module=tf.raw_ops), ours, "float32")
+
+
+def outcome(op: str, case: Call, source: str, device: str = "GPU:0", **more: Any) -> Any:
+    """The results of a call, or the error."""
+    lengths = more.pop("lengths", None)
+    with tf.device(device):
+        try:
+            values = call_arguments(op, case, more.pop("dtype", "float32"), lengths)
+            return Results(*arrays(call_op(op, case, values, source, **more)[:3]))
+        except tf.errors.OpError as error:
+            return error
+
+
+STOCK_BUGS = {
+    "version 1 with cuDNN 9": ("CudnnRNN", Call(layers=2), None),
+    "version 2 with cuDNN 9": ("CudnnRNNV2", Call(layers=2), None),
+    "a length of zero": ("CudnnRNNV3", Call(), [5, 0, 2]),
+    "states in batch-major": ("CudnnRNNV3", Call(layers=2, time_major=False), None),
+}
+
+
+@pytest.mark.parametrize("bug", STOCK_BUGS)
+def test_what_stock_gets_wrong(bug, record_property):
+    """Ours is right; what stock does is only told."""
+    op, case, lengths = STOCK_BUGS[bug]
+    want = outcome(op, case, "own", "CPU:0", lengths=lengths)
+    ours = outcome(op, case, "own", lengths=lengths)
+    assert_close(ours, want, "float32")
+    stock = outcome(op, case, "stock", lengths=lengths)
+    if isinstance(stock, Exception):
+        told = f"{type(stock).__name__}: {stock.message[:200]}"
+    else:
+        told = str([float(np.abs(a - b).max()) for a, b in zip(stock, want, strict=True)])
+    print(f"stock, {bug}: {told}")
+    record_property(bug, told)
+
+
+def test_peephole_gradients_count_once(record_property):
+    """Stock adds those of i and f to cs_prev_grad twice."""
+    rng = np.random.default_rng(0)
+    batch, inputs, units = 3, 4, 5
+    shapes = {"x": (batch, inputs), "cs_prev": (batch, units), "h_prev": (batch, units)}
+    shapes |= {"w": (inputs + units, 4 * units), "wci": (units,), "wcf": (units,)}
+    shapes |= {"wco": (units,), "b": (4 * units,)}
+    given = {k: tf.constant(rng.normal(size=s), tf.float32) for k, s in shapes.items()}
+    found = {}
+    for device, source in (("CPU:0", "own"), ("GPU:0", "own"), ("GPU:0", "stock")):
+        module = SOURCES[source]
+        with tf.device(device):
+            outputs = raw_ops.LSTMBlockCell(**given, use_peephole=True)._asdict()
+            kept = {k: outputs[k] for k in ("i", "cs", "f", "o", "ci", "co")}
+            gradients = module.LSTMBlockCellGrad(
+                **given, **kept, cs_grad=outputs["cs"], h_grad=outputs["h"], use_peephole=True
+            )
+        found[device, source] = gradients.cs_prev_grad.numpy()
+    want = found["CPU:0", "own"]
+    assert_close([found["GPU:0", "own"]], [want], "float32")
+    told = float(np.abs(found["GPU:0", "stock"] - want).max())
+    print(f"stock's cs_prev_grad differs by {told}")
+    record_property("cs_prev_grad", told)
