@@ -49,17 +49,16 @@ def import_installed(name: str) -> None:
     spec.loader.exec_module(installed)
 
 
-def gpu_paths() -> list[pathlib.Path]:
-    """Where the libraries of kernels for GPUs lie: of Metal's and CUDA's what
-    $TF_LSTM_OPS_METAL_LIBRARY or $TF_LSTM_OPS_CUDA_LIBRARY names, or what lies beside the native
-    library."""
-    found = []
+def gpu_path() -> pathlib.Path | None:
+    """Where the library of kernels for the device GPU lies: Metal's or CUDA's, of which
+    $TF_LSTM_OPS_METAL_LIBRARY and $TF_LSTM_OPS_CUDA_LIBRARY name another one than lies beside the
+    native library, or none where they are empty."""
     for kind in ("metal", "cuda"):
         named = os.environ.get(f"TF_LSTM_OPS_{kind.upper()}_LIBRARY")
-        library = pathlib.Path(named) if named else path().with_name(f"tf_lstm_ops_{kind}.so")
-        if named or library.exists():
-            found.append(library)
-    return found
+        beside = path().with_name(f"tf_lstm_ops_{kind}.so")
+        if named or (named is None and beside.exists()):
+            return pathlib.Path(named or beside)
+    return None
 
 
 @functools.cache
@@ -79,9 +78,9 @@ def load() -> ModuleType:
             f"the environment variable TF_LSTM_OPS_SIMD must be one of {', '.join(names)} on this "
             f"processor, but is {wanted}"
         )
-    for library in gpu_paths():
-        if not library.stem.endswith("cuda") or _cuda_stream.is_ready():
-            tf.load_op_library(str(library))  # kernels of the same ops
+    gpu = gpu_path()
+    if gpu and (not gpu.stem.endswith("cuda") or _cuda_stream.is_ready()):
+        tf.load_op_library(str(gpu))  # kernels of the same ops
     return functions
 
 

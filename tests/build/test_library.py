@@ -18,7 +18,7 @@ C_AND_CXX = re.compile(r"(libc|libm|libpthread|libstdc\+\+|libgcc_s|ld-linux[\w-
 VECTORS = {"x86_64_v3": "ymm", "x86_64_v4": "zmm"}
 
 
-LIBRARIES = [_library.path(), *_library.gpu_paths()]
+LIBRARIES = [path for path in (_library.path(), _library.gpu_path()) if path]
 
 
 @pytest.fixture(params=LIBRARIES, ids=lambda path: path.stem)

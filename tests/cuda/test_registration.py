@@ -24,7 +24,12 @@ def gpu_kernels() -> dict[str, set[tf.DType]]:
 
 
 def test_library_lies_beside_the_other():
-    assert "tf_lstm_ops_cuda" in [path.stem for path in _library.gpu_paths()]
+    assert _library.gpu_path() == _library.path().with_name("tf_lstm_ops_cuda.so")
+
+
+def test_an_empty_name_means_none(monkeypatch):
+    monkeypatch.setenv("TF_LSTM_OPS_CUDA_LIBRARY", "")
+    assert _library.gpu_path() is None
 
 
 @pytest.mark.parametrize(
