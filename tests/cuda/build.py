@@ -16,9 +16,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.append(str(ROOT))
+sys.path.append(str(ROOT / "build_defs"))
 
-from build_defs import native  # noqa: E402
+import native  # noqa: E402
 
 OWN = ["-std=c++17", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/cc"]
 PRELUDE = f'-DSTAND_IN_PRELUDE="{HERE}/stand_in/prelude.h"'
