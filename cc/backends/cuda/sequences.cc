@@ -49,14 +49,22 @@ Status Drop(const Device& device, const DropOutputs<C>& drop) {
                 drop);
 }
 
-#define TF_LSTM_OPS_INSTANTIATE(T)                                            \
-  template Status MoveIn<T>(const Device&, const MoveRows<T, CudnnType<T>>&); \
-  template Status MoveOut<T>(const Device&, const MoveRows<CudnnType<T>, T>&);
-TF_LSTM_OPS_INSTANTIATE(float)
-TF_LSTM_OPS_INSTANTIATE(double)
-TF_LSTM_OPS_INSTANTIATE(Half)
-TF_LSTM_OPS_INSTANTIATE(BFloat16)
-#undef TF_LSTM_OPS_INSTANTIATE
+template Status MoveIn<float>(const Device&,
+                              const MoveRows<float, CudnnType<float>>&);
+template Status MoveOut<float>(const Device&,
+                               const MoveRows<CudnnType<float>, float>&);
+template Status MoveIn<double>(const Device&,
+                               const MoveRows<double, CudnnType<double>>&);
+template Status MoveOut<double>(const Device&,
+                                const MoveRows<CudnnType<double>, double>&);
+template Status MoveIn<Half>(const Device&,
+                             const MoveRows<Half, CudnnType<Half>>&);
+template Status MoveOut<Half>(const Device&,
+                              const MoveRows<CudnnType<Half>, Half>&);
+template Status MoveIn<BFloat16>(
+    const Device&, const MoveRows<BFloat16, CudnnType<BFloat16>>&);
+template Status MoveOut<BFloat16>(
+    const Device&, const MoveRows<CudnnType<BFloat16>, BFloat16>&);
 
 template Status Clear(const Device&, const ClearPadding<float>&);
 template Status Clear(const Device&, const ClearPadding<double>&);
