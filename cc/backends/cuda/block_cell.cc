@@ -12,6 +12,14 @@ namespace tf_lstm_ops::cuda {
 namespace {
 
 using block_cell::Form;
+using block_cell::kBlock;
+using block_cell::kBlockFullGrad;
+using block_cell::kBlockGrad;
+using block_cell::kBlockGradV2;
+using block_cell::kBlockV2;
+using block_cell::kCell;
+using block_cell::kCellFullGrad;
+using block_cell::kCellGrad;
 using tf::KernelConstruction;
 using tf::KernelContext;
 
@@ -143,10 +151,10 @@ class GradKernel : public BlockCellKernel<T, kForm> {
 };
 
 template <class T>
-class CellGradKernel : public GradKernel<T, block_cell::kCellGrad> {
+class CellGradKernel : public GradKernel<T, kCellGrad> {
  public:
   Status Compute(const KernelContext& context) override {
-    Call call(block_cell::kCellGrad.signature());
+    Call call(kCellGrad.signature());
     RnnBackward<T> args;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->BeginGradient(context, &call, &args));
     args.c0_gradient = {call.Out<T>(0), call.sizes.cell};
@@ -183,7 +191,6 @@ void RegisterForm(const Form& form, TF_DataType type) {
 
 template <class T>
 bool RegisterAll() {
-  using namespace block_cell;  // the forms
   constexpr TF_DataType kType = tf::kDataType<T>;
   RegisterForm<ForwardKernel<T, kCell>>(kCell, kType);
   RegisterForm<ForwardKernel<T, kBlock>>(kBlock, kType);
