@@ -1,6 +1,5 @@
 // Kernels of the CudnnRNN family.
 #include <algorithm>
-#include <memory>
 #include <vector>
 
 #include "backends/cuda/cudnn_algorithms.h"
@@ -15,7 +14,6 @@
 namespace tf_lstm_ops::cuda {
 namespace {
 
-using cudnn_rnn::DropoutMask;
 using cudnn_rnn::Form;
 using cudnn_rnn::HasMask;
 using cudnn_rnn::Problem;
@@ -24,18 +22,22 @@ using cudnn_rnn::ReserveHeader;
 using tf::KernelConstruction;
 using tf::KernelContext;
 
-// The dropout of a call, or null where there is none. Its key stands in the
-// reserve, on the device.
-std::unique_ptr<DropoutMask> MakeMask(const Problem& problem, float dropout) {
-  if (!HasMask(problem, dropout)) return nullptr;
-  return std::make_unique<DropoutMask>(0, dropout, problem.time * problem.batch,
-                                       problem.model.output_size());
-}
+// The key of a mask stands in the reserve, on the device.
+constexpr uint64_t kKeyOnDevice = 0;
 
 // Of a cell state: null unless the model is an LSTM.
 template <class T>
 T* OfLstm(const Problem& problem, T* cell_state) {
   return problem.model.cell == CellKind::kLstm ? cell_state : nullptr;
+}
+
+// What forward and backward share.
+template <class T, class Tensors>
+void SetInputs(const Call& call, const Problem& problem, Tensors* t) {
+  t->input = call.In<T>("input");
+  t->input_h = call.In<T>("input_h");
+  t->input_c = OfLstm(problem, call.In<T>("input_c"));
+  t->params = call.In<T>("params");
 }
 
 template <class T, const Form& kForm>
@@ -57,7 +59,7 @@ class ForwardKernel : public tf::Kernel {
     const float dropout = is_training_ ? attributes_.dropout : 0;
     const uint64_t key =
         HasMask(problem, dropout) ? dropout_keys_.Next(attributes_.seed) : 0;
-    const auto mask = MakeMask(problem, dropout);
+    const auto mask = cudnn_rnn::MakeMask(problem, dropout, kKeyOnDevice);
     cudnnRNNAlgo_t algorithm = CUDNN_RNN_ALGO_STANDARD;
     TF_LSTM_OPS_RETURN_IF_ERROR(
         ChooseAlgorithm(call.device(), problem, mask.get(), is_training_,
@@ -118,10 +120,7 @@ class ForwardKernel : public tf::Kernel {
   static cudnn_rnn::ForwardTensors<T> Inputs(const Call& call,
                                              const Problem& problem) {
     cudnn_rnn::ForwardTensors<T> t = {};
-    t.input = call.In<T>("input");
-    t.input_h = call.In<T>("input_h");
-    t.input_c = OfLstm(problem, call.In<T>("input_c"));
-    t.params = call.In<T>("params");
+    SetInputs<T>(call, problem, &t);
     return t;
   }
 
@@ -155,7 +154,8 @@ class BackwardKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(
         cudnn_rnn::MakeProblem(attributes_, call, &problem));
     TF_LSTM_OPS_RETURN_IF_ERROR(cudnn_rnn::CheckBackprop(problem, call));
-    const auto mask = MakeMask(problem, attributes_.dropout);
+    const auto mask =
+        cudnn_rnn::MakeMask(problem, attributes_.dropout, kKeyOnDevice);
     cudnnRNNAlgo_t algorithm =
         ChosenAlgorithm<T>(call.device(), problem, mask.get());
     if (kForm.version > 1) {
@@ -203,10 +203,7 @@ class BackwardKernel : public tf::Kernel {
   static cudnn_rnn::BackwardTensors<T> Tensors(const Call& call,
                                                const Problem& problem) {
     cudnn_rnn::BackwardTensors<T> t = {};
-    t.input = call.In<T>("input");
-    t.input_h = call.In<T>("input_h");
-    t.input_c = OfLstm(problem, call.In<T>("input_c"));
-    t.params = call.In<T>("params");
+    SetInputs<T>(call, problem, &t);
     t.output = call.In<T>("output");
     t.reserve = call.In<T>("reserve_space");
     t.output_backprop = call.In<T>("output_backprop");

@@ -38,14 +38,6 @@ struct Call : Arguments<T> {
   const C* InCell(const char* name) { return is_lstm() ? In(name) : nullptr; }
 };
 
-// The dropout of a call, or null where there is none.
-std::unique_ptr<DropoutMask> MakeMask(const Problem& problem, float dropout,
-                                      uint64_t key) {
-  if (!HasMask(problem, dropout)) return nullptr;
-  return std::make_unique<DropoutMask>(
-      key, dropout, problem.time * problem.batch, problem.model.output_size());
-}
-
 template <class T, const Form& kForm>
 class ForwardKernel : public tf::Kernel {
  public:

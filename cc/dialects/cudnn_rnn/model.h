@@ -3,12 +3,14 @@
 #define TF_LSTM_OPS_DIALECTS_CUDNN_RNN_MODEL_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/params_layout.h"
 #include "core/shape.h"
 #include "core/status.h"
+#include "dialects/cudnn_rnn/dropout.h"
 #include "dialects/cudnn_rnn/signatures.h"
 #include "dialects/inputs.h"
 #include "tf/kernel.h"
@@ -79,6 +81,14 @@ Status CheckBackprop(const Problem& problem, const Inputs& call);
 // Whether inner outputs are dropped, with this probability, at all.
 inline bool HasMask(const Problem& problem, float dropout) {
   return dropout > 0 && problem.model.layers > 1;
+}
+
+// The dropout of a call, or null where there is none.
+inline std::unique_ptr<DropoutMask> MakeMask(const Problem& problem,
+                                             float dropout, uint64_t key) {
+  if (!HasMask(problem, dropout)) return nullptr;
+  return std::make_unique<DropoutMask>(
+      key, dropout, problem.time * problem.batch, problem.model.output_size());
 }
 
 // The order of the gates in params.

@@ -42,28 +42,23 @@ struct Number<BFloat16> : Number16<BFloat16> {};
 
 // The Math of the cells in core/, on numbers.
 template <class C>
+struct ScalarMathBase {
+  using Value = C;
+  __device__ static C IfPositive(C c, C yes, C no) { return c > 0 ? yes : no; }
+  __device__ static C Min(C a, C b) { return b < a ? b : a; }
+  __device__ static C Max(C a, C b) { return a < b ? b : a; }
+};
+template <class C>
 struct ScalarMath;
 template <>
-struct ScalarMath<float> {
-  using Value = float;
+struct ScalarMath<float> : ScalarMathBase<float> {
   __device__ static float Sigmoid(float z) { return 1 / (1 + expf(-z)); }
   __device__ static float Tanh(float z) { return tanhf(z); }
-  __device__ static float IfPositive(float c, float yes, float no) {
-    return c > 0 ? yes : no;
-  }
-  __device__ static float Min(float a, float b) { return b < a ? b : a; }
-  __device__ static float Max(float a, float b) { return a < b ? b : a; }
 };
 template <>
-struct ScalarMath<double> {
-  using Value = double;
+struct ScalarMath<double> : ScalarMathBase<double> {
   __device__ static double Sigmoid(double z) { return 1 / (1 + exp(-z)); }
   __device__ static double Tanh(double z) { return tanh(z); }
-  __device__ static double IfPositive(double c, double yes, double no) {
-    return c > 0 ? yes : no;
-  }
-  __device__ static double Min(double a, double b) { return b < a ? b : a; }
-  __device__ static double Max(double a, double b) { return a < b ? b : a; }
 };
 
 }  // namespace tf_lstm_ops::cuda
