@@ -18,7 +18,7 @@ sys.path[:] = [p for p in sys.path if Path(p or ".").resolve() != TESTS.parent]
 sys.path.append(str(TESTS))
 
 # The suites on a device of their own.
-pytest_plugins = ["metal.on_device"] if os.environ.get("TF_LSTM_OPS_TEST_PLUGIN") else []
+pytest_plugins = ["devices.on_device"] if os.environ.get("TF_LSTM_OPS_TEST_PLUGIN") else []
 
 # Every run draws the same examples: a failure in CI is a failure at the desk.
 settings.register_profile(

@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
-from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.append(str(ROOT / "build_defs"))
+sys.path += [str(ROOT / "build_defs"), str(HERE.parent)]
 
 import native  # noqa: E402
+
+from devices.build import is_older, tensorflow_folder  # noqa: E402
 
 OWN = ["-std=c++17", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/cc"]
 PRELUDE = f'-DSTAND_IN_PRELUDE="{HERE}/stand_in/prelude.h"'
@@ -44,7 +44,7 @@ def build_stand_ins(folder: Path) -> Path:
 def build_plugin(folder: Path) -> Path:
     """The device "GPU"."""
     source = HERE.parent / "metal" / "plugins" / f"{PLUGIN}.cc"
-    tensorflow = _tensorflow()
+    tensorflow = tensorflow_folder()
     flags = [*OWN, "-Wno-unused-parameter", "-isystem", str(tensorflow / "include")]
     link = [f"-L{tensorflow}", "-l:libtensorflow_framework.so.2"]
     return _library(folder / f"{PLUGIN}.so", [source], flags, link)
@@ -53,7 +53,7 @@ def build_plugin(folder: Path) -> Path:
 def build_kernels(folder: Path) -> Path:
     """The CUDA library."""
     output = folder / native.FLAGS["CUDA_LIBRARY"]
-    if _is_older(output, (ROOT / "cc").rglob("*")):
+    if is_older(output, (ROOT / "cc").rglob("*")):
         native.build(output, folder / "objects")
     return output
 
@@ -75,27 +75,14 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-def _tensorflow() -> Path:
-    spec = find_spec("tensorflow")
-    assert spec is not None and spec.origin is not None
-    return Path(spec.origin).parent
-
-
 def _library(output: Path, sources: list[Path], flags: list[str], link: list[str]) -> Path:
     output.parent.mkdir(parents=True, exist_ok=True)
     headers = [*HERE.glob("stand_in/*.h"), *(ROOT / "cc" / "backends" / "cuda" / "api").glob("*")]
-    if _is_older(output, [*sources, *headers, Path(__file__)]):
+    if is_older(output, [*sources, *headers, Path(__file__)]):
         soname = f"-Wl,-soname,{output.name}"
         command = [*native.compiler(), *flags, "-shared", soname, *map(str, sources), *link]
         subprocess.run([*command, "-o", str(output)], check=True, env={**os.environ, "LC_ALL": "C"})
     return output
-
-
-def _is_older(path: Path, than: Iterable[Path]) -> bool:
-    if not path.exists():
-        return True
-    written = path.stat().st_mtime
-    return any(not other.exists() or other.stat().st_mtime > written for other in than)
 
 
 if __name__ == "__main__":

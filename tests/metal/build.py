@@ -13,12 +13,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.append(str(HERE.parent))  # as a program
+
+from devices.build import is_older, tensorflow_folder  # noqa: E402
+
 FLAGS: dict[str, Any] = runpy.run_path(str(ROOT / "build_defs" / "flags.bzl"))
 
 PACKAGES = "clang-19 libblocksruntime-dev libgnustep-base-dev libobjc-12-dev"
@@ -55,7 +58,7 @@ def build_stand_in(folder: Path) -> Path:
 
 def build_plugins(folder: Path) -> list[Path]:
     """The plugins of PLUGINS."""
-    flags = [*OWN, UNREAD, "-isystem", str(_tensorflow() / "include")]
+    flags = [*OWN, UNREAD, "-isystem", str(tensorflow_folder() / "include")]
     near = _beside_stand_in(folder)
     return [
         _library(folder / f"{name}.so", _sources(f"plugins/{name}.*"), flags, near)
@@ -84,24 +87,18 @@ def objective_c_flags() -> list[str]:
 def _beside_stand_in(folder: Path) -> list[str]:
     """Links with the stand-in in the same folder."""
     own = [f"-L{build_stand_in(folder).parent}", "-lstand_in", "-Wl,-rpath,$ORIGIN"]
-    return [*own, *GNUSTEP, f"-L{_tensorflow()}", "-l:libtensorflow_framework.so.2"]
+    return [*own, *GNUSTEP, f"-L{tensorflow_folder()}", "-l:libtensorflow_framework.so.2"]
 
 
 def _sources(pattern: str) -> list[Path]:
     return sorted(path for path in HERE.glob(pattern) if path.suffix in (".cc", ".mm"))
 
 
-def _tensorflow() -> Path:
-    spec = find_spec("tensorflow")
-    assert spec is not None and spec.origin is not None
-    return Path(spec.origin).parent
-
-
 def _library(output: Path, sources: Iterable[Path], flags: list[str], link: list[str]) -> Path:
     output = output.resolve()
     output.parent.mkdir(parents=True, exist_ok=True)
     objects = [_object(source, output, flags) for source in sources]
-    if _is_older(output, objects):
+    if is_older(output, objects):
         run([*COMPILER, "-shared", *map(str, objects), *link, "-o", str(output)])
     return output
 
@@ -111,7 +108,7 @@ def _object(source: Path, output: Path, flags: list[str]) -> Path:
     compiled = output.with_suffix(".objects") / name
     compiled.parent.mkdir(exist_ok=True)
     dependencies = compiled.with_suffix(".d")
-    if _is_older(compiled, _read_dependencies(dependencies)):
+    if is_older(compiled, _read_dependencies(dependencies)):
         language = objective_c_flags() if source.suffix == ".mm" else []
         options = ["-MMD", "-MF", str(dependencies), "-c", str(source), "-o", str(compiled)]
         run([*COMPILER, *flags, *language, *options])
@@ -123,13 +120,6 @@ def _read_dependencies(path: Path) -> list[Path]:
         return [path]
     words = path.read_text().replace("\\\n", " ").split()
     return [Path(__file__), *(Path(word) for word in words if not word.endswith(":"))]
-
-
-def _is_older(path: Path, than: Iterable[Path]) -> bool:
-    if not path.exists():
-        return True
-    written = path.stat().st_mtime
-    return any(not other.exists() or other.stat().st_mtime > written for other in than)
 
 
 def run(command: list[str]) -> None:

@@ -1,0 +1,87 @@
+"""The dialects' own suites on a device "GPU" in host memory; see on_device.py.
+
+Each runs in a process of its own: a device cannot be taken out again.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Suite(NamedTuple):
+    files: tuple[str, ...]  # those about results and derivatives
+    ops: set[str]  # that must have run on the device
+
+
+SUITES = {
+    "block_cell": Suite(
+        ("forward", "gradients", "seq_len", "modes", "second_order"),
+        {
+            *("LSTMBlockCell", "BlockLSTM", "BlockLSTMV2"),
+            *("LSTMBlockCellGrad", "BlockLSTMGrad", "BlockLSTMGradV2"),
+            *("LSTMBlockCellFullGrad", "BlockLSTMFullGrad"),
+        },
+    ),
+    "cudnn_rnn": Suite(
+        ("forward", "gradients", "dropout", "modes", "layout", "second_order"),
+        {
+            *("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3"),
+            *("CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3"),
+            *("CudnnRNNParamsToCanonical", "CudnnRNNParamsToCanonicalV2"),
+            *("CudnnRNNCanonicalToParams", "CudnnRNNCanonicalToParamsV2"),
+            "CudnnRNNDropoutMask",
+        },
+    ),
+    "mpsgraph": Suite(
+        ("forward", "gradients", "modes", "weights", "second_order"),
+        {"MPSGraphLSTM", "MPSGraphLSTMGradients"},
+    ),
+    "keras": Suite(
+        ("parity", "masks", "gradients", "peephole_and_clip", "mixed_precision", "dropout"),
+        {"KerasLSTM", "KerasLSTMGrad", "KerasGRU", "KerasGRUGrad"},
+    ),
+}
+
+
+class Outcome(NamedTuple):
+    returncode: int
+    output: str
+    calls: dict[str, int]  # of each op on the device
+
+    @property
+    def passed(self) -> int:
+        found = re.search(r"(\d+) passed", self.output)
+        return int(found[1]) if found else 0
+
+
+def run(folder: Path, environment: dict[str, str], *arguments: str) -> Outcome:
+    """pytest with these arguments, in a process with these variables besides its own."""
+    report = folder / "report.json"
+    done = subprocess.run(
+        # Uncaptured: what native code writes to stderr is part of the outcome.
+        [sys.executable, "-m", "pytest", "-n0", "-q", "-s", "-p", "no:cacheprovider", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "TF_LSTM_OPS_TEST_REPORT": str(report), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    calls = json.loads(report.read_text()) if report.exists() else {}
+    return Outcome(done.returncode, done.stdout, calls)
+
+
+def check(suite: str, folder: Path, environment: dict[str, str]) -> Outcome:
+    """Runs a suite: all must pass, and all its ops must have run on the device."""
+    files = [f"tests/{suite}/test_{name}.py" for name in SUITES[suite].files]
+    outcome = run(folder, environment, *files)
+    print(f"{suite}: {outcome.passed} passed, calls: {outcome.calls}")
+    assert outcome.returncode == 0, outcome.output[-10000:]
+    called = {op.removeprefix("TfLstmOps>") for op in outcome.calls}
+    assert SUITES[suite].ops - called == set()
+    return outcome
