@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -454,6 +455,74 @@ TEST(TeamServesConcurrentCallers) {
     });
   }
   for (std::thread& caller : callers) caller.join();
+}
+
+// A call that has the team and one beside it, which wait for each other.
+struct Neighbours {
+  static constexpr int64_t kPhases = 20;
+  std::atomic<bool> team_is_taken{false}, beside_began{false};
+  std::atomic<bool> team_is_free{false};
+  std::atomic<int> done_by_resting{0}, met{0};
+
+  static int64_t OneItem(const void*, int64_t) { return 1; }
+  static int64_t ManyItems(const void*, int64_t phase) {
+    return phase == 0 ? 1 : 16;
+  }
+  static int64_t TwoItems(const void*, int64_t phase) {
+    return phase == 0 ? 1 : 2;
+  }
+
+  template <class Condition>
+  static bool Await(Condition condition) {
+    const auto end =
+        std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+  static void RunWithTeam(void* state, int64_t phase, int64_t, int thread) {
+    auto& self = *static_cast<Neighbours*>(state);
+    if (phase == 0) {
+      self.team_is_taken = true;
+      CHECK(Await([&] { return self.beside_began.load(); }));
+    } else if (phase > 1 && thread > 0) {  // in phase 1 it may not know yet
+      ++self.done_by_resting;
+    }
+  }
+
+  static void RunBeside(void* state, int64_t phase, int64_t, int) {
+    auto& self = *static_cast<Neighbours*>(state);
+    if (phase == 0) {
+      self.beside_began = true;
+      CHECK(Await([&] { return self.team_is_free.load(); }));
+    } else {
+      ++self.met;
+      CHECK(Await([&] { return self.met == 2; }));
+    }
+  }
+};
+
+TEST(TeamRestsForACallBesideAndServesItThen) {
+  for (int round = 0; round < 20; ++round) {
+    Neighbours state;
+    std::thread with_team([&] {
+      RunJob({&state, Neighbours::kPhases, &Neighbours::ManyItems,
+              &Neighbours::RunWithTeam},
+             2);
+      state.team_is_free = true;
+    });
+    std::thread beside([&] {
+      CHECK(Neighbours::Await([&] { return state.team_is_taken.load(); }));
+      RunJob({&state, 2, &Neighbours::TwoItems, &Neighbours::RunBeside}, 2);
+    });
+    with_team.join();
+    beside.join();
+    CHECK_EQ(state.done_by_resting.load(), 0);
+    CHECK_EQ(state.met.load(), 2);
+  }
 }
 
 TEST(TeamWorksAfterFork) {

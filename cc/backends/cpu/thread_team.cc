@@ -41,19 +41,31 @@ struct Word {
 
 class Team {
  public:
-  void Run(const Job& job, int threads) {
+  // Runs the job from a phase on.
+  void Run(const Job& job, int threads, int64_t from) {
     job_ = &job;
     threads_ = StartWorkers(std::min(threads, kMaxThreads) - 1) + 1;
-    const uint32_t first = Word::Phase(progress_.load()) + 1;
+    const uint32_t next = Word::Phase(progress_.load()) + 1;
+    const uint32_t first = next - static_cast<uint32_t>(from);
     first_ = first;
     const uint32_t end = first + static_cast<uint32_t>(job.phases);
-    Begin(first);
+    Begin(next);
     for (;;) {
       const uint32_t phase = Word::Phase(progress_.load());
       if (phase == end) return;
       Work(phase, 0);
       WaitForPhaseAfter(phase);
     }
+  }
+
+  // Around a call that runs beside the team.
+  void Rest() { resting_.fetch_add(1); }
+  void Return() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      resting_.fetch_sub(1);
+    }
+    returned_.notify_all();
   }
 
  private:
@@ -82,11 +94,23 @@ class Team {
 
   [[noreturn]] void Serve(int index) {
     for (;;) {
+      WaitForReturn(index);
       const uint32_t phase = Word::Phase(progress_.load());
       // A range that was not set for this phase: not a member of this job.
       if (Word::Phase(ranges_[index].left.load()) == phase) Work(phase, index);
       WaitForPhaseAfter(phase);
     }
+  }
+
+  // The last members rest, one for each call beside the team.
+  void WaitForReturn(int index) {
+    const auto rests = [&] {
+      const int resting = resting_;
+      return resting > 0 && index >= threads_ - resting;
+    };
+    if (!rests()) return;
+    std::unique_lock<std::mutex> lock(mutex_);
+    returned_.wait(lock, [&] { return !rests(); });
   }
 
   // Takes and does items of the phase until none are left.
@@ -178,6 +202,8 @@ class Team {
   std::atomic<int> sleepers_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::atomic<int> resting_{0};
+  std::condition_variable returned_;
   int workers_ = 0;
 };
 
@@ -202,20 +228,30 @@ Team* TheTeam() {
   return team;
 }
 
+bool TakeTeam() { return !g_busy.load() && !g_busy.exchange(true); }
+
+void RunPhaseAlone(const Job& job, int64_t phase) {
+  const int64_t items = job.items(job.state, phase);
+  for (int64_t k = 0; k < items; ++k) {
+    job.run(job.state, phase, phase % 2 == 0 ? k : items - 1 - k, 0);
+  }
+}
+
 }  // namespace
 
 void RunJob(const Job& job, int threads) {
-  if (threads > 1 && !g_busy.exchange(true)) {
-    TheTeam()->Run(job, threads);
-    g_busy.store(false);
-    return;
+  bool with_team = threads > 1 && TakeTeam();
+  const bool beside_team = threads > 1 && !with_team;
+  int64_t phase = 0;
+  if (beside_team) TheTeam()->Rest();
+  while (!with_team && phase < job.phases) {
+    RunPhaseAlone(job, phase++);
+    with_team = beside_team && TakeTeam();
   }
-  for (int64_t phase = 0; phase < job.phases; ++phase) {
-    const int64_t items = job.items(job.state, phase);
-    for (int64_t k = 0; k < items; ++k) {
-      job.run(job.state, phase, phase % 2 == 0 ? k : items - 1 - k, 0);
-    }
-  }
+  if (beside_team) TheTeam()->Return();
+  if (!with_team) return;
+  TheTeam()->Run(job, threads, phase);
+  g_busy.store(false);
 }
 
 }  // namespace tf_lstm_ops

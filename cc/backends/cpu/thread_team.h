@@ -32,7 +32,9 @@ struct Job {
 
 // Runs the job on up to `threads` threads, the caller's own among them. Threads
 // are started when first needed; none is at load time. While another call has
-// the team, the job runs on the caller's thread alone.
+// the team, the job runs on the caller's thread alone, and the team rests one
+// of its own for it: as many threads work as before. When the other call ends
+// first, the job gets the team for what is left of it.
 void RunJob(const Job& job, int threads);
 
 }  // namespace tf_lstm_ops
