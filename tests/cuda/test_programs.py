@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -51,7 +52,8 @@ def nvrtc(request: pytest.FixtureRequest) -> Nvrtc:
 @pytest.mark.parametrize("source", SOURCES)
 def test_nvrtc_compiles_for_every_card(nvrtc, source):
     """Of the oldest and the newest all types, of those between one; no warning, and no kernel that
-    keeps values in memory for want of registers."""
+    keeps values in memory, for want of registers or since it looks them up by number. In double
+    some cards divide in a function, which keeps where to return to there."""
     architectures = [a for a in nvrtc.architectures() if a >= OLDEST]
     for architecture in architectures:
         some = variants(source)
@@ -64,21 +66,30 @@ def test_nvrtc_compiles_for_every_card(nvrtc, source):
             assert result == 0, log
             assert "warning" not in log
             assert report(log), log
-            for kernel, (registers, in_memory) in report(log).items():
-                print(f"sm_{architecture} {' '.join(macros)} {kernel}: {registers} registers")
-                assert not in_memory, (architecture, macros, kernel)
+            for kernel, used in report(log).items():
+                print(f"sm_{architecture} {' '.join(macros)} {kernel}: {used.registers} registers")
+                assert used.spilled == 0, (architecture, macros, kernel)
+                if "TF_LSTM_OPS_TYPE=double" not in macros:
+                    assert used.stack == 0, (architecture, macros, kernel)
 
 
-def report(log: str) -> dict[str, tuple[int, bool]]:
-    """Of each kernel its registers, and whether it has a stack or spills."""
+class Used(NamedTuple):
+    registers: int
+    stack: int  # bytes
+    spilled: int  # bytes
+
+
+def report(log: str) -> dict[str, Used]:
+    """What each kernel uses."""
     found = {}
     for kernel, text in re.findall(
         r"Compiling entry function '(\w+)'(.*?)(?=Compiling entry|\Z)", log, re.DOTALL
     ):
         registers = re.search(r"Used (\d+) registers", text)
-        memory = re.findall(r"(\d+) bytes (?:stack frame|cumulative stack|spill)", text)
         assert registers is not None, text
-        found[kernel] = int(registers[1]), any(int(size) > 0 for size in memory)
+        stack = re.findall(r"(\d+) bytes (?:stack frame|cumulative stack)", text)
+        spilled = re.findall(r"(\d+) bytes spill", text)
+        found[kernel] = Used(int(registers[1]), max(map(int, stack)), max(map(int, spilled)))
     return found
 
 
