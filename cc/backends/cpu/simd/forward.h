@@ -10,6 +10,7 @@
 #include "backends/cpu/simd/cells.h"
 #include "backends/cpu/simd/gemm.h"
 #include "backends/cpu/simd/scratch.h"
+#include "backends/cpu/simd/single_step.h"
 #include "core/rnn.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
@@ -32,7 +33,9 @@ class ForwardPass {
         entries_(args.schedule->size()),
         steps_(args.schedule->steps),
         pairs_(args.config.bfloat16),
-        packs_(keeps_weights || WorthPacking()),
+        once_(args),
+        packs_(keeps_weights || kFirst != 0 || kRecurrentParts != kInputParts ||
+               !Once::Serves(args)),
         chunk_(ChunkRows()),
         group_(Group(threads)),
         begin_(args.schedule->begin.data()),
@@ -54,7 +57,7 @@ class ForwardPass {
   // The pieces of scratch memory, for so many threads.
   void Place(Scratch<T>* scratch, int threads) {
     if (!keeps_weights_) PlaceWeights(scratch);
-    tile_ = scratch->Take(packs_ ? 0 : threads * TileSize());
+    if (!packs_) once_.Place(scratch, threads);
     z_ = scratch->Take(Min(entries_, chunk_ + batch_) * kInputParts * padded_);
     state_ = args_.final_c     ? args_.final_c
              : Cell::kHasState ? scratch->Take(batch_ * cell_)
@@ -65,11 +68,12 @@ class ForwardPass {
     dropped_x_ = scratch->Take(threads * DroppedXSize());
   }
 
-  // Phase 0 prepares; then come the steps, each in one phase, or in two where
+  // Phase 0 prepares, or multiplies where weights are used once; then come the
+  // steps, each in one phase, or in two where
   // the second one projects. An item is a group of vectors of units.
   int64_t Phases() const { return steps_ * StepPhases() + 1; }
   int64_t Items(int64_t phase) const {
-    if (phase == 0) return Blocks(padded_, group_);
+    if (phase == 0) return packs_ ? Blocks(padded_, group_) : once_.Items();
     const int64_t step = (phase - 1) / StepPhases();
     if (begin_[step] == begin_[step + 1]) return 0;
     return Blocks(Projects(phase) ? hidden_ : padded_, group_);
@@ -78,6 +82,7 @@ class ForwardPass {
   void Run(int64_t phase, int64_t item, int thread) {
     const int64_t begin = item * group_;
     const int64_t end = begin + group_;
+    if (phase == 0 && !packs_) return once_.Run(item, thread);
     if (phase == 0) {
       for (int64_t u = begin; u < Min(end, padded_); u += kL) Prepare(u);
       if (RoundsX()) RoundX(item);
@@ -93,7 +98,7 @@ class ForwardPass {
     // z of the units of an item concerns that item alone.
     const int64_t chunk = ChunkOf(step) * chunk_;
     if (!packs_) {
-      MultiplyOnce(begin, Min(end, padded_), tile_ + thread * TileSize());
+      MultiplyOnce(begin, Min(end, padded_), thread);
     } else if (BeginsChunk(step)) {
       ProjectInput({begin_[step], ChunkEnd(step), chunk}, begin,
                    Min(end, padded_), dropped_x_ + thread * DroppedXSize());
@@ -114,13 +119,13 @@ class ForwardPass {
   using V = VecT<T>;
   using Cell = CellOf<VecMath<T>>;
   using Outputs = typename Cell::Outputs;
+  using Once = SingleStep<T, Cell::kInputParts>;
   static constexpr int kL = kLanes<T>;
   static constexpr int kInputParts = Cell::kInputParts;
   static constexpr int kRecurrentParts = Cell::kRecurrentParts;
   static constexpr int kFirst = Cell::kFirstRecurrent;
   static constexpr int64_t kRowBlock = 16 * kRows;  // rows of x at a time
-  static constexpr int64_t kFewEntries = kRows;
-  static constexpr int64_t kTileVectors = 8;
+  static constexpr int64_t kOnceVectors = 8;
   static constexpr int64_t kChunkBytes = 1 << 20;
   static constexpr int64_t kItemMultiplyAdds = 100000;  // a microsecond or more
 
@@ -133,17 +138,6 @@ class ForwardPass {
   static int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }
   static int64_t Blocks(int64_t n, int64_t block) {
     return (n + block - 1) / block;
-  }
-
-  // Weights that are used once are read where they lie.
-  bool WorthPacking() const {
-    const auto by_input = [](const GateMatrices<const T>& w) {
-      return w && w.column_stride == 1;
-    };
-    return kFirst != 0 || kRecurrentParts != kInputParts || steps_ != 1 ||
-           pairs_ || Projected() || args_.dropout.input ||
-           args_.dropout.recurrent || !by_input(args_.weights.input) ||
-           !by_input(args_.weights.recurrent);
   }
 
   // The input's products are taken for some steps at a time, so that z stays in
@@ -165,25 +159,13 @@ class ForwardPass {
     return begin_[step];
   }
 
-  // Packed weights of the only step, or sums of its products.
-  int64_t TileSize() const {
-    if (entries_ > kFewEntries) {
-      return kInputParts * Min(kTileVectors * kL, group_) * kChain;
-    }
-    const int64_t rest = cell_ % kL > 0 ? kL * kChain : 0;
-    return kInputParts * Max(entries_ * group_, rest);
-  }
-
   // Units of an item: as many items for each thread as there are, but no less
   // work in one than makes taking it cheap.
   int64_t Group(int threads) const {
     const int64_t rows = Max(entries_ / Max(steps_, 1), 1);
     const int64_t work = rows * kRecurrentParts * kL * Max(hidden_, 1);
     const int64_t share = Max(Blocks(padded_ / kL, threads), 1);  // in vectors
-    // The longer the piece of a row of weights, the faster it is read.
-    if (!packs_) {
-      return (entries_ > kFewEntries ? Min(kTileVectors, share) : share) * kL;
-    }
+    if (!packs_) return Min(kOnceVectors, share) * kL;
     const int64_t items = Max(share * work / kItemMultiplyAdds, 1);
     return Blocks(share, items) * kL;
   }
@@ -216,7 +198,7 @@ class ForwardPass {
 
   // For the units of one vector: packs the weights, loads the state.
   void Prepare(int64_t u) {
-    if (packs_ && !filled_) PackWeights(u);
+    if (!filled_) PackWeights(u);
     LoadState(u);
   }
 
@@ -338,117 +320,17 @@ class ForwardPass {
     }
   }
 
-  // z = x W + h R + bias of the only step, for units [u_begin, u_end), from
-  // weights that are not packed.
-  void MultiplyOnce(int64_t u_begin, int64_t u_end, T* tile) {
+  // z = x W + h R + bias of the only step, for units [u_begin, u_end).
+  void MultiplyOnce(int64_t u_begin, int64_t u_end, int thread) {
     for (int64_t u = u_begin; u < u_end; u += kL) {
+      LoadState(u);
       for (int p = 0; p < kInputParts; ++p) {
         const V bias = Bias(p, u);
         for (int64_t e = 0; e < entries_; ++e) Store(bias, Z(e, p, u));
       }
     }
-    MultiplyOnce(args_.weights.input, input_, u_begin, u_end, tile,
-                 [&](int64_t e) { return X(e); });
-    MultiplyOnce(args_.weights.recurrent, hidden_, u_begin, u_end, tile,
-                 [&](int64_t e) { return PreviousH(e); });
-  }
-
-  // kChain rows of the weights at a time, added to z. For few entries they pass
-  // through the registers as they lie in memory; for many they are packed
-  // first, as is a vector that is not whole.
-  template <class RowOf>
-  void MultiplyOnce(const GateMatrices<const T>& w, int64_t depth,
-                    int64_t u_begin, int64_t u_end, T* tile,
-                    const RowOf& row_of) {
-    const int64_t whole =
-        entries_ > kFewEntries
-            ? u_begin
-            : Min(u_end, u_begin + (cell_ - u_begin) / kL * kL);
-    for (int64_t k = 0; k < depth; k += kChain) {
-      const int64_t rows = Min(kChain, depth - k);
-      if (u_begin < whole) {
-        AddFew(w, k, rows, u_begin, whole, tile, row_of);
-      }
-      for (int64_t u = whole; u < u_end; u += kTileVectors * kL) {
-        AddMany(w, k, rows, u, Min(u + kTileVectors * kL, u_end), tile, row_of);
-      }
-    }
-  }
-
-  template <class RowOf>
-  void AddFew(const GateMatrices<const T>& w, int64_t k, int64_t rows,
-              int64_t u_begin, int64_t u_end, T* sums, const RowOf& row_of) {
-    const int64_t width = u_end - u_begin;
-    const auto at = [&](int p, int64_t e) {
-      return sums + (p * entries_ + e) * width;
-    };
-    for (int64_t n = 0; n < kInputParts * entries_ * width; ++n) sums[n] = 0;
-    ForEachOuter(rows, [&](int64_t row, auto count) {
-      for (int p = 0; p < kInputParts; ++p) {
-        const T* b = w.Block(Block(p)) + (k + row) * w.row_stride + u_begin;
-        for (int64_t e = 0; e < entries_; e += kOuterRows) {
-          WithConstant<kOuterRows>(entries_ - e, [&](auto entries) {
-            constexpr int R = decltype(entries)::value;
-            const T* a[R];
-            T* to[R];
-            for (int r = 0; r < R; ++r) {
-              a[r] = row_of(e + r) + k + row;
-              to[r] = at(p, e + r);
-            }
-            AddOuter<T, R, decltype(count)::value>(a, b, w.row_stride,
-                                                   width / kL, to);
-          });
-        }
-      }
-    });
-    for (int p = 0; p < kInputParts; ++p) {
-      for (int64_t e = 0; e < entries_; ++e) {
-        for (int64_t u = 0; u < width; u += kL) {
-          T* z = Z(e, p, u_begin + u);
-          Store(Load(z) + Load(at(p, e) + u), z);
-        }
-      }
-    }
-  }
-
-  template <class RowOf>
-  void AddMany(const GateMatrices<const T>& w, int64_t k, int64_t rows,
-               int64_t u_begin, int64_t u_end, T* tile, const RowOf& row_of) {
-    constexpr int64_t kStride = kInputParts * kL;
-    for (int64_t row = 0; row < rows; ++row) {  // as it lies in memory
-      for (int p = 0; p < kInputParts; ++p) {
-        const T* from = w.Block(Block(p)) + (k + row) * w.row_stride;
-        T* to = tile + row * kStride + p * kL;
-        for (int64_t u = u_begin; u < u_end; u += kL, to += rows * kStride) {
-          Store(LoadN(from + u, cell_ - u), to);
-        }
-      }
-    }
-    for (int64_t u = u_begin; u < u_end; u += kL, tile += rows * kStride) {
-      for (int64_t e = 0; e < entries_; e += kRows) {
-        const int64_t count = Min(entries_ - e, kRows);
-        const T* a[kRows] = {};
-        V z[kRows][kInputParts];
-        for (int64_t r = 0; r < count; ++r) {
-          a[r] = row_of(e + r) + k;
-          for (int p = 0; p < kInputParts; ++p) z[r][p] = Load(Z(e + r, p, u));
-        }
-        MultiplyRows<kInputParts>(count, a, 0, tile, rows, {0}, false, z);
-        for (int64_t r = 0; r < count; ++r) {
-          for (int p = 0; p < kInputParts; ++p) Store(z[r][p], Z(e + r, p, u));
-        }
-      }
-    }
-  }
-
-  // Calls f(row, integral_constant of the number of rows).
-  template <class F>
-  static void ForEachOuter(int64_t rows, const F& f) {
-    int64_t row = 0;
-    for (; row + kOuterDepth <= rows; row += kOuterDepth) {
-      f(row, std::integral_constant<int, kOuterDepth>{});
-    }
-    for (; row < rows; ++row) f(row, std::integral_constant<int, 1>{});
+    once_.Add(u_begin, u_end, thread,
+              [&](int64_t e, int p, int64_t u) { return Z(e, p, u); });
   }
 
   // z = x + bias: each gate sees the input itself.
@@ -611,6 +493,7 @@ class ForwardPass {
   const bool keeps_weights_, filled_;
   const int64_t input_, cell_, hidden_, padded_, batch_, entries_, steps_;
   const bool pairs_;  // weights are packed as pairs of bfloat16
+  Once once_;
   const bool packs_;
   const int64_t chunk_;  // entries; see ChunkRows
   const int64_t group_;  // units of an item
@@ -624,7 +507,6 @@ class ForwardPass {
   T* packed_input_ = nullptr;       // [padded / lanes, I, input parts, lanes]
   T* packed_recurrent_ = nullptr;   // [padded / lanes, P, rec. parts, lanes]
   T* packed_projection_ = nullptr;  // [padded P / lanes, H, lanes]
-  T* tile_ = nullptr;               // [threads, kChain, parts, lanes]
   T* z_ = nullptr;                  // of a chunk, [., input parts, padded]
   T* state_ = nullptr;              // [B, H]
   T* unprojected_ = nullptr;        // [B, H]

@@ -120,17 +120,29 @@ void PackBlock(const From* b, int64_t row_stride, int64_t column_stride,
   }
 }
 
+// Cache lines so many bytes apart.
+struct Lines {
+  const char* at = nullptr;
+  int64_t stride = 0;
+
+  TF_LSTM_OPS_INLINE void Fetch() {
+    PrefetchToL2(at);
+    at += stride;
+  }
+};
+
 constexpr bool FetchesAhead(int rows) { return 2 * rows > kRows; }
 
 // acc[r][c] += a(r, :) b(:, c) for R rows. Element k of row r of A is at a[r] +
-// k * kAStride, `depth` of them; b is [depth, C, lanes]. With kOwnA each vector
-// of columns has its own A, at a[r] + c * a_stride. From `next` on a vector for
-// each k is fetched into the cache, but not for few rows, which need all that
-// the cache gives. Not inlined: alone, its sums stay in registers.
+// k * kAStride, `depth` of them; b is [depth, C, lanes], its rows `b_stride`
+// apart. With kOwnA each vector of columns has its own A, at a[r] + c *
+// a_stride. A line of `next` is fetched for each k, but not for few rows, which
+// need all that the cache gives. Not inlined: alone, its sums stay in
+// registers.
 template <class E, int R, int C, bool kOwnA, int kAStride>
 __attribute__((noinline)) void Accumulate(const E* const* a, int64_t a_stride,
-                                          const E* b, int64_t depth,
-                                          const E* next,
+                                          const E* b, int64_t b_stride,
+                                          int64_t depth, Lines next,
                                           VecT<SumOf<E>> (*acc)[C]) {
   constexpr int kL = kLanes<E>;
   const E* row[R];
@@ -138,13 +150,13 @@ __attribute__((noinline)) void Accumulate(const E* const* a, int64_t a_stride,
   for (int64_t begin = 0; begin < depth; begin += kChain) {
     const int64_t end = depth - begin < kChain ? depth : begin + kChain;
     VecT<SumOf<E>> sum[R][C] = {};
-    for (int64_t k = begin; k < end; ++k) {
+    for (int64_t k = begin; k < end; ++k, b += b_stride) {
       VecT<E> column[C];
       for (int c = 0; c < C; ++c) {
-        column[c] = Load(b + (k * C + c) * kL);
+        column[c] = Load(b + c * kL);
         if (R > 1) KeepInRegister(&column[c]);
       }
-      if (FetchesAhead(R)) PrefetchToL2(next + k * kL);
+      if (FetchesAhead(R)) next.Fetch();
       for (int r = 0; r < R; ++r) {
         VecT<E> value = Broadcast(row[r][k * kAStride]);
         for (int c = 0; c < C; ++c) {
@@ -162,9 +174,11 @@ __attribute__((noinline)) void Accumulate(const E* const* a, int64_t a_stride,
 // The same of float rows and pairs, which are widened: b is [depth / 2, C,
 // lanes]. Bit for bit what the same numbers in float give.
 template <int R, int C, bool kOwnA>
-__attribute__((noinline)) void AccumulateWidened(
-    const float* const* a, int64_t a_stride, const BFloat16Pair* b,
-    int64_t depth, const BFloat16Pair* next, VecT<float> (*acc)[C]) {
+__attribute__((noinline)) void AccumulateWidened(const float* const* a,
+                                                 int64_t a_stride,
+                                                 const BFloat16Pair* b,
+                                                 int64_t depth, Lines next,
+                                                 VecT<float> (*acc)[C]) {
   constexpr int kL = kLanes<float>;
   const float* row[R];
   for (int r = 0; r < R; ++r) row[r] = a[r];
@@ -186,7 +200,7 @@ __attribute__((noinline)) void AccumulateWidened(
     };
     int64_t k = begin;
     for (; k + 1 < end; k += 2) {
-      if (FetchesAhead(R)) PrefetchToL2(next + k / 2 * kL);
+      if (FetchesAhead(R)) next.Fetch();
       add(k, [](auto pairs) { return First(pairs); });
       add(k + 1, [](auto pairs) { return Second(pairs); });
     }
@@ -197,16 +211,23 @@ __attribute__((noinline)) void AccumulateWidened(
   }
 }
 
-// The part of the next weights, those behind or before a product's own, that
-// row block `block` of it fetches: after as many blocks as there are columns,
-// all of them are in the cache.
+// The part of the next weights that row block `block` of a product fetches:
+// after as many blocks as there are columns, all of them are in the cache.
+// Packed weights follow each other, one way or the other; else `lines` are
+// those of the next weights' first vectors.
 struct Ahead {
   int64_t block;
   bool downwards = false;
+  Lines lines = {};
 
   template <int C, class E>
-  const E* Of(const E* packed, int64_t depth) const {
-    return packed + ((downwards ? -C : C) + block % C) * depth * kLanes<E>;
+  Lines Of(const E* packed, int64_t depth) const {
+    constexpr int64_t kBytes = sizeof(VecT<E>);
+    const int64_t vector = block % C;
+    if (lines.at) return {lines.at + vector * kBytes, lines.stride};
+    const int64_t vectors = ((downwards ? -C : C) + vector) * depth;
+    return {reinterpret_cast<const char*>(packed + vectors * kLanes<E>),
+            kBytes};
   }
 };
 
@@ -235,33 +256,33 @@ TF_LSTM_OPS_INLINE void StorePairs(VecT<float> v, BFloat16Pair* to,
 template <int C, bool kOwnA = false, int kAStride = 1, class T>
 void MultiplyRows(int64_t rows, const T* const* a, int64_t a_stride,
                   const T* packed, int64_t depth, Ahead ahead, bool pairs,
-                  VecT<T> (*acc)[C]) {
+                  VecT<T> (*acc)[C], int64_t b_stride = C * kLanes<T>) {
   WithConstant<kRows>(rows, [&](auto count) {
     constexpr int R = decltype(count)::value;
     if constexpr (std::is_same_v<T, float> && (kDotsPairs || kAStride == 1)) {
       if (pairs) {
         const auto* b = reinterpret_cast<const BFloat16Pair*>(packed);
         const int64_t words = Words(depth, true);
-        const BFloat16Pair* next = ahead.Of<C>(b, words);
+        const Lines next = ahead.Of<C>(b, words);
         if constexpr (kDotsPairs) {
           return Accumulate<BFloat16Pair, R, C, kOwnA, kAStride>(
               reinterpret_cast<const BFloat16Pair* const*>(a), a_stride, b,
-              words, next, acc);
+              b_stride, words, next, acc);
         } else {
           return AccumulateWidened<R, C, kOwnA>(a, a_stride, b, depth, next,
                                                 acc);
         }
       }
     }
-    Accumulate<T, R, C, kOwnA, kAStride>(a, a_stride, packed, depth,
+    Accumulate<T, R, C, kOwnA, kAStride>(a, a_stride, packed, b_stride, depth,
                                          ahead.Of<C>(packed, depth), acc);
   });
 }
 
 // sums[r] += a(r, :) b for K rows of B where they lie, `b_stride` apart, of so
-// many vectors of columns. The factors stay in registers while a row passes.
-constexpr int kOuterRows = kRows / 2;  // of A at most
-constexpr int kOuterDepth = 8;
+// many vectors of columns. The factors stay in registers while a row passes:
+// those of R <= kRows rows of A and K = OuterDepth(R) of B.
+constexpr int OuterDepth(int rows) { return 2 * rows > kRows ? 4 : 8; }
 
 template <class T, int R, int K>
 __attribute__((noinline)) void AddOuter(const T* const (&a)[R], const T* b,
@@ -290,13 +311,15 @@ TF_LSTM_OPS_INLINE void PrefetchRow(const T* row) {
   for (int c = 0; c < C; ++c) PrefetchToWrite(row + c * kLanes<T>);
 }
 
-// Rows [begin, end) of the product of A with `depth` rows of B, packed, of
-// `columns` columns in C vectors: written to C, or added to it where `add`.
-// a_of(m) and c_of(m) say where the rows are; for `pairs` see MultiplyRows.
+// Rows [begin, end) of the product of A with `depth` rows of B, packed or
+// `b_stride` apart, of `columns` columns in C vectors: written to C, or added
+// to it where `add`. a_of(m) and c_of(m) say where the rows are; for `pairs`
+// see MultiplyRows, for `next` see Ahead.
 template <int C, int kAStride = 1, class T, class AOf, class COf>
-void MultiplyBlock(const AOf& a_of, const T* packed, int64_t depth,
-                   int64_t begin, int64_t end, int64_t columns, bool add,
-                   bool pairs, const COf& c_of) {
+void MultiplyBlock(const AOf& a_of, const T* b, int64_t depth, int64_t begin,
+                   int64_t end, int64_t columns, bool add, bool pairs,
+                   const COf& c_of, int64_t b_stride = C * kLanes<T>,
+                   Lines next = {}) {
   constexpr int kL = kLanes<T>;
   for (int64_t m = begin; m < end; m += kRows) {
     const int64_t rows = end - m < kRows ? end - m : kRows;
@@ -306,8 +329,9 @@ void MultiplyBlock(const AOf& a_of, const T* packed, int64_t depth,
       row[r] = a_of(m + r);
       PrefetchRow<C>(c_of(m + r));
     }
-    MultiplyRows<C, false, kAStride>(rows, row, 0, packed, depth,
-                                     {(m - begin) / kRows}, pairs, acc);
+    MultiplyRows<C, false, kAStride>(rows, row, 0, b, depth,
+                                     {(m - begin) / kRows, false, next}, pairs,
+                                     acc, b_stride);
     for (int64_t r = 0; r < rows; ++r) {
       T* to = c_of(m + r);
       for (int v = 0; v < C; ++v) {

@@ -1,0 +1,223 @@
+// SingleStep: the products of a call with one step. Their weights are used once
+// and therefore not packed but read where they lie.
+//
+// The sums are those of packed weights, chain by chain, hence the same bits.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_SINGLE_STEP_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_SINGLE_STEP_H_
+
+#include "backends/cpu/simd/gemm.h"
+#include "backends/cpu/simd/scratch.h"
+#include "core/rnn.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+// z += x W + h R, of a cell whose kParts gates all see both.
+template <class T, int kParts>
+class SingleStep {
+ public:
+  explicit SingleStep(const RnnForward<T>& args)
+      : args_(args),
+        cell_(args.config.cell_size),
+        padded_(RoundUpToLanes<T>(cell_)),
+        rows_(args.schedule->size()),
+        input_chains_(Blocks(args.config.input_size, kChain)),
+        chains_(input_chains_ + Blocks(args.config.hidden_size, kChain)) {}
+
+  // Whether the weights are used once, and lie in rows of units.
+  static bool Serves(const RnnForward<T>& args) {
+    const auto by_input = [](const GateMatrices<const T>& w) {
+      return w && w.column_stride == 1;
+    };
+    return args.schedule->steps == 1 && !args.config.bfloat16 &&
+           !args.config.projected() && !args.dropout.input &&
+           !args.dropout.recurrent && by_input(args.weights.input) &&
+           by_input(args.weights.recurrent);
+  }
+
+  void Place(Scratch<T>* scratch, int threads) {
+    sums_ = scratch->Take(Few() ? chains_ * kParts * rows_ * padded_ : 0);
+    tile_ = scratch->Take(threads * kTile);
+  }
+
+  // Few rows: a phase of their own for the sum of each chain. An item is a
+  // piece of a gate, of rows as long as possible: each of them is on another
+  // page of memory, which takes a while to look up.
+  bool Few() const { return rows_ <= kRows; }
+  int64_t Items() const { return Few() ? chains_ * kParts * Pieces() : 0; }
+  void Run(int64_t item, int thread) {
+    const Chain chain = ChainOf(item / Pieces() / kParts);
+    const int part = static_cast<int>(item / Pieces() % kParts);
+    const int64_t begin = item % Pieces() * kPiece;
+    const int64_t end = Min(begin + kPiece, padded_);
+    const int64_t whole = Min(end, cell_ / kL * kL);
+    for (int64_t r = 0; r < rows_; ++r) {
+      for (int64_t u = begin; u < end; u += kL) {
+        Store(V{}, Sum(chain, part, r) + u);
+      }
+    }
+    if (begin < whole) AddRows(chain, part, begin, whole);
+    if (whole < end) {
+      AddColumns<1>({chain, part, whole}, nullptr, tile_ + thread * kTile,
+                    [&](int64_t r) { return Sum(chain, part, r) + whole; });
+    }
+  }
+
+  // Adds the products to z_of(row, part, unit), for units [begin, end).
+  template <class ZOf>
+  void Add(int64_t begin, int64_t end, int thread, const ZOf& z_of) const {
+    if (Few()) {
+      AddSums(begin, end, z_of);
+    } else {
+      AddProducts(begin, end, tile_ + thread * kTile, z_of);
+    }
+  }
+
+ private:
+  using V = VecT<T>;
+  static constexpr int kL = kLanes<T>;
+  static constexpr int64_t kPiece = 1024;  // units
+  static constexpr int64_t kTile = kChain * kColumns * kL;
+
+  // Rows of W or R, kChain or what is left of them.
+  struct Chain {
+    int64_t index;
+    bool recurrent;
+    int64_t row, depth;
+  };
+  // Up to kColumns vectors of a gate, from a unit on.
+  struct Slab {
+    Chain chain;
+    int part;
+    int64_t unit;
+  };
+
+  static int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
+  static int64_t Blocks(int64_t n, int64_t block) {
+    return (n + block - 1) / block;
+  }
+  int64_t Pieces() const { return Blocks(padded_, kPiece); }
+
+  Chain ChainOf(int64_t index) const {
+    const bool recurrent = index >= input_chains_;
+    const int64_t depth =
+        recurrent ? args_.config.hidden_size : args_.config.input_size;
+    const int64_t row = (index - (recurrent ? input_chains_ : 0)) * kChain;
+    return {index, recurrent, row, Min(kChain, depth - row)};
+  }
+
+  const GateMatrices<const T>& Weights(const Chain& chain) const {
+    return chain.recurrent ? args_.weights.recurrent : args_.weights.input;
+  }
+  const T* Weights(const Slab& slab) const {
+    const GateMatrices<const T>& w = Weights(slab.chain);
+    return w.Block(args_.config.gate_order.block[slab.part]) +
+           slab.chain.row * w.row_stride + slab.unit;
+  }
+  // What a row of the batch multiplies them with.
+  const T* Factors(const Chain& chain, int64_t row) const {
+    const Schedule& of = *args_.schedule;
+    return chain.row +
+           (chain.recurrent
+                ? args_.h0 + of.batch_row[row] * args_.config.hidden_size
+                : args_.x + of.input_row[row] * args_.x_stride);
+  }
+
+  T* Sum(const Chain& chain, int part, int64_t row) const {
+    return sums_ + ((chain.index * kParts + part) * rows_ + row) * padded_;
+  }
+
+  void AddRows(const Chain& chain, int part, int64_t begin, int64_t end) {
+    WithConstant<kRows>(rows_, [&](auto rows) {
+      constexpr int R = decltype(rows)::value;
+      constexpr int kDepth = OuterDepth(R);
+      const int64_t stride = Weights(chain).row_stride;
+      const T* b = Weights(Slab{chain, part, begin});
+      const auto add = [&](int64_t k, auto depth) {
+        const T* a[R];
+        T* to[R];
+        for (int r = 0; r < R; ++r) {
+          a[r] = Factors(chain, r) + k;
+          to[r] = Sum(chain, part, r) + begin;
+        }
+        AddOuter<T, R, decltype(depth)::value>(a, b + k * stride, stride,
+                                               (end - begin) / kL, to);
+      };
+      int64_t k = 0;
+      for (; k + kDepth <= chain.depth; k += kDepth) {
+        add(k, std::integral_constant<int, kDepth>{});
+      }
+      for (; k < chain.depth; ++k) add(k, std::integral_constant<int, 1>{});
+    });
+  }
+
+  template <class ZOf>
+  void AddSums(int64_t begin, int64_t end, const ZOf& z_of) const {
+    for (int64_t k = 0; k < chains_; ++k) {
+      for (int p = 0; p < kParts; ++p) {
+        for (int64_t r = 0; r < rows_; ++r) {
+          const T* sum = Sum(ChainOf(k), p, r);
+          for (int64_t u = begin; u < end; u += kL) {
+            T* z = z_of(r, p, u);
+            Store(Load(z) + Load(sum + u), z);
+          }
+        }
+      }
+    }
+  }
+
+  template <class ZOf>
+  void AddProducts(int64_t begin, int64_t end, T* tile, const ZOf& z_of) const {
+    const int64_t in_gate = Blocks(end - begin, kColumns * kL);
+    const int64_t slabs = chains_ * kParts * in_gate;
+    const auto slab_of = [&](int64_t index) {
+      return Slab{ChainOf(index / in_gate / kParts),
+                  static_cast<int>(index / in_gate % kParts),
+                  begin + index % in_gate * kColumns * kL};
+    };
+    for (int64_t k = 0; k < slabs; ++k) {
+      const Slab slab = slab_of(k), next = slab_of(Min(k + 1, slabs - 1));
+      const auto to = [&](int64_t r) { return z_of(r, slab.part, slab.unit); };
+      WithConstant<kColumns>((end - slab.unit) / kL, [&](auto vectors) {
+        AddColumns<decltype(vectors)::value>(slab, &next, tile, to);
+      });
+    }
+  }
+
+  // Adds the product with C vectors of a chain to to_of(row).
+  template <int C, class ToOf>
+  void AddColumns(const Slab& slab, const Slab* next, T* tile,
+                  const ToOf& to_of) const {
+    const T* b = Weights(slab);
+    int64_t stride = Weights(slab.chain).row_stride;
+    if (slab.unit + C * kL > cell_) {  // a vector that is not whole
+      for (int64_t k = 0; k < slab.chain.depth; ++k) {
+        for (int c = 0; c < C; ++c) {
+          Store(LoadN(b + k * stride + c * kL, cell_ - slab.unit - c * kL),
+                tile + (k * C + c) * kL);
+        }
+      }
+      b = tile;
+      stride = C * kL;
+    }
+    Lines ahead = {};
+    if (next) {
+      ahead = {
+          reinterpret_cast<const char*>(Weights(*next)),
+          Weights(next->chain).row_stride * static_cast<int64_t>(sizeof(T))};
+    }
+    MultiplyBlock<C>([&](int64_t r) { return Factors(slab.chain, r); }, b,
+                     slab.chain.depth, 0, rows_, C * kL, true, false, to_of,
+                     stride, ahead);
+  }
+
+  const RnnForward<T>& args_;
+  const int64_t cell_, padded_;
+  const int64_t rows_;  // of the batch
+  const int64_t input_chains_, chains_;
+  T* sums_ = nullptr;  // [chains, kParts, rows, padded]
+  T* tile_ = nullptr;  // [threads, kChain, kColumns, lanes]
+};
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_SINGLE_STEP_H_
