@@ -8,6 +8,7 @@ import ctypes
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ def random(*shape: int) -> Any:
 
 
 def layer(**changes: Any) -> dict[str, Any]:
+    """With a peephole, which cuDNN has not: a layer for the package's own kernels."""
     none = tf.zeros([0])
     return {
         "x": random(BATCH, TIME, INPUTS),
@@ -32,7 +34,8 @@ def layer(**changes: Any) -> dict[str, Any]:
         "kernel": random(INPUTS, 4 * UNITS),
         "recurrent_kernel": random(UNITS, 4 * UNITS),
         "bias": random(4 * UNITS),
-        **{name: none for name in ("peephole", "input_dropout", "recurrent_dropout")},
+        "peephole": random(3, UNITS),
+        **{name: none for name in ("input_dropout", "recurrent_dropout")},
         **changes,
     }
 
@@ -41,16 +44,20 @@ def library() -> Any:
     return tf_lstm_ops._library.load()
 
 
-def train(**arguments: Any) -> list[np.ndarray]:
+def train(cell: str = "lstm", **arguments: Any) -> list[np.ndarray]:
     """Outputs and gradients on the device."""
     with tf.device("GPU:0"):
-        outputs = library().tf_lstm_ops_keras_lstm(**arguments)
+        outputs = getattr(library(), f"tf_lstm_ops_keras_{cell}")(**arguments)
         upstream = {
-            f"{name}_grad": tf.constant(np.ones(getattr(outputs, name).shape), tf.float32)
-            for name in ("output", "final_h", "final_c")
+            f"{name}_grad": tf.constant(np.ones(value.shape), value.dtype)
+            for name, value in outputs._asdict().items()
+            if name != "reserve"
         }
         kept = {"output": outputs.output, "reserve": outputs.reserve}
-        gradients = library().tf_lstm_ops_keras_lstm_grad(**arguments, **kept, **upstream)
+        gradient = getattr(library(), f"tf_lstm_ops_keras_{cell}_grad")
+        gradients = gradient(
+            **{k: v for k, v in arguments.items() if k != "training"}, **kept, **upstream
+        )
     assert gradients[0].device.endswith("GPU:0")
     return [value.numpy() for value in (*outputs, *gradients)]
 
@@ -64,6 +71,39 @@ def error() -> Any:
     return None
 
 
+def cudnn_passes() -> Any:
+    """How many passes of cuDNN's the training of each kind of layer takes."""
+    none = tf.zeros([0])
+    gru = {
+        **{k: v for k, v in layer().items() if k not in ("initial_c", "peephole")},
+        "kernel": random(INPUTS, 3 * UNITS),
+        "recurrent_kernel": random(UNITS, 3 * UNITS),
+        "bias": random(2, 3 * UNITS),
+    }
+    plain = layer(peephole=none)
+    kinds = {
+        "plain": plain,
+        "last step": plain | {"return_sequences": False},
+        "backwards": plain | {"go_backwards": True},
+        "GRU": gru | {"cell": "gru"},
+        "no steps": plain | {"x": random(BATCH, 0, INPUTS)},
+        "mask": plain | {"mask": tf.ones([BATCH, TIME], tf.bool)},
+        "recurrent dropout": plain | {"recurrent_dropout": random(4, BATCH, UNITS)},
+        "input dropout": plain | {"input_dropout": random(4, BATCH, INPUTS)},
+        "peephole": layer(),
+        "clip": plain | {"cell_clip": 1.0},
+        "half": {k: v if k == "mask" else tf.cast(v, tf.half) for k, v in plain.items()},
+        "bfloat16": {k: v if k == "mask" else tf.cast(v, tf.bfloat16) for k, v in plain.items()},
+    }
+    log = Path(os.environ["STAND_IN_CUDNN_LOG"])
+    found = {}
+    for name, arguments in kinds.items():
+        log.write_text("")
+        train(**{"cell_clip": 0.0} | arguments if name != "GRU" else arguments)
+        found[name] = [json.loads(line) for line in log.read_text().splitlines()]
+    return found
+
+
 def masked_input() -> Any:
     """Whether everything is finite where masked inputs are NaN."""
     mask = np.ones([BATCH, TIME], bool)
@@ -75,7 +115,7 @@ def masked_input() -> Any:
 
 def same_bits() -> Any:
     """Whether two calls have the same bits."""
-    given = layer(peephole=random(3, UNITS), recurrent_dropout=random(4, BATCH, UNITS))
+    given = layer(recurrent_dropout=random(4, BATCH, UNITS))
     first, second = train(**given), train(**given)
     return [a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True)]
 

@@ -66,6 +66,26 @@ def test_float_is_multiplied_as_tensorflow_allows(built, log):
     assert [p["math"] for p in passes] == [TF32, FMA]
 
 
+def test_keras_layers_go_by_cudnn_where_it_has_them(built, log):
+    """Forward, and backward to data and weights, in sequences without padding."""
+    where = {"STAND_IN_CUDNN_LOG": str(log), "TF_CUDNN_USE_AUTOTUNE": "0"}
+    found = check("cudnn_passes", built, **where)
+    by_cudnn = {"plain", "last step", "backwards", "GRU", "half"}
+    for name, passes in found.items():
+        assert len(passes) == (3 if name in by_cudnn else 0), name
+        assert all(p["layout"] == PACKED and p["padded"] == 0 for p in passes), name
+    assert by_cudnn < set(found)
+
+
+def test_a_keras_layer_goes_back_with_the_algorithm_it_came_with(built, log):
+    found = check("cudnn_passes", built, STAND_IN_CUDNN_LOG=str(log), **MANY)
+    assert [(p["pass"], p["algorithm"]) for p in found["half"][-3:]] == [
+        ("forward", SMALL_H),
+        ("backward_data", SMALL_H),
+        ("backward_weights", SMALL_H),
+    ]
+
+
 @pytest.mark.parametrize("fastest", [STANDARD, PERSIST_STATIC, SMALL_H])
 def test_the_fastest_algorithm_is_found_once(built, log, fastest):
     (chosen, gradients), passes = logged(

@@ -1,7 +1,9 @@
 // Kernels of the ops behind tf_lstm_ops.keras.
 #include <array>
 #include <string>
+#include <type_traits>
 
+#include "backends/cuda/cudnn_keras.h"
 #include "backends/cuda/kernel.h"
 #include "backends/cuda/kernels/keras_arguments.h"
 #include "backends/cuda/programs.h"
@@ -16,9 +18,9 @@ using keras::Form;
 using tf::KernelConstruction;
 using tf::KernelContext;
 
-// The reserve: what a step keeps, [B,T,rows,H], and, where the output has the
-// last step only, h of all steps, [B,T,H]. Masked steps have their place in it,
-// since what the mask says is not known to the host.
+// The reserve of rnn.h: what a step keeps, [B,T,rows,H], and, where the output
+// has the last step only, h of all steps, [B,T,H]. Masked steps have their
+// place in it, since what the mask says is not known to the host.
 struct Reserve {
   int64_t kept_size, h_size;
 
@@ -45,6 +47,7 @@ class LayerKernel : public tf::Kernel {
  protected:
   static constexpr int kGates = GateCount(kForm.cell);
   static constexpr bool kIsLstm = kForm.cell == CellKind::kLstm;
+  static constexpr bool kHasCudnn = !std::is_same_v<T, BFloat16>;
 
   // A gate's multipliers, [gates, B, width].
   static Multipliers<T> Dropout(const Call& call, const char* name,
@@ -106,9 +109,14 @@ class ForwardKernel : public LayerKernel<T, kForm> {
   Status Compute(const KernelContext& context) override {
     Call call(kForm.forward());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Begin(context));
-    TF_LSTM_OPS_RETURN_IF_ERROR(AllocateOutputs(context, &call));
     RnnForward<T> args;
     this->SetLayer(call, &args);
+    if constexpr (Base::kHasCudnn) {
+      if (CudnnKeras<T>::Serves(args)) return ByCudnn(context, &call, &args);
+    }
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        AllocateOutputs(context, this->ReserveOf(call).size(), &call));
+    SetFinalStates(call, &args);
     const int64_t cell = call.sizes.cell;
     T* const reserve = call.template Out<T>(kReserve);
     args.kept = PackedRows(training_ ? reserve : nullptr, kForm.cell, cell);
@@ -116,8 +124,6 @@ class ForwardKernel : public LayerKernel<T, kForm> {
     args.h_stride = cell;
     args.fill =
         this->attributes_.zero_output_for_mask ? Fill::kZero : Fill::kPrevious;
-    args.final_h = {call.template Out<T>(1), cell};
-    if (Base::kIsLstm) args.final_c = {call.template Out<T>(2), cell};
     TF_LSTM_OPS_RETURN_IF_ERROR(Forward(call.device(), args));
     return this->attributes_.return_sequences ? Status()
                                               : LastStep(call, args.h);
@@ -127,14 +133,34 @@ class ForwardKernel : public LayerKernel<T, kForm> {
   using Base = LayerKernel<T, kForm>;
   static constexpr size_t kReserve = Base::kIsLstm ? 3 : 2;
 
-  Status AllocateOutputs(const KernelContext& context, Call* call) const {
+  Status ByCudnn(const KernelContext& context, Call* call,
+                 RnnForward<T>* args) const {
+    CudnnKeras<T> cudnn(call->device(), *args);
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        cudnn.BeginForward(training_, this->attributes_.return_sequences));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        AllocateOutputs(context, cudnn.reserve_size(), call));
+    SetFinalStates(*call, args);
+    return cudnn.Forward(*args, call->template Out<T>(0),
+                         training_ ? call->template Out<T>(kReserve) : nullptr);
+  }
+
+  static void SetFinalStates(const Call& call, RnnForward<T>* args) {
+    args->final_h = {call.template Out<T>(1), call.sizes.cell};
+    if (Base::kIsLstm) {
+      args->final_c = {call.template Out<T>(2), call.sizes.cell};
+    }
+  }
+
+  Status AllocateOutputs(const KernelContext& context, int64_t reserve_size,
+                         Call* call) const {
     const Sizes& sizes = call->sizes;
     const int64_t steps = this->attributes_.return_sequences ? sizes.time : 1;
     const Shape state({sizes.batch, sizes.cell});
     std::vector<Shape> shapes = {Shape({sizes.batch, steps, sizes.cell}),
                                  state};
     if (Base::kIsLstm) shapes.push_back(state);
-    shapes.push_back(Shape({training_ ? this->ReserveOf(*call).size() : 0}));
+    shapes.push_back(Shape({training_ ? reserve_size : 0}));
     for (const Shape& shape : shapes) {
       TF_LSTM_OPS_RETURN_IF_ERROR(
           call->Allocate(context, tf::kDataType<T>, shape));
@@ -178,11 +204,16 @@ class GradKernel : public LayerKernel<T, kForm> {
     Call call(kForm.gradient());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Begin(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(keras::CheckOutputs(this->attributes_, call));
+    RnnBackward<T> args;
+    this->SetLayer(call, &args);
+    args.final_h_bar = {call.In<T>("final_h_grad"), call.sizes.cell};
+    args.final_c_bar = {call.In<T>("final_c_grad"), call.sizes.cell};
+    if constexpr (Base::kHasCudnn) {
+      if (CudnnKeras<T>::Serves(args)) return ByCudnn(context, &call, &args);
+    }
     TF_LSTM_OPS_RETURN_IF_ERROR(
         keras::CheckReserve(call, this->ReserveOf(call).size()));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context, tf::kDataType<T>));
-    RnnBackward<T> args;
-    this->SetLayer(call, &args);
     SetSaved(call, &args);
     TF_LSTM_OPS_RETURN_IF_ERROR(SetUpstream(call, &args));
     SetGradients(call, &args);
@@ -191,6 +222,19 @@ class GradKernel : public LayerKernel<T, kForm> {
 
  private:
   using Base = LayerKernel<T, kForm>;
+
+  Status ByCudnn(const KernelContext& context, Call* call,
+                 RnnBackward<T>* args) const {
+    CudnnKeras<T> cudnn(call->device(), *args);
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        cudnn.BeginBackward(this->attributes_.return_sequences));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        keras::CheckReserve(*call, cudnn.reserve_size()));
+    TF_LSTM_OPS_RETURN_IF_ERROR(call->AllocateAll(context, tf::kDataType<T>));
+    SetGradients(*call, args);
+    return cudnn.Backward(*args, call->In<T>("output"),
+                          call->In<T>("output_grad"), call->In<T>("reserve"));
+  }
 
   void SetSaved(const Call& call, RnnBackward<T>* args) const {
     const int64_t cell = call.sizes.cell;
@@ -204,8 +248,6 @@ class GradKernel : public LayerKernel<T, kForm> {
 
   Status SetUpstream(const Call& call, RnnBackward<T>* args) const {
     const int64_t cell = call.sizes.cell;
-    args->final_h_bar = {call.In<T>("final_h_grad"), cell};
-    args->final_c_bar = {call.In<T>("final_c_grad"), cell};
     args->h_bar = call.In<T>("output_grad");
     args->h_bar_stride = cell;
     const bool last_only = !this->attributes_.return_sequences;
