@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/thread_team.h"
 #include "core/float16.h"
 #include "core/gate_order.h"
@@ -403,6 +404,32 @@ TEST(ReversedScheduleReadsBackwards) {
   const Schedule s = Schedule::BatchMajor(1, 3, mask, true);
   CHECK(s.input_row == (std::vector<int64_t>{1, 0}));
   CHECK(s.output_row == (std::vector<int64_t>{1, 2}));
+}
+
+constexpr size_t kMebibyte = size_t{1} << 20;
+
+void* Used(size_t bytes) { return AlignedBuffer(bytes).data(); }
+
+TEST(LargeBuffersAreUsedAgain) {
+  void* const used = Used(9 * kMebibyte);
+  CHECK(Used(9 * kMebibyte) == used);
+  CHECK(Used(3 * kMebibyte) == used);
+  const AlignedBuffer first(9 * kMebibyte), second(9 * kMebibyte);
+  CHECK(first.data() == used && second.data() != used);
+}
+
+TEST(BuffersThatALargerOneServesForAreFreed) {
+  {
+    const AlignedBuffer small(4 * kMebibyte), smaller(3 * kMebibyte);
+  }
+  void* const large = Used(9 * kMebibyte);
+  for (const size_t size : {3, 4, 9}) CHECK(Used(size * kMebibyte) == large);
+}
+
+TEST(BuffersAreNotWastedOnSmallOnes) {
+  void* const large = Used(40 * kMebibyte);
+  CHECK(Used(3 * kMebibyte) != large);
+  CHECK(Used(40 * kMebibyte) == large);
 }
 
 // Counts how often each item was done, and that none was done early.

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(__file__).with_name("core_test.cc")
-TESTED = ["cc/core", "cc/backends/cpu/thread_team.cc"]
+TESTED = ["cc/core", "cc/backends/cpu/aligned_buffer.cc", "cc/backends/cpu/thread_team.cc"]
 NAMES = re.findall(r"^TEST\((\w+)\)", SOURCE.read_text(), flags=re.MULTILINE)
 
 

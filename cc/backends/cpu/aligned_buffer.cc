@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 namespace tf_lstm_ops {
 namespace {
@@ -38,16 +39,24 @@ Block Allocate(size_t bytes) {
 // another thread or by one that a fork has left behind, does without.
 class Spares {
  public:
-  // The smallest one that is large enough but not wastefully so; none if null.
+  // The smallest one that serves; none if null. Then smaller ones are freed
+  // that the block to be allocated will serve for: a training step's backward
+  // pass, which needs the most, leaves one block for both passes.
   Block Take(size_t bytes) {
     Block found;
     if (busy_.exchange(true)) return found;
     Block* best = nullptr;
     for (Block& spare : blocks_) {
-      if (spare.size < bytes || spare.size / 4 > bytes) continue;
+      if (!Serves(spare.size, bytes)) continue;
       if (best == nullptr || spare.size < best->size) best = &spare;
     }
-    if (best != nullptr) std::swap(found, *best);
+    if (best != nullptr) {
+      std::swap(found, *best);
+    } else {
+      for (Block& spare : blocks_) {
+        if (Serves(bytes, spare.size)) std::free(std::exchange(spare, {}).data);
+      }
+    }
     busy_.store(false);
     return found;
   }
@@ -70,6 +79,11 @@ class Spares {
   }
 
  private:
+  // Whether a block is large enough, but not wastefully so.
+  static bool Serves(size_t size, size_t bytes) {
+    return size >= bytes && size / 4 <= bytes;
+  }
+
   static constexpr int kCount = 8;
   Block blocks_[kCount];
   std::atomic<bool> busy_{false};
