@@ -95,6 +95,17 @@ def test_fully_masked_rows_keep_the_initial_state(zero_output_for_mask, family, 
     assert np.all(outputs[0] != 0)
 
 
+@pytest.mark.parametrize("time", [1, 2])
+def test_a_batch_without_a_step_keeps_the_initial_state(time, family, rng):
+    sizes = SIZES._replace(time=time)
+    inputs = random_inputs(sizes, rng, family)
+    layer = make_layer(family, sizes, rng)
+    outputs, *states = evaluate(layer, inputs, np.zeros((sizes.batch, time), bool)).results
+    np.testing.assert_array_equal(outputs, 0)
+    for state, initial in zip(states, inputs[1:], strict=True):
+        np.testing.assert_array_equal(state, initial)
+
+
 @pytest.mark.parametrize("kind", ["right", "left", "holes", "one_row_false", "all_false"])
 @pytest.mark.parametrize("padding", [1e30, np.inf, np.nan])
 def test_padding_is_not_read(kind, padding, family, rng):

@@ -23,15 +23,15 @@ class SingleStep {
         input_chains_(Blocks(args.config.input_size, kChain)),
         chains_(input_chains_ + Blocks(args.config.hidden_size, kChain)) {}
 
-  // Whether the weights are used once, and lie in rows of units.
+  // Whether the weights are used, once, and lie in rows of units.
   static bool Serves(const RnnForward<T>& args) {
     const auto by_input = [](const GateMatrices<const T>& w) {
       return w && w.column_stride == 1;
     };
-    return args.schedule->steps == 1 && !args.config.bfloat16 &&
-           !args.config.projected() && !args.dropout.input &&
-           !args.dropout.recurrent && by_input(args.weights.input) &&
-           by_input(args.weights.recurrent);
+    return args.schedule->steps == 1 && args.schedule->size() > 0 &&
+           !args.config.bfloat16 && !args.config.projected() &&
+           !args.dropout.input && !args.dropout.recurrent &&
+           by_input(args.weights.input) && by_input(args.weights.recurrent);
   }
 
   void Place(Scratch<T>* scratch, int threads) {
