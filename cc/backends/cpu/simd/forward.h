@@ -69,8 +69,8 @@ class ForwardPass {
   }
 
   // Phase 0 prepares, or multiplies where weights are used once; then come the
-  // steps, each in one phase, or in two where
-  // the second one projects. An item is a group of vectors of units.
+  // steps, each in one phase, or in two where the second one projects. An item
+  // is a group of vectors of units.
   int64_t Phases() const { return steps_ * StepPhases() + 1; }
   int64_t Items(int64_t phase) const {
     if (phase == 0) return packs_ ? Blocks(padded_, group_) : once_.Items();
