@@ -108,12 +108,6 @@ class BackwardPass {
   static constexpr int64_t kPanels = 8 * kRows;  // rows of an item that gathers
   static constexpr bool kCanRound = kDotsPairs && std::is_same_v<T, float>;
 
-  static int64_t Blocks(int64_t n, int64_t block) {
-    return (n + block - 1) / block;
-  }
-  static int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
-  static int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }
-
   bool Projected() const { return args_.config.projected(); }
   // Whether any step's dz goes to the h before it.
   bool ReachesBack() const { return steps_ > 1 || args_.wants_initial_dh; }

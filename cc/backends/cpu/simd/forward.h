@@ -134,12 +134,6 @@ class ForwardPass {
     int64_t begin, end, chunk;
   };
 
-  static int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
-  static int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }
-  static int64_t Blocks(int64_t n, int64_t block) {
-    return (n + block - 1) / block;
-  }
-
   // The input's products are taken for some steps at a time, so that z stays in
   // the cache between being written and read: chunk c holds the steps whose
   // first entry is in [c, c + 1) * chunk_, at most chunk_ + batch_ entries.

@@ -19,6 +19,12 @@ constexpr int kColumns = 4;  // vectors of columns that a kernel handles
 constexpr int64_t kChain = 128;
 constexpr int64_t kDepth = 256;  // rows of B that are packed at a time
 
+constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }
+constexpr int64_t Blocks(int64_t n, int64_t block) {
+  return (n + block - 1) / block;
+}
+
 template <class T>
 constexpr int64_t RoundUpToLanes(int64_t n) {
   return (n + kLanes<T> - 1) / kLanes<T> * kLanes<T>;

@@ -91,10 +91,6 @@ class SingleStep {
     int64_t unit;
   };
 
-  static int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
-  static int64_t Blocks(int64_t n, int64_t block) {
-    return (n + block - 1) / block;
-  }
   int64_t Pieces() const { return Blocks(padded_, kPiece); }
 
   Chain ChainOf(int64_t index) const {
