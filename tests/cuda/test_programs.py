@@ -34,11 +34,16 @@ def variants(source: str) -> list[list[str]]:
     return types
 
 
-def nvrtc_libraries() -> list[Path]:
-    """Of the pip packages, one for each major version of CUDA that is installed."""
+def in_packages(pattern: str) -> list[Path]:
+    """Files of NVIDIA's pip packages."""
     spec = find_spec("nvidia")
     folders = list(spec.submodule_search_locations or []) if spec else []
-    found = [p for f in folders for p in Path(f).glob("*/lib/libnvrtc.so.1?")]
+    return [p for f in folders for p in Path(f).glob(pattern)]
+
+
+def nvrtc_libraries() -> list[Path]:
+    """One for each major version of CUDA that is installed."""
+    found = in_packages("*/lib/libnvrtc.so.1?")
     if not found:
         pytest.fail("needs a pip package of NVRTC, such as nvidia-cuda-nvrtc-cu12")
     return found
@@ -91,6 +96,29 @@ def report(log: str) -> dict[str, Used]:
         spilled = re.findall(r"(\d+) bytes spill", text)
         found[kernel] = Used(int(registers[1]), max(map(int, stack)), max(map(int, spilled)))
     return found
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_nvcc_compiles(tmp_path, source):
+    """As a part of a program with CUDA's headers, where functions of the host are declared too."""
+    found = in_packages("*/bin/nvcc")
+    if not found:
+        pytest.fail("needs the pip package nvidia-cuda-nvcc")
+    command = [
+        *(str(found[0]), "-cubin", "-arch=sm_90", "-std=c++17", "--expt-relaxed-constexpr"),
+        *("-Werror", "all-warnings", "--resource-usage", f"-I{build.ROOT / 'cc'}"),
+        *("-o", str(tmp_path / "kernels.cubin"), str(KERNELS / source)),
+    ]
+    for macros in variants(source):
+        done = subprocess.run(
+            [*command, *(f"-D{macro}" for macro in macros)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout
+        assert report(done.stdout), done.stdout
+        assert all(used.spilled == 0 for used in report(done.stdout).values()), done.stdout
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -67,7 +67,8 @@ struct Passes {
   __device__ static void LoadKept(const KeptRows<const T>& from, int64_t row,
                                   int64_t u, Outputs* y) {
     if constexpr (k < Cell::kKeptRows) {
-      y->*Cell::kKept[k] = Load(from.data[k], row * from.stride[k] + u);
+      constexpr auto kMember = Cell::kKept[k];
+      y->*kMember = Load(from.data[k], row * from.stride[k] + u);
       LoadKept<k + 1>(from, row, u, y);
     }
   }
@@ -75,7 +76,8 @@ struct Passes {
   __device__ static void StoreKept(const Outputs& y, int64_t row, int64_t u,
                                    const KeptRows<T>& to) {
     if constexpr (k < Cell::kKeptRows) {
-      Store(y.*Cell::kKept[k], to.data[k], row * to.stride[k] + u);
+      constexpr auto kMember = Cell::kKept[k];
+      Store(y.*kMember, to.data[k], row * to.stride[k] + u);
       StoreKept<k + 1>(y, row, u, to);
     }
   }
