@@ -129,6 +129,68 @@ def compute_types() -> Any:
     return found
 
 
+def large(cell: str, dtype: str, **changes: Any) -> dict[str, Any]:
+    """A layer whose weights and rows take several of what a block has one of."""
+    batch, units, gates = 19, 70, {"lstm": 4, "gru": 3}[cell]
+    given = layer(
+        x=random(batch, TIME, INPUTS),
+        initial_h=random(batch, units),
+        kernel=random(INPUTS, gates * units),
+        # Not so large that rounding grows from step to step.
+        recurrent_kernel=random(units, gates * units) / 4,
+        bias=random(gates * units) if cell == "lstm" else random(2, gates * units),
+    )
+    if cell == "lstm":
+        given |= {"initial_c": random(batch, units), "peephole": random(3, units)}
+    else:
+        given = {k: v for k, v in given.items() if k not in ("initial_c", "peephole")}
+    given |= {"mask": random(batch, TIME) > -0.3} | changes
+    return {
+        k: v if k in ("mask", "go_backwards") else tf.cast(v, dtype) for k, v in given.items()
+    } | {"cell": cell}
+
+
+def launches() -> int:
+    """How many cooperative ones there were."""
+    return ctypes.CDLL("libcuda.so.1").stand_in_cooperative_launches()
+
+
+def large_layers() -> Any:
+    """Results of large layers, in a file, and how many cooperative launches each took."""
+    kinds = {
+        f"{cell} {dtype}": large(cell, dtype)
+        for cell in ("lstm", "gru")
+        for dtype in ("float", "half", "bfloat16")
+    }
+    none = tf.zeros([0], tf.bool)
+    kinds["without mask, backwards"] = large("lstm", "bfloat16", mask=none, go_backwards=True)
+    found, results = {}, {}
+    for name, arguments in kinds.items():
+        before = launches()
+        for n, value in enumerate(train(**arguments)):
+            results[f"{name} {n}"] = value.astype(np.float64)
+        found[name] = launches() - before
+    np.savez(os.environ["RESULTS"], **results)
+    return found
+
+
+def launches_of_kinds() -> Any:
+    """How many cooperative launches two calls of each kind take."""
+    four = random(4, BATCH, UNITS)
+    cast = {k: v if k == "mask" else tf.cast(v, tf.double) for k, v in layer().items()}
+    kinds = {"plain": layer(), "gates of their own": layer(recurrent_dropout=four), "double": cast}
+    found = {}
+    for allowed in (True, False):
+        tf.config.experimental.enable_tensor_float_32_execution(allowed)
+        for name, arguments in kinds.items():
+            counts = [launches()]
+            for _ in range(2):
+                train(**arguments)
+                counts.append(launches())
+            found[f"{name}, {'TF32' if allowed else 'float'}"] = np.diff(counts).tolist()
+    return found
+
+
 if __name__ == "__main__":
     load_library.load_pluggable_device_library(os.environ["TF_LSTM_OPS_TEST_PLUGIN"])
     tf.config.set_soft_device_placement(False)

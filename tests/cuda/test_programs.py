@@ -20,12 +20,17 @@ CUDNN_TYPES = {"BFloat16": "float"}  # where it is not the tensors' own
 KERNELS = build.ROOT / "cc" / "backends" / "cuda" / "kernels"
 SOURCES = sorted(path.name for path in KERNELS.glob("*.cu"))
 OLDEST = 70  # Volta, the oldest that TensorFlow is built for
+TENSOR_CORES = 80  # Ampere, the first whose tensor cores know all of our types
 CLANG = "clang++-19"
 
 
 def variants(source: str) -> list[list[str]]:
     """The macros that choose among the variants of a file of kernels/."""
     types = [[f"TF_LSTM_OPS_TYPE={t}"] for t in TYPES]
+    if source == "persistent.cu":
+        tiles = [("BFloat16", 1), *((t, 4) for t in TYPES if t != "double")]
+        numbers = [[f"TF_LSTM_OPS_TYPE={t}", f"TF_LSTM_OPS_TILES={n}"] for t, n in tiles]
+        return [[f"TF_LSTM_OPS_CELL={cell}", *macros] for cell in CELLS for macros in numbers]
     if source == "rnn.cu":
         return [[f"TF_LSTM_OPS_CELL={cell}", *macros] for cell in CELLS for macros in types]
     if source == "sequences.cu":
@@ -59,7 +64,8 @@ def test_nvrtc_compiles_for_every_card(nvrtc, source):
     """Of the oldest and the newest all types, of those between one; no warning, and no kernel that
     keeps values in memory, for want of registers or since it looks them up by number. In double
     some cards divide in a function, which keeps where to return to there."""
-    architectures = [a for a in nvrtc.architectures() if a >= OLDEST]
+    oldest = TENSOR_CORES if source == "persistent.cu" else OLDEST
+    architectures = [a for a in nvrtc.architectures() if a >= oldest]
     for architecture in architectures:
         some = variants(source)
         if architecture not in (architectures[0], architectures[-1]):
@@ -130,7 +136,7 @@ def test_clang_compiles(tmp_path, source):
     builtins.write_text(CLANG_BUILTINS)
     root = build.ROOT / "cc"
     command = [
-        *(CLANG, "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_70", "-std=c++17"),
+        *(CLANG, "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_80", "-std=c++17"),
         *("-nocudainc", "-nocudalib", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"),
         "-Wno-unknown-cuda-version",  # no installed one is looked at
         *("-include", str(builtins), f"-I{root}", str(KERNELS / source)),
@@ -151,12 +157,16 @@ CLANG_BUILTINS = """
 #include <__clang_cuda_builtin_vars.h>
 #define __device__ __attribute__((device))
 #define __global__ __attribute__((global))
+#define __shared__ __attribute__((shared))
 #define __grid_constant__
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 __device__ float expf(float);
 __device__ float tanhf(float);
 __device__ double exp(double);
 __device__ double tanh(double);
+__device__ void __threadfence();
+__device__ unsigned atomicAdd(unsigned*, unsigned);
+__device__ unsigned __ldcv(const unsigned*);
 __device__ unsigned __float_as_uint(float);
 __device__ float __uint_as_float(unsigned);
 """

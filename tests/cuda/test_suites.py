@@ -8,13 +8,20 @@ from devices import suites
 
 pytestmark = pytest.mark.cuda
 
-# test_cudnn.py has the timing of algorithms; here it would run all ten times.
-UNTIMED = {"TF_CUDNN_USE_AUTOTUNE": "0"}
+# test_cudnn.py has the timing of algorithms; here it would run all ten times. The tolerances are
+# those of float, and TF32 has ten bits: here the stand-in's has all (see test_persistent.py).
+UNTIMED = {"TF_CUDNN_USE_AUTOTUNE": "0", "STAND_IN_FLOAT": "1"}
+# All steps in one launch where they can be, or step by step; of cuDNN's layers neither.
+WAYS = [
+    *((suite, way) for suite in ("block_cell", "mpsgraph", "keras") for way in "10"),
+    ("cudnn_rnn", "1"),
+]
 
 
-@pytest.mark.parametrize("suite", suites.SUITES)
-def test_suite(tmp_path, built, suite):
-    suites.check(suite, tmp_path, build.environment(built) | UNTIMED)
+@pytest.mark.parametrize(("suite", "persistent"), WAYS)
+def test_suite(tmp_path, built, suite, persistent):
+    way = {"TF_LSTM_OPS_CUDA_PERSISTENT": persistent}
+    suites.check(suite, tmp_path, build.environment(built) | UNTIMED | way)
 
 
 @pytest.mark.parametrize(

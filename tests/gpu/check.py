@@ -1,9 +1,10 @@
-"""The CUDA backend's CudnnRNN family without TensorFlow, against PyTorch.
+"""The CUDA backend without TensorFlow, against PyTorch: the CudnnRNN family, and the kernels of its
+own, all steps in one launch and step by step.
 
     python check.py LIBRARY [--device cuda|cpu] [--small]
 
 LIBRARY is what run.sh builds from core.cc. Results and gradients of each case are compared with
-torch.nn in float64 on the CPU, and with the same in cuDNN's type on the GPU; then both are timed.
+torch.nn in float64 on the CPU; then all are timed beside torch.nn on the GPU.
 With ``--device cpu`` tensors are in host memory, for a library that finds the stand-ins of
 tests/cuda in place of CUDA's. ``--small`` leaves out what takes time under compute-sanitizer.
 """
@@ -13,7 +14,9 @@ from __future__ import annotations
 import argparse
 import ctypes
 import itertools
+import os
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -86,6 +89,18 @@ SMALL = [
         MODULES, [(1, 1), (2, 2)], [(), (2, 4, 0, 1, 3, 2)], [True, False]
     )
 ] + [Case(layers=2, directions=2, proj=2, lengths=lengths) for lengths in ((), (2, 4, 0, 1, 3, 2))]
+# One layer, which cuDNN and the package's own kernels have. The larger ones take several of what a
+# block has one of.
+OWN = [
+    Case(mode, lengths=lengths, time_major=major)
+    for mode, lengths, major in itertools.product(MODULES, [(), (2, 4, 0, 1, 3, 2)], [True, False])
+] + [
+    Case("lstm", inputs=8, units=70, time=5, batch=19),
+    Case("gru", inputs=8, units=33, time=5, batch=33),
+]
+# Ways of computing a layer, and what TF_LSTM_OPS_CUDA_PERSISTENT then is.
+CUDNN, AT_ONCE, BY_STEP = "cudnn", "at once", "by step"
+PERSISTENT = {CUDNN: "", AT_ONCE: "1", BY_STEP: "0"}
 # Those of the goals, and DeepBench's.
 LARGE = [
     Case(inputs=h, units=h, time=t, batch=b)
@@ -107,6 +122,7 @@ class Call(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("layers", "directions", "inputs", "units", "hidden")),
         *((name, ctypes.c_int64) for name in ("time", "batch")),
         *((name, ctypes.c_int32) for name in ("type", "cell", "time_major", "is_training")),
+        ("own_kernels", ctypes.c_int32),
     )
 
 
@@ -131,6 +147,7 @@ class Core:
         for name in ("gpu_reserve_size", "gpu_forward", "gpu_backward"):
             getattr(self._functions, name).restype = ctypes.c_char_p
         self.device = device
+        self.way = CUDNN
         self._memory: list[torch.Tensor] = []
 
         @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
@@ -153,8 +170,9 @@ class Core:
             ctypes.cast(lengths, ctypes.c_void_p),
             *(case.layers, case.directions, case.inputs, case.units, case.hidden),
             *(case.time, case.batch, TYPES.index(dtype), list(MODULES).index(case.mode)),
-            *(int(case.time_major), int(training)),
+            *(int(case.time_major), int(training), int(self.way != CUDNN)),
         )
+        os.environ["TF_LSTM_OPS_CUDA_PERSISTENT"] = PERSISTENT[self.way]
         pointers = Pointers(*(tensors[k].data_ptr() if k in tensors else None for k in NAMES))
         function = getattr(self._functions, name)
         error = function(ctypes.byref(call), ctypes.byref(pointers), *more)
@@ -283,17 +301,21 @@ def error_of(core: Core, case: Case, dtype: torch.dtype) -> float:
     return max(e if e == e else float("inf") for e in errors)
 
 
-def check_results(core: Core, cases: list[Case]) -> bool:
-    print(f"{'case':44} {'type':9} {'error':>9} {'allowed':>9}")
+def check_results(core: Core, way: str, cases: list[Case]) -> bool:
+    print(f"{'case':44} {'way':8} {'type':9} {'error':>9} {'allowed':>9}")
     passed = True
+    core.way = way
     for case, dtype, tf32 in itertools.product(cases, TYPES, (False, True)):
         if tf32 and dtype != torch.float32:
             continue
+        if way == AT_ONCE and (dtype == torch.float64 or (dtype == torch.float32 and not tf32)):
+            continue  # numbers that tensor cores do not know
         core.allow_tf32(tf32)
         error = error_of(core, case, dtype)
         allowed = TF32_TOLERANCE if tf32 else TOLERANCES[dtype]
         kind = "tf32" if tf32 else str(dtype).removeprefix("torch.")
-        print(f"{case!s:44} {kind:9} {error:9.1e} {allowed:9.1e}" + " WRONG" * (error > allowed))
+        wrong = " WRONG" * (error > allowed)
+        print(f"{case!s:44} {way:8} {kind:9} {error:9.1e} {allowed:9.1e}{wrong}")
         passed = passed and error <= allowed
     return passed
 
@@ -318,14 +340,16 @@ def compare_speed(core: Core) -> None:
     print(
         f"\n{torch.cuda.get_device_name()}, PyTorch {torch.__version__}: forward and backward, ms"
     )
-    print(f"{'case':44} {'type':9} {'ours':>9} {'torch':>9}")
+    print(f"{'case':44} {'type':9} " + " ".join(f"{way:>9}" for way in (*PERSISTENT, "torch")))
     for case, dtype in itertools.product(LARGE, (torch.float32, torch.float16, torch.bfloat16)):
         core.allow_tf32(True)
         torch.backends.cudnn.allow_tf32 = True
         module, given, upstream = random_problem(case)
-        tensors = core.prepare(
-            case, dtype, given | {"params": params_of(case, module).detach()}, upstream
-        )
+        given["params"] = params_of(case, module).detach()
+        times = []
+        for core.way in PERSISTENT:
+            tensors = core.prepare(case, dtype, given, upstream)
+            times.append(milliseconds(partial(core.both_passes, case, dtype, tensors)))
         peer = case.module(dtype, "cuda")
         x = tensors["input"].clone().requires_grad_()
         state = (tensors["input_h"], tensors["input_c"])
@@ -333,12 +357,9 @@ def compare_speed(core: Core) -> None:
         def torch_passes(peer=peer, x=x, state=state, by=tensors["output_backprop"]) -> None:
             peer(x, state)[0].backward(by)
 
-        def our_passes(case=case, dtype=dtype, tensors=tensors) -> None:
-            core.both_passes(case, dtype, tensors)
-
-        ours, theirs = milliseconds(our_passes), milliseconds(torch_passes)
+        times.append(milliseconds(torch_passes))
         kind = str(dtype).removeprefix("torch.")
-        print(f"{case!s:44} {kind:9} {ours:9.3f} {theirs:9.3f}")
+        print(f"{case!s:44} {kind:9} " + " ".join(f"{time:9.3f}" for time in times))
 
 
 def main() -> int:
@@ -348,7 +369,9 @@ def main() -> int:
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
     core = Core(options.library, options.device)
-    passed = check_results(core, SMALL)
+    passed = all(
+        [check_results(core, *of) for of in [(CUDNN, SMALL), (AT_ONCE, OWN), (BY_STEP, OWN)]]
+    )
     if options.device == "cuda" and not options.small:
         compare_speed(core)
     print("\nall right" if passed else "\nWRONG results")

@@ -1,10 +1,5 @@
 #include "backends/cuda/cudnn_algorithms.h"
 
-#include <dlfcn.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -12,6 +7,7 @@
 #include <vector>
 
 #include "backends/cuda/cudnn_stack.h"
+#include "backends/cuda/timing.h"
 #include "dialects/cudnn_rnn/reserve.h"
 #include "tf/kernel.h"
 
@@ -22,19 +18,6 @@ using cudnn_rnn::BackwardTensors;
 using cudnn_rnn::DropoutMask;
 using cudnn_rnn::ForwardTensors;
 using cudnn_rnn::Problem;
-
-// tsl::OpDeterminismRequired(), which TensorFlow's framework library exports.
-bool MustBeDeterministic() {
-  static auto* const required = reinterpret_cast<bool (*)()>(
-      dlsym(RTLD_DEFAULT, "_ZN3tsl21OpDeterminismRequiredEv"));
-  return required != nullptr && required();
-}
-
-bool MayTry() {
-  const char* text = std::getenv("TF_CUDNN_USE_AUTOTUNE");
-  return (text == nullptr || std::strcmp(text, "0") != 0) &&
-         !MustBeDeterministic();
-}
 
 bool IsPadded(const Problem& problem) {
   return problem.valid_steps < problem.time * problem.batch;
@@ -52,14 +35,6 @@ std::vector<cudnnRNNAlgo_t> Candidates(const Problem& problem) {
                 CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H});
   }
   return all;
-}
-
-// Calls of one kind prefer one algorithm. Lengths count by their power of two:
-// else data with many of them would be timed again and again.
-int64_t PowerOfTwo(int64_t n) {
-  int64_t power = 0;
-  while (n >> (power + 1)) ++power;
-  return power;
 }
 
 using Kind =
@@ -99,43 +74,6 @@ class Chosen {
     static auto* const all = new std::map<Kind, cudnnRNNAlgo_t>;
     return *all;
   }
-};
-
-// The time between two points of a stream.
-class Timer {
- public:
-  explicit Timer(const Device& device) : device_(device) {}
-  ~Timer() {
-    for (CUevent event : {start_, end_}) {
-      if (event) device_.driver().cuEventDestroy_v2(event);
-    }
-  }
-  Timer(const Timer&) = delete;
-  Timer& operator=(const Timer&) = delete;
-
-  Status Start() { return Mark(&start_); }
-  Status Stop(float* milliseconds) {
-    const Driver& driver = device_.driver();
-    TF_LSTM_OPS_RETURN_IF_ERROR(Mark(&end_));
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        Check(driver, driver.cuEventSynchronize(end_), "cuEventSynchronize"));
-    return Check(driver, driver.cuEventElapsedTime(milliseconds, start_, end_),
-                 "cuEventElapsedTime");
-  }
-
- private:
-  Status Mark(CUevent* event) {
-    const Driver& driver = device_.driver();
-    if (!*event) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          Check(driver, driver.cuEventCreate(event, 0), "cuEventCreate"));
-    }
-    return Check(driver, driver.cuEventRecord(*event, device_.stream()),
-                 "cuEventRecord");
-  }
-
-  const Device& device_;
-  CUevent start_ = nullptr, end_ = nullptr;
 };
 
 // Results in memory that nobody reads. Gradients are given the results' own
@@ -182,7 +120,6 @@ class Trial {
     return device_.Allocate(problem_.params.size(), &backward_.params_backprop);
   }
 
-  // The shorter of two runs: the first one may have to load what it needs.
   Status Run(cudnnRNNAlgo_t algorithm, float* milliseconds) {
     CudnnStack<T> stack(problem_, mask_, algorithm);
     TF_LSTM_OPS_RETURN_IF_ERROR(stack.Begin(device_, is_training_));
@@ -191,19 +128,11 @@ class Trial {
           device_.Allocate(stack.reserve_size(), &forward_.reserve));
       backward_.reserve = forward_.reserve;
     }
-    *milliseconds = std::numeric_limits<float>::infinity();
-    Timer timer(device_);
-    for (int run = 0; run < 2; ++run) {
-      float one = 0;
-      TF_LSTM_OPS_RETURN_IF_ERROR(timer.Start());
+    const auto run = [&] {
       TF_LSTM_OPS_RETURN_IF_ERROR(stack.Forward(forward_));
-      if (is_training_) {
-        TF_LSTM_OPS_RETURN_IF_ERROR(stack.Backward(backward_));
-      }
-      TF_LSTM_OPS_RETURN_IF_ERROR(timer.Stop(&one));
-      *milliseconds = std::min(*milliseconds, one);
-    }
-    return Status();
+      return is_training_ ? stack.Backward(backward_) : Status();
+    };
+    return Time(device_, run, milliseconds);
   }
 
  private:
@@ -214,16 +143,6 @@ class Trial {
   ForwardTensors<T> forward_;
   BackwardTensors<T> backward_ = {};
 };
-
-Status IsCapturing(const Device& device, bool* captures) {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  const Driver& driver = device.driver();
-  TF_LSTM_OPS_RETURN_IF_ERROR(
-      Check(driver, driver.cuStreamIsCapturing(device.stream(), &status),
-            "cuStreamIsCapturing"));
-  *captures = status != CU_STREAM_CAPTURE_STATUS_NONE;
-  return Status();
-}
 
 }  // namespace
 

@@ -49,6 +49,9 @@ Status Device::Make(CUstream stream, Allocator allocator,
       attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor));
   TF_LSTM_OPS_RETURN_IF_ERROR(attribute(
       CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &made->multiprocessors_));
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+                &made->shared_bytes_));
   made->compute_capability_ = 10 * major + minor;
   made->handles_ = HandlesOf(made->context_, stream);
   made->lock_ = std::unique_lock<std::mutex>(made->handles_->mutex);
@@ -71,26 +74,38 @@ Status Device::Cublas(cublasHandle_t* handle) const {
   return Status();
 }
 
-Status Device::LaunchBlocks(CUfunction function, int64_t grid, int block,
-                            int shared_bytes, const void* arguments) const {
+Status Device::LaunchThreads(CUfunction function, int64_t threads,
+                             const void* arguments) const {
   constexpr int64_t kMost = 0x7fffffff;
+  const int64_t grid = (threads + kBlock - 1) / kBlock;
   if (grid > kMost) {
     return MakeStatus(Code::kUnimplemented, "tf_lstm_ops: a kernel of ", grid,
                       " blocks is larger than CUDA allows");
   }
   void* parameters[] = {const_cast<void*>(arguments)};
-  return Check(*driver_,
-               driver_->cuLaunchKernel(function, static_cast<unsigned>(grid), 1,
-                                       1, static_cast<unsigned>(block), 1, 1,
-                                       static_cast<unsigned>(shared_bytes),
-                                       stream_, parameters, nullptr),
-               "cuLaunchKernel");
+  return Check(
+      *driver_,
+      driver_->cuLaunchKernel(function, static_cast<unsigned>(grid), 1, 1,
+                              kBlock, 1, 1, 0, stream_, parameters, nullptr),
+      "cuLaunchKernel");
 }
 
-Status Device::LaunchThreads(CUfunction function, int64_t threads,
-                             const void* arguments) const {
-  return LaunchBlocks(function, (threads + kBlock - 1) / kBlock, kBlock, 0,
-                      arguments);
+Status Device::LaunchCooperative(CUfunction function, int64_t grid, int block,
+                                 int shared_bytes,
+                                 const void* arguments) const {
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      Check(*driver_,
+            driver_->cuFuncSetAttribute(
+                function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                shared_bytes),
+            "cuFuncSetAttribute"));
+  void* parameters[] = {const_cast<void*>(arguments)};
+  return Check(*driver_,
+               driver_->cuLaunchCooperativeKernel(
+                   function, static_cast<unsigned>(grid), 1, 1,
+                   static_cast<unsigned>(block), 1, 1,
+                   static_cast<unsigned>(shared_bytes), stream_, parameters),
+               "cuLaunchCooperativeKernel");
 }
 
 Status Device::ZeroBytes(void* data, int64_t bytes) const {

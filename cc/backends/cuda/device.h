@@ -38,6 +38,7 @@ class Device {
   CUcontext context() const { return context_; }
   int compute_capability() const { return compute_capability_; }  // 90 for 9.0
   int multiprocessors() const { return multiprocessors_; }
+  int shared_bytes() const { return shared_bytes_; }  // of a block, at most
   const Driver& driver() const { return *driver_; }
   Handles& handles() const { return *handles_; }
   Status Cublas(cublasHandle_t* handle) const;
@@ -79,9 +80,13 @@ class Device {
                 const Arguments& arguments) const {
     return LaunchThreads(function, threads, &arguments);
   }
-  // The same with `grid` blocks of `block` threads and so much shared memory.
-  Status LaunchBlocks(CUfunction function, int64_t grid, int block,
-                      int shared_bytes, const void* arguments) const;
+  // `grid` blocks of `block` threads with so much shared memory, all at the
+  // same time: they may wait for each other.
+  template <class Arguments>
+  Status LaunchTogether(CUfunction function, int64_t grid, int block,
+                        int shared_bytes, const Arguments& arguments) const {
+    return LaunchCooperative(function, grid, block, shared_bytes, &arguments);
+  }
 
  private:
   Device() = default;
@@ -93,6 +98,8 @@ class Device {
   Status CopyBytesFromHost(const void* from, int64_t bytes, void* to) const;
   Status LaunchThreads(CUfunction function, int64_t threads,
                        const void* arguments) const;
+  Status LaunchCooperative(CUfunction function, int64_t grid, int block,
+                           int shared_bytes, const void* arguments) const;
 
   const Driver* driver_ = nullptr;
   CUstream stream_ = nullptr;
@@ -100,6 +107,7 @@ class Device {
   Allocator allocator_;
   int compute_capability_ = 0;
   int multiprocessors_ = 0;
+  int shared_bytes_ = 0;
   Handles* handles_ = nullptr;
   std::unique_lock<std::mutex> lock_;
 };

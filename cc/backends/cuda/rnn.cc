@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <vector>
 
+#include "backends/cuda/kernels/block.h"
+#include "backends/cuda/persistent.h"
 #include "backends/cuda/products.h"
 #include "backends/cuda/programs.h"
 #include "backends/cuda/tensors.h"
@@ -61,11 +65,43 @@ class Pass {
                       " x ", cell_, " is too large for CUDA's kernels");
   }
 
+  // A kernel of kernels/rnn.cu; one of kernels/persistent.cu.
   Status Find(const char* kernel, CUfunction* function) const {
-    const std::string cell =
-        std::string("TF_LSTM_OPS_CELL=") + CellName(layer_.config.cell);
-    return FindKernel(device_, {"kernels/rnn.cu", {cell, TypeMacro<T>()}},
-                      kernel, function);
+    return FindKernel(device_, {"kernels/rnn.cu", Macros()}, kernel, function);
+  }
+  Status FindPersistent(const char* kernel, int tiles,
+                        CUfunction* function) const {
+    std::vector<std::string> macros = Macros();
+    macros.push_back("TF_LSTM_OPS_TILES=" + std::to_string(tiles));
+    return FindKernel(device_, {"kernels/persistent.cu", macros}, kernel,
+                      function);
+  }
+  std::vector<std::string> Macros() const {
+    return {std::string("TF_LSTM_OPS_CELL=") + CellName(layer_.config.cell),
+            TypeMacro<T>()};
+  }
+
+  // Whether all steps may be one launch, in which each unit takes part with
+  // rows of weights of a depth.
+  bool CanPersist(int64_t rows_of_unit, int64_t depth, Spread* spread) const {
+    return layer_.recurrent_dropout.sets(gates_) == 1 &&
+           cuda::CanPersist<T>(device_) &&
+           FindSpread(device_, {cell_, rows_of_unit, depth, steps_.steps},
+                      sizeof(T), spread);
+  }
+  PersistenceKind KindOf(bool is_backward) const {
+    return {sizeof(T),          batch_,     steps_.steps, cell_,
+            layer_.config.cell, is_backward};
+  }
+  template <class Arguments>
+  Status LaunchPersistent(const char* kernel, const Spread& spread,
+                          Arguments* a) const {
+    a->shared.dropout = layer_.recurrent_dropout;
+    CUfunction function = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        FindPersistent(kernel, spread.tiles, &function));
+    return device_.LaunchTogether(function, spread.blocks, spread.warps * kWarp,
+                                  spread.shared_bytes, *a);
   }
 
   CellArguments<T, C> Cell() const {
@@ -166,17 +202,12 @@ class ForwardPass : Pass<T> {
 
   Status Run() {
     TF_LSTM_OPS_RETURN_IF_ERROR(this->CheckSizes());
-    TF_LSTM_OPS_RETURN_IF_ERROR(Begin());
-    if (batch_ == 0 || cell_ == 0) return Status();
-    CUfunction function = nullptr;
-    TF_LSTM_OPS_RETURN_IF_ERROR(this->Find("forward_step", &function));
-    for (; step_.step < args_.steps.steps; ++step_.step) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          this->MultiplyWeights(h_, sets_, args_.weights.recurrent, from_h_));
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          device_.Launch(function, batch_ * cell_, step_));
-    }
-    return Status();
+    Spread spread;
+    if (batch_ == 0 || cell_ == 0) return Begin();
+    if (!this->CanPersist(this->gates_, cell_, &spread)) return StepByStep();
+    return RunFaster(device_, this->KindOf(false), [&](bool persists) {
+      return persists ? AllAtOnce(spread) : StepByStep();
+    });
   }
 
  private:
@@ -186,6 +217,33 @@ class ForwardPass : Pass<T> {
   using Base::device_;
   using Base::width_;
   using typename Base::C;
+
+  Status StepByStep() {
+    TF_LSTM_OPS_RETURN_IF_ERROR(Begin());
+    TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(batch_ * width_, &from_h_));
+    step_.from_h = from_h_;
+    CUfunction function = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(this->Find("forward_step", &function));
+    for (step_.step = 0; step_.step < args_.steps.steps; ++step_.step) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          this->MultiplyWeights(h_, sets_, args_.weights.recurrent, from_h_));
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          device_.Launch(function, batch_ * cell_, step_));
+    }
+    return Status();
+  }
+
+  Status AllAtOnce(const Spread& spread) {
+    TF_LSTM_OPS_RETURN_IF_ERROR(Begin());
+    ForwardSteps<T, C> a;
+    a.step = step_;
+    TF_LSTM_OPS_RETURN_IF_ERROR(MakePersistence(
+        device_, spread, batch_, args_.weights.recurrent, &a.shared));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        Copy(device_, CopyRows<T, T>{batch_, cell_, h_.data, h_.row_stride,
+                                     a.shared.vectors, spread.stride}));
+    return this->LaunchPersistent("forward_steps", spread, &a);
+  }
 
   Status Begin() {
     step_.cell = this->Cell();
@@ -207,8 +265,6 @@ class ForwardPass : Pass<T> {
       step_.last_c = args_.final_c;
       TF_LSTM_OPS_RETURN_IF_ERROR(CopyStates(args_.c0, args_.final_c));
     }
-    TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(batch_ * width_, &from_h_));
-    step_.from_h = from_h_;
     return Status();
   }
 
@@ -279,7 +335,6 @@ class BackwardPass : Pass<T> {
 
   Status Run() {
     TF_LSTM_OPS_RETURN_IF_ERROR(this->CheckSizes());
-    TF_LSTM_OPS_RETURN_IF_ERROR(Begin());
     TF_LSTM_OPS_RETURN_IF_ERROR(AllSteps());
     TF_LSTM_OPS_RETURN_IF_ERROR(InputGradients());
     TF_LSTM_OPS_RETURN_IF_ERROR(RecurrentGradients());
@@ -324,8 +379,6 @@ class BackwardPass : Pass<T> {
     if (is_gru()) {
       TF_LSTM_OPS_RETURN_IF_ERROR(AllocateRows(width_, &step_.dz_h));
     }
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        device_.Allocate(batch_ * width_, &step_.dz_step));
     if (is_gru() || args_.gradients.recurrent) return FindHBefore();
     return Status();
   }
@@ -361,7 +414,28 @@ class BackwardPass : Pass<T> {
   }
 
   Status AllSteps() {
-    if (batch_ == 0 || cell_ == 0) return Status();
+    Spread spread;
+    if (batch_ == 0 || cell_ == 0) return Begin();
+    if (!this->CanPersist(1, width_, &spread)) return StepByStep();
+    return RunFaster(device_, this->KindOf(true), [&](bool persists) {
+      return persists ? AllAtOnce(spread) : StepByStep();
+    });
+  }
+
+  Status AllAtOnce(const Spread& spread) {
+    TF_LSTM_OPS_RETURN_IF_ERROR(Begin());
+    BackwardSteps<T, C> a;
+    a.step = step_;
+    a.reaches_h0 = args_.h0_gradient.data != nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(MakePersistence(
+        device_, spread, batch_, args_.weights.recurrent, &a.shared));
+    return this->LaunchPersistent("backward_steps", spread, &a);
+  }
+
+  Status StepByStep() {
+    TF_LSTM_OPS_RETURN_IF_ERROR(Begin());
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        device_.Allocate(batch_ * width_, &step_.dz_step));
     CUfunction function = nullptr;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->Find("backward_step", &function));
     C* seen = nullptr;  // gradients of h as the gates saw it

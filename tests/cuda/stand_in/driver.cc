@@ -2,7 +2,9 @@
 // the order of the stream. A module is a library that the stand-in for NVRTC
 // made, its image the file.
 //
-// Environment: STAND_IN_NO_DEVICE=1, a machine without a GPU.
+// Environment: STAND_IN_NO_DEVICE=1, a machine without a GPU;
+// STAND_IN_MULTIPROCESSORS, how many it has; STAND_IN_CAPTURES=1, every stream
+// is being captured.
 #include "backends/cuda/api/driver.h"
 
 #include <dlfcn.h>
@@ -10,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -25,7 +28,10 @@ struct CUevent_st {
   std::chrono::steady_clock::time_point time;
 };
 struct CUfunc_st {
-  void (*run)(const void* arguments, unsigned grid, unsigned block);
+  void (*run)(const void* arguments, unsigned grid, unsigned block,
+              unsigned shared_bytes);
+  bool is_cooperative;
+  unsigned most_shared_bytes;
 };
 
 namespace {
@@ -34,9 +40,17 @@ constexpr auto kInvalidValue = static_cast<CUresult>(1);
 constexpr auto kNoDevice = static_cast<CUresult>(100);
 constexpr auto kInvalidImage = static_cast<CUresult>(200);
 constexpr auto kNotFound = static_cast<CUresult>(500);
+constexpr auto kCooperativeTooLarge = static_cast<CUresult>(720);
 constexpr unsigned kMostThreads = 1024;
+constexpr int kSharedBytes = 48 * 1024, kMostSharedBytes = 227 * 1024;
 
 CUctx_st context;
+std::atomic<int> cooperative_launches = 0;
+
+int Multiprocessors() {
+  const char* text = std::getenv("STAND_IN_MULTIPROCESSORS");
+  return text ? std::atoi(text) : 132;
+}
 
 template <class T = char>
 T* Pointer(CUdeviceptr address) {
@@ -54,6 +68,9 @@ size_t SizeOfImage(const void* image) {
 }  // namespace
 
 extern "C" {
+
+// For tests: how many there were.
+int stand_in_cooperative_launches() { return cooperative_launches; }
 
 CUresult cuGetErrorName(CUresult error, const char** text) {
   *text = error == kNoDevice ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR";
@@ -75,7 +92,8 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute name,
                               CUdevice device) {
   if (device != 0) return kInvalidValue;
   const std::map<int, int> values = {
-      {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132},
+      {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, Multiprocessors()},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, kMostSharedBytes},
       {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
       {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0}};
   const auto found = values.find(name);
@@ -116,7 +134,12 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module,
   if (!address) return kNotFound;
   const std::lock_guard<std::mutex> lock(mutex);
   CUfunc_st& found = functions[address];
-  found.run = reinterpret_cast<decltype(found.run)>(address);
+  if (!found.run) {
+    found.run = reinterpret_cast<decltype(found.run)>(address);
+    const std::string marker = std::string(name) + "_is_cooperative";
+    found.is_cooperative = dlsym(module->library, marker.c_str()) != nullptr;
+    found.most_shared_bytes = kSharedBytes;
+  }
   *function = &found;
   return CUDA_SUCCESS;
 }
@@ -159,10 +182,40 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x,
   const bool has_one_axis =
       grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1;
   if (!function || !stream || !has_one_axis || grid_x == 0 || block_x == 0 ||
-      block_x > kMostThreads || shared_bytes != 0 || !parameters || extra) {
+      block_x > kMostThreads || shared_bytes != 0 || !parameters || extra ||
+      function->is_cooperative) {
     return kInvalidValue;
   }
-  function->run(parameters[0], grid_x, block_x);
+  function->run(parameters[0], grid_x, block_x, shared_bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute name,
+                            int value) {
+  if (!function || name != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
+      value < 0 || value > kMostSharedBytes) {
+    return kInvalidValue;
+  }
+  function->most_shared_bytes = value;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x,
+                                   unsigned int grid_y, unsigned int grid_z,
+                                   unsigned int block_x, unsigned int block_y,
+                                   unsigned int block_z,
+                                   unsigned int shared_bytes, CUstream stream,
+                                   void** parameters) {
+  const bool has_one_axis =
+      grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1;
+  if (!function || !stream || !has_one_axis || grid_x == 0 || block_x == 0 ||
+      block_x > kMostThreads || !parameters || !function->is_cooperative ||
+      shared_bytes > function->most_shared_bytes) {
+    return kInvalidValue;
+  }
+  if (static_cast<int>(grid_x) > Multiprocessors()) return kCooperativeTooLarge;
+  ++cooperative_launches;
+  function->run(parameters[0], grid_x, block_x, shared_bytes);
   return CUDA_SUCCESS;
 }
 

@@ -22,7 +22,11 @@ typedef enum CUdevice_attribute_enum {
   CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+  CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
 } CUdevice_attribute;
+typedef enum CUfunction_attribute_enum {
+  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+} CUfunction_attribute;
 typedef enum CUstreamCaptureStatus_enum {
   CU_STREAM_CAPTURE_STATUS_NONE = 0,
 } CUstreamCaptureStatus;
@@ -32,6 +36,8 @@ static_assert(CUDA_SUCCESS == 0);
 static_assert(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT == 16);
 static_assert(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR == 75);
 static_assert(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR == 76);
+static_assert(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN == 97);
+static_assert(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES == 8);
 static_assert(CU_STREAM_CAPTURE_STATUS_NONE == 0);
 
 CUresult cuGetErrorName(CUresult error, const char** text);
@@ -56,6 +62,14 @@ CUresult cuLaunchKernel(CUfunction, unsigned int grid_x, unsigned int grid_y,
                         unsigned int block_y, unsigned int block_z,
                         unsigned int shared_bytes, CUstream, void** parameters,
                         void** extra);
+CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int value);
+// All blocks are there at the same time.
+CUresult cuLaunchCooperativeKernel(CUfunction, unsigned int grid_x,
+                                   unsigned int grid_y, unsigned int grid_z,
+                                   unsigned int block_x, unsigned int block_y,
+                                   unsigned int block_z,
+                                   unsigned int shared_bytes, CUstream,
+                                   void** parameters);
 
 CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status);
 CUresult cuEventCreate(CUevent* event, unsigned int flags);
@@ -81,6 +95,8 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end);
   F(cuMemsetD8Async)               \
   F(cuMemsetD2D8Async)             \
   F(cuLaunchKernel)                \
+  F(cuFuncSetAttribute)            \
+  F(cuLaunchCooperativeKernel)     \
   F(cuStreamIsCapturing)           \
   F(cuEventCreate)                 \
   F(cuEventDestroy_v2)             \

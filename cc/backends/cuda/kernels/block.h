@@ -3,8 +3,9 @@
 
 namespace tf_lstm_ops::cuda {
 
-// Threads of a block, where a kernel does not care.
+// Threads of a block, where a kernel does not care; of a warp.
 constexpr int kBlock = 256;
+constexpr int kWarp = 32;
 
 }  // namespace tf_lstm_ops::cuda
 

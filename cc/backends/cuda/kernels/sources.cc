@@ -1,25 +1,29 @@
 #include "backends/cuda/kernels/sources.h"
 
 // What device code is made of: a name, and the file as #include has it.
-#define TF_LSTM_OPS_SOURCES(F)                                        \
-  F(rnn, "backends/cuda/kernels/rnn.cu")                              \
-  F(tensors, "backends/cuda/kernels/tensors.cu")                      \
-  F(keras, "backends/cuda/kernels/keras.cu")                          \
-  F(sequences, "backends/cuda/kernels/sequences.cu")                  \
-  F(sequence_arguments, "backends/cuda/kernels/sequence_arguments.h") \
-  F(dropout_rule, "dialects/cudnn_rnn/dropout_rule.h")                \
-  F(block, "backends/cuda/kernels/block.h")                           \
-  F(keras_arguments, "backends/cuda/kernels/keras_arguments.h")       \
-  F(kernel, "backends/cuda/kernels/kernel.h")                         \
-  F(rnn_arguments, "backends/cuda/kernels/rnn_arguments.h")           \
-  F(steps, "backends/cuda/kernels/steps.h")                           \
-  F(activation, "core/activation.h")                                  \
-  F(float16, "core/float16.h")                                        \
-  F(gate_order, "core/gate_order.h")                                  \
-  F(general_lstm_cell, "core/general_lstm_cell.h")                    \
-  F(gru_cell, "core/gru_cell.h")                                      \
-  F(lstm_cell, "core/lstm_cell.h")                                    \
-  F(macros, "core/macros.h")                                          \
+#define TF_LSTM_OPS_SOURCES(F)                                            \
+  F(rnn, "backends/cuda/kernels/rnn.cu")                                  \
+  F(persistent, "backends/cuda/kernels/persistent.cu")                    \
+  F(tensors, "backends/cuda/kernels/tensors.cu")                          \
+  F(keras, "backends/cuda/kernels/keras.cu")                              \
+  F(sequences, "backends/cuda/kernels/sequences.cu")                      \
+  F(sequence_arguments, "backends/cuda/kernels/sequence_arguments.h")     \
+  F(dropout_rule, "dialects/cudnn_rnn/dropout_rule.h")                    \
+  F(block, "backends/cuda/kernels/block.h")                               \
+  F(cell_passes, "backends/cuda/kernels/cell_passes.h")                   \
+  F(cooperation, "backends/cuda/kernels/cooperation.h")                   \
+  F(persistent_arguments, "backends/cuda/kernels/persistent_arguments.h") \
+  F(keras_arguments, "backends/cuda/kernels/keras_arguments.h")           \
+  F(kernel, "backends/cuda/kernels/kernel.h")                             \
+  F(rnn_arguments, "backends/cuda/kernels/rnn_arguments.h")               \
+  F(steps, "backends/cuda/kernels/steps.h")                               \
+  F(activation, "core/activation.h")                                      \
+  F(float16, "core/float16.h")                                            \
+  F(gate_order, "core/gate_order.h")                                      \
+  F(general_lstm_cell, "core/general_lstm_cell.h")                        \
+  F(gru_cell, "core/gru_cell.h")                                          \
+  F(lstm_cell, "core/lstm_cell.h")                                        \
+  F(macros, "core/macros.h")                                              \
   F(plain_cell, "core/plain_cell.h")
 
 // In place of the standard library's.

@@ -1,0 +1,62 @@
+// All steps of a layer in one launch (kernels/persistent.cu): how a layer's
+// units are shared among the blocks, which are there at the same time.
+#ifndef TF_LSTM_OPS_BACKENDS_CUDA_PERSISTENT_H_
+#define TF_LSTM_OPS_BACKENDS_CUDA_PERSISTENT_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "backends/cuda/device.h"
+#include "backends/cuda/kernels/persistent_arguments.h"
+#include "core/rnn.h"
+
+namespace tf_lstm_ops::cuda {
+
+// What all blocks together do in a step: for each unit some rows of weights,
+// each of `depth` numbers.
+struct StepWork {
+  int64_t units = 0;
+  int64_t rows_of_unit = 0;
+  int64_t depth = 0;
+  int64_t steps = 0;
+};
+
+struct Spread {
+  int64_t units = 0;  // of a block
+  int64_t blocks = 0;
+  int warps = 0;         // of a block
+  int tiles = 0;         // of kTileRows rows of weights, of a block
+  int64_t stride = 0;    // of the rows that weights are multiplied with
+  int shared_bytes = 0;  // of a block
+};
+
+// Sets `spread` and returns true where the weights, of numbers of `bytes`, fit
+// the card's shared memory: a multiprocessor has a block at most.
+bool FindSpread(const Device& device, const StepWork& work, int bytes,
+                Spread* spread);
+
+// Whether the kernels exist for a type and the card's tensor cores know it;
+// float only where it may be multiplied as TF32.
+template <class T>
+bool CanPersist(const Device& device);
+
+// The memory by which blocks talk to each other.
+template <class T>
+Status MakePersistence(const Device& device, const Spread& spread,
+                       int64_t batch, const GateMatrices<const T>& weights,
+                       Persistence<T>* shared);
+
+// Calls `run(persists)` once, the faster way as far as it may be tried (see
+// timing.h) for a call of this kind. Where it may not, all steps go in one
+// launch, as they do with TF_LSTM_OPS_CUDA_PERSISTENT=1; with 0 none do.
+struct PersistenceKind {
+  int64_t type_size = 0, batch = 0, steps = 0, cell_size = 0;
+  CellKind cell = CellKind::kLstm;
+  bool is_backward = false;
+};
+Status RunFaster(const Device& device, const PersistenceKind& kind,
+                 const std::function<Status(bool persists)>& run);
+
+}  // namespace tf_lstm_ops::cuda
+
+#endif  // TF_LSTM_OPS_BACKENDS_CUDA_PERSISTENT_H_
