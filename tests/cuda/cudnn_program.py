@@ -63,6 +63,26 @@ def gradients_again() -> Any:
     return [digest(first) == digest(second), given["reserve_space"].numpy().tobytes() == before]
 
 
+def many_lengths() -> Any:
+    """Whether more rows than the parameters of a kernel hold have the outputs of few."""
+    count = 1500
+    case = Case(time=3, batch=count, units=4)
+    lengths = [n % 4 for n in range(count)]
+    given = arguments("CudnnRNNV3", case, "float32", lengths)
+    many = on_device("CudnnRNNV3", case, given)["output"].numpy()
+    whole = []
+    for first in range(0, count, 500):
+        rows = slice(first, first + 500)
+        some = given | {
+            "input": given["input"][:, rows],
+            "input_h": given["input_h"][:, rows],
+            "input_c": given["input_c"][:, rows],
+            "sequence_lengths": given["sequence_lengths"][rows],
+        }
+        whole.append(on_device("CudnnRNNV3", case, some)["output"].numpy())
+    return bool((many == np.concatenate(whole, 1)).all()) and bool(np.abs(many).max() > 0)
+
+
 def passes() -> Any:
     """Calls for which the stand-in's log is read."""
     with_lengths = Case(time=4, batch=3, units=4, time_major=False)

@@ -61,6 +61,10 @@ def test_lengths_are_told_where_there_are_any(built, log):
     ]
 
 
+def test_any_number_of_lengths_is_told(built):
+    assert run("many_lengths", built)
+
+
 def test_float_is_multiplied_as_tensorflow_allows(built, log):
     _, passes = logged("precision", built, log, TF_CUDNN_USE_AUTOTUNE="0")
     assert [p["math"] for p in passes] == [TF32, FMA]

@@ -8,6 +8,7 @@
 #include "backends/cuda/cudnn_algorithms.h"
 #include "backends/cuda/cudnn_stack.h"
 #include "backends/cuda/rnn.h"
+#include "backends/cuda/tensors.h"
 
 namespace {
 
@@ -216,7 +217,7 @@ class Run {
       TF_LSTM_OPS_RETURN_IF_ERROR(
           device_->Allocate(problem_.batch, &on_device));
       TF_LSTM_OPS_RETURN_IF_ERROR(
-          device_->CopyFromHost(call_.lengths, problem_.batch, on_device));
+          CopyFromHost(*device_, call_.lengths, problem_.batch, on_device));
     }
     return f(OwnLayer<T>(problem_, on_device));
   }

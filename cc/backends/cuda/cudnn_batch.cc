@@ -1,5 +1,7 @@
 #include "backends/cuda/cudnn_batch.h"
 
+#include "backends/cuda/tensors.h"
+
 namespace tf_lstm_ops::cuda {
 namespace {
 
@@ -9,7 +11,7 @@ Status CopyNumbers(const Device& device, const std::vector<int32_t>& numbers,
   int32_t* to = nullptr;
   TF_LSTM_OPS_RETURN_IF_ERROR(device.Allocate(size, &to));
   *copy = to;
-  return device.CopyFromHost(numbers.data(), size, to);
+  return CopyFromHost(device, numbers.data(), size, to);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "backends/cuda/cudnn_algorithms.h"
 #include "backends/cuda/cudnn_stack.h"
 #include "backends/cuda/kernel.h"
+#include "backends/cuda/tensors.h"
 #include "dialects/cudnn_rnn/dropout.h"
 #include "dialects/cudnn_rnn/dropout_mask.h"
 #include "dialects/cudnn_rnn/model.h"
@@ -113,8 +114,8 @@ class ForwardKernel : public tf::Kernel {
     uint8_t header[sizeof(ReserveHeader)];
     Reserve(problem, dropout, tf::kDataType<T>, sizeof(T))
         .WriteForeignHeader(key, call.output_size(3), header);
-    return call.device().CopyFromHost(
-        header, sizeof header, reinterpret_cast<uint8_t*>(call.Out<T>(3)));
+    return CopyFromHost(call.device(), header, sizeof header,
+                        reinterpret_cast<uint8_t*>(call.Out<T>(3)));
   }
 
   static cudnn_rnn::ForwardTensors<T> Inputs(const Call& call,

@@ -132,12 +132,4 @@ Status Device::CopyBytes(const void* from, int64_t bytes, void* to) const {
       "cuMemcpyDtoDAsync");
 }
 
-Status Device::CopyBytesFromHost(const void* from, int64_t bytes,
-                                 void* to) const {
-  if (bytes == 0) return Status();
-  return Check(*driver_,
-               driver_->cuMemcpyHtoDAsync_v2(Address(to), from, bytes, stream_),
-               "cuMemcpyHtoDAsync");
-}
-
 }  // namespace tf_lstm_ops::cuda

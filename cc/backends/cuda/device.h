@@ -67,11 +67,6 @@ class Device {
   Status Copy(const T* from, int64_t size, T* to) const {
     return CopyBytes(from, size * static_cast<int64_t>(sizeof(T)), to);
   }
-  // From the host's pageable memory, which may change once this has returned.
-  template <class T>
-  Status CopyFromHost(const T* from, int64_t size, T* to) const {
-    return CopyBytesFromHost(from, size * static_cast<int64_t>(sizeof(T)), to);
-  }
 
   // Runs a kernel of one parameter, `arguments`, on at least `threads` threads,
   // numbered blockIdx.x * blockDim.x + threadIdx.x.
@@ -95,7 +90,6 @@ class Device {
   Status ZeroRowBytes(void* data, int64_t rows, int64_t bytes,
                       int64_t pitch) const;
   Status CopyBytes(const void* from, int64_t bytes, void* to) const;
-  Status CopyBytesFromHost(const void* from, int64_t bytes, void* to) const;
   Status LaunchThreads(CUfunction function, int64_t threads,
                        const void* arguments) const;
   Status LaunchCooperative(CUfunction function, int64_t grid, int block,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cuda/kernels/host_bytes.h"
 #include "backends/cuda/programs.h"
 
 namespace tf_lstm_ops::cuda {
@@ -33,6 +34,25 @@ Status Copy(const Device& device, const CopyRows<From, To>& copy) {
   } else {
     return Run<To>(device, "narrow_rows", numbers, copy);
   }
+}
+
+Status CopyBytesFromHost(const Device& device, const void* from, int64_t bytes,
+                         void* to) {
+  if (bytes == 0) return Status();
+  CUfunction function = nullptr;
+  TF_LSTM_OPS_RETURN_IF_ERROR(FindKernel(device, {"kernels/host_bytes.cu", {}},
+                                         "put_bytes", &function));
+  const auto* next = static_cast<const uint8_t*>(from);
+  HostBytes a;
+  a.to = static_cast<uint8_t*>(to);
+  for (int64_t left = bytes; left > 0; left -= a.size) {
+    a.size = std::min<int64_t>(left, HostBytes::kMost);
+    std::copy_n(next, a.size, a.bytes);
+    TF_LSTM_OPS_RETURN_IF_ERROR(device.Launch(function, a.size, a));
+    next += a.size;
+    a.to += a.size;
+  }
+  return Status();
 }
 
 template <class T>

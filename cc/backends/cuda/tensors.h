@@ -1,5 +1,5 @@
 // What is done to whole tensors around the steps of a layer:
-// kernels/tensors.cu.
+// kernels/tensors.cu, kernels/host_bytes.cu.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_TENSORS_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_TENSORS_H_
 
@@ -30,6 +30,16 @@ std::string TypeMacro() {
 // Rows of numbers by the type of what is read and written; see CopyRows.
 template <class From, class To>
 Status Copy(const Device& device, const CopyRows<From, To>& copy);
+
+// A few bytes of the host's, which are handed over as parameters of kernels:
+// they may change once this has returned, and a CUDA graph keeps them.
+Status CopyBytesFromHost(const Device& device, const void* from, int64_t bytes,
+                         void* to);
+template <class T>
+Status CopyFromHost(const Device& device, const T* from, int64_t size, T* to) {
+  return CopyBytesFromHost(device, from, size * static_cast<int64_t>(sizeof(T)),
+                           to);
+}
 
 // Rows as the gates see them, and its gradient.
 template <class T>

@@ -151,13 +151,6 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes,
-                              CUstream stream) {
-  if (!stream || !to || !from) return kInvalidValue;
-  std::memcpy(Pointer(to), from, bytes);
-  return CUDA_SUCCESS;
-}
-
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count,
                          CUstream stream) {
   if (!stream || !to) return kInvalidValue;

@@ -50,8 +50,6 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image);
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name);
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
                               CUstream);
-CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes,
-                              CUstream);
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count,
                          CUstream);
 // Rows of `width` bytes, `pitch` apart.
@@ -91,7 +89,6 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end);
   F(cuModuleLoadData)              \
   F(cuModuleGetFunction)           \
   F(cuMemcpyDtoDAsync_v2)          \
-  F(cuMemcpyHtoDAsync_v2)          \
   F(cuMemsetD8Async)               \
   F(cuMemsetD2D8Async)             \
   F(cuLaunchKernel)                \

@@ -5,6 +5,8 @@
   F(rnn, "backends/cuda/kernels/rnn.cu")                                  \
   F(persistent, "backends/cuda/kernels/persistent.cu")                    \
   F(tensors, "backends/cuda/kernels/tensors.cu")                          \
+  F(host_bytes_kernel, "backends/cuda/kernels/host_bytes.cu")             \
+  F(host_bytes, "backends/cuda/kernels/host_bytes.h")                     \
   F(keras, "backends/cuda/kernels/keras.cu")                              \
   F(sequences, "backends/cuda/kernels/sequences.cu")                      \
   F(sequence_arguments, "backends/cuda/kernels/sequence_arguments.h")     \

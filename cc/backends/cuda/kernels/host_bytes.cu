@@ -1,0 +1,11 @@
+// Writes bytes that the host hands over. A thread has a byte.
+#include "backends/cuda/kernels/host_bytes.h"
+#include "backends/cuda/kernels/kernel.h"
+
+namespace tf_lstm_ops::cuda {
+
+TF_LSTM_OPS_KERNEL(put_bytes, HostBytes) {
+  if (Thread() < a.size) a.to[Thread()] = a.bytes[Thread()];
+}
+
+}  // namespace tf_lstm_ops::cuda
