@@ -8,12 +8,9 @@
 #include "backends/cuda/kernels/kernel.h"
 
 // A kernel whose threads wait for each other. Where its blocks do, it must be
-// launched as a cooperative one. A multiprocessor has one block and may give it
-// all registers.
+// launched as a cooperative one.
 #ifndef TF_LSTM_OPS_COOPERATIVE_KERNEL
-#define TF_LSTM_OPS_COOPERATIVE_KERNEL(name, ...)                              \
-  extern "C" __global__ void __launch_bounds__(::tf_lstm_ops::cuda::kBlock, 1) \
-      name(const __grid_constant__ __VA_ARGS__ a)
+#define TF_LSTM_OPS_COOPERATIVE_KERNEL TF_LSTM_OPS_KERNEL
 #endif
 
 // The memory that the threads of a block share, as large as the launch says.

@@ -8,10 +8,11 @@
 #include "backends/cuda/kernels/block.h"
 #include "core/float16.h"
 
-// `extern "C"`: the host finds it by its name.
+// `extern "C"`: the host finds it by its name. One block on a multiprocessor is
+// enough: with room for more the compiler would rather keep values in memory.
 #ifndef TF_LSTM_OPS_KERNEL
-#define TF_LSTM_OPS_KERNEL(name, ...)                                       \
-  extern "C" __global__ void __launch_bounds__(::tf_lstm_ops::cuda::kBlock) \
+#define TF_LSTM_OPS_KERNEL(name, ...)                                          \
+  extern "C" __global__ void __launch_bounds__(::tf_lstm_ops::cuda::kBlock, 1) \
       name(const __grid_constant__ __VA_ARGS__ a)
 #endif
 
