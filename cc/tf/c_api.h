@@ -63,8 +63,6 @@ static_assert(TF_FLOAT == 1 && TF_DOUBLE == 2 && TF_INT32 == 3);
 static_assert(TF_INT8 == 6 && TF_INT64 == 9);
 static_assert(TF_BOOL == 10 && TF_BFLOAT16 == 14 && TF_HALF == 19);
 
-const char* TF_Version(void);
-
 // Status.
 TF_Status* TF_NewStatus(void);
 void TF_DeleteStatus(TF_Status*);

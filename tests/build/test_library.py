@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 from tf_lstm_ops import _library
 
@@ -67,6 +68,14 @@ def test_imports_what_c_api_h_declares(root, library):
     imported = {name for name in undefined if name.startswith("TF_")}
     assert "TF_RegisterKernelBuilder" in imported
     assert [name for name in imported if not re.search(rf"\b{name}\(", declarations)] == []
+
+
+def test_imports_what_one_of_tensorflows_libraries_has(library):
+    """The other one is not always where a library can find it."""
+    [framework] = Path(tf.sysconfig.get_lib()).glob(TENSORFLOW)
+    defined = {name.split("@")[0] for section, name in symbols(framework) if section != "UND"}
+    imported = {name for section, name in symbols(library) if section == "UND"}
+    assert {name for name in imported if name.startswith("TF_")} <= defined
 
 
 def test_no_stack_is_executable(library):
