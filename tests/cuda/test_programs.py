@@ -166,9 +166,6 @@ __device__ float expf(float);
 __device__ float tanhf(float);
 __device__ double exp(double);
 __device__ double tanh(double);
-__device__ void __threadfence();
-__device__ unsigned atomicAdd(unsigned*, unsigned);
-__device__ unsigned __ldcv(const unsigned*);
 __device__ unsigned __float_as_uint(float);
 __device__ float __uint_as_float(unsigned);
 """

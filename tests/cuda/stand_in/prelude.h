@@ -52,11 +52,9 @@ using stand_in::threadIdx;
 
 #define TF_LSTM_OPS_TO_TF32(to, from) (to) = stand_in::ToTf32(from)
 
-inline void __syncthreads() { stand_in::Grid::Current().SyncBlock(); }
-inline void __threadfence() {}
-inline void atomicAdd(uint32_t* to, uint32_t value) { *to += value; }
-inline uint32_t __ldcv(const uint32_t* from) {
-  return stand_in::Grid::Current().Spin() ? *from : ~0u;
-}
+#define TF_LSTM_OPS_ARRIVE(arrivals) ++*(arrivals)
+#define TF_LSTM_OPS_LOAD_ARRIVALS(to, arrivals) \
+  (to) = stand_in::Grid::Current().Spin() ? *(arrivals) : ~0u
 
+inline void __syncthreads() { stand_in::Grid::Current().SyncBlock(); }
 #endif  // TF_LSTM_OPS_TESTS_CUDA_STAND_IN_PRELUDE_H_

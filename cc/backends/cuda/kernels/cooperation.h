@@ -36,6 +36,19 @@
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(to) : "f"(from))
 #endif
 
+// Adds 1 to what blocks that have come here count in memory; reads it. What was
+// written before the one is seen after the other: weaker than __threadfence(),
+// and faster.
+#ifndef TF_LSTM_OPS_ARRIVE
+#define TF_LSTM_OPS_ARRIVE(arrivals) \
+  asm volatile("red.release.gpu.add.u32 [%0], 1;" ::"l"(arrivals) : "memory")
+#define TF_LSTM_OPS_LOAD_ARRIVALS(to, arrivals) \
+  asm volatile("ld.acquire.gpu.u32 %0, [%1];"   \
+               : "=r"(to)                       \
+               : "l"(arrivals)                  \
+               : "memory")
+#endif
+
 namespace tf_lstm_ops::cuda {
 
 // What a lane loads at once.
@@ -49,11 +62,11 @@ using SharedMemory = Words*;
 __device__ inline void WaitForBlocks(uint32_t* arrivals, uint32_t times) {
   __syncthreads();
   if (threadIdx.x == 0) {
-    __threadfence();
-    atomicAdd(arrivals, 1u);
-    while (__ldcv(arrivals) < times * gridDim.x) {
+    TF_LSTM_OPS_ARRIVE(arrivals);
+    uint32_t arrived = 0;
+    while (arrived < times * gridDim.x) {
+      TF_LSTM_OPS_LOAD_ARRIVALS(arrived, arrivals);
     }
-    __threadfence();
   }
   __syncthreads();
 }
