@@ -58,7 +58,7 @@ def assert_all_close(got, want, tolerance):
 # --- against numerical derivatives -----------------------------------------------------------
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("name", MODELS)
 def test_gradients_are_the_complex_step(rng, name, lengths):

@@ -234,7 +234,7 @@ def random_dropout(rng, gates):
     )
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("cell_clip", [None, CLIP])
 @pytest.mark.parametrize("dropout", [False, True])
 @pytest.mark.parametrize("zero_output_for_mask", [False, True])
