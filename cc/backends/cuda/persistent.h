@@ -46,9 +46,9 @@ Status MakePersistence(const Device& device, const Spread& spread,
                        int64_t batch, const GateMatrices<const T>& weights,
                        Persistence<T>* shared);
 
-// Calls `run(persists)` once, the faster way as far as it may be tried (see
-// timing.h) for a call of this kind. Where it may not, all steps go in one
-// launch, as they do with TF_LSTM_OPS_CUDA_PERSISTENT=1; with 0 none do.
+// Calls `run(persists)`, at last the way that is the faster one for a call of
+// this kind and works, as far as it may be tried (see timing.h). Where it may
+// not, all steps go in one launch, as with TF_LSTM_OPS_CUDA_PERSISTENT=1.
 struct PersistenceKind {
   int64_t type_size = 0, batch = 0, steps = 0, cell_size = 0;
   CellKind cell = CellKind::kLstm;

@@ -3,8 +3,9 @@
 // made, its image the file.
 //
 // Environment: STAND_IN_NO_DEVICE=1, a machine without a GPU;
-// STAND_IN_MULTIPROCESSORS, how many it has; STAND_IN_CAPTURES=1, every stream
-// is being captured.
+// STAND_IN_MULTIPROCESSORS, how many it has; STAND_IN_IS_SHARED=1, others have
+// some of them, so no cooperative launch fits; STAND_IN_CAPTURES=1, every
+// stream is being captured.
 #include "backends/cuda/api/driver.h"
 
 #include <dlfcn.h>
@@ -206,6 +207,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x,
       shared_bytes > function->most_shared_bytes) {
     return kInvalidValue;
   }
+  if (std::getenv("STAND_IN_IS_SHARED")) return kCooperativeTooLarge;
   if (static_cast<int>(grid_x) > Multiprocessors()) return kCooperativeTooLarge;
   ++cooperative_launches;
   function->run(parameters[0], grid_x, block_x, shared_bytes);
