@@ -1,8 +1,6 @@
 #include "backends/cuda/cudnn_algorithms.h"
 
 #include <limits>
-#include <map>
-#include <mutex>
 #include <tuple>
 #include <vector>
 
@@ -51,30 +49,10 @@ Kind KindOf(const Device& device, const Problem& p, bool has_mask,
           has_mask,         is_training};
 }
 
-class Chosen {
- public:
-  static bool Find(const Kind& kind, cudnnRNNAlgo_t* algorithm) {
-    const std::lock_guard<std::mutex> lock(Mutex());
-    const auto found = All().find(kind);
-    if (found == All().end()) return false;
-    *algorithm = found->second;
-    return true;
-  }
-  static void Keep(const Kind& kind, cudnnRNNAlgo_t algorithm) {
-    const std::lock_guard<std::mutex> lock(Mutex());
-    All()[kind] = algorithm;
-  }
-
- private:
-  static std::mutex& Mutex() {
-    static std::mutex mutex;
-    return mutex;
-  }
-  static std::map<Kind, cudnnRNNAlgo_t>& All() {
-    static auto* const all = new std::map<Kind, cudnnRNNAlgo_t>;
-    return *all;
-  }
-};
+Choices<Kind, cudnnRNNAlgo_t>& Chosen() {
+  static auto* const chosen = new Choices<Kind, cudnnRNNAlgo_t>;
+  return *chosen;
+}
 
 // Results in memory that nobody reads. Gradients are given the results' own
 // numbers as upstream ones.
@@ -154,7 +132,7 @@ Status ChooseAlgorithm(const Device& device, const Problem& problem,
   *algorithm = CUDNN_RNN_ALGO_STANDARD;
   const std::vector<cudnnRNNAlgo_t> candidates = Candidates<T>(problem);
   const Kind kind = KindOf<T>(device, problem, mask != nullptr, is_training);
-  if (candidates.size() == 1 || Chosen::Find(kind, algorithm)) return Status();
+  if (candidates.size() == 1 || Chosen().Find(kind, algorithm)) return Status();
   bool captures = false;
   TF_LSTM_OPS_RETURN_IF_ERROR(IsCapturing(device, &captures));
   if (captures) return Status();
@@ -171,7 +149,7 @@ Status ChooseAlgorithm(const Device& device, const Problem& problem,
     best = milliseconds;
     *algorithm = candidate;
   }
-  Chosen::Keep(kind, *algorithm);
+  Chosen().Keep(kind, *algorithm);
   return Status();
 }
 
@@ -180,7 +158,7 @@ cudnnRNNAlgo_t ChosenAlgorithm(const Device& device, const Problem& problem,
                                const DropoutMask* mask) {
   cudnnRNNAlgo_t algorithm = CUDNN_RNN_ALGO_STANDARD;
   const Kind kind = KindOf<T>(device, problem, mask != nullptr, true);
-  if (Candidates<T>(problem).size() > 1) Chosen::Find(kind, &algorithm);
+  if (Candidates<T>(problem).size() > 1) Chosen().Find(kind, &algorithm);
   return algorithm;
 }
 

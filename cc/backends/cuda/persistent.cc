@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
-#include <map>
-#include <mutex>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -38,30 +36,10 @@ using Key =
     std::tuple<CUcontext, int64_t, int64_t, int64_t, int64_t, CellKind, bool>;
 
 // Whether calls of a kind are faster in one launch.
-class Faster {
- public:
-  static bool Find(const Key& key, bool* persists) {
-    const std::lock_guard<std::mutex> lock(Mutex());
-    const auto found = All().find(key);
-    if (found == All().end()) return false;
-    *persists = found->second;
-    return true;
-  }
-  static void Keep(const Key& key, bool persists) {
-    const std::lock_guard<std::mutex> lock(Mutex());
-    All()[key] = persists;
-  }
-
- private:
-  static std::mutex& Mutex() {
-    static std::mutex mutex;
-    return mutex;
-  }
-  static std::map<Key, bool>& All() {
-    static auto* const all = new std::map<Key, bool>;
-    return *all;
-  }
-};
+Choices<Key, bool>& Faster() {
+  static auto* const faster = new Choices<Key, bool>;
+  return *faster;
+}
 
 }  // namespace
 
@@ -114,7 +92,7 @@ Status RunFaster(const Device& device, const PersistenceKind& kind,
   const Key key = {device.context(),       kind.type_size, kind.batch,
                    PowerOfTwo(kind.steps), kind.cell_size, kind.cell,
                    kind.is_backward};
-  if (Faster::Find(key, &persists)) return run(persists);
+  if (Faster().Find(key, &persists)) return run(persists);
   bool captures = false;
   TF_LSTM_OPS_RETURN_IF_ERROR(IsCapturing(device, &captures));
   if (captures) return run(persists);
@@ -124,7 +102,7 @@ Status RunFaster(const Device& device, const PersistenceKind& kind,
   // An error: the card may have no room for all blocks at the same time.
   const Status tried = Time(device, [&] { return run(true); }, &at_once);
   persists = tried.ok() && at_once < step_by_step;
-  Faster::Keep(key, persists);
+  Faster().Keep(key, persists);
   return run(persists);
 }
 

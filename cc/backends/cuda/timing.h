@@ -4,6 +4,8 @@
 #define TF_LSTM_OPS_BACKENDS_CUDA_TIMING_H_
 
 #include <functional>
+#include <map>
+#include <mutex>
 
 #include "backends/cuda/device.h"
 
@@ -23,6 +25,28 @@ Status Time(const Device& device, const std::function<Status()>& run,
 // Calls of one kind prefer one way. Lengths count by their power of two: else
 // data with many of them would be timed again and again.
 int64_t PowerOfTwo(int64_t n);
+
+// The ways that were found for kinds of calls.
+template <class Kind, class Way>
+class Choices {
+ public:
+  // Whether there is one, which is then set.
+  bool Find(const Kind& kind, Way* way) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = ways_.find(kind);
+    if (found == ways_.end()) return false;
+    *way = found->second;
+    return true;
+  }
+  void Keep(const Kind& kind, Way way) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ways_[kind] = way;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Kind, Way> ways_;
+};
 
 }  // namespace tf_lstm_ops::cuda
 

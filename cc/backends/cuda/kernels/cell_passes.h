@@ -129,8 +129,7 @@ struct Passes {
     const Multipliers<T>& m = a.dropout;
     const int sets = m.sets(static_cast<int>(a.cell.gates));
     for (int g = 0; a.seen_h && g < sets; ++g) {
-      const C keep = Load(m.data, g * m.gate_stride + at.b * m.row_stride +
-                                      at.u * m.column_stride);
+      const C keep = Load(m.data, m.At(g, at.b, at.u));
       Store(h * keep, a.seen_h,
             (g * a.steps.batch + at.b) * a.cell.cell + at.u);
     }

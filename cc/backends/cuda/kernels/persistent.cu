@@ -143,9 +143,7 @@ __device__ inline void ForPlaces(const Persistence<T>& shared, int64_t cell,
 }
 
 __device__ inline C Kept(const Multipliers<T>& dropout, const Place& at) {
-  if (!dropout.data) return 1;
-  return Load(dropout.data,
-              at.b * dropout.row_stride + at.u * dropout.column_stride);
+  return dropout.data ? Load(dropout.data, dropout.At(0, at.b, at.u)) : C(1);
 }
 
 // One of the two sets of vectors.

@@ -29,8 +29,8 @@ struct States {
   int64_t stride = 0;
 };
 
-// Dropout's multipliers of a gate in block g: data[g * gate_stride + b *
-// row_stride + k * column_stride]. With gate_stride 0 all gates share them.
+// Dropout's multipliers of a gate in block g, row b and column k: data[At(g, b,
+// k)]. With gate_stride 0 all gates share them.
 template <class T>
 struct Multipliers {
   const T* data = nullptr;
@@ -38,6 +38,9 @@ struct Multipliers {
   int64_t row_stride = 0;
   int64_t column_stride = 0;
 
+  TF_LSTM_OPS_DEVICE int64_t At(int64_t g, int64_t b, int64_t k) const {
+    return g * gate_stride + b * row_stride + k * column_stride;
+  }
   // How many different sets of numbers `gates` gates see.
   TF_LSTM_OPS_DEVICE int sets(int gates) const {
     return data != nullptr && gate_stride != 0 ? gates : 1;

@@ -23,10 +23,7 @@ __device__ inline void Copy(const CopyRows<From, To>& a) {
 // Dropout's multiplier of a set, or 1.
 __device__ inline C Keep(const Multipliers<T>& m, int64_t set, int64_t b,
                          int64_t k) {
-  return m.data
-             ? Number<T>::Load(m.data[set * m.gate_stride + b * m.row_stride +
-                                      k * m.column_stride])
-             : C(1);
+  return m.data ? Number<T>::Load(m.data[m.At(set, b, k)]) : C(1);
 }
 
 template <class From, class To>
