@@ -102,6 +102,21 @@ def algorithms() -> Any:
     return [int(r["host_reserved"]) for r in (first, again)], digest(again)
 
 
+def chosen(case: Case, lengths: list[int] | None) -> int:
+    """Of a training call; its gradient op takes it from there."""
+    return int(np.ravel(both_passes(case, "float32", lengths)["host_reserved"])[0])
+
+
+def ways() -> Any:
+    """What is chosen for lengths, and for a projection."""
+    return [chosen(PLAIN, [4, 1, 2]), chosen(Case(proj=2, layers=2), None)]
+
+
+def ends_at_once() -> Any:
+    """What is chosen for a projection and a row of length zero."""
+    return chosen(Case(proj=2, batch=3, time=4), [4, 0, 2])
+
+
 def precision() -> Any:
     """A call that may use TF32 and one that may not."""
     values = arguments("CudnnRNNV3", PLAIN)

@@ -11,15 +11,17 @@ from cuda.test_device import check, without
 pytestmark = pytest.mark.cuda
 
 PROGRAM = Path(__file__).with_name("cudnn_program.py")
-STANDARD, PERSIST_STATIC, SMALL_H = 0, 1, 3
+STANDARD, PERSIST_STATIC, SMALL_H, OWN_KERNELS = 0, 1, 3, 4
 UNPACKED, PACKED, BATCH_MAJOR = 0, 1, 2
 TF32, FMA = 0, 3  # math types: the default may use TF32
-MANY = {"STAND_IN_CUDNN_FASTEST": str(SMALL_H)}
+MANY = {"STAND_IN_FASTEST": str(SMALL_H)}
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    return tmp_path / "cudnn.log"
+    path = tmp_path / "cudnn.log"
+    path.touch()
+    return path
 
 
 def run(name: str, built: Path, **environment: str) -> Any:
@@ -32,10 +34,18 @@ def logged(name: str, built: Path, log: Path, **environment: str) -> tuple[Any, 
     return said, [json.loads(line) for line in log.read_text().splitlines()]
 
 
-def test_missing_cudnn_is_named_with_what_it_comes_with(tmp_path, built):
+def test_without_cudnn(tmp_path, built):
+    """Our own kernels serve. For what they have not cuDNN is named with what it comes with."""
     folder = without("libcudnn.so.9", built, tmp_path / "incomplete")
+    assert run("ways", folder) == [OWN_KERNELS, OWN_KERNELS]
     with pytest.raises(AssertionError, match=r"libcudnn.*nvidia-cudnn-cu12"):
-        run("passes", folder)
+        run("ends_at_once", folder)
+
+
+def test_cudnn_is_left_out_where_it_is_not_wanted(built, log):
+    ways, passes = logged("ways", built, log, TF_LSTM_OPS_CUDA_CUDNN="0")
+    assert ways == [OWN_KERNELS, OWN_KERNELS]
+    assert passes == []
 
 
 def test_weights_stand_where_cudnn_says(built):
@@ -90,19 +100,37 @@ def test_a_keras_layer_goes_back_with_the_algorithm_it_came_with(built, log):
     ]
 
 
-@pytest.mark.parametrize("fastest", [STANDARD, PERSIST_STATIC, SMALL_H])
-def test_the_fastest_algorithm_is_found_once(built, log, fastest):
-    (chosen, gradients), passes = logged(
-        "algorithms", built, log, STAND_IN_CUDNN_FASTEST=str(fastest)
-    )
+@pytest.mark.parametrize("fastest", [STANDARD, PERSIST_STATIC, SMALL_H, OWN_KERNELS])
+def test_the_fastest_way_is_found_once(built, log, fastest):
+    (chosen, gradients), passes = logged("algorithms", built, log, STAND_IN_FASTEST=str(fastest))
     assert chosen == [fastest, fastest]
     # Each is tried twice in both passes, then the chosen one runs in both, twice.
     forward = [p["algorithm"] for p in passes if p["pass"] == "forward"]
-    assert forward == [0, 0, 1, 1, 2, 2, 3, 3, fastest, fastest]
+    tried = [0, 0, 1, 1, 2, 2, 3, 3]
+    assert forward == tried + ([] if fastest == OWN_KERNELS else [fastest, fastest])
     weights = [p["algorithm"] for p in passes if p["pass"] == "backward_weights"]
     assert weights == forward
-    _, standard = run("algorithms", built, TF_CUDNN_USE_AUTOTUNE="0")
-    assert gradients == standard
+    environment = {"TF_LSTM_OPS_CUDA_CUDNN": "0"} if fastest == OWN_KERNELS else {}
+    _, untried = run("algorithms", built, TF_CUDNN_USE_AUTOTUNE="0", **environment)
+    assert gradients == untried
+
+
+@pytest.mark.parametrize("fastest", [STANDARD, OWN_KERNELS])
+def test_lengths_and_projections_are_tried_both_ways(built, fastest):
+    ways = run("ways", built, STAND_IN_FASTEST=str(fastest))
+    assert ways == [fastest, fastest]
+
+
+def test_a_way_with_other_numbers_is_not_taken(built):
+    wrong = {"STAND_IN_FASTEST": str(SMALL_H), "STAND_IN_CUDNN_WRONG": str(SMALL_H)}
+    chosen, gradients = run("algorithms", built, **wrong)
+    assert SMALL_H not in chosen
+    _, right = run("algorithms", built, TF_CUDNN_USE_AUTOTUNE="0")
+    assert gradients == right
+
+
+def test_rows_that_end_at_once_with_a_projection_are_cudnns(built):
+    assert run("ends_at_once", built, STAND_IN_FASTEST=str(OWN_KERNELS)) == STANDARD
 
 
 @pytest.mark.parametrize(
@@ -119,9 +147,16 @@ def test_nothing_is_tried_where_it_may_not_be(built, log, name, environment):
     assert len(passes) == 2 * 3
 
 
+def test_keras_layers_go_by_own_kernels_where_these_are_faster(built, log):
+    where = {"STAND_IN_CUDNN_LOG": str(log), "STAND_IN_FASTEST": str(OWN_KERNELS)}
+    found = check("cudnn_passes", built, **where)
+    # Four algorithms are tried twice, in three passes, and none is taken.
+    assert len(found["half"]) == 4 * 2 * 3
+
+
 def test_a_wrong_host_reserved_or_reserve_space_is_refused(built):
     number, empty, size = run("wrong_algorithm", built)
-    assert "host_reserved must begin with the number of an algorithm, 0 to 3" in number
+    assert "host_reserved must begin with the number of an algorithm, 0 to 4" in number
     assert "the first being 7" in number
     assert "has 0 elements" in empty
     assert "reserve_space must have" in size

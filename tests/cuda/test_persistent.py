@@ -85,7 +85,9 @@ def test_missing_barriers_are_noticed(built, tmp_path, step_by_step):
         ({"STAND_IN_CAPTURES": "1"}, [2, 2]),
         ({"TF_LSTM_OPS_CUDA_PERSISTENT": "1"}, [2, 2]),
         ({"TF_LSTM_OPS_CUDA_PERSISTENT": "0"}, [0, 0]),
-        # Tried, and never again.
+        ({"STAND_IN_FASTEST": "5"}, [6, 2]),
+        # Tried, and never again: it has other numbers, or there is no room for it.
+        ({"STAND_IN_FASTEST": "5", "STAND_IN_NO_BARRIERS": "1"}, [4, 0]),
         ({"STAND_IN_IS_SHARED": "1"}, [0, 0]),
         # No card without enough of them.
         ({"TF_LSTM_OPS_CUDA_PERSISTENT": "1", "STAND_IN_MULTIPROCESSORS": "0"}, [0, 0]),

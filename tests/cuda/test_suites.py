@@ -11,16 +11,20 @@ pytestmark = pytest.mark.cuda
 # test_cudnn.py has the timing of algorithms; here it would run all ten times. The tolerances are
 # those of float, and TF32 has ten bits: here the stand-in's has all (see test_persistent.py).
 UNTIMED = {"TF_CUDNN_USE_AUTOTUNE": "0", "STAND_IN_FLOAT": "1"}
-# All steps in one launch where they can be, or step by step; of cuDNN's layers neither.
+# cuDNN where it serves, or our own kernels: all steps in one launch where they can be, or step by
+# step. Of Keras' layers cuDNN takes what has neither mask nor dropout.
+CUDNN = {"TF_LSTM_OPS_CUDA_PERSISTENT": "1"}
+AT_ONCE = CUDNN | {"TF_LSTM_OPS_CUDA_CUDNN": "0"}
+BY_STEP = {"TF_LSTM_OPS_CUDA_PERSISTENT": "0", "TF_LSTM_OPS_CUDA_CUDNN": "0"}
 WAYS = [
-    *((suite, way) for suite in ("block_cell", "mpsgraph", "keras") for way in "10"),
-    ("cudnn_rnn", "1"),
+    *((suite, way) for suite in suites.SUITES for way in (AT_ONCE, BY_STEP)),
+    ("keras", CUDNN),
+    ("cudnn_rnn", CUDNN),
 ]
 
 
-@pytest.mark.parametrize(("suite", "persistent"), WAYS)
-def test_suite(tmp_path, built, suite, persistent):
-    way = {"TF_LSTM_OPS_CUDA_PERSISTENT": persistent}
+@pytest.mark.parametrize(("suite", "way"), WAYS)
+def test_suite(tmp_path, built, suite, way):
     suites.check(suite, tmp_path, build.environment(built) | UNTIMED | way)
 
 

@@ -1,5 +1,5 @@
-"""The CUDA backend without TensorFlow, against PyTorch: the CudnnRNN family, and the kernels of its
-own, all steps in one launch and step by step.
+"""The CUDA backend without TensorFlow, against PyTorch: the CudnnRNN family by cuDNN, and by the
+package's own kernels, all steps in one launch and step by step.
 
     python check.py LIBRARY [--device cuda|cpu] [--small]
 
@@ -15,6 +15,7 @@ import argparse
 import ctypes
 import itertools
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -89,18 +90,23 @@ SMALL = [
         MODULES, [(1, 1), (2, 2)], [(), (2, 4, 0, 1, 3, 2)], [True, False]
     )
 ] + [Case(layers=2, directions=2, proj=2, lengths=lengths) for lengths in ((), (2, 4, 0, 1, 3, 2))]
-# One layer, which cuDNN and the package's own kernels have. The larger ones take several of what a
-# block has one of.
+# Larger ones, of which the package's own kernels take several of what a block has one of.
 OWN = [
-    Case(mode, lengths=lengths, time_major=major)
-    for mode, lengths, major in itertools.product(MODULES, [(), (2, 4, 0, 1, 3, 2)], [True, False])
+    case
+    for case in SMALL
+    # which are cuDNN's alone
+    if not (case.proj and case.lengths)
 ] + [
     Case("lstm", inputs=8, units=70, time=5, batch=19),
     Case("gru", inputs=8, units=33, time=5, batch=33),
+    Case("lstm", inputs=8, units=70, proj=24, time=5, batch=6, lengths=(5, 1, 3, 2, 4, 5)),
 ]
-# Ways of computing a layer, and what TF_LSTM_OPS_CUDA_PERSISTENT then is.
-CUDNN, AT_ONCE, BY_STEP = "cudnn", "at once", "by step"
-PERSISTENT = {CUDNN: "", AT_ONCE: "1", BY_STEP: "0"}
+# What the op chooses; cuDNN's algorithms; our own kernels, and what TF_LSTM_OPS_CUDA_PERSISTENT
+# then is.
+CHOICE, CUDNN, AT_ONCE, BY_STEP = "op", "cudnn", "at once", "by step"
+WAYS = {CHOICE: -1, AT_ONCE: 4, BY_STEP: 4}
+PERSISTENT = {CHOICE: "", CUDNN: "", AT_ONCE: "1", BY_STEP: "0"}
+ALGORITHMS = range(4)
 # Those of the goals, and DeepBench's.
 LARGE = [
     Case(inputs=h, units=h, time=t, batch=b)
@@ -122,7 +128,7 @@ class Call(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("layers", "directions", "inputs", "units", "hidden")),
         *((name, ctypes.c_int64) for name in ("time", "batch")),
         *((name, ctypes.c_int32) for name in ("type", "cell", "time_major", "is_training")),
-        ("own_kernels", ctypes.c_int32),
+        ("way", ctypes.c_int32),
     )
 
 
@@ -147,7 +153,7 @@ class Core:
         for name in ("gpu_reserve_size", "gpu_forward", "gpu_backward"):
             getattr(self._functions, name).restype = ctypes.c_char_p
         self.device = device
-        self.way = CUDNN
+        self.way, self.algorithm = CUDNN, 0
         self._memory: list[torch.Tensor] = []
 
         @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
@@ -170,7 +176,8 @@ class Core:
             ctypes.cast(lengths, ctypes.c_void_p),
             *(case.layers, case.directions, case.inputs, case.units, case.hidden),
             *(case.time, case.batch, TYPES.index(dtype), list(MODULES).index(case.mode)),
-            *(int(case.time_major), int(training), int(self.way != CUDNN)),
+            *(int(case.time_major), int(training)),
+            self.algorithm if self.way == CUDNN else WAYS[self.way],
         )
         os.environ["TF_LSTM_OPS_CUDA_PERSISTENT"] = PERSISTENT[self.way]
         pointers = Pointers(*(tensors[k].data_ptr() if k in tensors else None for k in NAMES))
@@ -336,6 +343,23 @@ def milliseconds(run: Any) -> float:
     return best
 
 
+def times_of(
+    core: Core, case: Case, dtype: torch.dtype, given: Tensors, upstream: Tensors
+) -> Iterator[float]:
+    """Of a way; of cuDNN's, those of all algorithms that it has for this case."""
+    for algorithm in ALGORITHMS if core.way == CUDNN else [0]:
+        core.algorithm = algorithm
+        try:
+            tensors = core.prepare(case, dtype, given, upstream)
+        except RuntimeError as error:
+            if algorithm == 0:
+                raise
+            print(f"# {case} {dtype}, algorithm {algorithm}: {error}")
+            continue
+        yield milliseconds(partial(core.both_passes, case, dtype, tensors))
+    core.algorithm = 0
+
+
 def compare_speed(core: Core) -> None:
     print(
         f"\n{torch.cuda.get_device_name()}, PyTorch {torch.__version__}: forward and backward, ms"
@@ -348,8 +372,8 @@ def compare_speed(core: Core) -> None:
         given["params"] = params_of(case, module).detach()
         times = []
         for core.way in PERSISTENT:
-            tensors = core.prepare(case, dtype, given, upstream)
-            times.append(milliseconds(partial(core.both_passes, case, dtype, tensors)))
+            times.append(min(times_of(core, case, dtype, given, upstream)))
+        tensors = core.prepare(case, dtype, given, upstream)
         peer = case.module(dtype, "cuda")
         x = tensors["input"].clone().requires_grad_()
         state = (tensors["input_h"], tensors["input_c"])
@@ -370,7 +394,10 @@ def main() -> int:
     options = parser.parse_args()
     core = Core(options.library, options.device)
     passed = all(
-        [check_results(core, *of) for of in [(CUDNN, SMALL), (AT_ONCE, OWN), (BY_STEP, OWN)]]
+        [
+            check_results(core, way, OWN if way in (AT_ONCE, BY_STEP) else SMALL)
+            for way in PERSISTENT
+        ]
     )
     if options.device == "cuda" and not options.small:
         compare_speed(core)

@@ -1,14 +1,11 @@
-// The CUDA backend without TensorFlow, for check.py: the CudnnRNN family, and
-// its own kernels for the same layers.
+// The CUDA backend without TensorFlow, for check.py: the CudnnRNN family.
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "backends/cuda/cudnn_algorithms.h"
-#include "backends/cuda/cudnn_stack.h"
-#include "backends/cuda/rnn.h"
-#include "backends/cuda/tensors.h"
+#include "backends/cuda/stack.h"
+#include "backends/cuda/ways.h"
 
 namespace {
 
@@ -25,7 +22,7 @@ struct Call {
   int32_t type;  // 0 float, 1 double, 2 half, 3 bfloat16
   int32_t cell;  // 0 lstm, 1 gru, 2 tanh, 3 relu
   int32_t time_major, is_training;
-  int32_t own_kernels;  // of one layer in one direction, not cuDNN's
+  int32_t way;  // a Way, or -1: as the op chooses
 };
 
 // In the order of the ops' arguments and results.
@@ -54,87 +51,6 @@ Status MakeProblem(const Call& call, cudnn_rnn::Problem* problem) {
   return ParamsLayout::Make(model, &problem->params);
 }
 
-// One layer in one direction, by our own kernels.
-template <class T>
-class OwnLayer {
- public:
-  // `lengths` in the device's memory.
-  OwnLayer(const cudnn_rnn::Problem& problem, const int32_t* lengths)
-      : model_(problem.model),
-        cell_(model_.cell_size),
-        gates_(GateCount(model_.cell)) {
-    steps_.batch = problem.batch;
-    steps_.time = steps_.steps = problem.time;
-    steps_.time_major = problem.time_major;
-    steps_.lengths = lengths;
-  }
-
-  int64_t ReserveSize() const {
-    return steps_.rows() * SavedRows(model_.cell) * cell_;
-  }
-
-  Status Forward(const Device& device,
-                 const cudnn_rnn::ForwardTensors<T>& f) const {
-    cuda::RnnForward<T> args;
-    SetLayer(f.input, f.input_h, f.input_c, f.params, &args);
-    args.h = f.output;
-    args.h_stride = cell_;
-    args.fill = Fill::kZero;
-    args.kept = PackedRows(f.reserve, model_.cell, cell_);
-    args.final_h = {f.output_h, cell_};
-    args.final_c = {f.output_c, cell_};
-    return cuda::Forward(device, args);
-  }
-
-  Status Backward(const Device& device,
-                  const cudnn_rnn::BackwardTensors<T>& b) const {
-    cuda::RnnBackward<T> args;
-    SetLayer(b.input, b.input_h, b.input_c, b.params, &args);
-    args.h = b.output;
-    args.h_stride = args.h_bar_stride = cell_;
-    args.kept = PackedRows<const T>(b.reserve, model_.cell, cell_);
-    args.h_bar = b.output_backprop;
-    args.final_h_bar = {b.output_h_backprop, cell_};
-    args.final_c_bar = {b.output_c_backprop, cell_};
-    args.h0_gradient = {b.input_h_backprop, cell_};
-    args.c0_gradient = {b.input_c_backprop, cell_};
-    args.dx = b.input_backprop;
-    args.gradients = Weights(b.params_backprop);
-    return cuda::Backward(device, args);
-  }
-
- private:
-  // All matrices, then all biases, as cuDNN has them.
-  template <class E>
-  RnnWeights<E> Weights(E* params) const {
-    const int64_t width = gates_ * cell_, inputs = model_.input_size;
-    RnnWeights<E> weights;
-    weights.input = ByUnit(params, inputs, cell_);
-    weights.recurrent = ByUnit(params + width * inputs, cell_, cell_);
-    weights.input_bias = params + width * (inputs + cell_);
-    weights.recurrent_bias = weights.input_bias + width;
-    return weights;
-  }
-
-  void SetLayer(const T* x, const T* h0, const T* c0, const T* params,
-                Layer<T>* layer) const {
-    layer->config.cell = model_.cell;
-    layer->config.input_size = layer->x_stride = model_.input_size;
-    layer->config.cell_size = layer->config.hidden_size = cell_;
-    layer->config.gate_order = cudnn_rnn::OrderOf(model_.cell);
-    layer->steps = steps_;
-    layer->weights = Weights(params);
-    layer->x = x;
-    layer->h0 = {h0, cell_};
-    layer->c0 = {c0, cell_};
-  }
-
-  const RnnModel& model_;
-  const int64_t cell_;
-  const int gates_;
-  Steps steps_;
-};
-
 template <class T>
 class Run {
  public:
@@ -150,11 +66,7 @@ class Run {
   }
 
   Status ReserveSize(const Tensors& t, int64_t* size) {
-    if (call_.own_kernels) {
-      *size = OwnLayer<T>(problem_, nullptr).ReserveSize();
-      return Status();
-    }
-    std::unique_ptr<CudnnStack<T>> stack;
+    std::unique_ptr<Stack<T>> stack;
     TF_LSTM_OPS_RETURN_IF_ERROR(MakeStack(t, &stack));
     *size = stack->reserve_size();
     return Status();
@@ -166,11 +78,7 @@ class Run {
     f.output_h = As(t.output_h);
     f.output_c = As(t.output_c);
     f.reserve = As(t.reserve);
-    if (call_.own_kernels) {
-      return WithOwnLayer(
-          [&](const auto& layer) { return layer.Forward(*device_, f); });
-    }
-    std::unique_ptr<CudnnStack<T>> stack;
+    std::unique_ptr<Stack<T>> stack;
     TF_LSTM_OPS_RETURN_IF_ERROR(MakeStack(t, &stack));
     return stack->Forward(f);
   }
@@ -190,36 +98,25 @@ class Run {
     b.input_h_backprop = As(t.input_h_backprop);
     b.input_c_backprop = As(t.input_c_backprop);
     b.params_backprop = As(t.params_backprop);
-    if (call_.own_kernels) {
-      return WithOwnLayer(
-          [&](const auto& layer) { return layer.Backward(*device_, b); });
-    }
-    CudnnStack<T> stack(problem_, nullptr,
-                        ChosenAlgorithm<T>(*device_, problem_, nullptr));
-    TF_LSTM_OPS_RETURN_IF_ERROR(stack.Begin(*device_, true));
-    return stack.Backward(b);
+    const auto stack = Stack<T>::Make(
+        problem_, nullptr,
+        call_.way < 0 ? ChosenWay<T>(*device_, problem_, nullptr) : GivenWay());
+    TF_LSTM_OPS_RETURN_IF_ERROR(stack->Begin(*device_, true));
+    return stack->Backward(b);
   }
 
  private:
-  Status MakeStack(const Tensors& t, std::unique_ptr<CudnnStack<T>>* stack) {
-    const bool is_training = call_.is_training != 0;
-    cudnnRNNAlgo_t algorithm;
-    TF_LSTM_OPS_RETURN_IF_ERROR(ChooseAlgorithm(
-        *device_, problem_, nullptr, is_training, Inputs(t), &algorithm));
-    *stack = std::make_unique<CudnnStack<T>>(problem_, nullptr, algorithm);
-    return (*stack)->Begin(*device_, is_training);
-  }
+  Way GivenWay() const { return static_cast<Way>(call_.way); }
 
-  template <class F>
-  Status WithOwnLayer(const F& f) {
-    int32_t* on_device = nullptr;
-    if (problem_.valid_steps < problem_.time * problem_.batch) {
+  Status MakeStack(const Tensors& t, std::unique_ptr<Stack<T>>* stack) {
+    const bool is_training = call_.is_training != 0;
+    Way way = GivenWay();
+    if (call_.way < 0) {
       TF_LSTM_OPS_RETURN_IF_ERROR(
-          device_->Allocate(problem_.batch, &on_device));
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          CopyFromHost(*device_, call_.lengths, problem_.batch, on_device));
+          ChooseWay(*device_, problem_, nullptr, is_training, Inputs(t), &way));
     }
-    return f(OwnLayer<T>(problem_, on_device));
+    *stack = Stack<T>::Make(problem_, nullptr, way);
+    return (*stack)->Begin(*device_, is_training);
   }
 
   static T* As(void* data) { return static_cast<T*>(data); }

@@ -1,7 +1,7 @@
 #include "backends/cuda/cudnn_keras.h"
 
-#include "backends/cuda/cudnn_algorithms.h"
 #include "backends/cuda/sequences.h"
+#include "backends/cuda/ways.h"
 #include "dialects/cudnn_rnn/reserve.h"
 
 namespace tf_lstm_ops::cuda {
@@ -42,13 +42,12 @@ Status ForEachGate(const RnnConfig& config, const F& f) {
 
 template <class T>
 bool CudnnKeras<T>::Serves(const Layer<T>& layer) {
-  const Cudnn* cudnn = nullptr;
   const RnnConfig& config = layer.config;
   const Steps& steps = layer.steps;
   return steps.all_valid() && !layer.input_dropout.data &&
          !layer.recurrent_dropout.data && !layer.weights.has_peephole() &&
          config.cell_clip == 0 && steps.batch > 0 && steps.time > 0 &&
-         config.input_size > 0 && config.cell_size > 0 && Open(&cudnn).ok();
+         config.input_size > 0 && config.cell_size > 0 && HasCudnn();
 }
 
 template <class T>
@@ -70,18 +69,18 @@ Status CudnnKeras<T>::BeginForward(bool training, bool return_sequences) {
   TF_LSTM_OPS_RETURN_IF_ERROR(PutTogether(return_sequences));
   cudnn_rnn::ForwardTensors<T> inputs = {};
   SetInputs(&inputs);
-  cudnnRNNAlgo_t algorithm = CUDNN_RNN_ALGO_STANDARD;
-  TF_LSTM_OPS_RETURN_IF_ERROR(ChooseAlgorithm(device_, problem_, nullptr,
-                                              training, inputs, &algorithm));
-  stack_ = std::make_unique<CudnnStack<T>>(problem_, nullptr, algorithm);
+  Way way;
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      ChooseWay(device_, problem_, nullptr, training, inputs, &way));
+  stack_ = Stack<T>::Make(problem_, nullptr, way);
   return stack_->Begin(device_, training);
 }
 
 template <class T>
 Status CudnnKeras<T>::BeginBackward(bool return_sequences) {
   TF_LSTM_OPS_RETURN_IF_ERROR(PutTogether(return_sequences));
-  stack_ = std::make_unique<CudnnStack<T>>(
-      problem_, nullptr, ChosenAlgorithm<T>(device_, problem_, nullptr));
+  stack_ = Stack<T>::Make(problem_, nullptr,
+                          ChosenWay<T>(device_, problem_, nullptr));
   return stack_->Begin(device_, true);
 }
 

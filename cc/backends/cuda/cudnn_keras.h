@@ -5,7 +5,7 @@
 // padding: x and the outputs are transposed, and turned round where the layer
 // goes backwards. Weights are put together as cuDNN's params.
 //
-// What forward keeps for backward: CudnnStack's reserve, then, where the output
+// What forward keeps for backward: Stack's reserve, then, where the output
 // has the last step only, h of all steps, [T,B,H].
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_KERAS_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_KERAS_H_
@@ -13,9 +13,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "backends/cuda/cudnn_stack.h"
 #include "backends/cuda/rnn.h"
 #include "backends/cuda/sequences.h"
+#include "backends/cuda/stack.h"
 #include "dialects/cudnn_rnn/model.h"
 
 namespace tf_lstm_ops::cuda {
@@ -34,7 +34,7 @@ class CudnnKeras {
       : device_(device), layer_(layer) {}
 
   // Puts the inputs together and finds an algorithm: the fastest, or in a
-  // backward pass that of the forward pass. Errors: those of CudnnStack::Begin.
+  // backward pass that of the forward pass. Errors: those of Stack::Begin.
   Status BeginForward(bool training, bool return_sequences);
   Status BeginBackward(bool return_sequences);
 
@@ -78,7 +78,7 @@ class CudnnKeras {
   cudnn_rnn::Problem problem_;
   T* x_ = nullptr;  // [T,B,I], as processed
   T* params_ = nullptr;
-  std::unique_ptr<CudnnStack<T>> stack_;
+  std::unique_ptr<Stack<T>> stack_;
 };
 
 }  // namespace tf_lstm_ops::cuda

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "backends/cuda/cudnn_algorithms.h"
-#include "backends/cuda/cudnn_stack.h"
 #include "backends/cuda/kernel.h"
+#include "backends/cuda/stack.h"
 #include "backends/cuda/tensors.h"
+#include "backends/cuda/ways.h"
 #include "dialects/cudnn_rnn/dropout.h"
 #include "dialects/cudnn_rnn/dropout_mask.h"
 #include "dialects/cudnn_rnn/model.h"
@@ -61,24 +61,23 @@ class ForwardKernel : public tf::Kernel {
     const uint64_t key =
         HasMask(problem, dropout) ? dropout_keys_.Next(attributes_.seed) : 0;
     const auto mask = cudnn_rnn::MakeMask(problem, dropout, kKeyOnDevice);
-    cudnnRNNAlgo_t algorithm = CUDNN_RNN_ALGO_STANDARD;
+    Way way;
+    TF_LSTM_OPS_RETURN_IF_ERROR(ChooseWay(call.device(), problem, mask.get(),
+                                          is_training_, Inputs(call, problem),
+                                          &way));
+    const auto stack = Stack<T>::Make(problem, mask.get(), way);
+    TF_LSTM_OPS_RETURN_IF_ERROR(stack->Begin(call.device(), is_training_));
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        ChooseAlgorithm(call.device(), problem, mask.get(), is_training_,
-                        Inputs(call, problem), &algorithm));
-    CudnnStack<T> stack(problem, mask.get(), algorithm);
-    TF_LSTM_OPS_RETURN_IF_ERROR(stack.Begin(call.device(), is_training_));
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        Allocate(context, problem, stack.reserve_size(), algorithm, &call));
+        Allocate(context, problem, stack->reserve_size(), way, &call));
     if (is_training_) {
       TF_LSTM_OPS_RETURN_IF_ERROR(WriteHeader(call, problem, dropout, key));
     }
-    return stack.Forward(Tensors(call, problem));
+    return stack->Forward(Tensors(call, problem));
   }
 
  private:
   Status Allocate(const KernelContext& context, const Problem& problem,
-                  int64_t reserve_size, cudnnRNNAlgo_t algorithm,
-                  Call* call) const {
+                  int64_t reserve_size, Way way, Call* call) const {
     constexpr TF_DataType kType = tf::kDataType<T>;
     const RnnModel& model = problem.model;
     const Shape scalar((std::vector<int64_t>()));
@@ -101,11 +100,11 @@ class ForwardKernel : public tf::Kernel {
     const bool is_pair = kForm.version == 2 && is_training_;
     TF_LSTM_OPS_RETURN_IF_ERROR(
         call->Allocate(context, TF_INT8, is_pair ? Shape({2}) : scalar));
-    // As in stock: the algorithm, which the backward pass must take too, and
-    // a flag that means nothing here.
+    // As in stock: the way, which the backward pass must take too, and a flag
+    // that means nothing here.
     auto* host_reserved = call->Out<int8_t>(4);
     std::fill_n(host_reserved, call->output_size(4), int8_t{0});
-    host_reserved[0] = static_cast<int8_t>(algorithm);
+    host_reserved[0] = static_cast<int8_t>(way);
     return Status();
   }
 
@@ -157,38 +156,34 @@ class BackwardKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(cudnn_rnn::CheckBackprop(problem, call));
     const auto mask =
         cudnn_rnn::MakeMask(problem, attributes_.dropout, kKeyOnDevice);
-    cudnnRNNAlgo_t algorithm =
-        ChosenAlgorithm<T>(call.device(), problem, mask.get());
+    Way way = ChosenWay<T>(call.device(), problem, mask.get());
     if (kForm.version > 1) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          ReadAlgorithm(*call.Find("host_reserved"), &algorithm));
+      TF_LSTM_OPS_RETURN_IF_ERROR(ReadWay(*call.Find("host_reserved"), &way));
     }
-    CudnnStack<T> stack(problem, mask.get(), algorithm);
-    TF_LSTM_OPS_RETURN_IF_ERROR(stack.Begin(call.device(), true));
+    const auto stack = Stack<T>::Make(problem, mask.get(), way);
+    TF_LSTM_OPS_RETURN_IF_ERROR(stack->Begin(call.device(), true));
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        CheckReserve(call.InputShape("reserve_space"), stack.reserve_size()));
+        CheckReserve(call.InputShape("reserve_space"), stack->reserve_size()));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context, tf::kDataType<T>));
     if (problem.model.cell != CellKind::kLstm) {
       TF_LSTM_OPS_RETURN_IF_ERROR(
           call.device().Zero(call.Out<T>(2), call.output_size(2)));
     }
-    return stack.Backward(Tensors(call, problem));
+    return stack->Backward(Tensors(call, problem));
   }
 
  private:
-  // The algorithm of the forward pass.
-  static Status ReadAlgorithm(const tf::Tensor& host_reserved,
-                              cudnnRNNAlgo_t* algorithm) {
+  // The way of the forward pass.
+  static Status ReadWay(const tf::Tensor& host_reserved, Way* way) {
     const int first =
         host_reserved.size() > 0 ? *host_reserved.data<int8_t>() : -1;
-    if (first < CUDNN_RNN_ALGO_STANDARD ||
-        first > CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H) {
+    if (first < 0 || first > static_cast<int>(Way::kOwnKernels)) {
       return InvalidArgument(
-          "host_reserved must begin with the number of an algorithm, 0 to 3, "
-          "but has ",
+          "host_reserved must begin with the number of an algorithm, 0 to ",
+          static_cast<int>(Way::kOwnKernels), ", but has ",
           host_reserved.size(), " elements, the first being ", first);
     }
-    *algorithm = static_cast<cudnnRNNAlgo_t>(first);
+    *way = static_cast<Way>(first);
     return Status();
   }
 

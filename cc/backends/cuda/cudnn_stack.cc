@@ -1,24 +1,15 @@
 #include "backends/cuda/cudnn_stack.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <limits>
 
 #include "backends/cuda/products.h"
-#include "dialects/cudnn_rnn/reserve.h"
 
 namespace tf_lstm_ops::cuda {
 namespace {
 
 using cudnn_rnn::BackwardTensors;
 using cudnn_rnn::ForwardTensors;
-
-// As TensorFlow's allocator aligns.
-constexpr int64_t kAlignment = 256;
-
-int64_t Aligned(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 template <class C>
 constexpr cudnnDataType_t kType = CUDNN_DATA_FLOAT;
@@ -124,34 +115,13 @@ Status CudnnStack<T>::AddPart(int64_t first, int64_t count,
 
 template <class T>
 void CudnnStack<T>::LayOutReserve() {
-  int64_t end = Aligned(sizeof(cudnn_rnn::ReserveHeader));
   for (const auto& part : parts_) {
-    part->reserve = end;
-    end += Aligned(static_cast<int64_t>(part->reserve_bytes));
+    part->reserve = reserve_.Add(static_cast<int64_t>(part->reserve_bytes));
   }
   for (const auto& part : parts_) {
-    part->inner = end;
     if (IsLast(*part)) break;
-    end += Aligned(InnerSize() * static_cast<int64_t>(sizeof(C)));
+    part->inner = reserve_.Add(InnerSize() * static_cast<int64_t>(sizeof(C)));
   }
-  reserve_bytes_ = end;
-}
-
-template <class T>
-Status CudnnStack<T>::ClearGaps(char* reserve) const {
-  const auto clear = [&](int64_t end) {  // of what is written
-    const int64_t next = std::min(Aligned(end), reserve_bytes_);
-    return device_->Zero(reserve + end, next - end);
-  };
-  TF_LSTM_OPS_RETURN_IF_ERROR(clear(sizeof(cudnn_rnn::ReserveHeader)));
-  for (const auto& part : parts_) {
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        clear(part->reserve + static_cast<int64_t>(part->reserve_bytes)));
-    if (IsLast(*part)) break;
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        clear(part->inner + InnerSize() * static_cast<int64_t>(sizeof(C))));
-  }
-  return Status();
 }
 
 template <class T>
@@ -195,12 +165,10 @@ Status CudnnStack<T>::Weights(const Part& part, const C* params,
 template <class T>
 Status CudnnStack<T>::MakeDropped(const Part& part, const char* reserve,
                                   const C* outputs, const C** dropped) const {
-  const auto* key = reinterpret_cast<const uint64_t*>(
-      reserve + offsetof(cudnn_rnn::ReserveHeader, dropout_key));
   C* to = nullptr;
   TF_LSTM_OPS_RETURN_IF_ERROR(device_->Allocate(InnerSize(), &to));
   *dropped = to;
-  return batch_.Dropped(*mask_, key, part.first, outputs, to);
+  return batch_.Dropped(*mask_, KeyOf(reserve), part.first, outputs, to);
 }
 
 template <class T>
@@ -224,7 +192,9 @@ Status CudnnStack<T>::Forward(const ForwardTensors<T>& t) {
   TF_LSTM_OPS_RETURN_IF_ERROR(
       PassStates(t.input_h, t.input_c, t.output_h, t.output_c));
   char* reserve = reinterpret_cast<char*>(t.reserve);
-  if (reserve) TF_LSTM_OPS_RETURN_IF_ERROR(ClearGaps(reserve));
+  if (reserve) {
+    TF_LSTM_OPS_RETURN_IF_ERROR(reserve_.ClearGaps(*device_, reserve));
+  }
   if (parts_.empty()) return Status();
 
   Inputs inputs;

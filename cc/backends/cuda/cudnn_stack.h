@@ -4,14 +4,9 @@
 // own and this package drops in between: cuDNN's masks are its secret, ours can
 // be drawn again, for second derivatives and on any device.
 //
-// reserve_space, in bytes, every part beginning at a multiple of 256:
-//
-//   header                   64 bytes, a cudnn_rnn::ReserveHeader
-//   cuDNN's own reserve      of each of its calls
-//   outputs of inner layers  with dropout, for each layer but the last, in
-//                            cuDNN's type and layout
-//
-// with zeros in between.
+// reserve_space: the header, then for each of cuDNN's calls its own reserve,
+// then, with dropout, for each layer but the last its outputs, in cuDNN's type
+// and layout.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_STACK_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_STACK_H_
 
@@ -21,18 +16,15 @@
 
 #include "backends/cuda/cudnn_batch.h"
 #include "backends/cuda/cudnn_layers.h"
-#include "dialects/cudnn_rnn/tensors.h"
+#include "backends/cuda/stack.h"
 
 namespace tf_lstm_ops::cuda {
 
 template <class T>
-class CudnnStack {
+class CudnnStack : public Stack<T> {
  public:
   using C = CudnnType<T>;
 
-  // `mask` null: no dropout; its key is what the reserve's header says. A
-  // backward pass takes the algorithm of its forward pass. The arguments must
-  // outlive this object.
   CudnnStack(const cudnn_rnn::Problem& problem,
              const cudnn_rnn::DropoutMask* mask, cudnnRNNAlgo_t algorithm)
       : problem_(problem),
@@ -41,19 +33,10 @@ class CudnnStack {
         algorithm_(algorithm),
         batch_(problem) {}
 
-  // What the call needs of cuDNN. Errors: FailedPrecondition where it is not
-  // there; InvalidArgument for sizes that it cannot count; Unimplemented where
-  // it has no such algorithm.
-  Status Begin(const Device& device, bool is_training);
-
-  int64_t reserve_size() const {  // in elements of T
-    return (reserve_bytes_ + static_cast<int64_t>(sizeof(T)) - 1) /
-           static_cast<int64_t>(sizeof(T));
-  }
-
-  // `reserve` null in inference. Its header is the caller's.
-  Status Forward(const cudnn_rnn::ForwardTensors<T>& t);
-  Status Backward(const cudnn_rnn::BackwardTensors<T>& t);
+  Status Begin(const Device& device, bool is_training) override;
+  int64_t reserve_bytes() const override { return reserve_.bytes(); }
+  Status Forward(const cudnn_rnn::ForwardTensors<T>& t) override;
+  Status Backward(const cudnn_rnn::BackwardTensors<T>& t) override;
 
  private:
   // Layers that are one call of cuDNN's.
@@ -79,8 +62,6 @@ class CudnnStack {
   Status AddPart(int64_t first, int64_t count, const CudnnOptions& options,
                  bool is_training);
   void LayOutReserve();
-  // Zeros between the parts.
-  Status ClearGaps(char* reserve) const;
 
   bool is_lstm() const { return model_.cell == CellKind::kLstm; }
   bool IsLast(const Part& part) const { return &part == parts_.back().get(); }
@@ -123,7 +104,7 @@ class CudnnStack {
   const Cudnn* cudnn_ = nullptr;
   cudnnHandle_t handle_ = nullptr;
   std::vector<std::unique_ptr<Part>> parts_;
-  int64_t reserve_bytes_ = 0;
+  ReserveParts reserve_;
   void* workspace_ = nullptr;
 };
 

@@ -132,4 +132,13 @@ Status Device::CopyBytes(const void* from, int64_t bytes, void* to) const {
       "cuMemcpyDtoDAsync");
 }
 
+Status Device::ReadBytes(const void* from, int64_t bytes, void* to) const {
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      Check(*driver_,
+            driver_->cuMemcpyDtoHAsync_v2(to, Address(from), bytes, stream_),
+            "cuMemcpyDtoHAsync"));
+  return Check(*driver_, driver_->cuStreamSynchronize(stream_),
+               "cuStreamSynchronize");
+}
+
 }  // namespace tf_lstm_ops::cuda

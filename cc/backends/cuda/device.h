@@ -1,5 +1,6 @@
 // Device: what a call has of the GPU. All work goes to the stream that the
-// caller computes on, all memory is the caller's; nothing waits for the device.
+// caller computes on, all memory is the caller's; nothing waits for the device
+// but what says so.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_DEVICE_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_DEVICE_H_
 
@@ -68,6 +69,12 @@ class Device {
     return CopyBytes(from, size * static_cast<int64_t>(sizeof(T)), to);
   }
 
+  // Waits for the device.
+  template <class T>
+  Status CopyToHost(const T* from, int64_t size, T* to) const {
+    return ReadBytes(from, size * static_cast<int64_t>(sizeof(T)), to);
+  }
+
   // Runs a kernel of one parameter, `arguments`, on at least `threads` threads,
   // numbered blockIdx.x * blockDim.x + threadIdx.x.
   template <class Arguments>
@@ -90,6 +97,7 @@ class Device {
   Status ZeroRowBytes(void* data, int64_t rows, int64_t bytes,
                       int64_t pitch) const;
   Status CopyBytes(const void* from, int64_t bytes, void* to) const;
+  Status ReadBytes(const void* from, int64_t bytes, void* to) const;
   Status LaunchThreads(CUfunction function, int64_t threads,
                        const void* arguments) const;
   Status LaunchCooperative(CUfunction function, int64_t grid, int block,

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "backends/cuda/agreement.h"
 #include "backends/cuda/kernels/block.h"
 #include "backends/cuda/products.h"
 #include "backends/cuda/timing.h"
@@ -85,8 +86,10 @@ Status MakePersistence(const Device& device, const Spread& spread,
   return device.Zero(shared->arrivals, 1);
 }
 
+template <class T>
 Status RunFaster(const Device& device, const PersistenceKind& kind,
-                 const std::function<Status(bool persists)>& run) {
+                 const std::function<Status(bool persists)>& run,
+                 const std::function<RunResult<T>()>& result) {
   bool persists = true;
   if (Wish() == "1" || !MayTry()) return run(persists);
   const Key key = {device.context(),       kind.type_size, kind.batch,
@@ -96,12 +99,21 @@ Status RunFaster(const Device& device, const PersistenceKind& kind,
   bool captures = false;
   TF_LSTM_OPS_RETURN_IF_ERROR(IsCapturing(device, &captures));
   if (captures) return run(persists);
+  Agreement<T> agreement(device);
+  bool agree = true;
+  const auto compare = [&] {
+    const RunResult<T> found = result();
+    return agreement.Compare(found.data, found.rows, found.width, found.stride,
+                             &agree);
+  };
   float at_once = 0, step_by_step = 0;
   TF_LSTM_OPS_RETURN_IF_ERROR(
       Time(device, [&] { return run(false); }, &step_by_step));
+  TF_LSTM_OPS_RETURN_IF_ERROR(compare());
   // An error: the card may have no room for all blocks at the same time.
   const Status tried = Time(device, [&] { return run(true); }, &at_once);
-  persists = tried.ok() && at_once < step_by_step;
+  if (tried.ok()) TF_LSTM_OPS_RETURN_IF_ERROR(compare());
+  persists = tried.ok() && agree && at_once < step_by_step;
   Faster().Keep(key, persists);
   return run(persists);
 }
@@ -110,7 +122,10 @@ Status RunFaster(const Device& device, const PersistenceKind& kind,
   template bool CanPersist<T>(const Device&);                            \
   template Status MakePersistence(const Device&, const Spread&, int64_t, \
                                   const GateMatrices<const T>&,          \
-                                  Persistence<T>*);
+                                  Persistence<T>*);                      \
+  template Status RunFaster(const Device&, const PersistenceKind&,       \
+                            const std::function<Status(bool)>&,          \
+                            const std::function<RunResult<T>()>&);
 TF_LSTM_OPS_INSTANTIATE(float)
 TF_LSTM_OPS_INSTANTIATE(double)
 TF_LSTM_OPS_INSTANTIATE(Half)

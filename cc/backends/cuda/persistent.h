@@ -47,15 +47,24 @@ Status MakePersistence(const Device& device, const Spread& spread,
                        Persistence<T>* shared);
 
 // Calls `run(persists)`, at last the way that is the faster one for a call of
-// this kind and works, as far as it may be tried (see timing.h). Where it may
-// not, all steps go in one launch, as with TF_LSTM_OPS_CUDA_PERSISTENT=1.
+// this kind, as far as it may be tried (see timing.h). Where it may not, all
+// steps go in one launch, as with TF_LSTM_OPS_CUDA_PERSISTENT=1. One launch
+// must also work, and have the numbers that the steps have: `result()`, after a
+// run.
 struct PersistenceKind {
   int64_t type_size = 0, batch = 0, steps = 0, cell_size = 0;
   CellKind cell = CellKind::kLstm;
   bool is_backward = false;
 };
+template <class T>
+struct RunResult {
+  const T* data;
+  int64_t rows, width, stride;
+};
+template <class T>
 Status RunFaster(const Device& device, const PersistenceKind& kind,
-                 const std::function<Status(bool persists)>& run);
+                 const std::function<Status(bool persists)>& run,
+                 const std::function<RunResult<T>()>& result);
 
 }  // namespace tf_lstm_ops::cuda
 

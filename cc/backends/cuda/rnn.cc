@@ -2,34 +2,17 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
-#include <vector>
 
+#include "backends/cuda/cell_kernels.h"
 #include "backends/cuda/kernels/block.h"
 #include "backends/cuda/persistent.h"
 #include "backends/cuda/products.h"
-#include "backends/cuda/programs.h"
+#include "backends/cuda/projection.h"
 #include "backends/cuda/tensors.h"
 #include "core/lstm_cell.h"
 
 namespace tf_lstm_ops::cuda {
 namespace {
-
-const char* CellName(CellKind cell) {
-  switch (cell) {
-    case CellKind::kLstm:
-      break;
-    case CellKind::kGeneralLstm:
-      return "GeneralLstmCell";
-    case CellKind::kGru:
-      return "GruCell";
-    case CellKind::kTanh:
-      return "TanhCell";
-    case CellKind::kRelu:
-      return "ReluCell";
-  }
-  return "LstmCell";
-}
 
 // What both passes have in common.
 template <class T>
@@ -54,10 +37,6 @@ class Pass {
   bool is_lstm() const { return IsLstm(layer_.config.cell); }
 
   Status CheckSizes() const {
-    if (layer_.config.projected()) {
-      return MakeStatus(Code::kUnimplemented,
-                        "tf_lstm_ops: no projection in CUDA's own kernels");
-    }
     if (cell_ == 0 || batch_ <= std::numeric_limits<int>::max() / cell_) {
       return Status();
     }
@@ -65,20 +44,8 @@ class Pass {
                       " x ", cell_, " is too large for CUDA's kernels");
   }
 
-  // A kernel of kernels/rnn.cu; one of kernels/persistent.cu.
   Status Find(const char* kernel, CUfunction* function) const {
-    return FindKernel(device_, {"kernels/rnn.cu", Macros()}, kernel, function);
-  }
-  Status FindPersistent(const char* kernel, int tiles,
-                        CUfunction* function) const {
-    std::vector<std::string> macros = Macros();
-    macros.push_back("TF_LSTM_OPS_TILES=" + std::to_string(tiles));
-    return FindKernel(device_, {"kernels/persistent.cu", macros}, kernel,
-                      function);
-  }
-  std::vector<std::string> Macros() const {
-    return {std::string("TF_LSTM_OPS_CELL=") + CellName(layer_.config.cell),
-            TypeMacro<T>()};
+    return FindCellKernel<T>(device_, layer_.config.cell, kernel, function);
   }
 
   // Whether all steps may be one launch, in which each unit takes part with
@@ -98,8 +65,8 @@ class Pass {
                           Arguments* a) const {
     a->shared.dropout = layer_.recurrent_dropout;
     CUfunction function = nullptr;
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        FindPersistent(kernel, spread.tiles, &function));
+    TF_LSTM_OPS_RETURN_IF_ERROR(FindPersistentKernel<T>(
+        device_, layer_.config.cell, spread.tiles, kernel, &function));
     return device_.LaunchTogether(function, spread.blocks, spread.warps * kWarp,
                                   spread.shared_bytes, *a);
   }
@@ -205,9 +172,14 @@ class ForwardPass : Pass<T> {
     Spread spread;
     if (batch_ == 0 || cell_ == 0) return Begin();
     if (!this->CanPersist(this->gates_, cell_, &spread)) return StepByStep();
-    return RunFaster(device_, this->KindOf(false), [&](bool persists) {
-      return persists ? AllAtOnce(spread) : StepByStep();
-    });
+    return RunFaster<T>(
+        device_, this->KindOf(false),
+        [&](bool persists) {
+          return persists ? AllAtOnce(spread) : StepByStep();
+        },
+        [&]() -> RunResult<T> {
+          return {step_.last_h.data, batch_, cell_, step_.last_h.stride};
+        });
   }
 
  private:
@@ -251,6 +223,7 @@ class ForwardPass : Pass<T> {
     step_.forget_bias = static_cast<C>(args_.config.forget_bias);
     step_.input_bias = args_.weights.input_bias;
     step_.recurrent_bias = args_.weights.recurrent_bias;
+    step_.first = args_.first;
     step_.h = args_.h;
     step_.h_stride = args_.h_stride;
     step_.fill = args_.fill;
@@ -293,16 +266,13 @@ class ForwardPass : Pass<T> {
   // h as the product of a step sees it: the last one itself, or with dropout.
   Status BeginH() {
     step_.last_h = args_.final_h;
-    const bool drops = args_.recurrent_dropout.data != nullptr;
-    if (!step_.last_h.data && !drops) {
+    if (!step_.last_h.data) {
       TF_LSTM_OPS_RETURN_IF_ERROR(
           device_.Allocate(batch_ * cell_, &step_.last_h.data));
       step_.last_h.stride = cell_;
     }
-    if (step_.last_h.data) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(CopyStates(args_.h0, step_.last_h));
-    }
-    if (!drops) {
+    TF_LSTM_OPS_RETURN_IF_ERROR(CopyStates(args_.h0, step_.last_h));
+    if (!args_.recurrent_dropout.data) {
       h_ = {step_.last_h.data, batch_, cell_, step_.last_h.stride};
       return Status();
     }
@@ -417,9 +387,12 @@ class BackwardPass : Pass<T> {
     Spread spread;
     if (batch_ == 0 || cell_ == 0) return Begin();
     if (!this->CanPersist(1, width_, &spread)) return StepByStep();
-    return RunFaster(device_, this->KindOf(true), [&](bool persists) {
-      return persists ? AllAtOnce(spread) : StepByStep();
-    });
+    return RunFaster<T>(
+        device_, this->KindOf(true),
+        [&](bool persists) {
+          return persists ? AllAtOnce(spread) : StepByStep();
+        },
+        [&]() -> RunResult<T> { return {step_.dz, rows_, width_, width_}; });
   }
 
   Status AllAtOnce(const Spread& spread) {
@@ -602,12 +575,14 @@ class BackwardPass : Pass<T> {
 
 template <class T>
 Status Forward(const Device& device, const RnnForward<T>& args) {
-  return ForwardPass<T>(device, args).Run();
+  return args.config.projected() ? ForwardProjected(device, args)
+                                 : ForwardPass<T>(device, args).Run();
 }
 
 template <class T>
 Status Backward(const Device& device, const RnnBackward<T>& args) {
-  return BackwardPass<T>(device, args).Run();
+  return args.config.projected() ? BackwardProjected(device, args)
+                                 : BackwardPass<T>(device, args).Run();
 }
 
 template Status Forward(const Device&, const RnnForward<float>&);

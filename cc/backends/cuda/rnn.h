@@ -1,12 +1,16 @@
 // One recurrent layer in one direction over one batch of sequences:
-// core/rnn.h's problem, for tensors in the device's memory, without projection.
-// T is their type; what is computed in between is float for those of 16 bits.
-// Shapes as there; B, T, I and H are those of `steps` and `config`.
+// core/rnn.h's problem, for tensors in the device's memory. T is their type;
+// what is computed in between is float for those of 16 bits. Shapes as there;
+// B, T, I, H and P are those of `steps` and `config`.
+//
+// A projection is for LSTMs without mask and recurrent dropout, in which each
+// row takes part in a step at least.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_RNN_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_RNN_H_
 
 #include "backends/cuda/device.h"
 #include "backends/cuda/kernels/rnn_arguments.h"
+#include "backends/cuda/tensors.h"
 #include "core/rnn.h"
 
 namespace tf_lstm_ops::cuda {
@@ -27,14 +31,18 @@ struct Layer {
 
 template <class T>
 struct RnnForward : Layer<T> {
+  // Added to the pre-activations of step 0, [B, G*H]; null counts as zeros.
+  const ComputeType<T>* first = nullptr;
   // Out; null where not wanted. Rows that no step writes are not touched, those
-  // of steps without input as `fill` says.
-  T* h = nullptr;  // by output row
+  // of steps without input as `fill` says; a projection makes all of these
+  // zero.
+  T* h = nullptr;  // [rows, P] by output row
   int64_t h_stride = 0;
   Fill fill = Fill::kNothing;
   // By LstmRow or GruRow and output row. A step without input keeps zeros, and
   // the cell state as it is.
   KeptRows<T> kept;
+  T* unprojected = nullptr;  // [rows, H], h before a projection
   States<T> final_h;
   States<T> final_c;  // of an LSTM
 };
@@ -46,6 +54,7 @@ struct RnnBackward : Layer<T> {
   const T* h = nullptr;
   int64_t h_stride = 0;
   KeptRows<const T> kept;
+  const T* unprojected = nullptr;
   // Upstream gradients, by output row; null counts as zero.
   const T* h_bar = nullptr;
   int64_t h_bar_stride = 0;

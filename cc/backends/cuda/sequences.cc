@@ -8,20 +8,19 @@
 namespace tf_lstm_ops::cuda {
 namespace {
 
-// Runs a kernel of the program for type T, a thread for each of `numbers`.
-template <class T, class Arguments>
+// Runs a kernel of the program for types T and C, a thread for each of
+// `numbers`.
+template <class T, class C, class Arguments>
 Status Run(const Device& device, const char* kernel, int64_t numbers,
            const Arguments& arguments) {
   if (numbers == 0) return Status();
-  const bool is_bfloat16 = std::is_same_v<T, BFloat16>;
-  const std::string type = TypeMacro<T>();
-  const std::string cudnn_type =
-      is_bfloat16 ? "float" : type.substr(type.find('=') + 1);
   CUfunction function = nullptr;
-  TF_LSTM_OPS_RETURN_IF_ERROR(FindKernel(
-      device,
-      {"kernels/sequences.cu", {type, "TF_LSTM_OPS_CUDNN_TYPE=" + cudnn_type}},
-      kernel, &function));
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      FindKernel(device,
+                 {"kernels/sequences.cu",
+                  {std::string("TF_LSTM_OPS_TYPE=") + TypeName<T>(),
+                   std::string("TF_LSTM_OPS_CUDNN_TYPE=") + TypeName<C>()}},
+                 kernel, &function));
   return device.Launch(function, numbers, arguments);
 }
 
@@ -29,24 +28,26 @@ Status Run(const Device& device, const char* kernel, int64_t numbers,
 
 template <class T>
 Status MoveIn(const Device& device, const MoveRows<T, CudnnType<T>>& rows) {
-  return Run<T>(device, "move_in", rows.outer * rows.rows * rows.width, rows);
+  return Run<T, CudnnType<T>>(device, "move_in",
+                              rows.outer * rows.rows * rows.width, rows);
 }
 
 template <class T>
 Status MoveOut(const Device& device, const MoveRows<CudnnType<T>, T>& rows) {
-  return Run<T>(device, "move_out", rows.outer * rows.rows * rows.width, rows);
+  return Run<T, CudnnType<T>>(device, "move_out",
+                              rows.outer * rows.rows * rows.width, rows);
 }
 
 template <class C>
 Status Clear(const Device& device, const ClearPadding<C>& padding) {
-  return Run<C>(device, "clear_padding",
-                padding.time * padding.batch * padding.width, padding);
+  return Run<C, C>(device, "clear_padding",
+                   padding.time * padding.batch * padding.width, padding);
 }
 
 template <class C>
 Status Drop(const Device& device, const DropOutputs<C>& drop) {
-  return Run<C>(device, "drop_outputs", drop.time * drop.rows * drop.width,
-                drop);
+  return Run<C, C>(device, "drop_outputs", drop.time * drop.rows * drop.width,
+                   drop);
 }
 
 template Status MoveIn<float>(const Device&,
@@ -72,5 +73,6 @@ template Status Clear(const Device&, const ClearPadding<Half>&);
 template Status Drop(const Device&, const DropOutputs<float>&);
 template Status Drop(const Device&, const DropOutputs<double>&);
 template Status Drop(const Device&, const DropOutputs<Half>&);
+template Status Drop(const Device&, const DropOutputs<BFloat16>&);
 
 }  // namespace tf_lstm_ops::cuda

@@ -20,7 +20,7 @@ Status MoveIn(const Device& device, const MoveRows<T, CudnnType<T>>& rows);
 template <class T>
 Status MoveOut(const Device& device, const MoveRows<CudnnType<T>, T>& rows);
 
-// C is a CudnnType.
+// C is a CudnnType, of Drop also BFloat16.
 template <class C>
 Status Clear(const Device& device, const ClearPadding<C>& padding);
 template <class C>

@@ -1,6 +1,7 @@
 #include "backends/cuda/tensors.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "backends/cuda/kernels/host_bytes.h"
 #include "backends/cuda/programs.h"
@@ -21,6 +22,11 @@ Status Run(const Device& device, const char* kernel, int64_t numbers,
 
 // Enough threads for any card, the same on all, so that sums are the same too.
 constexpr int64_t kSumThreads = 1 << 16;
+
+constexpr int64_t kDifferenceThreads = 1 << 12;
+// Of the largest number. Two ways of rounding may come to differ by some
+// hundredths in hundreds of steps of 16 bits; a wrong one is all wrong.
+constexpr double kAgrees = 1.0 / 16;
 
 }  // namespace
 
@@ -74,6 +80,43 @@ Status PassGradient(const Device& device,
 }
 
 template <class T>
+Status FirstRows(const Device& device, const EndRows<T>& rows) {
+  return Run<T>(device, "first_rows", rows.steps.batch * rows.width, rows);
+}
+
+template <class T>
+Status AddToLastRows(const Device& device, const EndRows<T>& rows) {
+  return Run<T>(device, "add_to_last_rows", rows.steps.batch * rows.width,
+                rows);
+}
+
+template <class T>
+Status Agree(const Device& device, const T* found, const T* expected,
+             int64_t size, bool* agree) {
+  using C = ComputeType<T>;
+  *agree = true;
+  if (size == 0) return Status();
+  LargestDifference<T, C> a;
+  a.size = size;
+  a.chunk = (size + kDifferenceThreads - 1) / kDifferenceThreads;
+  a.found = found;
+  a.expected = expected;
+  const int64_t threads = (size + a.chunk - 1) / a.chunk;
+  TF_LSTM_OPS_RETURN_IF_ERROR(device.Allocate(2 * threads, &a.to));
+  TF_LSTM_OPS_RETURN_IF_ERROR(Run<T>(device, "largest_difference", threads, a));
+  std::vector<C> all(2 * threads);
+  TF_LSTM_OPS_RETURN_IF_ERROR(device.CopyToHost(a.to, 2 * threads, all.data()));
+  double largest = 0;
+  for (size_t n = 1; n < all.size(); n += 2) {
+    largest = std::max<double>(largest, all[n]);
+  }
+  for (size_t n = 0; n < all.size(); n += 2) {
+    if (!(all[n] <= kAgrees * largest)) *agree = false;  // NaN is not
+  }
+  return Status();
+}
+
+template <class T>
 Status Sum(const Device& device, const T* from, int64_t rows, int64_t columns,
            int64_t stride, T* to) {
   if (columns == 0) return Status();
@@ -114,6 +157,9 @@ Status SumPartial(const Device& device, const ComputeType<T>* from,
                               const AddSeen<T, ComputeType<T>>&);              \
   template Status PassGradient(const Device&,                                  \
                                const PassToInput<T, ComputeType<T>>&);         \
+  template Status FirstRows(const Device&, const EndRows<T>&);                 \
+  template Status AddToLastRows(const Device&, const EndRows<T>&);             \
+  template Status Agree(const Device&, const T*, const T*, int64_t, bool*);    \
   template Status Sum(const Device&, const T*, int64_t, int64_t, int64_t, T*); \
   template Status SumPartial(const Device&, const ComputeType<T>*, int64_t,    \
                              int64_t, int64_t, T*);

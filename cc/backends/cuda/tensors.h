@@ -17,14 +17,18 @@ template <class T>
 using ComputeType =
     std::conditional_t<std::is_same_v<T, double>, double, float>;
 
+// As device code calls a type.
+template <class T>
+const char* TypeName() {
+  return std::is_same_v<T, Half>       ? "Half"
+         : std::is_same_v<T, BFloat16> ? "BFloat16"
+         : std::is_same_v<T, double>   ? "double"
+                                       : "float";
+}
 // The macro that makes a program one for tensors of type T.
 template <class T>
 std::string TypeMacro() {
-  const char* name = std::is_same_v<T, Half>       ? "Half"
-                     : std::is_same_v<T, BFloat16> ? "BFloat16"
-                     : std::is_same_v<T, double>   ? "double"
-                                                   : "float";
-  return std::string("TF_LSTM_OPS_TYPE=") + name;
+  return std::string("TF_LSTM_OPS_TYPE=") + TypeName<T>();
 }
 
 // Rows of numbers by the type of what is read and written; see CopyRows.
@@ -50,6 +54,20 @@ Status AddGradient(const Device& device, const AddSeen<T, ComputeType<T>>& add);
 template <class T>
 Status PassGradient(const Device& device,
                     const PassToInput<T, ComputeType<T>>& pass);
+
+// What each row of the batch reads first; adds to what it writes last.
+template <class T>
+Status FirstRows(const Device& device, const EndRows<T>& rows);
+template <class T>
+Status AddToLastRows(const Device& device, const EndRows<T>& rows);
+
+// Whether no number is further from the expected one than a share of the
+// largest expected one: of two ways to compute the same whether they do. Where
+// an expected number is not finite, as gradients in half may be, any will do.
+// Waits for the device.
+template <class T>
+Status Agree(const Device& device, const T* found, const T* expected,
+             int64_t size, bool* agree);
 
 // The sum of `rows` rows, `stride` apart.
 template <class T>

@@ -56,11 +56,7 @@ class Stack {
     const int64_t p = PseudoLayer(layer, direction);
     Layer made;
     made.graph = builder_->graph();
-    made.config.cell = model_.cell;
-    made.config.input_size = model_.InputSize(layer);
-    made.config.cell_size = model_.cell_size;
-    made.config.hidden_size = model_.hidden_size;
-    made.config.gate_order = cudnn_rnn::OrderOf(model_.cell);
+    made.config = cudnn_rnn::ConfigOf(model_, layer);
     made.time = problem_.time;
     made.batch = problem_.batch;
     made.reversed = direction == 1;

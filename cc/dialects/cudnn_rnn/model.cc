@@ -249,4 +249,14 @@ Status CheckBackprop(const Problem& problem, const Inputs& call) {
   return check("output_c_backprop", cell);
 }
 
+RnnConfig ConfigOf(const RnnModel& model, int64_t layer) {
+  RnnConfig config;
+  config.cell = model.cell;
+  config.input_size = model.InputSize(layer);
+  config.cell_size = model.cell_size;
+  config.hidden_size = model.hidden_size;
+  config.gate_order = OrderOf(model.cell);
+  return config;
+}
+
 }  // namespace tf_lstm_ops::cudnn_rnn

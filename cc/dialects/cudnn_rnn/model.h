@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/params_layout.h"
+#include "core/rnn.h"
 #include "core/shape.h"
 #include "core/status.h"
 #include "dialects/cudnn_rnn/dropout.h"
@@ -96,6 +97,34 @@ constexpr GateOrder OrderOf(CellKind cell) {
   return cell == CellKind::kLstm  ? kOrderIFCO
          : cell == CellKind::kGru ? kOrderRUN
                                   : kOrderPlain;
+}
+
+// A layer of a model, in either direction.
+RnnConfig ConfigOf(const RnnModel& model, int64_t layer);
+
+// A pseudo-layer's weights in a buffer of all parameters, or the gradients in
+// one of theirs.
+template <class T>
+RnnWeights<T> WeightsOf(const Problem& problem, int64_t layer,
+                        int64_t direction, T* params) {
+  const RnnModel& model = problem.model;
+  const int64_t p = layer * model.directions + direction;
+  const int gates = model.gates();
+  const int64_t cell = model.cell_size;
+  const auto matrix = [&](int id) {
+    return params + problem.params.Matrix(p, id).offset;
+  };
+  RnnWeights<T> weights;
+  if (layer > 0 || !model.skip_input) {
+    weights.input = ByUnit(matrix(0), model.InputSize(layer), cell);
+  }
+  weights.recurrent = ByUnit(matrix(gates), model.hidden_size, cell);
+  if (model.projected()) {
+    weights.projection = ByUnit(matrix(2 * gates), cell, model.hidden_size);
+  }
+  weights.input_bias = params + problem.params.Bias(p, 0).offset;
+  weights.recurrent_bias = params + problem.params.Bias(p, gates).offset;
+  return weights;
 }
 
 }  // namespace tf_lstm_ops::cudnn_rnn

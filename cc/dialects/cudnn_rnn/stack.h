@@ -122,39 +122,6 @@ class Stack {
     return schedules;
   }
 
-  RnnConfig Config(int64_t layer) const {
-    RnnConfig config;
-    config.cell = model_.cell;
-    config.bfloat16 = std::is_same_v<T, BFloat16>;
-    config.input_size = model_.InputSize(layer);
-    config.cell_size = model_.cell_size;
-    config.hidden_size = model_.hidden_size;
-    config.gate_order = OrderOf(model_.cell);
-    return config;
-  }
-
-  // Of a pseudo-layer, in a buffer of all parameters or of their gradients.
-  template <class E>
-  RnnWeights<E> Weights(int64_t layer, int64_t direction, E* params) const {
-    const int64_t p = PseudoLayer(layer, direction);
-    const int gates = model_.gates();
-    const int64_t cell = model_.cell_size;
-    const auto matrix = [&](int id) {
-      return params + problem_.params.Matrix(p, id).offset;
-    };
-    RnnWeights<E> weights;
-    if (layer > 0 || !model_.skip_input) {
-      weights.input = ByUnit(matrix(0), model_.InputSize(layer), cell);
-    }
-    weights.recurrent = ByUnit(matrix(gates), model_.hidden_size, cell);
-    if (model_.projected()) {
-      weights.projection = ByUnit(matrix(2 * gates), cell, model_.hidden_size);
-    }
-    weights.input_bias = params + problem_.params.Bias(p, 0).offset;
-    weights.recurrent_bias = params + problem_.params.Bias(p, gates).offset;
-    return weights;
-  }
-
   // A pseudo-layer's rows [B, width] of the op's states.
   C* GatherState(const C* states, int64_t pseudo_layer, int64_t width) {
     C* rows = staging_->Scratch(problem_.batch * width);
@@ -178,9 +145,10 @@ class Stack {
   void SetInputs(const Tensors& t, int64_t layer, int64_t direction,
                  const Schedule& schedule, const C* x, Args* args) {
     const int64_t p = PseudoLayer(layer, direction);
-    args->config = Config(layer);
+    args->config = ConfigOf(model_, layer);
+    args->config.bfloat16 = std::is_same_v<T, BFloat16>;
     args->schedule = &schedule;
-    args->weights = Weights(layer, direction, t.params);
+    args->weights = WeightsOf(problem_, layer, direction, t.params);
     args->x = x;
     args->x_stride = args->config.input_size;
     args->h0 = GatherState(t.input_h, p, model_.hidden_size);
@@ -243,7 +211,7 @@ class Stack {
       args.h_bar = h_bar + d * model_.hidden_size;
       args.steps = PackedSteps(t.reserve + reserve_.Steps(p), model_.cell,
                                model_.cell_size);
-      args.gradients = Weights(layer, d, t.params_backprop);
+      args.gradients = WeightsOf(problem_, layer, d, t.params_backprop);
       args.dx = dx;
       args.adds_to_dx = d > 0;
       args.dh = GatherState(t.output_h_backprop, p, model_.hidden_size);

@@ -3,7 +3,8 @@
 //
 // Environment: STAND_IN_CUDNN_LOG, a file that gets a line for each pass;
 // STAND_IN_CUDNN_SCATTERED=1, weights that do not stand as documented;
-// STAND_IN_CUDNN_FASTEST, the number of the one algorithm that is fast.
+// STAND_IN_FASTEST, the number of the one algorithm that is fast, and
+// STAND_IN_CUDNN_WRONG, of one whose outputs are zeros.
 #include "backends/cuda/api/cudnn.h"
 
 #include <chrono>
@@ -240,7 +241,7 @@ void Log(const char* pass, const Pass& p, bool is_training) {
 }
 
 void TakeTime(const cudnnRNNStruct& rnn) {
-  const char* fastest = std::getenv("STAND_IN_CUDNN_FASTEST");
+  const char* fastest = std::getenv("STAND_IN_FASTEST");
   if (!fastest || std::atoi(fastest) == rnn.algorithm) return;
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
@@ -544,6 +545,12 @@ cudnnStatus_t cudnnRNNForward(
   Stack(rnn->model, batch, space, tape)
       .RunForward({Of(*rnn, x), Of(*rnn, y), Of(*rnn, hx), Of(*rnn, hy),
                    Of(*rnn, cx), Of(*rnn, cy), Of(*rnn, weights)});
+  const char* wrong = std::getenv("STAND_IN_CUDNN_WRONG");
+  if (wrong && std::atoi(wrong) == rnn->algorithm) {
+    std::memset(
+        y, 0,
+        y_data->time * y_data->batch * y_data->width * SizeOf(y_data->type));
+  }
   TakeTime(*rnn);
   Log("forward", pass, is_training);
   return CUDNN_STATUS_SUCCESS;

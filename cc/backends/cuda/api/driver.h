@@ -50,6 +50,8 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image);
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name);
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
                               CUstream);
+CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes,
+                              CUstream);
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count,
                          CUstream);
 // Rows of `width` bytes, `pitch` apart.
@@ -69,6 +71,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction, unsigned int grid_x,
                                    unsigned int shared_bytes, CUstream,
                                    void** parameters);
 
+CUresult cuStreamSynchronize(CUstream);
 CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status);
 CUresult cuEventCreate(CUevent* event, unsigned int flags);
 CUresult cuEventDestroy_v2(CUevent);
@@ -89,11 +92,13 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end);
   F(cuModuleLoadData)              \
   F(cuModuleGetFunction)           \
   F(cuMemcpyDtoDAsync_v2)          \
+  F(cuMemcpyDtoHAsync_v2)          \
   F(cuMemsetD8Async)               \
   F(cuMemsetD2D8Async)             \
   F(cuLaunchKernel)                \
   F(cuFuncSetAttribute)            \
   F(cuLaunchCooperativeKernel)     \
+  F(cuStreamSynchronize)           \
   F(cuStreamIsCapturing)           \
   F(cuEventCreate)                 \
   F(cuEventDestroy_v2)             \

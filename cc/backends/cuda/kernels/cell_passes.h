@@ -102,9 +102,9 @@ struct Passes {
   // The pre-activations, by part. from_h(block): the previous output's
   // share of the gate there.
   template <class FromH>
-  __device__ static void LoadParts(const ForwardStep<T, C>& a, const Place& at,
-                                   int64_t input_row, const FromH& from_h,
-                                   C (&z)[Cell::kParts]) {
+  __device__ static void LoadParts(const ForwardStep<T, C>& a, int64_t step,
+                                   const Place& at, int64_t input_row,
+                                   const FromH& from_h, C (&z)[Cell::kParts]) {
     const int64_t width = a.cell.gates * a.cell.cell;
     for (int p = 0; p < Cell::kParts; ++p) {
       const int64_t column = a.cell.block[p] * a.cell.cell + at.u;
@@ -119,6 +119,7 @@ struct Passes {
       if (p >= Cell::kFirstRecurrent) {
         z[p] += from_h(a.cell.block[p]) + Load(a.recurrent_bias, column);
       }
+      if (step == 0 && a.first) z[p] += a.first[at.b * width + column];
       if (Cell::kHasPeephole && p == kPartF) z[p] += a.forget_bias;
     }
   }
@@ -162,7 +163,7 @@ struct Passes {
       return false;
     }
     C z[Cell::kParts];
-    LoadParts(a, at, rows.input, from_h, z);
+    LoadParts(a, step, at, rows.input, from_h, z);
     C* state = Cell::kHasState ? a.state + at.b * a.cell.cell + at.u : nullptr;
     const Outputs y = With(a.cell, at.u, [&](const Parameters& with) {
       return Cell::Forward(z, state ? *state : C(0), with);

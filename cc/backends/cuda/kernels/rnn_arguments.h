@@ -76,6 +76,7 @@ struct ForwardStep {
   int64_t x_stride = 0;
   int64_t x_gate_stride = 0;
   const C* from_h = nullptr;  // the previous output's share, [B, G*H]
+  const C* first = nullptr;   // what step 0 has besides, [B, G*H]; or null
   const T* input_bias = nullptr;
   const T* recurrent_bias = nullptr;
   // In and out. Null where not needed.
@@ -197,6 +198,30 @@ struct PassToInput {
   T* dx = nullptr;
   int64_t dx_stride = 0;
   bool adds = false;
+};
+
+// For each row of the batch a row of `width` numbers: the first that its steps
+// read, or the last that they write. A thread for each number.
+template <class T>
+struct EndRows {
+  Steps steps;  // without a mask; each row of the batch takes a step at least
+  int64_t width = 0;
+  const T* from = nullptr;
+  int64_t from_stride = 0;
+  T* to = nullptr;
+  int64_t to_stride = 0;
+};
+
+// Of `size` numbers each thread takes `chunk`: the largest difference from the
+// expected ones, NaN if any is, and the largest of these, [threads, 2].
+// Expected ones that are not finite do not count.
+template <class T, class C>
+struct LargestDifference {
+  int64_t size = 0;
+  int64_t chunk = 0;
+  const T* found = nullptr;
+  const T* expected = nullptr;
+  C* to = nullptr;
 };
 
 // Sums of the columns of `rows` rows, each of `chunk` rows, [chunks, columns].

@@ -1,6 +1,7 @@
-// What is done to sequences and states around cuDNN's calls. Compiled for a
-// type of tensors, TF_LSTM_OPS_TYPE, and the one that cuDNN has for it,
-// TF_LSTM_OPS_CUDNN_TYPE, which is another for BFloat16 only.
+// What is done to sequences and states around cuDNN's calls, and between
+// layers. Compiled for a type of tensors, TF_LSTM_OPS_TYPE, and the one that
+// layers are computed with, TF_LSTM_OPS_CUDNN_TYPE, which may be another for
+// BFloat16 only.
 #include "backends/cuda/kernels/kernel.h"
 #include "backends/cuda/kernels/sequence_arguments.h"
 

@@ -36,13 +36,16 @@ struct Steps {
     return lengths == nullptr && mask == nullptr;
   }
 
+  TF_LSTM_OPS_INLINE int64_t Length(int64_t b) const {
+    return lengths ? lengths[b] : steps;
+  }
   TF_LSTM_OPS_INLINE int64_t Row(int64_t b, int64_t t) const {
     return time_major ? t * batch + b : b * time + t;
   }
 
   // Steps of a row from its length on read and write its padding, in order.
   TF_LSTM_OPS_INLINE Rows At(int64_t b, int64_t s) const {
-    const int64_t length = lengths ? lengths[b] : steps;
+    const int64_t length = Length(b);
     const int64_t t = reversed && s < length ? length - 1 - s : s;
     const int64_t input = Row(b, t);
     return {mask ? mask[b * time + t] : s < length, input,
@@ -54,7 +57,7 @@ struct Steps {
     *b = time_major ? row % batch : row / time;
     const int64_t t = time_major ? row / batch : row % time;
     if (mask) return mask[*b * time + t];
-    return t < (lengths ? lengths[*b] : steps);
+    return t < Length(*b);
   }
 };
 

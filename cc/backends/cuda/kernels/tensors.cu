@@ -39,6 +39,9 @@ __device__ inline void Sum(const SumRows<From, To>& a) {
   a.to[Thread()] = Number<To>::Store(sum);
 }
 
+// The larger one; NaN if one is.
+__device__ inline C Larger(C a, C b) { return a > b || a != a ? a : b; }
+
 }  // namespace
 
 TF_LSTM_OPS_KERNEL(copy_rows, CopyRows<T, T>) { Copy(a); }
@@ -86,6 +89,38 @@ TF_LSTM_OPS_KERNEL(pass_to_input, PassToInput<T, C>) {
   T* dx = a.dx + row * a.dx_stride + block * a.gate_stride + u;
   if (a.adds) sum += Number<T>::Load(*dx);
   *dx = Number<T>::Store(sum);
+}
+
+TF_LSTM_OPS_KERNEL(first_rows, EndRows<T>) {
+  const int64_t k = Thread() % a.width, b = Thread() / a.width;
+  if (b >= a.steps.batch) return;
+  const int64_t row = a.steps.At(b, 0).input;
+  a.to[b * a.to_stride + k] = a.from[row * a.from_stride + k];
+}
+TF_LSTM_OPS_KERNEL(add_to_last_rows, EndRows<T>) {
+  const int64_t k = Thread() % a.width, b = Thread() / a.width;
+  if (b >= a.steps.batch) return;
+  const int64_t row = a.steps.At(b, a.steps.Length(b) - 1).output;
+  T* to = a.to + row * a.to_stride + k;
+  *to = Number<T>::Store(Number<T>::Load(*to) +
+                         Number<T>::Load(a.from[b * a.from_stride + k]));
+}
+
+TF_LSTM_OPS_KERNEL(largest_difference, LargestDifference<T, C>) {
+  const int64_t begin = Thread() * a.chunk;
+  if (begin >= a.size) return;
+  const int64_t end = begin + a.chunk < a.size ? begin + a.chunk : a.size;
+  C difference = 0, largest = 0;
+  for (int64_t n = begin; n < end; ++n) {
+    const C found = Number<T>::Load(a.found[n]);
+    const C expected = Number<T>::Load(a.expected[n]);
+    if (expected - expected != 0) continue;  // not finite
+    const C far = found - expected;
+    difference = Larger(far < 0 ? -far : far, difference);
+    largest = Larger(expected < 0 ? -expected : expected, largest);
+  }
+  a.to[2 * Thread()] = difference;
+  a.to[2 * Thread() + 1] = largest;
 }
 
 TF_LSTM_OPS_KERNEL(sum_rows, SumRows<T, C>) { Sum(a); }

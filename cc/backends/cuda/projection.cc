@@ -1,0 +1,243 @@
+#include "backends/cuda/projection.h"
+
+#include "backends/cuda/cell_kernels.h"
+#include "backends/cuda/products.h"
+#include "backends/cuda/tensors.h"
+
+namespace tf_lstm_ops::cuda {
+namespace {
+
+// Shapes: r [., H], h [., P], pre-activations z [., G*H].
+template <class T>
+class Projection {
+ public:
+  using C = ComputeType<T>;
+
+  Projection(const Device& device, const Layer<T>& layer)
+      : device_(device),
+        layer_(layer),
+        rows_(layer.steps.rows()),
+        batch_(layer.steps.batch),
+        cell_(layer.config.cell_size),
+        hidden_(layer.config.hidden_size),
+        width_(GateCount(layer.config.cell) * cell_),
+        w_(Projected(layer.weights.projection)),
+        r_(Recurrent(layer.weights.recurrent)) {}
+
+  Status Forward(const RnnForward<T>& args) const {
+    RnnForward<T> steps = args;
+    TF_LSTM_OPS_RETURN_IF_ERROR(Fold(&steps));
+    if (args.h0.data) {
+      C* first = nullptr;
+      TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(batch_ * width_, &first));
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          Product(Rows(args.h0.data, batch_, hidden_, args.h0.stride), r_,
+                  first, width_));
+      steps.first = first;
+    }
+    if (!steps.unprojected) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          device_.Allocate(rows_ * cell_, &steps.unprojected));
+    }
+    if (HasOtherRows()) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          device_.Zero(steps.unprojected, rows_ * cell_));
+    }
+    steps.h = steps.unprojected;
+    steps.h_stride = cell_;
+    steps.fill = Fill::kNothing;
+    if (args.final_h.data) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          device_.Allocate(batch_ * cell_, &steps.final_h.data));
+      steps.final_h.stride = cell_;
+    }
+    TF_LSTM_OPS_RETURN_IF_ERROR(cuda::Forward(device_, steps));
+    TF_LSTM_OPS_RETURN_IF_ERROR(Project(steps.h, rows_, args.h, args.h_stride));
+    return Project(steps.final_h.data, batch_, args.final_h.data,
+                   args.final_h.stride);
+  }
+
+  // With h' the gradient by h, r' by r, z' by z:
+  //   r' = h' W'   of what comes from above; the steps add z' (W R)'
+  //   R' = sum h_before z'
+  //   h_before' = z' R'   what comes from the step after
+  //   W' = sum r h' + r_before h_before'
+  Status Backward(const RnnBackward<T>& args) const {
+    RnnBackward<T> steps = args;
+    TF_LSTM_OPS_RETURN_IF_ERROR(Fold(&steps));
+    steps.h = args.unprojected;
+    steps.h_stride = cell_;
+    steps.final_h_bar = {};
+    steps.h0_gradient = {};
+    steps.gradients.recurrent = {};
+    steps.gradients.projection = {};
+    T* h_bar = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(FindHBar(args, &h_bar));
+    TF_LSTM_OPS_RETURN_IF_ERROR(MakeProduct(Rows(h_bar, rows_, hidden_),
+                                            w_.Transposed(), &steps.h_bar));
+    steps.h_bar_stride = cell_;
+    if (!steps.dz) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(rows_ * width_, &steps.dz));
+    }
+    if (HasOtherRows()) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(device_.Zero(steps.dz, rows_ * width_));
+    }
+    TF_LSTM_OPS_RETURN_IF_ERROR(cuda::Backward(device_, steps));
+    const Matrix<const T> dz = Rows(steps.dz, rows_, width_);
+    const T* before_bar = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(MakeProduct(dz, r_.Transposed(), &before_bar));
+    TF_LSTM_OPS_RETURN_IF_ERROR(InitialGradient(before_bar, args.h0_gradient));
+    TF_LSTM_OPS_RETURN_IF_ERROR(RecurrentGradient(args, dz));
+    return ProjectionGradient(args, h_bar, before_bar);
+  }
+
+ private:
+  template <class E>
+  Matrix<E> Projected(const GateMatrices<E>& w) const {
+    return {w.data, cell_, hidden_, w.row_stride, w.column_stride};
+  }
+  template <class E>
+  Matrix<E> Recurrent(const GateMatrices<E>& r) const {
+    return {r.data, hidden_, width_, r.row_stride, r.column_stride};
+  }
+  static Matrix<const T> Rows(const T* data, int64_t rows, int64_t columns,
+                              int64_t stride) {
+    return {data, rows, columns, stride};
+  }
+  static Matrix<const T> Rows(const T* data, int64_t rows, int64_t columns) {
+    return Rows(data, rows, columns, columns);
+  }
+
+  // to = a b.
+  template <class To>
+  Status Product(const Matrix<const T>& a, const Matrix<const T>& b, To* to,
+                 int64_t stride) const {
+    const Matrix<To> product = {to, a.rows, b.columns, stride};
+    return Multiply(device_, a, b, false, product);
+  }
+  Status MakeProduct(const Matrix<const T>& a, const Matrix<const T>& b,
+                     const T** product) const {
+    T* to = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(a.rows * b.columns, &to));
+    *product = to;
+    return Product(a, b, to, b.columns);
+  }
+  Status Project(const T* r, int64_t rows, T* to, int64_t stride) const {
+    return to ? Product(Rows(r, rows, cell_), w_, to, stride) : Status();
+  }
+
+  // Whether there are rows that no step reads and writes.
+  bool HasOtherRows() const {
+    return !layer_.steps.all_valid() || rows_ > batch_ * layer_.steps.steps;
+  }
+
+  // What a layer without projection has in place of one with.
+  Status Fold(Layer<T>* steps) const {
+    const T* folded = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(MakeProduct(w_, r_, &folded));
+    steps->config.hidden_size = cell_;
+    steps->weights.recurrent =
+        ByInput(folded, GateCount(layer_.config.cell), cell_);
+    steps->weights.projection = {};
+    steps->h0 = {};
+    return Status();
+  }
+
+  // The gradients by h that come from above, of final_h's too; zero where no
+  // step writes.
+  Status FindHBar(const RnnBackward<T>& args, T** h_bar) const {
+    SeenRows<T> seen;
+    seen.steps = layer_.steps;
+    seen.rows = rows_;
+    seen.width = hidden_;
+    seen.from = args.h_bar;
+    seen.from_stride = args.h_bar_stride;
+    TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(rows_ * hidden_, &seen.to));
+    *h_bar = seen.to;
+    TF_LSTM_OPS_RETURN_IF_ERROR(See(device_, seen));
+    if (!args.final_h_bar.data) return Status();
+    return AddToLastRows<T>(device_,
+                            {layer_.steps, hidden_, args.final_h_bar.data,
+                             args.final_h_bar.stride, *h_bar, hidden_});
+  }
+
+  Status InitialGradient(const T* before_bar, const States<T>& to) const {
+    if (!to.data) return Status();
+    return FirstRows<T>(device_, {layer_.steps, hidden_, before_bar, hidden_,
+                                  to.data, to.stride});
+  }
+
+  // What each step began with, of outputs of some width; zero where the row
+  // takes no part.
+  Status FindBefore(const T* outputs, int64_t stride, int64_t width,
+                    const States<const T>& first, const T** before) const {
+    HBefore<T, C> a;
+    a.cell.cell = width;
+    a.steps = layer_.steps;
+    a.h0 = first;
+    a.h = outputs;
+    a.h_stride = stride;
+    TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(rows_ * width, &a.before));
+    *before = a.before;
+    if (HasOtherRows()) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(device_.Zero(a.before, rows_ * width));
+    }
+    CUfunction function = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        FindCellKernel<T>(device_, layer_.config.cell, "h_before", &function));
+    return device_.Launch(function, batch_ * width, a);
+  }
+
+  Status RecurrentGradient(const RnnBackward<T>& args,
+                           const Matrix<const T>& dz) const {
+    if (!args.gradients.recurrent) return Status();
+    const T* before = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        FindBefore(args.h, args.h_stride, hidden_, args.h0, &before));
+    return Multiply(device_, Rows(before, rows_, hidden_).Transposed(), dz,
+                    false, Recurrent(args.gradients.recurrent));
+  }
+
+  Status ProjectionGradient(const RnnBackward<T>& args, const T* h_bar,
+                            const T* before_bar) const {
+    if (!args.gradients.projection) return Status();
+    const T* before = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        FindBefore(args.unprojected, cell_, cell_, {}, &before));
+    const Matrix<T> to = Projected(args.gradients.projection);
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        Multiply(device_, Rows(args.unprojected, rows_, cell_).Transposed(),
+                 Rows(h_bar, rows_, hidden_), false, to));
+    return Multiply(device_, Rows(before, rows_, cell_).Transposed(),
+                    Rows(before_bar, rows_, hidden_), true, to);
+  }
+
+  const Device& device_;
+  const Layer<T>& layer_;
+  const int64_t rows_, batch_, cell_, hidden_, width_;
+  const Matrix<const T> w_;  // [H, P]
+  const Matrix<const T> r_;  // [P, G*H]
+};
+
+}  // namespace
+
+template <class T>
+Status ForwardProjected(const Device& device, const RnnForward<T>& args) {
+  return Projection<T>(device, args).Forward(args);
+}
+
+template <class T>
+Status BackwardProjected(const Device& device, const RnnBackward<T>& args) {
+  return Projection<T>(device, args).Backward(args);
+}
+
+#define TF_LSTM_OPS_INSTANTIATE(T)                                       \
+  template Status ForwardProjected(const Device&, const RnnForward<T>&); \
+  template Status BackwardProjected(const Device&, const RnnBackward<T>&);
+TF_LSTM_OPS_INSTANTIATE(float)
+TF_LSTM_OPS_INSTANTIATE(double)
+TF_LSTM_OPS_INSTANTIATE(Half)
+TF_LSTM_OPS_INSTANTIATE(BFloat16)
+#undef TF_LSTM_OPS_INSTANTIATE
+
+}  // namespace tf_lstm_ops::cuda
