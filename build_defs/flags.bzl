@@ -85,10 +85,15 @@ CUDA_SOURCES = [
 ] + GPU_SHARED_SOURCES
 CUDA_LINKOPTS = ["-ldl"]
 
+# Device code, which the library has as text.
+CUDA_TEXTS = [
+    "cc/backends/cuda/kernels/*.cu",
+    "cc/backends/cuda/kernels/nvrtc/*",
+]
+
 # What a package has as text, to be compiled beside a GPU: it depends on the
 # version of TensorFlow.
 CUDA_STREAM_SOURCES = ["cc/backends/cuda/stream/*"]
-
 
 # The library of kernels for Metal, on macOS only: Objective-C++ with manual
 # retain and release.

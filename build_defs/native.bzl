@@ -5,6 +5,11 @@ load(
     ":flags.bzl",
     "COPTS",
     "COPTS_X86_64",
+    "CUDA_LIBRARY",
+    "CUDA_LINKOPTS",
+    "CUDA_SOURCES",
+    "CUDA_STREAM_SOURCES",
+    "CUDA_TEXTS",
     "EXPORTS_LINUX",
     "LINKOPTS_LINUX",
     "LINKOPTS_MACOS",
@@ -19,9 +24,14 @@ load(
     "STUB_SOURCE",
 )
 
+_LINUX = "@platforms//os:linux"
 _MACOS = "@platforms//os:osx"
 _ARM64 = "@platforms//cpu:aarch64"
 _X86_64 = "@platforms//cpu:x86_64"
+_BASE_COPTS = COPTS + select({
+    _X86_64: COPTS_X86_64,
+    "//conditions:default": [],
+})
 
 def _file(path):
     """The label of a file in build_defs."""
@@ -42,7 +52,7 @@ def _simd_libraries(levels):
     return [":simd_" + level for level in levels]
 
 def native_library(name):
-    """The shared library `name`, of all sources in cc/."""
+    """The shared library `name`, of all sources in cc/ but those for GPUs."""
     baseline = _simd_libraries(SIMD_OTHER)
     cc_library(
         name = "headers",
@@ -58,10 +68,7 @@ def native_library(name):
         name = name,
         srcs = native.glob(SOURCES, exclude = SIMD_SOURCES),
         additional_linker_inputs = [":" + STUB, _file(EXPORTS_LINUX)],
-        copts = COPTS + select({
-            _X86_64: COPTS_X86_64,
-            "//conditions:default": [],
-        }),
+        copts = _BASE_COPTS,
         # The stub by its path and not as a dependency, which would have the library
         # load it when it runs.
         linkopts = select({
@@ -76,3 +83,38 @@ def native_library(name):
             "//conditions:default": baseline,
         }),
     )
+
+def cuda_library(folder):
+    """The library of kernels for CUDA in a folder, on Linux, and what it is called with there.
+
+    Args:
+      folder: where it lies, with a "/" at its end.
+
+    Returns:
+      the labels of all, as data of those that load it.
+    """
+    cc_library(
+        name = "cuda_texts",
+        textual_hdrs = native.glob(CUDA_TEXTS),
+    )
+    cc_binary(
+        name = folder + CUDA_LIBRARY,
+        srcs = native.glob(CUDA_SOURCES),
+        additional_linker_inputs = [":" + STUB, _file(EXPORTS_LINUX)],
+        copts = _BASE_COPTS,
+        linkopts = CUDA_LINKOPTS + LINKOPTS_LINUX + ["$(location :%s)" % STUB],
+        linkshared = True,
+        target_compatible_with = [_LINUX],
+        deps = [":cuda_texts", ":headers"],
+    )
+    sources = native.glob(CUDA_STREAM_SOURCES)
+    native.genrule(
+        name = "cuda_stream_sources",
+        srcs = sources,
+        outs = [folder + source.split("/")[-1] for source in sources],
+        cmd = "cp $(SRCS) $(RULEDIR)/" + folder,
+    )
+    return select({
+        _LINUX: [":" + folder + CUDA_LIBRARY, ":cuda_stream_sources"],
+        "//conditions:default": [],
+    })

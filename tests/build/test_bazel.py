@@ -32,17 +32,17 @@ def test_bazel_uses_every_list(root, flags):
             file, *names = (ast.literal_eval(argument) for argument in call.args)
             loaded.update(names if file == ":flags.bzl" else [])
     used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    # Those of GPUs are setup.py's alone.
-    of_both = {name for name in flags if not name.startswith(("CUDA_", "GPU_", "METAL_"))}
+    # Metal's are setup.py's alone; what the GPUs' libraries share stands in their lists.
+    of_both = {name for name in flags if not name.startswith(("GPU_", "METAL_"))}
     assert loaded == of_both
     assert of_both <= used
 
 
 def test_setup_uses_every_list(root, native, flags):
     tree = ast.parse((root / "build_defs" / "native.py").read_text())
-    # The file of exported symbols stands in LINKOPTS_LINUX; Bazel must know it as an input too.
-    # What the GPUs' libraries share stands in their lists.
-    assert flags - strings(tree) == {"EXPORTS_LINUX", "GPU_SHARED_SOURCES"}
+    # The file of exported symbols stands in LINKOPTS_LINUX, and the assembler finds device code by
+    # itself; Bazel must know them as inputs. What the GPUs' libraries share stands in their lists.
+    assert flags - strings(tree) == {"CUDA_TEXTS", "EXPORTS_LINUX", "GPU_SHARED_SOURCES"}
     assert any(native.FLAGS["EXPORTS_LINUX"] in option for option in native.FLAGS["LINKOPTS_LINUX"])
 
 
@@ -87,9 +87,10 @@ def test_bazel_compiles_with_the_same_flags(bazel, native):
         source = arguments[arguments.index("-c") + 1]
         level = "".join(a for a in arguments if a.startswith(native.FLAGS["SIMD_DEFINE"]))
         compiled[source, level] = arguments
+    machine = os.uname().machine
     expected = {
         (unit.source, unit.flags[-1] if "SIMD" in unit.flags[-1] else ""): unit.flags
-        for unit in native.units(os.uname().machine)
+        for unit in [*native.units(machine), *native.cuda_units(machine)]
     }
     compiled.pop((native.FLAGS["STUB_SOURCE"], ""))
     assert compiled.keys() == expected.keys()

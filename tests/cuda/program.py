@@ -150,13 +150,14 @@ def large(cell: str, dtype: str, **changes: Any) -> dict[str, Any]:
     } | {"cell": cell}
 
 
-def launches() -> int:
-    """How many cooperative ones there were."""
-    return ctypes.CDLL("libcuda.so.1").stand_in_cooperative_launches()
+def launches() -> np.ndarray:
+    """How many cooperative ones there were, and how many of clusters."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    return np.array([driver.stand_in_cooperative_launches(), driver.stand_in_cluster_launches()])
 
 
 def large_layers() -> Any:
-    """Results of large layers, in a file, and how many cooperative launches each took."""
+    """Results of large layers, in a file, and how many such launches each took."""
     kinds = {
         f"{cell} {dtype}": large(cell, dtype)
         for cell in ("lstm", "gru")
@@ -169,13 +170,13 @@ def large_layers() -> Any:
         before = launches()
         for n, value in enumerate(train(**arguments)):
             results[f"{name} {n}"] = value.astype(np.float64)
-        found[name] = launches() - before
+        found[name] = (launches() - before).tolist()
     np.savez(os.environ["RESULTS"], **results)
     return found
 
 
 def launches_of_kinds() -> Any:
-    """How many cooperative launches two calls of each kind take."""
+    """How many such launches two calls of each kind take."""
     four = random(4, BATCH, UNITS)
     cast = {k: v if k == "mask" else tf.cast(v, tf.double) for k, v in layer().items()}
     kinds = {"plain": layer(), "gates of their own": layer(recurrent_dropout=four), "double": cast}
@@ -187,7 +188,7 @@ def launches_of_kinds() -> Any:
             for _ in range(2):
                 train(**arguments)
                 counts.append(launches())
-            found[f"{name}, {'TF32' if allowed else 'float'}"] = np.diff(counts).tolist()
+            found[f"{name}, {'TF32' if allowed else 'float'}"] = np.diff(counts, axis=0).tolist()
     return found
 
 

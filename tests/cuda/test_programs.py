@@ -22,6 +22,7 @@ KERNELS = build.ROOT / "cc" / "backends" / "cuda" / "kernels"
 SOURCES = sorted(path.name for path in KERNELS.glob("*.cu"))
 OLDEST = 70  # Volta, the oldest that TensorFlow is built for
 TENSOR_CORES = 80  # Ampere, the first whose tensor cores know all of our types
+CLUSTERS = 90  # Hopper, the first that has them
 CLANG = "clang++-19"
 
 
@@ -31,8 +32,12 @@ def variants(source: str) -> list[list[str]]:
         return [[]]
     types = [[f"TF_LSTM_OPS_TYPE={t}"] for t in TYPES]
     if source == "persistent.cu":
-        tiles = [("BFloat16", 1), *((t, 4) for t in TYPES if t != "double")]
-        numbers = [[f"TF_LSTM_OPS_TYPE={t}", f"TF_LSTM_OPS_TILES={n}"] for t, n in tiles]
+        tiles = [("BFloat16", 1), *((t, 8) for t in TYPES if t != "double")]
+        numbers = [
+            [f"TF_LSTM_OPS_TYPE={t}", f"TF_LSTM_OPS_TILES={n}", f"TF_LSTM_OPS_CLUSTER={cluster}"]
+            for t, n in tiles
+            for cluster in (0, 1)
+        ]
         return [[f"TF_LSTM_OPS_CELL={cell}", *macros] for cell in CELLS for macros in numbers]
     if source == "rnn.cu":
         return [[f"TF_LSTM_OPS_CELL={cell}", *macros] for cell in CELLS for macros in types]
@@ -73,6 +78,8 @@ def test_nvrtc_compiles_for_every_card(nvrtc, source):
         some = variants(source)
         if architecture not in (architectures[0], architectures[-1]):
             some = [macros for macros in some if "TF_LSTM_OPS_TYPE=float" in macros]
+        if architecture < CLUSTERS:
+            some = [macros for macros in some if "TF_LSTM_OPS_CLUSTER=1" not in macros]
         for macros in some:
             options = ["--std=c++17", f"--gpu-architecture=sm_{architecture}"]
             options += [f"--define-macro={macro}" for macro in macros]

@@ -15,9 +15,10 @@ UNTIMED = {"TF_CUDNN_USE_AUTOTUNE": "0", "STAND_IN_FLOAT": "1"}
 # step. Of Keras' layers cuDNN takes what has neither mask nor dropout.
 CUDNN = {"TF_LSTM_OPS_CUDA_PERSISTENT": "1"}
 AT_ONCE = CUDNN | {"TF_LSTM_OPS_CUDA_CUDNN": "0"}
-BY_STEP = {"TF_LSTM_OPS_CUDA_PERSISTENT": "0", "TF_LSTM_OPS_CUDA_CUDNN": "0"}
+CLUSTERS = AT_ONCE | {"TF_LSTM_OPS_CUDA_PERSISTENT": "clusters"}
+BY_STEP = AT_ONCE | {"TF_LSTM_OPS_CUDA_PERSISTENT": "0"}
 WAYS = [
-    *((suite, way) for suite in suites.SUITES for way in (AT_ONCE, BY_STEP)),
+    *((suite, way) for suite in suites.SUITES for way in (AT_ONCE, CLUSTERS, BY_STEP)),
     ("keras", CUDNN),
     ("cudnn_rnn", CUDNN),
 ]

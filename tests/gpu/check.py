@@ -102,10 +102,12 @@ OWN = [
     Case("lstm", inputs=8, units=70, proj=24, time=5, batch=6, lengths=(5, 1, 3, 2, 4, 5)),
 ]
 # What the op chooses; cuDNN's algorithms; our own kernels, and what TF_LSTM_OPS_CUDA_PERSISTENT
-# then is.
-CHOICE, CUDNN, AT_ONCE, BY_STEP = "op", "cudnn", "at once", "by step"
-WAYS = {CHOICE: -1, AT_ONCE: 4, BY_STEP: 4}
-PERSISTENT = {CHOICE: "", CUDNN: "", AT_ONCE: "1", BY_STEP: "0"}
+# then is. Clusters are for small layers; others go as at once.
+CHOICE, CUDNN = "op", "cudnn"
+AT_ONCE, CLUSTERS, BY_STEP = "at once", "clusters", "by step"
+PERSISTENT = {CHOICE: "", CUDNN: "", AT_ONCE: "1", CLUSTERS: "clusters", BY_STEP: "0"}
+OWN_KERNELS = (AT_ONCE, CLUSTERS, BY_STEP)
+NUMBERS = {CHOICE: -1} | dict.fromkeys(OWN_KERNELS, 4)
 ALGORITHMS = range(4)
 # Those of the goals, and DeepBench's.
 LARGE = [
@@ -177,7 +179,7 @@ class Core:
             *(case.layers, case.directions, case.inputs, case.units, case.hidden),
             *(case.time, case.batch, TYPES.index(dtype), list(MODULES).index(case.mode)),
             *(int(case.time_major), int(training)),
-            self.algorithm if self.way == CUDNN else WAYS[self.way],
+            self.algorithm if self.way == CUDNN else NUMBERS[self.way],
         )
         os.environ["TF_LSTM_OPS_CUDA_PERSISTENT"] = PERSISTENT[self.way]
         pointers = Pointers(*(tensors[k].data_ptr() if k in tensors else None for k in NAMES))
@@ -315,7 +317,9 @@ def check_results(core: Core, way: str, cases: list[Case]) -> bool:
     for case, dtype, tf32 in itertools.product(cases, TYPES, (False, True)):
         if tf32 and dtype != torch.float32:
             continue
-        if way == AT_ONCE and (dtype == torch.float64 or (dtype == torch.float32 and not tf32)):
+        if way in (AT_ONCE, CLUSTERS) and (
+            dtype == torch.float64 or (dtype == torch.float32 and not tf32)
+        ):
             continue  # numbers that tensor cores do not know
         core.allow_tf32(tf32)
         error = error_of(core, case, dtype)
@@ -394,10 +398,7 @@ def main() -> int:
     options = parser.parse_args()
     core = Core(options.library, options.device)
     passed = all(
-        [
-            check_results(core, way, OWN if way in (AT_ONCE, BY_STEP) else SMALL)
-            for way in PERSISTENT
-        ]
+        [check_results(core, way, OWN if way in OWN_KERNELS else SMALL) for way in PERSISTENT]
     )
     if options.device == "cuda" and not options.small:
         compare_speed(core)

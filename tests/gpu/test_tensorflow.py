@@ -75,11 +75,15 @@ def test_every_dialect_by_the_self_test():
 # --- stock -----------------------------------------------------------------------------------
 
 
+def without_zeros(case: Case) -> Case:
+    """Without lengths of zero, which stock refuses."""
+    return case._replace(lengths="full" if case.lengths == "full" else "no zero")
+
+
 @pytest.mark.parametrize("case", [c for c in CASES if c.model.time_major], ids=str)
 def test_stock_v3_agrees(case):
     """Its params have our layout. Lengths of zero are errors of cuDNN's there."""
-    lengths = "full" if case.lengths == "full" else "no zero"
-    case = case._replace(lengths=lengths)
+    case = without_zeros(case)
     ours = both_passes(case, "float32", "GPU:0")
     assert_close(both_passes(case, "float32", "GPU:0", module=tf.raw_ops), ours, "float32")
 
@@ -117,6 +121,49 @@ def test_what_stock_gets_wrong(bug, record_property):
         told = str([float(np.abs(a - b).max()) for a, b in zip(stock, want, strict=True)])
     print(f"stock, {bug}: {told}")
     record_property(bug, told)
+
+
+def test_gradients_in_bfloat16(record_property):
+    """Stock's gradient op makes a float copy of reserve_space and leaves out what is in it."""
+    case = without_zeros(TYPICAL[0])
+    want = both_passes(case, "bfloat16", "CPU:0")
+    assert_close(both_passes(case, "bfloat16", "GPU:0"), want, "bfloat16")
+    try:
+        found = arrays(both_passes(case, "bfloat16", "GPU:0", module=tf.raw_ops))
+        told = str([float(np.abs(a - b).max()) for a, b in zip(found, arrays(want), strict=True)])
+    except tf.errors.OpError as error:
+        told = f"{type(error).__name__}: {error.message[:200]}"
+    print(f"stock's differences in bfloat16: {told}")
+    record_property("bfloat16", told)
+
+
+CONVERSION = """
+import sys
+import numpy as np
+import tensorflow as tf
+from tf_lstm_ops import raw_ops
+
+module = {"own": raw_ops, "stock": tf.raw_ops}[sys.argv[1]]
+sizes = {"num_layers": 2, "num_units": 3, "input_size": 4}
+with tf.device("GPU:0"):
+    size = int(raw_ops.CudnnRNNParamsSize(**sizes, T=tf.float32, S=tf.int32)[0])
+    params = tf.range(size, dtype=tf.float32)
+    parts = module.CudnnRNNParamsToCanonical(**sizes, params=params, num_params=16)
+    again = module.CudnnRNNCanonicalToParams(**sizes, weights=parts.weights, biases=parts.biases)
+flat = np.concatenate([np.ravel(part) for part in (*parts.weights, *parts.biases)])
+print(len(flat) == size, np.array_equal(flat, params), np.array_equal(again, params))
+"""
+
+
+@pytest.mark.parametrize("source", ["own", "stock"])
+def test_conversions(source, record_property):
+    """Ours give back what they are given. Stock's, which may end the process, are only told."""
+    run = subprocess.run([sys.executable, "-c", CONVERSION, source], capture_output=True, text=True)
+    told = run.stdout.strip() if run.returncode == 0 else run.stderr.strip()[-300:]
+    if source == "own":
+        assert told == "True True True"
+    print(f"{source}'s conversions: {told}")
+    record_property(f"{source}'s conversions", told)
 
 
 def test_peephole_gradients_count_once(record_property):

@@ -28,12 +28,14 @@ Status FindCellKernel(const Device& device, CellKind cell, const char* kernel,
 // One of all steps, with so many tiles of weights in a block.
 template <class T>
 Status FindPersistentKernel(const Device& device, CellKind cell, int tiles,
-                            const char* kernel, CUfunction* function) {
+                            bool in_clusters, const char* kernel,
+                            CUfunction* function) {
   return FindKernel(
       device,
       {"kernels/persistent.cu",
        {std::string("TF_LSTM_OPS_CELL=") + CellName(cell), TypeMacro<T>(),
-        "TF_LSTM_OPS_TILES=" + std::to_string(tiles)}},
+        "TF_LSTM_OPS_TILES=" + std::to_string(tiles),
+        std::string("TF_LSTM_OPS_CLUSTER=") + (in_clusters ? "1" : "0")}},
       kernel, function);
 }
 

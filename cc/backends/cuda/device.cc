@@ -90,15 +90,18 @@ Status Device::LaunchThreads(CUfunction function, int64_t threads,
       "cuLaunchKernel");
 }
 
+Status Device::AllowSharedBytes(CUfunction function, int shared_bytes) const {
+  return Check(*driver_,
+               driver_->cuFuncSetAttribute(
+                   function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                   shared_bytes),
+               "cuFuncSetAttribute");
+}
+
 Status Device::LaunchCooperative(CUfunction function, int64_t grid, int block,
                                  int shared_bytes,
                                  const void* arguments) const {
-  TF_LSTM_OPS_RETURN_IF_ERROR(
-      Check(*driver_,
-            driver_->cuFuncSetAttribute(
-                function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                shared_bytes),
-            "cuFuncSetAttribute"));
+  TF_LSTM_OPS_RETURN_IF_ERROR(AllowSharedBytes(function, shared_bytes));
   void* parameters[] = {const_cast<void*>(arguments)};
   return Check(*driver_,
                driver_->cuLaunchCooperativeKernel(
@@ -106,6 +109,34 @@ Status Device::LaunchCooperative(CUfunction function, int64_t grid, int block,
                    static_cast<unsigned>(block), 1, 1,
                    static_cast<unsigned>(shared_bytes), stream_, parameters),
                "cuLaunchCooperativeKernel");
+}
+
+Status Device::LaunchClusters(CUfunction function, int64_t clusters,
+                              int64_t size, int block, int shared_bytes,
+                              const void* arguments) const {
+  TF_LSTM_OPS_RETURN_IF_ERROR(AllowSharedBytes(function, shared_bytes));
+  TF_LSTM_OPS_RETURN_IF_ERROR(Check(
+      *driver_,
+      driver_->cuFuncSetAttribute(
+          function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
+      "cuFuncSetAttribute"));
+  CUlaunchAttribute attribute = {};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  attribute.value.clusterDim.x = static_cast<unsigned>(size);
+  attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
+  CUlaunchConfig config = {};
+  config.gridDimX = static_cast<unsigned>(clusters * size);
+  config.blockDimX = static_cast<unsigned>(block);
+  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = static_cast<unsigned>(shared_bytes);
+  config.hStream = stream_;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  void* parameters[] = {const_cast<void*>(arguments)};
+  return Check(
+      *driver_,
+      driver_->cuLaunchKernelEx(&config, function, parameters, nullptr),
+      "cuLaunchKernelEx");
 }
 
 Status Device::ZeroBytes(void* data, int64_t bytes) const {

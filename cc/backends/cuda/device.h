@@ -89,6 +89,14 @@ class Device {
                         int shared_bytes, const Arguments& arguments) const {
     return LaunchCooperative(function, grid, block, shared_bytes, &arguments);
   }
+  // So many clusters of blocks, the blocks of each at the same time.
+  template <class Arguments>
+  Status LaunchInClusters(CUfunction function, int64_t clusters, int64_t size,
+                          int block, int shared_bytes,
+                          const Arguments& arguments) const {
+    return LaunchClusters(function, clusters, size, block, shared_bytes,
+                          &arguments);
+  }
 
  private:
   Device() = default;
@@ -102,6 +110,10 @@ class Device {
                        const void* arguments) const;
   Status LaunchCooperative(CUfunction function, int64_t grid, int block,
                            int shared_bytes, const void* arguments) const;
+  Status LaunchClusters(CUfunction function, int64_t clusters, int64_t size,
+                        int block, int shared_bytes,
+                        const void* arguments) const;
+  Status AllowSharedBytes(CUfunction function, int shared_bytes) const;
 
   const Driver* driver_ = nullptr;
   CUstream stream_ = nullptr;

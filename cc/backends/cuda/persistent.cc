@@ -16,8 +16,14 @@
 namespace tf_lstm_ops::cuda {
 namespace {
 
-constexpr int kMostTiles = 4;      // more need more registers than there are
+constexpr int kMostTiles = 8;      // more need more registers than there are
 constexpr int kFirstWithAll = 80;  // with TF32 and bfloat16 on tensor cores
+constexpr int kFirstWithClusters = 90;
+
+// Those of 16 are for servers' cards.
+int MostBlocksOfCluster(const Device& device) {
+  return device.compute_capability() < 120 ? 16 : 8;
+}
 
 int64_t Blocks(int64_t n, int64_t block) { return (n + block - 1) / block; }
 
@@ -36,31 +42,87 @@ std::string Wish() {
 using Key =
     std::tuple<CUcontext, int64_t, int64_t, int64_t, int64_t, CellKind, bool>;
 
-// Whether calls of a kind are faster in one launch.
-Choices<Key, bool>& Faster() {
-  static auto* const faster = new Choices<Key, bool>;
-  return *faster;
+// Of calls of a kind.
+Choices<Key, Launches>& Fastest() {
+  static auto* const fastest = new Choices<Key, Launches>;
+  return *fastest;
+}
+
+// With so many tiles in a block.
+Spread WithTiles(int tiles, const StepWork& work, int bytes) {
+  const int64_t chunks = Blocks(work.depth * bytes, kChunkBytes);
+  Spread s;
+  s.tiles = tiles;
+  s.units = tiles * kTileRows / work.rows_of_unit;
+  s.blocks = Blocks(work.units, s.units);
+  s.rows = work.batch;
+  s.warps = static_cast<int>(std::min<int64_t>(chunks, kBlock / kWarp));
+  s.stride = chunks * kChunkBytes / bytes;
+  return s;
+}
+
+// Whether its blocks have the memory, which is then set.
+bool Fits(const Device& device, int bytes, Spread* s) {
+  const int64_t chunks = s->stride * bytes / kChunkBytes;
+  const int64_t memory =
+      s->vector_bytes + SharedBytes(s->tiles, chunks, s->warps);
+  s->shared_bytes = static_cast<int>(memory);
+  return memory <= device.shared_bytes();
+}
+
+// Those that all blocks of the launch share.
+bool FindTogether(const Device& device, const StepWork& work, int bytes,
+                  Spread* spread) {
+  for (int tiles = 1; tiles <= kMostTiles; ++tiles) {
+    Spread s = WithTiles(tiles, work, bytes);
+    if (!Fits(device, bytes, &s)) return false;
+    if (s.blocks > device.multiprocessors()) continue;
+    *spread = s;
+    return work.steps <= std::numeric_limits<int32_t>::max() / s.blocks;
+  }
+  return false;
+}
+
+// Those that a cluster shares. Rows of the batch go to as many as there is room
+// for.
+bool FindClusters(const Device& device, const StepWork& work, int bytes,
+                  Spread* spread) {
+  if (device.compute_capability() < kFirstWithClusters) return false;
+  for (int tiles = 1; tiles <= kMostTiles; ++tiles) {
+    Spread s = WithTiles(tiles, work, bytes);
+    if (s.blocks > MostBlocksOfCluster(device)) continue;
+    s.launches = Launches::kClusters;
+    const int64_t room =
+        std::max<int64_t>(device.multiprocessors() / s.blocks, 1);
+    const int64_t columns = Blocks(work.batch, kColumns);
+    s.rows = std::min(Blocks(columns, std::min(columns, room)) * kColumns,
+                      work.batch);
+    s.groups = Blocks(work.batch, s.rows);
+    s.vector_bytes = 2 * s.rows * s.stride * bytes;
+    if (!Fits(device, bytes, &s)) return false;
+    *spread = s;
+    return true;
+  }
+  return false;
+}
+
+// The one of these launches; null for step by step, and where there is none.
+const Spread* Of(const std::vector<Spread>& spreads, Launches launches) {
+  const auto found =
+      std::find_if(spreads.begin(), spreads.end(),
+                   [&](const Spread& s) { return s.launches == launches; });
+  return found == spreads.end() ? nullptr : &*found;
 }
 
 }  // namespace
 
-bool FindSpread(const Device& device, const StepWork& work, int bytes,
-                Spread* spread) {
-  const int64_t chunks = Blocks(work.depth * bytes, kChunkBytes);
-  Spread s;
-  s.warps = static_cast<int>(std::min<int64_t>(chunks, kBlock / kWarp));
-  s.stride = chunks * kChunkBytes / bytes;
-  for (s.tiles = 1; s.tiles <= kMostTiles; ++s.tiles) {
-    s.units = s.tiles * kTileRows / work.rows_of_unit;
-    s.blocks = Blocks(work.units, s.units);
-    const int64_t memory = SharedBytes(s.tiles, chunks, s.warps);
-    if (memory > device.shared_bytes()) return false;
-    s.shared_bytes = static_cast<int>(memory);
-    *spread = s;
-    if (s.blocks > device.multiprocessors()) continue;
-    return work.steps <= std::numeric_limits<int32_t>::max() / s.blocks;
-  }
-  return false;
+std::vector<Spread> FindSpreads(const Device& device, const StepWork& work,
+                                int bytes) {
+  std::vector<Spread> spreads;
+  Spread spread;
+  if (FindTogether(device, work, bytes, &spread)) spreads.push_back(spread);
+  if (FindClusters(device, work, bytes, &spread)) spreads.push_back(spread);
+  return spreads;
 }
 
 template <class T>
@@ -75,6 +137,9 @@ Status MakePersistence(const Device& device, const Spread& spread,
                        int64_t batch, const GateMatrices<const T>& weights,
                        Persistence<T>* shared) {
   shared->units = spread.units;
+  shared->rows = spread.rows;
+  shared->blocks = spread.blocks;
+  shared->vector_bytes = spread.vector_bytes;
   shared->weights = weights.data;
   shared->row_stride = weights.row_stride;
   shared->column_stride = weights.column_stride;
@@ -87,45 +152,53 @@ Status MakePersistence(const Device& device, const Spread& spread,
 }
 
 template <class T>
-Status RunFaster(const Device& device, const PersistenceKind& kind,
-                 const std::function<Status(bool persists)>& run,
-                 const std::function<RunResult<T>()>& result) {
-  bool persists = true;
-  if (Wish() == "1" || !MayTry()) return run(persists);
+Status RunFastest(const Device& device, const PersistenceKind& kind,
+                  const std::vector<Spread>& spreads,
+                  const std::function<Status(const Spread*)>& run,
+                  const std::function<RunResult<T>()>& result) {
+  if (spreads.empty()) return run(nullptr);
+  if (Wish() == "clusters") return run(&spreads.back());
+  if (Wish() == "1" || !MayTry()) return run(&spreads.front());
   const Key key = {device.context(),       kind.type_size, kind.batch,
                    PowerOfTwo(kind.steps), kind.cell_size, kind.cell,
                    kind.is_backward};
-  if (Faster().Find(key, &persists)) return run(persists);
+  Launches fastest = Launches::kSteps;
+  if (Fastest().Find(key, &fastest)) return run(Of(spreads, fastest));
   bool captures = false;
   TF_LSTM_OPS_RETURN_IF_ERROR(IsCapturing(device, &captures));
-  if (captures) return run(persists);
+  if (captures) return run(&spreads.front());
   Agreement<T> agreement(device);
-  bool agree = true;
-  const auto compare = [&] {
+  const auto try_it = [&](const Spread* spread, float* milliseconds,
+                          bool* agrees) {
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        Time(device, [&] { return run(spread); }, milliseconds));
     const RunResult<T> found = result();
     return agreement.Compare(found.data, found.rows, found.width, found.stride,
-                             &agree);
+                             agrees);
   };
-  float at_once = 0, step_by_step = 0;
-  TF_LSTM_OPS_RETURN_IF_ERROR(
-      Time(device, [&] { return run(false); }, &step_by_step));
-  TF_LSTM_OPS_RETURN_IF_ERROR(compare());
-  // An error: the card may have no room for all blocks at the same time.
-  const Status tried = Time(device, [&] { return run(true); }, &at_once);
-  if (tried.ok()) TF_LSTM_OPS_RETURN_IF_ERROR(compare());
-  persists = tried.ok() && agree && at_once < step_by_step;
-  Faster().Keep(key, persists);
-  return run(persists);
+  float best = 0, milliseconds = 0;
+  bool agrees = true;
+  TF_LSTM_OPS_RETURN_IF_ERROR(try_it(nullptr, &best, &agrees));
+  for (const Spread& spread : spreads) {
+    // An error: the card may have no room for all blocks at the same time.
+    const Status tried = try_it(&spread, &milliseconds, &agrees);
+    if (!tried.ok() || !agrees || milliseconds >= best) continue;
+    best = milliseconds;
+    fastest = spread.launches;
+  }
+  Fastest().Keep(key, fastest);
+  return run(Of(spreads, fastest));
 }
 
-#define TF_LSTM_OPS_INSTANTIATE(T)                                       \
-  template bool CanPersist<T>(const Device&);                            \
-  template Status MakePersistence(const Device&, const Spread&, int64_t, \
-                                  const GateMatrices<const T>&,          \
-                                  Persistence<T>*);                      \
-  template Status RunFaster(const Device&, const PersistenceKind&,       \
-                            const std::function<Status(bool)>&,          \
-                            const std::function<RunResult<T>()>&);
+#define TF_LSTM_OPS_INSTANTIATE(T)                                        \
+  template bool CanPersist<T>(const Device&);                             \
+  template Status MakePersistence(const Device&, const Spread&, int64_t,  \
+                                  const GateMatrices<const T>&,           \
+                                  Persistence<T>*);                       \
+  template Status RunFastest(const Device&, const PersistenceKind&,       \
+                             const std::vector<Spread>&,                  \
+                             const std::function<Status(const Spread*)>&, \
+                             const std::function<RunResult<T>()>&);
 TF_LSTM_OPS_INSTANTIATE(float)
 TF_LSTM_OPS_INSTANTIATE(double)
 TF_LSTM_OPS_INSTANTIATE(Half)

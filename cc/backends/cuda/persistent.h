@@ -5,12 +5,18 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "backends/cuda/device.h"
 #include "backends/cuda/kernels/persistent_arguments.h"
 #include "core/rnn.h"
 
 namespace tf_lstm_ops::cuda {
+
+// How the steps are launched: each by itself; all together, with all blocks of
+// the launch waiting for each other; or with those of a cluster doing so, whose
+// wait is shorter, for layers that are small enough (compute capability 9.0).
+enum class Launches : uint8_t { kSteps, kTogether, kClusters };
 
 // What all blocks together do in a step: for each unit some rows of weights,
 // each of `depth` numbers.
@@ -19,21 +25,27 @@ struct StepWork {
   int64_t rows_of_unit = 0;
   int64_t depth = 0;
   int64_t steps = 0;
+  int64_t batch = 0;
 };
 
 struct Spread {
-  int64_t units = 0;  // of a block
-  int64_t blocks = 0;
-  int warps = 0;         // of a block
-  int tiles = 0;         // of kTileRows rows of weights, of a block
-  int64_t stride = 0;    // of the rows that weights are multiplied with
-  int shared_bytes = 0;  // of a block
+  Launches launches = Launches::kTogether;
+  int64_t units = 0;   // of a block
+  int64_t blocks = 0;  // that share the layer
+  int64_t groups = 1;  // of such, each with some rows of the batch:
+  int64_t rows = 0;
+  int warps = 0;             // of a block
+  int tiles = 0;             // of kTileRows rows of weights, of a block
+  int64_t stride = 0;        // of the rows that weights are multiplied with
+  int64_t vector_bytes = 0;  // of shared_bytes, for these rows
+  int shared_bytes = 0;      // of a block
 };
 
-// Sets `spread` and returns true where the weights, of numbers of `bytes`, fit
-// the card's shared memory: a multiprocessor has a block at most.
-bool FindSpread(const Device& device, const StepWork& work, int bytes,
-                Spread* spread);
+// The ways in which all steps can be one launch: where the weights, of numbers
+// of `bytes`, fit the card's shared memory. A multiprocessor has a block at
+// most.
+std::vector<Spread> FindSpreads(const Device& device, const StepWork& work,
+                                int bytes);
 
 // Whether the kernels exist for a type and the card's tensor cores know it;
 // float only where it may be multiplied as TF32.
@@ -46,11 +58,12 @@ Status MakePersistence(const Device& device, const Spread& spread,
                        int64_t batch, const GateMatrices<const T>& weights,
                        Persistence<T>* shared);
 
-// Calls `run(persists)`, at last the way that is the faster one for a call of
-// this kind, as far as it may be tried (see timing.h). Where it may not, all
-// steps go in one launch, as with TF_LSTM_OPS_CUDA_PERSISTENT=1. One launch
-// must also work, and have the numbers that the steps have: `result()`, after a
-// run.
+// Calls `run(spread)`, at last the way that is the fastest one for a call of
+// this kind, as far as it may be tried (see timing.h); null: step by step.
+// Where it may not, the first of the spreads, as with
+// TF_LSTM_OPS_CUDA_PERSISTENT=1; with TF_LSTM_OPS_CUDA_PERSISTENT=clusters the
+// last. One launch must also work, and have the numbers that the steps have:
+// `result()`, after a run.
 struct PersistenceKind {
   int64_t type_size = 0, batch = 0, steps = 0, cell_size = 0;
   CellKind cell = CellKind::kLstm;
@@ -62,9 +75,10 @@ struct RunResult {
   int64_t rows, width, stride;
 };
 template <class T>
-Status RunFaster(const Device& device, const PersistenceKind& kind,
-                 const std::function<Status(bool persists)>& run,
-                 const std::function<RunResult<T>()>& result);
+Status RunFastest(const Device& device, const PersistenceKind& kind,
+                  const std::vector<Spread>& spreads,
+                  const std::function<Status(const Spread*)>& run,
+                  const std::function<RunResult<T>()>& result);
 
 }  // namespace tf_lstm_ops::cuda
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "backends/cuda/cell_kernels.h"
 #include "backends/cuda/kernels/block.h"
@@ -48,13 +49,14 @@ class Pass {
     return FindCellKernel<T>(device_, layer_.config.cell, kernel, function);
   }
 
-  // Whether all steps may be one launch, in which each unit takes part with
-  // rows of weights of a depth.
-  bool CanPersist(int64_t rows_of_unit, int64_t depth, Spread* spread) const {
-    return layer_.recurrent_dropout.sets(gates_) == 1 &&
-           cuda::CanPersist<T>(device_) &&
-           FindSpread(device_, {cell_, rows_of_unit, depth, steps_.steps},
-                      sizeof(T), spread);
+  // How all steps may be one launch, in which each unit takes part with rows of
+  // weights of a depth.
+  std::vector<Spread> Spreads(int64_t rows_of_unit, int64_t depth) const {
+    if (layer_.recurrent_dropout.sets(gates_) > 1 || !CanPersist<T>(device_)) {
+      return {};
+    }
+    return FindSpreads(
+        device_, {cell_, rows_of_unit, depth, steps_.steps, batch_}, sizeof(T));
   }
   PersistenceKind KindOf(bool is_backward) const {
     return {sizeof(T),          batch_,     steps_.steps, cell_,
@@ -64,11 +66,18 @@ class Pass {
   Status LaunchPersistent(const char* kernel, const Spread& spread,
                           Arguments* a) const {
     a->shared.dropout = layer_.recurrent_dropout;
+    const bool in_clusters = spread.launches == Launches::kClusters;
     CUfunction function = nullptr;
-    TF_LSTM_OPS_RETURN_IF_ERROR(FindPersistentKernel<T>(
-        device_, layer_.config.cell, spread.tiles, kernel, &function));
-    return device_.LaunchTogether(function, spread.blocks, spread.warps * kWarp,
-                                  spread.shared_bytes, *a);
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        FindPersistentKernel<T>(device_, layer_.config.cell, spread.tiles,
+                                in_clusters, kernel, &function));
+    const int threads = spread.warps * kWarp;
+    return in_clusters
+               ? device_.LaunchInClusters(function, spread.groups,
+                                          spread.blocks, threads,
+                                          spread.shared_bytes, *a)
+               : device_.LaunchTogether(function, spread.blocks, threads,
+                                        spread.shared_bytes, *a);
   }
 
   CellArguments<T, C> Cell() const {
@@ -169,13 +178,11 @@ class ForwardPass : Pass<T> {
 
   Status Run() {
     TF_LSTM_OPS_RETURN_IF_ERROR(this->CheckSizes());
-    Spread spread;
     if (batch_ == 0 || cell_ == 0) return Begin();
-    if (!this->CanPersist(this->gates_, cell_, &spread)) return StepByStep();
-    return RunFaster<T>(
-        device_, this->KindOf(false),
-        [&](bool persists) {
-          return persists ? AllAtOnce(spread) : StepByStep();
+    return RunFastest<T>(
+        device_, this->KindOf(false), this->Spreads(this->gates_, cell_),
+        [&](const Spread* spread) {
+          return spread ? AllAtOnce(*spread) : StepByStep();
         },
         [&]() -> RunResult<T> {
           return {step_.last_h.data, batch_, cell_, step_.last_h.stride};
@@ -384,13 +391,11 @@ class BackwardPass : Pass<T> {
   }
 
   Status AllSteps() {
-    Spread spread;
     if (batch_ == 0 || cell_ == 0) return Begin();
-    if (!this->CanPersist(1, width_, &spread)) return StepByStep();
-    return RunFaster<T>(
-        device_, this->KindOf(true),
-        [&](bool persists) {
-          return persists ? AllAtOnce(spread) : StepByStep();
+    return RunFastest<T>(
+        device_, this->KindOf(true), this->Spreads(1, width_),
+        [&](const Spread* spread) {
+          return spread ? AllAtOnce(*spread) : StepByStep();
         },
         [&]() -> RunResult<T> { return {step_.dz, rows_, width_, width_}; });
   }

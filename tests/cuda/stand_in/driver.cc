@@ -7,7 +7,7 @@
 // some of them, so no cooperative launch fits; STAND_IN_CAPTURES=1, every
 // stream is being captured; STAND_IN_FASTEST, the number of the one way that is
 // fast: an algorithm of cuDNN's, 4 for our own kernels, 5 for these with all
-// steps in one launch.
+// steps in one cooperative launch, 6 in one launch of clusters.
 #include "backends/cuda/api/driver.h"
 
 #include <dlfcn.h>
@@ -33,8 +33,9 @@ struct CUevent_st {
 };
 struct CUfunc_st {
   void (*run)(const void* arguments, unsigned grid, unsigned block,
-              unsigned shared_bytes);
+              unsigned shared_bytes, unsigned cluster);
   bool is_cooperative;
+  bool may_be_large_cluster;
   bool is_step;  // of a layer
   unsigned most_shared_bytes;
 };
@@ -45,12 +46,13 @@ constexpr auto kInvalidValue = static_cast<CUresult>(1);
 constexpr auto kNoDevice = static_cast<CUresult>(100);
 constexpr auto kInvalidImage = static_cast<CUresult>(200);
 constexpr auto kNotFound = static_cast<CUresult>(500);
+constexpr auto kInvalidClusterSize = static_cast<CUresult>(912);
 constexpr auto kCooperativeTooLarge = static_cast<CUresult>(720);
 constexpr unsigned kMostThreads = 1024;
 constexpr int kSharedBytes = 48 * 1024, kMostSharedBytes = 227 * 1024;
 
 CUctx_st context;
-std::atomic<int> cooperative_launches = 0;
+std::atomic<int> cooperative_launches = 0, cluster_launches = 0;
 
 int Multiprocessors() {
   const char* text = std::getenv("STAND_IN_MULTIPROCESSORS");
@@ -63,13 +65,16 @@ T* Pointer(CUdeviceptr address) {
 }
 
 void Run(const CUfunc_st& function, const void* arguments, unsigned grid,
-         unsigned block, unsigned shared_bytes) {
+         unsigned block, unsigned shared_bytes, unsigned cluster = 0) {
   const char* fastest = std::getenv("STAND_IN_FASTEST");
   const int way = fastest ? std::atoi(fastest) : 4;
-  if (function.is_step && way != 4 && !(way == 5 && function.is_cooperative)) {
+  const bool is_fast = way == 4 ||
+                       (way == 5 && function.is_cooperative && cluster == 0) ||
+                       (way == 6 && cluster > 0);
+  if (function.is_step && !is_fast) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  function.run(arguments, grid, block, shared_bytes);
+  function.run(arguments, grid, block, shared_bytes, cluster);
 }
 
 // The file ends with its table of sections.
@@ -86,6 +91,7 @@ extern "C" {
 
 // For tests: how many there were.
 int stand_in_cooperative_launches() { return cooperative_launches; }
+int stand_in_cluster_launches() { return cluster_launches; }
 
 CUresult cuGetErrorName(CUresult error, const char** text) {
   *text = error == kNoDevice ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR";
@@ -212,6 +218,10 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x,
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute name,
                             int value) {
+  if (function && name == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) {
+    function->may_be_large_cluster = value != 0;
+    return CUDA_SUCCESS;
+  }
   if (!function || name != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
       value < 0 || value > kMostSharedBytes) {
     return kInvalidValue;
@@ -237,6 +247,32 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x,
   if (static_cast<int>(grid_x) > Multiprocessors()) return kCooperativeTooLarge;
   ++cooperative_launches;
   Run(*function, parameters[0], grid_x, block_x, shared_bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
+                          void** parameters, void** extra) {
+  const bool has_one_axis = config->gridDimY == 1 && config->gridDimZ == 1 &&
+                            config->blockDimY == 1 && config->blockDimZ == 1;
+  if (!function || !config->hStream || !has_one_axis || config->gridDimX == 0 ||
+      config->blockDimX == 0 || config->blockDimX > kMostThreads ||
+      !parameters || extra || !function->is_cooperative ||
+      config->sharedMemBytes > function->most_shared_bytes ||
+      config->numAttrs != 1 ||
+      config->attrs->id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+    return kInvalidValue;
+  }
+  const auto& cluster = config->attrs->value.clusterDim;
+  const bool may_be_large =
+      function->may_be_large_cluster && !std::getenv("STAND_IN_FEW_CLUSTERS");
+  const unsigned most = may_be_large ? 16 : 8;
+  if (cluster.x == 0 || cluster.x > most || cluster.y != 1 || cluster.z != 1 ||
+      config->gridDimX % cluster.x != 0) {
+    return kInvalidClusterSize;
+  }
+  ++cluster_launches;
+  Run(*function, parameters[0], config->gridDimX, config->blockDimX,
+      config->sharedMemBytes, cluster.x);
   return CUDA_SUCCESS;
 }
 

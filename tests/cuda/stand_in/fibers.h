@@ -3,7 +3,7 @@
 // first read what nobody has written.
 //
 // Environment: STAND_IN_REVERSE=1, the last thread runs first;
-// STAND_IN_NO_BARRIERS=1, blocks and threads of a block do not wait.
+// STAND_IN_NO_BARRIERS=1, clusters, blocks and threads of a block do not wait.
 #ifndef TF_LSTM_OPS_TESTS_CUDA_STAND_IN_FIBERS_H_
 #define TF_LSTM_OPS_TESTS_CUDA_STAND_IN_FIBERS_H_
 
@@ -37,11 +37,13 @@ class Grid {
   using Thread = void (*)(const void* arguments);
 
   Grid(Thread thread, const void* arguments, unsigned grid, unsigned block,
-       unsigned shared_bytes)
+       unsigned shared_bytes, unsigned cluster)
       : thread_(thread),
         arguments_(arguments),
+        cluster_(std::max(cluster, 1u)),
         fibers_(size_t{grid} * block),
         blocks_(grid),
+        clusters_(grid / cluster_),
         warps_(size_t{grid} * block / kWarp) {
     gridDim.x = grid;
     blockDim.x = block;
@@ -57,6 +59,7 @@ class Grid {
       std::fill_n(reinterpret_cast<char*>(b.shared.get()), words * 16, '\xff');
     }
     for (Warp& w : warps_) w.barrier.expected = kWarp;
+    for (Barrier& c : clusters_) c.expected = cluster_ * block;
   }
   ~Grid() { munmap(stacks_, bytes_); }
   Grid(const Grid&) = delete;
@@ -81,6 +84,31 @@ class Grid {
     if (has_barriers_) Wait(&blocks_[blockIdx.x].barrier);
   }
   void* Shared() { return blocks_[blockIdx.x].shared.get(); }
+
+  void ArriveInCluster() {
+    Barrier& barrier = clusters_[blockIdx.x / cluster_];
+    fibers_[Number()].cluster_generation = barrier.generation;
+    Arrive(&barrier);
+  }
+  void AwaitCluster() {
+    Barrier& barrier = clusters_[blockIdx.x / cluster_];
+    Fiber& fiber = fibers_[Number()];
+    if (has_barriers_) AwaitNext(&barrier, fiber.cluster_generation);
+  }
+  // Where another block of the cluster has what is `here` in this one.
+  template <class T>
+  T* InCluster(T* here, unsigned block) {
+    const size_t other = blockIdx.x / cluster_ * cluster_ + block;
+    if (block >= cluster_) Fail("no such block in the cluster");
+    if (has_barriers_ && blocks_[other].threads_done > 0) {
+      Fail("that block has ended");
+    }
+    const auto offset =
+        reinterpret_cast<char*>(here) -
+        reinterpret_cast<char*>(blocks_[blockIdx.x].shared.get());
+    return reinterpret_cast<T*>(
+        reinterpret_cast<char*>(blocks_[other].shared.get()) + offset);
+  }
 
   // The lanes' fragments, once all of them have come here.
   const Fragments& Show(const uint32_t (&a)[4], const uint32_t (&b)[2]) {
@@ -117,6 +145,7 @@ class Grid {
   struct Block {
     Barrier barrier;
     std::unique_ptr<Line[]> shared;
+    unsigned threads_done = 0;
   };
   struct Warp {
     Barrier barrier;
@@ -125,7 +154,7 @@ class Grid {
   struct Fiber {
     ucontext_t context;
     const Barrier* barrier = nullptr;
-    unsigned generation = 0, instructions = 0;
+    unsigned generation = 0, cluster_generation = 0, instructions = 0;
     bool done = false, spins = false;
 
     bool Waits() const {
@@ -147,6 +176,7 @@ class Grid {
     const size_t number = Number();
     grid.thread_(grid.arguments_);
     grid.fibers_[number].done = true;
+    ++grid.blocks_[blockIdx.x].threads_done;
   }
 
   // Whose turn it is.
@@ -205,16 +235,23 @@ class Grid {
     swapcontext(&scheduler_, &fiber->context);
   }
 
-  void Wait(Barrier* barrier) {
+  // Returns whether all have come.
+  static bool Arrive(Barrier* barrier) {
+    if (++barrier->arrived < barrier->expected) return false;
+    barrier->arrived = 0;
+    ++barrier->generation;
+    return true;
+  }
+  void AwaitNext(Barrier* barrier, unsigned generation) {
+    if (barrier->generation != generation) return;
     Fiber& fiber = fibers_[Number()];
-    fiber.generation = barrier->generation;
-    if (++barrier->arrived == barrier->expected) {
-      barrier->arrived = 0;
-      ++barrier->generation;
-      return;
-    }
+    fiber.generation = generation;
     fiber.barrier = barrier;
     swapcontext(&fiber.context, &scheduler_);
+  }
+  void Wait(Barrier* barrier) {
+    const unsigned generation = barrier->generation;
+    if (!Arrive(barrier)) AwaitNext(barrier, generation);
   }
 
   inline static thread_local Grid* current_ = nullptr;
@@ -223,8 +260,10 @@ class Grid {
   const bool reverse_ = std::getenv("STAND_IN_REVERSE") != nullptr;
   const Thread thread_;
   const void* const arguments_;
+  const unsigned cluster_;  // blocks of each
   std::vector<Fiber> fibers_;
   std::vector<Block> blocks_;
+  std::vector<Barrier> clusters_;
   std::vector<Warp> warps_;
   size_t left_ = fibers_.size();  // not done
   ucontext_t scheduler_;

@@ -5,6 +5,7 @@
 #define TF_LSTM_OPS_TESTS_CUDA_STAND_IN_PRELUDE_H_
 
 #include <cmath>
+#include <cstring>
 
 #include "fibers.h"
 #include "tensor_core.h"
@@ -20,7 +21,7 @@ using stand_in::threadIdx;
 #define TF_LSTM_OPS_KERNEL(name, ...)                                        \
   static void name##_thread(const __VA_ARGS__& a);                           \
   extern "C" void name(const void* arguments, unsigned grid, unsigned block, \
-                       unsigned) {                                           \
+                       unsigned, unsigned) {                                 \
     gridDim.x = grid;                                                        \
     blockDim.x = block;                                                      \
     for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) {                  \
@@ -35,11 +36,12 @@ using stand_in::threadIdx;
   static void name##_thread(const __VA_ARGS__& a);                           \
   extern "C" const bool name##_is_cooperative = true;                        \
   extern "C" void name(const void* arguments, unsigned grid, unsigned block, \
-                       unsigned shared_bytes) {                              \
+                       unsigned shared_bytes, unsigned cluster) {            \
     const auto thread = [](const void* given) {                              \
       name##_thread(*static_cast<const __VA_ARGS__*>(given));                \
     };                                                                       \
-    stand_in::Grid(thread, arguments, grid, block, shared_bytes).Run();      \
+    stand_in::Grid(thread, arguments, grid, block, shared_bytes, cluster)    \
+        .Run();                                                              \
   }                                                                          \
   static void name##_thread(const __VA_ARGS__& a)
 
@@ -56,5 +58,13 @@ using stand_in::threadIdx;
 #define TF_LSTM_OPS_LOAD_ARRIVALS(to, arrivals) \
   (to) = stand_in::Grid::Current().Spin() ? *(arrivals) : ~0u
 
+#define TF_LSTM_OPS_STORE_IN_CLUSTER(type, constraint, here, block, value) \
+  std::memcpy(stand_in::Grid::Current().InCluster(here, block), &(value),  \
+              sizeof *(here))
+#define TF_LSTM_OPS_ARRIVE_IN_CLUSTER() \
+  stand_in::Grid::Current().ArriveInCluster()
+#define TF_LSTM_OPS_AWAIT_CLUSTER() stand_in::Grid::Current().AwaitCluster()
+
 inline void __syncthreads() { stand_in::Grid::Current().SyncBlock(); }
+
 #endif  // TF_LSTM_OPS_TESTS_CUDA_STAND_IN_PRELUDE_H_

@@ -26,10 +26,33 @@ typedef enum CUdevice_attribute_enum {
 } CUdevice_attribute;
 typedef enum CUfunction_attribute_enum {
   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+  CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14,
 } CUfunction_attribute;
 typedef enum CUstreamCaptureStatus_enum {
   CU_STREAM_CAPTURE_STATUS_NONE = 0,
 } CUstreamCaptureStatus;
+typedef enum CUlaunchAttributeID_enum {
+  CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
+} CUlaunchAttributeID;
+typedef union CUlaunchAttributeValue_union {
+  char pad[64];
+  struct {
+    unsigned int x, y, z;
+  } clusterDim;
+} CUlaunchAttributeValue;
+typedef struct CUlaunchAttribute_st {
+  CUlaunchAttributeID id;
+  char pad[4];
+  CUlaunchAttributeValue value;
+} CUlaunchAttribute;
+typedef struct CUlaunchConfig_st {
+  unsigned int gridDimX, gridDimY, gridDimZ;
+  unsigned int blockDimX, blockDimY, blockDimZ;
+  unsigned int sharedMemBytes;
+  CUstream hStream;
+  CUlaunchAttribute* attrs;
+  unsigned int numAttrs;
+} CUlaunchConfig;
 #endif
 
 static_assert(CUDA_SUCCESS == 0);
@@ -38,7 +61,19 @@ static_assert(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR == 75);
 static_assert(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR == 76);
 static_assert(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN == 97);
 static_assert(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES == 8);
+static_assert(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED == 14);
 static_assert(CU_STREAM_CAPTURE_STATUS_NONE == 0);
+static_assert(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION == 4);
+static_assert(offsetof(CUlaunchAttribute, value) == 8);
+static_assert(offsetof(CUlaunchAttribute, value.clusterDim.z) == 16);
+static_assert(sizeof(CUlaunchAttribute) == 72);
+static_assert(offsetof(CUlaunchConfig, gridDimY) == 4);
+static_assert(offsetof(CUlaunchConfig, blockDimX) == 12);
+static_assert(offsetof(CUlaunchConfig, sharedMemBytes) == 24);
+static_assert(offsetof(CUlaunchConfig, hStream) == 32);
+static_assert(offsetof(CUlaunchConfig, attrs) == 40);
+static_assert(offsetof(CUlaunchConfig, numAttrs) == 48);
+static_assert(sizeof(CUlaunchConfig) == 56);
 
 CUresult cuGetErrorName(CUresult error, const char** text);
 CUresult cuGetErrorString(CUresult error, const char** text);
@@ -70,6 +105,9 @@ CUresult cuLaunchCooperativeKernel(CUfunction, unsigned int grid_x,
                                    unsigned int block_z,
                                    unsigned int shared_bytes, CUstream,
                                    void** parameters);
+// A cluster's blocks are there at the same time.
+CUresult cuLaunchKernelEx(const CUlaunchConfig*, CUfunction, void** parameters,
+                          void** extra);
 
 CUresult cuStreamSynchronize(CUstream);
 CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status);
@@ -98,6 +136,7 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end);
   F(cuLaunchKernel)                \
   F(cuFuncSetAttribute)            \
   F(cuLaunchCooperativeKernel)     \
+  F(cuLaunchKernelEx)              \
   F(cuStreamSynchronize)           \
   F(cuStreamIsCapturing)           \
   F(cuEventCreate)                 \

@@ -17,8 +17,12 @@ namespace tf_lstm_ops::cuda {
 using T = TF_LSTM_OPS_TYPE;
 using C = typename Number<T>::Compute;
 
+// Null counts as zeros.
+__device__ inline T Stored(const T* data, int64_t at) {
+  return data ? data[at] : T{};
+}
 __device__ inline C Load(const T* data, int64_t at) {
-  return data ? Number<T>::Load(data[at]) : C(0);
+  return Number<T>::Load(Stored(data, at));
 }
 __device__ inline void Store(C value, T* data, int64_t at) {
   if (data) data[at] = Number<T>::Store(value);
@@ -61,14 +65,25 @@ struct Passes {
     }
   }
 
-  // The rows that a step keeps, of an output row.
+  // The rows that a step keeps, of an output row: as they are stored, then as
+  // numbers.
+  struct StoredRows {
+    T number[Cell::kKeptRows + 1] = {};  // an array is not empty
+  };
+  __device__ static StoredRows LoadKept(const KeptRows<const T>& from,
+                                        int64_t row, int64_t u) {
+    StoredRows stored;
+    for (int k = 0; k < Cell::kKeptRows; ++k) {
+      stored.number[k] = Stored(from.data[k], row * from.stride[k] + u);
+    }
+    return stored;
+  }
   template <int k = 0>
-  __device__ static void LoadKept(const KeptRows<const T>& from, int64_t row,
-                                  int64_t u, Outputs* y) {
+  __device__ static void SetKept(const StoredRows& stored, Outputs* y) {
     if constexpr (k < Cell::kKeptRows) {
       constexpr auto kMember = Cell::kKept[k];
-      y->*kMember = Load(from.data[k], row * from.stride[k] + u);
-      LoadKept<k + 1>(from, row, u, y);
+      y->*kMember = Number<T>::Load(stored.number[k]);
+      SetKept<k + 1>(stored, y);
     }
   }
   template <int k = 0>
@@ -85,41 +100,69 @@ struct Passes {
   __device__ static Outputs Restored(const KeptRows<const T>& kept, int64_t row,
                                      int64_t u, const Parameters& with) {
     Outputs y = {};
-    LoadKept(kept, row, u, &y);
+    SetKept(LoadKept(kept, row, u), &y);
     Cell::Restore(&y, Cell::kOwnState && kept.data[kRowCo] != nullptr, with);
     return y;
   }
 
   // The cell state before step s. A step without input kept the one before it.
   template <class Arguments>
-  __device__ static C StateBefore(const Arguments& a, const Place& at,
+  __device__ static T StateBefore(const Arguments& a, const Place& at,
                                   int64_t s) {
-    if (s == 0) return Load(a.c0.data, at.b * a.c0.stride + at.u);
+    if (s == 0) return Stored(a.c0.data, at.b * a.c0.stride + at.u);
     const int64_t row = a.steps.At(at.b, s - 1).output;
-    return Load(a.kept.data[kRowCs], row * a.kept.stride[kRowCs] + at.u);
+    return a.kept.data[kRowCs][row * a.kept.stride[kRowCs] + at.u];
   }
 
-  // The pre-activations, by part. from_h(block): the previous output's
-  // share of the gate there.
-  template <class FromH>
-  __device__ static void LoadParts(const ForwardStep<T, C>& a, int64_t step,
-                                   const Place& at, int64_t input_row,
-                                   const FromH& from_h, C (&z)[Cell::kParts]) {
-    const int64_t width = a.cell.gates * a.cell.cell;
+  // What a step forward reads that does not come from the previous output, of
+  // the pre-activations by part. As it is stored, so that no load waits for
+  // another; only `rows` where the row takes no part.
+  struct Input {
+    Steps::Rows rows;
+    C from_input[Cell::kParts], first[Cell::kParts];
+    T x[Cell::kParts], input_bias[Cell::kParts], recurrent_bias[Cell::kParts];
+    C state;
+  };
+  __device__ static Input LoadInput(const ForwardStep<T, C>& a, int64_t step,
+                                    const Place& at) {
+    Input input = {};
+    input.rows = a.steps.At(at.b, step);
+    if (!input.rows.valid) return input;
+    const int64_t row = input.rows.input, width = a.cell.gates * a.cell.cell;
     for (int p = 0; p < Cell::kParts; ++p) {
-      const int64_t column = a.cell.block[p] * a.cell.cell + at.u;
-      z[p] = 0;
+      const int64_t block = a.cell.block[p];
+      const int64_t column = block * a.cell.cell + at.u;
       if (p < Cell::kInputParts) {
-        z[p] = a.from_input
-                   ? a.from_input[input_row * width + column]
-                   : Load(a.x, input_row * a.x_stride +
-                                   a.cell.block[p] * a.x_gate_stride + at.u);
-        z[p] += Load(a.input_bias, column);
+        if (a.from_input) {
+          input.from_input[p] = a.from_input[row * width + column];
+        } else {
+          input.x[p] = a.x[row * a.x_stride + block * a.x_gate_stride + at.u];
+        }
+        input.input_bias[p] = Stored(a.input_bias, column);
       }
       if (p >= Cell::kFirstRecurrent) {
-        z[p] += from_h(a.cell.block[p]) + Load(a.recurrent_bias, column);
+        input.recurrent_bias[p] = Stored(a.recurrent_bias, column);
       }
-      if (step == 0 && a.first) z[p] += a.first[at.b * width + column];
+      if (step == 0 && a.first) {
+        input.first[p] = a.first[at.b * width + column];
+      }
+    }
+    if (Cell::kHasState) input.state = a.state[at.b * a.cell.cell + at.u];
+    return input;
+  }
+  // The pre-activations. from_h(block): the previous output's share of the gate
+  // there.
+  template <class FromH>
+  __device__ static void AddParts(const ForwardStep<T, C>& a,
+                                  const Input& input, const FromH& from_h,
+                                  C (&z)[Cell::kParts]) {
+    for (int p = 0; p < Cell::kParts; ++p) {
+      z[p] = input.from_input[p] + Number<T>::Load(input.x[p]) +
+             Number<T>::Load(input.input_bias[p]) + input.first[p];
+      if (p >= Cell::kFirstRecurrent) {
+        z[p] +=
+            from_h(a.cell.block[p]) + Number<T>::Load(input.recurrent_bias[p]);
+      }
       if (Cell::kHasPeephole && p == kPartF) z[p] += a.forget_bias;
     }
   }
@@ -153,24 +196,27 @@ struct Passes {
     Store(h, a.h, row * a.h_stride + at.u);
   }
 
-  // One step. Returns whether it has input, then `h` is the output.
+  // One step; from_h as above. Returns whether the row takes part, then `h` is
+  // the output.
   template <class FromH>
   __device__ static bool Forward(const ForwardStep<T, C>& a, int64_t step,
-                                 const Place& at, const FromH& from_h, C* h) {
-    const Steps::Rows rows = a.steps.At(at.b, step);
+                                 const Place& at, const Input& input,
+                                 const FromH& from_h, C* h) {
+    const Steps::Rows& rows = input.rows;
     if (!rows.valid) {
       PassOver(a, step, at, rows.output);
       return false;
     }
     C z[Cell::kParts];
-    LoadParts(a, step, at, rows.input, from_h, z);
-    C* state = Cell::kHasState ? a.state + at.b * a.cell.cell + at.u : nullptr;
+    AddParts(a, input, from_h, z);
     const Outputs y = With(a.cell, at.u, [&](const Parameters& with) {
-      return Cell::Forward(z, state ? *state : C(0), with);
+      return Cell::Forward(z, input.state, with);
     });
-    if constexpr (Cell::kHasState) *state = y.*Cell::kState;
+    if constexpr (Cell::kHasState) {
+      a.state[at.b * a.cell.cell + at.u] = y.*Cell::kState;
+    }
     if constexpr (Cell::kOwnState) {
-      Store(*state, a.last_c.data, at.b * a.last_c.stride + at.u);
+      Store(y.*Cell::kState, a.last_c.data, at.b * a.last_c.stride + at.u);
     }
     StoreKept(y, rows.output, at.u, a.kept);
     Store(y.h, a.h, rows.output * a.h_stride + at.u);
@@ -179,59 +225,87 @@ struct Passes {
     return true;
   }
 
-  // z: by part, or null for zeros.
-  __device__ static void StoreParts(const BackwardStep<T, C>& a, const C* z,
-                                    int first, int count, int64_t row,
-                                    int64_t u, T* to) {
-    for (int p = first; p < first + count; ++p) {
-      Store(z ? z[p] : C(0), to,
-            (row * a.cell.gates + a.cell.block[p]) * a.cell.cell + u);
-    }
-  }
+  // Gradients of the pre-activations of a row of the input, by part, or null
+  // for zeros. put(column, dz): those of the parts that come from the previous
+  // output.
+  template <class Put>
   __device__ static void StoreParts(const BackwardStep<T, C>& a,
-                                    const Place& at, int64_t row, const C* z,
-                                    T* dz_step) {
+                                    const Place& at, int64_t row, const C* dz,
+                                    const Put& put) {
     constexpr int kFirst = Cell::kFirstRecurrent;
-    constexpr int kCount = Cell::kRecurrentParts;
-    StoreParts(a, z, 0, Cell::kInputParts, row, at.u, a.dz);
-    StoreParts(a, z, kFirst, kCount, row, at.u, a.dz_h);
-    StoreParts(a, z, kFirst, kCount, 0, at.u, dz_step);
+    for (int p = 0; p < Cell::kParts; ++p) {
+      const T number = Number<T>::Store(dz ? dz[p] : C(0));
+      const int64_t column = a.cell.block[p] * a.cell.cell + at.u;
+      const int64_t to = row * a.cell.gates * a.cell.cell + column;
+      if (p < Cell::kInputParts) a.dz[to] = number;
+      if (p < kFirst || p >= kFirst + Cell::kRecurrentParts) continue;
+      if (a.dz_h) a.dz_h[to] = number;
+      put(column, number);
+    }
   }
 
   // The state before a step, of which the cell's equations take the gradient.
-  __device__ static C Before(const BackwardStep<T, C>& a, int64_t step,
+  __device__ static T Before(const BackwardStep<T, C>& a, int64_t step,
                              const Place& at, int64_t input_row) {
     if constexpr (Cell::kOwnState) {
       return StateBefore(a, at, step);
     } else if constexpr (Cell::kHasState) {
-      return Load(a.h_before, input_row * a.cell.cell + at.u);
+      return a.h_before[input_row * a.cell.cell + at.u];
     } else {
-      return 0;
+      return T{};
     }
   }
 
-  // One step. dz_step: this row of the batch in the gradients of the
-  // pre-activations that the product with the recurrent weights takes, [G*H].
-  __device__ static void Backward(const BackwardStep<T, C>& a, int64_t step,
-                                  const Place& at, T* dz_step) {
-    const Steps::Rows rows = a.steps.At(at.b, step);
-    if (!rows.valid) return StoreParts(a, at, rows.input, nullptr, dz_step);
-    C* dh = a.dh + at.b * a.cell.cell + at.u;
-    C* dc = Cell::kOwnState ? a.dc + at.b * a.cell.cell + at.u : nullptr;
+  // What a step backward reads that does not come from the step after it, as it
+  // is stored. Only `rows` and `dh` where the row takes no part.
+  struct Kept {
+    Steps::Rows rows;
+    StoredRows y, bar;
+    T h, h_bar, before;
+    C dh, dc;
+  };
+  __device__ static Kept LoadKept(const BackwardStep<T, C>& a, int64_t step,
+                                  const Place& at) {
+    Kept kept = {};
+    kept.rows = a.steps.At(at.b, step);
+    const int64_t state = at.b * a.cell.cell + at.u;
+    kept.dh = a.dh[state];
+    if (!kept.rows.valid) return kept;
+    const int64_t row = kept.rows.output;
+    kept.y = LoadKept(a.kept, row, at.u);
+    if constexpr (Cell::kKeptRows == 0) kept.h = a.h[row * a.h_stride + at.u];
+    kept.bar = LoadKept(a.bar, row, at.u);
+    kept.h_bar = Stored(a.h_bar, row * a.h_bar_stride + at.u);
+    kept.before = Before(a, step, at, kept.rows.input);
+    if constexpr (Cell::kOwnState) kept.dc = a.dc[state];
+    return kept;
+  }
+
+  // One step. from_h: the gradient of its output by the products of the step
+  // after it. put: see StoreParts.
+  template <class Put>
+  __device__ static void Backward(const BackwardStep<T, C>& a, const Place& at,
+                                  const Kept& kept, C from_h, const Put& put) {
+    const int64_t state = at.b * a.cell.cell + at.u;
+    if (!kept.rows.valid) {
+      a.dh[state] = kept.dh + from_h;
+      return StoreParts(a, at, kept.rows.input, nullptr, put);
+    }
     Outputs bar = {};
-    LoadKept(a.bar, rows.output, at.u, &bar);
-    bar.h = *dh + Load(a.h_bar, rows.output * a.h_bar_stride + at.u);
-    if constexpr (Cell::kOwnState) bar.*Cell::kState += *dc;
+    SetKept(kept.bar, &bar);
+    bar.h = kept.dh + from_h + Number<T>::Load(kept.h_bar);
+    if constexpr (Cell::kOwnState) bar.*Cell::kState += kept.dc;
     const auto d = With(a.cell, at.u, [&](const Parameters& with) {
-      Outputs y = Restored(a.kept, rows.output, at.u, with);
-      if constexpr (Cell::kKeptRows == 0) {
-        y.h = Load(a.h, rows.output * a.h_stride + at.u);
-      }
-      return Cell::Backward(y, Before(a, step, at, rows.input), bar, with);
+      Outputs y = {};
+      SetKept(kept.y, &y);
+      if constexpr (Cell::kKeptRows == 0) y.h = Number<T>::Load(kept.h);
+      Cell::Restore(&y, Cell::kOwnState && a.kept.data[kRowCo] != nullptr,
+                    with);
+      return Cell::Backward(y, Number<T>::Load(kept.before), bar, with);
     });
-    StoreParts(a, at, rows.input, d.z, dz_step);
-    *dh = Cell::kHasState && !Cell::kOwnState ? d.state : C(0);
-    if constexpr (Cell::kOwnState) *dc = d.state;
+    StoreParts(a, at, kept.rows.input, d.z, put);
+    a.dh[state] = Cell::kHasState && !Cell::kOwnState ? d.state : C(0);
+    if constexpr (Cell::kOwnState) a.dc[state] = d.state;
   }
 
   // h of an output row.
@@ -265,7 +339,7 @@ struct Passes {
     for (int64_t s = 0; s < a.steps.steps; ++s) {
       const Steps::Rows rows = a.steps.At(at.b, s);
       if (!rows.valid) continue;
-      const C before = StateBefore(a, at, s);
+      const C before = Number<T>::Load(StateBefore(a, at, s));
       const C after =
           Load(a.kept.data[kRowCs], rows.output * a.kept.stride[kRowCs] + at.u);
       for (int p = 0; p < Cell::kParts; ++p) {

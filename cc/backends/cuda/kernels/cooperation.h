@@ -49,6 +49,23 @@
                : "memory")
 #endif
 
+// Writes a number to a block of the cluster, by its number, where this block
+// has its own `here`.
+#ifndef TF_LSTM_OPS_STORE_IN_CLUSTER
+#define TF_LSTM_OPS_STORE_IN_CLUSTER(type, constraint, here, block, number) \
+  asm volatile(                                                             \
+      "{ .reg .u64 near; .reg .u32 low, far;"                               \
+      " cvta.to.shared.u64 near, %0; cvt.u32.u64 low, near;"                \
+      " mapa.shared::cluster.u32 far, low, %1;"                             \
+      " st.shared::cluster." type " [far], %2; }" ::"l"(here),              \
+      "r"(block), constraint(number)                                        \
+      : "memory")
+#define TF_LSTM_OPS_ARRIVE_IN_CLUSTER() \
+  asm volatile("barrier.cluster.arrive.release;" ::: "memory")
+#define TF_LSTM_OPS_AWAIT_CLUSTER() \
+  asm volatile("barrier.cluster.wait.acquire;" ::: "memory")
+#endif
+
 namespace tf_lstm_ops::cuda {
 
 // What a lane loads at once.
@@ -56,20 +73,6 @@ struct alignas(16) Words {
   uint32_t word[4];
 };
 using SharedMemory = Words*;
-
-// Waits until every block has called this `times` times; what each wrote
-// before, all see after. `arrivals` begins with zero.
-__device__ inline void WaitForBlocks(uint32_t* arrivals, uint32_t times) {
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    TF_LSTM_OPS_ARRIVE(arrivals);
-    uint32_t arrived = 0;
-    while (arrived < times * gridDim.x) {
-      TF_LSTM_OPS_LOAD_ARRIVALS(arrived, arrivals);
-    }
-  }
-  __syncthreads();
-}
 
 // Numbers as tensor cores take them. Those of 16 bits:
 struct TensorCore16 {

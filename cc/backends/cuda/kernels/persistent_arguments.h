@@ -23,13 +23,17 @@ using WarpProducts = float[kTiles * kTileRows][kColumns + 1];
 // How the blocks share a layer.
 template <class T>
 struct Persistence {
-  int64_t units = 0;  // of a block
+  int64_t units = 0;         // of a block
+  int64_t rows = 0;          // of the batch, of the blocks that share a layer
+  int64_t blocks = 0;        // that do
+  int64_t vector_bytes = 0;  // of a block's shared memory, for vectors
   // The recurrent weights of all gates, [H, G*H].
   const T* weights = nullptr;
   int64_t row_stride = 0;
   int64_t column_stride = 0;
   // What blocks tell each other: rows of the batch that are multiplied with the
-  // weights, [2, B, stride]. Numbers behind the last column are zeros.
+  // weights, [2, B, stride]; of a cluster only what the first step begins with,
+  // [B, stride]. Numbers behind the last column are zeros.
   T* vectors = nullptr;
   int64_t stride = 0;            // a multiple of kChunkBytes / sizeof(T)
   uint32_t* arrivals = nullptr;  // of blocks where they wait; begins with 0

@@ -19,14 +19,16 @@ TF_LSTM_OPS_KERNEL(forward_step, ForwardStep<T, C>) {
   const C* from_h = a.from_h + at.b * a.cell.gates * cell + at.u;
   C h;
   const bool valid = Passes<Cell>::Forward(
-      a, a.step, at, [&](int block) { return from_h[block * cell]; }, &h);
+      a, a.step, at, Passes<Cell>::LoadInput(a, a.step, at),
+      [&](int block) { return from_h[block * cell]; }, &h);
   if (valid) Passes<Cell>::StoreSeen(a, at, h);
 }
 TF_LSTM_OPS_KERNEL(backward_step, BackwardStep<T, C>) {
   const Place at = ThisPlace(a.steps, a.cell.cell);
   if (!at.exists) return;
-  Passes<Cell>::Backward(a, a.step, at,
-                         a.dz_step + at.b * a.cell.gates * a.cell.cell);
+  T* dz = a.dz_step + at.b * a.cell.gates * a.cell.cell;
+  Passes<Cell>::Backward(a, at, Passes<Cell>::LoadKept(a, a.step, at), 0,
+                         [&](int64_t column, T value) { dz[column] = value; });
 }
 TF_LSTM_OPS_KERNEL(h_before, HBefore<T, C>) { Passes<Cell>::FindHBefore(a); }
 TF_LSTM_OPS_KERNEL(peephole_sums, PeepholeSums<T, C>) { SumPeepholes<Cell>(a); }

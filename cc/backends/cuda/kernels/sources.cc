@@ -14,6 +14,7 @@
   F(block, "backends/cuda/kernels/block.h")                               \
   F(cell_passes, "backends/cuda/kernels/cell_passes.h")                   \
   F(cooperation, "backends/cuda/kernels/cooperation.h")                   \
+  F(exchange, "backends/cuda/kernels/exchange.h")                         \
   F(persistent_arguments, "backends/cuda/kernels/persistent_arguments.h") \
   F(keras_arguments, "backends/cuda/kernels/keras_arguments.h")           \
   F(kernel, "backends/cuda/kernels/kernel.h")                             \
