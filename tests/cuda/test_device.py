@@ -66,8 +66,8 @@ def test_programs_are_compiled_once_and_kept(tmp_path, built):
     cache = {"TF_LSTM_OPS_CUDA_CACHE": str(tmp_path / "cache")}
     assert check("error", built, **cache) is None
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()}
-    # The cell's steps, by one and at once, and what is done to whole tensors.
-    assert len(kept) == 3
+    # The cell's steps, by one, at once and in clusters, and what is done to whole tensors.
+    assert len(kept) == 4
     # Nothing is compiled again: there is no compiler.
     assert check("error", built, **cache, STAND_IN_CXX="/bin/false") is None
     # What is no program is compiled anew.

@@ -51,6 +51,22 @@ Status MakeProblem(const Call& call, cudnn_rnn::Problem* problem) {
   return ParamsLayout::Make(model, &problem->params);
 }
 
+// The caller's, for as long as the call.
+class Pieces : public Memory {
+ public:
+  explicit Pieces(const Call& call) : call_(call) {}
+
+  Status Allocate(int64_t bytes, void** data) override {
+    *data = call_.allocate(bytes);
+    return Status();
+  }
+  size_t pieces() const override { return 0; }
+  void GiveBack(size_t) override {}
+
+ private:
+  const Call& call_;
+};
+
 template <class T>
 class Run {
  public:
@@ -58,11 +74,8 @@ class Run {
 
   Status Begin() {
     TF_LSTM_OPS_RETURN_IF_ERROR(MakeProblem(call_, &problem_));
-    const auto allocate = [this](int64_t bytes, void** data) {
-      *data = call_.allocate(bytes);
-      return Status();
-    };
-    return Device::Make(call_.stream, allocate, &device_);
+    return Device::Make(call_.stream, std::make_unique<Pieces>(call_),
+                        &device_);
   }
 
   Status ReserveSize(const Tensors& t, int64_t* size) {

@@ -13,25 +13,33 @@ class Agreement {
  public:
   explicit Agreement(const Device& device) : device_(device) {}
 
+  // Of so many numbers. What is compared may be given back, this not.
+  Status Allocate(int64_t size) {
+    size_ = size;
+    return device_.Allocate(size, &expected_);
+  }
+
   // `rows` rows of `width` numbers, `stride` apart. What comes first is what
-  // others of this size are compared with. Waits for the device.
+  // others are compared with. Waits for the device.
   Status Compare(const T* found, int64_t rows, int64_t width, int64_t stride,
                  bool* agree) {
     *agree = true;
-    T* copy = nullptr;
-    TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(rows * width, &copy));
+    T* copy = expected_;
+    if (has_expected_) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(size_, &copy));
+    }
     TF_LSTM_OPS_RETURN_IF_ERROR(
         Copy(device_, CopyRows<T, T>{rows, width, found, stride, copy, width}));
-    if (!expected_) {
-      expected_ = copy;
-      return Status();
-    }
-    return Agree(device_, copy, expected_, rows * width, agree);
+    if (has_expected_) return Agree(device_, copy, expected_, size_, agree);
+    has_expected_ = true;
+    return Status();
   }
 
  private:
   const Device& device_;
-  const T* expected_ = nullptr;
+  int64_t size_ = 0;
+  T* expected_ = nullptr;
+  bool has_expected_ = false;
 };
 
 }  // namespace tf_lstm_ops::cuda

@@ -26,13 +26,13 @@ Handles* HandlesOf(CUcontext context, CUstream stream) {
 
 }  // namespace
 
-Status Device::Make(CUstream stream, Allocator allocator,
+Status Device::Make(CUstream stream, std::unique_ptr<Memory> memory,
                     std::unique_ptr<Device>* device) {
   std::unique_ptr<Device> made(new Device);
   TF_LSTM_OPS_RETURN_IF_ERROR(Open(&made->driver_));
   const Driver& driver = *made->driver_;
   made->stream_ = stream;
-  made->allocator_ = std::move(allocator);
+  made->memory_ = std::move(memory);
   TF_LSTM_OPS_RETURN_IF_ERROR(Check(
       driver, driver.cuCtxGetCurrent(&made->context_), "cuCtxGetCurrent"));
   CUdevice number = 0;

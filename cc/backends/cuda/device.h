@@ -4,8 +4,8 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_DEVICE_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_DEVICE_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -24,15 +24,27 @@ struct Handles {
   cudnnContext* cudnn = nullptr;
 };
 
+// Memory that is a call's own, in the order of the stream: once a piece is
+// given back, at the latest when the call returns, others may write to it after
+// the work that the stream has until then.
+class Memory {
+ public:
+  Memory() = default;
+  virtual ~Memory() = default;
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  virtual Status Allocate(int64_t bytes, void** data) = 0;
+  virtual size_t pieces() const = 0;
+  // But for the first so many.
+  virtual void GiveBack(size_t pieces) = 0;
+};
+
 class Device {
  public:
-  // Memory that is the call's own, in the order of the stream: once the call
-  // has returned, others may write to it after the call's work.
-  using Allocator = std::function<Status(int64_t bytes, void** data)>;
-
   // Of the thread's current context. Errors: FailedPrecondition where there is
   // no driver; Internal.
-  static Status Make(CUstream stream, Allocator allocator,
+  static Status Make(CUstream stream, std::unique_ptr<Memory> memory,
                      std::unique_ptr<Device>* device);
 
   CUstream stream() const { return stream_; }
@@ -44,12 +56,13 @@ class Device {
   Handles& handles() const { return *handles_; }
   Status Cublas(cublasHandle_t* handle) const;
 
+  Memory& memory() const { return *memory_; }
   // `size` numbers; not written.
   template <class T>
   Status Allocate(int64_t size, T** data) const {
     void* memory = nullptr;
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        allocator_(size * static_cast<int64_t>(sizeof(T)), &memory));
+        memory_->Allocate(size * static_cast<int64_t>(sizeof(T)), &memory));
     *data = static_cast<T*>(memory);
     return Status();
   }
@@ -118,12 +131,26 @@ class Device {
   const Driver* driver_ = nullptr;
   CUstream stream_ = nullptr;
   CUcontext context_ = nullptr;
-  Allocator allocator_;
+  std::unique_ptr<Memory> memory_;
   int compute_capability_ = 0;
   int multiprocessors_ = 0;
   int shared_bytes_ = 0;
   Handles* handles_ = nullptr;
   std::unique_lock<std::mutex> lock_;
+};
+
+// Gives back what is allocated while it exists.
+class Scratch {
+ public:
+  explicit Scratch(const Device& device)
+      : memory_(device.memory()), pieces_(memory_.pieces()) {}
+  ~Scratch() { memory_.GiveBack(pieces_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+ private:
+  Memory& memory_;
+  const size_t pieces_;
 };
 
 }  // namespace tf_lstm_ops::cuda

@@ -5,19 +5,37 @@
 #include "backends/cuda/tf_stream.h"
 
 namespace tf_lstm_ops::cuda {
+namespace {
+
+// TensorFlow's: it serves others on the same stream once a piece is given back.
+class Temporaries : public Memory {
+ public:
+  explicit Temporaries(const tf::KernelContext& context) : context_(context) {}
+
+  Status Allocate(int64_t bytes, void** data) override {
+    tf::Tensor piece;
+    TF_LSTM_OPS_RETURN_IF_ERROR(context_.AllocateTemporary(bytes, &piece));
+    *data = piece.data<void>();
+    pieces_.push_back(std::move(piece));
+    return Status();
+  }
+  size_t pieces() const override { return pieces_.size(); }
+  void GiveBack(size_t pieces) override {
+    while (pieces_.size() > pieces) pieces_.pop_back();
+  }
+
+ private:
+  const tf::KernelContext context_;
+  std::vector<tf::Tensor> pieces_;
+};
+
+}  // namespace
 
 Status Call::Begin(const tf::KernelContext& context) {
   TF_LSTM_OPS_RETURN_IF_ERROR(Fetch(context));
   CUstream stream = nullptr;
   TF_LSTM_OPS_RETURN_IF_ERROR(TfStream(context.get(), &stream));
-  const auto allocate = [this, context](int64_t bytes, void** data) {
-    tf::Tensor temporary;
-    TF_LSTM_OPS_RETURN_IF_ERROR(context.AllocateTemporary(bytes, &temporary));
-    *data = temporary.data<void>();
-    temporaries_.push_back(std::move(temporary));
-    return Status();
-  };
-  return Device::Make(stream, allocate, &device_);
+  return Device::Make(stream, std::make_unique<Temporaries>(context), &device_);
 }
 
 Status Call::Allocate(const tf::KernelContext& context, TF_DataType type,

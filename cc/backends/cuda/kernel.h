@@ -44,7 +44,6 @@ class Call : public Inputs {
 
  private:
   std::vector<tf::Tensor> outputs_;
-  std::vector<tf::Tensor> temporaries_;
   std::unique_ptr<Device> device_;
 };
 

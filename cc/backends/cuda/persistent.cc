@@ -151,6 +151,39 @@ Status MakePersistence(const Device& device, const Spread& spread,
   return device.Zero(shared->arrivals, 1);
 }
 
+// Finds it out.
+template <class T>
+Status FindFastest(const Device& device, const PersistenceKind& kind,
+                   const std::vector<Spread>& spreads,
+                   const std::function<Status(const Spread*)>& run,
+                   const std::function<RunResult<T>()>& result,
+                   Launches* fastest) {
+  const Scratch scratch(device);
+  Agreement<T> agreement(device);
+  TF_LSTM_OPS_RETURN_IF_ERROR(agreement.Allocate(kind.result_size));
+  const auto try_it = [&](const Spread* spread, float* milliseconds,
+                          bool* agrees) {
+    const Scratch of_run(device);
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        Time(device, [&] { return run(spread); }, milliseconds));
+    const RunResult<T> found = result();
+    return agreement.Compare(found.data, found.rows, found.width, found.stride,
+                             agrees);
+  };
+  float best = 0, milliseconds = 0;
+  bool agrees = true;
+  TF_LSTM_OPS_RETURN_IF_ERROR(try_it(nullptr, &best, &agrees));
+  *fastest = Launches::kSteps;
+  for (const Spread& spread : spreads) {
+    // An error: the card may have no room for all blocks at the same time.
+    const Status tried = try_it(&spread, &milliseconds, &agrees);
+    if (!tried.ok() || !agrees || milliseconds >= best) continue;
+    best = milliseconds;
+    *fastest = spread.launches;
+  }
+  return Status();
+}
+
 template <class T>
 Status RunFastest(const Device& device, const PersistenceKind& kind,
                   const std::vector<Spread>& spreads,
@@ -163,30 +196,14 @@ Status RunFastest(const Device& device, const PersistenceKind& kind,
                    PowerOfTwo(kind.steps), kind.cell_size, kind.cell,
                    kind.is_backward};
   Launches fastest = Launches::kSteps;
-  if (Fastest().Find(key, &fastest)) return run(Of(spreads, fastest));
-  bool captures = false;
-  TF_LSTM_OPS_RETURN_IF_ERROR(IsCapturing(device, &captures));
-  if (captures) return run(&spreads.front());
-  Agreement<T> agreement(device);
-  const auto try_it = [&](const Spread* spread, float* milliseconds,
-                          bool* agrees) {
+  if (!Fastest().Find(key, &fastest)) {
+    bool captures = false;
+    TF_LSTM_OPS_RETURN_IF_ERROR(IsCapturing(device, &captures));
+    if (captures) return run(&spreads.front());
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        Time(device, [&] { return run(spread); }, milliseconds));
-    const RunResult<T> found = result();
-    return agreement.Compare(found.data, found.rows, found.width, found.stride,
-                             agrees);
-  };
-  float best = 0, milliseconds = 0;
-  bool agrees = true;
-  TF_LSTM_OPS_RETURN_IF_ERROR(try_it(nullptr, &best, &agrees));
-  for (const Spread& spread : spreads) {
-    // An error: the card may have no room for all blocks at the same time.
-    const Status tried = try_it(&spread, &milliseconds, &agrees);
-    if (!tried.ok() || !agrees || milliseconds >= best) continue;
-    best = milliseconds;
-    fastest = spread.launches;
+        FindFastest(device, kind, spreads, run, result, &fastest));
+    Fastest().Keep(key, fastest);
   }
-  Fastest().Keep(key, fastest);
   return run(Of(spreads, fastest));
 }
 

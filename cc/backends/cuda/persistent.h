@@ -65,6 +65,7 @@ Status MakePersistence(const Device& device, const Spread& spread,
 // last. One launch must also work, and have the numbers that the steps have:
 // `result()`, after a run.
 struct PersistenceKind {
+  int64_t result_size = 0;  // of `result()`, in numbers
   int64_t type_size = 0, batch = 0, steps = 0, cell_size = 0;
   CellKind cell = CellKind::kLstm;
   bool is_backward = false;

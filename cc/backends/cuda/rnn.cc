@@ -58,9 +58,9 @@ class Pass {
     return FindSpreads(
         device_, {cell_, rows_of_unit, depth, steps_.steps, batch_}, sizeof(T));
   }
-  PersistenceKind KindOf(bool is_backward) const {
-    return {sizeof(T),          batch_,     steps_.steps, cell_,
-            layer_.config.cell, is_backward};
+  PersistenceKind KindOf(bool is_backward, int64_t result_size) const {
+    return {result_size, sizeof(T),          batch_,     steps_.steps,
+            cell_,       layer_.config.cell, is_backward};
   }
   template <class Arguments>
   Status LaunchPersistent(const char* kernel, const Spread& spread,
@@ -180,7 +180,8 @@ class ForwardPass : Pass<T> {
     TF_LSTM_OPS_RETURN_IF_ERROR(this->CheckSizes());
     if (batch_ == 0 || cell_ == 0) return Begin();
     return RunFastest<T>(
-        device_, this->KindOf(false), this->Spreads(this->gates_, cell_),
+        device_, this->KindOf(false, batch_ * cell_),
+        this->Spreads(this->gates_, cell_),
         [&](const Spread* spread) {
           return spread ? AllAtOnce(*spread) : StepByStep();
         },
@@ -393,7 +394,7 @@ class BackwardPass : Pass<T> {
   Status AllSteps() {
     if (batch_ == 0 || cell_ == 0) return Begin();
     return RunFastest<T>(
-        device_, this->KindOf(true), this->Spreads(1, width_),
+        device_, this->KindOf(true, rows_ * width_), this->Spreads(1, width_),
         [&](const Spread* spread) {
           return spread ? AllAtOnce(*spread) : StepByStep();
         },

@@ -76,14 +76,19 @@ Status Time(const Device& device, const std::function<Status()>& run,
             float* milliseconds) {
   *milliseconds = std::numeric_limits<float>::infinity();
   Timer timer(device);
-  for (int n = 0; n < 2; ++n) {
+  const auto run_once = [&] {
     float one = 0;
     TF_LSTM_OPS_RETURN_IF_ERROR(timer.Start());
     TF_LSTM_OPS_RETURN_IF_ERROR(run());
     TF_LSTM_OPS_RETURN_IF_ERROR(timer.Stop(&one));
     *milliseconds = std::min(*milliseconds, one);
+    return Status();
+  };
+  {
+    const Scratch scratch(device);
+    TF_LSTM_OPS_RETURN_IF_ERROR(run_once());
   }
-  return Status();
+  return run_once();
 }
 
 int64_t PowerOfTwo(int64_t n) {

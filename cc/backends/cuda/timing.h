@@ -17,8 +17,8 @@ namespace tf_lstm_ops::cuda {
 bool MayTry();
 Status IsCapturing(const Device& device, bool* captures);
 
-// The shorter time of two runs: the first one may have to load what it needs.
-// Waits for the device.
+// The shorter time of two runs: the first one may have to load what it needs,
+// and its memory is given back. Waits for the device.
 Status Time(const Device& device, const std::function<Status()>& run,
             float* milliseconds);
 

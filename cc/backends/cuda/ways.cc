@@ -82,6 +82,7 @@ class Trial {
     const int64_t steps = problem_.time * problem_.batch;
     const int64_t states = m.pseudo_layers() * problem_.batch;
     const int64_t cells = m.cell == CellKind::kLstm ? states * m.cell_size : 0;
+    TF_LSTM_OPS_RETURN_IF_ERROR(outputs_.Allocate(steps * m.output_size()));
     TF_LSTM_OPS_RETURN_IF_ERROR(
         device_.Allocate(steps * m.output_size(), &forward_.output));
     TF_LSTM_OPS_RETURN_IF_ERROR(
@@ -105,11 +106,14 @@ class Trial {
       TF_LSTM_OPS_RETURN_IF_ERROR(
           device_.Allocate(cells, &backward_.input_c_backprop));
     }
-    return device_.Allocate(problem_.params.size(), &backward_.params_backprop);
+    const int64_t params = problem_.params.size();
+    TF_LSTM_OPS_RETURN_IF_ERROR(gradients_.Allocate(params));
+    return device_.Allocate(params, &backward_.params_backprop);
   }
 
   // What others found must agree with what the first one did.
   Status Run(Way way, float* milliseconds, bool* agrees) {
+    const Scratch scratch(device_);
     const auto stack = Stack<T>::Make(problem_, mask_, way);
     TF_LSTM_OPS_RETURN_IF_ERROR(stack->Begin(device_, is_training_));
     if (is_training_) {
@@ -164,6 +168,7 @@ Status ChooseWay(const Device& device, const Problem& problem,
   bool captures = false;
   TF_LSTM_OPS_RETURN_IF_ERROR(IsCapturing(device, &captures));
   if (captures) return Status();
+  const Scratch scratch(device);
   Trial<T> trial(device, problem, mask, is_training, inputs);
   TF_LSTM_OPS_RETURN_IF_ERROR(trial.Allocate());
   float best = std::numeric_limits<float>::infinity();

@@ -40,12 +40,12 @@ typedef union CUlaunchAttributeValue_union {
     unsigned int x, y, z;
   } clusterDim;
 } CUlaunchAttributeValue;
-typedef struct CUlaunchAttribute_st {
+typedef struct CUlaunchAttribute_st {  // NOLINT: NVIDIA's name
   CUlaunchAttributeID id;
   char pad[4];
   CUlaunchAttributeValue value;
 } CUlaunchAttribute;
-typedef struct CUlaunchConfig_st {
+typedef struct CUlaunchConfig_st {  // NOLINT: NVIDIA's name
   unsigned int gridDimX, gridDimY, gridDimZ;
   unsigned int blockDimX, blockDimY, blockDimZ;
   unsigned int sharedMemBytes;
