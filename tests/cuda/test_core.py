@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,11 +15,17 @@ pytest.importorskip("torch", reason="PyTorch, which this compares with, is not i
 GPU = build.ROOT / "tests" / "gpu"
 
 
-def test_core_without_tensorflow(tmp_path, built):
-    core = tmp_path / "core.so"
-    subprocess.run([GPU / "build.sh", core], check=True)
+@pytest.fixture(scope="module")
+def core(tmp_path_factory) -> Path:
+    library = tmp_path_factory.mktemp("core") / "core.so"
+    subprocess.run([GPU / "build.sh", library], check=True)
+    return library
+
+
+@pytest.mark.parametrize("ways", [("op", "cudnn"), ("at once",), ("clusters",), ("by step",)])
+def test_core_without_tensorflow(built, core, ways):
     done = subprocess.run(
-        [sys.executable, GPU / "check.py", core, "--device", "cpu"],
+        [sys.executable, GPU / "check.py", core, "--device", "cpu", "--ways", *ways],
         env={**os.environ, **build.environment(built)},
         capture_output=True,
         text=True,

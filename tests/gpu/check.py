@@ -1,12 +1,13 @@
 """The CUDA backend without TensorFlow, against PyTorch: the CudnnRNN family by cuDNN, and by the
 package's own kernels, all steps in one launch and step by step.
 
-    python check.py LIBRARY [--device cuda|cpu] [--small]
+    python check.py LIBRARY [--device cuda|cpu] [--small] [--ways WAY ...]
 
 LIBRARY is what run.sh builds from core.cc. Results and gradients of each case are compared with
 torch.nn in float64 on the CPU; then all are timed beside torch.nn on the GPU.
 With ``--device cpu`` tensors are in host memory, for a library that finds the stand-ins of
-tests/cuda in place of CUDA's. ``--small`` leaves out what takes time under compute-sanitizer.
+tests/cuda in place of CUDA's. ``--small`` leaves out what takes time under compute-sanitizer,
+``--ways`` all ways but some.
 """
 
 from __future__ import annotations
@@ -364,18 +365,18 @@ def times_of(
     core.algorithm = 0
 
 
-def compare_speed(core: Core) -> None:
+def compare_speed(core: Core, ways: list[str]) -> None:
     print(
         f"\n{torch.cuda.get_device_name()}, PyTorch {torch.__version__}: forward and backward, ms"
     )
-    print(f"{'case':44} {'type':9} " + " ".join(f"{way:>9}" for way in (*PERSISTENT, "torch")))
+    print(f"{'case':44} {'type':9} " + " ".join(f"{way:>9}" for way in (*ways, "torch")))
     for case, dtype in itertools.product(LARGE, (torch.float32, torch.float16, torch.bfloat16)):
         core.allow_tf32(True)
         torch.backends.cudnn.allow_tf32 = True
         module, given, upstream = random_problem(case)
         given["params"] = params_of(case, module).detach()
         times = []
-        for core.way in PERSISTENT:
+        for core.way in ways:
             times.append(min(times_of(core, case, dtype, given, upstream)))
         tensors = core.prepare(case, dtype, given, upstream)
         peer = case.module(dtype, "cuda")
@@ -395,13 +396,14 @@ def main() -> int:
     parser.add_argument("library")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--ways", nargs="+", default=list(PERSISTENT), choices=list(PERSISTENT))
     options = parser.parse_args()
     core = Core(options.library, options.device)
     passed = all(
-        [check_results(core, way, OWN if way in OWN_KERNELS else SMALL) for way in PERSISTENT]
+        [check_results(core, way, OWN if way in OWN_KERNELS else SMALL) for way in options.ways]
     )
     if options.device == "cuda" and not options.small:
-        compare_speed(core)
+        compare_speed(core, options.ways)
     print("\nall right" if passed else "\nWRONG results")
     return not passed
 

@@ -151,7 +151,9 @@ Status MakePersistence(const Device& device, const Spread& spread,
   return device.Zero(shared->arrivals, 1);
 }
 
-// Finds it out.
+namespace {
+
+// By trying.
 template <class T>
 Status FindFastest(const Device& device, const PersistenceKind& kind,
                    const std::vector<Spread>& spreads,
@@ -183,6 +185,8 @@ Status FindFastest(const Device& device, const PersistenceKind& kind,
   }
   return Status();
 }
+
+}  // namespace
 
 template <class T>
 Status RunFastest(const Device& device, const PersistenceKind& kind,
