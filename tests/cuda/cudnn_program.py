@@ -102,14 +102,18 @@ def algorithms() -> Any:
     return [int(r["host_reserved"]) for r in (first, again)], digest(again)
 
 
-def chosen(case: Case, lengths: list[int] | None) -> int:
+def chosen(case: Case, lengths: list[int] | None, **options: Any) -> int:
     """Of a training call; its gradient op takes it from there."""
-    return int(np.ravel(both_passes(case, "float32", lengths)["host_reserved"])[0])
+    return int(np.ravel(both_passes(case, "float32", lengths, **options)["host_reserved"])[0])
 
 
 def ways() -> Any:
-    """What is chosen for lengths, and for a projection."""
-    return [chosen(PLAIN, [4, 1, 2]), chosen(Case(proj=2, layers=2), None)]
+    """What is chosen for lengths, for a projection, and for dropout."""
+    return [
+        chosen(PLAIN, [4, 1, 2]),
+        chosen(Case(proj=2, layers=2), None),
+        chosen(STACKED, None, dropout=0.5, seed=1),
+    ]
 
 
 def ends_at_once() -> Any:

@@ -197,7 +197,7 @@ Status CudnnStack<T>::Forward(const ForwardTensors<T>& t) {
   }
   if (parts_.empty()) return Status();
 
-  Inputs inputs;
+  Inputs inputs = {};
   TF_LSTM_OPS_RETURN_IF_ERROR(FetchInputs(t, &inputs));
   C *output = nullptr, *hy = nullptr, *cy = nullptr;
   TF_LSTM_OPS_RETURN_IF_ERROR(batch_.SequencesFor(width, t.output, &output));
@@ -254,7 +254,7 @@ Status CudnnStack<T>::Backward(const BackwardTensors<T>& t) {
     return device_->Zero(t.params_backprop, problem_.params.size());
   }
 
-  Inputs inputs;
+  Inputs inputs = {};
   Gradients g = {};
   const C* dy = nullptr;
   TF_LSTM_OPS_RETURN_IF_ERROR(FetchInputs(t, &inputs));

@@ -195,7 +195,8 @@ Status RunFastest(const Device& device, const PersistenceKind& kind,
                   const std::function<RunResult<T>()>& result) {
   if (spreads.empty()) return run(nullptr);
   if (Wish() == "clusters") return run(&spreads.back());
-  if (Wish() == "1" || !MayTry()) return run(&spreads.front());
+  if (Wish() == "1") return run(&spreads.front());
+  if (!MayTry()) return run(nullptr);
   const Key key = {device.context(),       kind.type_size, kind.batch,
                    PowerOfTwo(kind.steps), kind.cell_size, kind.cell,
                    kind.is_backward};
@@ -203,7 +204,7 @@ Status RunFastest(const Device& device, const PersistenceKind& kind,
   if (!Fastest().Find(key, &fastest)) {
     bool captures = false;
     TF_LSTM_OPS_RETURN_IF_ERROR(IsCapturing(device, &captures));
-    if (captures) return run(&spreads.front());
+    if (captures) return run(nullptr);
     TF_LSTM_OPS_RETURN_IF_ERROR(
         FindFastest(device, kind, spreads, run, result, &fastest));
     Fastest().Keep(key, fastest);

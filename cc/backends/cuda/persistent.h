@@ -59,11 +59,10 @@ Status MakePersistence(const Device& device, const Spread& spread,
                        Persistence<T>* shared);
 
 // Calls `run(spread)`, at last the way that is the fastest one for a call of
-// this kind, as far as it may be tried (see timing.h); null: step by step.
-// Where it may not, the first of the spreads, as with
-// TF_LSTM_OPS_CUDA_PERSISTENT=1; with TF_LSTM_OPS_CUDA_PERSISTENT=clusters the
-// last. One launch must also work, and have the numbers that the steps have:
-// `result()`, after a run.
+// this kind; null: step by step, as where nothing may be tried (see timing.h).
+// One launch must also work, and have the numbers that the steps have:
+// `result()`, after a run. TF_LSTM_OPS_CUDA_PERSISTENT=1 takes the first of the
+// spreads untried, TF_LSTM_OPS_CUDA_PERSISTENT=clusters the last.
 struct PersistenceKind {
   int64_t result_size = 0;  // of `result()`, in numbers
   int64_t type_size = 0, batch = 0, steps = 0, cell_size = 0;

@@ -119,6 +119,10 @@ class Trial {
     if (is_training_) {
       TF_LSTM_OPS_RETURN_IF_ERROR(
           device_.Allocate(stack->reserve_size(), &forward_.reserve));
+      // The same key of dropout's masks for all.
+      constexpr int64_t kBytes = sizeof(cudnn_rnn::ReserveHeader);
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          device_.Zero(reinterpret_cast<char*>(forward_.reserve), kBytes));
       backward_.reserve = forward_.reserve;
     }
     const auto run = [&] {
