@@ -87,17 +87,9 @@ class CudnnBatch {
   template <class C>
   Status Dropped(const cudnn_rnn::DropoutMask& mask, const uint64_t* key,
                  int64_t layer, const C* from, C* to) const {
-    DropOutputs<C> drop;
-    drop.time = problem_.time;
+    auto drop = OutputsToDrop<C>(problem_, mask, key, layer, from);
     drop.rows = rows();
-    drop.batch = problem_.batch;
-    drop.width = problem_.model.output_size();
-    drop.time_major = problem_.time_major;
     drop.numbers = device_numbers_;
-    drop.rule = mask.rule();
-    drop.key = key;
-    drop.position = mask.Position(layer, 0);
-    drop.from = from;
     drop.to = to;
     return Drop(*device_, drop);
   }

@@ -1,5 +1,5 @@
 // CudnnKeras: a layer of Keras' through cuDNN, where cuDNN has what it asks
-// for.
+// for; or as CudnnRNN would on our own kernels, where these are faster.
 //
 // cuDNN's fast algorithms take sequences that are time-major and without
 // padding: x and the outputs are transposed, and turned round where the layer
@@ -33,7 +33,7 @@ class CudnnKeras {
   CudnnKeras(const Device& device, const Layer<T>& layer)
       : device_(device), layer_(layer) {}
 
-  // Puts the inputs together and finds an algorithm: the fastest, or in a
+  // Puts the inputs together and finds a way: the fastest, or in a
   // backward pass that of the forward pass. Errors: those of Stack::Begin.
   Status BeginForward(bool training, bool return_sequences);
   Status BeginBackward(bool return_sequences);

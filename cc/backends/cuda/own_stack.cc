@@ -70,17 +70,9 @@ Status OwnStack<T>::Dropped(int64_t layer, const T* reserve, const T* from,
                             const T** to) const {
   *to = from;
   if (mask_ == nullptr) return Status();
-  const int64_t width = model_.output_size();
-  DropOutputs<T> drop;
-  drop.time = problem_.time;
-  drop.rows = drop.batch = problem_.batch;
-  drop.width = width;
-  drop.time_major = problem_.time_major;
-  drop.rule = mask_->rule();
-  drop.key = KeyOf(reinterpret_cast<const char*>(reserve));
-  drop.position = mask_->Position(layer, 0);
-  drop.from = from;
-  TF_LSTM_OPS_RETURN_IF_ERROR(device_->Allocate(rows_ * width, &drop.to));
+  const auto* key = KeyOf(reinterpret_cast<const char*>(reserve));
+  auto drop = OutputsToDrop<T>(problem_, *mask_, key, layer, from);
+  TF_LSTM_OPS_RETURN_IF_ERROR(device_->Allocate(rows_ * drop.width, &drop.to));
   *to = drop.to;
   return Drop(*device_, drop);
 }
@@ -90,13 +82,11 @@ Status OwnStack<T>::Forward(const ForwardTensors<T>& t) {
   const int64_t width = model_.output_size();
   if (t.reserve) {
     char* const reserve = reinterpret_cast<char*>(t.reserve);
-    TF_LSTM_OPS_RETURN_IF_ERROR(parts_.ClearGaps(*device_, reserve));
-    // Steps of padding leave nothing.
     const int64_t header = sizeof(cudnn_rnn::ReserveHeader);
-    if (HasPadding()) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          device_->Zero(reserve + header, parts_.bytes() - header));
-    }
+    // Steps of padding leave nothing.
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        HasPadding() ? device_->Zero(reserve + header, parts_.bytes() - header)
+                     : parts_.ClearGaps(*device_, reserve));
   }
   const T* x = t.input;
   for (int64_t layer = 0; layer < model_.layers; ++layer) {

@@ -38,7 +38,6 @@ class OwnStack : public Stack<T> {
     int64_t steps = 0, unprojected = 0;
   };
 
-  bool is_lstm() const { return model_.cell == CellKind::kLstm; }
   bool IsLast(int64_t layer) const { return layer == model_.layers - 1; }
   bool HasPadding() const { return problem_.valid_steps < rows_; }
   int64_t PseudoLayer(int64_t layer, int64_t direction) const {
@@ -66,7 +65,7 @@ class OwnStack : public Stack<T> {
 
   // [rows, width]; zeros from each row's length on.
   Status ClearPadding(int64_t width, T* rows) const {
-    return HasPadding() ? this->device_->Zero(rows, rows_ * width) : Status();
+    return HasPadding() ? device_->Zero(rows, rows_ * width) : Status();
   }
   Status MakeRows(int64_t width, T** rows) const;
   // A layer's outputs, or gradients by them, as the next layer sees them.

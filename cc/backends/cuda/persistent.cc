@@ -16,7 +16,7 @@
 namespace tf_lstm_ops::cuda {
 namespace {
 
-constexpr int kMostTiles = 8;      // more need more registers than there are
+constexpr int kMostTiles = 8;      // these have the registers they need
 constexpr int kFirstWithAll = 80;  // with TF32 and bfloat16 on tensor cores
 constexpr int kFirstWithClusters = 90;
 

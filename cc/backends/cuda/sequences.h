@@ -8,6 +8,8 @@
 #include "backends/cuda/device.h"
 #include "backends/cuda/kernels/sequence_arguments.h"
 #include "core/float16.h"
+#include "dialects/cudnn_rnn/dropout.h"
+#include "dialects/cudnn_rnn/model.h"
 
 namespace tf_lstm_ops::cuda {
 
@@ -25,6 +27,26 @@ template <class C>
 Status Clear(const Device& device, const ClearPadding<C>& padding);
 template <class C>
 Status Drop(const Device& device, const DropOutputs<C>& drop);
+
+// What `Drop` is given for a layer's outputs, or gradients by them, of all rows
+// of the batch; where they go is left to be said. The mask's key is that in the
+// device's memory.
+template <class C>
+DropOutputs<C> OutputsToDrop(const cudnn_rnn::Problem& problem,
+                             const cudnn_rnn::DropoutMask& mask,
+                             const uint64_t* key, int64_t layer,
+                             const C* from) {
+  DropOutputs<C> drop;
+  drop.time = problem.time;
+  drop.rows = drop.batch = problem.batch;
+  drop.width = problem.model.output_size();
+  drop.time_major = problem.time_major;
+  drop.rule = mask.rule();
+  drop.key = key;
+  drop.position = mask.Position(layer, 0);
+  drop.from = from;
+  return drop;
+}
 
 }  // namespace tf_lstm_ops::cuda
 
