@@ -4,12 +4,22 @@ Plain assignments only, so that this file is Starlark and Python at once:
 native.py executes it, native.bzl loads it.
 """
 
+# What every library of kernels has.
+GPU_SHARED_SOURCES = [
+    "cc/core/*.cc",
+    "cc/dialects/*/conversion.cc",
+    "cc/dialects/*/dropout_mask.cc",
+    "cc/dialects/*/ops.cc",
+    "cc/dialects/*/problem.cc",
+    "cc/tf/kernel.cc",
+]
+
 SOURCES = [
     "cc/backends/cpu/**/*.cc",
-    "cc/core/*.cc",
-    "cc/dialects/**/*.cc",
-    "cc/tf/*.cc",
-]
+    "cc/dialects/*.cc",
+    "cc/dialects/*/*_cpu.cc",
+    "cc/tf/op.cc",
+] + GPU_SHARED_SOURCES
 
 # Each of these is compiled once per instruction set, into a namespace that the
 # macro TF_LSTM_OPS_SIMD names.
@@ -63,25 +73,14 @@ LINKOPTS_MACOS = [
     "-Wl,-exported_symbol,_tf_lstm_ops_*",
 ]
 
-# What the libraries of kernels for GPUs share with the other library.
-GPU_SHARED_SOURCES = [
-    "cc/core/*.cc",
-    "cc/dialects/*/conversion.cc",
-    "cc/dialects/*/dropout_mask.cc",
-    "cc/dialects/*/model.cc",
-    "cc/dialects/*/ops.cc",
-    "cc/dialects/*/problem.cc",
-    "cc/dialects/*/reserve.cc",
-    "cc/tf/kernel.cc",
-]
-
 # The library of kernels for CUDA, on Linux only. Nothing of CUDA is needed to
 # build it. The headers of device code are part of it as text, by their paths
 # from the root.
 CUDA_LIBRARY = "tf_lstm_ops_cuda.so"
 CUDA_SOURCES = [
-    "cc/backends/cuda/*.cc",
-    "cc/backends/cuda/kernels/*.cc",
+    "cc/backends/cuda/**/*.cc",
+    "cc/dialects/*/*_cuda.cc",
+    "cc/tf/cuda/*.cc",
 ] + GPU_SHARED_SOURCES
 CUDA_LINKOPTS = ["-ldl"]
 
@@ -93,12 +92,15 @@ CUDA_TEXTS = [
 
 # What a package has as text, to be compiled beside a GPU: it depends on the
 # version of TensorFlow.
-CUDA_STREAM_SOURCES = ["cc/backends/cuda/stream/*"]
+CUDA_STREAM_SOURCES = ["cc/tf/cuda/stream_library/*"]
 
 # The library of kernels for Metal, on macOS only: Objective-C++ with manual
 # retain and release.
 METAL_LIBRARY = "tf_lstm_ops_metal.so"
-METAL_SOURCES = ["cc/backends/metal/*.mm"] + GPU_SHARED_SOURCES
+METAL_SOURCES = [
+    "cc/backends/metal/*.mm",
+    "cc/dialects/*/*_metal.mm",
+] + GPU_SHARED_SOURCES
 METAL_COPTS = ["-fno-objc-arc", "-fblocks"]
 METAL_LINKOPTS_MACOS = LINKOPTS_MACOS + [
     "-framework",

@@ -14,9 +14,9 @@ namespace tf_lstm_ops {
 enum class Activation : uint8_t { kNone, kRelu, kTanh, kSigmoid, kHardSigmoid };
 
 struct LstmActivations {
-  std::array<Activation, kMaxParts> gate = {
+  std::array<Activation, kMaxPreActivations> gate = {
       Activation::kSigmoid, Activation::kTanh, Activation::kSigmoid,
-      Activation::kSigmoid};  // by LstmPart
+      Activation::kSigmoid};  // by LstmGate
   Activation state = Activation::kTanh;
 };
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/attribute_reader.h"
 #include "core/float16.h"
 #include "core/shape.h"
 #include "core/signature.h"
@@ -47,15 +48,15 @@ class Tensor {
   std::unique_ptr<TF_Tensor, Delete> tensor_;
 };
 
-class KernelConstruction {
+class KernelConstruction : public AttributeReader {
  public:
   explicit KernelConstruction(TF_OpKernelConstruction* construction)
       : construction_(construction) {}
-  Status GetAttr(const char* name, float* value) const;
-  Status GetAttr(const char* name, bool* value) const;
-  Status GetAttr(const char* name, int64_t* value) const;
+  Status GetAttr(const char* name, float* value) const override;
+  Status GetAttr(const char* name, bool* value) const override;
+  Status GetAttr(const char* name, int64_t* value) const override;
+  Status GetAttr(const char* name, std::string* value) const override;
   Status GetAttr(const char* name, TF_DataType* value) const;
-  Status GetAttr(const char* name, std::string* value) const;
 
  private:
   TF_OpKernelConstruction* construction_;

@@ -14,12 +14,12 @@
 #include "backends/cpu/thread_team.h"
 #include "core/float16.h"
 #include "core/gate_order.h"
-#include "core/general_lstm_cell.h"
+#include "core/custom_lstm_cell.h"
 #include "core/gru_cell.h"
 #include "core/lstm_cell.h"
-#include "core/plain_cell.h"
-#include "core/rnn.h"
-#include "core/schedule.h"
+#include "core/vanilla_rnn_cell.h"
+#include "core/layer_direction.h"
+#include "core/packed_sequence.h"
 #include "core/shape.h"
 #include "core/signature.h"
 #include "harness.h"
@@ -146,7 +146,7 @@ TEST(GateMatricesFindAGateInEitherLayout) {
   constexpr int64_t kInputs = 2, kUnits = 3;
   const auto by_input = ByInput(data, 4, kUnits);
   const auto by_unit = ByUnit(data, kInputs, kUnits);
-  const int f = kOrderIFCO.block[kPartF];
+  const int f = kOrderIFCO.block[kGateF];
   CHECK_EQ(by_input.Block(f) + by_input.row_stride - data, 12 + 3);
   CHECK_EQ(by_input.column_stride, 1);
   CHECK_EQ(by_unit.Block(f) + by_unit.column_stride - data, 6 + 2);
@@ -158,14 +158,14 @@ TEST(GateOrders) {
     for (int& part : parts) part = gates.block[part];
     return parts;
   };
-  const std::vector<int> ifco = {kPartI, kPartF, kPartC, kPartO};
+  const std::vector<int> ifco = {kGateI, kGateF, kGateC, kGateO};
   CHECK(order(kOrderIFCO, ifco) == (std::vector<int>{0, 1, 2, 3}));
   CHECK(order(kOrderICFO, ifco) == (std::vector<int>{0, 2, 1, 3}));
-  const std::vector<int> run = {kPartR, kPartU, kPartN};
+  const std::vector<int> run = {kGateR, kGateU, kGateN};
   CHECK(order(kOrderRUN, run) == (std::vector<int>{0, 1, 2}));
   CHECK(order(kOrderURN, run) == (std::vector<int>{1, 0, 2}));
-  CHECK_EQ(kOrderRUN.block[kPartNh], kOrderRUN.block[kPartN]);
-  CHECK_EQ(kOrderURN.block[kPartNh], kOrderURN.block[kPartN]);
+  CHECK_EQ(kOrderRUN.block[kGateNh], kOrderRUN.block[kGateN]);
+  CHECK_EQ(kOrderURN.block[kGateNh], kOrderURN.block[kGateN]);
 }
 
 TEST(HalfRoundTripsExactly) {
@@ -225,45 +225,45 @@ struct ScalarMath {
 using Lstm = LstmCell<ScalarMath>;
 
 template <class C>
-double Loss(const typename C::Outputs& y, const typename C::Outputs& bar) {
-  double loss = y.h * bar.h;
-  if constexpr (C::kKeptRows > 0) {
-    for (const auto member : C::kKept) loss += y.*member * bar.*member;
+double Loss(const typename C::Outputs& y, const typename C::Outputs& grad) {
+  double loss = y.h * grad.h;
+  if constexpr (C::kSavedCount > 0) {
+    for (const auto member : C::kSaved) loss += y.*member * grad.*member;
   }
   return loss;
 }
 
-// The derivative of a cell's outputs, seen through the loss `bar`, by each part
+// The derivative of a cell's outputs, seen through the loss `grad`, by each part
 // of the pre-activation and by the state, against central differences.
 template <class C>
-void CheckDerivative(const typename C::Outputs& bar,
+void CheckDerivative(const typename C::Outputs& grad,
                      const typename C::Parameters& with) {
-  double z[C::kParts], state = 0.6;
-  for (int p = 0; p < C::kParts; ++p) z[p] = 1.1 * p - 0.7;
+  double z[C::kPreActivations], state = 0.6;
+  for (int p = 0; p < C::kPreActivations; ++p) z[p] = 1.1 * p - 0.7;
   const typename C::Outputs y = C::Forward(z, state, with);
-  const typename C::Gradients d = C::Backward(y, state, bar, with);
-  for (int k = 0; k < C::kParts + (C::kHasState ? 1 : 0); ++k) {
+  const typename C::Gradients d = C::Backward(y, state, grad, with);
+  for (int k = 0; k < C::kPreActivations + (C::kHasState ? 1 : 0); ++k) {
     const double step = 1e-5;
-    double* p = k < C::kParts ? &z[k] : &state;
+    double* p = k < C::kPreActivations ? &z[k] : &state;
     const double at = *p;
     *p = at + step;
-    const double up = Loss<C>(C::Forward(z, state, with), bar);
+    const double up = Loss<C>(C::Forward(z, state, with), grad);
     *p = at - step;
-    const double down = Loss<C>(C::Forward(z, state, with), bar);
+    const double down = Loss<C>(C::Forward(z, state, with), grad);
     *p = at;
     // Error of the difference: step^2 * third derivative / 6, below 1e-9.
-    const double got = k < C::kParts ? d.z[k] : d.state;
+    const double got = k < C::kPreActivations ? d.z[k] : d.state;
     CHECK(std::fabs((up - down) / (2 * step) - got) < 1e-9);
   }
 }
 
 TEST(LstmBackwardIsTheDerivative) {
-  const Lstm::Outputs bar = {0.5, -1.0, 0.25, 2.0, -0.3, 0.8, 1.5};
+  const Lstm::Outputs grad = {0.5, -1.0, 0.25, 2.0, -0.3, 0.8, 1.5};
   Lstm::Parameters with;
-  CheckDerivative<Lstm>(bar, with);
+  CheckDerivative<Lstm>(grad, with);
   const double weights[] = {0.7, NAN, -0.4, 1.1};  // there is none of part C
   with.peephole = weights;
-  CheckDerivative<Lstm>(bar, with);
+  CheckDerivative<Lstm>(grad, with);
 }
 
 constexpr Activation kActivations[] = {Activation::kNone, Activation::kRelu,
@@ -271,26 +271,26 @@ constexpr Activation kActivations[] = {Activation::kNone, Activation::kRelu,
                                        Activation::kHardSigmoid};
 
 TEST(GeneralLstmBackwardIsTheDerivative) {
-  using General = GeneralLstmCell<ScalarMath>;
-  const General::Outputs bar = {0.5, -1.0, 0.25, 2.0, -0.3, 0.8, 1.5};
+  using General = CustomLstmCell<ScalarMath>;
+  const General::Outputs grad = {0.5, -1.0, 0.25, 2.0, -0.3, 0.8, 1.5};
   const double weights[] = {0.7, 0.9, -0.4, 1.1};
   // Each activation in each place, among the other ones.
   for (int first = 0; first < 5; ++first) {
     LstmActivations activations;
-    for (int p = 0; p < kMaxParts; ++p) {
+    for (int p = 0; p < kMaxPreActivations; ++p) {
       activations.gate[p] = kActivations[(first + p) % 5];
     }
-    activations.state = kActivations[(first + kMaxParts) % 5];
+    activations.state = kActivations[(first + kMaxPreActivations) % 5];
     General::Parameters with;
     with.activations = &activations;
-    CheckDerivative<General>(bar, with);
+    CheckDerivative<General>(grad, with);
     with.peephole = weights;
-    CheckDerivative<General>(bar, with);
+    CheckDerivative<General>(grad, with);
   }
 }
 
 TEST(GeneralLstmIsTheLstmByDefault) {
-  using General = GeneralLstmCell<ScalarMath>;
+  using General = CustomLstmCell<ScalarMath>;
   const LstmActivations activations;
   const double bound = 0.3, z[] = {0.4, 1.3, -0.2, 0.9};
   General::Parameters with;
@@ -298,7 +298,7 @@ TEST(GeneralLstmIsTheLstmByDefault) {
   with.clip = &bound;
   const Lstm::Outputs want = Lstm::Forward(z, 0.6, with);
   const Lstm::Outputs got = General::Forward(z, 0.6, with);
-  for (const auto member : Lstm::kKept) CHECK_EQ(got.*member, want.*member);
+  for (const auto member : Lstm::kSaved) CHECK_EQ(got.*member, want.*member);
   CHECK_EQ(got.h, want.h);
 }
 
@@ -360,13 +360,13 @@ TEST(CellClips) {
 }
 
 TEST(TimeMajorSchedule) {
-  const Schedule s = Schedule::TimeMajor(2, 3);
+  const PackedSequence s = PackedSequence::TimeMajor(2, 3);
   CHECK_EQ(s.size(), 6);
   CHECK(s.begin == (std::vector<int64_t>{0, 3, 6}));
   CHECK(s.previous == (std::vector<int64_t>{-1, -1, -1, 0, 1, 2}));
   CHECK(s.output_row == (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
   CHECK(s.last == (std::vector<int64_t>{3, 4, 5}));
-  const Schedule r = Schedule::TimeMajor(2, 3, true);
+  const PackedSequence r = PackedSequence::TimeMajor(2, 3, true);
   CHECK(r.input_row == (std::vector<int64_t>{3, 4, 5, 0, 1, 2}));
   CHECK(r.output_row == r.input_row);
   CHECK(r.previous == s.previous);
@@ -375,7 +375,7 @@ TEST(TimeMajorSchedule) {
 TEST(BatchMajorScheduleLeavesMaskedStepsOut) {
   const bool mask[] = {true,  false, true,    // a hole
                        false, false, false};  // nothing
-  const Schedule s = Schedule::BatchMajor(2, 3, mask, false);
+  const PackedSequence s = PackedSequence::BatchMajor(2, 3, mask, false);
   CHECK_EQ(s.size(), 2);
   CHECK(s.begin == (std::vector<int64_t>{0, 1, 1, 2}));
   CHECK(s.batch_row == (std::vector<int64_t>{0, 0}));
@@ -387,13 +387,13 @@ TEST(BatchMajorScheduleLeavesMaskedStepsOut) {
 
 TEST(LengthsScheduleEndsEachRowAtItsLength) {
   const int64_t lengths[] = {1, 0, 3};
-  const Schedule s = Schedule::Lengths(3, 4, lengths, true, false);
+  const PackedSequence s = PackedSequence::Lengths(3, 4, lengths, true, false);
   CHECK(s.begin == (std::vector<int64_t>{0, 2, 3, 4}));
   CHECK(s.batch_row == (std::vector<int64_t>{0, 2, 2, 2}));
   CHECK(s.input_row == (std::vector<int64_t>{0, 2, 5, 8}));
   CHECK(s.output_row == s.input_row);
   CHECK(s.last == (std::vector<int64_t>{0, -1, 3}));
-  const Schedule r = Schedule::Lengths(3, 4, lengths, false, true);
+  const PackedSequence r = PackedSequence::Lengths(3, 4, lengths, false, true);
   CHECK(r.batch_row == (std::vector<int64_t>{0, 2, 2, 2}));
   CHECK(r.input_row == (std::vector<int64_t>{0, 10, 9, 8}));
   CHECK(r.previous == (std::vector<int64_t>{-1, -1, 1, 2}));
@@ -401,7 +401,7 @@ TEST(LengthsScheduleEndsEachRowAtItsLength) {
 
 TEST(ReversedScheduleReadsBackwards) {
   const bool mask[] = {true, true, false};
-  const Schedule s = Schedule::BatchMajor(1, 3, mask, true);
+  const PackedSequence s = PackedSequence::BatchMajor(1, 3, mask, true);
   CHECK(s.input_row == (std::vector<int64_t>{1, 0}));
   CHECK(s.output_row == (std::vector<int64_t>{1, 2}));
 }

@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "backends/cpu/engine.h"
-#include "backends/cpu/rnn.h"
+#include "backends/cpu/layer.h"
 #include "core/float16.h"
-#include "core/rnn.h"
-#include "core/schedule.h"
+#include "core/layer_direction.h"
+#include "core/packed_sequence.h"
 
 namespace tf_lstm_ops {
 namespace {
@@ -64,30 +64,30 @@ RnnConfig Config(const Arrays& given) {
   config.forget_bias = at("forget_bias");
   config.cell_clip = at("cell_clip");
   config.x_gate_stride = at("x_gate_stride");
-  for (int p = 0; p < kMaxParts; ++p) {
+  for (int p = 0; p < kMaxPreActivations; ++p) {
     config.gate_order.block[p] = at("gate_order", p);
     config.activations.gate[p] = static_cast<Activation>(at("activations", p));
   }
   config.activations.state =
-      static_cast<Activation>(at("activations", kMaxParts));
+      static_cast<Activation>(at("activations", kMaxPreActivations));
   config.bfloat16 = at("bits") == 16;
   return config;
 }
 
 // From "lengths" [B], "mask" [B, T] or neither.
-Schedule MakeSchedule(const Arrays& given) {
+PackedSequence MakeSchedule(const Arrays& given) {
   const Numbers& how = given.at("schedule");
   const int64_t batch = how[0], time = how[1];
   const bool time_major = how[2] != 0, reversed = how[3] != 0;
   if (const auto found = given.find("lengths"); found != given.end()) {
     const std::vector<int64_t> lengths(found->second.begin(),
                                        found->second.end());
-    return Schedule::Lengths(batch, time, lengths.data(), time_major, reversed);
+    return PackedSequence::Lengths(batch, time, lengths.data(), time_major, reversed);
   }
-  if (time_major) return Schedule::TimeMajor(time, batch, reversed);
+  if (time_major) return PackedSequence::TimeMajor(time, batch, reversed);
   const std::vector<char> mask(given.at("mask").begin(),
                                given.at("mask").end());
-  return Schedule::BatchMajor(
+  return PackedSequence::BatchMajor(
       batch, time, reinterpret_cast<const bool*>(mask.data()), reversed);
 }
 
@@ -164,8 +164,8 @@ class Call {
     weights.projection = Matrices(array("projection"), 1, cell, hidden);
     weights.input_bias = array("input_bias");
     weights.recurrent_bias = array("recurrent_bias");
-    for (int p = 0; p < kMaxParts && Has("peephole"); ++p) {
-      if (config_.cell == CellKind::kLstm && p == kPartC) continue;
+    for (int p = 0; p < kMaxPreActivations && Has("peephole"); ++p) {
+      if (config_.cell == CellKind::kLstm && p == kGateC) continue;
       weights.peephole[p] = array("peephole") + p * cell;
     }
     return weights;
@@ -189,13 +189,13 @@ class Call {
   }
 
   // By output row those that "kept" names; without it all, packed.
-  StepRows<T> Steps() {
+  SavedActivations<T> Steps() {
     const int64_t cell = config_.cell_size;
     if (!Has("kept")) {
-      packed_.resize(schedule_.size() * SavedRows(config_.cell) * cell);
-      return PackedSteps(packed_.data(), config_.cell, cell);
+      packed_.resize(schedule_.size() * SavedCount(config_.cell) * cell);
+      return PackedActivations(packed_.data(), config_.cell, cell);
     }
-    StepRows<T> steps;
+    SavedActivations<T> steps;
     for (const double row : given_.at("kept")) {
       const int k = static_cast<int>(row);
       steps.Set(k, Out("row" + std::to_string(k), rows_ * cell), cell);
@@ -218,27 +218,27 @@ class Call {
     RnnBackward<T> args;
     SetInputs(&args);
     if (given_.at("keeps_h")[0] != 0) args.h = results_.at("h").data();
-    const StepRows<T> steps = Steps();
+    const SavedActivations<T> steps = Steps();
     args.steps.compact = steps.compact;
-    for (int k = 0; k < kMaxStepRows; ++k) {
+    for (int k = 0; k < kMaxSavedActivations; ++k) {
       args.steps.Set(k, steps.row[k], steps.stride[k]);
-      args.bar.Set(k, In("bar" + std::to_string(k)), config_.cell_size);
+      args.grad.Set(k, In("grad" + std::to_string(k)), config_.cell_size);
     }
-    args.h_bar = In("h_bar");
-    args.dh = InOut("d_h0", "final_h_bar");
-    args.dc = InOut("d_c0", "final_c_bar");
-    args.gradients = Weights<T>([this](const std::string& name) {
+    args.h_grad = In("h_grad");
+    args.dh = InOut("d_h0", "final_h_grad");
+    args.dc = InOut("d_c0", "final_c_grad");
+    args.weights_grad = Weights<T>([this](const std::string& name) {
       return Has(name) ? Out("d_" + name, given_.at(name).size()) : nullptr;
     });
-    args.adds_to_dx = Has("dx_before");
-    args.dx = args.adds_to_dx ? InOut("d_x", "dx_before")
+    args.adds_to_x_grad = Has("dx_before");
+    args.x_grad = args.adds_to_x_grad ? InOut("d_x", "dx_before")
                               : Out("d_x", given_.at("x").size());
     cpu::Backward(args, threads);
   }
 
   const Arrays& given_;
   const RnnConfig config_;
-  const Schedule schedule_;
+  const PackedSequence schedule_;
   int64_t rows_ = 0;
   std::map<std::string, std::vector<T>> inputs_, results_;
   std::map<std::string, std::vector<BFloat16>> narrow_;

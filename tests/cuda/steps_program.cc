@@ -1,16 +1,16 @@
-// The arithmetic of kernels/steps.h against the lists of core/schedule.h.
+// The arithmetic of kernels/steps.h against the lists of core/packed_sequence.h.
 #include <cstdio>
 #include <memory>
 #include <random>
 #include <set>
 #include <vector>
 
-#include "backends/cuda/kernels/steps.h"
-#include "core/schedule.h"
+#include "core/sequence.h"
+#include "core/packed_sequence.h"
 
 namespace {
 
-using tf_lstm_ops::Schedule;
+using tf_lstm_ops::PackedSequence;
 using tf_lstm_ops::cuda::Steps;
 
 int failures = 0;
@@ -21,7 +21,7 @@ void Expect(bool holds, const char* what) {
 
 // Each entry of the schedule is a valid step, and there are no others; all
 // steps together write each output once.
-void Compare(const Steps& steps, const Schedule& schedule) {
+void Compare(const Steps& steps, const PackedSequence& schedule) {
   int64_t valid = 0;
   std::set<int64_t> outputs;
   for (int64_t s = 0; s < steps.steps; ++s) {
@@ -54,7 +54,7 @@ void CompareAll(int64_t batch, int64_t time, bool reversed,
   steps.time = time;
   steps.reversed = reversed;
   for (steps.steps = 0; steps.steps <= time; ++steps.steps) {
-    Compare(steps, Schedule::TimeMajor(steps.steps, batch, reversed));
+    Compare(steps, PackedSequence::TimeMajor(steps.steps, batch, reversed));
   }
   steps.steps = time;
   std::vector<int64_t> lengths(batch);
@@ -66,7 +66,7 @@ void CompareAll(int64_t batch, int64_t time, bool reversed,
     Steps with = steps;
     with.time_major = time_major;
     with.lengths = on_device.data();
-    Compare(with, Schedule::Lengths(batch, time, lengths.data(), time_major,
+    Compare(with, PackedSequence::Lengths(batch, time, lengths.data(), time_major,
                                     reversed));
   }
   const std::unique_ptr<bool[]> mask(new bool[batch * time]);  // NOLINT
@@ -77,7 +77,7 @@ void CompareAll(int64_t batch, int64_t time, bool reversed,
     with.time_major = false;
     with.outputs_in_order = true;
     with.mask = some;
-    Compare(with, Schedule::BatchMajor(batch, time, some, reversed));
+    Compare(with, PackedSequence::BatchMajor(batch, time, some, reversed));
   }
 }
 

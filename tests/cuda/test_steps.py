@@ -1,4 +1,4 @@
-"""kernels/steps.h, which stands for core/schedule.h on the device."""
+"""kernels/steps.h, which stands for core/packed_sequence.h on the device."""
 
 import subprocess
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from cuda import build
 
-STEPS = "cc/backends/cuda/kernels/steps.h"
+STEPS = "cc/core/sequence.h"
 
 
 def run(root: Path, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -34,7 +34,7 @@ def test_steps_are_the_schedules(tmp_path):
 def test_a_wrong_row_is_noticed(tmp_path, right, wrong):
     text = (build.ROOT / STEPS).read_text()
     assert right in text
-    for path in (STEPS, "cc/core/schedule.cc"):
+    for path in (STEPS, "cc/core/packed_sequence.cc"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text((build.ROOT / path).read_text())
     (tmp_path / STEPS).write_text(text.replace(right, wrong))

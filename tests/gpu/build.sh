@@ -12,4 +12,4 @@ ${CXX:-c++} -std=c++17 -O2 -DNDEBUG -fPIC -shared -fvisibility=hidden -ffunction
   cc/backends/cuda/{cudnn_weights,device,libraries,own_stack,persistent,products,programs}.cc \
   cc/backends/cuda/{projection,rnn,sequences,stack,tensors,timing,ways}.cc \
   cc/backends/cuda/kernels/sources.cc cc/core/{params_layout,shape}.cc \
-  cc/dialects/cudnn_rnn/model.cc -ldl -pthread
+  cc/dialects/cudnn_rnn/problem.cc -ldl -pthread

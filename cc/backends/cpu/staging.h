@@ -13,7 +13,7 @@
 #include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/engine.h"
 #include "core/float16.h"
-#include "core/rnn.h"
+#include "core/layer_direction.h"
 
 namespace tf_lstm_ops::cpu {
 

@@ -6,8 +6,8 @@ const char* CellName(CellKind cell) {
   switch (cell) {
     case CellKind::kLstm:
       break;
-    case CellKind::kGeneralLstm:
-      return "GeneralLstmCell";
+    case CellKind::kCustomLstm:
+      return "CustomLstmCell";
     case CellKind::kGru:
       return "GruCell";
     case CellKind::kTanh:

@@ -8,7 +8,7 @@
 
 #include "backends/cuda/programs.h"
 #include "backends/cuda/tensors.h"
-#include "core/rnn.h"
+#include "core/layer_direction.h"
 
 namespace tf_lstm_ops::cuda {
 

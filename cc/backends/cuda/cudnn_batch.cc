@@ -16,7 +16,7 @@ Status CopyNumbers(const Device& device, const std::vector<int32_t>& numbers,
 
 }  // namespace
 
-CudnnBatch::CudnnBatch(const cudnn_rnn::Problem& problem) : problem_(problem) {
+CudnnBatch::CudnnBatch(const MultiLayerRnn& problem) : problem_(problem) {
   for (int64_t b = 0; b < problem.batch; ++b) {
     if (problem.lengths[b] == 0) continue;
     lengths_.push_back(static_cast<int32_t>(problem.lengths[b]));
@@ -60,7 +60,7 @@ CudnnBatch::Forms CudnnBatch::SequenceForms(int64_t width) const {
 
 CudnnBatch::Forms CudnnBatch::StateForms(int64_t width) const {
   const int64_t states = problem_.model.pseudo_layers();
-  const Form cudnn = {states, width, rows() * width, width};
+  const OpVariant cudnn = {states, width, rows() * width, width};
   if (problem_.time_major) {
     return {{states, width, problem_.batch * width, width}, cudnn};
   }
@@ -68,7 +68,7 @@ CudnnBatch::Forms CudnnBatch::StateForms(int64_t width) const {
 }
 
 bool CudnnBatch::AreSame(const Forms& forms) const {
-  const Form &op = forms.op, &cudnn = forms.cudnn;
+  const OpVariant &op = forms.op, &cudnn = forms.cudnn;
   return is_whole() &&
          (op.outer == 1 || op.outer_stride == cudnn.outer_stride) &&
          (rows() == 1 || op.row_stride == cudnn.row_stride);

@@ -9,14 +9,14 @@
 
 #include "backends/cuda/cudnn_library.h"
 #include "backends/cuda/sequences.h"
-#include "dialects/cudnn_rnn/dropout.h"
-#include "dialects/cudnn_rnn/model.h"
+#include "core/dropout.h"
+#include "dialects/cudnn_rnn/problem.h"
 
 namespace tf_lstm_ops::cuda {
 
 class CudnnBatch {
  public:
-  explicit CudnnBatch(const cudnn_rnn::Problem& problem);
+  explicit CudnnBatch(const MultiLayerRnn& problem);
 
   // Puts lengths where cuDNN wants them. `device` must outlive this object.
   Status Begin(const Device& device);
@@ -85,7 +85,7 @@ class CudnnBatch {
   // A layer's outputs, or gradients by them, as the next layer sees them. The
   // mask's key is that in the device's memory.
   template <class C>
-  Status Dropped(const cudnn_rnn::DropoutMask& mask, const uint64_t* key,
+  Status Dropped(const DropoutMask& mask, const uint64_t* key,
                  int64_t layer, const C* from, C* to) const {
     auto drop = OutputsToDrop<C>(problem_, mask, key, layer, from);
     drop.rows = rows();
@@ -96,11 +96,11 @@ class CudnnBatch {
 
  private:
   // Rows of the batch in [outer, rows, width] with these strides.
-  struct Form {
+  struct OpVariant {
     int64_t outer, width, outer_stride, row_stride;
   };
   struct Forms {
-    Form op, cudnn;
+    OpVariant op, cudnn;
   };
 
   Forms SequenceForms(int64_t width) const;
@@ -152,7 +152,7 @@ class CudnnBatch {
                        OfCudnn<const C>(forms, from), OfOp(forms, data)});
   }
 
-  const cudnn_rnn::Problem& problem_;
+  const MultiLayerRnn& problem_;
   std::vector<int32_t> lengths_;  // of the rows that cuDNN gets
   std::vector<int32_t> numbers_;  // and which they are
   bool has_padding_ = false;

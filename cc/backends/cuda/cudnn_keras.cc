@@ -2,7 +2,7 @@
 
 #include "backends/cuda/sequences.h"
 #include "backends/cuda/ways.h"
-#include "dialects/cudnn_rnn/reserve.h"
+#include "core/reserve.h"
 
 namespace tf_lstm_ops::cuda {
 namespace {
@@ -30,7 +30,7 @@ Status CopyMatrix(const Device& device, int64_t rows, int64_t columns,
 // cuDNN's.
 template <class F>
 Status ForEachGate(const RnnConfig& config, const F& f) {
-  const GateOrder ids = cudnn_rnn::OrderOf(config.cell);
+  const GateOrder ids = CudnnGateOrder(config.cell);
   for (int part = 0; part < GateCount(config.cell); ++part) {
     TF_LSTM_OPS_RETURN_IF_ERROR(
         f(config.gate_order.block[part], ids.block[part]));
@@ -67,7 +67,7 @@ Status CudnnKeras<T>::MakeProblem() {
 template <class T>
 Status CudnnKeras<T>::BeginForward(bool training, bool return_sequences) {
   TF_LSTM_OPS_RETURN_IF_ERROR(PutTogether(return_sequences));
-  cudnn_rnn::ForwardTensors<T> inputs = {};
+  MultiLayerForward<T> inputs = {};
   SetInputs(&inputs);
   Way way;
   TF_LSTM_OPS_RETURN_IF_ERROR(
@@ -113,13 +113,13 @@ int64_t CudnnKeras<T>::reserve_size() const {
 template <class T>
 Status CudnnKeras<T>::Forward(const RnnForward<T>& args, T* output,
                               T* reserve) {
-  cudnn_rnn::ForwardTensors<T> t = {};
+  MultiLayerForward<T> t = {};
   SetInputs(&t);
   t.output_h = args.final_h.data;
   t.output_c = args.final_c.data;
   t.reserve = reserve;
   if (reserve) {  // the stack's header, which says nothing here
-    constexpr int64_t kBytes = sizeof(cudnn_rnn::ReserveHeader);
+    constexpr int64_t kBytes = sizeof(ReserveHeader);
     TF_LSTM_OPS_RETURN_IF_ERROR(
         device_.Zero(reinterpret_cast<char*>(reserve), kBytes));
   }
@@ -141,15 +141,15 @@ Status CudnnKeras<T>::Forward(const RnnForward<T>& args, T* output,
 template <class T>
 Status CudnnKeras<T>::Backward(const RnnBackward<T>& args, const T* output,
                                const T* output_grad, const T* reserve) {
-  cudnn_rnn::BackwardTensors<T> t = {};
+  MultiLayerBackward<T> t = {};
   SetInputs(&t);
   t.reserve = reserve;
   TF_LSTM_OPS_RETURN_IF_ERROR(Outputs(output, reserve, &t.output));
   TF_LSTM_OPS_RETURN_IF_ERROR(OutputGradients(output_grad, &t.output_backprop));
-  t.output_h_backprop = args.final_h_bar.data;
-  t.output_c_backprop = args.final_c_bar.data;
-  t.input_h_backprop = args.h0_gradient.data;
-  t.input_c_backprop = args.c0_gradient.data;
+  t.output_h_backprop = args.final_h_grad.data;
+  t.output_c_backprop = args.final_c_grad.data;
+  t.input_h_backprop = args.h0_grad.data;
+  t.input_c_backprop = args.c0_grad.data;
   const int64_t width = problem_.model.input_size;
   TF_LSTM_OPS_RETURN_IF_ERROR(
       device_.Allocate(problem_.valid_steps * width, &t.input_backprop));
@@ -158,8 +158,8 @@ Status CudnnKeras<T>::Backward(const RnnBackward<T>& args, const T* output,
   TF_LSTM_OPS_RETURN_IF_ERROR(stack_->Backward(t));
   TF_LSTM_OPS_RETURN_IF_ERROR(
       Transpose(TimeMajor<const T>(t.input_backprop, width),
-                OfLayer(args.dx, width, true), width));
-  return UnpackParams(t.params_backprop, args.gradients);
+                OfLayer(args.x_grad, width, true), width));
+  return UnpackParams(t.params_backprop, args.weights_grad);
 }
 
 // h of all steps, as they were processed.

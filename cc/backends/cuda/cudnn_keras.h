@@ -16,7 +16,7 @@
 #include "backends/cuda/rnn.h"
 #include "backends/cuda/sequences.h"
 #include "backends/cuda/stack.h"
-#include "dialects/cudnn_rnn/model.h"
+#include "dialects/cudnn_rnn/problem.h"
 
 namespace tf_lstm_ops::cuda {
 
@@ -75,7 +75,7 @@ class CudnnKeras {
   const Device& device_;
   const Layer<T>& layer_;
   bool return_sequences_ = true;
-  cudnn_rnn::Problem problem_;
+  MultiLayerRnn problem_;
   T* x_ = nullptr;  // [T,B,I], as processed
   T* params_ = nullptr;
   std::unique_ptr<Stack<T>> stack_;

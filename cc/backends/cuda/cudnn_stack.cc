@@ -8,8 +8,6 @@
 namespace tf_lstm_ops::cuda {
 namespace {
 
-using cudnn_rnn::BackwardTensors;
-using cudnn_rnn::ForwardTensors;
 
 template <class C>
 constexpr cudnnDataType_t kType = CUDNN_DATA_FLOAT;
@@ -183,7 +181,7 @@ Status CudnnStack<T>::PassStates(const T* from_h, const T* from_c, T* to_h,
 }
 
 template <class T>
-Status CudnnStack<T>::Forward(const ForwardTensors<T>& t) {
+Status CudnnStack<T>::Forward(const MultiLayerForward<T>& t) {
   const int64_t width = model_.output_size();
   const int64_t all = problem_.time * problem_.batch;
   if (!batch_.is_whole()) {
@@ -240,7 +238,7 @@ Status CudnnStack<T>::RunForward(const Part& part, const Inputs& inputs,
 }
 
 template <class T>
-Status CudnnStack<T>::Backward(const BackwardTensors<T>& t) {
+Status CudnnStack<T>::Backward(const MultiLayerBackward<T>& t) {
   const int64_t width = model_.output_size();
   const int64_t all = problem_.time * problem_.batch;
   if (!batch_.is_whole()) {

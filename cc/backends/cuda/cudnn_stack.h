@@ -25,8 +25,8 @@ class CudnnStack : public Stack<T> {
  public:
   using C = CudnnType<T>;
 
-  CudnnStack(const cudnn_rnn::Problem& problem,
-             const cudnn_rnn::DropoutMask* mask, cudnnRNNAlgo_t algorithm)
+  CudnnStack(const MultiLayerRnn& problem,
+             const DropoutMask* mask, cudnnRNNAlgo_t algorithm)
       : problem_(problem),
         model_(problem.model),
         mask_(mask),
@@ -35,8 +35,8 @@ class CudnnStack : public Stack<T> {
 
   Status Begin(const Device& device, bool is_training) override;
   int64_t reserve_bytes() const override { return reserve_.bytes(); }
-  Status Forward(const cudnn_rnn::ForwardTensors<T>& t) override;
-  Status Backward(const cudnn_rnn::BackwardTensors<T>& t) override;
+  Status Forward(const MultiLayerForward<T>& t) override;
+  Status Backward(const MultiLayerBackward<T>& t) override;
 
  private:
   // Layers that are one call of cuDNN's.
@@ -95,9 +95,9 @@ class CudnnStack : public Stack<T> {
                      const C* y, const C* dy, C* dx, const Gradients& g,
                      const char* kept) const;
 
-  const cudnn_rnn::Problem& problem_;
+  const MultiLayerRnn& problem_;
   const RnnModel& model_;
-  const cudnn_rnn::DropoutMask* mask_;
+  const DropoutMask* mask_;
   const cudnnRNNAlgo_t algorithm_;
   CudnnBatch batch_;
   const Device* device_ = nullptr;

@@ -8,9 +8,6 @@
 
 namespace tf_lstm_ops::cuda {
 
-using cudnn_rnn::BackwardTensors;
-using cudnn_rnn::ForwardTensors;
-using cudnn_rnn::Problem;
 
 template <class T>
 bool OwnStack<T>::Serves(const Problem& problem) {
@@ -49,8 +46,8 @@ Status OwnStack<T>::Begin(const Device& device, bool is_training) {
   };
   for (int64_t p = 0; p < model_.pseudo_layers(); ++p) {
     Kept kept;
-    kept.steps = add(SavedRows(model_.cell) * model_.cell_size);
-    if (model_.projected()) kept.unprojected = add(model_.cell_size);
+    kept.steps = add(SavedCount(model_.cell) * model_.cell_size);
+    if (model_.projected()) kept.unprojected_h = add(model_.cell_size);
     kept_.push_back(kept);
   }
   for (int64_t layer = 0; !IsLast(layer); ++layer) {
@@ -78,11 +75,11 @@ Status OwnStack<T>::Dropped(int64_t layer, const T* reserve, const T* from,
 }
 
 template <class T>
-Status OwnStack<T>::Forward(const ForwardTensors<T>& t) {
+Status OwnStack<T>::Forward(const MultiLayerForward<T>& t) {
   const int64_t width = model_.output_size();
   if (t.reserve) {
     char* const reserve = reinterpret_cast<char*>(t.reserve);
-    const int64_t header = sizeof(cudnn_rnn::ReserveHeader);
+    const int64_t header = sizeof(ReserveHeader);
     // Steps of padding leave nothing.
     TF_LSTM_OPS_RETURN_IF_ERROR(
         HasPadding() ? device_->Zero(reserve + header, parts_.bytes() - header)
@@ -111,10 +108,10 @@ template <class Tensors>
 void OwnStack<T>::SetLayer(const Tensors& t, int64_t layer, int64_t direction,
                            const T* x, Layer<T>* args) const {
   const int64_t p = PseudoLayer(layer, direction);
-  args->config = cudnn_rnn::ConfigOf(model_, layer);
+  args->config = LayerConfig(model_, layer);
   args->steps = steps_;
   args->steps.reversed = direction == 1;
-  args->weights = cudnn_rnn::WeightsOf(problem_, layer, direction, t.params);
+  args->weights = LayerWeights(problem_, layer, direction, t.params);
   args->x = x;
   args->x_stride = model_.InputSize(layer);
   args->h0 = StatesOf(t.input_h, p, model_.hidden_size);
@@ -122,7 +119,7 @@ void OwnStack<T>::SetLayer(const Tensors& t, int64_t layer, int64_t direction,
 }
 
 template <class T>
-Status OwnStack<T>::ForwardLayer(const ForwardTensors<T>& t, int64_t layer,
+Status OwnStack<T>::ForwardLayer(const MultiLayerForward<T>& t, int64_t layer,
                                  const T* x, T* y) const {
   for (int64_t d = 0; d < model_.directions; ++d) {
     const int64_t p = PseudoLayer(layer, d);
@@ -131,10 +128,10 @@ Status OwnStack<T>::ForwardLayer(const ForwardTensors<T>& t, int64_t layer,
     args.h = y + d * model_.hidden_size;
     args.h_stride = model_.output_size();
     if (t.reserve) {
-      args.kept = PackedRows(Part(t.reserve, kept_[p].steps), model_.cell,
+      args.kept = PackedActivations(Part(t.reserve, kept_[p].steps), model_.cell,
                              model_.cell_size);
     }
-    args.unprojected = Unprojected(t.reserve, p);
+    args.unprojected_h = Unprojected(t.reserve, p);
     args.final_h = StatesOf(t.output_h, p, model_.hidden_size);
     args.final_c = StatesOf(t.output_c, p, model_.cell_size);
     TF_LSTM_OPS_RETURN_IF_ERROR(cuda::Forward(*device_, args));
@@ -143,8 +140,8 @@ Status OwnStack<T>::ForwardLayer(const ForwardTensors<T>& t, int64_t layer,
 }
 
 template <class T>
-Status OwnStack<T>::Backward(const BackwardTensors<T>& t) {
-  const T* y_bar = t.output_backprop;
+Status OwnStack<T>::Backward(const MultiLayerBackward<T>& t) {
+  const T* y_grad = t.output_backprop;
   for (int64_t layer = model_.layers - 1; layer >= 0; --layer) {
     const T* x = t.input;
     T* dx = t.input_backprop;
@@ -155,17 +152,17 @@ Status OwnStack<T>::Backward(const BackwardTensors<T>& t) {
     } else {
       TF_LSTM_OPS_RETURN_IF_ERROR(ClearPadding(model_.input_size, dx));
     }
-    TF_LSTM_OPS_RETURN_IF_ERROR(BackwardLayer(t, layer, x, y_bar, dx));
+    TF_LSTM_OPS_RETURN_IF_ERROR(BackwardLayer(t, layer, x, y_grad, dx));
     if (layer > 0) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(Dropped(layer - 1, t.reserve, dx, &y_bar));
+      TF_LSTM_OPS_RETURN_IF_ERROR(Dropped(layer - 1, t.reserve, dx, &y_grad));
     }
   }
   return Status();
 }
 
 template <class T>
-Status OwnStack<T>::BackwardLayer(const BackwardTensors<T>& t, int64_t layer,
-                                  const T* x, const T* y_bar, T* dx) const {
+Status OwnStack<T>::BackwardLayer(const MultiLayerBackward<T>& t, int64_t layer,
+                                  const T* x, const T* y_grad, T* dx) const {
   const T* y = IsLast(layer) ? t.output : Part(t.reserve, inner_[layer]);
   const int64_t hidden = model_.hidden_size, cell = model_.cell_size;
   for (int64_t d = 0; d < model_.directions; ++d) {
@@ -173,18 +170,18 @@ Status OwnStack<T>::BackwardLayer(const BackwardTensors<T>& t, int64_t layer,
     RnnBackward<T> args;
     SetLayer(t, layer, d, x, &args);
     args.h = y + d * hidden;
-    args.h_bar = y_bar + d * hidden;
-    args.h_stride = args.h_bar_stride = model_.output_size();
-    args.kept = PackedRows(Part(t.reserve, kept_[p].steps), model_.cell, cell);
-    args.unprojected = Unprojected(t.reserve, p);
-    args.final_h_bar = StatesOf(t.output_h_backprop, p, hidden);
-    args.final_c_bar = StatesOf(t.output_c_backprop, p, cell);
-    args.h0_gradient = StatesOf(t.input_h_backprop, p, hidden);
-    args.c0_gradient = StatesOf(t.input_c_backprop, p, cell);
-    args.gradients =
-        cudnn_rnn::WeightsOf(problem_, layer, d, t.params_backprop);
-    args.dx = dx;
-    args.adds_to_dx = d > 0;
+    args.h_grad = y_grad + d * hidden;
+    args.h_stride = args.h_grad_stride = model_.output_size();
+    args.kept = PackedActivations(Part(t.reserve, kept_[p].steps), model_.cell, cell);
+    args.unprojected_h = Unprojected(t.reserve, p);
+    args.final_h_grad = StatesOf(t.output_h_backprop, p, hidden);
+    args.final_c_grad = StatesOf(t.output_c_backprop, p, cell);
+    args.h0_grad = StatesOf(t.input_h_backprop, p, hidden);
+    args.c0_grad = StatesOf(t.input_c_backprop, p, cell);
+    args.weights_grad =
+        LayerWeights(problem_, layer, d, t.params_backprop);
+    args.x_grad = dx;
+    args.adds_to_x_grad = d > 0;
     TF_LSTM_OPS_RETURN_IF_ERROR(cuda::Backward(*device_, args));
   }
   return Status();

@@ -2,7 +2,7 @@
 // layer and direction by direction.
 //
 // reserve_space: the header, then for each pseudo-layer what its steps keep,
-// [rows, SavedRows(cell), H], and with a projection h before it, [rows, H];
+// [rows, SavedCount(cell), H], and with a projection h before it, [rows, H];
 // then for each layer but the last its outputs, [rows, D*P]. The rows are those
 // of the op's sequences.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_OWN_STACK_H_
@@ -21,21 +21,21 @@ class OwnStack : public Stack<T> {
  public:
   // Whether these kernels have such a call: not with a projection and rows of
   // length zero, nor states that they cannot count.
-  static bool Serves(const cudnn_rnn::Problem& problem);
+  static bool Serves(const MultiLayerRnn& problem);
 
-  OwnStack(const cudnn_rnn::Problem& problem,
-           const cudnn_rnn::DropoutMask* mask)
+  OwnStack(const MultiLayerRnn& problem,
+           const DropoutMask* mask)
       : problem_(problem), model_(problem.model), mask_(mask) {}
 
   Status Begin(const Device& device, bool is_training) override;
   int64_t reserve_bytes() const override { return parts_.bytes(); }
-  Status Forward(const cudnn_rnn::ForwardTensors<T>& t) override;
-  Status Backward(const cudnn_rnn::BackwardTensors<T>& t) override;
+  Status Forward(const MultiLayerForward<T>& t) override;
+  Status Backward(const MultiLayerBackward<T>& t) override;
 
  private:
   // Where what is kept of a pseudo-layer begins, in bytes.
   struct Kept {
-    int64_t steps = 0, unprojected = 0;
+    int64_t steps = 0, unprojected_h = 0;
   };
 
   bool IsLast(int64_t layer) const { return layer == model_.layers - 1; }
@@ -52,7 +52,7 @@ class OwnStack : public Stack<T> {
   // h of a pseudo-layer before its projection; null where it has none.
   template <class E>
   E* Unprojected(E* reserve, int64_t p) const {
-    return model_.projected() && reserve ? Part(reserve, kept_[p].unprojected)
+    return model_.projected() && reserve ? Part(reserve, kept_[p].unprojected_h)
                                          : nullptr;
   }
   // A pseudo-layer's of states as the op has them; null stays null.
@@ -75,14 +75,14 @@ class OwnStack : public Stack<T> {
   template <class Tensors>
   void SetLayer(const Tensors& t, int64_t layer, int64_t direction, const T* x,
                 Layer<T>* args) const;
-  Status ForwardLayer(const cudnn_rnn::ForwardTensors<T>& t, int64_t layer,
+  Status ForwardLayer(const MultiLayerForward<T>& t, int64_t layer,
                       const T* x, T* y) const;
-  Status BackwardLayer(const cudnn_rnn::BackwardTensors<T>& t, int64_t layer,
-                       const T* x, const T* y_bar, T* dx) const;
+  Status BackwardLayer(const MultiLayerBackward<T>& t, int64_t layer,
+                       const T* x, const T* y_grad, T* dx) const;
 
-  const cudnn_rnn::Problem& problem_;
+  const MultiLayerRnn& problem_;
   const RnnModel& model_;
-  const cudnn_rnn::DropoutMask* const mask_;
+  const DropoutMask* const mask_;
   const Device* device_ = nullptr;
   int64_t rows_ = 0;  // of sequences
   Steps steps_;       // of the first direction

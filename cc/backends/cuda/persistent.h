@@ -9,7 +9,7 @@
 
 #include "backends/cuda/device.h"
 #include "backends/cuda/kernels/persistent_arguments.h"
-#include "core/rnn.h"
+#include "core/layer_direction.h"
 
 namespace tf_lstm_ops::cuda {
 

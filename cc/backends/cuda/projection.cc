@@ -35,15 +35,15 @@ class Projection {
                   first, width_));
       steps.first = first;
     }
-    if (!steps.unprojected) {
+    if (!steps.unprojected_h) {
       TF_LSTM_OPS_RETURN_IF_ERROR(
-          device_.Allocate(rows_ * cell_, &steps.unprojected));
+          device_.Allocate(rows_ * cell_, &steps.unprojected_h));
     }
     if (HasOtherRows()) {
       TF_LSTM_OPS_RETURN_IF_ERROR(
-          device_.Zero(steps.unprojected, rows_ * cell_));
+          device_.Zero(steps.unprojected_h, rows_ * cell_));
     }
-    steps.h = steps.unprojected;
+    steps.h = steps.unprojected_h;
     steps.h_stride = cell_;
     steps.fill = Fill::kNothing;
     if (args.final_h.data) {
@@ -65,30 +65,30 @@ class Projection {
   Status Backward(const RnnBackward<T>& args) const {
     RnnBackward<T> steps = args;
     TF_LSTM_OPS_RETURN_IF_ERROR(Fold(&steps));
-    steps.h = args.unprojected;
+    steps.h = args.unprojected_h;
     steps.h_stride = cell_;
-    steps.final_h_bar = {};
-    steps.h0_gradient = {};
-    steps.gradients.recurrent = {};
-    steps.gradients.projection = {};
-    T* h_bar = nullptr;
-    TF_LSTM_OPS_RETURN_IF_ERROR(FindHBar(args, &h_bar));
-    TF_LSTM_OPS_RETURN_IF_ERROR(MakeProduct(Rows(h_bar, rows_, hidden_),
-                                            w_.Transposed(), &steps.h_bar));
-    steps.h_bar_stride = cell_;
-    if (!steps.dz) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(rows_ * width_, &steps.dz));
+    steps.final_h_grad = {};
+    steps.h0_grad = {};
+    steps.weights_grad.recurrent = {};
+    steps.weights_grad.projection = {};
+    T* h_grad = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(FindHGrad(args, &h_grad));
+    TF_LSTM_OPS_RETURN_IF_ERROR(MakeProduct(Rows(h_grad, rows_, hidden_),
+                                            w_.Transposed(), &steps.h_grad));
+    steps.h_grad_stride = cell_;
+    if (!steps.z_grad) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(rows_ * width_, &steps.z_grad));
     }
     if (HasOtherRows()) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(device_.Zero(steps.dz, rows_ * width_));
+      TF_LSTM_OPS_RETURN_IF_ERROR(device_.Zero(steps.z_grad, rows_ * width_));
     }
     TF_LSTM_OPS_RETURN_IF_ERROR(cuda::Backward(device_, steps));
-    const Matrix<const T> dz = Rows(steps.dz, rows_, width_);
-    const T* before_bar = nullptr;
-    TF_LSTM_OPS_RETURN_IF_ERROR(MakeProduct(dz, r_.Transposed(), &before_bar));
-    TF_LSTM_OPS_RETURN_IF_ERROR(InitialGradient(before_bar, args.h0_gradient));
+    const Matrix<const T> dz = Rows(steps.z_grad, rows_, width_);
+    const T* before_grad = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(MakeProduct(dz, r_.Transposed(), &before_grad));
+    TF_LSTM_OPS_RETURN_IF_ERROR(InitialGradient(before_grad, args.h0_grad));
     TF_LSTM_OPS_RETURN_IF_ERROR(RecurrentGradient(args, dz));
-    return ProjectionGradient(args, h_bar, before_bar);
+    return ProjectionGradient(args, h_grad, before_grad);
   }
 
  private:
@@ -145,25 +145,25 @@ class Projection {
 
   // The gradients by h that come from above, of final_h's too; zero where no
   // step writes.
-  Status FindHBar(const RnnBackward<T>& args, T** h_bar) const {
+  Status FindHGrad(const RnnBackward<T>& args, T** h_grad) const {
     SeenRows<T> seen;
     seen.steps = layer_.steps;
     seen.rows = rows_;
     seen.width = hidden_;
-    seen.from = args.h_bar;
-    seen.from_stride = args.h_bar_stride;
+    seen.from = args.h_grad;
+    seen.from_stride = args.h_grad_stride;
     TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(rows_ * hidden_, &seen.to));
-    *h_bar = seen.to;
+    *h_grad = seen.to;
     TF_LSTM_OPS_RETURN_IF_ERROR(See(device_, seen));
-    if (!args.final_h_bar.data) return Status();
+    if (!args.final_h_grad.data) return Status();
     return AddToLastRows<T>(device_,
-                            {layer_.steps, hidden_, args.final_h_bar.data,
-                             args.final_h_bar.stride, *h_bar, hidden_});
+                            {layer_.steps, hidden_, args.final_h_grad.data,
+                             args.final_h_grad.stride, *h_grad, hidden_});
   }
 
-  Status InitialGradient(const T* before_bar, const States<T>& to) const {
+  Status InitialGradient(const T* before_grad, const States<T>& to) const {
     if (!to.data) return Status();
-    return FirstRows<T>(device_, {layer_.steps, hidden_, before_bar, hidden_,
+    return FirstRows<T>(device_, {layer_.steps, hidden_, before_grad, hidden_,
                                   to.data, to.stride});
   }
 
@@ -190,26 +190,26 @@ class Projection {
 
   Status RecurrentGradient(const RnnBackward<T>& args,
                            const Matrix<const T>& dz) const {
-    if (!args.gradients.recurrent) return Status();
+    if (!args.weights_grad.recurrent) return Status();
     const T* before = nullptr;
     TF_LSTM_OPS_RETURN_IF_ERROR(
         FindBefore(args.h, args.h_stride, hidden_, args.h0, &before));
     return Multiply(device_, Rows(before, rows_, hidden_).Transposed(), dz,
-                    false, Recurrent(args.gradients.recurrent));
+                    false, Recurrent(args.weights_grad.recurrent));
   }
 
-  Status ProjectionGradient(const RnnBackward<T>& args, const T* h_bar,
-                            const T* before_bar) const {
-    if (!args.gradients.projection) return Status();
+  Status ProjectionGradient(const RnnBackward<T>& args, const T* h_grad,
+                            const T* before_grad) const {
+    if (!args.weights_grad.projection) return Status();
     const T* before = nullptr;
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        FindBefore(args.unprojected, cell_, cell_, {}, &before));
-    const Matrix<T> to = Projected(args.gradients.projection);
+        FindBefore(args.unprojected_h, cell_, cell_, {}, &before));
+    const Matrix<T> to = Projected(args.weights_grad.projection);
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        Multiply(device_, Rows(args.unprojected, rows_, cell_).Transposed(),
-                 Rows(h_bar, rows_, hidden_), false, to));
+        Multiply(device_, Rows(args.unprojected_h, rows_, cell_).Transposed(),
+                 Rows(h_grad, rows_, hidden_), false, to));
     return Multiply(device_, Rows(before, rows_, cell_).Transposed(),
-                    Rows(before_bar, rows_, hidden_), true, to);
+                    Rows(before_grad, rows_, hidden_), true, to);
   }
 
   const Device& device_;

@@ -84,7 +84,7 @@ class Pass {
     CellArguments<T, C> cell;
     cell.cell = cell_;
     cell.gates = gates_;
-    for (int p = 0; p < kMaxParts; ++p) {
+    for (int p = 0; p < kMaxPreActivations; ++p) {
       cell.block[p] = layer_.config.gate_order.block[p];
       cell.peephole[p] = layer_.weights.peephole[p];
     }
@@ -94,7 +94,7 @@ class Pass {
     return cell;
   }
 
-  // The matrices of all gates as one, [K, G*H]: both layouts of core/rnn.h are.
+  // The matrices of all gates as one, [K, G*H]: both layouts of core/layer_direction.h are.
   template <class E>
   Matrix<E> AllGates(const GateMatrices<E>& w, int64_t k) const {
     return {w.data, k, width_, w.row_stride, w.column_stride};
@@ -317,8 +317,8 @@ class BackwardPass : Pass<T> {
     TF_LSTM_OPS_RETURN_IF_ERROR(InputGradients());
     TF_LSTM_OPS_RETURN_IF_ERROR(RecurrentGradients());
     TF_LSTM_OPS_RETURN_IF_ERROR(PeepholeGradients());
-    TF_LSTM_OPS_RETURN_IF_ERROR(StateGradient(step_.dh, args_.h0_gradient));
-    return StateGradient(step_.dc, args_.c0_gradient);
+    TF_LSTM_OPS_RETURN_IF_ERROR(StateGradient(step_.dh, args_.h0_grad));
+    return StateGradient(step_.dc, args_.c0_grad);
   }
 
  private:
@@ -343,21 +343,21 @@ class BackwardPass : Pass<T> {
     step_.h = args_.h;
     step_.h_stride = args_.h_stride;
     step_.kept = args_.kept;
-    step_.h_bar = args_.h_bar;
-    step_.h_bar_stride = args_.h_bar_stride;
-    step_.bar = args_.bar;
-    TF_LSTM_OPS_RETURN_IF_ERROR(this->Widen(args_.final_h_bar, &step_.dh));
+    step_.h_grad = args_.h_grad;
+    step_.h_grad_stride = args_.h_grad_stride;
+    step_.grad = args_.grad;
+    TF_LSTM_OPS_RETURN_IF_ERROR(this->Widen(args_.final_h_grad, &step_.dh));
     if (this->is_lstm()) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(this->Widen(args_.final_c_bar, &step_.dc));
+      TF_LSTM_OPS_RETURN_IF_ERROR(this->Widen(args_.final_c_grad, &step_.dc));
     }
-    step_.dz = args_.dz;
+    step_.dz = args_.z_grad;
     if (!step_.dz) {
       TF_LSTM_OPS_RETURN_IF_ERROR(AllocateRows(width_, &step_.dz));
     }
     if (is_gru()) {
       TF_LSTM_OPS_RETURN_IF_ERROR(AllocateRows(width_, &step_.dz_h));
     }
-    if (is_gru() || args_.gradients.recurrent) return FindHBefore();
+    if (is_gru() || args_.weights_grad.recurrent) return FindHBefore();
     return Status();
   }
 
@@ -405,7 +405,7 @@ class BackwardPass : Pass<T> {
     TF_LSTM_OPS_RETURN_IF_ERROR(Begin());
     BackwardSteps<T, C> a;
     a.step = step_;
-    a.reaches_h0 = args_.h0_gradient.data != nullptr;
+    a.reaches_h0 = args_.h0_grad.data != nullptr;
     TF_LSTM_OPS_RETURN_IF_ERROR(MakePersistence(
         device_, spread, batch_, args_.weights.recurrent, &a.shared));
     return this->LaunchPersistent("backward_steps", spread, &a);
@@ -427,7 +427,7 @@ class BackwardPass : Pass<T> {
       step_.step = s;
       TF_LSTM_OPS_RETURN_IF_ERROR(
           device_.Launch(function, batch_ * cell_, step_));
-      if (s == 0 && !args_.h0_gradient.data) break;
+      if (s == 0 && !args_.h0_grad.data) break;
       TF_LSTM_OPS_RETURN_IF_ERROR(AddRecurrent(seen, sets));
     }
     return Status();
@@ -487,8 +487,8 @@ class BackwardPass : Pass<T> {
 
   Status InputGradients() const {
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        BiasGradient(step_.dz, args_.gradients.input_bias));
-    if (args_.gradients.input) {
+        BiasGradient(step_.dz, args_.weights_grad.input_bias));
+    if (args_.weights_grad.input) {
       const typename Base::Seen seen = {false, args_.x, args_.x_stride,
                                         this->input_, args_.input_dropout};
       Matrix<const T> x = {args_.x, rows_, this->input_, args_.x_stride};
@@ -498,21 +498,21 @@ class BackwardPass : Pass<T> {
         TF_LSTM_OPS_RETURN_IF_ERROR(this->See(seen, &x));
       }
       TF_LSTM_OPS_RETURN_IF_ERROR(
-          WeightGradient(x, this->Sets(seen), step_.dz, args_.gradients.input));
+          WeightGradient(x, this->Sets(seen), step_.dz, args_.weights_grad.input));
     }
-    return args_.dx ? XGradient() : Status();
+    return args_.x_grad ? XGradient() : Status();
   }
 
   Status XGradient() const {
     if (!args_.weights.input) {
       return PassGradient<T>(
           device_, {rows_, this->gates_, cell_, args_.config.x_gate_stride,
-                    step_.dz, args_.dx, args_.x_stride, args_.adds_to_dx});
+                    step_.dz, args_.x_grad, args_.x_stride, args_.adds_to_x_grad});
     }
     const GateMatrices<const T>& w = args_.weights.input;
     const int64_t k = this->input_;
     if (!args_.input_dropout.data) {
-      return MultiplyBack(step_.dz, rows_, w, k, 1, args_.adds_to_dx, args_.dx,
+      return MultiplyBack(step_.dz, rows_, w, k, 1, args_.adds_to_x_grad, args_.x_grad,
                           args_.x_stride);
     }
     AddSeen<T, C> add;
@@ -529,14 +529,14 @@ class BackwardPass : Pass<T> {
         step_.dz, rows_, w, k, static_cast<int>(add.sets), false, seen, k));
     add.from = seen;
     TF_LSTM_OPS_RETURN_IF_ERROR(AddGradient(device_, add));
-    return Copy(device_, CopyRows<C, T>{rows_, k, add.to, k, args_.dx,
-                                        args_.x_stride, args_.adds_to_dx});
+    return Copy(device_, CopyRows<C, T>{rows_, k, add.to, k, args_.x_grad,
+                                        args_.x_stride, args_.adds_to_x_grad});
   }
 
   Status RecurrentGradients() const {
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        BiasGradient(dz_h(), args_.gradients.recurrent_bias));
-    if (!args_.gradients.recurrent) return Status();
+        BiasGradient(dz_h(), args_.weights_grad.recurrent_bias));
+    if (!args_.weights_grad.recurrent) return Status();
     const typename Base::Seen seen = {false, step_.h_before, cell_, cell_,
                                       recurrent_dropout()};
     Matrix<const T> h = {step_.h_before, rows_, cell_, cell_};
@@ -544,7 +544,7 @@ class BackwardPass : Pass<T> {
       TF_LSTM_OPS_RETURN_IF_ERROR(this->See(seen, &h));
     }
     return WeightGradient(h, this->Sets(seen), dz_h(),
-                          args_.gradients.recurrent);
+                          args_.weights_grad.recurrent);
   }
 
   Status PeepholeGradients() const {
@@ -555,11 +555,11 @@ class BackwardPass : Pass<T> {
     a.c0 = args_.c0;
     a.kept = args_.kept;
     a.dz = step_.dz;
-    const int64_t stride = kMaxParts * cell_;
+    const int64_t stride = kMaxPreActivations * cell_;
     TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(batch_ * stride, &a.sums));
     TF_LSTM_OPS_RETURN_IF_ERROR(Launch("peephole_sums", a));
-    for (int p = 0; p < kMaxParts; ++p) {
-      T* to = args_.gradients.peephole[p];
+    for (int p = 0; p < kMaxPreActivations; ++p) {
+      T* to = args_.weights_grad.peephole[p];
       if (!to) continue;
       TF_LSTM_OPS_RETURN_IF_ERROR(SumPartial<T>(device_, a.sums + p * cell_,
                                                 batch_, cell_, stride, to));

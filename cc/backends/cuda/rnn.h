@@ -1,5 +1,5 @@
 // One recurrent layer in one direction over one batch of sequences:
-// core/rnn.h's problem, for tensors in the device's memory. T is their type;
+// core/layer_direction.h's problem, for tensors in the device's memory. T is their type;
 // what is computed in between is float for those of 16 bits. Shapes as there;
 // B, T, I, H and P are those of `steps` and `config`.
 //
@@ -11,7 +11,7 @@
 #include "backends/cuda/device.h"
 #include "backends/cuda/kernels/rnn_arguments.h"
 #include "backends/cuda/tensors.h"
-#include "core/rnn.h"
+#include "core/layer_direction.h"
 
 namespace tf_lstm_ops::cuda {
 
@@ -39,43 +39,43 @@ struct RnnForward : Layer<T> {
   T* h = nullptr;  // [rows, P] by output row
   int64_t h_stride = 0;
   Fill fill = Fill::kNothing;
-  // By LstmRow or GruRow and output row. A step without input keeps zeros, and
+  // By LstmSaved or GruSaved and output row. A step without input keeps zeros, and
   // the cell state as it is.
-  KeptRows<T> kept;
-  T* unprojected = nullptr;  // [rows, H], h before a projection
+  SavedActivations<T> kept;
+  T* unprojected_h = nullptr;  // [rows, H], h before a projection
   States<T> final_h;
   States<T> final_c;  // of an LSTM
 };
 
 template <class T>
 struct RnnBackward : Layer<T> {
-  // What the forward pass left. As in core/rnn.h, an LSTM's co and h may be
+  // What the forward pass left. As in core/layer_direction.h, an LSTM's co and h may be
   // null.
   const T* h = nullptr;
   int64_t h_stride = 0;
-  KeptRows<const T> kept;
-  const T* unprojected = nullptr;
+  SavedActivations<const T> kept;
+  const T* unprojected_h = nullptr;
   // Upstream gradients, by output row; null counts as zero.
-  const T* h_bar = nullptr;
-  int64_t h_bar_stride = 0;
-  KeptRows<const T> bar;
-  States<const T> final_h_bar;
-  States<const T> final_c_bar;
+  const T* h_grad = nullptr;
+  int64_t h_grad_stride = 0;
+  SavedActivations<const T> grad;
+  States<const T> final_h_grad;
+  States<const T> final_c_grad;
   // Out; null where not wanted.
-  States<T> h0_gradient;
-  States<T> c0_gradient;
+  States<T> h0_grad;
+  States<T> c0_grad;
   RnnWeights<T> gradients;
   T* dx = nullptr;  // by input row, x_stride apart; zero where no step reads
-  bool adds_to_dx = false;
+  bool adds_to_x_grad = false;
   T* dz = nullptr;  // [rows, G*H] by input row, in the weights' order
 };
 
-// The rows of a packed reserve, [rows, SavedRows(cell), H] by output row.
+// The rows of a packed reserve, [rows, SavedCount(cell), H] by output row.
 template <class T>
-KeptRows<T> PackedRows(T* data, CellKind cell, int64_t cell_size) {
-  const StepRows<T> packed = PackedSteps(data, cell, cell_size);
-  KeptRows<T> kept;
-  for (int k = 0; data && k < SavedRows(cell); ++k) {
+SavedActivations<T> PackedActivations(T* data, CellKind cell, int64_t cell_size) {
+  const SavedActivations<T> packed = PackedActivations(data, cell, cell_size);
+  SavedActivations<T> kept;
+  for (int k = 0; data && k < SavedCount(cell); ++k) {
     kept.data[k] = packed.row[k];
     kept.stride[k] = packed.stride[k];
   }

@@ -8,8 +8,8 @@
 #include "backends/cuda/device.h"
 #include "backends/cuda/kernels/sequence_arguments.h"
 #include "core/float16.h"
-#include "dialects/cudnn_rnn/dropout.h"
-#include "dialects/cudnn_rnn/model.h"
+#include "core/dropout.h"
+#include "dialects/cudnn_rnn/problem.h"
 
 namespace tf_lstm_ops::cuda {
 
@@ -32,8 +32,8 @@ Status Drop(const Device& device, const DropOutputs<C>& drop);
 // of the batch; where they go is left to be said. The mask's key is that in the
 // device's memory.
 template <class C>
-DropOutputs<C> OutputsToDrop(const cudnn_rnn::Problem& problem,
-                             const cudnn_rnn::DropoutMask& mask,
+DropOutputs<C> OutputsToDrop(const MultiLayerRnn& problem,
+                             const DropoutMask& mask,
                              const uint64_t* key, int64_t layer,
                              const C* from) {
   DropOutputs<C> drop;

@@ -6,8 +6,8 @@
 namespace tf_lstm_ops::cuda {
 
 template <class T>
-std::unique_ptr<Stack<T>> Stack<T>::Make(const cudnn_rnn::Problem& problem,
-                                         const cudnn_rnn::DropoutMask* mask,
+std::unique_ptr<Stack<T>> Stack<T>::Make(const MultiLayerRnn& problem,
+                                         const DropoutMask* mask,
                                          Way way) {
   if (!IsCudnns(way)) return std::make_unique<OwnStack<T>>(problem, mask);
   return std::make_unique<CudnnStack<T>>(problem, mask,

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "backends/cuda/device.h"
-#include "dialects/cudnn_rnn/dropout.h"
-#include "dialects/cudnn_rnn/model.h"
-#include "dialects/cudnn_rnn/reserve.h"
-#include "dialects/cudnn_rnn/tensors.h"
+#include "core/dropout.h"
+#include "dialects/cudnn_rnn/problem.h"
+#include "core/reserve.h"
+#include "core/multi_layer_tensors.h"
 
 namespace tf_lstm_ops::cuda {
 
@@ -34,8 +34,8 @@ class Stack {
  public:
   // `mask` null: no dropout; its key is what the reserve's header says. Both
   // must outlive the stack.
-  static std::unique_ptr<Stack> Make(const cudnn_rnn::Problem& problem,
-                                     const cudnn_rnn::DropoutMask* mask,
+  static std::unique_ptr<Stack> Make(const MultiLayerRnn& problem,
+                                     const DropoutMask* mask,
                                      Way way);
 
   Stack() = default;
@@ -55,15 +55,15 @@ class Stack {
   }
 
   // `reserve` null in inference.
-  virtual Status Forward(const cudnn_rnn::ForwardTensors<T>& t) = 0;
-  virtual Status Backward(const cudnn_rnn::BackwardTensors<T>& t) = 0;
+  virtual Status Forward(const MultiLayerForward<T>& t) = 0;
+  virtual Status Backward(const MultiLayerBackward<T>& t) = 0;
 };
 
 // Where the parts of a reserve_space stand, each beginning at a multiple of 256
 // bytes, as TensorFlow's allocator aligns; in between are zeros.
 class ReserveParts {
  public:
-  ReserveParts() { Add(sizeof(cudnn_rnn::ReserveHeader)); }
+  ReserveParts() { Add(sizeof(ReserveHeader)); }
 
   // Returns where the next part, of so many bytes, begins.
   int64_t Add(int64_t bytes) {
@@ -90,7 +90,7 @@ class ReserveParts {
 // Where a reserve_space keeps the key of its mask.
 inline const uint64_t* KeyOf(const char* reserve) {
   return reinterpret_cast<const uint64_t*>(
-      reserve + offsetof(cudnn_rnn::ReserveHeader, dropout_key));
+      reserve + offsetof(ReserveHeader, dropout_key));
 }
 
 }  // namespace tf_lstm_ops::cuda

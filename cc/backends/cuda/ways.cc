@@ -10,16 +10,12 @@
 #include "backends/cuda/cudnn_library.h"
 #include "backends/cuda/own_stack.h"
 #include "backends/cuda/timing.h"
-#include "dialects/cudnn_rnn/reserve.h"
+#include "core/reserve.h"
 #include "tf/kernel.h"
 
 namespace tf_lstm_ops::cuda {
 namespace {
 
-using cudnn_rnn::BackwardTensors;
-using cudnn_rnn::DropoutMask;
-using cudnn_rnn::ForwardTensors;
-using cudnn_rnn::Problem;
 
 bool IsPadded(const Problem& problem) {
   return problem.valid_steps < problem.time * problem.batch;
@@ -68,7 +64,7 @@ template <class T>
 class Trial {
  public:
   Trial(const Device& device, const Problem& problem, const DropoutMask* mask,
-        bool is_training, const ForwardTensors<T>& inputs)
+        bool is_training, const MultiLayerForward<T>& inputs)
       : device_(device),
         problem_(problem),
         mask_(mask),
@@ -120,7 +116,7 @@ class Trial {
       TF_LSTM_OPS_RETURN_IF_ERROR(
           device_.Allocate(stack->reserve_size(), &forward_.reserve));
       // The same key of dropout's masks for all.
-      constexpr int64_t kBytes = sizeof(cudnn_rnn::ReserveHeader);
+      constexpr int64_t kBytes = sizeof(ReserveHeader);
       TF_LSTM_OPS_RETURN_IF_ERROR(
           device_.Zero(reinterpret_cast<char*>(forward_.reserve), kBytes));
       backward_.reserve = forward_.reserve;
@@ -148,8 +144,8 @@ class Trial {
   const Problem& problem_;
   const DropoutMask* const mask_;
   const bool is_training_;
-  ForwardTensors<T> forward_;
-  BackwardTensors<T> backward_ = {};
+  MultiLayerForward<T> forward_;
+  MultiLayerBackward<T> backward_ = {};
   Agreement<T> outputs_, gradients_;
 };
 
@@ -164,7 +160,7 @@ bool HasCudnn() {
 template <class T>
 Status ChooseWay(const Device& device, const Problem& problem,
                  const DropoutMask* mask, bool is_training,
-                 const ForwardTensors<T>& inputs, Way* way) {
+                 const MultiLayerForward<T>& inputs, Way* way) {
   const std::vector<Way> candidates = Candidates<T>(problem);
   *way = candidates.front();
   const Kind kind = KindOf<T>(device, problem, mask != nullptr, is_training);
@@ -203,7 +199,7 @@ Way ChosenWay(const Device& device, const Problem& problem,
 
 #define TF_LSTM_OPS_INSTANTIATE(T)                                             \
   template Status ChooseWay(const Device&, const Problem&, const DropoutMask*, \
-                            bool, const ForwardTensors<T>&, Way*);             \
+                            bool, const MultiLayerForward<T>&, Way*);             \
   template Way ChosenWay<T>(const Device&, const Problem&, const DropoutMask*);
 TF_LSTM_OPS_INSTANTIATE(float)
 TF_LSTM_OPS_INSTANTIATE(double)

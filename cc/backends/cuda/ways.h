@@ -16,15 +16,15 @@ namespace tf_lstm_ops::cuda {
 // is captured: then cuDNN's standard algorithm is taken, or our own kernels
 // where cuDNN is not there or, by TF_LSTM_OPS_CUDA_CUDNN=0, not wanted.
 template <class T>
-Status ChooseWay(const Device& device, const cudnn_rnn::Problem& problem,
-                 const cudnn_rnn::DropoutMask* mask, bool is_training,
-                 const cudnn_rnn::ForwardTensors<T>& inputs, Way* way);
+Status ChooseWay(const Device& device, const MultiLayerRnn& problem,
+                 const DropoutMask* mask, bool is_training,
+                 const MultiLayerForward<T>& inputs, Way* way);
 
 // What was chosen for calls of this kind in training, else what is taken
 // without timing.
 template <class T>
-Way ChosenWay(const Device& device, const cudnn_rnn::Problem& problem,
-              const cudnn_rnn::DropoutMask* mask);
+Way ChosenWay(const Device& device, const MultiLayerRnn& problem,
+              const DropoutMask* mask);
 
 // Whether cuDNN may be asked at all.
 bool HasCudnn();

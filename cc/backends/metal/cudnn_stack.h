@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-#include "backends/metal/kernel.h"
 #include "backends/metal/rnn.h"
-#include "dialects/cudnn_rnn/model.h"
-#include "dialects/cudnn_rnn/reserve.h"
+#include "core/reserve.h"
+#include "dialects/common/kernel_metal.h"
+#include "dialects/cudnn_rnn/problem.h"
 
 namespace tf_lstm_ops::metal {
 
@@ -19,9 +19,9 @@ namespace tf_lstm_ops::metal {
 // and not a part of it.
 class ReserveLayout {
  public:
-  static constexpr int64_t kHeaderSize = sizeof(cudnn_rnn::ReserveHeader);
+  static constexpr int64_t kHeaderSize = sizeof(ReserveHeader);
 
-  ReserveLayout(const cudnn_rnn::Problem& problem, float dropout);
+  ReserveLayout(const MultiLayerRnn& problem, float dropout);
 
   int64_t steps_size() const { return steps_size_; }  // of one kept row
   int64_t h_size() const { return h_size_; }
@@ -43,7 +43,7 @@ class ReserveLayout {
 // as Layer has it, `kept` [L-1,T,B,D*P] positive where an inner output is not
 // dropped, or 1.
 struct StackCall {
-  const cudnn_rnn::Problem& problem;
+  const MultiLayerRnn& problem;
   float dropout;
   Value valid, kept;
 };

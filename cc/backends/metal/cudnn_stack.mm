@@ -5,12 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "dialects/cudnn_rnn/dropout.h"
+#include "core/dropout.h"
 
 namespace tf_lstm_ops::metal {
 namespace {
 
-using cudnn_rnn::Problem;
 
 // Of all pseudo-layers.
 struct States {
@@ -56,7 +55,7 @@ class Stack {
     const int64_t p = PseudoLayer(layer, direction);
     Layer made;
     made.graph = builder_->graph();
-    made.config = cudnn_rnn::ConfigOf(model_, layer);
+    made.config = LayerConfig(model_, layer);
     made.time = problem_.time;
     made.batch = problem_.batch;
     made.reversed = direction == 1;
@@ -73,7 +72,7 @@ class Stack {
     if (call_.kept.is_number()) return rows;
     const Extents shape = {problem_.time, problem_.batch, model_.output_size()};
     const Value kept = Reshape(Slice(call_.kept, 0, layer, 1), shape);
-    const cudnn_rnn::DropoutMask mask(0, call_.dropout, 0, 0);
+    const DropoutMask mask(0, call_.dropout, 0, 0);
     return rows * IfPositive(kept, mask.scale(), 0);
   }
 
@@ -149,10 +148,10 @@ Value SumOf(const Values& values) {
 
 ReserveLayout::ReserveLayout(const Problem& problem, float dropout)
     : pseudo_layers_(problem.model.pseudo_layers()),
-      rows_(SavedRows(problem.model.cell)),
+      rows_(SavedCount(problem.model.cell)),
       steps_size_(problem.time * problem.batch * problem.model.cell_size),
       h_size_(problem.time * problem.batch * problem.model.hidden_size),
-      mask_size_(cudnn_rnn::HasMask(problem, dropout)
+      mask_size_(HasDropout(problem, dropout)
                      ? (problem.model.layers - 1) * problem.time * problem.batch *
                            problem.model.output_size()
                      : 0) {}
@@ -171,7 +170,7 @@ void BuildStack(const StackCall& call, const Value& header, Builder* b) {
       h.push_back(outputs.h);
       final.h.push_back(outputs.final_h);
       final.c.push_back(outputs.final_c);
-      for (int k = 0; k < SavedRows(model.cell); ++k) {
+      for (int k = 0; k < SavedCount(model.cell); ++k) {
         kept.push_back(Flat(outputs.steps[k], layout.steps_size()));
       }
       kept.push_back(Flat(outputs.h, layout.h_size()));
@@ -198,7 +197,7 @@ void BuildStackBackward(const StackCall& call, Builder* b) {
   const auto saved = [&](int64_t p) {
     const Extents steps = {problem.time, problem.batch, model.cell_size};
     LayerOutputs outputs;
-    for (int k = 0; k < SavedRows(model.cell); ++k) {
+    for (int k = 0; k < SavedCount(model.cell); ++k) {
       outputs.steps[k] = Reshape(Slice(reserve, 0, layout.Steps(p, k), layout.steps_size()), steps);
     }
     outputs.h = Reshape(Slice(reserve, 0, layout.H(p), layout.h_size()),
@@ -221,29 +220,29 @@ void BuildStackBackward(const StackCall& call, Builder* b) {
   };
   const Value final_h = stack.TimeMajor(b->In("output_h_backprop"));
   const Value final_c = stack.is_lstm() ? stack.TimeMajor(b->In("output_c_backprop")) : 0;
-  Value y_bar = IfPositive(call.valid, stack.TimeMajor(b->In("output_backprop")), 0);
+  Value y_grad = IfPositive(call.valid, stack.TimeMajor(b->In("output_backprop")), 0);
   const int64_t pseudo_layers = model.pseudo_layers();
   States initial = {Values(pseudo_layers), Values(pseudo_layers)};
   std::vector<Weights> weights(pseudo_layers);
   for (int64_t layer = model.layers - 1; layer >= 0; --layer) {
     const Value x = input_of(layer);
-    Values x_bar;
+    Values x_grad;
     for (int64_t d = 0; d < model.directions; ++d) {
       const int64_t p = stack.PseudoLayer(layer, d);
-      const LayerUpstream upstream = {Slice(y_bar, 2, d * model.hidden_size, model.hidden_size),
+      const LayerUpstream upstream = {Slice(y_grad, 2, d * model.hidden_size, model.hidden_size),
                                       stack.State(final_h, p),
                                       stack.State(final_c, p),
                                       {}};
       const LayerGradients g = Backward(stack.MakeLayer(layer, d, x), saved(p), upstream);
-      x_bar.push_back(g.x);
+      x_grad.push_back(g.x);
       initial.h[p] = g.h0;
       initial.c[p] = g.c0;
       weights[p] = g.weights;
     }
-    y_bar = SumOf(x_bar);
-    if (layer > 0) y_bar = stack.Dropped(layer - 1, y_bar);
+    y_grad = SumOf(x_grad);
+    if (layer > 0) y_grad = stack.Dropped(layer - 1, y_grad);
   }
-  b->Out(0, stack.TimeMajor(y_bar));
+  b->Out(0, stack.TimeMajor(y_grad));
   b->Out(1, stack.Joined(initial.h));
   b->Out(2, stack.is_lstm() ? stack.Joined(initial.c) : 0);
   b->Out(3, stack.Params(weights));

@@ -14,7 +14,7 @@ Value GateBlock(const Value& all, int axis, int gates, const GateOrder& order,
                 int part);
 
 // An LSTM's parts beside each other; 0 where these are.
-Value JoinGates(const std::array<Value, kMaxParts>& parts, int axis,
+Value JoinGates(const std::array<Value, kMaxPreActivations>& parts, int axis,
                 const GateOrder& order);
 
 // The z state [T,B,4H] of an LSTM's steps, and back.

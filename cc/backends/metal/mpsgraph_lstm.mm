@@ -35,10 +35,10 @@ MPSGraphLSTMDescriptor* MakeDescriptor(const Layer& layer) {
   d.training = YES;
   d.produceCell = YES;
   d.forgetGateLast = HasOrder(layer, kOrderICFO) ? YES : NO;
-  d.inputGateActivation = Convert(activations.gate[kPartI]);
-  d.forgetGateActivation = Convert(activations.gate[kPartF]);
-  d.cellGateActivation = Convert(activations.gate[kPartC]);
-  d.outputGateActivation = Convert(activations.gate[kPartO]);
+  d.inputGateActivation = Convert(activations.gate[kGateI]);
+  d.forgetGateActivation = Convert(activations.gate[kGateF]);
+  d.cellGateActivation = Convert(activations.gate[kGateC]);
+  d.outputGateActivation = Convert(activations.gate[kGateO]);
   d.activation = Convert(activations.state);
   return d;
 }
@@ -74,7 +74,7 @@ bool IsMpsGraphLstm(const Layer& layer) {
   return IsLstm(config.cell) && !layer.exact_steps && layer.valid.is(1) && !layer.x.is_number() &&
          layer.input_dropout.is(1) && one_mask && (!adds_x || config.x_gate_stride > 0) &&
          !config.projected() && config.cell_clip <= 0 && config.forget_bias == 0 &&
-         (!has_peephole || config.cell == CellKind::kGeneralLstm) &&
+         (!has_peephole || config.cell == CellKind::kCustomLstm) &&
          (HasOrder(layer, kOrderICFO) || HasOrder(layer, kOrderIFCO));
 }
 
@@ -97,10 +97,10 @@ LayerOutputs MpsGraphForward(const Layer& layer) {
   };
   LayerOutputs outputs;
   outputs.h = result(0);
-  outputs.steps[kRowCs] = result(1);
+  outputs.steps[kSavedCs] = result(1);
   SetZState(result(2), layer.config.gate_order, &outputs.steps);
   outputs.final_h = final_row(outputs.h);
-  outputs.final_c = final_row(outputs.steps[kRowCs]);
+  outputs.final_c = final_row(outputs.steps[kSavedCs]);
   return outputs;
 }
 
@@ -119,7 +119,7 @@ LayerGradients MpsGraphBackward(const Layer& layer, const LayerOutputs& outputs,
                     recurrentWeight:t.recurrent
                      sourceGradient:BroadcastTo(layer.graph, upstream.h, sequence).tensor()
                              zState:ZState(outputs.steps, order).tensor()
-                      cellOutputFwd:outputs.steps[kRowCs].tensor()
+                      cellOutputFwd:outputs.steps[kSavedCs].tensor()
                       stateGradient:of_state(upstream.final_h)
                        cellGradient:of_state(upstream.final_c)
                         inputWeight:t.input
@@ -142,8 +142,8 @@ LayerGradients MpsGraphBackward(const Layer& layer, const LayerOutputs& outputs,
   g.weights.input_bias = Reshape(take(t.bias), {4 * cell});
   g.weights.recurrent_bias = g.weights.input_bias;
   const Value peephole = Reshape(take(t.peephole), {4 * cell});
-  for (int p = 0; p < kMaxParts; ++p) {
-    g.weights.peephole[p] = GateBlock(peephole, 0, kMaxParts, order, p);
+  for (int p = 0; p < kMaxPreActivations; ++p) {
+    g.weights.peephole[p] = GateBlock(peephole, 0, kMaxPreActivations, order, p);
   }
   g.h0 = take(t.h0);
   g.c0 = take(t.c0);

@@ -1,5 +1,5 @@
 // A recurrent layer in one direction as a part of a graph, forward and
-// backward: what backends/cpu/rnn.h is for the CPU.
+// backward: what backends/cpu/layer.h is for the CPU.
 //
 // Sequences are time-major. A step in which a row does not take part, by
 // `valid`, leaves its state alone; h and cs of all steps are the states after
@@ -11,21 +11,21 @@
 
 #include "backends/metal/value.h"
 #include "core/gate_order.h"
-#include "core/rnn.h"
+#include "core/layer_direction.h"
 
 namespace tf_lstm_ops::metal {
 
 // Weights, or the gradients with respect to them; 0 where there are none. G is
 // the number of gates.
 struct Weights {
-  Value input;                            // [I, G*H]; 0: x itself is added
-  Value recurrent;                        // [P, G*H]
-  Value projection;                       // [H, P]
-  Value input_bias;                       // [G*H]
-  Value recurrent_bias;                   // [G*H]
-  std::array<Value, kMaxParts> peephole;  // [H], by part
+  Value input;           // [I, G*H]; 0: x itself is added
+  Value recurrent;       // [P, G*H]
+  Value projection;      // [H, P]
+  Value input_bias;      // [G*H]
+  Value recurrent_bias;  // [G*H]
+  std::array<Value, kMaxPreActivations> peephole;  // [H], by part
 
-  bool has_peephole() const { return !peephole[kPartI].is_number(); }
+  bool has_peephole() const { return !peephole[kGateI].is_number(); }
 };
 
 struct Layer {
@@ -51,8 +51,8 @@ struct Layer {
 };
 
 // What a step keeps for the backward pass, [T,B,H] each, numbered as the cell's
-// equations say (LstmRow, GruRow).
-using StepValues = std::array<Value, kMaxStepRows>;
+// equations say (LstmSaved, GruSaved).
+using StepValues = std::array<Value, kMaxSavedActivations>;
 
 struct LayerOutputs {
   Value h;  // [T,B,P]

@@ -6,10 +6,10 @@
 #include "backends/metal/mpsgraph_lstm.h"
 #include "backends/metal/products.h"
 #include "backends/metal/steps.h"
-#include "core/general_lstm_cell.h"
+#include "core/custom_lstm_cell.h"
 #include "core/gru_cell.h"
 #include "core/lstm_cell.h"
-#include "core/plain_cell.h"
+#include "core/vanilla_rnn_cell.h"
 
 namespace tf_lstm_ops::metal {
 namespace {
@@ -75,8 +75,8 @@ class Passes {
   LayerOutputs Forward() const {
     const RnnConfig& config = layer_.config;
     Values state = {State(layer_.h0, config.hidden_size)};
-    if (Cell::kOwnState) state.push_back(State(layer_.c0, config.cell_size));
-    Extents widths(1 + Cell::kKeptRows, config.cell_size);
+    if (Cell::kHasCellState) state.push_back(State(layer_.c0, config.cell_size));
+    Extents widths(1 + Cell::kSavedCount, config.cell_size);
     widths[0] = config.hidden_size;
     const Stepped all = AllSteps(layer_.reversed)
                             .Run({FromInput(layer_), layer_.valid}, state, widths,
@@ -86,7 +86,7 @@ class Passes {
     LayerOutputs outputs;
     outputs.h = all.rows[0];
     outputs.final_h = all.state[0];
-    if (Cell::kOwnState) outputs.final_c = all.state[1];
+    if (Cell::kHasCellState) outputs.final_c = all.state[1];
     std::copy(all.rows.begin() + 1, all.rows.end(), outputs.steps.begin());
     return outputs;
   }
@@ -94,13 +94,13 @@ class Passes {
   LayerGradients Backward(const LayerOutputs& outputs, const LayerUpstream& upstream) const {
     const RnnConfig& config = layer_.config;
     Values state = {State(upstream.final_h, config.hidden_size)};
-    if (Cell::kOwnState) {
+    if (Cell::kHasCellState) {
       state.push_back(State(upstream.final_c, config.cell_size));
     }
     const Value own_before = OwnBefore(outputs);
     Values sequences = {layer_.valid, upstream.h, outputs.h, own_before};
     for (const StepValues* steps : {&outputs.steps, &upstream.steps}) {
-      sequences.insert(sequences.end(), steps->begin(), steps->begin() + Cell::kKeptRows);
+      sequences.insert(sequences.end(), steps->begin(), steps->begin() + Cell::kSavedCount);
     }
     const int64_t gates = layer_.gates() * config.cell_size;
     Extents widths = {gates};
@@ -118,7 +118,7 @@ class Passes {
  private:
   using Outputs = typename Cell::Outputs;
   // Every part of the pre-activations is a sum over input and previous output.
-  static constexpr bool kAllFromBoth = Cell::kRecurrentParts == Cell::kParts;
+  static constexpr bool kAllFromBoth = Cell::kRecurrentPreActivations == Cell::kPreActivations;
 
   Value State(const Value& rows, int64_t width) const {
     return BroadcastTo(layer_.graph, rows, {layer_.batch, width});
@@ -145,23 +145,23 @@ class Passes {
 
   // The pre-activations of a step by part, from the input's and the previous
   // output's share, [B,G*H].
-  void SetParts(const Value& from_input, const Value& from_h, Value (&z)[Cell::kParts]) const {
+  void SetParts(const Value& from_input, const Value& from_h, Value (&z)[Cell::kPreActivations]) const {
     const Value sum = kAllFromBoth ? from_input + from_h : Value();
-    for (int p = 0; p < Cell::kParts; ++p) {
+    for (int p = 0; p < Cell::kPreActivations; ++p) {
       if (kAllFromBoth) {
         z[p] = Block(sum, p);
         continue;
       }
-      if (p < Cell::kInputParts) z[p] = Block(from_input, p);
+      if (p < Cell::kInputPreActivations) z[p] = Block(from_input, p);
       if (p >= Cell::kFirstRecurrent) z[p] = z[p] + Block(from_h, p);
     }
-    if (Cell::kOwnState) {
-      z[kPartF] = z[kPartF] + Value(layer_.config.forget_bias);
+    if (Cell::kHasForgetBias) {
+      z[kGateF] = z[kGateF] + Value(layer_.config.forget_bias);
     }
   }
 
   // [B,G*H] from values of the parts [first, first + count).
-  Value Joined(const Value (&z)[Cell::kParts], int first, int count) const {
+  Value Joined(const Value (&z)[Cell::kPreActivations], int first, int count) const {
     Values blocks(layer_.gates());
     for (int p = first; p < first + count; ++p) {
       blocks[layer_.config.gate_order.block[p]] = State(z[p], layer_.config.cell_size);
@@ -174,19 +174,19 @@ class Passes {
     const Value& h = state[0];
     const Value from_h =
         AsRows(Product(AsSequence(h), w.recurrent, layer_.recurrent_dropout)) + w.recurrent_bias;
-    Value z[Cell::kParts];
+    Value z[Cell::kPreActivations];
     SetParts(from_input, from_h, z);
     Outputs y = Cell::Forward(z, state.back(), Parameters());
     if (layer_.config.projected()) y.h = MatMul(y.h, w.projection);
     Stepped after;
     after.state = {IfPositive(valid, y.h, h)};
-    if constexpr (Cell::kOwnState) {
+    if constexpr (Cell::kHasCellState) {
       y.*Cell::kState = IfPositive(valid, y.*Cell::kState, state[1]);
       after.state.push_back(y.*Cell::kState);
     }
     after.rows = {after.state[0]};
-    if constexpr (Cell::kKeptRows > 0) {
-      for (auto kept : Cell::kKept) after.rows.push_back(y.*kept);
+    if constexpr (Cell::kSavedCount > 0) {
+      for (auto kept : Cell::kSaved) after.rows.push_back(y.*kept);
     }
     return after;
   }
@@ -199,34 +199,34 @@ class Passes {
     const Value &valid = rows[0], &before = rows[3];
     const Value dh = state[0] + rows[1];
     const typename Cell::Parameters parameters = Parameters();
-    Outputs y, bar;
+    Outputs y, grad;
     y.h = rows[2];
-    bar.h = dh;
+    grad.h = dh;
     Value projected;
-    if constexpr (Cell::kKeptRows > 0) {
-      for (int k = 0; k < Cell::kKeptRows; ++k) {
-        y.*Cell::kKept[k] = rows[4 + k];
-        bar.*Cell::kKept[k] = rows[4 + Cell::kKeptRows + k];
+    if constexpr (Cell::kSavedCount > 0) {
+      for (int k = 0; k < Cell::kSavedCount; ++k) {
+        y.*Cell::kSaved[k] = rows[4 + k];
+        grad.*Cell::kSaved[k] = rows[4 + Cell::kSavedCount + k];
       }
     }
-    if constexpr (Cell::kOwnState) {
+    if constexpr (Cell::kHasCellState) {
       Cell::Restore(&y, !y.co.is_number(), parameters);
-      bar.*Cell::kState = bar.*Cell::kState + state[1];
+      grad.*Cell::kState = grad.*Cell::kState + state[1];
       if (layer_.config.projected()) {
         projected = y.o * y.co;
-        bar.h = MatMul(dh, Transposed(layer_.weights.projection));
+        grad.h = MatMul(dh, Transposed(layer_.weights.projection));
       }
     }
-    typename Cell::Gradients d = Cell::Backward(y, before, bar, parameters);
+    typename Cell::Gradients d = Cell::Backward(y, before, grad, parameters);
     for (Value& dz : d.z) dz = IfPositive(valid, dz, 0);
-    const Value dz = Joined(d.z, 0, Cell::kInputParts);
-    const Value dz_h = Joined(d.z, Cell::kFirstRecurrent, Cell::kRecurrentParts);
+    const Value dz = Joined(d.z, 0, Cell::kInputPreActivations);
+    const Value dz_h = Joined(d.z, Cell::kFirstRecurrent, Cell::kRecurrentPreActivations);
     Value dh_before =
         AsRows(RowsGradient(AsSequence(dz_h), layer_.weights.recurrent, layer_.recurrent_dropout));
-    if (Cell::kHasState && !Cell::kOwnState) dh_before = dh_before + d.state;
+    if (Cell::kHasState && !Cell::kHasCellState) dh_before = dh_before + d.state;
     Stepped step;
     step.state = {IfPositive(valid, dh_before, dh)};
-    if (Cell::kOwnState) {
+    if (Cell::kHasCellState) {
       step.state.push_back(IfPositive(valid, d.state, state[1]));
     }
     step.rows = {dz};
@@ -241,8 +241,8 @@ class Passes {
   // The state before each step, of which the cell's equations take the
   // gradient.
   Value OwnBefore(const LayerOutputs& outputs) const {
-    if constexpr (Cell::kOwnState) {
-      return Before(layer_, outputs.steps[kRowCs], layer_.c0, layer_.config.cell_size);
+    if constexpr (Cell::kHasCellState) {
+      return Before(layer_, outputs.steps[kSavedCs], layer_.c0, layer_.config.cell_size);
     }
     return HBefore(outputs);
   }
@@ -269,10 +269,10 @@ class Passes {
       const size_t last = all.rows.size() - 1;
       g.weights.projection = MatrixGradient(all.rows[last - 1], all.rows[last], 1);
     }
-    if constexpr (Cell::kOwnState) {
+    if constexpr (Cell::kHasCellState) {
       g.c0 = all.state[1];
-      for (int p = 0; layer_.weights.has_peephole() && p < Cell::kParts; ++p) {
-        const Value& seen = p == Cell::kSeesNewState ? outputs.steps[kRowCs] : own_before;
+      for (int p = 0; layer_.weights.has_peephole() && p < Cell::kPreActivations; ++p) {
+        const Value& seen = p == Cell::kSeesNewState ? outputs.steps[kSavedCs] : own_before;
         g.weights.peephole[p] = SumOfRows(Block(dz, p) * Valid(layer_, seen));
       }
     }
@@ -287,8 +287,8 @@ class Passes {
 template <class F>
 auto WithPasses(const Layer& layer, const F& f) {
   switch (layer.config.cell) {
-    case CellKind::kGeneralLstm:
-      return f(Passes<GeneralLstmCell<GraphMath>>(layer));
+    case CellKind::kCustomLstm:
+      return f(Passes<CustomLstmCell<GraphMath>>(layer));
     case CellKind::kGru:
       return f(Passes<GruCell<GraphMath>>(layer));
     case CellKind::kTanh:

@@ -8,7 +8,7 @@
 
 #include "core/params_layout.h"
 #include "core/status.h"
-#include "dialects/cudnn_rnn/model.h"
+#include "dialects/cudnn_rnn/problem.h"
 #include "tf/kernel.h"
 
 namespace tf_lstm_ops::cudnn_rnn {

@@ -162,28 +162,27 @@ class Checks {
 
 }  // namespace
 
-Status Descriptor::Init(const tf::KernelConstruction& construction) {
+Status Descriptor::Init(const AttributeReader& reader) {
   bool bidirectional = false, forget_gate_last = false;
-  TF_LSTM_OPS_RETURN_IF_ERROR(construction.GetAttr("reverse", &reverse));
+  TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("reverse", &reverse));
+  TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("bidirectional", &bidirectional));
   TF_LSTM_OPS_RETURN_IF_ERROR(
-      construction.GetAttr("bidirectional", &bidirectional));
-  TF_LSTM_OPS_RETURN_IF_ERROR(
-      construction.GetAttr("forget_gate_last", &forget_gate_last));
+      reader.GetAttr("forget_gate_last", &forget_gate_last));
   directions = bidirectional ? 2 : 1;
   gate_order = forget_gate_last ? kOrderICFO : kOrderIFCO;
   const struct {
     const char* name;
     Activation* activation;
   } attributes[] = {
-      {"input_gate_activation", &activations.gate[kPartI]},
-      {"forget_gate_activation", &activations.gate[kPartF]},
-      {"cell_gate_activation", &activations.gate[kPartC]},
-      {"output_gate_activation", &activations.gate[kPartO]},
+      {"input_gate_activation", &activations.gate[kGateI]},
+      {"forget_gate_activation", &activations.gate[kGateF]},
+      {"cell_gate_activation", &activations.gate[kGateC]},
+      {"output_gate_activation", &activations.gate[kGateO]},
       {"activation", &activations.state},
   };
   for (const auto& attribute : attributes) {
     std::string name;
-    TF_LSTM_OPS_RETURN_IF_ERROR(construction.GetAttr(attribute.name, &name));
+    TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr(attribute.name, &name));
     *attribute.activation = ParseActivation(name);
   }
   return Status();

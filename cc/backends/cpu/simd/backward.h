@@ -8,51 +8,54 @@
 
 #include <cstring>
 
+#include "backends/cpu/engine.h"
 #include "backends/cpu/simd/cells.h"
 #include "backends/cpu/simd/gemm.h"
 #include "backends/cpu/simd/scratch.h"
-#include "core/rnn.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
 template <class T, template <class> class CellOf>
 class BackwardPass {
  public:
-  BackwardPass(const RnnBackward<T>& args, int threads)
+  BackwardPass(const EngineBackward<T>& args, int threads)
       : args_(args),
-        grads_(args.gradients),
+        grads_(args.weights_grad),
         input_(args.config.input_size),
         cell_(args.config.cell_size),
         hidden_(args.config.hidden_size),
         padded_(RoundUpToLanes<T>(cell_)),
         padded_hidden_(RoundUpToLanes<T>(hidden_)),
-        batch_(args.schedule->batch),
-        entries_(args.schedule->size()),
-        steps_(args.schedule->steps),
+        batch_(args.packed->batch),
+        entries_(args.packed->size()),
+        steps_(args.packed->steps),
         pairs_(kCanRound && args.config.bfloat16),
         group_(Group(threads)),
-        begin_(args.schedule->begin.data()),
-        batch_row_(args.schedule->batch_row.data()),
-        input_row_(args.schedule->input_row.data()),
-        output_row_(args.schedule->output_row.data()),
-        previous_(args.schedule->previous.data()) {}
+        begin_(args.packed->begin.data()),
+        batch_row_(args.packed->batch_row.data()),
+        input_row_(args.packed->input_row.data()),
+        output_row_(args.packed->output_row.data()),
+        previous_(args.packed->previous.data()) {}
 
   // The pieces of scratch memory, for so many threads.
   void Place(Scratch<T>* scratch, int threads) {
     const int64_t m_rows = KeepsM() ? entries_ * cell_ : 0;
     packed_recurrent_ = scratch->Take(
-        ReachesBack() ? kRecurrentParts * padded_hidden_ * CellWords() : 0);
+        ReachesBack() ? kRecurrentPreActivations * padded_hidden_ * CellWords()
+                      : 0);
     packed_input_ = scratch->Take(
         args_.weights.input
-            ? kInputParts * RoundUpToLanes<T>(input_) * CellWords()
+            ? kInputPreActivations * RoundUpToLanes<T>(input_) * CellWords()
             : 0);
     packed_projection_ = scratch->Take(Projected() ? padded_ * hidden_ : 0);
-    dz_ = args_.dz ? args_.dz : scratch->Take(entries_ * kParts * cell_);
-    rounded_dz_ =
-        pairs_ ? scratch->Take(entries_ * kParts * CellWords()) : nullptr;
-    dstate_ = Cell::kOwnState   ? args_.dc
-              : Cell::kHasState ? scratch->Take(batch_ * cell_)
-                                : nullptr;
+    dz_ = args_.z_grad ? args_.z_grad
+                       : scratch->Take(entries_ * kPreActivations * cell_);
+    rounded_dz_ = pairs_
+                      ? scratch->Take(entries_ * kPreActivations * CellWords())
+                      : nullptr;
+    dstate_ = Cell::kHasCellState ? args_.c0_grad.data
+              : Cell::kHasState   ? scratch->Take(batch_ * cell_)
+                                  : nullptr;
     dh_rows_ = scratch->Take(Projected() ? entries_ * hidden_ : 0);
     dm_ = scratch->Take(Projected() ? batch_ * cell_ : 0);
     m_ = scratch->Take(m_rows);
@@ -65,7 +68,9 @@ class BackwardPass {
   // Phase 0 prepares; the next ones go back through the steps; then x, h and m
   // are gathered, and the products over all steps are taken. What is added to
   // another pass' dx comes a phase later, after all of it is there.
-  int64_t Phases() const { return StepPhases() + (args_.adds_to_dx ? 4 : 3); }
+  int64_t Phases() const {
+    return StepPhases() + (args_.adds_to_x_grad ? 4 : 3);
+  }
 
   int64_t Items(int64_t phase) const {
     if (phase == 0) return PrepareItems();
@@ -78,10 +83,10 @@ class BackwardPass {
              MSets() * Blocks(cell_, kPanels);
     }
     const int64_t of_dx =
-        args_.dx ? Blocks(entries_, kRowChunk) * Blocks(input_, kBlock) : 0;
+        args_.x_grad ? Blocks(entries_, kRowChunk) * Blocks(input_, kBlock) : 0;
     if (phase == StepPhases() + 3) return of_dx;
     return Items(InputProduct()) + Items(RecurrentProduct()) +
-           Items(ProjectionProduct()) + (args_.adds_to_dx ? 0 : of_dx);
+           Items(ProjectionProduct()) + (args_.adds_to_x_grad ? 0 : of_dx);
   }
 
   void Run(int64_t phase, int64_t item, int thread) {
@@ -97,9 +102,10 @@ class BackwardPass {
   using Cell = CellOf<VecMath<T>>;
   using Outputs = typename Cell::Outputs;
   static constexpr int kL = kLanes<T>;
-  static constexpr int kParts = Cell::kParts;
-  static constexpr int kInputParts = Cell::kInputParts;
-  static constexpr int kRecurrentParts = Cell::kRecurrentParts;
+  static constexpr int kPreActivations = Cell::kPreActivations;
+  static constexpr int kInputPreActivations = Cell::kInputPreActivations;
+  static constexpr int kRecurrentPreActivations =
+      Cell::kRecurrentPreActivations;
   static constexpr int kFirst = Cell::kFirstRecurrent;
   static constexpr int64_t kBlock = kColumns * kL;  // columns of a product
   static constexpr int64_t kRowChunk = 64 * kRows;  // and rows, of one item
@@ -110,7 +116,7 @@ class BackwardPass {
 
   bool Projected() const { return args_.config.projected(); }
   // Whether any step's dz goes to the h before it.
-  bool ReachesBack() const { return steps_ > 1 || args_.wants_initial_dh; }
+  bool ReachesBack() const { return steps_ > 1 || args_.wants_h0_grad; }
   // m = o * co, which without a projection is h, where that was not given.
   bool RestoresH() const { return !args_.h && grads_.recurrent; }
   bool KeepsM() const { return Projected() || RestoresH(); }
@@ -128,11 +134,11 @@ class BackwardPass {
   // With dropout each gate has seen an x and an h of its own.
   int64_t XSets() const {
     if (!grads_.input) return 0;
-    return args_.dropout.input ? kInputParts : 1;
+    return args_.input_dropout.data ? kInputPreActivations : 1;
   }
   int64_t HSets() const {
     if (!grads_.recurrent) return 0;
-    return args_.dropout.recurrent ? kRecurrentParts : 1;
+    return args_.recurrent_dropout.data ? kRecurrentPreActivations : 1;
   }
   int64_t MSets() const { return Projected() && grads_.projection ? 1 : 0; }
 
@@ -148,14 +154,14 @@ class BackwardPass {
     const int64_t step = steps_ - (Projected() ? phase / 2 : phase);
     if (TouchesH(phase)) {
       const int64_t end = Min(begin + group_, hidden_);
-      if (step < steps_ && (step > 0 || args_.wants_initial_dh)) {
+      if (step < steps_ && (step > 0 || args_.wants_h0_grad)) {
         const Projection to_h = {packed_recurrent_,
                                  kFirst,
-                                 kRecurrentParts,
+                                 kRecurrentPreActivations,
                                  hidden_,
-                                 args_.dropout.recurrent,
+                                 args_.recurrent_dropout.data,
                                  batch_row_,
-                                 args_.dh,
+                                 args_.h0_grad.data,
                                  hidden_,
                                  false};
         Project(to_h, begin_[step], begin_[step + 1], begin, end);
@@ -177,23 +183,25 @@ class BackwardPass {
   // Items: groups of units; blocks of columns of x.
   int64_t PrepareItems() const {
     return Blocks(cell_, group_) +
-           (args_.dx && args_.weights.input ? Blocks(input_, kBlock) : 0);
+           (args_.x_grad && args_.weights.input ? Blocks(input_, kBlock) : 0);
   }
 
   void Prepare(int64_t item) {
     const int64_t groups = Blocks(cell_, group_);
     if (item >= groups) {
       const int64_t n = (item - groups) * kBlock;
-      return PackTransposed(args_.weights.input, 0, kInputParts, n,
-                            Min(n + kBlock, input_),
-                            packed_input_ + n * kInputParts * CellWords());
+      return PackTransposed(
+          args_.weights.input, 0, kInputPreActivations, n,
+          Min(n + kBlock, input_),
+          packed_input_ + n * kInputPreActivations * CellWords());
     }
     const int64_t n = item * group_;
     Clear(n, Min(n + group_, cell_));
     if (ReachesBack()) {
-      PackTransposed(args_.weights.recurrent, kFirst, kRecurrentParts, n,
-                     Min(n + group_, hidden_),
-                     packed_recurrent_ + n * kRecurrentParts * CellWords());
+      PackTransposed(
+          args_.weights.recurrent, kFirst, kRecurrentPreActivations, n,
+          Min(n + group_, hidden_),
+          packed_recurrent_ + n * kRecurrentPreActivations * CellWords());
     }
     if (!Projected()) return;
     const GateMatrices<const T>& w = args_.weights.projection;
@@ -223,24 +231,25 @@ class BackwardPass {
       for (int64_t u = begin; sums && u < end; ++u) sums[u] = 0;
     };
     for (T* sum : grads_.peephole) clear(sum);
-    for (int p = 0; p < kParts; ++p) {
+    for (int p = 0; p < kPreActivations; ++p) {
       const int64_t at = Block(p) * cell_;
-      if (grads_.input_bias && p < kInputParts) clear(grads_.input_bias + at);
+      if (grads_.input_bias && p < kInputPreActivations)
+        clear(grads_.input_bias + at);
       if (grads_.recurrent_bias && p >= kFirst) {
         clear(grads_.recurrent_bias + at);
       }
     }
-    if (!Cell::kHasState || Cell::kOwnState) return;
+    if (!Cell::kHasState || Cell::kHasCellState) return;
     for (int64_t b = 0; b < batch_; ++b) clear(dstate_ + b * cell_);
   }
 
   // Where the state is h, its gradient joins that of the initial h.
   void AddState(int64_t begin, int64_t end) {
-    if (!Cell::kHasState || Cell::kOwnState) return;
+    if (!Cell::kHasState || Cell::kHasCellState) return;
     for (int64_t b = 0; b < batch_; ++b) {
       for (int64_t u = begin; u < end; u += kL) {
         AddTo(LoadN(dstate_ + b * cell_ + u, cell_ - u),
-              args_.dh + b * cell_ + u, cell_ - u);
+              args_.h0_grad.data + b * cell_ + u, cell_ - u);
       }
     }
   }
@@ -254,7 +263,7 @@ class BackwardPass {
     const int64_t width = cell_ - u;
     const CellParameters<T, Cell> of_cell(args_, u);
     const typename Cell::Parameters with = of_cell.parameters();
-    V bias[kParts] = {};
+    V bias[kPreActivations] = {};
     for (int64_t e = begin; e < end; ++e) {
       if (e + kAhead < last) PrefetchInputs(e + kAhead, u);
       const Outputs y = LoadOutputs(e, u, with);
@@ -262,7 +271,7 @@ class BackwardPass {
           Cell::kHasState ? LoadN(PreviousState(e) + u, width) : V{};
       const typename Cell::Gradients d =
           Cell::Backward(y, before, LoadUpstream(e, e - first, u), with);
-      for (int p = 0; p < kParts; ++p) {
+      for (int p = 0; p < kPreActivations; ++p) {
         StoreN(d.z[p], Dz(e, p) + u, width);
         if constexpr (kCanRound) {
           if (pairs_) StorePairs(d.z[p], Pairs(RoundedDz(e, p)) + u / 2, width);
@@ -272,7 +281,7 @@ class BackwardPass {
       if constexpr (Cell::kHasState) {
         StoreN(d.state, dstate_ + batch_row_[e] * cell_ + u, width);
       }
-      if constexpr (Cell::kOwnState) {
+      if constexpr (Cell::kHasOutputGate) {
         if (KeepsM()) StoreN(y.o * y.co, m_ + e * cell_ + u, width);
       }
     }
@@ -281,9 +290,9 @@ class BackwardPass {
   }
 
   void AddBias(const V* sums, int64_t u) {
-    for (int p = 0; p < kParts; ++p) {
+    for (int p = 0; p < kPreActivations; ++p) {
       const int64_t at = Block(p) * cell_ + u;
-      if (grads_.input_bias && p < kInputParts) {
+      if (grads_.input_bias && p < kInputPreActivations) {
         AddTo(sums[p], grads_.input_bias + at, cell_ - u);
       }
       if (grads_.recurrent_bias && p >= kFirst) {
@@ -295,7 +304,7 @@ class BackwardPass {
   // For each part the sum of dz times the state that its peephole sees.
   void AddPeephole(int64_t begin, int64_t end, int64_t u) {
     const int64_t width = cell_ - u;
-    for (int p = 0; p < kParts; ++p) {
+    for (int p = 0; p < kPreActivations; ++p) {
       if (!grads_.peephole[p]) continue;
       V sum = {};
       for (int64_t e = begin; e < end; ++e) {
@@ -308,35 +317,36 @@ class BackwardPass {
   }
 
   // Row k of entry e.
-  const T* Row(const StepRows<const T>& from, int k, int64_t e) const {
-    return from.row[k] + (from.compact ? e : output_row_[e]) * from.stride[k];
+  const T* Row(const SavedActivations<const T>& from, int k, int64_t e) const {
+    return from.data[k] + (from.packed ? e : output_row_[e]) * from.stride[k];
   }
 
   // One row is far from the next, where no processor looks by itself.
   static constexpr int64_t kAhead = 4;
   void PrefetchInputs(int64_t e, int64_t u) const {
-    ForEachKept<Cell>([&](auto k, auto) {
-      if (args_.steps.row[k]) PrefetchToRead(Row(args_.steps, k, e) + u);
-      if (args_.bar.row[k]) PrefetchToRead(Row(args_.bar, k, e) + u);
+    ForEachSaved<Cell>([&](auto k, auto) {
+      if (args_.saved.data[k]) PrefetchToRead(Row(args_.saved, k, e) + u);
+      if (args_.saved_grad.data[k])
+        PrefetchToRead(Row(args_.saved_grad, k, e) + u);
     });
     if (Cell::kHasState) PrefetchToRead(PreviousState(e) + u);
-    if (args_.h_bar) {
-      PrefetchToRead(args_.h_bar + output_row_[e] * args_.h_stride + u);
+    if (args_.h_grad) {
+      PrefetchToRead(args_.h_grad + output_row_[e] * args_.h_grad_stride + u);
     }
-    for (int p = 0; p < kParts; ++p) PrefetchToWrite(Dz(e, p) + u);
+    for (int p = 0; p < kPreActivations; ++p) PrefetchToWrite(Dz(e, p) + u);
   }
 
   TF_LSTM_OPS_INLINE Outputs LoadOutputs(
       int64_t e, int64_t u, const typename Cell::Parameters& with) const {
     const int64_t width = cell_ - u;
-    const StepRows<const T>& from = args_.steps;
+    const SavedActivations<const T>& from = args_.saved;
     Outputs y = {};
-    ForEachKept<Cell>([&](auto k, auto member) {
-      if (!from.row[k]) return;
+    ForEachSaved<Cell>([&](auto k, auto member) {
+      if (!from.data[k]) return;
       y.*member = LoadN(Row(from, k, e) + u, width);
     });
-    Cell::Restore(&y, from.row[kRowCo] != nullptr, with);
-    if constexpr (Cell::kKeptRows == 0) y.h = LoadN(H(e) + u, width);
+    Cell::Restore(&y, from.data[kSavedCo] != nullptr, with);
+    if constexpr (Cell::kSavedCount == 0) y.h = LoadN(H(e) + u, width);
     return y;
   }
 
@@ -345,22 +355,23 @@ class BackwardPass {
                                           int64_t u) const {
     const int64_t width = cell_ - u;
     const int64_t at = batch_row_[e] * cell_ + u;
-    const StepRows<const T>& from = args_.bar;
-    Outputs bar = {};
-    ForEachKept<Cell>([&](auto k, auto member) {
-      if (from.row[k]) bar.*member = LoadN(Row(from, k, e) + u, width);
+    const SavedActivations<const T>& from = args_.saved_grad;
+    Outputs grad = {};
+    ForEachSaved<Cell>([&](auto k, auto member) {
+      if (from.data[k]) grad.*member = LoadN(Row(from, k, e) + u, width);
     });
-    bar.h = Projected() ? LoadN(dm_ + n * cell_ + u, width)
-                        : LoadN(args_.dh + at, width) + UpstreamH(e, u);
+    grad.h = Projected()
+                 ? LoadN(dm_ + n * cell_ + u, width)
+                 : LoadN(args_.h0_grad.data + at, width) + UpstreamH(e, u);
     if constexpr (Cell::kHasState) {
-      bar.*Cell::kState = LoadN(dstate_ + at, width) + bar.*Cell::kState;
+      grad.*Cell::kState = LoadN(dstate_ + at, width) + grad.*Cell::kState;
     }
-    return bar;
+    return grad;
   }
 
   V UpstreamH(int64_t e, int64_t u) const {
-    if (!args_.h_bar) return V{};
-    return LoadN(args_.h_bar + output_row_[e] * args_.h_stride + u,
+    if (!args_.h_grad) return V{};
+    return LoadN(args_.h_grad + output_row_[e] * args_.h_grad_stride + u,
                  hidden_ - u);
   }
 
@@ -368,7 +379,7 @@ class BackwardPass {
   void LoadUpstreamH(int64_t begin, int64_t end, int64_t n, int64_t n_end) {
     for (int64_t e = begin; e < end; ++e) {
       for (int64_t u = n; u < n_end; u += kL) {
-        const T* dh = args_.dh + batch_row_[e] * hidden_ + u;
+        const T* dh = args_.h0_grad.data + batch_row_[e] * hidden_ + u;
         StoreN(LoadN(dh, hidden_ - u) + UpstreamH(e, u),
                dh_rows_ + e * hidden_ + u, hidden_ - u);
       }
@@ -462,10 +473,10 @@ class BackwardPass {
     const int64_t gate_stride = args_.config.x_gate_stride;
     for (int64_t e = begin; e < end; ++e) {
       for (int64_t u = n; u < n_end; u += kL) {
-        T* x = args_.dx + input_row_[e] * args_.x_stride + u;
-        for (int p = 0; p < kInputParts; ++p) {
+        T* x = args_.x_grad + input_row_[e] * args_.x_stride + u;
+        for (int p = 0; p < kInputPreActivations; ++p) {
           T* to = x + Block(p) * gate_stride;
-          const bool adds = args_.adds_to_dx || (p > 0 && gate_stride == 0);
+          const bool adds = args_.adds_to_x_grad || (p > 0 && gate_stride == 0);
           const V old = adds ? LoadN(to, input_ - u) : V{};
           StoreN(old + LoadN(Dz(e, p) + u, input_ - u), to, input_ - u);
         }
@@ -490,13 +501,13 @@ class BackwardPass {
     gathers(XSets(), input_, [&](int64_t set, int64_t k) {
       Gather(
           [&](int64_t e) { return args_.x + input_row_[e] * args_.x_stride; },
-          Keep(args_.dropout.input, static_cast<int>(set), input_), input_, k,
-          x_panels_ + set * PanelSize(input_));
+          Keep(args_.input_dropout.data, static_cast<int>(set), input_), input_,
+          k, x_panels_ + set * PanelSize(input_));
     });
     gathers(HSets(), hidden_, [&](int64_t set, int64_t k) {
       const int part = kFirst + static_cast<int>(set);
       Gather([&](int64_t e) { return PreviousH(e); },
-             Keep(args_.dropout.recurrent, part, hidden_), hidden_, k,
+             Keep(args_.recurrent_dropout.data, part, hidden_), hidden_, k,
              h_panels_ + set * PanelSize(hidden_));
     });
     gathers(MSets(), cell_, [&](int64_t, int64_t k) {
@@ -554,12 +565,25 @@ class BackwardPass {
   };
 
   Product InputProduct() const {
-    return {x_panels_, XSets() > 1, input_, dz_,         kParts * cell_,
-            0,         kInputParts, cell_,  grads_.input};
+    return {x_panels_,
+            XSets() > 1,
+            input_,
+            dz_,
+            kPreActivations * cell_,
+            0,
+            kInputPreActivations,
+            cell_,
+            grads_.input};
   }
   Product RecurrentProduct() const {
-    return {h_panels_,       HSets() > 1, hidden_,         dz_,
-            kParts * cell_,  kFirst,      kRecurrentParts, cell_,
+    return {h_panels_,
+            HSets() > 1,
+            hidden_,
+            dz_,
+            kPreActivations * cell_,
+            kFirst,
+            kRecurrentPreActivations,
+            cell_,
             grads_.recurrent};
   }
   Product ProjectionProduct() const {
@@ -597,10 +621,15 @@ class BackwardPass {
     const int64_t e_end = Min(e + kRowChunk, entries_);
     const int64_t n_end = Min(n + kBlock, input_);
     if (!args_.weights.input) return PassToInput(e, e_end, n, n_end);
-    const Projection to_x = {
-        packed_input_,       0,          kInputParts, input_,
-        args_.dropout.input, input_row_, args_.dx,    args_.x_stride,
-        args_.adds_to_dx};
+    const Projection to_x = {packed_input_,
+                             0,
+                             kInputPreActivations,
+                             input_,
+                             args_.input_dropout.data,
+                             input_row_,
+                             args_.x_grad,
+                             args_.x_stride,
+                             args_.adds_to_x_grad};
     Project(to_x, e, e_end, n, n_end);
   }
 
@@ -651,20 +680,22 @@ class BackwardPass {
   }
 
   const T* PreviousState(int64_t e) const {
-    if constexpr (!Cell::kOwnState) {
+    if constexpr (!Cell::kHasCellState) {
       return PreviousH(e);
     } else {
       const int64_t p = previous_[e];
-      return p < 0 ? args_.c0 + batch_row_[e] * cell_ : CellState(p);
+      return p < 0 ? args_.c0.data + batch_row_[e] * cell_ : CellState(p);
     }
   }
 
   // An LSTM's cs.
-  const T* CellState(int64_t e) const { return Row(args_.steps, kRowCs, e); }
+  const T* CellState(int64_t e) const { return Row(args_.saved, kSavedCs, e); }
 
-  T* Dz(int64_t e, int part) const { return dz_ + (e * kParts + part) * cell_; }
+  T* Dz(int64_t e, int part) const {
+    return dz_ + (e * kPreActivations + part) * cell_;
+  }
   T* RoundedDz(int64_t e, int part) const {
-    return rounded_dz_ + (e * kParts + part) * CellWords();
+    return rounded_dz_ + (e * kPreActivations + part) * CellWords();
   }
   static BFloat16Pair* Pairs(T* words) {
     return reinterpret_cast<BFloat16Pair*>(words);
@@ -676,7 +707,7 @@ class BackwardPass {
   }
 
   const T* PreviousH(int64_t e) const {
-    return previous_[e] < 0 ? args_.h0 + batch_row_[e] * hidden_
+    return previous_[e] < 0 ? args_.h0.data + batch_row_[e] * hidden_
                             : H(previous_[e]);
   }
 
@@ -685,7 +716,7 @@ class BackwardPass {
     return sets ? sets + Block(part) * batch_ * width : nullptr;
   }
 
-  const RnnBackward<T>& args_;
+  const EngineBackward<T>& args_;
   const RnnWeights<T>& grads_;
   const int64_t input_, cell_, hidden_, padded_, padded_hidden_;
   const int64_t batch_, entries_, steps_;

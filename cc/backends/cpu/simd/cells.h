@@ -6,24 +6,24 @@
 #include <utility>
 
 #include "backends/cpu/simd/vec_math.h"
-#include "core/general_lstm_cell.h"
+#include "core/custom_lstm_cell.h"
 #include "core/gru_cell.h"
 #include "core/lstm_cell.h"
-#include "core/plain_cell.h"
+#include "core/vanilla_rnn_cell.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
 template <class Cell, class F, int... k>
-TF_LSTM_OPS_INLINE void ForEachKept(F&& f, std::integer_sequence<int, k...>) {
-  (f(std::integral_constant<int, k>{}, Cell::kKept[k]), ...);
+TF_LSTM_OPS_INLINE void ForEachSaved(F&& f, std::integer_sequence<int, k...>) {
+  (f(std::integral_constant<int, k>{}, Cell::kSaved[k]), ...);
 }
 
 // Calls f(integral_constant<int, k>, member of Cell::Outputs) for each row that
 // a step keeps.
 template <class Cell, class F>
-TF_LSTM_OPS_INLINE void ForEachKept(F&& f) {
-  if constexpr (Cell::kKeptRows > 0) {
-    ForEachKept<Cell>(f, std::make_integer_sequence<int, Cell::kKeptRows>());
+TF_LSTM_OPS_INLINE void ForEachSaved(F&& f) {
+  if constexpr (Cell::kSavedCount > 0) {
+    ForEachSaved<Cell>(f, std::make_integer_sequence<int, Cell::kSavedCount>());
   }
 }
 
@@ -45,7 +45,7 @@ class CellParameters<T, Cell, true> {
         has_clip_(args.config.cell_clip > 0),
         clip_(Broadcast(static_cast<T>(args.config.cell_clip))),
         activations_(&args.config.activations) {
-    for (int p = 0; p < Cell::kParts; ++p) {
+    for (int p = 0; p < Cell::kPreActivations; ++p) {
       const T* weights = args.weights.peephole[p];
       if (!weights) continue;
       peephole_[p] = LoadN(weights + u, args.config.cell_size - u);
@@ -59,7 +59,7 @@ class CellParameters<T, Cell, true> {
  private:
   bool has_peephole_, has_clip_;
   VecT<T> clip_;
-  VecT<T> peephole_[Cell::kParts] = {};
+  VecT<T> peephole_[Cell::kPreActivations] = {};
   const LstmActivations* activations_;
 };
 

@@ -7,11 +7,11 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 
+#include "backends/cpu/engine.h"
 #include "backends/cpu/simd/cells.h"
 #include "backends/cpu/simd/gemm.h"
 #include "backends/cpu/simd/scratch.h"
 #include "backends/cpu/simd/single_step.h"
-#include "core/rnn.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
@@ -20,7 +20,7 @@ class ForwardPass {
  public:
   // With `keeps_weights` the packed weights are outside of the scratch memory;
   // with `filled` they are there already.
-  ForwardPass(const RnnForward<T>& args, int threads, bool keeps_weights,
+  ForwardPass(const EngineForward<T>& args, int threads, bool keeps_weights,
               bool filled)
       : args_(args),
         keeps_weights_(keeps_weights),
@@ -29,27 +29,30 @@ class ForwardPass {
         cell_(args.config.cell_size),
         hidden_(args.config.hidden_size),
         padded_(RoundUpToLanes<T>(cell_)),
-        batch_(args.schedule->batch),
-        entries_(args.schedule->size()),
-        steps_(args.schedule->steps),
+        batch_(args.packed->batch),
+        entries_(args.packed->size()),
+        steps_(args.packed->steps),
         pairs_(args.config.bfloat16),
         once_(args),
-        packs_(keeps_weights || kFirst != 0 || kRecurrentParts != kInputParts ||
+        packs_(keeps_weights || kFirst != 0 ||
+               kRecurrentPreActivations != kInputPreActivations ||
                !Once::Serves(args)),
         chunk_(ChunkRows()),
         group_(Group(threads)),
-        begin_(args.schedule->begin.data()),
-        batch_row_(args.schedule->batch_row.data()),
-        input_row_(args.schedule->input_row.data()),
-        output_row_(args.schedule->output_row.data()),
-        previous_(args.schedule->previous.data()),
-        ordinal_(args.schedule->ordinal.data()) {}
+        begin_(args.packed->begin.data()),
+        batch_row_(args.packed->batch_row.data()),
+        input_row_(args.packed->input_row.data()),
+        output_row_(args.packed->output_row.data()),
+        previous_(args.packed->previous.data()),
+        ordinal_(args.packed->ordinal.data()) {}
 
   void PlaceWeights(Scratch<T>* memory) {
     if (!packs_) return;
     packed_input_ = memory->Take(
-        args_.weights.input ? kInputParts * padded_ * InputWords() : 0);
-    packed_recurrent_ = memory->Take(kRecurrentParts * padded_ * HiddenWords());
+        args_.weights.input ? kInputPreActivations * padded_ * InputWords()
+                            : 0);
+    packed_recurrent_ =
+        memory->Take(kRecurrentPreActivations * padded_ * HiddenWords());
     packed_projection_ =
         memory->Take(Projected() ? RoundUpToLanes<T>(hidden_) * cell_ : 0);
   }
@@ -58,10 +61,11 @@ class ForwardPass {
   void Place(Scratch<T>* scratch, int threads) {
     if (!keeps_weights_) PlaceWeights(scratch);
     if (!packs_) once_.Place(scratch, threads);
-    z_ = scratch->Take(Min(entries_, chunk_ + batch_) * kInputParts * padded_);
-    state_ = args_.final_c     ? args_.final_c
-             : Cell::kHasState ? scratch->Take(batch_ * cell_)
-                               : nullptr;
+    z_ = scratch->Take(Min(entries_, chunk_ + batch_) * kInputPreActivations *
+                       padded_);
+    state_ = args_.final_c.data ? args_.final_c.data
+             : Cell::kHasState  ? scratch->Take(batch_ * cell_)
+                                : nullptr;
     unprojected_ = scratch->Take(Projected() ? batch_ * cell_ : 0);
     seen_h_ = scratch->Take(2 * SeenHSets() * batch_ * SeenWords(hidden_));
     rounded_x_ = scratch->Take(RoundsX() ? entries_ * InputWords() : 0);
@@ -107,7 +111,7 @@ class ForwardPass {
     const bool downwards = phase % 2 == 1;  // as the items are taken
     for (int64_t k = 0; k < Min(group_, padded_ - begin); k += kL) {
       const int64_t u = downwards ? Min(end, padded_) - kL - k : begin + k;
-      if (args_.dropout.recurrent) {
+      if (args_.recurrent_dropout.data) {
         Step<true>(entries, u, downwards);
       } else {
         Step<false>(entries, u, downwards);
@@ -119,10 +123,11 @@ class ForwardPass {
   using V = VecT<T>;
   using Cell = CellOf<VecMath<T>>;
   using Outputs = typename Cell::Outputs;
-  using Once = SingleStep<T, Cell::kInputParts>;
+  using Once = SingleStep<T, Cell::kInputPreActivations>;
   static constexpr int kL = kLanes<T>;
-  static constexpr int kInputParts = Cell::kInputParts;
-  static constexpr int kRecurrentParts = Cell::kRecurrentParts;
+  static constexpr int kInputPreActivations = Cell::kInputPreActivations;
+  static constexpr int kRecurrentPreActivations =
+      Cell::kRecurrentPreActivations;
   static constexpr int kFirst = Cell::kFirstRecurrent;
   static constexpr int64_t kRowBlock = 16 * kRows;  // rows of x at a time
   static constexpr int64_t kOnceVectors = 8;
@@ -138,7 +143,8 @@ class ForwardPass {
   // the cache between being written and read: chunk c holds the steps whose
   // first entry is in [c, c + 1) * chunk_, at most chunk_ + batch_ entries.
   int64_t ChunkRows() const {
-    const int64_t row = kInputParts * padded_ * static_cast<int64_t>(sizeof(T));
+    const int64_t row =
+        kInputPreActivations * padded_ * static_cast<int64_t>(sizeof(T));
     return Max(Max(batch_, kRowBlock), kChunkBytes / row);
   }
   int64_t ChunkOf(int64_t step) const { return begin_[step] / chunk_; }
@@ -157,7 +163,7 @@ class ForwardPass {
   // work in one than makes taking it cheap.
   int64_t Group(int threads) const {
     const int64_t rows = Max(entries_ / Max(steps_, 1), 1);
-    const int64_t work = rows * kRecurrentParts * kL * Max(hidden_, 1);
+    const int64_t work = rows * kRecurrentPreActivations * kL * Max(hidden_, 1);
     const int64_t share = Max(Blocks(padded_ / kL, threads), 1);  // in vectors
     if (!packs_) return Min(kOnceVectors, share) * kL;
     const int64_t items = Max(share * work / kItemMultiplyAdds, 1);
@@ -176,16 +182,19 @@ class ForwardPass {
 
   // With dropout x is rounded when it is dropped.
   bool RoundsX() const {
-    return Rounds() && args_.weights.input && !args_.dropout.input;
+    return Rounds() && args_.weights.input && !args_.input_dropout.data;
   }
   int64_t DroppedXSize() const {
-    return args_.dropout.input ? kRowBlock * kInputParts * SeenWords(input_)
-                               : 0;
+    return args_.input_dropout.data
+               ? kRowBlock * kInputPreActivations * SeenWords(input_)
+               : 0;
   }
 
   // Versions of h that the gates see, where they don't see h itself.
   int64_t SeenHSets() const {
-    return args_.dropout.recurrent ? kRecurrentParts : Rounds() ? 1 : 0;
+    return args_.recurrent_dropout.data ? kRecurrentPreActivations
+           : Rounds()                   ? 1
+                                        : 0;
   }
 
   int Block(int part) const { return args_.config.gate_order.block[part]; }
@@ -209,9 +218,9 @@ class ForwardPass {
       }
     };
     if (args_.weights.input) {
-      pack(args_.weights.input, 0, kInputParts, input_, packed_input_);
+      pack(args_.weights.input, 0, kInputPreActivations, input_, packed_input_);
     }
-    pack(args_.weights.recurrent, kFirst, kRecurrentParts, hidden_,
+    pack(args_.weights.recurrent, kFirst, kRecurrentPreActivations, hidden_,
          packed_recurrent_);
     if (Projected() && u < hidden_) {
       const GateMatrices<const T>& w = args_.weights.projection;
@@ -224,14 +233,15 @@ class ForwardPass {
 
   void LoadState(int64_t u) {
     const int64_t width = cell_ - u;
-    const T* initial = Cell::kOwnState ? args_.c0 : args_.h0;
+    const T* initial = Cell::kHasCellState ? args_.c0.data : args_.h0.data;
     for (int64_t b = 0; b < batch_; ++b) {
       const int64_t at = b * cell_ + u;
       if (Cell::kHasState) {
         StoreN(LoadN(initial + at, width), state_ + at, width);
       }
       if (SeenHSets() > 0 && u < hidden_) {
-        StoreSeenH(LoadN(args_.h0 + b * hidden_ + u, hidden_ - u), b, 0, u);
+        StoreSeenH(LoadN(args_.h0.data + b * hidden_ + u, hidden_ - u), b, 0,
+                   u);
       }
     }
   }
@@ -269,16 +279,17 @@ class ForwardPass {
   void ProjectInput(const Entries& all, int64_t u_begin, int64_t u_end,
                     T* dropped_x) {
     // With dropout a block of rows of x is made for all units at once.
-    const int64_t block = args_.dropout.input ? kRowBlock : all.end - all.begin;
+    const int64_t block =
+        args_.input_dropout.data ? kRowBlock : all.end - all.begin;
     for (int64_t e = all.begin; e < all.end; e += block) {
       const Entries some = {e, Min(e + block, all.end), all.chunk};
-      if (args_.dropout.input) DropX(some.begin, some.end, dropped_x);
+      if (args_.input_dropout.data) DropX(some.begin, some.end, dropped_x);
       for (int64_t u = u_begin; u < u_end; u += kL) {
-        V bias[kInputParts];
-        for (int p = 0; p < kInputParts; ++p) bias[p] = Bias(p, u);
+        V bias[kInputPreActivations];
+        for (int p = 0; p < kInputPreActivations; ++p) bias[p] = Bias(p, u);
         if (!args_.weights.input) {
           AddInput(some, bias, u);
-        } else if (args_.dropout.input) {
+        } else if (args_.input_dropout.data) {
           ProjectUnits<true>(some, bias, u, dropped_x);
         } else {
           ProjectUnits<false>(some, bias, u, nullptr);
@@ -292,22 +303,23 @@ class ForwardPass {
                     const T* dropped_x) {
     const int64_t begin = entries.begin, end = entries.end;
     const int64_t first = entries.chunk;
-    const T* packed = packed_input_ + u * InputWords() * kInputParts;
+    const T* packed = packed_input_ + u * InputWords() * kInputPreActivations;
     const int64_t words = SeenWords(input_);
     for (int64_t e = begin; e < end; e += kRows) {
       const int64_t rows = Min(end - e, kRows);
       const T* a[kRows] = {};
-      V acc[kRows][kInputParts];
+      V acc[kRows][kInputPreActivations];
       for (int64_t r = 0; r < rows; ++r) {
-        a[r] = kDropped    ? dropped_x + (e + r - begin) * kInputParts * words
+        a[r] = kDropped
+                   ? dropped_x + (e + r - begin) * kInputPreActivations * words
                : RoundsX() ? rounded_x_ + (e + r) * words
                            : X(e + r);
-        for (int p = 0; p < kInputParts; ++p) acc[r][p] = bias[p];
+        for (int p = 0; p < kInputPreActivations; ++p) acc[r][p] = bias[p];
       }
-      MultiplyRows<kInputParts, kDropped>(rows, a, words, packed, input_,
-                                          {(e - begin) / kRows}, pairs_, acc);
+      MultiplyRows<kInputPreActivations, kDropped>(
+          rows, a, words, packed, input_, {(e - begin) / kRows}, pairs_, acc);
       for (int64_t r = 0; r < rows; ++r) {
-        for (int p = 0; p < kInputParts; ++p) {
+        for (int p = 0; p < kInputPreActivations; ++p) {
           Store(acc[r][p], Z(e + r - first, p, u));
         }
       }
@@ -318,7 +330,7 @@ class ForwardPass {
   void MultiplyOnce(int64_t u_begin, int64_t u_end, int thread) {
     for (int64_t u = u_begin; u < u_end; u += kL) {
       LoadState(u);
-      for (int p = 0; p < kInputParts; ++p) {
+      for (int p = 0; p < kInputPreActivations; ++p) {
         const V bias = Bias(p, u);
         for (int64_t e = 0; e < entries_; ++e) Store(bias, Z(e, p, u));
       }
@@ -331,7 +343,7 @@ class ForwardPass {
   void AddInput(const Entries& entries, const V* bias, int64_t u) {
     for (int64_t e = entries.begin; e < entries.end; ++e) {
       const T* x = X(e) + u;
-      for (int p = 0; p < kInputParts; ++p) {
+      for (int p = 0; p < kInputPreActivations; ++p) {
         const T* seen = x + Block(p) * args_.config.x_gate_stride;
         Store(LoadN(seen, cell_ - u) + bias[p], Z(e - entries.chunk, p, u));
       }
@@ -344,9 +356,9 @@ class ForwardPass {
     const auto load = [&](const T* bias, bool has_part) {
       return bias && has_part ? LoadN(bias + at, cell_ - u) : V{};
     };
-    V bias = load(args_.weights.input_bias, part < kInputParts) +
+    V bias = load(args_.weights.input_bias, part < kInputPreActivations) +
              load(args_.weights.recurrent_bias, part >= kFirst);
-    if (Cell::kHasPeephole && part == kPartF) {
+    if (Cell::kHasForgetBias && part == kGateF) {
       bias = bias + static_cast<T>(args_.config.forget_bias);
     }
     return bias;
@@ -359,35 +371,38 @@ class ForwardPass {
     const int64_t first = entries.chunk;
     const int64_t width = cell_ - u;
     const CellParameters<T, Cell> with(args_, u);
-    V bias[kRecurrentParts];  // of parts that the input has no share in
-    for (int p = 0; p < kRecurrentParts; ++p) {
-      bias[p] = kFirst + p < kInputParts ? V{} : Bias(kFirst + p, u);
+    V bias[kRecurrentPreActivations];  // of parts that the input has no share
+                                       // in
+    for (int p = 0; p < kRecurrentPreActivations; ++p) {
+      bias[p] = kFirst + p < kInputPreActivations ? V{} : Bias(kFirst + p, u);
     }
-    const T* packed = packed_recurrent_ + u * HiddenWords() * kRecurrentParts;
+    const T* packed =
+        packed_recurrent_ + u * HiddenWords() * kRecurrentPreActivations;
     const bool sees_h = SeenHSets() == 0;
     for (int64_t e = begin; e < end; e += kRows) {
       const int64_t rows = Min(end - e, kRows);
       const T* a[kRows] = {};
-      V acc[kRows][kRecurrentParts];
+      V acc[kRows][kRecurrentPreActivations];
       for (int64_t r = 0; r < rows; ++r) {
         PrefetchOutputs(e + r, u);
         a[r] = sees_h ? PreviousH(e + r)
                       : SeenH(batch_row_[e + r], ordinal_[e + r], 0);
-        for (int p = 0; p < kRecurrentParts; ++p) {
-          acc[r][p] = kFirst + p < kInputParts
+        for (int p = 0; p < kRecurrentPreActivations; ++p) {
+          acc[r][p] = kFirst + p < kInputPreActivations
                           ? Load(Z(e + r - first, kFirst + p, u))
                           : bias[p];
         }
       }
       if (packs_) {
-        MultiplyRows<kRecurrentParts, kDropped>(
+        MultiplyRows<kRecurrentPreActivations, kDropped>(
             rows, a, batch_ * SeenWords(hidden_), packed, hidden_,
             {(e - begin) / kRows, downwards}, pairs_, acc);
       }
       for (int64_t r = 0; r < rows; ++r) {
-        V z[Cell::kParts];
+        V z[Cell::kPreActivations];
         for (int p = 0; p < kFirst; ++p) z[p] = Load(Z(e + r - first, p, u));
-        for (int p = 0; p < kRecurrentParts; ++p) z[kFirst + p] = acc[r][p];
+        for (int p = 0; p < kRecurrentPreActivations; ++p)
+          z[kFirst + p] = acc[r][p];
         T* state =
             Cell::kHasState ? state_ + batch_row_[e + r] * cell_ + u : nullptr;
         const Outputs y = Cell::Forward(
@@ -401,10 +416,10 @@ class ForwardPass {
   // The products take as long as it takes to get the outputs' cache lines.
   void PrefetchOutputs(int64_t e, int64_t u) const {
     if (!Projected()) PrefetchToWrite(H(e) + u);
-    const StepRows<T>& to = args_.steps;
-    const int64_t row = to.compact ? e : output_row_[e];
-    ForEachKept<Cell>([&](auto k, auto) {
-      if (to.row[k]) PrefetchToWrite(to.row[k] + row * to.stride[k] + u);
+    const SavedActivations<T>& to = args_.saved;
+    const int64_t row = to.packed ? e : output_row_[e];
+    ForEachSaved<Cell>([&](auto k, auto) {
+      if (to.data[k]) PrefetchToWrite(to.data[k] + row * to.stride[k] + u);
     });
   }
 
@@ -415,11 +430,11 @@ class ForwardPass {
     if (SeenHSets() > 0 && !Projected()) {
       StoreSeenH(y.h, batch_row_[e], ordinal_[e] + 1, u);
     }
-    const StepRows<T>& to = args_.steps;
-    const int64_t row = to.compact ? e : output_row_[e];
-    ForEachKept<Cell>([&](auto k, auto member) {
-      if (!to.row[k]) return;
-      StoreN(y.*member, to.row[k] + row * to.stride[k] + u, width);
+    const SavedActivations<T>& to = args_.saved;
+    const int64_t row = to.packed ? e : output_row_[e];
+    ForEachSaved<Cell>([&](auto k, auto member) {
+      if (!to.data[k]) return;
+      StoreN(y.*member, to.data[k] + row * to.stride[k] + u, width);
     });
   }
 
@@ -437,13 +452,13 @@ class ForwardPass {
 
   // Of the e-th entry of a chunk.
   T* Z(int64_t e, int part, int64_t u) const {
-    return z_ + (e * kInputParts + part) * padded_ + u;
+    return z_ + (e * kInputPreActivations + part) * padded_ + u;
   }
 
   T* H(int64_t e) const { return args_.h + output_row_[e] * args_.h_stride; }
 
   const T* PreviousH(int64_t e) const {
-    return previous_[e] < 0 ? args_.h0 + batch_row_[e] * hidden_
+    return previous_[e] < 0 ? args_.h0.data + batch_row_[e] * hidden_
                             : H(previous_[e]);
   }
 
@@ -458,8 +473,8 @@ class ForwardPass {
   void StoreSeenH(V h, int64_t row, int64_t ordinal, int64_t u) {
     for (int p = 0; p < SeenHSets(); ++p) {
       V seen = h;
-      if (args_.dropout.recurrent) {
-        const T* keep = args_.dropout.recurrent +
+      if (args_.recurrent_dropout.data) {
+        const T* keep = args_.recurrent_dropout.data +
                         (Block(kFirst + p) * batch_ + row) * hidden_ + u;
         seen = seen * LoadN(keep, hidden_ - u);
       }
@@ -474,16 +489,16 @@ class ForwardPass {
   // x of entries [begin, end) as each gate sees it: [end - begin, parts, I].
   void DropX(int64_t begin, int64_t end, T* to) const {
     for (int64_t e = begin; e < end; ++e) {
-      for (int p = 0; p < kInputParts; ++p, to += SeenWords(input_)) {
-        RoundRow(
-            X(e),
-            args_.dropout.input + (Block(p) * batch_ + batch_row_[e]) * input_,
-            to);
+      for (int p = 0; p < kInputPreActivations; ++p, to += SeenWords(input_)) {
+        RoundRow(X(e),
+                 args_.input_dropout.data +
+                     (Block(p) * batch_ + batch_row_[e]) * input_,
+                 to);
       }
     }
   }
 
-  const RnnForward<T>& args_;
+  const EngineForward<T>& args_;
   const bool keeps_weights_, filled_;
   const int64_t input_, cell_, hidden_, padded_, batch_, entries_, steps_;
   const bool pairs_;  // weights are packed as pairs of bfloat16

@@ -62,7 +62,7 @@ void RunPasses(Pass* passes, int count, int threads) {
 }
 
 template <class T, template <class> class CellOf>
-void ForwardOf(const RnnForward<T>* layers, int count, int threads,
+void ForwardOf(const EngineForward<T>* layers, int count, int threads,
                cpu::PackedWeights* packed) {
   const bool filled = packed && packed->filled();
   ForwardPass<T, CellOf> passes[] = {
@@ -78,7 +78,7 @@ void ForwardOf(const RnnForward<T>* layers, int count, int threads,
 }
 
 template <class T, template <class> class CellOf>
-void BackwardOf(const RnnBackward<T>* layers, int count, int threads) {
+void BackwardOf(const EngineBackward<T>* layers, int count, int threads) {
   BackwardPass<T, CellOf> passes[] = {{layers[0], threads},
                                       {layers[count - 1], threads}};
   RunPasses<T>(passes, count, threads);
@@ -89,9 +89,10 @@ void BackwardOf(const RnnBackward<T>* layers, int count, int threads) {
 // the passes that take those.
 // NOLINTBEGIN(bugprone-macro-parentheses): `specifier` is none or extern.
 #define TF_LSTM_OPS_PASSES(specifier, T, Cell)                               \
-  specifier template void ForwardOf<T, Cell>(const RnnForward<T>*, int, int, \
-                                             cpu::PackedWeights*);           \
-  specifier template void BackwardOf<T, Cell>(const RnnBackward<T>*, int, int)
+  specifier template void ForwardOf<T, Cell>(const EngineForward<T>*, int,   \
+                                             int, cpu::PackedWeights*);      \
+  specifier template void BackwardOf<T, Cell>(const EngineBackward<T>*, int, \
+                                              int)
 #if defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 #define TF_LSTM_OPS_CELL(specifier, Cell) \
   TF_LSTM_OPS_PASSES(specifier, float, Cell)

@@ -20,11 +20,11 @@ TF_LSTM_OPS_KERNEL(step_gradients, StepGradients<T>) {
   for (int64_t s = last; s >= 0; --s) {
     const Steps::Rows rows = a.steps.At(b, s);
     if (!a.last_only) {
-      sum += Number<T>::Load(a.output_bar[rows.output * a.cell + u]);
+      sum += Number<T>::Load(a.output_grad[rows.output * a.cell + u]);
     } else if (s == last) {
-      sum = Number<T>::Load(a.output_bar[b * a.cell + u]);
+      sum = Number<T>::Load(a.output_grad[b * a.cell + u]);
     }
-    a.h_bar[rows.output * a.cell + u] =
+    a.h_grad[rows.output * a.cell + u] =
         Number<T>::Store(rows.valid ? sum : C(0));
     if (rows.valid || a.masked_is_zero) sum = 0;
   }

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "backends/cuda/kernels/steps.h"
+#include "core/sequence.h"
 
 namespace tf_lstm_ops::cuda {
 
@@ -16,8 +16,8 @@ struct StepGradients {
   int64_t cell = 0;
   bool last_only = false;  // the output is that of the last step, [B,1,H]
   bool masked_is_zero = false;
-  const T* output_bar = nullptr;
-  T* h_bar = nullptr;
+  const T* output_grad = nullptr;
+  T* h_grad = nullptr;
 };
 
 }  // namespace tf_lstm_ops::cuda

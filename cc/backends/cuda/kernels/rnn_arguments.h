@@ -6,20 +6,20 @@
 
 #include <cstdint>
 
-#include "backends/cuda/kernels/steps.h"
+#include "core/sequence.h"
 #include "core/activation.h"
 #include "core/gate_order.h"
 #include "core/macros.h"
 
 namespace tf_lstm_ops::cuda {
 
-// Rows that a step keeps, by LstmRow or GruRow, where a pass has them:
+// Rows that a step keeps, by LstmSaved or GruSaved, where a pass has them:
 // data[k] + output row * stride[k].
-constexpr int kMaxKept = 6;
+constexpr int kMaxSavedActivations = 6;
 template <class T>
-struct KeptRows {
-  T* data[kMaxKept] = {};
-  int64_t stride[kMaxKept] = {};
+struct SavedActivations {
+  T* data[kMaxSavedActivations] = {};
+  int64_t stride[kMaxSavedActivations] = {};
 };
 
 // A row of numbers for each row of the batch; null counts as zeros.
@@ -55,8 +55,8 @@ template <class T, class C>
 struct CellArguments {
   int64_t cell = 0;
   int64_t gates = 0;
-  int32_t block[kMaxParts] = {};  // where each part's gate stands
-  const T* peephole[kMaxParts] = {};
+  int32_t block[kMaxPreActivations] = {};  // where each part's gate stands
+  const T* peephole[kMaxPreActivations] = {};
   bool has_peephole = false;
   C clip = 0;
   LstmActivations activations;
@@ -90,7 +90,7 @@ struct ForwardStep {
   T* h = nullptr;
   int64_t h_stride = 0;
   Fill fill = Fill::kNothing;
-  KeptRows<T> kept;
+  SavedActivations<T> kept;
 };
 
 // One step backward, a thread for each row and unit.
@@ -103,11 +103,11 @@ struct BackwardStep {
   const T* h_before = nullptr;  // [rows, H] by input row; of a GRU
   const T* h = nullptr;         // of a cell that keeps nothing else
   int64_t h_stride = 0;
-  KeptRows<const T> kept;
+  SavedActivations<const T> kept;
   // Upstream, by output row.
-  const T* h_bar = nullptr;
-  int64_t h_bar_stride = 0;
-  KeptRows<const T> bar;
+  const T* h_grad = nullptr;
+  int64_t h_grad_stride = 0;
+  SavedActivations<const T> grad;
   // In and out: gradients of the states. Out: but for what goes through the
   // recurrent weights. [B, H]
   C* dh = nullptr;
@@ -130,7 +130,7 @@ struct HBefore {
   States<const T> h0;
   const T* h = nullptr;  // null: o * co
   int64_t h_stride = 0;
-  KeptRows<const T> kept;
+  SavedActivations<const T> kept;
   T* before = nullptr;
 };
 
@@ -141,7 +141,7 @@ struct PeepholeSums {
   CellArguments<T, C> cell;
   Steps steps;
   States<const T> c0;
-  KeptRows<const T> kept;
+  SavedActivations<const T> kept;
   const T* dz = nullptr;
   C* sums = nullptr;
 };

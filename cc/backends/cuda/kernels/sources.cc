@@ -10,7 +10,7 @@
   F(keras, "backends/cuda/kernels/keras.cu")                              \
   F(sequences, "backends/cuda/kernels/sequences.cu")                      \
   F(sequence_arguments, "backends/cuda/kernels/sequence_arguments.h")     \
-  F(dropout_rule, "dialects/cudnn_rnn/dropout_rule.h")                    \
+  F(dropout_rule, "core/dropout_rule.h")                    \
   F(block, "backends/cuda/kernels/block.h")                               \
   F(cell_passes, "backends/cuda/kernels/cell_passes.h")                   \
   F(cooperation, "backends/cuda/kernels/cooperation.h")                   \
@@ -19,15 +19,15 @@
   F(keras_arguments, "backends/cuda/kernels/keras_arguments.h")           \
   F(kernel, "backends/cuda/kernels/kernel.h")                             \
   F(rnn_arguments, "backends/cuda/kernels/rnn_arguments.h")               \
-  F(steps, "backends/cuda/kernels/steps.h")                               \
+  F(steps, "core/sequence.h")                               \
   F(activation, "core/activation.h")                                      \
   F(float16, "core/float16.h")                                            \
   F(gate_order, "core/gate_order.h")                                      \
-  F(general_lstm_cell, "core/general_lstm_cell.h")                        \
+  F(general_lstm_cell, "core/custom_lstm_cell.h")                        \
   F(gru_cell, "core/gru_cell.h")                                          \
   F(lstm_cell, "core/lstm_cell.h")                                        \
   F(macros, "core/macros.h")                                              \
-  F(plain_cell, "core/plain_cell.h")
+  F(plain_cell, "core/vanilla_rnn_cell.h")
 
 // In place of the standard library's.
 #define TF_LSTM_OPS_STANDARD_SOURCES(F) \

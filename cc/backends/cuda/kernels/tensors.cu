@@ -86,7 +86,7 @@ TF_LSTM_OPS_KERNEL(pass_to_input, PassToInput<T, C>) {
     sum += Number<T>::Load(dz[g * a.cell]);
   }
   const int64_t block = column / a.cell, u = column % a.cell;
-  T* dx = a.dx + row * a.dx_stride + block * a.gate_stride + u;
+  T* dx = a.x_grad + row * a.dx_stride + block * a.gate_stride + u;
   if (a.adds) sum += Number<T>::Load(*dx);
   *dx = Number<T>::Store(sum);
 }

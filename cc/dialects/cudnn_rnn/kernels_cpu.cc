@@ -1,0 +1,210 @@
+#include <algorithm>
+#include <memory>
+#include <type_traits>
+
+#include "backends/cpu/layer.h"
+#include "backends/cpu/multi_layer_rnn.h"
+#include "core/dropout.h"
+#include "core/reserve.h"
+#include "dialects/common/call_cpu.h"
+#include "dialects/cudnn_rnn/dropout_mask.h"
+#include "dialects/cudnn_rnn/problem.h"
+#include "dialects/cudnn_rnn/signatures.h"
+#include "tf/kernel.h"
+
+namespace tf_lstm_ops::cudnn_rnn {
+namespace {
+
+using tf::KernelConstruction;
+using tf::KernelContext;
+
+template <class T>
+using Compute = typename CpuCall<T>::Compute;
+
+// Fetches and checks the inputs.
+template <class T>
+Status Begin(const KernelContext& context, const Attributes& attributes,
+             CpuCall<T>* call, MultiLayerRnn* rnn) {
+  TF_LSTM_OPS_RETURN_IF_ERROR(call->Fetch(context));
+  return MakeProblem(attributes, call->shape_of(),
+                     call->template Data<int32_t>("sequence_lengths"), rnn);
+}
+
+template <class T, class Tensors>
+void SetInputs(const MultiLayerRnn& rnn, CpuCall<T>* call, Tensors* t) {
+  t->input = call->In("input");
+  t->input_h = call->In("input_h");
+  if (IsLstm(rnn.model.cell)) t->input_c = call->In("input_c");
+  t->params = call->In("params");
+}
+
+template <class T>
+Reserve MakeReserve(const MultiLayerRnn& rnn, float dropout) {
+  return Reserve(rnn, dropout, tf::kDataType<T>, sizeof(T));
+}
+
+template <class T>
+cpu::MultiLayerPass<Compute<T>> MakePass(const MultiLayerRnn& rnn,
+                                         const Reserve& reserve,
+                                         const DropoutMask* mask,
+                                         int configured_threads) {
+  return {rnn, reserve, mask, std::is_same_v<T, BFloat16>,
+          cpu::ThreadCount(configured_threads)};
+}
+
+template <class T, const OpVariant& kVariant>
+class ForwardKernel : public tf::Kernel {
+ public:
+  Status Init(const KernelConstruction& construction) override {
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        construction.GetAttr("is_training", &is_training_));
+    return attributes_.Init(construction, kVariant.version == 3,
+                            kVariant.version == 3);
+  }
+
+  Status Compute(const KernelContext& context) override {
+    CpuCall<T> call(kVariant.forward());
+    MultiLayerRnn rnn;
+    TF_LSTM_OPS_RETURN_IF_ERROR(Begin(context, attributes_, &call, &rnn));
+    const float dropout = is_training_ ? attributes_.dropout : 0;
+    const Reserve reserve = MakeReserve<T>(rnn, dropout);
+    TF_LSTM_OPS_RETURN_IF_ERROR(Allocate(context, rnn, reserve, &call));
+    // Without dropout the key is 0, so that equal calls leave equal bits.
+    const uint64_t key =
+        HasDropout(rnn, dropout) ? dropout_keys_.Next(attributes_.seed) : 0;
+    const auto mask = MakeDropoutMask(rnn, dropout, key);
+    MultiLayerForward<cudnn_rnn::Compute<T>> t = {};
+    SetInputs(rnn, &call, &t);
+    SetOutputs(rnn, reserve, key, &call, &t);
+    MakePass<T>(rnn, reserve, mask.get(), this->ConfiguredThreads(context))
+        .Forward(t);
+    call.Finish();
+    return Status();
+  }
+
+ private:
+  Status Allocate(const KernelContext& context, const MultiLayerRnn& rnn,
+                  const Reserve& reserve, CpuCall<T>* call) const {
+    const RnnModel& model = rnn.model;
+    const Shape scalar((std::vector<int64_t>()));
+    for (const Shape& shape :
+         {rnn.SequenceShape(model.output_size()),
+          rnn.StateShape(model.hidden_size),
+          IsLstm(model.cell) ? rnn.StateShape(model.cell_size) : scalar,
+          is_training_ ? Shape({reserve.size()}) : scalar}) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(context, shape));
+    }
+    if (kVariant.version == 1) return Status();
+    // Stock TensorFlow stores the choice of an algorithm in host_reserved. The
+    // CPU has one algorithm, number 0.
+    const bool is_pair = kVariant.version == 2 && is_training_;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        call->Allocate(context, is_pair ? Shape({2}) : scalar, TF_INT8));
+    std::fill_n(call->template OutData<int8_t>(4), call->output_size(4),
+                int8_t{0});
+    return Status();
+  }
+
+  void SetOutputs(const MultiLayerRnn& rnn, const Reserve& reserve,
+                  uint64_t key, CpuCall<T>* call,
+                  MultiLayerForward<cudnn_rnn::Compute<T>>* t) const {
+    t->output = call->Out(0);
+    t->output_h = call->Out(1);
+    if (IsLstm(rnn.model.cell)) {
+      t->output_c = call->Out(2);
+    } else {
+      *call->OutData(2) = T{};
+    }
+    T* data = call->OutData(3);
+    if (is_training_) {
+      reserve.WriteHeader(key, data);
+      t->reserve = call->Out(data + reserve.body(), reserve.body_size());
+    } else {
+      *data = T{};
+    }
+  }
+
+  Attributes attributes_;
+  bool is_training_ = true;
+  DropoutKeys dropout_keys_;
+};
+
+template <class T, const OpVariant& kVariant>
+class BackwardKernel : public tf::Kernel {
+ public:
+  Status Init(const KernelConstruction& construction) override {
+    return attributes_.Init(construction, kVariant.version == 3,
+                            kVariant.version == 3);
+  }
+
+  Status Compute(const KernelContext& context) override {
+    CpuCall<T> call(kVariant.backward());
+    MultiLayerRnn rnn;
+    TF_LSTM_OPS_RETURN_IF_ERROR(Begin(context, attributes_, &call, &rnn));
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckBackprop(rnn, call.shape_of()));
+    const Reserve reserve = MakeReserve<T>(rnn, attributes_.dropout);
+    uint64_t key = 0;
+    TF_LSTM_OPS_RETURN_IF_ERROR(reserve.Check(
+        call.Data("reserve_space"), call.InputShape("reserve_space"), &key));
+    TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context));
+    const auto mask = MakeDropoutMask(rnn, attributes_.dropout, key);
+    MakePass<T>(rnn, reserve, mask.get(), this->ConfiguredThreads(context))
+        .Backward(Tensors(rnn, reserve, &call));
+    call.Finish();
+    return Status();
+  }
+
+ private:
+  static MultiLayerBackward<cudnn_rnn::Compute<T>> Tensors(
+      const MultiLayerRnn& rnn, const Reserve& reserve, CpuCall<T>* call) {
+    MultiLayerBackward<cudnn_rnn::Compute<T>> t = {};
+    SetInputs(rnn, call, &t);
+    t.output = call->In("output");
+    t.reserve = call->staging().In(call->Data("reserve_space") + reserve.body(),
+                                   reserve.body_size());
+    t.output_backprop = call->In("output_backprop");
+    t.output_h_backprop = call->In("output_h_backprop");
+    t.input_backprop = call->Out(0);
+    t.input_h_backprop = call->Out(1);
+    if (IsLstm(rnn.model.cell)) {
+      t.output_c_backprop = call->In("output_c_backprop");
+      t.input_c_backprop = call->Out(2);
+    } else {
+      std::fill_n(call->OutData(2), call->output_size(2), T{});
+    }
+    t.params_backprop = call->Out(3);
+    return t;
+  }
+
+  Attributes attributes_;
+};
+
+// Under our own name and, since stock TensorFlow has no such kernel for the
+// CPU, under the stock one.
+template <class K>
+void Register(const Signature& signature, TF_DataType type) {
+  tf::RegisterKernel<K>(signature.op, "CPU", type);
+  tf::RegisterKernel<K>(StockName(signature), "CPU", type);
+}
+
+template <class T, const OpVariant& kVariant>
+void RegisterVariant() {
+  Register<ForwardKernel<T, kVariant>>(kVariant.forward(), tf::kDataType<T>);
+  Register<BackwardKernel<T, kVariant>>(kVariant.backward(), tf::kDataType<T>);
+}
+
+template <class T>
+bool RegisterAll() {
+  RegisterVariant<T, kV1>();
+  RegisterVariant<T, kV2>();
+  RegisterVariant<T, kV3>();
+  RegisterDropoutMask<T>("CPU");
+  return true;
+}
+
+[[maybe_unused]] const bool kRegistered[] = {
+    RegisterAll<float>(), RegisterAll<double>(), RegisterAll<Half>(),
+    RegisterAll<BFloat16>()};
+
+}  // namespace
+}  // namespace tf_lstm_ops::cudnn_rnn

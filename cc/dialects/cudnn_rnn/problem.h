@@ -1,0 +1,62 @@
+// The attributes and inputs of an op of this dialect, checked and translated
+// into a MultiLayerRnn.
+#ifndef TF_LSTM_OPS_DIALECTS_CUDNN_RNN_PROBLEM_H_
+#define TF_LSTM_OPS_DIALECTS_CUDNN_RNN_PROBLEM_H_
+
+#include <cstdint>
+
+#include "core/attribute_reader.h"
+#include "core/multi_layer_rnn.h"
+#include "core/status.h"
+#include "dialects/common/shape_of.h"
+#include "dialects/cudnn_rnn/signatures.h"
+
+namespace tf_lstm_ops::cudnn_rnn {
+
+// The op variants: versions 1 to 3.
+struct OpVariant {
+  int version;
+  const Signature& (*forward)();
+  const Signature& (*backward)();
+};
+
+inline constexpr OpVariant kV1 = {1, &CudnnRNN, &CudnnRNNBackprop};
+inline constexpr OpVariant kV2 = {2, &CudnnRNNV2, &CudnnRNNBackpropV2};
+inline constexpr OpVariant kV3 = {3, &CudnnRNNV3, &CudnnRNNBackpropV3};
+
+enum class InputMode : uint8_t { kLinear, kSkip, kAuto };
+
+struct Attributes {
+  CellKind cell = CellKind::kLstm;
+  InputMode input_mode = InputMode::kLinear;
+  int64_t directions = 1;
+  float dropout = 0;  // probability of dropping
+  uint64_t seed = 0;  // seed and seed2
+  int64_t num_proj = 0;
+  bool time_major = true;
+
+  // Reads the attributes. An attribute that an op does not have keeps its
+  // default. Errors: InvalidArgument for a value out of range.
+  Status Init(const AttributeReader& attributes, bool has_num_proj,
+              bool has_time_major);
+
+  // Errors: InvalidArgument for sizes that are not positive, for a projection
+  // of anything but an LSTM or to more than num_units, for a skipped input of
+  // another size than num_units.
+  Status MakeModel(int64_t layers, int64_t num_units, int64_t input_size,
+                   RnnModel* model) const;
+};
+
+// Checks the shapes of input, input_h, input_c, params and, where the op has
+// it, sequence_lengths. `lengths` [B] has the elements of sequence_lengths in
+// host memory, or is null. Errors: InvalidArgument.
+Status MakeProblem(const Attributes& attributes, const ShapeOf& shape_of,
+                   const int32_t* lengths, MultiLayerRnn* problem);
+
+// For a Backprop op: checks the shapes of the forward op's results and of the
+// gradients with respect to them. Errors: InvalidArgument.
+Status CheckBackprop(const MultiLayerRnn& problem, const ShapeOf& shape_of);
+
+}  // namespace tf_lstm_ops::cudnn_rnn
+
+#endif  // TF_LSTM_OPS_DIALECTS_CUDNN_RNN_PROBLEM_H_

@@ -1,0 +1,54 @@
+#include "tf/cuda/stream.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <mutex>
+
+#include "tf/cuda/stream_library/stream.h"
+
+namespace tf_lstm_ops::cuda {
+namespace {
+
+// Names the library; Python sets it (tf_lstm_ops/_cuda_stream.py).
+constexpr char kVariable[] = "TF_LSTM_OPS_CUDA_STREAM_LIBRARY";
+
+using Function = decltype(&::tf_lstm_ops_cuda_stream);
+
+Function Open() {
+  const char* path = std::getenv(kVariable);
+  if (!path) return nullptr;
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) return nullptr;
+  return reinterpret_cast<Function>(dlsym(library, "tf_lstm_ops_cuda_stream"));
+}
+
+// Found once; looked for again while it is not there.
+Status FindFunction(Function* function) {
+  static std::mutex mutex;
+  static Function found = nullptr;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!found) found = Open();
+  if (!found) {
+    const char* error = dlerror();
+    return MakeStatus(Code::kFailedPrecondition, "tf_lstm_ops: ", kVariable,
+                      " must name the library that asks TensorFlow for its "
+                      "stream (docs/cuda.md)",
+                      error ? ": " : "", error ? error : "");
+  }
+  *function = found;
+  return Status();
+}
+
+}  // namespace
+
+Status TfStream(TF_OpKernelContext* context, CUstream* stream) {
+  Function function = nullptr;
+  TF_LSTM_OPS_RETURN_IF_ERROR(FindFunction(&function));
+  *stream = static_cast<CUstream>(function(context));
+  if (*stream) return Status();
+  return MakeStatus(Code::kFailedPrecondition,
+                    "tf_lstm_ops: the device GPU has no CUDA stream");
+}
+
+}  // namespace tf_lstm_ops::cuda
