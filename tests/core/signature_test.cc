@@ -1,6 +1,7 @@
 // Tests of core/shape.h and core/signature.h.
 #include "core/signature.h"
 
+#include <limits>
 #include <sstream>
 #include <vector>
 
