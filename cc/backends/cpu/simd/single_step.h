@@ -1,7 +1,8 @@
-// SingleStep: the products of a call with one step. Their weights are used once
-// and therefore not packed but read where they lie.
+// SingleStep: the products of a call with one step. The weights are used once,
+// so they are read in place and not packed.
 //
-// The sums are those of packed weights, chain by chain, hence the same bits.
+// The sums have the same chains as the sums with packed weights, so the results
+// have the same bits.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_SINGLE_STEP_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_SINGLE_STEP_H_
 
@@ -23,7 +24,7 @@ class SingleStep {
         input_chains_(Blocks(args.config.input_size, kChain)),
         chains_(input_chains_ + Blocks(args.config.hidden_size, kChain)) {}
 
-  // Whether the weights are used, once, and lie in rows of units.
+  // Whether the call has one step and its weights lie in rows of units.
   static bool Serves(const EngineForward<T>& args) {
     const auto by_input = [](const GateMatrices<const T>& w) {
       return w && w.column_stride == 1;
@@ -40,9 +41,9 @@ class SingleStep {
     tile_ = scratch->Take(threads * kTile);
   }
 
-  // Few rows: a phase of their own for the sum of each chain. An item is a
-  // piece of a gate, of rows as long as possible: each of them is on another
-  // page of memory, which takes a while to look up.
+  // With few rows, a separate phase computes the sums of the chains. An item is
+  // a piece of a gate with rows as long as possible: each row is on another
+  // page of memory, and address translation is slow.
   bool Few() const { return rows_ <= kRows; }
   int64_t Items() const {
     return Few() ? chains_ * kPreActivations * Pieces() : 0;
@@ -81,13 +82,13 @@ class SingleStep {
   static constexpr int64_t kPiece = 1024;  // units
   static constexpr int64_t kTile = kChain * kColumns * kL;
 
-  // Rows of W or R, kChain or what is left of them.
+  // Up to kChain rows of W or R.
   struct Chain {
     int64_t index;
     bool recurrent;
     int64_t row, depth;
   };
-  // Up to kColumns vectors of a gate, from a unit on.
+  // Up to kColumns vectors of a gate from a unit on.
   struct Slab {
     Chain chain;
     int part;
@@ -112,7 +113,7 @@ class SingleStep {
     return w.Block(args_.config.gate_order.block[slab.part]) +
            slab.chain.row * w.row_stride + slab.unit;
   }
-  // What a row of the batch multiplies them with.
+  // The row of x or h that is multiplied with a chain.
   const T* Factors(const Chain& chain, int64_t row) const {
     const PackedSequence& of = *args_.packed;
     return chain.row +
