@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
-from pages import ROOT, anchors, blocks, links, run_examples
 
+from pages import ROOT, anchors, blocks, links, run_examples
 from tf_lstm_ops import raw_ops
 
 DOCS = ROOT / "docs"
