@@ -6,7 +6,7 @@ def test_without_a_device_it_says_so(command):
     assert result.returncode == 1
     assert result.stdout == ""
     assert "TensorFlow has no device GPU:7 here, only CPU:0" in result.stderr
-    assert "docs/metal.md" in result.stderr
+    assert "docs/guide/gpu.md" in result.stderr
 
 
 def test_a_device_of_no_known_kind(command):

@@ -64,7 +64,7 @@ def test_two_threads(check, plugin):
 
 @BOTH
 def test_threads_with_lengths_of_their_own(check, plugin):
-    """In a tf.function: eager mode mixes up host memory, whatever the op (docs/metal.md)."""
+    """In a tf.function: eager mode mixes up host memory, whatever the op (docs/guide/gpu.md)."""
     assert check("traced_threads", plugin) == [0, 0, 0, 0]
 
 
