@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/stack.h"
-#include "backends/cuda/ways.h"
+#include "backends/cuda/multi_layer/choice.h"
+#include "backends/cuda/multi_layer/multi_layer.h"
 
 namespace {
 
@@ -60,8 +60,8 @@ class Pieces : public Memory {
     *data = call_.allocate(bytes);
     return Status();
   }
-  size_t pieces() const override { return 0; }
-  void GiveBack(size_t) override {}
+  size_t blocks() const override { return 0; }
+  void FreeAfter(size_t) override {}
 
  private:
   const Call& call_;

@@ -4,49 +4,40 @@
 
 #include "tf/cuda/stream.h"
 
-namespace tf_lstm_ops::cuda {
+namespace tf_lstm_ops {
 namespace {
 
-// TensorFlow's: it serves others on the same stream once a piece is given back.
-class Temporaries : public Memory {
+// Temporary tensors of a kernel's call. TensorFlow reuses their memory for
+// later work on the same stream once they are freed.
+class Temporaries : public cuda::Memory {
  public:
   explicit Temporaries(const tf::KernelContext& context) : context_(context) {}
 
   Status Allocate(int64_t bytes, void** data) override {
-    tf::Tensor piece;
-    TF_LSTM_OPS_RETURN_IF_ERROR(context_.AllocateTemporary(bytes, &piece));
-    *data = piece.data<void>();
-    pieces_.push_back(std::move(piece));
+    tf::Tensor tensor;
+    TF_LSTM_OPS_RETURN_IF_ERROR(context_.AllocateTemporary(bytes, &tensor));
+    *data = tensor.data<void>();
+    tensors_.push_back(std::move(tensor));
     return Status();
   }
-  size_t pieces() const override { return pieces_.size(); }
-  void GiveBack(size_t pieces) override {
-    while (pieces_.size() > pieces) pieces_.pop_back();
+  size_t blocks() const override { return tensors_.size(); }
+  void FreeAfter(size_t blocks) override {
+    while (tensors_.size() > blocks) tensors_.pop_back();
   }
 
  private:
   const tf::KernelContext context_;
-  std::vector<tf::Tensor> pieces_;
+  std::vector<tf::Tensor> tensors_;
 };
 
 }  // namespace
 
-Status Call::Begin(const tf::KernelContext& context) {
-  TF_LSTM_OPS_RETURN_IF_ERROR(Fetch(context));
-  CUstream stream = nullptr;
-  TF_LSTM_OPS_RETURN_IF_ERROR(TfStream(context.get(), &stream));
-  return Device::Make(stream, std::make_unique<Temporaries>(context), &device_);
+Status MakeCudaDevice(const tf::KernelContext& context,
+                      std::unique_ptr<cuda::Device>* device) {
+  void* stream = nullptr;
+  TF_LSTM_OPS_RETURN_IF_ERROR(tf::CudaStream(context.get(), &stream));
+  return cuda::Device::Make(static_cast<CUstream>(stream),
+                            std::make_unique<Temporaries>(context), device);
 }
 
-Status Call::Allocate(const tf::KernelContext& context, TF_DataType type,
-                      const Shape& shape) {
-  const auto index = static_cast<int>(outputs_.size());
-  outputs_.emplace_back();
-  return context.AllocateOutput(index, type, shape, &outputs_.back());
-}
-
-Status Call::AllocateAll(const tf::KernelContext& context, TF_DataType type) {
-  return context.Outputs(signature, inputs, sizes, type, &outputs_);
-}
-
-}  // namespace tf_lstm_ops::cuda
+}  // namespace tf_lstm_ops

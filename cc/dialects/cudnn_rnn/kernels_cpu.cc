@@ -30,14 +30,6 @@ Status Begin(const KernelContext& context, const Attributes& attributes,
                      call->template Data<int32_t>("sequence_lengths"), rnn);
 }
 
-template <class T, class Tensors>
-void SetInputs(const MultiLayerRnn& rnn, CpuCall<T>* call, Tensors* t) {
-  t->input = call->In("input");
-  t->input_h = call->In("input_h");
-  if (IsLstm(rnn.model.cell)) t->input_c = call->In("input_c");
-  t->params = call->In("params");
-}
-
 template <class T>
 Reserve MakeReserve(const MultiLayerRnn& rnn, float dropout) {
   return Reserve(rnn, dropout, tf::kDataType<T>, sizeof(T));
@@ -75,7 +67,9 @@ class ForwardKernel : public tf::Kernel {
     const auto mask = MakeDropoutMask(rnn, dropout, key);
     MultiLayerForward<cudnn_rnn::Compute<T>> t = {};
     SetInputs(rnn, &call, &t);
-    SetOutputs(rnn, reserve, key, &call, &t);
+    SetOutputs(rnn, &call, &t);
+    if (!IsLstm(rnn.model.cell)) *call.OutData(2) = T{};
+    SetReserve(reserve, key, &call, &t);
     MakePass<T>(rnn, reserve, mask.get(), this->ConfiguredThreads(context))
         .Forward(t);
     call.Finish();
@@ -85,36 +79,22 @@ class ForwardKernel : public tf::Kernel {
  private:
   Status Allocate(const KernelContext& context, const MultiLayerRnn& rnn,
                   const Reserve& reserve, CpuCall<T>* call) const {
-    const RnnModel& model = rnn.model;
-    const Shape scalar((std::vector<int64_t>()));
     for (const Shape& shape :
-         {rnn.SequenceShape(model.output_size()),
-          rnn.StateShape(model.hidden_size),
-          IsLstm(model.cell) ? rnn.StateShape(model.cell_size) : scalar,
-          is_training_ ? Shape({reserve.size()}) : scalar}) {
+         ForwardShapes(rnn, is_training_, reserve.size())) {
       TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(context, shape));
     }
     if (kVariant.version == 1) return Status();
     // Stock TensorFlow stores the choice of an algorithm in host_reserved. The
     // CPU has one algorithm, number 0.
-    const bool is_pair = kVariant.version == 2 && is_training_;
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        call->Allocate(context, is_pair ? Shape({2}) : scalar, TF_INT8));
+    TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(
+        context, HostReservedShape(kVariant, is_training_), TF_INT8));
     std::fill_n(call->template OutData<int8_t>(4), call->output_size(4),
                 int8_t{0});
     return Status();
   }
 
-  void SetOutputs(const MultiLayerRnn& rnn, const Reserve& reserve,
-                  uint64_t key, CpuCall<T>* call,
+  void SetReserve(const Reserve& reserve, uint64_t key, CpuCall<T>* call,
                   MultiLayerForward<cudnn_rnn::Compute<T>>* t) const {
-    t->output = call->Out(0);
-    t->output_h = call->Out(1);
-    if (IsLstm(rnn.model.cell)) {
-      t->output_c = call->Out(2);
-    } else {
-      *call->OutData(2) = T{};
-    }
     T* data = call->OutData(3);
     if (is_training_) {
       reserve.WriteHeader(key, data);
@@ -159,20 +139,12 @@ class BackwardKernel : public tf::Kernel {
       const MultiLayerRnn& rnn, const Reserve& reserve, CpuCall<T>* call) {
     MultiLayerBackward<cudnn_rnn::Compute<T>> t = {};
     SetInputs(rnn, call, &t);
-    t.output = call->In("output");
+    SetGrads(rnn, call, &t);
     t.reserve = call->staging().In(call->Data("reserve_space") + reserve.body(),
                                    reserve.body_size());
-    t.output_backprop = call->In("output_backprop");
-    t.output_h_backprop = call->In("output_h_backprop");
-    t.input_backprop = call->Out(0);
-    t.input_h_backprop = call->Out(1);
-    if (IsLstm(rnn.model.cell)) {
-      t.output_c_backprop = call->In("output_c_backprop");
-      t.input_c_backprop = call->Out(2);
-    } else {
+    if (!IsLstm(rnn.model.cell)) {
       std::fill_n(call->OutData(2), call->output_size(2), T{});
     }
-    t.params_backprop = call->Out(3);
     return t;
   }
 

@@ -238,4 +238,19 @@ Status CheckBackprop(const MultiLayerRnn& problem, const ShapeOf& shape_of) {
   return check("output_c_backprop", cell);
 }
 
+std::vector<Shape> ForwardShapes(const MultiLayerRnn& problem, bool is_training,
+                                 int64_t reserve_size) {
+  const RnnModel& model = problem.model;
+  const Shape scalar((std::vector<int64_t>()));
+  return {problem.SequenceShape(model.output_size()),
+          problem.StateShape(model.hidden_size),
+          IsLstm(model.cell) ? problem.StateShape(model.cell_size) : scalar,
+          is_training ? Shape({reserve_size}) : scalar};
+}
+
+Shape HostReservedShape(const OpVariant& variant, bool is_training) {
+  const bool is_pair = variant.version == 2 && is_training;
+  return Shape(is_pair ? std::vector<int64_t>{2} : std::vector<int64_t>());
+}
+
 }  // namespace tf_lstm_ops::cudnn_rnn

@@ -4,6 +4,7 @@
 #define TF_LSTM_OPS_DIALECTS_CUDNN_RNN_PROBLEM_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "core/attribute_reader.h"
 #include "core/multi_layer_rnn.h"
@@ -56,6 +57,49 @@ Status MakeProblem(const Attributes& attributes, const ShapeOf& shape_of,
 // For a Backprop op: checks the shapes of the forward op's results and of the
 // gradients with respect to them. Errors: InvalidArgument.
 Status CheckBackprop(const MultiLayerRnn& problem, const ShapeOf& shape_of);
+
+// The shapes of a forward op's outputs but for host_reserved, in order.
+// `reserve_size` is in elements; in inference the reserve is a scalar.
+std::vector<Shape> ForwardShapes(const MultiLayerRnn& problem, bool is_training,
+                                 int64_t reserve_size);
+// The shape of host_reserved, which versions 2 and 3 have, of type int8.
+Shape HostReservedShape(const OpVariant& variant, bool is_training);
+
+// Maps the inputs that both passes have. `call` has In as CpuCall has; Tensors
+// is MultiLayerForward or MultiLayerBackward.
+template <class Call, class Tensors>
+void SetInputs(const MultiLayerRnn& problem, Call* call, Tensors* t) {
+  t->input = call->In("input");
+  t->input_h = call->In("input_h");
+  if (IsLstm(problem.model.cell)) t->input_c = call->In("input_c");
+  t->params = call->In("params");
+}
+
+// Maps the results of a forward op. `call` has Out as CpuCall has.
+template <class T, class Call>
+void SetOutputs(const MultiLayerRnn& problem, Call* call,
+                MultiLayerForward<T>* t) {
+  t->output = call->Out(0);
+  t->output_h = call->Out(1);
+  if (IsLstm(problem.model.cell)) t->output_c = call->Out(2);
+}
+
+// Maps the remaining inputs of a Backprop op, except the reserve, and its
+// outputs.
+template <class T, class Call>
+void SetGrads(const MultiLayerRnn& problem, Call* call,
+              MultiLayerBackward<T>* t) {
+  t->output = call->In("output");
+  t->output_backprop = call->In("output_backprop");
+  t->output_h_backprop = call->In("output_h_backprop");
+  t->input_backprop = call->Out(0);
+  t->input_h_backprop = call->Out(1);
+  if (IsLstm(problem.model.cell)) {
+    t->output_c_backprop = call->In("output_c_backprop");
+    t->input_c_backprop = call->Out(2);
+  }
+  t->params_backprop = call->Out(3);
+}
 
 }  // namespace tf_lstm_ops::cudnn_rnn
 

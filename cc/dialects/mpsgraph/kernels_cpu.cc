@@ -94,12 +94,13 @@ class GradientsKernel : public tf::Kernel {
     std::vector<LayerBackward<C>> layers;
     std::vector<PackedSequence> packed;
     SetLayers(directions, problem, &call, &layers, &packed);
-    SetOutputGrads(directions, &call, &layers);
-    const InputGrads<C> grads = {call.Out(0), call.Out(1), call.Out(2),
-                                 call.Out(3), call.Out(4), call.Out(5),
-                                 call.Out(6)};
+    const auto output_grads = OutputGrads<C>::From(&call);
+    const InputGrads<C> input_grads = {call.Out(0), call.Out(1), call.Out(2),
+                                       call.Out(3), call.Out(4), call.Out(5),
+                                       call.Out(6)};
     for (int64_t d = 0; d < problem.directions; ++d) {
-      directions.SetInputGrads(d, grads, &layers[d]);
+      directions.SetOutputGrads(d, output_grads, &layers[d]);
+      directions.SetInputGrads(d, input_grads, &layers[d]);
     }
     cpu::ComputeBackward(layers, packed,
                          cpu::ThreadCount(ConfiguredThreads(context)));
@@ -109,28 +110,6 @@ class GradientsKernel : public tf::Kernel {
 
  private:
   using C = typename CpuCall<T>::Compute;
-
-  // What the forward pass saved, and the gradients of its outputs.
-  static void SetOutputGrads(const Directions& directions, CpuCall<T>* call,
-                             std::vector<LayerBackward<C>>* layers) {
-    const C* z_state = call->In("z_state");
-    const C* cells = call->In("cell_output_fwd");
-    const C* z_state_grad = call->In("z_state_gradient");
-    const C* cells_grad = call->In("cell_output_gradient");
-    const C* h_grad = call->In("source_gradient");
-    const C* state_grad = call->In("state_gradient");
-    const C* cell_grad = call->In("cell_gradient");
-    for (size_t d = 0; d < layers->size(); ++d) {
-      const auto direction = static_cast<int64_t>(d);
-      LayerBackward<C>& layer = (*layers)[d];
-      layer.saved = directions.Saved(direction, cells, z_state);
-      layer.saved_grad = directions.Saved(direction, cells_grad, z_state_grad);
-      layer.h_grad = directions.Output(direction, h_grad);
-      layer.h_grad_stride = layer.h_stride;
-      layer.final_h_grad = directions.State(direction, state_grad);
-      layer.final_c_grad = directions.State(direction, cell_grad);
-    }
-  }
 
   Descriptor descriptor_;
 };

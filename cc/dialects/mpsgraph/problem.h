@@ -63,6 +63,23 @@ struct Tensors {
   }
 };
 
+// Of the gradient op: the forward op's saved activations, and the gradients of
+// the loss with respect to its outputs. Absent ones are null.
+template <class T>
+struct OutputGrads {
+  const T *z_state, *cells;
+  const T *z_state_grad, *cells_grad;
+  const T *h_grad, *state_grad, *cell_grad;
+
+  template <class Call>
+  static OutputGrads From(Call* call) {
+    return {call->In("z_state"),          call->In("cell_output_fwd"),
+            call->In("z_state_gradient"), call->In("cell_output_gradient"),
+            call->In("source_gradient"),  call->In("state_gradient"),
+            call->In("cell_gradient")};
+  }
+};
+
 // The gradients that the op returns. Null where the input is absent.
 template <class T>
 struct InputGrads {
@@ -136,6 +153,17 @@ class Directions {
   template <class T>
   States<T> State(int64_t direction, T* states) const {
     return {Offset(states, direction * problem_.cell), problem_.width()};
+  }
+
+  template <class T>
+  void SetOutputGrads(int64_t direction, const OutputGrads<T>& t,
+                      LayerBackward<T>* layer) const {
+    layer->saved = Saved(direction, t.cells, t.z_state);
+    layer->saved_grad = Saved(direction, t.cells_grad, t.z_state_grad);
+    layer->h_grad = Output(direction, t.h_grad);
+    layer->h_grad_stride = problem_.width();
+    layer->final_h_grad = State(direction, t.state_grad);
+    layer->final_c_grad = State(direction, t.cell_grad);
   }
 
   template <class T>

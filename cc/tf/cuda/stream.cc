@@ -7,10 +7,10 @@
 
 #include "tf/cuda/stream_library/stream.h"
 
-namespace tf_lstm_ops::cuda {
+namespace tf_lstm_ops::tf {
 namespace {
 
-// Names the library; Python sets it (tf_lstm_ops/_cuda_stream.py).
+// Names the library. The Python package sets it (_cuda_stream.py).
 constexpr char kVariable[] = "TF_LSTM_OPS_CUDA_STREAM_LIBRARY";
 
 using Function = decltype(&::tf_lstm_ops_cuda_stream);
@@ -23,7 +23,7 @@ Function Open() {
   return reinterpret_cast<Function>(dlsym(library, "tf_lstm_ops_cuda_stream"));
 }
 
-// Found once; looked for again while it is not there.
+// A failure is not kept: the next call tries again.
 Status FindFunction(Function* function) {
   static std::mutex mutex;
   static Function found = nullptr;
@@ -42,13 +42,13 @@ Status FindFunction(Function* function) {
 
 }  // namespace
 
-Status TfStream(TF_OpKernelContext* context, CUstream* stream) {
+Status CudaStream(TF_OpKernelContext* context, void** stream) {
   Function function = nullptr;
   TF_LSTM_OPS_RETURN_IF_ERROR(FindFunction(&function));
-  *stream = static_cast<CUstream>(function(context));
+  *stream = function(context);
   if (*stream) return Status();
   return MakeStatus(Code::kFailedPrecondition,
                     "tf_lstm_ops: the device GPU has no CUDA stream");
 }
 
-}  // namespace tf_lstm_ops::cuda
+}  // namespace tf_lstm_ops::tf

@@ -33,11 +33,11 @@ struct Place {
   int64_t b, u;
   bool exists;
 };
-__device__ inline Place ThisPlace(const Steps& steps, int64_t cell) {
+__device__ inline Place ThisPlace(const Sequence& sequence, int64_t cell) {
   // 32 bits: the host launches no more threads, and dividing them is cheaper.
   const auto thread = static_cast<uint32_t>(Thread());
   const uint32_t b = thread / static_cast<uint32_t>(cell);
-  return {b, thread - b * static_cast<uint32_t>(cell), b < steps.batch};
+  return {b, thread - b * static_cast<uint32_t>(cell), b < sequence.batch};
 }
 
 template <class Cell>
@@ -97,11 +97,13 @@ struct Passes {
   }
 
   // What a step kept, and what follows from it.
-  __device__ static Outputs Restored(const SavedActivations<const T>& kept, int64_t row,
-                                     int64_t u, const Parameters& with) {
+  __device__ static Outputs Restored(const SavedActivations<const T>& saved,
+                                     int64_t row, int64_t u,
+                                     const Parameters& with) {
     Outputs y = {};
-    SetKept(LoadKept(kept, row, u), &y);
-    Cell::Restore(&y, Cell::kHasCellState && kept.data[kSavedCo] != nullptr, with);
+    SetKept(LoadKept(saved, row, u), &y);
+    Cell::Restore(&y, Cell::kHasCellState && saved.data[kSavedCo] != nullptr,
+                  with);
     return y;
   }
 
@@ -110,23 +112,24 @@ struct Passes {
   __device__ static T StateBefore(const Arguments& a, const Place& at,
                                   int64_t s) {
     if (s == 0) return Stored(a.c0.data, at.b * a.c0.stride + at.u);
-    const int64_t row = a.steps.At(at.b, s - 1).output;
-    return a.kept.data[kSavedCs][row * a.kept.stride[kSavedCs] + at.u];
+    const int64_t row = a.sequence.At(at.b, s - 1).output;
+    return a.saved.data[kSavedCs][row * a.saved.stride[kSavedCs] + at.u];
   }
 
   // What a step forward reads that does not come from the previous output, of
   // the pre-activations by part. As it is stored, so that no load waits for
   // another; only `rows` where the row takes no part.
   struct Input {
-    Steps::Rows rows;
+    Sequence::Step rows;
     C from_input[Cell::kPreActivations], first[Cell::kPreActivations];
-    T x[Cell::kPreActivations], input_bias[Cell::kPreActivations], recurrent_bias[Cell::kPreActivations];
+    T x[Cell::kPreActivations], input_bias[Cell::kPreActivations],
+        recurrent_bias[Cell::kPreActivations];
     C state;
   };
   __device__ static Input LoadInput(const ForwardStep<T, C>& a, int64_t step,
                                     const Place& at) {
     Input input = {};
-    input.rows = a.steps.At(at.b, step);
+    input.rows = a.sequence.At(at.b, step);
     if (!input.rows.valid) return input;
     const int64_t row = input.rows.input, width = a.cell.gates * a.cell.cell;
     for (int p = 0; p < Cell::kPreActivations; ++p) {
@@ -173,9 +176,9 @@ struct Passes {
     const Multipliers<T>& m = a.dropout;
     const int sets = m.sets(static_cast<int>(a.cell.gates));
     for (int g = 0; a.seen_h && g < sets; ++g) {
-      const C keep = Load(m.data, m.At(g, at.b, at.u));
+      const C keep = Load(m.data, m.Index(g, at.b, at.u));
       Store(h * keep, a.seen_h,
-            (g * a.steps.batch + at.b) * a.cell.cell + at.u);
+            (g * a.sequence.batch + at.b) * a.cell.cell + at.u);
     }
   }
 
@@ -186,11 +189,11 @@ struct Passes {
     if constexpr (Cell::kHasCellState) {
       y.*Cell::kState = a.state[at.b * a.cell.cell + at.u];
     }
-    StoreKept(y, row, at.u, a.kept);
+    StoreKept(y, row, at.u, a.saved);
     if (a.fill == Fill::kNothing || a.h == nullptr) return;
     C h = 0;
     if (a.fill == Fill::kPrevious && step > 0) {
-      const int64_t before = a.steps.At(at.b, step - 1).output;
+      const int64_t before = a.sequence.At(at.b, step - 1).output;
       h = Load(a.h, before * a.h_stride + at.u);
     }
     Store(h, a.h, row * a.h_stride + at.u);
@@ -202,7 +205,7 @@ struct Passes {
   __device__ static bool Forward(const ForwardStep<T, C>& a, int64_t step,
                                  const Place& at, const Input& input,
                                  const FromH& from_h, C* h) {
-    const Steps::Rows& rows = input.rows;
+    const Sequence::Step& rows = input.rows;
     if (!rows.valid) {
       PassOver(a, step, at, rows.output);
       return false;
@@ -218,7 +221,7 @@ struct Passes {
     if constexpr (Cell::kHasCellState) {
       Store(y.*Cell::kState, a.last_c.data, at.b * a.last_c.stride + at.u);
     }
-    StoreKept(y, rows.output, at.u, a.kept);
+    StoreKept(y, rows.output, at.u, a.saved);
     Store(y.h, a.h, rows.output * a.h_stride + at.u);
     Store(y.h, a.last_h.data, at.b * a.last_h.stride + at.u);
     *h = y.h;
@@ -259,22 +262,22 @@ struct Passes {
   // What a step backward reads that does not come from the step after it, as it
   // is stored. Only `rows` and `dh` where the row takes no part.
   struct Kept {
-    Steps::Rows rows;
-    StoredRows y, grad;
+    Sequence::Step rows;
+    StoredRows y, saved_grad;
     T h, h_grad, before;
     C dh, dc;
   };
   __device__ static Kept LoadKept(const BackwardStep<T, C>& a, int64_t step,
                                   const Place& at) {
     Kept kept = {};
-    kept.rows = a.steps.At(at.b, step);
+    kept.rows = a.sequence.At(at.b, step);
     const int64_t state = at.b * a.cell.cell + at.u;
     kept.dh = a.dh[state];
     if (!kept.rows.valid) return kept;
     const int64_t row = kept.rows.output;
-    kept.y = LoadKept(a.kept, row, at.u);
+    kept.y = LoadKept(a.saved, row, at.u);
     if constexpr (Cell::kSavedCount == 0) kept.h = a.h[row * a.h_stride + at.u];
-    kept.grad = LoadKept(a.grad, row, at.u);
+    kept.saved_grad = LoadKept(a.saved_grad, row, at.u);
     kept.h_grad = Stored(a.h_grad, row * a.h_grad_stride + at.u);
     kept.before = Before(a, step, at, kept.rows.input);
     if constexpr (Cell::kHasCellState) kept.dc = a.dc[state];
@@ -292,15 +295,15 @@ struct Passes {
       return StoreParts(a, at, kept.rows.input, nullptr, put);
     }
     Outputs grad = {};
-    SetKept(kept.grad, &grad);
+    SetKept(kept.saved_grad, &grad);
     grad.h = kept.dh + from_h + Number<T>::Load(kept.h_grad);
     if constexpr (Cell::kHasCellState) grad.*Cell::kState += kept.dc;
     const auto d = With(a.cell, at.u, [&](const Parameters& with) {
       Outputs y = {};
       SetKept(kept.y, &y);
       if constexpr (Cell::kSavedCount == 0) y.h = Number<T>::Load(kept.h);
-      Cell::Restore(&y, Cell::kHasCellState && a.kept.data[kSavedCo] != nullptr,
-                    with);
+      Cell::Restore(
+          &y, Cell::kHasCellState && a.saved.data[kSavedCo] != nullptr, with);
       return Cell::Backward(y, Number<T>::Load(kept.before), grad, with);
     });
     StoreParts(a, at, kept.rows.input, d.z, put);
@@ -313,7 +316,7 @@ struct Passes {
     if constexpr (Cell::kHasCellState) {
       if (!a.h) {
         return With(a.cell, u, [&](const Parameters& with) {
-          const Outputs y = Restored(a.kept, row, u, with);
+          const Outputs y = Restored(a.saved, row, u, with);
           return y.o * y.co;
         });
       }
@@ -322,26 +325,26 @@ struct Passes {
   }
 
   __device__ static void FindHBefore(const HBefore<T, C>& a) {
-    const Place at = ThisPlace(a.steps, a.cell.cell);
+    const Place at = ThisPlace(a.sequence, a.cell.cell);
     if (!at.exists) return;
     C h = Load(a.h0.data, at.b * a.h0.stride + at.u);
-    for (int64_t s = 0; s < a.steps.steps; ++s) {
-      const Steps::Rows rows = a.steps.At(at.b, s);
+    for (int64_t s = 0; s < a.sequence.steps; ++s) {
+      const Sequence::Step rows = a.sequence.At(at.b, s);
       Store(rows.valid ? h : C(0), a.before, rows.input * a.cell.cell + at.u);
       if (rows.valid) h = StepH(a, rows.output, at.u);
     }
   }
 
   __device__ static void SumPeepholes(const PeepholeSums<T, C>& a) {
-    const Place at = ThisPlace(a.steps, a.cell.cell);
+    const Place at = ThisPlace(a.sequence, a.cell.cell);
     if (!at.exists) return;
     C sums[Cell::kPreActivations] = {};
-    for (int64_t s = 0; s < a.steps.steps; ++s) {
-      const Steps::Rows rows = a.steps.At(at.b, s);
+    for (int64_t s = 0; s < a.sequence.steps; ++s) {
+      const Sequence::Step rows = a.sequence.At(at.b, s);
       if (!rows.valid) continue;
       const C before = Number<T>::Load(StateBefore(a, at, s));
-      const C after =
-          Load(a.kept.data[kSavedCs], rows.output * a.kept.stride[kSavedCs] + at.u);
+      const C after = Load(a.saved.data[kSavedCs],
+                           rows.output * a.saved.stride[kSavedCs] + at.u);
       for (int p = 0; p < Cell::kPreActivations; ++p) {
         const int64_t block = rows.input * a.cell.gates + a.cell.block[p];
         sums[p] += Load(a.dz, block * a.cell.cell + at.u) *

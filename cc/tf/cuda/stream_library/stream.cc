@@ -1,6 +1,6 @@
-// Compiled with the headers of the TensorFlow that is installed, where there is
-// a GPU, or for releases beforehand; see tf_lstm_ops/_cuda_stream.py. The C API
-// hands its kernels an OpKernelContext under another name.
+// Compiled against the headers of the installed TensorFlow by
+// tf_lstm_ops/_cuda_stream.py, or beforehand for a release. A
+// TF_OpKernelContext of the C API is an OpKernelContext.
 #include "stream.h"
 
 #include "tensorflow/core/framework/op_kernel.h"
