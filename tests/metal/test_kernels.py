@@ -35,10 +35,10 @@ def check(kernels: Path, plugins: dict[str, Path], stand_in: Path):
 
 
 @pytest.fixture(scope="module")
-def kept_programs() -> int:
-    """How many graphs are kept, as the source says."""
+def cached_programs() -> int:
+    """The number of graphs that the cache keeps, from the source."""
     source = (build.ROOT / "cc" / "backends" / "metal" / "program.h").read_text()
-    found = re.search(r"kKeptPrograms = (\d+);", source)
+    found = re.search(r"kCachedPrograms = (\d+);", source)
     assert found
     return int(found[1])
 
@@ -51,9 +51,9 @@ def test_nothing_grows_over_2000_calls(check, plugin):
 
 
 @BOTH
-def test_graphs_are_bounded_and_freed(check, plugin, kept_programs):
+def test_graphs_are_bounded_and_freed(check, plugin, cached_programs):
     graphs, still_right = check("cache", plugin)
-    assert graphs == kept_programs
+    assert graphs == cached_programs
     assert still_right
 
 
