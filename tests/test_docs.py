@@ -57,8 +57,12 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_index_names_every_page() -> None:
-    index = DOCS / "README.md"
-    linked = {(DOCS / link.partition("#")[0]).resolve() for link in links(text_of(index))}
+    index, decisions = DOCS / "README.md", DOCS / "decisions" / "README.md"
+    linked = {
+        (page.parent / link.partition("#")[0]).resolve()
+        for page in (index, decisions)
+        for link in links(text_of(page))
+    }
     assert set(DOCS.rglob("*.md")) - linked == {index}
 
 
