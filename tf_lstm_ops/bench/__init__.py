@@ -4,7 +4,7 @@
 * ``peers``: the frameworks, one module each. A module's ``build`` makes the call that is timed.
 * ``worker``: the process in which one peer lives.
 * ``runner``: starts workers, compares their results, lets them take turns.
-* ``ceilings``: the time that the processor needs at least.
+* ``roofline``: the time that the processor needs at least.
 * ``report``, ``plot``: files.
 
 A worker imports these modules without the package's own ``__init__``, so a peer's process holds no

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tf_lstm_ops.bench.cases import Row
-from tf_lstm_ops.bench.ceilings import Ceilings, floor_seconds
 from tf_lstm_ops.bench.peers import PEERS
+from tf_lstm_ops.bench.roofline import Roofline, floor_seconds
 from tf_lstm_ops.bench.runner import Measurement
 
 _PACKAGES = ("tf_lstm_ops", "tensorflow", "keras", "numpy")
@@ -35,9 +35,9 @@ class RowResult:
     def ours(self) -> Measurement:
         return self.found[self.row.peers[0]]
 
-    def floor_fraction(self, ceilings: Ceilings) -> float | None:
+    def floor_fraction(self, roofline: Roofline) -> float | None:
         """The floor's part of our least time."""
-        floor = floor_seconds(self.row, ceilings)
+        floor = floor_seconds(self.row, roofline)
         return floor / min(self.ours.values) if floor and self.ours.values else None
 
 
@@ -47,13 +47,13 @@ class Report:
 
     Attributes:
       machine: what it ran on, for people.
-      ceilings: measured before the first row and, but after an interrupt, after the last.
+      roofline: measured before the first row and, but after an interrupt, after the last.
       planned: how many rows the run has; fewer results are an interrupted run's.
       results: one for each row that is done.
     """
 
     machine: dict[str, Any]
-    ceilings: Ceilings
+    roofline: Roofline
     planned: int
     results: list[RowResult] = dataclasses.field(default_factory=list)
 
@@ -71,28 +71,28 @@ class Report:
                 name: {**dataclasses.asdict(m), **summary(m, result.row.unit)}
                 for name, m in result.found.items()
             }
-            floor = floor_seconds(result.row, self.ceilings)
+            floor = floor_seconds(result.row, self.roofline)
             rows.append(
                 {
                     **dataclasses.asdict(result.row),
                     "unit": result.row.unit,
                     "floor_ms": None if floor is None else floor * 1e3,
-                    "floor_fraction": result.floor_fraction(self.ceilings),
+                    "floor_fraction": result.floor_fraction(self.roofline),
                     "peers": peers,
                 }
             )
-        head = {"machine": self.machine, "ceilings": dataclasses.asdict(self.ceilings)}
+        head = {"machine": self.machine, "roofline": dataclasses.asdict(self.roofline)}
         return json.dumps({**head, "planned": self.planned, "rows": rows}, indent=1) + "\n"
 
     def as_table(self) -> str:
         return "\n".join([*self._head(), *self._tables(), *self._remarks()]) + "\n"
 
     def _head(self) -> Iterator[str]:
-        ceilings = self.ceilings
-        sizes = ", ".join(f"{v / 1e9:.0f} from {_size(n)}" for n, v in ceilings.bandwidth.items())
+        roofline = self.roofline
+        sizes = ", ".join(f"{v / 1e9:.0f} from {_size(n)}" for n, v in roofline.bandwidth.items())
         yield "# tf_lstm_ops beside its peers\n"
         yield "\n".join(f"* {key}: {value}" for key, value in self.machine.items())
-        yield f"* most operations: {ceilings.flops / 1e9:.0f} GFLOP/s on {ceilings.threads} threads"
+        yield f"* most operations: {roofline.flops / 1e9:.0f} GFLOP/s on {roofline.threads} threads"
         yield f"* memory, GB/s: {sizes}" if sizes else "* memory: not measured"
         if len(self.results) < self.planned:
             yield f"* interrupted: {len(self.results)} of {self.planned} rows are done"
@@ -117,7 +117,7 @@ class Report:
         yield f"| {' | '.join(heads)} |"
         yield "|---|" + "---:|" * (len(heads) - 1)
         for result in results:
-            fraction = result.floor_fraction(self.ceilings)
+            fraction = result.floor_fraction(self.roofline)
             cells = [
                 result.row.name,
                 own_cell(result),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tf_lstm_ops.bench import ceilings, plot, report
+from tf_lstm_ops.bench import plot, report, roofline
 from tf_lstm_ops.bench.cases import Row
 from tf_lstm_ops.bench.peers import PEERS, Peer
 from tf_lstm_ops.bench.runner import Bench
@@ -22,7 +22,7 @@ def run(
     Raises:
       OSError: the folder is not there or cannot be written to.
     """
-    found = report.Report(report.machine(), ceilings.measure(rows, threads), len(rows))
+    found = report.Report(report.machine(), roofline.measure(rows, threads), len(rows))
     found.save(folder)
     _say_what_is_missing(peers)
     try:
@@ -30,7 +30,7 @@ def run(
             for number, row in enumerate(rows, 1):
                 _measure(bench, row, f"{number:2}/{len(rows)}", found)
                 found.save(folder)
-        found.ceilings = found.ceilings.best(ceilings.measure(rows, threads))
+        found.roofline = found.roofline.best(roofline.measure(rows, threads))
     except KeyboardInterrupt:
         print("\ninterrupted")
     found.save(folder)

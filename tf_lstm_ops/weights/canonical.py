@@ -58,7 +58,7 @@ class Weights:
     directions: int = 1
 
     _GATES: ClassVar[str]  # the order here and in Keras
-    _LEFT_GATES: ClassVar[str]  # the order in cuDNN and PyTorch
+    _OUTPUT_MAJOR_GATES: ClassVar[str]  # the order in cuDNN and PyTorch
     _ONNX_GATES: ClassVar[str]
     _MODE: ClassVar[str]  # cuDNN's name
 

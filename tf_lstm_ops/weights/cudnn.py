@@ -9,7 +9,7 @@ import numpy as np
 from tf_lstm_ops.cudnn_layout import Model
 from tf_lstm_ops.weights.arrays import Array, as_array, require
 from tf_lstm_ops.weights.canonical import Weights
-from tf_lstm_ops.weights.left import from_left, to_left
+from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -51,8 +51,8 @@ class CudnnForm(Weights):
             part = buffer[start : start + region.size]
             cells[region.pseudo_layer][region.kind] = part.reshape(region.matrix_shape)
             start += region.size
-        gates = cls._LEFT_GATES, cls._GATES
-        return cls(tuple(from_left(cell, *gates) for cell in cells), directions)
+        gates = cls._OUTPUT_MAJOR_GATES, cls._GATES
+        return cls(tuple(from_output_major(cell, *gates) for cell in cells), directions)
 
     def to_cudnn(self, *, input_mode: str = "linear_input") -> Array:
         """The `params` of the CudnnRNN ops.
@@ -67,7 +67,9 @@ class CudnnForm(Weights):
         num_proj = 0 if self.layers[0].projection is None else self.hidden_size
         sizes = (self.input_size, self.cell_size, self.layer_count, self.directions, num_proj)
         model = Model(self._MODE, *sizes, input_mode)
-        cells = [to_left(cell, self._GATES, self._LEFT_GATES) for cell in self.layers]
+        cells = [
+            to_output_major(cell, self._GATES, self._OUTPUT_MAJOR_GATES) for cell in self.layers
+        ]
         if model.skip_input:
             identity = _identity(model)
             require(

@@ -19,7 +19,7 @@ class GRUWeights(KerasForm, CudnnForm, TorchForm, GRUOnnxForm):
     """
 
     _GATES = "zrh"
-    _LEFT_GATES = "rzh"
+    _OUTPUT_MAJOR_GATES = "rzh"
     _ONNX_GATES = "zrh"
     _MODE = "gru"
 

@@ -27,7 +27,7 @@ class LSTMWeights(KerasForm, CudnnForm, TorchForm, LSTMOnnxForm, MPSGraphForm, B
     """
 
     _GATES = "ifco"
-    _LEFT_GATES = "ifco"
+    _OUTPUT_MAJOR_GATES = "ifco"
     _ONNX_GATES = "iofc"
     _MODE = "lstm"
 

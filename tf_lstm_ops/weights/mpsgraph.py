@@ -8,7 +8,7 @@ import numpy as np
 
 from tf_lstm_ops.weights.arrays import Array, as_array, reordered, require, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
-from tf_lstm_ops.weights.left import from_left, to_left
+from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -79,7 +79,7 @@ class MPSGraphForm(Weights):
                 "recurrent_bias": one_bias[part],
             }
             of_gates = None if peephole is None else _from_peephole(peepholes.ravel()[part], order)
-            return from_left(left, order, cls._GATES, of_gates)
+            return from_output_major(left, order, cls._GATES, of_gates)
 
         parts = [slice(4 * size * d, 4 * size * (d + 1)) for d in range(directions)]
         return cls(tuple(map(cell, parts)), directions)
@@ -96,7 +96,7 @@ class MPSGraphForm(Weights):
         """
         self._require_one_layer("MPSGraph's LSTM")
         order = _gate_order(forget_gate_last)
-        left = [to_left(cell, self._GATES, order) for cell in self.layers]
+        left = [to_output_major(cell, self._GATES, order) for cell in self.layers]
         recurrent = np.stack([cell["recurrent"] for cell in left])
         peepholes = [_to_peephole(c.peephole, order) for c in self.layers if c.peephole is not None]
         one = self.directions == 1

@@ -8,7 +8,7 @@ import numpy as np
 
 from tf_lstm_ops.weights.arrays import Array, as_array, reordered, require, require_shape
 from tf_lstm_ops.weights.canonical import Weights
-from tf_lstm_ops.weights.left import from_left, to_left
+from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -48,7 +48,7 @@ class OnnxForm(Weights):
         if peephole is not None:
             require_shape("P", peephole, directions, 3 * size)
         cells = [
-            from_left(
+            from_output_major(
                 {
                     "input": kernel[d],
                     "recurrent": recurrent[d],
@@ -73,7 +73,7 @@ class OnnxForm(Weights):
           ValueError: there is more than one layer, or a projection.
         """
         self._require_one_layer("an ONNX node")
-        left = [to_left(cell, self._GATES, self._ONNX_GATES) for cell in self.layers]
+        left = [to_output_major(cell, self._GATES, self._ONNX_GATES) for cell in self.layers]
         peepholes = [
             reordered(cell.peephole.ravel(), "ifo", "iof")
             for cell in self.layers

@@ -9,7 +9,7 @@ import numpy as np
 
 from tf_lstm_ops.weights.arrays import Array, as_array, require
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
-from tf_lstm_ops.weights.left import from_left, to_left
+from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -44,7 +44,7 @@ class TorchForm(Weights):
             )
             none = np.zeros(found["input"].shape[0], found["input"].dtype)
             found = {"input_bias": none, "recurrent_bias": none, **found}
-            cells.append(from_left(found, cls._LEFT_GATES, cls._GATES))
+            cells.append(from_output_major(found, cls._OUTPUT_MAJOR_GATES, cls._GATES))
         require(not left, f"state_dict has {', '.join(left)}, which belongs to no layer")
         return cls(tuple(cells), directions)
 
@@ -64,7 +64,7 @@ class TorchForm(Weights):
         return {
             _torch_names(k, self.directions)[kind]: array
             for k, cell in enumerate(self.layers)
-            for kind, array in to_left(cell, self._GATES, self._LEFT_GATES).items()
+            for kind, array in to_output_major(cell, self._GATES, self._OUTPUT_MAJOR_GATES).items()
             if bias or not kind.endswith("bias")
         }
 

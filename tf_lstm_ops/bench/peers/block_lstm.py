@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tf_lstm_ops.bench.cases import Problem, Row, pieces
 from tf_lstm_ops.bench.peers import Prepared
-from tf_lstm_ops.bench.peers.stack import run_stack
+from tf_lstm_ops.bench.peers.layers import run_layers
 from tf_lstm_ops.bench.peers.tensorflow import block_cells, floats, set_threads
 from tf_lstm_ops.weights.arrays import Array
 
@@ -27,7 +27,7 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
             seq_len_max=time, x=x, cs_prev=zero, h_prev=zero, cell_clip=0.0, **cell
         ).h
 
-    stacked = run_stack(run, lambda x: tf.reverse(x, [0]), lambda both: tf.concat(both, -1))
+    stacked = run_layers(run, lambda x: tf.reverse(x, [0]), lambda both: tf.concat(both, -1))
 
     @tf.function
     def inference(x: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tf_lstm_ops.bench.cases import WEIGHTS, Problem, Row, gradient_pieces, pieces
 from tf_lstm_ops.bench.peers import Prepared
-from tf_lstm_ops.bench.peers.stack import run_stack
+from tf_lstm_ops.bench.peers.layers import run_layers
 from tf_lstm_ops.weights import CellWeights
 from tf_lstm_ops.weights.arrays import Array
 
@@ -36,7 +36,7 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
         start = (zero, zero) if row.cell == "lstm" else (zero,)
         return jax.lax.scan(body, start, (x @ cell["kernel"] + bias, valid))[1]
 
-    stacked = run_stack(run, lambda x: x[::-1], lambda both: jnp.concatenate(both, -1))
+    stacked = run_layers(run, lambda x: x[::-1], lambda both: jnp.concatenate(both, -1))
 
     @jax.jit
     def inference(x: Any, cells: Any) -> Any:

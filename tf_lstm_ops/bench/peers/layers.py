@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 
-def run_stack(
+def run_layers(
     run: Callable[[Any, Any], Any], reverse: Callable[[Any], Any], join: Callable[[list[Any]], Any]
 ) -> Callable[[Any, Sequence[Any], int], Any]:
     """A function of x, the cells (layer * directions + direction) and how many directions.

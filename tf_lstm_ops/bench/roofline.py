@@ -13,7 +13,7 @@ _FLOAT = 4  # bytes
 
 
 @dataclass(frozen=True)
-class Ceilings:
+class Roofline:
     """What the processor can do at most on `threads` threads.
 
     Attributes:
@@ -25,25 +25,25 @@ class Ceilings:
     flops: float
     bandwidth: dict[int, float]
 
-    def best(self, other: Ceilings) -> Ceilings:
+    def best(self, other: Roofline) -> Roofline:
         """Of two measurements of the same sizes: what others did in between made one lower."""
         bandwidth = {n: max(v, other.bandwidth[n]) for n, v in self.bandwidth.items()}
-        return Ceilings(self.threads, max(self.flops, other.flops), bandwidth)
+        return Roofline(self.threads, max(self.flops, other.flops), bandwidth)
 
 
-def measure(rows: Iterable[Row], threads: int) -> Ceilings:
+def measure(rows: Iterable[Row], threads: int) -> Roofline:
     """Takes a sixth of a second for the operations and for each size of weights."""
     from tf_lstm_ops import _library
 
     sizes = sorted({_weight_bytes(row) for row in rows if _has_floor(row)})
-    return Ceilings(
+    return Roofline(
         threads,
         _library.measure_flops(threads),
         {size: _library.measure_read_bandwidth(size, threads) for size in sizes},
     )
 
 
-def floor_seconds(row: Row, ceilings: Ceilings) -> float | None:
+def floor_seconds(row: Row, roofline: Roofline) -> float | None:
     """All products at the processor's rate of operations, but a step from one state to the next
     no faster than its weights can be read; None where no floor is defined.
 
@@ -54,15 +54,15 @@ def floor_seconds(row: Row, ceilings: Ceilings) -> float | None:
     if not _has_floor(row):
         return None
     columns, passes = GATES[row.cell] * row.units, 1 if row.task != "training" else 2
-    read = _weight_bytes(row) / ceilings.bandwidth[_weight_bytes(row)]
+    read = _weight_bytes(row) / roofline.bandwidth[_weight_bytes(row)]
     if row.task == "step":
-        return max(2 * row.batch * (row.inputs + row.units) * columns / ceilings.flops, read)
+        return max(2 * row.batch * (row.inputs + row.units) * columns / roofline.flops, read)
     rows_of_step = valid_steps(row).sum(axis=0)
-    recurrent = 2 * rows_of_step * row.units * columns / ceilings.flops
+    recurrent = 2 * rows_of_step * row.units * columns / roofline.flops
     steps = np.where(rows_of_step > 0, np.maximum(recurrent, read), 0).sum()
     width = row.directions * row.units
     inputs = row.inputs + (row.layers - 1) * width
-    of_inputs = row.directions * 2 * rows_of_step.sum() * inputs * columns / ceilings.flops
+    of_inputs = row.directions * 2 * rows_of_step.sum() * inputs * columns / roofline.flops
     cells = row.layers * row.directions
     seconds = of_inputs + cells * passes * steps
     if row.task == "training":

@@ -14,7 +14,7 @@ from tf_lstm_ops.weights.arrays import Array, reordered, require
 from tf_lstm_ops.weights.canonical import CellWeights
 
 
-def to_left(cell: CellWeights, source: str, target: str) -> dict[str, Array]:
+def to_output_major(cell: CellWeights, source: str, target: str) -> dict[str, Array]:
     """The arrays of a cell but its peephole; `source` and `target` are orders of gates."""
 
     def left(array: Array) -> Array:
@@ -31,7 +31,7 @@ def to_left(cell: CellWeights, source: str, target: str) -> dict[str, Array]:
     return found
 
 
-def from_left(
+def from_output_major(
     arrays: Mapping[str, Array], source: str, target: str, peephole: Array | None = None
 ) -> CellWeights:
     def right(array: Array) -> Array:
