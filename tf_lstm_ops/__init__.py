@@ -16,10 +16,10 @@ from tf_lstm_ops.cli import startup
 if _library.is_built():
     with startup.quiet_tensorflow():  # in the command line only
         _library.load()
-    from tf_lstm_ops import gradients, keras, raw_ops, saved_model, stock, weights
+    from tf_lstm_ops import dialects, keras, raw_ops, saved_model, stock, weights
     from tf_lstm_ops._version import __version__
 
-    gradients.register()
+    dialects.register_gradients()
     __all__ = ["__version__", "keras", "raw_ops", "saved_model", "stock", "weights"]
 else:
     # A checkout's source folder, found first because it lies in the current directory: the

@@ -44,5 +44,5 @@ class GRU(FusedRNN, keras.layers.GRU):
         return super().fallback_reason or reset_before
 
     def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
-        output, h, _ = run("tf_lstm_ops_keras_gru", {"initial_h": initial_state[0], **arguments})
+        output, h, _ = run("KerasGRU", {"initial_h": initial_state[0], **arguments})
         return output, [h]

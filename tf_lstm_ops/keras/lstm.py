@@ -195,9 +195,7 @@ class LSTM(FusedRNN, keras.layers.LSTM):
         h, c = initial_state
         arguments["peephole"] = optional(self.cell.peephole_kernel, h.dtype)
         arguments["cell_clip"] = self.cell_clip or 0.0
-        output, h, c, _ = run(
-            "tf_lstm_ops_keras_lstm", {"initial_h": h, "initial_c": c, **arguments}
-        )
+        output, h, c, _ = run("KerasLSTM", {"initial_h": h, "initial_c": c, **arguments})
         return output, [h, c]
 
     def get_config(self) -> dict[str, Any]:
