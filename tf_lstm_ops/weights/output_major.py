@@ -1,7 +1,8 @@
-"""Matrices that multiply from the left, [G*H, in], gates as blocks of rows.
+"""The output-major layout of matrices, [G*H, in], with the gates as blocks of rows.
 
-So cuDNN, PyTorch, ONNX and MPSGraph keep them. The arrays of a cell are here a dict by the kinds of
-cudnn_layout.Region: input, recurrent, input_bias, recurrent_bias and, if there is one, projection.
+cuDNN, PyTorch, ONNX and MPSGraph have it. A cell in this layout is a dict of arrays by the kinds of
+cudnn_layout.Region: input [G*H, in], recurrent [G*H, P], input_bias and recurrent_bias [G*H], and
+projection [P, H] if there is one.
 """
 
 from __future__ import annotations
@@ -15,16 +16,25 @@ from tf_lstm_ops.weights.canonical import CellWeights
 
 
 def to_output_major(cell: CellWeights, source: str, target: str) -> dict[str, Array]:
-    """The arrays of a cell but its peephole; `source` and `target` are orders of gates."""
+    """Converts a cell to the output-major layout.
 
-    def left(array: Array) -> Array:
+    Args:
+      cell: the cell. Its peephole is left out.
+      source: the gate order of cell, a letter for each gate.
+      target: the gate order of the result.
+
+    Returns:
+      The arrays by kind; copies, row-major.
+    """
+
+    def convert(array: Array) -> Array:
         return np.ascontiguousarray(reordered(array, source, target).T)
 
     found = {
-        "input": left(cell.kernel),
-        "recurrent": left(cell.recurrent_kernel),
-        "input_bias": left(cell.bias),
-        "recurrent_bias": left(cell.recurrent_bias),
+        "input": convert(cell.kernel),
+        "recurrent": convert(cell.recurrent_kernel),
+        "input_bias": convert(cell.bias),
+        "recurrent_bias": convert(cell.recurrent_bias),
     }
     if cell.projection is not None:
         found["projection"] = np.array(cell.projection.T, order="C")
@@ -34,7 +44,22 @@ def to_output_major(cell: CellWeights, source: str, target: str) -> dict[str, Ar
 def from_output_major(
     arrays: Mapping[str, Array], source: str, target: str, peephole: Array | None = None
 ) -> CellWeights:
-    def right(array: Array) -> Array:
+    """Converts a cell from the output-major layout.
+
+    Args:
+      arrays: the arrays of the cell by kind.
+      source: the gate order of arrays, a letter for each gate.
+      target: the gate order of the result.
+      peephole: [3, H], rows i, f, o, which is taken over as it is; None without.
+
+    Returns:
+      The cell; its arrays but the peephole are copies.
+
+    Raises:
+      ValueError: the rows of an array cannot be divided among the gates.
+    """
+
+    def convert(array: Array) -> Array:
         require(
             array.shape[0] % len(source) == 0, f"{array.shape[0]} rows are not {len(source)} gates"
         )
@@ -42,10 +67,10 @@ def from_output_major(
 
     projection = arrays.get("projection")
     return CellWeights(
-        kernel=right(arrays["input"]),
-        recurrent_kernel=right(arrays["recurrent"]),
-        bias=right(arrays["input_bias"]),
-        recurrent_bias=right(arrays["recurrent_bias"]),
+        kernel=convert(arrays["input"]),
+        recurrent_kernel=convert(arrays["recurrent"]),
+        bias=convert(arrays["input_bias"]),
+        recurrent_bias=convert(arrays["recurrent_bias"]),
         peephole=peephole,
         projection=None if projection is None else np.array(projection.T, order="C"),
     )
