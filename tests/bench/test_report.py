@@ -67,7 +67,7 @@ def test_best_of_two_measurements() -> None:
     assert FAST_MEMORY.best(other) == roofline.Roofline(2, 1000.0, {256: 2e9})
 
 
-def test_measured_ceilings_are_of_this_machine() -> None:
+def test_measured_roofline_is_of_this_machine() -> None:
     found = roofline.measure([ROW, dataclasses.replace(ROW, dtype="bfloat16", units=8)], 1)
     assert set(found.bandwidth) == {256}
     # The slowest that this engine runs on, and more than any core has.

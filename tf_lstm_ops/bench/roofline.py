@@ -1,4 +1,4 @@
-"""The least time that a row can take on this processor: its floor."""
+"""The roofline of this processor, and the least time that a row can take under it: its floor."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ _FLOAT = 4  # bytes
 
 @dataclass(frozen=True)
 class Roofline:
-    """What the processor can do at most on `threads` threads.
+    """The highest rates of the processor.
 
     Attributes:
-      flops: operations a second, of float multiply-adds.
-      bandwidth: bytes a second that come from so many bytes, read over and over.
+      threads: the number of threads.
+      flops: float operations per second; a multiply-add is two.
+      bandwidth: bytes per second that are read from a buffer of so many bytes, again and again.
     """
 
     threads: int
@@ -26,13 +27,28 @@ class Roofline:
     bandwidth: dict[int, float]
 
     def best(self, other: Roofline) -> Roofline:
-        """Of two measurements of the same sizes: what others did in between made one lower."""
+        """Joins two measurements. Other load on the machine can only make a rate lower.
+
+        Args:
+          other: a measurement of the same sizes.
+
+        Returns:
+          The higher of each two rates.
+        """
         bandwidth = {n: max(v, other.bandwidth[n]) for n, v in self.bandwidth.items()}
         return Roofline(self.threads, max(self.flops, other.flops), bandwidth)
 
 
 def measure(rows: Iterable[Row], threads: int) -> Roofline:
-    """Takes a sixth of a second for the operations and for each size of weights."""
+    """Measures the processor. It takes 1/6 s for the operations and for each size of weights.
+
+    Args:
+      rows: the rows whose floors are wanted.
+      threads: the number of threads.
+
+    Returns:
+      The roofline, with the bandwidth of the weights of each row.
+    """
     from tf_lstm_ops import _library
 
     sizes = sorted({_weight_bytes(row) for row in rows if _has_floor(row)})
@@ -44,12 +60,19 @@ def measure(rows: Iterable[Row], threads: int) -> Roofline:
 
 
 def floor_seconds(row: Row, roofline: Roofline) -> float | None:
-    """All products at the processor's rate of operations, but a step from one state to the next
-    no faster than its weights can be read; None where no floor is defined.
+    """The least time that a call of a row can take.
 
-    That step's weights are the recurrent matrix. What reads it, h R in each step and, in training,
-    the gradient that goes back through it, cannot be done for many steps at once. The input's
-    product, its gradients and that of the recurrent matrix can.
+    All matrix products run at the processor's rate of operations, but a recurrent step takes at
+    least the time to read the recurrent matrix. The recurrent products h R and, in training, the
+    gradients of h cannot be computed for many steps at once. The input's product and the gradients
+    of the input and of the weights can.
+
+    Args:
+      row: the row.
+      roofline: the measured rates.
+
+    Returns:
+      The floor in seconds; None if none is defined for the row.
     """
     if not _has_floor(row):
         return None
@@ -57,26 +80,26 @@ def floor_seconds(row: Row, roofline: Roofline) -> float | None:
     read = _weight_bytes(row) / roofline.bandwidth[_weight_bytes(row)]
     if row.task == "step":
         return max(2 * row.batch * (row.inputs + row.units) * columns / roofline.flops, read)
-    rows_of_step = valid_steps(row).sum(axis=0)
-    recurrent = 2 * rows_of_step * row.units * columns / roofline.flops
-    steps = np.where(rows_of_step > 0, np.maximum(recurrent, read), 0).sum()
+    rows_per_step = valid_steps(row).sum(axis=0)
+    recurrent = 2 * rows_per_step * row.units * columns / roofline.flops
+    steps = np.where(rows_per_step > 0, np.maximum(recurrent, read), 0).sum()
     width = row.directions * row.units
     inputs = row.inputs + (row.layers - 1) * width
-    of_inputs = row.directions * 2 * rows_of_step.sum() * inputs * columns / roofline.flops
+    input_products = row.directions * 2 * rows_per_step.sum() * inputs * columns / roofline.flops
     cells = row.layers * row.directions
-    seconds = of_inputs + cells * passes * steps
+    seconds = input_products + cells * passes * steps
     if row.task == "training":
-        seconds += 2 * of_inputs + cells * recurrent.sum()
+        seconds += 2 * input_products + cells * recurrent.sum()
     return float(seconds)
 
 
 def _has_floor(row: Row) -> bool:
-    """Not in 16 bits, whose operations have another rate, and where a call does more than this."""
+    """Whether a floor is defined: 16-bit operations have another rate, other tasks do more."""
     tasks = ("inference", "training", "step")
     return row.task in tasks and row.dtype == "float32" and row.measure == "time"
 
 
 def _weight_bytes(row: Row) -> int:
-    """Of the matrix that every step reads."""
+    """The size of the matrix that every step reads."""
     rows = row.units + (row.inputs if row.task == "step" else 0)
     return rows * GATES[row.cell] * row.units * _FLOAT
