@@ -79,7 +79,10 @@ def gpu_path() -> pathlib.Path | None:
 
 @functools.cache
 def load() -> ModuleType:
-    """Loads the library into TensorFlow: the module of its generated op functions.
+    """Loads the library into TensorFlow, which registers its ops and kernels.
+
+    Returns:
+      The module of the op functions that TensorFlow generates.
 
     Raises:
       ValueError: the environment variable TF_LSTM_OPS_SIMD names no instruction set that there is.

@@ -24,7 +24,11 @@ from tf_lstm_ops.composite.scan import scan
 
 
 class Gates(NamedTuple):
-    """The gate pre-activations, or their gradients, [..., H] each."""
+    """The gate pre-activations, or their gradients.
+
+    Attributes:
+      i, c, f, o: [..., H] each: input gate, candidate, forget gate, output gate.
+    """
 
     i: Any
     c: Any
@@ -57,7 +61,11 @@ class Gates(NamedTuple):
 
 
 class CellOutputs(NamedTuple):
-    """The seven outputs of a cell, or their gradients, [..., H] each."""
+    """The seven outputs of a cell, or their gradients.
+
+    Attributes:
+      i, cs, f, o, ci, co, h: [..., H] each, as the ops name them.
+    """
 
     i: Any
     cs: Any
@@ -69,7 +77,11 @@ class CellOutputs(NamedTuple):
 
 
 class Peephole(NamedTuple):
-    """The peephole weights wci, wcf, wco, [H] each."""
+    """The peephole weights.
+
+    Attributes:
+      i, f, o: wci, wcf and wco, [H] each.
+    """
 
     i: Any
     f: Any
