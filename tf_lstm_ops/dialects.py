@@ -13,8 +13,12 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tf_lstm_ops import composite, gradients
+from tf_lstm_ops.composite import block_cell, cudnn_ops, keras, mpsgraph
 from tf_lstm_ops.composite.common import Composite
+from tf_lstm_ops.gradients import block_cell as block_cell_gradients
+from tf_lstm_ops.gradients import cudnn_rnn as cudnn_rnn_gradients
+from tf_lstm_ops.gradients import keras as keras_gradients
+from tf_lstm_ops.gradients import mpsgraph as mpsgraph_gradients
 from tf_lstm_ops.gradients.common import Gradient
 
 
@@ -35,14 +39,14 @@ class Dialect(NamedTuple):
 
 
 DIALECTS: dict[str, Dialect] = {
-    "block_cell": Dialect(composite.block_cell.COMPOSITES, gradients.block_cell.GRADIENTS),
+    "block_cell": Dialect(block_cell.COMPOSITES, block_cell_gradients.GRADIENTS),
     "cudnn_rnn": Dialect(
-        composite.cudnn_ops.COMPOSITES,
-        gradients.cudnn_rnn.GRADIENTS,
-        gradients.cudnn_rnn.NOT_DIFFERENTIABLE,
+        cudnn_ops.COMPOSITES,
+        cudnn_rnn_gradients.GRADIENTS,
+        cudnn_rnn_gradients.NOT_DIFFERENTIABLE,
     ),
-    "keras": Dialect(composite.keras.COMPOSITES, gradients.keras.GRADIENTS),
-    "mpsgraph": Dialect(composite.mpsgraph.COMPOSITES, gradients.mpsgraph.GRADIENTS),
+    "keras": Dialect(keras.COMPOSITES, keras_gradients.GRADIENTS),
+    "mpsgraph": Dialect(mpsgraph.COMPOSITES, mpsgraph_gradients.GRADIENTS),
 }
 
 COMPOSITES: dict[str, Composite] = {

@@ -9,7 +9,8 @@ import tensorflow as tf
 from oracle.cudnn_rnn import Arguments, Model, Results, cudnn_rnn, cudnn_rnn_backward
 from oracle.derivatives import central_difference, complex_step, unit_direction
 from sums import gradient, tf_weighted_sum, weighted_sum
-from tf_lstm_ops import _library, composite, raw_ops
+from tf_lstm_ops import _library, raw_ops
+from tf_lstm_ops.composite import cudnn_rnn as composite
 
 Array = np.ndarray
 
@@ -86,12 +87,12 @@ def optional(case: Case, dtype: str = "float64") -> tuple[Any, Any]:
 
 def forward(case: Case, inputs: Any) -> list[tf.Tensor]:
     lengths, mask = optional(case, inputs[0].dtype)
-    return composite.cudnn_rnn.cudnn_rnn(*inputs, lengths, mask, **attributes(case.model))
+    return composite.cudnn_rnn(*inputs, lengths, mask, **attributes(case.model))
 
 
 def backprop(case: Case, inputs: Any, upstream: Any) -> list[tf.Tensor]:
     lengths, mask = optional(case, inputs[0].dtype)
-    return composite.cudnn_rnn.cudnn_rnn_backprop(
+    return composite.cudnn_rnn_backprop(
         list(inputs), list(upstream), lengths, mask, **attributes(case.model)
     )
 
@@ -124,7 +125,7 @@ def test_auto_select_skips_the_input_where_it_fits(rng):
         case = make_case(name, "full", False, rng)
         assert attributes(case.model)["input_mode"] == selected
         chosen = {**attributes(case.model), "input_mode": "auto_select"}
-        got = composite.cudnn_rnn.cudnn_rnn(*tensors(case.arguments), None, None, **chosen)
+        got = composite.cudnn_rnn(*tensors(case.arguments), None, None, **chosen)
         want = forward(case, tensors(case.arguments))
         for a, b in zip(got, want, strict=True):
             np.testing.assert_array_equal(a, b)

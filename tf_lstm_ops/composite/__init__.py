@@ -6,17 +6,7 @@ and in portable exports. Every dialect's module has a table ``COMPOSITES`` by th
 dialects.py joins them. 16-bit types are computed in float32, as in the kernels.
 """
 
-from tf_lstm_ops.composite import block_cell, cudnn_ops, cudnn_rnn, keras, mpsgraph
 from tf_lstm_ops.composite.common import straight_through_clip
 from tf_lstm_ops.composite.context import plain_ops, plain_ops_required
 
-__all__ = [
-    "block_cell",
-    "cudnn_ops",
-    "cudnn_rnn",
-    "keras",
-    "mpsgraph",
-    "plain_ops",
-    "plain_ops_required",
-    "straight_through_clip",
-]
+__all__ = ["plain_ops", "plain_ops_required", "straight_through_clip"]

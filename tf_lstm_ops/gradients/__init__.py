@@ -3,7 +3,3 @@
 First derivatives are fused ops. Their derivatives, of any order, are those of `composite`. Every
 module has a table ``GRADIENTS`` by the op's name in a graph; dialects.py registers them.
 """
-
-from tf_lstm_ops.gradients import block_cell, cudnn_rnn, keras, mpsgraph
-
-__all__ = ["block_cell", "cudnn_rnn", "keras", "mpsgraph"]

@@ -56,22 +56,25 @@ def build(row: Row, problem: Problem, threads: int, *, use_lengths: bool = True)
             output = forward(x, params, is_training=True)
         return output, *tape.gradient(output, [x, params], output_gradients=output_grad)
 
-    def results(output: Any) -> dict[str, Array]:
-        return compared_output(np.swapaxes(floats(output), 0, 1), problem)
-
-    def results_of_training(found: Any) -> dict[str, Array]:
-        output, x_grad, params_grad = found
-        weight_grads = WEIGHTS[row.cell].from_cudnn(
-            floats(params_grad),
-            input_size=row.inputs,
-            cell_size=row.units,
-            layers=row.layers,
-            directions=row.directions,
-        )
-        x_grad = np.swapaxes(floats(x_grad), 0, 1)
-        return {**results(output), **compared_grads(x_grad, weight_grads)}
-
     if row.task == "training":
         training.get_concrete_function(x)
-        return Prepared(lambda: training(x), results_of_training)
-    return Prepared(lambda: inference(x), results)
+        return Prepared(lambda: training(x), lambda found: _training_results(row, problem, *found))
+    return Prepared(lambda: inference(x), lambda output: _results(problem, output))
+
+
+def _results(problem: Problem, output: Any) -> dict[str, Array]:
+    return compared_output(np.swapaxes(floats(output), 0, 1), problem)
+
+
+def _training_results(
+    row: Row, problem: Problem, output: Any, x_grad: Any, params_grad: Any
+) -> dict[str, Array]:
+    weight_grads = WEIGHTS[row.cell].from_cudnn(
+        floats(params_grad),
+        input_size=row.inputs,
+        cell_size=row.units,
+        layers=row.layers,
+        directions=row.directions,
+    )
+    x_grad = np.swapaxes(floats(x_grad), 0, 1)
+    return {**_results(problem, output), **compared_grads(x_grad, weight_grads)}

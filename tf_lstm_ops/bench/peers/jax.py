@@ -56,18 +56,29 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
         output, pull_back = jax.vjp(lambda x, cells: run_all(x, cells, row.directions), x, cells)
         return output, pull_back(output_grad)
 
-    def results(output: Any) -> dict[str, Array]:
-        return compared_output(np.swapaxes(output, 0, 1), problem)
-
-    def results_of_training(found: Any) -> dict[str, Array]:
-        output, (x_grad, cell_grads) = found
-        arrays = [CellWeights(**jax.tree.map(np.asarray, cell)) for cell in cell_grads]
-        weights = WEIGHTS[row.cell](tuple(arrays), row.directions)
-        return {**results(output), **compared_grads(np.swapaxes(x_grad, 0, 1), weights)}
-
     if row.task == "training":
-        return Prepared(lambda: jax.block_until_ready(training(x, cells)), results_of_training)
-    return Prepared(lambda: jax.block_until_ready(inference(x, cells)), results)
+        return Prepared(
+            lambda: jax.block_until_ready(training(x, cells)),
+            lambda found: _training_results(row, problem, *found),
+        )
+    return Prepared(
+        lambda: jax.block_until_ready(inference(x, cells)),
+        lambda output: _results(problem, output),
+    )
+
+
+def _results(problem: Problem, output: Any) -> dict[str, Array]:
+    return compared_output(np.swapaxes(output, 0, 1), problem)
+
+
+def _training_results(row: Row, problem: Problem, output: Any, grads: Any) -> dict[str, Array]:
+    x_grad, cell_grads = grads
+    arrays = [CellWeights(**jax.tree.map(np.asarray, cell)) for cell in cell_grads]
+    weights = WEIGHTS[row.cell](tuple(arrays), row.directions)
+    return {
+        **_results(problem, output),
+        **compared_grads(np.swapaxes(x_grad, 0, 1), weights),
+    }
 
 
 def _lstm_step(cell: Any, z: Any, state: Any) -> Any:

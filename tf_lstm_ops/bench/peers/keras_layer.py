@@ -66,18 +66,19 @@ def build(
         sources = [x, [layer.trainable_variables for layer in layers]]
         return output, tape.gradient(output, sources, output_gradients=output_grad)
 
-    def results_of_training(found: Any) -> dict[str, Array]:
-        output, (x_grad, layer_grads) = found
-        weight_grads = [[floats(g) for g in grads_of_layer] for grads_of_layer in layer_grads]
-        return {
-            **compared_output(floats(output), problem),
-            **compared_grads(floats(x_grad), WEIGHTS[row.cell].from_keras(weight_grads)),
-        }
-
     if row.task == "training":
         training.get_concrete_function(x)  # a call's memory does not include tracing
-        return Prepared(lambda: training(x), results_of_training)
+        return Prepared(lambda: training(x), lambda found: _training_results(row, problem, *found))
     return Prepared(lambda: inference(x), lambda output: compared_output(floats(output), problem))
+
+
+def _training_results(row: Row, problem: Problem, output: Any, grads: Any) -> dict[str, Array]:
+    x_grad, layer_grads = grads
+    weight_grads = [[floats(g) for g in grads_of_layer] for grads_of_layer in layer_grads]
+    return {
+        **compared_output(floats(output), problem),
+        **compared_grads(floats(x_grad), WEIGHTS[row.cell].from_keras(weight_grads)),
+    }
 
 
 def _layer(layer_class: Any, row: Row, problem: Problem, k: int, dtype: str) -> Any:
