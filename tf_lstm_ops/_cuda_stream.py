@@ -84,7 +84,7 @@ def compile_library(source: pathlib.Path, library: pathlib.Path) -> None:
     import tensorflow as tf
 
     library.parent.mkdir(parents=True, exist_ok=True)
-    # TensorFlow's own flags; its headers are system headers here, for which nothing warns.
+    # TensorFlow's own flags, but with its headers as system headers, which cause no warnings.
     flags = [f for f in tf.sysconfig.get_compile_flags() if not f.startswith("-I")]
     headers = ["-isystem", tf.sysconfig.get_include(), f"-I{source.parent}"]
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:

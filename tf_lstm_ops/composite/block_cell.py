@@ -210,8 +210,8 @@ def block_lstm(
 
     valid = valid_steps(x, seq_len_max)
     z = tf.einsum("tbi,iz->tbz", zero_where_not(valid, x), kernel) + b
-    nothing = tf.zeros_like(tf.tile(cs_prev, [1, _OUTPUTS]))
-    initial = [nothing, cs_prev, h_prev]
+    zero = tf.zeros_like(tf.tile(cs_prev, [1, _OUTPUTS]))
+    initial = [zero, cs_prev, h_prev]
     outputs, _, _ = scan(cell, z, valid, initial, reverse=False, zero_output=True)
     return cast(tf.split(outputs, _OUTPUTS, axis=-1), dtype)
 

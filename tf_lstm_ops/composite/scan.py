@@ -33,7 +33,7 @@ def scan(
       The outputs, [T, B, ...] in the order in which the steps run; the last of them; the final
       states.
     """
-    time, nothing = tf.shape(sequence)[0], tf.zeros_like(initial[0])
+    time, zero = tf.shape(sequence)[0], tf.zeros_like(initial[0])
 
     def by_step(values: tf.Tensor) -> tf.TensorArray:
         values = tf.reverse(values, [0]) if reverse else values
@@ -48,17 +48,17 @@ def scan(
             output, states = new[0], new
         else:
             now = valid_rows.read(t)[:, tf.newaxis]
-            output = tf.where(now, new[0], nothing if zero_output else output)
+            output = tf.where(now, new[0], zero if zero_output else output)
             states = [tf.where(now, a, b) for a, b in zip(new, states, strict=True)]
-        for value, start in zip([output, *states], [nothing, *initial], strict=True):
+        for value, start in zip([output, *states], [zero, *initial], strict=True):
             value.set_shape(start.shape)
         return t + 1, output, states, outputs.write(t, output)
 
     # One element more than there are steps: with no step and an unknown batch size TensorFlow could
     # not stack the array.
-    outputs = tf.TensorArray(nothing.dtype, size=time + 1, element_shape=nothing.shape)
-    outputs = outputs.write(time, nothing)
+    outputs = tf.TensorArray(zero.dtype, size=time + 1, element_shape=zero.shape)
+    outputs = outputs.write(time, zero)
     _, output, states, outputs = tf.while_loop(
-        lambda t, *_: t < time, step, (0, nothing, initial, outputs), maximum_iterations=time
+        lambda t, *_: t < time, step, (0, zero, initial, outputs), maximum_iterations=time
     )
     return outputs.stack()[:-1], output, states

@@ -126,7 +126,7 @@ def _with_fused_layers(config: Any) -> Any:
     if config.get("module") == "keras.layers" and config["class_name"] in {*_LAYERS, "RNN"}:
         layer = _fused(config)
         if not isinstance(layer, str):
-            # The rest stays: it tells where the layer is called.
+            # The rest stays: it describes where the layer is called.
             config = {**config, **keras.saving.serialize_keras_object(layer)}
     # Layers that are built where they are called get the same paths as before. The compile
     # configuration of a nested model has no effect on the training of the outer one.
@@ -178,7 +178,7 @@ def _copy_state(model: Any, converted: Any) -> None:
     shapes = [[v.shape for v in m.variables] for m in (model, converted)]
     if len(sources) != len(targets) or shapes[0] != shapes[1]:
         raise ValueError(
-            f"the configuration of {model.name} does not tell the whole model: made from it, a "
+            f"the configuration of {model.name} does not describe the whole model: made from it, a "
             f"model has {len(targets)} layers and {len(shapes[1])} variables, not {len(sources)} "
             f"and {len(shapes[0])}, or other shapes. Does a class lack get_config or "
             "get_build_config, or do nested models share a layer?"

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tf_lstm_ops import composite, dialects, op_definitions
 
-# Autograph would add a variable of its own to the locals() that the functions pass on.
+# AutoGraph would add its own variable to locals(), which the functions of `raw_ops` pass on.
 as_written = tf.autograph.experimental.do_not_convert
 
 
@@ -128,7 +128,7 @@ def _converted(op: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _op_results(op: str, arguments: dict[str, Any]) -> Any:
-    """What the op would return, traced in a graph of its own: its checks of shapes are made."""
+    """The op's outputs, traced in a separate graph. This runs the op's checks of shapes."""
 
     def placeholder(value: Any) -> Any:
         return tf.compat.v1.placeholder(value.dtype, value.shape) if tf.is_tensor(value) else value
