@@ -1,4 +1,4 @@
-"""Layers and directions for peers that have one layer of one direction."""
+"""Multi-layer and bidirectional RNNs for peers with one layer of one direction."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 
-def run_stack(
+def run_layers(
     run: Callable[[Any, Any], Any], reverse: Callable[[Any], Any], join: Callable[[list[Any]], Any]
 ) -> Callable[[Any, Sequence[Any], int], Any]:
-    """A function of x, the cells (layer * directions + direction) and how many directions.
+    """Composes a multi-layer RNN.
 
     Args:
-      run: the output of one cell over x.
-      reverse: x backwards in time.
+      run: computes the output of one cell over x.
+      reverse: reverses x in time.
       join: concatenates the outputs of both directions.
+
+    Returns:
+      A function of x, the cells in the order layer * directions + direction, and the number of
+      directions, that returns the output of the last layer.
     """
 
-    def stacked(x: Any, cells: Sequence[Any], directions: int) -> Any:
+    def run_all(x: Any, cells: Sequence[Any], directions: int) -> Any:
         for first in range(0, len(cells), directions):
             outputs = [run(x, cells[first])]
             if directions == 2:
@@ -25,4 +29,4 @@ def run_stack(
             x = join(outputs) if directions == 2 else outputs[0]
         return x
 
-    return stacked
+    return run_all
