@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 PAGE = Path(__file__).parents[2] / "docs" / "keras.md"
 
 
@@ -21,6 +23,7 @@ def test_blocks_are_found():
     assert block == "\n\nx = 1\n"
 
 
+@pytest.mark.full
 def test_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # the page saves files
     names: dict[str, object] = {"__name__": "docs"}
