@@ -17,6 +17,17 @@ ENVIRONMENTS = {
     "poisoned memory": {"MALLOC_PERTURB_": "1"},
 }
 
+# A test runs in each. Each starts TensorFlow anew, so by default there is one.
+in_environments = pytest.mark.parametrize(
+    "environment",
+    [
+        "seven threads",
+        pytest.param("one thread", marks=pytest.mark.full),
+        pytest.param("two threads", marks=pytest.mark.slow),
+        pytest.param("poisoned memory", marks=pytest.mark.slow),
+    ],
+)
+
 
 def assert_bits_elsewhere(
     script: Path, environment: str, bits: dict[str, np.ndarray], folder: Path

@@ -15,7 +15,7 @@ from tf_lstm_ops.cli import startup
 
 if _library.is_built():
     with startup.quiet_tensorflow():  # in the command line only
-        _library.load()
+        _library.register()
     from tf_lstm_ops import dialects, keras, raw_ops, saved_model, stock, weights
     from tf_lstm_ops._version import __version__
 

@@ -78,18 +78,15 @@ def gpu_path() -> pathlib.Path | None:
 
 
 @functools.cache
-def load() -> ModuleType:
+def register() -> None:
     """Loads the library into TensorFlow, which registers its ops and kernels.
-
-    Returns:
-      The module of the op functions that TensorFlow generates.
 
     Raises:
       ValueError: the environment variable TF_LSTM_OPS_SIMD names no instruction set that there is.
     """
     import tensorflow as tf
 
-    functions = tf.load_op_library(str(path()))
+    tf.load_library(str(path()))
     native = _declare(ctypes.CDLL(str(path())))
     wanted, names = os.environ.get("TF_LSTM_OPS_SIMD"), _instruction_sets(native)
     if wanted and wanted not in names:
@@ -99,13 +96,26 @@ def load() -> ModuleType:
         )
     gpu = gpu_path()
     if gpu and (not gpu.stem.endswith("cuda") or _cuda_stream.is_ready()):
-        tf.load_op_library(str(gpu))  # kernels of the same ops
-    return functions
+        tf.load_library(str(gpu))  # kernels of the same ops
+
+
+@functools.cache
+def load() -> ModuleType:
+    """The module of the library's op functions. TensorFlow generates and compiles its source at
+    the first call, which takes longer than the whole import of the package.
+
+    Raises:
+      ValueError: see register.
+    """
+    import tensorflow as tf
+
+    register()
+    return tf.load_op_library(str(path()))
 
 
 @functools.cache
 def _native() -> ctypes.CDLL:
-    load()  # TensorFlow's own library, which ours needs, is in the process from here on
+    register()  # TensorFlow's own library, which ours needs, is in the process from here on
     return _declare(ctypes.CDLL(str(path())))
 
 

@@ -56,6 +56,7 @@ def first_order(op, arguments, weights, **options):
     return tf_weighted_sum(weights, gradients)
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("sizes", SMALL_SIZES, ids=str)
 @pytest.mark.parametrize("name", OPS)
@@ -139,6 +140,7 @@ def oracle_gradients(op, arguments, use_peephole, length=None):
     return d.cs_prev, gates, d.wci, d.wcf, d.wco
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("use_peephole", [False, True])
 @pytest.mark.parametrize("sizes", SMALL_SIZES, ids=str)
 @pytest.mark.parametrize("name", OPS)

@@ -59,6 +59,7 @@ def test_picture_is_a_valid_image(short_run: SimpleNamespace) -> None:
         assert len(np.unique(half.reshape(-1, 3), axis=0)) > 10
 
 
+@pytest.mark.full
 def test_both_layers_learn_from_the_same_start_and_data(parts) -> None:
     ours, stock = training.train_side_by_side(*parts, epochs=2, seed=1)
     assert isinstance(ours.model.layers[1], LSTM)
@@ -120,6 +121,7 @@ def test_accuracy_below_the_limit_fails_and_says_what_to_do(
     assert ("--epochs" in capsys.readouterr().out) is not passed
 
 
+@pytest.mark.full
 def test_reload_check_sees_a_perturbed_model(
     parts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -140,6 +142,7 @@ def test_reload_check_sees_a_perturbed_model(
     assert not demo.report_reload(expected, np.nextafter(expected, 1))
 
 
+@pytest.mark.full
 def test_unusable_saved_model_is_reported(parts, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"(?s)could not use .*tf-lstm-ops info"):
         demo.predict_in_fresh_process(tmp_path / "absent", parts[1].features[:1])

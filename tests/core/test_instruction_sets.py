@@ -9,9 +9,11 @@ Sets with a fused multiply-add compute every number by the same operations in th
 they agree bit for bit; x86-64-v2, which has none, rounds products once more.
 """
 
+import functools
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -50,11 +52,16 @@ np.savez(sys.argv[1], **results)
 DTYPES = ["float16", "float32", "float64"]
 
 
+Results = dict[str, np.ndarray]
+
+
 @pytest.fixture(scope="module")
-def all_results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, np.ndarray]]:
-    """Outputs and gradients of one sequence in every type, by instruction set."""
-    folder, found = tmp_path_factory.mktemp("sets"), {}
-    for name in INSTRUCTION_SETS:
+def results_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Results]:
+    """Outputs and gradients of one sequence in every type, on the instruction set of this name."""
+    folder = tmp_path_factory.mktemp("sets")
+
+    @functools.cache
+    def run(name: str) -> Results:
         file: Path = folder / f"{name}.npz"
         subprocess.run(
             [sys.executable, "-c", PROGRAM, str(file), *DTYPES],
@@ -63,19 +70,9 @@ def all_results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str,
             capture_output=True,
         )
         with np.load(file) as arrays:
-            found[name] = dict(arrays)
-    return found
+            return dict(arrays)
 
-
-@pytest.fixture(params=DTYPES)
-def results(
-    request: pytest.FixtureRequest, all_results: dict[str, dict[str, np.ndarray]]
-) -> tuple[str, dict[str, list[np.ndarray]]]:
-    """Those of one type."""
-    return request.param, {
-        name: [a for key, a in arrays.items() if key.startswith(f"{request.param} ")]
-        for name, arrays in all_results.items()
-    }
+    return run
 
 
 # Sizes that are no multiples of any vector; gradients, which need the forward pass.
@@ -88,12 +85,13 @@ SAMPLE = [
 CHOSEN = "B9-I8-H31 or (test_many_sizes and 33) or test_every_mask"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("instruction_set", INSTRUCTION_SETS[:-1])
 def test_results_are_the_oracles(instruction_set: str) -> None:
     tests = Path(__file__).resolve().parents[1]
     sample = [str(tests / test) for test in SAMPLE]
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "0", "-v", "-k", CHOSEN, *sample],
+        [sys.executable, "-m", "pytest", "-n", "0", "-v", "-m", "not slow", "-k", CHOSEN, *sample],
         env={**os.environ, "TF_LSTM_OPS_SIMD": instruction_set},
         cwd=tests.parent,
         capture_output=True,
@@ -116,35 +114,42 @@ def test_a_set_that_there_is_not_is_refused() -> None:
     assert f"{INSTRUCTION_SETS[-1]} on this processor, but is x86-64-v9" in run.stderr
 
 
-def test_a_forced_set_computes(
-    all_results: dict[str, dict[str, np.ndarray]],
-) -> None:
+# A new process for each set, so by default there are two: the least, and the best, which the other
+# tests run on.
+LEAST, BEST = INSTRUCTION_SETS[0], INSTRUCTION_SETS[-1]
+OTHERS = [LEAST, *(pytest.param(s, marks=pytest.mark.full) for s in INSTRUCTION_SETS[1:-1])]
+several = pytest.mark.skipif(LEAST == BEST, reason="this processor has one instruction set")
+
+
+@several
+def test_a_forced_set_computes(results_of: Callable[[str], Results]) -> None:
     """Not only its name is used: without a fused multiply-add the bits are others."""
-    if len(INSTRUCTION_SETS) < 2:
-        pytest.skip("this processor has one instruction set")
-    first, *_, last = all_results.values()
+    least, best = results_of(LEAST), results_of(BEST)
     for dtype in ("float32", "float64"):
-        keys = [key for key in first if key.startswith(dtype)]
-        assert any(first[key].tobytes() != last[key].tobytes() for key in keys), dtype
+        keys = [key for key in least if key.startswith(dtype)]
+        assert any(least[key].tobytes() != best[key].tobytes() for key in keys), dtype
 
 
-def test_fused_multiply_add_gives_the_same_bits(results: tuple) -> None:
-    _, found = results
-    fused = [values for name, values in found.items() if name != "x86-64-v2"]
-    if len(fused) < 2:
-        pytest.skip("this processor has fewer than two instruction sets with fused multiply-add")
-    for others in fused[1:]:
-        for a, b in zip(fused[0], others, strict=True):
-            np.testing.assert_array_equal(a, b)
-
-
-def test_all_agree_within_rounding(results: tuple) -> None:
-    dtype, found = results
-    values = list(found.values())
-    if len(values) < 2:
-        pytest.skip("this processor has one instruction set")
+@several
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("instruction_set", OTHERS)
+def test_results_are_within_rounding_of_the_best_sets(
+    results_of: Callable[[str], Results], instruction_set: str, dtype: str
+) -> None:
+    other, best = results_of(instruction_set), results_of(BEST)
     # Sums of some 60 products, over 9 steps that feed back: a few hundred roundings.
     bound = 300 * np.finfo(dtype).eps
-    for others in values[1:]:
-        for a, b in zip(values[0], others, strict=True):
-            np.testing.assert_allclose(a, b, rtol=bound, atol=bound)
+    for key in (key for key in best if key.startswith(dtype)):
+        np.testing.assert_allclose(other[key], best[key], rtol=bound, atol=bound, err_msg=key)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("instruction_set", INSTRUCTION_SETS[:-1])
+def test_fused_multiply_add_gives_the_same_bits(
+    results_of: Callable[[str], Results], instruction_set: str
+) -> None:
+    if instruction_set == "x86-64-v2":
+        pytest.skip("it has no fused multiply-add")
+    other, best = results_of(instruction_set), results_of(BEST)
+    for key, array in best.items():
+        np.testing.assert_array_equal(other[key], array, err_msg=key)

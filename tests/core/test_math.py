@@ -16,11 +16,14 @@ from .ulp import BOUND, FUNCTIONS, evaluate, reference
 SCRIPT = Path(__file__).with_name("ulp.py")
 INSTRUCTION_SETS = _library.cpu_info()["instruction_sets"]
 # A prime, so that all bits of the fraction vary; and every float that there is.
-STEPS = [4093, pytest.param(1, marks=pytest.mark.slow)]
+CASES = [
+    *(pytest.param(name, 4093, marks=pytest.mark.full) for name in INSTRUCTION_SETS[:-1]),
+    (INSTRUCTION_SETS[-1], 4093),
+    *(pytest.param(name, 1, marks=pytest.mark.slow) for name in INSTRUCTION_SETS),
+]
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("instruction_set", INSTRUCTION_SETS)
+@pytest.mark.parametrize(("instruction_set", "step"), CASES)
 def test_errors_are_within_bound(instruction_set: str, step: int) -> None:
     result = subprocess.run(
         [sys.executable, str(SCRIPT), str(step)],

@@ -161,6 +161,7 @@ def test_second_derivatives(rng, name, lengths):
         )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["projected", "gru_full"])
 def test_third_derivatives(rng, name):
     """Along one direction, against the finite difference of the second derivative along it."""
@@ -199,8 +200,13 @@ def test_padding_is_not_read(rng, time_major):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("name", ["one", "gru_full"])  # tracing more would take long
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("one", marks=pytest.mark.full),
+        pytest.param("gru_full", marks=pytest.mark.slow),
+    ],
+)
 def test_time_and_batch_may_be_unknown(rng, name):
     case = make_case(name, "unsorted", False, rng)
     point = tensors([*case.arguments, *case.upstream])
@@ -264,6 +270,7 @@ def test_narrow_types_are_computed_in_float32(rng, name, dtype):
         np.testing.assert_array_equal(to_float32(a), to_float32(tf.cast(b, dtype)), f"result {k}")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("lengths", ["full", "unsorted", "zero"])
 @pytest.mark.parametrize("name", MODELS)
 def test_equals_the_fused_ops(rng, name, lengths):

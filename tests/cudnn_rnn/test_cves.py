@@ -152,7 +152,18 @@ def run_isolated(mode: str, source: str, names: list[str]) -> dict[str, Outcome]
     return outcomes
 
 
-@pytest.fixture(scope="module", params=[f"{s}: {m}" for s in ("own", "stock") for m in MODES])
+# Each is a process, and in the kernel each call is traced, which takes long; the kernels check in
+# eager code too.
+RUNS = [
+    *("own: eager", "own: shape inference", "stock: eager"),
+    *(
+        pytest.param(run, marks=pytest.mark.full)
+        for run in ("own: kernel", "stock: shape inference", "stock: kernel")
+    ),
+]
+
+
+@pytest.fixture(scope="module", params=RUNS)
 def outcomes(request) -> tuple[str, str, dict[str, Outcome]]:
     source, mode = request.param.split(": ")
     return source, mode, run_isolated(mode, source, [*ATTACKS, *ALLOWED])

@@ -43,6 +43,7 @@ def mask_of(outputs):
 # --- what is calculated with the mask --------------------------------------------------------
 
 
+@pytest.mark.sampled(strength=2)
 @MODULES
 @pytest.mark.parametrize("time_major", [True, False])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -265,6 +266,7 @@ def masks_of_a_process(**variables):
     return json.loads(run.stdout)
 
 
+@pytest.mark.full
 def test_in_new_processes():
     """Two processes, eager and in a function: one sequence of four masks."""
     sequences = [*masks_of_a_process(), *masks_of_a_process(TF_NUM_INTRAOP_THREADS="1")]

@@ -235,12 +235,14 @@ def canonical(data: Any) -> None:
         assert results.shape == [case.params_size()]
 
 
+@pytest.mark.full
 @settings(max_examples=500)
 @given(st.data())
 def test_forward(data):
     forward(data)
 
 
+@pytest.mark.full
 @settings(max_examples=500)
 @given(st.data())
 def test_backward(data):

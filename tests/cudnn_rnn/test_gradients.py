@@ -64,7 +64,7 @@ def random_point(rng, case, dtype="float64"):
 # --- against the oracle ----------------------------------------------------------------------
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(3, strength=2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_tape(rng, case, dtype):
@@ -76,7 +76,7 @@ def test_tape(rng, case, dtype):
     assert_right(ours, evaluation(case, arguments, upstream), dtype)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(3, strength=2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_bits_of_the_stock_name(rng, case, dtype):
@@ -86,7 +86,7 @@ def test_bits_of_the_stock_name(rng, case, dtype):
     assert_same_bits(stock, gradients(case, arguments, upstream, dtype))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(3, strength=2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", SIZED, ids=str)
 def test_tape_of_many_sizes(rng, case, dtype):

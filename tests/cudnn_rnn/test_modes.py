@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from processes import ENVIRONMENTS, assert_bits_elsewhere
+from processes import assert_bits_elsewhere, in_environments
 
 from .bits import results
 from .cases import (
@@ -77,6 +77,7 @@ def signature(values: dict[str, tf.Tensor], known: str) -> list[tf.TensorSpec]:
 # --- traced ----------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("known", ["shape", "rank", "nothing"])
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("mode", GATES)
@@ -339,7 +340,6 @@ def test_runs_repeat(bits):
     assert not [k for k, a in bits.items() if not a.any() and not k.endswith(always_zero)]
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("environment", ENVIRONMENTS)
+@in_environments
 def test_bits_in_another_process(bits, tmp_path, environment):
     assert_bits_elsewhere(SCRIPT, environment, bits, tmp_path)

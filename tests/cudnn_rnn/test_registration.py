@@ -163,6 +163,7 @@ print("with:", attempt())
 """
 
 
+@pytest.mark.full
 def test_without_the_package_tensorflow_has_no_kernel():
     """In a new process that sees no GPU; and the package may come late."""
     process = subprocess.run(

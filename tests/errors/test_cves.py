@@ -39,7 +39,11 @@ def run_isolated(mode: str, names: list[str]) -> dict[str, Outcome]:
     return outcomes
 
 
-@pytest.fixture(scope="module", params=MODES)
+# The kernels check in eager code too. Here each call is traced, which takes long.
+IN_A_FUNCTION = pytest.param("kernel", marks=pytest.mark.full)
+
+
+@pytest.fixture(scope="module", params=[*MODES[:-1], IN_A_FUNCTION])
 def outcomes(request) -> tuple[str, dict[str, Outcome]]:
     return request.param, run_isolated(request.param, list(CASES))
 

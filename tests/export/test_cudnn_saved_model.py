@@ -175,6 +175,7 @@ def test_served_on_the_cpu(served, mode):
         )
 
 
+@pytest.mark.full
 def test_without_the_package_it_does_not_run(folder):
     """TensorFlow loads it, and finds no kernel: for the signature and for both functions."""
     lines = run_new_process(serve_without_the_package, folder).splitlines()

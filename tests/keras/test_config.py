@@ -142,6 +142,7 @@ def test_default_name_is_stocks(family):
     assert names[0] == names[1]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("bias_initializer", ["zeros", "ones"])
 @pytest.mark.parametrize("own", [False, True])
 def test_initial_weights_are_stocks(bias_initializer, own, family):

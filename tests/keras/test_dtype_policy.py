@@ -105,6 +105,7 @@ def errors(got: Evaluation, exact: Evaluation) -> dict[str, float]:
     return {name: np.abs(a - b).max() / np.abs(b).max() for name, (a, b) in pairs.items()}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_mixed_precision_training(policy, family, rng):
     """Loss scaling included (mixed_float16): the weights stay in float32, and the loss falls."""

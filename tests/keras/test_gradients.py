@@ -199,6 +199,7 @@ def test_second_order_does_not_read_padding(family, rng):
         assert np.any(wanted)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("in_graph", [False, True])
 def test_batch_jacobian(in_graph, family, rng):
     """tape.batch_jacobian vectorises the gradient's ops, or falls back to a loop."""

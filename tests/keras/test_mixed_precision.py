@@ -271,6 +271,7 @@ def short_demo_accuracy() -> float:
     return demo_accuracy("float32", epochs=4, seed=0)
 
 
+@pytest.mark.full
 def test_short_demo_is_as_accurate_as_in_float32(policy, short_demo_accuracy):
     """Three standard errors of the difference between two models that are right with 95% of the
     370 test utterances are 0.05."""

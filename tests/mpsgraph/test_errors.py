@@ -215,6 +215,7 @@ def test_huge_dimensions(op, shape, mode):
 # --- types and attributes --------------------------------------------------------------------
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("dtype", ["half", "float64", "int64"])
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from cudnn_rnn.accuracy import assert_same_bits
 from oracle.mpsgraph import Arguments, Results
-from processes import ENVIRONMENTS, assert_bits_elsewhere
+from processes import assert_bits_elsewhere, in_environments
 
 from .bits import results
 from .cases import DTYPES, Case, Outputs, present, random_arguments, random_like
@@ -166,13 +166,6 @@ def test_runs_repeat(bits):
     assert all(a.any() for a in bits.values())
 
 
-# Each starts TensorFlow anew: by default one alone.
-ELSEWHERE = [
-    pytest.param(name, marks=[] if name == "seven threads" else pytest.mark.slow)
-    for name in ENVIRONMENTS
-]
-
-
-@pytest.mark.parametrize("environment", ELSEWHERE)
+@in_environments
 def test_bits_in_another_process(bits, tmp_path, environment):
     assert_bits_elsewhere(SCRIPT, environment, bits, tmp_path)

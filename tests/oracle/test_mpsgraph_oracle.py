@@ -59,6 +59,7 @@ def assert_all_close(got, want, tolerance=ROUNDING):
 # --- against numerical derivatives -----------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", PAIRS, ids=str)
 def test_gradients_are_the_complex_step(rng, case):
     case = replace(case, inputs=1, units=2)  # each number costs a forward pass

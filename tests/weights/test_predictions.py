@@ -51,6 +51,7 @@ def assert_predictions(got: Any, want: Any, tolerance: float) -> None:
     assert np.abs(want).max() > 0.05  # no comparison of zeros
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("shape", PLAIN, ids=str)
 def test_keras_and_cudnn(rng, shape, module):
@@ -122,6 +123,7 @@ def train(loss: Any, variables: list[tf.Variable], steps: int = 3) -> list[float
     return losses
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("shape", [s for s in PLAIN if s.layers < 3], ids=str)
 def test_trained_through_cudnn(rng, shape, module):

@@ -154,6 +154,7 @@ def test_block_cell_through_the_canonical_form(rng, forget_bias, dtype):
     assert_same_bits(back.b, b)
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("use_bias", [True, False])
 @pytest.mark.parametrize("shape", PLAIN + PEEPHOLE, ids=str)
 def test_keras_layers_and_their_weights(rng, shape, use_bias):
