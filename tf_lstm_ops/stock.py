@@ -1,6 +1,7 @@
 """Kernels of this package that replace TensorFlow's own under the stock names.
 
-Nothing is replaced unless ``override`` is called. Which calls it affects: docs/reference/block_cell.md.
+Nothing is replaced unless ``override`` is called. docs/reference/block_cell.md says which calls it
+affects.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Builds the C++ tests in *_test.cc with the package's own compiler flags and runs them one by one."""
+"""Builds the C++ tests in *_test.cc with the package's own compiler flags and runs them."""
 
 import re
 import subprocess
