@@ -178,7 +178,7 @@ __attribute__((noinline)) void Accumulate(const E* const* a, int64_t a_stride,
 }
 
 // The same of float rows and pairs, which are widened: b is [depth / 2, C,
-// lanes]. Bit for bit what the same numbers in float give.
+// lanes]. The bits are those of the same values in float.
 template <int R, int C, bool kOwnA>
 __attribute__((noinline)) void AccumulateWidened(const float* const* a,
                                                  int64_t a_stride,
