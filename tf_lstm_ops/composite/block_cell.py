@@ -1,4 +1,4 @@
-"""The block cell's ops. Equations: cc/core/lstm_cell.h, docs/block_cell.md.
+"""The block cell's ops. Equations: cc/core/lstm_cell.h, docs/reference/block_cell.md.
 
 B batch, T time, I input size, H cell size. Inputs are named as the ops name them.
 """

@@ -1,4 +1,4 @@
-"""The multi-layer RNN of the CudnnRNN ops. Equations and the layout of params: docs/cudnn_rnn.md.
+"""The multi-layer RNN of the CudnnRNN ops. Equations and layouts: docs/reference/cudnn_rnn.md.
 
 T time, B batch, I input size, H cell size, P hidden size, L layers, D directions.
 """

@@ -1,4 +1,4 @@
-"""The ops behind tf_lstm_ops.keras. Equations: cc/core/{lstm,gru}_cell.h, docs/keras.md.
+"""The ops behind tf_lstm_ops.keras. Equations: cc/core/{lstm,gru}_cell.h, docs/reference/keras.md.
 
 B batch, T time, I input size, H cell size.
 """

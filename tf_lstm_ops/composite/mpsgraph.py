@@ -1,4 +1,4 @@
-"""The LSTM of MPSGraph. Equations and layouts: docs/mpsgraph.md.
+"""The LSTM of MPSGraph. Equations and layouts: docs/reference/mpsgraph.md.
 
 T time, N batch, I input size, H cell size, D directions.
 """

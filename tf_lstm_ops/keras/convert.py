@@ -30,7 +30,7 @@ def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> A
 
     A warning names the recurrent layers that are not replaced, each with the reason;
     ``fallback_reasons`` returns them. The copy is made from the model's configuration, as by
-    ``keras.models.load_model``; rules: docs/keras.md.
+    ``keras.models.load_model``; rules: docs/reference/keras.md.
 
     Args:
       model: a ``keras.Model``: Sequential, functional, or with a ``get_config`` of its own.

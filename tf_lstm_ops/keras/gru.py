@@ -19,7 +19,7 @@ class GRU(FusedRNN, keras.layers.GRU):
     dropout, recurrent dropout, initial state and direction, if ``reset_after`` is True,
     ``activation`` is tanh and ``recurrent_activation`` is sigmoid. Otherwise Keras' own loop runs,
     with the same results. ``uses_fused_op`` and ``fallback_reason`` tell which of them runs. Rules
-    and equations: docs/keras.md.
+    and equations: docs/reference/keras.md.
 
     Args:
       units: positive integer H, the size of the output.

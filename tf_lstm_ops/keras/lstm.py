@@ -16,7 +16,7 @@ from tf_lstm_ops.raw_ops.common import optional, run
 class LSTMCell(keras.layers.LSTMCell):
     """``keras.layers.LSTMCell`` with peepholes and a clipped cell state.
 
-    Equations: docs/keras.md.
+    Equations: docs/reference/keras.md.
 
     Args:
       units: positive integer H, the size of the output.
@@ -100,7 +100,7 @@ class LSTM(FusedRNN, keras.layers.LSTM):
     dropout, recurrent dropout, initial state and direction, if ``activation`` is tanh and
     ``recurrent_activation`` is sigmoid. Otherwise Keras' own loop runs, with the same results.
     ``uses_fused_op`` and ``fallback_reason`` tell which of them runs. Rules and equations:
-    docs/keras.md.
+    docs/reference/keras.md.
 
     Args:
       units: positive integer H, the size of the output.

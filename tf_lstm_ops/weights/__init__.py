@@ -3,7 +3,7 @@
 `LSTMWeights` and `GRUWeights` are the canonical format. Their class methods ``from_*`` read other
 formats, their methods ``to_*`` write them. All arrays are NumPy arrays of the given dtype. They are
 copies: no conversion shares memory with its source. Weights that a format cannot express raise
-ValueError. docs/weights.md has the rules and examples.
+ValueError. docs/reference/weights.md has the rules and examples.
 
 Notation: I input size, H cell size, P hidden size (the size of h: H, or that of the projection), D
 directions, G gates.
