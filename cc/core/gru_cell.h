@@ -1,11 +1,12 @@
-// The equations of the GRU cell whose reset gate acts on the product with the
-// recurrent weights, forward and backward: their one place. Notation as in
-// core/lstm_cell.h.
+// The equations of the GRU cell, forward and backward. The reset gate
+// multiplies the recurrent product (reset_after=True in Keras). Notation as in
+// core/lstm_cell.h. All backends compile this text.
 //
 //   r = s(zr)    u = s(zu)    n = tanh(zn + r * nh)
 //   h = (1 - u) * n + u * h_prev
 //
-// zn comes from the input, nh = R_n h_prev + bR_n from the previous output.
+// zn = W_n x + bW_n is the candidate's input term, nh = R_n h_prev + bR_n its
+// recurrent term.
 // Source: cuDNN's documentation of CUDNN_GRU; Keras' reset_after=True.
 #ifndef TF_LSTM_OPS_CORE_GRU_CELL_H_
 #define TF_LSTM_OPS_CORE_GRU_CELL_H_
@@ -15,59 +16,61 @@
 
 namespace tf_lstm_ops {
 
-enum GruRow { kRowR, kRowU, kRowN, kRowNh };
+enum GruSaved { kSavedR, kSavedU, kSavedN, kSavedNh };
 
-// See LstmCell for what the members mean.
+// LstmCell describes the members.
 template <class Math>
 struct GruCell {
   using V = typename Math::Value;
 
-  static constexpr int kParts = 4;
-  static constexpr int kInputParts = 3;
+  static constexpr int kPreActivations = 4;
+  static constexpr int kInputPreActivations = 3;
   static constexpr int kFirstRecurrent = 1;
-  static constexpr int kRecurrentParts = 3;
+  static constexpr int kRecurrentPreActivations = 3;
   static constexpr bool kHasState = true;
-  static constexpr bool kOwnState = false;  // it is h
+  static constexpr bool kHasCellState = false;
+  static constexpr bool kHasForgetBias = false;
   static constexpr bool kHasPeephole = false;
+  static constexpr bool kHasOutputGate = false;
 
   struct Parameters {};
   struct Outputs {
     V r, u, n, nh, h;
   };
   struct Gradients {
-    V z[kParts];
-    V state;  // of h_prev, but for what goes through the recurrent weights
+    V z[kPreActivations];
+    V state;  // with respect to h_prev, without the recurrent product's term
   };
-  static constexpr int kKeptRows = 4;
-  static constexpr V Outputs::* kKept[kKeptRows] = {&Outputs::r, &Outputs::u,
-                                                    &Outputs::n, &Outputs::nh};
+  static constexpr int kSavedCount = 4;
+  static constexpr V Outputs::* kSaved[kSavedCount] = {
+      &Outputs::r, &Outputs::u, &Outputs::n, &Outputs::nh};
   static constexpr V Outputs::* kState = &Outputs::h;
 
-  static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[kParts], V h_prev,
-                                            const Parameters&) {
+  static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[kPreActivations],
+                                            V h_prev, const Parameters&) {
     Outputs y;
-    y.r = Math::Sigmoid(z[kPartR]);
-    y.u = Math::Sigmoid(z[kPartU]);
-    y.nh = z[kPartNh];
-    y.n = Math::Tanh(z[kPartN] + y.r * y.nh);
+    y.r = Math::Sigmoid(z[kGateR]);
+    y.u = Math::Sigmoid(z[kGateU]);
+    y.nh = z[kGateNh];
+    y.n = Math::Tanh(z[kGateN] + y.r * y.nh);
     y.h = (1 - y.u) * y.n + y.u * h_prev;
     return y;
   }
 
   static TF_LSTM_OPS_INLINE void Restore(Outputs*, bool, const Parameters&) {}
 
-  //   dzu = u(1-u) * (h_prev - n) * bar.h     dzn = (1-n^2) * (1-u) * bar.h
+  //   dzu = u(1-u) * (h_prev - n) * grad.h     dzn = (1-n^2) * (1-u) * grad.h
   //   dzr = r(1-r) * nh * dzn                 dnh = r * dzn
-  //   dh_prev = u * bar.h
+  //   dh_prev = u * grad.h
   static TF_LSTM_OPS_INLINE Gradients Backward(const Outputs& y, V h_prev,
-                                               const Outputs& bar,
+                                               const Outputs& grad,
                                                const Parameters&) {
     Gradients d;
-    d.z[kPartU] = (y.u - y.u * y.u) * (h_prev - y.n) * bar.h;
-    d.z[kPartN] = (1 - y.n * y.n) * ((1 - y.u) * bar.h);
-    d.z[kPartR] = (y.r - y.r * y.r) * y.nh * d.z[kPartN];
-    d.z[kPartNh] = y.r * d.z[kPartN];
-    d.state = y.u * bar.h;
+    d.z[kGateU] = (y.u - y.u * y.u) * (h_prev - y.n) * grad.h;
+    d.z[kGateN] = (1 - y.n * y.n) * ((1 - y.u) * grad.h);
+    d.z[kGateR] = (y.r - y.r * y.r) * y.nh * d.z[kGateN];
+    d.z[kGateNh] = y.r * d.z[kGateN];
+    d.state = y.u * grad.h;
     return d;
   }
 };

@@ -1,16 +1,18 @@
-// The equations of the LSTM cell, forward and backward: their one place.
+// The equations of the LSTM cell, forward and backward. All backends compile
+// this text.
 //
-// Notation: z pre-activation, s(.) logistic, * elementwise; a bar (`Upstream`)
-// is the gradient of the loss with respect to an output.
+// Notation: z pre-activation, s(.) logistic function, * elementwise product,
+// dv the gradient of the loss with respect to v.
 //
 //   i  = s(zi + wci * cs_prev)              ci = tanh(zc)
 //   f  = s(zf + forget_bias + wcf * cs_prev)
 //   cs = clip(i * ci + f * cs_prev)         co = tanh(cs)
 //   o  = s(zo + wco * cs)                   h  = o * co
 //
-// Peephole terms only where asked for. The output gate looks at the new,
-// clipped cell state. Source: F. Gers, J. Schmidhuber, "Recurrent nets that
-// time and count" (2000), in the form of TensorFlow's LSTMBlockCell.
+// The peephole terms (wci, wcf, wco) are optional. The output gate's peephole
+// reads the new, clipped cell state. Source: F. Gers, J. Schmidhuber,
+// "Recurrent nets that time and count" (2000), in the form of TensorFlow's
+// LSTMBlockCell.
 #ifndef TF_LSTM_OPS_CORE_LSTM_CELL_H_
 #define TF_LSTM_OPS_CORE_LSTM_CELL_H_
 
@@ -20,61 +22,66 @@
 
 namespace tf_lstm_ops {
 
-// Numbers of StepRows.
-enum LstmRow { kRowI, kRowCs, kRowF, kRowO, kRowCi, kRowCo };
+// Indices of SavedActivations.
+enum LstmSaved { kSavedI, kSavedCs, kSavedF, kSavedO, kSavedCi, kSavedCo };
 
-// A cell as a backend's passes see it. Math supplies `Value` (a number, a SIMD
-// vector of them, or a tensor of a graph) with the usual operators, and static
-// Sigmoid, Tanh, IfPositive(condition, yes, no), Min and Max on it, the last
-// two passing NaN of their first argument on.
+// The saved activation that is the gate's own value, by LstmGate.
+constexpr LstmSaved kSavedOfGate[] = {kSavedI, kSavedCi, kSavedF, kSavedO};
+
+// The interface of a cell. Math supplies `Value` (a scalar, a SIMD vector or a
+// tensor of a graph) with the arithmetic operators, and static functions
+// Sigmoid, Tanh, IfPositive(condition, yes, no), Min and Max. Min and Max
+// return NaN if their first argument is NaN.
 template <class Math>
 struct LstmCell {
   using V = typename Math::Value;
 
-  // Parts [0, kInputParts) of the pre-activation have input weights, the
-  // kRecurrentParts from kFirstRecurrent on recurrent ones.
-  static constexpr int kParts = 4;
-  static constexpr int kInputParts = 4;
+  // Pre-activations [0, kInputPreActivations) have input weights. The
+  // kRecurrentPreActivations from kFirstRecurrent on have recurrent weights.
+  static constexpr int kPreActivations = 4;
+  static constexpr int kInputPreActivations = 4;
   static constexpr int kFirstRecurrent = 0;
-  static constexpr int kRecurrentParts = 4;
-  // Besides through the recurrent weights, a step hands on a state, cs, to the
-  // next one directly; it is not the output h itself.
+  static constexpr int kRecurrentPreActivations = 4;
+  // A step reads the previous step's state, besides the recurrent product.
   static constexpr bool kHasState = true;
-  static constexpr bool kOwnState = true;
+  // That state is a cell state of its own (cs); else it is h.
+  static constexpr bool kHasCellState = true;
+  static constexpr bool kHasForgetBias = true;
   static constexpr bool kHasPeephole = true;
-  // The part whose peephole sees the new state, not the previous one.
-  static constexpr int kSeesNewState = kPartO;
+  static constexpr bool kHasOutputGate = true;  // h = o * co
+  // The gate whose peephole reads the new state, not the previous one.
+  static constexpr int kSeesNewState = kGateO;
 
   struct Parameters {
-    const V* peephole = nullptr;                   // [kParts], by part, or null
-    const V* clip = nullptr;                       // no clipping where null
-    const LstmActivations* activations = nullptr;  // of a GeneralLstmCell
+    const V* peephole = nullptr;  // [kPreActivations] by gate; null: none
+    const V* clip = nullptr;      // null: no clipping
+    const LstmActivations* activations = nullptr;  // of a CustomLstmCell
   };
   struct Outputs {
     V i, cs, f, o, ci, co, h;
   };
   struct Gradients {
-    V z[kParts];
-    V state;  // of cs_prev
+    V z[kPreActivations];
+    V state;  // with respect to cs_prev
   };
-  // What a step keeps for the backward pass, in the order of StepRows.
-  static constexpr int kKeptRows = 6;
-  static constexpr V Outputs::* kKept[kKeptRows] = {&Outputs::i,  &Outputs::cs,
-                                                    &Outputs::f,  &Outputs::o,
-                                                    &Outputs::ci, &Outputs::co};
+  // Outputs that the forward pass saves, by index of SavedActivations.
+  static constexpr int kSavedCount = 6;
+  static constexpr V Outputs::* kSaved[kSavedCount] = {
+      &Outputs::i, &Outputs::cs, &Outputs::f,
+      &Outputs::o, &Outputs::ci, &Outputs::co};
   static constexpr V Outputs::* kState = &Outputs::cs;
 
-  // z already contains bias and forget_bias.
-  static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[kParts], V cs_prev,
-                                            const Parameters& with) {
+  // z contains the biases and forget_bias.
+  static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[kPreActivations],
+                                            V cs_prev, const Parameters& with) {
     const V* w = with.peephole;
     Outputs y;
-    y.i = Math::Sigmoid(w ? z[kPartI] + w[kPartI] * cs_prev : z[kPartI]);
-    y.f = Math::Sigmoid(w ? z[kPartF] + w[kPartF] * cs_prev : z[kPartF]);
-    y.ci = Math::Tanh(z[kPartC]);
+    y.i = Math::Sigmoid(w ? z[kGateI] + w[kGateI] * cs_prev : z[kGateI]);
+    y.f = Math::Sigmoid(w ? z[kGateF] + w[kGateF] * cs_prev : z[kGateF]);
+    y.ci = Math::Tanh(z[kGateC]);
     y.cs = Clip(y.i * y.ci + y.f * cs_prev, with);
     y.co = Math::Tanh(y.cs);
-    y.o = Math::Sigmoid(w ? z[kPartO] + w[kPartO] * y.cs : z[kPartO]);
+    y.o = Math::Sigmoid(w ? z[kGateO] + w[kGateO] * y.cs : z[kGateO]);
     y.h = y.o * y.co;
     return y;
   }
@@ -84,36 +91,36 @@ struct LstmCell {
     return Math::Min(Math::Max(cs, -*with.clip), *with.clip);
   }
 
-  // What Forward returned beside the rows that were kept.
+  // Computes the outputs that were not saved.
   static TF_LSTM_OPS_INLINE void Restore(Outputs* y, bool has_co,
                                          const Parameters&) {
     if (!has_co) y->co = Math::Tanh(y->cs);
   }
 
-  // `y` the outputs of Forward (h is not read), `bar` the gradients of the loss
-  // with respect to them. The clip is passed straight through, as in
-  // TensorFlow's LSTMBlockCellGrad:
+  // `y` has the outputs of Forward (h is not read), `grad` the gradients of the
+  // loss with respect to them. The clip has the gradient 1 (straight-through),
+  // as in TensorFlow's LSTMBlockCellGrad:
   //
-  //   dzo = o(1-o) * (bar.h * co + bar.o)
-  //   dcs = (1-co^2) * (bar.h * o + bar.co) + bar.cs + wco * dzo
-  //   dzc = (1-ci^2) * (dcs * i + bar.ci)
-  //   dzf = f(1-f) * (dcs * cs_prev + bar.f)
-  //   dzi = i(1-i) * (dcs * ci + bar.i)
+  //   dzo = o(1-o) * (grad.h * co + grad.o)
+  //   dcs = (1-co^2) * (grad.h * o + grad.co) + grad.cs + wco * dzo
+  //   dzc = (1-ci^2) * (dcs * i + grad.ci)
+  //   dzf = f(1-f) * (dcs * cs_prev + grad.f)
+  //   dzi = i(1-i) * (dcs * ci + grad.i)
   //   dcs_prev = dcs * f + wci * dzi + wcf * dzf
   static TF_LSTM_OPS_INLINE Gradients Backward(const Outputs& y, V cs_prev,
-                                               const Outputs& bar,
+                                               const Outputs& grad,
                                                const Parameters& with) {
     const V* w = with.peephole;
     Gradients d;
-    d.z[kPartO] = (y.o - y.o * y.o) * (bar.h * y.co + bar.o);
-    V dcs = (bar.h * y.o + bar.co) * (1 - y.co * y.co) + bar.cs;
-    if (w) dcs = dcs + w[kPartO] * d.z[kPartO];
-    d.z[kPartC] = (1 - y.ci * y.ci) * (dcs * y.i + bar.ci);
-    d.z[kPartF] = (y.f - y.f * y.f) * (dcs * cs_prev + bar.f);
-    d.z[kPartI] = (y.i - y.i * y.i) * (dcs * y.ci + bar.i);
+    d.z[kGateO] = (y.o - y.o * y.o) * (grad.h * y.co + grad.o);
+    V dcs = (grad.h * y.o + grad.co) * (1 - y.co * y.co) + grad.cs;
+    if (w) dcs = dcs + w[kGateO] * d.z[kGateO];
+    d.z[kGateC] = (1 - y.ci * y.ci) * (dcs * y.i + grad.ci);
+    d.z[kGateF] = (y.f - y.f * y.f) * (dcs * cs_prev + grad.f);
+    d.z[kGateI] = (y.i - y.i * y.i) * (dcs * y.ci + grad.i);
     d.state = dcs * y.f;
     if (w)
-      d.state = d.state + w[kPartI] * d.z[kPartI] + w[kPartF] * d.z[kPartF];
+      d.state = d.state + w[kGateI] * d.z[kGateI] + w[kGateF] * d.z[kGateF];
     return d;
   }
 };

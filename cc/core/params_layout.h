@@ -1,18 +1,18 @@
-// ParamsLayout: where each weight of a stack of recurrent layers stands in the
-// one buffer that cuDNN keeps them in.
+// ParamsLayout: the position of each weight of a multi-layer RNN in cuDNN's
+// parameter buffer.
 //
-// A pseudo-layer is one direction of a layer; its number is layer * D +
-// direction. First come the matrices of all pseudo-layers, in each those of the
-// input, gate by gate, then the recurrent ones, then the projection; after all
-// matrices come the biases of all pseudo-layers, in each the input's, gate by
-// gate, then the recurrent ones. Source: cuDNN's documentation of
-// cudnnGetRNNWeightParams.
+// A pseudo-layer is one direction of a layer; its index is layer * D +
+// direction. The buffer holds the matrices of all pseudo-layers, then the
+// biases of all pseudo-layers. The matrices of a pseudo-layer are the input
+// matrices, gate by gate, then the recurrent matrices, then the projection. The
+// biases are the input biases, gate by gate, then the recurrent biases.
+// Source: cuDNN's documentation of cudnnGetRNNWeightParams.
 #ifndef TF_LSTM_OPS_CORE_PARAMS_LAYOUT_H_
 #define TF_LSTM_OPS_CORE_PARAMS_LAYOUT_H_
 
 #include <cstdint>
 
-#include "core/rnn.h"
+#include "core/layer_direction.h"
 #include "core/status.h"
 
 namespace tf_lstm_ops {
@@ -29,6 +29,9 @@ struct RnnModel {
   int gates() const { return GateCount(cell); }
   bool projected() const { return hidden_size < cell_size; }
   int64_t pseudo_layers() const { return layers * directions; }
+  int64_t PseudoLayer(int64_t layer, int64_t direction) const {
+    return layer * directions + direction;
+  }
   int64_t output_size() const { return directions * hidden_size; }
   // What a layer's input has: I, or the outputs of both directions below it.
   int64_t InputSize(int64_t layer) const {

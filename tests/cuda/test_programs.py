@@ -16,7 +16,7 @@ from cuda.nvrtc import Nvrtc
 pytestmark = pytest.mark.cuda
 
 TYPES = ("Half", "BFloat16", "float", "double")
-CELLS = ("LstmCell", "GeneralLstmCell", "GruCell", "TanhCell", "ReluCell")
+CELLS = ("LstmCell", "CustomLstmCell", "GruCell", "TanhCell", "ReluCell")
 CUDNN_TYPES = {"BFloat16": "float"}  # where it is not the tensors' own
 KERNELS = build.ROOT / "cc" / "backends" / "cuda" / "kernels"
 SOURCES = sorted(path.name for path in KERNELS.glob("*.cu"))

@@ -12,7 +12,7 @@ from tf_lstm_ops import _cuda_stream
 
 pytestmark = pytest.mark.cuda
 
-SOURCE = build.ROOT / "cc" / "backends" / "cuda" / "stream" / "stream.cc"
+SOURCE = build.ROOT / "cc" / "tf" / "cuda" / "stream_library" / "stream.cc"
 
 
 @pytest.fixture(scope="module")

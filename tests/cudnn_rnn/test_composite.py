@@ -9,7 +9,8 @@ import tensorflow as tf
 from oracle.cudnn_rnn import Arguments, Model, Results, cudnn_rnn, cudnn_rnn_backward
 from oracle.derivatives import central_difference, complex_step, unit_direction
 from sums import gradient, tf_weighted_sum, weighted_sum
-from tf_lstm_ops import _library, composite, raw_ops
+from tf_lstm_ops import _library, raw_ops
+from tf_lstm_ops.composite import cudnn_rnn as composite
 
 Array = np.ndarray
 

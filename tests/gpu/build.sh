@@ -8,8 +8,4 @@ cd "$(dirname "$0")/../.."
 
 ${CXX:-c++} -std=c++17 -O2 -DNDEBUG -fPIC -shared -fvisibility=hidden -ffunction-sections \
   -Wall -Wextra -Werror -Wl,--gc-sections -Icc -o "$1" tests/gpu/core.cc \
-  cc/backends/cuda/{cell_kernels,cudnn_batch,cudnn_layers,cudnn_library,cudnn_stack}.cc \
-  cc/backends/cuda/{cudnn_weights,device,libraries,own_stack,persistent,products,programs}.cc \
-  cc/backends/cuda/{projection,rnn,sequences,stack,tensors,timing,ways}.cc \
-  cc/backends/cuda/kernels/sources.cc cc/core/{params_layout,shape}.cc \
-  cc/dialects/cudnn_rnn/model.cc -ldl -pthread
+  cc/backends/cuda/*/*.cc cc/core/{multi_layer_rnn,params_layout,shape}.cc -ldl -pthread

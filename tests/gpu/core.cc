@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/stack.h"
-#include "backends/cuda/ways.h"
+#include "backends/cuda/multi_layer/choice.h"
+#include "backends/cuda/multi_layer/multi_layer.h"
 
 namespace {
 
@@ -33,7 +33,7 @@ struct Tensors {
   void *input_backprop, *input_h_backprop, *input_c_backprop, *params_backprop;
 };
 
-Status MakeProblem(const Call& call, cudnn_rnn::Problem* problem) {
+Status MakeProblem(const Call& call, MultiLayerRnn* problem) {
   constexpr CellKind kCells[] = {CellKind::kLstm, CellKind::kGru,
                                  CellKind::kTanh, CellKind::kRelu};
   RnnModel& model = problem->model;
@@ -60,8 +60,8 @@ class Pieces : public Memory {
     *data = call_.allocate(bytes);
     return Status();
   }
-  size_t pieces() const override { return 0; }
-  void GiveBack(size_t) override {}
+  size_t blocks() const override { return 0; }
+  void FreeAfter(size_t) override {}
 
  private:
   const Call& call_;
@@ -86,7 +86,7 @@ class Run {
   }
 
   Status Forward(const Tensors& t) {
-    cudnn_rnn::ForwardTensors<T> f = Inputs(t);
+    MultiLayerForward<T> f = Inputs(t);
     f.output = As(t.output);
     f.output_h = As(t.output_h);
     f.output_c = As(t.output_c);
@@ -97,7 +97,7 @@ class Run {
   }
 
   Status Backward(const Tensors& t) {
-    cudnn_rnn::BackwardTensors<T> b = {};
+    MultiLayerBackward<T> b = {};
     b.input = As(t.input);
     b.input_h = As(t.input_h);
     b.input_c = As(t.input_c);
@@ -133,8 +133,8 @@ class Run {
   }
 
   static T* As(void* data) { return static_cast<T*>(data); }
-  static cudnn_rnn::ForwardTensors<T> Inputs(const Tensors& t) {
-    cudnn_rnn::ForwardTensors<T> f = {};
+  static MultiLayerForward<T> Inputs(const Tensors& t) {
+    MultiLayerForward<T> f = {};
     f.input = As(t.input);
     f.input_h = As(t.input_h);
     f.input_c = As(t.input_c);
@@ -143,7 +143,7 @@ class Run {
   }
 
   const Call& call_;
-  cudnn_rnn::Problem problem_;
+  MultiLayerRnn problem_;
   std::unique_ptr<Device> device_;
 };
 

@@ -498,7 +498,7 @@ class NoConfiguration(keras.Model):
 def test_errors():
     with pytest.raises(TypeError, match=r"model must be a keras\.Model"):
         convert_model(layers.LSTM(UNITS))
-    with pytest.raises(ValueError, match=r"write tf_lstm_ops\.keras\.LSTM in the place of"):
+    with pytest.raises(ValueError, match=r"write tf_lstm_ops\.keras\.LSTM instead of"):
         convert_model(NoConfiguration(np.random.default_rng(0)))
     x = keras.Input((TIME, INPUTS))
     shared = layers.LSTM(UNITS)

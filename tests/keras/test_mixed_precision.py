@@ -20,7 +20,8 @@ from pairs import (
 )
 
 import tf_lstm_ops
-from tf_lstm_ops.cli import demo, vowels
+from tf_lstm_ops.cli import demo, training, vowels
+from tf_lstm_ops.keras.policy import default_dtype_policy
 
 DTYPES = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
 UNIT_ROUNDOFF = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24}
@@ -163,7 +164,7 @@ def classifier(layers: ModuleType, policy: str) -> keras.Model:
     """Of series [B, T, 4] into logits [B, 3]; with ours or stock's layers, masked, one of them
     bidirectional."""
     keras.utils.set_random_seed(0)
-    with demo.default_dtype_policy(policy):
+    with default_dtype_policy(policy):
         model = keras.Sequential(
             [
                 keras.Input((None, 4)),
@@ -235,7 +236,7 @@ def test_saved_model_trains_on(policy, rng, tmp_path: Path):
     model.train_on_batch(series, labels)
     model.save(tmp_path / "model.keras")
     # Keras saves no policy of the model as such, by which `compile` decides on a loss scale.
-    with demo.default_dtype_policy(policy):
+    with default_dtype_policy(policy):
         restored = keras.models.load_model(tmp_path / "model.keras")
     variables = []
     for m in model, restored:
@@ -254,14 +255,15 @@ def test_saved_model_trains_on(policy, rng, tmp_path: Path):
 def demo_accuracy(policy: str, epochs: int, seed: int) -> float:
     """On the test utterances, after the demo's training of our layer, without stock's beside it."""
     train, test = vowels.standardise(*vowels.load())
-    steps = epochs * len(train.speakers) // demo.BATCH_SIZE
-    training = demo.Training(demo.build_model(demo.LSTM, steps, seed, policy))
+    steps = epochs * len(train.speakers) // training.BATCH_SIZE
+    model = training.build_model(tf_lstm_ops.keras.LSTM, steps, seed, policy)
+    trained = training.Training(model)
     random = np.random.default_rng(seed)
     for _ in range(epochs):
-        demo.run_epoch(training, train, test, random.permutation(len(train.speakers)))
-    assert {w.dtype for w in training.model.trainable_variables} == {"float32"}
-    assert training.model.layers[1].compute_dtype == DTYPES.get(policy, policy)
-    return training.test[-1].accuracy
+        training.run_epoch(trained, train, test, random.permutation(len(train.speakers)))
+    assert {w.dtype for w in trained.model.trainable_variables} == {"float32"}
+    assert trained.model.layers[1].compute_dtype == DTYPES.get(policy, policy)
+    return trained.test[-1].accuracy
 
 
 @pytest.fixture(scope="module")
@@ -283,7 +285,7 @@ def test_demo_is_as_accurate_as_in_float32():
     """Five seeds each. Their accuracies spread by 0.004 within a policy: three standard errors of
     the difference between two means are 0.008."""
     means = {}
-    for name in demo.DTYPE_POLICIES:
+    for name in training.DTYPE_POLICIES:
         accuracies = [demo_accuracy(name, epochs=30, seed=seed) for seed in range(5)]
         assert min(accuracies) >= demo.LEAST_ACCURACY, name
         means[name] = np.mean(accuracies)

@@ -35,10 +35,10 @@ def check(kernels: Path, plugins: dict[str, Path], stand_in: Path):
 
 
 @pytest.fixture(scope="module")
-def kept_programs() -> int:
-    """How many graphs are kept, as the source says."""
+def cached_programs() -> int:
+    """The number of graphs that the cache keeps, from the source."""
     source = (build.ROOT / "cc" / "backends" / "metal" / "program.h").read_text()
-    found = re.search(r"kKeptPrograms = (\d+);", source)
+    found = re.search(r"kCachedPrograms = (\d+);", source)
     assert found
     return int(found[1])
 
@@ -51,9 +51,9 @@ def test_nothing_grows_over_2000_calls(check, plugin):
 
 
 @BOTH
-def test_graphs_are_bounded_and_freed(check, plugin, kept_programs):
+def test_graphs_are_bounded_and_freed(check, plugin, cached_programs):
     graphs, still_right = check("cache", plugin)
-    assert graphs == kept_programs
+    assert graphs == cached_programs
     assert still_right
 
 
@@ -64,7 +64,7 @@ def test_two_threads(check, plugin):
 
 @BOTH
 def test_threads_with_lengths_of_their_own(check, plugin):
-    """In a tf.function: eager mode mixes up host memory, whatever the op (docs/metal.md)."""
+    """In a tf.function: eager mode mixes up host memory, whatever the op (docs/guide/gpu.md)."""
     assert check("traced_threads", plugin) == [0, 0, 0, 0]
 
 

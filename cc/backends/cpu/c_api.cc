@@ -1,8 +1,8 @@
 #include "backends/cpu/c_api.h"
 
-#include "backends/cpu/ceilings.h"
 #include "backends/cpu/engine.h"
-#include "backends/cpu/rnn.h"
+#include "backends/cpu/layer.h"
+#include "backends/cpu/roofline.h"
 
 const char* tf_lstm_ops_instruction_set(int index) {
   const tf_lstm_ops::InstructionSet* sets;

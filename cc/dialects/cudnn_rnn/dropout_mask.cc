@@ -4,9 +4,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/dropout.h"
 #include "core/float16.h"
-#include "dialects/cudnn_rnn/dropout.h"
-#include "dialects/cudnn_rnn/reserve.h"
+#include "core/reserve.h"
 #include "dialects/cudnn_rnn/signatures.h"
 #include "tf/kernel.h"
 

@@ -16,7 +16,7 @@ Activation ParseActivation(const std::string& name) {
   return Activation::kNone;
 }
 
-// A dimension as it should be.
+// An expected dimension.
 struct Size {
   const char* what;
   int64_t value;
@@ -65,7 +65,7 @@ class Checks {
   Size Time() const { return {"time_length", problem_.time}; }
   Size Batch() const { return {"batch_size", problem_.batch}; }
   Size Gate() const { return {"cell_size * 4", problem_.gates()}; }
-  // Of all directions.
+  // For all directions.
   Size Cell() const {
     return {bidirectional() ? "cell_size * 2" : "cell_size",
             problem_.directions * problem_.cell};
@@ -114,7 +114,7 @@ class Checks {
     return Check("input_weight", {Gates(), {"input_size", problem_.input}});
   }
 
-  // Every product that is formed later from the sizes must fit.
+  // Every product of sizes that is computed later must fit into int64.
   Status Overflow() const {
     int64_t product = 0;
     for (const int64_t width : {problem_.source_width(), 8 * problem_.cell}) {
@@ -154,7 +154,7 @@ class Checks {
     return CheckShape(name, shape, want);
   }
 
-  // Of an element, with room for the rows that a step keeps.
+  // Bytes of an element, times the saved activations of a step.
   static constexpr int64_t kBytes = 8 * sizeof(double);
   const ShapeOf& shape_of_;
   Problem& problem_;
@@ -162,28 +162,27 @@ class Checks {
 
 }  // namespace
 
-Status Descriptor::Init(const tf::KernelConstruction& construction) {
+Status Descriptor::Init(const AttributeReader& reader) {
   bool bidirectional = false, forget_gate_last = false;
-  TF_LSTM_OPS_RETURN_IF_ERROR(construction.GetAttr("reverse", &reverse));
+  TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("reverse", &reverse));
+  TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("bidirectional", &bidirectional));
   TF_LSTM_OPS_RETURN_IF_ERROR(
-      construction.GetAttr("bidirectional", &bidirectional));
-  TF_LSTM_OPS_RETURN_IF_ERROR(
-      construction.GetAttr("forget_gate_last", &forget_gate_last));
+      reader.GetAttr("forget_gate_last", &forget_gate_last));
   directions = bidirectional ? 2 : 1;
   gate_order = forget_gate_last ? kOrderICFO : kOrderIFCO;
   const struct {
     const char* name;
     Activation* activation;
   } attributes[] = {
-      {"input_gate_activation", &activations.gate[kPartI]},
-      {"forget_gate_activation", &activations.gate[kPartF]},
-      {"cell_gate_activation", &activations.gate[kPartC]},
-      {"output_gate_activation", &activations.gate[kPartO]},
+      {"input_gate_activation", &activations.gate[kGateI]},
+      {"forget_gate_activation", &activations.gate[kGateF]},
+      {"cell_gate_activation", &activations.gate[kGateC]},
+      {"output_gate_activation", &activations.gate[kGateO]},
       {"activation", &activations.state},
   };
   for (const auto& attribute : attributes) {
     std::string name;
-    TF_LSTM_OPS_RETURN_IF_ERROR(construction.GetAttr(attribute.name, &name));
+    TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr(attribute.name, &name));
     *attribute.activation = ParseActivation(name);
   }
   return Status();

@@ -1,14 +1,15 @@
-// What the attributes and inputs of an op of this dialect ask for, checked.
+// The attributes and inputs of an op of this dialect, checked.
 #ifndef TF_LSTM_OPS_DIALECTS_MPSGRAPH_PROBLEM_H_
 #define TF_LSTM_OPS_DIALECTS_MPSGRAPH_PROBLEM_H_
 
 #include <cstdint>
-#include <functional>
 
-#include "core/rnn.h"
+#include "core/attribute_reader.h"
+#include "core/layer_direction.h"
+#include "core/lstm_cell.h"
 #include "core/shape.h"
 #include "core/status.h"
-#include "tf/kernel.h"
+#include "dialects/common/shape_of.h"
 
 namespace tf_lstm_ops::mpsgraph {
 
@@ -19,7 +20,7 @@ struct Descriptor {
   GateOrder gate_order = kOrderIFCO;
   LstmActivations activations;
 
-  Status Init(const tf::KernelConstruction& construction);
+  Status Init(const AttributeReader& reader);
 };
 
 struct Problem {
@@ -31,6 +32,7 @@ struct Problem {
   bool has_input_weight = true;
 
   int64_t gates() const { return 4 * cell; }  // of one direction
+  int64_t width() const { return directions * cell; }
   int64_t source_width() const {
     return has_input_weight ? input : directions * gates();
   }
@@ -39,13 +41,192 @@ struct Problem {
   }
 };
 
-// The shape of an argument; of unknown rank where the op has none such, or it
-// is absent.
-using ShapeOf = std::function<Shape(const char*)>;
-
 // Ranks of arguments that do not depend on the directions have been checked.
 Status MakeProblem(const Descriptor& descriptor, const ShapeOf& shape_of,
                    Problem* problem);
+
+// The tensors of a call, with the shapes of the op. Absent ones are null.
+template <class T>
+struct Tensors {
+  const T *source, *recurrent_weight, *input_weight, *bias;
+  const T *init_state, *init_cell, *mask, *peephole;
+  Shape mask_shape;
+
+  // From `call`, which has In and InputShape as CpuCall has.
+  template <class Call>
+  static Tensors From(Call* call) {
+    return {call->In("source"),       call->In("recurrent_weight"),
+            call->In("input_weight"), call->In("bias"),
+            call->In("init_state"),   call->In("init_cell"),
+            call->In("mask"),         call->In("peephole"),
+            call->InputShape("mask")};
+  }
+};
+
+// Of the gradient op: the forward op's saved activations, and the gradients of
+// the loss with respect to its outputs. Absent ones are null.
+template <class T>
+struct OutputGrads {
+  const T *z_state, *cells;
+  const T *z_state_grad, *cells_grad;
+  const T *h_grad, *state_grad, *cell_grad;
+
+  template <class Call>
+  static OutputGrads From(Call* call) {
+    return {call->In("z_state"),          call->In("cell_output_fwd"),
+            call->In("z_state_gradient"), call->In("cell_output_gradient"),
+            call->In("source_gradient"),  call->In("state_gradient"),
+            call->In("cell_gradient")};
+  }
+};
+
+// The gradients that the op returns. Null where the input is absent.
+template <class T>
+struct InputGrads {
+  T *source, *recurrent_weight, *input_weight, *bias;
+  T *peephole, *init_state, *init_cell;
+};
+
+// Null stays null.
+template <class T>
+T* Offset(T* data, int64_t offset) {
+  return data ? data + offset : nullptr;
+}
+
+// The layer directions of a problem: each direction's share of the tensors.
+class Directions {
+ public:
+  Directions(const Descriptor& descriptor, const Problem& problem)
+      : descriptor_(descriptor), problem_(problem) {}
+
+  // Of all directions.
+  RnnConfig MakeConfig() const {
+    RnnConfig config;
+    config.cell = CellKind::kCustomLstm;
+    config.input_size = problem_.input;
+    config.cell_size = config.hidden_size = problem_.cell;
+    config.gate_order = descriptor_.gate_order;
+    config.activations = descriptor_.activations;
+    if (!problem_.has_input_weight) config.x_gate_stride = problem_.cell;
+    return config;
+  }
+  Sequence MakeSequence(int64_t direction) const {
+    Sequence sequence;
+    sequence.batch = problem_.batch;
+    sequence.time = sequence.steps = problem_.time;
+    sequence.reversed =
+        problem_.directions == 2 ? direction == 1 : descriptor_.reverse;
+    return sequence;
+  }
+
+  // What both passes have in common.
+  template <class T>
+  void SetLayer(int64_t direction, const Tensors<T>& t,
+                LayerDirection<T>* layer) const {
+    layer->config = MakeConfig();
+    layer->sequence = MakeSequence(direction);
+    layer->weights = Weights(direction, t.input_weight, t.recurrent_weight,
+                             t.bias, t.peephole);
+    layer->x = Offset(t.source, SourceColumn(direction));
+    layer->x_stride = problem_.source_width();
+    layer->h0 = State(direction, t.init_state);
+    layer->c0 = State(direction, t.init_cell);
+    layer->recurrent_dropout = Mask(direction, t);
+  }
+
+  // What the forward pass saves, in cell [T, N, D*H] and z_state [T, N, D*4H].
+  template <class T>
+  SavedActivations<T> Saved(int64_t direction, T* cells, T* z_state) const {
+    SavedActivations<T> saved;
+    saved.Set(kSavedCs, Offset(cells, direction * problem_.cell),
+              problem_.width());
+    for (int gate = 0; gate < kMaxPreActivations; ++gate) {
+      const int64_t block = direction * kMaxPreActivations + Block(gate);
+      saved.Set(kSavedOfGate[gate], Offset(z_state, block * problem_.cell),
+                problem_.directions * problem_.gates());
+    }
+    return saved;
+  }
+
+  // A direction's share of h or of its gradient, [T, N, D*H].
+  template <class T>
+  T* Output(int64_t direction, T* h) const {
+    return Offset(h, direction * problem_.cell);
+  }
+  // A direction's share of a state [N, D*H].
+  template <class T>
+  States<T> State(int64_t direction, T* states) const {
+    return {Offset(states, direction * problem_.cell), problem_.width()};
+  }
+
+  template <class T>
+  void SetOutputGrads(int64_t direction, const OutputGrads<T>& t,
+                      LayerBackward<T>* layer) const {
+    layer->saved = Saved(direction, t.cells, t.z_state);
+    layer->saved_grad = Saved(direction, t.cells_grad, t.z_state_grad);
+    layer->h_grad = Output(direction, t.h_grad);
+    layer->h_grad_stride = problem_.width();
+    layer->final_h_grad = State(direction, t.state_grad);
+    layer->final_c_grad = State(direction, t.cell_grad);
+  }
+
+  template <class T>
+  void SetInputGrads(int64_t direction, const InputGrads<T>& grads,
+                     LayerBackward<T>* layer) const {
+    layer->weights_grad =
+        Weights(direction, grads.input_weight, grads.recurrent_weight,
+                grads.bias, grads.peephole);
+    layer->x_grad = Offset(grads.source, SourceColumn(direction));
+    layer->adds_to_x_grad = direction > 0 && problem_.has_input_weight;
+    layer->h0_grad = State(direction, grads.init_state);
+    layer->c0_grad = State(direction, grads.init_cell);
+  }
+
+ private:
+  // Weights of a direction, in tensors [4H, .], [8H, .] or [2, 4H, .], or the
+  // gradients with respect to them. Null stays null.
+  template <class T>
+  RnnWeights<T> Weights(int64_t direction, T* input, T* recurrent, T* bias,
+                        T* peephole) const {
+    const int64_t cell = problem_.cell, begin = direction * problem_.gates();
+    RnnWeights<T> weights;
+    if (input) {
+      weights.input =
+          ByUnit(input + begin * problem_.input, problem_.input, cell);
+    }
+    if (recurrent) {
+      weights.recurrent = ByUnit(recurrent + begin * cell, cell, cell);
+    }
+    weights.input_bias = Offset(bias, begin);
+    for (int gate = 0; peephole && gate < kMaxPreActivations; ++gate) {
+      weights.peephole[gate] = peephole + begin + Block(gate) * cell;
+    }
+    return weights;
+  }
+
+  // The column of the source where a direction's share begins.
+  int64_t SourceColumn(int64_t direction) const {
+    return problem_.has_input_weight ? 0 : direction * problem_.gates();
+  }
+
+  // A direction's share of the mask, which broadcasts to [N, D*H].
+  template <class T>
+  Multipliers<T> Mask(int64_t direction, const Tensors<T>& t) const {
+    if (!t.mask) return {};
+    const auto stride = [&](int from_last, int64_t step) {
+      const int k = t.mask_shape.rank() - from_last;
+      return k < 0 || t.mask_shape.dim(k) == 1 ? 0 : step;
+    };
+    const int64_t column = stride(1, 1);
+    const int64_t row = stride(2, column == 0 ? 1 : problem_.width());
+    return {t.mask + direction * problem_.cell * column, 0, row, column};
+  }
+
+  int Block(int gate) const { return descriptor_.gate_order.block[gate]; }
+
+  const Descriptor& descriptor_;
+  const Problem& problem_;
+};
 
 }  // namespace tf_lstm_ops::mpsgraph
 

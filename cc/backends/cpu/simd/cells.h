@@ -1,4 +1,4 @@
-// The cells' equations on vectors, as the passes use them.
+// The cells' equations on SIMD vectors.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELLS_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELLS_H_
 
@@ -6,28 +6,28 @@
 #include <utility>
 
 #include "backends/cpu/simd/vec_math.h"
-#include "core/general_lstm_cell.h"
+#include "core/custom_lstm_cell.h"
 #include "core/gru_cell.h"
 #include "core/lstm_cell.h"
-#include "core/plain_cell.h"
+#include "core/vanilla_rnn_cell.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
 template <class Cell, class F, int... k>
-TF_LSTM_OPS_INLINE void ForEachKept(F&& f, std::integer_sequence<int, k...>) {
-  (f(std::integral_constant<int, k>{}, Cell::kKept[k]), ...);
+TF_LSTM_OPS_INLINE void ForEachSaved(F&& f, std::integer_sequence<int, k...>) {
+  (f(std::integral_constant<int, k>{}, Cell::kSaved[k]), ...);
 }
 
-// Calls f(integral_constant<int, k>, member of Cell::Outputs) for each row that
-// a step keeps.
+// Calls f(integral_constant<int, k>, member of Cell::Outputs) for each saved
+// activation.
 template <class Cell, class F>
-TF_LSTM_OPS_INLINE void ForEachKept(F&& f) {
-  if constexpr (Cell::kKeptRows > 0) {
-    ForEachKept<Cell>(f, std::make_integer_sequence<int, Cell::kKeptRows>());
+TF_LSTM_OPS_INLINE void ForEachSaved(F&& f) {
+  if constexpr (Cell::kSavedCount > 0) {
+    ForEachSaved<Cell>(f, std::make_integer_sequence<int, Cell::kSavedCount>());
   }
 }
 
-// A cell's parameters for the units of one vector, from u on.
+// A cell's parameters for one vector of units from u on.
 template <class T, class Cell, bool = Cell::kHasPeephole>
 class CellParameters {
  public:
@@ -45,7 +45,7 @@ class CellParameters<T, Cell, true> {
         has_clip_(args.config.cell_clip > 0),
         clip_(Broadcast(static_cast<T>(args.config.cell_clip))),
         activations_(&args.config.activations) {
-    for (int p = 0; p < Cell::kParts; ++p) {
+    for (int p = 0; p < Cell::kPreActivations; ++p) {
       const T* weights = args.weights.peephole[p];
       if (!weights) continue;
       peephole_[p] = LoadN(weights + u, args.config.cell_size - u);
@@ -59,7 +59,7 @@ class CellParameters<T, Cell, true> {
  private:
   bool has_peephole_, has_clip_;
   VecT<T> clip_;
-  VecT<T> peephole_[Cell::kParts] = {};
+  VecT<T> peephole_[Cell::kPreActivations] = {};
   const LstmActivations* activations_;
 };
 

@@ -6,7 +6,7 @@
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
 TF_LSTM_OPS_CELL(extern, LstmCell);
-TF_LSTM_OPS_CELL(extern, GeneralLstmCell);
+TF_LSTM_OPS_CELL(extern, CustomLstmCell);
 TF_LSTM_OPS_CELL(extern, GruCell);
 TF_LSTM_OPS_CELL(extern, TanhCell);
 TF_LSTM_OPS_CELL(extern, ReluCell);
@@ -14,13 +14,13 @@ TF_LSTM_OPS_CELL(extern, ReluCell);
 namespace {
 
 template <class T>
-void Forward(const RnnForward<T>* layers, int count, int threads,
+void Forward(const EngineForward<T>* layers, int count, int threads,
              cpu::PackedWeights* packed) {
   switch (layers->config.cell) {
     case CellKind::kLstm:
       return ForwardOf<T, LstmCell>(layers, count, threads, packed);
-    case CellKind::kGeneralLstm:
-      return ForwardOf<T, GeneralLstmCell>(layers, count, threads, packed);
+    case CellKind::kCustomLstm:
+      return ForwardOf<T, CustomLstmCell>(layers, count, threads, packed);
     case CellKind::kGru:
       return ForwardOf<T, GruCell>(layers, count, threads, packed);
     case CellKind::kTanh:
@@ -31,12 +31,12 @@ void Forward(const RnnForward<T>* layers, int count, int threads,
 }
 
 template <class T>
-void Backward(const RnnBackward<T>* layers, int count, int threads) {
+void Backward(const EngineBackward<T>* layers, int count, int threads) {
   switch (layers->config.cell) {
     case CellKind::kLstm:
       return BackwardOf<T, LstmCell>(layers, count, threads);
-    case CellKind::kGeneralLstm:
-      return BackwardOf<T, GeneralLstmCell>(layers, count, threads);
+    case CellKind::kCustomLstm:
+      return BackwardOf<T, CustomLstmCell>(layers, count, threads);
     case CellKind::kGru:
       return BackwardOf<T, GruCell>(layers, count, threads);
     case CellKind::kTanh:

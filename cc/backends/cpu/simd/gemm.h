@@ -39,7 +39,7 @@ TF_LSTM_OPS_INLINE void WithConstant(int64_t value, F&& f) {
   f(std::integral_constant<int, N>{});
 }
 
-// What products of factors of type E are summed in.
+// The type in which products of factors of type E are summed.
 template <class E>
 using SumOf = std::conditional_t<std::is_same_v<E, BFloat16Pair>, float, E>;
 
@@ -80,8 +80,8 @@ void PackVector(const From* b, int64_t row_stride, int64_t column_stride,
   }
 }
 
-// The same of pairs of rows of B: of rows 2 k and 2 k + 1, at `packed_stride`
-// k. A row that is missing counts as zero.
+// PackVector for pairs of rows of B: rows 2 k and 2 k + 1 go to packed[k *
+// packed_stride + n]. A missing row counts as zero.
 template <class From>
 void PackVector(const From* b, int64_t row_stride, int64_t column_stride,
                 int64_t depth, int64_t width, BFloat16Pair* packed,
@@ -99,7 +99,7 @@ void PackVector(const From* b, int64_t row_stride, int64_t column_stride,
   }
 }
 
-// As numbers or as pairs; a pair takes the place of a float.
+// Packs elements or pairs; a pair has the size of a float.
 template <class From, class T>
 void PackVector(const From* b, int64_t row_stride, int64_t column_stride,
                 int64_t depth, int64_t width, T* packed, int64_t packed_stride,
@@ -178,7 +178,7 @@ __attribute__((noinline)) void Accumulate(const E* const* a, int64_t a_stride,
 }
 
 // The same of float rows and pairs, which are widened: b is [depth / 2, C,
-// lanes]. Bit for bit what the same numbers in float give.
+// lanes]. The bits are those of the same values in float.
 template <int R, int C, bool kOwnA>
 __attribute__((noinline)) void AccumulateWidened(const float* const* a,
                                                  int64_t a_stride,
@@ -237,12 +237,12 @@ struct Ahead {
   }
 };
 
-// Words of a row of so many factors.
+// Words of a row of `depth` factors.
 constexpr int64_t Words(int64_t factors, bool pairs) {
   return pairs ? (factors + 1) / 2 : factors;
 }
 
-// Rounds the lanes of a vector, `width` of them or all, to pairs.
+// Rounds the first `width` lanes of a vector, at most all, to pairs.
 TF_LSTM_OPS_INLINE void StorePairs(VecT<float> v, BFloat16Pair* to,
                                    int64_t width) {
   constexpr int kL = kLanes<float>;

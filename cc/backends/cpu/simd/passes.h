@@ -1,4 +1,4 @@
-// The entry points of the engine for one cell.
+// The entry points of the engine for one kind of cell.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_PASSES_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_PASSES_H_
 
@@ -10,8 +10,7 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-// Passes side by side: a phase has the items of all of them, so that each
-// thread has whole passes, or a share of one.
+// Runs passes side by side: a phase has the items of all passes.
 template <class T, class Pass>
 struct Together {
   Pass* passes;
@@ -62,7 +61,7 @@ void RunPasses(Pass* passes, int count, int threads) {
 }
 
 template <class T, template <class> class CellOf>
-void ForwardOf(const RnnForward<T>* layers, int count, int threads,
+void ForwardOf(const EngineForward<T>* layers, int count, int threads,
                cpu::PackedWeights* packed) {
   const bool filled = packed && packed->filled();
   ForwardPass<T, CellOf> passes[] = {
@@ -78,20 +77,21 @@ void ForwardOf(const RnnForward<T>* layers, int count, int threads,
 }
 
 template <class T, template <class> class CellOf>
-void BackwardOf(const RnnBackward<T>* layers, int count, int threads) {
+void BackwardOf(const EngineBackward<T>* layers, int count, int threads) {
   BackwardPass<T, CellOf> passes[] = {{layers[0], threads},
                                       {layers[count - 1], threads}};
   RunPasses<T>(passes, count, threads);
 }
 
-// Each cell has a source file of its own, so that they compile side by side. An
-// instruction set that adds products of bfloat16 to another one has nothing but
-// the passes that take those.
-// NOLINTBEGIN(bugprone-macro-parentheses): `specifier` is none or extern.
+// Each cell has a source file of its own, so that the files compile in
+// parallel. An instruction set that only adds bfloat16 products to another one
+// has the float passes alone. NOLINTBEGIN(bugprone-macro-parentheses):
+// `specifier` is none or extern.
 #define TF_LSTM_OPS_PASSES(specifier, T, Cell)                               \
-  specifier template void ForwardOf<T, Cell>(const RnnForward<T>*, int, int, \
-                                             cpu::PackedWeights*);           \
-  specifier template void BackwardOf<T, Cell>(const RnnBackward<T>*, int, int)
+  specifier template void ForwardOf<T, Cell>(const EngineForward<T>*, int,   \
+                                             int, cpu::PackedWeights*);      \
+  specifier template void BackwardOf<T, Cell>(const EngineBackward<T>*, int, \
+                                              int)
 #if defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 #define TF_LSTM_OPS_CELL(specifier, Cell) \
   TF_LSTM_OPS_PASSES(specifier, float, Cell)

@@ -174,7 +174,7 @@ class Places {
 };
 
 __device__ inline C Keep(const Multipliers<T>& dropout, const Place& at) {
-  return dropout.data ? Load(dropout.data, dropout.At(0, at.b, at.u)) : C(1);
+  return dropout.data ? Load(dropout.data, dropout.Index(0, at.b, at.u)) : C(1);
 }
 
 // Behind the exchange's vectors.
@@ -191,9 +191,9 @@ TF_LSTM_OPS_COOPERATIVE_KERNEL(forward_steps, ForwardSteps<T, C>) {
   using Pass = Passes<Cell>;
   TF_LSTM_OPS_SHARED_MEMORY(memory);
   const Persistence<T>& shared = a.shared;
-  const int64_t steps = a.step.steps.steps, cell = a.step.cell.cell;
+  const int64_t steps = a.step.sequence.steps, cell = a.step.cell.cell;
   const int units = static_cast<int>(shared.units);
-  Exchange<T> exchange(shared, a.step.steps.batch, memory);
+  Exchange<T> exchange(shared, a.step.sequence.batch, memory);
   const auto weight = [&](int row, int64_t k) {  // row: [gates, units]
     const int64_t gate = row / units;
     const int64_t unit = exchange.rank() * shared.units + row - gate * units;
@@ -241,9 +241,9 @@ TF_LSTM_OPS_COOPERATIVE_KERNEL(backward_steps, BackwardSteps<T, C>) {
   using Pass = Passes<Cell>;
   TF_LSTM_OPS_SHARED_MEMORY(memory);
   const Persistence<T>& shared = a.shared;
-  const int64_t steps = a.step.steps.steps;
+  const int64_t steps = a.step.sequence.steps;
   const int64_t cell = a.step.cell.cell, width = a.step.cell.gates * cell;
-  Exchange<T> exchange(shared, a.step.steps.batch, memory);
+  Exchange<T> exchange(shared, a.step.sequence.batch, memory);
   const auto weight = [&](int row, int64_t k) {  // row: a unit
     const int64_t unit = exchange.rank() * shared.units + row;
     const bool exists = row < shared.units && unit < cell && k < width;

@@ -13,7 +13,7 @@ __device__ inline void SumPeepholes(const PeepholeSums<T, C>& a) {
 }  // namespace
 
 TF_LSTM_OPS_KERNEL(forward_step, ForwardStep<T, C>) {
-  const Place at = ThisPlace(a.steps, a.cell.cell);
+  const Place at = ThisPlace(a.sequence, a.cell.cell);
   if (!at.exists) return;
   const int64_t cell = a.cell.cell;
   const C* from_h = a.from_h + at.b * a.cell.gates * cell + at.u;
@@ -24,7 +24,7 @@ TF_LSTM_OPS_KERNEL(forward_step, ForwardStep<T, C>) {
   if (valid) Passes<Cell>::StoreSeen(a, at, h);
 }
 TF_LSTM_OPS_KERNEL(backward_step, BackwardStep<T, C>) {
-  const Place at = ThisPlace(a.steps, a.cell.cell);
+  const Place at = ThisPlace(a.sequence, a.cell.cell);
   if (!at.exists) return;
   T* dz = a.dz_step + at.b * a.cell.gates * a.cell.cell;
   Passes<Cell>::Backward(a, at, Passes<Cell>::LoadKept(a, a.step, at), 0,

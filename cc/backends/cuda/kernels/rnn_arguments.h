@@ -6,57 +6,20 @@
 
 #include <cstdint>
 
-#include "backends/cuda/kernels/steps.h"
 #include "core/activation.h"
 #include "core/gate_order.h"
-#include "core/macros.h"
+#include "core/layer_tensors.h"
+#include "core/sequence.h"
 
 namespace tf_lstm_ops::cuda {
-
-// Rows that a step keeps, by LstmRow or GruRow, where a pass has them:
-// data[k] + output row * stride[k].
-constexpr int kMaxKept = 6;
-template <class T>
-struct KeptRows {
-  T* data[kMaxKept] = {};
-  int64_t stride[kMaxKept] = {};
-};
-
-// A row of numbers for each row of the batch; null counts as zeros.
-template <class T>
-struct States {
-  T* data = nullptr;
-  int64_t stride = 0;
-};
-
-// Dropout's multipliers of a gate in block g, row b and column k: data[At(g, b,
-// k)]. With gate_stride 0 all gates share them.
-template <class T>
-struct Multipliers {
-  const T* data = nullptr;
-  int64_t gate_stride = 0;
-  int64_t row_stride = 0;
-  int64_t column_stride = 0;
-
-  TF_LSTM_OPS_DEVICE int64_t At(int64_t g, int64_t b, int64_t k) const {
-    return g * gate_stride + b * row_stride + k * column_stride;
-  }
-  // How many different sets of numbers `gates` gates see.
-  TF_LSTM_OPS_DEVICE int sets(int gates) const {
-    return data != nullptr && gate_stride != 0 ? gates : 1;
-  }
-};
-
-// What a step without input leaves as its output.
-enum class Fill : uint8_t { kNothing, kZero, kPrevious };
 
 // What the passes of a cell know of it.
 template <class T, class C>
 struct CellArguments {
   int64_t cell = 0;
   int64_t gates = 0;
-  int32_t block[kMaxParts] = {};  // where each part's gate stands
-  const T* peephole[kMaxParts] = {};
+  int32_t block[kMaxPreActivations] = {};  // where each part's gate stands
+  const T* peephole[kMaxPreActivations] = {};
   bool has_peephole = false;
   C clip = 0;
   LstmActivations activations;
@@ -66,7 +29,7 @@ struct CellArguments {
 template <class T, class C>
 struct ForwardStep {
   CellArguments<T, C> cell;
-  Steps steps;
+  Sequence sequence;
   int64_t step = 0;
   C forget_bias = 0;
   // The input's share of the pre-activations, [rows, G*H]; or, where it is
@@ -90,24 +53,24 @@ struct ForwardStep {
   T* h = nullptr;
   int64_t h_stride = 0;
   Fill fill = Fill::kNothing;
-  KeptRows<T> kept;
+  SavedActivations<T> saved;
 };
 
 // One step backward, a thread for each row and unit.
 template <class T, class C>
 struct BackwardStep {
   CellArguments<T, C> cell;
-  Steps steps;
+  Sequence sequence;
   int64_t step = 0;
   States<const T> c0;
   const T* h_before = nullptr;  // [rows, H] by input row; of a GRU
   const T* h = nullptr;         // of a cell that keeps nothing else
   int64_t h_stride = 0;
-  KeptRows<const T> kept;
+  SavedActivations<const T> saved;
   // Upstream, by output row.
-  const T* h_bar = nullptr;
-  int64_t h_bar_stride = 0;
-  KeptRows<const T> bar;
+  const T* h_grad = nullptr;
+  int64_t h_grad_stride = 0;
+  SavedActivations<const T> saved_grad;
   // In and out: gradients of the states. Out: but for what goes through the
   // recurrent weights. [B, H]
   C* dh = nullptr;
@@ -126,11 +89,11 @@ struct BackwardStep {
 template <class T, class C>
 struct HBefore {
   CellArguments<T, C> cell;
-  Steps steps;
+  Sequence sequence;
   States<const T> h0;
   const T* h = nullptr;  // null: o * co
   int64_t h_stride = 0;
-  KeptRows<const T> kept;
+  SavedActivations<const T> saved;
   T* before = nullptr;
 };
 
@@ -139,9 +102,9 @@ struct HBefore {
 template <class T, class C>
 struct PeepholeSums {
   CellArguments<T, C> cell;
-  Steps steps;
+  Sequence sequence;
   States<const T> c0;
-  KeptRows<const T> kept;
+  SavedActivations<const T> saved;
   const T* dz = nullptr;
   C* sums = nullptr;
 };
@@ -162,7 +125,7 @@ struct CopyRows {
 // step reads them.
 template <class T>
 struct SeenRows {
-  Steps steps;
+  Sequence sequence;
   int64_t rows = 0;
   int64_t width = 0;
   int64_t sets = 1;
@@ -177,7 +140,7 @@ struct SeenRows {
 // width]: the gradient of SeenRows.
 template <class T, class C>
 struct AddSeen {
-  Steps steps;
+  Sequence sequence;
   int64_t rows = 0;
   int64_t width = 0;
   int64_t sets = 1;
@@ -195,7 +158,7 @@ struct PassToInput {
   int64_t cell = 0;
   int64_t gate_stride = 0;
   const T* dz = nullptr;
-  T* dx = nullptr;
+  T* x_grad = nullptr;
   int64_t dx_stride = 0;
   bool adds = false;
 };
@@ -204,12 +167,27 @@ struct PassToInput {
 // read, or the last that they write. A thread for each number.
 template <class T>
 struct EndRows {
-  Steps steps;  // without a mask; each row of the batch takes a step at least
+  Sequence
+      sequence;  // without a mask; each row of the batch takes a step at least
   int64_t width = 0;
   const T* from = nullptr;
   int64_t from_stride = 0;
   T* to = nullptr;
   int64_t to_stride = 0;
+};
+
+// The gradient of each step's h, [rows, H] by output row, from the gradient of
+// an output in which a masked step repeats the h of the preceding valid step,
+// or is zero. The gradient of a masked step's output is added to the step that
+// it repeats. A thread for each row of the batch and unit.
+template <class T>
+struct StepGrads {
+  Sequence sequence;
+  int64_t cell = 0;
+  bool last_only = false;  // the output is that of the last step, [B, 1, H]
+  bool masked_is_zero = false;
+  const T* output_grad = nullptr;
+  T* h_grad = nullptr;
 };
 
 // Of `size` numbers each thread takes `chunk`: the largest difference from the

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "dialects/cudnn_rnn/dropout_rule.h"
+#include "core/dropout_rule.h"
 
 namespace tf_lstm_ops::cuda {
 
@@ -50,7 +50,7 @@ struct DropOutputs {
   int64_t width = 0;
   bool time_major = true;
   const int32_t* numbers = nullptr;  // as in BatchRows
-  cudnn_rnn::DropoutRule rule;
+  DropoutRule rule;
   const uint64_t* key = nullptr;  // the rule's, in the device's memory
   uint64_t position = 0;          // of the layer's first number
   const T* from = nullptr;

@@ -48,7 +48,7 @@ TF_LSTM_OPS_KERNEL(drop_outputs, DropOutputs<C>) {
   const int64_t t = a.time_major ? row / a.rows : row % a.time;
   const int64_t b = Nth(a.numbers, a.time_major ? row % a.rows : row / a.time);
   const auto element = static_cast<uint64_t>((t * a.batch + b) * a.width + k);
-  cudnn_rnn::DropoutRule rule = a.rule;
+  DropoutRule rule = a.rule;
   rule.key = *a.key;
   Compute value = 0;
   if (!rule.Drops(a.position + element)) {

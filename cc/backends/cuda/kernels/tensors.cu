@@ -23,7 +23,7 @@ __device__ inline void Copy(const CopyRows<From, To>& a) {
 // Dropout's multiplier of a set, or 1.
 __device__ inline C Keep(const Multipliers<T>& m, int64_t set, int64_t b,
                          int64_t k) {
-  return m.data ? Number<T>::Load(m.data[m.At(set, b, k)]) : C(1);
+  return m.data ? Number<T>::Load(m.data[m.Index(set, b, k)]) : C(1);
 }
 
 template <class From, class To>
@@ -53,7 +53,7 @@ TF_LSTM_OPS_KERNEL(seen_rows, SeenRows<T>) {
   const int64_t set = at / a.rows, row = at % a.rows;
   if (set >= a.sets) return;
   int64_t b = row;
-  const bool is_read = a.of_states || a.steps.Reads(row, &b);
+  const bool is_read = a.of_states || a.sequence.Reads(row, &b);
   C seen = 0;
   if (is_read && a.from) {
     seen = Number<T>::Load(a.from[row * a.from_stride + k]) *
@@ -66,7 +66,7 @@ TF_LSTM_OPS_KERNEL(add_seen, AddSeen<T, C>) {
   const int64_t k = Thread() % a.width, row = Thread() / a.width;
   if (row >= a.rows) return;
   int64_t b = row;
-  if (!a.of_states) a.steps.Reads(row, &b);
+  if (!a.of_states) a.sequence.Reads(row, &b);
   C sum = 0;
   for (int64_t set = 0; set < a.sets; ++set) {
     sum +=
@@ -86,24 +86,42 @@ TF_LSTM_OPS_KERNEL(pass_to_input, PassToInput<T, C>) {
     sum += Number<T>::Load(dz[g * a.cell]);
   }
   const int64_t block = column / a.cell, u = column % a.cell;
-  T* dx = a.dx + row * a.dx_stride + block * a.gate_stride + u;
+  T* dx = a.x_grad + row * a.dx_stride + block * a.gate_stride + u;
   if (a.adds) sum += Number<T>::Load(*dx);
   *dx = Number<T>::Store(sum);
 }
 
 TF_LSTM_OPS_KERNEL(first_rows, EndRows<T>) {
   const int64_t k = Thread() % a.width, b = Thread() / a.width;
-  if (b >= a.steps.batch) return;
-  const int64_t row = a.steps.At(b, 0).input;
+  if (b >= a.sequence.batch) return;
+  const int64_t row = a.sequence.At(b, 0).input;
   a.to[b * a.to_stride + k] = a.from[row * a.from_stride + k];
 }
 TF_LSTM_OPS_KERNEL(add_to_last_rows, EndRows<T>) {
   const int64_t k = Thread() % a.width, b = Thread() / a.width;
-  if (b >= a.steps.batch) return;
-  const int64_t row = a.steps.At(b, a.steps.Length(b) - 1).output;
+  if (b >= a.sequence.batch) return;
+  const int64_t row = a.sequence.At(b, a.sequence.Length(b) - 1).output;
   T* to = a.to + row * a.to_stride + k;
   *to = Number<T>::Store(Number<T>::Load(*to) +
                          Number<T>::Load(a.from[b * a.from_stride + k]));
+}
+
+TF_LSTM_OPS_KERNEL(step_grads, StepGrads<T>) {
+  const int64_t b = Thread() / a.cell, u = Thread() % a.cell;
+  if (b >= a.sequence.batch) return;
+  const int64_t last = a.sequence.steps - 1;
+  C sum = 0;
+  for (int64_t s = last; s >= 0; --s) {
+    const Sequence::Step step = a.sequence.At(b, s);
+    if (!a.last_only) {
+      sum += Number<T>::Load(a.output_grad[step.output * a.cell + u]);
+    } else if (s == last) {
+      sum = Number<T>::Load(a.output_grad[b * a.cell + u]);
+    }
+    a.h_grad[step.output * a.cell + u] =
+        Number<T>::Store(step.valid ? sum : C(0));
+    if (step.valid || a.masked_is_zero) sum = 0;
+  }
 }
 
 TF_LSTM_OPS_KERNEL(largest_difference, LargestDifference<T, C>) {

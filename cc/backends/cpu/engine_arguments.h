@@ -1,0 +1,185 @@
+// Engine arguments: core's description of a pass, with states and multipliers
+// made contiguous for the engine. Tensors that are contiguous are not copied.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_ENGINE_ARGUMENTS_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_ENGINE_ARGUMENTS_H_
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "backends/cpu/aligned_buffer.h"
+#include "backends/cpu/engine.h"
+#include "backends/cpu/masked_steps.h"
+
+namespace tf_lstm_ops::cpu {
+
+// Views of strided states and multipliers as contiguous arrays. The arrays live
+// as long as this object. Throws std::bad_alloc.
+template <class T>
+class Contiguous {
+ public:
+  explicit Contiguous(int64_t batch) : batch_(batch) {}
+
+  // [B, width] to read. Null data reads as zeros.
+  States<const T> Read(const States<const T>& from, int64_t width) {
+    if (from.data && IsContiguous(from.stride, width)) {
+      return {from.data, width};
+    }
+    T* rows = Allocate(batch_ * width);
+    Copy(from, width, {rows, width});
+    return {rows, width};
+  }
+
+  // [B, width] to write; Copy brings it to `to` where that is not contiguous.
+  States<T> Write(const States<T>& to, int64_t width) {
+    if (to.data && IsContiguous(to.stride, width)) return {to.data, width};
+    return {Allocate(batch_ * width), width};
+  }
+
+  // [gates, B, width]; null stays null.
+  Multipliers<T> Read(const Multipliers<T>& from, int gates, int64_t width) {
+    const int64_t size = batch_ * width;
+    const Multipliers<T> whole = {nullptr, size, width, 1};
+    if (!from.data || (from.gate_stride == size && from.row_stride == width &&
+                       from.column_stride == 1)) {
+      return {from.data, size, width, 1};
+    }
+    T* all = Allocate(gates * size);
+    for (int g = 0; g < gates; ++g) {
+      for (int64_t b = 0; b < batch_; ++b) {
+        for (int64_t k = 0; k < width; ++k) {
+          all[whole.Index(g, b, k)] = from.data[from.Index(g, b, k)];
+        }
+      }
+    }
+    return {all, size, width, 1};
+  }
+
+  // to = from; nothing where `to` is null or the same memory.
+  void Copy(const States<const T>& from, int64_t width,
+            const States<T>& to) const {
+    if (!to.data || to.data == from.data) return;
+    for (int64_t b = 0; b < batch_; ++b) {
+      T* row = to.data + b * to.stride;
+      if (from.data) {
+        const T* source = from.data + b * from.stride;
+        std::copy(source, source + width, row);
+      } else {
+        std::fill(row, row + width, T(0));
+      }
+    }
+  }
+
+ private:
+  bool IsContiguous(int64_t stride, int64_t width) const {
+    return stride == width || batch_ <= 1;
+  }
+  T* Allocate(int64_t size) {
+    buffers_.push_back(std::make_unique<AlignedBuffer>(size * sizeof(T)));
+    return static_cast<T*>(buffers_.back()->data());
+  }
+
+  const int64_t batch_;
+  std::vector<std::unique_ptr<AlignedBuffer>> buffers_;
+};
+
+// The inputs that both passes have.
+template <class T>
+void ReadInputs(Contiguous<T>* contiguous, LayerDirection<T>* engine) {
+  const RnnConfig& config = engine->config;
+  const int gates = GateCount(config.cell);
+  engine->h0 = contiguous->Read(engine->h0, config.hidden_size);
+  if (IsLstm(config.cell)) {
+    engine->c0 = contiguous->Read(engine->c0, config.cell_size);
+  }
+  engine->input_dropout =
+      contiguous->Read(engine->input_dropout, gates, config.input_size);
+  engine->recurrent_dropout =
+      contiguous->Read(engine->recurrent_dropout, gates, config.hidden_size);
+}
+
+// `layer` and `packed` must outlive the object.
+template <class T>
+class ForwardArguments {
+ public:
+  ForwardArguments(const LayerForward<T>& layer, const PackedSequence& packed)
+      : layer_(layer), contiguous_(packed.batch) {
+    const RnnConfig& config = layer.config;
+    static_cast<LayerForward<T>&>(engine_) = layer;
+    engine_.packed = &packed;
+    ReadInputs(&contiguous_, &engine_);
+    if (layer.final_c.data) {
+      engine_.final_c = contiguous_.Write(layer.final_c, config.cell_size);
+    }
+  }
+
+  const EngineForward<T>& engine() const { return engine_; }
+
+  // To be called after the engine has run.
+  void Finish() const {
+    if (layer_.final_c.data) {
+      contiguous_.Copy({engine_.final_c.data, engine_.final_c.stride},
+                       layer_.config.cell_size, layer_.final_c);
+    }
+    if (layer_.final_h.data) WriteFinalH();
+    FillMaskedSteps(layer_, *engine_.packed);
+  }
+
+ private:
+  void WriteFinalH() const {
+    const int64_t hidden = layer_.config.hidden_size;
+    const PackedSequence& packed = *engine_.packed;
+    for (int64_t b = 0; b < packed.batch; ++b) {
+      const int64_t last = packed.last[b];
+      const T* from =
+          last < 0 ? engine_.h0.data + b * hidden
+                   : layer_.h + packed.output_row[last] * layer_.h_stride;
+      std::copy(from, from + hidden,
+                layer_.final_h.data + b * layer_.final_h.stride);
+    }
+  }
+
+  const LayerForward<T>& layer_;
+  Contiguous<T> contiguous_;
+  EngineForward<T> engine_;
+};
+
+template <class T>
+class BackwardArguments {
+ public:
+  BackwardArguments(const LayerBackward<T>& layer, const PackedSequence& packed)
+      : layer_(layer), contiguous_(packed.batch) {
+    const int64_t hidden = layer.config.hidden_size;
+    static_cast<LayerBackward<T>&>(engine_) = layer;
+    engine_.packed = &packed;
+    ReadInputs(&contiguous_, &engine_);
+    engine_.wants_h0_grad = layer.h0_grad.data != nullptr;
+    engine_.h0_grad = contiguous_.Write(layer.h0_grad, hidden);
+    contiguous_.Copy(layer.final_h_grad, hidden, engine_.h0_grad);
+    if (!IsLstm(layer.config.cell)) return;
+    const int64_t cell = layer.config.cell_size;
+    engine_.c0_grad = contiguous_.Write(layer.c0_grad, cell);
+    contiguous_.Copy(layer.final_c_grad, cell, engine_.c0_grad);
+  }
+
+  const EngineBackward<T>& engine() const { return engine_; }
+
+  // To be called after the engine has run.
+  void Finish() const {
+    const auto copy = [this](const States<T>& from, int64_t width,
+                             const States<T>& to) {
+      contiguous_.Copy({from.data, from.stride}, width, to);
+    };
+    copy(engine_.h0_grad, layer_.config.hidden_size, layer_.h0_grad);
+    copy(engine_.c0_grad, layer_.config.cell_size, layer_.c0_grad);
+  }
+
+ private:
+  const LayerBackward<T>& layer_;
+  Contiguous<T> contiguous_;
+  EngineBackward<T> engine_;
+};
+
+}  // namespace tf_lstm_ops::cpu
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_ENGINE_ARGUMENTS_H_

@@ -1,0 +1,192 @@
+#include "backends/cpu/layer.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+#include "backends/cpu/engine.h"
+#include "backends/cpu/engine_arguments.h"
+
+namespace tf_lstm_ops::cpu {
+namespace {
+
+// Several threads pay off from about a million multiply-adds a call (20
+// microseconds) and 15,000 a step on. `work` is the multiply-adds of one valid
+// step.
+int UsefulThreads(const PackedSequence& packed, double work, int threads) {
+  const double total = work * static_cast<double>(packed.size());
+  const auto steps = static_cast<double>(std::max<int64_t>(packed.steps, 1));
+  return total < 1e6 || total / steps < 1.5e4 ? 1 : threads;
+}
+
+double WeightsOf(const RnnConfig& config) {
+  return static_cast<double>(GateCount(config.cell)) *
+         static_cast<double>(config.cell_size) *
+         static_cast<double>(config.hidden_size + config.input_size);
+}
+
+template <class T>
+double WorkOf(const EngineBackward<T>& args) {
+  const bool multiplies = args.packed->steps > 1 || args.wants_h0_grad ||
+                          args.x_grad || args.weights_grad.input ||
+                          args.weights_grad.recurrent;
+  constexpr double kOfUnit = 60;  // the cell's equations and their memory
+  return multiplies ? WeightsOf(args.config)
+                    : kOfUnit * static_cast<double>(args.config.cell_size);
+}
+
+ForwardFunction<float> ForwardOf(const EngineForward<float>& args) {
+  const InstructionSet& set = SelectedInstructionSet();
+  return args.config.bfloat16 ? set.bfloat16->forward
+                              : set.engine->forward_float;
+}
+ForwardFunction<double> ForwardOf(const EngineForward<double>&) {
+  return SelectedInstructionSet().engine->forward_double;
+}
+BackwardFunction<float> BackwardOf(const EngineBackward<float>& args) {
+  const InstructionSet& set = SelectedInstructionSet();
+  return args.config.bfloat16 ? set.bfloat16->backward
+                              : set.engine->backward_float;
+}
+BackwardFunction<double> BackwardOf(const EngineBackward<double>&) {
+  return SelectedInstructionSet().engine->backward_double;
+}
+
+// Side by side, a step synchronises once for both layer directions. Threads
+// then alternate between two sets of recurrent weights, which pays off while
+// both sets fit half of an L2 cache. `threads` run a step of both.
+template <class T>
+bool SideBySide(const RnnConfig& config, size_t layers, int threads) {
+  constexpr double kBytes = 512 << 10;
+  const auto cell = static_cast<double>(config.cell_size);
+  const double weights = GateCount(config.cell) * cell *
+                         static_cast<double>(config.hidden_size) * sizeof(T);
+  return layers == kMaxTogether && threads > 1 &&
+         kMaxTogether * weights <= kBytes * threads;
+}
+
+template <class T>
+void RunForward(const EngineForward<T>& args, int threads,
+                PackedWeights* weights) {
+  threads = UsefulThreads(*args.packed, WeightsOf(args.config), threads);
+  if (weights && !weights->filled() && !weights->Claim()) weights = nullptr;
+  ForwardOf(args)(&args, 1, threads, weights);
+  if (weights) weights->Filled();
+}
+
+template <class T>
+void RunBackward(const EngineBackward<T>& args, int threads) {
+  BackwardOf(args)(&args, 1,
+                   UsefulThreads(*args.packed, WorkOf(args), threads));
+}
+
+// The arguments of all layer directions, made contiguous.
+template <class Arguments, class Layer>
+std::vector<std::unique_ptr<Arguments>> MakeArguments(
+    const std::vector<Layer>& layers,
+    const std::vector<PackedSequence>& packed) {
+  std::vector<std::unique_ptr<Arguments>> all;
+  for (size_t d = 0; d < layers.size(); ++d) {
+    all.push_back(std::make_unique<Arguments>(layers[d], packed[d]));
+  }
+  return all;
+}
+
+template <class Engine, class Arguments>
+std::vector<Engine> Engines(
+    const std::vector<std::unique_ptr<Arguments>>& all) {
+  std::vector<Engine> engines;
+  engines.reserve(all.size());
+  for (const auto& arguments : all) engines.push_back(arguments->engine());
+  return engines;
+}
+
+template <class T>
+void RunForward(const std::vector<EngineForward<T>>& layers, int threads) {
+  const EngineForward<T>& first = layers[0];
+  const double work = kMaxTogether * WeightsOf(first.config);
+  const int both = UsefulThreads(*first.packed, work, threads);
+  if (SideBySide<T>(first.config, layers.size(), both)) {
+    return ForwardOf(first)(layers.data(), kMaxTogether, both, nullptr);
+  }
+  for (const auto& layer : layers) RunForward(layer, threads, nullptr);
+}
+
+template <class T>
+void RunBackward(const std::vector<EngineBackward<T>>& layers, int threads) {
+  const EngineBackward<T>& first = layers[0];
+  const double work = kMaxTogether * WorkOf(first);
+  const int both = UsefulThreads(*first.packed, work, threads);
+  if (SideBySide<T>(first.config, layers.size(), both)) {
+    return BackwardOf(first)(layers.data(), kMaxTogether, both);
+  }
+  for (const auto& layer : layers) RunBackward(layer, threads);
+}
+
+}  // namespace
+
+template <class T>
+void ComputeForward(const LayerForward<T>& layer, const PackedSequence& packed,
+                    int threads, PackedWeights* weights) {
+  const ForwardArguments<T> arguments(layer, packed);
+  RunForward(arguments.engine(), threads, weights);
+  arguments.Finish();
+}
+
+template <class T>
+void ComputeBackward(const LayerBackward<T>& layer,
+                     const PackedSequence& packed, int threads) {
+  const BackwardArguments<T> arguments(layer, packed);
+  RunBackward(arguments.engine(), threads);
+  arguments.Finish();
+}
+
+template <class T>
+void ComputeForward(const std::vector<LayerForward<T>>& layers,
+                    const std::vector<PackedSequence>& packed, int threads) {
+  const auto all = MakeArguments<ForwardArguments<T>>(layers, packed);
+  RunForward(Engines<EngineForward<T>>(all), threads);
+  for (const auto& arguments : all) arguments->Finish();
+}
+
+template <class T>
+void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
+                     const std::vector<PackedSequence>& packed, int threads) {
+  const auto all = MakeArguments<BackwardArguments<T>>(layers, packed);
+  RunBackward(Engines<EngineBackward<T>>(all), threads);
+  for (const auto& arguments : all) arguments->Finish();
+}
+
+#define TF_LSTM_OPS_INSTANTIATE(T)                                            \
+  template void ComputeForward(const LayerForward<T>&, const PackedSequence&, \
+                               int, PackedWeights*);                          \
+  template void ComputeBackward(const LayerBackward<T>&,                      \
+                                const PackedSequence&, int);                  \
+  template void ComputeForward(const std::vector<LayerForward<T>>&,           \
+                               const std::vector<PackedSequence>&, int);      \
+  template void ComputeBackward(const std::vector<LayerBackward<T>>&,         \
+                                const std::vector<PackedSequence>&, int);
+TF_LSTM_OPS_INSTANTIATE(float)
+TF_LSTM_OPS_INSTANTIATE(double)
+#undef TF_LSTM_OPS_INSTANTIATE
+
+int ThreadCount(int configured) {
+  if (configured > 0) return configured;
+  if (const char* text = std::getenv("TF_NUM_INTRAOP_THREADS")) {
+    const long number = std::strtol(text, nullptr, 10);
+    if (number > 0) return static_cast<int>(std::min(number, 1L << 16));
+  }
+#if defined(__linux__)
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
+    return std::max(1, CPU_COUNT(&allowed));
+  }
+#endif
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace tf_lstm_ops::cpu

@@ -1,0 +1,52 @@
+// The outputs of masked steps.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_MASKED_STEPS_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_MASKED_STEPS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "core/layer_direction.h"
+#include "core/packed_sequence.h"
+
+namespace tf_lstm_ops::cpu {
+
+// Calls visit(row, latest, b) for every step of every row b of the batch, in
+// the order of processing. `row` is the step's output row. `latest` is the
+// output row of the latest valid step of row b up to this step, or -1.
+template <class Visit>
+void ForEachStep(const Sequence& sequence, const PackedSequence& packed,
+                 const Visit& visit) {
+  std::vector<int64_t> latest(packed.batch, -1);
+  for (int64_t s = 0; s < packed.steps; ++s) {
+    for (int64_t v = packed.begin[s]; v < packed.begin[s + 1]; ++v) {
+      latest[packed.batch_row[v]] = packed.output_row[v];
+    }
+    for (int64_t b = 0; b < packed.batch; ++b) {
+      visit(sequence.At(b, s).output, latest[b], b);
+    }
+  }
+}
+
+// Writes the outputs of masked steps as layer.fill says.
+template <class T>
+void FillMaskedSteps(const LayerForward<T>& layer,
+                     const PackedSequence& packed) {
+  if (layer.fill == Fill::kNothing) return;
+  const int64_t hidden = layer.config.hidden_size;
+  ForEachStep(layer.sequence, packed,
+              [&](int64_t row, int64_t latest, int64_t) {
+                if (latest == row) return;
+                T* masked = layer.h + row * layer.h_stride;
+                if (latest < 0 || layer.fill == Fill::kZero) {
+                  std::fill(masked, masked + hidden, T(0));
+                } else {
+                  const T* from = layer.h + latest * layer.h_stride;
+                  std::copy(from, from + hidden, masked);
+                }
+              });
+}
+
+}  // namespace tf_lstm_ops::cpu
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_MASKED_STEPS_H_

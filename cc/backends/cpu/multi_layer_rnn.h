@@ -1,0 +1,203 @@
+// The CPU backend's entry points for a multi-layer RNN: its layers one after
+// the other, the directions of a layer together.
+//
+// Between layers only valid steps are stored: row v of an inner output [V, D*P]
+// is the v-th packed row of the forward direction. The first input and the last
+// output have the shapes of MultiLayerForward, padding included.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_MULTI_LAYER_RNN_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_MULTI_LAYER_RNN_H_
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "backends/cpu/aligned_buffer.h"
+#include "backends/cpu/layer.h"
+#include "core/dropout.h"
+#include "core/multi_layer_rnn.h"
+#include "core/reserve.h"
+
+namespace tf_lstm_ops::cpu {
+
+// T is float or double. Throws std::bad_alloc.
+template <class T>
+class MultiLayerPass {
+ public:
+  // `mask` null: no dropout. `bfloat16` as in RnnConfig. All arguments must
+  // outlive this object. The reserve of the tensors is the body that `reserve`
+  // lays out.
+  MultiLayerPass(const MultiLayerRnn& rnn, const Reserve& reserve,
+                 const DropoutMask* mask, bool bfloat16, int threads)
+      : rnn_(rnn),
+        model_(rnn.model),
+        reserve_(reserve),
+        mask_(mask),
+        bfloat16_(bfloat16),
+        threads_(threads) {
+    for (int64_t d = 0; d < model_.directions; ++d) {
+      packed_.emplace_back(DirectionSequence(rnn, d, rnn.lengths.data()));
+    }
+    packed_row_.resize(rnn.rows());
+    for (int64_t v = 0; v < rnn.valid_steps; ++v) {
+      packed_row_[packed_[0].input_row[v]] = v;
+    }
+  }
+
+  void Forward(const MultiLayerForward<T>& t) {
+    ClearPadding(t.output, model_.output_size());
+    const T* x = t.input;
+    for (int64_t layer = 0; layer < model_.layers; ++layer) {
+      T* h = IsLast(layer) ? t.output
+             : t.reserve   ? t.reserve + reserve_.LayerOutput(layer)
+                           : Scratch(model_.output_size());
+      ForwardLayer(t, layer, x, h);
+      x = ApplyDropout(layer, h);
+    }
+  }
+
+  void Backward(const MultiLayerBackward<T>& t) {
+    ClearPadding(t.input_backprop, model_.input_size);
+    const T* h_grad = t.output_backprop;
+    for (int64_t layer = model_.layers - 1; layer >= 0; --layer) {
+      T* x_grad = layer == 0 ? t.input_backprop : Scratch(model_.output_size());
+      const T* x = layer == 0
+                       ? t.input
+                       : ApplyDropout(layer - 1, InnerOutput(t, layer - 1));
+      BackwardLayer(t, layer, x, h_grad, x_grad);
+      h_grad = layer == 0 ? nullptr : ApplyDropout(layer - 1, x_grad);
+    }
+  }
+
+ private:
+  bool IsLast(int64_t layer) const { return layer == model_.layers - 1; }
+
+  // [V, width].
+  T* Scratch(int64_t width) {
+    buffers_.push_back(
+        std::make_unique<AlignedBuffer>(rnn_.valid_steps * width * sizeof(T)));
+    return static_cast<T*>(buffers_.back()->data());
+  }
+  const T* InnerOutput(const MultiLayerBackward<T>& t, int64_t layer) const {
+    return t.reserve + reserve_.LayerOutput(layer);
+  }
+
+  void ClearPadding(T* rows, int64_t width) const {
+    if (rnn_.has_padding()) std::fill_n(rows, rnn_.rows() * width, T(0));
+  }
+
+  // The output [V, D*P] of an inner layer as the next layer reads it, or the
+  // gradient with respect to it.
+  const T* ApplyDropout(int64_t layer, const T* rows) {
+    if (mask_ == nullptr || IsLast(layer)) return rows;
+    const int64_t width = model_.output_size();
+    T* dropped = Scratch(width);
+    for (int64_t v = 0; v < rnn_.valid_steps; ++v) {
+      mask_->Apply(layer, TimeMajorRow(v), rows + v * width,
+                   dropped + v * width);
+    }
+    return dropped;
+  }
+
+  int64_t TimeMajorRow(int64_t v) const {
+    const int64_t row = packed_[0].input_row[v];
+    if (rnn_.time_major) return row;
+    return row % rnn_.time * rnn_.batch + row / rnn_.time;
+  }
+
+  // The valid steps of each direction, with the rows of a layer's input and
+  // output.
+  std::vector<PackedSequence> LayerSteps(int64_t layer) const {
+    std::vector<PackedSequence> all = packed_;
+    const auto pack = [this](std::vector<int64_t>* rows) {
+      for (int64_t& row : *rows) row = packed_row_[row];
+    };
+    for (PackedSequence& packed : all) {
+      if (layer > 0) pack(&packed.input_row);
+      if (!IsLast(layer)) pack(&packed.output_row);
+    }
+    return all;
+  }
+
+  // A pseudo-layer's share of a state. Null stays null.
+  template <class E>
+  States<E> State(E* states, int64_t pseudo_layer, int64_t width) const {
+    if (!states) return {};
+    return {states + rnn_.StateRow(pseudo_layer, 0) * width,
+            (rnn_.StateRow(pseudo_layer, 1) - rnn_.StateRow(pseudo_layer, 0)) *
+                width};
+  }
+
+  // What both passes have in common.
+  template <class Layer, class Tensors>
+  void SetLayer(const Tensors& t, int64_t layer, int64_t direction, const T* x,
+                Layer* args) const {
+    const int64_t p = model_.PseudoLayer(layer, direction);
+    args->config = LayerConfig(model_, layer);
+    args->config.bfloat16 = bfloat16_;
+    args->weights = LayerWeights(rnn_, layer, direction, t.params);
+    args->x = x;
+    args->x_stride = args->config.input_size;
+    args->h0 = State(t.input_h, p, model_.hidden_size);
+    args->c0 = State(t.input_c, p, model_.cell_size);
+    args->h_stride = model_.output_size();
+  }
+
+  // x [V, I] and h [V, D*P], or with padding.
+  void ForwardLayer(const MultiLayerForward<T>& t, int64_t layer, const T* x,
+                    T* h) const {
+    std::vector<LayerForward<T>> directions(model_.directions);
+    for (int64_t d = 0; d < model_.directions; ++d) {
+      const int64_t p = model_.PseudoLayer(layer, d);
+      LayerForward<T>& args = directions[d];
+      SetLayer(t, layer, d, x, &args);
+      args.h = h + d * model_.hidden_size;
+      if (t.reserve) {
+        args.saved = PackedActivations(t.reserve + reserve_.Activations(p),
+                                       model_.cell, model_.cell_size);
+      }
+      args.final_h = State(t.output_h, p, model_.hidden_size);
+      args.final_c = State(t.output_c, p, model_.cell_size);
+    }
+    ComputeForward(directions, LayerSteps(layer), threads_);
+  }
+
+  // x and x_grad [V, I], h_grad [V, D*P], or with padding.
+  void BackwardLayer(const MultiLayerBackward<T>& t, int64_t layer, const T* x,
+                     const T* h_grad, T* x_grad) const {
+    const T* h = IsLast(layer) ? t.output : InnerOutput(t, layer);
+    const int64_t hidden = model_.hidden_size, cell = model_.cell_size;
+    std::vector<LayerBackward<T>> directions(model_.directions);
+    for (int64_t d = 0; d < model_.directions; ++d) {
+      const int64_t p = model_.PseudoLayer(layer, d);
+      LayerBackward<T>& args = directions[d];
+      SetLayer(t, layer, d, x, &args);
+      args.h = h + d * hidden;
+      args.saved = PackedActivations(t.reserve + reserve_.Activations(p),
+                                     model_.cell, cell);
+      args.h_grad = h_grad + d * hidden;
+      args.h_grad_stride = args.h_stride;
+      args.final_h_grad = State(t.output_h_backprop, p, hidden);
+      args.final_c_grad = State(t.output_c_backprop, p, cell);
+      args.h0_grad = State(t.input_h_backprop, p, hidden);
+      args.c0_grad = State(t.input_c_backprop, p, cell);
+      args.weights_grad = LayerWeights(rnn_, layer, d, t.params_backprop);
+      args.x_grad = x_grad;
+      args.adds_to_x_grad = d > 0;
+    }
+    ComputeBackward(directions, LayerSteps(layer), threads_);
+  }
+
+  const MultiLayerRnn& rnn_;
+  const RnnModel& model_;
+  const Reserve& reserve_;
+  const DropoutMask* mask_;
+  const bool bfloat16_;
+  const int threads_;
+  std::vector<PackedSequence> packed_;  // of each direction, with padding
+  std::vector<int64_t> packed_row_;     // of each row with padding
+  std::vector<std::unique_ptr<AlignedBuffer>> buffers_;
+};
+
+}  // namespace tf_lstm_ops::cpu
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_MULTI_LAYER_RNN_H_

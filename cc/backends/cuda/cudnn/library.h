@@ -1,0 +1,69 @@
+// cuDNN 9, opened when a kernel first needs it, and its descriptors.
+#ifndef TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_LIBRARY_H_
+#define TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_LIBRARY_H_
+
+#include "backends/cuda/api/cudnn.h"
+#include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/libraries.h"
+#include "core/status.h"
+
+namespace tf_lstm_ops::cuda {
+
+struct Cudnn {
+  TF_LSTM_OPS_CUDA_CUDNN(TF_LSTM_OPS_CUDA_MEMBER)
+};
+
+// Errors: FailedPrecondition where cuDNN is not there.
+Status Open(const Cudnn** cudnn);
+// Internal, with the name of the call and cuDNN's own words, unless it
+// succeeded; Unimplemented where cuDNN says that it has no such thing.
+Status Check(const Cudnn& cudnn, cudnnStatus_t result, const char* call);
+
+#define TF_LSTM_OPS_CUDNN_RETURN_IF_ERROR(cudnn, call, ...) \
+  TF_LSTM_OPS_RETURN_IF_ERROR(                              \
+      ::tf_lstm_ops::cuda::Check(cudnn, (cudnn).call(__VA_ARGS__), #call))
+
+// Of the device's stream.
+Status CudnnHandle(const Cudnn& cudnn, const Device& device,
+                   cudnnHandle_t* handle);
+
+// One of cuDNN's descriptors.
+template <class T, cudnnStatus_t (*Cudnn::*kCreate)(T*),
+          cudnnStatus_t (*Cudnn::*kDestroy)(T)>
+class Descriptor {
+ public:
+  Descriptor() = default;
+  ~Descriptor() {
+    if (descriptor_) (cudnn_->*kDestroy)(descriptor_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  // To be called before all else.
+  Status Make(const Cudnn& cudnn) {
+    cudnn_ = &cudnn;
+    return Check(cudnn, (cudnn.*kCreate)(&descriptor_), "cudnnCreate*");
+  }
+  T get() const { return descriptor_; }
+
+ private:
+  const Cudnn* cudnn_ = nullptr;
+  T descriptor_ = nullptr;
+};
+
+using TensorDescriptor =
+    Descriptor<cudnnTensorDescriptor_t, &Cudnn::cudnnCreateTensorDescriptor,
+               &Cudnn::cudnnDestroyTensorDescriptor>;
+using DropoutDescriptor =
+    Descriptor<cudnnDropoutDescriptor_t, &Cudnn::cudnnCreateDropoutDescriptor,
+               &Cudnn::cudnnDestroyDropoutDescriptor>;
+using RnnDescriptor =
+    Descriptor<cudnnRNNDescriptor_t, &Cudnn::cudnnCreateRNNDescriptor,
+               &Cudnn::cudnnDestroyRNNDescriptor>;
+using RnnDataDescriptor =
+    Descriptor<cudnnRNNDataDescriptor_t, &Cudnn::cudnnCreateRNNDataDescriptor,
+               &Cudnn::cudnnDestroyRNNDataDescriptor>;
+
+}  // namespace tf_lstm_ops::cuda
+
+#endif  // TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_LIBRARY_H_

@@ -1,0 +1,120 @@
+#include "backends/cuda/fused/products.h"
+
+#include <dlfcn.h>
+
+#include <limits>
+#include <type_traits>
+
+#include "core/float16.h"
+
+namespace tf_lstm_ops::cuda {
+namespace {
+
+template <class T>
+cublasComputeType_t ComputeType() {
+  if (std::is_same_v<T, double>) return CUBLAS_COMPUTE_64F;
+  if (!std::is_same_v<T, float>) return CUBLAS_COMPUTE_32F;
+  return AllowsTf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+// A matrix as cuBLAS sees it, column by column.
+struct ByColumn {
+  cublasOperation_t operation;
+  int stride;
+};
+
+// The leading dimension of a matrix of a single row or column may be anything
+// large enough.
+template <class T>
+ByColumn AsColumns(const Matrix<T>& m) {
+  const bool plain = m.row_stride == 1;
+  const int64_t stride = plain ? m.column_stride : m.row_stride;
+  const int64_t least = plain ? m.rows : m.columns;
+  return {plain ? CUBLAS_OP_N : CUBLAS_OP_T,
+          static_cast<int>(stride < least ? least : stride)};
+}
+
+template <class C>
+Status ZeroMatrices(const Device& device, const Matrix<C>& c, int count) {
+  const bool by_row = c.column_stride == 1;
+  for (int n = 0; n < count; ++n) {
+    TF_LSTM_OPS_RETURN_IF_ERROR(device.ZeroRows(
+        c.data + n * c.step, by_row ? c.rows : c.columns,
+        by_row ? c.columns : c.rows, by_row ? c.row_stride : c.column_stride));
+  }
+  return Status();
+}
+
+template <class T>
+bool Fits(const Matrix<T>& m) {
+  constexpr int64_t kMost = std::numeric_limits<int>::max();
+  return m.rows <= kMost && m.columns <= kMost && m.row_stride <= kMost &&
+         m.column_stride <= kMost;
+}
+
+// As Multiply, where the columns of c lie in one piece, as cuBLAS writes them.
+template <class T, class C>
+Status MultiplyByColumn(const Device& device, const Matrix<const T>& a,
+                        const Matrix<const T>& b, bool adds, const Matrix<C>& c,
+                        int count) {
+  if (!Fits(a) || !Fits(b) || !Fits(c)) {
+    return MakeStatus(Code::kUnimplemented, "tf_lstm_ops: a product of ",
+                      c.rows, " x ", a.columns, " x ", c.columns,
+                      " is too large for cuBLAS");
+  }
+  const Cublas* cublas = nullptr;
+  TF_LSTM_OPS_RETURN_IF_ERROR(Open(&cublas));
+  cublasHandle_t handle = nullptr;
+  TF_LSTM_OPS_RETURN_IF_ERROR(device.Cublas(&handle));
+  using Scale = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const Scale alpha = 1, beta = adds ? 1 : 0;
+  const ByColumn of_a = AsColumns(a), of_b = AsColumns(b), of_c = AsColumns(c);
+  return Check(
+      *cublas,
+      cublas->cublasGemmStridedBatchedEx(
+          handle, of_a.operation, of_b.operation, static_cast<int>(c.rows),
+          static_cast<int>(c.columns), static_cast<int>(a.columns), &alpha,
+          a.data, kType<T>, of_a.stride, a.step, b.data, kType<T>, of_b.stride,
+          b.step, &beta, c.data, kType<C>, of_c.stride, c.step, count,
+          ComputeType<T>(), CUBLAS_GEMM_DEFAULT),
+      "cublasGemmStridedBatchedEx");
+}
+
+}  // namespace
+
+// tsl::tensor_float_32_execution_enabled(), which TensorFlow's framework
+// library exports; true where there is no TensorFlow, as is its default.
+bool AllowsTf32() {
+  static auto* const enabled = reinterpret_cast<bool (*)()>(
+      dlsym(RTLD_DEFAULT, "_ZN3tsl33tensor_float_32_execution_enabledEv"));
+  return enabled == nullptr || enabled();
+}
+
+template <class T, class C>
+Status Multiply(const Device& device, const Matrix<const T>& a,
+                const Matrix<const T>& b, bool adds, const Matrix<C>& c,
+                int count) {
+  if (c.rows == 0 || c.columns == 0 || count == 0) return Status();
+  if (a.columns == 0) {
+    return adds ? Status() : ZeroMatrices(device, c, count);
+  }
+  if (c.row_stride == 1) {
+    return MultiplyByColumn(device, a, b, adds, c, count);
+  }
+  return MultiplyByColumn(device, b.Transposed(), a.Transposed(), adds,
+                          c.Transposed(), count);
+}
+
+#define TF_LSTM_OPS_INSTANTIATE(T, C)                                      \
+  template Status Multiply(const Device&, const Matrix<const T>&,          \
+                           const Matrix<const T>&, bool, const Matrix<C>&, \
+                           int);
+TF_LSTM_OPS_INSTANTIATE(float, float)
+TF_LSTM_OPS_INSTANTIATE(double, double)
+TF_LSTM_OPS_INSTANTIATE(Half, Half)
+TF_LSTM_OPS_INSTANTIATE(Half, float)
+TF_LSTM_OPS_INSTANTIATE(BFloat16, BFloat16)
+TF_LSTM_OPS_INSTANTIATE(BFloat16, float)
+#undef TF_LSTM_OPS_INSTANTIATE
+
+}  // namespace tf_lstm_ops::cuda

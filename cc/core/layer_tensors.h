@@ -1,0 +1,65 @@
+// Views of the tensors of a layer direction. Device code includes this header.
+// No view owns its memory.
+#ifndef TF_LSTM_OPS_CORE_LAYER_TENSORS_H_
+#define TF_LSTM_OPS_CORE_LAYER_TENSORS_H_
+
+#include <cstdint>
+
+#include "core/macros.h"
+
+namespace tf_lstm_ops {
+
+// A state [B, P] or [B, H]: row b is at data + b * stride. Null reads as zeros;
+// a null output is not written.
+template <class T>
+struct States {
+  T* data = nullptr;
+  int64_t stride = 0;
+};
+
+// Dropout multipliers of the gate in block g, row b of the batch and column k:
+// data[Index(g, b, k)]. They are the same in every step ("variational"
+// dropout). Null means no dropout.
+template <class T>
+struct Multipliers {
+  const T* data = nullptr;
+  int64_t gate_stride = 0;  // 0: all gates share one set
+  int64_t row_stride = 0;
+  int64_t column_stride = 0;
+
+  TF_LSTM_OPS_DEVICE int64_t Index(int64_t g, int64_t b, int64_t k) const {
+    return g * gate_stride + b * row_stride + k * column_stride;
+  }
+  // Number of different sets that `gates` gates see.
+  TF_LSTM_OPS_DEVICE int sets(int gates) const {
+    return data != nullptr && gate_stride != 0 ? gates : 1;
+  }
+};
+
+// Activations that a forward pass saves for the backward pass, numbered by the
+// cell (LstmSaved, GruSaved). Activation k of a step has H elements from
+// data[k] + row * stride[k] on. `row` is the packed row where `packed` is true,
+// else the output row. A null data[k] is not saved.
+constexpr int kMaxSavedActivations = 6;
+template <class T>
+struct SavedActivations {
+  T* data[kMaxSavedActivations] = {};
+  int64_t stride[kMaxSavedActivations] = {};
+  bool packed = false;
+
+  void Set(int k, T* rows, int64_t row_stride) {
+    data[k] = rows;
+    stride[k] = row_stride;
+  }
+};
+
+// What a masked step leaves as its output.
+enum class Fill : uint8_t {
+  kNothing,   // the output is not written
+  kZero,      // zeros
+  kPrevious,  // the output of the preceding valid step, zeros if there is none
+};
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_CORE_LAYER_TENSORS_H_

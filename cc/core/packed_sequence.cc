@@ -1,0 +1,41 @@
+#include "core/packed_sequence.h"
+
+#include <algorithm>
+
+namespace tf_lstm_ops {
+namespace {
+
+int64_t LongestLength(const Sequence& sequence) {
+  if (!sequence.lengths) return sequence.steps;
+  const int32_t* end = sequence.lengths + sequence.batch;
+  return sequence.batch > 0 ? *std::max_element(sequence.lengths, end) : 0;
+}
+
+}  // namespace
+
+PackedSequence::PackedSequence(const Sequence& sequence)
+    : batch(sequence.batch),
+      steps(LongestLength(sequence)),
+      begin(steps + 1, 0),
+      last(batch, -1) {
+  for (auto* list :
+       {&batch_row, &input_row, &output_row, &previous, &ordinal}) {
+    list->reserve(steps * batch);
+  }
+  for (int64_t s = 0; s < steps; ++s) {
+    for (int64_t b = 0; b < batch; ++b) {
+      const Sequence::Step step = sequence.At(b, s);
+      if (!step.valid) continue;
+      const int64_t before = last[b];
+      last[b] = size();
+      previous.push_back(before);
+      ordinal.push_back(before < 0 ? 0 : ordinal[before] + 1);
+      batch_row.push_back(b);
+      input_row.push_back(step.input);
+      output_row.push_back(step.output);
+    }
+    begin[s + 1] = size();
+  }
+}
+
+}  // namespace tf_lstm_ops

@@ -1,0 +1,41 @@
+// PackedSequence: the valid steps of a Sequence as lists, without padding.
+//
+// A packed row is one valid step of one row of the batch. Packed rows are
+// ordered by step, then by row of the batch. Work follows the number of valid
+// steps, whatever the mask looks like: a masked step leaves its row's state
+// alone.
+#ifndef TF_LSTM_OPS_CORE_PACKED_SEQUENCE_H_
+#define TF_LSTM_OPS_CORE_PACKED_SEQUENCE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/sequence.h"
+
+namespace tf_lstm_ops {
+
+struct PackedSequence {
+  int64_t batch = 0;
+  int64_t steps = 0;
+  std::vector<int64_t> begin;  // [steps + 1], first packed row of each step
+  // Of each packed row:
+  std::vector<int64_t> batch_row;   // its row of the batch
+  std::vector<int64_t> input_row;   // its row of x as [rows, I]
+  std::vector<int64_t> output_row;  // its row of the outputs as [rows, P]
+  std::vector<int64_t> previous;    // the same batch row's preceding one, or -1
+  std::vector<int64_t> ordinal;     // number of preceding ones
+  // Of each row of the batch: its last packed row, or -1.
+  std::vector<int64_t> last;
+
+  PackedSequence() = default;
+  // Lengths and mask of `sequence` must lie in host memory. They are read here
+  // and not kept. Steps beyond the longest length are left out.
+  explicit PackedSequence(const Sequence& sequence);
+
+  // V, the number of valid steps.
+  int64_t size() const { return static_cast<int64_t>(batch_row.size()); }
+};
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_CORE_PACKED_SEQUENCE_H_

@@ -1,0 +1,74 @@
+// Sequence: which row of a batch takes part in which step, and which rows of
+// the tensors the step reads and writes.
+//
+// All backends share this arithmetic. The CPU backend evaluates it once for
+// each call (core/packed_sequence.h). Device code evaluates it in each thread,
+// so masks and lengths may stay in device memory.
+#ifndef TF_LSTM_OPS_CORE_SEQUENCE_H_
+#define TF_LSTM_OPS_CORE_SEQUENCE_H_
+
+#include <cstdint>
+
+#include "core/macros.h"
+
+namespace tf_lstm_ops {
+
+struct Sequence {
+  int64_t batch = 0;       // B
+  int64_t time = 0;        // T, time steps of the tensors
+  int64_t steps = 0;       // steps to compute, at most `time`
+  bool time_major = true;  // tensors are [T, B, .], else [B, T, .]
+  // Each row begins with its own last step.
+  bool reversed = false;
+  // Step s writes output s whichever input it reads; else a step writes the
+  // output of the time step that it reads.
+  bool outputs_in_order = false;
+  // At most one of them is set. Neither is owned. Both lie where the backend
+  // computes.
+  const int32_t* lengths = nullptr;  // [B], each between 0 and `steps`
+  const bool* mask = nullptr;        // [B, T], by the time step that is read
+
+  // Step s of one row of the batch.
+  struct Step {
+    bool valid;      // the row takes part
+    int64_t input;   // row of x as [rows, I]
+    int64_t output;  // row of the outputs as [rows, P]
+  };
+
+  // Rows of the tensors that steps may read.
+  TF_LSTM_OPS_DEVICE int64_t rows() const {
+    return batch * (time_major ? steps : time);
+  }
+  TF_LSTM_OPS_DEVICE bool all_valid() const {
+    return lengths == nullptr && mask == nullptr;
+  }
+
+  TF_LSTM_OPS_INLINE int64_t Length(int64_t b) const {
+    return lengths ? lengths[b] : steps;
+  }
+  TF_LSTM_OPS_INLINE int64_t Row(int64_t b, int64_t t) const {
+    return time_major ? t * batch + b : b * time + t;
+  }
+
+  // Step s of row b. A step from the row's length on reads and writes the
+  // row's padding, in order.
+  TF_LSTM_OPS_INLINE Step At(int64_t b, int64_t s) const {
+    const int64_t length = Length(b);
+    const int64_t t = reversed && s < length ? length - 1 - s : s;
+    const int64_t input = Row(b, t);
+    return {mask ? mask[b * time + t] : s < length, input,
+            outputs_in_order ? Row(b, s) : input};
+  }
+
+  // Whether a step reads this row of x. Sets `b` to its row of the batch.
+  TF_LSTM_OPS_INLINE bool Reads(int64_t row, int64_t* b) const {
+    *b = time_major ? row % batch : row / time;
+    const int64_t t = time_major ? row / batch : row % time;
+    if (mask) return mask[*b * time + t];
+    return t < Length(*b);
+  }
+};
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_CORE_SEQUENCE_H_

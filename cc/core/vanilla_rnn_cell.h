@@ -1,0 +1,78 @@
+// The equations of the vanilla RNN cell, forward and backward: h = tanh(z), or
+// h = max(z, 0), whose derivative at 0 is 0. All backends compile this text.
+// Source: J. Elman, "Finding structure in time" (1990); cuDNN's documentation
+// of CUDNN_RNN_TANH and CUDNN_RNN_RELU.
+#ifndef TF_LSTM_OPS_CORE_VANILLA_RNN_CELL_H_
+#define TF_LSTM_OPS_CORE_VANILLA_RNN_CELL_H_
+
+#include "core/macros.h"
+
+namespace tf_lstm_ops {
+
+// LstmCell describes the members.
+template <class Math>
+struct VanillaRnnCell {
+  using V = typename Math::Value;
+
+  static constexpr int kPreActivations = 1;
+  static constexpr int kInputPreActivations = 1;
+  static constexpr int kFirstRecurrent = 0;
+  static constexpr int kRecurrentPreActivations = 1;
+  static constexpr bool kHasState = false;
+  static constexpr bool kHasCellState = false;
+  static constexpr bool kHasForgetBias = false;
+  static constexpr bool kHasPeephole = false;
+  static constexpr bool kHasOutputGate = false;
+  static constexpr int kSavedCount = 0;  // h is enough
+
+  struct Parameters {};
+  struct Outputs {
+    V h;
+  };
+  struct Gradients {
+    V z[kPreActivations];
+    V state;  // not used
+  };
+
+  static TF_LSTM_OPS_INLINE void Restore(Outputs*, bool, const Parameters&) {}
+};
+
+template <class Math>
+struct TanhCell : VanillaRnnCell<Math> {
+  using typename VanillaRnnCell<Math>::V;
+  using typename VanillaRnnCell<Math>::Outputs;
+  using typename VanillaRnnCell<Math>::Gradients;
+  using typename VanillaRnnCell<Math>::Parameters;
+
+  static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[1], V,
+                                            const Parameters&) {
+    return {Math::Tanh(z[0])};
+  }
+  static TF_LSTM_OPS_INLINE Gradients Backward(const Outputs& y, V,
+                                               const Outputs& grad,
+                                               const Parameters&) {
+    return {{(1 - y.h * y.h) * grad.h}, V{}};
+  }
+};
+
+template <class Math>
+struct ReluCell : VanillaRnnCell<Math> {
+  using typename VanillaRnnCell<Math>::V;
+  using typename VanillaRnnCell<Math>::Outputs;
+  using typename VanillaRnnCell<Math>::Gradients;
+  using typename VanillaRnnCell<Math>::Parameters;
+
+  static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[1], V,
+                                            const Parameters&) {
+    return {Math::Max(z[0], V{})};
+  }
+  static TF_LSTM_OPS_INLINE Gradients Backward(const Outputs& y, V,
+                                               const Outputs& grad,
+                                               const Parameters&) {
+    return {{Math::IfPositive(y.h, grad.h, V{})}, V{}};
+  }
+};
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_CORE_VANILLA_RNN_CELL_H_

@@ -1,0 +1,92 @@
+// CudaCall: one call of an op on the GPU: its tensors in device memory, by
+// name, and the device it runs on.
+#ifndef TF_LSTM_OPS_DIALECTS_COMMON_CALL_CUDA_H_
+#define TF_LSTM_OPS_DIALECTS_COMMON_CALL_CUDA_H_
+
+#include <memory>
+#include <vector>
+
+#include "backends/cuda/runtime/device.h"
+#include "core/layer_direction.h"
+#include "dialects/common/inputs.h"
+#include "tf/kernel.h"
+
+namespace tf_lstm_ops {
+
+// The stream and the memory of a kernel's call. Errors: FailedPrecondition
+// where there is no CUDA stream or no driver; Internal.
+Status MakeCudaDevice(const tf::KernelContext& context,
+                      std::unique_ptr<cuda::Device>* device);
+
+// T is the element type of the op's tensors. The members that problem.h uses
+// have the same names as those of CpuCall. Pointers are views of TensorFlow's
+// tensors, which live as long as this object.
+template <class T>
+class CudaCall : public Inputs {
+ public:
+  using Inputs::Inputs;
+
+  // Fetches and checks the inputs. Must come before all else. Errors: those of
+  // CheckInputs and of MakeCudaDevice.
+  Status Fetch(const tf::KernelContext& context) {
+    TF_LSTM_OPS_RETURN_IF_ERROR(Inputs::Fetch(context));
+    return MakeCudaDevice(context, &device_);
+  }
+  const cuda::Device& device() const { return *device_; }
+
+  // The elements of an input. Null where the op has no such input or it is
+  // absent. Host memory where the kernel is registered so.
+  template <class E = T>
+  const E* Data(const char* name) const {
+    const tf::Tensor* tensor = Find(name);
+    return tensor ? tensor->data<E>() : nullptr;
+  }
+  const bool* Mask(const char* name) const { return Data<bool>(name); }
+  const T* In(const char* name) const { return Data(name); }
+  // The size is for CpuCall, which converts that many elements.
+  const T* In(const char* name, int64_t) const { return Data(name); }
+  template <class Layout>
+  GateMatrices<const T> Weights(const char* name, int64_t begin, int64_t,
+                                const Layout& layout) const {
+    return layout(Data(name) + begin);
+  }
+
+  // The next output.
+  Status Allocate(const tf::KernelContext& context, const Shape& shape,
+                  TF_DataType type = tf::kDataType<T>) {
+    const auto index = static_cast<int>(outputs_.size());
+    outputs_.emplace_back();
+    return context.AllocateOutput(index, type, shape, &outputs_.back());
+  }
+  // All outputs of a signature that has no opaque ones.
+  Status AllocateAll(const tf::KernelContext& context) {
+    return context.Outputs(signature, inputs, sizes, tf::kDataType<T>,
+                           &outputs_);
+  }
+  // Output n, which must have been allocated. Null where it is empty.
+  template <class E = T>
+  E* Out(size_t n) const {
+    return output_size(n) > 0 ? outputs_[n].template data<E>() : nullptr;
+  }
+  int64_t output_size(size_t n) const { return outputs_[n].size(); }
+  Status ZeroOutput(size_t n) const {
+    return device().Zero(Out(n), output_size(n));
+  }
+
+ private:
+  std::vector<tf::Tensor> outputs_;
+  std::unique_ptr<cuda::Device> device_;
+};
+
+// Registers kernel K, which has a default constructor, for the device "GPU".
+// The named arguments stay in host memory.
+template <class K>
+void RegisterCudaKernel(const char* op, TF_DataType type,
+                        const std::vector<const char*>& host_memory = {}) {
+  tf::PrintRegistrationFailure(
+      op, tf::RegisterKernel<K>(op, "GPU", type, 0, host_memory));
+}
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_DIALECTS_COMMON_CALL_CUDA_H_

@@ -1,0 +1,61 @@
+// MetalKernel: the base class of the kernels for a Metal device.
+#ifndef TF_LSTM_OPS_DIALECTS_COMMON_KERNEL_METAL_H_
+#define TF_LSTM_OPS_DIALECTS_COMMON_KERNEL_METAL_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backends/metal/device.h"
+#include "core/signature.h"
+#include "dialects/common/call_metal.h"
+#include "tf/kernel.h"
+
+namespace tf_lstm_ops::metal {
+
+class MetalKernel : public tf::Kernel {
+ public:
+  // For any op with the attributes of this signature, whatever its name. The
+  // signature must outlive the kernel.
+  explicit MetalKernel(const Signature& signature) : signature_(signature) {}
+
+  // Reads all attributes of the signature into the key of the graphs.
+  Status Init(const tf::KernelConstruction& construction) override;
+
+ protected:
+  const Signature& signature() const { return signature_; }
+  TF_DataType type() const { return type_; }  // the attribute T
+
+  // Runs the graph that `build` makes, built once for each key. The graph may
+  // depend on the attributes, on the shapes of the call's inputs, and on the
+  // names and shapes of its host arguments; these form the key. Errors: those
+  // of Execute; Internal where MPSGraph raises an exception.
+  Status Run(const tf::KernelContext& context, const MetalCall& call,
+             const std::function<void(GraphBuilder*)>& build) const;
+
+ private:
+  const Signature& signature_;
+  TF_DataType type_ = TF_FLOAT;
+  std::string options_;  // the op and its attributes
+};
+
+// Registers K, constructed without arguments.
+template <class K>
+void Register(const char* op, TF_DataType type,
+              const std::vector<const char*>& host_memory = {}) {
+  tf::PrintRegistrationFailure(
+      op, tf::RegisterKernel<K>(op, "GPU", type, 0, host_memory));
+}
+
+// Registers K for an op of stock TensorFlow, with a higher priority than the
+// plugin's own kernel.
+template <class K>
+void RegisterAbove(const char* stock, TF_DataType type,
+                   const std::vector<const char*>& host_memory = {}) {
+  tf::PrintRegistrationFailure(
+      stock, tf::RegisterKernel<K>(stock, "GPU", type, 1, host_memory));
+}
+
+}  // namespace tf_lstm_ops::metal
+
+#endif  // TF_LSTM_OPS_DIALECTS_COMMON_KERNEL_METAL_H_

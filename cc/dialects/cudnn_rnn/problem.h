@@ -1,0 +1,106 @@
+// The attributes and inputs of an op of this dialect, checked and translated
+// into a MultiLayerRnn.
+#ifndef TF_LSTM_OPS_DIALECTS_CUDNN_RNN_PROBLEM_H_
+#define TF_LSTM_OPS_DIALECTS_CUDNN_RNN_PROBLEM_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/attribute_reader.h"
+#include "core/multi_layer_rnn.h"
+#include "core/status.h"
+#include "dialects/common/shape_of.h"
+#include "dialects/cudnn_rnn/signatures.h"
+
+namespace tf_lstm_ops::cudnn_rnn {
+
+// The op variants: versions 1 to 3.
+struct OpVariant {
+  int version;
+  const Signature& (*forward)();
+  const Signature& (*backward)();
+};
+
+inline constexpr OpVariant kV1 = {1, &CudnnRNN, &CudnnRNNBackprop};
+inline constexpr OpVariant kV2 = {2, &CudnnRNNV2, &CudnnRNNBackpropV2};
+inline constexpr OpVariant kV3 = {3, &CudnnRNNV3, &CudnnRNNBackpropV3};
+
+enum class InputMode : uint8_t { kLinear, kSkip, kAuto };
+
+struct Attributes {
+  CellKind cell = CellKind::kLstm;
+  InputMode input_mode = InputMode::kLinear;
+  int64_t directions = 1;
+  float dropout = 0;  // probability of dropping
+  uint64_t seed = 0;  // seed and seed2
+  int64_t num_proj = 0;
+  bool time_major = true;
+
+  // Reads the attributes. An attribute that an op does not have keeps its
+  // default. Errors: InvalidArgument for a value out of range.
+  Status Init(const AttributeReader& attributes, bool has_num_proj,
+              bool has_time_major);
+
+  // Errors: InvalidArgument for a size that is not positive, for a projection
+  // without an LSTM or larger than num_units, and for skip_input with an input
+  // size other than num_units.
+  Status MakeModel(int64_t layers, int64_t num_units, int64_t input_size,
+                   RnnModel* model) const;
+};
+
+// Checks the shapes of input, input_h, input_c, params and, where the op has
+// it, sequence_lengths. `lengths` [B] has the elements of sequence_lengths in
+// host memory, or is null. Errors: InvalidArgument.
+Status MakeProblem(const Attributes& attributes, const ShapeOf& shape_of,
+                   const int32_t* lengths, MultiLayerRnn* problem);
+
+// For a Backprop op: checks the shapes of the forward op's results and of the
+// gradients with respect to them. Errors: InvalidArgument.
+Status CheckBackprop(const MultiLayerRnn& problem, const ShapeOf& shape_of);
+
+// The shapes of a forward op's outputs but for host_reserved, in order.
+// `reserve_size` is in elements; in inference the reserve is a scalar.
+std::vector<Shape> ForwardShapes(const MultiLayerRnn& problem, bool is_training,
+                                 int64_t reserve_size);
+// The shape of host_reserved, which versions 2 and 3 have, of type int8.
+Shape HostReservedShape(const OpVariant& variant, bool is_training);
+
+// Maps the inputs that both passes have. `call` has In as CpuCall has; Tensors
+// is MultiLayerForward or MultiLayerBackward.
+template <class Call, class Tensors>
+void SetInputs(const MultiLayerRnn& problem, Call* call, Tensors* t) {
+  t->input = call->In("input");
+  t->input_h = call->In("input_h");
+  if (IsLstm(problem.model.cell)) t->input_c = call->In("input_c");
+  t->params = call->In("params");
+}
+
+// Maps the results of a forward op. `call` has Out as CpuCall has.
+template <class T, class Call>
+void SetOutputs(const MultiLayerRnn& problem, Call* call,
+                MultiLayerForward<T>* t) {
+  t->output = call->Out(0);
+  t->output_h = call->Out(1);
+  if (IsLstm(problem.model.cell)) t->output_c = call->Out(2);
+}
+
+// Maps the remaining inputs of a Backprop op, except the reserve, and its
+// outputs.
+template <class T, class Call>
+void SetGrads(const MultiLayerRnn& problem, Call* call,
+              MultiLayerBackward<T>* t) {
+  t->output = call->In("output");
+  t->output_backprop = call->In("output_backprop");
+  t->output_h_backprop = call->In("output_h_backprop");
+  t->input_backprop = call->Out(0);
+  t->input_h_backprop = call->Out(1);
+  if (IsLstm(problem.model.cell)) {
+    t->output_c_backprop = call->In("output_c_backprop");
+    t->input_c_backprop = call->Out(2);
+  }
+  t->params_backprop = call->Out(3);
+}
+
+}  // namespace tf_lstm_ops::cudnn_rnn
+
+#endif  // TF_LSTM_OPS_DIALECTS_CUDNN_RNN_PROBLEM_H_

@@ -1,0 +1,278 @@
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <mutex>
+#include <type_traits>
+
+#include "backends/cpu/layer.h"
+#include "backends/cpu/masked_steps.h"
+#include "dialects/common/call_cpu.h"
+#include "dialects/keras/problem.h"
+#include "tf/kernel.h"
+
+namespace tf_lstm_ops::keras {
+namespace {
+
+using tf::KernelConstruction;
+using tf::KernelContext;
+using tf::Tensor;
+
+template <class T>
+using Compute = typename CpuCall<T>::Compute;
+
+// Fills a layer direction from the inputs, and lists its valid steps.
+template <class T>
+PackedSequence SetCpuLayer(const OpVariant& variant,
+                           const Attributes& attributes, CpuCall<T>* call,
+                           LayerDirection<Compute<T>>* layer) {
+  SetLayer(variant, attributes, call->sizes, call, layer);
+  layer->config.bfloat16 = std::is_same_v<T, BFloat16>;
+  return PackedSequence(layer->sequence);
+}
+
+// Keeps the packed weights of the last call while calls bring the same tensors.
+// The tensors are kept too: TensorFlow does not write to a variable's buffer
+// that is referred to elsewhere but gives the variable a new buffer.
+class PackedWeightsCache {
+ public:
+  // Takes the weights' tensors from `call`, whose layer must have been set.
+  template <class T>
+  std::shared_ptr<cpu::PackedWeights> Find(CpuCall<T>* call) {
+    if constexpr (std::is_same_v<T, Half>) return nullptr;  // a copy anyway
+    const std::lock_guard<std::mutex> lock(mutex_);
+    bool same = packed_ != nullptr;
+    for (size_t n = 0; n < kNames.size(); ++n) {
+      const Tensor& now = *call->Inputs::Find(kNames[n]);
+      same = same && now.data<T>() == tensors_[n].data<T>() &&
+             now.shape().dims() == tensors_[n].shape().dims();
+    }
+    if (same) return packed_;
+    for (size_t n = 0; n < kNames.size(); ++n) {
+      tensors_[n] = call->Take(kNames[n]);
+    }
+    packed_ = std::make_shared<cpu::PackedWeights>();
+    return packed_;
+  }
+
+ private:
+  static constexpr std::array<const char*, 2> kNames = {"kernel",
+                                                        "recurrent_kernel"};
+
+  std::mutex mutex_;
+  std::array<Tensor, kNames.size()> tensors_;
+  std::shared_ptr<cpu::PackedWeights> packed_;
+};
+
+template <class T, const OpVariant& kVariant>
+class ForwardKernel : public tf::Kernel {
+ public:
+  Status Init(const KernelConstruction& construction) override {
+    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kVariant.cell));
+    return construction.GetAttr("training", &training_);
+  }
+
+  Status Compute(const KernelContext& context) override {
+    CpuCall<T> call(kVariant.forward());
+    TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
+    LayerForward<C> layer;
+    const PackedSequence packed =
+        SetCpuLayer(kVariant, attributes_, &call, &layer);
+    const Sizes& sizes = call.sizes;
+    const ReserveLayout reserve(packed.size(), sizes, kVariant.cell,
+                                attributes_.return_sequences);
+    TF_LSTM_OPS_RETURN_IF_ERROR(Allocate(context, reserve.size(), &call));
+    const int64_t h_size = sizes.batch * sizes.time * sizes.cell;
+    const bool has_h = attributes_.return_sequences || training_;
+    const AlignedBuffer unsaved_h(has_h ? 0 : h_size * sizeof(T));
+    T* h = attributes_.return_sequences ? call.OutData(kOutput)
+           : training_ ? call.OutData(kReserve) + reserve.h_offset()
+                       : static_cast<T*>(unsaved_h.data());
+    SetOutputs(reserve, h, h_size, &call, &layer);
+    const std::shared_ptr<cpu::PackedWeights> weights =
+        training_ ? nullptr : weights_cache_.Find(&call);
+    cpu::ComputeForward(layer, packed,
+                        cpu::ThreadCount(ConfiguredThreads(context)),
+                        weights.get());
+    call.Finish();
+    if (!attributes_.return_sequences) {
+      CopyLastStep(sizes, h, call.OutData(kOutput));
+    }
+    return Status();
+  }
+
+ private:
+  using C = keras::Compute<T>;
+  static constexpr size_t kOutput = 0, kFinalH = 1, kFinalC = 2,
+                          kReserve = kVariant.is_lstm() ? 3 : 2;
+
+  Status Allocate(const KernelContext& context, int64_t reserve_size,
+                  CpuCall<T>* call) const {
+    const Sizes& sizes = call->sizes;
+    const Shape state({sizes.batch, sizes.cell});
+    TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(
+        context,
+        Shape({sizes.batch, attributes_.OutputSteps(sizes), sizes.cell})));
+    TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(context, state));
+    if (kVariant.is_lstm()) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(context, state));
+    }
+    return call->Allocate(context, Shape({training_ ? reserve_size : 0}));
+  }
+
+  void SetOutputs(const ReserveLayout& reserve, T* h, int64_t h_size,
+                  CpuCall<T>* call, LayerForward<C>* layer) const {
+    const int64_t cell = call->sizes.cell;
+    layer->h = call->Out(h, h_size);
+    layer->h_stride = cell;
+    layer->fill = attributes_.fill();
+    layer->final_h = {call->Out(kFinalH), cell};
+    if (kVariant.is_lstm()) layer->final_c = {call->Out(kFinalC), cell};
+    if (!training_) return;
+    layer->saved = PackedActivations(
+        call->Out(call->OutData(kReserve), reserve.activations_size),
+        kVariant.cell, cell);
+  }
+
+  // The last step's output; zero where there are no steps.
+  static void CopyLastStep(const Sizes& sizes, const T* h, T* output) {
+    const int64_t cell = sizes.cell, time = sizes.time;
+    for (int64_t b = 0; b < sizes.batch; ++b) {
+      T* row = output + b * cell;
+      if (time == 0) {
+        std::fill(row, row + cell, T{});
+      } else {
+        const T* last = h + (b * time + time - 1) * cell;
+        std::copy(last, last + cell, row);
+      }
+    }
+  }
+
+  Attributes attributes_;
+  bool training_ = true;
+  PackedWeightsCache weights_cache_;
+};
+
+template <class T, const OpVariant& kVariant>
+class GradKernel : public tf::Kernel {
+ public:
+  Status Init(const KernelConstruction& construction) override {
+    return attributes_.Init(construction, kVariant.cell);
+  }
+
+  Status Compute(const KernelContext& context) override {
+    CpuCall<T> call(kVariant.gradient());
+    TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
+    LayerBackward<C> layer;
+    const PackedSequence packed =
+        SetCpuLayer(kVariant, attributes_, &call, &layer);
+    const ReserveLayout reserve(packed.size(), call.sizes, kVariant.cell,
+                                attributes_.return_sequences);
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        CheckOutputs(attributes_, call.sizes, call.shape_of()));
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckReserve(call.shape_of(), reserve.size()));
+    TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context));
+    SetSaved(reserve, &call, &layer);
+    SetOutputGrads(packed, &call, &layer);
+    SetInputGrads(
+        kVariant, call.sizes, [&](size_t n) { return call.Out(n); }, &layer);
+    if (packed.size() < layer.sequence.rows()) {
+      std::fill_n(layer.x_grad, call.output_size(0), C(0));
+    }
+    cpu::ComputeBackward(layer, packed,
+                         cpu::ThreadCount(ConfiguredThreads(context)));
+    call.Finish();
+    return Status();
+  }
+
+ private:
+  using C = keras::Compute<T>;
+
+  void SetSaved(const ReserveLayout& reserve, CpuCall<T>* call,
+                LayerBackward<C>* layer) const {
+    const C* saved = call->In("reserve");
+    layer->saved = PackedActivations(saved, kVariant.cell, call->sizes.cell);
+    layer->h = attributes_.return_sequences ? call->In("output")
+                                            : saved + reserve.h_offset();
+    layer->h_stride = call->sizes.cell;
+  }
+
+  void SetOutputGrads(const PackedSequence& packed, CpuCall<T>* call,
+                      LayerBackward<C>* layer) const {
+    const int64_t cell = call->sizes.cell;
+    const C* final_h_grad = call->In("final_h_grad");
+    if (attributes_.return_sequences) {
+      layer->h_grad = StepGrads(packed, *layer, call);
+      layer->h_grad_stride = cell;
+    } else {
+      final_h_grad = AddLastStepGrad(packed, *layer, final_h_grad, call);
+    }
+    layer->final_h_grad = {final_h_grad, cell};
+    layer->final_c_grad = {call->In("final_c_grad"), cell};
+  }
+
+  // The gradient of each step's h, by output row. A masked step repeats the
+  // output of an earlier step, so its gradient is added to that step's.
+  const C* StepGrads(const PackedSequence& packed,
+                     const LayerDirection<C>& layer, CpuCall<T>* call) const {
+    const C* output_grad = call->In("output_grad");
+    const int64_t cell = call->sizes.cell, rows = layer.sequence.rows();
+    if (packed.size() == rows || attributes_.zero_output_for_mask) {
+      return output_grad;
+    }
+    C* sums = call->Scratch(rows * cell);
+    std::copy_n(output_grad, rows * cell, sums);
+    cpu::ForEachStep(layer.sequence, packed,
+                     [&](int64_t row, int64_t latest, int64_t) {
+                       if (latest < 0 || latest == row) return;
+                       for (int64_t u = 0; u < cell; ++u) {
+                         sums[latest * cell + u] += output_grad[row * cell + u];
+                       }
+                     });
+    return sums;
+  }
+
+  // The gradient of the last step's output is added to the final state's.
+  const C* AddLastStepGrad(const PackedSequence& packed,
+                           const LayerDirection<C>& layer,
+                           const C* final_h_grad, CpuCall<T>* call) const {
+    const int64_t cell = call->sizes.cell, time = call->sizes.time;
+    const int64_t size = call->sizes.batch * cell;
+    const C* last_grad = call->In("output_grad");
+    C* sums = call->Scratch(size);
+    std::copy_n(final_h_grad, size, sums);
+    cpu::ForEachStep(layer.sequence, packed,
+                     [&](int64_t row, int64_t latest, int64_t b) {
+                       if (row % time != time - 1 || latest < 0) return;
+                       if (latest != row && attributes_.zero_output_for_mask)
+                         return;
+                       for (int64_t u = 0; u < cell; ++u) {
+                         sums[b * cell + u] += last_grad[b * cell + u];
+                       }
+                     });
+    return sums;
+  }
+
+  Attributes attributes_;
+};
+
+template <class T, const OpVariant& kVariant>
+void RegisterVariant() {
+  tf::RegisterKernel<ForwardKernel<T, kVariant>>(kVariant.forward().op, "CPU",
+                                                 tf::kDataType<T>);
+  tf::RegisterKernel<GradKernel<T, kVariant>>(kVariant.gradient().op, "CPU",
+                                              tf::kDataType<T>);
+}
+
+template <class T>
+bool RegisterAll() {
+  RegisterVariant<T, kLstm>();
+  RegisterVariant<T, kGru>();
+  return true;
+}
+
+[[maybe_unused]] const bool kRegistered[] = {
+    RegisterAll<float>(), RegisterAll<double>(), RegisterAll<Half>(),
+    RegisterAll<BFloat16>()};
+
+}  // namespace
+}  // namespace tf_lstm_ops::keras

@@ -1,0 +1,192 @@
+// The ops behind tf_lstm_ops.keras: op variants, attributes, checks, and the
+// mapping from an op's tensors to a layer direction. All devices use it.
+#ifndef TF_LSTM_OPS_DIALECTS_KERAS_PROBLEM_H_
+#define TF_LSTM_OPS_DIALECTS_KERAS_PROBLEM_H_
+
+#include <array>
+
+#include "core/attribute_reader.h"
+#include "core/gate_order.h"
+#include "core/layer_direction.h"
+#include "core/status.h"
+#include "dialects/common/shape_of.h"
+#include "dialects/keras/signatures.h"
+
+namespace tf_lstm_ops::keras {
+
+struct OpVariant {
+  CellKind cell;
+  GateOrder order;
+  const Signature& (*forward)();
+  const Signature& (*gradient)();
+
+  constexpr bool is_lstm() const { return IsLstm(cell); }
+  constexpr int gates() const { return GateCount(cell); }
+};
+
+inline constexpr OpVariant kLstm = {CellKind::kLstm, kOrderIFCO, &KerasLSTM,
+                                    &KerasLSTMGrad};
+inline constexpr OpVariant kGru = {CellKind::kGru, kOrderURN, &KerasGRU,
+                                   &KerasGRUGrad};
+
+struct Attributes {
+  float cell_clip = 0;
+  bool go_backwards = false;
+  bool zero_output_for_mask = false;
+  bool return_sequences = true;
+
+  Status Init(const AttributeReader& reader, CellKind cell) {
+    if (IsLstm(cell)) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("cell_clip", &cell_clip));
+    }
+    TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("go_backwards", &go_backwards));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        reader.GetAttr("zero_output_for_mask", &zero_output_for_mask));
+    return reader.GetAttr("return_sequences", &return_sequences);
+  }
+  Fill fill() const {
+    return zero_output_for_mask ? Fill::kZero : Fill::kPrevious;
+  }
+  int64_t OutputSteps(const Sizes& sizes) const {
+    return return_sequences ? sizes.time : 1;
+  }
+};
+
+// Of a gradient op: checks the time steps of the output and of its gradient.
+// Error: InvalidArgument.
+inline Status CheckOutputs(const Attributes& attributes, const Sizes& sizes,
+                           const ShapeOf& shape_of) {
+  const int64_t steps = attributes.OutputSteps(sizes);
+  for (const char* name : {"output", "output_grad"}) {
+    const int64_t got = shape_of(name).dim(1);
+    if (got != steps) {
+      return InvalidArgument(name, ".dim_size(1) != time_length: ", got,
+                             " vs. ", steps);
+    }
+  }
+  return Status();
+}
+
+// Checks the size of a gradient op's reserve. Error: InvalidArgument.
+inline Status CheckReserve(const ShapeOf& shape_of, int64_t want) {
+  const int64_t got = shape_of("reserve").dim(0);
+  if (got == want) return Status();
+  return InvalidArgument("reserve.dim_size(0) != ", want, ": ", got, " vs. ",
+                         want,
+                         "; it must come from a forward call with "
+                         "training=True and the same arguments");
+}
+
+// The reserve: saved activations [rows, SavedCount(cell), H]; then, unless the
+// output has it, h of all steps, [B * T, H]. `rows` is the number of valid
+// steps where the host knows the mask, else B * T. Each device has its own
+// order of rows. Offsets and sizes are in elements.
+struct ReserveLayout {
+  int64_t activations_size;
+  int64_t h_size;
+
+  ReserveLayout(int64_t rows, const Sizes& sizes, CellKind cell,
+                bool output_has_h)
+      : activations_size(rows * SavedCount(cell) * sizes.cell),
+        h_size(output_has_h ? 0 : sizes.batch * sizes.time * sizes.cell) {}
+
+  int64_t h_offset() const { return activations_size; }
+  int64_t size() const { return activations_size + h_size; }
+};
+
+// The gates of the rows of the peephole weights [3, H].
+constexpr std::array<LstmGate, 3> kPeepholeGates = {kGateI, kGateF, kGateO};
+
+// Peephole weights [3, H] by gate. Null stays null.
+template <class T>
+std::array<T*, kMaxPreActivations> Peepholes(T* rows, int64_t cell) {
+  std::array<T*, kMaxPreActivations> peephole = {};
+  for (size_t n = 0; rows && n < kPeepholeGates.size(); ++n) {
+    peephole[kPeepholeGates[n]] = rows + static_cast<int64_t>(n) * cell;
+  }
+  return peephole;
+}
+
+// A GRU has two biases, the rows of one tensor [2, 3H].
+template <class T>
+void SetBiases(const OpVariant& variant, int64_t cell, T* bias,
+               RnnWeights<T>* weights) {
+  weights->input_bias = bias;
+  if (variant.cell == CellKind::kGru && bias) {
+    weights->recurrent_bias = bias + variant.gates() * cell;
+  }
+}
+
+inline RnnConfig MakeConfig(const OpVariant& variant,
+                            const Attributes& attributes, const Sizes& sizes) {
+  RnnConfig config;
+  config.cell = variant.cell;
+  config.input_size = sizes.input;
+  config.cell_size = config.hidden_size = sizes.cell;
+  config.gate_order = variant.order;
+  config.cell_clip = attributes.cell_clip;
+  return config;
+}
+
+// The steps of a call: batch-major, outputs in order of processing. `mask`
+// [B, T] or null, as in Sequence; not owned.
+inline Sequence MakeSequence(const Attributes& attributes, const Sizes& sizes,
+                             const bool* mask) {
+  Sequence sequence;
+  sequence.batch = sizes.batch;
+  sequence.time = sequence.steps = sizes.time;
+  sequence.time_major = false;
+  sequence.reversed = attributes.go_backwards;
+  sequence.outputs_in_order = true;
+  sequence.mask = mask;
+  return sequence;
+}
+
+// Fills a layer direction from the inputs of `call`, which has In, Mask and
+// Weights as CpuCall has.
+template <class T, class Call>
+void SetLayer(const OpVariant& variant, const Attributes& attributes,
+              const Sizes& sizes, Call* call, LayerDirection<T>* layer) {
+  const int64_t cell = sizes.cell, input = sizes.input;
+  const int gates = variant.gates();
+  layer->config = MakeConfig(variant, attributes, sizes);
+  layer->sequence = MakeSequence(attributes, sizes, call->Mask("mask"));
+  layer->x = call->In("x");
+  layer->x_stride = input;
+  layer->h0 = {call->In("initial_h"), cell};
+  layer->c0 = {call->In("initial_c"), cell};
+  const auto by_input = [&](const auto* data) {
+    return ByInput(data, gates, cell);
+  };
+  layer->weights.input =
+      call->Weights("kernel", 0, input * gates * cell, by_input);
+  layer->weights.recurrent =
+      call->Weights("recurrent_kernel", 0, cell * gates * cell, by_input);
+  SetBiases(variant, cell, call->In("bias"), &layer->weights);
+  layer->weights.peephole = Peepholes(call->In("peephole"), cell);
+  const auto dropout = [&](const char* name, int64_t width) -> Multipliers<T> {
+    return {call->In(name), sizes.batch * width, width, 1};
+  };
+  layer->input_dropout = dropout("input_dropout", input);
+  layer->recurrent_dropout = dropout("recurrent_dropout", cell);
+}
+
+// Maps the outputs of a gradient op, out(n), in the order of its signature.
+template <class T, class Out>
+void SetInputGrads(const OpVariant& variant, const Sizes& sizes, const Out& out,
+                   LayerBackward<T>* layer) {
+  const int64_t cell = sizes.cell;
+  size_t n = 0;
+  layer->x_grad = out(n++);
+  layer->h0_grad = {out(n++), cell};
+  if (variant.is_lstm()) layer->c0_grad = {out(n++), cell};
+  RnnWeights<T>& grad = layer->weights_grad;
+  grad.input = ByInput(out(n++), variant.gates(), cell);
+  grad.recurrent = ByInput(out(n++), variant.gates(), cell);
+  SetBiases(variant, cell, out(n++), &grad);
+  if (variant.is_lstm()) grad.peephole = Peepholes(out(n), cell);
+}
+
+}  // namespace tf_lstm_ops::keras
+
+#endif  // TF_LSTM_OPS_DIALECTS_KERAS_PROBLEM_H_

@@ -1,0 +1,22 @@
+// The CUDA stream of a kernel's call.
+//
+// TensorFlow's C API does not expose it. The C++ API does, but its ABI changes
+// from minor version to minor version. So the access is one function in a
+// library of its own, which is compiled for the installed version
+// (stream_library/).
+#ifndef TF_LSTM_OPS_TF_CUDA_STREAM_H_
+#define TF_LSTM_OPS_TF_CUDA_STREAM_H_
+
+#include "core/status.h"
+#include "tf/c_api.h"
+
+namespace tf_lstm_ops::tf {
+
+// Sets `stream` to the CUstream of the call's device. The environment variable
+// TF_LSTM_OPS_CUDA_STREAM_LIBRARY names the library. Errors: FailedPrecondition
+// where the library cannot be loaded, or the device has no CUDA stream.
+Status CudaStream(TF_OpKernelContext* context, void** stream);
+
+}  // namespace tf_lstm_ops::tf
+
+#endif  // TF_LSTM_OPS_TF_CUDA_STREAM_H_
