@@ -101,8 +101,13 @@ def register() -> None:
 
 @functools.cache
 def load() -> ModuleType:
-    """The module of the library's op functions. TensorFlow generates and compiles its source at
-    the first call, which takes longer than the whole import of the package.
+    """The module of the library's op functions.
+
+    TensorFlow generates and compiles the source of this module at the first call, which takes
+    longer than the whole import of the package.
+
+    Returns:
+      The generated module.
 
     Raises:
       ValueError: see register.

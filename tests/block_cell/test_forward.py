@@ -41,7 +41,7 @@ def evaluation(op, inputs, **options):
     return lambda cast, store: reference(op, Inputs(*map(cast, inputs)), store=store, **options)
 
 
-@pytest.mark.sampled(3, strength=2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sizes, options", CASES, ids=str)
 @pytest.mark.parametrize("name", OPS)
@@ -58,7 +58,7 @@ def test_outputs(rng, name, sizes, options, dtype):
         assert clipped.any() and not clipped.all()
 
 
-@pytest.mark.sampled(3, strength=2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["float32", "half"])
 @pytest.mark.parametrize("sizes, options", CASES, ids=str)
 @pytest.mark.parametrize("name", OPS)

@@ -60,7 +60,7 @@ def reference_tape(op, inputs, upstream, cast, store, **options):
     return reference_backward(op, inputs, outputs, upstream, store=store, **peephole)
 
 
-@pytest.mark.sampled(3, strength=2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sizes, options", CASES, ids=str)
 @pytest.mark.parametrize("name", OPS)
@@ -196,7 +196,7 @@ GRADIENT_FIELDS = {
 }
 
 
-@pytest.mark.sampled(3, strength=2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("use_peephole", [False, True])
 @pytest.mark.parametrize("sizes", [*SIZES, *BIG_SIZES], ids=str)
@@ -262,7 +262,7 @@ def test_gradient_ops_read_what_they_are_given(rng, name):
 # --- the stock ops ---------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(strength=2)
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["half", "float32"])
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("sizes", [s for s in SIZES if s.units < 20], ids=str)

@@ -11,7 +11,7 @@ import pytest
 
 from tf_lstm_ops import _library
 
-from .ulp import BOUND, FUNCTIONS, evaluate, reference
+from .ulp import BOUND, FUNCTIONS, evaluate, reference, worst
 
 SCRIPT = Path(__file__).with_name("ulp.py")
 INSTRUCTION_SETS = _library.cpu_info()["instruction_sets"]
@@ -23,8 +23,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("instruction_set", "step"), CASES)
-def test_errors_are_within_bound(instruction_set: str, step: int) -> None:
+def worst_elsewhere(instruction_set: str, step: int) -> dict[str, list[float]]:
+    """In a new process on this instruction set."""
     result = subprocess.run(
         [sys.executable, str(SCRIPT), str(step)],
         env={**os.environ, "TF_LSTM_OPS_SIMD": instruction_set},
@@ -32,9 +32,18 @@ def test_errors_are_within_bound(instruction_set: str, step: int) -> None:
         text=True,
         check=True,
     )
-    used, worst = json.loads(result.stdout.splitlines()[-1])
+    used, found = json.loads(result.stdout.splitlines()[-1])
     assert used == instruction_set
-    assert max(worst.values())[0] <= BOUND, f"largest error and where it is: {worst}"
+    return found
+
+
+@pytest.mark.parametrize(("instruction_set", "step"), CASES)
+def test_errors_are_within_bound(instruction_set: str, step: int) -> None:
+    if instruction_set == _library.cpu_info()["instruction_set"]:
+        found = {name: worst(name, step) for name in FUNCTIONS}
+    else:
+        found = worst_elsewhere(instruction_set, step)
+    assert max(found.values())[0] <= BOUND, f"largest error and where it is: {found}"
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -132,6 +132,7 @@ def test_shape_under_the_stock_name(fault):
     assert any(rule in text for rule in rules_of(fault))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("op", BASES)
 def test_right_shapes_are_accepted(op, source):

@@ -68,7 +68,7 @@ def test_bits_of_the_stock_name(rng, case, dtype):
     assert_same_bits(call(case, given, module=tf.raw_ops)[:3], call(case, given)[:3])
 
 
-@pytest.mark.sampled(strength=2)
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", SIZED, ids=str)
 def test_results_of_many_sizes(rng, case, dtype):

@@ -275,7 +275,7 @@ def attempt(is_right: bool, op: str, **arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize("op", LAYERS)
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(st.data())
 def test_wrong_layers(op, data):
     """Inputs of any shape, and for the gradient a reserve of any size, made with another mask or

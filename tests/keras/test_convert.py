@@ -255,7 +255,14 @@ def float64():
             yield
 
 
-@pytest.mark.parametrize("loss", [local_loss, lambda y, p: (y - p) ** 2, "mae"])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        local_loss,
+        pytest.param(lambda y, p: (y - p) ** 2, marks=pytest.mark.full),
+        pytest.param("mae", marks=pytest.mark.full),
+    ],
+)
 @pytest.mark.filterwarnings("ignore:The object being serialized includes a `lambda`")
 def test_training_goes_on(loss, rng, float64):
     """With dropout: the states of the seeds are copied, too."""

@@ -56,7 +56,12 @@ def test_values_and_gradients(rng, name, options, dtype):
 
 
 @pytest.mark.parametrize(
-    "name", [CELL.name, pytest.param(SEQUENCE.name, marks=pytest.mark.slow), SEQUENCE_V2.name]
+    "name",
+    [
+        pytest.param(CELL.name, marks=pytest.mark.full),
+        pytest.param(SEQUENCE.name, marks=pytest.mark.slow),
+        SEQUENCE_V2.name,
+    ],
 )
 def test_gradient_ops(rng, name):
     op = OPS[name]

@@ -111,6 +111,7 @@ def make_model():
     )
 
 
+@pytest.mark.full
 def test_a_model_trains_to_the_same_weights(rng):
     """And Keras does not warn that a layer cannot be compiled."""
     x, y = rng.normal(size=(8, TIME, INPUTS)), rng.normal(size=(8, 1))

@@ -46,6 +46,7 @@ def test_values_and_gradients(rng, case, dtype):
     assert_agree(compiled(function, *values), function(*values), dtype)
 
 
+@pytest.mark.full
 def test_gradient_op(rng):
     arguments, mask = random_arguments(rng, ALL)
     upstream = Results(*tensors(random_like(rng, reference(ALL, arguments, mask))))
