@@ -1,4 +1,4 @@
-// The graph's operations: which tensors each takes, and its values.
+// The operations of Graph: checks of their inputs, and their values.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -6,7 +6,7 @@
 #include "graph.h"
 #include "misuse.h"
 
-namespace stand_in {
+namespace fake {
 namespace {
 
 using Inputs = std::vector<const Array*>;
@@ -49,8 +49,8 @@ Shape BroadcastShape(const char* name, const Tensor* a, const Tensor* b) {
   return shape;
 }
 
-// Copies `part` into `whole`, or back, where its first row along the axis has
-// the index `start`.
+// Copies `part` into `whole` or back. The first row of the part along the axis
+// has the index `start` in `whole`.
 enum class Direction { kInto, kFrom };
 template <class Whole, class Part>
 void CopyRows(Whole& whole, Part& part, size_t axis, int64_t start,
@@ -70,7 +70,7 @@ void CopyRows(Whole& whole, Part& part, size_t axis, int64_t start,
   }
 }
 
-// The sum of some rows along an axis: as a GPU adds, in pairs of sums.
+// The sum of some rows along an axis, computed pairwise as on a GPU.
 Array SumOfRows(const Array& a, const Shape& row_shape, size_t axis,
                 int64_t first, int64_t count) {
   Array sum(a.type, row_shape);
@@ -95,7 +95,7 @@ int64_t CheckedIndex(const char* name, float index, int64_t size) {
 
 }  // namespace
 
-// --- where values come from ------------------------------------------------
+// --- constants ------------------------------------------------
 
 Tensor* Graph::Constant(double scalar, const Shape& shape, Type type) {
   return AddOne({}, {type, shape}, [=](const Inputs&) {
@@ -106,7 +106,7 @@ Tensor* Graph::Constant(double scalar, const Shape& shape, Type type) {
   });
 }
 
-// --- element by element ----------------------------------------------------
+// --- elementwise ----------------------------------------------------
 
 template <class Function>
 Tensor* Graph::Unary(const char* name, Tensor* a, Function function) {
@@ -332,7 +332,7 @@ Tensor* Graph::Gather(Tensor* a, Tensor* indices, int64_t axis,
   RequireUsable(a);
   RequireUsable(indices);
   Require(batch_dimensions == 0, name, ": batchDimensions ", batch_dimensions,
-          " is not in the stand-in");
+          " is not emulated");
   RequireType(name, indices, Type::kInt32);
   RequireRank(name, indices, 1);
   const size_t along = CheckedAxis(name, a, axis);
@@ -382,4 +382,4 @@ Tensor* Graph::Scatter(Tensor* a, Tensor* updates, Tensor* indices,
       });
 }
 
-}  // namespace stand_in
+}  // namespace fake
