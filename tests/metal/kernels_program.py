@@ -76,12 +76,12 @@ def library() -> Any:
 
 def train(op: Any, gradient: Any, **arguments: Any) -> list[np.ndarray]:
     outputs = on("GPU:0", op, **arguments)
-    upstream = {
+    output_grads = {
         f"{name}_grad": tf.ones(getattr(outputs, name).shape)
         for name in ("output", "final_h", "final_c")
     }
-    kept = {"output": outputs.output, "reserve": outputs.reserve}
-    gradients = on("GPU:0", gradient, **arguments, **kept, **upstream)
+    saved = {"output": outputs.output, "reserve": outputs.reserve}
+    gradients = on("GPU:0", gradient, **arguments, **saved, **output_grads)
     return [v.numpy() for v in (*outputs[:3], *gradients)]
 
 

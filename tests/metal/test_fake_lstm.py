@@ -115,7 +115,7 @@ def test_lstm_gradients(rng, graph, options, absent):
     arguments, chosen = oracle_of(given, options)
     saved = lstm(arguments, chosen)
     z_state, cell = (a.astype(np.float32) for a in (saved.z_state, saved.cell))
-    upstream = Results(
+    output_grads = Results(
         *(normal(rng, *np.shape(a)) for a in saved[:3]),
         np.zeros_like(saved.cell),
         np.zeros_like(saved.z_state),
@@ -126,15 +126,17 @@ def test_lstm_gradients(rng, graph, options, absent):
         BACKWARD,
         tensors["source"],
         tensors["recurrent_weight"],
-        *map(graph.placeholder, (upstream.output, z_state, cell)),
-        *(graph.placeholder(a[None]) for a in (upstream.state, upstream.final_cell)),
+        *map(graph.placeholder, (output_grads.output, z_state, cell)),
+        *(graph.placeholder(a[None]) for a in (output_grads.state, output_grads.final_cell)),
         *(tensors.get(name) for name in order),
         trained(graph.runtime, **options),
         None,
     )
     got = graph.run(list(gradients))
     exact = [a.astype(float) for a in (cell, z_state)]
-    want = lstm_backward(arguments, *exact, Results(*(u.astype(float) for u in upstream)), chosen)
+    want = lstm_backward(
+        arguments, *exact, Results(*(u.astype(float) for u in output_grads)), chosen
+    )
     rights = [(n, g) for n, g in zip(Arguments._fields, want, strict=True) if g is not None]
     for value, (name, right) in zip(got, rights, strict=True):
         if name == "bias" and options.get("bidirectional"):

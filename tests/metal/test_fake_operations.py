@@ -175,7 +175,7 @@ def test_conversion_to_bfloat16_and_back(rng, graph):
     np.testing.assert_array_equal(got_back, want)
 
 
-def test_numbers_become_integers_and_truths(graph):
+def test_casts_to_integers_and_truth_values(graph):
     x = graph.placeholder(np.array([2.9, -2.9, 0], np.float32))
     names = ("int32", "bool")
     cast = [graph("castTensor:toType:name:", x, DATA_TYPES[name], None) for name in names]

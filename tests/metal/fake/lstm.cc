@@ -205,7 +205,7 @@ Tensors Lstm(Graph* graph, const LstmArguments& arguments,
 namespace {
 
 DirectionSaved SavedOf(int64_t k, const LstmSizes& s,
-                       const std::vector<const Array*>& upstream) {
+                       const std::vector<const Array*>& given) {
   const auto part = [&](const Array& a) {
     return Part(a, a.shape.size() - 1, k, s.directions);
   };
@@ -214,10 +214,10 @@ DirectionSaved SavedOf(int64_t k, const LstmSizes& s,
     state.shape = {s.rows, s.units};
     return state;
   };
-  Array z_state = part(*upstream[1]);
+  Array z_state = part(*given[1]);
   Disguise(&z_state);
-  return {part(*upstream[0]), z_state, part(*upstream[2]),
-          final_state(upstream[3]), final_state(upstream[4])};
+  return {part(*given[0]), z_state, part(*given[2]), final_state(given[3]),
+          final_state(given[4])};
 }
 
 void CheckOutputGrads(const LstmOutputGrads& u, const LstmSizes& s) {
