@@ -48,7 +48,7 @@ def compile_command(options: list[str]) -> list[str]:
 
 
 def _processor_for_zig(option: str) -> str:
-    """-march=armv8.2-a+bf16 as -mcpu=generic+v8_2a+bf16: zig does not accept names of architectures."""
+    """-march=armv8.2-a+bf16 as -mcpu=generic+v8_2a+bf16: zig has no names of architectures."""
     architecture = re.fullmatch(r"-march=armv(\d+)\.(\d+)-a(.*)", option)
     if not architecture:
         return option
