@@ -84,7 +84,7 @@ def test_rows_have_names_of_their_own_and_known_peers() -> None:
 
 
 def test_documentation_names_every_peer() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "guide" / "benchmarks.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "benchmarks.md").read_text()
     for peer in PEERS.values():
         # Of ours, the columns that are ours in another state stand in the table of rows.
         assert peer.ours or peer.label.split(",")[0] in text
