@@ -1,4 +1,5 @@
-// BackwardPass: the backward pass of a layer direction as one job.
+// BackwardPass: the backward pass of a layer direction as one job, all but the
+// cell's equations, which cell_backward.h adds. Compiled once for all cells.
 //
 // Notation: dv is the gradient with respect to v; m is the hidden state before
 // the projection. Only the product of dz with the transposed recurrent weights
@@ -16,11 +17,15 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-template <class T, template <class> class CellOf>
+template <class T>
 class BackwardPass {
  public:
-  BackwardPass(const EngineBackward<T>& args, int threads)
+  using Element = T;
+
+  BackwardPass(const EngineBackward<T>& args, const CellShape& shape,
+               int threads)
       : args_(args),
+        shape_(shape),
         weights_grad_(args.weights_grad),
         input_(args.config.input_size),
         cell_(args.config.cell_size),
@@ -43,22 +48,23 @@ class BackwardPass {
     const int64_t unprojected_size =
         StoresUnprojectedH() ? packed_rows_ * cell_ : 0;
     packed_recurrent_ = scratch->Take(
-        NeedsHGrad() ? kRecurrentPreActivations * padded_hidden_ * CellWords()
-                     : 0);
+        NeedsHGrad() ? shape_.recurrent * padded_hidden_ * CellWords() : 0);
     packed_input_ = scratch->Take(
         args_.weights.input
-            ? kInputPreActivations * RoundUpToLanes<T>(input_) * CellWords()
+            ? shape_.input * RoundUpToLanes<T>(input_) * CellWords()
             : 0);
     packed_projection_ = scratch->Take(Projected() ? padded_ * hidden_ : 0);
-    z_grad_ = args_.z_grad
-                  ? args_.z_grad
-                  : scratch->Take(packed_rows_ * kPreActivations * cell_);
+    z_grad_ =
+        args_.z_grad
+            ? args_.z_grad
+            : scratch->Take(packed_rows_ * shape_.pre_activations * cell_);
     rounded_z_grad_ =
-        pairs_ ? scratch->Take(packed_rows_ * kPreActivations * CellWords())
-               : nullptr;
-    state_grad_ = Cell::kHasCellState ? args_.c0_grad.data
-                  : Cell::kHasState   ? scratch->Take(batch_ * cell_)
-                                      : nullptr;
+        pairs_
+            ? scratch->Take(packed_rows_ * shape_.pre_activations * CellWords())
+            : nullptr;
+    state_grad_ = shape_.has_cell_state ? args_.c0_grad.data
+                  : shape_.has_state    ? scratch->Take(batch_ * cell_)
+                                        : nullptr;
     h_grad_rows_ = scratch->Take(Projected() ? packed_rows_ * hidden_ : 0);
     unprojected_h_grad_ = scratch->Take(Projected() ? batch_ * cell_ : 0);
     unprojected_h_ = scratch->Take(unprojected_size);
@@ -103,29 +109,85 @@ class BackwardPass {
     RunProduct(item, blocks_ + thread * kThreadSize);
   }
 
- private:
+ protected:
   using V = VecT<T>;
-  using Cell = CellOf<VecMath<T>>;
-  using Outputs = typename Cell::Outputs;
   static constexpr int kL = kLanes<T>;
-  static constexpr int kPreActivations = Cell::kPreActivations;
-  static constexpr int kInputPreActivations = Cell::kInputPreActivations;
-  static constexpr int kRecurrentPreActivations =
-      Cell::kRecurrentPreActivations;
-  static constexpr int kFirst = Cell::kFirstRecurrent;
-  static constexpr int64_t kBlock = kColumns * kL;  // columns of a product
-  static constexpr int64_t kRowChunk = 64 * kRows;  // and rows, of one item
-  static constexpr int64_t kThreadSize = (kDepth + kRowChunk) * kBlock;
   static constexpr int64_t kCellRows = 8;
-  static constexpr int64_t kPanels = 8 * kRows;  // rows of an item that gathers
   static constexpr bool kCanRound = kDotsPairs && std::is_same_v<T, float>;
 
+  ~BackwardPass() = default;
+
+  // The cell's equations backward for kCellRows packed rows of a step from
+  // `begin` on, one vector of units: from the gradients of h and of the state
+  // to dz and the gradient of the previous state.
+  virtual void Cells(int64_t step, int64_t begin, int64_t u) = 0;
+
   bool Projected() const { return args_.config.projected(); }
-  // Whether the gradient of any step's previous h is needed.
-  bool NeedsHGrad() const { return steps_ > 1 || args_.wants_h0_grad; }
+
   // Without a projection h = o * co, computed again where h is not given.
   bool RestoresH() const { return !args_.h && weights_grad_.recurrent; }
   bool StoresUnprojectedH() const { return Projected() || RestoresH(); }
+
+  int Block(int part) const { return args_.config.gate_order.block[part]; }
+
+  int64_t CellWords() const { return Words(cell_, pairs_); }
+
+  V UpstreamH(int64_t e, int64_t u) const {
+    if (!args_.h_grad) return V{};
+    return LoadN(args_.h_grad + output_row_[e] * args_.h_grad_stride + u,
+                 hidden_ - u);
+  }
+
+  T* ZGrad(int64_t e, int part) const {
+    return z_grad_ + (e * shape_.pre_activations + part) * cell_;
+  }
+  T* RoundedZGrad(int64_t e, int part) const {
+    return rounded_z_grad_ + (e * shape_.pre_activations + part) * CellWords();
+  }
+  static BFloat16Pair* Pairs(T* words) {
+    return reinterpret_cast<BFloat16Pair*>(words);
+  }
+
+  const T* H(int64_t e) const {
+    return RestoresH() ? unprojected_h_ + e * cell_
+                       : args_.h + output_row_[e] * args_.h_stride;
+  }
+
+  const T* PreviousH(int64_t e) const {
+    return previous_[e] < 0 ? args_.h0.data + batch_row_[e] * hidden_
+                            : H(previous_[e]);
+  }
+
+  static void AddTo(V value, T* to, int64_t width) {
+    StoreN(LoadN(to, width) + value, to, width);
+  }
+
+  const EngineBackward<T>& args_;
+  const CellShape shape_;
+  const RnnWeights<T>& weights_grad_;
+  const int64_t input_, cell_, hidden_, padded_, padded_hidden_;
+  const int64_t batch_, packed_rows_, steps_;
+  const bool pairs_;     // factors of products are pairs of bfloat16
+  const int64_t group_;  // units in an item of a step
+  const int64_t* begin_;
+  const int64_t* batch_row_;
+  const int64_t* input_row_;
+  const int64_t* output_row_;
+  const int64_t* previous_;
+  T* z_grad_ = nullptr;              // [V, parts, H]
+  T* rounded_z_grad_ = nullptr;      // [V, parts, H / 2], of pairs
+  T* state_grad_ = nullptr;          // [B, H]
+  T* unprojected_h_grad_ = nullptr;  // [B, H], of one step
+  T* unprojected_h_ = nullptr;       // [V, H]: o * co, where it is needed
+
+ private:
+  static constexpr int64_t kBlock = kColumns * kL;  // columns of a product
+  static constexpr int64_t kRowChunk = 64 * kRows;  // and rows, of one item
+  static constexpr int64_t kThreadSize = (kDepth + kRowChunk) * kBlock;
+  static constexpr int64_t kPanels = 8 * kRows;  // rows of an item that gathers
+
+  // Whether the gradient of any step's previous h is needed.
+  bool NeedsHGrad() const { return steps_ > 1 || args_.wants_h0_grad; }
   // Units of an item of a step: a block of columns of a product, or without a
   // product a thread's share.
   int64_t Group(int threads) const {
@@ -134,17 +196,14 @@ class BackwardPass {
     return kL * Max(1, multiplies ? Min(vectors / (2 * threads), kColumns)
                                   : Blocks(vectors, threads));
   }
-  int Block(int part) const { return args_.config.gate_order.block[part]; }
-  int64_t CellWords() const { return Words(cell_, pairs_); }
-
   // With dropout each gate has its own x and h.
   int64_t XSets() const {
     if (!weights_grad_.input) return 0;
-    return args_.input_dropout.data ? kInputPreActivations : 1;
+    return args_.input_dropout.data ? shape_.input : 1;
   }
   int64_t HSets() const {
     if (!weights_grad_.recurrent) return 0;
-    return args_.recurrent_dropout.data ? kRecurrentPreActivations : 1;
+    return args_.recurrent_dropout.data ? shape_.recurrent : 1;
   }
   int64_t UnprojectedHSets() const {
     return Projected() && weights_grad_.projection ? 1 : 0;
@@ -164,8 +223,8 @@ class BackwardPass {
       const int64_t end = Min(begin + group_, hidden_);
       if (step < steps_ && (step > 0 || args_.wants_h0_grad)) {
         const Projection to_h = {packed_recurrent_,
-                                 kFirst,
-                                 kRecurrentPreActivations,
+                                 shape_.first_recurrent,
+                                 shape_.recurrent,
                                  hidden_,
                                  args_.recurrent_dropout.data,
                                  batch_row_,
@@ -198,18 +257,16 @@ class BackwardPass {
     const int64_t groups = Blocks(cell_, group_);
     if (item >= groups) {
       const int64_t n = (item - groups) * kBlock;
-      return PackTransposed(
-          args_.weights.input, 0, kInputPreActivations, n,
-          Min(n + kBlock, input_),
-          packed_input_ + n * kInputPreActivations * CellWords());
+      return PackTransposed(args_.weights.input, 0, shape_.input, n,
+                            Min(n + kBlock, input_),
+                            packed_input_ + n * shape_.input * CellWords());
     }
     const int64_t n = item * group_;
     Clear(n, Min(n + group_, cell_));
     if (NeedsHGrad()) {
-      PackTransposed(
-          args_.weights.recurrent, kFirst, kRecurrentPreActivations, n,
-          Min(n + group_, hidden_),
-          packed_recurrent_ + n * kRecurrentPreActivations * CellWords());
+      PackTransposed(args_.weights.recurrent, shape_.first_recurrent,
+                     shape_.recurrent, n, Min(n + group_, hidden_),
+                     packed_recurrent_ + n * shape_.recurrent * CellWords());
     }
     if (!Projected()) return;
     const GateMatrices<const T>& w = args_.weights.projection;
@@ -239,150 +296,27 @@ class BackwardPass {
       for (int64_t u = begin; sums && u < end; ++u) sums[u] = 0;
     };
     for (T* sum : weights_grad_.peephole) clear(sum);
-    for (int p = 0; p < kPreActivations; ++p) {
+    for (int p = 0; p < shape_.pre_activations; ++p) {
       const int64_t at = Block(p) * cell_;
-      if (weights_grad_.input_bias && p < kInputPreActivations)
+      if (weights_grad_.input_bias && p < shape_.input)
         clear(weights_grad_.input_bias + at);
-      if (weights_grad_.recurrent_bias && p >= kFirst) {
+      if (weights_grad_.recurrent_bias && p >= shape_.first_recurrent) {
         clear(weights_grad_.recurrent_bias + at);
       }
     }
-    if (!Cell::kHasState || Cell::kHasCellState) return;
+    if (!shape_.has_state || shape_.has_cell_state) return;
     for (int64_t b = 0; b < batch_; ++b) clear(state_grad_ + b * cell_);
   }
 
   // Where the state is h, adds its gradient to that of the initial h.
   void AddState(int64_t begin, int64_t end) {
-    if (!Cell::kHasState || Cell::kHasCellState) return;
+    if (!shape_.has_state || shape_.has_cell_state) return;
     for (int64_t b = 0; b < batch_; ++b) {
       for (int64_t u = begin; u < end; u += kL) {
         AddTo(LoadN(state_grad_ + b * cell_ + u, cell_ - u),
               args_.h0_grad.data + b * cell_ + u, cell_ - u);
       }
     }
-  }
-
-  // The cell's equations backward for kCellRows packed rows of a step from
-  // `begin` on, one vector of units: from the gradients of h and of the state
-  // to dz and the gradient of the previous state.
-  void Cells(int64_t step, int64_t begin, int64_t u) {
-    const int64_t first = begin_[step], last = begin_[step + 1];
-    const int64_t end = Min(begin + kCellRows, last);
-    const int64_t width = cell_ - u;
-    const CellParameters<T, Cell> of_cell(args_, u);
-    const typename Cell::Parameters with = of_cell.parameters();
-    V bias[kPreActivations] = {};
-    for (int64_t e = begin; e < end; ++e) {
-      if (e + kAhead < last) PrefetchInputs(e + kAhead, u);
-      const Outputs y = LoadOutputs(e, u, with);
-      const V before =
-          Cell::kHasState ? LoadN(PreviousState(e) + u, width) : V{};
-      const typename Cell::Gradients d =
-          Cell::Backward(y, before, LoadUpstream(e, e - first, u), with);
-      for (int p = 0; p < kPreActivations; ++p) {
-        StoreN(d.z[p], ZGrad(e, p) + u, width);
-        if constexpr (kCanRound) {
-          if (pairs_)
-            StorePairs(d.z[p], Pairs(RoundedZGrad(e, p)) + u / 2, width);
-        }
-        bias[p] = bias[p] + d.z[p];
-      }
-      if constexpr (Cell::kHasState) {
-        StoreN(d.state, state_grad_ + batch_row_[e] * cell_ + u, width);
-      }
-      if constexpr (Cell::kHasOutputGate) {
-        if (StoresUnprojectedH())
-          StoreN(y.o * y.co, unprojected_h_ + e * cell_ + u, width);
-      }
-    }
-    AddBias(bias, u);
-    if constexpr (Cell::kHasPeephole) AddPeephole(begin, end, u);
-  }
-
-  void AddBias(const V* sums, int64_t u) {
-    for (int p = 0; p < kPreActivations; ++p) {
-      const int64_t at = Block(p) * cell_ + u;
-      if (weights_grad_.input_bias && p < kInputPreActivations) {
-        AddTo(sums[p], weights_grad_.input_bias + at, cell_ - u);
-      }
-      if (weights_grad_.recurrent_bias && p >= kFirst) {
-        AddTo(sums[p], weights_grad_.recurrent_bias + at, cell_ - u);
-      }
-    }
-  }
-
-  // For each gate the sum of dz times the state that its peephole reads.
-  void AddPeephole(int64_t begin, int64_t end, int64_t u) {
-    const int64_t width = cell_ - u;
-    for (int p = 0; p < kPreActivations; ++p) {
-      if (!weights_grad_.peephole[p]) continue;
-      V sum = {};
-      for (int64_t e = begin; e < end; ++e) {
-        const T* seen =
-            p == Cell::kSeesNewState ? CellState(e) : PreviousState(e);
-        sum = sum + LoadN(ZGrad(e, p) + u, width) * LoadN(seen + u, width);
-      }
-      AddTo(sum, weights_grad_.peephole[p] + u, width);
-    }
-  }
-
-  // Saved activation k of packed row e.
-  const T* Row(const SavedActivations<const T>& from, int k, int64_t e) const {
-    return from.data[k] + (from.packed ? e : output_row_[e]) * from.stride[k];
-  }
-
-  // Rows are too far apart for the hardware prefetcher.
-  static constexpr int64_t kAhead = 4;
-  void PrefetchInputs(int64_t e, int64_t u) const {
-    ForEachSaved<Cell>([&](auto k, auto) {
-      if (args_.saved.data[k]) PrefetchToRead(Row(args_.saved, k, e) + u);
-      if (args_.saved_grad.data[k])
-        PrefetchToRead(Row(args_.saved_grad, k, e) + u);
-    });
-    if (Cell::kHasState) PrefetchToRead(PreviousState(e) + u);
-    if (args_.h_grad) {
-      PrefetchToRead(args_.h_grad + output_row_[e] * args_.h_grad_stride + u);
-    }
-    for (int p = 0; p < kPreActivations; ++p) PrefetchToWrite(ZGrad(e, p) + u);
-  }
-
-  TF_LSTM_OPS_INLINE Outputs LoadOutputs(
-      int64_t e, int64_t u, const typename Cell::Parameters& with) const {
-    const int64_t width = cell_ - u;
-    const SavedActivations<const T>& from = args_.saved;
-    Outputs y = {};
-    ForEachSaved<Cell>([&](auto k, auto member) {
-      if (!from.data[k]) return;
-      y.*member = LoadN(Row(from, k, e) + u, width);
-    });
-    Cell::Restore(&y, from.data[kSavedCo] != nullptr, with);
-    if constexpr (Cell::kSavedCount == 0) y.h = LoadN(H(e) + u, width);
-    return y;
-  }
-
-  // Gradients of the outputs of packed row e, the n-th of its step.
-  TF_LSTM_OPS_INLINE Outputs LoadUpstream(int64_t e, int64_t n,
-                                          int64_t u) const {
-    const int64_t width = cell_ - u;
-    const int64_t at = batch_row_[e] * cell_ + u;
-    const SavedActivations<const T>& from = args_.saved_grad;
-    Outputs grad = {};
-    ForEachSaved<Cell>([&](auto k, auto member) {
-      if (from.data[k]) grad.*member = LoadN(Row(from, k, e) + u, width);
-    });
-    grad.h = Projected()
-                 ? LoadN(unprojected_h_grad_ + n * cell_ + u, width)
-                 : LoadN(args_.h0_grad.data + at, width) + UpstreamH(e, u);
-    if constexpr (Cell::kHasState) {
-      grad.*Cell::kState = LoadN(state_grad_ + at, width) + grad.*Cell::kState;
-    }
-    return grad;
-  }
-
-  V UpstreamH(int64_t e, int64_t u) const {
-    if (!args_.h_grad) return V{};
-    return LoadN(args_.h_grad + output_row_[e] * args_.h_grad_stride + u,
-                 hidden_ - u);
   }
 
   // With a projection: the gradients of h of packed rows [begin, end).
@@ -488,7 +422,7 @@ class BackwardPass {
     for (int64_t e = begin; e < end; ++e) {
       for (int64_t u = n; u < n_end; u += kL) {
         T* x = args_.x_grad + input_row_[e] * args_.x_stride + u;
-        for (int p = 0; p < kInputPreActivations; ++p) {
+        for (int p = 0; p < shape_.input; ++p) {
           T* to = x + Block(p) * gate_stride;
           const bool adds = args_.adds_to_x_grad || (p > 0 && gate_stride == 0);
           const V old = adds ? LoadN(to, input_ - u) : V{};
@@ -519,7 +453,7 @@ class BackwardPass {
           k, x_panels_ + set * PanelSize(input_));
     });
     gathers(HSets(), hidden_, [&](int64_t set, int64_t k) {
-      const int part = kFirst + static_cast<int>(set);
+      const int part = shape_.first_recurrent + static_cast<int>(set);
       Gather([&](int64_t e) { return PreviousH(e); },
              Keep(args_.recurrent_dropout.data, part, hidden_), hidden_, k,
              h_panels_ + set * PanelSize(hidden_));
@@ -582,9 +516,9 @@ class BackwardPass {
             XSets() > 1,
             input_,
             z_grad_,
-            kPreActivations * cell_,
+            shape_.pre_activations * cell_,
             0,
-            kInputPreActivations,
+            shape_.input,
             cell_,
             weights_grad_.input};
   }
@@ -593,9 +527,9 @@ class BackwardPass {
             HSets() > 1,
             hidden_,
             z_grad_,
-            kPreActivations * cell_,
-            kFirst,
-            kRecurrentPreActivations,
+            shape_.pre_activations * cell_,
+            shape_.first_recurrent,
+            shape_.recurrent,
             cell_,
             weights_grad_.recurrent};
   }
@@ -636,7 +570,7 @@ class BackwardPass {
     if (!args_.weights.input) return PassToInput(e, e_end, n, n_end);
     const Projection to_x = {packed_input_,
                              0,
-                             kInputPreActivations,
+                             shape_.input,
                              input_,
                              args_.input_dropout.data,
                              input_row_,
@@ -689,69 +623,17 @@ class BackwardPass {
     }
   }
 
-  static void AddTo(V value, T* to, int64_t width) {
-    StoreN(LoadN(to, width) + value, to, width);
-  }
-
-  const T* PreviousState(int64_t e) const {
-    if constexpr (!Cell::kHasCellState) {
-      return PreviousH(e);
-    } else {
-      const int64_t p = previous_[e];
-      return p < 0 ? args_.c0.data + batch_row_[e] * cell_ : CellState(p);
-    }
-  }
-
-  // An LSTM's cs.
-  const T* CellState(int64_t e) const { return Row(args_.saved, kSavedCs, e); }
-
-  T* ZGrad(int64_t e, int part) const {
-    return z_grad_ + (e * kPreActivations + part) * cell_;
-  }
-  T* RoundedZGrad(int64_t e, int part) const {
-    return rounded_z_grad_ + (e * kPreActivations + part) * CellWords();
-  }
-  static BFloat16Pair* Pairs(T* words) {
-    return reinterpret_cast<BFloat16Pair*>(words);
-  }
-
-  const T* H(int64_t e) const {
-    return RestoresH() ? unprojected_h_ + e * cell_
-                       : args_.h + output_row_[e] * args_.h_stride;
-  }
-
-  const T* PreviousH(int64_t e) const {
-    return previous_[e] < 0 ? args_.h0.data + batch_row_[e] * hidden_
-                            : H(previous_[e]);
-  }
-
   // A gate's set of dropout multipliers.
   const T* Keep(const T* sets, int part, int64_t width) const {
     return sets ? sets + Block(part) * batch_ * width : nullptr;
   }
 
-  const EngineBackward<T>& args_;
-  const RnnWeights<T>& weights_grad_;
-  const int64_t input_, cell_, hidden_, padded_, padded_hidden_;
-  const int64_t batch_, packed_rows_, steps_;
-  const bool pairs_;     // factors of products are pairs of bfloat16
-  const int64_t group_;  // units in an item of a step
-  const int64_t* begin_;
-  const int64_t* batch_row_;
-  const int64_t* input_row_;
-  const int64_t* output_row_;
-  const int64_t* previous_;
-  T* packed_recurrent_ = nullptr;    // [groups, rec. parts, H, vectors, lanes]
-  T* packed_input_ = nullptr;        // [blocks, input parts, H, vectors, lanes]
-  T* packed_projection_ = nullptr;   // [groups, P, vectors, lanes]
-  T* z_grad_ = nullptr;              // [V, parts, H]
-  T* rounded_z_grad_ = nullptr;      // [V, parts, H / 2], of pairs
-  T* state_grad_ = nullptr;          // [B, H]
-  T* h_grad_rows_ = nullptr;         // [V, P], with a projection
-  T* unprojected_h_grad_ = nullptr;  // [B, H], of one step
-  T* unprojected_h_ = nullptr;       // [V, H]: o * co, where it is needed
-  T* x_panels_ = nullptr;            // [sets, I / kRows, V, kRows]
-  T* h_panels_ = nullptr;            // [sets, P / kRows, V, kRows]
+  T* packed_recurrent_ = nullptr;   // [groups, rec. parts, H, vectors, lanes]
+  T* packed_input_ = nullptr;       // [blocks, input parts, H, vectors, lanes]
+  T* packed_projection_ = nullptr;  // [groups, P, vectors, lanes]
+  T* h_grad_rows_ = nullptr;        // [V, P], with a projection
+  T* x_panels_ = nullptr;           // [sets, I / kRows, V, kRows]
+  T* h_panels_ = nullptr;           // [sets, P / kRows, V, kRows]
   T* unprojected_h_panels_ = nullptr;  // [H / kRows, V, kRows]
   T* blocks_ = nullptr;                // [threads, kThreadSize]
 };

@@ -27,6 +27,20 @@ TF_LSTM_OPS_INLINE void ForEachSaved(F&& f) {
   }
 }
 
+// The constants of a cell as values, for code that serves all cells; LstmCell
+// says what they mean.
+struct CellShape {
+  int pre_activations, input, first_recurrent, recurrent;
+  bool has_state, has_cell_state, has_forget_bias;
+};
+
+template <class Cell>
+constexpr CellShape kShapeOf = {
+    Cell::kPreActivations, Cell::kInputPreActivations,
+    Cell::kFirstRecurrent, Cell::kRecurrentPreActivations,
+    Cell::kHasState,       Cell::kHasCellState,
+    Cell::kHasForgetBias};
+
 // A cell's parameters for one vector of units from u on.
 template <class T, class Cell, bool = Cell::kHasPeephole>
 class CellParameters {

@@ -12,12 +12,14 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-// z += x W + h R, of a cell whose kPreActivations gates all see both.
-template <class T, int kPreActivations>
+// z += x W + h R, of a cell whose gates all see both. z_of(row, part, unit)
+// says where z is.
+template <class T>
 class SingleStep {
  public:
   explicit SingleStep(const EngineForward<T>& args)
       : args_(args),
+        gates_(GateCount(args.config.cell)),
         cell_(args.config.cell_size),
         padded_(RoundUpToLanes<T>(cell_)),
         rows_(args.packed->size()),
@@ -36,8 +38,7 @@ class SingleStep {
   }
 
   void Place(Scratch<T>* scratch, int threads) {
-    sums_ =
-        scratch->Take(Few() ? chains_ * kPreActivations * rows_ * padded_ : 0);
+    sums_ = scratch->Take(Few() ? chains_ * gates_ * rows_ * padded_ : 0);
     tile_ = scratch->Take(threads * kTile);
   }
 
@@ -45,12 +46,10 @@ class SingleStep {
   // a piece of a gate with rows as long as possible: each row is on another
   // page of memory, and address translation is slow.
   bool Few() const { return rows_ <= kRows; }
-  int64_t Items() const {
-    return Few() ? chains_ * kPreActivations * Pieces() : 0;
-  }
+  int64_t Items() const { return Few() ? chains_ * gates_ * Pieces() : 0; }
   void Run(int64_t item, int thread) {
-    const Chain chain = ChainOf(item / Pieces() / kPreActivations);
-    const int part = static_cast<int>(item / Pieces() % kPreActivations);
+    const Chain chain = ChainOf(item / Pieces() / gates_);
+    const int part = static_cast<int>(item / Pieces() % gates_);
     const int64_t begin = item % Pieces() * kPiece;
     const int64_t end = Min(begin + kPiece, padded_);
     const int64_t whole = Min(end, cell_ / kL * kL);
@@ -123,8 +122,7 @@ class SingleStep {
   }
 
   T* Sum(const Chain& chain, int part, int64_t row) const {
-    return sums_ +
-           ((chain.index * kPreActivations + part) * rows_ + row) * padded_;
+    return sums_ + ((chain.index * gates_ + part) * rows_ + row) * padded_;
   }
 
   void AddRows(const Chain& chain, int part, int64_t begin, int64_t end) {
@@ -154,7 +152,7 @@ class SingleStep {
   template <class ZOf>
   void AddSums(int64_t begin, int64_t end, const ZOf& z_of) const {
     for (int64_t k = 0; k < chains_; ++k) {
-      for (int p = 0; p < kPreActivations; ++p) {
+      for (int p = 0; p < gates_; ++p) {
         for (int64_t r = 0; r < rows_; ++r) {
           const T* sum = Sum(ChainOf(k), p, r);
           for (int64_t u = begin; u < end; u += kL) {
@@ -169,10 +167,10 @@ class SingleStep {
   template <class ZOf>
   void AddProducts(int64_t begin, int64_t end, T* tile, const ZOf& z_of) const {
     const int64_t in_gate = Blocks(end - begin, kColumns * kL);
-    const int64_t slabs = chains_ * kPreActivations * in_gate;
+    const int64_t slabs = chains_ * gates_ * in_gate;
     const auto slab_of = [&](int64_t index) {
-      return Slab{ChainOf(index / in_gate / kPreActivations),
-                  static_cast<int>(index / in_gate % kPreActivations),
+      return Slab{ChainOf(index / in_gate / gates_),
+                  static_cast<int>(index / in_gate % gates_),
                   begin + index % in_gate * kColumns * kL};
     };
     for (int64_t k = 0; k < slabs; ++k) {
@@ -212,10 +210,11 @@ class SingleStep {
   }
 
   const EngineForward<T>& args_;
+  const int gates_;
   const int64_t cell_, padded_;
   const int64_t rows_;  // of the batch
   const int64_t input_chains_, chains_;
-  T* sums_ = nullptr;  // [chains, kPreActivations, rows, padded]
+  T* sums_ = nullptr;  // [chains, gates_, rows, padded]
   T* tile_ = nullptr;  // [threads, kChain, kColumns, lanes]
 };
 
