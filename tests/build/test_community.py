@@ -57,9 +57,19 @@ def test_what_workflows_and_templates_name_exists(root, workflows):
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/stability.md"])
 def test_files_that_a_page_names_exist(root, page):
-    """Paths in code quotes, but for those with a placeholder, of files that a reader adds."""
-    paths = [n.rstrip("/") for n in DOCUMENTED.findall((root / page).read_text()) if "/" in n]
-    named = {path for path in paths if (root / path.split("/")[0]).exists()}
+    """Paths in code quotes, but for those with a placeholder, of files that a reader adds. In a
+    table those of the second column are relative to the folder in the first one."""
+    named, folder = set(), ""
+    for line in (root / page).read_text().splitlines():
+        cells = line.split("|")[1:-1]
+        if len(cells) == 4:
+            first = re.search(r"`([^`]+)`", cells[0])
+            folder = (first[1] if first else "") if cells[0].strip() else folder
+            if cells[2].strip() == "edit" and folder and "<" not in folder:
+                named |= {f"{folder}/{name}" for name in DOCUMENTED.findall(cells[1])}
+            line = cells[0] + cells[3]
+        paths = [name.rstrip("/") for name in DOCUMENTED.findall(line) if "/" in name]
+        named |= {path for path in paths if (root / path.split("/")[0]).exists()}
     assert named
     assert [name for name in named if not (root / name).exists()] == []
 
