@@ -1,8 +1,8 @@
-"""Builds stand-ins for CUDA's libraries in host memory, a TensorFlow device over them, and the CUDA
-library as setup.py builds it.
+"""Builds fakes of CUDA's libraries in host memory, a TensorFlow device over them, and the CUDA library
+as setup.py builds it.
 
-As a program: ``python build.py FOLDER`` writes them there. What is newer than its sources stays as
-it is.
+As a program: ``python build.py FOLDER`` writes them there. A library that is newer than its sources
+is not built again.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ import native  # noqa: E402
 from devices.build import is_older, tensorflow_folder  # noqa: E402
 
 OWN = ["-std=c++17", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/cc"]
-PRELUDE = f'-DSTAND_IN_PRELUDE="{HERE}/stand_in/prelude.h"'
-# The names that the CUDA library opens, and what each is made of.
-STAND_INS = {
+PRELUDE = f'-DFAKE_PRELUDE="{HERE}/fake/prelude.h"'
+# The libraries that the CUDA library opens, and their sources.
+FAKES = {
     "libcuda.so.1": ["driver.cc"],
     "libnvrtc.so.12": ["nvrtc.cc"],
     "libcublas.so.12": ["cublas.cc"],
     "libcudnn.so.9": ["cudnn.cc", "rnn.cc"],
     "stream.so": ["stream.cc"],
 }
-PLUGIN = "host_address"  # Metal's tests have it too
+PLUGIN = "host_address"  # also of Metal's tests
 
 
-def build_stand_ins(folder: Path) -> Path:
+def build_fakes(folder: Path) -> Path:
     """The folder for LD_LIBRARY_PATH."""
-    for name, sources in STAND_INS.items():
-        paths = [HERE / "stand_in" / source for source in sources]
+    for name, sources in FAKES.items():
+        paths = [HERE / "fake" / source for source in sources]
         _library(folder / name, [p for p in paths if p.exists()], [*OWN, PRELUDE], [])
     return folder
 
@@ -59,13 +59,13 @@ def build_kernels(folder: Path) -> Path:
 
 
 def build_all(folder: Path) -> None:
-    build_stand_ins(folder)
+    build_fakes(folder)
     build_plugin(folder)
     build_kernels(folder)
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Variables with which a process runs the CUDA kernels on the stand-ins."""
+    """Variables with which a process runs the CUDA kernels on the fakes."""
     return {
         "LD_LIBRARY_PATH": str(folder),
         "TF_LSTM_OPS_CUDA_CACHE": str(folder / "programs"),
@@ -77,7 +77,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 def _library(output: Path, sources: list[Path], flags: list[str], link: list[str]) -> Path:
     output.parent.mkdir(parents=True, exist_ok=True)
-    headers = [*HERE.glob("stand_in/*.h"), *(ROOT / "cc" / "backends" / "cuda" / "api").glob("*")]
+    headers = [*HERE.glob("fake/*.h"), *(ROOT / "cc" / "backends" / "cuda" / "api").glob("*")]
     if is_older(output, [*sources, *headers, Path(__file__)]):
         soname = f"-Wl,-soname,{output.name}"
         command = [*native.compiler(), *flags, "-shared", soname, *map(str, sources), *link]

@@ -21,7 +21,7 @@ if __name__ == "__main__":
 
 from cudnn_rnn.cases import Case, Values, arguments, call
 
-# A model that cuDNN has persistent algorithms for.
+# A model for which cuDNN has persistent algorithms.
 PLAIN = Case(time=4, batch=3, units=4)
 STACKED = Case(layers=3, directions=2, time=4, batch=3)
 
@@ -84,7 +84,7 @@ def many_lengths() -> Any:
 
 
 def passes() -> Any:
-    """Calls for which the stand-in's log is read."""
+    """Calls whose passes are read from the log of the fake cuDNN."""
     with_lengths = Case(time=4, batch=3, units=4, time_major=False)
     for case, lengths in ((PLAIN, None), (PLAIN, [4, 1, 2]), (with_lengths, None)):
         on_device("CudnnRNNV3", case, arguments("CudnnRNNV3", case, "float32", lengths))
@@ -96,19 +96,19 @@ def passes() -> Any:
 
 
 def algorithms() -> Any:
-    """host_reserved of two training calls, and whether gradients are those of another algorithm."""
+    """host_reserved of two training calls, and the results and gradients of the second one."""
     first = both_passes(PLAIN, "half", None)
     again = both_passes(PLAIN, "half", None)
     return [int(r["host_reserved"]) for r in (first, again)], digest(again)
 
 
 def chosen(case: Case, lengths: list[int] | None, **options: Any) -> int:
-    """Of a training call; its gradient op takes it from there."""
+    """The algorithm of a training call, from host_reserved."""
     return int(np.ravel(both_passes(case, "float32", lengths, **options)["host_reserved"])[0])
 
 
-def ways() -> Any:
-    """What is chosen for lengths, for a projection, and for dropout."""
+def choices() -> Any:
+    """The algorithms that are chosen for lengths, for a projection, and for dropout."""
     return [
         chosen(PLAIN, [4, 1, 2]),
         chosen(Case(proj=2, layers=2), None),
@@ -116,8 +116,8 @@ def ways() -> Any:
     ]
 
 
-def ends_at_once() -> Any:
-    """What is chosen for a projection and a row of length zero."""
+def empty_rows() -> Any:
+    """The algorithm that is chosen for a projection and a row of length zero."""
     return chosen(Case(proj=2, batch=3, time=4), [4, 0, 2])
 
 
@@ -137,7 +137,7 @@ def deterministic() -> Any:
 
 
 def wrong_algorithm() -> Any:
-    """The error of a gradient op that is handed a number of no algorithm."""
+    """The errors of a gradient op that is given a number of no algorithm, none, and another reserve."""
     given = arguments("CudnnRNNBackpropV3", PLAIN)
     forward = {k: given[k] for k in PLAIN.shapes("CudnnRNNV3")}
     given |= on_device("CudnnRNNV3", PLAIN, forward)
@@ -153,6 +153,24 @@ def wrong_algorithm() -> Any:
         except tf.errors.InvalidArgumentError as error:
             messages.append(error.message)
     return messages
+
+
+def version_1() -> Any:
+    """Results and gradients of CudnnRNN without host_reserved, of two calls, as in `algorithms`; and
+    the error of a reserve with one element less."""
+    given = arguments("CudnnRNN", PLAIN, "half")
+    found = []
+    for _ in range(2):
+        results = on_device("CudnnRNN", PLAIN, given)
+        upstream = {f"{k}_backprop": results[k] for k in ("output", "output_h", "output_c")}
+        given_back = {**given, **results, **upstream}
+        found.append(digest(results | on_device("CudnnRNNBackprop", PLAIN, given_back)))
+    given_back["reserve_space"] = given_back["reserve_space"][:-1]
+    try:
+        on_device("CudnnRNNBackprop", PLAIN, given_back)
+    except tf.errors.InvalidArgumentError as error:
+        return found, error.message
+    return found, ""
 
 
 def conversions() -> Any:

@@ -24,7 +24,7 @@ def random(*shape: int) -> Any:
 
 
 def layer(**changes: Any) -> dict[str, Any]:
-    """With a peephole, which cuDNN has not: a layer for the package's own kernels."""
+    """Arguments with a peephole, which cuDNN does not support: a layer for the package's own kernels."""
     none = tf.zeros([0])
     return {
         "x": random(BATCH, TIME, INPUTS),
@@ -70,7 +70,7 @@ def error() -> Any:
 
 
 def cudnn_passes() -> Any:
-    """How many passes of cuDNN's the training of each kind of layer takes."""
+    """The passes of cuDNN in the training of each kind of layer."""
     none = tf.zeros([0])
     gru = {
         **{k: v for k, v in layer().items() if k not in ("initial_c", "peephole")},
@@ -93,7 +93,7 @@ def cudnn_passes() -> Any:
         "half": {k: v if k == "mask" else tf.cast(v, tf.half) for k, v in plain.items()},
         "bfloat16": {k: v if k == "mask" else tf.cast(v, tf.bfloat16) for k, v in plain.items()},
     }
-    log = Path(os.environ["STAND_IN_CUDNN_LOG"])
+    log = Path(os.environ["FAKE_CUDNN_LOG"])
     found = {}
     for name, arguments in kinds.items():
         log.write_text("")
@@ -112,31 +112,31 @@ def masked_input() -> Any:
 
 
 def same_bits() -> Any:
-    """Whether two calls have the same bits."""
+    """Whether two calls give the same bits."""
     given = layer(recurrent_dropout=random(4, BATCH, UNITS))
     first, second = train(**given), train(**given)
     return [a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True)]
 
 
 def compute_types() -> Any:
-    """Those of products of float, where TensorFlow allows TF32 and where it does not."""
+    """The compute types of products of float where TensorFlow allows TF32 and where it does not."""
     cublas = ctypes.CDLL("libcublas.so.12")
     found = []
     for allowed in (True, False):
         tf.config.experimental.enable_tensor_float_32_execution(allowed)
         train(**layer())
-        found.append(cublas.stand_in_compute_type())
+        found.append(cublas.fake_compute_type())
     return found
 
 
 def large(cell: str, dtype: str, **changes: Any) -> dict[str, Any]:
-    """A layer whose weights and rows take several of what a block has one of."""
+    """A layer whose weights and rows take several tiles and blocks."""
     batch, units, gates = 19, 70, {"lstm": 4, "gru": 3}[cell]
     given = layer(
         x=random(batch, TIME, INPUTS),
         initial_h=random(batch, units),
         kernel=random(INPUTS, gates * units),
-        # Not so large that rounding grows from step to step.
+        # Small enough that errors do not grow from step to step.
         recurrent_kernel=random(units, gates * units) / 4,
         bias=random(gates * units) if cell == "lstm" else random(2, gates * units),
     )
@@ -151,13 +151,13 @@ def large(cell: str, dtype: str, **changes: Any) -> dict[str, Any]:
 
 
 def launches() -> np.ndarray:
-    """How many cooperative ones there were, and how many of clusters."""
+    """The numbers of cooperative launches and of launches in clusters."""
     driver = ctypes.CDLL("libcuda.so.1")
-    return np.array([driver.stand_in_cooperative_launches(), driver.stand_in_cluster_launches()])
+    return np.array([driver.fake_cooperative_launches(), driver.fake_cluster_launches()])
 
 
 def large_layers() -> Any:
-    """Results of large layers, in a file, and how many such launches each took."""
+    """Writes the results of large layers to a file; the launches that each took."""
     kinds = {
         f"{cell} {dtype}": large(cell, dtype)
         for cell in ("lstm", "gru")
@@ -176,7 +176,7 @@ def large_layers() -> Any:
 
 
 def launches_of_kinds() -> Any:
-    """How many such launches two calls of each kind take."""
+    """The launches of two calls of each kind."""
     four = random(4, BATCH, UNITS)
     cast = {k: v if k == "mask" else tf.cast(v, tf.double) for k, v in layer().items()}
     kinds = {"plain": layer(), "gates of their own": layer(recurrent_dropout=four), "double": cast}

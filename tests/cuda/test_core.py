@@ -1,4 +1,4 @@
-"""tests/gpu's comparison with PyTorch, on the stand-ins: what lies below TensorFlow, without it."""
+"""The comparison of tests/gpu with PyTorch on the fakes: the backend without TensorFlow."""
 
 import os
 import subprocess
@@ -22,13 +22,13 @@ def core(tmp_path_factory) -> Path:
     return library
 
 
-@pytest.mark.parametrize("ways", [("op", "cudnn"), ("at once",), ("clusters",), ("by step",)])
-def test_core_without_tensorflow(built, core, ways):
+@pytest.mark.parametrize("algorithms", [("op", "cudnn"), ("grid",), ("clusters",), ("steps",)])
+def test_core_without_tensorflow(built, core, algorithms):
     done = subprocess.run(
-        [sys.executable, GPU / "check.py", core, "--device", "cpu", "--ways", *ways],
+        [sys.executable, GPU / "check.py", core, "--device", "cpu", "--algorithms", *algorithms],
         env={**os.environ, **build.environment(built)},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "all right" in done.stdout and "WRONG" not in done.stdout
+    assert "all correct" in done.stdout and "WRONG" not in done.stdout

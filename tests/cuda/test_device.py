@@ -1,4 +1,4 @@
-"""What calls do on the device beside their results, and where it, or a library, is missing."""
+"""What calls do on the device besides their results; a missing device or library."""
 
 import json
 import os
@@ -19,7 +19,7 @@ PROGRAM = Path(__file__).with_name("program.py")
 
 
 def check(name: str, folder: Path, program: Path = PROGRAM, **environment: str) -> Any:
-    """What the program says."""
+    """The result of the program."""
     done = subprocess.run(
         [sys.executable, str(program), name],
         env={**os.environ, **build.environment(folder), **environment},
@@ -31,13 +31,13 @@ def check(name: str, folder: Path, program: Path = PROGRAM, **environment: str) 
 
 
 def without(library: str, built: Path, folder: Path) -> Path:
-    """A folder with all that was built but one library."""
+    """A folder with all libraries but one."""
     shutil.copytree(built, folder, ignore=shutil.ignore_patterns(library, "objects", "programs"))
     return folder
 
 
 def test_no_gpu(built):
-    [kind, message] = check("error", built, STAND_IN_NO_DEVICE="1")
+    [kind, message] = check("error", built, FAKE_NO_DEVICE="1")
     assert kind == "InternalError"
     assert "cuInit failed: CUDA_ERROR_NO_DEVICE, no CUDA-capable device is detected" in message
 
@@ -50,7 +50,7 @@ def test_no_gpu(built):
         ("libcublas.so.12", "cuBLAS", "the pip package nvidia-cublas-cu12"),
     ],
 )
-def test_a_missing_library_is_named_with_what_it_comes_with(
+def test_the_error_names_a_missing_library_and_its_package(
     tmp_path, built, library, name, package
 ):
     if list((tensorflow_folder().parent / "nvidia").glob(f"*/lib/{library}")):
@@ -62,35 +62,35 @@ def test_a_missing_library_is_named_with_what_it_comes_with(
     assert f"it comes with {package}" in message
 
 
-def test_programs_are_compiled_once_and_kept(tmp_path, built):
+def test_programs_are_compiled_once_and_cached(tmp_path, built):
     cache = {"TF_LSTM_OPS_CUDA_CACHE": str(tmp_path / "cache")}
     assert check("error", built, **cache) is None
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()}
-    # The cell's steps, by one, at once and in clusters, and what is done to whole tensors.
-    assert len(kept) == 4
+    cached = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()}
+    # The steps of the cell one by one, in a grid and in clusters; and operations on whole tensors.
+    assert len(cached) == 4
     # Nothing is compiled again: there is no compiler.
-    assert check("error", built, **cache, STAND_IN_CXX="/bin/false") is None
-    # What is no program is compiled anew.
-    for path in kept:
+    assert check("error", built, **cache, FAKE_CXX="/bin/false") is None
+    # A file that is no program is compiled again.
+    for path in cached:
         path.write_bytes(b"broken")
-    [kind, message] = check("error", built, **cache, STAND_IN_CXX="/bin/false")
+    [kind, message] = check("error", built, **cache, FAKE_CXX="/bin/false")
     assert kind == "InternalError" and "nvrtcCompileProgram failed" in message
     assert check("error", built, **cache) is None
-    assert all(path.stat().st_size > len(b"broken") for path in kept)
+    assert all(path.stat().st_size > len(b"broken") for path in cached)
 
 
 def test_a_folder_that_cannot_be_written_to_is_no_error(built):
     assert check("error", built, TF_LSTM_OPS_CUDA_CACHE="/proc/none") is None
 
 
-def test_the_compilers_words_are_in_the_error(tmp_path, built):
+def test_the_error_has_the_log_of_the_compiler(tmp_path, built):
     cache = {"TF_LSTM_OPS_CUDA_CACHE": str(tmp_path / "cache")}
-    [kind, message] = check("error", built, **cache, STAND_IN_CXX="c++ -Dexpf=no_such_function")
+    [kind, message] = check("error", built, **cache, FAKE_CXX="c++ -Dexpf=no_such_function")
     assert kind == "InternalError"
     assert "no_such_function" in message
 
 
-def test_what_masked_inputs_hold_reaches_nothing(built):
+def test_the_values_of_masked_inputs_do_not_matter(built):
     assert all(check("masked_input", built))
 
 

@@ -39,7 +39,7 @@ def variants(source: str) -> list[list[str]]:
             for cluster in (0, 1)
         ]
         return [[f"TF_LSTM_OPS_CELL={cell}", *macros] for cell in CELLS for macros in numbers]
-    if source == "rnn.cu":
+    if source == "steps.cu":
         return [[f"TF_LSTM_OPS_CELL={cell}", *macros] for cell in CELLS for macros in types]
     if source == "sequences.cu":
         cudnn = [f"TF_LSTM_OPS_CUDNN_TYPE={CUDNN_TYPES.get(t, t)}" for t in TYPES]

@@ -1,4 +1,4 @@
-"""The library that asks TensorFlow for its stream, compiled with the TensorFlow of this process."""
+"""The library that asks TensorFlow for its stream, compiled against the installed TensorFlow."""
 
 import ctypes
 import subprocess

@@ -1,5 +1,5 @@
-"""The dialects' own suites with the CUDA kernels and stand-ins for CUDA's libraries, and what they
-would notice."""
+"""The dialects' own suites on the CUDA kernels and the fakes of CUDA's libraries, and errors that they
+must notice."""
 
 import pytest
 
@@ -8,25 +8,25 @@ from devices import suites
 
 pytestmark = pytest.mark.cuda
 
-# test_cudnn.py has the timing of algorithms; here it would run all ten times. The tolerances are
-# those of float, and TF32 has ten bits: here the stand-in's has all (see test_persistent.py).
-UNTIMED = {"TF_CUDNN_USE_AUTOTUNE": "0", "STAND_IN_FLOAT": "1"}
-# cuDNN where it serves, or our own kernels: all steps in one launch where they can be, or step by
-# step. Of Keras' layers cuDNN takes what has neither mask nor dropout.
+# test_cudnn.py tests the timing of algorithms; here it would run everything ten times. The tolerances
+# are those of float, but TF32 has ten bits: the fake's has all (see test_persistent.py).
+UNTIMED = {"TF_CUDNN_USE_AUTOTUNE": "0", "FAKE_FLOAT": "1"}
+# cuDNN where it supports a layer, or the package's own kernels: all steps in one launch where they fit,
+# or step by step. cuDNN supports Keras' layers without mask and dropout.
 CUDNN = {"TF_LSTM_OPS_CUDA_PERSISTENT": "1"}
-AT_ONCE = CUDNN | {"TF_LSTM_OPS_CUDA_CUDNN": "0"}
-CLUSTERS = AT_ONCE | {"TF_LSTM_OPS_CUDA_PERSISTENT": "clusters"}
-BY_STEP = AT_ONCE | {"TF_LSTM_OPS_CUDA_PERSISTENT": "0"}
-WAYS = [
-    *((suite, way) for suite in suites.SUITES for way in (AT_ONCE, CLUSTERS, BY_STEP)),
+GRID = CUDNN | {"TF_LSTM_OPS_CUDA_CUDNN": "0"}
+CLUSTERS = GRID | {"TF_LSTM_OPS_CUDA_PERSISTENT": "clusters"}
+STEPS = GRID | {"TF_LSTM_OPS_CUDA_PERSISTENT": "0"}
+RUNS = [
+    *((suite, algorithm) for suite in suites.SUITES for algorithm in (GRID, CLUSTERS, STEPS)),
     ("keras", CUDNN),
     ("cudnn_rnn", CUDNN),
 ]
 
 
-@pytest.mark.parametrize(("suite", "way"), WAYS)
-def test_suite(tmp_path, built, suite, way):
-    suites.check(suite, tmp_path, build.environment(built) | UNTIMED | way)
+@pytest.mark.parametrize(("suite", "algorithm"), RUNS)
+def test_suite(tmp_path, built, suite, algorithm):
+    suites.check(suite, tmp_path, build.environment(built) | UNTIMED | algorithm)
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,10 @@ def test_suite(tmp_path, built, suite, way):
     ],
 )
 def test_wrong_device_code_is_noticed(tmp_path, built, macro, chosen):
-    """The same device code, with a function that is another."""
+    """The same device code, with a wrong function."""
     broken = {
         "TF_LSTM_OPS_CUDA_CACHE": str(tmp_path / "programs"),
-        "STAND_IN_CXX": f"c++ {macro}",
+        "FAKE_CXX": f"c++ {macro}",
     }
     environment = build.environment(built) | UNTIMED | broken
     outcome = suites.run(tmp_path, environment, *chosen, "--maxfail=1")

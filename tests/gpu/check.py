@@ -1,13 +1,12 @@
-"""The CUDA backend without TensorFlow, against PyTorch: the CudnnRNN family by cuDNN, and by the
-package's own kernels, all steps in one launch and step by step.
+"""The CUDA backend without TensorFlow, against PyTorch: the CudnnRNN family by cuDNN and by the
+package's own kernels.
 
-    python check.py LIBRARY [--device cuda|cpu] [--small] [--ways WAY ...]
+    python check.py LIBRARY [--device cuda|cpu] [--small] [--algorithms NAME ...]
 
-LIBRARY is what run.sh builds from core.cc. Results and gradients of each case are compared with
+LIBRARY is what build.sh builds from core.cc. Results and gradients of each case are compared with
 torch.nn in float64 on the CPU; then all are timed beside torch.nn on the GPU.
-With ``--device cpu`` tensors are in host memory, for a library that finds the stand-ins of
-tests/cuda in place of CUDA's. ``--small`` leaves out what takes time under compute-sanitizer,
-``--ways`` all ways but some.
+With ``--device cpu`` tensors are in host memory, for a library that finds the fakes of tests/cuda in
+place of CUDA's. ``--small`` leaves out the timing, ``--algorithms`` all algorithms but the named ones.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import itertools
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -32,8 +30,8 @@ MODULES = {
     "rnn_tanh": torch.nn.RNN,
     "rnn_relu": torch.nn.RNN,
 }
-# Of the largest number of a tensor: so many units of roundoff of the type, in sums of up to some
-# hundred terms over some dozen steps. TF32 has 10 bits of fraction.
+# Relative to the largest element of a tensor: units of roundoff, for sums of up to some hundred terms
+# over some dozen steps. TF32 has 10 bits of fraction.
 TOLERANCES = {
     torch.float32: 34 * 2.0**-24,
     torch.float64: 34 * 2.0**-53,
@@ -91,26 +89,25 @@ SMALL = [
         MODULES, [(1, 1), (2, 2)], [(), (2, 4, 0, 1, 3, 2)], [True, False]
     )
 ] + [Case(layers=2, directions=2, proj=2, lengths=lengths) for lengths in ((), (2, 4, 0, 1, 3, 2))]
-# Larger ones, of which the package's own kernels take several of what a block has one of.
+# And larger ones, for several tiles and blocks of the package's own kernels.
 OWN = [
     case
     for case in SMALL
-    # which are cuDNN's alone
+    # cuDNN alone supports a projection with rows of length zero
     if not (case.proj and case.lengths)
 ] + [
     Case("lstm", inputs=8, units=70, time=5, batch=19),
     Case("gru", inputs=8, units=33, time=5, batch=33),
     Case("lstm", inputs=8, units=70, proj=24, time=5, batch=6, lengths=(5, 1, 3, 2, 4, 5)),
 ]
-# What the op chooses; cuDNN's algorithms; our own kernels, and what TF_LSTM_OPS_CUDA_PERSISTENT
-# then is. Clusters are for small layers; others go as at once.
+# The op's choice; cuDNN's algorithms; the package's own kernels step by step, with all steps in one
+# launch of the grid, or of clusters. A layer that does not fit into clusters is computed by the grid.
 CHOICE, CUDNN = "op", "cudnn"
-AT_ONCE, CLUSTERS, BY_STEP = "at once", "clusters", "by step"
-PERSISTENT = {CHOICE: "", CUDNN: "", AT_ONCE: "1", CLUSTERS: "clusters", BY_STEP: "0"}
-OWN_KERNELS = (AT_ONCE, CLUSTERS, BY_STEP)
-NUMBERS = {CHOICE: -1} | dict.fromkeys(OWN_KERNELS, 4)
-ALGORITHMS = range(4)
-# Those of the goals, and DeepBench's.
+STEPS, GRID, CLUSTERS = "steps", "grid", "clusters"
+NUMBERS = {CHOICE: -1, STEPS: 4, GRID: 5, CLUSTERS: 6}  # of cuda::Algorithm
+OWN_KERNELS = (STEPS, GRID, CLUSTERS)
+CUDNN_ALGORITHMS = range(4)
+# The sizes of the project's goals, and of DeepBench.
 LARGE = [
     Case(inputs=h, units=h, time=t, batch=b)
     for b, h, t in [
@@ -131,7 +128,7 @@ class Call(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("layers", "directions", "inputs", "units", "hidden")),
         *((name, ctypes.c_int64) for name in ("time", "batch")),
         *((name, ctypes.c_int32) for name in ("type", "cell", "time_major", "is_training")),
-        ("way", ctypes.c_int32),
+        ("algorithm", ctypes.c_int32),
     )
 
 
@@ -144,7 +141,10 @@ NAMES = (
 
 
 class Pointers(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_void_p) for name in NAMES)
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in NAMES),
+        ("reserve_size", ctypes.c_int64),
+    )
 
 
 class Core:
@@ -156,7 +156,7 @@ class Core:
         for name in ("gpu_reserve_size", "gpu_forward", "gpu_backward"):
             getattr(self._functions, name).restype = ctypes.c_char_p
         self.device = device
-        self.way, self.algorithm = CUDNN, 0
+        self.name, self.cudnn_algorithm = CUDNN, 0
         self._memory: list[torch.Tensor] = []
 
         @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
@@ -180,18 +180,18 @@ class Core:
             *(case.layers, case.directions, case.inputs, case.units, case.hidden),
             *(case.time, case.batch, TYPES.index(dtype), list(MODULES).index(case.mode)),
             *(int(case.time_major), int(training)),
-            self.algorithm if self.way == CUDNN else NUMBERS[self.way],
+            self.cudnn_algorithm if self.name == CUDNN else NUMBERS[self.name],
         )
-        os.environ["TF_LSTM_OPS_CUDA_PERSISTENT"] = PERSISTENT[self.way]
         pointers = Pointers(*(tensors[k].data_ptr() if k in tensors else None for k in NAMES))
+        pointers.reserve_size = tensors["reserve"].numel() if "reserve" in tensors else 0
         function = getattr(self._functions, name)
         error = function(ctypes.byref(call), ctypes.byref(pointers), *more)
         if error:
             raise RuntimeError(error.decode())
-        self._memory.clear()  # torch hands it out again in the stream's order
+        self._memory.clear()  # torch reuses it in stream order
 
     def prepare(self, case: Case, dtype: torch.dtype, given: Tensors, upstream: Tensors) -> Tensors:
-        """All tensors of both passes, NaN where there is nothing yet."""
+        """All tensors of both passes; outputs are NaN."""
         tensors = {k: v.to(dtype).to(self.device).contiguous() for k, v in given.items()}
         for name, value in upstream.items():
             tensors[f"{name}_backprop"] = value.to(dtype).to(self.device).contiguous()
@@ -311,23 +311,23 @@ def error_of(core: Core, case: Case, dtype: torch.dtype) -> float:
     return max(e if e == e else float("inf") for e in errors)
 
 
-def check_results(core: Core, way: str, cases: list[Case]) -> bool:
-    print(f"{'case':44} {'way':8} {'type':9} {'error':>9} {'allowed':>9}")
+def check_results(core: Core, name: str, cases: list[Case]) -> bool:
+    print(f"{'case':44} {'by':8} {'type':9} {'error':>9} {'allowed':>9}")
     passed = True
-    core.way = way
+    core.name = name
     for case, dtype, tf32 in itertools.product(cases, TYPES, (False, True)):
         if tf32 and dtype != torch.float32:
             continue
-        if way in (AT_ONCE, CLUSTERS) and (
+        if name in (GRID, CLUSTERS) and (
             dtype == torch.float64 or (dtype == torch.float32 and not tf32)
         ):
-            continue  # numbers that tensor cores do not know
+            continue  # types that tensor cores cannot multiply
         core.allow_tf32(tf32)
         error = error_of(core, case, dtype)
         allowed = TF32_TOLERANCE if tf32 else TOLERANCES[dtype]
         kind = "tf32" if tf32 else str(dtype).removeprefix("torch.")
         wrong = " WRONG" * (error > allowed)
-        print(f"{case!s:44} {way:8} {kind:9} {error:9.1e} {allowed:9.1e}{wrong}")
+        print(f"{case!s:44} {name:8} {kind:9} {error:9.1e} {allowed:9.1e}{wrong}")
         passed = passed and error <= allowed
     return passed
 
@@ -351,9 +351,9 @@ def milliseconds(run: Any) -> float:
 def times_of(
     core: Core, case: Case, dtype: torch.dtype, given: Tensors, upstream: Tensors
 ) -> Iterator[float]:
-    """Of a way; of cuDNN's, those of all algorithms that it has for this case."""
-    for algorithm in ALGORITHMS if core.way == CUDNN else [0]:
-        core.algorithm = algorithm
+    """Of an algorithm; for cuDNN, of all its algorithms that support the case."""
+    for algorithm in CUDNN_ALGORITHMS if core.name == CUDNN else [0]:
+        core.cudnn_algorithm = algorithm
         try:
             tensors = core.prepare(case, dtype, given, upstream)
         except RuntimeError as error:
@@ -362,21 +362,21 @@ def times_of(
             print(f"# {case} {dtype}, algorithm {algorithm}: {error}")
             continue
         yield milliseconds(partial(core.both_passes, case, dtype, tensors))
-    core.algorithm = 0
+    core.cudnn_algorithm = 0
 
 
-def compare_speed(core: Core, ways: list[str]) -> None:
+def compare_speed(core: Core, names: list[str]) -> None:
     print(
         f"\n{torch.cuda.get_device_name()}, PyTorch {torch.__version__}: forward and backward, ms"
     )
-    print(f"{'case':44} {'type':9} " + " ".join(f"{way:>9}" for way in (*ways, "torch")))
+    print(f"{'case':44} {'type':9} " + " ".join(f"{name:>9}" for name in (*names, "torch")))
     for case, dtype in itertools.product(LARGE, (torch.float32, torch.float16, torch.bfloat16)):
         core.allow_tf32(True)
         torch.backends.cudnn.allow_tf32 = True
         module, given, upstream = random_problem(case)
         given["params"] = params_of(case, module).detach()
         times = []
-        for core.way in ways:
+        for core.name in names:
             times.append(min(times_of(core, case, dtype, given, upstream)))
         tensors = core.prepare(case, dtype, given, upstream)
         peer = case.module(dtype, "cuda")
@@ -396,15 +396,18 @@ def main() -> int:
     parser.add_argument("library")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--small", action="store_true")
-    parser.add_argument("--ways", nargs="+", default=list(PERSISTENT), choices=list(PERSISTENT))
+    parser.add_argument("--algorithms", nargs="+", default=[*NUMBERS, CUDNN], choices=[*NUMBERS, CUDNN])
     options = parser.parse_args()
     core = Core(options.library, options.device)
     passed = all(
-        [check_results(core, way, OWN if way in OWN_KERNELS else SMALL) for way in options.ways]
+        [
+            check_results(core, name, OWN if name in OWN_KERNELS else SMALL)
+            for name in options.algorithms
+        ]
     )
     if options.device == "cuda" and not options.small:
-        compare_speed(core, options.ways)
-    print("\nall right" if passed else "\nWRONG results")
+        compare_speed(core, options.algorithms)
+    print("\nall correct" if passed else "\nWRONG results")
     return not passed
 
 

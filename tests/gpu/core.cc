@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/multi_layer/choice.h"
+#include "backends/cuda/multi_layer/choose_algorithm.h"
 #include "backends/cuda/multi_layer/multi_layer.h"
 
 namespace {
@@ -22,7 +22,7 @@ struct Call {
   int32_t type;  // 0 float, 1 double, 2 half, 3 bfloat16
   int32_t cell;  // 0 lstm, 1 gru, 2 tanh, 3 relu
   int32_t time_major, is_training;
-  int32_t way;  // a Way, or -1: as the op chooses
+  int32_t algorithm;  // an Algorithm, or -1: the op's choice
 };
 
 // In the order of the ops' arguments and results.
@@ -31,6 +31,7 @@ struct Tensors {
   void *output, *output_h, *output_c, *reserve;
   void *output_backprop, *output_h_backprop, *output_c_backprop;
   void *input_backprop, *input_h_backprop, *input_c_backprop, *params_backprop;
+  int64_t reserve_size;  // in elements
 };
 
 Status MakeProblem(const Call& call, MultiLayerRnn* problem) {
@@ -79,9 +80,9 @@ class Run {
   }
 
   Status ReserveSize(const Tensors& t, int64_t* size) {
-    std::unique_ptr<Stack<T>> stack;
-    TF_LSTM_OPS_RETURN_IF_ERROR(MakeStack(t, &stack));
-    *size = stack->reserve_size();
+    std::unique_ptr<MultiLayerAlgorithm<T>> implementation;
+    TF_LSTM_OPS_RETURN_IF_ERROR(MakeImplementation(t, &implementation));
+    *size = implementation->reserve_size();
     return Status();
   }
 
@@ -91,9 +92,9 @@ class Run {
     f.output_h = As(t.output_h);
     f.output_c = As(t.output_c);
     f.reserve = As(t.reserve);
-    std::unique_ptr<Stack<T>> stack;
-    TF_LSTM_OPS_RETURN_IF_ERROR(MakeStack(t, &stack));
-    return stack->Forward(f);
+    std::unique_ptr<MultiLayerAlgorithm<T>> implementation;
+    TF_LSTM_OPS_RETURN_IF_ERROR(MakeImplementation(t, &implementation));
+    return implementation->ComputeForward(f);
   }
 
   Status Backward(const Tensors& t) {
@@ -111,25 +112,33 @@ class Run {
     b.input_h_backprop = As(t.input_h_backprop);
     b.input_c_backprop = As(t.input_c_backprop);
     b.params_backprop = As(t.params_backprop);
-    const auto stack = Stack<T>::Make(
-        problem_, nullptr,
-        call_.way < 0 ? ChosenWay<T>(*device_, problem_, nullptr) : GivenWay());
-    TF_LSTM_OPS_RETURN_IF_ERROR(stack->Begin(*device_, true));
-    return stack->Backward(b);
+    Algorithm algorithm = GivenAlgorithm();
+    if (call_.algorithm < 0 && !AlgorithmOfSize(t.reserve_size, &algorithm)) {
+      return InvalidArgument("no algorithm leaves a reserve of this size");
+    }
+    const auto implementation =
+        MultiLayerAlgorithm<T>::Make(problem_, nullptr, algorithm);
+    TF_LSTM_OPS_RETURN_IF_ERROR(implementation->Begin(*device_, true));
+    return implementation->ComputeBackward(b);
   }
 
  private:
-  Way GivenWay() const { return static_cast<Way>(call_.way); }
+  Algorithm GivenAlgorithm() const {
+    return static_cast<Algorithm>(call_.algorithm);
+  }
 
-  Status MakeStack(const Tensors& t, std::unique_ptr<Stack<T>>* stack) {
+  Status MakeImplementation(
+      const Tensors& t,
+      std::unique_ptr<MultiLayerAlgorithm<T>>* implementation) {
     const bool is_training = call_.is_training != 0;
-    Way way = GivenWay();
-    if (call_.way < 0) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          ChooseWay(*device_, problem_, nullptr, is_training, Inputs(t), &way));
+    Algorithm algorithm = GivenAlgorithm();
+    if (call_.algorithm < 0) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(ChooseAlgorithm(
+          *device_, problem_, nullptr, is_training, Inputs(t), &algorithm));
     }
-    *stack = Stack<T>::Make(problem_, nullptr, way);
-    return (*stack)->Begin(*device_, is_training);
+    *implementation =
+        MultiLayerAlgorithm<T>::Make(problem_, nullptr, algorithm);
+    return (*implementation)->Begin(*device_, is_training);
   }
 
   static T* As(void* data) { return static_cast<T*>(data); }

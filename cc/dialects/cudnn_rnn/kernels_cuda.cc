@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "backends/cuda/fused/tensors.h"
-#include "backends/cuda/multi_layer/choice.h"
+#include "backends/cuda/multi_layer/choose_algorithm.h"
 #include "backends/cuda/multi_layer/multi_layer.h"
 #include "core/dropout.h"
 #include "core/reserve.h"
@@ -14,8 +14,8 @@
 namespace tf_lstm_ops::cudnn_rnn {
 namespace {
 
-using cuda::Stack;
-using cuda::Way;
+using cuda::Algorithm;
+using cuda::MultiLayerAlgorithm;
 using tf::KernelConstruction;
 using tf::KernelContext;
 
@@ -51,39 +51,47 @@ class ForwardKernel : public tf::Kernel {
     const auto mask = MakeDropoutMask(rnn, dropout, kKeyInReserve);
     MultiLayerForward<T> t = {};
     SetInputs(rnn, &call, &t);
-    Way way;
+    Algorithm algorithm = Algorithm::kFusedSteps;
+    TF_LSTM_OPS_RETURN_IF_ERROR(cuda::ChooseAlgorithm(
+        call.device(), rnn, mask.get(), is_training_, t, &algorithm));
+    const auto implementation =
+        MultiLayerAlgorithm<T>::Make(rnn, mask.get(), algorithm);
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        cuda::ChooseWay(call.device(), rnn, mask.get(), is_training_, t, &way));
-    const auto stack = Stack<T>::Make(rnn, mask.get(), way);
-    TF_LSTM_OPS_RETURN_IF_ERROR(stack->Begin(call.device(), is_training_));
+        implementation->Begin(call.device(), is_training_));
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        Allocate(context, rnn, stack->reserve_size(), way, &call));
+        Allocate(context, rnn, implementation->reserve_size(), &call));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        AllocateHostReserved(context, algorithm, &call));
     SetOutputs(rnn, &call, &t);
     if (is_training_) {
       t.reserve = call.Out(3);
       TF_LSTM_OPS_RETURN_IF_ERROR(WriteHeader(call, rnn, dropout, key));
     }
-    return stack->Forward(t);
+    return implementation->ComputeForward(t);
   }
 
  private:
   Status Allocate(const KernelContext& context, const MultiLayerRnn& rnn,
-                  int64_t reserve_size, Way way, CudaCall<T>* call) const {
+                  int64_t reserve_size, CudaCall<T>* call) const {
     for (const Shape& shape : ForwardShapes(rnn, is_training_, reserve_size)) {
       TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(context, shape));
     }
     if (!IsLstm(rnn.model.cell)) {
       TF_LSTM_OPS_RETURN_IF_ERROR(call->ZeroOutput(2));
     }
-    if (!is_training_) TF_LSTM_OPS_RETURN_IF_ERROR(call->ZeroOutput(3));
+    return is_training_ ? Status() : call->ZeroOutput(3);
+  }
+
+  // As in stock TensorFlow: the number of the algorithm, then a flag, which has
+  // no meaning here.
+  Status AllocateHostReserved(const KernelContext& context, Algorithm algorithm,
+                              CudaCall<T>* call) const {
     if (kVariant.version == 1) return Status();
     TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(
         context, HostReservedShape(kVariant, is_training_), TF_INT8));
-    // As in stock TensorFlow: the number of the algorithm, then a flag, which
-    // has no meaning here.
     auto* host_reserved = call->template Out<int8_t>(4);
     std::fill_n(host_reserved, call->output_size(4), int8_t{0});
-    host_reserved[0] = static_cast<int8_t>(way);
+    host_reserved[0] = static_cast<int8_t>(algorithm);
     return Status();
   }
 
@@ -115,14 +123,16 @@ class BackwardKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(Begin(context, attributes_, &call, &rnn));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckBackprop(rnn, call.shape_of()));
     const auto mask = MakeDropoutMask(rnn, attributes_.dropout, kKeyInReserve);
-    Way way = cuda::ChosenWay<T>(call.device(), rnn, mask.get());
-    if (kVariant.version > 1) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(ReadWay(*call.Find("host_reserved"), &way));
+    Algorithm algorithm = Algorithm::kFusedSteps;
+    TF_LSTM_OPS_RETURN_IF_ERROR(FindAlgorithm(call, &algorithm));
+    const auto implementation =
+        MultiLayerAlgorithm<T>::Make(rnn, mask.get(), algorithm);
+    TF_LSTM_OPS_RETURN_IF_ERROR(implementation->Begin(call.device(), true));
+    const int64_t size = call.InputShape("reserve_space").dim(0);
+    if (size != implementation->reserve_size()) {
+      return RefuseReserve("must have ", implementation->reserve_size(),
+                           " elements but has ", size);
     }
-    const auto stack = Stack<T>::Make(rnn, mask.get(), way);
-    TF_LSTM_OPS_RETURN_IF_ERROR(stack->Begin(call.device(), true));
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        CheckReserve(call.InputShape("reserve_space"), stack->reserve_size()));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context));
     MultiLayerBackward<T> t = {};
     SetInputs(rnn, &call, &t);
@@ -131,29 +141,39 @@ class BackwardKernel : public tf::Kernel {
     if (!IsLstm(rnn.model.cell)) {
       TF_LSTM_OPS_RETURN_IF_ERROR(call.ZeroOutput(2));
     }
-    return stack->Backward(t);
+    return implementation->ComputeBackward(t);
   }
 
  private:
-  // The algorithm of the forward pass.
-  static Status ReadWay(const tf::Tensor& host_reserved, Way* way) {
+  // The algorithm of the forward pass: from host_reserved, or from the size of
+  // the reserve, which is known without waiting for the device.
+  static Status FindAlgorithm(const CudaCall<T>& call, Algorithm* algorithm) {
+    if (kVariant.version > 1) {
+      return ReadAlgorithm(*call.Find("host_reserved"), algorithm);
+    }
+    const int64_t size = call.InputShape("reserve_space").dim(0);
+    if (cuda::AlgorithmOfSize(size, algorithm)) return Status();
+    return RefuseReserve("has ", size, " elements, as no algorithm leaves it");
+  }
+
+  static Status ReadAlgorithm(const tf::Tensor& host_reserved,
+                              Algorithm* algorithm) {
     const int first =
         host_reserved.size() > 0 ? *host_reserved.data<int8_t>() : -1;
-    if (first < 0 || first > static_cast<int>(Way::kOwnKernels)) {
+    if (first < 0 || first >= cuda::kAlgorithmCount) {
       return InvalidArgument(
           "host_reserved must begin with the number of an algorithm, 0 to ",
-          static_cast<int>(Way::kOwnKernels), ", but has ",
-          host_reserved.size(), " elements, the first being ", first);
+          cuda::kAlgorithmCount - 1, ", but has ", host_reserved.size(),
+          " elements, the first being ", first);
     }
-    *way = static_cast<Way>(first);
+    *algorithm = static_cast<Algorithm>(first);
     return Status();
   }
 
-  // Its size is what can be checked without waiting for the device.
-  static Status CheckReserve(const Shape& shape, int64_t want) {
-    if (shape.dim(0) == want) return Status();
+  template <class... Parts>
+  static Status RefuseReserve(const Parts&... parts) {
     return InvalidArgument(
-        "reserve_space must have ", want, " elements but has ", shape.dim(0),
+        "reserve_space ", parts...,
         "; it must come unchanged from a forward call of the same op on the "
         "same device with is_training=True and the same attributes and inputs");
   }

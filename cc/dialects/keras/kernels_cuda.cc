@@ -3,19 +3,28 @@
 #include "backends/cuda/cudnn/single_layer.h"
 #include "backends/cuda/fused/layer.h"
 #include "backends/cuda/fused/tensors.h"
+#include "backends/cuda/multi_layer/choose_layer_algorithm.h"
 #include "dialects/common/call_cuda.h"
 #include "dialects/keras/problem.h"
 
 namespace tf_lstm_ops::keras {
 namespace {
 
-using cuda::CudnnKeras;
+using cuda::Algorithm;
+using cuda::CudnnSingleLayer;
 using tf::KernelConstruction;
 using tf::KernelContext;
 
-// cuDNN would compute bfloat16 in float.
+// Whether a layer may be computed by cuDNN; not in bfloat16, which cuDNN would
+// compute in float.
 template <class T>
-constexpr bool kHasCudnn = !std::is_same_v<T, BFloat16>;
+bool CudnnSupports(const LayerDirection<T>& layer) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    return false;
+  } else {
+    return CudnnSingleLayer<T>::Supports(layer);
+  }
+}
 
 // The reserve of the package's own kernels. It has room for masked steps, since
 // the mask lies in device memory.
@@ -24,6 +33,15 @@ ReserveLayout OwnReserve(const OpVariant& variant, const Attributes& attributes,
                          const CudaCall<T>& call) {
   return {call.sizes.batch * call.sizes.time, call.sizes, variant.cell,
           attributes.return_sequences};
+}
+
+// The size of a reserve of cuDNN, which tells its algorithm and differs from
+// that of the package's own kernels.
+template <class T>
+int64_t CudnnReserveSize(const CudnnSingleLayer<T>& cudnn,
+                         const ReserveLayout& own) {
+  const int64_t size = cudnn.reserve_size();
+  return size == own.size() ? size + cuda::kSizeTags : size;
 }
 
 template <class T, const OpVariant& kVariant>
@@ -39,37 +57,57 @@ class ForwardKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     LayerForward<T> layer;
     SetLayer(kVariant, attributes_, call.sizes, &call, &layer);
-    if constexpr (kHasCudnn<T>) {
-      if (CudnnKeras<T>::Serves(layer)) {
-        return ComputeByCudnn(context, &call, &layer);
+    if constexpr (!std::is_same_v<T, BFloat16>) {
+      if (CudnnSupports<T>(layer)) {
+        Algorithm algorithm = Algorithm::kFusedSteps;
+        TF_LSTM_OPS_RETURN_IF_ERROR(cuda::ChooseLayerAlgorithm<T>(
+            call.device(), layer, training_, &algorithm));
+        if (IsCudnn(algorithm)) {
+          return ComputeByCudnn(context, algorithm, &call, &layer);
+        }
+        return ComputeByOwnKernels(context, &call, &layer, [&] {
+          return cuda::ComputeForward(call.device(), layer, algorithm);
+        });
       }
     }
-    const ReserveLayout reserve = OwnReserve(kVariant, attributes_, call);
-    TF_LSTM_OPS_RETURN_IF_ERROR(Allocate(context, reserve.size(), &call));
-    SetFinalStates(call, &layer);
-    layer.saved =
-        cuda::ActivationsByOutputRow(training_ ? call.Out(kReserve) : nullptr,
-                                     kVariant.cell, call.sizes.cell);
-    TF_LSTM_OPS_RETURN_IF_ERROR(SetH(call, reserve, &layer));
-    layer.fill = attributes_.fill();
-    TF_LSTM_OPS_RETURN_IF_ERROR(cuda::ComputeForward(call.device(), layer));
-    return attributes_.return_sequences ? Status()
-                                        : CopyLastStep(call, layer.h);
+    return ComputeByOwnKernels(context, &call, &layer, [&] {
+      return cuda::ComputeForward(call.device(), layer);
+    });
   }
 
  private:
   static constexpr size_t kOutput = 0, kFinalH = 1, kFinalC = 2,
                           kReserve = kVariant.is_lstm() ? 3 : 2;
 
-  Status ComputeByCudnn(const KernelContext& context, CudaCall<T>* call,
-                        LayerForward<T>* layer) const {
-    CudnnKeras<T> cudnn(call->device(), *layer);
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        cudnn.BeginForward(training_, attributes_.return_sequences));
-    TF_LSTM_OPS_RETURN_IF_ERROR(Allocate(context, cudnn.reserve_size(), call));
+  // compute(): computes the layer, whose outputs have been set.
+  template <class Compute>
+  Status ComputeByOwnKernels(const KernelContext& context, CudaCall<T>* call,
+                             LayerForward<T>* layer,
+                             const Compute& compute) const {
+    const ReserveLayout reserve = OwnReserve(kVariant, attributes_, *call);
+    TF_LSTM_OPS_RETURN_IF_ERROR(Allocate(context, reserve.size(), call));
     SetFinalStates(*call, layer);
-    return cudnn.Forward(*layer, call->Out(kOutput),
-                         training_ ? call->Out(kReserve) : nullptr);
+    layer->saved =
+        cuda::ActivationsByOutputRow(training_ ? call->Out(kReserve) : nullptr,
+                                     kVariant.cell, call->sizes.cell);
+    TF_LSTM_OPS_RETURN_IF_ERROR(SetH(*call, reserve, layer));
+    layer->fill = attributes_.fill();
+    TF_LSTM_OPS_RETURN_IF_ERROR(compute());
+    return attributes_.return_sequences ? Status()
+                                        : CopyLastStep(*call, layer->h);
+  }
+
+  Status ComputeByCudnn(const KernelContext& context, Algorithm algorithm,
+                        CudaCall<T>* call, LayerForward<T>* layer) const {
+    CudnnSingleLayer<T> cudnn(call->device(), *layer,
+                              attributes_.return_sequences, algorithm);
+    TF_LSTM_OPS_RETURN_IF_ERROR(cudnn.Begin(training_));
+    const ReserveLayout own = OwnReserve(kVariant, attributes_, *call);
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        Allocate(context, CudnnReserveSize(cudnn, own), call));
+    SetFinalStates(*call, layer);
+    return cudnn.ComputeForward(*layer, call->Out(kOutput),
+                                training_ ? call->Out(kReserve) : nullptr);
   }
 
   Status Allocate(const KernelContext& context, int64_t reserve_size,
@@ -136,30 +174,42 @@ class GradKernel : public tf::Kernel {
     SetLayer(kVariant, attributes_, call.sizes, &call, &layer);
     layer.final_h_grad = {call.In("final_h_grad"), call.sizes.cell};
     layer.final_c_grad = {call.In("final_c_grad"), call.sizes.cell};
-    if constexpr (kHasCudnn<T>) {
-      if (CudnnKeras<T>::Serves(layer)) {
-        return ComputeByCudnn(context, &call, &layer);
+    // The size of the reserve tells which kernels the forward op used.
+    const ReserveLayout own = OwnReserve(kVariant, attributes_, call);
+    const int64_t size = call.InputShape("reserve").dim(0);
+    const bool may_be_cudnn = CudnnSupports<T>(layer);
+    if constexpr (!std::is_same_v<T, BFloat16>) {
+      Algorithm algorithm = Algorithm::kFusedSteps;
+      if (may_be_cudnn && size != own.size() &&
+          cuda::AlgorithmOfSize(size, &algorithm) && IsCudnn(algorithm)) {
+        return ComputeByCudnn(context, algorithm, &call, &layer);
       }
     }
-    const ReserveLayout reserve = OwnReserve(kVariant, attributes_, call);
-    TF_LSTM_OPS_RETURN_IF_ERROR(CheckReserve(call.shape_of(), reserve.size()));
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckReserve(call.shape_of(), own.size()));
     TF_LSTM_OPS_RETURN_IF_ERROR(AllocateGrads(context, &call, &layer));
-    SetSaved(call, reserve, &layer);
+    SetSaved(call, own, &layer);
     TF_LSTM_OPS_RETURN_IF_ERROR(SetHGrad(call, &layer));
+    if constexpr (!std::is_same_v<T, BFloat16>) {
+      if (may_be_cudnn) {
+        return cuda::ComputeBackwardAsChosen(call.device(), layer);
+      }
+    }
     return cuda::ComputeBackward(call.device(), layer);
   }
 
  private:
-  Status ComputeByCudnn(const KernelContext& context, CudaCall<T>* call,
-                        LayerBackward<T>* layer) const {
-    CudnnKeras<T> cudnn(call->device(), *layer);
+  Status ComputeByCudnn(const KernelContext& context, Algorithm algorithm,
+                        CudaCall<T>* call, LayerBackward<T>* layer) const {
+    CudnnSingleLayer<T> cudnn(call->device(), *layer,
+                              attributes_.return_sequences, algorithm);
+    TF_LSTM_OPS_RETURN_IF_ERROR(cudnn.Begin(true));
+    const ReserveLayout own = OwnReserve(kVariant, attributes_, *call);
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        cudnn.BeginBackward(attributes_.return_sequences));
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        CheckReserve(call->shape_of(), cudnn.reserve_size()));
+        CheckReserve(call->shape_of(), CudnnReserveSize(cudnn, own)));
     TF_LSTM_OPS_RETURN_IF_ERROR(AllocateGrads(context, call, layer));
-    return cudnn.Backward(*layer, call->In("output"), call->In("output_grad"),
-                          call->In("reserve"));
+    return cudnn.ComputeBackward(*layer,
+                                 {call->In("output"), call->In("output_grad")},
+                                 call->In("reserve"));
   }
 
   static Status AllocateGrads(const KernelContext& context, CudaCall<T>* call,
@@ -187,7 +237,7 @@ class GradKernel : public tf::Kernel {
     if (layer->sequence.mask == nullptr && !last_only) return Status();
     cuda::StepGrads<T> grads;
     grads.sequence = layer->sequence;
-    grads.cell = call.sizes.cell;
+    grads.cell_size = call.sizes.cell;
     grads.last_only = last_only;
     grads.masked_is_zero = attributes_.zero_output_for_mask;
     grads.output_grad = layer->h_grad;

@@ -1,10 +1,13 @@
-// CudnnBatch: the sequences of a call as cuDNN takes them. Rows of length zero,
-// which it does not take, are left out, and states are [L*D,B,.] whatever the
-// op's layout; only where that makes a difference is anything moved.
+// CudnnBatch: the sequences and states of a call in the form that cuDNN takes.
+//
+// Rows of length zero, which cuDNN does not accept, are left out. States are
+// [L*D, B, .] whatever the op's layout. BFloat16 becomes float. A tensor that
+// already has cuDNN's form is not copied.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_BATCH_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_BATCH_H_
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "backends/cuda/cudnn/library.h"
@@ -16,149 +19,156 @@ namespace tf_lstm_ops::cuda {
 
 class CudnnBatch {
  public:
-  explicit CudnnBatch(const MultiLayerRnn& problem);
+  // `rnn` must outlive this object.
+  explicit CudnnBatch(const MultiLayerRnn& rnn);
 
-  // Puts lengths where cuDNN wants them. `device` must outlive this object.
+  // Copies the lengths to the device. `device` must outlive this object.
   Status Begin(const Device& device);
 
+  // The rows of the batch that cuDNN gets.
   int64_t rows() const { return static_cast<int64_t>(lengths_.size()); }
-  bool is_whole() const { return rows() == problem_.batch; }
+  bool has_all_rows() const { return rows() == rnn_.batch; }
   const int32_t* lengths() const { return device_lengths_; }
-  // Whether cuDNN is to read lengths at all: it may be faster without.
-  bool is_padded() const { return has_padding_ || !problem_.time_major; }
+  // Whether cuDNN must read the lengths; it may be faster if it need not.
+  bool is_padded() const { return has_padding_ || !rnn_.time_major; }
   int64_t SequenceSize(int64_t width) const {
-    return problem_.time * rows() * width;
+    return rnn_.time * rows() * width;
   }
   int64_t StatesSize(int64_t width) const {
-    return problem_.model.pseudo_layers() * rows() * width;
+    return rnn_.model.pseudo_layers() * rows() * width;
   }
 
-  // Of sequences with so many numbers a step; padding that cuDNN writes is 0.
+  // Describes sequences with `width` elements in a step. cuDNN fills their
+  // padding with zeros where it writes outputs.
   Status Describe(const Cudnn& cudnn, cudnnDataType_t type, int64_t width,
                   cudnnRNNDataDescriptor_t data) const;
 
-  // The op's sequences and states as cuDNN takes them: where they are, or
-  // copies. Null stays null.
+  // The op's sequences [T, B, width] or states in cuDNN's form: the tensor
+  // itself or a copy, which belongs to the call. Null stays null.
   template <class T>
-  Status SequencesIn(int64_t width, const T* data,
-                     const CudnnType<T>** sequences) const {
-    return In(SequenceForms(width), data, SequenceSize(width), sequences);
+  Status ReadSequences(int64_t width, const T* data,
+                       const CudnnType<T>** sequences) const {
+    return Read(SequenceLayouts(width), data, SequenceSize(width), sequences);
   }
   template <class T>
-  Status StatesIn(int64_t width, const T* data,
-                  const CudnnType<T>** states) const {
-    return In(StateForms(width), data, StatesSize(width), states);
+  Status ReadStates(int64_t width, const T* data,
+                    const CudnnType<T>** states) const {
+    return Read(StateLayouts(width), data, StatesSize(width), states);
   }
-  // Where cuDNN is to write such, and how it gets to where the op has them.
-  // Other rows are not touched.
+  // Where cuDNN is to write sequences or states: the op's tensor itself or
+  // memory of the call, which Write* brings to the tensor afterwards. Rows that
+  // cuDNN does not get are not touched.
   template <class T>
-  Status SequencesFor(int64_t width, T* data, CudnnType<T>** sequences) const {
-    return For(SequenceForms(width), data, SequenceSize(width), sequences);
-  }
-  template <class T>
-  Status StatesFor(int64_t width, T* data, CudnnType<T>** states) const {
-    return For(StateForms(width), data, StatesSize(width), states);
-  }
-  template <class T>
-  Status SequencesOut(int64_t width, const CudnnType<T>* sequences,
-                      T* data) const {
-    return Out(SequenceForms(width), sequences, data);
+  Status AllocateSequences(int64_t width, T* data,
+                           CudnnType<T>** sequences) const {
+    return Allocate(SequenceLayouts(width), data, SequenceSize(width),
+                    sequences);
   }
   template <class T>
-  Status StatesOut(int64_t width, const CudnnType<T>* states, T* data) const {
-    return Out(StateForms(width), states, data);
+  Status AllocateStates(int64_t width, T* data, CudnnType<T>** states) const {
+    return Allocate(StateLayouts(width), data, StatesSize(width), states);
+  }
+  template <class T>
+  Status WriteSequences(int64_t width, const CudnnType<T>* sequences,
+                        T* data) const {
+    return Write(SequenceLayouts(width), sequences, data);
+  }
+  template <class T>
+  Status WriteStates(int64_t width, const CudnnType<T>* states, T* data) const {
+    return Write(StateLayouts(width), states, data);
   }
 
-  // Zeros where sequences have padding.
+  // Clears the padding of sequences in cuDNN's form.
   template <class C>
   Status ClearPadding(int64_t width, C* sequences) const {
     if (!has_padding_) return Status();
     cuda::ClearPadding<C> padding;
-    padding.time = problem_.time;
+    padding.time = rnn_.time;
     padding.batch = rows();
     padding.width = width;
-    padding.time_major = problem_.time_major;
+    padding.time_major = rnn_.time_major;
     padding.lengths = device_lengths_;
     padding.data = sequences;
     return Clear(*device_, padding);
   }
-  // A layer's outputs, or gradients by them, as the next layer sees them. The
-  // mask's key is that in the device's memory.
+  // The dropout of a layer's output in cuDNN's form. `key` is in device memory.
+  // The caller sets `from` and `to`.
   template <class C>
-  Status Dropped(const DropoutMask& mask, const uint64_t* key, int64_t layer,
-                 const C* from, C* to) const {
-    auto drop = OutputsToDrop<C>(problem_, mask, key, layer, from);
+  DropOutputs<C> Dropout(const DropoutMask& mask, const uint64_t* key,
+                         int64_t layer) const {
+    auto drop = DropoutOfLayer<C>(rnn_, mask, key, layer);
     drop.rows = rows();
-    drop.numbers = device_numbers_;
-    drop.to = to;
-    return Drop(*device_, drop);
+    drop.indices = device_indices_;
+    return drop;
   }
 
  private:
-  // Rows of the batch in [outer, rows, width] with these strides.
-  struct OpVariant {
+  // The strides of a tensor [outer, rows, width].
+  struct Layout {
     int64_t outer, width, outer_stride, row_stride;
   };
-  struct Forms {
-    OpVariant op, cudnn;
+  struct Layouts {
+    Layout op, cudnn;
   };
 
-  Forms SequenceForms(int64_t width) const;
-  Forms StateForms(int64_t width) const;
-  bool AreSame(const Forms& forms) const;
+  Layouts SequenceLayouts(int64_t width) const;
+  Layouts StateLayouts(int64_t width) const;
+  bool AreSame(const Layouts& layouts) const;
 
   template <class T>
-  BatchRows<T> OfOp(const Forms& forms, T* data) const {
-    return {data, forms.op.outer_stride, forms.op.row_stride, device_numbers_};
+  BatchRows<T> OpRows(const Layouts& layouts, T* data) const {
+    return {data, layouts.op.outer_stride, layouts.op.row_stride,
+            device_indices_};
   }
   template <class T>
-  static BatchRows<T> OfCudnn(const Forms& forms, T* data) {
-    return {data, forms.cudnn.outer_stride, forms.cudnn.row_stride, nullptr};
+  static BatchRows<T> CudnnRows(const Layouts& layouts, T* data) {
+    return {data, layouts.cudnn.outer_stride, layouts.cudnn.row_stride,
+            nullptr};
   }
 
   template <class T, class C = CudnnType<T>>
-  Status In(const Forms& forms, const T* data, int64_t size,
-            const C** copy) const {
+  Status Read(const Layouts& layouts, const T* data, int64_t size,
+              const C** copy) const {
     if constexpr (std::is_same_v<T, C>) {
       *copy = data;
-      if (!data || AreSame(forms)) return Status();
+      if (!data || AreSame(layouts)) return Status();
     }
     *copy = nullptr;
     if (!data) return Status();
     C* to = nullptr;
     TF_LSTM_OPS_RETURN_IF_ERROR(device_->Allocate(size, &to));
     *copy = to;
-    return MoveIn<T>(*device_,
-                     {forms.op.outer, rows(), forms.op.width,
-                      OfOp<const T>(forms, data), OfCudnn(forms, to)});
+    return ConvertToCudnn<T>(
+        *device_, {layouts.op.outer, rows(), layouts.op.width,
+                   OpRows<const T>(layouts, data), CudnnRows(layouts, to)});
   }
   template <class T, class C = CudnnType<T>>
-  Status For(const Forms& forms, T* data, int64_t size, C** place) const {
+  Status Allocate(const Layouts& layouts, T* data, int64_t size, C** to) const {
     if constexpr (std::is_same_v<T, C>) {
-      *place = data;
-      if (!data || AreSame(forms)) return Status();
+      *to = data;
+      if (!data || AreSame(layouts)) return Status();
     }
-    *place = nullptr;
-    return data ? device_->Allocate(size, place) : Status();
+    *to = nullptr;
+    return data ? device_->Allocate(size, to) : Status();
   }
   template <class T, class C = CudnnType<T>>
-  Status Out(const Forms& forms, const C* from, T* data) const {
+  Status Write(const Layouts& layouts, const C* from, T* data) const {
     if constexpr (std::is_same_v<T, C>) {
       if (from == data) return Status();
     }
     if (!data) return Status();
-    return MoveOut<T>(*device_,
-                      {forms.op.outer, rows(), forms.op.width,
-                       OfCudnn<const C>(forms, from), OfOp(forms, data)});
+    return ConvertFromCudnn<T>(
+        *device_, {layouts.op.outer, rows(), layouts.op.width,
+                   CudnnRows<const C>(layouts, from), OpRows(layouts, data)});
   }
 
-  const MultiLayerRnn& problem_;
+  const MultiLayerRnn& rnn_;
   std::vector<int32_t> lengths_;  // of the rows that cuDNN gets
-  std::vector<int32_t> numbers_;  // and which they are
+  std::vector<int32_t> indices_;  // of those rows in the batch
   bool has_padding_ = false;
   const Device* device_ = nullptr;
   const int32_t* device_lengths_ = nullptr;
-  const int32_t* device_numbers_ = nullptr;  // null if all
+  const int32_t* device_indices_ = nullptr;  // null: all rows
 };
 
 }  // namespace tf_lstm_ops::cuda

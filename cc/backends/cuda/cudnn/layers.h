@@ -1,4 +1,5 @@
-// CudnnLayers: some layers of a model as one of cuDNN's.
+// CudnnLayers: consecutive layers of a model as one RNN of cuDNN, with its
+// descriptor.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_LAYERS_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_LAYERS_H_
 
@@ -11,24 +12,27 @@
 
 namespace tf_lstm_ops::cuda {
 
-// How cuDNN is to compute.
 struct CudnnOptions {
   cudnnDataType_t type;
   cudnnMathType_t math;
   cudnnRNNAlgo_t algorithm;
-  bool is_padded;  // reads lengths
-  int64_t rows;    // of a batch; layers for one serve another, but for those of
-                   // an algorithm that is compiled
+  bool is_padded;  // cuDNN reads the lengths
+  // Rows of the batch. Counts only for the algorithm that cuDNN compiles.
+  int64_t rows;
+};
+
+struct LayerRange {
+  int64_t first, count;
 };
 
 class CudnnLayers {
  public:
-  // `count` layers from the `first` of the model on. They are made once for a
-  // stream and kept, like cuDNN's handle. Errors: Unimplemented where cuDNN has
-  // no such.
+  // Finds these layers of the model. They are made once for a stream and kept
+  // for the process. Errors: Unimplemented where cuDNN does not support them;
+  // Internal.
   static Status Find(const Cudnn& cudnn, const Device& device,
                      const RnnModel& model, const CudnnOptions& options,
-                     int64_t first, int64_t count,
+                     const LayerRange& range,
                      std::shared_ptr<const CudnnLayers>* layers);
 
   cudnnRNNDescriptor_t descriptor() const { return rnn_.get(); }
@@ -37,10 +41,10 @@ class CudnnLayers {
 
  private:
   Status Make(const Cudnn& cudnn, cudnnHandle_t handle, const RnnModel& model,
-              const CudnnOptions& options, int64_t first, int64_t count);
+              const CudnnOptions& options, const LayerRange& range);
 
   int64_t input_size_ = 0;
-  DropoutDescriptor dropout_;  // none; cuDNN wants to hear of it
+  DropoutDescriptor dropout_;  // cuDNN requires one: without dropout
   RnnDescriptor rnn_;
   CudnnWeights weights_;
 };

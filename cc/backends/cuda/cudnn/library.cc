@@ -1,5 +1,7 @@
 #include "backends/cuda/cudnn/library.h"
 
+#include <cstdlib>
+#include <cstring>
 #include <vector>
 
 namespace tf_lstm_ops::cuda {
@@ -19,15 +21,22 @@ Status Open(const Cudnn** cudnn_or_null) {
   return status;
 }
 
+bool HasCudnn() {
+  const char* wanted = std::getenv("TF_LSTM_OPS_CUDA_CUDNN");
+  const Cudnn* cudnn = nullptr;
+  return (wanted == nullptr || std::strcmp(wanted, "0") != 0) &&
+         Open(&cudnn).ok();
+}
+
 Status Check(const Cudnn& cudnn, cudnnStatus_t result, const char* call) {
   if (result == CUDNN_STATUS_SUCCESS) return Status();
   char details[512] = {};
   cudnn.cudnnGetLastErrorString(details, sizeof details);
-  // Errors between two thousands are kinds of the lower one.
-  const bool is_missing = result >= CUDNN_STATUS_NOT_SUPPORTED &&
-                          result < CUDNN_STATUS_INTERNAL_ERROR;
+  // A status of 3xxx is a kind of NOT_SUPPORTED.
+  const bool is_unsupported = result >= CUDNN_STATUS_NOT_SUPPORTED &&
+                              result < CUDNN_STATUS_INTERNAL_ERROR;
   return MakeStatus(
-      is_missing ? Code::kUnimplemented : Code::kInternal,
+      is_unsupported ? Code::kUnimplemented : Code::kInternal,
       "tf_lstm_ops: ", call, " of cuDNN ", cudnn.cudnnGetVersion(),
       " failed: ", cudnn.cudnnGetErrorString(result), " ", details);
 }

@@ -1,4 +1,4 @@
-// cuDNN 9, opened when a kernel first needs it, and its descriptors.
+// cuDNN 9, which is opened on first use, and its descriptors.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_LIBRARY_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_LIBRARY_H_
 
@@ -13,21 +13,23 @@ struct Cudnn {
   TF_LSTM_OPS_CUDA_CUDNN(TF_LSTM_OPS_CUDA_MEMBER)
 };
 
-// Errors: FailedPrecondition where cuDNN is not there.
+// Errors: FailedPrecondition where cuDNN cannot be loaded.
 Status Open(const Cudnn** cudnn);
-// Internal, with the name of the call and cuDNN's own words, unless it
-// succeeded; Unimplemented where cuDNN says that it has no such thing.
+// Whether cuDNN can be loaded and TF_LSTM_OPS_CUDA_CUDNN is not 0.
+bool HasCudnn();
+// Errors, with the name of the call and cuDNN's message: Unimplemented where
+// cuDNN does not support something; Internal.
 Status Check(const Cudnn& cudnn, cudnnStatus_t result, const char* call);
 
 #define TF_LSTM_OPS_CUDNN_RETURN_IF_ERROR(cudnn, call, ...) \
   TF_LSTM_OPS_RETURN_IF_ERROR(                              \
       ::tf_lstm_ops::cuda::Check(cudnn, (cudnn).call(__VA_ARGS__), #call))
 
-// Of the device's stream.
+// The handle of the device's stream.
 Status CudnnHandle(const Cudnn& cudnn, const Device& device,
                    cudnnHandle_t* handle);
 
-// One of cuDNN's descriptors.
+// Owns one of cuDNN's descriptors.
 template <class T, cudnnStatus_t (*Cudnn::*kCreate)(T*),
           cudnnStatus_t (*Cudnn::*kDestroy)(T)>
 class Descriptor {
@@ -39,7 +41,7 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
 
-  // To be called before all else.
+  // Must come before all else. `cudnn` must outlive this object.
   Status Make(const Cudnn& cudnn) {
     cudnn_ = &cudnn;
     return Check(cudnn, (cudnn.*kCreate)(&descriptor_), "cudnnCreate*");

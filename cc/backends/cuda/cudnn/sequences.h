@@ -1,5 +1,5 @@
-// What is done to sequences and states around cuDNN's calls:
-// kernels/sequences.cu.
+// Operations on sequences and states around cuDNN's calls, and dropout between
+// layers: kernels/sequences.cu. kernels/sequence_arguments.h defines each.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_SEQUENCES_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_SEQUENCES_H_
 
@@ -13,37 +13,37 @@
 
 namespace tf_lstm_ops::cuda {
 
-// cuDNN's layers know no bfloat16. In float nothing is lost.
+// The type that cuDNN computes T in: float for BFloat16, which its RNNs do not
+// support.
 template <class T>
 using CudnnType = std::conditional_t<std::is_same_v<T, BFloat16>, float, T>;
 
 template <class T>
-Status MoveIn(const Device& device, const MoveRows<T, CudnnType<T>>& rows);
+Status ConvertToCudnn(const Device& device,
+                      const ConvertRows<T, CudnnType<T>>& rows);
 template <class T>
-Status MoveOut(const Device& device, const MoveRows<CudnnType<T>, T>& rows);
+Status ConvertFromCudnn(const Device& device,
+                        const ConvertRows<CudnnType<T>, T>& rows);
 
-// C is a CudnnType, of Drop also BFloat16.
+// C is a CudnnType; of ComputeDropout also BFloat16.
 template <class C>
 Status Clear(const Device& device, const ClearPadding<C>& padding);
 template <class C>
-Status Drop(const Device& device, const DropOutputs<C>& drop);
+Status ComputeDropout(const Device& device, const DropOutputs<C>& drop);
 
-// What `Drop` is given for a layer's outputs, or gradients by them, of all rows
-// of the batch; where they go is left to be said. The mask's key is that in the
-// device's memory.
+// The dropout of a layer's output, or of its gradient, for all rows of the
+// batch. The caller sets `from` and `to`. `key` is in device memory.
 template <class C>
-DropOutputs<C> OutputsToDrop(const MultiLayerRnn& problem,
-                             const DropoutMask& mask, const uint64_t* key,
-                             int64_t layer, const C* from) {
+DropOutputs<C> DropoutOfLayer(const MultiLayerRnn& rnn, const DropoutMask& mask,
+                              const uint64_t* key, int64_t layer) {
   DropOutputs<C> drop;
-  drop.time = problem.time;
-  drop.rows = drop.batch = problem.batch;
-  drop.width = problem.model.output_size();
-  drop.time_major = problem.time_major;
+  drop.time = rnn.time;
+  drop.rows = drop.batch = rnn.batch;
+  drop.width = rnn.model.output_size();
+  drop.time_major = rnn.time_major;
   drop.rule = mask.rule();
   drop.key = key;
   drop.position = mask.Position(layer, 0);
-  drop.from = from;
   return drop;
 }
 

@@ -1,39 +1,48 @@
 #include "backends/cuda/cudnn/single_layer.h"
 
-#include "backends/cuda/cudnn/sequences.h"
-#include "backends/cuda/multi_layer/choice.h"
 #include "core/reserve.h"
 
 namespace tf_lstm_ops::cuda {
 namespace {
 
-// A matrix's element (row, column) is at data[row * row_stride + column *
-// column_stride].
+// Element (row, column) is data[row * row_stride + column * column_stride].
 template <class T>
-struct Strided {
+struct StridedMatrix {
   T* data;
   int64_t row_stride, column_stride;
 };
 
 // to = from, [rows, columns].
 template <class T>
-Status CopyMatrix(const Device& device, int64_t rows, int64_t columns,
-                  const Strided<const T>& from, const Strided<T>& to) {
-  return MoveIn<T>(device, {columns,
-                            rows,
+Status CopyMatrix(const Device& device, const ParamsLayout::Region& shape,
+                  const StridedMatrix<const T>& from,
+                  const StridedMatrix<T>& to) {
+  return ConvertToCudnn<T>(device,
+                           {shape.columns,
+                            shape.rows,
                             1,
                             {from.data, from.column_stride, from.row_stride},
                             {to.data, to.column_stride, to.row_stride}});
 }
 
-// Calls f(block, id) for each gate: its block in Keras' weights, its number in
+// A gate's block [K, H] of weights as cuDNN's matrix [H, K].
+template <class T>
+StridedMatrix<T> OfBlock(const GateMatrices<T>& w, int block) {
+  return {w.Block(block), w.column_stride, w.row_stride};
+}
+template <class T>
+StridedMatrix<T> OfRegion(T* params, const ParamsLayout::Region& region) {
+  return {params + region.offset, region.columns, 1};
+}
+
+// Calls f(block, id) for each gate: its block in the layer's weights, its ID in
 // cuDNN's.
 template <class F>
 Status ForEachGate(const RnnConfig& config, const F& f) {
   const GateOrder ids = CudnnGateOrder(config.cell);
-  for (int part = 0; part < GateCount(config.cell); ++part) {
+  for (int gate = 0; gate < GateCount(config.cell); ++gate) {
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        f(config.gate_order.block[part], ids.block[part]));
+        f(config.gate_order.block[gate], ids.block[gate]));
   }
   return Status();
 }
@@ -41,7 +50,7 @@ Status ForEachGate(const RnnConfig& config, const F& f) {
 }  // namespace
 
 template <class T>
-bool CudnnKeras<T>::Serves(const LayerDirection<T>& layer) {
+bool CudnnSingleLayer<T>::Supports(const LayerDirection<T>& layer) {
   const RnnConfig& config = layer.config;
   const Sequence& sequence = layer.sequence;
   return sequence.all_valid() && !layer.input_dropout.data &&
@@ -51,165 +60,144 @@ bool CudnnKeras<T>::Serves(const LayerDirection<T>& layer) {
 }
 
 template <class T>
-Status CudnnKeras<T>::MakeProblem() {
-  RnnModel& model = problem_.model;
+Status CudnnSingleLayer<T>::SetRnn() {
+  RnnModel& model = rnn_.model;
   model.cell = layer_.config.cell;
   model.input_size = layer_.config.input_size;
   model.cell_size = model.hidden_size = layer_.config.cell_size;
-  problem_.time_major = true;
-  problem_.time = layer_.sequence.time;
-  problem_.batch = layer_.sequence.batch;
-  problem_.lengths.assign(problem_.batch, problem_.time);
-  problem_.valid_steps = problem_.batch * problem_.time;
-  return ParamsLayout::Make(model, &problem_.params);
+  rnn_.time_major = true;
+  rnn_.time = layer_.sequence.time;
+  rnn_.batch = layer_.sequence.batch;
+  rnn_.lengths.assign(rnn_.batch, static_cast<int32_t>(rnn_.time));
+  rnn_.valid_steps = rnn_.rows();
+  return ParamsLayout::Make(model, &rnn_.params);
 }
 
 template <class T>
-Status CudnnKeras<T>::BeginForward(bool training, bool return_sequences) {
-  TF_LSTM_OPS_RETURN_IF_ERROR(PutTogether(return_sequences));
-  MultiLayerForward<T> inputs = {};
-  SetInputs(&inputs);
-  Way way;
-  TF_LSTM_OPS_RETURN_IF_ERROR(
-      ChooseWay(device_, problem_, nullptr, training, inputs, &way));
-  stack_ = Stack<T>::Make(problem_, nullptr, way);
-  return stack_->Begin(device_, training);
-}
-
-template <class T>
-Status CudnnKeras<T>::BeginBackward(bool return_sequences) {
-  TF_LSTM_OPS_RETURN_IF_ERROR(PutTogether(return_sequences));
-  stack_ = Stack<T>::Make(problem_, nullptr,
-                          ChosenWay<T>(device_, problem_, nullptr));
-  return stack_->Begin(device_, true);
-}
-
-template <class T>
-Status CudnnKeras<T>::PutTogether(bool return_sequences) {
-  return_sequences_ = return_sequences;
-  TF_LSTM_OPS_RETURN_IF_ERROR(MakeProblem());
-  const int64_t width = problem_.model.input_size;
-  TF_LSTM_OPS_RETURN_IF_ERROR(
-      device_.Allocate(problem_.valid_steps * width, &x_));
-  TF_LSTM_OPS_RETURN_IF_ERROR(
-      Transpose(OfLayer(layer_.x, width, true), TimeMajor(x_, width), width));
-  return PackParams();
+Status CudnnSingleLayer<T>::Begin(bool is_training) {
+  TF_LSTM_OPS_RETURN_IF_ERROR(SetRnn());
+  multi_layer_.emplace(rnn_, nullptr, algorithm_);
+  return multi_layer_->Begin(device_, is_training);
 }
 
 template <class T>
 template <class Tensors>
-void CudnnKeras<T>::SetInputs(Tensors* t) const {
-  t->input = x_;
+Status CudnnSingleLayer<T>::SetInputs(Tensors* t) const {
+  const int64_t width = rnn_.model.input_size;
+  T *x = nullptr, *params = nullptr;
+  TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(rnn_.rows() * width, &x));
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      Transpose(InputRows(layer_.x, width), TimeMajor(x, width), width));
+  TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(rnn_.params.size(), &params));
+  TF_LSTM_OPS_RETURN_IF_ERROR(PackParams(params));
+  t->input = x;
   t->input_h = layer_.h0.data;
   t->input_c = layer_.c0.data;
-  t->params = params_;
+  t->params = params;
+  return Status();
 }
 
 template <class T>
-int64_t CudnnKeras<T>::reserve_size() const {
-  return stack_->reserve_size() + (return_sequences_ ? 0 : StepsSize());
-}
-
-template <class T>
-Status CudnnKeras<T>::Forward(const LayerForward<T>& args, T* output,
-                              T* reserve) {
+Status CudnnSingleLayer<T>::ComputeForward(const LayerForward<T>& layer,
+                                           T* output, T* reserve) {
   MultiLayerForward<T> t = {};
-  SetInputs(&t);
-  t.output_h = args.final_h.data;
-  t.output_c = args.final_c.data;
+  TF_LSTM_OPS_RETURN_IF_ERROR(SetInputs(&t));
+  t.output_h = layer.final_h.data;
+  t.output_c = layer.final_c.data;
   t.reserve = reserve;
-  if (reserve) {  // the stack's header, which says nothing here
-    constexpr int64_t kBytes = sizeof(ReserveHeader);
+  if (reserve) {  // without dropout the header has no meaning
+    constexpr int64_t kHeaderBytes = sizeof(ReserveHeader);
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        device_.Zero(reinterpret_cast<char*>(reserve), kBytes));
+        device_.Zero(reinterpret_cast<char*>(reserve), kHeaderBytes));
+    const int64_t end = h_offset() + h_size();
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        device_.Zero(reserve + end, reserve_size() - end));
   }
   if (reserve && !return_sequences_) {
-    t.output = reserve + stack_->reserve_size();
+    t.output = reserve + h_offset();
   } else {
-    TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(StepsSize(), &t.output));
+    TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(sequence_size(), &t.output));
   }
-  TF_LSTM_OPS_RETURN_IF_ERROR(stack_->Forward(t));
-  const int64_t width = problem_.model.cell_size;
+  TF_LSTM_OPS_RETURN_IF_ERROR(multi_layer_->ComputeForward(t));
   if (!return_sequences_) {
-    return device_.Copy(t.output + StepsSize() - StepSize(), StepSize(),
-                        output);
+    const T* last = t.output + sequence_size() - state_size();
+    return device_.Copy(last, state_size(), output);
   }
+  const int64_t width = rnn_.model.cell_size;
   return Transpose(TimeMajor<const T>(t.output, width),
-                   OfLayer(output, width, false), width);
+                   BatchMajor(output, width), width);
 }
 
 template <class T>
-Status CudnnKeras<T>::Backward(const LayerBackward<T>& args, const T* output,
-                               const T* output_grad, const T* reserve) {
+Status CudnnSingleLayer<T>::ComputeBackward(const LayerBackward<T>& layer,
+                                            const Outputs& outputs,
+                                            const T* reserve) {
   MultiLayerBackward<T> t = {};
-  SetInputs(&t);
+  TF_LSTM_OPS_RETURN_IF_ERROR(SetInputs(&t));
   t.reserve = reserve;
-  TF_LSTM_OPS_RETURN_IF_ERROR(Outputs(output, reserve, &t.output));
-  TF_LSTM_OPS_RETURN_IF_ERROR(OutputGradients(output_grad, &t.output_backprop));
-  t.output_h_backprop = args.final_h_grad.data;
-  t.output_c_backprop = args.final_c_grad.data;
-  t.input_h_backprop = args.h0_grad.data;
-  t.input_c_backprop = args.c0_grad.data;
-  const int64_t width = problem_.model.input_size;
+  TF_LSTM_OPS_RETURN_IF_ERROR(SetH(outputs.output, reserve, &t.output));
   TF_LSTM_OPS_RETURN_IF_ERROR(
-      device_.Allocate(problem_.valid_steps * width, &t.input_backprop));
+      SetHGrad(outputs.output_grad, &t.output_backprop));
+  t.output_h_backprop = layer.final_h_grad.data;
+  t.output_c_backprop = layer.final_c_grad.data;
+  t.input_h_backprop = layer.h0_grad.data;
+  t.input_c_backprop = layer.c0_grad.data;
+  const int64_t width = rnn_.model.input_size;
   TF_LSTM_OPS_RETURN_IF_ERROR(
-      device_.Allocate(problem_.params.size(), &t.params_backprop));
-  TF_LSTM_OPS_RETURN_IF_ERROR(stack_->Backward(t));
+      device_.Allocate(rnn_.rows() * width, &t.input_backprop));
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      device_.Allocate(rnn_.params.size(), &t.params_backprop));
+  TF_LSTM_OPS_RETURN_IF_ERROR(multi_layer_->ComputeBackward(t));
   TF_LSTM_OPS_RETURN_IF_ERROR(
       Transpose(TimeMajor<const T>(t.input_backprop, width),
-                OfLayer(args.x_grad, width, true), width));
-  return UnpackParams(t.params_backprop, args.weights_grad);
+                InputRows(layer.x_grad, width), width));
+  return UnpackParams(t.params_backprop, layer.weights_grad);
 }
 
-// h of all steps, as they were processed.
 template <class T>
-Status CudnnKeras<T>::Outputs(const T* output, const T* reserve,
-                              const T** steps) const {
+Status CudnnSingleLayer<T>::SetH(const T* output, const T* reserve,
+                                 const T** h) const {
   if (!return_sequences_) {
-    *steps = reserve + stack_->reserve_size();
+    *h = reserve + h_offset();
     return Status();
   }
-  const int64_t width = problem_.model.cell_size;
+  const int64_t width = rnn_.model.cell_size;
   T* to = nullptr;
-  TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(StepsSize(), &to));
-  *steps = to;
-  return Transpose(OfLayer(output, width, false), TimeMajor(to, width), width);
+  TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(sequence_size(), &to));
+  *h = to;
+  return Transpose(BatchMajor(output, width), TimeMajor(to, width), width);
 }
 
 template <class T>
-Status CudnnKeras<T>::OutputGradients(const T* output_grad,
-                                      const T** steps) const {
+Status CudnnSingleLayer<T>::SetHGrad(const T* output_grad,
+                                     const T** h_grad) const {
   T* to = nullptr;
-  TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(StepsSize(), &to));
-  *steps = to;
-  const int64_t width = problem_.model.cell_size;
+  TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(sequence_size(), &to));
+  *h_grad = to;
+  const int64_t width = rnn_.model.cell_size;
   if (return_sequences_) {
-    return Transpose(OfLayer(output_grad, width, false), TimeMajor(to, width),
+    return Transpose(BatchMajor(output_grad, width), TimeMajor(to, width),
                      width);
   }
-  const int64_t before = StepsSize() - StepSize();
-  TF_LSTM_OPS_RETURN_IF_ERROR(device_.Zero(to, before));
-  return device_.Copy(output_grad, StepSize(), to + before);
+  const int64_t before_last = sequence_size() - state_size();
+  TF_LSTM_OPS_RETURN_IF_ERROR(device_.Zero(to, before_last));
+  return device_.Copy(output_grad, state_size(), to + before_last);
 }
 
-// Keras' [K,G*H] and cuDNN's [H,K] for each gate.
 template <class T>
-Status CudnnKeras<T>::PackParams() {
-  const ParamsLayout& layout = problem_.params;
+Status CudnnSingleLayer<T>::PackParams(T* params) const {
+  const ParamsLayout& layout = rnn_.params;
   const RnnWeights<const T>& from = layer_.weights;
-  const int64_t cell = problem_.model.cell_size;
-  const int gates = problem_.model.gates();
-  TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(layout.size(), &params_));
+  const int64_t cell = rnn_.model.cell_size;
+  const int gates = rnn_.model.gates();
   return ForEachGate(layer_.config, [&](int block, int id) {
     const auto matrix = [&](const GateMatrices<const T>& w, int number) {
-      const ParamsLayout::Region to = layout.Matrix(0, number);
-      return CopyMatrix<T>(device_, to.columns, to.rows,
-                           {w.Block(block), w.row_stride, w.column_stride},
-                           {params_ + to.offset, 1, to.columns});
+      const ParamsLayout::Region region = layout.Matrix(0, number);
+      return CopyMatrix<T>(device_, region, OfBlock(w, block),
+                           OfRegion(params, region));
     };
     const auto bias = [&](const T* b, int number) {
-      T* const to = params_ + layout.Bias(0, number).offset;
+      T* const to = params + layout.Bias(0, number).offset;
       return b ? device_.Copy(b + block * cell, cell, to)
                : device_.Zero(to, cell);
     };
@@ -221,17 +209,16 @@ Status CudnnKeras<T>::PackParams() {
 }
 
 template <class T>
-Status CudnnKeras<T>::UnpackParams(const T* params,
-                                   const RnnWeights<T>& to) const {
-  const ParamsLayout& layout = problem_.params;
-  const int64_t cell = problem_.model.cell_size;
-  const int gates = problem_.model.gates();
+Status CudnnSingleLayer<T>::UnpackParams(const T* params,
+                                         const RnnWeights<T>& to) const {
+  const ParamsLayout& layout = rnn_.params;
+  const int64_t cell = rnn_.model.cell_size;
+  const int gates = rnn_.model.gates();
   return ForEachGate(layer_.config, [&](int block, int id) {
     const auto matrix = [&](int number, const GateMatrices<T>& w) {
-      const ParamsLayout::Region from = layout.Matrix(0, number);
-      return CopyMatrix<T>(device_, from.columns, from.rows,
-                           {params + from.offset, 1, from.columns},
-                           {w.Block(block), w.row_stride, w.column_stride});
+      const ParamsLayout::Region region = layout.Matrix(0, number);
+      return CopyMatrix<T>(device_, region, OfRegion(params, region),
+                           OfBlock(w, block));
     };
     const auto bias = [&](int number, T* b) {
       const T* const from = params + layout.Bias(0, number).offset;
@@ -246,27 +233,21 @@ Status CudnnKeras<T>::UnpackParams(const T* params,
 
 template <class T>
 template <class E>
-BatchRows<E> CudnnKeras<T>::TimeMajor(E* data, int64_t width) const {
-  return {data, problem_.batch * width, width};
-}
-
-template <class T>
-template <class E>
-BatchRows<E> CudnnKeras<T>::OfLayer(E* data, int64_t width,
-                                    bool is_input) const {
-  const int64_t row = problem_.time * width;
-  if (!is_input || !layer_.sequence.reversed) return {data, width, row};
+BatchRows<E> CudnnSingleLayer<T>::InputRows(E* data, int64_t width) const {
+  if (!layer_.sequence.reversed) return BatchMajor(data, width);
+  const int64_t row = rnn_.time * width;
   return {data + row - width, -width, row};
 }
 
 template <class T>
-Status CudnnKeras<T>::Transpose(const BatchRows<const T>& from,
-                                const BatchRows<T>& to, int64_t width) const {
-  return MoveIn<T>(device_, {problem_.time, problem_.batch, width, from, to});
+Status CudnnSingleLayer<T>::Transpose(const BatchRows<const T>& from,
+                                      const BatchRows<T>& to,
+                                      int64_t width) const {
+  return ConvertToCudnn<T>(device_, {rnn_.time, rnn_.batch, width, from, to});
 }
 
-template class CudnnKeras<float>;
-template class CudnnKeras<double>;
-template class CudnnKeras<Half>;
+template class CudnnSingleLayer<float>;
+template class CudnnSingleLayer<double>;
+template class CudnnSingleLayer<Half>;
 
 }  // namespace tf_lstm_ops::cuda

@@ -1,84 +1,101 @@
-// CudnnKeras: a layer of Keras' through cuDNN, where cuDNN has what it asks
-// for; or as CudnnRNN would on our own kernels, where these are faster.
+// CudnnSingleLayer: one batch-major layer direction, as Keras has it, by cuDNN.
 //
-// cuDNN's fast algorithms take sequences that are time-major and without
-// padding: x and the outputs are transposed, and turned round where the layer
-// goes backwards. Weights are put together as cuDNN's params.
+// cuDNN's fast algorithms take time-major sequences without padding. So x and
+// the outputs are transposed, and reversed where the layer runs backwards in
+// time. The weights are copied into cuDNN's parameter buffer.
 //
-// What forward keeps for backward: Stack's reserve, then, where the output
-// has the last step only, h of all steps, [T,B,H].
+// The reserve: that of CudnnMultiLayer; then, where the output is the last step
+// only, h of all steps, [T, B, H]; then zeros up to a size that identifies the
+// algorithm (TaggedSize).
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_SINGLE_LAYER_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_SINGLE_LAYER_H_
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 
+#include "backends/cuda/cudnn/multi_layer.h"
 #include "backends/cuda/cudnn/sequences.h"
-#include "backends/cuda/multi_layer/multi_layer.h"
 #include "core/layer_direction.h"
 #include "core/multi_layer_rnn.h"
 
 namespace tf_lstm_ops::cuda {
 
-// Not for bfloat16, which cuDNN would compute in float: rnn.h multiplies it as
-// it is.
+// T is float, double or Half: cuDNN would compute bfloat16 in float.
 template <class T>
-class CudnnKeras {
+class CudnnSingleLayer {
  public:
-  // Whether cuDNN is there and has such a layer: without mask, dropout,
-  // peephole and clip. Where a size is zero, there is nothing to do for it.
-  static bool Serves(const LayerDirection<T>& layer);
+  // Whether cuDNN can be used and supports the layer: no mask, dropout,
+  // peepholes, clip, or sizes of zero.
+  static bool Supports(const LayerDirection<T>& layer);
 
-  // Both must outlive this object.
-  CudnnKeras(const Device& device, const LayerDirection<T>& layer)
-      : device_(device), layer_(layer) {}
+  // `device` and `layer` must outlive this object.
+  CudnnSingleLayer(const Device& device, const LayerDirection<T>& layer,
+                   bool return_sequences, Algorithm algorithm)
+      : device_(device),
+        layer_(layer),
+        return_sequences_(return_sequences),
+        algorithm_(algorithm) {}
 
-  // Puts the inputs together and finds a way: the fastest, or in a
-  // backward pass that of the forward pass. Errors: those of Stack::Begin.
-  Status BeginForward(bool training, bool return_sequences);
-  Status BeginBackward(bool return_sequences);
+  // Must come before all else. Errors: those of MultiLayerAlgorithm::Begin.
+  Status Begin(bool is_training);
 
-  int64_t reserve_size() const;  // in elements
+  // In elements.
+  int64_t reserve_size() const {
+    return TaggedSize(h_offset() + h_size(), algorithm_);
+  }
 
-  // `output`, [B,T,H] or [B,1,H] of the last step, and the final states of
-  // `args` are written. `reserve` null: nothing is kept.
-  Status Forward(const LayerForward<T>& args, T* output, T* reserve);
-  // The gradients of `args` are written; of what is given it has those of the
-  // final states.
-  Status Backward(const LayerBackward<T>& args, const T* output,
-                  const T* output_grad, const T* reserve);
+  // Writes `output`, [B, T, H], or [B, 1, H] of the last step; of `layer` the
+  // final states. Null `reserve`: nothing is saved.
+  Status ComputeForward(const LayerForward<T>& layer, T* output, T* reserve);
+
+  // Gradients with respect to the outputs besides the final states.
+  struct Outputs {
+    const T *output, *output_grad;
+  };
+  // Of `layer`, reads the gradients of the final states and writes all
+  // gradients. Does not change the reserve.
+  Status ComputeBackward(const LayerBackward<T>& layer, const Outputs& outputs,
+                         const T* reserve);
 
  private:
-  Status MakeProblem();
-  Status PutTogether(bool return_sequences);
-  Status PackParams();
-  Status UnpackParams(const T* params, const RnnWeights<T>& to) const;
+  Status SetRnn();
+  // Copies x and the weights to cuDNN's layouts.
   template <class Tensors>
-  void SetInputs(Tensors* t) const;
-  Status Outputs(const T* output, const T* reserve, const T** steps) const;
-  Status OutputGradients(const T* output_grad, const T** steps) const;
+  Status SetInputs(Tensors* t) const;
+  Status PackParams(T* params) const;
+  Status UnpackParams(const T* params, const RnnWeights<T>& to) const;
+  // h of all steps and its gradient, time-major.
+  Status SetH(const T* output, const T* reserve, const T** h) const;
+  Status SetHGrad(const T* output_grad, const T** h_grad) const;
 
-  // A sequence by step and row of the batch: cuDNN's, and the layer's, whose
-  // inputs may go backwards.
+  // Views of a sequence by time step and row of the batch: cuDNN's, and the
+  // layer's.
   template <class E>
-  BatchRows<E> TimeMajor(E* data, int64_t width) const;
+  BatchRows<E> TimeMajor(E* data, int64_t width) const {
+    return {data, rnn_.batch * width, width};
+  }
   template <class E>
-  BatchRows<E> OfLayer(E* data, int64_t width, bool is_input) const;
+  BatchRows<E> BatchMajor(E* data, int64_t width) const {
+    return {data, width, rnn_.time * width};
+  }
+  // Of x, in the order in which the steps read it.
+  template <class E>
+  BatchRows<E> InputRows(E* data, int64_t width) const;
   Status Transpose(const BatchRows<const T>& from, const BatchRows<T>& to,
                    int64_t width) const;
 
-  int64_t StepSize() const {  // of h
-    return problem_.batch * problem_.model.cell_size;
-  }
-  int64_t StepsSize() const { return problem_.time * StepSize(); }
+  int64_t state_size() const { return rnn_.batch * rnn_.model.cell_size; }
+  int64_t sequence_size() const { return rnn_.time * state_size(); }
+  // Of h in the reserve.
+  int64_t h_offset() const { return multi_layer_->reserve_size(); }
+  int64_t h_size() const { return return_sequences_ ? 0 : sequence_size(); }
 
   const Device& device_;
   const LayerDirection<T>& layer_;
-  bool return_sequences_ = true;
-  MultiLayerRnn problem_;
-  T* x_ = nullptr;  // [T,B,I], as processed
-  T* params_ = nullptr;
-  std::unique_ptr<Stack<T>> stack_;
+  const bool return_sequences_;
+  const Algorithm algorithm_;
+  MultiLayerRnn rnn_;
+  std::optional<CudnnMultiLayer<T>> multi_layer_;
 };
 
 }  // namespace tf_lstm_ops::cuda

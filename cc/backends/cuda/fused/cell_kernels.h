@@ -1,41 +1,60 @@
-// Kernels that are compiled for a cell and a type of tensors: kernels/rnn.cu,
-// kernels/persistent.cu.
+// Lookup of the kernels that are compiled for a cell and an element type:
+// kernels/steps.cu and kernels/persistent.cu.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_FUSED_CELL_KERNELS_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_FUSED_CELL_KERNELS_H_
 
 #include <string>
-#include <vector>
 
-#include "backends/cuda/fused/tensors.h"
 #include "backends/cuda/runtime/programs.h"
+#include "backends/cuda/runtime/types.h"
 #include "core/layer_direction.h"
 
 namespace tf_lstm_ops::cuda {
 
-// Of the cells in core/.
-const char* CellName(CellKind cell);
+// The cell's class in core/.
+inline const char* CellName(CellKind cell) {
+  switch (cell) {
+    case CellKind::kLstm:
+      break;
+    case CellKind::kCustomLstm:
+      return "CustomLstmCell";
+    case CellKind::kGru:
+      return "GruCell";
+    case CellKind::kTanh:
+      return "TanhCell";
+    case CellKind::kRelu:
+      return "ReluCell";
+  }
+  return "LstmCell";
+}
 
+// Errors: those of FindKernel.
 template <class T>
 Status FindCellKernel(const Device& device, CellKind cell, const char* kernel,
                       CUfunction* function) {
   return FindKernel(
       device,
-      {"kernels/rnn.cu",
+      {"kernels/steps.cu",
        {std::string("TF_LSTM_OPS_CELL=") + CellName(cell), TypeMacro<T>()}},
       kernel, function);
 }
 
-// One of all steps, with so many tiles of weights in a block.
+struct PersistentVariant {
+  CellKind cell;
+  int tiles;  // of weights in a block
+  bool in_clusters;
+};
 template <class T>
-Status FindPersistentKernel(const Device& device, CellKind cell, int tiles,
-                            bool in_clusters, const char* kernel,
-                            CUfunction* function) {
+Status FindPersistentKernel(const Device& device,
+                            const PersistentVariant& variant,
+                            const char* kernel, CUfunction* function) {
   return FindKernel(
       device,
       {"kernels/persistent.cu",
-       {std::string("TF_LSTM_OPS_CELL=") + CellName(cell), TypeMacro<T>(),
-        "TF_LSTM_OPS_TILES=" + std::to_string(tiles),
-        std::string("TF_LSTM_OPS_CLUSTER=") + (in_clusters ? "1" : "0")}},
+       {std::string("TF_LSTM_OPS_CELL=") + CellName(variant.cell),
+        TypeMacro<T>(), "TF_LSTM_OPS_TILES=" + std::to_string(variant.tiles),
+        std::string("TF_LSTM_OPS_CLUSTER=") +
+            (variant.in_clusters ? "1" : "0")}},
       kernel, function);
 }
 

@@ -1,14 +1,19 @@
 // The passes of one layer direction on the package's own kernels.
 //
 // All tensors lie in device memory and have the shapes of
-// core/layer_direction.h. T is float, double, Half or BFloat16; values between
-// products are float for 16-bit types. All work goes to the device's stream.
+// core/layer_direction.h, `rows` by output row where saved activations are
+// concerned. T is float, double, Half or BFloat16; values between products are
+// float for 16-bit types. All work is enqueued on the device's stream.
 //
 // A projection is for LSTMs without mask and recurrent dropout in which every
 // row of the batch has a valid step.
+//
+// Errors: FailedPrecondition where a library of CUDA is missing;
+// ResourceExhausted; Unimplemented where a size is too large; Internal.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_FUSED_LAYER_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_FUSED_LAYER_H_
 
+#include "backends/cuda/runtime/autotune.h"
 #include "backends/cuda/runtime/device.h"
 #include "core/layer_direction.h"
 
@@ -24,8 +29,21 @@ SavedActivations<T> ActivationsByOutputRow(T* data, CellKind cell,
   return saved;
 }
 
-// Errors: FailedPrecondition where a library of CUDA is missing;
-// ResourceExhausted; Unimplemented where a size is too large; Internal.
+// Whether the sizes are small enough for these kernels.
+inline bool FitsFusedKernels(int64_t batch, int64_t cell_size) {
+  return cell_size == 0 || batch <= INT32_MAX / cell_size;
+}
+
+// By one of the package's own algorithms; those of all steps in one launch go
+// step by step where the layer does not fit them (persistent.h).
+template <class T>
+Status ComputeForward(const Device& device, const LayerForward<T>& layer,
+                      Algorithm algorithm);
+template <class T>
+Status ComputeBackward(const Device& device, const LayerBackward<T>& layer,
+                       Algorithm algorithm);
+
+// By the fastest of the package's own algorithms (autotune.h).
 template <class T>
 Status ComputeForward(const Device& device, const LayerForward<T>& layer);
 template <class T>

@@ -4,223 +4,198 @@
 #include <cstdlib>
 #include <limits>
 #include <string>
-#include <tuple>
 #include <type_traits>
 
 #include "backends/cuda/fused/products.h"
-#include "backends/cuda/fused/result_check.h"
 #include "backends/cuda/kernels/block.h"
-#include "backends/cuda/runtime/timing.h"
 #include "core/float16.h"
 
 namespace tf_lstm_ops::cuda {
 namespace {
 
-constexpr int kMostTiles = 8;      // these have the registers they need
-constexpr int kFirstWithAll = 80;  // with TF32 and bfloat16 on tensor cores
-constexpr int kFirstWithClusters = 90;
+constexpr int kMaxTiles = 8;               // without spilled registers
+constexpr int kTensorCoreCapability = 80;  // TF32 and bfloat16
+constexpr int kClusterCapability = 90;
 
-// Those of 16 are for servers' cards.
-int MostBlocksOfCluster(const Device& device) {
+// Clusters of 16 blocks exist on data-center GPUs only.
+int MaxClusterBlocks(const Device& device) {
   return device.compute_capability() < 120 ? 16 : 8;
 }
 
-int64_t Blocks(int64_t n, int64_t block) { return (n + block - 1) / block; }
+int64_t CeilDivide(int64_t n, int64_t divisor) {
+  return (n + divisor - 1) / divisor;
+}
 
-// Bytes of shared memory: the weights, and each warp's sums.
-int64_t SharedBytes(int64_t tiles, int64_t chunks, int64_t warps) {
+// What a step has to multiply: for each unit some rows of weights, each with
+// `depth` elements.
+struct StepWork {
+  int64_t units, rows_per_unit, depth, steps, batch;
+  int element_size;  // in bytes
+};
+
+template <class T>
+StepWork WorkOf(const LayerDirection<T>& layer, Pass pass) {
+  const int64_t cell_size = layer.config.cell_size;
+  const int64_t gates = GateCount(layer.config.cell);
+  StepWork work = {cell_size,
+                   1,
+                   gates * cell_size,
+                   layer.sequence.steps,
+                   layer.sequence.batch,
+                   sizeof(T)};
+  if (pass == Pass::kForward) {
+    work.rows_per_unit = gates;
+    work.depth = cell_size;
+  }
+  return work;
+}
+
+// Shared memory of the weights and of each warp's sums, in bytes.
+int64_t ProductBytes(int64_t tiles, int64_t chunks, int64_t warps) {
   const auto sums = static_cast<int64_t>(sizeof(WarpProducts<1>));
   return tiles * (chunks * kTileRows * kChunkBytes + warps * sums);
 }
 
-// TF_LSTM_OPS_CUDA_PERSISTENT, else nothing.
-std::string Wish() {
+// The configuration with `tiles` tiles in a block, in one group.
+LaunchConfig WithTiles(int tiles, const StepWork& work) {
+  const int64_t chunks =
+      CeilDivide(work.depth * work.element_size, kChunkBytes);
+  LaunchConfig config;
+  config.tiles = tiles;
+  config.units = tiles * kTileRows / work.rows_per_unit;
+  config.blocks = CeilDivide(work.units, config.units);
+  config.rows = work.batch;
+  config.warps = static_cast<int>(std::min<int64_t>(chunks, kBlock / kWarp));
+  config.stride = chunks * kChunkBytes / work.element_size;
+  return config;
+}
+
+// Sets shared_bytes. Returns whether a block may have as much.
+bool SetSharedBytes(const Device& device, int element_size,
+                    LaunchConfig* config) {
+  const int64_t chunks = config->stride * element_size / kChunkBytes;
+  const int64_t bytes =
+      config->vector_bytes + ProductBytes(config->tiles, chunks, config->warps);
+  config->shared_bytes = static_cast<int>(bytes);
+  return bytes <= device.shared_bytes();
+}
+
+std::optional<LaunchConfig> FindGrid(const Device& device,
+                                     const StepWork& work) {
+  for (int tiles = 1; tiles <= kMaxTiles; ++tiles) {
+    LaunchConfig config = WithTiles(tiles, work);
+    if (!SetSharedBytes(device, work.element_size, &config)) break;
+    if (config.blocks > device.multiprocessors()) continue;
+    // The counter of arrivals has 32 bits.
+    if (work.steps > std::numeric_limits<int32_t>::max() / config.blocks) break;
+    return config;
+  }
+  return std::nullopt;
+}
+
+// Distributes the rows of the batch over as many clusters as fit the device.
+std::optional<LaunchConfig> FindClusters(const Device& device,
+                                         const StepWork& work) {
+  if (device.compute_capability() < kClusterCapability) return std::nullopt;
+  for (int tiles = 1; tiles <= kMaxTiles; ++tiles) {
+    LaunchConfig config = WithTiles(tiles, work);
+    if (config.blocks > MaxClusterBlocks(device)) continue;
+    config.algorithm = Algorithm::kFusedClusters;
+    const int64_t clusters =
+        std::max<int64_t>(device.multiprocessors() / config.blocks, 1);
+    const int64_t columns = CeilDivide(work.batch, kColumns);
+    config.rows =
+        std::min(CeilDivide(columns, std::min(columns, clusters)) * kColumns,
+                 work.batch);
+    config.groups = CeilDivide(work.batch, config.rows);
+    config.vector_bytes = 2 * config.rows * config.stride * work.element_size;
+    if (!SetSharedBytes(device, work.element_size, &config)) break;
+    return config;
+  }
+  return std::nullopt;
+}
+
+// TF_LSTM_OPS_CUDA_PERSISTENT, or "".
+std::string ForcedLaunch() {
   const char* text = std::getenv("TF_LSTM_OPS_CUDA_PERSISTENT");
   return text ? text : "";
 }
 
-using Key =
-    std::tuple<CUcontext, int64_t, int64_t, int64_t, int64_t, CellKind, bool>;
-
-// Of calls of a kind.
-Choices<Key, Launches>& Fastest() {
-  static auto* const fastest = new Choices<Key, Launches>;
-  return *fastest;
-}
-
-// With so many tiles in a block.
-Spread WithTiles(int tiles, const StepWork& work, int bytes) {
-  const int64_t chunks = Blocks(work.depth * bytes, kChunkBytes);
-  Spread s;
-  s.tiles = tiles;
-  s.units = tiles * kTileRows / work.rows_of_unit;
-  s.blocks = Blocks(work.units, s.units);
-  s.rows = work.batch;
-  s.warps = static_cast<int>(std::min<int64_t>(chunks, kBlock / kWarp));
-  s.stride = chunks * kChunkBytes / bytes;
-  return s;
-}
-
-// Whether its blocks have the memory, which is then set.
-bool Fits(const Device& device, int bytes, Spread* s) {
-  const int64_t chunks = s->stride * bytes / kChunkBytes;
-  const int64_t memory =
-      s->vector_bytes + SharedBytes(s->tiles, chunks, s->warps);
-  s->shared_bytes = static_cast<int>(memory);
-  return memory <= device.shared_bytes();
-}
-
-// Those that all blocks of the launch share.
-bool FindTogether(const Device& device, const StepWork& work, int bytes,
-                  Spread* spread) {
-  for (int tiles = 1; tiles <= kMostTiles; ++tiles) {
-    Spread s = WithTiles(tiles, work, bytes);
-    if (!Fits(device, bytes, &s)) return false;
-    if (s.blocks > device.multiprocessors()) continue;
-    *spread = s;
-    return work.steps <= std::numeric_limits<int32_t>::max() / s.blocks;
-  }
-  return false;
-}
-
-// Those that a cluster shares. Rows of the batch go to as many as there is room
-// for.
-bool FindClusters(const Device& device, const StepWork& work, int bytes,
-                  Spread* spread) {
-  if (device.compute_capability() < kFirstWithClusters) return false;
-  for (int tiles = 1; tiles <= kMostTiles; ++tiles) {
-    Spread s = WithTiles(tiles, work, bytes);
-    if (s.blocks > MostBlocksOfCluster(device)) continue;
-    s.launches = Launches::kClusters;
-    const int64_t room =
-        std::max<int64_t>(device.multiprocessors() / s.blocks, 1);
-    const int64_t columns = Blocks(work.batch, kColumns);
-    s.rows = std::min(Blocks(columns, std::min(columns, room)) * kColumns,
-                      work.batch);
-    s.groups = Blocks(work.batch, s.rows);
-    s.vector_bytes = 2 * s.rows * s.stride * bytes;
-    if (!Fits(device, bytes, &s)) return false;
-    *spread = s;
-    return true;
-  }
-  return false;
-}
-
-// The one of these launches; null for step by step, and where there is none.
-const Spread* Of(const std::vector<Spread>& spreads, Launches launches) {
-  const auto found =
-      std::find_if(spreads.begin(), spreads.end(),
-                   [&](const Spread& s) { return s.launches == launches; });
-  return found == spreads.end() ? nullptr : &*found;
-}
-
-}  // namespace
-
-std::vector<Spread> FindSpreads(const Device& device, const StepWork& work,
-                                int bytes) {
-  std::vector<Spread> spreads;
-  Spread spread;
-  if (FindTogether(device, work, bytes, &spread)) spreads.push_back(spread);
-  if (FindClusters(device, work, bytes, &spread)) spreads.push_back(spread);
-  return spreads;
-}
-
 template <class T>
-bool CanPersist(const Device& device) {
-  if (Wish() == "0" || std::is_same_v<T, double>) return false;
-  if (device.compute_capability() < kFirstWithAll) return false;
+bool CanPersist(const Device& device, const LayerDirection<T>& layer) {
+  if (ForcedLaunch() == "0" || std::is_same_v<T, double>) return false;
+  if (device.compute_capability() < kTensorCoreCapability) return false;
+  if (layer.recurrent_dropout.sets(GateCount(layer.config.cell)) > 1) {
+    return false;
+  }
   return !std::is_same_v<T, float> || AllowsTf32();
 }
 
-template <class T>
-Status MakePersistence(const Device& device, const Spread& spread,
-                       int64_t batch, const GateMatrices<const T>& weights,
-                       Persistence<T>* shared) {
-  shared->units = spread.units;
-  shared->rows = spread.rows;
-  shared->blocks = spread.blocks;
-  shared->vector_bytes = spread.vector_bytes;
-  shared->weights = weights.data;
-  shared->row_stride = weights.row_stride;
-  shared->column_stride = weights.column_stride;
-  shared->stride = spread.stride;
-  const int64_t numbers = 2 * batch * spread.stride;
-  TF_LSTM_OPS_RETURN_IF_ERROR(device.Allocate(numbers, &shared->vectors));
-  TF_LSTM_OPS_RETURN_IF_ERROR(device.Zero(shared->vectors, numbers));
-  TF_LSTM_OPS_RETURN_IF_ERROR(device.Allocate(1, &shared->arrivals));
-  return device.Zero(shared->arrivals, 1);
-}
-
-namespace {
-
-// By trying.
-template <class T>
-Status FindFastest(const Device& device, const PersistenceKind& kind,
-                   const std::vector<Spread>& spreads,
-                   const std::function<Status(const Spread*)>& run,
-                   const std::function<RunResult<T>()>& result,
-                   Launches* fastest) {
-  const Scratch scratch(device);
-  Agreement<T> agreement(device);
-  TF_LSTM_OPS_RETURN_IF_ERROR(agreement.Allocate(kind.result_size));
-  const auto try_it = [&](const Spread* spread, float* milliseconds,
-                          bool* agrees) {
-    const Scratch of_run(device);
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        Time(device, [&] { return run(spread); }, milliseconds));
-    const RunResult<T> found = result();
-    return agreement.Compare(found.data, found.rows, found.width, found.stride,
-                             agrees);
-  };
-  float best = 0, milliseconds = 0;
-  bool agrees = true;
-  TF_LSTM_OPS_RETURN_IF_ERROR(try_it(nullptr, &best, &agrees));
-  *fastest = Launches::kSteps;
-  for (const Spread& spread : spreads) {
-    // An error: the card may have no room for all blocks at the same time.
-    const Status tried = try_it(&spread, &milliseconds, &agrees);
-    if (!tried.ok() || !agrees || milliseconds >= best) continue;
-    best = milliseconds;
-    *fastest = spread.launches;
-  }
-  return Status();
-}
-
 }  // namespace
 
 template <class T>
-Status RunFastest(const Device& device, const PersistenceKind& kind,
-                  const std::vector<Spread>& spreads,
-                  const std::function<Status(const Spread*)>& run,
-                  const std::function<RunResult<T>()>& result) {
-  if (spreads.empty()) return run(nullptr);
-  if (Wish() == "clusters") return run(&spreads.back());
-  if (Wish() == "1") return run(&spreads.front());
-  if (!MayTry()) return run(nullptr);
-  const Key key = {device.context(),       kind.type_size, kind.batch,
-                   PowerOfTwo(kind.steps), kind.cell_size, kind.cell,
-                   kind.is_backward};
-  Launches fastest = Launches::kSteps;
-  if (!Fastest().Find(key, &fastest)) {
-    bool captures = false;
-    TF_LSTM_OPS_RETURN_IF_ERROR(IsCapturing(device, &captures));
-    if (captures) return run(nullptr);
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        FindFastest(device, kind, spreads, run, result, &fastest));
-    Fastest().Keep(key, fastest);
+std::optional<LaunchConfig> FindLaunchConfig(const Device& device,
+                                             const LayerDirection<T>& layer,
+                                             Pass pass, Algorithm algorithm) {
+  if (algorithm == Algorithm::kFusedSteps || !CanPersist(device, layer) ||
+      layer.sequence.batch == 0 || layer.config.cell_size == 0) {
+    return std::nullopt;
   }
-  return run(Of(spreads, fastest));
+  const StepWork work = WorkOf(layer, pass);
+  const auto grid = FindGrid(device, work);
+  const auto clusters = FindClusters(device, work);
+  if (algorithm == Algorithm::kFusedGrid) return grid ? grid : clusters;
+  return clusters ? clusters : grid;
+}
+
+template <class T>
+std::vector<Algorithm> FusedAlgorithms(const Device& device,
+                                       const LayerDirection<T>& layer,
+                                       const std::vector<Pass>& passes) {
+  const std::string forced = ForcedLaunch();
+  if (forced == "1") return {Algorithm::kFusedGrid};
+  if (forced == "clusters") return {Algorithm::kFusedClusters};
+  std::vector<Algorithm> all = {Algorithm::kFusedSteps};
+  for (const Algorithm algorithm :
+       {Algorithm::kFusedGrid, Algorithm::kFusedClusters}) {
+    const bool exists =
+        std::any_of(passes.begin(), passes.end(), [&](Pass pass) {
+          const auto config = FindLaunchConfig(device, layer, pass, algorithm);
+          return config && config->algorithm == algorithm;
+        });
+    if (exists) all.push_back(algorithm);
+  }
+  return all;
+}
+
+template <class T>
+Status MakeGroupArguments(const Device& device, const LaunchConfig& config,
+                          const LayerDirection<T>& layer,
+                          GroupArguments<T>* group) {
+  const GateMatrices<const T>& weights = layer.weights.recurrent;
+  group->units = config.units;
+  group->rows = config.rows;
+  group->blocks = config.blocks;
+  group->vector_bytes = config.vector_bytes;
+  group->weights = weights.data;
+  group->row_stride = weights.row_stride;
+  group->column_stride = weights.column_stride;
+  group->stride = config.stride;
+  const int64_t size = 2 * layer.sequence.batch * config.stride;
+  TF_LSTM_OPS_RETURN_IF_ERROR(device.Allocate(size, &group->vectors));
+  TF_LSTM_OPS_RETURN_IF_ERROR(device.Zero(group->vectors, size));
+  TF_LSTM_OPS_RETURN_IF_ERROR(device.Allocate(1, &group->arrivals));
+  return device.Zero(group->arrivals, 1);
 }
 
 #define TF_LSTM_OPS_INSTANTIATE(T)                                        \
-  template bool CanPersist<T>(const Device&);                             \
-  template Status MakePersistence(const Device&, const Spread&, int64_t,  \
-                                  const GateMatrices<const T>&,           \
-                                  Persistence<T>*);                       \
-  template Status RunFastest(const Device&, const PersistenceKind&,       \
-                             const std::vector<Spread>&,                  \
-                             const std::function<Status(const Spread*)>&, \
-                             const std::function<RunResult<T>()>&);
+  template std::optional<LaunchConfig> FindLaunchConfig(                  \
+      const Device&, const LayerDirection<T>&, Pass, Algorithm);          \
+  template std::vector<Algorithm> FusedAlgorithms(                        \
+      const Device&, const LayerDirection<T>&, const std::vector<Pass>&); \
+  template Status MakeGroupArguments(const Device&, const LaunchConfig&,  \
+                                     const LayerDirection<T>&,            \
+                                     GroupArguments<T>*);
 TF_LSTM_OPS_INSTANTIATE(float)
 TF_LSTM_OPS_INSTANTIATE(double)
 TF_LSTM_OPS_INSTANTIATE(Half)

@@ -1,84 +1,61 @@
-// All steps of a layer in one launch (kernels/persistent.cu): how a layer's
-// units are shared among the blocks, which are there at the same time.
+// Launches of all steps of a layer direction at once (kernels/persistent.cu):
+// how its units are distributed over blocks that run at the same time.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_FUSED_PERSISTENT_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_FUSED_PERSISTENT_H_
 
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <vector>
 
 #include "backends/cuda/kernels/persistent_arguments.h"
+#include "backends/cuda/runtime/autotune.h"
 #include "backends/cuda/runtime/device.h"
 #include "core/layer_direction.h"
 
 namespace tf_lstm_ops::cuda {
 
-// How the steps are launched: each by itself; all together, with all blocks of
-// the launch waiting for each other; or with those of a cluster doing so, whose
-// wait is shorter, for layers that are small enough (compute capability 9.0).
-enum class Launches : uint8_t { kSteps, kTogether, kClusters };
+enum class Pass : uint8_t { kForward, kBackward };
 
-// What all blocks together do in a step: for each unit some rows of weights,
-// each of `depth` numbers.
-struct StepWork {
-  int64_t units = 0;
-  int64_t rows_of_unit = 0;
-  int64_t depth = 0;
-  int64_t steps = 0;
-  int64_t batch = 0;
-};
-
-struct Spread {
-  Launches launches = Launches::kTogether;
-  int64_t units = 0;   // of a block
-  int64_t blocks = 0;  // that share the layer
-  int64_t groups = 1;  // of such, each with some rows of the batch:
-  int64_t rows = 0;
+// Sizes are in elements unless they say otherwise. At most one block runs per
+// multiprocessor.
+struct LaunchConfig {
+  Algorithm algorithm = Algorithm::kFusedGrid;  // or kFusedClusters
+  int64_t units = 0;                            // of a block
+  int64_t blocks = 0;                           // of a group
+  int64_t groups = 1;
+  int64_t rows = 0;          // of the batch, of a group
   int warps = 0;             // of a block
   int tiles = 0;             // of kTileRows rows of weights, of a block
-  int64_t stride = 0;        // of the rows that weights are multiplied with
-  int64_t vector_bytes = 0;  // of shared_bytes, for these rows
+  int64_t stride = 0;        // of the vectors that the blocks exchange
+  int64_t vector_bytes = 0;  // of shared_bytes, for those vectors
   int shared_bytes = 0;      // of a block
 };
 
-// The ways in which all steps can be one launch: where the weights, of numbers
-// of `bytes`, fit the card's shared memory. A multiprocessor has a block at
-// most.
-std::vector<Spread> FindSpreads(const Device& device, const StepWork& work,
-                                int bytes);
+// The launch configuration of a pass by kFusedGrid or kFusedClusters; where the
+// layer does not fit that one, by the other one. None: step by step, for
+// kFusedSteps and where the layer fits neither, its recurrent dropout differs
+// from gate to gate, or tensor cores cannot multiply T: in double, and in float
+// unless TF32 is allowed.
+template <class T>
+std::optional<LaunchConfig> FindLaunchConfig(const Device& device,
+                                             const LayerDirection<T>& layer,
+                                             Pass pass, Algorithm algorithm);
 
-// Whether the kernels exist for a type and the card's tensor cores know it;
-// float only where it may be multiplied as TF32.
+// The algorithms of the package's own kernels that differ for these passes of a
+// layer, kFusedSteps first. With the environment variable
+// TF_LSTM_OPS_CUDA_PERSISTENT one only: kFusedSteps if it is 0, kFusedGrid if
+// 1, kFusedClusters if "clusters". Of `layer` only sizes and dropout are used.
 template <class T>
-bool CanPersist(const Device& device);
+std::vector<Algorithm> FusedAlgorithms(const Device& device,
+                                       const LayerDirection<T>& layer,
+                                       const std::vector<Pass>& passes);
 
-// The memory by which blocks talk to each other.
+// Allocates and initialises what the blocks share. The caller sets dropout and,
+// forward, the first set of vectors. The memory belongs to the call.
 template <class T>
-Status MakePersistence(const Device& device, const Spread& spread,
-                       int64_t batch, const GateMatrices<const T>& weights,
-                       Persistence<T>* shared);
-
-// Calls `run(spread)`, at last the way that is the fastest one for a call of
-// this kind; null: step by step, as where nothing may be tried (see timing.h).
-// One launch must also work, and have the numbers that the steps have:
-// `result()`, after a run. TF_LSTM_OPS_CUDA_PERSISTENT=1 takes the first of the
-// spreads untried, TF_LSTM_OPS_CUDA_PERSISTENT=clusters the last.
-struct PersistenceKind {
-  int64_t result_size = 0;  // of `result()`, in numbers
-  int64_t type_size = 0, batch = 0, steps = 0, cell_size = 0;
-  CellKind cell = CellKind::kLstm;
-  bool is_backward = false;
-};
-template <class T>
-struct RunResult {
-  const T* data;
-  int64_t rows, width, stride;
-};
-template <class T>
-Status RunFastest(const Device& device, const PersistenceKind& kind,
-                  const std::vector<Spread>& spreads,
-                  const std::function<Status(const Spread*)>& run,
-                  const std::function<RunResult<T>()>& result);
+Status MakeGroupArguments(const Device& device, const LaunchConfig& config,
+                          const LayerDirection<T>& layer,
+                          GroupArguments<T>* group);
 
 }  // namespace tf_lstm_ops::cuda
 

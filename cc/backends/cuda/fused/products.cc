@@ -5,19 +5,20 @@
 #include <limits>
 #include <type_traits>
 
+#include "backends/cuda/runtime/types.h"
 #include "core/float16.h"
 
 namespace tf_lstm_ops::cuda {
 namespace {
 
 template <class T>
-cublasComputeType_t ComputeType() {
+cublasComputeType_t CublasComputeType() {
   if (std::is_same_v<T, double>) return CUBLAS_COMPUTE_64F;
   if (!std::is_same_v<T, float>) return CUBLAS_COMPUTE_32F;
   return AllowsTf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
-// A matrix as cuBLAS sees it, column by column.
+// A matrix as an operand of cuBLAS, which is column-major.
 struct ByColumn {
   cublasOperation_t operation;
   int stride;
@@ -52,7 +53,7 @@ bool Fits(const Matrix<T>& m) {
          m.column_stride <= kMost;
 }
 
-// As Multiply, where the columns of c lie in one piece, as cuBLAS writes them.
+// Multiply for a c whose columns are contiguous, as cuBLAS writes them.
 template <class T, class C>
 Status MultiplyByColumn(const Device& device, const Matrix<const T>& a,
                         const Matrix<const T>& b, bool adds, const Matrix<C>& c,
@@ -74,16 +75,16 @@ Status MultiplyByColumn(const Device& device, const Matrix<const T>& a,
       cublas->cublasGemmStridedBatchedEx(
           handle, of_a.operation, of_b.operation, static_cast<int>(c.rows),
           static_cast<int>(c.columns), static_cast<int>(a.columns), &alpha,
-          a.data, kType<T>, of_a.stride, a.step, b.data, kType<T>, of_b.stride,
-          b.step, &beta, c.data, kType<C>, of_c.stride, c.step, count,
-          ComputeType<T>(), CUBLAS_GEMM_DEFAULT),
+          a.data, kCublasType<T>, of_a.stride, a.step, b.data, kCublasType<T>,
+          of_b.stride, b.step, &beta, c.data, kCublasType<C>, of_c.stride,
+          c.step, count, CublasComputeType<T>(), CUBLAS_GEMM_DEFAULT),
       "cublasGemmStridedBatchedEx");
 }
 
 }  // namespace
 
 // tsl::tensor_float_32_execution_enabled(), which TensorFlow's framework
-// library exports; true where there is no TensorFlow, as is its default.
+// library exports; without TensorFlow its default, true.
 bool AllowsTf32() {
   static auto* const enabled = reinterpret_cast<bool (*)()>(
       dlsym(RTLD_DEFAULT, "_ZN3tsl33tensor_float_32_execution_enabledEv"));

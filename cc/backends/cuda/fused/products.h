@@ -1,16 +1,15 @@
-// Products of matrices in the device's memory, through cuBLAS.
+// Products of matrices in device memory, by cuBLAS.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_FUSED_PRODUCTS_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_FUSED_PRODUCTS_H_
 
 #include <cstdint>
 
 #include "backends/cuda/runtime/device.h"
-#include "core/float16.h"
 
 namespace tf_lstm_ops::cuda {
 
-// `count` matrices, `step` numbers apart. Element (i, j) is at data[i *
-// row_stride + j * column_stride]; one of the strides is 1.
+// A view of matrices of one shape, `step` elements apart. Element (i, j) of the
+// first is data[i * row_stride + j * column_stride]. One of the strides is 1.
 template <class T>
 struct Matrix {
   T* data = nullptr;
@@ -25,22 +24,14 @@ struct Matrix {
   }
 };
 
-// cuBLAS' name of an element type.
-template <class T>
-constexpr cudaDataType kType = CUDA_R_32F;
-template <>
-inline constexpr cudaDataType kType<double> = CUDA_R_64F;
-template <>
-inline constexpr cudaDataType kType<Half> = CUDA_R_16F;
-template <>
-inline constexpr cudaDataType kType<BFloat16> = CUDA_R_16BF;
-
-// Whether products of float may be taken as TF32: TensorFlow's setting.
+// Whether float may be multiplied as TF32: TensorFlow's setting.
 bool AllowsTf32();
 
-// c = a b, or c += a b, `count` times. Numbers of 16 bits are multiplied as
-// they are and added up in float; float as TF32 where TensorFlow allows it. C
-// is T or what T is computed in. The same call always has the same bits.
+// c = a b, or c += a b, for `count` matrices. 16-bit types are accumulated in
+// float; float is multiplied as TF32 where TensorFlow allows it. C is T or
+// ComputeType<T>. c must not overlap a or b. The same call always gives the
+// same bits. Errors: FailedPrecondition without cuBLAS; Unimplemented where a
+// size exceeds an int; Internal.
 template <class T, class C>
 Status Multiply(const Device& device, const Matrix<const T>& a,
                 const Matrix<const T>& b, bool adds, const Matrix<C>& c,

@@ -1,21 +1,25 @@
 #include "backends/cuda/fused/projection.h"
 
+#include "backends/cuda/fused/backward_pass.h"
 #include "backends/cuda/fused/cell_kernels.h"
+#include "backends/cuda/fused/forward_pass.h"
 #include "backends/cuda/fused/products.h"
 #include "backends/cuda/fused/tensors.h"
+#include "backends/cuda/kernels/step_arguments.h"
 
 namespace tf_lstm_ops::cuda {
 namespace {
 
-// Shapes: r [., H], h [., P], pre-activations z [., G*H].
 template <class T>
 class Projection {
  public:
   using C = ComputeType<T>;
 
-  Projection(const Device& device, const LayerDirection<T>& layer)
+  Projection(const Device& device, const LayerDirection<T>& layer,
+             Algorithm algorithm)
       : device_(device),
         layer_(layer),
+        algorithm_(algorithm),
         rows_(layer.sequence.rows()),
         batch_(layer.sequence.batch),
         cell_(layer.config.cell_size),
@@ -24,72 +28,44 @@ class Projection {
         w_(Projected(layer.weights.projection)),
         r_(Recurrent(layer.weights.recurrent)) {}
 
-  Status Forward(const LayerForward<T>& args) const {
-    CellForward<T> steps = {args, nullptr};
-    TF_LSTM_OPS_RETURN_IF_ERROR(Fold(&steps));
-    if (args.h0.data) {
-      C* first = nullptr;
-      TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(batch_ * width_, &first));
+  Status Forward(const LayerForward<T>& layer) const {
+    CellForward<T> cell = {layer, nullptr};
+    TF_LSTM_OPS_RETURN_IF_ERROR(Fold(&cell));
+    if (layer.h0.data) {
+      C* product = nullptr;
+      TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(batch_ * width_, &product));
       TF_LSTM_OPS_RETURN_IF_ERROR(
-          Product(Rows(args.h0.data, batch_, hidden_, args.h0.stride), r_,
-                  first, width_));
-      steps.initial_product = first;
+          Product(Rows(layer.h0.data, batch_, hidden_, layer.h0.stride), r_,
+                  product, width_));
+      cell.initial_product = product;
     }
-    if (!steps.unprojected_h) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          device_.Allocate(rows_ * cell_, &steps.unprojected_h));
-    }
-    if (HasOtherRows()) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          device_.Zero(steps.unprojected_h, rows_ * cell_));
-    }
-    steps.h = steps.unprojected_h;
-    steps.h_stride = cell_;
-    steps.fill = Fill::kNothing;
-    if (args.final_h.data) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          device_.Allocate(batch_ * cell_, &steps.final_h.data));
-      steps.final_h.stride = cell_;
-    }
-    TF_LSTM_OPS_RETURN_IF_ERROR(ComputeCellForward(device_, steps));
-    TF_LSTM_OPS_RETURN_IF_ERROR(Project(steps.h, rows_, args.h, args.h_stride));
-    return Project(steps.final_h.data, batch_, args.final_h.data,
-                   args.final_h.stride);
+    TF_LSTM_OPS_RETURN_IF_ERROR(SetUnprojectedH(layer, &cell));
+    TF_LSTM_OPS_RETURN_IF_ERROR(ComputeCellForward(device_, cell, algorithm_));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        Project(cell.h, rows_, layer.h, layer.h_stride));
+    return Project(cell.final_h.data, batch_, layer.final_h.data,
+                   layer.final_h.stride);
   }
 
-  // With h' the gradient by h, r' by r, z' by z:
-  //   r' = h' W'   of what comes from above; the steps add z' (W R)'
-  //   R' = sum h_before z'
-  //   h_before' = z' R'   what comes from the step after
-  //   W' = sum r h' + r_before h_before'
-  Status Backward(const LayerBackward<T>& args) const {
-    LayerBackward<T> steps = args;
-    TF_LSTM_OPS_RETURN_IF_ERROR(Fold(&steps));
-    steps.h = args.unprojected_h;
-    steps.h_stride = cell_;
-    steps.final_h_grad = {};
-    steps.h0_grad = {};
-    steps.weights_grad.recurrent = {};
-    steps.weights_grad.projection = {};
+  // With dv the gradient with respect to v, and h_ the h of the step before:
+  //
+  //   dm = dh W'         of the outputs; the steps add dz (W R)'
+  //   dR = sum h_' dz
+  //   dh_ = dz R'        through the step after
+  //   dW = sum m' dh + m_' dh_
+  Status Backward(const LayerBackward<T>& layer) const {
     T* h_grad = nullptr;
-    TF_LSTM_OPS_RETURN_IF_ERROR(FindHGrad(args, &h_grad));
-    TF_LSTM_OPS_RETURN_IF_ERROR(MakeProduct(Rows(h_grad, rows_, hidden_),
-                                            w_.Transposed(), &steps.h_grad));
-    steps.h_grad_stride = cell_;
-    if (!steps.z_grad) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          device_.Allocate(rows_ * width_, &steps.z_grad));
-    }
-    if (HasOtherRows()) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(device_.Zero(steps.z_grad, rows_ * width_));
-    }
-    TF_LSTM_OPS_RETURN_IF_ERROR(ComputeBackward(device_, steps));
-    const Matrix<const T> dz = Rows(steps.z_grad, rows_, width_);
-    const T* before_grad = nullptr;
-    TF_LSTM_OPS_RETURN_IF_ERROR(MakeProduct(dz, r_.Transposed(), &before_grad));
-    TF_LSTM_OPS_RETURN_IF_ERROR(InitialGradient(before_grad, args.h0_grad));
-    TF_LSTM_OPS_RETURN_IF_ERROR(RecurrentGradient(args, dz));
-    return ProjectionGradient(args, h_grad, before_grad);
+    TF_LSTM_OPS_RETURN_IF_ERROR(SumHGrads(layer, &h_grad));
+    LayerBackward<T> cell = layer;
+    TF_LSTM_OPS_RETURN_IF_ERROR(SetCellBackward(layer, h_grad, &cell));
+    TF_LSTM_OPS_RETURN_IF_ERROR(ComputeCellBackward(device_, cell, algorithm_));
+    const Matrix<const T> z_grad = Rows(cell.z_grad, rows_, width_);
+    const T* previous_h_grad = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        MakeProduct(z_grad, r_.Transposed(), &previous_h_grad));
+    TF_LSTM_OPS_RETURN_IF_ERROR(H0Grad(previous_h_grad, layer.h0_grad));
+    TF_LSTM_OPS_RETURN_IF_ERROR(RecurrentGrad(layer, z_grad));
+    return ProjectionGrad(layer, h_grad, previous_h_grad);
   }
 
  private:
@@ -123,99 +99,137 @@ class Projection {
     *product = to;
     return Product(a, b, to, b.columns);
   }
-  Status Project(const T* r, int64_t rows, T* to, int64_t stride) const {
-    return to ? Product(Rows(r, rows, cell_), w_, to, stride) : Status();
+  Status Project(const T* m, int64_t rows, T* to, int64_t stride) const {
+    return to ? Product(Rows(m, rows, cell_), w_, to, stride) : Status();
   }
 
-  // Whether there are rows that no step reads and writes.
-  bool HasOtherRows() const {
+  // Whether there are rows that no step writes.
+  bool HasUnwrittenRows() const {
     return !layer_.sequence.all_valid() ||
            rows_ > batch_ * layer_.sequence.steps;
   }
+  Status ClearUnwrittenRows(T* rows, int64_t width) const {
+    return HasUnwrittenRows() ? device_.Zero(rows, rows_ * width) : Status();
+  }
 
-  // What a layer without projection has in place of one with.
-  Status Fold(LayerDirection<T>* steps) const {
+  // Turns `cell` into the layer without a projection.
+  Status Fold(LayerDirection<T>* cell) const {
     const T* folded = nullptr;
     TF_LSTM_OPS_RETURN_IF_ERROR(MakeProduct(w_, r_, &folded));
-    steps->config.hidden_size = cell_;
-    steps->weights.recurrent =
+    cell->config.hidden_size = cell_;
+    cell->weights.recurrent =
         ByInput(folded, GateCount(layer_.config.cell), cell_);
-    steps->weights.projection = {};
-    steps->h0 = {};
+    cell->weights.projection = {};
+    cell->h0 = {};
     return Status();
   }
 
-  // The gradients by h that come from above, of final_h's too; zero where no
-  // step writes.
-  Status FindHGrad(const LayerBackward<T>& args, T** h_grad) const {
-    SeenRows<T> seen;
-    seen.sequence = layer_.sequence;
-    seen.rows = rows_;
-    seen.width = hidden_;
-    seen.from = args.h_grad;
-    seen.from_stride = args.h_grad_stride;
-    TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(rows_ * hidden_, &seen.to));
-    *h_grad = seen.to;
-    TF_LSTM_OPS_RETURN_IF_ERROR(See(device_, seen));
-    if (!args.final_h_grad.data) return Status();
-    return AddToLastRows<T>(device_,
-                            {layer_.sequence, hidden_, args.final_h_grad.data,
-                             args.final_h_grad.stride, *h_grad, hidden_});
-  }
-
-  Status InitialGradient(const T* before_grad, const States<T>& to) const {
-    if (!to.data) return Status();
-    return FirstRows<T>(device_, {layer_.sequence, hidden_, before_grad,
-                                  hidden_, to.data, to.stride});
-  }
-
-  // What each step began with, of outputs of some width; zero where the row
-  // takes no part.
-  Status FindBefore(const T* outputs, int64_t stride, int64_t width,
-                    const States<const T>& first, const T** before) const {
-    HBefore<T, C> a;
-    a.cell.cell = width;
-    a.sequence = layer_.sequence;
-    a.h0 = first;
-    a.h = outputs;
-    a.h_stride = stride;
-    TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(rows_ * width, &a.before));
-    *before = a.before;
-    if (HasOtherRows()) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(device_.Zero(a.before, rows_ * width));
+  // Where the layer without a projection writes its h: unprojected_h.
+  Status SetUnprojectedH(const LayerForward<T>& layer,
+                         LayerForward<T>* cell) const {
+    cell->h = layer.unprojected_h;
+    cell->h_stride = cell_;
+    cell->fill = Fill::kNothing;
+    if (!cell->h) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(rows_ * cell_, &cell->h));
     }
+    TF_LSTM_OPS_RETURN_IF_ERROR(ClearUnwrittenRows(cell->h, cell_));
+    if (!layer.final_h.data) return Status();
+    cell->final_h.stride = cell_;
+    return device_.Allocate(batch_ * cell_, &cell->final_h.data);
+  }
+
+  Status SetCellBackward(const LayerBackward<T>& layer, const T* h_grad,
+                         LayerBackward<T>* cell) const {
+    TF_LSTM_OPS_RETURN_IF_ERROR(Fold(cell));
+    cell->h = layer.unprojected_h;
+    cell->h_stride = cell_;
+    cell->final_h_grad = {};
+    cell->h0_grad = {};
+    cell->weights_grad.recurrent = {};
+    cell->weights_grad.projection = {};
+    TF_LSTM_OPS_RETURN_IF_ERROR(MakeProduct(Rows(h_grad, rows_, hidden_),
+                                            w_.Transposed(), &cell->h_grad));
+    cell->h_grad_stride = cell_;
+    if (!cell->z_grad) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          device_.Allocate(rows_ * width_, &cell->z_grad));
+    }
+    return ClearUnwrittenRows(cell->z_grad, width_);
+  }
+
+  // The gradients of h and final_h together, [rows, P]; zero where no step
+  // writes.
+  Status SumHGrads(const LayerBackward<T>& layer, T** h_grad) const {
+    DropRows<T> a;  // without dropout
+    a.sequence = layer_.sequence;
+    a.rows = rows_;
+    a.width = hidden_;
+    a.from = layer.h_grad;
+    a.from_stride = layer.h_grad_stride;
+    TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(rows_ * hidden_, &a.to));
+    *h_grad = a.to;
+    TF_LSTM_OPS_RETURN_IF_ERROR(ComputeDropRows(device_, a));
+    if (!layer.final_h_grad.data) return Status();
+    return AddToLastRows<T>(device_,
+                            {layer_.sequence, hidden_, layer.final_h_grad.data,
+                             layer.final_h_grad.stride, *h_grad, hidden_});
+  }
+
+  Status H0Grad(const T* previous_h_grad, const States<T>& to) const {
+    if (!to.data) return Status();
+    return CopyFirstRows<T>(device_, {layer_.sequence, hidden_, previous_h_grad,
+                                      hidden_, to.data, to.stride});
+  }
+
+  // The row before each step of `outputs`, [rows, width]; zero in rows that no
+  // valid step reads.
+  Status FindPrevious(const Matrix<const T>& outputs,
+                      const States<const T>& initial,
+                      const T** previous) const {
+    PreviousH<T, C> a;
+    a.cell.cell_size = outputs.columns;
+    a.sequence = layer_.sequence;
+    a.h0 = initial;
+    a.h = outputs.data;
+    a.h_stride = outputs.row_stride;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        device_.Allocate(rows_ * outputs.columns, &a.previous_h));
+    *previous = a.previous_h;
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        ClearUnwrittenRows(a.previous_h, outputs.columns));
     CUfunction function = nullptr;
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        FindCellKernel<T>(device_, layer_.config.cell, "h_before", &function));
-    return device_.Launch(function, batch_ * width, a);
+    TF_LSTM_OPS_RETURN_IF_ERROR(FindCellKernel<T>(device_, layer_.config.cell,
+                                                  "previous_h", &function));
+    return device_.Launch(function, batch_ * outputs.columns, a);
   }
 
-  Status RecurrentGradient(const LayerBackward<T>& args,
-                           const Matrix<const T>& dz) const {
-    if (!args.weights_grad.recurrent) return Status();
-    const T* before = nullptr;
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        FindBefore(args.h, args.h_stride, hidden_, args.h0, &before));
-    return Multiply(device_, Rows(before, rows_, hidden_).Transposed(), dz,
-                    false, Recurrent(args.weights_grad.recurrent));
+  Status RecurrentGrad(const LayerBackward<T>& layer,
+                       const Matrix<const T>& z_grad) const {
+    if (!layer.weights_grad.recurrent) return Status();
+    const T* previous = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(FindPrevious(
+        Rows(layer.h, rows_, hidden_, layer.h_stride), layer.h0, &previous));
+    return Multiply(device_, Rows(previous, rows_, hidden_).Transposed(),
+                    z_grad, false, Recurrent(layer.weights_grad.recurrent));
   }
 
-  Status ProjectionGradient(const LayerBackward<T>& args, const T* h_grad,
-                            const T* before_grad) const {
-    if (!args.weights_grad.projection) return Status();
-    const T* before = nullptr;
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        FindBefore(args.unprojected_h, cell_, cell_, {}, &before));
-    const Matrix<T> to = Projected(args.weights_grad.projection);
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        Multiply(device_, Rows(args.unprojected_h, rows_, cell_).Transposed(),
-                 Rows(h_grad, rows_, hidden_), false, to));
-    return Multiply(device_, Rows(before, rows_, cell_).Transposed(),
-                    Rows(before_grad, rows_, hidden_), true, to);
+  Status ProjectionGrad(const LayerBackward<T>& layer, const T* h_grad,
+                        const T* previous_h_grad) const {
+    if (!layer.weights_grad.projection) return Status();
+    const Matrix<const T> m = Rows(layer.unprojected_h, rows_, cell_);
+    const T* previous = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(FindPrevious(m, {}, &previous));
+    const Matrix<T> to = Projected(layer.weights_grad.projection);
+    TF_LSTM_OPS_RETURN_IF_ERROR(Multiply(
+        device_, m.Transposed(), Rows(h_grad, rows_, hidden_), false, to));
+    return Multiply(device_, Rows(previous, rows_, cell_).Transposed(),
+                    Rows(previous_h_grad, rows_, hidden_), true, to);
   }
 
   const Device& device_;
   const LayerDirection<T>& layer_;
+  const Algorithm algorithm_;
   const int64_t rows_, batch_, cell_, hidden_, width_;
   const Matrix<const T> w_;  // [H, P]
   const Matrix<const T> r_;  // [P, G*H]
@@ -224,18 +238,24 @@ class Projection {
 }  // namespace
 
 template <class T>
-Status ForwardProjected(const Device& device, const LayerForward<T>& args) {
-  return Projection<T>(device, args).Forward(args);
+Status ComputeProjectedForward(const Device& device,
+                               const LayerForward<T>& layer,
+                               Algorithm algorithm) {
+  return Projection<T>(device, layer, algorithm).Forward(layer);
 }
 
 template <class T>
-Status BackwardProjected(const Device& device, const LayerBackward<T>& args) {
-  return Projection<T>(device, args).Backward(args);
+Status ComputeProjectedBackward(const Device& device,
+                                const LayerBackward<T>& layer,
+                                Algorithm algorithm) {
+  return Projection<T>(device, layer, algorithm).Backward(layer);
 }
 
-#define TF_LSTM_OPS_INSTANTIATE(T)                                         \
-  template Status ForwardProjected(const Device&, const LayerForward<T>&); \
-  template Status BackwardProjected(const Device&, const LayerBackward<T>&);
+#define TF_LSTM_OPS_INSTANTIATE(T)                                            \
+  template Status ComputeProjectedForward(const Device&,                      \
+                                          const LayerForward<T>&, Algorithm); \
+  template Status ComputeProjectedBackward(                                   \
+      const Device&, const LayerBackward<T>&, Algorithm);
 TF_LSTM_OPS_INSTANTIATE(float)
 TF_LSTM_OPS_INSTANTIATE(double)
 TF_LSTM_OPS_INSTANTIATE(Half)

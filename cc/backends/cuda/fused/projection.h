@@ -1,30 +1,28 @@
-// A layer whose output is projected, by one whose output is not.
+// A layer direction with a projection, by one without.
 //
-// With h = r W, r the cell's own output, the recurrent product h R is r (W R).
-// W R is found once for a call: then the steps are those of a layer without
-// projection, and all that is projected is a product over all steps. A step is
-// as few launches, or waits, as without; it has H*4H weights in place of P*5H.
+// Let m be the hidden state before the projection, h = m W with W [H, P], and R
+// [P, G*H] the recurrent weights. The recurrent product h R is m (W R). W R [H,
+// G*H] is computed once for a call; then the steps are those of a layer without
+// a projection, and everything else is a product over all steps. A step has
+// H*G*H weights in place of P*(G+1)*H.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_FUSED_PROJECTION_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_FUSED_PROJECTION_H_
 
-#include "backends/cuda/fused/layer.h"
-#include "backends/cuda/fused/tensors.h"
+#include "backends/cuda/runtime/autotune.h"
+#include "backends/cuda/runtime/device.h"
+#include "core/layer_direction.h"
 
 namespace tf_lstm_ops::cuda {
 
-// The forward pass of a layer without a projection.
+// Errors: those of layer.h. Masked steps of h are zero.
 template <class T>
-struct CellForward : LayerForward<T> {
-  // Added to the pre-activations of step 0, [B, G*H]; null counts as zeros.
-  const ComputeType<T>* initial_product = nullptr;
-};
+Status ComputeProjectedForward(const Device& device,
+                               const LayerForward<T>& layer,
+                               Algorithm algorithm);
 template <class T>
-Status ComputeCellForward(const Device& device, const CellForward<T>& layer);
-
-template <class T>
-Status ForwardProjected(const Device& device, const LayerForward<T>& args);
-template <class T>
-Status BackwardProjected(const Device& device, const LayerBackward<T>& args);
+Status ComputeProjectedBackward(const Device& device,
+                                const LayerBackward<T>& layer,
+                                Algorithm algorithm);
 
 }  // namespace tf_lstm_ops::cuda
 

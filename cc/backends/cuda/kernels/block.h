@@ -3,7 +3,7 @@
 
 namespace tf_lstm_ops::cuda {
 
-// Threads of a block, where a kernel does not care; of a warp.
+// Threads of a block, unless a launch says otherwise; threads of a warp.
 constexpr int kBlock = 256;
 constexpr int kWarp = 32;
 

@@ -1,5 +1,5 @@
-// What threads do together: wait for each other, and multiply with tensor
-// cores. Tests on the host define the macros otherwise.
+// What threads do together: synchronise, and multiply on tensor cores. The
+// emulation of tests/cuda/fake defines the macros itself.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_COOPERATION_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_COOPERATION_H_
 
@@ -7,20 +7,20 @@
 
 #include "backends/cuda/kernels/kernel.h"
 
-// A kernel whose threads wait for each other. Where its blocks do, it must be
-// launched as a cooperative one.
+// A kernel whose threads synchronise. If blocks synchronise too, its launch
+// must be cooperative or in clusters.
 #ifndef TF_LSTM_OPS_COOPERATIVE_KERNEL
 #define TF_LSTM_OPS_COOPERATIVE_KERNEL TF_LSTM_OPS_KERNEL
 #endif
 
-// The memory that the threads of a block share, as large as the launch says.
+// The dynamic shared memory of a block; the launch sets its size.
 #ifndef TF_LSTM_OPS_SHARED_MEMORY
 #define TF_LSTM_OPS_SHARED_MEMORY(name) \
   extern __shared__ ::tf_lstm_ops::cuda::Words name[]
 #endif
 
-// c += a b by the instruction mma.sync.aligned of a `kind`, whose fragments the
-// PTX ISA describes.
+// c += a b by the instruction mma.sync.aligned of a `kind`. Source of the
+// fragment layouts: the PTX ISA.
 #ifndef TF_LSTM_OPS_MMA
 #define TF_LSTM_OPS_MMA(kind, a0, a1, a2, a3, b0, b1, c)                \
   asm volatile("mma.sync.aligned." kind                                 \
@@ -30,15 +30,14 @@
                : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1))
 #endif
 
-// The float of ten bits of fraction that is next to a float.
+// Rounds a float to TF32, which has ten bits of fraction.
 #ifndef TF_LSTM_OPS_TO_TF32
 #define TF_LSTM_OPS_TO_TF32(to, from) \
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(to) : "f"(from))
 #endif
 
-// Adds 1 to what blocks that have come here count in memory; reads it. What was
-// written before the one is seen after the other: weaker than __threadfence(),
-// and faster.
+// Adds 1 to a counter in global memory with release order; reads it with
+// acquire order. This is weaker than __threadfence() and faster.
 #ifndef TF_LSTM_OPS_ARRIVE
 #define TF_LSTM_OPS_ARRIVE(arrivals) \
   asm volatile("red.release.gpu.add.u32 [%0], 1;" ::"l"(arrivals) : "memory")
@@ -49,39 +48,39 @@
                : "memory")
 #endif
 
-// Writes a number to a block of the cluster, by its number, where this block
-// has its own `here`.
+// Stores a value in the shared memory of a block of the cluster, at the offset
+// that `own` has in this block; the cluster's barrier.
 #ifndef TF_LSTM_OPS_STORE_IN_CLUSTER
-#define TF_LSTM_OPS_STORE_IN_CLUSTER(type, constraint, here, block, number) \
-  asm volatile(                                                             \
-      "{ .reg .u64 near; .reg .u32 low, far;"                               \
-      " cvta.to.shared.u64 near, %0; cvt.u32.u64 low, near;"                \
-      " mapa.shared::cluster.u32 far, low, %1;"                             \
-      " st.shared::cluster." type " [far], %2; }" ::"l"(here),              \
-      "r"(block), constraint(number)                                        \
+#define TF_LSTM_OPS_STORE_IN_CLUSTER(type, constraint, own, block, value) \
+  asm volatile(                                                           \
+      "{ .reg .u64 near; .reg .u32 low, far;"                             \
+      " cvta.to.shared.u64 near, %0; cvt.u32.u64 low, near;"              \
+      " mapa.shared::cluster.u32 far, low, %1;"                           \
+      " st.shared::cluster." type " [far], %2; }" ::"l"(own),             \
+      "r"(block), constraint(value)                                       \
       : "memory")
 #define TF_LSTM_OPS_ARRIVE_IN_CLUSTER() \
   asm volatile("barrier.cluster.arrive.release;" ::: "memory")
-#define TF_LSTM_OPS_AWAIT_CLUSTER() \
+#define TF_LSTM_OPS_WAIT_FOR_CLUSTER() \
   asm volatile("barrier.cluster.wait.acquire;" ::: "memory")
 #endif
 
 namespace tf_lstm_ops::cuda {
 
-// What a lane loads at once.
+// The 16 bytes of one load.
 struct alignas(16) Words {
   uint32_t word[4];
 };
 using SharedMemory = Words*;
 
-// Numbers as tensor cores take them. Those of 16 bits:
+// Operands of tensor cores. Of 16-bit types:
 struct TensorCore16 {
-  // at(k): number k.
-  template <class At>
-  __device__ static Words Pack(const At& at) {
+  // element(k): the k-th element.
+  template <class E>
+  __device__ static Words Pack(const E& element) {
     Words words;
     for (int w = 0; w < 4; ++w) {
-      const uint32_t low = at(2 * w).bits, high = at(2 * w + 1).bits;
+      const uint32_t low = element(2 * w).bits, high = element(2 * w + 1).bits;
       words.word[w] = low | high << 16;
     }
     return words;
@@ -111,10 +110,12 @@ struct TensorCore<BFloat16> : TensorCore16 {
 };
 template <>
 struct TensorCore<float> {
-  template <class At>
-  __device__ static Words Pack(const At& at) {
+  template <class E>
+  __device__ static Words Pack(const E& element) {
     Words words;
-    for (int w = 0; w < 4; ++w) TF_LSTM_OPS_TO_TF32(words.word[w], at(w));
+    for (int w = 0; w < 4; ++w) {
+      TF_LSTM_OPS_TO_TF32(words.word[w], element(w));
+    }
     return words;
   }
   __device__ static uint32_t Prepare(uint32_t word) {
@@ -129,11 +130,12 @@ struct TensorCore<float> {
   }
 };
 
-// c += a b': 16 rows of a and 8 of b, of 64 bytes, which four lanes have. A
-// lane has 16 of these bytes: of row lane / 4 and of the one 8 below of a, and
-// of row lane / 4 of b; of c, [16, 8], in these two rows columns 2 * (lane % 4)
-// and the next. An instruction takes half of the bytes. Which it takes for
-// which k does not matter, as long as a and b agree.
+// c [16, 8] += a b', with 16 rows of a and 8 rows of b, each of 64 bytes. Four
+// lanes share a row; each holds 16 bytes. A lane holds rows lane / 4 and lane /
+// 4
+// + 8 of a, row lane / 4 of b, and of c, in those two rows, columns 2 * (lane %
+// 4) and the next. One instruction multiplies half of the bytes. The order of k
+// within a row does not matter, as long as a and b have the same.
 template <class T>
 __device__ inline void MultiplyChunk(const Words (&a)[2], const Words& b,
                                      float (&c)[4]) {

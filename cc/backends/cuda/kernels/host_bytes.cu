@@ -1,4 +1,4 @@
-// Writes bytes that the host hands over. A thread has a byte.
+// Writes bytes of the host, which are kernel parameters. One thread for each.
 #include "backends/cuda/kernels/host_bytes.h"
 #include "backends/cuda/kernels/kernel.h"
 

@@ -6,13 +6,13 @@
 
 namespace tf_lstm_ops::cuda {
 
-// All parameters of a kernel may have 4,096 bytes.
+// The parameters of a kernel may have 4,096 bytes in all.
 struct HostBytes {
-  static constexpr int kMost = 4000;
+  static constexpr int kMaxSize = 4000;
 
   uint8_t* to = nullptr;
   int64_t size = 0;
-  uint8_t bytes[kMost] = {};
+  uint8_t bytes[kMaxSize] = {};
 };
 
 }  // namespace tf_lstm_ops::cuda

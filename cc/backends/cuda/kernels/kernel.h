@@ -1,5 +1,5 @@
 // What all device code has in common. Each kernel has one parameter, a
-// structure of plain values, so that the host launches any of them alike.
+// structure of plain values, so that the host launches all of them alike.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_KERNEL_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_KERNEL_H_
 
@@ -8,8 +8,8 @@
 #include "backends/cuda/kernels/block.h"
 #include "core/float16.h"
 
-// `extern "C"`: the host finds it by its name. One block on a multiprocessor is
-// enough: with room for more the compiler would rather keep values in memory.
+// `extern "C"`: the host finds a kernel by its name. With more than one block
+// per multiprocessor as the bound, the compiler would spill registers.
 #ifndef TF_LSTM_OPS_KERNEL
 #define TF_LSTM_OPS_KERNEL(name, ...)                                          \
   extern "C" __global__ void __launch_bounds__(::tf_lstm_ops::cuda::kBlock, 1) \
@@ -18,12 +18,12 @@
 
 namespace tf_lstm_ops::cuda {
 
-// The number of this thread.
+// The index of this thread in the grid.
 __device__ inline int64_t Thread() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 
-// How a tensor's numbers are stored, and computed with.
+// How the elements of a tensor are loaded, computed with and stored.
 template <class T>
 struct Number {
   using Compute = T;
@@ -41,7 +41,7 @@ struct Number<Half> : Number16<Half> {};
 template <>
 struct Number<BFloat16> : Number16<BFloat16> {};
 
-// The Math of the cells in core/, on numbers.
+// The Math of the cells in core/, on scalars.
 template <class C>
 struct ScalarMathBase {
   using Value = C;

@@ -1,4 +1,5 @@
-// The parameters of the kernels in sequences.cu, for them and for the host.
+// The parameters of the kernels in sequences.cu, for them and for the host. All
+// pointers are to device memory. One thread for each element.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_SEQUENCE_ARGUMENTS_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_SEQUENCE_ARGUMENTS_H_
 
@@ -8,19 +9,19 @@
 
 namespace tf_lstm_ops::cuda {
 
-// Rows of a batch, in [outer, rows, width] with these strides.
+// A tensor [outer, rows, width] with these strides.
 template <class T>
 struct BatchRows {
   T* data = nullptr;
   int64_t outer_stride = 0;
   int64_t row_stride = 0;
-  // In the device's memory: which row is the k-th. Null: all are there.
-  const int32_t* numbers = nullptr;
+  // The rows of the batch that take part, [rows]. Null: all.
+  const int32_t* indices = nullptr;
 };
 
-// to = from, [outer, rows, width]. A thread for each number.
+// to = from, [outer, rows, width], converted to the other type.
 template <class From, class To>
-struct MoveRows {
+struct ConvertRows {
   int64_t outer = 0;
   int64_t rows = 0;
   int64_t width = 0;
@@ -28,31 +29,31 @@ struct MoveRows {
   BatchRows<To> to;
 };
 
-// Zeros from each row's length on. A thread for each number of data,
-// [T,B,width] or, if not time-major, [B,T,width].
+// Clears each row of the batch from its length on. data is [T, B, width], or
+// [B, T, width] if batch-major.
 template <class T>
 struct ClearPadding {
   int64_t time = 0;
   int64_t batch = 0;
   int64_t width = 0;
   bool time_major = true;
-  const int32_t* lengths = nullptr;  // [B], in the device's memory
+  const int32_t* lengths = nullptr;  // [B]
   T* data = nullptr;
 };
 
-// to = from, but for what is dropped; both of the same shape as above. A thread
-// for each number.
+// to = from after dropout, both of a shape as above with `rows` rows of a batch
+// of `batch`.
 template <class T>
 struct DropOutputs {
   int64_t time = 0;
-  int64_t rows = 0;  // of a batch of `batch`
+  int64_t rows = 0;
   int64_t batch = 0;
   int64_t width = 0;
   bool time_major = true;
-  const int32_t* numbers = nullptr;  // as in BatchRows
+  const int32_t* indices = nullptr;  // as in BatchRows
   DropoutRule rule;
-  const uint64_t* key = nullptr;  // the rule's, in the device's memory
-  uint64_t position = 0;          // of the layer's first number
+  const uint64_t* key = nullptr;  // in place of the rule's
+  uint64_t position = 0;          // of the layer's first element
   const T* from = nullptr;
   T* to = nullptr;
 };

@@ -1,8 +1,8 @@
 #include "backends/cuda/kernels/sources.h"
 
-// What device code is made of: a name, and the file as #include has it.
+// The files of the device code: a name, and the path as in #include.
 #define TF_LSTM_OPS_SOURCES(F)                                            \
-  F(rnn, "backends/cuda/kernels/rnn.cu")                                  \
+  F(steps, "backends/cuda/kernels/steps.cu")                              \
   F(persistent, "backends/cuda/kernels/persistent.cu")                    \
   F(tensors, "backends/cuda/kernels/tensors.cu")                          \
   F(host_bytes_kernel, "backends/cuda/kernels/host_bytes.cu")             \
@@ -11,12 +11,13 @@
   F(sequence_arguments, "backends/cuda/kernels/sequence_arguments.h")     \
   F(dropout_rule, "core/dropout_rule.h")                                  \
   F(block, "backends/cuda/kernels/block.h")                               \
-  F(cell_passes, "backends/cuda/kernels/cell_passes.h")                   \
+  F(cell_step, "backends/cuda/kernels/cell_step.h")                       \
   F(cooperation, "backends/cuda/kernels/cooperation.h")                   \
-  F(exchange, "backends/cuda/kernels/exchange.h")                         \
+  F(block_group, "backends/cuda/kernels/block_group.h")                   \
   F(persistent_arguments, "backends/cuda/kernels/persistent_arguments.h") \
   F(kernel, "backends/cuda/kernels/kernel.h")                             \
-  F(rnn_arguments, "backends/cuda/kernels/rnn_arguments.h")               \
+  F(step_arguments, "backends/cuda/kernels/step_arguments.h")             \
+  F(tensor_arguments, "backends/cuda/kernels/tensor_arguments.h")         \
   F(sequence, "core/sequence.h")                                          \
   F(layer_tensors, "core/layer_tensors.h")                                \
   F(activation, "core/activation.h")                                      \
@@ -28,13 +29,13 @@
   F(macros, "core/macros.h")                                              \
   F(vanilla_rnn_cell, "core/vanilla_rnn_cell.h")
 
-// In place of the standard library's.
+// Replacements for headers of the standard library.
 #define TF_LSTM_OPS_STANDARD_SOURCES(F) \
   F(array, "array")                     \
   F(cstdint, "cstdint")
 
-// The assembler reads the files, so nothing is generated. Paths begin at the
-// root of the repository, where the compiler runs.
+// The assembler embeds the files. Paths are relative to the root of the
+// repository, where the compiler runs.
 #define TF_LSTM_OPS_EMBED(name, path)                                     \
   asm(".section .rodata\ntf_lstm_ops_cuda_" #name ":\n.incbin \"cc/" path \
       "\"\n.byte 0\n.previous\n");                                        \

@@ -1,4 +1,4 @@
-// The text of the device code, which this library carries along.
+// The text of the device code, which is embedded in the library.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_SOURCES_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_SOURCES_H_
 

@@ -1,8 +1,7 @@
-// What is done to whole tensors around the steps. Compiled for a type of
-// tensors, TF_LSTM_OPS_TYPE: Half, BFloat16, float or double. A thread has a
-// number of the result.
+// Operations on whole tensors around the steps. Compiled for an element type,
+// TF_LSTM_OPS_TYPE: Half, BFloat16, float or double.
 #include "backends/cuda/kernels/kernel.h"
-#include "backends/cuda/kernels/rnn_arguments.h"
+#include "backends/cuda/kernels/tensor_arguments.h"
 
 namespace tf_lstm_ops::cuda {
 namespace {
@@ -20,9 +19,9 @@ __device__ inline void Copy(const CopyRows<From, To>& a) {
   *to = Number<To>::Store(value);
 }
 
-// Dropout's multiplier of a set, or 1.
-__device__ inline C Keep(const Multipliers<T>& m, int64_t set, int64_t b,
-                         int64_t k) {
+// The dropout multiplier of an element, or 1.
+__device__ inline C Multiplier(const Multipliers<T>& m, int64_t set, int64_t b,
+                               int64_t k) {
   return m.data ? Number<T>::Load(m.data[m.Index(set, b, k)]) : C(1);
 }
 
@@ -48,47 +47,47 @@ TF_LSTM_OPS_KERNEL(copy_rows, CopyRows<T, T>) { Copy(a); }
 TF_LSTM_OPS_KERNEL(widen_rows, CopyRows<T, C>) { Copy(a); }
 TF_LSTM_OPS_KERNEL(narrow_rows, CopyRows<C, T>) { Copy(a); }
 
-TF_LSTM_OPS_KERNEL(seen_rows, SeenRows<T>) {
+TF_LSTM_OPS_KERNEL(drop_rows, DropRows<T>) {
   const int64_t k = Thread() % a.width, at = Thread() / a.width;
   const int64_t set = at / a.rows, row = at % a.rows;
   if (set >= a.sets) return;
   int64_t b = row;
-  const bool is_read = a.of_states || a.sequence.Reads(row, &b);
-  C seen = 0;
+  const bool is_read = a.by_batch || a.sequence.Reads(row, &b);
+  C value = 0;
   if (is_read && a.from) {
-    seen = Number<T>::Load(a.from[row * a.from_stride + k]) *
-           Keep(a.dropout, set, b, k);
+    value = Number<T>::Load(a.from[row * a.from_stride + k]) *
+            Multiplier(a.dropout, set, b, k);
   }
-  a.to[Thread()] = Number<T>::Store(seen);
+  a.to[Thread()] = Number<T>::Store(value);
 }
 
-TF_LSTM_OPS_KERNEL(add_seen, AddSeen<T, C>) {
+TF_LSTM_OPS_KERNEL(drop_rows_grad, DropRowsGrad<T, C>) {
   const int64_t k = Thread() % a.width, row = Thread() / a.width;
   if (row >= a.rows) return;
   int64_t b = row;
-  if (!a.of_states) a.sequence.Reads(row, &b);
+  if (!a.by_batch) a.sequence.Reads(row, &b);
   C sum = 0;
   for (int64_t set = 0; set < a.sets; ++set) {
-    sum +=
-        Keep(a.dropout, set, b, k) * a.from[(set * a.rows + row) * a.width + k];
+    sum += Multiplier(a.dropout, set, b, k) *
+           a.from[(set * a.rows + row) * a.width + k];
   }
   a.to[Thread()] += sum;
 }
 
-TF_LSTM_OPS_KERNEL(pass_to_input, PassToInput<T, C>) {
+TF_LSTM_OPS_KERNEL(added_input_grad, AddedInputGrad<T>) {
   const int64_t blocks = a.gate_stride > 0 ? a.gates : 1;
-  const int64_t width = blocks * a.cell;
+  const int64_t width = blocks * a.cell_size;
   const int64_t row = Thread() / width, column = Thread() % width;
   if (row >= a.rows) return;
-  const T* dz = a.dz + row * a.gates * a.cell + column;
+  const T* z_grad = a.z_grad + row * a.gates * a.cell_size + column;
   C sum = 0;
   for (int64_t g = 0; g < a.gates / blocks; ++g) {
-    sum += Number<T>::Load(dz[g * a.cell]);
+    sum += Number<T>::Load(z_grad[g * a.cell_size]);
   }
-  const int64_t block = column / a.cell, u = column % a.cell;
-  T* dx = a.x_grad + row * a.dx_stride + block * a.gate_stride + u;
-  if (a.adds) sum += Number<T>::Load(*dx);
-  *dx = Number<T>::Store(sum);
+  const int64_t block = column / a.cell_size, u = column % a.cell_size;
+  T* x_grad = a.x_grad + row * a.x_grad_stride + block * a.gate_stride + u;
+  if (a.adds) sum += Number<T>::Load(*x_grad);
+  *x_grad = Number<T>::Store(sum);
 }
 
 TF_LSTM_OPS_KERNEL(first_rows, EndRows<T>) {
@@ -107,24 +106,24 @@ TF_LSTM_OPS_KERNEL(add_to_last_rows, EndRows<T>) {
 }
 
 TF_LSTM_OPS_KERNEL(step_grads, StepGrads<T>) {
-  const int64_t b = Thread() / a.cell, u = Thread() % a.cell;
+  const int64_t b = Thread() / a.cell_size, u = Thread() % a.cell_size;
   if (b >= a.sequence.batch) return;
   const int64_t last = a.sequence.steps - 1;
   C sum = 0;
   for (int64_t s = last; s >= 0; --s) {
     const Sequence::Step step = a.sequence.At(b, s);
     if (!a.last_only) {
-      sum += Number<T>::Load(a.output_grad[step.output * a.cell + u]);
+      sum += Number<T>::Load(a.output_grad[step.output * a.cell_size + u]);
     } else if (s == last) {
-      sum = Number<T>::Load(a.output_grad[b * a.cell + u]);
+      sum = Number<T>::Load(a.output_grad[b * a.cell_size + u]);
     }
-    a.h_grad[step.output * a.cell + u] =
+    a.h_grad[step.output * a.cell_size + u] =
         Number<T>::Store(step.valid ? sum : C(0));
     if (step.valid || a.masked_is_zero) sum = 0;
   }
 }
 
-TF_LSTM_OPS_KERNEL(largest_difference, LargestDifference<T, C>) {
+TF_LSTM_OPS_KERNEL(max_difference, MaxDifference<T, C>) {
   const int64_t begin = Thread() * a.chunk;
   if (begin >= a.size) return;
   const int64_t end = begin + a.chunk < a.size ? begin + a.chunk : a.size;
@@ -133,8 +132,8 @@ TF_LSTM_OPS_KERNEL(largest_difference, LargestDifference<T, C>) {
     const C found = Number<T>::Load(a.found[n]);
     const C expected = Number<T>::Load(a.expected[n]);
     if (expected - expected != 0) continue;  // not finite
-    const C far = found - expected;
-    difference = Larger(far < 0 ? -far : far, difference);
+    const C error = found - expected;
+    difference = Larger(error < 0 ? -error : error, difference);
     largest = Larger(expected < 0 ? -expected : expected, largest);
   }
   a.to[2 * Thread()] = difference;
@@ -142,6 +141,6 @@ TF_LSTM_OPS_KERNEL(largest_difference, LargestDifference<T, C>) {
 }
 
 TF_LSTM_OPS_KERNEL(sum_rows, SumRows<T, C>) { Sum(a); }
-TF_LSTM_OPS_KERNEL(sum_sums, SumRows<C, T>) { Sum(a); }
+TF_LSTM_OPS_KERNEL(sum_partial, SumRows<C, T>) { Sum(a); }
 
 }  // namespace tf_lstm_ops::cuda

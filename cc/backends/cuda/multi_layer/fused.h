@@ -1,10 +1,10 @@
-// OwnStack: a call of the CudnnRNN family on our own kernels (rnn.h), layer by
-// layer and direction by direction.
+// FusedMultiLayer: a multi-layer RNN on the package's own kernels
+// (fused/layer.h), layer by layer and direction by direction.
 //
-// reserve_space: the header, then for each pseudo-layer what its steps keep,
-// [rows, SavedCount(cell), H], and with a projection h before it, [rows, H];
-// then for each layer but the last its outputs, [rows, D*P]. The rows are those
-// of the op's sequences.
+// Parts of the reserve, behind the header: for each pseudo-layer its saved
+// activations, [rows, SavedCount(cell), H], and with a projection the hidden
+// state before it, [rows, H]; then for each layer but the last its output,
+// [rows, D*P]. `rows` are those of the op's sequences, padding included.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_MULTI_LAYER_FUSED_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_MULTI_LAYER_FUSED_H_
 
@@ -13,81 +13,93 @@
 
 #include "backends/cuda/fused/layer.h"
 #include "backends/cuda/multi_layer/multi_layer.h"
+#include "backends/cuda/multi_layer/reserve_parts.h"
 
 namespace tf_lstm_ops::cuda {
 
 template <class T>
-class OwnStack : public Stack<T> {
+class FusedMultiLayer : public MultiLayerAlgorithm<T> {
  public:
-  // Whether these kernels have such a call: not with a projection and rows of
-  // length zero, nor states that they cannot count.
-  static bool Serves(const MultiLayerRnn& problem);
+  // Whether the kernels can compute this RNN: not a projection with rows of
+  // length zero, nor states that are too large.
+  static bool Supports(const MultiLayerRnn& rnn);
 
-  OwnStack(const MultiLayerRnn& problem, const DropoutMask* mask)
-      : problem_(problem), model_(problem.model), mask_(mask) {}
+  FusedMultiLayer(const MultiLayerRnn& rnn, const DropoutMask* mask,
+                  Algorithm algorithm)
+      : rnn_(rnn),
+        model_(rnn.model),
+        mask_(mask),
+        algorithm_(algorithm),
+        parts_(algorithm, sizeof(T)) {}
 
   Status Begin(const Device& device, bool is_training) override;
-  int64_t reserve_bytes() const override { return parts_.bytes(); }
-  Status Forward(const MultiLayerForward<T>& t) override;
-  Status Backward(const MultiLayerBackward<T>& t) override;
+  int64_t reserve_size() const override { return parts_.size(); }
+  Status ComputeForward(const MultiLayerForward<T>& t) override;
+  Status ComputeBackward(const MultiLayerBackward<T>& t) override;
 
  private:
-  // Where what is kept of a pseudo-layer begins, in bytes.
-  struct Kept {
-    int64_t steps = 0, unprojected_h = 0;
+  // Offsets of a pseudo-layer's parts.
+  struct PseudoLayerParts {
+    int64_t activations = 0, unprojected_h = 0;
   };
 
+  Status SetSequence();
+  void LayOutReserve();
   bool IsLast(int64_t layer) const { return layer == model_.layers - 1; }
-  bool HasPadding() const { return problem_.valid_steps < rows_; }
-  int64_t PseudoLayer(int64_t layer, int64_t direction) const {
-    return layer * model_.directions + direction;
-  }
-  // A part of the reserve; null without one.
+
+  // A part of the reserve. Null without a reserve.
   template <class E>
   static E* Part(E* reserve, int64_t offset) {
     return reserve ? reserve + offset / static_cast<int64_t>(sizeof(T))
                    : nullptr;
   }
-  // h of a pseudo-layer before its projection; null where it has none.
+  // Null where the model has no projection.
   template <class E>
-  E* Unprojected(E* reserve, int64_t p) const {
-    return model_.projected() && reserve ? Part(reserve, kept_[p].unprojected_h)
-                                         : nullptr;
+  E* UnprojectedH(E* reserve, int64_t p) const {
+    return model_.projected() ? Part(reserve, pseudo_layers_[p].unprojected_h)
+                              : nullptr;
   }
-  // A pseudo-layer's of states as the op has them; null stays null.
+  // A pseudo-layer's share of a state. Null stays null.
   template <class E>
-  States<E> StatesOf(E* states, int64_t p, int64_t width) const {
-    const int64_t stride = problem_.StateRow(0, 1) * width;
-    return {states ? states + problem_.StateRow(p, 0) * width : nullptr,
-            stride};
+  States<E> State(E* states, int64_t p, int64_t width) const {
+    const int64_t first = rnn_.StateRow(p, 0);
+    return {states ? states + first * width : nullptr,
+            (rnn_.StateRow(p, 1) - first) * width};
   }
 
-  // [rows, width]; zeros from each row's length on.
+  // Clears [rows, width] where there is padding.
   Status ClearPadding(int64_t width, T* rows) const {
-    return HasPadding() ? device_->Zero(rows, rows_ * width) : Status();
+    return rnn_.has_padding() ? device_->Zero(rows, rnn_.rows() * width)
+                              : Status();
   }
-  Status MakeRows(int64_t width, T** rows) const;
-  // A layer's outputs, or gradients by them, as the next layer sees them.
-  Status Dropped(int64_t layer, const T* reserve, const T* from,
-                 const T** to) const;
+  Status AllocateRows(int64_t width, T** rows) const;
+  Status ClearReserve(T* reserve) const;
+  // Sets `to` to a layer's output, or its gradient, after dropout.
+  Status ApplyDropout(int64_t layer, const T* reserve, const T* from,
+                      const T** to) const;
 
   template <class Tensors>
-  void SetLayer(const Tensors& t, int64_t layer, int64_t direction, const T* x,
+  void SetLayer(const Tensors& t, int64_t layer, int64_t direction,
                 LayerDirection<T>* args) const;
   Status ForwardLayer(const MultiLayerForward<T>& t, int64_t layer, const T* x,
-                      T* y) const;
+                      T* h) const;
+  // The tensors of a layer in a backward pass.
+  struct LayerGrads {
+    const T *x, *h_grad;
+    T* x_grad;
+  };
   Status BackwardLayer(const MultiLayerBackward<T>& t, int64_t layer,
-                       const T* x, const T* y_grad, T* dx) const;
+                       const LayerGrads& grads) const;
 
-  const MultiLayerRnn& problem_;
+  const MultiLayerRnn& rnn_;
   const RnnModel& model_;
   const DropoutMask* const mask_;
+  const Algorithm algorithm_;
   const Device* device_ = nullptr;
-  int64_t rows_ = 0;   // of sequences
   Sequence sequence_;  // of the first direction
   ReserveParts parts_;
-  std::vector<Kept> kept_;      // by pseudo-layer
-  std::vector<int64_t> inner_;  // outputs, by layer
+  std::vector<PseudoLayerParts> pseudo_layers_;
+  std::vector<int64_t> inner_outputs_;  // offsets, by layer
 };
 
 }  // namespace tf_lstm_ops::cuda

@@ -6,16 +6,17 @@
 namespace tf_lstm_ops::cuda {
 
 template <class T>
-std::unique_ptr<Stack<T>> Stack<T>::Make(const MultiLayerRnn& problem,
-                                         const DropoutMask* mask, Way way) {
-  if (!IsCudnns(way)) return std::make_unique<OwnStack<T>>(problem, mask);
-  return std::make_unique<CudnnStack<T>>(problem, mask,
-                                         static_cast<cudnnRNNAlgo_t>(way));
+std::unique_ptr<MultiLayerAlgorithm<T>> MultiLayerAlgorithm<T>::Make(
+    const MultiLayerRnn& rnn, const DropoutMask* mask, Algorithm algorithm) {
+  if (IsCudnn(algorithm)) {
+    return std::make_unique<CudnnMultiLayer<T>>(rnn, mask, algorithm);
+  }
+  return std::make_unique<FusedMultiLayer<T>>(rnn, mask, algorithm);
 }
 
-template class Stack<float>;
-template class Stack<double>;
-template class Stack<Half>;
-template class Stack<BFloat16>;
+template class MultiLayerAlgorithm<float>;
+template class MultiLayerAlgorithm<double>;
+template class MultiLayerAlgorithm<Half>;
+template class MultiLayerAlgorithm<BFloat16>;
 
 }  // namespace tf_lstm_ops::cuda

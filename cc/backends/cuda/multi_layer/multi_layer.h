@@ -1,95 +1,52 @@
-// Stack: all layers of a call of the CudnnRNN family, in one of several ways.
+// MultiLayerAlgorithm: a multi-layer RNN (core/multi_layer_rnn.h) by one
+// algorithm: cuDNN's, or layer by layer on the package's own kernels.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_MULTI_LAYER_MULTI_LAYER_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_MULTI_LAYER_MULTI_LAYER_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
+#include "backends/cuda/runtime/autotune.h"
 #include "backends/cuda/runtime/device.h"
 #include "core/dropout.h"
 #include "core/multi_layer_rnn.h"
-#include "core/reserve.h"
 
 namespace tf_lstm_ops::cuda {
 
-// The numbers of cuDNN's algorithms are cuDNN's own. As stock's, they are what
-// host_reserved begins with.
-enum class Way : int8_t {
-  kCudnnStandard = 0,
-  kCudnnPersistStatic = 1,
-  kCudnnPersistDynamic = 2,
-  kCudnnPersistStaticSmallH = 3,
-  kOwnKernels = 4,
-};
-constexpr bool IsCudnns(Way way) { return way != Way::kOwnKernels; }
-
-// What a forward pass leaves for its backward pass begins with the header of
-// reserve_space, which is the caller's. A backward pass takes the way of its
-// forward pass.
+// All tensors lie in device memory, with the shapes of MultiLayerForward and
+// MultiLayerBackward. T is float, double, Half or BFloat16. A backward pass
+// must use the algorithm of its forward pass.
 template <class T>
-class Stack {
+class MultiLayerAlgorithm {
  public:
-  // `mask` null: no dropout; its key is what the reserve's header says. Both
-  // must outlive the stack.
-  static std::unique_ptr<Stack> Make(const MultiLayerRnn& problem,
-                                     const DropoutMask* mask, Way way);
+  // `mask` null: no dropout. The key of the mask is read from the reserve's
+  // header. `rnn` and `mask` must outlive the object.
+  static std::unique_ptr<MultiLayerAlgorithm> Make(const MultiLayerRnn& rnn,
+                                                   const DropoutMask* mask,
+                                                   Algorithm algorithm);
 
-  Stack() = default;
-  virtual ~Stack() = default;
-  Stack(const Stack&) = delete;
-  Stack& operator=(const Stack&) = delete;
+  MultiLayerAlgorithm() = default;
+  virtual ~MultiLayerAlgorithm() = default;
+  MultiLayerAlgorithm(const MultiLayerAlgorithm&) = delete;
+  MultiLayerAlgorithm& operator=(const MultiLayerAlgorithm&) = delete;
 
-  // To be called before all else. Errors: FailedPrecondition where a library is
-  // not there; InvalidArgument for sizes that it cannot count; Unimplemented
-  // where there is no such way for this problem.
+  // Must come before all else. `device` must outlive the object. Errors:
+  // FailedPrecondition where a library is missing; InvalidArgument for sizes
+  // that the library cannot count; Unimplemented where the algorithm cannot
+  // compute this RNN; ResourceExhausted; Internal.
   virtual Status Begin(const Device& device, bool is_training) = 0;
 
-  virtual int64_t reserve_bytes() const = 0;
-  int64_t reserve_size() const {  // in elements of T
-    constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
-    return (reserve_bytes() + kBytes - 1) / kBytes;
-  }
+  // The size of the reserve in elements. It identifies the algorithm; see
+  // TaggedSize.
+  virtual int64_t reserve_size() const = 0;
 
-  // `reserve` null in inference.
-  virtual Status Forward(const MultiLayerForward<T>& t) = 0;
-  virtual Status Backward(const MultiLayerBackward<T>& t) = 0;
+  // In training the caller must have written the header of `reserve`
+  // (core/reserve.h); without dropout its contents do not matter here. In
+  // inference `reserve` is null.
+  virtual Status ComputeForward(const MultiLayerForward<T>& t) = 0;
+  // Does not change the reserve: further backward passes may use it.
+  virtual Status ComputeBackward(const MultiLayerBackward<T>& t) = 0;
 };
-
-// Where the parts of a reserve_space stand, each beginning at a multiple of 256
-// bytes, as TensorFlow's allocator aligns; in between are zeros.
-class ReserveParts {
- public:
-  ReserveParts() { Add(sizeof(ReserveHeader)); }
-
-  // Returns where the next part, of so many bytes, begins.
-  int64_t Add(int64_t bytes) {
-    const int64_t begin = this->bytes();
-    ends_.push_back(begin + bytes);
-    return begin;
-  }
-  int64_t bytes() const { return ends_.empty() ? 0 : Aligned(ends_.back()); }
-
-  Status ClearGaps(const Device& device, char* reserve) const {
-    for (const int64_t end : ends_) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          device.Zero(reserve + end, Aligned(end) - end));
-    }
-    return Status();
-  }
-
- private:
-  static int64_t Aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
-
-  std::vector<int64_t> ends_;
-};
-
-// Where a reserve_space keeps the key of its mask.
-inline const uint64_t* KeyOf(const char* reserve) {
-  return reinterpret_cast<const uint64_t*>(
-      reserve + offsetof(ReserveHeader, dropout_key));
-}
 
 }  // namespace tf_lstm_ops::cuda
 

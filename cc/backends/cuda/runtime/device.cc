@@ -12,8 +12,8 @@ CUdeviceptr Address(const void* data) {
   return reinterpret_cast<CUdeviceptr>(data);
 }
 
-// Those of a stream. They live as long as the process: contexts and streams of
-// TensorFlow do too.
+// The handles of a stream. They are never freed, since TensorFlow's contexts
+// and streams live as long as the process.
 Handles* HandlesOf(CUcontext context, CUstream stream) {
   static std::mutex mutex;
   static auto* const all =
@@ -98,23 +98,22 @@ Status Device::AllowSharedBytes(CUfunction function, int shared_bytes) const {
                "cuFuncSetAttribute");
 }
 
-Status Device::LaunchCooperative(CUfunction function, int64_t grid, int block,
-                                 int shared_bytes,
-                                 const void* arguments) const {
-  TF_LSTM_OPS_RETURN_IF_ERROR(AllowSharedBytes(function, shared_bytes));
+Status Device::LaunchGrid(CUfunction function, const LaunchShape& shape,
+                          const void* arguments) const {
+  TF_LSTM_OPS_RETURN_IF_ERROR(AllowSharedBytes(function, shape.shared_bytes));
   void* parameters[] = {const_cast<void*>(arguments)};
-  return Check(*driver_,
-               driver_->cuLaunchCooperativeKernel(
-                   function, static_cast<unsigned>(grid), 1, 1,
-                   static_cast<unsigned>(block), 1, 1,
-                   static_cast<unsigned>(shared_bytes), stream_, parameters),
-               "cuLaunchCooperativeKernel");
+  return Check(
+      *driver_,
+      driver_->cuLaunchCooperativeKernel(
+          function, static_cast<unsigned>(shape.blocks), 1, 1,
+          static_cast<unsigned>(shape.threads), 1, 1,
+          static_cast<unsigned>(shape.shared_bytes), stream_, parameters),
+      "cuLaunchCooperativeKernel");
 }
 
-Status Device::LaunchClusters(CUfunction function, int64_t clusters,
-                              int64_t size, int block, int shared_bytes,
-                              const void* arguments) const {
-  TF_LSTM_OPS_RETURN_IF_ERROR(AllowSharedBytes(function, shared_bytes));
+Status Device::LaunchClusters(CUfunction function, const LaunchShape& shape,
+                              int64_t cluster, const void* arguments) const {
+  TF_LSTM_OPS_RETURN_IF_ERROR(AllowSharedBytes(function, shape.shared_bytes));
   TF_LSTM_OPS_RETURN_IF_ERROR(Check(
       *driver_,
       driver_->cuFuncSetAttribute(
@@ -122,13 +121,13 @@ Status Device::LaunchClusters(CUfunction function, int64_t clusters,
       "cuFuncSetAttribute"));
   CUlaunchAttribute attribute = {};
   attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-  attribute.value.clusterDim.x = static_cast<unsigned>(size);
+  attribute.value.clusterDim.x = static_cast<unsigned>(cluster);
   attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
   CUlaunchConfig config = {};
-  config.gridDimX = static_cast<unsigned>(clusters * size);
-  config.blockDimX = static_cast<unsigned>(block);
+  config.gridDimX = static_cast<unsigned>(shape.blocks);
+  config.blockDimX = static_cast<unsigned>(shape.threads);
   config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
-  config.sharedMemBytes = static_cast<unsigned>(shared_bytes);
+  config.sharedMemBytes = static_cast<unsigned>(shape.shared_bytes);
   config.hStream = stream_;
   config.attrs = &attribute;
   config.numAttrs = 1;
@@ -168,6 +167,10 @@ Status Device::ReadBytes(const void* from, int64_t bytes, void* to) const {
       Check(*driver_,
             driver_->cuMemcpyDtoHAsync_v2(to, Address(from), bytes, stream_),
             "cuMemcpyDtoHAsync"));
+  return Synchronize();
+}
+
+Status Device::Synchronize() const {
   return Check(*driver_, driver_->cuStreamSynchronize(stream_),
                "cuStreamSynchronize");
 }

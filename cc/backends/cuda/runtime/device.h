@@ -1,6 +1,6 @@
-// Device: what a call has of the GPU. All work goes to the stream that the
-// caller computes on, all memory is the caller's; nothing waits for the device
-// but what says so.
+// Device: the GPU as one call uses it: a stream, memory, launches, and the
+// libraries' handles. All work is enqueued on the caller's stream. Nothing
+// waits for the device unless its comment says so.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_RUNTIME_DEVICE_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_RUNTIME_DEVICE_H_
 
@@ -16,8 +16,8 @@ struct cudnnContext;
 
 namespace tf_lstm_ops::cuda {
 
-// The libraries' handles for a stream, made when first asked for and kept. One
-// call at a time has them.
+// The libraries' handles for a stream, created on first use and kept for the
+// process. A call holds the mutex while it enqueues work.
 struct Handles {
   std::mutex mutex;
   cublasContext* cublas = nullptr;
@@ -40,10 +40,16 @@ class Memory {
   virtual void FreeAfter(size_t blocks) = 0;
 };
 
+struct LaunchShape {
+  int64_t blocks = 0;
+  int threads = 0;       // of a block
+  int shared_bytes = 0;  // of a block
+};
+
 class Device {
  public:
-  // Of the thread's current context. Errors: FailedPrecondition where there is
-  // no driver; Internal.
+  // The device of the thread's current context. Waits for other calls on the
+  // same stream to end. Errors: FailedPrecondition without a driver; Internal.
   static Status Make(CUstream stream, std::unique_ptr<Memory> memory,
                      std::unique_ptr<Device>* device);
 
@@ -51,13 +57,14 @@ class Device {
   CUcontext context() const { return context_; }
   int compute_capability() const { return compute_capability_; }  // 90 for 9.0
   int multiprocessors() const { return multiprocessors_; }
-  int shared_bytes() const { return shared_bytes_; }  // of a block, at most
+  // The largest shared memory of a block.
+  int shared_bytes() const { return shared_bytes_; }
   const Driver& driver() const { return *driver_; }
   Handles& handles() const { return *handles_; }
   Status Cublas(cublasHandle_t* handle) const;
 
   Memory& memory() const { return *memory_; }
-  // `size` numbers; not written.
+  // `size` elements, uninitialised. Errors: ResourceExhausted.
   template <class T>
   Status Allocate(int64_t size, T** data) const {
     void* memory = nullptr;
@@ -66,12 +73,12 @@ class Device {
     *data = static_cast<T*>(memory);
     return Status();
   }
-  // `size` zeros from `data` on; a size of 0 does nothing, here and below.
+  // Sets `size` elements to zero. A size of 0 does nothing, here and below.
   template <class T>
   Status Zero(T* data, int64_t size) const {
     return ZeroBytes(data, size * static_cast<int64_t>(sizeof(T)));
   }
-  // `rows` rows of `size` zeros, `stride` apart.
+  // Sets `rows` rows of `size` elements, `stride` apart, to zero.
   template <class T>
   Status ZeroRows(T* data, int64_t rows, int64_t size, int64_t stride) const {
     constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
@@ -82,33 +89,33 @@ class Device {
     return CopyBytes(from, size * static_cast<int64_t>(sizeof(T)), to);
   }
 
+  // Waits for the device. Errors: Internal where earlier work failed.
+  Status Synchronize() const;
   // Waits for the device.
   template <class T>
   Status CopyToHost(const T* from, int64_t size, T* to) const {
     return ReadBytes(from, size * static_cast<int64_t>(sizeof(T)), to);
   }
 
-  // Runs a kernel of one parameter, `arguments`, on at least `threads` threads,
-  // numbered blockIdx.x * blockDim.x + threadIdx.x.
+  // Launches a kernel with the parameter `arguments` on at least `threads`
+  // threads, with the index blockIdx.x * blockDim.x + threadIdx.x.
   template <class Arguments>
   Status Launch(CUfunction function, int64_t threads,
                 const Arguments& arguments) const {
     return LaunchThreads(function, threads, &arguments);
   }
-  // `grid` blocks of `block` threads with so much shared memory, all at the
-  // same time: they may wait for each other.
+  // Launches blocks that may synchronise with each other.
   template <class Arguments>
-  Status LaunchTogether(CUfunction function, int64_t grid, int block,
-                        int shared_bytes, const Arguments& arguments) const {
-    return LaunchCooperative(function, grid, block, shared_bytes, &arguments);
+  Status LaunchCooperative(CUfunction function, const LaunchShape& shape,
+                           const Arguments& arguments) const {
+    return LaunchGrid(function, shape, &arguments);
   }
-  // So many clusters of blocks, the blocks of each at the same time.
+  // Launches clusters of `cluster` blocks; the blocks of a cluster may
+  // synchronise.
   template <class Arguments>
-  Status LaunchInClusters(CUfunction function, int64_t clusters, int64_t size,
-                          int block, int shared_bytes,
-                          const Arguments& arguments) const {
-    return LaunchClusters(function, clusters, size, block, shared_bytes,
-                          &arguments);
+  Status LaunchInClusters(CUfunction function, const LaunchShape& shape,
+                          int64_t cluster, const Arguments& arguments) const {
+    return LaunchClusters(function, shape, cluster, &arguments);
   }
 
  private:
@@ -121,11 +128,10 @@ class Device {
   Status ReadBytes(const void* from, int64_t bytes, void* to) const;
   Status LaunchThreads(CUfunction function, int64_t threads,
                        const void* arguments) const;
-  Status LaunchCooperative(CUfunction function, int64_t grid, int block,
-                           int shared_bytes, const void* arguments) const;
-  Status LaunchClusters(CUfunction function, int64_t clusters, int64_t size,
-                        int block, int shared_bytes,
-                        const void* arguments) const;
+  Status LaunchGrid(CUfunction function, const LaunchShape& shape,
+                    const void* arguments) const;
+  Status LaunchClusters(CUfunction function, const LaunchShape& shape,
+                        int64_t cluster, const void* arguments) const;
   Status AllowSharedBytes(CUfunction function, int shared_bytes) const;
 
   const Driver* driver_ = nullptr;

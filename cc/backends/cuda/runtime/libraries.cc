@@ -8,8 +8,8 @@
 namespace tf_lstm_ops::cuda {
 namespace {
 
-// The folder that TensorFlow's package lies in, and pip's packages of NVIDIA's
-// libraries beside it; empty where there is none.
+// The folder nvidia/ beside TensorFlow's package, where pip installs NVIDIA's
+// libraries. Empty without TensorFlow.
 std::string PackagesFolder() {
   void* framework =
       dlopen("libtensorflow_framework.so.2", RTLD_LAZY | RTLD_NOLOAD);
@@ -24,8 +24,8 @@ void* OpenFile(const std::string& path) {
   return dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
 }
 
-// One that the process has, or the loader finds, or that lies in a pip package:
-// since CUDA 13 all libraries share a folder.
+// A library that the process has loaded, that the loader finds, or that lies in
+// a pip package. Since CUDA 13 all libraries share one folder there.
 void* OpenAny(const Library& library, std::string* why) {
   for (const char* file : library.files) {
     if (void* found = OpenFile(file)) return found;
@@ -90,7 +90,7 @@ Status Open(const Driver** driver) {
   return Get(opened, driver);
 }
 
-// The oldest first: an older driver does not take what a newer compiler makes.
+// The oldest first: a driver may reject the code of a newer compiler.
 Status Open(const Nvrtc** nvrtc) {
   static const Opened<Nvrtc> opened = [] {
     Opened<Nvrtc> all;

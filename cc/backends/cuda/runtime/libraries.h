@@ -1,5 +1,5 @@
-// The CUDA libraries. They are opened when a kernel first needs one, so that
-// this library loads where there is nothing of CUDA.
+// The CUDA libraries. Each is opened on first use, so that this library loads
+// on a machine without CUDA.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_RUNTIME_LIBRARIES_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_RUNTIME_LIBRARIES_H_
 
@@ -25,27 +25,28 @@ struct Cublas {
   TF_LSTM_OPS_CUDA_CUBLAS(TF_LSTM_OPS_CUDA_MEMBER)
 };
 
-// The functions of a library, opened once. Errors: FailedPrecondition where it
-// is not there; the message names it and what it comes with.
+// The functions of a library, which is opened once. Errors: FailedPrecondition
+// where it cannot be loaded; the message names the library and its package.
 Status Open(const Driver** driver);
 Status Open(const Nvrtc** nvrtc);
 Status Open(const Cublas** cublas);
 
-// Internal, with the name of the call and the error, unless it succeeded.
+// Errors: Internal, with the name of the call and the error, unless the call
+// succeeded.
 Status Check(const Driver& driver, CUresult result, const char* call);
 Status Check(const Nvrtc& nvrtc, nvrtcResult result, const char* call);
 Status Check(const Cublas& cublas, cublasStatus_t result, const char* call);
 
-// For Open of further libraries.
+// Opens another library and sets the addresses of its functions.
 struct Library {
-  const char* name;                // for people
+  const char* name;                // in messages
   std::vector<const char*> files;  // the newest first
-  const char* folder;              // of the pip package, in nvidia/
-  const char* comes_with;          // what to install
+  const char* folder;              // of its pip package, within nvidia/
+  const char* comes_with;          // its package, in messages
 };
 struct Symbol {
   const char* name;
-  void** address;  // is set
+  void** address;  // out
 };
 Status Open(const Library& library, const std::vector<Symbol>& symbols);
 

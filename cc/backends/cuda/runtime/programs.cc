@@ -40,8 +40,8 @@ uint64_t HashOfSources() {
   return hash;
 }
 
-// Where compiled programs are kept between processes: what
-// $TF_LSTM_OPS_CUDA_CACHE names, or the user's folder for such.
+// The folder of compiled programs: $TF_LSTM_OPS_CUDA_CACHE, or the user's cache
+// folder.
 fs::path CacheFolder() {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
@@ -63,8 +63,8 @@ std::string Read(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Whole or not at all, whoever else writes it. A folder that cannot be written
-// to is no error: the program is compiled again next time.
+// Writes the file atomically. A folder that cannot be written to is no error:
+// the program is compiled again next time.
 void Write(const std::string& text, const fs::path& path) {
   std::error_code ignored;
   fs::create_directories(path.parent_path(), ignored);
@@ -96,7 +96,7 @@ class Compilation {
   Compilation(const Compilation&) = delete;
   Compilation& operator=(const Compilation&) = delete;
 
-  // Sets `image` to machine code or PTX, as the options ask for.
+  // Sets `image` to PTX if `is_ptx`, else to machine code.
   Status Run(const std::string& source, const std::vector<std::string>& options,
              bool is_ptx, std::string* image) {
     std::vector<const char*> names, texts;
@@ -147,7 +147,7 @@ class Compilation {
   nvrtcProgram program_ = nullptr;
 };
 
-// A program's name, in the process and on disk.
+// A program's name in the process and on disk.
 std::string NameOf(const Program& program, int capability) {
   std::string name = program.source;
   for (const std::string& macro : program.macros) name += ' ' + macro;
@@ -158,10 +158,10 @@ std::string NameOf(const Program& program, int capability) {
   return name;
 }
 
-// The oldest card that has all that the kernels use.
+// The oldest compute capability with all that the kernels use.
 constexpr int kOldest = 70;
 
-// The newest architecture that NVRTC knows, up to the card's own.
+// The newest architecture that NVRTC knows, up to that of the device.
 Status FindArchitecture(const Nvrtc& nvrtc, int capability, int* found) {
   int count = 0;
   TF_LSTM_OPS_RETURN_IF_ERROR(Check(nvrtc,
@@ -185,7 +185,8 @@ Status FindArchitecture(const Nvrtc& nvrtc, int capability, int* found) {
                     " is needed, and an NVRTC that still knows the card");
 }
 
-// For a card that is newer than NVRTC PTX, which the driver compiles further.
+// For a device that is newer than NVRTC, compiles to PTX, which the driver
+// compiles further.
 Status Compile(const Program& program, int capability, std::string* image) {
   const Nvrtc* nvrtc = nullptr;
   TF_LSTM_OPS_RETURN_IF_ERROR(Open(&nvrtc));
@@ -204,7 +205,7 @@ Status Compile(const Program& program, int capability, std::string* image) {
                                  is_ptx, image);
 }
 
-// From the disk, or compiled and put there.
+// Loads a program from the disk; else compiles it and writes it there.
 Status Load(const Device& device, const Program& program,
             const std::string& name, CUmodule* module) {
   char hash[20] = {};

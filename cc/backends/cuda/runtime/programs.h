@@ -1,5 +1,5 @@
-// Programs: device code, compiled for the card at hand when it is first needed
-// and kept, in the process and on disk.
+// Programs: device code, compiled for the device on first use and cached in the
+// process and on disk.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_RUNTIME_PROGRAMS_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_RUNTIME_PROGRAMS_H_
 
@@ -10,15 +10,16 @@
 
 namespace tf_lstm_ops::cuda {
 
-// One translation unit of kernels/, with the macros that choose among its
-// variants, such as "TF_LSTM_OPS_TYPE=float".
+// A translation unit of kernels/ and the macros that select a variant of it,
+// such as "TF_LSTM_OPS_TYPE=float".
 struct Program {
-  std::string source;  // "kernels/rnn.cu"
+  std::string source;  // "kernels/steps.cu"
   std::vector<std::string> macros;
 };
 
-// A kernel of a program by its name. Errors: FailedPrecondition where NVRTC is
-// missing; Internal with the compiler's log.
+// Finds a kernel of a program by its name. Compiles the program if need be.
+// Errors: FailedPrecondition without NVRTC; Unimplemented for a device that
+// NVRTC does not know; Internal with the compiler's log.
 Status FindKernel(const Device& device, const Program& program,
                   const char* kernel, CUfunction* function);
 

@@ -10,14 +10,15 @@
 namespace tf_lstm_ops::cuda {
 namespace {
 
-// tsl::OpDeterminismRequired(), which TensorFlow's framework library exports.
+// tsl::OpDeterminismRequired(), which TensorFlow's framework library exports;
+// false without TensorFlow.
 bool MustBeDeterministic() {
   static auto* const required = reinterpret_cast<bool (*)()>(
       dlsym(RTLD_DEFAULT, "_ZN3tsl21OpDeterminismRequiredEv"));
   return required != nullptr && required();
 }
 
-// The time between two points of a stream.
+// Measures the time between two points of a stream.
 class Timer {
  public:
   explicit Timer(const Device& device) : device_(device) {}
@@ -29,10 +30,10 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  Status Start() { return Mark(&start_); }
+  Status Start() { return Record(&start_); }
   Status Stop(float* milliseconds) {
     const Driver& driver = device_.driver();
-    TF_LSTM_OPS_RETURN_IF_ERROR(Mark(&end_));
+    TF_LSTM_OPS_RETURN_IF_ERROR(Record(&end_));
     TF_LSTM_OPS_RETURN_IF_ERROR(
         Check(driver, driver.cuEventSynchronize(end_), "cuEventSynchronize"));
     return Check(driver, driver.cuEventElapsedTime(milliseconds, start_, end_),
@@ -40,7 +41,7 @@ class Timer {
   }
 
  private:
-  Status Mark(CUevent* event) {
+  Status Record(CUevent* event) {
     const Driver& driver = device_.driver();
     if (!*event) {
       TF_LSTM_OPS_RETURN_IF_ERROR(
@@ -56,19 +57,19 @@ class Timer {
 
 }  // namespace
 
-bool MayTry() {
+bool AllowsTiming() {
   const char* text = std::getenv("TF_CUDNN_USE_AUTOTUNE");
   return (text == nullptr || std::strcmp(text, "0") != 0) &&
          !MustBeDeterministic();
 }
 
-Status IsCapturing(const Device& device, bool* captures) {
+Status IsCapturing(const Device& device, bool* capturing) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   const Driver& driver = device.driver();
   TF_LSTM_OPS_RETURN_IF_ERROR(
       Check(driver, driver.cuStreamIsCapturing(device.stream(), &status),
             "cuStreamIsCapturing"));
-  *captures = status != CU_STREAM_CAPTURE_STATUS_NONE;
+  *capturing = status != CU_STREAM_CAPTURE_STATUS_NONE;
   return Status();
 }
 
@@ -89,12 +90,6 @@ Status Time(const Device& device, const std::function<Status()>& run,
     TF_LSTM_OPS_RETURN_IF_ERROR(run_once());
   }
   return run_once();
-}
-
-int64_t PowerOfTwo(int64_t n) {
-  int64_t power = 0;
-  while (n >> (power + 1)) ++power;
-  return power;
 }
 
 }  // namespace tf_lstm_ops::cuda

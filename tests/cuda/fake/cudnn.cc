@@ -1,10 +1,12 @@
-// A libcudnn.so.9 in host memory: strict about descriptors, sizes and the order
-// of calls; what the documentation leaves undefined is NaN.
+// A fake libcudnn.so.9 in host memory. It checks descriptors, sizes and the
+// order of calls. Values that the documentation leaves undefined are NaN.
 //
-// Environment: STAND_IN_CUDNN_LOG, a file that gets a line for each pass;
-// STAND_IN_CUDNN_SCATTERED=1, weights that do not stand as documented;
-// STAND_IN_FASTEST, the number of the one algorithm that is fast, and
-// STAND_IN_CUDNN_WRONG, of one whose outputs are zeros.
+// Environment variables:
+//   FAKE_CUDNN_LOG          a file that gets a line for each pass
+//   FAKE_CUDNN_SCATTERED=1  another layout of the weight space than documented
+//   FAKE_FASTEST            the number of the one algorithm that is fast
+//   FAKE_CUDNN_WRONG        the number of an algorithm whose outputs are zeros
+//   FAKE_CUDNN_FAILS        the number of an algorithm whose passes fail
 #include "backends/cuda/api/cudnn.h"
 
 #include <chrono>
@@ -20,12 +22,12 @@
 
 #include "rnn.h"
 
-using stand_in::Batch;
-using stand_in::Model;
-using stand_in::Numbers;
-using stand_in::SizeOf;
-using stand_in::Stack;
-using stand_in::WeightSpace;
+using fake::Batch;
+using fake::Elements;
+using fake::Model;
+using fake::Rnn;
+using fake::SizeOf;
+using fake::WeightSpace;
 
 struct cudnnContext {
   CUstream_st* stream = nullptr;
@@ -51,7 +53,7 @@ struct cudnnRNNDataStruct {
   cudnnRNNDataLayout_t layout;
   int64_t time, batch, width;
   std::vector<int> lengths;
-  std::vector<char> fill;  // of one number, or none
+  std::vector<char> fill;  // one element, or empty
 };
 
 namespace {
@@ -79,7 +81,7 @@ __attribute__((format(printf, 2, 3))) cudnnStatus_t Fail(cudnnStatus_t status,
 #define CHECK_PARAM(condition)                                        \
   do {                                                                \
     if (!(condition)) {                                               \
-      return Fail(CUDNN_STATUS_BAD_PARAM, "%s: not so: %s", __func__, \
+      return Fail(CUDNN_STATUS_BAD_PARAM, "%s: failed: %s", __func__, \
                   #condition);                                        \
     }                                                                 \
   } while (false)
@@ -115,7 +117,7 @@ bool Flag(const char* name) {
 }
 
 WeightSpace Weights(const cudnnRNNStruct& rnn) {
-  return {rnn.model, Flag("STAND_IN_CUDNN_SCATTERED")};
+  return {rnn.model, Flag("FAKE_CUDNN_SCATTERED")};
 }
 
 size_t WeightBytes(const cudnnRNNStruct& rnn) {
@@ -130,14 +132,14 @@ Batch BatchOf(const cudnnRNNDataStruct& data) {
 // Sizes that differ from algorithm to algorithm, as cuDNN's do.
 size_t ReserveBytes(const cudnnRNNStruct& rnn, const cudnnRNNDataStruct& x) {
   return 2 * sizeof(uint64_t) + 64 * static_cast<size_t>(rnn.algorithm) +
-         Stack::TapeSize(rnn.model, BatchOf(x)) * sizeof(double);
+         Rnn::TapeSize(rnn.model, BatchOf(x)) * sizeof(double);
 }
 
 size_t WorkspaceBytes(const cudnnRNNStruct& rnn, const cudnnRNNDataStruct& x) {
   return 128 + 8 * x.batch * rnn.model.hidden;
 }
 
-// Where cuDNN's persistent algorithms exist.
+// Whether there is this algorithm.
 bool IsSupported(const cudnnRNNStruct& rnn) {
   if (rnn.algorithm == CUDNN_RNN_ALGO_STANDARD) return true;
   return rnn.type == CUDNN_DATA_HALF && !rnn.is_padded &&
@@ -160,7 +162,7 @@ bool Overlap(const void* a, size_t a_size, const void* b, size_t b_size) {
   return first < second + b_size && second < first + a_size;
 }
 
-// What all passes are given.
+// The arguments that all passes have.
 struct Pass {
   cudnnHandle_t handle;
   cudnnRNNDescriptor_t rnn;
@@ -203,6 +205,10 @@ cudnnStatus_t Check(const Pass& p, bool wants_reserve) {
     return Fail(CUDNN_STATUS_NOT_SUPPORTED, "no algorithm %d for this",
                 rnn.algorithm);
   }
+  const char* failing = std::getenv("FAKE_CUDNN_FAILS");
+  if (failing && std::atoi(failing) == rnn.algorithm) {
+    return Fail(CUDNN_STATUS_EXECUTION_FAILED, "as FAKE_CUDNN_FAILS says");
+  }
   if (const cudnnStatus_t status = CheckData(p)) return status;
   CHECK_PARAM(rnn.algorithm != CUDNN_RNN_ALGO_PERSIST_DYNAMIC ||
               rnn.built_for == p.x->batch);
@@ -222,7 +228,7 @@ cudnnStatus_t Check(const Pass& p, bool wants_reserve) {
 }
 
 void Log(const char* pass, const Pass& p, bool is_training) {
-  const char* path = std::getenv("STAND_IN_CUDNN_LOG");
+  const char* path = std::getenv("FAKE_CUDNN_LOG");
   std::FILE* file = path ? std::fopen(path, "a") : nullptr;
   if (!file) return;
   const Model& m = p.rnn->model;
@@ -240,21 +246,20 @@ void Log(const char* pass, const Pass& p, bool is_training) {
   std::fclose(file);
 }
 
-void TakeTime(const cudnnRNNStruct& rnn) {
-  const char* fastest = std::getenv("STAND_IN_FASTEST");
+void Delay(const cudnnRNNStruct& rnn) {
+  const char* fastest = std::getenv("FAKE_FASTEST");
   if (!fastest || std::atoi(fastest) == rnn.algorithm) return;
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
-// Writes what a sequence has in its padding: what `data` says, or nothing that
-// one may use.
-void FillPadding(const cudnnRNNDataStruct& data, void* numbers) {
+// Writes the padding of a sequence: the fill value, or NaN.
+void FillPadding(const cudnnRNNDataStruct& data, void* elements) {
   const Batch batch = BatchOf(data);
   const size_t size = SizeOf(data.type);
   for (int64_t b = 0; b < data.batch; ++b) {
     for (int64_t t = data.lengths[b]; t < data.time; ++t) {
       char* row =
-          static_cast<char*>(numbers) + batch.Row(t, b) * data.width * size;
+          static_cast<char*>(elements) + batch.Row(t, b) * data.width * size;
       for (int64_t n = 0; n < data.width; ++n) {
         if (data.fill.empty()) {
           std::memset(row + n * size, kPoison, size);
@@ -266,7 +271,7 @@ void FillPadding(const cudnnRNNDataStruct& data, void* numbers) {
   }
 }
 
-// What is in the reserve: whose it is and what was done last, then the tape.
+// The reserve: a magic number, the last pass, then the tape.
 enum class Stage : uint64_t { kForward, kBackwardData };
 
 double* Tape(void* reserve) {
@@ -281,7 +286,7 @@ bool IsAt(const void* reserve, Stage stage) {
   return words[0] == kMagic && words[1] == static_cast<uint64_t>(stage);
 }
 
-Numbers Of(const cudnnRNNStruct& rnn, const void* data) {
+Elements Of(const cudnnRNNStruct& rnn, const void* data) {
   return {rnn.type, const_cast<void*>(data)};
 }
 
@@ -497,7 +502,7 @@ cudnnStatus_t cudnnGetRNNWeightParams(
   CHECK_PARAM(id >= 0 && id < 2 * m.gates() + (m.mode == CUDNN_LSTM ? 1 : 0));
   CHECK_PARAM(weights_size == WeightBytes(*rnn));
   const WeightSpace space = Weights(*rnn);
-  const auto fill = [&](const stand_in::Region& region,
+  const auto fill = [&](const fake::Region& region,
                         cudnnTensorDescriptor_t tensor, bool is_column,
                         void** address) {
     tensor->type = rnn->type;
@@ -537,21 +542,21 @@ cudnnStatus_t cudnnRNNForward(
     SetStage(reserve, Stage::kForward);
     tape = Tape(reserve);
   } else {
-    inference_tape.resize(Stack::TapeSize(rnn->model, batch));
+    inference_tape.resize(Rnn::TapeSize(rnn->model, batch));
     tape = inference_tape.data();
   }
   FillPadding(*y_data, y);
   const WeightSpace space = Weights(*rnn);
-  Stack(rnn->model, batch, space, tape)
+  Rnn(rnn->model, batch, space, tape)
       .RunForward({Of(*rnn, x), Of(*rnn, y), Of(*rnn, hx), Of(*rnn, hy),
                    Of(*rnn, cx), Of(*rnn, cy), Of(*rnn, weights)});
-  const char* wrong = std::getenv("STAND_IN_CUDNN_WRONG");
+  const char* wrong = std::getenv("FAKE_CUDNN_WRONG");
   if (wrong && std::atoi(wrong) == rnn->algorithm) {
     std::memset(
         y, 0,
         y_data->time * y_data->batch * y_data->width * SizeOf(y_data->type));
   }
-  TakeTime(*rnn);
+  Delay(*rnn);
   Log("forward", pass, is_training);
   return CUDNN_STATUS_SUCCESS;
 }
@@ -574,7 +579,7 @@ cudnnStatus_t cudnnRNNBackwardData_v8(
   cudnnRNNDataStruct undefined = *x_data;
   undefined.fill.clear();
   FillPadding(undefined, dx);
-  stand_in::Backward b = {};
+  fake::Backward b = {};
   b.y = Of(*rnn, y);
   b.dy = Of(*rnn, dy);
   b.dx = Of(*rnn, dx);
@@ -586,7 +591,7 @@ cudnnStatus_t cudnnRNNBackwardData_v8(
   b.dcx = Of(*rnn, dcx);
   b.weights = Of(*rnn, weights);
   const WeightSpace space = Weights(*rnn);
-  Stack(rnn->model, batch, space, Tape(reserve)).RunBackwardData(b);
+  Rnn(rnn->model, batch, space, Tape(reserve)).RunBackwardData(b);
   SetStage(reserve, Stage::kBackwardData);
   Log("backward_data", pass, true);
   return CUDNN_STATUS_SUCCESS;
@@ -605,14 +610,14 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
   if (const cudnnStatus_t status = Check(pass, true)) return status;
   CHECK_PARAM(mode == CUDNN_WGRAD_MODE_ADD && x && y);
   CHECK_PARAM(IsAt(reserve, Stage::kBackwardData));
-  stand_in::Backward b = {};
+  fake::Backward b = {};
   b.x = Of(*rnn, x);
   b.y = Of(*rnn, y);
   b.hx = Of(*rnn, hx);
   b.weight_gradients = Of(*rnn, gradients);
   const Batch batch = BatchOf(*x_data);
   const WeightSpace space = Weights(*rnn);
-  Stack(rnn->model, batch, space, Tape(reserve)).RunBackwardWeights(b);
+  Rnn(rnn->model, batch, space, Tape(reserve)).RunBackwardWeights(b);
   Log("backward_weights", pass, true);
   return CUDNN_STATUS_SUCCESS;
 }

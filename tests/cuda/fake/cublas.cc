@@ -1,5 +1,5 @@
-// A libcublas.so.12 in host memory: strict about types, strides and pointers,
-// products added up in double.
+// A fake libcublas.so.12 in host memory. It checks types, strides and pointers,
+// and accumulates in double.
 #include "backends/cuda/api/cublas.h"
 
 #include <cstdint>
@@ -49,7 +49,7 @@ void Put(double value, void* data, cudaDataType type, int64_t at) {
   }
 }
 
-// The combinations of cuBLAS' documentation.
+// The combinations of types in cuBLAS' documentation.
 bool IsSupported(cudaDataType a, cudaDataType c, cublasComputeType_t compute) {
   switch (compute) {
     case CUBLAS_COMPUTE_64F:
@@ -64,17 +64,18 @@ bool IsSupported(cudaDataType a, cudaDataType c, cublasComputeType_t compute) {
 }
 
 struct Factor {
-  std::vector<double> numbers;  // [rows, columns]
+  std::vector<double> elements;  // [rows, columns]
 
-  // A matrix [rows, columns] after the operation, stored by column.
+  // Reads a matrix, [rows, columns] after the operation, that is stored by
+  // column.
   Factor(const void* data, cudaDataType type, cublasOperation_t operation,
          int rows, int columns, int64_t stride, int64_t first)
-      : numbers(static_cast<size_t>(rows) * columns) {
+      : elements(static_cast<size_t>(rows) * columns) {
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) {
         const int64_t at =
             operation == CUBLAS_OP_N ? i + j * stride : j + i * stride;
-        numbers[i * columns + j] = Get(data, type, first + at);
+        elements[i * columns + j] = Get(data, type, first + at);
       }
     }
   }
@@ -91,8 +92,8 @@ int compute_type = 0;
 
 extern "C" {
 
-// That of the last product.
-int stand_in_compute_type() { return compute_type; }
+// The compute type of the last product.
+int fake_compute_type() { return compute_type; }
 
 const char* cublasGetStatusString(cublasStatus_t status) {
   return status == kNotSupported ? "CUBLAS_STATUS_NOT_SUPPORTED"
@@ -134,11 +135,11 @@ cublasStatus_t cublasGemmStridedBatchedEx(
       for (int64_t i = 0; i < m; ++i) {
         double sum = 0;
         for (int64_t l = 0; l < k; ++l) {
-          sum += left.numbers[i * k + l] * right.numbers[j * k + l];
+          sum += left.elements[i * k + l] * right.elements[j * k + l];
         }
         const int64_t at = batch * c_step + j * c_stride + i;
         sum *= Scale(alpha, compute);
-        // What is there is not read where beta is 0.
+        // With beta 0 the old value is not read.
         if (add != 0) sum += add * Get(c, c_type, at);
         Put(sum, c, c_type, at);
       }

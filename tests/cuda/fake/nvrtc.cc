@@ -1,7 +1,7 @@
-// A libnvrtc.so.12 that has the host's compiler make a library of the device
-// code, from the same sources, after prelude.h.
+// A fake libnvrtc.so.12: the host's compiler makes a library of the same device
+// code, with prelude.h before it.
 //
-// Environment: STAND_IN_CXX, the compiler.
+// Environment variable: FAKE_CXX, the compiler.
 #include "backends/cuda/api/nvrtc.h"
 
 #include <unistd.h>
@@ -40,8 +40,7 @@ std::string Read(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The options that NVRTC has, as the host's compiler knows them; empty where
-// there is no such option.
+// The host compiler's form of an option of NVRTC; empty for an unknown one.
 std::string HostOption(const std::string& option) {
   const std::pair<const char*, const char*> options[] = {
       {"--std=", "-std="},
@@ -60,7 +59,7 @@ extern "C" {
 
 const char* nvrtcGetErrorString(nvrtcResult result) {
   return result == kCompilation ? "NVRTC_ERROR_COMPILATION"
-                                : "misuse of the stand-in";
+                                : "misuse of the fake NVRTC";
 }
 
 nvrtcResult nvrtcGetNumSupportedArchs(int* count) {
@@ -81,7 +80,7 @@ nvrtcResult nvrtcCreateProgram(nvrtcProgram* program, const char* source,
   *program = new _nvrtcProgram;
   (*program)->source = source;
   for (int n = 0; n < header_count; ++n) {
-    // The host has a standard library of its own.
+    // The host has its own standard library.
     const std::string name = include_names[n];
     const bool is_standard = name.find('/') == std::string::npos;
     if (!is_standard) (*program)->headers.emplace_back(name, headers[n]);
@@ -104,11 +103,11 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int option_count,
     Write(text, folder / header);
   }
   Write(program->source, folder / "source.cc");
-  const char* compiler = std::getenv("STAND_IN_CXX");
+  const char* compiler = std::getenv("FAKE_CXX");
   std::string command = compiler ? compiler : "c++";
   command +=
       " -x c++ -O1 -fPIC -shared -Wall -Wextra -Werror "
-      "-Wno-unknown-pragmas -include " STAND_IN_PRELUDE;
+      "-Wno-unknown-pragmas -include " FAKE_PRELUDE;
   for (int n = 0; n < option_count; ++n) {
     const std::string option = HostOption(options[n]);
     if (option.empty()) return kInvalidInput;
@@ -133,7 +132,7 @@ nvrtcResult nvrtcGetCUBIN(nvrtcProgram program, char* cubin) {
   return NVRTC_SUCCESS;
 }
 
-// Both are the same here.
+// PTX and machine code are the same here.
 nvrtcResult nvrtcGetPTXSize(nvrtcProgram program, size_t* size) {
   return nvrtcGetCUBINSize(program, size);
 }

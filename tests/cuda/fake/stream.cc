@@ -1,5 +1,5 @@
-// In place of the library that asks TensorFlow for its stream: the device of
-// the tests has none of CUDA's.
+// Replaces the library that asks TensorFlow for its stream, since the tests'
+// device has no CUDA stream.
 #include "backends/cuda/api/driver.h"
 
 struct CUstream_st {};

@@ -4,18 +4,18 @@
 #include <cmath>
 #include <cstring>
 
-namespace stand_in {
+namespace fake {
 namespace {
 
 double Sigmoid(double z) { return 1 / (1 + std::exp(-z)); }
 
 // A matrix of the weights.
 struct Matrix {
-  Numbers numbers;
+  Elements elements;
   Region region;
 
   double operator()(int64_t row, int64_t column) const {
-    return numbers.Get(region.offset + row * region.columns + column);
+    return elements.Get(region.offset + row * region.columns + column);
   }
 };
 
@@ -31,13 +31,13 @@ int64_t SizeOf(cudnnDataType_t type) {
   return type == CUDNN_DATA_DOUBLE ? 8 : type == CUDNN_DATA_HALF ? 2 : 4;
 }
 
-double Numbers::Get(int64_t n) const {
+double Elements::Get(int64_t n) const {
   if (type == CUDNN_DATA_DOUBLE) return static_cast<const double*>(data)[n];
   if (type == CUDNN_DATA_HALF) return static_cast<const _Float16*>(data)[n];
   return static_cast<const float*>(data)[n];
 }
 
-void Numbers::Set(int64_t n, double value) const {
+void Elements::Set(int64_t n, double value) const {
   if (type == CUDNN_DATA_DOUBLE) {
     static_cast<double*>(data)[n] = value;
   } else if (type == CUDNN_DATA_HALF) {
@@ -47,7 +47,7 @@ void Numbers::Set(int64_t n, double value) const {
   }
 }
 
-Numbers Numbers::From(int64_t n) const {
+Elements Elements::From(int64_t n) const {
   return {type, data ? static_cast<char*>(data) + n * SizeOf(type) : nullptr};
 }
 
@@ -97,37 +97,37 @@ const Region& WeightSpace::Bias(int64_t pseudo_layer, int64_t id) const {
   return biases_[pseudo_layer * ids_ + id];
 }
 
-int64_t Stack::TapeSize(const Model& model, const Batch& batch) {
+int64_t Rnn::TapeSize(const Model& model, const Batch& batch) {
   return model.pseudo_layers() * batch.time * batch.batch * kRows *
          model.hidden;
 }
 
-double* Stack::At(int64_t pseudo_layer, int64_t t, int64_t b, Row row) const {
-  const int64_t entry = (pseudo_layer * batch_.time + t) * batch_.batch + b;
-  return tape_ + (entry * kRows + row) * model_.hidden;
+double* Rnn::At(int64_t pseudo_layer, int64_t t, int64_t b, Row row) const {
+  const int64_t step = (pseudo_layer * batch_.time + t) * batch_.batch + b;
+  return tape_ + (step * kRows + row) * model_.hidden;
 }
 
-double Stack::Input(const Numbers& x, int64_t layer, int64_t t, int64_t b,
-                    int64_t n) const {
+double Rnn::Input(const Elements& x, int64_t layer, int64_t t, int64_t b,
+                  int64_t n) const {
   if (layer == 0) return x.Get(batch_.Row(t, b) * model_.input + n);
   const int64_t direction = n / model_.projection;
   return At((layer - 1) * model_.directions + direction, t, b,
             kH)[n % model_.projection];
 }
 
-void Stack::Steps(int64_t direction, int64_t b,
-                  const std::function<void(int64_t)>& step) const {
+void Rnn::Steps(int64_t direction, int64_t b,
+                const std::function<void(int64_t)>& step) const {
   const int64_t length = batch_.lengths[b];
   for (int64_t n = 0; n < length; ++n) step(direction ? length - 1 - n : n);
 }
 
-void Stack::RunForward(const Forward& f) const {
+void Rnn::RunForward(const Forward& f) const {
   for (int64_t p = 0; p < model_.pseudo_layers(); ++p) {
     for (int64_t b = 0; b < batch_.batch; ++b) ForwardRow(f, p, b);
   }
 }
 
-void Stack::ForwardRow(const Forward& f, int64_t p, int64_t b) const {
+void Rnn::ForwardRow(const Forward& f, int64_t p, int64_t b) const {
   const int64_t hidden = model_.hidden, projection = model_.projection;
   const int64_t layer = p / model_.directions, d = p % model_.directions;
   const bool is_lstm = model_.mode == CUDNN_LSTM;
@@ -203,7 +203,7 @@ void Stack::ForwardRow(const Forward& f, int64_t p, int64_t b) const {
   }
 }
 
-void Stack::RunBackwardData(const Backward& f) const {
+void Rnn::RunBackwardData(const Backward& f) const {
   const int64_t width = model_.output();
   std::vector<double> above(batch_.time * batch_.batch * width);
   for (int64_t b = 0; b < batch_.batch; ++b) {
@@ -241,8 +241,8 @@ void Stack::RunBackwardData(const Backward& f) const {
   }
 }
 
-void Stack::BackwardRow(const Backward& f, int64_t p, int64_t b,
-                        std::vector<double>* below) const {
+void Rnn::BackwardRow(const Backward& f, int64_t p, int64_t b,
+                      std::vector<double>* below) const {
   const int64_t hidden = model_.hidden, projection = model_.projection;
   const int64_t layer = p / model_.directions;
   const bool is_lstm = model_.mode == CUDNN_LSTM;
@@ -261,7 +261,7 @@ void Stack::BackwardRow(const Backward& f, int64_t p, int64_t b,
   Steps(p % model_.directions, b, [&](int64_t t) { order.push_back(t); });
   for (int64_t n = static_cast<int64_t>(order.size()) - 1; n >= 0; --n) {
     const int64_t t = order[n];
-    const auto before = [&](Row row, const Numbers& first, int64_t width,
+    const auto before = [&](Row row, const Elements& first, int64_t width,
                             int64_t u) {
       if (n > 0) return At(p, order[n - 1], b, row)[u];
       return first ? first.Get(state * width + u) : 0;
@@ -328,7 +328,7 @@ void Stack::BackwardRow(const Backward& f, int64_t p, int64_t b,
   }
 }
 
-void Stack::RunBackwardWeights(const Backward& f) const {
+void Rnn::RunBackwardWeights(const Backward& f) const {
   std::vector<double> sums(space_.size());
   const int64_t hidden = model_.hidden, gates = model_.gates();
   for (int64_t p = 0; p < model_.pseudo_layers(); ++p) {
@@ -375,4 +375,4 @@ void Stack::RunBackwardWeights(const Backward& f) const {
   }
 }
 
-}  // namespace stand_in
+}  // namespace fake

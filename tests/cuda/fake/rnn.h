@@ -1,7 +1,7 @@
-// What a stack of recurrent layers computes, in double and step by step, after
-// the equations in cuDNN's documentation. Nothing of the package is used.
-#ifndef TF_LSTM_OPS_TESTS_CUDA_STAND_IN_RNN_H_
-#define TF_LSTM_OPS_TESTS_CUDA_STAND_IN_RNN_H_
+// A multi-layer RNN in double, step by step. Source: the equations in cuDNN's
+// documentation. Independent of the package's own code.
+#ifndef TF_LSTM_OPS_TESTS_CUDA_FAKE_RNN_H_
+#define TF_LSTM_OPS_TESTS_CUDA_FAKE_RNN_H_
 
 #include <cstdint>
 #include <functional>
@@ -9,7 +9,7 @@
 
 #include "backends/cuda/api/cudnn.h"
 
-namespace stand_in {
+namespace fake {
 
 struct Model {
   cudnnRNNMode_t mode;
@@ -25,30 +25,31 @@ struct Model {
   int64_t InputOf(int64_t layer) const { return layer ? output() : input; }
 };
 
-// Numbers in memory of a type.
-struct Numbers {
+// Elements in memory of a type.
+struct Elements {
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   void* data = nullptr;
 
   explicit operator bool() const { return data != nullptr; }
   double Get(int64_t n) const;
   void Set(int64_t n, double value) const;
-  Numbers From(int64_t n) const;  // those from the n-th on
+  Elements From(int64_t n) const;  // from element n on
 };
 
 int64_t SizeOf(cudnnDataType_t type);
 
-// Where the matrices and biases stand in the weight space, in elements.
+// The positions of matrices and biases in the weight space, in elements.
 struct Region {
   int64_t offset = 0, rows = 0, columns = 0;
 };
 class WeightSpace {
  public:
-  // `scattered`: not as documented, but with gaps, biases beside matrices.
+  // `scattered`: not as documented; with gaps, and biases beside matrices.
   WeightSpace(const Model& model, bool scattered);
 
   int64_t size() const { return size_; }
-  // IDs as cudnnGetRNNWeightParams has them; of no size where there is none.
+  // IDs are those of cudnnGetRNNWeightParams. A missing matrix or bias is
+  // empty.
   const Region& Matrix(int64_t pseudo_layer, int64_t id) const;
   const Region& Bias(int64_t pseudo_layer, int64_t id) const;
 
@@ -60,7 +61,7 @@ class WeightSpace {
   std::vector<Region> matrices_, biases_;
 };
 
-// One batch of sequences: index of the first number of a row.
+// A batch of sequences.
 struct Batch {
   int64_t time, batch;
   std::vector<int> lengths;
@@ -72,19 +73,20 @@ struct Batch {
 };
 
 struct Forward {
-  Numbers x, y, hx, hy, cx, cy, weights;
+  Elements x, y, hx, hy, cx, cy, weights;
 };
 struct Backward {
-  Numbers x, y, dy, dx, hx, dhy, dhx, cx, dcy, dcx, weights, weight_gradients;
+  Elements x, y, dy, dx, hx, dhy, dhx, cx, dcy, dcx, weights, weight_gradients;
 };
 
-// A pass of a stack; its tape is what reserve space holds.
-class Stack {
+// The passes. The tape holds the saved activations, [pseudo-layer, T, B, kRows,
+// H], in the reserve.
+class Rnn {
  public:
   static int64_t TapeSize(const Model& model, const Batch& batch);
 
-  Stack(const Model& model, const Batch& batch, const WeightSpace& space,
-        double* tape)
+  Rnn(const Model& model, const Batch& batch, const WeightSpace& space,
+      double* tape)
       : model_(model), batch_(batch), space_(space), tape_(tape) {}
 
   void RunForward(const Forward& f) const;
@@ -98,9 +100,9 @@ class Stack {
   enum Row { kGates = 0, kC = 4, kM = 5, kH = 6, kDh = 7, kRows = 8 };
 
   double* At(int64_t pseudo_layer, int64_t t, int64_t b, Row row) const;
-  double Input(const Numbers& x, int64_t layer, int64_t t, int64_t b,
+  double Input(const Elements& x, int64_t layer, int64_t t, int64_t b,
                int64_t n) const;
-  // Steps of a row in the order in which a direction takes them.
+  // Calls step(t) for the steps of a row in the order of a direction.
   void Steps(int64_t direction, int64_t b,
              const std::function<void(int64_t)>& step) const;
   void ForwardRow(const Forward& f, int64_t p, int64_t b) const;
@@ -113,6 +115,6 @@ class Stack {
   double* tape_;
 };
 
-}  // namespace stand_in
+}  // namespace fake
 
-#endif  // TF_LSTM_OPS_TESTS_CUDA_STAND_IN_RNN_H_
+#endif  // TF_LSTM_OPS_TESTS_CUDA_FAKE_RNN_H_

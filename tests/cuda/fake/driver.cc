@@ -1,13 +1,14 @@
-// A libcuda.so.1 whose device is the host: work runs where it is launched, in
-// the order of the stream. A module is a library that the stand-in for NVRTC
-// made, its image the file.
+// A fake libcuda.so.1 whose device is the host: work runs where it is launched,
+// in stream order. A module is a library that the fake NVRTC made; its image is
+// the file.
 //
-// Environment: STAND_IN_NO_DEVICE=1, a machine without a GPU;
-// STAND_IN_MULTIPROCESSORS, how many it has; STAND_IN_IS_SHARED=1, others have
-// some of them, so no cooperative launch fits; STAND_IN_CAPTURES=1, every
-// stream is being captured; STAND_IN_FASTEST, the number of the one way that is
-// fast: an algorithm of cuDNN's, 4 for our own kernels, 5 for these with all
-// steps in one cooperative launch, 6 in one launch of clusters.
+// Environment variables:
+//   FAKE_NO_DEVICE=1      a machine without a GPU
+//   FAKE_MULTIPROCESSORS  their number
+//   FAKE_IS_SHARED=1      no cooperative launch fits
+//   FAKE_FEW_CLUSTERS     no cluster of more than 8 blocks fits
+//   FAKE_CAPTURES=1       every stream is being captured
+//   FAKE_FASTEST          the number of the one Algorithm that is fast
 #include "backends/cuda/api/driver.h"
 
 #include <dlfcn.h>
@@ -36,7 +37,7 @@ struct CUfunc_st {
               unsigned shared_bytes, unsigned cluster);
   bool is_cooperative;
   bool may_be_large_cluster;
-  bool is_step;  // of a layer
+  bool is_step;  // computes steps of a layer
   unsigned most_shared_bytes;
 };
 
@@ -55,7 +56,7 @@ CUctx_st context;
 std::atomic<int> cooperative_launches = 0, cluster_launches = 0;
 
 int Multiprocessors() {
-  const char* text = std::getenv("STAND_IN_MULTIPROCESSORS");
+  const char* text = std::getenv("FAKE_MULTIPROCESSORS");
   return text ? std::atoi(text) : 132;
 }
 
@@ -66,18 +67,16 @@ T* Pointer(CUdeviceptr address) {
 
 void Run(const CUfunc_st& function, const void* arguments, unsigned grid,
          unsigned block, unsigned shared_bytes, unsigned cluster = 0) {
-  const char* fastest = std::getenv("STAND_IN_FASTEST");
-  const int way = fastest ? std::atoi(fastest) : 4;
-  const bool is_fast = way == 4 ||
-                       (way == 5 && function.is_cooperative && cluster == 0) ||
-                       (way == 6 && cluster > 0);
-  if (function.is_step && !is_fast) {
+  // The numbers of the Algorithms of the package's own kernels.
+  const int algorithm = !function.is_cooperative ? 4 : cluster == 0 ? 5 : 6;
+  const char* fastest = std::getenv("FAKE_FASTEST");
+  if (function.is_step && fastest && std::atoi(fastest) != algorithm) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   function.run(arguments, grid, block, shared_bytes, cluster);
 }
 
-// The file ends with its table of sections.
+// An ELF file ends with its table of sections.
 size_t SizeOfImage(const void* image) {
   Elf64_Ehdr header;
   std::memcpy(&header, image, sizeof header);
@@ -89,9 +88,9 @@ size_t SizeOfImage(const void* image) {
 
 extern "C" {
 
-// For tests: how many there were.
-int stand_in_cooperative_launches() { return cooperative_launches; }
-int stand_in_cluster_launches() { return cluster_launches; }
+// The numbers of launches, for tests.
+int fake_cooperative_launches() { return cooperative_launches; }
+int fake_cluster_launches() { return cluster_launches; }
 
 CUresult cuGetErrorName(CUresult error, const char** text) {
   *text = error == kNoDevice ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR";
@@ -100,13 +99,13 @@ CUresult cuGetErrorName(CUresult error, const char** text) {
 
 CUresult cuGetErrorString(CUresult error, const char** text) {
   *text = error == kNoDevice ? "no CUDA-capable device is detected"
-                             : "misuse of the stand-in";
+                             : "misuse of the fake driver";
   return CUDA_SUCCESS;
 }
 
 CUresult cuInit(unsigned int flags) {
   if (flags != 0) return kInvalidValue;
-  return std::getenv("STAND_IN_NO_DEVICE") ? kNoDevice : CUDA_SUCCESS;
+  return std::getenv("FAKE_NO_DEVICE") ? kNoDevice : CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute name,
@@ -243,7 +242,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x,
       shared_bytes > function->most_shared_bytes) {
     return kInvalidValue;
   }
-  if (std::getenv("STAND_IN_IS_SHARED")) return kCooperativeTooLarge;
+  if (std::getenv("FAKE_IS_SHARED")) return kCooperativeTooLarge;
   if (static_cast<int>(grid_x) > Multiprocessors()) return kCooperativeTooLarge;
   ++cooperative_launches;
   Run(*function, parameters[0], grid_x, block_x, shared_bytes);
@@ -264,7 +263,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
   }
   const auto& cluster = config->attrs->value.clusterDim;
   const bool may_be_large =
-      function->may_be_large_cluster && !std::getenv("STAND_IN_FEW_CLUSTERS");
+      function->may_be_large_cluster && !std::getenv("FAKE_FEW_CLUSTERS");
   const unsigned most = may_be_large ? 16 : 8;
   if (cluster.x == 0 || cluster.x > most || cluster.y != 1 || cluster.z != 1 ||
       config->gridDimX % cluster.x != 0) {
@@ -278,7 +277,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   if (!stream) return kInvalidValue;
-  const bool captures = std::getenv("STAND_IN_CAPTURES") != nullptr;
+  const bool captures = std::getenv("FAKE_CAPTURES") != nullptr;
   *status = static_cast<CUstreamCaptureStatus>(captures ? 1 : 0);
   return CUDA_SUCCESS;
 }

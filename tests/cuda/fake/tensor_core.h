@@ -1,7 +1,7 @@
-// The instructions mma.sync m16n8k16 of 16 bits and m16n8k8 of TF32, from where
-// the PTX ISA says that the lanes have their fragments, and the conversion.
-#ifndef TF_LSTM_OPS_TESTS_CUDA_STAND_IN_TENSOR_CORE_H_
-#define TF_LSTM_OPS_TESTS_CUDA_STAND_IN_TENSOR_CORE_H_
+// The instructions mma.sync m16n8k16 of 16-bit types and m16n8k8 of TF32, and
+// the conversion to TF32. Source of the fragment layouts: the PTX ISA.
+#ifndef TF_LSTM_OPS_TESTS_CUDA_FAKE_TENSOR_CORE_H_
+#define TF_LSTM_OPS_TESTS_CUDA_FAKE_TENSOR_CORE_H_
 
 #include <cstdint>
 #include <cstdlib>
@@ -10,16 +10,16 @@
 #include "core/float16.h"
 #include "fibers.h"
 
-namespace stand_in {
+namespace fake {
 
-// With STAND_IN_FLOAT=1 TF32 has all bits of a float, so that what is around
-// the products can be compared with more than ten bits.
+// With FAKE_FLOAT=1 TF32 has all bits of a float, so that tests can compare
+// with more than ten bits.
 inline bool HasAllBits() {
-  static const bool has = std::getenv("STAND_IN_FLOAT") != nullptr;
+  static const bool has = std::getenv("FAKE_FLOAT") != nullptr;
   return has;
 }
 
-// cvt.rna.tf32.f32: to nearest, of two from zero.
+// cvt.rna.tf32.f32 rounds to nearest, ties away from zero.
 inline uint32_t ToTf32(float value) {
   const uint32_t word = tf_lstm_ops::FloatBits(value);
   if (HasAllBits()) return word;
@@ -42,7 +42,7 @@ class Mma {
 
   void Multiply(const uint32_t (&a)[4], const uint32_t (&b)[2],
                 float (&c)[4]) const {
-    const Fragments& all = Grid::Current().Show(a, b);
+    const Fragments& all = Grid::Current().Exchange(a, b);
     const unsigned lane = threadIdx.x % kWarp;
     for (unsigned i = 0; i < 4; ++i) {
       const unsigned row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
@@ -59,21 +59,21 @@ class Mma {
 
   double OfA(const Fragments& all, unsigned row, unsigned k) const {
     const unsigned lane = row % 8 * 4 + LaneOf(k);
-    return Number(all.a[lane][row / 8 + 2 * RegisterOf(k)], k);
+    return Element(all.a[lane][row / 8 + 2 * RegisterOf(k)], k);
   }
   double OfB(const Fragments& all, unsigned column, unsigned k) const {
-    return Number(all.b[column * 4 + LaneOf(k)][RegisterOf(k)], k);
+    return Element(all.b[column * 4 + LaneOf(k)][RegisterOf(k)], k);
   }
   unsigned LaneOf(unsigned k) const { return IsTf32() ? k % 4 : k % 8 / 2; }
   unsigned RegisterOf(unsigned k) const { return IsTf32() ? k / 4 : k / 8; }
 
-  double Number(uint32_t word, unsigned k) const {
+  double Element(uint32_t word, unsigned k) const {
     using tf_lstm_ops::BFloat16;
     using tf_lstm_ops::Half;
-    // Of a float the lowest 13 bits count for nothing.
+    // The lowest 13 bits of a float are ignored.
     if (IsTf32()) {
-      const uint32_t counts = HasAllBits() ? 0xffffffffu : 0xffffe000u;
-      return tf_lstm_ops::FloatFromBits(word & counts);
+      const uint32_t mask = HasAllBits() ? 0xffffffffu : 0xffffe000u;
+      return tf_lstm_ops::FloatFromBits(word & mask);
     }
     const auto bits = static_cast<uint16_t>(word >> (k % 2 * 16));
     return kind_ == 0 ? Half{bits}.ToFloat() : BFloat16{bits}.ToFloat();
@@ -82,6 +82,6 @@ class Mma {
   int kind_ = 0;
 };
 
-}  // namespace stand_in
+}  // namespace fake
 
-#endif  // TF_LSTM_OPS_TESTS_CUDA_STAND_IN_TENSOR_CORE_H_
+#endif  // TF_LSTM_OPS_TESTS_CUDA_FAKE_TENSOR_CORE_H_

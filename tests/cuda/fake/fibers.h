@@ -1,11 +1,11 @@
-// The threads of a cooperative launch as fibers of one thread of the host: each
-// runs until it has to wait. A barrier that is missing lets those that come
-// first read what nobody has written.
+// The threads of a cooperative launch as fibers of one host thread. Each runs
+// until it must wait. Without a barrier, the first ones would read memory that
+// is not written yet.
 //
-// Environment: STAND_IN_REVERSE=1, the last thread runs first;
-// STAND_IN_NO_BARRIERS=1, clusters, blocks and threads of a block do not wait.
-#ifndef TF_LSTM_OPS_TESTS_CUDA_STAND_IN_FIBERS_H_
-#define TF_LSTM_OPS_TESTS_CUDA_STAND_IN_FIBERS_H_
+// Environment variables: FAKE_REVERSE=1, the last thread runs first;
+// FAKE_NO_BARRIERS=1, barriers of clusters and blocks do not wait.
+#ifndef TF_LSTM_OPS_TESTS_CUDA_FAKE_FIBERS_H_
+#define TF_LSTM_OPS_TESTS_CUDA_FAKE_FIBERS_H_
 
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -17,7 +17,7 @@
 #include <memory>
 #include <vector>
 
-namespace stand_in {
+namespace fake {
 
 struct Index {
   unsigned x;
@@ -27,7 +27,7 @@ inline thread_local Index gridDim, blockIdx, blockDim, threadIdx;
 constexpr unsigned kWarp = 32;
 constexpr size_t kStack = 64 * 1024;
 
-// What lanes of a warp show each other in one instruction.
+// The operands of all lanes of a warp in one instruction.
 struct Fragments {
   uint32_t a[kWarp][4], b[kWarp][2];
 };
@@ -53,7 +53,7 @@ class Grid {
     if (stacks_ == MAP_FAILED) Fail("no memory for stacks");
     for (Block& b : blocks_) {
       b.barrier.expected = block;
-      // Nobody has written there yet: NaN.
+      // Uninitialised: NaN.
       const size_t words = (shared_bytes + 15) / 16;
       b.shared = std::make_unique<Line[]>(words);
       std::fill_n(reinterpret_cast<char*>(b.shared.get()), words * 16, '\xff');
@@ -68,12 +68,12 @@ class Grid {
   void Run() {
     current_ = this;
     for (size_t n = 0; n < fibers_.size(); ++n) Prepare(n);
-    // A warp goes on as long as it can, then its block, so that any other may
-    // come too late.
+    // A warp runs as long as it can, then its block, so that all others are
+    // late.
     for (size_t idle = 0; left_ > 0; ++idle) {
-      if (idle == kMostIdle) Fail("threads wait for what never comes");
+      if (idle == kMostIdle) Fail("a deadlock of threads");
       for (size_t b = 0; b < blocks_.size(); ++b) {
-        if (RunBlock(Turn(b, blocks_.size()))) idle = 0;
+        if (RunBlock(Order(b, blocks_.size()))) idle = 0;
       }
     }
   }
@@ -90,31 +90,31 @@ class Grid {
     fibers_[Number()].cluster_generation = barrier.generation;
     Arrive(&barrier);
   }
-  void AwaitCluster() {
+  void WaitForCluster() {
     Barrier& barrier = clusters_[blockIdx.x / cluster_];
     Fiber& fiber = fibers_[Number()];
-    if (has_barriers_) AwaitNext(&barrier, fiber.cluster_generation);
+    if (has_barriers_) WaitForNext(&barrier, fiber.cluster_generation);
   }
-  // Where another block of the cluster has what is `here` in this one.
+  // The address in another block of the cluster that corresponds to `own`.
   template <class T>
-  T* InCluster(T* here, unsigned block) {
+  T* InCluster(T* own, unsigned block) {
     const size_t other = blockIdx.x / cluster_ * cluster_ + block;
     if (block >= cluster_) Fail("no such block in the cluster");
     if (has_barriers_ && blocks_[other].threads_done > 0) {
       Fail("that block has ended");
     }
     const auto offset =
-        reinterpret_cast<char*>(here) -
+        reinterpret_cast<char*>(own) -
         reinterpret_cast<char*>(blocks_[blockIdx.x].shared.get());
     return reinterpret_cast<T*>(
         reinterpret_cast<char*>(blocks_[other].shared.get()) + offset);
   }
 
-  // The lanes' fragments, once all of them have come here.
-  const Fragments& Show(const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  // Exchanges the lanes' fragments; returns once all lanes have arrived.
+  const Fragments& Exchange(const uint32_t (&a)[4], const uint32_t (&b)[2]) {
     const size_t thread = Number();
     Warp& warp = warps_[thread / kWarp];
-    // Two in turn: a lane may be one instruction ahead of those that still
+    // Two sets in turn: a lane may be one instruction ahead of lanes that still
     // read.
     Fragments& all = warp.fragments[fibers_[thread].instructions++ % 2];
     for (int i = 0; i < 4; ++i) all.a[thread % kWarp][i] = a[i];
@@ -123,8 +123,7 @@ class Grid {
     return all;
   }
 
-  // The others' turn; this thread only looks whether something has changed.
-  // Returns whether that matters.
+  // Lets other threads run while this one polls. Returns whether barriers wait.
   bool Spin() {
     if (!has_barriers_) return false;
     Fiber& fiber = fibers_[Number()];
@@ -163,7 +162,7 @@ class Grid {
   };
 
   [[noreturn]] static void Fail(const char* what) {
-    std::fprintf(stderr, "stand-in for CUDA: %s\n", what);
+    std::fprintf(stderr, "fake CUDA: %s\n", what);
     std::abort();
   }
 
@@ -179,19 +178,19 @@ class Grid {
     ++grid.blocks_[blockIdx.x].threads_done;
   }
 
-  // Whose turn it is.
-  size_t Turn(size_t n, size_t count) const {
+  // The n-th of `count` in the order of execution.
+  size_t Order(size_t n, size_t count) const {
     return reverse_ ? count - 1 - n : n;
   }
 
-  // Whether anything happened, here and below.
+  // These return whether any thread made progress.
   bool RunBlock(size_t block) {
     const size_t warps = blockDim.x / kWarp;
     bool ran = false, goes_on = true;
     while (goes_on) {
       goes_on = false;
       for (size_t w = 0; w < warps; ++w) {
-        goes_on |= RunWarp(block * warps + Turn(w, warps));
+        goes_on |= RunWarp(block * warps + Order(w, warps));
       }
       ran |= goes_on;
     }
@@ -203,7 +202,7 @@ class Grid {
     while (goes_on) {
       goes_on = false;
       for (size_t lane = 0; lane < kWarp; ++lane) {
-        goes_on |= RunThread(&fibers_[warp * kWarp + Turn(lane, kWarp)]);
+        goes_on |= RunThread(&fibers_[warp * kWarp + Order(lane, kWarp)]);
       }
       ran |= goes_on;
     }
@@ -235,14 +234,14 @@ class Grid {
     swapcontext(&scheduler_, &fiber->context);
   }
 
-  // Returns whether all have come.
+  // Returns whether all have arrived.
   static bool Arrive(Barrier* barrier) {
     if (++barrier->arrived < barrier->expected) return false;
     barrier->arrived = 0;
     ++barrier->generation;
     return true;
   }
-  void AwaitNext(Barrier* barrier, unsigned generation) {
+  void WaitForNext(Barrier* barrier, unsigned generation) {
     if (barrier->generation != generation) return;
     Fiber& fiber = fibers_[Number()];
     fiber.generation = generation;
@@ -251,13 +250,13 @@ class Grid {
   }
   void Wait(Barrier* barrier) {
     const unsigned generation = barrier->generation;
-    if (!Arrive(barrier)) AwaitNext(barrier, generation);
+    if (!Arrive(barrier)) WaitForNext(barrier, generation);
   }
 
   inline static thread_local Grid* current_ = nullptr;
 
-  const bool has_barriers_ = std::getenv("STAND_IN_NO_BARRIERS") == nullptr;
-  const bool reverse_ = std::getenv("STAND_IN_REVERSE") != nullptr;
+  const bool has_barriers_ = std::getenv("FAKE_NO_BARRIERS") == nullptr;
+  const bool reverse_ = std::getenv("FAKE_REVERSE") != nullptr;
   const Thread thread_;
   const void* const arguments_;
   const unsigned cluster_;  // blocks of each
@@ -271,6 +270,6 @@ class Grid {
   size_t bytes_;
 };
 
-}  // namespace stand_in
+}  // namespace fake
 
-#endif  // TF_LSTM_OPS_TESTS_CUDA_STAND_IN_FIBERS_H_
+#endif  // TF_LSTM_OPS_TESTS_CUDA_FAKE_FIBERS_H_
