@@ -64,10 +64,7 @@ def test_two_threads(check, plugin):
 
 @BOTH
 def test_threads_with_lengths_of_their_own(check, plugin):
-    """In a tf.function: TensorFlow's eager mode confuses host memory for any op.
-
-    docs/guide/gpu.md describes this.
-    """
+    """In a tf.function: eager mode confuses host memory for any op (docs/guide/gpu.md)."""
     assert check("traced_threads", plugin) == [0, 0, 0, 0]
 
 

@@ -21,7 +21,7 @@ struct MultiLayerGraph {
   MPSGraph* graph = nil;     // not owned
   const MultiLayerRnn& rnn;  // its lengths are not read: see `valid`
   float dropout = 0;
-  Value input, input_h, input_c, params;
+  Value input = 0, input_h = 0, input_c = 0, params = 0;
   Value valid = 1;  // [T, B, 1], positive where a step is valid for a row, or 1
 };
 

@@ -14,20 +14,18 @@ namespace tf_lstm_ops::block_cell {
 namespace {
 
 using metal::Concat;
-using metal::GraphBuilder;
 using metal::GraphWeights;
 using metal::LayerGraph;
 using metal::LayerGraphGrads;
 using metal::LayerGraphOutputGrads;
 using metal::LayerGraphOutputs;
-using metal::MetalCall;
 using metal::Value;
 using tf::KernelConstruction;
 using tf::KernelContext;
 
 // What the kernels of all ops have in common.
 template <const OpVariant& kVariant>
-class BlockCellKernel : public metal::MetalKernel {
+class BlockCellKernel : public MetalKernel {
  public:
   BlockCellKernel() : MetalKernel(kVariant.signature()) {}
 
@@ -176,9 +174,9 @@ template <class K>
 void RegisterOp(const OpVariant& variant, const char* stock, TF_DataType type) {
   std::vector<const char*> host_memory;
   if (variant.sequence) host_memory.push_back("seq_len_max");
-  metal::Register<K>(variant.signature().op, type, host_memory);
+  RegisterMetalKernel<K>(variant.signature().op, type, host_memory);
   if (stock != nullptr && type != TF_BFLOAT16) {
-    metal::RegisterAbove<K>(stock, type, host_memory);
+    RegisterMetalKernelAbove<K>(stock, type, host_memory);
   }
 }
 

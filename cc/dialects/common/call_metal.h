@@ -11,7 +11,7 @@
 #include "dialects/common/inputs.h"
 #include "tf/kernel.h"
 
-namespace tf_lstm_ops::metal {
+namespace tf_lstm_ops {
 
 class MetalCall : public Inputs {
  public:
@@ -20,24 +20,28 @@ class MetalCall : public Inputs {
   // An argument of the graph that the kernel computes on the host.
   struct HostArgument {
     std::string name;
-    Extents shape;
+    metal::Extents shape;
     std::vector<float> elements;
   };
 
   // The next output.
-  Status Allocate(const tf::KernelContext& context, TF_DataType type,
-                  const Shape& shape);
+  Status Allocate(const tf::KernelContext& context, const Shape& shape,
+                  TF_DataType type) {
+    const auto index = static_cast<int>(outputs_.size());
+    outputs_.emplace_back();
+    return context.AllocateOutput(index, type, shape, &outputs_.back());
+  }
   // All outputs of a signature that has no opaque ones.
-  Status AllocateAll(const tf::KernelContext& context, TF_DataType type);
+  Status AllocateAll(const tf::KernelContext& context, TF_DataType type) {
+    return context.Outputs(signature, inputs, sizes, type, &outputs_);
+  }
 
   const std::vector<tf::Tensor>& outputs() const { return outputs_; }
-  const Shape& output_shape(size_t n) const { return output_shapes_[n]; }
 
   std::vector<HostArgument> host_arguments;
 
  private:
   std::vector<tf::Tensor> outputs_;
-  std::vector<Shape> output_shapes_;
 };
 
 // Adds the arguments and results of a call to a program. The indices of its
@@ -46,31 +50,31 @@ class MetalCall : public Inputs {
 class GraphBuilder {
  public:
   // `type` is the op's element type.
-  GraphBuilder(const MetalCall& call, TF_DataType type, Program* program)
+  GraphBuilder(const MetalCall& call, TF_DataType type, metal::Program* program)
       : call_(call), type_(type), program_(program) {}
 
   MPSGraph* graph() const { return program_->graph(); }
   bool Has(const char* name) const { return call_.Find(name) != nullptr; }
 
   // An input by name, as Float32. 0 where it is absent.
-  Value In(const char* name);
+  metal::Value In(const char* name);
   // Input n, of the op's type; n may be beyond the signature's inputs.
-  Value In(size_t n);
+  metal::Value In(size_t n);
   // `absent` where the call has no such host argument.
-  Value HostArgument(const char* name, const Value& absent);
+  metal::Value HostArgument(const char* name, const metal::Value& absent);
 
-  const Extents& output_shape(int n) const {
-    return call_.output_shape(n).dims();
+  metal::Extents output_shape(int n) const {
+    return call_.outputs()[n].shape().dims();
   }
   // Sets output n to a value that broadcasts to its shape.
-  void Out(int n, const Value& value);
+  void Out(int n, const metal::Value& value);
 
  private:
   const MetalCall& call_;
   TF_DataType type_;
-  Program* program_;
+  metal::Program* program_;
 };
 
-}  // namespace tf_lstm_ops::metal
+}  // namespace tf_lstm_ops
 
 #endif  // TF_LSTM_OPS_DIALECTS_COMMON_CALL_METAL_H_

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace tf_lstm_ops::metal {
+namespace tf_lstm_ops {
 namespace {
 
 MPSDataType Convert(TF_DataType type) {
@@ -20,24 +20,7 @@ MPSDataType Convert(TF_DataType type) {
 
 }  // namespace
 
-Status MetalCall::Allocate(const tf::KernelContext& context, TF_DataType type, const Shape& shape) {
-  const auto index = static_cast<int>(outputs_.size());
-  outputs_.emplace_back();
-  output_shapes_.push_back(shape);
-  return context.AllocateOutput(index, type, shape, &outputs_.back());
-}
-
-Status MetalCall::AllocateAll(const tf::KernelContext& context, TF_DataType type) {
-  for (const Argument& output : signature.outputs) {
-    TF_LSTM_OPS_RETURN_IF_ERROR(Allocate(context, type,
-                                         output.like
-                                             ? inputs[signature.InputIndex(output.like)].shape()
-                                             : OutputShape(output, sizes)));
-  }
-  return Status();
-}
-
-Value GraphBuilder::In(const char* name) {
+metal::Value GraphBuilder::In(const char* name) {
   const int n = call_.signature.InputIndex(name);
   if (!Has(name)) return 0;
   const bool is_bool = std::strcmp(call_.signature.inputs[n].type, "bool") == 0;
@@ -45,11 +28,11 @@ Value GraphBuilder::In(const char* name) {
                                Convert(is_bool ? TF_BOOL : type_));
 }
 
-Value GraphBuilder::In(size_t n) {
+metal::Value GraphBuilder::In(size_t n) {
   return program_->AddArgument(static_cast<int>(n), call_.inputs[n].shape().dims(), Convert(type_));
 }
 
-Value GraphBuilder::HostArgument(const char* name, const Value& absent) {
+metal::Value GraphBuilder::HostArgument(const char* name, const metal::Value& absent) {
   for (size_t k = 0; k < call_.host_arguments.size(); ++k) {
     const MetalCall::HostArgument& argument = call_.host_arguments[k];
     if (argument.name != name) continue;
@@ -59,8 +42,8 @@ Value GraphBuilder::HostArgument(const char* name, const Value& absent) {
   return absent;
 }
 
-void GraphBuilder::Out(int n, const Value& value) {
+void GraphBuilder::Out(int n, const metal::Value& value) {
   program_->AddResult(n, value, output_shape(n), Convert(type_));
 }
 
-}  // namespace tf_lstm_ops::metal
+}  // namespace tf_lstm_ops

@@ -11,7 +11,7 @@
 #include "dialects/common/call_metal.h"
 #include "tf/kernel.h"
 
-namespace tf_lstm_ops::metal {
+namespace tf_lstm_ops {
 
 class MetalKernel : public tf::Kernel {
  public:
@@ -41,8 +41,8 @@ class MetalKernel : public tf::Kernel {
 
 // Registers K, constructed without arguments.
 template <class K>
-void Register(const char* op, TF_DataType type,
-              const std::vector<const char*>& host_memory = {}) {
+void RegisterMetalKernel(const char* op, TF_DataType type,
+                         const std::vector<const char*>& host_memory = {}) {
   tf::PrintRegistrationFailure(
       op, tf::RegisterKernel<K>(op, "GPU", type, 0, host_memory));
 }
@@ -50,12 +50,13 @@ void Register(const char* op, TF_DataType type,
 // Registers K for an op of stock TensorFlow, with a higher priority than the
 // plugin's own kernel.
 template <class K>
-void RegisterAbove(const char* stock, TF_DataType type,
-                   const std::vector<const char*>& host_memory = {}) {
+void RegisterMetalKernelAbove(
+    const char* stock, TF_DataType type,
+    const std::vector<const char*>& host_memory = {}) {
   tf::PrintRegistrationFailure(
       stock, tf::RegisterKernel<K>(stock, "GPU", type, 1, host_memory));
 }
 
-}  // namespace tf_lstm_ops::metal
+}  // namespace tf_lstm_ops
 
 #endif  // TF_LSTM_OPS_DIALECTS_COMMON_KERNEL_METAL_H_

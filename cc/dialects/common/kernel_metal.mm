@@ -3,7 +3,7 @@
 #include <cstring>
 #include <sstream>
 
-namespace tf_lstm_ops::metal {
+namespace tf_lstm_ops {
 namespace {
 
 // The value of an attribute as text. `declaration` is that of the signature,
@@ -55,7 +55,7 @@ Status MetalKernel::Init(const tf::KernelConstruction& construction) {
 Status MetalKernel::Run(const tf::KernelContext& context, const MetalCall& call,
                         const std::function<void(GraphBuilder*)>& build) const {
   std::string key = options_;
-  std::vector<Memory> arguments, results;
+  std::vector<metal::Memory> arguments, results;
   for (const tf::Tensor& input : call.inputs) {
     key += ' ' + input.shape().ToString();
     arguments.push_back({input.data<void>()});
@@ -68,15 +68,15 @@ Status MetalKernel::Run(const tf::KernelContext& context, const MetalCall& call,
     results.push_back({output.data<void>()});
   }
   SP_Stream stream = nullptr;
-  if (NeedsStream()) TF_LSTM_OPS_RETURN_IF_ERROR(context.Stream(&stream));
+  if (metal::NeedsStream()) TF_LSTM_OPS_RETURN_IF_ERROR(context.Stream(&stream));
   @autoreleasepool {
     @try {
-      const auto program = FindProgram(key, [&](Program* program) {
+      const auto program = metal::FindProgram(key, [&](metal::Program* program) {
         GraphBuilder builder(call, type_, program);
         build(&builder);
       });
       if (program->results().empty()) return Status();
-      return Execute(stream, *program, arguments, results);
+      return metal::Execute(stream, *program, arguments, results);
     } @catch (NSException* exception) {
       return MakeStatus(Code::kInternal,
                         "tf_lstm_ops: MPSGraph failed: ", [[exception reason] UTF8String]);
@@ -84,4 +84,4 @@ Status MetalKernel::Run(const tf::KernelContext& context, const MetalCall& call,
   }
 }
 
-}  // namespace tf_lstm_ops::metal
+}  // namespace tf_lstm_ops

@@ -80,8 +80,8 @@ class DropoutMaskKernel : public tf::Kernel {
 
 template <class T>
 bool RegisterMask() {
-  metal::Register<DropoutMaskKernel<T>>(CudnnRNNDropoutMask().op, tf::kDataType<T>,
-                                        {"reserve_space", "mask"});
+  RegisterMetalKernel<DropoutMaskKernel<T>>(CudnnRNNDropoutMask().op, tf::kDataType<T>,
+                                            {"reserve_space", "mask"});
   return true;
 }
 

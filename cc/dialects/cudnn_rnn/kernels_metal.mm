@@ -16,8 +16,6 @@ namespace tf_lstm_ops::cudnn_rnn {
 namespace {
 
 using metal::Concat;
-using metal::GraphBuilder;
-using metal::MetalCall;
 using metal::MultiLayerGraph;
 using metal::MultiLayerGraphGrads;
 using metal::MultiLayerGraphOutputs;
@@ -75,7 +73,7 @@ Status CheckStockGru(CellKind cell) {
 // What both kernels have in common. `kIsStock`: registered for TensorFlow's own
 // op.
 template <const OpVariant& kVariant, bool kIsStock>
-class MultiLayerKernel : public metal::MetalKernel {
+class MultiLayerKernel : public MetalKernel {
  public:
   using MetalKernel::MetalKernel;
 
@@ -100,11 +98,10 @@ class MultiLayerKernel : public metal::MetalKernel {
   }
 
   static MultiLayerGraph MakeGraph(GraphBuilder* b, const MultiLayerRnn& rnn, float dropout) {
-    const bool is_lstm = IsLstm(rnn.model.cell);
-    return {b->graph(),       rnn,
-            dropout,          b->In("input"),
-            b->In("input_h"), is_lstm ? b->In("input_c") : 0,
-            b->In("params"),  b->HostArgument("valid", 1)};
+    MultiLayerGraph graph = {b->graph(), rnn, dropout};
+    SetInputs(rnn, b, &graph);
+    graph.valid = b->HostArgument("valid", 1);
+    return graph;
   }
 
  private:
@@ -146,20 +143,15 @@ class ForwardKernel : public MultiLayerKernel<kVariant, kIsStock> {
  private:
   Status Allocate(const KernelContext& context, const MultiLayerRnn& rnn, float dropout,
                   MetalCall* call) const {
-    const RnnModel& model = rnn.model;
-    const TF_DataType type = this->type();
-    const Shape scalar((std::vector<int64_t>()));
-    for (const Shape& shape :
-         {rnn.SequenceShape(model.output_size()), rnn.StateShape(model.hidden_size),
-          IsLstm(model.cell) ? rnn.StateShape(model.cell_size) : scalar,
-          is_training_ ? Shape({MetalReserveSize(rnn, dropout)}) : scalar}) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(context, type, shape));
+    const int64_t reserve_size = MetalReserveSize(rnn, dropout);
+    for (const Shape& shape : ForwardShapes(rnn, is_training_, reserve_size)) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(context, shape, this->type()));
     }
     if (kVariant.version == 1) return Status();
     // Stock TensorFlow stores the choice of an algorithm in host_reserved. Metal
     // has one algorithm, number 0.
-    const bool is_pair = kVariant.version == 2 && is_training_;
-    TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(context, TF_INT8, is_pair ? Shape({2}) : scalar));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        call->Allocate(context, HostReservedShape(kVariant, is_training_), TF_INT8));
     const tf::Tensor& host_reserved = call->outputs()[4];
     std::fill_n(host_reserved.data<int8_t>(), host_reserved.size(), int8_t{0});
     return Status();
@@ -212,8 +204,8 @@ void RegisterBoth(const Signature& signature, TF_DataType type) {
   std::vector<const char*> host_memory;
   if (kVariant.version == 3) host_memory.push_back("sequence_lengths");
   if (kVariant.version > 1) host_memory.push_back("host_reserved");
-  metal::Register<K<kVariant, false>>(signature.op, type, host_memory);
-  metal::RegisterAbove<K<kVariant, true>>(StockName(signature), type, host_memory);
+  RegisterMetalKernel<K<kVariant, false>>(signature.op, type, host_memory);
+  RegisterMetalKernelAbove<K<kVariant, true>>(StockName(signature), type, host_memory);
 }
 
 template <const OpVariant& kVariant>

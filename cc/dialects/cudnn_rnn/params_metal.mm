@@ -10,15 +10,13 @@ namespace tf_lstm_ops::cudnn_rnn {
 namespace {
 
 using metal::Concat;
-using metal::GraphBuilder;
-using metal::MetalCall;
 using metal::Value;
 using metal::Values;
 using tf::KernelConstruction;
 using tf::KernelContext;
 
 template <bool kV2>
-class ConversionKernel : public metal::MetalKernel {
+class ConversionKernel : public MetalKernel {
  public:
   using MetalKernel::MetalKernel;
 
@@ -57,7 +55,7 @@ class ToParamsKernel : public ConversionKernel<kV2> {
     const size_t first = call.inputs.size();
     TF_LSTM_OPS_RETURN_IF_ERROR(FetchList(context, "weights", c.weights, &call));
     TF_LSTM_OPS_RETURN_IF_ERROR(FetchList(context, "biases", c.biases, &call));
-    TF_LSTM_OPS_RETURN_IF_ERROR(call.Allocate(context, this->type(), Shape({c.layout.size()})));
+    TF_LSTM_OPS_RETURN_IF_ERROR(call.Allocate(context, Shape({c.layout.size()}), this->type()));
     return this->Run(context, call, [&](GraphBuilder* b) {
       // The parts are in the order of their regions, which are consecutive.
       Values parts;
@@ -98,10 +96,10 @@ class FromParamsKernel : public ConversionKernel<kV2> {
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckParams(c, *call.Find("params")));
     for (const ParamsLayout::Region& region : c.weights) {
       TF_LSTM_OPS_RETURN_IF_ERROR(
-          call.Allocate(context, this->type(), Shape({region.rows, region.columns})));
+          call.Allocate(context, Shape({region.rows, region.columns}), this->type()));
     }
     for (const ParamsLayout::Region& region : c.biases) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(call.Allocate(context, this->type(), Shape({region.columns})));
+      TF_LSTM_OPS_RETURN_IF_ERROR(call.Allocate(context, Shape({region.columns}), this->type()));
     }
     return this->Run(context, call, [&](GraphBuilder* b) {
       const Value params = b->In("params");
@@ -118,8 +116,8 @@ class FromParamsKernel : public ConversionKernel<kV2> {
 template <class K>
 void RegisterBoth(const Signature& signature, TF_DataType type) {
   const std::vector<const char*> host_memory = {"num_layers", "num_units", "input_size"};
-  metal::Register<K>(signature.op, type, host_memory);
-  metal::RegisterAbove<K>(StockName(signature), type, host_memory);
+  RegisterMetalKernel<K>(signature.op, type, host_memory);
+  RegisterMetalKernelAbove<K>(StockName(signature), type, host_memory);
 }
 
 bool RegisterAll(TF_DataType type) {

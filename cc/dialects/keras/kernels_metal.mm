@@ -1,7 +1,4 @@
 // Kernels of the ops behind tf_lstm_ops.keras on a Metal device.
-#include <array>
-#include <vector>
-
 #include "backends/metal/layer_graph.h"
 #include "backends/metal/saved_activations.h"
 #include "backends/metal/sequences.h"
@@ -14,14 +11,12 @@ namespace {
 using metal::BroadcastTo;
 using metal::Concat;
 using metal::Extents;
-using metal::GraphBuilder;
 using metal::GraphSequence;
 using metal::GraphWeights;
 using metal::LayerGraph;
 using metal::LayerGraphGrads;
 using metal::LayerGraphOutputGrads;
 using metal::LayerGraphOutputs;
-using metal::MetalCall;
 using metal::Value;
 using metal::Values;
 using tf::KernelConstruction;
@@ -29,7 +24,7 @@ using tf::KernelContext;
 
 // What the kernels have in common.
 template <const OpVariant& kVariant>
-class LayerKernel : public metal::MetalKernel {
+class LayerKernel : public MetalKernel {
  public:
   using MetalKernel::MetalKernel;
 
@@ -106,13 +101,9 @@ class ForwardKernel : public LayerKernel<kVariant> {
     MetalCall call(this->signature());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     const Sizes& sizes = call.sizes;
-    const Shape state({sizes.batch, sizes.cell});
-    std::vector<Shape> shapes = {
-        Shape({sizes.batch, this->attributes().OutputSteps(sizes), sizes.cell}), state};
-    if (kVariant.is_lstm()) shapes.push_back(state);
-    shapes.push_back(Shape({training_ ? this->MakeReserveLayout(sizes).size() : 0}));
-    for (const Shape& shape : shapes) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(call.Allocate(context, this->type(), shape));
+    const int64_t reserve_size = training_ ? this->MakeReserveLayout(sizes).size() : 0;
+    for (const Shape& shape : ForwardShapes(kVariant, this->attributes(), sizes, reserve_size)) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(call.Allocate(context, shape, this->type()));
     }
     return this->Run(context, call, [&](GraphBuilder* b) { Build(b, this->MakeLayer(b, sizes)); });
   }
@@ -222,8 +213,8 @@ class GradKernel : public LayerKernel<kVariant> {
 
 template <const OpVariant& kVariant>
 void RegisterVariant(TF_DataType type) {
-  metal::Register<ForwardKernel<kVariant>>(kVariant.forward().op, type);
-  metal::Register<GradKernel<kVariant>>(kVariant.gradient().op, type);
+  RegisterMetalKernel<ForwardKernel<kVariant>>(kVariant.forward().op, type);
+  RegisterMetalKernel<GradKernel<kVariant>>(kVariant.gradient().op, type);
 }
 
 bool RegisterAll(TF_DataType type) {

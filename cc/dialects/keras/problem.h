@@ -4,6 +4,7 @@
 #define TF_LSTM_OPS_DIALECTS_KERAS_PROBLEM_H_
 
 #include <array>
+#include <vector>
 
 #include "core/attribute_reader.h"
 #include "core/gate_order.h"
@@ -51,6 +52,20 @@ struct Attributes {
     return return_sequences ? sizes.time : 1;
   }
 };
+
+// The shapes of a forward op's outputs, in order. `reserve_size` is in
+// elements, 0 in inference.
+inline std::vector<Shape> ForwardShapes(const OpVariant& variant,
+                                        const Attributes& attributes,
+                                        const Sizes& sizes,
+                                        int64_t reserve_size) {
+  const Shape state({sizes.batch, sizes.cell});
+  std::vector<Shape> shapes = {
+      Shape({sizes.batch, attributes.OutputSteps(sizes), sizes.cell}), state};
+  if (variant.is_lstm()) shapes.push_back(state);
+  shapes.push_back(Shape({reserve_size}));
+  return shapes;
+}
 
 // Of a gradient op: checks the time steps of the output and of its gradient.
 // Error: InvalidArgument.

@@ -18,13 +18,11 @@ namespace {
 using metal::Extents;
 using metal::GateBlock;
 using metal::GraphActivations;
-using metal::GraphBuilder;
 using metal::JoinGates;
 using metal::LayerGraph;
 using metal::LayerGraphGrads;
 using metal::LayerGraphOutputGrads;
 using metal::LayerGraphOutputs;
-using metal::MetalCall;
 using metal::Value;
 using metal::Values;
 using tf::KernelConstruction;
@@ -64,7 +62,7 @@ struct GraphInputs {
 };
 
 // What both kernels have in common.
-class LstmKernel : public metal::MetalKernel {
+class LstmKernel : public MetalKernel {
  public:
   using MetalKernel::MetalKernel;
 
@@ -133,11 +131,8 @@ class ForwardKernel : public LstmKernel {
     MetalCall call(signature());
     Problem problem;
     TF_LSTM_OPS_RETURN_IF_ERROR(Fetch(context, &call, &problem));
-    const Shape none({0}), steps = problem.Steps(problem.cell);
-    const bool has_cell = produce_cell_ || training_;
-    for (const Shape& shape :
-         {steps, has_cell ? steps : none, training_ ? problem.Steps(problem.gates()) : none}) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(call.Allocate(context, type(), shape));
+    for (const Shape& shape : ForwardShapes(problem, produce_cell_, training_)) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(call.Allocate(context, shape, type()));
     }
     return Run(context, call, [&](GraphBuilder* b) { Build(b, problem); });
   }
@@ -252,8 +247,8 @@ class GradientsKernel : public LstmKernel {
 };
 
 bool RegisterAll(TF_DataType type) {
-  metal::Register<ForwardKernel>(MPSGraphLSTM().op, type);
-  metal::Register<GradientsKernel>(MPSGraphLSTMGradients().op, type);
+  RegisterMetalKernel<ForwardKernel>(MPSGraphLSTM().op, type);
+  RegisterMetalKernel<GradientsKernel>(MPSGraphLSTMGradients().op, type);
   return true;
 }
 

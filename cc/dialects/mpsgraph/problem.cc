@@ -194,4 +194,11 @@ Status MakeProblem(const Descriptor& descriptor, const ShapeOf& shape_of,
   return Checks(shape_of, problem).Run();
 }
 
+std::vector<Shape> ForwardShapes(const Problem& problem, bool produce_cell,
+                                 bool training) {
+  const Shape none({0}), steps = problem.Steps(problem.cell);
+  return {steps, produce_cell || training ? steps : none,
+          training ? problem.Steps(problem.gates()) : none};
+}
+
 }  // namespace tf_lstm_ops::mpsgraph

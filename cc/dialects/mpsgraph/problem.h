@@ -3,6 +3,7 @@
 #define TF_LSTM_OPS_DIALECTS_MPSGRAPH_PROBLEM_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "core/attribute_reader.h"
 #include "core/layer_direction.h"
@@ -44,6 +45,11 @@ struct Problem {
 // Ranks of arguments that do not depend on the directions have been checked.
 Status MakeProblem(const Descriptor& descriptor, const ShapeOf& shape_of,
                    Problem* problem);
+
+// The shapes of MPSGraphLSTM's outputs, in order: output, cell and z_state. The
+// cell is not empty if `produce_cell` or `training`, z_state if `training`.
+std::vector<Shape> ForwardShapes(const Problem& problem, bool produce_cell,
+                                 bool training);
 
 // The tensors of a call, with the shapes of the op. Absent ones are null.
 template <class T>
