@@ -101,8 +101,13 @@ def register() -> None:
 
 @functools.cache
 def load() -> ModuleType:
-    """The module of the library's op functions. TensorFlow generates and compiles its source at
-    the first call, which takes longer than the whole import of the package.
+    """The op functions of the library.
+
+    TensorFlow generates and compiles their source at the first call, which takes longer than the
+    import of the package.
+
+    Returns:
+      The module of the op functions.
 
     Raises:
       ValueError: see register.
