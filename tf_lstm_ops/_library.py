@@ -101,13 +101,13 @@ def register() -> None:
 
 @functools.cache
 def load() -> ModuleType:
-    """The op functions of the library.
+    """The module of the library's op functions.
 
-    TensorFlow generates and compiles their source at the first call, which takes longer than the
-    import of the package.
+    TensorFlow generates and compiles the source of this module at the first call, which takes
+    longer than the whole import of the package.
 
     Returns:
-      The module of the op functions.
+      The generated module.
 
     Raises:
       ValueError: see register.

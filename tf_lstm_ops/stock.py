@@ -1,7 +1,6 @@
 """Kernels of this package that replace TensorFlow's own under the stock names.
 
-Nothing is replaced unless ``override`` is called. docs/reference/block_cell.md says which calls it
-affects.
+Nothing is replaced unless ``override`` is called; its effects: docs/reference/block_cell.md.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ LEVELS = {
 
 
 def cc_files(root):
-    """Every C++ source but CUDA's, found by another way than a glob."""
+    """Every C++ source but CUDA's, found by another method than a glob."""
     for folder, _, names in os.walk(root / "cc"):
         for name in names:
             source = os.path.relpath(os.path.join(folder, name), root)
@@ -57,7 +57,7 @@ def test_objects_have_names_of_their_own(native, machine):
 
 
 def test_instruction_sets_are_linked_last_and_in_ascending_order(native, cxx, tmp_path):
-    """Or an inline function kept from a newer one would run on processors that lack it."""
+    """Otherwise an inline function of a newer one would run on processors that lack it."""
     objects = [unit.object for unit in native.units("x86_64")]
     command = native.link_command(objects, tmp_path, tmp_path / "library.so", "Linux")
     linked = [argument for argument in command if argument.endswith(".o")]

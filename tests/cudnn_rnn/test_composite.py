@@ -26,7 +26,7 @@ LENGTHS = {"full": None, "unsorted": [2, 4, 1], "zero": [0, 4, 3], "none_at_all"
 
 MODELS = {
     "one": Model("lstm", 2, UNITS),
-    "stack": Model("lstm", 2, UNITS, layers=3),
+    "layers": Model("lstm", 2, UNITS, layers=3),
     "bidirectional": Model("lstm", 2, UNITS, layers=2, directions=2),
     "projected": Model("lstm", 2, UNITS, layers=2, directions=2, num_proj=2),
     "num_proj_is_units": Model("lstm", 2, UNITS, num_proj=UNITS),
@@ -121,7 +121,7 @@ def test_values_and_gradients(rng, name, lengths, dropout):
 
 
 def test_auto_select_skips_the_input_where_it_fits(rng):
-    for name, selected in [("skip", "skip_input"), ("stack", "linear_input")]:
+    for name, selected in [("skip", "skip_input"), ("layers", "linear_input")]:
         case = make_case(name, "full", False, rng)
         assert attributes(case.model)["input_mode"] == selected
         chosen = {**attributes(case.model), "input_mode": "auto_select"}
@@ -244,7 +244,7 @@ def test_time_and_batch_may_be_unknown(rng, name):
     ],
 )
 def test_sizes_must_be_known(rng, shapes, message):
-    case = make_case("stack", "full", False, rng)
+    case = make_case("layers", "full", False, rng)
     specs = [
         tf.TensorSpec(shapes.get(k, a.shape), tf.float64) for k, a in enumerate(case.arguments)
     ]

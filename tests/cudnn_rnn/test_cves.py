@@ -196,5 +196,5 @@ def test_the_harness_sees_a_crash():
 
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).parents[1])  # the tests folder in place of this one
+    sys.path[0] = str(Path(__file__).parents[1])  # the tests folder instead of this one
     main(sys.argv[1:])

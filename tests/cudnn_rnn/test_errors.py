@@ -1,4 +1,4 @@
-"""Every op × every input × every way to be wrong: the error names the argument.
+"""Every op × every input × every kind of error: the error names the argument.
 
 Eager, and traced with no shape known: the kernel refuses. What shape inference can tell, which is a
 wrong rank, is traced with known shapes too: an own op refuses it, TensorFlow reports a ValueError;

@@ -90,7 +90,7 @@ def test_root_mean_square_error(rng, case):
     assert_root_mean_square(got, evaluate)
 
 
-# --- the ways to call it ---------------------------------------------------------------------
+# --- how it is called ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -26,7 +26,7 @@ from .grid import (
     random_arguments,
     reference,
     reference_backward,
-    tape_gradients,
+    tape_grads,
 )
 
 MODULES = pytest.mark.parametrize("module", [raw_ops, tf.raw_ops], ids=["own", "stock"])
@@ -70,7 +70,7 @@ def random_point(rng, case, dtype="float64"):
 def first_order(case, point, weights, version=3, **options):
     """Σ weights∘gradients of the forward op, as a function of its arguments and upstreams."""
     arguments, upstream = Arguments(*point[:4]), Results(*point[4:])
-    gradients = tape_gradients(case, arguments, upstream, version, **options)[1]
+    gradients = tape_grads(case, arguments, upstream, version, **options)[1]
     return tf_weighted_sum(weights, gradients)
 
 
@@ -279,8 +279,8 @@ def test_in_a_function_of_unknown_time_and_batch(rng, case, module):
 @pytest.mark.parametrize("dtype", ["half", "bfloat16", "float32"])
 @pytest.mark.parametrize("case", SMOOTH, ids=str)
 def test_other_types(rng, case, dtype):
-    """Computed in float32, from numbers that the type holds, and rounded at the end: sixteen units
-    of roundoff of each tensor's largest number, a few for each of the sums on the way."""
+    """Computed in float32 from exact values of the type, and rounded at the end: sixteen units
+    of roundoff of each tensor's largest element, a few for each of the sums on the way."""
     point, weights = random_point(rng, case, dtype)
     given = tensors(weights, dtype)
     got = gradient(lambda a: first_order(case, a, given), constants(point, dtype))

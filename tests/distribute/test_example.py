@@ -18,7 +18,7 @@ TOLERANCE = 1e-9
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
-    """What each way printed, and the folder with the weights that it saved."""
+    """What each strategy printed, and the folder with the weights that it saved."""
     folder = tmp_path_factory.mktemp("runs")
     # Keras reads there that float64 is the default: rounding then hides no difference.
     (folder / "keras.json").write_text('{"floatx": "float64", "backend": "tensorflow"}')

@@ -131,6 +131,6 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).parents[1])  # the tests folder in place of this one
+    sys.path[0] = str(Path(__file__).parents[1])  # the tests folder instead of this one
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     main(sys.argv[1:])

@@ -224,11 +224,11 @@ def test_layer(op, data):
     if not sequences:
         upstream.outputs[:, :-1] = 0
     gradients = layer.backward(arguments, upstream, options)
-    want_gradients = [
+    want_grads = [
         np.zeros(0) if is_absent(k, arrays[k]) else gradient
         for k, gradient in zip(layer.differentiable, gradients, strict=True)
     ]
-    assert_results(got, want_gradients)
+    assert_results(got, want_grads)
 
 
 @pytest.mark.parametrize("return_sequences", [False, True])

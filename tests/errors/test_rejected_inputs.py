@@ -1,4 +1,4 @@
-"""Every op × every input × every way to be wrong: the error, with its exact text.
+"""Every op × every input × every kind of error: the error, with its exact text.
 
 Eager, traced with known shapes (shape inference refuses, TensorFlow reports a ValueError) and
 traced with no shape known (the kernel refuses).

@@ -179,7 +179,7 @@ def test_stocks_weights_file_loads(tmp_path, family, rng):
     for got, wanted in zip(ours.get_weights(), theirs.get_weights(), strict=True):
         np.testing.assert_array_equal(got, wanted)
     models[0].save_weights(tmp_path / "ours.weights.h5")
-    models[1].load_weights(tmp_path / "ours.weights.h5")  # and the other way
+    models[1].load_weights(tmp_path / "ours.weights.h5")  # and the reverse
 
 
 def test_stateless_call_uses_the_weights_it_is_given(family, rng):

@@ -221,7 +221,7 @@ def test_both_paths_agree(kind, family, options, rng):
 @pytest.mark.parametrize("jit_compile", ["auto", False, True])
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 def test_both_paths_train_and_predict_in_a_model(activation, jit_compile, family, rng):
-    """In XLA, plain ops take the place of the fused one: Keras does not warn."""
+    """In XLA, plain ops replace the fused one: Keras does not warn."""
     layer = family.ours(5, activation=activation)
     model = keras.Sequential([keras.Input((None, SIZES.inputs)), layer])
     with warnings.catch_warnings():

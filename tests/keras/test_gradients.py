@@ -54,9 +54,9 @@ def test_persistent_tape_and_repeated_use(family, rng):
         first, second = layer(x), layer(-x)
         both = first + second
     got = tape.gradient(both, x)
-    parts = tape.gradient(first, x) + tape.gradient(second, x)
+    separate = tape.gradient(first, x) + tape.gradient(second, x)
     np.testing.assert_array_equal(tape.gradient(both, x), got)
-    assert_close(got.numpy(), parts.numpy(), rounding(SIZES))
+    assert_close(got.numpy(), separate.numpy(), rounding(SIZES))
 
 
 def test_inside_tf_function_with_unknown_sizes(family, rng):

@@ -52,7 +52,7 @@ SLOW = {"LSTM": {"i": -6.0, "f": 7.0, "c": 1.0, "o": 0.0}, "GRU": {"z": 6.0, "r"
 def remembering_weights(
     layer: keras.layers.RNN, family: Family, dtype: str, rng: np.random.Generator
 ) -> None:
-    """16-bit numbers, so that a mixed policy rounds none of them."""
+    """16-bit values, so that a mixed policy rounds none of them."""
     for weight in layer.trainable_weights:
         values = rng.normal(0, 0.1, weight.shape)
         if weight.name == "bias":  # a GRU has two, of which the first gets the constants
@@ -146,13 +146,13 @@ def test_gradients_are_summed_in_float(policy, family):
     with tf.GradientTape() as tape:
         outputs = layer(tf.ones(sizes[:3]))
         loss = tf.reduce_sum(outputs * tf.cast(upstream, dtype))
-    of_kernel, of_bias = tape.gradient(loss, [layer.cell.kernel.value, layer.cell.bias.value])
-    assert of_kernel.dtype == of_bias.dtype == "float32"
+    kernel_grad, bias_grad = tape.gradient(loss, [layer.cell.kernel.value, layer.cell.bias.value])
+    assert kernel_grad.dtype == bias_grad.dtype == "float32"
     # dh by the candidate's pre-activation: i∘o in the LSTM; 1-z in the GRU, there times r for the
     # second bias. It is the third gate of either.
     factors = {"LSTM": [0.25], "GRU": [1.0, 0.5]}[family.name]
-    received = tf.reshape(of_bias, [len(factors), family.gates, sizes.units])[:, 2]
-    for got, factor in [*zip(received, factors, strict=True), (of_kernel[:, 6:9], factors[0])]:
+    received = tf.reshape(bias_grad, [len(factors), family.gates, sizes.units])[:, 2]
+    for got, factor in [*zip(received, factors, strict=True), (kernel_grad[:, 6:9], factors[0])]:
         wanted = np.full(got.shape, 10_000 * upstream * factor)
         np.testing.assert_allclose(got, wanted, rtol=UNIT_ROUNDOFF[dtype])
 

@@ -196,7 +196,7 @@ def test_tf_function_keeps_the_static_shape(family):
     assert call(tf.zeros([2, 4, 3])).shape == (2, 4, 5)
 
 
-def stack(rnn, input_size: int, rng: np.random.Generator) -> keras.Model:
+def two_layers(rnn, input_size: int, rng: np.random.Generator) -> keras.Model:
     """Two layers, the first masked."""
     model = keras.Sequential(
         [
@@ -220,7 +220,7 @@ def test_fit_follows_stock(run_eagerly, family, rng):
     labels = rng.integers(3, size=24)
     histories, weights = [], []
     for rnn, jit in (family.ours, "auto"), (family.stock, False):
-        model = stack(rnn, 4, np.random.default_rng(0))
+        model = two_layers(rnn, 4, np.random.default_rng(0))
         model.compile(
             keras.optimizers.SGD(0.1, momentum=0.9),
             keras.losses.SparseCategoricalCrossentropy(from_logits=True),

@@ -1,4 +1,4 @@
-"""What the Metal kernels do besides computing: memory, threads, errors, names."""
+"""Memory, threads, errors and names of the Metal kernels."""
 
 import json
 import os
@@ -18,12 +18,12 @@ BOTH = pytest.mark.parametrize("plugin", build.PLUGINS)
 
 
 @pytest.fixture
-def check(kernels: Path, plugins: dict[str, Path], stand_in: Path):
+def check(kernels: Path, plugins: dict[str, Path], fakes: Path):
     """The result of one of the program's checks with a plugin."""
 
     def run(name: str, plugin: str):
         result = subprocess.run(
-            [sys.executable, str(PROGRAM), name, str(plugins[plugin]), str(stand_in)],
+            [sys.executable, str(PROGRAM), name, str(plugins[plugin]), str(fakes)],
             env={**os.environ, "TF_LSTM_OPS_METAL_LIBRARY": str(kernels)},
             capture_output=True,
             text=True,
@@ -45,7 +45,7 @@ def cached_programs() -> int:
 
 @BOTH
 def test_nothing_grows_over_2000_calls(check, plugin):
-    """Graphs, buffers, command buffers and what describes tensors, by the stand-in's own count."""
+    """Counts of graphs, buffers, command buffers and tensor data in the fake frameworks."""
     early, late = check("memory", plugin)
     assert late == early
 
@@ -64,12 +64,15 @@ def test_two_threads(check, plugin):
 
 @BOTH
 def test_threads_with_lengths_of_their_own(check, plugin):
-    """In a tf.function: eager mode mixes up host memory, whatever the op (docs/guide/gpu.md)."""
+    """In a tf.function: TensorFlow's eager mode confuses host memory for any op.
+
+    docs/guide/gpu.md describes this.
+    """
     assert check("traced_threads", plugin) == [0, 0, 0, 0]
 
 
 def test_failing_commands(check):
-    """With Apple's plugin nobody waits, so the error is the plugin's to tell."""
+    """With Apple's plugin the kernel does not wait, so the plugin reports the error."""
     (kind, message), works_again = check("failure", "host_address")
     assert kind == "InternalError" and "tf_lstm_ops: Metal failed: " in message
     assert works_again
@@ -95,9 +98,9 @@ def test_stock_names(check, plugin):
 
 @BOTH
 def test_refused_attributes(check, plugin):
-    """Calls after a refused one get their own arguments, those in host memory too."""
+    """Calls after a refused one get their own arguments, including those in host memory."""
     gru, dropout = check("refusals", plugin)
-    # Keras emits it in another order of the gates where TensorFlow was not built for CUDA.
+    # Without CUDA, Keras passes the gates in another order.
     assert "rnn_mode gru under TensorFlow's own name is ambiguous without CUDA" in gru[1]
     assert "dropout must be between 0 and 1 but is 2" in dropout[1]
     for kind, _, difference in (gru, dropout):

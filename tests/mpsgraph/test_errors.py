@@ -1,4 +1,4 @@
-"""Both ops × every argument × every way to be wrong: the error names the argument, what was
+"""Both ops × every argument × every kind of error: the error names the argument, what was
 expected and what came.
 
 Eager, and traced with no shape known: the kernel refuses. A wrong rank that does not depend on

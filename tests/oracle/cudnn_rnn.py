@@ -116,7 +116,7 @@ class Model:
         return np.concatenate(matrices + [a.ravel() for layer in layers for a in layer[3:]])
 
     def majors_exchanged(self, values: Arguments | Results) -> Arguments | Results:
-        """Time-major from batch-major or the other way round, if the model is batch-major."""
+        """Converts between time-major and batch-major if the model is batch-major."""
         if self.time_major:
             return values
         return type(values)(*(a.swapaxes(0, 1) if a.ndim == 3 else a for a in values))

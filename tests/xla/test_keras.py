@@ -49,7 +49,7 @@ def random_arguments(layer, rng):
 
 
 def fix_dropout(layer, rng):
-    """The same multipliers at every call: in XLA TensorFlow draws other numbers from a seed."""
+    """The same multipliers at every call: in XLA TensorFlow draws other elements from a seed."""
     gates = layer.cell.kernel.shape[1] // UNITS
 
     def multipliers(inputs):

@@ -119,7 +119,7 @@ def test_lists_and_arrays():
     }
     call = tf.function(lambda: raw_ops.LSTMBlockCell(**given, name="cell"), jit_compile=True)
     for got, want in zip(call(), raw_ops.LSTMBlockCell(**given), strict=True):
-        # float32: a few roundings of numbers below one
+        # float32: a few roundings of values below one
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-6)
 
 

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(
             f"TensorFlow has no device {device} here, only "
             f"{', '.join(d.name.removeprefix('/physical_device:') for d in all_devices)}. "
-            "On a Mac, docs/guide/gpu.md tells which plugin belongs to which TensorFlow."
+            "On a Mac, docs/guide/gpu.md tells which plugin goes with which TensorFlow."
         )
     tf.config.set_soft_device_placement(False)
     outcomes = list(selftest.outcomes(device))

@@ -1,6 +1,5 @@
-"""The multi-layer RNN of the CudnnRNN ops.
+"""The multi-layer RNN of the CudnnRNN ops. Equations and layouts: docs/reference/cudnn_rnn.md.
 
-Equations and the layout of params: docs/reference/cudnn_rnn.md.
 T time, B batch, I input size, H cell size, P hidden size, L layers, D directions.
 """
 

@@ -159,13 +159,14 @@ Value JoinReserve(const Values& activations, const Values& layer_outputs,
   return Concat(parts, 0);
 }
 
-// The directions of one layer in the backward pass. Adds to `x_grad`, and sets
-// the gradients of the layer's states and weights.
+// Gradients by pseudo-layer.
 struct BackwardGrads {
   PseudoLayerStates states;
-  std::vector<GraphWeights> weights;  // by pseudo-layer
+  std::vector<GraphWeights> weights;
 };
 
+// The backward pass of all directions of a layer with the input x [T, B, .].
+// Returns the gradient with respect to x. Sets the layer's elements of `grads`.
 Value BuildLayerBackward(const Pass& pass, int64_t layer, const Value& reserve,
                          const LayerGraphOutputGrads& output_grads, const Value& x,
                          BackwardGrads* grads) {

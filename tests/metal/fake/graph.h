@@ -1,6 +1,7 @@
-// Graph: what an MPSGraph holds, the rules of building it, and how it runs.
-#ifndef TF_LSTM_OPS_TESTS_METAL_STAND_IN_GRAPH_H_
-#define TF_LSTM_OPS_TESTS_METAL_STAND_IN_GRAPH_H_
+// Graph: the content of an MPSGraph, the checks while it is built, and its
+// execution.
+#ifndef TF_LSTM_OPS_TESTS_METAL_FAKE_GRAPH_H_
+#define TF_LSTM_OPS_TESTS_METAL_FAKE_GRAPH_H_
 
 #include <deque>
 #include <functional>
@@ -10,7 +11,7 @@
 
 #include "array.h"
 
-namespace stand_in {
+namespace fake {
 
 class Graph;
 struct Operation;
@@ -26,12 +27,13 @@ struct Tensor {
   Operation* producer;  // null: a placeholder, or an argument of a loop's body
   Type type;
   Shape shape;
-  // Shows another tensor's memory: as a graph's result it is never written.
+  // A view of another tensor's memory. As a result of a graph it is not
+  // written.
   bool is_view;
 };
 
 using Tensors = std::vector<Tensor*>;
-// From the values of an operation's inputs those of its outputs.
+// Computes the values of an operation's outputs from those of its inputs.
 using Compute =
     std::function<std::vector<Array>(const std::vector<const Array*>& inputs)>;
 
@@ -88,7 +90,7 @@ class Graph {
                        const std::vector<Signature>& outputs, Compute compute,
                        bool is_view = false);
 
-  // The values of `targets`, given those of placeholders.
+  // The values of `targets` from those of placeholders.
   std::vector<Array> Run(const Tensors& targets, const Given& given) const;
   // The placeholders that `targets` depend on.
   Tensors PlaceholdersOf(const Tensors& targets) const;
@@ -118,6 +120,6 @@ class Graph {
   Scope* current_ = &top_;
 };
 
-}  // namespace stand_in
+}  // namespace fake
 
-#endif  // TF_LSTM_OPS_TESTS_METAL_STAND_IN_GRAPH_H_
+#endif  // TF_LSTM_OPS_TESTS_METAL_FAKE_GRAPH_H_

@@ -1,10 +1,10 @@
-// How Python sends messages.
+// Messages from Python.
 #import <Foundation/Foundation.h>
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
 #include <string>
 
-#include "stand_in.h"
+#include "fake.h"
 
 namespace {
 
@@ -19,16 +19,16 @@ const char* Reason(NSException* exception) {
 
 extern "C" {
 
-void* stand_in_class(const char* name) {
+void* fake_class(const char* name) {
   return (void*)NSClassFromString([NSString stringWithUTF8String:name]);
 }
 
-void* stand_in_new_pool(void) { return [[NSAutoreleasePool alloc] init]; }
+void* fake_new_pool(void) { return [[NSAutoreleasePool alloc] init]; }
 
-void stand_in_drain(void* pool) { [(NSAutoreleasePool*)pool drain]; }
+void fake_drain(void* pool) { [(NSAutoreleasePool*)pool drain]; }
 
-const char* stand_in_send(void* receiver, const char* selector, void* const* arguments, int count,
-                          void* result) {
+const char* fake_send(void* receiver, const char* selector, void* const* arguments, int count,
+                      void* result) {
   @try {
     const id object = (id)receiver;
     const SEL message = NSSelectorFromString([NSString stringWithUTF8String:selector]);
@@ -50,8 +50,8 @@ const char* stand_in_send(void* receiver, const char* selector, void* const* arg
   }
 }
 
-const char* stand_in_loop(void* graph, void* iterations, void* arguments,
-                          void* (*body)(void* index, void* arguments), void** results) {
+const char* fake_loop(void* graph, void* iterations, void* arguments,
+                      void* (*body)(void* index, void* arguments), void** results) {
   @try {
     *results = [(MPSGraph*)graph
         forLoopWithNumberOfIterations:(MPSGraphTensor*)iterations

@@ -1,5 +1,5 @@
-"""What the stand-in refuses, and when it runs what: mistakes that Apple's frameworks would punish
-on a Mac only, or not every time."""
+"""What the fake frameworks refuse, and when they run work. They detect mistakes that fail only on a
+Mac, or only sometimes."""
 
 import ctypes
 import subprocess
@@ -18,11 +18,6 @@ MATMUL = "matrixMultiplicationWithPrimaryTensor:secondaryTensor:name:"
 SELECT = "selectWithPredicateTensor:truePredicateTensor:falsePredicateTensor:name:"
 SLICE = "sliceTensor:dimension:start:length:name:"
 GATHER = "gatherWithUpdatesTensor:indicesTensor:axis:batchDimensions:name:"
-
-
-@pytest.fixture
-def graph(runtime: Runtime) -> Graph:
-    return Graph(runtime)
 
 
 def zeros(graph: Graph, *shape: int, dtype: str = "float32"):
@@ -89,7 +84,7 @@ def zeros(graph: Graph, *shape: int, dtype: str = "float32"):
             lambda g: g("placeholderWithShape:dataType:name:", (0, 3), FLOAT32, None),
         ),
         (
-            "MPSDataType 268435520 is not in the stand-in",
+            "MPSDataType 268435520 is not emulated",
             lambda g: g("placeholderWithShape:dataType:name:", (3,), 0x10000040, None),
         ),
         (
@@ -248,8 +243,8 @@ def test_failing_command_buffer(graph):
     assert np.isnan(values(buffer, x)).all()
 
 
-def test_everything_is_freed(stand_in):
-    runtime = Runtime(stand_in)
+def test_everything_is_freed(fakes):
+    runtime = Runtime(fakes)
     names = ("graphs", "tensor data", "buffers", "buffer bytes", "command buffers")
     before = [runtime.count(name) for name in names]
     for _ in range(3):
@@ -264,14 +259,14 @@ def test_everything_is_freed(stand_in):
 # --- what ends the process -------------------------------------------------------------------
 
 
-def test_a_command_buffer_must_not_be_lost(stand_in):
+def test_a_command_buffer_must_not_be_lost(fakes):
     """Work that was encoded and never committed."""
     script = f"""
 import sys
 sys.path[:0] = {sys.path!r}
 import numpy as np
 from metal.objc import Graph, Runtime
-runtime = Runtime({str(stand_in)!r})
+runtime = Runtime({str(fakes)!r})
 with runtime.pool():
     graph, x = Graph(runtime), np.ones(3, np.float32)
     y = graph("tanhWithTensor:name:", graph.placeholder(x), None)
@@ -279,4 +274,4 @@ with runtime.pool():
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode != 0
-    assert "stand-in: a command buffer with work was never committed" in done.stderr
+    assert "fake: a command buffer with work was never committed" in done.stderr

@@ -1,4 +1,4 @@
-// Metal: buffers in host memory, command buffers that run late.
+// Metal: buffers in host memory, and command buffers that run late.
 #include "metal.h"
 
 #import <MetalPerformanceShaders/MetalPerformanceShaders.h>
@@ -11,52 +11,53 @@
 #include "counts.h"
 #include "misuse.h"
 
-using stand_in::counts;
-using stand_in::Require;
+using fake::counts;
+using fake::Require;
 
 namespace {
 
-// As a float, half or bfloat16 a NaN; as an index far out of range.
+// Byte values of new and of freed memory: NaN as float, half or bfloat16; out of
+// range as an index.
 constexpr int kFresh = 0xFF, kFreed = 0xFE;
-constexpr size_t kMostUncompleted = 64;  // as newCommandQueue's default
+constexpr size_t kMostUncompleted = 64;  // the default of newCommandQueue
 std::atomic<bool> fail_next{false};
 
 }  // namespace
 
-stand_in::Counts stand_in::counts;
+fake::Counts fake::counts;
 
-std::shared_ptr<void> Kept(id object) {
-  return {[object retain], [](void* kept) { [(id)kept release]; }};
+std::shared_ptr<void> Retained(id object) {
+  return {[object retain], [](void* retained) { [(id)retained release]; }};
 }
 
 namespace {
 
-// Retains a buffer as encoded work does.
-std::shared_ptr<void> Used(StandInBuffer* buffer) {
+// Retains a buffer and counts an encoded use.
+std::shared_ptr<void> Used(FakeBuffer* buffer) {
   ++*buffer->_pending;
   return {[buffer retain], [](void* used) {
-            --*((StandInBuffer*)used)->_pending;
+            --*((FakeBuffer*)used)->_pending;
             [(id)used release];
           }};
 }
 
 }  // namespace
 
-@interface StandInDevice : NSObject <MTLDevice>
+@interface FakeDevice : NSObject <MTLDevice>
 @end
 
 extern "C" {
 
 id<MTLDevice> MTLCreateSystemDefaultDevice(void) {
-  static StandInDevice* device = [[StandInDevice alloc] init];
+  static FakeDevice* device = [[FakeDevice alloc] init];
   return [device retain];
 }
 
-void stand_in_finish(void* command_queue) { [(StandInCommandQueue*)command_queue runUntil:nil]; }
+void fake_finish(void* command_queue) { [(FakeCommandQueue*)command_queue runUntil:nil]; }
 
-void stand_in_fail_next_command_buffer(void) { fail_next = true; }
+void fake_fail_next_command_buffer(void) { fail_next = true; }
 
-long stand_in_count(const char* name) {
+long fake_count(const char* name) {
   const std::string wanted = name;
   if (wanted == "graphs") return counts.graphs;
   if (wanted == "tensor data") return counts.tensor_data;
@@ -69,16 +70,16 @@ long stand_in_count(const char* name) {
 
 }  // extern "C"
 
-@implementation StandInDevice
+@implementation FakeDevice
 - (id<MTLCommandQueue>)newCommandQueue {
-  return [[StandInCommandQueue alloc] init];
+  return [[FakeCommandQueue alloc] init];
 }
 
 - (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options {
   Require(options == MTLResourceStorageModeShared,
-          "newBufferWithLength: only shared storage is in the stand-in");
+          "newBufferWithLength: only shared storage is emulated");
   if (length == 0) return nil;  // as Metal
-  StandInBuffer* buffer = [[StandInBuffer alloc] init];
+  FakeBuffer* buffer = [[FakeBuffer alloc] init];
   buffer->_length = length;
   buffer->_memory = static_cast<char*>(std::malloc(length));
   std::memset(buffer->_memory, kFresh, length);
@@ -95,7 +96,7 @@ long stand_in_count(const char* name) {
 }
 @end
 
-@implementation StandInBuffer
+@implementation FakeBuffer
 - (instancetype)init {
   if ((self = [super init])) {
     _pending = new std::atomic<int>(0);
@@ -126,11 +127,11 @@ long stand_in_count(const char* name) {
 }
 @end
 
-@implementation StandInCommandQueue
+@implementation FakeCommandQueue
 - (instancetype)init {
   if ((self = [super init])) {
     _mutex = new std::mutex;
-    _committed = new std::deque<StandInCommandBuffer*>;
+    _committed = new std::deque<FakeCommandBuffer*>;
   }
   return self;
 }
@@ -140,16 +141,16 @@ long stand_in_count(const char* name) {
 }
 
 - (id<MTLCommandBuffer>)commandBuffer {
-  return [[[StandInCommandBuffer alloc] initWithQueue:self] autorelease];
+  return [[[FakeCommandBuffer alloc] initWithQueue:self] autorelease];
 }
 
-- (void)enqueue:(StandInCommandBuffer*)buffer {
+- (void)enqueue:(FakeCommandBuffer*)buffer {
   const std::lock_guard<std::mutex> lock(*_mutex);
   _committed->push_back([buffer retain]);
   while (_committed->size() > kMostUncompleted) [self runFirst];
 }
 
-- (void)runUntil:(StandInCommandBuffer*)last {
+- (void)runUntil:(FakeCommandBuffer*)last {
   const std::lock_guard<std::mutex> lock(*_mutex);
   while (!_committed->empty() &&
          (last == nil || [last status] == MTLCommandBufferStatusCommitted)) {
@@ -158,7 +159,7 @@ long stand_in_count(const char* name) {
 }
 
 - (void)runFirst {
-  StandInCommandBuffer* first = _committed->front();
+  FakeCommandBuffer* first = _committed->front();
   _committed->pop_front();
   @autoreleasepool {
     [first run];
@@ -174,8 +175,8 @@ long stand_in_count(const char* name) {
 }
 @end
 
-@implementation StandInCommandBuffer
-- (instancetype)initWithQueue:(StandInCommandQueue*)queue {
+@implementation FakeCommandBuffer
+- (instancetype)initWithQueue:(FakeCommandQueue*)queue {
   if ((self = [super init])) {
     _queue = [queue retain];
     _work = new std::vector<std::function<void()>>;
@@ -203,11 +204,11 @@ long stand_in_count(const char* name) {
 
 - (void)addWork:(std::function<void()>)work
              by:(const char*)encoder
-          using:(std::vector<StandInBuffer*>)buffers {
+          using:(std::vector<FakeBuffer*>)buffers {
   Require([self status] == MTLCommandBufferStatusNotEnqueued, encoder,
           ": the command buffer is committed already");
   std::vector<std::shared_ptr<void>> used;
-  for (StandInBuffer* buffer : buffers) used.push_back(Used(buffer));
+  for (FakeBuffer* buffer : buffers) used.push_back(Used(buffer));
   _work->push_back([work = std::move(work), used = std::move(used)] {
     if (work) work();
   });
@@ -233,19 +234,19 @@ long stand_in_count(const char* name) {
       for (const auto& work : *_work) work();
     }
   } @catch (NSException* exception) {
-    stand_in_abort(
+    fake_abort(
         [[@"while a command buffer runs: " stringByAppendingString:[exception reason]] UTF8String]);
   }
-  _work->clear();  // and with it what it retains
+  _work->clear();  // releases the buffers
   if (fails) {
-    _error = [[NSError alloc] initWithDomain:@"StandIn" code:1 userInfo:nil];
+    _error = [[NSError alloc] initWithDomain:@"Fake" code:1 userInfo:nil];
   }
   *_status = fails ? MTLCommandBufferStatusError : MTLCommandBufferStatusCompleted;
 }
 
 - (void)dealloc {
   const bool is_lost = !_work->empty() && [self status] == MTLCommandBufferStatusNotEnqueued;
-  if (is_lost) stand_in_abort("a command buffer with work was never committed");
+  if (is_lost) fake_abort("a command buffer with work was never committed");
   --counts.command_buffers;
   delete _work;
   delete _status;

@@ -5,7 +5,7 @@
 
 #include "misuse.h"
 
-namespace stand_in {
+namespace fake {
 
 std::string ToString(const Tensor& tensor) {
   return ToString(tensor.type) + ToString(tensor.shape);
@@ -197,4 +197,4 @@ Tensors Graph::PlaceholdersOf(const Tensors& targets) const {
   return placeholders;
 }
 
-}  // namespace stand_in
+}  // namespace fake

@@ -1,4 +1,4 @@
-// The graph's operations: which tensors each takes, and its values.
+// The operations of Graph: checks of their inputs, and their values.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -6,7 +6,7 @@
 #include "graph.h"
 #include "misuse.h"
 
-namespace stand_in {
+namespace fake {
 namespace {
 
 using Inputs = std::vector<const Array*>;
@@ -49,12 +49,12 @@ Shape BroadcastShape(const char* name, const Tensor* a, const Tensor* b) {
   return shape;
 }
 
-// Copies `part` into `whole`, or back, where its first row along the axis has
-// the index `start`.
-enum class Direction { kInto, kFrom };
+// Copies `part` into `whole` or back. The first row of the part along the axis
+// has the index `start` in `whole`.
+enum class CopyDirection { kInto, kFrom };
 template <class Whole, class Part>
 void CopyRows(Whole& whole, Part& part, size_t axis, int64_t start,
-              Direction direction) {
+              CopyDirection direction) {
   int64_t outer = 1, inner = 1;
   for (size_t k = 0; k < axis; ++k) outer *= part.shape[k];
   for (size_t k = axis + 1; k < part.shape.size(); ++k) inner *= part.shape[k];
@@ -62,7 +62,7 @@ void CopyRows(Whole& whole, Part& part, size_t axis, int64_t start,
   for (int64_t n = 0; n < outer; ++n) {
     auto* w = &whole.values[(n * whole.shape[axis] + start) * inner];
     auto* p = &part.values[n * rows];
-    if (direction == Direction::kInto) {
+    if (direction == CopyDirection::kInto) {
       if constexpr (!std::is_const_v<Whole>) std::copy(p, p + rows, w);
     } else {
       if constexpr (!std::is_const_v<Part>) std::copy(w, w + rows, p);
@@ -70,12 +70,12 @@ void CopyRows(Whole& whole, Part& part, size_t axis, int64_t start,
   }
 }
 
-// The sum of some rows along an axis: as a GPU adds, in pairs of sums.
+// The sum of some rows along an axis, computed pairwise as on a GPU.
 Array SumOfRows(const Array& a, const Shape& row_shape, size_t axis,
                 int64_t first, int64_t count) {
   Array sum(a.type, row_shape);
   if (count == 1) {
-    CopyRows(a, sum, axis, first, Direction::kFrom);
+    CopyRows(a, sum, axis, first, CopyDirection::kFrom);
     return sum;
   }
   const int64_t half = count / 2;
@@ -95,7 +95,7 @@ int64_t CheckedIndex(const char* name, float index, int64_t size) {
 
 }  // namespace
 
-// --- where values come from ------------------------------------------------
+// --- constants ------------------------------------------------
 
 Tensor* Graph::Constant(double scalar, const Shape& shape, Type type) {
   return AddOne({}, {type, shape}, [=](const Inputs&) {
@@ -106,7 +106,7 @@ Tensor* Graph::Constant(double scalar, const Shape& shape, Type type) {
   });
 }
 
-// --- element by element ----------------------------------------------------
+// --- elementwise ----------------------------------------------------
 
 template <class Function>
 Tensor* Graph::Unary(const char* name, Tensor* a, Function function) {
@@ -319,7 +319,7 @@ Tensor* Graph::Concat(const Tensors& parts, int64_t axis) {
     Array whole(inputs[0]->type, shape);
     int64_t start = 0;
     for (const Array* part : inputs) {
-      CopyRows(whole, *part, along, start, Direction::kInto);
+      CopyRows(whole, *part, along, start, CopyDirection::kInto);
       start += part->shape[along];
     }
     return std::vector<Array>{whole};
@@ -332,7 +332,7 @@ Tensor* Graph::Gather(Tensor* a, Tensor* indices, int64_t axis,
   RequireUsable(a);
   RequireUsable(indices);
   Require(batch_dimensions == 0, name, ": batchDimensions ", batch_dimensions,
-          " is not in the stand-in");
+          " is not emulated");
   RequireType(name, indices, Type::kInt32);
   RequireRank(name, indices, 1);
   const size_t along = CheckedAxis(name, a, axis);
@@ -345,8 +345,8 @@ Tensor* Graph::Gather(Tensor* a, Tensor* indices, int64_t axis,
     for (int64_t k = 0; k < shape[along]; ++k) {
       const int64_t index =
           CheckedIndex(name, inputs[1]->values[k], inputs[0]->shape[along]);
-      CopyRows(*inputs[0], row, along, index, Direction::kFrom);
-      CopyRows(rows, row, along, k, Direction::kInto);
+      CopyRows(*inputs[0], row, along, index, CopyDirection::kFrom);
+      CopyRows(rows, row, along, k, CopyDirection::kInto);
     }
     return std::vector<Array>{rows};
   });
@@ -375,11 +375,11 @@ Tensor* Graph::Scatter(Tensor* a, Tensor* updates, Tensor* indices,
               CheckedIndex(name, inputs[2]->values[k], whole.shape[along]);
           Require(written.insert(index).second, name, ": index ", index,
                   " twice");
-          CopyRows(*inputs[1], row, along, k, Direction::kFrom);
-          CopyRows(whole, row, along, index, Direction::kInto);
+          CopyRows(*inputs[1], row, along, k, CopyDirection::kFrom);
+          CopyRows(whole, row, along, index, CopyDirection::kInto);
         }
         return std::vector<Array>{whole};
       });
 }
 
-}  // namespace stand_in
+}  // namespace fake

@@ -1,12 +1,12 @@
-// Array: a tensor's values while a graph runs.
-#ifndef TF_LSTM_OPS_TESTS_METAL_STAND_IN_ARRAY_H_
-#define TF_LSTM_OPS_TESTS_METAL_STAND_IN_ARRAY_H_
+// Array: the values of a tensor while a graph runs.
+#ifndef TF_LSTM_OPS_TESTS_METAL_FAKE_ARRAY_H_
+#define TF_LSTM_OPS_TESTS_METAL_FAKE_ARRAY_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace stand_in {
+namespace fake {
 
 // The values of MPSDataType.
 enum class Type : uint32_t {
@@ -19,7 +19,7 @@ enum class Type : uint32_t {
 
 using Shape = std::vector<int64_t>;
 
-// Raises for a type that the stand-in does not have.
+// Raises for a type that is not emulated.
 Type CheckedType(uint32_t type);
 int64_t BytesOf(Type type);
 int64_t SizeOf(const Shape& shape);
@@ -29,8 +29,7 @@ std::string ToString(Type type);
 // Distances between neighbours along each axis, in row-major order.
 std::vector<int64_t> StridesOf(const Shape& shape);
 
-// Values of any type in float: integers must stay below 2²⁴. `round` makes a
-// value one of the type.
+// Values of any type, stored as float. Integers must stay below 2^24.
 struct Array {
   Type type = Type::kFloat32;
   Shape shape;
@@ -41,6 +40,7 @@ struct Array {
       : type(type), shape(shape), values(SizeOf(shape)) {}
 };
 
+// Rounds a value to one of the type.
 float Round(Type type, float value);
 
 Array FromMemory(Type type, const Shape& shape, const void* memory);
@@ -56,6 +56,6 @@ Array Broadcast(const Array& from, const Shape& shape);
 Array MatrixProduct(const Array& a, const Array& b);
 Array Transposed(const Array& a);
 
-}  // namespace stand_in
+}  // namespace fake
 
-#endif  // TF_LSTM_OPS_TESTS_METAL_STAND_IN_ARRAY_H_
+#endif  // TF_LSTM_OPS_TESTS_METAL_FAKE_ARRAY_H_

@@ -7,7 +7,7 @@
 
 #include "misuse.h"
 
-namespace stand_in {
+namespace fake {
 namespace {
 
 // Rounds to the nearest, ties to even.
@@ -39,7 +39,7 @@ void Save(const std::vector<float>& values, void* memory, Convert convert) {
 
 float FromInt32(int32_t value) {
   Require(std::abs(value) < 1 << 24, "Int32 ", value,
-          ": the stand-in keeps integers in float");
+          ": integers are stored as float");
   return static_cast<float>(value);
 }
 
@@ -50,7 +50,7 @@ Type CheckedType(uint32_t type) {
                      Type::kInt32, Type::kBool}) {
     if (static_cast<uint32_t>(known) == type) return known;
   }
-  Raise("MPSDataType " + std::to_string(type) + " is not in the stand-in");
+  Raise("MPSDataType " + std::to_string(type) + " is not emulated");
 }
 
 int64_t BytesOf(Type type) { return (static_cast<uint32_t>(type) & 0xFF) / 8; }
@@ -187,7 +187,7 @@ Array Broadcast(const Array& from, const Shape& shape) {
   return Strided(from, shape, 0, strides);
 }
 
-// As a GPU does, adds up short sums instead of one long one.
+// Adds partial sums of 32 terms, as a GPU does.
 Array MatrixProduct(const Array& a, const Array& b) {
   constexpr int64_t kTermsAtOnce = 32;
   const int64_t rows = a.shape[0], inner = a.shape[1], columns = b.shape[1];
@@ -213,4 +213,4 @@ Array Transposed(const Array& a) {
   return Strided(a, {a.shape[1], a.shape[0]}, 0, {1, a.shape[1]});
 }
 
-}  // namespace stand_in
+}  // namespace fake

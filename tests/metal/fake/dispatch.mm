@@ -1,4 +1,4 @@
-// libdispatch: a serial queue is a mutex.
+// libdispatch. A serial queue is a mutex.
 #import <Foundation/Foundation.h>
 
 #include <atomic>
@@ -7,8 +7,8 @@
 #include <mutex>
 #include <thread>
 
+#include "fake.h"
 #include "misuse.h"
-#include "stand_in.h"
 
 struct dispatch_queue_s {
   std::mutex mutex;
@@ -17,27 +17,27 @@ struct dispatch_queue_s {
 
 extern "C" {
 
-void stand_in_abort(const char* message) {
-  std::fprintf(stderr, "stand-in: %s\n", message);
+void fake_abort(const char* message) {
+  std::fprintf(stderr, "fake: %s\n", message);
   std::abort();
 }
 
-dispatch_queue_t stand_in_queue_create(void) { return new dispatch_queue_s; }
+dispatch_queue_t fake_queue_create(void) { return new dispatch_queue_s; }
 
-int stand_in_queue_is_current(dispatch_queue_t queue) {
+int fake_queue_is_current(dispatch_queue_t queue) {
   return queue->runs_on.load() == std::this_thread::get_id();
 }
 
 void dispatch_sync(dispatch_queue_t queue, dispatch_block_t block) {
-  if (stand_in_queue_is_current(queue)) {
-    stand_in_abort("dispatch_sync on the queue that runs: a deadlock");
+  if (fake_queue_is_current(queue)) {
+    fake_abort("dispatch_sync on the queue that runs: a deadlock");
   }
   const std::lock_guard<std::mutex> lock(queue->mutex);
   queue->runs_on = std::this_thread::get_id();
   @try {
     block();
   } @catch (NSException* exception) {
-    stand_in_abort([[@"an exception leaves a block of dispatch_sync: "
+    fake_abort([[@"an exception leaves a block of dispatch_sync: "
         stringByAppendingString:[exception reason]] UTF8String]);
   }
   queue->runs_on = std::thread::id();
@@ -45,9 +45,9 @@ void dispatch_sync(dispatch_queue_t queue, dispatch_block_t block) {
 
 }  // extern "C"
 
-void stand_in::Raise(const std::string& reason) {
-  // Seen also where nobody catches it.
-  std::fprintf(stderr, "stand-in: %s\n", reason.c_str());
-  [NSException raise:@"StandInMisuse" format:@"%s", reason.c_str()];
+void fake::Raise(const std::string& reason) {
+  // Printed too, for an exception that nothing catches.
+  std::fprintf(stderr, "fake: %s\n", reason.c_str());
+  [NSException raise:@"FakeMisuse" format:@"%s", reason.c_str()];
   std::abort();
 }

@@ -1,4 +1,4 @@
-"""Random weights, and a run of each form: x [B, T, I] to the output [B, T, D*P]."""
+"""Random weights, and a run of each format: x [B, T, I] to the output [B, T, D*P]."""
 
 from typing import Any, NamedTuple
 
@@ -17,15 +17,15 @@ KERAS_LAYERS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 GATES = {"lstm": 4, "gru": 3}
 
 INPUTS, UNITS = 3, 4
-# Two right evaluations differ by some hundred roundings of 1e-16 of outputs within [-1, 1], which
-# three layers upon another pass on.
+# Two correct evaluations differ by some hundred roundings of 1e-16 of outputs within [-1, 1], which
+# propagate through three layers.
 ROUNDING = 1e-13
-# The same in float32, some dozen roundings of 6e-8, for stock's block cell, which is no wider.
+# In float32, for stock's block cell, which has no wider type: some dozen roundings of 6e-8.
 ROUNDING_FLOAT32 = 2e-6
 
 
 class Shape(NamedTuple):
-    """Which weights there are."""
+    """The sizes and kinds of weights."""
 
     kind: str = "lstm"
     layers: int = 1
@@ -36,9 +36,9 @@ class Shape(NamedTuple):
     units: int = UNITS
 
     def __str__(self) -> str:
-        parts = [self.kind, f"L{self.layers}", f"D{self.directions}"]
-        parts += [f"P{self.num_proj}"] if self.num_proj else []
-        return "-".join(parts + ["peephole"] * self.peephole)
+        words = [self.kind, f"L{self.layers}", f"D{self.directions}"]
+        words += [f"P{self.num_proj}"] if self.num_proj else []
+        return "-".join(words + ["peephole"] * self.peephole)
 
     @property
     def hidden(self) -> int:
@@ -72,7 +72,7 @@ def random_weights(shape: Shape, rng: np.random.Generator, dtype: Any = "float64
 
 
 def assert_equal(got: Weights, want: Weights) -> None:
-    """To the bit, dtypes too."""
+    """Bit for bit, with the same dtypes."""
     assert type(got) is type(want)
     assert got.directions == want.directions
     for k, (a, b) in enumerate(zip(got.layers, want.layers, strict=True)):
@@ -121,8 +121,8 @@ def run_block(cell: BlockCell, x: Array, *, module: Any = raw_ops, **options: An
     return tf.transpose(results.h, [1, 0, 2])
 
 
-def keras_stack(shape: Shape, dtype: str = "float64", **options: Any) -> list[keras.layers.Layer]:
-    """Layers, built, one upon another: stock's, or ours where there are peepholes."""
+def keras_layers(shape: Shape, dtype: str = "float64", **options: Any) -> list[keras.layers.Layer]:
+    """The built layers of a multi-layer RNN: stock's, or ours with peepholes."""
     kind = KERAS_LAYERS[shape.kind]
     if shape.peephole:
         kind, options = tf_lstm_ops.keras.LSTM, {"use_peephole": True, **options}
@@ -131,21 +131,21 @@ def keras_stack(shape: Shape, dtype: str = "float64", **options: Any) -> list[ke
         one = kind(shape.units, return_sequences=True, dtype=dtype, **options)
         return keras.layers.Bidirectional(one, dtype=dtype) if shape.directions == 2 else one
 
-    stack = [layer() for _ in range(shape.layers)]
+    layers = [layer() for _ in range(shape.layers)]
     width = shape.inputs
-    for built in stack:
+    for built in layers:
         built.build((None, None, width))
         width = shape.directions * shape.units
-    return stack
+    return layers
 
 
-def set_weights(stack: list[keras.layers.Layer], arrays: list[Any]) -> None:
+def set_weights(layers: list[keras.layers.Layer], arrays: list[Any]) -> None:
     """`arrays` as to_keras returns them."""
-    for layer, own in zip(stack, [arrays] if len(stack) == 1 else arrays, strict=True):
+    for layer, own in zip(layers, [arrays] if len(layers) == 1 else arrays, strict=True):
         layer.set_weights(own)
 
 
-def run_keras(stack: list[keras.layers.Layer], x: Array) -> Array:
-    for layer in stack:
+def run_keras(layers: list[keras.layers.Layer], x: Array) -> Array:
+    for layer in layers:
         x = layer(x)
     return np.array(x)
