@@ -41,6 +41,7 @@ def test_all_pages_are_found() -> None:
     }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
 def test_examples_print_what_they_say(page: Path, tmp_path: Path) -> None:
     run_examples(text_of(page), tmp_path)
