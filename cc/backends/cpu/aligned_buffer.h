@@ -7,8 +7,8 @@
 
 namespace tf_lstm_ops {
 
-// Memory aligned to 64 bytes. Buffers of 2 MiB and more use huge pages where the
-// system has them, and are kept for later calls, up to kKeptBytes in total,
+// Memory aligned to 64 bytes. Buffers of 2 MiB and more use huge pages where
+// the system has them, and are kept for later calls, up to kKeptBytes in total,
 // because fetching fresh pages costs more than using them. Throws
 // std::bad_alloc, which the kernels' base class turns into a ResourceExhausted
 // error. The class is not a template of the element type, so that code compiled

@@ -11,9 +11,9 @@
 
 namespace tf_lstm_ops::cpu {
 
-// Empty at first. The first call that gets the object fills it. Concurrent calls
-// pack their own weights meanwhile. The owner guarantees that the weights do not
-// change. Thread-safe.
+// Empty at first. The first call that gets the object fills it. Concurrent
+// calls pack their own weights meanwhile. The owner guarantees that the weights
+// do not change. Thread-safe.
 class PackedWeights {
  public:
   bool filled() const;

@@ -48,8 +48,8 @@ class Staging {
     }
   }
 
-  // Weight matrices of `size` elements in total, laid out as lay_out(data) says.
-  // The engine reads bfloat16 weights without conversion.
+  // Weight matrices of `size` elements in total, laid out as lay_out(data)
+  // says. The engine reads bfloat16 weights without conversion.
   template <class F>
   GateMatrices<const Compute> Weights(const T* data, int64_t size,
                                       const F& lay_out) {

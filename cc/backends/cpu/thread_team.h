@@ -33,9 +33,9 @@ struct Job {
 
 // Runs the job on up to `threads` threads, including the calling thread. The
 // first call that needs threads starts them. While another call uses the team,
-// the job runs on the calling thread alone and one thread of the team pauses, so
-// that the number of running threads stays the same. When the other call ends
-// first, the job takes over the team.
+// the job runs on the calling thread alone and one thread of the team pauses,
+// so that the number of running threads stays the same. When the other call
+// ends first, the job takes over the team.
 void RunJob(const Job& job, int threads);
 
 }  // namespace tf_lstm_ops
