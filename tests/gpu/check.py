@@ -396,7 +396,9 @@ def main() -> int:
     parser.add_argument("library")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--small", action="store_true")
-    parser.add_argument("--algorithms", nargs="+", default=[*NUMBERS, CUDNN], choices=[*NUMBERS, CUDNN])
+    parser.add_argument(
+        "--algorithms", nargs="+", default=[*NUMBERS, CUDNN], choices=[*NUMBERS, CUDNN]
+    )
     options = parser.parse_args()
     core = Core(options.library, options.device)
     passed = all(
