@@ -32,7 +32,7 @@ struct CustomLstmCell : LstmCell<Math> {
                                             V cs_prev, const Parameters& with) {
     const auto gate = [&](LstmGate p) {
       return Activate<Math>(
-          with.activations->gate[p],
+          with.options->activations.gate[p],
           with.peephole ? z[p] + with.peephole[p] * cs_prev : z[p]);
     };
     Outputs y;
@@ -48,7 +48,7 @@ struct CustomLstmCell : LstmCell<Math> {
 
   static TF_LSTM_OPS_INLINE void Restore(Outputs* y, bool has_co,
                                          const Parameters& with) {
-    if (!has_co) y->co = Activate<Math>(with.activations->state, y->cs);
+    if (!has_co) y->co = Activate<Math>(with.options->activations.state, y->cs);
   }
 
   // With a' as Slope gives it:
@@ -62,7 +62,7 @@ struct CustomLstmCell : LstmCell<Math> {
   static TF_LSTM_OPS_INLINE Gradients Backward(const Outputs& y, V cs_prev,
                                                const Outputs& grad,
                                                const Parameters& with) {
-    const LstmActivations& a = *with.activations;
+    const LstmActivations& a = with.options->activations;
     Gradients d;
     d.z[kGateO] = Slope<Math>(a.gate[kGateO], y.o) * (grad.h * y.co + grad.o);
     const V dcs =

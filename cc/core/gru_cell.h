@@ -23,6 +23,7 @@ template <class Math>
 struct GruCell {
   using V = typename Math::Value;
 
+  static constexpr int kGates = 3;
   static constexpr int kPreActivations = 4;
   static constexpr int kInputPreActivations = 3;
   static constexpr int kFirstRecurrent = 1;
@@ -42,6 +43,7 @@ struct GruCell {
     V state;  // with respect to h_prev, without the recurrent product's term
   };
   static constexpr int kSavedCount = 4;
+  static constexpr int kSavedForBackward = 4;
   static constexpr V Outputs::* kSaved[kSavedCount] = {
       &Outputs::r, &Outputs::u, &Outputs::n, &Outputs::nh};
   static constexpr V Outputs::* kState = &Outputs::h;

@@ -12,30 +12,14 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "core/activation.h"
+#include "core/cell_options.h"
+#include "core/cells.h"
 #include "core/float16.h"
 #include "core/gate_order.h"
 #include "core/layer_tensors.h"
 #include "core/sequence.h"
 
 namespace tf_lstm_ops {
-
-enum class CellKind : uint8_t { kLstm, kCustomLstm, kGru, kTanh, kRelu };
-
-constexpr bool IsLstm(CellKind cell) {
-  return cell == CellKind::kLstm || cell == CellKind::kCustomLstm;
-}
-
-// Gates that have weights.
-constexpr int GateCount(CellKind cell) {
-  return IsLstm(cell) ? 4 : cell == CellKind::kGru ? 3 : 1;
-}
-
-// Activations of a step that the backward pass needs, besides h; see
-// PackedActivations.
-constexpr int SavedCount(CellKind cell) {
-  return IsLstm(cell) ? 5 : cell == CellKind::kGru ? 4 : 0;
-}
 
 struct RnnConfig {
   CellKind cell = CellKind::kLstm;
@@ -45,7 +29,7 @@ struct RnnConfig {
   GateOrder gate_order = kOrderICFO;
   double forget_bias = 0;
   double cell_clip = 0;  // clips cs to [-cell_clip, cell_clip] where positive
-  LstmActivations activations;  // of an LSTM with custom activations
+  CellOptions options;
   // Without input weights, the gate in block g reads H columns of x from column
   // g * x_gate_stride on. With 0 all gates read the same columns.
   int64_t x_gate_stride = 0;

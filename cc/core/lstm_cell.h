@@ -16,7 +16,7 @@
 #ifndef TF_LSTM_OPS_CORE_LSTM_CELL_H_
 #define TF_LSTM_OPS_CORE_LSTM_CELL_H_
 
-#include "core/activation.h"
+#include "core/cell_options.h"
 #include "core/gate_order.h"
 #include "core/macros.h"
 
@@ -38,6 +38,7 @@ struct LstmCell {
 
   // Pre-activations [0, kInputPreActivations) have input weights. The
   // kRecurrentPreActivations from kFirstRecurrent on have recurrent weights.
+  static constexpr int kGates = 4;
   static constexpr int kPreActivations = 4;
   static constexpr int kInputPreActivations = 4;
   static constexpr int kFirstRecurrent = 0;
@@ -55,7 +56,7 @@ struct LstmCell {
   struct Parameters {
     const V* peephole = nullptr;  // [kPreActivations] by gate; null: none
     const V* clip = nullptr;      // null: no clipping
-    const LstmActivations* activations = nullptr;  // of a CustomLstmCell
+    const CellOptions* options = nullptr;
   };
   struct Outputs {
     V i, cs, f, o, ci, co, h;
@@ -66,6 +67,7 @@ struct LstmCell {
   };
   // Outputs that the forward pass saves, by index of SavedActivations.
   static constexpr int kSavedCount = 6;
+  static constexpr int kSavedForBackward = 5;  // co is computed again
   static constexpr V Outputs::* kSaved[kSavedCount] = {
       &Outputs::i, &Outputs::cs, &Outputs::f,
       &Outputs::o, &Outputs::ci, &Outputs::co};

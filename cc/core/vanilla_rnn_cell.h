@@ -14,6 +14,7 @@ template <class Math>
 struct VanillaRnnCell {
   using V = typename Math::Value;
 
+  static constexpr int kGates = 1;
   static constexpr int kPreActivations = 1;
   static constexpr int kInputPreActivations = 1;
   static constexpr int kFirstRecurrent = 0;
@@ -24,6 +25,7 @@ struct VanillaRnnCell {
   static constexpr bool kHasPeephole = false;
   static constexpr bool kHasOutputGate = false;
   static constexpr int kSavedCount = 0;  // h is enough
+  static constexpr int kSavedForBackward = 0;
 
   struct Parameters {};
   struct Outputs {

@@ -76,13 +76,14 @@ TEST(GeneralLstmBackwardIsTheDerivative) {
   const double weights[] = {0.7, 0.9, -0.4, 1.1};
   // Each activation in each place, among the other ones.
   for (int first = 0; first < 5; ++first) {
-    LstmActivations activations;
+    CellOptions options;
+    LstmActivations& activations = options.activations;
     for (int p = 0; p < kMaxPreActivations; ++p) {
       activations.gate[p] = kActivations[(first + p) % 5];
     }
     activations.state = kActivations[(first + kMaxPreActivations) % 5];
     General::Parameters with;
-    with.activations = &activations;
+    with.options = &options;
     CheckDerivative<General>(grad, with);
     with.peephole = weights;
     CheckDerivative<General>(grad, with);
@@ -91,10 +92,10 @@ TEST(GeneralLstmBackwardIsTheDerivative) {
 
 TEST(GeneralLstmIsTheLstmByDefault) {
   using General = CustomLstmCell<ScalarMath>;
-  const LstmActivations activations;
+  const CellOptions options;
   const double bound = 0.3, z[] = {0.4, 1.3, -0.2, 0.9};
   General::Parameters with;
-  with.activations = &activations;
+  with.options = &options;
   with.clip = &bound;
   const Lstm::Outputs want = Lstm::Forward(z, 0.6, with);
   const Lstm::Outputs got = General::Forward(z, 0.6, with);

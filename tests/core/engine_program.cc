@@ -67,9 +67,10 @@ RnnConfig Config(const Arrays& given) {
   config.x_gate_stride = at("x_gate_stride");
   for (int p = 0; p < kMaxPreActivations; ++p) {
     config.gate_order.block[p] = at("gate_order", p);
-    config.activations.gate[p] = static_cast<Activation>(at("activations", p));
+    config.options.activations.gate[p] =
+        static_cast<Activation>(at("activations", p));
   }
-  config.activations.state =
+  config.options.activations.state =
       static_cast<Activation>(at("activations", kMaxPreActivations));
   config.bfloat16 = at("bits") == 16;
   return config;

@@ -7,10 +7,7 @@
 #include "backends/metal/layer_graph.h"
 #include "backends/metal/products.h"
 #include "backends/metal/step_loop.h"
-#include "core/custom_lstm_cell.h"
-#include "core/gru_cell.h"
-#include "core/lstm_cell.h"
-#include "core/vanilla_rnn_cell.h"
+#include "core/cells.h"
 
 namespace tf_lstm_ops::metal {
 
@@ -122,7 +119,7 @@ class CellSteps {
     if constexpr (Cell::kHasPeephole) {
       const GraphWeights& w = layer_.weights;
       return {w.has_peephole() ? w.peephole.data() : nullptr,
-              config_.cell_clip > 0 ? &clip_ : nullptr, &config_.activations};
+              config_.cell_clip > 0 ? &clip_ : nullptr, &config_.options};
     } else {
       return {};
     }

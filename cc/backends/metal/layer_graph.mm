@@ -162,19 +162,12 @@ class CellPasses {
 // Calls f with the passes of the layer's cell.
 template <class F>
 auto WithPasses(const LayerGraph& layer, const F& f) {
-  switch (layer.config.cell) {
-    case CellKind::kCustomLstm:
-      return f(CellPasses<CustomLstmCell<GraphMath>>(layer));
-    case CellKind::kGru:
-      return f(CellPasses<GruCell<GraphMath>>(layer));
-    case CellKind::kTanh:
-      return f(CellPasses<TanhCell<GraphMath>>(layer));
-    case CellKind::kRelu:
-      return f(CellPasses<ReluCell<GraphMath>>(layer));
-    case CellKind::kLstm:
-      break;
-  }
-  return f(CellPasses<LstmCell<GraphMath>>(layer));
+#define TF_LSTM_OPS_CASE(kind, Cell) \
+  case CellKind::kind:               \
+    return f(CellPasses<Cell<GraphMath>>(layer));
+  switch (layer.config.cell) { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) }
+#undef TF_LSTM_OPS_CASE
+  return f(CellPasses<LstmCell<GraphMath>>(layer));  // not reached
 }
 
 bool IsEmpty(const Sequence& sequence) { return sequence.time == 0 || sequence.batch == 0; }

@@ -29,7 +29,7 @@ bool HasOrder(const LayerGraph& layer, const GateOrder& order) {
 // `training` and `produceCell` are always set together: with `training` alone
 // the position of c among the results is not documented.
 MPSGraphLSTMDescriptor* MakeDescriptor(const LayerGraph& layer) {
-  const LstmActivations& activations = layer.config.activations;
+  const LstmActivations& activations = layer.config.options.activations;
   MPSGraphLSTMDescriptor* d = [MPSGraphLSTMDescriptor descriptor];
   d.reverse = layer.sequence.reversed ? YES : NO;
   d.training = YES;

@@ -112,7 +112,7 @@ class Directions {
     config.input_size = problem_.input;
     config.cell_size = config.hidden_size = problem_.cell;
     config.gate_order = descriptor_.gate_order;
-    config.activations = descriptor_.activations;
+    config.options.activations = descriptor_.activations;
     if (!problem_.has_input_weight) config.x_gate_stride = problem_.cell;
     return config;
   }

@@ -6,10 +6,7 @@
 #include <utility>
 
 #include "backends/cpu/simd/vec_math.h"
-#include "core/custom_lstm_cell.h"
-#include "core/gru_cell.h"
-#include "core/lstm_cell.h"
-#include "core/vanilla_rnn_cell.h"
+#include "core/cells.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
@@ -58,7 +55,7 @@ class CellParameters<T, Cell, true> {
       : has_peephole_(args.weights.has_peephole()),
         has_clip_(args.config.cell_clip > 0),
         clip_(Broadcast(static_cast<T>(args.config.cell_clip))),
-        activations_(&args.config.activations) {
+        options_(&args.config.options) {
     for (int p = 0; p < Cell::kPreActivations; ++p) {
       const T* weights = args.weights.peephole[p];
       if (!weights) continue;
@@ -67,14 +64,14 @@ class CellParameters<T, Cell, true> {
   }
   typename Cell::Parameters parameters() const {
     return {has_peephole_ ? peephole_ : nullptr, has_clip_ ? &clip_ : nullptr,
-            activations_};
+            options_};
   }
 
  private:
   bool has_peephole_, has_clip_;
   VecT<T> clip_;
   VecT<T> peephole_[Cell::kPreActivations] = {};
-  const LstmActivations* activations_;
+  const CellOptions* options_;
 };
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

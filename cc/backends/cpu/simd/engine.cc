@@ -5,45 +5,29 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-TF_LSTM_OPS_CELL(extern, LstmCell);
-TF_LSTM_OPS_CELL(extern, CustomLstmCell);
-TF_LSTM_OPS_CELL(extern, GruCell);
-TF_LSTM_OPS_CELL(extern, TanhCell);
-TF_LSTM_OPS_CELL(extern, ReluCell);
+#define TF_LSTM_OPS_EXTERN(kind, Cell) TF_LSTM_OPS_CELL(extern, Cell);
+TF_LSTM_OPS_CELLS(TF_LSTM_OPS_EXTERN)
+#undef TF_LSTM_OPS_EXTERN
 
 namespace {
 
 template <class T>
 void Forward(const EngineForward<T>* layers, int count, int threads,
              cpu::PackedWeights* packed) {
-  switch (layers->config.cell) {
-    case CellKind::kLstm:
-      return ForwardOf<T, LstmCell>(layers, count, threads, packed);
-    case CellKind::kCustomLstm:
-      return ForwardOf<T, CustomLstmCell>(layers, count, threads, packed);
-    case CellKind::kGru:
-      return ForwardOf<T, GruCell>(layers, count, threads, packed);
-    case CellKind::kTanh:
-      return ForwardOf<T, TanhCell>(layers, count, threads, packed);
-    case CellKind::kRelu:
-      return ForwardOf<T, ReluCell>(layers, count, threads, packed);
-  }
+#define TF_LSTM_OPS_CASE(kind, Cell) \
+  case CellKind::kind:               \
+    return ForwardOf<T, Cell>(layers, count, threads, packed);
+  switch (layers->config.cell) { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) }
+#undef TF_LSTM_OPS_CASE
 }
 
 template <class T>
 void Backward(const EngineBackward<T>* layers, int count, int threads) {
-  switch (layers->config.cell) {
-    case CellKind::kLstm:
-      return BackwardOf<T, LstmCell>(layers, count, threads);
-    case CellKind::kCustomLstm:
-      return BackwardOf<T, CustomLstmCell>(layers, count, threads);
-    case CellKind::kGru:
-      return BackwardOf<T, GruCell>(layers, count, threads);
-    case CellKind::kTanh:
-      return BackwardOf<T, TanhCell>(layers, count, threads);
-    case CellKind::kRelu:
-      return BackwardOf<T, ReluCell>(layers, count, threads);
-  }
+#define TF_LSTM_OPS_CASE(kind, Cell) \
+  case CellKind::kind:               \
+    return BackwardOf<T, Cell>(layers, count, threads);
+  switch (layers->config.cell) { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) }
+#undef TF_LSTM_OPS_CASE
 }
 
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)

@@ -13,19 +13,12 @@ namespace tf_lstm_ops::cuda {
 
 // The cell's class in core/.
 inline const char* CellName(CellKind cell) {
-  switch (cell) {
-    case CellKind::kLstm:
-      break;
-    case CellKind::kCustomLstm:
-      return "CustomLstmCell";
-    case CellKind::kGru:
-      return "GruCell";
-    case CellKind::kTanh:
-      return "TanhCell";
-    case CellKind::kRelu:
-      return "ReluCell";
-  }
-  return "LstmCell";
+#define TF_LSTM_OPS_CASE(kind, Cell) \
+  case CellKind::kind:               \
+    return #Cell;
+  switch (cell) { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) }
+#undef TF_LSTM_OPS_CASE
+  return "";
 }
 
 // Errors: those of FindKernel.

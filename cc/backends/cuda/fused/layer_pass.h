@@ -48,7 +48,7 @@ class LayerPass {
     }
     cell.has_peephole = layer_.weights.has_peephole();
     cell.clip = static_cast<C>(layer_.config.cell_clip);
-    cell.activations = layer_.config.activations;
+    cell.options = layer_.config.options;
     return cell;
   }
 

@@ -9,10 +9,7 @@
 
 #include "backends/cuda/kernels/kernel.h"
 #include "backends/cuda/kernels/step_arguments.h"
-#include "core/custom_lstm_cell.h"
-#include "core/gru_cell.h"
-#include "core/lstm_cell.h"
-#include "core/vanilla_rnn_cell.h"
+#include "core/cells.h"
 
 namespace tf_lstm_ops::cuda {
 using T = TF_LSTM_OPS_TYPE;
@@ -57,13 +54,13 @@ struct CellStep {
     if constexpr (Cell::kHasPeephole) {
       const C* clip = cell.clip > 0 ? &cell.clip : nullptr;
       if (!cell.has_peephole) {
-        return f(Parameters{nullptr, clip, &cell.activations});
+        return f(Parameters{nullptr, clip, &cell.options});
       }
       C peephole[Cell::kPreActivations];
       for (int p = 0; p < Cell::kPreActivations; ++p) {
         peephole[p] = Load(cell.peephole[p], u);
       }
-      return f(Parameters{peephole, clip, &cell.activations});
+      return f(Parameters{peephole, clip, &cell.options});
     } else {
       return f(Parameters{});
     }

@@ -1,5 +1,7 @@
 #include "backends/cuda/kernels/sources.h"
 
+#include "core/cells.h"
+
 // The files of the device code: a name, and the path as in #include.
 #define TF_LSTM_OPS_SOURCES(F)                                            \
   F(steps, "backends/cuda/kernels/steps.cu")                              \
@@ -23,11 +25,10 @@
   F(activation, "core/activation.h")                                      \
   F(float16, "core/float16.h")                                            \
   F(gate_order, "core/gate_order.h")                                      \
-  F(custom_lstm_cell, "core/custom_lstm_cell.h")                          \
-  F(gru_cell, "core/gru_cell.h")                                          \
-  F(lstm_cell, "core/lstm_cell.h")                                        \
+  F(cell_options, "core/cell_options.h")                                  \
+  F(cells, "core/cells.h")                                                \
   F(macros, "core/macros.h")                                              \
-  F(vanilla_rnn_cell, "core/vanilla_rnn_cell.h")
+  TF_LSTM_OPS_CELL_HEADERS(F)
 
 // Replacements for headers of the standard library.
 #define TF_LSTM_OPS_STANDARD_SOURCES(F) \

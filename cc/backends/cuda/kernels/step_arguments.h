@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "core/activation.h"
+#include "core/cell_options.h"
 #include "core/gate_order.h"
 #include "core/layer_tensors.h"
 #include "core/sequence.h"
@@ -24,7 +24,7 @@ struct CellArguments {
   const T* peephole[kMaxPreActivations] = {};
   bool has_peephole = false;
   C clip = 0;
-  LstmActivations activations;
+  CellOptions options;
 };
 
 // One forward step. One thread for each row of the batch and unit.

@@ -1,0 +1,16 @@
+// CellOptions: the parameters of the cells that are not tensors. Device code
+// includes this header.
+#ifndef TF_LSTM_OPS_CORE_CELL_OPTIONS_H_
+#define TF_LSTM_OPS_CORE_CELL_OPTIONS_H_
+
+#include "core/activation.h"
+
+namespace tf_lstm_ops {
+
+struct CellOptions {
+  LstmActivations activations;  // of an LSTM with custom activations
+};
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_CORE_CELL_OPTIONS_H_

@@ -1,0 +1,75 @@
+// The list of cells. Every backend reads it: a new cell is a header of its own
+// and an entry in both lists below. Device code includes this header.
+#ifndef TF_LSTM_OPS_CORE_CELLS_H_
+#define TF_LSTM_OPS_CORE_CELLS_H_
+
+#include <cstdint>
+
+#include "core/custom_lstm_cell.h"
+#include "core/gru_cell.h"
+#include "core/lstm_cell.h"
+#include "core/macros.h"
+#include "core/vanilla_rnn_cell.h"
+
+// F(kind, class) for each cell.
+#define TF_LSTM_OPS_CELLS(F)     \
+  F(kLstm, LstmCell)             \
+  F(kCustomLstm, CustomLstmCell) \
+  F(kGru, GruCell)               \
+  F(kTanh, TanhCell)             \
+  F(kRelu, ReluCell)
+
+// F(name, path) for each header of cells.
+#define TF_LSTM_OPS_CELL_HEADERS(F)              \
+  F(custom_lstm_cell, "core/custom_lstm_cell.h") \
+  F(gru_cell, "core/gru_cell.h")                 \
+  F(lstm_cell, "core/lstm_cell.h")               \
+  F(vanilla_rnn_cell, "core/vanilla_rnn_cell.h")
+
+namespace tf_lstm_ops {
+
+#define TF_LSTM_OPS_KIND(kind, Cell) kind,
+enum class CellKind : uint8_t { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_KIND) };
+#undef TF_LSTM_OPS_KIND
+
+// The Math that reads a cell's constants.
+struct NoMath {
+  using Value = float;
+};
+
+// Defines a constexpr function of a cell's kind: the value of one of its
+// constants.
+#define TF_LSTM_OPS_CASE(kind, Cell) \
+  case CellKind::kind:               \
+    return Cell<NoMath>::TF_LSTM_OPS_CONSTANT;
+
+// Whether the cell has a cell state besides h.
+TF_LSTM_OPS_DEVICE constexpr bool IsLstm(CellKind cell) {
+#define TF_LSTM_OPS_CONSTANT kHasCellState
+  switch (cell) { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) }
+#undef TF_LSTM_OPS_CONSTANT
+  return false;
+}
+
+// Number of gates that have weights.
+TF_LSTM_OPS_DEVICE constexpr int GateCount(CellKind cell) {
+#define TF_LSTM_OPS_CONSTANT kGates
+  switch (cell) { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) }
+#undef TF_LSTM_OPS_CONSTANT
+  return 0;
+}
+
+// Number of activations of a step that the backward pass needs, besides h: the
+// first ones of the cell's list kSaved.
+TF_LSTM_OPS_DEVICE constexpr int SavedCount(CellKind cell) {
+#define TF_LSTM_OPS_CONSTANT kSavedForBackward
+  switch (cell) { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) }
+#undef TF_LSTM_OPS_CONSTANT
+  return 0;
+}
+
+#undef TF_LSTM_OPS_CASE
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_CORE_CELLS_H_
