@@ -13,7 +13,7 @@ The model's attributes, which all ops of the family take:
 * ``direction``: "unidirectional" (D = 1) or "bidirectional" (D = 2).
 * ``dropout``: the probability with which an element of a layer's output is dropped before the next
   layer, in training.
-* ``seed``, ``seed2``: the seeds of dropout; if both are 0, every call draws other elements.
+* ``seed``, ``seed2``: the seeds of dropout. Both 0 are a seed like any other.
 """
 
 from __future__ import annotations
