@@ -4,7 +4,7 @@ Plain assignments only, so that this file is Starlark and Python at once:
 native.py executes it, native.bzl loads it.
 """
 
-# What every library of kernels has.
+# Sources of every library of kernels.
 GPU_SHARED_SOURCES = [
     "cc/core/*.cc",
     "cc/dialects/*/conversion.cc",
@@ -25,9 +25,9 @@ SOURCES = [
 # macro TF_LSTM_OPS_SIMD names.
 SIMD_SOURCES = ["cc/backends/cpu/simd/*.cc"]
 
-# In ascending order. Linkers keep the first definition of an inline function that
-# several objects hold: with this order after the other objects, never one that
-# needs more of the processor than its callers may.
+# In ascending order. A linker keeps the first definition of an inline function that
+# several objects contain. With this order, after all other objects, the kept
+# definition never needs a better processor than its callers do.
 SIMD_X86_64 = {
     "x86_64_v2": ["-march=x86-64-v2"],
     "x86_64_v3": ["-march=x86-64-v3"],
@@ -38,8 +38,8 @@ SIMD_OTHER = {"baseline": []}
 SIMD_ARM64_TOO = {"armv8_bf16": ["-march=armv8.2-a+bf16", "-DTF_LSTM_OPS_DOTS_BFLOAT16"]}
 SIMD_DEFINE = "-DTF_LSTM_OPS_SIMD="
 
-# Without contraction a * b + c is rounded twice wherever it is compiled, unless
-# the code asks for a fused multiply-add: the same bits on every instruction set.
+# Without contraction, a * b + c is rounded twice on every instruction set unless
+# the code calls a fused multiply-add.
 COPTS = [
     "-std=c++17",
     "-O3",
@@ -54,13 +54,12 @@ COPTS = [
     "-Icc",
 ]
 
-# All other sources: any processor of the kind must run them, whatever the
-# compiler's own default.
+# All other sources must run on every processor of the architecture, whatever the
+# compiler's default is.
 COPTS_X86_64 = ["-march=x86-64"]
 
-# The library names TensorFlow's as one that it needs, and so finds the C API in
-# the process that loads it; what it is linked against is an empty stub of that
-# name, hence no TensorFlow is needed to build it.
+# The library needs TensorFlow's library at run time, where it finds the C API. It
+# is linked with an empty stub of that name, so the build needs no TensorFlow.
 STUB = "libtensorflow_framework.so.2"
 STUB_SOURCE = "build_defs/stub.cc"
 STUB_LINKOPTS = ["-shared", "-fPIC", "-nostdlib", "-Wl,-soname," + STUB]
@@ -73,9 +72,8 @@ LINKOPTS_MACOS = [
     "-Wl,-exported_symbol,_tf_lstm_ops_*",
 ]
 
-# The library of kernels for CUDA, on Linux only. Nothing of CUDA is needed to
-# build it. The headers of device code are part of it as text, by their paths
-# from the root.
+# The library of CUDA kernels, on Linux only. The build needs nothing of CUDA. The
+# library contains the device code as text; paths begin at the root.
 CUDA_LIBRARY = "tf_lstm_ops_cuda.so"
 CUDA_SOURCES = [
     "cc/backends/cuda/**/*.cc",
@@ -84,18 +82,18 @@ CUDA_SOURCES = [
 ] + GPU_SHARED_SOURCES
 CUDA_LINKOPTS = ["-ldl"]
 
-# Device code, which the library has as text.
+# Device code that the library contains as text.
 CUDA_TEXTS = [
     "cc/backends/cuda/kernels/*.cu",
     "cc/backends/cuda/kernels/nvrtc/*",
 ]
 
-# What a package has as text, to be compiled beside a GPU: it depends on the
-# version of TensorFlow.
+# Sources that the package contains as text. They depend on TensorFlow's version
+# and are compiled on the machine with the GPU.
 CUDA_STREAM_SOURCES = ["cc/tf/cuda/stream_library/*"]
 
-# The library of kernels for Metal, on macOS only: Objective-C++ with manual
-# retain and release.
+# The library of Metal kernels, on macOS only: Objective-C++ with manual retain and
+# release.
 METAL_LIBRARY = "tf_lstm_ops_metal.so"
 METAL_SOURCES = [
     "cc/backends/metal/*.mm",

@@ -1,9 +1,13 @@
 """Common to all tests: the tests folder on sys.path, random numbers, hypothesis' settings."""
 
+import gc
+import itertools
 import os
 import sys
 import zlib
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
 
 import numpy as np
@@ -31,16 +35,53 @@ settings.register_profile(
 settings.load_profile("default")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest leaves the slow ones out
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what -m does not select
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Makes all but every n-th case of a test with the mark sampled(n) slow."""
-    cases: Counter[str] = Counter()
+    """Distributes the cases of each test with the mark sampled(n) over the default run, `full` and
+    `slow`."""
+    grids: defaultdict[str, list[pytest.Function]] = defaultdict(list)
     for item in items:
-        sampled = item.get_closest_marker("sampled")
-        test = item.nodeid.partition("[")[0]
-        if sampled and cases[test] % sampled.args[0]:
-            item.add_marker(pytest.mark.slow)
-        cases[test] += 1
+        if item.get_closest_marker("sampled"):
+            grids[item.nodeid.partition("[")[0]].append(item)
+    for cases in grids.values():
+        mark = cases[0].get_closest_marker("sampled")
+        each, strength = mark.args[0] if mark.args else 1, mark.kwargs.get("strength", 1)
+        by_default = set(covering(cases, strength))
+        for number, case in enumerate(cases):
+            if case not in by_default:
+                case.add_marker(pytest.mark.slow if number % each else pytest.mark.full)
+
+
+def pytest_collection_finish() -> None:
+    """All that is imported and collected lives to the end: the garbage collector need not visit it
+    again and again, which takes longer than many a test."""
+    gc.freeze()
+
+
+def covering(cases: list[pytest.Function], strength: int) -> Iterator[pytest.Function]:
+    """Cases with every value of each parameter; or of `strength` parameters, every combination of
+    values that the grid has."""
+    shown: set[tuple[str, ...]] = set()
+    # In no order of their own, since neighbours differ in one parameter only.
+    for case in sorted(cases, key=lambda case: zlib.crc32(case.nodeid.encode())):
+        values = [v for name, value in case.callspec.params.items() for v in parts(name, value)]
+        combinations = set(itertools.combinations(values, min(strength, len(values))))
+        if not combinations <= shown:
+            shown |= combinations
+            yield case
+
+
+def parts(name: str, value: object) -> Iterator[str]:
+    """A parameter's name and value; those of its parts where it has some."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = vars(value)
+    elif isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, dict) and value:
+        for key, part in value.items():
+            yield from parts(f"{name}.{key}", part)
+    else:
+        yield f"{name}={value!r}"
 
 
 @pytest.fixture

@@ -17,6 +17,18 @@ ENVIRONMENTS = {
     "poisoned memory": {"MALLOC_PERTURB_": "1"},
 }
 
+# A test runs in each. Each starts TensorFlow anew, so none is part of the default run, for which
+# core/test_bits.py compares numbers of threads in one process.
+in_environments = pytest.mark.parametrize(
+    "environment",
+    [
+        pytest.param("seven threads", marks=pytest.mark.full),
+        pytest.param("one thread", marks=pytest.mark.full),
+        pytest.param("two threads", marks=pytest.mark.slow),
+        pytest.param("poisoned memory", marks=pytest.mark.slow),
+    ],
+)
+
 
 def assert_bits_elsewhere(
     script: Path, environment: str, bits: dict[str, np.ndarray], folder: Path

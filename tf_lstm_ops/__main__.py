@@ -11,7 +11,14 @@ from tf_lstm_ops.cli import CommandError, bench, demo, info, selftest
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; returns 0, or 1 if it failed (wrong usage exits with 2)."""
+    """Runs one command.
+
+    Args:
+      argv: the command and its arguments; None: those of this process.
+
+    Returns:
+      The exit status: 0, or 1 if the command failed. Wrong usage exits the process with 2.
+    """
     parser = argparse.ArgumentParser(
         prog="tf-lstm-ops", description="LSTM operations for TensorFlow and Keras."
     )

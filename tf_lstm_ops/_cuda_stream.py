@@ -1,9 +1,9 @@
 """The library that asks TensorFlow for its CUDA stream: one for each minor version.
 
 TensorFlow's C API does not tell a GPU kernel its stream, and the C++ API differs from version to
-version. So one function, `_lib/stream.cc`, is compiled against the TensorFlow that is installed
-when the package is first imported beside an NVIDIA GPU, which takes some ten seconds, and kept in
-the user's cache. A release may bring it along, in `_lib`.
+version. Therefore one function, `_lib/stream.cc`, is compiled against the installed TensorFlow when
+the package is first imported on a machine with an NVIDIA GPU. This takes about ten seconds; the
+library is stored in the user's cache. A release may contain it, in `_lib`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,20 @@ import warnings
 
 _VARIABLE = "TF_LSTM_OPS_CUDA_STREAM_LIBRARY"
 _FOLDER = pathlib.Path(__file__).absolute().parent / "_lib"
-# The driver's devices on Linux, and in Windows' subsystem for Linux.
+# The driver's devices on Linux, and in the Windows subsystem for Linux.
 _DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
 
 
 def is_ready() -> bool:
-    """Whether the kernels for CUDA may be registered: where they are, TensorFlow places ops on the
-    GPU, so there must be a way to its stream, unless there is no GPU at all.
+    """Whether the kernels for CUDA may be registered.
 
-    Names the library in $TF_LSTM_OPS_CUDA_STREAM_LIBRARY, and compiles it first where it has to.
+    With them TensorFlow places ops on the GPU, and without the stream library every GPU kernel
+    would fail. This function compiles the library if necessary and names it in
+    $TF_LSTM_OPS_CUDA_STREAM_LIBRARY.
+
+    Returns:
+      True if the library is named there, or if the machine has no GPU. False, with a warning, if
+      the library cannot be compiled.
     """
     import tensorflow as tf
 
@@ -47,15 +52,15 @@ def is_ready() -> bool:
 
 
 def _find() -> pathlib.Path:
-    """The library that came with the package, or the compiled one of the cache."""
+    """The library of the release or of the cache, which is compiled if it does not exist."""
     import tensorflow as tf
 
     minor = ".".join(tf.__version__.split(".")[:2])
     name = f"tf_lstm_ops_cuda_stream_{minor}.so"
-    if (brought := _FOLDER / name).exists():
-        return brought
+    if (released := _FOLDER / name).exists():
+        return released
     source = _FOLDER / "stream.cc"
-    # Of two builds of TensorFlow one may have other headers.
+    # Two builds of one TensorFlow version may have different headers.
     kind = f"{tf.__version__} {tf.__git_version__} {tf.__compiler_version__}"
     digest = hashlib.sha256(kind.encode() + source.read_bytes()).hexdigest()[:16]
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
@@ -66,20 +71,24 @@ def _find() -> pathlib.Path:
 
 
 def compile_library(source: pathlib.Path, library: pathlib.Path) -> None:
-    """Compiles it against the TensorFlow of this process.
+    """Compiles the library against the TensorFlow of this process.
+
+    Args:
+      source: the C++ file; its folder has the header.
+      library: the file to write. Its folder is created.
 
     Raises:
-      OSError: there is no compiler, or no folder to write to.
-      subprocess.CalledProcessError: it failed; ``stdout`` has its words.
+      OSError: there is no compiler, or the folder cannot be written to.
+      subprocess.CalledProcessError: the compiler failed; ``stdout`` has its messages.
     """
     import tensorflow as tf
 
     library.parent.mkdir(parents=True, exist_ok=True)
-    # TensorFlow's own flags, among which is where its headers are.
+    # TensorFlow's own flags, but with its headers as system headers, which cause no warnings.
     flags = [f for f in tf.sysconfig.get_compile_flags() if not f.startswith("-I")]
     headers = ["-isystem", tf.sysconfig.get_include(), f"-I{source.parent}"]
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-        built = pathlib.Path(folder) / library.name  # appears whole or not at all
+        built = pathlib.Path(folder) / library.name  # moved only when complete
         command = [
             *shlex.split(os.environ.get("CXX", "c++")),
             *("-O2", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden"),

@@ -1,4 +1,4 @@
-"""The native library: where it is, what it tells, how it is loaded."""
+"""The native library: its path, its loading, and its functions for ctypes."""
 
 from __future__ import annotations
 
@@ -14,22 +14,33 @@ from typing import Any
 
 from . import _cuda_stream
 
-# Not resolved: under Bazel the files are links, and the library lies beside the links.
+# Not resolved: under Bazel the files are links, and the library is beside the links.
 _PACKAGE = pathlib.Path(__file__).absolute().parent
 
 
 def path() -> pathlib.Path:
-    """Where the native library lies in the installed package."""
+    """The path of the native library.
+
+    Returns:
+      The path in the installed package.
+    """
     return _PACKAGE / "_lib" / "tf_lstm_ops.so"
 
 
 def is_built() -> bool:
-    """False in a checkout's source folder, where the package has no library beside it."""
+    """Whether the package has its native library.
+
+    Returns:
+      False in the source folder of a checkout.
+    """
     return path().exists()
 
 
 def import_installed(name: str) -> None:
-    """Imports the package `name` from elsewhere on ``sys.path`` in place of this one.
+    """Imports the package from elsewhere on ``sys.path`` instead of this one.
+
+    Args:
+      name: the package's name.
 
     Raises:
       ImportError: the package is not installed.
@@ -50,9 +61,14 @@ def import_installed(name: str) -> None:
 
 
 def gpu_path() -> pathlib.Path | None:
-    """Where the library of kernels for the device GPU lies: Metal's or CUDA's, of which
-    $TF_LSTM_OPS_METAL_LIBRARY and $TF_LSTM_OPS_CUDA_LIBRARY name another one than lies beside the
-    native library, or none where they are empty."""
+    """The path of the library with the kernels for the device GPU: Metal's or CUDA's.
+
+    The variables $TF_LSTM_OPS_METAL_LIBRARY and $TF_LSTM_OPS_CUDA_LIBRARY replace the library
+    beside the native one; an empty variable stands for no library.
+
+    Returns:
+      The path; None if there is no such library.
+    """
     for kind in ("metal", "cuda"):
         named = os.environ.get(f"TF_LSTM_OPS_{kind.upper()}_LIBRARY")
         beside = path().with_name(f"tf_lstm_ops_{kind}.so")
@@ -62,15 +78,15 @@ def gpu_path() -> pathlib.Path | None:
 
 
 @functools.cache
-def load() -> ModuleType:
-    """Loads the library into TensorFlow: the module of its generated op functions.
+def register() -> None:
+    """Loads the library into TensorFlow, which registers its ops and kernels.
 
     Raises:
       ValueError: the environment variable TF_LSTM_OPS_SIMD names no instruction set that there is.
     """
     import tensorflow as tf
 
-    functions = tf.load_op_library(str(path()))
+    tf.load_library(str(path()))
     native = _declare(ctypes.CDLL(str(path())))
     wanted, names = os.environ.get("TF_LSTM_OPS_SIMD"), _instruction_sets(native)
     if wanted and wanted not in names:
@@ -80,18 +96,36 @@ def load() -> ModuleType:
         )
     gpu = gpu_path()
     if gpu and (not gpu.stem.endswith("cuda") or _cuda_stream.is_ready()):
-        tf.load_op_library(str(gpu))  # kernels of the same ops
-    return functions
+        tf.load_library(str(gpu))  # kernels of the same ops
+
+
+@functools.cache
+def load() -> ModuleType:
+    """The module of the library's op functions.
+
+    TensorFlow generates and compiles the source of this module at the first call, which takes
+    longer than the whole import of the package.
+
+    Returns:
+      The generated module.
+
+    Raises:
+      ValueError: see register.
+    """
+    import tensorflow as tf
+
+    register()
+    return tf.load_op_library(str(path()))
 
 
 @functools.cache
 def _native() -> ctypes.CDLL:
-    load()  # TensorFlow's own library, which ours needs, is in the process from here on
+    register()  # TensorFlow's own library, which ours needs, is in the process from here on
     return _declare(ctypes.CDLL(str(path())))
 
 
 def _declare(native: ctypes.CDLL) -> ctypes.CDLL:
-    """The same with the types of its functions."""
+    """Declares the types of the library's functions."""
     native.tf_lstm_ops_instruction_set.restype = ctypes.c_char_p
     native.tf_lstm_ops_selected_instruction_set.restype = ctypes.c_char_p
     native.tf_lstm_ops_measure_flops.restype = ctypes.c_double
@@ -113,8 +147,8 @@ def cpu_info() -> dict[str, Any]:
 
     Returns:
       ``instruction_set``, the name of the one in use; ``instruction_sets``, those that this
-      processor has and the library is compiled for, the best last; ``threads``, the number that a
-      large enough call runs on.
+      processor has and the library is compiled for, the best last; ``threads``, the number of
+      threads of a large enough call.
     """
     import tensorflow as tf
 
@@ -127,21 +161,35 @@ def cpu_info() -> dict[str, Any]:
 
 
 def measure_flops(threads: int) -> float:
-    """Float operations a second that so many threads do at most; takes a sixth of a second."""
+    """Measures the processor's peak rate of float operations. It takes 1/6 s.
+
+    Args:
+      threads: the number of threads.
+
+    Returns:
+      Operations per second of all threads together; a multiply-add is two.
+    """
     return _native().tf_lstm_ops_measure_flops(threads)
 
 
 def measure_read_bandwidth(size: int, threads: int) -> float:
-    """Bytes a second that so many threads read at most, each from its own part of `size` bytes of
-    memory, over and over; takes a sixth of a second."""
+    """Measures the peak rate of reading memory. It takes 1/6 s.
+
+    Args:
+      size: bytes, of which each thread reads its own share again and again.
+      threads: the number of threads.
+
+    Returns:
+      Bytes per second of all threads together.
+    """
     return _native().tf_lstm_ops_measure_read_bandwidth(size, threads)
 
 
 def override_stock() -> None:
-    """Registers kernels of the block cell under stock names, above stock's own.
+    """Registers kernels of the block cell under stock names, with a priority above stock's own.
 
     Raises:
-      RuntimeError: TensorFlow does not take them.
+      RuntimeError: TensorFlow does not accept them.
     """
     register = _native().tf_lstm_ops_override_stock
     register.restype = ctypes.c_char_p

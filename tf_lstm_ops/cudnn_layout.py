@@ -1,28 +1,33 @@
-"""The layout of cuDNN's `params`: which part of the flat buffer is what.
+"""The layout of cuDNN's `params`: which region of the flat buffer holds which weights.
 
-Pseudo-layer p = layer * directions + direction. First come all matrices, pseudo-layer by
-pseudo-layer: the input matrices of the gates, the recurrent ones, the projection. Then come all
-biases: those of the input side, those of the recurrent side. Matrices multiply from the left.
+cuDNN calls one direction of one layer a pseudo-layer, p = layer * directions + direction. The
+buffer begins with all matrices, pseudo-layer by pseudo-layer: the input matrices of the gates, the
+recurrent ones, the projection. It ends with all biases: those of the input side, those of the
+recurrent side. Matrices are output-major. The gate order is i, f, c, o for lstm and r, u, n for
+gru.
 
-Gate order: lstm i, f, c, o; gru r, u, n.
+The kernels' own layout is cc/core/params_layout.h. This one serves what must not or cannot call a
+kernel: the composites, and conversions of NumPy arrays.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
 
 @dataclasses.dataclass(frozen=True)
 class Region:
-    """A consecutive part of the buffer, row-major.
+    """A contiguous region of the buffer, row-major.
 
     Attributes:
       pseudo_layer: layer * directions + direction.
-      kind: "input" [G, H, in], "recurrent" [G, H, P], "projection" [P, H], "input_bias" [G, H] or
-        "recurrent_bias" [G, H], with G gates, cell size H and hidden size P.
+      kind: "input" [G, H, in], "recurrent" [G, H, P], "projection" [1, P, H], "input_bias" [G, H]
+        or "recurrent_bias" [G, H], with G gates, cell size H and hidden size P. Where the first
+        layer skips its input, its `in` is 0.
       shape: its shape.
     """
 
@@ -32,22 +37,30 @@ class Region:
 
     @property
     def size(self) -> int:
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property
     def matrix_shape(self) -> tuple[int, ...]:
         """The shape with gates and rows as one axis."""
-        if self.kind == "projection":
-            return self.shape
         return (self.shape[0] * self.shape[1], *self.shape[2:])
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """What determines the layout; the arguments of the CudnnRNN ops, as they take them.
+    """What determines the layout: arguments of the CudnnRNN ops.
+
+    Attributes:
+      mode: the ops' rnn_mode, a key of GATES.
+      input_size: I.
+      cell_size: H, the ops' num_units.
+      layers: L.
+      directions: D, 1 or 2.
+      num_proj: the size of h with a projection. There is none if it is 0 or H.
+      input_mode: as the ops take it.
 
     Raises:
-      ValueError: an argument that is out of range or does not go with the others.
+      ValueError: an argument is out of range or does not go with the others.
     """
 
     mode: str
@@ -84,15 +97,17 @@ class Model:
 
     @property
     def gates(self) -> int:
+        """The number of gates G."""
         return GATES[self.mode]
 
     @property
     def projected(self) -> bool:
+        """Whether h is projected."""
         return 0 < self.num_proj < self.cell_size
 
     @property
     def hidden_size(self) -> int:
-        """The size of h: that of the projection, if there is one."""
+        """The size P of h: that of the projection, if there is one, else H."""
         return self.num_proj if self.projected else self.cell_size
 
     @property
@@ -104,26 +119,36 @@ class Model:
 
     @property
     def pseudo_layers(self) -> int:
+        """The number of pseudo-layers."""
         return self.layers * self.directions
 
-    def layer_input_size(self, pseudo_layer: int) -> int:
-        """The number of features that this pseudo-layer sees."""
-        first = pseudo_layer < self.directions
-        return self.input_size if first else self.directions * self.hidden_size
-
     def regions(self) -> list[Region]:
-        """All regions in the order of the buffer; absent ones are left out."""
-        gates = (self.gates, self.cell_size)
-        matrices, biases = [], []
+        """The regions of the buffer.
+
+        Returns:
+          All of them, in the order of the buffer. Their sizes add up to that of the buffer.
+        """
+        return [*self._matrices(), *self._biases()]
+
+    def _matrices(self) -> Iterator[Region]:
         for p in range(self.pseudo_layers):
-            if not (self.skip_input and p < self.directions):
-                matrices.append(Region(p, "input", (*gates, self.layer_input_size(p))))
-            matrices.append(Region(p, "recurrent", (*gates, self.hidden_size)))
+            inputs = self.directions * self.hidden_size
+            if p < self.directions:
+                inputs = 0 if self.skip_input else self.input_size
+            yield Region(p, "input", (self.gates, self.cell_size, inputs))
+            yield Region(p, "recurrent", (self.gates, self.cell_size, self.hidden_size))
             if self.projected:
-                matrices.append(Region(p, "projection", (self.hidden_size, self.cell_size)))
-            biases += [Region(p, "input_bias", gates), Region(p, "recurrent_bias", gates)]
-        return matrices + biases
+                yield Region(p, "projection", (1, self.hidden_size, self.cell_size))
+
+    def _biases(self) -> Iterator[Region]:
+        for p in range(self.pseudo_layers):
+            yield Region(p, "input_bias", (self.gates, self.cell_size))
+            yield Region(p, "recurrent_bias", (self.gates, self.cell_size))
 
     def size(self) -> int:
-        """The number of elements of the buffer."""
+        """The size of the buffer.
+
+        Returns:
+          The number of elements.
+        """
         return sum(region.size for region in self.regions())

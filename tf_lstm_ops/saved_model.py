@@ -1,4 +1,4 @@
-"""SavedModels of Keras models: with the fused ops, or of TensorFlow's own ops only."""
+"""SavedModels of Keras models: with the fused ops, or with TensorFlow's own ops only."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from tf_lstm_ops import composite
 def export(model: keras.Model, path: str | os.PathLike[str], portable: bool = False) -> None:
     """Writes a model as a SavedModel for inference, as ``model.export`` does.
 
-    Signature, types and unknown sizes are those of ``model.export``; what a process loads with
-    ``tf.saved_model.load`` has the model as its method ``serve``.
+    Signature, types and unknown sizes are those of ``model.export``. The object that
+    ``tf.saved_model.load`` returns has the model as its method ``serve``.
 
     Args:
       model: a ``keras.Model`` whose inputs are known: built, or called once.
       path: the folder to write.
-      portable: writes plain TensorFlow ops in the place of the fused ones. Any TensorFlow, such as
-        TensorFlow Serving, then loads the file without this package; it predicts the same, slower.
+      portable: whether to write plain TensorFlow ops instead of the fused ones. Any TensorFlow,
+        such as TensorFlow Serving, can then load the file without this package. The predictions are
+        the same, but slower.
 
     Raises:
-      TypeError: model is no ``keras.Model``.
-      ValueError: the model is not built; or a portable export still has custom ops, such as of a
-        loaded SavedModel or a concrete function that the model calls. The file is written then.
+      TypeError: model is not a ``keras.Model``.
+      ValueError: the model is not built; or a portable export still has custom ops, for example of
+        a loaded SavedModel or a concrete function that the model calls. The file exists then.
     """
     if not isinstance(model, keras.Model):
         raise TypeError(f"model must be a keras.Model. Received: {model!r}")
@@ -36,7 +37,7 @@ def export(model: keras.Model, path: str | os.PathLike[str], portable: bool = Fa
         return
     with composite.plain_ops():
         model.export(path, verbose=False)
-    custom = sorted({op for op in _ops(path) if ">" in op})  # only stock names have no namespace
+    custom = sorted({op for op in _ops(path) if ">" in op})  # stock ops have no namespace
     if custom:
         raise ValueError(
             f"the SavedModel in {os.fspath(path)} is not portable, it has custom ops: "
@@ -46,7 +47,7 @@ def export(model: keras.Model, path: str | os.PathLike[str], portable: bool = Fa
 
 
 def _ops(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Types of all nodes of a SavedModel, those of its functions included."""
+    """The ops of all nodes of a SavedModel, including those of its functions."""
     saved = saved_model_pb2.SavedModel()
     with tf.io.gfile.GFile(os.path.join(path, "saved_model.pb"), "rb") as file:
         saved.ParseFromString(file.read())

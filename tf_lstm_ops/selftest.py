@@ -1,4 +1,4 @@
-"""Whether a device's kernels compute what the CPU's do: the cases of ``tf-lstm-ops selftest``."""
+"""The cases of ``tf-lstm-ops selftest``: they compare a device's kernels with the CPU's."""
 
 from __future__ import annotations
 
@@ -9,22 +9,28 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import kernels
 
-from tf_lstm_ops import _library
+from tf_lstm_ops import op_definitions
 
 DTYPES = (tf.float32, tf.float16, tf.bfloat16)
-# Of the largest number of a result. float32: a GPU's sigmoid and tanh may be wrong by some units in
-# the last place, which seventy steps add up. 16 bits: what the backward pass reads is rounded, too.
+# Relative to the largest element of a result. float32: the errors of a GPU's sigmoid and tanh are
+# some units in the last place, and add up over seventy steps. 16 bits: the saved activations that
+# the backward pass reads are rounded, too.
 TOLERANCES = {tf.float32: 1e-4, tf.float16: 1e-2, tf.bfloat16: 8e-2}
 BATCH, INPUTS, UNITS = 3, 5, 8
-SHORT, LONG = 6, 70  # on Metal steps are unrolled, or a loop
+SHORT, LONG = 6, 70  # Metal unrolls the steps of the one and loops over those of the other
 
-# A tensor of these sizes, the same for every device; runs an op of this name on the device.
-Random = Callable[..., Any]
-Call = Callable[..., Any]
+Random = Callable[..., Any]  # returns a tensor of these sizes, the same for every device
+Call = Callable[..., Any]  # runs the op of this name on the device
 
 
 class Case(NamedTuple):
-    """`run` returns all results; those of gradients too."""
+    """A case.
+
+    Attributes:
+      op: the op's name without its namespace.
+      what: a description.
+      run: returns all results of the op and of its gradient op.
+    """
 
     op: str
     what: str
@@ -32,18 +38,36 @@ class Case(NamedTuple):
 
 
 class Outcome(NamedTuple):
+    """The outcome of a case on a device.
+
+    Attributes:
+      case: the case.
+      dtype: the type of its tensors.
+      difference: the largest difference from the CPU's results, relative to their largest element
+        or 1, whichever is larger; NaN after an error.
+      error: why there is no difference; empty if there is one.
+    """
+
     case: Case
     dtype: tf.DType
-    difference: float  # of the CPU's largest number
-    error: str  # why there is no difference
+    difference: float
+    error: str
 
     @property
     def passed(self) -> bool:
+        """Whether the difference is within the tolerance."""
         return not self.error and self.difference <= TOLERANCES[self.dtype]
 
 
 def outcomes(device: str) -> Iterator[Outcome]:
-    """Runs every case of which `device` has a kernel, there and on the CPU."""
+    """Runs every case on a device and on the CPU.
+
+    Args:
+      device: such as "GPU:0".
+
+    Yields:
+      The outcome of each case and type of which the device has a kernel.
+    """
     for case in CASES:
         for dtype in DTYPES:
             if _has_kernel(case.op, device, dtype):
@@ -51,7 +75,7 @@ def outcomes(device: str) -> Iterator[Outcome]:
 
 
 def _has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
-    found = kernels.get_registered_kernels_for_op(f"TfLstmOps>{op}").kernel
+    found = kernels.get_registered_kernels_for_op(f"{op_definitions.NAMESPACE}{op}").kernel
     return any(
         kernel.device_type == device.partition(":")[0]
         and any(dtype.as_datatype_enum in c.allowed_values.list.type for c in kernel.constraint)
@@ -62,7 +86,7 @@ def _has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
 def _outcome(case: Case, dtype: tf.DType, device: str) -> Outcome:
     try:
         want, got = (_results(case, dtype, d) for d in ("CPU:0", device))
-        # NumPy's maximum is NaN where a number is, Python's need not be.
+        # NumPy's maximum is NaN if an element is; Python's need not be.
         difference = float(np.max([_difference(g, w) for g, w in zip(got, want, strict=True)]))
     except Exception as error:
         return Outcome(case, dtype, np.nan, f"{type(error).__name__}: {error}")
@@ -77,9 +101,8 @@ def _results(case: Case, dtype: tf.DType, device: str) -> list[Any]:
             return tf.constant(rng.standard_normal(shape) / 2, dtype)
 
     def call(op: str, **arguments: Any) -> Any:
-        function = getattr(_library.load(), f"tf_lstm_ops_{op}")
         with tf.device(device):
-            results = function(**arguments)
+            results = op_definitions.function(op)(**arguments)
         first = tf.nest.flatten(results)[0]
         if not first.device.endswith(device):
             raise RuntimeError(f"{op} ran on {first.device}, not on {device}")
@@ -96,9 +119,10 @@ def _difference(got: Any, want: Any) -> float:
     return float(np.abs(got - want).max() / max(np.abs(want).max(), 1))
 
 
-def _block_cell(random: Random, rows: Sequence[int]) -> dict[str, Any]:
+def _block_cell(random: Random, *sizes: int) -> dict[str, Any]:
+    """The inputs of an op of the block cell, with x of the shape [*sizes, INPUTS]."""
     return {
-        "x": random(*rows, INPUTS),
+        "x": random(*sizes, INPUTS),
         "cs_prev": random(BATCH, UNITS),
         "h_prev": random(BATCH, UNITS),
         "w": random(INPUTS + UNITS, 4 * UNITS),
@@ -108,30 +132,30 @@ def _block_cell(random: Random, rows: Sequence[int]) -> dict[str, Any]:
 
 
 def _step(random: Random, call: Call) -> list[Any]:
-    inputs = _block_cell(random, [BATCH])
-    outputs = call("lstm_block_cell", **inputs, use_peephole=True, cell_clip=0.3)._asdict()
-    upstream = {f"{name}_grad": random(BATCH, UNITS) for name in ("cs", "h")}
-    rows = {k: v for k, v in outputs.items() if k != "h"}
-    stock = call("lstm_block_cell_grad", **inputs, **rows, **upstream, use_peephole=True)
-    upstream |= {f"{name}_grad": random(BATCH, UNITS) for name in ("i", "f", "o", "ci", "co")}
-    full = call("lstm_block_cell_full_grad", **inputs, **outputs, **upstream, use_peephole=True)
+    inputs = _block_cell(random, BATCH)
+    outputs = call("LSTMBlockCell", **inputs, use_peephole=True, cell_clip=0.3)._asdict()
+    grads = {f"{name}_grad": random(BATCH, UNITS) for name in ("cs", "h")}
+    saved = {k: v for k, v in outputs.items() if k != "h"}
+    stock = call("LSTMBlockCellGrad", **inputs, **saved, **grads, use_peephole=True)
+    grads |= {f"{name}_grad": random(BATCH, UNITS) for name in ("i", "f", "o", "ci", "co")}
+    full = call("LSTMBlockCellFullGrad", **inputs, **outputs, **grads, use_peephole=True)
     return [*outputs.values(), *stock, *full]
 
 
 def _block_lstm(version: str, time: int, steps: int) -> Callable[[Random, Call], list[Any]]:
     def run(random: Random, call: Call) -> list[Any]:
-        inputs = _block_cell(random, [time, BATCH])
+        inputs = _block_cell(random, time, BATCH)
         inputs["seq_len_max"] = tf.constant(steps, tf.int64)
-        outputs = call(f"block_lstm{version}", **inputs, use_peephole=True)._asdict()
-        upstream = {f"{name}_grad": random(time, BATCH, UNITS) for name in ("cs", "h")}
-        name = f"block_lstm_grad{'_v2' if version else ''}"
-        gradients = call(name, **inputs, **outputs, **upstream, use_peephole=True)
-        return [*outputs.values(), *gradients]
+        outputs = call(f"BlockLSTM{version}", **inputs, use_peephole=True)._asdict()
+        output_grads = {f"{name}_grad": random(time, BATCH, UNITS) for name in ("cs", "h")}
+        backward = f"BlockLSTMGrad{version}"
+        input_grads = call(backward, **inputs, **outputs, **output_grads, use_peephole=True)
+        return [*outputs.values(), *input_grads]
 
     return run
 
 
-def _stack(time: int, **attributes: Any) -> Callable[[Random, Call], list[Any]]:
+def _two_layers(time: int, **attributes: Any) -> Callable[[Random, Call], list[Any]]:
     """CudnnRNNV3 and its gradient, two layers."""
     lengths = attributes.pop("lengths", None)
     directions = 2 if attributes.get("direction") == "bidirectional" else 1
@@ -143,7 +167,7 @@ def _stack(time: int, **attributes: Any) -> Callable[[Random, Call], list[Any]]:
         names = ("rnn_mode", "direction", "num_proj")
         model = {k: v for k, v in attributes.items() if k in names}
         with tf.device("CPU:0"):
-            size = _library.load().tf_lstm_ops_cudnn_rnn_params_size(
+            size = op_definitions.function("CudnnRNNParamsSize")(
                 **scalars, **model, T=tf.float32, S=tf.int32
             )
         inputs = {
@@ -153,11 +177,11 @@ def _stack(time: int, **attributes: Any) -> Callable[[Random, Call], list[Any]]:
             "params": random(int(size[0])),
             "sequence_lengths": tf.constant(lengths or [time] * BATCH, tf.int32),
         }
-        outputs = call("cudnn_rnnv3", **inputs, **attributes)._asdict()
+        outputs = call("CudnnRNNV3", **inputs, **attributes)._asdict()
         results = {k: v for k, v in outputs.items() if k.startswith("output")}
-        upstream = {f"{name}_backprop": random(*v.shape) for name, v in results.items()}
-        gradients = call("cudnn_rnn_backprop_v3", **inputs, **outputs, **upstream, **attributes)
-        return [*results.values(), *gradients]
+        output_grads = {f"{name}_backprop": random(*v.shape) for name, v in results.items()}
+        input_grads = call("CudnnRNNBackpropV3", **inputs, **outputs, **output_grads, **attributes)
+        return [*results.values(), *input_grads]
 
     return run
 
@@ -178,9 +202,9 @@ def _mpsgraph(time: int, **descriptor: Any) -> Callable[[Random, Call], list[Any
             "mask": random(BATCH, width),
             "peephole": random(*both, 4 * UNITS),
         }
-        output, cell, z_state = call("mps_graph_lstm", **inputs, **descriptor, training=True)
-        gradients = call(
-            "mps_graph_lstm_gradients",
+        output, cell, z_state = call("MPSGraphLSTM", **inputs, **descriptor, training=True)
+        input_grads = call(
+            "MPSGraphLSTMGradients",
             **inputs,
             **descriptor,
             source_gradient=random(time, BATCH, width),
@@ -191,14 +215,15 @@ def _mpsgraph(time: int, **descriptor: Any) -> Callable[[Random, Call], list[Any
             cell_output_gradient=random(0),
             z_state_gradient=random(0),
         )
-        return [output, cell, *gradients]  # MPSGraph's z_state is its own affair
+        return [output, cell, *input_grads]  # on Metal z_state has MPSGraph's own content
 
     return run
 
 
-def _layer(name: str, time: int, masked: bool, **attributes: Any) -> Case:
+def _layer(op: str, time: int, masked: bool, **attributes: Any) -> Case:
     """A Keras layer's op and its gradient."""
-    gates = 4 if name == "lstm" else 3
+    is_lstm = op == "KerasLSTM"
+    gates = 4 if is_lstm else 3
 
     def run(random: Random, call: Call) -> list[Any]:
         steps = np.arange(BATCH * time).reshape(BATCH, time) % 3 > 0
@@ -208,25 +233,25 @@ def _layer(name: str, time: int, masked: bool, **attributes: Any) -> Case:
             "initial_h": random(BATCH, UNITS),
             "kernel": random(INPUTS, gates * UNITS),
             "recurrent_kernel": random(UNITS, gates * UNITS),
-            "bias": random(4 * UNITS) if name == "lstm" else random(2, 3 * UNITS),
+            "bias": random(4 * UNITS) if is_lstm else random(2, 3 * UNITS),
             "input_dropout": random(*([gates, BATCH, INPUTS] if masked else [0])),
             "recurrent_dropout": random(*([gates, BATCH, UNITS] if masked else [0])),
         }
         finals = ["final_h"]
-        if name == "lstm":
+        if is_lstm:
             inputs["initial_c"] = random(BATCH, UNITS)
             inputs["peephole"] = random(*([3, UNITS] if masked else [0]))
             finals.append("final_c")
-        outputs = call(f"keras_{name}", **inputs, **attributes)._asdict()
+        outputs = call(op, **inputs, **attributes)._asdict()
         results = [v for k, v in outputs.items() if k != "reserve"]
-        upstream = {f"{k}_grad": random(*outputs[k].shape) for k in ("output", *finals)}
-        kept = {k: outputs[k] for k in ("output", "reserve")}
-        gradients = call(f"keras_{name}_grad", **inputs, **kept, **upstream, **attributes)
-        return [*results, *gradients]
+        output_grads = {f"{k}_grad": random(*outputs[k].shape) for k in ("output", *finals)}
+        saved = {k: outputs[k] for k in ("output", "reserve")}
+        input_grads = call(f"{op}Grad", **inputs, **saved, **output_grads, **attributes)
+        return [*results, *input_grads]
 
     what = f"{time} steps" + (", mask, dropout" if masked else "")
     what = ", ".join([what, *(k for k, v in attributes.items() if v is True)])
-    return Case("KerasLSTM" if name == "lstm" else "KerasGRU", what, run)
+    return Case(op, what, run)
 
 
 CASES = (
@@ -234,22 +259,22 @@ CASES = (
     Case("BlockLSTM", f"{SHORT} steps", _block_lstm("", SHORT, SHORT)),
     Case("BlockLSTM", f"{LONG} steps", _block_lstm("", LONG, LONG)),
     Case("BlockLSTM", f"{SHORT - 2} of {SHORT} steps", _block_lstm("", SHORT, SHORT - 2)),
-    Case("BlockLSTMV2", f"{SHORT} steps", _block_lstm("v2", SHORT, SHORT)),
-    Case("CudnnRNNV3", f"lstm, {SHORT} steps", _stack(SHORT)),
-    Case("CudnnRNNV3", f"lstm, {LONG} steps, lengths", _stack(LONG, lengths=[LONG, 1, 40])),
-    Case("CudnnRNNV3", "lstm, bidirectional", _stack(SHORT, direction="bidirectional")),
-    Case("CudnnRNNV3", "lstm, projection", _stack(SHORT, num_proj=3)),
-    Case("CudnnRNNV3", "lstm, dropout", _stack(SHORT, dropout=0.5, seed=1)),
-    Case("CudnnRNNV3", "gru", _stack(SHORT, rnn_mode="gru")),
-    Case("CudnnRNNV3", "rnn_tanh", _stack(SHORT, rnn_mode="rnn_tanh")),
-    Case("CudnnRNNV3", "rnn_relu", _stack(SHORT, rnn_mode="rnn_relu")),
+    Case("BlockLSTMV2", f"{SHORT} steps", _block_lstm("V2", SHORT, SHORT)),
+    Case("CudnnRNNV3", f"lstm, {SHORT} steps", _two_layers(SHORT)),
+    Case("CudnnRNNV3", f"lstm, {LONG} steps, lengths", _two_layers(LONG, lengths=[LONG, 1, 40])),
+    Case("CudnnRNNV3", "lstm, bidirectional", _two_layers(SHORT, direction="bidirectional")),
+    Case("CudnnRNNV3", "lstm, projection", _two_layers(SHORT, num_proj=3)),
+    Case("CudnnRNNV3", "lstm, dropout", _two_layers(SHORT, dropout=0.5, seed=1)),
+    Case("CudnnRNNV3", "gru", _two_layers(SHORT, rnn_mode="gru")),
+    Case("CudnnRNNV3", "rnn_tanh", _two_layers(SHORT, rnn_mode="rnn_tanh")),
+    Case("CudnnRNNV3", "rnn_relu", _two_layers(SHORT, rnn_mode="rnn_relu")),
     Case("MPSGraphLSTM", f"{SHORT} steps", _mpsgraph(SHORT)),
     Case("MPSGraphLSTM", f"{LONG} steps, reverse", _mpsgraph(LONG, reverse=True)),
     Case("MPSGraphLSTM", "bidirectional", _mpsgraph(SHORT, bidirectional=True)),
     Case("MPSGraphLSTM", "forget_gate_last", _mpsgraph(SHORT, forget_gate_last=True)),
-    _layer("lstm", SHORT, False),
-    _layer("lstm", LONG, True, zero_output_for_mask=True),
-    _layer("lstm", SHORT, True, go_backwards=True),
-    _layer("gru", SHORT, False),
-    _layer("gru", LONG, True, go_backwards=True),
+    _layer("KerasLSTM", SHORT, False),
+    _layer("KerasLSTM", LONG, True, zero_output_for_mask=True),
+    _layer("KerasLSTM", SHORT, True, go_backwards=True),
+    _layer("KerasGRU", SHORT, False),
+    _layer("KerasGRU", LONG, True, go_backwards=True),
 )

@@ -1,6 +1,6 @@
-"""The kernels of this package in the place of stock TensorFlow's, under the stock names.
+"""Kernels of this package that replace TensorFlow's own under the stock names.
 
-Off unless ``override`` is called. What it reaches, and what it leaves: docs/block_cell.md.
+Nothing is replaced unless ``override`` is called; its effects: docs/reference/block_cell.md.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ _overridden = False
 
 
 def override() -> None:
-    """Serves LSTMBlockCell, BlockLSTM and their gradients, in half and float on the CPU.
+    """Replaces the kernels of LSTMBlockCell, BlockLSTM and their gradients on the CPU.
 
-    From then on TensorFlow makes our kernels for these four stock names: in eager code, in
-    ``tf.function`` and in SavedModels, whether they ran before or not. To that end it drops all
-    kernels that have run: random ops with a seed of their own draw their first numbers again.
-    A second call does nothing.
+    From then on TensorFlow creates our kernels for these four stock names, in half and float: in
+    eager code, in ``tf.function`` and in SavedModels, whether they ran before or not. For this all
+    kernels that have run are dropped, so that random ops with a seed of their own repeat their
+    first values. A second call does nothing.
 
     Raises:
-      RuntimeError: TensorFlow does not take the kernels.
+      RuntimeError: TensorFlow does not accept the kernels.
     """
     from tensorflow.python.eager import context
 
@@ -36,9 +36,9 @@ def override() -> None:
 
 
 def restore() -> None:
-    """Warns that stock's kernels cannot come back, after ``override``; else does nothing.
+    """Warns, after ``override``, that TensorFlow's kernels cannot be restored; else does nothing.
 
-    TensorFlow has no way to take a kernel back or to change its priority.
+    TensorFlow can neither unregister a kernel nor change its priority.
     """
     if _overridden:
         warnings.warn(

@@ -1,4 +1,4 @@
-// Activation: the functions that an LSTM's gates may have.
+// Activation: the activation functions of an LSTM with custom activations.
 #ifndef TF_LSTM_OPS_CORE_ACTIVATION_H_
 #define TF_LSTM_OPS_CORE_ACTIVATION_H_
 
@@ -10,7 +10,8 @@
 
 namespace tf_lstm_ops {
 
-// z; max(z, 0); tanh z; logistic z; z / 5 + 1/2 within [0, 1].
+// z; max(z, 0); tanh z; the logistic function of z; z / 5 + 1/2 clipped to [0,
+// 1].
 enum class Activation : uint8_t { kNone, kRelu, kTanh, kSigmoid, kHardSigmoid };
 
 struct LstmActivations {

@@ -1,6 +1,6 @@
-// The equations of the LSTM cell with any activations and peepholes of all four
-// gates, which all see the previous state. Notation as in lstm_cell.h; a, g are
-// the activations of the gates and of the state:
+// The equations of the LSTM cell with custom activations, and with peepholes of
+// all four gates, which all read the previous cell state. Notation as in
+// lstm_cell.h; a and g are the activations of the gates and of the state:
 //
 //   i = a_i(zi + wci * cs_prev)      ci = a_c(zc + wcc * cs_prev)
 //   f = a_f(zf + forget_bias + wcf * cs_prev)

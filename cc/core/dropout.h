@@ -1,5 +1,5 @@
-// DropoutMask: the multipliers of all layers' outputs; and the keys that they
-// are drawn with.
+// DropoutMask: the dropout multipliers of the outputs of all layers, and the
+// keys that they are drawn with.
 #ifndef TF_LSTM_OPS_CORE_DROPOUT_H_
 #define TF_LSTM_OPS_CORE_DROPOUT_H_
 
@@ -33,12 +33,13 @@ class DropoutMask {
 
   const DropoutRule& rule() const { return rule_; }
   double scale() const { return rule_.scale; }
-  // Of the first element of a row.
+  // The generator's position of the first element of a row.
   uint64_t Position(int64_t layer, int64_t row) const {
     return static_cast<uint64_t>((layer * rows_ + row) * width_);
   }
 
-  // to[k] = from[k] * multiplier of element k of a row, for all of a row.
+  // to[k] = from[k] * multiplier of element k of a row, for a whole row
+  // [width]. `to` may be `from`.
   template <class T>
   void Apply(int64_t layer, int64_t row, const T* from, T* to) const {
     const uint64_t start = Position(layer, row);
@@ -54,7 +55,7 @@ class DropoutMask {
   int64_t rows_, width_;
 };
 
-// The keys of a kernel's calls, one after the other.
+// The keys of a kernel's successive calls. Thread-safe.
 class DropoutKeys {
  public:
   uint64_t Next(uint64_t seed) {
@@ -63,7 +64,8 @@ class DropoutKeys {
   }
 
  private:
-  // Whether every call is to begin anew, by TensorFlow's variable for cuDNN.
+  // Whether every call uses the first key, as TensorFlow's environment variable
+  // for cuDNN asks.
   static bool Resets() {
     const char* text = std::getenv("TF_CUDNN_RESET_RND_GEN_STATE");
     return text != nullptr &&

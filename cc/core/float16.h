@@ -1,6 +1,6 @@
-// Half and BFloat16: storage types of 16 bits. Arithmetic is done in float; the
+// Half and BFloat16: storage types of 16 bits. Arithmetic is done in float. The
 // conversions round to nearest, ties to even. They have no branches, so that
-// compilers make vectors of them.
+// compilers vectorise them.
 #ifndef TF_LSTM_OPS_CORE_FLOAT16_H_
 #define TF_LSTM_OPS_CORE_FLOAT16_H_
 

@@ -18,7 +18,7 @@ namespace tf_lstm_ops {
 
 enum GruSaved { kSavedR, kSavedU, kSavedN, kSavedNh };
 
-// See LstmCell for what the members mean.
+// LstmCell describes the members.
 template <class Math>
 struct GruCell {
   using V = typename Math::Value;
@@ -39,7 +39,7 @@ struct GruCell {
   };
   struct Gradients {
     V z[kPreActivations];
-    V state;  // of h_prev, but for what goes through the recurrent weights
+    V state;  // with respect to h_prev, without the recurrent product's term
   };
   static constexpr int kSavedCount = 4;
   static constexpr V Outputs::* kSaved[kSavedCount] = {

@@ -45,9 +45,9 @@ struct RnnConfig {
   GateOrder gate_order = kOrderICFO;
   double forget_bias = 0;
   double cell_clip = 0;  // clips cs to [-cell_clip, cell_clip] where positive
-  LstmActivations activations;  // of a general LSTM
-  // Without input weights, the gate in block g sees H columns of x, from column
-  // g * x_gate_stride on: with 0 all gates see the same.
+  LstmActivations activations;  // of an LSTM with custom activations
+  // Without input weights, the gate in block g reads H columns of x from column
+  // g * x_gate_stride on. With 0 all gates read the same columns.
   int64_t x_gate_stride = 0;
   // The weights are bfloat16 values, stored as float or as bfloat16. Where the
   // processor multiplies bfloat16, x, h and the gradients of the
@@ -58,21 +58,22 @@ struct RnnConfig {
   bool projected() const { return hidden_size < cell_size; }
 };
 
-// A matrix [K, H] for each gate, in some order and layout: element (k, n) of
-// the gate in block g is data[g * gate_stride + k * row_stride +
-// n * column_stride].
+// A matrix [K, H] for each gate, as a strided view: element (k, n) of the gate
+// in block g is data[g * gate_stride + k * row_stride + n * column_stride].
 template <class T>
 struct GateMatrices {
   T* data = nullptr;
   int64_t row_stride = 0;
   int64_t column_stride = 0;
   int64_t gate_stride = 0;
-  const BFloat16* bfloat16 = nullptr;  // in place of `data`, of const float
+  // Set in place of `data` where T is const float and the weights are stored as
+  // bfloat16.
+  const BFloat16* bfloat16 = nullptr;
 
   explicit operator bool() const { return data || bfloat16; }
   T* Block(int block) const { return data + block * gate_stride; }
 
-  // Calls f with the pointer to the gate in a block that there is.
+  // Calls f(pointer to the gate in a block), of type const BFloat16* or T*.
   template <class F>
   void Read(int block, const F& f) const {
     if constexpr (std::is_same_v<T, const float>) {
@@ -82,29 +83,31 @@ struct GateMatrices {
   }
 };
 
-// [K, gates * H], one row for each input: Keras, the block cell.
+// Layout [K, gates * H], one row for each input: Keras, the block cell.
 template <class T>
 GateMatrices<T> ByInput(T* data, int gates, int64_t cell) {
   return {data, gates * cell, 1, cell};
 }
 
-// [gates, H, K], one row for each unit: cuDNN, PyTorch.
+// Layout [gates, H, K], one row for each unit: cuDNN, PyTorch.
 template <class T>
 GateMatrices<T> ByUnit(T* data, int64_t inputs, int64_t cell) {
   return {data, 1, inputs, cell * inputs};
 }
 
-// Weights, or the gradients with respect to them. Any of them may be null.
+// Weights, or the gradients with respect to them. Null means absent, or a
+// gradient that is not wanted.
 template <class T>
 struct RnnWeights {
-  // [I, H] a gate. Null: x itself is added; see RnnConfig::x_gate_stride.
+  // [I, H] for each gate. Null: x itself is added to the pre-activations; see
+  // RnnConfig::x_gate_stride.
   GateMatrices<T> input;
-  GateMatrices<T> recurrent;    // [P, H] a gate
-  GateMatrices<T> projection;   // [H, P], one; where P < H
+  GateMatrices<T> recurrent;    // [P, H] for each gate
+  GateMatrices<T> projection;   // [H, P], where P < H
   T* input_bias = nullptr;      // [gates * H]
   T* recurrent_bias = nullptr;  // [gates * H]
-  // [H], by LstmGate, of a general LSTM all four, else not kGateC's; or none.
-  // Not with a projection.
+  // [H] each, by LstmGate: all four gates with custom activations, else all but
+  // kGateC; or none. Not together with a projection.
   std::array<T*, kMaxPreActivations> peephole = {};
 
   bool has_peephole() const { return peephole[kGateI] != nullptr; }

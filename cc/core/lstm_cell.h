@@ -25,6 +25,9 @@ namespace tf_lstm_ops {
 // Indices of SavedActivations.
 enum LstmSaved { kSavedI, kSavedCs, kSavedF, kSavedO, kSavedCi, kSavedCo };
 
+// The saved activation that is the gate's own value, by LstmGate.
+constexpr LstmSaved kSavedOfGate[] = {kSavedI, kSavedCi, kSavedF, kSavedO};
+
 // The interface of a cell. Math supplies `Value` (a scalar, a SIMD vector or a
 // tensor of a graph) with the arithmetic operators, and static functions
 // Sigmoid, Tanh, IfPositive(condition, yes, no), Min and Max. Min and Max

@@ -29,4 +29,35 @@ RnnConfig LayerConfig(const RnnModel& model, int64_t layer) {
   return config;
 }
 
+Sequence DirectionSequence(const MultiLayerRnn& rnn, int64_t direction,
+                           const int32_t* lengths) {
+  Sequence sequence;
+  sequence.batch = rnn.batch;
+  sequence.time = sequence.steps = rnn.time;
+  sequence.time_major = rnn.time_major;
+  sequence.reversed = direction == 1;
+  sequence.lengths = lengths;
+  return sequence;
+}
+
+LayerRegions RegionsOf(const MultiLayerRnn& rnn, int64_t layer,
+                       int64_t direction) {
+  const RnnModel& model = rnn.model;
+  const int64_t p = model.PseudoLayer(layer, direction);
+  const int gates = model.gates();
+  LayerRegions regions = {};
+  if (layer > 0 || !model.skip_input) {
+    regions.input = rnn.params.Matrix(p, 0);
+    regions.input.rows *= gates;
+  }
+  regions.recurrent = rnn.params.Matrix(p, gates);
+  regions.recurrent.rows *= gates;
+  if (model.projected()) regions.projection = rnn.params.Matrix(p, 2 * gates);
+  regions.input_bias = rnn.params.Bias(p, 0);
+  regions.input_bias.columns *= gates;
+  regions.recurrent_bias = rnn.params.Bias(p, gates);
+  regions.recurrent_bias.columns *= gates;
+  return regions;
+}
+
 }  // namespace tf_lstm_ops

@@ -77,28 +77,42 @@ constexpr GateOrder CudnnGateOrder(CellKind cell) {
 // Configuration of a layer in either direction.
 RnnConfig LayerConfig(const RnnModel& model, int64_t layer);
 
+// The steps of a direction: 0 forwards, 1 reversed. `lengths` [B] or null, as
+// in Sequence; not owned.
+Sequence DirectionSequence(const MultiLayerRnn& rnn, int64_t direction,
+                           const int32_t* lengths);
+
+// The weights of a pseudo-layer in a buffer of all parameters. The gates of a
+// kind are consecutive, so each region is a row-major matrix of all of them. A
+// region without rows is absent.
+struct LayerRegions {
+  ParamsLayout::Region input;           // [G*H, I]
+  ParamsLayout::Region recurrent;       // [G*H, P]
+  ParamsLayout::Region projection;      // [P, H]
+  ParamsLayout::Region input_bias;      // [1, G*H]
+  ParamsLayout::Region recurrent_bias;  // [1, G*H]
+};
+LayerRegions RegionsOf(const MultiLayerRnn& rnn, int64_t layer,
+                       int64_t direction);
+
 // The weights of a pseudo-layer in a buffer of all parameters, or the gradients
 // in a buffer of all gradients. The result points into `params`.
 template <class T>
 RnnWeights<T> LayerWeights(const MultiLayerRnn& rnn, int64_t layer,
                            int64_t direction, T* params) {
-  const RnnModel& model = rnn.model;
-  const int64_t p = model.PseudoLayer(layer, direction);
-  const int gates = model.gates();
-  const int64_t cell = model.cell_size;
-  const auto matrix = [&](int id) {
-    return params + rnn.params.Matrix(p, id).offset;
+  const LayerRegions regions = RegionsOf(rnn, layer, direction);
+  const int64_t cell = rnn.model.cell_size;
+  const auto matrix = [&](const ParamsLayout::Region& region, int64_t outputs) {
+    return ByUnit(params + region.offset, region.columns, outputs);
   };
   RnnWeights<T> weights;
-  if (layer > 0 || !model.skip_input) {
-    weights.input = ByUnit(matrix(0), model.InputSize(layer), cell);
+  if (regions.input.rows > 0) weights.input = matrix(regions.input, cell);
+  weights.recurrent = matrix(regions.recurrent, cell);
+  if (regions.projection.rows > 0) {
+    weights.projection = matrix(regions.projection, rnn.model.hidden_size);
   }
-  weights.recurrent = ByUnit(matrix(gates), model.hidden_size, cell);
-  if (model.projected()) {
-    weights.projection = ByUnit(matrix(2 * gates), cell, model.hidden_size);
-  }
-  weights.input_bias = params + rnn.params.Bias(p, 0).offset;
-  weights.recurrent_bias = params + rnn.params.Bias(p, gates).offset;
+  weights.input_bias = params + regions.input_bias.offset;
+  weights.recurrent_bias = params + regions.recurrent_bias.offset;
   return weights;
 }
 

@@ -7,7 +7,7 @@
 namespace tf_lstm_ops {
 namespace {
 
-// Sums and products that notice when they leave int64.
+// Sums and products that detect overflow of int64.
 class Checked {
  public:
   int64_t Product(std::initializer_list<int64_t> factors) {

@@ -54,15 +54,11 @@ Status Refuse(const Parts&... parts) {
 
 Reserve::Reserve(const MultiLayerRnn& rnn, float dropout, int element_type,
                  int element_size)
-    : header_(),
-      pseudo_layers_(rnn.model.pseudo_layers()),
-      activations_size_(rnn.valid_steps * SavedCount(rnn.model.cell) *
-                        rnn.model.cell_size),
-      output_size_(rnn.valid_steps * rnn.model.output_size()) {
+    : header_(), layout_(rnn.model, {rnn.valid_steps, rnn.model.layers - 1}) {
   header_.magic = kMagic;
   header_.element_size = static_cast<uint32_t>(element_size);
   header_.fingerprint = Fingerprint(rnn, dropout, element_type);
-  header_.size = body() + LayerOutput(rnn.model.layers - 1);
+  header_.size = body() + layout_.size();
   header_.time = static_cast<uint32_t>(rnn.time);
   header_.batch = static_cast<uint32_t>(rnn.batch);
   header_.width = rnn.model.output_size();

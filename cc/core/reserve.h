@@ -1,9 +1,9 @@
 // Reserve: the layout of reserve_space, which a training call of the CudnnRNN
 // family leaves for its backward pass.
 //
-//   header                       64 bytes
-//   saved activations            [V, SavedCount(cell), H] for each pseudo-layer
-//   outputs of inner layers      [V, D*P] for each layer but the last
+//   header     64 bytes
+//   body       MultiLayerReserveLayout with rows = V and the outputs of all
+//              layers but the last
 //
 // V is the sum of the lengths: padding takes no space. Dropout masks take no
 // space either, since the header has the key that draws them again.
@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "core/multi_layer_rnn.h"
+#include "core/reserve_layout.h"
 #include "core/shape.h"
 #include "core/status.h"
 
@@ -45,10 +46,10 @@ class Reserve {
   int64_t body_size() const { return size() - body(); }
   // Offsets within the body.
   int64_t Activations(int64_t pseudo_layer) const {
-    return pseudo_layer * activations_size_;
+    return layout_.Activations(pseudo_layer);
   }
   int64_t LayerOutput(int64_t layer) const {
-    return pseudo_layers_ * activations_size_ + layer * output_size_;
+    return layout_.LayerOutput(layer);
   }
 
   void WriteHeader(uint64_t dropout_key, void* reserve) const;
@@ -63,7 +64,7 @@ class Reserve {
 
  private:
   ReserveHeader header_;
-  int64_t pseudo_layers_, activations_size_, output_size_;
+  MultiLayerReserveLayout layout_;
 };
 
 // Any header that this package wrote. Errors: InvalidArgument.

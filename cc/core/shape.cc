@@ -13,8 +13,8 @@ std::string Shape::ToString() const {
 }
 
 bool CheckedProduct(const std::vector<int64_t>& factors, int64_t* product) {
-  // A zero factor must not hide an overflow of the others' product: sizes are
-  // also used one by one, as strides.
+  // A zero factor must not hide an overflow of the other factors, because sizes
+  // are also used as strides.
   int64_t nonzero = 1;
   bool zero = false;
   for (const int64_t factor : factors) {

@@ -1,6 +1,6 @@
-// Shape: the sizes of a tensor, of which some or all may be unknown while a
-// graph is built. Kernels pass full shapes, shape inference partial ones, so
-// that one check serves both.
+// Shape: the dimensions of a tensor. Some or all may be unknown while a graph
+// is built. Kernels pass known shapes and shape inference passes partial ones,
+// so one check serves both.
 #ifndef TF_LSTM_OPS_CORE_SHAPE_H_
 #define TF_LSTM_OPS_CORE_SHAPE_H_
 

@@ -64,7 +64,7 @@ Status CheckRanks(const Signature& signature,
   return Status();
 }
 
-// The state [B,H] is the one argument that must not be empty.
+// The state [B,H] is the only argument that must not be empty.
 Status CheckNotEmpty(const Signature& signature,
                      const std::vector<Shape>& inputs) {
   for (size_t n = 0; n < inputs.size(); ++n) {
@@ -81,7 +81,7 @@ Status CheckNotEmpty(const Signature& signature,
   return Status();
 }
 
-// The argument that fixes `extent`, for messages.
+// Returns the name of the argument that defines `extent`, for messages.
 const char* Owner(const Signature& signature, Extent extent) {
   for (const Argument& argument : signature.inputs) {
     for (int k = 0; k < argument.dims.rank; ++k) {
@@ -91,7 +91,7 @@ const char* Owner(const Signature& signature, Extent extent) {
   return signature.inputs.front().name;
 }
 
-// Every product that the engine forms from the sizes must fit, with room for
+// Every product of sizes that the engine computes must fit into int64, times
 // the size of an element and the seven outputs of a step.
 Status CheckOverflow(const Signature& signature, const Sizes& sizes) {
   const auto or_one = [](int64_t size) { return size == kUnknown ? 1 : size; };

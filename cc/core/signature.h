@@ -1,6 +1,6 @@
-// Signature: the arguments of an op with their shapes in terms of a few sizes.
-// Shape inference, the checks of a kernel and the allocation of its outputs all
-// read the same table.
+// Signature: the table of an op's arguments, with shapes in terms of a few
+// sizes. Shape inference, the checks of a kernel and the allocation of its
+// outputs read this table.
 #ifndef TF_LSTM_OPS_CORE_SIGNATURE_H_
 #define TF_LSTM_OPS_CORE_SIGNATURE_H_
 
@@ -22,7 +22,7 @@ enum class Extent : uint8_t {
   kFourCell,       // the four gates
   kInputPlusCell,  // rows of a block cell's weight matrix
   kThree,          // the three peepholes
-  kFour,           // one of something for each gate
+  kFour,           // one for each gate
   kOne,
   kTwo,        // a GRU's two biases
   kThreeCell,  // the three gates of a GRU
@@ -73,8 +73,8 @@ struct Signature {
   std::vector<Argument> inputs;
   std::vector<Argument> outputs;
   bool stateful = false;  // two calls with equal inputs may differ
-  // Last arguments that are lists of tensors, such as "weights: n * T". Nothing
-  // is checked of them here. (Initialised, so that a table may leave them out.)
+  // Trailing arguments that are lists of tensors, such as "weights: n * T". The
+  // kernels check them. (Initialised, so that a table may omit them.)
   std::vector<const char*> input_lists = {};   // NOLINT
   std::vector<const char*> output_lists = {};  // NOLINT
 
@@ -84,16 +84,16 @@ struct Signature {
 
 bool IsAbsent(const Argument& argument, const Shape& shape);
 
-// InvalidArgument where the rank, or a dimension, is not as wanted. An unknown
-// one passes.
+// Errors: InvalidArgument where the rank or the dimension differs from `want`.
+// Unknown ranks and dimensions pass.
 Status CheckRank(const char* name, const Shape& shape, int want);
 Status CheckDim(const char* name, const Shape& shape, int k, const char* what,
                 int64_t want);
 
-// Checks ranks, then sizes, of all inputs, in their order; each size is taken
-// from the first input that has it. Unknown dimensions pass. Errors:
-// InvalidArgument with the argument's name, what was expected and what came;
-// also where a size derived from the inputs overflows.
+// Checks ranks, then sizes, of all inputs in order. Each size comes from the
+// first input that has it. Unknown dimensions pass. Errors: InvalidArgument
+// with the argument's name, the expected and the actual value; also where a
+// size derived from the inputs overflows.
 Status CheckInputs(const Signature& signature, const std::vector<Shape>& inputs,
                    Sizes* sizes);
 

@@ -1,5 +1,5 @@
-// The equations of the cells of one gate, forward and backward: their one
-// place. h = tanh(z), or h = max(z, 0), whose derivative at 0 is 0.
+// The equations of the vanilla RNN cell, forward and backward: h = tanh(z), or
+// h = max(z, 0), whose derivative at 0 is 0. All backends compile this text.
 // Source: J. Elman, "Finding structure in time" (1990); cuDNN's documentation
 // of CUDNN_RNN_TANH and CUDNN_RNN_RELU.
 #ifndef TF_LSTM_OPS_CORE_VANILLA_RNN_CELL_H_
@@ -9,7 +9,7 @@
 
 namespace tf_lstm_ops {
 
-// See LstmCell for what the members mean.
+// LstmCell describes the members.
 template <class Math>
 struct VanillaRnnCell {
   using V = typename Math::Value;

@@ -56,10 +56,9 @@ class ProtoReader {
   const uint8_t* end_;
 };
 
-// Attributes that Init refuses are an error of each call, not of the kernel's
-// construction: that would leave the call's arguments in host memory in eager
-// mode's rendezvous, from which the next call of the op on a GPU would take
-// them for its own.
+// Where Init fails, each call returns the error. Failing the kernel's
+// construction instead would leave host-memory arguments in eager mode's
+// rendezvous, and the next call of the op on a GPU would receive them.
 struct MadeKernel {
   std::unique_ptr<Kernel> kernel;
   Status init;
@@ -150,7 +149,7 @@ Status KernelContext::Outputs(const Signature& signature,
 Status KernelContext::AllocateOutput(int index, TF_DataType type,
                                      const Shape& shape, Tensor* output) const {
   const TfStatus status;
-  // The length is ignored: TensorFlow takes it from the shape.
+  // TensorFlow ignores the length and uses the shape.
   TF_Tensor* tensor =
       TF_AllocateOutput(context_, index, type, shape.dims().data(),
                         shape.rank(), 0, status.get());

@@ -28,7 +28,7 @@ inline constexpr TF_DataType kDataType<Half> = TF_HALF;
 template <>
 inline constexpr TF_DataType kDataType<BFloat16> = TF_BFLOAT16;
 
-// A tensor of a kernel's call.
+// A tensor of a call. Owns a reference to TensorFlow's buffer.
 class Tensor {
  public:
   Tensor() = default;
@@ -66,23 +66,24 @@ class KernelContext {
  public:
   explicit KernelContext(TF_OpKernelContext* context) : context_(context) {}
 
-  // All inputs, checked against the signature.
+  // Fetches all inputs and checks them against the signature. Errors: those of
+  // CheckInputs.
   Status Inputs(const Signature& signature, std::vector<Tensor>* inputs,
                 Sizes* sizes) const;
   Status Input(int index, Tensor* input) const;
-  // All outputs of a signature that has no opaque ones.
+  // Allocates all outputs of a signature that has no opaque ones.
   Status Outputs(const Signature& signature, const std::vector<Tensor>& inputs,
                  const Sizes& sizes, TF_DataType type,
                  std::vector<Tensor>* outputs) const;
   Status AllocateOutput(int index, TF_DataType type, const Shape& shape,
                         Tensor* output) const;
 
-  // Bytes of the device's memory, for this call.
+  // Allocates device memory, in bytes, that lives as long as `temporary`.
   Status AllocateTemporary(int64_t bytes, Tensor* temporary) const;
 
-  // intra_op_parallelism_threads of the session, 0 where it is not set.
+  // Returns intra_op_parallelism_threads of the session, 0 if not set.
   int ConfiguredThreads() const;
-  // That of a pluggable device; what it points to is the plugin's own affair.
+  // The stream of a pluggable device. The plugin defines what it points to.
   Status Stream(SP_Stream* stream) const;
   TF_OpKernelContext* get() const { return context_; }
 
@@ -99,7 +100,8 @@ class Kernel {
   virtual Status Compute(const KernelContext& context) = 0;
 
  protected:
-  // As configured when the kernel first ran: reading it takes microseconds.
+  // The session's number of threads when the kernel first ran. It is cached,
+  // because reading it takes microseconds.
   int ConfiguredThreads(const KernelContext& context);
 
  private:
@@ -111,15 +113,15 @@ using MakeKernel = std::unique_ptr<Kernel> (*)();
 void* CreateKernel(TF_OpKernelConstruction* construction, MakeKernel make);
 void ComputeKernel(void* kernel, TF_OpKernelContext* context);
 void DestroyKernel(void* kernel);
-// Arguments in `host_memory` stay there where the device has memory of its own.
+// Arguments named in `host_memory` stay in host memory.
 Status RegisterKernelFunctions(const char* op, const char* device,
                                TF_DataType type, int priority,
                                const std::vector<const char*>& host_memory,
                                void* (*create)(TF_OpKernelConstruction*));
 void PrintRegistrationFailure(const char* op, const Status& status);
 
-// Registers class K for values of the attribute T. Of all kernels that fit,
-// TensorFlow takes the one of the highest priority; its own have 0.
+// Registers class K for one value of the attribute T. TensorFlow uses the
+// matching kernel of the highest priority; its own kernels have priority 0.
 template <class K>
 Status RegisterKernel(const char* op, const char* device, TF_DataType type,
                       int priority,
@@ -133,7 +135,7 @@ Status RegisterKernel(const char* op, const char* device, TF_DataType type,
       });
 }
 
-// While the library is loaded, where nobody takes a status.
+// For static initialisation: prints a failure instead of returning it.
 template <class K>
 void RegisterKernel(const char* op, const char* device, TF_DataType type) {
   PrintRegistrationFailure(op, RegisterKernel<K>(op, device, type, 0));

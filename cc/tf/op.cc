@@ -19,7 +19,7 @@ struct DeleteHandle {
 using ShapePtr = std::unique_ptr<TF_ShapeHandle, DeleteHandle>;
 using DimensionPtr = std::unique_ptr<TF_DimensionHandle, DeleteHandle>;
 
-// The calls of shape inference with RAII handles and our Status.
+// TensorFlow's shape inference with RAII handles and core's Status.
 class Inference {
  public:
   explicit Inference(TF_ShapeInferenceContext* context) : context_(context) {}
@@ -97,7 +97,7 @@ bool HasOpaqueDim(const Argument& argument) {
   return false;
 }
 
-// Appends to `shape` an unknown dimension, the one an input has.
+// Appends the dimension of an input, or an unknown one, to `shape`.
 Status AppendUnknown(const Signature& signature,
                      const std::vector<ShapePtr>& inputs, Extent extent,
                      Inference* inference, TF_ShapeHandle* shape) {
@@ -188,7 +188,7 @@ void RegisterOp(const Signature& signature,
   for (const char* list : signature.output_lists) {
     TF_OpDefinitionBuilderAddOutput(builder, list);
   }
-  // Not with false: TensorFlow does not look at the value.
+  // Not called with false: TensorFlow ignores the value.
   if (signature.stateful) TF_OpDefinitionBuilderSetIsStateful(builder, true);
   TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, infer);
   const TfStatus status;

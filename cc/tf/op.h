@@ -7,14 +7,16 @@
 
 namespace tf_lstm_ops::tf {
 
-// Checks what is known of the inputs' shapes and sets those of the outputs.
+// The shape function: checks the known shapes of the inputs and sets the shapes
+// of the outputs.
 void InferShapes(const Signature& signature, TF_ShapeInferenceContext* context,
                  TF_Status* status);
 
 void RegisterOp(const Signature& signature,
                 void (*infer)(TF_ShapeInferenceContext*, TF_Status*));
 
-// kSignature is a function, so that a table is made before it is first used.
+// kSignature is a function, so that the table is initialised before its first
+// use.
 template <const Signature& (*kSignature)()>
 bool DefineOp() {
   RegisterOp(kSignature(),

@@ -1,4 +1,4 @@
-// TensorFlow's status beside ours.
+// Conversion between TensorFlow's status and core's.
 #ifndef TF_LSTM_OPS_TF_STATUS_H_
 #define TF_LSTM_OPS_TF_STATUS_H_
 

@@ -1,8 +1,8 @@
-"""Builds on Linux the wheel for Macs with Apple silicon: setup.py as it runs there, with cxx.py as
+"""Builds on Linux the wheel for Macs with Apple silicon. Runs setup.py as on macOS, with cxx.py as
 the compiler.
 
-``python scripts/macos/build_wheel.py FOLDER`` writes the wheel to FOLDER. Needs what cxx.py needs,
-and setuptools.
+``python scripts/macos/build_wheel.py FOLDER`` writes the wheel to FOLDER. Needs setuptools and the
+tools of cxx.py.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""A C++ and Objective-C++ compiler that makes arm64 macOS binaries on Linux.
+"""A C++ and Objective-C++ compiler for arm64 macOS binaries on Linux.
 
-Takes the options of clang that the package's build uses. Compiles with ziglang's clang and its
-headers of macOS, with our own declarations of Apple's frameworks; links with ld64.lld. A selector
-that is not declared is an error. Needs ``pip install ziglang==0.17.0`` and ``apt install lld-19``.
+Accepts the clang options of the package's build. Compiles with ziglang's clang, its macOS headers,
+and our own declarations of Apple's frameworks. Links with ld64.lld. An undeclared selector is an
+error. Needs ``pip install ziglang==0.17.0`` and ``apt install lld-19``.
 """
 
 import os
@@ -18,8 +18,8 @@ DECLARATIONS = ROOT / "tests" / "metal"
 OLDEST_MACOS = "13.0"
 LINKER = "ld64.lld-19"
 
-# Apple's table of what is in which macOS' libc++, which zig leaves out: without it the headers
-# count on functions that only the newest has.
+# Apple's table of libc++ functions by macOS version, which zig disables. Without it the headers use
+# functions that only the newest libc++ has.
 AVAILABILITY = "_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS"
 OBJECTIVE_C = [
     *("-Werror=objc-method-access", "-Werror=undeclared-selector"),
@@ -28,9 +28,9 @@ OBJECTIVE_C = [
 LIBRARIES = {"libSystem": "/usr/lib/libSystem.B.dylib", "libc++": "/usr/lib/libc++.1.dylib"}
 RUNTIME = {"libobjc": "/usr/lib/libobjc.A.dylib"}
 FRAMEWORK = "/System/Library/Frameworks/{0}.framework/Versions/{1}/{0}"
-VERSIONS = {"Foundation": "C"}  # A, but for Foundation
+VERSIONS = {"Foundation": "C"}  # A for all others
 
-# A library's name without its symbols: they are looked up by name when it is loaded.
+# The name of a library without its symbols, which the loader looks up by name.
 STUB = """--- !tapi-tbd
 tbd-version: 4
 targets: [ arm64-macos ]
@@ -48,7 +48,7 @@ def compile_command(options: list[str]) -> list[str]:
 
 
 def _processor_for_zig(option: str) -> str:
-    """-march=armv8.2-a+bf16 as -mcpu=generic+v8_2a+bf16: zig knows no names of architectures."""
+    """-march=armv8.2-a+bf16 as -mcpu=generic+v8_2a+bf16: zig has no names of architectures."""
     architecture = re.fullmatch(r"-march=armv(\d+)\.(\d+)-a(.*)", option)
     if not architecture:
         return option

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tf_lstm_ops import __main__
-from tf_lstm_ops.bench import cases, ceilings, plot, report
+from tf_lstm_ops.bench import cases, plot, report, roofline
 from tf_lstm_ops.bench.peers import PEERS
 from tf_lstm_ops.bench.runner import Measurement
 from tf_lstm_ops.cli import bench
@@ -17,12 +17,12 @@ from tf_lstm_ops.cli import bench
 ROW = cases.Row("row", "inference", "inference", 2, 10, 4, 3, peers=("ours", "keras", "torch"))
 INPUT, STEP = 2 * 20 * 3 * 16, 2 * 2 * 4 * 16  # operations: of all steps, and of one
 
-FAST_MEMORY = ceilings.Ceilings(2, flops=1000.0, bandwidth={256: 1e9})
-SLOW_MEMORY = ceilings.Ceilings(2, flops=1e9, bandwidth={256: 128.0})
+FAST_MEMORY = roofline.Roofline(2, flops=1000.0, bandwidth={256: 1e9})
+SLOW_MEMORY = roofline.Roofline(2, flops=1e9, bandwidth={256: 128.0})
 
 
-def floor(limits: ceilings.Ceilings, **changes: object) -> float | None:
-    return ceilings.floor_seconds(dataclasses.replace(ROW, **changes), limits)
+def floor(limits: roofline.Roofline, **changes: object) -> float | None:
+    return roofline.floor_seconds(dataclasses.replace(ROW, **changes), limits)
 
 
 def test_floor_is_operations_where_memory_is_fast() -> None:
@@ -48,9 +48,9 @@ def test_floor_counts_valid_steps_layers_directions_and_gates() -> None:
 
 
 def test_floor_of_a_step_reads_all_weights() -> None:
-    slow = ceilings.Ceilings(2, flops=1e9, bandwidth={448: 112.0})
+    slow = roofline.Roofline(2, flops=1e9, bandwidth={448: 112.0})
     assert floor(slow, task="step") == pytest.approx(4)
-    fast = ceilings.Ceilings(2, flops=1000.0, bandwidth={448: 1e9})
+    fast = roofline.Roofline(2, flops=1000.0, bandwidth={448: 1e9})
     assert floor(fast, task="step") == pytest.approx(2 * 2 * 7 * 16 / 1000)
 
 
@@ -63,12 +63,12 @@ def test_no_floor_where_it_would_be_another(changes: dict) -> None:
 
 
 def test_best_of_two_measurements() -> None:
-    other = ceilings.Ceilings(2, flops=10.0, bandwidth={256: 2e9})
-    assert FAST_MEMORY.best(other) == ceilings.Ceilings(2, 1000.0, {256: 2e9})
+    other = roofline.Roofline(2, flops=10.0, bandwidth={256: 2e9})
+    assert FAST_MEMORY.best(other) == roofline.Roofline(2, 1000.0, {256: 2e9})
 
 
-def test_measured_ceilings_are_of_this_machine() -> None:
-    found = ceilings.measure([ROW, dataclasses.replace(ROW, dtype="bfloat16", units=8)], 1)
+def test_measured_roofline_is_of_this_machine() -> None:
+    found = roofline.measure([ROW, dataclasses.replace(ROW, dtype="bfloat16", units=8)], 1)
     assert set(found.bandwidth) == {256}
     # The slowest that this engine runs on, and more than any core has.
     assert 1e9 < found.flops < 1e12
@@ -84,7 +84,7 @@ def test_rows_have_names_of_their_own_and_known_peers() -> None:
 
 
 def test_documentation_names_every_peer() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "benchmarks.md").read_text()
     for peer in PEERS.values():
         # Of ours, the columns that are ours in another state stand in the table of rows.
         assert peer.ours or peer.label.split(",")[0] in text
@@ -118,7 +118,7 @@ def made_up() -> report.Report:
     wrong = Measurement("differs", "output by 1.0e+00 of ours")
     missing = Measurement("not installed", "pip install torch")
     memory = dataclasses.replace(ROW, name="memory", group="other", measure="memory")
-    limits = ceilings.Ceilings(2, flops=FAST_MEMORY.flops * 1e6, bandwidth={256: 1e15})
+    limits = roofline.Roofline(2, flops=FAST_MEMORY.flops * 1e6, bandwidth={256: 1e15})
     return report.Report(
         {"processor": "made up"},
         limits,
@@ -159,7 +159,7 @@ def test_json(made_up: report.Report) -> None:
     assert (keras["min_ratio"], keras["median_ratio"]) == (0.5, 1.0)
     assert memory["unit"] == "MB"
     assert memory["floor_ms"] is None
-    assert found["ceilings"]["bandwidth"] == {"256": 1e15}
+    assert found["roofline"]["bandwidth"] == {"256": 1e15}
 
 
 def test_picture_is_drawn_also_of_nothing(made_up: report.Report, tmp_path: Path) -> None:

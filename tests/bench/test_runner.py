@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tf_lstm_ops.bench import cases, runner, session, worker
-from tf_lstm_ops.bench.ceilings import Ceilings
 from tf_lstm_ops.bench.peers import PEERS, Peer, Prepared
+from tf_lstm_ops.bench.roofline import Roofline
 
 ROW = cases.Row("tiny", "inference", "inference", 2, 3, 8, 5, peers=("ours", "keras", "torch"))
 LARGER = dataclasses.replace(ROW, name="larger", units=16)
@@ -149,8 +149,8 @@ def test_difference_sees_any_number(error: float) -> None:
 
 @pytest.fixture
 def no_measurement_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    ceilings = SimpleNamespace(measure=lambda rows, threads: Ceilings(threads, 1e11, {1024: 1e10}))
-    monkeypatch.setattr(session, "ceilings", ceilings)
+    roofline = SimpleNamespace(measure=lambda rows, threads: Roofline(threads, 1e11, {1024: 1e10}))
+    monkeypatch.setattr(session, "roofline", roofline)
 
 
 @pytest.mark.usefixtures("no_measurement_of_the_machine")

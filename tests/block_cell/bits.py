@@ -1,4 +1,4 @@
-"""Runs ops on fixed numbers and writes all results, for comparison between processes.
+"""Runs ops on fixed inputs and writes all results, for comparison between processes.
 
 Usage: python bits.py FILE. Not a test itself: see test_determinism.py.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path[0] = str(Path(__file__).parents[1])  # the tests folder in place of this one
+sys.path[0] = str(Path(__file__).parents[1])  # the tests folder instead of this one
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 # Enough work in the second for every thread; the first is smaller than a vector.

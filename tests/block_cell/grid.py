@@ -25,8 +25,8 @@ class Op:
     def oracle_options(self, options: dict[str, Any]) -> dict[str, Any]:
         """All of them. TensorFlow holds forget_bias and cell_clip in float32, for every type."""
         chosen = {"forget_bias": 0.0, "gate_order": self.gate_order, **self.defaults, **options}
-        numbers = {k: float(np.float32(v)) for k, v in chosen.items() if isinstance(v, float)}
-        return {**chosen, **numbers}
+        floats = {k: float(np.float32(v)) for k, v in chosen.items() if isinstance(v, float)}
+        return {**chosen, **floats}
 
     def select(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options that this op has."""
@@ -78,7 +78,7 @@ SIZES = [
 ]
 # More rows than are summed at once, several blocks of rows and columns, enough work for threads.
 BIG_SIZES = [Sizes(5, 70, 40, 210), Sizes(1, 300, 210, 70)]
-# Sums of so many terms that the way of adding them shows.
+# Sums of so many terms that the order of summation matters.
 LONG_SUMS = [Sizes(4, 80, 40, 210), Sizes(2, 8, 512, 512)]
 SMALL_SIZES = [Sizes(1, 1, 1, 1), Sizes(2, 1, 0, 3), Sizes(3, 2, 3, 2), Sizes(2, 3, 2, 5)]
 

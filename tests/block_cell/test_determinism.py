@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from oracle.block_cell import Outputs
-from processes import ENVIRONMENTS, assert_bits_elsewhere
+from processes import assert_bits_elsewhere, in_environments
 
 from .bits import results
 from .grid import DTYPES, OPS, SEQUENCES, Sizes, call, call_grad, random_inputs, tensors
@@ -28,8 +28,7 @@ def test_runs_repeat(bits):
     assert sum(not a.any() for a in bits.values()) == 0
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("environment", ENVIRONMENTS)
+@in_environments
 def test_bits_in_another_process(bits, tmp_path, environment):
     assert_bits_elsewhere(SCRIPT, environment, bits, tmp_path)
 

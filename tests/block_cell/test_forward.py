@@ -71,6 +71,7 @@ def test_agrees_with_stock(rng, name, sizes, options, dtype):
     assert_close_to_stock(ours, stock, bounds(evaluation(op, inputs, **chosen), dtype))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("sizes", LONG_SUMS, ids=str)
 @pytest.mark.parametrize("name", OPS)
 def test_root_mean_square_error(rng, name, sizes):
@@ -117,14 +118,14 @@ def test_16_bit_cell_rounds_once(rng, dtype, use_peephole):
         value = tf.cast(getattr(got, field), tf.float64).numpy()
         right = getattr(want, field)
         inner = 2 * largest(getattr(single, field) - right) + 2.0**-22
-        smallest = {"half": 2.0**-24, "bfloat16": 0.0}[dtype]  # spacing of the subnormal numbers
+        smallest = {"half": 2.0**-24, "bfloat16": 0.0}[dtype]  # spacing of subnormals
         allowed = UNIT_ROUNDOFF[dtype] * np.abs(right) + inner + smallest / 2
         assert np.all(np.abs(value - right) <= allowed), field
 
 
 @pytest.mark.parametrize("dtype, even", [("half", 2.0**11), ("bfloat16", 2.0**8)])
 def test_16_bit_ties_round_to_even(dtype, even):
-    """With i = f = ci = 1, saturated, cs = 1 + cs_prev: halfway between two numbers of the type."""
+    """With i = f = ci = 1, saturated, cs = 1 + cs_prev: halfway between two values of the type."""
     cs_prev = np.array([[even], [even + 2]])
     w = np.array([[100.0, 100.0, 100.0, 0.0], [0.0] * 4])
     inputs = Inputs(np.ones((2, 1)), cs_prev, 0 * cs_prev, w, *[np.zeros(1)] * 3, np.zeros(4))
@@ -162,7 +163,7 @@ def test_peephole_values_count_only_with_use_peephole(rng, name):
 
 @pytest.mark.parametrize("name", OPS)
 def test_signature_is_that_of_stock(name):
-    """Same signature, argument for argument, but for `name`, whose place callers do not use."""
+    """Same signature, argument for argument, but for `name`, which callers pass by name."""
     for op_name in (name, OPS[name].grad):
         ours, stock = (
             inspect.signature(getattr(m, op_name)).parameters for m in (raw_ops, tf.raw_ops)
@@ -199,7 +200,7 @@ def test_inputs_stay_as_they_are(rng, name, dtype):
         np.testing.assert_array_equal(before, after, err_msg=field)
 
 
-# --- numbers that are not finite -------------------------------------------------------------
+# --- values that are not finite --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -44,7 +44,7 @@ from .grid import (
 )
 
 
-def tape_gradients(op, inputs, upstream, module=raw_ops, **options):
+def tape_grads(op, inputs, upstream, module=raw_ops, **options):
     """Gradients by all inputs of Σ upstream∘outputs, on tensors; None where the tape has none."""
     with tf.GradientTape() as tape:
         tape.watch(list(inputs))
@@ -69,7 +69,7 @@ def test_tape(rng, name, sizes, options, dtype):
     chosen = op.select(OPTIONS[options])
     inputs = random_inputs(rng, op, sizes, dtype)
     upstream = random_like(rng, reference(op, inputs), dtype)
-    got = tape_gradients(op, tensors(inputs, dtype), tensors(upstream, dtype), **chosen)
+    got = tape_grads(op, tensors(inputs, dtype), tensors(upstream, dtype), **chosen)
     missing = [field for field, g in got._asdict().items() if g is None]
     assert not missing
     assert all(g.dtype == tf_dtype(dtype) for g in got)
@@ -102,13 +102,13 @@ def test_each_output_alone(rng, name, output):
 
 @pytest.mark.parametrize("name", OPS)
 def test_peephole_gradients_are_in_their_own_slots(rng, name):
-    """TF1's gradient gave wcf's gradient to wco and the other way round. All three differ here,
+    """TF1's gradient gave wcf's gradient to wco and the reverse. All three differ here,
     and each is also the finite difference of its own argument."""
     op = OPS[name]
     inputs = random_inputs(rng, op, Sizes(3, 2, 3, 4))
     upstream = random_like(rng, reference(op, inputs))
     options = {"use_peephole": True, "cell_clip": 0.0}
-    got = tape_gradients(op, tensors(inputs, "float64"), tensors(upstream, "float64"), **options)
+    got = tape_grads(op, tensors(inputs, "float64"), tensors(upstream, "float64"), **options)
 
     def loss(values):
         outputs = arrays(call(op, tensors(values, "float64"), **options))
@@ -130,7 +130,7 @@ def test_peephole_gradients_are_in_their_own_slots(rng, name):
 def test_no_gradient_for_unused_peepholes_and_for_the_length(rng, name):
     op = OPS[name]
     inputs = tensors(random_inputs(rng, op, Sizes(3, 2, 3, 4)), "float64")
-    got = tape_gradients(op, inputs, call(op, inputs))
+    got = tape_grads(op, inputs, call(op, inputs))
     for field in ("wci", "wcf", "wco"):
         np.testing.assert_array_equal(getattr(got, field), np.zeros(4))
     if op.is_sequence:
@@ -150,8 +150,8 @@ def test_clip_is_straight_through(rng, name):
     inputs = random_inputs(rng, op, Sizes(3, 2, 3, 4))
     given = tensors(inputs, "float64")
     upstream = tensors(random_like(rng, reference(op, inputs)), "float64")
-    free = tape_gradients(op, given, upstream, cell_clip=0.0)
-    for a, b in zip(free, tape_gradients(op, given, upstream, cell_clip=100.0), strict=True):
+    free = tape_grads(op, given, upstream, cell_clip=0.0)
+    for a, b in zip(free, tape_grads(op, given, upstream, cell_clip=100.0), strict=True):
         np.testing.assert_array_equal(a, b)
     # A state beyond the clip still gets a gradient; a true derivative would be zero.
     clipped = inputs._replace(cs_prev=100 + np.abs(inputs.cs_prev))
@@ -220,6 +220,7 @@ def test_gradient_ops(rng, name, sizes, use_peephole, dtype):
         assert_close_to_stock(got, stock, limits)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("sizes", LONG_SUMS, ids=str)
 @pytest.mark.parametrize("name", OPS)
 def test_root_mean_square_error(rng, name, sizes):
@@ -237,7 +238,7 @@ def test_root_mean_square_error(rng, name, sizes):
 @pytest.mark.parametrize("name", OPS)
 def test_gradient_ops_read_what_they_are_given(rng, name):
     """The saved outputs are inputs like any other, not results to be calculated again: with
-    numbers that no forward pass gives, the equations still hold."""
+    values that no forward pass computes, the equations still hold."""
     op = OPS[name]
     inputs = random_inputs(rng, op, Sizes(3, 2, 3, 4))
     saved = random_like(rng, reference(op, inputs))
@@ -261,6 +262,7 @@ def test_gradient_ops_read_what_they_are_given(rng, name):
 # --- the stock ops ---------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["half", "float32"])
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("sizes", [s for s in SIZES if s.units < 20], ids=str)
@@ -272,7 +274,7 @@ def test_stock_cell_has_a_gradient(rng, sizes, options, dtype):
     given = tensors(inputs, dtype)
     saved = Outputs(*arrays(call(CELL, given, module=tf.raw_ops, **chosen)))
     upstream = random_like(rng, saved, dtype)
-    got = tape_gradients(CELL, given, tensors(upstream, dtype), module=tf.raw_ops, **chosen)
+    got = tape_grads(CELL, given, tensors(upstream, dtype), module=tf.raw_ops, **chosen)
 
     def evaluate(cast, store):
         return reference_backward(
@@ -321,9 +323,9 @@ def test_versions_are_each_other_with_columns_exchanged(rng):
         first, second, third, fourth = np.split(a, 4, axis=-1)
         return np.concatenate([first, third, second, fourth], axis=-1)
 
-    one = tape_gradients(SEQUENCE, tensors(inputs, "float64"), upstream, forget_bias=0.0)
+    one = tape_grads(SEQUENCE, tensors(inputs, "float64"), upstream, forget_bias=0.0)
     swapped = inputs._replace(w=swap(inputs.w), b=swap(inputs.b))
-    two = tape_gradients(SEQUENCE_V2, tensors(swapped, "float64"), upstream, cell_clip=3.0)
+    two = tape_grads(SEQUENCE_V2, tensors(swapped, "float64"), upstream, cell_clip=3.0)
     two = two._replace(w=swap(two.w.numpy()), b=swap(two.b.numpy()))
     for field, a, b in zip(Inputs._fields, one, two, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13, err_msg=field)

@@ -56,6 +56,7 @@ def first_order(op, arguments, weights, **options):
     return tf_weighted_sum(weights, gradients)
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("sizes", SMALL_SIZES, ids=str)
 @pytest.mark.parametrize("name", OPS)
@@ -116,7 +117,7 @@ def random_arguments(rng, op, sizes, **options):
     return Arguments(*inputs, *saved, upstream.cs, upstream.h)
 
 
-def package_gradients(op, arguments, use_peephole, length=None):
+def package_grads(op, arguments, use_peephole, length=None):
     a = Arguments(*arguments)
     return call_grad(
         op,
@@ -129,7 +130,7 @@ def package_gradients(op, arguments, use_peephole, length=None):
     )
 
 
-def oracle_gradients(op, arguments, use_peephole, length=None):
+def oracle_grads(op, arguments, use_peephole, length=None):
     a = Arguments(*arguments)
     inputs, saved = Inputs(*a[:8]), Outputs(*a[8:15])
     upstream = zero_upstream(saved, cs=a.cs_grad, h=a.h_grad)
@@ -139,6 +140,7 @@ def oracle_gradients(op, arguments, use_peephole, length=None):
     return d.cs_prev, gates, d.wci, d.wcf, d.wco
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("use_peephole", [False, True])
 @pytest.mark.parametrize("sizes", SMALL_SIZES, ids=str)
 @pytest.mark.parametrize("name", OPS)
@@ -146,13 +148,13 @@ def test_derivatives_of_gradient_ops(rng, name, sizes, use_peephole):
     """LSTMBlockCellGrad by its 16 inputs, BlockLSTMGrad and V2 by their 17 of a real type."""
     op = OPS[name]
     arguments = random_arguments(rng, op, sizes, use_peephole=use_peephole)
-    weights = [rng.normal(size=a.shape) for a in oracle_gradients(op, arguments, use_peephole)]
+    weights = [rng.normal(size=a.shape) for a in oracle_grads(op, arguments, use_peephole)]
     got = gradient(
-        lambda a: tf_weighted_sum(weights, package_gradients(op, a, use_peephole)),
+        lambda a: tf_weighted_sum(weights, package_grads(op, a, use_peephole)),
         [tf.constant(a) for a in arguments],
     )
     want = complex_step(
-        lambda a: weighted_sum(weights, oracle_gradients(op, a, use_peephole)), arguments
+        lambda a: weighted_sum(weights, oracle_grads(op, a, use_peephole)), arguments
     )
     assert_all_close(got, want, ROUNDING)
     used = {Arguments._fields[k] for k, g in enumerate(want) if np.any(g)}
@@ -164,10 +166,10 @@ def test_derivatives_of_gradient_ops(rng, name, sizes, use_peephole):
 def test_derivatives_of_gradient_ops_by_finite_differences(rng, name):
     op = OPS[name]
     point = list(random_arguments(rng, op, Sizes(3, 2, 3, 4), use_peephole=True))
-    weights = [rng.normal(size=a.shape) for a in oracle_gradients(op, point, True)]
+    weights = [rng.normal(size=a.shape) for a in oracle_grads(op, point, True)]
 
     def function(arguments):
-        return tf_weighted_sum(weights, package_gradients(op, arguments, True))
+        return tf_weighted_sum(weights, package_grads(op, arguments, True))
 
     got = gradient(function, [tf.constant(a) for a in point])
     for _ in range(5):
@@ -183,13 +185,13 @@ def test_derivatives_of_gradient_ops_by_finite_differences(rng, name):
 def test_derivatives_of_gradient_ops_of_a_shorter_sequence(rng, name, length):
     op = OPS[name]
     arguments = random_arguments(rng, op, Sizes(3, 2, 3, 2), use_peephole=True)
-    weights = [rng.normal(size=a.shape) for a in oracle_gradients(op, arguments, True)]
+    weights = [rng.normal(size=a.shape) for a in oracle_grads(op, arguments, True)]
     got = gradient(
-        lambda a: tf_weighted_sum(weights, package_gradients(op, a, True, length)),
+        lambda a: tf_weighted_sum(weights, package_grads(op, a, True, length)),
         [tf.constant(a) for a in arguments],
     )
     want = complex_step(
-        lambda a: weighted_sum(weights, oracle_gradients(op, a, True, length)), arguments
+        lambda a: weighted_sum(weights, oracle_grads(op, a, True, length)), arguments
     )
     assert_all_close(got, want, ROUNDING)
 
@@ -225,12 +227,12 @@ def test_third_derivatives(rng, name):
 def test_third_derivatives_of_gradient_ops(rng, name):
     op = OPS[name]
     point = list(random_arguments(rng, op, Sizes(2, 2, 2, 3), use_peephole=True))
-    weights = [rng.normal(size=a.shape) for a in oracle_gradients(op, point, True)]
+    weights = [rng.normal(size=a.shape) for a in oracle_grads(op, point, True)]
     direction = unit_direction(rng, point)
 
     def derivative(arguments):
         gradients = gradient(
-            lambda a: tf_weighted_sum(weights, package_gradients(op, a, True)), arguments
+            lambda a: tf_weighted_sum(weights, package_grads(op, a, True)), arguments
         )
         return tf_weighted_sum(direction, gradients)
 

@@ -1,4 +1,4 @@
-"""Bazel builds what setup.py builds, in the same way."""
+"""Bazel builds what setup.py builds, with the same flags."""
 
 import ast
 import json

@@ -1,5 +1,6 @@
 """What the built libraries need, export and execute, as their ELF files say."""
 
+import functools
 import re
 import shutil
 import subprocess
@@ -34,6 +35,7 @@ def run(tool: str, *options: str, library: Path = LIBRARIES[0]) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+@functools.cache
 def symbols(library: Path = LIBRARIES[0]) -> list[tuple[str, str]]:
     """(section, name) of the dynamic symbols; the section of an undefined one is UND."""
     table = run("readelf", "-W", "--dyn-syms", library=library)

@@ -16,11 +16,12 @@ LEVELS = {
 
 
 def cc_files(root):
-    """Every C++ source but CUDA's, found by another way than a glob."""
+    """Every C++ source but CUDA's, found by another method than a glob."""
     for folder, _, names in os.walk(root / "cc"):
         for name in names:
             source = os.path.relpath(os.path.join(folder, name), root)
-            if name.endswith((".cc", ".cpp", ".cxx")) and "cuda" not in Path(source).parts:
+            is_cuda = "cuda" in Path(source).parts or name.endswith("_cuda.cc")
+            if name.endswith((".cc", ".cpp", ".cxx")) and not is_cuda:
                 yield source
 
 
@@ -41,9 +42,12 @@ def test_every_source_is_compiled_once_or_once_per_instruction_set(native, root,
 def test_cuda_library_has_its_backend_whole_and_no_other(native, root):
     sources = {unit.source for unit in native.cuda_units("x86_64")}
     backend = {p.relative_to(root).as_posix() for p in root.glob("cc/backends/cuda/**/*.cc")}
-    # The stream's is compiled where TensorFlow is.
-    assert {s for s in backend if "/stream/" not in s} == {s for s in sources if s in backend}
+    kernels = {p.relative_to(root).as_posix() for p in root.glob("cc/dialects/**/*_cuda.cc")}
+    assert backend | kernels <= sources
     assert not [s for s in sources if "/backends/" in s and s not in backend]
+    assert not [s for s in sources if "kernels_" in s and s not in kernels]
+    # The stream library is compiled where TensorFlow is.
+    assert not [s for s in sources if "stream_library" in s]
 
 
 @pytest.mark.parametrize("machine", LEVELS)
@@ -53,7 +57,7 @@ def test_objects_have_names_of_their_own(native, machine):
 
 
 def test_instruction_sets_are_linked_last_and_in_ascending_order(native, cxx, tmp_path):
-    """Or an inline function kept from a newer one would run on processors that lack it."""
+    """Otherwise an inline function of a newer one would run on processors that lack it."""
     objects = [unit.object for unit in native.units("x86_64")]
     command = native.link_command(objects, tmp_path, tmp_path / "library.so", "Linux")
     linked = [argument for argument in command if argument.endswith(".o")]

@@ -64,6 +64,7 @@ def test_readme_gives_the_commands(root, command):
     assert command in (root / "README.md").read_text().splitlines()
 
 
+@pytest.mark.full
 def test_source_folder_does_not_hide_the_installed_package(root):
     """``python -c`` puts the current folder first on sys.path."""
     program = "import tf_lstm_ops; print(tf_lstm_ops.__file__)"

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from tf_lstm_ops import __main__
-from tf_lstm_ops.cli import CommandError, demo, vowels
+from tf_lstm_ops.cli import CommandError, demo, training, vowels
 from tf_lstm_ops.keras import LSTM
+from tf_lstm_ops.keras.policy import default_dtype_policy
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +59,9 @@ def test_picture_is_a_valid_image(short_run: SimpleNamespace) -> None:
         assert len(np.unique(half.reshape(-1, 3), axis=0)) > 10
 
 
+@pytest.mark.full
 def test_both_layers_learn_from_the_same_start_and_data(parts) -> None:
-    ours, stock = demo.train_side_by_side(*parts, epochs=2, seed=1)
+    ours, stock = training.train_side_by_side(*parts, epochs=2, seed=1)
     assert isinstance(ours.model.layers[1], LSTM)
     assert type(stock.model.layers[1]) is keras.layers.LSTM
     for mine, theirs in zip(ours.train, stock.train, strict=True):
@@ -69,10 +71,10 @@ def test_both_layers_learn_from_the_same_start_and_data(parts) -> None:
     assert len(ours.seconds) == len(stock.seconds) == 2
 
 
-@pytest.mark.parametrize("policy", demo.DTYPE_POLICIES)
+@pytest.mark.parametrize("policy", training.DTYPE_POLICIES)
 def test_dtype_policy_reaches_all_but_the_probabilities(policy: str) -> None:
     before = keras.config.dtype_policy()
-    model = demo.build_model(LSTM, steps=1, seed=3, dtype_policy=policy)
+    model = training.build_model(LSTM, steps=1, seed=3, dtype_policy=policy)
     assert keras.config.dtype_policy() == before
     masking, lstm, dense = model.layers
     assert masking.dtype_policy.name == lstm.dtype_policy.name == policy
@@ -84,27 +86,27 @@ def test_dtype_policy_reaches_all_but_the_probabilities(policy: str) -> None:
 
 def test_default_dtype_policy_comes_back_after_an_error() -> None:
     before = keras.config.dtype_policy()
-    with pytest.raises(ZeroDivisionError), demo.default_dtype_policy("mixed_bfloat16"):
+    with pytest.raises(ZeroDivisionError), default_dtype_policy("mixed_bfloat16"):
         assert keras.config.dtype_policy().name == "mixed_bfloat16"
         raise ZeroDivisionError
     assert keras.config.dtype_policy() == before
 
 
 def test_time_per_epoch_leaves_out_the_first() -> None:
-    assert demo.Training(model=None, seconds=[90.0, 3.0, 1.0, 2.0]).seconds_per_epoch() == 2
+    assert training.Training(model=None, seconds=[90.0, 3.0, 1.0, 2.0]).seconds_per_epoch() == 2
 
 
 def test_score_is_cross_entropy_and_accuracy() -> None:
     probabilities = np.float32([[0.5, 0.25, 0.25], [0.2, 0.2, 0.6]])
     model = SimpleNamespace(predict_on_batch=lambda features: probabilities)
     utterances = vowels.Utterances(np.zeros((2, 1, 12)), np.array([1, 1]), np.array([1, 2]))
-    loss, accuracy = demo.score(model, utterances)
+    loss, accuracy = training.score(model, utterances)
     assert loss == pytest.approx(-(np.log(0.25) + np.log(0.6)) / 2, rel=1e-6)  # float32 logarithms
     assert accuracy == 0.5
 
 
 def test_confusion_matrix_has_actual_speakers_in_rows() -> None:
-    counts = demo.confusion_matrix(np.array([0, 0, 4, 8]), np.array([0, 3, 4, 3]))
+    counts = training.confusion_matrix(np.array([0, 0, 4, 8]), np.array([0, 3, 4, 3]))
     assert counts.sum() == 4
     assert counts[0, 0] == counts[0, 3] == counts[4, 4] == counts[8, 3] == 1
 
@@ -113,16 +115,18 @@ def test_confusion_matrix_has_actual_speakers_in_rows() -> None:
 def test_accuracy_below_the_limit_fails_and_says_what_to_do(
     accuracy: float, passed: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    training = demo.Training(model=None, test=[demo.Score(0.1, 0.99), demo.Score(0.1, accuracy)])
-    assert demo.report_accuracy(training, training) is passed
+    scores = [training.Score(0.1, 0.99), training.Score(0.1, accuracy)]
+    trained = training.Training(model=None, test=scores)
+    assert demo.report_accuracy(trained, trained) is passed
     assert ("--epochs" in capsys.readouterr().out) is not passed
 
 
+@pytest.mark.full
 def test_reload_check_sees_a_perturbed_model(
     parts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     features = parts[1].features[:20]
-    model = demo.build_model(LSTM, steps=1, seed=2)
+    model = training.build_model(LSTM, steps=1, seed=2)
     expected = model.predict_on_batch(features)
     demo.export(model, tmp_path / "same")
     *others, bias = model.get_weights()
@@ -138,6 +142,7 @@ def test_reload_check_sees_a_perturbed_model(
     assert not demo.report_reload(expected, np.nextafter(expected, 1))
 
 
+@pytest.mark.full
 def test_unusable_saved_model_is_reported(parts, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"(?s)could not use .*tf-lstm-ops info"):
         demo.predict_in_fresh_process(tmp_path / "absent", parts[1].features[:1])

@@ -71,6 +71,7 @@ def test_table_has_the_cudnn_family_under_both_names(printed: str) -> None:
             assert [name, "CPU", "yes", "yes", "yes", "yes"] in rows
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not (CHECKOUT / "tf_lstm_ops").is_dir(), reason="tests are not in a checkout")
 def test_source_folder_does_not_shadow_the_installed_package(command, printed: str) -> None:
     assert _library.path().parents[1] != CHECKOUT / "tf_lstm_ops"

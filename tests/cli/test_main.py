@@ -35,6 +35,7 @@ def test_unknown_command_names_the_known_ones(capsys: pytest.CaptureFixture[str]
     assert "demo" in error
 
 
+@pytest.mark.full
 def test_console_script_is_installed() -> None:
     script = Path(sysconfig.get_path("scripts"), "tf-lstm-ops")
     result = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)

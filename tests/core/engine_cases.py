@@ -144,7 +144,7 @@ class Plan(NamedTuple):
     @property
     def config(self) -> dict[str, Any]:
         time, batch = self.valid.shape
-        config = {"schedule": [batch, time, self.time_major, self.reversed]}
+        config = {"sequence": [batch, time, self.time_major, self.reversed]}
         if self.kind == "lengths":
             config["lengths"] = self.valid.sum(0)
         elif not self.time_major:
@@ -217,7 +217,7 @@ def any_cell(rng: np.random.Generator, sizes: Sizes, mode: str, kind: str, turne
         h_grad=(time, batch, hidden),
         final_h_grad=(batch, hidden),
         final_c_grad=(batch, units),
-        dx_before=(time, batch, inputs),
+        d_x_before=(time, batch, inputs),
     )
     has_state, adds, stride = cell == "lstm", turned % 2 == 1, hidden + 3 * (turned % 3)
     turn = [1, 0, 2] if cell == "gru" and not by_unit else list(range(gates))  # Keras' order
@@ -238,7 +238,7 @@ def any_cell(rng: np.random.Generator, sizes: Sizes, mode: str, kind: str, turne
         found = matrices(cudnn.Layer(a["w"], a["r"], a["p"], a["bw"], a["br"]))
         found |= {"x": plan.rows(a["x"]), "h0": a["h0"], "final_h_grad": a["final_h_grad"]}
         found["h_grad"] = wide(plan.output_rows(a["h_grad"]))
-        found |= {"dx_before": plan.rows(a["dx_before"])} if adds else {}
+        found |= {"d_x_before": plan.rows(a["d_x_before"])} if adds else {}
         return found | ({k: a[k] for k in ("c0", "final_c_grad")} if has_state else {})
 
     def want(a: Arrays) -> Arrays:
@@ -247,7 +247,7 @@ def any_cell(rng: np.random.Generator, sizes: Sizes, mode: str, kind: str, turne
         saved = cudnn.run_layer(model, k, layer, a["x"], a["h0"], a["c0"], valid, block_cell.keep)
         by = cudnn.Results(a["h_grad"], a["final_h_grad"], a["final_c_grad"])
         dx, dh, dc, found = cudnn.run_layer_backward(model, k, layer, saved, by, valid)
-        dx = np.where(valid, dx, 0) + (a["dx_before"] if adds else 0)
+        dx = np.where(valid, dx, 0) + (a["d_x_before"] if adds else 0)
         results = {"h": wide(plan.output_rows(saved.output)), "d_x": plan.rows(dx), "d_h0": dh}
         results |= {f"d_{name}": value for name, value in matrices(found).items()}
         return results | ({"final_c": saved.c, "d_c0": dc} if has_state else {})
@@ -358,7 +358,7 @@ def block(rng: np.random.Generator, sizes: Sizes, peephole: bool, clip: float) -
     def given(a: Arrays) -> Arrays:
         found = {"x": a["x"], "c0": a["cs_prev"], "h0": a["h_prev"], "input_bias": a["b"]}
         found |= {"input": a["w"][:inputs], "recurrent": a["w"][inputs:]}
-        found |= {f"grad{k}": grad for k, grad in enumerate(a["upstream"][:6])}
+        found |= {f"saved_grad{k}": grad for k, grad in enumerate(a["upstream"][:6])}
         found |= {"h_grad": a["upstream"][6], "final_h_grad": 0 * a["h_prev"]}
         found |= {"final_c_grad": 0 * a["cs_prev"]}
         return found | ({"peephole": np.insert(a["peephole"], 1, 0, axis=0)} if peephole else {})
@@ -370,7 +370,7 @@ def block(rng: np.random.Generator, sizes: Sizes, peephole: bool, clip: float) -
         saved = block_cell.sequence(time, inputs_, forget_bias=0.75, cell_clip=clip, **options)
         upstream = block_cell.Outputs(*a["upstream"])
         d = block_cell.sequence_backward(time, inputs_, saved, upstream, **options)
-        results = {f"row{k}": value for k, value in enumerate(saved[:6])}
+        results = {f"saved{k}": value for k, value in enumerate(saved[:6])}
         results |= {"h": saved.h, "final_c": saved.cs[-1], "d_x": d.x}
         results |= {"d_c0": d.cs_prev, "d_h0": d.h_prev, "d_input_bias": d.b}
         results |= {"d_input": d.w[:inputs], "d_recurrent": d.w[inputs:]}
@@ -378,8 +378,8 @@ def block(rng: np.random.Generator, sizes: Sizes, peephole: bool, clip: float) -
         return results | ({"d_peephole": peepholes} if peephole else {})
 
     config = {"cell": CELLS["lstm"], "sizes": [inputs, units, units], "gate_order": ICFO}
-    config |= {"forget_bias": 0.75, "cell_clip": clip, "h_stride": units, "kept": range(6)}
-    config |= {"schedule": [batch, time, 1, 0]}
+    config |= {"forget_bias": 0.75, "cell_clip": clip, "h_stride": units, "saved": range(6)}
+    config |= {"sequence": [batch, time, 1, 0]}
     written = {"d_peephole": np.insert(np.ones((3, units), bool), 1, False, axis=0)}
     return Problem(config, drawn, given, want, written)
 
@@ -419,7 +419,7 @@ def general_lstm(rng: np.random.Generator, sizes: Sizes, options: GeneralLstm) -
         found = {"x": a["source"], "h0": a["init_state"], "c0": a["init_cell"]}
         found |= {name: a[k] for k, name in of_engine.items() if k in a}
         found |= {"recurrent_dropout": np.broadcast_to(a["dropout"], (4, batch, units))}
-        found |= {f"grad{k}": grad for k, grad in by_row(by).items()}
+        found |= {f"saved_grad{k}": grad for k, grad in by_row(by).items()}
         found |= {"h_grad": by.output, "final_h_grad": by.state, "final_c_grad": by.final_cell}
         return found | ({"peephole": peepholes(a["peephole"])} if case.peephole else {})
 
@@ -429,7 +429,7 @@ def general_lstm(rng: np.random.Generator, sizes: Sizes, options: GeneralLstm) -
         how = case.options(a["dropout"])
         saved = mpsgraph.mpsgraph_lstm(arguments, how)
         d = mpsgraph.mpsgraph_lstm_backward(arguments, saved.cell, saved.z_state, by, how)
-        results = {f"row{k}": row for k, row in by_row(saved).items()}
+        results = {f"saved{k}": row for k, row in by_row(saved).items()}
         results |= {"h": saved.output, "final_c": saved.final_cell}
         results |= {"d_x": d.source, "d_h0": d.init_state, "d_c0": d.init_cell}
         results |= {f"d_{name}": getattr(d, k) for k, name in of_engine.items() if k in a}
@@ -442,9 +442,9 @@ def general_lstm(rng: np.random.Generator, sizes: Sizes, options: GeneralLstm) -
     width = inputs if case.input_weight else units
     config = {"cell": CELLS["general"], "sizes": [width, units, units], "gate_order": parts}
     config |= {"activations": [ACTIVATIONS.index(a) for a in (*gates, case.activation)]}
-    config |= {"by_unit": 1, "h_stride": units, "kept": range(5), "keeps_h": 0}
+    config |= {"by_unit": 1, "h_stride": units, "saved": range(5), "keeps_h": 0}
     config |= {"x_gate_stride": 0 if case.input_weight else units}
-    config |= {"schedule": [batch, time, 1, case.direction == "reverse"]}
+    config |= {"sequence": [batch, time, 1, case.direction == "reverse"]}
     return Problem(config, {**named, **upstream}, given, want)
 
 

@@ -3,12 +3,12 @@
 //
 // Usage: engine_program THREADS < cases > results
 //
-// A case is a list of named arrays of float64 numbers, and so are its results:
-// lines "name count", each followed by the numbers as they lie in memory, and
-// "end". engine_cases.py writes the cases; an array is named after its member
-// of RnnForward or RnnBackward, a gradient begins with "d_". Where the engine
-// writes nothing, a result is NaN. Numbers are of 32 or 64 "bits"; 16 stands
-// for float with products of bfloat16. The instruction set goes to stderr.
+// A case is a list of named float64 arrays, and so are its results: lines "name
+// count", each followed by the elements in binary, then "end". engine_cases.py
+// writes the cases. An array is named after its member of LayerForward or
+// LayerBackward; a gradient begins with "d_". Elements that the engine does not
+// write are NaN in the results. "bits" is the size of the elements, 32 or 64;
+// 16 means float with products of bfloat16. The instruction set goes to stderr.
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
@@ -21,6 +21,7 @@
 #include "core/float16.h"
 #include "core/layer_direction.h"
 #include "core/packed_sequence.h"
+#include "core/sequence.h"
 
 namespace tf_lstm_ops {
 namespace {
@@ -74,30 +75,36 @@ RnnConfig Config(const Arrays& given) {
   return config;
 }
 
-// From "lengths" [B], "mask" [B, T] or neither.
-PackedSequence MakeSchedule(const Arrays& given) {
-  const Numbers& how = given.at("schedule");
-  const int64_t batch = how[0], time = how[1];
-  const bool time_major = how[2] != 0, reversed = how[3] != 0;
+// With "lengths" [B], "mask" [B, T] or neither. The result refers to `lengths`
+// and `mask`.
+Sequence MakeSequence(const Arrays& given, std::vector<int32_t>* lengths,
+                      std::vector<char>* mask) {
+  const Numbers& shape = given.at("sequence");
+  Sequence sequence;
+  sequence.batch = shape[0];
+  sequence.time = sequence.steps = shape[1];
+  sequence.time_major = shape[2] != 0;
+  sequence.reversed = shape[3] != 0;
   if (const auto found = given.find("lengths"); found != given.end()) {
-    const std::vector<int64_t> lengths(found->second.begin(),
-                                       found->second.end());
-    return PackedSequence::Lengths(batch, time, lengths.data(), time_major, reversed);
+    lengths->assign(found->second.begin(), found->second.end());
+    sequence.lengths = lengths->data();
+  } else if (!sequence.time_major) {
+    mask->assign(given.at("mask").begin(), given.at("mask").end());
+    sequence.mask = reinterpret_cast<const bool*>(mask->data());
+    sequence.outputs_in_order = true;
   }
-  if (time_major) return PackedSequence::TimeMajor(time, batch, reversed);
-  const std::vector<char> mask(given.at("mask").begin(),
-                               given.at("mask").end());
-  return PackedSequence::BatchMajor(
-      batch, time, reinterpret_cast<const bool*>(mask.data()), reversed);
+  return sequence;
 }
 
 template <class T>
 class Call {
  public:
   explicit Call(const Arrays& given)
-      : given_(given), config_(Config(given)), schedule_(MakeSchedule(given)) {
-    rows_ = schedule_.batch * static_cast<int64_t>(given.at("schedule")[1]);
-  }
+      : given_(given),
+        config_(Config(given)),
+        sequence_(MakeSequence(given, &lengths_, &mask_)),
+        packed_(sequence_),
+        rows_(sequence_.batch * sequence_.time) {}
 
   Arrays Run(int threads) {
     RunForward(threads);
@@ -173,76 +180,96 @@ class Call {
 
   template <class Args>
   void SetInputs(Args* args) {
+    const int64_t batch = sequence_.batch, input = config_.input_size;
     args->config = config_;
-    args->schedule = &schedule_;
+    args->sequence = sequence_;
     args->weights =
         Weights<const T>([this](const char* name) { return In(name); });
     Narrow("input", &args->weights.input);
     Narrow("recurrent", &args->weights.recurrent);
     Narrow("projection", &args->weights.projection);
-    args->dropout = {In("input_dropout"), In("recurrent_dropout")};
+    args->input_dropout = {In("input_dropout"), batch * input, input, 1};
+    args->recurrent_dropout = {In("recurrent_dropout"),
+                               batch * config_.hidden_size, config_.hidden_size,
+                               1};
     args->x = In("x");
     args->x_stride = static_cast<int64_t>(given_.at("x").size()) / rows_;
-    args->h0 = In("h0");
-    args->c0 = In("c0");
+    args->h0 = {In("h0"), config_.hidden_size};
+    args->c0 = {In("c0"), config_.cell_size};
     args->h_stride = given_.at("h_stride")[0];
   }
 
-  // By output row those that "kept" names; without it all, packed.
-  SavedActivations<T> Steps() {
+  // By output row the activations that "saved" names; without it all, packed.
+  SavedActivations<T> Saved() {
     const int64_t cell = config_.cell_size;
-    if (!Has("kept")) {
-      packed_.resize(schedule_.size() * SavedCount(config_.cell) * cell);
-      return PackedActivations(packed_.data(), config_.cell, cell);
+    if (!Has("saved")) {
+      packed_activations_.resize(packed_.size() * SavedCount(config_.cell) *
+                                 cell);
+      return PackedActivations(packed_activations_.data(), config_.cell, cell);
     }
-    SavedActivations<T> steps;
-    for (const double row : given_.at("kept")) {
-      const int k = static_cast<int>(row);
-      steps.Set(k, Out("row" + std::to_string(k), rows_ * cell), cell);
+    SavedActivations<T> saved;
+    for (const double index : given_.at("saved")) {
+      const int k = static_cast<int>(index);
+      saved.Set(k, Out("saved" + std::to_string(k), rows_ * cell), cell);
     }
-    return steps;
+    return saved;
   }
 
   void RunForward(int threads) {
-    RnnForward<T> args;
+    LayerForward<T> args;
     SetInputs(&args);
     args.h = Out("h", rows_ * args.h_stride);
-    args.steps = Steps();
-    if (args.c0) {
-      args.final_c = Out("final_c", schedule_.batch * config_.cell_size);
+    args.saved = Saved();
+    if (args.c0.data) {
+      args.final_c = {Out("final_c", sequence_.batch * config_.cell_size),
+                      config_.cell_size};
     }
-    cpu::Forward(args, threads);
+    cpu::ComputeForward(args, packed_, threads);
   }
 
   void RunBackward(int threads) {
-    RnnBackward<T> args;
+    LayerBackward<T> args;
     SetInputs(&args);
     if (given_.at("keeps_h")[0] != 0) args.h = results_.at("h").data();
-    const SavedActivations<T> steps = Steps();
-    args.steps.compact = steps.compact;
+    const SavedActivations<T> saved = Saved();
+    args.saved.packed = saved.packed;
     for (int k = 0; k < kMaxSavedActivations; ++k) {
-      args.steps.Set(k, steps.row[k], steps.stride[k]);
-      args.grad.Set(k, In("grad" + std::to_string(k)), config_.cell_size);
+      args.saved.Set(k, saved.data[k], saved.stride[k]);
+      args.saved_grad.Set(k, In("saved_grad" + std::to_string(k)),
+                          config_.cell_size);
     }
     args.h_grad = In("h_grad");
-    args.dh = InOut("d_h0", "final_h_grad");
-    args.dc = InOut("d_c0", "final_c_grad");
+    args.h_grad_stride = args.h_stride;
+    SetStateGrads(&args);
     args.weights_grad = Weights<T>([this](const std::string& name) {
       return Has(name) ? Out("d_" + name, given_.at(name).size()) : nullptr;
     });
-    args.adds_to_x_grad = Has("dx_before");
-    args.x_grad = args.adds_to_x_grad ? InOut("d_x", "dx_before")
-                              : Out("d_x", given_.at("x").size());
-    cpu::Backward(args, threads);
+    args.adds_to_x_grad = Has("d_x_before");
+    args.x_grad = args.adds_to_x_grad ? InOut("d_x", "d_x_before")
+                                      : Out("d_x", given_.at("x").size());
+    cpu::ComputeBackward(args, packed_, threads);
+  }
+
+  void SetStateGrads(LayerBackward<T>* args) {
+    const int64_t batch = sequence_.batch;
+    const int64_t hidden = config_.hidden_size, cell = config_.cell_size;
+    args->final_h_grad = {In("final_h_grad"), hidden};
+    args->h0_grad = {Out("d_h0", batch * hidden), hidden};
+    if (!Has("final_c_grad")) return;
+    args->final_c_grad = {In("final_c_grad"), cell};
+    args->c0_grad = {Out("d_c0", batch * cell), cell};
   }
 
   const Arrays& given_;
   const RnnConfig config_;
-  const PackedSequence schedule_;
-  int64_t rows_ = 0;
+  std::vector<int32_t> lengths_;
+  std::vector<char> mask_;
+  const Sequence sequence_;
+  const PackedSequence packed_;
+  const int64_t rows_;
   std::map<std::string, std::vector<T>> inputs_, results_;
   std::map<std::string, std::vector<BFloat16>> narrow_;
-  std::vector<T> packed_;
+  std::vector<T> packed_activations_;
 };
 
 // The functions that the gates are made of, of "z".

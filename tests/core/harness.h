@@ -1,4 +1,4 @@
-// The few lines of test framework that core_test.cc needs.
+// A minimal test framework for the tests in this folder.
 #ifndef TF_LSTM_OPS_TESTS_CORE_HARNESS_H_
 #define TF_LSTM_OPS_TESTS_CORE_HARNESS_H_
 
@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <sstream>
 #include <string>
 
 inline std::map<std::string, void (*)()>& Tests() {
@@ -25,7 +26,7 @@ inline std::map<std::string, void (*)()>& Tests() {
 #define CHECK(condition)                                                  \
   do {                                                                    \
     if (!(condition)) {                                                   \
-      std::printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      std::printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
       std::exit(1);                                                       \
     }                                                                     \
   } while (false)

@@ -30,6 +30,7 @@ def test_threads_and_runs(
         assert_same_bits(other, found[0])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("units", "sizes"), [(130, range(1, BATCH)), (256, range(1, BATCH, 6))])
 @pytest.mark.parametrize("name", CALLS)
 def test_rows_in_batches_of_all_sizes(

@@ -1,4 +1,4 @@
-"""Builds core_test.cc with the package's own compiler flags and runs its tests, one by one."""
+"""Builds the C++ tests in *_test.cc with the package's own compiler flags and runs them."""
 
 import re
 import subprocess
@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = Path(__file__).with_name("core_test.cc")
+HERE = Path(__file__).parent
+SOURCES = sorted([*HERE.glob("*_test.cc"), HERE / "main.cc"])
 TESTED = ["cc/core", "cc/backends/cpu/aligned_buffer.cc", "cc/backends/cpu/thread_team.cc"]
-NAMES = re.findall(r"^TEST\((\w+)\)", SOURCE.read_text(), flags=re.MULTILINE)
+NAMES = [
+    name
+    for source in SOURCES
+    for name in re.findall(r"^TEST\((\w+)\)", source.read_text(), flags=re.MULTILINE)
+]
 
 
 def build(program: Path, options: list[str]) -> None:
@@ -20,14 +25,14 @@ def build(program: Path, options: list[str]) -> None:
     finally:
         sys.path.remove(str(ROOT))
     flags = [f for f in native.FLAGS["COPTS"] if f not in ("-O3", "-DNDEBUG", "-Icc")]
-    sources = [
+    sources = list(map(str, SOURCES)) + [
         str(file)
         for tested in TESTED
         for file in ([ROOT / tested] if tested.endswith(".cc") else (ROOT / tested).glob("*.cc"))
     ]
-    include = ["-I", str(ROOT / "cc"), "-I", str(SOURCE.parent)]
+    include = ["-I", str(ROOT / "cc"), "-I", str(HERE)]
     subprocess.run(
-        [*native.compiler(), *flags, *options, *include, str(SOURCE), *sources, "-o", str(program)],
+        [*native.compiler(), *flags, *options, *include, *sources, "-o", str(program)],
         check=True,
     )
 

@@ -34,9 +34,16 @@ print(workers(), tf_lstm_ops._library.cpu_info()["threads"])
 """
 
 
+# Each starts TensorFlow anew.
+MORE = [(1, None, 1), (3, None, 3), (0, "1", 1), (0, "4", 4)]
+
+
 @pytest.mark.parametrize(
     ("configured", "variable", "threads"),
-    [(1, None, 1), (3, None, 3), (0, "1", 1), (0, "4", 4), (2, "5", 2)],
+    [
+        (2, "5", 2),
+        *(pytest.param(*case, marks=pytest.mark.full) for case in MORE),
+    ],
 )
 def test_threads_follow_configuration(configured: int, variable: str | None, threads: int) -> None:
     environment = {k: v for k, v in os.environ.items() if k != "TF_NUM_INTRAOP_THREADS"}

@@ -38,7 +38,7 @@ def assert_right(got: Any, evaluate: Evaluation, dtype: str) -> Bounds:
 
 
 def assert_same_bits(got: Any, want: Any) -> None:
-    """Of named tensors or arrays. Each type's numbers are float64's too; and NumPy cannot read a
+    """Of named tensors or arrays. All types are converted to float64 exactly; NumPy cannot read a
     scalar tensor in bfloat16."""
     for k, (a, b) in enumerate(zip(arrays(got), arrays(want), strict=True)):
         np.testing.assert_array_equal(a, b, err_msg=f"tensor {k}")

@@ -141,7 +141,7 @@ def arguments(
     shapes: dict[str, Shape] | None = None,
     seed: int = 0,
 ) -> Values:
-    """Tensors with small random numbers; of these shapes, or the right ones. Lengths are full
+    """Tensors with small random elements; of these shapes, or the right ones. Lengths are full
     unless given. A backward op's outputs and reserve_space are those of the right forward call."""
     rng = np.random.default_rng(seed)
     right = case.shapes(op)

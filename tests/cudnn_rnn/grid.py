@@ -162,7 +162,7 @@ def reference_backward(
     return cudnn_rnn_backward(case.model, arguments, upstream, lengths, dropout, store)
 
 
-def tape_gradients(
+def tape_grads(
     case: Case, arguments: Arguments, upstream: Results, version: int = 3, **options: Any
 ) -> tuple[Results, Arguments]:
     """Results, and gradients by all arguments of Σ upstream∘results, on tensors."""

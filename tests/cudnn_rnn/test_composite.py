@@ -9,7 +9,8 @@ import tensorflow as tf
 from oracle.cudnn_rnn import Arguments, Model, Results, cudnn_rnn, cudnn_rnn_backward
 from oracle.derivatives import central_difference, complex_step, unit_direction
 from sums import gradient, tf_weighted_sum, weighted_sum
-from tf_lstm_ops import _library, composite, raw_ops
+from tf_lstm_ops import _library, raw_ops
+from tf_lstm_ops.composite import cudnn_rnn as composite
 
 Array = np.ndarray
 
@@ -25,7 +26,7 @@ LENGTHS = {"full": None, "unsorted": [2, 4, 1], "zero": [0, 4, 3], "none_at_all"
 
 MODELS = {
     "one": Model("lstm", 2, UNITS),
-    "stack": Model("lstm", 2, UNITS, layers=3),
+    "layers": Model("lstm", 2, UNITS, layers=3),
     "bidirectional": Model("lstm", 2, UNITS, layers=2, directions=2),
     "projected": Model("lstm", 2, UNITS, layers=2, directions=2, num_proj=2),
     "num_proj_is_units": Model("lstm", 2, UNITS, num_proj=UNITS),
@@ -120,7 +121,7 @@ def test_values_and_gradients(rng, name, lengths, dropout):
 
 
 def test_auto_select_skips_the_input_where_it_fits(rng):
-    for name, selected in [("skip", "skip_input"), ("stack", "linear_input")]:
+    for name, selected in [("skip", "skip_input"), ("layers", "linear_input")]:
         case = make_case(name, "full", False, rng)
         assert attributes(case.model)["input_mode"] == selected
         chosen = {**attributes(case.model), "input_mode": "auto_select"}
@@ -160,6 +161,7 @@ def test_second_derivatives(rng, name, lengths):
         )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["projected", "gru_full"])
 def test_third_derivatives(rng, name):
     """Along one direction, against the finite difference of the second derivative along it."""
@@ -198,8 +200,13 @@ def test_padding_is_not_read(rng, time_major):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("name", ["one", "gru_full"])  # tracing more would take long
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("one", marks=pytest.mark.full),
+        pytest.param("gru_full", marks=pytest.mark.slow),
+    ],
+)
 def test_time_and_batch_may_be_unknown(rng, name):
     case = make_case(name, "unsorted", False, rng)
     point = tensors([*case.arguments, *case.upstream])
@@ -237,7 +244,7 @@ def test_time_and_batch_may_be_unknown(rng, name):
     ],
 )
 def test_sizes_must_be_known(rng, shapes, message):
-    case = make_case("stack", "full", False, rng)
+    case = make_case("layers", "full", False, rng)
     specs = [
         tf.TensorSpec(shapes.get(k, a.shape), tf.float64) for k, a in enumerate(case.arguments)
     ]
@@ -263,6 +270,7 @@ def test_narrow_types_are_computed_in_float32(rng, name, dtype):
         np.testing.assert_array_equal(to_float32(a), to_float32(tf.cast(b, dtype)), f"result {k}")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("lengths", ["full", "unsorted", "zero"])
 @pytest.mark.parametrize("name", MODELS)
 def test_equals_the_fused_ops(rng, name, lengths):

@@ -4,6 +4,7 @@ regressions: eager, in shape inference and in the kernel, under both names.
 They run in a process of their own, so that a crash is the failure of one test.
 """
 
+import functools
 import json
 import os
 import subprocess
@@ -111,15 +112,16 @@ def run(attack: Attack, mode: str, source: str) -> Any:
     return trace(attack.op, case, specs, source=source)(*values.values())
 
 
-def main(mode: str, source: str, names: list[str]) -> None:
-    """Writes one line of JSON for each attack: [name, error type or null, message]. If the process
-    dies, the line of the guilty one is missing."""
+def main(names: list[str]) -> None:
+    """Writes one line of JSON for each "SOURCE: MODE: ATTACK": [name, error type or null, message].
+    If the process dies, the line of the guilty one is missing."""
     for name in names:
         if name == "abort":  # for the test of the harness
             os.abort()
         error, message = None, ""
+        source, mode, attack = name.split(": ", 2)
         try:
-            run({**ATTACKS, **ALLOWED}[name], mode, source)
+            run({**ATTACKS, **ALLOWED}[attack], mode, source)
         except Exception as e:
             error, message = type(e).__name__, str(e)
         print(json.dumps([name, error, message]), flush=True)
@@ -130,13 +132,13 @@ class Outcome(NamedTuple):
     message: str
 
 
-def run_isolated(mode: str, source: str, names: list[str]) -> dict[str, Outcome]:
+def run_isolated(names: list[str]) -> dict[str, Outcome]:
     """What each attack gave. After a crash a new process goes on with the next one."""
     outcomes: dict[str, Outcome] = {}
     while len(outcomes) < len(names):
         rest = names[len(outcomes) :]
         process = subprocess.run(
-            [sys.executable, __file__, mode, source, *rest],
+            [sys.executable, __file__, *rest],
             env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
             capture_output=True,
             text=True,
@@ -152,10 +154,25 @@ def run_isolated(mode: str, source: str, names: list[str]) -> dict[str, Outcome]
     return outcomes
 
 
-@pytest.fixture(scope="module", params=[f"{s}: {m}" for s in ("own", "stock") for m in MODES])
+# A process for each of both groups. In the kernel each call is traced, which takes long; the
+# kernels check in eager code too.
+BY_DEFAULT = ("own: eager", "own: shape inference", "stock: eager")
+MORE = ("own: kernel", "stock: shape inference", "stock: kernel")
+
+
+@functools.cache
+def outcomes_of(runs: tuple[str, ...]) -> dict[str, Outcome]:
+    return run_isolated([f"{run}: {name}" for run in runs for name in (*ATTACKS, *ALLOWED)])
+
+
+@pytest.fixture(params=[*BY_DEFAULT, *(pytest.param(r, marks=pytest.mark.full) for r in MORE)])
 def outcomes(request) -> tuple[str, str, dict[str, Outcome]]:
-    source, mode = request.param.split(": ")
-    return source, mode, run_isolated(mode, source, [*ATTACKS, *ALLOWED])
+    """Source, mode, and what each attack gave."""
+    run = request.param
+    found = outcomes_of(BY_DEFAULT if run in BY_DEFAULT else MORE)
+    prefix = f"{run}: "
+    of_run = {k.removeprefix(prefix): v for k, v in found.items() if k.startswith(prefix)}
+    return *run.split(": "), of_run
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -175,9 +192,9 @@ def test_rows_without_a_step_are_no_error(outcomes, name):
 
 
 def test_the_harness_sees_a_crash():
-    assert run_isolated("eager", "own", ["abort"])["abort"].error == "crash"
+    assert run_isolated(["abort"])["abort"].error == "crash"
 
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).parents[1])  # the tests folder in place of this one
-    main(sys.argv[1], sys.argv[2], sys.argv[3:])
+    sys.path[0] = str(Path(__file__).parents[1])  # the tests folder instead of this one
+    main(sys.argv[1:])

@@ -31,7 +31,7 @@ from .grid import (
 
 MODULES = pytest.mark.parametrize("module", [raw_ops, tf.raw_ops], ids=["own", "stock"])
 
-# Independent numbers of many elements: their counts and correlations are normal, and beyond five
+# Independent draws of many elements: their counts and correlations are normal, and beyond five
 # standard deviations once in two million. The seeds are fixed, so a test that passes goes on to.
 DEVIATIONS = 5
 
@@ -43,6 +43,7 @@ def mask_of(outputs):
 # --- what is calculated with the mask --------------------------------------------------------
 
 
+@pytest.mark.sampled(strength=2)
 @MODULES
 @pytest.mark.parametrize("time_major", [True, False])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -161,7 +162,7 @@ def draws(calls=1, case=LARGE, *, dtype="float32", between=None, **options):
 
 
 def assert_uncorrelated(a, b):
-    """Two series of as many kept and dropped elements."""
+    """Two series of as many retained and dropped elements."""
     a, b = (np.ravel(s) - np.mean(s) for s in (a, b))
     correlation = np.mean(a * b) / np.sqrt(np.mean(a * a) * np.mean(b * b))
     assert abs(correlation) < DEVIATIONS / np.sqrt(a.size)
@@ -171,10 +172,10 @@ def assert_uncorrelated(a, b):
 def test_the_fraction_that_is_kept(rate):
     """Of all elements, and of every layer, step and unit."""
     (mask,) = draws(dropout=rate)
-    kept = mask != 0
+    retained = mask != 0
     for axes in ((0, 1, 2, 3), (1, 2, 3), (0, 2, 3), (0, 1, 2)):
-        count = np.sum(kept, axis=axes)
-        number = kept.size // count.size
+        count = np.sum(retained, axis=axes)
+        number = retained.size // count.size
         deviation = np.sqrt(number * rate * (1 - rate))
         assert np.all(np.abs(count - number * (1 - rate)) <= DEVIATIONS * deviation), axes
 
@@ -223,7 +224,7 @@ def test_backward_passes_draw_nothing(mode):
 
 
 def test_what_the_mask_does_not_depend_on():
-    """Numbers, lengths, and the order of the dimensions."""
+    """Elements, lengths, and the order of the dimensions."""
     case = Case(model("lstm", layers=2), 4, 6)
     (mask,) = draws(case=case)
     other = [
@@ -248,8 +249,8 @@ def draw():
     mask = _library.load().tf_lstm_ops_cudnn_rnn_dropout_mask(reserve_space=outputs.reserve_space)
     return tf.io.encode_base64(tf.io.serialize_tensor(mask))
 
-ways = [draw, tf.function(draw)]
-print(json.dumps([[hashlib.sha256(way().numpy()).hexdigest() for _ in range(4)] for way in ways]))
+calls = [draw, tf.function(draw)]
+print(json.dumps([[hashlib.sha256(c().numpy()).hexdigest() for _ in range(4)] for c in calls]))
 """
 
 
@@ -265,6 +266,7 @@ def masks_of_a_process(**variables):
     return json.loads(run.stdout)
 
 
+@pytest.mark.full
 def test_in_new_processes():
     """Two processes, eager and in a function: one sequence of four masks."""
     sequences = [*masks_of_a_process(), *masks_of_a_process(TF_NUM_INTRAOP_THREADS="1")]

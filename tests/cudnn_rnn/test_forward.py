@@ -49,6 +49,7 @@ def results(case, arguments, dtype="float32", version=3, **options):
 # --- against the oracle ----------------------------------------------------------------------
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_results(rng, case, dtype):
@@ -59,6 +60,7 @@ def test_results(rng, case, dtype):
     assert_right(Results(*ours[:3]), evaluation(case, arguments), dtype)
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_bits_of_the_stock_name(rng, case, dtype):
@@ -66,6 +68,7 @@ def test_bits_of_the_stock_name(rng, case, dtype):
     assert_same_bits(call(case, given, module=tf.raw_ops)[:3], call(case, given)[:3])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", SIZED, ids=str)
 def test_results_of_many_sizes(rng, case, dtype):
@@ -87,7 +90,7 @@ def test_root_mean_square_error(rng, case):
     assert_root_mean_square(got, evaluate)
 
 
-# --- the ways to call it ---------------------------------------------------------------------
+# --- how it is called ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

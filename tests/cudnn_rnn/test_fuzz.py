@@ -1,8 +1,8 @@
 """Random models, batches, types and attributes at all eleven ops.
 
-Either everything is right, and the results have the documented shapes and hold finite numbers only;
+Either everything is right, and the results have the documented shapes and are finite;
 or it is an InvalidArgumentError that tells one of the rules which the call breaks. How right the
-numbers are is shown elsewhere.
+values are is shown elsewhere.
 """
 
 import math
@@ -235,12 +235,14 @@ def canonical(data: Any) -> None:
         assert results.shape == [case.params_size()]
 
 
+@pytest.mark.full
 @settings(max_examples=500)
 @given(st.data())
 def test_forward(data):
     forward(data)
 
 
+@pytest.mark.full
 @settings(max_examples=500)
 @given(st.data())
 def test_backward(data):

@@ -105,6 +105,7 @@ def assert_same_bits(got: Any, want: Any) -> None:
 # --- size ------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("count_type", [tf.int32, tf.int64], ids=lambda t: t.name)
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("case", CASES, ids=name)
@@ -138,6 +139,7 @@ def test_size_beyond_int32():
 # --- order -----------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_canonical_parts_are_slices_of_the_buffer(rng, case, source):
@@ -152,7 +154,7 @@ def test_canonical_parts_are_slices_of_the_buffer(rng, case, source):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("case", CASES[:: len(CASES) // 12], ids=name)
 def test_round_trip_is_exact(rng, case, dtype):
-    """NaN with its payload included: numbers are copied, not calculated with."""
+    """NaN with its payload included: elements are copied, not computed with."""
     params = random_params(rng, case, dtype)
     params[::7] = np.nan
     parts = to_canonical(case, params)

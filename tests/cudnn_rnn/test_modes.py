@@ -1,4 +1,4 @@
-"""The ways in which TensorFlow runs the family: eager, traced, nested, mapped, from several
+"""How TensorFlow runs the family: eager, traced, nested, mapped, from several
 threads, in other processes."""
 
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from processes import ENVIRONMENTS, assert_bits_elsewhere
+from processes import assert_bits_elsewhere, in_environments
 
 from .bits import results
 from .cases import (
@@ -30,7 +30,7 @@ LENGTHS = [2, 0, 4]
 
 
 def case_for(op: str, mode: str = "lstm") -> Case:
-    """Two layers both ways; all that V3 has beyond the others, where the op is V3."""
+    """Two bidirectional layers; all that V3 has beyond the others, where the op is V3."""
     if op.endswith("V3"):
         proj = 2 if mode == "lstm" else 0
         return Case(mode, layers=2, directions=2, proj=proj, time=4, time_major=False)
@@ -50,7 +50,7 @@ def assert_same(got: Any, want: Any) -> None:
         np.testing.assert_array_equal(a, b, err_msg=str(k))
 
 
-def value_and_gradients(op: str, case: Case, source: str, names: list[str]):
+def value_and_grads(op: str, case: Case, source: str, names: list[str]):
     """A function of all inputs: output, final states, and gradients of the differentiable ones."""
 
     def function(*values):
@@ -77,6 +77,7 @@ def signature(values: dict[str, tf.Tensor], known: str) -> list[tf.TensorSpec]:
 # --- traced ----------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("known", ["shape", "rank", "nothing"])
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("mode", GATES)
@@ -85,7 +86,7 @@ def test_traced_is_eager(op, mode, source, known):
     """Bit for bit: the same kernels run, forward and backward."""
     case = case_for(op, mode)
     values = arguments(op, case, lengths=lengths_for(op))
-    function = value_and_gradients(op, case, source, list(values))
+    function = value_and_grads(op, case, source, list(values))
     traced = tf.function(function, input_signature=signature(values, known))
     assert_same(traced(*values.values()), function(*values.values()))
 
@@ -123,7 +124,7 @@ def test_one_trace_serves_all_sizes(source):
     """Also other numbers of layers: they are read from the shapes."""
     case = case_for("CudnnRNNV3", "gru")
     values = arguments("CudnnRNNV3", case)
-    function = value_and_gradients("CudnnRNNV3", case, source, list(values))
+    function = value_and_grads("CudnnRNNV3", case, source, list(values))
     traced = tf.function(function, input_signature=signature(values, "rank"))
     for other in (
         case,
@@ -339,7 +340,6 @@ def test_runs_repeat(bits):
     assert not [k for k, a in bits.items() if not a.any() and not k.endswith(always_zero)]
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("environment", ENVIRONMENTS)
+@in_environments
 def test_bits_in_another_process(bits, tmp_path, environment):
     assert_bits_elsewhere(SCRIPT, environment, bits, tmp_path)

@@ -34,7 +34,7 @@ PROJECTED = Case(layers=2, directions=2, time=3, batch=2, proj=2)
 
 
 def call_layout_op(op: str, case: Case, dtype: str, source: str) -> Any:
-    """An op of the canonical conversions on random numbers, or the op of the size."""
+    """An op of the canonical conversions on random inputs, or the op of the size."""
     rng = np.random.default_rng(0)
     given: dict[str, Any] = {
         "num_layers": case.layers,
@@ -101,7 +101,7 @@ def test_definition_is_that_of_stock(op):
 
 @pytest.mark.parametrize("op", OPS)
 def test_signature_is_that_of_stock(op):
-    """Argument for argument, but for `name`, whose place callers do not use."""
+    """Argument for argument, but for `name`, which callers pass by name."""
     ours, stock = (inspect.signature(getattr(m, op)).parameters for m in (raw_ops, tf.raw_ops))
     assert [p for p in ours if p != "name"] == [p for p in stock if p != "name"]
     assert {p.kind for p in ours.values()} == {inspect.Parameter.KEYWORD_ONLY}
@@ -163,6 +163,7 @@ print("with:", attempt())
 """
 
 
+@pytest.mark.full
 def test_without_the_package_tensorflow_has_no_kernel():
     """In a new process that sees no GPU; and the package may come late."""
     process = subprocess.run(

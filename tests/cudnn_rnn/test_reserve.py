@@ -88,7 +88,7 @@ def assert_refused(op: str, case: Case, reserve_space, dtype="float32", lengths=
     call(op, case, values)  # all the rest is right
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         call(op, case, {**values, "reserve_space": reserve_space}, **options)
-    # TensorFlow puts the place before the text, in braces, and the name of the function after it.
+    # TensorFlow adds the source location in braces before the text, and the function after it.
     assert str(caught.value).split("}} ")[-1].startswith("reserve_space")
 
 

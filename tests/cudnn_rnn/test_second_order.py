@@ -26,7 +26,7 @@ from .grid import (
     random_arguments,
     reference,
     reference_backward,
-    tape_gradients,
+    tape_grads,
 )
 
 MODULES = pytest.mark.parametrize("module", [raw_ops, tf.raw_ops], ids=["own", "stock"])
@@ -70,7 +70,7 @@ def random_point(rng, case, dtype="float64"):
 def first_order(case, point, weights, version=3, **options):
     """Σ weights∘gradients of the forward op, as a function of its arguments and upstreams."""
     arguments, upstream = Arguments(*point[:4]), Results(*point[4:])
-    gradients = tape_gradients(case, arguments, upstream, version, **options)[1]
+    gradients = tape_grads(case, arguments, upstream, version, **options)[1]
     return tf_weighted_sum(weights, gradients)
 
 
@@ -98,6 +98,7 @@ def assert_is_the_difference(rng, function, point, got):
 # --- of the tape -----------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_second_derivatives(rng, case):
     """By all four arguments and all three upstream gradients."""
@@ -111,6 +112,7 @@ def test_second_derivatives(rng, case):
     assert all(np.any(w) for k, w in enumerate(want) if k not in (2, 6))  # input_c, output_c
 
 
+@pytest.mark.sampled
 @MODULES
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("case", SMOOTH, ids=str)
@@ -125,6 +127,7 @@ def test_second_derivatives_are_finite_differences_of_the_first(rng, case, versi
     assert_is_the_difference(rng, function, point, gradient(function, constants(point)))
 
 
+@pytest.mark.sampled
 @MODULES
 @pytest.mark.parametrize("case", SMOOTH, ids=str)
 def test_the_mask_of_the_forward_pass_serves_all_derivatives(rng, case, module):
@@ -145,6 +148,7 @@ def test_the_mask_of_the_forward_pass_serves_all_derivatives(rng, case, module):
     assert_all_close(got, by_complex_step(case, point, weights, mask.numpy()))
 
 
+@pytest.mark.sampled
 @MODULES
 @pytest.mark.parametrize("case", SMOOTH, ids=str)
 def test_finite_differences_with_dropout(rng, monkeypatch, case, module):
@@ -203,6 +207,7 @@ def test_derivatives_of_the_gradient_ops(rng, mode, version, module):
 # --- rules -----------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @MODULES
 @pytest.mark.parametrize(
     "case, options",
@@ -226,6 +231,7 @@ def test_attributes_that_change_nothing(rng, case, options, module):
     assert_all_close(got, want)
 
 
+@pytest.mark.sampled
 @MODULES
 @pytest.mark.parametrize("mode", MODES)
 def test_padding_is_not_read(rng, mode, module):
@@ -242,11 +248,12 @@ def test_padding_is_not_read(rng, mode, module):
     assert_all_close(gradient(function, constants(point)), clean)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "case, module",
-    [(PROJECTED, raw_ops), (small("gru"), tf.raw_ops)],
-    ids=["own-projected", "stock-gru"],
+    [
+        pytest.param(PROJECTED, raw_ops, id="own-projected", marks=pytest.mark.full),
+        pytest.param(small("gru"), tf.raw_ops, id="stock-gru", marks=pytest.mark.slow),
+    ],
 )
 def test_in_a_function_of_unknown_time_and_batch(rng, case, module):
     point, weights = random_point(rng, case)
@@ -268,11 +275,12 @@ def test_in_a_function_of_unknown_time_and_batch(rng, case, module):
     assert_all_close(function(*constants(point)), want)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["half", "bfloat16", "float32"])
 @pytest.mark.parametrize("case", SMOOTH, ids=str)
 def test_other_types(rng, case, dtype):
-    """Computed in float32, from numbers that the type holds, and rounded at the end: sixteen units
-    of roundoff of each tensor's largest number, a few for each of the sums on the way."""
+    """Computed in float32 from exact values of the type, and rounded at the end: sixteen units
+    of roundoff of each tensor's largest element, a few for each of the sums on the way."""
     point, weights = random_point(rng, case, dtype)
     given = tensors(weights, dtype)
     got = gradient(lambda a: first_order(case, a, given), constants(point, dtype))

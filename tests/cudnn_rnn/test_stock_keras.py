@@ -57,7 +57,7 @@ def make_inputs(rng: np.random.Generator) -> tf.Tensor:
     return tf.constant(rng.normal(size=(BATCH, TIME, INPUTS)))
 
 
-def value_and_gradients(layer: Any, x: tf.Tensor, **arguments: Any) -> list[tf.Tensor]:
+def value_and_grads(layer: Any, x: tf.Tensor, **arguments: Any) -> list[tf.Tensor]:
     """Results, then the gradients of their squares' sum by input, initial state and weights."""
     watched = [x, *arguments.get("initial_state", []), *(w.value for w in layer.trainable_weights)]
 
@@ -101,9 +101,7 @@ def test_equals_the_cpu_path(rng, kind, options, masked):
     assert cudnn_ops(lambda x: cpu(x, **arguments), x) == []
     cudnn, cpu = make_pair(kind, mask, **OPTIONS[options])  # the seeds as new
     cpu.set_weights(cudnn.get_weights())
-    assert_close(
-        value_and_gradients(cudnn, x, **arguments), value_and_gradients(cpu, x, **arguments)
-    )
+    assert_close(value_and_grads(cudnn, x, **arguments), value_and_grads(cpu, x, **arguments))
 
 
 @pytest.mark.parametrize("kind", LAYERS)
@@ -113,9 +111,7 @@ def test_initial_state(rng, kind):
     count = len(cudnn(x)) - 1
     states = [tf.constant(rng.normal(size=(BATCH, UNITS))) for _ in range(count)]
     arguments = {"initial_state": states, "mask": MASK}
-    assert_close(
-        value_and_gradients(cudnn, x, **arguments), value_and_gradients(cpu, x, **arguments)
-    )
+    assert_close(value_and_grads(cudnn, x, **arguments), value_and_grads(cpu, x, **arguments))
 
 
 @pytest.mark.parametrize("kind", LAYERS)
@@ -123,12 +119,12 @@ def test_float32(rng, kind):
     cudnn, cpu = make_pair(kind, MASK, dtype="float32", return_sequences=True)
     x = tf.cast(make_inputs(rng), tf.float32)
     pairs = zip(
-        value_and_gradients(cudnn, x, mask=MASK),
-        value_and_gradients(cpu, x, mask=MASK),
+        value_and_grads(cudnn, x, mask=MASK),
+        value_and_grads(cpu, x, mask=MASK),
         strict=True,
     )
     for a, b in pairs:
-        # Roundoff of 6e-8 in sums of up to 24 numbers, on both sides.
+        # Roundoff of 6e-8 in sums of up to 24 terms, on both sides.
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=5e-6 * np.max(np.abs(b)))
 
 
@@ -179,7 +175,7 @@ def test_bidirectional(rng, kind, sequences, masked):
     x = make_inputs(rng)
     assert cudnn_ops(lambda x: cudnn(x, mask=mask), x) == [kind, kind]
     assert cudnn_ops(lambda x: cpu(x, mask=mask), x) == []
-    assert_close(value_and_gradients(cudnn, x, mask=mask), value_and_gradients(cpu, x, mask=mask))
+    assert_close(value_and_grads(cudnn, x, mask=mask), value_and_grads(cpu, x, mask=mask))
 
 
 @pytest.mark.parametrize("kind", LAYERS)

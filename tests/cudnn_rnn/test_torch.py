@@ -12,19 +12,19 @@ from block_cell.grid import arrays, random_like, tensors
 from oracle.cudnn_rnn import Arguments, Model, Results
 
 from .accuracy import PROMISED, relative_errors
-from .grid import MODES, Case, lengths_of, random_arguments, reference, tape_gradients
+from .grid import MODES, Case, lengths_of, random_arguments, reference, tape_grads
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch", reason="PyTorch, which this compares with, is not installed")
 
 from oracle import torch_rnn  # noqa: E402
 
-# Rounding in float64 of numbers up to a hundred: what is allowed is far more.
+# Rounding in float64 of values up to a hundred; the tolerance is far larger.
 FLOAT64 = 1e-10
 
-STACKS = [(1, 1), (1, 2), (2, 1), (2, 2), (3, 2)]  # layers, directions
-MODELS = [Model(mode, 7, 9, *stack) for mode in MODES for stack in STACKS]
-MODELS += [Model("lstm", 7, 9, *stack, num_proj=4) for stack in STACKS]
+LAYERS_AND_DIRECTIONS = [(1, 1), (1, 2), (2, 1), (2, 2), (3, 2)]  # layers, directions
+MODELS = [Model(mode, 7, 9, *sizes) for mode in MODES for sizes in LAYERS_AND_DIRECTIONS]
+MODELS += [Model("lstm", 7, 9, *sizes, num_proj=4) for sizes in LAYERS_AND_DIRECTIONS]
 # PyTorch has no sequences of length zero.
 CASES = [
     Case(model, 6, 5, lengths) for model, lengths in itertools.product(MODELS, ["full", "no zero"])
@@ -44,12 +44,12 @@ def summary(request):
 
 
 def largest_errors(case, dtype, rng):
-    """Of our results and gradients in `dtype`, from PyTorch's in float64 on the same numbers:
+    """Of our results and gradients in `dtype`, from PyTorch's in float64 on the same inputs:
     absolute, and relative to the largest number of the same tensor."""
     arguments = random_arguments(rng, case, dtype)
     upstream = random_like(rng, reference(case, arguments), dtype)
     want = torch_rnn.run(case.model, arguments, upstream, lengths_of(case))
-    got = tape_gradients(case, tensors(arguments, dtype), tensors(upstream, dtype))
+    got = tape_grads(case, tensors(arguments, dtype), tensors(upstream, dtype))
     absolute = max(
         np.max(np.abs(a - b))
         for ours, theirs in zip(got, want, strict=True)
@@ -76,7 +76,7 @@ def test_float32(rng, summary, case):
 
 
 def test_the_comparison_is_not_one_of_constants(rng):
-    """PyTorch's numbers depend on every argument."""
+    """PyTorch's results depend on every argument."""
     case = CASES[0]
     arguments = random_arguments(rng, case)
     upstream = random_like(rng, reference(case, arguments))

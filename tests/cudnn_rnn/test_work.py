@@ -1,4 +1,4 @@
-"""Work follows the lengths, shown without a clock: what is beyond them is neither read nor kept."""
+"""Work follows the lengths, shown without a clock: steps beyond them are neither read nor saved."""
 
 import numpy as np
 import pytest

@@ -43,7 +43,6 @@ NOT_OURS = {
     # Metal's LSTM and ours in primitive operations round differently.
     "the same bits whatever is asked for: the CPU engine's promise": (
         "*changes_no_bit*",
-        "tests/mpsgraph/test_docs.py*",
         "*test_a_row_alone_has_the_bits_it_has_in_a_batch*",
         "*test_full_lengths_are_no_lengths*",
     ),
@@ -144,7 +143,7 @@ _library.load = load
 
 
 def but_gru(name: str, stock: Callable[..., Any]) -> Callable[..., Any]:
-    """The device refuses a GRU under a stock name (docs/metal.md); our own op then answers."""
+    """The device refuses a GRU under a stock name (docs/guide/gpu.md); our own op then answers."""
 
     def call(**kwargs: Any) -> Any:
         _library.load()

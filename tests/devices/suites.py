@@ -49,6 +49,9 @@ SUITES = {
 }
 
 
+OPTIONS = ("-n0", "-q", "-s", "-p", "no:cacheprovider", "-m", "not slow")
+
+
 class Outcome(NamedTuple):
     returncode: int
     output: str
@@ -65,7 +68,7 @@ def run(folder: Path, environment: dict[str, str], *arguments: str) -> Outcome:
     report = folder / "report.json"
     done = subprocess.run(
         # Uncaptured: what native code writes to stderr is part of the outcome.
-        [sys.executable, "-m", "pytest", "-n0", "-q", "-s", "-p", "no:cacheprovider", *arguments],
+        [sys.executable, "-m", "pytest", *OPTIONS, *arguments],
         cwd=ROOT,
         env={**os.environ, "TF_LSTM_OPS_TEST_REPORT": str(report), **environment},
         stdout=subprocess.PIPE,

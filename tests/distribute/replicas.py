@@ -1,7 +1,7 @@
 """Layers on replicas, in a process of its own: devices cannot be split once TensorFlow has run.
 
     replicas.py fit FILE                        Keras' fit; a layer on two replicas at once
-    replicas.py more FILE                       more ways of training; dropout
+    replicas.py more FILE                       more kinds of training; dropout
     replicas.py workers FILE ADDRESSES INDEX    training by one of several processes
 
 The first two split the CPU into two devices, and also train without distribution.

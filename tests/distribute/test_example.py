@@ -18,7 +18,7 @@ TOLERANCE = 1e-9
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
-    """What each way printed, and the folder with the weights that it saved."""
+    """What each strategy printed, and the folder with the weights that it saved."""
     folder = tmp_path_factory.mktemp("runs")
     # Keras reads there that float64 is the default: rounding then hides no difference.
     (folder / "keras.json").write_text('{"floatx": "float64", "backend": "tensorflow"}')
@@ -49,6 +49,7 @@ def saved_weights(file: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["two", "worker 0"])
 def test_weights_are_those_of_one_device(runs: SimpleNamespace, name: str) -> None:
     one = saved_weights(runs.folder / "one.weights.h5")
@@ -61,6 +62,7 @@ def test_weights_are_those_of_one_device(runs: SimpleNamespace, name: str) -> No
     assert any(not np.array_equal(one[key], other[key]) for key in one)  # it is another sum
 
 
+@pytest.mark.full
 def test_progress_is_the_same_and_the_chief_alone_reports(runs: SimpleNamespace) -> None:
     one, two, chief, other = runs.printed
     losses = re.findall(r"^epoch \d+/\d+: loss ([\d.]+)$", one, re.MULTILINE)

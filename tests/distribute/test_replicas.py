@@ -73,9 +73,9 @@ def test_threads_share_a_layer(layer: type, rng: np.random.Generator) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["fit adam", "loop sgd", "loop adam"])
-def test_other_ways_of_training(found_more: Found, way: str) -> None:
-    assert_same_weights(found_more[f"{way} two"], found_more[f"{way} one"])
+@pytest.mark.parametrize("training", ["fit adam", "loop sgd", "loop adam"])
+def test_other_kinds_of_training(found_more: Found, training: str) -> None:
+    assert_same_weights(found_more[f"{training} two"], found_more[f"{training} one"])
 
 
 @pytest.mark.slow

@@ -1,7 +1,8 @@
 """Inputs that ended the process in some version of TensorFlow, as data, and a program to run them.
 
-`python cases.py MODE NAME…` runs the named cases in order and writes one line of JSON for each:
-[name, error type or null, message]. If the process dies, the line of the guilty case is missing.
+`python cases.py NAME…` runs each "MODE: CASE" in order and writes one line of JSON for it: [name,
+error type or null, message]. If the process dies, the line of the guilty one is missing. The modes
+are "eager", "shape inference" and "kernel".
 """
 
 import json
@@ -10,7 +11,6 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-MODES = ["eager", "shape inference", "kernel"]
 SIZES = {"time": 3, "batch": 2, "inputs": 3, "units": 4}
 
 
@@ -117,19 +117,20 @@ def run(case: Case, mode: str) -> Any:
     return trace(case.op, specification(values, known), use_peephole=True)(*values.values())
 
 
-def main(mode: str, names: list[str]) -> None:
+def main(names: list[str]) -> None:
     for name in names:
         if name == "abort":  # for the test of the harness
             os.abort()
         error, message = None, ""
         try:
-            run(CASES[name], mode)
+            mode, case = name.split(": ", 1)
+            run(CASES[case], mode)
         except Exception as e:
             error, message = type(e).__name__, str(e)
         print(json.dumps([name, error, message]), flush=True)
 
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).parents[1])  # the tests folder in place of this one
+    sys.path[0] = str(Path(__file__).parents[1])  # the tests folder instead of this one
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    main(sys.argv[1], sys.argv[2:])
+    main(sys.argv[1:])

@@ -102,7 +102,7 @@ def length_error(op: str, shapes: dict[str, Shape], length: int) -> str | None:
 def arguments(
     op: str, shapes: dict[str, Shape], length: int = 0, dtype: str = "float32", seed: int = 0
 ) -> dict[str, tf.Tensor]:
-    """Tensors of these shapes with small random numbers."""
+    """Tensors of these shapes with small random elements."""
     rng = np.random.default_rng(seed)
     return {
         name: tf.fill(shapes[name], tf.constant(length, tf.int64))

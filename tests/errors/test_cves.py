@@ -3,6 +3,7 @@
 They run in a process of their own, so that a crash is the failure of one test.
 """
 
+import functools
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from .cases import CASES, MODES, SIZES
+from .cases import CASES, SIZES
 from .contract import length_error, right_shapes, shape_error
 
 SCRIPT = Path(__file__).with_name("cases.py")
@@ -22,13 +23,13 @@ class Outcome(NamedTuple):
     message: str
 
 
-def run_isolated(mode: str, names: list[str]) -> dict[str, Outcome]:
+def run_isolated(names: list[str]) -> dict[str, Outcome]:
     """What each case gave. After a crash a new process goes on with the next case."""
     outcomes: dict[str, Outcome] = {}
     while len(outcomes) < len(names):
         rest = names[len(outcomes) :]
         run = subprocess.run(
-            [sys.executable, SCRIPT, mode, *rest], capture_output=True, text=True, check=False
+            [sys.executable, SCRIPT, *rest], capture_output=True, text=True, check=False
         )
         for line in run.stdout.splitlines():
             name, *outcome = json.loads(line)
@@ -39,9 +40,24 @@ def run_isolated(mode: str, names: list[str]) -> dict[str, Outcome]:
     return outcomes
 
 
-@pytest.fixture(scope="module", params=MODES)
+# A process for each of both groups. In the kernel each call is traced, which takes long; the
+# kernels check in eager code too.
+BY_DEFAULT = ("eager", "shape inference")
+MORE = ("kernel",)
+
+
+@functools.cache
+def outcomes_of(modes: tuple[str, ...]) -> dict[str, Outcome]:
+    return run_isolated([f"{mode}: {name}" for mode in modes for name in CASES])
+
+
+@pytest.fixture(params=[*BY_DEFAULT, *(pytest.param(m, marks=pytest.mark.full) for m in MORE)])
 def outcomes(request) -> tuple[str, dict[str, Outcome]]:
-    return request.param, run_isolated(request.param, list(CASES))
+    """Mode, and what each case gave."""
+    mode = request.param
+    found = outcomes_of(BY_DEFAULT if mode in BY_DEFAULT else MORE)
+    prefix = f"{mode}: "
+    return mode, {k.removeprefix(prefix): v for k, v in found.items() if k.startswith(prefix)}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -60,5 +76,5 @@ def test_is_an_error_that_names_the_argument(outcomes, name):
 
 
 def test_the_harness_sees_a_crash():
-    found = run_isolated("eager", ["abort"])
+    found = run_isolated(["abort"])
     assert found["abort"].error == "crash"

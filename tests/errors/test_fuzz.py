@@ -144,6 +144,7 @@ def test_eager(case):
     check(case, traced=False)
 
 
+@pytest.mark.full
 @settings(max_examples=150)
 @given(calls(), st.booleans())
 def test_traced(case, shape_known):

@@ -224,11 +224,11 @@ def test_layer(op, data):
     if not sequences:
         upstream.outputs[:, :-1] = 0
     gradients = layer.backward(arguments, upstream, options)
-    want_gradients = [
+    want_grads = [
         np.zeros(0) if is_absent(k, arrays[k]) else gradient
         for k, gradient in zip(layer.differentiable, gradients, strict=True)
     ]
-    assert_results(got, want_gradients)
+    assert_results(got, want_grads)
 
 
 @pytest.mark.parametrize("return_sequences", [False, True])
@@ -275,7 +275,7 @@ def attempt(is_right: bool, op: str, **arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize("op", LAYERS)
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(st.data())
 def test_wrong_layers(op, data):
     """Inputs of any shape, and for the gradient a reserve of any size, made with another mask or

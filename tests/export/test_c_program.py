@@ -19,9 +19,12 @@ from tensorflow.core.protobuf import saved_model_pb2
 import tf_lstm_ops
 from tf_lstm_ops import _library
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="the libraries have other names"
-)
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(
+        not sys.platform.startswith("linux"), reason="the libraries have other names"
+    ),
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"

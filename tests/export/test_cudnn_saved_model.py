@@ -1,7 +1,7 @@
 """SavedModels that hold stock CudnnRNNV3 nodes, as one made for a GPU does, served on the CPU.
 
 One process writes them without this package; it needs no kernel, as it only traces. Others load
-them: without the package, which TensorFlow refuses to run, and with it. The right numbers are the
+them: without the package, which TensorFlow refuses to run, and with it. The right values are the
 oracle's.
 """
 
@@ -175,6 +175,7 @@ def test_served_on_the_cpu(served, mode):
         )
 
 
+@pytest.mark.full
 def test_without_the_package_it_does_not_run(folder):
     """TensorFlow loads it, and finds no kernel: for the signature and for both functions."""
     lines = run_new_process(serve_without_the_package, folder).splitlines()
@@ -193,5 +194,5 @@ def test_the_graph_holds_stock_nodes_only(folder):
 
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).parents[1])  # the tests folder in place of this one
+    sys.path[0] = str(Path(__file__).parents[1])  # the tests folder instead of this one
     globals()[sys.argv[1]](Path(sys.argv[2]))

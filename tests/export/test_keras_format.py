@@ -6,7 +6,7 @@ One new process loads all that the fixture `results` saved (this file, run as a 
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import keras
@@ -36,6 +36,10 @@ MODELS |= {
     "LSTM fallback": ("LSTM", {**RELU, "cell_clip": 0.5}),
     "GRU fallback": ("GRU", {**RELU, "reset_after": False}),
 }
+
+
+# Each takes a second, so by default there are some of each layer.
+BY_DEFAULT = {"LSTM default", "LSTM mixed", "LSTM peephole and clip", "GRU stateful"}
 
 
 def make_data() -> tuple[np.ndarray, np.ndarray]:
@@ -79,10 +83,10 @@ def results_of(name: str, model: keras.Model) -> Results:
     return {k: v.astype("float64") for k, v in (results | weights).items()}
 
 
-def save_models(folder: Path) -> Results:
+def save_models(folder: Path, names: Iterable[str]) -> Results:
     results = {}
-    for name, (layer, options) in MODELS.items():
-        model = make_model(layer, options)
+    for name in names:
+        model = make_model(*MODELS[name])
         model.fit(*make_data(), BATCH, verbose=0)
         model.save(folder / f"{name}.keras")
         results |= results_of(name, model)
@@ -96,10 +100,11 @@ def load_models(folder: Path) -> None:
     import tf_lstm_ops
 
     results = {}
-    for name, (layer, _) in MODELS.items():
-        model = keras.models.load_model(folder / f"{name}.keras")
+    for file in folder.glob("*.keras"):
+        model = keras.models.load_model(file)
+        layer, _ = MODELS[file.stem]
         assert type(model.layers[-1]) is getattr(tf_lstm_ops.keras, layer)
-        results |= results_of(name, model)
+        results |= results_of(file.stem, model)
     np.savez(folder / "loaded.npz", **results)
 
 
@@ -134,15 +139,20 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def results(folder) -> tuple[Results, Results]:
-    """What was calculated after saving, and by a new process from the files."""
-    saved = save_models(folder)
+def results(request, folder) -> tuple[Results, Results]:
+    """What was calculated after saving, and by a new process from the files; of those models that
+    some test of this run is about."""
+    tests = [item for item in request.session.items if item.path == request.path]
+    names = [item.callspec.params["name"] for item in tests if hasattr(item, "callspec")]
+    saved = save_models(folder, {"LSTM default", *names})
     run_new_process(load_models, folder)
     with np.load(folder / "loaded.npz") as loaded:
         return saved, dict(loaded)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in BY_DEFAULT else pytest.mark.full) for n in MODELS]
+)
 def test_loaded_models_predict_and_train_on(results, name):
     """Bit for bit; the state of the optimiser is saved too."""
     saved, loaded = results
@@ -158,6 +168,7 @@ def test_loaded_models_predict_and_train_on(results, name):
     assert moved == ("stateful" in options)
 
 
+@pytest.mark.full
 def test_without_import_the_error_names_the_class(results, folder):
     """Once the package is imported, the same process loads the same file. (Keras 3.8 imports the
     package by itself.)"""

@@ -42,7 +42,7 @@ def recurrent(name: str, **options):
 
 
 def make_model(dtype: str) -> keras.Model:
-    """With a nested model: masked, both ways, then backwards."""
+    """With a nested model: masked, bidirectional, then backwards."""
     options = {"dtype": dtype, "recurrent_initializer": "glorot_uniform"}
     first = recurrent("LSTM", use_peephole=True, cell_clip=0.25, return_sequences=True, **options)
     second = recurrent("GRU", dropout=0.3, recurrent_dropout=0.3, go_backwards=True, **options)

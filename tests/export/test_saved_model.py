@@ -78,8 +78,9 @@ def make_model(name: str, *, activation: str = "tanh", rate: float = 0.0) -> ker
     return model
 
 
-def save_for_training(folder: Path, name: str, model: keras.Model) -> Results:
+def save_training(folder: Path, name: str) -> Results:
     """A file with two endpoints of its own: the model in training, and its second layer."""
+    model = make_model(name, rate=0.3)
     signature = [tf.TensorSpec([None, None, INPUTS])]
     train = tf.function(lambda x: model(x, training=True), input_signature=signature)
     layer = tf.function(lambda x: model.layers[1](x), input_signature=signature)
@@ -92,45 +93,40 @@ def save_for_training(folder: Path, name: str, model: keras.Model) -> Results:
     return derivatives(f"{name} training", train, variables) | second_order(f"{name} layer", layer)
 
 
-def save_models(folder: Path) -> Results:
+def save_models(folder: Path, name: str) -> Results:
     """With two things that TensorFlow cannot do, for stock's layers neither. tf.saved_model.save
     takes no Keras model with dropout: it does not find the variable of the seed, which Keras reads
     even in inference (model.export does). And a while loop, loaded, cannot be differentiated."""
     x = make_inputs()
-    results = {}
-    for name in EXTRAS:
-        fused, fallback = make_model(name, rate=0.3), make_model(name, rate=0.3, activation="relu")
-        plain = make_model(name)
-        fused.export(folder / f"{name} fused", verbose=False)
-        fallback.export(folder / f"{name} fallback", verbose=False)
-        tf.saved_model.save(plain, folder / f"{name} plain")
-        # First: a prediction moves the seed on, and training would draw other masks than loaded.
-        results |= save_for_training(folder, name, fused)
-        results |= {
-            f"{name} fused": fused.predict(x, verbose=0),
-            f"{name} fallback": fallback.predict(x, verbose=0),
-            f"{name} plain": plain.predict(x, verbose=0),
-        }
-    return results
+    fused, fallback = make_model(name, rate=0.3), make_model(name, rate=0.3, activation="relu")
+    plain = make_model(name)
+    fused.export(folder / f"{name} fused", verbose=False)
+    fallback.export(folder / f"{name} fallback", verbose=False)
+    tf.saved_model.save(plain, folder / f"{name} plain")
+    return {
+        f"{name} fused": fused.predict(x, verbose=0),
+        f"{name} fallback": fallback.predict(x, verbose=0),
+        f"{name} plain": plain.predict(x, verbose=0),
+    }
 
 
-def load_models(folder: Path) -> Results:
+def load_models(folder: Path, name: str) -> Results:
     x = tf.constant(make_inputs())
-    results = {}
-    for name in EXTRAS:
-        fused, fallback, plain, training = (
-            tf.saved_model.load(folder / f"{name} {kind}")
-            for kind in ("fused", "fallback", "plain", "training")
-        )
-        (prediction,) = plain.signatures["serving_default"](x).values()
-        results |= {
-            f"{name} fused": fused.serve(x).numpy(),
-            f"{name} fallback": fallback.serve(x).numpy(),
-            f"{name} plain": prediction.numpy(),
-            **derivatives(f"{name} training", training.train, training.trainable_variables),
-            **second_order(f"{name} layer", training.layer),
-        }
-    return results
+    fused, fallback, plain = (
+        tf.saved_model.load(folder / f"{name} {kind}") for kind in ("fused", "fallback", "plain")
+    )
+    (prediction,) = plain.signatures["serving_default"](x).values()
+    return {
+        f"{name} fused": fused.serve(x).numpy(),
+        f"{name} fallback": fallback.serve(x).numpy(),
+        f"{name} plain": prediction.numpy(),
+    }
+
+
+def load_training(folder: Path, name: str) -> Results:
+    loaded = tf.saved_model.load(folder / f"{name} training")
+    training = derivatives(f"{name} training", loaded.train, loaded.trainable_variables)
+    return training | second_order(f"{name} layer", loaded.layer)
 
 
 # A tf.Module that calls raw ops, in tf.functions and in plain Python.
@@ -235,10 +231,16 @@ def load_module(folder: Path) -> Results:
 # The new processes.
 
 
-def load_and_store_models(folder: Path) -> None:
+def load_and_store_models(folder: Path, name: str) -> None:
     import tf_lstm_ops  # noqa: F401  (registers the ops and their gradients)
 
-    np.savez(folder / "models.npz", **load_models(folder))
+    np.savez(folder / f"{name}.npz", **load_models(folder, name))
+
+
+def load_and_store_training(folder: Path, name: str) -> None:
+    import tf_lstm_ops  # noqa: F401
+
+    np.savez(folder / f"{name} training.npz", **load_training(folder, name))
 
 
 def load_and_store_module(folder: Path) -> None:
@@ -247,24 +249,23 @@ def load_and_store_module(folder: Path) -> None:
     np.savez(folder / "module.npz", **load_module(folder))
 
 
-def load_without_import(folder: Path) -> None:
-    for name in "LSTM fused", "GRU fused", "module":
+def load_without_import(folder: Path, *names: str) -> None:
+    for name in names:
         try:
             tf.saved_model.load(folder / name)
         except Exception as error:
             print(name, type(error).__name__, str(error).replace("\n", " "))
     import tf_lstm_ops  # noqa: F401  (not too late)
 
-    tf.saved_model.load(folder / "LSTM fused")
-    tf.saved_model.load(folder / "GRU fused")
-    tf.saved_model.load(folder / "module")
+    for name in names:
+        tf.saved_model.load(folder / name)
     print("loaded after import")
 
 
-def run_new_process(function: Callable, folder: Path) -> str:
+def run_new_process(function: Callable, folder: Path, *names: str) -> str:
     """Standard output of the function, called in a new process."""
     process = subprocess.run(
-        [sys.executable, __file__, function.__name__, folder],
+        [sys.executable, __file__, function.__name__, folder, *names],
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
         capture_output=True,
         text=True,
@@ -278,12 +279,25 @@ def folder(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("saved_models")
 
 
+@pytest.fixture(scope="module", params=["LSTM", pytest.param("GRU", marks=pytest.mark.full)])
+def layer(request) -> str:
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def models(folder) -> tuple[Results, Results]:
+def models(folder, layer) -> tuple[Results, Results]:
     """What was calculated in this process, and by a new one from the files."""
-    saved = save_models(folder)
-    run_new_process(load_and_store_models, folder)
-    with np.load(folder / "models.npz") as loaded:
+    saved = save_models(folder, layer)
+    run_new_process(load_and_store_models, folder, layer)
+    with np.load(folder / f"{layer}.npz") as loaded:
+        return saved, dict(loaded)
+
+
+@pytest.fixture(scope="module")
+def training(folder, layer) -> tuple[Results, Results]:
+    saved = save_training(folder, layer)
+    run_new_process(load_and_store_training, folder, layer)
+    with np.load(folder / f"{layer} training.npz") as loaded:
         return saved, dict(loaded)
 
 
@@ -306,21 +320,21 @@ def assert_same_bits(results: tuple[Results, Results], prefix: str, count: int) 
 
 
 @pytest.mark.parametrize("kind", ["fused", "fallback", "plain"])
-@pytest.mark.parametrize("layer", EXTRAS)
 def test_predictions_of_a_keras_model(models, layer, kind):
     assert_same_bits(models, f"{layer} {kind}", count=1)
 
 
-@pytest.mark.parametrize(("layer", "variables"), [("LSTM", 9), ("GRU", 8)])
-def test_a_loaded_training_endpoint_can_be_differentiated(models, layer, variables):
+@pytest.mark.full
+def test_a_loaded_training_endpoint_can_be_differentiated(training, layer):
     """Dropout included: the state of the seed is saved. Value, gradients by input and by all
     variables (four of the layer with peepholes)."""
-    assert_same_bits(models, f"{layer} training", count=2 + variables)
+    variables = {"LSTM": 9, "GRU": 8}[layer]
+    assert_same_bits(training, f"{layer} training", count=2 + variables)
 
 
-@pytest.mark.parametrize("layer", EXTRAS)
-def test_a_loaded_layer_can_be_differentiated_twice(models, layer):
-    assert_same_bits(models, f"{layer} layer", count=1)
+@pytest.mark.full
+def test_a_loaded_layer_can_be_differentiated_twice(training, layer):
+    assert_same_bits(training, f"{layer} layer", count=1)
 
 
 @pytest.mark.parametrize(
@@ -342,14 +356,15 @@ def test_a_saved_training_step_trains(module):
     assert_same_bits(module, "trained w", count=1)
 
 
-def test_without_import_the_error_names_the_op(models, module, folder):
+def test_without_import_the_error_names_the_op(models, module, folder, layer):
     """Once the package is imported, the same process loads the same files."""
-    *failures, after = run_new_process(load_without_import, folder).splitlines()
-    for line, name in zip(failures, ["LSTM fused", "GRU fused", "module"], strict=True):
+    names = [f"{layer} fused", "module"]
+    *failures, after = run_new_process(load_without_import, folder, *names).splitlines()
+    for line, name in zip(failures, names, strict=True):
         assert line.startswith(f"{name} ")
         assert "Op type not registered 'TfLstmOps>" in line
     assert after == "loaded after import"
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](Path(sys.argv[2]))
+    globals()[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

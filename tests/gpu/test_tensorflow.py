@@ -16,7 +16,7 @@ from cudnn_rnn.cases import SOURCES
 from cudnn_rnn.cases import Case as Call
 from cudnn_rnn.cases import arguments as call_arguments
 from cudnn_rnn.cases import call as call_op
-from cudnn_rnn.grid import CASES, TYPICAL, Case, random_arguments, reference, tape_gradients
+from cudnn_rnn.grid import CASES, TYPICAL, Case, random_arguments, reference, tape_grads
 from oracle.cudnn_rnn import Results
 from tf_lstm_ops import raw_ops
 
@@ -42,7 +42,7 @@ def both_passes(case: Case, dtype: str, device: str, **options: Any) -> list[tf.
     upstream = reference(case, arguments)
     with tf.device(device):
         given = tensors(arguments, dtype)
-        results, gradients = tape_gradients(case, given, tensors(upstream, dtype), **options)
+        results, gradients = tape_grads(case, given, tensors(upstream, dtype), **options)
     assert results.output.device.endswith(device)
     return [*results, *gradients]
 

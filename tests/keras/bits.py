@@ -1,4 +1,4 @@
-"""Runs the layers on fixed numbers and writes all results, for comparison between processes.
+"""Runs the layers on fixed inputs and writes all results, for comparison between processes.
 
 Usage: python bits.py FILE. Not a test itself: see test_determinism.py.
 """

@@ -239,11 +239,11 @@ def evaluate_oracle(
     output = outputs if layer.return_sequences else outputs[:, -1]
     results = [output, *states] if layer.return_state else [output]
 
-    outputs_gradient = np.zeros_like(outputs)
-    outputs_gradient[:, slice(None) if layer.return_sequences else -1] = upstream(output)
-    state_gradients = [upstream(s) if layer.return_state else np.zeros_like(s) for s in states]
-    of_results = type(full)(outputs_gradient, *state_gradients)
-    gradients = family.oracle.backward(arguments, of_results, options)
+    outputs_grad = np.zeros_like(outputs)
+    outputs_grad[:, slice(None) if layer.return_sequences else -1] = upstream(output)
+    state_grads = [upstream(s) if layer.return_state else np.zeros_like(s) for s in states]
+    result_grads = type(full)(outputs_grad, *state_grads)
+    gradients = family.oracle.backward(arguments, result_grads, options)
     return Evaluation(results, {name: getattr(gradients, field(name)) for name in named})
 
 

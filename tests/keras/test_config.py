@@ -142,6 +142,7 @@ def test_default_name_is_stocks(family):
     assert names[0] == names[1]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("bias_initializer", ["zeros", "ones"])
 @pytest.mark.parametrize("own", [False, True])
 def test_initial_weights_are_stocks(bias_initializer, own, family):
@@ -178,7 +179,7 @@ def test_stocks_weights_file_loads(tmp_path, family, rng):
     for got, wanted in zip(ours.get_weights(), theirs.get_weights(), strict=True):
         np.testing.assert_array_equal(got, wanted)
     models[0].save_weights(tmp_path / "ours.weights.h5")
-    models[1].load_weights(tmp_path / "ours.weights.h5")  # and the other way
+    models[1].load_weights(tmp_path / "ours.weights.h5")  # and the reverse
 
 
 def test_stateless_call_uses_the_weights_it_is_given(family, rng):

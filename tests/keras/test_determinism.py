@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from processes import ENVIRONMENTS, assert_bits_elsewhere
+from processes import assert_bits_elsewhere, in_environments
 
 SCRIPT = Path(__file__).with_name("bits.py")
 
@@ -16,7 +16,6 @@ def bits() -> dict[str, np.ndarray]:
     return runpy.run_path(str(SCRIPT))["results"]()
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("environment", ENVIRONMENTS)
+@in_environments
 def test_bits_in_another_process(bits, tmp_path, environment):
     assert_bits_elsewhere(SCRIPT, environment, bits, tmp_path)

@@ -25,7 +25,7 @@ SIZES = Sizes(batch=4, time=5, inputs=6, units=9)
 # Stock refuses dropout with implementation=1 unless its cuDNN attempt is switched off.
 LOOP = {"use_cudnn": False}
 
-# Dropped values leave fewer terms in a sum, kept ones are scaled by 1/(1-p) ≤ 2: bound times two.
+# Dropped values leave fewer terms in a sum; the others are scaled by 1/(1-p) ≤ 2: bound times two.
 BOUND = 2 * rounding(SIZES)
 
 
@@ -116,7 +116,7 @@ ONE_UNIT = {
 
 
 def test_one_mask_serves_all_steps_of_a_sequence(family, rng):
-    """What is dropped at one step is dropped at all: with one unit and one way for its state to
+    """What is dropped at one step is dropped at all: with one unit and one path for its state to
     pass on, a sequence keeps its memory throughout or never has any."""
     sizes = Sizes(batch=64, time=4, inputs=1, units=1)
     layer = make_layer(family, sizes, rng, recurrent_dropout=0.5, seed=1, return_state=False)
@@ -128,9 +128,9 @@ def test_one_mask_serves_all_steps_of_a_sequence(family, rng):
     states = [np.ones((sizes.batch, 1)) for _ in family.states]
     x = np.zeros((sizes.batch, sizes.time, 1))
     outputs = np.asarray(layer(x, initial_state=states, training=True))
-    kept = outputs[:, :, 0] > 0.1
-    assert np.all(kept == kept[:, :1])
-    assert 16 < kept[:, 0].sum() < 48  # 64 tosses of a coin: beyond 4 standard deviations outside
+    retained = outputs[:, :, 0] > 0.1
+    assert np.all(retained == retained[:, :1])
+    assert 16 < retained[:, 0].sum() < 48  # 64 tosses of a coin, within four standard deviations
 
 
 @pytest.mark.sampled(4)

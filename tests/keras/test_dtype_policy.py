@@ -65,7 +65,7 @@ def test_float64_equals_stock(family, rng):
 @pytest.mark.parametrize("kind", ["none", "holes"])
 @pytest.mark.parametrize("policy", ["float16", "bfloat16", "mixed_float16", "mixed_bfloat16"])
 def test_16_bit_types_are_as_accurate_as_stock(policy, kind, family, rng):
-    """Mean error, in four draws, against float64 from the same 16-bit numbers: at most that of
+    """Mean error, in four draws, against float64 from the same 16-bit values: at most that of
     stock, whose loop rounds after every operation, and one rounding of the result. (It is a third
     to a half; of a single draw chance may decide otherwise.)"""
     _, dtype = POLICIES[policy]
@@ -105,6 +105,7 @@ def errors(got: Evaluation, exact: Evaluation) -> dict[str, float]:
     return {name: np.abs(a - b).max() / np.abs(b).max() for name, (a, b) in pairs.items()}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_mixed_precision_training(policy, family, rng):
     """Loss scaling included (mixed_float16): the weights stay in float32, and the loss falls."""

@@ -96,6 +96,7 @@ def loops(types: list[str]) -> list[str]:
     return [t for t in types if t in ("While", "StatelessWhile")]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("family", "options"), FUSED, ids=label)
 def test_fused(family, options):
     """One op forward, one more backward, no loop."""
@@ -111,6 +112,7 @@ def test_fused(family, options):
     assert loops(both) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("family", "options"), LOOP, ids=with_values)
 def test_falls_back(family, options):
     layer = family.ours(SIZES.units, **options)
@@ -153,6 +155,7 @@ def test_the_path_is_known_before_the_layer_is_built(family):
     assert fused.uses_fused_op and not loop.uses_fused_op
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("family", "options"), LOOP, ids=with_values)
 @pytest.mark.parametrize("kind", ["none", "holes"])
 def test_fallback_equals_stock(kind, family, options, rng):
@@ -218,7 +221,7 @@ def test_both_paths_agree(kind, family, options, rng):
 @pytest.mark.parametrize("jit_compile", ["auto", False, True])
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 def test_both_paths_train_and_predict_in_a_model(activation, jit_compile, family, rng):
-    """In XLA, plain ops take the place of the fused one: Keras does not warn."""
+    """In XLA, plain ops replace the fused one: Keras does not warn."""
     layer = family.ours(5, activation=activation)
     model = keras.Sequential([keras.Input((None, SIZES.inputs)), layer])
     with warnings.catch_warnings():

@@ -54,9 +54,9 @@ def test_persistent_tape_and_repeated_use(family, rng):
         first, second = layer(x), layer(-x)
         both = first + second
     got = tape.gradient(both, x)
-    parts = tape.gradient(first, x) + tape.gradient(second, x)
+    separate = tape.gradient(first, x) + tape.gradient(second, x)
     np.testing.assert_array_equal(tape.gradient(both, x), got)
-    assert_close(got.numpy(), parts.numpy(), rounding(SIZES))
+    assert_close(got.numpy(), separate.numpy(), rounding(SIZES))
 
 
 def test_inside_tf_function_with_unknown_sizes(family, rng):
@@ -199,6 +199,7 @@ def test_second_order_does_not_read_padding(family, rng):
         assert np.any(wanted)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("in_graph", [False, True])
 def test_batch_jacobian(in_graph, family, rng):
     """tape.batch_jacobian vectorises the gradient's ops, or falls back to a loop."""

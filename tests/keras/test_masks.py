@@ -28,6 +28,7 @@ from pairs import (
 SIZES = Sizes(batch=4, time=6, inputs=3, units=7)
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("initial_state", [False, True])
 @pytest.mark.parametrize("zero_output_for_mask", [False, True])
 @pytest.mark.parametrize("go_backwards", [False, True])

@@ -20,7 +20,8 @@ from pairs import (
 )
 
 import tf_lstm_ops
-from tf_lstm_ops.cli import demo, vowels
+from tf_lstm_ops.cli import demo, training, vowels
+from tf_lstm_ops.keras.policy import default_dtype_policy
 
 DTYPES = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
 UNIT_ROUNDOFF = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24}
@@ -51,7 +52,7 @@ SLOW = {"LSTM": {"i": -6.0, "f": 7.0, "c": 1.0, "o": 0.0}, "GRU": {"z": 6.0, "r"
 def remembering_weights(
     layer: keras.layers.RNN, family: Family, dtype: str, rng: np.random.Generator
 ) -> None:
-    """16-bit numbers, so that a mixed policy rounds none of them."""
+    """16-bit values, so that a mixed policy rounds none of them."""
     for weight in layer.trainable_weights:
         values = rng.normal(0, 0.1, weight.shape)
         if weight.name == "bias":  # a GRU has two, of which the first gets the constants
@@ -145,13 +146,13 @@ def test_gradients_are_summed_in_float(policy, family):
     with tf.GradientTape() as tape:
         outputs = layer(tf.ones(sizes[:3]))
         loss = tf.reduce_sum(outputs * tf.cast(upstream, dtype))
-    of_kernel, of_bias = tape.gradient(loss, [layer.cell.kernel.value, layer.cell.bias.value])
-    assert of_kernel.dtype == of_bias.dtype == "float32"
+    kernel_grad, bias_grad = tape.gradient(loss, [layer.cell.kernel.value, layer.cell.bias.value])
+    assert kernel_grad.dtype == bias_grad.dtype == "float32"
     # dh by the candidate's pre-activation: i∘o in the LSTM; 1-z in the GRU, there times r for the
     # second bias. It is the third gate of either.
     factors = {"LSTM": [0.25], "GRU": [1.0, 0.5]}[family.name]
-    received = tf.reshape(of_bias, [len(factors), family.gates, sizes.units])[:, 2]
-    for got, factor in [*zip(received, factors, strict=True), (of_kernel[:, 6:9], factors[0])]:
+    received = tf.reshape(bias_grad, [len(factors), family.gates, sizes.units])[:, 2]
+    for got, factor in [*zip(received, factors, strict=True), (kernel_grad[:, 6:9], factors[0])]:
         wanted = np.full(got.shape, 10_000 * upstream * factor)
         np.testing.assert_allclose(got, wanted, rtol=UNIT_ROUNDOFF[dtype])
 
@@ -163,7 +164,7 @@ def classifier(layers: ModuleType, policy: str) -> keras.Model:
     """Of series [B, T, 4] into logits [B, 3]; with ours or stock's layers, masked, one of them
     bidirectional."""
     keras.utils.set_random_seed(0)
-    with demo.default_dtype_policy(policy):
+    with default_dtype_policy(policy):
         model = keras.Sequential(
             [
                 keras.Input((None, 4)),
@@ -235,7 +236,7 @@ def test_saved_model_trains_on(policy, rng, tmp_path: Path):
     model.train_on_batch(series, labels)
     model.save(tmp_path / "model.keras")
     # Keras saves no policy of the model as such, by which `compile` decides on a loss scale.
-    with demo.default_dtype_policy(policy):
+    with default_dtype_policy(policy):
         restored = keras.models.load_model(tmp_path / "model.keras")
     variables = []
     for m in model, restored:
@@ -254,14 +255,15 @@ def test_saved_model_trains_on(policy, rng, tmp_path: Path):
 def demo_accuracy(policy: str, epochs: int, seed: int) -> float:
     """On the test utterances, after the demo's training of our layer, without stock's beside it."""
     train, test = vowels.standardise(*vowels.load())
-    steps = epochs * len(train.speakers) // demo.BATCH_SIZE
-    training = demo.Training(demo.build_model(demo.LSTM, steps, seed, policy))
+    steps = epochs * len(train.speakers) // training.BATCH_SIZE
+    model = training.build_model(tf_lstm_ops.keras.LSTM, steps, seed, policy)
+    trained = training.Training(model)
     random = np.random.default_rng(seed)
     for _ in range(epochs):
-        demo.run_epoch(training, train, test, random.permutation(len(train.speakers)))
-    assert {w.dtype for w in training.model.trainable_variables} == {"float32"}
-    assert training.model.layers[1].compute_dtype == DTYPES.get(policy, policy)
-    return training.test[-1].accuracy
+        training.run_epoch(trained, train, test, random.permutation(len(train.speakers)))
+    assert {w.dtype for w in trained.model.trainable_variables} == {"float32"}
+    assert trained.model.layers[1].compute_dtype == DTYPES.get(policy, policy)
+    return trained.test[-1].accuracy
 
 
 @pytest.fixture(scope="module")
@@ -269,6 +271,7 @@ def short_demo_accuracy() -> float:
     return demo_accuracy("float32", epochs=4, seed=0)
 
 
+@pytest.mark.full
 def test_short_demo_is_as_accurate_as_in_float32(policy, short_demo_accuracy):
     """Three standard errors of the difference between two models that are right with 95% of the
     370 test utterances are 0.05."""
@@ -282,7 +285,7 @@ def test_demo_is_as_accurate_as_in_float32():
     """Five seeds each. Their accuracies spread by 0.004 within a policy: three standard errors of
     the difference between two means are 0.008."""
     means = {}
-    for name in demo.DTYPE_POLICIES:
+    for name in training.DTYPE_POLICIES:
         accuracies = [demo_accuracy(name, epochs=30, seed=seed) for seed in range(5)]
         assert min(accuracies) >= demo.LEAST_ACCURACY, name
         means[name] = np.mean(accuracies)

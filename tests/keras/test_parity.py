@@ -54,20 +54,11 @@ def unrolled_stock_is_wrong(case: Case) -> bool:
     return all(options) and case.mask != "none"
 
 
-def grid() -> list:
-    """All cases. One in four runs by default: the sum of a case's options decides, so that every
-    combination of any five of them occurs; the others are marked slow."""
-    levels = [range(len(MASKS)), *[range(2)] * 7]
-    cases = []
-    for index in itertools.product(*levels):
-        case = Case(MASKS[index[0]], *map(bool, index[1:]))
-        marks = [] if sum(index) % 4 == 0 else [pytest.mark.slow]
-        cases.append(pytest.param(case, id=str(case), marks=marks))
-    return cases
+CASES = [Case(*choice) for choice in itertools.product(MASKS, *[[False, True]] * 7)]
 
 
-@pytest.mark.sampled(7)
-@pytest.mark.parametrize("case", grid())
+@pytest.mark.sampled(14, strength=2)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_equals_stock(case, family, rng):
     sizes = SIZES[rng.integers(len(SIZES))]
     mask = make_mask(case.mask, sizes.batch, sizes.time, rng)
@@ -109,6 +100,7 @@ def test_stock_unrolled_and_backwards(family, rng):
     assert np.any(evaluate(unrolled, inputs, mask).results[0] != outputs)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("return_state", [False, True])
 @pytest.mark.parametrize("return_sequences", [False, True])
 @pytest.mark.parametrize("units", [1, 2, 3, 5, 8, 15, 16, 31, 64, 65])
@@ -121,6 +113,7 @@ def test_float32_at_many_sizes(units, return_sequences, return_state, family, rn
     assert_same(evaluate(ours, inputs), evaluate(theirs, inputs), rounding(sizes, "float32"))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mask", ["none", "right", "one_row_false", "all_false"])
 @pytest.mark.parametrize("go_backwards", [False, True])
 def test_one_step(mask, go_backwards, family, rng):
@@ -203,7 +196,7 @@ def test_tf_function_keeps_the_static_shape(family):
     assert call(tf.zeros([2, 4, 3])).shape == (2, 4, 5)
 
 
-def stack(rnn, input_size: int, rng: np.random.Generator) -> keras.Model:
+def two_layers(rnn, input_size: int, rng: np.random.Generator) -> keras.Model:
     """Two layers, the first masked."""
     model = keras.Sequential(
         [
@@ -227,7 +220,7 @@ def test_fit_follows_stock(run_eagerly, family, rng):
     labels = rng.integers(3, size=24)
     histories, weights = [], []
     for rnn, jit in (family.ours, "auto"), (family.stock, False):
-        model = stack(rnn, 4, np.random.default_rng(0))
+        model = two_layers(rnn, 4, np.random.default_rng(0))
         model.compile(
             keras.optimizers.SGD(0.1, momentum=0.9),
             keras.losses.SparseCategoricalCrossentropy(from_logits=True),

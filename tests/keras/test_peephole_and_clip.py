@@ -23,6 +23,7 @@ CLIP = 0.5
 make_lstm = functools.partial(make_layer, LSTM, SIZES)
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("use_bias", [False, True])
 @pytest.mark.parametrize("cell_clip", [None, CLIP])
 @pytest.mark.parametrize("use_peephole", [False, True])

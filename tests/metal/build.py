@@ -1,8 +1,8 @@
-"""Builds for Linux the stand-in for Apple's frameworks, two plugins over it, and the Metal library
-from the sources that macOS compiles.
+"""Builds for Linux the fake frameworks, two fake plugins and the Metal library, from the sources
+that macOS compiles.
 
-As a program: ``python build.py FOLDER`` writes libstand_in.so, apple.so, host_address.so and
-tf_lstm_ops_metal.so there. What is newer than its sources stays as it is.
+As a program: ``python build.py FOLDER`` writes libfake_frameworks.so, apple.so, host_address.so and
+tf_lstm_ops_metal.so there. A file that is newer than its sources is not built again.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ OBJECTIVE_C = [
     f"-I{HERE}/include",
 ]
 OWN = ["-std=c++17", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", f"-I{HERE}"]
-# Selectors that no header declares are errors everywhere but in tests of just that.
+# Selectors that no header declares are errors.
 STRICT = ["-Werror=objc-method-access", "-Werror=undeclared-selector"]
 GNUSTEP = [f"-L{GCC}", "-lgnustep-base", "-lobjc", "-lBlocksRuntime"]
 
 
-# What OWN cannot have: Apple's methods have parameters that nobody reads.
-UNREAD = "-Wno-unused-parameter"
+# Apple's methods have parameters that the fakes ignore.
+UNUSED = "-Wno-unused-parameter"
 
-STAND_IN = "libstand_in.so"
+FAKES = "libfake_frameworks.so"
 PLUGINS = ("apple", "host_address")
 
 
 def is_possible() -> bool:
-    """Whether PACKAGES are there."""
+    """Whether PACKAGES are installed."""
     return shutil.which(COMPILER[0]) is not None and Path("/usr/include/GNUstep").exists()
 
 
-def build_stand_in(folder: Path) -> Path:
-    return _library(folder / STAND_IN, _sources("stand_in/*"), [*OWN, UNREAD], GNUSTEP)
+def build_fakes(folder: Path) -> Path:
+    return _library(folder / FAKES, _sources("fake/*"), [*OWN, UNUSED], GNUSTEP)
 
 
 def build_plugins(folder: Path) -> list[Path]:
     """The plugins of PLUGINS."""
-    flags = [*OWN, UNREAD, "-isystem", str(tensorflow_folder() / "include")]
-    near = _beside_stand_in(folder)
+    flags = [*OWN, UNUSED, "-isystem", str(tensorflow_folder() / "include")]
+    near = _beside_fakes(folder)
     return [
         _library(folder / f"{name}.so", _sources(f"plugins/{name}.*"), flags, near)
         for name in PLUGINS
@@ -70,23 +70,23 @@ def build_kernels(folder: Path, root: Path = ROOT) -> Path:
     """The Metal library, from the sources in a checkout."""
     sources = sorted(path for pattern in FLAGS["METAL_SOURCES"] for path in root.glob(pattern))
     output = folder / FLAGS["METAL_LIBRARY"]
-    return _library(output, sources, metal_flags(root), _beside_stand_in(folder))
+    return _library(output, sources, metal_flags(root), _beside_fakes(folder))
 
 
 def metal_flags(root: Path) -> list[str]:
-    """As setup.py compiles on macOS, but for what only Objective-C takes, and less optimised."""
+    """setup.py's flags on macOS without those for Objective-C, with less optimisation."""
     shared = [f for f in FLAGS["COPTS"] if f not in ("-O3", "-Icc")]
     return [*shared, "-O1", "-g", f"-I{root}/cc"]
 
 
 def objective_c_flags() -> list[str]:
-    arc = "-fno-objc-arc"  # there is none with GCC's runtime, which does not know the flag
+    arc = "-fno-objc-arc"  # unknown with GCC's runtime, which has no ARC
     return [*OBJECTIVE_C, *STRICT, *(f for f in FLAGS["METAL_COPTS"] if f != arc)]
 
 
-def _beside_stand_in(folder: Path) -> list[str]:
-    """Links with the stand-in in the same folder."""
-    own = [f"-L{build_stand_in(folder).parent}", "-lstand_in", "-Wl,-rpath,$ORIGIN"]
+def _beside_fakes(folder: Path) -> list[str]:
+    """Options that link with the fake frameworks in the same folder."""
+    own = [f"-L{build_fakes(folder).parent}", "-lfake_frameworks", "-Wl,-rpath,$ORIGIN"]
     return [*own, *GNUSTEP, f"-L{tensorflow_folder()}", "-l:libtensorflow_framework.so.2"]
 
 
@@ -128,4 +128,4 @@ def run(command: list[str]) -> None:
 
 if __name__ == "__main__":
     to = Path(sys.argv[1])
-    print(build_stand_in(to), *build_plugins(to), build_kernels(to), sep="\n")
+    print(build_fakes(to), *build_plugins(to), build_kernels(to), sep="\n")

@@ -1,4 +1,4 @@
-"""The stand-in for Apple's frameworks, built once for all tests that carry the mark metal."""
+"""The fake frameworks, plugins and the Metal library, built once for all tests marked metal."""
 
 import fcntl
 from collections.abc import Callable, Iterator
@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from metal import build
-from metal.objc import Runtime
+from metal.objc import Graph, Runtime
 
 
 @pytest.fixture(scope="session")
 def make(request: pytest.FixtureRequest) -> Callable[[Callable[[Path], object]], object]:
-    """Calls one of build's functions, unless another process does."""
+    """Calls one of build's functions, one process at a time."""
     if not build.is_possible():
         pytest.fail(f"needs these packages: {build.PACKAGES}")
     folder = request.config.cache.mkdir("metal")
@@ -26,8 +26,8 @@ def make(request: pytest.FixtureRequest) -> Callable[[Callable[[Path], object]],
 
 
 @pytest.fixture(scope="session")
-def stand_in(make) -> Path:
-    return make(build.build_stand_in)
+def fakes(make) -> Path:
+    return make(build.build_fakes)
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +41,12 @@ def kernels(make) -> Path:
 
 
 @pytest.fixture
-def runtime(stand_in: Path) -> Iterator[Runtime]:
-    runtime = Runtime(stand_in)
+def runtime(fakes: Path) -> Iterator[Runtime]:
+    runtime = Runtime(fakes)
     with runtime.pool():
         yield runtime
+
+
+@pytest.fixture
+def graph(runtime: Runtime) -> Graph:
+    return Graph(runtime)

@@ -1,4 +1,4 @@
-"""The Objective-C that our headers declare, and what is published of Apple's.
+"""The Objective-C declarations of our headers, and those that packages publish of Apple's.
 
 `published.json` holds the members of Apple's classes that we declare, as TypeScript declarations of
 an npm package have them, and values of enumerations from PyPI's pyobjc. It was written by
@@ -26,7 +26,7 @@ NUMBERS = {"NSUInteger", "NSInteger", "double", "uint32_t", "long long"}
 
 
 class Member(NamedTuple):
-    """A method, or the getter of a property, as both languages can say it."""
+    """A method or the getter of a property, in a form common to Objective-C and TypeScript."""
 
     owner: str
     name: str  # the parts of a selector, joined as TypeScript has them
@@ -157,7 +157,7 @@ def _from_typescript(type_name: str) -> str:
 
 
 def extract(npm: Path, pyobjc: Path) -> dict[str, object]:
-    """What published.json should hold."""
+    """The content of published.json."""
     ours = headers()
     wanted = {(m.owner, m.name) for header in ours.values() for m in declared(header)}
     members = {

@@ -1,7 +1,7 @@
-"""One check of the Metal kernels in a process of its own: a plugin cannot be taken out again. Not a
-test itself.
+"""One check of the Metal kernels in its own process, since a plugin cannot be unloaded. Not a test
+itself.
 
-`python kernels_program.py CHECK PLUGIN STAND_IN` with TF_LSTM_OPS_METAL_LIBRARY prints a line of
+`python kernels_program.py CHECK PLUGIN FAKES` with TF_LSTM_OPS_METAL_LIBRARY prints a line of
 JSON for the test that started it.
 """
 
@@ -76,17 +76,17 @@ def library() -> Any:
 
 def train(op: Any, gradient: Any, **arguments: Any) -> list[np.ndarray]:
     outputs = on("GPU:0", op, **arguments)
-    upstream = {
+    output_grads = {
         f"{name}_grad": tf.ones(getattr(outputs, name).shape)
         for name in ("output", "final_h", "final_c")
     }
-    kept = {"output": outputs.output, "reserve": outputs.reserve}
-    gradients = on("GPU:0", gradient, **arguments, **kept, **upstream)
+    saved = {"output": outputs.output, "reserve": outputs.reserve}
+    gradients = on("GPU:0", gradient, **arguments, **saved, **output_grads)
     return [v.numpy() for v in (*outputs[:3], *gradients)]
 
 
 def memory() -> Any:
-    """What lives after 200 and after 2,000 calls of three kernels."""
+    """Counts of live objects after 200 and after 2,000 calls of three kernels."""
     calls, after = 0, {}
     cell, block, arguments = step(), library().tf_lstm_ops_lstm_block_cell, layer()
     lstm, gradient = library().tf_lstm_ops_keras_lstm, library().tf_lstm_ops_keras_lstm_grad
@@ -95,30 +95,30 @@ def memory() -> Any:
         train(lstm, gradient, **arguments)
         calls += 3
         if calls in (201, 2001):
-            after[calls] = [stand_in.stand_in_count(name.encode()) for name in COUNTS]
+            after[calls] = [fakes.fake_count(name.encode()) for name in COUNTS]
     return list(after.values())
 
 
 def cache() -> Any:
-    """How many graphs live after calls of 100 shapes, and whether the first shape still works."""
+    """The number of graphs after calls of 100 shapes; whether the first shape still works."""
     op = library().tf_lstm_ops_lstm_block_cell
     first = on("GPU:0", op, **step(1)).h.numpy()
     for batch in range(2, 101):
         on("GPU:0", op, **step(batch)).h.numpy()
-    graphs = stand_in.stand_in_count(b"graphs")
+    graphs = fakes.fake_count(b"graphs")
     again = on("GPU:0", op, **step(1)).h.numpy()
     return [graphs, bool(np.array_equal(first, again))]
 
 
 def threads() -> Any:
-    """Two threads, each over and over with the same op and numbers of its own."""
+    """Two threads that call the same ops, each with its own values: the number of wrong results."""
     arguments = [layer(seed) for seed in (0, 10)]
     lstm, gradient = library().tf_lstm_ops_keras_lstm, library().tf_lstm_ops_keras_lstm_grad
     want = [train(lstm, gradient, **given) for given in arguments]
     wrong = [0, 0]
 
     def work(n: int) -> None:
-        wrong[n] = -1  # unless it ends
+        wrong[n] = -1  # until the thread ends
         same = [
             np.array_equal(a, b)
             for _ in range(100)
@@ -135,7 +135,7 @@ def threads() -> Any:
 
 
 def traced_threads() -> Any:
-    """Wrong calls of a tf.function from each of four threads with lengths of their own."""
+    """The numbers of wrong calls of four threads that call a tf.function with their own lengths."""
     op = tf.function(library().tf_lstm_ops_cudnn_rnnv3)
     given = [
         {**stack(), "sequence_lengths": tf.constant([n, TIME - n, 1], tf.int32)} for n in range(4)
@@ -151,11 +151,11 @@ def traced_threads() -> Any:
 
 
 def failure() -> Any:
-    """The error of a call whose commands fail, and whether the next call works."""
+    """The error of a call whose commands fail; whether the next call works."""
     op = library().tf_lstm_ops_lstm_block_cell
     want = on("CPU:0", op, **step()).h.numpy()
     on("GPU:0", op, **step())
-    stand_in.stand_in_fail_next_command_buffer()
+    fakes.fake_fail_next_command_buffer()
     try:
         on("GPU:0", op, **step())
         error = None
@@ -165,7 +165,7 @@ def failure() -> Any:
 
 
 def asynchronous() -> Any:
-    """The error, if any, of a call where the plugin is told not to wait."""
+    """The error of a call, if any, with an asynchronous plugin."""
     os.environ["TF_METAL_SYNCHRONOUS"] = "0"
     try:
         on("GPU:0", library().tf_lstm_ops_lstm_block_cell, **step())
@@ -175,7 +175,7 @@ def asynchronous() -> Any:
 
 
 def stock_names() -> Any:
-    """Differences of stock's names on the device from our own on the CPU."""
+    """Largest differences of stock ops on the device from our own ops on the CPU."""
     given = step()
     sequence = {**given, "x": random(TIME, BATCH, INPUTS), "seq_len_max": tf.constant(3, tf.int64)}
     options = {"use_peephole": True, "cell_clip": 0.3}
@@ -199,7 +199,7 @@ def stock_names() -> Any:
 
 
 def refusals() -> Any:
-    """For each call whose attributes are refused: the error, and how far calls after it are off."""
+    """For each call with refused attributes: the error, and the difference of later calls."""
     own, found = library().tf_lstm_ops_cudnn_rnnv3, []
 
     def difference(lengths: list[int]) -> float:
@@ -221,8 +221,8 @@ if __name__ == "__main__":
     check, plugin, path = sys.argv[1:]
     load_library.load_pluggable_device_library(plugin)
     tf.config.set_soft_device_placement(False)
-    stand_in = ctypes.CDLL(path)
-    stand_in.stand_in_count.restype = ctypes.c_long
+    fakes = ctypes.CDLL(path)
+    fakes.fake_count.restype = ctypes.c_long
     import tf_lstm_ops
 
     print(json.dumps(globals()[check]()))

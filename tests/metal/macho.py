@@ -1,4 +1,4 @@
-"""Reads what a 64-bit Mach-O library says about itself."""
+"""Reads the header and the symbols of a 64-bit Mach-O library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objective-C from Python, as far as the tests of the stand-in need it.
+"""Objective-C messages from Python, for the tests of the fake frameworks.
 
 ``objects("MPSGraph")("alloc")("init")`` sends messages; an exception becomes an `ObjectiveCError`.
 """
@@ -42,7 +42,7 @@ class Id:
         return Id(self.runtime, pointer) if pointer else None
 
     def integer(self, selector: str, *arguments: Any) -> int:
-        """What a method that returns an integer or a pointer returns."""
+        """The result of a method that returns an integer or a pointer."""
         return self.runtime.send(self.pointer, selector, *arguments)
 
     def __iter__(self):
@@ -52,43 +52,43 @@ class Id:
 
 
 class Runtime:
-    """The library with the stand-in's classes."""
+    """The library of the fake frameworks."""
 
     def __init__(self, library: Path) -> None:
         self._library = ctypes.CDLL(str(library))
-        self._library.stand_in_class.restype = ctypes.c_void_p
-        self._library.stand_in_send.restype = ctypes.c_char_p
-        self._library.stand_in_loop.restype = ctypes.c_char_p
-        self._library.stand_in_count.restype = ctypes.c_long
-        self._library.stand_in_new_pool.restype = ctypes.c_void_p
+        self._library.fake_class.restype = ctypes.c_void_p
+        self._library.fake_send.restype = ctypes.c_char_p
+        self._library.fake_loop.restype = ctypes.c_char_p
+        self._library.fake_count.restype = ctypes.c_long
+        self._library.fake_new_pool.restype = ctypes.c_void_p
         self._library.MTLCreateSystemDefaultDevice.restype = ctypes.c_void_p
 
     @contextlib.contextmanager
     def pool(self) -> Iterator[None]:
-        """What is autoreleased inside goes at the end."""
-        pool = ctypes.c_void_p(self._library.stand_in_new_pool())
+        """An autorelease pool."""
+        pool = ctypes.c_void_p(self._library.fake_new_pool())
         yield
-        self._library.stand_in_drain(pool)
+        self._library.fake_drain(pool)
 
     def __call__(self, name: str) -> Id:
         """A class."""
-        return Id(self, self._library.stand_in_class(name.encode()))
+        return Id(self, self._library.fake_class(name.encode()))
 
     def device(self) -> Id:
         return Id(self, self._library.MTLCreateSystemDefaultDevice())
 
     def count(self, name: str) -> int:
-        return self._library.stand_in_count(name.encode())
+        return self._library.fake_count(name.encode())
 
     def fail_next_command_buffer(self) -> None:
-        self._library.stand_in_fail_next_command_buffer()
+        self._library.fake_fail_next_command_buffer()
 
     def send(self, receiver: int, selector: str, *arguments: Any) -> int:
         values = [self._value(a) for a in arguments]
         addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         result = ctypes.c_int64()
         self._check(
-            self._library.stand_in_send(
+            self._library.fake_send(
                 ctypes.c_void_p(receiver),
                 selector.encode(),
                 addresses,
@@ -119,7 +119,7 @@ class Runtime:
 
         results = ctypes.c_void_p()
         self._check(
-            self._library.stand_in_loop(
+            self._library.fake_loop(
                 ctypes.c_void_p(graph.pointer),
                 ctypes.c_void_p(iterations.pointer),
                 ctypes.c_void_p(self.array(arguments).pointer),
@@ -146,7 +146,7 @@ class Runtime:
 
 
 class Graph:
-    """An MPSGraph, its placeholders' values, and how to run it."""
+    """An MPSGraph and the values of its placeholders."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
@@ -188,12 +188,12 @@ class Graph:
         return data
 
     def release(self) -> None:
-        """Gives up the graph and all that it was fed and wrote to."""
+        """Releases the graph, its queue and all buffers."""
         for owned in self._owned:
             owned("release")
 
     def encode(self, results: dict[Id, Id]) -> Id:
-        """A command buffer with the graph, not committed; `results` are tensors and their data."""
+        """An uncommitted command buffer with the graph; `results` are tensors and their data."""
         dictionary = self.runtime("NSMutableDictionary")("dictionary")
         for tensor, data in results.items():
             dictionary("setObject:forKey:", data, tensor)
@@ -230,6 +230,6 @@ def type_of(tensor: Id) -> np.dtype:
 
 
 def values(buffer: Id, like: np.ndarray) -> np.ndarray:
-    """What a buffer holds."""
+    """The content of a buffer."""
     memory = ctypes.string_at(buffer.integer("contents"), like.nbytes)
     return np.frombuffer(memory, like.dtype).reshape(like.shape)

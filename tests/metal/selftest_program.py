@@ -1,4 +1,4 @@
-"""`tf-lstm-ops selftest` where a test's plugin is the GPU. Not a test itself.
+"""`tf-lstm-ops selftest` with a fake plugin. Not a test itself.
 
 `python selftest_program.py PLUGIN` with TF_LSTM_OPS_METAL_LIBRARY.
 """

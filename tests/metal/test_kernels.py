@@ -1,4 +1,4 @@
-"""What the Metal kernels do besides computing: memory, threads, errors, names."""
+"""Memory, threads, errors and names of the Metal kernels."""
 
 import json
 import os
@@ -18,12 +18,12 @@ BOTH = pytest.mark.parametrize("plugin", build.PLUGINS)
 
 
 @pytest.fixture
-def check(kernels: Path, plugins: dict[str, Path], stand_in: Path):
+def check(kernels: Path, plugins: dict[str, Path], fakes: Path):
     """The result of one of the program's checks with a plugin."""
 
     def run(name: str, plugin: str):
         result = subprocess.run(
-            [sys.executable, str(PROGRAM), name, str(plugins[plugin]), str(stand_in)],
+            [sys.executable, str(PROGRAM), name, str(plugins[plugin]), str(fakes)],
             env={**os.environ, "TF_LSTM_OPS_METAL_LIBRARY": str(kernels)},
             capture_output=True,
             text=True,
@@ -35,25 +35,25 @@ def check(kernels: Path, plugins: dict[str, Path], stand_in: Path):
 
 
 @pytest.fixture(scope="module")
-def kept_programs() -> int:
-    """How many graphs are kept, as the source says."""
+def cached_programs() -> int:
+    """The number of graphs that the cache keeps, from the source."""
     source = (build.ROOT / "cc" / "backends" / "metal" / "program.h").read_text()
-    found = re.search(r"kKeptPrograms = (\d+);", source)
+    found = re.search(r"kCachedPrograms = (\d+);", source)
     assert found
     return int(found[1])
 
 
 @BOTH
 def test_nothing_grows_over_2000_calls(check, plugin):
-    """Graphs, buffers, command buffers and what describes tensors, by the stand-in's own count."""
+    """Counts of graphs, buffers, command buffers and tensor data in the fake frameworks."""
     early, late = check("memory", plugin)
     assert late == early
 
 
 @BOTH
-def test_graphs_are_bounded_and_freed(check, plugin, kept_programs):
+def test_graphs_are_bounded_and_freed(check, plugin, cached_programs):
     graphs, still_right = check("cache", plugin)
-    assert graphs == kept_programs
+    assert graphs == cached_programs
     assert still_right
 
 
@@ -64,12 +64,12 @@ def test_two_threads(check, plugin):
 
 @BOTH
 def test_threads_with_lengths_of_their_own(check, plugin):
-    """In a tf.function: eager mode mixes up host memory, whatever the op (docs/metal.md)."""
+    """In a tf.function: eager mode confuses host memory for any op (docs/guide/gpu.md)."""
     assert check("traced_threads", plugin) == [0, 0, 0, 0]
 
 
 def test_failing_commands(check):
-    """With Apple's plugin nobody waits, so the error is the plugin's to tell."""
+    """With Apple's plugin the kernel does not wait, so the plugin reports the error."""
     (kind, message), works_again = check("failure", "host_address")
     assert kind == "InternalError" and "tf_lstm_ops: Metal failed: " in message
     assert works_again
@@ -95,9 +95,9 @@ def test_stock_names(check, plugin):
 
 @BOTH
 def test_refused_attributes(check, plugin):
-    """Calls after a refused one get their own arguments, those in host memory too."""
+    """Calls after a refused one get their own arguments, including those in host memory."""
     gru, dropout = check("refusals", plugin)
-    # Keras emits it in another order of the gates where TensorFlow was not built for CUDA.
+    # Without CUDA, Keras passes the gates in another order.
     assert "rnn_mode gru under TensorFlow's own name is ambiguous without CUDA" in gru[1]
     assert "dropout must be between 0 and 1 but is 2" in dropout[1]
     for kind, _, difference in (gru, dropout):

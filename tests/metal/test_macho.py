@@ -1,6 +1,6 @@
-"""The libraries for macOS, cross-built: what they need and what they export.
+"""The cross-compiled libraries for macOS: what they need and what they export.
 
-Not run on hardware. What is checked is what macOS' loader would check.
+Not run on hardware. The tests check what macOS' loader checks.
 """
 
 import importlib.util
@@ -25,7 +25,7 @@ FRAMEWORKS = {
     for name in declarations.FRAMEWORKS
 }
 RUNTIMES = {"/usr/lib/libSystem.B.dylib", "/usr/lib/libc++.1.dylib"}
-# Of frameworks and their runtime, in no list that Linux has: named here one by one.
+# Symbols of frameworks and their runtime, which no list on Linux has.
 OBJECTIVE_C = {
     *("_NSClassFromString", "_MTLCreateSystemDefaultDevice", "___CFConstantStringClassReference"),
     *("_OBJC_EHTYPE_$_NSException", "___objc_personality_v0", "_objc_ehtype_vtable"),
@@ -71,20 +71,20 @@ def libraries(
 
 
 def c_api_exports() -> set[str]:
-    """What TensorFlow's macOS wheels of 2.18 to 2.21 export, with C's underscore."""
+    """The exports of TensorFlow's macOS wheels 2.18 to 2.21, with C's underscore."""
     lines = (build.HERE / "c_api_exports.txt").read_text().splitlines()
     return {f"_{line}" for line in lines if not line.startswith("#")}
 
 
 def libsystem_exports() -> set[str]:
-    """What macOS' libSystem exports, by the list that zig comes with."""
+    """The exports of macOS' libSystem, from zig's list."""
     folder = Path(importlib.util.find_spec("ziglang").origin).parent
     text = (folder / "lib" / "libc" / "darwin" / "libSystem.tbd").read_text()
     return set(re.findall(r"[\w$]+", text))
 
 
 def from_elsewhere(symbols: set[str]) -> set[str]:
-    """Those of no library that macOS or TensorFlow has for us."""
+    """Symbols that neither macOS nor TensorFlow exports."""
     known = c_api_exports() | libsystem_exports() | OBJECTIVE_C
     owners = {
         m.owner for text in declarations.headers().values() for m in declarations.declared(text)
@@ -108,7 +108,7 @@ def test_what_a_library_needs(libraries, name):
 
 @pytest.mark.parametrize("name", ["tf_lstm_ops.so", build.FLAGS["METAL_LIBRARY"]])
 def test_tensorflow_has_what_a_library_takes(libraries, name):
-    """In each of 2.18 to 2.21, of the C API and of nothing else."""
+    """Each of 2.18 to 2.21 exports what the library uses: functions of the C API only."""
     used = {s for s in libraries[name].undefined if s.startswith(("_TF_", "_SE_", "_SP_", "_TSL_"))}
     assert "_TF_RegisterKernelBuilder" in used
     assert used - c_api_exports() == set()
@@ -117,7 +117,7 @@ def test_tensorflow_has_what_a_library_takes(libraries, name):
 
 @pytest.mark.parametrize("name", ["tf_lstm_ops.so", build.FLAGS["METAL_LIBRARY"]])
 def test_no_function_of_a_newer_libcxx(libraries, name):
-    """Functions that libc++ has had only since LLVM 15 or later, so not on macOS 13."""
+    """No functions that libc++ has since LLVM 15 or later, and so not on macOS 13."""
     newer = ("__hash_memory", "__libcpp_verbose_abort", "to_chars", "pmr", "__fs")
     assert [s for s in libraries[name].undefined if any(n in s for n in newer)] == []
 
@@ -155,7 +155,7 @@ def test_a_wrong_selector_does_not_compile(tmp_path, zig_cache, selector, compil
 
 
 def test_a_foreign_function_is_noticed():
-    """As `__builtin_available` would bring: only a compiler's own library has it."""
+    """A function of a compiler's own library, as `__builtin_available` uses."""
     assert from_elsewhere({"___isPlatformVersionAtLeast", "_memcpy"}) == {
         "___isPlatformVersionAtLeast"
     }

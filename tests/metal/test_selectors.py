@@ -1,5 +1,5 @@
-"""Our declarations of Apple's Objective-C are Apple's, as far as packages publish them: names,
-types of arguments and results, values of enumerations."""
+"""Our declarations of Apple's classes agree with those that packages publish: names, types of
+arguments and results, values of enumerations."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ def test_declarations_are_published(framework):
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_every_declaration_is_read(framework):
-    """By the parser above: each method and property ends in a semicolon."""
+    """The parser finds every method and property."""
     text = HEADERS[framework]
     count = text.count("\n- (") + text.count("\n+ (") + text.count("@property(")
     assert len(list(declarations.declared(text))) == count

@@ -1,4 +1,4 @@
-"""`tf-lstm-ops selftest` passes on the device, and fails where the kernels are wrong."""
+"""`tf-lstm-ops selftest` passes on the device, and fails with wrong kernels."""
 
 import os
 import re
@@ -49,14 +49,14 @@ def test_a_wrong_gate_order_is_caught(plugins, tmp_path):
     right, wrong = "kOrderIFCO{{0, 2, 1, 3}}", "kOrderIFCO{{0, 1, 2, 3}}"
     assert right in header.read_text()
     header.write_text(header.read_text().replace(right, wrong))
-    # All of one process lie in one folder, so that there is one stand-in.
+    # One folder for all libraries of a process, so that it loads the fake frameworks once.
     plugin, folder = plugins["host_address"], tmp_path / "built"
     right_kernels = shutil.ignore_patterns("tf_lstm_ops_metal*")
     shutil.copytree(plugin.parent, folder, ignore=right_kernels)
     result = selftest(folder / plugin.name, build.build_kernels(folder, root))
     assert result.returncode == 1, result.stderr
     found = verdicts(result.stdout)
-    assert found["LSTMBlockCell"] == {"ok"}  # has another order
+    assert found["LSTMBlockCell"] == {"ok"}  # another gate order
     for op in ("BlockLSTMV2", "CudnnRNNV3", "KerasLSTM", "MPSGraphLSTM"):
         assert "FAILED" in found[op]
     assert "Please report the table above together with these lines:" in result.stdout

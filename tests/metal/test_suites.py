@@ -1,6 +1,6 @@
-"""The dialects' own suites on the device, with either plugin, and what they would notice.
+"""The dialects' suites on the device with each plugin, and two checks of these suites.
 
-Each runs in a process of its own: a plugin cannot be unloaded.
+Each runs in its own process, since a plugin cannot be unloaded.
 """
 
 import shutil
@@ -34,9 +34,9 @@ def test_suite(tmp_path, plugin, kernels, suite):
 
 
 def test_state_of_training_is_opaque(tmp_path, plugins, kernels):
-    """Where Metal's zState is not the gates, all gradients are what they should be."""
+    """The gradients are right if Metal's zState does not hold the gates."""
     chosen = ("tests/mpsgraph/test_gradients.py", "-k", "test_many_sizes and float32")
-    opaque = environment(plugins["host_address"], kernels) | {"STAND_IN_OPAQUE_Z": "1"}
+    opaque = environment(plugins["host_address"], kernels) | {"FAKE_OPAQUE_Z": "1"}
     outcome = suites.run(tmp_path, opaque, *chosen)
     assert outcome.returncode == 0, outcome.output[-10000:]
     assert outcome.calls["TfLstmOps>MPSGraphLSTMGradients"] > 0

@@ -1,4 +1,4 @@
-"""Runs both ops on fixed numbers and writes all results, for comparison between processes.
+"""Runs both ops on fixed inputs and writes all results, for comparison between processes.
 
 Usage: python bits.py FILE. Not a test itself: see test_modes.py.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path[0] = str(Path(__file__).parents[1])  # the tests folder in place of this one
+sys.path[0] = str(Path(__file__).parents[1])  # the tests folder instead of this one
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 REPEATS = 3
@@ -18,7 +18,7 @@ REPEATS = 3
 def results() -> dict[str, np.ndarray]:
     """A small call and one with work for every thread, of every type."""
     from mpsgraph.cases import DTYPES, Case, random_arguments, random_like
-    from mpsgraph.grid import call, call_gradients, reference, tensor, tensors
+    from mpsgraph.grid import call, call_grads, reference, tensor, tensors
     from oracle.mpsgraph import Results
 
     found = {}
@@ -32,7 +32,7 @@ def results() -> dict[str, np.ndarray]:
             by = Results(*tensors(upstream, dtype))
             for repeat in range(REPEATS):
                 outputs = call(case, *given)
-                gradients = call_gradients(case, *given, outputs, by)
+                gradients = call_grads(case, *given, outputs, by)
                 for field, a in (outputs._asdict() | gradients._asdict()).items():
                     key = f"{case.units}-{dtype}-{field}"
                     previous = found.setdefault(key, a.numpy())

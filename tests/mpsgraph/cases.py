@@ -1,4 +1,4 @@
-"""The options of the op as data, their combinations, and random numbers that fit."""
+"""The options of the op as data, their combinations, and random arguments that fit."""
 
 import itertools
 from collections import namedtuple
@@ -204,7 +204,7 @@ def random_arguments(
 
 
 def random_like(rng: np.random.Generator, values: Any, dtype: str = "float64") -> Any:
-    """Random numbers in the shapes of arrays, of which some may be absent."""
+    """Random elements in the shapes of arrays, of which some may be absent."""
     store = round_to(dtype)
     return type(values)(
         *(None if a is None else store(rng.normal(size=np.shape(a))) for a in values)

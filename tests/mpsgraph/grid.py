@@ -28,7 +28,7 @@ def call(case: Case, arguments: Arguments, mask: Any, **options: Any) -> Any:
     return raw_ops.MPSGraphLSTM(**arguments._asdict(), mask=mask, **{**case.attributes, **options})
 
 
-def call_gradients(
+def call_grads(
     case: Case, arguments: Arguments, mask: Any, saved: Any, upstream: Results, **options: Any
 ) -> Any:
     """The gradient op, which takes no gradients of cell and z_state. `saved` are the outputs."""
@@ -77,7 +77,7 @@ def zeros_but(upstream: Results, *names: str) -> Results:
     )
 
 
-def tape_gradients(
+def tape_grads(
     case: Case, arguments: Arguments, mask: Any, upstream: Results, **options: Any
 ) -> Arguments:
     """Gradients of Σ upstream∘outputs, on tensors; None where an argument is absent."""

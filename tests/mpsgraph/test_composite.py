@@ -49,6 +49,7 @@ def assert_all_close(got, want, tolerance=ROUNDING):
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=str(k))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", PAIRS, ids=str)
 def test_values_and_gradients(rng, case):
     arguments, mask, upstream = random_point(rng, case)

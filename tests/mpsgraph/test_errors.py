@@ -1,4 +1,4 @@
-"""Both ops × every argument × every way to be wrong: the error names the argument, what was
+"""Both ops × every argument × every kind of error: the error names the argument, what was
 expected and what came.
 
 Eager, and traced with no shape known: the kernel refuses. A wrong rank that does not depend on
@@ -215,6 +215,7 @@ def test_huge_dimensions(op, shape, mode):
 # --- types and attributes --------------------------------------------------------------------
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("dtype", ["half", "float64", "int64"])
 @pytest.mark.parametrize(

@@ -29,11 +29,11 @@ from .cases import (
 )
 from .grid import (
     call,
-    call_gradients,
+    call_grads,
     outputs_of,
     reference,
     reference_backward,
-    tape_gradients,
+    tape_grads,
     tensor,
     tensors,
     zeros_but,
@@ -57,22 +57,22 @@ def random_point(rng, case, dtype="float64"):
 
 
 def evaluation(case, arguments, mask, upstream, saved=None):
-    """For `bounds`: from the gates and cells that the op has saved, rounded as they are, since with
-    others rounding might put a gate on the other side of a kink; or from the oracle's own."""
+    """For `bounds`: from the activations that the op saved, rounded as they are; or from those of
+    the oracle, with which rounding might put a gate on the other side of a kink."""
 
     def evaluate(cast, store):
         given = Arguments(*(None if a is None else cast(a) for a in arguments))
         by = Results(*map(cast, upstream))
-        kept = saved and Outputs(*(a.astype(given.source.dtype) for a in arrays(saved)))
+        saved_outputs = saved and Outputs(*(a.astype(given.source.dtype) for a in arrays(saved)))
         masks = None if mask is None else cast(mask)
-        gradients = reference_backward(case, given, masks, by, kept)
+        gradients = reference_backward(case, given, masks, by, saved_outputs)
         return present(Arguments(*(None if g is None else store(g) for g in gradients)))
 
     return evaluate
 
 
 class Run:
-    """One forward call in training, and both ways to its gradients."""
+    """One forward call in training, and both methods to compute its gradients."""
 
     def __init__(self, rng, case, dtype):
         self.case, self.dtype = case, dtype
@@ -82,11 +82,11 @@ class Run:
 
     def tape(self, **options):
         upstream = tensors(self.upstream, self.dtype)
-        return tape_gradients(self.case, *self.given, upstream, **options)
+        return tape_grads(self.case, *self.given, upstream, **options)
 
     def op(self, upstream=None, **options):
         upstream = tensors(upstream or self.upstream, self.dtype)
-        return call_gradients(self.case, *self.given, self.saved, upstream, **options)
+        return call_grads(self.case, *self.given, self.saved, upstream, **options)
 
     def evaluation(self, *names, from_saved=True):
         upstream = zeros_but(self.upstream, *names)
@@ -163,7 +163,7 @@ def test_finite_differences(rng, case):
     arguments, mask, upstream = random_point(rng, case)
     direction = smooth_direction(rng, case, arguments, mask)
     weights = outputs_of(upstream)
-    got = tape_gradients(case, tensors(arguments), tensor(mask), upstream)
+    got = tape_grads(case, tensors(arguments), tensor(mask), upstream)
 
     def loss(given):
         return weighted_sum(weights, arrays(call(case, given, tensor(mask))))
@@ -210,7 +210,7 @@ def test_each_output_alone(rng, name):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("case", PAIRS[::9], ids=str)
 def test_what_is_asked_for_changes_no_bit(rng, case, dtype):
-    """Without training nothing is kept, and the gradient runs the op again."""
+    """Without training no activations are saved, and the gradient runs the op again."""
     run = Run(rng, case, dtype)
     names = Results._fields
     only_output = run.upstream._replace(
@@ -280,8 +280,8 @@ def test_a_row_alone_has_the_bits_it_has_in_a_batch(rng, dtype):
             init_cell=arguments.init_cell[rows],
         )
         by = Results(*(u[rows] if u.ndim == 2 else u[:, rows] for u in upstream))
-        given, kept = tensors(given, dtype), tensor(mask[rows], dtype)
-        got = tape_gradients(case, given, kept, tensors(by, dtype))
+        given, chosen_mask = tensors(given, dtype), tensor(mask[rows], dtype)
+        got = tape_grads(case, given, chosen_mask, tensors(by, dtype))
         return arrays([got.source, got.init_state[tf.newaxis], got.init_cell[tf.newaxis]])
 
     whole = gradients(list(range(19)))

@@ -1,4 +1,4 @@
-"""The ways in which TensorFlow runs the ops: eager, traced, mapped, from several threads, in other
+"""How TensorFlow runs the ops: eager, traced, mapped, from several threads, in other
 processes."""
 
 from concurrent.futures import ThreadPoolExecutor
@@ -10,11 +10,11 @@ import tensorflow as tf
 
 from cudnn_rnn.accuracy import assert_same_bits
 from oracle.mpsgraph import Arguments, Results
-from processes import ENVIRONMENTS, assert_bits_elsewhere
+from processes import assert_bits_elsewhere, in_environments
 
 from .bits import results
 from .cases import DTYPES, Case, Outputs, present, random_arguments, random_like
-from .grid import call, call_gradients, reference, tape_gradients, tensor, tensors
+from .grid import call, call_grads, reference, tape_grads, tensor, tensors
 
 SCRIPT = Path(__file__).with_name("bits.py")
 CASES = [
@@ -44,12 +44,12 @@ class Given:
         return list(call(self.case, *self.arguments(values)))
 
     def tape(self, *values):
-        return list(present(tape_gradients(self.case, *self.arguments(values), self.upstream)))
+        return list(present(tape_grads(self.case, *self.arguments(values), self.upstream)))
 
     def op(self, *values):
         arguments, mask = self.arguments(values)
         saved = Outputs(*self.call(*values))
-        return list(present(call_gradients(self.case, arguments, mask, saved, self.upstream)))
+        return list(present(call_grads(self.case, arguments, mask, saved, self.upstream)))
 
     def everything(self, *values):
         return [*self.call(*values), *self.tape(*values), *self.op(*values)]
@@ -135,7 +135,7 @@ def test_a_loop_of_calls_is_one_call(rng):
         h, c = steps[-1].output[0], steps[-1].cell[0]
     got = [tf.concat(parts, axis=0) for parts in zip(*steps, strict=True)]
     for a, b in zip(got, want, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-14)  # rounding of numbers of size one
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-14)  # rounding of elements of size one
 
 
 # --- concurrency and determinism -------------------------------------------------------------
@@ -166,13 +166,6 @@ def test_runs_repeat(bits):
     assert all(a.any() for a in bits.values())
 
 
-# Each starts TensorFlow anew: by default one alone.
-ELSEWHERE = [
-    pytest.param(name, marks=[] if name == "seven threads" else pytest.mark.slow)
-    for name in ENVIRONMENTS
-]
-
-
-@pytest.mark.parametrize("environment", ELSEWHERE)
+@in_environments
 def test_bits_in_another_process(bits, tmp_path, environment):
     assert_bits_elsewhere(SCRIPT, environment, bits, tmp_path)

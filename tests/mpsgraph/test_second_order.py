@@ -31,10 +31,10 @@ from .cases import (
 )
 from .grid import (
     call,
-    call_gradients,
+    call_grads,
     reference,
     reference_backward,
-    tape_gradients,
+    tape_grads,
     tensor,
     tensors,
 )
@@ -81,10 +81,10 @@ class Point:
         upstream = self.results(NOTHING, values)
         mask = tensor(self.mask, self.dtype)
         if self.kind == "tape":
-            found = tape_gradients(self.case, arguments, mask, upstream)
+            found = tape_grads(self.case, arguments, mask, upstream)
         else:
             saved = call(self.case, arguments, mask)
-            found = call_gradients(self.case, arguments, mask, saved, upstream)
+            found = call_grads(self.case, arguments, mask, saved, upstream)
         return tf_weighted_sum(constants(self.weights, self.dtype), present(found))
 
     def second(self):
@@ -166,7 +166,7 @@ def test_what_the_forward_op_left_has_no_gradient(rng):
     upstream = Results(*map(tensor, point.upstream), None, None)
     with tf.GradientTape() as tape:
         tape.watch([mask, *saved])
-        found = call_gradients(BOTH, arguments, mask, saved, upstream)
+        found = call_grads(BOTH, arguments, mask, saved, upstream)
     assert tape.gradient(found.source, [mask, *saved]) == [None] * 4
 
 
@@ -207,7 +207,7 @@ UNITS = {"half": 1, "bfloat16": 1, "float32": 128}
 
 @pytest.mark.parametrize("dtype", UNITS)
 def test_other_types(rng, dtype):
-    """Computed in float32, from numbers that the type holds, and rounded at the end."""
+    """Computed in float32, from values that the type can represent, and rounded at the end."""
     point = Point(rng, BOTH, dtype=dtype)
     got = point.second()
     assert {g.dtype for g in got} == {tf.as_dtype(dtype)}

@@ -39,15 +39,15 @@ def test_predictions_and_gradients(rng, direction, use_peephole, forget_gate_las
     for a in arrays[3::4] if use_peephole else []:
         a[2] = 0  # MPSGraph's output gate sees another state
     layer.set_weights(arrays)
-    form = LSTMWeights.from_keras(layer).to_mpsgraph(forget_gate_last=forget_gate_last)
-    assert (form.peephole is not None) == use_peephole
+    weights = LSTMWeights.from_keras(layer).to_mpsgraph(forget_gate_last=forget_gate_last)
+    assert (weights.peephole is not None) == use_peephole
     with tf.GradientTape() as tape, tf.GradientTape() as ours:
         tape.watch(x)
         ours.watch(x)
         want = layer(x)
         output = MPSGraphLSTM(
             source=tf.transpose(x, [1, 0, 2]),
-            **form._asdict(),
+            **weights._asdict(),
             reverse=direction == "reverse",
             bidirectional=direction == "bidirectional",
             forget_gate_last=forget_gate_last,

@@ -10,8 +10,8 @@ Forward, with [x, h_prev]·w + b split into zi, zc, zf, zo in the order of the g
     co = tanh(cs)
     h  = o∘co
 
-Backward: dv is the derivative of the loss by v, v_up the part of it that comes from outside. The
-chain rule backwards through the lines above, with σ' = σ(1-σ), tanh' = 1-tanh²:
+Backward: dv (v_grad in the code) is the gradient of the loss with respect to v, v_up its upstream
+term. The chain rule backwards through the lines above, with σ' = σ(1-σ), tanh' = 1-tanh²:
 
     do  = o_up + h_up∘co                         dzo = do∘o(1-o)
     dco = co_up + h_up∘o
@@ -109,17 +109,17 @@ def activate_backward(
     """The gradients of z and of cs_prev."""
     i, cs, f, o, ci, co, _ = outputs
     del cs
-    dzo = (upstream.o + upstream.h * co) * o * (1 - o)
-    dcs = upstream.cs + (upstream.co + upstream.h * o) * (1 - co * co)
+    zo_grad = (upstream.o + upstream.h * co) * o * (1 - o)
+    cs_grad = upstream.cs + (upstream.co + upstream.h * o) * (1 - co * co)
     if peephole:
-        dcs = dcs + dzo * peephole[2]
-    dzi = (upstream.i + dcs * ci) * i * (1 - i)
-    dzf = (upstream.f + dcs * cs_prev) * f * (1 - f)
-    dzc = (upstream.ci + dcs * i) * (1 - ci * ci)
-    dcs_prev = dcs * f
+        cs_grad = cs_grad + zo_grad * peephole[2]
+    zi_grad = (upstream.i + cs_grad * ci) * i * (1 - i)
+    zf_grad = (upstream.f + cs_grad * cs_prev) * f * (1 - f)
+    zc_grad = (upstream.ci + cs_grad * i) * (1 - ci * ci)
+    cs_prev_grad = cs_grad * f
     if peephole:
-        dcs_prev = dcs_prev + dzi * peephole[0] + dzf * peephole[1]
-    return {"i": dzi, "c": dzc, "f": dzf, "o": dzo}, dcs_prev
+        cs_prev_grad = cs_prev_grad + zi_grad * peephole[0] + zf_grad * peephole[1]
+    return {"i": zi_grad, "c": zc_grad, "f": zf_grad, "o": zo_grad}, cs_prev_grad
 
 
 def cell(
@@ -153,21 +153,26 @@ def cell_backward(
     """
     x, cs_prev, h_prev, w, wci, wcf, wco, _ = inputs
     peephole = (wci, wcf, wco) if use_peephole else None
-    dz, dcs_prev = activate_backward(outputs, upstream, cs_prev, peephole)
-    dz = {gate: store(a) for gate, a in dz.items()}
-    gates = np.concatenate([dz[gate] for gate in gate_order], axis=1)
-    dxh = gates @ w.T
-    dw = np.concatenate([x, h_prev], axis=1).T @ gates
+    z_grad, cs_prev_grad = activate_backward(outputs, upstream, cs_prev, peephole)
+    z_grad = {gate: store(a) for gate, a in z_grad.items()}
+    gates = np.concatenate([z_grad[gate] for gate in gate_order], axis=1)
+    xh_grad = gates @ w.T
+    w_grad = np.concatenate([x, h_prev], axis=1).T @ gates
     if use_peephole:
-        dwci, dwcf, dwco = (
-            (dz["i"] * cs_prev).sum(0),
-            (dz["f"] * cs_prev).sum(0),
-            (dz["o"] * outputs.cs).sum(0),
+        wci_grad, wcf_grad, wco_grad = (
+            (z_grad["i"] * cs_prev).sum(0),
+            (z_grad["f"] * cs_prev).sum(0),
+            (z_grad["o"] * outputs.cs).sum(0),
         )
     else:
-        dwci, dwcf, dwco = np.zeros_like(wci), np.zeros_like(wcf), np.zeros_like(wco)
-    dx, dh_prev = dxh[:, : x.shape[1]], dxh[:, x.shape[1] :]
-    return CellGradients(Inputs(dx, dcs_prev, dh_prev, dw, dwci, dwcf, dwco, gates.sum(0)), gates)
+        wci_grad, wcf_grad, wco_grad = np.zeros_like(wci), np.zeros_like(wcf), np.zeros_like(wco)
+    x_grad, h_prev_grad = xh_grad[:, : x.shape[1]], xh_grad[:, x.shape[1] :]
+    return CellGradients(
+        Inputs(
+            x_grad, cs_prev_grad, h_prev_grad, w_grad, wci_grad, wcf_grad, wco_grad, gates.sum(0)
+        ),
+        gates,
+    )
 
 
 def zero_upstream(outputs: Outputs, **given: Array) -> Outputs:
@@ -201,8 +206,8 @@ def sequence(
             use_peephole=use_peephole,
             gate_order=gate_order,
         )
-        for whole, part in zip(outputs, step, strict=True):
-            whole[t] = store(part)
+        for whole, value in zip(outputs, step, strict=True):
+            whole[t] = store(value)
         cs, h = outputs.cs[t], outputs.h[t]
     return outputs
 
@@ -221,7 +226,7 @@ def sequence_backward(
     plus those that step t+1 hands to its cs_prev and h_prev. Parameters sum over the steps."""
     dtype = np.result_type(*inputs, *outputs, *upstream)
     total = Inputs(*(np.zeros(a.shape, dtype) for a in inputs))
-    dcs, dh = total.cs_prev, total.h_prev
+    cs_grad, h_grad = total.cs_prev, total.h_prev
     for t in reversed(range(seq_len_max)):
         step_inputs = inputs._replace(
             x=inputs.x[t],
@@ -229,7 +234,9 @@ def sequence_backward(
             h_prev=outputs.h[t - 1] if t else inputs.h_prev,
         )
         step_upstream = Outputs(*(a[t] for a in upstream))
-        step_upstream = step_upstream._replace(cs=step_upstream.cs + dcs, h=step_upstream.h + dh)
+        step_upstream = step_upstream._replace(
+            cs=step_upstream.cs + cs_grad, h=step_upstream.h + h_grad
+        )
         step, _ = cell_backward(
             step_inputs,
             Outputs(*(a[t] for a in outputs)),
@@ -239,7 +246,7 @@ def sequence_backward(
             store=store,
         )
         total.x[t] = store(step.x)
-        dcs, dh = store(step.cs_prev), store(step.h_prev)
+        cs_grad, h_grad = store(step.cs_prev), store(step.h_prev)
         for name in ("w", "wci", "wcf", "wco", "b"):
             getattr(total, name)[...] += getattr(step, name)
-    return Inputs(*map(store, total._replace(cs_prev=dcs, h_prev=dh)))
+    return Inputs(*map(store, total._replace(cs_prev=cs_grad, h_prev=h_grad)))

@@ -1,4 +1,4 @@
-"""The cuDNN family: stacks of LSTM, GRU and plain RNN layers, forward and backward.
+"""The cuDNN family: multi-layer LSTMs, GRUs and vanilla RNNs, forward and backward.
 
 A model has `layers` × `directions` pseudo-layers. Each takes a, the outputs of the layer below
 (both directions side by side, times the dropout factors), and calculates for t over its time, with
@@ -12,7 +12,7 @@ x_g = W_g·a + bW_g (skip input: x_g = a + bW_g) and r_g = R_g·h_prev + bR_g fo
 Time of direction 0 runs from 0 to length-1, of direction 1 from length-1 to 0, per row. From
 `length` on outputs are zero, and so are the gradients of the inputs.
 
-Backward is the chain rule through these lines in the opposite order: dv is the gradient of v.
+Backward is the chain rule through these lines in the opposite order: v_grad is the gradient of v.
 """
 
 from collections.abc import Callable
@@ -99,24 +99,24 @@ class Model:
 
     def split(self, params: Array) -> list[Layer]:
         """All matrices of all pseudo-layers come first, then all biases."""
-        parts: list[list[Array]] = [[] for _ in self.shapes]
+        arrays: list[list[Array]] = [[] for _ in self.shapes]
         start = 0
         for fields in (slice(0, 3), slice(3, 5)):
-            for part, layer in zip(parts, self.shapes, strict=True):
+            for found, layer in zip(arrays, self.shapes, strict=True):
                 for shape in layer[fields]:
                     size = int(np.prod(shape))
-                    part.append(params[start : start + size].reshape(shape))
+                    found.append(params[start : start + size].reshape(shape))
                     start += size
         if start != params.size:
             raise ValueError(f"{params.size} parameters for a model of {start}")
-        return [Layer(*part) for part in parts]
+        return [Layer(*found) for found in arrays]
 
     def join(self, layers: list[Layer]) -> Array:
         matrices = [a.ravel() for layer in layers for a in layer[:3]]
         return np.concatenate(matrices + [a.ravel() for layer in layers for a in layer[3:]])
 
     def majors_exchanged(self, values: Arguments | Results) -> Arguments | Results:
-        """Time-major from batch-major or the other way round, if the model is batch-major."""
+        """Converts between time-major and batch-major if the model is batch-major."""
         if self.time_major:
             return values
         return type(values)(*(a.swapaxes(0, 1) if a.ndim == 3 else a for a in values))
@@ -140,8 +140,8 @@ class Step(NamedTuple):
 class Cell(NamedTuple):
     # forward(x_g, r_g, h_prev, c_prev): the gates, c and m.
     forward: Callable[[Array, Array, Array, Array], tuple[tuple[Array, ...], Array, Array]]
-    # backward(step, dm, dc): the gradients of x_g and r_g ([G, B, H]), the part of h_prev's that
-    # does not come through r_g, and that of c_prev.
+    # backward(step, m_grad, c_grad): the gradients of x_g and r_g ([G, B, H]), the term of h_prev's
+    # gradient that does not come through r_g, and the gradient of c_prev.
     backward: Callable[[Step, Array, Array], tuple[Array, Array, Array | float, Array]]
 
 
@@ -152,19 +152,19 @@ def lstm(x, r, h_prev, c_prev):
     return (i, f, g, o), c, o * np.tanh(c)
 
 
-def lstm_backward(step, dm, dc):
+def lstm_backward(step, m_grad, c_grad):
     i, f, g, o = step.gates
     co = np.tanh(step.c)
-    dc = dc + dm * o * (1 - co * co)
-    dz = np.stack(
+    c_grad = c_grad + m_grad * o * (1 - co * co)
+    z_grad = np.stack(
         [
-            dc * g * i * (1 - i),
-            dc * step.c_prev * f * (1 - f),
-            dc * i * (1 - g * g),
-            dm * co * o * (1 - o),
+            c_grad * g * i * (1 - i),
+            c_grad * step.c_prev * f * (1 - f),
+            c_grad * i * (1 - g * g),
+            m_grad * co * o * (1 - o),
         ]
     )
-    return dz, dz, 0.0, dc * f
+    return z_grad, z_grad, 0.0, c_grad * f
 
 
 def gru(x, r, h_prev, c_prev):
@@ -173,12 +173,17 @@ def gru(x, r, h_prev, c_prev):
     return (reset, u, n), c_prev, (1 - u) * n + u * h_prev
 
 
-def gru_backward(step, dm, dc):
+def gru_backward(step, m_grad, c_grad):
     reset, u, n = step.gates
-    dn = dm * (1 - u) * (1 - n * n)
-    dreset = dn * step.recurrent[2] * reset * (1 - reset)
-    du = dm * (step.h_prev - n) * u * (1 - u)
-    return np.stack([dreset, du, dn]), np.stack([dreset, du, dn * reset]), dm * u, dc
+    n_grad = m_grad * (1 - u) * (1 - n * n)
+    reset_grad = n_grad * step.recurrent[2] * reset * (1 - reset)
+    u_grad = m_grad * (step.h_prev - n) * u * (1 - u)
+    return (
+        np.stack([reset_grad, u_grad, n_grad]),
+        np.stack([reset_grad, u_grad, n_grad * reset]),
+        m_grad * u,
+        c_grad,
+    )
 
 
 def rnn_tanh(x, r, h_prev, c_prev):
@@ -186,9 +191,9 @@ def rnn_tanh(x, r, h_prev, c_prev):
     return (h,), c_prev, h
 
 
-def rnn_tanh_backward(step, dm, dc):
-    dz = (dm * (1 - step.m * step.m))[None]
-    return dz, dz, 0.0, dc
+def rnn_tanh_backward(step, m_grad, c_grad):
+    z_grad = (m_grad * (1 - step.m * step.m))[None]
+    return z_grad, z_grad, 0.0, c_grad
 
 
 def rnn_relu(x, r, h_prev, c_prev):
@@ -197,9 +202,9 @@ def rnn_relu(x, r, h_prev, c_prev):
     return (h,), c_prev, h
 
 
-def rnn_relu_backward(step, dm, dc):
-    dz = np.where(step.m.real > 0, dm, 0)[None]
-    return dz, dz, 0.0, dc
+def rnn_relu_backward(step, m_grad, c_grad):
+    z_grad = np.where(step.m.real > 0, m_grad, 0)[None]
+    return z_grad, z_grad, 0.0, c_grad
 
 
 CELLS = {
@@ -249,27 +254,29 @@ def run_layer_backward(
     model: Model, k: int, layer: Layer, saved: Pass, upstream: Results, valid: Array
 ) -> tuple[Array, Array, Array, Layer]:
     """The gradients of a, of the initial h and c, and of the parameters."""
-    _, dh, dc = upstream
-    da = np.zeros(saved.a.shape, np.result_type(saved.output, upstream.output))
-    total = Layer(*(np.zeros(p.shape, da.dtype) for p in layer))
+    _, h_grad, c_grad = upstream
+    a_grad = np.zeros(saved.a.shape, np.result_type(saved.output, upstream.output))
+    total = Layer(*(np.zeros(p.shape, a_grad.dtype) for p in layer))
     for step in reversed(saved.steps):
         now = valid[step.t]
-        dh_now = np.where(now, upstream.output[step.t] + dh, 0)
-        dm = dh_now @ layer.projection if model.is_projected else dh_now
-        dx, dr, dh_prev, dc_prev = CELLS[model.mode].backward(step, dm, np.where(now, dc, 0))
-        total.r[...] += transposed(dr) @ step.h_prev
-        total.bw[...] += dx.sum(1)
-        total.br[...] += dr.sum(1)
+        h_now_grad = np.where(now, upstream.output[step.t] + h_grad, 0)
+        m_grad = h_now_grad @ layer.projection if model.is_projected else h_now_grad
+        x_grad, r_grad, h_prev_grad, c_prev_grad = CELLS[model.mode].backward(
+            step, m_grad, np.where(now, c_grad, 0)
+        )
+        total.r[...] += transposed(r_grad) @ step.h_prev
+        total.bw[...] += x_grad.sum(1)
+        total.br[...] += r_grad.sum(1)
         if model.is_projected:
-            total.projection[...] += dh_now.T @ step.m
+            total.projection[...] += h_now_grad.T @ step.m
         if model.skip_input and k < model.directions:
-            da[step.t] = dx.sum(0)
+            a_grad[step.t] = x_grad.sum(0)
         else:
-            total.w[...] += transposed(dx) @ saved.a[step.t]
-            da[step.t] = (dx @ layer.w).sum(0)
-        dh = np.where(now, (dr @ layer.r).sum(0) + dh_prev, dh)
-        dc = np.where(now, dc_prev, dc)
-    return da, dh, dc, total
+            total.w[...] += transposed(x_grad) @ saved.a[step.t]
+            a_grad[step.t] = (x_grad @ layer.w).sum(0)
+        h_grad = np.where(now, (r_grad @ layer.r).sum(0) + h_prev_grad, h_grad)
+        c_grad = np.where(now, c_prev_grad, c_grad)
+    return a_grad, h_grad, c_grad, total
 
 
 # --- the model -------------------------------------------------------------------------------
@@ -338,24 +345,27 @@ def cudnn_rnn_backward(
     valid = _validity(lengths, *arguments.input.shape[:2])
     passes, layers = _run(model, arguments, valid, dropout, store), model.split(arguments.params)
     dtype = np.result_type(*arguments, *upstream)
-    dh, dc = np.zeros(arguments.input_h.shape, dtype), np.zeros(arguments.input_c.shape, dtype)
+    h_grad, c_grad = (
+        np.zeros(arguments.input_h.shape, dtype),
+        np.zeros(arguments.input_c.shape, dtype),
+    )
     parameters: list[Layer] = []  # in the opposite order
     below = upstream.output
     for k in reversed(range(len(layers))):
         direction = k % model.directions
         if direction == model.directions - 1:
             above, below = below, np.zeros(passes[k].a.shape, dtype)
-        part = slice(direction * model.hidden, (direction + 1) * model.hidden)
+        columns = slice(direction * model.hidden, (direction + 1) * model.hidden)
         upstream_c = upstream.output_c[k] if model.mode == "lstm" else np.zeros_like(passes[k].c)
-        given = Results(above[:, :, part], upstream.output_h[k], upstream_c)
-        da, dh[k], dc_k, gradients = run_layer_backward(
+        given = Results(above[:, :, columns], upstream.output_h[k], upstream_c)
+        a_grad, h_grad[k], c_k_grad, gradients = run_layer_backward(
             model, k, layers[k], passes[k], given, valid
         )
         if model.mode == "lstm":
-            dc[k] = dc_k
+            c_grad[k] = c_k_grad
         parameters.append(gradients)
-        below = store(below + da)
+        below = store(below + a_grad)
         if direction == 0 and k and dropout is not None:
             below = below * dropout[k // model.directions - 1]
-    total = Arguments(below, dh, dc, model.join(parameters[::-1]))
+    total = Arguments(below, h_grad, c_grad, model.join(parameters[::-1]))
     return model.majors_exchanged(Arguments(*map(store, total)))

@@ -66,20 +66,24 @@ def _by_gate(matrix: Array) -> Array:
 def _step(a: Arguments, options: Options, t: int, h: Array) -> Step:
     x = a.x[:, t]
     input_factor, recurrent_factor = _factors(options, x, h)
-    of_x, of_h = (_by_gate(bias)[:, np.newaxis] for bias in a.bias)
-    of_x = x * input_factor @ _by_gate(a.kernel) + of_x
-    of_h = h * recurrent_factor @ _by_gate(a.recurrent_kernel) + of_h
-    z, r = sigmoid(of_x[:2] + of_h[:2])
-    n = np.tanh(of_x[2] + r * of_h[2])
-    return Step(z, r, n, of_h[2], z * h + (1 - z) * n)
+    x_bias, h_bias = (_by_gate(bias)[:, np.newaxis] for bias in a.bias)
+    x_terms = x * input_factor @ _by_gate(a.kernel) + x_bias
+    h_terms = h * recurrent_factor @ _by_gate(a.recurrent_kernel) + h_bias
+    z, r = sigmoid(x_terms[:2] + h_terms[:2])
+    n = np.tanh(x_terms[2] + r * h_terms[2])
+    return Step(z, r, n, h_terms[2], z * h + (1 - z) * n)
 
 
-def _step_backward(s: Step, h: Array, dh: Array) -> tuple[Array, Array, Array]:
+def _step_backward(s: Step, h: Array, h_grad: Array) -> tuple[Array, Array, Array]:
     """The gradients of a and b, [3, B, H] each, and of the h that the last line sees."""
-    dn = dh * (1 - s.z) * (1 - s.n * s.n)
-    dz = dh * (h - s.n) * s.z * (1 - s.z)
-    dr = dn * s.b_n * s.r * (1 - s.r)
-    return np.stack([dz, dr, dn]), np.stack([dz, dr, dn * s.r]), dh * s.z
+    n_grad = h_grad * (1 - s.z) * (1 - s.n * s.n)
+    z_grad = h_grad * (h - s.n) * s.z * (1 - s.z)
+    r_grad = n_grad * s.b_n * s.r * (1 - s.r)
+    return (
+        np.stack([z_grad, r_grad, n_grad]),
+        np.stack([z_grad, r_grad, n_grad * s.r]),
+        h_grad * s.z,
+    )
 
 
 def keras_gru(arguments: Arguments, options: Options | None = None) -> Results:
@@ -107,21 +111,27 @@ def keras_gru_backward(
 
     total = Arguments(*(np.zeros(a.shape, np.result_type(*arguments)) for a in arguments))
     kernel, recurrent_kernel = _by_gate(arguments.kernel), _by_gate(arguments.recurrent_kernel)
-    doutput = np.zeros_like(upstream.h)  # of the repeated output, carried back through masked steps
-    dh = upstream.h
+    output_grad = np.zeros_like(
+        upstream.h
+    )  # of the repeated output, carried back through masked steps
+    h_grad = upstream.h
     for k in reversed(range(len(steps))):
         (t, valid), h, x = steps[k], states[k], arguments.x[:, steps[k][0]]
         input_factor, recurrent_factor = _factors(options, x, h)
-        doutput = doutput + upstream.outputs[:, k]
-        da, db, dh_step = _step_backward(saved[k], h, np.where(valid, dh + doutput, 0))
-        total.x[:, t] = (da @ kernel.swapaxes(1, 2) * input_factor).sum(0)
-        dh_step = dh_step + (db @ recurrent_kernel.swapaxes(1, 2) * recurrent_factor).sum(0)
+        output_grad = output_grad + upstream.outputs[:, k]
+        a_grad, b_grad, h_step_grad = _step_backward(
+            saved[k], h, np.where(valid, h_grad + output_grad, 0)
+        )
+        total.x[:, t] = (a_grad @ kernel.swapaxes(1, 2) * input_factor).sum(0)
+        h_step_grad = h_step_grad + (
+            b_grad @ recurrent_kernel.swapaxes(1, 2) * recurrent_factor
+        ).sum(0)
         for weight, value, gates in (
-            (total.kernel, x * input_factor, da),
-            (total.recurrent_kernel, h * recurrent_factor, db),
+            (total.kernel, x * input_factor, a_grad),
+            (total.recurrent_kernel, h * recurrent_factor, b_grad),
         ):
             weight[...] += np.concatenate(value.swapaxes(1, 2) @ gates, axis=1)
-        total.bias[...] += np.stack([np.concatenate(gates.sum(1)) for gates in (da, db)])
-        dh = dh_step + np.where(valid, 0, dh)
-        doutput = np.where(valid | options.zero_output_for_mask, 0, doutput)
-    return total._replace(h0=dh)
+        total.bias[...] += np.stack([np.concatenate(gates.sum(1)) for gates in (a_grad, b_grad)])
+        h_grad = h_step_grad + np.where(valid, 0, h_grad)
+        output_grad = np.where(valid | options.zero_output_for_mask, 0, output_grad)
+    return total._replace(h0=h_grad)

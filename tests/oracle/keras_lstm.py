@@ -74,7 +74,9 @@ def _step(a: Arguments, options: Options, t: int, h: Array, c: Array) -> Outputs
         np.split(a.bias, 4),
         strict=True,
     )
-    z = {g: (x * dx) @ k + (h * dh) @ r + b for g, dx, dh, k, r, b in columns}
+    z = {
+        g: (x * x_factor) @ k + (h * h_factor) @ r + b for g, x_factor, h_factor, k, r, b in columns
+    }
     return activate(z, c, tuple(a.peephole), options.cell_clip or 0.0)
 
 
@@ -105,27 +107,29 @@ def keras_lstm_backward(
         states.append((np.where(valid, saved[-1].h, h), np.where(valid, saved[-1].cs, c)))
 
     total = Arguments(*(np.zeros(a.shape, np.result_type(*arguments)) for a in arguments))
-    doutput = np.zeros_like(upstream.h)  # of the repeated output, carried back through masked steps
-    dh, dc = upstream.h, upstream.c
+    output_grad = np.zeros_like(
+        upstream.h
+    )  # of the repeated output, carried back through masked steps
+    h_grad, c_grad = upstream.h, upstream.c
     for k in reversed(range(len(steps))):
         (t, valid), (h, c), x = steps[k], states[k], arguments.x[:, steps[k][0]]
-        doutput = doutput + upstream.outputs[:, k]
-        dz, dc_step = activate_backward(
+        output_grad = output_grad + upstream.outputs[:, k]
+        z_grad, c_step_grad = activate_backward(
             saved[k],
             zero_upstream(
                 saved[k],
-                h=np.where(valid, dh + doutput, 0),
-                cs=np.where(valid, dc, 0),
+                h=np.where(valid, h_grad + output_grad, 0),
+                cs=np.where(valid, c_grad, 0),
             ),
             c,
             tuple(arguments.peephole),
         )
-        gates = np.stack([dz[g] for g in "ifco"])  # [4, B, H]
+        gates = np.stack([z_grad[g] for g in "ifco"])  # [4, B, H]
         input_factor, recurrent_factor = options.factors(x, h)
         kernel = np.stack(np.split(arguments.kernel, 4, axis=1))
         recurrent = np.stack(np.split(arguments.recurrent_kernel, 4, axis=1))
         total.x[:, t] = (gates @ kernel.swapaxes(1, 2) * input_factor).sum(0)
-        dh_step = (gates @ recurrent.swapaxes(1, 2) * recurrent_factor).sum(0)
+        h_step_grad = (gates @ recurrent.swapaxes(1, 2) * recurrent_factor).sum(0)
         total.kernel[...] += np.concatenate(
             [(x * m).T @ g for m, g in zip(input_factor, gates, strict=True)], axis=1
         )
@@ -134,8 +138,11 @@ def keras_lstm_backward(
         )
         total.bias[...] += np.concatenate(gates.sum(1))
         total.peephole[...] += np.stack(
-            [(dz["i"] * c).sum(0), (dz["f"] * c).sum(0), (dz["o"] * saved[k].cs).sum(0)]
+            [(z_grad["i"] * c).sum(0), (z_grad["f"] * c).sum(0), (z_grad["o"] * saved[k].cs).sum(0)]
         )
-        dh, dc = dh_step + np.where(valid, 0, dh), dc_step + np.where(valid, 0, dc)
-        doutput = np.where(valid | options.zero_output_for_mask, 0, doutput)
-    return total._replace(h0=dh, c0=dc)
+        h_grad, c_grad = (
+            h_step_grad + np.where(valid, 0, h_grad),
+            c_step_grad + np.where(valid, 0, c_grad),
+        )
+        output_grad = np.where(valid | options.zero_output_for_mask, 0, output_grad)
+    return total._replace(h0=h_grad, c0=c_grad)

@@ -9,9 +9,10 @@ o with forget_gate_last), m the mask and act_g the activation of gate g:
 
 Without W the source holds x·W_gᵀ. A direction is a slice of the last axis of source (without W),
 init_state, init_cell, mask and all results, of the first axis of W and b, and a row of R and p.
-Results stand at the time step of their input.
+Results are at the time step of their input.
 
-Backward, where dv is the gradient of v and act' is taken from the value of act:
+Backward, where dv (v_grad in the code) is the gradient of v and act' is computed from the value of
+act:
 
     dc     += dh∘o∘act'(c)
     do, di, df, dz = dh∘act(c), dc∘z, dc∘c_prev, dc∘i, each + the upstream of that gate
@@ -145,14 +146,14 @@ def _directions(arguments: Arguments, options: Options) -> list[Direction]:
     p = np.zeros(count * rows, dtype) if p is None else p.ravel()
     h, c = (np.zeros(states, dtype) if a is None else a for a in (h, c))
     mask = np.broadcast_to(np.ones((), dtype) if options.mask is None else options.mask, states)
-    parts = [
+    operands = [
         [source] * count if w is not None else np.split(source, count, axis=2),
         r.reshape(count, rows, -1),
         [None] * count if w is None else np.split(w, count),
         *(np.split(a, count) for a in (b, p)),
         *(np.split(a, count, axis=1) for a in (h, c, mask)),
     ]
-    return [Direction(*d) for d in zip(*parts, strict=True)]
+    return [Direction(*d) for d in zip(*operands, strict=True)]
 
 
 def _run(d: Direction, steps: list[int], options: Options) -> Results:
@@ -179,27 +180,32 @@ def _run_backward(
     saved = [dict(zip(options.order, np.split(z, 4, axis=1), strict=True)) for z in z_state]
     dtype = np.result_type(*(a for a in d if a is not None), cell, z_state, *upstream)
     total = Direction(*(None if a is None else np.zeros(a.shape, dtype) for a in d))
-    dh, dc = upstream.state, upstream.final_cell
+    h_grad, c_grad = upstream.state, upstream.final_cell
     for k in reversed(range(len(steps))):
         t, gates, g_c = steps[k], saved[steps[k]], act.value(cell[steps[k]])
         c_prev = cell[steps[k - 1]] if k else d.c
         h_prev = saved[steps[k - 1]]["o"] * act.value(c_prev) if k else d.h
-        dh = dh + upstream.output[t]
-        dc = dc + upstream.cell[t] + dh * gates["o"] * act.slope(g_c)
-        dy = {"i": dc * gates["z"], "f": dc * c_prev, "z": dc * gates["i"], "o": dh * g_c}
+        h_grad = h_grad + upstream.output[t]
+        c_grad = c_grad + upstream.cell[t] + h_grad * gates["o"] * act.slope(g_c)
+        y_grad = {
+            "i": c_grad * gates["z"],
+            "f": c_grad * c_prev,
+            "z": c_grad * gates["i"],
+            "o": h_grad * g_c,
+        }
         given = zip(options.order, np.split(upstream.z_state[t], 4, axis=1), strict=True)
-        da = np.concatenate(
-            [(dy[g] + up) * options.activation_of(g).slope(gates[g]) for g, up in given], axis=1
+        a_grad = np.concatenate(
+            [(y_grad[g] + up) * options.activation_of(g).slope(gates[g]) for g, up in given], axis=1
         )
-        total.r[...] += da.T @ (h_prev * d.m)
-        total.b[...] += da.sum(0)
-        total.p[...] += (da * np.tile(c_prev, 4)).sum(0)
-        total.x[t] = da if d.w is None else da @ d.w
+        total.r[...] += a_grad.T @ (h_prev * d.m)
+        total.b[...] += a_grad.sum(0)
+        total.p[...] += (a_grad * np.tile(c_prev, 4)).sum(0)
+        total.x[t] = a_grad if d.w is None else a_grad @ d.w
         if d.w is not None:
-            total.w[...] += da.T @ d.x[t]
-        dh = da @ d.r * d.m
-        dc = dc * gates["f"] + sum(np.split(da * d.p, 4, axis=1))
-    return total._replace(h=dh, c=dc)
+            total.w[...] += a_grad.T @ d.x[t]
+        h_grad = a_grad @ d.r * d.m
+        c_grad = c_grad * gates["f"] + sum(np.split(a_grad * d.p, 4, axis=1))
+    return total._replace(h=h_grad, c=c_grad)
 
 
 # --- both ------------------------------------------------------------------------------------
@@ -211,7 +217,7 @@ def mpsgraph_lstm(arguments: Arguments, options: Options | None = None) -> Resul
         _run(d, options.steps(k, arguments.source.shape[0]), options)
         for k, d in enumerate(_directions(arguments, options))
     ]
-    return Results(*(np.concatenate(parts, axis=-1) for parts in zip(*runs, strict=True)))
+    return Results(*(np.concatenate(results, axis=-1) for results in zip(*runs, strict=True)))
 
 
 def mpsgraph_lstm_backward(
@@ -225,16 +231,16 @@ def mpsgraph_lstm_backward(
     options = options or Options()
     count = options.directions
 
-    def part(a: Array, k: int) -> Array:
+    def of_direction(a: Array, k: int) -> Array:
         return np.split(a, count, axis=-1)[k]
 
     each = [
         _run_backward(
             d,
             options.steps(k, arguments.source.shape[0]),
-            part(cell, k),
-            part(z_state, k),
-            Results(*(part(u, k) for u in upstream)),
+            of_direction(cell, k),
+            of_direction(z_state, k),
+            Results(*(of_direction(u, k) for u in upstream)),
             options,
         )
         for k, d in enumerate(_directions(arguments, options))

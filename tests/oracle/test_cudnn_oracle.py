@@ -1,4 +1,4 @@
-"""The oracle of the cuDNN family is right: numerical derivatives, PyTorch, numbers by hand."""
+"""The oracle of the cuDNN family is right: numerical derivatives, PyTorch, results by hand."""
 
 from dataclasses import replace
 
@@ -172,7 +172,7 @@ def test_params_are_split_and_joined(rng, name):
 
 
 def test_params_stand_where_cudnn_has_them():
-    """The numbers of a two-layer bidirectional projected LSTM, counted through the buffer."""
+    """The parameters of a two-layer bidirectional projected LSTM, counted through the buffer."""
     model = Model("lstm", 2, 3, layers=2, directions=2, num_proj=1)
     layers = model.split(np.arange(model.params_size))
     # Matrices of a pseudo-layer: 4·3·2 + 4·3·1 + 1·3 = 39; of the second layer, whose input is as

@@ -1,5 +1,5 @@
 """The oracle of MPSGraph's LSTM is right: numerical derivatives, the other oracles, stock Keras,
-numbers by hand."""
+values computed by hand."""
 
 import itertools
 import math
@@ -22,8 +22,8 @@ from oracle.mpsgraph import (
     mpsgraph_lstm_backward,
 )
 
-# Rounding in float64 of sums and products of a few dozen numbers of size one; unbounded activations
-# let the numbers grow, and the error with them.
+# Rounding in float64 of sums and products of a few dozen elements of size one. With unbounded
+# activations the values grow, and the error with them.
 ROUNDING = 1e-12
 DIRECTIONS = ["forward", "reverse", "bidirectional"]
 
@@ -59,6 +59,7 @@ def assert_all_close(got, want, tolerance=ROUNDING):
 # --- against numerical derivatives -----------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", PAIRS, ids=str)
 def test_gradients_are_the_complex_step(rng, case):
     case = replace(case, inputs=1, units=2)  # each number costs a forward pass

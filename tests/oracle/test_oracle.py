@@ -295,6 +295,7 @@ def run_layer(arguments, mask, upstream=None, masks=None, **options):
 LOOPS = [c for c in product([False, True], repeat=3) if c != (True, True, True)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("go_backwards, zero_output_for_mask, unroll", LOOPS)
 @pytest.mark.parametrize("mask", MASKS)
 def test_layer_agrees_with_keras(rng, mask, go_backwards, zero_output_for_mask, unroll):

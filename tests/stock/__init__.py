@@ -1,1 +1,1 @@
-"""Our kernels under the names of stock ops, in a process of its own: there is no way back."""
+"""Our kernels under the names of stock ops, in a process of its own, since it cannot be undone."""

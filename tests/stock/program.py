@@ -53,11 +53,11 @@ def gradient(op: str, module: Any) -> Any:
     return tape.gradient(loss, inputs)
 
 
-Way = tuple[str, Callable[[], Any], Callable[[], Any]]
+CallPair = tuple[str, Callable[[], Any], Callable[[], Any]]
 
 
-def ways(folder: Path) -> Iterator[Way]:
-    """Name, a call of stock ops, and the call of ours that it is to agree with."""
+def call_pairs(folder: Path) -> Iterator[CallPair]:
+    """Name, a call of stock ops, and the call of ours that must give the same."""
     import tensorflow as tf
 
     from tf_lstm_ops import raw_ops
@@ -151,12 +151,12 @@ def override() -> Results:
 
 
 def take_over(folder: Path) -> Results:
-    """Every way before and after, and what our own ops give."""
+    """The results of every call before and after, and those of our own ops."""
     import tensorflow as tf
 
     from tf_lstm_ops import raw_ops
 
-    todo = list(ways(folder))
+    todo = list(call_pairs(folder))
     old_session, new_session = graph_session()
     old_iterator = iterator()
     results = {}
@@ -209,7 +209,7 @@ def report_bad_calls() -> None:
 
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).parents[1])  # the tests folder in place of this one
+    sys.path[0] = str(Path(__file__).parents[1])  # the tests folder instead of this one
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     np.savez(Path(sys.argv[1]) / "results.npz", **take_over(Path(sys.argv[1])))
     report_bad_calls()

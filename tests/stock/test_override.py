@@ -23,7 +23,7 @@ from tf_lstm_ops import _library, stock
 from .program import DTYPES, FORWARD, OPS
 
 SCRIPT = Path(__file__).with_name("program.py")
-WAYS = [
+CALLS = [
     *(f"eager {op} {dtype}" for op in OPS for dtype in DTYPES),
     *(f"gradient {op}" for op in FORWARD),
     *("function", "nested function", "SavedModel"),
@@ -60,27 +60,27 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         return Run(dict(results), bad, end)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_our_kernels_serve_what_stock_kernels_served_before(run: Run, way: str) -> None:
-    before, after, ours = (run.results[f"{way} {when}"] for when in ("before", "after", "ours"))
+@pytest.mark.parametrize("call", CALLS)
+def test_our_kernels_serve_what_stock_kernels_served_before(run: Run, call: str) -> None:
+    before, after, ours = (run.results[f"{call} {when}"] for when in ("before", "after", "ours"))
     np.testing.assert_array_equal(after, ours)
     # Different bits show that the kernel was another one. The few operations of LSTMBlockCellGrad
     # might be rounded alike.
-    assert way == "eager LSTMBlockCellGrad float32" or not np.array_equal(before, ours)
+    assert call == "eager LSTMBlockCellGrad float32" or not np.array_equal(before, ours)
     # In sums of up to 42 products; half is computed in half by stock's kernels.
     scale = 1e-2 if after.dtype == np.float16 else 1e-5
     np.testing.assert_allclose(before, ours, rtol=0, atol=scale * np.abs(ours).max())
 
 
-@pytest.mark.parametrize("way", ["new session", "short BlockLSTM", "short BlockLSTMGrad"])
-def test_our_kernels_serve_what_starts_later(run: Run, way: str) -> None:
+@pytest.mark.parametrize("call", ["new session", "short BlockLSTM", "short BlockLSTMGrad"])
+def test_our_kernels_serve_what_starts_later(run: Run, call: str) -> None:
     """Past seq_len_max too, where stock's kernels leave five outputs unwritten."""
-    np.testing.assert_array_equal(run.results[f"{way} after"], run.results[f"{way} ours"])
+    np.testing.assert_array_equal(run.results[f"{call} after"], run.results[f"{call} ours"])
 
 
-@pytest.mark.parametrize("way", ["old session", "old iterator"])
-def test_what_has_run_in_a_session_or_a_pipeline_keeps_its_kernels(run: Run, way: str) -> None:
-    before, after = run.results[f"{way} before"], run.results[f"{way} after"]
+@pytest.mark.parametrize("call", ["old session", "old iterator"])
+def test_what_has_run_in_a_session_or_a_pipeline_keeps_its_kernels(run: Run, call: str) -> None:
+    before, after = run.results[f"{call} before"], run.results[f"{call} after"]
     np.testing.assert_array_equal(after, before)
     np.testing.assert_array_equal(before, run.results["function before"])
 

@@ -1,1 +1,1 @@
-"""Tests of tf_lstm_ops.weights: every form to every other (`forms`), and what they predict."""
+"""Tests of tf_lstm_ops.weights: every format to every other (`formats`), and their predictions."""

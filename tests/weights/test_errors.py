@@ -8,7 +8,7 @@ import pytest
 
 from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights
 
-from .forms import INPUTS, UNITS, Shape, keras_stack, random_weights
+from .formats import INPUTS, UNITS, Shape, keras_layers, random_weights
 
 RNG = np.random.default_rng(0)
 PLAIN = random_weights(Shape(), RNG)
@@ -40,7 +40,7 @@ CANNOT_HOLD = {
         lambda: PROJECTED.to_block_cell(**ICFO),
         "no projection; use to_cudnn",
     ),
-    "stack in block cell": (
+    "layers in block cell": (
         lambda: STACK.to_block_cell(**ICFO),
         "one layer of one direction, not 2; convert each one",
     ),
@@ -50,11 +50,11 @@ CANNOT_HOLD = {
     ),
     "projection in onnx": (lambda: PROJECTED.to_onnx(), "no projection; use to_cudnn"),
     "projection in mpsgraph": (lambda: PROJECTED.to_mpsgraph(), "no projection; use to_cudnn"),
-    "stack in onnx": (
+    "layers in onnx": (
         lambda: STACK.to_onnx(),
         r"an ONNX node has one layer, not 2; .* LSTMWeights\(layers\[k : k \+ 1\], 1\), by itself",
     ),
-    "stack in mpsgraph": (
+    "layers in mpsgraph": (
         lambda: random_weights(Shape(layers=2, directions=2), RNG).to_mpsgraph(),
         r"has one layer, not 2; convert each one, LSTMWeights\(layers\[k : k \+ 2\], 2\)",
     ),
@@ -97,7 +97,7 @@ MALFORMED = {
     ),
     "gru, reset before": (
         lambda: GRUWeights.from_keras(
-            keras_stack(Shape("gru"), use_bias=False, reset_after=False, name="old")[0]
+            keras_layers(Shape("gru"), use_bias=False, reset_after=False, name="old")[0]
         ),
         "old has reset_after=False, .* make it with reset_after=True",
     ),

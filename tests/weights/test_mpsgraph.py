@@ -1,4 +1,4 @@
-"""Weights in MPSGraph's form, run by the oracle, and the same in Keras' layers."""
+"""Weights in MPSGraph's format, run by the oracle, and the same in Keras' layers."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 from oracle.mpsgraph import Arguments, Options, mpsgraph_lstm
 from tf_lstm_ops.weights import LSTMWeights, MPSGraph
 
-from .forms import (
+from .formats import (
     INPUTS,
     PEEPHOLE,
     PLAIN,
@@ -16,7 +16,7 @@ from .forms import (
     UNITS,
     Array,
     Shape,
-    keras_stack,
+    keras_layers,
     run_keras,
     set_weights,
 )
@@ -26,16 +26,16 @@ LAYERS = [s for s in PLAIN + PEEPHOLE if (s.kind, s.layers) == ("lstm", 1)]
 ORDERS = {False: ["i", "f", "z", "o"], True: ["i", "z", "f", "o"]}
 
 
-def run_mpsgraph(form: MPSGraph, x: Array, forget_gate_last: bool) -> Array:
+def run_mpsgraph(given: MPSGraph, x: Array, forget_gate_last: bool) -> Array:
     """x [N, T, I] to h [N, T, D*H]."""
-    arguments = Arguments(source=x.swapaxes(0, 1), **form._asdict())
+    arguments = Arguments(source=x.swapaxes(0, 1), **given._asdict())
     options = Options(
-        bidirectional=form.recurrent_weight.ndim == 3, forget_gate_last=forget_gate_last
+        bidirectional=given.recurrent_weight.ndim == 3, forget_gate_last=forget_gate_last
     )
     return mpsgraph_lstm(arguments, options).output.swapaxes(0, 1)
 
 
-def random_form(rng: np.random.Generator, shape: Shape, order: list[str]) -> MPSGraph:
+def random_mpsgraph(rng: np.random.Generator, shape: Shape, order: list[str]) -> MPSGraph:
     d, n = shape.directions, 4 * UNITS
     lead = () if d == 1 else (2,)
     peephole = np.zeros((*lead, 4, UNITS))
@@ -50,21 +50,21 @@ def random_form(rng: np.random.Generator, shape: Shape, order: list[str]) -> MPS
     )
 
 
-def as_given(form: MPSGraph, shape: Shape) -> dict[str, Any]:
-    return {k: v for k, v in form._asdict().items() if shape.peephole or k != "peephole"}
+def as_given(given: MPSGraph, shape: Shape) -> dict[str, Any]:
+    return {k: v for k, v in given._asdict().items() if shape.peephole or k != "peephole"}
 
 
 @pytest.mark.parametrize("forget_gate_last", ORDERS)
 @pytest.mark.parametrize("shape", LAYERS, ids=str)
 def test_predictions(rng, shape, forget_gate_last):
     order = ORDERS[forget_gate_last]
-    form, x = random_form(rng, shape, order), rng.normal(size=(BATCH, TIME, INPUTS))
-    weights = LSTMWeights.from_mpsgraph(**as_given(form, shape), forget_gate_last=forget_gate_last)
-    (layer,) = stack = keras_stack(shape)
-    set_weights(stack, weights.to_keras())
-    want = run_mpsgraph(form, x, forget_gate_last)
-    np.testing.assert_allclose(run_keras(stack, x), want, rtol=0, atol=ROUNDING)
+    given, x = random_mpsgraph(rng, shape, order), rng.normal(size=(BATCH, TIME, INPUTS))
+    weights = LSTMWeights.from_mpsgraph(**as_given(given, shape), forget_gate_last=forget_gate_last)
+    (layer,) = layers = keras_layers(shape)
+    set_weights(layers, weights.to_keras())
+    want = run_mpsgraph(given, x, forget_gate_last)
+    np.testing.assert_allclose(run_keras(layers, x), want, rtol=0, atol=ROUNDING)
     assert np.abs(want).max() > 0.05  # no comparison of zeros
     back = LSTMWeights.from_keras(layer).to_mpsgraph(forget_gate_last=forget_gate_last)
-    for name, array in as_given(form, shape).items():
+    for name, array in as_given(given, shape).items():
         np.testing.assert_array_equal(getattr(back, name), array, err_msg=name)

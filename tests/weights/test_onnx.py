@@ -15,7 +15,7 @@ import tensorflow as tf
 import tf_lstm_ops
 from tf_lstm_ops.weights import GRUWeights, LSTMWeights
 
-from .forms import (
+from .formats import (
     INPUTS,
     PEEPHOLE,
     PLAIN,
@@ -197,8 +197,8 @@ def run_forward(kind: str, inputs: dict[str, Array], attributes: Any) -> dict[st
 
 
 def random_node(rng: np.random.Generator, shape: Shape, direction: str, **attributes: Any) -> Node:
-    form = random_weights(shape, rng).to_onnx()
-    inputs = {k: rng.normal(size=v.shape) for k, v in form._asdict().items() if v is not None}
+    node = random_weights(shape, rng).to_onnx()
+    inputs = {k: rng.normal(size=v.shape) for k, v in node._asdict().items() if v is not None}
     states = ("initial_h", "initial_c") if shape.kind == "lstm" else ("initial_h",)
     inputs |= {name: rng.normal(size=(shape.directions, BATCH, UNITS)) for name in states}
     inputs["X"] = rng.normal(size=(TIME, BATCH, INPUTS))

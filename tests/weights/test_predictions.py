@@ -1,4 +1,4 @@
-"""The same weights predict the same in every form, and go on doing so after training in one."""
+"""The same weights predict the same in every format, also after training in one."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ import tensorflow as tf
 from tf_lstm_ops import raw_ops
 from tf_lstm_ops.weights import LSTMWeights
 
-from .forms import (
+from .formats import (
     INPUTS,
     KINDS,
     PEEPHOLE,
@@ -20,7 +20,7 @@ from .forms import (
     UNITS,
     Array,
     Shape,
-    keras_stack,
+    keras_layers,
     random_weights,
     run_block,
     run_cudnn,
@@ -42,8 +42,8 @@ def random_input(rng: np.random.Generator) -> Array:
     return rng.normal(size=(BATCH, TIME, INPUTS))
 
 
-def block_options(form: dict[str, Any]) -> dict[str, Any]:
-    return {"forget_bias": form["forget_bias"]} if form["gate_order"] == "ICFO" else {}
+def block_options(variant: dict[str, Any]) -> dict[str, Any]:
+    return {"forget_bias": variant["forget_bias"]} if variant["gate_order"] == "ICFO" else {}
 
 
 def assert_predictions(got: Any, want: Any, tolerance: float) -> None:
@@ -51,28 +51,30 @@ def assert_predictions(got: Any, want: Any, tolerance: float) -> None:
     assert np.abs(want).max() > 0.05  # no comparison of zeros
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("shape", PLAIN, ids=str)
 def test_keras_and_cudnn(rng, shape, module):
     weights, x = random_weights(shape, rng), random_input(rng)
-    stack = keras_stack(shape)
-    set_weights(stack, weights.to_keras())
+    layers = keras_layers(shape)
+    set_weights(layers, weights.to_keras())
     got = run_cudnn(shape, weights.to_cudnn(), x, module=MODULES[module])
-    assert_predictions(got, run_keras(stack, x), ROUNDING)
+    assert_predictions(got, run_keras(layers, x), ROUNDING)
 
 
-@pytest.mark.parametrize("form", BLOCK_OPS, ids=str)
+@pytest.mark.parametrize("variant", BLOCK_OPS, ids=str)
 @pytest.mark.parametrize("shape", [Shape(), PEEPHOLE[0]], ids=str)
-def test_keras_and_block_cell(rng, shape, form):
+def test_keras_and_block_cell(rng, shape, variant):
     weights, x = random_weights(shape, rng), random_input(rng)
-    (layer,) = stack = keras_stack(shape)
-    set_weights(stack, weights.to_keras())
-    options = {**block_options(form), "use_peephole": shape.peephole}
-    assert_predictions(run_block(weights.to_block_cell(**form), x, **options), layer(x), ROUNDING)
+    (layer,) = layers = keras_layers(shape)
+    set_weights(layers, weights.to_keras())
+    options = {**block_options(variant), "use_peephole": shape.peephole}
+    cell = weights.to_block_cell(**variant)
+    assert_predictions(run_block(cell, x, **options), layer(x), ROUNDING)
     # Stock's ops, in their widest type.
     narrow = random_weights(shape, np.random.default_rng(0), "float32")
-    set_weights(stack, narrow.to_keras())
-    got = run_block(narrow.to_block_cell(**form), x, module=tf.raw_ops, **options)
+    set_weights(layers, narrow.to_keras())
+    got = run_block(narrow.to_block_cell(**variant), x, module=tf.raw_ops, **options)
     assert_predictions(got, layer(x), ROUNDING_FLOAT32)
 
 
@@ -84,34 +86,34 @@ def test_skipped_input(rng, kind):
     params = start.to_cudnn()[start.layers[0].kernel.size :]  # without the input matrices
     sizes = {"input_size": INPUTS, "cell_size": INPUTS}
     weights = KINDS[kind].from_cudnn(params, **sizes, input_mode="skip_input")
-    x, stack = random_input(rng), keras_stack(shape)
-    set_weights(stack, weights.to_keras())
+    x, layers = random_input(rng), keras_layers(shape)
+    set_weights(layers, weights.to_keras())
     got = run_cudnn(shape, params, x, input_mode="skip_input")
-    assert_predictions(got, run_keras(stack, x), ROUNDING)
+    assert_predictions(got, run_keras(layers, x), ROUNDING)
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", [s for s in PLAIN if s.layers < 3], ids=str)
 def test_trained_in_keras(rng, shape):
     """Stock layers, trained by `fit`, predict the same through cuDNN's op and the block cell."""
-    stack, x = keras_stack(shape), random_input(rng)
-    before = KINDS[shape.kind].from_keras(stack)
-    model = keras.Sequential([keras.Input((TIME, INPUTS), dtype="float64"), *stack])
+    layers, x = keras_layers(shape), random_input(rng)
+    before = KINDS[shape.kind].from_keras(layers)
+    model = keras.Sequential([keras.Input((TIME, INPUTS), dtype="float64"), *layers])
     model.compile(keras.optimizers.SGD(0.5), "mse")
     target = rng.normal(size=(BATCH, TIME, shape.directions * UNITS))
     model.fit(x, target, epochs=3, verbose=0)
-    weights = KINDS[shape.kind].from_keras(stack)
+    weights = KINDS[shape.kind].from_keras(layers)
     assert np.abs(weights.to_cudnn() - before.to_cudnn()).max() > 1e-3  # it has learnt
-    want = run_keras(stack, x)
+    want = run_keras(layers, x)
     assert_predictions(run_cudnn(shape, weights.to_cudnn(), x), want, ROUNDING)
     if shape == Shape("lstm"):
-        for form in BLOCK_OPS:
-            cell = weights.to_block_cell(**form)
-            assert_predictions(run_block(cell, x, **block_options(form)), want, ROUNDING)
+        for variant in BLOCK_OPS:
+            cell = weights.to_block_cell(**variant)
+            assert_predictions(run_block(cell, x, **block_options(variant)), want, ROUNDING)
 
 
 def train(loss: Any, variables: list[tf.Variable], steps: int = 3) -> list[float]:
-    """Gradient descent; the losses on the way."""
+    """Gradient descent; returns the loss of each step."""
     losses = []
     for _ in range(steps):
         with tf.GradientTape() as tape:
@@ -122,6 +124,7 @@ def train(loss: Any, variables: list[tf.Variable], steps: int = 3) -> list[float
     return losses
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("shape", [s for s in PLAIN if s.layers < 3], ids=str)
 def test_trained_through_cudnn(rng, shape, module):
@@ -144,32 +147,32 @@ def test_trained_through_cudnn(rng, shape, module):
         directions=shape.directions,
     )
     want = run_cudnn(shape, params, x)
-    stack = keras_stack(shape)
-    set_weights(stack, weights.to_keras())
-    assert_predictions(run_keras(stack, x), want, ROUNDING)
+    layers = keras_layers(shape)
+    set_weights(layers, weights.to_keras())
+    assert_predictions(run_keras(layers, x), want, ROUNDING)
     if shape == Shape("lstm"):
         cell = weights.to_block_cell(**BLOCK_OPS[0])
         assert_predictions(run_block(cell, x, **block_options(BLOCK_OPS[0])), want, ROUNDING)
 
 
-@pytest.mark.parametrize("form", BLOCK_OPS, ids=str)
+@pytest.mark.parametrize("variant", BLOCK_OPS, ids=str)
 @pytest.mark.parametrize("peephole", [False, True])
-def test_trained_through_the_block_cell(rng, peephole, form):
+def test_trained_through_the_block_cell(rng, peephole, variant):
     """The arguments of the block-cell ops predict the same in Keras and, plain, through cuDNN."""
     shape, x = Shape(peephole=peephole), random_input(rng)
-    cell = random_weights(shape, rng).to_block_cell(**form)
+    cell = random_weights(shape, rng).to_block_cell(**variant)
     variables = cell._make(map(tf.Variable, cell))
     target = rng.normal(size=(BATCH, TIME, UNITS))
-    options = {**block_options(form), "use_peephole": peephole}
+    options = {**block_options(variant), "use_peephole": peephole}
     losses = train(
         lambda: tf.reduce_mean((run_block(variables, x, **options) - target) ** 2), [*variables]
     )
     assert losses[0] > losses[-1] > 0
     trained = variables if peephole else variables[:2]
-    weights = LSTMWeights.from_block_cell(*trained, **form)
+    weights = LSTMWeights.from_block_cell(*trained, **variant)
     want = run_block(variables, x, **options)
-    stack = keras_stack(shape)
-    set_weights(stack, weights.to_keras())
-    assert_predictions(run_keras(stack, x), want, ROUNDING)
+    layers = keras_layers(shape)
+    set_weights(layers, weights.to_keras())
+    assert_predictions(run_keras(layers, x), want, ROUNDING)
     if not peephole:
         assert_predictions(run_cudnn(shape, weights.to_cudnn(), x), want, ROUNDING)

@@ -1,4 +1,4 @@
-"""Every form to the canonical one and back, exactly."""
+"""Every format to the canonical one and back, exactly."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracle.cudnn_rnn import Model
 from tf_lstm_ops.weights import CellWeights, LSTMWeights
 
-from .forms import (
+from .formats import (
     GATES,
     INPUTS,
     KERAS_LAYERS,
@@ -25,7 +25,7 @@ from .forms import (
     Weights,
     assert_equal,
     assert_same_bits,
-    keras_stack,
+    keras_layers,
     random_weights,
     set_weights,
 )
@@ -73,7 +73,7 @@ def without_output_peephole(weights: LSTMWeights) -> LSTMWeights:
 
 
 def with_one_bias(weights: Weights) -> Weights:
-    """Those that a form with one bias can tell apart: all of it on the recurrent side."""
+    """The weights that a format with one bias can express: all of it on the recurrent side."""
     cells = [CellWeights(**{**c.arrays(), "bias": np.zeros_like(c.bias)}) for c in weights.layers]
     return type(weights)(tuple(cells), weights.directions)
 
@@ -119,8 +119,8 @@ def test_through_onnx(rng, shape, dtype):
 @pytest.mark.parametrize("shape", LSTM_LAYERS, ids=str)
 def test_through_mpsgraph(rng, shape, forget_gate_last, dtype):
     weights = without_output_peephole(with_one_bias(random_weights(shape, rng, dtype)))
-    form = weights.to_mpsgraph(forget_gate_last=forget_gate_last)
-    back = LSTMWeights.from_mpsgraph(*form, forget_gate_last=forget_gate_last)
+    converted = weights.to_mpsgraph(forget_gate_last=forget_gate_last)
+    back = LSTMWeights.from_mpsgraph(*converted, forget_gate_last=forget_gate_last)
     assert_equal(back, weights)
 
 
@@ -134,8 +134,8 @@ def test_onnx_without_bias(rng, shape):
 @pytest.mark.parametrize("shape", [s for s in LSTM_LAYERS if not s.peephole], ids=str)
 def test_mpsgraph_without_weights_of_the_input_and_bias(rng, shape):
     """The kernel then hands the source, which holds the products already, to the gates."""
-    form = random_weights(shape, rng).to_mpsgraph()
-    weights = LSTMWeights.from_mpsgraph(None, form.recurrent_weight)
+    converted = random_weights(shape, rng).to_mpsgraph()
+    weights = LSTMWeights.from_mpsgraph(None, converted.recurrent_weight)
     products = rng.normal(size=(2, shape.directions * 4 * UNITS))
     seen = np.concatenate([products @ cell.kernel for cell in weights.layers], axis=1)
     np.testing.assert_array_equal(seen, products)
@@ -145,7 +145,7 @@ def test_mpsgraph_without_weights_of_the_input_and_bias(rng, shape):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("forget_bias", [0.0, 1.0, 0.1, -3.7])
 def test_block_cell_through_the_canonical_form(rng, forget_bias, dtype):
-    """Exact with a forget_bias too, which has a place of its own in the bias of the input."""
+    """Exact with a forget_bias too, which is stored in the bias of the input side."""
     w = rng.normal(size=(INPUTS + UNITS, 4 * UNITS)).astype(dtype)
     b = rng.normal(size=4 * UNITS).astype(dtype) * dtype(1e-3)
     weights = LSTMWeights.from_block_cell(w, b, gate_order="ICFO", forget_bias=forget_bias)
@@ -154,23 +154,24 @@ def test_block_cell_through_the_canonical_form(rng, forget_bias, dtype):
     assert_same_bits(back.b, b)
 
 
+@pytest.mark.sampled(strength=2)
 @pytest.mark.parametrize("use_bias", [True, False])
 @pytest.mark.parametrize("shape", PLAIN + PEEPHOLE, ids=str)
 def test_keras_layers_and_their_weights(rng, shape, use_bias):
-    """A layer, a Bidirectional, a stack: from the layers or from their arrays, and back."""
-    stack = keras_stack(shape, use_bias=use_bias)
-    for layer in stack:
+    """A layer, a Bidirectional, several layers: from the layers or from their arrays, and back."""
+    layers = keras_layers(shape, use_bias=use_bias)
+    for layer in layers:
         layer.set_weights([rng.normal(size=w.shape) for w in layer.weights])
-    layers, arrays = stack, [layer.get_weights() for layer in stack]
+    source, arrays = layers, [layer.get_weights() for layer in layers]
     if shape.layers == 1:
-        layers, arrays = stack[0], arrays[0]
-    weights = KINDS[shape.kind].from_keras(layers)
+        source, arrays = layers[0], arrays[0]
+    weights = KINDS[shape.kind].from_keras(source)
     assert (weights.layer_count, weights.directions) == (shape.layers, shape.directions)
     assert_equal(KINDS[shape.kind].from_keras(arrays), weights)
     back = weights.to_keras(use_bias=use_bias)
     for a, b in zip(tf.nest.flatten(back), tf.nest.flatten(arrays), strict=True):
         assert_same_bits(a, b)
-    set_weights(stack, back)  # in the form that Keras takes
+    set_weights(layers, back)  # in the format that Keras takes
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -230,7 +231,7 @@ def test_skipped_input_is_a_kernel_of_identities(rng, kind, input_mode):
         random_weights(shape, rng).to_cudnn(input_mode=input_mode)
 
 
-FORMS = {"cudnn": through_cudnn, "torch": through_torch, "keras": through_keras}
+FORMATS = {"cudnn": through_cudnn, "torch": through_torch, "keras": through_keras}
 
 
 @given(
@@ -245,15 +246,15 @@ FORMS = {"cudnn": through_cudnn, "torch": through_torch, "keras": through_keras}
         units=st.integers(1, 5),
     ),
     dtype=st.sampled_from(DTYPES),
-    path=st.lists(st.sampled_from(sorted(FORMS)), min_size=1, max_size=4),
+    path=st.lists(st.sampled_from(sorted(FORMATS)), min_size=1, max_size=4),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_any_path_through_the_forms(shape, dtype, path, seed):
+def test_any_path_through_the_formats(shape, dtype, path, seed):
     start = random_weights(shape, np.random.default_rng(seed), dtype)
     start = with_one_bias(start) if "keras" in path and shape.kind == "lstm" else start
     weights = start
-    for form in path:
-        weights = FORMS[form](weights)
+    for name in path:
+        weights = FORMATS[name](weights)
     assert_equal(weights, start)
 
 
@@ -267,12 +268,12 @@ def test_any_path_through_the_forms(shape, dtype, path, seed):
 def test_any_path_with_a_projection(num_proj, layers, directions, inputs, path):
     shape = Shape("lstm", layers, directions, num_proj, inputs=inputs, units=5)
     start = weights = random_weights(shape, np.random.default_rng(num_proj))
-    for form in path:
-        weights = FORMS[form](weights)
+    for name in path:
+        weights = FORMATS[name](weights)
     assert_equal(weights, start)
 
 
-def test_two_biases_become_one_where_the_form_has_one(rng):
+def test_two_biases_become_one_where_the_format_has_one(rng):
     weights = random_weights(Shape(), rng)
     (cell,) = weights.layers
     total = cell.bias + cell.recurrent_bias
@@ -283,7 +284,7 @@ def test_two_biases_become_one_where_the_form_has_one(rng):
 
 
 def test_results_share_no_memory_with_their_source(rng):
-    """Training goes on in one form without changing the other."""
+    """Training in one format does not change the other."""
     shape = Shape(peephole=True)
     weights, unchanged = (
         without_output_peephole(with_one_bias(random_weights(shape, np.random.default_rng(1))))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .forms import (
+from .formats import (
     INPUTS,
     KINDS,
     PLAIN,
@@ -14,7 +14,7 @@ from .forms import (
     UNITS,
     Shape,
     assert_equal,
-    keras_stack,
+    keras_layers,
     random_weights,
     run_cudnn,
     run_keras,
@@ -57,9 +57,9 @@ def test_predictions(rng, shape):
     got = run_cudnn(shape, weights.to_cudnn(), x)
     np.testing.assert_allclose(got, want, rtol=0, atol=ROUNDING)
     if not shape.num_proj:
-        stack = keras_stack(shape)
-        set_weights(stack, weights.to_keras())
-        np.testing.assert_allclose(run_keras(stack, x), want, rtol=0, atol=ROUNDING)
+        layers = keras_layers(shape)
+        set_weights(layers, weights.to_keras())
+        np.testing.assert_allclose(run_keras(layers, x), want, rtol=0, atol=ROUNDING)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -69,15 +69,15 @@ def test_trained_in_torch(rng, shape):
     module, x = make_module(shape), rng.normal(size=(BATCH, TIME, INPUTS))
     target = torch.from_numpy(rng.normal(size=(BATCH, TIME, shape.directions * shape.hidden)))
     before = KINDS[shape.kind].from_torch(module.state_dict())
-    kept = before.to_cudnn()
+    unchanged = before.to_cudnn()
     optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
     for _ in range(3):
         optimizer.zero_grad()
         ((module(torch.from_numpy(x))[0] - target) ** 2).mean().backward()
         optimizer.step()
-    np.testing.assert_array_equal(before.to_cudnn(), kept)
+    np.testing.assert_array_equal(before.to_cudnn(), unchanged)
     weights = KINDS[shape.kind].from_torch(module.state_dict())
-    assert np.abs(weights.to_cudnn() - kept).max() > 1e-3  # it has learnt
+    assert np.abs(weights.to_cudnn() - unchanged).max() > 1e-3  # it has learnt
     got = run_cudnn(shape, weights.to_cudnn(), x)
     np.testing.assert_allclose(got, run_torch(module, x), rtol=0, atol=ROUNDING)
 

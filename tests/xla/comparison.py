@@ -34,7 +34,7 @@ def assert_agree(got: Any, want: Any, dtype: str = "float64", factor: float = 1)
         np.testing.assert_allclose(to_numpy(a), expected, rtol=0, atol=bound, err_msg=str(k))
 
 
-def value_and_gradients(function: Callable[..., Any], *sources: tf.Tensor) -> Any:
+def value_and_grads(function: Callable[..., Any], *sources: tf.Tensor) -> Any:
     """The results, and the gradients of Σ result² by the sources."""
     with tf.GradientTape() as tape:
         tape.watch(sources)
@@ -47,6 +47,6 @@ def second_derivatives(function: Callable[..., Any], *sources: tf.Tensor) -> Any
     """The gradients of Σ gradient² by the sources."""
     with tf.GradientTape() as tape:
         tape.watch(sources)
-        _, gradients = value_and_gradients(function, *sources)
+        _, gradients = value_and_grads(function, *sources)
         penalty = tf.add_n([tf.reduce_sum(g * g) for g in gradients])
     return tape.gradient(penalty, sources)

@@ -25,7 +25,7 @@ from .comparison import (
     assert_agree,
     compiled,
     second_derivatives,
-    value_and_gradients,
+    value_and_grads,
 )
 
 SIZES = Sizes(4, 3, 2, 5)
@@ -50,13 +50,18 @@ def test_values_and_gradients(rng, name, options, dtype):
         def of_inputs(*inputs):
             return call(op, Inputs(*inputs), steps, **op.select(OPTIONS[options]))
 
-        return value_and_gradients(of_inputs, *inputs)
+        return value_and_grads(of_inputs, *inputs)
 
     assert_agree(compiled(function, STEPS, *inputs), function(STEPS, *inputs), dtype)
 
 
 @pytest.mark.parametrize(
-    "name", [CELL.name, pytest.param(SEQUENCE.name, marks=pytest.mark.slow), SEQUENCE_V2.name]
+    "name",
+    [
+        pytest.param(CELL.name, marks=pytest.mark.full),
+        pytest.param(SEQUENCE.name, marks=pytest.mark.slow),
+        SEQUENCE_V2.name,
+    ],
 )
 def test_gradient_ops(rng, name):
     op = OPS[name]

@@ -12,7 +12,7 @@ from .comparison import (
     assert_agree,
     compiled,
     second_derivatives,
-    value_and_gradients,
+    value_and_grads,
 )
 
 LENGTHS = [2, 0, 1]
@@ -45,7 +45,7 @@ def test_values_and_gradients(op, case, dtype):
             replaced = {**values, **dict(zip(sources, tensors, strict=True))}
             return call(op, case, replaced)[:3]
 
-        return value_and_gradients(of_sources, *(values[name] for name in sources))
+        return value_and_grads(of_sources, *(values[name] for name in sources))
 
     assert_agree(compiled(function, values), function(values), dtype)
 
@@ -142,7 +142,7 @@ SKIPS_INPUT = Case("gru", layers=2, directions=2, inputs=4, input_mode="skip_inp
 
 @pytest.mark.parametrize(("case", "version"), [(SKIPS_INPUT, ""), (Case(layers=2, proj=2), "V2")])
 def test_params(case, version):
-    """Their size, the way to lists and back."""
+    """Their size, the conversion to lists and back."""
     sizes = {"num_layers": case.layers, "num_units": case.units, "input_size": case.inputs}
     weights, biases = len(case.matrices()), len(case.biases())
     counts = {"num_params_weights": weights, "num_params_biases": biases}

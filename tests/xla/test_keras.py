@@ -49,7 +49,7 @@ def random_arguments(layer, rng):
 
 
 def fix_dropout(layer, rng):
-    """The same multipliers at every call: in XLA TensorFlow draws other numbers from a seed."""
+    """The same multipliers at every call: in XLA TensorFlow draws other elements from a seed."""
     gates = layer.cell.kernel.shape[1] // UNITS
 
     def multipliers(inputs):
@@ -111,6 +111,7 @@ def make_model():
     )
 
 
+@pytest.mark.full
 def test_a_model_trains_to_the_same_weights(rng):
     """And Keras does not warn that a layer cannot be compiled."""
     x, y = rng.normal(size=(8, TIME, INPUTS)), rng.normal(size=(8, 1))

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from mpsgraph.cases import DTYPES, Case, random_arguments, random_like
-from mpsgraph.grid import call, call_gradients, reference, tensor, tensors
+from mpsgraph.grid import call, call_grads, reference, tensor, tensors
 from oracle.mpsgraph import Arguments, Results
 
 from .comparison import (
@@ -12,7 +12,7 @@ from .comparison import (
     assert_agree,
     compiled,
     second_derivatives,
-    value_and_gradients,
+    value_and_grads,
 )
 
 ALL = Case("bidirectional", True, "hard_sigmoid", "tanh", "none", "sigmoid", "relu")
@@ -41,11 +41,12 @@ def test_values_and_gradients(rng, case, dtype):
     names, values, mask = given(rng, case, dtype)
 
     def function(*values):
-        return value_and_gradients(lambda *a: call(case, of(names, a), mask), *values)
+        return value_and_grads(lambda *a: call(case, of(names, a), mask), *values)
 
     assert_agree(compiled(function, *values), function(*values), dtype)
 
 
+@pytest.mark.full
 def test_gradient_op(rng):
     arguments, mask = random_arguments(rng, ALL)
     upstream = Results(*tensors(random_like(rng, reference(ALL, arguments, mask))))
@@ -53,7 +54,7 @@ def test_gradient_op(rng):
     saved = call(ALL, arguments, mask)
 
     def function(*values):
-        return call_gradients(ALL, Arguments(*values), mask, saved, upstream)
+        return call_grads(ALL, Arguments(*values), mask, saved, upstream)
 
     assert_agree(compiled(function, *arguments), function(*arguments))
 

@@ -1,4 +1,7 @@
-"""What is measured: rows, and for each the same inputs and weights for every peer."""
+"""What is measured: rows, and for each row the same inputs and weights for every peer.
+
+B batch, T time, I input size, H cell size, D directions.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,18 @@ class Row:
     """One row of the tables.
 
     Attributes:
-      name: unique; its first word is what `--rows` mostly selects by.
-      group: the table it stands in: inference, training or other.
-      task: what a call does. "inference": a sequence's output; "training": that, and the gradients
-        of all weights and of x; "step" and "step gradient": LSTMBlockCell and LSTMBlockCellGrad;
-        "fit": a training step in Keras' model.fit.
-      batch, time, units, inputs: N, T, H and I.
-      steps: which steps of [N, T] are valid; see `valid_steps`.
+      name: unique.
+      group: its table: "inference", "training" or "other".
+      task: what a call computes. "inference": the output of a sequence; "training": also the
+        gradients of all weights and of x; "step" and "step gradient": LSTMBlockCell and
+        LSTMBlockCellGrad; "fit": a training step in Keras' model.fit.
+      batch, time, units, inputs: the sizes B, T, H and I.
       peers: their names in peers.PEERS. The first is ours, to which the others are compared.
-      measure: "time", or "memory": by how much a process' peak memory grows.
+      cell: "lstm" or "gru".
+      layers, directions: of the multi-layer RNN.
+      steps: which steps of [B, T] are valid; see `valid_steps`.
+      dtype: the type of all tensors.
+      measure: "time", or "memory": the growth of a process' peak memory.
       quick: whether it belongs to the run without --full.
     """
 
@@ -50,34 +56,44 @@ class Row:
 
     @property
     def unit(self) -> str:
+        """The unit of the measurements."""
         return "MB" if self.measure == "memory" else "ms"
 
 
 class Problem(NamedTuple):
-    """The numbers of a row, the same in every process.
+    """The data of a row, the same in every process.
 
     Attributes:
       x: float32 [B, T, I].
       weights: LSTMWeights or GRUWeights.
-      upstream: float32 [B, T, D*H], the gradient of the output; zero at steps that are not valid.
-      valid: bool [B, T], or None where all are.
+      output_grad: float32 [B, T, D*H], the gradient of the output, zero at steps that are not
+        valid.
+      valid: bool [B, T], the valid steps; None if all are valid.
     """
 
     x: npt.NDArray[np.float32]
     weights: LSTMWeights | GRUWeights
-    upstream: npt.NDArray[np.float32]
+    output_grad: npt.NDArray[np.float32]
     valid: npt.NDArray[np.bool_] | None
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
-        """[B], where each row's valid steps come first."""
+        """[B], the number of valid steps of each sequence, for rows where these come first."""
         full = np.ones(self.x.shape[:2], bool)
         return (full if self.valid is None else self.valid).sum(axis=1).astype(np.int32)
 
 
 def make_problem(row: Row) -> Problem:
+    """Draws the data of a row.
+
+    Args:
+      row: the row.
+
+    Returns:
+      The data, the same in every call.
+    """
     rng = np.random.default_rng(0)
-    bound = row.units**-0.5  # as frameworks draw weights: the gates stay in their middle range
+    bound = row.units**-0.5  # as in PyTorch, so that the gates do not saturate
     columns = GATES[row.cell] * row.units
 
     def draw(*shape: int) -> npt.NDArray[np.float32]:
@@ -95,16 +111,23 @@ def make_problem(row: Row) -> Problem:
     )
     valid = valid_steps(row)
     x = rng.standard_normal((row.batch, row.time, row.inputs), np.float32)
-    upstream = rng.standard_normal((row.batch, row.time, width), np.float32)
-    return Problem(x, weights, upstream * valid[..., None], None if row.steps == "all" else valid)
+    output_grad = rng.standard_normal((row.batch, row.time, width), np.float32)
+    return Problem(
+        x, weights, output_grad * valid[..., None], None if row.steps == "all" else valid
+    )
 
 
 def valid_steps(row: Row) -> npt.NDArray[np.bool_]:
-    """bool [B, T] by `row.steps`.
+    """The valid steps of a row.
 
-    "all"; "1..T", lengths from 1 to T in even steps; "quarter", all of length T/4; "one long", one
-    row of length T and others of T/10; "left", the lengths of "1..T" at the end of each row;
-    "holes", every third step missing, from another one in each row.
+    Args:
+      row: the row. Its `steps` is one of: "all"; "1..T", lengths from 1 to T in even steps;
+        "quarter", all lengths T/4; "one long", one sequence of length T and the others of T/10;
+        "left", the lengths of "1..T" after left padding; "holes", every third step missing, a
+        different third in each sequence.
+
+    Returns:
+      bool [B, T].
     """
     batch, time = row.batch, row.time
     step, number = np.arange(time), np.arange(batch)[:, None]
@@ -120,17 +143,31 @@ def valid_steps(row: Row) -> npt.NDArray[np.bool_]:
     return masks[row.steps]
 
 
-def pieces(output: Array, problem: Problem) -> dict[str, Array]:
-    """What peers' results are compared by: the output [B, T, D*H] at its valid steps."""
+def compared_output(output: Array, problem: Problem) -> dict[str, Array]:
+    """The output as peers' results are compared.
+
+    Args:
+      output: [B, T, D*H].
+      problem: the data of the row.
+
+    Returns:
+      The output by name, zero at steps that are not valid.
+    """
     if problem.valid is not None:
         output = np.where(problem.valid[..., None], output, 0)
     return {"output": output}
 
 
-def gradient_pieces(x: Array, weights: LSTMWeights | GRUWeights) -> dict[str, Array]:
-    """The gradients of x and of the weights, these in the form of weights.
+def compared_grads(x: Array, weights: LSTMWeights | GRUWeights) -> dict[str, Array]:
+    """The gradients as peers' results are compared.
 
-    Of an LSTM's two biases, whose gradients are one, only that which every form has.
+    Args:
+      x: the gradient of x, [B, T, I].
+      weights: the gradients of the weights, in the arrays of the weights. The two biases of an LSTM
+        have one gradient; that of recurrent_bias is compared, which every format has.
+
+    Returns:
+      The gradients by name.
     """
     names = ["kernel", "recurrent_kernel", "recurrent_bias"]
     if isinstance(weights, GRUWeights):
@@ -186,7 +223,7 @@ _LENGTHS = dataclasses.replace(
 
 
 def _masked() -> list[Row]:
-    """Masks that no lengths can tell, and lengths in inference."""
+    """Masks that sequence lengths cannot express, and sequence lengths in inference."""
     stock = ("ours", "keras", "keras-jit", "jax")
     names = {"left": "left padding of 0..99", "holes": "every third step missing"}
     found = [
@@ -237,7 +274,7 @@ def _cells() -> list[Row]:
 
 
 def _against_ourselves() -> list[Row]:
-    """bfloat16 against float32, two threads against one, lengths against all steps."""
+    """Ours against ours: bfloat16 and float32, two threads and one, lengths and all steps."""
     found = [
         dataclasses.replace(
             _inference(batch, units, 25),

@@ -1,4 +1,4 @@
-"""bench.png: each row's ratios as dots."""
+"""bench.png: the ratios of each row as dots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from tf_lstm_ops.bench.peers import PEERS
 from tf_lstm_ops.bench.report import Report, RowResult
 
-# Okabe's and Ito's colours, which the colour-blind tell apart too.
+# The colours of Okabe and Ito, which are distinct for the colour-blind, too.
 _COLOURS = (
     *("#E69F00", "#56B4E9", "#009E73", "#CC79A7"),
     *("#0072B2", "#D55E00", "#F0E442", "#000000"),
@@ -25,7 +25,12 @@ _TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 
 
 def save(path: Path, report: Report) -> None:
-    """Writes a PNG: a panel for each table, a line for each row, a dot for each peer."""
+    """Writes a PNG: a panel for each table, a line for each row, a dot for each peer.
+
+    Args:
+      path: the file to write. It is not written if there is nothing to draw.
+      report: the results.
+    """
     drawn = [r for r in report.results if any(m.ratios for m in r.found.values())]
     panels = [[r for r in drawn if r.row.group == g] for g in ("inference", "training", "other")]
     panels = [panel for panel in panels if panel]
@@ -33,7 +38,7 @@ def save(path: Path, report: Report) -> None:
         return
     heights = [len(panel) + 1 for panel in panels]
     figure = Figure(figsize=(10.5, 1.8 + _ROW_INCHES * sum(heights)), layout="constrained")
-    FigureCanvasAgg(figure)  # no display, whatever backend the user has set
+    FigureCanvasAgg(figure)  # needs no display, whatever backend the user has set
     axes = figure.subplots(len(panels), 1, sharex=True, height_ratios=heights, squeeze=False)
     for panel_axes, panel in zip(axes[:, 0], panels, strict=True):
         _draw(panel_axes, panel)
@@ -83,9 +88,9 @@ def _draw(axes: Axes, results: list[RowResult]) -> None:
 
 
 def _style(name: str) -> dict[str, Any]:
-    """Ours are grey and have their markers; the others have their colours."""
+    """Our peers are grey with different markers; the others differ in colour."""
     alike = [key for key, peer in PEERS.items() if peer.ours == PEERS[name].ours]
-    place = alike.index(name)
+    index = alike.index(name)
     if PEERS[name].ours:
-        return {"color": "#999999", "marker": _OUR_MARKERS[place % len(_OUR_MARKERS)]}
-    return {"color": _COLOURS[place % len(_COLOURS)], "marker": "o"}
+        return {"color": "#999999", "marker": _OUR_MARKERS[index % len(_OUR_MARKERS)]}
+    return {"color": _COLOURS[index % len(_COLOURS)], "marker": "o"}

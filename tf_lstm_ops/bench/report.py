@@ -1,4 +1,4 @@
-"""What a run found, as results.json and table.md."""
+"""The results of a run, as results.json and table.md."""
 
 from __future__ import annotations
 
@@ -14,93 +14,121 @@ from pathlib import Path
 from typing import Any
 
 from tf_lstm_ops.bench.cases import Row
-from tf_lstm_ops.bench.ceilings import Ceilings, floor_seconds
 from tf_lstm_ops.bench.peers import PEERS
+from tf_lstm_ops.bench.roofline import Roofline, floor_seconds
 from tf_lstm_ops.bench.runner import Measurement
 
 _PACKAGES = ("tf_lstm_ops", "tensorflow", "keras", "numpy")
 _PEER_PACKAGES = ("torch", "onnx", "onnxruntime", "openvino", "jax")
-_TITLES = {"inference": "Inference", "training": "Training", "other": "The rest"}
+_TITLES = {"inference": "Inference", "training": "Training", "other": "Other rows"}
 _SCALES = {"ms": 1e3, "MB": 1e-6}
 
 
 @dataclasses.dataclass
 class RowResult:
-    """A row, and what was measured for each of its peers; the first is ours."""
+    """The measurements of a row.
+
+    Attributes:
+      row: the row.
+      found: the measurement of each peer by name.
+    """
 
     row: Row
     found: dict[str, Measurement]
 
     @property
     def ours(self) -> Measurement:
+        """The measurement of ours, the row's first peer."""
         return self.found[self.row.peers[0]]
 
-    def floor_fraction(self, ceilings: Ceilings) -> float | None:
-        """The floor's part of our least time."""
-        floor = floor_seconds(self.row, ceilings)
+    def floor_fraction(self, roofline: Roofline) -> float | None:
+        """The floor divided by our least time.
+
+        Args:
+          roofline: the measured rates.
+
+        Returns:
+          A number from 0 to 1; None if the row has no floor or was not measured.
+        """
+        floor = floor_seconds(self.row, roofline)
         return floor / min(self.ours.values) if floor and self.ours.values else None
 
 
 @dataclasses.dataclass
 class Report:
-    """Everything a run knows.
+    """The results of a run.
 
     Attributes:
-      machine: what it ran on, for people.
-      ceilings: measured before the first row and, but after an interrupt, after the last.
-      planned: how many rows the run has; fewer results are an interrupted run's.
+      machine: what it ran on, as text by name.
+      roofline: measured before the first row and, unless the run was interrupted, after the last.
+      planned: the number of rows of the run; an interrupted run has fewer results.
       results: one for each row that is done.
     """
 
     machine: dict[str, Any]
-    ceilings: Ceilings
+    roofline: Roofline
     planned: int
     results: list[RowResult] = dataclasses.field(default_factory=list)
 
     def save(self, folder: Path) -> None:
-        """Writes results.json and table.md, each whole or not at all."""
+        """Writes results.json and table.md, each completely or not at all.
+
+        Args:
+          folder: an existing folder.
+        """
         for name, text in {"results.json": self.as_json(), "table.md": self.as_table()}.items():
-            part = folder / f"{name}.part"
-            part.write_text(text)
-            part.replace(folder / name)
+            unfinished = folder / f"{name}.part"
+            unfinished.write_text(text)
+            unfinished.replace(folder / name)
 
     def as_json(self) -> str:
+        """The content of results.json.
+
+        Returns:
+          JSON: machine, roofline, planned and rows; the measurements are in seconds or bytes, and
+          summaries of them in the row's unit.
+        """
         rows = []
         for result in self.results:
             peers = {
                 name: {**dataclasses.asdict(m), **summary(m, result.row.unit)}
                 for name, m in result.found.items()
             }
-            floor = floor_seconds(result.row, self.ceilings)
+            floor = floor_seconds(result.row, self.roofline)
             rows.append(
                 {
                     **dataclasses.asdict(result.row),
                     "unit": result.row.unit,
                     "floor_ms": None if floor is None else floor * 1e3,
-                    "floor_fraction": result.floor_fraction(self.ceilings),
+                    "floor_fraction": result.floor_fraction(self.roofline),
                     "peers": peers,
                 }
             )
-        head = {"machine": self.machine, "ceilings": dataclasses.asdict(self.ceilings)}
+        head = {"machine": self.machine, "roofline": dataclasses.asdict(self.roofline)}
         return json.dumps({**head, "planned": self.planned, "rows": rows}, indent=1) + "\n"
 
     def as_table(self) -> str:
+        """The content of table.md.
+
+        Returns:
+          Markdown.
+        """
         return "\n".join([*self._head(), *self._tables(), *self._remarks()]) + "\n"
 
     def _head(self) -> Iterator[str]:
-        ceilings = self.ceilings
-        sizes = ", ".join(f"{v / 1e9:.0f} from {_size(n)}" for n, v in ceilings.bandwidth.items())
+        roofline = self.roofline
+        sizes = ", ".join(f"{v / 1e9:.0f} from {_size(n)}" for n, v in roofline.bandwidth.items())
         yield "# tf_lstm_ops beside its peers\n"
         yield "\n".join(f"* {key}: {value}" for key, value in self.machine.items())
-        yield f"* most operations: {ceilings.flops / 1e9:.0f} GFLOP/s on {ceilings.threads} threads"
+        yield f"* peak rate: {roofline.flops / 1e9:.0f} GFLOP/s on {roofline.threads} threads"
         yield f"* memory, GB/s: {sizes}" if sizes else "* memory: not measured"
         if len(self.results) < self.planned:
             yield f"* interrupted: {len(self.results)} of {self.planned} rows are done"
         yield (
             "\nOurs: least and median of the rounds' times. Floor: the least time that the "
-            "processor's\noperations and memory allow, as a part of our least time. Peers: their "
-            "time divided by ours\nof the same round, the median and in parentheses the least; "
-            "above 1 ours is faster."
+            "processor's\nroofline allows, divided by our least time. Peers: their time divided by "
+            "ours of the same\nround, the median and in parentheses the least; above 1 ours is "
+            "faster."
         )
 
     def _tables(self) -> Iterator[str]:
@@ -117,7 +145,7 @@ class Report:
         yield f"| {' | '.join(heads)} |"
         yield "|---|" + "---:|" * (len(heads) - 1)
         for result in results:
-            fraction = result.floor_fraction(self.ceilings)
+            fraction = result.floor_fraction(self.roofline)
             cells = [
                 result.row.name,
                 own_cell(result),
@@ -127,7 +155,7 @@ class Report:
             yield f"| {' | '.join(cells)} |"
 
     def _remarks(self) -> Iterator[str]:
-        """Why there are words where numbers should be, and what a column does not say."""
+        """Why a cell has no number, and the notes on the peers."""
         remarks: dict[str, None] = {}  # a set in order
         for result in self.results:
             for name, m in result.found.items():
@@ -144,19 +172,32 @@ class Report:
 
 
 def summary(measurement: Measurement, unit: str) -> dict[str, float]:
-    """Least and median of values, in `unit`, and of ratios."""
+    """Least and median of a measurement.
+
+    Args:
+      measurement: the measurement.
+      unit: "ms" or "MB".
+
+    Returns:
+      min and median of the values, in the unit, and of the ratios, where there are any; the keys
+      are such as "min_ms" and "median_ratio".
+    """
     scaled = [value * _SCALES[unit] for value in measurement.values]
     found = {unit: scaled, "ratio": measurement.ratios}
     return {
-        f"{function.__name__}_{name}": function(numbers)
-        for name, numbers in found.items()
-        if numbers
+        f"{function.__name__}_{name}": function(values)
+        for name, values in found.items()
+        if values
         for function in (min, statistics.median)
     }
 
 
 def machine() -> dict[str, Any]:
-    """What figures depend on, and the versions of what is installed."""
+    """What the measurements depend on.
+
+    Returns:
+      Processor, instruction set, platform, versions of the packages, date and load, as text.
+    """
     from tf_lstm_ops import _library
 
     versions = []
@@ -185,6 +226,14 @@ def _processor() -> str:
 
 
 def own_cell(result: RowResult) -> str:
+    """The table's cell of ours.
+
+    Args:
+      result: the row.
+
+    Returns:
+      Least and median, with the unit; or why there are none.
+    """
     found, unit = summary(result.ours, result.row.unit), result.row.unit
     if not found:
         return result.ours.status
@@ -193,6 +242,14 @@ def own_cell(result: RowResult) -> str:
 
 
 def cell(measurement: Measurement | None) -> str:
+    """The table's cell of a peer.
+
+    Args:
+      measurement: the peer's; None if the row does not have this peer.
+
+    Returns:
+      The median and the least ratio; or why there are none.
+    """
     if measurement is None:
         return "–"
     if measurement.status != "measured":
@@ -204,7 +261,7 @@ def cell(measurement: Measurement | None) -> str:
 
 
 def _figures(value: float) -> str:
-    """Three significant ones."""
+    """Three significant digits."""
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 

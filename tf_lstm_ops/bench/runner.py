@@ -1,4 +1,4 @@
-"""Starts a worker for each peer, compares their results with ours and lets them take turns."""
+"""Starts a worker for each peer, compares their results with ours and times them in turns."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from tf_lstm_ops.weights.arrays import Array
 
 ROUND_SECONDS = 0.035  # of one peer in one round
 WARM_SECONDS = 0.1
-ANSWER_SECONDS = 600.0  # a worker that says nothing for so long is given up
+ANSWER_SECONDS = 600.0  # a worker without an answer for so long has failed
 MEMORY_CALLS = 3
 
-# Of the largest number in an array. In the rows of cases.ROWS other orders of the sums and other
-# approximations of tanh made up to 2e-6; a wrong gate, step or sign makes more than 1e-2.
+# Relative to the largest element of an array. In the rows of cases.ROWS other orders of summation
+# and other approximations of tanh cause up to 2e-6; a wrong gate, step or sign more than 1e-2.
 TOLERANCE = 2e-5
-# bfloat16 keeps 8 bits: up to 6e-3 there.
+# bfloat16 has 8 significant bits; they cause up to 6e-3.
 TOLERANCE_16 = 3e-2
 
 
 class WorkerFailed(Exception):
-    """A worker could not do what it was asked, or is gone."""
+    """A worker could not answer a request, or its process has ended."""
 
 
 @dataclass
 class Measurement:
-    """What a peer gave in a row.
+    """The measurement of a peer in a row.
 
     Attributes:
       status: "measured"; "differs", its results are not ours; "failed"; "not installed".
       message: why it is not "measured".
-      values: seconds of each round, or bytes, one.
+      values: the seconds of a call in each round; or one value, bytes.
       ratios: each value divided by ours of the same round.
     """
 
@@ -55,11 +55,16 @@ class Measurement:
 
 
 class Process:
-    """A worker and the pipes to it."""
+    """A worker and the pipes to it.
+
+    Args:
+      peer: the peer that the worker runs.
+      threads: its number of threads, unless the peer has its own.
+    """
 
     def __init__(self, peer: Peer, threads: int) -> None:
         self._peer, self._threads = peer, peer.threads or threads
-        # Both live as long as this object.
+        # The file and the process live as long as this object.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             [sys.executable, worker.__file__, "ours" if peer.ours else "other"],
@@ -67,19 +72,38 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=self._log,
             env={**os.environ, **_environment(self._threads)},
-            start_new_session=True,  # an interrupt from the keyboard is for the parent
+            start_new_session=True,  # an interrupt from the keyboard must reach the parent only
         )
 
     def send(self, method: str, *arguments: Any) -> None:
+        """Sends a request without waiting for the answer.
+
+        Args:
+          method: a public method of worker.Worker.
+          *arguments: its arguments.
+        """
         assert self._process.stdin
-        with contextlib.suppress(BrokenPipeError):  # `receive` tells why
+        with contextlib.suppress(BrokenPipeError):  # `receive` reports it
             pickle.dump((method, arguments), self._process.stdin)
             self._process.stdin.flush()
 
     def send_build(self, row: Row) -> None:
+        """Requests the worker's `build`.
+
+        Args:
+          row: the row.
+        """
         self.send("build", self._peer.module, row, self._threads, dict(self._peer.options))
 
     def receive(self) -> Any:
+        """Waits for the answer to the earliest request that has none yet.
+
+        Returns:
+          The value that the method returned.
+
+        Raises:
+          WorkerFailed: the method raised an exception, or the worker does not answer.
+        """
         assert self._process.stdout
         if not select.select([self._process.stdout], [], [], ANSWER_SECONDS)[0]:
             self.close()
@@ -87,36 +111,48 @@ class Process:
         try:
             status, value = pickle.load(self._process.stdout)
         except (EOFError, pickle.UnpicklingError):
-            raise WorkerFailed(self._last_words()) from None
+            raise WorkerFailed(self._reason()) from None
         if status == "failed":
             raise WorkerFailed(value)
         return value
 
     def ask(self, method: str, *arguments: Any) -> Any:
+        """Sends a request and waits for the answer.
+
+        Args:
+          method: a public method of worker.Worker.
+          *arguments: its arguments.
+
+        Returns:
+          The value that the method returned.
+        """
         self.send(method, *arguments)
         return self.receive()
 
     @property
     def is_alive(self) -> bool:
+        """Whether the process runs."""
         return self._process.poll() is None
 
     def close(self) -> None:
+        """Ends the process."""
         self._process.kill()
         self._process.communicate()
 
-    def _last_words(self) -> str:
+    def _reason(self) -> str:
+        """Why the worker does not answer."""
         try:
             status = self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             self.close()
-            return "it wrote something else than an answer"
+            return "it wrote something that is not an answer"
         self._log.seek(0)
         lines = self._log.read().decode(errors="replace").strip().splitlines()
         return f"its process ended with status {status}" + (f": {lines[-1]}" if lines else "")
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """What no peer's module can set later; the modules set the rest."""
+    """Variables that have an effect only at the start of a process; the peers set the rest."""
     number = str(threads)
     return {
         "TF_CPP_MIN_LOG_LEVEL": "3",
@@ -128,18 +164,31 @@ def _environment(threads: int) -> dict[str, str]:
 
 
 class Bench:
-    """The workers of a run: one for each peer, alive from its first row on."""
+    """The workers of a run: one process for each peer, started for its first row.
+
+    Args:
+      peers: the peers to measure, by name.
+      threads: the threads of each peer.
+      rounds: the turns of each peer.
+    """
 
     def __init__(self, peers: Mapping[str, Peer], threads: int, rounds: int) -> None:
         self._peers, self._threads, self._rounds = peers, threads, rounds
         self._processes: dict[str, Process] = {}
 
     def run(self, row: Row, ready: Callable[[str, str], None]) -> dict[str, Measurement]:
-        """Measures the row's peers, those that this run has; `ready` is told of each
-        in turn, and of its status."""
+        """Measures a row.
+
+        Args:
+          row: the row. Of its peers those are measured that this run has.
+          ready: called with the name and the status of each peer once its results are compared.
+
+        Returns:
+          The measurement of each peer by name.
+        """
         names = [name for name in row.peers if name in self._peers]
         if row.measure == "memory":
-            self.close()  # each begins with a fresh process
+            self.close()  # each starts with a fresh process
         found = self._build(row, names, ready)
         running = [name for name in names if found[name].status == "measured"]
         ours = row.peers[0]
@@ -153,6 +202,7 @@ class Bench:
         return found
 
     def close(self) -> None:
+        """Ends all processes."""
         while self._processes:
             self._processes.popitem()[1].close()
 
@@ -165,7 +215,7 @@ class Bench:
     def _build(
         self, row: Row, names: Sequence[str], ready: Callable[[str, str], None]
     ) -> dict[str, Measurement]:
-        """All at once, for this is not timed; then each one's results beside ours."""
+        """Builds all peers at the same time, since this is not timed, and compares the results."""
         found: dict[str, Measurement] = {}
         installed = [name for name in names if self._peers[name].is_installed()]
         for name in installed:
@@ -190,7 +240,8 @@ class Bench:
         return found
 
     def _take_turns(self, running: list[str], found: dict[str, Measurement]) -> None:
-        """Rounds of as many calls as took ROUND_SECONDS before, another peer first in each."""
+        """Times all peers in rounds. Each round starts with another peer; each peer makes as many
+        calls as took ROUND_SECONDS in the previous round."""
         calls = {}
         for name in running:
             with self._failures(name, found):
@@ -219,7 +270,7 @@ class Bench:
 
 
 def _warm_up(process: Process) -> int:
-    """Returns how many calls make a round."""
+    """Calls the peer for WARM_SECONDS; returns how many calls make a round."""
     start, calls = time.perf_counter(), 1
     while time.perf_counter() - start < WARM_SECONDS:
         _, calls = _round(process, calls)
@@ -227,7 +278,7 @@ def _warm_up(process: Process) -> int:
 
 
 def _round(process: Process, calls: int) -> tuple[float, int]:
-    """The seconds of a call, and how many calls would have taken ROUND_SECONDS."""
+    """Times some calls: the seconds of one, and how many would have taken ROUND_SECONDS."""
     start = time.perf_counter()
     seconds = process.ask("seconds", calls)
     taken = time.perf_counter() - start
@@ -235,7 +286,16 @@ def _round(process: Process, calls: int) -> tuple[float, int]:
 
 
 def difference(results: Mapping[str, Array], ours: Mapping[str, Array], row: Row) -> str:
-    """What is not the same in both; empty if all that the peer gave is ours."""
+    """Compares the results of a peer with ours.
+
+    Args:
+      results: arrays by name; what a peer leaves out is not compared.
+      ours: our arrays by name.
+      row: the row, whose dtype determines the tolerance.
+
+    Returns:
+      The first difference as text; empty if there is none.
+    """
     if not results:
         return "it gave no results"
     tolerance = TOLERANCE if row.dtype == "float32" else TOLERANCE_16

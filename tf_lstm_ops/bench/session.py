@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tf_lstm_ops.bench import ceilings, plot, report
+from tf_lstm_ops.bench import plot, report, roofline
 from tf_lstm_ops.bench.cases import Row
 from tf_lstm_ops.bench.peers import PEERS, Peer
 from tf_lstm_ops.bench.runner import Bench
@@ -14,23 +14,33 @@ from tf_lstm_ops.bench.runner import Bench
 def run(
     rows: Sequence[Row], peers: Mapping[str, Peer], threads: int, rounds: int, folder: Path
 ) -> report.Report:
-    """Measures the rows, tells the progress, writes results.json, table.md and bench.png.
+    """Measures the rows, prints the progress, writes results.json, table.md and bench.png.
 
-    After each row the first two are written anew. An interrupt ends the run where it is; the report
-    then has fewer results than were planned.
+    The first two are written again after each row. An interrupt ends the run; the report then has
+    fewer results than were planned.
+
+    Args:
+      rows: the rows.
+      peers: the peers to measure, by name; all rows need their first peers.
+      threads: the threads of each peer.
+      rounds: the turns of each peer.
+      folder: an existing folder to write to.
+
+    Returns:
+      The report.
 
     Raises:
-      OSError: the folder is not there or cannot be written to.
+      OSError: the folder does not exist or cannot be written to.
     """
-    found = report.Report(report.machine(), ceilings.measure(rows, threads), len(rows))
+    found = report.Report(report.machine(), roofline.measure(rows, threads), len(rows))
     found.save(folder)
-    _say_what_is_missing(peers)
+    _print_missing(peers)
     try:
         with Bench(peers, threads, rounds) as bench:
             for number, row in enumerate(rows, 1):
                 _measure(bench, row, f"{number:2}/{len(rows)}", found)
                 found.save(folder)
-        found.ceilings = found.ceilings.best(ceilings.measure(rows, threads))
+        found.roofline = found.roofline.best(roofline.measure(rows, threads))
     except KeyboardInterrupt:
         print("\ninterrupted")
     found.save(folder)
@@ -40,7 +50,7 @@ def run(
 
 def _measure(bench: Bench, row: Row, number: str, found: report.Report) -> None:
     print(f"{number}  {row.name}\n       ready:", end="", flush=True)
-    result = report.RowResult(row, bench.run(row, _say_ready))
+    result = report.RowResult(row, bench.run(row, _print_ready))
     found.results.append(result)
     print(f"\n       ours {report.own_cell(result)}", end="")
     for name in row.peers[1:]:
@@ -49,11 +59,11 @@ def _measure(bench: Bench, row: Row, number: str, found: report.Report) -> None:
     print(flush=True)
 
 
-def _say_ready(name: str, status: str) -> None:
+def _print_ready(name: str, status: str) -> None:
     print(f" {name}" + ("" if status == "measured" else f" ({status})"), end="", flush=True)
 
 
-def _say_what_is_missing(peers: Mapping[str, Peer]) -> None:
+def _print_missing(peers: Mapping[str, Peer]) -> None:
     for peer in peers.values():
         if not peer.is_installed():
             print(f"{peer.label} is not installed: pip install {peer.pip}")

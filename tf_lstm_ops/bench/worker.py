@@ -1,8 +1,8 @@
-"""The process in which one peer lives. It is started as a file, not as a module of the package.
+"""The process of one peer. It is started as a file, not as a module of the package.
 
-It reads pickled requests from its standard input and answers each with one pickled pair on what was
-its standard output; what libraries print goes to standard error. A request is the name of one of
-Worker's methods and its arguments; an answer is ("done", value), or ("failed", message) after an
+It reads pickled requests from its standard input and answers each with one pickled pair on its
+original standard output; what libraries print goes to standard error. A request is the name of one
+of Worker's methods and its arguments; an answer is ("done", value), or ("failed", message) after an
 exception.
 """
 
@@ -32,7 +32,14 @@ class Worker:
     _prepared: Prepared | None = None
 
     def build(self, module: str, row: Row, threads: int, options: dict[str, Any]) -> None:
-        """Makes the row's call; the row before is forgotten."""
+        """Makes the call that is measured; that of the previous row is released.
+
+        Args:
+          module: the peer's module below bench.peers, or any other with a dot in its name.
+          row: the row.
+          threads: the number of threads.
+          options: for the module's `build`.
+        """
         from tf_lstm_ops.bench.cases import make_problem
 
         self._prepared = None
@@ -42,12 +49,23 @@ class Worker:
         self._prepared = build(row, make_problem(row), threads, **options)
 
     def results(self) -> dict[str, Array]:
-        """Of one call."""
+        """Calls once.
+
+        Returns:
+          The results by name, see peers.Prepared.
+        """
         assert self._prepared
         return self._prepared.results(self._prepared.call())
 
     def seconds(self, calls: int) -> float:
-        """The mean over so many calls, each divided by how much it does."""
+        """Times calls.
+
+        Args:
+          calls: how many.
+
+        Returns:
+          The mean time of a call, divided by its number of repetitions.
+        """
         assert self._prepared
         start = time.perf_counter()
         for _ in range(calls):
@@ -55,9 +73,16 @@ class Worker:
         return (time.perf_counter() - start) / calls / self._prepared.repeats
 
     def memory(self, calls: int) -> int:
-        """Bytes by which so many calls raise the process' peak above what it holds."""
+        """Measures the memory of calls.
+
+        Args:
+          calls: how many.
+
+        Returns:
+          The bytes by which the process' peak memory exceeds its memory before the calls.
+        """
         assert self._prepared
-        with contextlib.suppress(OSError):  # where there is Linux: the peak begins anew
+        with contextlib.suppress(OSError):  # resets the peak on Linux; other systems lack the file
             Path("/proc/self/clear_refs").write_text("5")
         before = _peak_memory()
         for _ in range(calls):
@@ -66,7 +91,7 @@ class Worker:
 
 
 def _peak_memory() -> int:
-    """Bytes. Linux' ru_maxrss begins with the peak of the process that started this one."""
+    """In bytes. On Linux ru_maxrss includes the peak of the process that started this one."""
     status = Path("/proc/self/status")
     if status.exists():
         (line,) = (x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
@@ -75,19 +100,24 @@ def _peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def _stand_in_for_package() -> None:
-    """Puts an empty module in the package's place: its own would import TensorFlow."""
+def _install_empty_package() -> None:
+    """Makes the package an empty module, since its own __init__ would import TensorFlow."""
     package = types.ModuleType("tf_lstm_ops")
     package.__path__ = [str(Path(__file__).parents[1])]
     sys.modules["tf_lstm_ops"] = package
 
 
 def main(is_ours: bool) -> None:
+    """Answers requests until the standard input ends.
+
+    Args:
+      is_ours: whether the peer imports tf_lstm_ops itself.
+    """
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    del sys.path[0]  # this file's folder, whose modules have names that others may want
+    del sys.path[0]  # this file's folder: its modules would hide others of the same names
     if not is_ours:
-        _stand_in_for_package()
+        _install_empty_package()
     worker = Worker()
     while True:
         try:

@@ -2,4 +2,4 @@
 
 
 class CommandError(Exception):
-    """A command cannot go on; the message says why and what to do next."""
+    """A command cannot continue. The message says why and what to do next."""

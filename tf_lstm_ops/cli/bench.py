@@ -1,4 +1,4 @@
-"""``tf-lstm-ops bench``: the CPU engine measured beside what a user could take in its place."""
+"""``tf-lstm-ops bench``: measures the CPU engine beside its alternatives."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ from tf_lstm_ops.bench import cases, session
 from tf_lstm_ops.bench.peers import PEERS
 from tf_lstm_ops.cli import CommandError
 
-INTERRUPTED = 130  # as a shell has it
+INTERRUPTED = 130  # a shell's exit status after an interrupt
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command to the command line.
+
+    Args:
+      commands: the commands of ``tf-lstm-ops``.
+    """
     summary = "measure the CPU engine beside Keras, PyTorch, ONNX Runtime, OpenVINO and JAX"
     parser = commands.add_parser(
         "bench",
         help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}, as far as they are installed: all with "
-        "the same weights and input, their results compared with ours first, in turns.",
+        description=f"{summary[0].upper()}{summary[1:]}, as far as they are installed. All get the "
+        "same weights and input, their results are compared with ours first, and they take turns.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument(
@@ -33,13 +38,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--rows",
         metavar="GLOB",
         action="append",
-        help="of all rows those whose names match, such as 'training*'; may be given again",
+        help="only the rows whose names match, such as 'training*'; may be repeated",
     )
     parser.add_argument(
         "--peers",
         metavar="NAMES",
         default=",".join(name for name, peer in PEERS.items() if not peer.ours),
-        help="those to compare with, separated by commas",
+        help="the peers to compare with, separated by commas",
     )
     parser.add_argument("--rounds", metavar="N", type=int, default=9, help="turns of each peer")
     parser.add_argument("--threads", metavar="N", type=int, default=2, help="of each peer")
@@ -47,7 +52,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Returns 0, or 130 after an interrupt."""
+    """Measures the rows and writes the report.
+
+    Args:
+      arguments: those of the command line.
+
+    Returns:
+      0, or 130 after an interrupt.
+
+    Raises:
+      CommandError: an argument is wrong, or the folder cannot be written to.
+    """
     for name in ("rounds", "threads"):
         if getattr(arguments, name) < 1:
             raise CommandError(f"--{name} must be at least 1")
@@ -72,7 +87,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def select_rows(patterns: Sequence[str] | None, full: bool) -> list[cases.Row]:
-    """Those that match a pattern, or without any the quick ones or all.
+    """Selects the rows to measure.
+
+    Args:
+      patterns: glob patterns of names; None or empty: no selection by name.
+      full: without patterns, whether to take all rows or the quick ones.
+
+    Returns:
+      The rows, in the order of cases.ROWS.
 
     Raises:
       CommandError: a pattern matches none.

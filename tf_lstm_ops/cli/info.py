@@ -15,19 +15,32 @@ from tensorflow.python.framework import kernels
 
 from tf_lstm_ops import _library, raw_ops
 from tf_lstm_ops._version import __version__
+from tf_lstm_ops.op_definitions import NAMESPACE
 
-OWN_PREFIX = "TfLstmOps>"
 # Ops of TensorFlow for which this package registers kernels under TensorFlow's own names.
 STOCK_NAMES = tuple(name for name in raw_ops.__all__ if name.startswith("CudnnRNN"))
 DTYPES = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command to the command line.
+
+    Args:
+      commands: the commands of ``tf-lstm-ops``.
+    """
     summary = "print versions, native library, instruction set, threads and kernels"
     commands.add_parser("info", help=summary, description=summary).set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Prints versions, the native library, the CPU engine's settings and a table of kernels.
+
+    Args:
+      arguments: those of the command line.
+
+    Returns:
+      0.
+    """
     cpu = _library.cpu_info()
     print_columns(
         [
@@ -50,17 +63,28 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def own_ops() -> list[str]:
-    """Names of this package's ops, from TensorFlow's op registry."""
+    """The ops of this package in TensorFlow's op registry.
+
+    Returns:
+      Their names with namespace, sorted.
+    """
     buffer = pywrap_tf_session.TF_GetAllOpList()
     try:
         ops = op_def_pb2.OpList.FromString(pywrap_tf_session.TF_GetBuffer(buffer))
     finally:
         pywrap_tf_session.TF_DeleteBuffer(buffer)
-    return sorted(op.name for op in ops.op if op.name.startswith(OWN_PREFIX))
+    return sorted(op.name for op in ops.op if op.name.startswith(NAMESPACE))
 
 
 def kernel_table(ops: Iterable[str]) -> list[tuple[str, ...]]:
-    """Heading, then one row for each op and device: ``yes`` under the dtypes that have a kernel."""
+    """A table of the registered kernels.
+
+    Args:
+      ops: names of ops, with their namespaces.
+
+    Returns:
+      The heading, then one row for each op and device: ``yes`` under the dtypes with a kernel.
+    """
     rows = [("op", "device", *(dtype.name for dtype in DTYPES))]
     for op in ops:
         dtypes: dict[str, set[int]] = {}
@@ -74,6 +98,11 @@ def kernel_table(ops: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def print_columns(rows: list[tuple[str, ...]]) -> None:
+    """Prints a table with columns of equal width.
+
+    Args:
+      rows: the cells of each row; all rows have the same number of cells.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

@@ -1,9 +1,9 @@
-"""The demo's picture: learning curves and confusion matrix."""
+"""demo.png: learning curves and confusion matrix."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 
-if TYPE_CHECKING:
-    from tf_lstm_ops.cli.demo import Training
+from tf_lstm_ops.cli.training import Training
 
 OURS: dict[str, Any] = {"color": "#1f5fa8", "linewidth": 2.2, "label": "tf_lstm_ops.keras.LSTM"}
 STOCK: dict[str, Any] = {
@@ -25,9 +24,15 @@ STOCK: dict[str, Any] = {
 
 
 def save(path: Path, ours: Training, stock: Training, confusion: npt.NDArray[np.int64]) -> None:
-    """Writes a PNG: training loss and test accuracy by epoch, and the confusion matrix [9, 9]."""
+    """Writes a PNG: training loss and test accuracy by epoch, and the confusion matrix.
+
+    Args:
+      path: the file to write.
+      ours, stock: the two trainings, of the same number of epochs.
+      confusion: [9, 9], see training.confusion_matrix.
+    """
     figure = Figure(figsize=(12, 5.6), layout="constrained")
-    FigureCanvasAgg(figure)  # no display, whatever backend the user has set
+    FigureCanvasAgg(figure)  # needs no display, whatever backend the user has set
     panels: dict[str, Axes] = figure.subplot_mosaic(
         [["loss", "confusion"], ["accuracy", "confusion"]], width_ratios=(1.05, 1)
     )

@@ -1,4 +1,4 @@
-"""``tf-lstm-ops selftest``: this machine's device beside its CPU."""
+"""``tf-lstm-ops selftest``: compares a device's kernels with the CPU's."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ _PLUGINS = ("tensorflow-metal", "tensorflow-metal-plugin")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command to the command line.
+
+    Args:
+      commands: the commands of ``tf-lstm-ops``.
+    """
     summary = "compare a device's kernels with the CPU's; takes less than a minute"
     parser = commands.add_parser("selftest", help=summary, description=summary)
     parser.add_argument("--device", default="GPU", help="GPU, GPU:1, ... (default: %(default)s)")
@@ -25,6 +30,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Runs all cases of which the device has kernels and prints a table of the differences.
+
+    Args:
+      arguments: those of the command line.
+
+    Returns:
+      0, or 1 if a case fails.
+
+    Raises:
+      CommandError: there is no such device, or the package has no kernels for it.
+    """
     device = arguments.device if ":" in arguments.device else f"{arguments.device}:0"
     kind, _, number = device.partition(":")
     all_devices = tf.config.list_physical_devices()
@@ -33,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(
             f"TensorFlow has no device {device} here, only "
             f"{', '.join(d.name.removeprefix('/physical_device:') for d in all_devices)}. "
-            "On a Mac, docs/metal.md tells which plugin goes with which TensorFlow."
+            "On a Mac, docs/guide/gpu.md tells which plugin goes with which TensorFlow."
         )
     tf.config.set_soft_device_placement(False)
     outcomes = list(selftest.outcomes(device))
@@ -48,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _row(outcome: selftest.Outcome) -> tuple[str, ...]:
-    """A difference is that of the results' largest number."""
+    """A row of the table."""
     return (
         outcome.case.op,
         outcome.case.what,

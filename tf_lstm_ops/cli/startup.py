@@ -1,4 +1,4 @@
-"""What must be in place before TensorFlow is imported, so nothing here imports it."""
+"""Settings to make before TensorFlow is imported. Nothing here imports it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,26 @@ from pathlib import Path
 
 
 def is_program() -> bool:
-    """Whether this is ``tf-lstm-ops`` or ``python -m tf_lstm_ops``, not a user's program."""
-    # argv[0] is "-m" until Python has found the module to run, and so imported its package.
+    """Whether this process is the command line.
+
+    Returns:
+      True in ``tf-lstm-ops`` and ``python -m tf_lstm_ops``, False in a user's program.
+    """
+    # argv[0] is "-m" until Python has found the module to run, which imports its package.
     started_by_name = sys.argv[0] == "-m" and "tf_lstm_ops" in sys.orig_argv
     return started_by_name or Path(sys.argv[0]).stem == "tf-lstm-ops"
 
 
 @contextmanager
 def quiet_tensorflow() -> Iterator[None]:
-    """Keeps TensorFlow's own log off the terminal while it is imported by the command line.
+    """A context that hides TensorFlow's own log while the command line imports it.
 
     TensorFlow 2.21 writes the first lines of its log whatever TF_CPP_MIN_LOG_LEVEL says, so the
-    file descriptor itself is turned aside. What was hidden is printed if the import fails. Nothing
-    is hidden in a user's program, nor where the user has set TF_CPP_MIN_LOG_LEVEL.
+    file descriptor itself is redirected. The hidden text is printed if the import fails. Nothing is
+    hidden in a user's program, nor if the user has set TF_CPP_MIN_LOG_LEVEL.
+
+    Yields:
+      None.
     """
     if not is_program() or "TF_CPP_MIN_LOG_LEVEL" in os.environ:
         yield

@@ -1,12 +1,18 @@
-"""The block cell's ops. Equations: cc/core/lstm_cell.h."""
+"""The block cell's ops. Equations: cc/core/lstm_cell.h, docs/reference/block_cell.md.
+
+B batch, T time, I input size, H cell size. Inputs are named as the ops name them.
+"""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from tf_lstm_ops.composite.common import (
+    Composite,
     cast,
     compute_dtype,
     straight_through_clip,
@@ -18,7 +24,11 @@ from tf_lstm_ops.composite.scan import scan
 
 
 class Gates(NamedTuple):
-    """The pre-activations, or the gradients of the loss with respect to them, [..., H] each."""
+    """The gate pre-activations, or their gradients.
+
+    Attributes:
+      i, c, f, o: [..., H] each: input gate, candidate, forget gate, output gate.
+    """
 
     i: Any
     c: Any
@@ -26,17 +36,36 @@ class Gates(NamedTuple):
     o: Any
 
     @classmethod
-    def split(cls, z: tf.Tensor, order: str) -> Gates:
-        """From [..., 4H] with the gates in this order, such as "ICFO"."""
-        return cls(**dict(zip(order.lower(), tf.split(z, 4, axis=-1), strict=True)))
+    def split(cls, z: tf.Tensor, gate_order: str) -> Gates:
+        """Splits the gates of one tensor.
 
-    def concat(self, order: str) -> tf.Tensor:
-        """[..., 4H] with the gates in this order."""
-        return tf.concat([getattr(self, gate) for gate in order.lower()], axis=-1)
+        Args:
+          z: [..., 4H].
+          gate_order: the order of the gates in z, such as "ICFO".
+
+        Returns:
+          The four gates.
+        """
+        return cls(**dict(zip(gate_order.lower(), tf.split(z, 4, axis=-1), strict=True)))
+
+    def concat(self, gate_order: str) -> tf.Tensor:
+        """Joins the gates in one tensor.
+
+        Args:
+          gate_order: the order of the gates in the result, such as "ICFO".
+
+        Returns:
+          [..., 4H].
+        """
+        return tf.concat([getattr(self, gate) for gate in gate_order.lower()], axis=-1)
 
 
-class Steps(NamedTuple):
-    """The seven outputs of a cell, or the gradients of the loss with respect to them."""
+class CellOutputs(NamedTuple):
+    """The seven outputs of a cell, or their gradients.
+
+    Attributes:
+      i, cs, f, o, ci, co, h: [..., H] each, as the ops name them.
+    """
 
     i: Any
     cs: Any
@@ -48,17 +77,23 @@ class Steps(NamedTuple):
 
 
 class Peephole(NamedTuple):
-    """wci, wcf, wco, [H] each."""
+    """The peephole weights.
+
+    Attributes:
+      i, f, o: wci, wcf and wco, [H] each.
+    """
 
     i: Any
     f: Any
     o: Any
 
 
-_STEPS = len(Steps._fields)
+_OUTPUTS = len(CellOutputs._fields)
 
 
-def _cell_forward(z: Gates, cs_prev: Any, peephole: Peephole | None, cell_clip: float) -> Steps:
+def _cell_forward(
+    z: Gates, cs_prev: Any, peephole: Peephole | None, cell_clip: float
+) -> CellOutputs:
     """The outputs; z.f contains forget_bias. See LstmCell::Forward."""
     if peephole:
         z = z._replace(i=z.i + peephole.i * cs_prev, f=z.f + peephole.f * cs_prev)
@@ -66,32 +101,34 @@ def _cell_forward(z: Gates, cs_prev: Any, peephole: Peephole | None, cell_clip: 
     cs = straight_through_clip(i * ci + f * cs_prev, cell_clip)
     o = tf.sigmoid(z.o + peephole.o * cs if peephole else z.o)
     co = tf.tanh(cs)
-    return Steps(i, cs, f, o, ci, co, o * co)
+    return CellOutputs(i, cs, f, o, ci, co, o * co)
 
 
 def _cell_backward(
-    y: Steps, cs_prev: Any, bar: Steps, peephole: Peephole | None
+    y: CellOutputs, cs_prev: Any, grads: CellOutputs, peephole: Peephole | None
 ) -> tuple[Gates, tf.Tensor]:
     """Gradients of the pre-activations and of cs_prev; see LstmCell::Backward."""
-    dzo = y.o * (1 - y.o) * (bar.h * y.co + bar.o)
-    dcs = (bar.h * y.o + bar.co) * (1 - y.co * y.co) + bar.cs
+    o_grad = y.o * (1 - y.o) * (grads.h * y.co + grads.o)
+    cs_grad = (grads.h * y.o + grads.co) * (1 - y.co * y.co) + grads.cs
     if peephole:
-        dcs += peephole.o * dzo
-    dzc = (1 - y.ci * y.ci) * (dcs * y.i + bar.ci)
-    dzf = y.f * (1 - y.f) * (dcs * cs_prev + bar.f)
-    dzi = y.i * (1 - y.i) * (dcs * y.ci + bar.i)
-    dcs_prev = dcs * y.f
+        cs_grad += peephole.o * o_grad
+    c_grad = (1 - y.ci * y.ci) * (cs_grad * y.i + grads.ci)
+    f_grad = y.f * (1 - y.f) * (cs_grad * cs_prev + grads.f)
+    i_grad = y.i * (1 - y.i) * (cs_grad * y.ci + grads.i)
+    cs_prev_grad = cs_grad * y.f
     if peephole:
-        dcs_prev += peephole.i * dzi + peephole.f * dzf
-    return Gates(dzi, dzc, dzf, dzo), dcs_prev
+        cs_prev_grad += peephole.i * i_grad + peephole.f * f_grad
+    return Gates(i_grad, c_grad, f_grad, o_grad), cs_prev_grad
 
 
-def _peephole_grads(dz: Gates, cs_prev: Any, cs: Any, weights: Peephole, used: bool) -> list[Any]:
+def _peephole_grads(
+    z_grad: Gates, cs_prev: Any, cs: Any, weights: Peephole, used: bool
+) -> list[Any]:
     """wci_grad, wcf_grad, wco_grad: sums over all but the last axis."""
     if not used:
         return [tf.zeros_like(w) for w in weights]
     axes = list(range(len(cs.shape) - 1))
-    products = (dz.i * cs_prev, dz.f * cs_prev, dz.o * cs)
+    products = (z_grad.i * cs_prev, z_grad.f * cs_prev, z_grad.o * cs)
     return [tf.reduce_sum(p, axis=axes) for p in products]
 
 
@@ -115,7 +152,15 @@ def lstm_block_cell(
     cell_clip: float,
     use_peephole: bool,
 ) -> list[Any]:
-    """LSTMBlockCell."""
+    """LSTMBlockCell.
+
+    Args:
+      x, cs_prev, h_prev, w, wci, wcf, wco, b: as the op takes them.
+      forget_bias, cell_clip, use_peephole: the op's attributes.
+
+    Returns:
+      The seven outputs of the op.
+    """
     dtype = x.dtype
     values = cast((x, cs_prev, h_prev, w, wci, wcf, wco, b), compute_dtype(dtype))
     x, cs_prev, h_prev, w, *weights, b = values
@@ -136,104 +181,171 @@ def block_lstm(
     wco: Any,
     b: Any,
     *,
-    order: str,
+    gate_order: str,
     forget_bias: float = 0.0,
     cell_clip: float,
     use_peephole: bool,
 ) -> list[Any]:
-    """BlockLSTM and BlockLSTMV2, by the order of the gates."""
+    """BlockLSTM and BlockLSTMV2.
+
+    Args:
+      seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b: as the ops take them.
+      gate_order: "ICFO" for BlockLSTM, "IFCO" for BlockLSTMV2.
+      forget_bias, cell_clip, use_peephole: the ops' attributes; V2 has no forget_bias.
+
+    Returns:
+      The seven outputs of the op.
+    """
     dtype = x.dtype
     values = cast((x, cs_prev, h_prev, w, wci, wcf, wco, b), compute_dtype(dtype))
     x, cs_prev, h_prev, w, *weights, b = values
     b = b if use_peephole else with_unused(b, *weights)
     peephole = Peephole(*weights) if use_peephole else None
-    of_x, of_h = _split_weights(w, x)
+    kernel, recurrent_kernel = _split_weights(w, x)
 
     def cell(z: Any, _: Any, cs: Any, h: Any) -> list[Any]:
-        gates = Gates.split(z + tf.matmul(h, of_h), order)
+        gates = Gates.split(z + tf.matmul(h, recurrent_kernel), gate_order)
         y = _cell_forward(gates._replace(f=gates.f + forget_bias), cs, peephole, cell_clip)
         return [tf.concat(y, axis=-1), y.cs, y.h]
 
     valid = valid_steps(x, seq_len_max)
-    z = tf.einsum("tbi,iz->tbz", zero_where_not(valid, x), of_x) + b
-    nothing = tf.zeros_like(tf.tile(cs_prev, [1, _STEPS]))
-    initial = [nothing, cs_prev, h_prev]
-    steps, _, _ = scan(cell, z, valid, initial, reverse=False, zero_output=True)
-    return cast(tf.split(steps, _STEPS, axis=-1), dtype)
+    z = tf.einsum("tbi,iz->tbz", zero_where_not(valid, x), kernel) + b
+    zero = tf.zeros_like(tf.tile(cs_prev, [1, _OUTPUTS]))
+    initial = [zero, cs_prev, h_prev]
+    outputs, _, _ = scan(cell, z, valid, initial, reverse=False, zero_output=True)
+    return cast(tf.split(outputs, _OUTPUTS, axis=-1), dtype)
 
 
-def lstm_block_cell_grad(*inputs: Any, use_peephole: bool) -> list[Any]:
-    """LSTMBlockCellGrad: cs_prev_grad, dicfo, wci_grad, wcf_grad, wco_grad."""
+def lstm_block_cell_grad(*inputs: Any, use_peephole: bool, gate_order: str = "ICFO") -> list[Any]:
+    """LSTMBlockCellGrad.
+
+    Args:
+      *inputs: as the op takes them.
+      use_peephole: the op's attribute.
+      gate_order: the order of the gates in dicfo.
+
+    Returns:
+      cs_prev_grad, dicfo, wci_grad, wcf_grad, wco_grad.
+    """
     dtype = inputs[0].dtype
     values = cast(inputs, compute_dtype(dtype))
     cs_prev, weights = values[1], Peephole(*values[4:7])
     i, cs, f, o, ci, co, cs_grad, h_grad = values[8:]
     zero = tf.zeros_like(cs)
-    y = Steps(i, cs, f, o, ci, co, zero)
-    bar = Steps(zero, cs_grad, zero, zero, zero, zero, h_grad)
-    dz, cs_prev_grad = _cell_backward(y, cs_prev, bar, weights if use_peephole else None)
-    peephole_grads = _peephole_grads(dz, cs_prev, cs, weights, use_peephole)
-    return cast([cs_prev_grad, dz.concat("ICFO"), *peephole_grads], dtype)
+    y = CellOutputs(i, cs, f, o, ci, co, zero)
+    grads = CellOutputs(zero, cs_grad, zero, zero, zero, zero, h_grad)
+    z_grad, cs_prev_grad = _cell_backward(y, cs_prev, grads, weights if use_peephole else None)
+    peephole_grads = _peephole_grads(z_grad, cs_prev, cs, weights, use_peephole)
+    return cast([cs_prev_grad, z_grad.concat(gate_order), *peephole_grads], dtype)
 
 
-def block_lstm_grad(*inputs: Any, use_peephole: bool, order: str) -> list[Any]:
-    """BlockLSTMGrad and BlockLSTMGradV2, by the order of the gates."""
+def block_lstm_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> list[Any]:
+    """BlockLSTMGrad and BlockLSTMGradV2.
+
+    Args:
+      *inputs: as the ops take them.
+      use_peephole: the ops' attribute.
+      gate_order: "ICFO" for BlockLSTMGrad, "IFCO" for BlockLSTMGradV2.
+
+    Returns:
+      The gradients of the inputs from x to b.
+    """
     zero = tf.zeros_like(inputs[10])
     outputs, cs_grad, h_grad = inputs[9:16], inputs[16], inputs[17]
-    bar = Steps(zero, cs_grad, zero, zero, zero, zero, h_grad)
-    return block_lstm_full_grad(*inputs[:9], *outputs, *bar, use_peephole=use_peephole, order=order)
+    grads = CellOutputs(zero, cs_grad, zero, zero, zero, zero, h_grad)
+    return block_lstm_full_grad(
+        *inputs[:9], *outputs, *grads, use_peephole=use_peephole, gate_order=gate_order
+    )
 
 
-def lstm_block_cell_full_grad(*inputs: Any, use_peephole: bool, order: str) -> list[Any]:
-    """LSTMBlockCellFullGrad: a sequence of one step."""
-    x, states_and_weights, rows = inputs[0], inputs[1:8], inputs[8:]
+def lstm_block_cell_full_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> list[Any]:
+    """LSTMBlockCellFullGrad: BlockLSTMFullGrad of a sequence of one step.
+
+    Args:
+      *inputs: as the op takes them.
+      use_peephole, gate_order: the op's attributes.
+
+    Returns:
+      The gradients of the inputs from x to b.
+    """
+    x, states_and_weights, outputs = inputs[0], inputs[1:8], inputs[8:]
     grads = block_lstm_full_grad(
         tf.constant(1, tf.int64),
         x[tf.newaxis],
         *states_and_weights,
-        *[r[tf.newaxis] for r in rows],
+        *[value[tf.newaxis] for value in outputs],
         use_peephole=use_peephole,
-        order=order,
+        gate_order=gate_order,
     )
     return [grads[0][0], *grads[1:]]
 
 
-def block_lstm_full_grad(*inputs: Any, use_peephole: bool, order: str) -> list[Any]:
-    """BlockLSTMFullGrad: seq_len_max, 8 inputs, 7 outputs, 7 upstream gradients."""
+def block_lstm_full_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> list[Any]:
+    """BlockLSTMFullGrad.
+
+    Args:
+      *inputs: as the op takes them: seq_len_max, the other eight inputs of BlockLSTM, its seven
+        outputs and their gradients.
+      use_peephole, gate_order: the op's attributes.
+
+    Returns:
+      The gradients of the inputs from x to b.
+    """
     dtype = inputs[1].dtype
-    steps, x, cs_prev, h_prev, w, wci, wcf, wco, _, *rows = cast(inputs, compute_dtype(dtype))
+    length, x, cs_prev, h_prev, w, wci, wcf, wco, _, *values = cast(inputs, compute_dtype(dtype))
     weights = Peephole(wci, wcf, wco)
     peephole = weights if use_peephole else None
-    of_x, of_h = _split_weights(w, x)
-    valid = valid_steps(x, steps)
-
-    def before(initial: Any, values: Any) -> Any:
-        """The values of the steps before."""
-        return tf.concat([initial[tf.newaxis], values], axis=0)[:-1]
-
-    cs_before, h_before = before(cs_prev, rows[1]), before(h_prev, rows[6])
-    x, cs_before, h_before, *rows = (
-        zero_where_not(valid, v) for v in (x, cs_before, h_before, *rows)
+    kernel, recurrent_kernel = _split_weights(w, x)
+    valid = valid_steps(x, length)
+    cs_before = _previous(cs_prev, values[1])
+    h_before = _previous(h_prev, values[6])
+    x, cs_before, h_before, *values = (
+        zero_where_not(valid, v) for v in (x, cs_before, h_before, *values)
     )
 
-    def backward_step(now: Any, _: Any, dcs: Any, dh: Any) -> list[Any]:
-        *rows, cs_prev = tf.unstack(now, num=2 * _STEPS + 1)
-        bar = Steps(*rows[_STEPS:])
-        bar = bar._replace(cs=bar.cs + dcs, h=bar.h + dh)
-        gates, dcs = _cell_backward(Steps(*rows[:_STEPS]), cs_prev, bar, peephole)
-        dz = gates.concat(order)
-        return [dz, dcs, tf.matmul(dz, of_h, transpose_b=True)]
+    def backward_step(now: Any, _: Any, cs_grad: Any, h_grad: Any) -> list[Any]:
+        *values, cs_prev = tf.unstack(now, num=2 * _OUTPUTS + 1)
+        grads = CellOutputs(*values[_OUTPUTS:])
+        grads = grads._replace(cs=grads.cs + cs_grad, h=grads.h + h_grad)
+        outputs = CellOutputs(*values[:_OUTPUTS])
+        gates, cs_grad = _cell_backward(outputs, cs_prev, grads, peephole)
+        z_grad = gates.concat(gate_order)
+        return [z_grad, cs_grad, tf.matmul(z_grad, recurrent_kernel, transpose_b=True)]
 
-    per_step = tf.stack([*rows, cs_before], axis=1)  # [T, 15, B, H]
+    per_step = tf.stack([*values, cs_before], axis=1)  # [T, 15, B, H]
     zero = tf.zeros_like(cs_prev)
     initial = [tf.tile(zero, [1, 4]), zero, tf.zeros_like(h_prev)]
-    dz, _, (_, dcs, dh) = scan(
+    z_grad, _, (_, cs_grad, h_grad) = scan(
         backward_step, per_step, valid, initial, reverse=True, zero_output=True
     )
-    dz = tf.reverse(dz, [0])
-    dx = tf.einsum("tbz,iz->tbi", dz, of_x)
-    dw = tf.einsum("tbk,tbz->kz", tf.concat([x, h_before], axis=-1), dz)
-    peephole_grads = _peephole_grads(
-        Gates.split(dz, order), cs_before, rows[1], weights, use_peephole
-    )
-    return cast([dx, dcs, dh, dw, *peephole_grads, tf.reduce_sum(dz, axis=[0, 1])], dtype)
+    z_grad = tf.reverse(z_grad, [0])
+    x_grad = tf.einsum("tbz,iz->tbi", z_grad, kernel)
+    w_grad = tf.einsum("tbk,tbz->kz", tf.concat([x, h_before], axis=-1), z_grad)
+    gates = Gates.split(z_grad, gate_order)
+    peephole_grads = _peephole_grads(gates, cs_before, values[1], weights, use_peephole)
+    b_grad = tf.reduce_sum(z_grad, axis=[0, 1])
+    return cast([x_grad, cs_grad, h_grad, w_grad, *peephole_grads, b_grad], dtype)
+
+
+def _previous(initial: Any, values: Any) -> Any:
+    """The values [T, B, H] of the steps before, from the initial one [B, H] on."""
+    return tf.concat([initial[tf.newaxis], values], axis=0)[:-1]
+
+
+def _by_name(function: Callable[..., list[Any]], **fixed: Any) -> Composite:
+    """For a function that takes the op's inputs without their names."""
+
+    def composite(*, use_peephole: bool, **inputs: Any) -> list[Any]:
+        return function(*inputs.values(), use_peephole=use_peephole, **fixed)
+
+    return composite
+
+
+COMPOSITES: dict[str, Composite] = {
+    "LSTMBlockCell": lstm_block_cell,
+    "BlockLSTM": functools.partial(block_lstm, gate_order="ICFO"),
+    "BlockLSTMV2": functools.partial(block_lstm, gate_order="IFCO"),
+    "LSTMBlockCellGrad": _by_name(lstm_block_cell_grad),
+    "BlockLSTMGrad": _by_name(block_lstm_grad, gate_order="ICFO"),
+    "BlockLSTMGradV2": _by_name(block_lstm_grad, gate_order="IFCO"),
+}

@@ -2,38 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
+# What takes the inputs and attributes of an op by name, in the op's order, and returns a list of
+# all its outputs.
+Composite = Callable[..., list[Any]]
+
 
 def compute_dtype(dtype: tf.DType) -> tf.DType:
+    """The type in which the kernels compute.
+
+    Args:
+      dtype: the type of the op's tensors: half, bfloat16, float or double.
+
+    Returns:
+      float64 for double, float32 for the others.
+    """
     return tf.float64 if dtype == tf.float64 else tf.float32
 
 
 def cast(values: Any, dtype: tf.DType) -> Any:
-    """Casts floating-point tensors of a flat sequence; others are left alone."""
+    """Casts the floating-point tensors of a flat sequence.
+
+    Args:
+      values: tensors.
+      dtype: the type to cast to.
+
+    Returns:
+      List of tensors; those that are not floating-point are the given ones.
+    """
     return [tf.cast(v, dtype) if v.dtype.is_floating else v for v in values]
 
 
 def is_absent(argument: tf.Tensor) -> bool:
-    """An optional argument that is not given has the shape [0]."""
+    """Whether an optional argument of an op is not given.
+
+    Args:
+      argument: the tensor that the op gets.
+
+    Returns:
+      Whether its static shape is [0].
+    """
     return argument.shape.rank == 1 and argument.shape[0] == 0
 
 
 def valid_steps(sequence: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-    """Which steps of [T, B, ...] lie within the lengths, [B] or a scalar: [T, B] or [T, 1]."""
+    """Which steps lie within the sequence lengths.
+
+    Args:
+      sequence: [T, B, ...].
+      lengths: integers, [B] or a scalar.
+
+    Returns:
+      bool [T, B], or [T, 1] for a scalar.
+    """
     steps = tf.range(tf.shape(sequence, lengths.dtype)[0])
     return steps[:, tf.newaxis] < lengths
 
 
 def zero_where_not(valid: tf.Tensor, sequence: tf.Tensor) -> tf.Tensor:
-    """[T, B, ...] without what stands at steps that are not valid, which may be NaN."""
+    """Clears the steps that are not valid; their elements may be NaN.
+
+    Args:
+      valid: bool [T, B] or [T, 1].
+      sequence: [T, B, K].
+
+    Returns:
+      [T, B, K], zero at steps that are not valid.
+    """
     return tf.where(valid[:, :, tf.newaxis], sequence, 0)
 
 
 def straight_through_clip(cs: tf.Tensor, cell_clip: float) -> tf.Tensor:
-    """cs within [-cell_clip, cell_clip] where that is positive; the gradient is the identity."""
+    """Clips the cell state. The gradient is the identity.
+
+    Args:
+      cs: the cell state, of any shape.
+      cell_clip: the bound; no bound unless positive.
+
+    Returns:
+      cs within [-cell_clip, cell_clip].
+    """
     if cell_clip <= 0:
         return cs
     return tf.grad_pass_through(lambda v: tf.clip_by_value(v, -cell_clip, cell_clip))(cs)
@@ -41,5 +93,13 @@ def straight_through_clip(cs: tf.Tensor, cell_clip: float) -> tf.Tensor:
 
 @tf.custom_gradient
 def with_unused(value: tf.Tensor, *arguments: tf.Tensor) -> Any:
-    """value; the arguments that it does not depend on have the gradient zero instead of None."""
-    return tf.identity(value), lambda upstream: [upstream, *map(tf.zeros_like, arguments)]
+    """Gives arguments on which a value does not depend the gradient zero instead of None.
+
+    Args:
+      value: a tensor.
+      *arguments: the tensors on which it does not depend.
+
+    Returns:
+      value, and the function of its gradient that ``tf.custom_gradient`` takes.
+    """
+    return tf.identity(value), lambda value_grad: [value_grad, *map(tf.zeros_like, arguments)]

@@ -1,4 +1,4 @@
-"""Where plain TensorFlow ops must take the place of the fused ones: in XLA, in portable exports."""
+"""Where plain TensorFlow ops must replace the fused ones: in XLA and in portable exports."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-# Nothing public tells whether XLA will compile what is being traced.
+# TensorFlow has no public function that tells whether XLA compiles what is being traced.
 from tensorflow.python.ops import control_flow_ops, control_flow_util
 
-# A tf.function that was traced before would take its trace along into XLA, fused op and all, and
-# the other way round. TensorFlow has a switch against that, for TPUs: with it a function that looks
-# for a trace takes only one made in the same XLA context.
+# XLA would reuse the trace that a tf.function made outside of it, fused ops included, and the
+# reverse. With this switch, which TensorFlow has for TPUs, a function reuses a trace only in the
+# XLA context in which the trace was made.
 control_flow_ops.XLAControlFlowContext.RequiresUniqueFunctionRetracing = lambda _: True
 
 _asked_for = contextvars.ContextVar("tf_lstm_ops_plain_ops", default=False)
@@ -21,7 +21,11 @@ _asked_for = contextvars.ContextVar("tf_lstm_ops_plain_ops", default=False)
 
 @contextlib.contextmanager
 def plain_ops() -> Iterator[None]:
-    """Within it, whatever this thread runs or traces consists of plain TensorFlow ops."""
+    """A context in which all that this thread runs or traces consists of plain TensorFlow ops.
+
+    Yields:
+      None.
+    """
     token = _asked_for.set(True)
     try:
         yield
@@ -30,7 +34,11 @@ def plain_ops() -> Iterator[None]:
 
 
 def plain_ops_required() -> bool:
-    """Whether a call must consist of plain TensorFlow ops: XLA has no kernels of the fused ones."""
+    """Whether a call must consist of plain TensorFlow ops.
+
+    Returns:
+      True within `plain_ops`, and while tracing for XLA, which has no kernels of the fused ops.
+    """
     if _asked_for.get() or tf.executing_eagerly():
         return _asked_for.get()
     return control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from tf_lstm_ops.composite.common import with_unused
+from tf_lstm_ops.composite.common import Composite, with_unused
 from tf_lstm_ops.composite.cudnn_rnn import cudnn_rnn, cudnn_rnn_backprop, model_of
 from tf_lstm_ops.cudnn_layout import Model
 
@@ -28,9 +30,22 @@ def rnn(
     seed2: int,
     **attributes: Any,
 ) -> list[tf.Tensor]:
-    """CudnnRNN, V2 and V3; reserve_space is empty: the gradient is that of the plain ops.
+    """CudnnRNN, V2 and V3.
 
-    The numbers of dropout are TensorFlow's, from the same seeds; with both 0 it chooses others.
+    The random values of dropout are TensorFlow's, from the same seeds; if both are 0, TensorFlow
+    chooses them.
+
+    Args:
+      input, input_h, input_c, params, sequence_lengths: as the ops take them; V3 has lengths.
+      version: 1, 2 or 3.
+      is_training, dropout, seed, seed2: the ops' attributes.
+      **attributes: the others.
+
+    Returns:
+      The op's outputs. reserve_space is empty: the gradient is that of the plain ops.
+
+    Raises:
+      ValueError: two shapes do not fit together, or a size that must be static is not.
     """
     settings = _model_attributes(attributes)
     model = _checked_model(input, input_h, input_c, sequence_lengths, settings)
@@ -62,10 +77,20 @@ def rnn_backprop(
     dropout: float,
     **others: Any,
 ) -> list[tf.Tensor]:
-    """CudnnRNNBackprop, V2 and V3; what the forward op returned is calculated again.
+    """CudnnRNNBackprop, V2 and V3. The forward pass is computed again.
+
+    Args:
+      input, input_h, input_c, params, sequence_lengths: as the ops take them; V3 has lengths.
+      output_backprop, output_h_backprop, output_c_backprop: gradients, as the ops take them.
+      dropout: the ops' attribute.
+      **others: the other inputs, which are not read, and the other attributes.
+
+    Returns:
+      The op's outputs.
 
     Raises:
-      ValueError: outputs were dropped, by a mask that reserve_space holds in the kernel's own form.
+      ValueError: outputs were dropped, by a mask that reserve_space holds in the kernel's own
+        format; or as `rnn`.
     """
     settings = _model_attributes(others)
     model = _checked_model(input, input_h, input_c, sequence_lengths, settings)
@@ -75,8 +100,8 @@ def rnn_backprop(
             "one, its mask cannot be read from reserve_space; differentiate the forward op there"
         )
     inputs = [input, input_h, input_c, params]
-    upstream = [output_backprop, output_h_backprop, output_c_backprop]
-    return cudnn_rnn_backprop(inputs, upstream, sequence_lengths, None, **settings)
+    output_grads = [output_backprop, output_h_backprop, output_c_backprop]
+    return cudnn_rnn_backprop(inputs, output_grads, sequence_lengths, None, **settings)
 
 
 def _model_attributes(attributes: dict[str, Any]) -> dict[str, Any]:
@@ -109,15 +134,36 @@ def _checked_model(
 
 
 def params_size(*sizes: tf.Tensor, S: tf.DType, **attributes: Any) -> list[tf.Tensor]:
-    """CudnnRNNParamsSize."""
+    """CudnnRNNParamsSize.
+
+    Args:
+      *sizes: num_layers, num_units, input_size: scalars that are known while tracing.
+      S: the type of the result.
+      **attributes: the op's other attributes.
+
+    Returns:
+      The op's output, [1].
+    """
     return [tf.constant([_model_of_sizes(sizes, attributes).size()], S)]
 
 
 def canonical_to_params(
     *sizes: tf.Tensor, weights: list[tf.Tensor], biases: list[tf.Tensor], **attributes: Any
 ) -> list[tf.Tensor]:
-    """CudnnRNNCanonicalToParams and V2. The buffer has the order of the lists."""
-    parts = []
+    """CudnnRNNCanonicalToParams and V2. The buffer has the order of the lists.
+
+    Args:
+      *sizes: num_layers, num_units, input_size: scalars that are known while tracing.
+      weights, biases: as the ops take them.
+      **attributes: the ops' attributes.
+
+    Returns:
+      The op's output.
+
+    Raises:
+      ValueError: a list is of another length, or a tensor of another size.
+    """
+    flat = []
     for name, values, shapes in _canonical(sizes, attributes, weights=weights, biases=biases):
         for n, (value, shape) in enumerate(zip(values, shapes, strict=True)):
             if value.shape.num_elements() not in (None, math.prod(shape)):
@@ -125,8 +171,8 @@ def canonical_to_params(
                     f"{name}[{n}] must have {math.prod(shape)} elements, "
                     f"{' x '.join(map(str, shape))}, but has shape {value.shape}"
                 )
-            parts.append(tf.reshape(value, [math.prod(shape)]))
-    return [tf.concat(parts, axis=0)]
+            flat.append(tf.reshape(value, [math.prod(shape)]))
+    return [tf.concat(flat, axis=0)]
 
 
 def params_to_canonical(
@@ -136,11 +182,29 @@ def params_to_canonical(
     num_params_biases: int,
     **attributes: Any,
 ) -> list[tf.Tensor]:
-    """CudnnRNNParamsToCanonicalV2: the weights, then the biases."""
+    """CudnnRNNParamsToCanonicalV2.
+
+    Args:
+      *sizes: num_layers, num_units, input_size: scalars that are known while tracing.
+      params: as the op takes it.
+      num_params_weights, num_params_biases: the op's attributes.
+      **attributes: the others.
+
+    Returns:
+      The weights, then the biases.
+
+    Raises:
+      ValueError: a list is of another length.
+    """
     counts = {"weights": range(num_params_weights), "biases": range(num_params_biases)}
     shapes = [shape for _, _, each in _canonical(sizes, attributes, **counts) for shape in each]
-    parts = tf.split(params, [math.prod(shape) for shape in shapes])
-    return [tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)]
+    values = tf.split(params, [math.prod(shape) for shape in shapes])
+    return [tf.reshape(value, shape) for value, shape in zip(values, shapes, strict=True)]
+
+
+def _params_to_canonical_v1(*sizes: Any, num_params: int, **others: Any) -> list[tf.Tensor]:
+    counts = {"num_params_weights": num_params, "num_params_biases": num_params}
+    return params_to_canonical(*sizes, **counts, **others)
 
 
 def _model_of_sizes(sizes: tuple[tf.Tensor, ...], attributes: dict[str, Any]) -> Model:
@@ -164,24 +228,43 @@ def _model_of_sizes(sizes: tuple[tf.Tensor, ...], attributes: dict[str, Any]) ->
 def _canonical(
     sizes: tuple[tf.Tensor, ...], attributes: dict[str, Any], **lists: Any
 ) -> list[tuple[str, Any, list[tuple[int, ...]]]]:
-    """For weights and biases the name, the list given and the shapes that are due.
+    """For weights and biases the name, the list given and the shapes that are due: one for each
+    gate of each region of the buffer, in its order.
 
     Raises:
       ValueError: a list is of another length.
     """
     model = _model_of_sizes(sizes, attributes)
-    weights: list[tuple[int, ...]] = []
-    for p in range(model.pseudo_layers):
-        skipped = model.skip_input and p < model.directions
-        inputs = 0 if skipped else model.layer_input_size(p)
-        weights += [(model.cell_size, inputs)] * model.gates
-        weights += [(model.cell_size, model.hidden_size)] * model.gates
-        weights += [(model.hidden_size, model.cell_size)] * model.projected
-    biases: list[tuple[int, ...]] = [(model.cell_size,)] * (2 * model.gates * model.pseudo_layers)
-    for name, shapes in ("weights", weights), ("biases", biases):
+    due: dict[str, list[tuple[int, ...]]] = {"weights": [], "biases": []}
+    for region in model.regions():
+        name = "biases" if region.kind.endswith("bias") else "weights"
+        due[name] += [region.shape[1:]] * region.shape[0]
+    for name, shapes in due.items():
         if len(lists[name]) != len(shapes):
             raise ValueError(
                 f"Number of {name} must be {len(shapes)} for {model.layers} layers in "
                 f"{model.directions} directions but is {len(lists[name])}"
             )
-    return [("weights", lists["weights"], weights), ("biases", lists["biases"], biases)]
+    return [(name, lists[name], shapes) for name, shapes in due.items()]
+
+
+def _sizes_first(function: Callable[..., list[Any]]) -> Composite:
+    def composite(*, num_layers: Any, num_units: Any, input_size: Any, **others: Any) -> list[Any]:
+        return function(num_layers, num_units, input_size, **others)
+
+    return composite
+
+
+COMPOSITES: dict[str, Composite] = {
+    "CudnnRNN": functools.partial(rnn, version=1),
+    "CudnnRNNV2": functools.partial(rnn, version=2),
+    "CudnnRNNV3": functools.partial(rnn, version=3),
+    "CudnnRNNBackprop": rnn_backprop,
+    "CudnnRNNBackpropV2": rnn_backprop,
+    "CudnnRNNBackpropV3": rnn_backprop,
+    "CudnnRNNParamsSize": _sizes_first(params_size),
+    "CudnnRNNCanonicalToParams": _sizes_first(canonical_to_params),
+    "CudnnRNNCanonicalToParamsV2": _sizes_first(canonical_to_params),
+    "CudnnRNNParamsToCanonical": _sizes_first(_params_to_canonical_v1),
+    "CudnnRNNParamsToCanonicalV2": _sizes_first(params_to_canonical),
+}

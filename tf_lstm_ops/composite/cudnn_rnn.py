@@ -1,4 +1,7 @@
-"""The CudnnRNN ops. Equations and the layout of params: docs/cudnn_rnn.md."""
+"""The multi-layer RNN of the CudnnRNN ops. Equations and layouts: docs/reference/cudnn_rnn.md.
+
+T time, B batch, I input size, H cell size, P hidden size, L layers, D directions.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,13 @@ def model_of(
 ) -> Model:
     """The model that a call of an op describes by shapes and attributes.
 
+    Args:
+      input, input_h, input_c: as the ops take them.
+      rnn_mode, input_mode, direction, num_proj, time_major: the ops' attributes.
+
+    Returns:
+      The model.
+
     Raises:
       ValueError: the input size, the number of pseudo-layers or the state's size is not static.
     """
@@ -48,24 +58,25 @@ def model_of(
 
 
 def _split(params: tf.Tensor, model: Model) -> list[dict[str, tf.Tensor]]:
-    """For each pseudo-layer its weights by kind; gates and rows are one axis."""
+    """For each pseudo-layer its weights by kind, with gates and rows as one axis. There is no kind
+    "input" where the input is skipped."""
     weights: list[dict[str, tf.Tensor]] = [{} for _ in range(model.pseudo_layers)]
-    regions = model.regions()
-    parts = tf.split(params, [region.size for region in regions])
-    for region, part in zip(regions, parts, strict=True):
-        weights[region.pseudo_layer][region.kind] = tf.reshape(part, region.matrix_shape)
+    regions = [region for region in model.regions() if region.size]
+    values = tf.split(params, [region.size for region in regions])
+    for region, value in zip(regions, values, strict=True):
+        weights[region.pseudo_layer][region.kind] = tf.reshape(value, region.matrix_shape)
     return weights
 
 
 def _input_side(sequence: tf.Tensor, weights: dict[str, tf.Tensor], model: Model) -> tf.Tensor:
-    """What the gates take from the input at all steps: [T, B, G*H]."""
+    """The input's term of the gate pre-activations at all steps: [T, B, G*H]."""
     if "input" in weights:
         return tf.einsum("tbi,gi->tbg", sequence, weights["input"]) + weights["input_bias"]
     return tf.tile(sequence, [1, 1, model.gates]) + weights["input_bias"]
 
 
 def _cell(mode: str, weights: dict[str, tf.Tensor]) -> Callable[..., list[Any]]:
-    """A step: from the input side, h and, for lstm, c to the new h and c."""
+    """A step: from the input's term, h and, for lstm, c to the new h and c."""
 
     def recurrent(h: Any) -> Any:
         return tf.matmul(h, weights["recurrent"], transpose_b=True) + weights["recurrent_bias"]
@@ -129,9 +140,13 @@ def cudnn_rnn(
     """CudnnRNN, V2 and V3: output, output_h, output_c.
 
     Args:
-      sequence_lengths: int32 [B], or None: all steps count.
+      input, input_h, input_c, params: as the ops take them.
+      sequence_lengths: int32 [B], or None: all steps are valid.
       dropout_mask: multipliers [L-1, T, B, D*P] as of CudnnRNNDropoutMask, or None.
-      The others: as the op takes them.
+      rnn_mode, input_mode, direction, num_proj, time_major: the ops' attributes.
+
+    Returns:
+      output, output_h, output_c; output_c is a scalar unless rnn_mode is "lstm".
 
     Raises:
       ValueError: the input size, the number of pseudo-layers or the state's size is not static.
@@ -165,17 +180,21 @@ def cudnn_rnn(
 
 def cudnn_rnn_backprop(
     inputs: list[Any],
-    upstream: list[Any],
+    output_grads: list[Any],
     sequence_lengths: Any,
     dropout_mask: Any,
     **attributes: Any,
 ) -> list[Any]:
-    """CudnnRNNBackprop, V2 and V3: gradients of input, input_h, input_c and params.
+    """CudnnRNNBackprop, V2 and V3.
 
     Args:
       inputs: input, input_h, input_c, params.
-      upstream: gradients of output, output_h and output_c.
-      The others: as in cudnn_rnn.
+      output_grads: gradients of output, output_h and output_c.
+      sequence_lengths, dropout_mask: as in cudnn_rnn.
+      **attributes: the attributes that cudnn_rnn takes.
+
+    Returns:
+      The gradients of the inputs.
     """
     input, input_h, input_c, params = inputs
     with tf.GradientTape() as tape:
@@ -187,6 +206,6 @@ def cudnn_rnn_backprop(
     return tape.gradient(
         outputs[:used],
         inputs,
-        upstream[:used],
+        output_grads[:used],
         unconnected_gradients=tf.UnconnectedGradients.ZERO,
     )

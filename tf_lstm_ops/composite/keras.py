@@ -1,4 +1,7 @@
-"""The ops behind tf_lstm_ops.keras. Equations: cc/core/lstm_cell.h, docs/keras.md."""
+"""The ops behind tf_lstm_ops.keras. Equations: cc/core/{lstm,gru}_cell.h, docs/reference/keras.md.
+
+B batch, T time, I input size, H cell size.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from tf_lstm_ops import op_definitions
 from tf_lstm_ops.composite.common import (
+    Composite,
     cast,
     compute_dtype,
     is_absent,
@@ -44,7 +49,7 @@ def _time_major(x: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | N
 
 def _run(
     cell: Callable[..., list[Any]],
-    of_x: tf.Tensor,
+    x_terms: tf.Tensor,
     valid: tf.Tensor | None,
     states: list[Any],
     *,
@@ -52,9 +57,9 @@ def _run(
     zero_output_for_mask: bool,
     return_sequences: bool,
 ) -> list[Any]:
-    """Over what the steps take from x, [T, B, ...]: the output, then the final states."""
+    """Over the input's terms of the pre-activations, [T, B, ...]: the output, the final states."""
     outputs, last, states = scan(
-        cell, of_x, valid, states, reverse=go_backwards, zero_output=zero_output_for_mask
+        cell, x_terms, valid, states, reverse=go_backwards, zero_output=zero_output_for_mask
     )
     output = tf.transpose(outputs, [1, 0, 2]) if return_sequences else last[:, tf.newaxis]
     return [output, *states]
@@ -75,7 +80,17 @@ def keras_lstm(
     cell_clip: float,
     **loop: bool,
 ) -> list[Any]:
-    """KerasLSTM: output, final_h, final_c."""
+    """KerasLSTM without its output reserve.
+
+    Args:
+      x, mask, initial_h, initial_c, kernel, recurrent_kernel, bias, peephole, input_dropout,
+        recurrent_dropout: as the op takes them.
+      cell_clip: the op's attribute.
+      **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
+
+    Returns:
+      output, final_h, final_c.
+    """
     dtype = x.dtype
     arguments = (x, initial_h, initial_c, kernel, recurrent_kernel, bias, peephole)
     arguments = cast((*arguments, input_dropout, recurrent_dropout), compute_dtype(dtype))
@@ -108,7 +123,16 @@ def keras_gru(
     recurrent_dropout: Any,
     **loop: bool,
 ) -> list[Any]:
-    """KerasGRU: output, final_h."""
+    """KerasGRU without its output reserve.
+
+    Args:
+      x, mask, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout: as the
+        op takes them.
+      **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
+
+    Returns:
+      output, final_h.
+    """
     dtype = x.dtype
     arguments = (x, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout)
     x, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout = cast(
@@ -116,39 +140,75 @@ def keras_gru(
     )
     input_bias, recurrent_bias = (0.0, 0.0) if is_absent(bias) else tf.unstack(bias)
 
-    def cell(of_x: Any, h: Any) -> list[Any]:
-        of_h = _per_gate(h, recurrent_dropout, recurrent_kernel, 3) + recurrent_bias
-        xz, xr, xh = tf.split(of_x, 3, axis=-1)
-        hz, hr, hh = tf.split(of_h, 3, axis=-1)
+    def cell(x_terms: Any, h: Any) -> list[Any]:
+        h_terms = _per_gate(h, recurrent_dropout, recurrent_kernel, 3) + recurrent_bias
+        xz, xr, xh = tf.split(x_terms, 3, axis=-1)
+        hz, hr, hh = tf.split(h_terms, 3, axis=-1)
         z = tf.sigmoid(xz + hz)
         return [z * h + (1 - z) * tf.tanh(xh + tf.sigmoid(xr + hr) * hh)]
 
     x, valid = _time_major(x, mask)
-    of_x = _per_gate(x, input_dropout, kernel, 3) + input_bias
-    return cast(_run(cell, of_x, valid, [initial_h], **loop), dtype)
+    x_terms = _per_gate(x, input_dropout, kernel, 3) + input_bias
+    return cast(_run(cell, x_terms, valid, [initial_h], **loop), dtype)
 
 
-def _gradient(
+def _layer_grad(
+    op: str,
     function: Callable[..., Any],
     inputs: list[Any],
-    output_gradients: list[Any],
-    wanted: tuple[int, ...],
+    output_grads: list[Any],
     attributes: dict[str, Any],
 ) -> list[Any]:
-    sources = [inputs[n] for n in wanted]
+    """The gradients that the gradient op of `op` returns, by the `function` that computes `op`."""
+    by_name = dict(zip(op_definitions.inputs(op), inputs, strict=True))
+    sources = [by_name[n.removesuffix("_grad")] for n in op_definitions.outputs(f"{op}Grad")]
     with tf.GradientTape() as tape:
         tape.watch(sources)
         outputs = function(*inputs, **attributes)
     return tape.gradient(
-        outputs, sources, output_gradients, unconnected_gradients=tf.UnconnectedGradients.ZERO
+        outputs, sources, output_grads, unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
 
 
-def keras_lstm_grad(inputs: list[Any], output_gradients: list[Any], **attributes: Any) -> list[Any]:
-    """KerasLSTMGrad: gradients of x, the states, the kernels, bias and peephole."""
-    return _gradient(keras_lstm, inputs, output_gradients, (0, 2, 3, 4, 5, 6, 7), attributes)
+def keras_lstm_grad(inputs: list[Any], output_grads: list[Any], **attributes: Any) -> list[Any]:
+    """KerasLSTMGrad. The forward pass is computed again.
+
+    Args:
+      inputs: the inputs of KerasLSTM.
+      output_grads: gradients of output, final_h and final_c.
+      **attributes: the op's attributes.
+
+    Returns:
+      The op's outputs: gradients of x, the states, the kernels, bias and peephole.
+    """
+    return _layer_grad("KerasLSTM", keras_lstm, inputs, output_grads, attributes)
 
 
-def keras_gru_grad(inputs: list[Any], output_gradients: list[Any], **attributes: Any) -> list[Any]:
-    """KerasGRUGrad: gradients of x, the state, the kernels and bias."""
-    return _gradient(keras_gru, inputs, output_gradients, (0, 2, 3, 4, 5), attributes)
+def keras_gru_grad(inputs: list[Any], output_grads: list[Any], **attributes: Any) -> list[Any]:
+    """KerasGRUGrad. The forward pass is computed again.
+
+    Args:
+      inputs: the inputs of KerasGRU.
+      output_grads: gradients of output and final_h.
+      **attributes: the op's attributes.
+
+    Returns:
+      The op's outputs: gradients of x, the state, the kernels and bias.
+    """
+    return _layer_grad("KerasGRU", keras_gru, inputs, output_grads, attributes)
+
+
+def _with_reserve(function: Callable[..., list[Any]]) -> Composite:
+    """A layer's op: the reserve, which only its gradient op would read, is empty."""
+
+    def composite(*, training: bool, **arguments: Any) -> list[Any]:
+        results = function(**arguments)
+        return [*results, tf.zeros([0], results[0].dtype)]
+
+    return composite
+
+
+COMPOSITES: dict[str, Composite] = {
+    "KerasLSTM": _with_reserve(keras_lstm),
+    "KerasGRU": _with_reserve(keras_gru),
+}

@@ -1,4 +1,7 @@
-"""The LSTM of MPSGraph. Equations and layouts: docs/mpsgraph.md."""
+"""The LSTM of MPSGraph. Equations and layouts: docs/reference/mpsgraph.md.
+
+T time, N batch, I input size, H cell size, D directions.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tf_lstm_ops.composite.common import cast, compute_dtype, is_absent
+from tf_lstm_ops.composite.common import Composite, cast, compute_dtype, is_absent
 from tf_lstm_ops.composite.scan import scan
 
 
 def _hard_sigmoid(x: tf.Tensor) -> tf.Tensor:
-    """Its derivative at a kink is 0, which that of tf.clip_by_value is not."""
+    """Hard sigmoid, with the derivative 0 at its kinks; tf.clip_by_value has another one there."""
     y = 0.2 * x + 0.5
     return tf.where(y <= 0, tf.zeros_like(y), tf.where(y >= 1, tf.ones_like(y), y))
 
@@ -27,7 +30,7 @@ _ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
 
 
 class _Results(NamedTuple):
-    """Of one direction or of both; the order in which gradients of them are given."""
+    """Results of one direction or of both, in the order in which their gradients are given."""
 
     output: tf.Tensor  # [T, N, D*H]
     state: tf.Tensor  # [N, D*H], after the last step
@@ -37,7 +40,7 @@ class _Results(NamedTuple):
 
 
 class _Direction(NamedTuple):
-    """What one direction works on."""
+    """The operands of one direction."""
 
     x: tf.Tensor  # [T, N, 4H], with the bias
     recurrent_weight: tf.Tensor  # [4H, H]
@@ -62,7 +65,7 @@ def _directions(inputs: list[Any], count: int) -> list[_Direction]:
         mask = tf.split(tf.stop_gradient(tf.broadcast_to(mask, states)), count, axis=1)
     if peephole is not None:
         peephole = tf.unstack(tf.reshape(peephole, [count, 4 * units]))
-    parts = [
+    operands = [
         tf.split(x, count, axis=2),
         tf.unstack(tf.reshape(recurrent, [count, 4 * units, units])),
         tf.split(h, count, axis=1),
@@ -70,30 +73,30 @@ def _directions(inputs: list[Any], count: int) -> list[_Direction]:
         mask or [1.0] * count,
         peephole or [0.0] * count,
     ]
-    return [_Direction(*direction) for direction in zip(*parts, strict=True)]
+    return [_Direction(*direction) for direction in zip(*operands, strict=True)]
 
 
 def _run_direction(
-    d: _Direction, backwards: bool, order: str, activations: dict[str, str]
+    d: _Direction, backwards: bool, gate_order: str, activations: dict[str, str]
 ) -> _Results:
     act = {name: _ACTIVATIONS[activation] for name, activation in activations.items()}
     units = d.recurrent_weight.shape[-1]
 
     def step(x: tf.Tensor, before: tf.Tensor) -> list[Any]:
-        """All that a step calculates is its output: h, c and the gates, [N, 6H]."""
+        """The output of a step is all that it computes: h, c and the gates, [N, 6H]."""
         h, c = before[:, :units], before[:, units : 2 * units]
         z = x + tf.matmul(h * d.mask, d.recurrent_weight, transpose_b=True)
         z += tf.tile(c, [1, 4]) * d.peephole
-        parts = zip(order, tf.split(z, 4, axis=-1), strict=True)
-        gates = {gate: act[gate](value) for gate, value in parts}
+        pre_activations = zip(gate_order, tf.split(z, 4, axis=-1), strict=True)
+        gates = {gate: act[gate](value) for gate, value in pre_activations}
         c = gates["f"] * c + gates["i"] * gates["z"]
         h = gates["o"] * act["output"](c)
         return [tf.concat([h, c, *gates.values()], axis=-1)]
 
     start = tf.concat([d.h, d.c, tf.zeros_like(tf.tile(d.h, [1, 4]))], axis=-1)
-    rows, _, (last,) = scan(step, d.x, None, [start], reverse=backwards, zero_output=False)
-    rows = tf.reverse(rows, [0]) if backwards else rows
-    output, cell, z_state = tf.split(rows, [units, units, 4 * units], axis=-1)
+    steps, _, (last,) = scan(step, d.x, None, [start], reverse=backwards, zero_output=False)
+    steps = tf.reverse(steps, [0]) if backwards else steps
+    output, cell, z_state = tf.split(steps, [units, units, 4 * units], axis=-1)
     return _Results(output, last[:, :units], last[:, units : 2 * units], cell, z_state)
 
 
@@ -117,12 +120,12 @@ def _run(
         "output": activation,
     }
     dtype = inputs[0].dtype
-    order = "izfo" if forget_gate_last else "ifzo"
+    gate_order = "izfo" if forget_gate_last else "ifzo"
     directions = [False, True] if bidirectional else [reverse]
-    parts = _directions(cast(inputs, compute_dtype(dtype)), len(directions))
+    operands = _directions(cast(inputs, compute_dtype(dtype)), len(directions))
     runs = [
-        _run_direction(part, backwards, order, activations)
-        for part, backwards in zip(parts, directions, strict=True)
+        _run_direction(direction, backwards, gate_order, activations)
+        for direction, backwards in zip(operands, directions, strict=True)
     ]
     both = [tf.concat(results, axis=-1) for results in zip(*runs, strict=True)]
     return _Results(*cast(both, dtype))
@@ -139,7 +142,15 @@ def mpsgraph_lstm(
     peephole: Any,
     **attributes: Any,
 ) -> list[Any]:
-    """MPSGraphLSTM: output, cell, z_state. The mask has no gradient.
+    """MPSGraphLSTM with all its results. The mask has no gradient.
+
+    Args:
+      source, recurrent_weight, input_weight, bias, init_state, init_cell, mask, peephole: as the op
+        takes them; an absent one has the shape [0].
+      **attributes: the op's attributes but produce_cell and training.
+
+    Returns:
+      output, cell, z_state.
 
     Raises:
       ValueError: the cell size is not static.
@@ -149,14 +160,23 @@ def mpsgraph_lstm(
     return [results.output, results.cell, results.z_state]
 
 
-def mpsgraph_lstm_gradients(inputs: list[Any], upstream: list[Any], **attributes: Any) -> list[Any]:
-    """MPSGraphLSTMGradients: gradients of source, recurrent_weight, input_weight, bias, peephole,
-    init_state and init_cell, [0] for those that are absent.
+def mpsgraph_lstm_gradients(
+    inputs: list[Any], output_grads: list[Any], **attributes: Any
+) -> list[Any]:
+    """MPSGraphLSTMGradients. The forward pass is computed again.
 
     Args:
-      inputs: those of mpsgraph_lstm.
-      upstream: gradients of output, the final state and cell of each direction, cell and z_state;
-        all but the first may be absent.
+      inputs: the inputs of mpsgraph_lstm.
+      output_grads: gradients of output, the final state and cell of each direction, cell and
+        z_state; all but the first may be absent.
+      **attributes: the op's attributes.
+
+    Returns:
+      Gradients of source, recurrent_weight, input_weight, bias, peephole, init_state and init_cell,
+      [0] for those that are absent.
+
+    Raises:
+      ValueError: the cell size is not static.
     """
     differentiated = [inputs[n] for n in (0, 1, 2, 3, 7, 4, 5)]
     present = [value for value in differentiated if not is_absent(value)]
@@ -164,11 +184,40 @@ def mpsgraph_lstm_gradients(inputs: list[Any], upstream: list[Any], **attributes
         tape.watch(present)
         results = _run(inputs, **attributes)
     given = [
-        (result, tf.reshape(gradient, tf.shape(result)))  # that of a final state may be [1, N, D*H]
-        for result, gradient in zip(results, upstream, strict=True)
-        if not is_absent(gradient)
+        (result, tf.reshape(grad, tf.shape(result)))  # that of a final state may be [1, N, D*H]
+        for result, grad in zip(results, output_grads, strict=True)
+        if not is_absent(grad)
     ]
-    targets, gradients = zip(*given, strict=True)
+    targets, grads = zip(*given, strict=True)
     zero = tf.UnconnectedGradients.ZERO
-    found = iter(tape.gradient(targets, present, gradients, unconnected_gradients=zero))
+    found = iter(tape.gradient(targets, present, grads, unconnected_gradients=zero))
     return [value if is_absent(value) else next(found) for value in differentiated]
+
+
+_INPUTS = (
+    *("source", "recurrent_weight", "input_weight", "bias"),
+    *("init_state", "init_cell", "mask", "peephole"),
+)
+_OUTPUT_GRADS = (
+    *("source_gradient", "state_gradient", "cell_gradient"),
+    *("cell_output_gradient", "z_state_gradient"),
+)
+
+
+def _forward_op(*, produce_cell: bool, training: bool, **arguments: Any) -> list[Any]:
+    output, cell, z_state = mpsgraph_lstm(**arguments)
+    none = tf.zeros([0], output.dtype)
+    return [output, cell if produce_cell or training else none, z_state if training else none]
+
+
+def _gradient_op(*, z_state: Any, cell_output_fwd: Any, **arguments: Any) -> list[Any]:
+    """The forward op's results z_state and cell_output_fwd are computed again."""
+    inputs = [arguments.pop(name) for name in _INPUTS]
+    output_grads = [arguments.pop(name) for name in _OUTPUT_GRADS]
+    return mpsgraph_lstm_gradients(inputs, output_grads, **arguments)
+
+
+COMPOSITES: dict[str, Composite] = {
+    "MPSGraphLSTM": _forward_op,
+    "MPSGraphLSTMGradients": _gradient_op,
+}

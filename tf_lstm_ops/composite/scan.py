@@ -17,22 +17,23 @@ def scan(
     reverse: bool,
     zero_output: bool,
 ) -> tuple[tf.Tensor, tf.Tensor, list[Any]]:
-    """Runs a cell from step to step.
+    """Runs a cell over a sequence, step by step.
 
     Args:
       cell: called with a step of the sequence, [B, ...], and the states; returns the new states,
         the first of which is the output.
       sequence: [T, B, ...].
-      valid: [T, B] or None. A step that is not valid leaves the states alone; its output is zero,
-        or that of the step before.
-      initial: the states to start from, [B, ...] each.
-      reverse: from the last step to the first.
+      valid: bool [T, B], or None: all steps are valid. A step that is not valid leaves the states
+        as they are; its output is zero, or that of the previous step.
+      initial: the initial states, [B, ...] each.
+      reverse: whether to run from the last step to the first.
       zero_output: whether the output is zero at steps that are not valid.
 
     Returns:
-      The outputs, [T, B, ...] in the order of the calculation; the last of them; the final states.
+      The outputs, [T, B, ...] in the order in which the steps run; the last of them; the final
+      states.
     """
-    time, nothing = tf.shape(sequence)[0], tf.zeros_like(initial[0])
+    time, zero = tf.shape(sequence)[0], tf.zeros_like(initial[0])
 
     def by_step(values: tf.Tensor) -> tf.TensorArray:
         values = tf.reverse(values, [0]) if reverse else values
@@ -47,16 +48,17 @@ def scan(
             output, states = new[0], new
         else:
             now = valid_rows.read(t)[:, tf.newaxis]
-            output = tf.where(now, new[0], nothing if zero_output else output)
+            output = tf.where(now, new[0], zero if zero_output else output)
             states = [tf.where(now, a, b) for a, b in zip(new, states, strict=True)]
-        for value, start in zip([output, *states], [nothing, *initial], strict=True):
+        for value, start in zip([output, *states], [zero, *initial], strict=True):
             value.set_shape(start.shape)
         return t + 1, output, states, outputs.write(t, output)
 
-    # One row more than steps: of none of them no array could be made, were the batch unknown.
-    outputs = tf.TensorArray(nothing.dtype, size=time + 1, element_shape=nothing.shape)
-    outputs = outputs.write(time, nothing)
+    # One element more than there are steps: with no step and an unknown batch size TensorFlow could
+    # not stack the array.
+    outputs = tf.TensorArray(zero.dtype, size=time + 1, element_shape=zero.shape)
+    outputs = outputs.write(time, zero)
     _, output, states, outputs = tf.while_loop(
-        lambda t, *_: t < time, step, (0, nothing, initial, outputs), maximum_iterations=time
+        lambda t, *_: t < time, step, (0, zero, initial, outputs), maximum_iterations=time
     )
     return outputs.stack()[:-1], output, states

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tf_lstm_ops import _library, composite
-from tf_lstm_ops.gradients.common import Gradient, filled, vector_jacobian
+from tf_lstm_ops import op_definitions
+from tf_lstm_ops.composite import block_cell as composite
+from tf_lstm_ops.gradients.common import Gradient, attributes, filled, vector_jacobian
 
 
 def _cell(op: Any, *grads: Any) -> Any:
-    return _library.load().tf_lstm_ops_lstm_block_cell_full_grad(
+    return op_definitions.function("LSTMBlockCellFullGrad")(
         *op.inputs,
         *op.outputs,
         *filled(grads, op.outputs),
@@ -19,55 +20,50 @@ def _cell(op: Any, *grads: Any) -> Any:
     )
 
 
-def _sequence(order: str) -> Gradient:
+def _sequence(gate_order: str) -> Gradient:
     def gradient(op: Any, *grads: Any) -> Any:
-        of_inputs = _library.load().tf_lstm_ops_block_lstm_full_grad(
+        input_grads = op_definitions.function("BlockLSTMFullGrad")(
             *op.inputs,
             *op.outputs,
             *filled(grads, op.outputs),
             use_peephole=op.get_attr("use_peephole"),
-            gate_order=order,
+            gate_order=gate_order,
         )
-        return [None, *of_inputs]  # seq_len_max has none
+        return [None, *input_grads]  # seq_len_max has none
 
     return gradient
 
 
-def _through_composite(
-    function: Callable[..., Any], order: str | None = None
-) -> Callable[..., Any]:
-    """The gradient of a gradient op, by the plain TensorFlow `function` that equals it."""
+def _second(function: Callable[..., Any], gate_order: str | None = None) -> Gradient:
+    """The gradient of a gradient op: that of its composite.
+
+    The FullGrad ops have the gate order as an attribute; the order of the other ops is fixed.
+    """
 
     def gradient(op: Any, *grads: Any) -> Any:
-        attributes = {"use_peephole": op.get_attr("use_peephole")}
-        if order:
-            attributes["order"] = order
-        return vector_jacobian(lambda *a: function(*a, **attributes), op.inputs, grads)
+        names = ("use_peephole",) if gate_order else ("use_peephole", "gate_order")
+        settings = attributes(op, names)
+        if gate_order:
+            settings["gate_order"] = gate_order
+        return vector_jacobian(lambda *a: function(*a, **settings), op.inputs, grads)
 
     return gradient
 
 
-def _through_full_grad(function: Callable[..., Any]) -> Callable[..., Any]:
-    def gradient(op: Any, *grads: Any) -> Any:
-        order = op.get_attr("gate_order")
-        order = order.decode() if isinstance(order, bytes) else order
-        return _through_composite(function, order)(op, *grads)
-
-    return gradient
-
+_SECOND: dict[str, Gradient] = {
+    "LSTMBlockCellGrad": _second(composite.lstm_block_cell_grad, "ICFO"),
+    "BlockLSTMGrad": _second(composite.block_lstm_grad, "ICFO"),
+    "BlockLSTMGradV2": _second(composite.block_lstm_grad, "IFCO"),
+}
 
 GRADIENTS: dict[str, Gradient] = {
     "TfLstmOps>LSTMBlockCell": _cell,
     "TfLstmOps>BlockLSTM": _sequence("ICFO"),
     "TfLstmOps>BlockLSTMV2": _sequence("IFCO"),
-    "TfLstmOps>LSTMBlockCellGrad": _through_composite(composite.lstm_block_cell_grad),
-    "TfLstmOps>BlockLSTMGrad": _through_composite(composite.block_lstm_grad, "ICFO"),
-    "TfLstmOps>BlockLSTMGradV2": _through_composite(composite.block_lstm_grad, "IFCO"),
-    "TfLstmOps>LSTMBlockCellFullGrad": _through_full_grad(composite.lstm_block_cell_full_grad),
-    "TfLstmOps>BlockLSTMFullGrad": _through_full_grad(composite.block_lstm_full_grad),
-    # Stock ops, where TensorFlow has no gradient of its own.
+    "TfLstmOps>LSTMBlockCellFullGrad": _second(composite.lstm_block_cell_full_grad),
+    "TfLstmOps>BlockLSTMFullGrad": _second(composite.block_lstm_full_grad),
+    **{f"TfLstmOps>{op}": gradient for op, gradient in _SECOND.items()},
+    # Stock ops without a gradient in TensorFlow.
     "LSTMBlockCell": _cell,
-    "LSTMBlockCellGrad": _through_composite(composite.lstm_block_cell_grad),
-    "BlockLSTMGrad": _through_composite(composite.block_lstm_grad, "ICFO"),
-    "BlockLSTMGradV2": _through_composite(composite.block_lstm_grad, "IFCO"),
+    **_SECOND,
 }

@@ -7,25 +7,51 @@ from typing import Any
 
 import tensorflow as tf
 
-# A function that tf.RegisterGradient takes.
+# What tf.RegisterGradient takes: a function of the op and of the gradients of its outputs, which
+# returns those of its inputs. A gradient that does not exist is None.
 Gradient = Callable[..., Any]
 
 
 def attributes(op: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Attributes of an op, with text as str."""
+    """Attributes of an op.
+
+    Args:
+      op: the op, as a gradient function gets it.
+      names: the attributes to read.
+
+    Returns:
+      Their values by name; text as str.
+    """
     values = {name: op.get_attr(name) for name in names}
     return {n: v.decode() if isinstance(v, bytes) else v for n, v in values.items()}
 
 
 def filled(grads: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
-    """Upstream gradients with zeros where an output has none."""
+    """The gradients of an op's outputs without gaps.
+
+    Args:
+      grads: the gradients of the outputs; None for an output that does not affect the result.
+      outputs: the outputs.
+
+    Returns:
+      The gradients, zeros for None.
+    """
     return [tf.zeros_like(y) if g is None else g for g, y in zip(grads, outputs, strict=True)]
 
 
 def vector_jacobian(
     function: Callable[..., Any], inputs: Sequence[Any], grads: Sequence[Any]
 ) -> list[Any]:
-    """Gradients of plain TensorFlow `function` by all inputs; None by those that are no floats."""
+    """Vector-Jacobian product of a function of plain TensorFlow ops.
+
+    Args:
+      function: takes the inputs one by one; returns a list of outputs.
+      inputs: where to differentiate.
+      grads: the gradients of the outputs; None for zero.
+
+    Returns:
+      The gradients of all inputs; None for those that are not floating-point.
+    """
     watched = [v for v in inputs if v.dtype.is_floating]
     with tf.GradientTape() as tape:
         tape.watch(watched)

@@ -9,28 +9,28 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_lstm_ops import _library, composite
+from tf_lstm_ops import op_definitions
+from tf_lstm_ops.composite import cudnn_rnn as composite
 from tf_lstm_ops.gradients.common import Gradient, attributes, filled, vector_jacobian
 
-_MODEL = ("rnn_mode", "input_mode", "direction", "dropout", "seed", "seed2")
-_V3 = ("num_proj", "time_major")
 _INPUTS = 4  # input, input_h, input_c, params
+_MODEL = ("rnn_mode", "input_mode", "direction")
+_V3 = ("num_proj", "time_major")
 
 
 def _first(name: str) -> Gradient:
-    version = name.removeprefix("CudnnRNN").lower()
+    backprop = name.replace("CudnnRNN", "CudnnRNNBackprop")
 
     def gradient(op: Any, *grads: Any) -> list[Any]:
         if not op.get_attr("is_training"):
             raise ValueError(f"To use {name} in gradients, is_training must be set to True.")
-        function = f"tf_lstm_ops_cudnn_rnn_backprop{'_' if version else ''}{version}"
-        results, kept = op.outputs[:3], op.outputs[3:]
-        found = getattr(_library.load(), function)(
+        results, saved = op.outputs[:3], op.outputs[3:]
+        found = op_definitions.function(backprop)(
             *op.inputs,
             *results,
             *filled(grads[:3], results),
-            *kept,
-            **attributes(op, (*_MODEL, *(_V3 if version == "v3" else ()))),
+            *saved,
+            **attributes(op, op_definitions.attributes(backprop)),
         )
         return [*found, *[None for _ in op.inputs[_INPUTS:]]]  # sequence_lengths have none
 
@@ -40,67 +40,67 @@ def _first(name: str) -> Gradient:
 def _dropout_mask(reserve_space: Any, dropout: float) -> Any:
     if dropout == 0:
         return None
-    return _library.load().tf_lstm_ops_cudnn_rnn_dropout_mask(reserve_space=reserve_space)
+    return op_definitions.function("CudnnRNNDropoutMask")(reserve_space=reserve_space)
 
 
 def _second(name: str) -> Gradient:
     """The gradient of a Backprop op.
 
-    The forward op's outputs and reserve_space, which it takes too, are functions of its other
-    inputs: the whole derivative goes through the forward composite, and they have none.
+    Its inputs output, output_h, output_c and reserve_space are functions of the other inputs. The
+    whole derivative goes through the composite of the forward pass, so these have none of their
+    own.
     """
     is_v3 = name.endswith("V3")
 
     def gradient(op: Any, *grads: Any) -> list[Any]:
         settings = {"num_proj": 0, "time_major": True}
-        settings |= attributes(op, ("rnn_mode", "input_mode", "direction", *(_V3 if is_v3 else ())))
+        settings |= attributes(op, (*_MODEL, *(_V3 if is_v3 else ())))
         first = _INPUTS + is_v3  # of output, output_h, output_c, their gradients, reserve_space
         lengths = op.inputs[_INPUTS] if is_v3 else None
-        upstream, kept = op.inputs[first + 3 : first + 6], op.inputs[first + 6 :]
-        mask = _dropout_mask(kept[0], op.get_attr("dropout"))
+        output_grads, saved = op.inputs[first + 3 : first + 6], op.inputs[first + 6 :]
+        mask = _dropout_mask(saved[0], op.get_attr("dropout"))
 
         def composed(*values: Any) -> Any:
-            inputs, upstream = list(values[:_INPUTS]), list(values[_INPUTS:])
-            return composite.cudnn_rnn_backprop(inputs, upstream, lengths, mask, **settings)
+            inputs, output_grads = list(values[:_INPUTS]), list(values[_INPUTS:])
+            return composite.cudnn_rnn_backprop(inputs, output_grads, lengths, mask, **settings)
 
-        found = vector_jacobian(composed, [*op.inputs[:_INPUTS], *upstream], grads)
+        found = vector_jacobian(composed, [*op.inputs[:_INPUTS], *output_grads], grads)
         none = [None]
-        return [*found[:_INPUTS], *none * (is_v3 + 3), *found[_INPUTS:], *none * len(kept)]
+        return [*found[:_INPUTS], *none * (is_v3 + 3), *found[_INPUTS:], *none * len(saved)]
 
     return gradient
 
 
-def _of_from_params(version: str) -> Gradient:
-    """The gradient of ParamsToCanonical: both move elements, so it is the way back."""
+def _of_params_to_canonical(version: str) -> Gradient:
+    """Both conversions only move elements, so the gradient of one is the other."""
+    inverse = f"CudnnRNNCanonicalToParams{version}"
 
     def gradient(op: Any, *grads: Any) -> list[Any]:
-        upstream = filled(grads, op.outputs)
+        output_grads = filled(grads, op.outputs)
         weights = int(op.get_attr("num_params_weights" if version else "num_params"))
-        function = f"tf_lstm_ops_cudnn_rnn_canonical_to_params{version}"
-        params = getattr(_library.load(), function)(
+        params_grad = op_definitions.function(inverse)(
             *op.inputs[:3],
-            weights=upstream[:weights],
-            biases=upstream[weights:],
-            **attributes(op, (*_MODEL, *(("num_proj",) if version else ()))),
+            weights=output_grads[:weights],
+            biases=output_grads[weights:],
+            **attributes(op, op_definitions.attributes(inverse)),
         )
-        return [None, None, None, params]
+        return [None, None, None, params_grad]
 
     return gradient
 
 
-def _of_to_params(version: str) -> Gradient:
-    counts = ("num_params_weights", "num_params_biases") if version else ("num_params",)
+def _of_canonical_to_params(version: str) -> Gradient:
+    inverse = f"CudnnRNNParamsToCanonical{version}"
 
     def gradient(op: Any, params_grad: Any) -> list[Any]:
-        function = f"tf_lstm_ops_cudnn_rnn_params_to_canonical{version}"
-        found = getattr(_library.load(), function)(
+        found = op_definitions.function(inverse)(
             *op.inputs[:3],
             params=params_grad,
-            **attributes(op, (*_MODEL, *counts, *(("num_proj",) if version else ()))),
+            **attributes(op, op_definitions.attributes(inverse)),
         )
-        parts = [*found.weights, *found.biases]
-        given = op.inputs[3:]
-        shaped = [tf.reshape(g, tf.shape(v)) for g, v in zip(parts, given, strict=True)]
+        grads = [*found.weights, *found.biases]
+        inputs = op.inputs[3:]
+        shaped = [tf.reshape(g, tf.shape(v)) for g, v in zip(grads, inputs, strict=True)]
         return [None, None, None, *shaped]
 
     return gradient
@@ -110,10 +110,10 @@ _STOCK: dict[str, Gradient] = {
     "CudnnRNNBackprop": _second("CudnnRNNBackprop"),
     "CudnnRNNBackpropV2": _second("CudnnRNNBackpropV2"),
     "CudnnRNNBackpropV3": _second("CudnnRNNBackpropV3"),
-    "CudnnRNNParamsToCanonical": _of_from_params(""),
-    "CudnnRNNParamsToCanonicalV2": _of_from_params("_v2"),
-    "CudnnRNNCanonicalToParams": _of_to_params(""),
-    "CudnnRNNCanonicalToParamsV2": _of_to_params("_v2"),
+    "CudnnRNNParamsToCanonical": _of_params_to_canonical(""),
+    "CudnnRNNParamsToCanonicalV2": _of_params_to_canonical("V2"),
+    "CudnnRNNCanonicalToParams": _of_canonical_to_params(""),
+    "CudnnRNNCanonicalToParamsV2": _of_canonical_to_params("V2"),
 }
 
 GRADIENTS: dict[str, Gradient] = {
@@ -122,4 +122,4 @@ GRADIENTS: dict[str, Gradient] = {
     **{f"TfLstmOps>{name}": _first(name) for name in ("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3")},
 }
 
-WITHOUT_GRADIENT = ("TfLstmOps>CudnnRNNDropoutMask", "TfLstmOps>CudnnRNNParamsSize")
+NOT_DIFFERENTIABLE = ("TfLstmOps>CudnnRNNDropoutMask", "TfLstmOps>CudnnRNNParamsSize")

@@ -1,4 +1,4 @@
-"""convert_model: a model whose stock LSTM and GRU layers have become ours."""
+"""convert_model: replaces the stock LSTM and GRU layers of a model by ours."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _CELLS = {"LSTMCell": LSTM, "GRUCell": GRU}
 
 
 def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> Any:
-    """A copy of a model that runs the fused ops wherever it can.
+    """Copies a model so that it runs the fused ops wherever it can.
 
     ``keras.layers.LSTM`` and ``GRU``, and ``keras.layers.RNN`` of one ``LSTMCell`` or ``GRUCell``,
     become ``tf_lstm_ops.keras.LSTM`` and ``GRU``, also inside wrappers and nested models. Weights,
     their order, seeds, states of stateful layers, ``trainable``, and of a compiled model the loss,
-    the metrics and the optimizer with its variables are the model's: training goes on where it
-    stood. The model itself stays as it is and shares nothing with the copy.
+    the metrics and the optimizer with its variables are copied: training continues where it was.
+    The model itself does not change and shares nothing with the copy.
 
-    A warning names the recurrent layers left alone, each with the reason; ``fallback_reasons``
-    returns them. The copy is made from the model's configuration, as by
-    ``keras.models.load_model``; rules: docs/keras.md.
+    A warning names the recurrent layers that are not replaced, each with the reason;
+    ``fallback_reasons`` returns them. The copy is made from the model's configuration, as by
+    ``keras.models.load_model``; rules: docs/reference/keras.md.
 
     Args:
       model: a ``keras.Model``: Sequential, functional, or with a ``get_config`` of its own.
@@ -41,8 +41,8 @@ def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> A
       The new model, of the same class.
 
     Raises:
-      TypeError: model is no ``keras.Model``.
-      ValueError: the model cannot be made from its configuration, or not the whole of it.
+      TypeError: model is not a ``keras.Model``.
+      ValueError: the model, or a part of it, cannot be made from its configuration.
     """
     if not isinstance(model, keras.Model):
         raise TypeError(f"model must be a keras.Model. Received: {model!r}")
@@ -54,7 +54,7 @@ def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> A
         if model.compiled:
             try:
                 _copy_training(model, converted)
-            except Exception as error:  # whatever a loss or a metric of the user's may raise
+            except Exception as error:  # a loss or a metric of the user's may raise anything
                 warnings.warn(
                     f"compile the converted model; its optimizer starts anew: {error}", stacklevel=2
                 )
@@ -65,13 +65,16 @@ def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> A
 
 
 def fallback_reasons(model: Any) -> dict[str, str | None]:
-    """For each recurrent layer of a model why it does not run a fused op; None where it does.
+    """Tells for each recurrent layer of a model why it does not run a fused op.
 
-    The keys are paths of names, such as ``"encoder/bidirectional/forward_lstm"``, in the model's
-    order. Bare cells, which run one step a call, are listed too.
+    Bare cells, which run one step per call, are included.
 
     Args:
       model: a ``keras.Model``.
+
+    Returns:
+      The reasons, None for a layer that runs a fused op. The keys are paths of names, such as
+      ``"encoder/bidirectional/forward_lstm"``, in the model's order.
     """
     with keras.saving.custom_object_scope(_own_objects(model)):
         return {path: _reason(layer) for path, layer in _recurrent_layers(model)}
@@ -98,24 +101,24 @@ def _reason(layer: Any) -> str | None:
     return f"it is keras.layers.{name}; convert_model replaces it unless another class makes it"
 
 
-def _fused(entry: dict[str, Any]) -> FusedRNN | str:
-    """Our layer, not built, in the place of a serialised one; or why there is none."""
-    config, name, layers = entry["config"], entry["class_name"], _LAYERS
-    if name == "RNN" and entry["module"] == "keras.layers":
-        layers, entry = _CELLS, config["cell"]
-        name = entry["class_name"]
-        config = {**entry["config"], **{k: v for k, v in config.items() if k != "cell"}}
-    if name not in layers or entry["module"] != "keras.layers":
+def _fused(serialised: dict[str, Any]) -> FusedRNN | str:
+    """Our layer, not built, that replaces a serialised one; or why there is none."""
+    config, name, layers = serialised["config"], serialised["class_name"], _LAYERS
+    if name == "RNN" and serialised["module"] == "keras.layers":
+        layers, serialised = _CELLS, config["cell"]
+        name = serialised["class_name"]
+        config = {**serialised["config"], **{k: v for k, v in config.items() if k != "cell"}}
+    if name not in layers or serialised["module"] != "keras.layers":
         return f"{name} has no fused op"
     for key in "dtype", "trainable":  # a layer of ours passes these on to its cell
-        if entry["config"][key] != config[key]:
+        if serialised["config"][key] != config[key]:
             return f"{key} of its {name} is not its own"
     layer = _deserialise(layers[name], config)
     return layer.fallback_reason or layer
 
 
 def _with_fused_layers(config: Any) -> Any:
-    """A configuration with ours in the places of stock's layers."""
+    """A configuration in which our layers replace the stock ones."""
     if isinstance(config, list | tuple):
         return type(config)(_with_fused_layers(value) for value in config)
     if not isinstance(config, dict):
@@ -123,23 +126,23 @@ def _with_fused_layers(config: Any) -> Any:
     if config.get("module") == "keras.layers" and config["class_name"] in {*_LAYERS, "RNN"}:
         layer = _fused(config)
         if not isinstance(layer, str):
-            # What else the entry has stays: where the layer is called.
+            # The rest stays: it describes where the layer is called.
             config = {**config, **keras.saving.serialize_keras_object(layer)}
-    # Layers built where they are called have the paths that they had. How a nested model was
-    # compiled plays no part in the training of the outer one.
+    # Layers that are built where they are called get the same paths as before. The compile
+    # configuration of a nested model has no effect on the training of the outer one.
     dropped = "build_config", "compile_config"
     return {k: _with_fused_layers(value) for k, value in config.items() if k not in dropped}
 
 
 def _deserialise(cls: type, config: dict[str, Any]) -> Any:
-    entry = {
+    serialised = {
         "module": cls.__module__,
         "class_name": cls.__name__,
         "config": config,
         "registered_name": keras.saving.get_registered_name(cls),
     }
     # The code of a lambda comes from the model itself, not from a file.
-    return keras.saving.deserialize_keras_object(entry, safe_mode=False)
+    return keras.saving.deserialize_keras_object(serialised, safe_mode=False)
 
 
 def _rebuild(model: Any) -> Any:
@@ -147,26 +150,26 @@ def _rebuild(model: Any) -> Any:
         converted = _deserialise(type(model), _with_fused_layers(model.get_config()))
         if model.built and not converted.built:
             converted.build_from_config(model.get_build_config())
-    except Exception as error:  # whatever a class of the user's may raise
+    except Exception as error:  # a class of the user's may raise anything
         raise ValueError(
             f"convert_model cannot make {model.name} from its configuration, as Keras does when it "
-            "loads a model. In a class of your own write tf_lstm_ops.keras.LSTM in the place of "
-            f"keras.layers.LSTM instead. {error}"
+            "loads a model. In a class of your own write tf_lstm_ops.keras.LSTM instead of "
+            f"keras.layers.LSTM. {error}"
         ) from error
     return converted
 
 
 def _own_objects(model: Any) -> dict[str, Any]:
-    """Classes and functions by which Keras finds the parts of a model, registered or not."""
-    parts = model._flatten_layers()
-    parts += [getattr(layer, "activation", None) for layer in parts]
+    """The classes and functions of a model by the names that Keras looks up, registered or not."""
+    objects = model._flatten_layers()
+    objects += [getattr(layer, "activation", None) for layer in objects]
     if hasattr(model, "_compile_config"):
-        parts += keras.tree.flatten(model._compile_config.config)
-    found = [part if inspect.isfunction(part) else type(part) for part in parts]
+        objects += keras.tree.flatten(model._compile_config.config)
+    found = [item if inspect.isfunction(item) else type(item) for item in objects]
     return {
-        keras.saving.get_registered_name(part): part
-        for part in found
-        if part.__module__ != "builtins"
+        keras.saving.get_registered_name(item): item
+        for item in found
+        if item.__module__ != "builtins"
     }
 
 
@@ -175,18 +178,18 @@ def _copy_state(model: Any, converted: Any) -> None:
     shapes = [[v.shape for v in m.variables] for m in (model, converted)]
     if len(sources) != len(targets) or shapes[0] != shapes[1]:
         raise ValueError(
-            f"the configuration of {model.name} does not tell the whole model: made from it, a "
+            f"the configuration of {model.name} does not describe the whole model: made from it, a "
             f"model has {len(targets)} layers and {len(shapes[1])} variables, not {len(sources)} "
             f"and {len(shapes[0])}, or other shapes. Does a class lack get_config or "
             "get_build_config, or do nested models share a layer?"
         )
     for source, target in zip(sources, targets, strict=True):
         _copy_layer(source, target)
-    _assign(converted.variables, model.variables)  # those of the seeds, too
+    _assign(converted.variables, model.variables)  # also those of the seeds
 
 
 def _copy_layer(source: Any, target: Any) -> None:
-    """What the layer itself holds, by the methods with which Keras saves and loads it."""
+    """Copies the layer's own state by the methods with which Keras saves and loads it."""
     target.trainable = source.trainable
     variables: dict[str, Any] = {}
     source.save_own_variables(variables)

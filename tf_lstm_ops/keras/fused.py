@@ -1,4 +1,4 @@
-"""What the layers share: which path a call takes, and how masks and dropout reach the fused op."""
+"""What the layers share: the choice of the path, masks and dropout for the fused op."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keras import activations, ops
 
 from tf_lstm_ops.raw_ops.common import optional
 
-PACKAGE = "tf_lstm_ops"  # under which the classes are registered with Keras
+PACKAGE = "tf_lstm_ops"  # the package name of the classes in Keras' registry
 _TANH = (activations.tanh, ops.tanh, tf.tanh)
 _SIGMOID = (activations.sigmoid, ops.sigmoid, tf.sigmoid)
 
@@ -20,7 +20,7 @@ def _name(function: Any) -> str:
 
 
 def _per_row(value: Any, batch: Any) -> Any:
-    """A tensor whose first dimension is the batch or, as Keras allows, 1."""
+    """A tensor whose first dimension is the batch size; Keras also allows 1."""
     if value.shape[0] != 1:
         return value
     return tf.broadcast_to(value, tf.concat([[batch], tf.shape(value)[1:]], axis=0))
@@ -32,8 +32,10 @@ def _as_boolean(mask: Any) -> Any:
 
 
 class FusedRNN(keras.layers.RNN):
-    """A layer that runs one op per sequence where it can, and the loop of ``keras.layers.RNN``
-    elsewhere. It stands before the stock layer in the bases of a class."""
+    """A layer that runs one op per sequence where it can, else the loop of ``keras.layers.RNN``.
+
+    It must come before the stock layer in the bases of a class.
+    """
 
     _state_names: tuple[str, ...]
 
@@ -44,7 +46,7 @@ class FusedRNN(keras.layers.RNN):
 
     @property
     def fallback_reason(self) -> str | None:
-        """Why a call runs Keras' own loop; None where it runs the fused op."""
+        """Why a call runs Keras' own loop; None if it runs the fused op."""
         if keras.backend.backend() != "tensorflow":
             return f"Keras' backend is {keras.backend.backend()}, not tensorflow"
         if self.use_cudnn is True:
@@ -57,7 +59,7 @@ class FusedRNN(keras.layers.RNN):
 
     @property
     def supports_jit(self) -> bool:
-        """Whether XLA can compile a call: there, plain TensorFlow ops stand in for the fused op."""
+        """Whether XLA can compile a call; there plain TensorFlow ops replace the fused op."""
         return self._supports_jit or self.uses_fused_op
 
     @supports_jit.setter
@@ -67,10 +69,25 @@ class FusedRNN(keras.layers.RNN):
     def inner_loop(
         self, sequences: Any, initial_state: Any, mask: Any, training: bool = False
     ) -> Any:
+        """Runs the layer over a batch of sequences; ``keras.layers.RNN`` calls it.
+
+        Args:
+          sequences: [B, T, I].
+          initial_state: list of [B, H] tensors, one for each state; [1, H] is broadcast.
+          mask: [B, T] or [B, T, 1] boolean, or None: all steps are valid.
+          training: whether dropout applies.
+
+        Returns:
+          The last output [B, H]; all outputs [B, T, H], or [B, 1, H] without return_sequences; the
+          list of the final states, [B, H] each.
+
+        Raises:
+          ValueError: initial_state has another length.
+        """
         if self.use_cudnn is True:
             return super().inner_loop(sequences, initial_state, mask, training=training)
         if not self.uses_fused_op:
-            # Not the stock layer's own, which tries cuDNN with a single dropout mask first.
+            # The stock layer's inner_loop would try cuDNN with a single dropout mask first.
             return keras.layers.RNN.inner_loop(
                 self, sequences, initial_state, mask, training=training
             )
@@ -101,7 +118,7 @@ class FusedRNN(keras.layers.RNN):
         return output[:, -1], output, states
 
     def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
-        """The op's output, [B, T, H] or [B, 1, H], and the final states."""
+        """Runs the layer's op: the output, [B, T, H] or [B, 1, H], and the final states."""
         raise NotImplementedError
 
     @staticmethod
@@ -111,7 +128,7 @@ class FusedRNN(keras.layers.RNN):
         return optional(None if mask is None else _per_row(_as_boolean(mask), batch), tf.bool)
 
     def _drop_inputs(self, x: Any, training: bool) -> tuple[Any, Any]:
-        """Applies input dropout, or returns the gates' multipliers where each has its own."""
+        """Applies input dropout; or returns the multipliers, if each gate has its own."""
         if not (training and 0.0 < self.dropout < 1.0):
             return x, None
         multipliers = self.cell.get_dropout_mask(x[:, 0, :])
@@ -120,7 +137,7 @@ class FusedRNN(keras.layers.RNN):
         return x * multipliers[:, tf.newaxis], None
 
     def _recurrent_multipliers(self, h: Any, training: bool) -> Any:
-        """The gates' multipliers of h; implementation 2 has none, in the stock cells neither."""
+        """The gates' multipliers of h. Implementation 2 has none, as in the stock cells."""
         if not (training and 0.0 < self.recurrent_dropout < 1.0 and self.cell.implementation == 1):
             return None
         return tf.stack(self.cell.get_recurrent_dropout_mask(h))

@@ -14,16 +14,22 @@ from tf_lstm_ops.raw_ops.common import optional, run
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
 class LSTMCell(keras.layers.LSTMCell):
-    """``keras.layers.LSTMCell`` with peepholes and a bounded cell state.
+    """``keras.layers.LSTMCell`` with peepholes and a clipped cell state.
+
+    Equations: docs/reference/keras.md.
 
     Args:
-      use_peephole: adds the weight ``peephole_kernel`` [3, units], rows i, f and o: the input and
-        the forget gate also see the previous cell state, the output gate the new one, through it.
-      cell_clip: bounds the cell state to [-cell_clip, cell_clip]; gradients pass straight through.
-      The others: as in ``keras.layers.LSTMCell``.
+      units: positive integer H, the size of the output.
+      *args: as in ``keras.layers.LSTMCell``.
+      use_peephole: adds the weight ``peephole_kernel`` [3, H], rows i, f and o. Through it the
+        input and the forget gate see the previous cell state, and the output gate the new one.
+      cell_clip: bounds the cell state to [-cell_clip, cell_clip]; the gradient of the clip is the
+        identity. None: no bound.
+      **kwargs: as in ``keras.layers.LSTMCell``.
 
     Raises:
-      ValueError: cell_clip is not positive.
+      ValueError: cell_clip is not positive, or another argument is not valid in
+        keras.layers.LSTMCell.
     """
 
     def __init__(
@@ -42,6 +48,11 @@ class LSTMCell(keras.layers.LSTMCell):
         self.peephole_kernel: Any = None
 
     def build(self, input_shape: Any) -> None:
+        """Creates the weights; Keras calls it.
+
+        Args:
+          input_shape: the shape of the cell's input, [B, I].
+        """
         super().build(input_shape)
         if self.use_peephole:
             self.peephole_kernel = self.add_weight(
@@ -71,6 +82,11 @@ class LSTMCell(keras.layers.LSTMCell):
         return c, self.recurrent_activation(zo)
 
     def get_config(self) -> dict[str, Any]:
+        """The configuration from which Keras makes the cell again.
+
+        Returns:
+          The arguments of the constructor by name, serialised.
+        """
         config = super().get_config()
         return {**config, "use_peephole": self.use_peephole, "cell_clip": self.cell_clip}
 
@@ -81,24 +97,37 @@ class LSTM(FusedRNN, keras.layers.LSTM):
 
     All arguments, weights (names, shapes, gate order i, f, c, o) and results are those of
     ``keras.layers.LSTM``. A sequence is one fused op, forward and backward, with any boolean mask,
-    dropout, recurrent dropout, initial state and direction, where ``activation`` is tanh and
-    ``recurrent_activation`` is sigmoid. Elsewhere Keras' own loop runs, with the same results;
-    ``uses_fused_op`` and ``fallback_reason`` tell. Rules and equations: docs/keras.md.
+    dropout, recurrent dropout, initial state and direction, if ``activation`` is tanh and
+    ``recurrent_activation`` is sigmoid. Otherwise Keras' own loop runs, with the same results.
+    ``uses_fused_op`` and ``fallback_reason`` tell which of them runs. Rules and equations:
+    docs/reference/keras.md.
 
     Args:
       units: positive integer H, the size of the output.
-      use_peephole: adds the weight ``peephole_kernel`` [3, units]; see LSTMCell.
-      cell_clip: bounds the cell state to [-cell_clip, cell_clip]; gradients pass straight through.
-      The others: as in ``keras.layers.LSTM``. ``unroll`` is accepted and changes nothing.
+      activation, recurrent_activation, use_bias, kernel_initializer, recurrent_initializer,
+        bias_initializer, unit_forget_bias, kernel_regularizer, recurrent_regularizer,
+        bias_regularizer, activity_regularizer, kernel_constraint, recurrent_constraint,
+        bias_constraint, dropout, recurrent_dropout, seed, return_sequences, return_state,
+        go_backwards, stateful: as in ``keras.layers.LSTM``.
+      unroll: accepted; it changes nothing.
+      use_cudnn: True asks for Keras' own cuDNN path; "auto" and False do not.
+      use_peephole: adds the weight ``peephole_kernel`` [3, H]; see LSTMCell.
+      cell_clip: bounds the cell state to [-cell_clip, cell_clip]; see LSTMCell.
+      **kwargs: other arguments of ``keras.layers.LSTM``, such as name and dtype.
 
     Call arguments:
       sequences: [B, T, I].
-      initial_state: list of two [B, units] tensors, h and c; zeros by default.
-      mask: [B, T] boolean; a step that is False leaves the state alone.
+      initial_state: list of two [B, H] tensors, h and c; zeros by default.
+      mask: [B, T] boolean; a step that is False does not change the states.
       training: whether dropout applies.
 
+    Call returns:
+      [B, H], the last output; with return_sequences all outputs, [B, T, H]. With return_state, a
+      list of it and the final states h and c, [B, H] each.
+
     Raises:
-      ValueError: units or cell_clip is not positive, or as keras.layers.LSTM does.
+      ValueError: units or cell_clip is not positive, use_cudnn is True together with use_peephole
+        or cell_clip, or another argument is not valid in keras.layers.LSTM.
     """
 
     _state_names = ("h", "c")
@@ -185,21 +214,26 @@ class LSTM(FusedRNN, keras.layers.LSTM):
 
     @property
     def use_peephole(self) -> bool:
+        """Whether the cell has peepholes."""
         return self.cell.use_peephole
 
     @property
     def cell_clip(self) -> float | None:
+        """The bound of the cell state; None without."""
         return self.cell.cell_clip
 
     def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
         h, c = initial_state
         arguments["peephole"] = optional(self.cell.peephole_kernel, h.dtype)
         arguments["cell_clip"] = self.cell_clip or 0.0
-        output, h, c, _ = run(
-            "tf_lstm_ops_keras_lstm", {"initial_h": h, "initial_c": c, **arguments}
-        )
+        output, h, c, _ = run("KerasLSTM", {"initial_h": h, "initial_c": c, **arguments})
         return output, [h, c]
 
     def get_config(self) -> dict[str, Any]:
+        """The configuration from which Keras makes the layer again.
+
+        Returns:
+          The arguments of the constructor by name, serialised.
+        """
         config = super().get_config()
         return {**config, "use_peephole": self.use_peephole, "cell_clip": self.cell_clip}

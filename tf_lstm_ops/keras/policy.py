@@ -1,4 +1,4 @@
-"""Keras' global dtype policy for a while."""
+"""Keras' global dtype policy, set temporarily."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ import keras
 
 @contextlib.contextmanager
 def default_dtype_policy(policy: Any) -> Iterator[None]:
-    """Models and layers made within have this policy, unless they name another; what compiles a
-    model there wraps its optimizer accordingly."""
+    """A context with another global dtype policy.
+
+    Models and layers made within have this policy, unless they name another. A model compiled
+    within gets the optimizer wrapper that belongs to it.
+
+    Args:
+      policy: a ``keras.DTypePolicy`` or its name.
+
+    Yields:
+      None.
+    """
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(policy)
     try:

@@ -1,6 +1,7 @@
-"""LSTMBlockCell, BlockLSTM and their gradients. Equations and rules: docs/block_cell.md.
+"""LSTMBlockCell, BlockLSTM and their gradients. Equations and rules: docs/reference/block_cell.md.
 
-B batch, T time, I input size, H cell size.
+B batch, T time, I input size, H cell size. All tensors but seq_len_max have one type: half,
+bfloat16, float or double.
 """
 
 from __future__ import annotations
@@ -28,22 +29,28 @@ def LSTMBlockCell(
 ) -> Any:
     """One step of an LSTM cell; ``tf.raw_ops.LSTMBlockCell``, differentiable.
 
+    Gradients: of all inputs, from those of all seven outputs. The gradient of the clip is the
+    identity, as in the stock gradient op.
+
     Args:
       x: [B, I]. I may be 0.
-      cs_prev, h_prev: [B, H], the cell state and the output of the step before. Not empty.
+      cs_prev, h_prev: [B, H], the cell state and the output of the previous step. Not empty.
       w: [I+H, 4H], rows of x then of h_prev, columns of the gates in the order i, c, f, o.
       wci, wcf, wco: [H], the peephole weights; not used unless `use_peephole`.
-      b: [4H].
+      b: [4H], the bias, gates as in w.
       forget_bias: added to the forget gate's pre-activation.
       cell_clip: bounds the cell state to [-cell_clip, cell_clip] where positive.
+      use_peephole: whether the gates i and f see cs_prev, and the gate o the new cell state.
+      name: of the op in a graph.
 
     Returns:
-      namedtuple (i, cs, f, o, ci, co, h), each [B, H].
+      namedtuple (i, cs, f, o, ci, co, h), each [B, H]: the gates i, f, o, the cell state cs, the
+      candidate ci, co = tanh(cs) and the output h.
 
-    Gradients: of all inputs, from those of all seven outputs; cell_clip is passed straight through,
-    as in the stock gradient op.
+    Raises:
+      InvalidArgumentError: an argument of wrong rank, size or type.
     """
-    return call("tf_lstm_ops_lstm_block_cell", locals())
+    return call("LSTMBlockCell", locals())
 
 
 @as_written
@@ -73,13 +80,18 @@ def LSTMBlockCellGrad(
     Args:
       x, cs_prev, h_prev, w, wci, wcf, wco, b: as LSTMBlockCell took them.
       i, cs, f, o, ci, co: [B, H], its outputs.
-      cs_grad, h_grad: [B, H].
+      cs_grad, h_grad: [B, H], the gradients of cs and h.
+      use_peephole: as LSTMBlockCell took it.
+      name: of the op in a graph.
 
     Returns:
       namedtuple (cs_prev_grad [B, H]; dicfo [B, 4H], gradients of the pre-activations in the order
       i, c, f, o; wci_grad, wcf_grad, wco_grad [H], zero unless `use_peephole`).
+
+    Raises:
+      InvalidArgumentError: an argument of wrong rank, size or type.
     """
-    return call("tf_lstm_ops_lstm_block_cell_grad", locals())
+    return call("LSTMBlockCellGrad", locals())
 
 
 @as_written
@@ -101,15 +113,23 @@ def BlockLSTM(
 ) -> Any:
     """LSTMBlockCell over a sequence, in one call; ``tf.raw_ops.BlockLSTM``.
 
+    Gradients: as in LSTMBlockCell.
+
     Args:
       seq_len_max: int64 scalar in [0, T], the number of steps to take.
-      x: [T, B, I].
-      The others: as in LSTMBlockCell.
+      x: [T, B, I]. I may be 0.
+      cs_prev, h_prev: [B, H], the initial cell state and output. Not empty.
+      w, wci, wcf, wco, b, forget_bias, cell_clip, use_peephole: as in LSTMBlockCell; the gates are
+        in the order i, c, f, o.
+      name: of the op in a graph.
 
     Returns:
       namedtuple (i, cs, f, o, ci, co, h), each [T, B, H]; zero from step seq_len_max on.
+
+    Raises:
+      InvalidArgumentError: an argument of wrong rank, size or type, or seq_len_max out of range.
     """
-    return call("tf_lstm_ops_block_lstm", locals())
+    return call("BlockLSTM", locals())
 
 
 @as_written
@@ -128,11 +148,27 @@ def BlockLSTMV2(
     use_peephole: bool = False,
     name: str | None = None,
 ) -> Any:
-    """As BlockLSTM with the gates in the order i, f, c, o and no forget_bias.
+    """BlockLSTM with the gates in the order i, f, c, o and no forget_bias.
 
-    Its gradient is right, which that of ``tf.raw_ops.BlockLSTMV2`` is not.
+    The function is that of ``tf.raw_ops.BlockLSTMV2``. Its gradient is the correct one, which
+    TensorFlow's gradient of that op is not.
+
+    Args:
+      seq_len_max, x, cs_prev, h_prev: as in BlockLSTM.
+      w: [I+H, 4H], rows of x then of h_prev, columns of the gates in the order i, f, c, o.
+      wci, wcf, wco: [H], the peephole weights; not used unless `use_peephole`.
+      b: [4H], the bias, gates as in w.
+      cell_clip: bounds the cell state to [-cell_clip, cell_clip] where positive.
+      use_peephole: as in LSTMBlockCell.
+      name: of the op in a graph.
+
+    Returns:
+      namedtuple (i, cs, f, o, ci, co, h), each [T, B, H]; zero from step seq_len_max on.
+
+    Raises:
+      InvalidArgumentError: an argument of wrong rank, size or type, or seq_len_max out of range.
     """
-    return call("tf_lstm_ops_block_lstmv2", locals())
+    return call("BlockLSTMV2", locals())
 
 
 @as_written
@@ -164,13 +200,18 @@ def BlockLSTMGrad(
     Args:
       seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b: as BlockLSTM took them.
       i, cs, f, o, ci, co, h: [T, B, H], its outputs.
-      cs_grad, h_grad: [T, B, H].
+      cs_grad, h_grad: [T, B, H], the gradients of cs and h.
+      use_peephole: as BlockLSTM took it.
+      name: of the op in a graph.
 
     Returns:
       namedtuple (x_grad, cs_prev_grad, h_prev_grad, w_grad, wci_grad, wcf_grad, wco_grad, b_grad),
       shaped as the inputs they are named after; x_grad is zero from step seq_len_max on.
+
+    Raises:
+      InvalidArgumentError: an argument of wrong rank, size or type, or seq_len_max out of range.
     """
-    return call("tf_lstm_ops_block_lstm_grad", locals())
+    return call("BlockLSTMGrad", locals())
 
 
 @as_written
@@ -197,5 +238,21 @@ def BlockLSTMGradV2(
     use_peephole: bool,
     name: str | None = None,
 ) -> Any:
-    """Gradient of BlockLSTMV2; as BlockLSTMGrad with the gates in the order i, f, c, o."""
-    return call("tf_lstm_ops_block_lstm_grad_v2", locals())
+    """Gradient of BlockLSTMV2 from those of cs and h; ``tf.raw_ops.BlockLSTMGradV2``, corrected.
+
+    Args:
+      seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b: as BlockLSTMV2 took them; the gates are
+        in the order i, f, c, o.
+      i, cs, f, o, ci, co, h: [T, B, H], its outputs.
+      cs_grad, h_grad: [T, B, H], the gradients of cs and h.
+      use_peephole: as BlockLSTMV2 took it.
+      name: of the op in a graph.
+
+    Returns:
+      namedtuple (x_grad, cs_prev_grad, h_prev_grad, w_grad, wci_grad, wcf_grad, wco_grad, b_grad),
+      shaped as the inputs they are named after; x_grad is zero from step seq_len_max on.
+
+    Raises:
+      InvalidArgumentError: an argument of wrong rank, size or type, or seq_len_max out of range.
+    """
+    return call("BlockLSTMGradV2", locals())

@@ -8,116 +8,130 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import _library, composite
+from tf_lstm_ops import composite, dialects, op_definitions
 
-# Autograph would add a variable of its own to the locals() that the functions pass on.
+# AutoGraph would add its own variable to locals(), which the functions of `raw_ops` pass on.
 as_written = tf.autograph.experimental.do_not_convert
-
-# Types of the tensors that are not of type T.
-_DTYPES = {
-    "seq_len_max": tf.int64,
-    "sequence_lengths": tf.int32,
-    "host_reserved": tf.int8,
-    "num_layers": tf.int32,
-    "num_units": tf.int32,
-    "input_size": tf.int32,
-}
-
-# Arguments that are not tensors.
-_ATTRIBUTES = frozenset(
-    {
-        *("forget_bias", "cell_clip", "use_peephole"),
-        *("go_backwards", "zero_output_for_mask", "return_sequences", "training"),
-        *("rnn_mode", "input_mode", "direction", "dropout", "seed", "seed2", "num_proj"),
-        *("is_training", "time_major", "T", "S"),
-        *("num_params", "num_params_weights", "num_params_biases", "name"),
-        *("reverse", "bidirectional", "produce_cell", "forget_gate_last", "activation"),
-        *(f"{gate}_gate_activation" for gate in ("input", "forget", "cell", "output")),
-    }
-)
 
 
 def optional(value: Any, dtype: Any) -> Any:
-    """An op's optional argument: absent, it has the shape [0]."""
+    """An optional argument as the ops take it: an absent one has the shape [0].
+
+    Args:
+      value: a tensor or what can be converted to one, or None if it is absent.
+      dtype: the type of the absent argument.
+
+    Returns:
+      A tensor.
+    """
     return tf.zeros([0], dtype) if value is None else tf.convert_to_tensor(value)
 
 
 def dtype_of(value: Any) -> tf.DType | None:
-    """The type of a tensor, variable or array; None for plain Python numbers and lists."""
+    """The type of an argument.
+
+    Args:
+      value: a tensor, variable or array, or plain Python values.
+
+    Returns:
+      The type; None for plain Python values, which are converted to whatever type is needed.
+    """
     dtype = getattr(value, "dtype", None)
     return None if dtype is None else tf.as_dtype(dtype)
 
 
-def _tensors(arguments: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The tensors among the arguments, with those of lists one by one."""
+def _tensors(op: str, arguments: dict[str, Any]) -> Iterator[tuple[str, Any, tf.DType | None]]:
+    """The tensors among the arguments, those of lists one by one: name, value, required type."""
+    inputs = op_definitions.inputs(op)
     for name, value in arguments.items():
-        if name in _ATTRIBUTES:
+        if (declared := inputs.get(name)) is None:  # an attribute
             continue
-        if name in ("weights", "biases"):
-            yield from ((f"{name}[{n}]", v) for n, v in enumerate(value))
+        if declared.is_list:
+            yield from ((f"{name}[{n}]", v, declared.dtype) for n, v in enumerate(value))
         else:
-            yield name, value
+            yield name, value, declared.dtype
 
 
-def call(function: str, arguments: dict[str, Any]) -> Any:
-    """Calls a generated op function after checking the types of its tensors.
+def call(op: str, arguments: dict[str, Any]) -> Any:
+    """Calls an op after a check of the types of its tensors.
+
+    Args:
+      op: the op's name without its namespace.
+      arguments: inputs, attributes and ``name`` by name.
+
+    Returns:
+      The op's output, or a namedtuple of all its outputs.
 
     Raises:
       InvalidArgumentError: a tensor is of another type than its op takes, or than the first one.
     """
     common: tf.DType | None = None
-    for name, value in _tensors(arguments):
-        dtype, expected = dtype_of(value), _DTYPES.get(name)
+    for name, value, expected in _tensors(op, arguments):
+        dtype = dtype_of(value)
         if expected is None:
             common = expected = common or dtype
         if dtype is not None and expected is not None and dtype != expected:
             raise tf.errors.InvalidArgumentError(
                 None, None, f"{name} must be {expected.name} but is {dtype.name}"
             )
-    return run(function, arguments)
+    return run(op, arguments)
 
 
-def run(function: str, arguments: dict[str, Any]) -> Any:
-    """Calls a generated op function or, where only plain TensorFlow ops may run, its composite."""
+def run(op: str, arguments: dict[str, Any]) -> Any:
+    """Calls an op or, where only plain TensorFlow ops may run, its composite.
+
+    Args:
+      op: the op's name without its namespace.
+      arguments: inputs, attributes and ``name`` by name, with tensors of the right types.
+
+    Returns:
+      The op's output, or a namedtuple of all its outputs.
+    """
     if composite.plain_ops_required():
-        return _run_plain(function, arguments)
-    return getattr(_library.load(), function)(**arguments)
+        return _run_plain(op, arguments)
+    return op_definitions.function(op)(**arguments)
 
 
-def _run_plain(function: str, arguments: dict[str, Any]) -> Any:
+def _run_plain(op: str, arguments: dict[str, Any]) -> Any:
     """The composite's results, with the names and the static shapes of the op's.
 
     Raises:
       ValueError: as the op, where a shape that is known already is wrong.
     """
-    arguments = _converted(arguments)
-    expected = _op_results(function, arguments)
-    with tf.name_scope(arguments.pop("name", None) or function):
-        results = composite.COMPOSITES[function](**arguments)
+    arguments = _converted(op, arguments)
+    expected = _op_results(op, arguments)
+    name = arguments.pop("name", None) or op_definitions.function(op).__name__
+    with tf.name_scope(name):
+        results = dialects.COMPOSITES[op](**arguments)
     for result, like in zip(results, tf.nest.flatten(expected), strict=True):
         result.set_shape(like.shape)
     return tf.nest.pack_sequence_as(expected, results)
 
 
-def _converted(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as the op has them: tensors, and numbers of float32 as attributes."""
-    common = next((dtype_of(v) for n, v in _tensors(arguments) if n not in _DTYPES), None)
+def _converted(op: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as the op has them: tensors, and attributes rounded to float32."""
+    inputs = op_definitions.inputs(op)
+    typed = (dtype_of(v) for _, v, required in _tensors(op, arguments) if required is None)
+    common = next(typed, None)
+
+    def tensor(value: Any, required: tf.DType | None) -> tf.Tensor:
+        return tf.convert_to_tensor(value, dtype_of(value) or required or common)
 
     def convert(name: str, value: Any) -> Any:
-        if name in _ATTRIBUTES:
+        if (declared := inputs.get(name)) is None:
             return float(np.float32(value)) if isinstance(value, float) else value
-        if name in ("weights", "biases"):
-            return [convert(f"{name}[{n}]", v) for n, v in enumerate(value)]
-        return tf.convert_to_tensor(value, dtype_of(value) or _DTYPES.get(name, common))
+        if declared.is_list:
+            return [tensor(v, declared.dtype) for v in value]
+        return tensor(value, declared.dtype)
 
     return {name: convert(name, value) for name, value in arguments.items()}
 
 
-def _op_results(function: str, arguments: dict[str, Any]) -> Any:
-    """What the op would return, traced in a graph of its own: its checks of shapes are made."""
+def _op_results(op: str, arguments: dict[str, Any]) -> Any:
+    """The op's outputs, traced in a separate graph. This runs the op's checks of shapes."""
 
     def placeholder(value: Any) -> Any:
         return tf.compat.v1.placeholder(value.dtype, value.shape) if tf.is_tensor(value) else value
 
     with tf.Graph().as_default():
-        return getattr(_library.load(), function)(**tf.nest.map_structure(placeholder, arguments))
+        return op_definitions.function(op)(**tf.nest.map_structure(placeholder, arguments))

@@ -1,6 +1,7 @@
-"""The LSTM of Apple's MPSGraph, on any device. Equations and rules: docs/mpsgraph.md.
+"""The LSTM of Apple's MPSGraph, on any device. Equations and rules: docs/reference/mpsgraph.md.
 
-T time, N batch, I input size, H cell size, D directions.
+T time, N batch, I input size, H cell size, D directions. All tensors have one type: half, bfloat16,
+float or double.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from tf_lstm_ops.raw_ops.common import as_written, call, dtype_of, optional
 
 
 class Results(NamedTuple):
-    """What MPSGraphLSTM returns."""
+    """What MPSGraphLSTM returns.
+
+    Attributes:
+      output: [T, N, D*H], the outputs of all steps.
+      cell: [T, N, D*H], the cell states of all steps; None unless asked for.
+      z_state: [T, N, D*4H], the gates of all steps after their activations; None unless training.
+    """
 
     output: Any
     cell: Any
@@ -21,7 +28,12 @@ class Results(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """What MPSGraphLSTMGradients returns."""
+    """What MPSGraphLSTMGradients returns.
+
+    Attributes:
+      source, recurrent_weight, input_weight, bias, peephole, init_state, init_cell: the gradients
+        of the arguments of these names, shaped as they are; None where the argument is None.
+    """
 
     source: Any
     recurrent_weight: Any
@@ -33,26 +45,28 @@ class Gradients(NamedTuple):
 
 
 _OPTIONAL = ("input_weight", "bias", "init_state", "init_cell", "mask", "peephole")
-_UPSTREAM = ("state_gradient", "cell_gradient", "cell_output_gradient", "z_state_gradient")
+_OUTPUT_GRADS = ("state_gradient", "cell_gradient", "cell_output_gradient", "z_state_gradient")
 
 
 def _tensors(arguments: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """The arguments with those of `names` that are None as the op takes them."""
+    """The arguments, with None among those of `names` replaced by what the op takes for it."""
     dtype = dtype_of(arguments["source"]) or tf.float32
     given = {name: optional(arguments[name], dtype) for name in names}
     return {**arguments, **given}
 
 
-def _set_steps(results: Results, source: Any, recurrent_weight: Any, bidirectional: bool) -> None:
-    """Sets what a graph can know of the shapes; the op's own shape function sees no attributes."""
+def _set_static_shapes(
+    results: Results, source: Any, recurrent_weight: Any, bidirectional: bool
+) -> None:
+    """Sets the static shapes that depend on attributes, which shape functions cannot see."""
     sequence = tf.TensorShape(getattr(source, "shape", None))
     units = tf.TensorShape(getattr(recurrent_weight, "shape", None))
     if tf.executing_eagerly() or sequence.rank != 3 or not units.rank or units[-1] is None:
         return
     width = (2 if bidirectional else 1) * units[-1]
-    for steps, size in zip(results, (width, width, 4 * width), strict=True):
-        if steps is not None:
-            steps.set_shape([*sequence[:2], size])
+    for result, size in zip(results, (width, width, 4 * width), strict=True):
+        if result is not None:
+            result.set_shape([*sequence[:2], size])
 
 
 @as_written
@@ -80,35 +94,42 @@ def MPSGraphLSTM(
 ) -> Results:
     """An LSTM over sequences as MPSGraph defines it.
 
-    Gates stand in the order i, f, z, o, with `forget_gate_last` i, z, f, o. Activations are "none",
-    "relu", "tanh", "sigmoid" or "hard_sigmoid". None stands for zero states, bias and peepholes.
-
-    Args:
-      source: [T, N, I]; or, without `input_weight`, [T, N, D*4H], added to the gates as it is.
-      recurrent_weight: [4H, H]; [2, 4H, H] if `bidirectional`.
-      input_weight: [D*4H, I] or None.
-      bias: [D*4H] or None.
-      init_state, init_cell: [N, D*H] or None.
-      mask: multipliers of the previous output, [N, D*H] or what broadcasts to it, or None.
-      peephole: [4H], [2, 4H] if `bidirectional`, or None. All gates see the previous cell state.
-      reverse: from the last step to the first; ignored if `bidirectional`.
-      produce_cell: whether `cell` is returned.
-      training: whether `cell` and `z_state` are.
-
-    Returns:
-      namedtuple (output [T, N, D*H]; cell, the cell state of all steps, [T, N, D*H], or None;
-      z_state, the gates after their activations, [T, N, D*4H], or None), each step where its input
-      stands.
+    The gate order is i, f, z, o; with `forget_gate_last` it is i, z, f, o. Activations are "none",
+    "relu", "tanh", "sigmoid" or "hard_sigmoid".
 
     Gradients: of all inputs but the mask, from those of all outputs.
+
+    Args:
+      source: [T, N, I]; or, without `input_weight`, [T, N, D*4H], added to the pre-activations.
+      recurrent_weight: [4H, H]; [2, 4H, H] if `bidirectional`.
+      input_weight: [D*4H, I] or None.
+      bias: [D*4H], or None for zero.
+      init_state, init_cell: [N, D*H], the initial output and cell state, or None for zero.
+      mask: multipliers of the previous output, [N, D*H] or what broadcasts to it, or None.
+      peephole: [4H], [2, 4H] if `bidirectional`, or None. All gates see the previous cell state.
+      reverse: whether to run from the last step to the first; ignored if `bidirectional`.
+      bidirectional: whether to run in both directions; the outputs are concatenated, forward first.
+      produce_cell: whether to return `cell`.
+      training: whether to return `cell` and `z_state`.
+      forget_gate_last: the gate order, see above.
+      input_gate_activation, forget_gate_activation, cell_gate_activation, output_gate_activation:
+        the activations of the gates i, f, z and o.
+      activation: the activation of the cell state in the output.
+      name: of the op in a graph.
+
+    Returns:
+      Results(output, cell, z_state). Each step's results are at the index of its input.
+
+    Raises:
+      InvalidArgumentError: an argument of wrong rank, size or type.
     """
-    found = call("tf_lstm_ops_mps_graph_lstm", _tensors(locals(), _OPTIONAL))
+    found = call("MPSGraphLSTM", _tensors(locals(), _OPTIONAL))
     results = Results(
         found.output,
         found.cell if produce_cell or training else None,
         found.z_state if training else None,
     )
-    _set_steps(results, source, recurrent_weight, bidirectional)
+    _set_static_shapes(results, source, recurrent_weight, bidirectional)
     return results
 
 
@@ -142,21 +163,26 @@ def MPSGraphLSTMGradients(
 
     Args:
       source, recurrent_weight, input_weight, bias, init_state, init_cell, mask, peephole: as
-        MPSGraphLSTM took them, as are the arguments from `reverse` on.
-      source_gradient: [T, N, D*H], of its output.
+        MPSGraphLSTM took them.
+      source_gradient: [T, N, D*H], the gradient of its output.
       z_state, cell_output_fwd: its outputs z_state and cell, with `training`.
-      state_gradient, cell_gradient: of h and c after the final step of each direction, [N, D*H] or
-        [1, N, D*H], or None. The backward direction's final step is the first in time.
+      state_gradient, cell_gradient: the gradients of h and c after the final step of each
+        direction, [N, D*H] or [1, N, D*H], or None. The backward direction's final step is the
+        first in time.
+      reverse, bidirectional, forget_gate_last, input_gate_activation, forget_gate_activation,
+        cell_gate_activation, output_gate_activation, activation: as MPSGraphLSTM took them.
+      name: of the op in a graph.
 
     Returns:
-      namedtuple (source, recurrent_weight, input_weight, bias, peephole, init_state, init_cell),
-      gradients shaped as the arguments they are named after; None where the argument is.
+      Gradients(source, recurrent_weight, input_weight, bias, peephole, init_state, init_cell),
+      shaped as the arguments of these names; None where the argument is None.
+
+    Raises:
+      InvalidArgumentError: an argument of wrong rank, size or type.
     """
     # The op also takes gradients of cell and z_state, for the derivative of MPSGraphLSTM.
     arguments = {**locals(), "cell_output_gradient": None, "z_state_gradient": None}
-    found = call(
-        "tf_lstm_ops_mps_graph_lstm_gradients", _tensors(arguments, (*_OPTIONAL, *_UPSTREAM))
-    )
+    found = call("MPSGraphLSTMGradients", _tensors(arguments, (*_OPTIONAL, *_OUTPUT_GRADS)))
     given = (source, recurrent_weight, input_weight, bias, peephole, init_state, init_cell)
     pairs = zip(found, given, strict=True)
-    return Gradients(*(None if argument is None else gradient for gradient, argument in pairs))
+    return Gradients(*(None if argument is None else grad for grad, argument in pairs))

@@ -1,11 +1,12 @@
-"""Weights of LSTM and GRU models, carried from one form to another.
+"""Weights of LSTM and GRU models, converted from one format to another.
 
-`LSTMWeights` and `GRUWeights` are the canonical form; class methods ``from_*`` read other forms,
-methods ``to_*`` write them. All are NumPy arrays of the given dtype, copied. What one form can say
-and another cannot raises ValueError; docs/weights.md has the rules and examples.
+`LSTMWeights` and `GRUWeights` are the canonical format. Their class methods ``from_*`` read other
+formats, their methods ``to_*`` write them. All arrays are NumPy arrays of the given dtype. They are
+copies: no conversion shares memory with its source. Weights that a format cannot express raise
+ValueError. docs/reference/weights.md has the rules and examples.
 
-Notation: I input size, H cell size, P hidden size (that of h: H, or that of the projection), D
-directions.
+Notation: I input size, H cell size, P hidden size (the size of h: H, or that of the projection), D
+directions, G gates.
 """
 
 from tf_lstm_ops.weights.block_cell import BlockCell

@@ -11,10 +11,18 @@ Array = npt.NDArray[Any]
 
 
 def as_array(value: Any) -> Array:
-    """A copy of an array, tensor or variable of any framework."""
+    """A copy of an array, tensor or variable of any framework.
+
+    Args:
+      value: a NumPy array or what it converts, or a tensor or variable of TensorFlow, Keras or
+        PyTorch, on any device.
+
+    Returns:
+      A NumPy array of the same shape and dtype, which shares no memory with value.
+    """
     if hasattr(value, "detach"):  # PyTorch: out of the graph, off the device
         value = value.detach().cpu()
-        if str(value.dtype) == "torch.bfloat16":  # which it cannot give to NumPy
+        if str(value.dtype) == "torch.bfloat16":  # PyTorch has no NumPy type for it
             import ml_dtypes
 
             return value.float().numpy().astype(ml_dtypes.bfloat16)
@@ -22,18 +30,45 @@ def as_array(value: Any) -> Array:
 
 
 def reordered(array: Array, source: str, target: str) -> Array:
-    """The blocks of the last axis, one a gate, moved from one order of the gates to another."""
+    """Reorders the gates.
+
+    Args:
+      array: [..., G*H], a block of the last axis for each gate.
+      source: the gate order of array, a letter for each gate.
+      target: the gate order of the result, the same letters.
+
+    Returns:
+      A new array [..., G*H].
+    """
     blocks = dict(zip(source, np.split(array, len(source), axis=-1), strict=True))
     return np.concatenate([blocks[gate] for gate in target], axis=-1)
 
 
 def require(condition: Any, message: str) -> None:
+    """Checks an argument.
+
+    Args:
+      condition: what must be true.
+      message: the error if it is not.
+
+    Raises:
+      ValueError: condition is false.
+    """
     if not condition:
         raise ValueError(message)
 
 
 def require_shape(name: str, array: Array, *shape: int | str) -> None:
-    """Letters in `shape` stand for sizes that may be any."""
+    """Checks the shape of an array.
+
+    Args:
+      name: the array's name in the message.
+      array: the array.
+      *shape: its sizes; a string is the name of a size that may be any.
+
+    Raises:
+      ValueError: the shape is another one.
+    """
     fits = array.ndim == len(shape) and all(
         isinstance(want, str) or want == size for want, size in zip(shape, array.shape, strict=True)
     )

@@ -19,7 +19,7 @@ class BlockCell(NamedTuple):
     Attributes:
       w: [I+H, 4H], rows of x, then of h.
       b: [4H].
-      wci, wcf, wco: [H]; zero without peepholes, for the ops want them always.
+      wci, wcf, wco: [H]; zero without peepholes, since the ops require them.
     """
 
     w: Array
@@ -29,7 +29,7 @@ class BlockCell(NamedTuple):
     wco: Array
 
 
-class BlockCellForm(Weights):
+class BlockCellFormat(Weights):
     """Reads and writes the arguments of LSTMBlockCell, BlockLSTM and BlockLSTMV2."""
 
     @classmethod
@@ -48,12 +48,16 @@ class BlockCellForm(Weights):
 
         Args:
           w, b: [I+H, 4H] and [4H].
-          wci, wcf, wco: [H] each where the op was used with use_peephole, else None.
-          gate_order: "ICFO"; of BlockLSTMV2 "IFCO".
-          forget_bias: the op's attribute, which goes into the bias; of BlockLSTMV2 0.
+          wci, wcf, wco: [H] each if the op was used with use_peephole, else None.
+          gate_order: "ICFO"; for BlockLSTMV2 "IFCO".
+          forget_bias: the op's attribute, which is added to the bias; for BlockLSTMV2 0.
+
+        Returns:
+          The weights of one layer of one direction.
 
         Raises:
-          ValueError: shapes that do not go together, some of the peepholes only, another order.
+          ValueError: the shapes do not go together, only some of the peepholes are given, or
+            gate_order is another one.
         """
         _check_gate_order(gate_order)
         matrix, vector = as_array(w), as_array(b)
@@ -77,8 +81,11 @@ class BlockCellForm(Weights):
         """The arguments of LSTMBlockCell, BlockLSTM or BlockLSTMV2.
 
         Args:
-          gate_order: "ICFO"; of BlockLSTMV2 "IFCO".
-          forget_bias: the op's attribute, which is taken off the bias; of BlockLSTMV2 0.
+          gate_order: "ICFO"; for BlockLSTMV2 "IFCO".
+          forget_bias: the op's attribute, which is subtracted from the bias; for BlockLSTMV2 0.
+
+        Returns:
+          BlockCell(w, b, wci, wcf, wco).
 
         Raises:
           ValueError: there is more than one layer or direction, or a projection; another order.

@@ -1,4 +1,4 @@
-"""The canonical form, which every other form is read into and written from."""
+"""The canonical format, which every other format is read into and written from."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from tf_lstm_ops.weights.arrays import Array, require, require_shape
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CellWeights:
-    """One direction of one layer. G gates: 4 of an LSTM, 3 of a GRU.
+    """One direction of one layer. It has G gates: 4 in an LSTM, 3 in a GRU.
+
+    The arrays have one dtype. They are not copied.
 
     Attributes:
       kernel: [in, G*H], where in is I in the first layer and D*P in the others.
       recurrent_kernel: [P, G*H].
-      bias: [G*H], of the input's side.
-      recurrent_bias: [G*H], of the side of h.
+      bias: [G*H], of the input side.
+      recurrent_bias: [G*H], of the recurrent side.
       peephole: [3, H], rows i, f, o; LSTM only, None without.
       projection: [H, P]; LSTM only, None without.
     """
@@ -29,7 +31,11 @@ class CellWeights:
     projection: Array | None = None
 
     def arrays(self) -> dict[str, Array]:
-        """Those that are there, by name."""
+        """The arrays of the cell.
+
+        Returns:
+          The arrays that are not None, by the names of the attributes; not copied.
+        """
         return {k: v for k, v in vars(self).items() if v is not None}
 
     def _check(self, gates: int, inputs: int, hidden: int, cell: int) -> None:
@@ -52,15 +58,24 @@ class CellWeights:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Weights:
-    """What LSTMWeights and GRUWeights share; every form that they speak adds its methods."""
+    """What LSTMWeights and GRUWeights share. Every format adds its methods.
+
+    Attributes:
+      layers: one CellWeights for each direction of each layer, in the order
+        layer * directions + direction.
+      directions: D, 1 or 2.
+
+    Raises:
+      ValueError: the shapes or dtypes of the arrays do not go together.
+    """
 
     layers: tuple[CellWeights, ...]
     directions: int = 1
 
-    _GATES: ClassVar[str]  # the order here and in Keras
-    _LEFT_GATES: ClassVar[str]  # the order in cuDNN and PyTorch
+    _GATES: ClassVar[str]  # the gate order here and in Keras
+    _OUTPUT_MAJOR_GATES: ClassVar[str]  # the gate order in cuDNN and PyTorch
     _ONNX_GATES: ClassVar[str]
-    _MODE: ClassVar[str]  # cuDNN's name
+    _MODE: ClassVar[str]  # cuDNN's rnn_mode
 
     def __post_init__(self) -> None:
         cells, directions = len(self.layers), self.directions
@@ -81,30 +96,33 @@ class Weights:
 
     @property
     def input_size(self) -> int:
+        """The input size I of the first layer."""
         return self.layers[0].kernel.shape[0]
 
     @property
     def cell_size(self) -> int:
+        """The cell size H."""
         return self.layers[0].bias.size // len(self._GATES)
 
     @property
     def hidden_size(self) -> int:
-        """The size of h: that of the projection, if there is one."""
+        """The size P of h: that of the projection, if there is one, else H."""
         return self.layers[0].recurrent_kernel.shape[0]
 
     @property
     def layer_count(self) -> int:
+        """The number of layers; each has one or two directions."""
         return len(self.layers) // self.directions
 
     def _require_zero_biases(self, bias: bool) -> None:
         if not bias and any(c.bias.any() or c.recurrent_bias.any() for c in self.layers):
             raise ValueError("there are biases other than zero; make the target with biases")
 
-    def _require_one_layer(self, form: str) -> None:
+    def _require_one_layer(self, target: str) -> None:
         d = self.directions
         require(
             self.layer_count == 1,
-            f"{form} has one layer, not {self.layer_count}; convert each one, "
+            f"{target} has one layer, not {self.layer_count}; convert each one, "
             f"{type(self).__name__}(layers[k : k + {d}], {d}), by itself",
         )
-        require(self.layers[0].projection is None, f"{form} has no projection; use to_cudnn")
+        require(self.layers[0].projection is None, f"{target} has no projection; use to_cudnn")

@@ -1,4 +1,4 @@
-"""cuDNN's opaque buffer."""
+"""cuDNN's parameter buffer."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from tf_lstm_ops.cudnn_layout import Model
 from tf_lstm_ops.weights.arrays import Array, as_array, require
 from tf_lstm_ops.weights.canonical import Weights
-from tf_lstm_ops.weights.left import from_left, to_left
+from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class CudnnForm(Weights):
+class CudnnFormat(Weights):
     """Reads and writes the `params` of the CudnnRNN ops."""
 
     @classmethod
@@ -33,10 +33,16 @@ class CudnnForm(Weights):
         """From the `params` of the CudnnRNN ops.
 
         Args:
-          params: rank 1.
-          cell_size: num_units of the ops.
-          num_proj, input_mode: as the ops take them. A first layer that skips its input gets the
-            kernel that does the same: the identity for each gate.
+          params: [params_size], in cuDNN's layout.
+          input_size: I.
+          cell_size: H, num_units of the ops.
+          layers: the number of layers.
+          directions: 1 or 2.
+          num_proj, input_mode: as the ops take them. If the first layer skips its input, its kernel
+            becomes the identity for each gate, which has the same effect.
+
+        Returns:
+          The weights of all layers.
 
         Raises:
           ValueError: params has not the size of such a model, or an argument is out of range.
@@ -44,30 +50,40 @@ class CudnnForm(Weights):
         model = Model(cls._MODE, input_size, cell_size, layers, directions, num_proj, input_mode)
         buffer, size = as_array(params), model.size()
         require(buffer.shape == (size,), f"params must be ({size},) but is {buffer.shape}")
-        skipped = {"input": _identity(model).astype(buffer.dtype)} if model.skip_input else {}
-        cells = [dict(skipped) for _ in range(model.pseudo_layers)]
+        cells: list[dict[str, Array]] = [{} for _ in range(model.pseudo_layers)]
         start = 0
         for region in model.regions():
-            part = buffer[start : start + region.size]
-            cells[region.pseudo_layer][region.kind] = part.reshape(region.matrix_shape)
+            elements = buffer[start : start + region.size]
+            cells[region.pseudo_layer][region.kind] = elements.reshape(region.matrix_shape)
             start += region.size
-        gates = cls._LEFT_GATES, cls._GATES
-        return cls(tuple(from_left(cell, *gates) for cell in cells), directions)
+        if model.skip_input:
+            for cell in cells[:directions]:
+                cell["input"] = _identity(model).astype(buffer.dtype)
+        gates = cls._OUTPUT_MAJOR_GATES, cls._GATES
+        return cls(tuple(from_output_major(cell, *gates) for cell in cells), directions)
 
     def to_cudnn(self, *, input_mode: str = "linear_input") -> Array:
         """The `params` of the CudnnRNN ops.
 
-        Their num_proj is `hidden_size` where there is a projection, and else 0.
+        The ops' num_proj is `hidden_size` with a projection, and 0 without.
+
+        Args:
+          input_mode: as the ops take it.
+
+        Returns:
+          [params_size], in cuDNN's layout.
 
         Raises:
-          ValueError: there are peepholes; or the first layer shall skip its input and has a kernel
-            other than the identity for each gate.
+          ValueError: there are peepholes; or the first layer skips its input, but its kernel is not
+            the identity for each gate.
         """
         require(self.layers[0].peephole is None, "cuDNN has no peepholes; use to_keras or to_onnx")
         num_proj = 0 if self.layers[0].projection is None else self.hidden_size
         sizes = (self.input_size, self.cell_size, self.layer_count, self.directions, num_proj)
         model = Model(self._MODE, *sizes, input_mode)
-        cells = [to_left(cell, self._GATES, self._LEFT_GATES) for cell in self.layers]
+        cells = [
+            to_output_major(cell, self._GATES, self._OUTPUT_MAJOR_GATES) for cell in self.layers
+        ]
         if model.skip_input:
             identity = _identity(model)
             require(
@@ -75,9 +91,11 @@ class CudnnForm(Weights):
                 "skip_input has no kernel in the first layer, and this one is not the identity; "
                 "use input_mode='linear_input'",
             )
+            for cell in cells[: self.directions]:
+                cell["input"] = cell["input"][:, :0]
         return np.concatenate([cells[r.pseudo_layer][r.kind].ravel() for r in model.regions()])
 
 
 def _identity(model: Model) -> Array:
-    """[G*H, H]: the input matrices that do what skipping the input does."""
+    """[G*H, H]: the input matrices with the effect of a skipped input."""
     return np.tile(np.eye(model.cell_size), (model.gates, 1))

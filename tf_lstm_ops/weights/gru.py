@@ -6,20 +6,27 @@ import numpy as np
 
 from tf_lstm_ops.weights.arrays import Array, require
 from tf_lstm_ops.weights.canonical import CellWeights
-from tf_lstm_ops.weights.cudnn import CudnnForm
-from tf_lstm_ops.weights.keras import KerasForm
-from tf_lstm_ops.weights.onnx import GRUOnnxForm
-from tf_lstm_ops.weights.torch import TorchForm
+from tf_lstm_ops.weights.cudnn import CudnnFormat
+from tf_lstm_ops.weights.keras import KerasFormat
+from tf_lstm_ops.weights.onnx import GRUOnnxFormat
+from tf_lstm_ops.weights.torch import TorchFormat
 
 
-class GRUWeights(KerasForm, CudnnForm, TorchForm, GRUOnnxForm):
-    """The weights of GRU layers, one upon another, with reset_after=True. Gate order z, r, h.
+class GRUWeights(KerasFormat, CudnnFormat, TorchFormat, GRUOnnxFormat):
+    """The weights of a multi-layer GRU with reset_after=True. Gate order z, r, h.
 
-    The attributes and errors are those of LSTMWeights.
+    Attributes:
+      layers: one CellWeights for each direction of each layer, in the order
+        layer * directions + direction.
+      directions: 1 or 2; direction 1 runs backwards in time.
+
+    Raises:
+      ValueError: the shapes or dtypes of the arrays do not go together, or there is a peephole or a
+        projection.
     """
 
     _GATES = "zrh"
-    _LEFT_GATES = "rzh"
+    _OUTPUT_MAJOR_GATES = "rzh"
     _ONNX_GATES = "zrh"
     _MODE = "gru"
 

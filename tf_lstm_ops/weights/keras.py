@@ -1,4 +1,4 @@
-"""Keras' layers and their arrays."""
+"""The weights of Keras' layers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class KerasForm(Weights):
+class KerasFormat(Weights):
     """Reads and writes what `get_weights` returns and `set_weights` takes."""
 
     @classmethod
@@ -22,18 +22,22 @@ class KerasForm(Weights):
 
         Args:
           source: a recurrent layer, a Bidirectional around one, what their `get_weights()` returns
-            (arrays, tensors or variables), or a list of any of these: layers one upon another.
+            (arrays, tensors or variables), or a list of any of these: the layers of a multi-layer
+            RNN, the first layer first.
+
+        Returns:
+          The weights of all layers.
 
         Raises:
-          ValueError: the weights have other shapes than this kind of layer, one does not fit upon
-            the other, a layer is not built yet, or it is a GRU with reset_after=False.
+          ValueError: the weights have other shapes than this kind of layer, the sizes of two layers
+            do not go together, a layer is not built yet, or it is a GRU with reset_after=False.
         """
         nested = isinstance(source, list | tuple) and source
-        is_stack = nested and (isinstance(source[0], list | tuple) or hasattr(source[0], "weights"))
-        stack = [_keras_cells(layer) for layer in (source if is_stack else [source])]
-        directions = {len(cells) for cells in stack}
+        several = nested and (isinstance(source[0], list | tuple) or hasattr(source[0], "weights"))
+        layers = [_keras_cells(layer) for layer in (source if several else [source])]
+        directions = {len(cells) for cells in layers}
         require(len(directions) == 1, "some of the layers are bidirectional and some are not")
-        cells = tuple(cls._cell_from_keras(arrays) for layer in stack for arrays in layer)
+        cells = tuple(cls._cell_from_keras(arrays) for layer in layers for arrays in layer)
         return cls(cells, directions.pop())
 
     def to_keras(self, *, use_bias: bool = True) -> list[Any]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from tf_lstm_ops.weights.arrays import Array, require
-from tf_lstm_ops.weights.block_cell import BlockCellForm
+from tf_lstm_ops.weights.block_cell import BlockCellFormat
 from tf_lstm_ops.weights.canonical import CellWeights
-from tf_lstm_ops.weights.cudnn import CudnnForm
-from tf_lstm_ops.weights.keras import KerasForm
-from tf_lstm_ops.weights.mpsgraph import MPSGraphForm
-from tf_lstm_ops.weights.onnx import LSTMOnnxForm
-from tf_lstm_ops.weights.torch import TorchForm
+from tf_lstm_ops.weights.cudnn import CudnnFormat
+from tf_lstm_ops.weights.keras import KerasFormat
+from tf_lstm_ops.weights.mpsgraph import MPSGraphFormat
+from tf_lstm_ops.weights.onnx import LSTMOnnxFormat
+from tf_lstm_ops.weights.torch import TorchFormat
 
 
-class LSTMWeights(KerasForm, CudnnForm, TorchForm, LSTMOnnxForm, MPSGraphForm, BlockCellForm):
-    """The weights of LSTM layers, one upon another. Gate order i, f, c, o.
+class LSTMWeights(
+    KerasFormat, CudnnFormat, TorchFormat, LSTMOnnxFormat, MPSGraphFormat, BlockCellFormat
+):
+    """The weights of a multi-layer LSTM. Gate order i, f, c, o.
 
     Attributes:
       layers: one CellWeights for each direction of each layer, in the order
@@ -27,7 +29,7 @@ class LSTMWeights(KerasForm, CudnnForm, TorchForm, LSTMOnnxForm, MPSGraphForm, B
     """
 
     _GATES = "ifco"
-    _LEFT_GATES = "ifco"
+    _OUTPUT_MAJOR_GATES = "ifco"
     _ONNX_GATES = "iofc"
     _MODE = "lstm"
 
@@ -35,7 +37,7 @@ class LSTMWeights(KerasForm, CudnnForm, TorchForm, LSTMOnnxForm, MPSGraphForm, B
     def _cell_from_keras(cls, arrays: list[Array]) -> CellWeights:
         kernel, recurrent_kernel, *rest = arrays
         zero = np.zeros(kernel.shape[-1], kernel.dtype)
-        # As in Keras' own way to cuDNN: its bias is that of the recurrent side.
+        # Keras converts its bias to cuDNN's recurrent bias, too.
         bias = rest.pop(0) if rest and rest[0].ndim == 1 else zero
         peephole = rest.pop(0) if rest else None
         require(not rest, f"{len(arrays)} arrays are more than those of an LSTM layer")

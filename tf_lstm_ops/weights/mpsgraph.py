@@ -1,4 +1,4 @@
-"""The LSTM of Apple's MPSGraph."""
+"""The weights of MPSGraph's LSTM."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from tf_lstm_ops.weights.arrays import Array, as_array, reordered, require, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
-from tf_lstm_ops.weights.left import from_left, to_left
+from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -21,7 +21,7 @@ class MPSGraph(NamedTuple):
       input_weight: [D*4H, I].
       recurrent_weight: [4H, H]; with two directions [2, 4H, H].
       bias: [D*4H].
-      peephole: [4H]; with two directions [2, 4H]. None without.
+      peephole: [4H]; with two directions [2, 4H]. None without peepholes.
     """
 
     input_weight: Array
@@ -30,7 +30,7 @@ class MPSGraph(NamedTuple):
     peephole: Array | None = None
 
 
-class MPSGraphForm(Weights):
+class MPSGraphFormat(Weights):
     """Reads and writes the arguments of MPSGraph's LSTM."""
 
     @classmethod
@@ -46,16 +46,19 @@ class MPSGraphForm(Weights):
         """From the arguments of MPSGraph's LSTM, of one direction or two.
 
         Args:
-          input_weight: [D*4H, I]; or None, where the source holds the products with it: I is then
+          input_weight: [D*4H, I]; or None, if the source holds the products with it: I is then
             D*4H, and the kernel the identity.
           recurrent_weight: [4H, H] or [2, 4H, H]; gates i, f, c, o.
-          bias: [D*4H], or None: zero.
-          peephole: [4H] or [2, 4H], or None: without.
+          bias: [D*4H], or None for zero.
+          peephole: [4H] or [2, 4H]; None without peepholes.
           forget_gate_last: the descriptor's; the gates are then i, c, f, o.
 
+        Returns:
+          The weights of one layer.
+
         Raises:
-          ValueError: shapes that do not go together, or a peephole of c or o other than zero, which
-            sees the previous cell state in MPSGraph only.
+          ValueError: the shapes do not go together, or a peephole of c or o is not zero: it sees
+            the previous cell state, which only MPSGraph has.
         """
         recurrent = as_array(recurrent_weight)
         lead = (2,) if recurrent.ndim == 3 else ()
@@ -71,39 +74,42 @@ class MPSGraphForm(Weights):
         require_shape("peephole", peepholes, *lead, 4 * size)
         order = _gate_order(forget_gate_last)
 
-        def cell(part: slice) -> CellWeights:
-            left = {
-                "input": kernel[part],
-                "recurrent": recurrent.reshape(-1, size)[part],
+        def cell(rows: slice) -> CellWeights:
+            arrays = {
+                "input": kernel[rows],
+                "recurrent": recurrent.reshape(-1, size)[rows],
                 "input_bias": np.zeros(4 * size, dtype),
-                "recurrent_bias": one_bias[part],
+                "recurrent_bias": one_bias[rows],
             }
-            of_gates = None if peephole is None else _from_peephole(peepholes.ravel()[part], order)
-            return from_left(left, order, cls._GATES, of_gates)
+            ifo = None if peephole is None else _from_peephole(peepholes.ravel()[rows], order)
+            return from_output_major(arrays, order, cls._GATES, ifo)
 
-        parts = [slice(4 * size * d, 4 * size * (d + 1)) for d in range(directions)]
-        return cls(tuple(map(cell, parts)), directions)
+        of_directions = [slice(4 * size * d, 4 * size * (d + 1)) for d in range(directions)]
+        return cls(tuple(map(cell, of_directions)), directions)
 
     def to_mpsgraph(self, *, forget_gate_last: bool = False) -> MPSGraph:
-        """The arguments of MPSGraph's LSTM; with two directions for `bidirectional`.
+        """The arguments of MPSGraph's LSTM; two directions are for `bidirectional`.
 
         Args:
           forget_gate_last: the descriptor's.
 
+        Returns:
+          MPSGraph(input_weight, recurrent_weight, bias, peephole).
+
         Raises:
-          ValueError: there is more than one layer, a projection, or a peephole of the output gate
-            other than zero, which here sees the new cell state and there the previous one.
+          ValueError: there is more than one layer or a projection; or a peephole of the output gate
+            is not zero: it sees the new cell state, and MPSGraph's sees the previous one.
         """
         self._require_one_layer("MPSGraph's LSTM")
         order = _gate_order(forget_gate_last)
-        left = [to_left(cell, self._GATES, order) for cell in self.layers]
-        recurrent = np.stack([cell["recurrent"] for cell in left])
+        cells = [to_output_major(cell, self._GATES, order) for cell in self.layers]
+        recurrent = np.stack([cell["recurrent"] for cell in cells])
         peepholes = [_to_peephole(c.peephole, order) for c in self.layers if c.peephole is not None]
         one = self.directions == 1
         return MPSGraph(
-            input_weight=np.concatenate([cell["input"] for cell in left]),
+            input_weight=np.concatenate([cell["input"] for cell in cells]),
             recurrent_weight=recurrent[0] if one else recurrent,
-            bias=np.concatenate([cell["input_bias"] + cell["recurrent_bias"] for cell in left]),
+            bias=np.concatenate([cell["input_bias"] + cell["recurrent_bias"] for cell in cells]),
             peephole=None if not peepholes else peepholes[0] if one else np.stack(peepholes),
         )
 
@@ -113,7 +119,7 @@ def _gate_order(forget_gate_last: bool) -> str:
 
 
 def _from_peephole(peephole: Array, order: str) -> Array:
-    """[3, H] of [4H]."""
+    """From [4H] with gates in this order to [3, H], rows i, f, o."""
     i, f, c, o = np.split(reordered(peephole, order, "ifco"), 4)
     require(
         not (c.any() or o.any()),
@@ -124,7 +130,7 @@ def _from_peephole(peephole: Array, order: str) -> Array:
 
 
 def _to_peephole(peephole: Array, order: str) -> Array:
-    """[4H] of [3, H]."""
+    """From [3, H], rows i, f, o, to [4H] with gates in this order."""
     i, f, o = peephole
     require(
         not o.any(),

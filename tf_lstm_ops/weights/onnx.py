@@ -1,4 +1,4 @@
-"""The LSTM and GRU nodes of ONNX."""
+"""The weights of ONNX's LSTM and GRU nodes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy as np
 
 from tf_lstm_ops.weights.arrays import Array, as_array, reordered, require, require_shape
 from tf_lstm_ops.weights.canonical import Weights
-from tf_lstm_ops.weights.left import from_left, to_left
+from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
 class Onnx(NamedTuple):
-    """The weights of an ONNX node, named as its inputs. G gates: 4 of an LSTM, 3 of a GRU.
+    """The weights of an ONNX node, named as its inputs. It has G gates: 4 in an LSTM, 3 in a GRU.
 
     Attributes:
       W: [D, G*H, I].
       R: [D, G*H, H].
-      B: [D, 2*G*H], the bias of the input's side, then that of the side of h.
+      B: [D, 2*G*H], the bias of the input side, then that of the recurrent side.
       P: [D, 3H], peepholes i, o, f; None without.
     """
 
@@ -30,8 +30,8 @@ class Onnx(NamedTuple):
     P: Array | None = None
 
 
-class OnnxForm(Weights):
-    """What the nodes LSTM and GRU share."""
+class OnnxFormat(Weights):
+    """What the formats of the nodes LSTM and GRU share."""
 
     @classmethod
     def _from_onnx(cls, W: Any, R: Any, B: Any, P: Any) -> Self:
@@ -48,7 +48,7 @@ class OnnxForm(Weights):
         if peephole is not None:
             require_shape("P", peephole, directions, 3 * size)
         cells = [
-            from_left(
+            from_output_major(
                 {
                     "input": kernel[d],
                     "recurrent": recurrent[d],
@@ -66,49 +66,55 @@ class OnnxForm(Weights):
     def to_onnx(self) -> Onnx:
         """The inputs of a node LSTM, or of a node GRU with linear_before_reset=1.
 
-        With two directions the node's `direction` is "bidirectional"; with one, "forward" or
-        "reverse" as the layer ran.
+        With two directions the node's `direction` is "bidirectional"; with one it is "forward" or
+        "reverse", as the layer ran.
+
+        Returns:
+          Onnx(W, R, B, P).
 
         Raises:
           ValueError: there is more than one layer, or a projection.
         """
         self._require_one_layer("an ONNX node")
-        left = [to_left(cell, self._GATES, self._ONNX_GATES) for cell in self.layers]
+        cells = [to_output_major(cell, self._GATES, self._ONNX_GATES) for cell in self.layers]
         peepholes = [
             reordered(cell.peephole.ravel(), "ifo", "iof")
             for cell in self.layers
             if cell.peephole is not None
         ]
         return Onnx(
-            W=np.stack([cell["input"] for cell in left]),
-            R=np.stack([cell["recurrent"] for cell in left]),
-            B=np.stack([np.append(cell["input_bias"], cell["recurrent_bias"]) for cell in left]),
+            W=np.stack([cell["input"] for cell in cells]),
+            R=np.stack([cell["recurrent"] for cell in cells]),
+            B=np.stack([np.append(cell["input_bias"], cell["recurrent_bias"]) for cell in cells]),
             P=np.stack(peepholes) if peepholes else None,
         )
 
 
-class LSTMOnnxForm(OnnxForm):
+class LSTMOnnxFormat(OnnxFormat):
     """Reads and writes the inputs of a node LSTM."""
 
     @classmethod
     def from_onnx(cls, W: Any, R: Any, B: Any = None, P: Any = None) -> Self:
         """From the inputs of an ONNX node LSTM, of any `direction`.
 
-        A node is one layer. Weights of "reverse" are those of "forward": which way a single
-        direction runs belongs to the layer, as Keras' go_backwards does.
+        A node is one layer. The weights do not depend on whether `direction` is "forward" or
+        "reverse": the layer that gets them has that property, as Keras' go_backwards.
 
         Args:
           W, R: [D, 4H, I] and [D, 4H, H], gates i, o, f, c.
-          B: [D, 8H], or None: zero.
-          P: [D, 3H], peepholes i, o, f, or None: without.
+          B: [D, 8H], or None for zero.
+          P: [D, 3H], peepholes i, o, f; None without.
+
+        Returns:
+          The weights of one layer.
 
         Raises:
-          ValueError: shapes that do not go together.
+          ValueError: the shapes do not go together.
         """
         return cls._from_onnx(W, R, B, P)
 
 
-class GRUOnnxForm(OnnxForm):
+class GRUOnnxFormat(OnnxFormat):
     """Reads and writes the inputs of a node GRU."""
 
     @classmethod
@@ -117,11 +123,14 @@ class GRUOnnxForm(OnnxForm):
 
         Args:
           W, R: [D, 3H, I] and [D, 3H, H], gates z, r, h.
-          B: [D, 6H], or None: zero.
+          B: [D, 6H], or None for zero.
           linear_before_reset: the node's attribute, with its default. It must be 1.
 
+        Returns:
+          The weights of one layer.
+
         Raises:
-          ValueError: shapes that do not go together, or linear_before_reset is 0.
+          ValueError: the shapes do not go together, or linear_before_reset is 0.
         """
         require(
             linear_before_reset,

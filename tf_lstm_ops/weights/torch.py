@@ -9,13 +9,13 @@ import numpy as np
 
 from tf_lstm_ops.weights.arrays import Array, as_array, require
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
-from tf_lstm_ops.weights.left import from_left, to_left
+from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class TorchForm(Weights):
+class TorchFormat(Weights):
     """Reads and writes the state dict of `torch.nn.LSTM` or `torch.nn.GRU`."""
 
     @classmethod
@@ -23,8 +23,11 @@ class TorchForm(Weights):
         """From the state dict of `torch.nn.LSTM` or `torch.nn.GRU`.
 
         Args:
-          state_dict: `module.state_dict()` of that module itself; tensors or arrays. Without
-            biases (bias=False) they are zero here.
+          state_dict: `module.state_dict()` of that module itself; tensors or arrays. If the module
+            has no biases (bias=False), they become zero.
+
+        Returns:
+          The weights of all layers.
 
         Raises:
           ValueError: a key is missing or unknown, or shapes are not those of this kind of module.
@@ -35,24 +38,27 @@ class TorchForm(Weights):
             "state_dict has no weight_ih_l0; give that of the nn.LSTM or nn.GRU module itself",
         )
         cells: list[CellWeights] = []
-        left = dict(state_dict)
+        unread = dict(state_dict)
         while f"weight_ih_l{len(cells) // directions}" in state_dict:
             names = _torch_names(len(cells), directions)
-            found = {k: as_array(left.pop(n)) for k, n in names.items() if n in left}
+            found = {k: as_array(unread.pop(n)) for k, n in names.items() if n in unread}
             require(
                 {"input", "recurrent"} <= found.keys(), f"state_dict has no {names['recurrent']}"
             )
             none = np.zeros(found["input"].shape[0], found["input"].dtype)
             found = {"input_bias": none, "recurrent_bias": none, **found}
-            cells.append(from_left(found, cls._LEFT_GATES, cls._GATES))
-        require(not left, f"state_dict has {', '.join(left)}, which belongs to no layer")
+            cells.append(from_output_major(found, cls._OUTPUT_MAJOR_GATES, cls._GATES))
+        require(not unread, f"state_dict has {', '.join(unread)}, which belongs to no layer")
         return cls(tuple(cells), directions)
 
     def to_torch(self, *, bias: bool = True) -> dict[str, Array]:
-        """The state dict of `torch.nn.LSTM` or `torch.nn.GRU`, of arrays (`torch.from_numpy`).
+        """The state dict of `torch.nn.LSTM` or `torch.nn.GRU`.
 
         Args:
           bias: False for a module made with bias=False.
+
+        Returns:
+          Arrays by PyTorch's names; `torch.from_numpy` makes tensors of them.
 
         Raises:
           ValueError: there are peepholes, or bias is False and a bias is not zero.
@@ -64,7 +70,7 @@ class TorchForm(Weights):
         return {
             _torch_names(k, self.directions)[kind]: array
             for k, cell in enumerate(self.layers)
-            for kind, array in to_left(cell, self._GATES, self._LEFT_GATES).items()
+            for kind, array in to_output_major(cell, self._GATES, self._OUTPUT_MAJOR_GATES).items()
             if bias or not kind.endswith("bias")
         }
 

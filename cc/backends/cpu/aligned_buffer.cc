@@ -35,13 +35,13 @@ Block Allocate(size_t bytes) {
   return block;
 }
 
-// Large blocks that no call uses at the moment. Who finds the list in use, by
-// another thread or by one that a fork has left behind, does without.
+// Large blocks that no call uses. A caller that finds the list locked, by
+// another thread or by a thread that a fork has left behind, does not use it.
 class Spares {
  public:
-  // The smallest one that serves; none if null. Then smaller ones are freed
-  // that the block to be allocated will serve for: a training step's backward
-  // pass, which needs the most, leaves one block for both passes.
+  // Returns the smallest block that is large enough, or null. If null, frees
+  // the smaller blocks that the block to be allocated can replace: the backward
+  // pass needs the most memory, so one block then serves both passes.
   Block Take(size_t bytes) {
     Block found;
     if (busy_.exchange(true)) return found;
@@ -61,8 +61,7 @@ class Spares {
     return found;
   }
 
-  // Keeps a block, and as many of the latest others as there is room for; frees
-  // the rest.
+  // Keeps a block, and the latest other blocks up to the limit; frees the rest.
   void Give(Block block) {
     if (busy_.exchange(true)) return std::free(block.data);
     size_t kept = 0;
@@ -79,7 +78,7 @@ class Spares {
   }
 
  private:
-  // Whether a block is large enough, but not wastefully so.
+  // Whether a block is large enough and not much too large.
   static bool Serves(size_t size, size_t bytes) {
     return size >= bytes && size / 4 <= bytes;
   }

@@ -7,12 +7,12 @@
 
 namespace tf_lstm_ops {
 
-// 64-byte aligned; of 2 MiB and more on huge pages where the system has them.
-// Such large ones are kept for later calls, up to kKeptBytes in all: fresh
-// pages cost more to get than to use. Throws std::bad_alloc, which the kernels'
-// base class turns into a ResourceExhausted error. Not a template of the
-// element type, so that code compiled for one instruction set instantiates
-// nothing another may use.
+// Memory aligned to 64 bytes. Buffers of 2 MiB and more use huge pages where the
+// system has them, and are kept for later calls, up to kKeptBytes in total,
+// because fetching fresh pages costs more than using them. Throws
+// std::bad_alloc, which the kernels' base class turns into a ResourceExhausted
+// error. The class is not a template of the element type, so that code compiled
+// for one instruction set instantiates nothing that another one may use.
 class AlignedBuffer {
  public:
   static constexpr size_t kKeptBytes = size_t{128} << 20;

@@ -31,7 +31,7 @@ extern const BFloat16Engine kBFloat16;
 namespace {
 
 #if defined(TF_LSTM_OPS_EMULATES_DOTS)
-// A test has compiled the last instruction set for processors without it.
+// A test compiles the last instruction set for processors without it.
 constexpr bool kEmulatesDots = true;
 #else
 constexpr bool kEmulatesDots = false;

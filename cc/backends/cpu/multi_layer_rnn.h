@@ -35,7 +35,7 @@ class MultiLayerPass {
         bfloat16_(bfloat16),
         threads_(threads) {
     for (int64_t d = 0; d < model_.directions; ++d) {
-      packed_.emplace_back(DirectionSequence(d));
+      packed_.emplace_back(DirectionSequence(rnn, d, rnn.lengths.data()));
     }
     packed_row_.resize(rnn.rows());
     for (int64_t v = 0; v < rnn.valid_steps; ++v) {
@@ -69,16 +69,6 @@ class MultiLayerPass {
   }
 
  private:
-  Sequence DirectionSequence(int64_t direction) const {
-    Sequence sequence;
-    sequence.batch = rnn_.batch;
-    sequence.time = sequence.steps = rnn_.time;
-    sequence.time_major = rnn_.time_major;
-    sequence.reversed = direction == 1;
-    sequence.lengths = rnn_.lengths.data();
-    return sequence;
-  }
-
   bool IsLast(int64_t layer) const { return layer == model_.layers - 1; }
 
   // [V, width].

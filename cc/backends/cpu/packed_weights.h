@@ -1,5 +1,5 @@
-// PackedWeights: a layer's weights in the order in which the engine reads them,
-// kept between calls.
+// PackedWeights: the weights of a layer direction in the order in which the
+// engine reads them, kept between calls.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_PACKED_WEIGHTS_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_PACKED_WEIGHTS_H_
 
@@ -11,14 +11,17 @@
 
 namespace tf_lstm_ops::cpu {
 
-// Empty at first. The first call that is handed it fills it; calls at the same
-// time do without. Whoever owns it sees to it that the weights stay the same.
+// Empty at first. The first call that gets the object fills it. Concurrent calls
+// pack their own weights meanwhile. The owner guarantees that the weights do not
+// change. Thread-safe.
 class PackedWeights {
  public:
   bool filled() const;
-  // Whether the caller may fill it. If so, it gets Memory and ends with Filled.
+  // Returns true to the caller that fills the object: it calls Memory, then
+  // Filled.
   bool Claim();
-  void* Memory(size_t bytes);  // as many in every call. Throws std::bad_alloc.
+  // `bytes` must be the same in every call. Throws std::bad_alloc.
+  void* Memory(size_t bytes);
   void Filled();
 
  private:

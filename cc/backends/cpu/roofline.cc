@@ -19,18 +19,19 @@ using Clock = std::chrono::steady_clock;
 constexpr int kRounds = 7;
 constexpr double kRoundSeconds = 0.02;
 
-// The sums that the measured loops return, so that compilers keep them.
+// Receives the results of the measured loops, so that compilers keep the loops.
 std::atomic<float> g_sink;
 
-// `work` done a second: the best round of several, in each of which all threads
-// call run(thread) until the round's time is over. A call does one unit.
+// Returns units of work per second in the best of several rounds. In a round
+// all threads call run(thread), one unit each time, until the round's time is
+// over.
 double BestRate(int threads, const std::function<float(int)>& run) {
   double best = 0;
   for (int round = 0; round < kRounds; ++round) {
     std::atomic<int> waiting{threads};
     std::vector<double> rates(threads);
     const auto work = [&](int thread) {
-      run(thread);  // wakes the core up and fills its cache
+      run(thread);  // warm-up: clock frequency and cache
       for (--waiting; waiting > 0;) std::this_thread::yield();
       const auto start = Clock::now();
       int64_t calls = 0;

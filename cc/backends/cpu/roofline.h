@@ -1,5 +1,5 @@
-// What the processor can do at most, measured: the ceilings that benchmarks
-// compare the engine with.
+// The roofline of the processor, measured: peak arithmetic and peak memory
+// bandwidth, with which benchmarks compare the engine.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_ROOFLINE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_ROOFLINE_H_
 
@@ -7,12 +7,13 @@
 
 namespace tf_lstm_ops::cpu {
 
-// Floating-point operations a second of float multiply-adds between registers,
-// on so many threads together.
+// Returns floating-point operations per second of float multiply-adds between
+// registers, summed over `threads` threads. Takes a sixth of a second.
 double MeasureFlops(int threads);
 
-// Bytes a second that the threads together read, over and over, from `bytes` of
-// memory, of which each has its own part.
+// Returns bytes per second that `threads` threads read together. Each thread
+// reads its own part of `bytes` bytes of memory repeatedly. Takes a sixth of a
+// second.
 double MeasureReadBandwidth(int64_t bytes, int threads);
 
 }  // namespace tf_lstm_ops::cpu

@@ -1,8 +1,8 @@
-// Staging: the memory of tensors in the type that the engine computes in.
+// Staging: tensors in the type that the engine computes in.
 //
-// float and double are used where they lie. Half and BFloat16 are converted to
-// float on the way in and rounded on the way out, so that everything between is
-// float, but for what RnnConfig::bfloat16 says.
+// float and double tensors are used in place. Half and BFloat16 tensors are
+// converted to float before the computation, and results are rounded after it.
+// RnnConfig::bfloat16 names the exceptions.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_STAGING_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_STAGING_H_
 
@@ -36,7 +36,7 @@ class Staging {
   using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
   static constexpr bool kConverts = !std::is_same_v<T, Compute>;
 
-  // `size` numbers to read. Null stays null.
+  // `size` elements to read. Null stays null.
   const Compute* In(const T* data, int64_t size) {
     if constexpr (kConverts) {
       if (data == nullptr) return nullptr;
@@ -48,8 +48,8 @@ class Staging {
     }
   }
 
-  // Matrices of weights, which lie as `lay_out(data)` says, `size` numbers in
-  // all. The engine reads bfloat16 as it is.
+  // Weight matrices of `size` elements in total, laid out as lay_out(data) says.
+  // The engine reads bfloat16 weights without conversion.
   template <class F>
   GateMatrices<const Compute> Weights(const T* data, int64_t size,
                                       const F& lay_out) {
@@ -61,7 +61,7 @@ class Staging {
     }
   }
 
-  // `size` numbers to write; they reach `data` with Finish. Null stays null.
+  // `size` elements to write. Finish copies them to `data`. Null stays null.
   Compute* Out(T* data, int64_t size) {
     if constexpr (kConverts) {
       if (data == nullptr) return nullptr;
@@ -72,7 +72,7 @@ class Staging {
     }
   }
 
-  // `size` numbers that live as long as this object.
+  // `size` elements that live as long as this object.
   Compute* Scratch(int64_t size) {
     buffers_.push_back(std::make_unique<AlignedBuffer>(size * sizeof(Compute)));
     return static_cast<Compute*>(buffers_.back()->data());

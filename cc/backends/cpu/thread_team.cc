@@ -58,7 +58,7 @@ class Team {
     }
   }
 
-  // Around a call that runs beside the team.
+  // Scope of a call that runs while another call uses the team.
   void Rest() { resting_.fetch_add(1); }
   void Return() {
     {
@@ -70,18 +70,18 @@ class Team {
 
  private:
   struct alignas(64) Range {
-    std::atomic<uint64_t> left{0};  // phase, items not yet taken
+    std::atomic<uint64_t> left{0};  // phase, remaining items
   };
 
-  // Returns how many of `wanted` workers there are; fewer than wanted where the
-  // system gives no more threads.
+  // Returns the number of workers, at most `wanted`; fewer where the system
+  // creates no more threads.
   int StartWorkers(int wanted) {
     try {
       for (; workers_ < wanted; ++workers_) {
         const int index = workers_ + 1;
         std::thread worker([this, index] { Serve(index); });
 #if defined(__linux__)
-        // For whoever looks at the process's threads.
+        // Shown by tools that list a process's threads.
         pthread_setname_np(worker.native_handle(), "tf_lstm_ops");
 #endif
         worker.detach();
@@ -96,13 +96,14 @@ class Team {
     for (;;) {
       WaitForReturn(index);
       const uint32_t phase = Word::Phase(progress_.load());
-      // A range that was not set for this phase: not a member of this job.
+      // The range was not set for this phase: the thread has no part in this
+      // job.
       if (Word::Phase(ranges_[index].left.load()) == phase) Work(phase, index);
       WaitForPhaseAfter(phase);
     }
   }
 
-  // The last members rest, one for each call beside the team.
+  // The last members pause, one for each concurrent call.
   void WaitForReturn(int index) {
     const auto rests = [&] {
       const int resting = resting_;
@@ -113,10 +114,10 @@ class Team {
     returned_.wait(lock, [&] { return !rests(); });
   }
 
-  // Takes and does items of the phase until none are left.
+  // Takes and runs items of the phase until none remains.
   void Work(uint32_t phase, int thread) {
     int64_t done = 0;
-    const int threads = threads_;  // stays as it is while there are items left
+    const int threads = threads_;  // constant while items remain
     for (int k = 0; k < threads; ++k) {
       const int range = (thread + k) % threads;
       uint32_t left;
@@ -131,8 +132,9 @@ class Team {
     if (done > 0) Finish(phase, done);
   }
 
-  // Takes an item of a range. Returns how many there were, 0 for none. Who has
-  // an item may read the job: it lasts until the item is done.
+  // Takes an item of a range. Returns the number of items that there were. A
+  // thread that holds an item may read the job, which lives until the item is
+  // done.
   uint32_t Take(uint32_t phase, int range) {
     std::atomic<uint64_t>& left = ranges_[range].left;
     uint64_t word = left.load(std::memory_order_acquire);
@@ -153,7 +155,7 @@ class Team {
     }
   }
 
-  // Opens a phase, the first from this one on that has items.
+  // Opens the first phase from this one on that has items.
   void Begin(uint32_t phase) {
     int64_t step = phase - first_;
     while (step < job_->phases && job_->items(job_->state, step) == 0) {
@@ -192,7 +194,7 @@ class Team {
     sleepers_.fetch_sub(1);
   }
 
-  // Of the job; written while no items are left, read by who has one.
+  // The job. Written while no items remain, read by threads that hold an item.
   const Job* job_ = nullptr;
   std::atomic<int> threads_{1};
   std::atomic<uint32_t> first_{0};
@@ -207,8 +209,8 @@ class Team {
   int workers_ = 0;
 };
 
-// The process's team. Workers wait on its memory for good, so it is never
-// freed; a forked child, which has no workers, begins with a new one.
+// The team of the process. It is never freed, because its workers wait on its
+// memory. A forked child has no workers and creates a new team.
 std::atomic<Team*> g_team{nullptr};
 std::atomic<bool> g_busy{false};
 

@@ -1,19 +1,20 @@
-// ThreadTeam: the threads that work on one sequence together.
+// ThreadTeam: the threads that compute one sequence together.
 //
-// A job is a series of phases, such as the steps of a sequence; a phase is a
-// number of items, such as slices of the hidden units, that any thread may do.
-// The next phase begins when all items of the last are done. Each thread has a
-// range of items of its own, so that its weights stay in its cache, and takes
-// others' when its own are gone: a thread that the system has put aside holds
-// up nobody, and a caller whose team does not wake up does all by itself. What
-// an item computes does not depend on who does it.
+// A job is a series of phases, such as the steps of a sequence. A phase is a
+// number of items, such as groups of hidden units, that any thread may run. The
+// next phase begins when all items of the phase are done. Each thread owns a
+// range of items, so that its weights stay in its cache. A thread that has
+// finished its own items takes items of other threads, so a descheduled thread
+// delays nobody, and a caller whose team does not wake up runs all items
+// itself. The result of an item does not depend on the thread that runs it.
 //
-// Ranges are gone through to and fro, upwards in even phases: a phase begins
-// with what the last one used last, which is in the cache.
+// Threads run through their ranges in serpentine order: upwards in even phases,
+// downwards in odd ones. A phase begins with the items that the preceding phase
+// used last, whose data are in the cache.
 //
-// The team is the package's own: a recurrent step lasts microseconds, less than
-// handing tasks to TensorFlow's pool, and waiting inside that pool for a task
-// that it has not started can go on for ever.
+// The package has its own team because a recurrent step takes microseconds,
+// less than scheduling a task in TensorFlow's thread pool. Waiting inside that
+// pool for a task that has not started can deadlock.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_THREAD_TEAM_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_THREAD_TEAM_H_
 
@@ -30,11 +31,11 @@ struct Job {
   void (*run)(void* state, int64_t phase, int64_t item, int thread);
 };
 
-// Runs the job on up to `threads` threads, the caller's own among them. Threads
-// are started when first needed; none is at load time. While another call has
-// the team, the job runs on the caller's thread alone, and the team rests one
-// of its own for it: as many threads work as before. When the other call ends
-// first, the job gets the team for what is left of it.
+// Runs the job on up to `threads` threads, including the calling thread. The
+// first call that needs threads starts them. While another call uses the team,
+// the job runs on the calling thread alone and one thread of the team pauses, so
+// that the number of running threads stays the same. When the other call ends
+// first, the job takes over the team.
 void RunJob(const Job& job, int threads);
 
 }  // namespace tf_lstm_ops

@@ -1,12 +1,15 @@
-// The two TensorFlow plugins that make a Mac's GPU a device, behind one door.
+// Execution of a Program with either of the two TensorFlow plugins that make a
+// Mac's GPU a device.
 //
-// tensorflow-metal, Apple's: memory is an id<MTLBuffer>, the stream an object
-// that owns a queue of command buffers; work is encoded and left to run.
-// tensorflow-metal-plugin: memory is an address that the host can read, often
-// within somebody's buffer, the stream a C++ object. Tensors are copied into
-// buffers of our own and back, and the call waits, as the plugin's own kernels
-// do. Where the plugin is told not to wait, reading its memory is a race: such
-// calls fail.
+// tensorflow-metal (Apple): a tensor's data is an id<MTLBuffer>. The stream is
+// an object that owns a queue of command buffers. Execute encodes the work and
+// does not wait for it.
+//
+// tensorflow-metal-plugin: a tensor's data is an address in host memory, often
+// inside a larger allocation. The stream is a C++ object and is not used.
+// Execute copies tensors into its own buffers, waits for the work, and copies
+// the results back, as the plugin's own kernels do. If the plugin is set to run
+// asynchronously, its memory cannot be read safely, and Execute fails.
 #ifndef TF_LSTM_OPS_BACKENDS_METAL_DEVICE_H_
 #define TF_LSTM_OPS_BACKENDS_METAL_DEVICE_H_
 
@@ -14,23 +17,28 @@
 
 #include "backends/metal/program.h"
 #include "core/status.h"
-#include "tf/kernel.h"
 
 namespace tf_lstm_ops::metal {
 
-// What TensorFlow says where a tensor is.
+// The data of a tensor. Not owned.
 struct Memory {
   void* data = nullptr;
-  bool on_host = false;  // an address of the host with either plugin
+  bool on_host = false;  // a host address with either plugin
 };
 
-// Runs a program whose arguments and results are in `memory`, by their indices.
-// Errors: Unimplemented, Internal, ResourceExhausted.
-Status Execute(const tf::KernelContext& context, const Program& program,
+// Whether Execute needs TensorFlow's stream (TF_GetStream): with Apple's
+// plugin.
+bool NeedsStream();
+
+// Runs a program. `arguments` and `results` are by the indices of the program's
+// ports. `stream` is null unless NeedsStream(); not owned.
+// Errors: Unimplemented (the plugin runs asynchronously), Internal (Metal or
+// MPSGraph failed), ResourceExhausted (no memory for a buffer).
+Status Execute(void* stream, const Program& program,
                const std::vector<Memory>& arguments,
                const std::vector<Memory>& results);
 
-// MPSGraph has had bfloat16 since macOS 14.
+// MPSGraph supports bfloat16 since macOS 14.
 bool HasBFloat16();
 
 }  // namespace tf_lstm_ops::metal

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-// What tensorflow-metal's stream answers to, from Apple's sample "Customizing a
+// The methods of tensorflow-metal's stream, from Apple's sample "Customizing a
 // TensorFlow operation".
 @protocol TfLstmOpsMetalStream
 - (dispatch_queue_t)queue;
@@ -26,7 +26,7 @@ Status InternalError(NSString* reason) {
   return MakeStatus(Code::kInternal, "tf_lstm_ops: Metal failed: ", [reason UTF8String]);
 }
 
-// Buffers of a program's ports, each owned; released with the object.
+// The buffers of a program's ports. Owns one reference to each.
 class Buffers {
  public:
   Buffers() = default;
@@ -57,7 +57,7 @@ class Buffers {
   std::vector<id<MTLBuffer>> buffers_;
 };
 
-struct Call {
+struct Execution {
   const Program& program;
   const std::vector<Memory>& arguments;
   const std::vector<Memory>& results;
@@ -75,7 +75,7 @@ NSDictionary* TensorData(const std::vector<Program::Port>& ports, const Buffers&
   return all;
 }
 
-// A command buffer of `queue` with the whole program in it, not committed.
+// An uncommitted command buffer of `queue` that holds the whole program.
 MPSCommandBuffer* Encode(const Program& program, const Buffers& arguments, const Buffers& results,
                          id<MTLCommandQueue> queue) {
   MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue];
@@ -87,37 +87,36 @@ MPSCommandBuffer* Encode(const Program& program, const Buffers& arguments, const
   return commands;
 }
 
-// With Apple's plugin. On the stream's queue.
-Status RunOnStream(const Call& call, id<TfLstmOpsMetalStream> stream) {
-  // MPSGraph may commit a command buffer and go on in another, of which the
-  // stream would not know: the graph gets one of its own, between the stream's.
+// With Apple's plugin. Must run on the stream's queue.
+Status RunOnStream(const Execution& execution, id<TfLstmOpsMetalStream> stream) {
+  // MPSGraph may commit a command buffer and continue in another, which the
+  // stream would not know. The graph therefore gets its own command buffer
+  // between two of the stream's.
   id<MTLCommandBuffer> before = [stream currentCommandBuffer];
   id<MTLCommandQueue> queue = [before commandQueue];
   Buffers arguments, results;
-  for (const Program::Port& port : call.program.arguments()) {
-    const Memory& memory = call.arguments[port.index];
+  for (const Program::Port& port : execution.program.arguments()) {
+    const Memory& memory = execution.arguments[port.index];
     if (memory.on_host) {
       TF_LSTM_OPS_RETURN_IF_ERROR(arguments.Copy([before device], memory.data, port.bytes));
     } else {
       arguments.Share((id<MTLBuffer>)memory.data);
     }
   }
-  for (const Program::Port& port : call.program.results()) {
-    results.Share((id<MTLBuffer>)call.results[port.index].data);
+  for (const Program::Port& port : execution.program.results()) {
+    results.Share((id<MTLBuffer>)execution.results[port.index].data);
   }
   [stream commit];
-  [Encode(call.program, arguments, results, queue) commit];
-  // An empty one: who waits for the stream waits for the graph.
+  [Encode(execution.program, arguments, results, queue) commit];
+  // An empty command buffer, so that waiting for the stream includes the graph.
   [stream currentCommandBuffer];
   [stream commit];
   return Status();
 }
 
-Status RunWithApplePlugin(const tf::KernelContext& context, const Call& call) {
-  SP_Stream handle = nullptr;
-  TF_LSTM_OPS_RETURN_IF_ERROR(context.Stream(&handle));
+Status RunWithApplePlugin(void* handle, const Execution& execution) {
   auto stream = (id<TfLstmOpsMetalStream>)handle;
-  const Call* pointer = &call;  // a block would copy the object
+  const Execution* pointer = &execution;  // a block would copy the object
   __block Status status;
   dispatch_sync([stream queue], ^{
     @autoreleasepool {
@@ -131,15 +130,15 @@ Status RunWithApplePlugin(const tf::KernelContext& context, const Call& call) {
   return status;
 }
 
-// The queue for tensors of the host. Calls encode one at a time, as MPSGraph
-// demands of those that share a graph.
+// The queue for tensors in host memory. The mutex lets one call encode at a
+// time, since threads must not encode one graph at the same time.
 struct OwnQueue {
   id<MTLDevice> device = MTLCreateSystemDefaultDevice();
   id<MTLCommandQueue> queue = [device newCommandQueue];
   std::mutex mutex;
 };
 
-Status RunOnHostMemory(const Call& call) {
+Status RunOnHostMemory(const Execution& execution) {
   const char* synchronous = std::getenv("TF_METAL_SYNCHRONOUS");
   if (synchronous && std::strcmp(synchronous, "0") == 0) {
     return MakeStatus(Code::kUnimplemented,
@@ -148,17 +147,17 @@ Status RunOnHostMemory(const Call& call) {
   }
   static OwnQueue* const own = new OwnQueue;
   Buffers arguments, results;
-  for (const Program::Port& port : call.program.arguments()) {
+  for (const Program::Port& port : execution.program.arguments()) {
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        arguments.Copy(own->device, call.arguments[port.index].data, port.bytes));
+        arguments.Copy(own->device, execution.arguments[port.index].data, port.bytes));
   }
-  for (const Program::Port& port : call.program.results()) {
+  for (const Program::Port& port : execution.program.results()) {
     TF_LSTM_OPS_RETURN_IF_ERROR(results.Make(own->device, port.bytes));
   }
   id<MTLCommandBuffer> last = nil;
   {
     const std::lock_guard<std::mutex> lock(own->mutex);
-    MPSCommandBuffer* commands = Encode(call.program, arguments, results, own->queue);
+    MPSCommandBuffer* commands = Encode(execution.program, arguments, results, own->queue);
     last = [commands rootCommandBuffer];
     [commands commit];
   }
@@ -167,16 +166,16 @@ Status RunOnHostMemory(const Call& call) {
     return InternalError([[last error] localizedDescription]);
   }
   size_t n = 0;
-  for (const Program::Port& port : call.program.results()) {
-    std::memcpy(call.results[port.index].data, [results[n++] contents], port.bytes);
+  for (const Program::Port& port : execution.program.results()) {
+    std::memcpy(execution.results[port.index].data, [results[n++] contents], port.bytes);
   }
   return Status();
 }
 
-Status RunWithOtherPlugin(const Call& call) {
+Status RunWithOtherPlugin(const Execution& execution) {
   @autoreleasepool {
     @try {
-      return RunOnHostMemory(call);
+      return RunOnHostMemory(execution);
     } @catch (NSException* exception) {
       return InternalError([exception reason]);
     }
@@ -185,11 +184,12 @@ Status RunWithOtherPlugin(const Call& call) {
 
 }  // namespace
 
-Status Execute(const tf::KernelContext& context, const Program& program,
-               const std::vector<Memory>& arguments, const std::vector<Memory>& results) {
-  const Call call = {program, arguments, results};
-  const bool is_apples = NSClassFromString(@"MetalStreamWrapper") != nil;
-  return is_apples ? RunWithApplePlugin(context, call) : RunWithOtherPlugin(call);
+bool NeedsStream() { return NSClassFromString(@"MetalStreamWrapper") != nil; }
+
+Status Execute(void* stream, const Program& program, const std::vector<Memory>& arguments,
+               const std::vector<Memory>& results) {
+  const Execution execution = {program, arguments, results};
+  return NeedsStream() ? RunWithApplePlugin(stream, execution) : RunWithOtherPlugin(execution);
 }
 
 bool HasBFloat16() {

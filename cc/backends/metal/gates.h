@@ -1,25 +1,22 @@
-// Where the gates stand in weights and z states.
+// The blocks of the gates in weights, biases and z states.
 #ifndef TF_LSTM_OPS_BACKENDS_METAL_GATES_H_
 #define TF_LSTM_OPS_BACKENDS_METAL_GATES_H_
 
 #include <array>
 
-#include "backends/metal/rnn.h"
+#include "backends/metal/value.h"
 #include "core/gate_order.h"
 
 namespace tf_lstm_ops::metal {
 
-// A part's share of an axis, of so many gates.
+// The block of a gate along an axis that holds the blocks of `gates` gates.
 Value GateBlock(const Value& all, int axis, int gates, const GateOrder& order,
-                int part);
+                int gate);
 
-// An LSTM's parts beside each other; 0 where these are.
-Value JoinGates(const std::array<Value, kMaxPreActivations>& parts, int axis,
+// The blocks of an LSTM's four gates, concatenated along an axis. `blocks` are
+// by LstmGate: four tensors, or four scalars 0, whose result is 0.
+Value JoinGates(const std::array<Value, kMaxPreActivations>& blocks, int axis,
                 const GateOrder& order);
-
-// The z state [T,B,4H] of an LSTM's steps, and back.
-Value ZState(const StepValues& steps, const GateOrder& order);
-void SetZState(const Value& z, const GateOrder& order, StepValues* steps);
 
 }  // namespace tf_lstm_ops::metal
 

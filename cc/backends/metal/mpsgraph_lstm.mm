@@ -22,16 +22,16 @@ MPSGraphRNNActivation Convert(Activation activation) {
   return MPSGraphRNNActivationNone;
 }
 
-bool HasOrder(const Layer& layer, const GateOrder& order) {
+bool HasOrder(const LayerGraph& layer, const GateOrder& order) {
   return layer.config.gate_order.block == order.block;
 }
 
-// With training alone it is open where c stands among the results: both are
-// always asked for.
-MPSGraphLSTMDescriptor* MakeDescriptor(const Layer& layer) {
+// `training` and `produceCell` are always set together: with `training` alone
+// the position of c among the results is not documented.
+MPSGraphLSTMDescriptor* MakeDescriptor(const LayerGraph& layer) {
   const LstmActivations& activations = layer.config.activations;
   MPSGraphLSTMDescriptor* d = [MPSGraphLSTMDescriptor descriptor];
-  d.reverse = layer.reversed ? YES : NO;
+  d.reverse = layer.sequence.reversed ? YES : NO;
   d.training = YES;
   d.produceCell = YES;
   d.forgetGateLast = HasOrder(layer, kOrderICFO) ? YES : NO;
@@ -43,42 +43,42 @@ MPSGraphLSTMDescriptor* MakeDescriptor(const Layer& layer) {
   return d;
 }
 
-// A layer's tensors as MPSGraph takes them; nil where there are none.
+// The arguments of MPSGraph's methods. Absent ones are nil.
 struct Tensors {
   MPSGraphTensor *source, *recurrent, *input, *bias, *h0, *c0, *mask, *peephole;
 };
 
-MPSGraphTensor* OrNil(const Value& value) { return value.is_number() ? nil : value.tensor(); }
+MPSGraphTensor* OrNil(const Value& value) { return value.is_scalar() ? nil : value.tensor(); }
 
-Tensors TensorsOf(const Layer& layer) {
-  const Extents state = {layer.batch, layer.config.cell_size};
-  const Weights& w = layer.weights;
+Tensors TensorsOf(const LayerGraph& layer) {
+  const Extents state = {layer.sequence.batch, layer.config.cell_size};
+  const GraphWeights& w = layer.weights;
   return {layer.x.tensor(),
           Transposed(w.recurrent).tensor(),
           OrNil(Transposed(w.input)),
           OrNil(w.input_bias + w.recurrent_bias),
           BroadcastTo(layer.graph, layer.h0, state).tensor(),
           BroadcastTo(layer.graph, layer.c0, state).tensor(),
-          OrNil(layer.recurrent_dropout.is_number() ? layer.recurrent_dropout
+          OrNil(layer.recurrent_dropout.is_scalar() ? layer.recurrent_dropout
                                                     : Reshape(layer.recurrent_dropout, state)),
           OrNil(JoinGates(w.peephole, 0, layer.config.gate_order))};
 }
 
 }  // namespace
 
-bool IsMpsGraphLstm(const Layer& layer) {
+bool IsMpsGraphLstm(const LayerGraph& layer) {
   const RnnConfig& config = layer.config;
   const bool has_peephole = layer.weights.has_peephole();
-  const bool one_mask = layer.recurrent_dropout.is_number() || layer.recurrent_dropout.dim(0) == 1;
-  const bool adds_x = layer.weights.input.is_number();
-  return IsLstm(config.cell) && !layer.exact_steps && layer.valid.is(1) && !layer.x.is_number() &&
-         layer.input_dropout.is(1) && one_mask && (!adds_x || config.x_gate_stride > 0) &&
-         !config.projected() && config.cell_clip <= 0 && config.forget_bias == 0 &&
-         (!has_peephole || config.cell == CellKind::kCustomLstm) &&
+  const bool one_mask = layer.recurrent_dropout.is_scalar() || layer.recurrent_dropout.dim(0) == 1;
+  const bool adds_x = layer.weights.input.is_scalar();
+  return IsLstm(config.cell) && !layer.exact_activations && layer.valid.is(1) &&
+         !layer.x.is_scalar() && layer.input_dropout.is(1) && one_mask &&
+         (!adds_x || config.x_gate_stride > 0) && !config.projected() && config.cell_clip <= 0 &&
+         config.forget_bias == 0 && (!has_peephole || config.cell == CellKind::kCustomLstm) &&
          (HasOrder(layer, kOrderICFO) || HasOrder(layer, kOrderIFCO));
 }
 
-LayerOutputs MpsGraphForward(const Layer& layer) {
+LayerGraphOutputs BuildMpsGraphForward(const LayerGraph& layer) {
   const Tensors t = TensorsOf(layer);
   NSArray<MPSGraphTensor*>* results = [layer.graph LSTMWithSourceTensor:t.source
                                                         recurrentWeight:t.recurrent
@@ -91,37 +91,37 @@ LayerOutputs MpsGraphForward(const Layer& layer) {
                                                              descriptor:MakeDescriptor(layer)
                                                                    name:nil];
   const auto result = [&](NSUInteger n) { return Value(layer.graph, [results objectAtIndex:n]); };
-  const auto final_row = [&](const Value& rows) {
-    const int64_t last = layer.reversed ? 0 : layer.time - 1;
-    return Reshape(Slice(rows, 0, last, 1), {layer.batch, rows.dim(2)});
+  const auto final_state = [&](const Value& states) {
+    const int64_t last = layer.sequence.reversed ? 0 : layer.sequence.time - 1;
+    return Reshape(Slice(states, 0, last, 1), {layer.sequence.batch, states.dim(2)});
   };
-  LayerOutputs outputs;
+  LayerGraphOutputs outputs;
   outputs.h = result(0);
-  outputs.steps[kSavedCs] = result(1);
-  SetZState(result(2), layer.config.gate_order, &outputs.steps);
-  outputs.final_h = final_row(outputs.h);
-  outputs.final_c = final_row(outputs.steps[kSavedCs]);
+  outputs.saved[kSavedCs] = result(1);
+  SplitZState(result(2), layer.config.gate_order, &outputs.saved);
+  outputs.final_h = final_state(outputs.h);
+  outputs.final_c = final_state(outputs.saved[kSavedCs]);
   return outputs;
 }
 
-LayerGradients MpsGraphBackward(const Layer& layer, const LayerOutputs& outputs,
-                                const LayerUpstream& upstream) {
+LayerGraphGrads BuildMpsGraphBackward(const LayerGraph& layer, const LayerGraphOutputs& outputs,
+                                      const LayerGraphOutputGrads& output_grads) {
   const Tensors t = TensorsOf(layer);
   const int64_t cell = layer.config.cell_size;
   const GateOrder& order = layer.config.gate_order;
-  const auto of_state = [&](const Value& gradient) {
-    const Value rows = BroadcastTo(layer.graph, gradient, {layer.batch, cell});
-    return Reshape(rows, {1, layer.batch, cell}).tensor();
+  const auto state_grad = [&](const Value& grad) {
+    const Value rows = BroadcastTo(layer.graph, grad, {layer.sequence.batch, cell});
+    return Reshape(rows, {1, layer.sequence.batch, cell}).tensor();
   };
-  const Extents sequence = {layer.time, layer.batch, cell};
+  const Extents sequence = {layer.sequence.time, layer.sequence.batch, cell};
   NSArray<MPSGraphTensor*>* results = [layer.graph
       LSTMGradientsWithSourceTensor:t.source
                     recurrentWeight:t.recurrent
-                     sourceGradient:BroadcastTo(layer.graph, upstream.h, sequence).tensor()
-                             zState:ZState(outputs.steps, order).tensor()
-                      cellOutputFwd:outputs.steps[kSavedCs].tensor()
-                      stateGradient:of_state(upstream.final_h)
-                       cellGradient:of_state(upstream.final_c)
+                     sourceGradient:BroadcastTo(layer.graph, output_grads.h, sequence).tensor()
+                             zState:JoinZState(outputs.saved, order).tensor()
+                      cellOutputFwd:outputs.saved[kSavedCs].tensor()
+                      stateGradient:state_grad(output_grads.final_h)
+                       cellGradient:state_grad(output_grads.final_c)
                         inputWeight:t.input
                                bias:t.bias
                           initState:t.h0
@@ -130,24 +130,24 @@ LayerGradients MpsGraphBackward(const Layer& layer, const LayerOutputs& outputs,
                            peephole:t.peephole
                          descriptor:MakeDescriptor(layer)
                                name:nil];
-  NSUInteger next = 0;  // nil arguments have no gradient among the results
+  NSUInteger next = 0;  // the results skip arguments that are nil
   const auto take = [&](MPSGraphTensor* argument) {
     return argument == nil ? Value() : Value(layer.graph, [results objectAtIndex:next++]);
   };
-  LayerGradients g;
-  g.x = take(t.source);
-  g.weights.recurrent = Transposed(take(t.recurrent));
-  g.weights.input = Transposed(take(t.input));
-  // Some releases return vectors with leading ones.
-  g.weights.input_bias = Reshape(take(t.bias), {4 * cell});
-  g.weights.recurrent_bias = g.weights.input_bias;
+  LayerGraphGrads grads;
+  grads.x = take(t.source);
+  grads.weights.recurrent = Transposed(take(t.recurrent));
+  grads.weights.input = Transposed(take(t.input));
+  // In some releases the gradients of vectors have leading dimensions of 1.
+  grads.weights.input_bias = Reshape(take(t.bias), {4 * cell});
+  grads.weights.recurrent_bias = grads.weights.input_bias;
   const Value peephole = Reshape(take(t.peephole), {4 * cell});
-  for (int p = 0; p < kMaxPreActivations; ++p) {
-    g.weights.peephole[p] = GateBlock(peephole, 0, kMaxPreActivations, order, p);
+  for (int gate = 0; gate < kMaxPreActivations; ++gate) {
+    grads.weights.peephole[gate] = GateBlock(peephole, 0, kMaxPreActivations, order, gate);
   }
-  g.h0 = take(t.h0);
-  g.c0 = take(t.c0);
-  return g;
+  grads.h0 = take(t.h0);
+  grads.c0 = take(t.c0);
+  return grads;
 }
 
 }  // namespace tf_lstm_ops::metal

@@ -1,7 +1,8 @@
 // Products of rows with the weights of all gates, and their gradients.
 //
-// rows [n,B,K]; matrix [K,G*H]; the product [n,B,G*H]. `dropout` multiplies the
-// rows, for each gate by itself, [G,B,K], or for all alike, [1,B,K] or 1.
+// rows [n, B, K]; matrix [K, G*H]; the product z [n, B, G*H]. `dropout`
+// multiplies the rows: [G, B, K] for each gate, or [1, B, K] or the scalar 1
+// for all gates.
 #ifndef TF_LSTM_OPS_BACKENDS_METAL_PRODUCTS_H_
 #define TF_LSTM_OPS_BACKENDS_METAL_PRODUCTS_H_
 
@@ -10,8 +11,8 @@
 namespace tf_lstm_ops::metal {
 
 Value Product(const Value& rows, const Value& matrix, const Value& dropout);
-Value RowsGradient(const Value& dz, const Value& matrix, const Value& dropout);
-Value MatrixGradient(const Value& rows, const Value& dz, const Value& dropout);
+Value RowsGrad(const Value& z_grad, const Value& matrix, const Value& dropout);
+Value MatrixGrad(const Value& rows, const Value& z_grad, const Value& dropout);
 
 }  // namespace tf_lstm_ops::metal
 

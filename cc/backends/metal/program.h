@@ -1,5 +1,5 @@
-// Program: a graph with its arguments and results, which is compiled once and
-// kept for calls of the same shapes and options.
+// Program: a graph with its arguments and results. MPSGraph compiles it when it
+// first runs; the cache keeps it for calls with the same shapes and options.
 #ifndef TF_LSTM_OPS_BACKENDS_METAL_PROGRAM_H_
 #define TF_LSTM_OPS_BACKENDS_METAL_PROGRAM_H_
 
@@ -16,9 +16,9 @@ size_t BytesOf(MPSDataType type);
 
 class Program {
  public:
-  // A tensor of the graph that is exchanged with the caller.
+  // An argument or a result. Owns a reference to `tensor` and `shape`.
   struct Port {
-    int index;  // the caller's
+    int index;  // chosen by the caller
     MPSGraphTensor* tensor;
     MPSShape* shape;
     MPSDataType type;
@@ -34,9 +34,10 @@ class Program {
   const std::vector<Port>& arguments() const { return arguments_; }
   const std::vector<Port>& results() const { return results_; }
 
-  // An argument of any type, as Float32. 0 where it has no elements.
+  // Adds an argument and converts it to Float32. 0 where it has no elements.
   Value AddArgument(int index, const Extents& shape, MPSDataType type);
-  // A result, from a value that broadcasts to its shape.
+  // Adds a result: `value`, broadcast to `shape` and rounded to `type`. Does
+  // nothing where the shape has no elements.
   void AddResult(int index, const Value& value, const Extents& shape,
                  MPSDataType type);
 
@@ -45,11 +46,11 @@ class Program {
   std::vector<Port> arguments_, results_;
 };
 
-// So many programs are kept, those used last.
-constexpr size_t kKeptPrograms = 64;
+// The cache keeps this number of programs: the most recently used ones.
+constexpr size_t kCachedPrograms = 64;
 
-// The program for a key, which must tell everything that `build` depends on.
-// Safe to call from any thread.
+// The program of a key. `build` fills a new program if the key is not cached;
+// the key must contain everything that `build` depends on. Thread-safe.
 std::shared_ptr<const Program> FindProgram(
     const std::string& key, const std::function<void(Program*)>& build);
 

@@ -14,7 +14,7 @@ int64_t Count(const Extents& shape) {
   return count;
 }
 
-// The kept programs, the one used last in front.
+// Least-recently-used cache. The most recent program is at the front.
 class Cache {
  public:
   std::shared_ptr<const Program> Find(const std::string& key,
@@ -29,7 +29,7 @@ class Cache {
     build(program.get());
     order_.emplace_front(key, std::move(program));
     entries_[key] = order_.begin();
-    if (order_.size() > kKeptPrograms) {
+    if (order_.size() > kCachedPrograms) {
       entries_.erase(order_.back().first);
       order_.pop_back();
     }
@@ -72,7 +72,7 @@ Program::~Program() {
 
 Value Program::AddArgument(int index, const Extents& shape, MPSDataType type) {
   if (Count(shape) == 0) return 0;
-  // A scalar as a vector of one.
+  // MPSGraph gets a scalar as a vector of one element.
   MPSShape* dims = MakeShape(shape.empty() ? Extents{1} : shape);
   MPSGraphTensor* tensor = [graph_ placeholderWithShape:dims dataType:type name:nil];
   arguments_.push_back({index, [tensor retain], [dims retain], type, Count(shape) * BytesOf(type)});
@@ -95,7 +95,7 @@ void Program::AddResult(int index, const Value& value, const Extents& shape, MPS
 
 std::shared_ptr<const Program> FindProgram(const std::string& key,
                                            const std::function<void(Program*)>& build) {
-  static auto* const cache = new Cache;  // never destroyed: calls may outlive it
+  static auto* const cache = new Cache;  // never destroyed: calls may run at exit
   return cache->Find(key, build);
 }
 

@@ -1,5 +1,5 @@
-// Value: what a graph computes. With the usual operators, so that equations in
-// code read like equations, and a Math for the cells of core/.
+// Value: a tensor of an MPSGraph graph, with arithmetic operators, and
+// GraphMath, the Math of the cell equations in core/.
 #ifndef TF_LSTM_OPS_BACKENDS_METAL_VALUE_H_
 #define TF_LSTM_OPS_BACKENDS_METAL_VALUE_H_
 
@@ -10,22 +10,23 @@
 
 namespace tf_lstm_ops::metal {
 
-using Extents = std::vector<int64_t>;  // a shape, all of it known
+using Extents = std::vector<int64_t>;  // a fully known shape
 
-// A Float32 tensor of a graph, or a number that is known while the graph is
-// built, of any shape. What is absent counts as the number 0, and so do tensors
-// without elements: sums and products with 0 and 1 leave no trace in the graph.
+// A Float32 tensor of a graph, or a scalar that is known while the graph is
+// built and broadcasts to any shape. Absent arguments and tensors without
+// elements are the scalar 0. Sums with 0 and products with 0 or 1 add no
+// operation to the graph.
 //
-// The graph owns its tensors: a Value is valid for as long as the graph.
+// The graph owns its tensors: a Value is valid as long as the graph.
 class Value {
  public:
-  Value(double number = 0) : number_(number) {}  // NOLINT: 1 - y is meant
+  Value(double scalar = 0) : scalar_(scalar) {}  // NOLINT: implicit, for 1 - y
   Value(MPSGraph* graph, MPSGraphTensor* tensor)
       : graph_(graph), tensor_(tensor) {}
 
-  bool is_number() const { return tensor_ == nil; }
-  bool is(double number) const { return is_number() && number_ == number; }
-  double number() const { return number_; }
+  bool is_scalar() const { return tensor_ == nil; }
+  bool is(double scalar) const { return is_scalar() && scalar_ == scalar; }
+  double scalar() const { return scalar_; }
   MPSGraph* graph() const { return graph_; }
   MPSGraphTensor* tensor() const { return tensor_; }
   Extents shape() const;
@@ -34,38 +35,44 @@ class Value {
  private:
   MPSGraph* graph_ = nil;
   MPSGraphTensor* tensor_ = nil;
-  double number_ = 0;
+  double scalar_ = 0;
 };
 
 using Values = std::vector<Value>;
 
+// Autoreleased.
 MPSShape* MakeShape(const Extents& extents);
 
-// Elementwise; shapes broadcast as NumPy's do.
+// Elementwise. Shapes broadcast as NumPy's do.
 Value operator+(const Value& a, const Value& b);
 Value operator-(const Value& a, const Value& b);
 Value operator*(const Value& a, const Value& b);
 Value operator/(const Value& a, double b);
 Value operator-(const Value& a);
+// yes where condition > 0, else no. NaN in the value that is not chosen does
+// not reach the result.
 Value IfPositive(const Value& condition, const Value& yes, const Value& no);
 
 // [M,K] [K,N] -> [M,N]
 Value MatMul(const Value& a, const Value& b);
-Value Transposed(const Value& a);     // the first two axes change places
+// The functions below return a scalar argument unchanged.
+Value Transposed(const Value& a);     // swaps the first two axes
 Value Reversed(const Value& a);       // along the first axis
-Value Sum(const Value& a, int axis);  // the axis goes
+Value Sum(const Value& a, int axis);  // removes the axis; `a`: a tensor or 0
 Value Slice(const Value& a, int axis, int64_t start, int64_t length);
-Value Concat(const Values& parts, int axis);  // of tensors
 Value Reshape(const Value& a, const Extents& extents);
-// A tensor for the graph even where `a` is a number.
+
+// All parts are tensors. A single part may be a scalar.
+Value Concat(const Values& parts, int axis);
+// The result is a tensor of `graph` even where `a` is a scalar.
 Value BroadcastTo(MPSGraph* graph, const Value& a, const Extents& extents);
 
-// What the cells' equations want of numbers; see core/lstm_cell.h.
+// The arithmetic that the cell equations need; see core/lstm_cell.h.
 struct GraphMath {
   using Value = metal::Value;
   static Value Sigmoid(const Value& z);
   static Value Tanh(const Value& z);
-  // NaN in `a` is passed on.
+  // NaN if `a` is NaN.
   static Value Min(const Value& a, const Value& b);
   static Value Max(const Value& a, const Value& b);
   static Value IfPositive(const Value& condition, const Value& yes,

@@ -6,19 +6,19 @@
 namespace tf_lstm_ops::metal {
 namespace {
 
-MPSGraph* GraphOf(const Value& a, const Value& b) { return a.is_number() ? b.graph() : a.graph(); }
+MPSGraph* GraphOf(const Value& a, const Value& b) { return a.is_scalar() ? b.graph() : a.graph(); }
 
 // `a` as an operand of an elementwise op.
 MPSGraphTensor* Operand(MPSGraph* graph, const Value& a) {
-  if (!a.is_number()) return a.tensor();
-  return [graph constantWithScalar:a.number() dataType:MPSDataTypeFloat32];
+  if (!a.is_scalar()) return a.tensor();
+  return [graph constantWithScalar:a.scalar() dataType:MPSDataTypeFloat32];
 }
 
 // The common shape that values broadcast to.
 Extents BroadcastShape(const Values& values) {
   Extents common;
   for (const Value& value : values) {
-    if (value.is_number()) continue;
+    if (value.is_scalar()) continue;
     const Extents shape = value.shape();
     if (shape.size() > common.size()) {
       common.insert(common.begin(), shape.size() - common.size(), 1);
@@ -70,7 +70,7 @@ MPSShape* MakeShape(const Extents& extents) {
 }
 
 Value operator+(const Value& a, const Value& b) {
-  if (a.is_number() && b.is_number()) return a.number() + b.number();
+  if (a.is_scalar() && b.is_scalar()) return a.scalar() + b.scalar();
   if (a.is(0)) return b;
   if (b.is(0)) return a;
   MPSGraph* graph = GraphOf(a, b);
@@ -80,7 +80,7 @@ Value operator+(const Value& a, const Value& b) {
 }
 
 Value operator-(const Value& a, const Value& b) {
-  if (a.is_number() && b.is_number()) return a.number() - b.number();
+  if (a.is_scalar() && b.is_scalar()) return a.scalar() - b.scalar();
   if (b.is(0)) return a;
   MPSGraph* graph = GraphOf(a, b);
   return {graph, [graph subtractionWithPrimaryTensor:Operand(graph, a)
@@ -89,7 +89,7 @@ Value operator-(const Value& a, const Value& b) {
 }
 
 Value operator*(const Value& a, const Value& b) {
-  if (a.is_number() && b.is_number()) return a.number() * b.number();
+  if (a.is_scalar() && b.is_scalar()) return a.scalar() * b.scalar();
   if (a.is(0) || b.is(0)) return 0;
   if (a.is(1)) return b;
   if (b.is(1)) return a;
@@ -104,8 +104,8 @@ Value operator/(const Value& a, double b) { return a * (1 / b); }
 Value operator-(const Value& a) { return a * -1; }
 
 Value IfPositive(const Value& condition, const Value& yes, const Value& no) {
-  if (condition.is_number()) return condition.number() > 0 ? yes : no;
-  if (yes.is_number() && no.is(yes.number())) return yes;
+  if (condition.is_scalar()) return condition.scalar() > 0 ? yes : no;
+  if (yes.is_scalar() && no.is(yes.scalar())) return yes;
   return IfLess(0, condition, yes, no);
 }
 
@@ -117,12 +117,12 @@ Value MatMul(const Value& a, const Value& b) {
 }
 
 Value Transposed(const Value& a) {
-  if (a.is_number()) return a;
+  if (a.is_scalar()) return a;
   return {a.graph(), [a.graph() transposeTensor:a.tensor() dimension:0 withDimension:1 name:nil]};
 }
 
 Value Reversed(const Value& a) {
-  if (a.is_number()) return a;
+  if (a.is_scalar()) return a;
   return {a.graph(), [a.graph() reverseTensor:a.tensor() axes:MakeShape({0}) name:nil]};
 }
 
@@ -136,7 +136,7 @@ Value Sum(const Value& a, int axis) {
 
 Value Slice(const Value& a, int axis, int64_t start, int64_t length) {
   if (length == 0) return 0;
-  if (a.is_number() || a.dim(axis) == length) return a;
+  if (a.is_scalar() || a.dim(axis) == length) return a;
   return {a.graph(), [a.graph() sliceTensor:a.tensor()
                                   dimension:static_cast<NSUInteger>(axis)
                                       start:static_cast<NSInteger>(start)
@@ -153,13 +153,13 @@ Value Concat(const Values& parts, int axis) {
 }
 
 Value Reshape(const Value& a, const Extents& extents) {
-  if (a.is_number() || a.shape() == extents) return a;
+  if (a.is_scalar() || a.shape() == extents) return a;
   return {a.graph(), [a.graph() reshapeTensor:a.tensor() withShape:MakeShape(extents) name:nil]};
 }
 
 Value BroadcastTo(MPSGraph* graph, const Value& a, const Extents& extents) {
-  if (a.is_number()) {
-    return {graph, [graph constantWithScalar:a.number()
+  if (a.is_scalar()) {
+    return {graph, [graph constantWithScalar:a.scalar()
                                        shape:MakeShape(extents)
                                     dataType:MPSDataTypeFloat32]};
   }
@@ -168,22 +168,22 @@ Value BroadcastTo(MPSGraph* graph, const Value& a, const Extents& extents) {
 }
 
 Value GraphMath::Sigmoid(const Value& z) {
-  if (z.is_number()) return 1 / (1 + std::exp(-z.number()));
+  if (z.is_scalar()) return 1 / (1 + std::exp(-z.scalar()));
   return {z.graph(), [z.graph() sigmoidWithTensor:z.tensor() name:nil]};
 }
 
 Value GraphMath::Tanh(const Value& z) {
-  if (z.is_number()) return std::tanh(z.number());
+  if (z.is_scalar()) return std::tanh(z.scalar());
   return {z.graph(), [z.graph() tanhWithTensor:z.tensor() name:nil]};
 }
 
 Value GraphMath::Min(const Value& a, const Value& b) {
-  if (a.is_number() && b.is_number()) return std::min(a.number(), b.number());
+  if (a.is_scalar() && b.is_scalar()) return std::min(a.scalar(), b.scalar());
   return IfLess(b, a, b, a);
 }
 
 Value GraphMath::Max(const Value& a, const Value& b) {
-  if (a.is_number() && b.is_number()) return std::max(a.number(), b.number());
+  if (a.is_scalar() && b.is_scalar()) return std::max(a.scalar(), b.scalar());
   return IfLess(a, b, b, a);
 }
 

@@ -169,7 +169,7 @@ bool RegisterAll() {
     RegisterAll<float>(), RegisterAll<double>(), RegisterAll<Half>(),
     RegisterAll<BFloat16>()};
 
-// Under the name of a stock op, whose own kernel has the priority 0.
+// Registers a kernel under a stock name, above the stock kernel of priority 0.
 template <class K>
 Status RegisterAbove(const char* stock, TF_DataType type) {
   return tf::RegisterKernel<K>(stock, "CPU", type, 1);
@@ -196,7 +196,7 @@ Status OverrideStock() {
 }  // namespace tf_lstm_ops::block_cell
 
 const char* tf_lstm_ops_override_stock() {
-  // Twice the same kernel at the same priority would be ambiguous.
+  // Once: two equal kernels of the same priority would be ambiguous.
   static const tf_lstm_ops::Status status =
       tf_lstm_ops::block_cell::OverrideStock();
   return status.ok() ? nullptr : status.message().c_str();

@@ -100,6 +100,16 @@ void SetMatrices(const Sizes& sizes, T* w, RnnWeights<T>* weights) {
       ByInput(w + sizes.input * kGates * sizes.cell, kGates, sizes.cell);
 }
 
+inline RnnConfig MakeConfig(const Attributes& attributes, const Sizes& sizes) {
+  RnnConfig config;
+  config.input_size = sizes.input;
+  config.cell_size = config.hidden_size = sizes.cell;
+  config.gate_order = attributes.order;
+  config.forget_bias = attributes.forget_bias;
+  config.cell_clip = attributes.cell_clip;
+  return config;
+}
+
 // Fills a layer direction from the inputs of `call`, which has In and Weights
 // as CpuCall has.
 template <class T, class Call>
@@ -107,11 +117,7 @@ void SetLayer(const Attributes& attributes, const Sequence& sequence,
               const Sizes& sizes, Call* call, LayerDirection<T>* layer) {
   const int64_t cell = sizes.cell, input = sizes.input;
   const int64_t row = kGates * cell;
-  layer->config.input_size = input;
-  layer->config.cell_size = layer->config.hidden_size = cell;
-  layer->config.gate_order = attributes.order;
-  layer->config.forget_bias = attributes.forget_bias;
-  layer->config.cell_clip = attributes.cell_clip;
+  layer->config = MakeConfig(attributes, sizes);
   layer->sequence = sequence;
   layer->x = call->In("x", sequence.rows() * input);
   layer->x_stride = input;

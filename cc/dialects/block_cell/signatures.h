@@ -2,8 +2,8 @@
 // BlockLSTMV2 and their gradients, argument by argument. Names, order, defaults
 // and shapes are those of the stock ops.
 //
-// Two ops are our own: the FullGrad ops count the gradients of all seven
-// outputs and return those of all inputs, which the stock gradient ops do not.
+// The two FullGrad ops have no stock counterpart. They take the gradients of
+// all seven outputs and return the gradients of all inputs.
 #ifndef TF_LSTM_OPS_DIALECTS_BLOCK_CELL_SIGNATURES_H_
 #define TF_LSTM_OPS_DIALECTS_BLOCK_CELL_SIGNATURES_H_
 

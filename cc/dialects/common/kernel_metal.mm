@@ -3,24 +3,11 @@
 #include <cstring>
 #include <sstream>
 
-namespace tf_lstm_ops::metal {
+namespace tf_lstm_ops {
 namespace {
 
-MPSDataType Convert(TF_DataType type) {
-  switch (type) {
-    case TF_HALF:
-      return MPSDataTypeFloat16;
-    case TF_BFLOAT16:
-      return MPSDataTypeBFloat16;
-    case TF_BOOL:
-      return MPSDataTypeBool;
-    default:
-      return MPSDataTypeFloat32;
-  }
-}
-
-// The value of an attribute that was declared as `declaration`, such as
-// "training: bool = true".
+// The value of an attribute as text. `declaration` is that of the signature,
+// such as "training: bool = true".
 Status AttributeText(const tf::KernelConstruction& construction, const std::string& name,
                      const std::string& declaration, std::string* text) {
   const auto starts = [&](const char* kind) {
@@ -54,49 +41,7 @@ Status AttributeText(const tf::KernelConstruction& construction, const std::stri
 
 }  // namespace
 
-Status Call::Allocate(const tf::KernelContext& context, TF_DataType type, const Shape& shape) {
-  const auto index = static_cast<int>(outputs_.size());
-  outputs_.emplace_back();
-  output_shapes_.push_back(shape);
-  return context.AllocateOutput(index, type, shape, &outputs_.back());
-}
-
-Status Call::AllocateAll(const tf::KernelContext& context, TF_DataType type) {
-  for (const Argument& output : signature.outputs) {
-    TF_LSTM_OPS_RETURN_IF_ERROR(Allocate(context, type,
-                                         output.like
-                                             ? inputs[signature.InputIndex(output.like)].shape()
-                                             : OutputShape(output, sizes)));
-  }
-  return Status();
-}
-
-Value Builder::In(const char* name) {
-  const int n = call_.signature.InputIndex(name);
-  if (!Has(name)) return 0;
-  const bool is_bool = std::strcmp(call_.signature.inputs[n].type, "bool") == 0;
-  return program_->AddArgument(n, call_.inputs[n].shape().dims(),
-                               Convert(is_bool ? TF_BOOL : type_));
-}
-
-Value Builder::In(size_t n) {
-  return program_->AddArgument(static_cast<int>(n), call_.inputs[n].shape().dims(), Convert(type_));
-}
-
-Value Builder::Made(const char* name) {
-  for (size_t k = 0; k < call_.made.size(); ++k) {
-    if (call_.made[k].name != name) continue;
-    const auto index = static_cast<int>(call_.inputs.size() + k);
-    return program_->AddArgument(index, call_.made[k].shape, MPSDataTypeFloat32);
-  }
-  return 0;
-}
-
-void Builder::Out(int n, const Value& value) {
-  program_->AddResult(n, value, call_.output_shape(n).dims(), Convert(type_));
-}
-
-Status Kernel::Init(const tf::KernelConstruction& construction) {
+Status MetalKernel::Init(const tf::KernelConstruction& construction) {
   options_ = signature_.op;
   for (const std::string declaration : signature_.attributes) {
     const std::string name = declaration.substr(0, declaration.find(':'));
@@ -107,29 +52,31 @@ Status Kernel::Init(const tf::KernelConstruction& construction) {
   return construction.GetAttr("T", &type_);
 }
 
-Status Kernel::Run(const tf::KernelContext& context, const Call& call,
-                   const std::function<void(Builder*)>& build) const {
+Status MetalKernel::Run(const tf::KernelContext& context, const MetalCall& call,
+                        const std::function<void(GraphBuilder*)>& build) const {
   std::string key = options_;
-  std::vector<Memory> arguments, results;
+  std::vector<metal::Memory> arguments, results;
   for (const tf::Tensor& input : call.inputs) {
     key += ' ' + input.shape().ToString();
     arguments.push_back({input.data<void>()});
   }
-  for (const Call::Made& made : call.made) {
-    key += ' ' + made.name + Shape(made.shape).ToString();
-    arguments.push_back({const_cast<float*>(made.numbers.data()), true});
+  for (const MetalCall::HostArgument& argument : call.host_arguments) {
+    key += ' ' + argument.name + Shape(argument.shape).ToString();
+    arguments.push_back({const_cast<float*>(argument.elements.data()), true});
   }
-  for (const tf::Tensor& output : call.outputs_) {
+  for (const tf::Tensor& output : call.outputs()) {
     results.push_back({output.data<void>()});
   }
+  SP_Stream stream = nullptr;
+  if (metal::NeedsStream()) TF_LSTM_OPS_RETURN_IF_ERROR(context.Stream(&stream));
   @autoreleasepool {
     @try {
-      const auto program = FindProgram(key, [&](Program* program) {
-        Builder builder(call, type_, program);
+      const auto program = metal::FindProgram(key, [&](metal::Program* program) {
+        GraphBuilder builder(call, type_, program);
         build(&builder);
       });
       if (program->results().empty()) return Status();
-      return Execute(context, *program, arguments, results);
+      return metal::Execute(stream, *program, arguments, results);
     } @catch (NSException* exception) {
       return MakeStatus(Code::kInternal,
                         "tf_lstm_ops: MPSGraph failed: ", [[exception reason] UTF8String]);
@@ -137,4 +84,4 @@ Status Kernel::Run(const tf::KernelContext& context, const Call& call,
   }
 }
 
-}  // namespace tf_lstm_ops::metal
+}  // namespace tf_lstm_ops

@@ -94,7 +94,7 @@ Status ConversionAttributes::Make(const std::vector<Tensor>& inputs,
   RnnModel model;
   TF_LSTM_OPS_RETURN_IF_ERROR(
       MakeLayout(attributes_, inputs, &model, &c->layout));
-  // The lists are as long as the attributes say: there is memory for as many.
+  // The lists have the lengths of the attributes, so these sizes fit in memory.
   TF_LSTM_OPS_RETURN_IF_ERROR(
       CheckCount("weights", weights_, c->layout.matrices(), model));
   TF_LSTM_OPS_RETURN_IF_ERROR(

@@ -1,5 +1,5 @@
-// What the ops on the parameter buffer ask for, checked: its size, and the ways
-// from and to matrices and vectors.
+// The ops on the parameter buffer: its size, and the conversion from and to
+// lists of matrices and vectors.
 #ifndef TF_LSTM_OPS_DIALECTS_CUDNN_RNN_CONVERSION_H_
 #define TF_LSTM_OPS_DIALECTS_CUDNN_RNN_CONVERSION_H_
 
@@ -13,14 +13,14 @@
 
 namespace tf_lstm_ops::cudnn_rnn {
 
-// Model and layout from num_layers, num_units and input_size, the first three
-// inputs, in the host's memory.
+// Sets model and layout from the first three inputs: num_layers, num_units and
+// input_size, scalars in host memory. Errors: InvalidArgument.
 Status MakeLayout(const Attributes& attributes,
                   const std::vector<tf::Tensor>& inputs, RnnModel* model,
                   ParamsLayout* layout);
 
-// One call of a conversion: where the weights and biases of the canonical lists
-// stand in the buffer, by pseudo-layer, then by linear-layer ID.
+// One call of a conversion: the regions of the buffer that hold the weights and
+// biases of the canonical lists, by pseudo-layer, then by linear-layer ID.
 struct Conversion {
   using Regions = std::vector<ParamsLayout::Region>;
 
@@ -30,10 +30,10 @@ struct Conversion {
 
 class ConversionAttributes {
  public:
-  // Version 2 counts weights and biases apart and knows projections.
+  // Version 2 has separate numbers of weights and biases, and projections.
   Status Init(const tf::KernelConstruction& construction, bool is_v2);
 
-  // Errors: also where the lists are not as long as the model needs.
+  // Errors: InvalidArgument, also where the lists have the wrong lengths.
   Status Make(const std::vector<tf::Tensor>& inputs, Conversion* c) const;
 
  private:
@@ -41,16 +41,16 @@ class ConversionAttributes {
   int64_t weights_ = 0, biases_ = 0;
 };
 
-// Of ToParams: parts of any shape with the right number of elements will do, as
-// in stock.
+// For ToParams. A part may have any shape with the right number of elements, as
+// in stock TensorFlow.
 Status CheckParts(const char* name, const Conversion::Regions& regions,
                   const std::vector<tf::Tensor>& parts);
-// Of FromParams.
+// For FromParams.
 Status CheckParams(const Conversion& c, const tf::Tensor& params);
 
-// Registers the kernel of CudnnRNNParamsSize, which works in the host's memory
-// on any device: under our own name, and also under the stock one with this
-// priority.
+// Registers the kernel of CudnnRNNParamsSize under our own name; the second
+// function also under the stock name with this priority. The kernel uses host
+// memory on every device.
 void RegisterOwnParamsSize(const char* device, TF_DataType type);
 void RegisterParamsSize(const char* device, TF_DataType type, int priority);
 

@@ -151,8 +151,8 @@ class BackwardKernel : public tf::Kernel {
   Attributes attributes_;
 };
 
-// Under our own name and, since stock TensorFlow has no such kernel for the
-// CPU, under the stock one.
+// Registers a kernel under our own name and under the stock name, for which
+// stock TensorFlow has no CPU kernel.
 template <class K>
 void Register(const Signature& signature, TF_DataType type) {
   tf::RegisterKernel<K>(signature.op, "CPU", type);

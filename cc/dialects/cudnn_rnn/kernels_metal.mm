@@ -1,65 +1,68 @@
-// Kernels of the CudnnRNN family.
+// Kernels of the CudnnRNN ops on a Metal device.
 #include <algorithm>
-#include <cstring>
+#include <iterator>
 #include <utility>
 #include <vector>
 
-#include "backends/metal/cudnn_stack.h"
-#include "dialects/common/kernel_metal.h"
+#include "backends/metal/multi_layer_graph.h"
 #include "core/dropout.h"
-#include "dialects/cudnn_rnn/problem.h"
 #include "core/reserve.h"
+#include "dialects/common/kernel_metal.h"
+#include "dialects/cudnn_rnn/problem.h"
+#include "dialects/cudnn_rnn/reserve_metal.h"
 #include "dialects/cudnn_rnn/signatures.h"
 
-namespace tf_lstm_ops::metal {
+namespace tf_lstm_ops::cudnn_rnn {
 namespace {
 
-using cudnn_rnn::OpVariant;
+using metal::Concat;
+using metal::MultiLayerGraph;
+using metal::MultiLayerGraphGrads;
+using metal::MultiLayerGraphOutputs;
+using metal::Value;
 using tf::KernelConstruction;
 using tf::KernelContext;
 
-bool HasPadding(const Problem& problem) {
-  return problem.valid_steps < problem.time * problem.batch;
-}
-
-// Positive where a row takes part in a step, [T,B,1].
-Call::Made Valid(const Problem& problem) {
-  Call::Made valid = {"valid", {problem.time, problem.batch, 1}, {}};
-  for (int64_t t = 0; t < problem.time; ++t) {
-    for (const int64_t length : problem.lengths) {
-      valid.numbers.push_back(t < length ? 1 : 0);
+// [T, B, 1]: 1 where a step is valid for a row of the batch, else 0.
+MetalCall::HostArgument ValidSteps(const MultiLayerRnn& rnn) {
+  MetalCall::HostArgument valid = {"valid", {rnn.time, rnn.batch, 1}, {}};
+  for (int64_t t = 0; t < rnn.time; ++t) {
+    for (const int64_t length : rnn.lengths) {
+      valid.elements.push_back(t < length ? 1 : 0);
     }
   }
   return valid;
 }
 
-// Of which inner outputs the next layer sees, [L-1,T,B,D*P].
-Call::Made Kept(const Problem& problem, float dropout, uint64_t key) {
-  const int64_t layers = problem.model.layers - 1, rows = problem.time * problem.batch,
-                width = problem.model.output_size();
-  Call::Made kept = {"kept", {layers, problem.time, problem.batch, width}, {}};
-  kept.numbers.assign(layers * rows * width, 1);
-  const DropoutMask mask(key, dropout, rows, width);
-  for (int64_t k = 0; k < layers * rows; ++k) {
-    float* row = kept.numbers.data() + k * width;
-    mask.Apply(k / rows, k % rows, row, row);
+// [L-1, T, B, D*P]: 1 where the next layer reads an output, 0 where it is
+// dropped.
+MetalCall::HostArgument DropoutMaskArgument(const MultiLayerRnn& rnn, float dropout, uint64_t key) {
+  const int64_t layers = rnn.model.layers - 1, width = rnn.model.output_size();
+  MetalCall::HostArgument argument = {"dropout_mask", {layers, rnn.time, rnn.batch, width}, {}};
+  argument.elements.assign(layers * rnn.rows() * width, 1);
+  const auto mask = MakeDropoutMask(rnn, dropout, key);
+  for (int64_t n = 0; n < layers * rnn.rows(); ++n) {
+    float* row = argument.elements.data() + n * width;
+    mask->Apply(n / rnn.rows(), n % rnn.rows(), row, row);
   }
-  for (float& number : kept.numbers) number = number > 0 ? 1 : 0;
-  return kept;
+  for (float& element : argument.elements) element = element > 0 ? 1 : 0;
+  return argument;
 }
 
-// Its bytes as numbers, which every type holds exactly.
-Call::Made Header(const Problem& problem, float dropout, TF_DataType type, uint64_t key) {
+// The header of a reserve, see reserve_metal.h.
+MetalCall::HostArgument Header(const MultiLayerRnn& rnn, float dropout, TF_DataType type,
+                               uint64_t key) {
   const int element_size = type == TF_FLOAT ? 4 : 2;
   uint8_t bytes[sizeof(ReserveHeader)];
-  Reserve(problem, dropout, type, element_size).WriteHeader(key, bytes);
+  Reserve(rnn, dropout, type, element_size)
+      .WriteForeignHeader(key, MetalReserveSize(rnn, dropout), bytes);
   return {"header", {sizeof bytes}, std::vector<float>(std::begin(bytes), std::end(bytes))};
 }
 
-// Keras puts a GRU's gates into cuDNN's order only where TensorFlow was built
-// for CUDA. Elsewhere, and so on every Mac, its stock op comes in Keras' order,
-// and the same op of a graph made with CUDA in cuDNN's.
-Status CheckStock(CellKind cell) {
+// Without CUDA, and so on every Mac, Keras passes a GRU's gates to the stock op
+// in Keras' order. In a graph made with CUDA the same op has cuDNN's order. The
+// kernel cannot tell them apart.
+Status CheckStockGru(CellKind cell) {
   if (cell != CellKind::kGru) return Status();
   return InvalidArgument("rnn_mode gru under TensorFlow's own name is ambiguous without CUDA: "
                          "Keras' GRU has its gates in another order than cuDNN there. Use "
@@ -67,87 +70,89 @@ Status CheckStock(CellKind cell) {
                          "keras.layers.GRU(use_cudnn=False) or tf_lstm_ops.raw_ops");
 }
 
+// What both kernels have in common. `kIsStock`: registered for TensorFlow's own
+// op.
 template <const OpVariant& kVariant, bool kIsStock>
-class StackKernel : public Kernel {
+class MultiLayerKernel : public MetalKernel {
  public:
-  using Kernel::Kernel;
+  using MetalKernel::MetalKernel;
 
   Status Init(const KernelConstruction& construction) override {
     constexpr bool kIsV3 = kVariant.version == 3;
     TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kIsV3, kIsV3));
-    if (kIsStock) TF_LSTM_OPS_RETURN_IF_ERROR(CheckStock(attributes_.cell));
-    return Kernel::Init(construction);
+    if (kIsStock) TF_LSTM_OPS_RETURN_IF_ERROR(CheckStockGru(attributes_.cell));
+    return MetalKernel::Init(construction);
   }
 
  protected:
-  const cudnn_rnn::Attributes& attributes() const { return attributes_; }
+  const Attributes& attributes() const { return attributes_; }
 
-  Status Begin(const KernelContext& context, Call* call, Problem* problem) const {
+  // Fetches and checks the inputs.
+  Status Begin(const KernelContext& context, MetalCall* call, MultiLayerRnn* rnn) const {
     TF_LSTM_OPS_RETURN_IF_ERROR(call->Fetch(context));
-    TF_LSTM_OPS_RETURN_IF_ERROR(cudnn_rnn::MakeProblem(attributes_, *call, problem));
-    if (HasPadding(*problem)) call->made.push_back(Valid(*problem));
+    const tf::Tensor* lengths = call->Find("sequence_lengths");
+    TF_LSTM_OPS_RETURN_IF_ERROR(MakeProblem(attributes_, call->shape_of(),
+                                            lengths ? lengths->data<int32_t>() : nullptr, rnn));
+    if (rnn->has_padding()) call->host_arguments.push_back(ValidSteps(*rnn));
     return Status();
   }
 
-  // Numbers that the kernel made are arguments where it made them.
-  static StackCall MakeStackCall(const Problem& problem, float dropout, Builder* b) {
-    StackCall call = {problem, dropout, 1, 1};
-    if (HasPadding(problem)) call.valid = b->Made("valid");
-    return call;
+  static MultiLayerGraph MakeGraph(GraphBuilder* b, const MultiLayerRnn& rnn, float dropout) {
+    MultiLayerGraph graph = {b->graph(), rnn, dropout};
+    SetInputs(rnn, b, &graph);
+    graph.valid = b->HostArgument("valid", 1);
+    return graph;
   }
 
  private:
-  cudnn_rnn::Attributes attributes_;
+  Attributes attributes_;
 };
 
 template <const OpVariant& kVariant, bool kIsStock>
-class ForwardKernel : public StackKernel<kVariant, kIsStock> {
+class ForwardKernel : public MultiLayerKernel<kVariant, kIsStock> {
  public:
-  ForwardKernel() : StackKernel<kVariant, kIsStock>(kVariant.forward()) {}
+  ForwardKernel() : MultiLayerKernel<kVariant, kIsStock>(kVariant.forward()) {}
 
   Status Init(const KernelConstruction& construction) override {
     TF_LSTM_OPS_RETURN_IF_ERROR(construction.GetAttr("is_training", &is_training_));
-    return StackKernel<kVariant, kIsStock>::Init(construction);
+    return MultiLayerKernel<kVariant, kIsStock>::Init(construction);
   }
 
   Status Compute(const KernelContext& context) override {
-    Call call(this->signature());
-    Problem problem;
-    TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call, &problem));
+    MetalCall call(this->signature());
+    MultiLayerRnn rnn;
+    TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call, &rnn));
     const float dropout = is_training_ ? this->attributes().dropout : 0;
-    TF_LSTM_OPS_RETURN_IF_ERROR(Allocate(context, problem, dropout, &call));
-    uint64_t key = 0;  // of no dropout
-    if (HasDropout(problem, dropout)) {
+    TF_LSTM_OPS_RETURN_IF_ERROR(Allocate(context, rnn, dropout, &call));
+    uint64_t key = 0;  // without dropout
+    if (HasDropout(rnn, dropout)) {
       key = dropout_keys_.Next(this->attributes().seed);
-      call.made.push_back(Kept(problem, dropout, key));
+      call.host_arguments.push_back(DropoutMaskArgument(rnn, dropout, key));
     }
-    if (is_training_) {
-      call.made.push_back(Header(problem, dropout, this->type(), key));
-    }
-    return this->Run(context, call, [&](Builder* b) {
-      StackCall stack = this->MakeStackCall(problem, dropout, b);
-      if (HasDropout(problem, dropout)) stack.kept = b->Made("kept");
-      BuildStack(stack, b->Made("header"), b);
+    if (is_training_) call.host_arguments.push_back(Header(rnn, dropout, this->type(), key));
+    return this->Run(context, call, [&](GraphBuilder* b) {
+      const MultiLayerGraphOutputs outputs = BuildForward(
+          this->MakeGraph(b, rnn, dropout), b->HostArgument("dropout_mask", 1), is_training_);
+      b->Out(0, outputs.output);
+      b->Out(1, outputs.output_h);
+      b->Out(2, outputs.output_c);
+      b->Out(3, is_training_ ? Concat({outputs.reserve, b->HostArgument("header", 0)}, 0) : 0);
     });
   }
 
  private:
-  Status Allocate(const KernelContext& context, const Problem& problem, float dropout,
-                  Call* call) const {
-    const RnnModel& model = problem.model;
-    const TF_DataType type = this->type();
-    const Shape scalar((std::vector<int64_t>()));
-    const int64_t reserve = ReserveLayout(problem, dropout).size();
-    for (const Shape& shape :
-         {problem.SequenceShape(model.output_size()), problem.StateShape(model.hidden_size),
-          IsLstm(model.cell) ? problem.StateShape(model.cell_size) : scalar,
-          is_training_ ? Shape({reserve}) : scalar}) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(context, type, shape));
+  Status Allocate(const KernelContext& context, const MultiLayerRnn& rnn, float dropout,
+                  MetalCall* call) const {
+    const int64_t reserve_size = MetalReserveSize(rnn, dropout);
+    for (const Shape& shape : ForwardShapes(rnn, is_training_, reserve_size)) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(context, shape, this->type()));
     }
     if (kVariant.version == 1) return Status();
-    const bool is_pair = kVariant.version == 2 && is_training_;
-    TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(context, TF_INT8, is_pair ? Shape({2}) : scalar));
-    const tf::Tensor& host_reserved = call->output(4);
+    // Stock TensorFlow stores the choice of an algorithm in host_reserved. Metal
+    // has one algorithm, number 0.
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        call->Allocate(context, HostReservedShape(kVariant, is_training_), TF_INT8));
+    const tf::Tensor& host_reserved = call->outputs()[4];
     std::fill_n(host_reserved.data<int8_t>(), host_reserved.size(), int8_t{0});
     return Status();
   }
@@ -157,26 +162,34 @@ class ForwardKernel : public StackKernel<kVariant, kIsStock> {
 };
 
 template <const OpVariant& kVariant, bool kIsStock>
-class BackwardKernel : public StackKernel<kVariant, kIsStock> {
+class BackwardKernel : public MultiLayerKernel<kVariant, kIsStock> {
  public:
-  BackwardKernel() : StackKernel<kVariant, kIsStock>(kVariant.backward()) {}
+  BackwardKernel() : MultiLayerKernel<kVariant, kIsStock>(kVariant.backward()) {}
 
   Status Compute(const KernelContext& context) override {
-    Call call(this->signature());
-    Problem problem;
-    TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call, &problem));
-    TF_LSTM_OPS_RETURN_IF_ERROR(cudnn_rnn::CheckBackprop(problem, call));
+    MetalCall call(this->signature());
+    MultiLayerRnn rnn;
+    TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call, &rnn));
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckBackprop(rnn, call.shape_of()));
     const float dropout = this->attributes().dropout;
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        CheckReserve(call.InputShape("reserve_space"), ReserveLayout(problem, dropout).size()));
+        CheckReserve(call.InputShape("reserve_space"), MetalReserveSize(rnn, dropout)));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context, this->type()));
-    return this->Run(context, call, [&](Builder* b) {
-      BuildStackBackward(this->MakeStackCall(problem, dropout, b), b);
+    return this->Run(context, call, [&](GraphBuilder* b) {
+      const bool is_lstm = IsLstm(rnn.model.cell);
+      const MultiLayerGraphGrads grads =
+          BuildBackward(this->MakeGraph(b, rnn, dropout), b->In("reserve_space"),
+                        {b->In("output_backprop"), b->In("output_h_backprop"),
+                         is_lstm ? b->In("output_c_backprop") : 0});
+      b->Out(0, grads.input);
+      b->Out(1, grads.input_h);
+      b->Out(2, grads.input_c);
+      b->Out(3, grads.params);
     });
   }
 
  private:
-  // Its size is what can be told without waiting for the device.
+  // Checks the size only: reading the header would mean waiting for the device.
   static Status CheckReserve(const Shape& shape, int64_t want) {
     if (shape.dim(0) == want) return Status();
     return InvalidArgument("reserve_space must have ", want, " elements but has ", shape.dim(0),
@@ -185,76 +198,14 @@ class BackwardKernel : public StackKernel<kVariant, kIsStock> {
   }
 };
 
-float ToFloat(float value) { return value; }
-template <class T>
-float ToFloat(T value) {
-  return value.ToFloat();
-}
-void SetFloat(float value, float* to) { *to = value; }
-template <class T>
-void SetFloat(float value, T* to) {
-  *to = T::FromFloat(value);
-}
-
-// Both tensors are in the host's memory, since the mask's shape stands in the
-// reserve.
-template <class T>
-class DropoutMaskKernel : public tf::Kernel {
- public:
-  Status Init(const KernelConstruction&) override { return Status(); }
-
-  Status Compute(const KernelContext& context) override {
-    Inputs call(cudnn_rnn::CudnnRNNDropoutMask());
-    TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
-    const tf::Tensor& reserve = *call.Find("reserve_space");
-    ReserveHeader header;
-    Shape shape;
-    TF_LSTM_OPS_RETURN_IF_ERROR(ReadShape(reserve, &header, &shape));
-    int64_t size = 1;
-    for (const int64_t extent : shape.dims()) size *= extent;
-    tf::Tensor mask;
-    TF_LSTM_OPS_RETURN_IF_ERROR(context.AllocateOutput(0, tf::kDataType<T>, shape, &mask));
-    const DropoutMask dropout(0, header.dropout, 0, 0);
-    const T* kept = reserve.data<T>() + reserve.size() - ReserveLayout::kHeaderSize - size;
-    for (int64_t k = 0; k < size; ++k) {
-      const bool keeps = header.dropout == 0 || ToFloat(kept[k]) > 0;
-      const double scale = header.dropout == 0 ? 1 : dropout.scale();
-      SetFloat(keeps ? static_cast<float>(scale) : 0, mask.data<T>() + k);
-    }
-    return Status();
-  }
-
- private:
-  // Errors: InvalidArgument where a call cannot have left this.
-  static Status ReadShape(const tf::Tensor& reserve, ReserveHeader* header, Shape* shape) {
-    constexpr int64_t kSize = ReserveLayout::kHeaderSize;
-    uint8_t bytes[kSize] = {};
-    for (int64_t k = 0; k < kSize && reserve.size() >= kSize; ++k) {
-      const float byte = ToFloat(reserve.data<T>()[reserve.size() - kSize + k]);
-      if (byte >= 0 && byte < 256) bytes[k] = static_cast<uint8_t>(byte);
-    }
-    std::memcpy(header, bytes, sizeof *header);
-    // The header counts the elements of the CPU's layout.
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        ReadHeader(bytes, Shape({header->size}), sizeof(T), header));
-    *shape = Shape({header->inner_layers, header->time, header->batch, header->width});
-    int64_t size = 0;
-    if (header->width < 1 || !CheckedProduct(shape->dims(), &size) ||
-        (header->dropout > 0 && size > reserve.size() - kSize)) {
-      return InvalidArgument("reserve_space holds sizes that no call has: ", shape->ToString());
-    }
-    return Status();
-  }
-};
-
-// Under our own name and, above the plugin's kernels, the stock one.
+// Under our own name and, above the plugin's kernels, under the stock one.
 template <template <const OpVariant&, bool> class K, const OpVariant& kVariant>
 void RegisterBoth(const Signature& signature, TF_DataType type) {
   std::vector<const char*> host_memory;
   if (kVariant.version == 3) host_memory.push_back("sequence_lengths");
   if (kVariant.version > 1) host_memory.push_back("host_reserved");
-  Register<K<kVariant, false>>(signature.op, type, host_memory);
-  RegisterAbove<K<kVariant, true>>(cudnn_rnn::StockName(signature), type, host_memory);
+  RegisterMetalKernel<K<kVariant, false>>(signature.op, type, host_memory);
+  RegisterMetalKernelAbove<K<kVariant, true>>(StockName(signature), type, host_memory);
 }
 
 template <const OpVariant& kVariant>
@@ -263,19 +214,15 @@ void RegisterVariant(TF_DataType type) {
   RegisterBoth<BackwardKernel, kVariant>(kVariant.backward(), type);
 }
 
-template <class T>
-bool RegisterAll() {
-  constexpr TF_DataType kType = tf::kDataType<T>;
-  RegisterVariant<cudnn_rnn::kV1>(kType);
-  RegisterVariant<cudnn_rnn::kV2>(kType);
-  RegisterVariant<cudnn_rnn::kV3>(kType);
-  Register<DropoutMaskKernel<T>>(cudnn_rnn::CudnnRNNDropoutMask().op, kType,
-                                 {"reserve_space", "mask"});
+bool RegisterAll(TF_DataType type) {
+  RegisterVariant<kV1>(type);
+  RegisterVariant<kV2>(type);
+  RegisterVariant<kV3>(type);
   return true;
 }
 
-[[maybe_unused]] const bool kRegistered[] = {RegisterAll<float>(), RegisterAll<Half>(),
-                                             HasBFloat16() && RegisterAll<BFloat16>()};
+[[maybe_unused]] const bool kRegistered[] = {RegisterAll(TF_FLOAT), RegisterAll(TF_HALF),
+                                             metal::HasBFloat16() && RegisterAll(TF_BFLOAT16)};
 
 }  // namespace
-}  // namespace tf_lstm_ops::metal
+}  // namespace tf_lstm_ops::cudnn_rnn

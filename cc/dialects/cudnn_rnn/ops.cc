@@ -37,15 +37,15 @@ constexpr char kTimeMajor[] = "time_major: bool = true";
 constexpr char kIsTraining[] = "is_training: bool = true";
 
 Argument Sequence(const char* name) { return {name, {kAny, kAny, kAny}}; }
-// Of a cell state: a scalar, or anything, unless the model is an LSTM.
+// A cell state. Unless the model is an LSTM, any shape is allowed.
 Argument Cell(const char* name) { return {name, Dims::OfAnyRank()}; }
 Argument Like(const char* name, const char* input) {
   Argument argument = {name, Dims::OfAnyRank()};
   argument.like = input;
   return argument;
 }
-// Functions, so that they are made before any other file's static registration
-// needs them.
+// Functions, so that they are initialised before another file's static
+// registration uses them.
 Argument Reserve() { return {"reserve_space", {kAny}}; }
 Argument HostReserved() { return {"host_reserved", Dims::OfAnyRank(), "int8"}; }
 

@@ -1,5 +1,4 @@
-// Kernels of the ops on the parameter buffer. They move data and know no
-// arithmetic.
+// CPU kernels of the ops on the parameter buffer. They only copy.
 #include <cstring>
 #include <vector>
 

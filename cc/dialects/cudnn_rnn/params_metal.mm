@@ -1,4 +1,4 @@
-// Kernels of the ops on cuDNN's parameter buffer.
+// Kernels of the ops on the parameter buffer on a Metal device.
 #include <utility>
 #include <vector>
 
@@ -6,30 +6,32 @@
 #include "dialects/cudnn_rnn/conversion.h"
 #include "dialects/cudnn_rnn/signatures.h"
 
-namespace tf_lstm_ops::metal {
+namespace tf_lstm_ops::cudnn_rnn {
 namespace {
 
-using cudnn_rnn::Conversion;
+using metal::Concat;
+using metal::Value;
+using metal::Values;
 using tf::KernelConstruction;
 using tf::KernelContext;
 
 template <bool kV2>
-class ConversionKernel : public Kernel {
+class ConversionKernel : public MetalKernel {
  public:
-  using Kernel::Kernel;
+  using MetalKernel::MetalKernel;
 
   Status Init(const KernelConstruction& construction) override {
     TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kV2));
-    return Kernel::Init(construction);
+    return MetalKernel::Init(construction);
   }
 
  protected:
-  Status Begin(const KernelContext& context, Call* call, Conversion* c) const {
+  Status Begin(const KernelContext& context, MetalCall* call, Conversion* c) const {
     TF_LSTM_OPS_RETURN_IF_ERROR(call->Fetch(context));
     return attributes_.Make(call->inputs, c);
   }
 
-  // Of weights, then biases: where they stand in the buffer.
+  // The regions of the weights, then of the biases.
   static Conversion::Regions AllRegions(const Conversion& c) {
     Conversion::Regions all = c.weights;
     all.insert(all.end(), c.biases.begin(), c.biases.end());
@@ -37,27 +39,25 @@ class ConversionKernel : public Kernel {
   }
 
  private:
-  cudnn_rnn::ConversionAttributes attributes_;
+  ConversionAttributes attributes_;
 };
 
 template <bool kV2>
 class ToParamsKernel : public ConversionKernel<kV2> {
  public:
   ToParamsKernel()
-      : ConversionKernel<kV2>(kV2 ? cudnn_rnn::CudnnRNNCanonicalToParamsV2()
-                                  : cudnn_rnn::CudnnRNNCanonicalToParams()) {}
+      : ConversionKernel<kV2>(kV2 ? CudnnRNNCanonicalToParamsV2() : CudnnRNNCanonicalToParams()) {}
 
   Status Compute(const KernelContext& context) override {
-    Call call(this->signature());
+    MetalCall call(this->signature());
     Conversion c;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call, &c));
     const size_t first = call.inputs.size();
     TF_LSTM_OPS_RETURN_IF_ERROR(FetchList(context, "weights", c.weights, &call));
     TF_LSTM_OPS_RETURN_IF_ERROR(FetchList(context, "biases", c.biases, &call));
-    TF_LSTM_OPS_RETURN_IF_ERROR(call.Allocate(context, this->type(), Shape({c.layout.size()})));
-    return this->Run(context, call, [&](Builder* b) {
-      // The regions follow each other in the buffer: all matrices by
-      // pseudo-layer, then all biases.
+    TF_LSTM_OPS_RETURN_IF_ERROR(call.Allocate(context, Shape({c.layout.size()}), this->type()));
+    return this->Run(context, call, [&](GraphBuilder* b) {
+      // The parts are in the order of their regions, which are consecutive.
       Values parts;
       for (size_t n = first; n < call.inputs.size(); ++n) {
         const int64_t size = call.inputs[n].size();
@@ -70,14 +70,14 @@ class ToParamsKernel : public ConversionKernel<kV2> {
  private:
   // Appends a list to the inputs.
   static Status FetchList(const KernelContext& context, const char* name,
-                          const Conversion::Regions& regions, Call* call) {
+                          const Conversion::Regions& regions, MetalCall* call) {
     std::vector<tf::Tensor> parts(regions.size());
     for (tf::Tensor& part : parts) {
       const auto index = static_cast<int>(call->inputs.size());
       TF_LSTM_OPS_RETURN_IF_ERROR(
           context.Input(index + static_cast<int>(&part - parts.data()), &part));
     }
-    TF_LSTM_OPS_RETURN_IF_ERROR(cudnn_rnn::CheckParts(name, regions, parts));
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckParts(name, regions, parts));
     for (tf::Tensor& part : parts) call->inputs.push_back(std::move(part));
     return Status();
   }
@@ -87,22 +87,21 @@ template <bool kV2>
 class FromParamsKernel : public ConversionKernel<kV2> {
  public:
   FromParamsKernel()
-      : ConversionKernel<kV2>(kV2 ? cudnn_rnn::CudnnRNNParamsToCanonicalV2()
-                                  : cudnn_rnn::CudnnRNNParamsToCanonical()) {}
+      : ConversionKernel<kV2>(kV2 ? CudnnRNNParamsToCanonicalV2() : CudnnRNNParamsToCanonical()) {}
 
   Status Compute(const KernelContext& context) override {
-    Call call(this->signature());
+    MetalCall call(this->signature());
     Conversion c;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call, &c));
-    TF_LSTM_OPS_RETURN_IF_ERROR(cudnn_rnn::CheckParams(c, *call.Find("params")));
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckParams(c, *call.Find("params")));
     for (const ParamsLayout::Region& region : c.weights) {
       TF_LSTM_OPS_RETURN_IF_ERROR(
-          call.Allocate(context, this->type(), Shape({region.rows, region.columns})));
+          call.Allocate(context, Shape({region.rows, region.columns}), this->type()));
     }
     for (const ParamsLayout::Region& region : c.biases) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(call.Allocate(context, this->type(), Shape({region.columns})));
+      TF_LSTM_OPS_RETURN_IF_ERROR(call.Allocate(context, Shape({region.columns}), this->type()));
     }
-    return this->Run(context, call, [&](Builder* b) {
+    return this->Run(context, call, [&](GraphBuilder* b) {
       const Value params = b->In("params");
       int next = 0;
       for (const ParamsLayout::Region& region : this->AllRegions(c)) {
@@ -117,21 +116,21 @@ class FromParamsKernel : public ConversionKernel<kV2> {
 template <class K>
 void RegisterBoth(const Signature& signature, TF_DataType type) {
   const std::vector<const char*> host_memory = {"num_layers", "num_units", "input_size"};
-  Register<K>(signature.op, type, host_memory);
-  RegisterAbove<K>(cudnn_rnn::StockName(signature), type, host_memory);
+  RegisterMetalKernel<K>(signature.op, type, host_memory);
+  RegisterMetalKernelAbove<K>(StockName(signature), type, host_memory);
 }
 
 bool RegisterAll(TF_DataType type) {
-  cudnn_rnn::RegisterParamsSize("GPU", type, 1);
-  RegisterBoth<ToParamsKernel<false>>(cudnn_rnn::CudnnRNNCanonicalToParams(), type);
-  RegisterBoth<ToParamsKernel<true>>(cudnn_rnn::CudnnRNNCanonicalToParamsV2(), type);
-  RegisterBoth<FromParamsKernel<false>>(cudnn_rnn::CudnnRNNParamsToCanonical(), type);
-  RegisterBoth<FromParamsKernel<true>>(cudnn_rnn::CudnnRNNParamsToCanonicalV2(), type);
+  RegisterParamsSize("GPU", type, 1);
+  RegisterBoth<ToParamsKernel<false>>(CudnnRNNCanonicalToParams(), type);
+  RegisterBoth<ToParamsKernel<true>>(CudnnRNNCanonicalToParamsV2(), type);
+  RegisterBoth<FromParamsKernel<false>>(CudnnRNNParamsToCanonical(), type);
+  RegisterBoth<FromParamsKernel<true>>(CudnnRNNParamsToCanonicalV2(), type);
   return true;
 }
 
 [[maybe_unused]] const bool kRegistered[] = {RegisterAll(TF_FLOAT), RegisterAll(TF_HALF),
-                                             HasBFloat16() && RegisterAll(TF_BFLOAT16)};
+                                             metal::HasBFloat16() && RegisterAll(TF_BFLOAT16)};
 
 }  // namespace
-}  // namespace tf_lstm_ops::metal
+}  // namespace tf_lstm_ops::cudnn_rnn

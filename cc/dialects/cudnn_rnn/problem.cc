@@ -21,10 +21,10 @@ InputMode ParseInputMode(const std::string& input_mode) {
 
 struct InputShapes {
   Shape input, input_h, input_c, params;
-  Shape lengths;  // of unknown rank where an op has none
+  Shape lengths;  // unknown rank: the op has none
 };
 
-// Positions of T and B in a sequence's shape, of L*D and B in a state's.
+// Axes of T and B in a sequence, and of L*D and B in a state.
 struct Axes {
   int time, sequence_batch, pseudo_layers, state_batch;
 };
@@ -51,7 +51,7 @@ Status CheckNotEmpty(const InputShapes& shapes, const Axes& axes) {
   return Status();
 }
 
-// The sizes of the states; fetches num_units.
+// Checks the sizes of the states and sets num_units.
 Status CheckStates(const Attributes& attributes, const InputShapes& shapes,
                    int64_t* num_units) {
   const Shape &h = shapes.input_h, &c = shapes.input_c;
@@ -76,10 +76,10 @@ Status CheckStates(const Attributes& attributes, const InputShapes& shapes,
   return Status();
 }
 
-// Every product that is formed later from the sizes must fit.
+// Every product of sizes that is computed later must fit into int64.
 Status CheckOverflow(const MultiLayerRnn& problem) {
   const RnnModel& m = problem.model;
-  constexpr int64_t kRows = 8, kBytes = sizeof(double);  // rows of a step
+  constexpr int64_t kRows = 8, kBytes = sizeof(double);  // saved per step
   int64_t product = 0;
   for (const int64_t size : {problem.time, problem.batch, m.layers}) {
     if (size > std::numeric_limits<int32_t>::max()) {
@@ -138,7 +138,7 @@ Status Attributes::Init(const AttributeReader& attributes, bool has_num_proj,
   input_mode = ParseInputMode(mode);
   directions = direction == "bidirectional" ? 2 : 1;
   seed = static_cast<uint64_t>(seed1) << 32 | static_cast<uint64_t>(seed2);
-  const bool is_probability = dropout >= 0 && dropout <= 1;  // NaN is none
+  const bool is_probability = dropout >= 0 && dropout <= 1;  // false for NaN
   if (!is_probability) {
     return InvalidArgument("dropout must be between 0 and 1 but is ", dropout);
   }

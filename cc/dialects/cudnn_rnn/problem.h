@@ -41,9 +41,9 @@ struct Attributes {
   Status Init(const AttributeReader& attributes, bool has_num_proj,
               bool has_time_major);
 
-  // Errors: InvalidArgument for sizes that are not positive, for a projection
-  // of anything but an LSTM or to more than num_units, for a skipped input of
-  // another size than num_units.
+  // Errors: InvalidArgument for a size that is not positive, for a projection
+  // without an LSTM or larger than num_units, and for skip_input with an input
+  // size other than num_units.
   Status MakeModel(int64_t layers, int64_t num_units, int64_t input_size,
                    RnnModel* model) const;
 };

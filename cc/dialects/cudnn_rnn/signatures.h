@@ -1,7 +1,7 @@
-// The ops of cuDNN's family: stacks of recurrent layers over batches of
-// sequences, with arguments and outputs of the stock ops. Shapes depend on
-// attributes, which shape functions of the C API cannot read: the signatures
-// hold ranks only, model.cc checks the sizes.
+// The CudnnRNN family: multi-layer RNNs over batches of sequences, with the
+// arguments and outputs of the stock ops. Shapes depend on attributes, which
+// shape functions of the C API cannot read. So the signatures have ranks only,
+// and problem.cc checks the sizes.
 #ifndef TF_LSTM_OPS_DIALECTS_CUDNN_RNN_SIGNATURES_H_
 #define TF_LSTM_OPS_DIALECTS_CUDNN_RNN_SIGNATURES_H_
 
@@ -25,7 +25,7 @@ const Signature& CudnnRNNParamsToCanonicalV2();
 // of the outputs of all layers but the last.
 const Signature& CudnnRNNDropoutMask();
 
-// The name of the stock op that an op of this dialect stands for.
+// The name of the stock op with the same contract.
 const char* StockName(const Signature& signature);
 
 }  // namespace tf_lstm_ops::cudnn_rnn

@@ -112,16 +112,11 @@ class ForwardKernel : public tf::Kernel {
 
   Status Allocate(const KernelContext& context, int64_t reserve_size,
                   CudaCall<T>* call) const {
-    const Sizes& sizes = call->sizes;
-    const Shape state({sizes.batch, sizes.cell});
-    TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(
-        context,
-        Shape({sizes.batch, attributes_.OutputSteps(sizes), sizes.cell})));
-    TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(context, state));
-    if (kVariant.is_lstm()) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(context, state));
+    for (const Shape& shape : ForwardShapes(kVariant, attributes_, call->sizes,
+                                            training_ ? reserve_size : 0)) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(context, shape));
     }
-    return call->Allocate(context, Shape({training_ ? reserve_size : 0}));
+    return Status();
   }
 
   static void SetFinalStates(const CudaCall<T>& call, LayerForward<T>* layer) {

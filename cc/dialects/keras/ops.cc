@@ -20,7 +20,7 @@ Signature Base(const char* op, Arguments inputs, Arguments outputs) {
       std::move(outputs)};
 }
 
-// The gradient of an op whose other outputs come before its reserve.
+// The inputs that every gradient op has besides those of its forward op.
 Signature GradOf(const Signature& forward, const char* op) {
   Signature s = Base(op, forward.inputs, {});
   s.inputs.push_back({"output", {kB, kAny, kH}});

@@ -4,6 +4,7 @@
 #define TF_LSTM_OPS_DIALECTS_KERAS_PROBLEM_H_
 
 #include <array>
+#include <vector>
 
 #include "core/attribute_reader.h"
 #include "core/gate_order.h"
@@ -52,6 +53,20 @@ struct Attributes {
   }
 };
 
+// The shapes of a forward op's outputs, in order. `reserve_size` is in
+// elements, 0 in inference.
+inline std::vector<Shape> ForwardShapes(const OpVariant& variant,
+                                        const Attributes& attributes,
+                                        const Sizes& sizes,
+                                        int64_t reserve_size) {
+  const Shape state({sizes.batch, sizes.cell});
+  std::vector<Shape> shapes = {
+      Shape({sizes.batch, attributes.OutputSteps(sizes), sizes.cell}), state};
+  if (variant.is_lstm()) shapes.push_back(state);
+  shapes.push_back(Shape({reserve_size}));
+  return shapes;
+}
+
 // Of a gradient op: checks the time steps of the output and of its gradient.
 // Error: InvalidArgument.
 inline Status CheckOutputs(const Attributes& attributes, const Sizes& sizes,
@@ -77,31 +92,33 @@ inline Status CheckReserve(const ShapeOf& shape_of, int64_t want) {
                          "training=True and the same arguments");
 }
 
-// The reserve: saved activations [rows, SavedCount(cell), H]; then, where the
-// output is the last step only, h of all steps, [B, T, H]. `rows` is the number
-// of valid steps where the host knows the mask, else B * T. Offsets and sizes
-// are in elements.
+// The reserve: saved activations [rows, SavedCount(cell), H]; then, unless the
+// output has it, h of all steps, [B * T, H]. `rows` is the number of valid
+// steps where the host knows the mask, else B * T. Each device has its own
+// order of rows. Offsets and sizes are in elements.
 struct ReserveLayout {
   int64_t activations_size;
   int64_t h_size;
 
   ReserveLayout(int64_t rows, const Sizes& sizes, CellKind cell,
-                bool return_sequences)
+                bool output_has_h)
       : activations_size(rows * SavedCount(cell) * sizes.cell),
-        h_size(return_sequences ? 0 : sizes.batch * sizes.time * sizes.cell) {}
+        h_size(output_has_h ? 0 : sizes.batch * sizes.time * sizes.cell) {}
 
   int64_t h_offset() const { return activations_size; }
   int64_t size() const { return activations_size + h_size; }
 };
 
-// Peephole weights [3, H], rows i, f, o, by gate. Null stays null.
+// The gates of the rows of the peephole weights [3, H].
+constexpr std::array<LstmGate, 3> kPeepholeGates = {kGateI, kGateF, kGateO};
+
+// Peephole weights [3, H] by gate. Null stays null.
 template <class T>
 std::array<T*, kMaxPreActivations> Peepholes(T* rows, int64_t cell) {
   std::array<T*, kMaxPreActivations> peephole = {};
-  if (!rows) return peephole;
-  peephole[kGateI] = rows;
-  peephole[kGateF] = rows + cell;
-  peephole[kGateO] = rows + 2 * cell;
+  for (size_t n = 0; rows && n < kPeepholeGates.size(); ++n) {
+    peephole[kPeepholeGates[n]] = rows + static_cast<int64_t>(n) * cell;
+  }
   return peephole;
 }
 
@@ -115,6 +132,31 @@ void SetBiases(const OpVariant& variant, int64_t cell, T* bias,
   }
 }
 
+inline RnnConfig MakeConfig(const OpVariant& variant,
+                            const Attributes& attributes, const Sizes& sizes) {
+  RnnConfig config;
+  config.cell = variant.cell;
+  config.input_size = sizes.input;
+  config.cell_size = config.hidden_size = sizes.cell;
+  config.gate_order = variant.order;
+  config.cell_clip = attributes.cell_clip;
+  return config;
+}
+
+// The steps of a call: batch-major, outputs in order of processing. `mask`
+// [B, T] or null, as in Sequence; not owned.
+inline Sequence MakeSequence(const Attributes& attributes, const Sizes& sizes,
+                             const bool* mask) {
+  Sequence sequence;
+  sequence.batch = sizes.batch;
+  sequence.time = sequence.steps = sizes.time;
+  sequence.time_major = false;
+  sequence.reversed = attributes.go_backwards;
+  sequence.outputs_in_order = true;
+  sequence.mask = mask;
+  return sequence;
+}
+
 // Fills a layer direction from the inputs of `call`, which has In, Mask and
 // Weights as CpuCall has.
 template <class T, class Call>
@@ -122,17 +164,8 @@ void SetLayer(const OpVariant& variant, const Attributes& attributes,
               const Sizes& sizes, Call* call, LayerDirection<T>* layer) {
   const int64_t cell = sizes.cell, input = sizes.input;
   const int gates = variant.gates();
-  layer->config.cell = variant.cell;
-  layer->config.input_size = input;
-  layer->config.cell_size = layer->config.hidden_size = cell;
-  layer->config.gate_order = variant.order;
-  layer->config.cell_clip = attributes.cell_clip;
-  layer->sequence.batch = sizes.batch;
-  layer->sequence.time = layer->sequence.steps = sizes.time;
-  layer->sequence.time_major = false;
-  layer->sequence.reversed = attributes.go_backwards;
-  layer->sequence.outputs_in_order = true;
-  layer->sequence.mask = call->Mask("mask");
+  layer->config = MakeConfig(variant, attributes, sizes);
+  layer->sequence = MakeSequence(attributes, sizes, call->Mask("mask"));
   layer->x = call->In("x");
   layer->x_stride = input;
   layer->h0 = {call->In("initial_h"), cell};

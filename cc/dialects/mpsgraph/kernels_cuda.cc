@@ -25,11 +25,8 @@ class ForwardKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(
         MakeProblem(descriptor_, call.shape_of(), &problem));
-    const Shape none({0}), steps = problem.Steps(problem.cell);
-    const bool has_cell = produce_cell_ || training_;
     for (const Shape& shape :
-         {steps, has_cell ? steps : none,
-          training_ ? problem.Steps(problem.gates()) : none}) {
+         ForwardShapes(problem, produce_cell_, training_)) {
       TF_LSTM_OPS_RETURN_IF_ERROR(call.Allocate(context, shape));
     }
     const Directions directions(descriptor_, problem);

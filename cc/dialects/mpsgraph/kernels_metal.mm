@@ -1,127 +1,125 @@
-// Kernels of MPSGraph's LSTM and its gradients. Each direction is an LSTM of
-// its own, in MPSGraph too: its bidirectional form has results of other shapes
-// in some releases, and nothing to gain.
+// Kernels of MPSGraph's LSTM and its gradients on a Metal device. Each direction
+// is a layer graph of its own. MPSGraph's bidirectional form is not used: its
+// results have other shapes in some releases.
 #include <vector>
 
 #include "backends/metal/gates.h"
-#include "dialects/common/kernel_metal.h"
+#include "backends/metal/layer_graph.h"
 #include "backends/metal/mpsgraph_lstm.h"
-#include "backends/metal/rnn.h"
+#include "backends/metal/saved_activations.h"
 #include "core/lstm_cell.h"
+#include "dialects/common/kernel_metal.h"
 #include "dialects/mpsgraph/problem.h"
 #include "dialects/mpsgraph/signatures.h"
 
-namespace tf_lstm_ops::metal {
+namespace tf_lstm_ops::mpsgraph {
 namespace {
 
-using mpsgraph::Problem;
+using metal::Extents;
+using metal::GateBlock;
+using metal::GraphActivations;
+using metal::JoinGates;
+using metal::LayerGraph;
+using metal::LayerGraphGrads;
+using metal::LayerGraphOutputGrads;
+using metal::LayerGraphOutputs;
+using metal::Value;
+using metal::Values;
 using tf::KernelConstruction;
 using tf::KernelContext;
 
-class LstmKernel : public Kernel {
+// A direction's share of an axis that has the shares of all directions.
+Value Share(const Problem& problem, const Value& all, int axis, int64_t direction) {
+  if (all.is_scalar()) return all;
+  const int64_t size = all.dim(axis) / problem.directions;
+  return Slice(all, axis, direction * size, size);
+}
+
+// The reverse. 0 where the directions have no values.
+Value JoinShares(const Values& shares, int axis) {
+  return shares[0].is_scalar() ? shares[0] : Concat(shares, axis);
+}
+
+// The inputs of both ops, each with the shares of all directions: matrices
+// [D*4H, .], vectors [D*4H], states [N, D*H].
+struct GraphInputs {
+  Value source, input_weight, recurrent_weight, bias, init_state, init_cell, mask, peephole;
+
+  GraphInputs(GraphBuilder* b, const Problem& problem)
+      : source(b->In("source")),
+        input_weight(b->In("input_weight")),
+        recurrent_weight(Reshape(b->In("recurrent_weight"),
+                                 {problem.directions * problem.gates(), problem.cell})),
+        bias(b->In("bias")),
+        init_state(b->In("init_state")),
+        init_cell(b->In("init_cell")),
+        mask(1),
+        peephole(Reshape(b->In("peephole"), {problem.directions * problem.gates()})) {
+    if (b->Has("mask") && problem.batch > 0) {
+      mask = BroadcastTo(b->graph(), b->In("mask"), {problem.batch, problem.width()});
+    }
+  }
+};
+
+// What both kernels have in common.
+class LstmKernel : public MetalKernel {
  public:
-  using Kernel::Kernel;
+  using MetalKernel::MetalKernel;
 
   Status Init(const KernelConstruction& construction) override {
     TF_LSTM_OPS_RETURN_IF_ERROR(descriptor_.Init(construction));
-    return Kernel::Init(construction);
+    return MetalKernel::Init(construction);
   }
 
  protected:
-  Status Fetch(const KernelContext& context, Call* call, Problem* problem) const {
+  Status Fetch(const KernelContext& context, MetalCall* call, Problem* problem) const {
     TF_LSTM_OPS_RETURN_IF_ERROR(call->Fetch(context));
-    return mpsgraph::MakeProblem(
-        descriptor_, [call](const char* name) { return call->InputShape(name); }, problem);
+    return MakeProblem(descriptor_, call->shape_of(), problem);
   }
 
-  // A direction's share of an axis that holds both's.
-  static Value Share(const Problem& problem, const Value& both, int axis, int64_t direction) {
-    if (both.is_number()) return both;
-    const int64_t size = both.dim(axis) / problem.directions;
-    return Slice(both, axis, direction * size, size);
-  }
-
-  std::vector<Layer> MakeLayers(Builder* b, const Problem& problem) const {
-    Layer layer;
-    layer.graph = b->graph();
-    layer.config.cell = CellKind::kCustomLstm;
-    layer.config.input_size = problem.input;
-    layer.config.cell_size = problem.cell;
-    layer.config.hidden_size = problem.cell;
-    layer.config.gate_order = descriptor_.gate_order;
-    layer.config.activations = descriptor_.activations;
-    if (!problem.has_input_weight) layer.config.x_gate_stride = problem.cell;
-    layer.time = problem.time;
-    layer.batch = problem.batch;
-    const Arguments all = ArgumentsOf(b, problem);
-    std::vector<Layer> layers(problem.directions, layer);
+  // The layer graphs of all directions.
+  std::vector<LayerGraph> MakeLayers(GraphBuilder* b, const Problem& problem) const {
+    const GraphInputs inputs(b, problem);
+    const Directions directions(descriptor_, problem);
+    std::vector<LayerGraph> layers(problem.directions);
     for (int64_t d = 0; d < problem.directions; ++d) {
-      layers[d].reversed = problem.directions == 2 ? d == 1 : descriptor_.reverse;
-      SetArguments(problem, all, d, &layers[d]);
+      layers[d].graph = b->graph();
+      layers[d].config = directions.MakeConfig();
+      layers[d].sequence = directions.MakeSequence(d);
+      SetInputs(problem, inputs, d, &layers[d]);
     }
     return layers;
   }
 
   const GateOrder& order() const { return descriptor_.gate_order; }
 
-  StepValues StepsOf(const Value& cell, const Value& z_state) const {
-    StepValues steps;
-    steps[kSavedCs] = cell;
-    SetZState(z_state, order(), &steps);
-    return steps;
-  }
-
  private:
-  // Matrices [D*4H,.], vectors [D*4H], states [N,D*H].
-  struct Arguments {
-    Value source, input, recurrent, bias, init_state, init_cell, mask, peephole;
-  };
-
-  static Arguments ArgumentsOf(Builder* b, const Problem& problem) {
-    const int64_t gates = problem.directions * problem.gates();
-    const int64_t width = problem.directions * problem.cell;
-    Arguments all = {b->In("source"),
-                     b->In("input_weight"),
-                     Reshape(b->In("recurrent_weight"), {gates, problem.cell}),
-                     b->In("bias"),
-                     b->In("init_state"),
-                     b->In("init_cell"),
-                     1,
-                     Reshape(b->In("peephole"), {gates})};
-    if (b->Has("mask") && problem.batch > 0) {
-      all.mask = BroadcastTo(b->graph(), b->In("mask"), {problem.batch, width});
+  void SetInputs(const Problem& problem, const GraphInputs& inputs, int64_t direction,
+                 LayerGraph* layer) const {
+    const auto share = [&](const Value& all, int axis) {
+      return Share(problem, all, axis, direction);
+    };
+    layer->x = problem.has_input_weight ? inputs.source : share(inputs.source, 2);
+    layer->weights.input = Transposed(share(inputs.input_weight, 0));
+    layer->weights.recurrent = Transposed(share(inputs.recurrent_weight, 0));
+    layer->weights.input_bias = share(inputs.bias, 0);
+    layer->h0 = share(inputs.init_state, 1);
+    layer->c0 = share(inputs.init_cell, 1);
+    if (!inputs.mask.is_scalar()) {
+      layer->recurrent_dropout = Reshape(share(inputs.mask, 1), {1, problem.batch, problem.cell});
     }
-    return all;
-  }
-
-  void SetArguments(const Problem& problem, const Arguments& all, int64_t d, Layer* layer) const {
-    const auto share = [&](const Value& both, int axis) { return Share(problem, both, axis, d); };
-    layer->x = problem.has_input_weight ? all.source : share(all.source, 2);
-    layer->weights.input = Transposed(share(all.input, 0));
-    layer->weights.recurrent = Transposed(share(all.recurrent, 0));
-    layer->weights.input_bias = share(all.bias, 0);
-    layer->h0 = share(all.init_state, 1);
-    layer->c0 = share(all.init_cell, 1);
-    if (!all.mask.is_number()) {
-      layer->recurrent_dropout = Reshape(share(all.mask, 1), {1, problem.batch, problem.cell});
-    }
-    const Value peephole = share(all.peephole, 0);
-    for (int p = 0; p < kMaxPreActivations; ++p) {
-      layer->weights.peephole[p] = GateBlock(peephole, 0, kMaxPreActivations, order(), p);
+    const Value peephole = share(inputs.peephole, 0);
+    for (int gate = 0; gate < kMaxPreActivations; ++gate) {
+      layer->weights.peephole[gate] = GateBlock(peephole, 0, kMaxPreActivations, order(), gate);
     }
   }
 
-  mpsgraph::Descriptor descriptor_;
+  Descriptor descriptor_;
 };
-
-// The directions' values beside each other; 0 where they have none.
-Value Joined(const Values& directions, int axis) {
-  return directions[0].is_number() ? directions[0] : Concat(directions, axis);
-}
 
 class ForwardKernel : public LstmKernel {
  public:
-  ForwardKernel() : LstmKernel(mpsgraph::MPSGraphLSTM()) {}
+  ForwardKernel() : LstmKernel(MPSGraphLSTM()) {}
 
   Status Init(const KernelConstruction& construction) override {
     TF_LSTM_OPS_RETURN_IF_ERROR(construction.GetAttr("produce_cell", &produce_cell_));
@@ -130,119 +128,132 @@ class ForwardKernel : public LstmKernel {
   }
 
   Status Compute(const KernelContext& context) override {
-    Call call(signature());
+    MetalCall call(signature());
     Problem problem;
     TF_LSTM_OPS_RETURN_IF_ERROR(Fetch(context, &call, &problem));
-    const Shape none({0}), steps = problem.Steps(problem.cell);
-    const bool has_cell = produce_cell_ || training_;
-    for (const Shape& shape :
-         {steps, has_cell ? steps : none, training_ ? problem.Steps(problem.gates()) : none}) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(call.Allocate(context, type(), shape));
+    for (const Shape& shape : ForwardShapes(problem, produce_cell_, training_)) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(call.Allocate(context, shape, type()));
     }
-    return Run(context, call, [&](Builder* b) {
-      Values h, cell, z_state;
-      for (const Layer& layer : MakeLayers(b, problem)) {
-        const LayerOutputs outputs = Forward(layer);
-        h.push_back(outputs.h);
-        cell.push_back(outputs.steps[kSavedCs]);
-        z_state.push_back(ZState(outputs.steps, order()));
-      }
-      b->Out(0, Joined(h, 2));
-      b->Out(1, Joined(cell, 2));
-      b->Out(2, Joined(z_state, 2));
-    });
+    return Run(context, call, [&](GraphBuilder* b) { Build(b, problem); });
   }
 
  private:
+  void Build(GraphBuilder* b, const Problem& problem) const {
+    Values h, cell, z_state;
+    for (const LayerGraph& layer : MakeLayers(b, problem)) {
+      const LayerGraphOutputs outputs = BuildForward(layer);
+      h.push_back(outputs.h);
+      cell.push_back(outputs.saved[kSavedCs]);
+      z_state.push_back(JoinZState(outputs.saved, order()));
+    }
+    b->Out(0, JoinShares(h, 2));
+    b->Out(1, JoinShares(cell, 2));
+    b->Out(2, JoinShares(z_state, 2));
+  }
+
   bool produce_cell_ = false;
   bool training_ = false;
 };
 
 class GradientsKernel : public LstmKernel {
  public:
-  GradientsKernel() : LstmKernel(mpsgraph::MPSGraphLSTMGradients()) {}
+  GradientsKernel() : LstmKernel(MPSGraphLSTMGradients()) {}
 
   Status Compute(const KernelContext& context) override {
-    Call call(signature());
+    MetalCall call(signature());
     Problem problem;
     TF_LSTM_OPS_RETURN_IF_ERROR(Fetch(context, &call, &problem));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context, type()));
-    return Run(context, call, [&](Builder* b) { Build(b, problem); });
+    return Run(context, call, [&](GraphBuilder* b) { Build(b, problem); });
   }
 
  private:
-  // Of all directions.
-  struct Tensors {
-    Value cell, z_state, output_grad, state_grad, cell_final_grad, cell_grad, z_grad;
+  // Results of the forward pass and the gradients with respect to them, each
+  // with the shares of all directions.
+  struct OutputsAndGrads {
+    Value cell, z_state;
+    Value h_grad, final_h_grad, final_c_grad, cell_grad, z_state_grad;
+
+    OutputsAndGrads(GraphBuilder* b, const Problem& problem)
+        : cell(b->In("cell_output_fwd")),
+          z_state(b->In("z_state")),
+          h_grad(b->In("source_gradient")),
+          final_h_grad(Reshape(b->In("state_gradient"), {problem.batch, problem.width()})),
+          final_c_grad(Reshape(b->In("cell_gradient"), {problem.batch, problem.width()})),
+          cell_grad(b->In("cell_output_gradient")),
+          z_state_grad(b->In("z_state_gradient")) {}
+
+    bool has_step_grads() const { return !cell_grad.is_scalar() || !z_state_grad.is_scalar(); }
   };
 
-  void Build(Builder* b, const Problem& problem) const {
-    const Extents state = {problem.batch, problem.directions * problem.cell};
-    const Tensors all = {b->In("cell_output_fwd"),
-                         b->In("z_state"),
-                         b->In("source_gradient"),
-                         Reshape(b->In("state_gradient"), state),
-                         Reshape(b->In("cell_gradient"), state),
-                         b->In("cell_output_gradient"),
-                         b->In("z_state_gradient")};
-    std::vector<LayerGradients> found;
-    for (Layer& layer : MakeLayers(b, problem)) {
-      const auto d = static_cast<int64_t>(found.size());
-      found.push_back(Direction(problem, all, d, &layer));
+  void Build(GraphBuilder* b, const Problem& problem) const {
+    const OutputsAndGrads given(b, problem);
+    std::vector<LayerGraphGrads> grads;
+    for (const LayerGraph& layer : MakeLayers(b, problem)) {
+      grads.push_back(BuildDirection(problem, given, static_cast<int64_t>(grads.size()), layer));
     }
-    Out(b, problem, found);
+    SetOutputs(b, problem, grads);
   }
 
-  LayerGradients Direction(const Problem& problem, const Tensors& all, int64_t d,
-                           Layer* layer) const {
-    const auto share = [&](const Value& both, int axis) { return Share(problem, both, axis, d); };
-    const LayerUpstream upstream = {share(all.output_grad, 2), share(all.state_grad, 1),
-                                    share(all.cell_final_grad, 1),
-                                    StepsOf(share(all.cell_grad, 2), share(all.z_grad, 2))};
-    const bool from_steps = !all.cell_grad.is_number() || !all.z_grad.is_number();
-    if (IsMpsGraphLstm(*layer) && !from_steps) {
-      const LayerOutputs outputs = {0, 0, 0, StepsOf(share(all.cell, 2), share(all.z_state, 2))};
-      return Backward(*layer, outputs, upstream);
+  LayerGraphGrads BuildDirection(const Problem& problem, const OutputsAndGrads& given,
+                                 int64_t direction, const LayerGraph& layer) const {
+    const auto share = [&](const Value& all, int axis) {
+      return Share(problem, all, axis, direction);
+    };
+    const LayerGraphOutputGrads output_grads = {
+        share(given.h_grad, 2), share(given.final_h_grad, 1), share(given.final_c_grad, 1),
+        Saved(share(given.cell_grad, 2), share(given.z_state_grad, 2))};
+    if (IsMpsGraphLstm(layer) && !given.has_step_grads()) {
+      const LayerGraphOutputs outputs = {0, 0, 0,
+                                         Saved(share(given.cell, 2), share(given.z_state, 2))};
+      return BuildBackward(layer, outputs, output_grads);
     }
-    // MPSGraph takes no gradients of the steps, and what its z state holds is
-    // its own affair: the steps are taken again.
-    layer->exact_steps = true;
-    return Backward(*layer, Forward(*layer), upstream);
+    // MPSGraph's LSTM takes no gradients with respect to cell and z_state, and
+    // its z state is opaque. The forward pass is computed again.
+    LayerGraph exact = layer;
+    exact.exact_activations = true;
+    return BuildBackward(exact, BuildForward(exact), output_grads);
   }
 
-  void Out(Builder* b, const Problem& problem, const std::vector<LayerGradients>& found) const {
+  GraphActivations Saved(const Value& cell, const Value& z_state) const {
+    GraphActivations saved;
+    saved[kSavedCs] = cell;
+    SplitZState(z_state, order(), &saved);
+    return saved;
+  }
+
+  void SetOutputs(GraphBuilder* b, const Problem& problem,
+                  const std::vector<LayerGraphGrads>& grads) const {
     Values source, recurrent, input, bias, peephole, h0, c0;
-    for (const LayerGradients& g : found) {
-      source.push_back(g.x);
-      recurrent.push_back(Transposed(g.weights.recurrent));
-      input.push_back(Transposed(g.weights.input));
-      bias.push_back(g.weights.input_bias);
-      peephole.push_back(JoinGates(g.weights.peephole, 0, order()));
-      h0.push_back(g.h0);
-      c0.push_back(g.c0);
+    Value source_sum;
+    for (const LayerGraphGrads& direction : grads) {
+      source.push_back(direction.x);
+      source_sum = source_sum + direction.x;
+      recurrent.push_back(Transposed(direction.weights.recurrent));
+      input.push_back(Transposed(direction.weights.input));
+      bias.push_back(direction.weights.input_bias);
+      peephole.push_back(JoinGates(direction.weights.peephole, 0, order()));
+      h0.push_back(direction.h0);
+      c0.push_back(direction.c0);
     }
-    if (problem.has_input_weight) {
-      b->Out(0, found.size() == 2 ? source[0] + source[1] : source[0]);
-    } else {
-      b->Out(0, Joined(source, 2));
-    }
-    b->Out(1, Reshape(Joined(recurrent, 0), b->output_shape(1)));
-    b->Out(2, Joined(input, 0));
-    b->Out(3, Joined(bias, 0));
-    b->Out(4, Reshape(Joined(peephole, 0), b->output_shape(4)));
-    b->Out(5, Joined(h0, 1));
-    b->Out(6, Joined(c0, 1));
+    b->Out(0, problem.has_input_weight ? source_sum : JoinShares(source, 2));
+    b->Out(1, Reshape(JoinShares(recurrent, 0), b->output_shape(1)));
+    b->Out(2, JoinShares(input, 0));
+    b->Out(3, JoinShares(bias, 0));
+    b->Out(4, Reshape(JoinShares(peephole, 0), b->output_shape(4)));
+    b->Out(5, JoinShares(h0, 1));
+    b->Out(6, JoinShares(c0, 1));
   }
 };
 
 bool RegisterAll(TF_DataType type) {
-  Register<ForwardKernel>(mpsgraph::MPSGraphLSTM().op, type);
-  Register<GradientsKernel>(mpsgraph::MPSGraphLSTMGradients().op, type);
+  RegisterMetalKernel<ForwardKernel>(MPSGraphLSTM().op, type);
+  RegisterMetalKernel<GradientsKernel>(MPSGraphLSTMGradients().op, type);
   return true;
 }
 
 [[maybe_unused]] const bool kRegistered[] = {RegisterAll(TF_FLOAT), RegisterAll(TF_HALF),
-                                             HasBFloat16() && RegisterAll(TF_BFLOAT16)};
+                                             metal::HasBFloat16() && RegisterAll(TF_BFLOAT16)};
 
 }  // namespace
-}  // namespace tf_lstm_ops::metal
+}  // namespace tf_lstm_ops::mpsgraph

@@ -8,8 +8,8 @@ using Arguments = std::vector<Argument>;
 constexpr Extent kT = Extent::kTime, kN = Extent::kBatch,
                  kAny = Extent::kOpaque;
 
-// The ranks of arguments that follow `bidirectional` are checked when the
-// kernel runs: shape functions of the C API cannot read attributes.
+// Ranks that depend on the attribute `bidirectional` are checked by the kernels,
+// because shape functions of the C API cannot read attributes.
 Argument Optional(const char* name, Dims dims) {
   return {name, dims, "T", kOptional};
 }

@@ -16,7 +16,7 @@ Activation ParseActivation(const std::string& name) {
   return Activation::kNone;
 }
 
-// A dimension as it should be.
+// An expected dimension.
 struct Size {
   const char* what;
   int64_t value;
@@ -65,7 +65,7 @@ class Checks {
   Size Time() const { return {"time_length", problem_.time}; }
   Size Batch() const { return {"batch_size", problem_.batch}; }
   Size Gate() const { return {"cell_size * 4", problem_.gates()}; }
-  // Of all directions.
+  // For all directions.
   Size Cell() const {
     return {bidirectional() ? "cell_size * 2" : "cell_size",
             problem_.directions * problem_.cell};
@@ -114,7 +114,7 @@ class Checks {
     return Check("input_weight", {Gates(), {"input_size", problem_.input}});
   }
 
-  // Every product that is formed later from the sizes must fit.
+  // Every product of sizes that is computed later must fit into int64.
   Status Overflow() const {
     int64_t product = 0;
     for (const int64_t width : {problem_.source_width(), 8 * problem_.cell}) {
@@ -154,7 +154,7 @@ class Checks {
     return CheckShape(name, shape, want);
   }
 
-  // Of an element, with room for the rows that a step keeps.
+  // Bytes of an element, times the saved activations of a step.
   static constexpr int64_t kBytes = 8 * sizeof(double);
   const ShapeOf& shape_of_;
   Problem& problem_;
@@ -192,6 +192,13 @@ Status MakeProblem(const Descriptor& descriptor, const ShapeOf& shape_of,
                    Problem* problem) {
   problem->directions = descriptor.directions;
   return Checks(shape_of, problem).Run();
+}
+
+std::vector<Shape> ForwardShapes(const Problem& problem, bool produce_cell,
+                                 bool training) {
+  const Shape none({0}), steps = problem.Steps(problem.cell);
+  return {steps, produce_cell || training ? steps : none,
+          training ? problem.Steps(problem.gates()) : none};
 }
 
 }  // namespace tf_lstm_ops::mpsgraph

@@ -3,6 +3,7 @@
 #define TF_LSTM_OPS_DIALECTS_MPSGRAPH_PROBLEM_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "core/attribute_reader.h"
 #include "core/layer_direction.h"
@@ -44,6 +45,11 @@ struct Problem {
 // Ranks of arguments that do not depend on the directions have been checked.
 Status MakeProblem(const Descriptor& descriptor, const ShapeOf& shape_of,
                    Problem* problem);
+
+// The shapes of MPSGraphLSTM's outputs, in order: output, cell and z_state. The
+// cell is not empty if `produce_cell` or `training`, z_state if `training`.
+std::vector<Shape> ForwardShapes(const Problem& problem, bool produce_cell,
+                                 bool training);
 
 // The tensors of a call, with the shapes of the op. Absent ones are null.
 template <class T>
@@ -99,21 +105,32 @@ class Directions {
   Directions(const Descriptor& descriptor, const Problem& problem)
       : descriptor_(descriptor), problem_(problem) {}
 
-  // What both passes have in common.
-  template <class T>
-  void SetLayer(int64_t direction, const Tensors<T>& t,
-                LayerDirection<T>* layer) const {
-    RnnConfig& config = layer->config;
+  // Of all directions.
+  RnnConfig MakeConfig() const {
+    RnnConfig config;
     config.cell = CellKind::kCustomLstm;
     config.input_size = problem_.input;
     config.cell_size = config.hidden_size = problem_.cell;
     config.gate_order = descriptor_.gate_order;
     config.activations = descriptor_.activations;
     if (!problem_.has_input_weight) config.x_gate_stride = problem_.cell;
-    layer->sequence.batch = problem_.batch;
-    layer->sequence.time = layer->sequence.steps = problem_.time;
-    layer->sequence.reversed =
+    return config;
+  }
+  Sequence MakeSequence(int64_t direction) const {
+    Sequence sequence;
+    sequence.batch = problem_.batch;
+    sequence.time = sequence.steps = problem_.time;
+    sequence.reversed =
         problem_.directions == 2 ? direction == 1 : descriptor_.reverse;
+    return sequence;
+  }
+
+  // What both passes have in common.
+  template <class T>
+  void SetLayer(int64_t direction, const Tensors<T>& t,
+                LayerDirection<T>* layer) const {
+    layer->config = MakeConfig();
+    layer->sequence = MakeSequence(direction);
     layer->weights = Weights(direction, t.input_weight, t.recurrent_weight,
                              t.bias, t.peephole);
     layer->x = Offset(t.source, SourceColumn(direction));
@@ -129,16 +146,9 @@ class Directions {
     SavedActivations<T> saved;
     saved.Set(kSavedCs, Offset(cells, direction * problem_.cell),
               problem_.width());
-    const struct {
-      LstmSaved saved;
-      LstmGate gate;
-    } gates[] = {{kSavedI, kGateI},
-                 {kSavedCi, kGateC},
-                 {kSavedF, kGateF},
-                 {kSavedO, kGateO}};
-    for (const auto& g : gates) {
-      const int64_t block = direction * kMaxPreActivations + Block(g.gate);
-      saved.Set(g.saved, Offset(z_state, block * problem_.cell),
+    for (int gate = 0; gate < kMaxPreActivations; ++gate) {
+      const int64_t block = direction * kMaxPreActivations + Block(gate);
+      saved.Set(kSavedOfGate[gate], Offset(z_state, block * problem_.cell),
                 problem_.directions * problem_.gates());
     }
     return saved;

@@ -1,4 +1,4 @@
-// The LSTM of Apple's MPSGraph, layouts and options as there.
+// The LSTM of Apple's MPSGraph, with its layouts and options.
 #ifndef TF_LSTM_OPS_DIALECTS_MPSGRAPH_SIGNATURES_H_
 #define TF_LSTM_OPS_DIALECTS_MPSGRAPH_SIGNATURES_H_
 
@@ -10,11 +10,11 @@ namespace tf_lstm_ops::mpsgraph {
 // forget_gate_last. Inputs, the last six optional:
 //   source [T,N,I], or [T,N,D*4H] without input_weight; recurrent_weight
 //   [4H,H], or [2,4H,H]; input_weight [D*4H,I]; bias [D*4H]; init_state and
-//   init_cell [N,D*H]; mask, what broadcasts to [N,D*H], multipliers of h[t-1];
+//   init_cell [N,D*H]; mask, multipliers of h[t-1] that broadcast to [N,D*H];
 //   peephole [4H], or [2,4H].
 // Outputs:
 //   output and cell, h and c of all steps, [T,N,D*H]; z_state, the gates after
-//   their activations, [T,N,D*4H]. Those not asked for are [0].
+//   their activations, [T,N,D*4H]. Outputs that are not requested are [0].
 const Signature& MPSGraphLSTM();
 
 // Inputs: those of MPSGraphLSTM and its outputs cell and z_state, the gradient

@@ -33,7 +33,7 @@ Status FindFunction(Function* function) {
     const char* error = dlerror();
     return MakeStatus(Code::kFailedPrecondition, "tf_lstm_ops: ", kVariable,
                       " must name the library that asks TensorFlow for its "
-                      "stream (docs/cuda.md)",
+                      "stream (docs/guide/gpu.md)",
                       error ? ": " : "", error ? error : "");
   }
   *function = found;

@@ -1,10 +1,10 @@
-// A plugin as Apple's tensorflow-metal 1.2 looks to a kernel: a tensor's data
-// is an id<MTLBuffer>, never a part of one; the stream is an object that owns
-// a queue and a current command buffer; nothing waits.
+// A fake plugin with the interface of Apple's tensorflow-metal 1.2: a tensor's
+// data is a whole id<MTLBuffer>. The stream is an object that owns a queue and a
+// current command buffer. Kernels do not wait for their work.
 #import <Metal/Metal.h>
 
+#include "fake/fake.h"
 #include "plugin.h"
-#include "stand_in/stand_in.h"
 
 namespace {
 
@@ -30,7 +30,7 @@ id<MTLDevice> Device() {
 @implementation MetalStreamWrapper
 - (instancetype)init {
   if ((self = [super init])) {
-    _queue = stand_in_queue_create();
+    _queue = fake_queue_create();
     _commandQueue = [Device() newCommandQueue];
   }
   return self;
@@ -41,8 +41,8 @@ id<MTLDevice> Device() {
 }
 
 - (void)requireOwnQueue {
-  if (!stand_in_queue_is_current(_queue)) {
-    stand_in_abort("the stream is used outside of dispatch_sync on its queue");
+  if (!fake_queue_is_current(_queue)) {
+    fake_abort("the stream is used outside of dispatch_sync on its queue");
   }
 }
 
@@ -61,15 +61,15 @@ id<MTLDevice> Device() {
 
 - (void)commitAndWait {
   [self commit];
-  stand_in_finish(_commandQueue);
+  fake_finish(_commandQueue);
 }
 
 // Called by TensorFlow, when no kernel runs.
 - (void)finish {
   if (_current != nil) {
-    stand_in_abort("a kernel left the stream's command buffer uncommitted");
+    fake_abort("a kernel left the stream's command buffer uncommitted");
   }
-  stand_in_finish(_commandQueue);
+  fake_finish(_commandQueue);
 }
 
 - (void)dealloc {

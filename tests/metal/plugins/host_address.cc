@@ -1,12 +1,12 @@
-// A plugin as tensorflow-metal-plugin 0.4 looks to a kernel: a tensor's data is
-// an address of the host, often inside somebody's allocation; the stream is a
-// C++ object, to which messages cannot be sent; kernels wait for their work.
+// A fake plugin with the interface of tensorflow-metal-plugin 0.4: a tensor's
+// data is a host address, often inside a larger allocation. The stream is a C++
+// object, which does not respond to messages. Kernels wait for their work.
 #include <cstring>
 
 #include "plugin.h"
 
 struct SP_Stream_st {
-  // Where an object would have its class.
+  // At the position of an Objective-C object's class.
   const void* no_class = nullptr;
 };
 

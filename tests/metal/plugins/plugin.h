@@ -1,15 +1,14 @@
-// What both plugins share: a device "GPU" of one processor, whose memory is
-// the host's. Each says how memory and streams look to kernels:
+// The common part of both fake plugins: one device "GPU" in host memory. Each
+// plugin defines its interface to kernels:
 //
 // struct Abi {
-//   static constexpr bool kSubdivides;         // TensorFlow hands out parts of
-//                                              // what is allocated
-//   static void* Allocate(uint64_t size);      // what a kernel sees as data
+//   static constexpr bool kSubdivides;     // TensorFlow divides allocations
+//   static void* Allocate(uint64_t size);  // returns the data of a tensor
 //   static void Free(void* data);
-//   static char* Address(void* data);          // where the bytes are
+//   static char* Address(void* data);      // the address of the bytes
 //   static SP_Stream NewStream();
 //   static void DeleteStream(SP_Stream);
-//   static void Finish(SP_Stream);             // waits for what it has
+//   static void Finish(SP_Stream);         // waits for the stream's work
 // };
 #ifndef TF_LSTM_OPS_TESTS_METAL_PLUGINS_PLUGIN_H_
 #define TF_LSTM_OPS_TESTS_METAL_PLUGINS_PLUGIN_H_
@@ -30,7 +29,7 @@ using Memory = SP_DeviceMemoryBase;
 
 inline void Ok(TF_Status* status) { TF_SetStatus(status, TF_OK, ""); }
 
-// Aligned as TensorFlow wants all memory.
+// With the alignment that TensorFlow requires of all memory.
 inline void* AlignedMemory(uint64_t size) {
   constexpr uint64_t kAlignment = 64;
   return std::aligned_alloc(kAlignment, (size / kAlignment + 1) * kAlignment);
@@ -189,8 +188,8 @@ inline void AddDevice(SP_PlatformFns* f) {
                         TF_Status* status) {
     params->device->struct_size = SP_DEVICE_STRUCT_SIZE;
     params->device->ordinal = params->ordinal;
-    params->device->hardware_name = "stand-in";
-    params->device->device_vendor = "stand-in";
+    params->device->hardware_name = "fake";
+    params->device->device_vendor = "fake";
     params->device->pci_bus_id = "0000:00:00.0";
     Ok(status);
   };

@@ -1,4 +1,8 @@
-"""The peers. Each module has ``build(row, problem, threads, **options) -> Prepared``."""
+"""The peers: the implementations that are measured.
+
+Each module has ``build(row, problem, threads, **options)``, which returns the call to time, a
+`Prepared`.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,10 @@ class Prepared(NamedTuple):
     """What a worker times.
 
     Attributes:
-      call: does the row's task once; its result is ready when it returns.
-      results: of what `call` returned, float arrays by name, those of cases.pieces and
-        cases.gradient_pieces in a row of sequences. What a peer leaves out is not compared.
-      repeats: how many of what the row names a call does; its time is divided by it.
+      call: does the row's task; its result is ready when it returns.
+      results: converts what `call` returned to float32 arrays by name; in a row of sequences those
+        of cases.compared_output and cases.compared_grads. What a peer leaves out is not compared.
+      repeats: how often a call does the row's task; its time is divided by it.
     """
 
     call: Callable[[], Any]
@@ -27,18 +31,18 @@ class Prepared(NamedTuple):
 
 @dataclass(frozen=True)
 class Peer:
-    """A way to do the tasks.
+    """An implementation of the tasks.
 
     Attributes:
       label: the head of its column.
       module: below this package, or any other with a dot in its name.
       options: for the module's `build`.
       needs: modules that must be installed.
-      pip: the arguments of pip that bring them.
+      pip: the arguments with which pip installs them.
       ours: whether its process imports tf_lstm_ops itself.
-      threads: None, as many as the others have.
-      rest_seconds: for how long its threads go on spinning after a call, at most.
-      note: what its column does not say.
+      threads: the number of threads; None: that of the run.
+      rest_seconds: a pause after its turn, in which its threads stop spinning.
+      note: a remark on its results.
     """
 
     label: str
@@ -52,6 +56,11 @@ class Peer:
     note: str = ""
 
     def is_installed(self) -> bool:
+        """Whether the modules that it needs are installed.
+
+        Returns:
+          True if all of them are found.
+        """
         return all(importlib.util.find_spec(name) is not None for name in self.needs)
 
 

@@ -1,4 +1,4 @@
-"""LSTMBlockCell, this package's and the stock one: a loop over a sequence, and single steps."""
+"""LSTMBlockCell of this package and of TensorFlow: a loop over a sequence, and single steps."""
 
 from __future__ import annotations
 
@@ -8,16 +8,27 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops.bench.cases import Problem, Row, pieces
+from tf_lstm_ops.bench.cases import Problem, Row, compared_output
 from tf_lstm_ops.bench.peers import Prepared
 from tf_lstm_ops.bench.peers.tensorflow import block_cells, floats, set_threads
 from tf_lstm_ops.weights.arrays import Array
 
-CHAIN = 100  # single steps in one tf.function, so that entering it costs next to nothing
+CHAIN = 100  # single steps in one tf.function, to make the cost of entering it negligible
 OPTIONS = {"forget_bias": 0.0, "cell_clip": 0.0}
 
 
 def build(row: Row, problem: Problem, threads: int, *, ours: bool = False) -> Prepared:
+    """Makes the call of the row's task.
+
+    Args:
+      row: the row.
+      problem: its data.
+      threads: the number of threads.
+      ours: whether to call this package's op.
+
+    Returns:
+      The call to time.
+    """
     set_threads(threads)
     raw_ops = importlib.import_module("tf_lstm_ops").raw_ops if ours else tf.raw_ops
     (cell,) = block_cells(problem, "ICFO")
@@ -40,13 +51,13 @@ def _loop(raw_ops: Any, cell: Any, row: Row, problem: Problem) -> Prepared:
         return tf.while_loop(lambda t, *_: t < row.time, body, start)[-1].stack()
 
     def results(output: Any) -> dict[str, Array]:
-        return pieces(np.swapaxes(floats(output), 0, 1), problem)
+        return compared_output(np.swapaxes(floats(output), 0, 1), problem)
 
     return Prepared(lambda: inference(x), results)
 
 
 def _steps(raw_ops: Any, cell: Any, row: Row, problem: Problem) -> Prepared:
-    """CHAIN steps with the same x, each from the state of the one before."""
+    """CHAIN steps with the same x, each from the state of the previous one."""
     x = tf.constant(problem.x[:, 0])
 
     @tf.function
@@ -61,25 +72,24 @@ def _steps(raw_ops: Any, cell: Any, row: Row, problem: Problem) -> Prepared:
 
 
 def _gradient_steps(raw_ops: Any, cell: Any, row: Row, problem: Problem) -> Prepared:
-    """CHAIN times the gradient of one step, each with the cell state's gradient of the one
-    before."""
+    """CHAIN times the gradient of one step, each from the previous one's cs_prev_grad."""
     x, zero = tf.constant(problem.x[:, 0]), tf.zeros([row.batch, row.units])
     given = {"x": x, "cs_prev": zero + 0.5, "h_prev": zero, **cell}
     step = raw_ops.LSTMBlockCell(**given, **OPTIONS)
     given |= {name: getattr(step, name) for name in ("i", "cs", "f", "o", "ci", "co")}
-    of_h = tf.constant(problem.upstream[:, 0])
+    h_grad = tf.constant(problem.output_grad[:, 0])
 
     @tf.function
-    def chain(of_h: Any) -> Any:
-        of_cs = zero
+    def chain(h_grad: Any) -> Any:
+        cs_grad = zero
         for _ in range(CHAIN):
             found = raw_ops.LSTMBlockCellGrad(
-                **given, cs_grad=of_cs, h_grad=of_h, use_peephole=False
+                **given, cs_grad=cs_grad, h_grad=h_grad, use_peephole=False
             )
-            of_cs = found.cs_prev_grad
-        return of_cs, found.dicfo
+            cs_grad = found.cs_prev_grad
+        return cs_grad, found.dicfo
 
-    return Prepared(lambda: chain(of_h), _named("cs_prev_grad", "dicfo"), CHAIN)
+    return Prepared(lambda: chain(h_grad), _named("cs_prev_grad", "dicfo"), CHAIN)
 
 
 def _named(*names: str) -> Any:

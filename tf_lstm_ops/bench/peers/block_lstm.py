@@ -7,18 +7,29 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops.bench.cases import Problem, Row, pieces
+from tf_lstm_ops.bench.cases import Problem, Row, compared_output
 from tf_lstm_ops.bench.peers import Prepared
-from tf_lstm_ops.bench.peers.stack import run_stack
+from tf_lstm_ops.bench.peers.layers import run_layers
 from tf_lstm_ops.bench.peers.tensorflow import block_cells, floats, set_threads
 from tf_lstm_ops.weights.arrays import Array
 
 
 def build(row: Row, problem: Problem, threads: int) -> Prepared:
-    """In training the op's own gradients are computed, and left out of the results: wrong."""
+    """Makes a call of one op per layer direction.
+
+    In training the op's own gradients are timed, but not compared, since they are wrong.
+
+    Args:
+      row: the row.
+      problem: its data.
+      threads: the number of threads.
+
+    Returns:
+      The call to time.
+    """
     set_threads(threads)
     cells = block_cells(problem, "IFCO")
-    x, upstream = (tf.constant(np.swapaxes(a, 0, 1)) for a in (problem.x, problem.upstream))
+    x, output_grad = (tf.constant(np.swapaxes(a, 0, 1)) for a in (problem.x, problem.output_grad))
     zero = tf.zeros([row.batch, row.units])
 
     def run(x: Any, cell: Any) -> Any:
@@ -27,22 +38,22 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
             seq_len_max=time, x=x, cs_prev=zero, h_prev=zero, cell_clip=0.0, **cell
         ).h
 
-    stacked = run_stack(run, lambda x: tf.reverse(x, [0]), lambda both: tf.concat(both, -1))
+    run_all = run_layers(run, lambda x: tf.reverse(x, [0]), lambda both: tf.concat(both, -1))
 
     @tf.function
     def inference(x: Any) -> Any:
-        return stacked(x, cells, row.directions)
+        return run_all(x, cells, row.directions)
 
     @tf.function
     def training(x: Any) -> Any:
         sources = [x, [[cell["w"], cell["b"]] for cell in cells]]
         with tf.GradientTape() as tape:
             tape.watch(sources)
-            output = stacked(x, cells, row.directions)
-        return output, tape.gradient(output, sources, output_gradients=upstream)
+            output = run_all(x, cells, row.directions)
+        return output, tape.gradient(output, sources, output_gradients=output_grad)
 
     def results(output: Any) -> dict[str, Array]:
-        return pieces(np.swapaxes(floats(output), 0, 1), problem)
+        return compared_output(np.swapaxes(floats(output), 0, 1), problem)
 
     if row.task == "training":
         return Prepared(lambda: training(x), lambda found: results(found[0]))

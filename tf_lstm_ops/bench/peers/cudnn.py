@@ -8,16 +8,27 @@ import numpy as np
 import tensorflow as tf
 
 import tf_lstm_ops
-from tf_lstm_ops.bench.cases import WEIGHTS, Problem, Row, gradient_pieces, pieces
+from tf_lstm_ops.bench.cases import WEIGHTS, Problem, Row, compared_grads, compared_output
 from tf_lstm_ops.bench.peers import Prepared
 from tf_lstm_ops.bench.peers.tensorflow import floats, set_threads
 from tf_lstm_ops.weights.arrays import Array
 
 
 def build(row: Row, problem: Problem, threads: int, *, use_lengths: bool = True) -> Prepared:
-    """Without `use_lengths` all T steps are computed; the results are those of the valid ones."""
+    """Makes a call of CudnnRNNV3.
+
+    Args:
+      row: the row.
+      problem: its data.
+      threads: the number of threads.
+      use_lengths: whether to pass the sequence lengths; otherwise all T steps are computed, and the
+        results are those of the valid ones.
+
+    Returns:
+      The call to time.
+    """
     set_threads(threads)
-    x, upstream = (tf.constant(np.swapaxes(a, 0, 1)) for a in (problem.x, problem.upstream))
+    x, output_grad = (tf.constant(np.swapaxes(a, 0, 1)) for a in (problem.x, problem.output_grad))
     params = tf.constant(problem.weights.to_cudnn())
     state = tf.zeros([len(problem.weights.layers), row.batch, row.units])
     lengths = problem.lengths if use_lengths else np.full(row.batch, row.time, np.int32)
@@ -26,7 +37,7 @@ def build(row: Row, problem: Problem, threads: int, *, use_lengths: bool = True)
         return tf_lstm_ops.raw_ops.CudnnRNNV3(
             input=x,
             input_h=state,
-            input_c=state,  # which a GRU does not read
+            input_c=state,  # a GRU does not read it
             params=params,
             sequence_lengths=lengths,
             rnn_mode=row.cell,
@@ -43,24 +54,27 @@ def build(row: Row, problem: Problem, threads: int, *, use_lengths: bool = True)
         with tf.GradientTape() as tape:
             tape.watch([x, params])
             output = forward(x, params, is_training=True)
-        return output, *tape.gradient(output, [x, params], output_gradients=upstream)
-
-    def output_pieces(output: Any) -> dict[str, Array]:
-        return pieces(np.swapaxes(floats(output), 0, 1), problem)
-
-    def gradients(found: Any) -> dict[str, Array]:
-        output, of_x, of_params = found
-        of_weights = WEIGHTS[row.cell].from_cudnn(
-            floats(of_params),
-            input_size=row.inputs,
-            cell_size=row.units,
-            layers=row.layers,
-            directions=row.directions,
-        )
-        of_x = np.swapaxes(floats(of_x), 0, 1)
-        return {**output_pieces(output), **gradient_pieces(of_x, of_weights)}
+        return output, *tape.gradient(output, [x, params], output_gradients=output_grad)
 
     if row.task == "training":
         training.get_concrete_function(x)
-        return Prepared(lambda: training(x), gradients)
-    return Prepared(lambda: inference(x), output_pieces)
+        return Prepared(lambda: training(x), lambda found: _training_results(row, problem, *found))
+    return Prepared(lambda: inference(x), lambda output: _results(problem, output))
+
+
+def _results(problem: Problem, output: Any) -> dict[str, Array]:
+    return compared_output(np.swapaxes(floats(output), 0, 1), problem)
+
+
+def _training_results(
+    row: Row, problem: Problem, output: Any, x_grad: Any, params_grad: Any
+) -> dict[str, Array]:
+    weight_grads = WEIGHTS[row.cell].from_cudnn(
+        floats(params_grad),
+        input_size=row.inputs,
+        cell_size=row.units,
+        layers=row.layers,
+        directions=row.directions,
+    )
+    x_grad = np.swapaxes(floats(x_grad), 0, 1)
+    return {**_results(problem, output), **compared_grads(x_grad, weight_grads)}

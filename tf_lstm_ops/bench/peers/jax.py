@@ -1,4 +1,4 @@
-"""JAX: a jitted lax.scan over the steps; the input's product stands before it."""
+"""JAX: the input's product, then a jitted lax.scan over the steps."""
 
 from __future__ import annotations
 
@@ -8,16 +8,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tf_lstm_ops.bench.cases import WEIGHTS, Problem, Row, gradient_pieces, pieces
+from tf_lstm_ops.bench.cases import WEIGHTS, Problem, Row, compared_grads, compared_output
 from tf_lstm_ops.bench.peers import Prepared
-from tf_lstm_ops.bench.peers.stack import run_stack
+from tf_lstm_ops.bench.peers.layers import run_layers
 from tf_lstm_ops.weights import CellWeights
 from tf_lstm_ops.weights.arrays import Array
 
 
 def build(row: Row, problem: Problem, threads: int) -> Prepared:
-    """The number of threads is in the environment that the worker got."""
-    x, upstream = (jnp.asarray(np.swapaxes(a, 0, 1)) for a in (problem.x, problem.upstream))
+    """Makes a jitted call. JAX takes the number of threads from the worker's environment.
+
+    Args:
+      row: the row.
+      problem: its data.
+      threads: the number of threads; not read.
+
+    Returns:
+      The call to time.
+    """
+    x, output_grad = (jnp.asarray(np.swapaxes(a, 0, 1)) for a in (problem.x, problem.output_grad))
     cells = jax.tree.map(jnp.asarray, [cell.arrays() for cell in problem.weights.layers])
     valid = None if problem.valid is None else jnp.asarray(problem.valid.T[..., None])
     step = {"lstm": _lstm_step, "gru": _gru_step}[row.cell]
@@ -36,29 +45,40 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
         start = (zero, zero) if row.cell == "lstm" else (zero,)
         return jax.lax.scan(body, start, (x @ cell["kernel"] + bias, valid))[1]
 
-    stacked = run_stack(run, lambda x: x[::-1], lambda both: jnp.concatenate(both, -1))
+    run_all = run_layers(run, lambda x: x[::-1], lambda both: jnp.concatenate(both, -1))
 
     @jax.jit
     def inference(x: Any, cells: Any) -> Any:
-        return stacked(x, cells, row.directions)
+        return run_all(x, cells, row.directions)
 
     @jax.jit
     def training(x: Any, cells: Any) -> Any:
-        output, pull_back = jax.vjp(lambda x, cells: stacked(x, cells, row.directions), x, cells)
-        return output, pull_back(upstream)
-
-    def output_pieces(output: Any) -> dict[str, Array]:
-        return pieces(np.swapaxes(output, 0, 1), problem)
-
-    def gradients(found: Any) -> dict[str, Array]:
-        output, (of_x, of_cells) = found
-        arrays = [CellWeights(**jax.tree.map(np.asarray, cell)) for cell in of_cells]
-        weights = WEIGHTS[row.cell](tuple(arrays), row.directions)
-        return {**output_pieces(output), **gradient_pieces(np.swapaxes(of_x, 0, 1), weights)}
+        output, pull_back = jax.vjp(lambda x, cells: run_all(x, cells, row.directions), x, cells)
+        return output, pull_back(output_grad)
 
     if row.task == "training":
-        return Prepared(lambda: jax.block_until_ready(training(x, cells)), gradients)
-    return Prepared(lambda: jax.block_until_ready(inference(x, cells)), output_pieces)
+        return Prepared(
+            lambda: jax.block_until_ready(training(x, cells)),
+            lambda found: _training_results(row, problem, *found),
+        )
+    return Prepared(
+        lambda: jax.block_until_ready(inference(x, cells)),
+        lambda output: _results(problem, output),
+    )
+
+
+def _results(problem: Problem, output: Any) -> dict[str, Array]:
+    return compared_output(np.swapaxes(output, 0, 1), problem)
+
+
+def _training_results(row: Row, problem: Problem, output: Any, grads: Any) -> dict[str, Array]:
+    x_grad, cell_grads = grads
+    arrays = [CellWeights(**jax.tree.map(np.asarray, cell)) for cell in cell_grads]
+    weights = WEIGHTS[row.cell](tuple(arrays), row.directions)
+    return {
+        **_results(problem, output),
+        **compared_grads(np.swapaxes(x_grad, 0, 1), weights),
+    }
 
 
 def _lstm_step(cell: Any, z: Any, state: Any) -> Any:
@@ -70,8 +90,8 @@ def _lstm_step(cell: Any, z: Any, state: Any) -> Any:
 
 def _gru_step(cell: Any, z: Any, state: Any) -> Any:
     (h,) = state
-    of_x = jnp.split(z, 3, axis=-1)
-    of_h = jnp.split(h @ cell["recurrent_kernel"] + cell["recurrent_bias"], 3, axis=-1)
-    update, reset = (jax.nn.sigmoid(a + b) for a, b in zip(of_x[:2], of_h[:2], strict=True))
-    candidate = jnp.tanh(of_x[2] + reset * of_h[2])
+    x_terms = jnp.split(z, 3, axis=-1)
+    h_terms = jnp.split(h @ cell["recurrent_kernel"] + cell["recurrent_bias"], 3, axis=-1)
+    update, reset = (jax.nn.sigmoid(a + b) for a, b in zip(x_terms[:2], h_terms[:2], strict=True))
+    candidate = jnp.tanh(x_terms[2] + reset * h_terms[2])
     return (update * h + (1 - update) * candidate,)

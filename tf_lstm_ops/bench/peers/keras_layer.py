@@ -1,4 +1,4 @@
-"""Keras' layers in a tf.function, and in model.fit: this package's and the stock ones."""
+"""Keras' layers in a tf.function and in model.fit: those of this package and the stock ones."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops.bench.cases import WEIGHTS, Problem, Row, gradient_pieces, pieces
+from tf_lstm_ops.bench.cases import WEIGHTS, Problem, Row, compared_grads, compared_output
 from tf_lstm_ops.bench.peers import Prepared
 from tf_lstm_ops.bench.peers.tensorflow import floats, set_threads
 from tf_lstm_ops.weights.arrays import Array
 
-FIT_STEPS = 40  # as many as make an epoch's own cost small
+FIT_STEPS = 40  # per epoch, to make the cost of an epoch itself small
 
 
 def build(
@@ -26,19 +26,31 @@ def build(
     jit_compile: bool = False,
     dtype: str | None = None,
 ) -> Prepared:
-    """`dtype` instead of the row's."""
+    """Makes a call of a tf.function, or of model.fit.
+
+    Args:
+      row: the row.
+      problem: its data.
+      threads: the number of threads.
+      ours: whether to take this package's layers.
+      jit_compile: whether XLA compiles the call.
+      dtype: the layers' dtype instead of the row's.
+
+    Returns:
+      The call to time.
+    """
     set_threads(threads)
-    layers = importlib.import_module("tf_lstm_ops").keras if ours else keras.layers
-    layer_class = {"lstm": layers.LSTM, "gru": layers.GRU}[row.cell]
+    module = importlib.import_module("tf_lstm_ops").keras if ours else keras.layers
+    layer_class = {"lstm": module.LSTM, "gru": module.GRU}[row.cell]
     if row.task == "fit":
         return _fit(row, problem, layer_class, jit_compile)
     dtype = dtype or row.dtype
-    stack = [_layer(layer_class, row, problem, k, dtype) for k in range(row.layers)]
-    x, upstream = tf.constant(problem.x, dtype), tf.constant(problem.upstream, dtype)
+    layers = [_layer(layer_class, row, problem, k, dtype) for k in range(row.layers)]
+    x, output_grad = tf.constant(problem.x, dtype), tf.constant(problem.output_grad, dtype)
     mask = None if problem.valid is None else tf.constant(problem.valid)
 
     def forward(x: Any, training: bool) -> Any:
-        for layer in stack:
+        for layer in layers:
             x = layer(x, mask=mask, training=training)
         return x
 
@@ -51,21 +63,22 @@ def build(
         with tf.GradientTape() as tape:
             tape.watch(x)
             output = forward(x, training=True)
-        sources = [x, [layer.trainable_variables for layer in stack]]
-        return output, tape.gradient(output, sources, output_gradients=upstream)
-
-    def gradients(found: Any) -> dict[str, Array]:
-        output, (of_x, of_layers) = found
-        of_weights = [[floats(g) for g in of_layer] for of_layer in of_layers]
-        return {
-            **pieces(floats(output), problem),
-            **gradient_pieces(floats(of_x), WEIGHTS[row.cell].from_keras(of_weights)),
-        }
+        sources = [x, [layer.trainable_variables for layer in layers]]
+        return output, tape.gradient(output, sources, output_gradients=output_grad)
 
     if row.task == "training":
-        training.get_concrete_function(x)  # its memory is not that of a call
-        return Prepared(lambda: training(x), gradients)
-    return Prepared(lambda: inference(x), lambda output: pieces(floats(output), problem))
+        training.get_concrete_function(x)  # a call's memory does not include tracing
+        return Prepared(lambda: training(x), lambda found: _training_results(row, problem, *found))
+    return Prepared(lambda: inference(x), lambda output: compared_output(floats(output), problem))
+
+
+def _training_results(row: Row, problem: Problem, output: Any, grads: Any) -> dict[str, Array]:
+    x_grad, layer_grads = grads
+    weight_grads = [[floats(g) for g in grads_of_layer] for grads_of_layer in layer_grads]
+    return {
+        **compared_output(floats(output), problem),
+        **compared_grads(floats(x_grad), WEIGHTS[row.cell].from_keras(weight_grads)),
+    }
 
 
 def _layer(layer_class: Any, row: Row, problem: Problem, k: int, dtype: str) -> Any:
@@ -82,7 +95,7 @@ def _layer(layer_class: Any, row: Row, problem: Problem, k: int, dtype: str) -> 
 
 
 def _fit(row: Row, problem: Problem, layer_class: Any, jit_compile: bool) -> Prepared:
-    """[T, I] -> LSTM -> Dense(1), from the same weights on the same data."""
+    """A model [T, I] -> LSTM -> Dense(1), with the same weights and data for ours and stock."""
     keras.utils.set_random_seed(0)
     lstm = layer_class(row.units)
     model = keras.Sequential([keras.Input((row.time, row.inputs)), lstm, keras.layers.Dense(1)])

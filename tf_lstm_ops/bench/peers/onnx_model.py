@@ -1,4 +1,4 @@
-"""A row's model in ONNX, for those that run such."""
+"""A row's model in ONNX, for the peers that run ONNX models."""
 
 from __future__ import annotations
 
@@ -8,16 +8,25 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from tf_lstm_ops.bench.cases import Problem, Row, pieces
+from tf_lstm_ops.bench.cases import Problem, Row, compared_output
 from tf_lstm_ops.weights.arrays import Array
 
 
 def onnx_model(row: Row, problem: Problem) -> bytes:
-    """From x [T, B, I], and lengths [B] where steps are missing, to y [T, D, B, H]."""
-    forms = dict(zip("WRB", problem.weights.to_onnx()[:3], strict=True))
+    """Makes the ONNX model of a row: one LSTM or GRU node.
+
+    Args:
+      row: the row, with one layer.
+      problem: its data.
+
+    Returns:
+      The serialised model, from x [T, B, I], and lengths int32 [B] unless all steps are valid, to
+      y [T, D, B, H].
+    """
+    weights = dict(zip("WRB", problem.weights.to_onnx()[:3], strict=True))
     shape = [row.time, row.batch, row.inputs]
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
-    names = ["x", *forms]
+    names = ["x", *weights]
     if problem.valid is not None:
         inputs.append(helper.make_tensor_value_info("lengths", TensorProto.INT32, [row.batch]))
         names.append("lengths")
@@ -36,20 +45,37 @@ def onnx_model(row: Row, problem: Problem) -> bytes:
         "recurrent",
         inputs,
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
-        [numpy_helper.from_array(array, name) for name, array in forms.items()],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
     )
-    # Versions that runtimes of several years know.
+    # Versions that runtimes have known for several years.
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
     onnx.checker.check_model(model)
     return model.SerializeToString()
 
 
 def onnx_inputs(problem: Problem) -> dict[str, Array]:
+    """The inputs of the model.
+
+    Args:
+      problem: the data of the row.
+
+    Returns:
+      The arrays by the names of the model's inputs.
+    """
     found: dict[str, Array] = {"x": np.ascontiguousarray(np.swapaxes(problem.x, 0, 1))}
     return found if problem.valid is None else {**found, "lengths": problem.lengths}
 
 
-def onnx_pieces(y: Any, problem: Problem) -> dict[str, Array]:
+def onnx_output(y: Any, problem: Problem) -> dict[str, Array]:
+    """The output of the model, as peers' results are compared.
+
+    Args:
+      y: [T, D, B, H].
+      problem: the data of the row.
+
+    Returns:
+      See cases.compared_output.
+    """
     time, directions, batch, units = y.shape
     output = np.transpose(y, (2, 0, 1, 3)).reshape(batch, time, directions * units)
-    return pieces(output, problem)
+    return compared_output(output, problem)

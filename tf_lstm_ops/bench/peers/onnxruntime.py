@@ -6,10 +6,20 @@ import onnxruntime
 
 from tf_lstm_ops.bench.cases import Problem, Row
 from tf_lstm_ops.bench.peers import Prepared
-from tf_lstm_ops.bench.peers.onnx_model import onnx_inputs, onnx_model, onnx_pieces
+from tf_lstm_ops.bench.peers.onnx_model import onnx_inputs, onnx_model, onnx_output
 
 
 def build(row: Row, problem: Problem, threads: int) -> Prepared:
+    """Makes a call of ONNX Runtime.
+
+    Args:
+      row: the row.
+      problem: its data.
+      threads: the number of threads.
+
+    Returns:
+      The call to time.
+    """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -17,4 +27,4 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
         onnx_model(row, problem), options, providers=["CPUExecutionProvider"]
     )
     inputs = onnx_inputs(problem)
-    return Prepared(lambda: session.run(["y"], inputs)[0], lambda y: onnx_pieces(y, problem))
+    return Prepared(lambda: session.run(["y"], inputs)[0], lambda y: onnx_output(y, problem))

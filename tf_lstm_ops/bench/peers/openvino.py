@@ -6,15 +6,25 @@ import openvino
 
 from tf_lstm_ops.bench.cases import Problem, Row
 from tf_lstm_ops.bench.peers import Prepared
-from tf_lstm_ops.bench.peers.onnx_model import onnx_inputs, onnx_model, onnx_pieces
+from tf_lstm_ops.bench.peers.onnx_model import onnx_inputs, onnx_model, onnx_output
 
 
 def build(row: Row, problem: Problem, threads: int) -> Prepared:
+    """Makes a call of OpenVINO.
+
+    Args:
+      row: the row.
+      problem: its data.
+      threads: the number of threads.
+
+    Returns:
+      The call to time.
+    """
     core = openvino.Core()
     settings = {
         "INFERENCE_NUM_THREADS": threads,
         "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": "f32",  # or a processor with AMX would take bfloat16
+        "INFERENCE_PRECISION_HINT": "f32",  # otherwise bfloat16 on processors with AMX
     }
     model = core.compile_model(core.read_model(onnx_model(row, problem)), "CPU", settings)
     request, inputs = model.create_infer_request(), onnx_inputs(problem)
@@ -25,4 +35,4 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
         request.infer()
         return request.get_output_tensor().data
 
-    return Prepared(call, lambda y: onnx_pieces(y, problem))
+    return Prepared(call, lambda y: onnx_output(y, problem))

@@ -1,4 +1,4 @@
-"""torch.nn.LSTM and GRU; lengths as packed sequences."""
+"""torch.nn.LSTM and GRU, with packed sequences for sequence lengths."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ from typing import Any
 import torch
 from torch.nn.utils import rnn
 
-from tf_lstm_ops.bench.cases import WEIGHTS, Problem, Row, gradient_pieces, pieces
+from tf_lstm_ops.bench.cases import WEIGHTS, Problem, Row, compared_grads, compared_output
 from tf_lstm_ops.bench.peers import Prepared
 from tf_lstm_ops.weights.arrays import Array
 
 
 def build(row: Row, problem: Problem, threads: int) -> Prepared:
+    """Makes a call of a PyTorch module.
+
+    Args:
+      row: the row.
+      problem: its data.
+      threads: the number of threads.
+
+    Returns:
+      The call to time.
+    """
     torch.set_num_threads(threads)
     module = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}[row.cell](
         row.inputs,
@@ -23,7 +33,7 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
     )
     arrays = problem.weights.to_torch()
     module.load_state_dict({name: torch.from_numpy(a) for name, a in arrays.items()})
-    x, upstream = torch.from_numpy(problem.x), torch.from_numpy(problem.upstream)
+    x, output_grad = torch.from_numpy(problem.x), torch.from_numpy(problem.output_grad)
     lengths = torch.from_numpy(problem.lengths).long()
 
     def forward(x: Any) -> Any:
@@ -39,17 +49,17 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
     def training() -> Any:
         leaf = x.detach().requires_grad_()
         output = forward(leaf)
-        return output, torch.autograd.grad(output, [leaf, *module.parameters()], upstream)
+        return output, torch.autograd.grad(output, [leaf, *module.parameters()], output_grad)
 
-    def gradients(found: Any) -> dict[str, Array]:
-        output, (of_x, *of_weights) = found
+    def results_of_training(found: Any) -> dict[str, Array]:
+        output, (x_grad, *weight_grads) = found
         names = [name for name, _ in module.named_parameters()]
-        weights = WEIGHTS[row.cell].from_torch(dict(zip(names, of_weights, strict=True)))
+        weights = WEIGHTS[row.cell].from_torch(dict(zip(names, weight_grads, strict=True)))
         return {
-            **pieces(output.detach().numpy(), problem),
-            **gradient_pieces(of_x.numpy(), weights),
+            **compared_output(output.detach().numpy(), problem),
+            **compared_grads(x_grad.numpy(), weights),
         }
 
     if row.task == "training":
-        return Prepared(training, gradients)
-    return Prepared(inference, lambda output: pieces(output.numpy(), problem))
+        return Prepared(training, results_of_training)
+    return Prepared(inference, lambda output: compared_output(output.numpy(), problem))

@@ -1,8 +1,10 @@
-// BackwardPass: the gradients of ForwardPass.
+// BackwardPass: the backward pass of a layer direction as one job, all but the
+// cell's equations, which cell_backward.h adds. Compiled once for all cells.
 //
-// Only the product of the pre-activations' gradients with the transposed
-// recurrent weights is sequential. The gradients of the weights and of the
-// input are products over all steps, taken afterwards.
+// Notation: dv is the gradient with respect to v; m is the hidden state before
+// the projection. Only the product of dz with the transposed recurrent weights
+// is sequential. The gradients of the weights and of the input are products
+// over all steps, computed after the last step.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 
@@ -15,19 +17,23 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-template <class T, template <class> class CellOf>
+template <class T>
 class BackwardPass {
  public:
-  BackwardPass(const EngineBackward<T>& args, int threads)
+  using Element = T;
+
+  BackwardPass(const EngineBackward<T>& args, const CellShape& shape,
+               int threads)
       : args_(args),
-        grads_(args.weights_grad),
+        shape_(shape),
+        weights_grad_(args.weights_grad),
         input_(args.config.input_size),
         cell_(args.config.cell_size),
         hidden_(args.config.hidden_size),
         padded_(RoundUpToLanes<T>(cell_)),
         padded_hidden_(RoundUpToLanes<T>(hidden_)),
         batch_(args.packed->batch),
-        entries_(args.packed->size()),
+        packed_rows_(args.packed->size()),
         steps_(args.packed->steps),
         pairs_(kCanRound && args.config.bfloat16),
         group_(Group(threads)),
@@ -37,37 +43,42 @@ class BackwardPass {
         output_row_(args.packed->output_row.data()),
         previous_(args.packed->previous.data()) {}
 
-  // The pieces of scratch memory, for so many threads.
+  // Assigns the pieces of scratch memory for `threads` threads.
   void Place(Scratch<T>* scratch, int threads) {
-    const int64_t m_rows = KeepsM() ? entries_ * cell_ : 0;
+    const int64_t unprojected_size =
+        StoresUnprojectedH() ? packed_rows_ * cell_ : 0;
     packed_recurrent_ = scratch->Take(
-        ReachesBack() ? kRecurrentPreActivations * padded_hidden_ * CellWords()
-                      : 0);
+        NeedsHGrad() ? shape_.recurrent * padded_hidden_ * CellWords() : 0);
     packed_input_ = scratch->Take(
         args_.weights.input
-            ? kInputPreActivations * RoundUpToLanes<T>(input_) * CellWords()
+            ? shape_.input * RoundUpToLanes<T>(input_) * CellWords()
             : 0);
     packed_projection_ = scratch->Take(Projected() ? padded_ * hidden_ : 0);
-    dz_ = args_.z_grad ? args_.z_grad
-                       : scratch->Take(entries_ * kPreActivations * cell_);
-    rounded_dz_ = pairs_
-                      ? scratch->Take(entries_ * kPreActivations * CellWords())
-                      : nullptr;
-    dstate_ = Cell::kHasCellState ? args_.c0_grad.data
-              : Cell::kHasState   ? scratch->Take(batch_ * cell_)
-                                  : nullptr;
-    dh_rows_ = scratch->Take(Projected() ? entries_ * hidden_ : 0);
-    dm_ = scratch->Take(Projected() ? batch_ * cell_ : 0);
-    m_ = scratch->Take(m_rows);
+    z_grad_ =
+        args_.z_grad
+            ? args_.z_grad
+            : scratch->Take(packed_rows_ * shape_.pre_activations * cell_);
+    rounded_z_grad_ =
+        pairs_
+            ? scratch->Take(packed_rows_ * shape_.pre_activations * CellWords())
+            : nullptr;
+    state_grad_ = shape_.has_cell_state ? args_.c0_grad.data
+                  : shape_.has_state    ? scratch->Take(batch_ * cell_)
+                                        : nullptr;
+    h_grad_rows_ = scratch->Take(Projected() ? packed_rows_ * hidden_ : 0);
+    unprojected_h_grad_ = scratch->Take(Projected() ? batch_ * cell_ : 0);
+    unprojected_h_ = scratch->Take(unprojected_size);
     x_panels_ = scratch->Take(XSets() * PanelSize(input_));
     h_panels_ = scratch->Take(HSets() * PanelSize(hidden_));
-    m_panels_ = scratch->Take(MSets() * PanelSize(cell_));
+    unprojected_h_panels_ =
+        scratch->Take(UnprojectedHSets() * PanelSize(cell_));
     blocks_ = scratch->Take(threads * kThreadSize);
   }
 
-  // Phase 0 prepares; the next ones go back through the steps; then x, h and m
-  // are gathered, and the products over all steps are taken. What is added to
-  // another pass' dx comes a phase later, after all of it is there.
+  // Phase 0 packs the weights. The next phases run the steps backwards. Then x,
+  // h and m are gathered, and the products over all steps are computed. A pass
+  // that adds to the x_grad of another pass does so one phase later, after that
+  // pass has written it.
   int64_t Phases() const {
     return StepPhases() + (args_.adds_to_x_grad ? 4 : 3);
   }
@@ -80,71 +91,127 @@ class BackwardPass {
     if (phase == StepPhases() + 1) {
       return XSets() * Blocks(input_, kPanels) +
              HSets() * Blocks(hidden_, kPanels) +
-             MSets() * Blocks(cell_, kPanels);
+             UnprojectedHSets() * Blocks(cell_, kPanels);
     }
-    const int64_t of_dx =
-        args_.x_grad ? Blocks(entries_, kRowChunk) * Blocks(input_, kBlock) : 0;
-    if (phase == StepPhases() + 3) return of_dx;
+    const int64_t of_x_grad =
+        args_.x_grad ? Blocks(packed_rows_, kRowChunk) * Blocks(input_, kBlock)
+                     : 0;
+    if (phase == StepPhases() + 3) return of_x_grad;
     return Items(InputProduct()) + Items(RecurrentProduct()) +
-           Items(ProjectionProduct()) + (args_.adds_to_x_grad ? 0 : of_dx);
+           Items(ProjectionProduct()) + (args_.adds_to_x_grad ? 0 : of_x_grad);
   }
 
   void Run(int64_t phase, int64_t item, int thread) {
     if (phase == 0) return Prepare(item);
     if (phase <= StepPhases()) return RunStep(phase - 1, item * group_);
     if (phase == StepPhases() + 1) return RunGather(item);
-    if (phase == StepPhases() + 3) return InputGradient(item);
+    if (phase == StepPhases() + 3) return InputGrad(item);
     RunProduct(item, blocks_ + thread * kThreadSize);
   }
 
- private:
+ protected:
   using V = VecT<T>;
-  using Cell = CellOf<VecMath<T>>;
-  using Outputs = typename Cell::Outputs;
   static constexpr int kL = kLanes<T>;
-  static constexpr int kPreActivations = Cell::kPreActivations;
-  static constexpr int kInputPreActivations = Cell::kInputPreActivations;
-  static constexpr int kRecurrentPreActivations =
-      Cell::kRecurrentPreActivations;
-  static constexpr int kFirst = Cell::kFirstRecurrent;
+  static constexpr int64_t kCellRows = 8;
+  static constexpr bool kCanRound = kDotsPairs && std::is_same_v<T, float>;
+
+  ~BackwardPass() = default;
+
+  // The cell's equations backward for kCellRows packed rows of a step from
+  // `begin` on, one vector of units: from the gradients of h and of the state
+  // to dz and the gradient of the previous state.
+  virtual void Cells(int64_t step, int64_t begin, int64_t u) = 0;
+
+  bool Projected() const { return args_.config.projected(); }
+
+  // Without a projection h = o * co, computed again where h is not given.
+  bool RestoresH() const { return !args_.h && weights_grad_.recurrent; }
+  bool StoresUnprojectedH() const { return Projected() || RestoresH(); }
+
+  int Block(int part) const { return args_.config.gate_order.block[part]; }
+
+  int64_t CellWords() const { return Words(cell_, pairs_); }
+
+  V UpstreamH(int64_t e, int64_t u) const {
+    if (!args_.h_grad) return V{};
+    return LoadN(args_.h_grad + output_row_[e] * args_.h_grad_stride + u,
+                 hidden_ - u);
+  }
+
+  T* ZGrad(int64_t e, int part) const {
+    return z_grad_ + (e * shape_.pre_activations + part) * cell_;
+  }
+  T* RoundedZGrad(int64_t e, int part) const {
+    return rounded_z_grad_ + (e * shape_.pre_activations + part) * CellWords();
+  }
+  static BFloat16Pair* Pairs(T* words) {
+    return reinterpret_cast<BFloat16Pair*>(words);
+  }
+
+  const T* H(int64_t e) const {
+    return RestoresH() ? unprojected_h_ + e * cell_
+                       : args_.h + output_row_[e] * args_.h_stride;
+  }
+
+  const T* PreviousH(int64_t e) const {
+    return previous_[e] < 0 ? args_.h0.data + batch_row_[e] * hidden_
+                            : H(previous_[e]);
+  }
+
+  static void AddTo(V value, T* to, int64_t width) {
+    StoreN(LoadN(to, width) + value, to, width);
+  }
+
+  const EngineBackward<T>& args_;
+  const CellShape shape_;
+  const RnnWeights<T>& weights_grad_;
+  const int64_t input_, cell_, hidden_, padded_, padded_hidden_;
+  const int64_t batch_, packed_rows_, steps_;
+  const bool pairs_;     // factors of products are pairs of bfloat16
+  const int64_t group_;  // units in an item of a step
+  const int64_t* begin_;
+  const int64_t* batch_row_;
+  const int64_t* input_row_;
+  const int64_t* output_row_;
+  const int64_t* previous_;
+  T* z_grad_ = nullptr;              // [V, parts, H]
+  T* rounded_z_grad_ = nullptr;      // [V, parts, H / 2], of pairs
+  T* state_grad_ = nullptr;          // [B, H]
+  T* unprojected_h_grad_ = nullptr;  // [B, H], of one step
+  T* unprojected_h_ = nullptr;       // [V, H]: o * co, where it is needed
+
+ private:
   static constexpr int64_t kBlock = kColumns * kL;  // columns of a product
   static constexpr int64_t kRowChunk = 64 * kRows;  // and rows, of one item
   static constexpr int64_t kThreadSize = (kDepth + kRowChunk) * kBlock;
-  static constexpr int64_t kCellRows = 8;
   static constexpr int64_t kPanels = 8 * kRows;  // rows of an item that gathers
-  static constexpr bool kCanRound = kDotsPairs && std::is_same_v<T, float>;
 
-  bool Projected() const { return args_.config.projected(); }
-  // Whether any step's dz goes to the h before it.
-  bool ReachesBack() const { return steps_ > 1 || args_.wants_h0_grad; }
-  // m = o * co, which without a projection is h, where that was not given.
-  bool RestoresH() const { return !args_.h && grads_.recurrent; }
-  bool KeepsM() const { return Projected() || RestoresH(); }
-  // Units of an item of a step: a block of columns of a product, or where there
-  // is none a thread's share.
+  // Whether the gradient of any step's previous h is needed.
+  bool NeedsHGrad() const { return steps_ > 1 || args_.wants_h0_grad; }
+  // Units of an item of a step: a block of columns of a product, or without a
+  // product a thread's share.
   int64_t Group(int threads) const {
     const int64_t vectors = padded_ / kL;
-    const bool multiplies = ReachesBack() || Projected();
+    const bool multiplies = NeedsHGrad() || Projected();
     return kL * Max(1, multiplies ? Min(vectors / (2 * threads), kColumns)
                                   : Blocks(vectors, threads));
   }
-  int Block(int part) const { return args_.config.gate_order.block[part]; }
-  int64_t CellWords() const { return Words(cell_, pairs_); }
-
-  // With dropout each gate has seen an x and an h of its own.
+  // With dropout each gate has its own x and h.
   int64_t XSets() const {
-    if (!grads_.input) return 0;
-    return args_.input_dropout.data ? kInputPreActivations : 1;
+    if (!weights_grad_.input) return 0;
+    return args_.input_dropout.data ? shape_.input : 1;
   }
   int64_t HSets() const {
-    if (!grads_.recurrent) return 0;
-    return args_.recurrent_dropout.data ? kRecurrentPreActivations : 1;
+    if (!weights_grad_.recurrent) return 0;
+    return args_.recurrent_dropout.data ? shape_.recurrent : 1;
   }
-  int64_t MSets() const { return Projected() && grads_.projection ? 1 : 0; }
+  int64_t UnprojectedHSets() const {
+    return Projected() && weights_grad_.projection ? 1 : 0;
+  }
 
-  // Without a projection, phase p ends step S - p, whose dz is complete, and
-  // begins step S - 1 - p, for the same units. With one, the two halves are
-  // phases of their own, since the units of h and of the cell differ.
+  // Without a projection, phase p computes dh from the dz of step S - p, then
+  // the cells of step S - 1 - p, for the same units. With a projection these
+  // are two phases, since the units of h and of the cell differ.
   int64_t StepPhases() const {
     return Projected() ? 2 * steps_ + 1 : steps_ + 1;
   }
@@ -156,8 +223,8 @@ class BackwardPass {
       const int64_t end = Min(begin + group_, hidden_);
       if (step < steps_ && (step > 0 || args_.wants_h0_grad)) {
         const Projection to_h = {packed_recurrent_,
-                                 kFirst,
-                                 kRecurrentPreActivations,
+                                 shape_.first_recurrent,
+                                 shape_.recurrent,
                                  hidden_,
                                  args_.recurrent_dropout.data,
                                  batch_row_,
@@ -174,7 +241,7 @@ class BackwardPass {
     if (step == 0 || (Projected() && TouchesH(phase))) return;
     const int64_t end = Min(begin + group_, cell_);
     if (Projected()) ProjectBack(begin_[step - 1], begin_[step], begin, end);
-    // Some rows at a time, so that all of a row's cache lines are used at once.
+    // A few rows at a time, so that each row's cache lines are used at once.
     for (int64_t e = begin_[step - 1]; e < begin_[step]; e += kCellRows) {
       for (int64_t u = begin; u < end; u += kL) Cells(step - 1, e, u);
     }
@@ -190,18 +257,16 @@ class BackwardPass {
     const int64_t groups = Blocks(cell_, group_);
     if (item >= groups) {
       const int64_t n = (item - groups) * kBlock;
-      return PackTransposed(
-          args_.weights.input, 0, kInputPreActivations, n,
-          Min(n + kBlock, input_),
-          packed_input_ + n * kInputPreActivations * CellWords());
+      return PackTransposed(args_.weights.input, 0, shape_.input, n,
+                            Min(n + kBlock, input_),
+                            packed_input_ + n * shape_.input * CellWords());
     }
     const int64_t n = item * group_;
     Clear(n, Min(n + group_, cell_));
-    if (ReachesBack()) {
-      PackTransposed(
-          args_.weights.recurrent, kFirst, kRecurrentPreActivations, n,
-          Min(n + group_, hidden_),
-          packed_recurrent_ + n * kRecurrentPreActivations * CellWords());
+    if (NeedsHGrad()) {
+      PackTransposed(args_.weights.recurrent, shape_.first_recurrent,
+                     shape_.recurrent, n, Min(n + group_, hidden_),
+                     packed_recurrent_ + n * shape_.recurrent * CellWords());
     }
     if (!Projected()) return;
     const GateMatrices<const T>& w = args_.weights.projection;
@@ -212,8 +277,8 @@ class BackwardPass {
     });
   }
 
-  // Columns [begin, end) of the transposed weights of each of `parts` parts:
-  // [parts, H, vectors of columns, lanes]; of pairs, half as many rows.
+  // Columns [begin, end) of the transposed weights of `parts` gates: [gates, H,
+  // vectors of columns, lanes]; as pairs, half as many rows.
   void PackTransposed(const GateMatrices<const T>& weights, int first,
                       int parts, int64_t begin, int64_t end, T* packed) {
     const int64_t size = CellWords() * RoundUpToLanes<T>(Max(end - begin, 0));
@@ -225,193 +290,76 @@ class BackwardPass {
     }
   }
 
-  // What is summed up along the steps, for units [begin, end).
+  // Zeros the sums over all steps, for units [begin, end).
   void Clear(int64_t begin, int64_t end) {
     const auto clear = [&](T* sums) {
       for (int64_t u = begin; sums && u < end; ++u) sums[u] = 0;
     };
-    for (T* sum : grads_.peephole) clear(sum);
-    for (int p = 0; p < kPreActivations; ++p) {
+    for (T* sum : weights_grad_.peephole) clear(sum);
+    for (int p = 0; p < shape_.pre_activations; ++p) {
       const int64_t at = Block(p) * cell_;
-      if (grads_.input_bias && p < kInputPreActivations)
-        clear(grads_.input_bias + at);
-      if (grads_.recurrent_bias && p >= kFirst) {
-        clear(grads_.recurrent_bias + at);
+      if (weights_grad_.input_bias && p < shape_.input)
+        clear(weights_grad_.input_bias + at);
+      if (weights_grad_.recurrent_bias && p >= shape_.first_recurrent) {
+        clear(weights_grad_.recurrent_bias + at);
       }
     }
-    if (!Cell::kHasState || Cell::kHasCellState) return;
-    for (int64_t b = 0; b < batch_; ++b) clear(dstate_ + b * cell_);
+    if (!shape_.has_state || shape_.has_cell_state) return;
+    for (int64_t b = 0; b < batch_; ++b) clear(state_grad_ + b * cell_);
   }
 
-  // Where the state is h, its gradient joins that of the initial h.
+  // Where the state is h, adds its gradient to that of the initial h.
   void AddState(int64_t begin, int64_t end) {
-    if (!Cell::kHasState || Cell::kHasCellState) return;
+    if (!shape_.has_state || shape_.has_cell_state) return;
     for (int64_t b = 0; b < batch_; ++b) {
       for (int64_t u = begin; u < end; u += kL) {
-        AddTo(LoadN(dstate_ + b * cell_ + u, cell_ - u),
+        AddTo(LoadN(state_grad_ + b * cell_ + u, cell_ - u),
               args_.h0_grad.data + b * cell_ + u, cell_ - u);
       }
     }
   }
 
-  // The cell's equations backward for kCellRows entries of a step from `begin`
-  // on, the units of one vector: from the gradients of h and the state to dz
-  // and the gradient of the previous state.
-  void Cells(int64_t step, int64_t begin, int64_t u) {
-    const int64_t first = begin_[step], last = begin_[step + 1];
-    const int64_t end = Min(begin + kCellRows, last);
-    const int64_t width = cell_ - u;
-    const CellParameters<T, Cell> of_cell(args_, u);
-    const typename Cell::Parameters with = of_cell.parameters();
-    V bias[kPreActivations] = {};
-    for (int64_t e = begin; e < end; ++e) {
-      if (e + kAhead < last) PrefetchInputs(e + kAhead, u);
-      const Outputs y = LoadOutputs(e, u, with);
-      const V before =
-          Cell::kHasState ? LoadN(PreviousState(e) + u, width) : V{};
-      const typename Cell::Gradients d =
-          Cell::Backward(y, before, LoadUpstream(e, e - first, u), with);
-      for (int p = 0; p < kPreActivations; ++p) {
-        StoreN(d.z[p], Dz(e, p) + u, width);
-        if constexpr (kCanRound) {
-          if (pairs_) StorePairs(d.z[p], Pairs(RoundedDz(e, p)) + u / 2, width);
-        }
-        bias[p] = bias[p] + d.z[p];
-      }
-      if constexpr (Cell::kHasState) {
-        StoreN(d.state, dstate_ + batch_row_[e] * cell_ + u, width);
-      }
-      if constexpr (Cell::kHasOutputGate) {
-        if (KeepsM()) StoreN(y.o * y.co, m_ + e * cell_ + u, width);
-      }
-    }
-    AddBias(bias, u);
-    if constexpr (Cell::kHasPeephole) AddPeephole(begin, end, u);
-  }
-
-  void AddBias(const V* sums, int64_t u) {
-    for (int p = 0; p < kPreActivations; ++p) {
-      const int64_t at = Block(p) * cell_ + u;
-      if (grads_.input_bias && p < kInputPreActivations) {
-        AddTo(sums[p], grads_.input_bias + at, cell_ - u);
-      }
-      if (grads_.recurrent_bias && p >= kFirst) {
-        AddTo(sums[p], grads_.recurrent_bias + at, cell_ - u);
-      }
-    }
-  }
-
-  // For each part the sum of dz times the state that its peephole sees.
-  void AddPeephole(int64_t begin, int64_t end, int64_t u) {
-    const int64_t width = cell_ - u;
-    for (int p = 0; p < kPreActivations; ++p) {
-      if (!grads_.peephole[p]) continue;
-      V sum = {};
-      for (int64_t e = begin; e < end; ++e) {
-        const T* seen =
-            p == Cell::kSeesNewState ? CellState(e) : PreviousState(e);
-        sum = sum + LoadN(Dz(e, p) + u, width) * LoadN(seen + u, width);
-      }
-      AddTo(sum, grads_.peephole[p] + u, width);
-    }
-  }
-
-  // Row k of entry e.
-  const T* Row(const SavedActivations<const T>& from, int k, int64_t e) const {
-    return from.data[k] + (from.packed ? e : output_row_[e]) * from.stride[k];
-  }
-
-  // One row is far from the next, where no processor looks by itself.
-  static constexpr int64_t kAhead = 4;
-  void PrefetchInputs(int64_t e, int64_t u) const {
-    ForEachSaved<Cell>([&](auto k, auto) {
-      if (args_.saved.data[k]) PrefetchToRead(Row(args_.saved, k, e) + u);
-      if (args_.saved_grad.data[k])
-        PrefetchToRead(Row(args_.saved_grad, k, e) + u);
-    });
-    if (Cell::kHasState) PrefetchToRead(PreviousState(e) + u);
-    if (args_.h_grad) {
-      PrefetchToRead(args_.h_grad + output_row_[e] * args_.h_grad_stride + u);
-    }
-    for (int p = 0; p < kPreActivations; ++p) PrefetchToWrite(Dz(e, p) + u);
-  }
-
-  TF_LSTM_OPS_INLINE Outputs LoadOutputs(
-      int64_t e, int64_t u, const typename Cell::Parameters& with) const {
-    const int64_t width = cell_ - u;
-    const SavedActivations<const T>& from = args_.saved;
-    Outputs y = {};
-    ForEachSaved<Cell>([&](auto k, auto member) {
-      if (!from.data[k]) return;
-      y.*member = LoadN(Row(from, k, e) + u, width);
-    });
-    Cell::Restore(&y, from.data[kSavedCo] != nullptr, with);
-    if constexpr (Cell::kSavedCount == 0) y.h = LoadN(H(e) + u, width);
-    return y;
-  }
-
-  // Gradients of the outputs of entry e, the n-th of its step.
-  TF_LSTM_OPS_INLINE Outputs LoadUpstream(int64_t e, int64_t n,
-                                          int64_t u) const {
-    const int64_t width = cell_ - u;
-    const int64_t at = batch_row_[e] * cell_ + u;
-    const SavedActivations<const T>& from = args_.saved_grad;
-    Outputs grad = {};
-    ForEachSaved<Cell>([&](auto k, auto member) {
-      if (from.data[k]) grad.*member = LoadN(Row(from, k, e) + u, width);
-    });
-    grad.h = Projected()
-                 ? LoadN(dm_ + n * cell_ + u, width)
-                 : LoadN(args_.h0_grad.data + at, width) + UpstreamH(e, u);
-    if constexpr (Cell::kHasState) {
-      grad.*Cell::kState = LoadN(dstate_ + at, width) + grad.*Cell::kState;
-    }
-    return grad;
-  }
-
-  V UpstreamH(int64_t e, int64_t u) const {
-    if (!args_.h_grad) return V{};
-    return LoadN(args_.h_grad + output_row_[e] * args_.h_grad_stride + u,
-                 hidden_ - u);
-  }
-
-  // With a projection: the gradients of h of entries [begin, end) ...
+  // With a projection: the gradients of h of packed rows [begin, end).
   void LoadUpstreamH(int64_t begin, int64_t end, int64_t n, int64_t n_end) {
     for (int64_t e = begin; e < end; ++e) {
       for (int64_t u = n; u < n_end; u += kL) {
         const T* dh = args_.h0_grad.data + batch_row_[e] * hidden_ + u;
         StoreN(LoadN(dh, hidden_ - u) + UpstreamH(e, u),
-               dh_rows_ + e * hidden_ + u, hidden_ - u);
+               h_grad_rows_ + e * hidden_ + u, hidden_ - u);
       }
     }
   }
 
-  // ... and of m, dm = Wp' dh.
+  // With a projection: the gradients of m, dm = Wp' dh.
   void ProjectBack(int64_t begin, int64_t end, int64_t n, int64_t n_end) {
     WithConstant<kColumns>(Blocks(n_end - n, kL), [&](auto columns) {
       MultiplyBlock<decltype(columns)::value>(
-          [&](int64_t e) { return dh_rows_ + e * hidden_; },
+          [&](int64_t e) { return h_grad_rows_ + e * hidden_; },
           packed_projection_ + n * hidden_, hidden_, begin, end, n_end - n,
           false, false,
-          [&](int64_t e) { return dm_ + (e - begin) * cell_ + n; });
+          [&](int64_t e) {
+            return unprojected_h_grad_ + (e - begin) * cell_ + n;
+          });
     });
   }
 
-  // From dz back through a layer's weights: to x, or to the previous h.
+  // The product of dz with transposed weights: the gradient of x, or of the
+  // previous h.
   struct Projection {
-    const T* packed;  // [blocks of columns, parts, H, vectors, lanes], or pairs
+    const T* packed;  // [blocks of columns, gates, H, vectors, lanes], or pairs
     int first, parts;
     int64_t width;          // I or P
     const T* keep;          // [gates, B, width] multipliers, or null
-    const int64_t* target;  // of each entry: its row of `to`
+    const int64_t* target;  // of each packed row: its row of `to`
     T* to;                  // [., width], `stride` apart
     int64_t stride;
     bool adds;
   };
 
-  // to[target] = sum over the parts of keep * (dz W'), for entries [begin, end)
-  // and a block of columns [n, n_end). The sum grows in place, some rows of the
-  // weights at a time, so that these stay in the cache for all entries.
+  // to[target] = sum over the gates of keep * (dz W'), for packed rows [begin,
+  // end) and a block of columns [n, n_end). The sum accumulates in place, a few
+  // rows of the weights at a time, so that these stay in the cache for all
+  // packed rows.
   void Project(const Projection& p, int64_t begin, int64_t end, int64_t n,
                int64_t n_end) const {
     WithConstant<kColumns>(Blocks(n_end - n, kL), [&](auto columns) {
@@ -432,7 +380,7 @@ class BackwardPass {
     });
   }
 
-  // Units [k, k + depth) of a part and their weights.
+  // Units [k, k + depth) of a gate and their weights.
   struct Terms {
     const T* packed;
     int part;
@@ -440,7 +388,7 @@ class BackwardPass {
     bool adds;
   };
 
-  // Entries [e, e + rows), block `block` of rows.
+  // Packed rows [e, e + rows), block `block` of rows.
   template <int C>
   void ProjectRows(const Projection& p, const Terms& terms, int64_t block,
                    int64_t e, int64_t rows, int64_t n) const {
@@ -448,8 +396,8 @@ class BackwardPass {
     const T* a[kRows] = {};
     T* to[kRows] = {};
     for (int64_t r = 0; r < rows; ++r) {
-      a[r] = pairs_ ? RoundedDz(e + r, terms.part) + terms.k / 2
-                    : Dz(e + r, terms.part) + terms.k;
+      a[r] = pairs_ ? RoundedZGrad(e + r, terms.part) + terms.k / 2
+                    : ZGrad(e + r, terms.part) + terms.k;
       to[r] = p.to + p.target[e + r] * p.stride + n;
       PrefetchRow<C>(to[r]);
     }
@@ -467,28 +415,28 @@ class BackwardPass {
     }
   }
 
-  // dx without input weights: of each gate's own columns its dz, or the sum
-  // over the gates that share them.
+  // dx without input weights: dz of the gate that reads a column, or the sum
+  // over the gates where all gates share the columns.
   void PassToInput(int64_t begin, int64_t end, int64_t n, int64_t n_end) const {
     const int64_t gate_stride = args_.config.x_gate_stride;
     for (int64_t e = begin; e < end; ++e) {
       for (int64_t u = n; u < n_end; u += kL) {
         T* x = args_.x_grad + input_row_[e] * args_.x_stride + u;
-        for (int p = 0; p < kInputPreActivations; ++p) {
+        for (int p = 0; p < shape_.input; ++p) {
           T* to = x + Block(p) * gate_stride;
           const bool adds = args_.adds_to_x_grad || (p > 0 && gate_stride == 0);
           const V old = adds ? LoadN(to, input_ - u) : V{};
-          StoreN(old + LoadN(Dz(e, p) + u, input_ - u), to, input_ - u);
+          StoreN(old + LoadN(ZGrad(e, p) + u, input_ - u), to, input_ - u);
         }
       }
     }
   }
 
-  // After the steps: x, h and m as panels of kRows columns, [panels, V, kRows],
-  // in which the columns are the rows of the products' first factor. Pairs are
-  // of neighbouring entries.
+  // After the steps: x, h and m as panels of kRows columns, [panels, V, kRows].
+  // The columns of a panel are the rows of a product's first factor. A pair
+  // holds two neighbouring packed rows.
   int64_t PanelSize(int64_t width) const {
-    return Blocks(width, kRows) * kRows * Words(entries_, pairs_);
+    return Blocks(width, kRows) * kRows * Words(packed_rows_, pairs_);
   }
 
   void RunGather(int64_t item) {
@@ -505,28 +453,27 @@ class BackwardPass {
           k, x_panels_ + set * PanelSize(input_));
     });
     gathers(HSets(), hidden_, [&](int64_t set, int64_t k) {
-      const int part = kFirst + static_cast<int>(set);
+      const int part = shape_.first_recurrent + static_cast<int>(set);
       Gather([&](int64_t e) { return PreviousH(e); },
              Keep(args_.recurrent_dropout.data, part, hidden_), hidden_, k,
              h_panels_ + set * PanelSize(hidden_));
     });
-    gathers(MSets(), cell_, [&](int64_t, int64_t k) {
-      Gather([&](int64_t e) { return m_ + e * cell_; }, nullptr, cell_, k,
-             m_panels_);
+    gathers(UnprojectedHSets(), cell_, [&](int64_t, int64_t k) {
+      Gather([&](int64_t e) { return unprojected_h_ + e * cell_; }, nullptr,
+             cell_, k, unprojected_h_panels_);
     });
   }
 
-  // Elements [begin, begin + kPanels) of the rows of all entries, as a gate saw
-  // them.
+  // Elements [begin, begin + kPanels) of all packed rows, after dropout.
   template <class RowOf>
   void Gather(const RowOf& row_of, const T* keep, int64_t width, int64_t begin,
               T* panels) const {
     const int64_t end = Min(begin + kPanels, width);
-    for (int64_t e = 0; e < entries_; ++e) {
+    for (int64_t e = 0; e < packed_rows_; ++e) {
       const T* row = row_of(e);
       const T* kept = keep ? keep + batch_row_[e] * width : nullptr;
       for (int64_t k = begin; k < end; k += kRows) {
-        T* panel = panels + k * Words(entries_, pairs_);
+        T* panel = panels + k * Words(packed_rows_, pairs_);
         if (!kept && !pairs_ && k + kRows <= end) {
           std::memcpy(panel + e * kRows, row + k, kRows * sizeof(T));
           continue;
@@ -551,11 +498,11 @@ class BackwardPass {
     panel[e * kRows + r] = value;
   }
 
-  // A weight gradient: for each part the product of `panels`, transposed, with
-  // its share of `rows`, over all entries.
+  // A weight gradient: for each gate the product of the transposed `panels`
+  // with the gate's columns of `rows`, over all packed rows.
   struct Product {
     const T* panels;  // [sets, depth / kRows, V, kRows]: x, h or m
-    bool own_panels;  // each part has its own set
+    bool own_panels;  // each gate has its own set
     int64_t depth;    // rows of the gradient: I, P or H
     const T* rows;    // [V, row_stride]: dz, or dh
     int64_t row_stride;
@@ -568,37 +515,37 @@ class BackwardPass {
     return {x_panels_,
             XSets() > 1,
             input_,
-            dz_,
-            kPreActivations * cell_,
+            z_grad_,
+            shape_.pre_activations * cell_,
             0,
-            kInputPreActivations,
+            shape_.input,
             cell_,
-            grads_.input};
+            weights_grad_.input};
   }
   Product RecurrentProduct() const {
     return {h_panels_,
             HSets() > 1,
             hidden_,
-            dz_,
-            kPreActivations * cell_,
-            kFirst,
-            kRecurrentPreActivations,
+            z_grad_,
+            shape_.pre_activations * cell_,
+            shape_.first_recurrent,
+            shape_.recurrent,
             cell_,
-            grads_.recurrent};
+            weights_grad_.recurrent};
   }
   Product ProjectionProduct() const {
-    return {m_panels_,
+    return {unprojected_h_panels_,
             false,
             cell_,
-            dh_rows_,
+            h_grad_rows_,
             hidden_,
             0,
             1,
             hidden_,
-            Projected() ? grads_.projection : GateMatrices<T>()};
+            Projected() ? weights_grad_.projection : GateMatrices<T>()};
   }
 
-  // Parts, blocks of columns, chunks of rows.
+  // Gates, blocks of columns, chunks of rows.
   static int64_t Items(const Product& p) {
     return p.to ? p.parts * Blocks(p.width, kBlock) * Blocks(p.depth, kRowChunk)
                 : 0;
@@ -609,21 +556,21 @@ class BackwardPass {
     for (const Product& p :
          {InputProduct(), RecurrentProduct(), ProjectionProduct()}) {
       const int64_t items = Items(p);
-      if (item < items) return WeightGradient(p, item, scratch);
+      if (item < items) return WeightGrad(p, item, scratch);
       item -= items;
     }
-    InputGradient(item);
+    InputGrad(item);
   }
 
-  void InputGradient(int64_t item) const {
+  void InputGrad(int64_t item) const {
     const int64_t e = item / Blocks(input_, kBlock) * kRowChunk;
     const int64_t n = item % Blocks(input_, kBlock) * kBlock;
-    const int64_t e_end = Min(e + kRowChunk, entries_);
+    const int64_t e_end = Min(e + kRowChunk, packed_rows_);
     const int64_t n_end = Min(n + kBlock, input_);
     if (!args_.weights.input) return PassToInput(e, e_end, n, n_end);
     const Projection to_x = {packed_input_,
                              0,
-                             kInputPreActivations,
+                             shape_.input,
                              input_,
                              args_.input_dropout.data,
                              input_row_,
@@ -633,7 +580,7 @@ class BackwardPass {
     Project(to_x, e, e_end, n, n_end);
   }
 
-  void WeightGradient(const Product& p, int64_t item, T* scratch) const {
+  void WeightGrad(const Product& p, int64_t item, T* scratch) const {
     const int64_t row_chunks = Blocks(p.depth, kRowChunk);
     const int64_t m = item % row_chunks * kRowChunk;
     const int64_t n = item / row_chunks % Blocks(p.width, kBlock) * kBlock;
@@ -642,30 +589,31 @@ class BackwardPass {
     const int64_t m_count = Min(kRowChunk, p.depth - m);
     const int64_t width = Min(kBlock, p.width - n);
     const T* panels = p.panels + (p.own_panels ? part * PanelSize(p.depth) : 0);
-    const T* b = p.rows + (p.first + part) * (p.rows == dz_ ? cell_ : 0) + n;
-    T* to = p.to.Block(p.rows == dz_ ? Block(p.first + part) : 0) +
+    const T* b =
+        p.rows + (p.first + part) * (p.rows == z_grad_ ? cell_ : 0) + n;
+    T* to = p.to.Block(p.rows == z_grad_ ? Block(p.first + part) : 0) +
             m * p.to.row_stride + n * p.to.column_stride;
     const bool direct = p.to.column_stride == 1;
     T* tile = scratch + kDepth * kBlock;
     T* c = direct ? to : tile;
     const int64_t c_stride = direct ? p.to.row_stride : kBlock;
     int64_t k = 0;
-    do {  // once even where there are no entries, to write zeros
-      const int64_t depth = Min(kDepth, entries_ - k);
+    do {  // once even without packed rows, to write zeros
+      const int64_t depth = Min(kDepth, packed_rows_ - k);
       PackBlock(b + k * p.row_stride, p.row_stride, 1, depth, 0, width, scratch,
                 pairs_);
       WithConstant<kColumns>(Blocks(width, kL), [&](auto vectors) {
         MultiplyBlock<decltype(vectors)::value, kRows>(
             [&](int64_t row) {
               const int64_t r = row % kRows;
-              return panels + (m + row - r) * Words(entries_, pairs_) +
+              return panels + (m + row - r) * Words(packed_rows_, pairs_) +
                      Words(k, pairs_) * kRows + r;
             },
             scratch, depth, 0, m_count, width, k > 0, pairs_,
             [&](int64_t row) { return c + row * c_stride; });
       });
       k += depth;
-    } while (k < entries_);
+    } while (k < packed_rows_);
     if (direct) return;
     for (int64_t col = 0; col < width; ++col) {
       for (int64_t row = 0; row < m_count; ++row) {
@@ -675,71 +623,19 @@ class BackwardPass {
     }
   }
 
-  static void AddTo(V value, T* to, int64_t width) {
-    StoreN(LoadN(to, width) + value, to, width);
-  }
-
-  const T* PreviousState(int64_t e) const {
-    if constexpr (!Cell::kHasCellState) {
-      return PreviousH(e);
-    } else {
-      const int64_t p = previous_[e];
-      return p < 0 ? args_.c0.data + batch_row_[e] * cell_ : CellState(p);
-    }
-  }
-
-  // An LSTM's cs.
-  const T* CellState(int64_t e) const { return Row(args_.saved, kSavedCs, e); }
-
-  T* Dz(int64_t e, int part) const {
-    return dz_ + (e * kPreActivations + part) * cell_;
-  }
-  T* RoundedDz(int64_t e, int part) const {
-    return rounded_dz_ + (e * kPreActivations + part) * CellWords();
-  }
-  static BFloat16Pair* Pairs(T* words) {
-    return reinterpret_cast<BFloat16Pair*>(words);
-  }
-
-  const T* H(int64_t e) const {
-    return RestoresH() ? m_ + e * cell_
-                       : args_.h + output_row_[e] * args_.h_stride;
-  }
-
-  const T* PreviousH(int64_t e) const {
-    return previous_[e] < 0 ? args_.h0.data + batch_row_[e] * hidden_
-                            : H(previous_[e]);
-  }
-
-  // A part's set of dropout multipliers.
+  // A gate's set of dropout multipliers.
   const T* Keep(const T* sets, int part, int64_t width) const {
     return sets ? sets + Block(part) * batch_ * width : nullptr;
   }
 
-  const EngineBackward<T>& args_;
-  const RnnWeights<T>& grads_;
-  const int64_t input_, cell_, hidden_, padded_, padded_hidden_;
-  const int64_t batch_, entries_, steps_;
-  const bool pairs_;     // factors of products are pairs of bfloat16
-  const int64_t group_;  // units in an item of a step
-  const int64_t* begin_;
-  const int64_t* batch_row_;
-  const int64_t* input_row_;
-  const int64_t* output_row_;
-  const int64_t* previous_;
   T* packed_recurrent_ = nullptr;   // [groups, rec. parts, H, vectors, lanes]
   T* packed_input_ = nullptr;       // [blocks, input parts, H, vectors, lanes]
   T* packed_projection_ = nullptr;  // [groups, P, vectors, lanes]
-  T* dz_ = nullptr;                 // [V, parts, H]
-  T* rounded_dz_ = nullptr;         // [V, parts, H / 2], of pairs
-  T* dstate_ = nullptr;             // [B, H]
-  T* dh_rows_ = nullptr;            // [V, P], with a projection
-  T* dm_ = nullptr;                 // [B, H], of one step
-  T* m_ = nullptr;                  // [V, H]: o * co, where it is needed
+  T* h_grad_rows_ = nullptr;        // [V, P], with a projection
   T* x_panels_ = nullptr;           // [sets, I / kRows, V, kRows]
   T* h_panels_ = nullptr;           // [sets, P / kRows, V, kRows]
-  T* m_panels_ = nullptr;           // [H / kRows, V, kRows]
-  T* blocks_ = nullptr;             // [threads, kThreadSize]
+  T* unprojected_h_panels_ = nullptr;  // [H / kRows, V, kRows]
+  T* blocks_ = nullptr;                // [threads, kThreadSize]
 };
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

@@ -1,4 +1,4 @@
-// The cells' equations on vectors, as the passes use them.
+// The cells' equations on SIMD vectors.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELLS_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELLS_H_
 
@@ -18,8 +18,8 @@ TF_LSTM_OPS_INLINE void ForEachSaved(F&& f, std::integer_sequence<int, k...>) {
   (f(std::integral_constant<int, k>{}, Cell::kSaved[k]), ...);
 }
 
-// Calls f(integral_constant<int, k>, member of Cell::Outputs) for each row that
-// a step keeps.
+// Calls f(integral_constant<int, k>, member of Cell::Outputs) for each saved
+// activation.
 template <class Cell, class F>
 TF_LSTM_OPS_INLINE void ForEachSaved(F&& f) {
   if constexpr (Cell::kSavedCount > 0) {
@@ -27,7 +27,21 @@ TF_LSTM_OPS_INLINE void ForEachSaved(F&& f) {
   }
 }
 
-// A cell's parameters for the units of one vector, from u on.
+// The constants of a cell as values, for code that serves all cells; LstmCell
+// says what they mean.
+struct CellShape {
+  int pre_activations, input, first_recurrent, recurrent;
+  bool has_state, has_cell_state, has_forget_bias;
+};
+
+template <class Cell>
+constexpr CellShape kShapeOf = {
+    Cell::kPreActivations, Cell::kInputPreActivations,
+    Cell::kFirstRecurrent, Cell::kRecurrentPreActivations,
+    Cell::kHasState,       Cell::kHasCellState,
+    Cell::kHasForgetBias};
+
+// A cell's parameters for one vector of units from u on.
 template <class T, class Cell, bool = Cell::kHasPeephole>
 class CellParameters {
  public:

@@ -1,9 +1,11 @@
-// ForwardPass: a recurrent layer over a batch of sequences, in one dispatch.
+// ForwardPass: the forward pass of a layer direction as one job, all but the
+// cell's equations and the products before them, which cell_forward.h adds.
+// Compiled once for all cells.
 //
-// The input's product with its weights is taken for many steps at once. Work is
-// divided by hidden units, each with all of its gates, so the cell's equations
-// are applied to the accumulators of the recurrent product while they are in
-// registers, and a step is one phase; with a projection it is two.
+// The input product x W is computed for many steps at once. Work is divided by
+// hidden units, each with all of its gates. So the cell's equations are applied
+// to the accumulators of the recurrent product while these are in registers. A
+// step is one phase; with a projection it is two.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 
@@ -15,14 +17,17 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-template <class T, template <class> class CellOf>
+template <class T>
 class ForwardPass {
  public:
-  // With `keeps_weights` the packed weights are outside of the scratch memory;
-  // with `filled` they are there already.
-  ForwardPass(const EngineForward<T>& args, int threads, bool keeps_weights,
-              bool filled)
+  using Element = T;
+
+  // With `keeps_weights` the packed weights are outside of the scratch memory.
+  // With `filled` they have been packed before.
+  ForwardPass(const EngineForward<T>& args, const CellShape& shape, int threads,
+              bool keeps_weights, bool filled)
       : args_(args),
+        shape_(shape),
         keeps_weights_(keeps_weights),
         filled_(filled),
         input_(args.config.input_size),
@@ -30,13 +35,13 @@ class ForwardPass {
         hidden_(args.config.hidden_size),
         padded_(RoundUpToLanes<T>(cell_)),
         batch_(args.packed->batch),
-        entries_(args.packed->size()),
+        packed_rows_(args.packed->size()),
         steps_(args.packed->steps),
         pairs_(args.config.bfloat16),
         once_(args),
-        packs_(keeps_weights || kFirst != 0 ||
-               kRecurrentPreActivations != kInputPreActivations ||
-               !Once::Serves(args)),
+        packs_(keeps_weights || shape_.first_recurrent != 0 ||
+               shape_.recurrent != shape_.input ||
+               !SingleStep<T>::Serves(args)),
         chunk_(ChunkRows()),
         group_(Group(threads)),
         begin_(args.packed->begin.data()),
@@ -49,32 +54,32 @@ class ForwardPass {
   void PlaceWeights(Scratch<T>* memory) {
     if (!packs_) return;
     packed_input_ = memory->Take(
-        args_.weights.input ? kInputPreActivations * padded_ * InputWords()
-                            : 0);
+        args_.weights.input ? shape_.input * padded_ * InputWords() : 0);
     packed_recurrent_ =
-        memory->Take(kRecurrentPreActivations * padded_ * HiddenWords());
+        memory->Take(shape_.recurrent * padded_ * HiddenWords());
     packed_projection_ =
         memory->Take(Projected() ? RoundUpToLanes<T>(hidden_) * cell_ : 0);
   }
 
-  // The pieces of scratch memory, for so many threads.
+  // Assigns the pieces of scratch memory for `threads` threads.
   void Place(Scratch<T>* scratch, int threads) {
     if (!keeps_weights_) PlaceWeights(scratch);
     if (!packs_) once_.Place(scratch, threads);
-    z_ = scratch->Take(Min(entries_, chunk_ + batch_) * kInputPreActivations *
+    z_ = scratch->Take(Min(packed_rows_, chunk_ + batch_) * shape_.input *
                        padded_);
     state_ = args_.final_c.data ? args_.final_c.data
-             : Cell::kHasState  ? scratch->Take(batch_ * cell_)
+             : shape_.has_state ? scratch->Take(batch_ * cell_)
                                 : nullptr;
-    unprojected_ = scratch->Take(Projected() ? batch_ * cell_ : 0);
-    seen_h_ = scratch->Take(2 * SeenHSets() * batch_ * SeenWords(hidden_));
-    rounded_x_ = scratch->Take(RoundsX() ? entries_ * InputWords() : 0);
+    unprojected_h_ = scratch->Take(Projected() ? batch_ * cell_ : 0);
+    effective_h_ =
+        scratch->Take(2 * EffectiveHSets() * batch_ * FactorWords(hidden_));
+    rounded_x_ = scratch->Take(RoundsX() ? packed_rows_ * InputWords() : 0);
     dropped_x_ = scratch->Take(threads * DroppedXSize());
   }
 
-  // Phase 0 prepares, or multiplies where weights are used once; then come the
-  // steps, each in one phase, or in two where the second one projects. An item
-  // is a group of vectors of units.
+  // Phase 0 packs the weights, or multiplies with weights that are used once.
+  // Then each step is one phase, or two with a projection. An item is a group
+  // of vectors of units.
   int64_t Phases() const { return steps_ * StepPhases() + 1; }
   int64_t Items(int64_t phase) const {
     if (phase == 0) return packs_ ? Blocks(padded_, group_) : once_.Items();
@@ -99,7 +104,7 @@ class ForwardPass {
       }
       return;
     }
-    // z of the units of an item concerns that item alone.
+    // Only this item reads and writes z of its units.
     const int64_t chunk = ChunkOf(step) * chunk_;
     if (!packs_) {
       MultiplyOnce(begin, Min(end, padded_), thread);
@@ -107,49 +112,157 @@ class ForwardPass {
       ProjectInput({begin_[step], ChunkEnd(step), chunk}, begin,
                    Min(end, padded_), dropped_x_ + thread * DroppedXSize());
     }
-    const Entries entries = {begin_[step], begin_[step + 1], chunk};
-    const bool downwards = phase % 2 == 1;  // as the items are taken
+    const Rows range = {begin_[step], begin_[step + 1], chunk};
+    const bool reverse = phase % 2 == 1;  // serpentine order, as the items
     for (int64_t k = 0; k < Min(group_, padded_ - begin); k += kL) {
-      const int64_t u = downwards ? Min(end, padded_) - kL - k : begin + k;
-      if (args_.recurrent_dropout.data) {
-        Step<true>(entries, u, downwards);
-      } else {
-        Step<false>(entries, u, downwards);
-      }
+      const int64_t u = reverse ? Min(end, padded_) - kL - k : begin + k;
+      Step(range, u, reverse);
     }
   }
 
- private:
+ protected:
   using V = VecT<T>;
-  using Cell = CellOf<VecMath<T>>;
-  using Outputs = typename Cell::Outputs;
-  using Once = SingleStep<T, Cell::kInputPreActivations>;
   static constexpr int kL = kLanes<T>;
-  static constexpr int kInputPreActivations = Cell::kInputPreActivations;
-  static constexpr int kRecurrentPreActivations =
-      Cell::kRecurrentPreActivations;
-  static constexpr int kFirst = Cell::kFirstRecurrent;
+
+  // Packed rows [begin, end) of a chunk; z of packed row v is row v - chunk.
+  struct Rows {
+    int64_t begin, end, chunk;
+  };
+
+  ~ForwardPass() = default;
+
+  // z = x W + bias, for one vector of units; with dropout x is `dropped_x`.
+  virtual void ProjectUnits(const Rows& range, const V* bias, int64_t u,
+                            const T* dropped_x) = 0;
+  // One step, for one vector of units: z += h R, then the cell's equations.
+  virtual void Step(const Rows& range, int64_t u, bool reverse) = 0;
+
+  bool Projected() const { return args_.config.projected(); }
+
+  // Words of one column of packed weights, and of one row of a product.
+  int64_t InputWords() const { return Words(input_, pairs_); }
+  int64_t HiddenWords() const { return Words(hidden_, pairs_); }
+  bool Rounds() const { return kDotsPairs && pairs_; }
+  int64_t FactorWords(int64_t width) const { return Words(width, Rounds()); }
+
+  // With dropout, applying the multipliers also rounds x.
+  bool RoundsX() const {
+    return Rounds() && args_.weights.input && !args_.input_dropout.data;
+  }
+
+  // Number of copies of h after dropout or rounding; 0: products read h itself.
+  int64_t EffectiveHSets() const {
+    return args_.recurrent_dropout.data ? shape_.recurrent : Rounds() ? 1 : 0;
+  }
+
+  int Block(int part) const { return args_.config.gate_order.block[part]; }
+
+  // The bias of a pre-activation.
+  V Bias(int part, int64_t u) const {
+    const int64_t at = Block(part) * cell_ + u;
+    const auto load = [&](const T* bias, bool has_part) {
+      return bias && has_part ? LoadN(bias + at, cell_ - u) : V{};
+    };
+    V bias = load(args_.weights.input_bias, part < shape_.input) +
+             load(args_.weights.recurrent_bias, part >= shape_.first_recurrent);
+    if (shape_.has_forget_bias && part == kGateF) {
+      bias = bias + static_cast<T>(args_.config.forget_bias);
+    }
+    return bias;
+  }
+
+  // Stores a vector as elements u, u + 1, ... of a row of a product.
+  void StoreFactor(V v, T* row, int64_t u, int64_t width) const {
+    if constexpr (kDotsPairs && std::is_same_v<T, float>) {
+      if (pairs_) {
+        StorePairs(v, reinterpret_cast<BFloat16Pair*>(row) + u / 2, width - u);
+        return;
+      }
+    }
+    StoreN(v, row + u, width - u);
+  }
+
+  // z of the e-th packed row of a chunk.
+  T* Z(int64_t e, int part, int64_t u) const {
+    return z_ + (e * shape_.input + part) * padded_ + u;
+  }
+
+  T* H(int64_t e) const { return args_.h + output_row_[e] * args_.h_stride; }
+
+  const T* PreviousH(int64_t e) const {
+    return previous_[e] < 0 ? args_.h0.data + batch_row_[e] * hidden_
+                            : H(previous_[e]);
+  }
+
+  // h of a row of the batch after `ordinal` valid steps, after dropout or
+  // rounding. Two buffers alternate, since other items still read the preceding
+  // step's h.
+  T* EffectiveH(int64_t row, int64_t ordinal, int p) const {
+    return effective_h_ +
+           (((ordinal & 1) * EffectiveHSets() + p) * batch_ + row) *
+               FactorWords(hidden_);
+  }
+
+  void StoreEffectiveH(V h, int64_t row, int64_t ordinal, int64_t u) {
+    for (int p = 0; p < EffectiveHSets(); ++p) {
+      V seen = h;
+      if (args_.recurrent_dropout.data) {
+        const T* keep =
+            args_.recurrent_dropout.data +
+            (Block(shape_.first_recurrent + p) * batch_ + row) * hidden_ + u;
+        seen = seen * LoadN(keep, hidden_ - u);
+      }
+      StoreFactor(seen, EffectiveH(row, ordinal, p), u, hidden_);
+    }
+  }
+
+  const T* X(int64_t e) const {
+    return args_.x + input_row_[e] * args_.x_stride;
+  }
+
+  const EngineForward<T>& args_;
+  const CellShape shape_;
+  const bool keeps_weights_, filled_;
+  const int64_t input_, cell_, hidden_, padded_, batch_, packed_rows_, steps_;
+  const bool pairs_;  // weights are packed as pairs of bfloat16
+  SingleStep<T> once_;
+  const bool packs_;
+  const int64_t chunk_;  // packed rows; see ChunkRows
+  const int64_t group_;  // units of an item
+  const int64_t* begin_;
+  const int64_t* batch_row_;
+  const int64_t* input_row_;
+  const int64_t* output_row_;
+  const int64_t* previous_;
+  const int64_t* ordinal_;
+  // Packed as pairs, arrays have half as many words.
+  T* packed_input_ = nullptr;       // [padded / lanes, I, input parts, lanes]
+  T* packed_recurrent_ = nullptr;   // [padded / lanes, P, rec. parts, lanes]
+  T* packed_projection_ = nullptr;  // [padded P / lanes, H, lanes]
+  T* z_ = nullptr;                  // of a chunk, [., input parts, padded]
+  T* state_ = nullptr;              // [B, H]
+  T* unprojected_h_ = nullptr;      // [B, H]
+  T* effective_h_ = nullptr;        // [2, 1 or recurrent parts, B, P]
+  T* rounded_x_ = nullptr;          // [V, I]
+  T* dropped_x_ = nullptr;          // [threads, kRowBlock, input parts, I]
+
+ private:
   static constexpr int64_t kRowBlock = 16 * kRows;  // rows of x at a time
   static constexpr int64_t kOnceVectors = 8;
   static constexpr int64_t kChunkBytes = 1 << 20;
   static constexpr int64_t kItemMultiplyAdds = 100000;  // a microsecond or more
 
-  // Entries [begin, end) of a chunk; z of entry e is row e - chunk.
-  struct Entries {
-    int64_t begin, end, chunk;
-  };
-
-  // The input's products are taken for some steps at a time, so that z stays in
-  // the cache between being written and read: chunk c holds the steps whose
-  // first entry is in [c, c + 1) * chunk_, at most chunk_ + batch_ entries.
+  // The input product is computed for a chunk of steps at a time, so that z is
+  // still in the cache when it is read. Chunk c holds the steps whose first
+  // packed row is in [c, c + 1) * chunk_, at most chunk_ + batch_ packed rows.
   int64_t ChunkRows() const {
     const int64_t row =
-        kInputPreActivations * padded_ * static_cast<int64_t>(sizeof(T));
+        shape_.input * padded_ * static_cast<int64_t>(sizeof(T));
     return Max(Max(batch_, kRowBlock), kChunkBytes / row);
   }
   int64_t ChunkOf(int64_t step) const { return begin_[step] / chunk_; }
   bool BeginsChunk(int64_t step) const {
-    int64_t before = step;  // the last step before this one that has entries
+    int64_t before = step;  // the last step before this one with valid rows
     while (before > 0 && begin_[before] == begin_[step]) --before;
     return begin_[step] == 0 || ChunkOf(before) != ChunkOf(step);
   }
@@ -159,47 +272,27 @@ class ForwardPass {
     return begin_[step];
   }
 
-  // Units of an item: as many items for each thread as there are, but no less
-  // work in one than makes taking it cheap.
+  // Units of an item. Each thread gets several items, but an item has enough
+  // work to make scheduling it cheap.
   int64_t Group(int threads) const {
-    const int64_t rows = Max(entries_ / Max(steps_, 1), 1);
-    const int64_t work = rows * kRecurrentPreActivations * kL * Max(hidden_, 1);
+    const int64_t rows = Max(packed_rows_ / Max(steps_, 1), 1);
+    const int64_t work = rows * shape_.recurrent * kL * Max(hidden_, 1);
     const int64_t share = Max(Blocks(padded_ / kL, threads), 1);  // in vectors
     if (!packs_) return Min(kOnceVectors, share) * kL;
     const int64_t items = Max(share * work / kItemMultiplyAdds, 1);
     return Blocks(share, items) * kL;
   }
 
-  bool Projected() const { return args_.config.projected(); }
   int64_t StepPhases() const { return Projected() ? 2 : 1; }
   bool Projects(int64_t phase) const { return Projected() && phase % 2 == 0; }
 
-  // Words of packed weights of one column, and of a row as the products see it.
-  int64_t InputWords() const { return Words(input_, pairs_); }
-  int64_t HiddenWords() const { return Words(hidden_, pairs_); }
-  bool Rounds() const { return kDotsPairs && pairs_; }
-  int64_t SeenWords(int64_t width) const { return Words(width, Rounds()); }
-
-  // With dropout x is rounded when it is dropped.
-  bool RoundsX() const {
-    return Rounds() && args_.weights.input && !args_.input_dropout.data;
-  }
   int64_t DroppedXSize() const {
     return args_.input_dropout.data
-               ? kRowBlock * kInputPreActivations * SeenWords(input_)
+               ? kRowBlock * shape_.input * FactorWords(input_)
                : 0;
   }
 
-  // Versions of h that the gates see, where they don't see h itself.
-  int64_t SeenHSets() const {
-    return args_.recurrent_dropout.data ? kRecurrentPreActivations
-           : Rounds()                   ? 1
-                                        : 0;
-  }
-
-  int Block(int part) const { return args_.config.gate_order.block[part]; }
-
-  // For the units of one vector: packs the weights, loads the state.
+  // Packs the weights and loads the state of one vector of units.
   void Prepare(int64_t u) {
     if (!filled_) PackWeights(u);
     LoadState(u);
@@ -218,10 +311,10 @@ class ForwardPass {
       }
     };
     if (args_.weights.input) {
-      pack(args_.weights.input, 0, kInputPreActivations, input_, packed_input_);
+      pack(args_.weights.input, 0, shape_.input, input_, packed_input_);
     }
-    pack(args_.weights.recurrent, kFirst, kRecurrentPreActivations, hidden_,
-         packed_recurrent_);
+    pack(args_.weights.recurrent, shape_.first_recurrent, shape_.recurrent,
+         hidden_, packed_recurrent_);
     if (Projected() && u < hidden_) {
       const GateMatrices<const T>& w = args_.weights.projection;
       w.Read(0, [&](const auto* data) {
@@ -233,94 +326,53 @@ class ForwardPass {
 
   void LoadState(int64_t u) {
     const int64_t width = cell_ - u;
-    const T* initial = Cell::kHasCellState ? args_.c0.data : args_.h0.data;
+    const T* initial = shape_.has_cell_state ? args_.c0.data : args_.h0.data;
     for (int64_t b = 0; b < batch_; ++b) {
       const int64_t at = b * cell_ + u;
-      if (Cell::kHasState) {
+      if (shape_.has_state) {
         StoreN(LoadN(initial + at, width), state_ + at, width);
       }
-      if (SeenHSets() > 0 && u < hidden_) {
-        StoreSeenH(LoadN(args_.h0.data + b * hidden_ + u, hidden_ - u), b, 0,
-                   u);
+      if (EffectiveHSets() > 0 && u < hidden_) {
+        StoreEffectiveH(LoadN(args_.h0.data + b * hidden_ + u, hidden_ - u), b,
+                        0, u);
       }
     }
   }
 
-  // x of a share of the entries, as pairs.
+  // Rounds an item's share of the packed rows of x to pairs.
   void RoundX(int64_t item) {
-    const int64_t share = Blocks(entries_, Items(0));
-    const int64_t end = Min((item + 1) * share, entries_);
+    const int64_t share = Blocks(packed_rows_, Items(0));
+    const int64_t end = Min((item + 1) * share, packed_rows_);
     for (int64_t e = item * share; e < end; ++e) {
       RoundRow(X(e), nullptr, rounded_x_ + e * InputWords());
     }
   }
 
-  // A row of x, times `keep` where that is not null.
+  // A row of x, multiplied by `keep` unless that is null.
   void RoundRow(const T* x, const T* keep, T* to) const {
     for (int64_t i = 0; i < input_; i += kL) {
       V v = LoadN(x + i, input_ - i);
       if (keep) v = v * LoadN(keep + i, input_ - i);
-      StoreSeen(v, to, i, input_);
+      StoreFactor(v, to, i, input_);
     }
-  }
-
-  // The lanes of a vector from element u on of a row that products see.
-  void StoreSeen(V v, T* row, int64_t u, int64_t width) const {
-    if constexpr (kDotsPairs && std::is_same_v<T, float>) {
-      if (pairs_) {
-        StorePairs(v, reinterpret_cast<BFloat16Pair*>(row) + u / 2, width - u);
-        return;
-      }
-    }
-    StoreN(v, row + u, width - u);
   }
 
   // z = x W + bias, for units [u_begin, u_end).
-  void ProjectInput(const Entries& all, int64_t u_begin, int64_t u_end,
+  void ProjectInput(const Rows& all, int64_t u_begin, int64_t u_end,
                     T* dropped_x) {
-    // With dropout a block of rows of x is made for all units at once.
+    // With dropout, a block of rows of x serves all units.
     const int64_t block =
         args_.input_dropout.data ? kRowBlock : all.end - all.begin;
     for (int64_t e = all.begin; e < all.end; e += block) {
-      const Entries some = {e, Min(e + block, all.end), all.chunk};
+      const Rows some = {e, Min(e + block, all.end), all.chunk};
       if (args_.input_dropout.data) DropX(some.begin, some.end, dropped_x);
       for (int64_t u = u_begin; u < u_end; u += kL) {
-        V bias[kInputPreActivations];
-        for (int p = 0; p < kInputPreActivations; ++p) bias[p] = Bias(p, u);
+        V bias[kMaxPreActivations];
+        for (int p = 0; p < shape_.input; ++p) bias[p] = Bias(p, u);
         if (!args_.weights.input) {
           AddInput(some, bias, u);
-        } else if (args_.input_dropout.data) {
-          ProjectUnits<true>(some, bias, u, dropped_x);
         } else {
-          ProjectUnits<false>(some, bias, u, nullptr);
-        }
-      }
-    }
-  }
-
-  template <bool kDropped>
-  void ProjectUnits(const Entries& entries, const V* bias, int64_t u,
-                    const T* dropped_x) {
-    const int64_t begin = entries.begin, end = entries.end;
-    const int64_t first = entries.chunk;
-    const T* packed = packed_input_ + u * InputWords() * kInputPreActivations;
-    const int64_t words = SeenWords(input_);
-    for (int64_t e = begin; e < end; e += kRows) {
-      const int64_t rows = Min(end - e, kRows);
-      const T* a[kRows] = {};
-      V acc[kRows][kInputPreActivations];
-      for (int64_t r = 0; r < rows; ++r) {
-        a[r] = kDropped
-                   ? dropped_x + (e + r - begin) * kInputPreActivations * words
-               : RoundsX() ? rounded_x_ + (e + r) * words
-                           : X(e + r);
-        for (int p = 0; p < kInputPreActivations; ++p) acc[r][p] = bias[p];
-      }
-      MultiplyRows<kInputPreActivations, kDropped>(
-          rows, a, words, packed, input_, {(e - begin) / kRows}, pairs_, acc);
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int p = 0; p < kInputPreActivations; ++p) {
-          Store(acc[r][p], Z(e + r - first, p, u));
+          ProjectUnits(some, bias, u, dropped_x);
         }
       }
     }
@@ -330,166 +382,42 @@ class ForwardPass {
   void MultiplyOnce(int64_t u_begin, int64_t u_end, int thread) {
     for (int64_t u = u_begin; u < u_end; u += kL) {
       LoadState(u);
-      for (int p = 0; p < kInputPreActivations; ++p) {
+      for (int p = 0; p < shape_.input; ++p) {
         const V bias = Bias(p, u);
-        for (int64_t e = 0; e < entries_; ++e) Store(bias, Z(e, p, u));
+        for (int64_t e = 0; e < packed_rows_; ++e) Store(bias, Z(e, p, u));
       }
     }
     once_.Add(u_begin, u_end, thread,
               [&](int64_t e, int p, int64_t u) { return Z(e, p, u); });
   }
 
-  // z = x + bias: each gate sees the input itself.
-  void AddInput(const Entries& entries, const V* bias, int64_t u) {
-    for (int64_t e = entries.begin; e < entries.end; ++e) {
+  // z = x + bias, without input weights.
+  void AddInput(const Rows& range, const V* bias, int64_t u) {
+    for (int64_t e = range.begin; e < range.end; ++e) {
       const T* x = X(e) + u;
-      for (int p = 0; p < kInputPreActivations; ++p) {
+      for (int p = 0; p < shape_.input; ++p) {
         const T* seen = x + Block(p) * args_.config.x_gate_stride;
-        Store(LoadN(seen, cell_ - u) + bias[p], Z(e - entries.chunk, p, u));
+        Store(LoadN(seen, cell_ - u) + bias[p], Z(e - range.chunk, p, u));
       }
     }
   }
 
-  // What is added to a part's products.
-  V Bias(int part, int64_t u) const {
-    const int64_t at = Block(part) * cell_ + u;
-    const auto load = [&](const T* bias, bool has_part) {
-      return bias && has_part ? LoadN(bias + at, cell_ - u) : V{};
-    };
-    V bias = load(args_.weights.input_bias, part < kInputPreActivations) +
-             load(args_.weights.recurrent_bias, part >= kFirst);
-    if (Cell::kHasForgetBias && part == kGateF) {
-      bias = bias + static_cast<T>(args_.config.forget_bias);
-    }
-    return bias;
-  }
-
-  // One step, for the units of one vector.
-  template <bool kDropped>
-  void Step(const Entries& entries, int64_t u, bool downwards) {
-    const int64_t begin = entries.begin, end = entries.end;
-    const int64_t first = entries.chunk;
-    const int64_t width = cell_ - u;
-    const CellParameters<T, Cell> with(args_, u);
-    V bias[kRecurrentPreActivations];  // of parts that the input has no share
-                                       // in
-    for (int p = 0; p < kRecurrentPreActivations; ++p) {
-      bias[p] = kFirst + p < kInputPreActivations ? V{} : Bias(kFirst + p, u);
-    }
-    const T* packed =
-        packed_recurrent_ + u * HiddenWords() * kRecurrentPreActivations;
-    const bool sees_h = SeenHSets() == 0;
-    for (int64_t e = begin; e < end; e += kRows) {
-      const int64_t rows = Min(end - e, kRows);
-      const T* a[kRows] = {};
-      V acc[kRows][kRecurrentPreActivations];
-      for (int64_t r = 0; r < rows; ++r) {
-        PrefetchOutputs(e + r, u);
-        a[r] = sees_h ? PreviousH(e + r)
-                      : SeenH(batch_row_[e + r], ordinal_[e + r], 0);
-        for (int p = 0; p < kRecurrentPreActivations; ++p) {
-          acc[r][p] = kFirst + p < kInputPreActivations
-                          ? Load(Z(e + r - first, kFirst + p, u))
-                          : bias[p];
-        }
-      }
-      if (packs_) {
-        MultiplyRows<kRecurrentPreActivations, kDropped>(
-            rows, a, batch_ * SeenWords(hidden_), packed, hidden_,
-            {(e - begin) / kRows, downwards}, pairs_, acc);
-      }
-      for (int64_t r = 0; r < rows; ++r) {
-        V z[Cell::kPreActivations];
-        for (int p = 0; p < kFirst; ++p) z[p] = Load(Z(e + r - first, p, u));
-        for (int p = 0; p < kRecurrentPreActivations; ++p)
-          z[kFirst + p] = acc[r][p];
-        T* state =
-            Cell::kHasState ? state_ + batch_row_[e + r] * cell_ + u : nullptr;
-        const Outputs y = Cell::Forward(
-            z, Cell::kHasState ? LoadN(state, width) : V{}, with.parameters());
-        if constexpr (Cell::kHasState) StoreN(y.*Cell::kState, state, width);
-        StoreOutputs(y, e + r, u);
-      }
-    }
-  }
-
-  // The products take as long as it takes to get the outputs' cache lines.
-  void PrefetchOutputs(int64_t e, int64_t u) const {
-    if (!Projected()) PrefetchToWrite(H(e) + u);
-    const SavedActivations<T>& to = args_.saved;
-    const int64_t row = to.packed ? e : output_row_[e];
-    ForEachSaved<Cell>([&](auto k, auto) {
-      if (to.data[k]) PrefetchToWrite(to.data[k] + row * to.stride[k] + u);
-    });
-  }
-
-  void StoreOutputs(const Outputs& y, int64_t e, int64_t u) {
-    const int64_t width = cell_ - u;
-    T* h = Projected() ? unprojected_ + batch_row_[e] * cell_ : H(e);
-    StoreN(y.h, h + u, width);
-    if (SeenHSets() > 0 && !Projected()) {
-      StoreSeenH(y.h, batch_row_[e], ordinal_[e] + 1, u);
-    }
-    const SavedActivations<T>& to = args_.saved;
-    const int64_t row = to.packed ? e : output_row_[e];
-    ForEachSaved<Cell>([&](auto k, auto member) {
-      if (!to.data[k]) return;
-      StoreN(y.*member, to.data[k] + row * to.stride[k] + u, width);
-    });
-  }
-
-  // h = Wp m, of entries [begin, end), the units of one vector.
+  // h = Wp m of packed rows [begin, end), one vector of units.
   void ProjectOutput(int64_t begin, int64_t end, int64_t u) {
     MultiplyBlock<1>(
-        [&](int64_t e) { return unprojected_ + batch_row_[e] * cell_; },
+        [&](int64_t e) { return unprojected_h_ + batch_row_[e] * cell_; },
         packed_projection_ + u * cell_, cell_, begin, end, hidden_ - u, false,
         false, [&](int64_t e) { return H(e) + u; });
-    for (int64_t e = begin; SeenHSets() > 0 && e < end; ++e) {
-      StoreSeenH(LoadN(H(e) + u, hidden_ - u), batch_row_[e], ordinal_[e] + 1,
-                 u);
+    for (int64_t e = begin; EffectiveHSets() > 0 && e < end; ++e) {
+      StoreEffectiveH(LoadN(H(e) + u, hidden_ - u), batch_row_[e],
+                      ordinal_[e] + 1, u);
     }
   }
 
-  // Of the e-th entry of a chunk.
-  T* Z(int64_t e, int part, int64_t u) const {
-    return z_ + (e * kInputPreActivations + part) * padded_ + u;
-  }
-
-  T* H(int64_t e) const { return args_.h + output_row_[e] * args_.h_stride; }
-
-  const T* PreviousH(int64_t e) const {
-    return previous_[e] < 0 ? args_.h0.data + batch_row_[e] * hidden_
-                            : H(previous_[e]);
-  }
-
-  // h after `ordinal` steps of a batch row, as a gate sees it: dropped or
-  // rounded. The next step's goes to the other of two places, since other items
-  // still read this one.
-  T* SeenH(int64_t row, int64_t ordinal, int p) const {
-    return seen_h_ + (((ordinal & 1) * SeenHSets() + p) * batch_ + row) *
-                         SeenWords(hidden_);
-  }
-
-  void StoreSeenH(V h, int64_t row, int64_t ordinal, int64_t u) {
-    for (int p = 0; p < SeenHSets(); ++p) {
-      V seen = h;
-      if (args_.recurrent_dropout.data) {
-        const T* keep = args_.recurrent_dropout.data +
-                        (Block(kFirst + p) * batch_ + row) * hidden_ + u;
-        seen = seen * LoadN(keep, hidden_ - u);
-      }
-      StoreSeen(seen, SeenH(row, ordinal, p), u, hidden_);
-    }
-  }
-
-  const T* X(int64_t e) const {
-    return args_.x + input_row_[e] * args_.x_stride;
-  }
-
-  // x of entries [begin, end) as each gate sees it: [end - begin, parts, I].
+  // x of packed rows [begin, end) after dropout: [end - begin, gates, I].
   void DropX(int64_t begin, int64_t end, T* to) const {
     for (int64_t e = begin; e < end; ++e) {
-      for (int p = 0; p < kInputPreActivations; ++p, to += SeenWords(input_)) {
+      for (int p = 0; p < shape_.input; ++p, to += FactorWords(input_)) {
         RoundRow(X(e),
                  args_.input_dropout.data +
                      (Block(p) * batch_ + batch_row_[e]) * input_,
@@ -497,31 +425,6 @@ class ForwardPass {
       }
     }
   }
-
-  const EngineForward<T>& args_;
-  const bool keeps_weights_, filled_;
-  const int64_t input_, cell_, hidden_, padded_, batch_, entries_, steps_;
-  const bool pairs_;  // weights are packed as pairs of bfloat16
-  Once once_;
-  const bool packs_;
-  const int64_t chunk_;  // entries; see ChunkRows
-  const int64_t group_;  // units of an item
-  const int64_t* begin_;
-  const int64_t* batch_row_;
-  const int64_t* input_row_;
-  const int64_t* output_row_;
-  const int64_t* previous_;
-  const int64_t* ordinal_;
-  // Of pairs there are half as many.
-  T* packed_input_ = nullptr;       // [padded / lanes, I, input parts, lanes]
-  T* packed_recurrent_ = nullptr;   // [padded / lanes, P, rec. parts, lanes]
-  T* packed_projection_ = nullptr;  // [padded P / lanes, H, lanes]
-  T* z_ = nullptr;                  // of a chunk, [., input parts, padded]
-  T* state_ = nullptr;              // [B, H]
-  T* unprojected_ = nullptr;        // [B, H]
-  T* seen_h_ = nullptr;             // [2, 1 or recurrent parts, B, P]
-  T* rounded_x_ = nullptr;          // [V, I]
-  T* dropped_x_ = nullptr;          // [threads, kRowBlock, input parts, I]
 };
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

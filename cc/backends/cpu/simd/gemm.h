@@ -39,7 +39,7 @@ TF_LSTM_OPS_INLINE void WithConstant(int64_t value, F&& f) {
   f(std::integral_constant<int, N>{});
 }
 
-// What products of factors of type E are summed in.
+// The type in which products of factors of type E are summed.
 template <class E>
 using SumOf = std::conditional_t<std::is_same_v<E, BFloat16Pair>, float, E>;
 
@@ -80,8 +80,8 @@ void PackVector(const From* b, int64_t row_stride, int64_t column_stride,
   }
 }
 
-// The same of pairs of rows of B: of rows 2 k and 2 k + 1, at `packed_stride`
-// k. A row that is missing counts as zero.
+// PackVector for pairs of rows of B: rows 2 k and 2 k + 1 go to packed[k *
+// packed_stride + n]. A missing row counts as zero.
 template <class From>
 void PackVector(const From* b, int64_t row_stride, int64_t column_stride,
                 int64_t depth, int64_t width, BFloat16Pair* packed,
@@ -99,7 +99,7 @@ void PackVector(const From* b, int64_t row_stride, int64_t column_stride,
   }
 }
 
-// As numbers or as pairs; a pair takes the place of a float.
+// Packs elements or pairs; a pair has the size of a float.
 template <class From, class T>
 void PackVector(const From* b, int64_t row_stride, int64_t column_stride,
                 int64_t depth, int64_t width, T* packed, int64_t packed_stride,
@@ -137,85 +137,67 @@ struct Lines {
   }
 };
 
-constexpr bool FetchesAhead(int rows) { return 2 * rows > kRows; }
+// The kernels of all products, by the number of rows: of[R - 1] takes R rows.
+template <class Function>
+struct Kernels {
+  Function of[kRows];
+};
 
-// acc[r][c] += a(r, :) b(:, c) for R rows. Element k of row r of A is at a[r] +
-// k * kAStride, `depth` of them; b is [depth, C, lanes], its rows `b_stride`
-// apart. With kOwnA each vector of columns has its own A, at a[r] + c *
-// a_stride. A line of `next` is fetched for each k, but not for few rows, which
-// need all that the cache gives. Not inlined: alone, its sums stay in
-// registers.
-template <class E, int R, int C, bool kOwnA, int kAStride>
-__attribute__((noinline)) void Accumulate(const E* const* a, int64_t a_stride,
-                                          const E* b, int64_t b_stride,
-                                          int64_t depth, Lines next,
-                                          VecT<SumOf<E>> (*acc)[C]) {
-  constexpr int kL = kLanes<E>;
-  const E* row[R];
-  for (int r = 0; r < R; ++r) row[r] = a[r];
-  for (int64_t begin = 0; begin < depth; begin += kChain) {
-    const int64_t end = depth - begin < kChain ? depth : begin + kChain;
-    VecT<SumOf<E>> sum[R][C] = {};
-    for (int64_t k = begin; k < end; ++k, b += b_stride) {
-      VecT<E> column[C];
-      for (int c = 0; c < C; ++c) {
-        column[c] = Load(b + c * kL);
-        if (R > 1) KeepInRegister(&column[c]);
-      }
-      if (FetchesAhead(R)) next.Fetch();
-      for (int r = 0; r < R; ++r) {
-        VecT<E> value = Broadcast(row[r][k * kAStride]);
-        for (int c = 0; c < C; ++c) {
-          if (kOwnA && c > 0) value = Broadcast(row[r][c * a_stride + k]);
-          sum[r][c] = Fma(value, column[c], sum[r][c]);
-        }
-      }
-    }
-    for (int r = 0; r < R; ++r) {
-      for (int c = 0; c < C; ++c) acc[r][c] = acc[r][c] + sum[r][c];
-    }
-  }
-}
+// acc[r][c] += a(r, :) b(:, c). Element k of row r of A is at a[r] + k *
+// kAStride, `depth` of them; b is [depth, C, lanes], its rows `b_stride` apart.
+// With kOwnA each vector of columns has its own A, at a[r] + c * a_stride. A
+// line of `next` is fetched for each k, but not for few rows, which need all
+// that the cache gives.
+template <class E, int C, bool kOwnA, int kAStride>
+struct Products {
+  using Function = void (*)(const E* const* a, int64_t a_stride, const E* b,
+                            int64_t b_stride, int64_t depth, Lines next,
+                            VecT<SumOf<E>> (*acc)[C]);
+  static const Kernels<Function> kByRows;
+};
 
-// The same of float rows and pairs, which are widened: b is [depth / 2, C,
-// lanes]. Bit for bit what the same numbers in float give.
-template <int R, int C, bool kOwnA>
-__attribute__((noinline)) void AccumulateWidened(const float* const* a,
-                                                 int64_t a_stride,
-                                                 const BFloat16Pair* b,
-                                                 int64_t depth, Lines next,
-                                                 VecT<float> (*acc)[C]) {
-  constexpr int kL = kLanes<float>;
-  const float* row[R];
-  for (int r = 0; r < R; ++r) row[r] = a[r];
-  for (int64_t begin = 0; begin < depth; begin += kChain) {
-    const int64_t end = depth - begin < kChain ? depth : begin + kChain;
-    VecT<float> sum[R][C] = {};
-    const auto add = [&](int64_t k, auto widen) __attribute__((always_inline)) {
-      VecT<float> column[C];
-      for (int c = 0; c < C; ++c) {
-        column[c] = widen(Load(b + (k / 2 * C + c) * kL));
-      }
-      for (int r = 0; r < R; ++r) {
-        VecT<float> value = Broadcast(row[r][k]);
-        for (int c = 0; c < C; ++c) {
-          if (kOwnA && c > 0) value = Broadcast(row[r][c * a_stride + k]);
-          sum[r][c] = Fma(value, column[c], sum[r][c]);
-        }
-      }
-    };
-    int64_t k = begin;
-    for (; k + 1 < end; k += 2) {
-      if (FetchesAhead(R)) next.Fetch();
-      add(k, [](auto pairs) { return First(pairs); });
-      add(k + 1, [](auto pairs) { return Second(pairs); });
-    }
-    if (k < end) add(k, [](auto pairs) { return First(pairs); });
-    for (int r = 0; r < R; ++r) {
-      for (int c = 0; c < C; ++c) acc[r][c] = acc[r][c] + sum[r][c];
-    }
-  }
-}
+// The same for float rows and pairs, which are widened: b is [depth / 2, C,
+// lanes]. The bits are those of the same values in float.
+template <int C, bool kOwnA>
+struct WidenedProducts {
+  using Function = void (*)(const float* const* a, int64_t a_stride,
+                            const BFloat16Pair* b, int64_t depth, Lines next,
+                            VecT<float> (*acc)[C]);
+  static const Kernels<Function> kByRows;
+};
+
+// The kernels do not depend on the cell. gemm.cc compiles them, once.
+// NOLINTBEGIN(bugprone-macro-parentheses): `specifier` is none or extern.
+#define TF_LSTM_OPS_PRODUCTS(specifier, E)                \
+  specifier template struct Products<E, 1, false, 1>;     \
+  specifier template struct Products<E, 2, false, 1>;     \
+  specifier template struct Products<E, 3, false, 1>;     \
+  specifier template struct Products<E, 4, false, 1>;     \
+  specifier template struct Products<E, 3, true, 1>;      \
+  specifier template struct Products<E, 4, true, 1>;      \
+  specifier template struct Products<E, 1, false, kRows>; \
+  specifier template struct Products<E, 2, false, kRows>; \
+  specifier template struct Products<E, 3, false, kRows>; \
+  specifier template struct Products<E, 4, false, kRows>
+#define TF_LSTM_OPS_WIDENED_PRODUCTS(specifier)        \
+  specifier template struct WidenedProducts<1, false>; \
+  specifier template struct WidenedProducts<2, false>; \
+  specifier template struct WidenedProducts<3, false>; \
+  specifier template struct WidenedProducts<4, false>; \
+  specifier template struct WidenedProducts<3, true>;  \
+  specifier template struct WidenedProducts<4, true>
+#if defined(TF_LSTM_OPS_DOTS_BFLOAT16)
+#define TF_LSTM_OPS_KERNELS(specifier)    \
+  TF_LSTM_OPS_PRODUCTS(specifier, float); \
+  TF_LSTM_OPS_PRODUCTS(specifier, BFloat16Pair)
+#else
+#define TF_LSTM_OPS_KERNELS(specifier)     \
+  TF_LSTM_OPS_PRODUCTS(specifier, float);  \
+  TF_LSTM_OPS_PRODUCTS(specifier, double); \
+  TF_LSTM_OPS_WIDENED_PRODUCTS(specifier)
+#endif
+// NOLINTEND(bugprone-macro-parentheses)
+TF_LSTM_OPS_KERNELS(extern);
 
 // The part of the next weights that row block `block` of a product fetches:
 // after as many blocks as there are columns, all of them are in the cache.
@@ -237,12 +219,12 @@ struct Ahead {
   }
 };
 
-// Words of a row of so many factors.
+// Words of a row of `depth` factors.
 constexpr int64_t Words(int64_t factors, bool pairs) {
   return pairs ? (factors + 1) / 2 : factors;
 }
 
-// Rounds the lanes of a vector, `width` of them or all, to pairs.
+// Rounds the first `width` lanes of a vector, at most all, to pairs.
 TF_LSTM_OPS_INLINE void StorePairs(VecT<float> v, BFloat16Pair* to,
                                    int64_t width) {
   constexpr int kL = kLanes<float>;
@@ -263,26 +245,25 @@ template <int C, bool kOwnA = false, int kAStride = 1, class T>
 void MultiplyRows(int64_t rows, const T* const* a, int64_t a_stride,
                   const T* packed, int64_t depth, Ahead ahead, bool pairs,
                   VecT<T> (*acc)[C], int64_t b_stride = C * kLanes<T>) {
-  WithConstant<kRows>(rows, [&](auto count) {
-    constexpr int R = decltype(count)::value;
-    if constexpr (std::is_same_v<T, float> && (kDotsPairs || kAStride == 1)) {
-      if (pairs) {
-        const auto* b = reinterpret_cast<const BFloat16Pair*>(packed);
-        const int64_t words = Words(depth, true);
-        const Lines next = ahead.Of<C>(b, words);
-        if constexpr (kDotsPairs) {
-          return Accumulate<BFloat16Pair, R, C, kOwnA, kAStride>(
-              reinterpret_cast<const BFloat16Pair* const*>(a), a_stride, b,
-              b_stride, words, next, acc);
-        } else {
-          return AccumulateWidened<R, C, kOwnA>(a, a_stride, b, depth, next,
-                                                acc);
-        }
+  constexpr bool kOwn = kOwnA && C > 1;  // one vector of columns has one A
+  if constexpr (std::is_same_v<T, float> && (kDotsPairs || kAStride == 1)) {
+    if (pairs) {
+      const auto* b = reinterpret_cast<const BFloat16Pair*>(packed);
+      const int64_t words = Words(depth, true);
+      const Lines next = ahead.Of<C>(b, words);
+      if constexpr (kDotsPairs) {
+        const auto* const* rows_of_pairs =
+            reinterpret_cast<const BFloat16Pair* const*>(a);
+        return Products<BFloat16Pair, C, kOwn, kAStride>::kByRows.of[rows - 1](
+            rows_of_pairs, a_stride, b, b_stride, words, next, acc);
+      } else {
+        return WidenedProducts<C, kOwn>::kByRows.of[rows - 1](a, a_stride, b,
+                                                              depth, next, acc);
       }
     }
-    Accumulate<T, R, C, kOwnA, kAStride>(a, a_stride, packed, b_stride, depth,
-                                         ahead.Of<C>(packed, depth), acc);
-  });
+  }
+  Products<T, C, kOwn, kAStride>::kByRows.of[rows - 1](
+      a, a_stride, packed, b_stride, depth, ahead.Of<C>(packed, depth), acc);
 }
 
 // sums[r] += a(r, :) b for K rows of B where they lie, `b_stride` apart, of so

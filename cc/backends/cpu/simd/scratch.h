@@ -1,5 +1,6 @@
-// Scratch<T>: hands out the pieces of a pass' scratch memory. Without memory it
-// counts only, so that one function says what the pieces are and how large.
+// Scratch<T>: divides the scratch memory of a pass into pieces. Without memory
+// it only counts elements, so that one function defines the pieces and their
+// sizes.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_SCRATCH_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_SCRATCH_H_
 

@@ -1,7 +1,8 @@
-// SingleStep: the products of a call with one step. Their weights are used once
-// and therefore not packed but read where they lie.
+// SingleStep: the products of a call with one step. The weights are used once,
+// so they are read in place and not packed.
 //
-// The sums are those of packed weights, chain by chain, hence the same bits.
+// The sums have the same chains as the sums with packed weights, so the results
+// have the same bits.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_SINGLE_STEP_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_SINGLE_STEP_H_
 
@@ -11,19 +12,21 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-// z += x W + h R, of a cell whose kPreActivations gates all see both.
-template <class T, int kPreActivations>
+// z += x W + h R, of a cell whose gates all see both. z_of(row, part, unit)
+// says where z is.
+template <class T>
 class SingleStep {
  public:
   explicit SingleStep(const EngineForward<T>& args)
       : args_(args),
+        gates_(GateCount(args.config.cell)),
         cell_(args.config.cell_size),
         padded_(RoundUpToLanes<T>(cell_)),
         rows_(args.packed->size()),
         input_chains_(Blocks(args.config.input_size, kChain)),
         chains_(input_chains_ + Blocks(args.config.hidden_size, kChain)) {}
 
-  // Whether the weights are used, once, and lie in rows of units.
+  // Whether the call has one step and its weights lie in rows of units.
   static bool Serves(const EngineForward<T>& args) {
     const auto by_input = [](const GateMatrices<const T>& w) {
       return w && w.column_stride == 1;
@@ -35,21 +38,18 @@ class SingleStep {
   }
 
   void Place(Scratch<T>* scratch, int threads) {
-    sums_ =
-        scratch->Take(Few() ? chains_ * kPreActivations * rows_ * padded_ : 0);
+    sums_ = scratch->Take(Few() ? chains_ * gates_ * rows_ * padded_ : 0);
     tile_ = scratch->Take(threads * kTile);
   }
 
-  // Few rows: a phase of their own for the sum of each chain. An item is a
-  // piece of a gate, of rows as long as possible: each of them is on another
-  // page of memory, which takes a while to look up.
+  // With few rows, a separate phase computes the sums of the chains. An item is
+  // a piece of a gate with rows as long as possible: each row is on another
+  // page of memory, and address translation is slow.
   bool Few() const { return rows_ <= kRows; }
-  int64_t Items() const {
-    return Few() ? chains_ * kPreActivations * Pieces() : 0;
-  }
+  int64_t Items() const { return Few() ? chains_ * gates_ * Pieces() : 0; }
   void Run(int64_t item, int thread) {
-    const Chain chain = ChainOf(item / Pieces() / kPreActivations);
-    const int part = static_cast<int>(item / Pieces() % kPreActivations);
+    const Chain chain = ChainOf(item / Pieces() / gates_);
+    const int part = static_cast<int>(item / Pieces() % gates_);
     const int64_t begin = item % Pieces() * kPiece;
     const int64_t end = Min(begin + kPiece, padded_);
     const int64_t whole = Min(end, cell_ / kL * kL);
@@ -81,13 +81,13 @@ class SingleStep {
   static constexpr int64_t kPiece = 1024;  // units
   static constexpr int64_t kTile = kChain * kColumns * kL;
 
-  // Rows of W or R, kChain or what is left of them.
+  // Up to kChain rows of W or R.
   struct Chain {
     int64_t index;
     bool recurrent;
     int64_t row, depth;
   };
-  // Up to kColumns vectors of a gate, from a unit on.
+  // Up to kColumns vectors of a gate from a unit on.
   struct Slab {
     Chain chain;
     int part;
@@ -112,7 +112,7 @@ class SingleStep {
     return w.Block(args_.config.gate_order.block[slab.part]) +
            slab.chain.row * w.row_stride + slab.unit;
   }
-  // What a row of the batch multiplies them with.
+  // The row of x or h that is multiplied with a chain.
   const T* Factors(const Chain& chain, int64_t row) const {
     const PackedSequence& of = *args_.packed;
     return chain.row +
@@ -122,8 +122,7 @@ class SingleStep {
   }
 
   T* Sum(const Chain& chain, int part, int64_t row) const {
-    return sums_ +
-           ((chain.index * kPreActivations + part) * rows_ + row) * padded_;
+    return sums_ + ((chain.index * gates_ + part) * rows_ + row) * padded_;
   }
 
   void AddRows(const Chain& chain, int part, int64_t begin, int64_t end) {
@@ -153,7 +152,7 @@ class SingleStep {
   template <class ZOf>
   void AddSums(int64_t begin, int64_t end, const ZOf& z_of) const {
     for (int64_t k = 0; k < chains_; ++k) {
-      for (int p = 0; p < kPreActivations; ++p) {
+      for (int p = 0; p < gates_; ++p) {
         for (int64_t r = 0; r < rows_; ++r) {
           const T* sum = Sum(ChainOf(k), p, r);
           for (int64_t u = begin; u < end; u += kL) {
@@ -168,10 +167,10 @@ class SingleStep {
   template <class ZOf>
   void AddProducts(int64_t begin, int64_t end, T* tile, const ZOf& z_of) const {
     const int64_t in_gate = Blocks(end - begin, kColumns * kL);
-    const int64_t slabs = chains_ * kPreActivations * in_gate;
+    const int64_t slabs = chains_ * gates_ * in_gate;
     const auto slab_of = [&](int64_t index) {
-      return Slab{ChainOf(index / in_gate / kPreActivations),
-                  static_cast<int>(index / in_gate % kPreActivations),
+      return Slab{ChainOf(index / in_gate / gates_),
+                  static_cast<int>(index / in_gate % gates_),
                   begin + index % in_gate * kColumns * kL};
     };
     for (int64_t k = 0; k < slabs; ++k) {
@@ -211,10 +210,11 @@ class SingleStep {
   }
 
   const EngineForward<T>& args_;
+  const int gates_;
   const int64_t cell_, padded_;
   const int64_t rows_;  // of the batch
   const int64_t input_chains_, chains_;
-  T* sums_ = nullptr;  // [chains, kPreActivations, rows, padded]
+  T* sums_ = nullptr;  // [chains, gates_, rows, padded]
   T* tile_ = nullptr;  // [threads, kChain, kColumns, lanes]
 };
 

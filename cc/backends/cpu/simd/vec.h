@@ -54,7 +54,7 @@ struct Vec<double> {
   typedef int64_t Int __attribute__((vector_size(kVectorBytes)));
 };
 
-// Two neighbouring factors of a sum of products, the first in the lower half.
+// Two neighbouring factors of a dot product, the first in the lower half.
 struct BFloat16Pair {
   uint32_t bits;
 };
@@ -124,7 +124,7 @@ TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
   for (int64_t k = 0; k < n; ++k) to[k] = lanes[k];
 }
 
-// Keeps a vector that is used several times from being loaded as often.
+// Keeps the compiler from loading a vector that is used several times again.
 template <class V>
 TF_LSTM_OPS_INLINE void KeepInRegister(V* v) {
 #if defined(__x86_64__)
@@ -134,7 +134,7 @@ TF_LSTM_OPS_INLINE void KeepInRegister(V* v) {
 #endif
 }
 
-// Hints; any address will do.
+// Prefetch hints; any address is allowed.
 TF_LSTM_OPS_INLINE void PrefetchToL2(const void* address) {
   __builtin_prefetch(address, 0, 2);
 }
@@ -172,7 +172,7 @@ TF_LSTM_OPS_INLINE VecT<double> Fma(VecT<double> a, VecT<double> b,
 #endif
 }
 
-// The numbers of pairs, exactly.
+// The elements of pairs as float, exactly.
 TF_LSTM_OPS_INLINE VecT<float> First(VecT<BFloat16Pair> pairs) {
   return reinterpret_cast<VecT<float>>(pairs << 16);
 }
@@ -180,7 +180,7 @@ TF_LSTM_OPS_INLINE VecT<float> Second(VecT<BFloat16Pair> pairs) {
   return reinterpret_cast<VecT<float>>(pairs & 0xffff0000u);
 }
 
-// The products of both numbers of a pair, added to c.
+// c plus the products of both elements of each pair.
 TF_LSTM_OPS_INLINE VecT<float> Fma(VecT<BFloat16Pair> a, VecT<BFloat16Pair> b,
                                    VecT<float> c) {
 #if defined(__AVX512BF16__)

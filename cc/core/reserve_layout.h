@@ -1,0 +1,77 @@
+// MultiLayerReserveLayout: the positions of the values that a forward pass of a
+// multi-layer RNN saves for its backward pass. All devices use it.
+//
+//   saved activations       [rows, SavedCount(cell), H] for each pseudo-layer
+//   unprojected h           [rows, H] for each pseudo-layer, if saved
+//   layer outputs           [rows, D*P] for each of the first output_layers
+//   dropout mask            [L-1, rows, D*P], if saved
+//
+// Each device chooses the rows: V packed rows, or the T*B rows of a sequence.
+#ifndef TF_LSTM_OPS_CORE_RESERVE_LAYOUT_H_
+#define TF_LSTM_OPS_CORE_RESERVE_LAYOUT_H_
+
+#include <cstdint>
+
+#include "core/layer_direction.h"
+#include "core/params_layout.h"
+
+namespace tf_lstm_ops {
+
+// What a reserve holds besides the saved activations.
+struct ReserveContents {
+  int64_t rows = 0;
+  int64_t output_layers = 0;  // L or L-1; from the first layer on
+  bool has_unprojected_h = false;
+  bool has_dropout_mask = false;
+  int64_t alignment = 1;  // each part begins at a multiple of it, in elements
+};
+
+// Sizes and offsets are in elements, from the first saved activation on. A
+// backend that writes a header puts it before or after these values.
+class MultiLayerReserveLayout {
+ public:
+  MultiLayerReserveLayout(const RnnModel& model,
+                          const ReserveContents& contents)
+      : activations_size_(contents.rows * SavedCount(model.cell) *
+                          model.cell_size),
+        unprojected_size_(
+            contents.has_unprojected_h ? contents.rows * model.cell_size : 0),
+        output_size_(contents.rows * model.output_size()),
+        mask_size_(contents.has_dropout_mask ? (model.layers - 1) * output_size_
+                                             : 0),
+        alignment_(contents.alignment),
+        unprojected_(model.pseudo_layers() * Aligned(activations_size_)),
+        outputs_(unprojected_ +
+                 model.pseudo_layers() * Aligned(unprojected_size_)),
+        mask_(outputs_ + contents.output_layers * Aligned(output_size_)) {}
+
+  int64_t Activations(int64_t pseudo_layer) const {
+    return pseudo_layer * Aligned(activations_size_);
+  }
+  int64_t UnprojectedH(int64_t pseudo_layer) const {
+    return unprojected_ + pseudo_layer * Aligned(unprojected_size_);
+  }
+  int64_t LayerOutput(int64_t layer) const {
+    return outputs_ + layer * Aligned(output_size_);
+  }
+  int64_t DropoutMask() const { return mask_; }
+
+  int64_t activations_size() const { return activations_size_; }
+  int64_t unprojected_size() const { return unprojected_size_; }
+  int64_t output_size() const { return output_size_; }
+  int64_t mask_size() const { return mask_size_; }
+  int64_t size() const { return mask_ + Aligned(mask_size_); }
+
+ private:
+  int64_t Aligned(int64_t size) const {
+    return (size + alignment_ - 1) / alignment_ * alignment_;
+  }
+
+  int64_t activations_size_, unprojected_size_, output_size_, mask_size_;
+  int64_t alignment_;
+  int64_t unprojected_, outputs_, mask_;  // offsets
+};
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_CORE_RESERVE_LAYOUT_H_

@@ -1,0 +1,80 @@
+// MetalCall: the tensors of one call of an op on a Metal device. GraphBuilder:
+// the graph's view of them.
+#ifndef TF_LSTM_OPS_DIALECTS_COMMON_CALL_METAL_H_
+#define TF_LSTM_OPS_DIALECTS_COMMON_CALL_METAL_H_
+
+#include <string>
+#include <vector>
+
+#include "backends/metal/program.h"
+#include "core/signature.h"
+#include "dialects/common/inputs.h"
+#include "tf/kernel.h"
+
+namespace tf_lstm_ops {
+
+class MetalCall : public Inputs {
+ public:
+  using Inputs::Inputs;
+
+  // An argument of the graph that the kernel computes on the host.
+  struct HostArgument {
+    std::string name;
+    metal::Extents shape;
+    std::vector<float> elements;
+  };
+
+  // The next output.
+  Status Allocate(const tf::KernelContext& context, const Shape& shape,
+                  TF_DataType type) {
+    const auto index = static_cast<int>(outputs_.size());
+    outputs_.emplace_back();
+    return context.AllocateOutput(index, type, shape, &outputs_.back());
+  }
+  // All outputs of a signature that has no opaque ones.
+  Status AllocateAll(const tf::KernelContext& context, TF_DataType type) {
+    return context.Outputs(signature, inputs, sizes, type, &outputs_);
+  }
+
+  const std::vector<tf::Tensor>& outputs() const { return outputs_; }
+
+  std::vector<HostArgument> host_arguments;
+
+ private:
+  std::vector<tf::Tensor> outputs_;
+};
+
+// Adds the arguments and results of a call to a program. The indices of its
+// arguments count the call's inputs, then its host arguments; those of its
+// results are the call's outputs. Must not outlive the call and the program.
+class GraphBuilder {
+ public:
+  // `type` is the op's element type.
+  GraphBuilder(const MetalCall& call, TF_DataType type, metal::Program* program)
+      : call_(call), type_(type), program_(program) {}
+
+  MPSGraph* graph() const { return program_->graph(); }
+  bool Has(const char* name) const { return call_.Find(name) != nullptr; }
+
+  // An input by name, as Float32. 0 where it is absent.
+  metal::Value In(const char* name);
+  // Input n, of the op's type; n may be beyond the signature's inputs.
+  metal::Value In(size_t n);
+  // `absent` where the call has no such host argument.
+  metal::Value HostArgument(const char* name, const metal::Value& absent);
+
+  metal::Extents output_shape(int n) const {
+    return call_.outputs()[n].shape().dims();
+  }
+  // Sets output n to a value that broadcasts to its shape.
+  void Out(int n, const metal::Value& value);
+
+ private:
+  const MetalCall& call_;
+  TF_DataType type_;
+  metal::Program* program_;
+};
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_DIALECTS_COMMON_CALL_METAL_H_

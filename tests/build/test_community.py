@@ -1,0 +1,87 @@
+"""What contributors and GitHub use: tools of CI's versions, scripts and files that exist."""
+
+import re
+
+import pytest
+
+PIN = re.compile(r"([a-z][a-z0-9-]*)==([0-9][0-9.]*)")
+SCRIPT = re.compile(r"(?<![\w/.-])((?:\.ci|scripts|tests)/[\w./-]+)")
+DOCUMENTED = re.compile(r"`([\w./-]+)`")
+TEMPLATES = (".github/PULL_REQUEST_TEMPLATE.md", ".github/ISSUE_TEMPLATE/bug_report.yml")
+
+
+@pytest.fixture
+def workflows(root) -> dict[str, str]:
+    return {path.name: path.read_text() for path in (root / ".github/workflows").glob("*.yml")}
+
+
+def test_pre_commit_has_the_versions_of_ci(root):
+    required = dict(PIN.findall((root / ".ci" / "requirements.txt").read_text()))
+    hooks = PIN.findall((root / ".pre-commit-config.yaml").read_text())
+    assert {"ruff", "mypy", "clang-format", "pre-commit-hooks"} == {name for name, _ in hooks}
+    assert [(n, v) for n, v in hooks if required[n] != v] == []
+
+
+def test_pre_commit_formats_the_files_that_ci_checks(root):
+    """`.ci/run` finds them with find; the hook by a pattern."""
+    config = (root / ".pre-commit-config.yaml").read_text()
+    [pattern] = re.findall(r"entry: clang-format -i\n +files: (\S+)", config)
+    [command] = re.findall(r"find (.*) -print0\n\}", (root / ".ci/run").read_text())
+    folders = command.partition("\\(")[0].split()
+    suffixes = re.findall(r"-name '\*(\.\w+)'", command)
+    assert {"cc", "tests"} <= set(folders) and {".cc", ".h"} <= set(suffixes)
+    tops = [p for p in root.iterdir() if p.is_dir() and not p.name.startswith(".")]
+    files = [p.relative_to(root).as_posix() for top in tops for p in top.rglob("*.*")]
+    checked = {f for f in files if f.split("/")[0] in folders and f.endswith(tuple(suffixes))}
+    assert {f for f in files if re.search(pattern, f)} == checked
+
+
+def test_workflows_run_every_script_of_ci(root, workflows):
+    scripts = {f".ci/{p.name}" for p in (root / ".ci").iterdir() if p.suffix != ".txt"}
+    called = set(SCRIPT.findall(workflows["ci.yml"]))
+    assert {".ci/run", ".ci/cuda", ".ci/metal"} <= scripts
+    assert called == scripts
+
+
+def test_nightly_runs_the_slow_checks(workflows):
+    assert "pytest -m slow" in workflows["nightly.yml"]
+    assert "scripts/try_tensorflow_versions.py --pytest" in workflows["nightly.yml"]
+
+
+def test_what_workflows_and_templates_name_exists(root, workflows):
+    texts = [*workflows.values(), *((root / name).read_text() for name in TEMPLATES)]
+    named = {script for text in texts for script in SCRIPT.findall(text)}
+    assert ".ci/run" in named
+    assert [name for name in named if not (root / name.rstrip(".")).exists()] == []
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/stability.md"])
+def test_files_that_a_page_names_exist(root, page):
+    """Paths in code quotes, but for those with a placeholder, of files that a reader adds. In a
+    table those of the second column are relative to the folder in the first one."""
+    named, folder = set(), ""
+    for line in (root / page).read_text().splitlines():
+        cells = line.split("|")[1:-1]
+        if len(cells) == 4:
+            first = re.search(r"`([^`]+)`", cells[0])
+            folder = (first[1] if first else "") if cells[0].strip() else folder
+            if cells[2].strip() == "edit" and folder and "<" not in folder:
+                named |= {f"{folder}/{name}" for name in DOCUMENTED.findall(cells[1])}
+            line = cells[0] + cells[3]
+        paths = [name.rstrip("/") for name in DOCUMENTED.findall(line) if "/" in name]
+        named |= {path for path in paths if (root / path.split("/")[0]).exists()}
+    assert named
+    assert [name for name in named if not (root / name).exists()] == []
+
+
+def test_every_decision_is_listed_with_its_date_and_status(root):
+    folder = root / "docs" / "decisions"
+    index = (folder / "README.md").read_text()
+    pages = sorted(path for path in folder.glob("*.md") if path.name != "README.md")
+    assert pages
+    for number, page in enumerate(pages, 1):
+        title, _, dated = page.read_text().splitlines()[:3]
+        found = re.fullmatch(rf"# {number}\. (.+)", title)
+        date, _, status = dated.partition(" · ")
+        assert found, page.name
+        assert f"| [{number}]({page.name}) | {found[1]} | {date} | {status} |" in index

@@ -1,0 +1,216 @@
+"""Every public function, class and method documents what it takes, returns and raises.
+
+The check reads the package's source and imports nothing. Docstrings have Google's sections.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(importlib.util.find_spec("tf_lstm_ops").origin).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+CHECKS = ("require", "require_shape")  # of weights/arrays.py: they raise ValueError
+SECTIONS = re.compile(r"^(Args|Attributes|Returns|Yields|Raises|Call \w+):$")
+
+
+def problems(source: str) -> Iterator[str]:
+    """What the docstrings of a module lack, as "name: what"."""
+    tree = ast.parse(source)
+    if not ast.get_docstring(tree):
+        yield "module: docstring"
+    for node in public(tree.body):
+        if isinstance(node, ast.ClassDef):
+            yield from (f"{node.name}: {lack}" for lack in lacks_of_class(node))
+            for method in public(node.body):
+                yield from (f"{node.name}.{method.name}: {lack}" for lack in lacks(method))
+        else:
+            yield from (f"{node.name}: {lack}" for lack in lacks(node))
+
+
+def public(body: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.ClassDef]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            yield node
+
+
+def lacks_of_class(node: ast.ClassDef) -> Iterator[str]:
+    """Fields are attributes; the arguments of __init__ belong in the docstring of the class."""
+    doc = ast.get_docstring(node) or ""
+    if not doc:
+        yield "docstring"
+    fields = [s.target.id for s in node.body if isinstance(s, ast.AnnAssign)]
+    given = names(doc, "Attributes")
+    yield from (f"Attributes: {f}" for f in fields if not f.startswith("_") and f not in given)
+    for method in node.body:
+        if isinstance(method, ast.FunctionDef) and method.name in ("__init__", "__post_init__"):
+            yield from lacks_of_arguments(method, doc)
+            yield from lacks_of_raises(method, doc)
+
+
+def lacks(function: ast.FunctionDef) -> Iterator[str]:
+    decorators = {ast.unparse(d).rpartition(".")[2] for d in function.decorator_list}
+    if "setter" in decorators:
+        return
+    doc = ast.get_docstring(function) or ""
+    if not doc:
+        yield "docstring"
+    if "property" in decorators:
+        return
+    yield from lacks_of_arguments(function, doc)
+    yield from lacks_of_raises(function, doc)
+    result = None
+    for statement in own(function):
+        if isinstance(statement, ast.Yield | ast.YieldFrom):
+            result = "Yields"
+        elif isinstance(statement, ast.Return) and statement.value is not None:
+            result = result or "Returns"
+    if result and not section(doc, result):
+        yield result
+
+
+def lacks_of_arguments(function: ast.FunctionDef, doc: str) -> Iterator[str]:
+    a = function.args
+    arguments = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
+    taken = [argument.arg for argument in arguments if argument.arg not in ("self", "cls")]
+    given = names(doc, "Args")
+    yield from (f"Args: {name}" for name in taken if name not in given)
+    yield from (f"Args: {name}, which is no argument" for name in given if name not in taken)
+
+
+def lacks_of_raises(function: ast.FunctionDef, doc: str) -> Iterator[str]:
+    for statement in own(function):
+        if isinstance(statement, ast.Raise):
+            raises = statement.exc is not None  # else it only passes an exception on
+        elif isinstance(statement, ast.Call):
+            raises = ast.unparse(statement.func) in CHECKS
+        else:
+            raises = False
+        if raises and not section(doc, "Raises"):
+            yield "Raises"
+            return
+
+
+def own(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """The nodes of a function but those of functions in it."""
+    pending: list[ast.AST] = list(function.body)
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.Lambda):
+            pending.extend(ast.iter_child_nodes(node))
+
+
+def section(doc: str, title: str) -> list[str]:
+    """The lines of a section of a docstring, without the section's indentation."""
+    lines = iter(doc.splitlines())
+    for line in lines:
+        if line == f"{title}:":
+            break
+    found = []
+    for line in lines:
+        if line and not line.startswith(" "):
+            break
+        found.append(line)
+    return textwrap.dedent("\n".join(found)).strip().splitlines()
+
+
+def names(doc: str, title: str) -> set[str]:
+    """What a section describes: the names before the colon of each of its entries."""
+    text = "\n".join(section(doc, title))
+    entries = re.split(r"\n(?! )", text)
+    heads = (re.sub(r"\s+", " ", entry).partition(":")[0] for entry in entries)
+    return {name for head in heads for name in re.findall(r"\w+", head)}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_docstrings_are_complete(module: Path) -> None:
+    assert list(problems(module.read_text())) == []
+
+
+COMPLETE = '''
+"""A module."""
+
+class Pair(NamedTuple):
+    """Two sizes.
+
+    Attributes:
+      a, b: the sizes.
+    """
+
+    a: int
+    b: int
+
+    @property
+    def area(self):
+        """The product."""
+        return self.a * self.b
+
+def scaled(
+    pair, *others, factor, **options
+):
+    """Scales pairs.
+
+    Args:
+      pair: the first one.
+      *others: the
+        rest.
+      factor,
+        **options: how.
+
+    Returns:
+      The pairs: new ones.
+
+    Raises:
+      ValueError: factor is 0.
+    """
+    require(factor, "factor must not be 0")
+    return [pair]
+
+def each(pairs):
+    """Iterates.
+
+    Args:
+      pairs: what over.
+
+    Yields:
+      Each pair.
+
+    Raises:
+      ValueError: there is none.
+    """
+    if not pairs:
+        raise ValueError
+    yield from pairs
+'''
+
+
+def test_a_complete_module_has_no_problems() -> None:
+    assert list(problems(COMPLETE)) == []
+
+
+@pytest.mark.parametrize(
+    ("removed", "problem"),
+    [
+        ('"""A module."""', "module: docstring"),
+        ("a, b: the sizes", "Pair: Attributes: a"),
+        ('"""The product."""', "Pair.area: docstring"),
+        ("pair: the first one", "scaled: Args: pair"),
+        ("*others: the\n        rest", "scaled: Args: others"),
+        ("      factor,\n        **options: how.\n", "scaled: Args: factor"),
+        ("    Returns:\n      The pairs: new ones.\n", "scaled: Returns"),
+        ("    Raises:\n      ValueError: factor is 0.\n", "scaled: Raises"),
+        ("    Yields:\n      Each pair.\n", "each: Yields"),
+        ("    Raises:\n      ValueError: there is none.\n", "each: Raises"),
+        ("**options\n", "scaled: Args: options, which is no argument"),
+    ],
+)
+def test_what_is_missing_is_found(removed: str, problem: str) -> None:
+    assert COMPLETE.count(removed) == 1
+    assert problem in list(problems(COMPLETE.replace(removed, "")))

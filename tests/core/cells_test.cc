@@ -1,0 +1,163 @@
+// Tests of the cell equations in core/.
+#include <cmath>
+#include <sstream>
+
+#include "core/activation.h"
+#include "core/custom_lstm_cell.h"
+#include "core/gru_cell.h"
+#include "core/lstm_cell.h"
+#include "core/vanilla_rnn_cell.h"
+#include "harness.h"
+
+namespace tf_lstm_ops {
+namespace {
+
+struct ScalarMath {
+  using Value = double;
+  static double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+  static double Tanh(double x) { return std::tanh(x); }
+  static double Min(double a, double b) { return b < a ? b : a; }
+  static double Max(double a, double b) { return a < b ? b : a; }
+  static double IfPositive(double condition, double yes, double no) {
+    return condition > 0 ? yes : no;
+  }
+};
+using Lstm = LstmCell<ScalarMath>;
+
+template <class C>
+double Loss(const typename C::Outputs& y, const typename C::Outputs& grad) {
+  double loss = y.h * grad.h;
+  if constexpr (C::kSavedCount > 0) {
+    for (const auto member : C::kSaved) loss += y.*member * grad.*member;
+  }
+  return loss;
+}
+
+// The derivative of a cell's outputs, seen through the loss `grad`, by each
+// part of the pre-activation and by the state, against central differences.
+template <class C>
+void CheckDerivative(const typename C::Outputs& grad,
+                     const typename C::Parameters& with) {
+  double z[C::kPreActivations], state = 0.6;
+  for (int p = 0; p < C::kPreActivations; ++p) z[p] = 1.1 * p - 0.7;
+  const typename C::Outputs y = C::Forward(z, state, with);
+  const typename C::Gradients d = C::Backward(y, state, grad, with);
+  for (int k = 0; k < C::kPreActivations + (C::kHasState ? 1 : 0); ++k) {
+    const double step = 1e-5;
+    double* p = k < C::kPreActivations ? &z[k] : &state;
+    const double at = *p;
+    *p = at + step;
+    const double up = Loss<C>(C::Forward(z, state, with), grad);
+    *p = at - step;
+    const double down = Loss<C>(C::Forward(z, state, with), grad);
+    *p = at;
+    // Error of the difference: step^2 * third derivative / 6, below 1e-9.
+    const double got = k < C::kPreActivations ? d.z[k] : d.state;
+    CHECK(std::fabs((up - down) / (2 * step) - got) < 1e-9);
+  }
+}
+
+TEST(LstmBackwardIsTheDerivative) {
+  const Lstm::Outputs grad = {0.5, -1.0, 0.25, 2.0, -0.3, 0.8, 1.5};
+  Lstm::Parameters with;
+  CheckDerivative<Lstm>(grad, with);
+  const double weights[] = {0.7, NAN, -0.4, 1.1};  // there is none of part C
+  with.peephole = weights;
+  CheckDerivative<Lstm>(grad, with);
+}
+
+constexpr Activation kActivations[] = {Activation::kNone, Activation::kRelu,
+                                       Activation::kTanh, Activation::kSigmoid,
+                                       Activation::kHardSigmoid};
+
+TEST(GeneralLstmBackwardIsTheDerivative) {
+  using General = CustomLstmCell<ScalarMath>;
+  const General::Outputs grad = {0.5, -1.0, 0.25, 2.0, -0.3, 0.8, 1.5};
+  const double weights[] = {0.7, 0.9, -0.4, 1.1};
+  // Each activation in each place, among the other ones.
+  for (int first = 0; first < 5; ++first) {
+    LstmActivations activations;
+    for (int p = 0; p < kMaxPreActivations; ++p) {
+      activations.gate[p] = kActivations[(first + p) % 5];
+    }
+    activations.state = kActivations[(first + kMaxPreActivations) % 5];
+    General::Parameters with;
+    with.activations = &activations;
+    CheckDerivative<General>(grad, with);
+    with.peephole = weights;
+    CheckDerivative<General>(grad, with);
+  }
+}
+
+TEST(GeneralLstmIsTheLstmByDefault) {
+  using General = CustomLstmCell<ScalarMath>;
+  const LstmActivations activations;
+  const double bound = 0.3, z[] = {0.4, 1.3, -0.2, 0.9};
+  General::Parameters with;
+  with.activations = &activations;
+  with.clip = &bound;
+  const Lstm::Outputs want = Lstm::Forward(z, 0.6, with);
+  const Lstm::Outputs got = General::Forward(z, 0.6, with);
+  for (const auto member : Lstm::kSaved) CHECK_EQ(got.*member, want.*member);
+  CHECK_EQ(got.h, want.h);
+}
+
+TEST(Activations) {
+  const auto at = [](Activation a, double z) {
+    return Activate<ScalarMath>(a, z);
+  };
+  const auto slope = [&](Activation a, double z) {
+    return Slope<ScalarMath>(a, at(a, z));
+  };
+  CHECK_EQ(at(Activation::kNone, -3), -3);
+  CHECK_EQ(at(Activation::kRelu, -3), 0);
+  CHECK_EQ(at(Activation::kHardSigmoid, -2.6), 0);
+  CHECK_EQ(at(Activation::kHardSigmoid, 0), 0.5);
+  CHECK_EQ(at(Activation::kHardSigmoid, 1), 0.7);
+  CHECK_EQ(at(Activation::kHardSigmoid, 2.6), 1);
+  for (const Activation a : kActivations) {
+    CHECK(std::isnan(at(a, NAN)));
+    // Differences of fourth order, away from kinks: below 1e-9.
+    const double h = 1e-3;
+    for (const double z : {-1.9, -0.3, 0.8, 2.1}) {
+      const double want = (8 * (at(a, z + h) - at(a, z - h)) -
+                           (at(a, z + 2 * h) - at(a, z - 2 * h))) /
+                          (12 * h);
+      CHECK(std::fabs(slope(a, z) - want) < 1e-9);
+    }
+  }
+  CHECK_EQ(slope(Activation::kRelu, 0), 0);
+  CHECK_EQ(slope(Activation::kHardSigmoid, -2.5), 0);
+  CHECK_EQ(slope(Activation::kHardSigmoid, 2.5), 0);
+}
+
+TEST(GruBackwardIsTheDerivative) {
+  using Gru = GruCell<ScalarMath>;
+  CheckDerivative<Gru>({0, 0, 0, 0, 1.5}, {});
+}
+
+TEST(PlainBackwardIsTheDerivative) {
+  using Relu = ReluCell<ScalarMath>;
+  CheckDerivative<TanhCell<ScalarMath>>({1.5}, {});
+  CheckDerivative<Relu>({1.5}, {});
+  const double positive[] = {0.5}, negative[] = {-0.5}, zero[] = {0};
+  CHECK_EQ(Relu::Backward(Relu::Forward(positive, 0, {}), 0, {1.5}, {}).z[0],
+           1.5);
+  CHECK_EQ(Relu::Backward(Relu::Forward(negative, 0, {}), 0, {1.5}, {}).z[0],
+           0.0);
+  CHECK_EQ(Relu::Backward(Relu::Forward(zero, 0, {}), 0, {1.5}, {}).z[0], 0.0);
+}
+
+TEST(CellClips) {
+  const double z[] = {3, 3, 3, 3};
+  const double bound = 0.5;
+  Lstm::Parameters clip;
+  clip.clip = &bound;
+  CHECK_EQ(Lstm::Forward(z, 2, clip).cs, 0.5);
+  CHECK_EQ(Lstm::Forward(z, -9, clip).cs, -0.5);
+  CHECK(std::isnan(Lstm::Forward(z, NAN, clip).cs));
+  CHECK_EQ(Lstm::Forward(z, 2, clip).co, std::tanh(0.5));
+}
+
+}  // namespace
+}  // namespace tf_lstm_ops

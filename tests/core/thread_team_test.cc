@@ -1,0 +1,158 @@
+// Tests of backends/cpu/thread_team.h.
+#include "backends/cpu/thread_team.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "harness.h"
+
+namespace tf_lstm_ops {
+namespace {
+
+// Counts how often each item was done, and that none was done early.
+struct Count {
+  static constexpr int64_t kPhases = 50;
+  std::vector<std::atomic<int>> done;
+  std::atomic<int> early{0};
+
+  Count() : done(kPhases * 16) {}
+  static int64_t ItemsOf(int64_t phase) {
+    return phase % 5 == 3 ? 0 : phase % 16;
+  }
+  static int64_t Items(const void*, int64_t phase) { return ItemsOf(phase); }
+  static void Run(void* state, int64_t phase, int64_t item, int) {
+    Count& count = *static_cast<Count*>(state);
+    for (int64_t before = 0; before < phase; ++before) {
+      for (int64_t k = 0; k < ItemsOf(before); ++k) {
+        if (count.done[before * 16 + k].load() != 1) ++count.early;
+      }
+    }
+    ++count.done[phase * 16 + item];
+  }
+  void Check() const {
+    CHECK_EQ(early.load(), 0);
+    for (int64_t phase = 0; phase < kPhases; ++phase) {
+      for (int64_t item = 0; item < 16; ++item) {
+        CHECK_EQ(done[phase * 16 + item].load(), item < ItemsOf(phase) ? 1 : 0);
+      }
+    }
+  }
+};
+
+void RunCount(int threads) {
+  Count count;
+  RunJob({&count, Count::kPhases, &Count::Items, &Count::Run}, threads);
+  count.Check();
+}
+
+TEST(TeamDoesEachItemOnceAndInOrder) {
+  for (int round = 0; round < 200; ++round) {
+    for (int threads : {1, 2, 3, 7}) RunCount(threads);
+  }
+}
+
+TEST(TeamServesConcurrentCallers) {
+  std::vector<std::thread> callers;
+  for (int k = 0; k < 4; ++k) {
+    callers.emplace_back([] {
+      for (int round = 0; round < 100; ++round) RunCount(3);
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+}
+
+// A call that has the team and one beside it, which wait for each other.
+struct Neighbours {
+  static constexpr int64_t kPhases = 20;
+  std::atomic<bool> team_is_taken{false}, beside_began{false};
+  std::atomic<bool> team_is_free{false};
+  std::atomic<int> done_by_resting{0}, met{0};
+
+  static int64_t OneItem(const void*, int64_t) { return 1; }
+  static int64_t ManyItems(const void*, int64_t phase) {
+    return phase == 0 ? 1 : 16;
+  }
+  static int64_t TwoItems(const void*, int64_t phase) {
+    return phase == 0 ? 1 : 2;
+  }
+
+  template <class Condition>
+  static bool Await(Condition condition) {
+    const auto end =
+        std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+  static void RunWithTeam(void* state, int64_t phase, int64_t, int thread) {
+    auto& self = *static_cast<Neighbours*>(state);
+    if (phase == 0) {
+      self.team_is_taken = true;
+      CHECK(Await([&] { return self.beside_began.load(); }));
+    } else if (phase > 1 && thread > 0) {  // in phase 1 it may not know yet
+      ++self.done_by_resting;
+    }
+  }
+
+  static void RunBeside(void* state, int64_t phase, int64_t, int) {
+    auto& self = *static_cast<Neighbours*>(state);
+    if (phase == 0) {
+      self.beside_began = true;
+      CHECK(Await([&] { return self.team_is_free.load(); }));
+    } else {
+      ++self.met;
+      CHECK(Await([&] { return self.met == 2; }));
+    }
+  }
+};
+
+TEST(TeamRestsForACallBesideAndServesItThen) {
+  for (int round = 0; round < 20; ++round) {
+    Neighbours state;
+    std::thread with_team([&] {
+      RunJob({&state, Neighbours::kPhases, &Neighbours::ManyItems,
+              &Neighbours::RunWithTeam},
+             2);
+      state.team_is_free = true;
+    });
+    std::thread beside([&] {
+      CHECK(Neighbours::Await([&] { return state.team_is_taken.load(); }));
+      RunJob({&state, 2, &Neighbours::TwoItems, &Neighbours::RunBeside}, 2);
+    });
+    with_team.join();
+    beside.join();
+    CHECK_EQ(state.done_by_resting.load(), 0);
+    CHECK_EQ(state.met.load(), 2);
+  }
+}
+
+TEST(TeamWorksAfterFork) {
+  RunCount(3);
+  const pid_t child = fork();
+  if (child == 0) {
+    RunCount(3);
+    _exit(0);
+  }
+  int status = 0;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  RunCount(3);
+}
+
+TEST(TeamTakesJobsWithoutPhases) {
+  Count count;
+  RunJob({&count, 0, &Count::Items, &Count::Run}, 3);
+  RunCount(3);
+}
+
+}  // namespace
+}  // namespace tf_lstm_ops

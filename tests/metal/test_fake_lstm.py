@@ -1,0 +1,175 @@
+"""The fake frameworks' LSTM and its gradients agree with Apple's documentation, by comparison with
+the oracle in float64. The package's kernels take no part."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from metal.closeness import assert_close, normal
+from metal.objc import Graph, Id, Runtime
+from oracle.mpsgraph import ACTIVATIONS, Arguments, Options, Results
+from oracle.mpsgraph import mpsgraph_lstm as lstm
+from oracle.mpsgraph import mpsgraph_lstm_backward as lstm_backward
+
+pytestmark = pytest.mark.metal
+
+NAMES = ["none", "relu", "tanh", "sigmoid", "hard_sigmoid"]  # in the order of the enumeration
+OPTIONAL = ("input_weight", "bias", "peephole", "init_state", "init_cell", "mask")
+PROPERTIES = {
+    "reverse": "setReverse:",
+    "bidirectional": "setBidirectional:",
+    "forget_gate_last": "setForgetGateLast:",
+    "input_gate_activation": "setInputGateActivation:",
+    "forget_gate_activation": "setForgetGateActivation:",
+    "cell_gate_activation": "setCellGateActivation:",
+    "output_gate_activation": "setOutputGateActivation:",
+    "activation": "setActivation:",
+}
+FORWARD = (
+    "LSTMWithSourceTensor:recurrentWeight:inputWeight:bias:initState:initCell:mask:peephole:"
+    "descriptor:name:"
+)
+BACKWARD = (
+    "LSTMGradientsWithSourceTensor:recurrentWeight:sourceGradient:zState:cellOutputFwd:"
+    "stateGradient:cellGradient:inputWeight:bias:initState:initCell:mask:peephole:descriptor:name:"
+)
+ORDERS = list(itertools.product([False, True], repeat=3))  # of the first three properties
+GATES = {
+    "relu in the cell": {"cell_gate_activation": "relu", "activation": "relu"},
+    "hard gates": dict.fromkeys(list(PROPERTIES)[3:7], "hard_sigmoid"),
+    "all different": dict(zip(list(PROPERTIES)[3:], reversed(NAMES), strict=True)),
+}
+
+
+def random_lstm(rng, options: dict, absent: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
+    time, rows, inputs, units = 4, 3, 2, 5
+    both = bool(options.get("bidirectional"))
+    width = units * (2 if both else 1)
+    pair = (2,) if both else ()
+    given = {
+        "source": normal(rng, time, rows, 4 * width if "input_weight" in absent else inputs),
+        "recurrent_weight": normal(rng, *pair, 4 * units, units) / 2,
+        "input_weight": normal(rng, 4 * width, inputs),
+        "bias": normal(rng, 4 * width),
+        "peephole": normal(rng, *pair, 4 * units) / 2,
+        "init_state": normal(rng, rows, width),
+        "init_cell": normal(rng, rows, width),
+        "mask": normal(rng, rows, width),
+    }
+    return {name: value for name, value in given.items() if name not in absent}
+
+
+def descriptor(runtime: Runtime, **options) -> Id:
+    made = runtime("MPSGraphLSTMDescriptor")("descriptor")
+    for option, value in options.items():
+        made(PROPERTIES[option], NAMES.index(value) if isinstance(value, str) else int(value))
+    return made
+
+
+def trained(runtime: Runtime, **options) -> Id:
+    made = descriptor(runtime, **options)
+    made("setTraining:", 1)
+    made("setProduceCell:", 1)
+    return made
+
+
+def forward(graph: Graph, given: dict[str, np.ndarray], **options) -> list[Id]:
+    tensors = {name: graph.placeholder(value) for name, value in given.items()}
+    order = ("input_weight", "bias", "init_state", "init_cell", "mask", "peephole")
+    required = (tensors["source"], tensors["recurrent_weight"])
+    rest = [tensors.get(name) for name in order]
+    return list(graph(FORWARD, *required, *rest, trained(graph.runtime, **options), None))
+
+
+def oracle_of(given: dict[str, np.ndarray], options: dict) -> tuple[Arguments, Options]:
+    exact = {name: value.astype(float) for name, value in given.items()}
+    mask = exact.pop("mask", None)
+    return Arguments(**exact), Options(mask=mask, **options)
+
+
+CASES = [
+    *(dict(zip(PROPERTIES, order, strict=False)) for order in ORDERS),
+    *({"bidirectional": True, **gates} for gates in GATES.values()),
+]
+
+
+@pytest.mark.parametrize(
+    "absent", [(), ("input_weight",), *((name,) for name in OPTIONAL[1:]), OPTIONAL]
+)
+@pytest.mark.parametrize("options", CASES, ids=str)
+def test_lstm(rng, graph, options, absent):
+    given = random_lstm(rng, options, absent)
+    got = graph.run(forward(graph, given, **options))
+    want = lstm(*oracle_of(given, options))
+    for value, right in zip(got, (want.output, want.cell, want.z_state), strict=True):
+        assert_close(value, right, units=20)  # four steps, sums of ten terms each
+
+
+@pytest.mark.parametrize(
+    "absent", [(), ("input_weight",), *((name,) for name in OPTIONAL[1:]), OPTIONAL]
+)
+@pytest.mark.parametrize("options", CASES, ids=str)
+def test_lstm_gradients(rng, graph, options, absent):
+    given = random_lstm(rng, options, absent)
+    arguments, chosen = oracle_of(given, options)
+    saved = lstm(arguments, chosen)
+    z_state, cell = (a.astype(np.float32) for a in (saved.z_state, saved.cell))
+    output_grads = Results(
+        *(normal(rng, *np.shape(a)) for a in saved[:3]),
+        np.zeros_like(saved.cell),
+        np.zeros_like(saved.z_state),
+    )
+    tensors = {name: graph.placeholder(value) for name, value in given.items()}
+    order = ("input_weight", "bias", "init_state", "init_cell", "mask", "peephole")
+    gradients = graph(
+        BACKWARD,
+        tensors["source"],
+        tensors["recurrent_weight"],
+        *map(graph.placeholder, (output_grads.output, z_state, cell)),
+        *(graph.placeholder(a[None]) for a in (output_grads.state, output_grads.final_cell)),
+        *(tensors.get(name) for name in order),
+        trained(graph.runtime, **options),
+        None,
+    )
+    got = graph.run(list(gradients))
+    exact = [a.astype(float) for a in (cell, z_state)]
+    want = lstm_backward(
+        arguments, *exact, Results(*(u.astype(float) for u in output_grads)), chosen
+    )
+    rights = [(n, g) for n, g in zip(Arguments._fields, want, strict=True) if g is not None]
+    for value, (name, right) in zip(got, rights, strict=True):
+        if name == "bias" and options.get("bidirectional"):
+            assert value.shape == (1, 1, right.size)  # as on Metal
+            value = value.ravel()
+        assert_close(value, right, units=100)  # sums over steps and rows of products of sums
+
+
+def test_absent_peepholes_do_not_read_the_cell(rng, graph):
+    """Zero times infinity would be no number."""
+    given = random_lstm(rng, {}, ("peephole",))
+    given["init_cell"][0] = np.inf
+    output, *_ = graph.run(forward(graph, given))
+    assert not np.isnan(output).any()
+
+
+def test_descriptor_defaults(runtime):
+    made = descriptor(runtime)
+    flags = ("reverse", "bidirectional", "produceCell", "training", "forgetGateLast")
+    assert [made.integer(flag) & 0xFF for flag in flags] == [0] * 5
+    gates = ("inputGate", "forgetGate", "cellGate", "outputGate")
+    chosen = [NAMES[made.integer(f"{gate}Activation")] for gate in gates]
+    assert chosen == ["sigmoid", "sigmoid", "tanh", "sigmoid"]
+    assert NAMES[made.integer("activation")] == "tanh"
+    assert set(NAMES) == set(ACTIVATIONS)
+
+
+def test_state_that_only_the_gradient_can_read(rng, graph, monkeypatch):
+    """FAKE_OPAQUE_Z changes zState and no other result."""
+    given = random_lstm(rng, {})
+    plain = graph.run(forward(graph, given))
+    monkeypatch.setenv("FAKE_OPAQUE_Z", "1")
+    output, cell, z_state = graph.run(forward(graph, given))
+    np.testing.assert_array_equal(output, plain[0])
+    np.testing.assert_array_equal(cell, plain[1])
+    assert not np.any(z_state == plain[2])

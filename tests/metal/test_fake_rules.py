@@ -1,0 +1,277 @@
+"""What the fake frameworks refuse, and when they run work. They detect mistakes that fail only on a
+Mac, or only sometimes."""
+
+import ctypes
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from metal.objc import DATA_TYPES, Graph, ObjectiveCError, Runtime, values
+
+pytestmark = pytest.mark.metal
+
+FLOAT32, INT32 = DATA_TYPES["float32"], DATA_TYPES["int32"]
+ADD = "additionWithPrimaryTensor:secondaryTensor:name:"
+MATMUL = "matrixMultiplicationWithPrimaryTensor:secondaryTensor:name:"
+SELECT = "selectWithPredicateTensor:truePredicateTensor:falsePredicateTensor:name:"
+SLICE = "sliceTensor:dimension:start:length:name:"
+GATHER = "gatherWithUpdatesTensor:indicesTensor:axis:batchDimensions:name:"
+
+
+def zeros(graph: Graph, *shape: int, dtype: str = "float32"):
+    return graph.placeholder(np.zeros(shape, dtype))
+
+
+# --- building --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "reason, build",
+    [
+        (
+            "addition: Float32[2,3] and Float32[2] do not broadcast",
+            lambda g: g(ADD, zeros(g, 2, 3), zeros(g, 2), None),
+        ),
+        (
+            "addition: types differ: Float32[2] and Float16[2]",
+            lambda g: g(ADD, zeros(g, 2), zeros(g, 2, dtype="float16"), None),
+        ),
+        (
+            "addition: takes Float32 but got Float16[2]",
+            lambda g: g(ADD, zeros(g, 2, dtype="float16"), zeros(g, 2, dtype="float16"), None),
+        ),
+        ("a tensor is nil", lambda g: g("tanhWithTensor:name:", None, None)),
+        (
+            "matrixMultiplication: Float32[2,3] times Float32[2,3]",
+            lambda g: g(MATMUL, zeros(g, 2, 3), zeros(g, 2, 3), None),
+        ),
+        (
+            "matrixMultiplication: takes rank 2 but got Float32[3]",
+            lambda g: g(MATMUL, zeros(g, 2, 3), zeros(g, 3), None),
+        ),
+        (
+            "select: shapes differ: Bool[2,1], Float32[2,3] and Float32[2,3]",
+            lambda g: g(SELECT, zeros(g, 2, 1, dtype="bool"), zeros(g, 2, 3), zeros(g, 2, 3), None),
+        ),
+        (
+            "slice: Float32[4], start 3, length 2 along axis 0",
+            lambda g: g(SLICE, zeros(g, 4), 0, 3, 2, None),
+        ),
+        (
+            "reductionSum: axis 2 of Float32[4,5]",
+            lambda g: g("reductionSumWithTensor:axis:name:", zeros(g, 4, 5), 2, None),
+        ),
+        (
+            "reshape: Float32[4,5] to [21]",
+            lambda g: g("reshapeTensor:withShape:name:", zeros(g, 4, 5), (21,), None),
+        ),
+        (
+            "broadcast: Float32[2] to [1,1]",
+            lambda g: g("broadcastTensor:toShape:name:", zeros(g, 2), (1, 1), None),
+        ),
+        (
+            "concat: Float32[2,3] and Float32[2,4] along axis 0",
+            lambda g: g("concatTensors:dimension:name:", (zeros(g, 2, 3), zeros(g, 2, 4)), 0, None),
+        ),
+        (
+            "gather: takes Int32 but got Float32[1]",
+            lambda g: g(GATHER, zeros(g, 2, 3), zeros(g, 1), 0, 0, None),
+        ),
+        (
+            "a tensor of shape [0,3]: every size must be positive",
+            lambda g: g("placeholderWithShape:dataType:name:", (0, 3), FLOAT32, None),
+        ),
+        (
+            "MPSDataType 268435520 is not emulated",
+            lambda g: g("placeholderWithShape:dataType:name:", (3,), 0x10000040, None),
+        ),
+        (
+            "a tensor of another graph: Float32[2]",
+            lambda g: g(ADD, zeros(g, 2), zeros(Graph(g.runtime), 2), None),
+        ),
+        (
+            "no method tangentWithTensor:name:",
+            lambda g: g("tangentWithTensor:name:", zeros(g, 2), None),
+        ),
+    ],
+)
+def test_refused_while_building(graph, reason, build):
+    with pytest.raises(ObjectiveCError) as raised:
+        build(graph)
+    assert str(raised.value).startswith(reason)
+
+
+def test_refused_loops(graph):
+    x = zeros(graph, 1, 3)
+    three = graph("constantWithScalar:dataType:", 3.0, INT32)
+    with pytest.raises(ObjectiveCError, match=r"returns Float32\[3\] as argument 0"):
+        flat = lambda _, x: [graph("reshapeTensor:withShape:name:", x, (3,), None)]  # noqa: E731
+        graph.runtime.loop(graph.id, three, [x], flat)
+    leaked = []
+    graph.runtime.loop(graph.id, three, [x], lambda _, x: leaked.append(x) or [x])
+    with pytest.raises(ObjectiveCError, match="a loop's body outside of it"):
+        graph("tanhWithTensor:name:", leaked[0], None)
+    with pytest.raises(ObjectiveCError, match="must be one Int32"):
+        graph.runtime.loop(graph.id, x, [x], lambda _, x: [x])
+
+
+def test_training_needs_the_cell(graph):
+    descriptor = graph.runtime("MPSGraphLSTMDescriptor")("descriptor")
+    descriptor("setTraining:", 1)
+    name = "LSTMWithSourceTensor:recurrentWeight:inputWeight:bias:initState:initCell:mask:peephole:"
+    arguments = [zeros(graph, 2, 3, 4), zeros(graph, 8, 2), zeros(graph, 8, 4), *[None] * 5]
+    with pytest.raises(ObjectiveCError, match="training without produceCell"):
+        graph(f"{name}descriptor:name:", *arguments, descriptor, None)
+
+
+# --- encoding --------------------------------------------------------------------------------
+
+
+def tanh_of(graph: Graph, x: np.ndarray):
+    return graph("tanhWithTensor:name:", graph.placeholder(x), None)
+
+
+def encoded(graph: Graph, tensor, like: np.ndarray):
+    """The buffer of a result and the command buffer."""
+    buffer = graph.buffer(like)
+    return buffer, graph.encode({tensor: graph.data(buffer, like)})
+
+
+def test_refused_while_encoding(graph):
+    x = np.ones((2, 3), np.float32)
+    y = tanh_of(graph, x)
+    buffer = graph.buffer(x)
+    with pytest.raises(ObjectiveCError, match=r"results: data Float32\[3,2\] for a tensor"):
+        graph.encode({y: graph.data(buffer, x.T)})
+    with pytest.raises(ObjectiveCError, match="results: a buffer is fed, or written twice"):
+        data = graph.data(buffer, x)
+        graph.encode({y: data, tanh_of(graph, x): data})
+    with pytest.raises(ObjectiveCError, match=r"in a buffer of 24 bytes"):
+        graph.data(buffer, np.ones((2, 4), np.float32))
+    with pytest.raises(ObjectiveCError, match="the buffer is nil"):
+        graph.data(None, x)
+    unfed = graph("placeholderWithShape:dataType:name:", (2, 3), FLOAT32, None)
+    with pytest.raises(ObjectiveCError, match="nothing for a placeholder"):
+        graph.encode({graph(ADD, y, unfed, None): graph.data(buffer, x)})
+
+
+def test_no_empty_buffers(runtime):
+    assert runtime.device()("newBufferWithLength:options:", 0, 0) is None
+
+
+def test_runs_when_it_is_waited_for(graph):
+    """Not when it is encoded, nor when it is committed."""
+    x = np.ones(3, np.float32)
+    y = tanh_of(graph, x)
+    buffer, commands = encoded(graph, y, x)
+    for _ in range(2):
+        assert np.isnan(values(buffer, x)).all()
+        if commands.integer("status") == 0:
+            commands("commit")
+    commands("waitUntilCompleted")
+    np.testing.assert_array_equal(values(buffer, x), np.tanh(x))
+
+
+def test_runs_with_a_later_one_of_its_queue(graph):
+    x = np.ones(3, np.float32)
+    y = tanh_of(graph, x)
+    first, commands = encoded(graph, y, x)
+    commands("commit")
+    _, later = encoded(graph, y, x)
+    later("commit")
+    later("waitUntilCompleted")
+    np.testing.assert_array_equal(values(first, x), np.tanh(x))
+
+
+def test_reads_what_is_there_when_it_runs(graph):
+    x = np.ones(3, np.float32)
+    buffer, fed = graph.buffer(x), graph.placeholder(x)
+    graph.feeds("setObject:forKey:", graph.data(buffer, x), fed)
+    result, commands = encoded(graph, graph("tanhWithTensor:name:", fed, None), x)
+    ctypes.memset(buffer.integer("contents"), 0, x.nbytes)
+    commands("commit")
+    commands("waitUntilCompleted")
+    np.testing.assert_array_equal(values(result, x), np.zeros(3))
+
+
+def test_views_are_not_written(graph):
+    x = np.ones((2, 3), np.float32)
+    view = graph("transposeTensor:dimension:withDimension:name:", tanh_of(graph, x), 0, 1, None)
+    assert np.isnan(graph.run([view])[0]).all()
+    [got] = graph.run([graph("identityWithTensor:name:", view, None)])
+    np.testing.assert_array_equal(got, np.tanh(x.T))
+
+
+def test_command_buffers_are_used_once(graph):
+    x = np.ones(3, np.float32)
+    _, commands = encoded(graph, tanh_of(graph, x), x)
+    with pytest.raises(ObjectiveCError, match="never committed"):
+        commands("waitUntilCompleted")
+    commands("commit")
+    with pytest.raises(ObjectiveCError, match="committed already"):
+        commands("commit")
+    commands("waitUntilCompleted")
+
+
+def test_encoding_commits_now_and_then(graph):
+    """As MPSGraph may: what was the root before is not the root after."""
+    x = np.ones(3, np.float32)
+    y = tanh_of(graph, x)
+    changed = []
+    for _ in range(6):
+        own = graph.queue("commandBuffer")
+        commands = graph.runtime("MPSCommandBuffer")("commandBufferWithCommandBuffer:", own)
+        results = graph.runtime("NSMutableDictionary")("dictionary")
+        results("setObject:forKey:", graph.data(graph.buffer(x), x), y)
+        name = "encodeToCommandBuffer:feeds:targetOperations:resultsDictionary:executionDescriptor:"
+        graph(name, commands, graph.feeds, None, results, None)
+        changed.append(commands("rootCommandBuffer").pointer != own.pointer)
+        commands("commit")
+        commands("waitUntilCompleted")
+    assert sum(changed) == 2
+
+
+def test_failing_command_buffer(graph):
+    x = np.ones(3, np.float32)
+    buffer, commands = encoded(graph, tanh_of(graph, x), x)
+    graph.runtime.fail_next_command_buffer()
+    commands("commit")
+    commands("waitUntilCompleted")
+    assert commands.integer("status") == 5 and commands("error") is not None
+    assert np.isnan(values(buffer, x)).all()
+
+
+def test_everything_is_freed(fakes):
+    runtime = Runtime(fakes)
+    names = ("graphs", "tensor data", "buffers", "buffer bytes", "command buffers")
+    before = [runtime.count(name) for name in names]
+    for _ in range(3):
+        with runtime.pool():
+            graph, x = Graph(runtime), np.ones(3, np.float32)
+            graph.run([tanh_of(graph, x)])
+            assert runtime.count("graphs") == before[0] + 1
+            graph.release()
+    assert [runtime.count(name) for name in names] == before
+
+
+# --- what ends the process -------------------------------------------------------------------
+
+
+def test_a_command_buffer_must_not_be_lost(fakes):
+    """Work that was encoded and never committed."""
+    script = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+import numpy as np
+from metal.objc import Graph, Runtime
+runtime = Runtime({str(fakes)!r})
+with runtime.pool():
+    graph, x = Graph(runtime), np.ones(3, np.float32)
+    y = graph("tanhWithTensor:name:", graph.placeholder(x), None)
+    graph.encode({{y: graph.data(graph.buffer(x), x)}})
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "fake: a command buffer with work was never committed" in done.stderr

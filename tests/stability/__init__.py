@@ -1,0 +1,1 @@
+"""docs/stability.md: what is public stays, and files of earlier versions are read."""

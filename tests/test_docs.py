@@ -1,0 +1,178 @@
+"""The documentation: examples run, errors read as shown, links and paths lead somewhere."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from pages import ROOT, anchors, blocks, links, run_examples
+from tf_lstm_ops import raw_ops
+
+DOCS = ROOT / "docs"
+PAGES = [
+    *ROOT.glob("*.md"),
+    *DOCS.rglob("*.md"),
+    *(ROOT / "benchmarks").glob("*.md"),
+    *(ROOT / "examples").glob("*.md"),
+    *(ROOT / "cc").rglob("*.md"),
+    *(ROOT / "tf_lstm_ops").rglob("*.md"),
+]
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+# testing.md and the design notes have no examples.
+WITH_EXAMPLES = [page for page in sorted(DOCS.rglob("*.md")) if blocks(text_of(page), "python")]
+
+
+def test_all_pages_are_found() -> None:
+    assert {name_of(page) for page in WITH_EXAMPLES} == {
+        *("docs/guide/export.md", "docs/guide/keras.md"),
+        *("docs/guide/raw_ops.md", "docs/guide/weights.md"),
+    }
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
+def test_examples_print_what_they_say(page: Path, tmp_path: Path) -> None:
+    run_examples(text_of(page), tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(text_of(page)):
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file).resolve() if file else page
+        assert target.exists(), link
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(text_of(target)), link
+
+
+def test_index_names_every_page() -> None:
+    index, decisions = DOCS / "README.md", DOCS / "decisions" / "README.md"
+    linked = {
+        (page.parent / link.partition("#")[0]).resolve()
+        for page in (index, decisions)
+        for link in links(text_of(page))
+    }
+    assert set(DOCS.rglob("*.md")) - linked == {index}
+
+
+def test_paths_of_pages_in_code_exist() -> None:
+    """As comments, docstrings and messages name them."""
+    folders = ("cc", "tf_lstm_ops", "tests", "scripts", "build_defs", ".ci", "examples")
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*") if file.is_file()]
+    suffixes = {".py", ".cc", ".h", ".mm", ".cu", ".c", ".sh", ".toml", ".bzl", ""}
+    for file in [*files, ROOT / "pyproject.toml"]:
+        if file.suffix not in suffixes or "__pycache__" in file.parts:
+            continue
+        for path in re.findall(r"\bdocs/[\w/]+\.md", file.read_text(encoding="utf-8")):
+            assert (ROOT / path).exists(), f"{name_of(file)} names {path}"
+
+
+FEATURES = text_of(DOCS / "reference" / "features.md")
+
+
+def test_feature_table_names_a_test_in_each_cell() -> None:
+    """Or says "no"."""
+    table = [line for line in FEATURES.splitlines() if line.startswith("|")][2:]
+    cells = [cell.strip() for row in table for cell in row.split("|")[2:-1]]
+    assert len(cells) == 4 * len(table) > 0
+    linked = [cell for cell in cells if cell != "no"]
+    assert len(linked) > len(cells) / 2
+    for cell in linked:
+        found = re.fullmatch(r"\[[^]]+\]\((\.\./\.\./tests/.+\.py)#(test_\w+)\)", cell)
+        assert found, cell
+        file, test = found.groups()
+        content = text_of(DOCS / "reference" / file)
+        assert re.search(rf"^def {test}\(", content, re.MULTILINE), cell
+
+
+def block_cell(**wrong: Any) -> Any:
+    """BlockLSTM with T, B, I, H = 7, 3, 2, 5 and an argument that is wrong."""
+    arguments = {
+        "seq_len_max": tf.constant(7, tf.int64),
+        "x": tf.zeros([7, 3, 2]),
+        **{name: tf.zeros([3, 5]) for name in ("cs_prev", "h_prev")},
+        "w": tf.zeros([7, 20]),
+        **{name: tf.zeros([5]) for name in ("wci", "wcf", "wco")},
+        "b": tf.zeros([20]),
+    }
+    return raw_ops.BlockLSTM(**{**arguments, **wrong})
+
+
+def cudnn_rnn(**wrong: Any) -> Any:
+    """CudnnRNNV3 with T, B, I, H = 7, 3, 3, 4."""
+    arguments = {
+        "input": tf.zeros([7, 3, 3]),
+        "input_h": tf.zeros([2, 3, 4]),
+        "input_c": tf.zeros([2, 3, 4]),
+        "params": tf.zeros([2 * 4 * 4 * (3 + 4) + 2 * 32]),
+        "sequence_lengths": [7, 7, 7],
+        "direction": "bidirectional",
+    }
+    return raw_ops.CudnnRNNV3(**{**arguments, **wrong})
+
+
+def conversion(shape: list[int]) -> Any:
+    """The input matrices of an LSTM with I = 3 and H = 4, of which the fourth is wrong."""
+    weights = [tf.zeros([4, 3])] * 4 + [tf.zeros([4, 4])] * 4
+    weights[3] = tf.zeros(shape)
+    sizes = {"num_layers": 1, "num_units": 4, "input_size": 3}
+    return raw_ops.CudnnRNNCanonicalToParams(**sizes, weights=weights, biases=[tf.zeros([4])] * 8)
+
+
+def mpsgraph(**wrong: Any) -> Any:
+    """MPSGraphLSTM with T, N, I, H = 7, 4, 3, 5 and two directions."""
+    arguments = {
+        "source": tf.zeros([7, 4, 3]),
+        "recurrent_weight": tf.zeros([2, 20, 5]),
+        "input_weight": tf.zeros([40, 3]),
+    }
+    return raw_ops.MPSGraphLSTM(**{**arguments, **wrong}, bidirectional=True)
+
+
+# For each line of the page's block of errors a call that gives it.
+ERRORS: dict[str, list[Callable[[], Any]]] = {
+    "block_cell": [
+        lambda: block_cell(x=tf.zeros([7, 3])),
+        lambda: block_cell(wci=tf.zeros([3])),
+        lambda: block_cell(cs_prev=tf.zeros([0, 5])),
+        lambda: block_cell(seq_len_max=tf.constant(8, tf.int64)),
+        lambda: block_cell(h_prev=tf.zeros([3, 5], tf.float64)),
+    ],
+    "cudnn_rnn": [
+        lambda: cudnn_rnn(input=tf.zeros([7, 3])),
+        lambda: cudnn_rnn(input_h=tf.zeros([2, 4, 4])),
+        lambda: cudnn_rnn(input_c=tf.zeros([2, 3, 5])),
+        lambda: cudnn_rnn(params=tf.zeros([10])),
+        lambda: cudnn_rnn(sequence_lengths=[7, 0, 9]),
+        lambda: conversion([4, 4]),
+    ],
+    "mpsgraph": [
+        lambda: mpsgraph(source=tf.zeros([7, 3])),
+        lambda: mpsgraph(bias=tf.zeros([20])),
+        lambda: mpsgraph(mask=tf.zeros([5])),
+        lambda: mpsgraph(recurrent_weight=tf.zeros([2, 0, 0])),
+        lambda: mpsgraph(init_state=tf.zeros([4, 10], tf.float64)),
+    ],
+}
+
+
+@pytest.mark.parametrize("page", ERRORS)
+def test_errors_are_as_shown(page: str) -> None:
+    text = text_of(DOCS / "reference" / f"{page}.md").partition("\n## Errors\n")[2]
+    messages = blocks(text, "text")[0].splitlines()
+    for call, message in zip(ERRORS[page], messages, strict=True):
+        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+            call()
+        assert message in str(caught.value)

@@ -1,0 +1,105 @@
+"""The roofline of this processor, and the least time that a row can take under it: its floor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tf_lstm_ops.bench.cases import GATES, Row, valid_steps
+
+_FLOAT = 4  # bytes
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """The highest rates of the processor.
+
+    Attributes:
+      threads: the number of threads.
+      flops: float operations per second; a multiply-add is two.
+      bandwidth: bytes per second that are read from a buffer of so many bytes, again and again.
+    """
+
+    threads: int
+    flops: float
+    bandwidth: dict[int, float]
+
+    def best(self, other: Roofline) -> Roofline:
+        """Joins two measurements. Other load on the machine can only make a rate lower.
+
+        Args:
+          other: a measurement of the same sizes.
+
+        Returns:
+          The higher of each two rates.
+        """
+        bandwidth = {n: max(v, other.bandwidth[n]) for n, v in self.bandwidth.items()}
+        return Roofline(self.threads, max(self.flops, other.flops), bandwidth)
+
+
+def measure(rows: Iterable[Row], threads: int) -> Roofline:
+    """Measures the processor. It takes 1/6 s for the operations and for each size of weights.
+
+    Args:
+      rows: the rows whose floors are wanted.
+      threads: the number of threads.
+
+    Returns:
+      The roofline, with the bandwidth of the weights of each row.
+    """
+    from tf_lstm_ops import _library
+
+    sizes = sorted({_weight_bytes(row) for row in rows if _has_floor(row)})
+    return Roofline(
+        threads,
+        _library.measure_flops(threads),
+        {size: _library.measure_read_bandwidth(size, threads) for size in sizes},
+    )
+
+
+def floor_seconds(row: Row, roofline: Roofline) -> float | None:
+    """The least time that a call of a row can take.
+
+    All matrix products run at the processor's rate of operations, but a recurrent step takes at
+    least the time to read the recurrent matrix. The recurrent products h R and, in training, the
+    gradients of h cannot be computed for many steps at once. The input's product and the gradients
+    of the input and of the weights can.
+
+    Args:
+      row: the row.
+      roofline: the measured rates.
+
+    Returns:
+      The floor in seconds; None if none is defined for the row.
+    """
+    if not _has_floor(row):
+        return None
+    columns, passes = GATES[row.cell] * row.units, 1 if row.task != "training" else 2
+    read = _weight_bytes(row) / roofline.bandwidth[_weight_bytes(row)]
+    if row.task == "step":
+        return max(2 * row.batch * (row.inputs + row.units) * columns / roofline.flops, read)
+    rows_per_step = valid_steps(row).sum(axis=0)
+    recurrent = 2 * rows_per_step * row.units * columns / roofline.flops
+    steps = np.where(rows_per_step > 0, np.maximum(recurrent, read), 0).sum()
+    width = row.directions * row.units
+    inputs = row.inputs + (row.layers - 1) * width
+    input_products = row.directions * 2 * rows_per_step.sum() * inputs * columns / roofline.flops
+    cells = row.layers * row.directions
+    seconds = input_products + cells * passes * steps
+    if row.task == "training":
+        seconds += 2 * input_products + cells * recurrent.sum()
+    return float(seconds)
+
+
+def _has_floor(row: Row) -> bool:
+    """Whether a floor is defined: 16-bit operations have another rate, other tasks do more."""
+    tasks = ("inference", "training", "step")
+    return row.task in tasks and row.dtype == "float32" and row.measure == "time"
+
+
+def _weight_bytes(row: Row) -> int:
+    """The size of the matrix that every step reads."""
+    rows = row.units + (row.inputs if row.task == "step" else 0)
+    return rows * GATES[row.cell] * row.units * _FLOAT

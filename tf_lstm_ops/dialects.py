@@ -1,0 +1,69 @@
+"""The registry of the dialects: the gradients and the composites of all ops of this package.
+
+A dialect is a family of ops with one contract, as in cc/dialects. In Python a new dialect is
+raw_ops/<dialect>.py, composite/<dialect>.py and gradients/<dialect>.py; it is registered here, its
+functions are exported by raw_ops/__init__.py, and its cases for a device are added to selftest.py.
+Inputs, types and attributes of its ops come from their native definitions (op_definitions.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tf_lstm_ops.composite import block_cell, cudnn_ops, keras, mpsgraph
+from tf_lstm_ops.composite.common import Composite
+from tf_lstm_ops.gradients import block_cell as block_cell_gradients
+from tf_lstm_ops.gradients import cudnn_rnn as cudnn_rnn_gradients
+from tf_lstm_ops.gradients import keras as keras_gradients
+from tf_lstm_ops.gradients import mpsgraph as mpsgraph_gradients
+from tf_lstm_ops.gradients.common import Gradient
+
+
+class Dialect(NamedTuple):
+    """A family of ops with one contract.
+
+    Attributes:
+      composites: by the op's name without its namespace, what computes the op in plain TensorFlow
+        ops: in XLA and in portable exports.
+      gradients: by the op's name in a graph, what ``tf.RegisterGradient`` takes. The gradient of an
+        op is a fused op; the gradient of a gradient op is that of its composite.
+      not_differentiable: names in a graph of ops without a gradient.
+    """
+
+    composites: Mapping[str, Composite]
+    gradients: Mapping[str, Gradient]
+    not_differentiable: tuple[str, ...] = ()
+
+
+DIALECTS: dict[str, Dialect] = {
+    "block_cell": Dialect(block_cell.COMPOSITES, block_cell_gradients.GRADIENTS),
+    "cudnn_rnn": Dialect(
+        cudnn_ops.COMPOSITES,
+        cudnn_rnn_gradients.GRADIENTS,
+        cudnn_rnn_gradients.NOT_DIFFERENTIABLE,
+    ),
+    "keras": Dialect(keras.COMPOSITES, keras_gradients.GRADIENTS),
+    "mpsgraph": Dialect(mpsgraph.COMPOSITES, mpsgraph_gradients.GRADIENTS),
+}
+
+COMPOSITES: dict[str, Composite] = {
+    op: composite for dialect in DIALECTS.values() for op, composite in dialect.composites.items()
+}
+
+
+def register_gradients() -> None:
+    """Registers the gradients of all dialects with TensorFlow.
+
+    A gradient that TensorFlow already has, its own or that of an earlier call, stays.
+    """
+    for dialect in DIALECTS.values():
+        for op, gradient in dialect.gradients.items():
+            try:
+                tf.RegisterGradient(op)(gradient)
+            except KeyError:  # registered already
+                continue
+        for op in dialect.not_differentiable:
+            tf.no_gradient(op)

@@ -1,0 +1,101 @@
+"""What the native library declares of its ops: their inputs, outputs and attributes.
+
+Everything is read from TensorFlow's registry of op definitions, which the native library fills, so
+that no signature is written a second time in Python. An op is named without its namespace:
+"BlockLSTM" is ``TfLstmOps>BlockLSTM``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+
+from tf_lstm_ops import _library
+
+NAMESPACE = "TfLstmOps>"
+
+
+class Input(NamedTuple):
+    """An input of an op.
+
+    Attributes:
+      dtype: the only type that it may have; None where it has the type T of the other inputs.
+      is_list: whether it is a list of tensors.
+    """
+
+    dtype: tf.DType | None
+    is_list: bool
+
+
+@functools.cache
+def function(op: str) -> Callable[..., Any]:
+    """The function that TensorFlow generates for an op.
+
+    Args:
+      op: the op's name.
+
+    Returns:
+      A function of the op's inputs and attributes, in this order or by name. It returns the op's
+      output, or a namedtuple of all its outputs.
+    """
+    generated = _library.load()
+    # The attribute of this name takes keywords only, which costs time; both have one __name__.
+    return getattr(generated, getattr(generated, f"TfLstmOps_{op}").__name__)
+
+
+@functools.cache
+def inputs(op: str) -> dict[str, Input]:
+    """The inputs of an op.
+
+    Args:
+      op: the op's name.
+
+    Returns:
+      The inputs by name, in the op's order.
+    """
+    return {
+        argument.name: Input(
+            tf.as_dtype(argument.type) if argument.type else None, bool(argument.number_attr)
+        )
+        for argument in _definition(op).input_arg
+    }
+
+
+@functools.cache
+def outputs(op: str) -> tuple[str, ...]:
+    """The outputs of an op.
+
+    Args:
+      op: the op's name.
+
+    Returns:
+      The names of the outputs, in the op's order.
+    """
+    return tuple(argument.name for argument in _definition(op).output_arg)
+
+
+@functools.cache
+def attributes(op: str) -> tuple[str, ...]:
+    """The attributes that a call of an op gives: not its types and not the lengths of its lists.
+
+    Args:
+      op: the op's name.
+
+    Returns:
+      The names of the attributes, in the op's order.
+    """
+    definition = _definition(op)
+    lengths = {argument.number_attr for argument in definition.input_arg}
+    return tuple(
+        attribute.name
+        for attribute in definition.attr
+        if attribute.type != "type" and attribute.name not in lengths
+    )
+
+
+def _definition(op: str) -> Any:
+    return op_def_registry.get(f"{NAMESPACE}{op}")
