@@ -50,9 +50,7 @@ def test_no_gpu(built):
         ("libcublas.so.12", "cuBLAS", "the pip package nvidia-cublas-cu12"),
     ],
 )
-def test_the_error_names_a_missing_library_and_its_package(
-    tmp_path, built, library, name, package
-):
+def test_the_error_names_a_missing_library_and_its_package(tmp_path, built, library, name, package):
     if list((tensorflow_folder().parent / "nvidia").glob(f"*/lib/{library}")):
         pytest.skip(f"{library} lies beside TensorFlow, where it would be found")
     folder = without(library, built, tmp_path / "incomplete")
