@@ -1,5 +1,5 @@
-"""Builds fakes of CUDA's libraries in host memory, a TensorFlow device over them, and the CUDA library
-as setup.py builds it.
+"""Builds fakes of CUDA's libraries in host memory, a TensorFlow device over them, and the CUDA
+library as setup.py builds it.
 
 As a program: ``python build.py FOLDER`` writes them there. A library that is newer than its sources
 is not built again.

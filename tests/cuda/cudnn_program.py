@@ -137,7 +137,7 @@ def deterministic() -> Any:
 
 
 def wrong_algorithm() -> Any:
-    """The errors of a gradient op that is given a number of no algorithm, none, and another reserve."""
+    """The errors of a gradient op: no such algorithm, no number at all, another reserve."""
     given = arguments("CudnnRNNBackpropV3", PLAIN)
     forward = {k: given[k] for k in PLAIN.shapes("CudnnRNNV3")}
     given |= on_device("CudnnRNNV3", PLAIN, forward)
@@ -156,8 +156,8 @@ def wrong_algorithm() -> Any:
 
 
 def version_1() -> Any:
-    """Results and gradients of CudnnRNN without host_reserved, of two calls, as in `algorithms`; and
-    the error of a reserve with one element less."""
+    """Results and gradients of two calls of CudnnRNN, which has no host_reserved; and the error of a
+    reserve with one element less."""
     given = arguments("CudnnRNN", PLAIN, "half")
     found = []
     for _ in range(2):

@@ -24,7 +24,7 @@ def random(*shape: int) -> Any:
 
 
 def layer(**changes: Any) -> dict[str, Any]:
-    """Arguments with a peephole, which cuDNN does not support: a layer for the package's own kernels."""
+    """Arguments with a peephole, which cuDNN does not support: for the package's own kernels."""
     none = tf.zeros([0])
     return {
         "x": random(BATCH, TIME, INPUTS),

@@ -9,8 +9,8 @@ from cuda.test_device import check
 
 pytestmark = pytest.mark.cuda
 
-# In units of roundoff near 1: the operands of the products and the results are rounded, and sums have
-# another order. The cells' slopes below 1 keep the error from growing over the steps.
+# In units of roundoff near 1: the operands of the products and the results are rounded, and sums
+# have another order. The cells' slopes below 1 keep the error from growing over the steps.
 ROUNDINGS = 8
 EPSILON = {"float": 2.0**-23, "half": 2.0**-10, "bfloat16": 2.0**-7}
 

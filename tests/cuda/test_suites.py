@@ -1,5 +1,5 @@
-"""The dialects' own suites on the CUDA kernels and the fakes of CUDA's libraries, and errors that they
-must notice."""
+"""The dialects' own suites on the CUDA kernels and the fakes of CUDA's libraries, and errors that
+they must notice."""
 
 import pytest
 
@@ -8,11 +8,11 @@ from devices import suites
 
 pytestmark = pytest.mark.cuda
 
-# test_cudnn.py tests the timing of algorithms; here it would run everything ten times. The tolerances
-# are those of float, but TF32 has ten bits: the fake's has all (see test_persistent.py).
+# test_cudnn.py tests the timing of algorithms; here it would run everything ten times. The
+# tolerances are those of float, but TF32 has ten bits: the fake's has all (see test_persistent.py).
 UNTIMED = {"TF_CUDNN_USE_AUTOTUNE": "0", "FAKE_FLOAT": "1"}
-# cuDNN where it supports a layer, or the package's own kernels: all steps in one launch where they fit,
-# or step by step. cuDNN supports Keras' layers without mask and dropout.
+# cuDNN where it supports a layer, or the package's own kernels: all steps in one launch where they
+# fit, or step by step. cuDNN supports Keras' layers without mask and dropout.
 CUDNN = {"TF_LSTM_OPS_CUDA_PERSISTENT": "1"}
 GRID = CUDNN | {"TF_LSTM_OPS_CUDA_CUDNN": "0"}
 CLUSTERS = GRID | {"TF_LSTM_OPS_CUDA_PERSISTENT": "clusters"}

@@ -5,8 +5,9 @@ package's own kernels.
 
 LIBRARY is what build.sh builds from core.cc. Results and gradients of each case are compared with
 torch.nn in float64 on the CPU; then all are timed beside torch.nn on the GPU.
-With ``--device cpu`` tensors are in host memory, for a library that finds the fakes of tests/cuda in
-place of CUDA's. ``--small`` leaves out the timing, ``--algorithms`` all algorithms but the named ones.
+With ``--device cpu`` tensors are in host memory, for a library that finds the fakes of tests/cuda
+in place of CUDA's. ``--small`` leaves out the timing, ``--algorithms`` all algorithms but the named
+ones.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ MODULES = {
     "rnn_tanh": torch.nn.RNN,
     "rnn_relu": torch.nn.RNN,
 }
-# Relative to the largest element of a tensor: units of roundoff, for sums of up to some hundred terms
-# over some dozen steps. TF32 has 10 bits of fraction.
+# Relative to the largest element of a tensor: units of roundoff, for sums of up to some hundred
+# terms over some dozen steps. TF32 has 10 bits of fraction.
 TOLERANCES = {
     torch.float32: 34 * 2.0**-24,
     torch.float64: 34 * 2.0**-53,
@@ -100,8 +101,8 @@ OWN = [
     Case("gru", inputs=8, units=33, time=5, batch=33),
     Case("lstm", inputs=8, units=70, proj=24, time=5, batch=6, lengths=(5, 1, 3, 2, 4, 5)),
 ]
-# The op's choice; cuDNN's algorithms; the package's own kernels step by step, with all steps in one
-# launch of the grid, or of clusters. A layer that does not fit into clusters is computed by the grid.
+# The op's choice; cuDNN's algorithms; the package's own kernels step by step, or with all steps in
+# one launch, of the grid or of clusters. The grid computes a layer that does not fit clusters.
 CHOICE, CUDNN = "op", "cudnn"
 STEPS, GRID, CLUSTERS = "steps", "grid", "clusters"
 NUMBERS = {CHOICE: -1, STEPS: 4, GRID: 5, CLUSTERS: 6}  # of cuda::Algorithm
