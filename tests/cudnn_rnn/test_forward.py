@@ -76,6 +76,7 @@ def test_results_of_many_sizes(rng, case, dtype):
     assert_right(results(case, arguments, dtype), evaluation(case, arguments), dtype)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", LONG_SUMS, ids=str)
 def test_root_mean_square_error(rng, case):
     arguments = random_arguments(rng, case, "float32")

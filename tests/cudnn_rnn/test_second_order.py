@@ -290,6 +290,7 @@ def test_other_types(rng, case, dtype):
         assert largest(a - b) <= 16 * UNIT_ROUNDOFF[dtype] * largest(b), k
 
 
+@pytest.mark.full
 def test_third_derivatives(rng):
     """Along one direction, against the finite difference of the second derivative along it."""
     case = PROJECTED

@@ -178,6 +178,7 @@ def test_bidirectional(rng, kind, sequences, masked):
     assert_close(value_and_grads(cudnn, x, mask=mask), value_and_grads(cpu, x, mask=mask))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", LAYERS)
 def test_training_with_fit(rng, kind, monkeypatch):
     """A model with a Masking layer, two epochs of both paths: the same losses and weights."""

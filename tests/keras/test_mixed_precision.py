@@ -189,6 +189,7 @@ def padded_series(rng: np.random.Generator) -> tuple[Array, Array]:
     return series, labels
 
 
+@pytest.mark.full
 def test_model_is_as_accurate_as_stock(policy, rng):
     """Mean error of the logits against float64, over four draws of weights and series."""
     exact = classifier(keras.layers, "float64")
@@ -229,6 +230,7 @@ def test_overflow_skips_steps_until_the_scale_fits(rng):
     assert model.loss(labels, model(series)) < loss_before / 2
 
 
+@pytest.mark.full
 def test_saved_model_trains_on(policy, rng, tmp_path: Path):
     """A .keras file keeps the policies, the weights in float32 and the state of the loss scale."""
     model = classifier(tf_lstm_ops.keras, policy)

@@ -57,7 +57,7 @@ def unrolled_stock_is_wrong(case: Case) -> bool:
 CASES = [Case(*choice) for choice in itertools.product(MASKS, *[[False, True]] * 7)]
 
 
-@pytest.mark.sampled(14, strength=2)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_equals_stock(case, family, rng):
     sizes = SIZES[rng.integers(len(SIZES))]

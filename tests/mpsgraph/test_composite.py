@@ -115,6 +115,7 @@ def test_empty(rng, sizes):
     assert_all_close(gradients(case, inputs, tensors(upstream)), want)
 
 
+@pytest.mark.full
 def test_xla(rng):
     """The sizes may be unknown, but for the cell's; XLA knows them when it compiles. (Without XLA:
     test_second_order.)"""

@@ -118,6 +118,7 @@ def test_gradient_op(rng, case, dtype):
     assert_accurate(got, bounds(run.evaluation(*FINAL), dtype))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", SIZED, ids=str)
 def test_many_sizes(rng, case, dtype):

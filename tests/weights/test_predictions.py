@@ -99,7 +99,7 @@ def test_trained_in_keras(rng, shape):
     layers, x = keras_layers(shape), random_input(rng)
     before = KINDS[shape.kind].from_keras(layers)
     model = keras.Sequential([keras.Input((TIME, INPUTS), dtype="float64"), *layers])
-    model.compile(keras.optimizers.SGD(0.5), "mse")
+    model.compile(keras.optimizers.SGD(0.5), "mse", run_eagerly=True)
     target = rng.normal(size=(BATCH, TIME, shape.directions * UNITS))
     model.fit(x, target, epochs=3, verbose=0)
     weights = KINDS[shape.kind].from_keras(layers)
