@@ -37,11 +37,13 @@ struct NoMath {
   using Value = float;
 };
 
-// Defines a constexpr function of a cell's kind: the value of one of its
+// A case of a constexpr function of a cell's kind: the value of one of its
 // constants.
+// NOLINTBEGIN(bugprone-macro-parentheses): Cell is a class template.
 #define TF_LSTM_OPS_CASE(kind, Cell) \
   case CellKind::kind:               \
     return Cell<NoMath>::TF_LSTM_OPS_CONSTANT;
+// NOLINTEND(bugprone-macro-parentheses)
 
 // Whether the cell has a cell state besides h.
 TF_LSTM_OPS_DEVICE constexpr bool IsLstm(CellKind cell) {

@@ -36,11 +36,10 @@ Reserve MakeReserve(const MultiLayerRnn& rnn, float dropout) {
 }
 
 template <class T>
-cpu::MultiLayerPass<Compute<T>> MakePass(const MultiLayerRnn& rnn,
-                                         const Reserve& reserve,
-                                         const DropoutMask* mask,
-                                         int configured_threads) {
-  return {rnn, reserve, mask, std::is_same_v<T, BFloat16>,
+cpu::MultiLayerPass<Compute<T>> MakePass(
+    const MultiLayerRnn& rnn, const Reserve& reserve,
+    const std::unique_ptr<DropoutMask>& mask, int configured_threads) {
+  return {rnn, reserve, mask.get(), std::is_same_v<T, BFloat16>,
           cpu::ThreadCount(configured_threads)};
 }
 
@@ -70,7 +69,7 @@ class ForwardKernel : public tf::Kernel {
     SetOutputs(rnn, &call, &t);
     if (!IsLstm(rnn.model.cell)) *call.OutData(2) = T{};
     SetReserve(reserve, key, &call, &t);
-    MakePass<T>(rnn, reserve, mask.get(), this->ConfiguredThreads(context))
+    MakePass<T>(rnn, reserve, mask, this->ConfiguredThreads(context))
         .Forward(t);
     call.Finish();
     return Status();
@@ -128,7 +127,7 @@ class BackwardKernel : public tf::Kernel {
         call.Data("reserve_space"), call.InputShape("reserve_space"), &key));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context));
     const auto mask = MakeDropoutMask(rnn, attributes_.dropout, key);
-    MakePass<T>(rnn, reserve, mask.get(), this->ConfiguredThreads(context))
+    MakePass<T>(rnn, reserve, mask, this->ConfiguredThreads(context))
         .Backward(Tensors(rnn, reserve, &call));
     call.Finish();
     return Status();
