@@ -156,8 +156,8 @@ def wrong_algorithm() -> Any:
 
 
 def version_1() -> Any:
-    """Results and gradients of two calls of CudnnRNN, which has no host_reserved. Also the error
-    of a reserve with one element less."""
+    """Results and gradients of two calls of CudnnRNN, which has no host_reserved; and the error of
+    a reserve with one element less."""
     given = arguments("CudnnRNN", PLAIN, "half")
     found = []
     for _ in range(2):

@@ -41,7 +41,7 @@ template <class T>
 int64_t CudnnReserveSize(const CudnnSingleLayer<T>& cudnn,
                          const ReserveLayout& own) {
   const int64_t size = cudnn.reserve_size();
-  return size == own.size() ? size + cuda::kSizeTags : size;
+  return size == own.size() ? size + cuda::kTagPeriod : size;
 }
 
 template <class T, const OpVariant& kVariant>

@@ -110,14 +110,16 @@ bool FindChoice(const CallConfig& config, Algorithm* chosen) {
 }
 
 int64_t TaggedSize(int64_t size, Algorithm algorithm) {
-  const auto tag = static_cast<int64_t>(algorithm);
-  return (size - tag + kSizeTags - 1) / kSizeTags * kSizeTags + tag;
+  const int64_t tag = static_cast<int64_t>(algorithm) * kTagStride;
+  return (size - tag + kTagPeriod - 1) / kTagPeriod * kTagPeriod + tag;
 }
 
 bool AlgorithmOfSize(int64_t size, Algorithm* algorithm) {
-  const int64_t tag = size % kSizeTags;
-  if (tag >= kAlgorithmCount) return false;
-  *algorithm = static_cast<Algorithm>(tag);
+  const int64_t tag = size % kTagPeriod;
+  if (tag % kTagStride != 0 || tag / kTagStride >= kAlgorithmCount) {
+    return false;
+  }
+  *algorithm = static_cast<Algorithm>(tag / kTagStride);
   return true;
 }
 

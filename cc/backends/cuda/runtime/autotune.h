@@ -94,11 +94,13 @@ Status Autotune(const Device& device, const CallConfig& config,
 bool FindChoice(const CallConfig& config, Algorithm* chosen);
 
 // A backward pass must know the algorithm of its forward pass without reading
-// device memory. The size of the reserve tells it: the smallest size of at
-// least `size` elements whose remainder modulo kSizeTags is the algorithm's
-// number.
-constexpr int64_t kSizeTags = 8;
-static_assert(kAlgorithmCount <= kSizeTags);
+// device memory. The size of the reserve tells it: TaggedSize returns the
+// smallest size of at least `size` elements that is kTagStride times the
+// algorithm's number modulo kTagPeriod. Most other sizes belong to no
+// algorithm.
+constexpr int64_t kTagStride = 64;
+constexpr int64_t kTagPeriod = 8 * kTagStride;
+static_assert(kAlgorithmCount * kTagStride <= kTagPeriod);
 int64_t TaggedSize(int64_t size, Algorithm algorithm);
 // The algorithm of a reserve of this size. Returns false where there is none.
 bool AlgorithmOfSize(int64_t size, Algorithm* algorithm);

@@ -178,11 +178,11 @@ Status FindArchitecture(const Nvrtc& nvrtc, int capability, int* found) {
   }
   if (*found > 0) return Status();
   return MakeStatus(Code::kUnimplemented,
-                    "tf_lstm_ops: NVRTC has no kernels for this card, of "
+                    "tf_lstm_ops: NVRTC has no kernels for this device, of "
                     "compute capability ",
                     capability / 10, '.', capability % 10, "; at least ",
                     kOldest / 10, '.', kOldest % 10,
-                    " is needed, and an NVRTC that still knows the card");
+                    " is needed, and an NVRTC that still knows the device");
 }
 
 // For a device that is newer than NVRTC, compiles to PTX, which the driver
