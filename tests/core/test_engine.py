@@ -14,7 +14,8 @@ import pytest
 
 from tf_lstm_ops import _library
 
-from .engine_cases import Case, errors, make_cases
+from .engine_case import Case, errors
+from .engine_cases import make_cases
 from .engine_program import NATIVE, Program, build
 from .ulp import BOUND, FUNCTIONS, chunks, floats
 from .ulp import errors as ulp_errors

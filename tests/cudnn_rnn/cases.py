@@ -286,3 +286,8 @@ def _broken_model(case: Case, shapes: dict[str, Shape]) -> Iterator[str]:
         if name.startswith("output") and shapes.get(name, want) != want and not is_ignored:
             shown = f"expected {_brackets(want)} but got {_brackets(shapes[name])}"
             yield f"Invalid {name} shape: {shown}"
+
+
+def sizes_of(case: Case, **more: Any) -> dict[str, Any]:
+    sizes = {"num_layers": case.layers, "num_units": case.units, "input_size": case.inputs}
+    return {**sizes, **more}

@@ -1,129 +1,34 @@
 """convert_model: the copy predicts and trains as the model does, on our layers."""
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
 from keras import layers
-from pairs import Sizes, rounding
 
 import tf_lstm_ops
 from tf_lstm_ops.keras import convert_model, fallback_reasons
 
-BATCH, TIME, INPUTS, UNITS = 4, 6, 3, 5
-SIZES = Sizes(BATCH, TIME, 2 * UNITS, UNITS)
-Model = keras.Model
-MODELS: list[Callable[[], Model]] = []
-
-
-def model_of(make: Callable[[], Model]) -> Callable[[], Model]:
-    MODELS.append(make)
-    return make
-
-
-@model_of
-def sequential() -> Model:
-    return keras.Sequential(
-        [
-            keras.Input((None, INPUTS)),
-            layers.Masking(),
-            layers.LSTM(UNITS, return_sequences=True, go_backwards=True, use_bias=False),
-            layers.GRU(UNITS, name="memory", zero_output_for_mask=True),
-            layers.Dense(2),
-        ],
-        name="outer",
-    )
-
-
-@model_of
-def built_by_a_call() -> Model:
-    return keras.Sequential([layers.GRU(UNITS, return_sequences=True), layers.LSTM(UNITS)])
-
-
-@model_of
-def wrapped() -> Model:
-    backward = layers.LSTM(UNITS, return_sequences=True, go_backwards=True, dropout=0.2)
-    forward = layers.LSTM(UNITS, return_sequences=True)
-    return keras.Sequential(
-        [
-            keras.Input((TIME, INPUTS)),
-            layers.Bidirectional(forward, backward_layer=backward, merge_mode="mul"),
-            layers.Bidirectional(layers.GRU(UNITS, return_sequences=True)),
-            layers.Reshape((2, TIME // 2, 2 * UNITS)),
-            layers.TimeDistributed(layers.Bidirectional(layers.LSTM(UNITS))),
-        ]
-    )
-
-
-@model_of
-def cells() -> Model:
-    gru, lstm = layers.GRUCell(UNITS, seed=3, dropout=0.1), layers.LSTMCell(UNITS)
-    return keras.Sequential(
-        [
-            keras.Input((TIME, INPUTS)),
-            layers.RNN(gru, return_sequences=True, go_backwards=True),
-            layers.Bidirectional(layers.RNN(lstm, return_sequences=True)),
-            layers.RNN(layers.LSTMCell(UNITS, unit_forget_bias=False)),
-        ]
-    )
-
-
-@model_of
-def nested() -> Model:
-    """Two inputs and outputs, one encoder called twice, states passed from layer to layer."""
-    x = keras.Input((None, INPUTS))
-    hidden, *states = layers.LSTM(UNITS, return_sequences=True, return_state=True)(x)
-    encoder = keras.Model(x, [hidden, *states], name="encoder")
-    decoder = keras.Sequential([layers.Dense(UNITS), layers.GRU(UNITS)], name="decoder")
-    a, b = keras.Input((None, INPUTS), name="a"), keras.Input((None, INPUTS), name="b")
-    first, *states = encoder(a)
-    second, h, _ = encoder(b)
-    third = layers.LSTM(UNITS, return_sequences=True)(second, initial_state=states)
-    fourth = layers.GRU(UNITS)(third, initial_state=h)
-    return keras.Model([a, b], {"x": decoder(first), "y": layers.Add()([fourth, decoder(third)])})
-
-
-@model_of
-def with_embedding() -> Model:
-    """A mask that the Embedding makes; a layer called twice, with another mask by hand."""
-    words = keras.Input((TIME,), dtype="int32")
-    vectors = layers.Embedding(9, INPUTS, mask_zero=True)(words)
-    shared = layers.LSTM(UNITS)
-    both = shared(vectors) - shared(vectors, mask=words > 4)
-    return keras.Model(words, layers.Concatenate()([both, layers.GRU(UNITS)(vectors)]))
-
-
-def inputs_of(model: Model, rng: np.random.Generator) -> Any:
-    """Padded sequences, as many as the model has inputs; words for an Embedding."""
-    sequences = [rng.normal(size=(BATCH, TIME, INPUTS)).astype("float32") for _ in range(2)]
-    for x in sequences:
-        x[1, TIME // 2 :] = 0
-    if any(isinstance(layer, layers.Embedding) for layer in model.layers):
-        return rng.integers(9, size=(BATCH, TIME))
-    return sequences if model.built and len(model.inputs) == 2 else sequences[0]
-
-
-def outputs(model: Model, x: Any) -> list[np.ndarray]:
-    return [np.asarray(y, "float64") for y in keras.tree.flatten(model(x))]
-
-
-def randomised(model: Model, x: Any, rng: np.random.Generator) -> Model:
-    model(x)
-    for weight in model.weights:
-        weight.assign(rng.normal(0, 0.5, weight.shape))
-    return model
-
-
-def assert_near(got: list[np.ndarray], wanted: list[np.ndarray], bound: float) -> None:
-    for a, b in zip(got, wanted, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=bound)
-
-
-# Layers after each other pass errors on; Dense layers multiply them by |weights| < 4 at most.
-PREDICTION_BOUND = 4 * rounding(SIZES, "float32")
+from .convert_models import (
+    BATCH,
+    INPUTS,
+    MODELS,
+    PREDICTION_BOUND,
+    TIME,
+    UNITS,
+    Model,
+    assert_near,
+    built_by_a_call,
+    cells,
+    inputs_of,
+    local_loss,
+    nested,
+    outputs,
+    randomised,
+    sequential,
+)
 
 
 @pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
@@ -242,10 +147,6 @@ def trained(model: Model, x: np.ndarray, y: np.ndarray, steps: int) -> list[Any]
     return [model.train_on_batch(x, y) for _ in range(steps)]
 
 
-def local_loss(y: Any, prediction: Any) -> Any:
-    return keras.ops.mean((y - prediction) ** 4)
-
-
 @pytest.fixture
 def float64():
     for dtype in "float64", "float32":
@@ -338,170 +239,3 @@ def test_layers_with_assets_and_finalised_state(rng):
     x = rng.normal(7, 3, size=(BATCH, TIME, INPUTS))
     normalised.layers[0].adapt(x)
     assert_near(outputs(convert_model(normalised), x), outputs(normalised, x), PREDICTION_BOUND)
-
-
-class OwnLSTM(layers.LSTM):
-    """A subclass may compute anything."""
-
-
-class MakesItself(layers.Layer):
-    """Its configuration does not describe its layers."""
-
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.memory = layers.LSTM(UNITS, return_sequences=True, name="memory")
-        self.cell = layers.GRUCell(UNITS, name="cell")
-
-    def build(self, shape):
-        self.memory.build(shape)
-        self.cell.build((shape[0], UNITS))
-
-    def call(self, x):
-        x = self.memory(x)
-        last = x[:, -1]
-        return x + self.cell(last, [last])[0][:, None]
-
-
-def own_tanh(x: Any) -> Any:
-    return keras.ops.tanh(x)
-
-
-def test_layers_left_alone_are_named(rng):
-    sequences = {"return_sequences": True}
-    gru = layers.GRU(UNITS, reset_after=False, name="gru", **sequences)
-    two_cells = [layers.LSTMCell(UNITS), layers.GRUCell(UNITS)]
-    model = keras.Sequential(
-        [
-            keras.Input((TIME, INPUTS)),
-            layers.LSTM(UNITS, name="relu", activation="relu", **sequences),
-            layers.LSTM(UNITS, name="own_tanh", activation=own_tanh, **sequences),
-            layers.Bidirectional(gru, name="both"),
-            layers.RNN(layers.GRUCell(UNITS, activation="selu"), name="selu", **sequences),
-            layers.RNN(two_cells, name="stacked", **sequences),
-            layers.SimpleRNN(UNITS, name="simple", **sequences),
-            OwnLSTM(UNITS, name="own", **sequences),
-            MakesItself(name="maker"),
-            tf_lstm_ops.keras.LSTM(UNITS, name="ours", use_peephole=True, **sequences),
-            layers.GRU(UNITS, name="stock"),
-        ]
-    )
-    made = "convert_model replaces it unless another class makes it"
-    expected = {
-        "relu": "activation is relu, not tanh",
-        "own_tanh": "activation is own_tanh, not tanh",
-        "both/forward_gru": "reset_after is False, not True",
-        "both/backward_gru": "reset_after is False, not True",
-        "selu": "activation is selu, not tanh",
-        "stacked": "StackedRNNCells has no fused op",
-        "simple": "SimpleRNN has no fused op",
-        "own": "OwnLSTM has no fused op",
-        "maker/memory": f"it is keras.layers.LSTM; {made}",
-        "maker/cell": "GRUCell has no fused op",
-    }
-    x = rng.normal(size=(BATCH, TIME, INPUTS)).astype("float32")
-    randomised(model, x, rng)
-    assert fallback_reasons(model)["stock"] == f"it is keras.layers.GRU; {made}"
-    with pytest.warns(UserWarning) as caught:
-        converted = convert_model(model)
-    (warning,) = caught
-    assert warning.filename == __file__
-    for path, why in expected.items():
-        assert f"\n  {path}: {why}" in str(warning.message)
-    assert fallback_reasons(converted) == {**expected, "ours": None, "stock": None}
-    assert_near(outputs(converted, x), outputs(model, x), 3 * PREDICTION_BOUND)  # ten layers
-
-
-class OwnModel(keras.Model):
-    """A functional model of a class of its own; not registered with Keras."""
-
-    def train_step(self, data):
-        return {"loss": 42.0}
-
-
-class Configured(keras.Model):
-    """A subclassed model whose configuration holds its layers."""
-
-    def __init__(self, memory, **kwargs):
-        super().__init__(**kwargs)
-        self.memory = memory
-
-    def call(self, x):
-        return self.memory(x)
-
-    def get_config(self):
-        return {"memory": keras.saving.serialize_keras_object(self.memory)}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(keras.saving.deserialize_keras_object(config["memory"]))
-
-
-def test_classes_of_the_users(rng):
-    x = rng.normal(size=(BATCH, TIME, INPUTS)).astype("float32")
-    inputs = keras.Input((TIME, INPUTS))
-    own = OwnModel(inputs, layers.LSTM(UNITS)(inputs))
-    for model in own, Configured(layers.Bidirectional(layers.LSTM(UNITS))):
-        wanted = outputs(randomised(model, x, rng), x)
-        converted = convert_model(model)
-        assert type(converted) is type(model)
-        assert set(fallback_reasons(converted).values()) == {None}
-        assert_near(outputs(converted, x), wanted, PREDICTION_BOUND)
-    own.compile("sgd", "mse")
-    assert convert_model(own).train_step(None) == {"loss": 42.0}
-
-
-class OwnCompile(OwnModel):
-    def compile(self, *args, **kwargs):
-        super().compile(*args, **kwargs)
-
-
-@pytest.mark.filterwarnings(r"ignore:`compile\(\)` was not called")
-def test_a_compile_of_the_users_is_reported():
-    inputs = keras.Input((TIME, INPUTS))
-    model = OwnCompile(inputs, layers.LSTM(UNITS)(inputs))
-    model.compile("sgd", "mse")
-    with pytest.warns(UserWarning, match="compile the converted model; its optimizer starts anew"):
-        converted = convert_model(model)
-    assert not converted.compiled
-
-
-def test_how_a_nested_model_was_compiled_does_not_matter():
-    inner = keras.Sequential([keras.Input((TIME, INPUTS)), layers.LSTM(UNITS)], name="inner")
-    inner.compile("sgd", local_loss)
-    converted = convert_model(keras.Sequential([inner, layers.Dense(1)]))
-    assert fallback_reasons(converted) == {f"inner/{inner.layers[0].name}": None}
-    assert not converted.get_layer("inner").compiled
-
-
-def own_initializer(shape: Any, dtype: Any) -> Any:
-    return keras.ops.ones(shape, dtype)
-
-
-def test_custom_objects():
-    dense = layers.Dense(2, kernel_initializer=own_initializer)
-    model = keras.Sequential([keras.Input((TIME, INPUTS)), layers.LSTM(UNITS), dense])
-    with pytest.raises(ValueError, match="own_initializer"):
-        convert_model(model)
-    converted = convert_model(model, custom_objects={"own_initializer": own_initializer})
-    assert converted.layers[1].kernel_initializer is own_initializer
-
-
-class NoConfiguration(keras.Model):
-    def __init__(self, rate):
-        super().__init__()
-        self.rate = rate
-
-    def call(self, x):
-        return x
-
-
-def test_errors():
-    with pytest.raises(TypeError, match=r"model must be a keras\.Model"):
-        convert_model(layers.LSTM(UNITS))
-    with pytest.raises(ValueError, match=r"write tf_lstm_ops\.keras\.LSTM instead of"):
-        convert_model(NoConfiguration(np.random.default_rng(0)))
-    x = keras.Input((TIME, INPUTS))
-    shared = layers.LSTM(UNITS)
-    inner = keras.Model(x, shared(x))
-    with pytest.raises(ValueError, match="nested models share a layer"):
-        convert_model(keras.Model(x, layers.Add()([inner(x), shared(x)])))

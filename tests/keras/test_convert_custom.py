@@ -1,0 +1,190 @@
+"""convert_model with classes and functions of the user's own."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+
+import tf_lstm_ops
+from tf_lstm_ops.keras import convert_model, fallback_reasons
+
+from .convert_models import (
+    BATCH,
+    INPUTS,
+    PREDICTION_BOUND,
+    TIME,
+    UNITS,
+    assert_near,
+    local_loss,
+    outputs,
+    randomised,
+)
+
+
+class OwnLSTM(layers.LSTM):
+    """A subclass may compute anything."""
+
+
+class MakesItself(layers.Layer):
+    """Its configuration does not describe its layers."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.memory = layers.LSTM(UNITS, return_sequences=True, name="memory")
+        self.cell = layers.GRUCell(UNITS, name="cell")
+
+    def build(self, shape):
+        self.memory.build(shape)
+        self.cell.build((shape[0], UNITS))
+
+    def call(self, x):
+        x = self.memory(x)
+        last = x[:, -1]
+        return x + self.cell(last, [last])[0][:, None]
+
+
+def own_tanh(x: Any) -> Any:
+    return keras.ops.tanh(x)
+
+
+def test_layers_left_alone_are_named(rng):
+    sequences = {"return_sequences": True}
+    gru = layers.GRU(UNITS, reset_after=False, name="gru", **sequences)
+    two_cells = [layers.LSTMCell(UNITS), layers.GRUCell(UNITS)]
+    model = keras.Sequential(
+        [
+            keras.Input((TIME, INPUTS)),
+            layers.LSTM(UNITS, name="relu", activation="relu", **sequences),
+            layers.LSTM(UNITS, name="own_tanh", activation=own_tanh, **sequences),
+            layers.Bidirectional(gru, name="both"),
+            layers.RNN(layers.GRUCell(UNITS, activation="selu"), name="selu", **sequences),
+            layers.RNN(two_cells, name="stacked", **sequences),
+            layers.SimpleRNN(UNITS, name="simple", **sequences),
+            OwnLSTM(UNITS, name="own", **sequences),
+            MakesItself(name="maker"),
+            tf_lstm_ops.keras.LSTM(UNITS, name="ours", use_peephole=True, **sequences),
+            layers.GRU(UNITS, name="stock"),
+        ]
+    )
+    made = "convert_model replaces it unless another class makes it"
+    expected = {
+        "relu": "activation is relu, not tanh",
+        "own_tanh": "activation is own_tanh, not tanh",
+        "both/forward_gru": "reset_after is False, not True",
+        "both/backward_gru": "reset_after is False, not True",
+        "selu": "activation is selu, not tanh",
+        "stacked": "StackedRNNCells has no fused op",
+        "simple": "SimpleRNN has no fused op",
+        "own": "OwnLSTM has no fused op",
+        "maker/memory": f"it is keras.layers.LSTM; {made}",
+        "maker/cell": "GRUCell has no fused op",
+    }
+    x = rng.normal(size=(BATCH, TIME, INPUTS)).astype("float32")
+    randomised(model, x, rng)
+    assert fallback_reasons(model)["stock"] == f"it is keras.layers.GRU; {made}"
+    with pytest.warns(UserWarning) as caught:
+        converted = convert_model(model)
+    (warning,) = caught
+    assert warning.filename == __file__
+    for path, why in expected.items():
+        assert f"\n  {path}: {why}" in str(warning.message)
+    assert fallback_reasons(converted) == {**expected, "ours": None, "stock": None}
+    assert_near(outputs(converted, x), outputs(model, x), 3 * PREDICTION_BOUND)  # ten layers
+
+
+class OwnModel(keras.Model):
+    """A functional model of a class of its own; not registered with Keras."""
+
+    def train_step(self, data):
+        return {"loss": 42.0}
+
+
+class Configured(keras.Model):
+    """A subclassed model whose configuration holds its layers."""
+
+    def __init__(self, memory, **kwargs):
+        super().__init__(**kwargs)
+        self.memory = memory
+
+    def call(self, x):
+        return self.memory(x)
+
+    def get_config(self):
+        return {"memory": keras.saving.serialize_keras_object(self.memory)}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(keras.saving.deserialize_keras_object(config["memory"]))
+
+
+def test_classes_of_the_users(rng):
+    x = rng.normal(size=(BATCH, TIME, INPUTS)).astype("float32")
+    inputs = keras.Input((TIME, INPUTS))
+    own = OwnModel(inputs, layers.LSTM(UNITS)(inputs))
+    for model in own, Configured(layers.Bidirectional(layers.LSTM(UNITS))):
+        wanted = outputs(randomised(model, x, rng), x)
+        converted = convert_model(model)
+        assert type(converted) is type(model)
+        assert set(fallback_reasons(converted).values()) == {None}
+        assert_near(outputs(converted, x), wanted, PREDICTION_BOUND)
+    own.compile("sgd", "mse")
+    assert convert_model(own).train_step(None) == {"loss": 42.0}
+
+
+class OwnCompile(OwnModel):
+    def compile(self, *args, **kwargs):
+        super().compile(*args, **kwargs)
+
+
+@pytest.mark.filterwarnings(r"ignore:`compile\(\)` was not called")
+def test_a_compile_of_the_users_is_reported():
+    inputs = keras.Input((TIME, INPUTS))
+    model = OwnCompile(inputs, layers.LSTM(UNITS)(inputs))
+    model.compile("sgd", "mse")
+    with pytest.warns(UserWarning, match="compile the converted model; its optimizer starts anew"):
+        converted = convert_model(model)
+    assert not converted.compiled
+
+
+def test_how_a_nested_model_was_compiled_does_not_matter():
+    inner = keras.Sequential([keras.Input((TIME, INPUTS)), layers.LSTM(UNITS)], name="inner")
+    inner.compile("sgd", local_loss)
+    converted = convert_model(keras.Sequential([inner, layers.Dense(1)]))
+    assert fallback_reasons(converted) == {f"inner/{inner.layers[0].name}": None}
+    assert not converted.get_layer("inner").compiled
+
+
+def own_initializer(shape: Any, dtype: Any) -> Any:
+    return keras.ops.ones(shape, dtype)
+
+
+def test_custom_objects():
+    dense = layers.Dense(2, kernel_initializer=own_initializer)
+    model = keras.Sequential([keras.Input((TIME, INPUTS)), layers.LSTM(UNITS), dense])
+    with pytest.raises(ValueError, match="own_initializer"):
+        convert_model(model)
+    converted = convert_model(model, custom_objects={"own_initializer": own_initializer})
+    assert converted.layers[1].kernel_initializer is own_initializer
+
+
+class NoConfiguration(keras.Model):
+    def __init__(self, rate):
+        super().__init__()
+        self.rate = rate
+
+    def call(self, x):
+        return x
+
+
+def test_errors():
+    with pytest.raises(TypeError, match=r"model must be a keras\.Model"):
+        convert_model(layers.LSTM(UNITS))
+    with pytest.raises(ValueError, match=r"write tf_lstm_ops\.keras\.LSTM instead of"):
+        convert_model(NoConfiguration(np.random.default_rng(0)))
+    x = keras.Input((TIME, INPUTS))
+    shared = layers.LSTM(UNITS)
+    inner = keras.Model(x, shared(x))
+    with pytest.raises(ValueError, match="nested models share a layer"):
+        convert_model(keras.Model(x, layers.Add()([inner(x), shared(x)])))
