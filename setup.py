@@ -21,19 +21,25 @@ class BuildNative(build_ext):
         # No Python ABI in the name: TensorFlow loads the library, Python does not.
         return ext_name.replace(".", "/") + ".so"
 
-    def build_extension(self, ext: Extension) -> None:
+    def build_extensions(self) -> None:
+        folder = Path(self.build_temp).resolve()
+        if self.editable_mode:
+            native.use_ccache()
+            folder = native.OBJECTS
         try:
             native.build(
-                output=Path(self.get_ext_fullpath(ext.name)).resolve(),
-                folder=Path(self.build_temp).resolve(),
+                outputs=[
+                    Path(self.get_ext_fullpath(ext.name)).resolve() for ext in self.extensions
+                ],
+                folder=folder,
                 jobs=self.parallel if isinstance(self.parallel, int) else None,
             )
         except native.BuildError as error:
             raise CompileError(str(error)) from error
 
     def copy_extensions_to_source(self) -> None:
-        # For an editable installation only: a checkout has no folder for the library.
-        (ROOT / "tf_lstm_ops" / "_lib").mkdir(exist_ok=True)
+        # For an editable installation only: a checkout has no folder for the libraries.
+        native.LIBRARIES.mkdir(exist_ok=True)
         super().copy_extensions_to_source()
 
 
@@ -43,9 +49,7 @@ class PlatformWheel(bdist_wheel):
         return "py3", "none", platform
 
 
-LIBRARIES = ["tf_lstm_ops"]
-if gpu_library := {"Darwin": "METAL_LIBRARY", "Linux": "CUDA_LIBRARY"}.get(platform.system()):
-    LIBRARIES.append(Path(native.FLAGS[gpu_library]).stem)
+LIBRARIES = [Path(name).stem for name in native.libraries(platform.system())]
 
 # A folder of its own for each build: a module that was renamed must not come along from the last
 # one, and on macOS setuptools' "build" would be the same name as Bazel's "BUILD".

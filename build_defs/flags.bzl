@@ -14,6 +14,7 @@ GPU_SHARED_SOURCES = [
     "cc/tf/kernel.cc",
 ]
 
+LIBRARY = "tf_lstm_ops.so"
 SOURCES = [
     "cc/backends/cpu/**/*.cc",
     "cc/dialects/*.cc",
@@ -37,6 +38,10 @@ SIMD_X86_64 = {
 SIMD_OTHER = {"baseline": []}
 SIMD_ARM64_TOO = {"armv8_bf16": ["-march=armv8.2-a+bf16", "-DTF_LSTM_OPS_DOTS_BFLOAT16"]}
 SIMD_DEFINE = "-DTF_LSTM_OPS_SIMD="
+
+# A loop of a few instructions that crosses a cache line can take a fifth longer.
+# So its speed must not depend on the code before it.
+SIMD_COPTS = ["-falign-functions=64", "-falign-loops=32"]
 
 # Without contraction, a * b + c is rounded twice on every instruction set unless
 # the code calls a fused multiply-add.

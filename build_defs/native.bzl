@@ -11,9 +11,12 @@ load(
     "CUDA_STREAM_SOURCES",
     "CUDA_TEXTS",
     "EXPORTS_LINUX",
+    "GPU_SHARED_SOURCES",
+    "LIBRARY",
     "LINKOPTS_LINUX",
     "LINKOPTS_MACOS",
     "SIMD_ARM64_TOO",
+    "SIMD_COPTS",
     "SIMD_DEFINE",
     "SIMD_OTHER",
     "SIMD_SOURCES",
@@ -43,7 +46,7 @@ def _simd_libraries(levels):
         cc_library(
             name = "simd_" + level,
             srcs = native.glob(SIMD_SOURCES),
-            copts = COPTS + flags + [SIMD_DEFINE + level],
+            copts = COPTS + SIMD_COPTS + flags + [SIMD_DEFINE + level],
             linkstatic = True,
             # Built where the library needs it, and not by //... on other processors.
             tags = ["manual"],
@@ -51,12 +54,28 @@ def _simd_libraries(levels):
         )
     return [":simd_" + level for level in levels]
 
-def native_library(name):
-    """The shared library `name`, of all sources in cc/ but those for GPUs."""
+def native_library(folder):
+    """The shared library in a folder, of all sources in cc/ but those for GPUs.
+
+    Args:
+      folder: where it lies, with a "/" at its end.
+
+    Returns:
+      its label.
+    """
     baseline = _simd_libraries(SIMD_OTHER)
     cc_library(
         name = "headers",
         hdrs = native.glob(["cc/**/*.h"]),
+    )
+    cc_library(
+        name = "shared",
+        srcs = native.glob(GPU_SHARED_SOURCES),
+        copts = _BASE_COPTS,
+        linkstatic = True,
+        deps = [":headers"],
+        # All objects, as setup.py links them.
+        alwayslink = True,
     )
     cc_binary(
         name = STUB,
@@ -65,8 +84,8 @@ def native_library(name):
         linkshared = True,
     )
     cc_binary(
-        name = name,
-        srcs = native.glob(SOURCES, exclude = SIMD_SOURCES),
+        name = folder + LIBRARY,
+        srcs = native.glob(SOURCES, exclude = SIMD_SOURCES + GPU_SHARED_SOURCES),
         additional_linker_inputs = [":" + STUB, _file(EXPORTS_LINUX)],
         copts = _BASE_COPTS,
         # The stub by its path and not as a dependency, which would have the library
@@ -77,12 +96,13 @@ def native_library(name):
         }),
         linkshared = True,
         visibility = ["//visibility:public"],
-        deps = [":headers"] + select({
+        deps = [":headers", ":shared"] + select({
             _X86_64: _simd_libraries(SIMD_X86_64),
             _ARM64: baseline + _simd_libraries(SIMD_ARM64_TOO),
             "//conditions:default": baseline,
         }),
     )
+    return ":" + folder + LIBRARY
 
 def cuda_library(folder):
     """The library of kernels for CUDA in a folder, on Linux, and what it is called with there.
@@ -99,13 +119,13 @@ def cuda_library(folder):
     )
     cc_binary(
         name = folder + CUDA_LIBRARY,
-        srcs = native.glob(CUDA_SOURCES),
+        srcs = native.glob(CUDA_SOURCES, exclude = GPU_SHARED_SOURCES),
         additional_linker_inputs = [":" + STUB, _file(EXPORTS_LINUX)],
         copts = _BASE_COPTS,
         linkopts = CUDA_LINKOPTS + LINKOPTS_LINUX + ["$(location :%s)" % STUB],
         linkshared = True,
         target_compatible_with = [_LINUX],
-        deps = [":cuda_texts", ":headers"],
+        deps = [":cuda_texts", ":headers", ":shared"],
     )
     sources = native.glob(CUDA_STREAM_SOURCES)
     native.genrule(

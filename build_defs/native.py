@@ -1,13 +1,20 @@
-"""Builds the native library with a C++17 compiler and nothing else.
+"""Builds the native libraries with a C++17 compiler and nothing else.
 
-As a program, prints the compilation database that clang-tidy and editors read:
-``python3 build_defs/native.py > compile_commands.json``.
+``python3 build_defs/native.py build`` brings the libraries of this checkout, as an editable
+installation uses them, up to date: it compiles what changed since the last time. It uses ccache
+where that is installed and $CXX is not set.
+
+``python3 build_defs/native.py > compile_commands.json`` writes the compilation database that
+clang-tidy and editors read.
 """
 
 from __future__ import annotations
 
+import argparse
 import concurrent.futures
+import functools
 import json
+import math
 import os
 import platform
 import runpy
@@ -15,11 +22,16 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS: dict[str, Any] = runpy.run_path(str(ROOT / "build_defs" / "flags.bzl"))
+# Of this checkout: where Python finds the libraries, and where their objects stay between builds.
+LIBRARIES = ROOT / "tf_lstm_ops" / "_lib"
+OBJECTS = ROOT / ".build"
 
 
 class BuildError(Exception):
@@ -42,52 +54,64 @@ def compiler() -> list[str]:
         if shutil.which(name):
             return [name]
     raise BuildError(
-        "no C++ compiler found: install one that knows C++17 (GCC 11, Clang 12 or newer), "
+        "no C++ compiler found: install one that knows C++17 (GCC 11, Clang 13 or newer), "
         "for instance with 'apt install g++' or 'xcode-select --install', or name one in $CXX"
     )
 
 
+def use_ccache() -> None:
+    """Puts ccache before the compiler, in $CXX, where it is installed and $CXX is not set."""
+    if not os.environ.get("CXX") and shutil.which("ccache"):
+        os.environ["CXX"] = shlex.join(["ccache", *compiler()])
+
+
+def libraries(system: str) -> list[str]:
+    """File names of the libraries that the package has on "Linux", "Darwin" or another system."""
+    gpu = {"Darwin": "METAL_LIBRARY", "Linux": "CUDA_LIBRARY"}.get(system)
+    return [FLAGS["LIBRARY"], *([FLAGS[gpu]] if gpu else [])]
+
+
 def units(machine: str) -> list[Unit]:
     """All compilations for a machine such as "x86_64" or "arm64", in the order of linking."""
-    x86_64 = _is_x86_64(machine)
-    simd = dict(FLAGS["SIMD_X86_64"] if x86_64 else FLAGS["SIMD_OTHER"])
+    simd = dict(FLAGS["SIMD_X86_64"] if _is_x86_64(machine) else FLAGS["SIMD_OTHER"])
     if machine.lower() in ("arm64", "aarch64"):
         simd |= FLAGS["SIMD_ARM64_TOO"]
-    baseline = FLAGS["COPTS"] + (FLAGS["COPTS_X86_64"] if x86_64 else [])
     simd_sources = _glob(FLAGS["SIMD_SOURCES"])
-    sources = [s for s in _glob(FLAGS["SOURCES"]) if s not in simd_sources]
-    return [Unit(s, _object(s), baseline) for s in sources] + [
-        Unit(s, _object(s, name), [*FLAGS["COPTS"], *flags, FLAGS["SIMD_DEFINE"] + name])
+    copts = FLAGS["COPTS"] + FLAGS["SIMD_COPTS"]
+    return [u for u in _baseline_units("SOURCES", machine) if u.source not in simd_sources] + [
+        Unit(s, _object(s, name), [*copts, *flags, FLAGS["SIMD_DEFINE"] + name])
         for name, flags in simd.items()
         for s in simd_sources
     ]
 
 
-def metal_units() -> list[Unit]:
+def metal_units(machine: str) -> list[Unit]:
     """All compilations of the library of kernels for Metal."""
     return [
-        Unit(s, _object(s, "metal"), FLAGS["COPTS"] + FLAGS["METAL_COPTS"] * s.endswith(".mm"))
-        for s in _glob(FLAGS["METAL_SOURCES"])
+        unit._replace(flags=unit.flags + FLAGS["METAL_COPTS"] * unit.source.endswith(".mm"))
+        for unit in _baseline_units("METAL_SOURCES", machine)
     ]
 
 
 def cuda_units(machine: str) -> list[Unit]:
     """All compilations of the library of kernels for CUDA."""
-    flags = FLAGS["COPTS"] + (FLAGS["COPTS_X86_64"] if _is_x86_64(machine) else [])
-    return [Unit(s, _object(s, "cuda"), flags) for s in _glob(FLAGS["CUDA_SOURCES"])]
+    return _baseline_units("CUDA_SOURCES", machine)
 
 
 def library_units(library: str, machine: str) -> list[Unit]:
-    """All compilations of the library of this name."""
+    """All compilations of the library of this name. Libraries share units with the same object."""
     if library == FLAGS["METAL_LIBRARY"]:
-        return metal_units()
+        return metal_units(machine)
     if library == FLAGS["CUDA_LIBRARY"]:
         return cuda_units(machine)
     return units(machine)
 
 
 def compile_command(unit: Unit, folder: Path) -> list[str]:
-    return [*compiler(), *unit.flags, "-c", unit.source, "-o", str(folder / unit.object)]
+    """Compiles a unit, and lists the files that it includes beside the object, in a file *.d."""
+    output = folder / unit.object
+    files = ["-MD", "-MF", str(output.with_suffix(".d"))]
+    return [*compiler(), *unit.flags, *files, "-c", unit.source, "-o", str(output)]
 
 
 def link_command(objects: list[str], folder: Path, output: Path, system: str) -> list[str]:
@@ -104,31 +128,37 @@ def stub_command(folder: Path) -> list[str]:
     return [*compiler(), FLAGS["STUB_SOURCE"], *FLAGS["STUB_LINKOPTS"], "-o", output]
 
 
-def build(output: Path, folder: Path, jobs: int | None = None) -> None:
-    """Compiles and links the library `output` for this machine. CUDA's gets its sources for the
-    stream beside it.
+def build(outputs: Sequence[Path], folder: Path, jobs: int | None = None) -> None:
+    """Compiles and links libraries for this machine. The sources of the stream library are copied
+    beside the library for CUDA.
+
+    A unit is compiled once for all libraries, and not at all where `folder` has its object from an
+    earlier build and neither the command nor a file that it reads has changed since.
 
     Args:
-      output: path of the library; of the one for Metal or CUDA where it has that name.
+      outputs: paths of the libraries, which have the names that `libraries` returns.
       folder: where the objects go; an absolute path.
       jobs: how many compilers run at once; as many as there are processors when None.
 
     Raises:
       BuildError: there is no compiler, or one of its runs failed.
     """
-    todo = library_units(output.name, platform.machine())
-    system = platform.system()
+    machine, system = platform.machine(), platform.system()
+    linked = {output: library_units(output.name, machine) for output in outputs}
+    todo = {unit.object: unit for units in linked.values() for unit in units}
     folder.mkdir(parents=True, exist_ok=True)
-    output.parent.mkdir(parents=True, exist_ok=True)
+    modified = functools.cache(_modified)
     with concurrent.futures.ThreadPoolExecutor(jobs or _processors()) as pool:
-        # From the end, since the SIMD units take by far the longest.
-        list(pool.map(lambda unit: _run(compile_command(unit, folder)), reversed(todo)))
+        compile_unit = functools.partial(_compile, folder=folder, modified=modified)
+        list(pool.map(compile_unit, _longest_first(list(todo.values()))))
     if system != "Darwin":
         _run(stub_command(folder))
-    _run(link_command([unit.object for unit in todo], folder, output.resolve(), system))
-    if output.name == FLAGS["CUDA_LIBRARY"]:
-        for source in _glob(FLAGS["CUDA_STREAM_SOURCES"]):
-            shutil.copy(ROOT / source, output.parent)
+    for output, units in linked.items():
+        output.parent.mkdir(parents=True, exist_ok=True)
+        _run(link_command([unit.object for unit in units], folder, output.resolve(), system))
+        if output.name == FLAGS["CUDA_LIBRARY"]:
+            for source in _glob(FLAGS["CUDA_STREAM_SOURCES"]):
+                shutil.copy(ROOT / source, output.parent)
 
 
 def compilation_database() -> list[dict[str, Any]]:
@@ -143,6 +173,12 @@ def compilation_database() -> list[dict[str, Any]]:
         }
         for unit in best.values()
     ]
+
+
+def _baseline_units(sources: str, machine: str) -> list[Unit]:
+    """The sources in the list of this name, for any processor of the kind."""
+    flags = FLAGS["COPTS"] + (FLAGS["COPTS_X86_64"] if _is_x86_64(machine) else [])
+    return [Unit(source, _object(source), flags) for source in _glob(FLAGS[sources])]
 
 
 def _is_x86_64(machine: str) -> bool:
@@ -164,6 +200,55 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _longest_first(units: list[Unit]) -> list[Unit]:
+    """Units in an order that leaves no processor idle at the end: those for each instruction set,
+    the best one first, then the others by the size of their source.
+    """
+
+    def duration(unit: Unit) -> float:
+        if FLAGS["SIMD_DEFINE"] in unit.flags[-1]:
+            return math.inf
+        return (ROOT / unit.source).stat().st_size
+
+    return sorted(reversed(units), key=duration, reverse=True)
+
+
+def _compile(unit: Unit, folder: Path, modified: Callable[[Path], float]) -> None:
+    """Compiles a unit into a folder, unless its object there is up to date."""
+    command = compile_command(unit, folder)
+    output = folder / unit.object
+    record = output.with_suffix(".txt")  # the command, written when the object is complete
+    if record.exists() and output.exists() and record.read_text() == shlex.join(command):
+        files = [unit.source, *_included(output.with_suffix(".d")), *_embedded(unit)]
+        if all(modified(ROOT / file) <= modified(output) for file in files):
+            return
+    record.unlink(missing_ok=True)
+    begin = time.time()
+    _run(command)
+    os.utime(output, (begin, begin))  # so that a file that changed meanwhile is newer
+    record.write_text(shlex.join(command))
+
+
+def _modified(file: Path) -> float:
+    """The time of the last change; for a file that is gone, later than any other."""
+    try:
+        return file.stat().st_mtime
+    except FileNotFoundError:
+        return math.inf
+
+
+def _included(file: Path) -> list[str]:
+    """The prerequisites in a makefile rule that a compiler has written."""
+    return shlex.split(file.read_text().replace("\\\n", " "))[1:]
+
+
+def _embedded(unit: Unit) -> list[str]:
+    """Files that the assembler reads, which no compiler lists."""
+    if ".incbin" not in (ROOT / unit.source).read_text():
+        return []
+    return _glob([*FLAGS["CUDA_TEXTS"], "cc/**/*.h"])
+
+
 def _run(command: list[str]) -> None:
     line = shlex.join(command)
     print(line, flush=True)
@@ -176,5 +261,17 @@ def _run(command: list[str]) -> None:
         )
 
 
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", nargs="?", choices=["build"])
+    if parser.parse_args(arguments).command == "build":
+        use_ccache()
+        build([LIBRARIES / name for name in libraries(platform.system())], OBJECTS)
+    else:
+        print(json.dumps(compilation_database(), indent=2))
+
+
 if __name__ == "__main__":
-    print(json.dumps(compilation_database(), indent=2))
+    main(sys.argv[1:])

@@ -32,17 +32,16 @@ def test_bazel_uses_every_list(root, flags):
             file, *names = (ast.literal_eval(argument) for argument in call.args)
             loaded.update(names if file == ":flags.bzl" else [])
     used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    # Metal's are setup.py's alone; what the GPUs' libraries share stands in their lists.
-    of_both = {name for name in flags if not name.startswith(("GPU_", "METAL_"))}
+    of_both = {name for name in flags if not name.startswith("METAL_")}  # setup.py's alone
     assert loaded == of_both
     assert of_both <= used
 
 
 def test_setup_uses_every_list(root, native, flags):
     tree = ast.parse((root / "build_defs" / "native.py").read_text())
-    # The file of exported symbols stands in LINKOPTS_LINUX, and the assembler finds device code by
-    # itself; Bazel must know them as inputs. What the GPUs' libraries share stands in their lists.
-    assert flags - strings(tree) == {"CUDA_TEXTS", "EXPORTS_LINUX", "GPU_SHARED_SOURCES"}
+    # LINKOPTS_LINUX names the file of exported symbols, which Bazel must know as an input. Sources
+    # that libraries share are in the list of each library; Bazel makes a target of them.
+    assert flags - strings(tree) == {"EXPORTS_LINUX", "GPU_SHARED_SOURCES"}
     assert any(native.FLAGS["EXPORTS_LINUX"] in option for option in native.FLAGS["LINKOPTS_LINUX"])
 
 
@@ -54,7 +53,7 @@ def test_neither_adds_flags_of_its_own(root):
     assert own == {
         "BUILD": set(),
         "build_defs/native.bzl": set(),
-        "build_defs/native.py": {"-c", "-o", "-shared"},
+        "build_defs/native.py": {"-MD", "-MF", "-c", "-o", "-shared"},
         "setup.py": set(),
     }
 

@@ -51,9 +51,30 @@ def test_cuda_library_has_its_backend_whole_and_no_other(native, root):
 
 
 @pytest.mark.parametrize("machine", LEVELS)
-def test_objects_have_names_of_their_own(native, machine):
-    objects = [unit.object for unit in native.units(machine)]
-    assert len(set(objects)) == len(objects)
+def test_libraries_share_objects(native, machine):
+    """An object has one source and one command, so that one compilation serves all libraries."""
+    libraries = [f(machine) for f in (native.units, native.cuda_units, native.metal_units)]
+    by_object = {}
+    for units in libraries:
+        assert len({unit.object for unit in units}) == len(units)
+        for unit in units:
+            assert by_object.setdefault(unit.object, unit) == unit
+    sources = [{unit.source for unit in units} for units in libraries]
+    shared = set.intersection(*sources)
+    assert shared == set(native._glob(native.FLAGS["GPU_SHARED_SOURCES"])) != set()
+
+
+def test_long_compilations_come_first(native):
+    """Else one processor would compile the last long one while the others wait."""
+    units = native._longest_first([*native.units("x86_64"), *native.cuda_units("x86_64")])
+    levels = [
+        next((n for n in LEVELS["x86_64"] if u.object.endswith(f"_{n}.o")), "") for u in units
+    ]
+    assert levels == sorted(levels, reverse=True) and levels[0] == "x86_64_v4_bf16"
+    sizes = [
+        os.path.getsize(native.ROOT / u.source) for u in units if u.object.count("_simd_") == 0
+    ]
+    assert sizes == sorted(sizes, reverse=True)
 
 
 def test_instruction_sets_are_linked_last_and_in_ascending_order(native, cxx, tmp_path):
@@ -78,10 +99,26 @@ def test_cxx_may_hold_options(native, monkeypatch):
     assert native.compiler() == ["ccache", "my compiler", "-m64"]
 
 
+def test_ccache_where_it_is_installed(native, monkeypatch, tmp_path):
+    for name in ("c++", "ccache"):
+        (tmp_path / name).touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CXX", "my-compiler")
+    native.use_ccache()
+    assert native.compiler() == ["my-compiler"]
+    monkeypatch.delenv("CXX")
+    native.use_ccache()
+    assert native.compiler() == ["ccache", "c++"]
+    monkeypatch.delenv("CXX")
+    (tmp_path / "ccache").unlink()
+    native.use_ccache()
+    assert native.compiler() == ["c++"]
+
+
 def test_a_failing_compiler_fails_the_build_with_its_own_words(native, monkeypatch, tmp_path):
     complains = [sys.executable, "-c", "import sys; sys.exit('the disk is full')"]
     monkeypatch.setenv("CXX", shlex.join(complains))
     output = tmp_path / "library.so"
     with pytest.raises(native.BuildError, match=r"exit status 1.*\nthe disk is full"):
-        native.build(output, tmp_path / "objects", jobs=1)
+        native.build([output], tmp_path / "objects", jobs=1)
     assert not output.exists()

@@ -54,7 +54,7 @@ def build_kernels(folder: Path) -> Path:
     """The CUDA library."""
     output = folder / native.FLAGS["CUDA_LIBRARY"]
     if is_older(output, (ROOT / "cc").rglob("*")):
-        native.build(output, folder / "objects")
+        native.build([output], folder / "objects")
     return output
 
 

@@ -1,15 +1,36 @@
 // The engine compiled for one instruction set; see backends/cpu/README.md.
 #include "backends/cpu/engine.h"
 
+#include "backends/cpu/simd/cell_backward.h"
+#include "backends/cpu/simd/cell_forward.h"
 #include "backends/cpu/simd/passes.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
-
-#define TF_LSTM_OPS_EXTERN(kind, Cell) TF_LSTM_OPS_CELL(extern, Cell);
-TF_LSTM_OPS_CELLS(TF_LSTM_OPS_EXTERN)
-#undef TF_LSTM_OPS_EXTERN
-
 namespace {
+
+template <class T, template <class> class CellOf>
+void ForwardOf(const EngineForward<T>* layers, int count, int threads,
+               cpu::PackedWeights* packed) {
+  const bool filled = packed && packed->filled();
+  CellForward<T, CellOf> first(layers[0], threads, packed != nullptr, filled);
+  CellForward<T, CellOf> last(layers[count - 1], threads, false, false);
+  if (packed) {
+    Scratch<T> size(nullptr);
+    first.PlaceWeights(&size);
+    Scratch<T> memory(static_cast<T*>(packed->Memory(size.used() * sizeof(T))));
+    first.PlaceWeights(&memory);
+  }
+  ForwardPass<T>* const passes[] = {&first, &last};
+  RunPasses(passes, count, threads);
+}
+
+template <class T, template <class> class CellOf>
+void BackwardOf(const EngineBackward<T>* layers, int count, int threads) {
+  CellBackward<T, CellOf> first(layers[0], threads);
+  CellBackward<T, CellOf> last(layers[count - 1], threads);
+  BackwardPass<T>* const passes[] = {&first, &last};
+  RunPasses(passes, count, threads);
+}
 
 template <class T>
 void Forward(const EngineForward<T>* layers, int count, int threads,
