@@ -47,7 +47,7 @@ struct SavedActivations {
   int64_t stride[kMaxSavedActivations] = {};
   bool packed = false;
 
-  void Set(int k, T* rows, int64_t row_stride) {
+  TF_LSTM_OPS_DEVICE void Set(int k, T* rows, int64_t row_stride) {
     data[k] = rows;
     stride[k] = row_stride;
   }
