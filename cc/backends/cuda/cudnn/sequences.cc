@@ -52,6 +52,7 @@ Status ComputeDropout(const Device& device, const DropOutputs<C>& drop) {
                    drop);
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): types
 #define TF_LSTM_OPS_INSTANTIATE(T)                                          \
   template Status ConvertToCudnn<T>(const Device&,                          \
                                     const ConvertRows<T, CudnnType<T>>&);   \
@@ -63,6 +64,7 @@ TF_LSTM_OPS_INSTANTIATE(double)
 TF_LSTM_OPS_INSTANTIATE(Half)
 TF_LSTM_OPS_INSTANTIATE(BFloat16)
 #undef TF_LSTM_OPS_INSTANTIATE
+// NOLINTEND(bugprone-macro-parentheses)
 
 template Status Clear(const Device&, const ClearPadding<float>&);
 template Status Clear(const Device&, const ClearPadding<double>&);

@@ -76,7 +76,8 @@ Status CudnnSingleLayer<T>::SetRnn() {
 template <class T>
 Status CudnnSingleLayer<T>::Begin(bool is_training) {
   TF_LSTM_OPS_RETURN_IF_ERROR(SetRnn());
-  multi_layer_.emplace(rnn_, nullptr, algorithm_);
+  multi_layer_ =
+      std::make_unique<CudnnMultiLayer<T>>(rnn_, nullptr, algorithm_);
   return multi_layer_->Begin(device_, is_training);
 }
 

@@ -11,7 +11,7 @@
 #define TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_SINGLE_LAYER_H_
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 
 #include "backends/cuda/cudnn/multi_layer.h"
 #include "backends/cuda/cudnn/sequences.h"
@@ -95,7 +95,7 @@ class CudnnSingleLayer {
   const bool return_sequences_;
   const Algorithm algorithm_;
   MultiLayerRnn rnn_;
-  std::optional<CudnnMultiLayer<T>> multi_layer_;
+  std::unique_ptr<CudnnMultiLayer<T>> multi_layer_;
 };
 
 }  // namespace tf_lstm_ops::cuda

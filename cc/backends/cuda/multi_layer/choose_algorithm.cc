@@ -30,7 +30,7 @@ std::vector<Algorithm> FusedCandidates(const Device& device,
 template <class T>
 std::vector<Algorithm> Candidates(const Device& device,
                                   const MultiLayerRnn& rnn, bool is_training) {
-  const auto fused = FusedCandidates<T>(device, rnn, is_training);
+  std::vector<Algorithm> fused = FusedCandidates<T>(device, rnn, is_training);
   if (!HasCudnn() && !fused.empty()) return fused;
   std::vector<Algorithm> all = {Algorithm::kCudnnStandard};
   if (!std::is_same_v<T, double> && !rnn.has_padding() &&
