@@ -90,6 +90,7 @@ std::vector<std::unique_ptr<Arguments>> MakeArguments(
     const std::vector<Layer>& layers,
     const std::vector<PackedSequence>& packed) {
   std::vector<std::unique_ptr<Arguments>> all;
+  all.reserve(layers.size());
   for (size_t d = 0; d < layers.size(); ++d) {
     all.push_back(std::make_unique<Arguments>(layers[d], packed[d]));
   }
@@ -161,6 +162,7 @@ void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
   for (const auto& arguments : all) arguments->Finish();
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): types
 #define TF_LSTM_OPS_INSTANTIATE(T)                                            \
   template void ComputeForward(const LayerForward<T>&, const PackedSequence&, \
                                int, PackedWeights*);                          \
@@ -173,6 +175,7 @@ void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
 TF_LSTM_OPS_INSTANTIATE(float)
 TF_LSTM_OPS_INSTANTIATE(double)
 #undef TF_LSTM_OPS_INSTANTIATE
+// NOLINTEND(bugprone-macro-parentheses)
 
 int ThreadCount(int configured) {
   if (configured > 0) return configured;
