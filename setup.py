@@ -21,26 +21,16 @@ class BuildNative(build_ext):
         # No Python ABI in the name: TensorFlow loads the library, Python does not.
         return ext_name.replace(".", "/") + ".so"
 
-    def build_extensions(self) -> None:
-        folder = Path(self.build_temp).resolve()
-        if self.editable_mode:
-            native.use_ccache()
-            folder = native.OBJECTS
+    def run(self) -> None:
+        jobs = self.parallel if isinstance(self.parallel, int) else None
         try:
-            native.build(
-                outputs=[
-                    Path(self.get_ext_fullpath(ext.name)).resolve() for ext in self.extensions
-                ],
-                folder=folder,
-                jobs=self.parallel if isinstance(self.parallel, int) else None,
-            )
+            if self.inplace:  # an editable installation
+                native.build_checkout(jobs)
+            else:
+                outputs = [Path(self.get_ext_fullpath(ext.name)) for ext in self.extensions]
+                native.build([o.resolve() for o in outputs], Path(self.build_temp).resolve(), jobs)
         except native.BuildError as error:
             raise CompileError(str(error)) from error
-
-    def copy_extensions_to_source(self) -> None:
-        # For an editable installation only: a checkout has no folder for the libraries.
-        native.LIBRARIES.mkdir(exist_ok=True)
-        super().copy_extensions_to_source()
 
 
 class PlatformWheel(bdist_wheel):
@@ -51,8 +41,8 @@ class PlatformWheel(bdist_wheel):
 
 LIBRARIES = [Path(name).stem for name in native.libraries(platform.system())]
 
-# A folder of its own for each build: a module that was renamed must not come along from the last
-# one, and on macOS setuptools' "build" would be the same name as Bazel's "BUILD".
+# Each build outside of the checkout has a folder of its own: a module that was renamed must not
+# come along from the last one, and on macOS setuptools' "build" would be the same name as "BUILD".
 with tempfile.TemporaryDirectory() as build_base:
     setup(
         ext_modules=[Extension(f"tf_lstm_ops._lib.{name}", sources=[]) for name in LIBRARIES],

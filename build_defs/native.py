@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS: dict[str, Any] = runpy.run_path(str(ROOT / "build_defs" / "flags.bzl"))
-# Of this checkout: where Python finds the libraries, and where their objects stay between builds.
+# In this checkout: where Python finds the libraries, and where their objects stay between builds.
 LIBRARIES = ROOT / "tf_lstm_ops" / "_lib"
 OBJECTS = ROOT / ".build"
 
@@ -57,12 +57,6 @@ def compiler() -> list[str]:
         "no C++ compiler found: install one that knows C++17 (GCC 11, Clang 13 or newer), "
         "for instance with 'apt install g++' or 'xcode-select --install', or name one in $CXX"
     )
-
-
-def use_ccache() -> None:
-    """Puts ccache before the compiler, in $CXX, where it is installed and $CXX is not set."""
-    if not os.environ.get("CXX") and shutil.which("ccache"):
-        os.environ["CXX"] = shlex.join(["ccache", *compiler()])
 
 
 def libraries(system: str) -> list[str]:
@@ -159,6 +153,15 @@ def build(outputs: Sequence[Path], folder: Path, jobs: int | None = None) -> Non
         if output.name == FLAGS["CUDA_LIBRARY"]:
             for source in _glob(FLAGS["CUDA_STREAM_SOURCES"]):
                 shutil.copy(ROOT / source, output.parent)
+
+
+def build_checkout(jobs: int | None = None) -> None:
+    """Brings the libraries in this checkout up to date, with ccache where that is installed and
+    $CXX is not set. Arguments and errors: those of `build`.
+    """
+    if not os.environ.get("CXX") and shutil.which("ccache"):
+        os.environ["CXX"] = shlex.join(["ccache", *compiler()])
+    build([LIBRARIES / name for name in libraries(platform.system())], OBJECTS, jobs)
 
 
 def compilation_database() -> list[dict[str, Any]]:
@@ -267,8 +270,7 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument("command", nargs="?", choices=["build"])
     if parser.parse_args(arguments).command == "build":
-        use_ccache()
-        build([LIBRARIES / name for name in libraries(platform.system())], OBJECTS)
+        build_checkout()
     else:
         print(json.dumps(compilation_database(), indent=2))
 

@@ -99,20 +99,23 @@ def test_cxx_may_hold_options(native, monkeypatch):
     assert native.compiler() == ["ccache", "my compiler", "-m64"]
 
 
-def test_ccache_where_it_is_installed(native, monkeypatch, tmp_path):
-    for name in ("c++", "ccache"):
+@pytest.mark.parametrize(
+    ("installed", "cxx", "used"),
+    [
+        (["c++"], None, ["c++"]),
+        (["c++", "ccache"], None, ["ccache", "c++"]),
+        (["c++", "ccache"], "my-compiler", ["my-compiler"]),
+    ],
+)
+def test_the_checkout_is_built_with_ccache(native, monkeypatch, tmp_path, installed, cxx, used):
+    for name in installed:
         (tmp_path / name).touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("CXX", "my-compiler")
-    native.use_ccache()
-    assert native.compiler() == ["my-compiler"]
-    monkeypatch.delenv("CXX")
-    native.use_ccache()
-    assert native.compiler() == ["ccache", "c++"]
-    monkeypatch.delenv("CXX")
-    (tmp_path / "ccache").unlink()
-    native.use_ccache()
-    assert native.compiler() == ["c++"]
+    monkeypatch.setenv("CXX", cxx or "")
+    compilers = []
+    monkeypatch.setattr(native, "build", lambda *_: compilers.append(native.compiler()))
+    native.build_checkout()
+    assert compilers == [used]
 
 
 def test_a_failing_compiler_fails_the_build_with_its_own_words(native, monkeypatch, tmp_path):
