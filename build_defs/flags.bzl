@@ -17,7 +17,6 @@ GPU_SHARED_SOURCES = [
 LIBRARY = "tf_lstm_ops.so"
 SOURCES = [
     "cc/backends/cpu/**/*.cc",
-    "cc/dialects/*.cc",
     "cc/dialects/*/*_cpu.cc",
     "cc/tf/op.cc",
 ] + GPU_SHARED_SOURCES

@@ -88,7 +88,7 @@ def test_quoted_includes_exist(root):
         ("dialects/keras/kernels_cpu.cc", "backends/cpu/layer.h", True),
         ("dialects/common/inputs.h", "dialects/keras/problem.h", False),
         ("dialects/common/inputs.h", "tf/kernel.h", True),
-        ("dialects/definitions.cc", "dialects/keras/signatures.h", True),
+        ("dialects/keras/kernels_cpu.cc", "tf/op.h", True),
     ],
 )
 def test_rule(tmp_path, path, included, expected):

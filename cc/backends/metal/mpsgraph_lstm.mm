@@ -71,10 +71,11 @@ bool IsMpsGraphLstm(const LayerGraph& layer) {
   const bool has_peephole = layer.weights.has_peephole();
   const bool one_mask = layer.recurrent_dropout.is_scalar() || layer.recurrent_dropout.dim(0) == 1;
   const bool adds_x = layer.weights.input.is_scalar();
-  return IsLstm(config.cell) && !layer.exact_activations && layer.valid.is(1) &&
-         !layer.x.is_scalar() && layer.input_dropout.is(1) && one_mask &&
-         (!adds_x || config.x_gate_stride > 0) && !config.projected() && config.cell_clip <= 0 &&
-         config.forget_bias == 0 && (!has_peephole || config.cell == CellKind::kCustomLstm) &&
+  const bool has_cell = config.cell == CellKind::kLstm || config.cell == CellKind::kCustomLstm;
+  return has_cell && !layer.exact_activations && layer.valid.is(1) && !layer.x.is_scalar() &&
+         layer.input_dropout.is(1) && one_mask && (!adds_x || config.x_gate_stride > 0) &&
+         !config.projected() && config.cell_clip <= 0 && config.forget_bias == 0 &&
+         (!has_peephole || config.cell == CellKind::kCustomLstm) &&
          (HasOrder(layer, kOrderICFO) || HasOrder(layer, kOrderIFCO));
 }
 

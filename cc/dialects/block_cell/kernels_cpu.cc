@@ -6,6 +6,7 @@
 #include "dialects/block_cell/problem.h"
 #include "dialects/common/call_cpu.h"
 #include "tf/kernel.h"
+#include "tf/op.h"
 
 namespace tf_lstm_ops::block_cell {
 namespace {
@@ -164,6 +165,13 @@ bool RegisterAll() {
   Register<InputGradKernel<T, kBlockFullGrad>>(kBlockFullGrad, kType);
   return true;
 }
+
+[[maybe_unused]] const bool kDefined[] = {
+    tf::DefineOp<&LSTMBlockCell>(),         tf::DefineOp<&LSTMBlockCellGrad>(),
+    tf::DefineOp<&LSTMBlockCellFullGrad>(), tf::DefineOp<&BlockLSTM>(),
+    tf::DefineOp<&BlockLSTMGrad>(),         tf::DefineOp<&BlockLSTMV2>(),
+    tf::DefineOp<&BlockLSTMGradV2>(),       tf::DefineOp<&BlockLSTMFullGrad>(),
+};
 
 [[maybe_unused]] const bool kRegistered[] = {
     RegisterAll<float>(), RegisterAll<double>(), RegisterAll<Half>(),

@@ -11,6 +11,7 @@
 #include "dialects/cudnn_rnn/problem.h"
 #include "dialects/cudnn_rnn/signatures.h"
 #include "tf/kernel.h"
+#include "tf/op.h"
 
 namespace tf_lstm_ops::cudnn_rnn {
 namespace {
@@ -172,6 +173,16 @@ bool RegisterAll() {
   RegisterDropoutMask<T>("CPU");
   return true;
 }
+
+[[maybe_unused]] const bool kDefined[] = {
+    tf::DefineOp<&CudnnRNN>(),
+    tf::DefineOp<&CudnnRNNV2>(),
+    tf::DefineOp<&CudnnRNNV3>(),
+    tf::DefineOp<&CudnnRNNBackprop>(),
+    tf::DefineOp<&CudnnRNNBackpropV2>(),
+    tf::DefineOp<&CudnnRNNBackpropV3>(),
+    tf::DefineOp<&CudnnRNNDropoutMask>(),
+};
 
 [[maybe_unused]] const bool kRegistered[] = {
     RegisterAll<float>(), RegisterAll<double>(), RegisterAll<Half>(),

@@ -5,6 +5,7 @@
 #include "dialects/cudnn_rnn/conversion.h"
 #include "dialects/cudnn_rnn/signatures.h"
 #include "tf/kernel.h"
+#include "tf/op.h"
 
 namespace tf_lstm_ops::cudnn_rnn {
 namespace {
@@ -134,6 +135,14 @@ bool RegisterAll() {
   Register<FromParamsKernel<true, T>>(CudnnRNNParamsToCanonicalV2(), kType);
   return true;
 }
+
+[[maybe_unused]] const bool kDefined[] = {
+    tf::DefineOp<&CudnnRNNParamsSize>(),
+    tf::DefineOp<&CudnnRNNCanonicalToParams>(),
+    tf::DefineOp<&CudnnRNNCanonicalToParamsV2>(),
+    tf::DefineOp<&CudnnRNNParamsToCanonical>(),
+    tf::DefineOp<&CudnnRNNParamsToCanonicalV2>(),
+};
 
 [[maybe_unused]] const bool kRegistered[] = {
     RegisterAll<float>(), RegisterAll<double>(), RegisterAll<Half>(),

@@ -9,6 +9,7 @@
 #include "dialects/common/call_cpu.h"
 #include "dialects/keras/problem.h"
 #include "tf/kernel.h"
+#include "tf/op.h"
 
 namespace tf_lstm_ops::keras {
 namespace {
@@ -264,6 +265,13 @@ bool RegisterAll() {
   RegisterVariant<T, kGru>();
   return true;
 }
+
+[[maybe_unused]] const bool kDefined[] = {
+    tf::DefineOp<&KerasLSTM>(),
+    tf::DefineOp<&KerasLSTMGrad>(),
+    tf::DefineOp<&KerasGRU>(),
+    tf::DefineOp<&KerasGRUGrad>(),
+};
 
 [[maybe_unused]] const bool kRegistered[] = {
     RegisterAll<float>(), RegisterAll<double>(), RegisterAll<Half>(),

@@ -6,6 +6,7 @@
 #include "dialects/mpsgraph/problem.h"
 #include "dialects/mpsgraph/signatures.h"
 #include "tf/kernel.h"
+#include "tf/op.h"
 
 namespace tf_lstm_ops::mpsgraph {
 namespace {
@@ -119,6 +120,11 @@ bool RegisterAll() {
                                          tf::kDataType<T>);
   return true;
 }
+
+[[maybe_unused]] const bool kDefined[] = {
+    tf::DefineOp<&MPSGraphLSTM>(),
+    tf::DefineOp<&MPSGraphLSTMGradients>(),
+};
 
 [[maybe_unused]] const bool kRegistered[] = {
     RegisterAll<float>(), RegisterAll<double>(), RegisterAll<Half>(),

@@ -53,7 +53,9 @@ template <class T>
 bool CudnnSingleLayer<T>::Supports(const LayerDirection<T>& layer) {
   const RnnConfig& config = layer.config;
   const Sequence& sequence = layer.sequence;
-  return sequence.all_valid() && !layer.input_dropout.data &&
+  const bool has_cell =
+      config.cell == CellKind::kLstm || config.cell == CellKind::kGru;
+  return has_cell && sequence.all_valid() && !layer.input_dropout.data &&
          !layer.recurrent_dropout.data && !layer.weights.has_peephole() &&
          config.cell_clip == 0 && sequence.batch > 0 && sequence.time > 0 &&
          config.input_size > 0 && config.cell_size > 0 && HasCudnn();
