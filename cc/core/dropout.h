@@ -1,5 +1,5 @@
 // DropoutMask: the dropout multipliers of the outputs of all layers, and the
-// keys that they are drawn with.
+// keys that determine them.
 #ifndef TF_LSTM_OPS_CORE_DROPOUT_H_
 #define TF_LSTM_OPS_CORE_DROPOUT_H_
 
@@ -22,7 +22,8 @@ class DropoutMask {
     return SplitMix64(SplitMix64(seed, 0), call);
   }
 
-  // For outputs [rows, width] of each layer, dropped with this probability.
+  // For outputs [rows, width] of each layer. `probability` is that of an
+  // element to become zero.
   DropoutMask(uint64_t key, float probability, int64_t rows, int64_t width)
       : rule_{key,
               static_cast<uint64_t>(
@@ -64,8 +65,8 @@ class DropoutKeys {
   }
 
  private:
-  // Whether every call uses the first key, as TensorFlow's environment variable
-  // for cuDNN asks.
+  // Whether every call uses the first key. An environment variable of
+  // TensorFlow for cuDNN sets this.
   static bool Resets() {
     const char* text = std::getenv("TF_CUDNN_RESET_RND_GEN_STATE");
     return text != nullptr &&

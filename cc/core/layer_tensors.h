@@ -30,7 +30,7 @@ struct Multipliers {
   TF_LSTM_OPS_DEVICE int64_t Index(int64_t g, int64_t b, int64_t k) const {
     return g * gate_stride + b * row_stride + k * column_stride;
   }
-  // Number of different sets that `gates` gates see.
+  // The number of different sets of multipliers that `gates` gates use.
   TF_LSTM_OPS_DEVICE int sets(int gates) const {
     return data != nullptr && gate_stride != 0 ? gates : 1;
   }
@@ -53,7 +53,7 @@ struct SavedActivations {
   }
 };
 
-// What a masked step leaves as its output.
+// The output of a masked step.
 enum class Fill : uint8_t {
   kNothing,   // the output is not written
   kZero,      // zeros

@@ -58,7 +58,8 @@ struct MultiLayerBackward {
   T *input_backprop, *input_h_backprop, *input_c_backprop, *params_backprop;
 };
 
-// Whether outputs of inner layers are dropped with this probability.
+// Whether there is dropout: it is applied between layers, so a single layer has
+// none.
 inline bool HasDropout(const MultiLayerRnn& rnn, float dropout) {
   return dropout > 0 && rnn.model.layers > 1;
 }

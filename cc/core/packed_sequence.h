@@ -2,8 +2,8 @@
 //
 // A packed row is one valid step of one row of the batch. Packed rows are
 // ordered by step, then by row of the batch. Work follows the number of valid
-// steps, whatever the mask looks like: a masked step leaves its row's state
-// alone.
+// steps, whatever the mask looks like: a masked step does not change its
+// row's state.
 #ifndef TF_LSTM_OPS_CORE_PACKED_SEQUENCE_H_
 #define TF_LSTM_OPS_CORE_PACKED_SEQUENCE_H_
 
@@ -22,8 +22,10 @@ struct PackedSequence {
   std::vector<int64_t> batch_row;   // its row of the batch
   std::vector<int64_t> input_row;   // its row of x as [rows, I]
   std::vector<int64_t> output_row;  // its row of the outputs as [rows, P]
-  std::vector<int64_t> previous;    // the same batch row's preceding one, or -1
-  std::vector<int64_t> ordinal;     // number of preceding ones
+  // The preceding packed row of the same row of the batch, or -1.
+  std::vector<int64_t> previous;
+  // The number of preceding packed rows of the same row of the batch.
+  std::vector<int64_t> ordinal;
   // Of each row of the batch: its last packed row, or -1.
   std::vector<int64_t> last;
 

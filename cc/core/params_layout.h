@@ -33,7 +33,8 @@ struct RnnModel {
     return layer * directions + direction;
   }
   int64_t output_size() const { return directions * hidden_size; }
-  // What a layer's input has: I, or the outputs of both directions below it.
+  // The size of a layer's input: I in the first layer, else the size of the
+  // outputs of all directions of the layer below.
   int64_t InputSize(int64_t layer) const {
     return layer == 0 ? input_size : output_size();
   }
@@ -52,8 +53,9 @@ class ParamsLayout {
   static Status Make(const RnnModel& model, ParamsLayout* layout);
 
   int64_t size() const { return size_; }
-  // Regions by pseudo-layer and cuDNN's linear-layer ID: of the gates' input
-  // matrices, of their recurrent ones, of the projection.
+  // Regions by pseudo-layer and cuDNN's linear-layer ID. The IDs count the
+  // gates' input matrices first, then their recurrent matrices, then the
+  // projection.
   int matrices() const {
     return 2 * model_.gates() + (model_.projected() ? 1 : 0);
   }

@@ -6,7 +6,7 @@
 //              layers but the last
 //
 // V is the sum of the lengths: padding takes no space. Dropout masks take no
-// space either, since the header has the key that draws them again.
+// space either: the backward pass recomputes them from the key in the header.
 #ifndef TF_LSTM_OPS_CORE_RESERVE_H_
 #define TF_LSTM_OPS_CORE_RESERVE_H_
 

@@ -1,5 +1,5 @@
-// Sequence: which row of a batch takes part in which step, and which rows of
-// the tensors the step reads and writes.
+// Sequence: which steps are valid for each row of a batch, and which rows of
+// the tensors a step reads and writes.
 //
 // All backends share this arithmetic. The CPU backend evaluates it once for
 // each call (core/packed_sequence.h). Device code evaluates it in each thread,
@@ -18,19 +18,20 @@ struct Sequence {
   int64_t time = 0;        // T, time steps of the tensors
   int64_t steps = 0;       // steps to compute, at most `time`
   bool time_major = true;  // tensors are [T, B, .], else [B, T, .]
-  // Each row begins with its own last step.
+  // Each row is processed from its last time step to its first. Its last time
+  // step is lengths[b] - 1, or steps - 1 without lengths.
   bool reversed = false;
   // Step s writes output s whichever input it reads; else a step writes the
   // output of the time step that it reads.
   bool outputs_in_order = false;
-  // At most one of them is set. Neither is owned. Both lie where the backend
-  // computes.
+  // At most one of them is set. Neither is owned. Both lie in the memory of
+  // the device that computes.
   const int32_t* lengths = nullptr;  // [B], each between 0 and `steps`
   const bool* mask = nullptr;        // [B, T], by the time step that is read
 
   // Step s of one row of the batch.
   struct Step {
-    bool valid;      // the row takes part
+    bool valid;      // whether step s is valid for the row
     int64_t input;   // row of x as [rows, I]
     int64_t output;  // row of the outputs as [rows, P]
   };
@@ -50,8 +51,8 @@ struct Sequence {
     return time_major ? t * batch + b : b * time + t;
   }
 
-  // Step s of row b. A step from the row's length on reads and writes the
-  // row's padding, in order.
+  // Step s of row b. A step s >= Length(b) is not valid; its rows are those of
+  // the padding at time step s.
   TF_LSTM_OPS_INLINE Step At(int64_t b, int64_t s) const {
     const int64_t length = Length(b);
     const int64_t t = reversed && s < length ? length - 1 - s : s;

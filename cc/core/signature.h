@@ -61,7 +61,7 @@ struct Argument {
   const char* type = "T";
   // An optional input is absent when it has the shape [0].
   bool optional = false;
-  // The input that an output has the shape of, where `dims` do not say it all.
+  // The input whose shape an output has, if `dims` cannot express the shape.
   const char* like = nullptr;
 };
 

@@ -30,8 +30,8 @@ struct EngineBackward : LayerBackward<T> {
 };
 
 // Runs `count` layer directions side by side, one or kMaxTogether. With one
-// layer direction the packed weights may be kept: `packed` is filled, to be
-// filled, or null.
+// layer direction the packed weights may be kept: `packed` then holds them, or
+// receives them if it is not filled. Null keeps nothing.
 template <class T>
 using ForwardFunction = void (*)(const EngineForward<T>* layers, int count,
                                  int threads, cpu::PackedWeights* packed);

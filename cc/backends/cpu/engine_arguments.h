@@ -30,7 +30,8 @@ class Contiguous {
     return {rows, width};
   }
 
-  // [B, width] to write; Copy brings it to `to` where that is not contiguous.
+  // [B, width] to write. If `to` is not contiguous, the result is a temporary
+  // array, which Copy writes to `to`.
   States<T> Write(const States<T>& to, int64_t width) {
     if (to.data && IsContiguous(to.stride, width)) return {to.data, width};
     return {Allocate(batch_ * width), width};

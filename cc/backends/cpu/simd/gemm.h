@@ -126,7 +126,7 @@ void PackBlock(const From* b, int64_t row_stride, int64_t column_stride,
   }
 }
 
-// Cache lines so many bytes apart.
+// Cache lines to prefetch: the first one, and the bytes from one to the next.
 struct Lines {
   const char* at = nullptr;
   int64_t stride = 0;
@@ -145,9 +145,9 @@ struct Kernels {
 
 // acc[r][c] += a(r, :) b(:, c). Element k of row r of A is at a[r] + k *
 // kAStride, `depth` of them; b is [depth, C, lanes], its rows `b_stride` apart.
-// With kOwnA each vector of columns has its own A, at a[r] + c * a_stride. A
-// line of `next` is fetched for each k, but not for few rows, which need all
-// that the cache gives.
+// With kOwnA each vector of columns has its own A, at a[r] + c * a_stride. For
+// each k one line of `next` is prefetched, except with few rows, which need the
+// whole bandwidth of the cache.
 template <class E, int C, bool kOwnA, int kAStride>
 struct Products {
   using Function = void (*)(const E* const* a, int64_t a_stride, const E* b,
@@ -199,10 +199,11 @@ struct WidenedProducts {
 // NOLINTEND(bugprone-macro-parentheses)
 TF_LSTM_OPS_KERNELS(extern);
 
-// The part of the next weights that row block `block` of a product fetches:
-// after as many blocks as there are columns, all of them are in the cache.
-// Packed weights follow each other, one way or the other; else `lines` are
-// those of the next weights' first vectors.
+// The part of the next weights that row block `block` of a product prefetches:
+// one of their C vectors, so after C blocks all of them are in the cache.
+// Packed weights are contiguous: the next ones lie behind the current ones, or
+// before them if `downwards`. For other weights `lines` gives the next ones'
+// first vectors.
 struct Ahead {
   int64_t block;
   bool downwards = false;
@@ -219,7 +220,8 @@ struct Ahead {
   }
 };
 
-// Words of a row of `depth` factors.
+// The number of words in a row of `factors` elements. A word is one element or
+// one pair.
 constexpr int64_t Words(int64_t factors, bool pairs) {
   return pairs ? (factors + 1) / 2 : factors;
 }
@@ -239,8 +241,8 @@ TF_LSTM_OPS_INLINE void StorePairs(VecT<float> v, BFloat16Pair* to,
 }
 
 // `rows` rows, at most kRows, times packed weights of `depth` inputs, added to
-// acc. With kOwnA each part has its own. Where `pairs`, the weights are pairs,
-// and with kDotsPairs the rows and their stride too.
+// acc. With kOwnA each gate has its own rows. With `pairs` the weights are
+// pairs; if also kDotsPairs, the rows are pairs and their stride counts pairs.
 template <int C, bool kOwnA = false, int kAStride = 1, class T>
 void MultiplyRows(int64_t rows, const T* const* a, int64_t a_stride,
                   const T* packed, int64_t depth, Ahead ahead, bool pairs,

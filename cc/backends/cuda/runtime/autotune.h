@@ -51,8 +51,8 @@ struct CallConfig {
   cudaDataType type = CUDA_R_32F;
   RnnModel model;
   int64_t batch = 0;
-  // Times of one power of two share a choice. Otherwise data with many
-  // different lengths would be timed again and again.
+  // Numbers of steps with the same log2 (rounded down) share a choice.
+  // Otherwise data with many different lengths would be timed again and again.
   int64_t log2_time = 0;
   bool time_major = true;
   bool has_padding = false;
@@ -90,7 +90,7 @@ Status Autotune(const Device& device, const CallConfig& config,
                 const std::vector<Algorithm>& candidates, Trial* trial,
                 Algorithm* chosen);
 
-// Whether there is a choice for `config`; sets it.
+// Returns whether there is a choice for `config`, and sets `chosen` to it.
 bool FindChoice(const CallConfig& config, Algorithm* chosen);
 
 // A backward pass must know the algorithm of its forward pass without reading
