@@ -15,6 +15,9 @@ void InferShapes(const Signature& signature, TF_ShapeInferenceContext* context,
 void RegisterOp(const Signature& signature,
                 void (*infer)(TF_ShapeInferenceContext*, TF_Status*));
 
+// For sources that only the CPU library has (*_cpu.cc): a library that
+// adds kernels for a GPU must not define the ops again.
+//
 // kSignature is a function, so that the table is initialised before its first
 // use.
 template <const Signature& (*kSignature)()>
