@@ -226,9 +226,11 @@ constexpr int64_t Words(int64_t factors, bool pairs) {
   return pairs ? (factors + 1) / 2 : factors;
 }
 
-// Rounds the first `width` lanes of a vector, at most all, to pairs.
-TF_LSTM_OPS_INLINE void StorePairs(VecT<float> v, BFloat16Pair* to,
-                                   int64_t width) {
+// Rounds the first `width` lanes of a vector, at most all, to pairs. Not
+// inlined: only alone do compilers make vectors of its loop each time.
+__attribute__((noinline)) inline void StorePairs(VecT<float> v,
+                                                 BFloat16Pair* to,
+                                                 int64_t width) {
   constexpr int kL = kLanes<float>;
   float lanes[kL];
   uint32_t pairs[kL / 2];
