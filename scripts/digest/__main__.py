@@ -1,17 +1,19 @@
-"""Digests of the results of all CPU kernels, to show that a change leaves every bit as it was.
+"""Checks that two versions of the package compute the same bits on the CPU.
 
-When to use it: before and after a refactoring of the engine, the kernels or the Python package
-that must not change a result. Run it with the package installed from each of the two commits:
+Use it before and after a change of the engine, the kernels or the Python package that must not
+change any result. Run the first command with the package of the old commit installed, the second
+one with the package of the new commit:
 
     python scripts/digest --output before.json
     python scripts/digest --compare before.json
 
-It computes a SHA-256 digest of the results of each case: outputs and gradients of the ops, of the
-Keras layers and of the conversions of weights, in all dtypes, on random inputs that depend on the
-name of the case only. It uses the public API and the names of the ops. Digests are the same on
-every run and for any number of threads. They depend on the instruction set, on the processor and
-on the version of TensorFlow; the environment variable TF_LSTM_OPS_SIMD chooses another
-instruction set. Reserve spaces are left out: they are not results.
+The program computes a SHA-256 digest of the results of each case. The cases cover outputs and
+gradients of the ops and of the Keras layers, and the conversions of weights, in all dtypes. The
+random inputs of a case depend on its name only. Reserve spaces are not digested.
+
+The program uses the public API and the names of the ops. The digests are the same in every run and
+for any number of threads. They depend on the instruction set, on the processor and on the version
+of TensorFlow. The environment variable TF_LSTM_OPS_SIMD selects another instruction set.
 """
 
 from __future__ import annotations

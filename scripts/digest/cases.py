@@ -1,4 +1,4 @@
-"""What the files of the grid share: sizes, cases and random tensors."""
+"""Definitions that all files of cases use: sizes, cases and random tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversions of tf_lstm_ops.weights: to every form, and back."""
+"""Conversions of tf_lstm_ops.weights to every format and back."""
 
 from __future__ import annotations
 
