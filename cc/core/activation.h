@@ -16,7 +16,8 @@ namespace tf_lstm_ops {
 //   kTanh         tanh(z)
 //   kSigmoid      1 / (1 + exp(-z))
 //   kHardSigmoid  z / 5 + 1/2, clipped to [0, 1]
-// Source: MPSGraphRNNActivation of Apple's MPSGraph.
+// The names are those of Apple's MPSGraphRNNActivation. The slope of
+// kHardSigmoid is ONNX's default (docs/reference/mpsgraph.md).
 enum class Activation : uint8_t { kNone, kRelu, kTanh, kSigmoid, kHardSigmoid };
 
 // The activations of the four gates, and of the cell state: co = state(cs).

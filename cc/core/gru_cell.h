@@ -6,8 +6,9 @@
 //   h = (1 - u) * n + u * h_prev
 //
 // The candidate n has an input term, zn = W_n x + bW_n, and a recurrent term,
-// nh = R_n h_prev + bR_n. Source: cuDNN's documentation of CUDNN_GRU; Keras'
-// reset_after=True.
+// nh = R_n h_prev + bR_n.
+//
+// Source: cuDNN's documentation of CUDNN_GRU; Keras' reset_after=True.
 #ifndef TF_LSTM_OPS_CORE_GRU_CELL_H_
 #define TF_LSTM_OPS_CORE_GRU_CELL_H_
 

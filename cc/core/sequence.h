@@ -52,8 +52,8 @@ struct Sequence {
     return time_major ? t * batch + b : b * time + t;
   }
 
-  // Step s of row b. With lengths, a step s >= Length(b) is not valid; its rows
-  // are the rows of the padding at time step s.
+  // Step s of row b. Without a mask, a step s >= Length(b) is not valid. The
+  // rows of such a step are the rows of the padding at time step s.
   TF_LSTM_OPS_INLINE Step At(int64_t b, int64_t s) const {
     const int64_t length = Length(b);
     const int64_t t = reversed && s < length ? length - 1 - s : s;
