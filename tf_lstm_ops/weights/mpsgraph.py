@@ -57,7 +57,7 @@ class MPSGraphFormat(Weights):
           The weights of one layer.
 
         Raises:
-          ValueError: the shapes do not go together, or a peephole of c or o is not zero: it sees
+          ValueError: the shapes are inconsistent, or a peephole of c or o is not zero: it sees
             the previous cell state, which only MPSGraph has.
         """
         recurrent = as_array(recurrent_weight)

@@ -31,7 +31,7 @@ class Onnx(NamedTuple):
 
 
 class OnnxFormat(Weights):
-    """What the formats of the nodes LSTM and GRU share."""
+    """The base class of the formats of the nodes LSTM and GRU."""
 
     @classmethod
     def _from_onnx(cls, W: Any, R: Any, B: Any, P: Any) -> Self:
@@ -109,7 +109,7 @@ class LSTMOnnxFormat(OnnxFormat):
           The weights of one layer.
 
         Raises:
-          ValueError: the shapes do not go together.
+          ValueError: the shapes are inconsistent.
         """
         return cls._from_onnx(W, R, B, P)
 
@@ -130,7 +130,7 @@ class GRUOnnxFormat(OnnxFormat):
           The weights of one layer.
 
         Raises:
-          ValueError: the shapes do not go together, or linear_before_reset is 0.
+          ValueError: the shapes are inconsistent, or linear_before_reset is 0.
         """
         require(
             linear_before_reset,
