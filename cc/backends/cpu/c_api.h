@@ -18,8 +18,7 @@ TF_LSTM_OPS_EXPORT const char* tf_lstm_ops_selected_instruction_set();
 // setting, 0 if not set.
 TF_LSTM_OPS_EXPORT int tf_lstm_ops_thread_count(int configured);
 
-// y[k] = f(x[k]) for n elements, computed by the instruction set in use. `y`
-// must not overlap `x`.
+// y[k] = f(x[k]) for n elements, computed by the instruction set in use.
 TF_LSTM_OPS_EXPORT void tf_lstm_ops_sigmoid(const float* x, float* y,
                                             int64_t n);
 TF_LSTM_OPS_EXPORT void tf_lstm_ops_tanh(const float* x, float* y, int64_t n);

@@ -32,7 +32,7 @@ class Contiguous {
   }
 
   // Returns [B, width] to write. If `to` is null or not contiguous, the result
-  // is a temporary array. Copy then writes it to `to`.
+  // is a temporary array; the caller copies it to `to` by Copy.
   States<T> Write(const States<T>& to, int64_t width) {
     if (to.data && IsContiguous(to.stride, width)) return {to.data, width};
     return {Allocate(batch_ * width), width};
