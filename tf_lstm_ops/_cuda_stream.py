@@ -1,9 +1,9 @@
-"""The library that asks TensorFlow for its CUDA stream: one for each minor version.
+"""Builds the library that reads TensorFlow's CUDA stream, one for each minor version.
 
-TensorFlow's C API does not tell a GPU kernel its stream, and the C++ API differs from version to
-version. Therefore one function, `_lib/stream.cc`, is compiled against the installed TensorFlow when
-the package is first imported on a machine with an NVIDIA GPU. This takes about ten seconds; the
-library is stored in the user's cache. A release may contain it, in `_lib`.
+TensorFlow's C API does not give a GPU kernel its stream, and the C++ API differs between versions.
+Therefore one function, `_lib/stream.cc`, is compiled against the installed TensorFlow when the
+package is first imported on a machine with an NVIDIA GPU. This takes about ten seconds; the library
+is stored in the user's cache. A release may contain it, in `_lib`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
 def is_ready() -> bool:
     """Whether the kernels for CUDA may be registered.
 
-    With them TensorFlow places ops on the GPU, and without the stream library every GPU kernel
-    would fail. This function compiles the library if necessary and names it in
+    TensorFlow places ops on the GPU if they have GPU kernels. Without the stream library these
+    kernels would fail. This function compiles the library if necessary and names it in
     $TF_LSTM_OPS_CUDA_STREAM_LIBRARY.
 
     Returns:

@@ -64,7 +64,7 @@ def gpu_path() -> pathlib.Path | None:
     """The path of the library with the kernels for the device GPU: Metal's or CUDA's.
 
     The variables $TF_LSTM_OPS_METAL_LIBRARY and $TF_LSTM_OPS_CUDA_LIBRARY replace the library
-    beside the native one; an empty variable stands for no library.
+    beside the native one; an empty variable means that there is no library.
 
     Returns:
       The path; None if there is no such library.
@@ -82,7 +82,7 @@ def register() -> None:
     """Loads the library into TensorFlow, which registers its ops and kernels.
 
     Raises:
-      ValueError: the environment variable TF_LSTM_OPS_SIMD names no instruction set that there is.
+      ValueError: the environment variable TF_LSTM_OPS_SIMD names an unavailable instruction set.
     """
     import tensorflow as tf
 
@@ -143,12 +143,12 @@ def _instruction_sets(native: ctypes.CDLL) -> list[str]:
 
 
 def cpu_info() -> dict[str, Any]:
-    """What the CPU engine uses.
+    """The settings of the CPU engine.
 
     Returns:
-      ``instruction_set``, the name of the one in use; ``instruction_sets``, those that this
-      processor has and the library is compiled for, the best last; ``threads``, the number of
-      threads of a large enough call.
+      ``instruction_set``, the name of the one in use; ``instruction_sets``, the names of those that
+      the library is compiled for and this processor has, the best one last; ``threads``, the
+      number of threads of a large call.
     """
     import tensorflow as tf
 
@@ -176,7 +176,7 @@ def measure_read_bandwidth(size: int, threads: int) -> float:
     """Measures the peak rate of reading memory. It takes 1/6 s.
 
     Args:
-      size: bytes, of which each thread reads its own share again and again.
+      size: bytes in total. Each thread repeatedly reads its own part.
       threads: the number of threads.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The layout of cuDNN's `params`: which region of the flat buffer holds which weights.
+"""The layout of cuDNN's `params`: the regions of the flat buffer and their weights.
 
 cuDNN calls one direction of one layer a pseudo-layer, p = layer * directions + direction. The
 buffer begins with all matrices, pseudo-layer by pseudo-layer: the input matrices of the gates, the
@@ -6,8 +6,8 @@ recurrent ones, the projection. It ends with all biases: those of the input side
 recurrent side. Matrices are output-major. The gate order is i, f, c, o for lstm and r, u, n for
 gru.
 
-The kernels' own layout is cc/core/params_layout.h. This one serves what must not or cannot call a
-kernel: the composites, and conversions of NumPy arrays.
+The kernels use cc/core/params_layout.h. This module is for code that cannot call a kernel: the
+composites and the conversions of NumPy arrays.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Region:
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """What determines the layout: arguments of the CudnnRNN ops.
+    """The arguments of the CudnnRNN ops that determine the layout.
 
     Attributes:
       mode: the ops' rnn_mode, a key of GATES.
@@ -56,11 +56,11 @@ class Model:
       cell_size: H, the ops' num_units.
       layers: L.
       directions: D, 1 or 2.
-      num_proj: the size of h with a projection. There is none if it is 0 or H.
+      num_proj: the size of h with a projection. There is no projection if it is 0 or H.
       input_mode: as the ops take it.
 
     Raises:
-      ValueError: an argument is out of range or does not go with the others.
+      ValueError: an argument is out of range, or the arguments are inconsistent.
     """
 
     mode: str
@@ -107,7 +107,7 @@ class Model:
 
     @property
     def hidden_size(self) -> int:
-        """The size P of h: that of the projection, if there is one, else H."""
+        """The hidden size P: the size of the projection if there is one, else H."""
         return self.num_proj if self.projected else self.cell_size
 
     @property
@@ -126,7 +126,7 @@ class Model:
         """The regions of the buffer.
 
         Returns:
-          All of them, in the order of the buffer. Their sizes add up to that of the buffer.
+          All regions, in the order of the buffer. Their sizes add up to the size of the buffer.
         """
         return [*self._matrices(), *self._biases()]
 

@@ -26,10 +26,10 @@ class Dialect(NamedTuple):
     """A family of ops with one contract.
 
     Attributes:
-      composites: by the op's name without its namespace, what computes the op in plain TensorFlow
-        ops: in XLA and in portable exports.
-      gradients: by the op's name in a graph, what ``tf.RegisterGradient`` takes. The gradient of an
-        op is a fused op; the gradient of a gradient op is that of its composite.
+      composites: functions that compute the ops in plain TensorFlow ops, for XLA and portable
+        exports, by the op's name without its namespace.
+      gradients: functions for ``tf.RegisterGradient``, by the op's name in a graph. The gradient of
+        an op is a fused op. The gradient of a gradient op is the gradient of its composite.
       not_differentiable: names in a graph of ops without a gradient.
     """
 
@@ -57,7 +57,7 @@ COMPOSITES: dict[str, Composite] = {
 def register_gradients() -> None:
     """Registers the gradients of all dialects with TensorFlow.
 
-    A gradient that TensorFlow already has, its own or that of an earlier call, stays.
+    A gradient that is already registered, by TensorFlow or by an earlier call, is not replaced.
     """
     for dialect in DIALECTS.values():
         for op, gradient in dialect.gradients.items():

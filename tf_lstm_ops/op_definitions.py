@@ -1,4 +1,4 @@
-"""What the native library declares of its ops: their inputs, outputs and attributes.
+"""The inputs, outputs and attributes of the ops, as the native library declares them.
 
 Everything is read from TensorFlow's registry of op definitions, which the native library fills, so
 that no signature is written a second time in Python. An op is named without its namespace:
@@ -43,7 +43,8 @@ def function(op: str) -> Callable[..., Any]:
       output, or a namedtuple of all its outputs.
     """
     generated = _library.load()
-    # The attribute of this name takes keywords only, which costs time; both have one __name__.
+    # The attribute of this name takes keywords only, which is slower. The function with the same
+    # __name__ takes positional arguments, too.
     return getattr(generated, getattr(generated, f"TfLstmOps_{op}").__name__)
 
 
@@ -80,7 +81,7 @@ def outputs(op: str) -> tuple[str, ...]:
 
 @functools.cache
 def attributes(op: str) -> tuple[str, ...]:
-    """The attributes that a call of an op gives: not its types and not the lengths of its lists.
+    """The attributes that a call of an op passes: all but its types and the lengths of its lists.
 
     Args:
       op: the op's name.

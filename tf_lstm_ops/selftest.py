@@ -13,11 +13,11 @@ from tf_lstm_ops import op_definitions
 
 DTYPES = (tf.float32, tf.float16, tf.bfloat16)
 # Relative to the largest element of a result. float32: the errors of a GPU's sigmoid and tanh are
-# some units in the last place, and add up over seventy steps. 16 bits: the saved activations that
-# the backward pass reads are rounded, too.
+# some units in the last place and accumulate over seventy steps. 16-bit types: the saved
+# activations that the backward pass reads are rounded, too.
 TOLERANCES = {tf.float32: 1e-4, tf.float16: 1e-2, tf.bfloat16: 8e-2}
 BATCH, INPUTS, UNITS = 3, 5, 8
-SHORT, LONG = 6, 70  # Metal unrolls the steps of the one and loops over those of the other
+SHORT, LONG = 6, 70  # Metal unrolls the steps of SHORT sequences and loops over LONG ones
 
 Random = Callable[..., Any]  # returns a tensor of these sizes, the same for every device
 Call = Callable[..., Any]  # runs the op of this name on the device
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
       dtype: the type of its tensors.
       difference: the largest difference from the CPU's results, relative to their largest element
         or 1, whichever is larger; NaN after an error.
-      error: why there is no difference; empty if there is one.
+      error: the error if the case failed to run; else empty.
     """
 
     case: Case
@@ -66,7 +66,7 @@ def outcomes(device: str) -> Iterator[Outcome]:
       device: such as "GPU:0".
 
     Yields:
-      The outcome of each case and type of which the device has a kernel.
+      The outcome of each case and type for which the device has a kernel.
     """
     for case in CASES:
         for dtype in DTYPES:
@@ -86,7 +86,7 @@ def _has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
 def _outcome(case: Case, dtype: tf.DType, device: str) -> Outcome:
     try:
         want, got = (_results(case, dtype, d) for d in ("CPU:0", device))
-        # NumPy's maximum is NaN if an element is; Python's need not be.
+        # NumPy's maximum is NaN if an element is NaN. Python's may not be.
         difference = float(np.max([_difference(g, w) for g, w in zip(got, want, strict=True)]))
     except Exception as error:
         return Outcome(case, dtype, np.nan, f"{type(error).__name__}: {error}")

@@ -18,8 +18,8 @@ def override() -> None:
     """Replaces the kernels of LSTMBlockCell, BlockLSTM and their gradients on the CPU.
 
     From then on TensorFlow creates our kernels for these four stock names, in half and float: in
-    eager code, in ``tf.function`` and in SavedModels, whether they ran before or not. For this all
-    kernels that have run are dropped, so that random ops with a seed of their own repeat their
+    eager code, in ``tf.function`` and in SavedModels, whether they ran before or not. TensorFlow's
+    cache of kernels is cleared for this. As a result, random ops with an op-level seed repeat their
     first values. A second call does nothing.
 
     Raises:
@@ -36,7 +36,7 @@ def override() -> None:
 
 
 def restore() -> None:
-    """Warns, after ``override``, that TensorFlow's kernels cannot be restored; else does nothing.
+    """Warns that TensorFlow's kernels cannot be restored. Does nothing before ``override``.
 
     TensorFlow can neither unregister a kernel nor change its priority.
     """

@@ -10,10 +10,17 @@
 
 namespace tf_lstm_ops {
 
-// z; max(z, 0); tanh z; the logistic function of z; z / 5 + 1/2 clipped to [0,
-// 1].
+// Values at z:
+//   kNone         z
+//   kRelu         max(z, 0)
+//   kTanh         tanh(z)
+//   kSigmoid      1 / (1 + exp(-z))
+//   kHardSigmoid  z / 5 + 1/2, clipped to [0, 1]
+// The names are those of Apple's MPSGraphRNNActivation. The slope of
+// kHardSigmoid is ONNX's default (docs/reference/mpsgraph.md).
 enum class Activation : uint8_t { kNone, kRelu, kTanh, kSigmoid, kHardSigmoid };
 
+// The activations of the four gates, and of the cell state: co = state(cs).
 struct LstmActivations {
   std::array<Activation, kMaxPreActivations> gate = {
       Activation::kSigmoid, Activation::kTanh, Activation::kSigmoid,
@@ -21,6 +28,7 @@ struct LstmActivations {
   Activation state = Activation::kTanh;
 };
 
+// Returns the value of `activation` at `z`. Math as in lstm_cell.h.
 template <class Math, class V = typename Math::Value>
 TF_LSTM_OPS_DEVICE V Activate(Activation activation, V z) {
   const V zero = {};
@@ -39,7 +47,8 @@ TF_LSTM_OPS_DEVICE V Activate(Activation activation, V z) {
   return z;
 }
 
-// The derivative, from the function's value y; 0 at a kink.
+// Returns the derivative of `activation`, computed from the function's value
+// `y`. The derivative at a kink is 0.
 template <class Math, class V = typename Math::Value>
 TF_LSTM_OPS_DEVICE V Slope(Activation activation, V y) {
   const V zero = {}, one = zero + 1;

@@ -1,4 +1,5 @@
-// AttributeReader: the attributes of an op by their names, free of TensorFlow.
+// AttributeReader: the interface through which code without TensorFlow reads an
+// op's attributes.
 #ifndef TF_LSTM_OPS_CORE_ATTRIBUTE_READER_H_
 #define TF_LSTM_OPS_CORE_ATTRIBUTE_READER_H_
 
@@ -12,7 +13,8 @@ namespace tf_lstm_ops {
 class AttributeReader {
  public:
   virtual ~AttributeReader() = default;
-  // Errors: those of TensorFlow where the op has no such attribute.
+  // Each overload sets `value` to the attribute `name`. Errors: TensorFlow's
+  // error where the op has no such attribute.
   virtual Status GetAttr(const char* name, float* value) const = 0;
   virtual Status GetAttr(const char* name, bool* value) const = 0;
   virtual Status GetAttr(const char* name, int64_t* value) const = 0;

@@ -8,7 +8,7 @@
 namespace tf_lstm_ops {
 
 struct CellOptions {
-  LstmActivations activations;  // of an LSTM with custom activations
+  LstmActivations activations;  // read by CustomLstmCell only
 };
 
 }  // namespace tf_lstm_ops

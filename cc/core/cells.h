@@ -1,5 +1,6 @@
-// The list of cells. Every backend reads it: a new cell is a header of its own
-// and an entry in both lists below. Device code includes this header.
+// The list of cells, which every backend reads. To add a cell, write its header
+// and add an entry to each of the two lists below. Device code includes this
+// header.
 #ifndef TF_LSTM_OPS_CORE_CELLS_H_
 #define TF_LSTM_OPS_CORE_CELLS_H_
 
@@ -19,7 +20,8 @@
   F(kTanh, TanhCell)             \
   F(kRelu, ReluCell)
 
-// F(name, path) for each header of cells.
+// F(name, path) for each header that defines cells. The name is the file name
+// without its extension.
 #define TF_LSTM_OPS_CELL_HEADERS(F)              \
   F(custom_lstm_cell, "core/custom_lstm_cell.h") \
   F(gru_cell, "core/gru_cell.h")                 \
@@ -32,13 +34,14 @@ namespace tf_lstm_ops {
 enum class CellKind : uint8_t { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_KIND) };
 #undef TF_LSTM_OPS_KIND
 
-// The Math that reads a cell's constants.
+// A template argument for reading a cell's constants, which do not depend on
+// Math.
 struct NoMath {
   using Value = float;
 };
 
-// A case of a constexpr function of a cell's kind: the value of one of its
-// constants.
+// A case of the switches below. It returns the cell's constant named
+// TF_LSTM_OPS_CONSTANT.
 // NOLINTBEGIN(bugprone-macro-parentheses): Cell is a class template.
 #define TF_LSTM_OPS_CASE(kind, Cell) \
   case CellKind::kind:               \
@@ -61,8 +64,8 @@ TF_LSTM_OPS_DEVICE constexpr int GateCount(CellKind cell) {
   return 0;
 }
 
-// Number of activations of a step that the backward pass needs, besides h: the
-// first ones of the cell's list kSaved.
+// Number of saved activations that the backward pass of a step needs, besides
+// h. They are the first ones of the cell's list kSaved.
 TF_LSTM_OPS_DEVICE constexpr int SavedCount(CellKind cell) {
 #define TF_LSTM_OPS_CONSTANT kSavedForBackward
   switch (cell) { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) }

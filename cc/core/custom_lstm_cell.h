@@ -1,6 +1,9 @@
-// The equations of the LSTM cell with custom activations, and with peepholes of
-// all four gates, which all read the previous cell state. Notation as in
-// lstm_cell.h; a and g are the activations of the gates and of the state:
+// The equations of the LSTM cell with custom activations, forward and backward.
+// All four gates may have a peephole. All peepholes read the previous cell
+// state. All backends compile this text.
+//
+// Notation as in lstm_cell.h; a_i, a_c, a_f and a_o are the activations of the
+// gates, g is the activation of the cell state:
 //
 //   i = a_i(zi + wci * cs_prev)      ci = a_c(zc + wcc * cs_prev)
 //   f = a_f(zf + forget_bias + wcf * cs_prev)
@@ -51,7 +54,8 @@ struct CustomLstmCell : LstmCell<Math> {
     if (!has_co) y->co = Activate<Math>(with.options->activations.state, y->cs);
   }
 
-  // With a' as Slope gives it:
+  // Arguments as in LstmCell::Backward. a' and g' are the derivatives that
+  // Slope computes:
   //
   //   dzo = a_o' * (grad.h * co + grad.o)
   //   dcs = g' * (grad.h * o + grad.co) + grad.cs

@@ -1,5 +1,5 @@
-// DropoutMask: the dropout multipliers of the outputs of all layers, and the
-// keys that determine them.
+// DropoutMask: the dropout multipliers of the layer outputs of a multi-layer
+// RNN. DropoutKeys: the keys that determine them.
 #ifndef TF_LSTM_OPS_CORE_DROPOUT_H_
 #define TF_LSTM_OPS_CORE_DROPOUT_H_
 
@@ -17,13 +17,13 @@ namespace tf_lstm_ops {
 
 class DropoutMask {
  public:
-  // The key of the n-th call with a seed.
+  // Returns the key of call number `call`, from 0 on, with this seed.
   static uint64_t Key(uint64_t seed, uint64_t call) {
     return SplitMix64(SplitMix64(seed, 0), call);
   }
 
-  // For outputs [rows, width] of each layer. `probability` is that of an
-  // element to become zero.
+  // The mask of outputs [rows, width] of each layer. `probability`, from 0 to
+  // 1, is the probability that an element becomes zero.
   DropoutMask(uint64_t key, float probability, int64_t rows, int64_t width)
       : rule_{key,
               static_cast<uint64_t>(
@@ -33,14 +33,15 @@ class DropoutMask {
         width_(width) {}
 
   const DropoutRule& rule() const { return rule_; }
+  // Multiplier of an element that is not dropped.
   double scale() const { return rule_.scale; }
-  // The generator's position of the first element of a row.
+  // The position of a row's first element in the generator's sequence.
   uint64_t Position(int64_t layer, int64_t row) const {
     return static_cast<uint64_t>((layer * rows_ + row) * width_);
   }
 
-  // to[k] = from[k] * multiplier of element k of a row, for a whole row
-  // [width]. `to` may be `from`.
+  // Multiplies a row [width] of a layer's outputs: to[k] = from[k] * multiplier
+  // k of the row. `to` may be the same memory as `from`.
   template <class T>
   void Apply(int64_t layer, int64_t row, const T* from, T* to) const {
     const uint64_t start = Position(layer, row);
@@ -56,17 +57,18 @@ class DropoutMask {
   int64_t rows_, width_;
 };
 
-// The keys of a kernel's successive calls. Thread-safe.
+// The keys of a kernel's successive calls.
 class DropoutKeys {
  public:
+  // Returns the key of the next call. Thread-safe.
   uint64_t Next(uint64_t seed) {
     return DropoutMask::Key(
         seed, resets_ ? 0 : calls_.fetch_add(1, std::memory_order_relaxed));
   }
 
  private:
-  // Whether every call uses the first key. An environment variable of
-  // TensorFlow for cuDNN sets this.
+  // Whether every call uses the first key. The environment variable below,
+  // which TensorFlow defines for cuDNN, sets this.
   static bool Resets() {
     const char* text = std::getenv("TF_CUDNN_RESET_RND_GEN_STATE");
     return text != nullptr &&

@@ -1,6 +1,6 @@
-// Half and BFloat16: storage types of 16 bits. Arithmetic is done in float. The
-// conversions round to nearest, ties to even. They have no branches, so that
-// compilers vectorise them.
+// Half and BFloat16: 16-bit storage types. Arithmetic is done in float. The
+// conversions from float round to nearest, ties to even. No conversion has
+// branches, so that compilers vectorise them.
 #ifndef TF_LSTM_OPS_CORE_FLOAT16_H_
 #define TF_LSTM_OPS_CORE_FLOAT16_H_
 
@@ -34,6 +34,7 @@ inline float FloatFromBits(uint32_t bits) {
 }
 #endif
 
+// Returns `yes` or `no`, computed without a branch.
 TF_LSTM_OPS_DEVICE inline uint32_t Select(bool condition, uint32_t yes,
                                           uint32_t no) {
   const uint32_t mask = 0u - static_cast<uint32_t>(condition);
@@ -48,7 +49,7 @@ struct BFloat16 {
     const uint32_t word = FloatBits(value);
     const uint32_t rounding = 0x7fffu + ((word >> 16) & 1u);
     const uint32_t rounded = (word + rounding) >> 16;
-    const uint32_t nan = (word >> 16) | 0x40u;  // stays NaN: a bit is set
+    const uint32_t nan = (word >> 16) | 0x40u;  // a set bit keeps it NaN
     const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
     return {static_cast<uint16_t>(Select(is_nan, nan, rounded))};
   }
@@ -67,8 +68,8 @@ struct Half {
     const uint32_t magnitude = word & 0x7fffffffu;
     const uint32_t rounding = 0xfffu + ((magnitude >> 13) & 1u);
     const uint32_t normal = (magnitude - 0x38000000u + rounding) >> 13;
-    // Below 2^-14: adding 0.5 leaves the subnormal's bits, correctly rounded,
-    // in the low end of the sum, whose unit is 2^-24.
+    // Below 2^-14: the sum with 0.5 has the unit 2^-24. Its low bits are the
+    // correctly rounded bits of the subnormal.
     const uint32_t subnormal =
         FloatBits(FloatFromBits(magnitude) + 0.5f) - 0x3f000000u;
     uint32_t result = Select(magnitude < 0x38800000u, subnormal, normal);

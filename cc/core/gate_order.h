@@ -19,7 +19,8 @@ enum GruPreActivation { kGateN = 0, kGateR = 1, kGateU = 2, kGateNh = 3 };
 constexpr int kMaxPreActivations = 4;
 
 struct GateOrder {
-  // block[gate]: position of the gate's block in the weights.
+  // block[k] is the position of the block of gate pre-activation k in the
+  // weights. Both terms of a GRU's candidate have the same block.
   std::array<int, kMaxPreActivations> block;
 };
 

@@ -1,12 +1,13 @@
 // The equations of the GRU cell, forward and backward. The reset gate
 // multiplies the recurrent product (reset_after=True in Keras). Notation as in
-// core/lstm_cell.h. All backends compile this text.
+// lstm_cell.h. All backends compile this text.
 //
 //   r = s(zr)    u = s(zu)    n = tanh(zn + r * nh)
 //   h = (1 - u) * n + u * h_prev
 //
-// zn = W_n x + bW_n is the candidate's input term, nh = R_n h_prev + bR_n its
-// recurrent term.
+// The candidate n has an input term, zn = W_n x + bW_n, and a recurrent term,
+// nh = R_n h_prev + bR_n.
+//
 // Source: cuDNN's documentation of CUDNN_GRU; Keras' reset_after=True.
 #ifndef TF_LSTM_OPS_CORE_GRU_CELL_H_
 #define TF_LSTM_OPS_CORE_GRU_CELL_H_
@@ -16,6 +17,7 @@
 
 namespace tf_lstm_ops {
 
+// Indices of SavedActivations.
 enum GruSaved { kSavedR, kSavedU, kSavedN, kSavedNh };
 
 // LstmCell describes the members.
@@ -61,6 +63,8 @@ struct GruCell {
 
   static TF_LSTM_OPS_INLINE void Restore(Outputs*, bool, const Parameters&) {}
 
+  // Arguments as in LstmCell::Backward:
+  //
   //   dzu = u(1-u) * (h_prev - n) * grad.h     dzn = (1-n^2) * (1-u) * grad.h
   //   dzr = r(1-r) * nh * dzn                 dnh = r * dzn
   //   dh_prev = u * grad.h

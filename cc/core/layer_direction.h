@@ -1,10 +1,12 @@
-// The work that a dialect hands to a backend: one direction of one recurrent
-// layer over a batch of sequences.
+// A layer direction: one direction of one recurrent layer over a batch of
+// sequences. A dialect fills these structs, and a backend computes them.
 //
 // Shapes: T time steps, B rows of the batch, V valid steps, I input size, H
 // cell size, P hidden size (P < H with a projection, else P = H), G gates that
-// have weights. All pointers are views: the caller owns the memory, which lies
-// where the backend computes. Outputs must not overlap inputs or each other.
+// have weights. `rows` is Sequence::rows(), or the number of rows that the
+// caller stores without padding. Strides are in elements. The caller owns all
+// memory; it lies on the device that computes. Outputs must not overlap inputs
+// or each other.
 #ifndef TF_LSTM_OPS_CORE_LAYER_DIRECTION_H_
 #define TF_LSTM_OPS_CORE_LAYER_DIRECTION_H_
 
@@ -21,6 +23,7 @@
 
 namespace tf_lstm_ops {
 
+// The parameters of a layer direction that are not tensors.
 struct RnnConfig {
   CellKind cell = CellKind::kLstm;
   int64_t input_size = 0;
@@ -54,10 +57,13 @@ struct GateMatrices {
   // bfloat16.
   const BFloat16* bfloat16 = nullptr;
 
+  // Whether the weights are present.
   explicit operator bool() const { return data || bfloat16; }
+  // The matrix of the gate in a block. `data` must be set.
   T* Block(int block) const { return data + block * gate_stride; }
 
-  // Calls f(pointer to the gate in a block), of type const BFloat16* or T*.
+  // Calls f with a pointer to the matrix of the gate in a block. The pointer is
+  // a const BFloat16* if `bfloat16` is set, else a T*.
   template <class F>
   void Read(int block, const F& f) const {
     if constexpr (std::is_same_v<T, const float>) {
@@ -67,20 +73,22 @@ struct GateMatrices {
   }
 };
 
-// Layout [K, gates * H], one row for each input: Keras, the block cell.
+// A view of `data` [K, gates * H], which has one row for each input. Keras and
+// the block cell use this layout. `cell` is H.
 template <class T>
 GateMatrices<T> ByInput(T* data, int gates, int64_t cell) {
   return {data, gates * cell, 1, cell};
 }
 
-// Layout [gates, H, K], one row for each unit: cuDNN, PyTorch.
+// A view of `data` [gates, H, K], which has one row for each unit. cuDNN and
+// PyTorch use this layout. `inputs` is K, `cell` is H.
 template <class T>
 GateMatrices<T> ByUnit(T* data, int64_t inputs, int64_t cell) {
   return {data, 1, inputs, cell * inputs};
 }
 
-// Weights, or the gradients with respect to them. Null means absent, or a
-// gradient that is not wanted.
+// Weights, or the gradients with respect to them. A null weight is absent; a
+// null gradient is not computed.
 template <class T>
 struct RnnWeights {
   // [I, H] for each gate. Null: x itself is added to the pre-activations; see
@@ -97,8 +105,8 @@ struct RnnWeights {
   bool has_peephole() const { return peephole[kGateI] != nullptr; }
 };
 
-// Saved activations in one buffer [V, SavedCount(cell), H], by packed row.
-// Null `data` saves nothing.
+// A view of saved activations in one buffer [V, SavedCount(cell), H], by packed
+// row. With null `data` nothing is saved.
 template <class T>
 SavedActivations<T> PackedActivations(T* data, CellKind cell,
                                       int64_t cell_size) {
@@ -111,7 +119,7 @@ SavedActivations<T> PackedActivations(T* data, CellKind cell,
   return saved;
 }
 
-// What the forward and the backward pass have in common.
+// The inputs that the forward pass and the backward pass share.
 template <class T>
 struct LayerDirection {
   RnnConfig config;
@@ -125,26 +133,27 @@ struct LayerDirection {
   States<const T> c0;                // [B, H], of an LSTM
 };
 
-// The forward pass. Null outputs are not wanted.
+// The forward pass. Null outputs are not computed.
 template <class T>
 struct LayerForward : LayerDirection<T> {
   T* h = nullptr;  // [rows, P] by output row, h_stride apart
   int64_t h_stride = 0;
   Fill fill = Fill::kNothing;  // of masked steps
   SavedActivations<T> saved;
-  // With a projection, the hidden state before it, [rows, H] by output row.
-  // The CPU backend computes it again from o and cs and ignores this field.
+  // With a projection: the hidden state before the projection, [rows, H] by
+  // output row. The CPU backend ignores this field; its backward pass computes
+  // the state again from o and cs.
   T* unprojected_h = nullptr;
   States<T> final_h;  // after the last valid step; h0 where there is none
   States<T> final_c;  // of an LSTM
 };
 
-// The backward pass. Null gradients of outputs count as zeros; null gradients
-// of inputs are not wanted.
+// The backward pass. Null gradients of outputs count as zeros. Null gradients
+// of inputs are not computed.
 template <class T>
 struct LayerBackward : LayerDirection<T> {
-  // Results of the forward pass. Of an LSTM, co may be null, and without a
-  // projection h too: both are computed again from cs and o.
+  // Results of the forward pass. For an LSTM, co may be null, and h may be null
+  // without a projection. The backward pass computes both again from cs and o.
   const T* h = nullptr;
   int64_t h_stride = 0;
   SavedActivations<const T> saved;
@@ -160,9 +169,10 @@ struct LayerBackward : LayerDirection<T> {
   States<T> c0_grad;
   RnnWeights<T> weights_grad;
   T* x_grad = nullptr;  // [rows, I] by input row
+  // Whether the pass adds to x_grad instead of overwriting it.
   bool adds_to_x_grad = false;
-  // Gradients of the pre-activations of an LSTM, [rows, 4H] by input row, in
-  // the gate order of the weights.
+  // Gradients with respect to the pre-activations of an LSTM, [rows, 4H] by
+  // input row, in the gate order of the weights.
   T* z_grad = nullptr;
 };
 

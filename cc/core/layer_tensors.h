@@ -9,8 +9,8 @@
 
 namespace tf_lstm_ops {
 
-// A state [B, P] or [B, H]: row b is at data + b * stride. Null reads as zeros;
-// a null output is not written.
+// A state [B, P] or [B, H]: row b is at data + b * stride. A null input reads
+// as zeros. A null output is not written.
 template <class T>
 struct States {
   T* data = nullptr;

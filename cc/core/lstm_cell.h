@@ -28,8 +28,9 @@ enum LstmSaved { kSavedI, kSavedCs, kSavedF, kSavedO, kSavedCi, kSavedCo };
 // The saved activation that is the gate's own value, by LstmGate.
 constexpr LstmSaved kSavedOfGate[] = {kSavedI, kSavedCi, kSavedF, kSavedO};
 
-// The interface of a cell. Math supplies `Value` (a scalar, a SIMD vector or a
-// tensor of a graph) with the arithmetic operators, and static functions
+// The LSTM cell. Its members are the interface of all cells; the other headers
+// of cells refer to them here. Math supplies `Value` (a scalar, a SIMD vector
+// or a tensor of a graph) with the arithmetic operators, and static functions
 // Sigmoid, Tanh, IfPositive(condition, yes, no), Min and Max. Min and Max
 // return NaN if their first argument is NaN.
 template <class Math>
@@ -73,7 +74,7 @@ struct LstmCell {
       &Outputs::o, &Outputs::ci, &Outputs::co};
   static constexpr V Outputs::* kState = &Outputs::cs;
 
-  // z contains the biases and forget_bias.
+  // Returns the outputs of one step. `z` includes the biases and forget_bias.
   static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[kPreActivations],
                                             V cs_prev, const Parameters& with) {
     const V* w = with.peephole;
@@ -88,20 +89,22 @@ struct LstmCell {
     return y;
   }
 
+  // Clips the cell state to [-clip, clip]. NaN stays NaN.
   static TF_LSTM_OPS_INLINE V Clip(V cs, const Parameters& with) {
     if (!with.clip) return cs;
     return Math::Min(Math::Max(cs, -*with.clip), *with.clip);
   }
 
-  // Computes the outputs that were not saved.
+  // Computes the outputs that were not saved: co, unless `has_co`.
   static TF_LSTM_OPS_INLINE void Restore(Outputs* y, bool has_co,
                                          const Parameters&) {
     if (!has_co) y->co = Math::Tanh(y->cs);
   }
 
-  // `y` has the outputs of Forward (h is not read), `grad` the gradients of the
-  // loss with respect to them. The clip has the gradient 1 (straight-through),
-  // as in TensorFlow's LSTMBlockCellGrad:
+  // Returns the gradients of the loss with respect to z and cs_prev. `y` has
+  // the outputs of Forward; y.h is not read. `grad` has the gradients of the
+  // loss with respect to these outputs. The clip has the gradient 1
+  // (straight-through), as in TensorFlow's LSTMBlockCellGrad:
   //
   //   dzo = o(1-o) * (grad.h * co + grad.o)
   //   dcs = (1-co^2) * (grad.h * o + grad.co) + grad.cs + wco * dzo

@@ -1,13 +1,16 @@
+// Attributes of functions that host code and device code share.
 #ifndef TF_LSTM_OPS_CORE_MACROS_H_
 #define TF_LSTM_OPS_CORE_MACROS_H_
 
-// Of functions that device code has too. No file is compiled for both at once.
+// Marks functions that CUDA device code also calls. The host compiler and the
+// device compiler compile them separately, each for its own side only.
 #ifdef __CUDACC__
 #define TF_LSTM_OPS_DEVICE __device__
 #else
 #define TF_LSTM_OPS_DEVICE
 #endif
 
+// TF_LSTM_OPS_DEVICE, and always inlined.
 #define TF_LSTM_OPS_INLINE \
   TF_LSTM_OPS_DEVICE inline __attribute__((always_inline))
 

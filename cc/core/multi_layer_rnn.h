@@ -29,9 +29,10 @@ struct MultiLayerRnn {
 
   int64_t rows() const { return time * batch; }
   bool has_padding() const { return valid_steps < rows(); }
+  // The shapes of a sequence and of a state with rows of `width` elements.
   Shape SequenceShape(int64_t width) const;
   Shape StateShape(int64_t width) const;
-  // Row of a state of a pseudo-layer and a row of the batch.
+  // The row of a state tensor that holds row b of a pseudo-layer.
   int64_t StateRow(int64_t pseudo_layer, int64_t b) const {
     return time_major ? pseudo_layer * batch + b
                       : b * model.pseudo_layers() + pseudo_layer;
@@ -39,9 +40,9 @@ struct MultiLayerRnn {
 };
 
 // Tensors of a forward pass, with the shapes above. `params` [params.size()].
-// Null `reserve`: nothing is saved for a backward pass. Each backend defines
-// the layout of `reserve`. The cell states are null unless the model is an
-// LSTM.
+// With null `reserve` nothing is saved for a backward pass. Each backend
+// defines the layout of `reserve`. The cell states are null unless the model is
+// an LSTM.
 template <class T>
 struct MultiLayerForward {
   const T *input, *input_h, *input_c, *params;
@@ -58,13 +59,14 @@ struct MultiLayerBackward {
   T *input_backprop, *input_h_backprop, *input_c_backprop, *params_backprop;
 };
 
-// Whether there is dropout: it is applied between layers, so a single layer has
+// Whether dropout applies. Dropout acts between layers, so a single layer has
 // none.
 inline bool HasDropout(const MultiLayerRnn& rnn, float dropout) {
   return dropout > 0 && rnn.model.layers > 1;
 }
 
-// The dropout mask of a call, or null without dropout.
+// Returns the dropout mask of a call, or null without dropout. `dropout` is the
+// probability of dropping, `key` comes from DropoutKeys.
 std::unique_ptr<DropoutMask> MakeDropoutMask(const MultiLayerRnn& rnn,
                                              float dropout, uint64_t key);
 
@@ -78,14 +80,14 @@ constexpr GateOrder CudnnGateOrder(CellKind cell) {
 // Configuration of a layer in either direction.
 RnnConfig LayerConfig(const RnnModel& model, int64_t layer);
 
-// The steps of a direction: 0 forwards, 1 reversed. `lengths` [B] or null, as
-// in Sequence; not owned.
+// The steps of a direction: 0 is forward, 1 is reversed. `lengths` [B] is as in
+// Sequence: it may be null and is not owned.
 Sequence DirectionSequence(const MultiLayerRnn& rnn, int64_t direction,
                            const int32_t* lengths);
 
-// The weights of a pseudo-layer in a buffer of all parameters. The gates of a
-// kind are consecutive, so each region is a row-major matrix of all of them. A
-// region without rows is absent.
+// The weights of a pseudo-layer in the parameter buffer. The matrices of all
+// gates are consecutive, and so are the biases, so each region is one row-major
+// matrix. A region without rows is absent.
 struct LayerRegions {
   ParamsLayout::Region input;           // [G*H, I]
   ParamsLayout::Region recurrent;       // [G*H, P]
@@ -96,8 +98,9 @@ struct LayerRegions {
 LayerRegions RegionsOf(const MultiLayerRnn& rnn, int64_t layer,
                        int64_t direction);
 
-// The weights of a pseudo-layer in a buffer of all parameters, or the gradients
-// in a buffer of all gradients. The result points into `params`.
+// A view of the weights of a pseudo-layer in the parameter buffer `params`, or
+// of the gradients in a buffer of the same layout. The result points into
+// `params`.
 template <class T>
 RnnWeights<T> LayerWeights(const MultiLayerRnn& rnn, int64_t layer,
                            int64_t direction, T* params) {

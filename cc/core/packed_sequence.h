@@ -1,9 +1,8 @@
 // PackedSequence: the valid steps of a Sequence as lists, without padding.
 //
 // A packed row is one valid step of one row of the batch. Packed rows are
-// ordered by step, then by row of the batch. Work follows the number of valid
-// steps, whatever the mask looks like: a masked step does not change its
-// row's state.
+// ordered by step, then by row of the batch. A masked step does not change the
+// state of its row, so a pass computes the packed rows only.
 #ifndef TF_LSTM_OPS_CORE_PACKED_SEQUENCE_H_
 #define TF_LSTM_OPS_CORE_PACKED_SEQUENCE_H_
 
@@ -30,8 +29,8 @@ struct PackedSequence {
   std::vector<int64_t> last;
 
   PackedSequence() = default;
-  // Lengths and mask of `sequence` must lie in host memory. They are read here
-  // and not kept. Steps beyond the longest length are left out.
+  // The lengths and the mask of `sequence` must lie in host memory. Only the
+  // constructor reads them. Steps beyond the longest length are left out.
   explicit PackedSequence(const Sequence& sequence);
 
   // V, the number of valid steps.

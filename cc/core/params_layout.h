@@ -17,6 +17,7 @@
 
 namespace tf_lstm_ops {
 
+// The model of a multi-layer RNN.
 struct RnnModel {
   CellKind cell = CellKind::kLstm;
   int64_t layers = 1;
@@ -42,20 +43,24 @@ struct RnnModel {
 
 class ParamsLayout {
  public:
-  // A row-major matrix, or a vector in one row.
+  // A row-major matrix, or a vector as one row. `offset` is in elements of the
+  // buffer.
   struct Region {
     int64_t offset, rows, columns;
     int64_t size() const { return rows * columns; }
   };
 
   ParamsLayout() = default;
-  // Error: InvalidArgument where the size does not fit into 64 bits.
+  // Sets `layout`. Error: InvalidArgument where the buffer's size in bytes does
+  // not fit into 64 bits.
   static Status Make(const RnnModel& model, ParamsLayout* layout);
 
+  // Size of the buffer in elements.
   int64_t size() const { return size_; }
-  // Regions by pseudo-layer and cuDNN's linear-layer ID. The IDs count the
-  // gates' input matrices first, then their recurrent matrices, then the
-  // projection.
+  // The number of matrices and of biases of a pseudo-layer, and their regions
+  // by cuDNN's linear-layer ID. The IDs count the input matrices of the gates,
+  // then the recurrent matrices, then the projection. The IDs of biases count
+  // the input biases, then the recurrent biases.
   int matrices() const {
     return 2 * model_.gates() + (model_.projected() ? 1 : 0);
   }

@@ -1,5 +1,6 @@
-// Reserve: the layout of reserve_space, which a training call of the CudnnRNN
-// family leaves for its backward pass.
+// Reserve: the layout of reserve_space on the CPU. A training call of a
+// CudnnRNN op returns reserve_space for its backward pass. The other backends
+// use the header in layouts of their own.
 //
 //   header     64 bytes
 //   body       MultiLayerReserveLayout with rows = V and the outputs of all
@@ -21,9 +22,9 @@ namespace tf_lstm_ops {
 
 struct ReserveHeader {
   uint32_t magic;
-  uint32_t element_size;
-  uint64_t checksum;     // of the rest of the header
-  uint64_t fingerprint;  // of all that the forward and the backward call share
+  uint32_t element_size;  // in bytes
+  uint64_t checksum;      // of the rest of the header
+  uint64_t fingerprint;   // of the arguments that both passes share
   uint64_t dropout_key;
   int64_t size;  // of reserve_space, in elements
   uint32_t time, batch;
@@ -52,11 +53,14 @@ class Reserve {
     return layout_.LayerOutput(layer);
   }
 
+  // Writes the header to `reserve`, at least 64 bytes of host memory.
   void WriteHeader(uint64_t dropout_key, void* reserve) const;
-  // The header of a reserve of `size` elements in another backend's layout.
-  // Check refuses it.
+  // Writes the header of a reserve of `size` elements in another backend's
+  // layout. Check rejects this header.
   void WriteForeignHeader(uint64_t dropout_key, int64_t size,
                           void* reserve) const;
+  // Checks the reserve_space of a backward pass, in host memory, and sets
+  // `dropout_key` to the forward pass's key. `shape` is the tensor's shape.
   // Errors: InvalidArgument where `reserve` does not come from a forward pass
   // of the same problem.
   Status Check(const void* reserve, const Shape& shape,
@@ -67,7 +71,10 @@ class Reserve {
   MultiLayerReserveLayout layout_;
 };
 
-// Any header that this package wrote. Errors: InvalidArgument.
+// Reads the header at `reserve`, in host memory, in the layout of any backend.
+// `shape` is the shape of reserve_space, `element_size` the size of its
+// elements in bytes. Errors: InvalidArgument where `reserve` has no header of
+// this package, or the header has another element size or number of elements.
 Status ReadHeader(const void* reserve, const Shape& shape, int element_size,
                   ReserveHeader* header);
 

@@ -17,17 +17,19 @@
 
 namespace tf_lstm_ops {
 
-// What a reserve holds besides the saved activations.
+// The number of rows of a reserve, and its contents besides the saved
+// activations.
 struct ReserveContents {
   int64_t rows = 0;
-  int64_t output_layers = 0;  // L or L-1; from the first layer on
+  int64_t output_layers = 0;  // L or L-1
   bool has_unprojected_h = false;
   bool has_dropout_mask = false;
-  int64_t alignment = 1;  // each part begins at a multiple of it, in elements
+  int64_t alignment = 1;  // of the offset of each part, in elements
 };
 
-// Sizes and offsets are in elements, from the first saved activation on. A
-// backend that writes a header puts it before or after these values.
+// Sizes and offsets are in elements. Offsets count from the first saved
+// activation. A backend that writes a header puts it before or after these
+// values.
 class MultiLayerReserveLayout {
  public:
   MultiLayerReserveLayout(const RnnModel& model,

@@ -18,14 +18,14 @@ struct Sequence {
   int64_t time = 0;        // T, time steps of the tensors
   int64_t steps = 0;       // steps to compute, at most `time`
   bool time_major = true;  // tensors are [T, B, .], else [B, T, .]
-  // Each row is processed from its last time step to its first. Its last time
-  // step is lengths[b] - 1, or steps - 1 without lengths.
+  // Whether each row is processed from its last time step to its first. Its
+  // last time step is lengths[b] - 1, or steps - 1 without lengths.
   bool reversed = false;
-  // Step s writes output s whichever input it reads; else a step writes the
-  // output of the time step that it reads.
+  // If true, step s writes the output of time step s. If false, a step writes
+  // the output of the time step that it reads.
   bool outputs_in_order = false;
-  // At most one of them is set. Neither is owned. Both lie in the memory of
-  // the device that computes.
+  // At most one of `lengths` and `mask` is set. The caller owns both. They lie
+  // in the memory of the device that computes.
   const int32_t* lengths = nullptr;  // [B], each between 0 and `steps`
   const bool* mask = nullptr;        // [B, T], by the time step that is read
 
@@ -36,7 +36,7 @@ struct Sequence {
     int64_t output;  // row of the outputs as [rows, P]
   };
 
-  // Rows of the tensors that steps may read.
+  // Number of rows of x that steps may read.
   TF_LSTM_OPS_DEVICE int64_t rows() const {
     return batch * (time_major ? steps : time);
   }
@@ -47,12 +47,13 @@ struct Sequence {
   TF_LSTM_OPS_INLINE int64_t Length(int64_t b) const {
     return lengths ? lengths[b] : steps;
   }
+  // The row of the tensors that holds time step t of row b.
   TF_LSTM_OPS_INLINE int64_t Row(int64_t b, int64_t t) const {
     return time_major ? t * batch + b : b * time + t;
   }
 
-  // Step s of row b. A step s >= Length(b) is not valid; its rows are those of
-  // the padding at time step s.
+  // Step s of row b. Without a mask, a step s >= Length(b) is not valid. The
+  // rows of such a step are the rows of the padding at time step s.
   TF_LSTM_OPS_INLINE Step At(int64_t b, int64_t s) const {
     const int64_t length = Length(b);
     const int64_t t = reversed && s < length ? length - 1 - s : s;

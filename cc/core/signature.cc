@@ -91,8 +91,8 @@ const char* Owner(const Signature& signature, Extent extent) {
   return signature.inputs.front().name;
 }
 
-// Every product of sizes that the engine computes must fit into int64, times
-// the size of an element and the seven outputs of a step.
+// Checks that every product of sizes that the engine computes fits into int64.
+// kBytes covers the size of an element and the seven outputs of a step.
 Status CheckOverflow(const Signature& signature, const Sizes& sizes) {
   const auto or_one = [](int64_t size) { return size == kUnknown ? 1 : size; };
   constexpr int64_t kBytes = 8 * sizeof(double);

@@ -1,6 +1,6 @@
-// Signature: the table of an op's arguments, with shapes in terms of a few
-// sizes. Shape inference, the checks of a kernel and the allocation of its
-// outputs read this table.
+// Signature: the table of an op's arguments, whose shapes are given by a few
+// sizes. Shape inference, a kernel's checks and the allocation of its outputs
+// read this table.
 #ifndef TF_LSTM_OPS_CORE_SIGNATURE_H_
 #define TF_LSTM_OPS_CORE_SIGNATURE_H_
 
@@ -26,7 +26,7 @@ enum class Extent : uint8_t {
   kOne,
   kTwo,        // a GRU's two biases
   kThreeCell,  // the three gates of a GRU
-  kOpaque,     // known only when the kernel has run
+  kOpaque,     // not determined by the sizes
 };
 
 // T, B, I and H; kUnknown while a graph is built.
@@ -36,12 +36,13 @@ struct Sizes {
   int64_t input = kUnknown;
   int64_t cell = kUnknown;
 
-  int64_t Value(Extent extent) const;  // kUnknown where it depends on one
+  int64_t Value(Extent extent) const;  // kUnknown if not known
 };
 
 constexpr int kMaxRank = 3;
 constexpr int kAnyRank = -1;
 
+// The dimensions of an argument.
 struct Dims {
   template <class... E>
   constexpr Dims(E... extents)  // NOLINT: a list of extents reads best bare
@@ -55,6 +56,7 @@ struct Dims {
   std::array<Extent, kMaxRank> extents;
 };
 
+// An input or output of an op. `type` is a type or an attribute of the op.
 struct Argument {
   const char* name;
   Dims dims;
@@ -72,7 +74,7 @@ struct Signature {
   std::vector<const char*> attributes;  // as TensorFlow's op builder takes them
   std::vector<Argument> inputs;
   std::vector<Argument> outputs;
-  bool stateful = false;  // two calls with equal inputs may differ
+  bool stateful = false;  // equal inputs may give different outputs
   // Trailing arguments that are lists of tensors, such as "weights: n * T". The
   // kernels check them. (Initialised, so that a table may omit them.)
   std::vector<const char*> input_lists = {};   // NOLINT
@@ -82,22 +84,24 @@ struct Signature {
   int InputIndex(const char* name) const;
 };
 
+// Whether an optional input is absent.
 bool IsAbsent(const Argument& argument, const Shape& shape);
 
-// Errors: InvalidArgument where the rank or the dimension differs from `want`.
-// Unknown ranks and dimensions pass.
+// Check the rank, or dimension k, of the argument `name`. `what` names the
+// expected size in the message. Errors: InvalidArgument where the rank or the
+// dimension differs from `want`. Unknown ranks and dimensions pass.
 Status CheckRank(const char* name, const Shape& shape, int want);
 Status CheckDim(const char* name, const Shape& shape, int k, const char* what,
                 int64_t want);
 
-// Checks ranks, then sizes, of all inputs in order. Each size comes from the
-// first input that has it. Unknown dimensions pass. Errors: InvalidArgument
-// with the argument's name, the expected and the actual value; also where a
-// size derived from the inputs overflows.
+// Checks the ranks and then the dimensions of all inputs, and sets `sizes`.
+// Each size comes from the first input that has it. Unknown dimensions pass.
+// Errors: InvalidArgument with the argument's name, the expected and the actual
+// value, and where a size derived from the inputs overflows.
 Status CheckInputs(const Signature& signature, const std::vector<Shape>& inputs,
                    Sizes* sizes);
 
-// Shape of an output; an opaque or unknown dimension is kUnknown.
+// Returns the shape of an output. An opaque or unknown dimension is kUnknown.
 Shape OutputShape(const Argument& output, const Sizes& sizes);
 
 }  // namespace tf_lstm_ops

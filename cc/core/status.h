@@ -33,7 +33,7 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-// Joins its arguments as an ostream would print them.
+// Returns a status whose message joins the arguments as an ostream prints them.
 template <class... Parts>
 Status MakeStatus(Code code, const Parts&... parts) {
   std::ostringstream message;
@@ -48,6 +48,8 @@ Status InvalidArgument(const Parts&... parts) {
 
 }  // namespace tf_lstm_ops
 
+// Returns the status of `expression` from the calling function if it is an
+// error.
 #define TF_LSTM_OPS_RETURN_IF_ERROR(expression)            \
   do {                                                     \
     ::tf_lstm_ops::Status status_or_error_ = (expression); \

@@ -1,5 +1,9 @@
-// The equations of the vanilla RNN cell, forward and backward: h = tanh(z), or
-// h = max(z, 0), whose derivative at 0 is 0. All backends compile this text.
+// The equations of the vanilla RNN cell, forward and backward: h = tanh(z) or h
+// = max(z, 0). All backends compile this text.
+//
+// The gradients, in the notation of lstm_cell.h, are dz = (1 - h^2) * grad.h
+// for tanh, and dz = grad.h where h > 0, else 0, for max(z, 0).
+//
 // Source: J. Elman, "Finding structure in time" (1990); cuDNN's documentation
 // of CUDNN_RNN_TANH and CUDNN_RNN_RELU.
 #ifndef TF_LSTM_OPS_CORE_VANILLA_RNN_CELL_H_

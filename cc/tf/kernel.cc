@@ -5,7 +5,7 @@
 namespace tf_lstm_ops::tf {
 namespace {
 
-// Reads a message of protocol buffers field by field.
+// Reads a protocol buffers message field by field.
 class ProtoReader {
  public:
   ProtoReader(const void* data, size_t length)
@@ -56,9 +56,10 @@ class ProtoReader {
   const uint8_t* end_;
 };
 
-// Where Init fails, each call returns the error. Failing the kernel's
-// construction instead would leave host-memory arguments in eager mode's
-// rendezvous, and the next call of the op on a GPU would receive them.
+// A kernel and the result of its Init. Where Init fails, each call returns the
+// error. If the kernel's construction failed instead, host-memory arguments
+// would stay in the rendezvous of eager mode, and the next call of the op on a
+// GPU would receive them.
 struct MadeKernel {
   std::unique_ptr<Kernel> kernel;
   Status init;

@@ -19,6 +19,7 @@
 
 namespace tf_lstm_ops::tf {
 
+// TensorFlow's data type for element type T.
 template <class T>
 inline constexpr TF_DataType kDataType = TF_FLOAT;
 template <>
@@ -34,8 +35,10 @@ class Tensor {
   Tensor() = default;
   explicit Tensor(TF_Tensor* tensor) : tensor_(tensor) {}
 
+  // All members but the constructors need a tensor.
   Shape shape() const;
   int64_t size() const { return TF_TensorElementCount(tensor_.get()); }
+  // A view of the elements, in host or device memory.
   template <class T>
   T* data() const {
     return static_cast<T*>(TF_TensorData(tensor_.get()));
@@ -48,6 +51,7 @@ class Tensor {
   std::unique_ptr<TF_Tensor, Delete> tensor_;
 };
 
+// Reads the attributes of a kernel. Does not own `construction`.
 class KernelConstruction : public AttributeReader {
  public:
   explicit KernelConstruction(TF_OpKernelConstruction* construction)
@@ -62,28 +66,34 @@ class KernelConstruction : public AttributeReader {
   TF_OpKernelConstruction* construction_;
 };
 
+// One call of a kernel. Does not own `context`.
 class KernelContext {
  public:
   explicit KernelContext(TF_OpKernelContext* context) : context_(context) {}
 
-  // Fetches all inputs and checks them against the signature. Errors: those of
-  // CheckInputs.
+  // Fetches all inputs, checks them against the signature and sets `sizes`.
+  // Errors: those of CheckInputs, and TensorFlow's.
   Status Inputs(const Signature& signature, std::vector<Tensor>* inputs,
                 Sizes* sizes) const;
+  // Fetches one input. Errors: TensorFlow's.
   Status Input(int index, Tensor* input) const;
-  // Allocates all outputs of a signature that has no opaque ones.
+  // Allocates all outputs of a signature without opaque dimensions. Errors:
+  // TensorFlow's.
   Status Outputs(const Signature& signature, const std::vector<Tensor>& inputs,
                  const Sizes& sizes, TF_DataType type,
                  std::vector<Tensor>* outputs) const;
+  // Allocates one output. Errors: TensorFlow's.
   Status AllocateOutput(int index, TF_DataType type, const Shape& shape,
                         Tensor* output) const;
 
-  // Allocates device memory, in bytes, that lives as long as `temporary`.
+  // Allocates `bytes` bytes of device memory, which live as long as
+  // `temporary`. Errors: TensorFlow's.
   Status AllocateTemporary(int64_t bytes, Tensor* temporary) const;
 
   // Returns intra_op_parallelism_threads of the session, 0 if not set.
   int ConfiguredThreads() const;
-  // The stream of a pluggable device. The plugin defines what it points to.
+  // Sets `stream` to the stream of a pluggable device. The plugin defines the
+  // object that it points to. Errors: TensorFlow's.
   Status Stream(SP_Stream* stream) const;
   TF_OpKernelContext* get() const { return context_; }
 
@@ -91,17 +101,21 @@ class KernelContext {
   TF_OpKernelContext* context_;
 };
 
+// The base class of all kernels. TensorFlow may call Compute from several
+// threads at once.
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // Reads the attributes.
+  // Reads the attributes. Where it fails, each call of the kernel returns its
+  // error.
   virtual Status Init(const KernelConstruction& construction) = 0;
-  // May throw std::bad_alloc; it becomes a ResourceExhausted error.
+  // Runs one call. std::bad_alloc becomes a ResourceExhausted error.
   virtual Status Compute(const KernelContext& context) = 0;
 
  protected:
-  // The session's number of threads when the kernel first ran. It is cached,
-  // because reading it takes microseconds.
+  // Returns intra_op_parallelism_threads of the session in which the kernel
+  // first ran, 0 if not set. The value is cached, because reading it takes
+  // microseconds.
   int ConfiguredThreads(const KernelContext& context);
 
  private:
@@ -110,18 +124,22 @@ class Kernel {
 
 using MakeKernel = std::unique_ptr<Kernel> (*)();
 
+// The functions that TensorFlow calls to create, run and destroy a kernel.
 void* CreateKernel(TF_OpKernelConstruction* construction, MakeKernel make);
 void ComputeKernel(void* kernel, TF_OpKernelContext* context);
 void DestroyKernel(void* kernel);
-// Arguments named in `host_memory` stay in host memory.
+// Registers a kernel of `op` for one value of the attribute T. Arguments named
+// in `host_memory` stay in host memory. Errors: TensorFlow's.
 Status RegisterKernelFunctions(const char* op, const char* device,
                                TF_DataType type, int priority,
                                const std::vector<const char*>& host_memory,
                                void* (*create)(TF_OpKernelConstruction*));
+// Prints an error to stderr. Prints nothing if `status` is OK.
 void PrintRegistrationFailure(const char* op, const Status& status);
 
-// Registers class K for one value of the attribute T. TensorFlow uses the
-// matching kernel of the highest priority; its own kernels have priority 0.
+// Registers class K, which has a default constructor, for one value of the
+// attribute T. TensorFlow uses the matching kernel of the highest priority; its
+// own kernels have priority 0. Errors: TensorFlow's.
 template <class K>
 Status RegisterKernel(const char* op, const char* device, TF_DataType type,
                       int priority,
@@ -135,7 +153,8 @@ Status RegisterKernel(const char* op, const char* device, TF_DataType type,
       });
 }
 
-// For static initialisation: prints a failure instead of returning it.
+// For static initialisation: registers class K with priority 0 and prints an
+// error instead of returning it.
 template <class K>
 void RegisterKernel(const char* op, const char* device, TF_DataType type) {
   PrintRegistrationFailure(op, RegisterKernel<K>(op, device, type, 0));

@@ -188,7 +188,7 @@ void RegisterOp(const Signature& signature,
   for (const char* list : signature.output_lists) {
     TF_OpDefinitionBuilderAddOutput(builder, list);
   }
-  // Not called with false: TensorFlow ignores the value.
+  // TensorFlow ignores the value. A call with false would have the same effect.
   if (signature.stateful) TF_OpDefinitionBuilderSetIsStateful(builder, true);
   TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, infer);
   const TfStatus status;

@@ -1,4 +1,4 @@
-// Definition of an op from its Signature.
+// Definition of an op in TensorFlow from its Signature.
 #ifndef TF_LSTM_OPS_TF_OP_H_
 #define TF_LSTM_OPS_TF_OP_H_
 
@@ -8,15 +8,17 @@
 namespace tf_lstm_ops::tf {
 
 // The shape function: checks the known shapes of the inputs and sets the shapes
-// of the outputs.
+// of the outputs. Errors, in `status`: those of CheckInputs, and TensorFlow's.
 void InferShapes(const Signature& signature, TF_ShapeInferenceContext* context,
                  TF_Status* status);
 
+// Defines the op with the shape function `infer`. Prints an error to stderr.
 void RegisterOp(const Signature& signature,
                 void (*infer)(TF_ShapeInferenceContext*, TF_Status*));
 
-// For sources that only the CPU library has (*_cpu.cc): a library that
-// adds kernels for a GPU must not define the ops again.
+// Defines an op at static initialisation and returns true. Only sources of the
+// CPU library (*_cpu.cc) call it, because a library that adds kernels for a GPU
+// must not define the ops again.
 //
 // kSignature is a function, so that the table is initialised before its first
 // use.

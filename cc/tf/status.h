@@ -1,4 +1,4 @@
-// Conversion between TensorFlow's status and core's.
+// Conversion between TensorFlow's TF_Status and core's Status.
 #ifndef TF_LSTM_OPS_TF_STATUS_H_
 #define TF_LSTM_OPS_TF_STATUS_H_
 
@@ -9,6 +9,7 @@
 
 namespace tf_lstm_ops::tf {
 
+// Owns a TF_Status.
 class TfStatus {
  public:
   TfStatus() : status_(TF_NewStatus()) {}
@@ -27,6 +28,7 @@ class TfStatus {
   TF_Status* status_;
 };
 
+// Copies `from` to `to`.
 inline void SetStatus(const Status& from, TF_Status* to) {
   TF_SetStatus(to, static_cast<TF_Code>(from.code()), from.message().c_str());
 }

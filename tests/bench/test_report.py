@@ -1,4 +1,4 @@
-"""Floors, rows, tables and arguments: arithmetic without a process."""
+"""Times by the roofline model, rows, tables and arguments: arithmetic without a process."""
 
 import dataclasses
 import json
@@ -140,7 +140,7 @@ def made_up() -> report.Report:
 def test_table(made_up: report.Report) -> None:
     lines = made_up.as_table().splitlines()
     assert "* processor: made up" in lines
-    assert "| row | ours | floor % | Keras | PyTorch |" in lines
+    assert "| row | ours | roofline % | Keras | PyTorch |" in lines
     percent = round(100 * (INPUT + 10 * STEP) / 1e9 / 0.01)
     assert f"| row | 10 / 20 ms | {percent} | 1.00 (0.50) | not installed |" in lines
     assert "| memory | 3 MB | – | 2.00 (2.00) | differs |" in lines

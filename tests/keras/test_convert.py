@@ -126,7 +126,7 @@ def test_global_dtype_policy_of_then(rng):
 def test_cell_of_another_dtype_is_left_alone():
     layer = layers.RNN(layers.LSTMCell(UNITS, dtype="float64"), name="rnn")
     model = keras.Sequential([keras.Input((TIME, INPUTS)), layer])
-    with pytest.warns(UserWarning, match="rnn: dtype of its LSTMCell is not its own"):
+    with pytest.warns(UserWarning, match="rnn: its LSTMCell has another dtype"):
         convert_model(model)
 
 

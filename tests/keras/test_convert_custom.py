@@ -68,7 +68,7 @@ def test_layers_left_alone_are_named(rng):
             layers.GRU(UNITS, name="stock"),
         ]
     )
-    made = "convert_model replaces it unless another class makes it"
+    made = "convert_model replaces it unless another class creates it"
     expected = {
         "relu": "activation is relu, not tanh",
         "own_tanh": "activation is own_tanh, not tanh",
@@ -143,7 +143,7 @@ def test_a_compile_of_the_users_is_reported():
     inputs = keras.Input((TIME, INPUTS))
     model = OwnCompile(inputs, layers.LSTM(UNITS)(inputs))
     model.compile("sgd", "mse")
-    with pytest.warns(UserWarning, match="compile the converted model; its optimizer starts anew"):
+    with pytest.warns(UserWarning, match="compile the converted model; its optimizer has no state"):
         converted = convert_model(model)
     assert not converted.compiled
 

@@ -42,25 +42,25 @@ CANNOT_HOLD = {
     ),
     "layers in block cell": (
         lambda: STACK.to_block_cell(**ICFO),
-        "one layer of one direction, not 2; convert each one",
+        "one layer of one direction, not 2; convert each direction separately",
     ),
     "directions in block cell": (
         lambda: BIDIRECTIONAL.to_block_cell(**ICFO),
-        "one layer of one direction, not 2; convert each one",
+        "one layer of one direction, not 2; convert each direction separately",
     ),
     "projection in onnx": (lambda: PROJECTED.to_onnx(), "no projection; use to_cudnn"),
     "projection in mpsgraph": (lambda: PROJECTED.to_mpsgraph(), "no projection; use to_cudnn"),
     "layers in onnx": (
         lambda: STACK.to_onnx(),
-        r"an ONNX node has one layer, not 2; .* LSTMWeights\(layers\[k : k \+ 1\], 1\), by itself",
+        r"an ONNX node has one layer, not 2; .* with LSTMWeights\(layers\[k : k \+ 1\], 1\)",
     ),
     "layers in mpsgraph": (
         lambda: random_weights(Shape(layers=2, directions=2), RNG).to_mpsgraph(),
-        r"has one layer, not 2; convert each one, LSTMWeights\(layers\[k : k \+ 2\], 2\)",
+        r"one layer, not 2; convert each layer .* LSTMWeights\(layers\[k : k \+ 2\], 2\)",
     ),
     "peephole in mpsgraph": (
         lambda: PEEPHOLE.to_mpsgraph(),
-        "sees the previous cell state, not the new one, .* use to_keras, to_block_cell or to_onnx",
+        "reads the previous cell state, not the new one, .* use to_keras, to_block_cell or to_onnx",
     ),
     "bias in keras": (lambda: GRU.to_keras(use_bias=False), "biases other than zero"),
     "bias in torch": (lambda: STACK.to_torch(bias=False), "biases other than zero"),
@@ -131,7 +131,7 @@ MALFORMED = {
     ),
     "torch, whole model": (
         lambda: LSTMWeights.from_torch(prefixed(PLAIN.to_torch())),
-        "no weight_ih_l0; give that of the nn.LSTM or nn.GRU module itself",
+        "no weight_ih_l0; pass the one of the nn.LSTM or nn.GRU module itself",
     ),
     "torch, part of it": (
         lambda: LSTMWeights.from_torch(without(STACK.to_torch(), "weight_hh_l1")),
@@ -238,7 +238,7 @@ MALFORMED = {
     ),
     "a projection in one layer only": (
         lambda: LSTMWeights((*PROJECTED.layers, *PLAIN.layers)),
-        r"layers\[1\] has not the arrays of layers\[0\]",
+        r"layers\[1\] must have the arrays of layers\[0\]",
     ),
     "three directions": (
         lambda: LSTMWeights(PLAIN.layers * 3, directions=3),
@@ -291,5 +291,5 @@ def test_a_gru_has_neither_peephole_nor_projection(field):
 def test_a_projection_makes_h_smaller():
     (cell,) = PLAIN.layers
     square = dataclasses.replace(cell, projection=np.eye(UNITS))
-    with pytest.raises(ValueError, match="a projection must make h smaller than 4, not 4"):
+    with pytest.raises(ValueError, match="with a projection h must be smaller than 4, not 4"):
         LSTMWeights((square,))

@@ -1,13 +1,13 @@
-"""``tf-lstm-ops bench``: measures this package beside its alternatives.
+"""``tf-lstm-ops bench``: compares the speed of this package with its alternatives.
 
-* ``cases``: what is measured, row by row, and the data that every peer gets.
+* ``cases``: the rows of the tables, and the data that every peer gets.
 * ``peers``: the frameworks, one module each. A module's ``build`` makes the call that is timed.
 * ``worker``: the process of one peer.
-* ``runner``: starts workers, compares their results, times them in turns.
-* ``roofline``: the least time that a row can take on the processor.
-* ``report``, ``plot``: files.
+* ``runner``: starts workers, compares their results and times them in interleaved rounds.
+* ``roofline``: the shortest time of a row by the roofline model of the processor.
+* ``report``, ``plot``: the files that a run writes.
 
 A worker imports these modules without the package's own ``__init__``, so that the process of a peer
-without TensorFlow does not load it. Therefore no module here, but for peers that are TensorFlow,
-imports TensorFlow or the rest of the package when it is imported.
+without TensorFlow does not load it. Therefore no module here imports TensorFlow or the rest
+of the package at import time, except the peers that use TensorFlow.
 """

@@ -1,4 +1,4 @@
-"""What is measured: rows, and for each row the same inputs and weights for every peer.
+"""The rows of the tables. For each row every peer gets the same inputs and weights.
 
 B batch, T time, I input size, H cell size, D directions.
 """
@@ -29,7 +29,7 @@ class Row:
         gradients of all weights and of x; "step" and "step gradient": LSTMBlockCell and
         LSTMBlockCellGrad; "fit": a training step in Keras' model.fit.
       batch, time, units, inputs: the sizes B, T, H and I.
-      peers: their names in peers.PEERS. The first is ours, to which the others are compared.
+      peers: their names in peers.PEERS. The first one is ours; the others are compared with it.
       cell: "lstm" or "gru".
       layers, directions: of the multi-layer RNN.
       steps: which steps of [B, T] are valid; see `valid_steps`.
@@ -144,7 +144,7 @@ def valid_steps(row: Row) -> npt.NDArray[np.bool_]:
 
 
 def compared_output(output: Array, problem: Problem) -> dict[str, Array]:
-    """The output as peers' results are compared.
+    """The output in the form in which the results of peers are compared.
 
     Args:
       output: [B, T, D*H].
@@ -159,12 +159,12 @@ def compared_output(output: Array, problem: Problem) -> dict[str, Array]:
 
 
 def compared_grads(x: Array, weights: LSTMWeights | GRUWeights) -> dict[str, Array]:
-    """The gradients as peers' results are compared.
+    """The gradients in the form in which the results of peers are compared.
 
     Args:
       x: the gradient of x, [B, T, I].
       weights: the gradients of the weights, in the arrays of the weights. The two biases of an LSTM
-        have one gradient; that of recurrent_bias is compared, which every format has.
+        have the same gradient. The one of recurrent_bias is compared, because every format has it.
 
     Returns:
       The gradients by name.
@@ -180,7 +180,7 @@ def compared_grads(x: Array, weights: LSTMWeights | GRUWeights) -> dict[str, Arr
 
 _CROSS_FRAMEWORK = ("torch", "onnxruntime", "openvino", "jax")
 _SEQUENCE = ("ours", "ours-cudnn", "keras", "keras-jit", "block-lstm-v2", "block-cell")
-_TRAINED = ("torch", "jax")  # of the other frameworks, those that train
+_TRAINED = ("torch", "jax")  # the other frameworks that support training
 
 
 def _inference(batch: int, units: int, time: int, quick: bool = False) -> Row:

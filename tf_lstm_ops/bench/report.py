@@ -30,7 +30,7 @@ class RowResult:
 
     Attributes:
       row: the row.
-      found: the measurement of each peer by name.
+      found: the measurements by the name of the peer.
     """
 
     row: Row
@@ -42,13 +42,13 @@ class RowResult:
         return self.found[self.row.peers[0]]
 
     def floor_fraction(self, roofline: Roofline) -> float | None:
-        """The floor divided by our least time.
+        """The time by the roofline model divided by our minimum time.
 
         Args:
           roofline: the measured rates.
 
         Returns:
-          A number from 0 to 1; None if the row has no floor or was not measured.
+          A number from 0 to 1; None if the model does not cover the row or it was not measured.
         """
         floor = floor_seconds(self.row, roofline)
         return floor / min(self.ours.values) if floor and self.ours.values else None
@@ -59,7 +59,7 @@ class Report:
     """The results of a run.
 
     Attributes:
-      machine: what it ran on, as text by name.
+      machine: the properties of the machine, as text by name.
       roofline: measured before the first row and, unless the run was interrupted, after the last.
       planned: the number of rows of the run; an interrupted run has fewer results.
       results: one for each row that is done.
@@ -85,8 +85,8 @@ class Report:
         """The content of results.json.
 
         Returns:
-          JSON: machine, roofline, planned and rows; the measurements are in seconds or bytes, and
-          summaries of them in the row's unit.
+          JSON: machine, roofline, planned and rows. Measurements are in seconds or bytes; their
+          summaries are in the row's unit.
         """
         rows = []
         for result in self.results:
@@ -118,17 +118,20 @@ class Report:
     def _head(self) -> Iterator[str]:
         roofline = self.roofline
         sizes = ", ".join(f"{v / 1e9:.0f} from {_size(n)}" for n, v in roofline.bandwidth.items())
-        yield "# tf_lstm_ops beside its peers\n"
+        yield "# Benchmark of tf_lstm_ops\n"
         yield "\n".join(f"* {key}: {value}" for key, value in self.machine.items())
-        yield f"* peak rate: {roofline.flops / 1e9:.0f} GFLOP/s on {roofline.threads} threads"
-        yield f"* memory, GB/s: {sizes}" if sizes else "* memory: not measured"
+        yield f"* peak arithmetic: {roofline.flops / 1e9:.0f} GFLOP/s on {roofline.threads} threads"
+        yield f"* read rate, GB/s: {sizes}" if sizes else "* read rate: not measured"
         if len(self.results) < self.planned:
             yield f"* interrupted: {len(self.results)} of {self.planned} rows are done"
+        yield "\n* ours: minimum / median time of one call, over all rounds"
         yield (
-            "\nOurs: least and median of the rounds' times. Floor: the least time that the "
-            "processor's\nroofline allows, divided by our least time. Peers: their time divided by "
-            "ours of the same\nround, the median and in parentheses the least; above 1 ours is "
-            "faster."
+            "* roofline %: the time by the roofline model (arithmetic and memory of the processor) "
+            "in percent of our minimum"
+        )
+        yield (
+            "* other columns: the time of the peer divided by our time in the same round, as "
+            "median (minimum). Above 1,\n  this package is faster"
         )
 
     def _tables(self) -> Iterator[str]:
@@ -141,7 +144,7 @@ class Report:
     def _table(self, results: list[RowResult]) -> Iterator[str]:
         there = {name for r in results for name in r.found if name != r.row.peers[0]}
         peers = [name for name in PEERS if name in there]
-        heads = ["row", "ours", "floor %", *(PEERS[name].label for name in peers)]
+        heads = ["row", "ours", "roofline %", *(PEERS[name].label for name in peers)]
         yield f"| {' | '.join(heads)} |"
         yield "|---|" + "---:|" * (len(heads) - 1)
         for result in results:
@@ -155,7 +158,7 @@ class Report:
             yield f"| {' | '.join(cells)} |"
 
     def _remarks(self) -> Iterator[str]:
-        """Why a cell has no number, and the notes on the peers."""
+        """The reasons for cells without a number, and the notes on the peers."""
         remarks: dict[str, None] = {}  # a set in order
         for result in self.results:
             for name, m in result.found.items():
@@ -172,15 +175,15 @@ class Report:
 
 
 def summary(measurement: Measurement, unit: str) -> dict[str, float]:
-    """Least and median of a measurement.
+    """Minimum and median of a measurement.
 
     Args:
       measurement: the measurement.
       unit: "ms" or "MB".
 
     Returns:
-      min and median of the values, in the unit, and of the ratios, where there are any; the keys
-      are such as "min_ms" and "median_ratio".
+      Minimum and median of the values, in the unit, and of the ratios. The keys are such as
+      "min_ms" and "median_ratio". A list without elements has no keys.
     """
     scaled = [value * _SCALES[unit] for value in measurement.values]
     found = {unit: scaled, "ratio": measurement.ratios}
@@ -193,7 +196,7 @@ def summary(measurement: Measurement, unit: str) -> dict[str, float]:
 
 
 def machine() -> dict[str, Any]:
-    """What the measurements depend on.
+    """The properties of the machine and of the software on which the measurements depend.
 
     Returns:
       Processor, instruction set, platform, versions of the packages, date and load, as text.
@@ -212,7 +215,7 @@ def machine() -> dict[str, Any]:
         "platform": platform.platform(),
         "versions": f"Python {platform.python_version()}, " + ", ".join(versions),
         "date": time.strftime("%Y-%m-%d %H:%M"),
-        "load when it began": f"{os.getloadavg()[0]:.1f}",
+        "load at the start": f"{os.getloadavg()[0]:.1f}",
     }
 
 
@@ -226,13 +229,13 @@ def _processor() -> str:
 
 
 def own_cell(result: RowResult) -> str:
-    """The table's cell of ours.
+    """The table's cell of our measurement.
 
     Args:
       result: the row.
 
     Returns:
-      Least and median, with the unit; or why there are none.
+      Minimum and median, with the unit; or the status if there are none.
     """
     found, unit = summary(result.ours, result.row.unit), result.row.unit
     if not found:
@@ -242,13 +245,13 @@ def own_cell(result: RowResult) -> str:
 
 
 def cell(measurement: Measurement | None) -> str:
-    """The table's cell of a peer.
+    """The table's cell of a peer's measurement.
 
     Args:
       measurement: the peer's; None if the row does not have this peer.
 
     Returns:
-      The median and the least ratio; or why there are none.
+      The median and the minimum of the ratios; or the status if there are none.
     """
     if measurement is None:
         return "–"

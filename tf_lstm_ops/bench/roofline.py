@@ -1,4 +1,4 @@
-"""The roofline of this processor, and the least time that a row can take under it: its floor."""
+"""The roofline of this processor, and the shortest time of a row by the roofline model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Roofline:
     Attributes:
       threads: the number of threads.
       flops: float operations per second; a multiply-add is two.
-      bandwidth: bytes per second that are read from a buffer of so many bytes, again and again.
+      bandwidth: bytes per second of repeated reads of a buffer, by the size of the buffer in bytes.
     """
 
     threads: int
@@ -33,17 +33,17 @@ class Roofline:
           other: a measurement of the same sizes.
 
         Returns:
-          The higher of each two rates.
+          The higher one of the two values of each rate.
         """
         bandwidth = {n: max(v, other.bandwidth[n]) for n, v in self.bandwidth.items()}
         return Roofline(self.threads, max(self.flops, other.flops), bandwidth)
 
 
 def measure(rows: Iterable[Row], threads: int) -> Roofline:
-    """Measures the processor. It takes 1/6 s for the operations and for each size of weights.
+    """Measures the processor. It takes 1/6 s for the operations and 1/6 s for each size of weights.
 
     Args:
-      rows: the rows whose floors are wanted.
+      rows: the rows whose time by the model is needed.
       threads: the number of threads.
 
     Returns:
@@ -60,7 +60,7 @@ def measure(rows: Iterable[Row], threads: int) -> Roofline:
 
 
 def floor_seconds(row: Row, roofline: Roofline) -> float | None:
-    """The least time that a call of a row can take.
+    """The shortest time of a call of a row by the roofline model.
 
     All matrix products run at the processor's rate of operations, but a recurrent step takes at
     least the time to read the recurrent matrix. The recurrent products h R and, in training, the
@@ -72,7 +72,7 @@ def floor_seconds(row: Row, roofline: Roofline) -> float | None:
       roofline: the measured rates.
 
     Returns:
-      The floor in seconds; None if none is defined for the row.
+      The time in seconds; None if the model does not cover the row.
     """
     if not _has_floor(row):
         return None
@@ -94,7 +94,7 @@ def floor_seconds(row: Row, roofline: Roofline) -> float | None:
 
 
 def _has_floor(row: Row) -> bool:
-    """Whether a floor is defined: 16-bit operations have another rate, other tasks do more."""
+    """Whether the model covers a row: 16-bit operations have another rate, other tasks do more."""
     tasks = ("inference", "training", "step")
     return row.task in tasks and row.dtype == "float32" and row.measure == "time"
 

@@ -1,4 +1,4 @@
-"""Starts a worker for each peer, compares their results with ours and times them in turns."""
+"""Starts a worker for each peer, compares their results with ours and times them in rounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tf_lstm_ops.weights.arrays import Array
 
 ROUND_SECONDS = 0.035  # of one peer in one round
 WARM_SECONDS = 0.1
-ANSWER_SECONDS = 600.0  # a worker without an answer for so long has failed
+ANSWER_SECONDS = 600.0  # a worker that gives no answer within this time has failed
 MEMORY_CALLS = 3
 
 # Relative to the largest element of an array. In the rows of cases.ROWS other orders of summation
@@ -42,9 +42,9 @@ class Measurement:
     """The measurement of a peer in a row.
 
     Attributes:
-      status: "measured"; "differs", its results are not ours; "failed"; "not installed".
-      message: why it is not "measured".
-      values: the seconds of a call in each round; or one value, bytes.
+      status: "measured"; "differs" if its results differ from ours; "failed"; "not installed".
+      message: the reason for a status other than "measured".
+      values: the time of a call in each round, in seconds; or one value, in bytes.
       ratios: each value divided by ours of the same round.
     """
 
@@ -152,7 +152,7 @@ class Process:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """Variables that have an effect only at the start of a process; the peers set the rest."""
+    """Variables that have an effect only at the start of a process. The peers set the others."""
     number = str(threads)
     return {
         "TF_CPP_MIN_LOG_LEVEL": "3",
@@ -169,7 +169,7 @@ class Bench:
     Args:
       peers: the peers to measure, by name.
       threads: the threads of each peer.
-      rounds: the turns of each peer.
+      rounds: the number of rounds per peer.
     """
 
     def __init__(self, peers: Mapping[str, Peer], threads: int, rounds: int) -> None:
@@ -180,7 +180,7 @@ class Bench:
         """Measures a row.
 
         Args:
-          row: the row. Of its peers those are measured that this run has.
+          row: the row. Those of its peers that this run has are measured.
           ready: called with the name and the status of each peer once its results are compared.
 
         Returns:
@@ -188,7 +188,7 @@ class Bench:
         """
         names = [name for name in row.peers if name in self._peers]
         if row.measure == "memory":
-            self.close()  # each starts with a fresh process
+            self.close()  # each peer gets a new process
         found = self._build(row, names, ready)
         running = [name for name in names if found[name].status == "measured"]
         ours = row.peers[0]
@@ -215,7 +215,7 @@ class Bench:
     def _build(
         self, row: Row, names: Sequence[str], ready: Callable[[str, str], None]
     ) -> dict[str, Measurement]:
-        """Builds all peers at the same time, since this is not timed, and compares the results."""
+        """Builds all peers at the same time and compares the results. This is not timed."""
         found: dict[str, Measurement] = {}
         installed = [name for name in names if self._peers[name].is_installed()]
         for name in installed:
@@ -240,8 +240,10 @@ class Bench:
         return found
 
     def _take_turns(self, running: list[str], found: dict[str, Measurement]) -> None:
-        """Times all peers in rounds. Each round starts with another peer; each peer makes as many
-        calls as took ROUND_SECONDS in the previous round."""
+        """Times all peers in interleaved rounds, each of which starts with a different peer.
+
+        A peer makes as many calls in a round as would have taken ROUND_SECONDS in its previous one.
+        """
         calls = {}
         for name in running:
             with self._failures(name, found):
@@ -289,7 +291,7 @@ def difference(results: Mapping[str, Array], ours: Mapping[str, Array], row: Row
     """Compares the results of a peer with ours.
 
     Args:
-      results: arrays by name; what a peer leaves out is not compared.
+      results: arrays by name. Arrays that the peer does not return are not compared.
       ours: our arrays by name.
       row: the row, whose dtype determines the tolerance.
 

@@ -1,4 +1,4 @@
-"""A run from its first row to its files."""
+"""A whole run: measures all rows and writes the files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def run(
 ) -> report.Report:
     """Measures the rows, prints the progress, writes results.json, table.md and bench.png.
 
-    The first two are written again after each row. An interrupt ends the run; the report then has
-    fewer results than were planned.
+    results.json and table.md are written again after each row. An interrupt ends the run. The
+    report then has fewer results than planned.
 
     Args:
       rows: the rows.
-      peers: the peers to measure, by name; all rows need their first peers.
+      peers: the peers to measure, by name. They must include the first peer of each row.
       threads: the threads of each peer.
-      rounds: the turns of each peer.
+      rounds: the number of rounds per peer.
       folder: an existing folder to write to.
 
     Returns:

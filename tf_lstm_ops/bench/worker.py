@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class Worker:
-    """Its public methods are the requests."""
+    """Answers the requests, which are its public methods."""
 
     _prepared: Prepared | None = None
 
     def build(self, module: str, row: Row, threads: int, options: dict[str, Any]) -> None:
-        """Makes the call that is measured; that of the previous row is released.
+        """Makes the call to measure and releases the call of the previous row.
 
         Args:
           module: the peer's module below bench.peers, or any other with a dot in its name.
@@ -61,7 +61,7 @@ class Worker:
         """Times calls.
 
         Args:
-          calls: how many.
+          calls: the number of calls.
 
         Returns:
           The mean time of a call, divided by its number of repetitions.
@@ -76,7 +76,7 @@ class Worker:
         """Measures the memory of calls.
 
         Args:
-          calls: how many.
+          calls: the number of calls.
 
         Returns:
           The bytes by which the process' peak memory exceeds its memory before the calls.

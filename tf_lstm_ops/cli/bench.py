@@ -1,4 +1,4 @@
-"""``tf-lstm-ops bench``: measures the CPU engine beside its alternatives."""
+"""``tf-lstm-ops bench``: compares the speed of the CPU engine with its alternatives."""
 
 from __future__ import annotations
 
@@ -20,34 +20,35 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     Args:
       commands: the commands of ``tf-lstm-ops``.
     """
-    summary = "measure the CPU engine beside Keras, PyTorch, ONNX Runtime, OpenVINO and JAX"
+    summary = "compare the CPU engine's speed with Keras, PyTorch, ONNX Runtime, OpenVINO and JAX"
     parser = commands.add_parser(
         "bench",
         help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}, as far as they are installed. All get the "
-        "same weights and input, their results are compared with ours first, and they take turns.",
+        description=f"{summary[0].upper()}{summary[1:]}, where they are installed. All peers get "
+        "the same weights and input. Their results are compared with ours, then all are timed in "
+        "interleaved rounds.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument(
         "--output", metavar="DIR", type=Path, default="tf_lstm_ops_bench", help="folder to write"
     )
     parser.add_argument(
-        "--full", action="store_true", help="all rows; it takes half an hour or more"
+        "--full", action="store_true", help="measure all rows; takes half an hour or more"
     )
     parser.add_argument(
         "--rows",
         metavar="GLOB",
         action="append",
-        help="only the rows whose names match, such as 'training*'; may be repeated",
+        help="measure only the rows whose names match, such as 'training*'; may be repeated",
     )
     parser.add_argument(
         "--peers",
         metavar="NAMES",
         default=",".join(name for name, peer in PEERS.items() if not peer.ours),
-        help="the peers to compare with, separated by commas",
+        help="names of the peers to measure, separated by commas",
     )
-    parser.add_argument("--rounds", metavar="N", type=int, default=9, help="turns of each peer")
-    parser.add_argument("--threads", metavar="N", type=int, default=2, help="of each peer")
+    parser.add_argument("--rounds", metavar="N", type=int, default=9, help="rounds per peer")
+    parser.add_argument("--threads", metavar="N", type=int, default=2, help="threads per peer")
     parser.set_defaults(run=run)
 
 

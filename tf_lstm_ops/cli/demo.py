@@ -1,4 +1,4 @@
-"""``tf-lstm-ops demo``: trains a speaker classifier beside stock Keras, exports and reloads it."""
+"""``tf-lstm-ops demo``: trains a speaker classifier with ours and stock, exports and reloads it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tf_lstm_ops.keras import LSTM
 
 LEAST_ACCURACY = 0.95
 
-# Runs in a process of its own: what a user of the exported model writes.
+# A program as a user of the exported model writes it. It runs in a new process.
 RELOAD = """
 import sys
 import numpy as np
@@ -38,12 +38,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     Args:
       commands: the commands of ``tf-lstm-ops``.
     """
-    summary = "train a speaker classifier beside stock Keras, export it, reload it"
+    summary = "train a speaker classifier and compare it with stock Keras, export it, reload it"
     parser = commands.add_parser(
         "demo",
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}. Fails if the test accuracy is below "
-        f"{LEAST_ACCURACY:.0%} or the reloaded model predicts anything else.",
+        f"{LEAST_ACCURACY:.0%} or the reloaded model predicts other values.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument(
@@ -53,13 +53,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--epochs", metavar="N", type=int, default=30, help="passes over the training data"
     )
     parser.add_argument(
-        "--seed", metavar="N", type=int, default=0, help="of weights, dropout and data order"
+        "--seed", metavar="N", type=int, default=0, help="seed of weights, dropout and data order"
     )
     parser.add_argument(
         "--dtype-policy",
         choices=training.DTYPE_POLICIES,
         default=training.DTYPE_POLICIES[0],
-        help="of both models; the mixed ones compute in 16 bits and store weights in 32",
+        help="dtype policy of both models; mixed policies compute in 16 bits, store weights in 32",
     )
     parser.set_defaults(run=run)
 

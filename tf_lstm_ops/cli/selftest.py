@@ -30,7 +30,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs all cases of which the device has kernels and prints a table of the differences.
+    """Runs all cases for which the device has kernels and prints a table of the differences.
 
     Args:
       arguments: those of the command line.
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(
             f"TensorFlow has no device {device} here, only "
             f"{', '.join(d.name.removeprefix('/physical_device:') for d in all_devices)}. "
-            "On a Mac, docs/guide/gpu.md tells which plugin goes with which TensorFlow."
+            "For a Mac, docs/guide/gpu.md lists the plugin for each version of TensorFlow."
         )
     tf.config.set_soft_device_placement(False)
     outcomes = list(selftest.outcomes(device))

@@ -1,4 +1,4 @@
-"""Settings to make before TensorFlow is imported. Nothing here imports it."""
+"""Settings that must be made before TensorFlow is imported. This module does not import it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def is_program() -> bool:
 def quiet_tensorflow() -> Iterator[None]:
     """A context that hides TensorFlow's own log while the command line imports it.
 
-    TensorFlow 2.21 writes the first lines of its log whatever TF_CPP_MIN_LOG_LEVEL says, so the
-    file descriptor itself is redirected. The hidden text is printed if the import fails. Nothing is
-    hidden in a user's program, nor if the user has set TF_CPP_MIN_LOG_LEVEL.
+    TensorFlow 2.21 writes the first lines of its log regardless of TF_CPP_MIN_LOG_LEVEL. Therefore
+    the file descriptor itself is redirected. The hidden text is printed if the import fails.
+    Nothing is hidden in a user's program, nor if the user has set TF_CPP_MIN_LOG_LEVEL.
 
     Yields:
       None.

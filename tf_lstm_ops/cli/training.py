@@ -68,8 +68,8 @@ def train_side_by_side(
 ) -> tuple[Training, Training]:
     """Trains ours and stock from the same weights on the same batches, and prints the progress.
 
-    The models take turns epoch by epoch, and the first one changes every epoch, so that other load
-    on the machine slows both alike.
+    Both models train one epoch at a time, alternately. The order changes every epoch, so that other
+    load on the machine slows both equally.
 
     Args:
       train, test: the utterances.
@@ -78,7 +78,7 @@ def train_side_by_side(
       dtype_policy: of both models.
 
     Returns:
-      The training of ours and that of stock.
+      The training of our model and the training of the stock model.
     """
     steps = epochs * -(-len(train.speakers) // BATCH_SIZE)
     ours, stock = (
@@ -149,7 +149,7 @@ def run_epoch(
     test: vowels.Utterances,
     order: npt.NDArray[np.int64],
 ) -> None:
-    """Trains for one epoch, with the time taken, and scores the model on all utterances.
+    """Trains for one epoch, measures the time and scores the model on all utterances.
 
     Args:
       training: what to train; one score and one duration are appended to its lists.
@@ -166,11 +166,11 @@ def run_epoch(
 
 
 def score(model: keras.Model, utterances: vowels.Utterances) -> Score:
-    """Scores the model's predictions, which are without dropout.
+    """Scores the model's predictions, without dropout.
 
     Args:
       model: the model.
-      utterances: what it predicts the speakers of.
+      utterances: the utterances whose speakers the model predicts.
 
     Returns:
       The score.

@@ -27,7 +27,7 @@ class Utterances:
     speakers: npt.NDArray[np.int32]
 
     def is_frame(self) -> npt.NDArray[np.bool_]:
-        """Tells frames from padding.
+        """Marks the frames that are not padding.
 
         Returns:
           Boolean [B, T], true at frames.

@@ -1,4 +1,4 @@
-"""The ops' mathematics in plain TensorFlow ops, differentiable any number of times.
+"""The equations of the ops in plain TensorFlow ops, differentiable any number of times.
 
 The fused kernels compute values and first derivatives. Second and higher derivatives go through
 these composites, and so does every call where only plain ops may run (`plain_ops_required`): in XLA

@@ -1,6 +1,6 @@
 """The block cell's ops. Equations: cc/core/lstm_cell.h, docs/reference/block_cell.md.
 
-B batch, T time, I input size, H cell size. Inputs are named as the ops name them.
+B batch, T time, I input size, H cell size. Inputs have the names of the ops' inputs.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _OUTPUTS = len(CellOutputs._fields)
 def _cell_forward(
     z: Gates, cs_prev: Any, peephole: Peephole | None, cell_clip: float
 ) -> CellOutputs:
-    """The outputs; z.f contains forget_bias. See LstmCell::Forward."""
+    """The outputs of a step. z.f includes forget_bias. See LstmCell::Forward."""
     if peephole:
         z = z._replace(i=z.i + peephole.i * cs_prev, f=z.f + peephole.f * cs_prev)
     i, f, ci = tf.sigmoid(z.i), tf.sigmoid(z.f), tf.tanh(z.c)
@@ -133,7 +133,7 @@ def _peephole_grads(
 
 
 def _split_weights(w: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The rows of w for x, then those for h."""
+    """The rows of w for x, and the rows for h."""
     inputs = tf.shape(x)[-1] if x.shape[-1] is None else x.shape[-1]
     return w[:inputs], w[inputs:]
 
@@ -328,12 +328,12 @@ def block_lstm_full_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> l
 
 
 def _previous(initial: Any, values: Any) -> Any:
-    """The values [T, B, H] of the steps before, from the initial one [B, H] on."""
+    """The values [T, B, H] of the previous steps; the first one is the initial value [B, H]."""
     return tf.concat([initial[tf.newaxis], values], axis=0)[:-1]
 
 
 def _by_name(function: Callable[..., list[Any]], **fixed: Any) -> Composite:
-    """For a function that takes the op's inputs without their names."""
+    """A composite with named inputs, from a function that takes them by position."""
 
     def composite(*, use_peephole: bool, **inputs: Any) -> list[Any]:
         return function(*inputs.values(), use_peephole=use_peephole, **fixed)

@@ -1,4 +1,4 @@
-"""What the composites share."""
+"""Functions that several composites use."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-# What takes the inputs and attributes of an op by name, in the op's order, and returns a list of
-# all its outputs.
+# A function of the inputs and attributes of an op by name, in the op's order. It returns a list of
+# all outputs of the op.
 Composite = Callable[..., list[Any]]
 
 
@@ -32,7 +32,7 @@ def cast(values: Any, dtype: tf.DType) -> Any:
       dtype: the type to cast to.
 
     Returns:
-      List of tensors; those that are not floating-point are the given ones.
+      List of tensors. Tensors that are not floating-point are not changed.
     """
     return [tf.cast(v, dtype) if v.dtype.is_floating else v for v in values]
 
@@ -50,7 +50,7 @@ def is_absent(argument: tf.Tensor) -> bool:
 
 
 def valid_steps(sequence: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-    """Which steps lie within the sequence lengths.
+    """The steps that lie within the sequence lengths.
 
     Args:
       sequence: [T, B, ...].
@@ -93,7 +93,7 @@ def straight_through_clip(cs: tf.Tensor, cell_clip: float) -> tf.Tensor:
 
 @tf.custom_gradient
 def with_unused(value: tf.Tensor, *arguments: tf.Tensor) -> Any:
-    """Gives arguments on which a value does not depend the gradient zero instead of None.
+    """Makes the gradient zero instead of None for arguments on which a value does not depend.
 
     Args:
       value: a tensor.

@@ -1,4 +1,4 @@
-"""Where plain TensorFlow ops must replace the fused ones: in XLA and in portable exports."""
+"""Whether plain TensorFlow ops must replace the fused ops, as in XLA and in portable exports."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-# TensorFlow has no public function that tells whether XLA compiles what is being traced.
+# TensorFlow has no public function that returns whether the current trace is for XLA.
 from tensorflow.python.ops import control_flow_ops, control_flow_util
 
-# XLA would reuse the trace that a tf.function made outside of it, fused ops included, and the
-# reverse. With this switch, which TensorFlow has for TPUs, a function reuses a trace only in the
+# Without this switch, which TensorFlow has for TPUs, XLA would reuse a trace with fused ops that a
+# tf.function made outside of XLA, and vice versa. With it, a function reuses a trace only in the
 # XLA context in which the trace was made.
 control_flow_ops.XLAControlFlowContext.RequiresUniqueFunctionRetracing = lambda _: True
 
@@ -21,7 +21,7 @@ _asked_for = contextvars.ContextVar("tf_lstm_ops_plain_ops", default=False)
 
 @contextlib.contextmanager
 def plain_ops() -> Iterator[None]:
-    """A context in which all that this thread runs or traces consists of plain TensorFlow ops.
+    """A context in which this thread runs and traces plain TensorFlow ops only.
 
     Yields:
       None.

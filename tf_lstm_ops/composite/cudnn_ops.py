@@ -1,4 +1,4 @@
-"""The cuDNN family with the arguments and results of its ops; the mathematics: cudnn_rnn.py."""
+"""The CudnnRNN ops with their arguments and results. The equations: cudnn_rnn.py."""
 
 from __future__ import annotations
 
@@ -89,15 +89,15 @@ def rnn_backprop(
       The op's outputs.
 
     Raises:
-      ValueError: outputs were dropped, by a mask that reserve_space holds in the kernel's own
-        format; or as `rnn`.
+      ValueError: there is dropout, whose mask reserve_space has in the kernel's own format; or as
+        `rnn`.
     """
     settings = _model_attributes(others)
     model = _checked_model(input, input_h, input_c, sequence_lengths, settings)
     if _drops(model, dropout):
         raise ValueError(
-            f"dropout must be 0 but is {dropout}: where only plain TensorFlow ops may run, XLA for "
-            "one, its mask cannot be read from reserve_space; differentiate the forward op there"
+            f"dropout must be 0 but is {dropout}: where only plain TensorFlow ops may run, such as "
+            "in XLA, its mask cannot be read from reserve_space; differentiate the forward op there"
         )
     inputs = [input, input_h, input_c, params]
     output_grads = [output_backprop, output_h_backprop, output_c_backprop]
@@ -116,7 +116,7 @@ def _drops(model: Model, dropout: float) -> bool:
 def _checked_model(
     input: tf.Tensor, input_h: tf.Tensor, input_c: tf.Tensor, lengths: Any, settings: dict[str, Any]
 ) -> Model:
-    """The model, after the checks of shapes which TensorFlow would broadcast or not look at.
+    """Returns the model after checks of shapes that TensorFlow would broadcast or not check.
 
     Raises:
       ValueError: two shapes do not fit together, or a size that must be static is not.
@@ -150,7 +150,7 @@ def params_size(*sizes: tf.Tensor, S: tf.DType, **attributes: Any) -> list[tf.Te
 def canonical_to_params(
     *sizes: tf.Tensor, weights: list[tf.Tensor], biases: list[tf.Tensor], **attributes: Any
 ) -> list[tf.Tensor]:
-    """CudnnRNNCanonicalToParams and V2. The buffer has the order of the lists.
+    """CudnnRNNCanonicalToParams and V2. The buffer is in the order of the lists.
 
     Args:
       *sizes: num_layers, num_units, input_size: scalars that are known while tracing.
@@ -208,7 +208,7 @@ def _params_to_canonical_v1(*sizes: Any, num_params: int, **others: Any) -> list
 
 
 def _model_of_sizes(sizes: tuple[tf.Tensor, ...], attributes: dict[str, Any]) -> Model:
-    """From num_layers, num_units and input_size, which must be known while tracing."""
+    """The model of num_layers, num_units and input_size, which must be known while tracing."""
     values = [tf.get_static_value(size) for size in sizes]
     for name, value in zip(("num_layers", "num_units", "input_size"), values, strict=True):
         if value is None:

@@ -32,7 +32,7 @@ def model_of(
     num_proj: int,
     time_major: bool,
 ) -> Model:
-    """The model that a call of an op describes by shapes and attributes.
+    """The model of a call of an op, from its shapes and attributes.
 
     Args:
       input, input_h, input_c: as the ops take them.
@@ -69,14 +69,14 @@ def _split(params: tf.Tensor, model: Model) -> list[dict[str, tf.Tensor]]:
 
 
 def _input_side(sequence: tf.Tensor, weights: dict[str, tf.Tensor], model: Model) -> tf.Tensor:
-    """The input's term of the gate pre-activations at all steps: [T, B, G*H]."""
+    """The input's term of the gate pre-activations of all steps, [T, B, G*H]."""
     if "input" in weights:
         return tf.einsum("tbi,gi->tbg", sequence, weights["input"]) + weights["input_bias"]
     return tf.tile(sequence, [1, 1, model.gates]) + weights["input_bias"]
 
 
 def _cell(mode: str, weights: dict[str, tf.Tensor]) -> Callable[..., list[Any]]:
-    """A step: from the input's term, h and, for lstm, c to the new h and c."""
+    """One step: the new h and c from the input's term, h and, for lstm, c."""
 
     def recurrent(h: Any) -> Any:
         return tf.matmul(h, weights["recurrent"], transpose_b=True) + weights["recurrent_bias"]
@@ -107,7 +107,7 @@ def _cell(mode: str, weights: dict[str, tf.Tensor]) -> Callable[..., list[Any]]:
 def _layer(
     model: Model, weights: list[dict[str, Any]], sequence: Any, valid: Any, states: list[Any]
 ) -> tuple[tf.Tensor, list[Any]]:
-    """All directions of a layer: the outputs [T, B, D*P], each direction's final states."""
+    """All directions of a layer: the outputs [T, B, D*P] and the final states of each direction."""
     outputs, finals = [], []
     for reverse in range(model.directions):
         found, _, final = scan(

@@ -30,7 +30,7 @@ def _product(value: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
 
 
 def _per_gate(value: tf.Tensor, dropout: tf.Tensor, weights: tf.Tensor, gates: int) -> tf.Tensor:
-    """value times weights, each gate seeing the value through its own [B, K] of dropout."""
+    """value times weights. Each gate multiplies the value by its own dropout [B, K] first."""
     if is_absent(dropout):
         return _product(value, weights)
     columns = tf.split(weights, gates, axis=-1)
@@ -39,7 +39,7 @@ def _per_gate(value: tf.Tensor, dropout: tf.Tensor, weights: tf.Tensor, gates: i
 
 
 def _time_major(x: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
-    """x as [T, B, I], zero where masked, and which steps are valid, [T, B], or None."""
+    """x as [T, B, I], zero where masked, and the valid steps, bool [T, B] or None."""
     x = tf.transpose(x, [1, 0, 2])
     if is_absent(mask):
         return x, None
@@ -57,7 +57,7 @@ def _run(
     zero_output_for_mask: bool,
     return_sequences: bool,
 ) -> list[Any]:
-    """Over the input's terms of the pre-activations, [T, B, ...]: the output, the final states."""
+    """Runs a cell over the input's terms [T, B, ...]; returns the output and the final states."""
     outputs, last, states = scan(
         cell, x_terms, valid, states, reverse=go_backwards, zero_output=zero_output_for_mask
     )
@@ -199,7 +199,7 @@ def keras_gru_grad(inputs: list[Any], output_grads: list[Any], **attributes: Any
 
 
 def _with_reserve(function: Callable[..., list[Any]]) -> Composite:
-    """A layer's op: the reserve, which only its gradient op would read, is empty."""
+    """The composite of a layer's op. The reserve is empty; only the gradient op would read it."""
 
     def composite(*, training: bool, **arguments: Any) -> list[Any]:
         results = function(**arguments)

@@ -15,7 +15,7 @@ from tf_lstm_ops.composite.scan import scan
 
 
 def _hard_sigmoid(x: tf.Tensor) -> tf.Tensor:
-    """Hard sigmoid, with the derivative 0 at its kinks; tf.clip_by_value has another one there."""
+    """Hard sigmoid with the derivative 0 at its kinks. tf.clip_by_value has another derivative."""
     y = 0.2 * x + 0.5
     return tf.where(y <= 0, tf.zeros_like(y), tf.where(y >= 1, tf.ones_like(y), y))
 
@@ -83,7 +83,7 @@ def _run_direction(
     units = d.recurrent_weight.shape[-1]
 
     def step(x: tf.Tensor, before: tf.Tensor) -> list[Any]:
-        """The output of a step is all that it computes: h, c and the gates, [N, 6H]."""
+        """One step. Its output has h, c and the gates, [N, 6H]."""
         h, c = before[:, :units], before[:, units : 2 * units]
         z = x + tf.matmul(h * d.mask, d.recurrent_weight, transpose_b=True)
         z += tf.tile(c, [1, 4]) * d.peephole

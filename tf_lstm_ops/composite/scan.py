@@ -1,4 +1,4 @@
-"""The loop over time that the composites of whole sequences share."""
+"""The loop over time of the composites of sequences."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def scan(
       cell: called with a step of the sequence, [B, ...], and the states; returns the new states,
         the first of which is the output.
       sequence: [T, B, ...].
-      valid: bool [T, B], or None: all steps are valid. A step that is not valid leaves the states
-        as they are; its output is zero, or that of the previous step.
+      valid: bool [T, B], or None: all steps are valid. A step that is not valid does not
+        change the states. Its output is zero or the output of the previous step.
       initial: the initial states, [B, ...] each.
       reverse: whether to run from the last step to the first.
       zero_output: whether the output is zero at steps that are not valid.
 
     Returns:
-      The outputs, [T, B, ...] in the order in which the steps run; the last of them; the final
+      The outputs, [T, B, ...] in the order in which the steps run; the last output; the final
       states.
     """
     time, zero = tf.shape(sequence)[0], tf.zeros_like(initial[0])

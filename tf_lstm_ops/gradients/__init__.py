@@ -1,5 +1,6 @@
-"""Gradients of the ops: of our own, and of stock ops that TensorFlow gives none.
+"""Gradients of the ops: of our own ops, and of stock ops without a gradient in TensorFlow.
 
-First derivatives are fused ops. Their derivatives, of any order, are those of `composite`. Every
-module has a table ``GRADIENTS`` by the op's name in a graph; dialects.py registers them.
+First derivatives are fused ops. Higher derivatives are the derivatives of the functions in
+`composite`. Every module has a table ``GRADIENTS`` by the op's name in a graph; dialects.py
+registers them.
 """

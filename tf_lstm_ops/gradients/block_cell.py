@@ -35,7 +35,7 @@ def _sequence(gate_order: str) -> Gradient:
 
 
 def _second(function: Callable[..., Any], gate_order: str | None = None) -> Gradient:
-    """The gradient of a gradient op: that of its composite.
+    """The gradient of a gradient op: the gradient of its composite.
 
     The FullGrad ops have the gate order as an attribute; the order of the other ops is fixed.
     """

@@ -1,4 +1,4 @@
-"""What the gradients share."""
+"""Functions that several gradients use."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-# What tf.RegisterGradient takes: a function of the op and of the gradients of its outputs, which
-# returns those of its inputs. A gradient that does not exist is None.
+# A function for tf.RegisterGradient: from the op and the gradients of its outputs it computes the
+# gradients of its inputs. A gradient that does not exist is None.
 Gradient = Callable[..., Any]
 
 
@@ -27,7 +27,7 @@ def attributes(op: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def filled(grads: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
-    """The gradients of an op's outputs without gaps.
+    """The gradients of an op's outputs, with zeros instead of None.
 
     Args:
       grads: the gradients of the outputs; None for an output that does not affect the result.
@@ -46,7 +46,7 @@ def vector_jacobian(
 
     Args:
       function: takes the inputs one by one; returns a list of outputs.
-      inputs: where to differentiate.
+      inputs: the values at which to differentiate.
       grads: the gradients of the outputs; None for zero.
 
     Returns:

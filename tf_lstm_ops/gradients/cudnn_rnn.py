@@ -1,6 +1,6 @@
-"""Gradients of the cuDNN family: first ones of our own names, second ones of all.
+"""Gradients of the CudnnRNN ops: first derivatives of our own ops, second ones of all ops.
 
-TensorFlow has first ones of the stock names itself.
+TensorFlow itself has the first derivatives of the stock ops.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _first(name: str) -> Gradient:
             *saved,
             **attributes(op, op_definitions.attributes(backprop)),
         )
-        return [*found, *[None for _ in op.inputs[_INPUTS:]]]  # sequence_lengths have none
+        return [*found, *[None for _ in op.inputs[_INPUTS:]]]  # sequence_lengths has none
 
     return gradient
 

@@ -25,7 +25,7 @@ def _first(op: Any, *grads: Any) -> list[Any]:
     if not op.get_attr("training"):  # activations were not saved: run the forward pass again
         forward = op_definitions.function(_FORWARD)
         _, cell, z_state = forward(*inputs, training=True, **settings)
-        # TensorFlow has zeros for what was not asked for, of a shape that it does not know.
+        # For outputs that were not requested TensorFlow passes zeros of an unknown shape.
         cell_grad = cell_grad if op.get_attr("produce_cell") else None
         z_state_grad = None
     found = op_definitions.function(_BACKWARD)(

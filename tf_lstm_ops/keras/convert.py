@@ -20,7 +20,7 @@ _CELLS = {"LSTMCell": LSTM, "GRUCell": GRU}
 
 
 def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> Any:
-    """Copies a model so that it runs the fused ops wherever it can.
+    """Copies a model and replaces its stock LSTM and GRU layers by layers that run the fused ops.
 
     ``keras.layers.LSTM`` and ``GRU``, and ``keras.layers.RNN`` of one ``LSTMCell`` or ``GRUCell``,
     become ``tf_lstm_ops.keras.LSTM`` and ``GRU``, also inside wrappers and nested models. Weights,
@@ -35,7 +35,7 @@ def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> A
     Args:
       model: a ``keras.Model``: Sequential, functional, or with a ``get_config`` of its own.
       custom_objects: classes and functions by name, as for ``keras.models.load_model``; needed
-        only for functions in the layers' arguments that Keras does not find by itself.
+        only for functions in the layers' arguments that Keras cannot find.
 
     Returns:
       The new model, of the same class.
@@ -56,16 +56,19 @@ def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> A
                 _copy_training(model, converted)
             except Exception as error:  # a loss or a metric of the user's may raise anything
                 warnings.warn(
-                    f"compile the converted model; its optimizer starts anew: {error}", stacklevel=2
+                    f"compile the converted model; its optimizer has no state: {error}",
+                    stacklevel=2,
                 )
     left_alone = [f"\n  {path}: {why}" for path, why in reasons.items() if why is not None]
     if left_alone:
-        warnings.warn(f"convert_model left layers alone:{''.join(left_alone)}", stacklevel=2)
+        warnings.warn(
+            f"convert_model did not replace these layers:{''.join(left_alone)}", stacklevel=2
+        )
     return converted
 
 
 def fallback_reasons(model: Any) -> dict[str, str | None]:
-    """Tells for each recurrent layer of a model why it does not run a fused op.
+    """Returns, for each recurrent layer of a model, why it does not run a fused op.
 
     Bare cells, which run one step per call, are included.
 
@@ -98,11 +101,11 @@ def _reason(layer: Any) -> str | None:
     if isinstance(fused, str):
         return fused
     name = type(layer).__name__
-    return f"it is keras.layers.{name}; convert_model replaces it unless another class makes it"
+    return f"it is keras.layers.{name}; convert_model replaces it unless another class creates it"
 
 
 def _fused(serialised: dict[str, Any]) -> FusedRNN | str:
-    """Our layer, not built, that replaces a serialised one; or why there is none."""
+    """Our layer, not built, that replaces a serialised layer; or the reason why there is none."""
     config, name, layers = serialised["config"], serialised["class_name"], _LAYERS
     if name == "RNN" and serialised["module"] == "keras.layers":
         layers, serialised = _CELLS, config["cell"]
@@ -112,7 +115,7 @@ def _fused(serialised: dict[str, Any]) -> FusedRNN | str:
         return f"{name} has no fused op"
     for key in "dtype", "trainable":  # a layer of ours passes these on to its cell
         if serialised["config"][key] != config[key]:
-            return f"{key} of its {name} is not its own"
+            return f"its {name} has another {key}"
     layer = _deserialise(layers[name], config)
     return layer.fallback_reason or layer
 
@@ -126,7 +129,7 @@ def _with_fused_layers(config: Any) -> Any:
     if config.get("module") == "keras.layers" and config["class_name"] in {*_LAYERS, "RNN"}:
         layer = _fused(config)
         if not isinstance(layer, str):
-            # The rest stays: it describes where the layer is called.
+            # The other entries describe where the layer is called. They do not change.
             config = {**config, **keras.saving.serialize_keras_object(layer)}
     # Layers that are built where they are called get the same paths as before. The compile
     # configuration of a nested model has no effect on the training of the outer one.
@@ -209,7 +212,7 @@ def _copy_training(model: Any, converted: Any) -> None:
     else:
         converted.compile_from_config(config)
         if not converted.compiled:
-            raise ValueError("its class has a compile of its own, but no compile_from_config")
+            raise ValueError("its class overrides compile but not compile_from_config")
     if model.optimizer.built:
         converted.optimizer.build(converted.trainable_variables)
         _assign(converted.optimizer.variables, model.optimizer.variables)

@@ -1,4 +1,4 @@
-"""What the layers share: the choice of the path, masks and dropout for the fused op."""
+"""The base class of the layers: the choice of the fused op or the loop, masks and dropout."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _as_boolean(mask: Any) -> Any:
 
 
 class FusedRNN(keras.layers.RNN):
-    """A layer that runs one op per sequence where it can, else the loop of ``keras.layers.RNN``.
+    """A layer that runs one op per sequence if possible, else the loop of ``keras.layers.RNN``.
 
     It must come before the stock layer in the bases of a class.
     """
@@ -59,7 +59,7 @@ class FusedRNN(keras.layers.RNN):
 
     @property
     def supports_jit(self) -> bool:
-        """Whether XLA can compile a call; there plain TensorFlow ops replace the fused op."""
+        """Whether XLA can compile a call. In XLA, plain TensorFlow ops replace the fused op."""
         return self._supports_jit or self.uses_fused_op
 
     @supports_jit.setter
@@ -82,7 +82,7 @@ class FusedRNN(keras.layers.RNN):
           list of the final states, [B, H] each.
 
         Raises:
-          ValueError: initial_state has another length.
+          ValueError: initial_state has the wrong length.
         """
         if self.use_cudnn is True:
             return super().inner_loop(sequences, initial_state, mask, training=training)
@@ -128,7 +128,7 @@ class FusedRNN(keras.layers.RNN):
         return optional(None if mask is None else _per_row(_as_boolean(mask), batch), tf.bool)
 
     def _drop_inputs(self, x: Any, training: bool) -> tuple[Any, Any]:
-        """Applies input dropout; or returns the multipliers, if each gate has its own."""
+        """Applies input dropout, or returns its multipliers if each gate has different ones."""
         if not (training and 0.0 < self.dropout < 1.0):
             return x, None
         multipliers = self.cell.get_dropout_mask(x[:, 0, :])

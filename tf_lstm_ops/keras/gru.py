@@ -18,8 +18,8 @@ class GRU(FusedRNN, keras.layers.GRU):
     ``keras.layers.GRU``. A sequence is one fused op, forward and backward, with any boolean mask,
     dropout, recurrent dropout, initial state and direction, if ``reset_after`` is True,
     ``activation`` is tanh and ``recurrent_activation`` is sigmoid. Otherwise Keras' own loop runs,
-    with the same results. ``uses_fused_op`` and ``fallback_reason`` tell which of them runs. Rules
-    and equations: docs/reference/keras.md.
+    with the same results. ``uses_fused_op`` and ``fallback_reason`` show which one runs. Rules and
+    equations: docs/reference/keras.md.
 
     Args:
       units: positive integer H, the size of the output.

@@ -21,8 +21,8 @@ class LSTMCell(keras.layers.LSTMCell):
     Args:
       units: positive integer H, the size of the output.
       *args: as in ``keras.layers.LSTMCell``.
-      use_peephole: adds the weight ``peephole_kernel`` [3, H], rows i, f and o. Through it the
-        input and the forget gate see the previous cell state, and the output gate the new one.
+      use_peephole: adds the weight ``peephole_kernel`` [3, H], rows i, f and o. The input
+        and the forget gate read the previous cell state, the output gate reads the new one.
       cell_clip: bounds the cell state to [-cell_clip, cell_clip]; the gradient of the clip is the
         identity. None: no bound.
       **kwargs: as in ``keras.layers.LSTMCell``.
@@ -99,7 +99,7 @@ class LSTM(FusedRNN, keras.layers.LSTM):
     ``keras.layers.LSTM``. A sequence is one fused op, forward and backward, with any boolean mask,
     dropout, recurrent dropout, initial state and direction, if ``activation`` is tanh and
     ``recurrent_activation`` is sigmoid. Otherwise Keras' own loop runs, with the same results.
-    ``uses_fused_op`` and ``fallback_reason`` tell which of them runs. Rules and equations:
+    ``uses_fused_op`` and ``fallback_reason`` show which one runs. Rules and equations:
     docs/reference/keras.md.
 
     Args:
@@ -219,7 +219,7 @@ class LSTM(FusedRNN, keras.layers.LSTM):
 
     @property
     def cell_clip(self) -> float | None:
-        """The bound of the cell state; None without."""
+        """The bound of the cell state; None if there is none."""
         return self.cell.cell_clip
 
     def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:

@@ -29,8 +29,8 @@ def LSTMBlockCell(
 ) -> Any:
     """One step of an LSTM cell; ``tf.raw_ops.LSTMBlockCell``, differentiable.
 
-    Gradients: of all inputs, from those of all seven outputs. The gradient of the clip is the
-    identity, as in the stock gradient op.
+    Gradients: of all inputs, from the gradients of all seven outputs. The gradient of the clip is
+    the identity, as in the stock gradient op.
 
     Args:
       x: [B, I]. I may be 0.
@@ -40,7 +40,7 @@ def LSTMBlockCell(
       b: [4H], the bias, gates as in w.
       forget_bias: added to the forget gate's pre-activation.
       cell_clip: bounds the cell state to [-cell_clip, cell_clip] where positive.
-      use_peephole: whether the gates i and f see cs_prev, and the gate o the new cell state.
+      use_peephole: whether the gates i and f read cs_prev, and the gate o reads the new cell state.
       name: of the op in a graph.
 
     Returns:
@@ -75,7 +75,7 @@ def LSTMBlockCellGrad(
     use_peephole: bool,
     name: str | None = None,
 ) -> Any:
-    """Gradient of LSTMBlockCell from those of cs and h; ``tf.raw_ops.LSTMBlockCellGrad``.
+    """Gradient of LSTMBlockCell from the gradients of cs and h; ``tf.raw_ops.LSTMBlockCellGrad``.
 
     Args:
       x, cs_prev, h_prev, w, wci, wcf, wco, b: as LSTMBlockCell took them.
@@ -150,8 +150,8 @@ def BlockLSTMV2(
 ) -> Any:
     """BlockLSTM with the gates in the order i, f, c, o and no forget_bias.
 
-    The function is that of ``tf.raw_ops.BlockLSTMV2``. Its gradient is the correct one, which
-    TensorFlow's gradient of that op is not.
+    The results are those of ``tf.raw_ops.BlockLSTMV2``. The gradient is correct; TensorFlow's
+    gradient of that op is not.
 
     Args:
       seq_len_max, x, cs_prev, h_prev: as in BlockLSTM.
@@ -195,7 +195,7 @@ def BlockLSTMGrad(
     use_peephole: bool,
     name: str | None = None,
 ) -> Any:
-    """Gradient of BlockLSTM from those of cs and h; ``tf.raw_ops.BlockLSTMGrad``.
+    """Gradient of BlockLSTM from the gradients of cs and h; ``tf.raw_ops.BlockLSTMGrad``.
 
     Args:
       seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b: as BlockLSTM took them.
@@ -238,7 +238,9 @@ def BlockLSTMGradV2(
     use_peephole: bool,
     name: str | None = None,
 ) -> Any:
-    """Gradient of BlockLSTMV2 from those of cs and h; ``tf.raw_ops.BlockLSTMGradV2``, corrected.
+    """Gradient of BlockLSTMV2 from the gradients of cs and h.
+
+    The function is ``tf.raw_ops.BlockLSTMGradV2`` with correct results.
 
     Args:
       seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b: as BlockLSTMV2 took them; the gates are

@@ -1,4 +1,4 @@
-"""How the functions of `raw_ops`, and the Keras layers, call their ops."""
+"""Calls of ops, for the functions of `raw_ops` and the Keras layers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ as_written = tf.autograph.experimental.do_not_convert
 
 
 def optional(value: Any, dtype: Any) -> Any:
-    """An optional argument as the ops take it: an absent one has the shape [0].
+    """Converts an optional argument to an input of an op. An absent input has the shape [0].
 
     Args:
-      value: a tensor or what can be converted to one, or None if it is absent.
+      value: a tensor, or a value that can be converted to one, or None if it is absent.
       dtype: the type of the absent argument.
 
     Returns:
@@ -34,7 +34,7 @@ def dtype_of(value: Any) -> tf.DType | None:
       value: a tensor, variable or array, or plain Python values.
 
     Returns:
-      The type; None for plain Python values, which are converted to whatever type is needed.
+      The type; None for plain Python values, which are converted to the required type.
     """
     dtype = getattr(value, "dtype", None)
     return None if dtype is None else tf.as_dtype(dtype)
@@ -63,7 +63,8 @@ def call(op: str, arguments: dict[str, Any]) -> Any:
       The op's output, or a namedtuple of all its outputs.
 
     Raises:
-      InvalidArgumentError: a tensor is of another type than its op takes, or than the first one.
+      InvalidArgumentError: a tensor has a type that its op does not take, or that differs from the
+        type of the first tensor.
     """
     common: tf.DType | None = None
     for name, value, expected in _tensors(op, arguments):
@@ -93,10 +94,10 @@ def run(op: str, arguments: dict[str, Any]) -> Any:
 
 
 def _run_plain(op: str, arguments: dict[str, Any]) -> Any:
-    """The composite's results, with the names and the static shapes of the op's.
+    """The composite's results, with the names and the static shapes of the op's results.
 
     Raises:
-      ValueError: as the op, where a shape that is known already is wrong.
+      ValueError: a shape that is known while tracing is wrong; the text is the op's.
     """
     arguments = _converted(op, arguments)
     expected = _op_results(op, arguments)
@@ -109,7 +110,7 @@ def _run_plain(op: str, arguments: dict[str, Any]) -> Any:
 
 
 def _converted(op: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as the op has them: tensors, and attributes rounded to float32."""
+    """The arguments converted as the op converts them: tensors, and attributes in float32."""
     inputs = op_definitions.inputs(op)
     typed = (dtype_of(v) for _, v, required in _tensors(op, arguments) if required is None)
     common = next(typed, None)

@@ -1,19 +1,19 @@
-"""The cuDNN family: multi-layer RNNs. Equations, layouts and rules: docs/reference/cudnn_rnn.md.
+"""The CudnnRNN ops: multi-layer RNNs. Equations, layouts and rules: docs/reference/cudnn_rnn.md.
 
 B batch, T time, I input size, H cell size (number of units), P hidden size (num_proj where that is
 positive and less than H, else H), L layers, D directions. All tensors have one type, half,
-bfloat16, float or double, but for the integer ones that are named. The kernels for the CPU serve
-the stock names too.
+bfloat16, float or double, except the integer tensors that are named. The CPU kernels are also
+registered under the stock names.
 
-The model's attributes, which all ops of the family take:
+The model's attributes, which all these ops take:
 
 * ``rnn_mode``: "lstm", "gru", "rnn_tanh" or "rnn_relu".
-* ``input_mode``: "linear_input"; "skip_input", the first layer adds its input to every gate without
-  a matrix, which needs I == H; or "auto_select", "skip_input" where I == H.
+* ``input_mode``: "linear_input"; "skip_input": the first layer adds its input to every gate without
+  a matrix, which needs I == H; "auto_select": "skip_input" where I == H, else "linear_input".
 * ``direction``: "unidirectional" (D = 1) or "bidirectional" (D = 2).
 * ``dropout``: the probability with which an element of a layer's output is dropped before the next
   layer, in training.
-* ``seed``, ``seed2``: the seeds of dropout. Both 0 are a seed like any other.
+* ``seed``, ``seed2``: the seeds of dropout. Two zeros are an ordinary seed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tf_lstm_ops.raw_ops.common import as_written, call
 
 
 def _with_static_shapes(outputs: Any) -> Any:
-    """Sets the static shapes that depend on attributes, which shape functions cannot see."""
+    """Sets the static shapes that depend on attributes, which shape functions cannot read."""
     if tf.executing_eagerly() or composite.plain_ops_required():
         return outputs
     op = outputs.output.op
@@ -57,11 +57,11 @@ def CudnnRNN(
 ) -> Any:
     """A multi-layer RNN over sequences of one length; ``tf.raw_ops.CudnnRNN``.
 
-    Gradients: of input, input_h, input_c and params. ValueError unless `is_training`.
+    Gradients: of input, input_h, input_c and params. They raise ValueError unless `is_training`.
 
     Args:
       input: [T, B, I].
-      input_h: [L*D, B, H], the initial outputs; that of layer l and direction d at l * D + d.
+      input_h: [L*D, B, H], the initial outputs. Layer l and direction d have the index l * D + d.
       input_c: [L*D, B, H], the initial cell states; not read unless rnn_mode is "lstm".
       params: [params_size], in cuDNN's layout.
       rnn_mode, input_mode, direction, dropout, seed, seed2: the model's attributes, see the module.
@@ -95,7 +95,7 @@ def CudnnRNNV2(
     is_training: bool = True,
     name: str | None = None,
 ) -> Any:
-    """CudnnRNN with one output more; ``tf.raw_ops.CudnnRNNV2``.
+    """CudnnRNN with one more output; ``tf.raw_ops.CudnnRNNV2``.
 
     Args:
       input, input_h, input_c, params: as in CudnnRNN.
@@ -133,7 +133,7 @@ def CudnnRNNV3(
 ) -> Any:
     """A multi-layer RNN over sequences of different lengths; ``tf.raw_ops.CudnnRNNV3``.
 
-    Gradients: of input, input_h, input_c and params. ValueError unless `is_training`.
+    Gradients: of input, input_h, input_c and params. They raise ValueError unless `is_training`.
 
     Args:
       input: [T, B, I], or [B, T, I] unless `time_major`. Steps past a length are not read.

@@ -14,11 +14,11 @@ from tf_lstm_ops.raw_ops.common import as_written, call, dtype_of, optional
 
 
 class Results(NamedTuple):
-    """What MPSGraphLSTM returns.
+    """The results of MPSGraphLSTM.
 
     Attributes:
       output: [T, N, D*H], the outputs of all steps.
-      cell: [T, N, D*H], the cell states of all steps; None unless asked for.
+      cell: [T, N, D*H], the cell states of all steps; None unless requested.
       z_state: [T, N, D*4H], the gates of all steps after their activations; None unless training.
     """
 
@@ -28,7 +28,7 @@ class Results(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """What MPSGraphLSTMGradients returns.
+    """The results of MPSGraphLSTMGradients.
 
     Attributes:
       source, recurrent_weight, input_weight, bias, peephole, init_state, init_cell: the gradients
@@ -49,7 +49,7 @@ _OUTPUT_GRADS = ("state_gradient", "cell_gradient", "cell_output_gradient", "z_s
 
 
 def _tensors(arguments: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """The arguments, with None among those of `names` replaced by what the op takes for it."""
+    """The arguments. None in an argument of `names` is replaced by an empty tensor."""
     dtype = dtype_of(arguments["source"]) or tf.float32
     given = {name: optional(arguments[name], dtype) for name in names}
     return {**arguments, **given}
@@ -58,7 +58,7 @@ def _tensors(arguments: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any
 def _set_static_shapes(
     results: Results, source: Any, recurrent_weight: Any, bidirectional: bool
 ) -> None:
-    """Sets the static shapes that depend on attributes, which shape functions cannot see."""
+    """Sets the static shapes that depend on attributes, which shape functions cannot read."""
     sequence = tf.TensorShape(getattr(source, "shape", None))
     units = tf.TensorShape(getattr(recurrent_weight, "shape", None))
     if tf.executing_eagerly() or sequence.rank != 3 or not units.rank or units[-1] is None:
@@ -97,7 +97,7 @@ def MPSGraphLSTM(
     The gate order is i, f, z, o; with `forget_gate_last` it is i, z, f, o. Activations are "none",
     "relu", "tanh", "sigmoid" or "hard_sigmoid".
 
-    Gradients: of all inputs but the mask, from those of all outputs.
+    Gradients: of all inputs except the mask, from the gradients of all outputs.
 
     Args:
       source: [T, N, I]; or, without `input_weight`, [T, N, D*4H], added to the pre-activations.
@@ -105,8 +105,8 @@ def MPSGraphLSTM(
       input_weight: [D*4H, I] or None.
       bias: [D*4H], or None for zero.
       init_state, init_cell: [N, D*H], the initial output and cell state, or None for zero.
-      mask: multipliers of the previous output, [N, D*H] or what broadcasts to it, or None.
-      peephole: [4H], [2, 4H] if `bidirectional`, or None. All gates see the previous cell state.
+      mask: multipliers of the previous output, [N, D*H] or a shape that broadcasts to it, or None.
+      peephole: [4H], [2, 4H] if `bidirectional`, or None. All gates read the previous cell state.
       reverse: whether to run from the last step to the first; ignored if `bidirectional`.
       bidirectional: whether to run in both directions; the outputs are concatenated, forward first.
       produce_cell: whether to return `cell`.

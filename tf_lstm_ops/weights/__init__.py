@@ -2,11 +2,11 @@
 
 `LSTMWeights` and `GRUWeights` are the canonical format. Their class methods ``from_*`` read other
 formats, their methods ``to_*`` write them. All arrays are NumPy arrays of the given dtype. They are
-copies: no conversion shares memory with its source. Weights that a format cannot express raise
-ValueError. docs/reference/weights.md has the rules and examples.
+copies: no conversion shares memory with its source. Conversions raise ValueError for weights
+that the target format cannot express. Rules and examples: docs/reference/weights.md.
 
-Notation: I input size, H cell size, P hidden size (the size of h: H, or that of the projection), D
-directions, G gates.
+Notation: I input size, H cell size, P hidden size (the size of h: H, or the size of the
+projection), D directions, G gates.
 """
 
 from tf_lstm_ops.weights.block_cell import BlockCell

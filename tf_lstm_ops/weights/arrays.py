@@ -14,8 +14,8 @@ def as_array(value: Any) -> Array:
     """A copy of an array, tensor or variable of any framework.
 
     Args:
-      value: a NumPy array or what it converts, or a tensor or variable of TensorFlow, Keras or
-        PyTorch, on any device.
+      value: a NumPy array, a value that NumPy can convert, or a tensor or variable of TensorFlow,
+        Keras or PyTorch, on any device.
 
     Returns:
       A NumPy array of the same shape and dtype, which shares no memory with value.
@@ -64,10 +64,10 @@ def require_shape(name: str, array: Array, *shape: int | str) -> None:
     Args:
       name: the array's name in the message.
       array: the array.
-      *shape: its sizes; a string is the name of a size that may be any.
+      *shape: its sizes; a string is the name of a size that may have any value.
 
     Raises:
-      ValueError: the shape is another one.
+      ValueError: the shape differs.
     """
     fits = array.ndim == len(shape) and all(
         isinstance(want, str) or want == size for want, size in zip(shape, array.shape, strict=True)

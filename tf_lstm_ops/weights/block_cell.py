@@ -19,7 +19,7 @@ class BlockCell(NamedTuple):
     Attributes:
       w: [I+H, 4H], rows of x, then of h.
       b: [4H].
-      wci, wcf, wco: [H]; zero without peepholes, since the ops require them.
+      wci, wcf, wco: [H]; zero without peepholes, because the ops require these arguments.
     """
 
     w: Array
@@ -56,8 +56,8 @@ class BlockCellFormat(Weights):
           The weights of one layer of one direction.
 
         Raises:
-          ValueError: the shapes do not go together, only some of the peepholes are given, or
-            gate_order is another one.
+          ValueError: the shapes are inconsistent, only some of the peepholes are given, or
+            gate_order is neither "ICFO" nor "IFCO".
         """
         _check_gate_order(gate_order)
         matrix, vector = as_array(w), as_array(b)
@@ -88,13 +88,14 @@ class BlockCellFormat(Weights):
           BlockCell(w, b, wci, wcf, wco).
 
         Raises:
-          ValueError: there is more than one layer or direction, or a projection; another order.
+          ValueError: there is more than one layer or direction, or a projection, or gate_order is
+            neither "ICFO" nor "IFCO".
         """
         _check_gate_order(gate_order)
         require(
             len(self.layers) == 1,
             f"the block cell has one layer of one direction, not {len(self.layers)}; convert each "
-            "one, LSTMWeights((layer,)), by itself",
+            "direction separately with LSTMWeights((layer,))",
         )
         (cell,) = self.layers
         require(cell.projection is None, "the block cell has no projection; use to_cudnn")
@@ -114,7 +115,10 @@ def _check_gate_order(gate_order: str) -> None:
 
 
 def _forget_bias(bias: Array, value: float) -> Array:
-    """[4H], zero but for the forget gate. TensorFlow holds the attribute in float32."""
+    """[4H]: value in the block of the forget gate, else zero.
+
+    TensorFlow stores the attribute forget_bias in float32.
+    """
     found = np.zeros_like(bias)
     np.split(found, 4)[1][:] = np.float32(value)
     return found

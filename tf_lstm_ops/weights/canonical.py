@@ -1,4 +1,4 @@
-"""The canonical format, which every other format is read into and written from."""
+"""The canonical format. Every other format is converted to it and from it."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class CellWeights:
             require_shape(name, array, *expected[name])
             require(array.dtype == dtype, f"{name} must be {dtype} but is {array.dtype}")
         if self.projection is not None:
-            require(hidden < cell, f"a projection must make h smaller than {cell}, not {hidden}")
+            require(hidden < cell, f"with a projection h must be smaller than {cell}, not {hidden}")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Weights:
-    """What LSTMWeights and GRUWeights share. Every format adds its methods.
+    """The base class of LSTMWeights and GRUWeights. The classes of formats add their methods.
 
     Attributes:
       layers: one CellWeights for each direction of each layer, in the order
@@ -66,7 +66,7 @@ class Weights:
       directions: D, 1 or 2.
 
     Raises:
-      ValueError: the shapes or dtypes of the arrays do not go together.
+      ValueError: the shapes or dtypes of the arrays are inconsistent.
     """
 
     layers: tuple[CellWeights, ...]
@@ -87,7 +87,7 @@ class Weights:
         require(self.cell_size > 0, "the cell size must be positive but is 0")
         given = self.layers[0].arrays().keys()
         for k, cell in enumerate(self.layers):
-            require(cell.arrays().keys() == given, f"layers[{k}] has not the arrays of layers[0]")
+            require(cell.arrays().keys() == given, f"layers[{k}] must have the arrays of layers[0]")
             inputs = self.input_size if k < directions else directions * self.hidden_size
             try:
                 cell._check(len(self._GATES), inputs, self.hidden_size, self.cell_size)
@@ -106,7 +106,7 @@ class Weights:
 
     @property
     def hidden_size(self) -> int:
-        """The size P of h: that of the projection, if there is one, else H."""
+        """The hidden size P: the size of the projection if there is one, else H."""
         return self.layers[0].recurrent_kernel.shape[0]
 
     @property
@@ -122,7 +122,7 @@ class Weights:
         d = self.directions
         require(
             self.layer_count == 1,
-            f"{target} has one layer, not {self.layer_count}; convert each one, "
-            f"{type(self).__name__}(layers[k : k + {d}], {d}), by itself",
+            f"{target} has one layer, not {self.layer_count}; convert each layer separately "
+            f"with {type(self).__name__}(layers[k : k + {d}], {d})",
         )
         require(self.layers[0].projection is None, f"{target} has no projection; use to_cudnn")

@@ -45,7 +45,7 @@ class CudnnFormat(Weights):
           The weights of all layers.
 
         Raises:
-          ValueError: params has not the size of such a model, or an argument is out of range.
+          ValueError: params does not have the size of such a model, or an argument is out of range.
         """
         model = Model(cls._MODE, input_size, cell_size, layers, directions, num_proj, input_mode)
         buffer, size = as_array(params), model.size()

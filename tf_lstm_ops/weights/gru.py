@@ -21,7 +21,7 @@ class GRUWeights(KerasFormat, CudnnFormat, TorchFormat, GRUOnnxFormat):
       directions: 1 or 2; direction 1 runs backwards in time.
 
     Raises:
-      ValueError: the shapes or dtypes of the arrays do not go together, or there is a peephole or a
+      ValueError: the shapes or dtypes of the arrays are inconsistent, or there is a peephole or a
         projection.
     """
 

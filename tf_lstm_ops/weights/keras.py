@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class KerasFormat(Weights):
-    """Reads and writes what `get_weights` returns and `set_weights` takes."""
+    """Reads and writes the lists of arrays of `get_weights` and `set_weights`."""
 
     @classmethod
     def from_keras(cls, source: Any) -> Self:
@@ -30,7 +30,7 @@ class KerasFormat(Weights):
 
         Raises:
           ValueError: the weights have other shapes than this kind of layer, the sizes of two layers
-            do not go together, a layer is not built yet, or it is a GRU with reset_after=False.
+            are inconsistent, a layer is not built yet, or it is a GRU with reset_after=False.
         """
         nested = isinstance(source, list | tuple) and source
         several = nested and (isinstance(source[0], list | tuple) or hasattr(source[0], "weights"))

@@ -25,7 +25,7 @@ class LSTMWeights(
       directions: 1 or 2; direction 1 runs backwards in time.
 
     Raises:
-      ValueError: the shapes or dtypes of the arrays do not go together.
+      ValueError: the shapes or dtypes of the arrays are inconsistent.
     """
 
     _GATES = "ifco"

@@ -57,7 +57,7 @@ class MPSGraphFormat(Weights):
           The weights of one layer.
 
         Raises:
-          ValueError: the shapes do not go together, or a peephole of c or o is not zero: it sees
+          ValueError: the shapes are inconsistent, or a peephole of c or o is not zero: it sees
             the previous cell state, which only MPSGraph has.
         """
         recurrent = as_array(recurrent_weight)
@@ -123,8 +123,8 @@ def _from_peephole(peephole: Array, order: str) -> Array:
     i, f, c, o = np.split(reordered(peephole, order, "ifco"), 4)
     require(
         not (c.any() or o.any()),
-        "peephole must be zero for the gates c and o, where only MPSGraph's sees the previous cell "
-        "state; train the model without these",
+        "peephole must be zero for the gates c and o, where only MPSGraph's reads the previous "
+        "cell state; train the model without these",
     )
     return np.stack([i, f, o])
 
@@ -134,7 +134,7 @@ def _to_peephole(peephole: Array, order: str) -> Array:
     i, f, o = peephole
     require(
         not o.any(),
-        "MPSGraph's output gate sees the previous cell state, not the new one, so that only zero "
+        "MPSGraph's output gate reads the previous cell state, not the new one, so that only zero "
         "peepholes of it can be written; use to_keras, to_block_cell or to_onnx",
     )
     return reordered(np.concatenate([i, f, np.zeros_like(i), o]), "ifco", order)

@@ -31,7 +31,7 @@ class Onnx(NamedTuple):
 
 
 class OnnxFormat(Weights):
-    """What the formats of the nodes LSTM and GRU share."""
+    """The base class of the formats of the nodes LSTM and GRU."""
 
     @classmethod
     def _from_onnx(cls, W: Any, R: Any, B: Any, P: Any) -> Self:
@@ -66,8 +66,8 @@ class OnnxFormat(Weights):
     def to_onnx(self) -> Onnx:
         """The inputs of a node LSTM, or of a node GRU with linear_before_reset=1.
 
-        With two directions the node's `direction` is "bidirectional"; with one it is "forward" or
-        "reverse", as the layer ran.
+        With two directions the node's `direction` is "bidirectional". With one direction it is
+        "forward" or "reverse"; choose the direction in which the layer runs.
 
         Returns:
           Onnx(W, R, B, P).
@@ -98,7 +98,7 @@ class LSTMOnnxFormat(OnnxFormat):
         """From the inputs of an ONNX node LSTM, of any `direction`.
 
         A node is one layer. The weights do not depend on whether `direction` is "forward" or
-        "reverse": the layer that gets them has that property, as Keras' go_backwards.
+        "reverse". The target layer has this setting, such as Keras' go_backwards.
 
         Args:
           W, R: [D, 4H, I] and [D, 4H, H], gates i, o, f, c.
@@ -109,7 +109,7 @@ class LSTMOnnxFormat(OnnxFormat):
           The weights of one layer.
 
         Raises:
-          ValueError: the shapes do not go together.
+          ValueError: the shapes are inconsistent.
         """
         return cls._from_onnx(W, R, B, P)
 
@@ -130,7 +130,7 @@ class GRUOnnxFormat(OnnxFormat):
           The weights of one layer.
 
         Raises:
-          ValueError: the shapes do not go together, or linear_before_reset is 0.
+          ValueError: the shapes are inconsistent, or linear_before_reset is 0.
         """
         require(
             linear_before_reset,

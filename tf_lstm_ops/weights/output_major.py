@@ -1,6 +1,6 @@
 """The output-major layout of matrices, [G*H, in], with the gates as blocks of rows.
 
-cuDNN, PyTorch, ONNX and MPSGraph have it. A cell in this layout is a dict of arrays by the kinds of
+cuDNN, PyTorch, ONNX and MPSGraph use it. A cell in this layout is a dict of arrays by the kinds of
 cudnn_layout.Region: input [G*H, in], recurrent [G*H, P], input_bias and recurrent_bias [G*H], and
 projection [P, H] if there is one.
 """
@@ -50,10 +50,10 @@ def from_output_major(
       arrays: the arrays of the cell by kind.
       source: the gate order of arrays, a letter for each gate.
       target: the gate order of the result.
-      peephole: [3, H], rows i, f, o, which is taken over as it is; None without.
+      peephole: [3, H], rows i, f, o, used without a copy; None without.
 
     Returns:
-      The cell; its arrays but the peephole are copies.
+      The cell. Its arrays, except the peephole, are copies.
 
     Raises:
       ValueError: the rows of an array cannot be divided among the gates.

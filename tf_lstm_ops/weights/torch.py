@@ -23,7 +23,7 @@ class TorchFormat(Weights):
         """From the state dict of `torch.nn.LSTM` or `torch.nn.GRU`.
 
         Args:
-          state_dict: `module.state_dict()` of that module itself; tensors or arrays. If the module
+          state_dict: `module.state_dict()` of the module itself; tensors or arrays. If the module
             has no biases (bias=False), they become zero.
 
         Returns:
@@ -35,7 +35,7 @@ class TorchFormat(Weights):
         directions = 2 if "weight_ih_l0_reverse" in state_dict else 1
         require(
             "weight_ih_l0" in state_dict,
-            "state_dict has no weight_ih_l0; give that of the nn.LSTM or nn.GRU module itself",
+            "state_dict has no weight_ih_l0; pass the one of the nn.LSTM or nn.GRU module itself",
         )
         cells: list[CellWeights] = []
         unread = dict(state_dict)

@@ -35,13 +35,14 @@ Block Allocate(size_t bytes) {
   return block;
 }
 
-// Large blocks that no call uses. A caller that finds the list locked, by
-// another thread or by a thread that a fork has left behind, does not use it.
+// Large blocks that no call uses. While one thread has locked the list, other
+// calls allocate and free their blocks without it. In a forked child the list
+// may stay locked for ever.
 class Spares {
  public:
   // Returns the smallest block that is large enough, or null. If null, frees
-  // the smaller blocks that the block to be allocated can replace: the backward
-  // pass needs the most memory, so one block then serves both passes.
+  // the smaller blocks that the block to be allocated can replace. One block
+  // then serves both passes, since the backward pass needs the most memory.
   Block Take(size_t bytes) {
     Block found;
     if (busy_.exchange(true)) return found;
@@ -61,7 +62,8 @@ class Spares {
     return found;
   }
 
-  // Keeps a block, and the latest other blocks up to the limit; frees the rest.
+  // Keeps this block and the most recent other blocks, up to kKeptBytes in
+  // total. Frees the rest.
   void Give(Block block) {
     if (busy_.exchange(true)) return std::free(block.data);
     size_t kept = 0;

@@ -1,4 +1,4 @@
-// The functions that the library exports for Python's ctypes.
+// The functions of the CPU backend that Python calls through ctypes.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_C_API_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_C_API_H_
 
@@ -6,24 +6,25 @@
 
 #define TF_LSTM_OPS_EXPORT extern "C" __attribute__((visibility("default")))
 
-// Returns the name of an instruction set that the library is compiled for and
-// this processor has; the best one is last. Null where `index` is too large.
-// The strings live as long as the process.
+// Returns the name of instruction set `index`, from 0 on, of those that the
+// library is compiled for and this processor has. The best one is last. Returns
+// null where `index` is out of range. The strings live as long as the process.
 TF_LSTM_OPS_EXPORT const char* tf_lstm_ops_instruction_set(int index);
 
 // Returns the name of the instruction set in use.
 TF_LSTM_OPS_EXPORT const char* tf_lstm_ops_selected_instruction_set();
 
-// Returns the number of threads of a call; `configured` is the session's
+// Returns the number of threads of a call. `configured` is the session's
 // setting, 0 if not set.
 TF_LSTM_OPS_EXPORT int tf_lstm_ops_thread_count(int configured);
 
-// y[k] = f(x[k]), [n], as the engine in use computes it.
+// y[k] = f(x[k]) for n elements, computed by the instruction set in use.
 TF_LSTM_OPS_EXPORT void tf_lstm_ops_sigmoid(const float* x, float* y,
                                             int64_t n);
 TF_LSTM_OPS_EXPORT void tf_lstm_ops_tanh(const float* x, float* y, int64_t n);
 
-// The roofline of the processor: see roofline.h.
+// The roofline of the processor, in operations and in bytes per second; see
+// roofline.h.
 TF_LSTM_OPS_EXPORT double tf_lstm_ops_measure_flops(int threads);
 TF_LSTM_OPS_EXPORT double tf_lstm_ops_measure_read_bandwidth(int64_t bytes,
                                                              int threads);

@@ -31,7 +31,8 @@ extern const BFloat16Engine kBFloat16;
 namespace {
 
 #if defined(TF_LSTM_OPS_EMULATES_DOTS)
-// A test compiles the last instruction set for processors without it.
+// A test compiles the last instruction set with emulated dot products, for
+// processors without these instructions.
 constexpr bool kEmulatesDots = true;
 #else
 constexpr bool kEmulatesDots = false;

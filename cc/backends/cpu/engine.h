@@ -11,27 +11,29 @@
 
 namespace tf_lstm_ops {
 
-// A forward pass as the engine takes it. States are contiguous, [B, P] and [B,
-// H]; multipliers are contiguous, [G, B, .]. The engine follows `packed` in
-// place of `sequence`. It writes neither final_h nor masked steps.
+// The arguments of the engine for a forward pass. States are contiguous, [B, P]
+// and [B, H]. Multipliers are contiguous, [G, B, .]. The engine reads `packed`
+// instead of `sequence`. It writes neither final_h nor masked steps.
 template <class T>
 struct EngineForward : LayerForward<T> {
   const PackedSequence* packed = nullptr;
 };
 
-// A backward pass as the engine takes it, with states and multipliers as above.
-// In: h0_grad and c0_grad hold the gradients of the final states. Out: the
-// gradients of the initial states; h0_grad is undefined unless wants_h0_grad.
-// z_grad, if not null, is [V, 4, H] by packed row, in gate order ICFO.
+// The arguments of the engine for a backward pass, with states and multipliers
+// as above. In: h0_grad and c0_grad hold the gradients with respect to the
+// final states. Out: they hold the gradients with respect to the initial
+// states; h0_grad is undefined unless wants_h0_grad is set. z_grad, if not
+// null, is [V, 4, H] by packed row, in gate order ICFO.
 template <class T>
 struct EngineBackward : LayerBackward<T> {
   const PackedSequence* packed = nullptr;
   bool wants_h0_grad = true;
 };
 
-// Runs `count` layer directions side by side, one or kMaxTogether. With one
-// layer direction the packed weights may be kept: `packed` then holds them, or
-// receives them if it is not filled. Null keeps nothing.
+// Runs `count` layer directions side by side; `count` is 1 or kMaxTogether.
+// `packed` may be set if `count` is 1. If it is filled, the engine reads the
+// packed weights from it. If not, the engine packs the weights into it. The
+// caller has claimed it then and marks it as filled.
 template <class T>
 using ForwardFunction = void (*)(const EngineForward<T>* layers, int count,
                                  int threads, cpu::PackedWeights* packed);
@@ -39,45 +41,48 @@ template <class T>
 using BackwardFunction = void (*)(const EngineBackward<T>* layers, int count,
                                   int threads);
 
+// The functions of one instruction set.
 struct Engine {
   ForwardFunction<float> forward_float;
   ForwardFunction<double> forward_double;
   BackwardFunction<float> backward_float;
   BackwardFunction<double> backward_double;
-  // y[k] = f(x[k]), n elements. Tests measure their errors.
+  // y[k] = f(x[k]) for n elements. Tests measure the errors.
   void (*sigmoid)(const float* x, float* y, int64_t n);
   void (*tanh)(const float* x, float* y, int64_t n);
-  // y[k] = x[k], n elements.
+  // Conversions, y[k] = x[k] for n elements.
   void (*widen_half)(const Half* x, float* y, int64_t n);
   void (*widen_bfloat16)(const BFloat16* x, float* y, int64_t n);
   void (*narrow_half)(const float* x, Half* y, int64_t n);
   void (*narrow_bfloat16)(const float* x, BFloat16* y, int64_t n);
-  // For roofline.h. multiply_add runs multiply-adds between registers and sets
-  // `flops` to their number of operations; sum adds n elements, limited by
-  // memory bandwidth.
+  // For roofline.h. multiply_add runs `rounds` rounds of multiply-adds between
+  // registers and sets `flops` to the number of floating-point operations. sum
+  // adds n elements; memory bandwidth limits it. Both return their result so
+  // that compilers keep the loops.
   float (*multiply_add)(int64_t rounds, int64_t* flops);
   float (*sum)(const float* x, int64_t n);
 };
 
-// The passes for RnnConfig::bfloat16.
+// The passes of layers with RnnConfig::bfloat16.
 struct BFloat16Engine {
   ForwardFunction<float> forward;
   BackwardFunction<float> backward;
 };
 
 struct InstructionSet {
-  const char* name;  // as -march= has it, or "baseline"
+  const char* name;  // of TF_LSTM_OPS_SIMD, such as "x86-64-v3"
   const Engine* engine;
   const BFloat16Engine* bfloat16;
 };
 
-// The instruction sets that this processor has, the best one last. Returns
-// their number.
+// Sets `sets` to the instruction sets that this processor has, the best one
+// last, and returns their number. The array lives as long as the process.
 int AvailableInstructionSets(const InstructionSet** sets);
 
-// The best instruction set, or the one that the environment variable
-// TF_LSTM_OPS_SIMD names. The variable is read once. An unavailable name is
-// ignored here; the Python package raises an error.
+// Returns the best instruction set, or the one that the environment variable
+// TF_LSTM_OPS_SIMD names. The variable is read once. This function ignores the
+// name of an unavailable instruction set; the Python package raises an error
+// for it.
 const InstructionSet& SelectedInstructionSet();
 
 }  // namespace tf_lstm_ops

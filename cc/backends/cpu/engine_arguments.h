@@ -1,5 +1,6 @@
-// Engine arguments: core's description of a pass, with states and multipliers
-// made contiguous for the engine. Tensors that are contiguous are not copied.
+// ForwardArguments and BackwardArguments: the engine's arguments for a
+// LayerForward or a LayerBackward. States and multipliers are made contiguous.
+// Tensors that are already contiguous are not copied.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_ENGINE_ARGUMENTS_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_ENGINE_ARGUMENTS_H_
 
@@ -13,14 +14,14 @@
 
 namespace tf_lstm_ops::cpu {
 
-// Views of strided states and multipliers as contiguous arrays. The arrays live
-// as long as this object. Throws std::bad_alloc.
+// Makes strided states and multipliers contiguous. Copies live as long as this
+// object. Throws std::bad_alloc.
 template <class T>
 class Contiguous {
  public:
   explicit Contiguous(int64_t batch) : batch_(batch) {}
 
-  // [B, width] to read. Null data reads as zeros.
+  // Returns [B, width] to read. Null data reads as zeros.
   States<const T> Read(const States<const T>& from, int64_t width) {
     if (from.data && IsContiguous(from.stride, width)) {
       return {from.data, width};
@@ -30,14 +31,14 @@ class Contiguous {
     return {rows, width};
   }
 
-  // [B, width] to write. If `to` is not contiguous, the result is a temporary
-  // array, which Copy writes to `to`.
+  // Returns [B, width] to write. If `to` is null or not contiguous, the result
+  // is a temporary array; the caller copies it to `to` by Copy.
   States<T> Write(const States<T>& to, int64_t width) {
     if (to.data && IsContiguous(to.stride, width)) return {to.data, width};
     return {Allocate(batch_ * width), width};
   }
 
-  // [gates, B, width]; null stays null.
+  // Returns [gates, B, width] to read. Null stays null.
   Multipliers<T> Read(const Multipliers<T>& from, int gates, int64_t width) {
     const int64_t size = batch_ * width;
     const Multipliers<T> whole = {nullptr, size, width, 1};
@@ -56,7 +57,8 @@ class Contiguous {
     return {all, size, width, 1};
   }
 
-  // to = from; nothing where `to` is null or the same memory.
+  // Copies [B, width], to = from. Null `from` reads as zeros. Copies nothing
+  // where `to` is null or the same memory.
   void Copy(const States<const T>& from, int64_t width,
             const States<T>& to) const {
     if (!to.data || to.data == from.data) return;
@@ -84,7 +86,7 @@ class Contiguous {
   std::vector<std::unique_ptr<AlignedBuffer>> buffers_;
 };
 
-// The inputs that both passes have.
+// Makes the inputs that both passes share contiguous.
 template <class T>
 void ReadInputs(Contiguous<T>* contiguous, LayerDirection<T>* engine) {
   const RnnConfig& config = engine->config;
@@ -99,7 +101,7 @@ void ReadInputs(Contiguous<T>* contiguous, LayerDirection<T>* engine) {
       contiguous->Read(engine->recurrent_dropout, gates, config.hidden_size);
 }
 
-// `layer` and `packed` must outlive the object.
+// `layer` and `packed` must outlive the object. Throws std::bad_alloc.
 template <class T>
 class ForwardArguments {
  public:
@@ -116,7 +118,8 @@ class ForwardArguments {
 
   const EngineForward<T>& engine() const { return engine_; }
 
-  // To be called after the engine has run.
+  // Writes the final states and the masked steps. Call it after the engine has
+  // run.
   void Finish() const {
     if (layer_.final_c.data) {
       contiguous_.Copy({engine_.final_c.data, engine_.final_c.stride},
@@ -145,6 +148,7 @@ class ForwardArguments {
   EngineForward<T> engine_;
 };
 
+// `layer` and `packed` must outlive the object. Throws std::bad_alloc.
 template <class T>
 class BackwardArguments {
  public:
@@ -165,7 +169,8 @@ class BackwardArguments {
 
   const EngineBackward<T>& engine() const { return engine_; }
 
-  // To be called after the engine has run.
+  // Writes the gradients with respect to the initial states. Call it after the
+  // engine has run.
   void Finish() const {
     const auto copy = [this](const States<T>& from, int64_t width,
                              const States<T>& to) {

@@ -14,9 +14,9 @@
 namespace tf_lstm_ops::cpu {
 namespace {
 
-// Several threads pay off from about a million multiply-adds a call (20
-// microseconds) and 15,000 a step on. `work` is the multiply-adds of one valid
-// step.
+// Several threads are faster from about a million multiply-adds a call (20
+// microseconds) and 15,000 multiply-adds a step. `work` is the number of
+// multiply-adds of one valid step.
 int UsefulThreads(const PackedSequence& packed, double work, int threads) {
   const double total = work * static_cast<double>(packed.size());
   const auto steps = static_cast<double>(std::max<int64_t>(packed.steps, 1));
@@ -56,9 +56,10 @@ BackwardFunction<double> BackwardOf(const EngineBackward<double>&) {
   return SelectedInstructionSet().engine->backward_double;
 }
 
-// Side by side, a step synchronises once for both layer directions. Threads
-// then alternate between two sets of recurrent weights, which pays off while
-// both sets fit half of an L2 cache. `threads` run a step of both.
+// Whether to run two layer directions side by side. A step then synchronises
+// once for both. Threads alternate between two sets of recurrent weights, which
+// is faster while both sets fit into half of an L2 cache. `threads` is the
+// number of threads that run a step of both.
 template <class T>
 bool SideBySide(const RnnConfig& config, size_t layers, int threads) {
   constexpr double kBytes = 512 << 10;

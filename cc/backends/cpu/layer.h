@@ -10,12 +10,12 @@
 
 namespace tf_lstm_ops::cpu {
 
-// A forward or backward pass. T is float or double. `packed` lists the valid
-// steps; its input and output rows may differ from those of layer.sequence
-// where the caller stores rows without padding. Runs on at most `threads`
-// threads, on fewer where the work is small; the result does not depend on
-// their number. `weights` keeps the packed weights for further calls, or is
-// null. Throws std::bad_alloc.
+// Computes a forward or backward pass. T is float or double. `packed` lists the
+// valid steps; its input and output rows differ from those of layer.sequence
+// where the caller stores rows without padding. The pass runs on at most
+// `threads` threads, and on one where the work is small. The result does not
+// depend on the number of threads. `weights`, if not null, keeps the packed
+// weights for later calls. Throws std::bad_alloc.
 template <class T>
 void ComputeForward(const LayerForward<T>& layer, const PackedSequence& packed,
                     int threads, PackedWeights* weights = nullptr);
@@ -23,10 +23,11 @@ template <class T>
 void ComputeBackward(const LayerBackward<T>& layer,
                      const PackedSequence& packed, int threads);
 
-// The passes of independent layer directions, at most kMaxTogether, such as the
-// two directions of a layer: side by side where that is faster. packed[d]
-// belongs to layers[d]. In the backward pass all layers but the first may add
-// to the first one's x_grad.
+// Compute the passes of independent layer directions, such as the two
+// directions of a layer. There are from 1 to kMaxTogether of them. They run
+// side by side where that is faster. packed[d] belongs to layers[d]. In the
+// backward pass all layer directions but the first may add to the x_grad of the
+// first. Throw std::bad_alloc.
 constexpr int kMaxTogether = 2;
 template <class T>
 void ComputeForward(const std::vector<LayerForward<T>>& layers,
@@ -35,9 +36,9 @@ template <class T>
 void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
                      const std::vector<PackedSequence>& packed, int threads);
 
-// Returns `configured`. Where that is 0, returns the value of the environment
-// variable TF_NUM_INTRAOP_THREADS, else the number of processors that the
-// process may use.
+// Returns the number of threads to use. It is `configured` if that is positive,
+// else the value of the environment variable TF_NUM_INTRAOP_THREADS if that is
+// positive, else the number of processors that the process may use.
 int ThreadCount(int configured);
 
 }  // namespace tf_lstm_ops::cpu

@@ -1,4 +1,4 @@
-// The outputs of masked steps.
+// FillMaskedSteps: writes the outputs of masked steps.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_MASKED_STEPS_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_MASKED_STEPS_H_
 
@@ -28,7 +28,9 @@ void ForEachStep(const Sequence& sequence, const PackedSequence& packed,
   }
 }
 
-// Writes the outputs of masked steps as layer.fill says.
+// Writes the outputs of masked steps to layer.h as layer.fill requires. The
+// outputs of valid steps must have been written. Steps beyond packed.steps are
+// not written.
 template <class T>
 void FillMaskedSteps(const LayerForward<T>& layer,
                      const PackedSequence& packed) {

@@ -1,5 +1,5 @@
-// The CPU backend's entry points for a multi-layer RNN: its layers one after
-// the other, the directions of a layer together.
+// MultiLayerPass: the CPU backend's entry points for a multi-layer RNN. The
+// layers run one after the other; the directions of a layer run together.
 //
 // Between layers only valid steps are stored: row v of an inner output [V, D*P]
 // is the v-th packed row of the forward direction. The first input and the last
@@ -19,13 +19,14 @@
 
 namespace tf_lstm_ops::cpu {
 
-// T is float or double. Throws std::bad_alloc.
+// The passes of one call. T is float or double. Throws std::bad_alloc.
 template <class T>
 class MultiLayerPass {
  public:
-  // `mask` null: no dropout. `bfloat16` as in RnnConfig. All arguments must
-  // outlive this object. The reserve of the tensors is the body that `reserve`
-  // lays out.
+  // A null `mask` means no dropout. `bfloat16` is as in RnnConfig. `rnn`,
+  // `reserve` and `mask` must outlive this object. `reserve` gives the layout
+  // of the reserve in MultiLayerForward and MultiLayerBackward, which points to
+  // the body.
   MultiLayerPass(const MultiLayerRnn& rnn, const Reserve& reserve,
                  const DropoutMask* mask, bool bfloat16, int threads)
       : rnn_(rnn),
@@ -43,6 +44,7 @@ class MultiLayerPass {
     }
   }
 
+  // Computes the forward pass. Output rows of padding become zero.
   void Forward(const MultiLayerForward<T>& t) {
     ClearPadding(t.output, model_.output_size());
     const T* x = t.input;
@@ -55,6 +57,8 @@ class MultiLayerPass {
     }
   }
 
+  // Computes the backward pass. Rows of input_backprop in the padding become
+  // zero.
   void Backward(const MultiLayerBackward<T>& t) {
     ClearPadding(t.input_backprop, model_.input_size);
     const T* h_grad = t.output_backprop;
@@ -71,7 +75,7 @@ class MultiLayerPass {
  private:
   bool IsLast(int64_t layer) const { return layer == model_.layers - 1; }
 
-  // [V, width].
+  // Uninitialised memory [V, width].
   T* Scratch(int64_t width) {
     buffers_.push_back(
         std::make_unique<AlignedBuffer>(rnn_.valid_steps * width * sizeof(T)));
@@ -118,7 +122,7 @@ class MultiLayerPass {
     return all;
   }
 
-  // A pseudo-layer's share of a state. Null stays null.
+  // The rows of a state that belong to a pseudo-layer. Null stays null.
   template <class E>
   States<E> State(E* states, int64_t pseudo_layer, int64_t width) const {
     if (!states) return {};
@@ -127,7 +131,7 @@ class MultiLayerPass {
                 width};
   }
 
-  // What both passes have in common.
+  // Sets the arguments that both passes share.
   template <class Layer, class Tensors>
   void SetLayer(const Tensors& t, int64_t layer, int64_t direction, const T* x,
                 Layer* args) const {

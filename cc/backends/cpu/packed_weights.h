@@ -1,5 +1,5 @@
 // PackedWeights: the weights of a layer direction in the order in which the
-// engine reads them, kept between calls.
+// engine reads them, stored for later calls.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_PACKED_WEIGHTS_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_PACKED_WEIGHTS_H_
 
@@ -11,15 +11,16 @@
 
 namespace tf_lstm_ops::cpu {
 
-// Empty at first. The first call that gets the object fills it. Concurrent
-// calls pack their own weights meanwhile. The owner guarantees that the weights
-// do not change. Thread-safe.
+// The object is empty at first. The first call that uses it fills it. Until
+// then, concurrent calls pack the weights into memory of their own. The owner
+// guarantees that the weights do not change. Thread-safe.
 class PackedWeights {
  public:
   bool filled() const;
-  // Returns true to the caller that fills the object: it calls Memory, then
-  // Filled.
+  // Returns true to one caller, which must fill the object: it calls Memory,
+  // writes the weights, then calls Filled. Returns false to all others.
   bool Claim();
+  // Returns the memory of the packed weights, allocated by the first call.
   // `bytes` must be the same in every call. Throws std::bad_alloc.
   void* Memory(size_t bytes);
   void Filled();

@@ -22,9 +22,9 @@ constexpr double kRoundSeconds = 0.02;
 // Receives the results of the measured loops, so that compilers keep the loops.
 std::atomic<float> g_sink;
 
-// Returns units of work per second in the best of several rounds. In a round
-// all threads call run(thread), one unit each time, until the round's time is
-// over.
+// Returns the units of work per second of the best round. In a round, all
+// threads call run(thread) until the round's time is over. A call is one unit
+// of work.
 double BestRate(int threads, const std::function<float(int)>& run) {
   double best = 0;
   for (int round = 0; round < kRounds; ++round) {

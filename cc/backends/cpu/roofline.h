@@ -1,5 +1,5 @@
-// The roofline of the processor, measured: peak arithmetic and peak memory
-// bandwidth, with which benchmarks compare the engine.
+// Measurements of the roofline of the processor: peak arithmetic rate and peak
+// memory bandwidth. Benchmarks compare the engine with them.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_ROOFLINE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_ROOFLINE_H_
 
@@ -7,13 +7,14 @@
 
 namespace tf_lstm_ops::cpu {
 
-// Returns floating-point operations per second of float multiply-adds between
-// registers, summed over `threads` threads. Takes a sixth of a second.
+// Returns the floating-point operations per second of float multiply-adds
+// between registers, summed over `threads` threads. A measurement takes about a
+// sixth of a second.
 double MeasureFlops(int threads);
 
-// Returns bytes per second that `threads` threads read together. Each thread
-// reads its own part of `bytes` bytes of memory repeatedly. Takes a sixth of a
-// second.
+// Returns the bytes per second that `threads` threads read together. Each
+// thread repeatedly reads its own part of `bytes` bytes of memory. A
+// measurement takes about a sixth of a second. Throws std::bad_alloc.
 double MeasureReadBandwidth(int64_t bytes, int threads);
 
 }  // namespace tf_lstm_ops::cpu

@@ -1,8 +1,8 @@
-// Staging: tensors in the type that the engine computes in.
+// Staging: converts a call's tensors to the type in which the engine computes.
 //
 // float and double tensors are used in place. Half and BFloat16 tensors are
 // converted to float before the computation, and results are rounded after it.
-// RnnConfig::bfloat16 names the exceptions.
+// BFloat16 weights are not converted, see Weights and RnnConfig::bfloat16.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_STAGING_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_STAGING_H_
 
@@ -17,6 +17,7 @@
 
 namespace tf_lstm_ops::cpu {
 
+// Conversions y[k] = x[k] of n elements, by the instruction set in use.
 inline void Widen(const Half* x, float* y, int64_t n) {
   SelectedInstructionSet().engine->widen_half(x, y, n);
 }
@@ -30,13 +31,15 @@ inline void Narrow(const float* x, BFloat16* y, int64_t n) {
   SelectedInstructionSet().engine->narrow_bfloat16(x, y, n);
 }
 
+// T is the element type of the tensors. Converted copies live as long as this
+// object. Throws std::bad_alloc.
 template <class T>
 class Staging {
  public:
   using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
   static constexpr bool kConverts = !std::is_same_v<T, Compute>;
 
-  // `size` elements to read. Null stays null.
+  // Returns `size` elements of `data` to read. Null stays null.
   const Compute* In(const T* data, int64_t size) {
     if constexpr (kConverts) {
       if (data == nullptr) return nullptr;
@@ -48,8 +51,9 @@ class Staging {
     }
   }
 
-  // Weight matrices of `size` elements in total, laid out as lay_out(data)
-  // says. The engine reads bfloat16 weights without conversion.
+  // Returns a view of weight matrices of `size` elements in total.
+  // lay_out(data) makes the view. The engine reads bfloat16 weights without
+  // conversion.
   template <class F>
   GateMatrices<const Compute> Weights(const T* data, int64_t size,
                                       const F& lay_out) {
@@ -61,7 +65,8 @@ class Staging {
     }
   }
 
-  // `size` elements to write. Finish copies them to `data`. Null stays null.
+  // Returns `size` elements to write. Finish copies them to `data`. Null stays
+  // null.
   Compute* Out(T* data, int64_t size) {
     if constexpr (kConverts) {
       if (data == nullptr) return nullptr;
@@ -72,12 +77,13 @@ class Staging {
     }
   }
 
-  // `size` elements that live as long as this object.
+  // Returns `size` uninitialised elements.
   Compute* Scratch(int64_t size) {
     buffers_.push_back(std::make_unique<AlignedBuffer>(size * sizeof(Compute)));
     return static_cast<Compute*>(buffers_.back()->data());
   }
 
+  // Rounds the outputs to their type. Call it after the computation.
   void Finish() {
     if constexpr (kConverts) {
       for (const Output& output : outputs_) {

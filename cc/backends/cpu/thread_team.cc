@@ -20,15 +20,16 @@ inline void Pause() {
 #endif
 }
 
-// Some tens of microseconds: longer than the members' difference in a step,
-// shorter than a time slice of the system's.
+// The spins take some tens of microseconds. That is longer than the times of
+// the threads differ in a step, and shorter than a time slice of the operating
+// system.
 constexpr int kSpins = 1000;
 
 constexpr int kMaxThreads = 256;
 
-// A phase's number beside a count, changed together. Phases are numbered
-// through all jobs of the process, so that a word that a thread read long ago
-// never fits a later phase (before 2^32 of them).
+// A phase's number and a count in one word, so that both change together. The
+// numbers continue across all jobs of the process. A word that a thread read
+// long ago therefore never matches a later phase, up to 2^32 phases.
 struct Word {
   static uint64_t Make(uint32_t phase, int64_t count) {
     return static_cast<uint64_t>(phase) << 32 | static_cast<uint32_t>(count);
@@ -41,7 +42,7 @@ struct Word {
 
 class Team {
  public:
-  // Runs the job from a phase on.
+  // Runs the job from phase `from` on.
   void Run(const Job& job, int threads, int64_t from) {
     job_ = &job;
     threads_ = StartWorkers(std::min(threads, kMaxThreads) - 1) + 1;
@@ -58,7 +59,7 @@ class Team {
     }
   }
 
-  // Scope of a call that runs while another call uses the team.
+  // Begin and end of a call that runs while another call uses the team.
   void Rest() { resting_.fetch_add(1); }
   void Return() {
     {
@@ -73,15 +74,15 @@ class Team {
     std::atomic<uint64_t> left{0};  // phase, remaining items
   };
 
-  // Returns the number of workers, at most `wanted`; fewer where the system
-  // creates no more threads.
+  // Returns the number of workers, at most `wanted`. There are fewer where the
+  // system creates no more threads.
   int StartWorkers(int wanted) {
     try {
       for (; workers_ < wanted; ++workers_) {
         const int index = workers_ + 1;
         std::thread worker([this, index] { Serve(index); });
 #if defined(__linux__)
-        // Shown by tools that list a process's threads.
+        // Tools that list a process's threads show this name.
         pthread_setname_np(worker.native_handle(), "tf_lstm_ops");
 #endif
         worker.detach();
@@ -96,14 +97,14 @@ class Team {
     for (;;) {
       WaitForReturn(index);
       const uint32_t phase = Word::Phase(progress_.load());
-      // The range was not set for this phase: the thread has no part in this
-      // job.
+      // If the range was not set for this phase, the thread has no items in
+      // this job.
       if (Word::Phase(ranges_[index].left.load()) == phase) Work(phase, index);
       WaitForPhaseAfter(phase);
     }
   }
 
-  // The last members pause, one for each concurrent call.
+  // The last threads of the team pause, one for each concurrent call.
   void WaitForReturn(int index) {
     const auto rests = [&] {
       const int resting = resting_;
@@ -132,9 +133,9 @@ class Team {
     if (done > 0) Finish(phase, done);
   }
 
-  // Takes an item of a range. Returns the number of items that there were. A
-  // thread that holds an item may read the job, which lives until the item is
-  // done.
+  // Takes an item of a range. Returns the number of items that the range had
+  // before, 0 if none. A thread that has taken an item may read the job, which
+  // lives until the item is done.
   uint32_t Take(uint32_t phase, int range) {
     std::atomic<uint64_t>& left = ranges_[range].left;
     uint64_t word = left.load(std::memory_order_acquire);
@@ -155,7 +156,7 @@ class Team {
     }
   }
 
-  // Opens the first phase from this one on that has items.
+  // Begins the first phase from `phase` on that has items.
   void Begin(uint32_t phase) {
     int64_t step = phase - first_;
     while (step < job_->phases && job_->items(job_->state, step) == 0) {
@@ -194,7 +195,8 @@ class Team {
     sleepers_.fetch_sub(1);
   }
 
-  // The job. Written while no items remain, read by threads that hold an item.
+  // The job. It is written while no items remain. Threads that have taken an
+  // item read it.
   const Job* job_ = nullptr;
   std::atomic<int> threads_{1};
   std::atomic<uint32_t> first_{0};

@@ -1,13 +1,14 @@
-// What Python's ctypes calls of the block-cell dialect.
+// The function of the block-cell dialect that Python calls through ctypes.
 #ifndef TF_LSTM_OPS_DIALECTS_BLOCK_CELL_C_API_H_
 #define TF_LSTM_OPS_DIALECTS_BLOCK_CELL_C_API_H_
 
 #include "backends/cpu/c_api.h"
 
-// Registers the kernels of LSTMBlockCell, BlockLSTM and their gradients in half
-// and float under the stock names, above stock's own: from then on TensorFlow
-// makes these, until the process ends. A second call does nothing. Null, or
-// the error, which stays valid.
+// Registers the kernels of LSTMBlockCell, BlockLSTM and their gradients, in
+// half and float, under the stock names with a higher priority than the stock
+// kernels. From then on TensorFlow creates these kernels, until the process
+// ends. A second call does nothing and returns the first result. Returns null,
+// or the error message, which lives as long as the process.
 TF_LSTM_OPS_EXPORT const char* tf_lstm_ops_override_stock();
 
 #endif  // TF_LSTM_OPS_DIALECTS_BLOCK_CELL_C_API_H_

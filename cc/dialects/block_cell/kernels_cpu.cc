@@ -14,7 +14,7 @@ namespace {
 using tf::KernelConstruction;
 using tf::KernelContext;
 
-// What the kernels of all ops have in common.
+// The base class of the kernels of all ops.
 template <class T, const OpVariant& kVariant>
 class BlockCellKernel : public tf::Kernel {
  public:
@@ -40,7 +40,7 @@ class BlockCellKernel : public tf::Kernel {
     return Status();
   }
 
-  // Output n, [T, B, width]: rows from seq_len_max on are zero.
+  // Returns output n, [T, B, width], whose rows from seq_len_max on are zero.
   static C* OutRows(CpuCall<T>* call, const Sequence& sequence, size_t n,
                     int64_t width) {
     T* data = call->OutData(n);
@@ -78,7 +78,7 @@ class ForwardKernel : public BlockCellKernel<T, kVariant> {
   }
 };
 
-// What the gradient ops have in common.
+// The base class of the kernels of the gradient ops.
 template <class T, const OpVariant& kVariant>
 class GradKernel : public BlockCellKernel<T, kVariant> {
  protected:
@@ -177,7 +177,8 @@ bool RegisterAll() {
     RegisterAll<float>(), RegisterAll<double>(), RegisterAll<Half>(),
     RegisterAll<BFloat16>()};
 
-// Registers a kernel under a stock name, above the stock kernel of priority 0.
+// Registers a kernel under a stock name with priority 1. The stock kernel has
+// priority 0.
 template <class K>
 Status RegisterAbove(const char* stock, TF_DataType type) {
   return tf::RegisterKernel<K>(stock, "CPU", type, 1);

@@ -10,7 +10,7 @@ namespace {
 using tf::KernelConstruction;
 using tf::KernelContext;
 
-// What the kernels of all ops have in common.
+// The base class of the kernels of all ops.
 template <class T, const OpVariant& kVariant>
 class BlockCellKernel : public tf::Kernel {
  public:
@@ -32,7 +32,8 @@ class BlockCellKernel : public tf::Kernel {
     return call->AllocateAll(context);
   }
 
-  // Output n, [T, B, width]: rows from seq_len_max on are zero.
+  // Sets `out` to output n, [T, B, width], whose rows from seq_len_max on are
+  // zero.
   static Status OutRows(const CudaCall<T>& call, const Sequence& sequence,
                         size_t n, T** out) {
     *out = call.Out(n);
@@ -68,7 +69,7 @@ class ForwardKernel : public BlockCellKernel<T, kVariant> {
   }
 };
 
-// What the gradient ops have in common.
+// The base class of the kernels of the gradient ops.
 template <class T, const OpVariant& kVariant>
 class GradKernel : public BlockCellKernel<T, kVariant> {
  protected:

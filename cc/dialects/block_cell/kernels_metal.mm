@@ -23,7 +23,7 @@ using metal::Value;
 using tf::KernelConstruction;
 using tf::KernelContext;
 
-// What the kernels of all ops have in common.
+// The base class of the kernels of all ops.
 template <const OpVariant& kVariant>
 class BlockCellKernel : public MetalKernel {
  public:
@@ -57,7 +57,7 @@ class BlockCellKernel : public MetalKernel {
     if (kVariant.sequence || rows.is_scalar()) return rows;
     return Reshape(rows, {1, rows.dim(0), rows.dim(1)});
   }
-  // Output n from [T, B, .]. Rows from seq_len_max on are zero.
+  // Sets output n to a value [T, B, .]. Rows from seq_len_max on become zero.
   static void OutRows(GraphBuilder* b, int n, const LayerGraph& layer, const Value& rows) {
     const Value valid = IfPositive(layer.valid, rows, 0);
     if (kVariant.sequence || valid.is_scalar()) return b->Out(n, valid);
@@ -109,7 +109,7 @@ class ForwardKernel : public BlockCellKernel<kVariant> {
   }
 };
 
-// What the gradient ops have in common.
+// The base class of the kernels of the gradient ops.
 template <const OpVariant& kVariant>
 class GradKernel : public BlockCellKernel<kVariant> {
  protected:
@@ -167,9 +167,8 @@ class InputGradKernel : public GradKernel<kVariant> {
   }
 };
 
-// Registers a kernel for our op and, if `stock` is given, for stock
-// TensorFlow's op, which has no bfloat16. The plugins have no kernels for these
-// ops.
+// Registers a kernel for our op and, if `stock` is given, for stock TensorFlow's op, which does not
+// allow bfloat16. The plugins have no kernels for these ops.
 template <class K>
 void RegisterOp(const OpVariant& variant, const char* stock, TF_DataType type) {
   std::vector<const char*> host_memory;

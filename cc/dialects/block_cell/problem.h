@@ -15,9 +15,10 @@
 
 namespace tf_lstm_ops::block_cell {
 
+// What distinguishes the ops of the dialect.
 struct OpVariant {
   const Signature& (*signature)();
-  bool sequence = false;
+  bool sequence = false;  // [T, B, .], else one step [B, .]
   GateOrder order = kOrderICFO;
   bool is_forward = false;
   bool has_forget_bias = false;
@@ -38,12 +39,14 @@ inline constexpr OpVariant kCellFullGrad = {
 inline constexpr OpVariant kBlockFullGrad = {
     &BlockLSTMFullGrad, true, kOrderICFO, false, false, true};
 
+// The attributes of an op. Attributes that it does not have keep the defaults.
 struct Attributes {
   GateOrder order = kOrderICFO;
   float forget_bias = 0;
   float cell_clip = 0;
   bool use_peephole = false;
 
+  // Reads the attributes. Errors: those of GetAttr.
   Status Init(const AttributeReader& reader, const OpVariant& variant) {
     order = variant.order;
     if (variant.has_forget_bias) {
@@ -61,13 +64,14 @@ struct Attributes {
   }
 };
 
+// Error: InvalidArgument unless 0 <= steps <= time.
 inline Status CheckSeqLenMax(int64_t steps, int64_t time) {
   if (steps >= 0 && steps <= time) return Status();
   return InvalidArgument("seq_len_max must be between 0 and ", time, " but is ",
                          steps);
 }
 
-// The steps of a call: time-major, `steps` of `time`.
+// The sequence of a call, time-major: the first `steps` of `time` time steps.
 inline Sequence MakeSequence(int64_t batch, int64_t time, int64_t steps) {
   Sequence sequence;
   sequence.batch = batch;
@@ -92,7 +96,8 @@ constexpr std::array<Peephole, 3> kPeepholes = {
 
 constexpr int kGates = GateCount(CellKind::kLstm);
 
-// w [I + H, 4H], or its gradient: the rows of x, then the rows of h.
+// Sets the views of w [I + H, 4H] or of its gradient. It has the rows of x,
+// then the rows of h.
 template <class T>
 void SetMatrices(const Sizes& sizes, T* w, RnnWeights<T>* weights) {
   weights->input = ByInput(w, kGates, sizes.cell);
@@ -136,8 +141,9 @@ void SetLayer(const Attributes& attributes, const Sequence& sequence,
   }
 }
 
-// Of a gradient op: the forward outputs and the gradients of them that the op
-// has. Absent ones stay null.
+// Fills the forward outputs, and the gradients with respect to them, from the
+// inputs of a gradient op. Gradients that the op does not have stay null.
+// `rows` is T * B of the steps to compute.
 template <class T, class Call>
 void SetOutputsAndGrads(const Sizes& sizes, int64_t rows, Call* call,
                         LayerBackward<T>* layer) {

@@ -1,6 +1,6 @@
 // The ops of the block-cell dialect: TensorFlow's LSTMBlockCell, BlockLSTM,
-// BlockLSTMV2 and their gradients, argument by argument. Names, order, defaults
-// and shapes are those of the stock ops.
+// BlockLSTMV2 and their gradients. The arguments have the names, order,
+// defaults and shapes of the stock ops.
 //
 // The two FullGrad ops have no stock counterpart. They take the gradients of
 // all seven outputs and return the gradients of all inputs.

@@ -1,5 +1,5 @@
-// CudaCall: one call of an op on the GPU: its tensors in device memory, by
-// name, and the device it runs on.
+// CudaCall: one call of an op on a CUDA GPU. It has the tensors in device
+// memory, by name, and the device.
 #ifndef TF_LSTM_OPS_DIALECTS_COMMON_CALL_CUDA_H_
 #define TF_LSTM_OPS_DIALECTS_COMMON_CALL_CUDA_H_
 
@@ -13,8 +13,9 @@
 
 namespace tf_lstm_ops {
 
-// The stream and the memory of a kernel's call. Errors: FailedPrecondition
-// where there is no CUDA stream or no driver; Internal.
+// Sets `device` to the stream and the temporary memory of a kernel's call.
+// Errors: FailedPrecondition where there is no CUDA stream or no driver;
+// Internal.
 Status MakeCudaDevice(const tf::KernelContext& context,
                       std::unique_ptr<cuda::Device>* device);
 
@@ -26,16 +27,16 @@ class CudaCall : public Inputs {
  public:
   using Inputs::Inputs;
 
-  // Fetches and checks the inputs. Must come before all else. Errors: those of
-  // CheckInputs and of MakeCudaDevice.
+  // Fetches and checks the inputs. Call it before all other members. Errors:
+  // those of CheckInputs and of MakeCudaDevice.
   Status Fetch(const tf::KernelContext& context) {
     TF_LSTM_OPS_RETURN_IF_ERROR(Inputs::Fetch(context));
     return MakeCudaDevice(context, &device_);
   }
   const cuda::Device& device() const { return *device_; }
 
-  // The elements of an input. Null where the op has no such input or it is
-  // absent. Host memory where the kernel is registered so.
+  // Returns the elements of an input. Null where the op has no such input or it
+  // is absent. They lie in host memory where the kernel is registered so.
   template <class E = T>
   const E* Data(const char* name) const {
     const tf::Tensor* tensor = Find(name);
@@ -43,7 +44,7 @@ class CudaCall : public Inputs {
   }
   const bool* Mask(const char* name) const { return Data<bool>(name); }
   const T* In(const char* name) const { return Data(name); }
-  // The size is for CpuCall, which converts that many elements.
+  // The size is not used. CpuCall converts that many elements.
   const T* In(const char* name, int64_t) const { return Data(name); }
   template <class Layout>
   GateMatrices<const T> Weights(const char* name, int64_t begin, int64_t,
@@ -51,19 +52,19 @@ class CudaCall : public Inputs {
     return layout(Data(name) + begin);
   }
 
-  // The next output.
+  // Allocates the next output.
   Status Allocate(const tf::KernelContext& context, const Shape& shape,
                   TF_DataType type = tf::kDataType<T>) {
     const auto index = static_cast<int>(outputs_.size());
     outputs_.emplace_back();
     return context.AllocateOutput(index, type, shape, &outputs_.back());
   }
-  // All outputs of a signature that has no opaque ones.
+  // Allocates all outputs of a signature without opaque dimensions.
   Status AllocateAll(const tf::KernelContext& context) {
     return context.Outputs(signature, inputs, sizes, tf::kDataType<T>,
                            &outputs_);
   }
-  // Output n, which must have been allocated. Null where it is empty.
+  // Returns output n, which must have been allocated. Null where it is empty.
   template <class E = T>
   E* Out(size_t n) const {
     return output_size(n) > 0 ? outputs_[n].template data<E>() : nullptr;

@@ -1,5 +1,5 @@
 // MetalCall: the tensors of one call of an op on a Metal device. GraphBuilder:
-// the graph's view of them.
+// the arguments and results of its graph.
 #ifndef TF_LSTM_OPS_DIALECTS_COMMON_CALL_METAL_H_
 #define TF_LSTM_OPS_DIALECTS_COMMON_CALL_METAL_H_
 
@@ -17,21 +17,21 @@ class MetalCall : public Inputs {
  public:
   using Inputs::Inputs;
 
-  // An argument of the graph that the kernel computes on the host.
+  // An argument of the graph that the kernel computes on the host, in float.
   struct HostArgument {
     std::string name;
     metal::Extents shape;
     std::vector<float> elements;
   };
 
-  // The next output.
+  // Allocates the next output.
   Status Allocate(const tf::KernelContext& context, const Shape& shape,
                   TF_DataType type) {
     const auto index = static_cast<int>(outputs_.size());
     outputs_.emplace_back();
     return context.AllocateOutput(index, type, shape, &outputs_.back());
   }
-  // All outputs of a signature that has no opaque ones.
+  // Allocates all outputs of a signature without opaque dimensions.
   Status AllocateAll(const tf::KernelContext& context, TF_DataType type) {
     return context.Outputs(signature, inputs, sizes, type, &outputs_);
   }
@@ -44,9 +44,10 @@ class MetalCall : public Inputs {
   std::vector<tf::Tensor> outputs_;
 };
 
-// Adds the arguments and results of a call to a program. The indices of its
-// arguments count the call's inputs, then its host arguments; those of its
-// results are the call's outputs. Must not outlive the call and the program.
+// Adds the arguments and results of a call to a program. The indices of the
+// program's arguments count the call's inputs, then its host arguments. The
+// indices of the results are the indices of the call's outputs. `call` and
+// `program` must outlive this object.
 class GraphBuilder {
  public:
   // `type` is the op's element type.
@@ -56,17 +57,17 @@ class GraphBuilder {
   MPSGraph* graph() const { return program_->graph(); }
   bool Has(const char* name) const { return call_.Find(name) != nullptr; }
 
-  // An input by name, as Float32. 0 where it is absent.
+  // Returns an input by name, as Float32. 0 where it is absent.
   metal::Value In(const char* name);
-  // Input n, of the op's type; n may be beyond the signature's inputs.
+  // Returns input n in the op's type. n may be beyond the signature's inputs.
   metal::Value In(size_t n);
-  // `absent` where the call has no such host argument.
+  // Returns a host argument, or `absent` where the call has no such argument.
   metal::Value HostArgument(const char* name, const metal::Value& absent);
 
   metal::Extents output_shape(int n) const {
     return call_.outputs()[n].shape().dims();
   }
-  // Sets output n to a value that broadcasts to its shape.
+  // Sets output n to a value that broadcasts to the shape of the output.
   void Out(int n, const metal::Value& value);
 
  private:

@@ -17,12 +17,12 @@ struct Inputs {
 
   explicit Inputs(const Signature& s) : signature(s) {}
 
-  // Errors: those of CheckInputs.
+  // Fetches and checks the inputs. Errors: those of CheckInputs.
   Status Fetch(const tf::KernelContext& context) {
     return context.Inputs(signature, &inputs, &sizes);
   }
 
-  // Null where the op has no such argument or it is absent.
+  // Returns an input, or null where the op has no such input or it is absent.
   const tf::Tensor* Find(const char* name) const {
     const int n = signature.InputIndex(name);
     if (n < 0 || IsAbsent(signature.inputs[n], inputs[n].shape())) {
@@ -30,11 +30,12 @@ struct Inputs {
     }
     return &inputs[n];
   }
+  // The shape of an input. The rank is unknown where Find returns null.
   Shape InputShape(const char* name) const {
     const tf::Tensor* tensor = Find(name);
     return tensor ? tensor->shape() : Shape();
   }
-  // Refers to this object.
+  // A function that returns InputShape. It refers to this object.
   ShapeOf shape_of() const {
     return [this](const char* name) { return InputShape(name); };
   }

@@ -15,21 +15,23 @@ namespace tf_lstm_ops {
 
 class MetalKernel : public tf::Kernel {
  public:
-  // For any op with the attributes of this signature, whatever its name. The
-  // signature must outlive the kernel.
+  // A kernel of any op with the attributes of `signature`. The op may have
+  // another name. The signature must outlive the kernel.
   explicit MetalKernel(const Signature& signature) : signature_(signature) {}
 
-  // Reads all attributes of the signature into the key of the graphs.
+  // Reads all attributes of the signature. They are a part of the key of a
+  // graph.
   Status Init(const tf::KernelConstruction& construction) override;
 
  protected:
   const Signature& signature() const { return signature_; }
   TF_DataType type() const { return type_; }  // the attribute T
 
-  // Runs the graph that `build` makes, built once for each key. The graph may
-  // depend on the attributes, on the shapes of the call's inputs, and on the
-  // names and shapes of its host arguments; these form the key. Errors: those
-  // of Execute; Internal where MPSGraph raises an exception.
+  // Runs the graph that `build` makes. A graph is built once for each key. The
+  // key consists of the attributes, the shapes of the call's inputs, and the
+  // names and shapes of its host arguments. The graph may depend on nothing
+  // else. Errors: those of Execute; Internal where MPSGraph raises an
+  // exception.
   Status Run(const tf::KernelContext& context, const MetalCall& call,
              const std::function<void(GraphBuilder*)>& build) const;
 
@@ -39,7 +41,8 @@ class MetalKernel : public tf::Kernel {
   std::string options_;  // the op and its attributes
 };
 
-// Registers K, constructed without arguments.
+// Registers class K, which has a default constructor, for the device "GPU". The
+// named arguments stay in host memory. Prints errors.
 template <class K>
 void RegisterMetalKernel(const char* op, TF_DataType type,
                          const std::vector<const char*>& host_memory = {}) {
@@ -47,8 +50,8 @@ void RegisterMetalKernel(const char* op, TF_DataType type,
       op, tf::RegisterKernel<K>(op, "GPU", type, 0, host_memory));
 }
 
-// Registers K for an op of stock TensorFlow, with a higher priority than the
-// plugin's own kernel.
+// As RegisterMetalKernel, for an op of stock TensorFlow. The priority is higher
+// than that of the plugin's own kernel.
 template <class K>
 void RegisterMetalKernelAbove(
     const char* stock, TF_DataType type,

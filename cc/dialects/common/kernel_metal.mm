@@ -6,8 +6,8 @@
 namespace tf_lstm_ops {
 namespace {
 
-// The value of an attribute as text. `declaration` is that of the signature,
-// such as "training: bool = true".
+// Sets `text` to the value of an attribute. `declaration` is its entry in the signature, such as
+// "training: bool = true".
 Status AttributeText(const tf::KernelConstruction& construction, const std::string& name,
                      const std::string& declaration, std::string* text) {
   const auto starts = [&](const char* kind) {

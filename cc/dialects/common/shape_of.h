@@ -1,4 +1,5 @@
-// ShapeOf: the shapes of a call's arguments by their names, free of TensorFlow.
+// ShapeOf: returns the shape of a call's argument by its name. Its callers need
+// no TensorFlow.
 #ifndef TF_LSTM_OPS_DIALECTS_COMMON_SHAPE_OF_H_
 #define TF_LSTM_OPS_DIALECTS_COMMON_SHAPE_OF_H_
 
@@ -8,8 +9,8 @@
 
 namespace tf_lstm_ops {
 
-// The shape has an unknown rank where the op has no such argument or the
-// argument is absent.
+// The rank is unknown where the op has no such argument or the argument is
+// absent.
 using ShapeOf = std::function<Shape(const char*)>;
 
 }  // namespace tf_lstm_ops

@@ -1,5 +1,5 @@
-// The ops on the parameter buffer: its size, and the conversion from and to
-// lists of matrices and vectors.
+// The ops on the parameter buffer: its size, and the conversions between the
+// buffer and lists of matrices and vectors.
 #ifndef TF_LSTM_OPS_DIALECTS_CUDNN_RNN_CONVERSION_H_
 #define TF_LSTM_OPS_DIALECTS_CUDNN_RNN_CONVERSION_H_
 
@@ -19,8 +19,9 @@ Status MakeLayout(const Attributes& attributes,
                   const std::vector<tf::Tensor>& inputs, RnnModel* model,
                   ParamsLayout* layout);
 
-// One call of a conversion: the regions of the buffer that hold the weights and
-// biases of the canonical lists, by pseudo-layer, then by linear-layer ID.
+// The layout of one conversion. `weights` and `biases` are the regions of the
+// buffer that hold the tensors of the canonical lists, by pseudo-layer, then by
+// linear-layer ID.
 struct Conversion {
   using Regions = std::vector<ParamsLayout::Region>;
 
@@ -30,10 +31,13 @@ struct Conversion {
 
 class ConversionAttributes {
  public:
-  // Version 2 has separate numbers of weights and biases, and projections.
+  // Reads the attributes. Version 2 of the ops has projections and separate
+  // numbers of weights and biases. Errors: those of GetAttr and
+  // Attributes::Init.
   Status Init(const tf::KernelConstruction& construction, bool is_v2);
 
-  // Errors: InvalidArgument, also where the lists have the wrong lengths.
+  // Sets `c` from the inputs of MakeLayout. Errors: those of MakeLayout, and
+  // InvalidArgument where a list has the wrong length.
   Status Make(const std::vector<tf::Tensor>& inputs, Conversion* c) const;
 
  private:
@@ -41,16 +45,18 @@ class ConversionAttributes {
   int64_t weights_ = 0, biases_ = 0;
 };
 
-// For ToParams. A part may have any shape with the right number of elements, as
-// in stock TensorFlow.
+// Checks the tensors of a list, which CudnnRNNCanonicalToParams takes. As in
+// stock TensorFlow, a tensor may have any shape with the right number of
+// elements. Error: InvalidArgument.
 Status CheckParts(const char* name, const Conversion::Regions& regions,
                   const std::vector<tf::Tensor>& parts);
-// For FromParams.
+// Checks the size of the buffer that CudnnRNNParamsToCanonical takes. Error:
+// InvalidArgument.
 Status CheckParams(const Conversion& c, const tf::Tensor& params);
 
-// Registers the kernel of CudnnRNNParamsSize under our own name; the second
-// function also under the stock name with this priority. The kernel uses host
-// memory on every device.
+// Registers the kernel of CudnnRNNParamsSize under our own name.
+// RegisterParamsSize also registers it under the stock name, with this
+// priority. The kernel uses host memory on every device.
 void RegisterOwnParamsSize(const char* device, TF_DataType type);
 void RegisterParamsSize(const char* device, TF_DataType type, int priority);
 

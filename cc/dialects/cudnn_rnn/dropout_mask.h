@@ -1,11 +1,12 @@
-// The op CudnnRNNDropoutMask, which draws a call's multipliers again.
+// The kernel of CudnnRNNDropoutMask, which computes a call's dropout
+// multipliers again.
 #ifndef TF_LSTM_OPS_DIALECTS_CUDNN_RNN_DROPOUT_MASK_H_
 #define TF_LSTM_OPS_DIALECTS_CUDNN_RNN_DROPOUT_MASK_H_
 
 namespace tf_lstm_ops::cudnn_rnn {
 
-// Registers its kernel for type T. It works in the host's memory on any device
-// whose reserve_space begins with a ReserveHeader.
+// Registers the kernel for type T. It uses host memory on every device.
+// reserve_space must begin with a ReserveHeader.
 template <class T>
 void RegisterDropoutMask(const char* device);
 

@@ -1,5 +1,4 @@
-// The kernel of CudnnRNNDropoutMask for a reserve_space of the Metal kernels,
-// see reserve_metal.h.
+// The kernel of CudnnRNNDropoutMask for the reserve_space of the Metal kernels (reserve_metal.h).
 #include <cstdint>
 #include <cstring>
 
@@ -28,8 +27,7 @@ void SetFloat(float value, T* to) {
   *to = T::FromFloat(value);
 }
 
-// Both tensors are in host memory, since the header determines the shape of the
-// mask.
+// Both tensors are in host memory, because the header determines the shape of the mask.
 template <class T>
 class DropoutMaskKernel : public tf::Kernel {
  public:
@@ -58,8 +56,8 @@ class DropoutMaskKernel : public tf::Kernel {
   }
 
  private:
-  // The header, and the shape of the mask. Errors: InvalidArgument where no call
-  // of a forward op returned this reserve.
+  // Reads the header and the shape of the mask. Errors: InvalidArgument where `reserve` is not the
+  // output of a forward op.
   static Status Read(const tf::Tensor& reserve, ReserveHeader* header, Shape* shape) {
     const int64_t values_size = reserve.size() - kMetalHeaderSize;
     uint8_t bytes[kMetalHeaderSize] = {};

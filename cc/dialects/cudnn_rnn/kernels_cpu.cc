@@ -61,7 +61,7 @@ class ForwardKernel : public tf::Kernel {
     const float dropout = is_training_ ? attributes_.dropout : 0;
     const Reserve reserve = MakeReserve<T>(rnn, dropout);
     TF_LSTM_OPS_RETURN_IF_ERROR(Allocate(context, rnn, reserve, &call));
-    // Without dropout the key is 0, so that equal calls leave equal bits.
+    // Without dropout the key is 0, so that equal calls return equal reserves.
     const uint64_t key =
         HasDropout(rnn, dropout) ? dropout_keys_.Next(attributes_.seed) : 0;
     const auto mask = MakeDropoutMask(rnn, dropout, key);
@@ -84,7 +84,7 @@ class ForwardKernel : public tf::Kernel {
       TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(context, shape));
     }
     if (kVariant.version == 1) return Status();
-    // Stock TensorFlow stores the choice of an algorithm in host_reserved. The
+    // In stock TensorFlow host_reserved has the number of the algorithm. The
     // CPU has one algorithm, number 0.
     TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(
         context, HostReservedShape(kVariant, is_training_), TF_INT8));

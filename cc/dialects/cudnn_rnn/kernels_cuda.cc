@@ -82,8 +82,8 @@ class ForwardKernel : public tf::Kernel {
     return is_training_ ? Status() : call->ZeroOutput(3);
   }
 
-  // As in stock TensorFlow: the number of the algorithm, then a flag, which has
-  // no meaning here.
+  // As in stock TensorFlow, host_reserved has the number of the algorithm, then
+  // a flag. The flag has no meaning here.
   Status AllocateHostReserved(const KernelContext& context, Algorithm algorithm,
                               CudaCall<T>* call) const {
     if (kVariant.version == 1) return Status();
@@ -145,8 +145,9 @@ class BackwardKernel : public tf::Kernel {
   }
 
  private:
-  // The algorithm of the forward pass: from host_reserved, or from the size of
-  // the reserve, which is known without waiting for the device.
+  // Finds the algorithm of the forward pass: from host_reserved, or in version
+  // 1 from the size of the reserve. The host knows both without synchronising
+  // with the device.
   static Status FindAlgorithm(const CudaCall<T>& call, Algorithm* algorithm) {
     if (kVariant.version > 1) {
       return ReadAlgorithm(*call.Find("host_reserved"), algorithm);

@@ -49,7 +49,7 @@ MetalCall::HostArgument DropoutMaskArgument(const MultiLayerRnn& rnn, float drop
   return argument;
 }
 
-// The header of a reserve, see reserve_metal.h.
+// The header of a reserve (reserve_metal.h).
 MetalCall::HostArgument Header(const MultiLayerRnn& rnn, float dropout, TF_DataType type,
                                uint64_t key) {
   const int element_size = type == TF_FLOAT ? 4 : 2;
@@ -59,9 +59,9 @@ MetalCall::HostArgument Header(const MultiLayerRnn& rnn, float dropout, TF_DataT
   return {"header", {sizeof bytes}, std::vector<float>(std::begin(bytes), std::end(bytes))};
 }
 
-// Without CUDA, and so on every Mac, Keras passes a GRU's gates to the stock op
-// in Keras' order. In a graph made with CUDA the same op has cuDNN's order. The
-// kernel cannot tell them apart.
+// Error: InvalidArgument for a GRU. Without CUDA, as on every Mac, Keras passes the gates of a GRU
+// to the stock op in Keras' order. In a graph made with CUDA the gates are in cuDNN's order. The
+// kernel cannot distinguish the two.
 Status CheckStockGru(CellKind cell) {
   if (cell != CellKind::kGru) return Status();
   return InvalidArgument("rnn_mode gru under TensorFlow's own name is ambiguous without CUDA: "
@@ -70,7 +70,7 @@ Status CheckStockGru(CellKind cell) {
                          "keras.layers.GRU(use_cudnn=False) or tf_lstm_ops.raw_ops");
 }
 
-// What both kernels have in common. `kIsStock`: registered for TensorFlow's own
+// The base class of both kernels. `kIsStock`: whether the kernel is registered for TensorFlow's own
 // op.
 template <const OpVariant& kVariant, bool kIsStock>
 class MultiLayerKernel : public MetalKernel {
@@ -148,8 +148,8 @@ class ForwardKernel : public MultiLayerKernel<kVariant, kIsStock> {
       TF_LSTM_OPS_RETURN_IF_ERROR(call->Allocate(context, shape, this->type()));
     }
     if (kVariant.version == 1) return Status();
-    // Stock TensorFlow stores the choice of an algorithm in host_reserved. Metal
-    // has one algorithm, number 0.
+    // In stock TensorFlow host_reserved has the number of the algorithm. Metal has one algorithm,
+    // number 0.
     TF_LSTM_OPS_RETURN_IF_ERROR(
         call->Allocate(context, HostReservedShape(kVariant, is_training_), TF_INT8));
     const tf::Tensor& host_reserved = call->outputs()[4];
@@ -189,7 +189,7 @@ class BackwardKernel : public MultiLayerKernel<kVariant, kIsStock> {
   }
 
  private:
-  // Checks the size only: reading the header would mean waiting for the device.
+  // Checks the size only. Reading the header would block until the device has finished.
   static Status CheckReserve(const Shape& shape, int64_t want) {
     if (shape.dim(0) == want) return Status();
     return InvalidArgument("reserve_space must have ", want, " elements but has ", shape.dim(0),
@@ -198,7 +198,8 @@ class BackwardKernel : public MultiLayerKernel<kVariant, kIsStock> {
   }
 };
 
-// Under our own name and, above the plugin's kernels, under the stock one.
+// Registers a kernel under our own name, and under the stock name with a higher priority than the
+// plugin's kernels.
 template <template <const OpVariant&, bool> class K, const OpVariant& kVariant>
 void RegisterBoth(const Signature& signature, TF_DataType type) {
   std::vector<const char*> host_memory;

@@ -44,8 +44,8 @@ Argument Like(const char* name, const char* input) {
   argument.like = input;
   return argument;
 }
-// Functions, so that they are initialised before another file's static
-// registration uses them.
+// These are functions, because another file's static registration may use them
+// before constants of this file are initialised.
 Argument Reserve() { return {"reserve_space", {kAny}}; }
 Argument HostReserved() { return {"host_reserved", Dims::OfAnyRank(), "int8"}; }
 

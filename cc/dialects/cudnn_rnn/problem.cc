@@ -76,7 +76,7 @@ Status CheckStates(const Attributes& attributes, const InputShapes& shapes,
   return Status();
 }
 
-// Every product of sizes that is computed later must fit into int64.
+// Checks that every product of sizes that is computed later fits into int64.
 Status CheckOverflow(const MultiLayerRnn& problem) {
   const RnnModel& m = problem.model;
   constexpr int64_t kRows = 8, kBytes = sizeof(double);  // saved per step

@@ -1,4 +1,4 @@
-// The attributes and inputs of an op of this dialect, checked and translated
+// Checks the attributes and inputs of an op of this dialect and translates them
 // into a MultiLayerRnn.
 #ifndef TF_LSTM_OPS_DIALECTS_CUDNN_RNN_PROBLEM_H_
 #define TF_LSTM_OPS_DIALECTS_CUDNN_RNN_PROBLEM_H_
@@ -25,6 +25,7 @@ inline constexpr OpVariant kV1 = {1, &CudnnRNN, &CudnnRNNBackprop};
 inline constexpr OpVariant kV2 = {2, &CudnnRNNV2, &CudnnRNNBackpropV2};
 inline constexpr OpVariant kV3 = {3, &CudnnRNNV3, &CudnnRNNBackpropV3};
 
+// kAuto means kSkip where input_size equals num_units, else kLinear.
 enum class InputMode : uint8_t { kLinear, kSkip, kAuto };
 
 struct Attributes {
@@ -32,40 +33,44 @@ struct Attributes {
   InputMode input_mode = InputMode::kLinear;
   int64_t directions = 1;
   float dropout = 0;  // probability of dropping
-  uint64_t seed = 0;  // seed and seed2
+  uint64_t seed = 0;  // seed << 32 | seed2
   int64_t num_proj = 0;
   bool time_major = true;
 
-  // Reads the attributes. An attribute that an op does not have keeps its
-  // default. Errors: InvalidArgument for a value out of range.
+  // Reads the attributes. An attribute that the op does not have keeps its
+  // default. Errors: InvalidArgument for a value out of range; those of
+  // GetAttr.
   Status Init(const AttributeReader& attributes, bool has_num_proj,
               bool has_time_major);
 
-  // Errors: InvalidArgument for a size that is not positive, for a projection
-  // without an LSTM or larger than num_units, and for skip_input with an input
-  // size other than num_units.
+  // Sets `model`. Errors: InvalidArgument where a size is not positive, where
+  // there is a projection without an LSTM or one larger than num_units, and
+  // where input_mode is skip_input and input_size is not num_units.
   Status MakeModel(int64_t layers, int64_t num_units, int64_t input_size,
                    RnnModel* model) const;
 };
 
 // Checks the shapes of input, input_h, input_c, params and, where the op has
-// it, sequence_lengths. `lengths` [B] has the elements of sequence_lengths in
-// host memory, or is null. Errors: InvalidArgument.
+// it, sequence_lengths. Sets `problem`. `lengths` [B] has the elements of
+// sequence_lengths in host memory; null means that all rows have full length.
+// Errors: InvalidArgument.
 Status MakeProblem(const Attributes& attributes, const ShapeOf& shape_of,
                    const int32_t* lengths, MultiLayerRnn* problem);
 
-// For a Backprop op: checks the shapes of the forward op's results and of the
-// gradients with respect to them. Errors: InvalidArgument.
+// Checks the shapes of a Backprop op's further inputs: the forward op's results
+// and the gradients with respect to them. Errors: InvalidArgument.
 Status CheckBackprop(const MultiLayerRnn& problem, const ShapeOf& shape_of);
 
-// The shapes of a forward op's outputs but for host_reserved, in order.
-// `reserve_size` is in elements; in inference the reserve is a scalar.
+// Returns the shapes of a forward op's outputs, in order, without
+// host_reserved. `reserve_size` is in elements. In inference the reserve is a
+// scalar.
 std::vector<Shape> ForwardShapes(const MultiLayerRnn& problem, bool is_training,
                                  int64_t reserve_size);
-// The shape of host_reserved, which versions 2 and 3 have, of type int8.
+// Returns the shape of host_reserved, of type int8, which versions 2 and 3
+// have.
 Shape HostReservedShape(const OpVariant& variant, bool is_training);
 
-// Maps the inputs that both passes have. `call` has In as CpuCall has; Tensors
+// Sets the inputs that both passes share. `call` has In as CpuCall has. Tensors
 // is MultiLayerForward or MultiLayerBackward.
 template <class Call, class Tensors>
 void SetInputs(const MultiLayerRnn& problem, Call* call, Tensors* t) {
@@ -75,7 +80,8 @@ void SetInputs(const MultiLayerRnn& problem, Call* call, Tensors* t) {
   t->params = call->In("params");
 }
 
-// Maps the results of a forward op. `call` has Out as CpuCall has.
+// Sets the outputs of a forward op, except the reserve. `call` has Out as
+// CpuCall has.
 template <class T, class Call>
 void SetOutputs(const MultiLayerRnn& problem, Call* call,
                 MultiLayerForward<T>* t) {
@@ -84,8 +90,8 @@ void SetOutputs(const MultiLayerRnn& problem, Call* call,
   if (IsLstm(problem.model.cell)) t->output_c = call->Out(2);
 }
 
-// Maps the remaining inputs of a Backprop op, except the reserve, and its
-// outputs.
+// Sets the other inputs of a Backprop op, except the reserve, and its outputs.
+// `call` has In and Out as CpuCall has.
 template <class T, class Call>
 void SetGrads(const MultiLayerRnn& problem, Call* call,
               MultiLayerBackward<T>* t) {

@@ -1,6 +1,6 @@
-// reserve_space of the CudnnRNN ops on a Metal device: the values as
-// metal::MakeReserveLayout says, then a ReserveHeader with one element for each
-// of its bytes. Every element type holds 0 to 255 exactly.
+// reserve_space of the CudnnRNN ops on a Metal device. It has the values in the
+// layout of metal::MakeReserveLayout, then a ReserveHeader. Each byte of the
+// header is one element; every element type holds 0 to 255 exactly.
 #ifndef TF_LSTM_OPS_DIALECTS_CUDNN_RNN_RESERVE_METAL_H_
 #define TF_LSTM_OPS_DIALECTS_CUDNN_RNN_RESERVE_METAL_H_
 
@@ -14,7 +14,7 @@ namespace tf_lstm_ops::cudnn_rnn {
 
 constexpr int64_t kMetalHeaderSize = sizeof(ReserveHeader);  // in elements
 
-// In elements.
+// Returns the size of reserve_space in elements.
 inline int64_t MetalReserveSize(const MultiLayerRnn& rnn, float dropout) {
   return metal::MakeReserveLayout(rnn, dropout).size() + kMetalHeaderSize;
 }

@@ -1,7 +1,7 @@
-// The CudnnRNN family: multi-layer RNNs over batches of sequences, with the
+// The CudnnRNN ops: multi-layer RNNs over batches of sequences, with the
 // arguments and outputs of the stock ops. Shapes depend on attributes, which
-// shape functions of the C API cannot read. So the signatures have ranks only,
-// and problem.cc checks the sizes.
+// shape functions of the C API cannot read. The signatures therefore have ranks
+// only, and problem.cc checks the sizes.
 #ifndef TF_LSTM_OPS_DIALECTS_CUDNN_RNN_SIGNATURES_H_
 #define TF_LSTM_OPS_DIALECTS_CUDNN_RNN_SIGNATURES_H_
 
@@ -21,11 +21,12 @@ const Signature& CudnnRNNCanonicalToParamsV2();
 const Signature& CudnnRNNParamsToCanonical();
 const Signature& CudnnRNNParamsToCanonicalV2();
 
-// reserve_space [.] of a training call -> mask [L-1,T,B,D*P]: the multipliers
-// of the outputs of all layers but the last.
+// Input: reserve_space [.] of a training call. Output: mask [L-1,T,B,D*P], the
+// dropout multipliers of the outputs of all layers but the last.
 const Signature& CudnnRNNDropoutMask();
 
-// The name of the stock op with the same contract.
+// Returns the name of the stock op with the same arguments and outputs. It
+// points into `signature`.
 const char* StockName(const Signature& signature);
 
 }  // namespace tf_lstm_ops::cudnn_rnn

@@ -31,15 +31,19 @@ PackedSequence SetCpuLayer(const OpVariant& variant,
   return PackedSequence(layer->sequence);
 }
 
-// Keeps the packed weights of the last call while calls bring the same tensors.
-// The tensors are kept too: TensorFlow does not write to a variable's buffer
-// that is referred to elsewhere but gives the variable a new buffer.
+// Stores the packed weights of the last call while calls have the same weights.
+// The tensors of the weights are stored too: TensorFlow does not write to a
+// variable's buffer while another tensor refers to it. It gives the variable a
+// new buffer instead.
 class PackedWeightsCache {
  public:
-  // Takes the weights' tensors from `call`, whose layer must have been set.
+  // Returns the packed weights of a call, or null where they are not stored.
+  // The layer of `call` must have been set, because Find may move the weights'
+  // tensors out of `call`.
   template <class T>
   std::shared_ptr<cpu::PackedWeights> Find(CpuCall<T>* call) {
-    if constexpr (std::is_same_v<T, Half>) return nullptr;  // a copy anyway
+    // Half weights are converted to float in every call.
+    if constexpr (std::is_same_v<T, Half>) return nullptr;
     const std::lock_guard<std::mutex> lock(mutex_);
     bool same = packed_ != nullptr;
     for (size_t n = 0; n < kNames.size(); ++n) {
@@ -129,7 +133,7 @@ class ForwardKernel : public tf::Kernel {
         kVariant.cell, cell);
   }
 
-  // The last step's output; zero where there are no steps.
+  // Copies the output of the last step; zero where there are no steps.
   static void CopyLastStep(const Sizes& sizes, const T* h, T* output) {
     const int64_t cell = sizes.cell, time = sizes.time;
     for (int64_t b = 0; b < sizes.batch; ++b) {
@@ -206,8 +210,9 @@ class GradKernel : public tf::Kernel {
     layer->final_c_grad = {call->In("final_c_grad"), cell};
   }
 
-  // The gradient of each step's h, by output row. A masked step repeats the
-  // output of an earlier step, so its gradient is added to that step's.
+  // Returns the gradient with respect to h of each step, by output row. A
+  // masked step repeats the output of an earlier step, so its gradient is added
+  // to the gradient of that step.
   const C* StepGrads(const PackedSequence& packed,
                      const LayerDirection<C>& layer, CpuCall<T>* call) const {
     const C* output_grad = call->In("output_grad");
@@ -227,7 +232,8 @@ class GradKernel : public tf::Kernel {
     return sums;
   }
 
-  // The gradient of the last step's output is added to the final state's.
+  // Returns the gradient with respect to the final state plus the gradient with
+  // respect to the output of the last step.
   const C* AddLastStepGrad(const PackedSequence& packed,
                            const LayerDirection<C>& layer,
                            const C* final_h_grad, CpuCall<T>* call) const {

@@ -15,8 +15,8 @@ using cuda::CudnnSingleLayer;
 using tf::KernelConstruction;
 using tf::KernelContext;
 
-// Whether a layer may be computed by cuDNN; not in bfloat16, which cuDNN would
-// compute in float.
+// Whether cuDNN can compute a layer. bfloat16 layers are excluded, because
+// cuDNN would compute them in float.
 template <class T>
 bool CudnnSupports(const LayerDirection<T>& layer) {
   if constexpr (std::is_same_v<T, BFloat16>) {
@@ -26,7 +26,7 @@ bool CudnnSupports(const LayerDirection<T>& layer) {
   }
 }
 
-// The reserve of the package's own kernels. It has room for masked steps, since
+// The reserve of the package's own kernels. It includes masked steps, because
 // the mask lies in device memory.
 template <class T>
 ReserveLayout OwnReserve(const OpVariant& variant, const Attributes& attributes,
@@ -35,8 +35,8 @@ ReserveLayout OwnReserve(const OpVariant& variant, const Attributes& attributes,
           attributes.return_sequences};
 }
 
-// The size of a reserve of cuDNN, which tells its algorithm and differs from
-// that of the package's own kernels.
+// The size of a reserve of cuDNN. The size identifies the algorithm and differs
+// from the size of the reserve of the package's own kernels.
 template <class T>
 int64_t CudnnReserveSize(const CudnnSingleLayer<T>& cudnn,
                          const ReserveLayout& own) {
@@ -79,7 +79,7 @@ class ForwardKernel : public tf::Kernel {
   static constexpr size_t kOutput = 0, kFinalH = 1, kFinalC = 2,
                           kReserve = kVariant.is_lstm() ? 3 : 2;
 
-  // compute(): computes the layer, whose outputs have been set.
+  // compute() must compute `layer`, whose outputs have been set.
   template <class Compute>
   Status ComputeByOwnKernels(const KernelContext& context, CudaCall<T>* call,
                              LayerForward<T>* layer,
@@ -125,7 +125,8 @@ class ForwardKernel : public tf::Kernel {
     if (kVariant.is_lstm()) layer->final_c = {call.Out(kFinalC), cell};
   }
 
-  // h of all steps is the output, a part of the reserve, or temporary.
+  // Sets h of all steps: the output, a part of the reserve, or temporary
+  // memory.
   Status SetH(const CudaCall<T>& call, const ReserveLayout& layout,
               LayerForward<T>* layer) const {
     layer->h_stride = call.sizes.cell;
@@ -140,7 +141,7 @@ class ForwardKernel : public tf::Kernel {
     return Status();
   }
 
-  // The last step's output; zero where there are no steps.
+  // Copies the output of the last step; zero where there are no steps.
   static Status CopyLastStep(const CudaCall<T>& call, const T* h) {
     const int64_t cell = call.sizes.cell, time = call.sizes.time;
     const T* last = time > 0 ? h + (time - 1) * cell : nullptr;
@@ -169,7 +170,7 @@ class GradKernel : public tf::Kernel {
     SetLayer(kVariant, attributes_, call.sizes, &call, &layer);
     layer.final_h_grad = {call.In("final_h_grad"), call.sizes.cell};
     layer.final_c_grad = {call.In("final_c_grad"), call.sizes.cell};
-    // The size of the reserve tells which kernels the forward op used.
+    // The size of the reserve identifies the kernels that the forward op used.
     const ReserveLayout own = OwnReserve(kVariant, attributes_, call);
     const int64_t size = call.InputShape("reserve").dim(0);
     const bool may_be_cudnn = CudnnSupports<T>(layer);

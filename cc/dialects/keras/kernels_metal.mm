@@ -22,7 +22,7 @@ using metal::Values;
 using tf::KernelConstruction;
 using tf::KernelContext;
 
-// What the kernels have in common.
+// The base class of the kernels.
 template <const OpVariant& kVariant>
 class LayerKernel : public MetalKernel {
  public:
@@ -42,7 +42,7 @@ class LayerKernel : public MetalKernel {
     return {sizes.time * sizes.batch, sizes, kVariant.cell, /*output_has_h=*/false};
   }
 
-  // The mask is an argument of the graph, not a part of the sequence.
+  // Returns the sequence without the mask, which is an argument of the graph.
   Sequence OpSequence(const Sizes& sizes) const {
     return MakeSequence(attributes_, sizes, nullptr);
   }
@@ -122,7 +122,7 @@ class ForwardKernel : public LayerKernel<kVariant> {
     if (training_ && !outputs.h.is_scalar()) b->Out(next, Reserve(outputs));
   }
 
-  // In the order of ReserveLayout.
+  // Returns the reserve, in the order of ReserveLayout.
   static Value Reserve(const LayerGraphOutputs& outputs) {
     const Value& h = outputs.h;
     const Value flat_h = Reshape(h, {h.dim(0) * h.dim(1) * h.dim(2)});

@@ -15,6 +15,7 @@
 
 namespace tf_lstm_ops::keras {
 
+// The op variants: LSTM and GRU.
 struct OpVariant {
   CellKind cell;
   GateOrder order;
@@ -30,12 +31,14 @@ inline constexpr OpVariant kLstm = {CellKind::kLstm, kOrderIFCO, &KerasLSTM,
 inline constexpr OpVariant kGru = {CellKind::kGru, kOrderURN, &KerasGRU,
                                    &KerasGRUGrad};
 
+// The attributes of an op. Attributes that it does not have keep the defaults.
 struct Attributes {
   float cell_clip = 0;
   bool go_backwards = false;
   bool zero_output_for_mask = false;
   bool return_sequences = true;
 
+  // Reads the attributes. Errors: those of GetAttr.
   Status Init(const AttributeReader& reader, CellKind cell) {
     if (IsLstm(cell)) {
       TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("cell_clip", &cell_clip));
@@ -53,7 +56,7 @@ struct Attributes {
   }
 };
 
-// The shapes of a forward op's outputs, in order. `reserve_size` is in
+// Returns the shapes of a forward op's outputs, in order. `reserve_size` is in
 // elements, 0 in inference.
 inline std::vector<Shape> ForwardShapes(const OpVariant& variant,
                                         const Attributes& attributes,
@@ -67,8 +70,8 @@ inline std::vector<Shape> ForwardShapes(const OpVariant& variant,
   return shapes;
 }
 
-// Of a gradient op: checks the time steps of the output and of its gradient.
-// Error: InvalidArgument.
+// Checks the number of time steps of a gradient op's inputs output and
+// output_grad. Error: InvalidArgument.
 inline Status CheckOutputs(const Attributes& attributes, const Sizes& sizes,
                            const ShapeOf& shape_of) {
   const int64_t steps = attributes.OutputSteps(sizes);
@@ -82,7 +85,8 @@ inline Status CheckOutputs(const Attributes& attributes, const Sizes& sizes,
   return Status();
 }
 
-// Checks the size of a gradient op's reserve. Error: InvalidArgument.
+// Checks that a gradient op's reserve has `want` elements. Error:
+// InvalidArgument.
 inline Status CheckReserve(const ShapeOf& shape_of, int64_t want) {
   const int64_t got = shape_of("reserve").dim(0);
   if (got == want) return Status();
@@ -92,10 +96,10 @@ inline Status CheckReserve(const ShapeOf& shape_of, int64_t want) {
                          "training=True and the same arguments");
 }
 
-// The reserve: saved activations [rows, SavedCount(cell), H]; then, unless the
-// output has it, h of all steps, [B * T, H]. `rows` is the number of valid
-// steps where the host knows the mask, else B * T. Each device has its own
-// order of rows. Offsets and sizes are in elements.
+// The reserve: saved activations [rows, SavedCount(cell), H], then h of all
+// steps, [B * T, H], unless the op's output has it. `rows` is the number of
+// valid steps where the host knows the mask, else B * T. Each device has its
+// own order of rows. Offsets and sizes are in elements.
 struct ReserveLayout {
   int64_t activations_size;
   int64_t h_size;
@@ -112,7 +116,8 @@ struct ReserveLayout {
 // The gates of the rows of the peephole weights [3, H].
 constexpr std::array<LstmGate, 3> kPeepholeGates = {kGateI, kGateF, kGateO};
 
-// Peephole weights [3, H] by gate. Null stays null.
+// Returns views of the rows of the peephole weights [3, H], by gate. Null stays
+// null.
 template <class T>
 std::array<T*, kMaxPreActivations> Peepholes(T* rows, int64_t cell) {
   std::array<T*, kMaxPreActivations> peephole = {};
@@ -122,7 +127,8 @@ std::array<T*, kMaxPreActivations> Peepholes(T* rows, int64_t cell) {
   return peephole;
 }
 
-// A GRU has two biases, the rows of one tensor [2, 3H].
+// Sets the views of the bias or of its gradient. A GRU has two biases, the rows
+// of one tensor [2, 3H].
 template <class T>
 void SetBiases(const OpVariant& variant, int64_t cell, T* bias,
                RnnWeights<T>* weights) {
@@ -143,8 +149,8 @@ inline RnnConfig MakeConfig(const OpVariant& variant,
   return config;
 }
 
-// The steps of a call: batch-major, outputs in order of processing. `mask`
-// [B, T] or null, as in Sequence; not owned.
+// The sequence of a call: batch-major, outputs in the order of processing.
+// `mask` [B, T] is as in Sequence: it may be null and is not owned.
 inline Sequence MakeSequence(const Attributes& attributes, const Sizes& sizes,
                              const bool* mask) {
   Sequence sequence;
@@ -186,7 +192,8 @@ void SetLayer(const OpVariant& variant, const Attributes& attributes,
   layer->recurrent_dropout = dropout("recurrent_dropout", cell);
 }
 
-// Maps the outputs of a gradient op, out(n), in the order of its signature.
+// Sets the gradients with respect to the inputs. out(n) is output n of the
+// gradient op.
 template <class T, class Out>
 void SetInputGrads(const OpVariant& variant, const Sizes& sizes, const Out& out,
                    LayerBackward<T>* layer) {

@@ -1,5 +1,5 @@
-// The ops behind tf_lstm_ops.keras: a layer over a batch of sequences, with
-// Keras' masks, dropout and options.
+// The ops behind tf_lstm_ops.keras: an LSTM or GRU layer over a batch of
+// sequences, with Keras' masks, dropout and options.
 #ifndef TF_LSTM_OPS_DIALECTS_KERAS_SIGNATURES_H_
 #define TF_LSTM_OPS_DIALECTS_KERAS_SIGNATURES_H_
 
@@ -7,7 +7,8 @@
 
 namespace tf_lstm_ops::keras {
 
-// Inputs, gates of the weights in Keras' order i, f, c, o:
+// An LSTM layer. The gates of the weights are in Keras' order i, f, c, o.
+// Inputs:
 //   x [B,T,I]; mask [B,T]; initial_h, initial_c [B,H]; kernel [I,4H];
 //   recurrent_kernel [H,4H]; bias [4H]; peephole [3,H], rows i, f, o;
 //   input_dropout [4,B,I] and recurrent_dropout [4,B,H], each gate's
@@ -23,9 +24,9 @@ const Signature& KerasLSTM();
 // and the multipliers.
 const Signature& KerasLSTMGrad();
 
-// A GRU with reset_after=True; gates in Keras' order z, r, h. Inputs and
-// outputs as KerasLSTM, without initial_c, peephole and final_c, and with these
-// shapes:
+// A GRU layer with reset_after=True. The gates are in Keras' order z, r, h.
+// Inputs and outputs are those of KerasLSTM without initial_c, peephole and
+// final_c. These inputs have other shapes:
 //   kernel [I,3H]; recurrent_kernel [H,3H]; bias [2,3H], rows of the input and
 //   of the recurrent product; input_dropout [3,B,I]; recurrent_dropout [3,B,H].
 // The update h = z * h_prev + (1 - z) * n uses h_prev without dropout.

@@ -14,7 +14,7 @@ namespace {
 using tf::KernelConstruction;
 using tf::KernelContext;
 
-// The layers of all directions and their valid steps.
+// Sets the layer directions and their valid steps.
 template <class T, class Layer>
 void SetLayers(const Directions& directions, const Problem& problem,
                CpuCall<T>* call, std::vector<Layer>* layers,

@@ -28,20 +28,20 @@ using metal::Values;
 using tf::KernelConstruction;
 using tf::KernelContext;
 
-// A direction's share of an axis that has the shares of all directions.
+// Returns a direction's part of an axis that has the parts of all directions.
 Value Share(const Problem& problem, const Value& all, int axis, int64_t direction) {
   if (all.is_scalar()) return all;
   const int64_t size = all.dim(axis) / problem.directions;
   return Slice(all, axis, direction * size, size);
 }
 
-// The reverse. 0 where the directions have no values.
+// Joins the parts of all directions along an axis. 0 where the directions have no values.
 Value JoinShares(const Values& shares, int axis) {
   return shares[0].is_scalar() ? shares[0] : Concat(shares, axis);
 }
 
-// The inputs of both ops, each with the shares of all directions: matrices
-// [D*4H, .], vectors [D*4H], states [N, D*H].
+// The inputs of both ops, each with the parts of all directions: matrices [D*4H, .], vectors
+// [D*4H], states [N, D*H].
 struct GraphInputs {
   Value source, input_weight, recurrent_weight, bias, init_state, init_cell, mask, peephole;
 
@@ -61,7 +61,7 @@ struct GraphInputs {
   }
 };
 
-// What both kernels have in common.
+// The base class of both kernels.
 class LstmKernel : public MetalKernel {
  public:
   using MetalKernel::MetalKernel;
@@ -168,8 +168,8 @@ class GradientsKernel : public LstmKernel {
   }
 
  private:
-  // Results of the forward pass and the gradients with respect to them, each
-  // with the shares of all directions.
+  // Results of the forward pass and the gradients with respect to them, each with the parts of all
+  // directions.
   struct OutputsAndGrads {
     Value cell, z_state;
     Value h_grad, final_h_grad, final_c_grad, cell_grad, z_state_grad;

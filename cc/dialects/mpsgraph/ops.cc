@@ -8,8 +8,8 @@ using Arguments = std::vector<Argument>;
 constexpr Extent kT = Extent::kTime, kN = Extent::kBatch,
                  kAny = Extent::kOpaque;
 
-// Ranks that depend on the attribute `bidirectional` are checked by the
-// kernels, because shape functions of the C API cannot read attributes.
+// The kernels check ranks that depend on the attribute `bidirectional`, because
+// shape functions of the C API cannot read attributes.
 Argument Optional(const char* name, Dims dims) {
   return {name, dims, "T", kOptional};
 }

@@ -38,7 +38,7 @@ class Checks {
   Checks(const ShapeOf& shape_of, Problem* problem)
       : shape_of_(shape_of), problem_(*problem) {}
 
-  // Sets the sizes.
+  // Checks all arguments and sets the sizes.
   Status Run() {
     TF_LSTM_OPS_RETURN_IF_ERROR(RecurrentWeight());
     TF_LSTM_OPS_RETURN_IF_ERROR(Source());
@@ -65,7 +65,7 @@ class Checks {
   Size Time() const { return {"time_length", problem_.time}; }
   Size Batch() const { return {"batch_size", problem_.batch}; }
   Size Gate() const { return {"cell_size * 4", problem_.gates()}; }
-  // For all directions.
+  // The size of the cell dimension of all directions.
   Size Cell() const {
     return {bidirectional() ? "cell_size * 2" : "cell_size",
             problem_.directions * problem_.cell};
@@ -114,7 +114,7 @@ class Checks {
     return Check("input_weight", {Gates(), {"input_size", problem_.input}});
   }
 
-  // Every product of sizes that is computed later must fit into int64.
+  // Checks that every product of sizes that is computed later fits into int64.
   Status Overflow() const {
     int64_t product = 0;
     for (const int64_t width : {problem_.source_width(), 8 * problem_.cell}) {

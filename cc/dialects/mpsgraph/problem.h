@@ -1,4 +1,5 @@
-// The attributes and inputs of an op of this dialect, checked.
+// Checks the attributes and inputs of an op of this dialect and maps its
+// tensors to layer directions. All devices use it.
 #ifndef TF_LSTM_OPS_DIALECTS_MPSGRAPH_PROBLEM_H_
 #define TF_LSTM_OPS_DIALECTS_MPSGRAPH_PROBLEM_H_
 
@@ -14,20 +15,22 @@
 
 namespace tf_lstm_ops::mpsgraph {
 
-// MPSGraphLSTMDescriptor.
+// The attributes of both ops: the properties of Apple's MPSGraphLSTMDescriptor.
 struct Descriptor {
-  bool reverse = false;  // not if bidirectional
+  bool reverse = false;  // ignored if bidirectional
   int64_t directions = 1;
   GateOrder gate_order = kOrderIFCO;
   LstmActivations activations;
 
+  // Reads the attributes. Errors: those of GetAttr.
   Status Init(const AttributeReader& reader);
 };
 
+// The sizes of a call.
 struct Problem {
   int64_t time = 0;
   int64_t batch = 0;
-  int64_t input = 0;  // I; H where x is added to the gates itself
+  int64_t input = 0;  // I; H without input_weight
   int64_t cell = 0;
   int64_t directions = 1;
   bool has_input_weight = true;
@@ -42,12 +45,15 @@ struct Problem {
   }
 };
 
-// Ranks of arguments that do not depend on the directions have been checked.
+// Checks the shapes of the arguments and sets `problem`. Ranks that do not
+// depend on the number of directions must have been checked. Errors:
+// InvalidArgument.
 Status MakeProblem(const Descriptor& descriptor, const ShapeOf& shape_of,
                    Problem* problem);
 
-// The shapes of MPSGraphLSTM's outputs, in order: output, cell and z_state. The
-// cell is not empty if `produce_cell` or `training`, z_state if `training`.
+// Returns the shapes of MPSGraphLSTM's outputs, in order: output, cell and
+// z_state. cell is [0] unless `produce_cell` or `training`; z_state is [0]
+// unless `training`.
 std::vector<Shape> ForwardShapes(const Problem& problem, bool produce_cell,
                                  bool training);
 
@@ -58,7 +64,7 @@ struct Tensors {
   const T *init_state, *init_cell, *mask, *peephole;
   Shape mask_shape;
 
-  // From `call`, which has In and InputShape as CpuCall has.
+  // Views of the inputs of `call`, which has In and InputShape as CpuCall has.
   template <class Call>
   static Tensors From(Call* call) {
     return {call->In("source"),       call->In("recurrent_weight"),
@@ -69,8 +75,8 @@ struct Tensors {
   }
 };
 
-// Of the gradient op: the forward op's saved activations, and the gradients of
-// the loss with respect to its outputs. Absent ones are null.
+// Inputs of the gradient op: the forward op's saved activations, and the
+// gradients with respect to its outputs. Absent ones are null.
 template <class T>
 struct OutputGrads {
   const T *z_state, *cells;
@@ -99,13 +105,14 @@ T* Offset(T* data, int64_t offset) {
   return data ? data + offset : nullptr;
 }
 
-// The layer directions of a problem: each direction's share of the tensors.
+// Maps the tensors of a call to its layer directions. `descriptor` and
+// `problem` must outlive this object. The results are views of the tensors.
 class Directions {
  public:
   Directions(const Descriptor& descriptor, const Problem& problem)
       : descriptor_(descriptor), problem_(problem) {}
 
-  // Of all directions.
+  // The configuration of every direction.
   RnnConfig MakeConfig() const {
     RnnConfig config;
     config.cell = CellKind::kCustomLstm;
@@ -125,7 +132,7 @@ class Directions {
     return sequence;
   }
 
-  // What both passes have in common.
+  // Sets the arguments that both passes share.
   template <class T>
   void SetLayer(int64_t direction, const Tensors<T>& t,
                 LayerDirection<T>* layer) const {
@@ -140,7 +147,8 @@ class Directions {
     layer->recurrent_dropout = Mask(direction, t);
   }
 
-  // What the forward pass saves, in cell [T, N, D*H] and z_state [T, N, D*4H].
+  // A view of the saved activations in cell [T, N, D*H] and z_state [T, N,
+  // D*4H].
   template <class T>
   SavedActivations<T> Saved(int64_t direction, T* cells, T* z_state) const {
     SavedActivations<T> saved;
@@ -154,12 +162,12 @@ class Directions {
     return saved;
   }
 
-  // A direction's share of h or of its gradient, [T, N, D*H].
+  // A direction's columns of h [T, N, D*H] or of its gradient.
   template <class T>
   T* Output(int64_t direction, T* h) const {
     return Offset(h, direction * problem_.cell);
   }
-  // A direction's share of a state [N, D*H].
+  // A direction's columns of a state [N, D*H].
   template <class T>
   States<T> State(int64_t direction, T* states) const {
     return {Offset(states, direction * problem_.cell), problem_.width()};
@@ -189,8 +197,8 @@ class Directions {
   }
 
  private:
-  // Weights of a direction, in tensors [4H, .], [8H, .] or [2, 4H, .], or the
-  // gradients with respect to them. Null stays null.
+  // Views of the weights of a direction, or of the gradients with respect to
+  // them. The tensors are [4H, .], [8H, .] or [2, 4H, .]. Null stays null.
   template <class T>
   RnnWeights<T> Weights(int64_t direction, T* input, T* recurrent, T* bias,
                         T* peephole) const {
@@ -210,12 +218,12 @@ class Directions {
     return weights;
   }
 
-  // The column of the source where a direction's share begins.
+  // The first column of the source that a direction reads.
   int64_t SourceColumn(int64_t direction) const {
     return problem_.has_input_weight ? 0 : direction * problem_.gates();
   }
 
-  // A direction's share of the mask, which broadcasts to [N, D*H].
+  // A direction's columns of the mask, which broadcasts to [N, D*H].
   template <class T>
   Multipliers<T> Mask(int64_t direction, const Tensors<T>& t) const {
     if (!t.mask) return {};

@@ -1,4 +1,5 @@
-// The LSTM of Apple's MPSGraph, with its layouts and options.
+// The ops of the MPSGraph dialect: the LSTM of Apple's MPSGraph and its
+// gradients, with MPSGraph's layouts and options.
 #ifndef TF_LSTM_OPS_DIALECTS_MPSGRAPH_SIGNATURES_H_
 #define TF_LSTM_OPS_DIALECTS_MPSGRAPH_SIGNATURES_H_
 

@@ -23,7 +23,7 @@ Function Open() {
   return reinterpret_cast<Function>(dlsym(library, "tf_lstm_ops_cuda_stream"));
 }
 
-// A failure is not kept: the next call tries again.
+// Opens the library once. After a failure, the next call tries again.
 Status FindFunction(Function* function) {
   static std::mutex mutex;
   static Function found = nullptr;

@@ -1,9 +1,9 @@
-// The CUDA stream of a kernel's call.
+// CudaStream: the CUDA stream of a kernel's call.
 //
-// TensorFlow's C API does not expose it. The C++ API does, but its ABI changes
-// from minor version to minor version. So the access is one function in a
-// library of its own, which is compiled for the installed version
-// (stream_library/).
+// TensorFlow's C API does not expose the stream. The C++ API does, but its ABI
+// changes between minor versions. A separate library with one function
+// therefore reads the stream; it is compiled for the installed version of
+// TensorFlow (stream_library/).
 #ifndef TF_LSTM_OPS_TF_CUDA_STREAM_H_
 #define TF_LSTM_OPS_TF_CUDA_STREAM_H_
 
@@ -12,9 +12,10 @@
 
 namespace tf_lstm_ops::tf {
 
-// Sets `stream` to the CUstream of the call's device. The environment variable
-// TF_LSTM_OPS_CUDA_STREAM_LIBRARY names the library. Errors: FailedPrecondition
-// where the library cannot be loaded, or the device has no CUDA stream.
+// Sets `stream` to the CUstream of the call's device, which TensorFlow owns.
+// The environment variable TF_LSTM_OPS_CUDA_STREAM_LIBRARY names the library.
+// Errors: FailedPrecondition where the library cannot be loaded, or the device
+// has no CUDA stream.
 Status CudaStream(TF_OpKernelContext* context, void** stream);
 
 }  // namespace tf_lstm_ops::tf

@@ -15,13 +15,14 @@ from tf_lstm_ops.weights.arrays import Array
 
 
 class Prepared(NamedTuple):
-    """What a worker times.
+    """The call that a worker times.
 
     Attributes:
       call: does the row's task; its result is ready when it returns.
-      results: converts what `call` returned to float32 arrays by name; in a row of sequences those
-        of cases.compared_output and cases.compared_grads. What a peer leaves out is not compared.
-      repeats: how often a call does the row's task; its time is divided by it.
+      results: converts the return value of `call` to float32 arrays by name; in a row of sequences
+        those of cases.compared_output and cases.compared_grads. Arrays that are missing are not
+        compared.
+      repeats: the number of times that a call does the row's task. The time is divided by it.
     """
 
     call: Callable[[], Any]
@@ -38,10 +39,10 @@ class Peer:
       module: below this package, or any other with a dot in its name.
       options: for the module's `build`.
       needs: modules that must be installed.
-      pip: the arguments with which pip installs them.
+      pip: the arguments of pip install that install them.
       ours: whether its process imports tf_lstm_ops itself.
-      threads: the number of threads; None: that of the run.
-      rest_seconds: a pause after its turn, in which its threads stop spinning.
+      threads: the number of threads; None for the number of the run.
+      rest_seconds: a pause after its calls in a round, so that its threads stop spinning.
       note: a remark on its results.
     """
 

@@ -17,7 +17,7 @@ from tf_lstm_ops.weights.arrays import Array
 def build(row: Row, problem: Problem, threads: int) -> Prepared:
     """Makes a call of one op per layer direction.
 
-    In training the op's own gradients are timed, but not compared, since they are wrong.
+    In training the op's own gradients are timed. They are not compared, because they are wrong.
 
     Args:
       row: the row.

@@ -32,7 +32,7 @@ def build(
       row: the row.
       problem: its data.
       threads: the number of threads.
-      ours: whether to take this package's layers.
+      ours: whether to use this package's layers.
       jit_compile: whether XLA compiles the call.
       dtype: the layers' dtype instead of the row's.
 

@@ -67,7 +67,7 @@ def onnx_inputs(problem: Problem) -> dict[str, Array]:
 
 
 def onnx_output(y: Any, problem: Problem) -> dict[str, Array]:
-    """The output of the model, as peers' results are compared.
+    """The output of the model in the form in which the results of peers are compared.
 
     Args:
       y: [T, D, B, H].

@@ -1,4 +1,4 @@
-"""What the peers of TensorFlow share."""
+"""Functions that the peers in TensorFlow use."""
 
 from __future__ import annotations
 
