@@ -9,35 +9,78 @@ using Rows = std::make_integer_sequence<int, kRows>;
 
 constexpr bool FetchesAhead(int rows) { return 2 * rows > kRows; }
 
+// The size of a tile of a kernel's result, R rows times C vectors of columns:
+// all of it, or as many columns or rows as the registers hold.
+constexpr int TileColumns(int rows, int columns) {
+  return rows * columns > kTileVectors && columns % 2 == 0 ? columns / 2
+                                                           : columns;
+}
+constexpr int TileRows(int rows, int columns) {
+  const int across = TileColumns(rows, columns);
+  return rows * across > kTileVectors ? (rows + 1) / 2 : rows;
+}
+
+// Calls f(row, rows, column, columns), of type integral_constant<int, .>, for
+// each tile of a kernel's result.
+template <int R, int C, int kRow = 0, int kColumn = 0, class F>
+TF_LSTM_OPS_INLINE void ForEachTile(const F& f) {
+  constexpr int kTileRows =
+      TileRows(R, C) < R - kRow ? TileRows(R, C) : R - kRow;
+  constexpr int kTileColumns = TileColumns(R, C);
+  f(std::integral_constant<int, kRow>(),
+    std::integral_constant<int, kTileRows>(),
+    std::integral_constant<int, kColumn>(),
+    std::integral_constant<int, kTileColumns>());
+  if constexpr (kColumn + kTileColumns < C) {
+    ForEachTile<R, C, kRow, kColumn + kTileColumns>(f);
+  } else if constexpr (kRow + kTileRows < R) {
+    ForEachTile<R, C, kRow + kTileRows, 0>(f);
+  }
+}
+
 template <class E, int R, int C, bool kOwnA, int kAStride>
 void Accumulate(const E* const* a, int64_t a_stride, const E* b,
                 int64_t b_stride, int64_t depth, Lines next,
                 VecT<SumOf<E>> (*acc)[C]) {
-  constexpr int kL = kLanes<E>;
-  const E* row[R];
-  for (int r = 0; r < R; ++r) row[r] = a[r];
-  for (int64_t begin = 0; begin < depth; begin += kChain) {
-    const int64_t end = depth - begin < kChain ? depth : begin + kChain;
-    VecT<SumOf<E>> sum[R][C] = {};
-    for (int64_t k = begin; k < end; ++k, b += b_stride) {
-      VecT<E> column[C];
-      for (int c = 0; c < C; ++c) {
-        column[c] = Load(b + c * kL);
-        if (R > 1) KeepInRegister(&column[c]);
+  ForEachTile<R, C>([=](auto first_row, auto rows, auto first_column,
+                        auto columns) __attribute__((always_inline)) {
+    constexpr int kL = kLanes<E>;
+    constexpr int kTileRows = decltype(rows)::value;
+    constexpr int kTileColumns = decltype(columns)::value;
+    constexpr int kColumn = decltype(first_column)::value;
+    constexpr bool kFetches = FetchesAhead(R) && kColumn == 0;
+    const E* row[kTileRows];
+    for (int r = 0; r < kTileRows; ++r) row[r] = a[first_row + r];
+    const E* weights = b + kColumn * kL;
+    Lines lines = next;
+    for (int64_t begin = 0; begin < depth; begin += kChain) {
+      const int64_t end = depth - begin < kChain ? depth : begin + kChain;
+      VecT<SumOf<E>> sum[kTileRows][kTileColumns] = {};
+      for (int64_t k = begin; k < end; ++k, weights += b_stride) {
+        VecT<E> column[kTileColumns];
+        for (int c = 0; c < kTileColumns; ++c) {
+          column[c] = Load(weights + c * kL);
+          if (kTileRows > 1) KeepInRegister(&column[c]);
+        }
+        if (kFetches) lines.Fetch();
+        for (int r = 0; r < kTileRows; ++r) {
+          VecT<E> value = Broadcast(row[r][k * kAStride]);
+          for (int c = 0; c < kTileColumns; ++c) {
+            if (kOwnA && kColumn + c > 0) {
+              value = Broadcast(row[r][(kColumn + c) * a_stride + k]);
+            }
+            sum[r][c] = Fma(value, column[c], sum[r][c]);
+          }
+        }
       }
-      if (FetchesAhead(R)) next.Fetch();
-      for (int r = 0; r < R; ++r) {
-        VecT<E> value = Broadcast(row[r][k * kAStride]);
-        for (int c = 0; c < C; ++c) {
-          if (kOwnA && c > 0) value = Broadcast(row[r][c * a_stride + k]);
-          sum[r][c] = Fma(value, column[c], sum[r][c]);
+      for (int r = 0; r < kTileRows; ++r) {
+        for (int c = 0; c < kTileColumns; ++c) {
+          VecT<SumOf<E>>* to = &acc[first_row + r][kColumn + c];
+          *to = *to + sum[r][c];
         }
       }
     }
-    for (int r = 0; r < R; ++r) {
-      for (int c = 0; c < C; ++c) acc[r][c] = acc[r][c] + sum[r][c];
-    }
-  }
+  });
 }
 
 template <class E, int C, bool kOwnA, int kAStride, int... r>
@@ -53,36 +96,50 @@ __attribute__((noinline)) void AccumulateWidened(const float* const* a,
                                                  const BFloat16Pair* b,
                                                  int64_t depth, Lines next,
                                                  VecT<float> (*acc)[C]) {
-  constexpr int kL = kLanes<float>;
-  const float* row[R];
-  for (int r = 0; r < R; ++r) row[r] = a[r];
-  for (int64_t begin = 0; begin < depth; begin += kChain) {
-    const int64_t end = depth - begin < kChain ? depth : begin + kChain;
-    VecT<float> sum[R][C] = {};
-    const auto add = [&](int64_t k, auto widen) __attribute__((always_inline)) {
-      VecT<float> column[C];
-      for (int c = 0; c < C; ++c) {
-        column[c] = widen(Load(b + (k / 2 * C + c) * kL));
+  ForEachTile<R, C>([=](auto first_row, auto rows, auto first_column,
+                        auto columns) __attribute__((always_inline)) {
+    constexpr int kL = kLanes<float>;
+    constexpr int kTileRows = decltype(rows)::value;
+    constexpr int kTileColumns = decltype(columns)::value;
+    constexpr int kColumn = decltype(first_column)::value;
+    constexpr bool kFetches = FetchesAhead(R) && kColumn == 0;
+    const float* row[kTileRows];
+    for (int r = 0; r < kTileRows; ++r) row[r] = a[first_row + r];
+    Lines lines = next;
+    for (int64_t begin = 0; begin < depth; begin += kChain) {
+      const int64_t end = depth - begin < kChain ? depth : begin + kChain;
+      VecT<float> sum[kTileRows][kTileColumns] = {};
+      const auto add = [&](int64_t k,
+                           auto widen) __attribute__((always_inline)) {
+        VecT<float> column[kTileColumns];
+        for (int c = 0; c < kTileColumns; ++c) {
+          column[c] = widen(Load(b + (k / 2 * C + kColumn + c) * kL));
+        }
+        for (int r = 0; r < kTileRows; ++r) {
+          VecT<float> value = Broadcast(row[r][k]);
+          for (int c = 0; c < kTileColumns; ++c) {
+            if (kOwnA && kColumn + c > 0) {
+              value = Broadcast(row[r][(kColumn + c) * a_stride + k]);
+            }
+            sum[r][c] = Fma(value, column[c], sum[r][c]);
+          }
+        }
+      };
+      int64_t k = begin;
+      for (; k + 1 < end; k += 2) {
+        if (kFetches) lines.Fetch();
+        add(k, [](auto pairs) { return First(pairs); });
+        add(k + 1, [](auto pairs) { return Second(pairs); });
       }
-      for (int r = 0; r < R; ++r) {
-        VecT<float> value = Broadcast(row[r][k]);
-        for (int c = 0; c < C; ++c) {
-          if (kOwnA && c > 0) value = Broadcast(row[r][c * a_stride + k]);
-          sum[r][c] = Fma(value, column[c], sum[r][c]);
+      if (k < end) add(k, [](auto pairs) { return First(pairs); });
+      for (int r = 0; r < kTileRows; ++r) {
+        for (int c = 0; c < kTileColumns; ++c) {
+          VecT<float>* to = &acc[first_row + r][kColumn + c];
+          *to = *to + sum[r][c];
         }
       }
-    };
-    int64_t k = begin;
-    for (; k + 1 < end; k += 2) {
-      if (FetchesAhead(R)) next.Fetch();
-      add(k, [](auto pairs) { return First(pairs); });
-      add(k + 1, [](auto pairs) { return Second(pairs); });
     }
-    if (k < end) add(k, [](auto pairs) { return First(pairs); });
-    for (int r = 0; r < R; ++r) {
-      for (int c = 0; c < C; ++c) acc[r][c] = acc[r][c] + sum[r][c];
-    }
-  }
+  });
 }
 
 template <int C, bool kOwnA, int... r>

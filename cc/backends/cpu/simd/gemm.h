@@ -1,5 +1,5 @@
-// Matrix products: weights packed into columns of one vector, and a kernel that
-// keeps up to kRows x 4 vectors of the result in registers.
+// Matrix products: weights packed into columns of one vector, and kernels that
+// compute up to kRows x kColumns vectors of the result.
 //
 // Every element of a product is a sum of chains of kChain fused multiply-adds,
 // over k in ascending order. It therefore depends on neither the number of
@@ -15,7 +15,12 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-constexpr int kColumns = 4;  // vectors of columns that a kernel handles
+constexpr int kRows = 6;     // rows of the result that a kernel computes
+constexpr int kColumns = 4;  // vectors of columns that a kernel computes
+// Vectors of the result that a tile keeps in registers. Three quarters of the
+// registers leave room for the factors. With 16 registers, a kernel computes
+// its result in several tiles.
+constexpr int kTileVectors = kRegisters / 4 * 3;
 constexpr int64_t kChain = 128;
 constexpr int64_t kDepth = 256;  // rows of B that are packed at a time
 
@@ -273,7 +278,11 @@ void MultiplyRows(int64_t rows, const T* const* a, int64_t a_stride,
 // sums[r] += a(r, :) b for K rows of B where they lie, `b_stride` apart, of so
 // many vectors of columns. The factors stay in registers while a row passes:
 // those of R <= kRows rows of A and K = OuterDepth(R) of B.
-constexpr int OuterDepth(int rows) { return 2 * rows > kRows ? 4 : 8; }
+constexpr int OuterDepth(int rows) {
+  int depth = 8;
+  while (rows * (depth + 1) + 1 > kRegisters) depth /= 2;
+  return depth;
+}
 
 template <class T, int R, int K>
 __attribute__((noinline)) void AddOuter(const T* const (&a)[R], const T* b,

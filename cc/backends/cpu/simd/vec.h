@@ -31,12 +31,10 @@ constexpr int kVectorBytes = 32;
 constexpr int kVectorBytes = 16;
 #endif
 
-// Accumulators of kRows x 4 vectors, 4 vectors of B and a broadcast must fit in
-// the registers: 32 of them with AVX-512 and NEON, 16 otherwise.
 #if defined(__AVX512F__) || defined(__aarch64__)
-constexpr int kRows = 6;
+constexpr int kRegisters = 32;
 #else
-constexpr int kRows = 2;
+constexpr int kRegisters = 16;
 #endif
 
 template <class T>
