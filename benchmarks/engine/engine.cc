@@ -102,6 +102,8 @@ class Layer {
 
   void Describe(LayerDirection<float>* layer) const {
     layer->config.cell = case_.cell;
+    layer->config.gate_order =
+        IsLstm(case_.cell) ? tf_lstm_ops::kOrderICFO : tf_lstm_ops::kOrderRUN;
     layer->config.input_size = case_.inputs;
     layer->config.cell_size = layer->config.hidden_size = case_.units;
     layer->sequence = SequenceOf(case_);

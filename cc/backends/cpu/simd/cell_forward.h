@@ -2,6 +2,7 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELL_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELL_FORWARD_H_
 
+#include "backends/cpu/simd/block.h"
 #include "backends/cpu/simd/forward.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
@@ -16,7 +17,6 @@ class CellForward final : public ForwardPass<T> {
  private:
   using Base = ForwardPass<T>;
   using Cell = CellOf<VecMath<T>>;
-  using Outputs = typename Cell::Outputs;
   using Base::args_, Base::batch_, Base::batch_row_, Base::Bias, Base::cell_,
       Base::EffectiveH, Base::EffectiveHSets, Base::FactorWords, Base::H,
       Base::hidden_, Base::HiddenWords, Base::input_, Base::InputWords,
@@ -48,7 +48,6 @@ class CellForward final : public ForwardPass<T> {
   void ProjectUnitsOf(const Rows& range, const V* bias, int64_t u,
                       const T* dropped_x) {
     const int64_t begin = range.begin, end = range.end;
-    const int64_t first = range.chunk;
     const T* packed =
         packed_input_ + u * InputWords() * Cell::kInputPreActivations;
     const int64_t words = FactorWords(input_);
@@ -68,7 +67,7 @@ class CellForward final : public ForwardPass<T> {
           rows, a, words, packed, input_, {(e - begin) / kRows}, pairs_, acc);
       for (int64_t r = 0; r < rows; ++r) {
         for (int p = 0; p < Cell::kInputPreActivations; ++p) {
-          Store(acc[r][p], Z(e + r - first, p, u));
+          Store(acc[r][p], Z(range, e + r, p, u));
         }
       }
     }
@@ -77,9 +76,6 @@ class CellForward final : public ForwardPass<T> {
   template <bool kDropped>
   void StepOf(const Rows& range, int64_t u, bool reverse) {
     const int64_t begin = range.begin, end = range.end;
-    const int64_t first = range.chunk;
-    const int64_t width = cell_ - u;
-    const CellParameters<T, Cell> with(args_, u);
     V bias[Cell::kRecurrentPreActivations];  // of those without input weights
     for (int p = 0; p < Cell::kRecurrentPreActivations; ++p) {
       bias[p] = Cell::kFirstRecurrent + p < Cell::kInputPreActivations
@@ -99,7 +95,7 @@ class CellForward final : public ForwardPass<T> {
                        : EffectiveH(batch_row_[e + r], ordinal_[e + r], 0);
         for (int p = 0; p < Cell::kRecurrentPreActivations; ++p) {
           acc[r][p] = Cell::kFirstRecurrent + p < Cell::kInputPreActivations
-                          ? Load(Z(e + r - first, Cell::kFirstRecurrent + p, u))
+                          ? Load(Z(range, e + r, Cell::kFirstRecurrent + p, u))
                           : bias[p];
         }
       }
@@ -108,21 +104,48 @@ class CellForward final : public ForwardPass<T> {
             rows, a, batch_ * FactorWords(hidden_), packed, hidden_,
             {(e - begin) / kRows, reverse}, pairs_, acc);
       }
-      for (int64_t r = 0; r < rows; ++r) {
-        V z[Cell::kPreActivations];
-        for (int p = 0; p < Cell::kFirstRecurrent; ++p)
-          z[p] = Load(Z(e + r - first, p, u));
-        for (int p = 0; p < Cell::kRecurrentPreActivations; ++p)
-          z[Cell::kFirstRecurrent + p] = acc[r][p];
-        T* state =
-            Cell::kHasState ? state_ + batch_row_[e + r] * cell_ + u : nullptr;
-        const Outputs y = Cell::Forward(
-            z, Cell::kHasState ? LoadN(state, width) : V{}, with.parameters());
-        if constexpr (Cell::kHasState) StoreN(y.*Cell::kState, state, width);
-        StoreOutputs(y, e + r, u);
+      if (rows == 1) {
+        Apply<1>(range, e, rows, u, acc);
+      } else {
+        Apply<kRows>(range, e, rows, u, acc);
       }
     }
   }
+
+  // The cell's equations for `rows` packed rows from e on, at most R, with the
+  // sums of the recurrent pre-activations.
+  template <int R>
+  TF_LSTM_OPS_INLINE void Apply(
+      const Rows& range, int64_t e, int64_t rows, int64_t u,
+      const V (*sums)[Cell::kRecurrentPreActivations]) {
+    using RowsCell = CellOf<BlockMath<T, R>>;
+    const int64_t width = cell_ - u;
+    const CellParameters<T, RowsCell> with(args_, u);
+    Block<T, R> z[Cell::kPreActivations], state;
+    for (int64_t r = 0; r < R; ++r) {
+      const int64_t from = r < rows ? r : 0;  // others are computed in vain
+      for (int p = 0; p < Cell::kFirstRecurrent; ++p)
+        z[p].row[r] = Load(Z(range, e + from, p, u));
+      for (int p = 0; p < Cell::kRecurrentPreActivations; ++p)
+        z[Cell::kFirstRecurrent + p].row[r] = sums[from][p];
+      state.row[r] = Cell::kHasState ? LoadN(State(e + from) + u, width) : V{};
+    }
+    const auto y = RowsCell::Forward(z, state, with.parameters());
+    for (int64_t r = 0; r < rows; ++r) {
+      if constexpr (Cell::kHasState) {
+        StoreN((y.*RowsCell::kState).row[r], State(e + r) + u, width);
+      }
+      StoreH(y.h.row[r], e + r, u);
+      const SavedActivations<T>& to = args_.saved;
+      const int64_t row = to.packed ? e + r : output_row_[e + r];
+      ForEachSaved<RowsCell>([&](auto k, auto member) {
+        if (!to.data[k]) return;
+        StoreN((y.*member).row[r], to.data[k] + row * to.stride[k] + u, width);
+      });
+    }
+  }
+
+  T* State(int64_t e) const { return state_ + batch_row_[e] * cell_; }
 
   // The outputs' cache lines arrive while the products are computed.
   void PrefetchOutputs(int64_t e, int64_t u) const {
@@ -134,19 +157,12 @@ class CellForward final : public ForwardPass<T> {
     });
   }
 
-  void StoreOutputs(const Outputs& y, int64_t e, int64_t u) {
-    const int64_t width = cell_ - u;
-    T* h = Projected() ? unprojected_h_ + batch_row_[e] * cell_ : H(e);
-    StoreN(y.h, h + u, width);
+  void StoreH(V h, int64_t e, int64_t u) {
+    T* to = Projected() ? unprojected_h_ + batch_row_[e] * cell_ : H(e);
+    StoreN(h, to + u, cell_ - u);
     if (EffectiveHSets() > 0 && !Projected()) {
-      StoreEffectiveH(y.h, batch_row_[e], ordinal_[e] + 1, u);
+      StoreEffectiveH(h, batch_row_[e], ordinal_[e] + 1, u);
     }
-    const SavedActivations<T>& to = args_.saved;
-    const int64_t row = to.packed ? e : output_row_[e];
-    ForEachSaved<Cell>([&](auto k, auto member) {
-      if (!to.data[k]) return;
-      StoreN(y.*member, to.data[k] + row * to.stride[k] + u, width);
-    });
   }
 };
 

@@ -54,12 +54,13 @@ class CellParameters<T, Cell, true> {
   CellParameters(const Args& args, int64_t u)
       : has_peephole_(args.weights.has_peephole()),
         has_clip_(args.config.cell_clip > 0),
-        clip_(Broadcast(static_cast<T>(args.config.cell_clip))),
+        clip_(Value{} + static_cast<T>(args.config.cell_clip)),
         options_(&args.config.options) {
-    for (int p = 0; p < Cell::kPreActivations; ++p) {
+    for (int p = 0; has_peephole_ && p < Cell::kPreActivations; ++p) {
       const T* weights = args.weights.peephole[p];
-      if (!weights) continue;
-      peephole_[p] = LoadN(weights + u, args.config.cell_size - u);
+      peephole_[p] = !weights
+                         ? Value{}
+                         : Value(LoadN(weights + u, args.config.cell_size - u));
     }
   }
   typename Cell::Parameters parameters() const {
@@ -68,9 +69,10 @@ class CellParameters<T, Cell, true> {
   }
 
  private:
+  using Value = typename Cell::V;
   bool has_peephole_, has_clip_;
-  VecT<T> clip_;
-  VecT<T> peephole_[Cell::kPreActivations] = {};
+  Value clip_;
+  Value peephole_[Cell::kPreActivations];
   const CellOptions* options_;
 };
 

@@ -9,6 +9,8 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 
+#include <algorithm>
+
 #include "backends/cpu/engine.h"
 #include "backends/cpu/simd/cells.h"
 #include "backends/cpu/simd/gemm.h"
@@ -43,6 +45,8 @@ class ForwardPass {
                shape_.recurrent != shape_.input ||
                !SingleStep<T>::Serves(args)),
         chunk_(ChunkRows()),
+        slices_(SliceCount(threads)),
+        slice_rows_(slices_ > 0 ? Blocks(batch_, slices_) : 0),
         group_(Group(threads)),
         begin_(args.packed->begin.data()),
         batch_row_(args.packed->batch_row.data()),
@@ -65,8 +69,9 @@ class ForwardPass {
   void Place(Scratch<T>* scratch, int threads) {
     if (!keeps_weights_) PlaceWeights(scratch);
     if (!packs_) once_.Place(scratch, threads);
-    z_ = scratch->Take(Min(packed_rows_, chunk_ + batch_) * shape_.input *
-                       padded_);
+    const int64_t rows = slices_ > 0 ? threads * slice_rows_
+                                     : Min(packed_rows_, chunk_ + batch_);
+    z_ = scratch->Take(rows * shape_.input * padded_);
     state_ = args_.final_c.data ? args_.final_c.data
              : shape_.has_state ? scratch->Take(batch_ * cell_)
                                 : nullptr;
@@ -78,11 +83,13 @@ class ForwardPass {
   }
 
   // Phase 0 packs the weights, or multiplies with weights that are used once.
-  // Then each step is one phase, or two with a projection. An item is a group
-  // of vectors of units.
-  int64_t Phases() const { return steps_ * StepPhases() + 1; }
+  // With slices, phase 1 runs all steps, and an item is a slice. Else each step
+  // is one phase, or two with a projection, and an item is a group of vectors
+  // of units.
+  int64_t Phases() const { return slices_ > 0 ? 2 : steps_ * StepPhases() + 1; }
   int64_t Items(int64_t phase) const {
     if (phase == 0) return packs_ ? Blocks(padded_, group_) : once_.Items();
+    if (slices_ > 0) return slices_;
     const int64_t step = (phase - 1) / StepPhases();
     if (begin_[step] == begin_[step + 1]) return 0;
     return Blocks(Projects(phase) ? hidden_ : padded_, group_);
@@ -97,6 +104,7 @@ class ForwardPass {
       if (RoundsX()) RoundX(item);
       return;
     }
+    if (slices_ > 0) return RunSlice(item, thread);
     const int64_t step = (phase - 1) / StepPhases();
     if (Projects(phase)) {
       for (int64_t u = begin; u < Min(end, hidden_); u += kL) {
@@ -105,14 +113,15 @@ class ForwardPass {
       return;
     }
     // Only this item reads and writes z of its units.
-    const int64_t chunk = ChunkOf(step) * chunk_;
+    const int64_t in_chunk = begin_[step] - ChunkOf(step) * chunk_;
+    T* z = z_ + in_chunk * shape_.input * padded_;
     if (!packs_) {
       MultiplyOnce(begin, Min(end, padded_), thread);
     } else if (BeginsChunk(step)) {
-      ProjectInput({begin_[step], ChunkEnd(step), chunk}, begin,
-                   Min(end, padded_), dropped_x_ + thread * DroppedXSize());
+      ProjectInput({begin_[step], ChunkEnd(step), z}, begin, Min(end, padded_),
+                   dropped_x_ + thread * DroppedXSize());
     }
-    const Rows range = {begin_[step], begin_[step + 1], chunk};
+    const Rows range = {begin_[step], begin_[step + 1], z};
     const bool reverse = phase % 2 == 1;  // serpentine order, as the items
     for (int64_t k = 0; k < Min(group_, padded_ - begin); k += kL) {
       const int64_t u = reverse ? Min(end, padded_) - kL - k : begin + k;
@@ -124,9 +133,10 @@ class ForwardPass {
   using V = VecT<T>;
   static constexpr int kL = kLanes<T>;
 
-  // Packed rows [begin, end) of a chunk; z of packed row v is row v - chunk.
+  // Packed rows [begin, end) and their z, [end - begin, input parts, padded].
   struct Rows {
-    int64_t begin, end, chunk;
+    int64_t begin, end;
+    T* z;
   };
 
   ~ForwardPass() = default;
@@ -182,9 +192,9 @@ class ForwardPass {
     StoreN(v, row + u, width - u);
   }
 
-  // z of the e-th packed row of a chunk.
-  T* Z(int64_t e, int part, int64_t u) const {
-    return z_ + (e * shape_.input + part) * padded_ + u;
+  // z of packed row e.
+  T* Z(const Rows& rows, int64_t e, int part, int64_t u) const {
+    return rows.z + ((e - rows.begin) * shape_.input + part) * padded_ + u;
   }
 
   T* H(int64_t e) const { return args_.h + output_row_[e] * args_.h_stride; }
@@ -227,8 +237,9 @@ class ForwardPass {
   const bool pairs_;  // weights are packed as pairs of bfloat16
   SingleStep<T> once_;
   const bool packs_;
-  const int64_t chunk_;  // packed rows; see ChunkRows
-  const int64_t group_;  // units of an item
+  const int64_t chunk_;                // packed rows; see ChunkRows
+  const int64_t slices_, slice_rows_;  // see SliceCount
+  const int64_t group_;                // units of an item
   const int64_t* begin_;
   const int64_t* batch_row_;
   const int64_t* input_row_;
@@ -239,18 +250,31 @@ class ForwardPass {
   T* packed_input_ = nullptr;       // [padded / lanes, I, input parts, lanes]
   T* packed_recurrent_ = nullptr;   // [padded / lanes, P, rec. parts, lanes]
   T* packed_projection_ = nullptr;  // [padded P / lanes, H, lanes]
-  T* z_ = nullptr;                  // of a chunk, [., input parts, padded]
-  T* state_ = nullptr;              // [B, H]
-  T* unprojected_h_ = nullptr;      // [B, H]
-  T* effective_h_ = nullptr;        // [2, 1 or recurrent parts, B, P]
-  T* rounded_x_ = nullptr;          // [V, I]
-  T* dropped_x_ = nullptr;          // [threads, kRowBlock, input parts, I]
+  // Of a chunk, or of the steps of a slice for each thread:
+  T* z_ = nullptr;              // [., input parts, padded]
+  T* state_ = nullptr;          // [B, H]
+  T* unprojected_h_ = nullptr;  // [B, H]
+  T* effective_h_ = nullptr;    // [2, 1 or recurrent parts, B, P]
+  T* rounded_x_ = nullptr;      // [V, I]
+  T* dropped_x_ = nullptr;      // [threads, kRowBlock, input parts, I]
 
  private:
   static constexpr int64_t kRowBlock = 16 * kRows;  // rows of x at a time
   static constexpr int64_t kOnceVectors = 8;
+  static constexpr int64_t kMinSliceRows = 2 * kRows;
+  static constexpr int64_t kMaxSliceRows = 8 * kRows;
   static constexpr int64_t kChunkBytes = 1 << 20;
   static constexpr int64_t kItemMultiplyAdds = 100000;  // a microsecond or more
+
+  // With many rows of the batch, all steps run in one phase, and an item is a
+  // slice of the batch. No thread waits for another one between steps, and the
+  // state of the slice stays in the thread's cache. Each thread reads all
+  // weights in each step, which pays while a slice has several tiles of rows.
+  // Returns the number of slices, or 0 without slices.
+  int64_t SliceCount(int threads) const {
+    if (!packs_ || batch_ < kMinSliceRows * threads) return 0;
+    return Blocks(Blocks(batch_, kMaxSliceRows), threads) * threads;
+  }
 
   // The input product is computed for a chunk of steps at a time, so that z is
   // still in the cache when it is read. Chunk c holds the steps whose first
@@ -290,6 +314,31 @@ class ForwardPass {
     return args_.input_dropout.data
                ? kRowBlock * shape_.input * FactorWords(input_)
                : 0;
+  }
+
+  // All steps of a slice of the batch.
+  void RunSlice(int64_t slice, int thread) {
+    T* z = z_ + thread * slice_rows_ * shape_.input * padded_;
+    for (int64_t step = 0; step < steps_; ++step) {
+      const Rows range = {SliceBegin(slice, step), SliceBegin(slice + 1, step),
+                          z};
+      if (range.begin == range.end) continue;
+      ProjectInput(range, 0, padded_, dropped_x_ + thread * DroppedXSize());
+      for (int64_t u = 0; u < padded_; u += kL) Step(range, u, false);
+      if (!Projected()) continue;
+      for (int64_t u = 0; u < hidden_; u += kL) {
+        ProjectOutput(range.begin, range.end, u);
+      }
+    }
+  }
+
+  // The first packed row of a step that belongs to the slice or a later one.
+  int64_t SliceBegin(int64_t slice, int64_t step) const {
+    const int64_t row = Min(slice * slice_rows_, batch_);
+    const int64_t begin = begin_[step], end = begin_[step + 1];
+    if (end - begin == batch_) return begin + row;
+    return std::lower_bound(batch_row_ + begin, batch_row_ + end, row) -
+           batch_row_;
   }
 
   // Packs the weights and loads the state of one vector of units.
@@ -364,7 +413,7 @@ class ForwardPass {
     const int64_t block =
         args_.input_dropout.data ? kRowBlock : all.end - all.begin;
     for (int64_t e = all.begin; e < all.end; e += block) {
-      const Rows some = {e, Min(e + block, all.end), all.chunk};
+      const Rows some = {e, Min(e + block, all.end), Z(all, e, 0, 0)};
       if (args_.input_dropout.data) DropX(some.begin, some.end, dropped_x);
       for (int64_t u = u_begin; u < u_end; u += kL) {
         V bias[kMaxPreActivations];
@@ -380,15 +429,16 @@ class ForwardPass {
 
   // z = x W + h R + bias of the only step, for units [u_begin, u_end).
   void MultiplyOnce(int64_t u_begin, int64_t u_end, int thread) {
+    const Rows all = {0, packed_rows_, z_};
     for (int64_t u = u_begin; u < u_end; u += kL) {
       LoadState(u);
       for (int p = 0; p < shape_.input; ++p) {
         const V bias = Bias(p, u);
-        for (int64_t e = 0; e < packed_rows_; ++e) Store(bias, Z(e, p, u));
+        for (int64_t e = 0; e < packed_rows_; ++e) Store(bias, Z(all, e, p, u));
       }
     }
     once_.Add(u_begin, u_end, thread,
-              [&](int64_t e, int p, int64_t u) { return Z(e, p, u); });
+              [&](int64_t e, int p, int64_t u) { return Z(all, e, p, u); });
   }
 
   // z = x + bias, without input weights.
@@ -397,7 +447,7 @@ class ForwardPass {
       const T* x = X(e) + u;
       for (int p = 0; p < shape_.input; ++p) {
         const T* seen = x + Block(p) * args_.config.x_gate_stride;
-        Store(LoadN(seen, cell_ - u) + bias[p], Z(e - range.chunk, p, u));
+        Store(LoadN(seen, cell_ - u) + bias[p], Z(range, e, p, u));
       }
     }
   }

@@ -37,8 +37,10 @@ struct VecMath<float> : VecMathBase<float> {
   // e^x for x <= 0: x = n ln 2 + r with |r| <= ln(2)/2, then 2^n e^r.
   static TF_LSTM_OPS_INLINE Value ExpOfNegative(Value x) {
     x = Max(x, Broadcast(-104.0f));  // e^-104 is below the least subnormal
-    const Value rounder = Broadcast(0x1.8p23f);  // adding it rounds to integer
-    const Value n = Fma(x, Broadcast(0x1.715476p0f), rounder) - rounder;
+    // Adding it rounds to an integer; the lower bits of the sum are n + kBias.
+    const Value rounder = Broadcast(0x1.8p23f + kBias);
+    const Value biased_n = Fma(x, Broadcast(0x1.715476p0f), rounder);
+    const Value n = biased_n - rounder;
     Value r = Fma(n, Broadcast(-0x1.63p-1f), x);  // ln 2, upper bits
     r = Fma(n, Broadcast(0x1.bd0106p-13f), r);    // and the rest
     Value p = Broadcast(0x1.a1b8c4p-13f);         // (e^r - 1 - r) / r^2
@@ -48,12 +50,19 @@ struct VecMath<float> : VecMathBase<float> {
     p = Fma(p, r, Broadcast(0x1.555556p-3f));
     p = Fma(p, r, Broadcast(0x1p-1f));
     const Value e = Fma(p, r * r, r) + 1.0f;
-    return TimesPowerOfTwo(e, n);
+#if defined(__AVX512F__)
+    return _mm512_maskz_scalef_ps(0xffff, e, n);
+#else
+    // n + kBias is added to the exponent of e. The product with 2^-kBias rounds
+    // once, also where it is subnormal. x * 0 passes on NaN.
+    const Value scaled = FromBits(Bits(e) + (Bits(biased_n) << 23));
+    return Fma(x, Value{}, scaled * Broadcast(0x1p-64f));
+#endif
   }
 
   // 1 / (1 + e^-x), by e^-|x| so that neither tail loses its bits.
   static TF_LSTM_OPS_INLINE Value Sigmoid(Value x) {
-    const Value e = ExpOfNegative(x < 0 ? x : -x);
+    const Value e = ExpOfNegative(FromBits(Bits(x) | Bits(Broadcast(-0.0f))));
     return (x < 0 ? e : Broadcast(1.0f)) / (1.0f + e);
   }
 
@@ -76,6 +85,8 @@ struct VecMath<float> : VecMathBase<float> {
   }
 
  private:
+  static constexpr int kBias = 64;
+
   static TF_LSTM_OPS_INLINE Int Bits(Value value) {
     Int bits;
     std::memcpy(&bits, &value, sizeof bits);
@@ -85,19 +96,6 @@ struct VecMath<float> : VecMathBase<float> {
     Value value;
     std::memcpy(&value, &bits, sizeof value);
     return value;
-  }
-  // e * 2^n, rounded once, also where it is subnormal; n a whole number.
-  static TF_LSTM_OPS_INLINE Value TimesPowerOfTwo(Value e, Value n) {
-#if defined(__AVX512F__)
-    return _mm512_maskz_scalef_ps(0xffff, e, n);
-#else
-    const Int whole = __builtin_convertvector(n, Int);
-    const Int half = whole >> 1;  // two factors, each of them normal
-    return e * PowerOfTwo(half) * PowerOfTwo(whole - half);
-#endif
-  }
-  static TF_LSTM_OPS_INLINE Value PowerOfTwo(Int exponent) {
-    return FromBits((exponent + 127) << 23);
   }
 };
 
