@@ -49,6 +49,9 @@ void Accumulate(const E* const* a, int64_t a_stride, const E* b,
     constexpr int kTileColumns = decltype(columns)::value;
     constexpr int kColumn = decltype(first_column)::value;
     constexpr bool kFetches = FetchesAhead(R) && kColumn == 0;
+    // Where the registers cannot hold a row of B, they hold a column of A.
+    constexpr bool kKeepsValues =
+        !kOwnA && (kTileRows + 1) * kTileColumns + 1 > kRegisters;
     const E* row[kTileRows];
     for (int r = 0; r < kTileRows; ++r) row[r] = a[first_row + r];
     const E* weights = b + kColumn * kL;
@@ -57,12 +60,23 @@ void Accumulate(const E* const* a, int64_t a_stride, const E* b,
       const int64_t end = depth - begin < kChain ? depth : begin + kChain;
       VecT<SumOf<E>> sum[kTileRows][kTileColumns] = {};
       for (int64_t k = begin; k < end; ++k, weights += b_stride) {
+        if (kFetches) lines.Fetch();
+        if constexpr (kKeepsValues) {
+          VecT<E> value[kTileRows];
+          for (int r = 0; r < kTileRows; ++r)
+            value[r] = Broadcast(row[r][k * kAStride]);
+          for (int c = 0; c < kTileColumns; ++c) {
+            const VecT<E> column = Load(weights + c * kL);
+            for (int r = 0; r < kTileRows; ++r)
+              sum[r][c] = Fma(value[r], column, sum[r][c]);
+          }
+          continue;
+        }
         VecT<E> column[kTileColumns];
         for (int c = 0; c < kTileColumns; ++c) {
           column[c] = Load(weights + c * kL);
           if (kTileRows > 1) KeepInRegister(&column[c]);
         }
-        if (kFetches) lines.Fetch();
         for (int r = 0; r < kTileRows; ++r) {
           VecT<E> value = Broadcast(row[r][k * kAStride]);
           for (int c = 0; c < kTileColumns; ++c) {
