@@ -17,72 +17,109 @@ class CellBackward final : public BackwardPass<T> {
   using Cell = CellOf<VecMath<T>>;
   using Outputs = typename Cell::Outputs;
   using V = VecT<T>;
-  using Base::AddTo, Base::args_, Base::batch_row_, Base::begin_, Base::Block,
-      Base::cell_, Base::H, Base::kCanRound, Base::kCellRows, Base::output_row_,
-      Base::Pairs, Base::pairs_, Base::previous_, Base::PreviousH,
-      Base::Projected, Base::RoundedZGrad, Base::state_grad_,
-      Base::StoresUnprojectedH, Base::unprojected_h_, Base::unprojected_h_grad_,
+  using Base::args_, Base::batch_row_, Base::BiasSums, Base::cell_, Base::co_,
+      Base::kCanRound, Base::KeepsZGrad, Base::output_row_, Base::padded_,
+      Base::pairs_, Base::PeepholeSums, Base::previous_, Base::PreviousH,
+      Base::Projected, Base::RestoresH, Base::RoundedZGrad, Base::state_grad_,
       Base::UpstreamH, Base::weights_grad_, Base::ZGrad;
+  using typename Base::Rows;
 
-  void Cells(int64_t step, int64_t begin, int64_t u) override {
-    const int64_t first = begin_[step], last = begin_[step + 1];
-    const int64_t end = Min(begin + kCellRows, last);
+  void Cells(const Rows& rows, int64_t begin, int64_t end, int64_t u) override {
     const int64_t width = cell_ - u;
     const CellParameters<T, Cell> of_cell(args_, u);
     const typename Cell::Parameters with = of_cell.parameters();
     V bias[Cell::kPreActivations] = {};
+    V peephole[Cell::kPreActivations] = {};
     for (int64_t e = begin; e < end; ++e) {
-      if (e + kAhead < last) PrefetchInputs(e + kAhead, u);
+      if (e + kAhead < rows.end) PrefetchInputs(e + kAhead, u);
       const Outputs y = LoadOutputs(e, u, with);
       const V before =
           Cell::kHasState ? LoadN(PreviousState(e) + u, width) : V{};
       const typename Cell::Gradients d =
-          Cell::Backward(y, before, LoadUpstream(e, e - first, u), with);
-      for (int p = 0; p < Cell::kPreActivations; ++p) {
-        StoreN(d.z[p], ZGrad(e, p) + u, width);
-        if constexpr (kCanRound) {
-          if (pairs_)
-            StorePairs(d.z[p], Pairs(RoundedZGrad(e, p)) + u / 2, width);
-        }
+          Cell::Backward(y, before, LoadUpstream(rows, e, u), with);
+      StoreZGrad(rows, e, u, d.z);
+      for (int p = 0; p < Cell::kPreActivations; ++p)
         bias[p] = bias[p] + d.z[p];
+      if constexpr (Cell::kHasPeephole) {
+        for (int p = 0; p < Cell::kPreActivations; ++p) {
+          const V seen = p == Cell::kSeesNewState ? y.*Cell::kState : before;
+          peephole[p] = peephole[p] + d.z[p] * seen;
+        }
       }
       if constexpr (Cell::kHasState) {
         StoreN(d.state, state_grad_ + batch_row_[e] * cell_ + u, width);
       }
       if constexpr (Cell::kHasOutputGate) {
-        if (StoresUnprojectedH())
-          StoreN(y.o * y.co, unprojected_h_ + e * cell_ + u, width);
+        if (Projected()) {
+          StoreN(y.o * y.co,
+                 rows.chunk->unprojected_h + rows.InChunk(e) * cell_ + u,
+                 width);
+        }
+        if (RestoresH()) RestorePreviousH(rows, e, u, before, with);
       }
     }
-    AddBias(bias, u);
-    if constexpr (Cell::kHasPeephole) AddPeephole(begin, end, u);
-  }
-
-  void AddBias(const V* sums, int64_t u) {
     for (int p = 0; p < Cell::kPreActivations; ++p) {
-      const int64_t at = Block(p) * cell_ + u;
-      if (weights_grad_.input_bias && p < Cell::kInputPreActivations) {
-        AddTo(sums[p], weights_grad_.input_bias + at, cell_ - u);
-      }
-      if (weights_grad_.recurrent_bias && p >= Cell::kFirstRecurrent) {
-        AddTo(sums[p], weights_grad_.recurrent_bias + at, cell_ - u);
-      }
+      AddTo(bias[p], BiasSums(rows.sums, p) + u);
+      if (weights_grad_.peephole[p])
+        AddTo(peephole[p], PeepholeSums(rows.sums, p) + u);
     }
   }
 
-  // For each gate the sum of dz times the state that its peephole reads.
-  void AddPeephole(int64_t begin, int64_t end, int64_t u) {
+  static void AddTo(V value, T* to) { Store(Load(to) + value, to); }
+
+  TF_LSTM_OPS_INLINE void StoreZGrad(const Rows& rows, int64_t e, int64_t u,
+                                     const V (&z)[Cell::kPreActivations]) {
     const int64_t width = cell_ - u;
+    const int64_t row = rows.InChunk(e);
     for (int p = 0; p < Cell::kPreActivations; ++p) {
-      if (!weights_grad_.peephole[p]) continue;
-      V sum = {};
-      for (int64_t e = begin; e < end; ++e) {
-        const T* seen =
-            p == Cell::kSeesNewState ? CellState(e) : PreviousState(e);
-        sum = sum + LoadN(ZGrad(e, p) + u, width) * LoadN(seen + u, width);
+      if (KeepsZGrad())
+        StorePadded(z[p], ZGrad(*rows.chunk, row, p) + u, width);
+      if constexpr (kCanRound) {
+        if (pairs_) {
+          StorePairs(FirstLanes(z[p], width),
+                     RoundedZGrad(*rows.chunk, row, p) + u / 2, kLanes<T>);
+        }
       }
-      AddTo(sum, weights_grad_.peephole[p] + u, width);
+      if (args_.z_grad) {
+        StoreN(z[p], args_.z_grad + (e * Cell::kPreActivations + p) * cell_ + u,
+               width);
+      }
     }
+  }
+
+  // The first `width` lanes; the others are zero.
+  static V FirstLanes(V v, int64_t width) {
+    T lanes[kLanes<T>] = {};
+    StoreN(v, lanes, width);
+    return Load(lanes);
+  }
+  static TF_LSTM_OPS_INLINE void StorePadded(V v, T* to, int64_t width) {
+    Store(width < kLanes<T> ? FirstLanes(v, width) : v, to);
+  }
+
+  // h_prev = o_prev * co_prev. The preceding packed row of this row of the
+  // batch is computed next and reads co_prev again.
+  void RestorePreviousH(const Rows& rows, int64_t e, int64_t u, V cs_prev,
+                        const typename Cell::Parameters& with) {
+    const int64_t width = cell_ - u;
+    const int64_t p = previous_[e];
+    V h = {};
+    if (p < 0) {
+      h = LoadN(PreviousH(e) + u, width);
+    } else {
+      Outputs y = {};
+      y.cs = cs_prev;
+      y.o = LoadN(Row(args_.saved, kSavedO, p) + u, width);
+      const T* co = args_.saved.data[kSavedCo];
+      if (co) {
+        y.co = LoadN(Row(args_.saved, kSavedCo, p) + u, width);
+      } else {
+        Cell::Restore(&y, false, with);
+        StoreN(y.co, co_ + batch_row_[e] * cell_ + u, width);
+      }
+      h = y.o * y.co;
+    }
+    StoreN(h, rows.chunk->previous_h + rows.InChunk(e) * padded_ + u, width);
   }
 
   // Saved activation k of packed row e.
@@ -102,8 +139,6 @@ class CellBackward final : public BackwardPass<T> {
     if (args_.h_grad) {
       PrefetchToRead(args_.h_grad + output_row_[e] * args_.h_grad_stride + u);
     }
-    for (int p = 0; p < Cell::kPreActivations; ++p)
-      PrefetchToWrite(ZGrad(e, p) + u);
   }
 
   TF_LSTM_OPS_INLINE Outputs LoadOutputs(
@@ -115,13 +150,22 @@ class CellBackward final : public BackwardPass<T> {
       if (!from.data[k]) return;
       y.*member = LoadN(Row(from, k, e) + u, width);
     });
-    Cell::Restore(&y, from.data[kSavedCo] != nullptr, with);
-    if constexpr (Cell::kSavedCount == 0) y.h = LoadN(H(e) + u, width);
+    bool has_co = from.data[kSavedCo] != nullptr;
+    if constexpr (Cell::kHasOutputGate) {
+      if (RestoresH() && !has_co && args_.packed->last[batch_row_[e]] != e) {
+        y.co = LoadN(co_ + batch_row_[e] * cell_ + u, width);
+        has_co = true;
+      }
+    }
+    Cell::Restore(&y, has_co, with);
+    if constexpr (Cell::kSavedCount == 0) {
+      y.h = LoadN(args_.h + output_row_[e] * args_.h_stride + u, width);
+    }
     return y;
   }
 
-  // Gradients of the outputs of packed row e, the n-th of its step.
-  TF_LSTM_OPS_INLINE Outputs LoadUpstream(int64_t e, int64_t n,
+  // Gradients of the outputs of packed row e.
+  TF_LSTM_OPS_INLINE Outputs LoadUpstream(const Rows& rows, int64_t e,
                                           int64_t u) const {
     const int64_t width = cell_ - u;
     const int64_t at = batch_row_[e] * cell_ + u;
@@ -131,7 +175,9 @@ class CellBackward final : public BackwardPass<T> {
       if (from.data[k]) grad.*member = LoadN(Row(from, k, e) + u, width);
     });
     grad.h = Projected()
-                 ? LoadN(unprojected_h_grad_ + n * cell_ + u, width)
+                 ? LoadN(rows.chunk->unprojected_h_grad +
+                             (e - rows.begin) * cell_ + u,
+                         width)
                  : LoadN(args_.h0_grad.data + at, width) + UpstreamH(e, u);
     if constexpr (Cell::kHasState) {
       grad.*Cell::kState = LoadN(state_grad_ + at, width) + grad.*Cell::kState;

@@ -13,9 +13,11 @@ class Scratch {
  public:
   explicit Scratch(T* memory) : memory_(memory) {}
 
+  // Pieces begin at multiples of a cache line, as the memory does.
   T* Take(int64_t size) {
+    constexpr int64_t kLine = 64 / sizeof(T);
     T* piece = memory_ ? memory_ + used_ : nullptr;
-    used_ += size;
+    used_ += (size + kLine - 1) / kLine * kLine;
     return piece;
   }
   int64_t used() const { return used_; }

@@ -102,7 +102,9 @@ template <class T>
 TF_LSTM_OPS_INLINE VecT<T> LoadN(const T* from, int64_t n) {
   if (n >= kLanes<T>) return Load(from);
   T lanes[kLanes<T>] = {};
-  for (int64_t k = 0; k < n; ++k) lanes[k] = from[k];
+  for (int k = 0; k < kLanes<T>; ++k) {
+    if (k < n) lanes[k] = from[k];
+  }
   return Load(lanes);
 }
 
@@ -119,7 +121,9 @@ TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
   if (n >= kLanes<T>) return Store(v, to);
   T lanes[kLanes<T>];
   Store(v, lanes);
-  for (int64_t k = 0; k < n; ++k) to[k] = lanes[k];
+  for (int k = 0; k < kLanes<T>; ++k) {
+    if (k < n) to[k] = lanes[k];
+  }
 }
 
 // Keeps the compiler from loading a vector that is used several times again.

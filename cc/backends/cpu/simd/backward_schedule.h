@@ -1,0 +1,117 @@
+// BackwardSchedule: the order of the work of a backward pass.
+//
+// The steps are computed from the last to the first, in chunks. At the end of a
+// chunk its products are added to the gradients of the weights, while its dz is
+// in the cache. A small layer with a large batch is divided into slices of the
+// batch, which are independent until their sums are added at the end. The
+// schedule depends on the shape of the problem but not on the number of
+// threads, since it determines the order of sums.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_SCHEDULE_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_SCHEDULE_H_
+
+#include "backends/cpu/simd/gemm.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+class BackwardSchedule {
+ public:
+  // What a phase does. Without a projection kProject also computes the cells.
+  enum class Job {
+    kPrepare,   // packs the weights
+    kSlices,    // all steps and products of a slice
+    kProject,   // dh of the preceding step
+    kCells,     // the cell's equations
+    kGather,    // copies x, h and m of a chunk to panels
+    kProducts,  // the products of a chunk
+    kFinish,    // writes the sums over all steps
+    kAddXGrad,  // adds dx to the x_grad of another pass
+  };
+  struct Phase {
+    Job job;
+    int64_t chunk = 0;
+    int64_t step = 0;
+  };
+  struct Steps {
+    int64_t begin, end;
+  };
+
+  // `weight_bytes` is the size of the weights, `row_bytes` that of a row of dz.
+  BackwardSchedule(int64_t batch, int64_t steps, bool projected,
+                   int64_t weight_bytes, int64_t row_bytes)
+      : batch_(batch),
+        steps_(steps),
+        step_phases_(projected ? 2 : 1),
+        slices_(SliceCount(batch, weight_bytes)),
+        slice_rows_(slices_ > 0 ? Blocks(batch, slices_) : batch),
+        chunk_steps_(ChunkSteps(row_bytes)),
+        chunks_(Blocks(Max(steps, 1), chunk_steps_)) {}
+
+  int64_t slices() const { return slices_; }  // 0: without slices
+  int64_t chunks() const { return chunks_; }
+  // The largest number of rows of the batch in a step, and in a chunk.
+  int64_t step_rows() const { return slice_rows_; }
+  int64_t chunk_rows() const { return slice_rows_ * chunk_steps_; }
+
+  // Rows of the batch that belong to a slice.
+  int64_t SliceBegin(int64_t slice) const {
+    return Min(slice * slice_rows_, batch_);
+  }
+
+  // The steps of a chunk. Chunk 0 has the last steps.
+  Steps StepsOf(int64_t chunk) const {
+    const int64_t end = steps_ - chunk * chunk_steps_;
+    return {Max(end - chunk_steps_, 0), end};
+  }
+  int64_t ChunkOf(int64_t step) const {
+    return (steps_ - 1 - step) / chunk_steps_;
+  }
+
+  int64_t FinishPhase() const {
+    return slices_ > 0 ? 2 : chunks_ * ChunkPhases() + 1;
+  }
+
+  // `step` of the result is negative in a phase without a step.
+  Phase At(int64_t phase) const {
+    if (phase == 0) return {Job::kPrepare};
+    if (phase == FinishPhase()) return {Job::kFinish};
+    if (phase > FinishPhase()) return {Job::kAddXGrad};
+    if (slices_ > 0) return {Job::kSlices};
+    const int64_t chunk = (phase - 1) / ChunkPhases();
+    const int64_t k = (phase - 1) % ChunkPhases();
+    if (k == ChunkPhases() - 2) return {Job::kGather, chunk};
+    if (k == ChunkPhases() - 1) return {Job::kProducts, chunk};
+    return {k % step_phases_ == 0 ? Job::kProject : Job::kCells, chunk,
+            StepsOf(chunk).end - 1 - k / step_phases_};
+  }
+
+ private:
+  static constexpr int64_t kMaxSlices = 16;
+  static constexpr int64_t kMinSliceRows = 2 * kRows;
+  static constexpr int64_t kSliceWeightBytes = 256 << 10;
+  static constexpr int64_t kSliceChunkBytes = 128 << 10;
+  static constexpr int64_t kChunkBytes = 1 << 20;
+  static constexpr int64_t kMinChunkRows = 256;
+
+  static int64_t SliceCount(int64_t batch, int64_t weight_bytes) {
+    if (weight_bytes > kSliceWeightBytes) return 0;
+    int64_t slices = kMaxSlices;
+    while (slices > 1 && batch < slices * kMinSliceRows) slices /= 2;
+    return slices > 1 ? slices : 0;
+  }
+
+  int64_t ChunkSteps(int64_t row_bytes) const {
+    const int64_t rows = slices_ > 0
+                             ? kSliceChunkBytes / row_bytes
+                             : Max(kChunkBytes / row_bytes, kMinChunkRows);
+    return Max(Min(rows / Max(slice_rows_, 1), steps_), 1);
+  }
+
+  int64_t ChunkPhases() const { return chunk_steps_ * step_phases_ + 2; }
+
+  int64_t batch_, steps_, step_phases_, slices_, slice_rows_, chunk_steps_,
+      chunks_;
+};
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_SCHEDULE_H_

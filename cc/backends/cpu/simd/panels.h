@@ -1,0 +1,71 @@
+// Panels: the rows of a matrix as the transposed first factor of a product.
+//
+// A weight gradient is the product of a transposed matrix, such as x, with dz.
+// A panel holds kRows columns of the matrix, [rows, kRows], in the order in
+// which a kernel reads them. Packed as pairs of bfloat16, a pair holds two
+// neighbouring rows.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_PANELS_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_PANELS_H_
+
+#include <cstring>
+
+#include "backends/cpu/simd/gemm.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+template <class T>
+class Panels {
+ public:
+  // Panels for at most `rows` rows of `width` elements.
+  Panels(int64_t rows, int64_t width, bool pairs)
+      : words_(Words(rows, pairs)), width_(width), pairs_(pairs) {}
+
+  // Size of the memory, in elements.
+  int64_t Size() const { return Blocks(width_, kRows) * kRows * words_; }
+
+  // Sets elements [begin, end) of a row; begin is a multiple of kRows. `keep`
+  // has a multiplier for each element of the row, or is null. With pairs, row
+  // 2 k must be set before row 2 k + 1.
+  void SetRow(T* panels, int64_t row, const T* values, const T* keep,
+              int64_t begin, int64_t end) const {
+    for (int64_t k = begin; k < end; k += kRows) {
+      T* panel = panels + k * words_;
+      if (!keep && !pairs_ && k + kRows <= end) {
+        std::memcpy(panel + row * kRows, values + k, kRows * sizeof(T));
+        continue;
+      }
+      for (int64_t r = 0; r < kRows && k + r < end; ++r) {
+        const T value = keep ? values[k + r] * keep[k + r] : values[k + r];
+        Set(panel, row, r, value);
+      }
+    }
+  }
+
+  // The product's first factor: column m of the matrix from row k on, whose
+  // elements are kRows apart. With pairs, k is even.
+  const T* Column(const T* panels, int64_t m, int64_t k) const {
+    const int64_t r = m % kRows;
+    return panels + (m - r) * words_ + Words(k, pairs_) * kRows + r;
+  }
+
+ private:
+  void Set(T* panel, int64_t row, int64_t r, T value) const {
+    if constexpr (kDotsPairs && std::is_same_v<T, float>) {
+      if (pairs_) {
+        auto* words = reinterpret_cast<BFloat16Pair*>(panel);
+        uint32_t* pair = &words[row / 2 * kRows + r].bits;
+        const uint32_t bits = ToBFloat16(value);
+        *pair = row % 2 == 0 ? bits : *pair | bits << 16;
+        return;
+      }
+    }
+    panel[row * kRows + r] = value;
+  }
+
+  int64_t words_, width_;
+  bool pairs_;
+};
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_PANELS_H_
