@@ -41,9 +41,9 @@ class BackwardPass {
         packed_rows_(args.packed->size()),
         steps_(args.packed->steps),
         pairs_(kCanRound && args.config.bfloat16),
-        z_stride_(shape.pre_activations * padded_ + kL),
+        z_stride_(RoundUpToLanes<T>(shape.pre_activations * cell_) + kL),
         schedule_(batch_, steps_, Projected(), WeightBytes(),
-                  z_stride_ * static_cast<int64_t>(sizeof(T))),
+                  shape.pre_activations * cell_ * kBytes),
         group_(Group(threads)),
         to_x_({input_, cell_, 0, shape.input, args.config.gate_order},
               args.weights.input, kBlock, pairs_),
@@ -146,13 +146,14 @@ class BackwardPass {
  protected:
   using V = VecT<T>;
   static constexpr int kL = kLanes<T>;
+  static constexpr int64_t kBytes = sizeof(T);
   static constexpr int64_t kCellRows = 8;
   static constexpr bool kCanRound = kDotsPairs && std::is_same_v<T, float>;
 
   // What is kept of the packed rows of a chunk, by the row's number in it.
   struct Chunk {
-    T* z_grad;              // [., parts, padded H], rows z_stride_ apart
-    T* rounded_z_grad;      // [., parts, padded H / 2], of pairs
+    T* z_grad;              // [., parts, H], rows z_stride_ apart
+    T* rounded_z_grad;      // [., parts, H / 2], of pairs
     T* previous_h;          // [., P], where h is restored
     T* h_grad;              // [., P], with a projection
     T* unprojected_h;       // m, [., H], with a projection
@@ -192,6 +193,8 @@ class BackwardPass {
            args_.x_grad;
   }
 
+  int64_t CellWords() const { return Words(cell_, pairs_); }
+
   int Block(int part) const { return args_.config.gate_order.block[part]; }
 
   V UpstreamH(int64_t e, int64_t u) const {
@@ -202,12 +205,12 @@ class BackwardPass {
 
   // Of a row of a chunk.
   T* ZGrad(const Chunk& chunk, int64_t row, int part) const {
-    return chunk.z_grad + row * z_stride_ + part * padded_;
+    return chunk.z_grad + row * z_stride_ + part * cell_;
   }
   BFloat16Pair* RoundedZGrad(const Chunk& chunk, int64_t row, int part) const {
     return reinterpret_cast<BFloat16Pair*>(
         chunk.rounded_z_grad +
-        (row * shape_.pre_activations + part) * (padded_ / 2));
+        (row * shape_.pre_activations + part) * CellWords());
   }
 
   const T* PreviousH(int64_t e) const {
@@ -255,8 +258,7 @@ class BackwardPass {
 
   int64_t WeightBytes() const {
     const int64_t rows = hidden_ + (args_.weights.input ? input_ : 0);
-    return rows * shape_.pre_activations * padded_ *
-           static_cast<int64_t>(sizeof(T));
+    return rows * shape_.pre_activations * cell_ * kBytes;
   }
 
   // Units of an item of a step: a block of columns of a product, or without a
@@ -291,7 +293,7 @@ class BackwardPass {
     Chunk chunk;
     chunk.z_grad = scratch->Take(KeepsZGrad() ? rows * z_stride_ : 0);
     chunk.rounded_z_grad =
-        scratch->Take(pairs_ ? rows * parts * padded_ / 2 : 0);
+        scratch->Take(pairs_ ? rows * parts * CellWords() : 0);
     chunk.previous_h = scratch->Take(RestoresH() ? rows * padded_ : 0);
     chunk.h_grad = scratch->Take(Projected() ? rows * padded_hidden_ : 0);
     chunk.unprojected_h = scratch->Take(Projected() ? rows * cell_ : 0);
@@ -445,7 +447,7 @@ class BackwardPass {
     of.begin = rows.begin;
     of.end = rows.end;
     const int64_t parts = shape_.pre_activations;
-    of.stride = pairs_ ? parts * padded_ / 2 : z_stride_;
+    of.stride = pairs_ ? parts * CellWords() : z_stride_;
     of.z_grad = (pairs_ ? rows.chunk->rounded_z_grad : rows.chunk->z_grad) +
                 rows.first * of.stride;
     of.batch_row = batch_row_;
@@ -489,8 +491,8 @@ class BackwardPass {
           T* to = x + Block(p) * gate_stride + u;
           const T* from = ZGrad(*rows.chunk, rows.InChunk(e), p) + u;
           const bool adds = p > 0 && gate_stride == 0;
-          StoreN(Load(from) + (adds ? LoadN(to, input_ - u) : V{}), to,
-                 input_ - u);
+          StoreN(LoadN(from, input_ - u) + (adds ? LoadN(to, input_ - u) : V{}),
+                 to, input_ - u);
         }
       }
     }

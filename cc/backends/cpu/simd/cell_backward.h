@@ -72,12 +72,10 @@ class CellBackward final : public BackwardPass<T> {
     const int64_t width = cell_ - u;
     const int64_t row = rows.InChunk(e);
     for (int p = 0; p < Cell::kPreActivations; ++p) {
-      if (KeepsZGrad())
-        StorePadded(z[p], ZGrad(*rows.chunk, row, p) + u, width);
+      if (KeepsZGrad()) StoreN(z[p], ZGrad(*rows.chunk, row, p) + u, width);
       if constexpr (kCanRound) {
         if (pairs_) {
-          StorePairs(FirstLanes(z[p], width),
-                     RoundedZGrad(*rows.chunk, row, p) + u / 2, kLanes<T>);
+          StorePairs(z[p], RoundedZGrad(*rows.chunk, row, p) + u / 2, width);
         }
       }
       if (args_.z_grad) {
@@ -85,16 +83,6 @@ class CellBackward final : public BackwardPass<T> {
                width);
       }
     }
-  }
-
-  // The first `width` lanes; the others are zero.
-  static V FirstLanes(V v, int64_t width) {
-    T lanes[kLanes<T>] = {};
-    StoreN(v, lanes, width);
-    return Load(lanes);
-  }
-  static TF_LSTM_OPS_INLINE void StorePadded(V v, T* to, int64_t width) {
-    Store(width < kLanes<T> ? FirstLanes(v, width) : v, to);
   }
 
   // h_prev = o_prev * co_prev. The preceding packed row of this row of the

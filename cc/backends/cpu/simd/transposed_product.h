@@ -3,8 +3,6 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_TRANSPOSED_PRODUCT_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_TRANSPOSED_PRODUCT_H_
 
-#include <algorithm>
-
 #include "backends/cpu/simd/gemm.h"
 #include "core/layer_direction.h"
 
@@ -26,7 +24,7 @@ class TransposedProduct {
   // Rows [begin, end) of dz and of the product.
   struct Rows {
     int64_t begin = 0, end = 0;
-    // Row `begin` of dz: [pre-activations, padded H], or as pairs half of that.
+    // Row `begin` of dz: [pre-activations, H], or as pairs half of that.
     // The next row is `stride` elements behind.
     const T* z_grad = nullptr;
     int64_t stride = 0;
@@ -45,15 +43,15 @@ class TransposedProduct {
       : shape_(shape),
         weights_(weights),
         block_(block),
-        words_(Words(RoundUpToLanes<T>(shape.cell), pairs)),
+        words_(Words(shape.cell, pairs)),
         pairs_(pairs) {}
 
   int64_t PackedSize() const {
     return shape_.parts * RoundUpToLanes<T>(shape_.width) * words_;
   }
 
-  // Packs the block of columns from `begin` on: [gates, padded H, vectors of
-  // columns, lanes]; as pairs, half as many rows. Padding is zero.
+  // Packs the block of columns from `begin` on: [gates, H, vectors of columns,
+  // lanes]; as pairs, half as many rows.
   void Pack(int64_t begin, T* packed) const {
     const int64_t end = Min(begin + block_, shape_.width);
     if (begin >= end) return;
@@ -65,7 +63,6 @@ class TransposedProduct {
         PackBlock(data, weights_.column_stride, weights_.row_stride,
                   shape_.cell, begin, end, to, pairs_);
       });
-      std::fill(to + Words(shape_.cell, pairs_) * row, to + words_ * row, T(0));
     }
   }
 

@@ -16,7 +16,7 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 template <class T>
 struct WeightGradFactors {
   const T* panels;  // of F; with own panels, a set for each gate
-  const T* rows;    // D: [rows, row_stride], gate p from column p * pitch on
+  const T* rows;    // D: [rows, row_stride], gate p from column p * N on
   int64_t row_stride;
   int64_t count;  // of packed rows
 };
@@ -43,7 +43,6 @@ class WeightGrad {
   WeightGrad(const Shape& shape, const GateMatrices<T>& to, int64_t capacity,
              bool pairs)
       : shape_(shape),
-        pitch_(RoundUpToLanes<T>(shape.columns)),
         to_(to),
         panels_(capacity, shape.rows, pairs),
         pairs_(pairs) {}
@@ -71,8 +70,8 @@ class WeightGrad {
             n * to_.column_stride;
     const T* panels =
         of.panels + (shape_.own_panels ? part : 0) * panels_.Size();
-    const Columns from = {of.rows + part * pitch_ + n, of.row_stride, of.count,
-                          columns};
+    const Columns from = {of.rows + part * shape_.columns + n, of.row_stride,
+                          of.count, columns};
     if (to_.column_stride == 1) {
       return Multiply(panels, m, m_end, from, add, scratch, to, to_.row_stride);
     }
@@ -87,7 +86,7 @@ class WeightGrad {
     }
   }
 
-  // Partial sums, of a part of the batch: [M, parts, pitch].
+  // Partial sums, of a part of the batch: [M, parts, N].
   int64_t SumsSize() const { return to_ ? shape_.rows * SumsStride() : 0; }
   void AddToSums(const WeightGradFactors<T>& of, bool add, T* scratch,
                  T* sums) const {
@@ -113,12 +112,13 @@ class WeightGrad {
     for (int part = 0; part < shape_.parts; ++part) {
       T* to = to_.Block(shape_.order.block[part]) + row * to_.row_stride;
       for (int64_t n = 0; n < shape_.columns; n += kL) {
-        const T* from = sums + row * SumsStride() + part * pitch_ + n;
-        VecT<T> total = Load(from);
+        const T* from = sums + row * SumsStride() + part * shape_.columns + n;
+        const int64_t width = shape_.columns - n;
+        VecT<T> total = LoadN(from, width);
         for (int64_t k = 1; k < count; ++k) {
-          total = total + Load(from + k * distance);
+          total = total + LoadN(from + k * distance, width);
         }
-        Scatter(total, to + n * to_.column_stride, shape_.columns - n);
+        Scatter(total, to + n * to_.column_stride, width);
       }
     }
   }
@@ -134,7 +134,7 @@ class WeightGrad {
   };
 
   int64_t RowChunks() const { return Blocks(shape_.rows, kRowChunk); }
-  int64_t SumsStride() const { return shape_.parts * pitch_; }
+  int64_t SumsStride() const { return shape_.parts * shape_.columns; }
 
   // Rows [m, m_end) of the product. D is read where it is; pairs are packed.
   void Multiply(const T* panels, int64_t m, int64_t m_end, const Columns& from,
@@ -173,7 +173,6 @@ class WeightGrad {
   }
 
   const Shape shape_;
-  const int64_t pitch_;
   const GateMatrices<T> to_;
   const Panels<T> panels_;
   const bool pairs_;
