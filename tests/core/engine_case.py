@@ -27,7 +27,9 @@ class Sizes(NamedTuple):
 
 
 # Ones, one below and above the vectors of every instruction set and the blocks of rows, one more
-# than a chain of products, and the last two large enough for a team of threads.
+# than a chain of products, two large enough for a team of threads. The backward pass divides the
+# batch of the next two into slices, of one and of two chunks of steps; the last one has two chunks
+# and no slices.
 SIZES = [
     Sizes(1, 1, 1, 1),
     Sizes(3, 2, 3, 5),
@@ -40,6 +42,9 @@ SIZES = [
     Sizes(2, 3, 8, 130),
     Sizes(5, 12, 70, 65),
     Sizes(6, 33, 20, 129),
+    Sizes(5, 50, 6, 20),
+    Sizes(36, 26, 3, 9),
+    Sizes(13, 40, 4, 130),
 ]
 BITS = {"bfloat16": 16, "float32": 32, "float64": 64}
 

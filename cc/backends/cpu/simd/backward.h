@@ -8,84 +8,18 @@
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 
 #include <algorithm>
-#include <vector>
 
-#include "backends/cpu/engine.h"
-#include "backends/cpu/simd/backward_schedule.h"
-#include "backends/cpu/simd/cells.h"
-#include "backends/cpu/simd/gemm.h"
-#include "backends/cpu/simd/scratch.h"
-#include "backends/cpu/simd/transposed_product.h"
-#include "backends/cpu/simd/weight_grad.h"
+#include "backends/cpu/simd/backward_state.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
 template <class T>
-class BackwardPass {
+class BackwardPass : public BackwardState<T> {
  public:
-  using Element = T;
+  using BackwardState<T>::BackwardState;
+  using typename BackwardState<T>::Element;
   using Schedule = BackwardSchedule;
   using Job = Schedule::Job;
-
-  BackwardPass(const EngineBackward<T>& args, const CellShape& shape,
-               int threads)
-      : args_(args),
-        shape_(shape),
-        weights_grad_(args.weights_grad),
-        input_(args.config.input_size),
-        cell_(args.config.cell_size),
-        hidden_(args.config.hidden_size),
-        padded_(RoundUpToLanes<T>(cell_)),
-        padded_hidden_(RoundUpToLanes<T>(hidden_)),
-        batch_(args.packed->batch),
-        packed_rows_(args.packed->size()),
-        steps_(args.packed->steps),
-        pairs_(kCanRound && args.config.bfloat16),
-        z_stride_(RoundUpToLanes<T>(shape.pre_activations * cell_) + kL),
-        schedule_(batch_, steps_, Projected(), WeightBytes(),
-                  shape.pre_activations * cell_ * kBytes),
-        group_(Group(threads)),
-        to_x_({input_, cell_, 0, shape.input, args.config.gate_order},
-              args.weights.input, kBlock, pairs_),
-        to_h_({hidden_, cell_, shape.first_recurrent, shape.recurrent,
-               args.config.gate_order},
-              args.weights.recurrent, Min(group_, kBlock), pairs_),
-        input_grad_({input_, cell_, shape.input, OrderFrom(0),
-                     args.input_dropout.data != nullptr},
-                    weights_grad_.input, schedule_.chunk_rows(), pairs_),
-        recurrent_grad_(
-            {hidden_, cell_, shape.recurrent, OrderFrom(shape.first_recurrent),
-             args.recurrent_dropout.data != nullptr},
-            weights_grad_.recurrent, schedule_.chunk_rows(), pairs_),
-        projection_grad_(
-            {cell_, hidden_, 1, kOrderSingle},
-            Projected() ? weights_grad_.projection : GateMatrices<T>(),
-            schedule_.chunk_rows(), pairs_),
-        begin_(args.packed->begin.data()),
-        batch_row_(args.packed->batch_row.data()),
-        input_row_(args.packed->input_row.data()),
-        output_row_(args.packed->output_row.data()),
-        previous_(args.packed->previous.data()),
-        chunks_(schedule_.slices() > 0 ? threads : 2) {}
-
-  // Assigns the pieces of scratch memory for `threads` threads.
-  void Place(Scratch<T>* scratch, int threads) {
-    packed_recurrent_ = scratch->Take(NeedsHGrad() ? to_h_.PackedSize() : 0);
-    packed_input_ = scratch->Take(MultipliesXGrad() ? to_x_.PackedSize() : 0);
-    packed_projection_ = scratch->Take(Projected() ? padded_ * hidden_ : 0);
-    state_grad_ = shape_.has_cell_state ? args_.c0_grad.data
-                  : shape_.has_state    ? scratch->Take(batch_ * cell_)
-                                        : nullptr;
-    co_ = scratch->Take(RestoresH() ? batch_ * cell_ : 0);
-    x_grad_rows_ =
-        scratch->Take(args_.adds_to_x_grad ? packed_rows_ * args_.x_stride : 0);
-    sums_ = scratch->Take(Max(schedule_.slices(), 1) * SumsSize());
-    weight_sums_ = scratch->Take(schedule_.slices() * WeightSumsSize());
-    blocks_ = scratch->Take(threads * WeightGrad<T>::kScratch);
-    for (int k = 0; k < (schedule_.slices() > 0 ? threads : 2); ++k) {
-      chunks_[k] = PlaceChunk(scratch);
-    }
-  }
 
   int64_t Phases() const {
     return schedule_.FinishPhase() + (args_.adds_to_x_grad ? 2 : 1);
@@ -106,15 +40,12 @@ class BackwardPass {
             Projected() && at.job == Job::kProject ? padded_hidden_ : padded_,
             group_);
       case Job::kGather:
-        return PanelItems();
+        return weight_grads_.PanelItems();
       case Job::kProducts:
         return ProductItems(at.chunk);
       case Job::kFinish:
         return Blocks(padded_, group_) +
-               (schedule_.slices() > 0
-                    ? input_grad_.TotalItems() + recurrent_grad_.TotalItems() +
-                          projection_grad_.TotalItems()
-                    : 0);
+               (schedule_.slices() > 0 ? weight_grads_.TotalItems() : 0);
       case Job::kAddXGrad:
         return Blocks(packed_rows_, kRowChunk);
     }
@@ -144,37 +75,23 @@ class BackwardPass {
   }
 
  protected:
-  using V = VecT<T>;
-  static constexpr int kL = kLanes<T>;
-  static constexpr int64_t kBytes = sizeof(T);
+  using Base = BackwardState<T>;
+  using Base::args_, Base::batch_, Base::batch_row_, Base::BiasSums,
+      Base::Block, Base::blocks_, Base::cell_, Base::CellWords, Base::chunks_,
+      Base::ClearSums, Base::group_, Base::hidden_, Base::input_,
+      Base::input_row_, Base::kBlock, Base::kL, Base::MultipliesXGrad,
+      Base::NeedsHGrad, Base::packed_input_, Base::packed_projection_,
+      Base::packed_recurrent_, Base::packed_rows_, Base::padded_,
+      Base::padded_hidden_, Base::pairs_, Base::PeepholeSums, Base::PreviousH,
+      Base::Projected, Base::RestoresH, Base::RowsOf, Base::RowsOfChunk,
+      Base::schedule_, Base::shape_, Base::SliceBegin, Base::state_grad_,
+      Base::steps_, Base::sums_, Base::SumsSize, Base::to_h_, Base::to_x_,
+      Base::UpstreamH, Base::weight_grads_, Base::weight_sums_,
+      Base::weights_grad_, Base::x_grad_rows_, Base::z_stride_, Base::ZGrad;
+  using typename Base::Chunk;
+  using typename Base::Rows;
+  using typename Base::V;
   static constexpr int64_t kCellRows = 8;
-  static constexpr bool kCanRound = kDotsPairs && std::is_same_v<T, float>;
-
-  // What is kept of the packed rows of a chunk, by the row's number in it.
-  struct Chunk {
-    T* z_grad;              // [., parts, H], rows z_stride_ apart
-    T* rounded_z_grad;      // [., parts, H / 2], of pairs
-    T* previous_h;          // [., P], where h is restored
-    T* h_grad;              // [., P], with a projection
-    T* unprojected_h;       // m, [., H], with a projection
-    T* unprojected_h_grad;  // dm, [., H], with a projection
-    T* x_panels;
-    T* h_panels;
-    T* unprojected_h_panels;
-  };
-
-  // Packed rows [begin, end) of one step. Packed row e is row first + e - begin
-  // of the chunk. The sums over all steps are added to `sums`.
-  struct Rows {
-    int64_t begin, end, first;
-    const Chunk* chunk;
-    T* sums;
-
-    int64_t InChunk(int64_t e) const { return first + e - begin; }
-    Rows From(int64_t e, int64_t e_end) const {
-      return {e, e_end, InChunk(e), chunk, sums};
-    }
-  };
 
   ~BackwardPass() = default;
 
@@ -184,136 +101,8 @@ class BackwardPass {
   virtual void Cells(const Rows& rows, int64_t begin, int64_t end,
                      int64_t u) = 0;
 
-  bool Projected() const { return args_.config.projected(); }
-  // Without a projection h = o * co, computed again where h is not given.
-  bool RestoresH() const { return !args_.h && weights_grad_.recurrent; }
-  // Whether a product reads dz.
-  bool KeepsZGrad() const {
-    return NeedsHGrad() || weights_grad_.input || weights_grad_.recurrent ||
-           args_.x_grad;
-  }
-
-  int64_t CellWords() const { return Words(cell_, pairs_); }
-
-  int Block(int part) const { return args_.config.gate_order.block[part]; }
-
-  V UpstreamH(int64_t e, int64_t u) const {
-    if (!args_.h_grad) return V{};
-    return LoadN(args_.h_grad + output_row_[e] * args_.h_grad_stride + u,
-                 hidden_ - u);
-  }
-
-  // Of a row of a chunk.
-  T* ZGrad(const Chunk& chunk, int64_t row, int part) const {
-    return chunk.z_grad + row * z_stride_ + part * cell_;
-  }
-  BFloat16Pair* RoundedZGrad(const Chunk& chunk, int64_t row, int part) const {
-    return reinterpret_cast<BFloat16Pair*>(
-        chunk.rounded_z_grad +
-        (row * shape_.pre_activations + part) * CellWords());
-  }
-
-  const T* PreviousH(int64_t e) const {
-    return previous_[e] < 0
-               ? args_.h0.data + batch_row_[e] * hidden_
-               : args_.h + output_row_[previous_[e]] * args_.h_stride;
-  }
-
-  // Sums over all steps, of dz and of dz times the state that a peephole reads:
-  // [pre-activations, padded H] each.
-  T* BiasSums(T* sums, int part) const { return sums + part * padded_; }
-  T* PeepholeSums(T* sums, int part) const {
-    return sums + (shape_.pre_activations + part) * padded_;
-  }
-
-  const EngineBackward<T>& args_;
-  const CellShape shape_;
-  const RnnWeights<T>& weights_grad_;
-  const int64_t input_, cell_, hidden_, padded_, padded_hidden_;
-  const int64_t batch_, packed_rows_, steps_;
-  const bool pairs_;  // factors of products are pairs of bfloat16
-  // A row of dz. Without the vector behind it, rows would often be a power of
-  // two apart, and a column would occupy few sets of the cache.
-  const int64_t z_stride_;
-  const BackwardSchedule schedule_;
-  const int64_t group_;  // units in an item of a step
-  const TransposedProduct<T> to_x_, to_h_;
-  const WeightGrad<T> input_grad_, recurrent_grad_, projection_grad_;
-  const int64_t* begin_;
-  const int64_t* batch_row_;
-  const int64_t* input_row_;
-  const int64_t* output_row_;
-  const int64_t* previous_;
-  T* state_grad_ = nullptr;  // [B, H]
-  T* co_ = nullptr;  // [B, H], of the next packed row of each row of the batch
-
  private:
-  static constexpr int64_t kBlock = kColumns * kL;  // columns of a product
-  static constexpr int64_t kRowChunk = 64 * kRows;  // and rows, of one item
-  static constexpr int64_t kPanels = 8 * kRows;  // columns of an item: gather
-
-  // Whether the gradient of any step's previous h is needed.
-  bool NeedsHGrad() const { return steps_ > 1 || args_.wants_h0_grad; }
-  bool MultipliesXGrad() const { return args_.weights.input && args_.x_grad; }
-
-  int64_t WeightBytes() const {
-    const int64_t rows = hidden_ + (args_.weights.input ? input_ : 0);
-    return rows * shape_.pre_activations * cell_ * kBytes;
-  }
-
-  // Units of an item of a step: a block of columns of a product, or without a
-  // product a thread's share.
-  int64_t Group(int threads) const {
-    const int64_t vectors = padded_ / kL;
-    if (schedule_.slices() > 0) return kBlock;
-    const bool multiplies = NeedsHGrad() || Projected();
-    return kL * Max(1, multiplies ? Min(vectors / (2 * threads), kColumns)
-                                  : Blocks(vectors, threads));
-  }
-
-  // The blocks of the pre-activations from `first` on.
-  GateOrder OrderFrom(int first) const {
-    GateOrder order = {};
-    for (int p = first; p < shape_.pre_activations; ++p) {
-      order.block[p - first] = Block(p);
-    }
-    return order;
-  }
-
-  // Sizes of the sums of a slice.
-  int64_t SumsSize() const { return 2 * shape_.pre_activations * padded_; }
-  int64_t WeightSumsSize() const {
-    return input_grad_.SumsSize() + recurrent_grad_.SumsSize() +
-           projection_grad_.SumsSize();
-  }
-
-  Chunk PlaceChunk(Scratch<T>* scratch) const {
-    const int64_t rows = schedule_.chunk_rows();
-    const int64_t parts = shape_.pre_activations;
-    Chunk chunk;
-    chunk.z_grad = scratch->Take(KeepsZGrad() ? rows * z_stride_ : 0);
-    chunk.rounded_z_grad =
-        scratch->Take(pairs_ ? rows * parts * CellWords() : 0);
-    chunk.previous_h = scratch->Take(RestoresH() ? rows * padded_ : 0);
-    chunk.h_grad = scratch->Take(Projected() ? rows * padded_hidden_ : 0);
-    chunk.unprojected_h = scratch->Take(Projected() ? rows * cell_ : 0);
-    chunk.unprojected_h_grad =
-        scratch->Take(Projected() ? schedule_.step_rows() * cell_ : 0);
-    chunk.x_panels = scratch->Take(input_grad_.PanelsSize());
-    chunk.h_panels = scratch->Take(recurrent_grad_.PanelsSize());
-    chunk.unprojected_h_panels = scratch->Take(projection_grad_.PanelsSize());
-    return chunk;
-  }
-  // Without slices: the packed rows of a chunk, and of a step.
-  Rows RowsOfChunk(int64_t chunk) const {
-    const Schedule::Steps steps = schedule_.StepsOf(chunk);
-    return {begin_[steps.begin], begin_[steps.end], 0, &chunks_[chunk % 2],
-            sums_};
-  }
-  Rows RowsOf(int64_t step) const {
-    return RowsOfChunk(schedule_.ChunkOf(step))
-        .From(begin_[step], begin_[step + 1]);
-  }
+  static constexpr int64_t kRowChunk = 64 * kRows;  // rows of an item
 
   // Items: groups of units; blocks of columns of x.
   void Prepare(int64_t item) {
@@ -339,12 +128,6 @@ class BackwardPass {
     });
   }
 
-  void ClearSums(T* sums, int64_t begin, int64_t end) const {
-    for (int k = 0; k < 2 * shape_.pre_activations; ++k) {
-      std::fill(sums + k * padded_ + begin, sums + k * padded_ + end, T(0));
-    }
-  }
-
   void RunSlice(int64_t slice, int thread) {
     const Chunk& chunk = chunks_[thread];
     T* sums = sums_ + slice * SumsSize();
@@ -358,16 +141,9 @@ class BackwardPass {
         count += rows.end - rows.begin;
         if (rows.begin < rows.end) RunStepOfSlice(rows, step);
       }
-      const bool add = c > 0;
-      T* scratch = blocks_ + thread * WeightGrad<T>::kScratch;
-      T* to = weight_sums_ + slice * WeightSumsSize();
-      input_grad_.AddToSums(InputFactors(chunk, count), add, scratch, to);
-      to += input_grad_.SumsSize();
-      recurrent_grad_.AddToSums(RecurrentFactors(chunk, count), add, scratch,
-                                to);
-      to += recurrent_grad_.SumsSize();
-      projection_grad_.AddToSums(ProjectionFactors(chunk, count), add, scratch,
-                                 to);
+      weight_grads_.AddToSums(chunk.factors, GradientsOf(chunk, count), c > 0,
+                              blocks_ + thread * WeightGrad<T>::kScratch,
+                              weight_sums_ + slice * weight_grads_.SumsSize());
     }
     AddState(schedule_.SliceBegin(slice), schedule_.SliceBegin(slice + 1), 0,
              cell_);
@@ -379,17 +155,8 @@ class BackwardPass {
     }
     for (int64_t n = 0; n < cell_; n += group_) RunCells(rows, n);
     for (int64_t n = 0; n < hidden_; n += group_) ToPreviousH(rows, step, n);
-    for (int64_t k = 0; k < PanelItems(); ++k) Gather(rows, k);
+    for (int64_t k = 0; k < weight_grads_.PanelItems(); ++k) Gather(rows, k);
     for (int64_t n = 0; args_.x_grad && n < input_; n += kBlock) ToX(rows, n);
-  }
-
-  // The first packed row of a step that belongs to the slice or a later one.
-  int64_t SliceBegin(int64_t slice, int64_t step) const {
-    const int64_t row = schedule_.SliceBegin(slice);
-    const int64_t begin = begin_[step], end = begin_[step + 1];
-    if (end - begin == batch_) return begin + row;
-    return std::lower_bound(batch_row_ + begin, batch_row_ + end, row) -
-           batch_row_;
   }
 
   // One step without slices, for a group of units from n on.
@@ -512,55 +279,20 @@ class BackwardPass {
     }
   }
 
-  // Copies columns of x, h or m to panels. Items: kPanels columns of each.
-  static int64_t PanelItems(const WeightGrad<T>& grad, int64_t width) {
-    return grad.Sets() * Blocks(width, kPanels);
-  }
-  int64_t PanelItems() const {
-    return PanelItems(input_grad_, input_) +
-           PanelItems(recurrent_grad_, hidden_) +
-           PanelItems(projection_grad_, cell_);
-  }
+  // Copies columns of x, h and m to panels.
   void Gather(const Rows& rows, int64_t item) const {
     const Chunk& chunk = *rows.chunk;
-    if (item < PanelItems(input_grad_, input_)) {
-      return Gather(rows, item, input_grad_, input_, chunk.x_panels,
-                    args_.input_dropout.data, 0, [&](int64_t e) {
-                      return args_.x + input_row_[e] * args_.x_stride;
-                    });
-    }
-    item -= PanelItems(input_grad_, input_);
-    if (item < PanelItems(recurrent_grad_, hidden_)) {
-      return Gather(rows, item, recurrent_grad_, hidden_, chunk.h_panels,
-                    args_.recurrent_dropout.data, shape_.first_recurrent,
-                    [&](int64_t e) -> const T* {
-                      return RestoresH()
-                                 ? chunk.previous_h + rows.InChunk(e) * padded_
-                                 : PreviousH(e);
-                    });
-    }
-    item -= PanelItems(recurrent_grad_, hidden_);
-    Gather(rows, item, projection_grad_, cell_, chunk.unprojected_h_panels,
-           nullptr, 0, [&](int64_t e) -> const T* {
-             return chunk.unprojected_h + rows.InChunk(e) * cell_;
-           });
+    weight_grads_.Gather(
+        {rows.begin, rows.end, rows.first}, item,
+        [&](int64_t e) -> const T* {
+          return RestoresH() ? chunk.previous_h + rows.InChunk(e) * padded_
+                             : PreviousH(e);
+        },
+        [&](int64_t e) {
+          return chunk.unprojected_h + rows.InChunk(e) * cell_;
+        },
+        chunk.factors);
   }
-  // `keep` has a set of multipliers for each gate. Set s is for gate first + s.
-  template <class RowOf>
-  void Gather(const Rows& rows, int64_t item, const WeightGrad<T>& grad,
-              int64_t width, T* panels, const T* keep, int first,
-              const RowOf& row_of) const {
-    const int set = static_cast<int>(item / Blocks(width, kPanels));
-    const int64_t begin = item % Blocks(width, kPanels) * kPanels;
-    for (int64_t e = rows.begin; e < rows.end; ++e) {
-      const T* kept =
-          keep ? keep + (Block(first + set) * batch_ + batch_row_[e]) * width
-               : nullptr;
-      grad.panels().SetRow(grad.Set(panels, set), rows.InChunk(e), row_of(e),
-                           kept, begin, Min(begin + kPanels, width));
-    }
-  }
-
   void GatherChunk(int64_t chunk, int64_t item) const {
     const Schedule::Steps steps = schedule_.StepsOf(chunk);
     for (int64_t step = steps.begin; step < steps.end; ++step) {
@@ -568,17 +300,9 @@ class BackwardPass {
     }
   }
 
-  // dW = x' dz, dR = h_prev' dz, dWp = m' dh.
-  using Factors = WeightGradFactors<T>;
-  Factors InputFactors(const Chunk& chunk, int64_t count) const {
-    return {chunk.x_panels, chunk.z_grad, z_stride_, count};
-  }
-  Factors RecurrentFactors(const Chunk& chunk, int64_t count) const {
-    return {chunk.h_panels, ZGrad(chunk, 0, shape_.first_recurrent), z_stride_,
-            count};
-  }
-  Factors ProjectionFactors(const Chunk& chunk, int64_t count) const {
-    return {chunk.unprojected_h_panels, chunk.h_grad, padded_hidden_, count};
+  typename WeightGrads<T>::Gradients GradientsOf(const Chunk& chunk,
+                                                 int64_t count) const {
+    return {chunk.z_grad, z_stride_, chunk.h_grad, padded_hidden_, count};
   }
 
   // The products of a chunk without slices. The last items are dx = dz W'.
@@ -588,23 +312,16 @@ class BackwardPass {
         args_.x_grad
             ? Blocks(rows.end - rows.begin, kRowChunk) * Blocks(input_, kBlock)
             : 0;
-    return input_grad_.Items() + recurrent_grad_.Items() +
-           projection_grad_.Items() + of_x_grad;
+    return weight_grads_.Items() + of_x_grad;
   }
   void Multiply(int64_t chunk, int64_t item, int thread) const {
     const Rows rows = RowsOfChunk(chunk);
-    const int64_t count = rows.end - rows.begin;
-    T* scratch = blocks_ + thread * WeightGrad<T>::kScratch;
-    const auto run = [&](const WeightGrad<T>& grad, const Factors& factors) {
-      if (item >= 0 && item < grad.Items()) {
-        grad.Run(factors, chunk > 0, item, scratch);
-      }
-      item -= grad.Items();
-    };
-    run(input_grad_, InputFactors(*rows.chunk, count));
-    run(recurrent_grad_, RecurrentFactors(*rows.chunk, count));
-    run(projection_grad_, ProjectionFactors(*rows.chunk, count));
-    if (item < 0) return;
+    if (item < weight_grads_.Items()) {
+      return weight_grads_.Run(
+          rows.chunk->factors, GradientsOf(*rows.chunk, rows.end - rows.begin),
+          chunk > 0, item, blocks_ + thread * WeightGrad<T>::kScratch);
+    }
+    item -= weight_grads_.Items();
     const int64_t e = rows.begin + item / Blocks(input_, kBlock) * kRowChunk;
     ToX(rows.From(e, Min(e + kRowChunk, rows.end)),
         item % Blocks(input_, kBlock) * kBlock);
@@ -614,7 +331,10 @@ class BackwardPass {
   // rows of the weights.
   void Finish(int64_t item) {
     const int64_t groups = Blocks(padded_, group_);
-    if (item >= groups) return WriteWeightGrad(item - groups);
+    if (item >= groups) {
+      return weight_grads_.WriteTotals(weight_sums_, schedule_.slices(),
+                                       item - groups);
+    }
     const int64_t n = item * group_;
     if (schedule_.slices() == 0) {
       if (steps_ > 0) ToPreviousH(RowsOf(0), 0, n);
@@ -652,29 +372,6 @@ class BackwardPass {
       if (to.peephole[p]) write(PeepholeSums(sums_, p), to.peephole[p]);
     }
   }
-
-  void WriteWeightGrad(int64_t row) const {
-    const T* sums = weight_sums_;
-    for (const WeightGrad<T>* grad :
-         {&input_grad_, &recurrent_grad_, &projection_grad_}) {
-      if (row >= 0 && row < grad->TotalItems()) {
-        grad->WriteTotal(sums, WeightSumsSize(), schedule_.slices(), row);
-      }
-      row -= grad->TotalItems();
-      sums += grad->SumsSize();
-    }
-  }
-
-  T* packed_recurrent_ = nullptr;   // see TransposedProduct
-  T* packed_input_ = nullptr;       // see TransposedProduct
-  T* packed_projection_ = nullptr;  // [groups, P, vectors, lanes]
-  T* x_grad_rows_ = nullptr;        // [V, x_stride]
-  T* sums_ = nullptr;               // [slices, SumsSize()]
-  T* weight_sums_ = nullptr;        // [slices, WeightSumsSize()]
-  T* blocks_ = nullptr;             // [threads, WeightGrad::kScratch]
-  // One for each thread, or two by turns: the step after a chunk is read from
-  // the preceding chunk.
-  std::vector<Chunk> chunks_;
 };
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
