@@ -27,9 +27,7 @@ class Sizes(NamedTuple):
 
 
 # Ones, one below and above the vectors of every instruction set and the blocks of rows, one more
-# than a chain of products, two large enough for a team of threads. The backward pass divides the
-# batch of the next two into slices, of one and of two chunks of steps; the last one has two chunks
-# and no slices.
+# than a chain of products, and the last two large enough for a team of threads.
 SIZES = [
     Sizes(1, 1, 1, 1),
     Sizes(3, 2, 3, 5),
@@ -42,10 +40,11 @@ SIZES = [
     Sizes(2, 3, 8, 130),
     Sizes(5, 12, 70, 65),
     Sizes(6, 33, 20, 129),
-    Sizes(5, 50, 6, 20),
-    Sizes(36, 26, 3, 9),
-    Sizes(13, 40, 4, 130),
 ]
+# The backward pass divides the batch of the first two into slices, of one and of several chunks of
+# steps. The last one has no slices and two chunks.
+LARGE_BATCHES = [Sizes(5, 50, 6, 20), Sizes(72, 26, 3, 17), Sizes(13, 40, 4, 130)]
+
 BITS = {"bfloat16": 16, "float32": 32, "float64": 64}
 
 # Products of bfloat16 may err by what it costs to move every input by a unit of roundoff: h and the

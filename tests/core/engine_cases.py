@@ -8,7 +8,7 @@ import numpy as np
 
 from mpsgraph.cases import PAIRS
 
-from .engine_case import BITS, PLANS, SIZES, Case, Problem, make_case
+from .engine_case import BITS, LARGE_BATCHES, PLANS, SIZES, Case, Problem, make_case
 from .engine_problems import any_cell, block, custom_lstm, keras_cell
 
 CELL_VARIANTS = [
@@ -33,13 +33,14 @@ DIRECTED = [case for case in PAIRS if case.direction != "bidirectional"]
 
 def problems() -> Iterator[tuple[str, Callable[[np.random.Generator], Problem]]]:
     """Every variant in every size; sequences, layouts and custom activations in turn."""
-    for n, (variant, sizes) in enumerate(itertools.product(CELL_VARIANTS, SIZES)):
+    sequences = [*SIZES, *LARGE_BATCHES]
+    for n, (variant, sizes) in enumerate(itertools.product(CELL_VARIANTS, sequences)):
         for k, kind in enumerate(PLANS):
             yield (
                 f"{variant}-{kind}-{tuple(sizes)}",
                 lambda rng, a=(sizes, variant, kind, n + k): any_cell(rng, *a),
             )
-    for n, (variant, sizes) in enumerate(itertools.product(KERAS_VARIANTS, SIZES)):
+    for n, (variant, sizes) in enumerate(itertools.product(KERAS_VARIANTS, sequences)):
         kind = PLANS[n % len(PLANS)]
         yield (
             f"keras-{variant}-{kind}-{tuple(sizes)}",

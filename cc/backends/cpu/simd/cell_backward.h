@@ -31,7 +31,7 @@ class CellBackward final : public BackwardPass<T> {
     V bias[Cell::kPreActivations] = {};
     V peephole[Cell::kPreActivations] = {};
     for (int64_t e = begin; e < end; ++e) {
-      if (e + kAhead < rows.end) PrefetchInputs(e + kAhead, u);
+      if (previous_[e] >= 0) PrefetchInputs(previous_[e], u);
       const Outputs y = LoadOutputs(e, u, with);
       const V before =
           Cell::kHasState ? LoadN(PreviousState(e) + u, width) : V{};
@@ -115,9 +115,11 @@ class CellBackward final : public BackwardPass<T> {
     return from.data[k] + (from.packed ? e : output_row_[e]) * from.stride[k];
   }
 
-  // Rows are too far apart for the hardware prefetcher.
-  static constexpr int64_t kAhead = 4;
+  // The inputs of a packed row, one cache line of each. The preceding packed
+  // row of the same row of the batch is computed next, and lies too far away
+  // for the hardware prefetcher.
   void PrefetchInputs(int64_t e, int64_t u) const {
+    if (u * static_cast<int64_t>(sizeof(T)) % 64 != 0) return;
     ForEachSaved<Cell>([&](auto k, auto) {
       if (args_.saved.data[k]) PrefetchToRead(Row(args_.saved, k, e) + u);
       if (args_.saved_grad.data[k])

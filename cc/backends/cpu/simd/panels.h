@@ -28,16 +28,10 @@ class Panels {
   // 2 k must be set before row 2 k + 1.
   void SetRow(T* panels, int64_t row, const T* values, const T* keep,
               int64_t begin, int64_t end) const {
-    for (int64_t k = begin; k < end; k += kRows) {
-      T* panel = panels + k * words_;
-      if (!keep && !pairs_ && k + kRows <= end) {
-        std::memcpy(panel + row * kRows, values + k, kRows * sizeof(T));
-        continue;
-      }
-      for (int64_t r = 0; r < kRows && k + r < end; ++r) {
-        const T value = keep ? values[k + r] * keep[k + r] : values[k + r];
-        Set(panel, row, r, value);
-      }
+    if (!keep && !pairs_) return CopyRow(panels, row, values, begin, end);
+    for (int64_t k = begin; k < end; ++k) {
+      Set(panels + (k - k % kRows) * words_, row, k % kRows,
+          keep ? values[k] * keep[k] : values[k]);
     }
   }
 
@@ -49,6 +43,16 @@ class Panels {
   }
 
  private:
+  void CopyRow(T* panels, int64_t row, const T* values, int64_t begin,
+               int64_t end) const {
+    T* to = panels + begin * words_ + row * kRows;
+    int64_t k = begin;
+    for (; k + kRows <= end; k += kRows, to += kRows * words_) {
+      std::memcpy(to, values + k, kRows * sizeof(T));
+    }
+    for (; k < end; ++k, ++to) *to = values[k];
+  }
+
   void Set(T* panel, int64_t row, int64_t r, T value) const {
     if constexpr (kDotsPairs && std::is_same_v<T, float>) {
       if (pairs_) {
