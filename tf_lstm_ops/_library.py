@@ -103,8 +103,8 @@ def register() -> None:
 def load() -> ModuleType:
     """The module of the library's op functions.
 
-    TensorFlow generates and compiles the source of this module at the first call, which takes
-    longer than the whole import of the package.
+    TensorFlow generates and compiles the source of this module at the first call. The import of the
+    package does not call this function; the first call of an op in Python does.
 
     Returns:
       The generated module.
