@@ -16,6 +16,7 @@ from . import _cuda_stream
 
 # Not resolved: under Bazel the files are links, and the library is beside the links.
 _PACKAGE = pathlib.Path(__file__).absolute().parent
+_FILE = pathlib.Path("_lib") / "tf_lstm_ops.so"  # in the package
 
 
 def path() -> pathlib.Path:
@@ -24,7 +25,7 @@ def path() -> pathlib.Path:
     Returns:
       The path in the installed package.
     """
-    return _PACKAGE / "_lib" / "tf_lstm_ops.so"
+    return _PACKAGE / _FILE
 
 
 def is_built() -> bool:
@@ -43,15 +44,20 @@ def import_installed(name: str) -> None:
       name: the package's name.
 
     Raises:
-      ImportError: the package is not installed.
+      ImportError: no other folder of ``sys.path`` has the package with its native library.
     """
-    here = _PACKAGE.resolve().parent
-    elsewhere = [p for p in sys.path if pathlib.Path(p or ".").resolve() != here]
-    spec = importlib.machinery.PathFinder.find_spec(name, elsewhere)
-    if spec is None or spec.loader is None:
+    for folder in sys.path:
+        spec = importlib.machinery.PathFinder.find_spec(name, [folder])
+        # Another source folder, or a link to this one, would search again without end.
+        if not (spec and spec.loader and spec.origin):
+            continue
+        if (pathlib.Path(spec.origin).parent / _FILE).exists():
+            break
+    else:
         raise ImportError(
-            f"{name} is imported from its source folder {_PACKAGE}, which has no native library. "
-            "Install the package with 'pip install .' in the folder that has its setup.py."
+            f"{name} is imported from its source folder {_PACKAGE}, which has no native library, "
+            "and no installed package was found. Run 'pip install .' in the folder that has "
+            "setup.py. It builds the library and installs the package."
         )
     for module in [m for m in sys.modules if m == name or m.startswith(name + ".")]:
         del sys.modules[module]
@@ -103,8 +109,8 @@ def register() -> None:
 def load() -> ModuleType:
     """The module of the library's op functions.
 
-    TensorFlow generates and compiles the source of this module at the first call, which takes
-    longer than the whole import of the package.
+    TensorFlow generates and compiles the source of this module at the first call. The import of the
+    package does not call this function; the first call of an op in Python does.
 
     Returns:
       The generated module.

@@ -11,6 +11,7 @@
 #define TF_LSTM_OPS_CORE_RESERVE_LAYOUT_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "core/layer_direction.h"
 #include "core/params_layout.h"
@@ -42,10 +43,11 @@ class MultiLayerReserveLayout {
         mask_size_(contents.has_dropout_mask ? (model.layers - 1) * output_size_
                                              : 0),
         alignment_(contents.alignment),
-        unprojected_(model.pseudo_layers() * Aligned(activations_size_)),
-        outputs_(unprojected_ +
-                 model.pseudo_layers() * Aligned(unprojected_size_)),
-        mask_(outputs_ + contents.output_layers * Aligned(output_size_)) {}
+        pseudo_layers_(model.pseudo_layers()),
+        output_layers_(contents.output_layers),
+        unprojected_(pseudo_layers_ * Aligned(activations_size_)),
+        outputs_(unprojected_ + pseudo_layers_ * Aligned(unprojected_size_)),
+        mask_(outputs_ + output_layers_ * Aligned(output_size_)) {}
 
   int64_t Activations(int64_t pseudo_layer) const {
     return pseudo_layer * Aligned(activations_size_);
@@ -64,13 +66,33 @@ class MultiLayerReserveLayout {
   int64_t mask_size() const { return mask_size_; }
   int64_t size() const { return mask_ + Aligned(mask_size_); }
 
+  struct Gap {
+    int64_t offset, size;
+  };
+  // The elements that belong to no part, because each part is aligned.
+  std::vector<Gap> Gaps() const {
+    std::vector<Gap> gaps;
+    const auto add = [&](int64_t offset, int64_t parts, int64_t size) {
+      const int64_t stride = Aligned(size);
+      if (stride == size) return;
+      for (int64_t n = 0; n < parts; ++n) {
+        gaps.push_back({offset + n * stride + size, stride - size});
+      }
+    };
+    add(0, pseudo_layers_, activations_size_);
+    add(unprojected_, pseudo_layers_, unprojected_size_);
+    add(outputs_, output_layers_, output_size_);
+    add(mask_, 1, mask_size_);
+    return gaps;
+  }
+
  private:
   int64_t Aligned(int64_t size) const {
     return (size + alignment_ - 1) / alignment_ * alignment_;
   }
 
   int64_t activations_size_, unprojected_size_, output_size_, mask_size_;
-  int64_t alignment_;
+  int64_t alignment_, pseudo_layers_, output_layers_;
   int64_t unprojected_, outputs_, mask_;  // offsets
 };
 

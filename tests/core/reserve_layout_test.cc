@@ -25,6 +25,24 @@ RnnModel Model(CellKind cell, int64_t hidden) {
 // Offset and size.
 using Part = std::pair<int64_t, int64_t>;
 
+// Checks that the gaps of `layout` are what `parts` leaves out, in order.
+void CheckGaps(const MultiLayerReserveLayout& layout,
+               const std::vector<Part>& parts) {
+  const auto gaps = layout.Gaps();
+  size_t n = 0;
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const int64_t end = parts[p].first + parts[p].second;
+    const int64_t next =
+        p + 1 < parts.size() ? parts[p + 1].first : layout.size();
+    if (end == next) continue;
+    CHECK(n < gaps.size());
+    CHECK_EQ(gaps[n].offset, end);
+    CHECK_EQ(gaps[n].size, next - end);
+    ++n;
+  }
+  CHECK_EQ(gaps.size(), n);
+}
+
 // Checks that the parts are consecutive, each from a multiple of `alignment`
 // on. Returns their end.
 int64_t End(const std::vector<Part>& parts, int64_t alignment) {
@@ -47,6 +65,7 @@ TEST(ReserveLayoutOfTheCpu) {
     parts.emplace_back(layout.LayerOutput(layer), 7 * 6);
   }
   CHECK_EQ(layout.size(), End(parts, 1));
+  CHECK_EQ(layout.Gaps().size(), 0u);
   CHECK_EQ(layout.mask_size(), 0);
   CHECK_EQ(layout.unprojected_size(), 0);
 }
@@ -75,6 +94,7 @@ TEST(ReserveLayoutWithAllPartsAligned) {
   }
   parts.emplace_back(layout.DropoutMask(), layout.mask_size());
   CHECK_EQ(layout.size(), End(parts, 64));
+  CheckGaps(layout, parts);
 }
 
 TEST(ReserveLayoutOfAVanillaRnnHasNoActivations) {

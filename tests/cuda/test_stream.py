@@ -1,4 +1,4 @@
-"""The library that asks TensorFlow for its stream, compiled against the installed TensorFlow."""
+"""The library that returns TensorFlow's CUDA stream, compiled against the installed TensorFlow."""
 
 import ctypes
 import subprocess

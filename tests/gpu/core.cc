@@ -12,7 +12,7 @@ namespace {
 using namespace tf_lstm_ops;        // NOLINT
 using namespace tf_lstm_ops::cuda;  // NOLINT
 
-// A problem in plain values; check.py has the same structure.
+// A problem in plain values; check_core.py has the same structure.
 struct Call {
   CUstream stream;
   void* (*allocate)(int64_t bytes);  // of the device; lives as long as the call

@@ -23,7 +23,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     Args:
       commands: the commands of ``tf-lstm-ops``.
     """
-    summary = "compare a device's kernels with the CPU's; takes less than a minute"
+    summary = "compare a device's kernels with the CPU's"
     parser = commands.add_parser("selftest", help=summary, description=summary)
     parser.add_argument("--device", default="GPU", help="GPU, GPU:1, ... (default: %(default)s)")
     parser.set_defaults(run=run)

@@ -148,8 +148,8 @@ class InputGradKernel : public GradKernel<T, kVariant> {
 };
 
 template <class K>
-void Register(const OpVariant& form, TF_DataType type) {
-  tf::RegisterKernel<K>(form.signature().op, "CPU", type);
+void Register(const OpVariant& variant, TF_DataType type) {
+  tf::RegisterKernel<K>(variant.signature().op, "CPU", type);
 }
 
 template <class T>

@@ -32,8 +32,8 @@ Status FindFunction(Function* function) {
   if (!found) {
     const char* error = dlerror();
     return MakeStatus(Code::kFailedPrecondition, "tf_lstm_ops: ", kVariable,
-                      " must name the library that asks TensorFlow for its "
-                      "stream (docs/guide/gpu.md)",
+                      " must be the path of the library that returns "
+                      "TensorFlow's CUDA stream (docs/guide/gpu.md)",
                       error ? ": " : "", error ? error : "");
   }
   *function = found;

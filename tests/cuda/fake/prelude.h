@@ -48,8 +48,7 @@ using fake::threadIdx;
   auto* const name =                    \
       static_cast<::tf_lstm_ops::cuda::Words*>(fake::Grid::Current().Shared())
 
-#define TF_LSTM_OPS_MMA(kind, a0, a1, a2, a3, b0, b1, c) \
-  fake::Mma(kind).Multiply({a0, a1, a2, a3}, {b0, b1}, c)
+#define TF_LSTM_OPS_MMA(kind, a, b, c) fake::Mma(kind).Multiply(a, b, c)
 
 #define TF_LSTM_OPS_TO_TF32(to, from) (to) = fake::ToTf32(from)
 

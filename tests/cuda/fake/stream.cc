@@ -1,5 +1,5 @@
-// Replaces the library that asks TensorFlow for its stream, since the tests'
-// device has no CUDA stream.
+// Replaces the library that returns TensorFlow's CUDA stream, because the
+// tests' device has none.
 #include "backends/cuda/api/driver.h"
 
 struct CUstream_st {};

@@ -19,15 +19,16 @@
   extern __shared__ ::tf_lstm_ops::cuda::Words name[]
 #endif
 
-// c += a b by the instruction mma.sync.aligned of a `kind`. Source of the
-// fragment layouts: the PTX ISA.
+// c += a b by the instruction mma.sync.aligned of a `kind`, with the registers
+// a[4], b[2] and c[4] of a lane. Source of the fragment layouts: the PTX ISA.
 #ifndef TF_LSTM_OPS_MMA
-#define TF_LSTM_OPS_MMA(kind, a0, a1, a2, a3, b0, b1, c)                \
+#define TF_LSTM_OPS_MMA(kind, a, b, c)                                  \
   asm volatile("mma.sync.aligned." kind                                 \
                " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "        \
                "{%0, %1, %2, %3};"                                      \
                : "+f"((c)[0]), "+f"((c)[1]), "+f"((c)[2]), "+f"((c)[3]) \
-               : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1))
+               : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]),    \
+                 "r"((b)[0]), "r"((b)[1]))
 #endif
 
 // Rounds a float to TF32, which has ten bits of fraction.
@@ -73,6 +74,11 @@ struct alignas(16) Words {
 };
 using SharedMemory = Words*;
 
+// A lane's registers of the factors of one instruction.
+struct Factors {
+  uint32_t a[4], b[2];
+};
+
 // Operands of tensor cores. Of 16-bit types:
 struct TensorCore16 {
   // element(k): the k-th element.
@@ -92,20 +98,14 @@ template <class T>
 struct TensorCore;
 template <>
 struct TensorCore<Half> : TensorCore16 {
-  __device__ static void Multiply(uint32_t a0, uint32_t a1, uint32_t a2,
-                                  uint32_t a3, uint32_t b0, uint32_t b1,
-                                  float (&c)[4]) {
-    TF_LSTM_OPS_MMA("m16n8k16.row.col.f32.f16.f16.f32", a0, a1, a2, a3, b0, b1,
-                    c);
+  __device__ static void Multiply(const Factors& f, float (&c)[4]) {
+    TF_LSTM_OPS_MMA("m16n8k16.row.col.f32.f16.f16.f32", f.a, f.b, c);
   }
 };
 template <>
 struct TensorCore<BFloat16> : TensorCore16 {
-  __device__ static void Multiply(uint32_t a0, uint32_t a1, uint32_t a2,
-                                  uint32_t a3, uint32_t b0, uint32_t b1,
-                                  float (&c)[4]) {
-    TF_LSTM_OPS_MMA("m16n8k16.row.col.f32.bf16.bf16.f32", a0, a1, a2, a3, b0,
-                    b1, c);
+  __device__ static void Multiply(const Factors& f, float (&c)[4]) {
+    TF_LSTM_OPS_MMA("m16n8k16.row.col.f32.bf16.bf16.f32", f.a, f.b, c);
   }
 };
 template <>
@@ -122,27 +122,26 @@ struct TensorCore<float> {
     TF_LSTM_OPS_TO_TF32(word, FloatFromBits(word));
     return word;
   }
-  __device__ static void Multiply(uint32_t a0, uint32_t a1, uint32_t a2,
-                                  uint32_t a3, uint32_t b0, uint32_t b1,
-                                  float (&c)[4]) {
-    TF_LSTM_OPS_MMA("m16n8k8.row.col.f32.tf32.tf32.f32", a0, a1, a2, a3, b0, b1,
-                    c);
+  __device__ static void Multiply(const Factors& f, float (&c)[4]) {
+    TF_LSTM_OPS_MMA("m16n8k8.row.col.f32.tf32.tf32.f32", f.a, f.b, c);
   }
 };
 
-// c [16, 8] += a b', with 16 rows of a and 8 rows of b, each of 64 bytes. Four
-// lanes share a row; each holds 16 bytes. A lane holds rows lane / 4 and lane /
-// 4
-// + 8 of a, row lane / 4 of b, and of c, in those two rows, columns 2 * (lane %
-// 4) and the next. One instruction multiplies half of the bytes. The order of k
-// within a row does not matter, as long as a and b have the same.
+// c [16, 8] += a b^T, where a has 16 rows and b has 8 rows, each of 64 bytes.
+// Four lanes share a row; each holds 16 bytes of it. Let q = lane / 4 and
+// r = lane % 4. A lane holds rows q and q + 8 of a, row q of b, and columns 2r
+// and 2r + 1 of rows q and q + 8 of c. One instruction multiplies half of the
+// bytes. The order of k within a row does not matter if a and b have the same
+// order.
 template <class T>
 __device__ inline void MultiplyChunk(const Words (&a)[2], const Words& b,
                                      float (&c)[4]) {
 #pragma unroll
   for (int w = 0; w < 4; w += 2) {
-    TensorCore<T>::Multiply(a[0].word[w], a[1].word[w], a[0].word[w + 1],
-                            a[1].word[w + 1], b.word[w], b.word[w + 1], c);
+    TensorCore<T>::Multiply(
+        {{a[0].word[w], a[1].word[w], a[0].word[w + 1], a[1].word[w + 1]},
+         {b.word[w], b.word[w + 1]}},
+        c);
   }
 }
 

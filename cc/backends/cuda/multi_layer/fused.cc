@@ -17,6 +17,17 @@ bool FusedMultiLayer<T>::Supports(const MultiLayerRnn& rnn) {
 }
 
 template <class T>
+MultiLayerReserveLayout FusedMultiLayer<T>::MakeLayout(
+    const MultiLayerRnn& rnn) {
+  ReserveContents contents;
+  contents.rows = rnn.rows();
+  contents.output_layers = rnn.model.layers - 1;
+  contents.has_unprojected_h = rnn.model.projected();
+  contents.alignment = ReserveParts::kAlignment / sizeof(T);
+  return {rnn.model, contents};
+}
+
+template <class T>
 Status FusedMultiLayer<T>::Begin(const Device& device, bool is_training) {
   if (!Supports(rnn_)) {
     return MakeStatus(Code::kUnimplemented,
@@ -24,7 +35,9 @@ Status FusedMultiLayer<T>::Begin(const Device& device, bool is_training) {
                       "multi-layer RNN");
   }
   device_ = &device;
-  if (is_training) LayOutReserve();
+  if (is_training) {
+    body_ = parts_.Add(layout_.size() * static_cast<int64_t>(sizeof(T)));
+  }
   return SetSequence();
 }
 
@@ -43,22 +56,6 @@ Status FusedMultiLayer<T>::SetSequence() {
 }
 
 template <class T>
-void FusedMultiLayer<T>::LayOutReserve() {
-  const auto add = [this](int64_t width) {
-    return parts_.Add(rnn_.rows() * width * static_cast<int64_t>(sizeof(T)));
-  };
-  for (int64_t p = 0; p < model_.pseudo_layers(); ++p) {
-    PseudoLayerParts parts;
-    parts.activations = add(SavedCount(model_.cell) * model_.cell_size);
-    if (model_.projected()) parts.unprojected_h = add(model_.cell_size);
-    pseudo_layers_.push_back(parts);
-  }
-  for (int64_t layer = 0; !IsLast(layer); ++layer) {
-    inner_outputs_.push_back(add(model_.output_size()));
-  }
-}
-
-template <class T>
 Status FusedMultiLayer<T>::AllocateRows(int64_t width, T** rows) const {
   TF_LSTM_OPS_RETURN_IF_ERROR(device_->Allocate(rnn_.rows() * width, rows));
   return ClearPadding(width, *rows);
@@ -68,11 +65,16 @@ Status FusedMultiLayer<T>::AllocateRows(int64_t width, T** rows) const {
 template <class T>
 Status FusedMultiLayer<T>::ClearReserve(T* reserve) const {
   auto* const bytes = reinterpret_cast<char*>(reserve);
-  if (!rnn_.has_padding()) return parts_.ClearGaps(*device_, bytes);
-  const int64_t header = sizeof(ReserveHeader);
-  return device_->Zero(
-      bytes + header,
-      reserve_size() * static_cast<int64_t>(sizeof(T)) - header);
+  if (rnn_.has_padding()) {
+    const int64_t header = sizeof(ReserveHeader);
+    const int64_t size = reserve_size() * static_cast<int64_t>(sizeof(T));
+    return device_->Zero(bytes + header, size - header);
+  }
+  for (const auto& gap : layout_.Gaps()) {
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        device_->Zero(At(reserve, gap.offset), gap.size));
+  }
+  return parts_.ClearGaps(*device_, bytes);
 }
 
 template <class T>
@@ -99,7 +101,7 @@ Status FusedMultiLayer<T>::ComputeForward(const MultiLayerForward<T>& t) {
     if (IsLast(layer)) {
       TF_LSTM_OPS_RETURN_IF_ERROR(ClearPadding(width, h));
     } else if (t.reserve) {
-      h = Part(t.reserve, inner_outputs_[layer]);
+      h = LayerOutput(t.reserve, layer);
     } else {
       TF_LSTM_OPS_RETURN_IF_ERROR(AllocateRows(width, &h));
     }
@@ -136,9 +138,8 @@ Status FusedMultiLayer<T>::ForwardLayer(const MultiLayerForward<T>& t,
     args.h = h + d * model_.hidden_size;
     args.h_stride = model_.output_size();
     if (t.reserve) {
-      args.saved =
-          ActivationsByOutputRow(Part(t.reserve, pseudo_layers_[p].activations),
-                                 model_.cell, model_.cell_size);
+      args.saved = ActivationsByOutputRow(At(t.reserve, layout_.Activations(p)),
+                                          model_.cell, model_.cell_size);
       args.unprojected_h = UnprojectedH(t.reserve, p);
     }
     args.final_h = State(t.output_h, p, model_.hidden_size);
@@ -155,9 +156,8 @@ Status FusedMultiLayer<T>::ComputeBackward(const MultiLayerBackward<T>& t) {
   for (int64_t layer = model_.layers - 1; layer >= 0; --layer) {
     LayerGrads grads = {t.input, h_grad, t.input_backprop};
     if (layer > 0) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          ApplyDropout(layer - 1, t.reserve,
-                       Part(t.reserve, inner_outputs_[layer - 1]), &grads.x));
+      TF_LSTM_OPS_RETURN_IF_ERROR(ApplyDropout(
+          layer - 1, t.reserve, LayerOutput(t.reserve, layer - 1), &grads.x));
       TF_LSTM_OPS_RETURN_IF_ERROR(
           AllocateRows(model_.output_size(), &grads.x_grad));
     } else {
@@ -176,8 +176,7 @@ template <class T>
 Status FusedMultiLayer<T>::BackwardLayer(const MultiLayerBackward<T>& t,
                                          int64_t layer,
                                          const LayerGrads& grads) const {
-  const T* h =
-      IsLast(layer) ? t.output : Part(t.reserve, inner_outputs_[layer]);
+  const T* h = IsLast(layer) ? t.output : LayerOutput(t.reserve, layer);
   const int64_t hidden = model_.hidden_size, cell = model_.cell_size;
   for (int64_t d = 0; d < model_.directions; ++d) {
     const int64_t p = model_.PseudoLayer(layer, d);
@@ -187,8 +186,8 @@ Status FusedMultiLayer<T>::BackwardLayer(const MultiLayerBackward<T>& t,
     args.h = h + d * hidden;
     args.h_grad = grads.h_grad + d * hidden;
     args.h_stride = args.h_grad_stride = model_.output_size();
-    args.saved = ActivationsByOutputRow(
-        Part(t.reserve, pseudo_layers_[p].activations), model_.cell, cell);
+    args.saved = ActivationsByOutputRow(At(t.reserve, layout_.Activations(p)),
+                                        model_.cell, cell);
     args.unprojected_h = UnprojectedH(t.reserve, p);
     args.final_h_grad = State(t.output_h_backprop, p, hidden);
     args.final_c_grad = State(t.output_c_backprop, p, cell);

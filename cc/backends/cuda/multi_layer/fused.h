@@ -1,19 +1,18 @@
 // FusedMultiLayer: a multi-layer RNN on the package's own kernels
 // (fused/layer.h), layer by layer and direction by direction.
 //
-// Parts of the reserve, behind the header: for each pseudo-layer its saved
-// activations, [rows, SavedCount(cell), H], and with a projection the hidden
-// state before it, [rows, H]; then for each layer but the last its output,
-// [rows, D*P]. `rows` are those of the op's sequences, padding included.
+// The reserve is the header and one further part: MultiLayerReserveLayout with
+// the T*B rows of the op's sequences, padding included, and the outputs of all
+// layers but the last.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_MULTI_LAYER_FUSED_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_MULTI_LAYER_FUSED_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "backends/cuda/fused/layer.h"
 #include "backends/cuda/multi_layer/multi_layer.h"
 #include "backends/cuda/multi_layer/reserve_parts.h"
+#include "core/reserve_layout.h"
 
 namespace tf_lstm_ops::cuda {
 
@@ -30,6 +29,7 @@ class FusedMultiLayer : public MultiLayerAlgorithm<T> {
         model_(rnn.model),
         mask_(mask),
         algorithm_(algorithm),
+        layout_(MakeLayout(rnn)),
         parts_(algorithm, sizeof(T)) {}
 
   Status Begin(const Device& device, bool is_training) override;
@@ -38,26 +38,23 @@ class FusedMultiLayer : public MultiLayerAlgorithm<T> {
   Status ComputeBackward(const MultiLayerBackward<T>& t) override;
 
  private:
-  // Offsets of a pseudo-layer's parts.
-  struct PseudoLayerParts {
-    int64_t activations = 0, unprojected_h = 0;
-  };
-
+  static MultiLayerReserveLayout MakeLayout(const MultiLayerRnn& rnn);
   Status SetSequence();
-  void LayOutReserve();
   bool IsLast(int64_t layer) const { return layer == model_.layers - 1; }
 
-  // A part of the reserve. Null without a reserve.
+  // The element at an offset of layout_.
   template <class E>
-  static E* Part(E* reserve, int64_t offset) {
-    return reserve ? reserve + offset / static_cast<int64_t>(sizeof(T))
-                   : nullptr;
+  E* At(E* reserve, int64_t offset) const {
+    return reserve + body_ / static_cast<int64_t>(sizeof(T)) + offset;
+  }
+  template <class E>
+  E* LayerOutput(E* reserve, int64_t layer) const {
+    return At(reserve, layout_.LayerOutput(layer));
   }
   // Null where the model has no projection.
   template <class E>
   E* UnprojectedH(E* reserve, int64_t p) const {
-    return model_.projected() ? Part(reserve, pseudo_layers_[p].unprojected_h)
-                              : nullptr;
+    return model_.projected() ? At(reserve, layout_.UnprojectedH(p)) : nullptr;
   }
   // A pseudo-layer's share of a state. Null stays null.
   template <class E>
@@ -97,9 +94,9 @@ class FusedMultiLayer : public MultiLayerAlgorithm<T> {
   const Algorithm algorithm_;
   const Device* device_ = nullptr;
   Sequence sequence_;  // of the first direction
+  const MultiLayerReserveLayout layout_;
   ReserveParts parts_;
-  std::vector<PseudoLayerParts> pseudo_layers_;
-  std::vector<int64_t> inner_outputs_;  // offsets, by layer
+  int64_t body_ = 0;  // offset of the values of layout_ in bytes
 };
 
 }  // namespace tf_lstm_ops::cuda

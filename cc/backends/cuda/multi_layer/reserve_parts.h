@@ -17,6 +17,8 @@ namespace tf_lstm_ops::cuda {
 // allocator. Gaps are zero. Offsets are in bytes.
 class ReserveParts {
  public:
+  static constexpr int64_t kAlignment = 256;
+
   ReserveParts(Algorithm algorithm, int element_size)
       : algorithm_(algorithm), element_size_(element_size) {
     Add(sizeof(ReserveHeader));
@@ -46,7 +48,9 @@ class ReserveParts {
   }
 
  private:
-  static int64_t Align(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+  static int64_t Align(int64_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
   int64_t end() const { return ends_.empty() ? 0 : ends_.back(); }
 
   const Algorithm algorithm_;

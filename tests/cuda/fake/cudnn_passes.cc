@@ -1,0 +1,278 @@
+// The fake libcudnn.so.9: the passes. They check descriptors, sizes and the
+// order of calls. Values that the documentation leaves undefined are NaN.
+//
+// Environment variables:
+//   FAKE_CUDNN_LOG    a file that gets a line for each pass
+//   FAKE_FASTEST      the number of the one algorithm that is fast
+//   FAKE_CUDNN_WRONG  the number of an algorithm whose outputs are zeros
+//   FAKE_CUDNN_FAILS  the number of an algorithm whose passes fail
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "cudnn_descriptors.h"
+#include "cudnn_spaces.h"
+#include "rnn.h"
+
+using fake::Batch;
+using fake::BatchOf;
+using fake::Elements;
+using fake::Fail;
+using fake::IsAt;
+using fake::IsLive;
+using fake::IsSupported;
+using fake::Model;
+using fake::ReserveBytes;
+using fake::Rnn;
+using fake::SetStage;
+using fake::SizeOf;
+using fake::Stage;
+using fake::Tape;
+using fake::WeightBytes;
+using fake::Weights;
+using fake::WeightSpace;
+using fake::WorkspaceBytes;
+
+namespace {
+
+constexpr int kPoison = 0xFF;  // NaN in every type
+
+bool IsState(const cudnnTensorStruct* tensor, const cudnnRNNStruct& rnn,
+             const cudnnRNNDataStruct& x, int64_t width) {
+  return IsLive(tensor) && tensor->type == rnn.type &&
+         tensor->dims ==
+             std::vector<int>{static_cast<int>(rnn.model.pseudo_layers()),
+                              static_cast<int>(x.batch),
+                              static_cast<int>(width)};
+}
+
+bool Overlap(const void* a, size_t a_size, const void* b, size_t b_size) {
+  const auto *first = static_cast<const char*>(a),
+             *second = static_cast<const char*>(b);
+  return first < second + b_size && second < first + a_size;
+}
+
+// The arguments that all passes have.
+struct Pass {
+  cudnnHandle_t handle;
+  cudnnRNNDescriptor_t rnn;
+  const int32_t* lengths;
+  cudnnRNNDataDescriptor_t x, y;
+  cudnnTensorDescriptor_t h, c;
+  size_t weights_size;
+  const void* weights;
+  size_t workspace_size;
+  void* workspace;
+  size_t reserve_size;
+  void* reserve;
+};
+
+cudnnStatus_t CheckData(const Pass& p) {
+  const cudnnRNNStruct& rnn = *p.rnn;
+  CHECK_PARAM(IsLive(p.x) && p.x->is_set && IsLive(p.y) && p.y->is_set);
+  CHECK_PARAM(p.x->type == rnn.type && p.y->type == rnn.type);
+  CHECK_PARAM(p.x->layout == p.y->layout && p.x->time == p.y->time);
+  CHECK_PARAM(p.x->batch == p.y->batch && p.x->lengths == p.y->lengths);
+  CHECK_PARAM(p.x->width == rnn.model.input);
+  CHECK_PARAM(p.y->width == rnn.model.output());
+  CHECK_PARAM(p.lengths != nullptr);
+  for (int64_t b = 0; b < p.x->batch; ++b) {
+    CHECK_PARAM(p.lengths[b] == p.x->lengths[b]);
+  }
+  const bool is_packed = p.x->layout == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
+  CHECK_PARAM(rnn.is_padded || is_packed);
+  for (int64_t b = 1; b < p.x->batch; ++b) {
+    CHECK_PARAM(!is_packed || p.x->lengths[b] == p.x->lengths[0]);
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t Check(const Pass& p, bool needs_reserve) {
+  CHECK_PARAM(p.handle != nullptr && p.handle->stream != nullptr);
+  CHECK_PARAM(IsLive(p.rnn) && p.rnn->is_set);
+  const cudnnRNNStruct& rnn = *p.rnn;
+  if (!IsSupported(rnn)) {
+    return Fail(CUDNN_STATUS_NOT_SUPPORTED, "no algorithm %d for this",
+                rnn.algorithm);
+  }
+  const char* failing = std::getenv("FAKE_CUDNN_FAILS");
+  if (failing && std::atoi(failing) == rnn.algorithm) {
+    return Fail(CUDNN_STATUS_EXECUTION_FAILED, "as FAKE_CUDNN_FAILS says");
+  }
+  if (const cudnnStatus_t status = CheckData(p)) return status;
+  CHECK_PARAM(rnn.algorithm != CUDNN_RNN_ALGO_PERSIST_DYNAMIC ||
+              rnn.built_for == p.x->batch);
+  CHECK_PARAM(IsState(p.h, rnn, *p.x, rnn.model.projection));
+  // The gradients of weights need no cell state.
+  CHECK_PARAM(!p.c || IsState(p.c, rnn, *p.x, rnn.model.hidden));
+  CHECK_PARAM(p.weights != nullptr && p.weights_size == WeightBytes(rnn));
+  CHECK_PARAM(p.workspace && p.workspace_size >= WorkspaceBytes(rnn, *p.x));
+  CHECK_PARAM(!needs_reserve ||
+              (p.reserve && p.reserve_size >= ReserveBytes(rnn, *p.x)));
+  CHECK_PARAM(!needs_reserve ||
+              reinterpret_cast<uintptr_t>(p.reserve) % 16 == 0);
+  CHECK_PARAM(!needs_reserve || !Overlap(p.workspace, p.workspace_size,
+                                         p.reserve, p.reserve_size));
+  std::memset(p.workspace, kPoison, p.workspace_size);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+void Log(const char* pass, const Pass& p, bool is_training) {
+  const char* path = std::getenv("FAKE_CUDNN_LOG");
+  std::FILE* file = path ? std::fopen(path, "a") : nullptr;
+  if (!file) return;
+  const Model& m = p.rnn->model;
+  std::fprintf(
+      file,
+      R"({"pass": "%s", "training": %d, "algorithm": %d, "math": %d, "type": %d, "padded": %d, )"
+      R"("layout": %d, "time": %d, "batch": %d, "layers": %d, "directions": %d, "input": %d, )"
+      R"("hidden": %d, "projection": %d})"
+      "\n",
+      pass, is_training, p.rnn->algorithm, p.rnn->math, p.rnn->type,
+      p.rnn->is_padded, p.x->layout, static_cast<int>(p.x->time),
+      static_cast<int>(p.x->batch), static_cast<int>(m.layers),
+      static_cast<int>(m.directions), static_cast<int>(m.input),
+      static_cast<int>(m.hidden), static_cast<int>(m.projection));
+  std::fclose(file);
+}
+
+void Delay(const cudnnRNNStruct& rnn) {
+  const char* fastest = std::getenv("FAKE_FASTEST");
+  if (!fastest || std::atoi(fastest) == rnn.algorithm) return;
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+// Writes the padding of a sequence: the fill value, or NaN.
+void FillPadding(const cudnnRNNDataStruct& data, void* elements) {
+  const Batch batch = BatchOf(data);
+  const size_t size = SizeOf(data.type);
+  for (int64_t b = 0; b < data.batch; ++b) {
+    for (int64_t t = data.lengths[b]; t < data.time; ++t) {
+      char* row =
+          static_cast<char*>(elements) + batch.Row(t, b) * data.width * size;
+      for (int64_t n = 0; n < data.width; ++n) {
+        if (data.fill.empty()) {
+          std::memset(row + n * size, kPoison, size);
+        } else {
+          std::memcpy(row + n * size, data.fill.data(), size);
+        }
+      }
+    }
+  }
+}
+
+Elements Of(const cudnnRNNStruct& rnn, const void* data) {
+  return {rnn.type, const_cast<void*>(data)};
+}
+
+}  // namespace
+
+extern "C" {
+
+cudnnStatus_t cudnnRNNForward(
+    cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwardMode_t mode,
+    const int32_t lengths[], cudnnRNNDataDescriptor_t x_data, const void* x,
+    cudnnRNNDataDescriptor_t y_data, void* y, cudnnTensorDescriptor_t h,
+    const void* hx, void* hy, cudnnTensorDescriptor_t c, const void* cx,
+    void* cy, size_t weights_size, const void* weights, size_t workspace_size,
+    void* workspace, size_t reserve_size, void* reserve) {
+  const bool is_training = mode == CUDNN_FWD_MODE_TRAINING;
+  const Pass pass = {
+      handle,       rnn,     lengths,        x_data,    y_data,       h,      c,
+      weights_size, weights, workspace_size, workspace, reserve_size, reserve};
+  if (const cudnnStatus_t status = Check(pass, is_training)) return status;
+  CHECK_PARAM(x && y && x != y);
+  CHECK_PARAM(is_training || (reserve_size == 0 && reserve == nullptr));
+  const Batch batch = BatchOf(*x_data);
+  std::vector<double> inference_tape;
+  double* tape = nullptr;
+  if (is_training) {
+    std::memset(reserve, kPoison, reserve_size);
+    SetStage(reserve, Stage::kForward);
+    tape = Tape(reserve);
+  } else {
+    inference_tape.resize(Rnn::TapeSize(rnn->model, batch));
+    tape = inference_tape.data();
+  }
+  FillPadding(*y_data, y);
+  const WeightSpace space = Weights(*rnn);
+  Rnn(rnn->model, batch, space, tape)
+      .RunForward({Of(*rnn, x), Of(*rnn, y), Of(*rnn, hx), Of(*rnn, hy),
+                   Of(*rnn, cx), Of(*rnn, cy), Of(*rnn, weights)});
+  const char* wrong = std::getenv("FAKE_CUDNN_WRONG");
+  if (wrong && std::atoi(wrong) == rnn->algorithm) {
+    std::memset(
+        y, 0,
+        y_data->time * y_data->batch * y_data->width * SizeOf(y_data->type));
+  }
+  Delay(*rnn);
+  Log("forward", pass, is_training);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnRNNBackwardData_v8(
+    cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, const int32_t lengths[],
+    cudnnRNNDataDescriptor_t y_data, const void* y, const void* dy,
+    cudnnRNNDataDescriptor_t x_data, void* dx, cudnnTensorDescriptor_t h,
+    const void* hx, const void* dhy, void* dhx, cudnnTensorDescriptor_t c,
+    const void* cx, const void* dcy, void* dcx, size_t weights_size,
+    const void* weights, size_t workspace_size, void* workspace,
+    size_t reserve_size, void* reserve) {
+  const Pass pass = {
+      handle,       rnn,     lengths,        x_data,    y_data,       h,      c,
+      weights_size, weights, workspace_size, workspace, reserve_size, reserve};
+  if (const cudnnStatus_t status = Check(pass, true)) return status;
+  CHECK_PARAM(y && dy && dx);
+  CHECK_PARAM(IsAt(reserve, Stage::kForward));
+  const Batch batch = BatchOf(*x_data);
+  cudnnRNNDataStruct undefined = *x_data;
+  undefined.fill.clear();
+  FillPadding(undefined, dx);
+  fake::Backward b = {};
+  b.y = Of(*rnn, y);
+  b.dy = Of(*rnn, dy);
+  b.dx = Of(*rnn, dx);
+  b.hx = Of(*rnn, hx);
+  b.dhy = Of(*rnn, dhy);
+  b.dhx = Of(*rnn, dhx);
+  b.cx = Of(*rnn, cx);
+  b.dcy = Of(*rnn, dcy);
+  b.dcx = Of(*rnn, dcx);
+  b.weights = Of(*rnn, weights);
+  const WeightSpace space = Weights(*rnn);
+  Rnn(rnn->model, batch, space, Tape(reserve)).RunBackwardData(b);
+  SetStage(reserve, Stage::kBackwardData);
+  Log("backward_data", pass, true);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnRNNBackwardWeights_v8(
+    cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnWgradMode_t mode,
+    const int32_t lengths[], cudnnRNNDataDescriptor_t x_data, const void* x,
+    cudnnTensorDescriptor_t h, const void* hx, cudnnRNNDataDescriptor_t y_data,
+    const void* y, size_t weights_size, void* gradients, size_t workspace_size,
+    void* workspace, size_t reserve_size, void* reserve) {
+  const Pass pass = {
+      handle,    rnn,          lengths,      x_data,    y_data,
+      h,         nullptr,      weights_size, gradients, workspace_size,
+      workspace, reserve_size, reserve};
+  if (const cudnnStatus_t status = Check(pass, true)) return status;
+  CHECK_PARAM(mode == CUDNN_WGRAD_MODE_ADD && x && y);
+  CHECK_PARAM(IsAt(reserve, Stage::kBackwardData));
+  fake::Backward b = {};
+  b.x = Of(*rnn, x);
+  b.y = Of(*rnn, y);
+  b.hx = Of(*rnn, hx);
+  b.weight_gradients = Of(*rnn, gradients);
+  const Batch batch = BatchOf(*x_data);
+  const WeightSpace space = Weights(*rnn);
+  Rnn(rnn->model, batch, space, Tape(reserve)).RunBackwardWeights(b);
+  Log("backward_weights", pass, true);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+}  // extern "C"
