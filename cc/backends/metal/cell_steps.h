@@ -11,7 +11,8 @@
 
 namespace tf_lstm_ops::metal {
 
-// [B, .] as [1, B, .], and back.
+// AsSequence reshapes [B, .] to [1, B, .]. AsRows is the inverse. Scalars are
+// returned unchanged.
 inline Value AsSequence(const Value& rows) {
   if (rows.is_scalar()) return rows;
   return Reshape(rows, {1, rows.dim(0), rows.dim(1)});
@@ -35,8 +36,9 @@ class CellSteps {
         clip_(layer.config.cell_clip),
         projected_(layer.config.projected()) {}
 
-  // state: h, and cs of a cell with a cell state. outputs: h, then the saved
-  // activations by number. z_input [B, G*H] is the share of the input.
+  // `state` is h [B, P], then c [B, H] if the cell has a cell state. The
+  // outputs are h, then the saved activations by number. z_input [B, G*H] is
+  // the part of the pre-activations that comes from x.
   StepResult Forward(const Value& z_input, const Value& valid,
                      const Values& state) const {
     const GraphWeights& w = layer_.weights;
@@ -61,14 +63,15 @@ class CellSteps {
     return after;
   }
 
-  // The inputs of a backward step. From kSaved on: the saved activations by
-  // number, then the gradients with respect to them.
+  // The indices of the inputs of a backward step. The saved activations by
+  // number begin at kSaved. The gradients with respect to them follow.
   enum Input { kValid, kHGrad, kH, kStateBefore, kSaved };
 
-  // state: the gradients with respect to the state after the step. outputs: the
-  // gradients of the pre-activations that have input weights, [B, G*H]; unless
-  // kSumsAll, of those that have recurrent weights; with a projection, the
-  // hidden state before the projection and the gradient with respect to h.
+  // `state` has the gradients with respect to the state after the step. The
+  // outputs are the gradients of the pre-activations with input weights, [B,
+  // G*H]; unless kSumsAll, those of the pre-activations with recurrent weights;
+  // with a projection, the hidden state before the projection and the gradient
+  // with respect to h.
   StepResult Backward(const Values& inputs, const Values& state) const {
     const Value& valid = inputs[kValid];
     const Value h_grad = state[0] + inputs[kHGrad];
@@ -101,7 +104,7 @@ class CellSteps {
     return step;
   }
 
-  // [B, width], also of a scalar.
+  // Broadcasts a state or a scalar to [B, width].
   Value State(const Value& rows, int64_t width) const {
     return BroadcastTo(layer_.graph, rows, {layer_.sequence.batch, width});
   }
@@ -125,7 +128,7 @@ class CellSteps {
     }
   }
 
-  // From the shares of the input and of the previous h, [B, G*H].
+  // Sets z from the parts that come from x and from the previous h, [B, G*H].
   void SetPreActivations(const Value& z_input, const Value& z_recurrent,
                          Value (&z)[Cell::kPreActivations]) const {
     const Value sum = kSumsAll ? z_input + z_recurrent : Value();
@@ -142,7 +145,7 @@ class CellSteps {
     }
   }
 
-  // [B, G*H] from the pre-activations [first, first + count).
+  // Joins the pre-activations [first, first + count) to [B, G*H].
   Value Joined(const Value (&z)[Cell::kPreActivations], int first,
                int count) const {
     Values blocks(layer_.gates());

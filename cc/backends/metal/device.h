@@ -26,19 +26,20 @@ struct Memory {
   bool on_host = false;  // a host address with either plugin
 };
 
-// Whether Execute needs TensorFlow's stream (TF_GetStream): with Apple's
-// plugin.
+// Whether Execute needs TensorFlow's stream (TF_GetStream). It does with
+// Apple's plugin only.
 bool NeedsStream();
 
-// Runs a program. `arguments` and `results` are by the indices of the program's
-// ports. `stream` is null unless NeedsStream(); not owned.
-// Errors: Unimplemented (the plugin runs asynchronously), Internal (Metal or
-// MPSGraph failed), ResourceExhausted (no memory for a buffer).
+// Runs a program. The index of a port (Program::Port) is its position in
+// `arguments` or `results`. The caller owns the memory, which must not overlap.
+// `stream` is null unless NeedsStream(); not owned. Errors: Unimplemented (the
+// plugin runs asynchronously), Internal (Metal or MPSGraph failed),
+// ResourceExhausted (no memory for a buffer).
 Status Execute(void* stream, const Program& program,
                const std::vector<Memory>& arguments,
                const std::vector<Memory>& results);
 
-// MPSGraph supports bfloat16 since macOS 14.
+// Whether MPSGraph supports bfloat16: since macOS 14.
 bool HasBFloat16();
 
 }  // namespace tf_lstm_ops::metal

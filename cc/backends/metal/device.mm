@@ -89,9 +89,9 @@ MPSCommandBuffer* Encode(const Program& program, const Buffers& arguments, const
 
 // With Apple's plugin. Must run on the stream's queue.
 Status RunOnStream(const Execution& execution, id<TfLstmOpsMetalStream> stream) {
-  // MPSGraph may commit a command buffer and continue in another, which the
-  // stream would not know. The graph therefore gets its own command buffer
-  // between two of the stream's.
+  // MPSGraph may commit a command buffer and continue in another one. The
+  // stream would not know of the other one. The graph therefore gets its own
+  // command buffer between two of the stream's.
   id<MTLCommandBuffer> before = [stream currentCommandBuffer];
   id<MTLCommandQueue> queue = [before commandQueue];
   Buffers arguments, results;
@@ -108,7 +108,8 @@ Status RunOnStream(const Execution& execution, id<TfLstmOpsMetalStream> stream) 
   }
   [stream commit];
   [Encode(execution.program, arguments, results, queue) commit];
-  // An empty command buffer, so that waiting for the stream includes the graph.
+  // Creates an empty command buffer. A wait for the stream waits for this
+  // buffer, and therefore for the graph before it.
   [stream currentCommandBuffer];
   [stream commit];
   return Status();

@@ -2,9 +2,9 @@
 // graph form of core/layer_direction.h, with a Value in place of each pointer.
 //
 // Shapes: T time steps, B rows of the batch, I input size, H cell size, P
-// hidden size, G gates. All sequences are time-major. A step that is not valid
-// for a row leaves the row's state as it is: h and cs of such a step repeat
-// those of the step before.
+// hidden size, G gates. All sequences are time-major. All Values are Float32
+// and belong to the graph. In a step that is not valid for a row, h and c
+// repeat those of the previous step. The equations are those of core/*_cell.h.
 #ifndef TF_LSTM_OPS_BACKENDS_METAL_LAYER_GRAPH_H_
 #define TF_LSTM_OPS_BACKENDS_METAL_LAYER_GRAPH_H_
 
@@ -17,18 +17,20 @@
 
 namespace tf_lstm_ops::metal {
 
-// Weights, or the gradients with respect to them. Absent ones are 0.
+// Weights, or the gradients with respect to them. An absent tensor is 0.
 struct GraphWeights {
   Value input;           // [I, G*H]; 0: see RnnConfig::x_gate_stride
   Value recurrent;       // [P, G*H]
   Value projection;      // [H, P]
   Value input_bias;      // [G*H]
   Value recurrent_bias;  // [G*H]
-  std::array<Value, kMaxPreActivations> peephole;  // [H] each, by LstmGate
+  // [H] each, indexed by LstmGate.
+  std::array<Value, kMaxPreActivations> peephole;
 
   bool has_peephole() const { return !peephole[kGateI].is_scalar(); }
 };
 
+// What both passes read.
 struct LayerGraph {
   MPSGraph* graph = nil;  // not owned
   RnnConfig config;
@@ -41,9 +43,9 @@ struct LayerGraph {
   Value valid = 1;  // [T, B, 1], positive where a step is valid for a row, or 1
   Value x;          // [T, B, I]
   Value h0, c0;     // [B, P], [B, H]; 0: zeros
-  // The saved activations have the values of the equations in core/, and they
-  // may have gradients. Otherwise they may be the opaque z state of MPSGraph's
-  // LSTM, which only BuildBackward reads.
+  // If true, the saved activations have the values of the equations in core/,
+  // and there may be gradients with respect to them. If false, they may be the
+  // opaque z state of MPSGraph's LSTM, which only BuildBackward reads.
   bool exact_activations = false;
 
   int gates() const { return GateCount(config.cell); }
@@ -55,28 +57,31 @@ struct LayerGraphOutputs {
   GraphActivations saved;
 };
 
-// The gradients with respect to LayerGraphOutputs. Absent ones are 0. Those of
-// h and of saved activations count in every step, valid or not.
+// The gradients with respect to LayerGraphOutputs. An absent tensor is 0. The
+// gradients with respect to h and to saved activations are used in every step,
+// also in steps that are not valid.
 using LayerGraphOutputGrads = LayerGraphOutputs;
 
-// The gradients with respect to the inputs.
+// The gradients with respect to the inputs, which have the shapes of the
+// inputs.
 struct LayerGraphGrads {
   Value x, h0, c0;
   GraphWeights weights;
   Value z;  // [T, B, G*H], of the pre-activations that have input weights
 };
 
-// The forward pass. Without steps or rows, h is 0.
+// Adds the forward pass to the graph. If there are no steps or no rows, h is 0.
 LayerGraphOutputs BuildForward(const LayerGraph& layer);
 
-// The backward pass. `outputs` are those of BuildForward; co of an LSTM may be
-// 0, and h where there is one step only.
+// Adds the backward pass to the graph. `outputs` are those of BuildForward. co
+// of an LSTM may be 0. h may be 0 if there is only one step.
 LayerGraphGrads BuildBackward(const LayerGraph& layer,
                               const LayerGraphOutputs& outputs,
                               const LayerGraphOutputGrads& output_grads);
 
-// [T, B, 1], positive where a step's output is its h, else the output is zero;
-// or 1. `fill` is kZero or kPrevious.
+// Returns [T, B, 1]: positive where the output of a step is its h. In the other
+// steps the output is zero. Returns 1 if the output is h in all steps. `fill`
+// is kZero or kPrevious.
 Value HasOutput(const LayerGraph& layer, Fill fill);
 
 }  // namespace tf_lstm_ops::metal

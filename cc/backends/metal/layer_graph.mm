@@ -10,11 +10,11 @@
 namespace tf_lstm_ops::metal {
 namespace {
 
-// Zero where a step is not valid for a row, so that NaN in padding reaches
-// nothing.
+// Returns `rows` with zeros where a step is not valid for a row. NaN in padding
+// then does not reach a result.
 Value Valid(const LayerGraph& layer, const Value& rows) { return IfPositive(layer.valid, rows, 0); }
 
-// The input's share of the pre-activations, [T, B, G*H].
+// The part of the pre-activations that comes from x, [T, B, G*H].
 Value InputPreActivations(const LayerGraph& layer) {
   const GraphWeights& w = layer.weights;
   Value z = Valid(layer, layer.x);

@@ -6,13 +6,17 @@
 
 namespace tf_lstm_ops::metal {
 
-// True for an LSTM with x and without masked steps, projection, clipping,
-// forget bias, input dropout, recurrent dropout of single gates, peepholes that
-// read the new cell state, and exact activations.
+// Whether MPSGraph's LSTM can compute the layer. This is the case for an LSTM
+// with an input x and the gate order ICFO or IFCO, with these exceptions:
+// masked steps, a projection, a clip, a forget bias, input dropout, recurrent
+// dropout that differs from gate to gate, peepholes that read the new cell
+// state, exact activations, and gates that read the same columns of x without
+// input weights.
 bool IsMpsGraphLstm(const LayerGraph& layer);
 
-// As BuildForward and BuildBackward. The gates among the saved activations are
-// MPSGraph's z state, which is opaque.
+// Like BuildForward and BuildBackward (layer_graph.h). The gates among the
+// saved activations are MPSGraph's z state, whose contents Apple does not
+// document.
 LayerGraphOutputs BuildMpsGraphForward(const LayerGraph& layer);
 LayerGraphGrads BuildMpsGraphBackward(
     const LayerGraph& layer, const LayerGraphOutputs& outputs,

@@ -10,8 +10,8 @@
 
 namespace tf_lstm_ops::metal {
 
-// The values in a reserve: rows = T*B, outputs of all layers, and the dropout
-// mask if `dropout` is positive. Padding takes space, so that the graph does
+// The layout of a reserve: rows = T*B, the outputs of all layers, and the
+// dropout mask if `dropout` is positive. Padding takes space, so the graph does
 // not depend on the lengths.
 MultiLayerReserveLayout MakeReserveLayout(const MultiLayerRnn& rnn,
                                           float dropout);
@@ -27,7 +27,7 @@ struct MultiLayerGraph {
 
 struct MultiLayerGraphOutputs {
   Value output, output_h, output_c;
-  Value reserve;  // as MakeReserveLayout says
+  Value reserve;  // in the layout of MakeReserveLayout
 };
 
 struct MultiLayerGraphOutputGrads {
@@ -38,13 +38,14 @@ struct MultiLayerGraphGrads {
   Value input, input_h, input_c, params;
 };
 
-// `dropout_mask` [L-1, T, B, D*P]: positive where the output of an inner layer
-// is not dropped, or 1.
+// Adds the forward pass to the graph. `dropout_mask` is [L-1, T, B, D*P],
+// positive where the output of a layer but the last is not dropped, or 1.
 MultiLayerGraphOutputs BuildForward(const MultiLayerGraph& rnn,
                                     const Value& dropout_mask,
                                     bool saves_reserve);
 
-// `reserve` as BuildForward returns it, perhaps with more elements at the end.
+// Adds the backward pass to the graph. `reserve` is that of BuildForward. It
+// may have more elements at the end.
 MultiLayerGraphGrads BuildBackward(
     const MultiLayerGraph& rnn, const Value& reserve,
     const MultiLayerGraphOutputGrads& output_grads);

@@ -45,7 +45,7 @@ class Pass {
     if (states.is_scalar()) return states;
     return Reshape(Slice(states, 0, pseudo_layer, 1), {states.dim(1), states.dim(2)});
   }
-  // The reverse, in the op's layout. 0 where there are no states.
+  // The inverse: joins states to the op's layout. 0 if there are no states.
   Value JoinStates(const Values& states) const {
     Values rows;
     for (const Value& state : states) {

@@ -19,7 +19,7 @@ Value Unflat(const Value& rows, const Value& like) {
 // Number of different sets of multipliers.
 int64_t Groups(const Value& dropout) { return dropout.is_scalar() ? 1 : dropout.dim(0); }
 
-// Gate g's share of the last axis.
+// The block of gate g along the last axis.
 Value Gate(const Value& all, int64_t g, int64_t groups) {
   if (all.is_scalar()) return all;
   const int axis = static_cast<int>(all.shape().size()) - 1;

@@ -12,6 +12,7 @@
 
 namespace tf_lstm_ops::metal {
 
+// The size of an element in bytes.
 size_t BytesOf(MPSDataType type);
 
 class Program {
@@ -34,10 +35,11 @@ class Program {
   const std::vector<Port>& arguments() const { return arguments_; }
   const std::vector<Port>& results() const { return results_; }
 
-  // Adds an argument and converts it to Float32. 0 where it has no elements.
+  // Adds an argument. Returns it, converted to Float32, or 0 if it has no
+  // elements.
   Value AddArgument(int index, const Extents& shape, MPSDataType type);
   // Adds a result: `value`, broadcast to `shape` and rounded to `type`. Does
-  // nothing where the shape has no elements.
+  // nothing if the shape has no elements.
   void AddResult(int index, const Value& value, const Extents& shape,
                  MPSDataType type);
 
@@ -46,11 +48,12 @@ class Program {
   std::vector<Port> arguments_, results_;
 };
 
-// The cache keeps this number of programs: the most recently used ones.
+// The number of programs in the cache, the most recently used ones.
 constexpr size_t kCachedPrograms = 64;
 
-// The program of a key. `build` fills a new program if the key is not cached;
-// the key must contain everything that `build` depends on. Thread-safe.
+// Returns the program of a key. If the cache has none, calls `build` with a new
+// program and keeps it. The key must contain everything that `build` depends
+// on. Thread-safe.
 std::shared_ptr<const Program> FindProgram(
     const std::string& key, const std::function<void(Program*)>& build);
 

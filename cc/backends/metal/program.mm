@@ -72,7 +72,7 @@ Program::~Program() {
 
 Value Program::AddArgument(int index, const Extents& shape, MPSDataType type) {
   if (Count(shape) == 0) return 0;
-  // MPSGraph gets a scalar as a vector of one element.
+  // A scalar is passed to MPSGraph as a vector of one element.
   MPSShape* dims = MakeShape(shape.empty() ? Extents{1} : shape);
   MPSGraphTensor* tensor = [graph_ placeholderWithShape:dims dataType:type name:nil];
   arguments_.push_back({index, [tensor retain], [dims retain], type, Count(shape) * BytesOf(type)});

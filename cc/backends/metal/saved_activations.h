@@ -11,19 +11,20 @@
 
 namespace tf_lstm_ops::metal {
 
-// [T, B, H] each, by LstmSaved or GruSaved.
+// [T, B, H] each, indexed by LstmSaved or GruSaved. An absent activation is 0.
 using GraphActivations = std::array<Value, kMaxSavedActivations>;
 
-// [T * B * SavedCount(cell) * H]: the layout of PackedActivations in core/,
-// with a row for each step and row of the batch. 0 where the cell saves
-// nothing.
+// Returns [T * B * SavedCount(cell) * H], in the layout of PackedActivations in
+// core/, with a row for each step and row of the batch. Returns 0 if the cell
+// saves nothing.
 Value PackActivations(const GraphActivations& saved, CellKind cell);
 
-// The reverse. Activations that are not in the layout are 0.
+// The inverse of PackActivations. Activations that are not in the layout are 0.
 GraphActivations UnpackActivations(const Value& packed, const RnnConfig& config,
                                    const Sequence& sequence);
 
-// The z state [T, B, 4H] of an LSTM, and the reverse, which sets the gates.
+// Returns the z state [T, B, 4H] of an LSTM. SplitZState is the inverse: it
+// sets the gates of `saved`.
 Value JoinZState(const GraphActivations& saved, const GateOrder& order);
 void SplitZState(const Value& z_state, const GateOrder& order,
                  GraphActivations* saved);

@@ -8,13 +8,15 @@
 
 namespace tf_lstm_ops::metal {
 
-// The sequence as a layer graph processes it: time-major, all `time` steps, no
-// lengths and no mask. Where outputs are in order of processing, the input is
-// reversed by ToSteps, and the layer graph runs forwards.
+// Returns the sequence that a layer graph processes: time-major, all `time`
+// steps, no lengths and no mask. If the outputs are in the order of the steps
+// (outputs_in_order), ToSteps reverses the input, and the layer graph runs
+// forwards.
 Sequence GraphSequence(const Sequence& sequence);
 
-// A tensor by the time step that is read (x, the mask), [B, T, .] or [T, B, .],
-// as [T, B, .] in the order of GraphSequence. FromSteps is the reverse.
+// Converts a tensor that is indexed by the time step that is read, such as x
+// and the mask, from [B, T, .] or [T, B, .] to [T, B, .] in the order of
+// GraphSequence. FromSteps is the inverse.
 Value ToSteps(const Sequence& sequence, const Value& rows);
 Value FromSteps(const Sequence& sequence, const Value& steps);
 

@@ -20,7 +20,8 @@ struct StepResult {
   Values outputs;  // of one step [B, .] each, of all steps [T, B, .]
 };
 
-// Builds one step. `inputs` are the step's rows of the sequences, [B, .] each.
+// Adds one step to the graph. `inputs` are the step's rows of the sequences,
+// [B, .] each. `state` is the state before the step.
 using StepFunction =
     std::function<StepResult(const Values& inputs, const Values& state)>;
 
@@ -36,8 +37,9 @@ struct StepLoop {
   StepLoop(MPSGraph* graph, int64_t time, int64_t batch, bool reversed)
       : graph(graph), time(time), batch(batch), reversed(reversed) {}
 
-  // `sequences` are [T, B, .] or scalars. `state` are tensors. `widths` are the
-  // last dimensions of the outputs of `step`, in its order.
+  // Adds all steps to the graph. Returns the state after the last one and the
+  // outputs of all. `sequences` are tensors [T, B, .] or scalars. `state` has
+  // tensors. `widths` has the last dimension of each output of `step`.
   StepResult Run(const Values& sequences, const Values& state,
                  const Extents& widths, const StepFunction& step) const;
 

@@ -40,7 +40,7 @@ class Value {
 
 using Values = std::vector<Value>;
 
-// Autoreleased.
+// Returns an autoreleased shape.
 MPSShape* MakeShape(const Extents& extents);
 
 // Elementwise. Shapes broadcast as NumPy's do.

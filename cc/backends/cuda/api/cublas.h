@@ -34,7 +34,9 @@ static_assert(CUDA_R_32F == 0 && CUDA_R_64F == 1 && CUDA_R_16F == 2 &&
 const char* cublasGetStatusString(cublasStatus_t);
 cublasStatus_t cublasCreate_v2(cublasHandle_t*);
 cublasStatus_t cublasSetStream_v2(cublasHandle_t, CUstream_st*);
-// Column-major: c = alpha * op_a(a) op_b(b) + beta * c, `count` times.
+// c = alpha * op_a(a) op_b(b) + beta * c, for `count` column-major matrices.
+// The matrices of an operand begin `*_step` elements apart, their columns
+// `*_stride` elements apart.
 cublasStatus_t cublasGemmStridedBatchedEx(
     cublasHandle_t, cublasOperation_t op_a, cublasOperation_t op_b, int m,
     int n, int k, const void* alpha, const void* a, cudaDataType a_type,
@@ -45,6 +47,7 @@ cublasStatus_t cublasGemmStridedBatchedEx(
 
 }  // extern "C"
 
+// The functions that are called, for runtime/libraries.h.
 #define TF_LSTM_OPS_CUDA_CUBLAS(F) \
   F(cublasGetStatusString)         \
   F(cublasCreate_v2)               \

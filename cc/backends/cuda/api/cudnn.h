@@ -187,7 +187,7 @@ static_assert(CUDNN_WGRAD_MODE_ADD == 0);
 static_assert(CUDNN_RNN_PADDED_IO_DISABLED == 0);
 static_assert(CUDNN_RNN_PADDED_IO_ENABLED == 1);
 
-// The functions that are called, for cudnn_library.h.
+// The functions that are called, for cudnn/library.h.
 #define TF_LSTM_OPS_CUDA_CUDNN(F)  \
   F(cudnnGetVersion)               \
   F(cudnnGetErrorString)           \

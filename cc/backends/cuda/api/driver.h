@@ -89,7 +89,7 @@ CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes,
                               CUstream);
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count,
                          CUstream);
-// Rows of `width` bytes, `pitch` apart.
+// Sets `height` rows of `width` bytes. Rows begin `pitch` bytes apart.
 CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value,
                            size_t width, size_t height, CUstream);
 CUresult cuLaunchKernel(CUfunction, unsigned int grid_x, unsigned int grid_y,
@@ -98,14 +98,14 @@ CUresult cuLaunchKernel(CUfunction, unsigned int grid_x, unsigned int grid_y,
                         unsigned int shared_bytes, CUstream, void** parameters,
                         void** extra);
 CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int value);
-// All blocks are there at the same time.
+// All blocks of the launch are resident on the device at the same time.
 CUresult cuLaunchCooperativeKernel(CUfunction, unsigned int grid_x,
                                    unsigned int grid_y, unsigned int grid_z,
                                    unsigned int block_x, unsigned int block_y,
                                    unsigned int block_z,
                                    unsigned int shared_bytes, CUstream,
                                    void** parameters);
-// A cluster's blocks are there at the same time.
+// All blocks of a cluster are resident on the device at the same time.
 CUresult cuLaunchKernelEx(const CUlaunchConfig*, CUfunction, void** parameters,
                           void** extra);
 
@@ -119,7 +119,7 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end);
 
 }  // extern "C"
 
-// The functions that are called, for libraries.h.
+// The functions that are called, for runtime/libraries.h.
 #define TF_LSTM_OPS_CUDA_DRIVER(F) \
   F(cuGetErrorName)                \
   F(cuGetErrorString)              \

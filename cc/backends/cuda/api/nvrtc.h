@@ -33,6 +33,7 @@ nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char* log);
 
 }  // extern "C"
 
+// The functions that are called, for runtime/libraries.h.
 #define TF_LSTM_OPS_CUDA_NVRTC(F) \
   F(nvrtcGetErrorString)          \
   F(nvrtcGetNumSupportedArchs)    \

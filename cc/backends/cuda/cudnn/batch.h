@@ -1,4 +1,5 @@
-// CudnnBatch: the sequences and states of a call in the form that cuDNN takes.
+// CudnnBatch: the sequences and states of a call in the form that cuDNN
+// accepts, "cuDNN's form".
 //
 // Rows of length zero, which cuDNN does not accept, are left out. States are
 // [L*D, B, .] whatever the op's layout. BFloat16 becomes float. A tensor that
@@ -25,11 +26,12 @@ class CudnnBatch {
   // Copies the lengths to the device. `device` must outlive this object.
   Status Begin(const Device& device);
 
-  // The rows of the batch that cuDNN gets.
+  // The number of rows of the batch that cuDNN gets: those of positive length.
   int64_t rows() const { return static_cast<int64_t>(lengths_.size()); }
   bool has_all_rows() const { return rows() == rnn_.batch; }
+  // [rows()], in device memory.
   const int32_t* lengths() const { return device_lengths_; }
-  // Whether cuDNN must read the lengths; it may be faster if it need not.
+  // Whether cuDNN must read the lengths. It may be faster if it need not.
   bool is_padded() const { return has_padding_ || !rnn_.time_major; }
   int64_t SequenceSize(int64_t width) const {
     return rnn_.time * rows() * width;
@@ -38,8 +40,8 @@ class CudnnBatch {
     return rnn_.model.pseudo_layers() * rows() * width;
   }
 
-  // Describes sequences with `width` elements in a step. cuDNN fills their
-  // padding with zeros where it writes outputs.
+  // Sets `data` to describe sequences with `width` elements per step. cuDNN
+  // sets the padding of outputs to zero. Errors: those of Check in library.h.
   Status Describe(const Cudnn& cudnn, cudnnDataType_t type, int64_t width,
                   cudnnRNNDataDescriptor_t data) const;
 
@@ -55,9 +57,9 @@ class CudnnBatch {
                     const CudnnType<T>** states) const {
     return Read(StateLayouts(width), data, StatesSize(width), states);
   }
-  // Where cuDNN is to write sequences or states: the op's tensor itself or
-  // memory of the call, which Write* brings to the tensor afterwards. Rows that
-  // cuDNN does not get are not touched.
+  // Allocate* set the address where cuDNN writes sequences or states: the op's
+  // tensor itself, or memory of the call. Write* then copy this memory to the
+  // tensor. Rows of length zero are not written.
   template <class T>
   Status AllocateSequences(int64_t width, T* data,
                            CudnnType<T>** sequences) const {
@@ -91,8 +93,8 @@ class CudnnBatch {
     padding.data = sequences;
     return Clear(*device_, padding);
   }
-  // The dropout of a layer's output in cuDNN's form. `key` is in device memory.
-  // The caller sets `from` and `to`.
+  // The arguments of ComputeDropout for a layer's output in cuDNN's form. `key`
+  // is in device memory. The caller sets `from` and `to`.
   template <class C>
   DropOutputs<C> Dropout(const DropoutMask& mask, const uint64_t* key,
                          int64_t layer) const {

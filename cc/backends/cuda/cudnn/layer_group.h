@@ -12,7 +12,7 @@
 
 namespace tf_lstm_ops::cuda {
 
-// What the groups of a call share. All must outlive the groups.
+// The objects that the groups of a call share. They must outlive the groups.
 struct CudnnCall {
   const Device& device;
   const Cudnn& cudnn;
@@ -21,10 +21,10 @@ struct CudnnCall {
   const CudnnBatch& batch;
 };
 
-// Tensors in cuDNN's form (batch.h), in device memory. x and y are those of a
-// group: its input and its output. States and params are those of all layers;
-// cell states are null unless the model is an LSTM. Names of cuDNN: hx is h0,
-// hy is final_h, cx is c0, cy is final_c.
+// Tensors in cuDNN's form (batch.h), in device memory, which the caller owns. x
+// and y are the input and the output of a group. States and params are those of
+// all layers. Cell states are null unless the model is an LSTM. cuDNN's names:
+// hx is h0, hy is final_h, cx is c0, cy is final_c.
 template <class C>
 struct CudnnInputs {
   const C *x, *h0, *c0, *params;
@@ -38,7 +38,7 @@ template <class C>
 struct CudnnBackward : CudnnInputs<C> {
   const C *y, *y_grad, *final_h_grad, *final_c_grad;
   C *x_grad, *h0_grad, *c0_grad, *params_grad;
-  const char* reserve;
+  const char* reserve;  // the group's
 };
 
 template <class C>
@@ -57,9 +57,11 @@ class LayerGroup {
   }
   int64_t reserve_bytes() const { return static_cast<int64_t>(reserve_bytes_); }
 
+  // `workspace` is device memory of workspace_bytes(). Errors: those of Check
+  // in library.h and of Device.
   Status ComputeForward(const CudnnForward<C>& t, void* workspace) const;
-  // Overwrites the group's share of params_grad. Writes to the padding of
-  // x_grad.
+  // Overwrites the group's part of params_grad. Leaves undefined values in the
+  // padding of x_grad. Does not change the reserve. Errors: likewise.
   Status ComputeBackward(const CudnnBackward<C>& t, void* workspace) const;
 
  private:
@@ -72,7 +74,7 @@ class LayerGroup {
                             char* reserve) const;
 
   size_t weight_bytes() const { return layers_->weights().size() * sizeof(C); }
-  // The group's share of a state. Null stays null.
+  // The group's part of a state. Null stays null.
   template <class E>
   E* State(E* states, int64_t width) const {
     return states ? states + range_.first * call_.model.directions *

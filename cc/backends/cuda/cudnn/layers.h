@@ -12,24 +12,27 @@
 
 namespace tf_lstm_ops::cuda {
 
+// How cuDNN computes the layers.
 struct CudnnOptions {
   cudnnDataType_t type;
   cudnnMathType_t math;
   cudnnRNNAlgo_t algorithm;
   bool is_padded;  // cuDNN reads the lengths
-  // Rows of the batch. Counts only for the algorithm that cuDNN compiles.
+  // Rows of the batch. Only CUDNN_RNN_ALGO_PERSIST_DYNAMIC depends on it: cuDNN
+  // compiles this algorithm for a batch size.
   int64_t rows;
 };
 
+// Layers [first, first + count).
 struct LayerRange {
   int64_t first, count;
 };
 
 class CudnnLayers {
  public:
-  // Finds these layers of the model. They are made once for a stream and kept
-  // for the process. Errors: Unimplemented where cuDNN does not support them;
-  // Internal.
+  // Sets `layers` to these layers of the model. They are made once per stream
+  // and kept for the process. Errors: Unimplemented where cuDNN does not
+  // support them; Internal.
   static Status Find(const Cudnn& cudnn, const Device& device,
                      const RnnModel& model, const CudnnOptions& options,
                      const LayerRange& range,
@@ -44,7 +47,7 @@ class CudnnLayers {
               const CudnnOptions& options, const LayerRange& range);
 
   int64_t input_size_ = 0;
-  DropoutDescriptor dropout_;  // cuDNN requires one: without dropout
+  DropoutDescriptor dropout_;  // rate 0; cuDNN requires a descriptor
   RnnDescriptor rnn_;
   CudnnWeights weights_;
 };

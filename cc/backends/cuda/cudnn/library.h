@@ -9,23 +9,26 @@
 
 namespace tf_lstm_ops::cuda {
 
+// cuDNN's functions.
 struct Cudnn {
   TF_LSTM_OPS_CUDA_CUDNN(TF_LSTM_OPS_CUDA_MEMBER)
 };
 
-// Errors: FailedPrecondition where cuDNN cannot be loaded.
+// Sets `cudnn` to cuDNN's functions, which the process owns. Errors:
+// FailedPrecondition where cuDNN cannot be loaded.
 Status Open(const Cudnn** cudnn);
 // Whether cuDNN can be loaded and TF_LSTM_OPS_CUDA_CUDNN is not 0.
 bool HasCudnn();
 // Errors, with the name of the call and cuDNN's message: Unimplemented where
-// cuDNN does not support something; Internal.
+// cuDNN does not support the arguments; Internal for any other failure.
 Status Check(const Cudnn& cudnn, cudnnStatus_t result, const char* call);
 
 #define TF_LSTM_OPS_CUDNN_RETURN_IF_ERROR(cudnn, call, ...) \
   TF_LSTM_OPS_RETURN_IF_ERROR(                              \
       ::tf_lstm_ops::cuda::Check(cudnn, (cudnn).call(__VA_ARGS__), #call))
 
-// The handle of the device's stream.
+// Sets `handle` to that of the device's stream, which the process owns. Errors:
+// those of Check.
 Status CudnnHandle(const Cudnn& cudnn, const Device& device,
                    cudnnHandle_t* handle);
 
@@ -41,7 +44,8 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
 
-  // Must come before all else. `cudnn` must outlive this object.
+  // Creates the descriptor. `cudnn` must outlive this object. Errors: those of
+  // Check.
   Status Make(const Cudnn& cudnn) {
     cudnn_ = &cudnn;
     return Check(cudnn, (cudnn.*kCreate)(&descriptor_), "cudnnCreate*");

@@ -17,8 +17,8 @@ constexpr cudnnDataType_t kCudnnDataType<double> = CUDNN_DATA_DOUBLE;
 template <>
 constexpr cudnnDataType_t kCudnnDataType<Half> = CUDNN_DATA_HALF;
 
-// The default may multiply float as TF32, which is exact for values that were
-// bfloat16.
+// The default math type may multiply float as TF32. TF32 represents every
+// bfloat16 value exactly.
 template <class T>
 cudnnMathType_t MathType() {
   if (std::is_same_v<T, Half>) return CUDNN_TENSOR_OP_MATH;
@@ -38,7 +38,7 @@ Status CudnnMultiLayer<T>::Begin(const Device& device, bool is_training) {
   return Status();
 }
 
-// cuDNN counts in int.
+// cuDNN's sizes are ints.
 template <class T>
 Status CudnnMultiLayer<T>::CheckSizes() const {
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();

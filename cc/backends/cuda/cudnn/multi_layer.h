@@ -1,12 +1,13 @@
 // CudnnMultiLayer: a multi-layer RNN by cuDNN.
 //
-// All layers are one call of cuDNN. With dropout each layer is a call of its
-// own, and dropout in between follows core/dropout_rule.h: cuDNN does not
-// expose its dropout masks, which second derivatives need.
+// Without dropout all layers are one call of cuDNN. With dropout each layer is
+// a call of its own, and the dropout between them follows core/dropout_rule.h.
+// The reason: second derivatives need the dropout masks, and cuDNN does not
+// expose its own.
 //
-// Parts of the reserve, behind the header: cuDNN's own reserve for each of its
-// calls; then, with dropout, the output of each layer but the last, in cuDNN's
-// form (batch.h).
+// The reserve is the header, then cuDNN's own reserve for each of its calls,
+// then, with dropout, the output of each layer but the last in cuDNN's form
+// (batch.h).
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_MULTI_LAYER_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_MULTI_LAYER_H_
 
@@ -53,13 +54,14 @@ class CudnnMultiLayer : public MultiLayerAlgorithm<T> {
   void LayOutReserve();
   bool IsLast(size_t n) const { return n + 1 == groups_.size(); }
 
-  // Copies to cuDNN's form where it differs.
+  // These copy a tensor only if its form differs from cuDNN's.
   template <class Tensors>
   Status ReadInputs(const Tensors& t, CudnnInputs<C>* inputs) const;
   Status ReadParams(const T* params, const C** copy) const;
   Status AllocateParams(T* params, C** to) const;
   Status WriteParams(const C* from, T* params) const;
-  // The states of rows that cuDNN does not get.
+  // If the batch has rows of length zero, copies the states h to to_h and c to
+  // to_c, in all rows. cuDNN then overwrites the rows that it gets.
   Status PassStates(const States<const T>& h, const States<const T>& c, T* to_h,
                     T* to_c) const;
 

@@ -1,5 +1,7 @@
 // Operations on sequences and states around cuDNN's calls, and dropout between
-// layers: kernels/sequences.cu. kernels/sequence_arguments.h defines each.
+// layers: kernels/sequences.cu. kernels/sequence_arguments.h defines each. T is
+// float, double, Half or BFloat16. Errors of all functions: those of FindKernel
+// and of Device.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_SEQUENCES_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_SEQUENCES_H_
 
@@ -25,14 +27,15 @@ template <class T>
 Status ConvertFromCudnn(const Device& device,
                         const ConvertRows<CudnnType<T>, T>& rows);
 
-// C is a CudnnType; of ComputeDropout also BFloat16.
+// C is float, double or Half; in ComputeDropout also BFloat16.
 template <class C>
 Status Clear(const Device& device, const ClearPadding<C>& padding);
 template <class C>
 Status ComputeDropout(const Device& device, const DropOutputs<C>& drop);
 
-// The dropout of a layer's output, or of its gradient, for all rows of the
-// batch. The caller sets `from` and `to`. `key` is in device memory.
+// The arguments of ComputeDropout for a layer's output, or its gradient, with
+// all rows of the batch. The caller sets `from` and `to`. `key` is in device
+// memory.
 template <class C>
 DropOutputs<C> DropoutOfLayer(const MultiLayerRnn& rnn, const DropoutMask& mask,
                               const uint64_t* key, int64_t layer) {

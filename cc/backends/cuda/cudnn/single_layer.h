@@ -1,11 +1,11 @@
 // CudnnSingleLayer: one batch-major layer direction, as Keras has it, by cuDNN.
 //
-// cuDNN's fast algorithms take time-major sequences without padding. So x and
-// the outputs are transposed, and reversed where the layer runs backwards in
-// time. The weights are copied into cuDNN's parameter buffer.
+// cuDNN's fast algorithms need time-major sequences without padding. Therefore
+// x and the outputs are transposed. They are also reversed if the layer runs
+// backwards in time. The weights are copied into cuDNN's parameter buffer.
 //
-// The reserve: that of CudnnMultiLayer; then, where the output is the last step
-// only, h of all steps, [T, B, H]; then zeros up to a size that identifies the
+// The reserve is that of CudnnMultiLayer, then h of all steps, [T, B, H], if
+// the output is the last step only, then zeros up to a size that identifies the
 // algorithm (TaggedSize).
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_SINGLE_LAYER_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_SINGLE_LAYER_H_
@@ -20,12 +20,13 @@
 
 namespace tf_lstm_ops::cuda {
 
-// T is float, double or Half: cuDNN would compute bfloat16 in float.
+// T is float, double or Half. bfloat16 is left out, because cuDNN would compute
+// it in float. All tensors lie in device memory and belong to the caller.
 template <class T>
 class CudnnSingleLayer {
  public:
-  // Whether cuDNN can be used and supports the layer: no mask, dropout,
-  // peepholes, clip, or sizes of zero.
+  // Whether cuDNN can be loaded and supports the layer: an LSTM or a GRU
+  // without mask, dropout multipliers, peepholes, clip, and sizes of zero.
   static bool Supports(const LayerDirection<T>& layer);
 
   // `device` and `layer` must outlive this object.
@@ -36,7 +37,8 @@ class CudnnSingleLayer {
         return_sequences_(return_sequences),
         algorithm_(algorithm) {}
 
-  // Must come before all else. Errors: those of MultiLayerAlgorithm::Begin.
+  // Must be called before the functions below. Errors: those of
+  // MultiLayerAlgorithm::Begin.
   Status Begin(bool is_training);
 
   // In elements.
@@ -44,16 +46,17 @@ class CudnnSingleLayer {
     return TaggedSize(h_offset() + h_size(), algorithm_);
   }
 
-  // Writes `output`, [B, T, H], or [B, 1, H] of the last step; of `layer` the
-  // final states. Null `reserve`: nothing is saved.
+  // Writes `output`, [B, T, H], or [B, 1, H] of the last step, and the final
+  // states of `layer`. Nothing is saved if `reserve` is null. Errors: those of
+  // MultiLayerAlgorithm::Begin.
   Status ComputeForward(const LayerForward<T>& layer, T* output, T* reserve);
 
-  // Gradients with respect to the outputs besides the final states.
+  // The output of the forward pass and the gradient with respect to it.
   struct Outputs {
     const T *output, *output_grad;
   };
-  // Of `layer`, reads the gradients of the final states and writes all
-  // gradients. Does not change the reserve.
+  // Reads the gradients of the final states from `layer` and writes all
+  // gradients of `layer`. Does not change the reserve. Errors: likewise.
   Status ComputeBackward(const LayerBackward<T>& layer, const Outputs& outputs,
                          const T* reserve);
 
@@ -68,8 +71,8 @@ class CudnnSingleLayer {
   Status SetH(const T* output, const T* reserve, const T** h) const;
   Status SetHGrad(const T* output_grad, const T** h_grad) const;
 
-  // Views of a sequence by time step and row of the batch: cuDNN's, and the
-  // layer's.
+  // Views of a sequence as [T, B, width]: of one in cuDNN's layout, and of one
+  // in the layer's.
   template <class E>
   BatchRows<E> TimeMajor(E* data, int64_t width) const {
     return {data, rnn_.batch * width, width};
@@ -78,7 +81,7 @@ class CudnnSingleLayer {
   BatchRows<E> BatchMajor(E* data, int64_t width) const {
     return {data, width, rnn_.time * width};
   }
-  // Of x, in the order in which the steps read it.
+  // A view of x in the order in which the steps read it.
   template <class E>
   BatchRows<E> InputRows(E* data, int64_t width) const;
   Status Transpose(const BatchRows<const T>& from, const BatchRows<T>& to,

@@ -6,7 +6,7 @@
 namespace tf_lstm_ops::cuda {
 namespace {
 
-// cuDNN adds offsets to this address, which is never read.
+// The base of the addresses that cuDNN returns. It is never read.
 alignas(256) constexpr char kBase = 0;
 
 // Asks cuDNN for the positions of matrices and biases.

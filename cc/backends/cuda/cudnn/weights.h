@@ -1,7 +1,7 @@
-// CudnnWeights: where cuDNN keeps the weights of some layers in its weight
-// space, and where params have them. cuDNN is asked; nothing is assumed. So far
-// the two layouts are always equal, as cuDNN's documentation says; then nothing
-// is copied.
+// CudnnWeights: the positions of the weights of some layers in cuDNN's weight
+// space and in params (core/params_layout.h). The former come from
+// cudnnGetRNNWeightParams. cuDNN's documentation says that both layouts are
+// equal. If they are, nothing is copied.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_WEIGHTS_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_CUDNN_WEIGHTS_H_
 
@@ -23,19 +23,20 @@ struct CudnnRnn {
 
 class CudnnWeights {
  public:
-  // Of the layers that `rnn` describes: `pseudo_layers` ones from pseudo-layer
-  // `first` of the layout's model on. Errors: Internal where cuDNN's matrices
-  // have other sizes than the layout's.
+  // Sets `weights` for the layers that `rnn` describes: the pseudo-layers
+  // [first, first + pseudo_layers) of the layout's model. Errors: Internal
+  // where a matrix of cuDNN has another size than in the layout.
   static Status Make(const CudnnRnn& rnn, const ParamsLayout& layout,
                      int64_t first, int64_t pseudo_layers,
                      CudnnWeights* weights);
 
   int64_t size() const { return size_; }  // of the weight space, in elements
-  // Whether params as they are serve as the weight space.
+  // Whether the layouts are equal, so that params can be passed as the weight
+  // space.
   bool are_params() const { return are_params_; }
 
   // Copies the weights into the weight space, or from there. Both are in device
-  // memory.
+  // memory and must not overlap. Errors: those of Device.
   template <class T>
   Status CopyIn(const Device& device, const T* params, T* space) const {
     for (const Run& run : runs_) {
@@ -54,7 +55,7 @@ class CudnnWeights {
   }
 
  private:
-  // Elements that are contiguous in both.
+  // Elements that are contiguous in both layouts.
   struct Run {
     int64_t params, space, size;
   };

@@ -144,7 +144,7 @@ class BackwardPass : LayerPass<T> {
     return ComputeDropRowsGrad(device_, a);
   }
 
-  // to = or += step_z_grad W', for each set.
+  // to = step_z_grad W^T, or to += if `adds`, for each set.
   Status MultiplyTransposed(const GateMatrices<const T>& w, int sets, bool adds,
                             const Matrix<C>& to) const {
     const T* z_grad = step_.step_z_grad;

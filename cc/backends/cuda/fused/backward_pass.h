@@ -13,8 +13,8 @@
 
 namespace tf_lstm_ops::cuda {
 
-// `algorithm` is one of the package's own. z_grad may be wanted of any cell,
-// [rows, G*H]. Errors: those of ComputeBackward in layer.h.
+// `algorithm` is one of the package's own. layer.z_grad, [rows, G*H], may be
+// set for any cell, not only for an LSTM. Errors: those of layer.h.
 template <class T>
 Status ComputeCellBackward(const Device& device, const LayerBackward<T>& layer,
                            Algorithm algorithm);

@@ -11,7 +11,7 @@
 
 namespace tf_lstm_ops::cuda {
 
-// The cell's class in core/.
+// The name of the cell's class in core/.
 inline const char* CellName(CellKind cell) {
 #define TF_LSTM_OPS_CASE(kind, Cell) \
   case CellKind::kind:               \
@@ -21,7 +21,7 @@ inline const char* CellName(CellKind cell) {
   return "";
 }
 
-// Errors: those of FindKernel.
+// Sets `function` to a kernel of steps.cu. Errors: those of FindKernel.
 template <class T>
 Status FindCellKernel(const Device& device, CellKind cell, const char* kernel,
                       CUfunction* function) {
@@ -32,11 +32,13 @@ Status FindCellKernel(const Device& device, CellKind cell, const char* kernel,
       kernel, function);
 }
 
+// What a variant of persistent.cu is compiled for.
 struct PersistentVariant {
   CellKind cell;
-  int tiles;  // of weights in a block
-  bool in_clusters;
+  int tiles;         // per block, each of kTileRows rows of weights
+  bool in_clusters;  // the cluster form of block_group.h
 };
+// Sets `function` to a kernel of persistent.cu. Errors: those of FindKernel.
 template <class T>
 Status FindPersistentKernel(const Device& device,
                             const PersistentVariant& variant,

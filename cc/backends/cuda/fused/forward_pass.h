@@ -13,14 +13,14 @@
 
 namespace tf_lstm_ops::cuda {
 
+// A layer direction whose first step has one more summand.
 template <class T>
 struct CellForward : LayerForward<T> {
   // Added to the pre-activations of step 0, [B, G*H]; null counts as zeros.
   const ComputeType<T>* initial_product = nullptr;
 };
 
-// `algorithm` is one of the package's own. Errors: those of ComputeForward in
-// layer.h.
+// `algorithm` is one of the package's own. Errors: those of layer.h.
 template <class T>
 Status ComputeCellForward(const Device& device, const CellForward<T>& layer,
                           Algorithm algorithm);

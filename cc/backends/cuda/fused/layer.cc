@@ -18,8 +18,8 @@ Status CheckSizes(const LayerDirection<T>& layer) {
                     " x ", cell_size, " is too large for CUDA's kernels");
 }
 
-// The algorithms compute the input products alike, so the input size does not
-// count.
+// All algorithms compute the input products in the same way, so the input size
+// is not a part of the configuration.
 template <class T>
 CallConfig ConfigOf(const Device& device, const LayerDirection<T>& layer,
                     CallConfig::Kind kind) {
@@ -80,7 +80,7 @@ class BackwardTrial : public Trial {
   Status Allocate() override {
     const int64_t size = rows() * width();
     TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(size, &layer_.z_grad));
-    // Rows that no step writes must not differ.
+    // No step writes the rows of padding. They must compare as equal.
     TF_LSTM_OPS_RETURN_IF_ERROR(device_.Zero(layer_.z_grad, size));
     return check_.Allocate(size);
   }

@@ -1,12 +1,13 @@
 // The passes of one layer direction on the package's own kernels.
 //
-// All tensors lie in device memory and have the shapes of
-// core/layer_direction.h, `rows` by output row where saved activations are
-// concerned. T is float, double, Half or BFloat16; values between products are
-// float for 16-bit types. All work is enqueued on the device's stream.
+// All tensors lie in device memory, belong to the caller, and have the shapes
+// of core/layer_direction.h. Saved activations have one row for each output
+// row. T is float, double, Half or BFloat16; values between products are float
+// for 16-bit types. All work is enqueued on the device's stream. The equations
+// are those of core/*_cell.h.
 //
-// A projection is for LSTMs without mask and recurrent dropout in which every
-// row of the batch has a valid step.
+// A layer may have a projection only if it is an LSTM without mask and
+// recurrent dropout, and every row of the batch has a valid step.
 //
 // Errors: FailedPrecondition where a library of CUDA is missing;
 // ResourceExhausted; Unimplemented where a size is too large; Internal.
@@ -29,13 +30,15 @@ SavedActivations<T> ActivationsByOutputRow(T* data, CellKind cell,
   return saved;
 }
 
-// Whether the sizes are small enough for these kernels.
+// Whether the sizes are small enough for these kernels, which count the
+// elements of [B, H] in 32 bits.
 inline bool FitsFusedKernels(int64_t batch, int64_t cell_size) {
   return cell_size == 0 || batch <= INT32_MAX / cell_size;
 }
 
-// By one of the package's own algorithms; those of all steps in one launch go
-// step by step where the layer does not fit them (persistent.h).
+// Computes a pass by one of the package's own algorithms. kFusedGrid and
+// kFusedClusters run step by step where FindLaunchConfig finds no configuration
+// (persistent.h).
 template <class T>
 Status ComputeForward(const Device& device, const LayerForward<T>& layer,
                       Algorithm algorithm);
@@ -43,7 +46,8 @@ template <class T>
 Status ComputeBackward(const Device& device, const LayerBackward<T>& layer,
                        Algorithm algorithm);
 
-// By the fastest of the package's own algorithms (autotune.h).
+// Computes a pass by the fastest of the package's own algorithms (autotune.h).
+// May wait for the device.
 template <class T>
 Status ComputeForward(const Device& device, const LayerForward<T>& layer);
 template <class T>

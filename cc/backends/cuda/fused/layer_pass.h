@@ -1,5 +1,6 @@
-// LayerPass: what the forward and the backward pass of a layer direction have
-// in common: sizes, launches, and weights as matrices.
+// LayerPass: the base of the forward and the backward pass of a layer
+// direction. It has the sizes, launches kernels, and gives views of weights as
+// matrices.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_FUSED_LAYER_PASS_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_FUSED_LAYER_PASS_H_
 
@@ -102,25 +103,27 @@ class LayerPass {
     return {data, rows, cell_size_, width_, 1, cell_size_};
   }
 
-  // Rows as the gates read them: after dropout, one set for each gate that has
-  // its own multipliers.
+  // The rows that the gates read, after dropout: one set for each gate, or one
+  // set for all gates.
   struct GateInputs {
     Matrix<const T> rows;
     int sets = 1;
   };
-  // The rows of `from`, [rows, width]. Copies them if there is dropout, or if
-  // `clears_unread` is set: then rows that no step reads become zero.
+  // Sets `inputs` to `from`, [rows, width], after dropout. Without dropout this
+  // is a view of `from` and no copy, unless `clears_unread` is set. In a copy,
+  // rows that no step reads are zero. A copy belongs to the call.
   Status DropInputs(const Matrix<const T>& from, const Multipliers<T>& dropout,
                     bool clears_unread, GateInputs* inputs) const {
     return Drop(from, dropout, false, clears_unread, inputs);
   }
-  // Likewise for states, one row for each row of the batch.
+  // The same for states, which have one row for each row of the batch.
   Status DropStates(const Matrix<const T>& from, const Multipliers<T>& dropout,
                     GateInputs* inputs) const {
     return Drop(from, dropout, true, false, inputs);
   }
 
-  // A state [B, H] in the type of the computation.
+  // Sets `to` to a copy of a state [B, H] in the type of the computation. The
+  // copy belongs to the call.
   Status Widen(const States<const T>& from, C** to) const {
     TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(batch_ * cell_size_, to));
     return Copy(device_, CopyRows<T, C>{batch_, cell_size_, from.data,

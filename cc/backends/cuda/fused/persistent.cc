@@ -26,8 +26,8 @@ int64_t CeilDivide(int64_t n, int64_t divisor) {
   return (n + divisor - 1) / divisor;
 }
 
-// What a step has to multiply: for each unit some rows of weights, each with
-// `depth` elements.
+// The product of a step: for each unit some rows of weights, each with `depth`
+// elements.
 struct StepWork {
   int64_t units, rows_per_unit, depth, steps, batch;
   int element_size;  // in bytes
@@ -70,7 +70,7 @@ LaunchConfig WithTiles(int tiles, const StepWork& work) {
   return config;
 }
 
-// Sets shared_bytes. Returns whether a block may have as much.
+// Sets shared_bytes. Returns whether the device allows this much per block.
 bool SetSharedBytes(const Device& device, int element_size,
                     LaunchConfig* config) {
   const int64_t chunks = config->stride * element_size / kChunkBytes;

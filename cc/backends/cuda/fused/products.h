@@ -8,8 +8,9 @@
 
 namespace tf_lstm_ops::cuda {
 
-// A view of matrices of one shape, `step` elements apart. Element (i, j) of the
-// first is data[i * row_stride + j * column_stride]. One of the strides is 1.
+// A view of one or more matrices of the same shape. Element (i, j) of matrix n
+// is data[n * step + i * row_stride + j * column_stride]. One of the two
+// strides is 1. Does not own the data.
 template <class T>
 struct Matrix {
   T* data = nullptr;
@@ -24,14 +25,15 @@ struct Matrix {
   }
 };
 
-// Whether float may be multiplied as TF32: TensorFlow's setting.
+// Whether TensorFlow allows that float is multiplied as TF32. True without
+// TensorFlow.
 bool AllowsTf32();
 
-// c = a b, or c += a b, for `count` matrices. 16-bit types are accumulated in
-// float; float is multiplied as TF32 where TensorFlow allows it. C is T or
-// ComputeType<T>. c must not overlap a or b. The same call always gives the
-// same bits. Errors: FailedPrecondition without cuBLAS; Unimplemented where a
-// size exceeds an int; Internal.
+// c = a b, or c += a b if `adds`, for `count` matrices. 16-bit types are
+// accumulated in float; float is multiplied as TF32 where TensorFlow allows it.
+// C is T or ComputeType<T>. c must not overlap a or b. A repeated call gives
+// the same bits. Errors: FailedPrecondition without cuBLAS; Unimplemented where
+// a size exceeds an int; Internal.
 template <class T, class C>
 Status Multiply(const Device& device, const Matrix<const T>& a,
                 const Matrix<const T>& b, bool adds, const Matrix<C>& c,

@@ -47,12 +47,14 @@ class Projection {
                    layer.final_h.stride);
   }
 
-  // With dv the gradient with respect to v, and h_ the h of the step before:
+  // Let dv be the gradient with respect to v, and h_, m_ the h, m of the
+  // previous step. The sums run over all steps.
   //
-  //   dm = dh W'         of the outputs; the steps add dz (W R)'
-  //   dR = sum h_' dz
-  //   dh_ = dz R'        through the step after
-  //   dW = sum m' dh + m_' dh_
+  //   dm  = dh W^T         from the outputs; each step adds its dz (W R)^T to
+  //                        the dm of the previous step
+  //   dh_ = dz R^T         the part of the gradient through the next step
+  //   dR  = sum h_^T dz
+  //   dW  = sum m^T dh + m_^T dh_
   Status Backward(const LayerBackward<T>& layer) const {
     T* h_grad = nullptr;
     TF_LSTM_OPS_RETURN_IF_ERROR(SumHGrads(layer, &h_grad));

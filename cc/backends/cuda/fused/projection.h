@@ -1,10 +1,10 @@
-// A layer direction with a projection, by one without.
+// A layer direction with a projection, computed as one without a projection.
 //
 // Let m be the hidden state before the projection, h = m W with W [H, P], and R
-// [P, G*H] the recurrent weights. The recurrent product h R is m (W R). W R [H,
-// G*H] is computed once for a call; then the steps are those of a layer without
-// a projection, and everything else is a product over all steps. A step has
-// H*G*H weights in place of P*(G+1)*H.
+// [P, G*H] the recurrent weights. The recurrent product h R equals m (W R). W R
+// [H, G*H] is computed once per call. The steps are those of a layer without a
+// projection whose recurrent weights are W R. All other values are products
+// over all steps. A step reads H*G*H weights instead of P*(G+1)*H.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_FUSED_PROJECTION_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_FUSED_PROJECTION_H_
 
@@ -14,7 +14,7 @@
 
 namespace tf_lstm_ops::cuda {
 
-// Errors: those of layer.h. Masked steps of h are zero.
+// In the padding, h is zero. Errors: those of layer.h.
 template <class T>
 Status ComputeProjectedForward(const Device& device,
                                const LayerForward<T>& layer,

@@ -21,7 +21,8 @@ Status Run(const Device& device, const char* kernel, int64_t elements,
   return device.Launch(function, elements, arguments);
 }
 
-// Enough for any GPU, and the same for all, so that all add in the same order.
+// Enough threads for any GPU. The number is the same for all GPUs, so all add
+// in the same order.
 constexpr int64_t kSumThreads = 1 << 16;
 
 constexpr int64_t kCompareThreads = 1 << 12;

@@ -11,11 +11,13 @@ namespace tf_lstm_ops::cuda {
 
 // Errors of all functions: those of FindKernel and of Device.
 
+// T is float, double, Half or BFloat16; From and To are T or ComputeType<T>.
 template <class From, class To>
 Status Copy(const Device& device, const CopyRows<From, To>& copy);
 
-// Copies a few bytes from host memory. They are kernel parameters: the caller
-// may change them once this has returned, and a CUDA graph keeps them.
+// Copies a few bytes from host memory to device memory. They are passed as
+// kernel parameters. The caller may therefore change them after the call, and a
+// CUDA graph contains them.
 Status CopyBytesFromHost(const Device& device, const void* from, int64_t bytes,
                          void* to);
 template <class T>
@@ -34,15 +36,15 @@ Status ComputeAddedInputGrad(const Device& device, const AddedInputGrad<T>& a);
 template <class T>
 Status ComputeStepGrads(const Device& device, const StepGrads<T>& a);
 
-// to = the first rows; to += the last rows.
+// The kernels first_rows and add_to_last_rows of EndRows.
 template <class T>
 Status CopyFirstRows(const Device& device, const EndRows<T>& a);
 template <class T>
 Status AddToLastRows(const Device& device, const EndRows<T>& a);
 
-// Compares `size` elements. They agree if no difference exceeds 1/16 of the
-// largest expected value. An expected value that is not finite, as a gradient
-// in half may be, agrees with anything. Waits for the device.
+// Sets `agree` to whether no difference of `size` elements exceeds 1/16 of the
+// largest absolute expected value. Elements whose expected value is not finite
+// are not compared: a gradient in half may overflow. Waits for the device.
 template <class T>
 Status CompareElements(const Device& device, const T* found, const T* expected,
                        int64_t size, bool* agree);
@@ -53,8 +55,8 @@ struct SumShape {
   int64_t columns = 0;
   int64_t stride = 0;
 };
-// to [columns] = the sums of the columns, zeros without rows. The order of the
-// additions depends on the shape only.
+// to [columns] = the sums of the columns. They are zero if there are no rows.
+// The order of the additions depends on the shape only.
 template <class T>
 Status Sum(const Device& device, const T* from, const SumShape& shape, T* to);
 template <class T>

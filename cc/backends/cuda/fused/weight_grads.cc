@@ -39,7 +39,7 @@ class WeightGrads : LayerPass<T> {
     return Sum(device_, z_grad, {rows_, width_, width_}, to);
   }
 
-  // to = inputs' z_grad.
+  // to = inputs^T z_grad.
   Status MatrixGrad(const GateInputs& inputs, const T* z_grad,
                     const GateMatrices<T>& to) const {
     const Matrix<const T>& rows = inputs.rows;
@@ -136,7 +136,7 @@ class WeightGrads : LayerPass<T> {
                                         backward_.adds_to_x_grad});
   }
 
-  // to [sets, rows, I] = z_grad W'.
+  // to [sets, rows, I] = z_grad W^T.
   Status MultiplySets(int sets, C* to) const {
     const GateMatrices<const T>& w = backward_.weights.input;
     const Matrix<C> products = {to,          rows_, input_size_,

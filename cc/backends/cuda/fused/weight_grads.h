@@ -8,18 +8,21 @@
 
 namespace tf_lstm_ops::cuda {
 
-// What the steps of a backward pass leave, by input row; zero in rows that no
-// valid step reads.
+// The results of the steps of a backward pass, by input row. Rows that no valid
+// step reads are zero.
 template <class T>
 struct ZGrads {
-  const T* z_grad = nullptr;            // [rows, G*H]
-  const T* recurrent_z_grad = nullptr;  // [rows, G*H]; only a GRU's differ
-  // h before each step, [rows, H]. Null unless the gradient of the recurrent
-  // weights is wanted.
+  // [rows, G*H], of the pre-activations with input weights.
+  const T* z_grad = nullptr;
+  // [rows, G*H], of the pre-activations with recurrent weights. Differs from
+  // z_grad for a GRU only.
+  const T* recurrent_z_grad = nullptr;
+  // h before each step, [rows, H]. Null if weights_grad.recurrent is null.
   const T* previous_h = nullptr;
 };
 
-// Writes the wanted ones of layer.weights_grad and layer.x_grad.
+// Writes those tensors of layer.weights_grad that are not null, and
+// layer.x_grad if it is not null. Errors: those of layer.h.
 template <class T>
 Status ComputeInputAndWeightGrads(const Device& device,
                                   const LayerBackward<T>& layer,

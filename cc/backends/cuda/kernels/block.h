@@ -1,3 +1,4 @@
+// Sizes of thread blocks and warps, for device code and for the host.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_BLOCK_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_BLOCK_H_
 

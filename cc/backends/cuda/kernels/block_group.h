@@ -37,7 +37,7 @@ class BlockGroup {
     for (int64_t i = threadIdx.x; i < 2 * size; i += blockDim.x) {
       vectors_[i] = i < size ? initial[i] : T{};
     }
-    // No block may write to another one that has not started.
+    // A block must not write to the shared memory of one that has not started.
     Arrive();
     Wait();
   }
@@ -52,8 +52,9 @@ class BlockGroup {
   __device__ const T* vectors(int64_t n) const {
     return vectors_ + n % 2 * rows_ * stride_;
   }
-  // Gives an element of this block to all blocks. Must not be called where a
-  // block of the group may have ended.
+  // Writes an element of the vectors of step n, which this block computed, for
+  // all blocks of the group. Must not be called where a block of the group may
+  // have ended.
   __device__ void Put(int64_t n, int64_t row, int64_t k, T value) const {
     T* const own = vectors_ + (n % 2 * rows_ + row) * stride_ + k;
     for (int block = 0; block < blocks_; ++block) StoreIn(block, own, value);

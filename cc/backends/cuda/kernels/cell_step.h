@@ -114,9 +114,10 @@ struct CellStep {
     return a.saved.data[kSavedCs][row * a.saved.stride[kSavedCs] + element.u];
   }
 
-  // What a forward step reads besides the recurrent product, by pre-activation.
-  // Values are kept as they are stored: a conversion would make the next load
-  // wait. Of a masked step only `rows` is set.
+  // The values that a forward step reads besides the recurrent product, by
+  // pre-activation. They are kept in their stored type: a conversion would wait
+  // for the loaded value before the next load is issued. In a masked step only
+  // `rows` is set.
   struct ForwardInput {
     Sequence::Step rows;
     C input_product[Cell::kPreActivations];
@@ -155,7 +156,8 @@ struct CellStep {
     return in;
   }
 
-  // The pre-activations. recurrent_product(block): that of the gate in a block.
+  // Sets z to the pre-activations. recurrent_product(block) returns the
+  // recurrent product of the gate in a block of the weights.
   template <class RecurrentProduct>
   __device__ static void AddPreActivations(
       const ForwardStep<T, C>& a, const ForwardInput& in,
@@ -229,8 +231,9 @@ struct CellStep {
     return true;
   }
 
-  // Stores the gradients of the pre-activations of an input row; null counts
-  // as zeros. Calls put(column, gradient) for those with recurrent weights.
+  // Stores the gradients of the pre-activations of an input row. Null z_grad
+  // counts as zeros. Calls put(column, gradient) for each pre-activation with
+  // recurrent weights.
   template <class Put>
   __device__ static void StoreZGrad(const BackwardStep<T, C>& a,
                                     const Element& element, int64_t row,
@@ -260,8 +263,9 @@ struct CellStep {
     }
   }
 
-  // What a backward step reads besides the product of the step after it, as it
-  // is stored. Of a masked step only `rows` and `next_h_grad` are set.
+  // The values that a backward step reads besides the product of the step after
+  // it, in their stored type. In a masked step only `rows` and `next_h_grad`
+  // are set.
   struct BackwardInput {
     Sequence::Step rows;
     StoredOutputs outputs, outputs_grad;
@@ -286,8 +290,8 @@ struct CellStep {
     return in;
   }
 
-  // One backward step. recurrent_product: the gradient of h through the
-  // products of the step after it. put: see StoreZGrad.
+  // One backward step. `recurrent_product` is the gradient of h through the
+  // recurrent product of the next step. `put` is that of StoreZGrad.
   template <class Put>
   __device__ static void ComputeBackward(const BackwardStep<T, C>& a,
                                          const Element& element,

@@ -1,5 +1,5 @@
-// What threads do together: synchronise, and multiply on tensor cores. The
-// emulation of tests/cuda/fake defines the macros itself.
+// Operations of several threads: synchronisation, and products on tensor cores.
+// The emulation in tests/cuda/fake defines the macros itself.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_COOPERATION_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_COOPERATION_H_
 
@@ -37,8 +37,9 @@
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(to) : "f"(from))
 #endif
 
-// Adds 1 to a counter in global memory with release order; reads it with
-// acquire order. This is weaker than __threadfence() and faster.
+// TF_LSTM_OPS_ARRIVE adds 1 to a counter in global memory with release order.
+// TF_LSTM_OPS_LOAD_ARRIVALS reads it with acquire order. These orders are
+// weaker than __threadfence().
 #ifndef TF_LSTM_OPS_ARRIVE
 #define TF_LSTM_OPS_ARRIVE(arrivals) \
   asm volatile("red.release.gpu.add.u32 [%0], 1;" ::"l"(arrivals) : "memory")
@@ -49,8 +50,9 @@
                : "memory")
 #endif
 
-// Stores a value in the shared memory of a block of the cluster, at the offset
-// that `own` has in this block; the cluster's barrier.
+// TF_LSTM_OPS_STORE_IN_CLUSTER stores a value in the shared memory of a block
+// of the cluster, at the offset that `own` has in this block. The other two
+// macros are the cluster's barrier.
 #ifndef TF_LSTM_OPS_STORE_IN_CLUSTER
 #define TF_LSTM_OPS_STORE_IN_CLUSTER(type, constraint, own, block, value) \
   asm volatile(                                                           \

@@ -1,4 +1,4 @@
-// Writes bytes of the host, which are kernel parameters. One thread for each.
+// Writes bytes that are kernel parameters. One thread writes one byte.
 #include "backends/cuda/kernels/host_bytes.h"
 #include "backends/cuda/kernels/kernel.h"
 

@@ -6,12 +6,13 @@
 
 namespace tf_lstm_ops::cuda {
 
-// The parameters of a kernel may have 4,096 bytes in all.
+// Bytes of the host that the kernel writes to device memory. CUDA limits the
+// parameters of a kernel to 4,096 bytes in total.
 struct HostBytes {
   static constexpr int kMaxSize = 4000;
 
-  uint8_t* to = nullptr;
-  int64_t size = 0;
+  uint8_t* to = nullptr;  // [size], device memory
+  int64_t size = 0;       // at most kMaxSize
   uint8_t bytes[kMaxSize] = {};
 };
 

@@ -1,5 +1,5 @@
-// What all device code has in common. Each kernel has one parameter, a
-// structure of plain values, so that the host launches all of them alike.
+// Definitions for all device code. Each kernel has one parameter, a structure
+// of plain values, so the host launches all kernels in the same way.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_KERNEL_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_KERNEL_H_
 
@@ -8,8 +8,9 @@
 #include "backends/cuda/kernels/block.h"
 #include "core/float16.h"
 
-// `extern "C"`: the host finds a kernel by its name. With more than one block
-// per multiprocessor as the bound, the compiler would spill registers.
+// Defines a kernel. `extern "C"`: the host finds a kernel by its name. The
+// bound is one block per multiprocessor. With more, the compiler would spill
+// registers.
 #ifndef TF_LSTM_OPS_KERNEL
 #define TF_LSTM_OPS_KERNEL(name, ...)                                          \
   extern "C" __global__ void __launch_bounds__(::tf_lstm_ops::cuda::kBlock, 1) \
@@ -23,7 +24,8 @@ __device__ inline int64_t Thread() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 
-// How the elements of a tensor are loaded, computed with and stored.
+// Conversions between the element type of a tensor and the type of the
+// computation.
 template <class T>
 struct Number {
   using Compute = T;

@@ -23,7 +23,8 @@ __device__ inline int Warps() { return blockDim.x / kWarp; }
 // The rows of weights of a block, and their products with rows of the batch.
 class Product {
  public:
-  // `rows`: of the batch. weight(row, k): a weight, 0 behind the last one.
+  // `rows` is the number of rows of the batch. weight(row, k) returns a weight,
+  // or 0 where row or k is too large.
   template <class Weight>
   __device__ Product(const GroupArguments<T>& group, int64_t rows,
                      SharedMemory memory, const Weight& weight)

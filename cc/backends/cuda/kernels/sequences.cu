@@ -10,7 +10,7 @@ namespace {
 using T = TF_LSTM_OPS_TYPE;
 using C = TF_LSTM_OPS_CUDNN_TYPE;
 
-// Row k of those that `indices` selects; null selects all.
+// The index of the selected row k. Null `indices` select all rows.
 __device__ inline int64_t Select(const int32_t* indices, int64_t k) {
   return indices ? indices[k] : k;
 }

@@ -7,10 +7,11 @@
 namespace tf_lstm_ops::cuda {
 
 struct Source {
-  const char* name;  // as #include has it
+  const char* name;  // the path in #include
   const char* text;
 };
 
+// All files of the device code. The texts are constants of the library.
 const std::vector<Source>& Sources();
 
 }  // namespace tf_lstm_ops::cuda

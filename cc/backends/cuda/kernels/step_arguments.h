@@ -34,8 +34,9 @@ struct ForwardStep {
   Sequence sequence;
   int64_t step = 0;
   C forget_bias = 0;
-  // x times the input weights, [rows, G*H] by input row. Null: x itself is
-  // added; the gate in block g reads its columns from g * x_gate_stride on.
+  // x times the input weights, [rows, G*H] by input row. If it is null, x
+  // itself is added: the gate in block g reads the columns of x from g *
+  // x_gate_stride on.
   const C* input_product = nullptr;
   const T* x = nullptr;
   int64_t x_stride = 0;
@@ -46,15 +47,17 @@ struct ForwardStep {
   const C* initial_product = nullptr;
   const T* input_bias = nullptr;
   const T* recurrent_bias = nullptr;
-  // In and out: the state that the cell reads, [B, H]; null without one.
+  // In and out: the state that the cell's equations read, [B, H]: c of an LSTM,
+  // h of a GRU. Null for the other cells.
   C* state = nullptr;
-  // Out: h and cs after the last valid step so far; null where not wanted.
+  // Out: h and c after the last valid step so far. Null is not written.
   States<T> final_h;
   States<T> final_c;
-  // Out: h after dropout, as the next step's product reads it, [sets, B, H].
+  // Out: h after dropout, which the product of the next step reads, [sets, B,
+  // H].
   T* dropped_h = nullptr;
   Multipliers<T> dropout;
-  // Out, by output row; null where not wanted.
+  // Out, by output row. Null is not written.
   T* h = nullptr;
   int64_t h_stride = 0;
   Fill fill = Fill::kNothing;
@@ -68,23 +71,24 @@ struct BackwardStep {
   Sequence sequence;
   int64_t step = 0;
   States<const T> c0;
-  // h before each step, [rows, H] by input row; of a GRU.
+  // h before each step, [rows, H] by input row. Only a GRU reads it.
   const T* previous_h = nullptr;
-  const T* h = nullptr;  // of a cell that saves nothing else
+  const T* h = nullptr;  // by output row; read if nothing else is saved
   int64_t h_stride = 0;
   SavedActivations<const T> saved;
   // Gradients of the outputs, by output row.
   const T* h_grad = nullptr;
   int64_t h_grad_stride = 0;
   SavedActivations<const T> saved_grad;
-  // In and out: the gradients of h and cs through later steps, [B, H].
+  // In and out: the gradients of h and c through later steps, [B, H].
   C* next_h_grad = nullptr;
   C* next_c_grad = nullptr;
-  // Out: gradients of the pre-activations, in the order of the weights: by
-  // input row [rows, G*H]; those of a GRU's recurrent products, likewise; and
-  // those of this step's recurrent products, [B, G*H].
+  // Out: the gradients of the pre-activations, in the gate order of the
+  // weights. Those with input weights, [rows, G*H] by input row.
   T* z_grad = nullptr;
+  // Those with recurrent weights, likewise. Null if they equal z_grad.
   T* recurrent_z_grad = nullptr;
+  // Those with recurrent weights, of this step only, [B, G*H].
   T* step_z_grad = nullptr;
 };
 
@@ -95,16 +99,18 @@ struct PreviousH {
   CellArguments<T, C> cell;
   Sequence sequence;
   States<const T> h0;
-  // Null, of an LSTM: computed again from the saved activations.
+  // By output row. May be null for an LSTM: then h is computed again from the
+  // saved activations.
   const T* h = nullptr;
   int64_t h_stride = 0;
   SavedActivations<const T> saved;
   T* previous_h = nullptr;
 };
 
-// The sums over the steps of each row of z_grad times the state that the
-// gate's peephole reads, [B, kMaxPreActivations, H] by gate. One thread for
-// each row of the batch and unit.
+// sums[b, p, u] = the sum over the valid steps of row b of z_grad of
+// pre-activation p times the cell state that its peephole reads: the state
+// before the step, or after it for the output gate. sums [B, pre-activations,
+// H]. One thread for each row of the batch and unit.
 template <class T, class C>
 struct PeepholeSums {
   CellArguments<T, C> cell;

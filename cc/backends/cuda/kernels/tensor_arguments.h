@@ -10,8 +10,8 @@
 
 namespace tf_lstm_ops::cuda {
 
-// to = from, or to += from: `rows` rows of `width` elements. Null `from` reads
-// as zeros. One thread for each element.
+// to = from, or to += from if `adds`, [rows, width]. Null `from` reads as
+// zeros. The tensors must not overlap. One thread for each element.
 template <class From, class To>
 struct CopyRows {
   int64_t rows = 0;
@@ -23,27 +23,28 @@ struct CopyRows {
   bool adds = false;
 };
 
-// Rows after dropout, one set for each gate that has its own multipliers,
-// [sets, rows, width]. Rows that no step reads become zero. One thread for each
-// element.
+// to[s, r, k] = from[r, k] * m, with the multiplier m of gate s, of the row of
+// the batch that r belongs to, and of column k. Rows that no step reads become
+// zero. There is one set for each gate, or one for all gates. One thread for
+// each element of `to`.
 template <class T>
 struct DropRows {
   Sequence sequence;
   int64_t rows = 0;
   int64_t width = 0;
   int64_t sets = 1;
-  // One row for each row of the batch, all of them read; else one for each
-  // input row.
+  // If true, there is one row for each row of the batch, and all are read. If
+  // false, there is one row for each input row of `sequence`.
   bool by_batch = false;
   const T* from = nullptr;  // null reads as zeros
   int64_t from_stride = 0;
   Multipliers<T> dropout;
-  T* to = nullptr;
+  T* to = nullptr;  // [sets, rows, width]
 };
 
-// The gradient of DropRows: to [rows, width] += the sum over the sets of their
-// multipliers times from [sets, rows, width]. One thread for each element of
-// `to`.
+// The gradient of DropRows: to[r, k] += sum over s of m * from[s, r, k], with
+// the multiplier m as in DropRows. from [sets, rows, width], to [rows, width].
+// One thread for each element of `to`.
 template <class T, class C>
 struct DropRowsGrad {
   Sequence sequence;
@@ -56,8 +57,12 @@ struct DropRowsGrad {
   C* to = nullptr;
 };
 
-// x_grad of a layer without input weights, from z_grad [rows, G*H]. One thread
-// for each element of x_grad.
+// x_grad of a layer without input weights, from z_grad [rows, G*H]:
+//
+//   x_grad[r, g * gate_stride + u] = z_grad[r, g * H + u]   if gate_stride > 0
+//   x_grad[r, u] = sum over g of z_grad[r, g * H + u]       if gate_stride = 0
+//
+// If `adds`, the kernel adds to x_grad. One thread for each element of x_grad.
 template <class T>
 struct AddedInputGrad {
   int64_t rows = 0;
@@ -70,8 +75,9 @@ struct AddedInputGrad {
   bool adds = false;
 };
 
-// One row of `width` elements for each row of the batch: the first one that its
-// steps read, or the last one that they write. One thread for each element.
+// first_rows: to[b] = the row of `from` that the first step of row b reads.
+// add_to_last_rows: the row of `to` that the last valid step of row b writes +=
+// from[b]. Rows have `width` elements. One thread for each of their elements.
 template <class T>
 struct EndRows {
   Sequence sequence;  // without a mask; each row has a valid step
@@ -83,22 +89,24 @@ struct EndRows {
 };
 
 // The gradient of each step's h, [rows, H] by output row, from the gradient of
-// an output in which a masked step repeats the h of the preceding valid step,
-// or is zero. The gradient of a masked step's output is added to the step that
-// it repeats. One thread for each row of the batch and unit.
+// the layer's output. The output of a masked step repeats the h of the
+// preceding valid step, so its gradient is added to that of the repeated step.
+// If masked_is_zero, the output of a masked step is zero and its gradient is
+// not used. One thread for each row of the batch and unit.
 template <class T>
 struct StepGrads {
   Sequence sequence;
   int64_t cell_size = 0;
   bool last_only = false;  // the output is that of the last step, [B, 1, H]
   bool masked_is_zero = false;
-  const T* output_grad = nullptr;
+  const T* output_grad = nullptr;  // [rows, H] by output row, or [B, 1, H]
   T* h_grad = nullptr;
 };
 
-// Each thread compares `chunk` of `size` elements: to [threads, 2] are the
-// largest difference, NaN if any is, and the largest expected value. Expected
-// values that are not finite are left out.
+// Thread n compares elements [n * chunk, (n + 1) * chunk) of `size`. It writes
+// to to[n], [threads, 2], the largest |found - expected| and the largest
+// |expected|. The first is NaN if a difference is NaN. Elements whose expected
+// value is not finite are left out.
 template <class T, class C>
 struct MaxDifference {
   int64_t size = 0;
@@ -108,7 +116,8 @@ struct MaxDifference {
   C* to = nullptr;
 };
 
-// Sums of the columns over chunks of `chunk` rows, [chunks, columns]. One
+// to[n, k] = the sum of column k over rows [n * chunk, (n + 1) * chunk) of
+// `from`, whose rows begin `stride` elements apart. to [chunks, columns]. One
 // thread for each sum. The order of the additions depends on the sizes only.
 template <class From, class To>
 struct SumRows {

@@ -38,7 +38,7 @@ __device__ inline void Sum(const SumRows<From, To>& a) {
   a.to[Thread()] = Number<To>::Store(sum);
 }
 
-// The larger one; NaN if one is.
+// The maximum, or NaN if a or b is NaN.
 __device__ inline C Larger(C a, C b) { return a > b || a != a ? a : b; }
 
 }  // namespace

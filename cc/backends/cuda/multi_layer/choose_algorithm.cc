@@ -26,7 +26,7 @@ std::vector<Algorithm> FusedCandidates(const Device& device,
   return FusedAlgorithms(device, layer, passes);
 }
 
-// cuDNN itself tells which of its algorithms it has for an RNN.
+// cuDNN reports which of its algorithms support an RNN.
 template <class T>
 std::vector<Algorithm> Candidates(const Device& device,
                                   const MultiLayerRnn& rnn, bool is_training) {
@@ -60,9 +60,10 @@ CallConfig ConfigOf(const Device& device, const MultiLayerRnn& rnn,
   return config;
 }
 
-// Computes into memory of its own, since the size of the op's reserve depends
-// on the choice. The results serve as the gradients of the outputs too.
-// Compares the output and, in training, the gradient of the parameters.
+// Computes into memory of its own, because the size of the op's reserve depends
+// on the choice. The outputs of the forward pass are also used as the gradients
+// with respect to them. Compares the output and, in training, the gradient of
+// the parameters.
 template <class T>
 class MultiLayerTrial : public Trial {
  public:
@@ -140,7 +141,7 @@ class MultiLayerTrial : public Trial {
     return device_.Allocate(rnn_.params.size(), &backward_.params_backprop);
   }
 
-  // All algorithms get a header of zeros, and so the same dropout mask.
+  // All algorithms get a header of zeros and therefore the same dropout mask.
   Status AllocateReserve(int64_t size) {
     TF_LSTM_OPS_RETURN_IF_ERROR(device_.Allocate(size, &forward_.reserve));
     backward_.reserve = forward_.reserve;

@@ -10,8 +10,9 @@ namespace tf_lstm_ops::cuda {
 // Sets `chosen` to the fastest algorithm for a forward pass, in training for a
 // forward and a backward pass; see Autotune. The default is cuDNN's standard
 // algorithm; without cuDNN, or with TF_LSTM_OPS_CUDA_CUDNN=0, the package's own
-// kernels step by step, if they support the RNN. Of `inputs` the input, states
-// and params are read. May wait for the device.
+// kernels step by step, if they support the RNN. Reads the input, the states
+// and params of `inputs`. May wait for the device. Errors: those of Autotune
+// and of MultiLayerAlgorithm::Begin.
 template <class T>
 Status ChooseAlgorithm(const Device& device, const MultiLayerRnn& rnn,
                        const DropoutMask* mask, bool is_training,

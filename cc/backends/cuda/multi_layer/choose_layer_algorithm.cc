@@ -54,9 +54,9 @@ CallConfig ConfigOf(const Device& device, const LayerDirection<T>& layer,
   return config;
 }
 
-// Computes with the output of all steps, into memory of its own. The results
-// serve as the gradients of the outputs too. Compares the output and, in
-// training, the gradients of the weights.
+// Computes the output of all steps, into memory of its own. The outputs of the
+// forward pass are also used as the gradients with respect to them. Compares
+// the output and, in training, the gradients of the weights.
 template <class T>
 class SingleLayerTrial : public Trial {
  public:
@@ -103,7 +103,8 @@ class SingleLayerTrial : public Trial {
   bool has_recurrent_bias() const {
     return layer_.weights.recurrent_bias != nullptr;
   }
-  // Of the gradients of all weights: [I, G*H], [H, G*H], and the biases.
+  // The number of elements of the gradients of all weights: [I, G*H], [H, G*H],
+  // and the biases.
   int64_t weights_size() const {
     const int64_t biases = has_recurrent_bias() ? 2 : 1;
     return (layer_.config.input_size + cell_size() + biases) * width();

@@ -10,18 +10,20 @@
 namespace tf_lstm_ops::cuda {
 
 // Sets `chosen` to the fastest algorithm for a forward pass, in training for a
-// forward and a backward pass; see Autotune. The time that cuDNN's algorithms
-// take includes the copies to its layouts; the package's own kernels take the
-// layer as it is. The default is cuDNN's standard algorithm. T is float, double
-// or Half; CudnnSingleLayer must support the layer. May wait for the device.
+// forward and a backward pass; see Autotune. The times of cuDNN's algorithms
+// include the copies to its layouts. The package's own kernels read the layer's
+// layouts. The default is cuDNN's standard algorithm. T is float, double or
+// Half. CudnnSingleLayer must support the layer. May wait for the device.
+// Errors: those of Autotune.
 template <class T>
 Status ChooseLayerAlgorithm(const Device& device,
                             const LayerDirection<T>& layer, bool is_training,
                             Algorithm* chosen);
 
-// The backward pass of a layer for which ChooseLayerAlgorithm took one of the
-// package's own algorithms in training: by the same one, or step by step where
-// nothing was chosen.
+// Computes the backward pass of a layer whose forward pass ran on one of the
+// package's own algorithms. Uses the algorithm that ChooseLayerAlgorithm chose
+// in training. If no choice was kept, computes step by step. Errors: those of
+// ComputeBackward in fused/layer.h.
 template <class T>
 Status ComputeBackwardAsChosen(const Device& device,
                                const LayerBackward<T>& layer);

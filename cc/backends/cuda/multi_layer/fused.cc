@@ -61,7 +61,8 @@ Status FusedMultiLayer<T>::AllocateRows(int64_t width, T** rows) const {
   return ClearPadding(width, *rows);
 }
 
-// Padding saves nothing, so all of the reserve is cleared where there is any.
+// Nothing is saved for padding. If there is padding, the whole reserve is set
+// to zero.
 template <class T>
 Status FusedMultiLayer<T>::ClearReserve(T* reserve) const {
   auto* const bytes = reinterpret_cast<char*>(reserve);

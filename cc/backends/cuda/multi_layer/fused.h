@@ -19,8 +19,9 @@ namespace tf_lstm_ops::cuda {
 template <class T>
 class FusedMultiLayer : public MultiLayerAlgorithm<T> {
  public:
-  // Whether the kernels can compute this RNN: not a projection with rows of
-  // length zero, nor states that are too large.
+  // Whether the kernels can compute this RNN. They cannot if it has a
+  // projection and rows of length zero, or if its states are too large
+  // (FitsFusedKernels).
   static bool Supports(const MultiLayerRnn& rnn);
 
   FusedMultiLayer(const MultiLayerRnn& rnn, const DropoutMask* mask,
@@ -56,7 +57,7 @@ class FusedMultiLayer : public MultiLayerAlgorithm<T> {
   E* UnprojectedH(E* reserve, int64_t p) const {
     return model_.projected() ? At(reserve, layout_.UnprojectedH(p)) : nullptr;
   }
-  // A pseudo-layer's share of a state. Null stays null.
+  // The part of a state that belongs to pseudo-layer p. Null stays null.
   template <class E>
   States<E> State(E* states, int64_t p, int64_t width) const {
     const int64_t first = rnn_.StateRow(p, 0);
@@ -64,7 +65,7 @@ class FusedMultiLayer : public MultiLayerAlgorithm<T> {
             (rnn_.StateRow(p, 1) - first) * width};
   }
 
-  // Clears [rows, width] where there is padding.
+  // Sets [rows, width] to zero if the RNN has padding.
   Status ClearPadding(int64_t width, T* rows) const {
     return rnn_.has_padding() ? device_->Zero(rows, rnn_.rows() * width)
                               : Status();

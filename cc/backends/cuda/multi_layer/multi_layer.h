@@ -13,14 +13,14 @@
 
 namespace tf_lstm_ops::cuda {
 
-// All tensors lie in device memory, with the shapes of MultiLayerForward and
-// MultiLayerBackward. T is float, double, Half or BFloat16. A backward pass
-// must use the algorithm of its forward pass.
+// All tensors lie in device memory, belong to the caller, and have the shapes
+// of MultiLayerForward and MultiLayerBackward. T is float, double, Half or
+// BFloat16. A backward pass must use the algorithm of its forward pass.
 template <class T>
 class MultiLayerAlgorithm {
  public:
-  // `mask` null: no dropout. The key of the mask is read from the reserve's
-  // header. `rnn` and `mask` must outlive the object.
+  // Without dropout `mask` is null. The key of the mask is read from the header
+  // of the reserve. `rnn` and `mask` must outlive the object.
   static std::unique_ptr<MultiLayerAlgorithm> Make(const MultiLayerRnn& rnn,
                                                    const DropoutMask* mask,
                                                    Algorithm algorithm);
@@ -30,10 +30,11 @@ class MultiLayerAlgorithm {
   MultiLayerAlgorithm(const MultiLayerAlgorithm&) = delete;
   MultiLayerAlgorithm& operator=(const MultiLayerAlgorithm&) = delete;
 
-  // Must come before all else. `device` must outlive the object. Errors:
-  // FailedPrecondition where a library is missing; InvalidArgument for sizes
-  // that the library cannot count; Unimplemented where the algorithm cannot
-  // compute this RNN; ResourceExhausted; Internal.
+  // Must be called before the functions below. `device` must outlive the
+  // object. Errors: FailedPrecondition where a library is missing;
+  // InvalidArgument for sizes that exceed the integers of the library;
+  // Unimplemented where the algorithm cannot compute this RNN;
+  // ResourceExhausted; Internal.
   virtual Status Begin(const Device& device, bool is_training) = 0;
 
   // The size of the reserve in elements. It identifies the algorithm; see
@@ -41,10 +42,11 @@ class MultiLayerAlgorithm {
   virtual int64_t reserve_size() const = 0;
 
   // In training the caller must have written the header of `reserve`
-  // (core/reserve.h); without dropout its contents do not matter here. In
-  // inference `reserve` is null.
+  // (core/reserve.h). Only its dropout key is read, and only with dropout. In
+  // inference `reserve` is null. Errors: those of Begin.
   virtual Status ComputeForward(const MultiLayerForward<T>& t) = 0;
-  // Does not change the reserve: further backward passes may use it.
+  // Does not change the reserve, so further backward passes may use it. Errors:
+  // those of Begin.
   virtual Status ComputeBackward(const MultiLayerBackward<T>& t) = 0;
 };
 

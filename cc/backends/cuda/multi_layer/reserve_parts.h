@@ -14,7 +14,7 @@ namespace tf_lstm_ops::cuda {
 
 // The reserve begins with a ReserveHeader, which the caller writes. Each
 // further part begins at a multiple of 256 bytes, the alignment of TensorFlow's
-// allocator. Gaps are zero. Offsets are in bytes.
+// GPU allocator. Offsets are in bytes.
 class ReserveParts {
  public:
   static constexpr int64_t kAlignment = 256;
@@ -31,11 +31,13 @@ class ReserveParts {
     return offset;
   }
 
-  // The size of the reserve in elements.
+  // The size of the reserve in elements. It identifies the algorithm.
   int64_t size() const {
     return TaggedSize(Align(end()) / element_size_, algorithm_);
   }
 
+  // Sets the bytes of `reserve`, in device memory, that belong to no part to
+  // zero. Errors: Internal.
   Status ClearGaps(const Device& device, char* reserve) const {
     for (size_t n = 0; n < ends_.size(); ++n) {
       const bool is_last = n + 1 == ends_.size();
@@ -58,7 +60,7 @@ class ReserveParts {
   std::vector<int64_t> ends_;
 };
 
-// The key of the dropout mask in a reserve.
+// The address of the dropout mask's key in a reserve.
 inline const uint64_t* DropoutKey(const char* reserve) {
   return reinterpret_cast<const uint64_t*>(
       reserve + offsetof(ReserveHeader, dropout_key));

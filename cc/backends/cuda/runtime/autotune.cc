@@ -26,7 +26,8 @@ class Choices {
     *chosen = found->second;
     return true;
   }
-  // Keeps a choice, unless another thread was first. Returns the kept one.
+  // Keeps a choice, unless another thread has kept one. Returns the kept
+  // choice.
   Algorithm Keep(const CallConfig& config, Algorithm algorithm) {
     const std::lock_guard<std::mutex> lock(mutex_);
     return choices_.emplace(config, algorithm).first->second;
@@ -99,7 +100,8 @@ Status Autotune(const Device& device, const CallConfig& config,
   TF_LSTM_OPS_RETURN_IF_ERROR(IsCapturing(device, &capturing));
   if (capturing) return Status();
   if (!FindFastest(device, candidates, trial, &fastest)) return Status();
-  // An error that outlives its kernel must not be taken for a lost race.
+  // A failed kernel may leave the device in an error state. This is an error of
+  // the call, besides excluding the candidate.
   TF_LSTM_OPS_RETURN_IF_ERROR(device.Synchronize());
   *chosen = Choices::Instance().Keep(config, fastest);
   return Status();

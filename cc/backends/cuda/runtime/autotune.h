@@ -1,10 +1,11 @@
 // The tuner: which algorithm computes a kind of call fastest on this device.
 //
 // All applicable algorithms are timed on the first call of a given
-// configuration. An algorithm is a complete implementation of the call, from
-// the tensors as the op has them. Each one's results are checked against those
-// of the first. The choice is kept for the process and never changes, so that a
-// forward pass and its backward pass find the same one.
+// configuration. An algorithm is a complete implementation of the call: its
+// time includes the copies to the layouts that it needs. The results of each
+// algorithm are compared with those of the first. The choice is kept for the
+// process and never changes, so a forward pass and its backward pass use the
+// same algorithm.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_RUNTIME_AUTOTUNE_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_RUNTIME_AUTOTUNE_H_
 
@@ -24,11 +25,11 @@ enum class Algorithm : int8_t {
   kCudnnPersistStatic = 1,
   kCudnnPersistDynamic = 2,
   kCudnnPersistStaticSmallH = 3,
-  // The package's own kernels (fused/): a product and a launch for each step;
+  // The package's own kernels (fused/). Each step is a product and a launch.
   kFusedSteps = 4,
-  // all steps in one launch, whose blocks synchronise across the grid;
+  // All steps are one launch, whose blocks synchronise across the grid.
   kFusedGrid = 5,
-  // all steps in one launch, whose blocks synchronise within clusters.
+  // All steps are one launch, whose blocks synchronise within clusters.
   kFusedClusters = 6,
 };
 constexpr int kAlgorithmCount = 7;
@@ -36,8 +37,8 @@ constexpr bool IsCudnn(Algorithm algorithm) {
   return algorithm < Algorithm::kFusedSteps;
 }
 
-// What the speed of a call depends on. Calls of one configuration share a
-// choice. Members that do not matter keep their defaults.
+// What the speed of a call depends on. Calls with equal configurations share a
+// choice. Members that do not affect the speed keep their defaults.
 struct CallConfig {
   enum class Kind : uint8_t {
     kLayerForward,   // a layer direction on the package's own kernels
@@ -46,7 +47,7 @@ struct CallConfig {
     kMultiLayer,
   };
   Kind kind = Kind::kLayerForward;
-  bool is_training = false;  // both passes count, else the forward pass alone
+  bool is_training = false;  // whether the backward pass is timed too
   CUcontext context = nullptr;
   cudaDataType type = CUDA_R_32F;
   RnnModel model;
@@ -58,11 +59,13 @@ struct CallConfig {
   bool has_padding = false;
   bool has_dropout = false;
 
+  // Sets log2_time from the number of steps.
   void SetTime(int64_t time);
 };
+// A total order, for maps.
 bool operator<(const CallConfig& a, const CallConfig& b);
 
-// One call as the tuner repeats it.
+// One call, which the tuner computes with each algorithm.
 class Trial {
  public:
   Trial() = default;
@@ -70,22 +73,28 @@ class Trial {
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
-  // Allocates the results. Called once, before all else.
+  // Allocates memory for the results. The tuner calls it once, first. Errors:
+  // ResourceExhausted.
   virtual Status Allocate() = 0;
-  // Computes the call. May write to the call's outputs, which are computed
-  // again after the trial, but must not add to them.
+  // Computes the call with an algorithm. May overwrite the call's outputs: the
+  // caller computes them again after the trial. Must not add to them. Errors:
+  // those of the algorithm; the tuner then excludes it.
   virtual Status Run(Algorithm algorithm) = 0;
   // Whether the results of the last run agree with those of the first one that
   // was checked. Waits for the device.
   virtual Status Check(bool* agrees) = 0;
 };
 
-// Sets `chosen`, one of `candidates`, or what was chosen for `config` before.
-// The first candidate is the default: it is taken, and nothing is kept, where
-// timing is not allowed (timing.h), while a CUDA graph is captured, and where
-// the trial gets no memory or no candidate works. A candidate that fails, or
-// whose results disagree, is not chosen. May wait for the device. Errors:
-// Internal where the device fails.
+// Sets `chosen` to the fastest of `candidates` and keeps this choice for later
+// calls with the same `config`. A candidate that fails, or whose results
+// disagree, is not chosen.
+//
+// If a choice was kept before, sets `chosen` to it without timing. The first
+// candidate is the default. It is used, and no choice is kept, in these cases:
+// it is the only candidate; timing is not allowed (timing.h); the kept choice
+// is not among `candidates`; a CUDA graph is being captured; the trial cannot
+// allocate its memory; no candidate works. Thread-safe. May wait for the
+// device. Errors: Internal where the device fails.
 Status Autotune(const Device& device, const CallConfig& config,
                 const std::vector<Algorithm>& candidates, Trial* trial,
                 Algorithm* chosen);
@@ -94,15 +103,15 @@ Status Autotune(const Device& device, const CallConfig& config,
 bool FindChoice(const CallConfig& config, Algorithm* chosen);
 
 // A backward pass must know the algorithm of its forward pass without reading
-// device memory. The size of the reserve tells it: TaggedSize returns the
-// smallest size of at least `size` elements that is kTagStride times the
-// algorithm's number modulo kTagPeriod. Most other sizes belong to no
-// algorithm.
+// device memory. Therefore the size of the reserve identifies it. TaggedSize
+// returns the smallest n >= `size` with n mod kTagPeriod = kTagStride * a,
+// where a is the algorithm's number. Sizes are in elements.
 constexpr int64_t kTagStride = 64;
 constexpr int64_t kTagPeriod = 8 * kTagStride;
 static_assert(kAlgorithmCount * kTagStride <= kTagPeriod);
 int64_t TaggedSize(int64_t size, Algorithm algorithm);
-// The algorithm of a reserve of this size. Returns false where there is none.
+// Sets `algorithm` to that of a reserve of this size. Returns false if the size
+// belongs to no algorithm.
 bool AlgorithmOfSize(int64_t size, Algorithm* algorithm);
 
 }  // namespace tf_lstm_ops::cuda

@@ -1,6 +1,7 @@
-// Device: the GPU as one call uses it: a stream, memory, launches, and the
-// libraries' handles. All work is enqueued on the caller's stream. Nothing
-// waits for the device unless its comment says so.
+// Device: what one call uses of a GPU: a stream, memory, kernel launches, and
+// the handles of libraries. All work is enqueued on the caller's stream. A
+// function waits for the device only if its comment says so. Its errors are
+// Internal unless its comment names others.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_RUNTIME_DEVICE_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_RUNTIME_DEVICE_H_
 
@@ -34,12 +35,14 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
+  // Errors: ResourceExhausted.
   virtual Status Allocate(int64_t bytes, void** data) = 0;
   virtual size_t blocks() const = 0;  // allocated and not freed
   // Frees all blocks but the first `blocks`.
   virtual void FreeAfter(size_t blocks) = 0;
 };
 
+// The sizes of a launch.
 struct LaunchShape {
   int64_t blocks = 0;
   int threads = 0;       // of a block
@@ -48,8 +51,10 @@ struct LaunchShape {
 
 class Device {
  public:
-  // The device of the thread's current context. Waits for other calls on the
-  // same stream to end. Errors: FailedPrecondition without a driver; Internal.
+  // Makes the device of the thread's current context. `stream` must outlive it.
+  // Blocks until no other Device of the same stream exists, because calls share
+  // the stream's handles. Errors: FailedPrecondition without a driver;
+  // Internal.
   static Status Make(CUstream stream, std::unique_ptr<Memory> memory,
                      std::unique_ptr<Device>* device);
 
@@ -57,14 +62,17 @@ class Device {
   CUcontext context() const { return context_; }
   int compute_capability() const { return compute_capability_; }  // 90 for 9.0
   int multiprocessors() const { return multiprocessors_; }
-  // The largest shared memory of a block.
+  // The largest shared memory of a block, in bytes.
   int shared_bytes() const { return shared_bytes_; }
   const Driver& driver() const { return *driver_; }
   Handles& handles() const { return *handles_; }
+  // The stream's cuBLAS handle, which the process owns. Errors:
+  // FailedPrecondition without cuBLAS; Internal.
   Status Cublas(cublasHandle_t* handle) const;
 
   Memory& memory() const { return *memory_; }
-  // `size` elements, uninitialised. Errors: ResourceExhausted.
+  // Allocates `size` uninitialised elements, which memory() owns. Errors:
+  // ResourceExhausted.
   template <class T>
   Status Allocate(int64_t size, T** data) const {
     void* memory = nullptr;
@@ -73,17 +81,20 @@ class Device {
     *data = static_cast<T*>(memory);
     return Status();
   }
-  // Sets `size` elements to zero. A size of 0 does nothing, here and below.
+  // Sets `size` elements to zero. Zero, ZeroRows and Copy do nothing if there
+  // are no elements.
   template <class T>
   Status Zero(T* data, int64_t size) const {
     return ZeroBytes(data, size * static_cast<int64_t>(sizeof(T)));
   }
-  // Sets `rows` rows of `size` elements, `stride` apart, to zero.
+  // Sets `rows` rows of `size` elements to zero. Rows begin `stride` elements
+  // apart.
   template <class T>
   Status ZeroRows(T* data, int64_t rows, int64_t size, int64_t stride) const {
     constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
     return ZeroRowBytes(data, rows, size * kBytes, stride * kBytes);
   }
+  // Copies `size` elements. `from` and `to` must not overlap.
   template <class T>
   Status Copy(const T* from, int64_t size, T* to) const {
     return CopyBytes(from, size * static_cast<int64_t>(sizeof(T)), to);
@@ -91,14 +102,16 @@ class Device {
 
   // Waits for the device. Errors: Internal where earlier work failed.
   Status Synchronize() const;
-  // Waits for the device.
+  // Copies `size` elements to host memory. Waits for the device.
   template <class T>
   Status CopyToHost(const T* from, int64_t size, T* to) const {
     return ReadBytes(from, size * static_cast<int64_t>(sizeof(T)), to);
   }
 
-  // Launches a kernel with the parameter `arguments` on at least `threads`
-  // threads, with the index blockIdx.x * blockDim.x + threadIdx.x.
+  // Launches a kernel with the parameter `arguments`, which is copied, on at
+  // least `threads` threads. The index of a thread is blockIdx.x * blockDim.x +
+  // threadIdx.x. Errors: Unimplemented for more blocks than CUDA allows;
+  // Internal.
   template <class Arguments>
   Status Launch(CUfunction function, int64_t threads,
                 const Arguments& arguments) const {

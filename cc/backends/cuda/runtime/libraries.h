@@ -25,8 +25,9 @@ struct Cublas {
   TF_LSTM_OPS_CUDA_CUBLAS(TF_LSTM_OPS_CUDA_MEMBER)
 };
 
-// The functions of a library, which is opened once. Errors: FailedPrecondition
-// where it cannot be loaded; the message names the library and its package.
+// Sets the pointer to the functions of a library, which is opened once and kept
+// for the process. Errors: FailedPrecondition where it cannot be loaded; the
+// message names the library and its package.
 Status Open(const Driver** driver);
 Status Open(const Nvrtc** nvrtc);
 Status Open(const Cublas** cublas);
@@ -37,17 +38,20 @@ Status Check(const Driver& driver, CUresult result, const char* call);
 Status Check(const Nvrtc& nvrtc, nvrtcResult result, const char* call);
 Status Check(const Cublas& cublas, cublasStatus_t result, const char* call);
 
-// Opens another library and sets the addresses of its functions.
+// A library to open.
 struct Library {
   const char* name;                // in messages
   std::vector<const char*> files;  // the newest first
   const char* folder;              // of its pip package, within nvidia/
   const char* comes_with;          // its package, in messages
 };
+// A function of a library.
 struct Symbol {
   const char* name;
   void** address;  // out
 };
+// Opens a library and sets the addresses of its functions. Errors:
+// FailedPrecondition where the library or one of the functions is not found.
 Status Open(const Library& library, const std::vector<Symbol>& symbols);
 
 }  // namespace tf_lstm_ops::cuda

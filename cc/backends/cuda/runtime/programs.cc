@@ -158,7 +158,7 @@ std::string NameOf(const Program& program, int capability) {
   return name;
 }
 
-// The oldest compute capability with all that the kernels use.
+// The oldest compute capability that has all features that the kernels use.
 constexpr int kOldest = 70;
 
 // The newest architecture that NVRTC knows, up to that of the device.

@@ -17,7 +17,8 @@ struct Program {
   std::vector<std::string> macros;
 };
 
-// Finds a kernel of a program by its name. Compiles the program if need be.
+// Sets `function` to the kernel with this name, which the process owns.
+// Compiles the program if neither the process nor the disk has it. Thread-safe.
 // Errors: FailedPrecondition without NVRTC; Unimplemented for a device that
 // NVRTC does not know; Internal with the compiler's log.
 Status FindKernel(const Device& device, const Program& program,

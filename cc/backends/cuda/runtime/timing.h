@@ -11,13 +11,14 @@ namespace tf_lstm_ops::cuda {
 // Whether algorithms may be timed: not with TF_CUDNN_USE_AUTOTUNE=0, nor where
 // TensorFlow is told to be deterministic.
 bool AllowsTiming();
-// Whether the device's stream is being captured into a CUDA graph. Then nothing
-// may wait for the device.
+// Sets `capturing` to whether the device's stream is being captured into a CUDA
+// graph. During the capture nothing may wait for the device. Errors: Internal.
 Status IsCapturing(const Device& device, bool* capturing);
 
-// Runs `run` twice and sets the shorter time, since the first run may load what
-// it needs. The memory that the first run allocates is freed. Waits for the
-// device. Errors: those of `run`; Internal where the device fails.
+// Calls `run` twice and sets the shorter time, because the first call may also
+// load libraries or compile kernels. The memory that `run` allocates in the
+// first call is freed. Waits for the device. Errors: those of `run`; Internal
+// where the device fails.
 Status Time(const Device& device, const std::function<Status()>& run,
             float* milliseconds);
 

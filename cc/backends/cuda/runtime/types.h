@@ -1,4 +1,5 @@
-// Element types: what values of a type are computed in, and its names.
+// Element types: the type of the computation, and the names of a type in device
+// code and in cuBLAS. T is float, double, Half or BFloat16.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_RUNTIME_TYPES_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_RUNTIME_TYPES_H_
 
