@@ -26,6 +26,7 @@ class CellForward final : public ForwardPass<T> {
       Base::StoreEffectiveH, Base::unprojected_h_, Base::X, Base::Z;
   using typename Base::Rows;
   using typename Base::V;
+  static constexpr int kTogether = 2;  // rows
 
   void ProjectUnits(const Rows& range, const V* bias, int64_t u,
                     const T* dropped_x) override {
@@ -104,10 +105,12 @@ class CellForward final : public ForwardPass<T> {
             rows, a, batch_ * FactorWords(hidden_), packed, hidden_,
             {(e - begin) / kRows, reverse}, pairs_, acc);
       }
-      if (rows == 1) {
-        Apply<1>(range, e, rows, u, acc);
-      } else {
-        Apply<kRows>(range, e, rows, u, acc);
+      for (int64_t r = 0; r < rows; r += kTogether) {
+        if (rows - r == 1) {
+          Apply<1>(range, e + r, 1, u, acc + r);
+        } else {
+          Apply<kTogether>(range, e + r, Min(rows - r, kTogether), u, acc + r);
+        }
       }
     }
   }

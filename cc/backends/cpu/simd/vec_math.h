@@ -34,28 +34,17 @@ template <>
 struct VecMath<float> : VecMathBase<float> {
   using Int = Vec<float>::Int;
 
-  // e^x for x <= 0: x = n ln 2 + r with |r| <= ln(2)/2, then 2^n e^r.
+  // e^x for x <= 0.
   static TF_LSTM_OPS_INLINE Value ExpOfNegative(Value x) {
     x = Max(x, Broadcast(-104.0f));  // e^-104 is below the least subnormal
-    // Adding it rounds to an integer; the lower bits of the sum are n + kBias.
-    const Value rounder = Broadcast(0x1.8p23f + kBias);
-    const Value biased_n = Fma(x, Broadcast(0x1.715476p0f), rounder);
-    const Value n = biased_n - rounder;
-    Value r = Fma(n, Broadcast(-0x1.63p-1f), x);  // ln 2, upper bits
-    r = Fma(n, Broadcast(0x1.bd0106p-13f), r);    // and the rest
-    Value p = Broadcast(0x1.a1b8c4p-13f);         // (e^r - 1 - r) / r^2
-    p = Fma(p, r, Broadcast(0x1.6d9736p-10f));
-    p = Fma(p, r, Broadcast(0x1.11107cp-7f));
-    p = Fma(p, r, Broadcast(0x1.555480p-5f));
-    p = Fma(p, r, Broadcast(0x1.555556p-3f));
-    p = Fma(p, r, Broadcast(0x1p-1f));
-    const Value e = Fma(p, r * r, r) + 1.0f;
+    const Reduced at = Reduce(x, kBias);
+    const Value e = at.exp_minus_1 + 1.0f;
 #if defined(__AVX512F__)
-    return _mm512_maskz_scalef_ps(0xffff, e, n);
+    return _mm512_maskz_scalef_ps(0xffff, e, at.n);
 #else
     // n + kBias is added to the exponent of e. The product with 2^-kBias rounds
     // once, also where it is subnormal. x * 0 passes on NaN.
-    const Value scaled = FromBits(Bits(e) + (Bits(biased_n) << 23));
+    const Value scaled = FromBits(Bits(e) + (Bits(at.biased_n) << 23));
     return Fma(x, Value{}, scaled * Broadcast(0x1p-64f));
 #endif
   }
@@ -66,26 +55,45 @@ struct VecMath<float> : VecMathBase<float> {
     return (x < 0 ? e : Broadcast(1.0f)) / (1.0f + e);
   }
 
-  // Of |x|, x's sign put back: near zero |x| + |x|^3 P(x^2), elsewhere
-  // 1 - 2 e^-2|x| / (1 + e^-2|x|).
+  // Of |x|, x's sign put back: with y = e^-2|x| - 1 it is -y / (y + 2). y has
+  // no cancellation, since e^r - 1 is computed before it is scaled.
   static TF_LSTM_OPS_INLINE Value Tanh(Value x) {
     const Int sign = Bits(x) & Bits(Broadcast(-0.0f));
     const Value magnitude = FromBits(Bits(x) ^ sign);
-    const Value e = ExpOfNegative(-2.0f * magnitude);
-    const Value large = 1.0f - 2.0f * e / (1.0f + e);
-    const Value z = magnitude * magnitude;
-    Value p = Broadcast(0x1.197b7ap-9f);
-    p = Fma(p, z, Broadcast(-0x1.0c2146p-7f));
-    p = Fma(p, z, Broadcast(0x1.6394dap-6f));
-    p = Fma(p, z, Broadcast(-0x1.b9ef7cp-5f));
-    p = Fma(p, z, Broadcast(0x1.11106cp-3f));
-    p = Fma(p, z, Broadcast(-0x1.555554p-2f));
-    const Value small = Fma(p, z * magnitude, magnitude);
-    return FromBits(Bits(magnitude < 0.625f ? small : large) ^ sign);
+    // tanh(10) rounds to 1. Max passes on NaN.
+    const Reduced at = Reduce(Max(-2.0f * magnitude, Broadcast(-20.0f)), 0);
+    const Value scale =
+        FromBits((Bits(at.biased_n) << 23) + Bits(Broadcast(1.0f)));
+    const Value y = Fma(scale, at.exp_minus_1, scale - 1.0f);
+    // 0 - y is not -0, which keeps tanh(0) = 0.
+    return FromBits(Bits((0.0f - y) / (y + 2.0f)) ^ sign);
   }
 
  private:
   static constexpr int kBias = 64;
+
+  // x = n ln 2 + r with |r| <= ln(2)/2.
+  struct Reduced {
+    Value n, biased_n;  // the lower bits of biased_n are n + bias
+    Value exp_minus_1;  // e^r - 1
+  };
+  static TF_LSTM_OPS_INLINE Reduced Reduce(Value x, int bias) {
+    Reduced at;
+    // Adding it rounds to an integer.
+    const Value rounder = Broadcast(0x1.8p23f + static_cast<float>(bias));
+    at.biased_n = Fma(x, Broadcast(0x1.715476p0f), rounder);
+    at.n = at.biased_n - rounder;
+    Value r = Fma(at.n, Broadcast(-0x1.63p-1f), x);  // ln 2, upper bits
+    r = Fma(at.n, Broadcast(0x1.bd0106p-13f), r);    // and the rest
+    Value p = Broadcast(0x1.a1b8c4p-13f);            // (e^r - 1 - r) / r^2
+    p = Fma(p, r, Broadcast(0x1.6d9736p-10f));
+    p = Fma(p, r, Broadcast(0x1.11107cp-7f));
+    p = Fma(p, r, Broadcast(0x1.555480p-5f));
+    p = Fma(p, r, Broadcast(0x1.555556p-3f));
+    p = Fma(p, r, Broadcast(0x1p-1f));
+    at.exp_minus_1 = Fma(p, r * r, r);
+    return at;
+  }
 
   static TF_LSTM_OPS_INLINE Int Bits(Value value) {
     Int bits;
