@@ -56,7 +56,9 @@ struct VecMath<float> : VecMathBase<float> {
   }
 
   // Of |x|, x's sign put back: with y = e^-2|x| - 1 it is -y / (y + 2). y has
-  // no cancellation, since e^r - 1 is computed before it is scaled.
+  // no cancellation, since e^r - 1 is computed before it is scaled. The
+  // quotient is corrected for the rounding of y + 2, whose effect is largest
+  // near 1.
   static TF_LSTM_OPS_INLINE Value Tanh(Value x) {
     const Int sign = Bits(x) & Bits(Broadcast(-0.0f));
     const Value magnitude = FromBits(Bits(x) ^ sign);
@@ -65,8 +67,11 @@ struct VecMath<float> : VecMathBase<float> {
     const Value scale =
         FromBits((Bits(at.biased_n) << 23) + Bits(Broadcast(1.0f)));
     const Value y = Fma(scale, at.exp_minus_1, scale - 1.0f);
+    const Value sum = y + 2.0f;
+    const Value error = (sum - 2.0f) - y;  // of the sum, exact
     // 0 - y is not -0, which keeps tanh(0) = 0.
-    return FromBits(Bits((0.0f - y) / (y + 2.0f)) ^ sign);
+    const Value quotient = (0.0f - y) / sum;
+    return FromBits(Bits(Fma(quotient, error, quotient)) ^ sign);
   }
 
  private:
