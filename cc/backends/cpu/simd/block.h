@@ -16,7 +16,8 @@ struct Block {
   VecT<T> row[R];
 
   Block() = default;  // not initialized; Block{} is zero
-  // The same value in all elements.
+  // The same value in all elements. Implicit, so that 1 - x works.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   TF_LSTM_OPS_INLINE Block(T value) : Block(Broadcast(value)) {}
   // The same vector in all rows.
   TF_LSTM_OPS_INLINE explicit Block(VecT<T> vector) {

@@ -40,12 +40,7 @@ class CellBackward final : public BackwardPass<T> {
       StoreZGrad(rows, e, u, d.z);
       for (int p = 0; p < Cell::kPreActivations; ++p)
         bias[p] = bias[p] + d.z[p];
-      if constexpr (Cell::kHasPeephole) {
-        for (int p = 0; p < Cell::kPreActivations; ++p) {
-          const V seen = p == Cell::kSeesNewState ? y.*Cell::kState : before;
-          peephole[p] = peephole[p] + d.z[p] * seen;
-        }
-      }
+      AddPeephole(d.z, before, y, peephole);
       if constexpr (Cell::kHasState) {
         StoreN(d.state, state_grad_ + batch_row_[e] * cell_ + u, width);
       }
@@ -62,6 +57,18 @@ class CellBackward final : public BackwardPass<T> {
       AddTo(bias[p], BiasSums(rows.sums, p) + u);
       if (weights_grad_.peephole[p])
         AddTo(peephole[p], PeepholeSums(rows.sums, p) + u);
+    }
+  }
+
+  // Adds dz times the state that a peephole reads.
+  TF_LSTM_OPS_INLINE static void AddPeephole(
+      const V (&z)[Cell::kPreActivations], V before, const Outputs& y,
+      V* sums) {
+    if constexpr (Cell::kHasPeephole) {
+      for (int p = 0; p < Cell::kPreActivations; ++p) {
+        const V seen = p == Cell::kSeesNewState ? y.*Cell::kState : before;
+        sums[p] = sums[p] + z[p] * seen;
+      }
     }
   }
 
@@ -140,18 +147,23 @@ class CellBackward final : public BackwardPass<T> {
       if (!from.data[k]) return;
       y.*member = LoadN(Row(from, k, e) + u, width);
     });
-    bool has_co = from.data[kSavedCo] != nullptr;
-    if constexpr (Cell::kHasOutputGate) {
-      if (RestoresH() && !has_co && args_.packed->last[batch_row_[e]] != e) {
-        y.co = LoadN(co_ + batch_row_[e] * cell_ + u, width);
-        has_co = true;
-      }
-    }
+    const bool has_co = from.data[kSavedCo] || LoadCo(e, u, &y);
     Cell::Restore(&y, has_co, with);
     if constexpr (Cell::kSavedCount == 0) {
       y.h = LoadN(args_.h + output_row_[e] * args_.h_stride + u, width);
     }
     return y;
+  }
+
+  // Loads the co that RestorePreviousH stored, unless packed row e is the last
+  // one of its row of the batch. Returns whether it did.
+  TF_LSTM_OPS_INLINE bool LoadCo(int64_t e, int64_t u, Outputs* y) const {
+    if constexpr (Cell::kHasOutputGate) {
+      if (!RestoresH() || args_.packed->last[batch_row_[e]] == e) return false;
+      y->co = LoadN(co_ + batch_row_[e] * cell_ + u, cell_ - u);
+      return true;
+    }
+    return false;
   }
 
   // Gradients of the outputs of packed row e.
