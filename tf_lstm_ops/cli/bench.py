@@ -7,7 +7,9 @@ import fnmatch
 from collections.abc import Sequence
 from pathlib import Path
 
-from tf_lstm_ops.bench import cases, session
+from tf_lstm_ops.bench import session
+from tf_lstm_ops.bench.case_sets import CASES
+from tf_lstm_ops.bench.cases import Row
 from tf_lstm_ops.bench.peers import PEERS
 from tf_lstm_ops.cli import CommandError
 
@@ -33,7 +35,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--output", metavar="DIR", type=Path, default="tf_lstm_ops_bench", help="folder to write"
     )
     parser.add_argument(
-        "--full", action="store_true", help="measure all rows; takes half an hour or more"
+        "--full", action="store_true", help="measure all rows of the tables; half an hour or more"
+    )
+    parser.add_argument(
+        "--cases",
+        metavar="NAMES",
+        default="tables",
+        help=f"sets of rows, separated by commas: {', '.join(CASES)}",
     )
     parser.add_argument(
         "--rows",
@@ -67,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name in ("rounds", "threads"):
         if getattr(arguments, name) < 1:
             raise CommandError(f"--{name} must be at least 1")
-    rows = select_rows(arguments.rows, arguments.full)
+    rows = select_rows(arguments.rows, arguments.full, arguments.cases.split(","))
     names = arguments.peers.split(",")
     if unknown := sorted(set(names) - PEERS.keys()):
         raise CommandError(f"--peers knows no {', '.join(unknown)}; there are {', '.join(PEERS)}")
@@ -87,24 +95,31 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if len(report.results) == len(rows) else INTERRUPTED
 
 
-def select_rows(patterns: Sequence[str] | None, full: bool) -> list[cases.Row]:
+def select_rows(
+    patterns: Sequence[str] | None, full: bool, sets: Sequence[str] = ("tables",)
+) -> list[Row]:
     """Selects the rows to measure.
 
     Args:
       patterns: glob patterns of names; None or empty: no selection by name.
-      full: without patterns, whether to take all rows or the quick ones.
+      full: without patterns, whether to take all rows of the tables or the quick ones.
+      sets: the names of sets in case_sets.CASES.
 
     Returns:
-      The rows, in the order of cases.ROWS.
+      The rows, in the order of case_sets.CASES.
 
     Raises:
-      CommandError: a pattern matches none.
+      CommandError: a set is unknown, or a pattern matches none of the rows in the sets.
     """
+    if unknown := sorted(set(sets) - CASES.keys()):
+        raise CommandError(f"--cases knows no {', '.join(unknown)}; there are {', '.join(CASES)}")
+    rows = {name: rows for name, rows in CASES.items() if name in sets}
     if not patterns:
-        return [row for row in cases.ROWS if full or row.quick]
-    names = [row.name for row in cases.ROWS]
+        return [r for name in rows for r in rows[name] if full or r.quick or name != "tables"]
+    found = [row for name in rows for row in rows[name]]
+    names = [row.name for row in found]
     for pattern in patterns:
         if not fnmatch.filter(names, pattern):
             raise CommandError(f"--rows {pattern!r} matches none of:\n" + "\n".join(names))
     matches = {name for pattern in patterns for name in fnmatch.filter(names, pattern)}
-    return [row for row in cases.ROWS if row.name in matches]
+    return [row for row in found if row.name in matches]

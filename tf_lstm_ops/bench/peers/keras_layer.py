@@ -9,12 +9,20 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops.bench.cases import WEIGHTS, Problem, Row, compared_grads, compared_output
+from tf_lstm_ops.bench.cases import (
+    GATES,
+    WEIGHTS,
+    Problem,
+    Row,
+    compared_grads,
+    compared_output,
+)
 from tf_lstm_ops.bench.peers import Prepared
 from tf_lstm_ops.bench.peers.tensorflow import floats, set_threads
 from tf_lstm_ops.weights.arrays import Array
 
 FIT_STEPS = 40  # per epoch, to make the cost of an epoch itself small
+FIT_PRODUCTS = 2**35  # a bound on the multiply-adds of an epoch's forward passes, beyond two steps
 
 
 def build(
@@ -81,9 +89,11 @@ def _training_results(row: Row, problem: Problem, output: Any, grads: Any) -> di
     }
 
 
-def _layer(layer_class: Any, row: Row, problem: Problem, k: int, dtype: str) -> Any:
+def _layer(
+    layer_class: Any, row: Row, problem: Problem, k: int, dtype: str, return_sequences: bool = True
+) -> Any:
     none = dict.fromkeys(("kernel_initializer", "recurrent_initializer"), "zeros")
-    layer = layer_class(row.units, return_sequences=True, dtype=dtype, **none)
+    layer = layer_class(row.units, return_sequences=return_sequences, dtype=dtype, **none)
     directions = row.directions
     if directions == 2:
         layer = keras.layers.Bidirectional(layer, dtype=dtype)
@@ -94,17 +104,37 @@ def _layer(layer_class: Any, row: Row, problem: Problem, k: int, dtype: str) -> 
     return layer
 
 
+def fit_steps(row: Row) -> int:
+    """The number of steps in an epoch of a row of `fit`.
+
+    Args:
+      row: the row.
+
+    Returns:
+      FIT_STEPS, or fewer where a step takes long.
+    """
+    columns = row.directions * GATES[row.cell] * row.units
+    products = row.batch * row.time * (row.inputs + row.units) * columns
+    return max(2, min(FIT_STEPS, FIT_PRODUCTS // products))
+
+
 def _fit(row: Row, problem: Problem, layer_class: Any, jit_compile: bool) -> Prepared:
     """A model [T, I] -> LSTM -> Dense(1), with the same weights and data for ours and stock."""
     keras.utils.set_random_seed(0)
-    lstm = layer_class(row.units)
-    model = keras.Sequential([keras.Input((row.time, row.inputs)), lstm, keras.layers.Dense(1)])
-    lstm.set_weights(problem.weights.to_keras())
+    inputs = [keras.Input((row.time, row.inputs))]
+    mask = None
+    if problem.valid is not None:
+        mask = keras.Input((row.time,), dtype="bool")
+        inputs.append(mask)
+    layer = _layer(layer_class, row, problem, 0, row.dtype, return_sequences=False)
+    model = keras.Model(inputs, keras.layers.Dense(1)(layer(inputs[0], mask=mask)))
     model.compile("adam", "mse", jit_compile=jit_compile)
-    x = np.tile(problem.x, (FIT_STEPS, 1, 1))
+    steps = fit_steps(row)
+    x = np.tile(problem.x, (steps, 1, 1))
     y = x[:, :, 0].mean(axis=1)
+    data = [x] if problem.valid is None else [x, np.tile(problem.valid, (steps, 1))]
 
     def call() -> Any:
-        return model.fit(x, y, batch_size=row.batch, shuffle=False, verbose=0).history["loss"]
+        return model.fit(data, y, batch_size=row.batch, shuffle=False, verbose=0).history["loss"]
 
-    return Prepared(call, lambda loss: {"loss": np.array(loss)}, FIT_STEPS)
+    return Prepared(call, lambda loss: {"loss": np.array(loss)}, steps)

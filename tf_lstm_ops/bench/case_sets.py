@@ -1,0 +1,67 @@
+"""The sets of rows from which `tf-lstm-ops bench` selects: the tables, the examples, the sweep."""
+
+from __future__ import annotations
+
+import itertools
+
+from tf_lstm_ops.bench.cases import ROWS, Row
+from tf_lstm_ops.bench.examples import EXAMPLES, Example
+
+_LAYERS = ("ours", "keras", "keras-jit")
+_PEERS = {
+    "inference": (*_LAYERS, "torch", "onnxruntime", "openvino", "jax"),
+    "training": (*_LAYERS, "torch", "jax"),
+    "fit": _LAYERS,
+}
+_SWEEP_STEPS = 50
+
+
+def _example_row(example: Example, task: str) -> Row:
+    words = [task, "GRU" if example.cell == "gru" else "", example.name]
+    direction = "bidirectional " if example.directions == 2 else ""
+    sizes = f"N{example.batch} H{example.units} T{example.time} I{example.inputs}"
+    return Row(
+        f"{' '.join(filter(None, words))}, {direction}{sizes}",
+        *("other" if task == "fit" else task, task),
+        *(example.batch, example.time, example.units, example.inputs),
+        peers=_PEERS[task],
+        cell=example.cell,
+        directions=example.directions,
+        steps=example.steps,
+    )
+
+
+def _sweep_row(task: str, cell: str, sizes: tuple[int, int, int]) -> Row:
+    batch, units, inputs = sizes
+    kind = f"{task} GRU" if cell == "gru" else task
+    return Row(
+        f"{kind} N{batch} H{units} T{_SWEEP_STEPS} I{inputs}",
+        *(task, task, batch, _SWEEP_STEPS, units, inputs),
+        peers=_PEERS[task],
+        cell=cell,
+    )
+
+
+def _sweep() -> tuple[Row, ...]:
+    """All batch sizes and units with 7 features; a part of them with 1 and 64, and for GRU."""
+    batches, units = (1, 16, 64, 256, 1024, 4096), (16, 32, 64, 128)
+    part = (1, 64, 1024), (32, 128)
+    lstm = sorted({*itertools.product(batches, units, [7]), *itertools.product(*part, [1, 64])})
+    cells = {"lstm": lstm, "gru": list(itertools.product(*part, [7]))}
+    return tuple(
+        _sweep_row(task, cell, sizes)
+        for task in ("inference", "training")
+        for cell, grid in cells.items()
+        for sizes in grid
+    )
+
+
+CASES: dict[str, tuple[Row, ...]] = {
+    "tables": ROWS,
+    "examples": tuple(
+        _example_row(example, task)
+        for task in ("inference", "training", "fit")
+        for example in EXAMPLES
+    ),
+    "sweep": _sweep(),
+}
