@@ -75,14 +75,6 @@ def test_measured_roofline_is_of_this_machine() -> None:
     assert 1e8 < found.bandwidth[256] < 1e13
 
 
-def test_rows_have_names_of_their_own_and_known_peers() -> None:
-    assert len({row.name for row in cases.ROWS}) == len(cases.ROWS)
-    for row in cases.ROWS:
-        assert row.group in ("inference", "training", "other")
-        assert set(row.peers) <= PEERS.keys()
-        assert PEERS[row.peers[0]].ours
-
-
 def test_documentation_names_every_peer() -> None:
     text = (Path(__file__).parents[2] / "docs" / "reference" / "benchmarks.md").read_text()
     for peer in PEERS.values():

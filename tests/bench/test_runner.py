@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tf_lstm_ops.bench import cases, runner, session, worker
+from tf_lstm_ops.bench.case_sets import CASES
 from tf_lstm_ops.bench.peers import PEERS, Peer, Prepared
 from tf_lstm_ops.bench.roofline import Roofline
 
@@ -184,8 +185,9 @@ SMALL = {"batch": 4, "time": 7, "units": 8, "inputs": 6}
 
 @pytest.mark.slow
 def test_all_peers_agree_in_small_rows() -> None:
-    """Each row of the tables with small sizes, with every framework that is installed."""
-    rows = {dataclasses.replace(row, **SMALL, name="", quick=False): row for row in cases.ROWS}
+    """Each row of each set with small sizes, with every framework that is installed."""
+    everything = [row for rows in CASES.values() for row in rows]
+    rows = {dataclasses.replace(row, **SMALL, name="", quick=False): row for row in everything}
     with runner.Bench(PEERS, threads=2, rounds=1) as bench:
         for small, row in rows.items():
             for name, found in bench.run(small, lambda *_: None).items():

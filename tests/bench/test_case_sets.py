@@ -1,0 +1,119 @@
+"""The rows of the examples and of the sweep, and their selection."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tf_lstm_ops import __main__
+from tf_lstm_ops.bench import cases
+from tf_lstm_ops.bench.case_sets import CASES
+from tf_lstm_ops.bench.examples import EXAMPLES
+from tf_lstm_ops.bench.peers import PEERS, keras_layer
+from tf_lstm_ops.cli import CommandError, bench
+
+
+def only(name: str) -> cases.Row:
+    (row,) = bench.select_rows([name], False, list(CASES))
+    return row
+
+
+def sizes(row: cases.Row) -> tuple:
+    return (row.batch, row.time, row.inputs, row.units, row.cell, row.directions, row.steps)
+
+
+def test_every_row_has_a_name_of_its_own_and_known_peers() -> None:
+    rows = [row for rows in CASES.values() for row in rows]
+    assert len({row.name for row in rows}) == len(rows)
+    for row in rows:
+        assert row.group in ("inference", "training", "other")
+        assert set(row.peers) <= PEERS.keys()
+        assert PEERS[row.peers[0]].ours
+
+
+def test_every_example_is_measured_once_in_three_tasks() -> None:
+    for task in ("inference", "training", "fit"):
+        found = [sizes(row) for row in CASES["examples"] if row.task == task]
+        assert len(found) == len(set(found)) == len(EXAMPLES)
+        assert found == [example[1:] for example in EXAMPLES]
+
+
+def test_a_row_has_the_sizes_of_its_example() -> None:
+    weather = only("training weather forecasting, *")
+    assert weather.name == "training weather forecasting, N256 H32 T120 I7"
+    problem = cases.make_problem(weather)
+    assert problem.x.shape == (256, 120, 7)
+    assert problem.output_grad.shape == (256, 120, 32)
+    generation = only("fit GRU text generation, N64 H1024 T100 I256")
+    assert (generation.cell, generation.group) == ("gru", "other")
+    imdb = cases.make_problem(only("inference IMDB, bidirectional N32 H64 T200 I128"))
+    assert imdb.output_grad.shape == (32, 200, 2 * 64)
+
+
+def test_the_sweep_has_all_batches_units_and_features() -> None:
+    for task in ("inference", "training"):
+        rows = [row for row in CASES["sweep"] if row.task == task]
+        lstm = [row for row in rows if row.cell == "lstm"]
+        assert {row.time for row in rows} == {50}
+        assert {row.inputs for row in lstm} == {1, 7, 64}
+        grid = {(row.batch, row.units) for row in lstm if row.inputs == 7}
+        assert grid == {(n, h) for n in (1, 16, 64, 256, 1024, 4096) for h in (16, 32, 64, 128)}
+        assert {row.cell for row in rows} == {"lstm", "gru"}
+
+
+def test_selection_of_sets() -> None:
+    assert bench.select_rows(None, False, ["sweep"]) == list(CASES["sweep"])
+    both = bench.select_rows(None, False, ["sweep", "examples"])
+    assert both == [*CASES["examples"], *CASES["sweep"]]
+    quick = bench.select_rows(None, False)
+    assert bench.select_rows(None, False, ["tables", "sweep"]) == [*quick, *CASES["sweep"]]
+    found = bench.select_rows(["fit addition*", "fit IMDB*"], False, ["examples"])
+    assert [row.name.split(",")[0] for row in found] == ["fit addition", "fit addition", "fit IMDB"]
+
+
+def test_rows_of_other_sets_are_measured_only_on_request() -> None:
+    assert set(bench.select_rows(["*"], False)) == set(cases.ROWS)
+    with pytest.raises(CommandError, match="matches none of"):
+        bench.select_rows(["training weather*"], True)
+
+
+def test_an_unknown_set_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["bench", "--cases", "sweep,dance"]) == 1
+    message = "--cases knows no dance; there are tables, examples, sweep"
+    assert message in capsys.readouterr().err
+
+
+def test_the_command_measures_the_selected_set(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    measured = []
+
+    def run(rows: list[cases.Row], *_: object) -> object:
+        measured.extend(rows)
+        return type("Report", (), {"results": rows})()
+
+    monkeypatch.setattr(bench.session, "run", run)
+    arguments = ["--cases", "examples", "--rows", "*weather*", "--output", str(tmp_path)]
+    assert __main__.main(["bench", *arguments]) == 0
+    assert [row.task for row in measured] == ["inference", "training", "fit"]
+
+
+def test_an_epoch_has_fewer_steps_where_a_step_takes_long() -> None:
+    assert keras_layer.fit_steps(only("fit N32 H128 T100")) == keras_layer.FIT_STEPS
+    assert keras_layer.fit_steps(only("fit GRU speech recognition, layer 1, *")) == 2
+    one = only("fit active learning, *")
+    assert 2 < keras_layer.fit_steps(one) < keras_layer.FIT_STEPS
+
+
+def loss(**changes: object) -> np.ndarray:
+    row = dataclasses.replace(only("fit N32 H128 T100"), batch=3, time=4, units=5, inputs=6)
+    row = dataclasses.replace(row, **changes)
+    prepared = keras_layer.build(row, cases.make_problem(row), threads=None, ours=True)
+    return prepared.results(prepared.call())["loss"]
+
+
+def test_fit_trains_both_directions_and_leaves_out_masked_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keras_layer, "set_threads", lambda threads: None)
+    found = [loss(), loss(directions=2), loss(steps="1..T"), loss(directions=2, steps="1..T")]
+    assert len({float(value[0]) for value in found}) == 4
+    assert np.array_equal(loss(steps="1..T"), found[2])
