@@ -33,6 +33,12 @@ struct CustomLstmCell : LstmCell<Math> {
 
   static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[kPreActivations],
                                             V cs_prev, const Parameters& with) {
+    Outputs y = Gates(z, cs_prev, with);
+    Output(z, cs_prev, with, &y);
+    return y;
+  }
+  static TF_LSTM_OPS_INLINE Outputs Gates(const V (&z)[kPreActivations],
+                                          V cs_prev, const Parameters& with) {
     const auto gate = [&](LstmGate p) {
       return Activate<Math>(
           with.options->activations.gate[p],
@@ -44,9 +50,12 @@ struct CustomLstmCell : LstmCell<Math> {
     y.ci = gate(kGateC);
     y.o = gate(kGateO);
     y.cs = Base::Clip(y.i * y.ci + y.f * cs_prev, with);
-    Restore(&y, false, with);
-    y.h = y.o * y.co;
     return y;
+  }
+  static TF_LSTM_OPS_INLINE void Output(const V (&)[kPreActivations], V,
+                                        const Parameters& with, Outputs* y) {
+    Restore(y, false, with);
+    y->h = y->o * y->co;
   }
 
   static TF_LSTM_OPS_INLINE void Restore(Outputs* y, bool has_co,

@@ -52,13 +52,22 @@ struct GruCell {
 
   static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[kPreActivations],
                                             V h_prev, const Parameters&) {
+    Outputs y = Gates(z, h_prev, {});
+    Output(z, h_prev, {}, &y);
+    return y;
+  }
+  static TF_LSTM_OPS_INLINE Outputs Gates(const V (&z)[kPreActivations], V,
+                                          const Parameters&) {
     Outputs y;
     y.r = Math::Sigmoid(z[kGateR]);
     y.u = Math::Sigmoid(z[kGateU]);
     y.nh = z[kGateNh];
-    y.n = Math::Tanh(z[kGateN] + y.r * y.nh);
-    y.h = (1 - y.u) * y.n + y.u * h_prev;
     return y;
+  }
+  static TF_LSTM_OPS_INLINE void Output(const V (&z)[kPreActivations], V h_prev,
+                                        const Parameters&, Outputs* y) {
+    y->n = Math::Tanh(z[kGateN] + y->r * y->nh);
+    y->h = (1 - y->u) * y->n + y->u * h_prev;
   }
 
   static TF_LSTM_OPS_INLINE void Restore(Outputs*, bool, const Parameters&) {}

@@ -77,16 +77,29 @@ struct LstmCell {
   // Returns the outputs of one step. `z` includes the biases and forget_bias.
   static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[kPreActivations],
                                             V cs_prev, const Parameters& with) {
+    Outputs y = Gates(z, cs_prev, with);
+    Output(z, cs_prev, with, &y);
+    return y;
+  }
+
+  // The two parts of Forward. An activation function of a part depends on no
+  // other one of this part. With many rows, the first part is computed for all
+  // of them before the second one, so that the latencies overlap.
+  static TF_LSTM_OPS_INLINE Outputs Gates(const V (&z)[kPreActivations],
+                                          V cs_prev, const Parameters& with) {
     const V* w = with.peephole;
     Outputs y;
     y.i = Math::Sigmoid(w ? z[kGateI] + w[kGateI] * cs_prev : z[kGateI]);
     y.f = Math::Sigmoid(w ? z[kGateF] + w[kGateF] * cs_prev : z[kGateF]);
     y.ci = Math::Tanh(z[kGateC]);
     y.cs = Clip(y.i * y.ci + y.f * cs_prev, with);
-    y.co = Math::Tanh(y.cs);
     y.o = Math::Sigmoid(w ? z[kGateO] + w[kGateO] * y.cs : z[kGateO]);
-    y.h = y.o * y.co;
     return y;
+  }
+  static TF_LSTM_OPS_INLINE void Output(const V (&)[kPreActivations], V,
+                                        const Parameters&, Outputs* y) {
+    y->co = Math::Tanh(y->cs);
+    y->h = y->o * y->co;
   }
 
   // Clips the cell state to [-clip, clip]. NaN stays NaN.

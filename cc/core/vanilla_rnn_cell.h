@@ -40,6 +40,8 @@ struct VanillaRnnCell {
     V state;  // not used
   };
 
+  static TF_LSTM_OPS_INLINE void Output(const V (&)[1], V, const Parameters&,
+                                        Outputs*) {}
   static TF_LSTM_OPS_INLINE void Restore(Outputs*, bool, const Parameters&) {}
 };
 
@@ -52,6 +54,10 @@ struct TanhCell : VanillaRnnCell<Math> {
 
   static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[1], V,
                                             const Parameters&) {
+    return {Math::Tanh(z[0])};
+  }
+  static TF_LSTM_OPS_INLINE Outputs Gates(const V (&z)[1], V,
+                                          const Parameters&) {
     return {Math::Tanh(z[0])};
   }
   static TF_LSTM_OPS_INLINE Gradients Backward(const Outputs& y, V,
@@ -70,6 +76,10 @@ struct ReluCell : VanillaRnnCell<Math> {
 
   static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[1], V,
                                             const Parameters&) {
+    return {Math::Max(z[0], V{})};
+  }
+  static TF_LSTM_OPS_INLINE Outputs Gates(const V (&z)[1], V,
+                                          const Parameters&) {
     return {Math::Max(z[0], V{})};
   }
   static TF_LSTM_OPS_INLINE Gradients Backward(const Outputs& y, V,

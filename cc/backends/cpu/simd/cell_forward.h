@@ -2,7 +2,7 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELL_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELL_FORWARD_H_
 
-#include "backends/cpu/simd/block.h"
+#include "backends/cpu/simd/cells.h"
 #include "backends/cpu/simd/forward.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
@@ -26,124 +26,147 @@ class CellForward final : public ForwardPass<T> {
       Base::StoreEffectiveH, Base::unprojected_h_, Base::X, Base::Z;
   using typename Base::Rows;
   using typename Base::V;
-  static constexpr int kTogether = 2;  // rows
+  static constexpr int kFirst = Cell::kFirstRecurrent;
+  static constexpr int kInputs = Cell::kInputPreActivations;
+  static constexpr int kRecurrent = Cell::kRecurrentPreActivations;
+  using InputSums = V[kRows][kInputs];
+  using RecurrentSums = V[kRows][kRecurrent];
 
-  void ProjectUnits(const Rows& range, const V* bias, int64_t u,
-                    const T* dropped_x) override {
-    if (args_.input_dropout.data) {
-      ProjectUnitsOf<true>(range, bias, u, dropped_x);
-    } else {
-      ProjectUnitsOf<false>(range, bias, u, nullptr);
+  // Packed rows [e, e + rows) of a range, at most kRows, and one vector of
+  // units from u on.
+  struct Tile {
+    const Rows& range;
+    int64_t e, rows, u;
+
+    int64_t block() const { return (e - range.begin) / kRows; }
+  };
+
+  void ProjectUnits(const Rows& range, int64_t u, const T* dropped_x) override {
+    V bias[Cell::kPreActivations];
+    LoadBias(u, bias);
+    for (int64_t e = range.begin; e < range.end; e += kRows) {
+      const Tile tile = {range, e, Min(range.end - e, kRows), u};
+      InputSums sums;
+      MultiplyInput(tile, bias, dropped_x, sums);
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        for (int p = 0; p < kInputs; ++p)
+          Store(sums[r][p], Z(range, e + r, p, u));
+      }
     }
   }
 
-  void Step(const Rows& range, int64_t u, bool reverse) override {
-    if (args_.recurrent_dropout.data) {
-      StepOf<true>(range, u, reverse);
-    } else {
-      StepOf<false>(range, u, reverse);
+  void Step(const Rows& range, int64_t u, bool reverse,
+            const T* dropped_x) override {
+    const CellParameters<T, Cell> with(args_, u);
+    V bias[Cell::kPreActivations];
+    LoadBias(u, bias);
+    for (int64_t e = range.begin; e < range.end; e += kRows) {
+      const Tile tile = {range, e, Min(range.end - e, kRows), u};
+      for (int64_t r = 0; r < tile.rows; ++r) PrefetchOutputs(e + r, u);
+      InputSums input;
+      if (range.z) {
+        LoadInputSums(tile, input);
+      } else {
+        MultiplyInput(tile, bias, dropped_x, input);
+      }
+      if constexpr (kFirst == 0 && kInputs == kRecurrent) {
+        MultiplyRecurrent(tile, reverse, input);
+        Apply(tile, with.parameters(), input, input);
+      } else {
+        RecurrentSums sums;
+        for (int64_t r = 0; r < tile.rows; ++r) {
+          for (int p = kFirst; p < Cell::kPreActivations; ++p)
+            sums[r][p - kFirst] = p < kInputs ? input[r][p] : bias[p];
+        }
+        MultiplyRecurrent(tile, reverse, sums);
+        Apply(tile, with.parameters(), input, sums);
+      }
     }
   }
 
-  template <bool kDropped>
-  void ProjectUnitsOf(const Rows& range, const V* bias, int64_t u,
-                      const T* dropped_x) {
-    const int64_t begin = range.begin, end = range.end;
-    const T* packed =
-        packed_input_ + u * InputWords() * Cell::kInputPreActivations;
+  void LoadBias(int64_t u, V (&bias)[Cell::kPreActivations]) const {
+    for (int p = 0; p < Cell::kPreActivations; ++p) bias[p] = Bias(p, u);
+  }
+
+  // sums = x W + bias.
+  void MultiplyInput(const Tile& tile, const V* bias, const T* dropped_x,
+                     InputSums& sums) const {
     const int64_t words = FactorWords(input_);
-    for (int64_t e = begin; e < end; e += kRows) {
-      const int64_t rows = Min(end - e, kRows);
-      const T* a[kRows] = {};
-      V acc[kRows][Cell::kInputPreActivations];
-      for (int64_t r = 0; r < rows; ++r) {
-        a[r] = kDropped ? dropped_x + (e + r - begin) *
-                                          Cell::kInputPreActivations * words
-               : RoundsX() ? rounded_x_ + (e + r) * words
-                           : X(e + r);
-        for (int p = 0; p < Cell::kInputPreActivations; ++p)
-          acc[r][p] = bias[p];
-      }
-      MultiplyRows<Cell::kInputPreActivations, kDropped>(
-          rows, a, words, packed, input_, {(e - begin) / kRows}, pairs_, acc);
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int p = 0; p < Cell::kInputPreActivations; ++p) {
-          Store(acc[r][p], Z(range, e + r, p, u));
-        }
+    const T* a[kRows] = {};
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      const int64_t e = tile.e + r;
+      a[r] = dropped_x   ? dropped_x + (e - tile.range.begin) * kInputs * words
+             : RoundsX() ? rounded_x_ + e * words
+                         : X(e);
+      for (int p = 0; p < kInputs; ++p) sums[r][p] = bias[p];
+    }
+    if (!args_.weights.input) return AddInput(tile, sums);
+    MultiplyRows<kInputs>(dropped_x != nullptr, tile.rows, a, words,
+                          packed_input_ + tile.u * InputWords() * kInputs,
+                          input_, {tile.block()}, pairs_, sums);
+  }
+
+  // sums += x, of a layer without input weights.
+  void AddInput(const Tile& tile, InputSums& sums) const {
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      for (int p = 0; p < kInputs; ++p) {
+        const T* x = X(tile.e + r) +
+                     Base::Block(p) * args_.config.x_gate_stride + tile.u;
+        sums[r][p] = LoadN(x, cell_ - tile.u) + sums[r][p];
       }
     }
   }
 
-  template <bool kDropped>
-  void StepOf(const Rows& range, int64_t u, bool reverse) {
-    const int64_t begin = range.begin, end = range.end;
-    V bias[Cell::kRecurrentPreActivations];  // of those without input weights
-    for (int p = 0; p < Cell::kRecurrentPreActivations; ++p) {
-      bias[p] = Cell::kFirstRecurrent + p < Cell::kInputPreActivations
-                    ? V{}
-                    : Bias(Cell::kFirstRecurrent + p, u);
+  void LoadInputSums(const Tile& tile, InputSums& sums) const {
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      for (int p = 0; p < kInputs; ++p)
+        sums[r][p] = Load(Z(tile.range, tile.e + r, p, tile.u));
     }
-    const T* packed =
-        packed_recurrent_ + u * HiddenWords() * Cell::kRecurrentPreActivations;
+  }
+
+  // sums += h R.
+  void MultiplyRecurrent(const Tile& tile, bool reverse,
+                         RecurrentSums& sums) const {
+    if (!packs_) return;  // the products are in z
     const bool reads_h = EffectiveHSets() == 0;
-    for (int64_t e = begin; e < end; e += kRows) {
-      const int64_t rows = Min(end - e, kRows);
-      const T* a[kRows] = {};
-      V acc[kRows][Cell::kRecurrentPreActivations];
-      for (int64_t r = 0; r < rows; ++r) {
-        PrefetchOutputs(e + r, u);
-        a[r] = reads_h ? PreviousH(e + r)
-                       : EffectiveH(batch_row_[e + r], ordinal_[e + r], 0);
-        for (int p = 0; p < Cell::kRecurrentPreActivations; ++p) {
-          acc[r][p] = Cell::kFirstRecurrent + p < Cell::kInputPreActivations
-                          ? Load(Z(range, e + r, Cell::kFirstRecurrent + p, u))
-                          : bias[p];
-        }
-      }
-      if (packs_) {
-        MultiplyRows<Cell::kRecurrentPreActivations, kDropped>(
-            rows, a, batch_ * FactorWords(hidden_), packed, hidden_,
-            {(e - begin) / kRows, reverse}, pairs_, acc);
-      }
-      for (int64_t r = 0; r < rows; r += kTogether) {
-        if (rows - r == 1) {
-          Apply<1>(range, e + r, 1, u, acc + r);
-        } else {
-          Apply<kTogether>(range, e + r, Min(rows - r, kTogether), u, acc + r);
-        }
-      }
+    const T* a[kRows] = {};
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      const int64_t e = tile.e + r;
+      a[r] = reads_h ? PreviousH(e) : EffectiveH(batch_row_[e], ordinal_[e], 0);
     }
+    MultiplyRows<kRecurrent>(
+        args_.recurrent_dropout.data != nullptr, tile.rows, a,
+        batch_ * FactorWords(hidden_),
+        packed_recurrent_ + tile.u * HiddenWords() * kRecurrent, hidden_,
+        {tile.block(), reverse}, pairs_, sums);
   }
 
-  // The cell's equations for `rows` packed rows from e on, at most R, with the
-  // sums of the recurrent pre-activations.
-  template <int R>
-  TF_LSTM_OPS_INLINE void Apply(
-      const Rows& range, int64_t e, int64_t rows, int64_t u,
-      const V (*sums)[Cell::kRecurrentPreActivations]) {
-    using RowsCell = CellOf<BlockMath<T, R>>;
-    const int64_t width = cell_ - u;
-    const CellParameters<T, RowsCell> with(args_, u);
-    Block<T, R> z[Cell::kPreActivations], state;
-    for (int64_t r = 0; r < R; ++r) {
-      const int64_t from = r < rows ? r : 0;  // others are computed in vain
-      for (int p = 0; p < Cell::kFirstRecurrent; ++p)
-        z[p].row[r] = Load(Z(range, e + from, p, u));
-      for (int p = 0; p < Cell::kRecurrentPreActivations; ++p)
-        z[Cell::kFirstRecurrent + p].row[r] = sums[from][p];
-      state.row[r] = Cell::kHasState ? LoadN(State(e + from) + u, width) : V{};
+  // The cell's equations. `input` has the sums of the pre-activations without
+  // recurrent weights.
+  TF_LSTM_OPS_INLINE void Apply(const Tile& tile,
+                                const typename Cell::Parameters& with,
+                                const InputSums& input,
+                                const RecurrentSums& sums) {
+    const int64_t u = tile.u, width = cell_ - u;
+    V z[kRows][Cell::kPreActivations], state[kRows];
+    typename Cell::Outputs y[kRows];
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      for (int p = 0; p < Cell::kPreActivations; ++p)
+        z[r][p] = p < kFirst ? input[r][p] : sums[r][p - kFirst];
+      state[r] = Cell::kHasState ? LoadN(State(tile.e + r) + u, width) : V{};
+      y[r] = Cell::Gates(z[r], state[r], with);
     }
-    const auto y = RowsCell::Forward(z, state, with.parameters());
-    for (int64_t r = 0; r < rows; ++r) {
-      if constexpr (Cell::kHasState) {
-        StoreN((y.*RowsCell::kState).row[r], State(e + r) + u, width);
-      }
-      StoreH(y.h.row[r], e + r, u);
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      const int64_t e = tile.e + r;
+      Cell::Output(z[r], state[r], with, &y[r]);
+      if constexpr (Cell::kHasState)
+        StoreN(y[r].*Cell::kState, State(e) + u, width);
+      StoreH(y[r].h, e, u);
       const SavedActivations<T>& to = args_.saved;
-      const int64_t row = to.packed ? e + r : output_row_[e + r];
-      ForEachSaved<RowsCell>([&](auto k, auto member) {
+      const int64_t row = to.packed ? e : output_row_[e];
+      ForEachSaved<Cell>([&](auto k, auto member) {
         if (!to.data[k]) return;
-        StoreN((y.*member).row[r], to.data[k] + row * to.stride[k] + u, width);
+        StoreN(y[r].*member, to.data[k] + row * to.stride[k] + u, width);
       });
     }
   }

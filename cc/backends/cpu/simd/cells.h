@@ -58,9 +58,7 @@ class CellParameters<T, Cell, true> {
         options_(&args.config.options) {
     for (int p = 0; has_peephole_ && p < Cell::kPreActivations; ++p) {
       const T* weights = args.weights.peephole[p];
-      peephole_[p] = !weights
-                         ? Value{}
-                         : Value(LoadN(weights + u, args.config.cell_size - u));
+      if (weights) peephole_[p] = LoadN(weights + u, args.config.cell_size - u);
     }
   }
   typename Cell::Parameters parameters() const {
@@ -72,7 +70,7 @@ class CellParameters<T, Cell, true> {
   using Value = typename Cell::V;
   bool has_peephole_, has_clip_;
   Value clip_;
-  Value peephole_[Cell::kPreActivations];
+  Value peephole_[Cell::kPreActivations] = {};
   const CellOptions* options_;
 };
 

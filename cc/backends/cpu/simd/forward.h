@@ -69,8 +69,7 @@ class ForwardPass {
   void Place(Scratch<T>* scratch, int threads) {
     if (!keeps_weights_) PlaceWeights(scratch);
     if (!packs_) once_.Place(scratch, threads);
-    const int64_t rows = slices_ > 0 ? threads * slice_rows_
-                                     : Min(packed_rows_, chunk_ + batch_);
+    const int64_t rows = slices_ > 0 ? 0 : Min(packed_rows_, chunk_ + batch_);
     z_ = scratch->Take(rows * shape_.input * padded_);
     state_ = args_.final_c.data ? args_.final_c.data
              : shape_.has_state ? scratch->Take(batch_ * cell_)
@@ -125,7 +124,7 @@ class ForwardPass {
     const bool reverse = phase % 2 == 1;  // serpentine order, as the items
     for (int64_t k = 0; k < Min(group_, padded_ - begin); k += kL) {
       const int64_t u = reverse ? Min(end, padded_) - kL - k : begin + k;
-      Step(range, u, reverse);
+      Step(range, u, reverse, nullptr);
     }
   }
 
@@ -133,7 +132,8 @@ class ForwardPass {
   using V = VecT<T>;
   static constexpr int kL = kLanes<T>;
 
-  // Packed rows [begin, end) and their z, [end - begin, input parts, padded].
+  // Packed rows [begin, end) and their z, [end - begin, input parts, padded],
+  // or null.
   struct Rows {
     int64_t begin, end;
     T* z;
@@ -141,11 +141,13 @@ class ForwardPass {
 
   ~ForwardPass() = default;
 
-  // z = x W + bias, for one vector of units; with dropout x is `dropped_x`.
-  virtual void ProjectUnits(const Rows& range, const V* bias, int64_t u,
+  // z = x W + bias, for one vector of units. With dropout x is `dropped_x`.
+  virtual void ProjectUnits(const Rows& range, int64_t u,
                             const T* dropped_x) = 0;
-  // One step, for one vector of units: z += h R, then the cell's equations.
-  virtual void Step(const Rows& range, int64_t u, bool reverse) = 0;
+  // One step, for one vector of units: z + h R, then the cell's equations. If
+  // range.z is null, z = x W + bias is computed first.
+  virtual void Step(const Rows& range, int64_t u, bool reverse,
+                    const T* dropped_x) = 0;
 
   bool Projected() const { return args_.config.projected(); }
 
@@ -250,8 +252,8 @@ class ForwardPass {
   T* packed_input_ = nullptr;       // [padded / lanes, I, input parts, lanes]
   T* packed_recurrent_ = nullptr;   // [padded / lanes, P, rec. parts, lanes]
   T* packed_projection_ = nullptr;  // [padded P / lanes, H, lanes]
-  // Of a chunk, or of the steps of a slice for each thread:
-  T* z_ = nullptr;              // [., input parts, padded]
+  T* z_ = nullptr;              // [., input parts, padded] of a chunk; unused
+                                // with slices
   T* state_ = nullptr;          // [B, H]
   T* unprojected_h_ = nullptr;  // [B, H]
   T* effective_h_ = nullptr;    // [2, 1 or recurrent parts, B, P]
@@ -318,13 +320,16 @@ class ForwardPass {
 
   // All steps of a slice of the batch.
   void RunSlice(int64_t slice, int thread) {
-    T* z = z_ + thread * slice_rows_ * shape_.input * padded_;
+    T* dropped_x = args_.input_dropout.data
+                       ? dropped_x_ + thread * DroppedXSize()
+                       : nullptr;
     for (int64_t step = 0; step < steps_; ++step) {
       const Rows range = {SliceBegin(slice, step), SliceBegin(slice + 1, step),
-                          z};
+                          nullptr};
       if (range.begin == range.end) continue;
-      ProjectInput(range, 0, padded_, dropped_x_ + thread * DroppedXSize());
-      for (int64_t u = 0; u < padded_; u += kL) Step(range, u, false);
+      if (dropped_x) DropX(range.begin, range.end, dropped_x);
+      for (int64_t u = 0; u < padded_; u += kL)
+        Step(range, u, false, dropped_x);
       if (!Projected()) continue;
       for (int64_t u = 0; u < hidden_; u += kL) {
         ProjectOutput(range.begin, range.end, u);
@@ -410,20 +415,13 @@ class ForwardPass {
   void ProjectInput(const Rows& all, int64_t u_begin, int64_t u_end,
                     T* dropped_x) {
     // With dropout, a block of rows of x serves all units.
-    const int64_t block =
-        args_.input_dropout.data ? kRowBlock : all.end - all.begin;
+    const bool drops = args_.input_dropout.data != nullptr;
+    const int64_t block = drops ? kRowBlock : all.end - all.begin;
     for (int64_t e = all.begin; e < all.end; e += block) {
       const Rows some = {e, Min(e + block, all.end), Z(all, e, 0, 0)};
-      if (args_.input_dropout.data) DropX(some.begin, some.end, dropped_x);
-      for (int64_t u = u_begin; u < u_end; u += kL) {
-        V bias[kMaxPreActivations];
-        for (int p = 0; p < shape_.input; ++p) bias[p] = Bias(p, u);
-        if (!args_.weights.input) {
-          AddInput(some, bias, u);
-        } else {
-          ProjectUnits(some, bias, u, dropped_x);
-        }
-      }
+      if (drops) DropX(some.begin, some.end, dropped_x);
+      for (int64_t u = u_begin; u < u_end; u += kL)
+        ProjectUnits(some, u, drops ? dropped_x : nullptr);
     }
   }
 
@@ -439,17 +437,6 @@ class ForwardPass {
     }
     once_.Add(u_begin, u_end, thread,
               [&](int64_t e, int p, int64_t u) { return Z(all, e, p, u); });
-  }
-
-  // z = x + bias, without input weights.
-  void AddInput(const Rows& range, const V* bias, int64_t u) {
-    for (int64_t e = range.begin; e < range.end; ++e) {
-      const T* x = X(e) + u;
-      for (int p = 0; p < shape_.input; ++p) {
-        const T* seen = x + Block(p) * args_.config.x_gate_stride;
-        Store(LoadN(seen, cell_ - u) + bias[p], Z(range, e, p, u));
-      }
-    }
   }
 
   // h = Wp m of packed rows [begin, end), one vector of units.

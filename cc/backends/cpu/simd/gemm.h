@@ -275,6 +275,18 @@ void MultiplyRows(int64_t rows, const T* const* a, int64_t a_stride,
       a, a_stride, packed, b_stride, depth, ahead.Of<C>(packed, depth), acc);
 }
 
+// The same, with `own_a` in place of kOwnA.
+template <int C, class T>
+void MultiplyRows(bool own_a, int64_t rows, const T* const* a, int64_t a_stride,
+                  const T* packed, int64_t depth, Ahead ahead, bool pairs,
+                  VecT<T> (*acc)[C]) {
+  if (own_a) {
+    MultiplyRows<C, true>(rows, a, a_stride, packed, depth, ahead, pairs, acc);
+  } else {
+    MultiplyRows<C>(rows, a, a_stride, packed, depth, ahead, pairs, acc);
+  }
+}
+
 // sums[r] += a(r, :) b for K rows of B where they lie, `b_stride` apart, of so
 // many vectors of columns. The factors stay in registers while a row passes:
 // those of R <= kRows rows of A and K = OuterDepth(R) of B.

@@ -174,6 +174,32 @@ TF_LSTM_OPS_INLINE VecT<double> Fma(VecT<double> a, VecT<double> b,
 #endif
 }
 
+// The larger of x and a bound. NaN in x is passed on.
+TF_LSTM_OPS_INLINE VecT<float> AtLeast(VecT<float> x, float bound) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_max_ps(0xffff, Broadcast(bound), x);
+#elif defined(__AVX2__)
+  return _mm256_max_ps(Broadcast(bound), x);
+#elif defined(__x86_64__)
+  return _mm_max_ps(Broadcast(bound), x);
+#else
+  return vmaxq_f32(x, Broadcast(bound));
+#endif
+}
+
+// The smaller of x and a bound. NaN in x is passed on.
+TF_LSTM_OPS_INLINE VecT<float> AtMost(VecT<float> x, float bound) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_min_ps(0xffff, Broadcast(bound), x);
+#elif defined(__AVX2__)
+  return _mm256_min_ps(Broadcast(bound), x);
+#elif defined(__x86_64__)
+  return _mm_min_ps(Broadcast(bound), x);
+#else
+  return vminq_f32(x, Broadcast(bound));
+#endif
+}
+
 // The elements of pairs as float, exactly.
 TF_LSTM_OPS_INLINE VecT<float> First(VecT<BFloat16Pair> pairs) {
   return reinterpret_cast<VecT<float>>(pairs << 16);

@@ -1,6 +1,7 @@
 // VecMath<T>: the transcendental functions of the cell, for LstmCell.
 //
 // float: own polynomials, errors at most 2.5 ULP (tests/core measures them).
+// Where sigmoid is below 2^-126, its absolute error is at most 2^-126.
 // double: the C library, lane by lane; there is no fast path for double.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_VEC_MATH_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_VEC_MATH_H_
@@ -34,25 +35,11 @@ template <>
 struct VecMath<float> : VecMathBase<float> {
   using Int = Vec<float>::Int;
 
-  // e^x for x <= 0.
-  static TF_LSTM_OPS_INLINE Value ExpOfNegative(Value x) {
-    x = Max(x, Broadcast(-104.0f));  // e^-104 is below the least subnormal
-    const Reduced at = Reduce(x, kBias);
-    const Value e = at.exp_minus_1 + 1.0f;
-#if defined(__AVX512F__)
-    return _mm512_maskz_scalef_ps(0xffff, e, at.n);
-#else
-    // n + kBias is added to the exponent of e. The product with 2^-kBias rounds
-    // once, also where it is subnormal. x * 0 passes on NaN.
-    const Value scaled = FromBits(Bits(e) + (Bits(at.biased_n) << 23));
-    return Fma(x, Value{}, scaled * Broadcast(0x1p-64f));
-#endif
-  }
-
-  // 1 / (1 + e^-x), by e^-|x| so that neither tail loses its bits.
+  // 1 / (1 + e^-x). The result is 0 where e^-x overflows.
   static TF_LSTM_OPS_INLINE Value Sigmoid(Value x) {
-    const Value e = ExpOfNegative(FromBits(Bits(x) | Bits(Broadcast(-0.0f))));
-    return (x < 0 ? e : Broadcast(1.0f)) / (1.0f + e);
+    const ExpOfMinus e(AtMost(AtLeast(x, -89.0f), 64.0f), -1);
+    const Value half = Fma(e.scale, e.minus_1, e.scale);
+    return 1.0f / Fma(half, Broadcast(2.0f), Broadcast(1.0f));
   }
 
   // Of |x|, x's sign put back: with y = e^-2|x| - 1 it is -y / (y + 2). y has
@@ -62,11 +49,9 @@ struct VecMath<float> : VecMathBase<float> {
   static TF_LSTM_OPS_INLINE Value Tanh(Value x) {
     const Int sign = Bits(x) & Bits(Broadcast(-0.0f));
     const Value magnitude = FromBits(Bits(x) ^ sign);
-    // tanh(10) rounds to 1. Max passes on NaN.
-    const Reduced at = Reduce(Max(-2.0f * magnitude, Broadcast(-20.0f)), 0);
-    const Value scale =
-        FromBits((Bits(at.biased_n) << 23) + Bits(Broadcast(1.0f)));
-    const Value y = Fma(scale, at.exp_minus_1, scale - 1.0f);
+    // tanh(10) rounds to 1.
+    const ExpOfMinus e(AtMost(magnitude + magnitude, 20.0f), 0);
+    const Value y = Fma(e.scale, e.minus_1, e.scale - 1.0f);
     const Value sum = y + 2.0f;
     const Value error = (sum - 2.0f) - y;  // of the sum, exact
     // 0 - y is not -0, which keeps tanh(0) = 0.
@@ -75,30 +60,30 @@ struct VecMath<float> : VecMathBase<float> {
   }
 
  private:
-  static constexpr int kBias = 64;
+  // NaN in x is passed on.
+  // e^-x 2^exponent = scale (1 + minus_1), with -x = n ln 2 + r, |r| <=
+  // ln(2)/2, scale = 2^(n + exponent) and minus_1 = e^r - 1.
+  struct ExpOfMinus {
+    Value scale, minus_1;
 
-  // x = n ln 2 + r with |r| <= ln(2)/2.
-  struct Reduced {
-    Value n, biased_n;  // the lower bits of biased_n are n + bias
-    Value exp_minus_1;  // e^r - 1
+    TF_LSTM_OPS_INLINE ExpOfMinus(Value x, int exponent) {
+      // Adding it rounds to an integer, which is in the lower bits.
+      const Value rounder =
+          Broadcast(0x1.8p23f + static_cast<float>(exponent + 127));
+      const Value biased = Fma(x, Broadcast(-0x1.715476p0f), rounder);
+      scale = FromBits(Bits(biased) << 23);
+      const Value n = biased - rounder;
+      Value s = Fma(n, Broadcast(0x1.63p-1f), x);  // -r; ln 2, upper bits
+      s = Fma(n, Broadcast(-0x1.bd0106p-13f), s);  // and the rest
+      const Value s2 = s * s;
+      // (e^-s - 1 + s) / s^2, within 2^-28 of e^-s.
+      const Value p01 = Fma(s, Broadcast(-0x1.5554a2p-3f), Broadcast(0x1p-1f));
+      Value p = Fma(s, Broadcast(-0x1.123060p-7f), Broadcast(0x1.55567ep-5f));
+      p = Fma(s2, Broadcast(0x1.6b7990p-10f), p);
+      p = Fma(s2, p, p01);
+      minus_1 = Fma(s2, p, -s);
+    }
   };
-  static TF_LSTM_OPS_INLINE Reduced Reduce(Value x, int bias) {
-    Reduced at;
-    // Adding it rounds to an integer.
-    const Value rounder = Broadcast(0x1.8p23f + static_cast<float>(bias));
-    at.biased_n = Fma(x, Broadcast(0x1.715476p0f), rounder);
-    at.n = at.biased_n - rounder;
-    Value r = Fma(at.n, Broadcast(-0x1.63p-1f), x);  // ln 2, upper bits
-    r = Fma(at.n, Broadcast(0x1.bd0106p-13f), r);    // and the rest
-    Value p = Broadcast(0x1.a1b8c4p-13f);            // (e^r - 1 - r) / r^2
-    p = Fma(p, r, Broadcast(0x1.6d9736p-10f));
-    p = Fma(p, r, Broadcast(0x1.11107cp-7f));
-    p = Fma(p, r, Broadcast(0x1.555480p-5f));
-    p = Fma(p, r, Broadcast(0x1.555556p-3f));
-    p = Fma(p, r, Broadcast(0x1p-1f));
-    at.exp_minus_1 = Fma(p, r * r, r);
-    return at;
-  }
 
   static TF_LSTM_OPS_INLINE Int Bits(Value value) {
     Int bits;
