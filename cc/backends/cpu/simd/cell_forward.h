@@ -20,10 +20,10 @@ class CellForward final : public ForwardPass<T> {
   using Base::args_, Base::batch_, Base::batch_row_, Base::Bias, Base::cell_,
       Base::EffectiveH, Base::EffectiveHSets, Base::FactorWords, Base::H,
       Base::hidden_, Base::HiddenWords, Base::input_, Base::InputWords,
-      Base::ordinal_, Base::output_row_, Base::packed_input_,
-      Base::packed_recurrent_, Base::packs_, Base::pairs_, Base::PreviousH,
-      Base::Projected, Base::rounded_x_, Base::RoundsX, Base::state_,
-      Base::StoreEffectiveH, Base::unprojected_h_, Base::X, Base::Z;
+      Base::kL, Base::padded_, Base::ordinal_, Base::output_row_,
+      Base::packed_input_, Base::packed_recurrent_, Base::packs_, Base::pairs_,
+      Base::PreviousH, Base::Projected, Base::rounded_x_, Base::RoundsX,
+      Base::state_, Base::StoreEffectiveH, Base::unprojected_h_, Base::X;
   using typename Base::Rows;
   using typename Base::V;
   static constexpr int kFirst = Cell::kFirstRecurrent;
@@ -32,54 +32,103 @@ class CellForward final : public ForwardPass<T> {
   using InputSums = V[kRows][kInputs];
   using RecurrentSums = V[kRows][kRecurrent];
 
-  // Packed rows [e, e + rows) of a range, at most kRows, and one vector of
+  // Up to kRowBlock packed rows from `begin` on, and what they read and write.
+  struct RowBlock {
+    int64_t begin, rows;
+    T* z;  // null: z is computed from x
+    const T *x[Base::kRowBlock], *h[Base::kRowBlock];
+    T *new_h[Base::kRowBlock], *state[Base::kRowBlock];
+  };
+  // Rows [first, first + rows) of a block, at most kRows, and one vector of
   // units from u on.
   struct Tile {
-    const Rows& range;
-    int64_t e, rows, u;
+    const RowBlock& block;
+    int64_t first, rows, u;
 
-    int64_t block() const { return (e - range.begin) / kRows; }
+    int64_t e(int64_t r) const { return block.begin + first + r; }
   };
 
-  void ProjectUnits(const Rows& range, int64_t u, const T* dropped_x) override {
-    V bias[Cell::kPreActivations];
-    LoadBias(u, bias);
-    for (int64_t e = range.begin; e < range.end; e += kRows) {
-      const Tile tile = {range, e, Min(range.end - e, kRows), u};
-      InputSums sums;
-      MultiplyInput(tile, bias, dropped_x, sums);
-      for (int64_t r = 0; r < tile.rows; ++r) {
-        for (int p = 0; p < kInputs; ++p)
-          Store(sums[r][p], Z(range, e + r, p, u));
+  void ProjectUnits(const Rows& range, int64_t u_begin, int64_t u_end,
+                    const T* dropped_x) override {
+    ForEachBlock(range, dropped_x, [&](const RowBlock& block) {
+      for (int64_t u = u_begin; u < u_end; u += kL) {
+        V bias[Cell::kPreActivations];
+        LoadBias(u, bias);
+        for (int64_t k = 0; k < block.rows; k += kRows) {
+          const Tile tile = {block, k, Min(block.rows - k, kRows), u};
+          InputSums sums;
+          MultiplyInput(tile, bias, sums);
+          for (int64_t r = 0; r < tile.rows; ++r) {
+            for (int p = 0; p < kInputs; ++p) Store(sums[r][p], Z(tile, r, p));
+          }
+        }
       }
+    });
+  }
+
+  void Step(const Rows& range, int64_t u_begin, int64_t u_end, bool reverse,
+            const T* dropped_x) override {
+    ForEachBlock(range, dropped_x, [&](const RowBlock& block) {
+      for (int64_t k = u_begin; k < u_end; k += kL) {
+        StepOfUnits(block, reverse ? u_begin + u_end - kL - k : k, reverse);
+      }
+    });
+  }
+
+  template <class F>
+  void ForEachBlock(const Rows& range, const T* dropped_x, const F& f) {
+    const int64_t words = FactorWords(input_);
+    RowBlock block;
+    for (int64_t b = range.begin; b < range.end; b += Base::kRowBlock) {
+      block.begin = b;
+      block.rows = Min(range.end - b, Base::kRowBlock);
+      block.z =
+          range.z ? range.z + (b - range.begin) * kInputs * padded_ : nullptr;
+      for (int64_t r = 0; r < block.rows; ++r) {
+        const int64_t e = b + r;
+        block.x[r] = dropped_x ? dropped_x + (e - range.begin) * kInputs * words
+                     : RoundsX() ? rounded_x_ + e * words
+                                 : X(e);
+        block.h[r] = EffectiveHSets() == 0
+                         ? PreviousH(e)
+                         : EffectiveH(batch_row_[e], ordinal_[e], 0);
+        block.new_h[r] =
+            Projected() ? unprojected_h_ + batch_row_[e] * cell_ : H(e);
+        block.state[r] = state_ + batch_row_[e] * cell_;
+      }
+      f(block);
     }
   }
 
-  void Step(const Rows& range, int64_t u, bool reverse,
-            const T* dropped_x) override {
+  void StepOfUnits(const RowBlock& block, int64_t u, bool reverse) {
     const CellParameters<T, Cell> with(args_, u);
     V bias[Cell::kPreActivations];
     LoadBias(u, bias);
-    for (int64_t e = range.begin; e < range.end; e += kRows) {
-      const Tile tile = {range, e, Min(range.end - e, kRows), u};
-      for (int64_t r = 0; r < tile.rows; ++r) PrefetchOutputs(e + r, u);
+    for (int64_t k = 0; k < block.rows; k += kRows) {
+      const Tile tile = {block, k, Min(block.rows - k, kRows), u};
+      for (int64_t r = 0; r < tile.rows; ++r) PrefetchOutputs(tile, r);
       InputSums input;
-      if (range.z) {
+      if (block.z) {
         LoadInputSums(tile, input);
       } else {
-        MultiplyInput(tile, bias, dropped_x, input);
+        MultiplyInput(tile, bias, input);
       }
       if constexpr (kFirst == 0 && kInputs == kRecurrent) {
         MultiplyRecurrent(tile, reverse, input);
-        Apply(tile, with.parameters(), input, input);
+        Apply(tile, with.parameters(), input);
       } else {
+        V z[kRows][Cell::kPreActivations];
         RecurrentSums sums;
         for (int64_t r = 0; r < tile.rows; ++r) {
           for (int p = kFirst; p < Cell::kPreActivations; ++p)
             sums[r][p - kFirst] = p < kInputs ? input[r][p] : bias[p];
         }
         MultiplyRecurrent(tile, reverse, sums);
-        Apply(tile, with.parameters(), input, sums);
+        for (int64_t r = 0; r < tile.rows; ++r) {
+          for (int p = 0; p < Cell::kPreActivations; ++p)
+            z[r][p] = p < kFirst ? input[r][p] : sums[r][p - kFirst];
+        }
+        Apply(tile, with.parameters(), z);
       }
     }
   }
@@ -88,29 +137,28 @@ class CellForward final : public ForwardPass<T> {
     for (int p = 0; p < Cell::kPreActivations; ++p) bias[p] = Bias(p, u);
   }
 
+  T* Z(const Tile& tile, int64_t r, int part) const {
+    return tile.block.z + ((tile.first + r) * kInputs + part) * padded_ +
+           tile.u;
+  }
+
   // sums = x W + bias.
-  void MultiplyInput(const Tile& tile, const V* bias, const T* dropped_x,
-                     InputSums& sums) const {
-    const int64_t words = FactorWords(input_);
-    const T* a[kRows] = {};
+  void MultiplyInput(const Tile& tile, const V* bias, InputSums& sums) const {
     for (int64_t r = 0; r < tile.rows; ++r) {
-      const int64_t e = tile.e + r;
-      a[r] = dropped_x   ? dropped_x + (e - tile.range.begin) * kInputs * words
-             : RoundsX() ? rounded_x_ + e * words
-                         : X(e);
       for (int p = 0; p < kInputs; ++p) sums[r][p] = bias[p];
     }
     if (!args_.weights.input) return AddInput(tile, sums);
-    MultiplyRows<kInputs>(dropped_x != nullptr, tile.rows, a, words,
+    MultiplyRows<kInputs>(args_.input_dropout.data != nullptr, tile.rows,
+                          tile.block.x + tile.first, FactorWords(input_),
                           packed_input_ + tile.u * InputWords() * kInputs,
-                          input_, {tile.block()}, pairs_, sums);
+                          input_, {tile.first / kRows}, pairs_, sums);
   }
 
   // sums += x, of a layer without input weights.
   void AddInput(const Tile& tile, InputSums& sums) const {
     for (int64_t r = 0; r < tile.rows; ++r) {
       for (int p = 0; p < kInputs; ++p) {
-        const T* x = X(tile.e + r) +
+        const T* x = tile.block.x[tile.first + r] +
                      Base::Block(p) * args_.config.x_gate_stride + tile.u;
         sums[r][p] = LoadN(x, cell_ - tile.u) + sums[r][p];
       }
@@ -119,8 +167,7 @@ class CellForward final : public ForwardPass<T> {
 
   void LoadInputSums(const Tile& tile, InputSums& sums) const {
     for (int64_t r = 0; r < tile.rows; ++r) {
-      for (int p = 0; p < kInputs; ++p)
-        sums[r][p] = Load(Z(tile.range, tile.e + r, p, tile.u));
+      for (int p = 0; p < kInputs; ++p) sums[r][p] = Load(Z(tile, r, p));
     }
   }
 
@@ -128,67 +175,58 @@ class CellForward final : public ForwardPass<T> {
   void MultiplyRecurrent(const Tile& tile, bool reverse,
                          RecurrentSums& sums) const {
     if (!packs_) return;  // the products are in z
-    const bool reads_h = EffectiveHSets() == 0;
-    const T* a[kRows] = {};
-    for (int64_t r = 0; r < tile.rows; ++r) {
-      const int64_t e = tile.e + r;
-      a[r] = reads_h ? PreviousH(e) : EffectiveH(batch_row_[e], ordinal_[e], 0);
-    }
     MultiplyRows<kRecurrent>(
-        args_.recurrent_dropout.data != nullptr, tile.rows, a,
-        batch_ * FactorWords(hidden_),
+        args_.recurrent_dropout.data != nullptr, tile.rows,
+        tile.block.h + tile.first, batch_ * FactorWords(hidden_),
         packed_recurrent_ + tile.u * HiddenWords() * kRecurrent, hidden_,
-        {tile.block(), reverse}, pairs_, sums);
+        {tile.first / kRows, reverse}, pairs_, sums);
   }
 
-  // The cell's equations. `input` has the sums of the pre-activations without
-  // recurrent weights.
+  // The cell's equations.
   TF_LSTM_OPS_INLINE void Apply(const Tile& tile,
                                 const typename Cell::Parameters& with,
-                                const InputSums& input,
-                                const RecurrentSums& sums) {
+                                const V (*z)[Cell::kPreActivations]) {
     const int64_t u = tile.u, width = cell_ - u;
-    V z[kRows][Cell::kPreActivations], state[kRows];
+    T* const* states = tile.block.state + tile.first;
+    T* const* new_h = tile.block.new_h + tile.first;
+    V state[kRows];
     typename Cell::Outputs y[kRows];
     for (int64_t r = 0; r < tile.rows; ++r) {
-      for (int p = 0; p < Cell::kPreActivations; ++p)
-        z[r][p] = p < kFirst ? input[r][p] : sums[r][p - kFirst];
-      state[r] = Cell::kHasState ? LoadN(State(tile.e + r) + u, width) : V{};
+      state[r] = Cell::kHasState ? LoadN(states[r] + u, width) : V{};
       y[r] = Cell::Gates(z[r], state[r], with);
     }
     for (int64_t r = 0; r < tile.rows; ++r) {
-      const int64_t e = tile.e + r;
       Cell::Output(z[r], state[r], with, &y[r]);
       if constexpr (Cell::kHasState)
-        StoreN(y[r].*Cell::kState, State(e) + u, width);
-      StoreH(y[r].h, e, u);
-      const SavedActivations<T>& to = args_.saved;
-      const int64_t row = to.packed ? e : output_row_[e];
-      ForEachSaved<Cell>([&](auto k, auto member) {
-        if (!to.data[k]) return;
-        StoreN(y[r].*member, to.data[k] + row * to.stride[k] + u, width);
-      });
+        StoreN(y[r].*Cell::kState, states[r] + u, width);
+      StoreN(y[r].h, new_h[r] + u, width);
     }
-  }
-
-  T* State(int64_t e) const { return state_ + batch_row_[e] * cell_; }
-
-  // The outputs' cache lines arrive while the products are computed.
-  void PrefetchOutputs(int64_t e, int64_t u) const {
-    if (!Projected()) PrefetchToWrite(H(e) + u);
+    if (EffectiveHSets() > 0 && !Projected()) {
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        const int64_t e = tile.e(r);
+        StoreEffectiveH(y[r].h, batch_row_[e], ordinal_[e] + 1, u);
+      }
+    }
     const SavedActivations<T>& to = args_.saved;
-    const int64_t row = to.packed ? e : output_row_[e];
-    ForEachSaved<Cell>([&](auto k, auto) {
-      if (to.data[k]) PrefetchToWrite(to.data[k] + row * to.stride[k] + u);
+    ForEachSaved<Cell>([&](auto k, auto member) {
+      if (!to.data[k]) return;
+      for (int64_t r = 0; r < tile.rows; ++r)
+        StoreN(y[r].*member, SavedRow(k, tile.e(r)) + u, width);
     });
   }
 
-  void StoreH(V h, int64_t e, int64_t u) {
-    T* to = Projected() ? unprojected_h_ + batch_row_[e] * cell_ : H(e);
-    StoreN(h, to + u, cell_ - u);
-    if (EffectiveHSets() > 0 && !Projected()) {
-      StoreEffectiveH(h, batch_row_[e], ordinal_[e] + 1, u);
-    }
+  // The saved activation k of packed row e.
+  T* SavedRow(int k, int64_t e) const {
+    const SavedActivations<T>& to = args_.saved;
+    return to.data[k] + (to.packed ? e : output_row_[e]) * to.stride[k];
+  }
+
+  // The outputs' cache lines arrive while the products are computed.
+  void PrefetchOutputs(const Tile& tile, int64_t r) const {
+    PrefetchToWrite(tile.block.new_h[tile.first + r] + tile.u);
+    ForEachSaved<Cell>([&](auto k, auto) {
+      if (args_.saved.data[k]) PrefetchToWrite(SavedRow(k, tile.e(r)) + tile.u);
+    });
   }
 };
 

@@ -121,16 +121,15 @@ class ForwardPass {
                    dropped_x_ + thread * DroppedXSize());
     }
     const Rows range = {begin_[step], begin_[step + 1], z};
-    const bool reverse = phase % 2 == 1;  // serpentine order, as the items
-    for (int64_t k = 0; k < Min(group_, padded_ - begin); k += kL) {
-      const int64_t u = reverse ? Min(end, padded_) - kL - k : begin + k;
-      Step(range, u, reverse, nullptr);
-    }
+    // Serpentine order, as the items.
+    Step(range, begin, Min(end, padded_), phase % 2 == 1, nullptr);
   }
 
  protected:
   using V = VecT<T>;
   static constexpr int kL = kLanes<T>;
+  // Rows that share a read of the weights, from the cache nearest to the core.
+  static constexpr int64_t kRowBlock = 16 * kRows;
 
   // Packed rows [begin, end) and their z, [end - begin, input parts, padded],
   // or null.
@@ -141,12 +140,13 @@ class ForwardPass {
 
   ~ForwardPass() = default;
 
-  // z = x W + bias, for one vector of units. With dropout x is `dropped_x`.
-  virtual void ProjectUnits(const Rows& range, int64_t u,
+  // z = x W + bias, for units [u, u_end). With dropout x is `dropped_x`.
+  virtual void ProjectUnits(const Rows& range, int64_t u, int64_t u_end,
                             const T* dropped_x) = 0;
-  // One step, for one vector of units: z + h R, then the cell's equations. If
-  // range.z is null, z = x W + bias is computed first.
-  virtual void Step(const Rows& range, int64_t u, bool reverse,
+  // One step, for units [u, u_end): z + h R, then the cell's equations. If
+  // range.z is null, z = x W + bias is computed first. With `reverse` the last
+  // units are first.
+  virtual void Step(const Rows& range, int64_t u, int64_t u_end, bool reverse,
                     const T* dropped_x) = 0;
 
   bool Projected() const { return args_.config.projected(); }
@@ -261,10 +261,9 @@ class ForwardPass {
   T* dropped_x_ = nullptr;      // [threads, kRowBlock, input parts, I]
 
  private:
-  static constexpr int64_t kRowBlock = 16 * kRows;  // rows of x at a time
   static constexpr int64_t kOnceVectors = 8;
   static constexpr int64_t kMinSliceRows = 2 * kRows;
-  static constexpr int64_t kMaxSliceRows = 8 * kRows;
+  static constexpr int64_t kMaxSliceRows = kRowBlock;
   static constexpr int64_t kChunkBytes = 1 << 20;
   static constexpr int64_t kItemMultiplyAdds = 100000;  // a microsecond or more
 
@@ -328,8 +327,7 @@ class ForwardPass {
                           nullptr};
       if (range.begin == range.end) continue;
       if (dropped_x) DropX(range.begin, range.end, dropped_x);
-      for (int64_t u = 0; u < padded_; u += kL)
-        Step(range, u, false, dropped_x);
+      Step(range, 0, padded_, false, dropped_x);
       if (!Projected()) continue;
       for (int64_t u = 0; u < hidden_; u += kL) {
         ProjectOutput(range.begin, range.end, u);
@@ -420,8 +418,7 @@ class ForwardPass {
     for (int64_t e = all.begin; e < all.end; e += block) {
       const Rows some = {e, Min(e + block, all.end), Z(all, e, 0, 0)};
       if (drops) DropX(some.begin, some.end, dropped_x);
-      for (int64_t u = u_begin; u < u_end; u += kL)
-        ProjectUnits(some, u, drops ? dropped_x : nullptr);
+      ProjectUnits(some, u_begin, u_end, drops ? dropped_x : nullptr);
     }
   }
 
