@@ -82,7 +82,7 @@ class BackwardPass : public BackwardState<T> {
       Base::input_row_, Base::kBlock, Base::kL, Base::MultipliesXGrad,
       Base::NeedsHGrad, Base::packed_input_, Base::packed_projection_,
       Base::packed_recurrent_, Base::packed_rows_, Base::padded_,
-      Base::padded_hidden_, Base::pairs_, Base::PeepholeSums, Base::PreviousH,
+      Base::padded_hidden_, Base::format_, Base::PeepholeSums, Base::PreviousH,
       Base::Projected, Base::RestoresH, Base::RowsOf, Base::RowsOfChunk,
       Base::schedule_, Base::shape_, Base::SliceBegin, Base::state_grad_,
       Base::steps_, Base::sums_, Base::SumsSize, Base::to_h_, Base::to_x_,
@@ -123,8 +123,9 @@ class BackwardPass : public BackwardState<T> {
     if (!Projected()) return;
     const GateMatrices<const T>& w = args_.weights.projection;
     w.Read(0, [&](const auto* data) {
-      PackBlock(data, w.column_stride, w.row_stride, hidden_, n,
-                Min(end, cell_), packed_projection_ + n * hidden_, false);
+      PackBlock(PackedFrom{data, w.column_stride, w.row_stride, hidden_, cell_},
+                n, Min(end, cell_), packed_projection_ + n * hidden_,
+                WeightFormat::kElements);
     });
   }
 
@@ -200,7 +201,7 @@ class BackwardPass : public BackwardState<T> {
             return rows.chunk->h_grad + rows.InChunk(e) * padded_hidden_;
           },
           packed_projection_ + n * hidden_, hidden_, rows.begin, rows.end,
-          n_end - n, false, false,
+          n_end - n, false, WeightFormat::kElements,
           [&](int64_t e) {
             return rows.chunk->unprojected_h_grad + (e - rows.begin) * cell_ +
                    n;
@@ -214,8 +215,9 @@ class BackwardPass : public BackwardState<T> {
     of.begin = rows.begin;
     of.end = rows.end;
     const int64_t parts = shape_.pre_activations;
-    of.stride = pairs_ ? parts * CellWords() : z_stride_;
-    of.z_grad = (pairs_ ? rows.chunk->rounded_z_grad : rows.chunk->z_grad) +
+    const bool rounds = RoundsFactors(format_);
+    of.stride = rounds ? parts * CellWords() : z_stride_;
+    of.z_grad = (rounds ? rows.chunk->rounded_z_grad : rows.chunk->z_grad) +
                 rows.first * of.stride;
     of.batch_row = batch_row_;
     of.batch = batch_;

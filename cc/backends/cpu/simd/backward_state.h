@@ -36,17 +36,17 @@ class BackwardState {
         batch_(args.packed->batch),
         packed_rows_(args.packed->size()),
         steps_(args.packed->steps),
-        pairs_(kCanRound && args.config.bfloat16),
+        format_(FormatOf(kCanRound && args.config.bfloat16)),
         z_stride_(RoundUpToLanes<T>(shape.pre_activations * cell_) + kL),
         schedule_(batch_, steps_, Projected(), WeightBytes(),
                   shape.pre_activations * cell_ * kBytes),
         group_(Group(threads)),
         to_x_({input_, cell_, 0, shape.input, args.config.gate_order},
-              args.weights.input, kBlock, pairs_),
+              args.weights.input, kBlock, format_),
         to_h_({hidden_, cell_, shape.first_recurrent, shape.recurrent,
                args.config.gate_order},
-              args.weights.recurrent, Min(group_, kBlock), pairs_),
-        weight_grads_(args, shape, schedule_.chunk_rows(), pairs_),
+              args.weights.recurrent, Min(group_, kBlock), format_),
+        weight_grads_(args, shape, schedule_.chunk_rows(), format_),
         begin_(args.packed->begin.data()),
         batch_row_(args.packed->batch_row.data()),
         input_row_(args.packed->input_row.data()),
@@ -115,7 +115,7 @@ class BackwardState {
            args_.x_grad;
   }
 
-  int64_t CellWords() const { return Words(cell_, pairs_); }
+  int64_t CellWords() const { return Words(cell_, format_); }
 
   int Block(int part) const { return args_.config.gate_order.block[part]; }
 
@@ -176,7 +176,7 @@ class BackwardState {
     Chunk chunk;
     chunk.z_grad = scratch->Take(KeepsZGrad() ? rows * z_stride_ : 0);
     chunk.rounded_z_grad =
-        scratch->Take(pairs_ ? rows * parts * CellWords() : 0);
+        scratch->Take(RoundsFactors(format_) ? rows * parts * CellWords() : 0);
     chunk.previous_h = scratch->Take(RestoresH() ? rows * padded_ : 0);
     chunk.h_grad = scratch->Take(Projected() ? rows * padded_hidden_ : 0);
     chunk.unprojected_h = scratch->Take(Projected() ? rows * cell_ : 0);
@@ -216,7 +216,7 @@ class BackwardState {
   const RnnWeights<T>& weights_grad_;
   const int64_t input_, cell_, hidden_, padded_, padded_hidden_;
   const int64_t batch_, packed_rows_, steps_;
-  const bool pairs_;  // factors of products are pairs of bfloat16
+  const WeightFormat format_;  // of both factors of products
   // A row of dz. Without the vector behind it, rows would often be a power of
   // two apart, and a column would occupy few sets of the cache.
   const int64_t z_stride_;

@@ -19,7 +19,7 @@ class CellBackward final : public BackwardPass<T> {
   using V = VecT<T>;
   using Base::args_, Base::batch_row_, Base::BiasSums, Base::cell_, Base::co_,
       Base::kCanRound, Base::KeepsZGrad, Base::output_row_, Base::padded_,
-      Base::pairs_, Base::PeepholeSums, Base::previous_, Base::PreviousH,
+      Base::format_, Base::PeepholeSums, Base::previous_, Base::PreviousH,
       Base::Projected, Base::RestoresH, Base::RoundedZGrad, Base::state_grad_,
       Base::UpstreamH, Base::weights_grad_, Base::ZGrad;
   using typename Base::Rows;
@@ -81,7 +81,7 @@ class CellBackward final : public BackwardPass<T> {
     for (int p = 0; p < Cell::kPreActivations; ++p) {
       if (KeepsZGrad()) StoreN(z[p], ZGrad(*rows.chunk, row, p) + u, width);
       if constexpr (kCanRound) {
-        if (pairs_) {
+        if (RoundsFactors(format_)) {
           StorePairs(z[p], RoundedZGrad(*rows.chunk, row, p) + u / 2, width);
         }
       }

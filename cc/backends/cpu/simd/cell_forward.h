@@ -19,11 +19,10 @@ class CellForward final : public ForwardPass<T> {
   using Cell = CellOf<VecMath<T>>;
   using Base::args_, Base::batch_, Base::batch_row_, Base::Bias, Base::cell_,
       Base::EffectiveH, Base::EffectiveHSets, Base::FactorWords, Base::H,
-      Base::hidden_, Base::HiddenWords, Base::input_, Base::InputWords,
-      Base::kL, Base::padded_, Base::ordinal_, Base::output_row_,
-      Base::packed_input_, Base::packed_recurrent_, Base::packs_, Base::pairs_,
-      Base::PreviousH, Base::Projected, Base::rounded_x_, Base::RoundsX,
-      Base::state_, Base::StoreEffectiveH, Base::unprojected_h_, Base::X;
+      Base::hidden_, Base::input_, Base::kL, Base::padded_, Base::ordinal_,
+      Base::output_row_, Base::packs_, Base::PreviousH, Base::Projected,
+      Base::rounded_x_, Base::RoundsX, Base::state_, Base::StoreEffectiveH,
+      Base::unprojected_h_, Base::weights_, Base::X;
   using typename Base::Rows;
   using typename Base::V;
   static constexpr int kFirst = Cell::kFirstRecurrent;
@@ -150,8 +149,8 @@ class CellForward final : public ForwardPass<T> {
     if (!args_.weights.input) return AddInput(tile, sums);
     MultiplyRows<kInputs>(args_.input_dropout.data != nullptr, tile.rows,
                           tile.block.x + tile.first, FactorWords(input_),
-                          packed_input_ + tile.u * InputWords() * kInputs,
-                          input_, {tile.first / kRows}, pairs_, sums);
+                          weights_.input(tile.u), input_, {tile.first / kRows},
+                          weights_.format(), sums);
   }
 
   // sums += x, of a layer without input weights.
@@ -178,8 +177,8 @@ class CellForward final : public ForwardPass<T> {
     MultiplyRows<kRecurrent>(
         args_.recurrent_dropout.data != nullptr, tile.rows,
         tile.block.h + tile.first, batch_ * FactorWords(hidden_),
-        packed_recurrent_ + tile.u * HiddenWords() * kRecurrent, hidden_,
-        {tile.first / kRows, reverse}, pairs_, sums);
+        weights_.recurrent(tile.u), hidden_, {tile.first / kRows, reverse},
+        weights_.format(), sums);
   }
 
   // The cell's equations.

@@ -12,8 +12,7 @@
 #include <algorithm>
 
 #include "backends/cpu/engine.h"
-#include "backends/cpu/simd/cells.h"
-#include "backends/cpu/simd/gemm.h"
+#include "backends/cpu/simd/forward_weights.h"
 #include "backends/cpu/simd/scratch.h"
 #include "backends/cpu/simd/single_step.h"
 
@@ -39,7 +38,7 @@ class ForwardPass {
         batch_(args.packed->batch),
         packed_rows_(args.packed->size()),
         steps_(args.packed->steps),
-        pairs_(args.config.bfloat16),
+        weights_(args, shape),
         once_(args),
         packs_(keeps_weights || shape_.first_recurrent != 0 ||
                shape_.recurrent != shape_.input ||
@@ -56,13 +55,7 @@ class ForwardPass {
         ordinal_(args.packed->ordinal.data()) {}
 
   void PlaceWeights(Scratch<T>* memory) {
-    if (!packs_) return;
-    packed_input_ = memory->Take(
-        args_.weights.input ? shape_.input * padded_ * InputWords() : 0);
-    packed_recurrent_ =
-        memory->Take(shape_.recurrent * padded_ * HiddenWords());
-    packed_projection_ =
-        memory->Take(Projected() ? RoundUpToLanes<T>(hidden_) * cell_ : 0);
+    if (packs_) weights_.Place(memory);
   }
 
   // Assigns the pieces of scratch memory for `threads` threads.
@@ -77,7 +70,8 @@ class ForwardPass {
     unprojected_h_ = scratch->Take(Projected() ? batch_ * cell_ : 0);
     effective_h_ =
         scratch->Take(2 * EffectiveHSets() * batch_ * FactorWords(hidden_));
-    rounded_x_ = scratch->Take(RoundsX() ? packed_rows_ * InputWords() : 0);
+    rounded_x_ =
+        scratch->Take(RoundsX() ? packed_rows_ * FactorWords(input_) : 0);
     dropped_x_ = scratch->Take(threads * DroppedXSize());
   }
 
@@ -99,7 +93,8 @@ class ForwardPass {
     const int64_t end = begin + group_;
     if (phase == 0 && !packs_) return once_.Run(item, thread);
     if (phase == 0) {
-      for (int64_t u = begin; u < Min(end, padded_); u += kL) Prepare(u);
+      if (!filled_) weights_.Pack(begin, end);
+      for (int64_t u = begin; u < Min(end, padded_); u += kL) LoadState(u);
       if (RoundsX()) RoundX(item);
       return;
     }
@@ -151,11 +146,11 @@ class ForwardPass {
 
   bool Projected() const { return args_.config.projected(); }
 
-  // Words of one column of packed weights, and of one row of a product.
-  int64_t InputWords() const { return Words(input_, pairs_); }
-  int64_t HiddenWords() const { return Words(hidden_, pairs_); }
-  bool Rounds() const { return kDotsPairs && pairs_; }
-  int64_t FactorWords(int64_t width) const { return Words(width, Rounds()); }
+  // Words of a row that is multiplied with packed weights.
+  bool Rounds() const { return RoundsFactors(weights_.format()); }
+  int64_t FactorWords(int64_t width) const {
+    return Rounds() ? Words(width, weights_.format()) : width;
+  }
 
   // With dropout, applying the multipliers also rounds x.
   bool RoundsX() const {
@@ -186,7 +181,7 @@ class ForwardPass {
   // Stores a vector as elements u, u + 1, ... of a row of a product.
   void StoreFactor(V v, T* row, int64_t u, int64_t width) const {
     if constexpr (kDotsPairs && std::is_same_v<T, float>) {
-      if (pairs_) {
+      if (Rounds()) {
         StorePairs(v, reinterpret_cast<BFloat16Pair*>(row) + u / 2, width - u);
         return;
       }
@@ -236,7 +231,7 @@ class ForwardPass {
   const CellShape shape_;
   const bool keeps_weights_, filled_;
   const int64_t input_, cell_, hidden_, padded_, batch_, packed_rows_, steps_;
-  const bool pairs_;  // weights are packed as pairs of bfloat16
+  ForwardWeights<T> weights_;
   SingleStep<T> once_;
   const bool packs_;
   const int64_t chunk_;                // packed rows; see ChunkRows
@@ -248,10 +243,6 @@ class ForwardPass {
   const int64_t* output_row_;
   const int64_t* previous_;
   const int64_t* ordinal_;
-  // Packed as pairs, arrays have half as many words.
-  T* packed_input_ = nullptr;       // [padded / lanes, I, input parts, lanes]
-  T* packed_recurrent_ = nullptr;   // [padded / lanes, P, rec. parts, lanes]
-  T* packed_projection_ = nullptr;  // [padded P / lanes, H, lanes]
   T* z_ = nullptr;              // [., input parts, padded] of a chunk; unused
                                 // with slices
   T* state_ = nullptr;          // [B, H]
@@ -344,38 +335,6 @@ class ForwardPass {
            batch_row_;
   }
 
-  // Packs the weights and loads the state of one vector of units.
-  void Prepare(int64_t u) {
-    if (!filled_) PackWeights(u);
-    LoadState(u);
-  }
-
-  void PackWeights(int64_t u) {
-    const auto pack = [&](const GateMatrices<const T>& from, int first,
-                          int parts, int64_t depth, T* to) {
-      for (int p = 0; p < parts; ++p) {
-        from.Read(Block(first + p), [&](const auto* data) {
-          PackVector(data + u * from.column_stride, from.row_stride,
-                     from.column_stride, depth, Min(cell_ - u, kL),
-                     to + u * Words(depth, pairs_) * parts + p * kL, parts * kL,
-                     pairs_);
-        });
-      }
-    };
-    if (args_.weights.input) {
-      pack(args_.weights.input, 0, shape_.input, input_, packed_input_);
-    }
-    pack(args_.weights.recurrent, shape_.first_recurrent, shape_.recurrent,
-         hidden_, packed_recurrent_);
-    if (Projected() && u < hidden_) {
-      const GateMatrices<const T>& w = args_.weights.projection;
-      w.Read(0, [&](const auto* data) {
-        PackBlock(data, w.row_stride, w.column_stride, cell_, u,
-                  Min(u + kL, hidden_), packed_projection_ + u * cell_, false);
-      });
-    }
-  }
-
   void LoadState(int64_t u) {
     const int64_t width = cell_ - u;
     const T* initial = shape_.has_cell_state ? args_.c0.data : args_.h0.data;
@@ -396,7 +355,7 @@ class ForwardPass {
     const int64_t share = Blocks(packed_rows_, Items(0));
     const int64_t end = Min((item + 1) * share, packed_rows_);
     for (int64_t e = item * share; e < end; ++e) {
-      RoundRow(X(e), nullptr, rounded_x_ + e * InputWords());
+      RoundRow(X(e), nullptr, rounded_x_ + e * FactorWords(input_));
     }
   }
 
@@ -440,8 +399,8 @@ class ForwardPass {
   void ProjectOutput(int64_t begin, int64_t end, int64_t u) {
     MultiplyBlock<1>(
         [&](int64_t e) { return unprojected_h_ + batch_row_[e] * cell_; },
-        packed_projection_ + u * cell_, cell_, begin, end, hidden_ - u, false,
-        false, [&](int64_t e) { return H(e) + u; });
+        weights_.projection(u), cell_, begin, end, hidden_ - u, false,
+        WeightFormat::kElements, [&](int64_t e) { return H(e) + u; });
     for (int64_t e = begin; EffectiveHSets() > 0 && e < end; ++e) {
       StoreEffectiveH(LoadN(H(e) + u, hidden_ - u), batch_row_[e],
                       ordinal_[e] + 1, u);

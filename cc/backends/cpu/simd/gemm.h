@@ -10,8 +10,7 @@
 
 #include <type_traits>
 
-#include "backends/cpu/simd/vec.h"
-#include "core/float16.h"
+#include "backends/cpu/simd/pack.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
@@ -47,89 +46,6 @@ TF_LSTM_OPS_INLINE void WithConstant(int64_t value, F&& f) {
 // The type in which products of factors of type E are summed.
 template <class E>
 using SumOf = std::conditional_t<std::is_same_v<E, BFloat16Pair>, float, E>;
-
-inline float ToNumber(float x) { return x; }
-inline double ToNumber(double x) { return x; }
-inline float ToNumber(BFloat16 x) { return x.ToFloat(); }
-
-inline uint32_t ToBFloat16(float x) { return BFloat16::FromFloat(x).bits; }
-inline uint32_t ToBFloat16(BFloat16 x) { return x.bits; }
-
-// `width` columns of B, at most one vector, as vectors `packed_stride` apart:
-// element (k, n) goes to packed[k * packed_stride + n]; missing columns become
-// zero. b(k, n) is b[k * row_stride + n * column_stride].
-template <class From, class T>
-void PackVector(const From* b, int64_t row_stride, int64_t column_stride,
-                int64_t depth, int64_t width, T* packed,
-                int64_t packed_stride) {
-  constexpr int kL = kLanes<T>;
-  constexpr int64_t kTile = 16;  // of rows, where columns are contiguous
-  if (column_stride == 1) {
-    for (int64_t k = 0; k < depth; ++k) {
-      Store(LoadN(b + k * row_stride, width), packed + k * packed_stride);
-    }
-    return;
-  }
-  if (width < kL) {
-    for (int64_t k = 0; k < depth; ++k)
-      Store(VecT<T>{}, packed + k * packed_stride);
-  }
-  for (int64_t begin = 0; begin < depth; begin += kTile) {
-    const int64_t end = depth - begin < kTile ? depth : begin + kTile;
-    for (int64_t n = 0; n < width; ++n) {
-      for (int64_t k = begin; k < end; ++k) {
-        packed[k * packed_stride + n] =
-            ToNumber(b[k * row_stride + n * column_stride]);
-      }
-    }
-  }
-}
-
-// PackVector for pairs of rows of B: rows 2 k and 2 k + 1 go to packed[k *
-// packed_stride + n]. A missing row counts as zero.
-template <class From>
-void PackVector(const From* b, int64_t row_stride, int64_t column_stride,
-                int64_t depth, int64_t width, BFloat16Pair* packed,
-                int64_t packed_stride) {
-  constexpr int kL = kLanes<BFloat16Pair>;
-  for (int64_t k = 0; k < depth; k += 2, packed += packed_stride) {
-    const From* row = b + k * row_stride;
-    const int64_t second = k + 1 < depth ? row_stride : 0;
-    const uint32_t mask = k + 1 < depth ? ~0u : 0xffffu;
-    uint32_t pairs[kL] = {};
-    for (int64_t n = 0; n < width; ++n, row += column_stride) {
-      pairs[n] = (ToBFloat16(row[0]) | ToBFloat16(row[second]) << 16) & mask;
-    }
-    std::memcpy(packed, pairs, sizeof pairs);
-  }
-}
-
-// Packs elements or pairs; a pair has the size of a float.
-template <class From, class T>
-void PackVector(const From* b, int64_t row_stride, int64_t column_stride,
-                int64_t depth, int64_t width, T* packed, int64_t packed_stride,
-                bool pairs) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (pairs) {
-      return PackVector(b, row_stride, column_stride, depth, width,
-                        reinterpret_cast<BFloat16Pair*>(packed), packed_stride);
-    }
-  }
-  PackVector(b, row_stride, column_stride, depth, width, packed, packed_stride);
-}
-
-// Columns [begin, end) of B in C vectors: [depth, C, lanes].
-template <class From, class T>
-void PackBlock(const From* b, int64_t row_stride, int64_t column_stride,
-               int64_t depth, int64_t begin, int64_t end, T* packed,
-               bool pairs) {
-  constexpr int kL = kLanes<T>;
-  const int64_t stride = RoundUpToLanes<T>(end - begin);
-  for (int64_t n = begin; n < end; n += kL) {
-    PackVector(b + n * column_stride, row_stride, column_stride, depth,
-               end - n < kL ? end - n : kL, packed + n - begin, stride, pairs);
-  }
-}
 
 // Cache lines to prefetch: the first one, and the bytes from one to the next.
 struct Lines {
@@ -225,12 +141,6 @@ struct Ahead {
   }
 };
 
-// The number of words in a row of `factors` elements. A word is one element or
-// one pair.
-constexpr int64_t Words(int64_t factors, bool pairs) {
-  return pairs ? (factors + 1) / 2 : factors;
-}
-
 // Rounds the first `width` lanes of a vector, at most all, to pairs. Not
 // inlined: only alone do compilers make vectors of its loop each time.
 __attribute__((noinline)) inline void StorePairs(VecT<float> v,
@@ -243,22 +153,24 @@ __attribute__((noinline)) inline void StorePairs(VecT<float> v,
   for (int k = 0; k < kL / 2; ++k) {
     pairs[k] = ToBFloat16(lanes[2 * k]) | ToBFloat16(lanes[2 * k + 1]) << 16;
   }
-  const int64_t words = Words(width < kL ? width : kL, true);
+  const int64_t words =
+      Words(width < kL ? width : kL, WeightFormat::kBFloat16Pairs);
   for (int64_t k = 0; k < words; ++k) to[k].bits = pairs[k];
 }
 
 // `rows` rows, at most kRows, times packed weights of `depth` inputs, added to
-// acc. With kOwnA each gate has its own rows. With `pairs` the weights are
-// pairs; if also kDotsPairs, the rows are pairs and their stride counts pairs.
+// acc. With kOwnA each gate has its own rows. If RoundsFactors(format), the
+// rows have this format too, and their stride counts words.
 template <int C, bool kOwnA = false, int kAStride = 1, class T>
 void MultiplyRows(int64_t rows, const T* const* a, int64_t a_stride,
-                  const T* packed, int64_t depth, Ahead ahead, bool pairs,
-                  VecT<T> (*acc)[C], int64_t b_stride = C * kLanes<T>) {
+                  const T* packed, int64_t depth, Ahead ahead,
+                  WeightFormat format, VecT<T> (*acc)[C],
+                  int64_t b_stride = C * kLanes<T>) {
   constexpr bool kOwn = kOwnA && C > 1;  // one vector of columns has one A
   if constexpr (std::is_same_v<T, float> && (kDotsPairs || kAStride == 1)) {
-    if (pairs) {
+    if (format == WeightFormat::kBFloat16Pairs) {
       const auto* b = reinterpret_cast<const BFloat16Pair*>(packed);
-      const int64_t words = Words(depth, true);
+      const int64_t words = Words(depth, format);
       const Lines next = ahead.Of<C>(b, words);
       if constexpr (kDotsPairs) {
         const auto* const* rows_of_pairs =
@@ -278,12 +190,12 @@ void MultiplyRows(int64_t rows, const T* const* a, int64_t a_stride,
 // The same, with `own_a` in place of kOwnA.
 template <int C, class T>
 void MultiplyRows(bool own_a, int64_t rows, const T* const* a, int64_t a_stride,
-                  const T* packed, int64_t depth, Ahead ahead, bool pairs,
-                  VecT<T> (*acc)[C]) {
+                  const T* packed, int64_t depth, Ahead ahead,
+                  WeightFormat format, VecT<T> (*acc)[C]) {
   if (own_a) {
-    MultiplyRows<C, true>(rows, a, a_stride, packed, depth, ahead, pairs, acc);
+    MultiplyRows<C, true>(rows, a, a_stride, packed, depth, ahead, format, acc);
   } else {
-    MultiplyRows<C>(rows, a, a_stride, packed, depth, ahead, pairs, acc);
+    MultiplyRows<C>(rows, a, a_stride, packed, depth, ahead, format, acc);
   }
 }
 
@@ -325,11 +237,11 @@ TF_LSTM_OPS_INLINE void PrefetchRow(const T* row) {
 
 // Rows [begin, end) of the product of A with `depth` rows of B, packed or
 // `b_stride` apart, of `columns` columns in C vectors: written to C, or added
-// to it where `add`. a_of(m) and c_of(m) say where the rows are; for `pairs`
+// to it where `add`. a_of(m) and c_of(m) say where the rows are; for `format`
 // see MultiplyRows, for `next` see Ahead.
 template <int C, int kAStride = 1, class T, class AOf, class COf>
 void MultiplyBlock(const AOf& a_of, const T* b, int64_t depth, int64_t begin,
-                   int64_t end, int64_t columns, bool add, bool pairs,
+                   int64_t end, int64_t columns, bool add, WeightFormat format,
                    const COf& c_of, int64_t b_stride = C * kLanes<T>,
                    Lines next = {}) {
   constexpr int kL = kLanes<T>;
@@ -342,7 +254,7 @@ void MultiplyBlock(const AOf& a_of, const T* b, int64_t depth, int64_t begin,
       PrefetchRow<C>(c_of(m + r));
     }
     MultiplyRows<C, false, kAStride>(rows, row, 0, b, depth,
-                                     {(m - begin) / kRows, false, next}, pairs,
+                                     {(m - begin) / kRows, false, next}, format,
                                      acc, b_stride);
     for (int64_t r = 0; r < rows; ++r) {
       T* to = c_of(m + r);

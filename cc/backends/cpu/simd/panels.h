@@ -17,8 +17,8 @@ template <class T>
 class Panels {
  public:
   // Panels for at most `rows` rows of `width` elements.
-  Panels(int64_t rows, int64_t width, bool pairs)
-      : words_(Words(rows, pairs)), width_(width), pairs_(pairs) {}
+  Panels(int64_t rows, int64_t width, WeightFormat format)
+      : words_(Words(rows, format)), width_(width), format_(format) {}
 
   // Size of the memory, in elements.
   int64_t Size() const { return Blocks(width_, kRows) * kRows * words_; }
@@ -28,7 +28,8 @@ class Panels {
   // 2 k must be set before row 2 k + 1.
   void SetRow(T* panels, int64_t row, const T* values, const T* keep,
               int64_t begin, int64_t end) const {
-    if (!keep && !pairs_) return CopyRow(panels, row, values, begin, end);
+    if (!keep && !RoundsFactors(format_))
+      return CopyRow(panels, row, values, begin, end);
     for (int64_t k = begin; k < end; ++k) {
       Set(panels + (k - k % kRows) * words_, row, k % kRows,
           keep ? values[k] * keep[k] : values[k]);
@@ -39,7 +40,7 @@ class Panels {
   // elements are kRows apart. With pairs, k is even.
   const T* Column(const T* panels, int64_t m, int64_t k) const {
     const int64_t r = m % kRows;
-    return panels + (m - r) * words_ + Words(k, pairs_) * kRows + r;
+    return panels + (m - r) * words_ + Words(k, format_) * kRows + r;
   }
 
  private:
@@ -55,7 +56,7 @@ class Panels {
 
   void Set(T* panel, int64_t row, int64_t r, T value) const {
     if constexpr (kDotsPairs && std::is_same_v<T, float>) {
-      if (pairs_) {
+      if (RoundsFactors(format_)) {
         auto* words = reinterpret_cast<BFloat16Pair*>(panel);
         uint32_t* pair = &words[row / 2 * kRows + r].bits;
         const uint32_t bits = ToBFloat16(value);
@@ -67,7 +68,7 @@ class Panels {
   }
 
   int64_t words_, width_;
-  bool pairs_;
+  WeightFormat format_;
 };
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

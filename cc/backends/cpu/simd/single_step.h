@@ -205,8 +205,8 @@ class SingleStep {
           Weights(next->chain).row_stride * static_cast<int64_t>(sizeof(T))};
     }
     MultiplyBlock<C>([&](int64_t r) { return Factors(slab.chain, r); }, b,
-                     slab.chain.depth, 0, rows_, C * kL, true, false, to_of,
-                     stride, ahead);
+                     slab.chain.depth, 0, rows_, C * kL, true,
+                     WeightFormat::kElements, to_of, stride, ahead);
   }
 
   const EngineForward<T>& args_;

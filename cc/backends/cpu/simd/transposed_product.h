@@ -39,12 +39,12 @@ class TransposedProduct {
 
   // Packs blocks of `block` columns, a multiple of kL and at most kBlock.
   TransposedProduct(const Shape& shape, const GateMatrices<const T>& weights,
-                    int64_t block, bool pairs)
+                    int64_t block, WeightFormat format)
       : shape_(shape),
         weights_(weights),
         block_(block),
-        words_(Words(shape.cell, pairs)),
-        pairs_(pairs) {}
+        words_(Words(shape.cell, format)),
+        format_(format) {}
 
   int64_t PackedSize() const {
     return shape_.parts * RoundUpToLanes<T>(shape_.width) * words_;
@@ -60,8 +60,9 @@ class TransposedProduct {
     for (int p = 0; p < shape_.parts; ++p, to += words_ * row) {
       const int block = shape_.order.block[shape_.first + p];
       weights_.Read(block, [&](const auto* data) {
-        PackBlock(data, weights_.column_stride, weights_.row_stride,
-                  shape_.cell, begin, end, to, pairs_);
+        PackBlock(PackedFrom{data, weights_.column_stride, weights_.row_stride,
+                             shape_.cell, shape_.width},
+                  begin, end, to, format_);
       });
     }
   }
@@ -117,8 +118,8 @@ class TransposedProduct {
       PrefetchRow<C>(to[r]);
     }
     MultiplyRows<C>(count, a, 0, terms.weights,
-                    pairs_ ? 2 * terms.depth : terms.depth,
-                    {(e - of.begin) / kRows}, pairs_, sum);
+                    RoundsFactors(format_) ? 2 * terms.depth : terms.depth,
+                    {(e - of.begin) / kRows}, format_, sum);
     for (int64_t r = 0; r < count; ++r) {
       const T* keep = of.keep;
       if (keep) {
@@ -141,7 +142,7 @@ class TransposedProduct {
   const GateMatrices<const T>& weights_;
   const int64_t block_;
   const int64_t words_;  // of a gate in a row of dz
-  const bool pairs_;
+  const WeightFormat format_;
 };
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

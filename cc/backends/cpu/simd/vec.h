@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -124,6 +126,45 @@ TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
   for (int k = 0; k < kLanes<T>; ++k) {
     if (k < n) to[k] = lanes[k];
   }
+}
+
+// The lanes k of `a` and, from kLanes on, `b`.
+template <class T, int... k>
+TF_LSTM_OPS_INLINE VecT<T> Shuffle(VecT<T> a, VecT<T> b) {
+#if defined(__clang__)
+  return __builtin_shufflevector(a, b, k...);
+#else
+  return __builtin_shuffle(a, b, typename Vec<T>::Int{k...});
+#endif
+}
+
+// Exchanges lanes k with (k & kSize) of `a` with lanes k - kSize of `b`.
+template <class T, int kSize, int... k>
+TF_LSTM_OPS_INLINE void ExchangeLanes(VecT<T>* a, VecT<T>* b,
+                                      std::integer_sequence<int, k...>) {
+  constexpr int kL = kLanes<T>;
+  const VecT<T> first = *a, second = *b;
+  *a = Shuffle<T, ((k & kSize) ? kL + k - kSize : k)...>(first, second);
+  *b = Shuffle<T, ((k & kSize) ? kL + k : k + kSize)...>(first, second);
+}
+
+// Transposes a tile, by exchanging its blocks of kSize rows and columns, then
+// their blocks.
+template <int kSize, class V, int kL>
+TF_LSTM_OPS_INLINE void TransposeBlocks(V (&rows)[kL]) {
+  using T = std::remove_reference_t<decltype(rows[0][0])>;
+  if constexpr (kSize > 0) {
+    for (int r = 0; r < kL; ++r) {
+      if (r & kSize) continue;
+      ExchangeLanes<T, kSize>(&rows[r], &rows[r + kSize],
+                              std::make_integer_sequence<int, kL>());
+    }
+    TransposeBlocks<kSize / 2>(rows);
+  }
+}
+template <class V, int kL>
+TF_LSTM_OPS_INLINE void Transpose(V (&rows)[kL]) {
+  TransposeBlocks<kL / 2>(rows);
 }
 
 // Keeps the compiler from loading a vector that is used several times again.

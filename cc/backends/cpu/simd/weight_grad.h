@@ -39,13 +39,14 @@ class WeightGrad {
   };
 
   // The gradient `to`, not computed if that is null. A chunk has at most
-  // `capacity` packed rows. With `pairs` the factors are rounded to bfloat16.
+  // `capacity` packed rows. `format` is that of both
+  // factors.
   WeightGrad(const Shape& shape, const GateMatrices<T>& to, int64_t capacity,
-             bool pairs)
+             WeightFormat format)
       : shape_(shape),
         to_(to),
-        panels_(capacity, shape.rows, pairs),
-        pairs_(pairs) {}
+        panels_(capacity, shape.rows, format),
+        format_(format) {}
 
   int Sets() const { return !to_ ? 0 : shape_.own_panels ? shape_.parts : 1; }
   int64_t PanelsSize() const { return Sets() * panels_.Size(); }
@@ -146,8 +147,9 @@ class WeightGrad {
       int64_t b_stride = from.row_stride;
       Lines next = {reinterpret_cast<const char*>(b + kBlock),
                     b_stride * static_cast<int64_t>(sizeof(T))};
-      if (pairs_ || from.row_stride > kMaxStride) {
-        PackBlock(b, b_stride, 1, depth, 0, from.columns, packed, pairs_);
+      if (RoundsFactors(format_) || from.row_stride > kMaxStride) {
+        PackBlock(PackedFrom{b, b_stride, 1, depth, from.columns}, 0,
+                  from.columns, packed, format_);
         b = packed;
         b_stride = RoundUpToLanes<T>(from.columns);
         next = {};
@@ -155,7 +157,7 @@ class WeightGrad {
       WithConstant<kColumns>(Blocks(from.columns, kL), [&](auto vectors) {
         MultiplyBlock<decltype(vectors)::value, kRows>(
             [&](int64_t row) { return panels_.Column(panels, row, k); }, b,
-            depth, m, m_end, from.columns, add || k > 0, pairs_,
+            depth, m, m_end, from.columns, add || k > 0, format_,
             [&](int64_t row) { return to + (row - m) * to_stride; }, b_stride,
             next);
       });
@@ -175,7 +177,7 @@ class WeightGrad {
   const Shape shape_;
   const GateMatrices<T> to_;
   const Panels<T> panels_;
-  const bool pairs_;
+  const WeightFormat format_;
 };
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

@@ -33,10 +33,10 @@ class WeightGrads {
     int64_t begin, end, first;
   };
 
-  // A chunk has at most `capacity` packed rows. With `pairs` the factors are
-  // rounded to bfloat16.
+  // A chunk has at most `capacity` packed rows. `format` is that of both
+  // factors.
   WeightGrads(const EngineBackward<T>& args, const CellShape& shape,
-              int64_t capacity, bool pairs)
+              int64_t capacity, WeightFormat format)
       : args_(args),
         first_recurrent_(shape.first_recurrent),
         input_size_(args.config.input_size),
@@ -44,15 +44,15 @@ class WeightGrads {
         cell_(args.config.cell_size),
         input_({input_size_, cell_, shape.input, OrderFrom(0),
                 args.input_dropout.data != nullptr},
-               args.weights_grad.input, capacity, pairs),
+               args.weights_grad.input, capacity, format),
         recurrent_(
             {hidden_, cell_, shape.recurrent, OrderFrom(shape.first_recurrent),
              args.recurrent_dropout.data != nullptr},
-            args.weights_grad.recurrent, capacity, pairs),
+            args.weights_grad.recurrent, capacity, format),
         projection_({cell_, hidden_, 1, kOrderSingle},
                     args.config.projected() ? args.weights_grad.projection
                                             : GateMatrices<T>(),
-                    capacity, pairs) {}
+                    capacity, format) {}
 
   Factors Place(Scratch<T>* scratch) const {
     Factors factors;

@@ -1,0 +1,135 @@
+// Packing: copies columns of a matrix to vectors, in the order in which the
+// product kernels read them.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_PACK_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_PACK_H_
+
+#include <algorithm>
+
+#include "backends/cpu/simd/weight_format.h"
+#include "core/float16.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+// Element (k, n) of B [depth, width] is at data[k * row_stride + n *
+// column_stride]. Usually one of the strides is 1.
+template <class E>
+struct PackedFrom {
+  const E* data;
+  int64_t row_stride, column_stride;
+  int64_t depth, width;
+};
+template <class E>
+PackedFrom(const E*, int64_t, int64_t, int64_t, int64_t) -> PackedFrom<E>;
+
+// Vector v of the columns goes to data + v * distance. Row k of a vector is
+// k * stride behind its first row.
+template <class T>
+struct PackedTo {
+  T* data;
+  int64_t stride, distance;
+};
+
+inline float ToNumber(float x) { return x; }
+inline double ToNumber(double x) { return x; }
+inline float ToNumber(BFloat16 x) { return x.ToFloat(); }
+
+inline uint32_t ToBFloat16(float x) { return BFloat16::FromFloat(x).bits; }
+inline uint32_t ToBFloat16(BFloat16 x) { return x.bits; }
+
+// B has contiguous rows.
+template <class E, class T>
+void PackRows(const PackedFrom<E>& from, const PackedTo<T>& to) {
+  constexpr int kL = kLanes<T>;
+  for (int64_t k = 0; k < from.depth; ++k) {
+    const E* row = from.data + k * from.row_stride;
+    T* packed = to.data + k * to.stride;
+    for (int64_t n = 0; n < from.width; n += kL, packed += to.distance) {
+      Store(LoadN(row + n, from.width - n), packed);
+    }
+  }
+}
+
+// B has contiguous columns: one vector of them, at most kLanes.
+template <class E, class T>
+void PackColumns(const PackedFrom<E>& from, T* packed, int64_t stride) {
+  constexpr int kL = kLanes<T>;
+  for (int64_t k = 0; k < from.depth; k += kL) {
+    VecT<T> tile[kL] = {};
+    for (int64_t n = 0; n < from.width; ++n) {
+      tile[n] = LoadN(from.data + n * from.column_stride + k, from.depth - k);
+    }
+    Transpose(tile);
+    for (int64_t r = 0; r < std::min<int64_t>(kL, from.depth - k); ++r) {
+      Store(tile[r], packed + (k + r) * stride);
+    }
+  }
+}
+
+// One vector of columns, with any strides.
+template <class E, class T>
+void PackElements(const PackedFrom<E>& from, T* packed, int64_t stride) {
+  constexpr int kL = kLanes<T>;
+  for (int64_t k = 0; k < from.depth; ++k, packed += stride) {
+    T row[kL] = {};
+    for (int64_t n = 0; n < from.width; ++n) {
+      row[n] =
+          ToNumber(from.data[k * from.row_stride + n * from.column_stride]);
+    }
+    Store(Load(row), packed);
+  }
+}
+
+// One vector of columns as pairs of rows: 2 k and 2 k + 1 go to row k. A
+// missing row counts as zero.
+template <class E>
+void PackPairs(const PackedFrom<E>& from, BFloat16Pair* packed,
+               int64_t stride) {
+  constexpr int kL = kLanes<BFloat16Pair>;
+  for (int64_t k = 0; k < from.depth; k += 2, packed += stride) {
+    const E* row = from.data + k * from.row_stride;
+    const int64_t second = k + 1 < from.depth ? from.row_stride : 0;
+    const uint32_t mask = k + 1 < from.depth ? ~0u : 0xffffu;
+    uint32_t pairs[kL] = {};
+    for (int64_t n = 0; n < from.width; ++n, row += from.column_stride) {
+      pairs[n] = (ToBFloat16(row[0]) | ToBFloat16(row[second]) << 16) & mask;
+    }
+    std::memcpy(packed, pairs, sizeof pairs);
+  }
+}
+
+// Missing columns of the last vector become zero.
+template <class E, class T>
+void PackVectors(const PackedFrom<E>& from, const PackedTo<T>& to,
+                 WeightFormat format) {
+  constexpr int64_t kL = kLanes<T>;
+  const bool pairs = format == WeightFormat::kBFloat16Pairs;
+  if (!pairs && from.column_stride == 1) return PackRows(from, to);
+  PackedFrom<E> vector = from;
+  T* packed = to.data;
+  for (int64_t n = 0; n < from.width; n += kL, packed += to.distance) {
+    vector.data = from.data + n * from.column_stride;
+    vector.width = std::min(kL, from.width - n);
+    if (std::is_same_v<T, float> && pairs) {
+      PackPairs(vector, reinterpret_cast<BFloat16Pair*>(packed), to.stride);
+    } else if (from.row_stride == 1) {
+      PackColumns(vector, packed, to.stride);
+    } else {
+      PackElements(vector, packed, to.stride);
+    }
+  }
+}
+
+// Columns [begin, end) of B side by side: [depth, vectors, lanes].
+template <class E, class T>
+void PackBlock(PackedFrom<E> from, int64_t begin, int64_t end, T* packed,
+               WeightFormat format) {
+  constexpr int64_t kL = kLanes<T>;
+  from.data += begin * from.column_stride;
+  from.width = end - begin;
+  PackVectors(from, PackedTo<T>{packed, (end - begin + kL - 1) / kL * kL, kL},
+              format);
+}
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_PACK_H_
