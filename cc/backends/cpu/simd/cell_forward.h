@@ -18,12 +18,14 @@ class CellForward final : public ForwardPass<T> {
   using Base = ForwardPass<T>;
   using Cell = CellOf<VecMath<T>>;
   using Base::args_, Base::batch_, Base::batch_row_, Base::Bias, Base::cell_,
-      Base::EffectiveH, Base::EffectiveHSets, Base::FactorWords, Base::H,
-      Base::hidden_, Base::input_, Base::kL, Base::padded_, Base::ordinal_,
-      Base::output_row_, Base::packs_, Base::PreviousH, Base::Projected,
-      Base::rounded_x_, Base::RoundsX, Base::state_, Base::StoreEffectiveH,
-      Base::unprojected_h_, Base::weights_, Base::X;
+      Base::DropsX, Base::EffectiveH, Base::EffectiveHSets, Base::FactorWords,
+      Base::H, Base::hidden_, Base::input_, Base::kL, Base::kRowBlock,
+      Base::padded_, Base::ordinal_, Base::output_row_, Base::Packs,
+      Base::PreviousH, Base::Projected, Base::rounded_x_, Base::RoundsX,
+      Base::state_, Base::StoreEffectiveH, Base::unprojected_h_, Base::weights_,
+      Base::X;
   using typename Base::Rows;
+  using typename Base::Units;
   using typename Base::V;
   static constexpr int kFirst = Cell::kFirstRecurrent;
   static constexpr int kInputs = Cell::kInputPreActivations;
@@ -35,26 +37,26 @@ class CellForward final : public ForwardPass<T> {
   struct RowBlock {
     int64_t begin, rows;
     T* z;  // null: z is computed from x
-    const T *x[Base::kRowBlock], *h[Base::kRowBlock];
-    T *new_h[Base::kRowBlock], *state[Base::kRowBlock];
+    const T *x[kRowBlock], *h[kRowBlock];
+    T *new_h[kRowBlock], *state[kRowBlock];
   };
   // Rows [first, first + rows) of a block, at most kRows, and one vector of
   // units from u on.
-  struct Tile {
+  struct RowTile {
     const RowBlock& block;
     int64_t first, rows, u;
 
     int64_t e(int64_t r) const { return block.begin + first + r; }
   };
 
-  void ProjectUnits(const Rows& range, int64_t u_begin, int64_t u_end,
+  void ProjectUnits(const Rows& range, const Units& units,
                     const T* dropped_x) override {
     ForEachBlock(range, dropped_x, [&](const RowBlock& block) {
-      for (int64_t u = u_begin; u < u_end; u += kL) {
+      for (int64_t u = units.begin; u < units.end; u += kL) {
         V bias[Cell::kPreActivations];
         LoadBias(u, bias);
         for (int64_t k = 0; k < block.rows; k += kRows) {
-          const Tile tile = {block, k, Min(block.rows - k, kRows), u};
+          const RowTile tile = {block, k, Min(block.rows - k, kRows), u};
           InputSums sums;
           MultiplyInput(tile, bias, sums);
           for (int64_t r = 0; r < tile.rows; ++r) {
@@ -65,11 +67,12 @@ class CellForward final : public ForwardPass<T> {
     });
   }
 
-  void Step(const Rows& range, int64_t u_begin, int64_t u_end, bool reverse,
+  void Step(const Rows& range, const Units& units, bool reverse,
             const T* dropped_x) override {
     ForEachBlock(range, dropped_x, [&](const RowBlock& block) {
-      for (int64_t k = u_begin; k < u_end; k += kL) {
-        StepOfUnits(block, reverse ? u_begin + u_end - kL - k : k, reverse);
+      const int64_t last = units.end - kL;
+      for (int64_t u = units.begin; u < units.end; u += kL) {
+        StepOfUnits(block, reverse ? units.begin + last - u : u, reverse);
       }
     });
   }
@@ -78,9 +81,9 @@ class CellForward final : public ForwardPass<T> {
   void ForEachBlock(const Rows& range, const T* dropped_x, const F& f) {
     const int64_t words = FactorWords(input_);
     RowBlock block;
-    for (int64_t b = range.begin; b < range.end; b += Base::kRowBlock) {
+    for (int64_t b = range.begin; b < range.end; b += kRowBlock) {
       block.begin = b;
-      block.rows = Min(range.end - b, Base::kRowBlock);
+      block.rows = Min(range.end - b, kRowBlock);
       block.z =
           range.z ? range.z + (b - range.begin) * kInputs * padded_ : nullptr;
       for (int64_t r = 0; r < block.rows; ++r) {
@@ -104,7 +107,7 @@ class CellForward final : public ForwardPass<T> {
     V bias[Cell::kPreActivations];
     LoadBias(u, bias);
     for (int64_t k = 0; k < block.rows; k += kRows) {
-      const Tile tile = {block, k, Min(block.rows - k, kRows), u};
+      const RowTile tile = {block, k, Min(block.rows - k, kRows), u};
       for (int64_t r = 0; r < tile.rows; ++r) PrefetchOutputs(tile, r);
       InputSums input;
       if (block.z) {
@@ -136,25 +139,25 @@ class CellForward final : public ForwardPass<T> {
     for (int p = 0; p < Cell::kPreActivations; ++p) bias[p] = Bias(p, u);
   }
 
-  T* Z(const Tile& tile, int64_t r, int part) const {
+  T* Z(const RowTile& tile, int64_t r, int part) const {
     return tile.block.z + ((tile.first + r) * kInputs + part) * padded_ +
            tile.u;
   }
 
   // sums = x W + bias.
-  void MultiplyInput(const Tile& tile, const V* bias, InputSums& sums) const {
+  void MultiplyInput(const RowTile& tile, const V* bias,
+                     InputSums& sums) const {
     for (int64_t r = 0; r < tile.rows; ++r) {
       for (int p = 0; p < kInputs; ++p) sums[r][p] = bias[p];
     }
     if (!args_.weights.input) return AddInput(tile, sums);
-    MultiplyRows<kInputs>(args_.input_dropout.data != nullptr, tile.rows,
-                          tile.block.x + tile.first, FactorWords(input_),
-                          weights_.input(tile.u), input_, {tile.first / kRows},
-                          weights_.format(), sums);
+    MultiplyRows<kInputs>(DropsX(), tile.rows, tile.block.x + tile.first,
+                          FactorWords(input_), weights_.input(tile.u), input_,
+                          {tile.first / kRows}, weights_.format(), sums);
   }
 
   // sums += x, of a layer without input weights.
-  void AddInput(const Tile& tile, InputSums& sums) const {
+  void AddInput(const RowTile& tile, InputSums& sums) const {
     for (int64_t r = 0; r < tile.rows; ++r) {
       for (int p = 0; p < kInputs; ++p) {
         const T* x = tile.block.x[tile.first + r] +
@@ -164,16 +167,16 @@ class CellForward final : public ForwardPass<T> {
     }
   }
 
-  void LoadInputSums(const Tile& tile, InputSums& sums) const {
+  void LoadInputSums(const RowTile& tile, InputSums& sums) const {
     for (int64_t r = 0; r < tile.rows; ++r) {
       for (int p = 0; p < kInputs; ++p) sums[r][p] = Load(Z(tile, r, p));
     }
   }
 
   // sums += h R.
-  void MultiplyRecurrent(const Tile& tile, bool reverse,
+  void MultiplyRecurrent(const RowTile& tile, bool reverse,
                          RecurrentSums& sums) const {
-    if (!packs_) return;  // the products are in z
+    if (!Packs()) return;  // the products are in z
     MultiplyRows<kRecurrent>(
         args_.recurrent_dropout.data != nullptr, tile.rows,
         tile.block.h + tile.first, batch_ * FactorWords(hidden_),
@@ -182,7 +185,7 @@ class CellForward final : public ForwardPass<T> {
   }
 
   // The cell's equations.
-  TF_LSTM_OPS_INLINE void Apply(const Tile& tile,
+  TF_LSTM_OPS_INLINE void Apply(const RowTile& tile,
                                 const typename Cell::Parameters& with,
                                 const V (*z)[Cell::kPreActivations]) {
     const int64_t u = tile.u, width = cell_ - u;
@@ -221,7 +224,7 @@ class CellForward final : public ForwardPass<T> {
   }
 
   // The outputs' cache lines arrive while the products are computed.
-  void PrefetchOutputs(const Tile& tile, int64_t r) const {
+  void PrefetchOutputs(const RowTile& tile, int64_t r) const {
     PrefetchToWrite(tile.block.new_h[tile.first + r] + tile.u);
     ForEachSaved<Cell>([&](auto k, auto) {
       if (args_.saved.data[k]) PrefetchToWrite(SavedRow(k, tile.e(r)) + tile.u);

@@ -7,34 +7,20 @@ namespace {
 
 using Rows = std::make_integer_sequence<int, kRows>;
 
-constexpr bool FetchesAhead(int rows) { return 2 * rows > kRows; }
-
-// The size of a tile of a kernel's result, R rows times C vectors of columns:
-// all of it, or as many columns or rows as the registers hold.
-constexpr int TileColumns(int rows, int columns) {
-  return rows * columns > kTileVectors && columns % 2 == 0 ? columns / 2
-                                                           : columns;
-}
-constexpr int TileRows(int rows, int columns) {
-  const int across = TileColumns(rows, columns);
-  return rows * across > kTileVectors ? (rows + 1) / 2 : rows;
-}
-
 // Calls f(row, rows, column, columns), of type integral_constant<int, .>, for
-// each tile of a kernel's result.
-template <int R, int C, int kRow = 0, int kColumn = 0, class F>
+// each tile of a kernel's result, R rows times C vectors.
+template <int R, int C, bool kOwnA, int kRow = 0, int kColumn = 0, class F>
 TF_LSTM_OPS_INLINE void ForEachTile(const F& f) {
-  constexpr int kTileRows =
-      TileRows(R, C) < R - kRow ? TileRows(R, C) : R - kRow;
-  constexpr int kTileColumns = TileColumns(R, C);
+  constexpr Tile kTile = TileOf(R, C, kOwnA);
+  constexpr int kTileRows = kTile.rows < R - kRow ? kTile.rows : R - kRow;
   f(std::integral_constant<int, kRow>(),
     std::integral_constant<int, kTileRows>(),
     std::integral_constant<int, kColumn>(),
-    std::integral_constant<int, kTileColumns>());
-  if constexpr (kColumn + kTileColumns < C) {
-    ForEachTile<R, C, kRow, kColumn + kTileColumns>(f);
+    std::integral_constant<int, kTile.columns>());
+  if constexpr (kColumn + kTile.columns < C) {
+    ForEachTile<R, C, kOwnA, kRow, kColumn + kTile.columns>(f);
   } else if constexpr (kRow + kTileRows < R) {
-    ForEachTile<R, C, kRow + kTileRows, 0>(f);
+    ForEachTile<R, C, kOwnA, kRow + kTileRows, 0>(f);
   }
 }
 
@@ -42,16 +28,13 @@ template <class E, int R, int C, bool kOwnA, int kAStride>
 void Accumulate(const E* const* a, int64_t a_stride, const E* b,
                 int64_t b_stride, int64_t depth, Lines next,
                 VecT<SumOf<E>> (*acc)[C]) {
-  ForEachTile<R, C>([=](auto first_row, auto rows, auto first_column,
-                        auto columns) __attribute__((always_inline)) {
+  ForEachTile<R, C, kOwnA>([=](auto first_row, auto rows, auto first_column,
+                               auto columns) __attribute__((always_inline)) {
     constexpr int kL = kLanes<E>;
     constexpr int kTileRows = decltype(rows)::value;
     constexpr int kTileColumns = decltype(columns)::value;
     constexpr int kColumn = decltype(first_column)::value;
-    constexpr bool kFetches = FetchesAhead(R) && kColumn == 0;
-    // Where the registers cannot hold a row of B, they hold a column of A.
-    constexpr bool kKeepsValues =
-        !kOwnA && (kTileRows + 1) * kTileColumns + 1 > kRegisters;
+    constexpr bool kFetches = TileOf(R, C, kOwnA).prefetches && kColumn == 0;
     const E* row[kTileRows];
     for (int r = 0; r < kTileRows; ++r) row[r] = a[first_row + r];
     const E* weights = b + kColumn * kL;
@@ -61,7 +44,7 @@ void Accumulate(const E* const* a, int64_t a_stride, const E* b,
       VecT<SumOf<E>> sum[kTileRows][kTileColumns] = {};
       for (int64_t k = begin; k < end; ++k, weights += b_stride) {
         if (kFetches) lines.Fetch();
-        if constexpr (kKeepsValues) {
+        if constexpr (TileOf(R, C, kOwnA).keeps_rows) {
           VecT<E> value[kTileRows];
           for (int r = 0; r < kTileRows; ++r)
             value[r] = Broadcast(row[r][k * kAStride]);
@@ -110,13 +93,13 @@ __attribute__((noinline)) void AccumulateWidened(const float* const* a,
                                                  const BFloat16Pair* b,
                                                  int64_t depth, Lines next,
                                                  VecT<float> (*acc)[C]) {
-  ForEachTile<R, C>([=](auto first_row, auto rows, auto first_column,
-                        auto columns) __attribute__((always_inline)) {
+  ForEachTile<R, C, kOwnA>([=](auto first_row, auto rows, auto first_column,
+                               auto columns) __attribute__((always_inline)) {
     constexpr int kL = kLanes<float>;
     constexpr int kTileRows = decltype(rows)::value;
     constexpr int kTileColumns = decltype(columns)::value;
     constexpr int kColumn = decltype(first_column)::value;
-    constexpr bool kFetches = FetchesAhead(R) && kColumn == 0;
+    constexpr bool kFetches = TileOf(R, C, kOwnA).prefetches && kColumn == 0;
     const float* row[kTileRows];
     for (int r = 0; r < kTileRows; ++r) row[r] = a[first_row + r];
     Lines lines = next;

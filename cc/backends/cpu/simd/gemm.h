@@ -11,16 +11,10 @@
 #include <type_traits>
 
 #include "backends/cpu/simd/pack.h"
+#include "backends/cpu/simd/tile.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-constexpr int kRows = 6;     // rows of the result that a kernel computes
-constexpr int kColumns = 4;  // vectors of columns that a kernel computes
-// Vectors of the result that a tile keeps in registers. Three quarters of the
-// registers leave room for the factors. With 16 registers, a kernel computes
-// its result in several tiles.
-constexpr int kTileVectors = kRegisters / 4 * 3;
-constexpr int64_t kChain = 128;
 constexpr int64_t kDepth = 256;  // rows of B that are packed at a time
 
 constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
