@@ -82,11 +82,11 @@ class BackwardPass : public BackwardState<T> {
       Base::input_row_, Base::kBlock, Base::kL, Base::MultipliesXGrad,
       Base::NeedsHGrad, Base::packed_input_, Base::packed_projection_,
       Base::packed_recurrent_, Base::packed_rows_, Base::padded_,
-      Base::padded_hidden_, Base::format_, Base::PeepholeSums, Base::PreviousH,
-      Base::Projected, Base::RestoresH, Base::RowsOf, Base::RowsOfChunk,
-      Base::schedule_, Base::shape_, Base::SliceBegin, Base::state_grad_,
-      Base::steps_, Base::sums_, Base::SumsSize, Base::to_h_, Base::to_x_,
-      Base::UpstreamH, Base::weight_grads_, Base::weight_sums_,
+      Base::padded_hidden_, Base::format_, Base::PeepholeSums, Base::previous_,
+      Base::PreviousH, Base::Projected, Base::RestoresH, Base::RowsOf,
+      Base::RowsOfChunk, Base::schedule_, Base::shape_, Base::SliceBegin,
+      Base::state_grad_, Base::steps_, Base::sums_, Base::SumsSize, Base::to_h_,
+      Base::to_x_, Base::UpstreamH, Base::weight_grads_, Base::weight_sums_,
       Base::weights_grad_, Base::x_grad_rows_, Base::z_stride_, Base::ZGrad;
   using typename Base::Chunk;
   using typename Base::Rows;
@@ -150,7 +150,19 @@ class BackwardPass : public BackwardState<T> {
              cell_);
   }
 
+  // Fetches x and h of the step before. They lie too far away for the hardware
+  // prefetcher.
+  void PrefetchFactors(const Rows& rows) const {
+    for (int64_t e = rows.begin; e < rows.end; ++e) {
+      const int64_t before = previous_[e];
+      if (before < 0) continue;
+      PrefetchToRead(args_.x + input_row_[before] * args_.x_stride, input_);
+      if (!RestoresH()) PrefetchToRead(PreviousH(before), hidden_);
+    }
+  }
+
   void RunStepOfSlice(const Rows& rows, int64_t step) {
+    PrefetchFactors(rows);
     for (int64_t n = 0; Projected() && n < hidden_; n += group_) {
       LoadHGrad(rows, n);
     }

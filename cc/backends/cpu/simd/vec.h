@@ -177,15 +177,25 @@ TF_LSTM_OPS_INLINE void KeepInRegister(V* v) {
 #endif
 }
 
-// Prefetch hints; any address is allowed.
+// Prefetch hints; any address is allowed. GCC removes calls of a function that
+// only prefetches, since it finds no effect in it. The empty asm statements are
+// an effect.
 TF_LSTM_OPS_INLINE void PrefetchToL2(const void* address) {
   __builtin_prefetch(address, 0, 2);
+  asm volatile("");
 }
 TF_LSTM_OPS_INLINE void PrefetchToRead(const void* address) {
   __builtin_prefetch(address, 0, 3);
+  asm volatile("");
+}
+template <class T>
+TF_LSTM_OPS_INLINE void PrefetchToRead(const T* row, int64_t size) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  for (int64_t k = 0; k < size; k += kLine) PrefetchToRead(row + k);
 }
 TF_LSTM_OPS_INLINE void PrefetchToWrite(const void* address) {
   __builtin_prefetch(address, 1, 3);
+  asm volatile("");
 }
 
 // a * b + c, rounded once where the instruction set can.
