@@ -1,24 +1,48 @@
-"""Times the CPU engine without TensorFlow.
+"""Times the CPU engine without TensorFlow, and oneDNN beside it where that is installed.
 
 ``python3 benchmarks/engine`` builds the libraries of this checkout where they are out of date,
 links `engine.cc` with the engine's objects, and runs it. Each line is a case: batch size N, steps
-T, input size I and units H. A line has three parts: inference, and the forward and the backward
-pass of training. Each part has the time of the fastest of many calls, the time by the roofline
-model in percent of it, and the time for each unit and step.
+T, input size I and units H. A line has four parts: inference, inference with weights that were
+packed before (as the Keras layers keep them), and the forward and the backward pass of training.
+Each part has the time of the fastest of many calls, the time by the roofline model in percent of
+it, and the time for each unit and step.
 
-Run it on an idle machine. The environment variable TF_LSTM_OPS_SIMD selects the instruction set.
+If oneDNN's headers and library are found, `onednn.cc` is run instead. It prints two more lines for
+each case: the times of oneDNN's LSTM or GRU primitives, and these divided by ours. Both compute the
+same results from the same data, which is checked, and take turns in rounds. oneDNN's weights are
+reordered before. Its gradients of the weights are not set to zero before each call.
+
+oneDNN is looked for in the prefix of the active Python environment. Either of these commands
+installs it there:
+
+* ``pip install onednn-devel``: the newest version, with all that it needs to run (2 GB). Its CPU
+  engine runs through SYCL, its threads are those of TBB.
+* ``pip install --no-deps onednn-cpu-gomp onednn-devel-cpu-gomp``: version 3.2 with OpenMP.
+
+``--onednn DIR`` names any other prefix, with include/oneapi/dnnl and lib/libdnnl.so.
+
+Both are restricted to --threads processors, the first ones that the process may use, and OpenMP
+also to as many threads. Run it on an idle machine. The environment variable TF_LSTM_OPS_SIMD
+selects our instruction set, and oneDNN's unless ONEDNN_MAX_CPU_ISA is set.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import runpy
 import subprocess
+import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NATIVE = runpy.run_path(str(ROOT / "build_defs" / "native.py"))
+FOLDER = "benchmarks/engine"
+
+# ONEDNN_MAX_CPU_ISA for a value of TF_LSTM_OPS_SIMD.
+ONEDNN_SETS = {"x86-64-v2": "SSE41", "x86-64-v3": "AVX2", "x86-64-v4": "AVX512_CORE"}
 
 # CELL,BATCH,STEPS,INPUTS,UNITS: one row, few rows, many rows; few units.
 CASES = [
@@ -39,18 +63,60 @@ CASES = [
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Time the CPU engine without TensorFlow.")
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--onednn",
+        metavar="DIR",
+        type=Path,
+        help="prefix with oneDNN's include/ and lib/ (default: the Python environment's)",
+    )
     parser.add_argument("cases", nargs="*", default=CASES, help="CELL,BATCH,STEPS,INPUTS,UNITS")
     arguments = parser.parse_args()
+    prefix = arguments.onednn or Path(sys.prefix)
+    library = onednn_library(prefix)
+    if arguments.onednn and not library:
+        parser.error(f"{prefix} has no include/oneapi/dnnl/dnnl.hpp or no lib/libdnnl.so")
     NATIVE["build_checkout"]()
+    if not library:
+        print("oneDNN was not found: pip install onednn-devel, or --onednn DIR")
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder) / "engine")
-        subprocess.run(_link(program), cwd=ROOT, check=True)
-        subprocess.run([program, str(arguments.threads), *arguments.cases], check=True)
+        command = link_onednn(program, prefix, library) if library else link(program, "engine.cc")
+        subprocess.run(command, cwd=ROOT, check=True)
+        restrict_processors(arguments.threads)
+        environment = {**os.environ, **onednn_environment(prefix, arguments.threads, os.environ)}
+        command = [program, str(arguments.threads), *arguments.cases]
+        sys.exit(subprocess.run(command, env=environment, check=False).returncode)
 
 
-def _link(program: str) -> list[str]:
+def onednn_library(prefix: Path) -> Path | None:
+    """oneDNN's shared library below a prefix, or None where it or the headers are absent."""
+    if not (prefix / "include" / "oneapi" / "dnnl" / "dnnl.hpp").exists():
+        return None
+    found = (prefix / folder / "libdnnl.so" for folder in ("lib", "lib64"))
+    return next((library for library in found if library.exists()), None)
+
+
+def onednn_environment(prefix: Path, threads: int, given: Mapping[str, str]) -> dict[str, str]:
+    """The variables that oneDNN needs beside those that are given."""
+    wanted = {"OMP_NUM_THREADS": str(threads)}
+    if given.get("TF_LSTM_OPS_SIMD") in ONEDNN_SETS:
+        wanted["ONEDNN_MAX_CPU_ISA"] = ONEDNN_SETS[given["TF_LSTM_OPS_SIMD"]]
+    # The SYCL device of the processor. A virtual environment has no system-wide list of devices.
+    device = prefix / "lib" / "libintelocl.so"
+    if device.exists():
+        wanted["OCL_ICD_FILENAMES"] = str(device)
+    return {name: value for name, value in wanted.items() if name not in given}
+
+
+def restrict_processors(threads: int) -> None:
+    """Restricts this process and its children. TBB has as many threads as processors."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+
+
+def link(program: str, *sources: str) -> list[str]:
     objects = NATIVE["OBJECTS"]
     engine = [
         str(path)
@@ -58,8 +124,17 @@ def _link(program: str) -> list[str]:
         for path in sorted(objects.glob(pattern))
         if path.name != "cc_backends_cpu_c_api.o"
     ]
-    source = "benchmarks/engine/engine.cc"
-    return [*NATIVE["compiler"](), *NATIVE["FLAGS"]["COPTS"], source, *engine, "-o", program]
+    paths = [f"{FOLDER}/{source}" for source in sources]
+    return [*NATIVE["compiler"](), *NATIVE["FLAGS"]["COPTS"], *paths, *engine, "-o", program]
+
+
+def link_onednn(program: str, prefix: Path, library: Path) -> list[str]:
+    # The libraries that oneDNN needs lie beside it and have no path of their own to them.
+    # --disable-new-dtags: the program's path then holds for them too.
+    flags = ["-Wl,--disable-new-dtags", f"-Wl,-rpath,{library.parent}"]
+    command = link(program, "onednn.cc", "onednn_layer.cc")
+    headers = ["-isystem", str(prefix / "include")]
+    return [*command, *headers, str(library), *flags, "-Wl,--allow-shlib-undefined"]
 
 
 if __name__ == "__main__":
