@@ -4,8 +4,9 @@
 links `engine.cc` with the engine's objects, and runs it. Each line is a case: batch size N, steps
 T, input size I and units H. A line has four parts: inference, inference with weights that were
 packed before (as the Keras layers keep them), and the forward and the backward pass of training.
-Each part has the time of the fastest of many calls, the time by the roofline model in percent of
-it, and the time for each unit and step.
+Each part has the time of the fastest of many calls, the floor in percent of it, and the time for
+each unit and step. The floor is the shortest possible time: that of all matrix products by the
+roofline model, and that of the cell's sigmoids and tanhs in a loop over values in the cache.
 
 If oneDNN's headers and library are found, `onednn.cc` is run instead. It prints two more lines for
 each case: the times of oneDNN's LSTM or GRU primitives, and these divided by ours. Both compute the

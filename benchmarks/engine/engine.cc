@@ -1,5 +1,5 @@
 // Times the CPU engine without TensorFlow. Prints a line for each case: time of
-// one call, rate, fraction of the roofline, time for each unit and step.
+// one call, rate, fraction of the floor, time for each unit and step.
 //
 // usage: engine THREADS [CELL,BATCH,STEPS,INPUTS,UNITS ...]
 #include <cstdio>
@@ -12,11 +12,11 @@
 namespace engine_benchmark {
 namespace {
 
-void Run(const Case& c, int threads, double flops) {
+void Run(const Case& c, const Rates& rates) {
   constexpr double kSeconds = 0.4;
   const Inputs inputs(c);
-  OurLayer layer(c, inputs, threads);
-  const Columns columns(c, threads, flops);
+  OurLayer layer(c, inputs, rates.threads);
+  const Columns columns(c, rates);
   std::printf("%-30s", c.name().c_str());
   const auto time = [&](PassKind pass, const std::function<void()>& call) {
     columns.PrintTime(pass, Fastest(call, kSeconds));
@@ -35,10 +35,11 @@ void Run(const Case& c, int threads, double flops) {
 int main(int count, char** arguments) {
   using namespace engine_benchmark;
   const int threads = count > 1 ? std::atoi(arguments[1]) : 1;
-  const double flops = tf_lstm_ops::cpu::MeasureFlops(threads);
+  const Rates rates(threads);
   std::printf(
-      "%d threads, peak %.0f GFLOP/s; %% of the roofline, ns a unit"
+      "%d threads, peak %.0f GFLOP/s, sigmoid %.2f ns, tanh %.2f ns; %% of the "
+      "floor, ns a unit"
       " and step\n",
-      threads, flops / 1e9);
-  for (int k = 2; k < count; ++k) Run(ParseCase(arguments[k]), threads, flops);
+      threads, rates.flops / 1e9, rates.sigmoid * 1e9, rates.tanh * 1e9);
+  for (int k = 2; k < count; ++k) Run(ParseCase(arguments[k]), rates);
 }

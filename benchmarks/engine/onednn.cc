@@ -82,22 +82,22 @@ Times TakeTurns(int threads, const std::function<void()>& ours,
   return times;
 }
 
-void Run(const Case& c, int threads, double flops) {
+void Run(const Case& c, const Rates& rates) {
   const Inputs inputs(c);
-  OurLayer ours(c, inputs, threads);
+  OurLayer ours(c, inputs, rates.threads);
   OnednnLayer theirs(c, inputs);
   Compare(c, ours.Compute(), theirs.Compute());
   const auto turns = [&](void (OurLayer::*mine)(),
                          void (OnednnLayer::*other)()) {
     return TakeTurns(
-        threads, [&] { (ours.*mine)(); }, [&] { (theirs.*other)(); });
+        rates.threads, [&] { (ours.*mine)(); }, [&] { (theirs.*other)(); });
   };
   const Times times[] = {
       turns(&OurLayer::Infer, &OnednnLayer::Infer),
       turns(&OurLayer::InferWithKeptWeights, &OnednnLayer::Infer),
       turns(&OurLayer::Train, &OnednnLayer::Train),
       turns(&OurLayer::Backward, &OnednnLayer::Backward)};
-  const Columns columns(c, threads, flops);
+  const Columns columns(c, rates);
   const auto print = [&](const char* name, const auto& print_pass) {
     std::printf("%-30s", name);
     for (const PassKind pass : {kInference, kKept, kForward, kBackward}) {
@@ -121,17 +121,18 @@ void Run(const Case& c, int threads, double flops) {
 int main(int count, char** arguments) {
   using namespace engine_benchmark;
   const int threads = count > 1 ? std::atoi(arguments[1]) : 1;
-  const double flops = tf_lstm_ops::cpu::MeasureFlops(threads);
+  const Rates rates(threads);
   std::printf("%s; ours: %s\n", DescribeOnednn().c_str(),
               tf_lstm_ops::SelectedInstructionSet().name);
   std::printf(
-      "%d threads, peak %.0f GFLOP/s; %% of the roofline, ns a unit"
+      "%d threads, peak %.0f GFLOP/s, sigmoid %.2f ns, tanh %.2f ns; %% of the "
+      "floor, ns a unit"
       " and step\n",
-      threads, flops / 1e9);
+      threads, rates.flops / 1e9, rates.sigmoid * 1e9, rates.tanh * 1e9);
   std::fflush(stdout);
   try {
     for (int k = 2; k < count; ++k) {
-      Run(ParseCase(arguments[k]), threads, flops);
+      Run(ParseCase(arguments[k]), rates);
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "oneDNN: %s\n", error.what());

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 
+#include "backends/cpu/engine.h"
 #include "backends/cpu/roofline.h"
 #include "case.h"
 
@@ -27,6 +28,30 @@ inline double Fastest(const std::function<void()>& call, double duration) {
   return best;
 }
 
+// The highest rates of the processor, measured with `threads` threads.
+struct Rates {
+  double flops;          // float operations a second
+  double sigmoid, tanh;  // seconds of a value, in the cache
+  int threads;
+
+  explicit Rates(int n)
+      : flops(tf_lstm_ops::cpu::MeasureFlops(n)),
+        sigmoid(
+            Seconds(tf_lstm_ops::SelectedInstructionSet().engine->sigmoid, n)),
+        tanh(Seconds(tf_lstm_ops::SelectedInstructionSet().engine->tanh, n)),
+        threads(n) {}
+
+ private:
+  template <class F>
+  static double Seconds(const F& function, int threads) {
+    constexpr int kSize = 2048;
+    const Values x = Random(kSize, 4);
+    Values y(kSize);
+    const auto call = [&] { function(x.data(), y.data(), kSize); };
+    return Fastest(call, 0.05) / kSize / threads;
+  }
+};
+
 // The columns. kKept is inference with weights that were packed before.
 enum PassKind { kInference, kKept, kForward, kBackward };
 constexpr const char* kPassNames[] = {"inference", "kept weights", "forward",
@@ -35,12 +60,11 @@ constexpr const char* kPassNames[] = {"inference", "kept weights", "forward",
 // Prints the parts of a line for a case.
 class Columns {
  public:
-  // `flops` is the peak rate of `threads` threads.
-  Columns(const Case& c, int threads, double flops)
+  Columns(const Case& c, const Rates& rates)
       : case_(c),
-        flops_(flops),
+        rates_(rates),
         bandwidth_(tf_lstm_ops::cpu::MeasureReadBandwidth(
-            4 * c.gates() * c.units * c.units, threads)) {}
+            4 * c.gates() * c.units * c.units, rates.threads)) {}
 
   void PrintTime(PassKind pass, double seconds) const {
     const auto work =
@@ -51,24 +75,40 @@ class Columns {
   }
 
  private:
-  // The shortest time of a pass by the roofline model: its products at the
-  // peak rate, and in each step at least the time to read the recurrent
-  // weights.
+  // The shortest time of a pass: its products by the roofline model, then the
+  // cell's functions. Both need the same units of the processor.
   double Floor(bool backward) const {
+    const auto values =
+        static_cast<double>(case_.batch * case_.steps * case_.units);
+    return Products(backward) + values * Functions(backward);
+  }
+
+  // Seconds of the sigmoids and tanhs of a unit and step. The backward pass of
+  // an LSTM computes the tanh of the cell state again.
+  double Functions(bool backward) const {
+    if (backward) return case_.is_lstm() ? rates_.tanh : 0;
+    return case_.is_lstm() ? 3 * rates_.sigmoid + 2 * rates_.tanh
+                           : 2 * rates_.sigmoid + rates_.tanh;
+  }
+
+  // All products at the peak rate, but in each step at least the time to read
+  // the recurrent weights.
+  double Products(bool backward) const {
     const auto columns = static_cast<double>(case_.gates() * case_.units);
     const auto batch = static_cast<double>(case_.batch);
     const auto steps = static_cast<double>(case_.steps);
     const auto inputs = static_cast<double>(case_.inputs);
     const auto units = static_cast<double>(case_.units);
-    const double of_input = 2 * batch * steps * inputs * columns / flops_;
-    const double recurrent = 2 * batch * units * columns / flops_;
+    const double of_input = 2 * batch * steps * inputs * columns / rates_.flops;
+    const double recurrent = 2 * batch * units * columns / rates_.flops;
     const double step = std::max(recurrent, units * columns * 4 / bandwidth_);
     return backward ? 2 * of_input + steps * (step + recurrent)
                     : of_input + steps * step;
   }
 
   const Case case_;
-  const double flops_, bandwidth_;
+  const Rates& rates_;
+  const double bandwidth_;
 };
 
 }  // namespace engine_benchmark
