@@ -31,6 +31,12 @@ def test_every_row_has_a_name_of_its_own_and_known_peers() -> None:
         assert PEERS[row.peers[0]].ours
 
 
+def test_the_eager_op_is_measured_wherever_our_layer_infers() -> None:
+    for row in (row for rows in CASES.values() for row in rows):
+        beside_others = row.task == "inference" and row.peers[0] == "ours" and "keras" in row.peers
+        assert ("ours-eager" in row.peers) == beside_others
+
+
 def test_every_example_is_measured_once_in_three_tasks() -> None:
     for task in ("inference", "training", "fit"):
         found = [sizes(row) for row in CASES["examples"] if row.task == task]

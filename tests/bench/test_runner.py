@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -178,6 +178,32 @@ def test_an_interrupt_leaves_what_is_done(
     printed = capsys.readouterr().out
     assert "1/2  tiny\n       ready: ours keras (differs) torch\n" in printed
     assert "interrupted" in printed
+
+
+@pytest.fixture(scope="module")
+def ours_and_eager() -> Iterator[runner.Bench]:
+    peers = {name: PEERS[name] for name in ("ours", "ours-eager")}
+    with runner.Bench(peers, threads=2, rounds=1) as bench:
+        yield bench
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"cell": "gru", "steps": "1..T"},
+        {"layers": 2, "directions": 2, "steps": "holes"},
+        {"cell": "gru", "directions": 2},
+    ],
+    ids=str,
+)
+def test_the_eager_op_gives_the_results_of_the_layer(ours_and_eager, changes: dict) -> None:
+    row = dataclasses.replace(ROW, peers=("ours", "ours-eager"), **changes)
+    found = ours_and_eager.run(row, lambda *_: None)
+    assert {name: (m.status, m.message) for name, m in found.items()} == {
+        "ours": ("measured", ""),
+        "ours-eager": ("measured", ""),
+    }
 
 
 SMALL = {"batch": 4, "time": 7, "units": 8, "inputs": 6}

@@ -9,7 +9,10 @@ from tf_lstm_ops.bench.examples import EXAMPLES, Example
 
 _LAYERS = ("ours", "keras", "keras-jit")
 _PEERS = {
-    "inference": (*_LAYERS, "torch", "onnxruntime", "openvino", "jax"),
+    "inference": (
+        *("ours", "ours-eager", "keras", "keras-jit"),
+        *("torch", "onnxruntime", "openvino", "jax"),
+    ),
     "training": (*_LAYERS, "torch", "jax"),
     "fit": _LAYERS,
 }

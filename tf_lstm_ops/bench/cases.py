@@ -187,7 +187,7 @@ def _inference(batch: int, units: int, time: int, quick: bool = False) -> Row:
     return Row(
         f"inference N{batch} H{units} T{time}",
         *("inference", "inference", batch, time, units, units),
-        peers=(*_SEQUENCE, *_CROSS_FRAMEWORK),
+        peers=("ours", "ours-eager", *_SEQUENCE[1:], *_CROSS_FRAMEWORK),
         quick=quick,
     )
 
@@ -235,7 +235,7 @@ def _masked() -> list[Row]:
         _inference(64, 128, 100),
         name="inference lengths 1..100, N64 H128 T100",
         steps="1..T",
-        peers=("ours", "ours-cudnn", "keras", "keras-jit", *_CROSS_FRAMEWORK),
+        peers=("ours", "ours-eager", "ours-cudnn", "keras", "keras-jit", *_CROSS_FRAMEWORK),
     )
     return [*found, inference]
 

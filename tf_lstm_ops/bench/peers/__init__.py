@@ -71,6 +71,7 @@ def _ours(label: str, module: str, threads: int | None = None, **options: Any) -
 
 PEERS: dict[str, Peer] = {
     "ours": _ours("ours", "keras_layer", ours=True),
+    "ours-eager": _ours("ours, eager op", "eager_op"),
     "ours-cudnn": _ours("our CudnnRNNV3", "cudnn"),
     "ours-block-cell": _ours("our block cell", "block_cell", ours=True),
     "ours-float32": _ours("ours, float32", "keras_layer", ours=True, dtype="float32"),
