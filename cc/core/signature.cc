@@ -52,8 +52,7 @@ int64_t* Basic(Extent extent, Sizes* sizes) {
   }
 }
 
-Status CheckRanks(const Signature& signature,
-                  const std::vector<Shape>& inputs) {
+Status CheckRanks(const Signature& signature, const Shapes& inputs) {
   for (size_t n = 0; n < inputs.size(); ++n) {
     const Argument& argument = signature.inputs[n];
     if (!inputs[n].rank_known() || IsAbsent(argument, inputs[n])) continue;
@@ -65,8 +64,7 @@ Status CheckRanks(const Signature& signature,
 }
 
 // The state [B,H] is the only argument that must not be empty.
-Status CheckNotEmpty(const Signature& signature,
-                     const std::vector<Shape>& inputs) {
+Status CheckNotEmpty(const Signature& signature, const Shapes& inputs) {
   for (size_t n = 0; n < inputs.size(); ++n) {
     const Dims& dims = signature.inputs[n].dims;
     const bool is_state = dims.rank == 2 && dims.extents[0] == Extent::kBatch &&
@@ -121,7 +119,7 @@ Status CheckOverflow(const Signature& signature, const Sizes& sizes) {
   return Status();
 }
 
-Status CheckDims(const Signature& signature, const std::vector<Shape>& inputs,
+Status CheckDims(const Signature& signature, const Shapes& inputs,
                  const Sizes& sizes) {
   for (size_t n = 0; n < inputs.size(); ++n) {
     const Argument& argument = signature.inputs[n];
@@ -196,7 +194,7 @@ Status CheckDim(const char* name, const Shape& shape, int k, const char* what,
                          " vs. ", want);
 }
 
-Status CheckInputs(const Signature& signature, const std::vector<Shape>& inputs,
+Status CheckInputs(const Signature& signature, const Shapes& inputs,
                    Sizes* sizes) {
   TF_LSTM_OPS_RETURN_IF_ERROR(CheckRanks(signature, inputs));
   *sizes = Sizes();
@@ -214,11 +212,11 @@ Status CheckInputs(const Signature& signature, const std::vector<Shape>& inputs,
 }
 
 Shape OutputShape(const Argument& output, const Sizes& sizes) {
-  std::vector<int64_t> dims(output.dims.rank);
+  Shape shape = Shape::OfRank(output.dims.rank);
   for (int k = 0; k < output.dims.rank; ++k) {
-    dims[k] = sizes.Value(output.dims.extents[k]);
+    shape.set_dim(k, sizes.Value(output.dims.extents[k]));
   }
-  return Shape(dims);
+  return shape;
 }
 
 }  // namespace tf_lstm_ops

@@ -1,6 +1,7 @@
 #include "tf/kernel.h"
 
 #include <cstdio>
+#include <utility>
 
 namespace tf_lstm_ops::tf {
 namespace {
@@ -68,11 +69,11 @@ struct MadeKernel {
 }  // namespace
 
 Shape Tensor::shape() const {
-  std::vector<int64_t> dims(TF_NumDims(tensor_.get()));
-  for (size_t k = 0; k < dims.size(); ++k) {
-    dims[k] = TF_Dim(tensor_.get(), static_cast<int>(k));
+  Shape shape = Shape::OfRank(TF_NumDims(tensor_.get()));
+  for (int k = 0; k < shape.rank(); ++k) {
+    shape.set_dim(k, TF_Dim(tensor_.get(), k));
   }
-  return Shape(dims);
+  return shape;
 }
 
 Status KernelConstruction::GetAttr(const char* name, float* value) const {
@@ -112,50 +113,53 @@ Status KernelConstruction::GetAttr(const char* name, std::string* value) const {
   return status.ToStatus();
 }
 
-Status KernelContext::Inputs(const Signature& signature,
-                             std::vector<Tensor>* inputs, Sizes* sizes) const {
-  std::vector<Shape> shapes;
+Status KernelContext::Inputs(const Signature& signature, Tensors* inputs,
+                             Sizes* sizes) const {
+  Shapes shapes;
   for (size_t n = 0; n < signature.inputs.size(); ++n) {
-    inputs->emplace_back();
-    TF_LSTM_OPS_RETURN_IF_ERROR(Input(static_cast<int>(n), &inputs->back()));
-    shapes.push_back(inputs->back().shape());
+    Tensor input;
+    TF_LSTM_OPS_RETURN_IF_ERROR(Input(static_cast<int>(n), &input));
+    shapes.push_back(input.shape());
+    inputs->push_back(std::move(input));
   }
   return CheckInputs(signature, shapes, sizes);
 }
 
 Status KernelContext::Input(int index, Tensor* input) const {
-  const TfStatus status;
   TF_Tensor* tensor = nullptr;
-  TF_GetInput(context_, index, &tensor, status.get());
-  if (status.ok()) *input = Tensor(tensor);
-  return status.ToStatus();
+  TF_GetInput(context_, index, &tensor, status_.get());
+  if (status_.ok()) *input = Tensor(tensor);
+  return status_.Take();
 }
 
-Status KernelContext::Outputs(const Signature& signature,
-                              const std::vector<Tensor>& inputs,
+Status KernelContext::Outputs(const Signature& signature, const Tensors& inputs,
                               const Sizes& sizes, TF_DataType type,
-                              std::vector<Tensor>* outputs) const {
+                              Tensors* outputs) const {
   for (size_t n = 0; n < signature.outputs.size(); ++n) {
     const Argument& output = signature.outputs[n];
-    outputs->emplace_back();
+    Tensor tensor;
     TF_LSTM_OPS_RETURN_IF_ERROR(AllocateOutput(
         static_cast<int>(n), type,
         output.like ? inputs[signature.InputIndex(output.like)].shape()
                     : OutputShape(output, sizes),
-        &outputs->back()));
+        &tensor));
+    outputs->push_back(std::move(tensor));
   }
   return Status();
 }
 
 Status KernelContext::AllocateOutput(int index, TF_DataType type,
                                      const Shape& shape, Tensor* output) const {
-  const TfStatus status;
+  if (shape.rank() > Shape::kMaxDims) {
+    return MakeStatus(Code::kUnimplemented, "tf_lstm_ops: output ", index,
+                      " would have rank ", shape.rank(), ", the largest is ",
+                      Shape::kMaxDims);
+  }
   // TensorFlow ignores the length and uses the shape.
-  TF_Tensor* tensor =
-      TF_AllocateOutput(context_, index, type, shape.dims().data(),
-                        shape.rank(), 0, status.get());
-  if (status.ok()) *output = Tensor(tensor);
-  return status.ToStatus();
+  TF_Tensor* tensor = TF_AllocateOutput(context_, index, type, shape.data(),
+                                        shape.rank(), 0, status_.get());
+  if (status_.ok()) *output = Tensor(tensor);
+  return status_.Take();
 }
 
 Status KernelContext::AllocateTemporary(int64_t bytes,

@@ -11,6 +11,7 @@
 
 #include "core/attribute_reader.h"
 #include "core/float16.h"
+#include "core/inline_vector.h"
 #include "core/shape.h"
 #include "core/signature.h"
 #include "core/status.h"
@@ -51,6 +52,8 @@ class Tensor {
   std::unique_ptr<TF_Tensor, Delete> tensor_;
 };
 
+using Tensors = InlineVector<Tensor, kInlineArguments>;
+
 // Reads the attributes of a kernel. Does not own `construction`.
 class KernelConstruction : public AttributeReader {
  public:
@@ -66,23 +69,23 @@ class KernelConstruction : public AttributeReader {
   TF_OpKernelConstruction* construction_;
 };
 
-// One call of a kernel. Does not own `context`.
+// One call of a kernel. Does not own `context`. One thread uses it at a time.
 class KernelContext {
  public:
   explicit KernelContext(TF_OpKernelContext* context) : context_(context) {}
 
   // Fetches all inputs, checks them against the signature and sets `sizes`.
   // Errors: those of CheckInputs, and TensorFlow's.
-  Status Inputs(const Signature& signature, std::vector<Tensor>* inputs,
+  Status Inputs(const Signature& signature, Tensors* inputs,
                 Sizes* sizes) const;
   // Fetches one input. Errors: TensorFlow's.
   Status Input(int index, Tensor* input) const;
   // Allocates all outputs of a signature without opaque dimensions. Errors:
-  // TensorFlow's.
-  Status Outputs(const Signature& signature, const std::vector<Tensor>& inputs,
-                 const Sizes& sizes, TF_DataType type,
-                 std::vector<Tensor>* outputs) const;
-  // Allocates one output. Errors: TensorFlow's.
+  // those of AllocateOutput.
+  Status Outputs(const Signature& signature, const Tensors& inputs,
+                 const Sizes& sizes, TF_DataType type, Tensors* outputs) const;
+  // Allocates one output. Errors: TensorFlow's; Unimplemented where the rank is
+  // above Shape::kMaxDims.
   Status AllocateOutput(int index, TF_DataType type, const Shape& shape,
                         Tensor* output) const;
 
@@ -99,6 +102,8 @@ class KernelContext {
 
  private:
   TF_OpKernelContext* context_;
+  // For the functions that a call uses many times.
+  TfStatus status_;
 };
 
 // The base class of all kernels. TensorFlow may call Compute from several

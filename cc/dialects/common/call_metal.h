@@ -28,7 +28,7 @@ class MetalCall : public Inputs {
   Status Allocate(const tf::KernelContext& context, const Shape& shape,
                   TF_DataType type) {
     const auto index = static_cast<int>(outputs_.size());
-    outputs_.emplace_back();
+    outputs_.push_back(tf::Tensor());
     return context.AllocateOutput(index, type, shape, &outputs_.back());
   }
   // Allocates all outputs of a signature without opaque dimensions.
@@ -36,12 +36,12 @@ class MetalCall : public Inputs {
     return context.Outputs(signature, inputs, sizes, type, &outputs_);
   }
 
-  const std::vector<tf::Tensor>& outputs() const { return outputs_; }
+  const tf::Tensors& outputs() const { return outputs_; }
 
   std::vector<HostArgument> host_arguments;
 
  private:
-  std::vector<tf::Tensor> outputs_;
+  tf::Tensors outputs_;
 };
 
 // Adds the arguments and results of a call to a program. The indices of the
