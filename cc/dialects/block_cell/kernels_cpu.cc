@@ -71,7 +71,8 @@ class ForwardKernel : public BlockCellKernel<T, kVariant> {
     }
     layer.h = this->OutRows(&call, layer.sequence, kOutputH, cell);
     layer.h_stride = cell;
-    cpu::ComputeForward(layer, PackedSequence(layer.sequence),
+    PackedSequence packed;
+    cpu::ComputeForward(layer, Pack(layer.sequence, &packed),
                         this->Threads(context));
     call.Finish();
     return Status();
@@ -106,7 +107,8 @@ class GradKernel : public BlockCellKernel<T, kVariant> {
 
   Status Finish(const KernelContext& context, const LayerBackward<C>& layer,
                 CpuCall<T>* call) {
-    cpu::ComputeBackward(layer, PackedSequence(layer.sequence),
+    PackedSequence packed;
+    cpu::ComputeBackward(layer, Pack(layer.sequence, &packed),
                          this->Threads(context));
     call->Finish();
     return Status();
