@@ -13,7 +13,7 @@
 namespace tf_lstm_ops {
 
 // T has a default constructor. Up to kInline elements lie in the object. More
-// elements lie in a std::vector, all of them; push_back then invalidates
+// elements lie in a std::vector, all of them; appending then invalidates
 // pointers to elements.
 template <class T, size_t kInline>
 class InlineVector {
@@ -23,18 +23,17 @@ class InlineVector {
     for (const T& element : elements) push_back(element);
   }
 
-  void push_back(T element) {
-    if (size_ < kInline) {
-      inline_[size_] = std::move(element);
-    } else {
-      if (size_ == kInline) {
-        more_.assign(std::make_move_iterator(inline_.begin()),
-                     std::make_move_iterator(inline_.end()));
-      }
-      more_.push_back(std::move(element));
+  // Appends a default element and returns it.
+  T& emplace_back() {
+    if (size_ < kInline) return inline_[size_++];
+    if (size_ == kInline) {
+      more_.assign(std::make_move_iterator(inline_.begin()),
+                   std::make_move_iterator(inline_.end()));
     }
     ++size_;
+    return more_.emplace_back();
   }
+  void push_back(T element) { emplace_back() = std::move(element); }
 
   size_t size() const { return size_; }
   T* begin() { return size_ <= kInline ? inline_.data() : more_.data(); }

@@ -34,8 +34,7 @@ class Shape {
   // A shape of unknown dimensions. `rank` is not negative.
   static Shape OfRank(int rank) {
     Shape shape;
-    shape.rank_ = rank;
-    shape.dims_.fill(kUnknown);
+    shape.set_rank(rank);
     return shape;
   }
 
@@ -44,6 +43,11 @@ class Shape {
   // kUnknown where the rank or the dimension is unknown.
   int64_t dim(int k) const {
     return k < std::min(rank_, kMaxDims) ? dims_[k] : kUnknown;
+  }
+  // Makes all dimensions unknown. `rank` is not negative.
+  void set_rank(int rank) {
+    rank_ = rank;
+    dims_.fill(kUnknown);
   }
   // Has no effect on a dimension from kMaxDims on.
   void set_dim(int k, int64_t value) {

@@ -68,12 +68,22 @@ struct MadeKernel {
 
 }  // namespace
 
+KernelContext::KernelContext(TF_OpKernelContext* context) : context_(context) {
+  thread_local const TfStatus status;
+  status_ = &status;
+}
+
 Shape Tensor::shape() const {
-  Shape shape = Shape::OfRank(TF_NumDims(tensor_.get()));
-  for (int k = 0; k < shape.rank(); ++k) {
-    shape.set_dim(k, TF_Dim(tensor_.get(), k));
-  }
+  Shape shape;
+  CopyShape(&shape);
   return shape;
+}
+
+void Tensor::CopyShape(Shape* to) const {
+  to->set_rank(TF_NumDims(tensor_.get()));
+  for (int k = 0; k < to->rank(); ++k) {
+    to->set_dim(k, TF_Dim(tensor_.get(), k));
+  }
 }
 
 Status KernelConstruction::GetAttr(const char* name, float* value) const {
@@ -117,19 +127,19 @@ Status KernelContext::Inputs(const Signature& signature, Tensors* inputs,
                              Sizes* sizes) const {
   Shapes shapes;
   for (size_t n = 0; n < signature.inputs.size(); ++n) {
-    Tensor input;
-    TF_LSTM_OPS_RETURN_IF_ERROR(Input(static_cast<int>(n), &input));
-    shapes.push_back(input.shape());
-    inputs->push_back(std::move(input));
+    Tensor* input = &inputs->emplace_back();
+    TF_LSTM_OPS_RETURN_IF_ERROR(Input(static_cast<int>(n), input));
+    input->CopyShape(&shapes.emplace_back());
   }
   return CheckInputs(signature, shapes, sizes);
 }
 
 Status KernelContext::Input(int index, Tensor* input) const {
   TF_Tensor* tensor = nullptr;
-  TF_GetInput(context_, index, &tensor, status_.get());
-  if (status_.ok()) *input = Tensor(tensor);
-  return status_.Take();
+  TF_GetInput(context_, index, &tensor, status_->get());
+  if (!status_->ok()) return status_->Take();
+  *input = Tensor(tensor);
+  return Status();
 }
 
 Status KernelContext::Outputs(const Signature& signature, const Tensors& inputs,
@@ -137,13 +147,11 @@ Status KernelContext::Outputs(const Signature& signature, const Tensors& inputs,
                               Tensors* outputs) const {
   for (size_t n = 0; n < signature.outputs.size(); ++n) {
     const Argument& output = signature.outputs[n];
-    Tensor tensor;
     TF_LSTM_OPS_RETURN_IF_ERROR(AllocateOutput(
         static_cast<int>(n), type,
         output.like ? inputs[signature.InputIndex(output.like)].shape()
                     : OutputShape(output, sizes),
-        &tensor));
-    outputs->push_back(std::move(tensor));
+        &outputs->emplace_back()));
   }
   return Status();
 }
@@ -157,9 +165,10 @@ Status KernelContext::AllocateOutput(int index, TF_DataType type,
   }
   // TensorFlow ignores the length and uses the shape.
   TF_Tensor* tensor = TF_AllocateOutput(context_, index, type, shape.data(),
-                                        shape.rank(), 0, status_.get());
-  if (status_.ok()) *output = Tensor(tensor);
-  return status_.Take();
+                                        shape.rank(), 0, status_->get());
+  if (!status_->ok()) return status_->Take();
+  *output = Tensor(tensor);
+  return Status();
 }
 
 Status KernelContext::AllocateTemporary(int64_t bytes,

@@ -38,6 +38,7 @@ class Tensor {
 
   // All members but the constructors need a tensor.
   Shape shape() const;
+  void CopyShape(Shape* to) const;  // faster than *to = shape()
   int64_t size() const { return TF_TensorElementCount(tensor_.get()); }
   // A view of the elements, in host or device memory.
   template <class T>
@@ -69,10 +70,11 @@ class KernelConstruction : public AttributeReader {
   TF_OpKernelConstruction* construction_;
 };
 
-// One call of a kernel. Does not own `context`. One thread uses it at a time.
+// One call of a kernel, on the thread that creates the object. Does not own
+// `context`.
 class KernelContext {
  public:
-  explicit KernelContext(TF_OpKernelContext* context) : context_(context) {}
+  explicit KernelContext(TF_OpKernelContext* context);
 
   // Fetches all inputs, checks them against the signature and sets `sizes`.
   // Errors: those of CheckInputs, and TensorFlow's.
@@ -102,8 +104,9 @@ class KernelContext {
 
  private:
   TF_OpKernelContext* context_;
-  // For the functions that a call uses many times.
-  TfStatus status_;
+  // The thread's, because a call uses it many times and creating one takes an
+  // allocation. It is OK between two uses.
+  const TfStatus* status_;
 };
 
 // The base class of all kernels. TensorFlow may call Compute from several

@@ -23,9 +23,8 @@ class TfStatus {
     if (ok()) return Status();
     return Status(static_cast<Code>(TF_GetCode(status_)), TF_Message(status_));
   }
-  // Returns the status and sets it to OK again.
+  // Returns the status and sets it to OK.
   Status Take() const {
-    if (ok()) return Status();
     Status taken = ToStatus();
     TF_SetStatus(status_, TF_OK, "");
     return taken;

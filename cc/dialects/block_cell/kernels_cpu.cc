@@ -45,7 +45,9 @@ class BlockCellKernel : public tf::Kernel {
                     int64_t width) {
     T* data = call->OutData(n);
     const int64_t used = sequence.rows() * width;
-    std::fill(data + used, data + call->output_size(n), T{});
+    if (sequence.steps < sequence.time) {
+      std::fill(data + used, data + call->output_size(n), T{});
+    }
     return call->Out(data, used);
   }
 

@@ -12,7 +12,7 @@ namespace {
 class Temporaries : public cuda::Memory {
  public:
   explicit Temporaries(const tf::KernelContext& context)
-      : context_(context.get()) {}
+      : context_(context) {}
 
   Status Allocate(int64_t bytes, void** data) override {
     tf::Tensor tensor;

@@ -28,8 +28,7 @@ class MetalCall : public Inputs {
   Status Allocate(const tf::KernelContext& context, const Shape& shape,
                   TF_DataType type) {
     const auto index = static_cast<int>(outputs_.size());
-    outputs_.push_back(tf::Tensor());
-    return context.AllocateOutput(index, type, shape, &outputs_.back());
+    return context.AllocateOutput(index, type, shape, &outputs_.emplace_back());
   }
   // Allocates all outputs of a signature without opaque dimensions.
   Status AllocateAll(const tf::KernelContext& context, TF_DataType type) {
