@@ -43,7 +43,7 @@ const PackedSequence& Pack(const Sequence& sequence, PackedSequence* own) {
   const bool in_order = sequence.time_major || sequence.time == 1;
   if (sequence.steps == 1 && sequence.all_valid() && in_order &&
       sequence.batch <= kMaxBatch) {
-    thread_local PackedSequence kept;
+    static thread_local PackedSequence kept;
     if (kept.batch != sequence.batch) kept = PackedSequence(sequence);
     return kept;
   }

@@ -3,8 +3,8 @@
 namespace tf_lstm_ops {
 
 std::vector<int64_t> Shape::dims() const {
-  std::vector<int64_t> all;
-  for (int k = 0; k < rank(); ++k) all.push_back(dim(k));
+  std::vector<int64_t> all(rank());
+  for (int k = 0; k < rank(); ++k) all[k] = dim(k);
   return all;
 }
 

@@ -27,7 +27,7 @@ class Shape {
   static constexpr int kMaxDims = 8;
 
   Shape() = default;  // unknown rank
-  explicit Shape(std::initializer_list<int64_t> dims)
+  Shape(std::initializer_list<int64_t> dims)
       : Shape(dims.begin(), dims.size()) {}
   explicit Shape(const std::vector<int64_t>& dims)
       : Shape(dims.data(), dims.size()) {}
