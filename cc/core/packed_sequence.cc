@@ -38,4 +38,17 @@ PackedSequence::PackedSequence(const Sequence& sequence)
   }
 }
 
+const PackedSequence& Pack(const Sequence& sequence, PackedSequence* own) {
+  constexpr int64_t kMaxBatch = 1 << 16;
+  const bool in_order = sequence.time_major || sequence.time == 1;
+  if (sequence.steps == 1 && sequence.all_valid() && in_order &&
+      sequence.batch <= kMaxBatch) {
+    static thread_local PackedSequence kept;
+    if (kept.batch != sequence.batch) kept = PackedSequence(sequence);
+    return kept;
+  }
+  *own = PackedSequence(sequence);
+  return *own;
+}
+
 }  // namespace tf_lstm_ops

@@ -37,6 +37,11 @@ struct PackedSequence {
   int64_t size() const { return static_cast<int64_t>(batch_row.size()); }
 };
 
+// Returns the packed sequence of `sequence`. That of a single step without
+// lengths and mask belongs to the calling thread, which keeps it for its next
+// call with the same batch size, up to 2^16. Any other one is written to `own`.
+const PackedSequence& Pack(const Sequence& sequence, PackedSequence* own);
+
 }  // namespace tf_lstm_ops
 
 #endif  // TF_LSTM_OPS_CORE_PACKED_SEQUENCE_H_

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/inline_vector.h"
 #include "core/shape.h"
 #include "core/status.h"
 
@@ -80,9 +81,19 @@ struct Signature {
   std::vector<const char*> input_lists = {};   // NOLINT
   std::vector<const char*> output_lists = {};  // NOLINT
 
-  // Position of the input of this name, or -1.
+  // A dialect may number the inputs of its ops. The position of each input by
+  // its number; -1 where the op has no such input.
+  std::vector<int> positions = {};  // NOLINT
+
+  // Position of the input of this name, or of this number, or -1. The number
+  // takes no time to look up.
   int InputIndex(const char* name) const;
+  int InputIndex(int number) const { return positions[number]; }
 };
+
+// The number of arguments for which a call allocates no memory.
+constexpr size_t kInlineArguments = 24;
+using Shapes = InlineVector<Shape, kInlineArguments>;
 
 // Whether an optional input is absent.
 bool IsAbsent(const Argument& argument, const Shape& shape);
@@ -98,7 +109,7 @@ Status CheckDim(const char* name, const Shape& shape, int k, const char* what,
 // Each size comes from the first input that has it. Unknown dimensions pass.
 // Errors: InvalidArgument with the argument's name, the expected and the actual
 // value, and where a size derived from the inputs overflows.
-Status CheckInputs(const Signature& signature, const std::vector<Shape>& inputs,
+Status CheckInputs(const Signature& signature, const Shapes& inputs,
                    Sizes* sizes);
 
 // Returns the shape of an output. An opaque or unknown dimension is kUnknown.

@@ -1,6 +1,7 @@
 #include "tf/kernel.h"
 
 #include <cstdio>
+#include <utility>
 
 namespace tf_lstm_ops::tf {
 namespace {
@@ -67,12 +68,22 @@ struct MadeKernel {
 
 }  // namespace
 
+KernelContext::KernelContext(TF_OpKernelContext* context) : context_(context) {
+  thread_local const TfStatus status;
+  status_ = &status;
+}
+
 Shape Tensor::shape() const {
-  std::vector<int64_t> dims(TF_NumDims(tensor_.get()));
-  for (size_t k = 0; k < dims.size(); ++k) {
-    dims[k] = TF_Dim(tensor_.get(), static_cast<int>(k));
+  Shape shape;
+  CopyShape(&shape);
+  return shape;
+}
+
+void Tensor::CopyShape(Shape* to) const {
+  to->set_rank(TF_NumDims(tensor_.get()));
+  for (int k = 0; k < to->rank(); ++k) {
+    to->set_dim(k, TF_Dim(tensor_.get(), k));
   }
-  return Shape(dims);
 }
 
 Status KernelConstruction::GetAttr(const char* name, float* value) const {
@@ -112,50 +123,52 @@ Status KernelConstruction::GetAttr(const char* name, std::string* value) const {
   return status.ToStatus();
 }
 
-Status KernelContext::Inputs(const Signature& signature,
-                             std::vector<Tensor>* inputs, Sizes* sizes) const {
-  std::vector<Shape> shapes;
+Status KernelContext::Inputs(const Signature& signature, Tensors* inputs,
+                             Sizes* sizes) const {
+  Shapes shapes;
   for (size_t n = 0; n < signature.inputs.size(); ++n) {
-    inputs->emplace_back();
-    TF_LSTM_OPS_RETURN_IF_ERROR(Input(static_cast<int>(n), &inputs->back()));
-    shapes.push_back(inputs->back().shape());
+    Tensor* input = &inputs->emplace_back();
+    TF_LSTM_OPS_RETURN_IF_ERROR(Input(static_cast<int>(n), input));
+    input->CopyShape(&shapes.emplace_back());
   }
   return CheckInputs(signature, shapes, sizes);
 }
 
 Status KernelContext::Input(int index, Tensor* input) const {
-  const TfStatus status;
   TF_Tensor* tensor = nullptr;
-  TF_GetInput(context_, index, &tensor, status.get());
-  if (status.ok()) *input = Tensor(tensor);
-  return status.ToStatus();
+  TF_GetInput(context_, index, &tensor, status_->get());
+  if (!status_->ok()) return status_->Take();
+  *input = Tensor(tensor);
+  return Status();
 }
 
-Status KernelContext::Outputs(const Signature& signature,
-                              const std::vector<Tensor>& inputs,
+Status KernelContext::Outputs(const Signature& signature, const Tensors& inputs,
                               const Sizes& sizes, TF_DataType type,
-                              std::vector<Tensor>* outputs) const {
+                              Tensors* outputs) const {
   for (size_t n = 0; n < signature.outputs.size(); ++n) {
     const Argument& output = signature.outputs[n];
-    outputs->emplace_back();
     TF_LSTM_OPS_RETURN_IF_ERROR(AllocateOutput(
         static_cast<int>(n), type,
         output.like ? inputs[signature.InputIndex(output.like)].shape()
                     : OutputShape(output, sizes),
-        &outputs->back()));
+        &outputs->emplace_back()));
   }
   return Status();
 }
 
 Status KernelContext::AllocateOutput(int index, TF_DataType type,
                                      const Shape& shape, Tensor* output) const {
-  const TfStatus status;
+  if (shape.rank() > Shape::kMaxDims) {
+    return MakeStatus(Code::kUnimplemented, "tf_lstm_ops: output ", index,
+                      " would have rank ", shape.rank(), ", the largest is ",
+                      Shape::kMaxDims);
+  }
   // TensorFlow ignores the length and uses the shape.
-  TF_Tensor* tensor =
-      TF_AllocateOutput(context_, index, type, shape.dims().data(),
-                        shape.rank(), 0, status.get());
-  if (status.ok()) *output = Tensor(tensor);
-  return status.ToStatus();
+  TF_Tensor* tensor = TF_AllocateOutput(context_, index, type, shape.data(),
+                                        shape.rank(), 0, status_->get());
+  if (!status_->ok()) return status_->Take();
+  *output = Tensor(tensor);
+  return Status();
 }
 
 Status KernelContext::AllocateTemporary(int64_t bytes,

@@ -11,6 +11,7 @@
 
 #include "core/attribute_reader.h"
 #include "core/float16.h"
+#include "core/inline_vector.h"
 #include "core/shape.h"
 #include "core/signature.h"
 #include "core/status.h"
@@ -37,6 +38,7 @@ class Tensor {
 
   // All members but the constructors need a tensor.
   Shape shape() const;
+  void CopyShape(Shape* to) const;  // faster than *to = shape()
   int64_t size() const { return TF_TensorElementCount(tensor_.get()); }
   // A view of the elements, in host or device memory.
   template <class T>
@@ -50,6 +52,8 @@ class Tensor {
   };
   std::unique_ptr<TF_Tensor, Delete> tensor_;
 };
+
+using Tensors = InlineVector<Tensor, kInlineArguments>;
 
 // Reads the attributes of a kernel. Does not own `construction`.
 class KernelConstruction : public AttributeReader {
@@ -66,23 +70,24 @@ class KernelConstruction : public AttributeReader {
   TF_OpKernelConstruction* construction_;
 };
 
-// One call of a kernel. Does not own `context`.
+// One call of a kernel, on the thread that creates the object. Does not own
+// `context`.
 class KernelContext {
  public:
-  explicit KernelContext(TF_OpKernelContext* context) : context_(context) {}
+  explicit KernelContext(TF_OpKernelContext* context);
 
   // Fetches all inputs, checks them against the signature and sets `sizes`.
   // Errors: those of CheckInputs, and TensorFlow's.
-  Status Inputs(const Signature& signature, std::vector<Tensor>* inputs,
+  Status Inputs(const Signature& signature, Tensors* inputs,
                 Sizes* sizes) const;
   // Fetches one input. Errors: TensorFlow's.
   Status Input(int index, Tensor* input) const;
   // Allocates all outputs of a signature without opaque dimensions. Errors:
-  // TensorFlow's.
-  Status Outputs(const Signature& signature, const std::vector<Tensor>& inputs,
-                 const Sizes& sizes, TF_DataType type,
-                 std::vector<Tensor>* outputs) const;
-  // Allocates one output. Errors: TensorFlow's.
+  // those of AllocateOutput.
+  Status Outputs(const Signature& signature, const Tensors& inputs,
+                 const Sizes& sizes, TF_DataType type, Tensors* outputs) const;
+  // Allocates one output. Errors: TensorFlow's; Unimplemented where the rank is
+  // above Shape::kMaxDims.
   Status AllocateOutput(int index, TF_DataType type, const Shape& shape,
                         Tensor* output) const;
 
@@ -99,6 +104,9 @@ class KernelContext {
 
  private:
   TF_OpKernelContext* context_;
+  // The thread's, because a call uses it many times and creating one takes an
+  // allocation. It is OK between two uses.
+  const TfStatus* status_;
 };
 
 // The base class of all kernels. TensorFlow may call Compute from several

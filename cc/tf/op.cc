@@ -32,16 +32,17 @@ class Inference {
 
   Shape Describe(TF_ShapeHandle* handle) {
     if (!TF_ShapeInferenceContextRankKnown(context_, handle)) return Shape();
-    std::vector<int64_t> dims;
-    const int64_t rank = TF_ShapeInferenceContextRank(context_, handle);
-    for (int64_t k = 0; k < rank; ++k) {
+    const auto rank =
+        static_cast<int>(TF_ShapeInferenceContextRank(context_, handle));
+    Shape shape = Shape::OfRank(rank);
+    for (int k = 0; k < rank; ++k) {
       const DimensionPtr dim(TF_NewDimensionHandle());
       TF_ShapeInferenceContextDim(context_, handle, k, dim.get());
-      dims.push_back(TF_DimensionHandleValueKnown(dim.get())
-                         ? TF_DimensionHandleValue(dim.get())
-                         : kUnknown);
+      if (TF_DimensionHandleValueKnown(dim.get())) {
+        shape.set_dim(k, TF_DimensionHandleValue(dim.get()));
+      }
     }
-    return Shape(dims);
+    return shape;
   }
 
   Status WithRank(TF_ShapeHandle* handle, int rank) {
@@ -143,7 +144,7 @@ Status InferOutputs(const Signature& signature,
 Status Infer(const Signature& signature, TF_ShapeInferenceContext* context) {
   Inference inference(context);
   std::vector<ShapePtr> handles(signature.inputs.size());
-  std::vector<Shape> shapes;
+  Shapes shapes;
   for (size_t n = 0; n < handles.size(); ++n) {
     TF_LSTM_OPS_RETURN_IF_ERROR(
         inference.Input(static_cast<int>(n), &handles[n]));

@@ -23,6 +23,12 @@ class TfStatus {
     if (ok()) return Status();
     return Status(static_cast<Code>(TF_GetCode(status_)), TF_Message(status_));
   }
+  // Returns the status and sets it to OK.
+  Status Take() const {
+    Status taken = ToStatus();
+    TF_SetStatus(status_, TF_OK, "");
+    return taken;
+  }
 
  private:
   TF_Status* status_;

@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <sstream>
+#include <string>
 #include <vector>
 
 #include "core/shape.h"
@@ -34,6 +35,38 @@ TEST(ShapePrintsUnknowns) {
   CHECK_EQ(S({2, kUnknown, 3}).ToString(), "[2,?,3]");
 }
 
+TEST(ShapesAreEqualByRankAndDimensions) {
+  CHECK(S({2, 3}) == S({2, 3}));
+  CHECK(!(S({2, 3}) == S({2, 4})));
+  CHECK(!(S({2, 3}) == S({2, 3, 1})));
+  CHECK(!(S({}) == Shape()));
+  CHECK(Shape::OfRank(0) == S({}));
+}
+
+TEST(ShapeOfHigherRankStoresFirstDimensions) {
+  const Shape shape = S({1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  CHECK_EQ(shape.rank(), 10);
+  CHECK_EQ(shape.dim(7), 8);
+  CHECK_EQ(shape.dim(8), kUnknown);
+  CHECK_EQ(shape.dims().size(), size_t{10});
+  CHECK_EQ(shape.ToString(), "[1,2,3,4,5,6,7,8,?,?]");
+  CHECK(!(shape == shape));
+  Shape other = Shape::OfRank(9);
+  other.set_dim(8, 5);
+  CHECK_EQ(other.dim(8), kUnknown);
+}
+
+TEST(InlineVectorGrowsBeyondInlineElements) {
+  InlineVector<std::string, 2> words;
+  for (const char* word : {"a", "b", "c", "d"}) {
+    words.push_back(word);
+    CHECK_EQ(words.back(), word);
+    CHECK_EQ(words[0], "a");
+    CHECK_EQ(static_cast<size_t>(words.end() - words.begin()), words.size());
+  }
+  CHECK_EQ(words[1] + words[2], "bc");
+}
+
 TEST(CheckedProductSeesOverflowBehindZero) {
   int64_t product = -1;
   CHECK(CheckedProduct({3, 4, 5}, &product) && product == 60);
@@ -57,13 +90,15 @@ TEST(CheckInputsFindsSizes) {
 
 TEST(CheckInputsNamesTheArgument) {
   const struct {
-    std::vector<Shape> inputs;
+    Shapes inputs;
     const char* message;
   } cases[] = {
       {{S({1}), S({7, 2, 3}), S({2, 5}), S({8, 20}), S({5})},
        "n must be rank 0 but is rank 1"},
       {{S({}), S({7, 2}), S({2, 5}), S({8, 20}), S({5})},
        "x must be rank 3 but is rank 2"},
+      {{S({}), S({1, 1, 1, 1, 1, 1, 1, 1, 1}), S({2, 5}), S({8, 20}), S({5})},
+       "x must be rank 3 but is rank 9"},
       {{S({}), S({7, 2, 3}), S({3, 5}), S({8, 20}), S({5})},
        "c.dim_size(0) != batch_size: 3 vs. 2"},
       {{S({}), S({7, 2, 3}), S({2, 5}), S({9, 20}), S({5})},
@@ -108,7 +143,7 @@ TEST(CheckInputsTakesAbsentOptional) {
 
 TEST(CheckInputsRefusesOverflow) {
   const int64_t huge = int64_t{1} << 61;
-  const std::vector<std::vector<Shape>> cases = {
+  const std::vector<Shapes> cases = {
       {S({}), S({huge, 2, 0}), S({2, 5}), S({5, 20}), S({5})},
       {S({}), S({1, 2, huge}), S({2, 5}), Shape(), S({5})},
       // The sum input_size + cell_size itself does not fit.

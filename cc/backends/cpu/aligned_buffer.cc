@@ -15,6 +15,8 @@ namespace {
 
 constexpr size_t kCacheLine = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
+// The smallest block. Each small buffer of a short call fits into it.
+constexpr size_t kMinBlock = size_t{64} << 10;
 
 struct Block {
   void* data = nullptr;
@@ -90,24 +92,23 @@ class Spares {
   std::atomic<bool> busy_{false};
 };
 
-Spares g_spares;
+// Small blocks are kept apart, so that they do not displace large ones.
+Spares g_spares, g_small_spares;
+
+Spares& SparesOf(size_t bytes) {
+  return bytes < kHugePage ? g_small_spares : g_spares;
+}
 
 }  // namespace
 
 AlignedBuffer::AlignedBuffer(size_t bytes) {
-  Block block;
-  if (bytes >= kHugePage) block = g_spares.Take(bytes);
+  bytes = std::max(bytes, kMinBlock);
+  Block block = SparesOf(bytes).Take(bytes);
   if (block.data == nullptr) block = Allocate(bytes);
   data_ = block.data;
   size_ = block.size;
 }
 
-AlignedBuffer::~AlignedBuffer() {
-  if (size_ >= kHugePage) {
-    g_spares.Give({data_, size_});
-  } else {
-    std::free(data_);
-  }
-}
+AlignedBuffer::~AlignedBuffer() { SparesOf(size_).Give({data_, size_}); }
 
 }  // namespace tf_lstm_ops

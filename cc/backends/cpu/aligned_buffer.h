@@ -10,10 +10,11 @@ namespace tf_lstm_ops {
 // Uninitialised memory, aligned to 64 bytes, which the object owns. Buffers of
 // 2 MiB and more use huge pages where the system has them. Later calls reuse
 // the memory of such buffers, up to kKeptBytes in total, because the first
-// access to a new page is slow. The constructor throws std::bad_alloc, which
-// the kernels' base class turns into a ResourceExhausted error. The class is
-// not a template of the element type, so that code compiled for one instruction
-// set instantiates nothing that another one may use.
+// access to a new page is slow. They also reuse the memory of smaller buffers,
+// which saves the time of an allocation in a short call. The constructor throws
+// std::bad_alloc, which the kernels' base class turns into a ResourceExhausted
+// error. The class is not a template of the element type, so that code compiled
+// for one instruction set instantiates nothing that another one may use.
 class AlignedBuffer {
  public:
   static constexpr size_t kKeptBytes = size_t{128} << 20;

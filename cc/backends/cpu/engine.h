@@ -61,6 +61,9 @@ struct Engine {
   // that compilers keep the loops.
   float (*multiply_add)(int64_t rounds, int64_t* flops);
   float (*sum)(const float* x, int64_t n);
+  // The backward pass of a step that cpu::IsStepGradient accepts.
+  void (*step_gradient_float)(const LayerBackward<float>& layer, int threads);
+  void (*step_gradient_double)(const LayerBackward<double>& layer, int threads);
 };
 
 // The passes of layers with RnnConfig::bfloat16.

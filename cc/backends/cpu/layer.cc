@@ -29,14 +29,42 @@ double WeightsOf(const RnnConfig& config) {
          static_cast<double>(config.hidden_size + config.input_size);
 }
 
+// Of a step without products: the cell's equations and their memory.
+double EquationsOf(const RnnConfig& config) {
+  constexpr double kOfUnit = 60;
+  return kOfUnit * static_cast<double>(config.cell_size);
+}
+
 template <class T>
 double WorkOf(const EngineBackward<T>& args) {
   const bool multiplies = args.packed->steps > 1 || args.wants_h0_grad ||
                           args.x_grad || args.weights_grad.input ||
                           args.weights_grad.recurrent;
-  constexpr double kOfUnit = 60;  // the cell's equations and their memory
-  return multiplies ? WeightsOf(args.config)
-                    : kOfUnit * static_cast<double>(args.config.cell_size);
+  return multiplies ? WeightsOf(args.config) : EquationsOf(args.config);
+}
+
+// Whether the pass is one step of an LSTM that needs no product and no sum
+// other than those of the peepholes.
+template <class T>
+bool IsStepGradient(const LayerBackward<T>& layer) {
+  const Sequence& sequence = layer.sequence;
+  const RnnWeights<T>& weights = layer.weights_grad;
+  const bool is_step =
+      sequence.time == 1 && sequence.steps == 1 && sequence.all_valid() &&
+      layer.config.cell == CellKind::kLstm && !layer.config.projected() &&
+      layer.saved.data[kSavedCo] && !layer.saved.packed;
+  const bool has_product = layer.h0_grad.data || layer.x_grad ||
+                           weights.input || weights.recurrent ||
+                           weights.input_bias || weights.recurrent_bias;
+  return is_step && !has_product && layer.z_grad && !layer.final_h_grad.data &&
+         !layer.final_c_grad.data;
+}
+
+void RunStepGradient(const LayerBackward<float>& layer, int threads) {
+  SelectedInstructionSet().engine->step_gradient_float(layer, threads);
+}
+void RunStepGradient(const LayerBackward<double>& layer, int threads) {
+  SelectedInstructionSet().engine->step_gradient_double(layer, threads);
 }
 
 ForwardFunction<float> ForwardOf(const EngineForward<float>& args) {
@@ -142,6 +170,10 @@ void ComputeForward(const LayerForward<T>& layer, const PackedSequence& packed,
 template <class T>
 void ComputeBackward(const LayerBackward<T>& layer,
                      const PackedSequence& packed, int threads) {
+  if (IsStepGradient(layer)) {
+    return RunStepGradient(
+        layer, UsefulThreads(packed, EquationsOf(layer.config), threads));
+  }
   const BackwardArguments<T> arguments(layer, packed);
   RunBackward(arguments.engine(), threads);
   arguments.Finish();

@@ -31,7 +31,7 @@ class BlockCellKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(call->Fetch(context));
     const int64_t time = kVariant.sequence ? call->sizes.time : 1;
     const int64_t steps =
-        kVariant.sequence ? *call->template Data<int64_t>("seq_len_max") : 1;
+        kVariant.sequence ? *call->template Data<int64_t>(kInSeqLenMax) : 1;
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckSeqLenMax(steps, time));
     TF_LSTM_OPS_RETURN_IF_ERROR(call->AllocateAll(context));
     SetLayer(attributes_, MakeSequence(call->sizes.batch, time, steps),
@@ -45,7 +45,9 @@ class BlockCellKernel : public tf::Kernel {
                     int64_t width) {
     T* data = call->OutData(n);
     const int64_t used = sequence.rows() * width;
-    std::fill(data + used, data + call->output_size(n), T{});
+    if (sequence.steps < sequence.time) {
+      std::fill(data + used, data + call->output_size(n), T{});
+    }
     return call->Out(data, used);
   }
 
@@ -71,7 +73,8 @@ class ForwardKernel : public BlockCellKernel<T, kVariant> {
     }
     layer.h = this->OutRows(&call, layer.sequence, kOutputH, cell);
     layer.h_stride = cell;
-    cpu::ComputeForward(layer, PackedSequence(layer.sequence),
+    PackedSequence packed;
+    cpu::ComputeForward(layer, Pack(layer.sequence, &packed),
                         this->Threads(context));
     call.Finish();
     return Status();
@@ -106,7 +109,8 @@ class GradKernel : public BlockCellKernel<T, kVariant> {
 
   Status Finish(const KernelContext& context, const LayerBackward<C>& layer,
                 CpuCall<T>* call) {
-    cpu::ComputeBackward(layer, PackedSequence(layer.sequence),
+    PackedSequence packed;
+    cpu::ComputeBackward(layer, Pack(layer.sequence, &packed),
                          this->Threads(context));
     call->Finish();
     return Status();

@@ -25,7 +25,7 @@ class BlockCellKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(call->Fetch(context));
     const int64_t time = kVariant.sequence ? call->sizes.time : 1;
     const int64_t steps =
-        kVariant.sequence ? *call->template Data<int64_t>("seq_len_max") : 1;
+        kVariant.sequence ? *call->template Data<int64_t>(kInSeqLenMax) : 1;
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckSeqLenMax(steps, time));
     SetLayer(attributes_, MakeSequence(call->sizes.batch, time, steps),
              call->sizes, call, layer);

@@ -38,7 +38,7 @@ class BlockCellKernel : public MetalKernel {
     MetalCall call(signature());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     const int64_t time = kVariant.sequence ? call.sizes.time : 1;
-    const int64_t steps = kVariant.sequence ? *call.Find("seq_len_max")->data<int64_t>() : 1;
+    const int64_t steps = kVariant.sequence ? *call.Find(kInSeqLenMax)->data<int64_t>() : 1;
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckSeqLenMax(steps, time));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context, type()));
     // seq_len_max is an argument of the graph, not a part of it.

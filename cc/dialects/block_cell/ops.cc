@@ -63,45 +63,58 @@ constexpr const char* kUsePeephole = "use_peephole: bool = false";
 constexpr const char* kPeepholeRequired = "use_peephole: bool";
 constexpr const char* kGateOrder = "gate_order: {'ICFO', 'IFCO'} = 'ICFO'";
 
+// Sets the positions of the inputs by InputNumber.
+Signature Numbered(Signature signature) {
+  for (const char* name :
+       {"seq_len_max", "x",      "cs_prev", "h_prev",  "w",      "wci",
+        "wcf",         "wco",    "b",       "i",       "cs",     "f",
+        "o",           "ci",     "co",      "h",       "i_grad", "cs_grad",
+        "f_grad",      "o_grad", "ci_grad", "co_grad", "h_grad"}) {
+    signature.positions.push_back(signature.InputIndex(name));
+  }
+  return signature;
+}
+
 Signature SequenceGrad(const char* op) {
-  return {op,
-          {kPeepholeRequired, kTypes},
-          Concat({Inputs(kSequence), Outputs(kSequence),
-                  CellRows(kSequence, {"cs_grad", "h_grad"})}),
-          InputGradients(kSequence)};
+  return Numbered({op,
+                   {kPeepholeRequired, kTypes},
+                   Concat({Inputs(kSequence), Outputs(kSequence),
+                           CellRows(kSequence, {"cs_grad", "h_grad"})}),
+                   InputGradients(kSequence)});
 }
 
 Signature FullGrad(const char* op, Span span) {
-  return {op,
-          {kPeepholeRequired, kGateOrder, kTypes},
-          Concat({Inputs(span), Outputs(span),
-                  CellRows(span, {"i_grad", "cs_grad", "f_grad", "o_grad",
-                                  "ci_grad", "co_grad", "h_grad"})}),
-          InputGradients(span)};
+  return Numbered(
+      {op,
+       {kPeepholeRequired, kGateOrder, kTypes},
+       Concat({Inputs(span), Outputs(span),
+               CellRows(span, {"i_grad", "cs_grad", "f_grad", "o_grad",
+                               "ci_grad", "co_grad", "h_grad"})}),
+       InputGradients(span)});
 }
 
 }  // namespace
 
 const Signature& LSTMBlockCell() {
-  static const Signature signature = {
-      "TfLstmOps>LSTMBlockCell",
-      {kForgetBias, "cell_clip: float = 3.0", kUsePeephole, kTypes},
-      Inputs(kStep),
-      Outputs(kStep)};
+  static const Signature signature =
+      Numbered({"TfLstmOps>LSTMBlockCell",
+                {kForgetBias, "cell_clip: float = 3.0", kUsePeephole, kTypes},
+                Inputs(kStep),
+                Outputs(kStep)});
   return signature;
 }
 
 const Signature& LSTMBlockCellGrad() {
-  static const Signature signature = {
-      "TfLstmOps>LSTMBlockCellGrad",
-      {kPeepholeRequired, kTypes},
-      Concat({Inputs(kStep), CellRows(kStep, {"i", "cs", "f", "o", "ci", "co",
-                                              "cs_grad", "h_grad"})}),
-      {{"cs_prev_grad", {kB, kH}},
-       {"dicfo", {kB, k4H}},
-       {"wci_grad", {kH}},
-       {"wcf_grad", {kH}},
-       {"wco_grad", {kH}}}};
+  static const Signature signature = Numbered(
+      {"TfLstmOps>LSTMBlockCellGrad",
+       {kPeepholeRequired, kTypes},
+       Concat({Inputs(kStep), CellRows(kStep, {"i", "cs", "f", "o", "ci", "co",
+                                               "cs_grad", "h_grad"})}),
+       {{"cs_prev_grad", {kB, kH}},
+        {"dicfo", {kB, k4H}},
+        {"wci_grad", {kH}},
+        {"wcf_grad", {kH}},
+        {"wco_grad", {kH}}}});
   return signature;
 }
 
@@ -112,11 +125,11 @@ const Signature& LSTMBlockCellFullGrad() {
 }
 
 const Signature& BlockLSTM() {
-  static const Signature signature = {
-      "TfLstmOps>BlockLSTM",
-      {kForgetBias, "cell_clip: float = 3.0", kUsePeephole, kTypes},
-      Inputs(kSequence),
-      Outputs(kSequence)};
+  static const Signature signature =
+      Numbered({"TfLstmOps>BlockLSTM",
+                {kForgetBias, "cell_clip: float = 3.0", kUsePeephole, kTypes},
+                Inputs(kSequence),
+                Outputs(kSequence)});
   return signature;
 }
 
@@ -126,11 +139,11 @@ const Signature& BlockLSTMGrad() {
 }
 
 const Signature& BlockLSTMV2() {
-  static const Signature signature = {
-      "TfLstmOps>BlockLSTMV2",
-      {"cell_clip: float = 0.0", kUsePeephole, kTypes},
-      Inputs(kSequence),
-      Outputs(kSequence)};
+  static const Signature signature =
+      Numbered({"TfLstmOps>BlockLSTMV2",
+                {"cell_clip: float = 0.0", kUsePeephole, kTypes},
+                Inputs(kSequence),
+                Outputs(kSequence)});
   return signature;
 }
 

@@ -89,10 +89,12 @@ constexpr size_t kOutputH = kSavedNames.size();
 // The gates that have peepholes, in the order of the arguments.
 struct Peephole {
   const char* name;
+  InputNumber input;
   LstmGate gate;
 };
 constexpr std::array<Peephole, 3> kPeepholes = {
-    Peephole{"wci", kGateI}, Peephole{"wcf", kGateF}, Peephole{"wco", kGateO}};
+    Peephole{"wci", kInWci, kGateI}, Peephole{"wcf", kInWcf, kGateF},
+    Peephole{"wco", kInWco, kGateO}};
 
 constexpr int kGates = GateCount(CellKind::kLstm);
 
@@ -124,20 +126,20 @@ void SetLayer(const Attributes& attributes, const Sequence& sequence,
   const int64_t row = kGates * cell;
   layer->config = MakeConfig(attributes, sizes);
   layer->sequence = sequence;
-  layer->x = call->In("x", sequence.rows() * input);
+  layer->x = call->In(kInX, sequence.rows() * input);
   layer->x_stride = input;
-  layer->h0 = {call->In("h_prev"), cell};
-  layer->c0 = {call->In("cs_prev"), cell};
+  layer->h0 = {call->In(kInHPrev), cell};
+  layer->c0 = {call->In(kInCsPrev), cell};
   const auto by_input = [&](const auto* data) {
     return ByInput(data, kGates, cell);
   };
-  layer->weights.input = call->Weights("w", 0, input * row, by_input);
+  layer->weights.input = call->Weights(kInW, 0, input * row, by_input);
   layer->weights.recurrent =
-      call->Weights("w", input * row, cell * row, by_input);
-  layer->weights.input_bias = call->In("b");
+      call->Weights(kInW, input * row, cell * row, by_input);
+  layer->weights.input_bias = call->In(kInB);
   if (!attributes.use_peephole) return;
   for (const Peephole& peephole : kPeepholes) {
-    layer->weights.peephole[peephole.gate] = call->In(peephole.name);
+    layer->weights.peephole[peephole.gate] = call->In(peephole.input);
   }
 }
 
@@ -148,15 +150,12 @@ template <class T, class Call>
 void SetOutputsAndGrads(const Sizes& sizes, int64_t rows, Call* call,
                         LayerBackward<T>* layer) {
   const int64_t cell = sizes.cell, size = rows * cell;
-  const auto grad = [&](const char* name) {
-    return call->In((std::string(name) + "_grad").c_str(), size);
-  };
   for (int k = 0; k < kMaxSavedActivations; ++k) {
-    layer->saved.Set(k, call->In(kSavedNames[k], size), cell);
-    layer->saved_grad.Set(k, grad(kSavedNames[k]), cell);
+    layer->saved.Set(k, call->In(kInI + k, size), cell);
+    layer->saved_grad.Set(k, call->In(kInIGrad + k, size), cell);
   }
-  layer->h = call->In("h", size);
-  layer->h_grad = grad("h");
+  layer->h = call->In(kInH, size);
+  layer->h_grad = call->In(kInHGrad, size);
   layer->h_stride = layer->h_grad_stride = cell;
 }
 

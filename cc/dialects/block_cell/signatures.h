@@ -11,6 +11,35 @@
 
 namespace tf_lstm_ops::block_cell {
 
+// The numbers of the inputs. Each op has some of these inputs, in this order.
+enum InputNumber {
+  kInSeqLenMax,
+  kInX,
+  kInCsPrev,
+  kInHPrev,
+  kInW,
+  kInWci,
+  kInWcf,
+  kInWco,
+  kInB,
+  // The outputs of the forward op; the first six are numbered by LstmSaved.
+  kInI,
+  kInCs,
+  kInF,
+  kInO,
+  kInCi,
+  kInCo,
+  kInH,
+  // The gradients with respect to these outputs, in the same order.
+  kInIGrad,
+  kInCsGrad,
+  kInFGrad,
+  kInOGrad,
+  kInCiGrad,
+  kInCoGrad,
+  kInHGrad
+};
+
 const Signature& LSTMBlockCell();
 const Signature& LSTMBlockCellGrad();
 const Signature& LSTMBlockCellFullGrad();

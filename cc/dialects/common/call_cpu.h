@@ -24,28 +24,30 @@ class CpuCall : public Inputs {
 
   // Returns the elements of an input without conversion. Null where the input
   // is absent.
-  template <class E = T>
-  const E* Data(const char* name) const {
-    const tf::Tensor* tensor = Find(name);
+  template <class E = T, class Key>
+  const E* Data(Key key) const {
+    const tf::Tensor* tensor = Find(key);
     return tensor ? tensor->data<E>() : nullptr;
   }
   const bool* Mask(const char* name) const { return Data<bool>(name); }
 
   // Returns an input, or its first `size` elements. Null where the input is
   // absent.
-  const Compute* In(const char* name) {
-    const tf::Tensor* tensor = Find(name);
+  template <class Key>
+  const Compute* In(Key key) {
+    const tf::Tensor* tensor = Find(key);
     return tensor ? staging_.In(tensor->data<T>(), tensor->size()) : nullptr;
   }
-  const Compute* In(const char* name, int64_t size) {
-    return staging_.In(Data(name), size);
+  template <class Key>
+  const Compute* In(Key key, int64_t size) {
+    return staging_.In(Data(key), size);
   }
   // Returns a view of weight matrices: `size` elements of an input from `begin`
   // on. layout(data) makes the view. The input must be present.
-  template <class Layout>
-  GateMatrices<const Compute> Weights(const char* name, int64_t begin,
-                                      int64_t size, const Layout& layout) {
-    return staging_.Weights(Data(name) + begin, size, layout);
+  template <class Key, class Layout>
+  GateMatrices<const Compute> Weights(Key key, int64_t begin, int64_t size,
+                                      const Layout& layout) {
+    return staging_.Weights(Data(key) + begin, size, layout);
   }
   // Moves an input out of this object. The input must not be used afterwards.
   tf::Tensor Take(const char* name) {
@@ -56,8 +58,7 @@ class CpuCall : public Inputs {
   Status Allocate(const tf::KernelContext& context, const Shape& shape,
                   TF_DataType type = tf::kDataType<T>) {
     const auto index = static_cast<int>(outputs_.size());
-    outputs_.emplace_back();
-    return context.AllocateOutput(index, type, shape, &outputs_.back());
+    return context.AllocateOutput(index, type, shape, &outputs_.emplace_back());
   }
   // Allocates all outputs of a signature without opaque dimensions.
   Status AllocateAll(const tf::KernelContext& context) {
@@ -84,7 +85,7 @@ class CpuCall : public Inputs {
   void Finish() { staging_.Finish(); }
 
  private:
-  std::vector<tf::Tensor> outputs_;
+  tf::Tensors outputs_;
   cpu::Staging<T> staging_;
 };
 

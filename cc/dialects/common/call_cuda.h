@@ -37,27 +37,32 @@ class CudaCall : public Inputs {
 
   // Returns the elements of an input. Null where the op has no such input or it
   // is absent. They lie in host memory where the kernel is registered so.
-  template <class E = T>
-  const E* Data(const char* name) const {
-    const tf::Tensor* tensor = Find(name);
+  template <class E = T, class Key>
+  const E* Data(Key key) const {
+    const tf::Tensor* tensor = Find(key);
     return tensor ? tensor->data<E>() : nullptr;
   }
   const bool* Mask(const char* name) const { return Data<bool>(name); }
-  const T* In(const char* name) const { return Data(name); }
+  template <class Key>
+  const T* In(Key key) const {
+    return Data(key);
+  }
   // The size is not used. CpuCall converts that many elements.
-  const T* In(const char* name, int64_t) const { return Data(name); }
-  template <class Layout>
-  GateMatrices<const T> Weights(const char* name, int64_t begin, int64_t,
+  template <class Key>
+  const T* In(Key key, int64_t) const {
+    return Data(key);
+  }
+  template <class Key, class Layout>
+  GateMatrices<const T> Weights(Key key, int64_t begin, int64_t,
                                 const Layout& layout) const {
-    return layout(Data(name) + begin);
+    return layout(Data(key) + begin);
   }
 
   // Allocates the next output.
   Status Allocate(const tf::KernelContext& context, const Shape& shape,
                   TF_DataType type = tf::kDataType<T>) {
     const auto index = static_cast<int>(outputs_.size());
-    outputs_.emplace_back();
-    return context.AllocateOutput(index, type, shape, &outputs_.back());
+    return context.AllocateOutput(index, type, shape, &outputs_.emplace_back());
   }
   // Allocates all outputs of a signature without opaque dimensions.
   Status AllocateAll(const tf::KernelContext& context) {
@@ -75,7 +80,7 @@ class CudaCall : public Inputs {
   }
 
  private:
-  std::vector<tf::Tensor> outputs_;
+  tf::Tensors outputs_;
   std::unique_ptr<cuda::Device> device_;
 };
 

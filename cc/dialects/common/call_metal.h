@@ -28,20 +28,19 @@ class MetalCall : public Inputs {
   Status Allocate(const tf::KernelContext& context, const Shape& shape,
                   TF_DataType type) {
     const auto index = static_cast<int>(outputs_.size());
-    outputs_.emplace_back();
-    return context.AllocateOutput(index, type, shape, &outputs_.back());
+    return context.AllocateOutput(index, type, shape, &outputs_.emplace_back());
   }
   // Allocates all outputs of a signature without opaque dimensions.
   Status AllocateAll(const tf::KernelContext& context, TF_DataType type) {
     return context.Outputs(signature, inputs, sizes, type, &outputs_);
   }
 
-  const std::vector<tf::Tensor>& outputs() const { return outputs_; }
+  const tf::Tensors& outputs() const { return outputs_; }
 
   std::vector<HostArgument> host_arguments;
 
  private:
-  std::vector<tf::Tensor> outputs_;
+  tf::Tensors outputs_;
 };
 
 // Adds the arguments and results of a call to a program. The indices of the

@@ -1,4 +1,4 @@
-// Inputs: the checked inputs of one call of an op, by their names.
+// Inputs: the checked inputs of one call of an op.
 #ifndef TF_LSTM_OPS_DIALECTS_COMMON_INPUTS_H_
 #define TF_LSTM_OPS_DIALECTS_COMMON_INPUTS_H_
 
@@ -10,9 +10,11 @@
 
 namespace tf_lstm_ops {
 
+// A Key is the name of an input (const char*), or its number (int) where the
+// dialect numbers its inputs.
 struct Inputs {
   const Signature& signature;
-  std::vector<tf::Tensor> inputs;
+  tf::Tensors inputs;
   Sizes sizes;
 
   explicit Inputs(const Signature& s) : signature(s) {}
@@ -23,12 +25,14 @@ struct Inputs {
   }
 
   // Returns an input, or null where the op has no such input or it is absent.
-  const tf::Tensor* Find(const char* name) const {
-    const int n = signature.InputIndex(name);
-    if (n < 0 || IsAbsent(signature.inputs[n], inputs[n].shape())) {
-      return nullptr;
-    }
-    return &inputs[n];
+  template <class Key>
+  const tf::Tensor* Find(Key key) const {
+    const int n = signature.InputIndex(key);
+    if (n < 0) return nullptr;
+    const Argument& argument = signature.inputs[n];
+    const bool absent =
+        argument.optional && IsAbsent(argument, inputs[n].shape());
+    return absent ? nullptr : &inputs[n];
   }
   // The shape of an input. The rank is unknown where Find returns null.
   Shape InputShape(const char* name) const {

@@ -27,7 +27,7 @@ class SizeKernel : public tf::Kernel {
   }
 
   Status Compute(const KernelContext& context) override {
-    std::vector<Tensor> inputs;
+    tf::Tensors inputs;
     Sizes unused;
     RnnModel model;
     ParamsLayout layout;
@@ -69,9 +69,8 @@ void RegisterSizeKernel(const char* op, const char* device, TF_DataType type,
 
 }  // namespace
 
-Status MakeLayout(const Attributes& attributes,
-                  const std::vector<Tensor>& inputs, RnnModel* model,
-                  ParamsLayout* layout) {
+Status MakeLayout(const Attributes& attributes, const tf::Tensors& inputs,
+                  RnnModel* model, ParamsLayout* layout) {
   const auto scalar = [&](size_t n) {
     return int64_t{*inputs[n].data<int32_t>()};
   };
@@ -89,7 +88,7 @@ Status ConversionAttributes::Init(const KernelConstruction& construction,
   return attributes_.Init(construction, is_v2, false);
 }
 
-Status ConversionAttributes::Make(const std::vector<Tensor>& inputs,
+Status ConversionAttributes::Make(const tf::Tensors& inputs,
                                   Conversion* c) const {
   RnnModel model;
   TF_LSTM_OPS_RETURN_IF_ERROR(

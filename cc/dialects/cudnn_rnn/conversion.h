@@ -15,9 +15,8 @@ namespace tf_lstm_ops::cudnn_rnn {
 
 // Sets model and layout from the first three inputs: num_layers, num_units and
 // input_size, scalars in host memory. Errors: InvalidArgument.
-Status MakeLayout(const Attributes& attributes,
-                  const std::vector<tf::Tensor>& inputs, RnnModel* model,
-                  ParamsLayout* layout);
+Status MakeLayout(const Attributes& attributes, const tf::Tensors& inputs,
+                  RnnModel* model, ParamsLayout* layout);
 
 // The layout of one conversion. `weights` and `biases` are the regions of the
 // buffer that hold the tensors of the canonical lists, by pseudo-layer, then by
@@ -38,7 +37,7 @@ class ConversionAttributes {
 
   // Sets `c` from the inputs of MakeLayout. Errors: those of MakeLayout, and
   // InvalidArgument where a list has the wrong length.
-  Status Make(const std::vector<tf::Tensor>& inputs, Conversion* c) const;
+  Status Make(const tf::Tensors& inputs, Conversion* c) const;
 
  private:
   Attributes attributes_;

@@ -23,7 +23,7 @@ class MaskKernel : public tf::Kernel {
   Status Init(const KernelConstruction&) override { return Status(); }
 
   Status Compute(const KernelContext& context) override {
-    std::vector<Tensor> inputs;
+    tf::Tensors inputs;
     Sizes unused;
     TF_LSTM_OPS_RETURN_IF_ERROR(
         context.Inputs(CudnnRNNDropoutMask(), &inputs, &unused));

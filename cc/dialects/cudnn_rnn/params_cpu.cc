@@ -23,7 +23,7 @@ class ConversionKernel : public tf::Kernel {
 
  protected:
   Status Begin(const KernelContext& context, const Signature& signature,
-               std::vector<Tensor>* inputs, Conversion* c) const {
+               tf::Tensors* inputs, Conversion* c) const {
     Sizes unused;
     TF_LSTM_OPS_RETURN_IF_ERROR(context.Inputs(signature, inputs, &unused));
     return attributes_.Make(*inputs, c);
@@ -37,7 +37,8 @@ template <bool kV2, class T>
 class ToParamsKernel : public ConversionKernel<kV2> {
  public:
   Status Compute(const KernelContext& context) override {
-    std::vector<Tensor> inputs, weights, biases;
+    tf::Tensors inputs;
+    std::vector<Tensor> weights, biases;
     Conversion c;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(
         context,
@@ -84,7 +85,7 @@ template <bool kV2, class T>
 class FromParamsKernel : public ConversionKernel<kV2> {
  public:
   Status Compute(const KernelContext& context) override {
-    std::vector<Tensor> inputs;
+    tf::Tensors inputs;
     Conversion c;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(
         context,

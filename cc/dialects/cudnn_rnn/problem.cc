@@ -61,7 +61,7 @@ Status CheckStates(const Attributes& attributes, const InputShapes& shapes,
     return InvalidArgument("input_c must be rank 3 but is rank ", c.rank());
   }
   if (attributes.num_proj == 0) {
-    if (h.dims() == c.dims()) return Status();
+    if (h == c) return Status();
     return InvalidArgument(
         "input_h and input_c must have the same shape w/o projection: ",
         h.ToString(), " ", c.ToString());
@@ -222,7 +222,7 @@ Status CheckBackprop(const MultiLayerRnn& problem, const ShapeOf& shape_of) {
   const RnnModel& model = problem.model;
   const auto check = [&](const char* name, const Shape& want) {
     const Shape got = shape_of(name);
-    if (got.dims() == want.dims()) return Status();
+    if (got == want) return Status();
     return InvalidArgument("Invalid ", name, " shape: expected ",
                            want.ToString(), " but got ", got.ToString());
   };
@@ -241,7 +241,7 @@ Status CheckBackprop(const MultiLayerRnn& problem, const ShapeOf& shape_of) {
 std::vector<Shape> ForwardShapes(const MultiLayerRnn& problem, bool is_training,
                                  int64_t reserve_size) {
   const RnnModel& model = problem.model;
-  const Shape scalar((std::vector<int64_t>()));
+  const Shape scalar = Shape::OfRank(0);
   return {problem.SequenceShape(model.output_size()),
           problem.StateShape(model.hidden_size),
           IsLstm(model.cell) ? problem.StateShape(model.cell_size) : scalar,
@@ -250,7 +250,7 @@ std::vector<Shape> ForwardShapes(const MultiLayerRnn& problem, bool is_training,
 
 Shape HostReservedShape(const OpVariant& variant, bool is_training) {
   const bool is_pair = variant.version == 2 && is_training;
-  return Shape(is_pair ? std::vector<int64_t>{2} : std::vector<int64_t>());
+  return is_pair ? Shape({2}) : Shape::OfRank(0);
 }
 
 }  // namespace tf_lstm_ops::cudnn_rnn

@@ -49,7 +49,7 @@ class PackedWeightsCache {
     for (size_t n = 0; n < kNames.size(); ++n) {
       const Tensor& now = *call->Inputs::Find(kNames[n]);
       same = same && now.data<T>() == tensors_[n].data<T>() &&
-             now.shape().dims() == tensors_[n].shape().dims();
+             now.shape() == tensors_[n].shape();
     }
     if (same) return packed_;
     for (size_t n = 0; n < kNames.size(); ++n) {

@@ -4,6 +4,7 @@
 #include "backends/cpu/simd/cell_backward.h"
 #include "backends/cpu/simd/cell_forward.h"
 #include "backends/cpu/simd/passes.h"
+#include "backends/cpu/simd/step_gradient.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 namespace {
@@ -111,10 +112,20 @@ float Sum(const float* x, int64_t n) {
 
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 extern const Engine kEngine;
-const Engine kEngine = {&Forward<float>,   &Forward<double>, &Backward<float>,
-                        &Backward<double>, &Sigmoid,         &Tanh,
-                        &Widen<Half>,      &Widen<BFloat16>, &Narrow<Half>,
-                        &Narrow<BFloat16>, &MultiplyAdd,     &Sum};
+const Engine kEngine = {&Forward<float>,
+                        &Forward<double>,
+                        &Backward<float>,
+                        &Backward<double>,
+                        &Sigmoid,
+                        &Tanh,
+                        &Widen<Half>,
+                        &Widen<BFloat16>,
+                        &Narrow<Half>,
+                        &Narrow<BFloat16>,
+                        &MultiplyAdd,
+                        &Sum,
+                        &RunStepGradient<float>,
+                        &RunStepGradient<double>};
 #endif
 
 extern const BFloat16Engine kBFloat16;
