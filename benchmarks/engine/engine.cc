@@ -29,11 +29,7 @@ void Run(const Case& c, int threads, double flops) {
   std::fflush(stdout);
 }
 
-}  // namespace
-}  // namespace engine_benchmark
-
-int main(int count, char** arguments) {
-  using namespace engine_benchmark;
+int Main(int count, char** arguments) {
   const int threads = count > 1 ? std::atoi(arguments[1]) : 1;
   const double flops = tf_lstm_ops::cpu::MeasureFlops(threads);
   std::printf(
@@ -41,4 +37,12 @@ int main(int count, char** arguments) {
       " and step\n",
       threads, flops / 1e9);
   for (int k = 2; k < count; ++k) Run(ParseCase(arguments[k]), threads, flops);
+  return 0;
+}
+
+}  // namespace
+}  // namespace engine_benchmark
+
+int main(int count, char** arguments) {
+  return engine_benchmark::Main(count, arguments);
 }

@@ -115,11 +115,7 @@ void Run(const Case& c, int threads, double flops) {
   std::fflush(stdout);
 }
 
-}  // namespace
-}  // namespace engine_benchmark
-
-int main(int count, char** arguments) {
-  using namespace engine_benchmark;
+int Main(int count, char** arguments) {
   const int threads = count > 1 ? std::atoi(arguments[1]) : 1;
   const double flops = tf_lstm_ops::cpu::MeasureFlops(threads);
   std::printf("%s; ours: %s\n", DescribeOnednn().c_str(),
@@ -137,4 +133,12 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "oneDNN: %s\n", error.what());
     return 1;
   }
+  return 0;
+}
+
+}  // namespace
+}  // namespace engine_benchmark
+
+int main(int count, char** arguments) {
+  return engine_benchmark::Main(count, arguments);
 }
