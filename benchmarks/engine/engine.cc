@@ -29,11 +29,7 @@ void Run(const Case& c, const Rates& rates) {
   std::fflush(stdout);
 }
 
-}  // namespace
-}  // namespace engine_benchmark
-
-int main(int count, char** arguments) {
-  using namespace engine_benchmark;
+int Main(int count, char** arguments) {
   const int threads = count > 1 ? std::atoi(arguments[1]) : 1;
   const Rates rates(threads);
   std::printf(
@@ -42,4 +38,12 @@ int main(int count, char** arguments) {
       " and step\n",
       threads, rates.flops / 1e9, rates.sigmoid * 1e9, rates.tanh * 1e9);
   for (int k = 2; k < count; ++k) Run(ParseCase(arguments[k]), rates);
+  return 0;
+}
+
+}  // namespace
+}  // namespace engine_benchmark
+
+int main(int count, char** arguments) {
+  return engine_benchmark::Main(count, arguments);
 }

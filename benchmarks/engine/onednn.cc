@@ -115,11 +115,7 @@ void Run(const Case& c, const Rates& rates) {
   std::fflush(stdout);
 }
 
-}  // namespace
-}  // namespace engine_benchmark
-
-int main(int count, char** arguments) {
-  using namespace engine_benchmark;
+int Main(int count, char** arguments) {
   const int threads = count > 1 ? std::atoi(arguments[1]) : 1;
   const Rates rates(threads);
   std::printf("%s; ours: %s\n", DescribeOnednn().c_str(),
@@ -138,4 +134,12 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "oneDNN: %s\n", error.what());
     return 1;
   }
+  return 0;
+}
+
+}  // namespace
+}  // namespace engine_benchmark
+
+int main(int count, char** arguments) {
+  return engine_benchmark::Main(count, arguments);
 }
