@@ -71,6 +71,22 @@ def test_a_row_alone_has_the_bits_it_has_in_a_batch(rng, name, sizes, dtype):
             )
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gradient_of_a_step_on_any_number_of_threads(rng, monkeypatch, dtype):
+    """Of a batch that is large enough for threads. 150 units are not a multiple of any vector."""
+    op = OPS["LSTMBlockCell"]
+    inputs = tensors(random_inputs(rng, op, Sizes(1, 130, 3, 150), dtype), dtype)
+    saved = call(op, inputs, use_peephole=True)
+    found = []
+    for threads in (1, 2, 3, 7):
+        # Read at each call, as long as TensorFlow itself is not told a number.
+        monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", str(threads))
+        found.append(call_grad(op, inputs, saved, saved.cs, saved.h, use_peephole=True))
+    for other in found[1:]:
+        for field, a, b in zip(other._fields, found[0], other, strict=True):
+            np.testing.assert_array_equal(a, b, err_msg=field)
+
+
 @pytest.mark.parametrize("name", SEQUENCES)
 def test_steps_have_the_bits_of_the_sequence(rng, name):
     """A sequence cut in two, the second half starting from the states of the first."""

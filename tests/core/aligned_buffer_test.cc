@@ -21,6 +21,13 @@ TEST(LargeBuffersAreUsedAgain) {
   CHECK(first.data() == used && second.data() != used);
 }
 
+TEST(SmallBuffersAreUsedAgain) {
+  void* const used = Used(100);
+  CHECK(Used(1000) == used);
+  const AlignedBuffer first(100), second(100);
+  CHECK(first.data() == used && second.data() != used);
+}
+
 TEST(BuffersThatALargerOneServesForAreFreed) {
   {
     const AlignedBuffer small(4 * kMebibyte), smaller(3 * kMebibyte);

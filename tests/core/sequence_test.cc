@@ -44,6 +44,25 @@ TEST(TimeMajorSequence) {
   CHECK(r.previous == p.previous);
 }
 
+TEST(PackKeepsOneStepOfTheThread) {
+  PackedSequence own;
+  const PackedSequence& first = Pack(TimeMajor(3, 1), &own);
+  CHECK(&first != &own);
+  CHECK(first.begin == (std::vector<int64_t>{0, 3}));
+  CHECK(first.output_row == (std::vector<int64_t>{0, 1, 2}));
+  CHECK(&Pack(TimeMajor(3, 1), &own) == &first);
+  CHECK_EQ(Pack(TimeMajor(2, 1), &own).size(), 2);
+  const bool mask[] = {true, false, true};
+  CHECK(&Pack(BatchMajor(3, 1, mask), &own) == &own);
+  CHECK_EQ(own.size(), 2);
+  CHECK(&Pack(TimeMajor(3, 2), &own) == &own);
+  CHECK_EQ(own.size(), 6);
+  // Row 1 of the batch is in row 4 of the tensors.
+  Sequence first_of_four = BatchMajor(2, 4, nullptr);
+  first_of_four.steps = 1;
+  CHECK(Pack(first_of_four, &own).input_row == (std::vector<int64_t>{0, 4}));
+}
+
 TEST(FewerStepsThanTime) {
   Sequence sequence = TimeMajor(2, 5);
   sequence.steps = 3;

@@ -94,6 +94,9 @@ CASES: dict[str, Case] = {
         for op in SEQUENCE_OPS
         for length in (-1, 4, 2**40)
     },
+    # More dimensions than a shape stores.
+    "rank 12 LSTMBlockCell": Case("LSTMBlockCell", {"x": [1] * 12}),
+    "rank 12 BlockLSTMGradV2": Case("BlockLSTMGradV2", {"cs": [1] * 12}),
     "seq_len_max BlockLSTM rank 1": Case("BlockLSTM", {"seq_len_max": [1]}),
     "seq_len_max BlockLSTMGradV2 no element": Case("BlockLSTMGradV2", {"seq_len_max": [0]}),
     # Empty inputs all round.
