@@ -11,8 +11,7 @@ namespace {
 // later work on the same stream once they are freed.
 class Temporaries : public cuda::Memory {
  public:
-  explicit Temporaries(const tf::KernelContext& context)
-      : context_(context) {}
+  explicit Temporaries(const tf::KernelContext& context) : context_(context) {}
 
   Status Allocate(int64_t bytes, void** data) override {
     tf::Tensor tensor;
