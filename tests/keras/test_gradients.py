@@ -242,3 +242,26 @@ def test_recurrent_state_carries_gradients_between_calls(family, rng):
     bound = rounding(SIZES)
     assert_close(halves.numpy(), whole.numpy(), bound)
     assert_close(tape.gradient(halves, x).numpy(), tape.gradient(whole, x).numpy(), bound)
+
+
+def test_the_gradient_of_the_input_is_computed_only_where_it_is_needed(family, rng):
+    layer, _ = make_pair(family, SIZES, rng, return_sequences=True)
+    x = tf.constant(random_inputs(SIZES, rng)[0].astype("float32"))
+    op, needed, of_weights = f"TfLstmOps>Keras{family.name}Grad", [], []
+    for watches in True, False:
+
+        @tf.function
+        def gradients(x, watches=watches):
+            with tf.GradientTape() as tape:
+                if watches:
+                    tape.watch(x)
+                loss = tf.reduce_sum(layer(x) ** 2)
+            weights = [w.value for w in layer.trainable_weights]
+            return tape.gradient(loss, [*weights, x] if watches else weights)
+
+        graph = gradients.get_concrete_function(x).graph
+        needed += [o.get_attr("needs_x_grad") for o in graph.get_operations() if o.type == op]
+        of_weights.append(gradients(x)[: len(layer.trainable_weights)])
+    assert needed == [True, False]
+    for with_x, without_x in zip(*of_weights, strict=True):
+        np.testing.assert_array_equal(without_x, with_x)

@@ -160,14 +160,17 @@ def _layer_grad(
     attributes: dict[str, Any],
 ) -> list[Any]:
     """The gradients that the gradient op of `op` returns, by the `function` that computes `op`."""
+    attributes = dict(attributes)
+    needs_x_grad = attributes.pop("needs_x_grad")
     by_name = dict(zip(op_definitions.inputs(op), inputs, strict=True))
     sources = [by_name[n.removesuffix("_grad")] for n in op_definitions.outputs(f"{op}Grad")]
     with tf.GradientTape() as tape:
         tape.watch(sources)
         outputs = function(*inputs, **attributes)
-    return tape.gradient(
+    x_grad, *others = tape.gradient(
         outputs, sources, output_grads, unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
+    return [x_grad if needs_x_grad else tf.zeros_like(x_grad), *others]
 
 
 def keras_lstm_grad(inputs: list[Any], output_grads: list[Any], **attributes: Any) -> list[Any]:

@@ -13,23 +13,35 @@ from tf_lstm_ops import op_definitions
 from tf_lstm_ops.composite import keras as composite
 from tf_lstm_ops.gradients.common import Gradient, attributes, filled, vector_jacobian
 
+_NEEDS_X_GRAD = "needs_x_grad"  # the attribute of the gradient ops alone
+
 
 def _first(name: str) -> Gradient:
     """The gradient of a layer's op."""
 
+    own = [n for n in op_definitions.attributes(f"{name}Grad") if n != _NEEDS_X_GRAD]
+
     def gradient(op: Any, *grads: Any) -> list[Any]:
-        settings = attributes(op, op_definitions.attributes(f"{name}Grad"))
+        settings = attributes(op, own)
         inputs, outputs = list(op.inputs), list(op.outputs)
         if not op.get_attr("training"):  # activations were not saved: run the forward pass again
             outputs = list(op_definitions.function(name)(*inputs, training=True, **settings))
         output_grads = filled(grads, op.outputs)[:-1]  # the reserve, last, has none
         found = op_definitions.function(f"{name}Grad")(
-            *inputs, outputs[0], outputs[-1], *output_grads, **settings
+            *inputs, outputs[0], outputs[-1], *output_grads, **settings, needs_x_grad=_needs(op, 0)
         )
         input_grads = found._asdict()
         return [input_grads.get(f"{input}_grad") for input in op_definitions.inputs(name)]
 
     return gradient
+
+
+def _needs(op: Any, number: int) -> bool:
+    """Whether the gradient of an input is needed. A tf.GradientTape says so; tf.gradients does not.
+
+    The layer that reads a model's data needs no gradient of its input.
+    """
+    return number not in (getattr(op, "skip_input_indices", None) or ())
 
 
 def _second(name: str, function: Callable[..., Any]) -> Gradient:

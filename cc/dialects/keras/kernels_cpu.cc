@@ -156,7 +156,8 @@ template <class T, const OpVariant& kVariant>
 class GradKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    return attributes_.Init(construction, kVariant.cell);
+    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kVariant.cell));
+    return construction.GetAttr("needs_x_grad", &needs_x_grad_);
   }
 
   Status Compute(const KernelContext& context) override {
@@ -175,9 +176,10 @@ class GradKernel : public tf::Kernel {
     SetOutputGrads(packed, &call, &layer);
     SetInputGrads(
         kVariant, call.sizes, [&](size_t n) { return call.Out(n); }, &layer);
-    if (packed.size() < layer.sequence.rows()) {
+    if (!needs_x_grad_ || packed.size() < layer.sequence.rows()) {
       std::fill_n(layer.x_grad, call.output_size(0), C(0));
     }
+    if (!needs_x_grad_) layer.x_grad = nullptr;
     cpu::ComputeBackward(layer, packed,
                          cpu::ThreadCount(ConfiguredThreads(context)));
     call.Finish();
@@ -255,6 +257,7 @@ class GradKernel : public tf::Kernel {
   }
 
   Attributes attributes_;
+  bool needs_x_grad_ = true;
 };
 
 template <class T, const OpVariant& kVariant>

@@ -23,6 +23,7 @@ Signature Base(const char* op, Arguments inputs, Arguments outputs) {
 // The inputs that every gradient op has besides those of its forward op.
 Signature GradOf(const Signature& forward, const char* op) {
   Signature s = Base(op, forward.inputs, {});
+  s.attributes.push_back("needs_x_grad: bool = true");
   s.inputs.push_back({"output", {kB, kAny, kH}});
   s.inputs.push_back({"reserve", {kAny}});
   s.inputs.push_back({"output_grad", {kB, kAny, kH}});

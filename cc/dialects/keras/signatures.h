@@ -21,7 +21,8 @@ const Signature& KerasLSTM();
 
 // Inputs: the inputs of KerasLSTM, its output and reserve, and the gradients of
 // its first three outputs. Outputs: the gradients of all inputs except the mask
-// and the multipliers.
+// and the multipliers. Without the attribute `needs_x_grad`, the kernels for
+// the CPU save the time of x_grad and return zeros.
 const Signature& KerasLSTMGrad();
 
 // A GRU layer with reset_after=True. The gates are in Keras' order z, r, h.
