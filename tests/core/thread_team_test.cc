@@ -135,6 +135,35 @@ TEST(TeamRestsForACallBesideAndServesItThen) {
   }
 }
 
+// As Neighbours, but the job beside has one phase. Its items are in any order.
+struct OnePhase : Neighbours {
+  static int64_t ThreeItems(const void*, int64_t) { return 3; }
+  static void Run(void* state, int64_t, int64_t item, int) {
+    RunBeside(state, item == 0 ? 0 : 1, item, 0);
+  }
+};
+
+TEST(TeamServesTheRestOfAPhase) {
+  for (int round = 0; round < 20; ++round) {
+    OnePhase state;
+    std::thread with_team([&] {
+      Neighbours* base = &state;
+      RunJob({base, Neighbours::kPhases, &Neighbours::ManyItems,
+              &Neighbours::RunWithTeam},
+             2);
+      state.team_is_free = true;
+    });
+    std::thread beside([&] {
+      CHECK(Neighbours::Await([&] { return state.team_is_taken.load(); }));
+      Neighbours* base = &state;
+      RunJob({base, 1, &OnePhase::ThreeItems, &OnePhase::Run}, 2);
+    });
+    with_team.join();
+    beside.join();
+    CHECK_EQ(state.met.load(), 2);
+  }
+}
+
 TEST(TeamWorksAfterFork) {
   RunCount(3);
   const pid_t child = fork();

@@ -42,15 +42,15 @@ struct Word {
 
 class Team {
  public:
-  // Runs the job from phase `from` on.
-  void Run(const Job& job, int threads, int64_t from) {
+  // Runs the job from phase `from` on, whose first `done` items are done.
+  void Run(const Job& job, int threads, int64_t from, int64_t done) {
     job_ = &job;
     threads_ = StartWorkers(std::min(threads, kMaxThreads) - 1) + 1;
     const uint32_t next = Word::Phase(progress_.load()) + 1;
     const uint32_t first = next - static_cast<uint32_t>(from);
     first_ = first;
     const uint32_t end = first + static_cast<uint32_t>(job.phases);
-    Begin(next);
+    Begin(next, done);
     for (;;) {
       const uint32_t phase = Word::Phase(progress_.load());
       if (phase == end) return;
@@ -100,29 +100,30 @@ class Team {
       // If the range was not set for this phase, the thread has no items in
       // this job.
       if (Word::Phase(ranges_[index].left.load()) == phase) Work(phase, index);
-      WaitForPhaseAfter(phase);
+      if (!Rests(index)) WaitForPhaseAfter(phase);
     }
   }
 
   // The last threads of the team pause, one for each concurrent call.
+  bool Rests(int index) const {
+    const int resting = resting_;
+    return index > 0 && resting > 0 && index >= threads_ - resting;
+  }
   void WaitForReturn(int index) {
-    const auto rests = [&] {
-      const int resting = resting_;
-      return resting > 0 && index >= threads_ - resting;
-    };
-    if (!rests()) return;
+    if (!Rests(index)) return;
     std::unique_lock<std::mutex> lock(mutex_);
-    returned_.wait(lock, [&] { return !rests(); });
+    returned_.wait(lock, [&] { return !Rests(index); });
   }
 
-  // Takes and runs items of the phase until none remains.
+  // Takes and runs items of the phase until none remains or the thread has to
+  // pause. Thread 0 never pauses.
   void Work(uint32_t phase, int thread) {
     int64_t done = 0;
     const int threads = threads_;  // constant while items remain
     for (int k = 0; k < threads; ++k) {
       const int range = (thread + k) % threads;
       uint32_t left;
-      while ((left = Take(phase, range)) > 0) {
+      while (!Rests(thread) && (left = Take(phase, range)) > 0) {
         const int64_t step = phase - first_;
         const int64_t item = step % 2 == 0 ? RangeBegin(step, range + 1) - left
                                            : RangeBegin(step, range) + left - 1;
@@ -156,27 +157,38 @@ class Team {
     }
   }
 
-  // Begins the first phase from `phase` on that has items.
-  void Begin(uint32_t phase) {
+  // Begins the first phase from `phase` on that has items. The first `done`
+  // items of `phase`, in the order of the phase, are done.
+  void Begin(uint32_t phase, int64_t done = 0) {
     int64_t step = phase - first_;
     while (step < job_->phases && job_->items(job_->state, step) == 0) {
       ++step;
     }
     phase = first_ + static_cast<uint32_t>(step);
     for (int r = 0; r < threads_; ++r) {
-      const int64_t count = step == job_->phases
-                                ? 0
-                                : RangeBegin(step, r + 1) - RangeBegin(step, r);
+      const int64_t count = step == job_->phases ? 0 : Left(step, r, done);
       ranges_[r].left.store(Word::Make(phase, count),
                             std::memory_order_release);
     }
-    progress_.store(Word::Make(phase, 0));
+    progress_.store(Word::Make(phase, done));
     if (sleepers_.load() > 0) {
       {
         const std::lock_guard<std::mutex> lock(mutex_);
       }
       changed_.notify_all();
     }
+  }
+
+  // The items of a range that are left after the first `done` items of a phase.
+  int64_t Left(int64_t step, int range, int64_t done) const {
+    int64_t begin = RangeBegin(step, range);
+    int64_t end = RangeBegin(step, range + 1);
+    if (step % 2 == 0) {
+      begin = std::max(begin, done);
+    } else {
+      end = std::min(end, job_->items(job_->state, step) - done);
+    }
+    return std::max<int64_t>(end - begin, 0);
   }
 
   int64_t RangeBegin(int64_t step, int range) const {
@@ -234,11 +246,17 @@ Team* TheTeam() {
 
 bool TakeTeam() { return !g_busy.load() && !g_busy.exchange(true); }
 
-void RunPhaseAlone(const Job& job, int64_t phase) {
+// Runs items of a phase on the calling thread until all are done or stop()
+// returns true. Returns the number of items done.
+template <class Stop>
+int64_t RunPhaseAlone(const Job& job, int64_t phase, const Stop& stop) {
   const int64_t items = job.items(job.state, phase);
-  for (int64_t k = 0; k < items; ++k) {
-    job.run(job.state, phase, phase % 2 == 0 ? k : items - 1 - k, 0);
+  int64_t done = 0;
+  while (done < items && !stop()) {
+    job.run(job.state, phase, phase % 2 == 0 ? done : items - 1 - done, 0);
+    ++done;
   }
+  return done;
 }
 
 }  // namespace
@@ -246,15 +264,21 @@ void RunPhaseAlone(const Job& job, int64_t phase) {
 void RunJob(const Job& job, int threads) {
   bool with_team = threads > 1 && TakeTeam();
   const bool beside_team = threads > 1 && !with_team;
-  int64_t phase = 0;
+  int64_t phase = 0, done = 0;
+  const auto takes_team = [&] {
+    return with_team || (with_team = beside_team && TakeTeam());
+  };
   if (beside_team) TheTeam()->Rest();
-  while (!with_team && phase < job.phases) {
-    RunPhaseAlone(job, phase++);
-    with_team = beside_team && TakeTeam();
+  while (phase < job.phases && !takes_team()) {
+    done = RunPhaseAlone(job, phase, takes_team);
+    if (done == job.items(job.state, phase)) {
+      done = 0;
+      ++phase;
+    }
   }
   if (beside_team) TheTeam()->Return();
   if (!with_team) return;
-  TheTeam()->Run(job, threads, phase);
+  TheTeam()->Run(job, threads, phase, done);
   g_busy.store(false);
 }
 

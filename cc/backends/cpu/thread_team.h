@@ -38,7 +38,7 @@ struct Job {
 // another call uses the team, the job runs on the calling thread alone. One
 // thread of the team pauses meanwhile, so that the number of running threads
 // stays the same. If the other call ends first, the job continues with the
-// team.
+// team. Both happen between two items.
 void RunJob(const Job& job, int threads);
 
 }  // namespace tf_lstm_ops
