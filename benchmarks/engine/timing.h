@@ -28,7 +28,8 @@ inline double Fastest(const std::function<void()>& call, double duration) {
   return best;
 }
 
-// The highest rates of the processor, measured with `threads` threads.
+// The peak rate of float operations on `threads` threads, and the times of
+// sigmoid and tanh.
 struct Rates {
   double flops;          // float operations a second
   double sigmoid, tanh;  // seconds of a value, in the cache

@@ -70,7 +70,8 @@ class ForwardPass : public ForwardState<T> {
   virtual void ProjectUnits(const Rows& range, const Units& units,
                             const T* dropped_x) = 0;
   // One step: z + h R, then the cell's equations. If range.z is null, z = x W +
-  // bias is computed first. With `reverse` the last units are first.
+  // bias is computed first. With `reverse` the last units are first. With
+  // Regime::kOnce z already contains h R.
   virtual void Step(const Rows& range, const Units& units, bool reverse,
                     const T* dropped_x) = 0;
 
@@ -154,7 +155,7 @@ class ForwardPass : public ForwardState<T> {
               [&](int64_t e, int p, int64_t u) { return Z(all, e, p, u); });
   }
 
-  // h = Wp m of packed rows [begin, end).
+  // h = m Wp of packed rows [begin, end).
   void ProjectOutput(int64_t begin, int64_t end, const Units& units) {
     for (int64_t u = units.begin; u < units.end; u += kL) {
       MultiplyBlock<1>(

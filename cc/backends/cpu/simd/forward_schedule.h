@@ -27,7 +27,7 @@ class ForwardSchedule {
   };
   // What a phase does.
   enum class Job {
-    kPrepare,  // packs the weights; with kOnce, adds the products of few rows
+    kPrepare,  // packs the weights; with kOnce and few rows, sums the chains
     kSlices,   // all steps of a slice
     kCells,    // a step up to the cell's equations
     kProject,  // the projection of a step
@@ -39,7 +39,7 @@ class ForwardSchedule {
   // Sizes in elements, but `lanes` in elements of a vector.
   struct Problem {
     const PackedSequence& rows;
-    bool once;  // whether Regime::kOnce is possible
+    bool once;  // whether to use Regime::kOnce
     bool projected;
     int64_t units, hidden;  // `units` is a multiple of `lanes`
     int64_t lanes;
@@ -76,7 +76,7 @@ class ForwardSchedule {
     const bool cells = step_phases_ == 1 || phase % 2 == 1;
     return {cells ? Job::kCells : Job::kProject, (phase - 1) / step_phases_};
   }
-  // Items of a phase but kPrepare of Regime::kOnce.
+  // The number of items of a phase. Not for phase 0 of Regime::kOnce.
   int64_t Items(int64_t phase) const {
     const Phase at = At(phase);
     if (at.job == Job::kSlices) return slices_;
@@ -101,7 +101,8 @@ class ForwardSchedule {
     if (regime_ == Regime::kSlices) return 0;
     return Min(rows_.size(), chunk_rows_ + rows_.batch);
   }
-  // The packed row of a step, by its number in its chunk.
+  // The offset of a step's first packed row from that of its chunk, c * chunk
+  // rows.
   int64_t InChunk(int64_t step) const {
     return begin_[step] - ChunkOf(step) * chunk_rows_;
   }

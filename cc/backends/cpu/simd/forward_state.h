@@ -73,13 +73,14 @@ class ForwardState {
   bool Packs() const { return schedule_.regime() != Regime::kOnce; }
   bool DropsX() const { return args_.input_dropout.data != nullptr; }
 
-  // Words of a row that is multiplied with packed weights.
+  // Whether x and h are rounded to pairs of bfloat16.
   bool Rounds() const { return RoundsFactors(weights_.format()); }
+  // Words of a row of `width` elements that is multiplied with packed weights.
   int64_t FactorWords(int64_t width) const {
     return Rounds() ? Words(width, weights_.format()) : width;
   }
 
-  // With dropout, applying the multipliers also rounds x.
+  // Whether x is rounded before the steps. With dropout, DropX rounds it.
   bool RoundsX() const { return Rounds() && args_.weights.input && !DropsX(); }
 
   // Number of copies of h after dropout or rounding; 0: products read h itself.
@@ -170,7 +171,8 @@ class ForwardState {
     }
   }
 
-  // A row of x, multiplied by `keep` unless that is null.
+  // Copies a row of x, multiplied by `keep` unless that is null, and rounded if
+  // Rounds().
   void RoundRow(const T* x, const T* keep, T* to) const {
     for (int64_t i = 0; i < input_; i += kL) {
       V v = LoadN(x + i, input_ - i);

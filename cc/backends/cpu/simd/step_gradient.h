@@ -1,5 +1,6 @@
-// StepGradient: the backward pass of one step of an LSTM that multiplies no
-// matrices, as LSTMBlockCellGrad. It reads and writes each element once.
+// StepGradient: the backward pass of one LSTM step without matrix products, for
+// LSTMBlockCellGrad. It reads and writes each element of the activations and of
+// their gradients once.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_STEP_GRADIENT_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_STEP_GRADIENT_H_
 
