@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -238,8 +239,11 @@ Team* TheTeam() {
   if (team == nullptr) {
     [[maybe_unused]] static const int registered =
         pthread_atfork(nullptr, nullptr, &ForgetTeamInChild);
-    team = new Team();
-    g_team.store(team);
+    // Two calls may create a team at the same time. One of the teams stays.
+    auto created = std::make_unique<Team>();
+    if (g_team.compare_exchange_strong(team, created.get())) {
+      team = created.release();
+    }
   }
   return team;
 }
