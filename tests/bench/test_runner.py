@@ -63,7 +63,8 @@ def test_seconds_are_those_of_one_of_what_a_call_does(monkeypatch: pytest.Monkey
 
     process = worker.Worker()
     process._prepared = Prepared(call, results=lambda _: {}, repeats=5)
-    assert process.seconds(calls=3) == 2
+    assert process.seconds(warm=25, timed=15) == 2
+    assert now[0] == 50  # three calls, then two
 
 
 def test_a_peer_with_other_results_is_not_timed(measured) -> None:

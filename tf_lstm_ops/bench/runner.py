@@ -21,8 +21,10 @@ from tf_lstm_ops.bench.cases import Row
 from tf_lstm_ops.bench.peers import Peer
 from tf_lstm_ops.weights.arrays import Array
 
-ROUND_SECONDS = 0.035  # of one peer in one round
-WARM_SECONDS = 0.1
+# Of one peer in one round. After an idle time, the operating system may run all threads of a peer
+# on one processor for up to 50 ms. The untimed calls take longer than that.
+WARM_SECONDS = 0.06
+ROUND_SECONDS = 0.035
 ANSWER_SECONDS = 600.0  # a worker that gives no answer within this time has failed
 MEMORY_CALLS = 3
 
@@ -240,22 +242,18 @@ class Bench:
         return found
 
     def _take_turns(self, running: list[str], found: dict[str, Measurement]) -> None:
-        """Times all peers in interleaved rounds, each of which starts with a different peer.
-
-        A peer makes as many calls in a round as would have taken ROUND_SECONDS in its previous one.
-        """
-        calls = {}
-        for name in running:
+        """Times all peers in interleaved rounds, each of which starts with a different peer."""
+        for name in running:  # the first call of a peer may do more than the others
             with self._failures(name, found):
-                calls[name] = _warm_up(self._processes[name])
+                self._processes[name].ask("seconds", WARM_SECONDS, 0.0)
         for number in range(self._rounds):
             first = number % len(running)
             for name in running[first:] + running[:first]:
                 if found[name].status != "measured":
                     continue
                 with self._failures(name, found):
-                    seconds, calls[name] = _round(self._processes[name], calls[name])
-                    found[name].values.append(seconds)
+                    request = "seconds", WARM_SECONDS, ROUND_SECONDS
+                    found[name].values.append(self._processes[name].ask(*request))
                 time.sleep(self._peers[name].rest_seconds)
 
     def _process(self, name: str) -> Process:
@@ -269,22 +267,6 @@ class Bench:
             yield
         except WorkerFailed as error:
             found[name] = Measurement("failed", str(error))
-
-
-def _warm_up(process: Process) -> int:
-    """Calls the peer for WARM_SECONDS; returns how many calls make a round."""
-    start, calls = time.perf_counter(), 1
-    while time.perf_counter() - start < WARM_SECONDS:
-        _, calls = _round(process, calls)
-    return calls
-
-
-def _round(process: Process, calls: int) -> tuple[float, int]:
-    """Times some calls: the seconds of one, and how many would have taken ROUND_SECONDS."""
-    start = time.perf_counter()
-    seconds = process.ask("seconds", calls)
-    taken = time.perf_counter() - start
-    return seconds, max(1, round(calls * ROUND_SECONDS / taken))
 
 
 def difference(results: Mapping[str, Array], ours: Mapping[str, Array], row: Row) -> str:

@@ -57,20 +57,29 @@ class Worker:
         assert self._prepared
         return self._prepared.results(self._prepared.call())
 
-    def seconds(self, calls: int) -> float:
+    def seconds(self, warm: float, timed: float) -> float:
         """Times calls.
 
         Args:
-          calls: the number of calls.
+          warm: the seconds of untimed calls before the timed ones.
+          timed: the seconds of timed calls. Both parts have at least one call.
 
         Returns:
-          The mean time of a call, divided by its number of repetitions.
+          The mean time of a timed call, divided by its number of repetitions.
         """
         assert self._prepared
-        start = time.perf_counter()
-        for _ in range(calls):
-            self._prepared.call()
-        return (time.perf_counter() - start) / calls / self._prepared.repeats
+        self._mean_seconds(self._prepared, warm)
+        return self._mean_seconds(self._prepared, timed) / self._prepared.repeats
+
+    @staticmethod
+    def _mean_seconds(prepared: Prepared, least: float) -> float:
+        """Repeats the call for at least so many seconds; returns the mean time of a call."""
+        start, calls, passed = time.perf_counter(), 0, 0.0
+        while not calls or passed < least:
+            prepared.call()
+            calls += 1
+            passed = time.perf_counter() - start
+        return passed / calls
 
     def memory(self, calls: int) -> int:
         """Measures the memory of calls.
