@@ -16,7 +16,7 @@ namespace tf_lstm_ops {
 struct PackedSequence {
   int64_t batch = 0;
   int64_t steps = 0;
-  std::vector<int64_t> begin;  // [steps + 1], first packed row of each step
+  std::vector<int64_t> begin = {0};  // [steps + 1], a step's first packed row
   // Of each packed row:
   std::vector<int64_t> batch_row;   // its row of the batch
   std::vector<int64_t> input_row;   // its row of x as [rows, I]
@@ -31,7 +31,8 @@ struct PackedSequence {
 
   PackedSequence() = default;
   // The lengths and the mask of `sequence` must lie in host memory. Only the
-  // constructor reads them. Steps beyond the longest length are left out.
+  // constructor reads them. Steps beyond the longest length are left out; a
+  // batch of no rows has no steps.
   explicit PackedSequence(const Sequence& sequence);
 
   // V, the number of valid steps.

@@ -34,6 +34,8 @@ def scan(
       states.
     """
     time, zero = tf.shape(sequence)[0], tf.zeros_like(initial[0])
+    if sequence.shape[0] == 0:  # XLA cannot trace a step that reads from an array without elements
+        return zero[tf.newaxis][:0], zero, initial
 
     def by_step(values: tf.Tensor) -> tf.TensorArray:
         values = tf.reverse(values, [0]) if reverse else values
