@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import keras
 import tensorflow as tf
 from keras import activations, ops
 
+from tf_lstm_ops.keras.requirements import require_keras_3
 from tf_lstm_ops.raw_ops.common import optional
 
 PACKAGE = "tf_lstm_ops"  # the package name of the classes in Keras' registry
@@ -39,6 +41,14 @@ class FusedRNN(keras.layers.RNN):
 
     _state_names: tuple[str, ...]
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if "tf_keras" in sys.modules:
+            # A tensor of its functional models would be taken as one of TensorFlow: the model would
+            # lack this layer and its weights.
+            for value in keras.tree.flatten((args, kwargs)):
+                require_keras_3("the input", value)
+        return super().__call__(*args, **kwargs)
+
     @property
     def uses_fused_op(self) -> bool:
         """Whether a call runs the fused op rather than Keras' own loop."""
@@ -47,8 +57,6 @@ class FusedRNN(keras.layers.RNN):
     @property
     def fallback_reason(self) -> str | None:
         """Why a call runs Keras' own loop; None if it runs the fused op."""
-        if keras.backend.backend() != "tensorflow":
-            return f"Keras' backend is {keras.backend.backend()}, not tensorflow"
         if self.use_cudnn is True:
             return "use_cudnn=True asks for Keras' own cuDNN path"
         if self.activation not in _TANH:
