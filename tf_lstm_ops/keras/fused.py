@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 from keras import activations, ops
 
+from tf_lstm_ops.keras import ragged
 from tf_lstm_ops.keras.requirements import require_keras_3
 from tf_lstm_ops.raw_ops.common import optional
 
@@ -47,7 +48,55 @@ class FusedRNN(keras.layers.RNN):
             # lack this layer and its weights.
             for value in keras.tree.flatten((args, kwargs)):
                 require_keras_3("the input", value)
+        for value in (*args[:1], kwargs.get("sequences")):  # before the layer is built from it
+            if isinstance(value, tf.RaggedTensor):
+                ragged.require_rows_of_steps(value)
         return super().__call__(*args, **kwargs)
+
+    def call(
+        self, sequences: Any, initial_state: Any = None, mask: Any = None, training: bool = False
+    ) -> Any:
+        """Runs the layer; ``__call__`` calls it.
+
+        Args:
+          sequences: [B, T, I]; or a RaggedTensor [B, (steps), I].
+          initial_state: [B, H] tensors, one for each state; None: zeros.
+          mask: [B, T] boolean, ragged or padded on the right where sequences is ragged; or None.
+          training: whether dropout applies.
+
+        Returns:
+          The last output [B, H]; with return_sequences all outputs, [B, T, H], ragged where
+          sequences is. With return_state, also the final states.
+        """
+        options = {"initial_state": initial_state, "training": training}
+        if not isinstance(sequences, tf.RaggedTensor):
+            return super().call(sequences, mask=mask, **options)
+        # The last step computed must be one of the row where its output may be set to zero.
+        left = self.zero_output_for_mask and not self.go_backwards
+        padded = ragged.pad(sequences, mask, left)
+        results = super().call(padded.sequences, mask=padded.mask, **options)
+        if not self.return_sequences:
+            return results
+        output, *states = results if self.return_state else [results]
+        output = ragged.unpad(output, padded, sequences, self.go_backwards)
+        return (output, *states) if self.return_state else output
+
+    def compute_output_spec(self, sequences: Any, *args: Any, **kwargs: Any) -> Any:
+        """The shapes and types of the results of a symbolic call; Keras calls it.
+
+        Args:
+          sequences: symbolic tensor [B, T, I], ragged or not.
+          *args, **kwargs: the other arguments of ``call``.
+
+        Returns:
+          Symbolic tensors; the outputs of all steps are ragged where sequences is.
+        """
+        results = super().compute_output_spec(sequences, *args, **kwargs)
+        if not (self.return_sequences and getattr(sequences, "ragged", False)):
+            return results
+        output, *states = results if self.return_state else [results]
+        output = keras.KerasTensor(output.shape, output.dtype, ragged=True)
+        return (output, *states) if self.return_state else output
 
     @property
     def uses_fused_op(self) -> bool:
