@@ -131,21 +131,27 @@ def _fused(serialised: dict[str, Any]) -> FusedRNN | str:
     return layer.fallback_reason or layer
 
 
-def _with_fused_layers(config: Any) -> Any:
-    """A configuration in which our layers replace the stock ones."""
+def _with_fused_layers(config: Any, pass_masks: bool) -> Any:
+    """A configuration in which our layers replace the stock ones.
+
+    Whether the new layers give the next one their mask is part of it: the call of the next layer,
+    which Keras repeats when it makes a functional model, depends on it.
+    """
     if isinstance(config, list | tuple):
-        return type(config)(_with_fused_layers(value) for value in config)
+        return type(config)(_with_fused_layers(value, pass_masks) for value in config)
     if not isinstance(config, dict):
         return config
     if config.get("module") == "keras.layers" and config["class_name"] in {*_LAYERS, "RNN"}:
         layer = _fused(config)
         if not isinstance(layer, str):
+            layer._passes_masks = pass_masks
             # The other entries describe where the layer is called. They do not change.
             config = {**config, **keras.saving.serialize_keras_object(layer)}
     # Layers that are built where they are called get the same paths as before. The compile
     # configuration of a nested model has no effect on the training of the outer one.
     dropped = "build_config", "compile_config"
-    return {k: _with_fused_layers(value) for k, value in config.items() if k not in dropped}
+    kept = {k: value for k, value in config.items() if k not in dropped}
+    return {k: _with_fused_layers(value, pass_masks) for k, value in kept.items()}
 
 
 def _deserialise(cls: type, config: dict[str, Any]) -> Any:
@@ -160,8 +166,14 @@ def _deserialise(cls: type, config: dict[str, Any]) -> Any:
 
 
 def _rebuild(model: Any) -> Any:
+    stock = [
+        layer
+        for layer in model._flatten_layers()
+        if isinstance(layer, _RNN) and not isinstance(layer, FusedRNN)
+    ]
+    pass_masks = all(layer.supports_masking for layer in stock)  # not in Keras 3.16
     try:
-        converted = _deserialise(type(model), _with_fused_layers(model.get_config()))
+        converted = _deserialise(type(model), _with_fused_layers(model.get_config(), pass_masks))
         if model.built and not converted.built:
             converted.build_from_config(model.get_build_config())
     except Exception as error:  # a class of the user's may raise anything

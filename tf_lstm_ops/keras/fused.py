@@ -42,6 +42,44 @@ class FusedRNN(keras.layers.RNN):
 
     _state_names: tuple[str, ...]
 
+    @property
+    def supports_masking(self) -> bool:
+        """Whether the next layer gets the mask, with return_sequences.
+
+        True, as of stock recurrent layers up to Keras 3.15. Those of Keras 3.16 do not pass masks
+        on; nor does a layer that `convert_model` made of one, so that predictions stay the same.
+        """
+        return self.__dict__.get("_passes_masks", True)
+
+    @supports_masking.setter
+    def supports_masking(self, value: bool) -> None:
+        pass  # by the constructor of Keras
+
+    def get_config(self) -> dict[str, Any]:
+        """The configuration from which Keras makes the layer again.
+
+        Returns:
+          The arguments of the constructor by name, serialised; and "supports_masking" if False.
+        """
+        config = super().get_config()
+        return config if self.supports_masking else {**config, "supports_masking": False}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Makes a layer.
+
+        Args:
+          config: what ``get_config`` returned.
+
+        Returns:
+          The layer.
+        """
+        config = dict(config)
+        passes_masks = config.pop("supports_masking", True)
+        layer = super().from_config(config)
+        layer._passes_masks = passes_masks
+        return layer
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if "tf_keras" in sys.modules:
             # A tensor of its functional models would be taken as one of TensorFlow: the model would
