@@ -14,9 +14,11 @@ from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.lstm import LSTM
 from tf_lstm_ops.keras.policy import default_dtype_policy
+from tf_lstm_ops.keras.requirements import require_model
 
 _LAYERS = {"LSTM": LSTM, "GRU": GRU}
 _CELLS = {"LSTMCell": LSTM, "GRUCell": GRU}
+_RNN = keras.layers.RNN
 
 
 def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> Any:
@@ -41,11 +43,10 @@ def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> A
       The new model, of the same class.
 
     Raises:
-      TypeError: model is not a ``keras.Model``.
+      TypeError: model is not a ``keras.Model``; a model of tf_keras is not one.
       ValueError: the model, or a part of it, cannot be made from its configuration.
     """
-    if not isinstance(model, keras.Model):
-        raise TypeError(f"model must be a keras.Model. Received: {model!r}")
+    require_model(model)
     objects = {**_own_objects(model), **(custom_objects or {})}
     with keras.saving.custom_object_scope(objects), default_dtype_policy(model.dtype_policy):
         converted = _rebuild(model)
@@ -70,22 +71,32 @@ def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> A
 def fallback_reasons(model: Any) -> dict[str, str | None]:
     """Returns, for each recurrent layer of a model, why it does not run a fused op.
 
-    Bare cells, which run one step per call, are included.
+    Bare cells of the model, which run one step per call, are included. The cell of a recurrent
+    layer is part of that layer and has no item of its own.
 
     Args:
-      model: a ``keras.Model``.
+      model: a ``keras.Model``, or another ``keras.Layer``: a recurrent layer, or one that has
+        recurrent layers, such as Bidirectional. There is no item for a cell given by itself.
 
     Returns:
       The reasons, None for a layer that runs a fused op. The keys are paths of names, such as
-      ``"encoder/bidirectional/forward_lstm"``, in the model's order.
+      ``"encoder/bidirectional/forward_lstm"``, in the model's order. They do not begin with the
+      name of the model. The key of a recurrent layer that is given by itself is its name.
+
+    Raises:
+      TypeError: model is not a ``keras.Layer``; those of tf_keras are not.
     """
+    require_model(model, keras.Layer)
+    layers = [(model.name, model)] if isinstance(model, _RNN) else list(_recurrent_layers(model))
+    # A model may have the cell of one of its layers as an attribute of its own, too.
+    owned = {id(layer.cell) for _, layer in layers if isinstance(layer, _RNN)}
     with keras.saving.custom_object_scope(_own_objects(model)):
-        return {path: _reason(layer) for path, layer in _recurrent_layers(model)}
+        return {path: _reason(layer) for path, layer in layers if id(layer) not in owned}
 
 
 def _recurrent_layers(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     for layer in parent._flatten_layers(include_self=False, recursive=False):
-        if isinstance(layer, keras.layers.RNN | keras.layers.LSTMCell | keras.layers.GRUCell):
+        if isinstance(layer, _RNN | keras.layers.LSTMCell | keras.layers.GRUCell):
             yield path + layer.name, layer
         else:
             yield from _recurrent_layers(layer, f"{path}{layer.name}/")
@@ -120,21 +131,27 @@ def _fused(serialised: dict[str, Any]) -> FusedRNN | str:
     return layer.fallback_reason or layer
 
 
-def _with_fused_layers(config: Any) -> Any:
-    """A configuration in which our layers replace the stock ones."""
+def _with_fused_layers(config: Any, pass_masks: bool) -> Any:
+    """A configuration in which our layers replace the stock ones.
+
+    Whether the new layers give the next one their mask is part of it: the call of the next layer,
+    which Keras repeats when it makes a functional model, depends on it.
+    """
     if isinstance(config, list | tuple):
-        return type(config)(_with_fused_layers(value) for value in config)
+        return type(config)(_with_fused_layers(value, pass_masks) for value in config)
     if not isinstance(config, dict):
         return config
     if config.get("module") == "keras.layers" and config["class_name"] in {*_LAYERS, "RNN"}:
         layer = _fused(config)
         if not isinstance(layer, str):
+            layer._passes_masks = pass_masks
             # The other entries describe where the layer is called. They do not change.
             config = {**config, **keras.saving.serialize_keras_object(layer)}
     # Layers that are built where they are called get the same paths as before. The compile
     # configuration of a nested model has no effect on the training of the outer one.
     dropped = "build_config", "compile_config"
-    return {k: _with_fused_layers(value) for k, value in config.items() if k not in dropped}
+    kept = {k: value for k, value in config.items() if k not in dropped}
+    return {k: _with_fused_layers(value, pass_masks) for k, value in kept.items()}
 
 
 def _deserialise(cls: type, config: dict[str, Any]) -> Any:
@@ -149,8 +166,14 @@ def _deserialise(cls: type, config: dict[str, Any]) -> Any:
 
 
 def _rebuild(model: Any) -> Any:
+    stock = [
+        layer
+        for layer in model._flatten_layers()
+        if isinstance(layer, _RNN) and not isinstance(layer, FusedRNN)
+    ]
+    pass_masks = all(layer.supports_masking for layer in stock)  # not in Keras 3.16
     try:
-        converted = _deserialise(type(model), _with_fused_layers(model.get_config()))
+        converted = _deserialise(type(model), _with_fused_layers(model.get_config(), pass_masks))
         if model.built and not converted.built:
             converted.build_from_config(model.get_build_config())
     except Exception as error:  # a class of the user's may raise anything
