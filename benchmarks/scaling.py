@@ -7,12 +7,12 @@ The call is `tf_lstm_ops.keras.LSTM` in a `tf.function`: inference, and a traini
 gradients of all weights and of x. It is timed as `tf-lstm-ops bench` times it. A time is the
 shortest one of all rounds.
 
-Each size is compared with a reference size: the largest measured one that is at most half of it. The
-growth factor is the growth of the time divided by the growth of the operations between the two. If
-the size is s times the reference size, the factor is raised to the power 1 / log2(s), which gives
-the factor of a doubling. At a factor of 1 the time grows as the operations do. A factor below 1
-means that fixed costs are a part of the time at the smaller size. The limit is 1.1. A factor above
-it is measured again, and marked if it is still above it.
+Each size is compared with a reference size: the largest measured one that is at most half of it.
+The growth factor is the growth of the time divided by the growth of the operations between the
+two. If the size is s times the reference size, the factor is raised to the power 1 / log2(s),
+which gives the factor of a doubling. At a factor of 1 the time grows as the operations do. A
+factor below 1 means that fixed costs are a part of the time at the smaller size. The limit is 1.1.
+A factor above it is measured again, and marked if it is still above it.
 
 The operations are those of the matrix products, with two for a multiply-add and I inputs:
 

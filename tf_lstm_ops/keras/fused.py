@@ -55,6 +55,10 @@ class FusedRNN(keras.layers.RNN):
     def supports_masking(self, value: bool) -> None:
         pass  # by the constructor of Keras
 
+    def pass_no_masks(self) -> None:
+        """Makes supports_masking False."""
+        self._passes_masks = False
+
     def get_config(self) -> dict[str, Any]:
         """The configuration from which Keras makes the layer again.
 
@@ -77,7 +81,8 @@ class FusedRNN(keras.layers.RNN):
         config = dict(config)
         passes_masks = config.pop("supports_masking", True)
         layer = super().from_config(config)
-        layer._passes_masks = passes_masks
+        if not passes_masks:
+            layer.pass_no_masks()
         return layer
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
