@@ -82,7 +82,9 @@ def test_layers_left_alone_are_named(rng):
     x = rng.normal(size=(BATCH, TIME, INPUTS)).astype("float32")
     randomised(model, x, rng)
     for path, name in ("stock", "GRU"), ("maker/memory", "LSTM"):
-        assert fallback_reasons(model)[path] == f"it is keras.layers.{name}; convert_model replaces it"
+        assert (
+            fallback_reasons(model)[path] == f"it is keras.layers.{name}; convert_model replaces it"
+        )
     with pytest.warns(UserWarning) as caught:
         converted = convert_model(model)
     (warning,) = caught

@@ -33,11 +33,14 @@ def scan(
       The outputs, [T, B, ...] in the order in which the steps run; the last output; the final
       states.
     """
-    time, zero = tf.shape(sequence)[0], tf.zeros_like(initial[0])
+    time, zero = sequence.shape[0] or tf.shape(sequence)[0], tf.zeros_like(initial[0])
 
     def by_step(values: tf.Tensor) -> tf.TensorArray:
         values = tf.reverse(values, [0]) if reverse else values
-        return tf.TensorArray(values.dtype, size=time, clear_after_read=False).unstack(values)
+        rows = tf.TensorArray(
+            values.dtype, size=time, clear_after_read=False, element_shape=values.shape[1:]
+        )
+        return rows.unstack(values)
 
     sequence_rows = by_step(sequence)
     valid_rows = None if valid is None else by_step(valid)
@@ -52,13 +55,21 @@ def scan(
             states = [tf.where(now, a, b) for a, b in zip(new, states, strict=True)]
         for value, start in zip([output, *states], [zero, *initial], strict=True):
             value.set_shape(start.shape)
-        return t + 1, output, states, outputs.write(t, output)
+        outputs = tf.raw_ops.TensorListSetItem(input_handle=outputs, index=t, item=output)
+        return t + 1, output, states, outputs
 
-    # One element more than there are steps: with no step and an unknown batch size TensorFlow could
-    # not stack the array.
-    outputs = tf.TensorArray(zero.dtype, size=time + 1, element_shape=zero.shape)
-    outputs = outputs.write(time, zero)
+    # A list, not a TensorArray: only a list knows the shape of its elements while it runs. With no
+    # step and an unknown batch size TensorFlow could not stack the array. Converters to TensorFlow
+    # Lite need a shape that is constant if the batch size is.
+    shape = tf.shape(zero)
+    outputs = tf.raw_ops.TensorListReserve(
+        element_shape=shape, num_elements=time, element_dtype=zero.dtype
+    )
     _, output, states, outputs = tf.while_loop(
         lambda t, *_: t < time, step, (0, zero, initial, outputs), maximum_iterations=time
     )
-    return outputs.stack()[:-1], output, states
+    stacked = tf.raw_ops.TensorListStack(
+        input_handle=outputs, element_shape=shape, element_dtype=zero.dtype
+    )
+    stacked.set_shape([sequence.shape[0], *zero.shape])
+    return stacked, output, states

@@ -1,0 +1,98 @@
+"""SavedModels of Keras models: with the fused ops, or with TensorFlow's own ops only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras.src.export import export_utils  # Keras has no public function for a model's signature
+from tensorflow.core.protobuf import saved_model_pb2
+
+from tf_lstm_ops import composite
+from tf_lstm_ops.export import check
+
+
+def saved_model(
+    model: keras.Model,
+    path: str | os.PathLike[str],
+    portable: bool = False,
+    verbose: bool = False,
+    *,
+    batch_size: int | None = None,
+) -> None:
+    """Writes a model as a SavedModel for inference, as ``model.export`` does, and checks the file.
+
+    Signature, types and unknown sizes are those of ``model.export``. The object that
+    ``tf.saved_model.load`` returns has the model as its method ``serve``.
+
+    Before it returns, the function loads the file and compares its predictions for random inputs
+    with those of the model, whose states do not change. If the model cannot run on random inputs or
+    gives other outputs each time, a warning says that the file was not compared.
+
+    Args:
+      model: a ``keras.Model`` whose inputs are known: built, or called once.
+      path: the folder to write.
+      portable: whether to write plain TensorFlow ops instead of the fused ones. Any TensorFlow,
+        such as TensorFlow Serving, can then load the file without this package. The predictions are
+        the same, but slower.
+      verbose: whether to print the signature and the largest difference to the model.
+      batch_size: the first dimension of all inputs; None: unknown, any size. Converters to
+        TensorFlow Lite need a known one.
+
+    Raises:
+      TypeError: model is not a ``keras.Model``.
+      ValueError: the model is not built; batch_size is not positive; a portable export still has
+        custom ops, for example of a loaded SavedModel or a concrete function that the model calls;
+        the file cannot run, or predicts something else than the model. In the last three cases the
+        file exists.
+    """
+    if not isinstance(model, keras.Model):
+        raise TypeError(f"model must be a keras.Model. Received: {model!r}")
+    if batch_size is not None and not (isinstance(batch_size, int) and batch_size > 0):
+        raise ValueError(f"batch_size must be None or positive. Received: batch_size={batch_size}")
+    options: dict[str, Any] = {"verbose": verbose}
+    if batch_size is not None:
+        options["input_signature"] = _signature(model, batch_size)
+    if not portable:
+        model.export(path, **options)
+    else:
+        with composite.plain_ops():
+            model.export(path, **options)
+        _require_stock_ops(path)
+    loaded = tf.saved_model.load(path)
+    # An alias of a signature with unknown sizes may come with it; the first has the least unknown.
+    (arguments, _) = loaded.serve.concrete_functions[0].structured_input_signature
+    check.compare(
+        model, loaded.serve, arguments, f"the SavedModel in {os.fspath(path)}", verbose=verbose
+    )
+
+
+def _signature(model: keras.Model, batch_size: int) -> Any:
+    def with_batch_size(spec: Any) -> tf.TensorSpec:
+        return tf.TensorSpec([batch_size, *spec.shape[1:]], spec.dtype, spec.name)
+
+    return keras.tree.map_structure(with_batch_size, export_utils.get_input_signature(model))
+
+
+def _require_stock_ops(path: str | os.PathLike[str]) -> None:
+    custom = sorted({op for op in _ops(path) if ">" in op})  # stock ops have no namespace
+    if custom:
+        raise ValueError(
+            f"the SavedModel in {os.fspath(path)} is not portable, it has custom ops: "
+            f"{', '.join(custom)}. Does the model call a loaded SavedModel, a concrete function or "
+            "ops of another package?"
+        )
+
+
+def _ops(path: str | os.PathLike[str]) -> Iterator[str]:
+    """The ops of all nodes of a SavedModel, including those of its functions."""
+    saved = saved_model_pb2.SavedModel()
+    with tf.io.gfile.GFile(os.path.join(path, "saved_model.pb"), "rb") as file:
+        saved.ParseFromString(file.read())
+    for meta_graph in saved.meta_graphs:
+        graph = meta_graph.graph_def
+        for nodes in graph.node, *(function.node_def for function in graph.library.function):
+            yield from (node.op for node in nodes)
