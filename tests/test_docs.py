@@ -146,7 +146,7 @@ ERRORS: dict[str, list[Callable[[], Any]]] = {
     "block_cell": [
         lambda: block_cell(x=tf.zeros([7, 3])),
         lambda: block_cell(wci=tf.zeros([3])),
-        lambda: block_cell(cs_prev=tf.zeros([0, 5])),
+        lambda: block_cell(cs_prev=tf.zeros([2, 0])),
         lambda: block_cell(seq_len_max=tf.constant(8, tf.int64)),
         lambda: block_cell(h_prev=tf.zeros([3, 5], tf.float64)),
     ],

@@ -6,9 +6,10 @@ namespace tf_lstm_ops {
 namespace {
 
 int64_t LongestLength(const Sequence& sequence) {
+  if (sequence.batch == 0) return 0;
   if (!sequence.lengths) return sequence.steps;
   const int32_t* end = sequence.lengths + sequence.batch;
-  return sequence.batch > 0 ? *std::max_element(sequence.lengths, end) : 0;
+  return *std::max_element(sequence.lengths, end);
 }
 
 }  // namespace

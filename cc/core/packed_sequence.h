@@ -16,11 +16,12 @@ namespace tf_lstm_ops {
 struct PackedSequence {
   int64_t batch = 0;
   int64_t steps = 0;
-  std::vector<int64_t> begin;  // [steps + 1], first packed row of each step
+  std::vector<int64_t> begin = {0};  // [steps + 1], a step's first packed row
   // Of each packed row:
   std::vector<int64_t> batch_row;   // its row of the batch
   std::vector<int64_t> input_row;   // its row of x as [rows, I]
-  std::vector<int64_t> output_row;  // its row of the outputs as [rows, P]
+  std::vector<int64_t> output_row;  // its row of the outputs as [rows, P],
+                                    // where P is the size of an output
   // The preceding packed row of the same row of the batch, or -1.
   std::vector<int64_t> previous;
   // The number of preceding packed rows of the same row of the batch.
@@ -30,16 +31,19 @@ struct PackedSequence {
 
   PackedSequence() = default;
   // The lengths and the mask of `sequence` must lie in host memory. Only the
-  // constructor reads them. Steps beyond the longest length are left out.
+  // constructor reads them. Steps beyond the longest length are left out; a
+  // batch of no rows has no steps.
   explicit PackedSequence(const Sequence& sequence);
 
   // V, the number of valid steps.
   int64_t size() const { return static_cast<int64_t>(batch_row.size()); }
 };
 
-// Returns the packed sequence of `sequence`. That of a single step without
-// lengths and mask belongs to the calling thread, which keeps it for its next
-// call with the same batch size, up to 2^16. Any other one is written to `own`.
+// Returns the packed sequence of `sequence`. It is either `own`, to which it
+// was written, or an object of the calling thread, which stays valid until the
+// thread calls Pack again. The object of the thread serves sequences of one
+// step and at most 2^16 rows without lengths and mask: calls with the same
+// batch size then do not pack again.
 const PackedSequence& Pack(const Sequence& sequence, PackedSequence* own);
 
 }  // namespace tf_lstm_ops

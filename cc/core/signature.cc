@@ -65,14 +65,14 @@ Status CheckRanks(const Signature& signature, const Shapes& inputs) {
   return Status();
 }
 
-// The state [B,H] is the only argument that must not be empty.
-Status CheckNotEmpty(const Signature& signature, const Shapes& inputs) {
+// Checks that the state [B,H] has units. A batch of no rows is allowed.
+Status CheckHasUnits(const Signature& signature, const Shapes& inputs) {
   for (size_t n = 0; n < inputs.size(); ++n) {
     const Dims& dims = signature.inputs[n].dims;
     const bool is_state = dims.rank == 2 && dims.extents[0] == Extent::kBatch &&
                           dims.extents[1] == Extent::kCell;
     if (!is_state || !inputs[n].rank_known()) continue;
-    if (inputs[n].dim(0) == 0 || inputs[n].dim(1) == 0) {
+    if (inputs[n].dim(1) == 0) {
       return InvalidArgument(signature.inputs[n].name,
                              " is empty, has shape: ", inputs[n].ToString());
     }
@@ -208,7 +208,7 @@ Status CheckInputs(const Signature& signature, const Shapes& inputs,
       if (size != nullptr && *size == kUnknown) *size = inputs[n].dim(k);
     }
   }
-  TF_LSTM_OPS_RETURN_IF_ERROR(CheckNotEmpty(signature, inputs));
+  TF_LSTM_OPS_RETURN_IF_ERROR(CheckHasUnits(signature, inputs));
   TF_LSTM_OPS_RETURN_IF_ERROR(CheckOverflow(signature, *sizes));
   return CheckDims(signature, inputs, *sizes);
 }

@@ -63,6 +63,20 @@ TEST(PackKeepsOneStepOfTheThread) {
   CHECK(Pack(first_of_four, &own).input_row == (std::vector<int64_t>{0, 4}));
 }
 
+TEST(NoRows) {
+  // As many steps as a tensor without elements may have.
+  for (const int64_t time : {int64_t{0}, int64_t{1}, int64_t{1} << 60}) {
+    const PackedSequence p(TimeMajor(0, time));
+    CHECK_EQ(p.steps, 0);
+    CHECK_EQ(p.size(), 0);
+    CHECK(p.begin == (std::vector<int64_t>{0}));
+  }
+  PackedSequence own;
+  CHECK(Pack(TimeMajor(0, 1), &own).begin == (std::vector<int64_t>{0}));
+  CHECK(Pack(TimeMajor(2, 1), &own).begin == (std::vector<int64_t>{0, 2}));
+  CHECK(Pack(TimeMajor(0, 1), &own).begin == (std::vector<int64_t>{0}));
+}
+
 TEST(FewerStepsThanTime) {
   Sequence sequence = TimeMajor(2, 5);
   sequence.steps = 3;

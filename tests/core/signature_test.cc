@@ -88,6 +88,17 @@ TEST(CheckInputsFindsSizes) {
            "[7,2,5]");
 }
 
+TEST(CheckInputsTakesNoRows) {
+  for (const int64_t time : {0, 7}) {
+    Sizes sizes;
+    CHECK(CheckInputs(TestSignature(),
+                      {S({}), S({time, 0, 3}), S({0, 5}), S({8, 20}), S({5})},
+                      &sizes)
+              .ok());
+    CHECK(sizes.time == time && sizes.batch == 0 && sizes.cell == 5);
+  }
+}
+
 TEST(CheckInputsNamesTheArgument) {
   const struct {
     Shapes inputs;

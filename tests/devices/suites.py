@@ -21,7 +21,7 @@ class Suite(NamedTuple):
 
 SUITES = {
     "block_cell": Suite(
-        ("forward", "gradients", "seq_len", "modes", "second_order"),
+        ("forward", "gradients", "seq_len", "modes", "second_order", "empty"),
         {
             *("LSTMBlockCell", "BlockLSTM", "BlockLSTMV2"),
             *("LSTMBlockCellGrad", "BlockLSTMGrad", "BlockLSTMGradV2"),
@@ -29,7 +29,7 @@ SUITES = {
         },
     ),
     "cudnn_rnn": Suite(
-        ("forward", "gradients", "dropout", "modes", "layout", "second_order"),
+        ("forward", "gradients", "dropout", "modes", "layout", "second_order", "empty"),
         {
             *("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3"),
             *("CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3"),
@@ -39,11 +39,19 @@ SUITES = {
         },
     ),
     "mpsgraph": Suite(
-        ("forward", "gradients", "modes", "weights", "second_order"),
+        ("forward", "gradients", "modes", "weights", "second_order", "empty"),
         {"MPSGraphLSTM", "MPSGraphLSTMGradients"},
     ),
     "keras": Suite(
-        ("parity", "masks", "gradients", "peephole_and_clip", "mixed_precision", "dropout"),
+        (
+            "parity",
+            "masks",
+            "gradients",
+            "peephole_and_clip",
+            "mixed_precision",
+            "dropout",
+            "empty",
+        ),
         {"KerasLSTM", "KerasLSTMGrad", "KerasGRU", "KerasGRUGrad"},
     ),
 }

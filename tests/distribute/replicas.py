@@ -1,6 +1,7 @@
 """Layers on replicas, in a process of its own: devices cannot be split once TensorFlow has run.
 
-    replicas.py fit FILE                        Keras' fit; a layer on two replicas at once
+    replicas.py fit FILE                        Keras' fit; a layer on two replicas at once; fit and
+                                                predict where a replica's share has no rows
     replicas.py more FILE                       more kinds of training; dropout
     replicas.py workers FILE ADDRESSES INDEX    training by one of several processes
 
@@ -115,6 +116,35 @@ def run_at_once(strategy: tf.distribute.Strategy) -> dict[str, np.ndarray]:
     return {"same bits": np.array(same), "devices": np.array(devices)}
 
 
+def compiled_model(layers) -> keras.Model:
+    model = make_model(layers)
+    model.compile("sgd", "mse")
+    return model
+
+
+def run_without_rows(strategy: tf.distribute.Strategy, layers=tf_lstm_ops.keras):
+    """Predictions and weights of nine rows in batches of eight: of two replicas, one has no row of
+    the last batch."""
+    series, targets = (a[:9] for a in make_data())
+    with strategy.scope():
+        model = compiled_model(layers)
+    predictions = model.predict(series, batch_size=8, verbose=0)
+    model.fit(series, targets, batch_size=8, shuffle=False, verbose=0)
+    return predictions.ravel(), weights_of(model)
+
+
+def run_same_without_replicas() -> tuple[np.ndarray, np.ndarray]:
+    """What these are. The loss of a replica is a mean over its rows, and that of the batch a mean
+    over the replicas, so the last row counts half."""
+    series, targets = (a[:9] for a in make_data())
+    model = compiled_model(tf_lstm_ops.keras)
+    predictions = model.predict_on_batch(series)
+    for batch, weight in ((slice(0, 8), 1.0), (slice(8, 9), 0.5)):
+        rows = series[batch]
+        model.train_on_batch(rows, targets[batch], np.full(len(rows), weight))
+    return predictions.ravel(), weights_of(model)
+
+
 def one_and_two() -> dict[str, tf.distribute.Strategy]:
     (cpu,) = tf.config.list_physical_devices("CPU")
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
@@ -128,6 +158,9 @@ def one_and_two() -> dict[str, tf.distribute.Strategy]:
 def fit() -> dict[str, np.ndarray]:
     strategies = one_and_two()
     trained = {f"fit sgd {n}": train_with_fit(s, "sgd") for n, s in strategies.items()}
+    without_rows = {"one": run_same_without_replicas(), "two": run_without_rows(strategies["two"])}
+    for name, (predictions, weights) in without_rows.items():
+        trained |= {f"no rows predict {name}": predictions, f"no rows fit {name}": weights}
     return {**trained, **run_at_once(strategies["two"])}
 
 
@@ -140,6 +173,8 @@ def more() -> dict[str, np.ndarray]:
         for owner, layers in (("ours", tf_lstm_ops.keras), ("stock", keras.layers)):
             options = {"layers": layers, "dropout": 0.3}
             found[f"dropout {owner} {name}"] = train_with_fit(strategy, "sgd", **options)
+    for owner, layers in (("ours", tf_lstm_ops.keras), ("stock", keras.layers)):
+        _, found[f"no rows fit {owner}"] = run_without_rows(strategy, layers)
     return found
 
 

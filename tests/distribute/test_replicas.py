@@ -53,6 +53,11 @@ def test_replicas_at_once_compute_the_bits_of_one_alone(found: Found) -> None:
     assert found["same bits"].all()
 
 
+@pytest.mark.parametrize("kind", ["fit", "predict"])
+def test_a_replica_without_rows(found: Found, kind: str) -> None:
+    assert_same_weights(found[f"no rows {kind} two"], found[f"no rows {kind} one"])
+
+
 @pytest.mark.parametrize("layer", [tf_lstm_ops.keras.LSTM, tf_lstm_ops.keras.GRU])
 def test_threads_share_a_layer(layer: type, rng: np.random.Generator) -> None:
     """Four threads call one layer, 30 times each, on inputs of their own."""
@@ -76,6 +81,11 @@ def test_threads_share_a_layer(layer: type, rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("training", ["fit adam", "loop sgd", "loop adam"])
 def test_other_kinds_of_training(found_more: Found, training: str) -> None:
     assert_same_weights(found_more[f"{training} two"], found_more[f"{training} one"])
+
+
+@pytest.mark.slow
+def test_a_replica_without_rows_is_that_of_stock(found_more: Found) -> None:
+    assert_same_weights(found_more["no rows fit ours"], found_more["no rows fit stock"])
 
 
 @pytest.mark.slow

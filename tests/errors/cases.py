@@ -59,7 +59,7 @@ CASES: dict[str, Case] = {
         "BlockLSTMGradV2",
         {name: [] for name in (*MATRICES, *VECTORS)},
     ),
-    # CVE-2020-26270: no step at all. Here it is no error, unless there is no row either.
+    # CVE-2020-26270: no step at all. Here it is no error.
     **{
         f"CVE-2020-26270 {op} T=0": Case(op, {"x": [0, 2, 3]}, length=0)
         for op in ("BlockLSTM", "BlockLSTMV2")

@@ -2,7 +2,7 @@
 
 Written from the documented rules, independently of the package: batch_size, input_size and
 time_length come from x, cell_size from cs_prev. Ranks of all inputs are checked first, in order,
-then that cs_prev is not empty, then all dimensions in order.
+then that cs_prev has units, then all dimensions in order.
 """
 
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ def shape_error(op: str, shapes: dict[str, Shape]) -> str | None:
         if len(shapes[name]) != len(dims):
             return f"{name} must be rank {len(dims)} but is rank {len(shapes[name])}"
     state = shapes["cs_prev"]
-    if 0 in state:
+    if state[1] == 0:
         return f"cs_prev is empty, has shape: [{state[0]},{state[1]}]"
     sizes = extents(shapes["x"][0], *shapes["x"][-2:], state[1])
     for name, dims in inputs.items():

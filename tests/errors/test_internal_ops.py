@@ -162,9 +162,9 @@ def is_absent(name: str, array: np.ndarray) -> bool:
 
 
 def are_right(op: str, arrays: dict[str, np.ndarray]) -> bool:
-    """Whether the shapes fit together: x and the state, which is not empty, fix all others."""
+    """Whether the shapes fit together: x and the state, which has units, fix all others."""
     x, state = arrays["x"].shape, arrays["initial_h"].shape
-    if len(x) != 3 or len(state) != 2 or 0 in state:
+    if len(x) != 3 or len(state) != 2 or state[1] == 0:
         return False
     right = right_inputs(op, x[1], x[0], x[2], state[1])
     return all(is_absent(k, a) or a.shape == right[k] for k, a in arrays.items())

@@ -98,6 +98,24 @@ def test_layers_left_alone_are_named(rng):
     assert_near(outputs(converted, x), outputs(model, x), 3 * PREDICTION_BOUND)  # ten layers
 
 
+def test_reasons_of_one_layer():
+    """A fused layer is one item; its cell is none, wherever it is an attribute."""
+    ours = tf_lstm_ops.keras.LSTM(UNITS, name="ours")
+    assert fallback_reasons(ours) == {"ours": None}
+    assert fallback_reasons(ours.cell) == {}
+    assert fallback_reasons(tf_lstm_ops.keras.GRU(UNITS, name="gru")) == {"gru": None}
+    both = layers.Bidirectional(tf_lstm_ops.keras.LSTM(UNITS, name="ours", activation="relu"))
+    relu = "activation is relu, not tanh"
+    assert fallback_reasons(both) == {"forward_ours": relu, "backward_ours": relu}
+    stock = fallback_reasons(layers.SimpleRNN(UNITS, name="simple"))
+    assert stock == {"simple": "SimpleRNN has no fused op"}
+    assert fallback_reasons(layers.Dense(UNITS)) == {}
+
+    keeper = layers.TimeDistributed(layers.Dense(1))
+    keeper.cell, keeper.memory = ours.cell, ours
+    assert fallback_reasons(keeper) == {"ours": None}
+
+
 class OwnModel(keras.Model):
     """A functional model of a class of its own; not registered with Keras."""
 

@@ -66,7 +66,7 @@ def x(rng) -> np.ndarray:
 
 def test_a_model_without_configuration(x, rng):
     model = subclassed(x, rng)
-    with pytest.raises(ValueError, match="cannot make outer from .*in_place=True"):
+    with pytest.raises(ValueError, match=r"cannot make outer from .*in_place=True"):
         convert_model(model)
     variables, wanted, stock = list(model.variables), outputs(model, x), classes(model)
     assert convert_model(model, in_place=True) is model

@@ -250,7 +250,7 @@ def test_wrong_arguments():
     model = keras.Sequential([LSTM(UNITS)])
     with pytest.raises(ValueError, match=re.escape("to must be 'ours' or 'stock'")):
         convert_model(model, to="keras")
-    with pytest.raises(TypeError, match="custom_objects must be a dictionary. Received: 'stock'"):
+    with pytest.raises(TypeError, match=r"custom_objects must be a dictionary\. Received: 'stock'"):
         convert_model(model, "stock")
 
 

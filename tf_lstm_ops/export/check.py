@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -27,57 +27,96 @@ class Difference(NamedTuple):
         """The difference as a multiple of the largest element; 0 where both are 0."""
         return self.error / self.size if self.size else math.inf if self.error else 0.0
 
+    def __str__(self) -> str:
+        return f"{self.error:.2g}, where the largest element is {self.size:.2g}"
+
 
 def compare(
     model: keras.Model,
-    exported: Callable[..., Any],
-    arguments: Any,
+    run: Callable[[list[np.ndarray]], Sequence[Any]],
+    signature: Sequence[Any],
     name: str,
     *,
+    tolerance: float | None = None,
     verbose: bool = False,
 ) -> None:
     """Compares what a file predicts for random inputs with what the model predicts.
 
-    An error may be half of the digits of the model's least precise type, relative to the largest
-    element of the output: kernels round in another order, and layers amplify the errors of those
-    before them. A wrong gate order, state or weight changes the first digits.
+    If the model cannot run on random inputs or gives other outputs each time, a warning says that
+    the file was not compared.
 
     Args:
       model: the model. Its states and seeds do not change.
-      exported: runs the file on the arguments of the model.
-      arguments: a structure of ``tf.TensorSpec``, the arguments of the model. Unknown batch sizes
-        are BATCH in the check, other unknown sizes UNKNOWN.
+      run: runs the file. It takes the inputs as NumPy arrays and returns the outputs as arrays or
+        tensors, both in the order of ``tf.nest.flatten``.
+      signature: the arguments of the model, as `signature.signature` returns them. Unknown batch
+        sizes are BATCH in the check, other unknown sizes UNKNOWN.
       name: what the file is called in messages.
+      tolerance: the largest error allowed, as a multiple of the largest element of the output.
+        None: half of the digits of the model's least precise type. Kernels round in another order,
+        and layers amplify the errors of those before them. A wrong gate order, state or weight
+        changes the first digits.
       verbose: whether to print the largest difference.
 
     Raises:
       ValueError: the file cannot run, or predicts something else than the model.
     """
-    inputs = tf.nest.map_structure(_random, arguments)
+    inputs = [tf.constant(x) for x in random_inputs(model, signature)]
     try:
-        expected, again = (_predict(model, inputs) for _ in range(2))
+        expected, again = (_predict(model, signature, inputs) for _ in range(2))
     except Exception as error:  # a layer of the user's may raise anything
-        _warn(name, f"the model cannot run on random inputs of {arguments}: {error}")
+        _warn(name, f"the model cannot run on random inputs of {signature}: {error}")
         return
     try:
-        outputs = exported(*inputs)
+        outputs = [tf.convert_to_tensor(output) for output in run([x.numpy() for x in inputs])]
     except Exception as error:
         raise ValueError(f"{name} cannot run: {error}") from error
-    allowed = math.sqrt(max(_EPSILON.get(t, 0.0) for t in _dtypes(model)))
+    if tolerance is None:
+        tolerance = math.sqrt(max(_EPSILON.get(t, 0.0) for t in _dtypes(model)))
     difference = _largest_difference(outputs, expected, name)
-    if difference.relative > allowed:
-        if _largest_difference(again, expected, name).relative > allowed:
+    if difference.relative > tolerance:
+        if _largest_difference(again, expected, name).relative > tolerance:
             _warn(name, "two calls of the model give different outputs")
             return
         raise ValueError(
-            f"{name} predicts something else than the model: the largest difference is "
-            f"{difference.error:.2g}, where the largest element is {difference.size:.2g}"
+            f"{name} predicts something else than the model: the largest difference is {difference}"
         )
     if verbose:
-        print(
-            f"{name}: largest difference to the model {difference.error:.2g}, where the largest "
-            f"element is {difference.size:.2g}"
-        )
+        print(f"{name}: largest difference to the model {difference}")
+
+
+def random_inputs(model: keras.Model, signature: Sequence[Any]) -> list[np.ndarray]:
+    """Inputs of a model.
+
+    The first row ends with zeros in its second dimension, the padding of sequences. An integer is a
+    word of all ``keras.layers.Embedding`` of the model, and not 0 elsewhere if one of them masks 0.
+
+    Args:
+      model: the model.
+      signature: the arguments of the model, a structure of ``tf.TensorSpec``.
+
+    Returns:
+      The arrays, in the order of ``tf.nest.flatten``.
+    """
+    rng = np.random.default_rng(0)
+    layers = model._flatten_layers()
+    embeddings = [layer for layer in layers if isinstance(layer, keras.layers.Embedding)]
+    first = int(any(layer.mask_zero for layer in embeddings))
+    words = max(first + 1, min((layer.input_dim for layer in embeddings), default=2))
+    inputs = []
+    for spec in tf.nest.flatten(signature):
+        sizes = [UNKNOWN if size is None else size for size in spec.shape]
+        if sizes and spec.shape[0] is None:
+            sizes[0] = BATCH
+        if spec.dtype == tf.string:
+            inputs.append(np.full(sizes, "a", object))
+            continue
+        is_real = spec.dtype.is_floating or spec.dtype.is_complex
+        values = rng.normal(size=sizes) if is_real else rng.integers(first, words, size=sizes)
+        if len(sizes) > 1:
+            values[:1, sizes[1] - sizes[1] // 4 :] = 0
+        inputs.append(np.asarray(values).astype(spec.dtype.as_numpy_dtype))
+    return inputs
 
 
 def _warn(name: str, why: str) -> None:
@@ -88,20 +127,9 @@ def _dtypes(model: keras.Model) -> set[str]:
     return {"float32", *(layer.compute_dtype for layer in model._flatten_layers())}
 
 
-def _random(spec: tf.TensorSpec) -> tf.Tensor:
-    sizes = [UNKNOWN if size is None else size for size in spec.shape]
-    if sizes and spec.shape[0] is None:
-        sizes[0] = BATCH
-    rng = np.random.default_rng(0)
-    if spec.dtype.is_floating or spec.dtype.is_complex:
-        return tf.cast(rng.normal(size=sizes), spec.dtype)
-    if spec.dtype == tf.string:
-        return tf.fill(sizes, "a")
-    return tf.cast(rng.integers(2, size=sizes), spec.dtype)  # an Embedding has two words or more
-
-
-def _predict(model: keras.Model, inputs: Any) -> Any:
+def _predict(model: keras.Model, signature: Sequence[Any], inputs: list[Any]) -> list[tf.Tensor]:
     """The model's outputs in inference; its states are those of before."""
+    arguments = tf.nest.pack_sequence_as(list(signature), inputs)
     layers = model._flatten_layers()
     states = [layer.states for layer in layers if isinstance(layer, keras.layers.RNN)]
     variables = [*model.non_trainable_variables, *keras.tree.flatten(states)]
@@ -109,23 +137,24 @@ def _predict(model: keras.Model, inputs: Any) -> Any:
     before = [tf.identity(v.value) for v in variables]
     options = {"training": False} if "training" in inspect.signature(model.call).parameters else {}
     try:
-        return model(*inputs, **options)
+        return tf.nest.flatten(model(*arguments, **options))
     finally:
         for variable, value in zip(variables, before, strict=True):
             variable.assign(value)
 
 
-def _largest_difference(outputs: Any, expected: Any, name: str) -> Difference:
+def _largest_difference(
+    outputs: list[tf.Tensor], expected: list[tf.Tensor], name: str
+) -> Difference:
     """Of the output for which it is the largest multiple of the largest element.
 
     Raises:
       ValueError: the outputs differ in number, shape or dtype.
     """
-    tensors = [tf.nest.flatten(x) for x in (outputs, expected)]
-    kinds = [[(tf.TensorShape(t.shape), t.dtype) for t in side] for side in tensors]
+    kinds = [[(t.shape.as_list(), t.dtype.name) for t in side] for side in (outputs, expected)]
     if kinds[0] != kinds[1]:
         raise ValueError(f"{name} has outputs {kinds[0]}; those of the model are {kinds[1]}")
-    pairs = [_difference(a, b) for a, b in zip(*tensors, strict=True)]
+    pairs = [_difference(a, b) for a, b in zip(outputs, expected, strict=True)]
     return max(pairs, key=lambda pair: pair.relative, default=Difference(0.0, 0.0))
 
 

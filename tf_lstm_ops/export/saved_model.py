@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
-from keras.src.export import export_utils  # Keras has no public function for a model's signature
 from tensorflow.core.protobuf import saved_model_pb2
 
 from tf_lstm_ops import composite
 from tf_lstm_ops.export import check
+from tf_lstm_ops.export.signature import signature
 
 
 def saved_model(
@@ -43,19 +44,16 @@ def saved_model(
         TensorFlow Lite need a known one.
 
     Raises:
-      TypeError: model is not a ``keras.Model``.
+      TypeError: model is not a ``keras.Model``; a model of tf_keras is not one.
       ValueError: the model is not built; batch_size is not positive; a portable export still has
         custom ops, for example of a loaded SavedModel or a concrete function that the model calls;
         the file cannot run, or predicts something else than the model. In the last three cases the
         file exists.
     """
-    if not isinstance(model, keras.Model):
-        raise TypeError(f"model must be a keras.Model. Received: {model!r}")
-    if batch_size is not None and not (isinstance(batch_size, int) and batch_size > 0):
-        raise ValueError(f"batch_size must be None or positive. Received: batch_size={batch_size}")
+    specs = signature(model, batch_size)
     options: dict[str, Any] = {"verbose": verbose}
     if batch_size is not None:
-        options["input_signature"] = _signature(model, batch_size)
+        options["input_signature"] = specs
     if not portable:
         model.export(path, **options)
     else:
@@ -63,18 +61,11 @@ def saved_model(
             model.export(path, **options)
         _require_stock_ops(path)
     loaded = tf.saved_model.load(path)
-    # An alias of a signature with unknown sizes may come with it; the first has the least unknown.
-    (arguments, _) = loaded.serve.concrete_functions[0].structured_input_signature
-    check.compare(
-        model, loaded.serve, arguments, f"the SavedModel in {os.fspath(path)}", verbose=verbose
-    )
 
+    def run(inputs: list[np.ndarray]) -> list[tf.Tensor]:
+        return tf.nest.flatten(loaded.serve(*tf.nest.pack_sequence_as(specs, inputs)))
 
-def _signature(model: keras.Model, batch_size: int) -> Any:
-    def with_batch_size(spec: Any) -> tf.TensorSpec:
-        return tf.TensorSpec([batch_size, *spec.shape[1:]], spec.dtype, spec.name)
-
-    return keras.tree.map_structure(with_batch_size, export_utils.get_input_signature(model))
+    check.compare(model, run, specs, f"the SavedModel in {os.fspath(path)}", verbose=verbose)
 
 
 def _require_stock_ops(path: str | os.PathLike[str]) -> None:

@@ -1,4 +1,4 @@
-"""convert_model: replaces the stock LSTM and GRU layers of a model by ours, or ours by stock ones."""
+"""convert_model: replaces stock LSTM and GRU layers of a model by ours, or ours by stock ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import keras
 from tf_lstm_ops.keras import counterparts
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.policy import default_dtype_policy
+from tf_lstm_ops.keras.requirements import require_model
 
+_RNN = keras.layers.RNN
 _TARGETS = {"ours": counterparts.ours, "stock": counterparts.stock}
 
 
@@ -56,13 +58,13 @@ def convert_model(
       The new model, of the same class; with in_place the model.
 
     Raises:
-      TypeError: model is not a ``keras.Model``, or custom_objects not a dictionary.
+      TypeError: model is not a ``keras.Model`` (a model of tf_keras is not one), or custom_objects
+        not a dictionary.
       ValueError: to is neither "ours" nor "stock"; the model, or a part of it, cannot be made from
         its configuration; stock layers cannot express a layer: the text has the paths and reasons
         of all such layers.
     """
-    if not isinstance(model, keras.Model):
-        raise TypeError(f"model must be a keras.Model. Received: {model!r}")
+    require_model(model)
     if to not in _TARGETS:
         raise ValueError(f"to must be 'ours' or 'stock'. Received: to={to!r}")
     if not isinstance(custom_objects, dict | None):
@@ -96,17 +98,27 @@ def convert_model(
 def fallback_reasons(model: Any) -> dict[str, str | None]:
     """Returns, for each recurrent layer of a model, why it does not run a fused op.
 
-    Bare cells, which run one step per call, are included.
+    Bare cells of the model, which run one step per call, are included. The cell of a recurrent
+    layer is part of that layer and has no item of its own.
 
     Args:
-      model: a ``keras.Model``.
+      model: a ``keras.Model``, or another ``keras.Layer``: a recurrent layer, or one that has
+        recurrent layers, such as Bidirectional. There is no item for a cell given by itself.
 
     Returns:
       The reasons, None for a layer that runs a fused op. The keys are paths of names, such as
-      ``"encoder/bidirectional/forward_lstm"``, in the model's order.
+      ``"encoder/bidirectional/forward_lstm"``, in the model's order. They do not begin with the
+      name of the model. The key of a recurrent layer that is given by itself is its name.
+
+    Raises:
+      TypeError: model is not a ``keras.Layer``; those of tf_keras are not.
     """
+    require_model(model, keras.Layer)
+    layers = [(model.name, model)] if isinstance(model, _RNN) else list(_recurrent_layers(model))
+    # A model may have the cell of one of its layers as an attribute of its own, too.
+    owned = {id(layer.cell) for _, layer in layers if isinstance(layer, _RNN)}
     with keras.saving.custom_object_scope(_own_objects(model)):
-        return {path: _reason(layer) for path, layer in _recurrent_layers(model)}
+        return {path: _reason(layer) for path, layer in layers if id(layer) not in owned}
 
 
 def _children(parent: Any) -> list[Any]:
@@ -115,7 +127,7 @@ def _children(parent: Any) -> list[Any]:
 
 def _recurrent_layers(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     for layer in _children(parent):
-        if isinstance(layer, keras.layers.RNN | keras.layers.LSTMCell | keras.layers.GRUCell):
+        if isinstance(layer, _RNN | keras.layers.LSTMCell | keras.layers.GRUCell):
             yield path + layer.name, layer
         else:
             yield from _recurrent_layers(layer, f"{path}{layer.name}/")

@@ -51,6 +51,8 @@ def ours(layer: Any) -> FusedRNN | str:
     if cls is None:
         return f"{type(layer).__name__} has no fused op"
     new = deserialise(cls, config)
+    if not layer.supports_masking:  # stock layers of Keras 3.16
+        new.pass_no_masks()
     return new.fallback_reason or new
 
 
@@ -74,12 +76,15 @@ def stock(layer: Any) -> Any:
     if hasattr(plain, "cell") and type(layer.cell) is not type(plain.cell):
         return f"its cell is not a {type(plain.cell).__name__} of {type(plain.cell).__module__}"
     config, default = layer.get_config(), plain.get_config()
+    config.pop("supports_masking", None)
     common = cls(1).get_config().keys()
     extra = [k for k in config if k not in common and config[k] != default[k]]
     if extra:
         options = ", ".join(f"{k}={config[k]!r}" for k in extra)
         return f"keras.layers.{cls.__name__} has no {options}"
-    return deserialise(cls, {k: v for k, v in config.items() if k in common})
+    new = deserialise(cls, {k: v for k, v in config.items() if k in common})
+    new.supports_masking = layer.supports_masking
+    return new
 
 
 def deserialise(cls: type, config: dict[str, Any]) -> Any:

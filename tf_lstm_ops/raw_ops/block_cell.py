@@ -34,7 +34,7 @@ def LSTMBlockCell(
 
     Args:
       x: [B, I]. I may be 0.
-      cs_prev, h_prev: [B, H], the cell state and the output of the previous step. Not empty.
+      cs_prev, h_prev: [B, H], the cell state and the output of the previous step. H is positive.
       w: [I+H, 4H], rows of x then of h_prev, columns of the gates in the order i, c, f, o.
       wci, wcf, wco: [H], the peephole weights; not used unless `use_peephole`.
       b: [4H], the bias, gates as in w.
@@ -118,7 +118,7 @@ def BlockLSTM(
     Args:
       seq_len_max: int64 scalar in [0, T], the number of steps to take.
       x: [T, B, I]. I may be 0.
-      cs_prev, h_prev: [B, H], the initial cell state and output. Not empty.
+      cs_prev, h_prev: [B, H], the initial cell state and output. H is positive.
       w, wci, wcf, wco, b, forget_bias, cell_clip, use_peephole: as in LSTMBlockCell; the gates are
         in the order i, c, f, o.
       name: of the op in a graph.

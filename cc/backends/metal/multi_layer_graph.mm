@@ -201,6 +201,7 @@ MultiLayerReserveLayout MakeReserveLayout(const MultiLayerRnn& rnn, float dropou
 
 MultiLayerGraphOutputs BuildForward(const MultiLayerGraph& rnn, const Value& dropout_mask,
                                     bool saves_reserve) {
+  if (rnn.rnn.rows() == 0) return {0, rnn.input_h, rnn.input_c, 0};
   const Pass pass(rnn, dropout_mask);
   const RnnModel& model = pass.model();
   PseudoLayerStates final;
@@ -225,6 +226,7 @@ MultiLayerGraphOutputs BuildForward(const MultiLayerGraph& rnn, const Value& dro
 
 MultiLayerGraphGrads BuildBackward(const MultiLayerGraph& rnn, const Value& reserve,
                                    const MultiLayerGraphOutputGrads& output_grads) {
+  if (rnn.rnn.rows() == 0) return {0, output_grads.output_h, output_grads.output_c, 0};
   const RnnModel& model = rnn.rnn.model;
   const MultiLayerReserveLayout layout = MakeReserveLayout(rnn.rnn, rnn.dropout);
   const Value dropout_mask =

@@ -136,7 +136,7 @@ class ForwardKernel : public MultiLayerKernel<kVariant, kIsStock> {
       b->Out(0, outputs.output);
       b->Out(1, outputs.output_h);
       b->Out(2, outputs.output_c);
-      b->Out(3, is_training_ ? Concat({outputs.reserve, b->HostArgument("header", 0)}, 0) : 0);
+      b->Out(3, is_training_ ? Reserve(outputs.reserve, b->HostArgument("header", 0)) : 0);
     });
   }
 
@@ -155,6 +155,11 @@ class ForwardKernel : public MultiLayerKernel<kVariant, kIsStock> {
     const tf::Tensor& host_reserved = call->outputs()[4];
     std::fill_n(host_reserved.data<int8_t>(), host_reserved.size(), int8_t{0});
     return Status();
+  }
+
+  // Without steps or rows the reserve has no values.
+  static Value Reserve(const Value& values, const Value& header) {
+    return values.is_scalar() ? header : Concat({values, header}, 0);
   }
 
   bool is_training_ = true;

@@ -33,16 +33,14 @@ Axes AxesOf(bool time_major) {
   return time_major ? Axes{0, 1, 0, 1} : Axes{1, 0, 1, 0};
 }
 
+// Checks that the arguments have layers, units and input columns. No time steps
+// and no rows of the batch are allowed.
 Status CheckNotEmpty(const InputShapes& shapes, const Axes& axes) {
-  if (shapes.input.dim(axes.time) == 0) {
-    return InvalidArgument("max_seq_length <= 0: input has shape ",
+  if (shapes.input.dim(2) == 0) {
+    return InvalidArgument("input is empty, has shape: ",
                            shapes.input.ToString());
   }
-  for (int k = 0; k < 3; ++k) {
-    if (shapes.input.dim(k) == 0) {
-      return InvalidArgument("input is empty, has shape: ",
-                             shapes.input.ToString());
-    }
+  for (const int k : {axes.pseudo_layers, 2}) {
     if (shapes.input_h.dim(k) == 0) {
       return InvalidArgument("input_h is empty, has shape: ",
                              shapes.input_h.ToString());

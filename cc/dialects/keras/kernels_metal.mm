@@ -183,7 +183,8 @@ class GradKernel : public LayerKernel<kVariant> {
   Value StepGrads(GraphBuilder* b, const LayerGraph& layer) const {
     const Value grad = Transposed(b->In("output_grad"));
     const Sequence& sequence = layer.sequence;
-    if (this->attributes().return_sequences || sequence.time <= 1) return grad;
+    const bool has_all_steps = this->attributes().return_sequences || sequence.time <= 1;
+    if (has_all_steps || sequence.batch == 0) return grad;
     const Value others =
         BroadcastTo(layer.graph, 0, {sequence.time - 1, sequence.batch, layer.config.cell_size});
     return Concat({others, grad}, 0);

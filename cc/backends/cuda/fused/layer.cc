@@ -124,6 +124,9 @@ Status ComputeBackward(const Device& device, const LayerBackward<T>& layer,
 
 template <class T>
 Status ComputeForward(const Device& device, const LayerForward<T>& layer) {
+  if (layer.sequence.rows() == 0) {  // nothing to time
+    return ComputeForward(device, layer, Algorithm::kFusedSteps);
+  }
   ForwardTrial<T> trial(device, layer);
   Algorithm algorithm = Algorithm::kFusedSteps;
   TF_LSTM_OPS_RETURN_IF_ERROR(Autotune(
@@ -134,6 +137,9 @@ Status ComputeForward(const Device& device, const LayerForward<T>& layer) {
 
 template <class T>
 Status ComputeBackward(const Device& device, const LayerBackward<T>& layer) {
+  if (layer.sequence.rows() == 0) {  // nothing to time
+    return ComputeBackward(device, layer, Algorithm::kFusedSteps);
+  }
   BackwardTrial<T> trial(device, layer);
   Algorithm algorithm = Algorithm::kFusedSteps;
   TF_LSTM_OPS_RETURN_IF_ERROR(Autotune(

@@ -165,6 +165,10 @@ template <class T>
 Status ChooseAlgorithm(const Device& device, const MultiLayerRnn& rnn,
                        const DropoutMask* mask, bool is_training,
                        const MultiLayerForward<T>& inputs, Algorithm* chosen) {
+  if (rnn.valid_steps == 0) {
+    *chosen = Algorithm::kCudnnStandard;  // it launches nothing for such a call
+    return Status();
+  }
   MultiLayerTrial<T> trial(device, rnn, mask, is_training, inputs);
   return Autotune(device, ConfigOf<T>(device, rnn, mask, is_training),
                   Candidates<T>(device, rnn, is_training), &trial, chosen);

@@ -76,6 +76,7 @@ Status Device::Cublas(cublasHandle_t* handle) const {
 
 Status Device::LaunchThreads(CUfunction function, int64_t threads,
                              const void* arguments) const {
+  if (threads == 0) return Status();  // CUDA rejects a grid without blocks
   constexpr int64_t kMost = 0x7fffffff;
   const int64_t grid = (threads + kBlock - 1) / kBlock;
   if (grid > kMost) {

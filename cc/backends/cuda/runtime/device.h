@@ -110,8 +110,8 @@ class Device {
 
   // Launches a kernel with the parameter `arguments`, which is copied, on at
   // least `threads` threads. The index of a thread is blockIdx.x * blockDim.x +
-  // threadIdx.x. Errors: Unimplemented for more blocks than CUDA allows;
-  // Internal.
+  // threadIdx.x. Does nothing if `threads` is 0. Errors: Unimplemented for more
+  // blocks than CUDA allows; Internal.
   template <class Arguments>
   Status Launch(CUfunction function, int64_t threads,
                 const Arguments& arguments) const {

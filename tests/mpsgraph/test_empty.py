@@ -1,0 +1,46 @@
+"""A batch of no rows, and sequences without steps: in each kind of function, and derivatives.
+
+test_forward.py and test_gradients.py compare such calls with the oracle.
+"""
+
+from dataclasses import replace
+
+import pytest
+import tensorflow as tf
+
+from empties import MODES, SIZES, assert_zero, derivatives
+from tf_lstm_ops import raw_ops
+
+from .cases import Case, random_arguments
+
+CASES = {
+    "both ways": Case("bidirectional"),
+    "row": Case("reverse", mask="row", input_weight=False),
+}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_results_and_derivatives(rng, name, sizes, training, mode):
+    """No output depends on an input, so all derivatives are zeros."""
+    case = replace(CASES[name], **sizes)
+    arguments, mask = random_arguments(rng, case, "float32")
+    present = {k: v for k, v in arguments._asdict().items() if v is not None}
+    mask = None if mask is None else tf.constant(mask, tf.float32)
+    inputs = [tf.constant(v, tf.float32) for v in present.values()]
+
+    def function(*values):
+        named = dict(zip(present, values, strict=True))
+        outputs = raw_ops.MPSGraphLSTM(**named, mask=mask, training=training, **case.attributes)
+        return outputs if training else outputs[:1]
+
+    found = derivatives(function, inputs, mode)
+    width = case.directions * case.units
+    for result, gates in zip(found.results, (1, 1, 4), strict=False):
+        assert_zero(result, (case.time, case.batch, gates * width))
+    for gradients in (found.first, found.second):
+        for got, like in zip(gradients, inputs, strict=True):
+            assert_zero(got, like.shape)
