@@ -88,8 +88,8 @@ def _scan_arrays(
         outputs = tf.raw_ops.TensorListSetItem(input_handle=outputs, index=t, item=output)
         return t + 1, output, states, outputs
 
-    # A list, not a TensorArray. If the batch size is unknown while tracing, an array has no shape of
-    # its elements. TensorFlow could not stack such an array without elements.
+    # A list, not a TensorArray: if the batch size is unknown while tracing, an array lacks the
+    # shape of its elements, and TensorFlow cannot stack it if it has none.
     shape = tf.shape(zero)
     outputs = tf.raw_ops.TensorListReserve(
         element_shape=shape, num_elements=time, element_dtype=zero.dtype
