@@ -49,7 +49,7 @@ def _next(
     if valid is None:
         output, states = new[0], new
     else:
-        now = valid[:, tf.newaxis]
+        now = tf.expand_dims(valid, 1)
         output = tf.where(now, new[0], otherwise)
         states = [tf.where(now, a, b) for a, b in zip(new, states, strict=True)]
     for value, start in zip([output, *states], before, strict=True):

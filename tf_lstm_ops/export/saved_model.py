@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import keras
 import numpy as np
@@ -21,8 +20,6 @@ def saved_model(
     path: str | os.PathLike[str],
     portable: bool = False,
     verbose: bool = False,
-    *,
-    batch_size: int | None = None,
 ) -> None:
     """Writes a model as a SavedModel for inference, as ``model.export`` does, and checks the file.
 
@@ -38,27 +35,21 @@ def saved_model(
       path: the folder to write.
       portable: whether to write plain TensorFlow ops instead of the fused ones. Any TensorFlow,
         such as TensorFlow Serving, can then load the file without this package. The predictions are
-        the same, but slower.
+        the same, but slower. tf2onnx and TensorFlow Lite's converter can convert it.
       verbose: whether to print the signature and the largest difference to the model.
-      batch_size: the first dimension of all inputs; None: unknown, any size. Converters to
-        TensorFlow Lite need a known one.
 
     Raises:
       TypeError: model is not a ``keras.Model``; a model of tf_keras is not one.
-      ValueError: the model is not built; batch_size is not positive; a portable export still has
-        custom ops, for example of a loaded SavedModel or a concrete function that the model calls;
-        the file cannot run, or predicts something else than the model. In the last three cases the
-        file exists.
+      ValueError: the model is not built; a portable export still has custom ops, for example of a
+        loaded SavedModel or a concrete function that the model calls; the file cannot run, or
+        predicts something else than the model. In the last three cases the file exists.
     """
-    specs = signature(model, batch_size)
-    options: dict[str, Any] = {"verbose": verbose}
-    if batch_size is not None:
-        options["input_signature"] = specs
+    specs = signature(model)
     if not portable:
-        model.export(path, **options)
+        model.export(path, verbose=verbose)
     else:
         with composite.plain_ops():
-            model.export(path, **options)
+            model.export(path, verbose=verbose)
         _require_stock_ops(path)
     loaded = tf.saved_model.load(path)
 
