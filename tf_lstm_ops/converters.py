@@ -1,9 +1,9 @@
 """Converters of models that trace a layer and do not know the fused ops.
 
 Keras traces a model in the same way for each format and does not tell the layers which. Without the
-error below, ``model.export(path, format="onnx")`` and ``format="litert"`` write files that no
-program can run. ``tf.lite.TFLiteConverter`` is not among these converters: it names the op that it
-does not know, and writes no file.
+error below, ``model.export(path, format="onnx")`` writes a file that no program can run, and the
+formats "litert" and "openvino" fail without saying what to do. ``tf.lite.TFLiteConverter`` is not
+among these converters: it catches errors of layers and then names the op that it does not know.
 """
 
 from __future__ import annotations
