@@ -79,22 +79,40 @@ def test_paths_of_pages_in_code_exist() -> None:
             assert (ROOT / path).exists(), f"{name_of(file)} names {path}"
 
 
-FEATURES = text_of(DOCS / "reference" / "features.md")
+def rows(text: str, first: int) -> list[list[str]]:
+    """The cells of a page's only table, from column `first` on."""
+    table = [line for line in text.splitlines() if line.startswith("|")][2:]
+    return [[cell.strip() for cell in row.split("|")[1:-1]][first:] for row in table]
+
+
+def assert_links_tests(folder: Path, cell: str) -> None:
+    """One or more links to tests that exist, with nothing else."""
+    link = r"\[[^]]+\]\(((?:\.\./)+tests/.+?\.py)#(test_\w+)\)"
+    assert re.fullmatch(rf"{link}(; {link})*", cell), cell
+    for file, test in re.findall(link, cell):
+        assert re.search(rf"^def {test}\(", text_of(folder / file), re.MULTILINE), cell
 
 
 def test_feature_table_names_a_test_in_each_cell() -> None:
     """Or says "no"."""
-    table = [line for line in FEATURES.splitlines() if line.startswith("|")][2:]
-    cells = [cell.strip() for row in table for cell in row.split("|")[2:-1]]
+    page = DOCS / "reference" / "features.md"
+    table = rows(text_of(page), 1)
+    cells = [cell for row in table for cell in row]
     assert len(cells) == 4 * len(table) > 0
     linked = [cell for cell in cells if cell != "no"]
     assert len(linked) > len(cells) / 2
     for cell in linked:
-        found = re.fullmatch(r"\[[^]]+\]\((\.\./\.\./tests/.+\.py)#(test_\w+)\)", cell)
-        assert found, cell
-        file, test = found.groups()
-        content = text_of(DOCS / "reference" / file)
-        assert re.search(rf"^def {test}\(", content, re.MULTILINE), cell
+        assert_links_tests(page.parent, cell)
+
+
+def test_interoperability_table_names_tests() -> None:
+    """In the columns of exactness and of what is lost."""
+    table = rows(text_of(DOCS / "interoperability.md"), 3)
+    assert len(table) > 10
+    for row in table:
+        assert len(row) == 2
+        for cell in row:
+            assert_links_tests(DOCS, cell)
 
 
 def block_cell(**wrong: Any) -> Any:

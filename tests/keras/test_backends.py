@@ -26,7 +26,7 @@ import sys
 sys.modules["jax"] = None
 import tf_lstm_ops
 {STEP}
-for name in "keras", "saved_model":
+for name in "export", "keras", "saved_model":
     try:
         getattr(tf_lstm_ops, name)
     except ImportError as error:
@@ -60,7 +60,7 @@ def run(program: str, backend: str) -> list[str]:
 def test_backend_that_is_not_installed() -> None:
     shape, *errors, has_nonsense = run(WITHOUT_JAX, "jax")
     assert shape == "(1, 3)"
-    assert len(errors) == 2
+    assert len(errors) == 3
     for error in errors:
         assert error.startswith(MESSAGE)
         assert "`import keras` fails: " in error

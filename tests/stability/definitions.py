@@ -21,7 +21,7 @@ from tensorflow.python.client import pywrap_tf_session
 import tf_lstm_ops
 from tf_lstm_ops import __main__
 
-MODULES = ["keras", "raw_ops", "saved_model", "stock", "weights"]
+MODULES = ["export", "keras", "raw_ops", "saved_model", "stock", "weights"]
 COMMANDS = ["bench", "demo", "info", "selftest"]
 
 

@@ -75,7 +75,8 @@ def zero_where_not(valid: tf.Tensor, sequence: tf.Tensor) -> tf.Tensor:
     Returns:
       [T, B, K], zero at steps that are not valid.
     """
-    return tf.where(valid[:, :, tf.newaxis], sequence, 0)
+    # TensorFlow Lite converts expand_dims whatever sizes are unknown, but not valid[:, :, newaxis].
+    return tf.where(tf.expand_dims(valid, 2), sequence, 0)
 
 
 def straight_through_clip(cs: tf.Tensor, cell_clip: float) -> tf.Tensor:

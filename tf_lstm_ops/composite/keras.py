@@ -62,7 +62,7 @@ def _run(
     outputs, last, states = scan(
         cell, x_terms, valid, states, reverse=go_backwards, zero_output=zero_output_for_mask
     )
-    output = tf.transpose(outputs, [1, 0, 2]) if return_sequences else last[:, tf.newaxis]
+    output = tf.transpose(outputs, [1, 0, 2]) if return_sequences else tf.expand_dims(last, 1)
     return [output, *states]
 
 

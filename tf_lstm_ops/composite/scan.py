@@ -49,7 +49,7 @@ def _next(
     if valid is None:
         output, states = new[0], new
     else:
-        now = valid[:, tf.newaxis]
+        now = tf.expand_dims(valid, 1)
         output = tf.where(now, new[0], otherwise)
         states = [tf.where(now, a, b) for a, b in zip(new, states, strict=True)]
     for value, start in zip([output, *states], before, strict=True):
@@ -66,14 +66,17 @@ def _scan_arrays(
     reverse: bool,
     zero_output: bool,
 ) -> tuple[tf.Tensor, tf.Tensor, list[Any]]:
-    """`scan` with arrays, which every converter of graphs knows."""
-    time, zero = tf.shape(sequence)[0], tf.zeros_like(initial[0])
+    """`scan` with arrays. Converters to ONNX and TensorFlow Lite know its ops, and XLA."""
+    time, zero = sequence.shape[0] or tf.shape(sequence)[0], tf.zeros_like(initial[0])
     if sequence.shape[0] == 0:  # XLA cannot trace a step that reads from an array without elements
         return zero[tf.newaxis][:0], zero, initial
 
     def by_step(values: tf.Tensor) -> tf.TensorArray:
         values = tf.reverse(values, [0]) if reverse else values
-        return tf.TensorArray(values.dtype, size=time, clear_after_read=False).unstack(values)
+        rows = tf.TensorArray(
+            values.dtype, size=time, clear_after_read=False, element_shape=values.shape[1:]
+        )
+        return rows.unstack(values)
 
     sequence_rows = by_step(sequence)
     valid_rows = None if valid is None else by_step(valid)
@@ -82,16 +85,23 @@ def _scan_arrays(
         new = cell(sequence_rows.read(t), *states)
         now = None if valid_rows is None else valid_rows.read(t)
         output, states = _next(new, now, output, states, zero if zero_output else output)
-        return t + 1, output, states, outputs.write(t, output)
+        outputs = tf.raw_ops.TensorListSetItem(input_handle=outputs, index=t, item=output)
+        return t + 1, output, states, outputs
 
-    # One element more than there are steps: with no step and an unknown batch size TensorFlow could
-    # not stack the array.
-    outputs = tf.TensorArray(zero.dtype, size=time + 1, element_shape=zero.shape)
-    outputs = outputs.write(time, zero)
+    # A list, not a TensorArray: if the batch size is unknown while tracing, an array lacks the
+    # shape of its elements, and TensorFlow cannot stack it if it has none.
+    shape = tf.shape(zero)
+    outputs = tf.raw_ops.TensorListReserve(
+        element_shape=shape, num_elements=time, element_dtype=zero.dtype
+    )
     _, output, states, outputs = tf.while_loop(
         lambda t, *_: t < time, step, (0, zero, initial, outputs), maximum_iterations=time
     )
-    return outputs.stack()[:-1], output, states
+    stacked = tf.raw_ops.TensorListStack(
+        input_handle=outputs, element_shape=shape, element_dtype=zero.dtype
+    )
+    stacked.set_shape([sequence.shape[0], *zero.shape])
+    return stacked, output, states
 
 
 def _scan_lists(
@@ -107,6 +117,7 @@ def _scan_lists(
 
     tf.vectorized_map and tape.jacobian vectorize a loop with arrays even if it does not depend on
     the iteration, and then fail at its gradient. The gradient of this loop has lists only, too.
+    Converters do not know TensorListPopBack, so that neither form replaces the other.
     """
     time, zero = tf.shape(sequence)[0], tf.zeros_like(initial[0])
 

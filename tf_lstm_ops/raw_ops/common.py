@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import composite, dialects, op_definitions
+from tf_lstm_ops import composite, converters, dialects, op_definitions
 
 # AutoGraph would add its own variable to locals(), which the functions of `raw_ops` pass on.
 as_written = tf.autograph.experimental.do_not_convert
@@ -87,9 +87,14 @@ def run(op: str, arguments: dict[str, Any]) -> Any:
 
     Returns:
       The op's output, or a namedtuple of all its outputs.
+
+    Raises:
+      ValueError: a converter that does not know the op traces the call.
     """
     if composite.plain_ops_required():
         return _run_plain(op, arguments)
+    if not tf.executing_eagerly():
+        converters.require_none(op)
     return op_definitions.function(op)(**arguments)
 
 

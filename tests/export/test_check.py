@@ -1,0 +1,158 @@
+"""The comparison of a written file with its model: what passes, and what is an error or a warning.
+
+Files are stood for by functions that compute the model's outputs, right or wrong.
+"""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_lstm_ops.export import check, saved_model
+from tf_lstm_ops.export.signature import signature
+from tf_lstm_ops.keras import LSTM
+
+INPUTS, UNITS = 3, 4
+
+
+def make_model(**options) -> keras.Model:
+    x = keras.Input(options.pop("shape", (None, INPUTS)), name="x")
+    return keras.Model(x, LSTM(UNITS, **options)(x))
+
+
+def compare(model: keras.Model, run, **options) -> None:
+    check.compare(model, run, signature(model), "the file", **options)
+
+
+def test_equal(capsys):
+    model = make_model()
+
+    def run(inputs: list[np.ndarray]) -> list[np.ndarray]:
+        (x,) = inputs
+        assert (x.shape, x.dtype) == ((check.BATCH, check.UNKNOWN, INPUTS), "float32")
+        return [model(x).numpy()]
+
+    compare(model, run)
+    assert capsys.readouterr().out == ""
+    compare(model, run, verbose=True)
+    assert capsys.readouterr().out.startswith(
+        "the file: largest difference to the model 0, where the largest element is 0."
+    )
+
+
+@pytest.mark.parametrize(
+    ("factor", "options", "passes"),
+    [
+        (1 + 1e-4, {}, True),  # half of the digits of float32: 3.5e-4
+        (1 + 1e-3, {}, False),
+        (1 + 1e-3, {"tolerance": 2e-3}, True),
+        (1 + 1e-4, {"tolerance": 1e-5}, False),
+        (np.nan, {}, False),
+        (np.inf, {}, False),
+    ],
+)
+def test_largest_difference(factor, options, passes):
+    model = make_model()
+
+    def run(inputs: list[np.ndarray]) -> list[tf.Tensor]:
+        return [model(*inputs) * factor]
+
+    if passes:
+        compare(model, run, **options)
+    else:
+        with pytest.raises(ValueError, match=r"^the file predicts something else than the"):
+            compare(model, run, **options)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda y: [y[:, 1:]], r"has outputs \[\(\[2, 3\], 'float32'\)\]; those of the model are"),
+        (lambda y: [y, y], r"has outputs .*; those of the model are \[\(\[2, 4\], 'float32'\)\]"),
+        (lambda y: [tf.cast(y, "float64")], r"has outputs \[\(\[2, 4\], 'float64'\)\]"),
+        (lambda y: 1 // 0, "cannot run: integer division"),
+    ],
+)
+def test_other_outputs(change, message):
+    model = make_model()
+    with pytest.raises(ValueError, match=f"^the file {message}"):
+        compare(model, lambda inputs: change(model(*inputs)))
+
+
+def test_states_and_seeds_do_not_change():
+    x = keras.Input(batch_shape=(2, None, INPUTS))
+    layer, dropout = LSTM(UNITS, stateful=True), keras.layers.Dropout(0.5, seed=1)
+    model = keras.Model(x, dropout(layer(x)))
+    layer.states[0].assign(np.full((2, UNITS), 0.5))
+    variables = [*model.non_trainable_variables, *layer.states]
+    before = [v.numpy() for v in variables]
+    (wanted,) = [model(*check.random_inputs(model, signature(model, 2))).numpy()]
+    for variable, value in zip(variables, before, strict=True):
+        variable.assign(value)
+
+    def run(inputs: list[np.ndarray]) -> list[np.ndarray]:
+        for variable, value in zip(variables, before, strict=True):
+            np.testing.assert_array_equal(variable.numpy(), value)
+        return [wanted]  # from the states that the model has now
+
+    check.compare(model, run, signature(model, 2), "the file", tolerance=0)
+    for variable, value in zip(variables, before, strict=True):
+        np.testing.assert_array_equal(variable.numpy(), value)
+
+
+def test_random_model_is_not_compared():
+    x = keras.Input((INPUTS,))
+    model = keras.Model(x, keras.layers.Lambda(lambda x: x + tf.random.normal(tf.shape(x)))(x))
+    with pytest.warns(UserWarning, match=r"^the file was not compared .*: two calls of the model"):
+        compare(model, lambda inputs: [np.zeros((check.BATCH, INPUTS), "float32")])
+
+
+def test_model_that_rejects_random_inputs_is_not_compared():
+    def negative(x: tf.Tensor) -> tf.Tensor:
+        tf.debugging.assert_negative(x)
+        return x
+
+    x = keras.Input((INPUTS,))
+    model = keras.Model(x, keras.layers.Lambda(negative, output_shape=(INPUTS,))(x))
+    with pytest.warns(UserWarning, match=r"^the file was not compared .*: the model cannot run on"):
+        compare(model, lambda inputs: 1 // 0)
+
+
+def test_random_inputs():
+    """Padded at the end; words of the smallest vocabulary, and not the masked one elsewhere."""
+    words = keras.Input((8,), dtype="int32", name="b")
+    sequence = keras.Input((None, 2), dtype="float64", name="a")
+    label = keras.Input((), dtype="string", name="c")
+    embedded = [keras.layers.Embedding(n, 2, mask_zero=n == 9)(words) for n in (5, 9)]
+    y = keras.layers.Concatenate()([*embedded, sequence])
+    model = keras.Model({"b": words, "a": sequence, "c": label}, [y, label])
+    a, b, c = check.random_inputs(model, signature(model))
+    assert (a.shape, a.dtype) == ((check.BATCH, check.UNKNOWN, 2), "float64")
+    assert not a[0, -4:].any()
+    assert a[0, :-4].all() and a[1].all()
+    assert (b.shape, b.dtype) == ((check.BATCH, 8), "int32")
+    assert not b[0, -2:].any()
+    assert set(b[0, :-2]) | set(b[1]) <= {1, 2, 3, 4}
+    assert len(set(b[1])) > 1
+    assert c.tolist() == ["a", "a"]
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, 2.0])
+def test_rejected_batch_size(batch_size):
+    with pytest.raises(ValueError, match=rf"batch_size must be None or positive.*{batch_size}"):
+        signature(make_model(), batch_size)
+
+
+@pytest.mark.parametrize("portable", [False, True])
+def test_a_wrong_file_is_an_error(portable, tmp_path, monkeypatch):
+    """Keras writes a model with other weights."""
+    model, other = make_model(recurrent_initializer="ones"), make_model()
+    monkeypatch.setattr(model, "export", other.export)
+    with pytest.raises(ValueError, match=r"^the SavedModel in .* predicts something else than"):
+        saved_model(model, tmp_path / "model", portable=portable)
+
+
+def test_verbose(tmp_path, capsys):
+    saved_model(make_model(), tmp_path, verbose=True)
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last.startswith(f"the SavedModel in {tmp_path}: largest difference to the model 0, ")

@@ -1,0 +1,172 @@
+"""The check of an exported file: its predictions are compared with those of the model."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+BATCH, UNKNOWN = 2, 16  # what stands for unknown sizes in the inputs of the check
+_EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+
+
+class Difference(NamedTuple):
+    """The largest difference of an output, and the largest element of this output."""
+
+    error: float
+    size: float
+
+    @property
+    def relative(self) -> float:
+        """The difference as a multiple of the largest element; 0 where both are 0."""
+        return self.error / self.size if self.size else math.inf if self.error else 0.0
+
+    def __str__(self) -> str:
+        return f"{self.error:.2g}, where the largest element is {self.size:.2g}"
+
+
+def compare(
+    model: keras.Model,
+    run: Callable[[list[np.ndarray]], Sequence[Any]],
+    signature: Sequence[Any],
+    name: str,
+    *,
+    tolerance: float | None = None,
+    verbose: bool = False,
+) -> None:
+    """Compares what a file predicts for random inputs with what the model predicts.
+
+    If the model cannot run on random inputs or gives other outputs each time, a warning says that
+    the file was not compared.
+
+    Args:
+      model: the model. Its states and seeds do not change.
+      run: runs the file. It takes the inputs as NumPy arrays and returns the outputs as arrays or
+        tensors, both in the order of ``tf.nest.flatten``.
+      signature: the arguments of the model, as `signature.signature` returns them. Unknown batch
+        sizes are BATCH in the check, other unknown sizes UNKNOWN.
+      name: what the file is called in messages.
+      tolerance: the largest error allowed, as a multiple of the largest element of the output.
+        None: half of the digits of the model's least precise type. Kernels round in another order,
+        and layers amplify the errors of those before them. A wrong gate order, state or weight
+        changes the first digits.
+      verbose: whether to print the largest difference.
+
+    Raises:
+      ValueError: the file cannot run, or predicts something else than the model.
+    """
+    inputs = [tf.constant(x) for x in random_inputs(model, signature)]
+    try:
+        expected, again = (_predict(model, signature, inputs) for _ in range(2))
+    except Exception as error:  # a layer of the user's may raise anything
+        _warn(name, f"the model cannot run on random inputs of {signature}: {error}")
+        return
+    try:
+        outputs = [tf.convert_to_tensor(output) for output in run([x.numpy() for x in inputs])]
+    except Exception as error:
+        raise ValueError(f"{name} cannot run: {error}") from error
+    if tolerance is None:
+        tolerance = math.sqrt(max(_EPSILON.get(t, 0.0) for t in _dtypes(model)))
+    difference = _largest_difference(outputs, expected, name)
+    if difference.relative > tolerance:
+        if _largest_difference(again, expected, name).relative > tolerance:
+            _warn(name, "two calls of the model give different outputs")
+            return
+        raise ValueError(
+            f"{name} predicts something else than the model: the largest difference is {difference}"
+        )
+    if verbose:
+        print(f"{name}: largest difference to the model {difference}")
+
+
+def random_inputs(model: keras.Model, signature: Sequence[Any]) -> list[np.ndarray]:
+    """Inputs of a model.
+
+    The first row ends with zeros in its second dimension, the padding of sequences. An integer is a
+    word of all ``keras.layers.Embedding`` of the model, and not 0 elsewhere if one of them masks 0.
+
+    Args:
+      model: the model.
+      signature: the arguments of the model, a structure of ``tf.TensorSpec``.
+
+    Returns:
+      The arrays, in the order of ``tf.nest.flatten``.
+    """
+    rng = np.random.default_rng(0)
+    layers = model._flatten_layers()
+    embeddings = [layer for layer in layers if isinstance(layer, keras.layers.Embedding)]
+    first = int(any(layer.mask_zero for layer in embeddings))
+    words = max(first + 1, min((layer.input_dim for layer in embeddings), default=2))
+    inputs = []
+    for spec in tf.nest.flatten(signature):
+        sizes = [UNKNOWN if size is None else size for size in spec.shape]
+        if sizes and spec.shape[0] is None:
+            sizes[0] = BATCH
+        if spec.dtype == tf.string:
+            inputs.append(np.full(sizes, "a", object))
+            continue
+        is_real = spec.dtype.is_floating or spec.dtype.is_complex
+        values = rng.normal(size=sizes) if is_real else rng.integers(first, words, size=sizes)
+        if len(sizes) > 1:
+            values[:1, sizes[1] - sizes[1] // 4 :] = 0
+        inputs.append(np.asarray(values).astype(spec.dtype.as_numpy_dtype))
+    return inputs
+
+
+def _warn(name: str, why: str) -> None:
+    warnings.warn(f"{name} was not compared with the model: {why}", stacklevel=4)
+
+
+def _dtypes(model: keras.Model) -> set[str]:
+    return {"float32", *(layer.compute_dtype for layer in model._flatten_layers())}
+
+
+def _predict(model: keras.Model, signature: Sequence[Any], inputs: list[Any]) -> list[tf.Tensor]:
+    """The model's outputs in inference; its states are those of before."""
+    arguments = tf.nest.pack_sequence_as(list(signature), inputs)
+    layers = model._flatten_layers()
+    states = [layer.states for layer in layers if isinstance(layer, keras.layers.RNN)]
+    variables = [*model.non_trainable_variables, *keras.tree.flatten(states)]
+    variables = [v for v in variables if v is not None]
+    before = [tf.identity(v.value) for v in variables]
+    options = {"training": False} if "training" in inspect.signature(model.call).parameters else {}
+    try:
+        return tf.nest.flatten(model(*arguments, **options))
+    finally:
+        for variable, value in zip(variables, before, strict=True):
+            variable.assign(value)
+
+
+def _largest_difference(
+    outputs: list[tf.Tensor], expected: list[tf.Tensor], name: str
+) -> Difference:
+    """Of the output for which it is the largest multiple of the largest element.
+
+    Raises:
+      ValueError: the outputs differ in number, shape or dtype.
+    """
+    kinds = [[(t.shape.as_list(), t.dtype.name) for t in side] for side in (outputs, expected)]
+    if kinds[0] != kinds[1]:
+        raise ValueError(f"{name} has outputs {kinds[0]}; those of the model are {kinds[1]}")
+    pairs = [_difference(a, b) for a, b in zip(outputs, expected, strict=True)]
+    return max(pairs, key=lambda pair: pair.relative, default=Difference(0.0, 0.0))
+
+
+def _difference(output: tf.Tensor, expected: tf.Tensor) -> Difference:
+    if not (output.dtype.is_floating or output.dtype.is_complex):
+        equal = np.array_equal(output.numpy(), expected.numpy())
+        return Difference(0.0 if equal else 1.0, 1.0)
+    wide = tf.complex128 if output.dtype.is_complex else tf.float64
+    a, b = (tf.cast(t, wide).numpy() for t in (output, expected))
+    same = (a == b) | (np.isnan(a) & np.isnan(b))  # infinities too
+    with np.errstate(invalid="ignore"):
+        error = np.where(same, 0.0, np.abs(a - b))
+    error = np.where(np.isnan(error), np.inf, error)
+    finite = np.abs(b[np.isfinite(b)])
+    return Difference(float(error.max(initial=0.0)), float(finite.max(initial=0.0)))

@@ -1,0 +1,80 @@
+"""SavedModels of Keras models: with the fused ops, or with TensorFlow's own ops only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+from tf_lstm_ops import composite
+from tf_lstm_ops.export import check
+from tf_lstm_ops.export.signature import signature
+
+
+def saved_model(
+    model: keras.Model,
+    path: str | os.PathLike[str],
+    portable: bool = False,
+    verbose: bool = False,
+) -> None:
+    """Writes a model as a SavedModel for inference, as ``model.export`` does, and checks the file.
+
+    Signature, types and unknown sizes are those of ``model.export``. The object that
+    ``tf.saved_model.load`` returns has the model as its method ``serve``.
+
+    Before it returns, the function loads the file and compares its predictions for random inputs
+    with those of the model, whose states do not change. If the model cannot run on random inputs or
+    gives other outputs each time, a warning says that the file was not compared.
+
+    Args:
+      model: a ``keras.Model`` whose inputs are known: built, or called once.
+      path: the folder to write.
+      portable: whether to write plain TensorFlow ops instead of the fused ones. Any TensorFlow,
+        such as TensorFlow Serving, can then load the file without this package. The predictions are
+        the same, but slower. tf2onnx and TensorFlow Lite's converter can convert it.
+      verbose: whether to print the signature and the largest difference to the model.
+
+    Raises:
+      TypeError: model is not a ``keras.Model``; a model of tf_keras is not one.
+      ValueError: the model is not built; a portable export still has custom ops, for example of a
+        loaded SavedModel or a concrete function that the model calls; the file cannot run, or
+        predicts something else than the model. In the last three cases the file exists.
+    """
+    specs = signature(model)
+    if not portable:
+        model.export(path, verbose=verbose)
+    else:
+        with composite.plain_ops():
+            model.export(path, verbose=verbose)
+        _require_stock_ops(path)
+    loaded = tf.saved_model.load(path)
+
+    def run(inputs: list[np.ndarray]) -> list[tf.Tensor]:
+        return tf.nest.flatten(loaded.serve(*tf.nest.pack_sequence_as(specs, inputs)))
+
+    check.compare(model, run, specs, f"the SavedModel in {os.fspath(path)}", verbose=verbose)
+
+
+def _require_stock_ops(path: str | os.PathLike[str]) -> None:
+    custom = sorted({op for op in _ops(path) if ">" in op})  # stock ops have no namespace
+    if custom:
+        raise ValueError(
+            f"the SavedModel in {os.fspath(path)} is not portable, it has custom ops: "
+            f"{', '.join(custom)}. Does the model call a loaded SavedModel, a concrete function or "
+            "ops of another package?"
+        )
+
+
+def _ops(path: str | os.PathLike[str]) -> Iterator[str]:
+    """The ops of all nodes of a SavedModel, including those of its functions."""
+    saved = saved_model_pb2.SavedModel()
+    with tf.io.gfile.GFile(os.path.join(path, "saved_model.pb"), "rb") as file:
+        saved.ParseFromString(file.read())
+    for meta_graph in saved.meta_graphs:
+        graph = meta_graph.graph_def
+        for nodes in graph.node, *(function.node_def for function in graph.library.function):
+            yield from (node.op for node in nodes)
