@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from tf_lstm_ops import composite, dialects, op_definitions
 
 # AutoGraph would add its own variable to locals(), which the functions of `raw_ops` pass on.
 as_written = tf.autograph.experimental.do_not_convert
+
+_ARRAYS = (np.ndarray, np.generic)  # converted to the type of the tensors beside them
 
 
 def optional(value: Any, dtype: Any) -> Any:
@@ -34,10 +36,24 @@ def dtype_of(value: Any) -> tf.DType | None:
       value: a tensor, variable or array, or plain Python values.
 
     Returns:
-      The type; None for plain Python values, which are converted to the required type.
+      The type; that of the value for a reference variable; None for plain Python values.
     """
     dtype = getattr(value, "dtype", None)
-    return None if dtype is None else tf.as_dtype(dtype)
+    return None if dtype is None else tf.as_dtype(dtype).base_dtype
+
+
+def common_dtype(values: Iterable[Any]) -> tf.DType | None:
+    """The type of arguments that must have the same type.
+
+    Args:
+      values: tensors, variables, arrays and plain Python values.
+
+    Returns:
+      The type of the first tensor or variable, else of the first array; None without either.
+    """
+    typed = [v for v in values if hasattr(v, "dtype")]
+    tensors = (v for v in typed if not isinstance(v, _ARRAYS))
+    return dtype_of(next(tensors, typed[0] if typed else None))
 
 
 def _tensors(op: str, arguments: dict[str, Any]) -> Iterator[tuple[str, Any, tf.DType | None]]:
@@ -55,6 +71,9 @@ def _tensors(op: str, arguments: dict[str, Any]) -> Iterator[tuple[str, Any, tf.
 def call(op: str, arguments: dict[str, Any]) -> Any:
     """Calls an op after a check of the types of its tensors.
 
+    Arrays and plain Python values are converted to the type of the tensors beside them, or to the
+    only type that the op takes there.
+
     Args:
       op: the op's name without its namespace.
       arguments: inputs, attributes and ``name`` by name.
@@ -64,18 +83,67 @@ def call(op: str, arguments: dict[str, Any]) -> Any:
 
     Raises:
       InvalidArgumentError: a tensor has a type that its op does not take, or that differs from the
-        type of the first tensor.
+        type of the first tensor; or another value cannot be converted.
     """
     common: tf.DType | None = None
+    has_others = False
     for name, value, expected in _tensors(op, arguments):
         dtype = dtype_of(value)
+        if dtype is None or isinstance(value, _ARRAYS):
+            has_others = True
+            continue
         if expected is None:
             common = expected = common or dtype
-        if dtype is not None and expected is not None and dtype != expected:
-            raise tf.errors.InvalidArgumentError(
-                None, None, f"{name} must be {expected.name} but is {dtype.name}"
-            )
-    return run(op, arguments)
+        if dtype != expected:
+            raise _wrong_type(name, expected, dtype)
+    return run(op, _with_tensors(op, arguments) if has_others else arguments)
+
+
+def _wrong_type(name: str, expected: tf.DType, dtype: tf.DType) -> tf.errors.InvalidArgumentError:
+    text = f"{name} must be {expected.name} but is {dtype.name}"
+    return tf.errors.InvalidArgumentError(None, None, text)
+
+
+def _with_tensors(op: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with tensors for arrays and plain Python values."""
+    inputs = op_definitions.inputs(op)
+    common = common_dtype(v for _, v, required in _tensors(op, arguments) if required is None)
+
+    def convert(name: str, value: Any) -> Any:
+        if (declared := inputs.get(name)) is None:
+            return value
+        required = declared.dtype or common
+        if declared.is_list:
+            return [_to_tensor(f"{name}[{n}]", v, required) for n, v in enumerate(value)]
+        return _to_tensor(name, value, required)
+
+    return {name: convert(name, value) for name, value in arguments.items()}
+
+
+def _to_tensor(name: str, value: Any, required: tf.DType | None) -> Any:
+    """The tensor of an array or of plain Python values. Other values are returned as they are.
+
+    `required` is None only if no argument has a type. TensorFlow then chooses it.
+    """
+    if isinstance(value, _ARRAYS) and required is not None:
+        _check_array(name, value, required)
+    elif dtype_of(value) is not None:
+        return value
+    try:
+        return tf.convert_to_tensor(value, required)
+    except (OverflowError, TypeError, ValueError) as error:
+        text = f"{name} cannot be converted to {required.name if required else 'a tensor'}: {error}"
+        raise tf.errors.InvalidArgumentError(None, None, text) from error
+
+
+def _check_array(name: str, array: Any, required: tf.DType) -> None:
+    """TensorFlow itself would round fractions and truncate large integers."""
+    dtype = tf.as_dtype(array.dtype)
+    if not (dtype.is_integer or (dtype.is_floating and required.is_floating)):
+        raise _wrong_type(name, required, dtype)
+    if required.is_integer and not np.array_equal(array, array.astype(required.as_numpy_dtype)):
+        text = f"{name} must be {required.name} but has elements that this type cannot hold"
+        raise tf.errors.InvalidArgumentError(None, None, text)
 
 
 def run(op: str, arguments: dict[str, Any]) -> Any:
