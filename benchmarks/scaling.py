@@ -7,11 +7,12 @@ The call is `tf_lstm_ops.keras.LSTM` in a `tf.function`: inference, and a traini
 gradients of all weights and of x. It is timed as `tf-lstm-ops bench` times it. A time is the
 shortest one of all rounds.
 
-The growth factor of a size is the growth of the time divided by the growth of the operations, from
-the largest measured size that is at most half of it. Sizes that are not doubled exactly are
-converted: the factor of a growth by s is raised to the power 1 / log2(s). A factor of 1 means that
-the time grows as the operations do. Below 1, fixed costs still count at the smaller size. The limit
-is 1.1 for a doubling. Factors above it are measured again, and marked where they stay above it.
+Each size is compared with a reference size: the largest measured one that is at most half of it.
+The growth factor is the growth of the time divided by the growth of the operations between the
+two. If the size is s times the reference size, the factor is raised to the power 1 / log2(s),
+which gives the factor of a doubling. At a factor of 1 the time grows as the operations do. A
+factor below 1 means that fixed costs are a part of the time at the smaller size. The limit is 1.1.
+A factor above it is measured again, and marked if it is still above it.
 
 The operations are those of the matrix products, with two for a multiply-add and I inputs:
 
@@ -333,7 +334,7 @@ def main() -> None:
     arguments = parser.parse_args()
     names = arguments.sweeps.split(",")
     if unknown := sorted(set(names) - SWEEPS.keys()):
-        parser.error(f"--sweeps knows no {', '.join(unknown)}; there are {', '.join(SWEEPS)}")
+        parser.error(f"--sweeps must be of {', '.join(SWEEPS)}. Received: {', '.join(unknown)}")
     found = measure(names, arguments.threads, arguments.rounds, arguments.odd)
     text = document(arguments.threads, found)
     print(f"\n{text}")

@@ -10,18 +10,30 @@ then on a SavedModel that uses them can be loaded.
 * ``weights``: conversion of weights between the formats of Keras, cuDNN, PyTorch and others.
 """
 
-from tf_lstm_ops import _library
+import importlib
+from typing import Any
+
+from tf_lstm_ops import _keras_backend, _library
 from tf_lstm_ops.cli import startup
 
 if _library.is_built():
-    with startup.quiet_tensorflow():  # in the command line only
+    startup.use_tensorflow_backend()  # this and the next line: in the command line only
+    with startup.quiet_tensorflow():
         _library.register()
-    from tf_lstm_ops import dialects, keras, raw_ops, saved_model, stock, weights
+    from tf_lstm_ops import dialects, raw_ops, stock, weights
     from tf_lstm_ops._version import __version__
 
     dialects.register_gradients()
+    if _keras_backend.problem() is None:
+        from tf_lstm_ops import keras, saved_model
     __all__ = ["__version__", "keras", "raw_ops", "saved_model", "stock", "weights"]
 else:
     # This is the source folder of a checkout, found first because it is in the current directory.
     # The installed package replaces this module.
     _library.import_installed(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("keras", "saved_model"):  # not imported above; the import says why
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

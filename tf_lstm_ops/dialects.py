@@ -20,6 +20,11 @@ from tf_lstm_ops.gradients import cudnn_rnn as cudnn_rnn_gradients
 from tf_lstm_ops.gradients import keras as keras_gradients
 from tf_lstm_ops.gradients import mpsgraph as mpsgraph_gradients
 from tf_lstm_ops.gradients.common import Gradient
+from tf_lstm_ops.vectorized import block_cell as block_cell_converters
+from tf_lstm_ops.vectorized import common as vectorized
+from tf_lstm_ops.vectorized import cudnn_rnn as cudnn_rnn_converters
+from tf_lstm_ops.vectorized import keras as keras_converters
+from tf_lstm_ops.vectorized import mpsgraph as mpsgraph_converters
 
 
 class Dialect(NamedTuple):
@@ -30,23 +35,33 @@ class Dialect(NamedTuple):
         exports, by the op's name without its namespace.
       gradients: functions for ``tf.RegisterGradient``, by the op's name in a graph. The gradient of
         an op is a fused op. The gradient of a gradient op is the gradient of its composite.
+      converters: functions that run an op for all iterations of tf.vectorized_map, by the op's name
+        in a graph.
       not_differentiable: names in a graph of ops without a gradient.
     """
 
     composites: Mapping[str, Composite]
     gradients: Mapping[str, Gradient]
+    converters: Mapping[str, vectorized.Converter]
     not_differentiable: tuple[str, ...] = ()
 
 
 DIALECTS: dict[str, Dialect] = {
-    "block_cell": Dialect(block_cell.COMPOSITES, block_cell_gradients.GRADIENTS),
+    "block_cell": Dialect(
+        block_cell.COMPOSITES,
+        block_cell_gradients.GRADIENTS,
+        block_cell_converters.CONVERTERS,
+    ),
     "cudnn_rnn": Dialect(
         cudnn_ops.COMPOSITES,
         cudnn_rnn_gradients.GRADIENTS,
+        cudnn_rnn_converters.CONVERTERS,
         cudnn_rnn_gradients.NOT_DIFFERENTIABLE,
     ),
-    "keras": Dialect(keras.COMPOSITES, keras_gradients.GRADIENTS),
-    "mpsgraph": Dialect(mpsgraph.COMPOSITES, mpsgraph_gradients.GRADIENTS),
+    "keras": Dialect(keras.COMPOSITES, keras_gradients.GRADIENTS, keras_converters.CONVERTERS),
+    "mpsgraph": Dialect(
+        mpsgraph.COMPOSITES, mpsgraph_gradients.GRADIENTS, mpsgraph_converters.CONVERTERS
+    ),
 }
 
 COMPOSITES: dict[str, Composite] = {
@@ -55,7 +70,7 @@ COMPOSITES: dict[str, Composite] = {
 
 
 def register_gradients() -> None:
-    """Registers the gradients of all dialects with TensorFlow.
+    """Registers the gradients and the converters of all dialects with TensorFlow.
 
     A gradient that is already registered, by TensorFlow or by an earlier call, is not replaced.
     """
@@ -65,5 +80,6 @@ def register_gradients() -> None:
                 tf.RegisterGradient(op)(gradient)
             except KeyError:  # registered already
                 continue
+        vectorized.register(dialect.converters)
         for op in dialect.not_differentiable:
             tf.no_gradient(op)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-import keras
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from tf_lstm_ops import composite
+from tf_lstm_ops.keras.requirements import require_model
+
+if TYPE_CHECKING:
+    import keras
 
 
 def export(model: keras.Model, path: str | os.PathLike[str], portable: bool = False) -> None:
@@ -26,12 +30,11 @@ def export(model: keras.Model, path: str | os.PathLike[str], portable: bool = Fa
         the same, but slower.
 
     Raises:
-      TypeError: model is not a ``keras.Model``.
+      TypeError: model is not a ``keras.Model``; a model of tf_keras is not one.
       ValueError: the model is not built; or a portable export still has custom ops, for example of
         a loaded SavedModel or a concrete function that the model calls. The file exists then.
     """
-    if not isinstance(model, keras.Model):
-        raise TypeError(f"model must be a keras.Model. Received: {model!r}")
+    require_model(model)
     if not portable:
         model.export(path, verbose=False)
         return

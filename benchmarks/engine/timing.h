@@ -13,8 +13,8 @@
 
 namespace engine_benchmark {
 
-// Seconds of the fastest of the calls that fit into `duration` seconds, at
-// least three.
+// Repeats `call` for about `duration` seconds, at least three times. Returns
+// the seconds of the fastest call.
 inline double Fastest(const std::function<void()>& call, double duration) {
   using Clock = std::chrono::steady_clock;
   double best = 1e9, total = 0;
@@ -76,8 +76,9 @@ class Columns {
   }
 
  private:
-  // The shortest time of a pass: its products by the roofline model, then the
-  // cell's functions. Both need the same units of the processor.
+  // The floor: the time of the products by the roofline model, plus the time of
+  // the cell's sigmoids and tanhs. They are added because both use the
+  // processor's multiply-add units.
   double Floor(bool backward) const {
     const auto values =
         static_cast<double>(case_.batch * case_.steps * case_.units);

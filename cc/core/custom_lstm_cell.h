@@ -29,7 +29,7 @@ struct CustomLstmCell : LstmCell<Math> {
   using typename Base::Parameters;
   using typename Base::V;
 
-  static constexpr int kSeesNewState = -1;
+  static constexpr int kNewStatePeephole = -1;
 
   static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[kPreActivations],
                                             V cs_prev, const Parameters& with) {

@@ -12,9 +12,9 @@
 
 namespace tf_lstm_ops {
 
-// T has a default constructor. Up to kInline elements lie in the object. More
-// elements lie in a std::vector, all of them; appending then invalidates
-// pointers to elements.
+// T must have a default constructor. Up to kInline elements lie in the object.
+// If there are more, all of them lie in a std::vector. Appending then
+// invalidates pointers to elements.
 template <class T, size_t kInline>
 class InlineVector {
  public:

@@ -52,7 +52,7 @@ struct LstmCell {
   static constexpr bool kHasPeephole = true;
   static constexpr bool kHasOutputGate = true;  // h = o * co
   // The gate whose peephole reads the new state, not the previous one.
-  static constexpr int kSeesNewState = kGateO;
+  static constexpr int kNewStatePeephole = kGateO;
 
   struct Parameters {
     const V* peephole = nullptr;  // [kPreActivations] by gate; null: none

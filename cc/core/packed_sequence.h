@@ -20,7 +20,8 @@ struct PackedSequence {
   // Of each packed row:
   std::vector<int64_t> batch_row;   // its row of the batch
   std::vector<int64_t> input_row;   // its row of x as [rows, I]
-  std::vector<int64_t> output_row;  // its row of the outputs as [rows, P]
+  std::vector<int64_t> output_row;  // its row of the outputs as [rows, P],
+                                    // where P is the size of an output
   // The preceding packed row of the same row of the batch, or -1.
   std::vector<int64_t> previous;
   // The number of preceding packed rows of the same row of the batch.
@@ -38,9 +39,11 @@ struct PackedSequence {
   int64_t size() const { return static_cast<int64_t>(batch_row.size()); }
 };
 
-// Returns the packed sequence of `sequence`. That of a single step without
-// lengths and mask belongs to the calling thread, which keeps it for its next
-// call with the same batch size, up to 2^16. Any other one is written to `own`.
+// Returns the packed sequence of `sequence`. It is either `own`, to which it
+// was written, or an object of the calling thread, which stays valid until the
+// thread calls Pack again. The object of the thread serves sequences of one
+// step and at most 2^16 rows without lengths and mask: calls with the same
+// batch size then do not pack again.
 const PackedSequence& Pack(const Sequence& sequence, PackedSequence* own);
 
 }  // namespace tf_lstm_ops

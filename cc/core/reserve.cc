@@ -93,6 +93,13 @@ Status Reserve::Check(const void* reserve, const Shape& shape,
   if (header.size != size()) {
     return Refuse("must have ", size(), " elements but has ", header.size);
   }
+  // The fingerprint covers these fields, but anyone can compute a fingerprint.
+  if (header.time != header_.time || header.batch != header_.batch ||
+      header.width != header_.width ||
+      header.inner_layers != header_.inner_layers ||
+      FloatBits(header.dropout) != FloatBits(header_.dropout)) {
+    return Refuse("has a header that differs from this call in its sizes");
+  }
   *dropout_key = header.dropout_key;
   return Status();
 }

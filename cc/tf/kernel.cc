@@ -1,6 +1,7 @@
 #include "tf/kernel.h"
 
 #include <cstdio>
+#include <exception>
 #include <utility>
 
 namespace tf_lstm_ops::tf {
@@ -224,6 +225,9 @@ void ComputeKernel(void* kernel, TF_OpKernelContext* context) {
   } catch (const std::bad_alloc&) {
     status = MakeStatus(Code::kResourceExhausted,
                         "tf_lstm_ops: out of memory for scratch buffers");
+  } catch (const std::exception& error) {
+    // TensorFlow is not written for exceptions: one would end the process.
+    status = MakeStatus(Code::kInternal, "tf_lstm_ops: ", error.what());
   }
   if (!status.ok()) {
     const TfStatus failure;

@@ -42,6 +42,16 @@ def test_level_set_by_the_user_wins(
     assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "0"
 
 
+@pytest.mark.parametrize(("program", "expected"), [("tf-lstm-ops", "tensorflow"), ("x", "jax")])
+def test_backend_of_keras_is_set_in_the_command_line(
+    monkeypatch: pytest.MonkeyPatch, program: str, expected: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", [program])
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    startup.use_tensorflow_backend()
+    assert os.environ["KERAS_BACKEND"] == expected
+
+
 @pytest.mark.parametrize(
     ("argv", "orig_argv", "expected"),
     [

@@ -270,6 +270,42 @@ def test_a_forged_size(dtype):
         assert_refused("CudnnRNNBackpropV3", CASE, forge(right, count, size=count), dtype)
 
 
+SIZES = {"time": 5, "batch": 2, "width": 3 * 10**9, "inner_layers": 0, "dropout": 0.25}
+
+
+@pytest.mark.parametrize("field", SIZES)
+@pytest.mark.parametrize("op", BACKPROP)
+def test_forged_sizes_with_the_right_fingerprint(op, field):
+    """Backward does not read these fields, but the op that draws the dropout mask does."""
+    assert_refused(op, CASE, forge(reserve(CASE), **{field: SIZES[field]}))
+
+
+@pytest.mark.parametrize("context", [lambda f: f, tf.function], ids=["eager", "function"])
+def test_a_forged_size_in_a_second_derivative(context):
+    """The mask is drawn after the backward op has checked the sizes."""
+    values = arguments("CudnnRNNBackprop", CASE)
+    forged = forge(reserve(CASE, op="CudnnRNN"), width=3 * 10**9)
+
+    @context
+    def second():
+        with tf.GradientTape() as tape:
+            tape.watch(values["params"])
+            results = call(
+                "CudnnRNNBackprop", CASE, {**values, "reserve_space": forged}, dropout=0.5
+            )
+        return tape.gradient(results[0], values["params"])
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="reserve_space"):
+        second()
+
+
+def test_a_forged_mask_without_rows():
+    """Nothing is allocated for a row of 12 PB that no layer has."""
+    forged = forge(reserve(CASE), inner_layers=0, width=3 * 10**15)
+    mask = _library.load().tf_lstm_ops_cudnn_rnn_dropout_mask(reserve_space=forged)
+    assert mask.shape == [0, CASE.time, CASE.batch, 3 * 10**15]
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -28,7 +28,7 @@ class OwnLSTM(layers.LSTM):
 
 
 class MakesItself(layers.Layer):
-    """Its configuration does not describe its layers."""
+    """Its constructor makes its layers; its configuration does not describe them."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -68,7 +68,6 @@ def test_layers_left_alone_are_named(rng):
             layers.GRU(UNITS, name="stock"),
         ]
     )
-    made = "convert_model replaces it unless another class creates it"
     expected = {
         "relu": "activation is relu, not tanh",
         "own_tanh": "activation is own_tanh, not tanh",
@@ -78,20 +77,43 @@ def test_layers_left_alone_are_named(rng):
         "stacked": "StackedRNNCells has no fused op",
         "simple": "SimpleRNN has no fused op",
         "own": "OwnLSTM has no fused op",
-        "maker/memory": f"it is keras.layers.LSTM; {made}",
         "maker/cell": "GRUCell has no fused op",
     }
     x = rng.normal(size=(BATCH, TIME, INPUTS)).astype("float32")
     randomised(model, x, rng)
-    assert fallback_reasons(model)["stock"] == f"it is keras.layers.GRU; {made}"
+    for path, name in ("stock", "GRU"), ("maker/memory", "LSTM"):
+        assert (
+            fallback_reasons(model)[path] == f"it is keras.layers.{name}; convert_model replaces it"
+        )
     with pytest.warns(UserWarning) as caught:
         converted = convert_model(model)
     (warning,) = caught
     assert warning.filename == __file__
     for path, why in expected.items():
         assert f"\n  {path}: {why}" in str(warning.message)
-    assert fallback_reasons(converted) == {**expected, "ours": None, "stock": None}
+    assert fallback_reasons(converted) == {
+        **expected,
+        **{"ours": None, "stock": None, "maker/memory": None},
+    }
     assert_near(outputs(converted, x), outputs(model, x), 3 * PREDICTION_BOUND)  # ten layers
+
+
+def test_reasons_of_one_layer():
+    """A fused layer is one item; its cell is none, wherever it is an attribute."""
+    ours = tf_lstm_ops.keras.LSTM(UNITS, name="ours")
+    assert fallback_reasons(ours) == {"ours": None}
+    assert fallback_reasons(ours.cell) == {}
+    assert fallback_reasons(tf_lstm_ops.keras.GRU(UNITS, name="gru")) == {"gru": None}
+    both = layers.Bidirectional(tf_lstm_ops.keras.LSTM(UNITS, name="ours", activation="relu"))
+    relu = "activation is relu, not tanh"
+    assert fallback_reasons(both) == {"forward_ours": relu, "backward_ours": relu}
+    stock = fallback_reasons(layers.SimpleRNN(UNITS, name="simple"))
+    assert stock == {"simple": "SimpleRNN has no fused op"}
+    assert fallback_reasons(layers.Dense(UNITS)) == {}
+
+    keeper = layers.TimeDistributed(layers.Dense(1))
+    keeper.cell, keeper.memory = ours.cell, ours
+    assert fallback_reasons(keeper) == {"ours": None}
 
 
 class OwnModel(keras.Model):
@@ -170,8 +192,8 @@ def test_custom_objects():
 
 
 class NoConfiguration(keras.Model):
-    def __init__(self, rate):
-        super().__init__()
+    def __init__(self, rate, **kwargs):
+        super().__init__(**kwargs)
         self.rate = rate
 
     def call(self, x):
@@ -181,8 +203,8 @@ class NoConfiguration(keras.Model):
 def test_errors():
     with pytest.raises(TypeError, match=r"model must be a keras\.Model"):
         convert_model(layers.LSTM(UNITS))
-    with pytest.raises(ValueError, match=r"write tf_lstm_ops\.keras\.LSTM instead of"):
-        convert_model(NoConfiguration(np.random.default_rng(0)))
+    with pytest.raises(ValueError, match=r"make no_configuration from .* Pass in_place=True to"):
+        convert_model(NoConfiguration(np.random.default_rng(0), name="no_configuration"))
     x = keras.Input((TIME, INPUTS))
     shared = layers.LSTM(UNITS)
     inner = keras.Model(x, shared(x))

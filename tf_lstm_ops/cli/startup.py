@@ -21,6 +21,15 @@ def is_program() -> bool:
     return started_by_name or Path(sys.argv[0]).stem == "tf-lstm-ops"
 
 
+def use_tensorflow_backend() -> None:
+    """Sets Keras' backend for the command line, whose models run on TensorFlow.
+
+    A user's program is not changed.
+    """
+    if is_program():
+        os.environ["KERAS_BACKEND"] = "tensorflow"
+
+
 @contextmanager
 def quiet_tensorflow() -> Iterator[None]:
     """A context that hides TensorFlow's own log while the command line imports it.

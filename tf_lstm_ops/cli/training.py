@@ -125,11 +125,13 @@ def build_model(
 
 def _build_model(layer: type[keras.layers.LSTM], steps: int, seed: int) -> keras.Model:
     keras.utils.set_random_seed(seed)
+    recurrent = layer(UNITS, dropout=DROPOUT, seed=seed)
+    recurrent.supports_masking = True  # else Keras 3.16 warns that its LSTM does not pass masks on
     model = keras.Sequential(
         [
             keras.Input((None, vowels.FEATURES)),
             keras.layers.Masking(),  # frames that are all zero are padding
-            layer(UNITS, dropout=DROPOUT, seed=seed),
+            recurrent,
             # Probabilities are float32 under every policy: the least half is 6e-8.
             keras.layers.Dense(vowels.SPEAKERS, activation="softmax", dtype="float32"),
         ]

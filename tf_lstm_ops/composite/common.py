@@ -7,6 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tf_lstm_ops.composite.context import in_derivatives
+
 # A function of the inputs and attributes of an op by name, in the op's order. It returns a list of
 # all outputs of the op.
 Composite = Callable[..., list[Any]]
@@ -89,6 +91,33 @@ def straight_through_clip(cs: tf.Tensor, cell_clip: float) -> tf.Tensor:
     if cell_clip <= 0:
         return cs
     return tf.grad_pass_through(lambda v: tf.clip_by_value(v, -cell_clip, cell_clip))(cs)
+
+
+def gradients(
+    function: Callable[..., list[Any]], sources: list[Any], output_grads: Callable[..., list[Any]]
+) -> list[Any]:
+    """Vector-Jacobian product of a function of plain TensorFlow ops; differentiable.
+
+    Args:
+      function: takes the sources one by one; returns a list of outputs.
+      sources: the floating-point tensors at which to differentiate.
+      output_grads: takes the outputs; returns their gradients.
+
+    Returns:
+      The gradients of the sources; zeros for those on which no output depends.
+    """
+    zero = tf.UnconnectedGradients.ZERO
+    if tf.executing_eagerly():
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            outputs = function(*sources)
+        return tape.gradient(outputs, sources, output_grads(outputs), unconnected_gradients=zero)
+    # A loop that two tapes watch becomes a function with lists of tensors as outputs, whose
+    # gradients tf.vectorized_map and tape.jacobian cannot vectorize.
+    sources = [tf.identity(source) for source in sources]  # in this graph, not captured by it
+    with in_derivatives():
+        outputs = function(*sources)
+    return tf.gradients(outputs, sources, output_grads(outputs), unconnected_gradients=zero)
 
 
 @tf.custom_gradient

@@ -16,6 +16,7 @@ from tensorflow.python.ops import control_flow_ops, control_flow_util
 # XLA context in which the trace was made.
 control_flow_ops.XLAControlFlowContext.RequiresUniqueFunctionRetracing = lambda _: True
 
+_in_pfor = contextvars.ContextVar("tf_lstm_ops_differentiable_in_pfor", default=False)
 _asked_for = contextvars.ContextVar("tf_lstm_ops_plain_ops", default=False)
 
 
@@ -31,6 +32,29 @@ def plain_ops() -> Iterator[None]:
         yield
     finally:
         _asked_for.reset(token)
+
+
+@contextlib.contextmanager
+def in_derivatives() -> Iterator[None]:
+    """A context in which loops are such that TensorFlow's pfor can vectorize their gradients.
+
+    Yields:
+      None.
+    """
+    token = _in_pfor.set(True)
+    try:
+        yield
+    finally:
+        _in_pfor.reset(token)
+
+
+def differentiable_in_pfor() -> bool:
+    """Whether a loop must be such that TensorFlow's pfor can vectorize its gradients.
+
+    Returns:
+      True within `in_derivatives`.
+    """
+    return _in_pfor.get()
 
 
 def plain_ops_required() -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_lstm_ops.composite.common import cast, compute_dtype, valid_steps, zero_where_not
+from tf_lstm_ops.composite.common import cast, compute_dtype, gradients, valid_steps, zero_where_not
 from tf_lstm_ops.composite.scan import scan
 from tf_lstm_ops.cudnn_layout import Model
 
@@ -196,16 +196,11 @@ def cudnn_rnn_backprop(
     Returns:
       The gradients of the inputs.
     """
-    input, input_h, input_c, params = inputs
-    with tf.GradientTape() as tape:
-        tape.watch(inputs)
-        outputs = cudnn_rnn(
-            input, input_h, input_c, params, sequence_lengths, dropout_mask, **attributes
-        )
     used = 3 if attributes["rnn_mode"] == "lstm" else 2  # no other mode has output_c
-    return tape.gradient(
-        outputs[:used],
-        inputs,
-        output_grads[:used],
-        unconnected_gradients=tf.UnconnectedGradients.ZERO,
-    )
+
+    def forward(input: Any, input_h: Any, input_c: Any, params: Any) -> list[Any]:
+        inputs = input, input_h, input_c, params
+        outputs = cudnn_rnn(*inputs, sequence_lengths, dropout_mask, **attributes)
+        return outputs[:used]
+
+    return gradients(forward, inputs, lambda _: output_grads[:used])

@@ -15,6 +15,7 @@ from tf_lstm_ops.composite.common import (
     Composite,
     cast,
     compute_dtype,
+    gradients,
     is_absent,
     straight_through_clip,
     zero_where_not,
@@ -163,13 +164,13 @@ def _layer_grad(
     attributes = dict(attributes)
     needs_x_grad = attributes.pop("needs_x_grad")
     by_name = dict(zip(op_definitions.inputs(op), inputs, strict=True))
-    sources = [by_name[n.removesuffix("_grad")] for n in op_definitions.outputs(f"{op}Grad")]
-    with tf.GradientTape() as tape:
-        tape.watch(sources)
-        outputs = function(*inputs, **attributes)
-    x_grad, *others = tape.gradient(
-        outputs, sources, output_grads, unconnected_gradients=tf.UnconnectedGradients.ZERO
-    )
+    names = [name.removesuffix("_grad") for name in op_definitions.outputs(f"{op}Grad")]
+
+    def forward(*sources: Any) -> list[Any]:
+        return function(**{**by_name, **dict(zip(names, sources, strict=True))}, **attributes)
+
+    found = gradients(forward, [by_name[name] for name in names], lambda _: output_grads)
+    x_grad, *others = found
     return [x_grad if needs_x_grad else tf.zeros_like(x_grad), *others]
 
 

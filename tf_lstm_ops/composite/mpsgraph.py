@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tf_lstm_ops.composite.common import Composite, cast, compute_dtype, is_absent
+from tf_lstm_ops.composite.common import Composite, cast, compute_dtype, gradients, is_absent
 from tf_lstm_ops.composite.scan import scan
 
 
@@ -178,20 +178,21 @@ def mpsgraph_lstm_gradients(
     Raises:
       ValueError: the cell size is not static.
     """
-    differentiated = [inputs[n] for n in (0, 1, 2, 3, 7, 4, 5)]
-    present = [value for value in differentiated if not is_absent(value)]
-    with tf.GradientTape() as tape:
-        tape.watch(present)
-        results = _run(inputs, **attributes)
-    given = [
-        (result, tf.reshape(grad, tf.shape(result)))  # that of a final state may be [1, N, D*H]
-        for result, grad in zip(results, output_grads, strict=True)
-        if not is_absent(grad)
-    ]
-    targets, grads = zip(*given, strict=True)
-    zero = tf.UnconnectedGradients.ZERO
-    found = iter(tape.gradient(targets, present, grads, unconnected_gradients=zero))
-    return [value if is_absent(value) else next(found) for value in differentiated]
+    differentiated = (0, 1, 2, 3, 7, 4, 5)
+    present = [n for n in differentiated if not is_absent(inputs[n])]
+    given = [n for n, grad in enumerate(output_grads) if not is_absent(grad)]
+
+    def forward(*values: Any) -> list[Any]:
+        replaced = dict(zip(present, values, strict=True))
+        results = _run([replaced.get(n, value) for n, value in enumerate(inputs)], **attributes)
+        return [results[n] for n in given]
+
+    def grads(results: list[Any]) -> list[Any]:  # that of a final state may be [1, N, D*H]
+        pairs = zip(given, results, strict=True)
+        return [tf.reshape(output_grads[n], tf.shape(result)) for n, result in pairs]
+
+    found = iter(gradients(forward, [inputs[n] for n in present], grads))
+    return [inputs[n] if is_absent(inputs[n]) else next(found) for n in differentiated]
 
 
 _INPUTS = (

@@ -7,6 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tf_lstm_ops.composite.context import differentiable_in_pfor
+
 
 def scan(
     cell: Callable[..., list[Any]],
@@ -33,6 +35,38 @@ def scan(
       The outputs, [T, B, ...] in the order in which the steps run; the last output; the final
       states.
     """
+    options = {"reverse": reverse, "zero_output": zero_output}
+    if differentiable_in_pfor():
+        return _scan_lists(cell, sequence, valid, initial, **options)
+    return _scan_arrays(cell, sequence, valid, initial, **options)
+
+
+def _next(
+    new: list[Any], valid: Any, output: Any, states: list[Any], otherwise: Any
+) -> tuple[Any, list[Any]]:
+    """The output and the states after a step, with the static shapes of those before it."""
+    before = [output, *states]
+    if valid is None:
+        output, states = new[0], new
+    else:
+        now = valid[:, tf.newaxis]
+        output = tf.where(now, new[0], otherwise)
+        states = [tf.where(now, a, b) for a, b in zip(new, states, strict=True)]
+    for value, start in zip([output, *states], before, strict=True):
+        value.set_shape(start.shape)
+    return output, states
+
+
+def _scan_arrays(
+    cell: Callable[..., list[Any]],
+    sequence: tf.Tensor,
+    valid: tf.Tensor | None,
+    initial: list[Any],
+    *,
+    reverse: bool,
+    zero_output: bool,
+) -> tuple[tf.Tensor, tf.Tensor, list[Any]]:
+    """`scan` with arrays, which every converter of graphs knows."""
     time, zero = tf.shape(sequence)[0], tf.zeros_like(initial[0])
     if sequence.shape[0] == 0:  # XLA cannot trace a step that reads from an array without elements
         return zero[tf.newaxis][:0], zero, initial
@@ -46,14 +80,8 @@ def scan(
 
     def step(t: Any, output: Any, states: list[Any], outputs: Any) -> Any:
         new = cell(sequence_rows.read(t), *states)
-        if valid_rows is None:
-            output, states = new[0], new
-        else:
-            now = valid_rows.read(t)[:, tf.newaxis]
-            output = tf.where(now, new[0], zero if zero_output else output)
-            states = [tf.where(now, a, b) for a, b in zip(new, states, strict=True)]
-        for value, start in zip([output, *states], [zero, *initial], strict=True):
-            value.set_shape(start.shape)
+        now = None if valid_rows is None else valid_rows.read(t)
+        output, states = _next(new, now, output, states, zero if zero_output else output)
         return t + 1, output, states, outputs.write(t, output)
 
     # One element more than there are steps: with no step and an unknown batch size TensorFlow could
@@ -64,3 +92,61 @@ def scan(
         lambda t, *_: t < time, step, (0, zero, initial, outputs), maximum_iterations=time
     )
     return outputs.stack()[:-1], output, states
+
+
+def _scan_lists(
+    cell: Callable[..., list[Any]],
+    sequence: tf.Tensor,
+    valid: tf.Tensor | None,
+    initial: list[Any],
+    *,
+    reverse: bool,
+    zero_output: bool,
+) -> tuple[tf.Tensor, tf.Tensor, list[Any]]:
+    """`scan` with lists, from whose end a step takes its input.
+
+    tf.vectorized_map and tape.jacobian vectorize a loop with arrays even if it does not depend on
+    the iteration, and then fail at its gradient. The gradient of this loop has lists only, too.
+    """
+    time, zero = tf.shape(sequence)[0], tf.zeros_like(initial[0])
+
+    def take(rows: tf.Tensor, like: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        shape = tf.shape(like)[1:]
+        rows, row = tf.raw_ops.TensorListPopBack(
+            input_handle=rows, element_shape=shape, element_dtype=like.dtype
+        )
+        row.set_shape(like.shape[1:])
+        return rows, row
+
+    sources = [sequence] if valid is None else [sequence, valid]
+    lists = [
+        tf.raw_ops.TensorListFromTensor(
+            tensor=source if reverse else tf.reverse(source, [0]),
+            element_shape=tf.shape(source)[1:],
+        )
+        for source in sources
+    ]
+
+    def step(t: Any, lists: list[Any], output: Any, states: list[Any], outputs: Any) -> Any:
+        taken = [take(rows, source) for rows, source in zip(lists, sources, strict=True)]
+        new = cell(taken[0][1], *states)
+        now = None if valid is None else taken[1][1]
+        output, states = _next(new, now, output, states, zero if zero_output else output)
+        outputs = tf.raw_ops.TensorListPushBack(input_handle=outputs, tensor=output)
+        return t + 1, [rows for rows, _ in taken], output, states, outputs
+
+    shape = tf.shape(zero)
+    outputs = tf.raw_ops.EmptyTensorList(
+        element_shape=shape, max_num_elements=time, element_dtype=zero.dtype
+    )
+    _, _, output, states, outputs = tf.while_loop(
+        lambda t, *_: t < time,
+        step,
+        (0, lists, zero, initial, outputs),
+        maximum_iterations=time,
+    )
+    stacked = tf.raw_ops.TensorListStack(
+        input_handle=outputs, element_shape=shape, element_dtype=zero.dtype
+    )
+    stacked.set_shape([sequence.shape[0], *zero.shape])
+    return stacked, output, states

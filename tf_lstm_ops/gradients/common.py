@@ -7,6 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tf_lstm_ops.composite.common import gradients
+
 # A function for tf.RegisterGradient: from the op and the gradients of its outputs it computes the
 # gradients of its inputs. A gradient that does not exist is None.
 Gradient = Callable[..., Any]
@@ -52,9 +54,12 @@ def vector_jacobian(
     Returns:
       The gradients of all inputs; None for those that are not floating-point.
     """
+    floating = [v.dtype.is_floating for v in inputs]
+
+    def of_floating(*values: Any) -> list[Any]:
+        given = iter(values)
+        return function(*(next(given) if f else v for f, v in zip(floating, inputs, strict=True)))
+
     watched = [v for v in inputs if v.dtype.is_floating]
-    with tf.GradientTape() as tape:
-        tape.watch(watched)
-        outputs = function(*inputs)
-    found = iter(tape.gradient(outputs, watched, filled(grads, outputs)))
-    return [next(found) if v.dtype.is_floating else None for v in inputs]
+    found = iter(gradients(of_floating, watched, lambda outputs: filled(grads, outputs)))
+    return [next(found) if f else None for f in floating]

@@ -37,10 +37,12 @@ def _first(name: str) -> Gradient:
     return gradient
 
 
-def _dropout_mask(reserve_space: Any, dropout: float) -> Any:
+def _dropout_mask(reserve_space: Any, dropout: float, checked_by: Any) -> Any:
+    """The mask of a call. The op takes the sizes from reserve_space, which `checked_by` checks."""
     if dropout == 0:
         return None
-    return op_definitions.function("CudnnRNNDropoutMask")(reserve_space=reserve_space)
+    with tf.control_dependencies([checked_by]):
+        return op_definitions.function("CudnnRNNDropoutMask")(reserve_space=reserve_space)
 
 
 def _second(name: str) -> Gradient:
@@ -58,7 +60,7 @@ def _second(name: str) -> Gradient:
         first = _INPUTS + is_v3  # of output, output_h, output_c, their gradients, reserve_space
         lengths = op.inputs[_INPUTS] if is_v3 else None
         output_grads, saved = op.inputs[first + 3 : first + 6], op.inputs[first + 6 :]
-        mask = _dropout_mask(saved[0], op.get_attr("dropout"))
+        mask = _dropout_mask(saved[0], op.get_attr("dropout"), op.outputs[0])
 
         def composed(*values: Any) -> Any:
             inputs, output_grads = list(values[:_INPUTS]), list(values[_INPUTS:])

@@ -1,4 +1,13 @@
-"""Keras layers on the fused ops."""
+"""Keras layers on the fused ops.
+
+Raises:
+  ImportError: Keras has another backend than TensorFlow, or cannot be imported.
+"""
+
+from tf_lstm_ops import _keras_backend
+
+if problem := _keras_backend.problem():
+    raise ImportError(problem)
 
 from tf_lstm_ops.keras.convert import convert_model, fallback_reasons
 from tf_lstm_ops.keras.gru import GRU

@@ -1,4 +1,4 @@
-"""convert_model: replaces the stock LSTM and GRU layers of a model by ours."""
+"""convert_model: replaces stock LSTM and GRU layers of a model by ours, or ours by stock ones."""
 
 from __future__ import annotations
 
@@ -10,48 +10,75 @@ from typing import Any
 
 import keras
 
+from tf_lstm_ops.keras import counterparts
 from tf_lstm_ops.keras.fused import FusedRNN
-from tf_lstm_ops.keras.gru import GRU
-from tf_lstm_ops.keras.lstm import LSTM
 from tf_lstm_ops.keras.policy import default_dtype_policy
+from tf_lstm_ops.keras.requirements import require_model
 
-_LAYERS = {"LSTM": LSTM, "GRU": GRU}
-_CELLS = {"LSTMCell": LSTM, "GRUCell": GRU}
+_RNN = keras.layers.RNN
+_TARGETS = {"ours": counterparts.ours, "stock": counterparts.stock}
 
 
-def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> Any:
-    """Copies a model and replaces its stock LSTM and GRU layers by layers that run the fused ops.
+def convert_model(
+    model: Any,
+    custom_objects: dict[str, Any] | None = None,
+    *,
+    to: str = "ours",
+    in_place: bool = False,
+) -> Any:
+    """Copies a model and replaces its stock LSTM and GRU layers by ours, or ours by stock ones.
 
-    ``keras.layers.LSTM`` and ``GRU``, and ``keras.layers.RNN`` of one ``LSTMCell`` or ``GRUCell``,
-    become ``tf_lstm_ops.keras.LSTM`` and ``GRU``, also inside wrappers and nested models. Weights,
-    their order, seeds, states of stateful layers, ``trainable``, and of a compiled model the loss,
-    the metrics and the optimizer with its variables are copied: training continues where it was.
-    The model itself does not change and shares nothing with the copy.
+    With ``to="ours"``, ``keras.layers.LSTM`` and ``GRU``, and ``keras.layers.RNN`` of one
+    ``LSTMCell`` or ``GRUCell``, become ``tf_lstm_ops.keras.LSTM`` and ``GRU``. A warning names the
+    recurrent layers that are not replaced, each with the reason; ``fallback_reasons`` returns them.
+    With ``to="stock"``, ``tf_lstm_ops.keras.LSTM``, ``GRU`` and ``LSTMCell`` become those of
+    ``keras.layers``. Files of the new model need no tf_lstm_ops. If one of the layers has an option
+    that its stock layer lacks, nothing is converted.
 
-    A warning names the recurrent layers that are not replaced, each with the reason;
-    ``fallback_reasons`` returns them. The copy is made from the model's configuration, as by
-    ``keras.models.load_model``; rules: docs/reference/keras.md.
+    Layers inside wrappers, nested models, and layers and models of the user's own are replaced too.
+    Weights, their order, seeds, states of stateful layers, ``trainable``, and of a compiled model
+    the loss, the metrics and the optimizer with its variables are copied: training continues where
+    it was. The model itself does not change and shares nothing with the copy.
+
+    The copy is made from the model's configuration, as by ``keras.models.load_model``. A subclassed
+    model without ``get_config`` has none: convert it with ``in_place=True``. Rules:
+    docs/reference/keras.md.
 
     Args:
-      model: a ``keras.Model``: Sequential, functional, or with a ``get_config`` of its own.
+      model: a ``keras.Model``: Sequential, functional, or with a ``get_config`` of its own; with
+        in_place any.
       custom_objects: classes and functions by name, as for ``keras.models.load_model``; needed
         only for functions in the layers' arguments that Keras cannot find.
+      to: "ours" or "stock".
+      in_place: whether to convert the model itself instead of a copy. The layers stay the same
+        objects with the same variables and get another class, so the model stays compiled. The
+        model changes completely or, if there is an error, not at all.
 
     Returns:
-      The new model, of the same class.
+      The new model, of the same class; with in_place the model.
 
     Raises:
-      TypeError: model is not a ``keras.Model``.
-      ValueError: the model, or a part of it, cannot be made from its configuration.
+      TypeError: model is not a ``keras.Model`` (a model of tf_keras is not one), or custom_objects
+        not a dictionary.
+      ValueError: to is neither "ours" nor "stock"; the model, or a part of it, cannot be made from
+        its configuration; stock layers cannot express a layer: the text has the paths and reasons
+        of all such layers.
     """
-    if not isinstance(model, keras.Model):
-        raise TypeError(f"model must be a keras.Model. Received: {model!r}")
+    require_model(model)
+    if to not in _TARGETS:
+        raise ValueError(f"to must be 'ours' or 'stock'. Received: to={to!r}")
+    if not isinstance(custom_objects, dict | None):
+        raise TypeError(f"custom_objects must be a dictionary. Received: {custom_objects!r}")
     objects = {**_own_objects(model), **(custom_objects or {})}
     with keras.saving.custom_object_scope(objects), default_dtype_policy(model.dtype_policy):
-        converted = _rebuild(model)
-        _copy_state(model, converted)
-        reasons = fallback_reasons(converted)
-        if model.compiled:
+        if to == "stock":
+            _require_stock_can_express(model)
+        converted = model if in_place else _copy(model)
+        layers = _recurrent_layers(converted) if to == "ours" else _layers_of_ours(converted)
+        counterparts.become_all([layer for _, layer in layers], _TARGETS[to])
+        if in_place:
+            _forget_traces(model)
+        elif model.compiled:
             try:
                 _copy_training(model, converted)
             except Exception as error:  # a loss or a metric of the user's may raise anything
@@ -59,6 +86,7 @@ def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> A
                     f"compile the converted model; its optimizer has no state: {error}",
                     stacklevel=2,
                 )
+        reasons = fallback_reasons(converted) if to == "ours" else {}
     left_alone = [f"\n  {path}: {why}" for path, why in reasons.items() if why is not None]
     if left_alone:
         warnings.warn(
@@ -70,96 +98,93 @@ def convert_model(model: Any, custom_objects: dict[str, Any] | None = None) -> A
 def fallback_reasons(model: Any) -> dict[str, str | None]:
     """Returns, for each recurrent layer of a model, why it does not run a fused op.
 
-    Bare cells, which run one step per call, are included.
+    Bare cells of the model, which run one step per call, are included. The cell of a recurrent
+    layer is part of that layer and has no item of its own.
 
     Args:
-      model: a ``keras.Model``.
+      model: a ``keras.Model``, or another ``keras.Layer``: a recurrent layer, or one that has
+        recurrent layers, such as Bidirectional. There is no item for a cell given by itself.
 
     Returns:
       The reasons, None for a layer that runs a fused op. The keys are paths of names, such as
-      ``"encoder/bidirectional/forward_lstm"``, in the model's order.
+      ``"encoder/bidirectional/forward_lstm"``, in the model's order. They do not begin with the
+      name of the model. The key of a recurrent layer that is given by itself is its name.
+
+    Raises:
+      TypeError: model is not a ``keras.Layer``; those of tf_keras are not.
     """
+    require_model(model, keras.Layer)
+    layers = [(model.name, model)] if isinstance(model, _RNN) else list(_recurrent_layers(model))
+    # A model may have the cell of one of its layers as an attribute of its own, too.
+    owned = {id(layer.cell) for _, layer in layers if isinstance(layer, _RNN)}
     with keras.saving.custom_object_scope(_own_objects(model)):
-        return {path: _reason(layer) for path, layer in _recurrent_layers(model)}
+        return {path: _reason(layer) for path, layer in layers if id(layer) not in owned}
+
+
+def _children(parent: Any) -> list[Any]:
+    return parent._flatten_layers(include_self=False, recursive=False)
 
 
 def _recurrent_layers(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    for layer in parent._flatten_layers(include_self=False, recursive=False):
-        if isinstance(layer, keras.layers.RNN | keras.layers.LSTMCell | keras.layers.GRUCell):
+    for layer in _children(parent):
+        if isinstance(layer, _RNN | keras.layers.LSTMCell | keras.layers.GRUCell):
             yield path + layer.name, layer
         else:
             yield from _recurrent_layers(layer, f"{path}{layer.name}/")
 
 
+def _layers_of_ours(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    for layer in _children(parent):
+        if counterparts.is_ours(layer):
+            yield path + layer.name, layer
+        else:
+            yield from _layers_of_ours(layer, f"{path}{layer.name}/")
+
+
 def _reason(layer: Any) -> str | None:
     if isinstance(layer, FusedRNN):
         return layer.fallback_reason
-    cls = type(layer.cell if type(layer) is keras.layers.RNN else layer)
-    if cls.__name__ not in {**_LAYERS, **_CELLS}:
-        return f"{cls.__name__} has no fused op"
-    fused = _fused(keras.saving.serialize_keras_object(layer))
-    if isinstance(fused, str):
-        return fused
-    name = type(layer).__name__
-    return f"it is keras.layers.{name}; convert_model replaces it unless another class creates it"
+    new = counterparts.ours(layer)
+    if isinstance(new, str):
+        return new
+    return f"it is keras.layers.{type(layer).__name__}; convert_model replaces it"
 
 
-def _fused(serialised: dict[str, Any]) -> FusedRNN | str:
-    """Our layer, not built, that replaces a serialised layer; or the reason why there is none."""
-    config, name, layers = serialised["config"], serialised["class_name"], _LAYERS
-    if name == "RNN" and serialised["module"] == "keras.layers":
-        layers, serialised = _CELLS, config["cell"]
-        name = serialised["class_name"]
-        config = {**serialised["config"], **{k: v for k, v in config.items() if k != "cell"}}
-    if name not in layers or serialised["module"] != "keras.layers":
-        return f"{name} has no fused op"
-    for key in "dtype", "trainable":  # a layer of ours passes these on to its cell
-        if serialised["config"][key] != config[key]:
-            return f"its {name} has another {key}"
-    layer = _deserialise(layers[name], config)
-    return layer.fallback_reason or layer
+def _require_stock_can_express(model: Any) -> None:
+    found = [(path, counterparts.stock(layer)) for path, layer in _layers_of_ours(model)]
+    lines = [f"\n  {path}: {new}" for path, new in found if isinstance(new, str)]
+    if counterparts.is_ours(model):
+        lines.insert(0, f"\n  {model.name}: the model is of class {type(model).__name__}")
+    if lines:
+        raise ValueError(f"stock layers cannot express these layers:{''.join(lines)}")
 
 
-def _with_fused_layers(config: Any) -> Any:
-    """A configuration in which our layers replace the stock ones."""
-    if isinstance(config, list | tuple):
-        return type(config)(_with_fused_layers(value) for value in config)
-    if not isinstance(config, dict):
-        return config
-    if config.get("module") == "keras.layers" and config["class_name"] in {*_LAYERS, "RNN"}:
-        layer = _fused(config)
-        if not isinstance(layer, str):
-            # The other entries describe where the layer is called. They do not change.
-            config = {**config, **keras.saving.serialize_keras_object(layer)}
-    # Layers that are built where they are called get the same paths as before. The compile
-    # configuration of a nested model has no effect on the training of the outer one.
-    dropped = "build_config", "compile_config"
-    return {k: _with_fused_layers(value) for k, value in config.items() if k not in dropped}
-
-
-def _deserialise(cls: type, config: dict[str, Any]) -> Any:
-    serialised = {
-        "module": cls.__module__,
-        "class_name": cls.__name__,
-        "config": config,
-        "registered_name": keras.saving.get_registered_name(cls),
-    }
-    # The code of a lambda comes from the model itself, not from a file.
-    return keras.saving.deserialize_keras_object(serialised, safe_mode=False)
-
-
-def _rebuild(model: Any) -> Any:
+def _copy(model: Any) -> Any:
     try:
-        converted = _deserialise(type(model), _with_fused_layers(model.get_config()))
-        if model.built and not converted.built:
-            converted.build_from_config(model.get_build_config())
+        copy = counterparts.deserialise(type(model), model.get_config())
+        if model.built and not copy.built:
+            copy.build_from_config(model.get_build_config())
     except Exception as error:  # a class of the user's may raise anything
         raise ValueError(
-            f"convert_model cannot make {model.name} from its configuration, as Keras does when it "
-            "loads a model. In a class of your own write tf_lstm_ops.keras.LSTM instead of "
-            f"keras.layers.LSTM. {error}"
+            f"convert_model cannot make {_culprit(model) or model.name} from its configuration, as "
+            "Keras does when it loads a model. Pass in_place=True to convert the model itself, "
+            f"which needs no configuration. {error}"
         ) from error
-    return converted
+    _copy_state(model, copy)
+    return copy
+
+
+def _culprit(parent: Any, path: str = "") -> str | None:
+    """The first layer, innermost first, that cannot be made from its configuration."""
+    for layer in _children(parent):
+        name = path + layer.name
+        if inner := _culprit(layer, f"{name}/"):
+            return inner
+        try:
+            counterparts.deserialise(type(layer), layer.get_config())
+        except Exception:  # a class of the user's may raise anything
+            return f"{name} (of class {type(layer).__name__})"
+    return None
 
 
 def _own_objects(model: Any) -> dict[str, Any]:
@@ -176,24 +201,28 @@ def _own_objects(model: Any) -> dict[str, Any]:
     }
 
 
-def _copy_state(model: Any, converted: Any) -> None:
-    sources, targets = (m._flatten_layers() for m in (model, converted))
-    shapes = [[v.shape for v in m.variables] for m in (model, converted)]
+def _copy_state(model: Any, copy: Any) -> None:
+    sources, targets = (m._flatten_layers() for m in (model, copy))
+    shapes = [[v.shape for v in m.variables] for m in (model, copy)]
     if len(sources) != len(targets) or shapes[0] != shapes[1]:
         raise ValueError(
             f"the configuration of {model.name} does not describe the whole model: made from it, a "
             f"model has {len(targets)} layers and {len(shapes[1])} variables, not {len(sources)} "
             f"and {len(shapes[0])}, or other shapes. Does a class lack get_config or "
-            "get_build_config, or do nested models share a layer?"
+            "get_build_config, or do nested models share a layer? Pass in_place=True to convert "
+            "the model itself, which needs no configuration."
         )
     for source, target in zip(sources, targets, strict=True):
         _copy_layer(source, target)
-    _assign(converted.variables, model.variables)  # also those of the seeds
+    _assign(copy.variables, model.variables)  # also those of the seeds
 
 
 def _copy_layer(source: Any, target: Any) -> None:
     """Copies the layer's own state by the methods with which Keras saves and loads it."""
     target.trainable = source.trainable
+    for name in "implementation", "use_cudnn":  # which the configuration lacks
+        if name in vars(source):
+            setattr(target, name, vars(source)[name])
     variables: dict[str, Any] = {}
     source.save_own_variables(variables)
     target.load_own_variables(variables)
@@ -205,17 +234,26 @@ def _copy_layer(source: Any, target: Any) -> None:
         _assign(keras.tree.flatten(target.states), keras.tree.flatten(source.states))
 
 
-def _copy_training(model: Any, converted: Any) -> None:
+def _copy_training(model: Any, copy: Any) -> None:
     config = model.get_compile_config()
     if type(model).compile is keras.Model.compile:
-        converted.compile(**keras.saving.deserialize_keras_object(config, safe_mode=False))
+        copy.compile(**keras.saving.deserialize_keras_object(config, safe_mode=False))
     else:
-        converted.compile_from_config(config)
-        if not converted.compiled:
+        copy.compile_from_config(config)
+        if not copy.compiled:
             raise ValueError("its class overrides compile but not compile_from_config")
     if model.optimizer.built:
-        converted.optimizer.build(converted.trainable_variables)
-        _assign(converted.optimizer.variables, model.optimizer.variables)
+        copy.optimizer.build(copy.trainable_variables)
+        _assign(copy.optimizer.variables, model.optimizer.variables)
+
+
+def _forget_traces(model: Any) -> None:
+    """Makes fit, evaluate and predict trace the model again, with XLA only if all layers can."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, keras.Model):
+            layer.train_function = layer.test_function = layer.predict_function = None
+            if layer.compiled:
+                layer.jit_compile = layer.jit_compile  # the setter checks the layers
 
 
 def _assign(targets: Any, sources: Any) -> None:

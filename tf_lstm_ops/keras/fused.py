@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import keras
 import tensorflow as tf
 from keras import activations, ops
 
+from tf_lstm_ops.keras import ragged
+from tf_lstm_ops.keras.requirements import require_keras_3
 from tf_lstm_ops.raw_ops.common import optional
 
 PACKAGE = "tf_lstm_ops"  # the package name of the classes in Keras' registry
@@ -40,6 +43,105 @@ class FusedRNN(keras.layers.RNN):
     _state_names: tuple[str, ...]
 
     @property
+    def supports_masking(self) -> bool:
+        """Whether the next layer gets the mask, with return_sequences.
+
+        True, as of stock recurrent layers up to Keras 3.15. Those of Keras 3.16 do not pass masks
+        on; nor does a layer that `convert_model` made of one, so that predictions stay the same.
+        """
+        return self.__dict__.get("_passes_masks", True)
+
+    @supports_masking.setter
+    def supports_masking(self, value: bool) -> None:
+        pass  # by the constructor of Keras
+
+    def pass_no_masks(self) -> None:
+        """Makes supports_masking False."""
+        self._passes_masks = False
+
+    def get_config(self) -> dict[str, Any]:
+        """The configuration from which Keras makes the layer again.
+
+        Returns:
+          The arguments of the constructor by name, serialised; and "supports_masking" if False.
+        """
+        config = super().get_config()
+        return config if self.supports_masking else {**config, "supports_masking": False}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Makes a layer.
+
+        Args:
+          config: what ``get_config`` returned.
+
+        Returns:
+          The layer.
+        """
+        config = dict(config)
+        passes_masks = config.pop("supports_masking", True)
+        layer = super().from_config(config)
+        if not passes_masks:
+            layer.pass_no_masks()
+        return layer
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if "tf_keras" in sys.modules:
+            # A tensor of its functional models would be taken as one of TensorFlow: the model would
+            # lack this layer and its weights.
+            for value in keras.tree.flatten((args, kwargs)):
+                require_keras_3("the input", value)
+        for value in (*args[:1], kwargs.get("sequences")):  # before the layer is built from it
+            if isinstance(value, tf.RaggedTensor):
+                ragged.require_rows_of_steps(value)
+        return super().__call__(*args, **kwargs)
+
+    def call(
+        self, sequences: Any, initial_state: Any = None, mask: Any = None, training: bool = False
+    ) -> Any:
+        """Runs the layer; ``__call__`` calls it.
+
+        Args:
+          sequences: [B, T, I]; or a RaggedTensor [B, (steps), I].
+          initial_state: [B, H] tensors, one for each state; None: zeros.
+          mask: [B, T] boolean, ragged or padded on the right where sequences is ragged; or None.
+          training: whether dropout applies.
+
+        Returns:
+          The last output [B, H]; with return_sequences all outputs, [B, T, H], ragged where
+          sequences is. With return_state, also the final states.
+        """
+        options = {"initial_state": initial_state, "training": training}
+        if not isinstance(sequences, tf.RaggedTensor):
+            return super().call(sequences, mask=mask, **options)
+        # The last step computed must be one of the row where its output may be set to zero.
+        left = self.zero_output_for_mask and not self.go_backwards
+        padded = ragged.pad(sequences, mask, left)
+        results = super().call(padded.sequences, mask=padded.mask, **options)
+        if not self.return_sequences:
+            return results
+        output, *states = results if self.return_state else [results]
+        output = ragged.unpad(output, padded, sequences, self.go_backwards)
+        return (output, *states) if self.return_state else output
+
+    def compute_output_spec(self, sequences: Any, *args: Any, **kwargs: Any) -> Any:
+        """The shapes and types of the results of a symbolic call; Keras calls it.
+
+        Args:
+          sequences: symbolic tensor [B, T, I], ragged or not.
+          *args, **kwargs: the other arguments of ``call``.
+
+        Returns:
+          Symbolic tensors; the outputs of all steps are ragged where sequences is.
+        """
+        results = super().compute_output_spec(sequences, *args, **kwargs)
+        if not (self.return_sequences and getattr(sequences, "ragged", False)):
+            return results
+        output, *states = results if self.return_state else [results]
+        output = keras.KerasTensor(output.shape, output.dtype, ragged=True)
+        return (output, *states) if self.return_state else output
+
+    @property
     def uses_fused_op(self) -> bool:
         """Whether a call runs the fused op rather than Keras' own loop."""
         return self.fallback_reason is None
@@ -47,8 +149,6 @@ class FusedRNN(keras.layers.RNN):
     @property
     def fallback_reason(self) -> str | None:
         """Why a call runs Keras' own loop; None if it runs the fused op."""
-        if keras.backend.backend() != "tensorflow":
-            return f"Keras' backend is {keras.backend.backend()}, not tensorflow"
         if self.use_cudnn is True:
             return "use_cudnn=True asks for Keras' own cuDNN path"
         if self.activation not in _TANH:

@@ -13,7 +13,8 @@
 namespace tf_lstm_ops {
 namespace {
 
-inline void Pause() {
+// Lets the other thread of the core run while this one waits in a loop.
+inline void SpinHint() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -21,9 +22,9 @@ inline void Pause() {
 #endif
 }
 
-// The spins take some tens of microseconds. That is longer than the times of
-// the threads differ in a step, and shorter than a time slice of the operating
-// system.
+// A thread spins for some tens of microseconds before it sleeps. Within a
+// phase, the threads' times differ by less. A time slice of the operating
+// system is longer.
 constexpr int kSpins = 1000;
 
 constexpr int kMaxThreads = 256;
@@ -60,7 +61,8 @@ class Team {
     }
   }
 
-  // Begin and end of a call that runs while another call uses the team.
+  // Begin and end of a call that runs while another call uses the team. Between
+  // them, one thread of the team rests.
   void Rest() { resting_.fetch_add(1); }
   void Return() {
     {
@@ -105,7 +107,7 @@ class Team {
     }
   }
 
-  // The last threads of the team pause, one for each concurrent call.
+  // The last threads of the team rest, one for each concurrent call.
   bool Rests(int index) const {
     const int resting = resting_;
     return index > 0 && resting > 0 && index >= threads_ - resting;
@@ -117,7 +119,7 @@ class Team {
   }
 
   // Takes and runs items of the phase until none remains or the thread has to
-  // pause. Thread 0 never pauses.
+  // rest. Thread 0 never rests.
   void Work(uint32_t phase, int thread) {
     int64_t done = 0;
     const int threads = threads_;  // constant while items remain
@@ -200,7 +202,7 @@ class Team {
     const auto changed = [&] { return Word::Phase(progress_.load()) != phase; };
     for (int spin = 0; spin < kSpins; ++spin) {
       if (changed()) return;
-      Pause();
+      SpinHint();
     }
     std::unique_lock<std::mutex> lock(mutex_);
     sleepers_.fetch_add(1);

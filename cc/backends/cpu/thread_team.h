@@ -36,7 +36,7 @@ struct Job {
 // Runs the job on up to `threads` threads, including the calling thread, and
 // returns when it is done. The first call that needs threads starts them. While
 // another call uses the team, the job runs on the calling thread alone. One
-// thread of the team pauses meanwhile, so that the number of running threads
+// thread of the team rests meanwhile, so that the number of running threads
 // stays the same. If the other call ends first, the job continues with the
 // team. Both happen between two items.
 void RunJob(const Job& job, int threads);

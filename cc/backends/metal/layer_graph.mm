@@ -149,7 +149,7 @@ class CellPasses {
                         const Value& z_grad, GraphWeights* grads) const {
     if (!layer_.weights.has_peephole()) return;
     for (int gate = 0; gate < Cell::kPreActivations; ++gate) {
-      const Value& state = gate == Cell::kSeesNewState ? outputs.saved[kSavedCs] : state_before;
+      const Value& state = gate == Cell::kNewStatePeephole ? outputs.saved[kSavedCs] : state_before;
       grads->peephole[gate] = SumOfRows(steps_.Block(z_grad, gate) * Valid(layer_, state));
     }
   }

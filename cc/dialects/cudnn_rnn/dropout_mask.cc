@@ -52,6 +52,8 @@ class MaskKernel : public tf::Kernel {
 
   static void Draw(const ReserveHeader& header, T* mask) {
     const int64_t rows = int64_t{header.time} * header.batch;
+    // The header may have any width if no element of that row exists.
+    if (header.inner_layers * rows == 0) return;
     const DropoutMask draws(header.dropout_key, header.dropout, rows,
                             header.width);
     std::vector<C> row(header.width);

@@ -66,8 +66,8 @@ class CellBackward final : public BackwardPass<T> {
       V* sums) {
     if constexpr (Cell::kHasPeephole) {
       for (int p = 0; p < Cell::kPreActivations; ++p) {
-        const V seen = p == Cell::kSeesNewState ? y.*Cell::kState : before;
-        sums[p] = sums[p] + z[p] * seen;
+        const V state = p == Cell::kNewStatePeephole ? y.*Cell::kState : before;
+        sums[p] = sums[p] + z[p] * state;
       }
     }
   }

@@ -141,14 +141,14 @@ class ForwardState {
 
   void StoreEffectiveH(V h, int64_t row, int64_t ordinal, int64_t u) {
     for (int p = 0; p < EffectiveHSets(); ++p) {
-      V seen = h;
+      V effective = h;
       if (args_.recurrent_dropout.data) {
         const T* keep =
             args_.recurrent_dropout.data +
             (Block(shape_.first_recurrent + p) * batch_ + row) * hidden_ + u;
-        seen = seen * LoadN(keep, hidden_ - u);
+        effective = effective * LoadN(keep, hidden_ - u);
       }
-      StoreFactor(seen, EffectiveH(row, ordinal, p), u, hidden_);
+      StoreFactor(effective, EffectiveH(row, ordinal, p), u, hidden_);
     }
   }
 

@@ -112,8 +112,8 @@ class StepGradient {
     for (int p = 0; kPeephole && p < Cell::kPreActivations; ++p) {
       T* sums = args_.weights_grad.peephole[p];
       if (!sums) continue;
-      const V seen = p == Cell::kSeesNewState ? y.*Cell::kState : before;
-      StoreN(load(sums) + d.z[p] * seen, sums + u, width);
+      const V state = p == Cell::kNewStatePeephole ? y.*Cell::kState : before;
+      StoreN(load(sums) + d.z[p] * state, sums + u, width);
     }
   }
 

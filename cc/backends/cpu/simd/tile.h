@@ -12,18 +12,20 @@ constexpr int64_t kChain = 128;  // multiply-adds of a chain; see gemm.h
 
 struct Tile {
   int rows, columns;  // of the result; columns in vectors
-  // Whether the rows' factors stay in registers while the columns pass.
-  // Otherwise the columns' factors stay while the rows pass.
+  // One step of the sum multiplies a column vector of A with a row vector of B.
+  // If true, the column of A is loaded first, and the row of B element by
+  // element. Otherwise the row of B is loaded first.
   bool keeps_rows;
   // Whether the kernel prefetches the next weights. With few rows, the loads of
   // the weights need the whole bandwidth of the cache.
   bool prefetches;
 };
 
-// The tile of a kernel that computes `rows` x `columns` vectors: all of them,
-// or as many columns or rows as the registers hold. Three quarters of the
-// registers hold the result, the others the factors. With `own_rows` each
-// column has its own rows.
+// The tile of a kernel that computes `rows` x `columns` vectors. If the
+// registers cannot hold all of them, the tile has half of the columns or half
+// of the rows. Three quarters of the registers hold the result, the others the
+// factors. `own_rows`: each column is the product of its own matrix A, so a
+// column of A cannot be used for several columns of the result.
 constexpr Tile TileOf(int rows, int columns, bool own_rows) {
   constexpr int kResult = kRegisters / 4 * 3;
   Tile tile = {rows, columns, false, 2 * rows > kRows};

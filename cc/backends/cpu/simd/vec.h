@@ -21,8 +21,8 @@
 #include "core/float16.h"
 #include "core/macros.h"
 
-// Each instruction set has a namespace of its own: no inline function of one
-// may stand in for another's at link time.
+// Each instruction set has a namespace of its own. Without it, the linker would
+// keep one copy of an inline function for all instruction sets.
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
 #if defined(__AVX512F__)
@@ -128,7 +128,7 @@ TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
   }
 }
 
-// The lanes k of `a` and, from kLanes on, `b`.
+// Returns the lanes k... of the concatenation of `a` and `b`.
 template <class T, int... k>
 TF_LSTM_OPS_INLINE VecT<T> Shuffle(VecT<T> a, VecT<T> b) {
 #if defined(__clang__)
@@ -138,7 +138,8 @@ TF_LSTM_OPS_INLINE VecT<T> Shuffle(VecT<T> a, VecT<T> b) {
 #endif
 }
 
-// Exchanges lanes k with (k & kSize) of `a` with lanes k - kSize of `b`.
+// For all k with (k & kSize) != 0: exchanges lane k of `a` with lane k - kSize
+// of `b`.
 template <class T, int kSize, int... k>
 TF_LSTM_OPS_INLINE void ExchangeLanes(VecT<T>* a, VecT<T>* b,
                                       std::integer_sequence<int, k...>) {
@@ -148,8 +149,9 @@ TF_LSTM_OPS_INLINE void ExchangeLanes(VecT<T>* a, VecT<T>* b,
   *b = Shuffle<T, ((k & kSize) ? kL + k : k + kSize)...>(first, second);
 }
 
-// Transposes a tile, by exchanging its blocks of kSize rows and columns, then
-// their blocks.
+// Transposes each block of 2 kSize rows and columns of a tile. It exchanges the
+// two blocks of kSize rows and columns off the diagonal, then transposes the
+// blocks of half that size.
 template <int kSize, class V, int kL>
 TF_LSTM_OPS_INLINE void TransposeBlocks(V (&rows)[kL]) {
   using T = std::remove_reference_t<decltype(rows[0][0])>;
@@ -167,7 +169,7 @@ TF_LSTM_OPS_INLINE void Transpose(V (&rows)[kL]) {
   TransposeBlocks<kL / 2>(rows);
 }
 
-// Keeps the compiler from loading a vector that is used several times again.
+// Without this, the compiler may load a vector from memory at each of its uses.
 template <class V>
 TF_LSTM_OPS_INLINE void KeepInRegister(V* v) {
 #if defined(__x86_64__)

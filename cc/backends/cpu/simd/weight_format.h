@@ -12,18 +12,18 @@ enum class WeightFormat {
   kBFloat16Pairs,  // BFloat16Pair, two rows of the weights in a word
 };
 
-// The number of words in a row of `factors` elements. A word has the size of an
+// The number of words that store `elements` elements. A word has the size of an
 // element in which the engine computes.
-constexpr int64_t Words(int64_t factors, WeightFormat format) {
-  return format == WeightFormat::kBFloat16Pairs ? (factors + 1) / 2 : factors;
+constexpr int64_t Words(int64_t elements, WeightFormat format) {
+  return format == WeightFormat::kBFloat16Pairs ? (elements + 1) / 2 : elements;
 }
 
 constexpr WeightFormat FormatOf(bool bfloat16) {
   return bfloat16 ? WeightFormat::kBFloat16Pairs : WeightFormat::kElements;
 }
 
-// Whether the other factor of a product, such as x, is rounded to the same
-// format. Otherwise the weights are widened.
+// Whether the matrix that is multiplied with the weights, such as x, is rounded
+// to the same format. Otherwise the weights are converted to float.
 constexpr bool RoundsFactors(WeightFormat format) {
   return kDotsPairs && format == WeightFormat::kBFloat16Pairs;
 }

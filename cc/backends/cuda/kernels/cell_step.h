@@ -363,7 +363,7 @@ struct CellStep {
       for (int p = 0; p < Cell::kPreActivations; ++p) {
         const int64_t block = rows.input * a.cell.gates + a.cell.block[p];
         sums[p] += Load(a.z_grad, block * cell_size + u) *
-                   (p == Cell::kSeesNewState ? state : previous);
+                   (p == Cell::kNewStatePeephole ? state : previous);
       }
     }
     for (int p = 0; p < Cell::kPreActivations; ++p) {

@@ -1,0 +1,165 @@
+"""The layer of ours for a stock layer and vice versa; a layer becomes its counterpart in place."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import keras
+
+from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
+from tf_lstm_ops.keras.gru import GRU
+from tf_lstm_ops.keras.lstm import LSTM, LSTMCell
+
+_OURS: dict[type, type] = {keras.layers.LSTM: LSTM, keras.layers.GRU: GRU}
+_OURS_OF_CELL: dict[type, type] = {keras.layers.LSTMCell: LSTM, keras.layers.GRUCell: GRU}
+_STOCK: dict[type, type] = {
+    LSTM: keras.layers.LSTM,
+    GRU: keras.layers.GRU,
+    LSTMCell: keras.layers.LSTMCell,
+}
+
+
+def is_ours(layer: Any) -> bool:
+    """Whether a layer needs this package: its class, or a base of it, is of this package."""
+    return any(map(_is_of_package, type(layer).__mro__))
+
+
+def _is_of_package(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] == PACKAGE
+
+
+def ours(layer: Any) -> FusedRNN | str:
+    """The layer of ours that computes what a stock layer does.
+
+    Args:
+      layer: a layer or cell of Keras, or of a class of the user's.
+
+    Returns:
+      A layer of ours that is not built; or the reason why there is none that runs a fused op.
+    """
+    cls, config = _OURS.get(type(layer)), layer.get_config()
+    if type(layer) is keras.layers.RNN:
+        cls, cell = _OURS_OF_CELL.get(type(layer.cell)), layer.cell.get_config()
+        if cls is None:
+            return f"{type(layer.cell).__name__} has no fused op"
+        for key in "dtype", "trainable":  # a layer of ours passes these on to its cell
+            if cell[key] != config[key]:
+                return f"its {type(layer.cell).__name__} has another {key}"
+        config = {**cell, **{k: v for k, v in config.items() if k != "cell"}}
+    if cls is None:
+        return f"{type(layer).__name__} has no fused op"
+    new = deserialise(cls, config)
+    if not layer.supports_masking:  # stock layers of Keras 3.16
+        new.pass_no_masks()
+    return new.fallback_reason or new
+
+
+def stock(layer: Any) -> Any:
+    """The stock layer that computes what a layer or cell of ours does.
+
+    Args:
+      layer: a layer or cell for which `is_ours` holds.
+
+    Returns:
+      A layer or cell of ``keras.layers`` that is not built; or a str, the reason why there is none.
+    """
+    cls = _STOCK.get(type(layer))
+    if cls is None:
+        base = next(c for c in type(layer).__mro__ if _is_of_package(c))
+        name = f"tf_lstm_ops.keras.{base.__name__}"
+        if base is type(layer):
+            return f"keras.layers has no counterpart of {name}"
+        return f"{type(layer).__name__} is a subclass of {name}"
+    plain = type(layer)(1)
+    if hasattr(plain, "cell") and type(layer.cell) is not type(plain.cell):
+        return f"its cell is not a {type(plain.cell).__name__} of {type(plain.cell).__module__}"
+    config, default = layer.get_config(), plain.get_config()
+    config.pop("supports_masking", None)
+    common = cls(1).get_config().keys()
+    extra = [k for k in config if k not in common and config[k] != default[k]]
+    if extra:
+        options = ", ".join(f"{k}={config[k]!r}" for k in extra)
+        return f"keras.layers.{cls.__name__} has no {options}"
+    new = deserialise(cls, {k: v for k, v in config.items() if k in common})
+    new.supports_masking = layer.supports_masking
+    return new
+
+
+def deserialise(cls: type, config: dict[str, Any]) -> Any:
+    """Makes a Keras object from its configuration.
+
+    Args:
+      cls: its class.
+      config: what its ``get_config`` returned.
+
+    Returns:
+      The object. Layers in it are not built, unless making it calls them, and not compiled.
+    """
+    serialised = {
+        "module": cls.__module__,
+        "class_name": cls.__name__,
+        "config": _layers_only(config),
+        "registered_name": keras.saving.get_registered_name(cls),
+    }
+    # The code of a lambda comes from the model itself, not from a file.
+    return keras.saving.deserialize_keras_object(serialised, safe_mode=False)
+
+
+def _layers_only(config: Any) -> Any:
+    """A configuration without what depends on where a layer is called or how it is compiled."""
+    if isinstance(config, list | tuple):
+        return type(config)(_layers_only(value) for value in config)
+    if not isinstance(config, dict):
+        return config
+    # Layers that are built where they are called get the same paths as before. The compile
+    # configuration of a nested model has no effect on the training of the outer one.
+    dropped = "build_config", "compile_config"
+    return {k: _layers_only(value) for k, value in config.items() if k not in dropped}
+
+
+def become_all(layers: Iterable[Any], counterpart: Callable[[Any], Any]) -> None:
+    """Turns layers into their counterparts, in place: all of them, or none if an error occurs.
+
+    Each object stays the same, with its weights, seeds, states and name. What refers to it (a
+    wrapper, a functional model, a list, a closure, an optimizer) stays valid.
+
+    Args:
+      layers: layers and cells; one may occur more than once.
+      counterpart: `ours` or `stock`. A layer for which it returns a reason does not change.
+    """
+    with _undone_on_error() as remember:
+        for layer in {id(layer): layer for layer in layers}.values():
+            new = counterpart(layer)
+            if isinstance(new, str):
+                continue
+            plain = deserialise(type(layer), layer.get_config())
+            _become(layer, plain, new, remember)
+            if hasattr(layer, "cell"):
+                _become(layer.cell, plain.cell, new.cell, remember)
+
+
+def _become(layer: Any, plain: Any, new: Any, remember: Callable[[Any], None]) -> None:
+    """Gives a layer the class of `new`. `plain` is a layer of the old class that is not built."""
+    remember(layer)
+    attributes, before, after = vars(layer), vars(plain), vars(new)
+    object.__setattr__(layer, "__class__", type(new))
+    for name in before.keys() - after.keys():
+        attributes.pop(name, None)
+    for name in after.keys() - attributes.keys():
+        attributes[name] = after[name]
+
+
+@contextlib.contextmanager
+def _undone_on_error() -> Iterator[Callable[[Any], None]]:
+    """Yields a function that notes an object's class and attributes; restores them on an error."""
+    noted: list[tuple[Any, type, dict[str, Any]]] = []
+    try:
+        yield lambda layer: noted.append((layer, type(layer), dict(vars(layer))))
+    except BaseException:
+        for layer, cls, attributes in reversed(noted):
+            object.__setattr__(layer, "__class__", cls)
+            vars(layer).clear()
+            vars(layer).update(attributes)
+        raise
