@@ -164,6 +164,7 @@ TF_Tensor* TF_AllocateOutput(TF_OpKernelContext*, int index, TF_DataType,
 TF_Tensor* TF_AllocateTemp(TF_OpKernelContext*, TF_DataType,
                            const int64_t* dims, int num_dims,
                            TF_AllocatorAttributes*, TF_Status*);
+int64_t TF_GetStepId(TF_OpKernelContext*);
 void TF_GetSerializedConfigProto(TF_OpKernelContext*, TF_Buffer*, TF_Status*);
 void TF_OpKernelContext_Failure(TF_OpKernelContext*, TF_Status*);
 

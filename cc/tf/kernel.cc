@@ -183,6 +183,12 @@ Status KernelContext::AllocateTemporary(int64_t bytes,
 }
 
 int KernelContext::ConfiguredThreads() const {
+  // The steps in which TensorFlow folds constants: while it infers shapes, and
+  // while it optimises a graph. They have no session, and
+  // TF_GetSerializedConfigProto would read a null pointer.
+  const int64_t step = TF_GetStepId(context_);
+  if (step == -1 || step == 0) return 0;
+
   const TfStatus status;
   TF_Buffer* buffer = TF_NewBuffer();
   TF_GetSerializedConfigProto(context_, buffer, status.get());

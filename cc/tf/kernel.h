@@ -95,7 +95,8 @@ class KernelContext {
   // `temporary`. Errors: TensorFlow's.
   Status AllocateTemporary(int64_t bytes, Tensor* temporary) const;
 
-  // Returns intra_op_parallelism_threads of the session, 0 if not set.
+  // Returns intra_op_parallelism_threads of the session, 0 if not set or if
+  // TensorFlow runs the kernel to fold constants.
   int ConfiguredThreads() const;
   // Sets `stream` to the stream of a pluggable device. The plugin defines the
   // object that it points to. Errors: TensorFlow's.
