@@ -349,13 +349,3 @@ def test_any_changed_element_is_refused_or_harmless(rng, dtype):
         else:
             assert [a.shape for a in got] == want
     assert refused > 0
-
-
-def test_no_rows_and_no_steps():
-    """The reserves have the same size, but their headers differ."""
-    no_rows, no_steps = replace(CASE, batch=0), replace(CASE, time=0)
-    values = arguments("CudnnRNNBackpropV2", no_steps)
-    other = reserve(no_rows, op="CudnnRNNV2")
-    assert other.shape == values["reserve_space"].shape
-    with pytest.raises(tf.errors.InvalidArgumentError, match="other shapes, attributes or lengths"):
-        call("CudnnRNNBackpropV2", no_steps, {**values, "reserve_space": other})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,22 @@ def _tensors(op: str, arguments: dict[str, Any]) -> Iterator[tuple[str, Any, tf.
             yield name, value, declared.dtype
 
 
+def _map_tensors(
+    op: str, arguments: dict[str, Any], convert: Callable[[str, Any, tf.DType | None], Any]
+) -> dict[str, Any]:
+    """The arguments, each tensor replaced by convert(name, value, required type)."""
+    inputs = op_definitions.inputs(op)
+
+    def argument(name: str, value: Any) -> Any:
+        if (declared := inputs.get(name)) is None:  # an attribute
+            return value
+        if declared.is_list:
+            return [convert(f"{name}[{n}]", v, declared.dtype) for n, v in enumerate(value)]
+        return convert(name, value, declared.dtype)
+
+    return {name: argument(name, value) for name, value in arguments.items()}
+
+
 def call(op: str, arguments: dict[str, Any]) -> Any:
     """Calls an op after a check of the types of its tensors.
 
@@ -87,63 +103,56 @@ def call(op: str, arguments: dict[str, Any]) -> Any:
     """
     common: tf.DType | None = None
     has_others = False
-    for name, value, expected in _tensors(op, arguments):
+    for name, value, required in _tensors(op, arguments):
         dtype = dtype_of(value)
         if dtype is None or isinstance(value, _ARRAYS):
             has_others = True
             continue
-        if expected is None:
-            common = expected = common or dtype
-        if dtype != expected:
-            raise _wrong_type(name, expected, dtype)
+        if required is None:
+            common = required = common or dtype
+        if dtype != required:
+            raise _wrong_type(name, required, f"is {dtype.name}")
     return run(op, _with_tensors(op, arguments) if has_others else arguments)
 
 
-def _wrong_type(name: str, expected: tf.DType, dtype: tf.DType) -> tf.errors.InvalidArgumentError:
-    text = f"{name} must be {expected.name} but is {dtype.name}"
+def _wrong_type(name: str, required: tf.DType, problem: str) -> tf.errors.InvalidArgumentError:
+    text = f"{name} must be {required.name} but {problem}"
     return tf.errors.InvalidArgumentError(None, None, text)
 
 
 def _with_tensors(op: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments with tensors for arrays and plain Python values."""
-    inputs = op_definitions.inputs(op)
     common = common_dtype(v for _, v, required in _tensors(op, arguments) if required is None)
 
-    def convert(name: str, value: Any) -> Any:
-        if (declared := inputs.get(name)) is None:
+    def convert(name: str, value: Any, required: tf.DType | None) -> Any:
+        required = required or common
+        dtype = dtype_of(value)
+        # Where no argument has a type, TensorFlow chooses that of Python values.
+        if required is None or not (dtype is None or isinstance(value, _ARRAYS)):
             return value
-        required = declared.dtype or common
-        if declared.is_list:
-            return [_to_tensor(f"{name}[{n}]", v, required) for n, v in enumerate(value)]
-        return _to_tensor(name, value, required)
+        if dtype is not None and (problem := _problem(value, dtype, required)):
+            raise _wrong_type(name, required, problem)
+        try:
+            return tf.convert_to_tensor(value, required)
+        except (OverflowError, TypeError, ValueError) as error:
+            text = f"{name} cannot be converted to {required.name}: {error}"
+            raise tf.errors.InvalidArgumentError(None, None, text) from error
 
-    return {name: convert(name, value) for name, value in arguments.items()}
+    return _map_tensors(op, arguments, convert)
 
 
-def _to_tensor(name: str, value: Any, required: tf.DType | None) -> Any:
-    """The tensor of an array or of plain Python values. Other values are returned as they are.
+def _problem(array: Any, dtype: tf.DType, required: tf.DType) -> str | None:
+    """Why an array would have other numbers, beyond their rounding, after its conversion.
 
-    `required` is None only if no argument has a type. TensorFlow then chooses it.
+    TensorFlow itself drops imaginary parts, fractions and the high bits of integers.
     """
-    if isinstance(value, _ARRAYS) and required is not None:
-        _check_array(name, value, required)
-    elif dtype_of(value) is not None:
-        return value
-    try:
-        return tf.convert_to_tensor(value, required)
-    except (OverflowError, TypeError, ValueError) as error:
-        text = f"{name} cannot be converted to {required.name if required else 'a tensor'}: {error}"
-        raise tf.errors.InvalidArgumentError(None, None, text) from error
-
-
-def _check_array(name: str, array: Any, required: tf.DType) -> None:
-    """TensorFlow itself would round fractions and truncate large integers."""
-    dtype = tf.as_dtype(array.dtype)
-    if not (dtype.is_integer or (dtype.is_floating and required.is_floating)):
-        raise _wrong_type(name, required, dtype)
-    if required.is_integer and not np.array_equal(array, array.astype(required.as_numpy_dtype)):
-        text = f"{name} must be {required.name} but has elements that this type cannot hold"
-        raise tf.errors.InvalidArgumentError(None, None, text)
+    if dtype.is_complex or dtype == tf.string:
+        return f"is {dtype.name}"
+    if required.is_floating:
+        return None
+    with np.errstate(invalid="ignore"):  # NaN and infinity have no integer
+        same = np.array_equal(array, array.astype(required.as_numpy_dtype))
+    return None if same else "has elements that this type cannot hold"
 
 
 def run(op: str, arguments: dict[str, Any]) -> Any:
@@ -179,21 +188,15 @@ def _run_plain(op: str, arguments: dict[str, Any]) -> Any:
 
 def _converted(op: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments converted as the op converts them: tensors, and attributes in float32."""
-    inputs = op_definitions.inputs(op)
-    typed = (dtype_of(v) for _, v, required in _tensors(op, arguments) if required is None)
-    common = next(typed, None)
+    common = common_dtype(v for _, v, required in _tensors(op, arguments) if required is None)
 
-    def tensor(value: Any, required: tf.DType | None) -> tf.Tensor:
+    def tensor(_: str, value: Any, required: tf.DType | None) -> tf.Tensor:
         return tf.convert_to_tensor(value, dtype_of(value) or required or common)
 
-    def convert(name: str, value: Any) -> Any:
-        if (declared := inputs.get(name)) is None:
-            return float(np.float32(value)) if isinstance(value, float) else value
-        if declared.is_list:
-            return [tensor(v, declared.dtype) for v in value]
-        return tensor(value, declared.dtype)
-
-    return {name: convert(name, value) for name, value in arguments.items()}
+    return {
+        name: float(np.float32(value)) if isinstance(value, float) else value
+        for name, value in _map_tensors(op, arguments, tensor).items()
+    }
 
 
 def _op_results(op: str, arguments: dict[str, Any]) -> Any:
