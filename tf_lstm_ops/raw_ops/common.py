@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from tf_lstm_ops import composite, converters, dialects, op_definitions
 
 # AutoGraph would add its own variable to locals(), which the functions of `raw_ops` pass on.
 as_written = tf.autograph.experimental.do_not_convert
+
+_ARRAYS = (np.ndarray, np.generic)  # converted to the type of the tensors beside them
 
 
 def optional(value: Any, dtype: Any) -> Any:
@@ -34,10 +36,24 @@ def dtype_of(value: Any) -> tf.DType | None:
       value: a tensor, variable or array, or plain Python values.
 
     Returns:
-      The type; None for plain Python values, which are converted to the required type.
+      The type; that of the value for a reference variable; None for plain Python values.
     """
     dtype = getattr(value, "dtype", None)
-    return None if dtype is None else tf.as_dtype(dtype)
+    return None if dtype is None else tf.as_dtype(dtype).base_dtype
+
+
+def common_dtype(values: Iterable[Any]) -> tf.DType | None:
+    """The type of arguments that must have the same type.
+
+    Args:
+      values: tensors, variables, arrays and plain Python values.
+
+    Returns:
+      The type of the first tensor or variable, else of the first array; None without either.
+    """
+    typed = [v for v in values if hasattr(v, "dtype")]
+    tensors = (v for v in typed if not isinstance(v, _ARRAYS))
+    return dtype_of(next(tensors, typed[0] if typed else None))
 
 
 def _tensors(op: str, arguments: dict[str, Any]) -> Iterator[tuple[str, Any, tf.DType | None]]:
@@ -52,8 +68,27 @@ def _tensors(op: str, arguments: dict[str, Any]) -> Iterator[tuple[str, Any, tf.
             yield name, value, declared.dtype
 
 
+def _map_tensors(
+    op: str, arguments: dict[str, Any], convert: Callable[[str, Any, tf.DType | None], Any]
+) -> dict[str, Any]:
+    """The arguments, each tensor replaced by convert(name, value, required type)."""
+    inputs = op_definitions.inputs(op)
+
+    def argument(name: str, value: Any) -> Any:
+        if (declared := inputs.get(name)) is None:  # an attribute
+            return value
+        if declared.is_list:
+            return [convert(f"{name}[{n}]", v, declared.dtype) for n, v in enumerate(value)]
+        return convert(name, value, declared.dtype)
+
+    return {name: argument(name, value) for name, value in arguments.items()}
+
+
 def call(op: str, arguments: dict[str, Any]) -> Any:
     """Calls an op after a check of the types of its tensors.
+
+    Arrays and plain Python values are converted to the type of the tensors beside them, or to the
+    only type that the op takes there.
 
     Args:
       op: the op's name without its namespace.
@@ -64,18 +99,60 @@ def call(op: str, arguments: dict[str, Any]) -> Any:
 
     Raises:
       InvalidArgumentError: a tensor has a type that its op does not take, or that differs from the
-        type of the first tensor.
+        type of the first tensor; or another value cannot be converted.
     """
     common: tf.DType | None = None
-    for name, value, expected in _tensors(op, arguments):
+    has_others = False
+    for name, value, required in _tensors(op, arguments):
         dtype = dtype_of(value)
-        if expected is None:
-            common = expected = common or dtype
-        if dtype is not None and expected is not None and dtype != expected:
-            raise tf.errors.InvalidArgumentError(
-                None, None, f"{name} must be {expected.name} but is {dtype.name}"
-            )
-    return run(op, arguments)
+        if dtype is None or isinstance(value, _ARRAYS):
+            has_others = True
+            continue
+        if required is None:
+            common = required = common or dtype
+        if dtype != required:
+            raise _wrong_type(name, required, f"is {dtype.name}")
+    return run(op, _with_tensors(op, arguments) if has_others else arguments)
+
+
+def _wrong_type(name: str, required: tf.DType, problem: str) -> tf.errors.InvalidArgumentError:
+    text = f"{name} must be {required.name} but {problem}"
+    return tf.errors.InvalidArgumentError(None, None, text)
+
+
+def _with_tensors(op: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with tensors for arrays and plain Python values."""
+    common = common_dtype(v for _, v, required in _tensors(op, arguments) if required is None)
+
+    def convert(name: str, value: Any, required: tf.DType | None) -> Any:
+        required = required or common
+        dtype = dtype_of(value)
+        # Where no argument has a type, TensorFlow chooses that of Python values.
+        if required is None or not (dtype is None or isinstance(value, _ARRAYS)):
+            return value
+        if dtype is not None and (problem := _problem(value, dtype, required)):
+            raise _wrong_type(name, required, problem)
+        try:
+            return tf.convert_to_tensor(value, required)
+        except (OverflowError, TypeError, ValueError) as error:
+            text = f"{name} cannot be converted to {required.name}: {error}"
+            raise tf.errors.InvalidArgumentError(None, None, text) from error
+
+    return _map_tensors(op, arguments, convert)
+
+
+def _problem(array: Any, dtype: tf.DType, required: tf.DType) -> str | None:
+    """Why an array would have other numbers, beyond their rounding, after its conversion.
+
+    TensorFlow itself drops imaginary parts, fractions and the high bits of integers.
+    """
+    if dtype.is_complex or dtype == tf.string:
+        return f"is {dtype.name}"
+    if required.is_floating:
+        return None
+    with np.errstate(invalid="ignore"):  # NaN and infinity have no integer
+        same = np.array_equal(array, array.astype(required.as_numpy_dtype))
+    return None if same else "has elements that this type cannot hold"
 
 
 def run(op: str, arguments: dict[str, Any]) -> Any:
@@ -116,21 +193,15 @@ def _run_plain(op: str, arguments: dict[str, Any]) -> Any:
 
 def _converted(op: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments converted as the op converts them: tensors, and attributes in float32."""
-    inputs = op_definitions.inputs(op)
-    typed = (dtype_of(v) for _, v, required in _tensors(op, arguments) if required is None)
-    common = next(typed, None)
+    common = common_dtype(v for _, v, required in _tensors(op, arguments) if required is None)
 
-    def tensor(value: Any, required: tf.DType | None) -> tf.Tensor:
+    def tensor(_: str, value: Any, required: tf.DType | None) -> tf.Tensor:
         return tf.convert_to_tensor(value, dtype_of(value) or required or common)
 
-    def convert(name: str, value: Any) -> Any:
-        if (declared := inputs.get(name)) is None:
-            return float(np.float32(value)) if isinstance(value, float) else value
-        if declared.is_list:
-            return [tensor(v, declared.dtype) for v in value]
-        return tensor(value, declared.dtype)
-
-    return {name: convert(name, value) for name, value in arguments.items()}
+    return {
+        name: float(np.float32(value)) if isinstance(value, float) else value
+        for name, value in _map_tensors(op, arguments, tensor).items()
+    }
 
 
 def _op_results(op: str, arguments: dict[str, Any]) -> Any:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tf_lstm_ops.raw_ops.common import as_written, call, dtype_of, optional
+from tf_lstm_ops import op_definitions
+from tf_lstm_ops.raw_ops.common import as_written, call, common_dtype
 
 
 class Results(NamedTuple):
@@ -50,9 +51,10 @@ _OUTPUT_GRADS = ("state_gradient", "cell_gradient", "cell_output_gradient", "z_s
 
 def _tensors(arguments: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     """The arguments. None in an argument of `names` is replaced by an empty tensor."""
-    dtype = dtype_of(arguments["source"]) or tf.float32
-    given = {name: optional(arguments[name], dtype) for name in names}
-    return {**arguments, **given}
+    inputs = op_definitions.inputs("MPSGraphLSTMGradients")
+    dtype = common_dtype(arguments.get(name) for name in inputs) or tf.float32
+    absent = {name: tf.zeros([0], dtype) for name in names if arguments[name] is None}
+    return {**arguments, **absent}
 
 
 def _set_static_shapes(
