@@ -3,8 +3,8 @@
 `decide` is called at the import. Where it refuses, the library of the GPU kernels is not loaded.
 TensorFlow then has no GPU kernel of the fused ops and cannot run one, whoever made the graph. It
 runs a fused op on the CPU, for example of a loaded SavedModel. On CUDA the functions of `raw_ops`
-and the layers take plain TensorFlow ops on the GPU instead (`takes_plain_ops`). On Metal they do not: a
-loop of plain ops makes slices of lists of tensors, and the memory of tensorflow-metal has no
+and the layers take plain TensorFlow ops on the GPU instead (`takes_plain_ops`). On Metal they do
+not: a loop of plain ops makes slices of lists of tensors, and the memory of tensorflow-metal has no
 addresses for a slice.
 
 The self-test writes a record for each card to the user's cache. A record holds for the machine that
@@ -104,8 +104,8 @@ def decide(library: pathlib.Path) -> Status:
         instead = "use plain TensorFlow ops" if _status.takes_plain_ops else "run on the CPU"
         tf.get_logger().warning(
             f"tf_lstm_ops: GPU kernels are {_status.reason}. Layers and ops {instead}, which is "
-            f"slower. Run `{COMMAND}` once to turn the kernels on, or set {VARIABLE}=0 to hide this "
-            "line."
+            f"slower. Run `{COMMAND}` once to turn the kernels on, or set {VARIABLE}=0 to hide "
+            "this line."
         )
     return _status
 
