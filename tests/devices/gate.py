@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -128,3 +129,48 @@ def check_errors(machine: Machine) -> None:
     assert "seq_len_max must be between 0 and 4 but is 5" in eager
     steps = "the number of steps" if machine.plain_ops else "4 but is 5"
     assert f"seq_len_max must be between 0 and {steps}" in traced
+
+
+SELFTEST = ("-m", "tf_lstm_ops", "selftest", "--device", "GPU", "--report")
+SMALL = {"TF_LSTM_OPS_TEST_SMALL": "1"}  # see sitecustomize.py
+
+
+def check_selftest(machine: Machine) -> None:
+    """The self-test passes, and the next process uses the kernels."""
+    report = machine.cache.with_name("report.txt")
+    done = machine.run(*SELFTEST, str(report), **SMALL)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    assert re.search(r"\n(\d+) of \1 checks passed.\n", done.stdout)
+    assert set().union(*verdicts(done.stdout).values()) == {"ok"}
+    for line in (
+        "The GPU kernels are now on for",
+        "this package on the CPU.",
+        "keras.layers.LSTM.",
+    ):
+        assert line in done.stdout
+    assert report.read_text() == done.stdout
+    assert max(assert_on(machine, "passed").values()) < TOLERANCE
+    [line] = [
+        line
+        for line in machine.run("-m", "tf_lstm_ops", "info").stdout.splitlines()
+        if line.startswith("GPU kernels")
+    ]
+    assert "on, their self-test passed on" in line
+
+
+def check_failing_selftest(machine: Machine) -> dict[str, set[str]]:
+    """The self-test fails and the kernels stay off. Returns the verdicts of each op."""
+    done = machine.run(*SELFTEST, str(machine.cache.with_name("report.txt")), **SMALL)
+    assert done.returncode == 1, done.stderr[-3000:]
+    assert "The GPU kernels stay off for" in done.stdout
+    assert "Please report the file" in done.stdout
+    assert_off(machine, "failed", "their self-test failed on")
+    return verdicts(done.stdout)
+
+
+def verdicts(printed: str) -> dict[str, set[str]]:
+    """For each op "ok" or "FAILED" of its checks."""
+    found: dict[str, set[str]] = {}
+    for op, verdict in re.findall(r"^(\w+): .* \.\.\. (ok|FAILED)", printed, re.MULTILINE):
+        found.setdefault(op, set()).add(verdict)
+    return found
