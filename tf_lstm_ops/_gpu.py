@@ -101,11 +101,11 @@ def decide(library: pathlib.Path) -> Status:
     if not _status.on:
         _status = _status._replace(takes_plain_ops=library.stem.endswith("cuda"))
     if not _status.on and wanted == "auto":
-        instead = "use plain TensorFlow ops" if _status.takes_plain_ops else "run on the CPU"
+        plain = "use plain TensorFlow ops, which are slower"
         tf.get_logger().warning(
-            f"tf_lstm_ops: GPU kernels are {_status.reason}. Layers and ops {instead}, which is "
-            f"slower. Run `{COMMAND}` once to turn the kernels on, or set {VARIABLE}=0 to hide "
-            "this line."
+            f"tf_lstm_ops: GPU kernels are {_status.reason}. Layers and ops "
+            f"{plain if _status.takes_plain_ops else 'run on the CPU'}. Run `{COMMAND}` once to "
+            f"turn the kernels on, or set {VARIABLE}=0 to hide this line."
         )
     return _status
 

@@ -1,7 +1,6 @@
-"""`tf-lstm-ops selftest` passes on the device and turns the kernels on, and fails with wrong ones."""
+"""`tf-lstm-ops selftest` turns the kernels on if it passes on the device, and finds wrong ones."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 

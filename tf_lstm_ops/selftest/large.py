@@ -21,7 +21,13 @@ TOLERANCES = {tf.float32: 1e-3, tf.float16: 3e-2}
 
 
 class Size(NamedTuple):
-    """Sizes of an LSTM layer, whose input has as many elements as its state."""
+    """Sizes of an LSTM layer.
+
+    Attributes:
+      batch: the number of rows.
+      units: the size of the state and of the input.
+      time: the number of steps.
+    """
 
     batch: int
     units: int

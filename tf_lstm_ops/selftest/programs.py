@@ -87,7 +87,8 @@ def _programs() -> Iterator[tuple[str, str, Shapes, Layers]]:
         for masked in (False, True):
             what = three + (", mask" if masked else "")
             yield op, what, _keras_shapes(gates), functools.partial(_keras, op, masked)
-    for mode in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+    # Not rnn_relu: where a rounded value has the other sign, its gradient differs as a whole.
+    for mode in ("lstm", "gru", "rnn_tanh"):
         for lengths in (False, True):
             what = f"{mode}, {three}" + (", lengths" if lengths else "")
             yield "CudnnRNNV3", what, *_cudnn(mode, 0, lengths)
