@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <utility>
@@ -83,32 +84,28 @@ bool IsOwnFolder(const fs::path& folder) {
   return printed < 0;  // false
 }
 
-// Closes a file descriptor.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
+struct Close {
+  void operator()(std::FILE* file) const { std::fclose(file); }
 };
+using File = std::unique_ptr<std::FILE, Close>;
+
+// Takes ownership of a file descriptor. Null where there is none.
+File OpenedAs(int descriptor, const char* mode) {
+  return File(descriptor < 0 ? nullptr : fdopen(descriptor, mode));
+}
 
 // Returns the content of a file. Empty where there is none; also where it is a
 // link or where another user can have written it, and then the program is
 // compiled again.
 std::string Read(const fs::path& path) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  const File file =
+      OpenedAs(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC), "rb");
   struct stat found = {};
-  if (file.number() < 0 || fstat(file.number(), &found) != 0) return {};
+  if (!file || fstat(fileno(file.get()), &found) != 0) return {};
   if (!S_ISREG(found.st_mode) || !IsOwn(found)) return {};
   std::string text(found.st_size, '\0');
-  const ssize_t size = read(file.number(), text.data(), text.size());
-  return size == found.st_size ? text : std::string();
+  const size_t size = std::fread(text.data(), 1, text.size(), file.get());
+  return size == text.size() ? text : std::string();
 }
 
 // Writes the file atomically, for its owner only. A folder that cannot be
@@ -117,15 +114,11 @@ void Write(const std::string& text, const fs::path& path) {
   const fs::path part = path.string() + "." + std::to_string(getpid());
   std::error_code ignored;
   fs::remove(part, ignored);
-  bool written = false;
-  {
-    const Descriptor file(
-        open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (file.number() < 0) return;
-    const ssize_t size = write(file.number(), text.data(), text.size());
-    written = size == static_cast<ssize_t>(text.size());
-  }
-  if (written) {
+  const File file = OpenedAs(
+      open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), "wb");
+  if (!file) return;
+  const size_t size = std::fwrite(text.data(), 1, text.size(), file.get());
+  if (size == text.size() && std::fflush(file.get()) == 0) {
     fs::rename(part, path, ignored);
   } else {
     fs::remove(part, ignored);
