@@ -1,11 +1,7 @@
 """For users with an NVIDIA GPU: `pytest -n 0 -m gpu tests/gpu`."""
 
-import os
-
 import pytest
 import tensorflow as tf
-
-os.environ.setdefault("TF_LSTM_OPS_GPU", "1")  # before the import of the package
 
 
 @pytest.fixture(autouse=True)
