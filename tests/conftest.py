@@ -15,6 +15,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+if any(map(os.path.exists, ("/dev/nvidiactl", "/dev/dxg"))):
+    os.environ.setdefault("TF_LSTM_OPS_GPU", "1")  # the tests test the kernels
 TESTS = Path(__file__).resolve().parent
 # "python -m pytest" would put the source folder of the package before the installed one.
 sys.path[:] = [p for p in sys.path if Path(p or ".").resolve() != TESTS.parent]

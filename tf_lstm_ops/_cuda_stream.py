@@ -16,10 +16,10 @@ import subprocess
 import tempfile
 import warnings
 
+from tf_lstm_ops import _user_cache
+
 _VARIABLE = "TF_LSTM_OPS_CUDA_STREAM_LIBRARY"
 _FOLDER = pathlib.Path(__file__).absolute().parent / "_lib"
-# The driver's devices on Linux, and in the Windows subsystem for Linux.
-_DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
 
 
 def is_ready() -> bool:
@@ -31,11 +31,13 @@ def is_ready() -> bool:
 
     Returns:
       True if the library is named there, or if the machine has no GPU. False, with a warning, if
-      the library cannot be compiled.
+      the library cannot be compiled, or if another user can have written the one in the cache.
     """
     import tensorflow as tf
 
-    has_gpu = any(map(os.path.exists, _DRIVERS)) and tf.test.is_built_with_cuda()
+    from tf_lstm_ops import _gpu
+
+    has_gpu = any(map(os.path.exists, _gpu.DRIVERS)) and tf.test.is_built_with_cuda()
     if os.environ.get(_VARIABLE) or not has_gpu:
         return True
     try:
@@ -44,7 +46,7 @@ def is_ready() -> bool:
         log = getattr(error, "stdout", None) or ""
         warnings.warn(
             f"tf_lstm_ops runs on the CPU only: its library for TensorFlow's CUDA stream cannot be "
-            f"compiled ({error}). Install a C++17 compiler, or name one in $CXX.\n{log}",
+            f"compiled or loaded ({error}). Compiling needs a C++17 compiler, c++ or $CXX.\n{log}",
             stacklevel=2,
         )
         return False
@@ -63,10 +65,10 @@ def _find() -> pathlib.Path:
     # Two builds of one TensorFlow version may have different headers.
     kind = f"{tf.__version__} {tf.__git_version__} {tf.__compiler_version__}"
     digest = hashlib.sha256(kind.encode() + source.read_bytes()).hexdigest()[:16]
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-    library = cache / "tf_lstm_ops" / digest / name
-    if not library.exists():
+    library = _user_cache.folder(digest) / name
+    if not os.path.lexists(library):
         compile_library(source, library)
+    _user_cache.require_own(library)
     return library
 
 
@@ -75,7 +77,7 @@ def compile_library(source: pathlib.Path, library: pathlib.Path) -> None:
 
     Args:
       source: the C++ file; its folder has the header.
-      library: the file to write. Its folder is created.
+      library: the file to write, of mode 0700. Its folder is created.
 
     Raises:
       OSError: there is no compiler, or the folder cannot be written to.
@@ -97,4 +99,5 @@ def compile_library(source: pathlib.Path, library: pathlib.Path) -> None:
         subprocess.run(
             command, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
+        built.chmod(0o700)  # also if the umask lets the user's group write
         built.replace(library)

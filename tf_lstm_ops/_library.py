@@ -85,10 +85,13 @@ def gpu_path() -> pathlib.Path | None:
 
 @functools.cache
 def register() -> None:
-    """Loads the library into TensorFlow, which registers its ops and kernels.
+    """Loads the libraries into TensorFlow, which registers their ops and kernels.
+
+    The library of the GPU kernels is loaded if `_gpu` allows it.
 
     Raises:
-      ValueError: the environment variable TF_LSTM_OPS_SIMD names an unavailable instruction set.
+      ValueError: the environment variable TF_LSTM_OPS_SIMD names an unavailable instruction set, or
+        TF_LSTM_OPS_GPU has a wrong value.
     """
     import tensorflow as tf
 
@@ -100,8 +103,11 @@ def register() -> None:
             f"the environment variable TF_LSTM_OPS_SIMD must be one of {', '.join(names)} on this "
             f"processor, but is {wanted}"
         )
+    from tf_lstm_ops import _gpu
+
     gpu = gpu_path()
-    if gpu and (not gpu.stem.endswith("cuda") or _cuda_stream.is_ready()):
+    allowed = gpu is not None and _gpu.decide(gpu).on
+    if gpu and allowed and (not gpu.stem.endswith("cuda") or _cuda_stream.is_ready()):
         tf.load_library(str(gpu))  # kernels of the same ops
 
 

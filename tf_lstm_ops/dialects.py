@@ -2,8 +2,9 @@
 
 A dialect is a family of ops with one contract, as in cc/dialects. In Python a new dialect is
 raw_ops/<dialect>.py, composite/<dialect>.py and gradients/<dialect>.py; it is registered here, its
-functions are exported by raw_ops/__init__.py, and its cases for a device are added to selftest.py.
-Inputs, types and attributes of its ops come from their native definitions (op_definitions.py).
+functions are exported by raw_ops/__init__.py, and its cases for a device are added to
+selftest/ops.py. Inputs, types and attributes of its ops come from their native definitions
+(op_definitions.py).
 """
 
 from __future__ import annotations

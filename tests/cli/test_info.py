@@ -49,6 +49,7 @@ def test_facts(printed: str) -> None:
         "instruction set": cpu["instruction_set"],
         "available": ", ".join(cpu["instruction_sets"]),
         "threads": str(cpu["threads"]),
+        "GPU kernels": "registered, but TensorFlow has no GPU",
         "stock names served": "the CudnnRNN family, on the CPU",
     }
     assert _library.path().is_file()

@@ -71,6 +71,7 @@ def environment(folder: Path) -> dict[str, str]:
         "TF_LSTM_OPS_CUDA_CACHE": str(folder / "programs"),
         "TF_LSTM_OPS_CUDA_LIBRARY": str(folder / native.FLAGS["CUDA_LIBRARY"]),
         "TF_LSTM_OPS_CUDA_STREAM_LIBRARY": str(folder / "stream.so"),
+        "TF_LSTM_OPS_GPU": "1",
         "TF_LSTM_OPS_TEST_PLUGIN": str(folder / f"{PLUGIN}.so"),
     }
 

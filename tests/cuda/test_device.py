@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,40 @@ def test_programs_are_compiled_once_and_cached(tmp_path, built):
     assert kind == "InternalError" and "nvrtcCompileProgram failed" in message
     assert check("error", built, **cache) is None
     assert all(path.stat().st_size > len(b"broken") for path in cached)
+
+
+def test_cached_programs_are_those_of_this_user(tmp_path, built):
+    """Others could run code as this user otherwise."""
+    folder = tmp_path / "cache"
+    cache = {"TF_LSTM_OPS_CUDA_CACHE": str(folder)}
+    without_compiler = cache | {"FAKE_CXX": "/bin/false"}
+    assert check("error", built, **cache) is None
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    files = list(folder.iterdir())
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    assert check("error", built, **without_compiler) is None
+
+    def is_refused() -> bool:
+        result = check("error", built, **without_compiler)
+        return result is not None and "nvrtcCompileProgram failed" in result[1]
+
+    for file in files:
+        file.chmod(0o622)
+    assert is_refused()
+    for file in files:
+        file.chmod(0o600)
+        file.rename(tmp_path / file.name)
+        file.symlink_to(tmp_path / file.name)
+    assert is_refused()
+    for file in files:
+        (tmp_path / file.name).rename(file)
+    assert check("error", built, **without_compiler) is None
+    folder.chmod(0o777)
+    assert is_refused()
+    folder.chmod(0o700)
+    folder.rename(tmp_path / "moved")
+    folder.symlink_to(tmp_path / "moved")
+    assert is_refused()
 
 
 def test_a_folder_that_cannot_be_written_to_is_no_error(built):

@@ -24,6 +24,7 @@ from tensorflow.python.framework import kernels, load_library
 # Before anything runs: a device cannot be added later.
 load_library.load_pluggable_device_library(os.environ["TF_LSTM_OPS_TEST_PLUGIN"])
 tf.config.set_soft_device_placement(False)
+os.environ.setdefault("TF_LSTM_OPS_GPU", "1")  # the emulated device has no record of a self-test
 
 from tf_lstm_ops import _library, raw_ops  # noqa: E402
 

@@ -24,7 +24,7 @@ def check(kernels: Path, plugins: dict[str, Path], fakes: Path):
     def run(name: str, plugin: str):
         result = subprocess.run(
             [sys.executable, str(PROGRAM), name, str(plugins[plugin]), str(fakes)],
-            env={**os.environ, "TF_LSTM_OPS_METAL_LIBRARY": str(kernels)},
+            env={**os.environ, "TF_LSTM_OPS_METAL_LIBRARY": str(kernels), "TF_LSTM_OPS_GPU": "1"},
             capture_output=True,
             text=True,
         )

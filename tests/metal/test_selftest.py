@@ -1,44 +1,20 @@
-"""`tf-lstm-ops selftest` passes on the device, and fails with wrong kernels."""
+"""`tf-lstm-ops selftest` turns the kernels on if it passes on the device, and finds wrong ones."""
 
-import os
-import re
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from devices import gate
 from metal import build
+from metal.test_suites import environment
 
 pytestmark = pytest.mark.metal
 
-PROGRAM = Path(__file__).with_name("selftest_program.py")
-
-
-def selftest(plugin: Path, kernels: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(PROGRAM), str(plugin)],
-        env={**os.environ, "TF_LSTM_OPS_METAL_LIBRARY": str(kernels)},
-        capture_output=True,
-        text=True,
-    )
-
-
-def verdicts(printed: str) -> dict[str, set[str]]:
-    """For each op the last column of its rows."""
-    found: dict[str, set[str]] = {}
-    for line in printed.partition("\n\n")[0].splitlines()[1:]:
-        found.setdefault(line.split()[0], set()).add(line.split()[-1])
-    return found
-
 
 @pytest.mark.parametrize("plugin", build.PLUGINS)
-def test_all_cases_agree(plugins, kernels, plugin):
-    result = selftest(plugins[plugin], kernels)
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert set().union(*verdicts(result.stdout).values()) == {"ok"}
-    assert re.search(r"\n(\d+) of \1 cases agree with the CPU.\n$", result.stdout)
+def test_it_passes_and_turns_the_kernels_on(tmp_path, plugins, kernels, plugin):
+    machine = gate.Machine(tmp_path, environment(plugins[plugin], kernels), plain_ops=False)
+    gate.check_selftest(machine)
 
 
 @pytest.mark.slow  # compiles the kernels once more
@@ -53,10 +29,9 @@ def test_a_wrong_gate_order_is_caught(plugins, tmp_path):
     plugin, folder = plugins["host_address"], tmp_path / "built"
     right_kernels = shutil.ignore_patterns("tf_lstm_ops_metal*")
     shutil.copytree(plugin.parent, folder, ignore=right_kernels)
-    result = selftest(folder / plugin.name, build.build_kernels(folder, root))
-    assert result.returncode == 1, result.stderr
-    found = verdicts(result.stdout)
+    broken = build.build_kernels(folder, root)
+    machine = gate.Machine(tmp_path, environment(folder / plugin.name, broken), plain_ops=False)
+    found = gate.check_failing_selftest(machine)
     assert found["LSTMBlockCell"] == {"ok"}  # another gate order
     for op in ("BlockLSTMV2", "CudnnRNNV3", "KerasLSTM", "MPSGraphLSTM"):
         assert "FAILED" in found[op]
-    assert "Please report the table above together with these lines:" in result.stdout

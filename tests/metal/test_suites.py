@@ -18,6 +18,7 @@ def environment(plugin: Path, kernels: Path) -> dict[str, str]:
     return {
         "TF_LSTM_OPS_TEST_PLUGIN": str(plugin),
         "TF_LSTM_OPS_METAL_LIBRARY": str(kernels),
+        "TF_LSTM_OPS_GPU": "1",
         "CUDA_VISIBLE_DEVICES": "",
     }
 

@@ -13,7 +13,7 @@ from tensorflow.core.framework import op_def_pb2
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.framework import kernels
 
-from tf_lstm_ops import _library, raw_ops
+from tf_lstm_ops import _gpu, _library, raw_ops
 from tf_lstm_ops._version import __version__
 from tf_lstm_ops.op_definitions import NAMESPACE
 
@@ -54,6 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
             ("instruction set", cpu["instruction_set"]),
             ("available", ", ".join(cpu["instruction_sets"])),
             ("threads", str(cpu["threads"])),
+            ("GPU kernels", _gpu.status().reason),
             ("stock names served", "the CudnnRNN family, on the CPU"),
         ]
     )

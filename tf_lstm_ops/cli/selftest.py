@@ -1,20 +1,22 @@
-"""``tf-lstm-ops selftest``: compares a device's kernels with the CPU's."""
+"""``tf-lstm-ops selftest``: compares a device's kernels with the CPU's and turns them on."""
 
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import platform
-import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
 
 import tensorflow as tf
 
-from tf_lstm_ops import selftest
+from tf_lstm_ops import _gpu, _library
 from tf_lstm_ops._version import __version__
 from tf_lstm_ops.cli import CommandError
-from tf_lstm_ops.cli.info import print_columns
+from tf_lstm_ops.selftest import large, runner
+from tf_lstm_ops.selftest.check import Result
 
-_PLUGINS = ("tensorflow-metal", "tensorflow-metal-plugin")
+Outcomes = list[tuple[str, Result]]  # of the checks by name
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,25 +25,75 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     Args:
       commands: the commands of ``tf-lstm-ops``.
     """
-    summary = "compare a device's kernels with the CPU's"
+    summary = "compare a device's kernels with the CPU's; if they agree, use them from now on"
     parser = commands.add_parser("selftest", help=summary, description=summary)
     parser.add_argument("--device", default="GPU", help="GPU, GPU:1, ... (default: %(default)s)")
+    parser.add_argument(
+        "--report",
+        default="tf_lstm_ops_selftest.txt",
+        metavar="FILE",
+        help="the file for what is printed (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--time-limit",
+        default=180.0,
+        type=float,
+        metavar="SECONDS",
+        help="of each check (default: %(default).0f)",
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs all cases for which the device has kernels and prints a table of the differences.
+    """Runs all checks for which the device has kernels, and records whether they passed.
 
     Args:
       arguments: those of the command line.
 
     Returns:
-      0, or 1 if a case fails.
+      0, or 1 if a check fails.
 
     Raises:
-      CommandError: there is no such device, or the package has no kernels for it.
+      CommandError: there is no such device, the package has no kernels for it, the checks cannot
+        start, or the report or the record cannot be written.
     """
     device = arguments.device if ":" in arguments.device else f"{arguments.device}:0"
+    physical = _find(device)
+    library = _library.gpu_path() if physical.device_type == "GPU" else _library.path()
+    if library is None:
+        raise CommandError(f"this package has no kernels for {device}")
+    machine = _gpu.machine(physical, library)
+    try:
+        with Path(arguments.report).open("w", encoding="utf-8") as file:
+            report = _Report(file)
+            for line in _description(device, machine):
+                report.line(line)
+            outcomes = _run_checks(device, arguments.time_limit, report)
+            failures = _summarize(outcomes, report)
+            if physical.device_type == "GPU":
+                _record(machine, failures, report)
+    except (OSError, runner.Ended) as error:
+        raise CommandError(str(error)) from error
+    if failures:
+        print(f"Please report the file {arguments.report}: it has everything above.")
+    return 1 if failures else 0
+
+
+class _Report:
+    """Prints text and writes it to a file, at once."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def text(self, text: str) -> None:
+        print(text, end="", flush=True)
+        print(text, end="", flush=True, file=self._file)
+
+    def line(self, text: str = "") -> None:
+        self.text(f"{text}\n")
+
+
+def _find(device: str) -> tf.config.PhysicalDevice:
     kind, _, number = device.partition(":")
     all_devices = tf.config.list_physical_devices()
     found = [d for d in all_devices if d.device_type == kind]
@@ -51,52 +103,72 @@ def run(arguments: argparse.Namespace) -> int:
             f"{', '.join(d.name.removeprefix('/physical_device:') for d in all_devices)}. "
             "For a Mac, docs/guide/gpu.md lists the plugin for each version of TensorFlow."
         )
-    tf.config.set_soft_device_placement(False)
-    outcomes = list(selftest.outcomes(device))
+    return found[int(number)]
+
+
+def _description(device: str, machine: _gpu.Machine) -> Sequence[str]:
+    """What a report must tell about the machine."""
+    return [
+        f"tf_lstm_ops {__version__}, TensorFlow {tf.__version__}",
+        f"Python {platform.python_version()}, {platform.platform()}",
+        f"{device}: {machine['card']}; driver: {machine['driver']}",
+        f"plugin or CUDA packages: {machine['plugin']}",
+        "",
+    ]
+
+
+def _run_checks(device: str, limit: float, report: _Report) -> Outcomes:
+    outcomes: Outcomes = []
+    for name, result in runner.outcomes(device, limit):
+        if result is None:
+            report.text(f"{name} ... ")
+            continue
+        report.line(_verdict(result))
+        outcomes.append((name, result))
     if not outcomes:
         raise CommandError(f"this package has no kernels for {device}")
-    print_columns([("op", "case", "type", "difference", "allowed", ""), *map(_row, outcomes)])
-    failed = [o for o in outcomes if not o.passed]
-    print(f"\n{len(outcomes) - len(failed)} of {len(outcomes)} cases agree with the CPU.")
-    if failed:
-        _print_report(device, failed)
-    return 1 if failed else 0
+    return outcomes
 
 
-def _row(outcome: selftest.Outcome) -> tuple[str, ...]:
-    """A row of the table."""
-    return (
-        outcome.case.op,
-        outcome.case.what,
-        outcome.dtype.name,
-        "-" if outcome.error else f"{outcome.difference:.1e}",
-        f"{selftest.TOLERANCES[outcome.dtype]:.0e}",
-        "ok" if outcome.passed else "FAILED",
-    )
+def _verdict(result: Result) -> str:
+    if result.error:
+        return f"FAILED\n  {result.error}"
+    if result.times:
+        return ", ".join(f"{name} {ms:.2f} ms" for name, ms in result.times.items())
+    verdict = "ok" if result.passed else "FAILED"
+    return f"{verdict}, difference {result.difference:.1e} of {result.allowed:.0e}"
 
 
-def _print_report(device: str, failed: list[selftest.Outcome]) -> None:
-    print("Please report the table above together with these lines:\n")
-    print(f"  tf_lstm_ops {__version__}, TensorFlow {tf.__version__}, {_plugin()}")
-    print(f"  Python {platform.python_version()}, {platform.platform()}")
-    print(f"  {device}: {_description(device)}")
-    for outcome in failed:
-        if outcome.error:
-            print(f"  {outcome.case.op}, {outcome.case.what}, {outcome.dtype.name}:")
-            print(f"    {outcome.error}")
-    sys.stdout.flush()
+def _summarize(outcomes: Outcomes, report: _Report) -> list[str]:
+    """Prints the number of passed checks and the meaning of the times. Returns the failures."""
+    failed = [(name, result) for name, result in outcomes if not result.passed]
+    report.line(f"\n{len(outcomes) - len(failed)} of {len(outcomes)} checks passed.")
+    times = [result.times for _, result in outcomes if result.times]
+    if len(times) == len(large.TIMED):
+        for other, name in (("CPU", "this package on the CPU"), ("stock", "keras.layers.LSTM")):
+            faster = [each["device"] < each[other] for each in times]
+            report.line(f"The kernels are {_speed(faster)} {name}.")
+    return [
+        f"{name}: {(result.error or _verdict(result)).splitlines()[0]}" for name, result in failed
+    ]
 
 
-def _plugin() -> str:
-    for name in _PLUGINS:
-        try:
-            return f"{name} {importlib.metadata.version(name)}"
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return "no Metal plugin"
+def _speed(faster: list[bool]) -> str:
+    """In words from which batch size on the kernels are faster."""
+    batches = [size.batch for size in large.TIMED]
+    first = len(faster)
+    while first > 0 and faster[first - 1]:
+        first -= 1
+    if first == len(faster):
+        return f"not faster at batch {batches[-1]} than"
+    return f"faster from batch {batches[first]} on than"
 
 
-def _description(device: str) -> str:
-    kind, _, number = device.partition(":")
-    physical = tf.config.list_physical_devices(kind)[int(number)]
-    return str(tf.config.experimental.get_device_details(physical).get("device_name", "unknown"))
+def _record(machine: _gpu.Machine, failures: list[str], report: _Report) -> None:
+    file = _gpu.write_record(machine, failures)
+    if not failures:
+        report.line(f"The GPU kernels are now on for {machine['card']} (recorded in {file}).")
+        return
+    report.line(f"The GPU kernels stay off for {machine['card']} (recorded in {file}). Failed:")
+    for failure in failures:
+        report.line(f"  {failure}")

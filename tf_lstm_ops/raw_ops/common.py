@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import composite, converters, dialects, op_definitions
+from tf_lstm_ops import _gpu, composite, converters, dialects, op_definitions
 
 # AutoGraph would add its own variable to locals(), which the functions of `raw_ops` pass on.
 as_written = tf.autograph.experimental.do_not_convert
 
 _ARRAYS = (np.ndarray, np.generic)  # converted to the type of the tensors beside them
+_LENGTHS = {"seq_len_max": (tf.int64, "x"), "sequence_lengths": (tf.int32, "input")}
 
 
 def optional(value: Any, dtype: Any) -> Any:
@@ -158,6 +159,9 @@ def _problem(array: Any, dtype: tf.DType, required: tf.DType) -> str | None:
 def run(op: str, arguments: dict[str, Any]) -> Any:
     """Calls an op or, where only plain TensorFlow ops may run, its composite.
 
+    On a GPU whose kernels are off (see `_gpu`) a call takes the composite, too. Calls without a
+    composite take the fused op, which then has a kernel for the CPU only.
+
     Args:
       op: the op's name without its namespace.
       arguments: inputs, attributes and ``name`` by name, with tensors of the right types.
@@ -172,7 +176,36 @@ def run(op: str, arguments: dict[str, Any]) -> Any:
         return _run_plain(op, arguments)
     if not tf.executing_eagerly():
         converters.require_none(op)
+    # A gradient op needs the dropout mask, which is in the reserve_space of the fused op only.
+    if _gpu.takes_plain_ops() and not arguments.get("dropout"):
+        try:
+            return _run_plain(op, _with_checked_lengths(arguments))
+        except ValueError:
+            pass  # a size is not static, or an argument is wrong: the error is that of the fused op
     return op_definitions.function(op)(**arguments)
+
+
+def _with_checked_lengths(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, with lengths that are checked as the kernels check them.
+
+    Raises:
+      ValueError: a length is out of range; in eager code.
+    """
+    for name, (dtype, sequence) in _LENGTHS.items():
+        if name not in arguments:
+            continue
+        lengths = tf.convert_to_tensor(arguments[name], dtype)
+        axis = 0 if arguments.get("time_major", True) else 1
+        time = tf.shape(arguments[sequence], lengths.dtype)[axis]
+        valid = tf.reduce_all((lengths >= 0) & (lengths <= time))
+        if tf.executing_eagerly():
+            if not valid:
+                raise ValueError(name)
+            continue
+        text = f"{name} must be between 0 and the number of steps"
+        with tf.control_dependencies([tf.debugging.Assert(valid, [text, time, lengths])]):
+            arguments = {**arguments, name: tf.identity(lengths)}
+    return arguments
 
 
 def _run_plain(op: str, arguments: dict[str, Any]) -> Any:

@@ -22,15 +22,17 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_lstm_ops import composite
+from tf_lstm_ops import op_definitions
 from tf_lstm_ops.raw_ops.common import as_written, call
 
 
 def _with_static_shapes(outputs: Any) -> Any:
     """Sets the static shapes that depend on attributes, which shape functions cannot read."""
-    if tf.executing_eagerly() or composite.plain_ops_required():
+    if tf.executing_eagerly():
         return outputs
     op = outputs.output.op
+    if not op.type.startswith(op_definitions.NAMESPACE):  # of the composite, which sets them
+        return outputs
     sequence, input_h, input_c = (op.inputs[n].shape for n in range(3))
     directions = 2 if op.get_attr("direction") == b"bidirectional" else 1
     if sequence.rank == 3 and input_h.rank == 3 and input_h[2] is not None:

@@ -1,5 +1,7 @@
 #include "backends/cuda/runtime/programs.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,9 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <utility>
@@ -58,21 +59,66 @@ fs::path CacheFolder() {
   return home.empty() ? home : home / ".cache" / "tf_lstm_ops";
 }
 
-std::string Read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+// Whether nobody but this user can have written a file or a folder.
+bool IsOwn(const struct stat& found) {
+  return found.st_uid == geteuid() &&
+         (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-// Writes the file atomically. A folder that cannot be written to is no error:
-// the program is compiled again next time.
-void Write(const std::string& text, const fs::path& path) {
+// Whether the folder may be used. Creates it with the mode 0700 if it does not
+// exist. Prints an error once if another user can write to it.
+bool IsOwnFolder(const fs::path& folder) {
   std::error_code ignored;
-  fs::create_directories(path.parent_path(), ignored);
+  fs::create_directories(folder.parent_path(), ignored);
+  mkdir(folder.c_str(), 0700);
+  struct stat found = {};
+  if (lstat(folder.c_str(), &found) != 0) return false;
+  if (S_ISDIR(found.st_mode) && IsOwn(found)) return true;
+  static const int printed = std::fprintf(
+      stderr,
+      "tf_lstm_ops: compiled kernels are not cached in %s: it must be a "
+      "folder, "
+      "not a link, that belongs to this user and that nobody else can write "
+      "to\n",
+      folder.c_str());
+  return printed < 0;  // false
+}
+
+struct Close {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, Close>;
+
+// Takes ownership of a file descriptor. Null where there is none.
+File OpenedAs(int descriptor, const char* mode) {
+  return File(descriptor < 0 ? nullptr : fdopen(descriptor, mode));
+}
+
+// Returns the content of a file. Empty where there is none; also where it is a
+// link or where another user can have written it, and then the program is
+// compiled again.
+std::string Read(const fs::path& path) {
+  const File file =
+      OpenedAs(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC), "rb");
+  struct stat found = {};
+  if (!file || fstat(fileno(file.get()), &found) != 0) return {};
+  if (!S_ISREG(found.st_mode) || !IsOwn(found)) return {};
+  std::string text(found.st_size, '\0');
+  const size_t size = std::fread(text.data(), 1, text.size(), file.get());
+  return size == text.size() ? text : std::string();
+}
+
+// Writes the file atomically, for its owner only. A folder that cannot be
+// written to is no error: the program is compiled again next time.
+void Write(const std::string& text, const fs::path& path) {
   const fs::path part = path.string() + "." + std::to_string(getpid());
-  std::ofstream file(part, std::ios::binary);
-  file << text;
-  file.close();
-  if (file) {
+  std::error_code ignored;
+  fs::remove(part, ignored);
+  const File file = OpenedAs(
+      open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), "wb");
+  if (!file) return;
+  const size_t size = std::fwrite(text.data(), 1, text.size(), file.get());
+  if (size == text.size() && std::fflush(file.get()) == 0) {
     fs::rename(part, path, ignored);
   } else {
     fs::remove(part, ignored);
@@ -218,12 +264,13 @@ Status Load(const Device& device, const Program& program,
                  device.driver().cuModuleLoadData(module, image.data()),
                  "cuModuleLoadData");
   };
-  std::string image = folder.empty() ? "" : Read(kept);
+  const bool is_cached = !folder.empty() && IsOwnFolder(folder);
+  std::string image = is_cached ? Read(kept) : "";
   if (!image.empty() && load(image).ok()) return Status();
   TF_LSTM_OPS_RETURN_IF_ERROR(
       Compile(program, device.compute_capability(), &image));
   TF_LSTM_OPS_RETURN_IF_ERROR(load(image));
-  if (!folder.empty()) Write(image, kept);
+  if (is_cached) Write(image, kept);
   return Status();
 }
 

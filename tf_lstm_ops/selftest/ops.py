@@ -1,7 +1,8 @@
-"""The cases of ``tf-lstm-ops selftest``: they compare a device's kernels with the CPU's."""
+"""Checks of one op and its gradient op, called eagerly."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -10,12 +11,8 @@ import tensorflow as tf
 from tensorflow.python.framework import kernels
 
 from tf_lstm_ops import op_definitions
+from tf_lstm_ops.selftest.check import DTYPES, TOLERANCES, Check, Result, compare
 
-DTYPES = (tf.float32, tf.float16, tf.bfloat16)
-# Relative to the largest element of a result. float32: the errors of a GPU's sigmoid and tanh are
-# some units in the last place and accumulate over seventy steps. 16-bit types: the saved
-# activations that the backward pass reads are rounded, too.
-TOLERANCES = {tf.float32: 1e-4, tf.float16: 1e-2, tf.bfloat16: 8e-2}
 BATCH, INPUTS, UNITS = 3, 5, 8
 SHORT, LONG = 6, 70  # Metal unrolls the steps of SHORT sequences and loops over LONG ones
 
@@ -37,44 +34,33 @@ class Case(NamedTuple):
     run: Callable[[Random, Call], Sequence[Any]]
 
 
-class Outcome(NamedTuple):
-    """The outcome of a case on a device.
-
-    Attributes:
-      case: the case.
-      dtype: the type of its tensors.
-      difference: the largest difference from the CPU's results, relative to their largest element
-        or 1, whichever is larger; NaN after an error.
-      error: the error if the case failed to run; else empty.
-    """
-
-    case: Case
-    dtype: tf.DType
-    difference: float
-    error: str
-
-    @property
-    def passed(self) -> bool:
-        """Whether the difference is within the tolerance."""
-        return not self.error and self.difference <= TOLERANCES[self.dtype]
-
-
-def outcomes(device: str) -> Iterator[Outcome]:
-    """Runs every case on a device and on the CPU.
+def checks(device: str) -> Iterator[Check]:
+    """The checks of all ops and types.
 
     Args:
       device: such as "GPU:0".
 
     Yields:
-      The outcome of each case and type for which the device has a kernel.
+      A check for each case and type for which the device has a kernel.
     """
     for case in CASES:
         for dtype in DTYPES:
-            if _has_kernel(case.op, device, dtype):
-                yield _outcome(case, dtype, device)
+            if has_kernel(case.op, device, dtype):
+                name = f"{case.op}: {case.what}, {dtype.name}"
+                yield Check(name, functools.partial(_check, case, dtype))
 
 
-def _has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
+def has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
+    """Whether a device has a kernel.
+
+    Args:
+      op: the op's name without its namespace.
+      device: such as "GPU:0".
+      dtype: the type of its tensors.
+
+    Returns:
+      Whether the kernel is registered.
+    """
     found = kernels.get_registered_kernels_for_op(f"{op_definitions.NAMESPACE}{op}").kernel
     return any(
         kernel.device_type == device.partition(":")[0]
@@ -83,17 +69,12 @@ def _has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
     )
 
 
-def _outcome(case: Case, dtype: tf.DType, device: str) -> Outcome:
-    try:
-        want, got = (_results(case, dtype, d) for d in ("CPU:0", device))
-        # NumPy's maximum is NaN if an element is NaN. Python's may not be.
-        difference = float(np.max([_difference(g, w) for g, w in zip(got, want, strict=True)]))
-    except Exception as error:
-        return Outcome(case, dtype, np.nan, f"{type(error).__name__}: {error}")
-    return Outcome(case, dtype, difference, "")
+def _check(case: Case, dtype: tf.DType, device: str) -> Result:
+    want, got = (_results(case, dtype, d) for d in ("CPU:0", device))
+    return compare(got, want, TOLERANCES[dtype])
 
 
-def _results(case: Case, dtype: tf.DType, device: str) -> list[Any]:
+def _results(case: Case, dtype: tf.DType, device: str) -> Sequence[Any]:
     rng = np.random.default_rng(0)
 
     def random(*shape: int) -> Any:
@@ -108,15 +89,7 @@ def _results(case: Case, dtype: tf.DType, device: str) -> list[Any]:
             raise RuntimeError(f"{op} ran on {first.device}, not on {device}")
         return results
 
-    return [np.asarray(r, np.float64) for r in case.run(random, call)]
-
-
-def _difference(got: Any, want: Any) -> float:
-    if got.shape != want.shape:
-        raise RuntimeError(f"a result has the shape {got.shape}, not {want.shape}")
-    if want.size == 0:
-        return 0.0
-    return float(np.abs(got - want).max() / max(np.abs(want).max(), 1))
+    return case.run(random, call)
 
 
 def _block_cell(random: Random, *sizes: int) -> dict[str, Any]:

@@ -1,0 +1,197 @@
+"""The self-test survives a check that fails, ends the process or never returns.
+
+The child process is a script here; tests/cuda and tests/metal run the real one.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_lstm_ops import __main__
+from tf_lstm_ops.selftest import check, large, ops, programs, runner
+
+# Each name says what its check does. Every start of the process leaves a line in the file.
+SCRIPT = """
+import json, os, sys, time
+open(sys.argv[1], "a").write("start\\n")
+names = json.loads(sys.argv[2])
+print(json.dumps(names), flush=True)
+for line in sys.stdin:
+    name = names[int(line)]
+    result = {"difference": 0.0, "allowed": 0.1, "error": "", "times": None}
+    if name == "hangs":
+        time.sleep(1000)
+    if name == "aborts":
+        print("LLVM ERROR: Failed to infer result type(s)", file=sys.stderr, flush=True)
+        os.abort()
+    if name == "raises":
+        result["error"] = "RuntimeError: no kernel"
+    if name == "differs":
+        result["difference"] = 0.5
+    if name == "is NaN":
+        result["difference"] = float("nan")
+    print(json.dumps(result), flush=True)
+"""
+
+
+@pytest.fixture
+def checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Makes these the checks. Returns the file with a line for each start of the child."""
+    (tmp_path / "worker.py").write_text(SCRIPT)
+
+    def use(*names: str) -> Path:
+        starts = tmp_path / "starts"
+        script = [sys.executable, str(tmp_path / "worker.py"), str(starts), json.dumps(names)]
+        monkeypatch.setattr(runner, "_WORKER", script)
+        return starts
+
+    return use
+
+
+def run(limit: float = 60) -> dict[str, check.Result]:
+    """The results by name. Each name comes before its check runs."""
+    events = list(runner.outcomes("GPU:0", limit))
+    assert [name for name, _ in events[::2]] == [name for name, _ in events[1::2]]
+    assert all(result is None for _, result in events[::2])
+    return dict(events[1::2])
+
+
+def test_one_process_runs_all_checks_that_pass(checks):
+    starts = checks("one", "two", "three")
+    assert all(result.passed for result in run().values())
+    assert starts.read_text() == "start\n"
+
+
+def test_the_next_check_runs_in_a_new_process_after_an_abort(checks):
+    starts = checks("aborts", "one")
+    results = run()
+    assert "signal 6" in results["aborts"].error
+    assert "LLVM ERROR: Failed to infer" in results["aborts"].error
+    assert results["one"].passed and not results["aborts"].passed
+    assert starts.read_text() == 2 * "start\n"
+
+
+def test_the_next_check_runs_in_a_new_process_after_an_error(checks):
+    starts = checks("raises", "one")
+    results = run()
+    assert results["raises"].error == "RuntimeError: no kernel"
+    assert results["one"].passed
+    assert starts.read_text() == 2 * "start\n"
+
+
+def test_a_check_has_limited_time(checks):
+    checks("hangs", "one")
+    results = run(limit=1.0)
+    assert results["hangs"].error == "it took longer than 1 s"
+    assert results["one"].passed
+
+
+def test_a_child_that_does_not_start_is_an_error(monkeypatch):
+    monkeypatch.setattr(runner, "_WORKER", [sys.executable, "-c", "raise SystemExit('no TF')"])
+    with pytest.raises(runner.Ended, match=r"exit status 1\)\nno TF"):
+        run()
+
+
+@pytest.fixture
+def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A GPU for the command, which is the CPU; returns the folder of the report and the records."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    [cpu] = tf.config.list_physical_devices("CPU")
+    monkeypatch.setattr(
+        tf.config, "list_physical_devices", lambda: [cpu._replace(device_type="GPU")]
+    )
+    details = {"device_name": "Some card", "compute_capability": (9, 0)}
+    monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda device: details)
+    return tmp_path
+
+
+def record(folder: Path) -> dict[str, object]:
+    [file] = (folder / "tf_lstm_ops" / "selftest").iterdir()
+    return json.loads(file.read_text())
+
+
+def test_a_self_test_that_passes_turns_the_kernels_on(checks, gpu, capsys):
+    checks("one", "two")
+    assert __main__.main(["selftest"]) == 0
+    printed = capsys.readouterr().out
+    assert "one ... ok, difference 0.0e+00 of 1e-01\n" in printed
+    assert "2 of 2 checks passed." in printed
+    assert "The GPU kernels are now on" in printed
+    assert (gpu / "tf_lstm_ops_selftest.txt").read_text() == printed
+    assert record(gpu)["failures"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("differs", "FAILED, difference 5.0e-01 of 1e-01"),
+        ("is NaN", "FAILED, difference nan of 1e-01"),
+        ("raises", "RuntimeError: no kernel"),
+        ("aborts", "the process ended (signal 6)"),
+    ],
+)
+def test_a_self_test_that_fails_leaves_the_kernels_off(checks, gpu, capsys, name, why):
+    checks("one", name)
+    assert __main__.main(["selftest", "--report", "report.txt"]) == 1
+    printed = capsys.readouterr().out
+    assert "1 of 2 checks passed." in printed
+    assert "The GPU kernels stay off" in printed and "now on" not in printed
+    assert "Please report the file report.txt" in printed
+    assert record(gpu)["failures"] == [f"{name}: {why}"]
+    report = (gpu / "report.txt").read_text()
+    for text in (why, tf.__version__, "Some card 9.0"):
+        assert text in report
+
+
+def test_without_checks_nothing_is_recorded(checks, gpu, capsys):
+    checks()
+    assert __main__.main(["selftest"]) == 1
+    assert "this package has no kernels for GPU:0" in capsys.readouterr().err
+    assert not (gpu / "tf_lstm_ops").exists()
+
+
+PROGRAMS = {f"{op}, {what}": (shapes, layers) for op, what, shapes, layers in programs._programs()}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_of_the_programs_are_large_enough_to_compare(name):
+    """A difference is relative to 1 or to the largest element: a wrong gradient must be near 1."""
+    shapes, layers = PROGRAMS[name]
+    _, _, _, *results = programs._train(shapes, layers, tf.float32, "CPU:0")
+    for gradient in results[: 2 + len(shapes)]:
+        assert 0.03 < np.abs(gradient).max() < 100
+
+
+def test_there_are_checks_of_every_op_and_type():
+    names = [c.name for group in (ops, programs, large) for c in group.checks("CPU:0")]
+    assert len(set(names)) == len(names)
+    for op in ("LSTMBlockCell", "BlockLSTM", "BlockLSTMV2", "CudnnRNNV3", "MPSGraphLSTM"):
+        for dtype in ("float32", "float16", "bfloat16"):
+            assert any(n.startswith(f"{op}: ") and n.endswith(dtype) for n in names)
+
+
+def test_large_sizes_are_compared_and_repeated(monkeypatch):
+    calls = []
+    size = large.Size(2, 8, 5)
+
+    def both_passes(size, dtype, device):
+        def call():
+            calls.append(device)
+            return [tf.ones([2]) * (1 + 0.1 * (len(calls) == broken))]
+
+        return call
+
+    monkeypatch.setattr(large, "_both_passes", both_passes)
+    broken = 0
+    assert large._check(size, tf.float32, "GPU:0").passed
+    assert calls == ["CPU:0", *3 * ["GPU:0"]]
+    broken = len(calls) + 2  # the comparison
+    assert not large._check(size, tf.float32, "GPU:0").passed
+    broken = len(calls) + 4  # the second of two equal calls
+    with pytest.raises(RuntimeError, match="different bits"):
+        large._check(size, tf.float32, "GPU:0")

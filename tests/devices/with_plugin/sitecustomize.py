@@ -1,0 +1,18 @@
+"""Adds the emulated device to every Python process that has this folder in PYTHONPATH.
+
+On a Mac `import tensorflow` does the same. `tf-lstm-ops selftest` and its child processes thus run
+as a user's do.
+"""
+
+import os
+
+from tensorflow.python.framework import load_library
+
+load_library.load_pluggable_device_library(os.environ["TF_LSTM_OPS_TEST_PLUGIN"])
+
+if "TF_LSTM_OPS_TEST_SMALL" in os.environ:  # sizes of the self-test, for an emulation
+    from tf_lstm_ops.selftest import large
+
+    large.SIZES = [large.Size(3, 20, 9)]
+    large.TIMED = [large.Size(batch, 8, 4) for batch in (1, 2)]
+    large.REPEATS = 1

@@ -1,0 +1,154 @@
+"""Whether GPU kernels may run, by the records of self-tests; tests/cuda and tests/metal run them on
+an emulated device."""
+
+import json
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from tf_lstm_ops import _gpu, raw_ops
+
+CARD = {"card": "H100 9.0", "driver": "550", "TensorFlow": "2.21", "plugin": "cuDNN 9"}
+
+
+@pytest.fixture
+def decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Decides on a machine with these cards."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(_gpu.VARIABLE, raising=False)
+    monkeypatch.setattr(_gpu, "_status", _gpu.status())
+    monkeypatch.setattr(_gpu, "_has_gpu", lambda: True)
+    monkeypatch.setattr(_gpu, "machine", lambda device, library: device)
+
+    def decide(*cards: dict[str, str]) -> _gpu.Status:
+        monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: list(cards))
+        return _gpu.decide(tmp_path / "tf_lstm_ops_cuda.so")
+
+    return decide
+
+
+def test_never_run(decide):
+    status = decide(CARD)
+    assert (status.on, status.state) == (False, "never run")
+
+
+def test_passed(decide):
+    _gpu.write_record(CARD, [])
+    assert decide(CARD)[:2] == (True, "passed")
+
+
+def test_calls_take_plain_ops_on_cuda_only(decide, tmp_path):
+    assert decide(CARD).takes_plain_ops
+    assert not _gpu.decide(tmp_path / "tf_lstm_ops_metal.so").takes_plain_ops
+    _gpu.write_record(CARD, [])
+    assert not decide(CARD).takes_plain_ops
+
+
+def test_failed(decide):
+    _gpu.write_record(CARD, ["KerasLSTM differs", "KerasGRU differs"])
+    status = decide(CARD)
+    assert status[:2] == (False, "failed")
+    assert status.reason.endswith("KerasLSTM differs")
+
+
+@pytest.mark.parametrize("name", [name for name in CARD if name != "card"])
+def test_outdated(decide, name):
+    _gpu.write_record(CARD, [])
+    status = decide(CARD | {name: "another"})
+    assert status[:2] == (False, "outdated")
+    assert status.reason.endswith(f"changed: {name}")
+
+
+def test_every_card_needs_a_record(decide):
+    other = CARD | {"card": "A100 8.0"}
+    _gpu.write_record(CARD, [])
+    status = decide(CARD, other)
+    assert status[:2] == (False, "never run")
+    assert "A100 8.0" in status.reason
+    _gpu.write_record(other, [])
+    assert decide(CARD, other).on
+
+
+def test_a_later_failure_turns_the_kernels_off(decide):
+    _gpu.write_record(CARD, [])
+    _gpu.write_record(CARD, ["KerasLSTM differs"])
+    assert not decide(CARD).on
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"machine": 1, "failures": [], "date": ""}'])
+def test_a_broken_record_is_none(decide, content):
+    _gpu.write_record(CARD, []).write_text(content)
+    assert decide(CARD).state == "never run"
+
+
+def test_a_record_that_others_can_write_is_none(decide):
+    _gpu.write_record(CARD, []).chmod(0o606)
+    assert decide(CARD).state == "never run"
+
+
+@pytest.mark.parametrize(("value", "on"), [("1", True), ("0", False)])
+def test_the_variable_overrides_the_record(decide, monkeypatch, value, on):
+    _gpu.write_record(CARD, [] if value == "0" else ["KerasLSTM differs"])
+    monkeypatch.setenv(_gpu.VARIABLE, value)
+    assert decide(CARD).on == on
+
+
+def test_a_wrong_value_of_the_variable(decide, monkeypatch):
+    monkeypatch.setenv(_gpu.VARIABLE, "on")
+    with pytest.raises(ValueError, match="TF_LSTM_OPS_GPU must be 0, 1 or auto, but is on"):
+        decide(CARD)
+
+
+def test_the_record_describes_the_machine(decide, tmp_path, monkeypatch):
+    monkeypatch.undo()  # of machine
+    library = tmp_path / "kernels.so"
+    library.write_text("one")
+    [cpu] = tf.config.list_physical_devices("CPU")
+    one = _gpu.machine(cpu, library)
+    assert set(one) == {"card", "driver", "TensorFlow", "plugin", "tf_lstm_ops", "library"}
+    assert one["TensorFlow"].startswith(tf.__version__)
+    library.write_text("two")
+    assert {k for k, v in _gpu.machine(cpu, library).items() if v != one[k]} == {"library"}
+    assert json.loads(json.dumps(one)) == one
+
+
+@pytest.fixture
+def off(monkeypatch):
+    """A process with a GPU whose kernels are off. The GPU is not real: calls run on the CPU."""
+    monkeypatch.setattr(_gpu, "_status", _gpu.Status(False, "never run", "off", True))
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [kind])
+
+
+def ops_of_a_trace(device: str | None) -> set[str]:
+    zeros = {"cs_prev": [1, 2], "h_prev": [1, 2], "w": [5, 8], "b": [8], "x": [1, 3]}
+    arguments = {name: tf.zeros(shape) for name, shape in zeros.items()}
+    arguments |= {name: tf.zeros([2]) for name in ("wci", "wcf", "wco")}
+
+    @tf.function
+    def step():
+        with tf.device(device):
+            return raw_ops.LSTMBlockCell(**arguments)
+
+    graph = step.get_concrete_function().graph
+    return {op.type for op in graph.get_operations() if op.type.startswith("TfLstmOps>")}
+
+
+@pytest.mark.parametrize(
+    ("device", "fused"), [("CPU:0", True), ("GPU:0", False), ("/gpu:1", False), (None, False)]
+)
+def test_only_a_trace_for_the_cpu_has_fused_ops(off, device, fused):
+    assert ops_of_a_trace(device) == ({"TfLstmOps>LSTMBlockCell"} if fused else set())
+
+
+def test_a_process_that_hides_its_gpus_has_fused_ops(off, monkeypatch):
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [])
+    assert ops_of_a_trace(None) == {"TfLstmOps>LSTMBlockCell"}
+
+
+def test_eager_calls_follow_the_device(off):
+    with tf.device("CPU:0"):
+        assert not _gpu.takes_plain_ops()
+    with tf.device("GPU:0"):
+        assert _gpu.takes_plain_ops()
+    assert _gpu.takes_plain_ops()

@@ -1,0 +1,256 @@
+"""Whether the GPU kernels may run: only after their self-test has passed on this machine.
+
+`decide` is called at the import. Where it refuses, the library of the GPU kernels is not loaded.
+TensorFlow then has no GPU kernel of the fused ops and cannot run one, whoever made the graph. It
+runs a fused op on the CPU, for example of a loaded SavedModel. On CUDA the functions of `raw_ops`
+and the layers take plain TensorFlow ops on the GPU instead (`takes_plain_ops`). On Metal they do
+not: a loop of plain ops makes slices of lists of tensors, and the memory of tensorflow-metal has no
+addresses for a slice.
+
+The self-test writes a record for each card to the user's cache. A record holds for the machine that
+it describes: another driver, TensorFlow, plugin or version of this package makes it outdated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import datetime
+import hashlib
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from tf_lstm_ops import _user_cache
+from tf_lstm_ops._version import __version__
+
+VARIABLE = "TF_LSTM_OPS_GPU"
+COMMAND = "tf-lstm-ops selftest --device GPU"
+# The driver's devices on Linux, and in the Windows subsystem for Linux.
+DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
+
+_FOLDER = "selftest"
+_METAL_PLUGINS = ("tensorflow-metal", "tensorflow-metal-plugin")
+_CUDA_PACKAGES = ("nvidia-cudnn-cu12", "nvidia-cublas-cu12", "nvidia-cuda-nvrtc-cu12")
+
+Machine = dict[str, str]
+
+
+class Status(NamedTuple):
+    """Whether the GPU kernels run.
+
+    Attributes:
+      on: whether they do.
+      state: "no library", "no GPU", "forced", "off", "passed", "never run", "failed" or "outdated".
+      reason: the state in words.
+      takes_plain_ops: whether calls on a GPU take plain TensorFlow ops, not the CPU's kernels.
+    """
+
+    on: bool
+    state: str
+    reason: str
+    takes_plain_ops: bool = False
+
+
+_status = Status(False, "no library", "none: this package was built without them")
+
+
+def status() -> Status:
+    """What `decide` decided.
+
+    Returns:
+      The status for this process.
+    """
+    return _status
+
+
+def decide(library: pathlib.Path) -> Status:
+    """Decides for this process whether the GPU kernels run. Logs one line if it refuses a GPU.
+
+    Args:
+      library: the library of the kernels.
+
+    Returns:
+      The status.
+
+    Raises:
+      ValueError: the environment variable TF_LSTM_OPS_GPU is not 0, 1 or auto.
+    """
+    global _status
+    wanted = os.environ.get(VARIABLE, "auto")
+    if wanted not in ("0", "1", "auto"):
+        raise ValueError(
+            f"the environment variable {VARIABLE} must be 0, 1 or auto, but is {wanted}"
+        )
+    if wanted == "1":
+        _status = Status(True, "forced", f"on, because {VARIABLE} is 1")
+    elif not _has_gpu():
+        _status = Status(True, "no GPU", "registered, but TensorFlow has no GPU")
+    elif wanted == "0":
+        _status = Status(False, "off", f"off, because {VARIABLE} is 0")
+    else:
+        _status = _by_records(library)
+    if not _status.on:
+        _status = _status._replace(takes_plain_ops=library.stem.endswith("cuda"))
+    if not _status.on and wanted == "auto":
+        plain = "use plain TensorFlow ops, which are slower"
+        tf.get_logger().warning(
+            f"tf_lstm_ops: GPU kernels are {_status.reason}. Layers and ops "
+            f"{plain if _status.takes_plain_ops else 'run on the CPU'}. Run `{COMMAND}` once to "
+            f"turn the kernels on, or set {VARIABLE}=0 to hide this line."
+        )
+    return _status
+
+
+def takes_plain_ops() -> bool:
+    """Whether a call that is made or traced here takes plain TensorFlow ops instead of a fused op.
+
+    A trace without a device may later run on any device. It takes plain ops if there is a GPU.
+
+    Returns:
+      True if the GPU kernels for CUDA are off and the call may run on a GPU.
+    """
+    if not _status.takes_plain_ops:
+        return False
+    return _device_type() in (None, "GPU") and bool(tf.config.get_visible_devices("GPU"))
+
+
+def _device_type() -> str | None:
+    """The type of the device that the innermost tf.device names; None if it names none."""
+    if tf.executing_eagerly():
+        return tf.DeviceSpec.from_string(context.context().device_name or "").device_type
+    # TensorFlow has no public function for this.
+    for spec in tf.compat.v1.get_default_graph()._device_function_stack.peek_objs():
+        if spec.function is None:  # tf.device(None)
+            break
+        kind = tf.DeviceSpec.from_string(spec.raw_string or "").device_type
+        if kind:
+            return kind
+    return None
+
+
+def _has_gpu() -> bool:
+    """Whether TensorFlow has a GPU. CUDA is not initialised: the process may fork later."""
+    if tf.test.is_built_with_cuda():
+        hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
+        return any(map(os.path.exists, DRIVERS)) and not hidden
+    return bool(tf.config.list_physical_devices("GPU"))
+
+
+def _by_records(library: pathlib.Path) -> Status:
+    """The status by the records of all cards of the machine."""
+    if not any(_user_cache.path(_FOLDER).glob("*.json")):  # before CUDA is initialised
+        return _never_run("this machine")
+    devices = tf.config.list_physical_devices("GPU")
+    found = [_by_record(machine(device, library)) for device in devices]
+    off = [status for status in found if not status.on]
+    return (off or found)[0] if found else Status(True, "no GPU", "registered, but there is no GPU")
+
+
+def _by_record(machine: Machine) -> Status:
+    card = machine["card"]
+    try:
+        file = _record(card)
+        _user_cache.require_own(file.parent)
+        _user_cache.require_own(file)
+        record = json.loads(file.read_text())
+        recorded, failures, date = dict(record["machine"]), record["failures"], record["date"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return _never_run(card)
+    changed = [name for name, value in machine.items() if recorded.get(name) != value]
+    if changed:
+        reason = f"off, because since their self-test on {date} changed: {', '.join(changed)}"
+        return Status(False, "outdated", reason)
+    if failures:
+        reason = f"off, because their self-test failed on {card} ({date}): {failures[0]}"
+        return Status(False, "failed", reason)
+    return Status(True, "passed", f"on, their self-test passed on {card} ({date})")
+
+
+def _never_run(where: str) -> Status:
+    return Status(False, "never run", f"off, because their self-test has not run on {where}")
+
+
+def write_record(machine: Machine, failures: Sequence[str]) -> pathlib.Path:
+    """Records the outcome of a self-test.
+
+    Args:
+      machine: what `machine` returned in the process that ran the cases.
+      failures: a line for each failed case; none if the self-test passed.
+
+    Returns:
+      The file.
+
+    Raises:
+      OSError: the file cannot be written, or others can write to its folder.
+    """
+    date = datetime.datetime.now().strftime("%Y-%m-%d %H:%M")
+    file = _record(machine["card"])
+    _user_cache.folder(_FOLDER)
+    record = {"machine": machine, "failures": list(failures), "date": date}
+    _user_cache.write(file, json.dumps(record, indent=1))
+    return file
+
+
+def _record(card: str) -> pathlib.Path:
+    return _user_cache.path(_FOLDER, hashlib.sha256(card.encode()).hexdigest()[:16] + ".json")
+
+
+def machine(device: Any, library: pathlib.Path) -> Machine:
+    """What a record depends on.
+
+    Args:
+      device: a physical device, of ``tf.config.list_physical_devices``.
+      library: the library of the GPU kernels.
+
+    Returns:
+      Names and values. "card" is the card or the chip.
+    """
+    details = tf.config.experimental.get_device_details(device)
+    capability = ".".join(map(str, details.get("compute_capability", ())))
+    name = details.get("device_name", "unknown card")
+    return {
+        "card": _chip() or f"{name} {capability}".strip(),
+        "driver": _driver(),
+        "TensorFlow": f"{tf.__version__} {tf.__git_version__}",
+        "plugin": ", ".join(_versions()) or "none",
+        "tf_lstm_ops": __version__,
+        # A library that was built from changed sources has the same version.
+        "library": hashlib.sha256(library.read_bytes()).hexdigest()[:16],
+    }
+
+
+def _chip() -> str:
+    """The name of a Mac's chip; empty elsewhere."""
+    if platform.system() != "Darwin":
+        return ""
+    command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+
+
+def _driver() -> str:
+    """The version of macOS or of NVIDIA's driver."""
+    if platform.system() == "Darwin":
+        return f"macOS {platform.mac_ver()[0]}"
+    with contextlib.suppress(OSError):
+        return pathlib.Path("/proc/driver/nvidia/version").read_text().splitlines()[0]
+    with contextlib.suppress(OSError, AttributeError):  # in the Windows subsystem for Linux
+        version = ctypes.c_int()
+        ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+        return f"CUDA {version.value}"
+    return "unknown"
+
+
+def _versions() -> Iterator[str]:
+    """The plugin for Metal, or CUDA's libraries as far as they are pip packages."""
+    for name in (*_METAL_PLUGINS, *_CUDA_PACKAGES):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            yield f"{name} {importlib.metadata.version(name)}"

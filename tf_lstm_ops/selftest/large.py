@@ -1,0 +1,169 @@
+"""Checks at the sizes of real models: results, the bits of repeated calls, and times."""
+
+from __future__ import annotations
+
+import functools
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tf_lstm_ops.raw_ops.common import run
+from tf_lstm_ops.selftest.check import Check, Result, compare
+from tf_lstm_ops.selftest.ops import has_kernel
+
+# Sums of a thousand products over a hundred steps.
+TOLERANCES = {tf.float32: 1e-3, tf.float16: 3e-2}
+
+
+class Size(NamedTuple):
+    """Sizes of an LSTM layer.
+
+    Attributes:
+      batch: the number of rows.
+      units: the size of the state and of the input.
+      time: the number of steps.
+    """
+
+    batch: int
+    units: int
+    time: int
+
+    def __str__(self) -> str:
+        return f"batch {self.batch}, {self.units} units, {self.time} steps"
+
+
+SIZES = [Size(16, 256, 100), Size(16, 1024, 100), Size(64, 1024, 100)]
+TIMED = [Size(batch, 256, 100) for batch in (1, 4, 16, 64)]
+REPEATS = 7  # of which the median counts
+
+
+def checks(device: str) -> Iterator[Check]:
+    """The checks of sizes and types, then the measurements.
+
+    Args:
+      device: such as "GPU:0".
+
+    Yields:
+      Checks of KerasLSTM.
+    """
+    for size in SIZES:
+        for dtype in TOLERANCES:
+            if has_kernel("KerasLSTM", device, dtype):
+                check = functools.partial(_check, size, dtype)
+                yield Check(f"KerasLSTM: {size}, twice, {dtype.name}", check)
+    for size in TIMED:
+        if has_kernel("KerasLSTM", device, tf.float32):
+            yield Check(f"time: {size}, float32", functools.partial(_measure, size))
+
+
+def _check(size: Size, dtype: tf.DType, device: str) -> Result:
+    """Compares with the CPU without TF32. Then repeats the call, as users run it, with TF32."""
+    want, got = (_both_passes(size, dtype, d)() for d in ("CPU:0", device))
+    tf.config.experimental.enable_tensor_float_32_execution(True)
+    try:
+        again = _both_passes(size, dtype, device)
+        first, second = again(), again()
+    finally:
+        tf.config.experimental.enable_tensor_float_32_execution(False)
+    for a, b in zip(first, second, strict=True):
+        if a.numpy().tobytes() != b.numpy().tobytes():
+            raise RuntimeError("two equal calls returned different bits")
+    return compare(got, want, TOLERANCES[dtype])
+
+
+def _weights(size: Size, dtype: tf.DType, device: str) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    units = size.units
+    shapes = {
+        "x": (size.batch, size.time, units),
+        "initial_h": (size.batch, units),
+        "initial_c": (size.batch, units),
+        "kernel": (units, 4 * units),
+        "recurrent_kernel": (units, 4 * units),
+        "bias": (4 * units,),
+    }
+    # Of the size at which Keras starts: gates neither saturate nor vanish.
+    scales = {"kernel": units**-0.5, "recurrent_kernel": units**-0.5}
+    with tf.device(device):
+        return {
+            name: tf.constant(rng.standard_normal(shape) * scales.get(name, 0.5), dtype)
+            for name, shape in shapes.items()
+        }
+
+
+def _both_passes(size: Size, dtype: tf.DType, device: str) -> Callable[[], list[Any]]:
+    """A function that returns the results of KerasLSTM and its gradients on a device."""
+    given = _weights(size, dtype, device)
+
+    @tf.function(autograph=False)
+    def both(given: dict[str, Any]) -> list[Any]:
+        with tf.device(device):
+            none = {name: tf.zeros([0], dtype) for name in ("peephole", "input_dropout")}
+            with tf.GradientTape() as tape:
+                tape.watch(given)
+                output, h, c, _ = run(
+                    "KerasLSTM",
+                    {
+                        **given,
+                        **none,
+                        "recurrent_dropout": tf.zeros([0], dtype),
+                        "mask": tf.zeros([0], tf.bool),
+                        "cell_clip": 0.0,
+                        "go_backwards": False,
+                        "zero_output_for_mask": False,
+                        "return_sequences": True,
+                        "training": True,
+                    },
+                )
+                loss = tf.reduce_mean(tf.square(tf.cast(output, tf.float32)))
+            gradients = tape.gradient(loss, given, unconnected_gradients="zero")
+            scale = float(size.batch * size.time)  # so that gradients are of the size of 1
+            scaled = [tf.cast(g, tf.float32) * scale for g in gradients.values()]
+            return [output, h, c, *scaled]
+
+    return lambda: both(given)
+
+
+def _measure(size: Size, device: str) -> Result:
+    """Milliseconds of both passes on the device, on the CPU, and of stock Keras on the device."""
+    with tf.device(device):
+        x = tf.random.stateless_normal([size.batch, size.time, size.units], [1, 2])
+    times = {
+        "device": _milliseconds(_both_passes(size, tf.float32, device)),
+        "CPU": _milliseconds(_both_passes(size, tf.float32, "CPU:0")),
+        "stock": _milliseconds(_stock(size, x, device)),
+    }
+    return Result(0.0, 0.0, times=times)
+
+
+def _stock(size: Size, x: Any, device: str) -> Callable[[], list[Any]]:
+    with tf.device(device):
+        layer = keras.layers.LSTM(size.units, return_sequences=True)
+        layer.build(x.shape)
+
+    @tf.function(autograph=False)
+    def both() -> list[Any]:
+        with tf.device(device), tf.GradientTape() as tape:
+            tape.watch(x)
+            output = layer(x, training=True)
+            loss = tf.reduce_mean(tf.square(output))
+        with tf.device(device):
+            return [output, *tape.gradient(loss, [x, *layer.trainable_variables])]
+
+    return both
+
+
+def _milliseconds(function: Callable[[], list[Any]]) -> float:
+    """The median time of a call until its results are there. The first two calls do not count."""
+    times = []
+    for _ in range(REPEATS + 2):
+        start = time.perf_counter()
+        for result in function():
+            result.numpy()
+        times.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times[2:])
