@@ -58,8 +58,12 @@ fake::LstmDescriptor Of(MPSGraphLSTMDescriptor* d) {
              targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations
             resultsDictionary:(MPSGraphTensorDataDictionary*)resultsDictionary
           executionDescriptor:(MPSGraphExecutionDescriptor*)executionDescriptor {
-  Require(targetOperations == nil && executionDescriptor == nil,
-          "encode: targetOperations and executionDescriptor are not emulated");
+  Require(targetOperations == nil, "encode: targetOperations are not emulated");
+  // Level 1, the default, may place operations on the Neural Engine or the CPU.
+  Require(executionDescriptor.compilationDescriptor != nil &&
+              executionDescriptor.compilationDescriptor.optimizationLevel ==
+                  MPSGraphOptimizationLevel0,
+          "encode: the optimisation level is not 0");
   Encode(self, commandBuffer, feeds, resultsDictionary);
 }
 
