@@ -56,7 +56,7 @@ using namespace fake;
 
 @implementation MPSGraphTensor
 - (MPSShape*)shape {
-  return FromShape(Of(self)->shape);
+  return _hasNoShape ? nil : FromShape(Of(self)->shape);
 }
 
 - (MPSDataType)dataType {

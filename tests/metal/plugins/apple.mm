@@ -12,6 +12,7 @@
 #import <Metal/Metal.h>
 #import <MetalPerformanceShaders/MetalPerformanceShaders.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -40,7 +41,8 @@ id<MTLDevice> Device() {
   int _commits;
 }
 - (dispatch_queue_t)queue;
-- (MPSCommandBuffer*)currentCommandBuffer;
+- (MPSCommandBuffer*)open;
+- (id<MTLCommandBuffer>)currentCommandBuffer;
 - (void)commit;
 - (void)commitAndWait;
 @end
@@ -64,12 +66,17 @@ id<MTLDevice> Device() {
   }
 }
 
-- (MPSCommandBuffer*)currentCommandBuffer {
+- (MPSCommandBuffer*)open {
   [self requireOwnQueue];
   if (_current == nil) {
     _current = [[MPSCommandBuffer commandBufferFromCommandQueue:_commandQueue] retain];
   }
   return _current;
+}
+
+- (id<MTLCommandBuffer>)currentCommandBuffer {
+  MPSCommandBuffer* open = [self open];
+  return std::getenv("FAKE_PLAIN_COMMANDS") ? [open rootCommandBuffer] : open;
 }
 
 - (void)commit {
@@ -171,7 +178,7 @@ struct Abi {
     std::vector<FakeBuffer*> buffers;
     for (void* one : data) buffers.push_back(BufferOf(one));
     OnQueue(Compute(), [&] {
-      auto* root = (FakeCommandBuffer*)[[Compute() currentCommandBuffer] rootCommandBuffer];
+      auto* root = (FakeCommandBuffer*)[[Compute() open] rootCommandBuffer];
       [root addWork:std::move(work) by:"the plugin" using:buffers];
     });
   }

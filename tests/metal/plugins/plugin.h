@@ -146,9 +146,8 @@ void AddCopies(SP_StreamExecutor* e) {
     const char* begin = static_cast<const char*>(from);
     const std::vector<char> bytes(begin, begin + size);  // `from` may be freed
     char* target = Address<Abi>(to);
-    Abi::Enqueue(
-        [=] { std::memcpy(target, bytes.data(), bytes.size()); },
-        {to->opaque});
+    Abi::Enqueue([=] { std::memcpy(target, bytes.data(), bytes.size()); },
+                 {to->opaque});
     Ok(status);
   };
   e->memcpy_dtod = [](Device, SP_Stream, Memory* to, const Memory* from,

@@ -40,6 +40,7 @@ typedef NS_ENUM(uint64_t, MPSGraphOptimization) {
 @interface MPSGraphTensor : MPSGraphObject <NSCopying> {
  @public
   void* _impl;
+  BOOL _hasNoShape;
 }
 @property(readonly) MPSShape* shape;
 @property(readonly) MPSDataType dataType;
