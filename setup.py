@@ -27,8 +27,11 @@ class BuildNative(build_ext):
             if self.inplace:  # an editable installation
                 native.build_checkout(jobs)
             else:
-                outputs = [Path(self.get_ext_fullpath(ext.name)) for ext in self.extensions]
-                native.build([o.resolve() for o in outputs], Path(self.build_temp).resolve(), jobs)
+                outputs = {
+                    Path(self.get_ext_fullpath(e.name)).resolve(): e for e in self.extensions
+                }
+                built = native.build_possible([*outputs], Path(self.build_temp).resolve(), jobs)
+                self.extensions = [outputs[output] for output in built]
         except native.BuildError as error:
             raise CompileError(str(error)) from error
 

@@ -54,9 +54,15 @@ COPTS = [
     "-pthread",
     "-Wall",
     "-Wextra",
-    "-Werror",
     "-Icc",
 ]
+
+# Where warnings are errors: in this project's own runs, not with a user's compiler.
+STRICT_VARIABLE = "TF_LSTM_OPS_STRICT_BUILD"
+STRICT_COPTS = ["-Werror"]
+
+# The oldest macOS that the libraries run on.
+MACOS_OPTS = ["-mmacosx-version-min=13.0"]
 
 # All other sources must run on every processor of the architecture, whatever the
 # compiler's default is.

@@ -105,16 +105,23 @@ def compile_command(unit: Unit, folder: Path) -> list[str]:
     """Compiles a unit, and lists the files that it includes beside the object, in a file *.d."""
     output = folder / unit.object
     files = ["-MD", "-MF", str(output.with_suffix(".d"))]
-    return [*compiler(), *unit.flags, *files, "-c", unit.source, "-o", str(output)]
+    strict = FLAGS["STRICT_COPTS"] if os.environ.get(FLAGS["STRICT_VARIABLE"]) == "1" else []
+    flags = [*unit.flags, *_platform_flags(platform.system()), *strict]
+    return [*compiler(), *flags, *files, "-c", unit.source, "-o", str(output)]
 
 
 def link_command(objects: list[str], folder: Path, output: Path, system: str) -> list[str]:
-    command = [*compiler(), "-shared", *(str(folder / o) for o in objects), "-o", str(output)]
+    command = [*compiler(), *_platform_flags(system), "-shared"]
+    command += [*(str(folder / o) for o in objects), "-o", str(output)]
     if system == "Darwin":
         is_metal = output.name == FLAGS["METAL_LIBRARY"]
         return [*command, *FLAGS["METAL_LINKOPTS_MACOS" if is_metal else "LINKOPTS_MACOS"]]
     own = FLAGS["CUDA_LINKOPTS"] if output.name == FLAGS["CUDA_LIBRARY"] else []
     return [*command, *own, *FLAGS["LINKOPTS_LINUX"], str(folder / FLAGS["STUB"])]
+
+
+def _platform_flags(system: str) -> list[str]:
+    return FLAGS["MACOS_OPTS"] if system == "Darwin" else []
 
 
 def stub_command(folder: Path) -> list[str]:
@@ -155,13 +162,43 @@ def build(outputs: Sequence[Path], folder: Path, jobs: int | None = None) -> Non
                 shutil.copy(ROOT / source, output.parent)
 
 
+def build_possible(outputs: Sequence[Path], folder: Path, jobs: int | None = None) -> list[Path]:
+    """As `build`, but leaves out the library for Metal if its build fails: an SDK may be too old.
+
+    Args:
+      outputs, folder, jobs: those of `build`.
+
+    Returns:
+      The paths of the libraries that were built.
+
+    Raises:
+      BuildError: another library cannot be built.
+    """
+    metal = [output for output in outputs if output.name == FLAGS["METAL_LIBRARY"]]
+    others = [output for output in outputs if output not in metal]
+    if not metal:
+        build(outputs, folder, jobs)
+        return [*outputs]
+    build(others, folder, jobs)
+    try:
+        build(metal, folder, jobs)
+    except BuildError as error:
+        print(
+            f"warning: built without {FLAGS['METAL_LIBRARY']}, so no op runs on a Mac's GPU. "
+            f"All ops run on the CPU. The reason: {error}",
+            file=sys.stderr,
+        )
+        return others
+    return [*outputs]
+
+
 def build_checkout(jobs: int | None = None) -> None:
     """Brings the libraries in this checkout up to date, with ccache where that is installed and
-    $CXX is not set. Arguments and errors: those of `build`.
+    $CXX is not set. Arguments and errors: those of `build_possible`.
     """
     if not os.environ.get("CXX") and shutil.which("ccache"):
         os.environ["CXX"] = shlex.join(["ccache", *compiler()])
-    build([LIBRARIES / name for name in libraries(platform.system())], OBJECTS, jobs)
+    build_possible([LIBRARIES / name for name in libraries(platform.system())], OBJECTS, jobs)
 
 
 def compilation_database() -> list[dict[str, Any]]:

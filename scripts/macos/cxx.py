@@ -43,7 +43,7 @@ exports: []
 def compile_command(options: list[str]) -> list[str]:
     zig = [sys.executable, "-m", "ziglang", "c++", "-target", f"aarch64-macos.{OLDEST_MACOS}"]
     extra = OBJECTIVE_C if any(option.endswith(".mm") for option in options) else []
-    named = map(_processor_for_zig, options)
+    named = (_processor_for_zig(o) for o in options if o != f"-mmacosx-version-min={OLDEST_MACOS}")
     return [*zig, f"-U{AVAILABILITY}", f"-D{AVAILABILITY}=1", *extra, *named]
 
 
@@ -75,7 +75,7 @@ def _linker_options(options: list[str]) -> Iterator[str]:
     for option in options:
         if option.startswith("-Wl,"):
             yield from option.split(",")[1:]
-        elif option not in ("-shared", "-pthread"):
+        elif option not in ("-shared", "-pthread", f"-mmacosx-version-min={OLDEST_MACOS}"):
             yield option
 
 

@@ -125,3 +125,40 @@ def test_a_failing_compiler_fails_the_build_with_its_own_words(native, monkeypat
     with pytest.raises(native.BuildError, match=r"exit status 1.*\nthe disk is full"):
         native.build([output], tmp_path / "objects", jobs=1)
     assert not output.exists()
+
+
+def test_warnings_are_errors_in_this_projects_own_runs_only(native, monkeypatch, tmp_path):
+    unit = native.units("x86_64")[0]
+    for value, strict in ((None, False), ("0", False), ("1", True)):
+        monkeypatch.delenv("TF_LSTM_OPS_STRICT_BUILD", raising=False)
+        if value:
+            monkeypatch.setenv("TF_LSTM_OPS_STRICT_BUILD", value)
+        assert ("-Werror" in native.compile_command(unit, tmp_path)) == strict
+
+
+def test_the_oldest_macos_is_named(native, monkeypatch, tmp_path):
+    oldest = "-mmacosx-version-min=13.0"
+    monkeypatch.setattr(native.platform, "system", lambda: "Darwin")
+    assert oldest in native.compile_command(native.units("arm64")[0], tmp_path)
+    for name in native.libraries("Darwin"):
+        assert oldest in native.link_command([], tmp_path, tmp_path / name, "Darwin")
+
+
+def test_without_the_metal_library_the_package_is_built(native, monkeypatch, tmp_path, capsys):
+    outputs = [tmp_path / name for name in native.libraries("Darwin")]
+
+    def build(outputs, *_):
+        if any(output.name == "tf_lstm_ops_metal.so" for output in outputs):
+            raise native.BuildError("this SDK is too old")
+
+    monkeypatch.setattr(native, "build", build)
+    assert native.build_possible(outputs, tmp_path) == outputs[:1]
+    message = capsys.readouterr().err
+    assert "built without tf_lstm_ops_metal.so" in message and "this SDK is too old" in message
+
+    def fail(*_):
+        raise native.BuildError("no compiler")
+
+    monkeypatch.setattr(native, "build", fail)
+    with pytest.raises(native.BuildError, match="no compiler"):
+        native.build_possible(outputs, tmp_path)

@@ -5,6 +5,7 @@ placement is off. Every call of an op with a GPU kernel for its type is asked to
 must say that it did; TF_LSTM_OPS_TEST_REPORT gets the number of such calls of each op.
 """
 
+import ctypes
 import functools
 import json
 import os
@@ -34,6 +35,9 @@ trainer.model_supports_jit = lambda model: False
 import_module("keras.src.backend.tensorflow.rnn")._is_gpu_available = lambda: False
 
 HAS_CUDA = "TF_LSTM_OPS_CUDA_LIBRARY" in os.environ  # not Metal's kernels
+if not HAS_CUDA:  # the stock names as well, on the device only
+    metal = ctypes.CDLL(os.environ["TF_LSTM_OPS_METAL_LIBRARY"])
+    assert not metal.tf_lstm_ops_override_stock_on_metal()
 DEVICE = "GPU:0"
 NAMESPACE = "TfLstmOps>"
 # Tests that cannot run here, by patterns of their ids.

@@ -76,7 +76,7 @@ def build_kernels(folder: Path, root: Path = ROOT) -> Path:
 def metal_flags(root: Path) -> list[str]:
     """setup.py's flags on macOS without those for Objective-C, with less optimisation."""
     shared = [f for f in FLAGS["COPTS"] if f not in ("-O3", "-Icc")]
-    return [*shared, "-O1", "-g", f"-I{root}/cc"]
+    return [*shared, *FLAGS["STRICT_COPTS"], "-O1", "-g", f"-I{root}/cc"]
 
 
 def objective_c_flags() -> list[str]:

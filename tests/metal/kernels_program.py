@@ -8,7 +8,9 @@ JSON for the test that started it.
 import ctypes
 import json
 import os
+import subprocess
 import sys
+import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -164,9 +166,8 @@ def failure() -> Any:
     return [error, bool(np.allclose(on("GPU:0", op, **step()).h.numpy(), want, atol=1e-6))]
 
 
-def asynchronous() -> Any:
-    """The error of a call, if any, with an asynchronous plugin."""
-    os.environ["TF_METAL_SYNCHRONOUS"] = "0"
+def call_error() -> Any:
+    """The error of a call, if any."""
     try:
         on("GPU:0", library().tf_lstm_ops_lstm_block_cell, **step())
     except tf.errors.OpError as raised:
@@ -174,8 +175,56 @@ def asynchronous() -> Any:
     return None
 
 
+def asynchronous() -> Any:
+    """The error of a call, if any, with an asynchronous plugin."""
+    os.environ["TF_METAL_SYNCHRONOUS"] = "0"
+    return call_error()
+
+
+def newer_tensorflow() -> Any:
+    """The errors of calls with a TensorFlow that has the functions of asynchronous plugins: with
+    the plugin's default, and with TF_METAL_SYNCHRONOUS=1.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        library = f"{folder}/newer.so"
+        source = "void TF_AssignRefVariable(void) {}"
+        compiler = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library]
+        subprocess.run(compiler, input=source, text=True, check=True)
+        ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+    default = call_error()
+    os.environ["TF_METAL_SYNCHRONOUS"] = "1"
+    return [default, call_error()]
+
+
+def order() -> Any:
+    """Whether a chain of calls, each of which reads what the last one has not yet computed, gives
+    the CPU's result.
+    """
+    op, results = library().tf_lstm_ops_lstm_block_cell, []
+    for device in ("GPU:0", "CPU:0"):
+        given = step()
+        for _ in range(10):
+            found = on(device, op, **given)
+            given |= {"cs_prev": found.cs, "h_prev": found.h}
+        results.append(found.h.numpy())
+    return bool(np.allclose(*results, rtol=0, atol=1e-6))
+
+
+def stock_names_before_override() -> Any:
+    """The types of the errors of stock ops on the device, for which the plugins have no kernels."""
+    given = {"LSTMBlockCell": step(), "CudnnRNNV3": stack()}
+    found = {}
+    for name, arguments in given.items():
+        try:
+            on("GPU:0", getattr(tf.raw_ops, name), **arguments)
+        except tf.errors.OpError as raised:
+            found[name] = type(raised).__name__
+    return found
+
+
 def stock_names() -> Any:
     """Largest differences of stock ops on the device from our own ops on the CPU."""
+    tf_lstm_ops.stock.override()
     given = step()
     sequence = {**given, "x": random(TIME, BATCH, INPUTS), "seq_len_max": tf.constant(3, tf.int64)}
     options = {"use_peephole": True, "cell_clip": 0.3}
@@ -201,6 +250,7 @@ def stock_names() -> Any:
 def refusals() -> Any:
     """For each call with refused attributes: the error, and the difference of later calls."""
     own, found = library().tf_lstm_ops_cudnn_rnnv3, []
+    tf_lstm_ops.stock.override()
 
     def difference(lengths: list[int]) -> float:
         given = {**stack(), "sequence_lengths": tf.constant(lengths, tf.int32)}

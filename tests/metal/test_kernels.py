@@ -21,10 +21,15 @@ BOTH = pytest.mark.parametrize("plugin", build.PLUGINS)
 def check(kernels: Path, plugins: dict[str, Path], fakes: Path):
     """The result of one of the program's checks with a plugin."""
 
-    def run(name: str, plugin: str):
+    def run(name: str, plugin: str, **variables: str):
         result = subprocess.run(
             [sys.executable, str(PROGRAM), name, str(plugins[plugin]), str(fakes)],
-            env={**os.environ, "TF_LSTM_OPS_METAL_LIBRARY": str(kernels), "TF_LSTM_OPS_GPU": "1"},
+            env={
+                **os.environ,
+                "TF_LSTM_OPS_METAL_LIBRARY": str(kernels),
+                "TF_LSTM_OPS_GPU": "1",
+                **variables,
+            },
             capture_output=True,
             text=True,
         )
@@ -78,11 +83,35 @@ def test_failing_commands(check):
 def test_an_asynchronous_plugin_is_refused(check):
     kind, message = check("asynchronous", "host_address")
     assert kind == "UnimplementedError"
-    assert "TF_METAL_SYNCHRONOUS=0; this package needs it to be unset or 1" in message
+    assert "Set TF_METAL_SYNCHRONOUS=1 before TensorFlow is imported" in message
+
+
+def test_the_other_plugin_is_asynchronous_by_default_with_a_newer_tensorflow(check):
+    (kind, message), after = check("newer_tensorflow", "host_address")
+    assert kind == "UnimplementedError" and "with this TensorFlow" in message
+    assert after is None
+
+
+@BOTH
+def test_calls_run_in_order(check, plugin):
+    assert check("order", plugin)
+
+
+def test_a_stream_with_another_class_of_command_buffers(check):
+    """Its work is committed before ours, and ours is waited for."""
+    assert check("order", "apple", FAKE_PLAIN_COMMANDS="1")
 
 
 def test_apples_plugin_is_asynchronous_anyway(check):
     assert check("asynchronous", "apple") is None
+
+
+@BOTH
+def test_stock_names_are_not_ours_before_override(check, plugin):
+    """Neither plugin has kernels for these ops here, so they cannot be placed on the device."""
+    found = check("stock_names_before_override", plugin)
+    assert set(found) == {"LSTMBlockCell", "CudnnRNNV3"}
+    assert set(found.values()) <= {"InvalidArgumentError", "NotFoundError"}
 
 
 @BOTH

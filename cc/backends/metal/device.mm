@@ -1,6 +1,7 @@
 #include "backends/metal/device.h"
 
 #include <dispatch/dispatch.h>
+#include <dlfcn.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +14,7 @@
 - (dispatch_queue_t)queue;
 - (id<MTLCommandBuffer>)currentCommandBuffer;
 - (void)commit;
+- (void)commitAndWait;
 @end
 
 namespace tf_lstm_ops::metal {
@@ -23,7 +25,8 @@ Status OutOfMemory(size_t bytes) {
 }
 
 Status InternalError(NSString* reason) {
-  return MakeStatus(Code::kInternal, "tf_lstm_ops: Metal failed: ", [reason UTF8String]);
+  return MakeStatus(Code::kInternal, "tf_lstm_ops: Metal failed: ",
+                    reason ? [reason UTF8String] : "no reason given");
 }
 
 // The buffers of a program's ports. Owns one reference to each.
@@ -75,44 +78,83 @@ NSDictionary* TensorData(const std::vector<Program::Port>& ports, const Buffers&
   return all;
 }
 
-// An uncommitted command buffer of `queue` that holds the whole program.
-MPSCommandBuffer* Encode(const Program& program, const Buffers& arguments, const Buffers& results,
-                         id<MTLCommandQueue> queue) {
-  MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue];
+// How MPSGraph compiles a graph: without its own choice between GPU, CPU and
+// Neural Engine. Apple's plugin chooses the same.
+MPSGraphExecutionDescriptor* OnGpu() {
+  static MPSGraphExecutionDescriptor* const descriptor = [] {
+    MPSGraphCompilationDescriptor* compilation = [[MPSGraphCompilationDescriptor alloc] init];
+    compilation.optimizationLevel = MPSGraphOptimizationLevel0;
+    MPSGraphExecutionDescriptor* execution = [[MPSGraphExecutionDescriptor alloc] init];
+    execution.compilationDescriptor = compilation;
+    [compilation release];
+    return execution;
+  }();
+  return descriptor;
+}
+
+// Encodes a whole program. MPSGraph may commit what `commands` holds and go on in
+// another root command buffer.
+void Encode(const Program& program, const Buffers& arguments, const Buffers& results,
+            MPSCommandBuffer* commands) {
   [program.graph() encodeToCommandBuffer:commands
                                    feeds:TensorData(program.arguments(), arguments)
                         targetOperations:nil
                        resultsDictionary:TensorData(program.results(), results)
-                     executionDescriptor:nil];
+                     executionDescriptor:OnGpu()];
+}
+
+// Encodes a program into a command buffer of its own and commits it.
+MPSCommandBuffer* EncodeAlone(const Program& program, const Buffers& arguments,
+                              const Buffers& results, id<MTLCommandQueue> queue) {
+  MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue];
+  Encode(program, arguments, results, commands);
+  [commands commit];
   return commands;
 }
 
-// With Apple's plugin. Must run on the stream's queue.
-Status RunOnStream(const Execution& execution, id<TfLstmOpsMetalStream> stream) {
-  // MPSGraph may commit a command buffer and continue in another one. The
-  // stream would not know of the other one. The graph therefore gets its own
-  // command buffer between two of the stream's.
-  id<MTLCommandBuffer> before = [stream currentCommandBuffer];
-  id<MTLCommandQueue> queue = [before commandQueue];
-  Buffers arguments, results;
+Status Wait(MPSCommandBuffer* commands) {
+  id<MTLCommandBuffer> last = [commands rootCommandBuffer];
+  [last waitUntilCompleted];
+  if ([last status] != MTLCommandBufferStatusError) return Status();
+  return InternalError([[last error] localizedDescription]);
+}
+
+// The buffers of a call with Apple's plugin.
+Status CollectBuffers(const Execution& execution, id<MTLDevice> device, Buffers* arguments,
+                      Buffers* results) {
   for (const Program::Port& port : execution.program.arguments()) {
     const Memory& memory = execution.arguments[port.index];
     if (memory.on_host) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(arguments.Copy([before device], memory.data, port.bytes));
+      TF_LSTM_OPS_RETURN_IF_ERROR(arguments->Copy(device, memory.data, port.bytes));
     } else {
-      arguments.Share((id<MTLBuffer>)memory.data);
+      arguments->Share((id<MTLBuffer>)memory.data);
     }
   }
   for (const Program::Port& port : execution.program.results()) {
-    results.Share((id<MTLBuffer>)execution.results[port.index].data);
+    results->Share((id<MTLBuffer>)execution.results[port.index].data);
   }
-  [stream commit];
-  [Encode(execution.program, arguments, results, queue) commit];
-  // Creates an empty command buffer. A wait for the stream waits for this
-  // buffer, and therefore for the graph before it.
-  [stream currentCommandBuffer];
-  [stream commit];
   return Status();
+}
+
+// With Apple's plugin. Must run on the stream's queue.
+//
+// The open command buffer may hold the work that computes the arguments. `commit`
+// does not always commit it: the stream collects the work of several kernels. The
+// program is therefore encoded into the same command buffer.
+Status RunOnStream(const Execution& execution, id<TfLstmOpsMetalStream> stream) {
+  id<MTLCommandBuffer> open = [stream currentCommandBuffer];
+  Buffers arguments, results;
+  TF_LSTM_OPS_RETURN_IF_ERROR(CollectBuffers(execution, [open device], &arguments, &results));
+  if ([(NSObject*)open isKindOfClass:[MPSCommandBuffer class]]) {
+    Encode(execution.program, arguments, results, (MPSCommandBuffer*)open);
+    [stream commit];
+    return Status();
+  }
+  // A stream with command buffers of another class would not know of the root
+  // command buffer in which MPSGraph goes on.
+  id<MTLCommandQueue> queue = [open commandQueue];
+  [stream commitAndWait];
+  return Wait(EncodeAlone(execution.program, arguments, results, queue));
 }
 
 Status RunWithApplePlugin(void* handle, const Execution& execution) {
@@ -139,13 +181,23 @@ struct OwnQueue {
   std::mutex mutex;
 };
 
-Status RunOnHostMemory(const Execution& execution) {
+// tensorflow-metal-plugin runs asynchronously where it can, unless
+// TF_METAL_SYNCHRONOUS says otherwise. It can if TensorFlow has certain functions,
+// as TensorFlow 2.22 does.
+Status CheckSynchronous() {
   const char* synchronous = std::getenv("TF_METAL_SYNCHRONOUS");
-  if (synchronous && std::strcmp(synchronous, "0") == 0) {
-    return MakeStatus(Code::kUnimplemented,
-                      "tf_lstm_ops: tensorflow-metal-plugin runs asynchronously, since "
-                      "TF_METAL_SYNCHRONOUS=0; this package needs it to be unset or 1");
-  }
+  const bool can_be_asynchronous = dlsym(RTLD_DEFAULT, "TF_AssignRefVariable") != nullptr;
+  const bool is_asynchronous =
+      synchronous ? std::strcmp(synchronous, "0") == 0 : can_be_asynchronous;
+  if (!is_asynchronous) return Status();
+  return MakeStatus(Code::kUnimplemented,
+                    "tf_lstm_ops: tensorflow-metal-plugin runs asynchronously with this "
+                    "TensorFlow or because of TF_METAL_SYNCHRONOUS=0. Set "
+                    "TF_METAL_SYNCHRONOUS=1 before TensorFlow is imported");
+}
+
+Status RunOnHostMemory(const Execution& execution) {
+  TF_LSTM_OPS_RETURN_IF_ERROR(CheckSynchronous());
   static OwnQueue* const own = new OwnQueue;
   Buffers arguments, results;
   for (const Program::Port& port : execution.program.arguments()) {
@@ -155,17 +207,12 @@ Status RunOnHostMemory(const Execution& execution) {
   for (const Program::Port& port : execution.program.results()) {
     TF_LSTM_OPS_RETURN_IF_ERROR(results.Make(own->device, port.bytes));
   }
-  id<MTLCommandBuffer> last = nil;
+  MPSCommandBuffer* commands = nil;
   {
     const std::lock_guard<std::mutex> lock(own->mutex);
-    MPSCommandBuffer* commands = Encode(execution.program, arguments, results, own->queue);
-    last = [commands rootCommandBuffer];
-    [commands commit];
+    commands = EncodeAlone(execution.program, arguments, results, own->queue);
   }
-  [last waitUntilCompleted];
-  if ([last status] == MTLCommandBufferStatusError) {
-    return InternalError([[last error] localizedDescription]);
-  }
+  TF_LSTM_OPS_RETURN_IF_ERROR(Wait(commands));
   size_t n = 0;
   for (const Program::Port& port : execution.program.results()) {
     std::memcpy(execution.results[port.index].data, [results[n++] contents], port.bytes);

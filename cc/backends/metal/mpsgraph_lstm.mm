@@ -107,7 +107,12 @@ LayerGraphOutputs BuildMpsGraphForward(const LayerGraph& layer) {
 
 LayerGraphGrads BuildMpsGraphBackward(const LayerGraph& layer, const LayerGraphOutputs& outputs,
                                       const LayerGraphOutputGrads& output_grads) {
-  const Tensors t = TensorsOf(layer);
+  Tensors t = TensorsOf(layer);
+  // From macOS 14.4 on the gradient is wrong if its sources are views of other tensors, in a graph
+  // of three or more layers: github.com/pytorch/pytorch/issues/125803.
+  t.source = Identity(layer.x).tensor();
+  const Value z_state = Identity(JoinZState(outputs.saved, layer.config.gate_order));
+  const Value cell_state = Identity(outputs.saved[kSavedCs]);
   const int64_t cell = layer.config.cell_size;
   const GateOrder& order = layer.config.gate_order;
   const auto state_grad = [&](const Value& grad) {
@@ -119,8 +124,8 @@ LayerGraphGrads BuildMpsGraphBackward(const LayerGraph& layer, const LayerGraphO
       LSTMGradientsWithSourceTensor:t.source
                     recurrentWeight:t.recurrent
                      sourceGradient:BroadcastTo(layer.graph, output_grads.h, sequence).tensor()
-                             zState:JoinZState(outputs.saved, order).tensor()
-                      cellOutputFwd:outputs.saved[kSavedCs].tensor()
+                             zState:z_state.tensor()
+                      cellOutputFwd:cell_state.tensor()
                       stateGradient:state_grad(output_grads.final_h)
                        cellGradient:state_grad(output_grads.final_c)
                         inputWeight:t.input

@@ -12,6 +12,10 @@
 
 namespace tf_lstm_ops::metal {
 
+// MPSDataTypeBFloat16, which SDKs before that of macOS 14 do not define.
+constexpr auto kBFloat16Type = static_cast<MPSDataType>(
+    MPSDataTypeAlternateEncodingBit | MPSDataTypeFloat16);
+
 // The size of an element in bytes.
 size_t BytesOf(MPSDataType type);
 

@@ -47,15 +47,8 @@ class Cache {
 }  // namespace
 
 size_t BytesOf(MPSDataType type) {
-  switch (type) {
-    case MPSDataTypeBool:
-      return 1;
-    case MPSDataTypeFloat16:
-    case MPSDataTypeBFloat16:
-      return 2;
-    default:
-      return 4;
-  }
+  if (type == MPSDataTypeBool) return 1;
+  return type == MPSDataTypeFloat16 || type == kBFloat16Type ? 2 : 4;
 }
 
 Program::Program() : graph_([[MPSGraph alloc] init]) {}

@@ -20,10 +20,19 @@ struct ChunkLoop {
   const Extents& widths;
   const StepFunction& step;
   int64_t chunks;
+  std::vector<Extents> state_shapes;
   Values sequences;
 
   MPSGraph* graph() const { return steps.graph; }
   int64_t ChunkSize(int64_t width) const { return kChunk * steps.batch * width; }
+
+  Extents OutputShape(size_t k) const { return {chunks, ChunkSize(widths[k])}; }
+
+  // A tensor with a shape that MPSGraph knows. Its headers promise only the
+  // number and the types of a loop's arguments and results.
+  Value Shaped(MPSGraphTensor* tensor, const Extents& shape) const {
+    return Tensor(graph(), [graph() reshapeTensor:tensor withShape:MakeShape(shape) name:nil]);
+  }
 
   // The chunk at `index`, [kChunk, B, width].
   Value Gather(const Value& sequence, MPSGraphTensor* index) const {
@@ -53,7 +62,7 @@ struct ChunkLoop {
     const Value counted = Tensor(graph(), [graph() castTensor:iteration
                                                        toType:MPSDataTypeInt32
                                                          name:@"iteration"]);
-    MPSGraphTensor* index = Reshape(counted, {1}).tensor();
+    MPSGraphTensor* index = Shaped(counted.tensor(), {1}).tensor();
     if (!steps.reversed) return index;
     MPSGraphTensor* last = [graph() constantWithScalar:static_cast<double>(chunks - 1)
                                               dataType:MPSDataTypeInt32];
@@ -70,15 +79,20 @@ struct ChunkLoop {
       chunk.push_back(Gather(sequence, index));
     }
     for (MPSGraphTensor* argument in arguments) {
-      const bool is_state = state.size() + widths.size() < [arguments count];
-      (is_state ? state : outputs).push_back(Tensor(graph(), argument));
+      const bool is_state = state.size() < state_shapes.size();
+      Values& all = is_state ? state : outputs;
+      all.push_back(
+          Shaped(argument, is_state ? state_shapes[all.size()] : OutputShape(all.size())));
     }
     const StepLoop unrolled(graph(), kChunk, steps.batch, steps.reversed);
     const StepResult after = unrolled.Run(chunk, state, widths, step);
     NSMutableArray* results = [NSMutableArray arrayWithCapacity:[arguments count]];
-    for (const Value& value : after.state) [results addObject:value.tensor()];
+    for (size_t k = 0; k < state.size(); ++k) {
+      [results addObject:Shaped(after.state[k].tensor(), state_shapes[k]).tensor()];
+    }
     for (size_t k = 0; k < outputs.size(); ++k) {
-      [results addObject:Scatter(outputs[k], after.outputs[k], index).tensor()];
+      const Value scattered = Scatter(outputs[k], after.outputs[k], index);
+      [results addObject:Shaped(scattered.tensor(), OutputShape(k)).tensor()];
     }
     return results;
   }
@@ -87,8 +101,8 @@ struct ChunkLoop {
   NSArray<MPSGraphTensor*>* InitialArguments(const Values& state) const {
     NSMutableArray* initial = [NSMutableArray array];
     for (const Value& value : state) [initial addObject:value.tensor()];
-    for (const int64_t width : widths) {
-      [initial addObject:BroadcastTo(graph(), 0, {chunks, ChunkSize(width)}).tensor()];
+    for (size_t k = 0; k < widths.size(); ++k) {
+      [initial addObject:BroadcastTo(graph(), 0, OutputShape(k)).tensor()];
     }
     return initial;
   }
@@ -136,7 +150,8 @@ StepResult StepLoop::Unroll(int64_t length, const Values& sequences, Values stat
 
 StepResult StepLoop::Loop(int64_t chunks, const Values& sequences, const Values& state,
                           const Extents& widths, const StepFunction& step) const {
-  ChunkLoop loop = {*this, widths, step, chunks, {}};
+  ChunkLoop loop = {*this, widths, step, chunks, {}, {}};
+  for (const Value& value : state) loop.state_shapes.push_back(value.shape());
   for (const Value& sequence : sequences) {
     loop.sequences.push_back(sequence.is_scalar()
                                  ? sequence
@@ -144,13 +159,12 @@ StepResult StepLoop::Loop(int64_t chunks, const Values& sequences, const Values&
   }
   StepResult all;
   for (MPSGraphTensor* result in loop.Run(state)) {
-    const Value value = Tensor(graph, result);
     if (all.state.size() < state.size()) {
-      all.state.push_back(value);
+      all.state.push_back(loop.Shaped(result, loop.state_shapes[all.state.size()]));
       continue;
     }
     const int64_t width = widths[all.outputs.size()];
-    all.outputs.push_back(Reshape(value, {chunks * kChunk, batch, width}));
+    all.outputs.push_back(loop.Shaped(result, {chunks * kChunk, batch, width}));
   }
   return all;
 }

@@ -29,6 +29,7 @@ class Value {
   double scalar() const { return scalar_; }
   MPSGraph* graph() const { return graph_; }
   MPSGraphTensor* tensor() const { return tensor_; }
+  // Raises an NSException where MPSGraph does not know the shape.
   Extents shape() const;
   int64_t dim(int k) const { return shape()[k]; }
 
@@ -61,6 +62,8 @@ Value Reversed(const Value& a);       // along the first axis
 Value Sum(const Value& a, int axis);  // removes the axis; `a`: a tensor or 0
 Value Slice(const Value& a, int axis, int64_t start, int64_t length);
 Value Reshape(const Value& a, const Extents& extents);
+// A copy of a tensor. MPSGraph's rules about views and fused shapes end there.
+Value Identity(const Value& a);
 
 // All parts are tensors. A single part may be a scalar.
 Value Concat(const Values& parts, int axis);

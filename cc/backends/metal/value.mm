@@ -55,7 +55,12 @@ Value IfLess(const Value& a, const Value& b, const Value& yes, const Value& no) 
 
 Extents Value::shape() const {
   Extents extents;
-  for (NSNumber* extent in [tensor_ shape]) {
+  MPSShape* shape = [tensor_ shape];
+  if (shape == nil) {
+    [NSException raise:@"NSInternalInconsistencyException"
+                format:@"MPSGraph does not know the shape of a tensor"];
+  }
+  for (NSNumber* extent in shape) {
     extents.push_back([extent longLongValue]);
   }
   return extents;
@@ -155,6 +160,11 @@ Value Concat(const Values& parts, int axis) {
 Value Reshape(const Value& a, const Extents& extents) {
   if (a.is_scalar() || a.shape() == extents) return a;
   return {a.graph(), [a.graph() reshapeTensor:a.tensor() withShape:MakeShape(extents) name:nil]};
+}
+
+Value Identity(const Value& a) {
+  if (a.is_scalar()) return a;
+  return {a.graph(), [a.graph() identityWithTensor:a.tensor() name:nil]};
 }
 
 Value BroadcastTo(MPSGraph* graph, const Value& a, const Extents& extents) {

@@ -168,14 +168,14 @@ class InputGradKernel : public GradKernel<kVariant> {
 };
 
 // Registers a kernel for our op and, if `stock` is given, for stock TensorFlow's op, which does not
-// allow bfloat16. The plugins have no kernels for these ops.
+// allow bfloat16.
 template <class K>
 void RegisterOp(const OpVariant& variant, const char* stock, TF_DataType type) {
   std::vector<const char*> host_memory;
   if (variant.sequence) host_memory.push_back("seq_len_max");
   RegisterMetalKernel<K>(variant.signature().op, type, host_memory);
   if (stock != nullptr && type != TF_BFLOAT16) {
-    RegisterMetalKernelAbove<K>(stock, type, host_memory);
+    RegisterStockMetalKernel<K>(stock, type, host_memory);
   }
 }
 

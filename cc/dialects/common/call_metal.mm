@@ -10,7 +10,7 @@ MPSDataType Convert(TF_DataType type) {
     case TF_HALF:
       return MPSDataTypeFloat16;
     case TF_BFLOAT16:
-      return MPSDataTypeBFloat16;
+      return metal::kBFloat16Type;
     case TF_BOOL:
       return MPSDataTypeBool;
     default:

@@ -84,4 +84,25 @@ Status MetalKernel::Run(const tf::KernelContext& context, const MetalCall& call,
   }
 }
 
+std::vector<std::function<Status()>>& StockKernels() {
+  static auto* const kernels = new std::vector<std::function<Status()>>;
+  return *kernels;
+}
+
+namespace {
+
+Status RegisterStockKernels() {
+  for (const auto& register_kernel : StockKernels()) {
+    TF_LSTM_OPS_RETURN_IF_ERROR(register_kernel());
+  }
+  return Status();
+}
+
+}  // namespace
 }  // namespace tf_lstm_ops
+
+const char* tf_lstm_ops_override_stock_on_metal() {
+  // Once: two equal kernels of the same priority would be ambiguous.
+  static const tf_lstm_ops::Status status = tf_lstm_ops::RegisterStockKernels();
+  return status.ok() ? nullptr : status.message().c_str();
+}

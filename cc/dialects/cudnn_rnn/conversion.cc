@@ -131,8 +131,8 @@ void RegisterOwnParamsSize(const char* device, TF_DataType type) {
   RegisterSizeKernel(CudnnRNNParamsSize().op, device, type, 0);
 }
 
-void RegisterParamsSize(const char* device, TF_DataType type, int priority) {
-  RegisterOwnParamsSize(device, type);
+void RegisterStockParamsSize(const char* device, TF_DataType type,
+                             int priority) {
   RegisterSizeKernel(StockName(CudnnRNNParamsSize()), device, type, priority);
 }
 

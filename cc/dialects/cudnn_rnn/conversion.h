@@ -53,11 +53,11 @@ Status CheckParts(const char* name, const Conversion::Regions& regions,
 // InvalidArgument.
 Status CheckParams(const Conversion& c, const tf::Tensor& params);
 
-// Registers the kernel of CudnnRNNParamsSize under our own name.
-// RegisterParamsSize also registers it under the stock name, with this
-// priority. The kernel uses host memory on every device.
+// Registers the kernel of CudnnRNNParamsSize under our own name, and under the
+// stock name with this priority. The kernel uses host memory on every device.
 void RegisterOwnParamsSize(const char* device, TF_DataType type);
-void RegisterParamsSize(const char* device, TF_DataType type, int priority);
+void RegisterStockParamsSize(const char* device, TF_DataType type,
+                             int priority);
 
 }  // namespace tf_lstm_ops::cudnn_rnn
 

@@ -203,15 +203,14 @@ class BackwardKernel : public MultiLayerKernel<kVariant, kIsStock> {
   }
 };
 
-// Registers a kernel under our own name, and under the stock name with a higher priority than the
-// plugin's kernels.
+// Registers a kernel under our own name and under the stock name.
 template <template <const OpVariant&, bool> class K, const OpVariant& kVariant>
 void RegisterBoth(const Signature& signature, TF_DataType type) {
   std::vector<const char*> host_memory;
   if (kVariant.version == 3) host_memory.push_back("sequence_lengths");
   if (kVariant.version > 1) host_memory.push_back("host_reserved");
   RegisterMetalKernel<K<kVariant, false>>(signature.op, type, host_memory);
-  RegisterMetalKernelAbove<K<kVariant, true>>(StockName(signature), type, host_memory);
+  RegisterStockMetalKernel<K<kVariant, true>>(StockName(signature), type, host_memory);
 }
 
 template <const OpVariant& kVariant>

@@ -129,7 +129,8 @@ void Register(const Signature& signature, TF_DataType type) {
 template <class T>
 bool RegisterAll() {
   constexpr TF_DataType kType = tf::kDataType<T>;
-  RegisterParamsSize("CPU", kType, 0);
+  RegisterOwnParamsSize("CPU", kType);
+  RegisterStockParamsSize("CPU", kType, 0);
   Register<ToParamsKernel<false, T>>(CudnnRNNCanonicalToParams(), kType);
   Register<ToParamsKernel<true, T>>(CudnnRNNCanonicalToParamsV2(), kType);
   Register<FromParamsKernel<false, T>>(CudnnRNNParamsToCanonical(), kType);

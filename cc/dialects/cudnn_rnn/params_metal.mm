@@ -117,11 +117,15 @@ template <class K>
 void RegisterBoth(const Signature& signature, TF_DataType type) {
   const std::vector<const char*> host_memory = {"num_layers", "num_units", "input_size"};
   RegisterMetalKernel<K>(signature.op, type, host_memory);
-  RegisterMetalKernelAbove<K>(StockName(signature), type, host_memory);
+  RegisterStockMetalKernel<K>(StockName(signature), type, host_memory);
 }
 
 bool RegisterAll(TF_DataType type) {
-  RegisterParamsSize("GPU", type, 1);
+  RegisterOwnParamsSize("GPU", type);
+  StockKernels().push_back([type] {
+    RegisterStockParamsSize("GPU", type, 1);
+    return Status();
+  });
   RegisterBoth<ToParamsKernel<false>>(CudnnRNNCanonicalToParams(), type);
   RegisterBoth<ToParamsKernel<true>>(CudnnRNNCanonicalToParamsV2(), type);
   RegisterBoth<FromParamsKernel<false>>(CudnnRNNParamsToCanonical(), type);

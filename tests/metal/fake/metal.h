@@ -20,6 +20,7 @@ std::shared_ptr<void> Retained(id object);
  @public
   NSUInteger _length;
   char* _memory;
+  bool _is_private;            // the CPU cannot read or write it
   std::atomic<int>* _pending;  // number of encoded uses
 }
 @end

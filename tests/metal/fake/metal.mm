@@ -76,11 +76,12 @@ long fake_count(const char* name) {
 }
 
 - (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options {
-  Require(options == MTLResourceStorageModeShared,
-          "newBufferWithLength: only shared storage is emulated");
+  Require(options == MTLResourceStorageModeShared || options == MTLResourceStorageModePrivate,
+          "newBufferWithLength: only shared and private storage are emulated");
   if (length == 0) return nil;  // as Metal
   FakeBuffer* buffer = [[FakeBuffer alloc] init];
   buffer->_length = length;
+  buffer->_is_private = options == MTLResourceStorageModePrivate;
   buffer->_memory = static_cast<char*>(std::malloc(length));
   std::memset(buffer->_memory, kFresh, length);
   counts.buffer_bytes += static_cast<long>(length);
@@ -114,7 +115,7 @@ long fake_count(const char* name) {
 }
 
 - (void*)contents {
-  return _memory;
+  return _is_private ? nullptr : _memory;
 }
 
 - (void)dealloc {

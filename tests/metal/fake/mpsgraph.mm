@@ -16,6 +16,12 @@ MPSGraphTensor* Wrap(MPSGraph* graph, Tensor* tensor) {
   return wrapped;
 }
 
+// MPSGraph's headers promise no shapes of a loop's arguments and results.
+NSArray* WithoutShapes(NSArray* tensors) {
+  for (MPSGraphTensor* tensor in tensors) tensor->_hasNoShape = YES;
+  return tensors;
+}
+
 NSArray* Wrap(MPSGraph* graph, const Tensors& tensors) {
   NSMutableArray* all = [NSMutableArray arrayWithCapacity:tensors.size()];
   for (Tensor* tensor : tensors) [all addObject:Wrap(graph, tensor)];
@@ -58,8 +64,12 @@ fake::LstmDescriptor Of(MPSGraphLSTMDescriptor* d) {
              targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations
             resultsDictionary:(MPSGraphTensorDataDictionary*)resultsDictionary
           executionDescriptor:(MPSGraphExecutionDescriptor*)executionDescriptor {
-  Require(targetOperations == nil && executionDescriptor == nil,
-          "encode: targetOperations and executionDescriptor are not emulated");
+  Require(targetOperations == nil, "encode: targetOperations are not emulated");
+  // Level 1, the default, may place operations on the Neural Engine or the CPU.
+  Require(
+      executionDescriptor.compilationDescriptor != nil &&
+          executionDescriptor.compilationDescriptor.optimizationLevel == MPSGraphOptimizationLevel0,
+      "encode: the optimisation level is not 0");
   Encode(self, commandBuffer, feeds, resultsDictionary);
 }
 
@@ -211,9 +221,10 @@ fake::LstmDescriptor Of(MPSGraphLSTMDescriptor* d) {
                                                       body:(MPSGraphForLoopBodyBlock)body
                                                       name:(NSString*)name {
   const auto build = [=](Tensor* index, const Tensors& arguments) {
-    return Of(body(Wrap(self, index), Wrap(self, arguments)));
+    return Of(body(Wrap(self, index), WithoutShapes(Wrap(self, arguments))));
   };
-  return Wrap(self, Of(self)->graph.Loop(Of(numberOfIterations), Of(initialBodyArguments), build));
+  return WithoutShapes(
+      Wrap(self, Of(self)->graph.Loop(Of(numberOfIterations), Of(initialBodyArguments), build)));
 }
 
 - (NSArray<MPSGraphTensor*>*)LSTMWithSourceTensor:(MPSGraphTensor*)source

@@ -42,9 +42,21 @@ using namespace fake;
 @implementation MPSGraphObject
 @end
 
+@implementation MPSGraphCompilationDescriptor
+@synthesize optimizationLevel = _optimizationLevel;
+- (instancetype)init {
+  if ((self = [super init])) _optimizationLevel = MPSGraphOptimizationLevel1;
+  return self;
+}
+@end
+
+@implementation MPSGraphExecutionDescriptor
+@synthesize compilationDescriptor = _compilationDescriptor;
+@end
+
 @implementation MPSGraphTensor
 - (MPSShape*)shape {
-  return FromShape(Of(self)->shape);
+  return _hasNoShape ? nil : FromShape(Of(self)->shape);
 }
 
 - (MPSDataType)dataType {

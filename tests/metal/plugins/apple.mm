@@ -1,12 +1,31 @@
-// A fake plugin with the interface of Apple's tensorflow-metal 1.2: a tensor's
-// data is a whole id<MTLBuffer>. The stream is an object that owns a queue and a
-// current command buffer. Kernels do not wait for their work.
+// A fake plugin that behaves as Apple's tensorflow-metal 1.2 does, or worse where
+// it may:
+//
+// * A tensor's data is a whole id<MTLBuffer> in private storage.
+// * The stream is an object that owns a queue and an open MPSCommandBuffer.
+//   `commit` counts its calls and commits only every second time. Waits commit
+//   at once.
+// * Kernels do not wait for their work, and do not commit it. What a kernel reads
+//   may be the result of work that is still in the open command buffer. Here it
+//   always is: all copies to the device are such work.
+// * The buffer of a freed tensor is the next one's at once.
 #import <Metal/Metal.h>
+#import <MetalPerformanceShaders/MetalPerformanceShaders.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
 
 #include "fake/fake.h"
+#include "fake/metal.h"
 #include "plugin.h"
 
 namespace {
+
+constexpr int kFresh = 0xFF;  // NaN
+constexpr int kCommitsPerCommit = 2;
 
 id<MTLDevice> Device() {
   static id<MTLDevice> const device = MTLCreateSystemDefaultDevice();
@@ -18,13 +37,14 @@ id<MTLDevice> Device() {
 @interface MetalStreamWrapper : NSObject {
   dispatch_queue_t _queue;
   id<MTLCommandQueue> _commandQueue;
-  id<MTLCommandBuffer> _current;
+  MPSCommandBuffer* _current;
+  int _commits;
 }
 - (dispatch_queue_t)queue;
+- (MPSCommandBuffer*)open;
 - (id<MTLCommandBuffer>)currentCommandBuffer;
 - (void)commit;
 - (void)commitAndWait;
-- (void)finish;
 @end
 
 @implementation MetalStreamWrapper
@@ -46,30 +66,34 @@ id<MTLDevice> Device() {
   }
 }
 
-- (id<MTLCommandBuffer>)currentCommandBuffer {
+- (MPSCommandBuffer*)open {
   [self requireOwnQueue];
-  if (_current == nil) _current = [[_commandQueue commandBuffer] retain];
+  if (_current == nil) {
+    _current = [[MPSCommandBuffer commandBufferFromCommandQueue:_commandQueue] retain];
+  }
   return _current;
 }
 
+- (id<MTLCommandBuffer>)currentCommandBuffer {
+  MPSCommandBuffer* open = [self open];
+  return std::getenv("FAKE_PLAIN_COMMANDS") ? [open rootCommandBuffer] : open;
+}
+
 - (void)commit {
-  [self requireOwnQueue];
-  [_current commit];
-  [_current release];
-  _current = nil;
+  if (++_commits == kCommitsPerCommit) [self commitNow];
 }
 
 - (void)commitAndWait {
-  [self commit];
+  [self commitNow];
   fake_finish(_commandQueue);
 }
 
-// Called by TensorFlow, when no kernel runs.
-- (void)finish {
-  if (_current != nil) {
-    fake_abort("a kernel left the stream's command buffer uncommitted");
-  }
-  fake_finish(_commandQueue);
+- (void)commitNow {
+  [self requireOwnQueue];
+  _commits = 0;
+  [_current commit];
+  [_current release];
+  _current = nil;
 }
 
 - (void)dealloc {
@@ -80,23 +104,86 @@ id<MTLDevice> Device() {
 
 namespace {
 
+// Runs a function with an object on its queue.
+template <class F>
+void OnQueue(MetalStreamWrapper* stream, const F& f) {
+  const F* pointer = &f;  // a block would copy the object
+  @autoreleasepool {
+    dispatch_sync([stream queue], ^{
+      (*pointer)();
+    });
+  }
+}
+
+// The first stream that TensorFlow creates is the one that it gives to kernels.
+MetalStreamWrapper* Compute(MetalStreamWrapper* first = nil) {
+  static MetalStreamWrapper* const stream = [first retain];
+  return stream;
+}
+
+FakeBuffer* BufferOf(void* data) { return (FakeBuffer*)data; }
+
+// The buffers of freed tensors, by size.
+class FreeBuffers {
+ public:
+  void Add(FakeBuffer* buffer) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    buffers_[[buffer length]].push_back(buffer);
+  }
+  FakeBuffer* Take(uint64_t size) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<FakeBuffer*>& buffers = buffers_[size];
+    if (buffers.empty()) return nil;
+    FakeBuffer* last = buffers.back();
+    buffers.pop_back();
+    return last;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<uint64_t, std::vector<FakeBuffer*>> buffers_;
+};
+
+FreeBuffers& Freed() {
+  static auto* const freed = new FreeBuffers;
+  return *freed;
+}
+
 struct Abi {
   static constexpr bool kSubdivides = false;
 
   static void* Allocate(uint64_t size) {
-    return [Device() newBufferWithLength:size > 0 ? size : 1 options:MTLResourceStorageModeShared];
-  }
-  static void Free(void* data) { [(id)data release]; }
-  static char* Address(void* data) { return static_cast<char*>([(id<MTLBuffer>)data contents]); }
-  static SP_Stream NewStream() { return (SP_Stream)[[MetalStreamWrapper alloc] init]; }
-  static void DeleteStream(SP_Stream stream) { [(id)stream release]; }
-  static void Finish(SP_Stream stream) {
-    @autoreleasepool {
-      auto wrapper = (MetalStreamWrapper*)stream;
-      dispatch_sync([wrapper queue], ^{
-        [wrapper finish];
-      });
+    size = size > 0 ? size : 1;
+    FakeBuffer* buffer = Freed().Take(size);
+    if (buffer == nil) {
+      return [Device() newBufferWithLength:size options:MTLResourceStorageModePrivate];
     }
+    // Work that was encoded before may still use it.
+    Enqueue([buffer, size] { std::memset(buffer->_memory, kFresh, size); }, {buffer});
+    return buffer;
+  }
+  static void Free(void* data) { Freed().Add(BufferOf(data)); }
+  static char* Address(void* data) { return BufferOf(data)->_memory; }
+
+  static SP_Stream NewStream() {
+    MetalStreamWrapper* stream = [[MetalStreamWrapper alloc] init];
+    Compute(stream);
+    return (SP_Stream)stream;
+  }
+  static void DeleteStream(SP_Stream stream) { [(id)stream release]; }
+
+  // Adds work to the open command buffer of the compute stream, whichever stream
+  // TensorFlow names.
+  static void Enqueue(std::function<void()> work, const std::vector<void*>& data) {
+    std::vector<FakeBuffer*> buffers;
+    for (void* one : data) buffers.push_back(BufferOf(one));
+    OnQueue(Compute(), [&] {
+      auto* root = (FakeCommandBuffer*)[[Compute() open] rootCommandBuffer];
+      [root addWork:std::move(work) by:"the plugin" using:buffers];
+    });
+  }
+  static void Finish(SP_Stream) {
+    OnQueue(Compute(), [] { [Compute() commitAndWait]; });
   }
 };
 

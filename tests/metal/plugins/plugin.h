@@ -8,7 +8,10 @@
 //   static char* Address(void* data);      // the address of the bytes
 //   static SP_Stream NewStream();
 //   static void DeleteStream(SP_Stream);
-//   static void Finish(SP_Stream);         // waits for the stream's work
+//   // Runs `work` on `data` in the order of the kernels' work, or at once.
+//   static void Enqueue(std::function<void()> work,
+//                       const std::vector<void*>& data);
+//   static void Finish(SP_Stream);         // waits for all work
 // };
 #ifndef TF_LSTM_OPS_TESTS_METAL_PLUGINS_PLUGIN_H_
 #define TF_LSTM_OPS_TESTS_METAL_PLUGINS_PLUGIN_H_
@@ -16,6 +19,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <vector>
 
 #include "tensorflow/c/experimental/stream_executor/stream_executor.h"
 
@@ -122,6 +127,12 @@ void AddEvents(SP_StreamExecutor* e) {
   e->stop_timer = [](Device, SP_Stream, SP_Timer, TF_Status* s) { Ok(s); };
 }
 
+template <class Abi, class F>
+void Fill(const Memory* to, const F& fill) {
+  char* target = Address<Abi>(to);
+  Abi::Enqueue([=] { fill(target); }, {to->opaque});
+}
+
 template <class Abi>
 void AddCopies(SP_StreamExecutor* e) {
   e->memcpy_dtoh = [](Device, SP_Stream stream, void* to, const Memory* from,
@@ -130,51 +141,58 @@ void AddCopies(SP_StreamExecutor* e) {
     std::memcpy(to, Address<Abi>(from), size);
     Ok(status);
   };
-  e->memcpy_htod = [](Device, SP_Stream stream, Memory* to, const void* from,
+  e->memcpy_htod = [](Device, SP_Stream, Memory* to, const void* from,
                       uint64_t size, TF_Status* status) {
-    Abi::Finish(stream);
-    std::memcpy(Address<Abi>(to), from, size);
+    const char* begin = static_cast<const char*>(from);
+    const std::vector<char> bytes(begin, begin + size);  // `from` may be freed
+    char* target = Address<Abi>(to);
+    Abi::Enqueue([=] { std::memcpy(target, bytes.data(), bytes.size()); },
+                 {to->opaque});
     Ok(status);
   };
-  e->memcpy_dtod = [](Device, SP_Stream stream, Memory* to, const Memory* from,
+  e->memcpy_dtod = [](Device, SP_Stream, Memory* to, const Memory* from,
                       uint64_t size, TF_Status* status) {
-    Abi::Finish(stream);
-    std::memcpy(Address<Abi>(to), Address<Abi>(from), size);
+    char* target = Address<Abi>(to);
+    const char* source = Address<Abi>(from);
+    Abi::Enqueue([=] { std::memcpy(target, source, size); },
+                 {to->opaque, from->opaque});
     Ok(status);
   };
   e->sync_memcpy_dtoh = [](Device, void* to, const Memory* from, uint64_t size,
                            TF_Status* status) {
+    Abi::Finish(nullptr);
     std::memcpy(to, Address<Abi>(from), size);
     Ok(status);
   };
   e->sync_memcpy_htod = [](Device, Memory* to, const void* from, uint64_t size,
                            TF_Status* status) {
+    Abi::Finish(nullptr);
     std::memcpy(Address<Abi>(to), from, size);
     Ok(status);
   };
   e->sync_memcpy_dtod = [](Device, Memory* to, const Memory* from,
                            uint64_t size, TF_Status* status) {
+    Abi::Finish(nullptr);
     std::memcpy(Address<Abi>(to), Address<Abi>(from), size);
     Ok(status);
   };
-  e->mem_zero = [](Device, SP_Stream stream, Memory* to, uint64_t size,
+  e->mem_zero = [](Device, SP_Stream, Memory* to, uint64_t size,
                    TF_Status* status) {
-    Abi::Finish(stream);
-    std::memset(Address<Abi>(to), 0, size);
+    Fill<Abi>(to, [=](char* at) { std::memset(at, 0, size); });
     Ok(status);
   };
-  e->memset = [](Device, SP_Stream stream, Memory* to, uint8_t value,
-                 uint64_t size, TF_Status* status) {
-    Abi::Finish(stream);
-    std::memset(Address<Abi>(to), value, size);
+  e->memset = [](Device, SP_Stream, Memory* to, uint8_t value, uint64_t size,
+                 TF_Status* status) {
+    Fill<Abi>(to, [=](char* at) { std::memset(at, value, size); });
     Ok(status);
   };
-  e->memset32 = [](Device, SP_Stream stream, Memory* to, uint32_t value,
-                   uint64_t size, TF_Status* status) {
-    Abi::Finish(stream);
-    for (uint64_t at = 0; at + sizeof value <= size; at += sizeof value) {
-      std::memcpy(Address<Abi>(to) + at, &value, sizeof value);
-    }
+  e->memset32 = [](Device, SP_Stream, Memory* to, uint32_t value, uint64_t size,
+                   TF_Status* status) {
+    Fill<Abi>(to, [=](char* begin) {
+      for (uint64_t at = 0; at + sizeof value <= size; at += sizeof value) {
+        std::memcpy(begin + at, &value, sizeof value);
+      }
+    });
     Ok(status);
   };
 }

@@ -5,6 +5,7 @@
 
 typedef NS_ENUM(NSUInteger, MTLResourceOptions) {
   MTLResourceStorageModeShared = 0,
+  MTLResourceStorageModePrivate = 32,
 };
 
 typedef NS_ENUM(NSUInteger, MTLCommandBufferStatus) {

@@ -7,7 +7,7 @@ typedef NS_ENUM(uint32_t, MPSDataType) {
   MPSDataTypeInvalid = 0,
   MPSDataTypeFloat32 = 0x10000020,
   MPSDataTypeFloat16 = 0x10000010,
-  MPSDataTypeBFloat16 = 0x90000010,
+  MPSDataTypeAlternateEncodingBit = 0x80000000,
   MPSDataTypeInt32 = 0x20000020,
   MPSDataTypeBool = 0x80000008,
 };

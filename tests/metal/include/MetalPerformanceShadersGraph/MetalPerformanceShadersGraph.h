@@ -15,15 +15,32 @@ typedef NS_ENUM(NSInteger, MPSGraphScatterMode) {
   MPSGraphScatterModeSet = 6,
 };
 
-@class MPSGraphExecutionDescriptor;
+typedef NS_ENUM(uint64_t, MPSGraphOptimization) {
+  MPSGraphOptimizationLevel0 = 0,
+  MPSGraphOptimizationLevel1 = 1,
+};
+
 @class MPSGraphOperation;
 
 @interface MPSGraphObject : NSObject
 @end
 
+@interface MPSGraphCompilationDescriptor : MPSGraphObject {
+  MPSGraphOptimization _optimizationLevel;
+}
+@property(readwrite) MPSGraphOptimization optimizationLevel;
+@end
+
+@interface MPSGraphExecutionDescriptor : MPSGraphObject {
+  MPSGraphCompilationDescriptor* _compilationDescriptor;
+}
+@property(readwrite, retain) MPSGraphCompilationDescriptor* compilationDescriptor;
+@end
+
 @interface MPSGraphTensor : MPSGraphObject <NSCopying> {
  @public
   void* _impl;
+  BOOL _hasNoShape;
 }
 @property(readonly) MPSShape* shape;
 @property(readonly) MPSDataType dataType;
