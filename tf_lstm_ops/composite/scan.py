@@ -117,7 +117,7 @@ def _scan_lists(
 
     tf.vectorized_map and tape.jacobian vectorize a loop with arrays even if it does not depend on
     the iteration, and then fail at its gradient. The gradient of this loop has lists only, too.
-    Converters do not know TensorListPopBack, so that neither form replaces the other.
+    tf2onnx does not know TensorListPopBack, so neither form can replace the other.
     """
     time, zero = tf.shape(sequence)[0], tf.zeros_like(initial[0])
 

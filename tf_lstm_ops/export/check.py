@@ -17,7 +17,12 @@ _EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "floa
 
 
 class Difference(NamedTuple):
-    """The largest difference of an output, and the largest element of this output."""
+    """The difference of an output from that of the model.
+
+    Attributes:
+      error: the largest difference of an element.
+      size: the largest element of the model's output.
+    """
 
     error: float
     size: float

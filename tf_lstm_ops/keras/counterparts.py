@@ -22,7 +22,14 @@ _STOCK: dict[type, type] = {
 
 
 def is_ours(layer: Any) -> bool:
-    """Whether a layer needs this package: its class, or a base of it, is of this package."""
+    """Whether a layer needs this package.
+
+    Args:
+      layer: a layer.
+
+    Returns:
+      True if its class, or a base of it, is of this package.
+    """
     return any(map(_is_of_package, type(layer).__mro__))
 
 
@@ -87,21 +94,21 @@ def stock(layer: Any) -> Any:
     return new
 
 
-def deserialise(cls: type, config: dict[str, Any]) -> Any:
+def deserialise(kind: type, config: dict[str, Any]) -> Any:
     """Makes a Keras object from its configuration.
 
     Args:
-      cls: its class.
+      kind: its class.
       config: what its ``get_config`` returned.
 
     Returns:
       The object. Layers in it are not built, unless making it calls them, and not compiled.
     """
     serialised = {
-        "module": cls.__module__,
-        "class_name": cls.__name__,
+        "module": kind.__module__,
+        "class_name": kind.__name__,
         "config": _layers_only(config),
-        "registered_name": keras.saving.get_registered_name(cls),
+        "registered_name": keras.saving.get_registered_name(kind),
     }
     # The code of a lambda comes from the model itself, not from a file.
     return keras.saving.deserialize_keras_object(serialised, safe_mode=False)
