@@ -209,7 +209,7 @@ def override_stock() -> None:
 
     _register_stock(_native().tf_lstm_ops_override_stock)
     gpu = gpu_path()
-    if gpu and gpu.stem.endswith("metal") and _gpu.decide(gpu).on:
+    if gpu and gpu.stem.endswith("metal") and _gpu.status().on:
         _register_stock(ctypes.CDLL(str(gpu)).tf_lstm_ops_override_stock_on_metal)
 
 
