@@ -11,17 +11,15 @@ from __future__ import annotations
 import sys
 import types
 
-_LITE = "tf_lstm_ops.export.tflite(model, path)"
-_ONNX = "tf_lstm_ops.export.onnx(model, path)"
-# The call, and what replaces it, by the module that traces the model.
+# The call by the module that traces the model, and what converts a portable SavedModel instead.
 _CONVERTERS = {
-    "keras.src.export.litert": ('model.export(path, format="litert")', _LITE),
-    "keras.src.export.onnx": ('model.export(path, format="onnx")', _ONNX),
-    "keras.src.export.openvino": (
-        'model.export(path, format="openvino")',
-        f"{_ONNX}, whose files OpenVINO reads,",
+    "keras.src.export.litert": (
+        'model.export(path, format="litert")',
+        "tf.lite.TFLiteConverter.from_saved_model(folder)",
     ),
-    "tf2onnx.convert": ("tf2onnx", _ONNX),
+    "keras.src.export.onnx": ('model.export(path, format="onnx")', "tf2onnx"),
+    "keras.src.export.openvino": ('model.export(path, format="openvino")', "OpenVINO"),
+    "tf2onnx.convert": ("tf2onnx", "tf2onnx"),
 }
 
 
@@ -34,16 +32,15 @@ def require_none(op: str) -> None:
       op: the op's name without its namespace.
 
     Raises:
-      ValueError: a converter does; the text says which function to call instead.
+      ValueError: a converter does; the text says what to do instead.
     """
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_globals.get("__name__")
         if name in _CONVERTERS:
-            call, instead = _CONVERTERS[name]
+            call, converter = _CONVERTERS[name]
             raise ValueError(
-                f"{call} does not know the op TfLstmOps>{op}. Call {instead} instead, or convert "
-                "the SavedModel that tf_lstm_ops.export.saved_model(model, path, portable=True) "
-                "writes"
+                f"{call} does not know the op TfLstmOps>{op}. Call tf_lstm_ops.export.saved_model("
+                f"model, folder, portable=True) and convert its SavedModel with {converter}"
             )
         frame = frame.f_back
