@@ -117,11 +117,11 @@ def test_zero_peepholes_are_no_peepholes(rng):
 
 
 def test_training_moves_the_peepholes(rng):
-    layer = LSTM.ours(SIZES.units, use_peephole=True, cell_clip=CLIP)
-    layer.build((None, None, SIZES.inputs))
+    settings = {"return_sequences": False, "return_state": False}
+    layer = make_lstm(rng, use_peephole=True, cell_clip=CLIP, **settings)
     before = layer.cell.peephole_kernel.numpy()
     model = keras.Sequential([keras.Input((None, SIZES.inputs)), layer])
-    model.compile("sgd", "mse")
+    model.compile(keras.optimizers.SGD(1.0), "mse")
     x = rng.normal(size=(8, SIZES.time, SIZES.inputs))
     model.fit(x, rng.normal(size=(8, SIZES.units)), epochs=1, verbose=0)
     assert np.all(layer.cell.peephole_kernel.numpy() != before)
