@@ -3,6 +3,7 @@
 import gc
 import itertools
 import os
+import random
 import sys
 import zlib
 from collections import defaultdict
@@ -84,6 +85,12 @@ def parts(name: str, value: object) -> Iterator[str]:
             yield from parts(f"{name}.{key}", part)
     else:
         yield f"{name}={value!r}"
+
+
+@pytest.fixture(autouse=True)
+def seed_initializers(request: pytest.FixtureRequest) -> None:
+    """Keras draws the seeds of initializers from Python's generator."""
+    random.seed(request.node.name)
 
 
 @pytest.fixture

@@ -199,6 +199,32 @@ def test_second_order_does_not_read_padding(family, rng):
         assert np.any(wanted)
 
 
+@pytest.mark.full
+def test_third_order_in_a_function(family, rng):
+    """Three tapes record one trace. Without a function the second order is tested above."""
+    sizes = Sizes(batch=2, time=3, inputs=2, units=2)
+    layer = make_layer(family, sizes, rng, return_state=False)
+    mask = make_mask("holes", sizes.batch, sizes.time, rng)
+
+    def gradient(function, x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            value = tf.reduce_sum(tf.sin(function(x)))
+        return tape.gradient(value, x)
+
+    def third(x):
+        def first(x):
+            return gradient(lambda x: layer(x, mask=mask), x)
+
+        return gradient(lambda x: gradient(first, x), x)
+
+    x = tf.constant(random_inputs(sizes, rng)[0])
+    wanted = third(x).numpy()
+    # Sums in another order, in each of the three derivatives.
+    assert_close(tf.function(third)(x).numpy(), wanted, 10 * rounding(sizes))
+    assert np.abs(wanted).max() > 0.1
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("in_graph", [False, True])
 def test_batch_jacobian(in_graph, family, rng):
