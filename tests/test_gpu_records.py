@@ -38,11 +38,16 @@ def test_passed(decide):
     assert decide(CARD)[:2] == (True, "passed")
 
 
-def test_calls_take_plain_ops_on_cuda_only(decide, tmp_path):
-    assert decide(CARD).takes_plain_ops
-    assert not _gpu.decide(tmp_path / "tf_lstm_ops_metal.so").takes_plain_ops
+def test_calls_take_plain_ops_on_cuda_only(decide, tmp_path, monkeypatch):
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [CARD])
+    decide(CARD)
+    assert _gpu.takes_plain_ops("KerasLSTM")
+    _gpu.decide(tmp_path / "tf_lstm_ops_metal.so")
+    assert not _gpu.takes_plain_ops("KerasLSTM")
     _gpu.write_record(CARD, [])
-    assert not decide(CARD).takes_plain_ops
+    decide(CARD)
+    assert not _gpu.takes_plain_ops("KerasLSTM")
+    assert _gpu.takes_plain_ops("KerasLSTMV2")  # there is no kernel
 
 
 def test_failed(decide):
@@ -148,7 +153,7 @@ def test_a_process_that_hides_its_gpus_has_fused_ops(off, monkeypatch):
 
 def test_eager_calls_follow_the_device(off):
     with tf.device("CPU:0"):
-        assert not _gpu.takes_plain_ops()
+        assert not _gpu.takes_plain_ops("LSTMBlockCell")
     with tf.device("GPU:0"):
-        assert _gpu.takes_plain_ops()
-    assert _gpu.takes_plain_ops()
+        assert _gpu.takes_plain_ops("LSTMBlockCell")
+    assert _gpu.takes_plain_ops("LSTMBlockCell")

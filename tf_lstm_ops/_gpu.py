@@ -2,10 +2,12 @@
 
 `decide` is called at the import. Where it refuses, the library of the GPU kernels is not loaded.
 TensorFlow then has no GPU kernel of the fused ops and cannot run one, whoever made the graph. It
-runs a fused op on the CPU, for example of a loaded SavedModel. On CUDA the functions of `raw_ops`
-and the layers take plain TensorFlow ops on the GPU instead (`takes_plain_ops`). On Metal they do
-not: a loop of plain ops makes slices of lists of tensors, and the memory of tensorflow-metal has no
-addresses for a slice.
+runs a fused op on the CPU, for example of a loaded SavedModel.
+
+On an NVIDIA GPU the functions of `raw_ops` and the layers take plain TensorFlow ops instead, also
+for an op that has no GPU kernel at all (`takes_plain_ops`). On Metal they do not: a loop of plain
+ops makes slices of lists of tensors, and the memory of tensorflow-metal has no addresses for a
+slice.
 
 The self-test writes a record for each card to the user's cache. A record holds for the machine that
 it describes: another driver, TensorFlow, plugin or version of this package makes it outdated.
@@ -37,6 +39,9 @@ COMMAND = "tf-lstm-ops selftest --device GPU"
 # The driver's devices on Linux, and in the Windows subsystem for Linux.
 DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
 
+# Ops without a GPU kernel.
+CPU_ONLY = ("KerasLSTMV2",)
+
 _FOLDER = "selftest"
 _METAL_PLUGINS = ("tensorflow-metal", "tensorflow-metal-plugin")
 _CUDA_PACKAGES = ("nvidia-cudnn-cu12", "nvidia-cublas-cu12", "nvidia-cuda-nvrtc-cu12")
@@ -51,13 +56,14 @@ class Status(NamedTuple):
       on: whether they do.
       state: "no library", "no GPU", "forced", "off", "passed", "never run", "failed" or "outdated".
       reason: the state in words.
-      takes_plain_ops: whether calls on a GPU take plain TensorFlow ops, not the CPU's kernels.
+      cuda: whether the kernels are those for CUDA. Calls on a GPU then take plain TensorFlow ops
+        instead of kernels that are off or do not exist, not the CPU's kernels.
     """
 
     on: bool
     state: str
     reason: str
-    takes_plain_ops: bool = False
+    cuda: bool = False
 
 
 _status = Status(False, "no library", "none: this package was built without them")
@@ -98,27 +104,30 @@ def decide(library: pathlib.Path) -> Status:
         _status = Status(False, "off", f"off, because {VARIABLE} is 0")
     else:
         _status = _by_records(library)
-    if not _status.on:
-        _status = _status._replace(takes_plain_ops=library.stem.endswith("cuda"))
+    _status = _status._replace(cuda=library.stem.endswith("cuda"))
     if not _status.on and wanted == "auto":
         plain = "use plain TensorFlow ops, which are slower"
         tf.get_logger().warning(
             f"tf_lstm_ops: GPU kernels are {_status.reason}. Layers and ops "
-            f"{plain if _status.takes_plain_ops else 'run on the CPU'}. Run `{COMMAND}` once to "
+            f"{plain if _status.cuda else 'run on the CPU'}. Run `{COMMAND}` once to "
             f"turn the kernels on, or set {VARIABLE}=0 to hide this line."
         )
     return _status
 
 
-def takes_plain_ops() -> bool:
+def takes_plain_ops(op: str) -> bool:
     """Whether a call that is made or traced here takes plain TensorFlow ops instead of a fused op.
 
     A trace without a device may later run on any device. It takes plain ops if there is a GPU.
 
+    Args:
+      op: the op's name without its namespace.
+
     Returns:
-      True if the GPU kernels for CUDA are off and the call may run on a GPU.
+      True if the call may run on an NVIDIA GPU and the op's kernel for it is off or does not exist.
     """
-    if not _status.takes_plain_ops:
+    has_kernel = _status.on and op not in CPU_ONLY
+    if has_kernel or not _status.cuda or _status.state == "no GPU":
         return False
     return _device_type() in (None, "GPU") and bool(tf.config.get_visible_devices("GPU"))
 

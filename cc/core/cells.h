@@ -12,13 +12,18 @@
 #include "core/macros.h"
 #include "core/vanilla_rnn_cell.h"
 
-// F(kind, class) for each cell.
+// F(kind, class) for each cell of all backends.
 #define TF_LSTM_OPS_CELLS(F)     \
   F(kLstm, LstmCell)             \
   F(kCustomLstm, CustomLstmCell) \
   F(kGru, GruCell)               \
   F(kTanh, TanhCell)             \
   F(kRelu, ReluCell)
+
+// F(kind, class) for each cell that only the CPU backend has. Device code does
+// not include the headers of these cells. Their constants are those of
+// LstmCell.
+#define TF_LSTM_OPS_CPU_CELLS(F) F(kActivationLstm, ActivationLstmCell)
 
 // F(name, path) for each header that defines cells. The name is the file name
 // without its extension.
@@ -31,7 +36,9 @@
 namespace tf_lstm_ops {
 
 #define TF_LSTM_OPS_KIND(kind, Cell) kind,
-enum class CellKind : uint8_t { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_KIND) };
+enum class CellKind : uint8_t {
+  TF_LSTM_OPS_CELLS(TF_LSTM_OPS_KIND) TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_KIND)
+};
 #undef TF_LSTM_OPS_KIND
 
 // A template argument for reading a cell's constants, which do not depend on
@@ -46,12 +53,16 @@ struct NoMath {
 #define TF_LSTM_OPS_CASE(kind, Cell) \
   case CellKind::kind:               \
     return Cell<NoMath>::TF_LSTM_OPS_CONSTANT;
+#define TF_LSTM_OPS_CPU_CASE(kind, Cell) TF_LSTM_OPS_CASE(kind, LstmCell)
+#define TF_LSTM_OPS_ALL_CASES         \
+  TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) \
+  TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_CPU_CASE)
 // NOLINTEND(bugprone-macro-parentheses)
 
 // Whether the cell has a cell state besides h.
 TF_LSTM_OPS_DEVICE constexpr bool IsLstm(CellKind cell) {
 #define TF_LSTM_OPS_CONSTANT kHasCellState
-  switch (cell) { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) }
+  switch (cell) { TF_LSTM_OPS_ALL_CASES }
 #undef TF_LSTM_OPS_CONSTANT
   return false;
 }
@@ -59,7 +70,7 @@ TF_LSTM_OPS_DEVICE constexpr bool IsLstm(CellKind cell) {
 // Number of gates that have weights.
 TF_LSTM_OPS_DEVICE constexpr int GateCount(CellKind cell) {
 #define TF_LSTM_OPS_CONSTANT kGates
-  switch (cell) { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) }
+  switch (cell) { TF_LSTM_OPS_ALL_CASES }
 #undef TF_LSTM_OPS_CONSTANT
   return 0;
 }
@@ -68,11 +79,13 @@ TF_LSTM_OPS_DEVICE constexpr int GateCount(CellKind cell) {
 // h. They are the first ones of the cell's list kSaved.
 TF_LSTM_OPS_DEVICE constexpr int SavedCount(CellKind cell) {
 #define TF_LSTM_OPS_CONSTANT kSavedForBackward
-  switch (cell) { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) }
+  switch (cell) { TF_LSTM_OPS_ALL_CASES }
 #undef TF_LSTM_OPS_CONSTANT
   return 0;
 }
 
+#undef TF_LSTM_OPS_ALL_CASES
+#undef TF_LSTM_OPS_CPU_CASE
 #undef TF_LSTM_OPS_CASE
 
 }  // namespace tf_lstm_ops

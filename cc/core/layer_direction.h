@@ -99,7 +99,7 @@ struct RnnWeights {
   T* input_bias = nullptr;      // [gates * H]
   T* recurrent_bias = nullptr;  // [gates * H]
   // [H] each, by LstmGate: all four gates with custom activations, else all but
-  // kGateC; or none. Not together with a projection.
+  // kGateC; or none. Together with a projection on the CPU only.
   std::array<T*, kMaxPreActivations> peephole = {};
 
   bool has_peephole() const { return peephole[kGateI] != nullptr; }

@@ -31,6 +31,8 @@ const char* Describe(Extent extent) {
       return "2";
     case Extent::kThreeCell:
       return "cell_size * 3";
+    case Extent::kHidden:
+      return "hidden_size";
     case Extent::kOpaque:
       return "?";
   }
@@ -47,6 +49,8 @@ int64_t* Basic(Extent extent, Sizes* sizes) {
       return &sizes->input;
     case Extent::kCell:
       return &sizes->cell;
+    case Extent::kHidden:
+      return &sizes->hidden;
     default:
       return nullptr;
   }
@@ -164,6 +168,8 @@ int64_t Sizes::Value(Extent extent) const {
       return 2;
     case Extent::kThreeCell:
       return cell == kUnknown ? kUnknown : cell * 3;
+    case Extent::kHidden:
+      return hidden;
     case Extent::kOpaque:
       return kUnknown;
   }

@@ -27,15 +27,17 @@ enum class Extent : uint8_t {
   kOne,
   kTwo,        // a GRU's two biases
   kThreeCell,  // the three gates of a GRU
+  kHidden,     // the size of h, which a projection may reduce
   kOpaque,     // not determined by the sizes
 };
 
-// T, B, I and H; kUnknown while a graph is built.
+// T, B, I, H and P; kUnknown while a graph is built.
 struct Sizes {
   int64_t time = kUnknown;
   int64_t batch = kUnknown;
   int64_t input = kUnknown;
   int64_t cell = kUnknown;
+  int64_t hidden = kUnknown;
 
   int64_t Value(Extent extent) const;  // kUnknown if not known
 };

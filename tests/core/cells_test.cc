@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "core/activation.h"
+#include "core/activation_lstm_cell.h"
 #include "core/custom_lstm_cell.h"
 #include "core/gru_cell.h"
 #include "core/lstm_cell.h"
@@ -130,6 +131,81 @@ TEST(Activations) {
   CHECK_EQ(slope(Activation::kRelu, 0), 0);
   CHECK_EQ(slope(Activation::kHardSigmoid, -2.5), 0);
   CHECK_EQ(slope(Activation::kHardSigmoid, 2.5), 0);
+}
+
+constexpr UnitActivation kUnitActivations[] = {
+    UnitActivation::kLinear,      UnitActivation::kRelu,
+    UnitActivation::kTanh,        UnitActivation::kSigmoid,
+    UnitActivation::kHardSigmoid, UnitActivation::kHardTanh,
+    UnitActivation::kSoftsign,    UnitActivation::kElu,
+    UnitActivation::kLeakyRelu,   UnitActivation::kSilu,
+    UnitActivation::kGelu};
+
+TEST(ActivationLstmBackwardIsTheDerivative) {
+  using Cell = ActivationLstmCell<ScalarMath>;
+  const double weights[] = {0.7, NAN, -0.4, 1.1};  // there is none of part C
+  for (const UnitActivation state : kUnitActivations) {
+    for (const UnitActivation gate : kUnitActivations) {
+      CellOptions options;
+      options.unit_activations = {state, gate};
+      for (const double* peephole : {(const double*)nullptr, weights}) {
+        Cell::Parameters with;
+        with.options = &options;
+        with.peephole = peephole;
+        double z[] = {0.4, 0.9, -0.2, 1.3}, cs = 0.6;
+        const double dh = 0.7, dcs = -1.3;
+        const auto loss = [&] {
+          const Cell::Outputs y = Cell::Forward(z, cs, with);
+          return dh * y.h + dcs * y.cs;
+        };
+        Cell::Outputs y = Cell::Forward(z, cs, with);
+        y.co = NAN;  // not saved
+        Cell::Restore(&y, false, with);
+        LstmCell<ScalarMath>::Outputs grad = {};
+        grad.h = dh;
+        grad.cs = dcs;
+        const Cell::Gradients d = Cell::Backward(y, cs, grad, with);
+        for (int k = 0; k < 5; ++k) {
+          double* p = k < 4 ? &z[k] : &cs;
+          const double step = 1e-5, at = *p;
+          *p = at + step;
+          const double up = loss();
+          *p = at - step;
+          const double down = loss();
+          *p = at;
+          // As in CheckDerivative. No argument lies at a kink.
+          const double got = k < 4 ? d.z[k] : d.state;
+          CHECK(std::fabs((up - down) / (2 * step) - got) < 1e-9);
+        }
+      }
+    }
+  }
+}
+
+TEST(UnitActivations) {
+  using Functions = UnitActivationMath<ScalarMath>;
+  for (double z = -30; z < 30; z += 0.37) {
+    const auto at = [&](UnitActivation a) { return Functions::Activate(a, z); };
+    const double gelu = z * std::erfc(-z / std::sqrt(2.0)) / 2;
+    // The exponent x^2 of the tail has the relative error 2^-53.
+    const double relative = 1e-15 * (1 + z * z);
+    CHECK(std::fabs(at(UnitActivation::kGelu) - gelu) <=
+          relative * std::fabs(gelu));
+    const double elu = z > 0 ? z : std::expm1(z);
+    CHECK(std::fabs(at(UnitActivation::kElu) - elu) <= 4e-15 * std::fabs(elu));
+  }
+  for (const UnitActivation a : kUnitActivations) {
+    CHECK(std::isnan(Functions::Activate(a, NAN)));
+  }
+  const auto slope = [](UnitActivation a, double z) {
+    const double saved = NeedsArgument(a) ? z : Functions::Activate(a, z);
+    return Functions::Restore(a, saved).slope;
+  };
+  CHECK_EQ(slope(UnitActivation::kRelu, 0), 0);
+  CHECK_EQ(slope(UnitActivation::kHardSigmoid, -3), 0);
+  CHECK_EQ(slope(UnitActivation::kHardSigmoid, 3), 0);
+  CHECK_EQ(slope(UnitActivation::kLeakyRelu, 0), 0.2);
+  CHECK_EQ(slope(UnitActivation::kElu, 0), 1);
 }
 
 TEST(GruBackwardIsTheDerivative) {

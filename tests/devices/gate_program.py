@@ -47,10 +47,15 @@ def cudnn_rnn(**options: Any) -> list[Any]:
     return list(outputs)[:3]
 
 
-def layer() -> list[Any]:
-    lstm = tf_lstm_ops.keras.LSTM(UNITS, return_sequences=True, recurrent_dropout=0.0, seed=1)
+def lstm_with_weights(**options: Any) -> Any:
+    lstm = tf_lstm_ops.keras.LSTM(UNITS, **options)
     lstm.build([None, None, INPUTS])
     lstm.set_weights([random(*w.shape).numpy() for w in lstm.weights])
+    return lstm
+
+
+def layer() -> list[Any]:
+    lstm = lstm_with_weights(return_sequences=True, recurrent_dropout=0.0, seed=1)
     x = random(BATCH, TIME, INPUTS)
     mask = tf.constant(np.arange(BATCH * TIME).reshape(BATCH, TIME) % 3 > 0)
 
@@ -65,11 +70,22 @@ def layer() -> list[Any]:
     return gradients(x)
 
 
+def layer_without_gpu_kernel() -> list[Any]:
+    lstm = lstm_with_weights(projection_size=2, activation="softsign")
+    return [lstm(random(BATCH, TIME, INPUTS))]
+
+
 def dropout_between_layers() -> list[Any]:
     return cudnn_rnn(dropout=0.5, seed=1, seed2=2)
 
 
-CALLS: list[Callable[[], list[Any]]] = [block_lstm, cudnn_rnn, layer, dropout_between_layers]
+CALLS: list[Callable[[], list[Any]]] = [
+    block_lstm,
+    cudnn_rnn,
+    layer,
+    layer_without_gpu_kernel,
+    dropout_between_layers,
+]
 found: set[str] = set()  # the ops in the layer's trace
 
 
@@ -125,9 +141,7 @@ def errors(model: str) -> list[str]:
 def save(model: str) -> None:
     """The CPU engine's results, and a SavedModel with the fused op. Run it without a GPU."""
     module = tf.Module()
-    lstm = tf_lstm_ops.keras.LSTM(UNITS)
-    lstm.build([None, None, INPUTS])
-    lstm.set_weights([random(*w.shape).numpy() for w in lstm.weights])
+    lstm = lstm_with_weights()
     module.weights = lstm.trainable_variables
     x = random(BATCH, TIME, INPUTS)
     module.f = tf.function(lambda x: lstm(x), [tf.TensorSpec([None, None, INPUTS])])

@@ -49,7 +49,7 @@ LSTM = Family(
     states=("h", "c"),
     gates=4,
     biases=(),
-    extras={"use_peephole": True, "cell_clip": 2.5},
+    extras={"use_peephole": True, "cell_clip": 2.5, "projection_size": 2},
     oracle=Oracle(keras_lstm.Arguments, keras_lstm.keras_lstm, keras_lstm.keras_lstm_backward),
 )
 GRU = Family(

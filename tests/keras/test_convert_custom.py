@@ -56,7 +56,7 @@ def test_layers_left_alone_are_named(rng):
     model = keras.Sequential(
         [
             keras.Input((TIME, INPUTS)),
-            layers.LSTM(UNITS, name="relu", activation="relu", **sequences),
+            layers.LSTM(UNITS, name="lstm_selu", activation="selu", **sequences),
             layers.LSTM(UNITS, name="own_tanh", activation=own_tanh, **sequences),
             layers.Bidirectional(gru, name="both"),
             layers.RNN(layers.GRUCell(UNITS, activation="selu"), name="selu", **sequences),
@@ -69,8 +69,8 @@ def test_layers_left_alone_are_named(rng):
         ]
     )
     expected = {
-        "relu": "activation is relu, not tanh",
-        "own_tanh": "activation is own_tanh, not tanh",
+        "lstm_selu": "activation is selu, which has no fused op",
+        "own_tanh": "activation is own_tanh, which has no fused op",
         "both/forward_gru": "reset_after is False, not True",
         "both/backward_gru": "reset_after is False, not True",
         "selu": "activation is selu, not tanh",
@@ -104,9 +104,9 @@ def test_reasons_of_one_layer():
     assert fallback_reasons(ours) == {"ours": None}
     assert fallback_reasons(ours.cell) == {}
     assert fallback_reasons(tf_lstm_ops.keras.GRU(UNITS, name="gru")) == {"gru": None}
-    both = layers.Bidirectional(tf_lstm_ops.keras.LSTM(UNITS, name="ours", activation="relu"))
-    relu = "activation is relu, not tanh"
-    assert fallback_reasons(both) == {"forward_ours": relu, "backward_ours": relu}
+    both = layers.Bidirectional(tf_lstm_ops.keras.LSTM(UNITS, name="ours", activation="selu"))
+    selu = "activation is selu, which has no fused op"
+    assert fallback_reasons(both) == {"forward_ours": selu, "backward_ours": selu}
     stock = fallback_reasons(layers.SimpleRNN(UNITS, name="simple"))
     assert stock == {"simple": "SimpleRNN has no fused op"}
     assert fallback_reasons(layers.Dense(UNITS)) == {}

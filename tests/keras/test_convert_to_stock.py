@@ -108,7 +108,7 @@ def test_every_common_option_stays(rng):
         model.layers, stock.layers, (layers.LSTM, layers.GRU), strict=True
     ):
         assert type(stock_layer) is cls and type(stock_layer.cell).__module__.startswith("keras.")
-        extra = {"use_peephole", "cell_clip"}
+        extra = {"use_peephole", "cell_clip", "projection_size"}
         ours = {k: v for k, v in layer.get_config().items() if k not in extra}
         assert stock_layer.get_config() == ours
         assert stock_layer.use_cudnn is False
@@ -235,7 +235,7 @@ def test_what_stock_cannot_express_is_an_error_that_names_all():
 
 def test_every_option_that_stock_lacks_is_an_error():
     """An option added to a layer of ours is either known to stock or refused."""
-    values = {"use_peephole": True, "cell_clip": 1.0}
+    values = {"use_peephole": True, "cell_clip": 1.0, "projection_size": 2}
     for ours in LSTM, GRU, LSTMCell:
         stock_config = getattr(layers, ours.__name__)(1).get_config()
         for option in ours(1).get_config().keys() - stock_config.keys():

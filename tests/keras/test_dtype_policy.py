@@ -50,7 +50,7 @@ def test_dtypes(policy, extras, family, rng):
         results = layer(x)
     assert {r.dtype.name for r in results} == {compute_dtype}
     assert {w.dtype for w in layer.weights} == {variable_dtype}
-    assert len(layer.weights) == 3 + ("use_peephole" in options)
+    assert len(layer.weights) == 3 + 2 * ("use_peephole" in options)  # and the projection
     gradients = tape.gradient(results, [w.value for w in layer.weights])
     assert {g.dtype.name for g in gradients} == {variable_dtype}
 

@@ -51,16 +51,19 @@ FUSED = of_each_family(
 )
 FUSED += [(LSTM, {"use_peephole": True}), (LSTM, {"cell_clip": 1.0})]
 
-LOOP = of_each_family(
-    [
-        {"activation": "relu"},
-        {"activation": None},
-        {"activation": lambda x: keras.ops.tanh(x)},
-        {"recurrent_activation": "hard_sigmoid"},
-        {"recurrent_activation": "tanh"},
-        {"activation": "sigmoid", "recurrent_activation": "tanh"},
-    ]
-)
+OTHER_ACTIVATIONS = [
+    {"activation": "relu"},
+    {"activation": None},
+    {"recurrent_activation": "hard_sigmoid"},
+    {"recurrent_activation": "tanh"},
+    {"activation": "sigmoid", "recurrent_activation": "tanh"},
+]
+FUSED += [(LSTM, o) for o in OTHER_ACTIVATIONS]
+FUSED += [(LSTM, {"projection_size": 3})]
+
+LOOP = of_each_family([{"activation": lambda x: keras.ops.tanh(x)}, {"activation": "softplus"}])
+LOOP += [(GRU, o) for o in OTHER_ACTIVATIONS]
+LOOP += [(LSTM, {"activation": keras.ops.gelu})]
 LOOP += [(GRU, {"reset_after": False}), (GRU, {"reset_after": False, "activation": "relu"})]
 
 
@@ -124,11 +127,11 @@ def test_falls_back(family, options):
 
 
 def test_the_reason_names_the_argument(family):
-    reason = family.ours(3, activation="relu").fallback_reason
-    assert "activation is relu, not tanh" in reason
+    reason = family.ours(3, activation="selu").fallback_reason
+    assert "activation is selu" in reason
     assert "recurrent_activation" not in reason
-    reason = family.ours(3, recurrent_activation="relu").fallback_reason
-    assert "recurrent_activation is relu, not sigmoid" in reason
+    reason = family.ours(3, recurrent_activation="selu").fallback_reason
+    assert "recurrent_activation is selu" in reason
 
 
 def test_the_reason_of_a_reset_before_the_product():
@@ -150,7 +153,7 @@ def test_cudnn_on_demand_is_stocks(family, rng):
 
 
 def test_the_path_is_known_before_the_layer_is_built(family):
-    fused, loop = family.ours(3), family.ours(3, activation="relu")
+    fused, loop = family.ours(3), family.ours(3, activation="selu")
     assert not fused.built and not loop.built
     assert fused.uses_fused_op and not loop.uses_fused_op
 

@@ -35,7 +35,6 @@ def without(state, name):
 CANNOT_HOLD = {
     "peephole in cudnn": (lambda: PEEPHOLE.to_cudnn(), "no peepholes; use to_keras"),
     "peephole in torch": (lambda: PEEPHOLE.to_torch(), "no peepholes; use to_keras"),
-    "projection in keras": (lambda: PROJECTED.to_keras(), "no projection; use to_cudnn"),
     "projection in block cell": (
         lambda: PROJECTED.to_block_cell(**ICFO),
         "no projection; use to_cudnn",
@@ -122,7 +121,7 @@ MALFORMED = {
         "neither a recurrent layer nor the list of its weights",
     ),
     "gru with too many": (
-        lambda: GRUWeights.from_keras([*GRU.to_keras(), *GRU.to_keras(), *[np.zeros(1)] * 2]),
+        lambda: GRUWeights.from_keras([*GRU.to_keras(), np.zeros(1)] * 2),
         "4 arrays are more than those of a GRU layer",
     ),
     "lstm with too many": (

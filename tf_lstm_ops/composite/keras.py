@@ -1,10 +1,11 @@
 """The ops behind tf_lstm_ops.keras. Equations: cc/core/{lstm,gru}_cell.h, docs/reference/keras.md.
 
-B batch, T time, I input size, H cell size.
+B batch, T time, I input size, H cell size, P hidden size (less than H with a projection).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,23 @@ from tf_lstm_ops.composite.common import (
     zero_where_not,
 )
 from tf_lstm_ops.composite.scan import scan
+
+# The functions that KerasLSTMV2's attributes name, for which the equations of UnitActivation in
+# cc/core/cell_options.h hold. tf.nn.leaky_relu
+# has its slope in float32, tf.nn.silu a gradient of its own.
+_ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
+    "linear": tf.identity,
+    "relu": tf.nn.relu,
+    "tanh": tf.tanh,
+    "sigmoid": tf.sigmoid,
+    "hard_sigmoid": lambda z: tf.nn.relu6(z + 3) / 6,
+    "hard_tanh": lambda z: tf.clip_by_value(z, -1, 1),
+    "softsign": lambda z: z / (1 + tf.abs(z)),
+    "elu": tf.nn.elu,
+    "leaky_relu": lambda z: tf.where(z > 0, z, z / 5),
+    "silu": lambda z: z * tf.sigmoid(z),
+    "gelu": lambda z: z * tf.math.erfc(z * -math.sqrt(0.5)) / 2,
+}
 
 
 def _product(value: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
@@ -78,14 +96,19 @@ def keras_lstm(
     input_dropout: Any,
     recurrent_dropout: Any,
     *,
+    projection: Any = None,
+    activation: str = "tanh",
+    recurrent_activation: str = "sigmoid",
     cell_clip: float,
     **loop: bool,
 ) -> list[Any]:
-    """KerasLSTM without its output reserve.
+    """KerasLSTM and KerasLSTMV2 without their output reserve.
 
     Args:
       x, mask, initial_h, initial_c, kernel, recurrent_kernel, bias, peephole, input_dropout,
         recurrent_dropout: as the op takes them.
+      projection: as KerasLSTMV2 takes it; None for KerasLSTM.
+      activation, recurrent_activation: attributes of KerasLSTMV2.
       cell_clip: the op's attribute.
       **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
 
@@ -98,13 +121,18 @@ def keras_lstm(
     x, initial_h, initial_c, kernel, recurrent_kernel, bias, peephole, *dropouts = arguments
     input_dropout, recurrent_dropout = dropouts
     wci, wcf, wco = (0.0, 0.0, 0.0) if is_absent(peephole) else tf.unstack(peephole)
+    projected = projection is not None and not is_absent(projection)
+    if projected:
+        projection = tf.cast(projection, x.dtype)
+    of_state, of_gate = _ACTIVATIONS[activation], _ACTIVATIONS[recurrent_activation]
 
     def cell(z: Any, h: Any, c: Any) -> list[Any]:
         z += _per_gate(h, recurrent_dropout, recurrent_kernel, 4)
         zi, zf, zc, zo = tf.split(z, 4, axis=-1)
-        c = tf.sigmoid(zi + wci * c) * tf.tanh(zc) + tf.sigmoid(zf + wcf * c) * c
+        c = of_gate(zi + wci * c) * of_state(zc) + of_gate(zf + wcf * c) * c
         c = straight_through_clip(c, cell_clip)
-        return [tf.sigmoid(zo + wco * c) * tf.tanh(c), c]
+        h = of_gate(zo + wco * c) * of_state(c)
+        return [tf.matmul(h, projection) if projected else h, c]
 
     x, valid = _time_major(x, mask)
     z = _per_gate(x, input_dropout, kernel, 4)
@@ -188,6 +216,20 @@ def keras_lstm_grad(inputs: list[Any], output_grads: list[Any], **attributes: An
     return _layer_grad("KerasLSTM", keras_lstm, inputs, output_grads, attributes)
 
 
+def keras_lstm_v2_grad(inputs: list[Any], output_grads: list[Any], **attributes: Any) -> list[Any]:
+    """KerasLSTMV2Grad. The forward pass is computed again.
+
+    Args:
+      inputs: the inputs of KerasLSTMV2.
+      output_grads: gradients of output, final_h and final_c.
+      **attributes: the op's attributes.
+
+    Returns:
+      The op's outputs: gradients of x, the states, the kernels, bias, peephole and projection.
+    """
+    return _layer_grad("KerasLSTMV2", keras_lstm, inputs, output_grads, attributes)
+
+
 def keras_gru_grad(inputs: list[Any], output_grads: list[Any], **attributes: Any) -> list[Any]:
     """KerasGRUGrad. The forward pass is computed again.
 
@@ -214,5 +256,6 @@ def _with_reserve(function: Callable[..., list[Any]]) -> Composite:
 
 COMPOSITES: dict[str, Composite] = {
     "KerasLSTM": _with_reserve(keras_lstm),
+    "KerasLSTMV2": _with_reserve(keras_lstm),
     "KerasGRU": _with_reserve(keras_gru),
 }

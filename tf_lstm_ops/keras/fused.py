@@ -7,19 +7,13 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from keras import activations, ops
 
 from tf_lstm_ops.keras import ragged
+from tf_lstm_ops.keras.activations import described, name_of
 from tf_lstm_ops.keras.requirements import require_keras_3
 from tf_lstm_ops.raw_ops.common import optional
 
 PACKAGE = "tf_lstm_ops"  # the package name of the classes in Keras' registry
-_TANH = (activations.tanh, ops.tanh, tf.tanh)
-_SIGMOID = (activations.sigmoid, ops.sigmoid, tf.sigmoid)
-
-
-def _name(function: Any) -> str:
-    return getattr(function, "__name__", repr(function))
 
 
 def _per_row(value: Any, batch: Any) -> Any:
@@ -151,10 +145,15 @@ class FusedRNN(keras.layers.RNN):
         """Why a call runs Keras' own loop; None if it runs the fused op."""
         if self.use_cudnn is True:
             return "use_cudnn=True asks for Keras' own cuDNN path"
-        if self.activation not in _TANH:
-            return f"activation is {_name(self.activation)}, not tanh"
-        if self.recurrent_activation not in _SIGMOID:
-            return f"recurrent_activation is {_name(self.recurrent_activation)}, not sigmoid"
+        return self._uncovered_activation
+
+    @property
+    def _uncovered_activation(self) -> str | None:
+        """Which activation has no fused op; None if both have."""
+        for name, only in (("activation", "tanh"), ("recurrent_activation", "sigmoid")):
+            function = getattr(self, name)
+            if name_of(function) != only:
+                return f"{name} is {described(function)}, not {only}"
         return None
 
     @property
@@ -173,7 +172,8 @@ class FusedRNN(keras.layers.RNN):
 
         Args:
           sequences: [B, T, I].
-          initial_state: list of [B, H] tensors, one for each state; [1, H] is broadcast.
+          initial_state: list of [B, H] tensors, one for each state; [1, H] is broadcast. Of an LSTM
+            with a projection, h is [B, P].
           mask: [B, T] or [B, T, 1] boolean, or None: all steps are valid.
           training: whether dropout applies.
 
@@ -214,7 +214,9 @@ class FusedRNN(keras.layers.RNN):
             return_sequences=self.return_sequences,
             training=bool(training),
         )
-        output.set_shape([x.shape[0], x.shape[1] if self.return_sequences else 1, self.units])
+        output.set_shape(
+            [x.shape[0], x.shape[1] if self.return_sequences else 1, self.cell.output_size]
+        )
         return output[:, -1], output, states
 
     def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:

@@ -159,7 +159,8 @@ def _problem(array: Any, dtype: tf.DType, required: tf.DType) -> str | None:
 def run(op: str, arguments: dict[str, Any]) -> Any:
     """Calls an op or, where only plain TensorFlow ops may run, its composite.
 
-    On a GPU whose kernels are off (see `_gpu`) a call takes the composite, too. Calls without a
+    On an NVIDIA GPU whose kernels are off, or that has no kernel of the op, a call takes the
+    composite, too (see `_gpu`). Calls without a
     composite take the fused op, which then has a kernel for the CPU only.
 
     Args:
@@ -177,7 +178,7 @@ def run(op: str, arguments: dict[str, Any]) -> Any:
     if not tf.executing_eagerly():
         converters.require_none(op)
     # A gradient op needs the dropout mask, which is in the reserve_space of the fused op only.
-    if _gpu.takes_plain_ops() and not arguments.get("dropout"):
+    if _gpu.takes_plain_ops(op) and not arguments.get("dropout"):
         try:
             return _run_plain(op, _with_checked_lengths(arguments))
         except ValueError:

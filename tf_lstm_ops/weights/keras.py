@@ -43,6 +43,8 @@ class KerasFormat(Weights):
     def to_keras(self, *, use_bias: bool = True) -> list[Any]:
         """The arrays for `set_weights` of a Keras layer, or of a Bidirectional around one.
 
+        Only `tf_lstm_ops.keras.LSTM` takes peepholes and projections.
+
         Args:
           use_bias: False for a layer made with use_bias=False.
 
@@ -50,10 +52,9 @@ class KerasFormat(Weights):
           List of arrays; for several layers a list of such lists.
 
         Raises:
-          ValueError: there is a projection, or use_bias is False and a bias is not zero.
+          ValueError: use_bias is False and a bias is not zero.
         """
         self._require_zero_biases(use_bias)
-        require(self.layers[0].projection is None, "Keras' layers have no projection; use to_cudnn")
         layers: list[list[Array]] = [[] for _ in range(self.layer_count)]
         for k, cell in enumerate(self.layers):
             layers[k // self.directions] += map(np.array, self._cell_to_keras(cell, use_bias))
@@ -85,7 +86,7 @@ def _keras_cells(source: Any) -> list[list[Array]]:
         f"{source!r} is neither a recurrent layer nor the list of its weights",
     )
     arrays = [as_array(a) for a in source]
-    # One direction of 4 arrays is kernel, recurrent_kernel, bias [4H] and peephole_kernel.
-    two = len(arrays) > 4 or (len(arrays) == 4 and arrays[2].ndim == 2)
     half = len(arrays) // 2
+    # The shape of a kernel does not occur again in a direction's own arrays from the third one on.
+    two = half > 1 and arrays[0].shape == arrays[half].shape
     return [arrays[:half], arrays[half:]] if two else [arrays]

@@ -39,12 +39,15 @@ class LSTMWeights(
         zero = np.zeros(kernel.shape[-1], kernel.dtype)
         # Keras converts its bias to cuDNN's recurrent bias, too.
         bias = rest.pop(0) if rest and rest[0].ndim == 1 else zero
+        # [P, 4H] with P < H if there is a projection, which is then the last array.
+        projected = rest and recurrent_kernel.shape[0] * 4 < recurrent_kernel.shape[-1]
+        projection = rest.pop() if projected else None
         peephole = rest.pop(0) if rest else None
         require(not rest, f"{len(arrays)} arrays are more than those of an LSTM layer")
-        return CellWeights(kernel, recurrent_kernel, zero, bias, peephole)
+        return CellWeights(kernel, recurrent_kernel, zero, bias, peephole, projection)
 
     @staticmethod
     def _cell_to_keras(cell: CellWeights, use_bias: bool) -> list[Array]:
         bias = [cell.bias + cell.recurrent_bias] if use_bias else []
-        peephole = [] if cell.peephole is None else [cell.peephole]
-        return [cell.kernel, cell.recurrent_kernel, *bias, *peephole]
+        optional = [a for a in (cell.peephole, cell.projection) if a is not None]
+        return [cell.kernel, cell.recurrent_kernel, *bias, *optional]

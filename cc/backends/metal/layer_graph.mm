@@ -165,7 +165,11 @@ auto WithPasses(const LayerGraph& layer, const F& f) {
 #define TF_LSTM_OPS_CASE(kind, Cell) \
   case CellKind::kind:               \
     return f(CellPasses<Cell<GraphMath>>(layer));
-  switch (layer.config.cell) { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) }
+  switch (layer.config.cell) {
+    TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE)
+    default:  // a cell of the CPU backend only
+      break;
+  }
 #undef TF_LSTM_OPS_CASE
   return f(CellPasses<LstmCell<GraphMath>>(layer));  // not reached
 }

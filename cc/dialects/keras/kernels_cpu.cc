@@ -47,21 +47,22 @@ class PackedWeightsCache {
     const std::lock_guard<std::mutex> lock(mutex_);
     bool same = packed_ != nullptr;
     for (size_t n = 0; n < kNames.size(); ++n) {
-      const Tensor& now = *call->Inputs::Find(kNames[n]);
-      same = same && now.data<T>() == tensors_[n].data<T>() &&
-             now.shape() == tensors_[n].shape();
+      const Tensor* now = call->Inputs::Find(kNames[n]);
+      if (!now) continue;  // in every call of this op
+      same = same && now->data<T>() == tensors_[n].data<T>() &&
+             now->shape() == tensors_[n].shape();
     }
     if (same) return packed_;
     for (size_t n = 0; n < kNames.size(); ++n) {
-      tensors_[n] = call->Take(kNames[n]);
+      if (call->Inputs::Find(kNames[n])) tensors_[n] = call->Take(kNames[n]);
     }
     packed_ = std::make_shared<cpu::PackedWeights>();
     return packed_;
   }
 
  private:
-  static constexpr std::array<const char*, 2> kNames = {"kernel",
-                                                        "recurrent_kernel"};
+  static constexpr std::array<const char*, 3> kNames = {
+      "kernel", "recurrent_kernel", "projection"};
 
   std::mutex mutex_;
   std::array<Tensor, kNames.size()> tensors_;
@@ -72,13 +73,14 @@ template <class T, const OpVariant& kVariant>
 class ForwardKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kVariant.cell));
+    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kVariant));
     return construction.GetAttr("training", &training_);
   }
 
   Status Compute(const KernelContext& context) override {
     CpuCall<T> call(kVariant.forward());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckProjection(call.sizes, call.shape_of()));
     LayerForward<C> layer;
     const PackedSequence packed =
         SetCpuLayer(kVariant, attributes_, &call, &layer);
@@ -86,7 +88,7 @@ class ForwardKernel : public tf::Kernel {
     const ReserveLayout reserve(packed.size(), sizes, kVariant.cell,
                                 attributes_.return_sequences);
     TF_LSTM_OPS_RETURN_IF_ERROR(Allocate(context, reserve.size(), &call));
-    const int64_t h_size = sizes.batch * sizes.time * sizes.cell;
+    const int64_t h_size = sizes.batch * sizes.time * HiddenSize(sizes);
     const bool has_h = attributes_.return_sequences || training_;
     const AlignedBuffer unsaved_h(has_h ? 0 : h_size * sizeof(T));
     T* h = attributes_.return_sequences ? call.OutData(kOutput)
@@ -121,11 +123,11 @@ class ForwardKernel : public tf::Kernel {
 
   void SetOutputs(const ReserveLayout& reserve, T* h, int64_t h_size,
                   CpuCall<T>* call, LayerForward<C>* layer) const {
-    const int64_t cell = call->sizes.cell;
+    const int64_t cell = call->sizes.cell, hidden = HiddenSize(call->sizes);
     layer->h = call->Out(h, h_size);
-    layer->h_stride = cell;
+    layer->h_stride = hidden;
     layer->fill = attributes_.fill();
-    layer->final_h = {call->Out(kFinalH), cell};
+    layer->final_h = {call->Out(kFinalH), hidden};
     if (kVariant.is_lstm()) layer->final_c = {call->Out(kFinalC), cell};
     if (!training_) return;
     layer->saved = PackedActivations(
@@ -135,14 +137,14 @@ class ForwardKernel : public tf::Kernel {
 
   // Copies the output of the last step; zero where there are no steps.
   static void CopyLastStep(const Sizes& sizes, const T* h, T* output) {
-    const int64_t cell = sizes.cell, time = sizes.time;
+    const int64_t hidden = HiddenSize(sizes), time = sizes.time;
     for (int64_t b = 0; b < sizes.batch; ++b) {
-      T* row = output + b * cell;
+      T* row = output + b * hidden;
       if (time == 0) {
-        std::fill(row, row + cell, T{});
+        std::fill(row, row + hidden, T{});
       } else {
-        const T* last = h + (b * time + time - 1) * cell;
-        std::copy(last, last + cell, row);
+        const T* last = h + (b * time + time - 1) * hidden;
+        std::copy(last, last + hidden, row);
       }
     }
   }
@@ -156,13 +158,14 @@ template <class T, const OpVariant& kVariant>
 class GradKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kVariant.cell));
+    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kVariant));
     return construction.GetAttr("needs_x_grad", &needs_x_grad_);
   }
 
   Status Compute(const KernelContext& context) override {
     CpuCall<T> call(kVariant.gradient());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckProjection(call.sizes, call.shape_of()));
     LayerBackward<C> layer;
     const PackedSequence packed =
         SetCpuLayer(kVariant, attributes_, &call, &layer);
@@ -195,20 +198,20 @@ class GradKernel : public tf::Kernel {
     layer->saved = PackedActivations(saved, kVariant.cell, call->sizes.cell);
     layer->h = attributes_.return_sequences ? call->In("output")
                                             : saved + reserve.h_offset();
-    layer->h_stride = call->sizes.cell;
+    layer->h_stride = HiddenSize(call->sizes);
   }
 
   void SetOutputGrads(const PackedSequence& packed, CpuCall<T>* call,
                       LayerBackward<C>* layer) const {
-    const int64_t cell = call->sizes.cell;
+    const int64_t cell = call->sizes.cell, hidden = HiddenSize(call->sizes);
     const C* final_h_grad = call->In("final_h_grad");
     if (attributes_.return_sequences) {
       layer->h_grad = StepGrads(packed, *layer, call);
-      layer->h_grad_stride = cell;
+      layer->h_grad_stride = hidden;
     } else {
       final_h_grad = AddLastStepGrad(packed, *layer, final_h_grad, call);
     }
-    layer->final_h_grad = {final_h_grad, cell};
+    layer->final_h_grad = {final_h_grad, hidden};
     layer->final_c_grad = {call->In("final_c_grad"), cell};
   }
 
@@ -218,19 +221,20 @@ class GradKernel : public tf::Kernel {
   const C* StepGrads(const PackedSequence& packed,
                      const LayerDirection<C>& layer, CpuCall<T>* call) const {
     const C* output_grad = call->In("output_grad");
-    const int64_t cell = call->sizes.cell, rows = layer.sequence.rows();
+    const int64_t width = HiddenSize(call->sizes);
+    const int64_t rows = layer.sequence.rows();
     if (packed.size() == rows || attributes_.zero_output_for_mask) {
       return output_grad;
     }
-    C* sums = call->Scratch(rows * cell);
-    std::copy_n(output_grad, rows * cell, sums);
-    cpu::ForEachStep(layer.sequence, packed,
-                     [&](int64_t row, int64_t latest, int64_t) {
-                       if (latest < 0 || latest == row) return;
-                       for (int64_t u = 0; u < cell; ++u) {
-                         sums[latest * cell + u] += output_grad[row * cell + u];
-                       }
-                     });
+    C* sums = call->Scratch(rows * width);
+    std::copy_n(output_grad, rows * width, sums);
+    cpu::ForEachStep(
+        layer.sequence, packed, [&](int64_t row, int64_t latest, int64_t) {
+          if (latest < 0 || latest == row) return;
+          for (int64_t u = 0; u < width; ++u) {
+            sums[latest * width + u] += output_grad[row * width + u];
+          }
+        });
     return sums;
   }
 
@@ -239,8 +243,8 @@ class GradKernel : public tf::Kernel {
   const C* AddLastStepGrad(const PackedSequence& packed,
                            const LayerDirection<C>& layer,
                            const C* final_h_grad, CpuCall<T>* call) const {
-    const int64_t cell = call->sizes.cell, time = call->sizes.time;
-    const int64_t size = call->sizes.batch * cell;
+    const int64_t width = HiddenSize(call->sizes), time = call->sizes.time;
+    const int64_t size = call->sizes.batch * width;
     const C* last_grad = call->In("output_grad");
     C* sums = call->Scratch(size);
     std::copy_n(final_h_grad, size, sums);
@@ -249,8 +253,8 @@ class GradKernel : public tf::Kernel {
                        if (row % time != time - 1 || latest < 0) return;
                        if (latest != row && attributes_.zero_output_for_mask)
                          return;
-                       for (int64_t u = 0; u < cell; ++u) {
-                         sums[b * cell + u] += last_grad[b * cell + u];
+                       for (int64_t u = 0; u < width; ++u) {
+                         sums[b * width + u] += last_grad[b * width + u];
                        }
                      });
     return sums;
@@ -271,15 +275,15 @@ void RegisterVariant() {
 template <class T>
 bool RegisterAll() {
   RegisterVariant<T, kLstm>();
+  RegisterVariant<T, kLstmV2>();
   RegisterVariant<T, kGru>();
   return true;
 }
 
 [[maybe_unused]] const bool kDefined[] = {
-    tf::DefineOp<&KerasLSTM>(),
-    tf::DefineOp<&KerasLSTMGrad>(),
-    tf::DefineOp<&KerasGRU>(),
-    tf::DefineOp<&KerasGRUGrad>(),
+    tf::DefineOp<&KerasLSTM>(),   tf::DefineOp<&KerasLSTMGrad>(),
+    tf::DefineOp<&KerasLSTMV2>(), tf::DefineOp<&KerasLSTMV2Grad>(),
+    tf::DefineOp<&KerasGRU>(),    tf::DefineOp<&KerasGRUGrad>(),
 };
 
 [[maybe_unused]] const bool kRegistered[] = {

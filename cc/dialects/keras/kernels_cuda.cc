@@ -48,7 +48,7 @@ template <class T, const OpVariant& kVariant>
 class ForwardKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kVariant.cell));
+    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kVariant));
     return construction.GetAttr("training", &training_);
   }
 
@@ -158,7 +158,7 @@ template <class T, const OpVariant& kVariant>
 class GradKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    return attributes_.Init(construction, kVariant.cell);
+    return attributes_.Init(construction, kVariant);
   }
 
   Status Compute(const KernelContext& context) override {

@@ -29,7 +29,7 @@ class LayerKernel : public MetalKernel {
   using MetalKernel::MetalKernel;
 
   Status Init(const KernelConstruction& construction) override {
-    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kVariant.cell));
+    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kVariant));
     return MetalKernel::Init(construction);
   }
 

@@ -8,7 +8,7 @@ using Arguments = std::vector<Argument>;
 constexpr Extent kT = Extent::kTime, kB = Extent::kBatch, kI = Extent::kInput,
                  kH = Extent::kCell, k4H = Extent::kFourCell,
                  k3H = Extent::kThreeCell, k2 = Extent::kTwo,
-                 k3 = Extent::kThree, k4 = Extent::kFour,
+                 k3 = Extent::kThree, k4 = Extent::kFour, kP = Extent::kHidden,
                  kAny = Extent::kOpaque;
 
 Signature Base(const char* op, Arguments inputs, Arguments outputs) {
@@ -21,12 +21,12 @@ Signature Base(const char* op, Arguments inputs, Arguments outputs) {
 }
 
 // The inputs that every gradient op has besides those of its forward op.
-Signature GradOf(const Signature& forward, const char* op) {
+Signature GradOf(const Signature& forward, const char* op, Extent hidden = kH) {
   Signature s = Base(op, forward.inputs, {});
   s.attributes.push_back("needs_x_grad: bool = true");
-  s.inputs.push_back({"output", {kB, kAny, kH}});
+  s.inputs.push_back({"output", {kB, kAny, hidden}});
   s.inputs.push_back({"reserve", {kAny}});
-  s.inputs.push_back({"output_grad", {kB, kAny, kH}});
+  s.inputs.push_back({"output_grad", {kB, kAny, hidden}});
   return s;
 }
 
@@ -34,6 +34,17 @@ Argument Like(const char* name, const char* input) {
   Argument argument = {name, {}};
   argument.like = input;
   return argument;
+}
+
+#define TF_LSTM_OPS_KERAS_ACTIVATIONS                                     \
+  ": {'linear', 'relu', 'tanh', 'sigmoid', 'hard_sigmoid', 'hard_tanh', " \
+  "'softsign', 'elu', 'leaky_relu', 'silu', 'gelu'} = "
+
+void AddLstmV2Attributes(Signature* s) {
+  s->attributes.push_back("cell_clip: float = 0.0");
+  s->attributes.push_back("activation" TF_LSTM_OPS_KERAS_ACTIVATIONS "'tanh'");
+  s->attributes.push_back("recurrent_activation" TF_LSTM_OPS_KERAS_ACTIVATIONS
+                          "'sigmoid'");
 }
 
 Arguments LstmInputs() {
@@ -89,6 +100,50 @@ const Signature& KerasLSTMGrad() {
                  {"recurrent_kernel_grad", {kH, k4H}},
                  Like("bias_grad", "bias"),
                  Like("peephole_grad", "peephole")};
+    return s;
+  }();
+  return signature;
+}
+
+const Signature& KerasLSTMV2() {
+  static const Signature signature = [] {
+    Arguments inputs = {{"x", {kB, kT, kI}},
+                        {"mask", {kB, kT}, "bool", kOptional},
+                        {"initial_h", {kB, kP}},
+                        {"initial_c", {kB, kH}},
+                        {"kernel", {kI, k4H}},
+                        {"recurrent_kernel", {kP, k4H}},
+                        {"bias", {k4H}, "T", kOptional},
+                        {"peephole", {k3, kH}, "T", kOptional},
+                        {"projection", {kH, kP}, "T", kOptional},
+                        {"input_dropout", {k4, kB, kI}, "T", kOptional},
+                        {"recurrent_dropout", {k4, kB, kP}, "T", kOptional}};
+    Signature s = Base("TfLstmOps>KerasLSTMV2", std::move(inputs),
+                       {{"output", {kB, kAny, kP}},
+                        {"final_h", {kB, kP}},
+                        {"final_c", {kB, kH}},
+                        {"reserve", {kAny}}});
+    AddLstmV2Attributes(&s);
+    s.attributes.push_back("training: bool = true");
+    return s;
+  }();
+  return signature;
+}
+
+const Signature& KerasLSTMV2Grad() {
+  static const Signature signature = [] {
+    Signature s = GradOf(KerasLSTMV2(), "TfLstmOps>KerasLSTMV2Grad", kP);
+    AddLstmV2Attributes(&s);
+    s.inputs.push_back({"final_h_grad", {kB, kP}});
+    s.inputs.push_back({"final_c_grad", {kB, kH}});
+    s.outputs = {{"x_grad", {kB, kT, kI}},
+                 {"initial_h_grad", {kB, kP}},
+                 {"initial_c_grad", {kB, kH}},
+                 {"kernel_grad", {kI, k4H}},
+                 {"recurrent_kernel_grad", {kP, k4H}},
+                 Like("bias_grad", "bias"),
+                 Like("peephole_grad", "peephole"),
+                 Like("projection_grad", "projection")};
     return s;
   }();
   return signature;

@@ -4,6 +4,8 @@
 #define TF_LSTM_OPS_DIALECTS_KERAS_PROBLEM_H_
 
 #include <array>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/attribute_reader.h"
@@ -15,12 +17,13 @@
 
 namespace tf_lstm_ops::keras {
 
-// The op variants: LSTM and GRU.
+// The op variants: LSTM, LSTM with projection and activations, and GRU.
 struct OpVariant {
   CellKind cell;
   GateOrder order;
   const Signature& (*forward)();
   const Signature& (*gradient)();
+  bool has_activations = false;
 
   constexpr bool is_lstm() const { return IsLstm(cell); }
   constexpr int gates() const { return GateCount(cell); }
@@ -28,25 +31,65 @@ struct OpVariant {
 
 inline constexpr OpVariant kLstm = {CellKind::kLstm, kOrderIFCO, &KerasLSTM,
                                     &KerasLSTMGrad};
+inline constexpr OpVariant kLstmV2 = {CellKind::kLstm, kOrderIFCO, &KerasLSTMV2,
+                                      &KerasLSTMV2Grad,
+                                      /*has_activations=*/true};
 inline constexpr OpVariant kGru = {CellKind::kGru, kOrderURN, &KerasGRU,
                                    &KerasGRUGrad};
+
+// The size of h. Only KerasLSTMV2 has it apart from the number of units.
+inline int64_t HiddenSize(const Sizes& sizes) {
+  return sizes.hidden == kUnknown ? sizes.cell : sizes.hidden;
+}
+
+// The activation functions by the names that the attributes allow.
+inline UnitActivation ParseActivation(const std::string& name) {
+  constexpr std::pair<const char*, UnitActivation> kNames[] = {
+      {"linear", UnitActivation::kLinear},
+      {"relu", UnitActivation::kRelu},
+      {"tanh", UnitActivation::kTanh},
+      {"sigmoid", UnitActivation::kSigmoid},
+      {"hard_sigmoid", UnitActivation::kHardSigmoid},
+      {"hard_tanh", UnitActivation::kHardTanh},
+      {"softsign", UnitActivation::kSoftsign},
+      {"elu", UnitActivation::kElu},
+      {"leaky_relu", UnitActivation::kLeakyRelu},
+      {"silu", UnitActivation::kSilu},
+      {"gelu", UnitActivation::kGelu}};
+  for (const auto& [known, activation] : kNames) {
+    if (name == known) return activation;
+  }
+  return UnitActivation::kLinear;  // not reached: TensorFlow checks the names
+}
 
 // The attributes of an op. Attributes that it does not have keep the defaults.
 struct Attributes {
   float cell_clip = 0;
+  UnitActivations activations;
   bool go_backwards = false;
   bool zero_output_for_mask = false;
   bool return_sequences = true;
 
   // Reads the attributes. Errors: those of GetAttr.
-  Status Init(const AttributeReader& reader, CellKind cell) {
-    if (IsLstm(cell)) {
+  Status Init(const AttributeReader& reader, const OpVariant& variant) {
+    if (variant.is_lstm()) {
       TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("cell_clip", &cell_clip));
+    }
+    if (variant.has_activations) {
+      std::string state, gate;
+      TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("activation", &state));
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          reader.GetAttr("recurrent_activation", &gate));
+      activations = {ParseActivation(state), ParseActivation(gate)};
     }
     TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("go_backwards", &go_backwards));
     TF_LSTM_OPS_RETURN_IF_ERROR(
         reader.GetAttr("zero_output_for_mask", &zero_output_for_mask));
     return reader.GetAttr("return_sequences", &return_sequences);
+  }
+  bool has_default_activations() const {
+    return activations.state == UnitActivation::kTanh &&
+           activations.gate == UnitActivation::kSigmoid;
   }
   Fill fill() const {
     return zero_output_for_mask ? Fill::kZero : Fill::kPrevious;
@@ -62,12 +105,27 @@ inline std::vector<Shape> ForwardShapes(const OpVariant& variant,
                                         const Attributes& attributes,
                                         const Sizes& sizes,
                                         int64_t reserve_size) {
-  const Shape state({sizes.batch, sizes.cell});
+  const int64_t hidden = HiddenSize(sizes);
   std::vector<Shape> shapes = {
-      Shape({sizes.batch, attributes.OutputSteps(sizes), sizes.cell}), state};
-  if (variant.is_lstm()) shapes.push_back(state);
+      Shape({sizes.batch, attributes.OutputSteps(sizes), hidden}),
+      Shape({sizes.batch, hidden})};
+  if (variant.is_lstm()) shapes.push_back(Shape({sizes.batch, sizes.cell}));
   shapes.push_back(Shape({reserve_size}));
   return shapes;
+}
+
+// Checks that h is smaller than the cell state with a projection, and of the
+// same size without. Error: InvalidArgument.
+inline Status CheckProjection(const Sizes& sizes, const ShapeOf& shape_of) {
+  const int64_t cell = sizes.cell, hidden = HiddenSize(sizes);
+  if (!shape_of("projection").rank_known()) {
+    if (hidden == cell) return Status();
+    return InvalidArgument("initial_h.dim_size(1) != cell_size: ", hidden,
+                           " vs. ", cell, "; the projection is absent");
+  }
+  if (hidden > 0 && hidden < cell) return Status();
+  return InvalidArgument("projection.dim_size(1) must be positive and below ",
+                         cell, " but is ", hidden);
 }
 
 // Checks the number of time steps of a gradient op's inputs output and
@@ -97,7 +155,7 @@ inline Status CheckReserve(const ShapeOf& shape_of, int64_t want) {
 }
 
 // The reserve: saved activations [rows, SavedCount(cell), H], then h of all
-// steps, [B * T, H], unless the op's output has it. `rows` is the number of
+// steps, [B * T, P], unless the op's output has it. `rows` is the number of
 // valid steps where the host knows the mask, else B * T. Each device has its
 // own order of rows. Offsets and sizes are in elements.
 struct ReserveLayout {
@@ -107,7 +165,8 @@ struct ReserveLayout {
   ReserveLayout(int64_t rows, const Sizes& sizes, CellKind cell,
                 bool output_has_h)
       : activations_size(rows * SavedCount(cell) * sizes.cell),
-        h_size(output_has_h ? 0 : sizes.batch * sizes.time * sizes.cell) {}
+        h_size(output_has_h ? 0
+                            : sizes.batch * sizes.time * HiddenSize(sizes)) {}
 
   int64_t h_offset() const { return activations_size; }
   int64_t size() const { return activations_size + h_size; }
@@ -141,9 +200,13 @@ void SetBiases(const OpVariant& variant, int64_t cell, T* bias,
 inline RnnConfig MakeConfig(const OpVariant& variant,
                             const Attributes& attributes, const Sizes& sizes) {
   RnnConfig config;
-  config.cell = variant.cell;
+  config.cell = attributes.has_default_activations()
+                    ? variant.cell
+                    : CellKind::kActivationLstm;
+  config.options.unit_activations = attributes.activations;
   config.input_size = sizes.input;
-  config.cell_size = config.hidden_size = sizes.cell;
+  config.cell_size = sizes.cell;
+  config.hidden_size = HiddenSize(sizes);
   config.gate_order = variant.order;
   config.cell_clip = attributes.cell_clip;
   return config;
@@ -169,12 +232,13 @@ template <class T, class Call>
 void SetLayer(const OpVariant& variant, const Attributes& attributes,
               const Sizes& sizes, Call* call, LayerDirection<T>* layer) {
   const int64_t cell = sizes.cell, input = sizes.input;
+  const int64_t hidden = HiddenSize(sizes);
   const int gates = variant.gates();
   layer->config = MakeConfig(variant, attributes, sizes);
   layer->sequence = MakeSequence(attributes, sizes, call->Mask("mask"));
   layer->x = call->In("x");
   layer->x_stride = input;
-  layer->h0 = {call->In("initial_h"), cell};
+  layer->h0 = {call->In("initial_h"), hidden};
   layer->c0 = {call->In("initial_c"), cell};
   const auto by_input = [&](const auto* data) {
     return ByInput(data, gates, cell);
@@ -182,14 +246,19 @@ void SetLayer(const OpVariant& variant, const Attributes& attributes,
   layer->weights.input =
       call->Weights("kernel", 0, input * gates * cell, by_input);
   layer->weights.recurrent =
-      call->Weights("recurrent_kernel", 0, cell * gates * cell, by_input);
+      call->Weights("recurrent_kernel", 0, hidden * gates * cell, by_input);
+  if (layer->config.projected()) {
+    layer->weights.projection = call->Weights(
+        "projection", 0, cell * hidden,
+        [&](const auto* data) { return ByInput(data, 1, hidden); });
+  }
   SetBiases(variant, cell, call->In("bias"), &layer->weights);
   layer->weights.peephole = Peepholes(call->In("peephole"), cell);
   const auto dropout = [&](const char* name, int64_t width) -> Multipliers<T> {
     return {call->In(name), sizes.batch * width, width, 1};
   };
   layer->input_dropout = dropout("input_dropout", input);
-  layer->recurrent_dropout = dropout("recurrent_dropout", cell);
+  layer->recurrent_dropout = dropout("recurrent_dropout", hidden);
 }
 
 // Sets the gradients with respect to the inputs. out(n) is output n of the
@@ -197,16 +266,19 @@ void SetLayer(const OpVariant& variant, const Attributes& attributes,
 template <class T, class Out>
 void SetInputGrads(const OpVariant& variant, const Sizes& sizes, const Out& out,
                    LayerBackward<T>* layer) {
-  const int64_t cell = sizes.cell;
+  const int64_t cell = sizes.cell, hidden = HiddenSize(sizes);
   size_t n = 0;
   layer->x_grad = out(n++);
-  layer->h0_grad = {out(n++), cell};
+  layer->h0_grad = {out(n++), hidden};
   if (variant.is_lstm()) layer->c0_grad = {out(n++), cell};
   RnnWeights<T>& grad = layer->weights_grad;
   grad.input = ByInput(out(n++), variant.gates(), cell);
   grad.recurrent = ByInput(out(n++), variant.gates(), cell);
   SetBiases(variant, cell, out(n++), &grad);
-  if (variant.is_lstm()) grad.peephole = Peepholes(out(n), cell);
+  if (variant.is_lstm()) grad.peephole = Peepholes(out(n++), cell);
+  if (layer->config.projected()) {
+    grad.projection = ByInput(out(n), 1, hidden);
+  }
 }
 
 }  // namespace tf_lstm_ops::keras

@@ -25,6 +25,18 @@ const Signature& KerasLSTM();
 // the CPU save the time of x_grad and return zeros.
 const Signature& KerasLSTMGrad();
 
+// KerasLSTM with a projection and other activations. P is the size of h: the
+// number of columns of the projection, or H where it is absent. Only the CPU
+// has kernels.
+// Inputs, besides those of KerasLSTM:
+//   projection [H,P], P < H: h = (o * g(c)) projection.
+// initial_h is [B,P], recurrent_kernel [P,4H], recurrent_dropout [4,B,P].
+// Attributes: `activation` g of the candidate and the cell state,
+// `recurrent_activation` of the gates; see UnitActivation.
+// Outputs: those of KerasLSTM; output and final_h have P columns.
+const Signature& KerasLSTMV2();
+const Signature& KerasLSTMV2Grad();
+
 // A GRU layer with reset_after=True. The gates are in Keras' order z, r, h.
 // Inputs and outputs are those of KerasLSTM without initial_c, peephole and
 // final_c. These inputs have other shapes:

@@ -39,7 +39,10 @@ void Forward(const EngineForward<T>* layers, int count, int threads,
 #define TF_LSTM_OPS_CASE(kind, Cell) \
   case CellKind::kind:               \
     return ForwardOf<T, Cell>(layers, count, threads, packed);
-  switch (layers->config.cell) { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) }
+  switch (layers->config.cell) {
+    TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE)
+    TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_CASE)
+  }
 #undef TF_LSTM_OPS_CASE
 }
 
@@ -48,7 +51,10 @@ void Backward(const EngineBackward<T>* layers, int count, int threads) {
 #define TF_LSTM_OPS_CASE(kind, Cell) \
   case CellKind::kind:               \
     return BackwardOf<T, Cell>(layers, count, threads);
-  switch (layers->config.cell) { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) }
+  switch (layers->config.cell) {
+    TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE)
+    TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_CASE)
+  }
 #undef TF_LSTM_OPS_CASE
 }
 

@@ -16,7 +16,11 @@ inline const char* CellName(CellKind cell) {
 #define TF_LSTM_OPS_CASE(kind, Cell) \
   case CellKind::kind:               \
     return #Cell;
-  switch (cell) { TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) }
+  switch (cell) {
+    TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE)
+    default:  // a cell of the CPU backend only
+      break;
+  }
 #undef TF_LSTM_OPS_CASE
   return "";
 }

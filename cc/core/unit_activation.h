@@ -1,0 +1,157 @@
+// UnitActivation: the activation functions of ActivationLstmCell, with
+// derivatives, for the CPU.
+#ifndef TF_LSTM_OPS_CORE_UNIT_ACTIVATION_H_
+#define TF_LSTM_OPS_CORE_UNIT_ACTIVATION_H_
+
+#include <type_traits>
+
+#include "core/cell_options.h"
+#include "core/macros.h"
+
+namespace tf_lstm_ops {
+
+// Whether the derivative depends on the argument, because the function takes a
+// value more than once.
+constexpr bool NeedsArgument(UnitActivation activation) {
+  return activation == UnitActivation::kSilu ||
+         activation == UnitActivation::kGelu;
+}
+
+// The functions of UnitActivation. Math as in lstm_cell.h; its values are
+// scalars or SIMD vectors.
+template <class Math>
+struct UnitActivationMath {
+  using V = typename Math::Value;
+
+  struct ValueAndSlope {
+    V value, slope;
+  };
+
+  // The value at `z`.
+  static V Activate(UnitActivation activation, V z) {
+    const V zero = {}, one = zero + 1;
+    switch (activation) {
+      case UnitActivation::kLinear:
+        return z;
+      case UnitActivation::kRelu:
+        return Math::Max(z, zero);
+      case UnitActivation::kTanh:
+        return Math::Tanh(z);
+      case UnitActivation::kSigmoid:
+        return Math::Sigmoid(z);
+      case UnitActivation::kHardSigmoid:
+        return Math::Min(Math::Max((z + 3) / 6, zero), one);
+      case UnitActivation::kHardTanh:
+        return Math::Min(Math::Max(z, -one), one);
+      case UnitActivation::kSoftsign:
+        return z / (1 + Abs(z));
+      case UnitActivation::kElu:
+        return Math::IfPositive(z, z, ExpMinusOne(Math::Min(z, zero)));
+      case UnitActivation::kLeakyRelu:
+        return Math::IfPositive(z, z, z / 5);
+      case UnitActivation::kSilu:
+        return z * Math::Sigmoid(z);
+      case UnitActivation::kGelu:
+        return z * NormalCdf(z);
+    }
+    return z;
+  }
+
+  // The value and the derivative from what a forward pass saves: the argument
+  // if NeedsArgument(activation), else the value. The derivative at a kink is
+  // that of TensorFlow's functions.
+  static ValueAndSlope Restore(UnitActivation activation, V saved) {
+    const V zero = {}, one = zero + 1, y = saved;
+    switch (activation) {
+      case UnitActivation::kLinear:
+        return {y, one};
+      case UnitActivation::kRelu:
+        return {y, Math::IfPositive(y, one, zero)};
+      case UnitActivation::kTanh:
+        return {y, 1 - y * y};
+      case UnitActivation::kSigmoid:
+        return {y, y - y * y};
+      case UnitActivation::kHardSigmoid:
+        return {y, Math::IfPositive(y, Math::IfPositive(1 - y, one / 6, zero),
+                                    zero)};
+      case UnitActivation::kHardTanh:
+        return {y, Math::IfPositive(1 - Abs(y), one, zero)};
+      case UnitActivation::kSoftsign:
+        return {y, (1 - Abs(y)) * (1 - Abs(y))};
+      case UnitActivation::kElu:
+        return {y, Math::IfPositive(y, one, y + 1)};
+      case UnitActivation::kLeakyRelu:
+        return {y, Math::IfPositive(y, one, one / 5)};
+      case UnitActivation::kSilu: {
+        const V s = Math::Sigmoid(saved);
+        return {saved * s, s + saved * s * (1 - s)};
+      }
+      case UnitActivation::kGelu: {
+        const V cdf = NormalCdf(saved);
+        const V density =
+            Constant(0.39894228040143267794) * ExpOfMinus(saved * saved / 2);
+        return {saved * cdf, cdf + saved * density};
+      }
+    }
+    return {y, one};
+  }
+
+ private:
+  static TF_LSTM_OPS_INLINE V Constant(double value) {
+    if constexpr (std::is_arithmetic_v<V>) {
+      return static_cast<V>(value);
+    } else {
+      V v = {};
+      return v + static_cast<std::remove_reference_t<decltype(v[0])>>(value);
+    }
+  }
+  static TF_LSTM_OPS_INLINE V Abs(V z) { return Math::Max(z, -z); }
+
+  // e^z - 1 for z <= 0, as tanh(z/2) / sigmoid(-z), which has no cancellation.
+  static TF_LSTM_OPS_INLINE V ExpMinusOne(V z) {
+    return Math::Tanh(z / 2) / Math::Sigmoid(-z);
+  }
+  // e^-z for z >= 0, as sigmoid(-z) / sigmoid(z).
+  static TF_LSTM_OPS_INLINE V ExpOfMinus(V z) {
+    return Math::Sigmoid(-z) / Math::Sigmoid(z);
+  }
+
+  // The distribution function of the normal distribution, erfc(-z/sqrt(2)) / 2.
+  // With x = |z|/sqrt(2) and t = 2 / (2 + x), erfc(x) = t e^(p(2t-1) - x^2). p
+  // is a Chebyshev series, computed with mpmath; without its further terms the
+  // relative error is below 1e-16. Clenshaw's recurrence adds it up.
+  static V NormalCdf(V z) {
+    constexpr double kSeries[] = {
+        -1.30265371978170943 / 2, 6.4196979235649026e-1,
+        1.94764732041858363e-2,   -9.56151478680863164e-3,
+        -9.46595344482036866e-4,  3.66839497852761452e-4,
+        4.25233248069077716e-5,   -2.02785781125342432e-5,
+        -1.62429000464702551e-6,  1.3036558355805232e-6,
+        1.56264417220661432e-8,   -8.52380959149265425e-8,
+        6.5290544390988515e-9,    5.05934349555146894e-9,
+        -9.91364156493033087e-10, -2.27365122293183586e-10,
+        9.6467911020155268e-11,   2.39403808303911474e-12,
+        -6.8860275264975534e-12,  8.94487927309072572e-13,
+        3.13092139934295808e-13,  -1.12708223613672524e-13,
+        3.81090525518923206e-16,  7.10609761360923699e-15,
+        -1.5230282014571043e-15,  -9.457494571291234e-17,
+        1.21023718922427899e-16,  -2.81666308774717697e-17};
+    constexpr int kTerms = sizeof(kSeries) / sizeof(kSeries[0]);
+    const V x = Abs(z) * Constant(0.70710678118654752440);
+    const V t = 2 / (2 + x), y = 2 * t - 1;
+    V next = {}, sum = {};
+    for (int k = kTerms - 1; k > 0; --k) {
+      const V term = 2 * y * sum - next + Constant(kSeries[k]);
+      next = sum;
+      sum = term;
+    }
+    const V p = y * sum - next + Constant(kSeries[0]);
+    // x^2 - p is positive: at most erfc(0) = 1.
+    const V tail = t * ExpOfMinus(x * x - p) / 2;
+    return Math::IfPositive(z, 1 - tail, tail);
+  }
+};
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_CORE_UNIT_ACTIVATION_H_
