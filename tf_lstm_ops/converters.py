@@ -11,15 +11,21 @@ from __future__ import annotations
 import sys
 import types
 
-# The call by the module that traces the model, and what converts a portable SavedModel instead.
+_PORTABLE = "tf_lstm_ops.export.saved_model(model, folder, portable=True)"
+_TO_ONNX = "tf_lstm_ops.export.onnx(model, path)"
+
+# By the module that traces the model: the call, and what to call instead.
 _CONVERTERS = {
     "keras.src.export.litert": (
         'model.export(path, format="litert")',
-        "tf.lite.TFLiteConverter.from_saved_model(folder)",
+        "tf_lstm_ops.export.tflite(model, path)",
     ),
-    "keras.src.export.onnx": ('model.export(path, format="onnx")', "tf2onnx"),
-    "keras.src.export.openvino": ('model.export(path, format="openvino")', "OpenVINO"),
-    "tf2onnx.convert": ("tf2onnx", "tf2onnx"),
+    "keras.src.export.onnx": ('model.export(path, format="onnx")', _TO_ONNX),
+    "keras.src.export.openvino": (
+        'model.export(path, format="openvino")',
+        f"{_PORTABLE} and convert its SavedModel with OpenVINO",
+    ),
+    "tf2onnx.convert": ("tf2onnx", _TO_ONNX),
 }
 
 
@@ -38,9 +44,6 @@ def require_none(op: str) -> None:
     while frame is not None:
         name = frame.f_globals.get("__name__")
         if name in _CONVERTERS:
-            call, converter = _CONVERTERS[name]
-            raise ValueError(
-                f"{call} does not know the op TfLstmOps>{op}. Call tf_lstm_ops.export.saved_model("
-                f"model, folder, portable=True) and convert its SavedModel with {converter}"
-            )
+            call, instead = _CONVERTERS[name]
+            raise ValueError(f"{call} does not know the op TfLstmOps>{op}. Call {instead}")
         frame = frame.f_back

@@ -61,6 +61,11 @@ class Inference {
     return Append(shape, vector.get());
   }
 
+  Status AppendUnknown(TF_ShapeHandle* shape) {
+    // As an int64_t this is -1, TensorFlow's unknown size.
+    return AppendSize(shape, kUnknown);
+  }
+
   Status AppendDim(TF_ShapeHandle* shape, TF_ShapeHandle* from, int k) {
     const ShapePtr part(TF_NewShapeHandle());
     TF_ShapeInferenceContextSubshape(context_, from, k, k + 1, part.get(),
@@ -90,18 +95,11 @@ class Inference {
   TfStatus status_;
 };
 
-bool HasOpaqueDim(const Argument& argument) {
-  if (argument.dims.rank == kAnyRank) return true;
-  for (int k = 0; k < argument.dims.rank; ++k) {
-    if (argument.dims.extents[k] == Extent::kOpaque) return true;
-  }
-  return false;
-}
-
-// Appends the dimension of an input, or an unknown one, to `shape`.
-Status AppendUnknown(const Signature& signature,
+// Appends the dimension that an input has, which may be unknown, to `shape`.
+Status AppendOfInput(const Signature& signature,
                      const std::vector<ShapePtr>& inputs, Extent extent,
                      Inference* inference, TF_ShapeHandle* shape) {
+  if (extent == Extent::kOpaque) return inference->AppendUnknown(shape);
   for (size_t n = 0; n < inputs.size(); ++n) {
     const Argument& argument = signature.inputs[n];
     for (int k = 0; k < argument.dims.rank; ++k) {
@@ -125,14 +123,14 @@ Status InferOutputs(const Signature& signature,
           inference->SetOutput(static_cast<int>(n), inputs[input].get()));
       continue;
     }
-    if (HasOpaqueDim(output)) continue;
+    if (output.dims.rank == kAnyRank) continue;
     const ShapePtr shape = inference->Scalar();
     for (int k = 0; k < output.dims.rank; ++k) {
       const Extent extent = output.dims.extents[k];
       const int64_t size = sizes.Value(extent);
       TF_LSTM_OPS_RETURN_IF_ERROR(
           size == kUnknown
-              ? AppendUnknown(signature, inputs, extent, inference, shape.get())
+              ? AppendOfInput(signature, inputs, extent, inference, shape.get())
               : inference->AppendSize(shape.get(), size));
     }
     TF_LSTM_OPS_RETURN_IF_ERROR(

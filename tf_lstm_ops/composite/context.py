@@ -17,6 +17,7 @@ from tensorflow.python.ops import control_flow_ops, control_flow_util
 control_flow_ops.XLAControlFlowContext.RequiresUniqueFunctionRetracing = lambda _: True
 
 _in_pfor = contextvars.ContextVar("tf_lstm_ops_differentiable_in_pfor", default=False)
+_unrolled_steps = contextvars.ContextVar("tf_lstm_ops_unrolled_steps", default=0)
 _asked_for = contextvars.ContextVar("tf_lstm_ops_plain_ops", default=False)
 
 
@@ -55,6 +56,35 @@ def differentiable_in_pfor() -> bool:
       True within `in_derivatives`.
     """
     return _in_pfor.get()
+
+
+@contextlib.contextmanager
+def unrolled(steps: int) -> Iterator[None]:
+    """A context in which composites write sequences of few steps as one graph without a loop.
+
+    Args:
+      steps: the longest such sequence. A sequence of an unknown number of steps stays a loop.
+
+    Yields:
+      None.
+    """
+    token = _unrolled_steps.set(steps)
+    try:
+        yield
+    finally:
+        _unrolled_steps.reset(token)
+
+
+def is_unrolled(steps: int | None) -> bool:
+    """Whether a sequence is written as one graph without a loop.
+
+    Args:
+      steps: the number of its steps, None if unknown while tracing.
+
+    Returns:
+      True within `unrolled`, if the sequence has few enough steps.
+    """
+    return steps is not None and 0 < steps <= _unrolled_steps.get()
 
 
 def plain_ops_required() -> bool:

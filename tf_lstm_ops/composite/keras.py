@@ -23,9 +23,9 @@ from tf_lstm_ops.composite.common import (
 )
 from tf_lstm_ops.composite.scan import scan
 
-# The functions that KerasLSTMV2's attributes name, for which the equations of UnitActivation in
-# cc/core/cell_options.h hold. tf.nn.leaky_relu
-# has its slope in float32, tf.nn.silu a gradient of its own.
+# The functions that KerasLSTMV2's attributes name. Equations: UnitActivation in
+# cc/core/cell_options.h. tf.nn.leaky_relu has its slope in float32, and tf.nn.silu has a gradient
+# of its own.
 _ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "linear": tf.identity,
     "relu": tf.nn.relu,
@@ -37,7 +37,7 @@ _ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "elu": tf.nn.elu,
     "leaky_relu": lambda z: tf.where(z > 0, z, z / 5),
     "silu": lambda z: z * tf.sigmoid(z),
-    "gelu": lambda z: z * tf.math.erfc(z * -math.sqrt(0.5)) / 2,
+    "gelu": lambda z: z * (1 + tf.math.erf(z * math.sqrt(0.5))) / 2,
 }
 
 

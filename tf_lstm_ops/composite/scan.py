@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_lstm_ops.composite.context import differentiable_in_pfor
+from tf_lstm_ops.composite.context import differentiable_in_pfor, is_unrolled
 
 
 def scan(
@@ -36,6 +36,8 @@ def scan(
       states.
     """
     options = {"reverse": reverse, "zero_output": zero_output}
+    if is_unrolled(sequence.shape[0]):
+        return _scan_unrolled(cell, sequence, valid, initial, **options)
     if differentiable_in_pfor():
         return _scan_lists(cell, sequence, valid, initial, **options)
     return _scan_arrays(cell, sequence, valid, initial, **options)
@@ -161,3 +163,26 @@ def _scan_lists(
     )
     stacked.set_shape([sequence.shape[0], *zero.shape])
     return stacked, output, states
+
+
+def _scan_unrolled(
+    cell: Callable[..., list[Any]],
+    sequence: tf.Tensor,
+    valid: tf.Tensor | None,
+    initial: list[Any],
+    *,
+    reverse: bool,
+    zero_output: bool,
+) -> tuple[tf.Tensor, tf.Tensor, list[Any]]:
+    """`scan` of a known number of steps without a loop, for converters that quantise no loops."""
+    order = slice(None, None, -1 if reverse else 1)
+    rows = tf.unstack(sequence)[order]
+    valid_rows = [None] * len(rows) if valid is None else tf.unstack(valid)[order]
+    output = zero = tf.zeros_like(initial[0])
+    states, outputs = initial, []
+    for row, now in zip(rows, valid_rows, strict=True):
+        output, states = _next(
+            cell(row, *states), now, output, states, zero if zero_output else output
+        )
+        outputs.append(output)
+    return tf.stack(outputs), output, states

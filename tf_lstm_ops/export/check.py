@@ -159,11 +159,20 @@ def _largest_difference(
     kinds = [[(t.shape.as_list(), t.dtype.name) for t in side] for side in (outputs, expected)]
     if kinds[0] != kinds[1]:
         raise ValueError(f"{name} has outputs {kinds[0]}; those of the model are {kinds[1]}")
-    pairs = [_difference(a, b) for a, b in zip(outputs, expected, strict=True)]
+    pairs = [difference(a, b) for a, b in zip(outputs, expected, strict=True)]
     return max(pairs, key=lambda pair: pair.relative, default=Difference(0.0, 0.0))
 
 
-def _difference(output: tf.Tensor, expected: tf.Tensor) -> Difference:
+def difference(output: tf.Tensor, expected: tf.Tensor) -> Difference:
+    """The difference of one output from that of the model.
+
+    Args:
+      output: the output.
+      expected: the output of the model, of the same shape and dtype.
+
+    Returns:
+      The difference. Equal infinities do not differ, nor do two NaN; NaN differs from any number.
+    """
     if not (output.dtype.is_floating or output.dtype.is_complex):
         equal = np.array_equal(output.numpy(), expected.numpy())
         return Difference(0.0 if equal else 1.0, 1.0)

@@ -1,0 +1,86 @@
+"""Calls TensorFlow's converter to TensorFlow Lite."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tf_lstm_ops.export.lite import flatbuffer
+from tf_lstm_ops.export.lite.trace import Traced
+
+
+def convert(
+    model: Any, traced: Traced, quantize: str | None, samples: Iterable[dict[str, Any]] | None
+) -> bytes:
+    """Converts a traced model.
+
+    Args:
+      model: the Keras model, whose variables the function reads.
+      traced: the function.
+      quantize: None, "float16", "dynamic" or "int8".
+      samples: for "int8", the inputs and states by name with which ranges are measured.
+
+    Returns:
+      The file.
+
+    Raises:
+      ValueError: TensorFlow's converter fails; or the file needs ops that TensorFlow Lite does not
+        have; or, with "int8", it has loops.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        module = tf.Module()
+        module.variables_read = [variable.value for variable in model.variables]
+        tf.saved_model.save(module, folder, signatures={"serving_default": traced.function})
+        if quantize == "int8":  # the converter ends the process if it quantises a loop
+            _reject_loops(_finished(folder, traced, None, None))
+        return _finished(folder, traced, quantize, samples)
+
+
+def _finished(
+    folder: str, traced: Traced, quantize: str | None, samples: Iterable[dict[str, Any]] | None
+) -> bytes:
+    converter = tf.lite.TFLiteConverter.from_saved_model(folder)
+    if quantize is not None:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if quantize == "float16":
+        converter.target_spec.supported_types = [tf.float16]
+    if quantize == "int8":
+        converter.representative_dataset = lambda: iter(samples or [])
+        converter.target_spec.supported_ops = [
+            tf.lite.OpsSet.TFLITE_BUILTINS_INT8,
+            tf.lite.OpsSet.TFLITE_BUILTINS,  # what int8 has not stays float32
+        ]
+    with _errors_in_words():
+        content = flatbuffer.finish(converter.convert(), traced.lowering.fused)
+    custom = sorted(name for name in flatbuffer.operations(content) if name.startswith("CUSTOM"))
+    if custom:
+        raise ValueError(
+            f"the file would need ops that TensorFlow Lite does not have: {', '.join(custom)}. "
+            "Which layer of the model computes them?"
+        )
+    return content
+
+
+def _reject_loops(content: bytes) -> None:
+    loops = flatbuffer.operations(content)["WHILE"]
+    if loops:
+        raise ValueError(
+            f"quantize='int8' needs a model without loops, because TensorFlow's converter does not "
+            f"quantise them; the model has {loops} besides its recurrent layers"
+        )
+
+
+@contextlib.contextmanager
+def _errors_in_words() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # the converter raises many types, also of other modules
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        raise ValueError(
+            "TensorFlow's converter cannot convert the model. Its message: "
+            + ("\n".join(lines[:12]) or type(error).__name__)
+        ) from error

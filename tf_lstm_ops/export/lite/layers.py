@@ -1,0 +1,268 @@
+"""The recurrent layers in a form that TensorFlow's converter knows.
+
+The fused op of TensorFlow Lite keeps its states from one call of the interpreter to the next. A
+step before the sequence clears them, so that a file computes what the model computes at every call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tf_lstm_ops import composite
+from tf_lstm_ops.composite.keras import keras_lstm
+from tf_lstm_ops.keras import LSTM
+from tf_lstm_ops.keras.activations import name_of
+
+FUSED_OP = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+UNROLLED_STEPS = 64  # a longer sequence is a loop: the converter's time grows faster than the steps
+_CLEARED = 1000.0  # a pre-activation of -1000 makes a gate zero in float32
+
+_STOCK = (keras.layers.LSTM, keras.layers.GRU)
+
+
+class Recurrent(NamedTuple):
+    """A recurrent layer of a model and where it is."""
+
+    path: str  # names, joined by "/"
+    layer: keras.layers.RNN
+    reversed: bool  # whether it reads its sequence from the end
+    vectorized: bool  # whether it is in a TimeDistributed, which vectorizes its computation
+
+
+def recurrent_layers(parent: Any, path: str = "", vectorized: bool = False) -> Iterator[Recurrent]:
+    """The recurrent layers of a model, also those of wrappers and nested models.
+
+    Args:
+      parent: a Keras model or layer.
+      path: the path of parent, with "/" at its end.
+      vectorized: whether parent is in a TimeDistributed.
+
+    Yields:
+      The layers in the model's order.
+    """
+    for layer in parent._flatten_layers(include_self=False, recursive=False):
+        if isinstance(layer, keras.layers.RNN):
+            yield Recurrent(path + layer.name, layer, layer.go_backwards, vectorized)
+        else:
+            inside = vectorized or isinstance(layer, keras.layers.TimeDistributed)
+            yield from recurrent_layers(layer, f"{path}{layer.name}/", inside)
+
+
+def state_names(item: Recurrent) -> list[str]:
+    """The names of a layer's states in a file: the path and ``h`` or ``c``.
+
+    Args:
+      item: the layer.
+
+    Returns:
+      One name for each state.
+    """
+    count = len(keras.tree.flatten(item.layer.state_size))
+    known = {keras.layers.LSTM: ["h", "c"], keras.layers.GRU: ["h"], keras.layers.SimpleRNN: ["h"]}
+    kinds = (names for cls, names in known.items() if isinstance(item.layer, cls))
+    names = next(kinds, [f"state_{n}" for n in range(count)])
+    return [f"{item.path.replace('/', '_')}_{name}" for name in names]
+
+
+class Lowering:
+    """What replaces the computation of the recurrent layers while a model is traced.
+
+    Attributes:
+      forms: how each layer was written, by its path; filled by the trace.
+      fused: the layers of the fused ops.
+      final: the final states of each layer by its path, if states are inputs and outputs.
+    """
+
+    def __init__(self, model: Any, *, loops: bool, stateful: bool) -> None:
+        """Makes the replacement of a model's layers.
+
+        Args:
+          model: the Keras model.
+          loops: whether a layer may be a loop or a fused op; else it is unrolled.
+          stateful: whether states are inputs and outputs.
+        """
+        self._items = list(recurrent_layers(model))
+        self._loops = loops
+        self._stateful = stateful
+        self._initial: dict[str, list[Any]] = {}
+        self.forms: dict[str, str] = {}
+        self.fused: list[Recurrent] = []
+        self.final: dict[str, list[Any]] = {}
+
+    @contextlib.contextmanager
+    def active(self, initial: dict[str, list[Any]]) -> Iterator[None]:
+        """A context in which the model's layers compute what is to be converted.
+
+        Args:
+          initial: the initial states by path; none unless states are inputs and outputs.
+
+        Yields:
+          None.
+        """
+        limit = UNROLLED_STEPS if self._loops else 2**31
+        self._initial = initial
+        try:
+            for item in self._items:
+                item.layer.inner_loop = functools.partial(self._call, item)
+            with composite.plain_ops(), composite.unrolled(limit):
+                yield
+        finally:
+            for item in self._items:
+                with contextlib.suppress(AttributeError):
+                    del item.layer.inner_loop
+
+    def _call(
+        self, item: Recurrent, sequences: Any, initial_state: Any, mask: Any, training: bool = False
+    ) -> Any:
+        if self._stateful:
+            initial_state = self._streamed(item, initial_state)
+        steps = sequences.shape[1]
+        form = self._form(item, steps, initial_state, mask)
+        if self.forms.setdefault(item.path, form) != form:
+            self.forms[item.path] += f"; {form}"
+        if form == FUSED_OP:
+            self.fused.append(item)
+            return fused_lstm(item.layer, sequences, f"tf_lstm_ops_fused_{len(self.fused)}")
+        layer, unroll = item.layer, item.layer.unroll
+        # The inner_loop of the stock classes would try cuDNN first.
+        cls = keras.layers.RNN if type(layer) in _STOCK else type(layer)
+        try:
+            layer.unroll = form.startswith("unrolled")
+            results = cls.inner_loop(layer, sequences, initial_state, mask, training=training)
+        finally:
+            layer.unroll = unroll
+        if self._stateful:
+            self.final[item.path] = keras.tree.flatten(results[2])
+        return results
+
+    def _form(self, item: Recurrent, steps: int | None, initial_state: Any, mask: Any) -> str:
+        zero = not self._stateful and all(map(_is_zero, keras.tree.flatten(initial_state)))
+        if self._loops and mask is None and zero and not item.vectorized and _fusable(item.layer):
+            return FUSED_OP
+        if steps is not None and (not self._loops or steps <= UNROLLED_STEPS):
+            return f"unrolled, {steps} steps"
+        if self._loops:
+            return "WHILE"
+        raise ValueError(
+            f"layer {item.path}: quantize='int8' needs a known number of steps, because the "
+            "converter does not quantise loops. Make the model with an Input of a fixed number of "
+            "steps"
+        )
+
+    def _streamed(self, item: Recurrent, initial_state: Any) -> list[Any]:
+        if item.path in self.final:
+            raise ValueError(
+                f"layer {item.path}: stateful=True needs one state per layer, but the model calls "
+                "the layer more than once"
+            )
+        if not item.layer.stateful and not all(map(_is_zero, keras.tree.flatten(initial_state))):
+            raise ValueError(
+                f"layer {item.path}: stateful=True makes the states inputs of the file, but the "
+                "model computes the layer's initial_state"
+            )
+        return self._initial[item.path]
+
+
+def _fusable(layer: Any) -> bool:
+    """Whether the fused op has the layer's equations and the layer returns only what it returns."""
+    if type(layer) not in (LSTM, keras.layers.LSTM) or layer.return_state:
+        return False
+    names = (name_of(layer.activation), name_of(layer.recurrent_activation))
+    return names == ("tanh", "sigmoid") and getattr(layer, "projection_size", None) is None
+
+
+def _is_zero(value: Any) -> bool:
+    constant = tf.get_static_value(value)
+    return constant is not None and not np.any(constant)
+
+
+def fused_lstm(layer: Any, x: Any, name: str) -> tuple[Any, Any, list[Any]]:
+    """An LSTM layer as the function that the converter replaces by the fused op.
+
+    The converter recognises the attribute ``api_implements`` and the order of the arguments, which
+    are those of Keras 2. It ignores peepholes and sets a bound of the cell state of its own;
+    `flatbuffer.finish` puts the layer's there.
+
+    Args:
+      layer: an LSTM layer.
+      x: [B, T, I]; B is known.
+      name: the name of the function.
+
+    Returns:
+      The last output [B, H], all outputs [B, T, H], and no final states: the op has none.
+    """
+    batch, units, cell = x.shape[0], layer.units, layer.cell
+    with tf.init_scope():
+        kernel, recurrent = np.asarray(cell.kernel), np.asarray(cell.recurrent_kernel)
+        bias = np.zeros(4 * units, "float32") if cell.bias is None else np.asarray(cell.bias)
+        peephole = peephole_of(layer)
+    clip = cell_clip_of(layer)
+
+    def lstm(x: Any, h: Any, c: Any, kernel: Any, recurrent: Any, bias: Any) -> list[Any]:
+        absent = tf.zeros([0])
+        rows = absent if peephole is None else tf.constant(peephole)
+        output, h, c = keras_lstm(
+            *(x, tf.zeros([0], tf.bool), h, c, kernel, recurrent, bias, rows, absent, absent),
+            cell_clip=clip,
+            go_backwards=False,
+            zero_output_for_mask=False,
+            return_sequences=True,
+        )
+        return [output[:, -1], output, h, c, tf.constant(0.0)]
+
+    attributes = {"api_implements": f"lstm_{name}", "time_major": False}
+    function = tf.function(lstm, autograph=False, experimental_attributes=attributes)
+    x, kernel = _with_clearing_step(x[:, ::-1] if layer.go_backwards else x, kernel)
+    state, weights = tf.zeros([batch, units]), map(tf.constant, (kernel, recurrent, bias))
+    with tf.name_scope(name):
+        outputs = function(x, state, state, *weights)[1][:, 1:]
+    return outputs[:, -1], outputs, []
+
+
+def peephole_of(layer: Any) -> np.ndarray | None:
+    """The peephole weights of an LSTM layer.
+
+    Args:
+      layer: a layer of this package or a stock layer.
+
+    Returns:
+      [3, H], rows i, f and o; None without peepholes.
+    """
+    peephole = getattr(layer.cell, "peephole_kernel", None)
+    return None if peephole is None else np.asarray(peephole)
+
+
+def cell_clip_of(layer: Any) -> float:
+    """The bound of the cell state of an LSTM layer.
+
+    Args:
+      layer: a layer of this package or a stock layer.
+
+    Returns:
+      The bound; 0 if there is none.
+    """
+    return getattr(layer.cell, "cell_clip", None) or 0.0
+
+
+def _with_clearing_step(x: Any, kernel: np.ndarray) -> tuple[Any, np.ndarray]:
+    """x [B, T, I] and kernel [I, 4H] with one more step in front and one more input.
+
+    The input is zero but in the first step, where it makes the gates i, f and o zero, and so c and
+    h. Its weights are as large as the largest of the gate: they do not change the scale of
+    quantised weights.
+    """
+    inputs, columns = kernel.shape
+    largest = np.abs(kernel).reshape(inputs, 4, -1).max((0, 2))
+    largest = np.where(largest > 0, largest, 1).astype(kernel.dtype)
+    row = np.repeat(-largest * [1, 1, 0, 1], columns // 4)  # gates i, f, c, o
+    first = np.zeros([x.shape[0], 1, inputs + 1], kernel.dtype)
+    first[..., -1] = _CLEARED / largest.min()
+    x = tf.concat([first, tf.pad(x, [[0, 0], [0, 0], [0, 1]])], axis=1)
+    return x, np.vstack([kernel, row.astype(kernel.dtype)])

@@ -1,0 +1,148 @@
+"""The function of a model that is converted: fixed batch size, flat and named arguments."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from tf_lstm_ops.export.lite.layers import Lowering, Recurrent, recurrent_layers, state_names
+
+
+class Traced(NamedTuple):
+    """What is converted."""
+
+    function: Any  # a concrete function of tensors in the order of inputs and states
+    inputs: dict[str, tf.TensorSpec]  # of the model
+    states: dict[str, tf.TensorSpec]  # empty unless stateful
+    outputs: list[str]  # of the model; the function returns a dict of these and of the states
+    lowering: Lowering
+
+
+def trace(model: Any, batch_size: int, *, stateful: bool, loops: bool) -> Traced:
+    """Traces a model for the converter.
+
+    Args:
+      model: a built functional or Sequential model.
+      batch_size: the batch size.
+      stateful: whether the states of the recurrent layers are inputs and outputs.
+      loops: whether a recurrent layer may be a loop or a fused op; else it is unrolled.
+
+    Returns:
+      The concrete function and its signature.
+
+    Raises:
+      ValueError: a layer cannot be written as asked; the text names it.
+    """
+    inputs = _input_specs(model, batch_size)
+    items = _streamed_layers(model) if stateful else []
+    states = {spec.name: spec for item in items for spec in _state_specs(item, batch_size)}
+    lowering = Lowering(model, loops=loops, stateful=stateful)
+    names = output_names(model)
+
+    @tf.function(autograph=False)
+    def predict(*tensors: Any) -> dict[str, Any]:
+        by_name = dict(zip([*inputs, *states], tensors, strict=True))
+        initial = {item.path: [by_name[n] for n in state_names(item)] for item in items}
+        with lowering.active(initial):
+            results = call(model, [by_name[name] for name in inputs])
+        for item in items:
+            results |= dict(zip(state_names(item), lowering.final[item.path], strict=True))
+        # An output that is an input as it is would have two names in the file.
+        return {name: tf.identity(value) for name, value in results.items()}
+
+    function = predict.get_concrete_function(*inputs.values(), *states.values())
+    return Traced(function, inputs, states, names, lowering)
+
+
+def call(model: Any, inputs: list[Any]) -> dict[str, Any]:
+    """Calls a model for inference. Its variables do not change.
+
+    Args:
+      model: a functional or Sequential model.
+      inputs: its inputs in the order of ``model.inputs``.
+
+    Returns:
+      Its outputs by name.
+    """
+    zeros = [
+        (state, tf.zeros(state.shape, state.dtype))
+        for item in recurrent_layers(model)
+        for state in keras.tree.flatten(item.layer.states or [])
+    ]
+    with keras.StatelessScope(state_mapping=zeros):
+        structure = keras.tree.pack_sequence_as(_functional(model).input, inputs)
+        outputs = model(structure, training=False)
+    return dict(zip(output_names(model), keras.tree.flatten(outputs), strict=True))
+
+
+def output_names(model: Any) -> list[str]:
+    """The names of a model's outputs in a file: the keys of a dict, else the layers' names.
+
+    Args:
+      model: a functional or Sequential model.
+
+    Returns:
+      One name for each output.
+    """
+    functional = _functional(model)
+    structure = functional.output
+    names = sorted(structure) if isinstance(structure, dict) else functional.output_names
+    return _unique([_identifier(name) for name in names])
+
+
+def _functional(model: Any) -> Any:
+    """The functional model, which a Sequential model holds."""
+    return model._functional if isinstance(model, keras.Sequential) else model
+
+
+def _unique(names: list[str]) -> list[str]:
+    """The names, with a number after those that occurred before."""
+    before = [names[:n].count(name) for n, name in enumerate(names)]
+    return [f"{name}_{n}" if n else name for name, n in zip(names, before, strict=True)]
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def _input_specs(model: Any, batch_size: int) -> dict[str, tf.TensorSpec]:
+    names = _unique([_identifier(tensor.name) for tensor in model.inputs])
+    specs = {}
+    for name, tensor in zip(names, model.inputs, strict=True):
+        fixed, *sizes = tensor.shape
+        if fixed not in (None, batch_size):
+            raise ValueError(
+                f"batch_size must be {fixed}, the batch size of the model's input {tensor.name}. "
+                f"Received: {batch_size}"
+            )
+        specs[name] = tf.TensorSpec([batch_size, *sizes], tensor.dtype, name)
+    return specs
+
+
+def _state_specs(item: Recurrent, batch_size: int) -> list[tf.TensorSpec]:
+    sizes = keras.tree.flatten(item.layer.state_size)
+    return [
+        tf.TensorSpec([batch_size, size], item.layer.compute_dtype, name)
+        for name, size in zip(state_names(item), sizes, strict=True)
+    ]
+
+
+def _streamed_layers(model: Any) -> list[Recurrent]:
+    items = list(recurrent_layers(model))
+    if not items:
+        raise ValueError(f"stateful=True needs a recurrent layer; {model.name} has none")
+    for item in items:
+        if item.layer.go_backwards:
+            raise ValueError(
+                f"layer {item.path}: stateful=True needs layers that read forwards. This one reads "
+                "from the last step to the first, so it needs the whole sequence"
+            )
+        if item.vectorized:
+            raise ValueError(
+                f"layer {item.path}: stateful=True cannot give the states of a layer in a "
+                "TimeDistributed, which has one for each of its steps"
+            )
+    return items

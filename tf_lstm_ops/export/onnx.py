@@ -1,0 +1,223 @@
+"""Export of Keras models to ONNX."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tf_lstm_ops import composite
+from tf_lstm_ops.export import check, onnx_nodes
+from tf_lstm_ops.export.signature import signature
+from tf_lstm_ops.keras import convert_model
+from tf_lstm_ops.keras.activations import name_of
+from tf_lstm_ops.keras.fused import FusedRNN
+
+DEFAULT_OPSET, OLDEST_OPSET = 17, 14
+_STOCK = (keras.layers.LSTM, keras.layers.GRU)
+
+
+def onnx(
+    model: keras.Model,
+    path: str | os.PathLike[str],
+    opset: int | None = None,
+    verbose: bool = False,
+) -> None:
+    """Writes a model as an ONNX file for inference, and checks the file.
+
+    A recurrent layer becomes one node LSTM or GRU, a bidirectional layer two, with any mask. A
+    layer that these nodes cannot express, for example with ``cell_clip``, becomes a Loop. The
+    converter tf2onnx writes the Loops and all other layers. Sizes that are unknown in the model are
+    dynamic in the file: the batch size, and the number of steps if the model's Input has it None.
+
+    Before it returns, the function runs the file with ONNX Runtime, or with the reference
+    implementation of the package onnx, and compares it with the model, as `saved_model` does.
+
+    Args:
+      model: a ``keras.Model`` in float32 whose inputs are known, with layers of this package, stock
+        layers or both.
+      path: the file to write.
+      opset: the version of ONNX' operators, at least 14; None: 17.
+      verbose: whether to print the number of nodes of each operator, the reason for each Loop, and
+        the largest difference to the model.
+
+    Raises:
+      TypeError: model is not a ``keras.Model``, or a model of tf_keras; opset is not an integer.
+      ImportError: the package tf2onnx or onnx is not installed.
+      ValueError: the model is not built, or computes in another type than float32; opset is too
+        old; tf2onnx cannot convert the model; the file cannot run, or predicts something else than
+        the model. There is no new file then; a file that was there before is unchanged.
+    """
+    specs = signature(model)
+    opset = _checked_opset(opset)
+    _require_float32(model)
+    tf2onnx = _tf2onnx()
+    proto = _convert(tf2onnx, _with_our_layers(model), specs, opset)
+    unchecked = f"{os.fspath(path)}.unchecked"
+    try:
+        with open(unchecked, "wb") as file:
+            file.write(proto.SerializeToString())
+        if verbose:
+            _print(os.fspath(path), proto, model)
+        name = f"the ONNX file {os.fspath(path)}"
+        check.compare(model, _runner(unchecked), specs, name, verbose=verbose)
+        os.replace(unchecked, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(unchecked)
+
+
+def _checked_opset(opset: int | None) -> int:
+    if opset is None:
+        return DEFAULT_OPSET
+    if not isinstance(opset, int) or isinstance(opset, bool):
+        raise TypeError(f"opset must be None or an integer. Received: opset={opset!r}")
+    if opset < OLDEST_OPSET:
+        raise ValueError(f"opset must be at least {OLDEST_OPSET}. Received: opset={opset}")
+    return opset
+
+
+def _require_float32(model: keras.Model) -> None:
+    for layer in model._flatten_layers():
+        if layer.compute_dtype not in ("float32", None) and layer.weights:
+            raise ValueError(
+                f"layer {layer.name} computes in {layer.compute_dtype}, and the export to ONNX "
+                "writes float32. Make the model with dtype='float32' and set the weights"
+            )
+
+
+def _tf2onnx() -> ModuleType:
+    try:
+        import onnx  # noqa: F401
+        import tf2onnx
+    except ImportError as error:
+        raise ImportError(
+            f"the export to ONNX needs the packages tf2onnx and onnx ({error}). Install them with "
+            "pip install 'tf_lstm_ops[onnx]'"
+        ) from error
+    return tf2onnx
+
+
+def _with_our_layers(model: keras.Model) -> keras.Model:
+    """The model with our layers in place of stock ones, of whose loops tf2onnx makes Loops."""
+    if not any(type(layer) in _STOCK for layer in model._flatten_layers()):
+        return model
+    with warnings.catch_warnings():  # about layers that stay stock
+        warnings.simplefilter("ignore")
+        return convert_model(model)
+
+
+def _convert(tf2onnx: ModuleType, model: keras.Model, specs: Sequence[Any], opset: int) -> Any:
+    """The ONNX model."""
+    flat = tf.nest.flatten(specs)
+
+    @tf.function(input_signature=flat, autograph=False)
+    def predict(*inputs: Any) -> Any:
+        return model(*tf.nest.pack_sequence_as(list(specs), list(inputs)), training=False)
+
+    with _loops(model):
+        predict.get_concrete_function()  # tf2onnx takes this trace
+    import onnx
+
+    with _quiet(), _errors_in_words():
+        proto, _ = tf2onnx.convert.from_function(
+            predict, flat, opset=opset, custom_op_handlers=onnx_nodes.handlers()
+        )
+        onnx.checker.check_model(proto, full_check=True)
+    return proto
+
+
+def _why_loop(layer: Any) -> str | None:
+    """Why a layer becomes a Loop; None if it becomes a node."""
+    if not isinstance(layer, FusedRNN):
+        return f"{type(layer).__name__} is not a layer that ONNX has"
+    if layer.fallback_reason is not None:
+        return layer.fallback_reason
+    if getattr(layer, "cell_clip", None) is not None:
+        return "ONNX' LSTM has no limit of the cell state"
+    if getattr(layer, "projection_size", None) is not None:
+        return "ONNX' LSTM has no projection"
+    for argument in ("activation", "recurrent_activation"):
+        name = name_of(getattr(layer, argument))
+        if name not in onnx_nodes.ACTIVATIONS:
+            return f"ONNX' LSTM has no activation {name}"
+    return None
+
+
+def _needs_loop(layer: Any) -> bool:
+    return isinstance(layer, FusedRNN) and _why_loop(layer) is not None
+
+
+@contextlib.contextmanager
+def _loops(model: keras.Model) -> Iterator[None]:
+    """A context in which the layers that ONNX has no node for compute with TensorFlow's ops."""
+
+    def plain(layer: Any, *args: Any, **kwargs: Any) -> Any:
+        with composite.plain_ops():
+            return type(layer).inner_loop(layer, *args, **kwargs)
+
+    layers: list[Any] = [layer for layer in model._flatten_layers() if _needs_loop(layer)]
+    try:
+        for layer in layers:
+            layer.inner_loop = functools.partial(plain, layer)
+        yield
+    finally:
+        for layer in layers:
+            del layer.inner_loop
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the messages of tf2onnx, which logs the errors that it raises, too."""
+    logger = logging.getLogger("tf2onnx")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _errors_in_words() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # tf2onnx raises many types
+        raise ValueError(f"tf2onnx cannot convert the model. Its message: {error}") from error
+
+
+def _runner(path: str) -> Callable[[list[np.ndarray]], list[Any]]:
+    """A function of the inputs that runs a file: ONNX Runtime's, else that of the package onnx."""
+    try:
+        import onnxruntime
+    except ImportError:
+        from onnx.reference import ReferenceEvaluator
+
+        session: Any = ReferenceEvaluator(path)
+        names = session.input_names
+    else:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3  # errors only
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        names = [argument.name for argument in session.get_inputs()]
+    return lambda inputs: session.run(None, dict(zip(names, inputs, strict=True)))
+
+
+def _print(path: str, proto: Any, model: keras.Model) -> None:
+    nodes = sorted(Counter(node.op_type for node in proto.graph.node).items())
+    print(f"{path}: {', '.join(f'{name} {count}' for name, count in nodes)}")
+    for layer in model._flatten_layers():
+        if isinstance(layer, keras.layers.RNN) and type(layer) not in _STOCK:
+            reason = _why_loop(layer)
+            if reason:
+                print(f"  layer {layer.name} is a Loop: {reason}")
