@@ -8,11 +8,12 @@ import pytest
 
 from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights
 
-from .formats import INPUTS, UNITS, Shape, keras_layers, random_weights
+from .formats import INPUTS, UNITS, Shape, random_weights
 
 RNG = np.random.default_rng(0)
 PLAIN = random_weights(Shape(), RNG)
 GRU = random_weights(Shape("gru"), RNG)
+RESET_BEFORE = dataclasses.replace(GRU, reset_after=False)
 STACK = random_weights(Shape(layers=2), RNG)
 BIDIRECTIONAL = random_weights(Shape(directions=2), RNG)
 PEEPHOLE = random_weights(Shape(peephole=True), RNG)
@@ -35,6 +36,18 @@ def without(state, name):
 CANNOT_HOLD = {
     "peephole in cudnn": (lambda: PEEPHOLE.to_cudnn(), "no peepholes; use to_keras"),
     "peephole in torch": (lambda: PEEPHOLE.to_torch(), "no peepholes; use to_keras"),
+    "reset before in cudnn": (
+        lambda: RESET_BEFORE.to_cudnn(),
+        "cuDNN's GRU has the equation of reset_after=True, .* use to_keras or to_onnx",
+    ),
+    "reset before in torch": (
+        lambda: RESET_BEFORE.to_torch(),
+        "PyTorch's GRU has the equation of reset_after=True",
+    ),
+    "reset before in safetensors": (
+        lambda: RESET_BEFORE.to_safetensors("never_written"),
+        "PyTorch's GRU has the equation of reset_after=True",
+    ),
     "projection in block cell": (
         lambda: PROJECTED.to_block_cell(**ICFO),
         "no projection; use to_cudnn",
@@ -94,15 +107,13 @@ MALFORMED = {
         lambda: LSTMWeights.from_keras(keras.layers.LSTM(UNITS, name="young")),
         "young has no weights yet; build it first",
     ),
-    "gru, reset before": (
-        lambda: GRUWeights.from_keras(
-            keras_layers(Shape("gru"), use_bias=False, reset_after=False, name="old")[0]
-        ),
-        "old has reset_after=False, .* make it with reset_after=True",
+    "shape of a gru's bias": (
+        lambda: GRUWeights.from_keras([*GRU.to_keras()[:2], np.zeros((3, 12))]),
+        r"bias must be \(2, 3H\), or \(3H,\) with reset_after=False, but is \(3, 12\)",
     ),
-    "weights of gru, reset before": (
-        lambda: GRUWeights.from_keras([*GRU.to_keras()[:2], np.zeros(12)]),
-        r"bias must be \(2, 3H\) but is \(12,\): .* make it with reset_after=True",
+    "some reset before": (
+        lambda: GRUWeights.from_keras([GRU.to_keras(), RESET_BEFORE.to_keras()]),
+        "some of the layers have reset_after=False and some do not",
     ),
     "some bidirectional": (
         lambda: LSTMWeights.from_keras([PLAIN.to_keras(), BIDIRECTIONAL.to_keras()]),
@@ -130,7 +141,19 @@ MALFORMED = {
     ),
     "torch, whole model": (
         lambda: LSTMWeights.from_torch(prefixed(PLAIN.to_torch())),
-        "no weight_ih_l0; pass the one of the nn.LSTM or nn.GRU module itself",
+        "the state dict has no weight_ih_l0; pass prefix=, here one of 'encoder.'",
+    ),
+    "torch, another prefix": (
+        lambda: LSTMWeights.from_torch(prefixed(PLAIN.to_torch()), prefix="decoder."),
+        r"no decoder\.weight_ih_l0; pass prefix=, here one of 'encoder.'",
+    ),
+    "torch, no such module": (
+        lambda: LSTMWeights.from_torch({"weight": np.zeros(2)}),
+        "the state dict has no weight_ih_l0$",
+    ),
+    "torch, no dict": (
+        lambda: LSTMWeights.from_torch([np.zeros(2)]),
+        "is neither a module nor a state dict",
     ),
     "torch, part of it": (
         lambda: LSTMWeights.from_torch(without(STACK.to_torch(), "weight_hh_l1")),
@@ -142,7 +165,21 @@ MALFORMED = {
     ),
     "torch, the other kind": (
         lambda: GRUWeights.from_torch(PLAIN.to_torch()),
-        "16 rows are not 3 gates",
+        "the weights are those of an LSTM, not of a GRU; use LSTMWeights",
+    ),
+    "torch, a GRU": (
+        lambda: LSTMWeights.from_torch(GRU.to_torch()),
+        "the weights are those of a GRU, not of an LSTM; use GRUWeights",
+    ),
+    "torch, a projected LSTM": (
+        lambda: GRUWeights.from_torch(PROJECTED.to_torch()),
+        "the weights are those of an LSTM, not of a GRU; use LSTMWeights",
+    ),
+    "torch, a plain RNN": (
+        lambda: LSTMWeights.from_torch(
+            {"weight_ih_l0": np.zeros((4, 3)), "weight_hh_l0": np.zeros((4, 4))}
+        ),
+        "the weights are those of a plain RNN, not of an LSTM$",
     ),
     "block cell, gate order": (
         lambda: LSTMWeights.from_block_cell(*BLOCK, gate_order="icfo", forget_bias=0.0),
@@ -167,10 +204,6 @@ MALFORMED = {
     "block cell, no cell": (
         lambda: LSTMWeights.from_block_cell(np.zeros((3, 0)), np.zeros(0), **ICFO),
         "the cell size must be positive but is 0",
-    ),
-    "onnx, reset before": (
-        lambda: GRUWeights.from_onnx(*GRU.to_onnx()[:3]),
-        "linear_before_reset=0 has another equation, .* make it with linear_before_reset=1",
     ),
     "onnx, the other kind": (
         lambda: LSTMWeights.from_onnx(*GRU.to_onnx()[:3]),

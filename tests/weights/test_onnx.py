@@ -39,6 +39,14 @@ NODE_TESTS = [
     "test_lstm_bidirectional",
     "test_lstm_reverse",
 ]
+GRU_NODE_TESTS = [
+    "test_gru_batchwise",
+    "test_gru_defaults",
+    "test_gru_seq_length",  # a test of the bias
+    "test_gru_with_initial_bias",
+    "test_gru_bidirectional",
+    "test_gru_reverse",
+]
 BATCH, TIME = 2, 4
 DIRECTIONS = ["forward", "reverse", "bidirectional"]
 
@@ -73,8 +81,8 @@ def node_of(case: Any) -> Node:
 @pytest.fixture(scope="module")
 def node_tests() -> dict[str, Any]:
     with np.errstate(all="ignore"):  # the generators of other ops overflow on purpose
-        cases = onnx_nodes.collect_testcases("LSTM")
-    return {case.name: case for case in cases if case.name.startswith("test_lstm")}
+        cases = onnx_nodes.collect_testcases(None)  # the first call makes those of later ones
+    return {case.name: case for case in cases if case.name.startswith(("test_lstm", "test_gru"))}
 
 
 def run_layer(kind: type, units: int, weights: Any, node: Node, **options: Any) -> dict[str, Array]:
@@ -139,8 +147,15 @@ def read(node: Node) -> LSTMWeights:
     return LSTMWeights.from_onnx(**{k: v for k, v in node.inputs.items() if k in "WRBP"})
 
 
+def read_gru(node: Node) -> GRUWeights:
+    inputs = {k: v for k, v in node.inputs.items() if k in "WRB"}
+    before = node.attributes.get("linear_before_reset", 0)
+    return GRUWeights.from_onnx(**inputs, linear_before_reset=before)
+
+
 def test_no_other_node_tests(node_tests):
-    assert set(NODE_TESTS[:4]) <= node_tests.keys() <= set(NODE_TESTS)
+    known = {*NODE_TESTS, *GRU_NODE_TESTS}
+    assert {*NODE_TESTS[:4], *GRU_NODE_TESTS[:2]} <= node_tests.keys() <= known
 
 
 @pytest.fixture
@@ -156,6 +171,17 @@ def test_node_through_the_layer(case, name):
     weights, peephole = read(node), "P" in node.inputs
     assert peephole == ("peepholes" in name)
     got = run_layer(tf_lstm_ops.keras.LSTM, weights.cell_size, weights, node, use_peephole=peephole)
+    assert_outputs(got, node.outputs, rtol=case.rtol, atol=case.atol)
+
+
+@pytest.mark.parametrize("name", GRU_NODE_TESTS)
+def test_gru_node_through_the_layer(case, name):
+    """All have linear_before_reset=0, the default."""
+    node = node_of(case)
+    weights = read_gru(node)
+    assert not weights.reset_after
+    options = {"reset_after": False}
+    got = run_layer(tf_lstm_ops.keras.GRU, weights.cell_size, weights, node, **options)
     assert_outputs(got, node.outputs, rtol=case.rtol, atol=case.atol)
 
 
@@ -224,11 +250,10 @@ def test_random_lstm_as_the_reference(rng, shape, direction):
     assert_outputs(got, run_reference("LSTM", node), rtol=0, atol=ROUNDING)
 
 
+@pytest.mark.parametrize("linear_before_reset", [0, 1])
 @pytest.mark.parametrize(("shape", "direction"), one_layer(PLAIN, "gru"), ids=str)
-def test_random_gru_as_the_reference(rng, shape, direction):
-    node = random_node(rng, shape, direction, linear_before_reset=1)
-    weights = GRUWeights.from_onnx(
-        *(node.inputs[k] for k in "WRB"), linear_before_reset=node.attributes["linear_before_reset"]
-    )
-    got = run_layer(tf_lstm_ops.keras.GRU, UNITS, weights, node)
+def test_random_gru_as_the_reference(rng, shape, direction, linear_before_reset):
+    node = random_node(rng, shape, direction, linear_before_reset=linear_before_reset)
+    weights, options = read_gru(node), {"reset_after": bool(linear_before_reset)}
+    got = run_layer(tf_lstm_ops.keras.GRU, UNITS, weights, node, **options)
     assert_outputs(got, run_reference("GRU", node), rtol=0, atol=ROUNDING)

@@ -1,5 +1,7 @@
 """Every format to the canonical one and back, exactly."""
 
+import dataclasses
+import sys
 from typing import Any
 
 import keras
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracle.cudnn_rnn import Model
-from tf_lstm_ops.weights import CellWeights, LSTMWeights
+from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights
 
 from .formats import (
     GATES,
@@ -308,3 +310,66 @@ def test_results_share_no_memory_with_their_source(rng):
     for result in made:
         assert_equal(result, plain)
     assert plain.layers[0].projection.any()
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+def test_gru_with_reset_before(directions, rng):
+    """From layers, from their weights, and through ONNX; there is one bias, the sum."""
+    weights = with_one_bias(random_weights(Shape("gru", directions=directions), rng))
+    weights = dataclasses.replace(weights, reset_after=False)
+    arrays = weights.to_keras()
+    assert [array.ndim for array in arrays] == [2, 2, 1] * directions
+    layer = keras.layers.GRU(UNITS, reset_after=False, dtype="float64")
+    if directions == 2:
+        layer = keras.layers.Bidirectional(layer, dtype="float64")
+    layer.build((None, None, INPUTS))
+    layer.set_weights(arrays)
+    back = GRUWeights.from_onnx(*weights.to_onnx()[:3], linear_before_reset=0)
+    for found in (GRUWeights.from_keras(layer), GRUWeights.from_keras(arrays), back):
+        assert not found.reset_after
+        for got, want in zip(found.to_keras(), arrays, strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_gru_without_bias_says_so_by_its_layer():
+    """The arrays do not show whether the reset gate acts before or after the product."""
+    layer = keras.layers.GRU(UNITS, reset_after=False, use_bias=False)
+    layer.build((None, None, INPUTS))
+    assert not GRUWeights.from_keras(layer).reset_after
+    assert not GRUWeights.from_keras([layer]).reset_after
+    assert GRUWeights.from_keras(layer.get_weights()).reset_after
+
+
+@pytest.mark.parametrize("shape", PLAIN + PROJECTED, ids=str)
+def test_torch_with_a_prefix(shape, rng):
+    weights = random_weights(shape, rng)
+    state = {f"encoder.rnn.{name}": array for name, array in weights.to_torch().items()}
+    state["encoder.embedding.weight"] = np.zeros((3, 3))
+    assert_equal(type(weights).from_torch(state, prefix="encoder.rnn."), weights)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("prefix", ["", "encoder."])
+@pytest.mark.parametrize("shape", PLAIN + PROJECTED + PEEPHOLE, ids=str)
+def test_through_safetensors(shape, prefix, dtype, rng, tmp_path):
+    pytest.importorskip("safetensors", reason="writes the files")
+    weights, path = random_weights(shape, rng, dtype), tmp_path / "weights.safetensors"
+    weights.to_safetensors(path, prefix=prefix)
+    assert_equal(type(weights).from_safetensors(path, prefix=prefix), weights)
+
+
+def test_safetensors_has_names_of_torch(rng, tmp_path):
+    safetensors = pytest.importorskip("safetensors.numpy", reason="writes the files")
+    weights = random_weights(Shape(layers=2, directions=2), rng)
+    weights.to_safetensors(tmp_path / "weights.safetensors")
+    found = safetensors.load_file(tmp_path / "weights.safetensors")
+    want = weights.to_torch()
+    assert found.keys() == want.keys()
+    for name, array in want.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_safetensors_is_not_installed(rng, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
+    with pytest.raises(ImportError, match=r"pip install 'tf_lstm_ops\[safetensors\]'"):
+        random_weights(Shape(), rng).to_safetensors(tmp_path / "weights.safetensors")

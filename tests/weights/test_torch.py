@@ -91,6 +91,26 @@ def test_state_dict_round_trip(shape):
         np.testing.assert_array_equal(back[name], tensor.numpy(), err_msg=name)
 
 
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_module(shape):
+    """The module itself, and a part of a model by its prefix."""
+    module = make_module(shape)
+    model = torch.nn.ModuleDict({"encoder": module, "head": torch.nn.Linear(2, 2)})
+    want = KINDS[shape.kind].from_torch(module.state_dict())
+    assert_equal(KINDS[shape.kind].from_torch(module), want)
+    assert_equal(KINDS[shape.kind].from_torch(model, prefix="encoder."), want)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_module_loads_safetensors(shape, rng, tmp_path):
+    safetensors = pytest.importorskip("safetensors.torch", reason="reads the file for PyTorch")
+    weights = random_weights(shape, rng)
+    weights.to_safetensors(tmp_path / "weights.safetensors")
+    module = make_module(shape)
+    module.load_state_dict(safetensors.load_file(tmp_path / "weights.safetensors"))
+    assert_equal(KINDS[shape.kind].from_torch(module), weights)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_dtypes(kind, dtype):

@@ -118,6 +118,9 @@ class Weights:
         if not bias and any(c.bias.any() or c.recurrent_bias.any() for c in self.layers):
             raise ValueError("there are biases other than zero; make the target with biases")
 
+    def _require_reset_after(self, target: str) -> None:
+        """Checks that a target without GRUs of reset_after=False can hold the weights."""
+
     def _require_one_layer(self, target: str) -> None:
         d = self.directions
         require(

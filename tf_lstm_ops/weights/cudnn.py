@@ -74,9 +74,10 @@ class CudnnFormat(Weights):
           [params_size], in cuDNN's layout.
 
         Raises:
-          ValueError: there are peepholes; or the first layer skips its input, but its kernel is not
-            the identity for each gate.
+          ValueError: there are peepholes; reset_after is False; or the first layer skips its input,
+            but its kernel is not the identity for each gate.
         """
+        self._require_reset_after("cuDNN's GRU")
         require(self.layers[0].peephole is None, "cuDNN has no peepholes; use to_keras or to_onnx")
         num_proj = 0 if self.layers[0].projection is None else self.hidden_size
         sizes = (self.input_size, self.cell_size, self.layer_count, self.directions, num_proj)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import numpy as np
 
 from tf_lstm_ops.weights.arrays import Array, require
@@ -9,21 +12,26 @@ from tf_lstm_ops.weights.canonical import CellWeights
 from tf_lstm_ops.weights.cudnn import CudnnFormat
 from tf_lstm_ops.weights.keras import KerasFormat
 from tf_lstm_ops.weights.onnx import GRUOnnxFormat
-from tf_lstm_ops.weights.torch import TorchFormat
+from tf_lstm_ops.weights.safetensors import SafetensorsFormat
 
 
-class GRUWeights(KerasFormat, CudnnFormat, TorchFormat, GRUOnnxFormat):
-    """The weights of a multi-layer GRU with reset_after=True. Gate order z, r, h.
+@dataclasses.dataclass(frozen=True, eq=False)
+class GRUWeights(KerasFormat, CudnnFormat, SafetensorsFormat, GRUOnnxFormat):
+    """The weights of a multi-layer GRU. Gate order z, r, h.
 
     Attributes:
       layers: one CellWeights for each direction of each layer, in the order
         layer * directions + direction.
       directions: 1 or 2; direction 1 runs backwards in time.
+      reset_after: as of `keras.layers.GRU`: whether the reset gate multiplies the product of the
+        previous state with the recurrent kernel, as in cuDNN and PyTorch, or the previous state.
 
     Raises:
       ValueError: the shapes or dtypes of the arrays are inconsistent, or there is a peephole or a
         projection.
     """
+
+    reset_after: bool = True
 
     _GATES = "zrh"
     _OUTPUT_MAJOR_GATES = "rzh"
@@ -36,18 +44,33 @@ class GRUWeights(KerasFormat, CudnnFormat, TorchFormat, GRUOnnxFormat):
         super().__post_init__()
 
     @classmethod
+    def _options_from_keras(cls, layers: list[Any], arrays: list[list[Array]]) -> dict[str, Any]:
+        said = {layer.cell.reset_after for layer in layers}
+        said |= {cell[2].ndim == 2 for cell in arrays if len(cell) > 2}
+        require(len(said) < 2, "some of the layers have reset_after=False and some do not")
+        return {"reset_after": said.pop() if said else True}
+
+    @classmethod
     def _cell_from_keras(cls, arrays: list[Array]) -> CellWeights:
         kernel, recurrent_kernel, *rest = arrays
         require(len(rest) <= 1, f"{len(arrays)} arrays are more than those of a GRU layer")
-        bias = rest[0] if rest else np.zeros((2, kernel.shape[-1]), kernel.dtype)
+        zero = np.zeros(kernel.shape[-1], kernel.dtype)
+        bias = rest[0] if rest else zero
         require(
-            bias.ndim == 2 and len(bias) == 2,
-            f"bias must be (2, 3H) but is {bias.shape}: a layer with reset_after=False has another "
-            "equation; make it with reset_after=True",
+            bias.ndim == 1 or (bias.ndim == 2 and len(bias) == 2),
+            f"bias must be (2, 3H), or (3H,) with reset_after=False, but is {bias.shape}",
         )
-        return CellWeights(kernel, recurrent_kernel, *bias)
+        biases = (bias, zero) if bias.ndim == 1 else bias
+        return CellWeights(kernel, recurrent_kernel, *biases)
 
-    @staticmethod
-    def _cell_to_keras(cell: CellWeights, use_bias: bool) -> list[Array]:
-        bias = [np.stack([cell.bias, cell.recurrent_bias])] if use_bias else []
+    def _cell_to_keras(self, cell: CellWeights, use_bias: bool) -> list[Array]:
+        both = np.stack([cell.bias, cell.recurrent_bias])
+        bias = [both if self.reset_after else both.sum(0)] if use_bias else []
         return [cell.kernel, cell.recurrent_kernel, *bias]
+
+    def _require_reset_after(self, target: str) -> None:
+        require(
+            self.reset_after,
+            f"{target} has the equation of reset_after=True, and these weights are of "
+            "reset_after=False; use to_keras or to_onnx",
+        )

@@ -30,15 +30,17 @@ class KerasFormat(Weights):
 
         Raises:
           ValueError: the weights have other shapes than this kind of layer, the sizes of two layers
-            are inconsistent, a layer is not built yet, or it is a GRU with reset_after=False.
+            are inconsistent, or a layer is not built yet.
         """
         nested = isinstance(source, list | tuple) and source
         several = nested and (isinstance(source[0], list | tuple) or hasattr(source[0], "weights"))
         layers = [_keras_cells(layer) for layer in (source if several else [source])]
         directions = {len(cells) for cells in layers}
         require(len(directions) == 1, "some of the layers are bidirectional and some are not")
-        cells = tuple(cls._cell_from_keras(arrays) for layer in layers for arrays in layer)
-        return cls(cells, directions.pop())
+        arrays = [cell for layer in layers for cell in layer]
+        cells = tuple(map(cls._cell_from_keras, arrays))
+        options = cls._options_from_keras(_recurrent_layers(source), arrays)
+        return cls(cells, directions.pop(), **options)
 
     def to_keras(self, *, use_bias: bool = True) -> list[Any]:
         """The arrays for `set_weights` of a Keras layer, or of a Bidirectional around one.
@@ -61,12 +63,27 @@ class KerasFormat(Weights):
         return layers[0] if len(layers) == 1 else layers
 
     @classmethod
+    def _options_from_keras(cls, layers: list[Any], arrays: list[list[Array]]) -> dict[str, Any]:
+        """Further arguments of the constructor."""
+        return {}
+
+    @classmethod
     def _cell_from_keras(cls, arrays: list[Array]) -> CellWeights:
         raise NotImplementedError
 
-    @staticmethod
-    def _cell_to_keras(cell: CellWeights, use_bias: bool) -> list[Array]:
+    def _cell_to_keras(self, cell: CellWeights, use_bias: bool) -> list[Array]:
         raise NotImplementedError
+
+
+def _recurrent_layers(source: Any) -> list[Any]:
+    """The recurrent layers of a source of `from_keras`; none of lists of arrays."""
+    if hasattr(source, "forward_layer"):
+        return [source.forward_layer, source.backward_layer]
+    if hasattr(source, "cell"):
+        return [source]
+    if isinstance(source, list | tuple):
+        return [layer for part in source for layer in _recurrent_layers(part)]
+    return []
 
 
 def _keras_cells(source: Any) -> list[list[Array]]:
@@ -76,10 +93,6 @@ def _keras_cells(source: Any) -> list[list[Array]]:
         return [cell for layer in layers for cell in _keras_cells(layer)]
     if hasattr(source, "cell"):
         require(source.weights, f"{source.name} has no weights yet; build it first")
-        require(
-            getattr(source.cell, "reset_after", True),
-            f"{source.name} has reset_after=False, another equation; make it with reset_after=True",
-        )
         return [[as_array(w) for w in source.get_weights()]]
     require(
         isinstance(source, list | tuple) and len(source) >= 2,

@@ -11,11 +11,11 @@ from tf_lstm_ops.weights.cudnn import CudnnFormat
 from tf_lstm_ops.weights.keras import KerasFormat
 from tf_lstm_ops.weights.mpsgraph import MPSGraphFormat
 from tf_lstm_ops.weights.onnx import LSTMOnnxFormat
-from tf_lstm_ops.weights.torch import TorchFormat
+from tf_lstm_ops.weights.safetensors import SafetensorsFormat
 
 
 class LSTMWeights(
-    KerasFormat, CudnnFormat, TorchFormat, LSTMOnnxFormat, MPSGraphFormat, BlockCellFormat
+    KerasFormat, CudnnFormat, SafetensorsFormat, LSTMOnnxFormat, MPSGraphFormat, BlockCellFormat
 ):
     """The weights of a multi-layer LSTM. Gate order i, f, c, o.
 
@@ -46,8 +46,7 @@ class LSTMWeights(
         require(not rest, f"{len(arrays)} arrays are more than those of an LSTM layer")
         return CellWeights(kernel, recurrent_kernel, zero, bias, peephole, projection)
 
-    @staticmethod
-    def _cell_to_keras(cell: CellWeights, use_bias: bool) -> list[Array]:
+    def _cell_to_keras(self, cell: CellWeights, use_bias: bool) -> list[Array]:
         bias = [cell.bias + cell.recurrent_bias] if use_bias else []
         optional = [a for a in (cell.peephole, cell.projection) if a is not None]
         return [cell.kernel, cell.recurrent_kernel, *bias, *optional]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tf_lstm_ops.weights.arrays import Array, as_array, reordered, require, require_shape
+from tf_lstm_ops.weights.arrays import Array, as_array, reordered, require_shape
 from tf_lstm_ops.weights.canonical import Weights
 from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 
@@ -34,7 +34,7 @@ class OnnxFormat(Weights):
     """The base class of the formats of the nodes LSTM and GRU."""
 
     @classmethod
-    def _from_onnx(cls, W: Any, R: Any, B: Any, P: Any) -> Self:
+    def _from_onnx(cls, W: Any, R: Any, B: Any, P: Any, **options: Any) -> Self:
         recurrent, gates = as_array(R), len(cls._GATES)
         require_shape("R", recurrent, "D", f"{gates}H", "H")
         directions, _, size = recurrent.shape
@@ -61,10 +61,10 @@ class OnnxFormat(Weights):
             )
             for d in range(directions)
         ]
-        return cls(tuple(cells), directions)
+        return cls(tuple(cells), directions, **options)
 
     def to_onnx(self) -> Onnx:
-        """The inputs of a node LSTM, or of a node GRU with linear_before_reset=1.
+        """The inputs of a node LSTM, or of a node GRU with linear_before_reset=int(reset_after).
 
         With two directions the node's `direction` is "bidirectional". With one direction it is
         "forward" or "reverse"; choose the direction in which the layer runs.
@@ -124,17 +124,13 @@ class GRUOnnxFormat(OnnxFormat):
         Args:
           W, R: [D, 3H, I] and [D, 3H, H], gates z, r, h.
           B: [D, 6H], or None for zero.
-          linear_before_reset: the node's attribute, with its default. It must be 1.
+          linear_before_reset: the node's attribute, with its default. 0 is Keras'
+            reset_after=False.
 
         Returns:
           The weights of one layer.
 
         Raises:
-          ValueError: the shapes are inconsistent, or linear_before_reset is 0.
+          ValueError: the shapes are inconsistent.
         """
-        require(
-            linear_before_reset,
-            "a node with linear_before_reset=0 has another equation, that of Keras' "
-            "reset_after=False; make it with linear_before_reset=1",
-        )
-        return cls._from_onnx(W, R, B, None)
+        return cls._from_onnx(W, R, B, None, reset_after=bool(linear_before_reset))

@@ -28,12 +28,17 @@ _STOCK = (keras.layers.LSTM, keras.layers.GRU)
 
 
 class Recurrent(NamedTuple):
-    """A recurrent layer of a model and where it is."""
+    """A recurrent layer of a model and where it is.
 
-    path: str  # names, joined by "/"
+    Attributes:
+      path: the names of the layers around it and its own, joined by "/".
+      layer: the layer.
+      vectorized: whether it is in a TimeDistributed, which vectorizes its computation.
+    """
+
+    path: str
     layer: keras.layers.RNN
-    reversed: bool  # whether it reads its sequence from the end
-    vectorized: bool  # whether it is in a TimeDistributed, which vectorizes its computation
+    vectorized: bool
 
 
 def recurrent_layers(parent: Any, path: str = "", vectorized: bool = False) -> Iterator[Recurrent]:
@@ -49,7 +54,7 @@ def recurrent_layers(parent: Any, path: str = "", vectorized: bool = False) -> I
     """
     for layer in parent._flatten_layers(include_self=False, recursive=False):
         if isinstance(layer, keras.layers.RNN):
-            yield Recurrent(path + layer.name, layer, layer.go_backwards, vectorized)
+            yield Recurrent(path + layer.name, layer, vectorized)
         else:
             inside = vectorized or isinstance(layer, keras.layers.TimeDistributed)
             yield from recurrent_layers(layer, f"{path}{layer.name}/", inside)
@@ -74,6 +79,11 @@ def state_names(item: Recurrent) -> list[str]:
 class Lowering:
     """What replaces the computation of the recurrent layers while a model is traced.
 
+    Args:
+      model: the Keras model.
+      loops: whether a layer may be a loop or a fused op; else it is unrolled.
+      stateful: whether states are inputs and outputs.
+
     Attributes:
       forms: how each layer was written, by its path; filled by the trace.
       fused: the layers of the fused ops.
@@ -81,13 +91,6 @@ class Lowering:
     """
 
     def __init__(self, model: Any, *, loops: bool, stateful: bool) -> None:
-        """Makes the replacement of a model's layers.
-
-        Args:
-          model: the Keras model.
-          loops: whether a layer may be a loop or a fused op; else it is unrolled.
-          stateful: whether states are inputs and outputs.
-        """
         self._items = list(recurrent_layers(model))
         self._loops = loops
         self._stateful = stateful

@@ -12,12 +12,21 @@ from tf_lstm_ops.export.lite.layers import Lowering, Recurrent, recurrent_layers
 
 
 class Traced(NamedTuple):
-    """What is converted."""
+    """What is converted.
 
-    function: Any  # a concrete function of tensors in the order of inputs and states
-    inputs: dict[str, tf.TensorSpec]  # of the model
-    states: dict[str, tf.TensorSpec]  # empty unless stateful
-    outputs: list[str]  # of the model; the function returns a dict of these and of the states
+    Attributes:
+      function: a concrete function of tensors, in the order of inputs and states. It returns a dict
+        of outputs and states.
+      inputs: the inputs of the model by name.
+      states: the states by name; empty unless they are inputs and outputs.
+      outputs: the names of the model's outputs.
+      lowering: how the recurrent layers were written.
+    """
+
+    function: Any
+    inputs: dict[str, tf.TensorSpec]
+    states: dict[str, tf.TensorSpec]
+    outputs: list[str]
     lowering: Lowering
 
 

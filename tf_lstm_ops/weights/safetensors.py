@@ -1,0 +1,63 @@
+"""Files of the package safetensors, with PyTorch's names."""
+
+from __future__ import annotations
+
+import os
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from tf_lstm_ops.weights.torch import TorchFormat
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class SafetensorsFormat(TorchFormat):
+    """Reads and writes .safetensors files."""
+
+    @classmethod
+    def from_safetensors(cls, path: str | os.PathLike[str], *, prefix: str = "") -> Self:
+        """From a .safetensors file with the state dict of a `torch.nn.LSTM` or `torch.nn.GRU`.
+
+        Args:
+          path: the file, of `to_safetensors`, or of a PyTorch model.
+          prefix: what the names of the module begin with in the file, such as "encoder.". Other
+            names are not read.
+
+        Returns:
+          The weights of all layers.
+
+        Raises:
+          ImportError: the package safetensors is not installed.
+          ValueError: as of `from_torch`.
+        """
+        return cls.from_torch(_safetensors().load_file(os.fspath(path)), prefix=prefix)
+
+    def to_safetensors(self, path: str | os.PathLike[str], *, prefix: str = "") -> None:
+        """To a .safetensors file with PyTorch's names.
+
+        A `torch.nn.LSTM` or `torch.nn.GRU` can load the file, unless there are peepholes. They have
+        names that PyTorch does not know: ``weight_peephole_l0`` [3, H], rows i, f, o, and so on.
+
+        Args:
+          path: the file to write.
+          prefix: what to put in front of the names, such as "encoder.".
+
+        Raises:
+          ImportError: the package safetensors is not installed.
+          ValueError: reset_after is False.
+        """
+        self._require_reset_after("PyTorch's GRU")
+        arrays = {prefix + name: array for name, array in self._by_torch_names()}
+        _safetensors().save_file(arrays, os.fspath(path), metadata={"format": "pt"})
+
+
+def _safetensors() -> ModuleType:
+    try:
+        import safetensors.numpy
+    except ImportError as error:
+        raise ImportError(
+            f"this needs the package safetensors ({error}). Install it with "
+            "pip install 'tf_lstm_ops[safetensors]'"
+        ) from error
+    return safetensors.numpy
