@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 import tf_lstm_ops
+from tf_lstm_ops import op_definitions
 
 UNITS, INPUTS = 20, 9  # a whole vector and a rest
 
@@ -65,6 +66,59 @@ def test_predictions_follow_the_weights(pair, traced: bool) -> None:
         change()
         assert np.abs(ours(x) - before).max() > 1e-3
         assert_follows(ours, layer, twin, x)
+
+
+@pytest.mark.parametrize("units", [UNITS, 600])
+def test_writes_behind_tensorflow(units) -> None:
+    """Ops that write to the variable's own buffer; a large matrix is not checked as a whole."""
+    layer = tf_lstm_ops.keras.LSTM(units, return_sequences=True)
+    layer.build((None, None, INPUTS))
+    x = tf.random.stateless_normal([3, 5, INPUTS], seed=[1, 2])
+    weights = {"kernel": layer.cell.kernel, "recurrent": layer.cell.recurrent_kernel}
+    for name, weight in weights.items():
+        for row in (0, 4, weight.shape[0] - 1):
+            before = layer(x).numpy()
+            tensor = weight.value.read_value() if name == "kernel" else weight.value.value()
+            added = 0.3 * tf.random.stateless_normal([1, 4 * units], seed=[3, row])
+            tf.raw_ops.InplaceAdd(x=tensor, i=[row], v=added)
+            got = layer(x).numpy()
+            np.testing.assert_array_equal(got, layer(x, training=True))
+            if name == "kernel":
+                assert np.abs(got - before).max() > 1e-3
+
+
+def test_reference_variables() -> None:
+    """TensorFlow 1 assigns to their buffers in place."""
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        rng = np.random.default_rng(0)
+        values = [rng.normal(size=(n, 4 * UNITS)).astype("float32") for n in (INPUTS, UNITS)]
+        variables = [tf.compat.v1.Variable(v, use_resource=False) for v in values]
+        x = tf.constant(rng.normal(size=(2, 5, INPUTS)), tf.float32)
+        zero, absent = tf.zeros([2, UNITS]), tf.zeros([0])
+
+        def outputs(training: bool) -> tf.Tensor:
+            return op_definitions.function("KerasLSTM")(
+                x=x,
+                mask=tf.zeros([0], tf.bool),
+                initial_h=zero,
+                initial_c=zero,
+                kernel=variables[0],
+                recurrent_kernel=variables[1],
+                bias=absent,
+                peephole=absent,
+                input_dropout=absent,
+                recurrent_dropout=absent,
+                training=training,
+            )[0]
+
+        inference, training = outputs(False), outputs(True)
+        session.run(tf.compat.v1.global_variables_initializer())
+        for variable in variables:
+            before = session.run(inference)
+            session.run(variable.assign(variable + 0.2))
+            after = session.run(inference)
+            assert np.abs(after - before).max() > 1e-3
+            np.testing.assert_array_equal(after, session.run(training))
 
 
 def test_sequences_of_any_length_find_them(pair) -> None:

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <type_traits>
@@ -31,10 +33,33 @@ PackedSequence SetCpuLayer(const OpVariant& variant,
   return PackedSequence(layer->sequence);
 }
 
+// A checksum of up to 4,096 lines of 64 bytes, evenly spread: all of a small
+// array, and a part of each row of a matrix of up to 2,048 units.
+uint64_t Checksum(const void* data, size_t size) {
+  constexpr size_t kWords = 8, kLine = kWords * sizeof(uint64_t);
+  const char* bytes = static_cast<const char*>(data);
+  const size_t step = std::max<size_t>(1, size / kLine / 2048);
+  std::array<uint64_t, kWords> sums = {};
+  const auto add = [&](const char* from, size_t count) {
+    std::array<uint64_t, kWords> line = {};
+    std::memcpy(line.data(), from, count);
+    for (size_t k = 0; k < kWords; ++k) {
+      sums[k] = (sums[k] ^ line[k]) * 0x9E3779B97F4A7C15;
+    }
+  };
+  size_t at = 0;
+  for (; at + kLine <= size; at += step * kLine) add(bytes + at, kLine);
+  if (at < size) add(bytes + at, size - at);
+  uint64_t sum = 0;
+  for (const uint64_t s : sums) sum = (sum ^ s) * 0x9E3779B97F4A7C15;
+  return sum;
+}
+
 // Stores the packed weights of the last call while calls have the same weights.
 // The tensors of the weights are stored too: TensorFlow does not write to a
-// variable's buffer while another tensor refers to it. It gives the variable a
-// new buffer instead.
+// resource variable's buffer while another tensor refers to it. It gives the
+// variable a new buffer instead. Reference variables and ops such as InplaceAdd
+// do write there; a checksum shows it.
 class PackedWeightsCache {
  public:
   // Returns the packed weights of a call, or null where they are not stored.
@@ -49,8 +74,11 @@ class PackedWeightsCache {
     for (size_t n = 0; n < kNames.size(); ++n) {
       const Tensor* now = call->Inputs::Find(kNames[n]);
       if (!now) continue;  // in every call of this op
+      const uint64_t checksum = Checksum(
+          now->data<T>(), static_cast<size_t>(now->size()) * sizeof(T));
       same = same && now->data<T>() == tensors_[n].data<T>() &&
-             now->shape() == tensors_[n].shape();
+             now->shape() == tensors_[n].shape() && checksum == checksums_[n];
+      checksums_[n] = checksum;
     }
     if (same) return packed_;
     for (size_t n = 0; n < kNames.size(); ++n) {
@@ -66,6 +94,7 @@ class PackedWeightsCache {
 
   std::mutex mutex_;
   std::array<Tensor, kNames.size()> tensors_;
+  std::array<uint64_t, kNames.size()> checksums_ = {};
   std::shared_ptr<cpu::PackedWeights> packed_;
 };
 
