@@ -11,6 +11,11 @@ from tf_lstm_ops import raw_ops
 
 B, T, I, H = 2, 3, 2, 2  # noqa: E741
 MAKES = [tf_lstm_ops.keras.LSTM, tf_lstm_ops.keras.GRU]
+# Each traces the second derivative for several seconds.
+SOME_MAKES = [
+    pytest.param(MAKES[0], marks=pytest.mark.full),
+    pytest.param(MAKES[1], marks=pytest.mark.slow),
+]
 # Sums of some 30 products of about 1 in float64, in another order.
 TOLERANCE = {"rtol": 0, "atol": 1e-13}
 
@@ -63,9 +68,8 @@ def finite_differences(function: Any, x: tf.Tensor) -> np.ndarray:
     return np.stack(columns, axis=-1).reshape(*columns[0].shape, *values.shape)
 
 
-@pytest.mark.full  # traces the second derivative, several seconds
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("make", MAKES)
+@pytest.mark.parametrize("masked", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("make", SOME_MAKES)
 def test_hessian_of_input(make, masked, rng):
     layer, x = built(make, rng), tf.constant(rng.normal(size=(B, T, I)))
     mask = tf.constant([[True, True, False], [True, False, True]]) if masked else None
@@ -82,8 +86,7 @@ def test_hessian_of_input(make, masked, rng):
     np.testing.assert_allclose(hessian(x), wanted, rtol=0, atol=1e-9)
 
 
-@pytest.mark.full  # traces the second derivative, several seconds
-@pytest.mark.parametrize("make", MAKES)
+@pytest.mark.parametrize("make", SOME_MAKES)
 def test_hessian_of_weights(make, rng):
     layer, x = built(make, rng), tf.constant(rng.normal(size=(B, T, I)))
     kernel = layer.cell.recurrent_kernel
@@ -104,8 +107,14 @@ def test_hessian_of_weights(make, rng):
     np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-9)
 
 
-@pytest.mark.full  # traces the second derivative, several seconds
-@pytest.mark.parametrize("name", ["BlockLSTM", "CudnnRNN", "MPSGraphLSTM"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("CudnnRNN", marks=pytest.mark.full),
+        pytest.param("BlockLSTM", marks=pytest.mark.slow),
+        pytest.param("MPSGraphLSTM", marks=pytest.mark.slow),
+    ],
+)
 def test_hessian_of_raw_op(name, rng):
     def random(*shape: int) -> tf.Tensor:
         return tf.constant(rng.normal(0, 0.5, size=shape))

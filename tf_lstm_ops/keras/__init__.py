@@ -12,5 +12,14 @@ if problem := _keras_backend.problem():
 from tf_lstm_ops.keras.convert import convert_model, fallback_reasons
 from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.lstm import LSTM, LSTMCell
+from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
 
-__all__ = ["GRU", "LSTM", "LSTMCell", "convert_model", "fallback_reasons"]
+__all__ = [
+    "GRU",
+    "LSTM",
+    "LSTMCell",
+    "StackedGRU",
+    "StackedLSTM",
+    "convert_model",
+    "fallback_reasons",
+]

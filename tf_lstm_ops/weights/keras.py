@@ -23,7 +23,7 @@ class KerasFormat(Weights):
         Args:
           source: a recurrent layer, a Bidirectional around one, what their `get_weights()` returns
             (arrays, tensors or variables), or a list of any of these: the layers of a multi-layer
-            RNN, the first layer first.
+            RNN, the first layer first; or a StackedLSTM or StackedGRU.
 
         Returns:
           The weights of all layers.
@@ -32,6 +32,7 @@ class KerasFormat(Weights):
           ValueError: the weights have other shapes than this kind of layer, the sizes of two layers
             are inconsistent, or a layer is not built yet.
         """
+        source = source.arrays_by_layer() if hasattr(source, "arrays_by_layer") else source
         nested = isinstance(source, list | tuple) and source
         several = nested and (isinstance(source[0], list | tuple) or hasattr(source[0], "weights"))
         layers = [_keras_cells(layer) for layer in (source if several else [source])]

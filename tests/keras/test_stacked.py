@@ -1,0 +1,404 @@
+"""StackedLSTM and StackedGRU against stacks of stock layers, and of ours with a projection."""
+
+import re
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from pairs import make_mask
+
+import tf_lstm_ops
+from oracle.derivatives import central_difference
+from tf_lstm_ops.keras import StackedGRU, StackedLSTM
+from tf_lstm_ops.weights import GRUWeights, LSTMWeights
+
+B, T, I, H = 3, 6, 4, 5  # noqa: E741
+KINDS = {
+    "lstm": (StackedLSTM, keras.layers.LSTM, LSTMWeights),
+    "gru": (StackedGRU, keras.layers.GRU, GRUWeights),
+}
+# Some dozen sums of ten products of about one in float64, through three layers.
+ROUNDING = {"rtol": 1e-11, "atol": 1e-11}
+
+
+def make(kind: str, rng: np.random.Generator, num_layers: int = 2, **options: Any) -> Any:
+    """Our layer, with random weights, biases included."""
+    options = {"return_sequences": True, "return_state": True, "dtype": "float64", **options}
+    layer = KINDS[kind][0](H, num_layers, **options)
+    layer.build((B, T, I))
+    layer.set_weights([0.5 * rng.normal(size=w.shape) for w in layer.get_weights()])
+    return layer
+
+
+def stock_stack(kind: str, layer: Any, **options: Any) -> list[Any]:
+    """A stock layer for each of ours, with its weights."""
+    stack = []
+    for k, arrays in enumerate(layer.arrays_by_layer()):
+        last = k == layer.num_layers - 1
+        sequences = layer.return_sequences or not last
+        own = {"return_sequences": sequences, "return_state": True, "dtype": "float64"}
+        backwards = layer.go_backwards and k == 0
+        stock = KINDS[kind][1](H, go_backwards=backwards, **own, **(options if last else {}))
+        if layer.bidirectional:
+            stock = keras.layers.Bidirectional(stock, dtype="float64")
+        stock.build((B, T, arrays[0].shape[0]))
+        stock.set_weights(arrays)
+        stack.append(stock)
+    return stack
+
+
+def run_stack(stack: list[Any], x: Any, states: list[Any], mask: Any) -> list[Any]:
+    count, found = len(states) // len(stack), []
+    for k, layer in enumerate(stack):
+        initial = states[k * count : (k + 1) * count]
+        x, *final = layer(x, initial_state=initial, mask=mask)
+        found += final
+        if mask is not None and k == 0 and getattr(layer, "go_backwards", False):
+            mask = mask[:, ::-1]
+    return [x, *found]
+
+
+def weighted(results: list[Any], rng: np.random.Generator) -> Any:
+    terms = (tf.reduce_sum(r * rng.normal(size=r.shape) + tf.sin(r)) for r in results)
+    return tf.add_n([tf.cast(term, tf.float64) for term in terms])
+
+
+def variables_of(stack: list[Any]) -> list[Any]:
+    return [w.value for layer in stack for w in layer.trainable_weights]
+
+
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", ["forward", "backward", "both"])
+@pytest.mark.parametrize("num_layers", [1, 3])
+@pytest.mark.parametrize("return_sequences", [False, True])
+@pytest.mark.parametrize("zero_output", [None, False, True])
+@pytest.mark.parametrize("mask", ["none", "right", "holes", "one_row_false"])
+def test_is_a_stack_of_stock_layers(
+    kind, form, num_layers, return_sequences, zero_output, mask, rng
+):
+    """All results, and the gradients of input, states and weights."""
+    layer = make(
+        kind,
+        rng,
+        num_layers,
+        bidirectional=form == "both",
+        go_backwards=form == "backward",
+        return_sequences=return_sequences,
+        zero_output_for_mask=zero_output,
+    )
+    options = {} if zero_output is None else {"zero_output_for_mask": zero_output}
+    stack = stock_stack(kind, layer, **options)
+    if form == "both" and zero_output is not None:
+        stack[-1].forward_layer.zero_output_for_mask = zero_output
+        stack[-1].backward_layer.zero_output_for_mask = zero_output
+    valid = make_mask(mask, B, T, rng)
+    valid = None if valid is None else tf.constant(valid)
+    x = tf.constant(rng.normal(size=(B, T, I)))
+    states = [tf.constant(rng.normal(size=(B, n))) for n in layer.state_size]
+    seed = rng.integers(1 << 30)
+
+    def evaluate(call: Any, weights: list[Any]) -> tuple[list[Any], list[Any]]:
+        sources = [x, *states, *weights]
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            results = call()
+            loss = weighted(results, np.random.default_rng(seed))
+        return results, tape.gradient(loss, sources)
+
+    got = evaluate(
+        lambda: layer(x, initial_state=states, mask=valid),
+        [w.value for w in layer.trainable_weights],
+    )
+    want = evaluate(lambda: run_stack(stack, x, states, valid), variables_of(stack))
+    for ours, stock in zip(got, want, strict=True):
+        for a, b in zip(ours, stock, strict=True):
+            np.testing.assert_allclose(a, b, **ROUNDING)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_projection(bidirectional, rng):
+    layer = make("lstm", rng, bidirectional=bidirectional, projection_size=2)
+    x = rng.normal(size=(B, T, I))
+    got, *states = layer(x)
+    want, found = x, []
+    for arrays in layer.arrays_by_layer():
+        options = {"return_sequences": True, "return_state": True, "dtype": "float64"}
+        one = tf_lstm_ops.keras.LSTM(H, projection_size=2, **options)
+        one = keras.layers.Bidirectional(one, dtype="float64") if bidirectional else one
+        one.build((B, T, arrays[0].shape[0]))
+        one.set_weights(arrays)
+        want, *final = one(want)
+        found += final
+    np.testing.assert_allclose(got, want, **ROUNDING)
+    for a, b in zip(states, found, strict=True):
+        np.testing.assert_allclose(a, b, **ROUNDING)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_op_for_all_layers(kind, rng):
+    layer = make(kind, rng, 3, bidirectional=True)
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(x)[0])
+        return tape.gradient(loss, [w.value for w in layer.trainable_weights])
+
+    graph = step.get_concrete_function(tf.TensorSpec([None, None, I], tf.float64)).graph
+    ops = [op.type for op in graph.get_operations() if op.type.startswith("TfLstmOps>")]
+    assert ops == ["TfLstmOps>CudnnRNNV3", "TfLstmOps>CudnnRNNBackpropV3"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("options", [{}, {"use_bias": False}, {"bidirectional": True}])
+def test_weights_there_and_back(kind, options, rng):
+    """Through the canonical weights, which convert to PyTorch, cuDNN and stacks of Keras layers."""
+    layer_class, _, weights_class = KINDS[kind]
+    layer = make(kind, rng, **options)
+    weights = weights_class.from_keras(layer)
+    arguments = {k: v for k, v in options.items() if k == "use_bias"}
+    made = layer_class.from_weights(weights, dtype="float64", **arguments)
+    for a, b in zip(made.get_weights(), layer.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    bias = options.get("use_bias", True)
+    through = weights_class.from_torch(weights.to_torch(bias=bias))
+    for a, b in zip(through.layers, weights.layers, strict=True):
+        np.testing.assert_array_equal(a.recurrent_kernel, b.recurrent_kernel)
+
+
+def test_from_weights_with_projection(rng):
+    layer = make("lstm", rng, projection_size=2)
+    made = StackedLSTM.from_weights(LSTMWeights.from_keras(layer), dtype="float64")
+    assert made.projection_size == 2
+    for a, b in zip(made.get_weights(), layer.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_from_weights_refuses(rng):
+    gru = GRUWeights.from_keras(make("gru", rng))
+    with pytest.raises(TypeError, match=r"weights must be LSTMWeights\. Received: GRUWeights"):
+        StackedLSTM.from_weights(gru)
+    peephole = tf_lstm_ops.keras.LSTM(H, use_peephole=True)
+    peephole.build((None, None, I))
+    with pytest.raises(ValueError, match="StackedLSTM has no peepholes"):
+        StackedLSTM.from_weights(LSTMWeights.from_keras(peephole))
+    with pytest.raises(ValueError, match="has no weights yet"):
+        LSTMWeights.from_keras(StackedLSTM(H, 2))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_second_derivatives(kind, rng):
+    layer = make(kind, rng, return_state=False)
+    mask = tf.constant(make_mask("holes", B, T, rng))
+    x = rng.normal(size=(B, T, I))
+
+    def penalty(value: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(value)
+            loss = tf.reduce_sum(tf.sin(layer(value, mask=mask)))
+        return tf.nn.l2_loss(tape.gradient(loss, value))
+
+    variable = tf.constant(x)
+    with tf.GradientTape() as outer:
+        outer.watch(variable)
+        value = penalty(variable)
+    direction = rng.normal(size=x.shape)
+    numeric = central_difference(lambda a: penalty(tf.constant(a[0])).numpy(), [x], [direction])
+    analytic = np.sum(outer.gradient(value, variable).numpy() * direction)
+    assert abs(numeric - analytic) <= 1e-7 * max(1.0, abs(analytic))  # as in test_gradients.py
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("dropout_per", ["step", "sequence"])
+def test_dropout_of_zero_and_of_inference(dropout_per, training, rng):
+    layer = make("gru", rng, dropout=0.0 if training else 0.5, dropout_per=dropout_per)
+    plain = make("gru", rng)
+    plain.set_weights(layer.get_weights()[: len(plain.get_weights())])
+    x = rng.normal(size=(B, T, I))
+    for a, b in zip(layer(x, training=training), plain(x), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def kept_parts(dropout_per: str, rng: np.random.Generator) -> np.ndarray:
+    """Which outputs of the first layer are kept. The gates of both layers copy their input."""
+    layer = StackedLSTM(64, 2, dropout=0.25, dropout_per=dropout_per, return_sequences=True, seed=3)
+    layer.build((None, None, 1))
+    first, second = layer.arrays_by_layer()
+    bias = np.repeat([20.0, -20.0, 0.0, 20.0], 64).astype("float32")  # i = o = 1, f = 0
+    gate = np.zeros((1, 256), "float32")
+    gate[:, 128:192] = 1  # the first layer's outputs are tanh(tanh(x))
+    copy = np.zeros((64, 256), "float32")
+    copy[:, 128:192] = np.eye(64)
+    zero = np.zeros((64, 256), "float32")
+    layer.set_weights([gate, zero, bias, copy, zero, bias])
+    assert len(first) == len(second) == 3
+    x = np.full((20, 30, 1), 2.0, "float32")
+    return np.abs(layer(x, training=True).numpy()) > 1e-3  # what the cell keeps is 1e-9
+
+
+def test_dropout_per_step(rng):
+    kept = kept_parts("step", rng)
+    assert abs(kept.mean() - 0.75) < 0.01  # 38,400 draws: a standard deviation of 0.002
+    assert 0.2 < (kept[:, 0] != kept[:, 1]).mean() < 0.5
+
+
+def test_dropout_per_sequence(rng):
+    kept = kept_parts("sequence", rng)
+    assert abs(kept.mean() - 0.75) < 0.05  # 1,280 draws: a standard deviation of 0.012
+    assert np.array_equal(kept, np.repeat(kept[:, :1], 30, axis=1))
+
+
+@pytest.mark.parametrize("dropout_per", ["step", "sequence"])
+def test_dropout_changes_from_call_to_call(dropout_per, rng):
+    layer = make("lstm", rng, dropout=0.5, dropout_per=dropout_per, return_state=False)
+    x = rng.normal(size=(B, T, I))
+    first, second = layer(x, training=True), layer(x, training=True)
+    assert np.abs(first - second).max() > 1e-3
+
+
+def test_masked_steps_are_not_read(rng):
+    layer = make("lstm", rng, bidirectional=True)
+    mask = make_mask("holes", B, T, rng)
+    x = rng.normal(size=(B, T, I))
+    found = [layer(np.where(mask[..., None], x, fill), mask=mask) for fill in (0.0, np.nan)]
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_mask_goes_to_the_next_layer(rng):
+    x = keras.Input((T, I))
+    sequence = StackedLSTM(H, 2, return_sequences=True)(keras.layers.Masking()(x))
+    assert sequence._keras_mask is not None
+    last = StackedLSTM(H, 2)(keras.layers.Masking()(x))
+    assert getattr(last, "_keras_mask", None) is None
+
+
+def test_stateful(rng):
+    layer = make("lstm", rng, stateful=True)
+    whole = make("lstm", rng)
+    whole.set_weights(layer.get_weights()[: len(whole.get_weights())])
+    layer.reset_state()
+    x = rng.normal(size=(B, T, I))
+    parts = [layer(x[:, :2])[0], layer(x[:, 2:])[0]]
+    np.testing.assert_array_equal(np.concatenate(parts, axis=1), whole(x)[0])
+    layer.reset_state()
+    np.testing.assert_array_equal(layer(x[:, :2])[0], parts[0])
+    with pytest.raises(ValueError, match="stateful=True needs a fixed batch size"):
+        StackedLSTM(H, 2, stateful=True).build((None, T, I))
+
+
+def test_ragged(rng):
+    layer = make("gru", rng, bidirectional=True)
+    rows = [rng.normal(size=(n, I)) for n in (3, 1, 5)]
+    output, *states = layer(tf.RaggedTensor.from_row_lengths(np.concatenate(rows), [3, 1, 5]))
+    for k, row in enumerate(rows):
+        want, *finals = layer(row[None])
+        np.testing.assert_allclose(output[k], want[0], **ROUNDING)
+        for a, b in zip(states, finals, strict=True):
+            np.testing.assert_allclose(a[k], b[0], **ROUNDING)
+
+
+OPTIONS = {
+    "num_layers": 3,
+    "bidirectional": True,
+    "dropout": 0.25,
+    "dropout_per": "sequence",
+    "use_bias": False,
+    "return_sequences": True,
+    "zero_output_for_mask": False,
+    "seed": 5,
+    "kernel_initializer": "he_normal",
+    "recurrent_regularizer": "l2",
+    "kernel_constraint": "max_norm",
+    "name": "stack",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_configuration(kind):
+    own = {"projection_size": 2, "unit_forget_bias": False} if kind == "lstm" else {}
+    layer = KINDS[kind][0](H, **OPTIONS, **own)
+    again = type(layer).from_config(layer.get_config())
+    assert again.get_config() == layer.get_config()
+    layer.build((None, None, I))
+    assert [w.name for w in layer.weights][:2] == ["kernel_l0", "recurrent_kernel_l0"]
+    assert len(layer.losses) == 6 * (2 if own else 1)  # of recurrent kernels and projections
+
+
+def test_save_and_load(rng, tmp_path):
+    model = keras.Sequential(
+        [keras.Input((None, I)), StackedLSTM(H, 2, bidirectional=True), keras.layers.Dense(1)]
+    )
+    model.compile("sgd", "mse")
+    x = rng.normal(size=(B, T, I))
+    model.fit(x, rng.normal(size=(B, 1)), verbose=0)
+    want = model.predict(x, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.predict(x, verbose=0), want)
+    for portable in (False, True):
+        folder = tmp_path / f"portable_{portable}"
+        tf_lstm_ops.export.saved_model(model, folder, portable=portable)
+        served = tf.saved_model.load(folder)
+        np.testing.assert_allclose(served.serve(tf.constant(x, tf.float32)), want, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_xla(kind, rng):
+    layer = make(kind, rng, bidirectional=True)
+    x, mask = tf.constant(rng.normal(size=(B, T, I))), tf.constant(make_mask("holes", B, T, rng))
+    compiled = tf.function(lambda x: layer(x, mask=mask), jit_compile=True)
+    for a, b in zip(compiled(x), layer(x, mask=mask), strict=True):
+        np.testing.assert_allclose(a, b, **ROUNDING)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_mixed_precision(policy, rng):
+    layer = StackedLSTM(H, 2, return_sequences=True, dtype=policy)
+    x = rng.normal(size=(B, T, I)).astype("float32")
+    got = layer(x)
+    assert got.dtype == policy.removeprefix("mixed_")
+    full = StackedLSTM(H, 2, return_sequences=True)
+    full.build((None, None, I))
+    full.set_weights(layer.get_weights())
+    epsilon = {"mixed_float16": 2.0**-10, "mixed_bfloat16": 2.0**-7}[policy]
+    # Weights, input, and the outputs of each layer are rounded; outputs are below 1.
+    np.testing.assert_allclose(tf.cast(got, tf.float32), full(x), rtol=0, atol=4 * epsilon)
+
+
+@pytest.mark.parametrize("shape", [(0, T, I), (B, 0, I)])
+def test_nothing_to_compute(shape, rng):
+    layer = make("lstm", rng)
+    output, *states = tf.function(lambda x: layer(x))(tf.zeros(shape, tf.float64))
+    assert output.shape == (*shape[:2], H)
+    assert all(state.shape == (shape[0], H) and not np.any(state) for state in states)
+
+
+ERRORS = {
+    "units": ({"units": 0}, "units must be a positive integer. Received: units=0"),
+    "num_layers": ({"num_layers": 1.5}, "num_layers must be a positive integer"),
+    "dropout": ({"dropout": 1.0}, "dropout must be in [0, 1). Received: dropout=1.0"),
+    "dropout_per": ({"dropout_per": "row"}, "dropout_per must be 'step' or 'sequence'"),
+    "backwards": (
+        {"go_backwards": True, "bidirectional": True},
+        "go_backwards=True needs bidirectional=False",
+    ),
+    "projection_size": ({"projection_size": H}, "projection_size must"),
+    "unknown": ({"peephole": True}, "peephole"),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors(case):
+    options, message = ERRORS[case]
+    with pytest.raises(ValueError, match=re.escape(message)):
+        StackedLSTM(**{"units": H, "num_layers": 2, **options})
+
+
+def test_wrong_number_of_states(rng):
+    layer = make("lstm", rng)
+    with pytest.raises(ValueError, match=r"initial_state must have 4 tensors, .* Received 2"):
+        layer(np.zeros((B, T, I)), initial_state=[np.zeros((B, H))] * 2)

@@ -1,0 +1,102 @@
+"""Any mask as sequence lengths: the valid steps of each row are moved to its beginning.
+
+A masked step changes no state of any layer, so the stack computes the valid steps alone. B rows, T
+steps, D directions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class Steps:
+    """The steps of a batch that a stack computes.
+
+    Attributes:
+      sequence: [B, T, I], the valid steps of each row first.
+      lengths: int32 [B], the number of valid steps.
+      mask: bool [B, T] in the order of the layer's outputs; None: all steps are valid.
+    """
+
+    sequence: tf.Tensor
+    lengths: tf.Tensor
+    mask: tf.Tensor | None
+
+    @classmethod
+    def of(cls, x: tf.Tensor, mask: Any, reverse: bool) -> Steps:
+        """The steps of a call.
+
+        Args:
+          x: [B, T, I].
+          mask: None or [B, T], [B, T, 1] or with 1 for B; a list has the mask as its first element.
+          reverse: whether the steps run from the last to the first.
+
+        Returns:
+          The steps.
+        """
+        if isinstance(mask, list | tuple):
+            mask = mask[0]
+        x = tf.reverse(x, [1]) if reverse else x
+        batch, time = tf.unstack(tf.shape(x)[:2])
+        if mask is None:
+            return cls(x, tf.fill([batch], time), None)
+        mask = tf.cast(mask, tf.bool)
+        mask = tf.squeeze(mask, axis=-1) if mask.shape.rank == 3 else mask
+        mask = tf.broadcast_to(mask, [batch, time])
+        mask = tf.reverse(mask, [1]) if reverse else mask
+        order = tf.argsort(tf.cast(~mask, tf.int32), axis=1, stable=True)
+        sequence = tf.gather(x, order, batch_dims=1)
+        sequence.set_shape(x.shape)
+        return cls(sequence, tf.math.count_nonzero(mask, axis=1, dtype=tf.int32), mask)
+
+    def outputs(self, output: tf.Tensor, directions: int, zero_where_masked: bool) -> tf.Tensor:
+        """The outputs of all steps.
+
+        Args:
+          output: [B, T, D*P], of the valid steps and zero after them.
+          directions: D.
+          zero_where_masked: whether a masked step has the output zero instead of that of the step
+            that a direction computed before; zero if there is none.
+
+        Returns:
+          [B, T, D*P], a step at its place in the mask.
+        """
+        if self.mask is None:
+            return output
+        valid = tf.cast(self.mask, tf.int32)
+        count = tf.cumsum(valid, axis=1)  # of valid steps up to each step
+        # The place among the valid steps of the last one up to a step, and of the first one from it
+        # on, which the second direction has computed before.
+        places = [count - 1, count - valid][:directions]
+        results = []
+        for part, place in zip(tf.split(output, directions, axis=2), places, strict=True):
+            known = self.mask if zero_where_masked else (place >= 0) & (place < count[:, -1:])
+            inside = tf.clip_by_value(place, 0, tf.maximum(tf.shape(place)[1] - 1, 0))
+            moved = tf.gather(part, inside, batch_dims=1)
+            results.append(tf.where(known[:, :, tf.newaxis], moved, tf.zeros([], part.dtype)))
+        result = tf.concat(results, axis=2)
+        result.set_shape(output.shape)
+        return result
+
+    def last(self, final: list[tf.Tensor], zero_where_masked: bool) -> tf.Tensor:
+        """The output of the step that each direction computes last.
+
+        Args:
+          final: the final h of each direction, [B, P].
+          zero_where_masked: as in `outputs`.
+
+        Returns:
+          [B, D*P], zero in rows without a valid step.
+        """
+        known = [self.lengths > 0] * len(final)
+        if zero_where_masked and self.mask is not None:
+            known = [self.mask[:, -1], self.mask[:, 0]][: len(final)]
+        parts = [
+            tf.where(k[:, tf.newaxis], h, tf.zeros([], h.dtype))
+            for k, h in zip(known, final, strict=True)
+        ]
+        return tf.concat(parts, axis=1)
