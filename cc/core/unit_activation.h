@@ -101,8 +101,8 @@ struct UnitActivationMath {
     if constexpr (std::is_arithmetic_v<V>) {
       return static_cast<V>(value);
     } else {
-      V v = {};
-      return v + static_cast<std::remove_reference_t<decltype(v[0])>>(value);
+      const V zero = {};
+      return zero + static_cast<std::decay_t<decltype(zero[0])>>(value);
     }
   }
   static TF_LSTM_OPS_INLINE V Abs(V z) { return Math::Max(z, -z); }
