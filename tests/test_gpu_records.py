@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
+import tf_lstm_ops
 from tf_lstm_ops import _gpu, raw_ops
 
 CARD = {"card": "H100 9.0", "driver": "550", "TensorFlow": "2.21", "plugin": "cuDNN 9"}
@@ -48,6 +49,21 @@ def test_calls_take_plain_ops_on_cuda_only(decide, tmp_path, monkeypatch):
     decide(CARD)
     assert not _gpu.takes_plain_ops("KerasLSTM")
     assert _gpu.takes_plain_ops("KerasLSTMV2")  # there is no kernel
+
+
+@pytest.mark.parametrize(
+    "layer", [tf_lstm_ops.keras.LSTM(2), tf_lstm_ops.keras.StackedGRU(2, 2)], ids=["one", "stack"]
+)
+def test_keras_does_not_choose_xla_where_the_kernels_run(layer, decide, monkeypatch):
+    """It would replace the fused op by plain ops."""
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [CARD])
+    decide(CARD)
+    assert layer.supports_jit
+    _gpu.write_record(CARD, [])
+    decide(CARD)
+    assert not layer.supports_jit
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [])
+    assert layer.supports_jit
 
 
 def test_failed(decide):

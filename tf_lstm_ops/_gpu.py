@@ -132,6 +132,16 @@ def takes_plain_ops(op: str) -> bool:
     return _device_type() in (None, "GPU") and bool(tf.config.get_visible_devices("GPU"))
 
 
+def kernels_run() -> bool:
+    """Whether this process has a GPU and its kernels are on.
+
+    Returns:
+      True if so.
+    """
+    has_gpu = _status.on and _status.state != "no GPU"
+    return has_gpu and bool(tf.config.get_visible_devices("GPU"))
+
+
 def _device_type() -> str | None:
     """The type of the device that the innermost tf.device names; None if it names none."""
     if tf.executing_eagerly():

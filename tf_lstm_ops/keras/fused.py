@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tf_lstm_ops import _gpu
 from tf_lstm_ops.keras import ragged
 from tf_lstm_ops.keras.activations import described, name_of
 from tf_lstm_ops.keras.requirements import require_keras_3
@@ -158,8 +159,13 @@ class FusedRNN(keras.layers.RNN):
 
     @property
     def supports_jit(self) -> bool:
-        """Whether XLA can compile a call. In XLA, plain TensorFlow ops replace the fused op."""
-        return self._supports_jit or self.uses_fused_op
+        """Whether Keras may compile a call with XLA, in which plain ops replace the fused op.
+
+        False where GPU kernels run: by default Keras uses XLA on a machine with a GPU.
+        """
+        if self.uses_fused_op:
+            return not _gpu.kernels_run()
+        return self._supports_jit
 
     @supports_jit.setter
     def supports_jit(self, value: bool) -> None:

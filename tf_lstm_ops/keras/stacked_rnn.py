@@ -12,7 +12,7 @@ from keras import ops
 # TensorFlow has no public function that returns whether a tape records.
 from tensorflow.python.eager import record
 
-from tf_lstm_ops import raw_ops
+from tf_lstm_ops import _gpu, raw_ops
 from tf_lstm_ops.keras import ragged, stacked_masks
 from tf_lstm_ops.keras.stacked_weights import Cell, WeightOptions, params_of
 
@@ -92,6 +92,15 @@ class StackedRNN(keras.layers.Layer):
         self.input_spec = keras.layers.InputSpec(ndim=3)
         self.cells: list[Cell] = []
         self.states: list[Any] | None = None
+
+    @property
+    def supports_jit(self) -> bool:
+        """Whether Keras may compile a call with XLA; as of the other layers."""
+        return not _gpu.kernels_run()
+
+    @supports_jit.setter
+    def supports_jit(self, value: bool) -> None:
+        pass  # by the constructor of Keras
 
     @property
     def directions(self) -> int:
