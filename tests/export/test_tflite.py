@@ -309,7 +309,7 @@ def bad_calls() -> dict[str, tuple[Any, dict[str, Any], type[Exception], str]]:
             dense,
             {"stateful": True},
             ValueError,
-            "stateful=True needs a recurrent layer",
+            "stateful=True needs an LSTM, a GRU or another layers.RNN",
         ),
     }
 

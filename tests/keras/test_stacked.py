@@ -346,6 +346,23 @@ def test_save_and_load(rng, tmp_path):
         np.testing.assert_allclose(served.serve(tf.constant(x, tf.float32)), want, atol=1e-6)
 
 
+def test_in_other_functions_of_the_package(rng, tmp_path):
+    """Conversion of models, and the exports, which write plain ops."""
+    masked = keras.layers.Masking()
+    stack = StackedLSTM(H, 2, bidirectional=True, name="stack")
+    model = keras.Sequential([keras.Input((None, I), name="x"), masked, stack])
+    assert tf_lstm_ops.keras.fallback_reasons(model) == {"stack": None}
+    assert tf_lstm_ops.keras.fallback_reasons(stack) == {"stack": None}
+    converted = tf_lstm_ops.keras.convert_model(model)
+    assert type(converted.layers[-1]) is StackedLSTM
+    with pytest.raises(ValueError, match=r"stack: keras\.layers has no counterpart"):
+        tf_lstm_ops.keras.convert_model(model, to="stock")
+    # Both functions compare the results of their files with those of the model.
+    tf_lstm_ops.export.tflite(model, tmp_path / "model.tflite")
+    pytest.importorskip("tf2onnx", reason="writes the other file")
+    tf_lstm_ops.export.onnx(model, tmp_path / "model.onnx")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_xla(kind, rng):
     layer = make(kind, rng, bidirectional=True)

@@ -22,6 +22,7 @@ from tf_lstm_ops.export.signature import signature
 from tf_lstm_ops.keras import convert_model
 from tf_lstm_ops.keras.activations import name_of
 from tf_lstm_ops.keras.fused import FusedRNN
+from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
 DEFAULT_OPSET, OLDEST_OPSET = 17, 14
 _STOCK = (keras.layers.LSTM, keras.layers.GRU)
@@ -139,6 +140,8 @@ def _convert(tf2onnx: ModuleType, model: keras.Model, specs: Sequence[Any], opse
 
 def _why_loop(layer: Any) -> str | None:
     """Why a layer becomes a Loop; None if it becomes a node."""
+    if isinstance(layer, StackedRNN):
+        return "it is several layers; LSTM or GRU layers with its weights become nodes"
     if not isinstance(layer, FusedRNN):
         return f"{type(layer).__name__} is not a layer that ONNX has"
     if layer.fallback_reason is not None:
@@ -155,25 +158,32 @@ def _why_loop(layer: Any) -> str | None:
 
 
 def _needs_loop(layer: Any) -> bool:
-    return isinstance(layer, FusedRNN) and _why_loop(layer) is not None
+    return isinstance(layer, FusedRNN | StackedRNN) and _why_loop(layer) is not None
 
 
 @contextlib.contextmanager
 def _loops(model: keras.Model) -> Iterator[None]:
     """A context in which the layers that ONNX has no node for compute with TensorFlow's ops."""
 
-    def plain(layer: Any, *args: Any, **kwargs: Any) -> Any:
+    def plain(method: Any, layer: Any, *args: Any, **kwargs: Any) -> Any:
         with composite.plain_ops():
-            return type(layer).inner_loop(layer, *args, **kwargs)
+            return method(layer, *args, **kwargs)
 
     layers: list[Any] = [layer for layer in model._flatten_layers() if _needs_loop(layer)]
     try:
         for layer in layers:
-            layer.inner_loop = functools.partial(plain, layer)
+            name = _method(layer)
+            setattr(layer, name, functools.partial(plain, getattr(type(layer), name), layer))
         yield
     finally:
         for layer in layers:
-            del layer.inner_loop
+            with contextlib.suppress(AttributeError):
+                delattr(layer, _method(layer))
+
+
+def _method(layer: Any) -> str:
+    """The method of a layer that computes its steps."""
+    return "run_layers" if isinstance(layer, StackedRNN) else "inner_loop"
 
 
 @contextlib.contextmanager
@@ -217,7 +227,7 @@ def _print(path: str, proto: Any, model: keras.Model) -> None:
     nodes = sorted(Counter(node.op_type for node in proto.graph.node).items())
     print(f"{path}: {', '.join(f'{name} {count}' for name, count in nodes)}")
     for layer in model._flatten_layers():
-        if isinstance(layer, keras.layers.RNN) and type(layer) not in _STOCK:
+        if isinstance(layer, keras.layers.RNN | StackedRNN) and type(layer) not in _STOCK:
             reason = _why_loop(layer)
             if reason:
                 print(f"  layer {layer.name} is a Loop: {reason}")

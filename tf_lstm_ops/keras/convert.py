@@ -14,6 +14,7 @@ from tf_lstm_ops.keras import counterparts
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.policy import default_dtype_policy
 from tf_lstm_ops.keras.requirements import require_model
+from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
 _RNN = keras.layers.RNN
 _TARGETS = {"ours": counterparts.ours, "stock": counterparts.stock}
@@ -114,7 +115,8 @@ def fallback_reasons(model: Any) -> dict[str, str | None]:
       TypeError: model is not a ``keras.Layer``; those of tf_keras are not.
     """
     require_model(model, keras.Layer)
-    layers = [(model.name, model)] if isinstance(model, _RNN) else list(_recurrent_layers(model))
+    is_layer = isinstance(model, _RNN | StackedRNN)
+    layers = [(model.name, model)] if is_layer else list(_recurrent_layers(model))
     # A model may have the cell of one of its layers as an attribute of its own, too.
     owned = {id(layer.cell) for _, layer in layers if isinstance(layer, _RNN)}
     with keras.saving.custom_object_scope(_own_objects(model)):
@@ -127,7 +129,7 @@ def _children(parent: Any) -> list[Any]:
 
 def _recurrent_layers(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     for layer in _children(parent):
-        if isinstance(layer, _RNN | keras.layers.LSTMCell | keras.layers.GRUCell):
+        if isinstance(layer, _RNN | keras.layers.LSTMCell | keras.layers.GRUCell | StackedRNN):
             yield path + layer.name, layer
         else:
             yield from _recurrent_layers(layer, f"{path}{layer.name}/")
@@ -144,6 +146,8 @@ def _layers_of_ours(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def _reason(layer: Any) -> str | None:
     if isinstance(layer, FusedRNN):
         return layer.fallback_reason
+    if isinstance(layer, StackedRNN):
+        return None
     new = counterparts.ours(layer)
     if isinstance(new, str):
         return new

@@ -211,7 +211,7 @@ class StackedRNN(keras.layers.Layer):
         x = tf.cast(sequences, self.compute_dtype)
         steps = stacked_masks.Steps.of(x, mask, self.go_backwards)
         states = self._initial(initial_state, tf.shape(x)[0])
-        output, finals = self._compute(steps, states, training)
+        output, finals = self.run_layers(steps, states, training)
         if self.stateful:
             for variable, value in zip(self.states or [], finals, strict=True):
                 variable.assign(ops.cast(value, variable.dtype))
@@ -235,7 +235,17 @@ class StackedRNN(keras.layers.Layer):
             )
         return [tf.cast(tf.convert_to_tensor(state), self.compute_dtype) for state in given]
 
-    def _compute(self, steps: Any, states: list[Any], training: bool) -> tuple[Any, list[Any]]:
+    def run_layers(self, steps: Any, states: list[Any], training: bool) -> tuple[Any, list[Any]]:
+        """Computes all layers.
+
+        Args:
+          steps: the valid steps, a `stacked_masks.Steps`.
+          states: the initial states.
+          training: whether dropout applies.
+
+        Returns:
+          The output [B, T, D*P] of the steps, and the final states.
+        """
         drops = training and self.dropout > 0 and self.num_layers > 1
         if not (drops and self.dropout_per == "sequence"):
             return self._call_op(steps.sequence, states, self.cells, steps.lengths, training)

@@ -142,7 +142,9 @@ def _state_specs(item: Recurrent, batch_size: int) -> list[tf.TensorSpec]:
 def _streamed_layers(model: Any) -> list[Recurrent]:
     items = list(recurrent_layers(model))
     if not items:
-        raise ValueError(f"stateful=True needs a recurrent layer; {model.name} has none")
+        raise ValueError(
+            f"stateful=True needs an LSTM, a GRU or another layers.RNN; {model.name} has none"
+        )
     for item in items:
         if item.layer.go_backwards:
             raise ValueError(
