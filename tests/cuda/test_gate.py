@@ -35,5 +35,6 @@ def test_a_kernel_broken_on_purpose_is_not_used(tmp_path, machine):
         "TF_LSTM_OPS_CUDA_CUDNN": "0",
     }
     used = gate.assert_on(machine, "forced", TF_LSTM_OPS_GPU="1", **broken)
+    assert used.pop("layer_without_gpu_kernel") < gate.TOLERANCE
     assert min(used.values()) > 100 * gate.TOLERANCE  # the kernel is wrong
     gate.assert_off(machine, "never run", "their self-test has not run", **broken)
