@@ -197,12 +197,14 @@ def test_tf_function_keeps_the_static_shape(family):
 
 
 def two_layers(rnn, input_size: int, rng: np.random.Generator) -> keras.Model:
-    """Two layers, the first masked."""
+    """Two layers, both masked."""
+    first = rnn(9, return_sequences=True)
+    first.supports_masking = True  # Keras 3.16 sets it to False in its own layers
     model = keras.Sequential(
         [
             keras.Input((None, input_size)),
             keras.layers.Masking(),
-            rnn(9, return_sequences=True),
+            first,
             rnn(5, go_backwards=True),
             keras.layers.Dense(3),
         ]

@@ -154,7 +154,8 @@ def _become(layer: Any, plain: Any, new: Any, remember: Callable[[Any], None]) -
     object.__setattr__(layer, "__class__", type(new))
     for name in before.keys() - after.keys():
         attributes.pop(name, None)
-    for name in after.keys() - attributes.keys():
+    # Both classes have _supports_masking, the value of Keras' supports_masking. Ours do not use it.
+    for name in {*after.keys() - attributes.keys(), *after.keys() & {"_supports_masking"}}:
         attributes[name] = after[name]
 
 
