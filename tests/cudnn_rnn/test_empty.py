@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from empties import MODES, SIZES, assert_ones, assert_zero, derivatives, leave_nan
 
-from .cases import DTYPES, FORWARD, SOURCES, Case, arguments, call, outputs_of
+from .cases import DTYPES, FORWARD, SOURCES, Case, arguments, call
 
 MODELS = {
     "lstm": Case(layers=2, directions=2),
@@ -88,13 +88,3 @@ def test_inference(sizes):
     np.testing.assert_array_equal(got.output_h, inputs[1])
     np.testing.assert_array_equal(got.output_c, inputs[2])
     assert_zero(got.reserve_space.numpy(), ())
-
-
-def test_reserve_of_other_sizes_is_refused():
-    """A reserve of no rows and one of no steps have the same size."""
-    no_rows, no_steps = (replace(MODELS["lstm"], **sizes) for sizes in SIZES[:2])
-    values = arguments("CudnnRNNBackpropV2", no_steps)
-    reserve = outputs_of("CudnnRNNV2", no_rows, "float32")["reserve_space"]
-    assert reserve.shape == values["reserve_space"].shape
-    with pytest.raises(tf.errors.InvalidArgumentError, match="other shapes, attributes or lengths"):
-        call("CudnnRNNBackpropV2", no_steps, {**values, "reserve_space": reserve})
