@@ -198,19 +198,27 @@ class Graph:
         for tensor, data in results.items():
             dictionary("setObject:forKey:", data, tensor)
         commands = self.runtime("MPSCommandBuffer")("commandBufferFromCommandQueue:", self.queue)
-        self(
-            "encodeToCommandBuffer:feeds:targetOperations:resultsDictionary:executionDescriptor:",
-            commands,
-            self.feeds,
-            None,
-            dictionary,
-            None,
-        )
+        self.encode_to(commands, dictionary, level=0)
         return commands
 
-    def run(self, tensors: Sequence[Id]) -> list[np.ndarray]:
-        """The values of tensors."""
-        arrays = [np.zeros(shape_of(t), type_of(t)) for t in tensors]
+    def encode_to(self, commands: Id, results: Id, level: int | None) -> None:
+        """Encodes the graph with an optimisation level; None: without a descriptor."""
+        execution = None
+        if level is not None:
+            execution = self.runtime("MPSGraphExecutionDescriptor")("new")
+            compilation = self.runtime("MPSGraphCompilationDescriptor")("new")
+            self._owned += [execution, compilation]
+            compilation("setOptimizationLevel:", level)
+            execution("setCompilationDescriptor:", compilation)
+        name = "encodeToCommandBuffer:feeds:targetOperations:resultsDictionary:executionDescriptor:"
+        self(name, commands, self.feeds, None, results, execution)
+
+    def run(
+        self, tensors: Sequence[Id], shapes: Sequence[tuple[int, ...]] | None = None
+    ) -> list[np.ndarray]:
+        """The values of tensors. The results of a loop have no shape, so `shapes` has theirs."""
+        shapes = [shape_of(tensor) for tensor in tensors] if shapes is None else shapes
+        arrays = [np.zeros(s, type_of(t)) for s, t in zip(shapes, tensors, strict=True)]
         buffers = [self.buffer(a) for a in arrays]
         data = [self.data(b, a) for b, a in zip(buffers, arrays, strict=True)]
         commands = self.encode(dict(zip(tensors, data, strict=True)))

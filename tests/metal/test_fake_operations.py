@@ -210,7 +210,8 @@ def test_loop(rng, graph):
 
     zeros = np.zeros((6, 3), np.float32)
     initial = [graph.placeholder(start), graph.placeholder(zeros)]
-    last, seen = graph.run(graph.runtime.loop(graph.id, count, initial, body))
+    loop = graph.runtime.loop(graph.id, count, initial, body)
+    last, seen = graph.run(loop, [start.shape, zeros.shape])
     x, want = start.astype(float), []
     for step in steps:
         x = 2 * x + step
@@ -233,5 +234,5 @@ def test_loop_in_a_loop(graph):
         return [graph("additionWithPrimaryTensor:secondaryTensor:name:", x, x, None)]
 
     x = graph.placeholder(np.zeros(1, np.float32))
-    [got] = graph.run(graph.runtime.loop(graph.id, three, [x], outer))
+    [got] = graph.run(graph.runtime.loop(graph.id, three, [x], outer), [(1,)])
     assert got == [28]

@@ -157,6 +157,16 @@ def test_refused_while_encoding(graph):
         graph.encode({graph(ADD, y, unfed, None): graph.data(buffer, x)})
 
 
+@pytest.mark.parametrize("level", [None, 1])
+def test_refused_at_another_optimisation_level(graph, level):
+    x = np.ones(3, np.float32)
+    results = graph.runtime("NSMutableDictionary")("dictionary")
+    results("setObject:forKey:", graph.data(graph.buffer(x), x), tanh_of(graph, x))
+    commands = graph.runtime("MPSCommandBuffer")("commandBufferFromCommandQueue:", graph.queue)
+    with pytest.raises(ObjectiveCError, match="the optimisation level is not 0"):
+        graph.encode_to(commands, results, level)
+
+
 def test_no_empty_buffers(runtime):
     assert runtime.device()("newBufferWithLength:options:", 0, 0) is None
 
@@ -225,8 +235,7 @@ def test_encoding_commits_now_and_then(graph):
         commands = graph.runtime("MPSCommandBuffer")("commandBufferWithCommandBuffer:", own)
         results = graph.runtime("NSMutableDictionary")("dictionary")
         results("setObject:forKey:", graph.data(graph.buffer(x), x), y)
-        name = "encodeToCommandBuffer:feeds:targetOperations:resultsDictionary:executionDescriptor:"
-        graph(name, commands, graph.feeds, None, results, None)
+        graph.encode_to(commands, results, level=0)
         changed.append(commands("rootCommandBuffer").pointer != own.pointer)
         commands("commit")
         commands("waitUntilCompleted")
