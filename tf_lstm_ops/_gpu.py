@@ -40,7 +40,7 @@ COMMAND = "tf-lstm-ops selftest --device GPU"
 DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
 
 # Ops without a GPU kernel.
-CPU_ONLY = ("KerasLSTMV2",)
+CPU_ONLY = ("KerasLSTMV2", "KerasLayerNormLSTM", "KerasLayerNormGRU")
 
 _FOLDER = "selftest"
 _METAL_PLUGINS = ("tensorflow-metal", "tensorflow-metal-plugin")

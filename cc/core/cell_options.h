@@ -42,9 +42,17 @@ struct UnitActivations {
   UnitActivation gate = UnitActivation::kSigmoid;
 };
 
+// Layer normalisation; layer_norm_cell.h has the equations.
+struct LayerNormOptions {
+  double epsilon = 0;
+  // Whether the next step reads the normalised cell state.
+  bool carries_normalized_state = false;
+};
+
 struct CellOptions {
   LstmActivations activations;       // read by CustomLstmCell only
   UnitActivations unit_activations;  // read by ActivationLstmCell only
+  LayerNormOptions layer_norm;       // read by LayerNormCell only
 };
 
 }  // namespace tf_lstm_ops

@@ -20,10 +20,13 @@
   F(kTanh, TanhCell)             \
   F(kRelu, ReluCell)
 
-// F(kind, class) for each cell that only the CPU backend has. Device code does
-// not include the headers of these cells. Their constants are those of
-// LstmCell.
-#define TF_LSTM_OPS_CPU_CELLS(F) F(kActivationLstm, ActivationLstmCell)
+// F(kind, class, constants) for each cell that only the CPU backend has. Device
+// code does not include the headers of these cells. It reads their constants
+// from another class.
+#define TF_LSTM_OPS_CPU_CELLS(F)                               \
+  F(kActivationLstm, ActivationLstmCell, LstmCell)             \
+  F(kLayerNormLstm, LayerNormLstmCell, LayerNormLstmConstants) \
+  F(kLayerNormGru, LayerNormGruCell, LayerNormGruConstants)
 
 // F(name, path) for each header that defines cells. The name is the file name
 // without its extension.
@@ -35,11 +38,26 @@
 
 namespace tf_lstm_ops {
 
-#define TF_LSTM_OPS_KIND(kind, Cell) kind,
+#define TF_LSTM_OPS_KIND(kind, ...) kind,
 enum class CellKind : uint8_t {
   TF_LSTM_OPS_CELLS(TF_LSTM_OPS_KIND) TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_KIND)
 };
 #undef TF_LSTM_OPS_KIND
+
+// The constants of the cells in layer_norm_cell.h. They save the cell state of
+// an LSTM, and all terms of the pre-activations.
+template <class Math>
+struct LayerNormLstmConstants {
+  static constexpr bool kHasCellState = true;
+  static constexpr int kGates = 4;
+  static constexpr int kSavedForBackward = 9;
+};
+template <class Math>
+struct LayerNormGruConstants {
+  static constexpr bool kHasCellState = false;
+  static constexpr int kGates = 3;
+  static constexpr int kSavedForBackward = 6;
+};
 
 // A template argument for reading a cell's constants, which do not depend on
 // Math.
@@ -53,7 +71,8 @@ struct NoMath {
 #define TF_LSTM_OPS_CASE(kind, Cell) \
   case CellKind::kind:               \
     return Cell<NoMath>::TF_LSTM_OPS_CONSTANT;
-#define TF_LSTM_OPS_CPU_CASE(kind, Cell) TF_LSTM_OPS_CASE(kind, LstmCell)
+#define TF_LSTM_OPS_CPU_CASE(kind, Cell, Constants) \
+  TF_LSTM_OPS_CASE(kind, Constants)
 #define TF_LSTM_OPS_ALL_CASES         \
   TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) \
   TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_CPU_CASE)

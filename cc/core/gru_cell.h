@@ -35,6 +35,7 @@ struct GruCell {
   static constexpr bool kHasForgetBias = false;
   static constexpr bool kHasPeephole = false;
   static constexpr bool kHasOutputGate = false;
+  static constexpr bool kReducesRows = false;
 
   struct Parameters {};
   struct Outputs {

@@ -10,6 +10,7 @@
 #ifndef TF_LSTM_OPS_CORE_LAYER_DIRECTION_H_
 #define TF_LSTM_OPS_CORE_LAYER_DIRECTION_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <type_traits>
@@ -102,18 +103,26 @@ struct RnnWeights {
   // kGateC; or none. Together with a projection on the CPU only.
   std::array<T*, kMaxPreActivations> peephole = {};
 
+  // Of the layer-normalised cells, see layer_norm_cell.h. The first two are in
+  // the gate order of the weights.
+  T* input_scale = nullptr;      // gx [gates * H]
+  T* recurrent_scale = nullptr;  // gh [gates * H]
+  T* state_scale = nullptr;      // gc [H], of an LSTM
+  T* state_offset = nullptr;     // bc [H], of an LSTM
+
   bool has_peephole() const { return peephole[kGateI] != nullptr; }
 };
 
 // A view of saved activations in one buffer [V, SavedCount(cell), H], by packed
-// row. With null `data` nothing is saved.
+// row. With null `data` nothing is saved. Activations from kMaxSavedActivations
+// on have no entry; they lie behind the others.
 template <class T>
 SavedActivations<T> PackedActivations(T* data, CellKind cell,
                                       int64_t cell_size) {
   SavedActivations<T> saved;
   saved.packed = true;
   const int count = SavedCount(cell);
-  for (int k = 0; data && k < count; ++k) {
+  for (int k = 0; data && k < std::min(count, kMaxSavedActivations); ++k) {
     saved.Set(k, data + k * cell_size, count * cell_size);
   }
   return saved;

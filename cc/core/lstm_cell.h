@@ -51,6 +51,8 @@ struct LstmCell {
   static constexpr bool kHasForgetBias = true;
   static constexpr bool kHasPeephole = true;
   static constexpr bool kHasOutputGate = true;  // h = o * co
+  // The equations of a unit read sums over all units of its row.
+  static constexpr bool kReducesRows = false;
   // The gate whose peephole reads the new state, not the previous one.
   static constexpr int kNewStatePeephole = kGateO;
 

@@ -1,4 +1,4 @@
-"""The ops behind tf_lstm_ops.keras. Equations: cc/core/{lstm,gru}_cell.h, docs/reference/keras.md.
+"""The ops behind tf_lstm_ops.keras. Equations: cc/core/*_cell.h, docs/reference/keras.md.
 
 B batch, T time, I input size, H cell size, P hidden size (less than H with a projection).
 """
@@ -181,6 +181,122 @@ def keras_gru(
     return cast(_run(cell, x_terms, valid, [initial_h], **loop), dtype)
 
 
+def normalized(z: tf.Tensor, epsilon: float) -> tf.Tensor:
+    """Layer normalisation without scale and offset.
+
+    Args:
+      z: tensor of any rank.
+      epsilon: positive; added to the variance.
+
+    Returns:
+      z minus its mean over the last axis, divided by its standard deviation over that axis.
+    """
+    # tf.nn.moments takes the mean for a constant in the variance: second derivatives are wrong.
+    z -= tf.reduce_mean(z, axis=-1, keepdims=True)
+    epsilon = tf.cast(tf.constant(epsilon, tf.float32), z.dtype)  # as the op has it
+    return z * tf.math.rsqrt(tf.reduce_mean(z * z, axis=-1, keepdims=True) + epsilon)
+
+
+def keras_layer_norm_lstm(
+    x: Any,
+    mask: Any,
+    initial_h: Any,
+    initial_c: Any,
+    kernel: Any,
+    recurrent_kernel: Any,
+    bias: Any,
+    input_gamma: Any,
+    recurrent_gamma: Any,
+    state_gamma: Any,
+    state_beta: Any,
+    input_dropout: Any,
+    recurrent_dropout: Any,
+    *,
+    epsilon: float,
+    carries_normalized_state: bool,
+    **loop: bool,
+) -> list[Any]:
+    """KerasLayerNormLSTM without its output reserve.
+
+    Args:
+      x, mask, initial_h, initial_c, kernel, recurrent_kernel, bias, input_gamma, recurrent_gamma,
+        state_gamma, state_beta, input_dropout, recurrent_dropout: as the op takes them.
+      epsilon, carries_normalized_state: attributes of the op.
+      **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
+
+    Returns:
+      output, final_h, final_c.
+    """
+    dtype = x.dtype
+    arguments = (x, initial_h, initial_c, kernel, recurrent_kernel, bias)
+    arguments = (*arguments, input_gamma, recurrent_gamma, state_gamma, state_beta)
+    arguments = (*arguments, input_dropout, recurrent_dropout)
+    arguments = cast(arguments, compute_dtype(dtype))
+    x, initial_h, initial_c, kernel, recurrent_kernel, bias, *others = arguments
+    input_gamma, recurrent_gamma, state_gamma, state_beta, *dropouts = others
+    input_dropout, recurrent_dropout = dropouts
+
+    def cell(z: Any, h: Any, c: Any) -> list[Any]:
+        recurrent = _per_gate(h, recurrent_dropout, recurrent_kernel, 4)
+        z += recurrent_gamma * normalized(recurrent, epsilon)
+        zi, zf, zc, zo = tf.split(z, 4, axis=-1)
+        c = tf.sigmoid(zi) * tf.tanh(zc) + tf.sigmoid(zf) * c
+        n = state_gamma * normalized(c, epsilon) + state_beta
+        return [tf.sigmoid(zo) * tf.tanh(n), n if carries_normalized_state else c]
+
+    x, valid = _time_major(x, mask)
+    z = input_gamma * normalized(_per_gate(x, input_dropout, kernel, 4), epsilon)
+    if not is_absent(bias):
+        z += bias
+    return cast(_run(cell, z, valid, [initial_h, initial_c], **loop), dtype)
+
+
+def keras_layer_norm_gru(
+    x: Any,
+    mask: Any,
+    initial_h: Any,
+    kernel: Any,
+    recurrent_kernel: Any,
+    bias: Any,
+    input_gamma: Any,
+    recurrent_gamma: Any,
+    input_dropout: Any,
+    recurrent_dropout: Any,
+    *,
+    epsilon: float,
+    **loop: bool,
+) -> list[Any]:
+    """KerasLayerNormGRU without its output reserve.
+
+    Args:
+      x, mask, initial_h, kernel, recurrent_kernel, bias, input_gamma, recurrent_gamma,
+        input_dropout, recurrent_dropout: as the op takes them.
+      epsilon: attribute of the op.
+      **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
+
+    Returns:
+      output, final_h.
+    """
+    dtype = x.dtype
+    arguments = (x, initial_h, kernel, recurrent_kernel, bias, input_gamma, recurrent_gamma)
+    arguments = cast((*arguments, input_dropout, recurrent_dropout), compute_dtype(dtype))
+    x, initial_h, kernel, recurrent_kernel, bias, *others = arguments
+    input_gamma, recurrent_gamma, input_dropout, recurrent_dropout = others
+    input_bias, recurrent_bias = (0.0, 0.0) if is_absent(bias) else tf.unstack(bias)
+
+    def cell(x_terms: Any, h: Any) -> list[Any]:
+        h_terms = normalized(_per_gate(h, recurrent_dropout, recurrent_kernel, 3), epsilon)
+        h_terms = recurrent_gamma * h_terms + recurrent_bias
+        xz, xr, xh = tf.split(x_terms, 3, axis=-1)
+        hz, hr, hh = tf.split(h_terms, 3, axis=-1)
+        z = tf.sigmoid(xz + hz)
+        return [z * h + (1 - z) * tf.tanh(xh + tf.sigmoid(xr + hr) * hh)]
+
+    x, valid = _time_major(x, mask)
+    x_terms = input_gamma * normalized(_per_gate(x, input_dropout, kernel, 3), epsilon)
+    return cast(_run(cell, x_terms + input_bias, valid, [initial_h], **loop), dtype)
+
+
 def _layer_grad(
     op: str,
     function: Callable[..., Any],
@@ -244,6 +360,40 @@ def keras_gru_grad(inputs: list[Any], output_grads: list[Any], **attributes: Any
     return _layer_grad("KerasGRU", keras_gru, inputs, output_grads, attributes)
 
 
+def keras_layer_norm_lstm_grad(
+    inputs: list[Any], output_grads: list[Any], **attributes: Any
+) -> list[Any]:
+    """KerasLayerNormLSTMGrad. The forward pass is computed again.
+
+    Args:
+      inputs: the inputs of KerasLayerNormLSTM.
+      output_grads: gradients of output, final_h and final_c.
+      **attributes: the op's attributes.
+
+    Returns:
+      The op's outputs: gradients of x, the states, the kernels, bias, scales and offset.
+    """
+    function = keras_layer_norm_lstm
+    return _layer_grad("KerasLayerNormLSTM", function, inputs, output_grads, attributes)
+
+
+def keras_layer_norm_gru_grad(
+    inputs: list[Any], output_grads: list[Any], **attributes: Any
+) -> list[Any]:
+    """KerasLayerNormGRUGrad. The forward pass is computed again.
+
+    Args:
+      inputs: the inputs of KerasLayerNormGRU.
+      output_grads: gradients of output and final_h.
+      **attributes: the op's attributes.
+
+    Returns:
+      The op's outputs: gradients of x, the state, the kernels, bias and scales.
+    """
+    function = keras_layer_norm_gru
+    return _layer_grad("KerasLayerNormGRU", function, inputs, output_grads, attributes)
+
+
 def _with_reserve(function: Callable[..., list[Any]]) -> Composite:
     """The composite of a layer's op. The reserve is empty; only the gradient op would read it."""
 
@@ -258,4 +408,6 @@ COMPOSITES: dict[str, Composite] = {
     "KerasLSTM": _with_reserve(keras_lstm),
     "KerasLSTMV2": _with_reserve(keras_lstm),
     "KerasGRU": _with_reserve(keras_gru),
+    "KerasLayerNormLSTM": _with_reserve(keras_layer_norm_lstm),
+    "KerasLayerNormGRU": _with_reserve(keras_layer_norm_gru),
 }

@@ -72,4 +72,12 @@ GRADIENTS: dict[str, Gradient] = {
     "TfLstmOps>KerasLSTMV2Grad": _second("KerasLSTMV2", composite.keras_lstm_v2_grad),
     "TfLstmOps>KerasGRU": _first("KerasGRU"),
     "TfLstmOps>KerasGRUGrad": _second("KerasGRU", composite.keras_gru_grad),
+    "TfLstmOps>KerasLayerNormLSTM": _first("KerasLayerNormLSTM"),
+    "TfLstmOps>KerasLayerNormLSTMGrad": _second(
+        "KerasLayerNormLSTM", composite.keras_layer_norm_lstm_grad
+    ),
+    "TfLstmOps>KerasLayerNormGRU": _first("KerasLayerNormGRU"),
+    "TfLstmOps>KerasLayerNormGRUGrad": _second(
+        "KerasLayerNormGRU", composite.keras_layer_norm_gru_grad
+    ),
 }

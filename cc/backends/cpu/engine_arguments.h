@@ -11,6 +11,7 @@
 #include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/engine.h"
 #include "backends/cpu/masked_steps.h"
+#include "core/layer_norm_cell.h"
 
 namespace tf_lstm_ops::cpu {
 
@@ -86,9 +87,32 @@ class Contiguous {
   std::vector<std::unique_ptr<AlignedBuffer>> buffers_;
 };
 
-// Makes the inputs that both passes share contiguous.
+// The blocks of all pre-activations of a layer-normalised cell.
+template <class Cell>
+GateOrder OrderOfTerms(const GateOrder& order) {
+  GateOrder terms = order;
+  for (int k = 0; k < Cell::kRecurrentPreActivations; ++k) {
+    terms.block[Cell::kFirstRecurrent + k] =
+        order.block[Cell::Plain::kFirstRecurrent + k];
+  }
+  return terms;
+}
+
+inline GateOrder EngineOrder(const RnnConfig& config) {
+  if (config.cell == CellKind::kLayerNormLstm) {
+    return OrderOfTerms<LayerNormLstmCell<NoMath>>(config.gate_order);
+  }
+  if (config.cell == CellKind::kLayerNormGru) {
+    return OrderOfTerms<LayerNormGruCell<NoMath>>(config.gate_order);
+  }
+  return config.gate_order;
+}
+
+// Makes the inputs that both passes share contiguous, and sets the order of the
+// pre-activations.
 template <class T>
 void ReadInputs(Contiguous<T>* contiguous, LayerDirection<T>* engine) {
+  engine->config.gate_order = EngineOrder(engine->config);
   const RnnConfig& config = engine->config;
   const int gates = GateCount(config.cell);
   engine->h0 = contiguous->Read(engine->h0, config.hidden_size);

@@ -306,13 +306,22 @@ bool RegisterAll() {
   RegisterVariant<T, kLstm>();
   RegisterVariant<T, kLstmV2>();
   RegisterVariant<T, kGru>();
+  RegisterVariant<T, kLayerNormLstm>();
+  RegisterVariant<T, kLayerNormGru>();
   return true;
 }
 
 [[maybe_unused]] const bool kDefined[] = {
-    tf::DefineOp<&KerasLSTM>(),   tf::DefineOp<&KerasLSTMGrad>(),
-    tf::DefineOp<&KerasLSTMV2>(), tf::DefineOp<&KerasLSTMV2Grad>(),
-    tf::DefineOp<&KerasGRU>(),    tf::DefineOp<&KerasGRUGrad>(),
+    tf::DefineOp<&KerasLSTM>(),
+    tf::DefineOp<&KerasLSTMGrad>(),
+    tf::DefineOp<&KerasLSTMV2>(),
+    tf::DefineOp<&KerasLSTMV2Grad>(),
+    tf::DefineOp<&KerasGRU>(),
+    tf::DefineOp<&KerasGRUGrad>(),
+    tf::DefineOp<&KerasLayerNormLSTM>(),
+    tf::DefineOp<&KerasLayerNormLSTMGrad>(),
+    tf::DefineOp<&KerasLayerNormGRU>(),
+    tf::DefineOp<&KerasLayerNormGRUGrad>(),
 };
 
 [[maybe_unused]] const bool kRegistered[] = {

@@ -47,6 +47,13 @@ void AddLstmV2Attributes(Signature* s) {
                           "'sigmoid'");
 }
 
+void AddLayerNormAttributes(Signature* s, bool is_lstm) {
+  s->attributes.push_back("epsilon: float = 1e-5");
+  if (is_lstm) {
+    s->attributes.push_back("carries_normalized_state: bool = false");
+  }
+}
+
 Arguments LstmInputs() {
   return {{"x", {kB, kT, kI}},
           {"mask", {kB, kT}, "bool", kOptional},
@@ -149,6 +156,55 @@ const Signature& KerasLSTMV2Grad() {
   return signature;
 }
 
+const Signature& KerasLayerNormLSTM() {
+  static const Signature signature = [] {
+    Arguments inputs = {{"x", {kB, kT, kI}},
+                        {"mask", {kB, kT}, "bool", kOptional},
+                        {"initial_h", {kB, kH}},
+                        {"initial_c", {kB, kH}},
+                        {"kernel", {kI, k4H}},
+                        {"recurrent_kernel", {kH, k4H}},
+                        {"bias", {k4H}, "T", kOptional},
+                        {"input_gamma", {k4H}},
+                        {"recurrent_gamma", {k4H}},
+                        {"state_gamma", {kH}},
+                        {"state_beta", {kH}},
+                        {"input_dropout", {k4, kB, kI}, "T", kOptional},
+                        {"recurrent_dropout", {k4, kB, kH}, "T", kOptional}};
+    Signature s = Base("TfLstmOps>KerasLayerNormLSTM", std::move(inputs),
+                       {{"output", {kB, kAny, kH}},
+                        {"final_h", {kB, kH}},
+                        {"final_c", {kB, kH}},
+                        {"reserve", {kAny}}});
+    AddLayerNormAttributes(&s, /*is_lstm=*/true);
+    s.attributes.push_back("training: bool = true");
+    return s;
+  }();
+  return signature;
+}
+
+const Signature& KerasLayerNormLSTMGrad() {
+  static const Signature signature = [] {
+    Signature s =
+        GradOf(KerasLayerNormLSTM(), "TfLstmOps>KerasLayerNormLSTMGrad");
+    AddLayerNormAttributes(&s, /*is_lstm=*/true);
+    s.inputs.push_back({"final_h_grad", {kB, kH}});
+    s.inputs.push_back({"final_c_grad", {kB, kH}});
+    s.outputs = {{"x_grad", {kB, kT, kI}},
+                 {"initial_h_grad", {kB, kH}},
+                 {"initial_c_grad", {kB, kH}},
+                 {"kernel_grad", {kI, k4H}},
+                 {"recurrent_kernel_grad", {kH, k4H}},
+                 Like("bias_grad", "bias"),
+                 {"input_gamma_grad", {k4H}},
+                 {"recurrent_gamma_grad", {k4H}},
+                 {"state_gamma_grad", {kH}},
+                 {"state_beta_grad", {kH}}};
+    return s;
+  }();
+  return signature;
+}
+
 const Signature& KerasGRU() {
   static const Signature signature = [] {
     Signature s = Base("TfLstmOps>KerasGRU", GruInputs(),
@@ -170,6 +226,45 @@ const Signature& KerasGRUGrad() {
                  {"kernel_grad", {kI, k3H}},
                  {"recurrent_kernel_grad", {kH, k3H}},
                  Like("bias_grad", "bias")};
+    return s;
+  }();
+  return signature;
+}
+
+const Signature& KerasLayerNormGRU() {
+  static const Signature signature = [] {
+    Arguments inputs = {{"x", {kB, kT, kI}},
+                        {"mask", {kB, kT}, "bool", kOptional},
+                        {"initial_h", {kB, kH}},
+                        {"kernel", {kI, k3H}},
+                        {"recurrent_kernel", {kH, k3H}},
+                        {"bias", {k2, k3H}, "T", kOptional},
+                        {"input_gamma", {k3H}},
+                        {"recurrent_gamma", {k3H}},
+                        {"input_dropout", {k3, kB, kI}, "T", kOptional},
+                        {"recurrent_dropout", {k3, kB, kH}, "T", kOptional}};
+    Signature s = Base("TfLstmOps>KerasLayerNormGRU", std::move(inputs),
+                       {{"output", {kB, kAny, kH}},
+                        {"final_h", {kB, kH}},
+                        {"reserve", {kAny}}});
+    AddLayerNormAttributes(&s, /*is_lstm=*/false);
+    s.attributes.push_back("training: bool = true");
+    return s;
+  }();
+  return signature;
+}
+
+const Signature& KerasLayerNormGRUGrad() {
+  static const Signature signature = [] {
+    Signature s =
+        GradOf(KerasLayerNormGRU(), "TfLstmOps>KerasLayerNormGRUGrad");
+    AddLayerNormAttributes(&s, /*is_lstm=*/false);
+    s.inputs.push_back({"final_h_grad", {kB, kH}});
+    s.outputs = {
+        {"x_grad", {kB, kT, kI}},       {"initial_h_grad", {kB, kH}},
+        {"kernel_grad", {kI, k3H}},     {"recurrent_kernel_grad", {kH, k3H}},
+        Like("bias_grad", "bias"),      {"input_gamma_grad", {k3H}},
+        {"recurrent_gamma_grad", {k3H}}};
     return s;
   }();
   return signature;

@@ -17,13 +17,15 @@
 
 namespace tf_lstm_ops::keras {
 
-// The op variants: LSTM, LSTM with projection and activations, and GRU.
+// The op variants: LSTM, LSTM with projection and activations, GRU, and the
+// layer-normalised ones.
 struct OpVariant {
   CellKind cell;
   GateOrder order;
   const Signature& (*forward)();
   const Signature& (*gradient)();
   bool has_activations = false;
+  bool has_layer_norm = false;
 
   constexpr bool is_lstm() const { return IsLstm(cell); }
   constexpr int gates() const { return GateCount(cell); }
@@ -36,6 +38,16 @@ inline constexpr OpVariant kLstmV2 = {CellKind::kLstm, kOrderIFCO, &KerasLSTMV2,
                                       /*has_activations=*/true};
 inline constexpr OpVariant kGru = {CellKind::kGru, kOrderURN, &KerasGRU,
                                    &KerasGRUGrad};
+inline constexpr OpVariant kLayerNormLstm = {
+    CellKind::kLayerNormLstm,  kOrderIFCO,
+    &KerasLayerNormLSTM,       &KerasLayerNormLSTMGrad,
+    /*has_activations=*/false,
+    /*has_layer_norm=*/true};
+inline constexpr OpVariant kLayerNormGru = {
+    CellKind::kLayerNormGru,   kOrderURN,
+    &KerasLayerNormGRU,        &KerasLayerNormGRUGrad,
+    /*has_activations=*/false,
+    /*has_layer_norm=*/true};
 
 // The size of h. Only KerasLSTMV2 has it apart from the number of units.
 inline int64_t HiddenSize(const Sizes& sizes) {
@@ -66,13 +78,17 @@ inline UnitActivation ParseActivation(const std::string& name) {
 struct Attributes {
   float cell_clip = 0;
   UnitActivations activations;
+  LayerNormOptions layer_norm;
   bool go_backwards = false;
   bool zero_output_for_mask = false;
   bool return_sequences = true;
 
-  // Reads the attributes. Errors: those of GetAttr.
+  // Reads the attributes. Errors: those of GetAttr; InvalidArgument where
+  // epsilon is not positive.
   Status Init(const AttributeReader& reader, const OpVariant& variant) {
-    if (variant.is_lstm()) {
+    if (variant.has_layer_norm) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(InitLayerNorm(reader, variant));
+    } else if (variant.is_lstm()) {
       TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("cell_clip", &cell_clip));
     }
     if (variant.has_activations) {
@@ -86,6 +102,18 @@ struct Attributes {
     TF_LSTM_OPS_RETURN_IF_ERROR(
         reader.GetAttr("zero_output_for_mask", &zero_output_for_mask));
     return reader.GetAttr("return_sequences", &return_sequences);
+  }
+  Status InitLayerNorm(const AttributeReader& reader,
+                       const OpVariant& variant) {
+    float epsilon = 0;
+    TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("epsilon", &epsilon));
+    if (!(epsilon > 0)) {
+      return InvalidArgument("epsilon must be positive but is ", epsilon);
+    }
+    layer_norm.epsilon = epsilon;
+    if (!variant.is_lstm()) return Status();
+    return reader.GetAttr("carries_normalized_state",
+                          &layer_norm.carries_normalized_state);
   }
   bool has_default_activations() const {
     return activations.state == UnitActivation::kTanh &&
@@ -192,7 +220,7 @@ template <class T>
 void SetBiases(const OpVariant& variant, int64_t cell, T* bias,
                RnnWeights<T>* weights) {
   weights->input_bias = bias;
-  if (variant.cell == CellKind::kGru && bias) {
+  if (!variant.is_lstm() && bias) {
     weights->recurrent_bias = bias + variant.gates() * cell;
   }
 }
@@ -204,6 +232,7 @@ inline RnnConfig MakeConfig(const OpVariant& variant,
                     ? variant.cell
                     : CellKind::kActivationLstm;
   config.options.unit_activations = attributes.activations;
+  config.options.layer_norm = attributes.layer_norm;
   config.input_size = sizes.input;
   config.cell_size = sizes.cell;
   config.hidden_size = HiddenSize(sizes);
@@ -254,6 +283,10 @@ void SetLayer(const OpVariant& variant, const Attributes& attributes,
   }
   SetBiases(variant, cell, call->In("bias"), &layer->weights);
   layer->weights.peephole = Peepholes(call->In("peephole"), cell);
+  layer->weights.input_scale = call->In("input_gamma");
+  layer->weights.recurrent_scale = call->In("recurrent_gamma");
+  layer->weights.state_scale = call->In("state_gamma");
+  layer->weights.state_offset = call->In("state_beta");
   const auto dropout = [&](const char* name, int64_t width) -> Multipliers<T> {
     return {call->In(name), sizes.batch * width, width, 1};
   };
@@ -275,6 +308,14 @@ void SetInputGrads(const OpVariant& variant, const Sizes& sizes, const Out& out,
   grad.input = ByInput(out(n++), variant.gates(), cell);
   grad.recurrent = ByInput(out(n++), variant.gates(), cell);
   SetBiases(variant, cell, out(n++), &grad);
+  if (variant.has_layer_norm) {
+    grad.input_scale = out(n++);
+    grad.recurrent_scale = out(n++);
+    if (!variant.is_lstm()) return;
+    grad.state_scale = out(n++);
+    grad.state_offset = out(n);
+    return;
+  }
   if (variant.is_lstm()) grad.peephole = Peepholes(out(n++), cell);
   if (layer->config.projected()) {
     grad.projection = ByInput(out(n), 1, hidden);

@@ -37,6 +37,15 @@ const Signature& KerasLSTMGrad();
 const Signature& KerasLSTMV2();
 const Signature& KerasLSTMV2Grad();
 
+// A layer-normalised LSTM layer; see core/layer_norm_cell.h. Only the CPU has
+// kernels. The inputs are those of KerasLSTM without peephole, and behind bias:
+//   input_gamma, recurrent_gamma [4H], scales of the normalised products;
+//   state_gamma, state_beta [H], scale and offset of the normalised cell state.
+// Attributes: `epsilon`, positive; `carries_normalized_state`: whether the next
+// step reads the normalised cell state.
+const Signature& KerasLayerNormLSTM();
+const Signature& KerasLayerNormLSTMGrad();
+
 // A GRU layer with reset_after=True. The gates are in Keras' order z, r, h.
 // Inputs and outputs are those of KerasLSTM without initial_c, peephole and
 // final_c. These inputs have other shapes:
@@ -45,6 +54,12 @@ const Signature& KerasLSTMV2Grad();
 // The update h = z * h_prev + (1 - z) * n uses h_prev without dropout.
 const Signature& KerasGRU();
 const Signature& KerasGRUGrad();
+
+// A layer-normalised GRU layer. The inputs are those of KerasGRU, and behind
+// bias: input_gamma, recurrent_gamma [3H]. Attribute: `epsilon`, positive. Only
+// the CPU has kernels.
+const Signature& KerasLayerNormGRU();
+const Signature& KerasLayerNormGRUGrad();
 
 }  // namespace tf_lstm_ops::keras
 

@@ -36,6 +36,9 @@ class BackwardPass : public BackwardState<T> {
       case Job::kProject:
       case Job::kCells:
         if (at.step < schedule_.StepsOf(at.chunk).begin) return 0;
+        if (at.job == Job::kCells && shape_.reduces_rows) {
+          return schedule_.row_sets();
+        }
         return Blocks(
             Projected() && at.job == Job::kProject ? padded_hidden_ : padded_,
             group_);
@@ -61,6 +64,9 @@ class BackwardPass : public BackwardState<T> {
         return RunSlice(item, thread);
       case Job::kProject:
       case Job::kCells:
+        if (at.job == Job::kCells && shape_.reduces_rows) {
+          return RunRowSet(RowsOf(at.step), item, thread);
+        }
         return RunStep(at, item * group_);
       case Job::kGather:
         return GatherChunk(at.chunk, item);
@@ -78,16 +84,17 @@ class BackwardPass : public BackwardState<T> {
   using Base = BackwardState<T>;
   using Base::args_, Base::batch_, Base::batch_row_, Base::BiasSums,
       Base::Block, Base::blocks_, Base::cell_, Base::CellWords, Base::chunks_,
-      Base::ClearSums, Base::group_, Base::hidden_, Base::input_,
+      Base::ClearSums, Base::format_, Base::group_, Base::hidden_, Base::input_,
       Base::input_row_, Base::kBlock, Base::kL, Base::MultipliesXGrad,
       Base::NeedsHGrad, Base::packed_input_, Base::packed_projection_,
       Base::packed_recurrent_, Base::packed_rows_, Base::padded_,
-      Base::padded_hidden_, Base::format_, Base::PeepholeSums, Base::previous_,
+      Base::padded_hidden_, Base::PeepholeSums, Base::previous_,
       Base::PreviousH, Base::Projected, Base::RestoresH, Base::RowsOf,
-      Base::RowsOfChunk, Base::schedule_, Base::shape_, Base::SliceBegin,
-      Base::state_grad_, Base::steps_, Base::sums_, Base::SumsSize, Base::to_h_,
-      Base::to_x_, Base::UpstreamH, Base::weight_grads_, Base::weight_sums_,
-      Base::weights_grad_, Base::x_grad_rows_, Base::z_stride_, Base::ZGrad;
+      Base::RowsOfChunk, Base::RowValues, Base::schedule_, Base::shape_,
+      Base::SliceBegin, Base::state_grad_, Base::steps_, Base::sums_,
+      Base::SumSets, Base::SumsSize, Base::to_h_, Base::to_x_, Base::UpstreamH,
+      Base::weight_grads_, Base::weight_sums_, Base::weights_grad_,
+      Base::x_grad_rows_, Base::z_stride_, Base::ZGrad;
   using typename Base::Chunk;
   using typename Base::Rows;
   using typename Base::V;
@@ -100,6 +107,21 @@ class BackwardPass : public BackwardState<T> {
   // the previous state.
   virtual void Cells(const Rows& rows, int64_t begin, int64_t end,
                      int64_t u) = 0;
+  // The same of a cell that reduces rows, for all units of all rows. `values`
+  // is the thread's memory, [kRowValues, padded].
+  virtual void CellRows(const Rows& rows, T* values) = 0;
+  // Writes the sums of such a cell for one vector of units.
+  virtual void WriteRowSums(int64_t u) const = 0;
+
+  // Writes the total of a sum over all steps, unless `to` is null.
+  void WriteTotal(const T* sums, int64_t u, T* to) const {
+    if (!to) return;
+    V total = Load(sums + u);
+    for (int64_t k = 1; k < SumSets(); ++k) {
+      total = total + Load(sums + k * SumsSize() + u);
+    }
+    StoreN(total, to + u, cell_ - u);
+  }
 
  private:
   static constexpr int64_t kRowChunk = 64 * kRows;  // rows of an item
@@ -112,7 +134,9 @@ class BackwardPass : public BackwardState<T> {
     }
     const int64_t n = item * group_;
     const int64_t end = Min(n + group_, padded_);
-    if (schedule_.slices() == 0) ClearSums(sums_, n, end);
+    for (int64_t k = 0; schedule_.slices() == 0 && k < SumSets(); ++k) {
+      ClearSums(sums_ + k * SumsSize(), n, end);
+    }
     if (shape_.has_state && !shape_.has_cell_state) {
       for (int64_t b = 0; b < batch_; ++b) {
         T* state = state_grad_ + b * cell_;
@@ -140,7 +164,7 @@ class BackwardPass : public BackwardState<T> {
         const Rows rows = {SliceBegin(slice, step), SliceBegin(slice + 1, step),
                            count, &chunk, sums};
         count += rows.end - rows.begin;
-        if (rows.begin < rows.end) RunStepOfSlice(rows, step);
+        if (rows.begin < rows.end) RunStepOfSlice(rows, step, thread);
       }
       weight_grads_.AddToSums(chunk.factors, GradientsOf(chunk, count), c > 0,
                               blocks_ + thread * WeightGrad<T>::kScratch,
@@ -161,12 +185,16 @@ class BackwardPass : public BackwardState<T> {
     }
   }
 
-  void RunStepOfSlice(const Rows& rows, int64_t step) {
+  void RunStepOfSlice(const Rows& rows, int64_t step, int thread) {
     PrefetchFactors(rows);
     for (int64_t n = 0; Projected() && n < hidden_; n += group_) {
       LoadHGrad(rows, n);
     }
-    for (int64_t n = 0; n < cell_; n += group_) RunCells(rows, n);
+    if (shape_.reduces_rows) {
+      CellRows(rows, RowValues(thread));
+    } else {
+      for (int64_t n = 0; n < cell_; n += group_) RunCells(rows, n);
+    }
     for (int64_t n = 0; n < hidden_; n += group_) ToPreviousH(rows, step, n);
     for (int64_t k = 0; k < weight_grads_.PanelItems(); ++k) Gather(rows, k);
     for (int64_t n = 0; args_.x_grad && n < input_; n += kBlock) ToX(rows, n);
@@ -178,9 +206,21 @@ class BackwardPass : public BackwardState<T> {
       if (at.step + 1 < steps_) {
         ToPreviousH(RowsOf(at.step + 1), at.step + 1, n);
       }
+      if (shape_.reduces_rows) return;
       if (Projected()) return LoadHGrad(RowsOf(at.step), n);
     }
     RunCells(RowsOf(at.step), n);
+  }
+
+  // A cell that reduces rows, without slices. The sums of a set of rows are
+  // added at the end, so they do not depend on the number of threads.
+  void RunRowSet(const Rows& rows, int64_t set, int thread) {
+    const int64_t begin = rows.begin + set * schedule_.set_rows();
+    const int64_t end = Min(begin + schedule_.set_rows(), rows.end);
+    if (begin >= end) return;
+    Rows some = rows.From(begin, end);
+    some.sums += set * SumsSize();
+    CellRows(some, RowValues(thread));
   }
 
   void RunCells(const Rows& rows, int64_t n) {
@@ -368,22 +408,17 @@ class BackwardPass : public BackwardState<T> {
   }
 
   void WriteSums(int64_t u) const {
-    const auto write = [&](const T* sums, T* to) {
-      V total = Load(sums + u);
-      for (int64_t k = 1; k < schedule_.slices(); ++k) {
-        total = total + Load(sums + k * SumsSize() + u);
-      }
-      StoreN(total, to + u, cell_ - u);
-    };
+    if (shape_.reduces_rows) return WriteRowSums(u);
     const RnnWeights<T>& to = weights_grad_;
     for (int p = 0; p < shape_.pre_activations; ++p) {
+      const int64_t at = Block(p) * cell_;
       if (to.input_bias && p < shape_.input) {
-        write(BiasSums(sums_, p), to.input_bias + Block(p) * cell_);
+        WriteTotal(BiasSums(sums_, p), u, to.input_bias + at);
       }
       if (to.recurrent_bias && p >= shape_.first_recurrent) {
-        write(BiasSums(sums_, p), to.recurrent_bias + Block(p) * cell_);
+        WriteTotal(BiasSums(sums_, p), u, to.recurrent_bias + at);
       }
-      if (to.peephole[p]) write(PeepholeSums(sums_, p), to.peephole[p]);
+      WriteTotal(PeepholeSums(sums_, p), u, to.peephole[p]);
     }
   }
 };

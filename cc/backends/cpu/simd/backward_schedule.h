@@ -15,7 +15,7 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
 class BackwardSchedule {
  public:
-  // What a phase does. Without a projection kProject also computes the cells.
+  // What a phase does. In steps of one phase kProject also computes the cells.
   enum class Job {
     kPrepare,   // packs the weights
     kSlices,    // all steps and products of a slice
@@ -36,11 +36,12 @@ class BackwardSchedule {
   };
 
   // `weight_bytes` is the size of the weights, `row_bytes` that of a row of dz.
-  BackwardSchedule(int64_t batch, int64_t steps, bool projected,
+  // With `two_phases` the cells' equations are a phase of their own.
+  BackwardSchedule(int64_t batch, int64_t steps, bool two_phases,
                    int64_t weight_bytes, int64_t row_bytes)
       : batch_(batch),
         steps_(steps),
-        step_phases_(projected ? 2 : 1),
+        step_phases_(two_phases ? 2 : 1),
         slices_(SliceCount(batch, weight_bytes)),
         slice_rows_(slices_ > 0 ? Blocks(batch, slices_) : batch),
         chunk_steps_(ChunkSteps(row_bytes)),
@@ -51,6 +52,11 @@ class BackwardSchedule {
   // The largest number of rows of the batch in a step, and in a chunk.
   int64_t step_rows() const { return slice_rows_; }
   int64_t chunk_rows() const { return slice_rows_ * chunk_steps_; }
+
+  // Without slices, a cell that reduces rows computes sets of rows. The number
+  // of sets does not depend on the number of threads either.
+  int64_t row_sets() const { return Min(batch_, kMaxSlices); }
+  int64_t set_rows() const { return Blocks(batch_, Max(row_sets(), 1)); }
 
   // Rows of the batch that belong to a slice.
   int64_t SliceBegin(int64_t slice) const {

@@ -38,8 +38,8 @@ class BackwardState {
         steps_(args.packed->steps),
         format_(FormatOf(kCanRound && args.config.bfloat16)),
         z_stride_(RoundUpToLanes<T>(shape.pre_activations * cell_) + kL),
-        schedule_(batch_, steps_, Projected(), WeightBytes(),
-                  shape.pre_activations * cell_ * kBytes),
+        schedule_(batch_, steps_, Projected() || shape.reduces_rows,
+                  WeightBytes(), shape.pre_activations * cell_ * kBytes),
         group_(Group(threads)),
         to_x_({input_, cell_, 0, shape.input, args.config.gate_order},
               args.weights.input, kBlock, format_),
@@ -65,7 +65,8 @@ class BackwardState {
     co_ = scratch->Take(RestoresH() ? batch_ * cell_ : 0);
     x_grad_rows_ =
         scratch->Take(args_.adds_to_x_grad ? packed_rows_ * args_.x_stride : 0);
-    sums_ = scratch->Take(Max(schedule_.slices(), 1) * SumsSize());
+    sums_ = scratch->Take(SumSets() * SumsSize());
+    row_values_ = scratch->Take(threads * RowValuesSize());
     weight_sums_ = scratch->Take(schedule_.slices() * weight_grads_.SumsSize());
     blocks_ = scratch->Take(threads * WeightGrad<T>::kScratch);
     for (int k = 0; k < (schedule_.slices() > 0 ? threads : 2); ++k) {
@@ -135,6 +136,20 @@ class BackwardState {
         (row * shape_.pre_activations + part) * CellWords());
   }
 
+  // Stores dz of packed row e, pre-activation `part`, in the types that the
+  // products read.
+  TF_LSTM_OPS_INLINE void StorePreActivationGrad(const Rows& rows, int64_t e,
+                                                 int part, int64_t u,
+                                                 V z) const {
+    const int64_t width = cell_ - u, row = rows.InChunk(e);
+    if (KeepsZGrad()) StoreN(z, ZGrad(*rows.chunk, row, part) + u, width);
+    if constexpr (kCanRound) {
+      if (RoundsFactors(format_)) {
+        StorePairs(z, RoundedZGrad(*rows.chunk, row, part) + u / 2, width);
+      }
+    }
+  }
+
   const T* PreviousH(int64_t e) const {
     return previous_[e] < 0
                ? args_.h0.data + batch_row_[e] * hidden_
@@ -142,7 +157,7 @@ class BackwardState {
   }
 
   // Sums over all steps, of dz and of dz times the state that a peephole reads:
-  // [pre-activations, padded H] each.
+  // [pre-activations, padded H] each. RowBackward uses them otherwise.
   T* BiasSums(T* sums, int part) const { return sums + part * padded_; }
   T* PeepholeSums(T* sums, int part) const {
     return sums + (shape_.pre_activations + part) * padded_;
@@ -167,7 +182,21 @@ class BackwardState {
                                   : Blocks(vectors, threads));
   }
 
-  // Size of the sums of a slice.
+  // The number of sets of sums over rows, which are added at the end.
+  int64_t SumSets() const {
+    if (schedule_.slices() > 0) return schedule_.slices();
+    return shape_.reduces_rows ? Max(schedule_.row_sets(), 1) : 1;
+  }
+  // Values of a row for which a cell that reduces rows has memory.
+  static constexpr int kRowValues = 10;
+  int64_t RowValuesSize() const {
+    return shape_.reduces_rows ? kRowValues * padded_ : 0;
+  }
+  T* RowValues(int thread) const {
+    return row_values_ + thread * RowValuesSize();
+  }
+
+  // Size of a set of sums.
   int64_t SumsSize() const { return 2 * shape_.pre_activations * padded_; }
 
   Chunk PlaceChunk(Scratch<T>* scratch) const {
@@ -235,7 +264,8 @@ class BackwardState {
   T* packed_input_ = nullptr;       // see TransposedProduct
   T* packed_projection_ = nullptr;  // [groups, P, vectors, lanes]
   T* x_grad_rows_ = nullptr;        // [V, x_stride]
-  T* sums_ = nullptr;               // [slices, SumsSize()]
+  T* sums_ = nullptr;               // [SumSets(), SumsSize()]
+  T* row_values_ = nullptr;         // [threads, kRowValues, padded H]
   T* weight_sums_ = nullptr;        // [slices, weight_grads_.SumsSize()]
   T* blocks_ = nullptr;             // [threads, WeightGrad::kScratch]
   // One for each thread, or two by turns: the step after a chunk is read from

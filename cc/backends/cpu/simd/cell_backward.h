@@ -18,11 +18,13 @@ class CellBackward final : public BackwardPass<T> {
   using Outputs = typename Cell::Outputs;
   using V = VecT<T>;
   using Base::args_, Base::batch_row_, Base::BiasSums, Base::cell_, Base::co_,
-      Base::kCanRound, Base::KeepsZGrad, Base::output_row_, Base::padded_,
-      Base::format_, Base::PeepholeSums, Base::previous_, Base::PreviousH,
-      Base::Projected, Base::RestoresH, Base::RoundedZGrad, Base::state_grad_,
-      Base::UpstreamH, Base::weights_grad_, Base::ZGrad;
+      Base::output_row_, Base::padded_, Base::PeepholeSums, Base::previous_,
+      Base::PreviousH, Base::Projected, Base::RestoresH, Base::state_grad_,
+      Base::StorePreActivationGrad, Base::UpstreamH, Base::weights_grad_;
   using typename Base::Rows;
+
+  void CellRows(const Rows&, T*) override {}  // of other cells
+  void WriteRowSums(int64_t) const override {}
 
   void Cells(const Rows& rows, int64_t begin, int64_t end, int64_t u) override {
     const int64_t width = cell_ - u;
@@ -76,18 +78,11 @@ class CellBackward final : public BackwardPass<T> {
 
   TF_LSTM_OPS_INLINE void StoreZGrad(const Rows& rows, int64_t e, int64_t u,
                                      const V (&z)[Cell::kPreActivations]) {
-    const int64_t width = cell_ - u;
-    const int64_t row = rows.InChunk(e);
     for (int p = 0; p < Cell::kPreActivations; ++p) {
-      if (KeepsZGrad()) StoreN(z[p], ZGrad(*rows.chunk, row, p) + u, width);
-      if constexpr (kCanRound) {
-        if (RoundsFactors(format_)) {
-          StorePairs(z[p], RoundedZGrad(*rows.chunk, row, p) + u / 2, width);
-        }
-      }
+      StorePreActivationGrad(rows, e, p, u, z[p]);
       if (args_.z_grad) {
         StoreN(z[p], args_.z_grad + (e * Cell::kPreActivations + p) * cell_ + u,
-               width);
+               cell_ - u);
       }
     }
   }

@@ -29,7 +29,7 @@ TF_LSTM_OPS_INLINE void ForEachSaved(F&& f) {
 // says what they mean.
 struct CellShape {
   int pre_activations, input, first_recurrent, recurrent;
-  bool has_state, has_cell_state, has_forget_bias;
+  bool has_state, has_cell_state, has_forget_bias, reduces_rows;
 };
 
 template <class Cell>
@@ -37,7 +37,7 @@ constexpr CellShape kShapeOf = {
     Cell::kPreActivations, Cell::kInputPreActivations,
     Cell::kFirstRecurrent, Cell::kRecurrentPreActivations,
     Cell::kHasState,       Cell::kHasCellState,
-    Cell::kHasForgetBias};
+    Cell::kHasForgetBias,  Cell::kReducesRows};
 
 // A cell's parameters for one vector of units from u on.
 template <class T, class Cell, bool = Cell::kHasPeephole>

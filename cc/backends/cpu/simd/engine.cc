@@ -4,6 +4,8 @@
 #include "backends/cpu/simd/cell_backward.h"
 #include "backends/cpu/simd/cell_forward.h"
 #include "backends/cpu/simd/passes.h"
+#include "backends/cpu/simd/row_backward.h"
+#include "backends/cpu/simd/row_forward.h"
 #include "backends/cpu/simd/step_gradient.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
@@ -13,8 +15,11 @@ template <class T, template <class> class CellOf>
 void ForwardOf(const EngineForward<T>* layers, int count, int threads,
                cpu::PackedWeights* packed) {
   const bool filled = packed && packed->filled();
-  CellForward<T, CellOf> first(layers[0], threads, packed != nullptr, filled);
-  CellForward<T, CellOf> last(layers[count - 1], threads, false, false);
+  using Pass =
+      std::conditional_t<CellOf<VecMath<T>>::kReducesRows,
+                         RowForward<T, CellOf>, CellForward<T, CellOf>>;
+  Pass first(layers[0], threads, packed != nullptr, filled);
+  Pass last(layers[count - 1], threads, false, false);
   if (packed) {
     Scratch<T> size(nullptr);
     first.PlaceWeights(&size);
@@ -27,8 +32,11 @@ void ForwardOf(const EngineForward<T>* layers, int count, int threads,
 
 template <class T, template <class> class CellOf>
 void BackwardOf(const EngineBackward<T>* layers, int count, int threads) {
-  CellBackward<T, CellOf> first(layers[0], threads);
-  CellBackward<T, CellOf> last(layers[count - 1], threads);
+  using Pass =
+      std::conditional_t<CellOf<VecMath<T>>::kReducesRows,
+                         RowBackward<T, CellOf>, CellBackward<T, CellOf>>;
+  Pass first(layers[0], threads);
+  Pass last(layers[count - 1], threads);
   BackwardPass<T>* const passes[] = {&first, &last};
   RunPasses(passes, count, threads);
 }
@@ -36,8 +44,8 @@ void BackwardOf(const EngineBackward<T>* layers, int count, int threads) {
 template <class T>
 void Forward(const EngineForward<T>* layers, int count, int threads,
              cpu::PackedWeights* packed) {
-#define TF_LSTM_OPS_CASE(kind, Cell) \
-  case CellKind::kind:               \
+#define TF_LSTM_OPS_CASE(kind, Cell, ...) \
+  case CellKind::kind:                    \
     return ForwardOf<T, Cell>(layers, count, threads, packed);
   switch (layers->config.cell) {
     TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE)
@@ -48,8 +56,8 @@ void Forward(const EngineForward<T>* layers, int count, int threads,
 
 template <class T>
 void Backward(const EngineBackward<T>* layers, int count, int threads) {
-#define TF_LSTM_OPS_CASE(kind, Cell) \
-  case CellKind::kind:               \
+#define TF_LSTM_OPS_CASE(kind, Cell, ...) \
+  case CellKind::kind:                    \
     return BackwardOf<T, Cell>(layers, count, threads);
   switch (layers->config.cell) {
     TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE)

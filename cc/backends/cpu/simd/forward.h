@@ -36,6 +36,10 @@ class ForwardPass : public ForwardState<T> {
         return RunSlice(item, thread);
       case Job::kCells:
         return RunStep(at.step, item, thread, phase % 2 == 1);
+      case Job::kRows: {
+        const int64_t e = begin_[at.step] + item;
+        return FinishRows({e, e + 1, ZOfStep(at.step) + item * ZRow()});
+      }
       case Job::kProject:
         return ProjectOutput(begin_[at.step], begin_[at.step + 1],
                              UnitsOf(item, hidden_));
@@ -50,12 +54,12 @@ class ForwardPass : public ForwardState<T> {
       Base::kL, Base::kRowBlock, Base::LoadState, Base::once_, Base::ordinal_,
       Base::packed_rows_, Base::Packs, Base::padded_, Base::Projected,
       Base::RoundRow, Base::rounded_x_, Base::RoundsX, Base::schedule_,
-      Base::shape_, Base::StoreEffectiveH, Base::unprojected_h_, Base::weights_,
-      Base::X, Base::z_;
+      Base::shape_, Base::SliceZ, Base::StoreEffectiveH, Base::unprojected_h_,
+      Base::weights_, Base::X, Base::z_, Base::ZParts;
   using typename Base::V;
 
-  // Packed rows [begin, end) and their z, [end - begin, input parts, padded],
-  // or null.
+  // Packed rows [begin, end) and their z, [end - begin, ZParts(), padded], or
+  // null.
   struct Rows {
     int64_t begin, end;
     T* z;
@@ -71,9 +75,12 @@ class ForwardPass : public ForwardState<T> {
                             const T* dropped_x) = 0;
   // One step: z + h R, then the cell's equations. If range.z is null, z = x W +
   // bias is computed first. With `reverse` the last units are first. With
-  // Regime::kOnce z already contains h R.
+  // Regime::kOnce z already contains h R. A cell that reduces rows only stores
+  // h R in z.
   virtual void Step(const Rows& range, const Units& units, bool reverse,
                     const T* dropped_x) = 0;
+  // The equations of a cell that reduces rows, from the products in z.
+  virtual void FinishRows(const Rows& range) = 0;
 
  private:
   Units UnitsOf(int64_t item, int64_t end) const {
@@ -83,7 +90,11 @@ class ForwardPass : public ForwardState<T> {
 
   // z of packed row e.
   T* Z(const Rows& rows, int64_t e, int part, int64_t u) const {
-    return rows.z + ((e - rows.begin) * shape_.input + part) * padded_ + u;
+    return rows.z + (e - rows.begin) * ZRow() + part * padded_ + u;
+  }
+  int64_t ZRow() const { return ZParts() * padded_; }
+  T* ZOfStep(int64_t step) const {
+    return z_ + schedule_.InChunk(step) * ZRow();
   }
 
   void Prepare(int64_t item) {
@@ -98,10 +109,13 @@ class ForwardPass : public ForwardState<T> {
     T* dropped_x = DroppedX(thread);
     for (int64_t step = 0; step < args_.packed->steps; ++step) {
       const Rows range = {schedule_.SliceBegin(slice, step),
-                          schedule_.SliceBegin(slice + 1, step), nullptr};
+                          schedule_.SliceBegin(slice + 1, step),
+                          SliceZ(thread)};
       if (range.begin == range.end) continue;
       if (dropped_x) DropX(range.begin, range.end, dropped_x);
+      if (range.z) ProjectUnits(range, {0, padded_}, dropped_x);
       Step(range, {0, padded_}, false, dropped_x);
+      if (range.z) FinishRows(range);
       if (Projected()) ProjectOutput(range.begin, range.end, {0, hidden_});
     }
   }
@@ -110,8 +124,7 @@ class ForwardPass : public ForwardState<T> {
   // units and the items of a phase have the same direction; see thread_team.h.
   void RunStep(int64_t step, int64_t item, int thread, bool reverse) {
     const Units units = UnitsOf(item, padded_);
-    const Rows range = {begin_[step], begin_[step + 1],
-                        z_ + schedule_.InChunk(step) * shape_.input * padded_};
+    const Rows range = {begin_[step], begin_[step + 1], ZOfStep(step)};
     if (!Packs()) {
       MultiplyOnce(units, thread);
     } else if (schedule_.BeginsChunk(step)) {

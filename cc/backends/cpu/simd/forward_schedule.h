@@ -17,7 +17,7 @@ class ForwardSchedule {
     // One step. The weights are used once, so they are read where they lie.
     kOnce,
     // Few rows: an item is a group of units, each with all of its gates. Each
-    // step is a phase, or two with a projection.
+    // step is a phase, or two with a projection or a cell that reduces rows.
     kUnits,
     // Many rows: an item is a slice of the batch and computes all steps in one
     // phase. No thread waits for another one between steps, and the state of
@@ -31,6 +31,7 @@ class ForwardSchedule {
     kSlices,   // all steps of a slice
     kCells,    // a step up to the cell's equations
     kProject,  // the projection of a step
+    kRows,     // the equations of a step's rows, of a cell that reduces rows
   };
   struct Phase {
     Job job;
@@ -39,12 +40,12 @@ class ForwardSchedule {
   // Sizes in elements, but `lanes` in elements of a vector.
   struct Problem {
     const PackedSequence& rows;
-    bool once;  // whether to use Regime::kOnce
-    bool projected;
-    int64_t units, hidden;  // `units` is a multiple of `lanes`
+    bool once;                     // whether to use Regime::kOnce
+    bool projected, reduces_rows;  // not both
+    int64_t units, hidden;         // `units` is a multiple of `lanes`
     int64_t lanes;
     int64_t recurrent_parts;
-    int64_t z_bytes;  // of a row of x W
+    int64_t z_bytes;  // of a row of z
   };
 
   // Rows that share a read of the weights, from the cache nearest to the core.
@@ -54,7 +55,8 @@ class ForwardSchedule {
       : rows_(problem.rows),
         begin_(problem.rows.begin.data()),
         regime_(Choose(problem, threads)),
-        step_phases_(problem.projected ? 2 : 1),
+        step_phases_(problem.projected || problem.reduces_rows ? 2 : 1),
+        second_job_(problem.projected ? Job::kProject : Job::kRows),
         units_(problem.units),
         hidden_(problem.hidden),
         slices_(SliceCount(threads)),
@@ -74,16 +76,21 @@ class ForwardSchedule {
     if (phase == 0) return {Job::kPrepare};
     if (regime_ == Regime::kSlices) return {Job::kSlices};
     const bool cells = step_phases_ == 1 || phase % 2 == 1;
-    return {cells ? Job::kCells : Job::kProject, (phase - 1) / step_phases_};
+    return {cells ? Job::kCells : second_job_, (phase - 1) / step_phases_};
   }
   // The number of items of a phase. Not for phase 0 of Regime::kOnce.
   int64_t Items(int64_t phase) const {
     const Phase at = At(phase);
     if (at.job == Job::kSlices) return slices_;
     if (at.job == Job::kPrepare) return Blocks(units_, group_);
-    if (begin_[at.step] == begin_[at.step + 1]) return 0;
+    const int64_t rows = begin_[at.step + 1] - begin_[at.step];
+    if (rows == 0) return 0;
+    if (at.job == Job::kRows) return rows;
     return Blocks(at.job == Job::kProject ? hidden_ : units_, group_);
   }
+
+  // The largest number of packed rows of a step in a slice.
+  int64_t slice_rows() const { return slice_rows_; }
 
   // The first packed row of a step that belongs to the slice or a later one.
   int64_t SliceBegin(int64_t slice, int64_t step) const {
@@ -153,7 +160,9 @@ class ForwardSchedule {
   const PackedSequence& rows_;
   const int64_t* const begin_;
   const Regime regime_;
-  const int64_t step_phases_, units_, hidden_;
+  const int64_t step_phases_;
+  const Job second_job_;  // of a step with two phases
+  const int64_t units_, hidden_;
   const int64_t slices_, slice_rows_, chunk_rows_, group_;
 };
 

@@ -50,7 +50,8 @@ class ForwardState {
   void Place(Scratch<T>* scratch, int threads) {
     if (!keeps_weights_) PlaceWeights(scratch);
     if (!Packs()) once_.Place(scratch, threads);
-    z_ = scratch->Take(schedule_.MaxChunkRows() * shape_.input * padded_);
+    z_ = scratch->Take(schedule_.MaxChunkRows() * ZParts() * padded_);
+    slice_z_ = scratch->Take(threads * SliceZSize());
     state_ = args_.final_c.data ? args_.final_c.data
              : shape_.has_state ? scratch->Take(batch_ * cell_)
                                 : nullptr;
@@ -72,6 +73,20 @@ class ForwardState {
   bool Projected() const { return args_.config.projected(); }
   bool Packs() const { return schedule_.regime() != Regime::kOnce; }
   bool DropsX() const { return args_.input_dropout.data != nullptr; }
+
+  // Pre-activations in a row of z. A cell that reduces rows stores the products
+  // with h there too.
+  int64_t ZParts() const {
+    return shape_.reduces_rows ? shape_.pre_activations : shape_.input;
+  }
+  // With slices, a cell that reduces rows has a z for each thread.
+  int64_t SliceZSize() const {
+    return shape_.reduces_rows ? schedule_.slice_rows() * ZParts() * padded_
+                               : 0;
+  }
+  T* SliceZ(int thread) const {
+    return shape_.reduces_rows ? slice_z_ + thread * SliceZSize() : nullptr;
+  }
 
   // Whether x and h are rounded to pairs of bfloat16.
   bool Rounds() const { return RoundsFactors(weights_.format()); }
@@ -195,9 +210,9 @@ class ForwardState {
   const int64_t* output_row_;
   const int64_t* previous_;
   const int64_t* ordinal_;
-  T* z_ = nullptr;              // [., input parts, padded] of a chunk; unused
-                                // with slices
-  T* state_ = nullptr;          // [B, H]
+  T* z_ = nullptr;        // [., ZParts(), padded] of a chunk; not with slices
+  T* slice_z_ = nullptr;  // [threads, slice rows, ZParts(), padded]
+  T* state_ = nullptr;    // [B, H]
   T* unprojected_h_ = nullptr;  // [B, H]
   T* effective_h_ = nullptr;    // [2, 1 or recurrent parts, B, P]
   T* rounded_x_ = nullptr;      // [V, I]
@@ -211,11 +226,12 @@ class ForwardState {
     return {*args_.packed,
             !packs,
             Projected(),
+            shape_.reduces_rows,
             padded_,
             hidden_,
             kL,
             shape_.recurrent,
-            shape_.input * padded_ * static_cast<int64_t>(sizeof(T))};
+            ZParts() * padded_ * static_cast<int64_t>(sizeof(T))};
   }
 };
 

@@ -132,7 +132,7 @@ class WeightGrads {
   // The blocks of the pre-activations from `first` on.
   GateOrder OrderFrom(int first) const {
     GateOrder order = {};
-    for (int p = first; p < kMaxPreActivations; ++p) {
+    for (int p = first; p < kMaxTerms; ++p) {
       order.block[p - first] = args_.config.gate_order.block[p];
     }
     return order;

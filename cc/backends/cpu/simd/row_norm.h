@@ -1,0 +1,95 @@
+// The normalisation of rows, for the layer-normalised cells.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_ROW_NORM_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_ROW_NORM_H_
+
+#include <cmath>
+
+#include "backends/cpu/simd/vec.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+template <class T>
+TF_LSTM_OPS_INLINE T SumOfLanes(VecT<T> v) {
+  T sum = 0;
+  for (int k = 0; k < kLanes<T>; ++k) sum += v[k];
+  return sum;
+}
+
+// `parts` parts of `width` elements each, `stride` elements apart.
+template <class T>
+struct RowParts {
+  const T* data;
+  int parts;
+  int64_t width, stride;
+
+  int64_t size() const { return parts * width; }
+  VecT<T> Load(int part, int64_t u) const {
+    return LoadN(data + part * stride + u, width - u);
+  }
+};
+
+// The normalised value of an element x is (x - mean) * scale.
+template <class T>
+struct Moments {
+  T mean = 0, scale = 0;
+
+  TF_LSTM_OPS_INLINE VecT<T> Normalize(VecT<T> x) const {
+    return (x - mean) * scale;
+  }
+};
+
+// scale = 1 / sqrt(variance + epsilon). The order of the sums depends on the
+// shape of the row only.
+template <class T>
+Moments<T> MomentsOf(const RowParts<T>& row, double epsilon) {
+  constexpr int kL = kLanes<T>;
+  const T size = static_cast<T>(row.size());
+  VecT<T> sum = {}, squares = {};
+  for (int p = 0; p < row.parts; ++p) {
+    for (int64_t u = 0; u < row.width; u += kL) sum = sum + row.Load(p, u);
+  }
+  Moments<T> of;
+  of.mean = SumOfLanes<T>(sum) / size;
+  for (int p = 0; p < row.parts; ++p) {
+    const int64_t whole = row.width / kL * kL;
+    for (int64_t u = 0; u < whole; u += kL) {
+      const VecT<T> d = row.Load(p, u) - of.mean;
+      squares = Fma(d, d, squares);
+    }
+    for (int64_t u = whole; u < row.width; ++u) {
+      const T d = row.data[p * row.stride + u] - of.mean;
+      squares[u - whole] += d * d;
+    }
+  }
+  const T variance = SumOfLanes<T>(squares) / size;
+  of.scale = 1 / std::sqrt(variance + static_cast<T>(epsilon));
+  return of;
+}
+
+// The gradient of a row x that was normalised, from the gradients t of the
+// normalised values v: dx = scale * (t - mean(t) - v * mean(t * v)).
+template <class T>
+class NormGradient {
+ public:
+  // Adds one vector of t and v to the sums. t is zero behind the row's end.
+  TF_LSTM_OPS_INLINE void Add(VecT<T> t, VecT<T> v) {
+    sum_ = sum_ + t;
+    products_ = Fma(t, v, products_);
+  }
+  // Call it after the last Add. `size` is the number of elements of the row.
+  void Finish(int64_t size) {
+    mean_ = SumOfLanes<T>(sum_) / static_cast<T>(size);
+    mean_product_ = SumOfLanes<T>(products_) / static_cast<T>(size);
+  }
+  TF_LSTM_OPS_INLINE VecT<T> Of(VecT<T> t, VecT<T> v, T scale) const {
+    return (t - mean_ - v * mean_product_) * scale;
+  }
+
+ private:
+  VecT<T> sum_ = {}, products_ = {};
+  T mean_ = 0, mean_product_ = 0;
+};
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_ROW_NORM_H_
