@@ -11,11 +11,14 @@ if problem := _keras_backend.problem():
 
 from tf_lstm_ops.keras.convert import convert_model, fallback_reasons
 from tf_lstm_ops.keras.gru import GRU
-from tf_lstm_ops.keras.lstm import LSTM, LSTMCell
+from tf_lstm_ops.keras.gru_cell import GRUCell
+from tf_lstm_ops.keras.lstm import LSTM
+from tf_lstm_ops.keras.lstm_cell import LSTMCell
 from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
 
 __all__ = [
     "GRU",
+    "GRUCell",
     "LSTM",
     "LSTMCell",
     "StackedGRU",

@@ -10,7 +10,9 @@ import keras
 
 from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
 from tf_lstm_ops.keras.gru import GRU
-from tf_lstm_ops.keras.lstm import LSTM, LSTMCell
+from tf_lstm_ops.keras.gru_cell import GRUCell
+from tf_lstm_ops.keras.lstm import LSTM
+from tf_lstm_ops.keras.lstm_cell import LSTMCell
 
 _OURS: dict[type, type] = {keras.layers.LSTM: LSTM, keras.layers.GRU: GRU}
 _OURS_OF_CELL: dict[type, type] = {keras.layers.LSTMCell: LSTM, keras.layers.GRUCell: GRU}
@@ -18,6 +20,7 @@ _STOCK: dict[type, type] = {
     LSTM: keras.layers.LSTM,
     GRU: keras.layers.GRU,
     LSTMCell: keras.layers.LSTMCell,
+    GRUCell: keras.layers.GRUCell,
 }
 
 

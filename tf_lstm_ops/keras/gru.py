@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import tensorflow as tf
 
+from tf_lstm_ops.keras import layer_norm
 from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
+from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.raw_ops.common import run
 
 
@@ -23,7 +26,17 @@ class GRU(FusedRNN, keras.layers.GRU):
 
     Args:
       units: positive integer H, the size of the output.
-      *args, **kwargs: as in ``keras.layers.GRU``. ``unroll`` is accepted and changes nothing.
+      activation, recurrent_activation, use_bias, kernel_initializer, recurrent_initializer,
+        bias_initializer, kernel_regularizer, recurrent_regularizer, bias_regularizer,
+        activity_regularizer, kernel_constraint, recurrent_constraint, bias_constraint, dropout,
+        recurrent_dropout, seed, return_sequences, return_state, go_backwards, stateful,
+        reset_after: as in ``keras.layers.GRU``.
+      unroll: accepted; it changes nothing.
+      use_cudnn: True asks for Keras' own cuDNN path; "auto" and False do not.
+      layer_normalization: normalises the products of the input and of h; adds the weights
+        ``input_gamma`` and ``recurrent_gamma`` [3H]. False: none.
+      layer_normalization_epsilon: positive; added to the variances. None: 1e-5.
+      **kwargs: other arguments of ``keras.layers.GRU``, such as name and dtype.
 
     Call arguments:
       sequences: [B, T, I].
@@ -36,10 +49,102 @@ class GRU(FusedRNN, keras.layers.GRU):
       list of it and the final state [B, H].
 
     Raises:
-      ValueError: units is not positive, or another argument is not valid in keras.layers.GRU.
+      ValueError: units or layer_normalization_epsilon is not positive, layer_normalization is given
+        together with reset_after=False or use_cudnn=True, or another argument is not valid in
+        keras.layers.GRU.
     """
 
     _state_names = ("h",)
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        recurrent_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        recurrent_constraint: Any = None,
+        bias_constraint: Any = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        reset_after: bool = True,
+        use_cudnn: str | bool = "auto",
+        *,
+        layer_normalization: bool | str | None = False,
+        layer_normalization_epsilon: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if use_cudnn not in ("auto", True, False):
+            raise ValueError(
+                f"use_cudnn must be 'auto', True or False. Received: use_cudnn={use_cudnn}"
+            )
+        if use_cudnn is True and layer_normalization:
+            raise ValueError(
+                "use_cudnn=True asks for Keras' own cuDNN path, which has no layer_normalization; "
+                "leave use_cudnn='auto'"
+            )
+        cell = GRUCell(
+            units,
+            activation=activation,
+            recurrent_activation=recurrent_activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            recurrent_regularizer=recurrent_regularizer,
+            bias_regularizer=bias_regularizer,
+            kernel_constraint=kernel_constraint,
+            recurrent_constraint=recurrent_constraint,
+            bias_constraint=bias_constraint,
+            dropout=dropout,
+            recurrent_dropout=recurrent_dropout,
+            reset_after=reset_after,
+            seed=seed,
+            layer_normalization=layer_normalization,
+            layer_normalization_epsilon=layer_normalization_epsilon,
+            implementation=kwargs.pop("implementation", 2),
+            dtype=kwargs.get("dtype"),
+            trainable=kwargs.get("trainable", True),
+            name="gru_cell",
+        )
+        # keras.layers.GRU's own constructor would make its own cell.
+        keras.layers.RNN.__init__(
+            self,
+            cell,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            unroll=unroll,
+            activity_regularizer=activity_regularizer,
+            **kwargs,
+        )
+        self.input_spec = [keras.layers.InputSpec(ndim=3)]
+        self.use_cudnn = use_cudnn
+
+    @property
+    def layer_normalization(self) -> str | None:
+        """"haste" with layer normalisation, None without."""
+        return self.cell.layer_normalization
+
+    @property
+    def layer_normalization_epsilon(self) -> float | None:
+        """The epsilon of layer normalisation; None without."""
+        return self.cell.layer_normalization_epsilon
 
     @property
     def fallback_reason(self) -> str | None:
@@ -48,5 +153,21 @@ class GRU(FusedRNN, keras.layers.GRU):
         return super().fallback_reason or reset_before
 
     def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
-        output, h, _ = run("KerasGRU", {"initial_h": initial_state[0], **arguments})
+        op = "KerasGRU"
+        arguments["initial_h"] = initial_state[0]
+        if self.layer_normalization is not None:
+            op = "KerasLayerNormGRU"
+            for name in ("input_gamma", "recurrent_gamma"):
+                arguments[name] = tf.convert_to_tensor(getattr(self.cell, name))
+            arguments["epsilon"] = self.layer_normalization_epsilon
+        output, h, _ = run(op, arguments)
         return output, [h]
+
+    def get_config(self) -> dict[str, Any]:
+        """The configuration from which Keras makes the layer again.
+
+        Returns:
+          The arguments of the constructor by name, serialised.
+        """
+        config = super().get_config()
+        return {**config, **{name: getattr(self, name) for name in layer_norm.ARGUMENTS}}

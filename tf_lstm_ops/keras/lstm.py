@@ -5,179 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-from keras import ops
+import tensorflow as tf
 
-from tf_lstm_ops import composite
 from tf_lstm_ops.keras.activations import described, name_of
 from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
+from tf_lstm_ops.keras.lstm_cell import OWN_ARGUMENTS, LSTMCell
 from tf_lstm_ops.raw_ops.common import optional, run
-
-_OWN_ARGUMENTS = ("use_peephole", "cell_clip", "projection_size")  # which stock Keras lacks
-
-
-def require_projection_size(projection_size: Any, units: int) -> None:
-    """Checks the argument projection_size of an LSTM.
-
-    Args:
-      projection_size: the argument, not None.
-      units: the number of units H.
-
-    Raises:
-      ValueError: projection_size is not an integer from 1 to H - 1.
-    """
-    is_integer = isinstance(projection_size, int) and not isinstance(projection_size, bool)
-    if not (is_integer and 0 < projection_size < units):
-        raise ValueError(
-            f"projection_size must be None or an integer from 1 to {units - 1}, below units. "
-            f"Received: {projection_size}"
-        )
-
-
-@keras.saving.register_keras_serializable(package=PACKAGE)
-class LSTMCell(keras.layers.LSTMCell):
-    """``keras.layers.LSTMCell`` with peepholes, a clipped cell state and a projection.
-
-    Equations: docs/reference/keras.md.
-
-    Args:
-      units: positive integer H, the size of the output.
-      *args: as in ``keras.layers.LSTMCell``.
-      use_peephole: adds the weight ``peephole_kernel`` [3, H], rows i, f and o. The input
-        and the forget gate read the previous cell state, the output gate reads the new one.
-      cell_clip: bounds the cell state to [-cell_clip, cell_clip]; the gradient of the clip is the
-        identity. None: no bound.
-      projection_size: P, positive and below units: adds the weight ``projection_kernel`` [H, P],
-        by which h is multiplied; ``recurrent_kernel`` is [P, 4H]. None: no projection.
-      **kwargs: as in ``keras.layers.LSTMCell``.
-
-    Raises:
-      ValueError: cell_clip is not positive, projection_size is out of range, or another argument is
-        not valid in
-        keras.layers.LSTMCell.
-    """
-
-    def __init__(
-        self,
-        units: int,
-        *args: Any,
-        use_peephole: bool = False,
-        cell_clip: float | None = None,
-        projection_size: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        if cell_clip is not None and not cell_clip > 0:
-            raise ValueError(f"cell_clip must be None or positive. Received: {cell_clip}")
-        super().__init__(units, *args, **kwargs)
-        if projection_size is not None:
-            require_projection_size(projection_size, units)
-            self.state_size = [projection_size, units]
-            self.output_size = projection_size
-        self.projection_size = projection_size
-        self.projection_kernel: Any = None
-        self.use_peephole = use_peephole
-        self.cell_clip = cell_clip
-        self.peephole_kernel: Any = None
-
-    def build(self, input_shape: Any) -> None:
-        """Creates the weights; Keras calls it.
-
-        Args:
-          input_shape: the shape of the cell's input, [B, I].
-        """
-        if self.projection_size is None:
-            super().build(input_shape)
-        else:
-            self._build_with_projection(input_shape[-1])
-        if self.use_peephole:
-            self.peephole_kernel = self.add_weight(
-                shape=(3, self.units),
-                name="peephole_kernel",
-                initializer=self.kernel_initializer,
-                regularizer=self.recurrent_regularizer,
-                constraint=self.recurrent_constraint,
-            )
-        if self.projection_size is not None:
-            self.projection_kernel = self.add_weight(
-                shape=(self.units, self.projection_size),
-                name="projection_kernel",
-                initializer=self.kernel_initializer,
-                regularizer=self.recurrent_regularizer,
-                constraint=self.recurrent_constraint,
-            )
-
-    def _build_with_projection(self, inputs: int) -> None:
-        """The weights of the stock cell, whose own build gives recurrent_kernel H rows."""
-        for name, rows in (("kernel", inputs), ("recurrent_kernel", self.projection_size)):
-            kind = name.removesuffix("_kernel")
-            weight = self.add_weight(
-                shape=(rows, 4 * self.units),
-                name=name,
-                initializer=getattr(self, f"{kind}_initializer"),
-                regularizer=getattr(self, f"{kind}_regularizer"),
-                constraint=getattr(self, f"{kind}_constraint"),
-            )
-            setattr(self, name, weight)
-        self.bias = self._add_bias() if self.use_bias else None
-
-    def _add_bias(self) -> Any:
-        def initial(shape: Any, *args: Any, **kwargs: Any) -> Any:
-            bias = self.bias_initializer(shape, *args, **kwargs)
-            if not self.unit_forget_bias:
-                return bias
-            i, _, c, o = ops.split(bias, 4)
-            return ops.concatenate([i, ops.ones_like(i), c, o])
-
-        return self.add_weight(
-            shape=(4 * self.units,),
-            name="bias",
-            initializer=initial,
-            regularizer=self.bias_regularizer,
-            constraint=self.bias_constraint,
-        )
-
-    def call(self, inputs: Any, states: Any, training: bool = False) -> Any:
-        """Computes one step; ``__call__`` calls it.
-
-        Args:
-          inputs: [B, I].
-          states: h [B, P], P = H without a projection, and c [B, H].
-          training: whether dropout applies.
-
-        Returns:
-          The new h, and the list of the new h and c.
-        """
-        h, states = super().call(inputs, states, training=training)
-        if self.projection_size is None:
-            return h, states
-        h = ops.matmul(h, self.projection_kernel)
-        return h, [h, states[1]]
-
-    def _compute_carry_and_output(self, x: Any, h_tm1: Any, c_tm1: Any) -> Any:
-        recurrent = ops.split(self.recurrent_kernel, 4, axis=1)
-        z = [a + ops.matmul(h, r) for a, h, r in zip(x, h_tm1, recurrent, strict=True)]
-        return self._compute_carry_and_output_fused(z, c_tm1)
-
-    def _compute_carry_and_output_fused(self, z: Any, c_tm1: Any) -> Any:
-        zi, zf, zc, zo = z
-        if self.use_peephole:
-            wci, wcf, wco = ops.unstack(ops.convert_to_tensor(self.peephole_kernel))
-            zi, zf = zi + wci * c_tm1, zf + wcf * c_tm1
-        c = self.recurrent_activation(zf) * c_tm1
-        c += self.recurrent_activation(zi) * self.activation(zc)
-        if self.cell_clip is not None:
-            c = composite.straight_through_clip(c, self.cell_clip)
-        if self.use_peephole:
-            zo += wco * c
-        return c, self.recurrent_activation(zo)
-
-    def get_config(self) -> dict[str, Any]:
-        """The configuration from which Keras makes the cell again.
-
-        Returns:
-          The arguments of the constructor by name, serialised.
-        """
-        config = super().get_config()
-        return {**config, **{name: getattr(self, name) for name in _OWN_ARGUMENTS}}
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -206,6 +39,9 @@ class LSTM(FusedRNN, keras.layers.LSTM):
       cell_clip: bounds the cell state to [-cell_clip, cell_clip]; see LSTMCell.
       projection_size: P, positive and below units: h is multiplied by the weight
         ``projection_kernel`` [H, P]; see LSTMCell. None: no projection, P = H.
+      layer_normalization: False, True, "haste" or "addons"; see LSTMCell. The fused op needs the
+        default activations and no peepholes, clip or projection.
+      layer_normalization_epsilon: see LSTMCell.
       **kwargs: other arguments of ``keras.layers.LSTM``, such as name and dtype.
 
     Call arguments:
@@ -219,9 +55,10 @@ class LSTM(FusedRNN, keras.layers.LSTM):
       list of it and the final states h [B, P] and c [B, H].
 
     Raises:
-      ValueError: units or cell_clip is not positive, projection_size is out of range, use_cudnn is
-        True together with use_peephole, cell_clip or projection_size, or another argument is not
-        valid in keras.layers.LSTM.
+      ValueError: units, cell_clip or layer_normalization_epsilon is not positive, projection_size is
+        out of range, layer_normalization is unknown, use_cudnn is True together with use_peephole,
+        cell_clip, projection_size or layer_normalization, or another argument is not valid in
+        keras.layers.LSTM.
     """
 
     _state_names = ("h", "c")
@@ -256,6 +93,8 @@ class LSTM(FusedRNN, keras.layers.LSTM):
         use_peephole: bool = False,
         cell_clip: float | None = None,
         projection_size: int | None = None,
+        layer_normalization: bool | str | None = False,
+        layer_normalization_epsilon: float | None = None,
         **kwargs: Any,
     ) -> None:
         if use_cudnn not in ("auto", True, False):
@@ -263,10 +102,10 @@ class LSTM(FusedRNN, keras.layers.LSTM):
                 f"use_cudnn must be 'auto', True or False. Received: use_cudnn={use_cudnn}"
             )
         own = use_peephole or cell_clip is not None or projection_size is not None
-        if use_cudnn is True and own:
+        if use_cudnn is True and (own or layer_normalization):
             raise ValueError(
                 "use_cudnn=True asks for Keras' own cuDNN path, which has no use_peephole, "
-                "cell_clip or projection_size; leave use_cudnn='auto'"
+                "cell_clip, projection_size or layer_normalization; leave use_cudnn='auto'"
             )
         cell = LSTMCell(
             units,
@@ -289,6 +128,8 @@ class LSTM(FusedRNN, keras.layers.LSTM):
             use_peephole=use_peephole,
             cell_clip=cell_clip,
             projection_size=projection_size,
+            layer_normalization=layer_normalization,
+            layer_normalization_epsilon=layer_normalization_epsilon,
             implementation=kwargs.pop("implementation", 2),
             dtype=kwargs.get("dtype"),
             trainable=kwargs.get("trainable", True),
@@ -325,8 +166,36 @@ class LSTM(FusedRNN, keras.layers.LSTM):
         return self.cell.projection_size
 
     @property
+    def layer_normalization(self) -> str | None:
+        """The form of layer normalisation, "haste" or "addons"; None without."""
+        return self.cell.layer_normalization
+
+    @property
+    def layer_normalization_epsilon(self) -> float | None:
+        """The epsilon of layer normalisation; None without."""
+        return self.cell.layer_normalization_epsilon
+
+    @property
+    def fallback_reason(self) -> str | None:
+        """Why a call runs Keras' own loop; None if it runs the fused op."""
+        reason = super().fallback_reason
+        if reason is not None or self.layer_normalization is None:
+            return reason
+        options = {
+            "use_peephole": self.use_peephole,
+            "cell_clip": self.cell_clip is not None,
+            "projection_size": self.projection_size is not None,
+        }
+        given = [name for name, is_given in options.items() if is_given]
+        if not given:
+            return None
+        return f"layer_normalization with {' and '.join(given)} has no fused op"
+
+    @property
     def _uncovered_activation(self) -> str | None:
         """Which activation has no fused op; None if both have."""
+        if self.layer_normalization is not None:  # only the default ones
+            return super()._uncovered_activation
         for name in ("activation", "recurrent_activation"):
             function = getattr(self, name)
             if name_of(function) is None:
@@ -335,6 +204,8 @@ class LSTM(FusedRNN, keras.layers.LSTM):
 
     def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
         h, c = initial_state
+        if self.layer_normalization is not None:
+            return self._call_norm_op(h, c, arguments)
         arguments["peephole"] = optional(self.cell.peephole_kernel, h.dtype)
         arguments["cell_clip"] = self.cell_clip or 0.0
         op, names = "KerasLSTM", (name_of(self.activation), name_of(self.recurrent_activation))
@@ -345,6 +216,19 @@ class LSTM(FusedRNN, keras.layers.LSTM):
         output, h, c, _ = run(op, {"initial_h": h, "initial_c": c, **arguments})
         return output, [h, c]
 
+    def _call_norm_op(self, h: Any, c: Any, arguments: dict[str, Any]) -> tuple[Any, list[Any]]:
+        cell = self.cell
+        for name in ("input_gamma", "recurrent_gamma", "state_gamma", "state_beta"):
+            arguments[name] = tf.convert_to_tensor(getattr(cell, name))
+        if self.layer_normalization == "addons":
+            betas = cell.input_beta + tf.convert_to_tensor(cell.recurrent_beta)
+            arguments["bias"] = betas if cell.bias is None else betas + arguments["bias"]
+        arguments["epsilon"] = self.layer_normalization_epsilon
+        arguments["carries_normalized_state"] = self.layer_normalization == "addons"
+        arguments.update(initial_h=h, initial_c=c)
+        output, h, c, _ = run("KerasLayerNormLSTM", arguments)
+        return output, [h, c]
+
     def get_config(self) -> dict[str, Any]:
         """The configuration from which Keras makes the layer again.
 
@@ -352,4 +236,4 @@ class LSTM(FusedRNN, keras.layers.LSTM):
           The arguments of the constructor by name, serialised.
         """
         config = super().get_config()
-        return {**config, **{name: getattr(self, name) for name in _OWN_ARGUMENTS}}
+        return {**config, **{name: getattr(self, name) for name in OWN_ARGUMENTS}}

@@ -8,7 +8,7 @@ import keras
 
 from tf_lstm_ops import weights
 from tf_lstm_ops.keras.fused import PACKAGE
-from tf_lstm_ops.keras.lstm import require_projection_size
+from tf_lstm_ops.keras.lstm_cell import require_projection_size
 from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
 

@@ -1,0 +1,227 @@
+"""LSTMCell: keras.layers.LSTMCell with further options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from tf_lstm_ops import composite
+from tf_lstm_ops.keras import layer_norm
+from tf_lstm_ops.keras.fused import PACKAGE
+
+# Which stock Keras lacks.
+OWN_ARGUMENTS = ("use_peephole", "cell_clip", "projection_size", *layer_norm.ARGUMENTS)
+_FORMS = ("haste", "addons")  # of layer normalisation
+
+
+def require_projection_size(projection_size: Any, units: int) -> None:
+    """Checks the argument projection_size of an LSTM.
+
+    Args:
+      projection_size: the argument, not None.
+      units: the number of units H.
+
+    Raises:
+      ValueError: projection_size is not an integer from 1 to H - 1.
+    """
+    is_integer = isinstance(projection_size, int) and not isinstance(projection_size, bool)
+    if not (is_integer and 0 < projection_size < units):
+        raise ValueError(
+            f"projection_size must be None or an integer from 1 to {units - 1}, below units. "
+            f"Received: {projection_size}"
+        )
+
+
+@keras.saving.register_keras_serializable(package=PACKAGE)
+class LSTMCell(keras.layers.LSTMCell):
+    """``keras.layers.LSTMCell`` with peepholes, a clipped cell state and a projection.
+
+    Equations: docs/reference/keras.md.
+
+    Args:
+      units: positive integer H, the size of the output.
+      *args: as in ``keras.layers.LSTMCell``.
+      use_peephole: adds the weight ``peephole_kernel`` [3, H], rows i, f and o. The input
+        and the forget gate read the previous cell state, the output gate reads the new one.
+      cell_clip: bounds the cell state to [-cell_clip, cell_clip]; the gradient of the clip is the
+        identity. None: no bound.
+      projection_size: P, positive and below units: adds the weight ``projection_kernel`` [H, P],
+        by which h is multiplied; ``recurrent_kernel`` is [P, 4H]. None: no projection.
+      layer_normalization: normalises the products of the input and of h, and the cell state. True or
+        "haste": the next step reads the cell state before the normalisation; adds the weights
+        ``input_gamma`` and ``recurrent_gamma`` [4H], ``state_gamma`` and ``state_beta`` [H].
+        "addons": the next step reads the normalised cell state, as in TensorFlow Addons; adds
+        ``input_beta`` and ``recurrent_beta`` [4H], too. False: none.
+      layer_normalization_epsilon: positive; added to the variances. None: 1e-5, or 1e-3 for
+        "addons".
+      **kwargs: as in ``keras.layers.LSTMCell``.
+
+    Raises:
+      ValueError: cell_clip or layer_normalization_epsilon is not positive, projection_size is out of
+        range, layer_normalization is unknown, or another argument is not valid in
+        keras.layers.LSTMCell.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        *args: Any,
+        use_peephole: bool = False,
+        cell_clip: float | None = None,
+        projection_size: int | None = None,
+        layer_normalization: bool | str | None = False,
+        layer_normalization_epsilon: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if cell_clip is not None and not cell_clip > 0:
+            raise ValueError(f"cell_clip must be None or positive. Received: {cell_clip}")
+        form = layer_norm.form_of(layer_normalization, _FORMS)
+        epsilon = layer_norm.epsilon_of(layer_normalization_epsilon, form)
+        super().__init__(units, *args, **kwargs)
+        if projection_size is not None:
+            require_projection_size(projection_size, units)
+            self.state_size = [projection_size, units]
+            self.output_size = projection_size
+        self.projection_size = projection_size
+        self.projection_kernel: Any = None
+        self.use_peephole = use_peephole
+        self.cell_clip = cell_clip
+        self.peephole_kernel: Any = None
+        self.layer_normalization, self.layer_normalization_epsilon = form, epsilon
+        self.input_beta: Any = None
+        self.recurrent_beta: Any = None
+
+    def build(self, input_shape: Any) -> None:
+        """Creates the weights; Keras calls it.
+
+        Args:
+          input_shape: the shape of the cell's input, [B, I].
+        """
+        if self.projection_size is None:
+            super().build(input_shape)
+        else:
+            self._build_with_projection(input_shape[-1])
+        if self.use_peephole:
+            self.peephole_kernel = self.add_weight(
+                shape=(3, self.units),
+                name="peephole_kernel",
+                initializer=self.kernel_initializer,
+                regularizer=self.recurrent_regularizer,
+                constraint=self.recurrent_constraint,
+            )
+        if self.projection_size is not None:
+            self.projection_kernel = self.add_weight(
+                shape=(self.units, self.projection_size),
+                name="projection_kernel",
+                initializer=self.kernel_initializer,
+                regularizer=self.recurrent_regularizer,
+                constraint=self.recurrent_constraint,
+            )
+
+        if self.layer_normalization is not None:
+            layer_norm.add_weights(self, self._norm_sizes())
+
+    def _norm_sizes(self) -> dict[str, int]:
+        """The sizes of the weights of layer normalisation by name."""
+        gammas = dict.fromkeys(["input_gamma", "recurrent_gamma"], 4 * self.units)
+        state = dict.fromkeys(["state_gamma", "state_beta"], self.units)
+        if self.layer_normalization == "haste":
+            return {**gammas, **state}
+        return {**gammas, **state, **dict.fromkeys(["input_beta", "recurrent_beta"], 4 * self.units)}
+
+    def _build_with_projection(self, inputs: int) -> None:
+        """The weights of the stock cell, whose own build gives recurrent_kernel H rows."""
+        for name, rows in (("kernel", inputs), ("recurrent_kernel", self.projection_size)):
+            kind = name.removesuffix("_kernel")
+            weight = self.add_weight(
+                shape=(rows, 4 * self.units),
+                name=name,
+                initializer=getattr(self, f"{kind}_initializer"),
+                regularizer=getattr(self, f"{kind}_regularizer"),
+                constraint=getattr(self, f"{kind}_constraint"),
+            )
+            setattr(self, name, weight)
+        self.bias = self._add_bias() if self.use_bias else None
+
+    def _add_bias(self) -> Any:
+        def initial(shape: Any, *args: Any, **kwargs: Any) -> Any:
+            bias = self.bias_initializer(shape, *args, **kwargs)
+            if not self.unit_forget_bias:
+                return bias
+            i, _, c, o = ops.split(bias, 4)
+            return ops.concatenate([i, ops.ones_like(i), c, o])
+
+        return self.add_weight(
+            shape=(4 * self.units,),
+            name="bias",
+            initializer=initial,
+            regularizer=self.bias_regularizer,
+            constraint=self.bias_constraint,
+        )
+
+    def call(self, inputs: Any, states: Any, training: bool = False) -> Any:
+        """Computes one step; ``__call__`` calls it.
+
+        Args:
+          inputs: [B, I].
+          states: h [B, P], P = H without a projection, and c [B, H].
+          training: whether dropout applies.
+
+        Returns:
+          The new h, and the list of the new h and c.
+        """
+        if self.layer_normalization is not None:
+            h, states = self._call_with_norm(inputs, states, training)
+        else:
+            h, states = super().call(inputs, states, training=training)
+        if self.projection_size is None:
+            return h, states
+        h = ops.matmul(h, self.projection_kernel)
+        return h, [h, states[1]]
+
+    def _call_with_norm(self, inputs: Any, states: Any, training: bool) -> tuple[Any, list[Any]]:
+        epsilon = self.layer_normalization_epsilon
+        h, c = states
+        drops = training and 0.0 < self.dropout < 1.0
+        drops_h = training and 0.0 < self.recurrent_dropout < 1.0 and self.implementation == 1
+        mask = self.get_dropout_mask(inputs) if drops else None
+        h_mask = self.get_recurrent_dropout_mask(h) if drops_h else None
+        x_terms = layer_norm.product(inputs, self.kernel, mask, 4)
+        h_terms = layer_norm.product(h, self.recurrent_kernel, h_mask, 4)
+        z = layer_norm.normalize(x_terms, self.input_gamma, self.input_beta, epsilon)
+        z += layer_norm.normalize(h_terms, self.recurrent_gamma, self.recurrent_beta, epsilon)
+        if self.bias is not None:
+            z += self.bias
+        c, o = self._compute_carry_and_output_fused(ops.split(z, 4, axis=1), c)
+        n = layer_norm.normalize(c, self.state_gamma, self.state_beta, epsilon)
+        h = o * self.activation(n)
+        return h, [h, c if self.layer_normalization == "haste" else n]
+
+    def _compute_carry_and_output(self, x: Any, h_tm1: Any, c_tm1: Any) -> Any:
+        recurrent = ops.split(self.recurrent_kernel, 4, axis=1)
+        z = [a + ops.matmul(h, r) for a, h, r in zip(x, h_tm1, recurrent, strict=True)]
+        return self._compute_carry_and_output_fused(z, c_tm1)
+
+    def _compute_carry_and_output_fused(self, z: Any, c_tm1: Any) -> Any:
+        zi, zf, zc, zo = z
+        if self.use_peephole:
+            wci, wcf, wco = ops.unstack(ops.convert_to_tensor(self.peephole_kernel))
+            zi, zf = zi + wci * c_tm1, zf + wcf * c_tm1
+        c = self.recurrent_activation(zf) * c_tm1
+        c += self.recurrent_activation(zi) * self.activation(zc)
+        if self.cell_clip is not None:
+            c = composite.straight_through_clip(c, self.cell_clip)
+        if self.use_peephole:
+            zo += wco * c
+        return c, self.recurrent_activation(zo)
+
+    def get_config(self) -> dict[str, Any]:
+        """The configuration from which Keras makes the cell again.
+
+        Returns:
+          The arguments of the constructor by name, serialised.
+        """
+        config = super().get_config()
+        return {**config, **{name: getattr(self, name) for name in OWN_ARGUMENTS}}
