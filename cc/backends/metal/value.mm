@@ -57,8 +57,9 @@ Extents Value::shape() const {
   Extents extents;
   MPSShape* shape = [tensor_ shape];
   if (shape == nil) {
-    [NSException raise:@"NSInternalInconsistencyException"
-                format:@"MPSGraph does not know the shape of a tensor"];
+    @throw [NSException exceptionWithName:@"NSInternalInconsistencyException"
+                                   reason:@"MPSGraph does not know the shape of a tensor"
+                                 userInfo:nil];
   }
   for (NSNumber* extent in shape) {
     extents.push_back([extent longLongValue]);

@@ -70,6 +70,23 @@ long fake_count(const char* name) {
 
 }  // extern "C"
 
+namespace {
+
+// The address of a buffer object is the address of a tensor in plugins/apple.mm.
+// TensorFlow requires multiples of 64 there; malloc's are multiples of 16.
+FakeBuffer* NewAlignedBuffer() {
+  std::vector<FakeBuffer*> rejected;
+  FakeBuffer* buffer = [[FakeBuffer alloc] init];
+  while (reinterpret_cast<uintptr_t>(buffer) % 64 != 0) {
+    rejected.push_back(buffer);
+    buffer = [[FakeBuffer alloc] init];
+  }
+  for (FakeBuffer* other : rejected) [other release];
+  return buffer;
+}
+
+}  // namespace
+
 @implementation FakeDevice
 - (id<MTLCommandQueue>)newCommandQueue {
   return [[FakeCommandQueue alloc] init];
@@ -79,7 +96,7 @@ long fake_count(const char* name) {
   Require(options == MTLResourceStorageModeShared || options == MTLResourceStorageModePrivate,
           "newBufferWithLength: only shared and private storage are emulated");
   if (length == 0) return nil;  // as Metal
-  FakeBuffer* buffer = [[FakeBuffer alloc] init];
+  FakeBuffer* buffer = NewAlignedBuffer();
   buffer->_length = length;
   buffer->_is_private = options == MTLResourceStorageModePrivate;
   buffer->_memory = static_cast<char*>(std::malloc(length));
@@ -119,7 +136,7 @@ long fake_count(const char* name) {
 }
 
 - (void)dealloc {
-  std::memset(_memory, kFreed, _length);
+  if (_memory != nullptr) std::memset(_memory, kFreed, _length);
   std::free(_memory);
   --counts.buffers;
   counts.buffer_bytes -= static_cast<long>(_length);

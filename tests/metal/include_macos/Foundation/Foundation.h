@@ -68,6 +68,9 @@ typedef struct {
 
 @interface NSException : NSObject
 @property(readonly, copy) NSString* reason;
++ (NSException*)exceptionWithName:(NSString*)name
+                           reason:(NSString*)reason
+                         userInfo:(NSDictionary*)userInfo;
 @end
 
 typedef struct {
