@@ -14,6 +14,7 @@ Arrays = dict[str, Array]
 Cast = Callable[[Array], Array]
 
 CELLS = {"lstm": 0, "custom": 1, "gru": 2, "rnn_tanh": 3, "rnn_relu": 4}
+CELLS |= {"norm_lstm": 6, "norm_gru": 7}
 ACTIVATIONS = ["none", "relu", "tanh", "sigmoid", "hard_sigmoid"]
 # The block of each gate of the engine's own order in the weights.
 ICFO, IFCO, RUN, URN, PLAIN = [0, 1, 2, 3], [0, 2, 1, 3], [2, 0, 1, 2], [2, 1, 0, 2], [0] * 4
@@ -76,6 +77,8 @@ DEFAULTS = {
     "activations": [0] * 5,
     "by_unit": 0,
     "keeps_h": 1,
+    "epsilon": 0,
+    "carries_n": 0,
 }
 
 

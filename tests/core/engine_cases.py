@@ -9,7 +9,7 @@ import numpy as np
 from mpsgraph.cases import PAIRS
 
 from .engine_case import BITS, LARGE_BATCHES, PLANS, SIZES, Case, Problem, make_case
-from .engine_problems import any_cell, block, custom_lstm, keras_cell
+from .engine_problems import any_cell, block, custom_lstm, keras_cell, norm_cell
 
 CELL_VARIANTS = [
     "lstm",
@@ -28,6 +28,13 @@ KERAS_VARIANTS = [
     "lstm peephole clip dropout",
     "gru dropout",
 ]
+NORM_VARIANTS = [
+    "norm_lstm",
+    "norm_lstm carries",
+    "norm_lstm dropout",
+    "norm_gru",
+    "norm_gru dropout",
+]
 DIRECTED = [case for case in PAIRS if case.direction != "bidirectional"]
 
 
@@ -45,6 +52,12 @@ def problems() -> Iterator[tuple[str, Callable[[np.random.Generator], Problem]]]
         yield (
             f"keras-{variant}-{kind}-{tuple(sizes)}",
             lambda rng, a=(sizes, variant, kind, n): keras_cell(rng, *a),
+        )
+    for n, (variant, sizes) in enumerate(itertools.product(NORM_VARIANTS, sequences)):
+        kind = PLANS[n % len(PLANS)]
+        yield (
+            f"{variant}-{kind}-{tuple(sizes)}",
+            lambda rng, a=(sizes, variant, kind, n): norm_cell(rng, *a),
         )
     for sizes, (peephole, clip) in itertools.product(SIZES, [(False, 0), (True, 0), (True, 0.25)]):
         yield (

@@ -1,8 +1,9 @@
 """Problems for engine_program.cc: the arrays of a call, and what the float64 oracle expects.
 
 The oracle of a dialect serves what only its op has: cudnn_rnn for all cells, projections and
-sequences; keras_lstm and keras_gru for dropout, peepholes and clip; block_cell for the gradients of
-all outputs; mpsgraph for the LSTM with custom activations.
+sequences; keras_lstm and keras_gru for dropout, peepholes and clip; layer_norm for layer
+normalisation; block_cell for the gradients of all outputs; mpsgraph for the LSTM with custom
+activations.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import numpy as np
 from mpsgraph.cases import Case as CustomLstm
 from mpsgraph.cases import present
 from mpsgraph.cases import random_arguments as custom_arguments
-from oracle import block_cell, keras_gru, keras_lstm, mpsgraph
+from oracle import block_cell, keras_gru, keras_lstm, layer_norm, mpsgraph
 from oracle import cudnn_rnn as cudnn
 
 from .engine_case import (
@@ -179,6 +180,85 @@ def keras_cell(
     config = {"cell": CELLS["lstm" if is_lstm else "gru"], "sizes": [inputs, units, units]}
     config |= {"gate_order": IFCO if is_lstm else URN, "cell_clip": clip or 0, "h_stride": units}
     return Problem(config | plan.config, drawn, given, want, written)
+
+
+# --- Keras: layer normalisation ---------------------------------------------------------------
+
+
+def norm_cell(rng: np.random.Generator, sizes: Sizes, form: str, kind: str, turned: int) -> Problem:
+    """form: "norm_lstm" or "norm_gru", "carries" if the next step reads n, "dropout"."""
+    plan = make_plan(rng, kind, sizes, turned)._replace(kind="mask", time_major=False)
+    cell = form.split()[0]
+    is_lstm, drops = cell == "norm_lstm", "dropout" in form
+    time, batch, inputs, units = sizes
+    gates = 4 if is_lstm else 3
+    biases = ("input_bias", "recurrent_bias")[: 1 if is_lstm else 2]
+    of_state = (units,) if is_lstm else (0,)
+    drawn = draw(
+        rng,
+        x=(batch, time, inputs),
+        h0=(batch, units),
+        c0=(batch, units) if is_lstm else (0,),
+        w=(gates, units, inputs),
+        r=(gates, units, units),
+        bias=(len(biases), gates * units),
+        input_scale=(gates * units,),
+        recurrent_scale=(gates * units,),
+        state_scale=of_state,
+        state_offset=of_state,
+        h_grad=(batch, time, units),
+        final_h_grad=(batch, units),
+        final_c_grad=(batch, units) if is_lstm else (0,),
+        input_dropout=(gates, batch, inputs),
+        recurrent_dropout=(gates, batch, units),
+    )
+    scales = ("input_scale", "recurrent_scale", *(("state_scale", "state_offset") * is_lstm))
+    states = ("c0", "final_c_grad") * is_lstm
+    multipliers = ("input_dropout", "recurrent_dropout") * drops
+    options = layer_norm.Options(
+        plan.valid.T, plan.reversed, True, epsilon=0.25, carries_n="carries" in form
+    )
+
+    def given(a: Arrays) -> Arrays:
+        names = ("x", "h0", "h_grad", "final_h_grad", *scales, *states, *multipliers)
+        found = {k: a[k] for k in names}
+        found |= {"input": laid_out(a["w"], False), "recurrent": laid_out(a["r"], False)}
+        return found | dict(zip(biases, a["bias"], strict=True))
+
+    def want(a: Arrays) -> Arrays:
+        how = options._replace(**{k: a[k] for k in multipliers})
+        arguments = layer_norm.Arguments(
+            a["x"],
+            a["h0"],
+            a["c0"],
+            laid_out(a["w"], False),
+            laid_out(a["r"], False),
+            a["bias"][0] if is_lstm else a["bias"],
+            a["input_scale"],
+            a["recurrent_scale"],
+            a["state_scale"],
+            a["state_offset"],
+        )
+        saved = layer_norm.layer_norm(arguments, how)
+        grads = layer_norm.Results(a["h_grad"], a["final_h_grad"], a["final_c_grad"])
+        d = layer_norm.layer_norm_backward(arguments, grads, how)
+        results = {"h": saved.outputs, "d_x": d.x, "d_h0": d.h0}
+        results |= {"d_input": d.kernel, "d_recurrent": d.recurrent_kernel}
+        results |= {"d_input_scale": d.input_gamma, "d_recurrent_scale": d.recurrent_gamma}
+        bias = np.reshape(d.bias, (len(biases), -1))
+        results |= dict(zip([f"d_{b}" for b in biases], bias, strict=True))
+        if not is_lstm:
+            return results
+        results |= {"d_state_scale": d.state_gamma, "d_state_offset": d.state_beta}
+        return results | {"final_c": saved.c, "d_c0": d.c0}
+
+    shape = (time, batch, max(inputs, units))
+    seen = np.broadcast_to(plan.valid[:, :, None], shape)
+    written = {"h": plan.output_rows(seen[:, :, :units]), "d_x": plan.rows(seen[:, :, :inputs])}
+    config = {"cell": CELLS[cell], "sizes": [inputs, units, units], "h_stride": units}
+    config |= {"gate_order": IFCO if is_lstm else URN, **plan.config}
+    config |= {"epsilon": options.epsilon, "carries_n": options.carries_n}
+    return Problem(config, drawn, given, want, written)
 
 
 # --- the block cell: gradients of all seven outputs ------------------------------------------

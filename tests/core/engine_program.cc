@@ -72,6 +72,8 @@ RnnConfig Config(const Arrays& given) {
   }
   config.options.activations.state =
       static_cast<Activation>(at("activations", kMaxPreActivations));
+  config.options.layer_norm.epsilon = at("epsilon");
+  config.options.layer_norm.carries_normalized_state = at("carries_n") != 0;
   config.bfloat16 = at("bits") == 16;
   return config;
 }
@@ -172,6 +174,10 @@ class Call {
     weights.projection = Matrices(array("projection"), 1, cell, hidden);
     weights.input_bias = array("input_bias");
     weights.recurrent_bias = array("recurrent_bias");
+    weights.input_scale = array("input_scale");
+    weights.recurrent_scale = array("recurrent_scale");
+    weights.state_scale = array("state_scale");
+    weights.state_offset = array("state_offset");
     for (int p = 0; p < kMaxPreActivations && Has("peephole"); ++p) {
       if (config_.cell == CellKind::kLstm && p == kGateC) continue;
       weights.peephole[p] = array("peephole") + p * cell;

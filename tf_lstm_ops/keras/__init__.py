@@ -18,8 +18,8 @@ from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
 
 __all__ = [
     "GRU",
-    "GRUCell",
     "LSTM",
+    "GRUCell",
     "LSTMCell",
     "StackedGRU",
     "StackedLSTM",

@@ -138,7 +138,7 @@ class GRU(FusedRNN, keras.layers.GRU):
 
     @property
     def layer_normalization(self) -> str | None:
-        """"haste" with layer normalisation, None without."""
+        """ "haste" with layer normalisation, None without."""
         return self.cell.layer_normalization
 
     @property

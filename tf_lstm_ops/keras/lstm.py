@@ -55,10 +55,10 @@ class LSTM(FusedRNN, keras.layers.LSTM):
       list of it and the final states h [B, P] and c [B, H].
 
     Raises:
-      ValueError: units, cell_clip or layer_normalization_epsilon is not positive, projection_size is
-        out of range, layer_normalization is unknown, use_cudnn is True together with use_peephole,
-        cell_clip, projection_size or layer_normalization, or another argument is not valid in
-        keras.layers.LSTM.
+      ValueError: units, cell_clip or layer_normalization_epsilon is not positive; projection_size
+        is out of range; layer_normalization is unknown; use_cudnn is True together with
+        use_peephole, cell_clip, projection_size or layer_normalization; or another argument is not
+        valid in keras.layers.LSTM.
     """
 
     _state_names = ("h", "c")

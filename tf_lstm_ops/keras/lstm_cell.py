@@ -49,8 +49,8 @@ class LSTMCell(keras.layers.LSTMCell):
         identity. None: no bound.
       projection_size: P, positive and below units: adds the weight ``projection_kernel`` [H, P],
         by which h is multiplied; ``recurrent_kernel`` is [P, 4H]. None: no projection.
-      layer_normalization: normalises the products of the input and of h, and the cell state. True or
-        "haste": the next step reads the cell state before the normalisation; adds the weights
+      layer_normalization: normalises the products of the input and of h, and the cell state. True
+        or "haste": the next step reads the cell state before the normalisation; adds the weights
         ``input_gamma`` and ``recurrent_gamma`` [4H], ``state_gamma`` and ``state_beta`` [H].
         "addons": the next step reads the normalised cell state, as in TensorFlow Addons; adds
         ``input_beta`` and ``recurrent_beta`` [4H], too. False: none.
@@ -59,8 +59,8 @@ class LSTMCell(keras.layers.LSTMCell):
       **kwargs: as in ``keras.layers.LSTMCell``.
 
     Raises:
-      ValueError: cell_clip or layer_normalization_epsilon is not positive, projection_size is out of
-        range, layer_normalization is unknown, or another argument is not valid in
+      ValueError: cell_clip or layer_normalization_epsilon is not positive; projection_size is out
+        of range; layer_normalization is unknown; or another argument is not valid in
         keras.layers.LSTMCell.
     """
 
@@ -127,9 +127,8 @@ class LSTMCell(keras.layers.LSTMCell):
         """The sizes of the weights of layer normalisation by name."""
         gammas = dict.fromkeys(["input_gamma", "recurrent_gamma"], 4 * self.units)
         state = dict.fromkeys(["state_gamma", "state_beta"], self.units)
-        if self.layer_normalization == "haste":
-            return {**gammas, **state}
-        return {**gammas, **state, **dict.fromkeys(["input_beta", "recurrent_beta"], 4 * self.units)}
+        betas = dict.fromkeys(["input_beta", "recurrent_beta"], 4 * self.units)
+        return {**gammas, **state, **(betas if self.layer_normalization == "addons" else {})}
 
     def _build_with_projection(self, inputs: int) -> None:
         """The weights of the stock cell, whose own build gives recurrent_kernel H rows."""
