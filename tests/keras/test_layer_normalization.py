@@ -165,6 +165,7 @@ def test_xla(name, form, rng):
         assert_close(a.numpy(), b.numpy(), ENLARGED * rounding(SIZES))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_second_derivatives(name, form, rng):
     """The derivative of the gradient along a direction, against differences of the gradient."""
@@ -201,6 +202,7 @@ def test_second_derivatives(name, form, rng):
     assert abs(got - wanted) < 1e-7
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_saved_and_loaded(name, form, tmp_path, rng):
     layer = make_layer(rng, name, form)
@@ -254,6 +256,7 @@ def test_true_is_haste_and_bidirectional(rng):
         assert tf_lstm_ops.keras.LSTM(5, layer_normalization=off).layer_normalization is None
 
 
+@pytest.mark.full
 def test_training_learns(rng):
     """The loss of a small task falls to a tenth: gradients of all weights have the right sign."""
     x = rng.normal(size=(64, 8, 3)).astype(np.float32)

@@ -148,6 +148,8 @@ def _why_loop(layer: Any) -> str | None:
         return layer.fallback_reason
     if getattr(layer, "cell_clip", None) is not None:
         return "ONNX' LSTM has no limit of the cell state"
+    if getattr(layer, "layer_normalization", None) is not None:
+        return "ONNX' recurrent ops have no layer normalisation"
     if getattr(layer, "projection_size", None) is not None:
         return "ONNX' LSTM has no projection"
     for argument in ("activation", "recurrent_activation"):

@@ -178,7 +178,8 @@ def _fusable(layer: Any) -> bool:
     if type(layer) not in (LSTM, keras.layers.LSTM) or layer.return_state:
         return False
     names = (name_of(layer.activation), name_of(layer.recurrent_activation))
-    return names == ("tanh", "sigmoid") and getattr(layer, "projection_size", None) is None
+    others = ("projection_size", "layer_normalization")
+    return names == ("tanh", "sigmoid") and all(getattr(layer, o, None) is None for o in others)
 
 
 def _is_zero(value: Any) -> bool:

@@ -3,16 +3,27 @@
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_ROW_NORM_H_
 
 #include <cmath>
+#include <utility>
 
 #include "backends/cpu/simd/vec.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
+// Adds lane k + kHalf to lane k, then goes on with the first kHalf lanes.
+template <class T, int kHalf, int... k>
+TF_LSTM_OPS_INLINE T SumOfLanes(VecT<T> v,
+                                std::integer_sequence<int, k...> all) {
+  if constexpr (kHalf > 0) {
+    constexpr int kL = kLanes<T>;
+    return SumOfLanes<T, kHalf / 2>(v + Shuffle<T, (k + kHalf) % kL...>(v, v),
+                                    all);
+  }
+  return v[0];
+}
 template <class T>
 TF_LSTM_OPS_INLINE T SumOfLanes(VecT<T> v) {
-  T sum = 0;
-  for (int k = 0; k < kLanes<T>; ++k) sum += v[k];
-  return sum;
+  constexpr int kL = kLanes<T>;
+  return SumOfLanes<T, kL / 2>(v, std::make_integer_sequence<int, kL>());
 }
 
 // `parts` parts of `width` elements each, `stride` elements apart.
@@ -45,21 +56,24 @@ Moments<T> MomentsOf(const RowParts<T>& row, double epsilon) {
   constexpr int kL = kLanes<T>;
   const T size = static_cast<T>(row.size());
   VecT<T> sum = {}, squares = {};
-  for (int p = 0; p < row.parts; ++p) {
-    for (int64_t u = 0; u < row.width; u += kL) sum = sum + row.Load(p, u);
+  for (int64_t u = 0; u < row.width; u += kL) {
+    VecT<T> some = row.Load(0, u);
+    for (int p = 1; p < row.parts; ++p) some = some + row.Load(p, u);
+    sum = sum + some;
   }
   Moments<T> of;
   of.mean = SumOfLanes<T>(sum) / size;
-  for (int p = 0; p < row.parts; ++p) {
-    const int64_t whole = row.width / kL * kL;
-    for (int64_t u = 0; u < whole; u += kL) {
-      const VecT<T> d = row.Load(p, u) - of.mean;
-      squares = Fma(d, d, squares);
+  const VecT<T> ones = Broadcast(T(1));
+  T one[kL];
+  Store(ones, one);
+  for (int64_t u = 0; u < row.width; u += kL) {
+    const VecT<T> inside = LoadN(one, row.width - u);  // else 0
+    VecT<T> some = {};
+    for (int p = 0; p < row.parts; ++p) {
+      const VecT<T> d = (row.Load(p, u) - of.mean) * inside;
+      some = Fma(d, d, some);
     }
-    for (int64_t u = whole; u < row.width; ++u) {
-      const T d = row.data[p * row.stride + u] - of.mean;
-      squares[u - whole] += d * d;
-    }
+    squares = squares + some;
   }
   const T variance = SumOfLanes<T>(squares) / size;
   of.scale = 1 / std::sqrt(variance + static_cast<T>(epsilon));
