@@ -2,7 +2,6 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_ROW_NORM_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_ROW_NORM_H_
 
-#include <cmath>
 #include <utility>
 
 #include "backends/cpu/simd/vec.h"
@@ -75,8 +74,8 @@ Moments<T> MomentsOf(const RowParts<T>& row, double epsilon) {
     }
     squares = squares + some;
   }
-  const T variance = SumOfLanes<T>(squares) / size;
-  of.scale = 1 / std::sqrt(variance + static_cast<T>(epsilon));
+  const double variance = SumOfLanes<T>(squares) / size;
+  of.scale = static_cast<T>(1 / __builtin_sqrt(variance + epsilon));
   return of;
 }
 
