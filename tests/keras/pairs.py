@@ -28,7 +28,8 @@ class Family(NamedTuple):
     states: tuple[str, ...]
     gates: int
     biases: tuple[int, ...]  # (2,) where the state has a bias of its own, else ()
-    extras: dict[str, Any]  # the arguments that stock lacks, with values other than the default
+    extras: dict[str, Any]  # arguments that stock lacks, with values other than the default
+    norm: dict[str, Any]  # further such arguments, for which there is another op
     oracle: Oracle
 
     @property
@@ -50,6 +51,7 @@ LSTM = Family(
     gates=4,
     biases=(),
     extras={"use_peephole": True, "cell_clip": 2.5, "projection_size": 2},
+    norm={"layer_normalization": "addons", "layer_normalization_epsilon": 0.01},
     oracle=Oracle(keras_lstm.Arguments, keras_lstm.keras_lstm, keras_lstm.keras_lstm_backward),
 )
 GRU = Family(
@@ -58,6 +60,7 @@ GRU = Family(
     gates=3,
     biases=(2,),
     extras={},
+    norm={"layer_normalization": "haste", "layer_normalization_epsilon": 0.01},
     oracle=Oracle(keras_gru.Arguments, keras_gru.keras_gru, keras_gru.keras_gru_backward),
 )
 FAMILIES = (LSTM, GRU)

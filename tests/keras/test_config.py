@@ -73,8 +73,9 @@ def test_signature_is_stocks_with_our_extras(family):
     positional = [n for n, p in ours.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     expected = [n for n, p in stock.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert positional == expected
-    assert ours.keys() - stock.keys() == family.extras.keys()
-    assert not any(ours[name].default for name in family.extras)
+    extras = {**family.extras, **family.norm}
+    assert ours.keys() - stock.keys() == extras.keys()
+    assert not any(ours[name].default for name in extras)
 
 
 def test_positional_arguments_mean_what_they_mean_in_stock(family):
@@ -87,7 +88,7 @@ def test_positional_arguments_mean_what_they_mean_in_stock(family):
 def test_config_is_stocks_with_our_extras(arguments, family):
     for given in {"units": 7, "name": "memory"}, arguments:
         ours = family.ours(**given).get_config()
-        for name in family.extras:
+        for name in {**family.extras, **family.norm}:
             assert ours.pop(name) == inspect.signature(family.ours).parameters[name].default
         assert ours == family.stock(**given).get_config()
         extended = family.ours(**given, **family.extras).get_config()
@@ -95,13 +96,14 @@ def test_config_is_stocks_with_our_extras(arguments, family):
 
 
 def test_every_argument_survives_the_config(arguments, family):
-    layer = family.ours(**arguments, **family.extras)
-    config = layer.get_config()
-    json.dumps(config)  # nothing in it that a file could not hold
-    again = family.ours.from_config(config)
-    assert again.get_config() == config
     defaults = family.ours(3).get_config()
-    same = {k for k in config if config[k] == defaults[k]}
+    same = set(defaults)
+    for extras in family.extras, {**family.norm, "reset_after": True}:
+        extras = {k: v for k, v in extras.items() if k in defaults}
+        config = family.ours(**{**arguments, **extras}).get_config()
+        json.dumps(config)  # nothing in it that a file could not hold
+        assert family.ours.from_config(config).get_config() == config
+        same &= {k for k in config if config[k] == defaults[k]}
     assert not same, "arguments that this test leaves at their defaults"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import pairs
 import pytest
 from keras import layers
 
@@ -108,7 +109,7 @@ def test_every_common_option_stays(rng):
         model.layers, stock.layers, (layers.LSTM, layers.GRU), strict=True
     ):
         assert type(stock_layer) is cls and type(stock_layer.cell).__module__.startswith("keras.")
-        extra = {"use_peephole", "cell_clip", "projection_size"}
+        extra = {*pairs.LSTM.extras, *pairs.LSTM.norm}
         ours = {k: v for k, v in layer.get_config().items() if k not in extra}
         assert stock_layer.get_config() == ours
         assert stock_layer.use_cudnn is False
@@ -228,21 +229,27 @@ def test_what_stock_cannot_express_is_an_error_that_names_all():
             "  both/backward_lstm: keras.layers.LSTM has no use_peephole=True, cell_clip=1.0",
             "  own: OwnLSTM is a subclass of tf_lstm_ops.keras.LSTM",
             "  rnn/cell: keras.layers.LSTMCell has no use_peephole=True",
-            "  other_cell: its cell is not a LSTMCell of tf_lstm_ops.keras.lstm",
+            "  other_cell: its cell is not a LSTMCell of tf_lstm_ops.keras.lstm_cell",
         ]
         assert classes(model) == before
 
 
 def test_every_option_that_stock_lacks_is_an_error():
     """An option added to a layer of ours is either known to stock or refused."""
-    values = {"use_peephole": True, "cell_clip": 1.0, "projection_size": 2}
-    for ours in LSTM, GRU, LSTMCell:
+    for ours, family in {
+        LSTM: pairs.LSTM,
+        GRU: pairs.GRU,
+        LSTMCell: pairs.LSTM,
+        tf_lstm_ops.keras.GRUCell: pairs.GRU,
+    }.items():
         stock_config = getattr(layers, ours.__name__)(1).get_config()
         for option in ours(1).get_config().keys() - stock_config.keys():
-            layer = ours(UNITS, name="it", **{option: values[option]})
-            layer = layers.RNN(layer, name="rnn") if ours is LSTMCell else layer
+            given = family.norm if option in family.norm else {option: family.extras[option]}
+            layer = ours(UNITS, name="it", **given)
+            is_cell = not isinstance(layer, layers.RNN)
+            layer = layers.RNN(layer, name="rnn") if is_cell else layer
             model = keras.Sequential([keras.Input((TIME, INPUTS)), layer])
-            with pytest.raises(ValueError, match=rf"it: .* has no {option}="):
+            with pytest.raises(ValueError, match=rf"it: .* has no .*{option}="):
                 convert_model(model, to="stock")
 
 

@@ -83,7 +83,7 @@ class GRU(FusedRNN, keras.layers.GRU):
         reset_after: bool = True,
         use_cudnn: str | bool = "auto",
         *,
-        layer_normalization: bool | str | None = False,
+        layer_normalization: bool | str | None = None,
         layer_normalization_epsilon: float | None = None,
         **kwargs: Any,
     ) -> None:

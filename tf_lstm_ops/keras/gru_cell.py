@@ -34,7 +34,7 @@ class GRUCell(keras.layers.GRUCell):
         self,
         units: int,
         *args: Any,
-        layer_normalization: bool | str | None = False,
+        layer_normalization: bool | str | None = None,
         layer_normalization_epsilon: float | None = None,
         **kwargs: Any,
     ) -> None:

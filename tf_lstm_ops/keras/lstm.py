@@ -93,7 +93,7 @@ class LSTM(FusedRNN, keras.layers.LSTM):
         use_peephole: bool = False,
         cell_clip: float | None = None,
         projection_size: int | None = None,
-        layer_normalization: bool | str | None = False,
+        layer_normalization: bool | str | None = None,
         layer_normalization_epsilon: float | None = None,
         **kwargs: Any,
     ) -> None:
