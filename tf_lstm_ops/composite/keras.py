@@ -229,12 +229,11 @@ def keras_layer_norm_lstm(
     """
     dtype = x.dtype
     arguments = (x, initial_h, initial_c, kernel, recurrent_kernel, bias)
-    arguments = (*arguments, input_gamma, recurrent_gamma, state_gamma, state_beta)
-    arguments = (*arguments, input_dropout, recurrent_dropout)
     arguments = cast(arguments, compute_dtype(dtype))
-    x, initial_h, initial_c, kernel, recurrent_kernel, bias, *others = arguments
-    input_gamma, recurrent_gamma, state_gamma, state_beta, *dropouts = others
-    input_dropout, recurrent_dropout = dropouts
+    x, initial_h, initial_c, kernel, recurrent_kernel, bias = arguments
+    norms = (input_gamma, recurrent_gamma, state_gamma, state_beta)
+    input_gamma, recurrent_gamma, state_gamma, state_beta = cast(norms, x.dtype)
+    input_dropout, recurrent_dropout = cast((input_dropout, recurrent_dropout), x.dtype)
 
     def cell(z: Any, h: Any, c: Any) -> list[Any]:
         recurrent = _per_gate(h, recurrent_dropout, recurrent_kernel, 4)

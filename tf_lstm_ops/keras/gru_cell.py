@@ -74,7 +74,7 @@ class GRUCell(keras.layers.GRUCell):
         return new_h, [new_h] if isinstance(states, list | tuple) else new_h
 
     def _step(self, inputs: Any, h: Any, training: bool) -> Any:
-        epsilon = self.layer_normalization_epsilon
+        epsilon: Any = self.layer_normalization_epsilon
         drops = training and 0.0 < self.dropout < 1.0
         drops_h = training and 0.0 < self.recurrent_dropout < 1.0 and self.implementation == 1
         mask = self.get_dropout_mask(inputs) if drops else None

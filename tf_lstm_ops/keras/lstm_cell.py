@@ -181,7 +181,7 @@ class LSTMCell(keras.layers.LSTMCell):
         return h, [h, states[1]]
 
     def _call_with_norm(self, inputs: Any, states: Any, training: bool) -> tuple[Any, list[Any]]:
-        epsilon = self.layer_normalization_epsilon
+        epsilon: Any = self.layer_normalization_epsilon
         h, c = states
         drops = training and 0.0 < self.dropout < 1.0
         drops_h = training and 0.0 < self.recurrent_dropout < 1.0 and self.implementation == 1
