@@ -32,6 +32,8 @@ class ForwardProducts : public ForwardPass<T> {
   using InputSums = V[kRows][kInputs];
   using RecurrentSums = V[kRows][kRecurrent];
 
+  ~ForwardProducts() = default;
+
   // Up to kRowBlock packed rows from `begin` on, and what they read and write.
   struct RowBlock {
     int64_t begin, rows;
