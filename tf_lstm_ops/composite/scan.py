@@ -36,7 +36,8 @@ def scan(
       states.
     """
     options = {"reverse": reverse, "zero_output": zero_output}
-    if is_unrolled(sequence.shape[0]):
+    # Eager loops are Python's in any case. Without lists of tensors, which not every device has.
+    if is_unrolled(sequence.shape[0]) or (tf.executing_eagerly() and sequence.shape[0] > 0):
         return _scan_unrolled(cell, sequence, valid, initial, **options)
     if differentiable_in_pfor():
         return _scan_lists(cell, sequence, valid, initial, **options)
@@ -174,7 +175,10 @@ def _scan_unrolled(
     reverse: bool,
     zero_output: bool,
 ) -> tuple[tf.Tensor, tf.Tensor, list[Any]]:
-    """`scan` of a known number of steps without a loop, for converters that quantise no loops."""
+    """`scan` of a known number of steps without a loop of TensorFlow's.
+
+    For eager calls, and for converters that quantise no loops.
+    """
     order = slice(None, None, -1 if reverse else 1)
     rows = tf.unstack(sequence)[order]
     valid_rows = [None] * len(rows) if valid is None else tf.unstack(valid)[order]
