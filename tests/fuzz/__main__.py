@@ -27,6 +27,7 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=10_000, help="how many calls")
     parser.add_argument("--seed", type=int, default=0, help="the calls depend on it only")
     parser.add_argument("--first", type=int, default=0, help="the number of the first call")
+    parser.add_argument("--each", type=int, help="so many calls of each op, of those of --calls")
     parser.add_argument("--failures", type=int, default=1, help="after how many to stop")
     parser.add_argument("--counts", action="store_true", help="print how often each op ran")
     parser.add_argument("--record", help=argparse.SUPPRESS)
@@ -50,7 +51,7 @@ def work(parsed: argparse.Namespace) -> int:
 
     with open(parsed.record, "r+b") as file, mmap.mmap(file.fileno(), 8) as record:
         numbers = range(parsed.first, parsed.first + parsed.calls)
-        counts = runner.run(parsed.seed, numbers, record, parsed.failures)
+        counts = runner.run(parsed.seed, numbers, record, parsed.failures, parsed.each)
     if parsed.counts:
         for name, count in sorted(counts.items()):
             print(f"{count:8} {name}")

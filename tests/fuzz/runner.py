@@ -25,6 +25,11 @@ FAMILIES: dict[str, tuple[Callable[[np.random.Generator], Call], float]] = {
     "mpsgraph": (mpsgraph.draw, 0.146),
     "graphs": (graphs.draw, 0.004),
 }
+OPS = [op for family in (block_cell, cudnn_rnn, conversions, keras, mpsgraph) for op in family.OPS]
+STOCK = [*block_cell.STOCK, *(op for op in OPS if op.startswith("CudnnRNN"))]
+NAMES = {f"own {op}" for op in OPS} | {f"stock {op}" for op in STOCK}
+NAMES.remove("stock CudnnRNNDropoutMask")  # ours alone
+
 # The ways of running a call, which cost a hundred times as much as an eager call.
 TRACED = 0.01
 FIRST_ORDER, SECOND_ORDER = 0.02, 0.01
@@ -40,14 +45,16 @@ def draw_call(rng: np.random.Generator) -> Call:
     return FAMILIES[family][0](rng)
 
 
-def run_one(seed: int, number: int, counts: Counts) -> None:
-    """Draws and runs a call.
+def run_one(seed: int, number: int, counts: Counts, each: int | None = None) -> None:
+    """Draws and runs a call, unless its op had `each` calls already.
 
     Raises:
       AssertionError: the call was accepted or refused wrongly, or a result is wrong.
     """
     rng = np.random.default_rng([seed, number])
     call = draw_call(rng)
+    if each is not None and counts[call.name] >= each:
+        return
     way = rng.random()
     how = choose(rng, ways(call)) if way < TRACED and call.how else "eager"
     counts[call.name] += 1
@@ -68,21 +75,26 @@ def _differentiate(call: Call, rng: np.random.Generator, counts: Counts) -> None
         counts[f"derivative of order {order}"] += 1
 
 
-def run(seed: int, numbers: range, record: mmap.mmap, failures: int = 1) -> Counts:
+def run(
+    seed: int, numbers: range, record: mmap.mmap, failures: int = 1, each: int | None = None
+) -> Counts:
     """Runs the calls of these numbers. Each number is written to `record` before its call, so that
-    another process knows which call has ended this one. Ends early after so many failures."""
+    another process knows which call has ended this one. Ends early after so many failures; or, if
+    `each` is given, when each op has had so many calls."""
     stock.override()
     counts, begin, told = Counts(), time.monotonic(), time.monotonic()
     for number in numbers:
         record[:8] = number.to_bytes(8, "little")
         try:
-            run_one(seed, number, counts)
+            run_one(seed, number, counts, each)
         except Exception:
             counts["failed"] += 1
             traceback.print_exc(limit=-4)
             print(f"To repeat: {reproduction(seed, number)}\n", flush=True, file=sys.stderr)
             if counts["failed"] == failures:
                 break
+        if each is not None and all(counts[name] >= each for name in NAMES):
+            break
         if time.monotonic() - told > 10:
             told = time.monotonic()
             tell(number + 1 - numbers.start, told - begin, counts)
