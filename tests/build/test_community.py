@@ -46,6 +46,7 @@ def test_workflows_run_every_script_of_ci(root, workflows):
 def test_nightly_runs_the_slow_checks(workflows):
     assert "pytest -m slow" in workflows["nightly.yml"]
     assert "scripts/try_tensorflow_versions.py --pytest" in workflows["nightly.yml"]
+    assert "run: .ci/nightly\n" in workflows["nightly.yml"]
 
 
 def test_what_workflows_and_templates_name_exists(root, workflows):

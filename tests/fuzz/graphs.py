@@ -207,11 +207,12 @@ def run_graph(data: bytes) -> list[Any]:
 
 
 @functools.cache
-def _saved_folder(name: str) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="tf_lstm_ops_fuzz_"))
+def _saved(name: str) -> tempfile.TemporaryDirectory[str]:
+    """A folder with a SavedModel, which lives as long as the process."""
+    folder = tempfile.TemporaryDirectory()
     module = tf.Module()
     module.run = _function(name)
-    tf.saved_model.save(module, str(folder), signatures=module.run)
+    tf.saved_model.save(module, folder.name, signatures=module.run)
     return folder
 
 
@@ -223,7 +224,7 @@ def saved_graph_of(name: str) -> bytes:
 def _saved_model(name: str) -> Any:
     from tensorflow.core.protobuf import saved_model_pb2
 
-    data = (_saved_folder(name) / "saved_model.pb").read_bytes()
+    data = Path(_saved(name).name, "saved_model.pb").read_bytes()
     return saved_model_pb2.SavedModel.FromString(data)
 
 
@@ -236,7 +237,7 @@ def run_saved_model(name: str, data: bytes) -> list[Any]:
     model = _saved_model(name)
     model.meta_graphs[0].graph_def.ParseFromString(data)
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(_saved_folder(name), folder, dirs_exist_ok=True)
+        shutil.copytree(_saved(name).name, folder, dirs_exist_ok=True)
         Path(folder, "saved_model.pb").write_bytes(model.SerializeToString())
         try:
             loaded = tf.saved_model.load(folder)
