@@ -28,6 +28,7 @@ LIMIT = 300  # seconds for the tests of one change: an endless loop is noticed
 CALLS = "1500"
 TESTS = [
     "tests/core/test_bits.py",
+    "tests/soak/test_extremes.py",
     "tests/block_cell/test_forward.py",
     "tests/block_cell/test_gradients.py",
     "tests/cudnn_rnn/test_reserve.py",
