@@ -79,7 +79,7 @@ def native_coverage() -> dict[str, tuple[int, int, list[str]]]:
     # GCC counts a branch for each call that may throw, so branches would say little.
     options = ["--exclude-branches-by-pattern", ".*", "--gcov-ignore-parse-errors=all"]
     merge = ["--merge-mode-functions=merge-use-line-min", "--filter", "cc/"]
-    run(sys.executable, "-m", "gcovr", "-q", *options, *merge, "--json", str(output), str(FOLDER))
+    run(sys.executable, "-m", "gcovr", *options, *merge, "--json", str(output), str(FOLDER))
     found = {}
     for file in json.loads(output.read_text())["files"]:
         counts: dict[int, int] = collections.Counter()
