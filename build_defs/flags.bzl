@@ -61,6 +61,15 @@ COPTS = [
 STRICT_VARIABLE = "TF_LSTM_OPS_STRICT_BUILD"
 STRICT_COPTS = ["-Werror"]
 
+# Builds that check the library, or count its lines: the variable holds sanitizers
+# as the compiler's -fsanitize takes them, or "coverage". The sanitizers stop at the
+# first undefined behaviour. Without vptr: TensorFlow's classes have no type
+# information to compare with.
+INSTRUMENT_VARIABLE = "TF_LSTM_OPS_INSTRUMENT"
+SANITIZE_COPTS = ["-O1", "-g1", "-fno-omit-frame-pointer"]
+SANITIZE_UNDEFINED_OPTS = ["-fno-sanitize-recover=undefined", "-fno-sanitize=vptr"]
+COVERAGE_OPTS = ["-O1", "--coverage", "-fprofile-update=atomic"]
+
 # The oldest macOS that the libraries run on.
 MACOS_OPTS = ["-mmacosx-version-min=13.0"]
 

@@ -4,6 +4,10 @@
 installation uses them, up to date: it compiles what changed since the last time. It uses ccache
 where that is installed and $CXX is not set.
 
+``python3 build_defs/native.py build --sanitize address,undefined`` builds the library without GPUs'
+kernels with sanitizers and prints its path; ``--coverage`` builds it with counters for gcov. The
+variable $TF_LSTM_OPS_LIBRARY makes the package load it.
+
 ``python3 build_defs/native.py > compile_commands.json`` writes the compilation database that
 clang-tidy and editors read.
 """
@@ -106,12 +110,12 @@ def compile_command(unit: Unit, folder: Path) -> list[str]:
     output = folder / unit.object
     files = ["-MD", "-MF", str(output.with_suffix(".d"))]
     strict = FLAGS["STRICT_COPTS"] if os.environ.get(FLAGS["STRICT_VARIABLE"]) == "1" else []
-    flags = [*unit.flags, *_platform_flags(platform.system()), *strict]
+    flags = [*unit.flags, *_platform_flags(platform.system()), *strict, *_instrument_flags(True)]
     return [*compiler(), *flags, *files, "-c", unit.source, "-o", str(output)]
 
 
 def link_command(objects: list[str], folder: Path, output: Path, system: str) -> list[str]:
-    command = [*compiler(), *_platform_flags(system), "-shared"]
+    command = [*compiler(), *_platform_flags(system), *_instrument_flags(False), "-shared"]
     command += [*(str(folder / o) for o in objects), "-o", str(output)]
     if system == "Darwin":
         is_metal = output.name == FLAGS["METAL_LIBRARY"]
@@ -122,6 +126,17 @@ def link_command(objects: list[str], folder: Path, output: Path, system: str) ->
 
 def _platform_flags(system: str) -> list[str]:
     return FLAGS["MACOS_OPTS"] if system == "Darwin" else []
+
+
+def _instrument_flags(is_compilation: bool) -> list[str]:
+    """The options of a compilation or of a link for what the variable asks for, if it is set."""
+    wanted = os.environ.get(FLAGS["INSTRUMENT_VARIABLE"])
+    if not wanted:
+        return []
+    if wanted == "coverage":
+        return FLAGS["COVERAGE_OPTS"]
+    undefined = FLAGS["SANITIZE_UNDEFINED_OPTS"] if "undefined" in wanted.split(",") else []
+    return [*FLAGS["SANITIZE_COPTS"] * is_compilation, f"-fsanitize={wanted}", *undefined]
 
 
 def stub_command(folder: Path) -> list[str]:
@@ -196,9 +211,33 @@ def build_checkout(jobs: int | None = None) -> None:
     """Brings the libraries in this checkout up to date, with ccache where that is installed and
     $CXX is not set. Arguments and errors: those of `build_possible`.
     """
+    _use_ccache()
+    build_possible([LIBRARIES / name for name in libraries(platform.system())], OBJECTS, jobs)
+
+
+def build_instrumented(wanted: str, jobs: int | None = None) -> Path:
+    """Builds the library for the CPU for a check, in a folder of its own.
+
+    Args:
+      wanted: sanitizers separated by commas, or "coverage".
+      jobs: as in `build`.
+
+    Returns:
+      The library. Its objects are beside it, with what gcov needs.
+
+    Raises:
+      BuildError: there is no compiler, or one of its runs failed.
+    """
+    os.environ[FLAGS["INSTRUMENT_VARIABLE"]] = wanted
+    _use_ccache()
+    folder = OBJECTS / wanted.replace(",", "_")
+    build([folder / FLAGS["LIBRARY"]], folder, jobs)
+    return folder / FLAGS["LIBRARY"]
+
+
+def _use_ccache() -> None:
     if not os.environ.get("CXX") and shutil.which("ccache"):
         os.environ["CXX"] = shlex.join(["ccache", *compiler()])
-    build_possible([LIBRARIES / name for name in libraries(platform.system())], OBJECTS, jobs)
 
 
 def compilation_database() -> list[dict[str, Any]]:
@@ -306,7 +345,16 @@ def main(arguments: list[str]) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("command", nargs="?", choices=["build"])
-    if parser.parse_args(arguments).command == "build":
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--sanitize", metavar="KINDS", help="such as address,undefined or thread")
+    kind.add_argument("--coverage", action="store_true", help="with counters for gcov")
+    parsed = parser.parse_args(arguments)
+    instrument = "coverage" if parsed.coverage else parsed.sanitize
+    if instrument and parsed.command != "build":
+        parser.error("--sanitize and --coverage are options of the command build")
+    if instrument:
+        print(build_instrumented(instrument))
+    elif parsed.command == "build":
         build_checkout()
     else:
         print(json.dumps(compilation_database(), indent=2))

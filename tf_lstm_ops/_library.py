@@ -22,10 +22,13 @@ _FILE = pathlib.Path("_lib") / "tf_lstm_ops.so"  # in the package
 def path() -> pathlib.Path:
     """The path of the native library.
 
+    The variable $TF_LSTM_OPS_LIBRARY replaces the library of the package, for instance by one that
+    is built with sanitizers.
+
     Returns:
-      The path in the installed package.
+      The path that the variable names, or that in the installed package.
     """
-    return _PACKAGE / _FILE
+    return pathlib.Path(os.environ.get("TF_LSTM_OPS_LIBRARY") or _PACKAGE / _FILE)
 
 
 def is_built() -> bool:
@@ -34,7 +37,7 @@ def is_built() -> bool:
     Returns:
       False in the source folder of a checkout.
     """
-    return path().exists()
+    return (_PACKAGE / _FILE).exists() or path().exists()
 
 
 def import_installed(name: str) -> None:
@@ -77,7 +80,7 @@ def gpu_path() -> pathlib.Path | None:
     """
     for kind in ("metal", "cuda"):
         named = os.environ.get(f"TF_LSTM_OPS_{kind.upper()}_LIBRARY")
-        beside = path().with_name(f"tf_lstm_ops_{kind}.so")
+        beside = (_PACKAGE / _FILE).with_name(f"tf_lstm_ops_{kind}.so")
         if named or (named is None and beside.exists()):
             return pathlib.Path(named or beside)
     return None

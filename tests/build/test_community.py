@@ -38,14 +38,16 @@ def test_pre_commit_formats_the_files_that_ci_checks(root):
 
 def test_workflows_run_every_script_of_ci(root, workflows):
     scripts = {f".ci/{p.name}" for p in (root / ".ci").iterdir() if p.suffix != ".txt"}
-    called = set(SCRIPT.findall(workflows["ci.yml"]))
-    assert {".ci/run", ".ci/cuda", ".ci/metal"} <= scripts
+    named = SCRIPT.findall(workflows["ci.yml"] + workflows["nightly.yml"])
+    called = {name for name in named if name.startswith(".ci/")}
+    assert {".ci/run", ".ci/cuda", ".ci/metal", ".ci/nightly"} <= scripts
     assert called == scripts
 
 
 def test_nightly_runs_the_slow_checks(workflows):
     assert "pytest -m slow" in workflows["nightly.yml"]
     assert "scripts/try_tensorflow_versions.py --pytest" in workflows["nightly.yml"]
+    assert "run: .ci/nightly\n" in workflows["nightly.yml"]
 
 
 def test_what_workflows_and_templates_name_exists(root, workflows):

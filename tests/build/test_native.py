@@ -136,6 +136,46 @@ def test_warnings_are_errors_in_this_projects_own_runs_only(native, monkeypatch,
         assert ("-Werror" in native.compile_command(unit, tmp_path)) == strict
 
 
+@pytest.mark.parametrize(
+    ("wanted", "flags"),
+    [
+        (None, set()),
+        ("thread", {"-fsanitize=thread"}),
+        ("address,undefined", {"-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"}),
+        ("coverage", {"--coverage"}),
+    ],
+)
+def test_instrumented_builds(native, monkeypatch, tmp_path, wanted, flags):
+    """Sanitizers and counters are for the compiler and for the linker, in no other build."""
+    monkeypatch.delenv("TF_LSTM_OPS_INSTRUMENT", raising=False)
+    plain = [
+        set(native.compile_command(native.units("x86_64")[0], tmp_path)),
+        set(native.link_command([], tmp_path, tmp_path / "library.so", "Linux")),
+    ]
+    if wanted:
+        monkeypatch.setenv("TF_LSTM_OPS_INSTRUMENT", wanted)
+    compiled = set(native.compile_command(native.units("x86_64")[0], tmp_path))
+    linked = set(native.link_command([], tmp_path, tmp_path / "library.so", "Linux"))
+    assert flags <= compiled - plain[0] and flags <= linked - plain[1]
+    assert wanted or [compiled, linked] == plain
+
+
+@pytest.mark.parametrize("options", [["--sanitize", "address,undefined"], ["--coverage"]])
+def test_instrumented_builds_have_their_own_folder(native, monkeypatch, capsys, options):
+    monkeypatch.delenv("TF_LSTM_OPS_INSTRUMENT", raising=False)
+    monkeypatch.setenv("TF_LSTM_OPS_INSTRUMENT", "")  # restored afterwards
+    monkeypatch.setenv("CXX", "c++")
+    built = []
+    monkeypatch.setattr(native, "build", lambda outputs, folder, jobs: built.append(outputs))
+    native.main(["build", *options])
+    [[library]] = built
+    folder = native.OBJECTS / options[-1].lstrip("-").replace(",", "_")
+    assert library == folder / "tf_lstm_ops.so"
+    assert capsys.readouterr().out == f"{library}\n"
+    with pytest.raises(SystemExit):
+        native.main(options)
+
+
 def test_the_oldest_macos_is_named(native, monkeypatch, tmp_path):
     oldest = "-mmacosx-version-min=13.0"
     monkeypatch.setattr(native.platform, "system", lambda: "Darwin")

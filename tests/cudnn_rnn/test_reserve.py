@@ -22,6 +22,7 @@ from .cases import (
     call,
     outputs_of,
 )
+from .forged import HEADER, forge
 
 CASE = Case(layers=2, directions=2, time=4, batch=3)
 LENGTHS = [3, 0, 4]
@@ -220,46 +221,6 @@ def test_under_both_names_and_in_graphs(source):
 
 # --- forged ----------------------------------------------------------------------------------
 
-HEADER = np.dtype(
-    [
-        ("magic", "u4"),
-        ("element_size", "u4"),
-        ("checksum", "u8"),
-        ("fingerprint", "u8"),
-        ("dropout_key", "u8"),
-        ("size", "i8"),
-        ("time", "u4"),
-        ("batch", "u4"),
-        ("width", "i8"),
-        ("inner_layers", "u4"),
-        ("dropout", "f4"),
-    ]
-)
-
-
-def checksum(header: np.ndarray) -> int:
-    """splitmix64 over the header's words, its own word being zero."""
-    header = header.copy()
-    header["checksum"] = 0
-    found, whole = 0, 2**64 - 1
-    for word in header.view("u8").tolist():
-        z = found + (word + 1) * 0x9E3779B97F4A7C15 & whole
-        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & whole
-        z = (z ^ z >> 27) * 0x94D049BB133111EB & whole
-        found = z ^ z >> 31
-    return found
-
-
-def forge(right: tf.Tensor, count: int | None = None, **fields: float) -> np.ndarray:
-    """The first `count` elements, with another header and the checksum that belongs to it."""
-    raw = right.numpy()[:count].copy()
-    header = raw[: HEADER.itemsize // raw.itemsize].view(HEADER)
-    assert checksum(header) == header["checksum"].item()
-    for field, value in fields.items():
-        header[field] = value
-    header["checksum"] = checksum(header)
-    return raw
-
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_forged_size(dtype):
@@ -282,7 +243,8 @@ def test_forged_sizes_with_the_right_fingerprint(op, field):
 
 @pytest.mark.parametrize("context", [lambda f: f, tf.function], ids=["eager", "function"])
 def test_a_forged_size_in_a_second_derivative(context):
-    """The mask is drawn after the backward op has checked the sizes."""
+    """The mask is drawn after the backward op has checked the sizes. In a function reserve_space is
+    a constant here, which TensorFlow must not fold: that would ask for 144 GB and wait for them."""
     values = arguments("CudnnRNNBackprop", CASE)
     forged = forge(reserve(CASE, op="CudnnRNN"), width=3 * 10**9)
 

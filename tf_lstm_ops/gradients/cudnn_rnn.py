@@ -41,8 +41,11 @@ def _dropout_mask(reserve_space: Any, dropout: float, checked_by: Any) -> Any:
     """The mask of a call. The op takes the sizes from reserve_space, which `checked_by` checks."""
     if dropout == 0:
         return None
-    with tf.control_dependencies([checked_by]):
-        return op_definitions.function("CudnnRNNDropoutMask")(reserve_space=reserve_space)
+    # A control dependency would not do: TensorFlow folds an op of constants before any check runs.
+    # Both branches are the same; it is the condition that must be known first.
+    is_checked = tf.reduce_all(tf.equal(checked_by, checked_by))
+    checked = tf.where(is_checked, reserve_space, reserve_space)
+    return op_definitions.function("CudnnRNNDropoutMask")(reserve_space=checked)
 
 
 def _second(name: str) -> Gradient:

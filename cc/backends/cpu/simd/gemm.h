@@ -135,8 +135,10 @@ struct Ahead {
   }
 };
 
-// Rounds the first `width` lanes of a vector, at most all, to pairs. Not
-// inlined: only alone do compilers make vectors of its loop each time.
+// Rounds the first `width` lanes of a vector, at most all, to pairs. If their
+// number is odd, the last pair's other element is zero: the next lane may hold
+// NaN, which times the zero of a missing weight is NaN. Not inlined: only alone
+// do compilers make vectors of its loop each time.
 __attribute__((noinline)) inline void StorePairs(VecT<float> v,
                                                  BFloat16Pair* to,
                                                  int64_t width) {
@@ -149,6 +151,7 @@ __attribute__((noinline)) inline void StorePairs(VecT<float> v,
   }
   const int64_t words =
       Words(width < kL ? width : kL, WeightFormat::kBFloat16Pairs);
+  if (width < kL && width % 2 != 0) pairs[width / 2] &= 0xffff;
   for (int64_t k = 0; k < words; ++k) to[k].bits = pairs[k];
 }
 

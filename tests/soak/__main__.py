@@ -1,0 +1,165 @@
+"""Trains, predicts, exports and reloads for a while, then serves one model from 64 threads.
+
+    python -m tests.soak --minutes 60
+
+Shapes, masks and numbers of threads change all the time. A result that a call has given before must
+come again bit for bit. At the end the growth of memory is fitted, with its error. Building,
+exporting and reloading of models makes TensorFlow and Keras grow by themselves: `--stock` measures
+that with Keras' own layers. Serving must not grow by more than three times the error and 2 MB a
+minute.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+import keras as keras_
+import numpy as np
+import tensorflow as tf
+
+TESTS = Path(__file__).resolve().parents[1]
+SHARE_OF_WARM_UP = 0.3  # before memory is measured: caches fill, arenas grow
+LARGEST_SLOPE = 2e6  # bytes per minute
+
+
+def resident() -> int:
+    """Bytes of memory in use."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def slope(times: list[float], sizes: list[int]) -> tuple[float, float]:
+    """Of a line through the points: bytes per second, and the standard error. Neighbouring points
+    are not independent, so the error is that of the means of twelve parts."""
+    parts = np.array_split(np.array([times, sizes], float), 12, axis=1)
+    x, y = np.array([part.mean(axis=1) for part in parts]).T
+    fitted, covariance = np.polyfit(x, y, 1, cov=True)
+    return float(fitted[0]), float(np.sqrt(covariance[0, 0]))
+
+
+class Model:
+    """A model of this package's layers, or of Keras' own."""
+
+    stock = False
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        from tf_lstm_ops import keras
+
+        module = keras_.layers if self.stock else keras
+        layer = [module.LSTM, module.GRU][rng.integers(2)]
+        units = int(rng.choice([3, 16, 64]))
+        inputs = keras_.Input([None, 8])
+        x = keras_.layers.Masking()(inputs)
+        x = layer(units, return_sequences=True)(x)
+        x = keras_.layers.Dense(1)(layer(units, dropout=0.2)(x))
+        self.model = keras_.Model(inputs, x)
+        self.model.compile("sgd", "mse")
+
+
+def batch(rng: np.random.Generator) -> np.ndarray:
+    """Sequences of any lengths: zeros at the end are masked."""
+    rows, steps = int(rng.integers(1, 33)), int(rng.choice([1, 5, 20, 60]))
+    x = rng.normal(size=(rows, steps, 8)).astype(np.float32)
+    for row, length in enumerate(rng.integers(0, steps + 1, rows)):
+        x[row, length:] = 0
+    return x
+
+
+def cycle(rng: np.random.Generator) -> None:
+    """One model: training, prediction, both files, and the same bits after each."""
+    keras_.backend.clear_session()
+    model = Model(rng).model
+    for _ in range(3):
+        x = batch(rng)
+        model.train_on_batch(x, x.mean(axis=(1, 2)))
+    x = batch(rng)
+    want = model(x).numpy()
+    assert np.isfinite(want).all()
+    for threads in (1, 2, 3):
+        os.environ["TF_NUM_INTRAOP_THREADS"] = str(threads)
+        np.testing.assert_array_equal(model(x).numpy(), want)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(f"{folder}/model.keras")
+        again = keras_.models.load_model(f"{folder}/model.keras")
+        np.testing.assert_array_equal(again(x).numpy(), want)
+        model.export(f"{folder}/exported", verbose=False)
+        loaded = tf.saved_model.load(f"{folder}/exported")
+        served = loaded.serve(tf.constant(x)).numpy()
+        np.testing.assert_allclose(served, want, rtol=0, atol=1e-6)
+
+
+def serving(rng: np.random.Generator) -> Callable[[], None]:
+    """A function by which 64 threads call one model a few times each."""
+    model = Model(rng).model
+    function = tf.function(
+        lambda x: model(x), input_signature=[tf.TensorSpec([None, None, 8], tf.float32)]
+    )
+    batches = [tf.constant(batch(rng)) for _ in range(8)]
+    wants = [function(x).numpy() for x in batches]
+
+    def serve() -> None:
+        wrong: list[int] = []
+
+        def work(first: int) -> None:
+            for k in range(first, first + 8):
+                if not np.array_equal(function(batches[k % 8]).numpy(), wants[k % 8]):
+                    wrong.append(k)
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(64)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong, "64 threads got other bits"
+
+    return serve
+
+
+def measure(name: str, step: Callable[[], None], seconds: float) -> bool:
+    """Repeats a step for some time and prints how memory grew. Whether it stayed as it was."""
+    times: list[float] = []
+    sizes: list[int] = []
+    begin, count = time.monotonic(), 0
+    while (now := time.monotonic() - begin) < seconds or len(times) < 36:
+        step()
+        count += 1
+        if now > SHARE_OF_WARM_UP * seconds:
+            times.append(now)
+            sizes.append(resident())
+    found, error = (60 * value for value in slope(times, sizes))
+    print(
+        f"{name}: {count} rounds in {now / 60:.1f} min, {sizes[-1] / 1e6:.0f} MB, "
+        f"growing by {found / 1e3:.0f} ± {error / 1e3:.0f} kB a minute, "
+        f"{found * now / 60 / count / 1e3:.0f} kB a round",
+        flush=True,
+    )
+    return found <= max(3 * error, LARGEST_SLOPE)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--stock", action="store_true", help="with Keras' own layers")
+    parsed = parser.parse_args()
+    Model.stock = parsed.stock
+    rng = np.random.default_rng(parsed.seed)
+    seconds = 60 * parsed.minutes / 2
+    measure("training, prediction, files", lambda: cycle(rng), seconds)
+    return 0 if measure("64 threads", serving(rng), seconds) else 1
+
+
+if __name__ == "__main__":
+    # Where Python looks for modules as pytest does.
+    sys.path[:] = [p for p in sys.path if Path(p or ".").resolve() != TESTS.parent]
+    sys.path += [str(TESTS), str(TESTS.parent)]
+    sys.exit(main())
