@@ -121,6 +121,18 @@ def test_a_stream_library_of_anyone_else_is_refused(cache, compiler, monkeypatch
     assert "TF_LSTM_OPS_CUDA_STREAM_LIBRARY" not in os.environ
 
 
+@pytest.mark.parametrize("version, released", [("2.21.0", True), ("2.21.0-rc1", False)])
+def test_a_release_of_tensorflow_takes_the_library_of_the_wheel(
+    cache, compiler, monkeypatch, version, released
+):
+    """A candidate or a nightly build can have other classes, so its library is compiled."""
+    monkeypatch.setattr(tf, "__version__", version)
+    shipped = cache / "source" / "tf_lstm_ops_cuda_stream_2.21.so"
+    shipped.write_text("shipped")
+    assert (stream_library() == shipped) == released
+    assert (stream_library().read_text() == "shipped") == released
+
+
 def test_a_missing_compiler_is_a_warning(compiler):
     compiler.unlink()
     with pytest.warns(UserWarning, match=r"cannot be compiled or loaded .*\$CXX"):

@@ -3,7 +3,8 @@
 TensorFlow's C API does not give a GPU kernel its stream, and the C++ API differs between versions.
 Therefore one function, `_lib/stream.cc`, is compiled against the installed TensorFlow when the
 package is first imported on a machine with an NVIDIA GPU. This takes about ten seconds; the library
-is stored in the user's cache. A release may contain it, in `_lib`.
+is stored in the user's cache. The wheels of a release contain it, in `_lib`, for the releases of
+TensorFlow that it was compiled for.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import tempfile
@@ -59,7 +61,9 @@ def _find() -> pathlib.Path:
 
     minor = ".".join(tf.__version__.split(".")[:2])
     name = f"tf_lstm_ops_cuda_stream_{minor}.so"
-    if (released := _FOLDER / name).exists():
+    # A nightly build or a release candidate can have other classes than the release.
+    is_release = re.fullmatch(r"\d+\.\d+\.\d+", tf.__version__)
+    if is_release and (released := _FOLDER / name).exists():
         return released
     source = _FOLDER / "stream.cc"
     # Two builds of one TensorFlow version may have different headers.
