@@ -16,6 +16,8 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "fake/fake.h"
@@ -25,7 +27,22 @@
 namespace {
 
 constexpr int kFresh = 0xFF;  // NaN
-constexpr int kCommitsPerCommit = 2;
+
+// At how many calls `commit` commits.
+unsigned MaxCommit() {
+  const char* count = std::getenv("MPS_MAX_COMMIT_COUNT");
+  return count ? std::atoi(count) : 2;
+}
+
+// What happens to the command buffers of one stream, for apple_stream_trace.
+std::string* trace = nullptr;
+int traced_buffers = 0;
+
+void Trace(const char* what, bool is_new = false) {
+  if (trace == nullptr) return;
+  traced_buffers += is_new;
+  *trace += std::string(what) + " " + std::to_string(traced_buffers - 1) + "\n";
+}
 
 id<MTLDevice> Device() {
   static id<MTLDevice> const device = MTLCreateSystemDefaultDevice();
@@ -38,7 +55,7 @@ id<MTLDevice> Device() {
   dispatch_queue_t _queue;
   id<MTLCommandQueue> _commandQueue;
   MPSCommandBuffer* _current;
-  int _commits;
+  unsigned _commits;
 }
 - (dispatch_queue_t)queue;
 - (MPSCommandBuffer*)open;
@@ -70,27 +87,32 @@ id<MTLDevice> Device() {
   [self requireOwnQueue];
   if (_current == nil) {
     _current = [[MPSCommandBuffer commandBufferFromCommandQueue:_commandQueue] retain];
+    Trace("new", true);
   }
   return _current;
 }
 
 - (id<MTLCommandBuffer>)currentCommandBuffer {
   MPSCommandBuffer* open = [self open];
+  Trace("use");
   return std::getenv("FAKE_PLAIN_COMMANDS") ? [open rootCommandBuffer] : open;
 }
 
 - (void)commit {
-  if (++_commits == kCommitsPerCommit) [self commitNow];
+  if (++_commits >= MaxCommit()) [self commitNow];
 }
 
 - (void)commitAndWait {
+  const bool has_work = _current != nil;
   [self commitNow];
+  if (has_work) Trace("waitUntilCompleted");
   fake_finish(_commandQueue);
 }
 
 - (void)commitNow {
   [self requireOwnQueue];
   _commits = 0;
+  if (_current != nil) Trace("commit");
   [_current commit];
   [_current release];
   _current = nil;
@@ -194,4 +216,24 @@ void SE_InitPlugin(SE_PlatformRegistrationParams* params, TF_Status* status) {
   plugin::Init<Abi>(params, status);
 }
 void TF_InitKernel() {}
+
+// Sends a new stream the messages named in `calls`, separated by spaces, and
+// returns what happened to its command buffers, a line each. The result is valid
+// until the next call. Not for several threads.
+const char* apple_stream_trace(const char* calls) {
+  static std::string result;
+  result.clear();
+  traced_buffers = 0;
+  trace = &result;
+  MetalStreamWrapper* stream = [[MetalStreamWrapper alloc] init];
+  OnQueue(stream, [&] {
+    std::istringstream names(calls);
+    for (std::string name; names >> name;) {
+      [stream performSelector:NSSelectorFromString([NSString stringWithUTF8String:name.c_str()])];
+    }
+  });
+  trace = nullptr;
+  [stream release];
+  return result.c_str();
+}
 }
