@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from oracle import keras_gru, keras_lstm, keras_lstm_v2
+from oracle import keras_gru, keras_lstm, keras_lstm_v2, layer_norm
 from oracle.derivatives import Array
 from oracle.keras_lstm import Options
 from tf_lstm_ops import composite, dialects, op_definitions
 
+from . import norm_oracle
 from .call import TOLERANCE, Call, Derivatives, Shape
 from .draw import choose, happens, is_huge, spoil, uniform, wide
 
@@ -30,6 +31,7 @@ class Layer(NamedTuple):
     arguments: type
     forward: Callable[..., Any]
     backward: Callable[..., Any] | None
+    options: Callable[..., Any] = Options  # of masks and attributes
 
     @property
     def differentiable(self) -> list[str]:
@@ -59,6 +61,17 @@ GRU = {
     "input_dropout": ("3", "B", "I"),
     "recurrent_dropout": ("3", "B", "P"),
 }
+NORMS = {"input_gamma": ("4H",), "recurrent_gamma": ("4H",)}
+STATE_NORMS = {"state_gamma": ("H",), "state_beta": ("H",)}
+
+
+def _with(inputs: dict[str, tuple[str, ...]], norms: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    """The inputs of a layer-normalised op."""
+    others = {k: v for k, v in inputs.items() if k not in ("peephole", "projection")}
+    dropouts = {k: others.pop(k) for k in ("input_dropout", "recurrent_dropout")}
+    return {**others, **norms, **dropouts}
+
+
 LAYERS = {
     "KerasLSTM": Layer(
         {k: v for k, v in LSTM.items() if k != "projection"},
@@ -72,6 +85,22 @@ LAYERS = {
     ),
     "KerasGRU": Layer(
         GRU, ("h",), keras_gru.Arguments, keras_gru.keras_gru, keras_gru.keras_gru_backward
+    ),
+    "KerasLayerNormLSTM": Layer(
+        _with(LSTM, {**NORMS, **STATE_NORMS}),
+        ("h", "c"),
+        layer_norm.Arguments,
+        layer_norm.layer_norm,
+        layer_norm.layer_norm_backward,
+        norm_oracle.options,
+    ),
+    "KerasLayerNormGRU": Layer(
+        _with(GRU, dict.fromkeys(NORMS, ("3H",))),
+        ("h",),
+        norm_oracle.GruArguments,
+        norm_oracle.gru,
+        norm_oracle.gru_backward,
+        norm_oracle.options,
     ),
 }
 OPS = [*LAYERS, *(f"{op}Grad" for op in LAYERS)]
@@ -156,6 +185,10 @@ def _attributes(rng: np.random.Generator, op: str) -> dict[str, Any]:
     attributes: dict[str, Any] = {name: happens(rng, 0.5) for name in names}
     if op == "KerasLSTM":
         attributes["cell_clip"] = choose(rng, [0.0, 0.0, 0.25])
+    if "Norm" in op:
+        attributes["epsilon"] = choose(rng, [0.25, 1.0])  # smaller ones enlarge errors
+    if op == "KerasLayerNormLSTM":
+        attributes["carries_normalized_state"] = happens(rng, 0.5)
     if op == "KerasLSTMV2":
         attributes["activation"] = choose(rng, ["tanh", "tanh", *ACTIVATIONS])
         attributes["recurrent_activation"] = choose(rng, ["sigmoid", "sigmoid", *ACTIVATIONS])
@@ -225,7 +258,8 @@ def _run_oracle(drawn: Drawn, values: dict[str, Array]) -> Any:
     arguments, masks = _oracle(drawn, values)
     options = {k: v for k, v in drawn.attributes.items() if k != "return_sequences"}
     if drawn.op != "KerasLSTMV2":
-        return LAYERS[drawn.op].forward(arguments, Options(**masks, **options))
+        layer = LAYERS[drawn.op]
+        return layer.forward(arguments, layer.options(**masks, **options))
     is_zero = options.pop("zero_output_for_mask")
     results = keras_lstm_v2.keras_lstm_v2(arguments, **masks, **options)
     if is_zero and "mask" in masks:
@@ -267,8 +301,9 @@ def _gradients(drawn: Drawn, values: dict[str, Array], upstream: list[Array]) ->
     shape = (drawn.sizes.batch, drawn.sizes.time, drawn.sizes.hidden)
     outputs = np.zeros(shape, np.result_type(*upstream))
     outputs[:, _shown(drawn)] = upstream[0]
-    results = (keras_gru if drawn.op == "KerasGRU" else keras_lstm).Results(outputs, *upstream[1:])
-    found = layer.backward(arguments, results, Options(**masks, **options))
+    is_gru = len(layer.states) == 1
+    results = (keras_gru if is_gru else keras_lstm).Results(outputs, *upstream[1:])
+    found = layer.backward(arguments, results, layer.options(**masks, **options))
     return dict(zip(layer.differentiable, found, strict=True))
 
 

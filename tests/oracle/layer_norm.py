@@ -181,7 +181,8 @@ def _gru_backward(arguments: Arguments, options: Options, step: _Step, dh: Array
 def layer_norm_backward(arguments: Arguments, grads: Results, options: Options) -> Arguments:
     """The gradients of the arguments; of a GRU's c0, scale and offset nothing that counts."""
     is_lstm = arguments.c0.ndim == 2
-    found = {name: np.zeros_like(value) for name, value in arguments._asdict().items()}
+    dtype = np.result_type(*arguments, *grads)
+    found = {name: np.zeros(value.shape, dtype) for name, value in arguments._asdict().items()}
     dh, dc, carried = grads.h, grads.c, np.zeros_like(grads.h)
     _, steps = _run(arguments, options)
     for k, (t, valid, step) in reversed(list(enumerate(steps))):
