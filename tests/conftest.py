@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             grids[item.nodeid.partition("[")[0]].append(item)
     for cases in grids.values():
         mark = cases[0].get_closest_marker("sampled")
-        each, strength = mark.args[0] if mark.args else 3, mark.kwargs.get("strength", 1)
+        each, strength = mark.args[0] if mark.args else 5, mark.kwargs.get("strength", 1)
         by_default = set(covering(cases, strength))
         for number, case in enumerate(cases):
             if case not in by_default:

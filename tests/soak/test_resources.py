@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limits are Linux's")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="the limits are Linux's"),
+    pytest.mark.full,  # each starts TensorFlow twice or more
+]
 PROGRAM = str(Path(__file__).with_name("programs.py"))
 
 
@@ -28,7 +31,6 @@ def test_no_more_threads():
     assert run("no_threads") == ["1 result"]
 
 
-@pytest.mark.full
 def test_no_memory_for_an_output():
     assert run("no_memory") == ["refused True"]
 
