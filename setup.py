@@ -38,8 +38,9 @@ class BuildNative(build_ext):
 
 class PlatformWheel(bdist_wheel):
     def get_tag(self) -> tuple[str, str, str]:
-        _, _, platform = super().get_tag()
-        return "py3", "none", platform
+        # A universal Python on macOS builds for its own processor only.
+        tag = super().get_tag()[2].replace("universal2", platform.machine())
+        return "py3", "none", tag
 
 
 LIBRARIES = [Path(name).stem for name in native.libraries(platform.system())]

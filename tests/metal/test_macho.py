@@ -100,6 +100,7 @@ def from_elsewhere(symbols: set[str]) -> set[str]:
 def test_what_a_library_needs(libraries, name):
     library = libraries[name]
     assert library.processor == macho.ARM64 and library.oldest_macos == "13.0"
+    assert library.is_signed  # macOS loads no library for arm64 without a signature
     is_metal = name != "tf_lstm_ops.so"
     expected = FRAMEWORKS | RUNTIMES | {"/usr/lib/libobjc.A.dylib"} if is_metal else RUNTIMES
     assert set(library.needed) == expected

@@ -29,7 +29,8 @@ Status InternalError(NSString* reason) {
                     reason ? [reason UTF8String] : "no reason given");
 }
 
-// The buffers of a program's ports. Owns one reference to each.
+// The buffers of a program's ports. Owns one reference to each. A command buffer
+// retains the buffers that its work uses, so these references may end before it.
 class Buffers {
  public:
   Buffers() = default;
@@ -103,20 +104,31 @@ void Encode(const Program& program, const Buffers& arguments, const Buffers& res
                      executionDescriptor:OnGpu()];
 }
 
+// The first and the last root command buffer of a program.
+struct Committed {
+  id<MTLCommandBuffer> first, last;
+};
+
 // Encodes a program into a command buffer of its own and commits it.
-MPSCommandBuffer* EncodeAlone(const Program& program, const Buffers& arguments,
-                              const Buffers& results, id<MTLCommandQueue> queue) {
+Committed EncodeAlone(const Program& program, const Buffers& arguments, const Buffers& results,
+                      id<MTLCommandQueue> queue) {
   MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue];
+  id<MTLCommandBuffer> first = [[[commands rootCommandBuffer] retain] autorelease];
   Encode(program, arguments, results, commands);
   [commands commit];
-  return commands;
+  return {first, [commands rootCommandBuffer]};
 }
 
-Status Wait(MPSCommandBuffer* commands) {
-  id<MTLCommandBuffer> last = [commands rootCommandBuffer];
-  [last waitUntilCompleted];
-  if ([last status] != MTLCommandBufferStatusError) return Status();
-  return InternalError([[last error] localizedDescription]);
+// The command buffers of a queue complete in order, so the last one is the last
+// to complete.
+Status Wait(const Committed& commands) {
+  [commands.last waitUntilCompleted];
+  for (id<MTLCommandBuffer> one : {commands.first, commands.last}) {
+    if ([one status] == MTLCommandBufferStatusError) {
+      return InternalError([[one error] localizedDescription]);
+    }
+  }
+  return Status();
 }
 
 // The buffers of a call with Apple's plugin.
@@ -207,7 +219,7 @@ Status RunOnHostMemory(const Execution& execution) {
   for (const Program::Port& port : execution.program.results()) {
     TF_LSTM_OPS_RETURN_IF_ERROR(results.Make(own->device, port.bytes));
   }
-  MPSCommandBuffer* commands = nil;
+  Committed commands = {};
   {
     const std::lock_guard<std::mutex> lock(own->mutex);
     commands = EncodeAlone(execution.program, arguments, results, own->queue);

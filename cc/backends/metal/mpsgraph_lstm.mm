@@ -137,14 +137,17 @@ LayerGraphGrads BuildMpsGraphBackward(const LayerGraph& layer, const LayerGraphO
                          descriptor:MakeDescriptor(layer)
                                name:nil];
   NSUInteger next = 0;  // the results skip arguments that are nil
+  // In some releases the gradients of vectors have leading dimensions of 1. No
+  // gradient is taken to have the shape of its argument.
   const auto take = [&](MPSGraphTensor* argument) {
-    return argument == nil ? Value() : Value(layer.graph, [results objectAtIndex:next++]);
+    if (argument == nil) return Value();
+    const Value gradient(layer.graph, [results objectAtIndex:next++]);
+    return Reshape(gradient, Value(layer.graph, argument).shape());
   };
   LayerGraphGrads grads;
   grads.x = take(t.source);
   grads.weights.recurrent = Transposed(take(t.recurrent));
   grads.weights.input = Transposed(take(t.input));
-  // In some releases the gradients of vectors have leading dimensions of 1.
   grads.weights.input_bias = Reshape(take(t.bias), {4 * cell});
   grads.weights.recurrent_bias = grads.weights.input_bias;
   const Value peephole = Reshape(take(t.peephole), {4 * cell});
