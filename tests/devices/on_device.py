@@ -85,6 +85,7 @@ NO_ADDRESSES = {
         "*test_states_pass_from_encoder_to_decoder*",
         "*test_masks_that_come_with_the_input*",
         "*test_stock_in_a_graph*",
+        "*test_third_order_in_a_function*",
         "*test_fit_draws_the_masks_of_stock*",
         "*test_error_does_not_grow_with_time*",
     ),

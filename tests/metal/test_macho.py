@@ -92,6 +92,7 @@ def from_elsewhere(symbols: set[str]) -> set[str]:
     known |= {f"_OBJC_CLASS_$_{owner}" for owner in owners}
     runtime = r"_objc_(msgSend|alloc|alloc_init|opt_self|retain|release|autorelease)"
     runtime += r"|_objc_(autoreleasePool(Push|Pop)|begin_catch|end_catch|enumerationMutation)"
+    runtime += r"|_objc_exception_throw"
     cxx = r"__Z\w+|___cxa_\w+|___gxx_personality_v0"
     return {s for s in symbols - known if not re.fullmatch(f"{runtime}|{cxx}", s)}
 
