@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the limits are Linux's"),
-    pytest.mark.full,  # each starts TensorFlow twice or more
+    pytest.mark.slow,  # each starts TensorFlow twice or more
 ]
 PROGRAM = str(Path(__file__).with_name("programs.py"))
 
