@@ -251,13 +251,23 @@ def test_a_row_alone_has_the_bits_it_has_in_a_batch(rng, case, dtype):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("module", [raw_ops, tf.raw_ops], ids=["own", "stock"])
-def test_inference_has_no_gradient(rng, module, version):
+def test_inference_of_a_stock_op_has_no_gradient(rng, version):
     case = Case(model("lstm"), 4, 6)
     arguments, upstream = random_point(rng, case)
     message = f"{VERSIONS[version]} in gradients, is_training must be set to True"
     with pytest.raises(ValueError, match=message):
-        gradients(case, arguments, upstream, version=version, module=module, is_training=False)
+        gradients(case, arguments, upstream, version=version, module=tf.raw_ops, is_training=False)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_inference_has_the_gradient_of_training_without_dropout(rng, version, dropout):
+    case = Case(model("lstm", layers=2), 4, 6)
+    arguments, upstream = random_point(rng, case)
+    options = {"is_training": False, "dropout": dropout}
+    got = gradients(case, arguments, upstream, version=version, **options)
+    want = gradients(case, arguments, upstream, version=version)
+    assert_same_bits(got, want)
 
 
 @pytest.mark.parametrize("module", [raw_ops, tf.raw_ops], ids=["own", "stock"])

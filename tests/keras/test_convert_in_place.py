@@ -8,7 +8,7 @@ import pytest
 from keras import layers
 
 from tf_lstm_ops.keras import GRU, LSTM, LSTMCell, convert_model, counterparts, fallback_reasons
-from tf_lstm_ops.keras.fused import FusedRNN
+from tf_lstm_ops.keras.single_layer import SingleLayerRNN
 
 from .convert_models import (
     BATCH,
@@ -111,9 +111,9 @@ def test_it_stays_compiled_and_runs_the_fused_op_at_once(x, rng, monkeypatch):
     assert models[0].optimizer is optimizer and int(optimizer.iterations) == 1
 
     ran = []
-    inner_loop = FusedRNN.inner_loop
+    inner_loop = SingleLayerRNN.inner_loop
     monkeypatch.setattr(
-        FusedRNN,
+        SingleLayerRNN,
         "inner_loop",
         lambda layer, *args, **kwargs: ran.append(layer) or inner_loop(layer, *args, **kwargs),
     )

@@ -279,14 +279,13 @@ def test_mask_goes_to_the_next_layer(rng):
 def test_stateful(rng):
     layer = make("lstm", rng, stateful=True)
     whole = make("lstm", rng)
-    whole.set_weights(layer.get_weights()[: len(whole.get_weights())])
-    layer.reset_state()
+    whole.set_weights(layer.get_weights())
     x = rng.normal(size=(B, T, I))
     parts = [layer(x[:, :2])[0], layer(x[:, 2:])[0]]
     np.testing.assert_array_equal(np.concatenate(parts, axis=1), whole(x)[0])
     layer.reset_state()
     np.testing.assert_array_equal(layer(x[:, :2])[0], parts[0])
-    with pytest.raises(ValueError, match="stateful=True needs a fixed batch size"):
+    with pytest.raises(ValueError, match="the batch size must be static"):
         StackedLSTM(H, 2, stateful=True).build((None, T, I))
 
 
@@ -355,8 +354,6 @@ def test_in_other_functions_of_the_package(rng, tmp_path):
     assert tf_lstm_ops.keras.fallback_reasons(stack) == {"stack": None}
     converted = tf_lstm_ops.keras.convert_model(model)
     assert type(converted.layers[-1]) is StackedLSTM
-    with pytest.raises(ValueError, match=r"stack: keras\.layers has no counterpart"):
-        tf_lstm_ops.keras.convert_model(model, to="stock")
     # Both functions compare the results of their files with those of the model.
     tf_lstm_ops.export.tflite(model, tmp_path / "model.tflite")
     pytest.importorskip("tf2onnx", reason="writes the other file")
@@ -419,3 +416,124 @@ def test_wrong_number_of_states(rng):
     layer = make("lstm", rng)
     with pytest.raises(ValueError, match=r"initial_state must have 4 tensors, .* Received 2"):
         layer(np.zeros((B, T, I)), initial_state=[np.zeros((B, H))] * 2)
+
+
+# --- Conversion to stock layers ----------------------------------------------------------------
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", ["forward", "backward", "both"])
+@pytest.mark.parametrize("functional", [False, True])
+def test_becomes_stock_layers(kind, form, functional, rng, tmp_path):
+    """With the mask, which goes to the next layer, in a model and in its file."""
+    layer = KINDS[kind][0](
+        H,
+        1 if form == "backward" else 3,
+        bidirectional=form == "both",
+        go_backwards=form == "backward",
+        dropout=0.25,
+        dropout_per="sequence",
+        return_sequences=True,
+        name="stack",
+    )
+    parts = [keras.Input((T, I)), keras.layers.Masking(), layer, keras.layers.GRU(2)]
+    model = keras.Sequential(parts)
+    if functional:
+        tensor = parts[0]
+        for part in parts[1:]:
+            tensor = part(tensor)
+        model = keras.Model(parts[0], tensor)
+    model.compile("adam", "mse")
+    mask = make_mask("holes" if form != "backward" else "none", B, T, rng)
+    x = rng.normal(size=(B, T, I)).astype("float32")
+    x = x if mask is None else x * mask[..., np.newaxis]
+    model.fit(x, np.zeros((B, 2)), verbose=0)
+    stock = tf_lstm_ops.keras.convert_model(model, to="stock")
+    assert not any("tf_lstm_ops" in type(part).__module__ for part in stock._flatten_layers())
+    assert int(stock.optimizer.iterations) == 1
+    stock.save(tmp_path / "stock.keras")
+    for other in stock, keras.models.load_model(tmp_path / "stock.keras"):
+        # Sums of ten products of about one in float32, through four layers.
+        np.testing.assert_allclose(other(x), model(x), rtol=0, atol=1e-6)
+
+
+def test_states_become_those_of_stock_layers(rng):
+    stack = StackedLSTM(H, 2, bidirectional=True, stateful=True)
+    model = keras.Sequential([keras.Input((T, I), batch_size=B), stack])
+    x = rng.normal(size=(B, T, I)).astype("float32")
+    model(x)
+    stock = tf_lstm_ops.keras.convert_model(model, to="stock")
+    np.testing.assert_allclose(stock(x), model(x), rtol=0, atol=1e-6)  # as above
+
+
+REFUSED = {
+    "projection": ({"projection_size": 2}, "stock layers have no projection_size"),
+    "state": ({"return_state": True}, "the states of several stock layers are not one result"),
+    "backwards": ({"go_backwards": True}, "stock layers do not reverse the mask"),
+    "regularizer": ({"activity_regularizer": "l2"}, "it has an activity_regularizer"),
+    "masked": (
+        {"bidirectional": True, "zero_output_for_mask": True},
+        "keras.layers.Bidirectional sets zero_output_for_mask",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_stock_layers_cannot_express(case):
+    options, message = REFUSED[case]
+    tensor = keras.Input((T, I))
+    model = keras.Model(tensor, StackedLSTM(H, 2, name="stack", **options)(tensor))
+    with pytest.raises(ValueError, match=f"stack: {re.escape(message)}"):
+        tf_lstm_ops.keras.convert_model(model, to="stock")
+
+
+def test_stock_layers_cannot_express_where_it_is():
+    tensor = keras.Input((T, I))
+    stack = StackedGRU(H, 2, name="stack")
+    given = keras.Model(tensor, stack(tensor, initial_state=[keras.ops.zeros((B, H))] * 2))
+    wrapped = keras.Sequential([tensor, keras.layers.Bidirectional(StackedGRU(H, 2, name="s"))])
+    plain = keras.Sequential([tensor, StackedGRU(H, 2, name="stack")])
+    convert = tf_lstm_ops.keras.convert_model
+    with pytest.raises(ValueError, match="stack: the model gives its initial_state"):
+        convert(given, to="stock")
+    with pytest.raises(ValueError, match="only a layer of a Sequential or functional model"):
+        convert(wrapped, to="stock")
+    with pytest.raises(ValueError, match="stack: one layer becomes several, which needs a copy"):
+        convert(plain, to="stock", in_place=True)
+
+
+# --- Roads that have failed --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_ragged_rows_with_zero_output(bidirectional, rng):
+    """The output of the last step of each row, not of the longest one."""
+    options = {"return_sequences": False, "return_state": False, "zero_output_for_mask": True}
+    layer = make("lstm", rng, bidirectional=bidirectional, **options)
+    sizes = [3, 1, 5]
+    rows = [rng.normal(size=(n, I)) for n in sizes]
+    masks = [rng.random(n) < 0.6 for n in sizes]
+    ragged = tf.RaggedTensor.from_row_lengths(np.concatenate(rows), sizes)
+    mask = tf.RaggedTensor.from_row_lengths(np.concatenate(masks), sizes)
+    for given in None, mask:
+        got = layer(ragged, mask=given)
+        for k, (row, valid) in enumerate(zip(rows, masks, strict=True)):
+            want = layer(row[None], mask=None if given is None else valid[None])
+            np.testing.assert_allclose(got[k], want[0], **ROUNDING)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradient_of_a_function_that_was_traced_without_a_tape(kind, rng):
+    layer = make(kind, rng, return_state=False)
+    x = tf.constant(rng.normal(size=(B, T, I)))
+    traced = tf.function(lambda x: layer(x))
+    traced(x)
+
+    def gradient(call: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(call(x) ** 2)
+        return tape.gradient(loss, x)
+
+    np.testing.assert_allclose(gradient(traced), gradient(layer), **ROUNDING)

@@ -160,7 +160,7 @@ def _why_loop(layer: Any) -> str | None:
 
 
 def _needs_loop(layer: Any) -> bool:
-    return isinstance(layer, FusedRNN | StackedRNN) and _why_loop(layer) is not None
+    return isinstance(layer, FusedRNN) and _why_loop(layer) is not None
 
 
 @contextlib.contextmanager
@@ -174,18 +174,12 @@ def _loops(model: keras.Model) -> Iterator[None]:
     layers: list[Any] = [layer for layer in model._flatten_layers() if _needs_loop(layer)]
     try:
         for layer in layers:
-            name = _method(layer)
-            setattr(layer, name, functools.partial(plain, getattr(type(layer), name), layer))
+            layer.inner_loop = functools.partial(plain, type(layer).inner_loop, layer)
         yield
     finally:
         for layer in layers:
             with contextlib.suppress(AttributeError):
-                delattr(layer, _method(layer))
-
-
-def _method(layer: Any) -> str:
-    """The method of a layer that computes its steps."""
-    return "run_layers" if isinstance(layer, StackedRNN) else "inner_loop"
+                del layer.inner_loop
 
 
 @contextlib.contextmanager
@@ -229,7 +223,7 @@ def _print(path: str, proto: Any, model: keras.Model) -> None:
     nodes = sorted(Counter(node.op_type for node in proto.graph.node).items())
     print(f"{path}: {', '.join(f'{name} {count}' for name, count in nodes)}")
     for layer in model._flatten_layers():
-        if isinstance(layer, keras.layers.RNN | StackedRNN) and type(layer) not in _STOCK:
+        if isinstance(layer, keras.layers.RNN) and type(layer) not in _STOCK:
             reason = _why_loop(layer)
             if reason:
                 print(f"  layer {layer.name} is a Loop: {reason}")

@@ -22,15 +22,15 @@ def _first(name: str) -> Gradient:
     backprop = name.replace("CudnnRNN", "CudnnRNNBackprop")
 
     def gradient(op: Any, *grads: Any) -> list[Any]:
-        if not op.get_attr("is_training"):
-            raise ValueError(f"To use {name} in gradients, is_training must be set to True.")
-        results, saved = op.outputs[:3], op.outputs[3:]
+        settings = attributes(op, op_definitions.attributes(backprop))
+        outputs = op.outputs
+        if not op.get_attr("is_training"):  # activations were not saved: run the pass again
+            settings["dropout"] = 0.0
+            outputs = op_definitions.function(name)(*op.inputs, is_training=True, **settings)
+        results, saved = outputs[:3], outputs[3:]
+        output_grads = filled(grads[:3], results)
         found = op_definitions.function(backprop)(
-            *op.inputs,
-            *results,
-            *filled(grads[:3], results),
-            *saved,
-            **attributes(op, op_definitions.attributes(backprop)),
+            *op.inputs, *results, *output_grads, *saved, **settings
         )
         return [*found, *[None for _ in op.inputs[_INPUTS:]]]  # sequence_lengths has none
 

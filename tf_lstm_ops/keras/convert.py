@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import keras
+from keras.src.models import Functional  # Keras has no public name of the class
 
-from tf_lstm_ops.keras import counterparts
+from tf_lstm_ops.keras import counterparts, stock_stack
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.policy import default_dtype_policy
 from tf_lstm_ops.keras.requirements import require_model
+from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
 from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
 _RNN = keras.layers.RNN
@@ -72,9 +74,10 @@ def convert_model(
         raise TypeError(f"custom_objects must be a dictionary. Received: {custom_objects!r}")
     objects = {**_own_objects(model), **(custom_objects or {})}
     with keras.saving.custom_object_scope(objects), default_dtype_policy(model.dtype_policy):
+        stacks = _stock_stacks(model, in_place) if to == "stock" else {}
         if to == "stock":
-            _require_stock_can_express(model)
-        converted = model if in_place else _copy(model)
+            _require_stock_can_express(model, stacks)
+        converted = model if in_place else _copy(model, stacks)
         layers = _recurrent_layers(converted) if to == "ours" else _layers_of_ours(converted)
         counterparts.become_all([layer for _, layer in layers], _TARGETS[to])
         if in_place:
@@ -115,7 +118,7 @@ def fallback_reasons(model: Any) -> dict[str, str | None]:
       TypeError: model is not a ``keras.Layer``; those of tf_keras are not.
     """
     require_model(model, keras.Layer)
-    is_layer = isinstance(model, _RNN | StackedRNN)
+    is_layer = isinstance(model, _RNN)
     layers = [(model.name, model)] if is_layer else list(_recurrent_layers(model))
     # A model may have the cell of one of its layers as an attribute of its own, too.
     owned = {id(layer.cell) for _, layer in layers if isinstance(layer, _RNN)}
@@ -129,7 +132,7 @@ def _children(parent: Any) -> list[Any]:
 
 def _recurrent_layers(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     for layer in _children(parent):
-        if isinstance(layer, _RNN | keras.layers.LSTMCell | keras.layers.GRUCell | StackedRNN):
+        if isinstance(layer, _RNN | keras.layers.LSTMCell | keras.layers.GRUCell):
             yield path + layer.name, layer
         else:
             yield from _recurrent_layers(layer, f"{path}{layer.name}/")
@@ -146,16 +149,38 @@ def _layers_of_ours(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def _reason(layer: Any) -> str | None:
     if isinstance(layer, FusedRNN):
         return layer.fallback_reason
-    if isinstance(layer, StackedRNN):
-        return None
     new = counterparts.ours(layer)
     if isinstance(new, str):
         return new
     return f"it is keras.layers.{type(layer).__name__}; convert_model replaces it"
 
 
-def _require_stock_can_express(model: Any) -> None:
-    found = [(path, counterparts.stock(layer)) for path, layer in _layers_of_ours(model)]
+def _stock_stacks(model: Any, in_place: bool) -> dict[str, keras.Sequential | str]:
+    """What replaces each StackedLSTM and StackedGRU, by its path; or why nothing does."""
+    found: dict[str, keras.Sequential | str] = {}
+    for path, layer, parent in _with_parents(model):
+        if type(layer) not in (StackedLSTM, StackedGRU):
+            continue
+        if in_place:
+            found[path] = "one layer becomes several, which needs a copy (in_place=False)"
+        elif not isinstance(parent, keras.Sequential | Functional):
+            found[path] = "only a layer of a Sequential or functional model becomes several layers"
+        else:
+            found[path] = stock_stack.sequential(layer)
+    return found
+
+
+def _with_parents(parent: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    for layer in _children(parent):
+        yield path + layer.name, layer, parent
+        yield from _with_parents(layer, f"{path}{layer.name}/")
+
+
+def _require_stock_can_express(model: Any, stacks: dict[str, Any]) -> None:
+    found = [
+        (path, stacks[path] if path in stacks else counterparts.stock(layer))
+        for path, layer in _layers_of_ours(model)
+    ]
     lines = [f"\n  {path}: {new}" for path, new in found if isinstance(new, str)]
     if counterparts.is_ours(model):
         lines.insert(0, f"\n  {model.name}: the model is of class {type(model).__name__}")
@@ -163,9 +188,12 @@ def _require_stock_can_express(model: Any) -> None:
         raise ValueError(f"stock layers cannot express these layers:{''.join(lines)}")
 
 
-def _copy(model: Any) -> Any:
+def _copy(model: Any, stacks: dict[str, Any]) -> Any:
     try:
-        copy = counterparts.deserialise(type(model), model.get_config())
+        config = counterparts.config_of(model)
+        if stacks:
+            config = stock_stack.replaced(config, {s.name: s for s in stacks.values()})
+        copy = counterparts.deserialise(type(model), config)
         if model.built and not copy.built:
             copy.build_from_config(model.get_build_config())
     except Exception as error:  # a class of the user's may raise anything
@@ -185,7 +213,7 @@ def _culprit(parent: Any, path: str = "") -> str | None:
         if inner := _culprit(layer, f"{name}/"):
             return inner
         try:
-            counterparts.deserialise(type(layer), layer.get_config())
+            counterparts.deserialise(type(layer), counterparts.config_of(layer))
         except Exception:  # a class of the user's may raise anything
             return f"{name} (of class {type(layer).__name__})"
     return None
@@ -206,19 +234,46 @@ def _own_objects(model: Any) -> dict[str, Any]:
 
 
 def _copy_state(model: Any, copy: Any) -> None:
-    sources, targets = (m._flatten_layers() for m in (model, copy))
-    shapes = [[v.shape for v in m.variables] for m in (model, copy)]
-    if len(sources) != len(targets) or shapes[0] != shapes[1]:
+    pairs = _pairs(model, copy)
+    sizes = [[v.shape for v in m.weights] for m in (model, copy)]
+    if None in pairs or sizes[0] != sizes[1]:
+        counts = [len(m._flatten_layers()) for m in (model, copy)]
         raise ValueError(
             f"the configuration of {model.name} does not describe the whole model: made from it, a "
-            f"model has {len(targets)} layers and {len(shapes[1])} variables, not {len(sources)} "
-            f"and {len(shapes[0])}, or other shapes. Does a class lack get_config or "
+            f"model has {counts[1]} layers and {len(sizes[1])} weights, not {counts[0]} "
+            f"and {len(sizes[0])}, or other shapes. Does a class lack get_config or "
             "get_build_config, or do nested models share a layer? Pass in_place=True to convert "
             "the model itself, which needs no configuration."
         )
-    for source, target in zip(sources, targets, strict=True):
-        _copy_layer(source, target)
-    _assign(copy.variables, model.variables)  # also those of the seeds
+    for source, target in pairs:
+        if isinstance(target, keras.Sequential) and isinstance(source, StackedRNN):
+            stock_stack.copy_state(source, target)
+        else:
+            _copy_layer(source, target)
+    for pair in pairs:  # also the variables of the seeds, but those of a stack that was replaced
+        if len({str([v.shape for v in layer.variables]) for layer in pair}) == 1:
+            _assign(*(layer.variables for layer in reversed(pair)))
+
+
+def _pairs(model: Any, copy: Any) -> list[Any]:
+    """Each layer of a model beside that of its copy; None where the copy has other layers."""
+    pairs: dict[int, Any] = {}
+
+    def visit(source: Any, target: Any) -> None:
+        if id(source) in pairs:
+            return
+        pairs[id(source)] = source, target
+        if isinstance(source, StackedRNN) and not isinstance(target, StackedRNN):
+            return
+        children = _children(source), _children(target)
+        if len(children[0]) != len(children[1]):
+            pairs[id(source)] = None
+            return
+        for pair in zip(*children, strict=True):
+            visit(*pair)
+
+    visit(model, copy)
+    return list(pairs.values())
 
 
 def _copy_layer(source: Any, target: Any) -> None:

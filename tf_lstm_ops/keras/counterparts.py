@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -49,9 +50,9 @@ def ours(layer: Any) -> FusedRNN | str:
     Returns:
       A layer of ours that is not built; or the reason why there is none that runs a fused op.
     """
-    cls, config = _OURS.get(type(layer)), layer.get_config()
+    cls, config = _OURS.get(type(layer)), config_of(layer)
     if type(layer) is keras.layers.RNN:
-        cls, cell = _OURS_OF_CELL.get(type(layer.cell)), layer.cell.get_config()
+        cls, cell = _OURS_OF_CELL.get(type(layer.cell)), config_of(layer.cell)
         if cls is None:
             return f"{type(layer.cell).__name__} has no fused op"
         for key in "dtype", "trainable":  # a layer of ours passes these on to its cell
@@ -85,10 +86,10 @@ def stock(layer: Any) -> Any:
     plain = type(layer)(1)
     if hasattr(plain, "cell") and type(layer.cell) is not type(plain.cell):
         return f"its cell is not a {type(plain.cell).__name__} of {type(plain.cell).__module__}"
-    config, default = layer.get_config(), plain.get_config()
+    config, default = config_of(layer), plain.get_config()
     config.pop("supports_masking", None)
     common = cls(1).get_config().keys()
-    extra = [k for k in config if k not in common and config[k] != default[k]]
+    extra = [k for k in config if k not in common and config[k] != default.get(k)]
     if extra:
         options = ", ".join(f"{k}={config[k]!r}" for k in extra)
         return f"keras.layers.{cls.__name__} has no {options}"
@@ -97,12 +98,46 @@ def stock(layer: Any) -> Any:
     return new
 
 
+def config_of(layer: Any) -> Any:
+    """A layer's configuration, from which `deserialise` makes the layer again.
+
+    Keras' own configuration of an activation that is a lambda cannot be read again. The function
+    itself takes its place.
+
+    Args:
+      layer: a layer or a model.
+
+    Returns:
+      The configuration.
+    """
+    names = ("activation", "recurrent_activation")
+    found = [getattr(part, name, None) for part in layer._flatten_layers() for name in names]
+    lambdas = [(keras.activations.serialize(f), f) for f in found if _is_lambda(f)]
+    return _restored(layer.get_config(), lambdas) if lambdas else layer.get_config()
+
+
+def _is_lambda(function: Any) -> bool:
+    return isinstance(function, types.FunctionType) and function.__name__ == "<lambda>"
+
+
+def _restored(config: Any, functions: list[tuple[Any, Any]]) -> Any:
+    """A configuration with functions in place of what Keras wrote for them."""
+    for written, function in functions:
+        if config == written:
+            return function
+    if isinstance(config, list | tuple):
+        return type(config)(_restored(value, functions) for value in config)
+    if isinstance(config, dict):
+        return {key: _restored(value, functions) for key, value in config.items()}
+    return config
+
+
 def deserialise(kind: type, config: dict[str, Any]) -> Any:
     """Makes a Keras object from its configuration.
 
     Args:
       kind: its class.
-      config: what its ``get_config`` returned.
+      config: what its ``get_config`` or `config_of` returned.
 
     Returns:
       The object. Layers in it are not built, unless making it calls them, and not compiled.
@@ -144,7 +179,7 @@ def become_all(layers: Iterable[Any], counterpart: Callable[[Any], Any]) -> None
             new = counterpart(layer)
             if isinstance(new, str):
                 continue
-            plain = deserialise(type(layer), layer.get_config())
+            plain = deserialise(type(layer), config_of(layer))
             _become(layer, plain, new, remember)
             if hasattr(layer, "cell"):
                 _become(layer.cell, plain.cell, new.cell, remember)

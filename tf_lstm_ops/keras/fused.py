@@ -1,8 +1,9 @@
-"""The base class of the layers: the choice of the fused op or the loop, masks and dropout."""
+"""The base class of all layers: ragged sequences, masks of the next layer, configuration."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import keras
@@ -10,32 +11,30 @@ import tensorflow as tf
 
 from tf_lstm_ops import _gpu
 from tf_lstm_ops.keras import ragged
-from tf_lstm_ops.keras.activations import described, name_of
 from tf_lstm_ops.keras.requirements import require_keras_3
-from tf_lstm_ops.raw_ops.common import optional
 
 PACKAGE = "tf_lstm_ops"  # the package name of the classes in Keras' registry
 
 
-def _per_row(value: Any, batch: Any) -> Any:
-    """A tensor whose first dimension is the batch size; Keras also allows 1."""
-    if value.shape[0] != 1:
-        return value
-    return tf.broadcast_to(value, tf.concat([[batch], tf.shape(value)[1:]], axis=0))
+def own_config(layer: Any, names: Iterable[str]) -> dict[str, Any]:
+    """The part of a configuration that ``keras.layers`` does not know.
 
+    Args:
+      layer: a layer or cell.
+      names: its arguments beyond those of the stock class. The default of each is None or False.
 
-def _as_boolean(mask: Any) -> Any:
-    mask = tf.cast(mask, tf.bool)
-    return tf.squeeze(mask, axis=-1) if mask.shape.rank == 3 else mask
+    Returns:
+      Those that differ from their defaults: the stock class takes the configuration of a layer that
+      has none of them.
+    """
+    values = {name: getattr(layer, name) for name in names}
+    return {
+        name: value for name, value in values.items() if value is not None and value is not False
+    }
 
 
 class FusedRNN(keras.layers.RNN):
-    """A layer that runs one op per sequence if possible, else the loop of ``keras.layers.RNN``.
-
-    It must come before the stock layer in the bases of a class.
-    """
-
-    _state_names: tuple[str, ...]
+    """A layer that runs one op per sequence if possible, else the loop of ``keras.layers.RNN``."""
 
     @property
     def supports_masking(self) -> bool:
@@ -75,7 +74,7 @@ class FusedRNN(keras.layers.RNN):
         """
         config = dict(config)
         passes_masks = config.pop("supports_masking", True)
-        layer = super().from_config(config)
+        layer = cls(**config)
         if not passes_masks:
             layer.pass_no_masks()
         return layer
@@ -108,6 +107,8 @@ class FusedRNN(keras.layers.RNN):
         """
         options = {"initial_state": initial_state, "training": training}
         if not isinstance(sequences, tf.RaggedTensor):
+            if sequences.shape[1] == 0:
+                return self._call_without_steps(sequences, options)
             return super().call(sequences, mask=mask, **options)
         # The last step computed must be one of the row where its output may be set to zero.
         left = self.zero_output_for_mask and not self.go_backwards
@@ -118,6 +119,15 @@ class FusedRNN(keras.layers.RNN):
         output, *states = results if self.return_state else [results]
         output = ragged.unpad(output, padded, sequences, self.go_backwards)
         return (output, *states) if self.return_state else output
+
+    def _call_without_steps(self, sequences: Any, options: dict[str, Any]) -> Any:
+        """The results of one masked step. Keras' call reads the first step."""
+        step = tf.pad(tf.convert_to_tensor(sequences), [[0, 0], [0, 1], [0, 0]])
+        results = super().call(step, mask=tf.zeros_like(step[:, :, 0], tf.bool), **options)
+        if not self.return_sequences:
+            return results
+        output, *states = results if self.return_state else [results]
+        return (output[:, :0], *states) if self.return_state else output[:, :0]
 
     def compute_output_spec(self, sequences: Any, *args: Any, **kwargs: Any) -> Any:
         """The shapes and types of the results of a symbolic call; Keras calls it.
@@ -144,17 +154,6 @@ class FusedRNN(keras.layers.RNN):
     @property
     def fallback_reason(self) -> str | None:
         """Why a call runs Keras' own loop; None if it runs the fused op."""
-        if self.use_cudnn is True:
-            return "use_cudnn=True asks for Keras' own cuDNN path"
-        return self._uncovered_activation
-
-    @property
-    def _uncovered_activation(self) -> str | None:
-        """Which activation has no fused op; None if both have."""
-        for name, only in (("activation", "tanh"), ("recurrent_activation", "sigmoid")):
-            function = getattr(self, name)
-            if name_of(function) != only:
-                return f"{name} is {described(function)}, not {only}"
         return None
 
     @property
@@ -170,82 +169,3 @@ class FusedRNN(keras.layers.RNN):
     @supports_jit.setter
     def supports_jit(self, value: bool) -> None:
         self._supports_jit = value
-
-    def inner_loop(
-        self, sequences: Any, initial_state: Any, mask: Any, training: bool = False
-    ) -> Any:
-        """Runs the layer over a batch of sequences; ``keras.layers.RNN`` calls it.
-
-        Args:
-          sequences: [B, T, I].
-          initial_state: list of [B, H] tensors, one for each state; [1, H] is broadcast. Of an LSTM
-            with a projection, h is [B, P].
-          mask: [B, T] or [B, T, 1] boolean, or None: all steps are valid.
-          training: whether dropout applies.
-
-        Returns:
-          The last output [B, H]; all outputs [B, T, H], or [B, 1, H] without return_sequences; the
-          list of the final states, [B, H] each.
-
-        Raises:
-          ValueError: initial_state has the wrong length.
-        """
-        if self.use_cudnn is True:
-            return super().inner_loop(sequences, initial_state, mask, training=training)
-        if not self.uses_fused_op:
-            # The stock layer's inner_loop would try cuDNN with a single dropout mask first.
-            return keras.layers.RNN.inner_loop(
-                self, sequences, initial_state, mask, training=training
-            )
-        if len(initial_state) != len(self._state_names):
-            raise ValueError(
-                f"initial_state must be [{', '.join(self._state_names)}]. "
-                f"Received {len(initial_state)} tensors"
-            )
-        x, input_dropout = self._drop_inputs(tf.cast(sequences, self.compute_dtype), training)
-        batch = tf.shape(x)[0]
-        output, states = self._call_op(
-            [_per_row(state, batch) for state in initial_state],
-            x=x,
-            mask=self._optional_mask(mask, batch),
-            kernel=tf.convert_to_tensor(self.cell.kernel),
-            recurrent_kernel=tf.convert_to_tensor(self.cell.recurrent_kernel),
-            bias=optional(self.cell.bias, x.dtype),
-            input_dropout=optional(input_dropout, x.dtype),
-            recurrent_dropout=optional(
-                self._recurrent_multipliers(initial_state[0], training), x.dtype
-            ),
-            go_backwards=self.go_backwards,
-            zero_output_for_mask=self.zero_output_for_mask,
-            return_sequences=self.return_sequences,
-            training=bool(training),
-        )
-        output.set_shape(
-            [x.shape[0], x.shape[1] if self.return_sequences else 1, self.cell.output_size]
-        )
-        return output[:, -1], output, states
-
-    def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
-        """Runs the layer's op: the output, [B, T, H] or [B, 1, H], and the final states."""
-        raise NotImplementedError
-
-    @staticmethod
-    def _optional_mask(mask: Any, batch: Any) -> Any:
-        if isinstance(mask, list | tuple):
-            mask = mask[0]
-        return optional(None if mask is None else _per_row(_as_boolean(mask), batch), tf.bool)
-
-    def _drop_inputs(self, x: Any, training: bool) -> tuple[Any, Any]:
-        """Applies input dropout, or returns its multipliers if each gate has different ones."""
-        if not (training and 0.0 < self.dropout < 1.0):
-            return x, None
-        multipliers = self.cell.get_dropout_mask(x[:, 0, :])
-        if isinstance(multipliers, list):  # implementation 1
-            return x, tf.stack(multipliers)
-        return x * multipliers[:, tf.newaxis], None
-
-    def _recurrent_multipliers(self, h: Any, training: bool) -> Any:
-        """The gates' multipliers of h. Implementation 2 has none, as in the stock cells."""
-        if not (training and 0.0 < self.recurrent_dropout < 1.0 and self.cell.implementation == 1):
-            return None
-        return tf.stack(self.cell.get_recurrent_dropout_mask(h))

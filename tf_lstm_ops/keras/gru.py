@@ -8,13 +8,14 @@ import keras
 import tensorflow as tf
 
 from tf_lstm_ops.keras import layer_norm
-from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
+from tf_lstm_ops.keras.fused import PACKAGE, own_config
 from tf_lstm_ops.keras.gru_cell import GRUCell
+from tf_lstm_ops.keras.single_layer import SingleLayerRNN
 from tf_lstm_ops.raw_ops.common import run
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-class GRU(FusedRNN, keras.layers.GRU):
+class GRU(SingleLayerRNN, keras.layers.GRU):
     """``keras.layers.GRU``, faster and for any mask.
 
     All arguments, weights (names, shapes, gate order z, r, h) and results are those of
@@ -133,7 +134,7 @@ class GRU(FusedRNN, keras.layers.GRU):
             activity_regularizer=activity_regularizer,
             **kwargs,
         )
-        self.input_spec = [keras.layers.InputSpec(ndim=3)]
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.use_cudnn = use_cudnn
 
     @property
@@ -169,5 +170,4 @@ class GRU(FusedRNN, keras.layers.GRU):
         Returns:
           The arguments of the constructor by name, serialised.
         """
-        config = super().get_config()
-        return {**config, **{name: getattr(self, name) for name in layer_norm.ARGUMENTS}}
+        return {**super().get_config(), **own_config(self, layer_norm.ARGUMENTS)}

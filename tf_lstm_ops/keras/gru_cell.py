@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from tf_lstm_ops.keras import layer_norm
-from tf_lstm_ops.keras.fused import PACKAGE
+from tf_lstm_ops.keras.fused import PACKAGE, own_config
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -51,6 +51,10 @@ class GRUCell(keras.layers.GRUCell):
         Args:
           input_shape: the shape of the cell's input, [B, I].
         """
+        if not isinstance(self, GRUCell):
+            # Keras binds build to a new object. convert_model has made this one a stock cell since.
+            type(self).build(self, input_shape)
+            return
         super().build(input_shape)
         if self.layer_normalization is not None:
             names = ["input_gamma", "recurrent_gamma"]
@@ -96,5 +100,4 @@ class GRUCell(keras.layers.GRUCell):
         Returns:
           The arguments of the constructor by name, serialised.
         """
-        config = super().get_config()
-        return {**config, **{name: getattr(self, name) for name in layer_norm.ARGUMENTS}}
+        return {**super().get_config(), **own_config(self, layer_norm.ARGUMENTS)}

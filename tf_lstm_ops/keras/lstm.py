@@ -8,13 +8,14 @@ import keras
 import tensorflow as tf
 
 from tf_lstm_ops.keras.activations import described, name_of
-from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
+from tf_lstm_ops.keras.fused import PACKAGE, own_config
 from tf_lstm_ops.keras.lstm_cell import OWN_ARGUMENTS, LSTMCell
+from tf_lstm_ops.keras.single_layer import SingleLayerRNN
 from tf_lstm_ops.raw_ops.common import optional, run
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-class LSTM(FusedRNN, keras.layers.LSTM):
+class LSTM(SingleLayerRNN, keras.layers.LSTM):
     """``keras.layers.LSTM``, faster and for any mask.
 
     All arguments, weights (names, shapes, gate order i, f, c, o) and results are those of
@@ -235,5 +236,4 @@ class LSTM(FusedRNN, keras.layers.LSTM):
         Returns:
           The arguments of the constructor by name, serialised.
         """
-        config = super().get_config()
-        return {**config, **{name: getattr(self, name) for name in OWN_ARGUMENTS}}
+        return {**super().get_config(), **own_config(self, OWN_ARGUMENTS)}

@@ -9,7 +9,7 @@ from keras import ops
 
 from tf_lstm_ops import composite
 from tf_lstm_ops.keras import layer_norm
-from tf_lstm_ops.keras.fused import PACKAGE
+from tf_lstm_ops.keras.fused import PACKAGE, own_config
 
 # Which stock Keras lacks.
 OWN_ARGUMENTS = ("use_peephole", "cell_clip", "projection_size", *layer_norm.ARGUMENTS)
@@ -99,6 +99,10 @@ class LSTMCell(keras.layers.LSTMCell):
         Args:
           input_shape: the shape of the cell's input, [B, I].
         """
+        if not isinstance(self, LSTMCell):
+            # Keras binds build to a new object. convert_model has made this one a stock cell since.
+            type(self).build(self, input_shape)
+            return
         if self.projection_size is None:
             super().build(input_shape)
         else:
@@ -222,5 +226,4 @@ class LSTMCell(keras.layers.LSTMCell):
         Returns:
           The arguments of the constructor by name, serialised.
         """
-        config = super().get_config()
-        return {**config, **{name: getattr(self, name) for name in OWN_ARGUMENTS}}
+        return {**super().get_config(), **own_config(self, OWN_ARGUMENTS)}

@@ -56,7 +56,6 @@ class StackedLSTM(StackedRNN):
     """
 
     _mode = "lstm"
-    _state_names = ("h", "c")
     _weights_class = weights.LSTMWeights
 
     def __init__(
@@ -78,6 +77,8 @@ class StackedLSTM(StackedRNN):
         unit_forget_bias: bool = True,
         **kwargs: Any,
     ) -> None:
+        if projection_size is not None:
+            require_projection_size(projection_size, units)
         super().__init__(
             units,
             num_layers,
@@ -91,24 +92,11 @@ class StackedLSTM(StackedRNN):
             stateful=stateful,
             zero_output_for_mask=zero_output_for_mask,
             seed=seed,
+            projection_size=projection_size,
+            unit_forget_bias=unit_forget_bias,
             **kwargs,
         )
-        if projection_size is not None:
-            require_projection_size(projection_size, units)
-        self.projection_size = projection_size
         self.unit_forget_bias = unit_forget_bias
-        self.weight_options.unit_forget_bias = unit_forget_bias
-
-    def _weight_shapes(self, inputs: int) -> dict[str, tuple[int, ...]]:
-        columns = 4 * self.units
-        shapes: dict[str, tuple[int, ...]] = {
-            "kernel": (inputs, columns),
-            "recurrent_kernel": (self.hidden_size, columns),
-            "bias": (columns,),
-        }
-        if self.projection_size is not None:
-            shapes["projection_kernel"] = (self.units, self.projection_size)
-        return shapes
 
     def get_config(self) -> dict[str, Any]:
         """The configuration from which Keras makes the layer again.
@@ -156,7 +144,6 @@ class StackedGRU(StackedRNN):
     """
 
     _mode = "gru"
-    _state_names = ("h",)
     _weights_class = weights.GRUWeights
 
     def __init__(
@@ -191,11 +178,3 @@ class StackedGRU(StackedRNN):
             seed=seed,
             **kwargs,
         )
-
-    def _weight_shapes(self, inputs: int) -> dict[str, tuple[int, ...]]:
-        columns = 3 * self.units
-        return {
-            "kernel": (inputs, columns),
-            "recurrent_kernel": (self.units, columns),
-            "bias": (2, columns),
-        }

@@ -11,6 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tf_lstm_ops.keras import ragged
+
 
 @dataclasses.dataclass(frozen=True)
 class Steps:
@@ -38,15 +40,11 @@ class Steps:
         Returns:
           The steps.
         """
-        if isinstance(mask, list | tuple):
-            mask = mask[0]
         x = tf.reverse(x, [1]) if reverse else x
         batch, time = tf.unstack(tf.shape(x)[:2])
         if mask is None:
             return cls(x, tf.fill([batch], time), None)
-        mask = tf.cast(mask, tf.bool)
-        mask = tf.squeeze(mask, axis=-1) if mask.shape.rank == 3 else mask
-        mask = tf.broadcast_to(mask, [batch, time])
+        mask = _as_rows(mask, batch, time)
         mask = tf.reverse(mask, [1]) if reverse else mask
         order = tf.argsort(tf.cast(~mask, tf.int32), axis=1, stable=True)
         sequence = tf.gather(x, order, batch_dims=1)
@@ -82,21 +80,44 @@ class Steps:
         result.set_shape(output.shape)
         return result
 
-    def last(self, final: list[tf.Tensor], zero_where_masked: bool) -> tf.Tensor:
-        """The output of the step that each direction computes last.
+    def last(self, final: list[tf.Tensor]) -> tf.Tensor:
+        """The output of the valid step that each direction computes last.
 
         Args:
           final: the final h of each direction, [B, P].
-          zero_where_masked: as in `outputs`.
 
         Returns:
           [B, D*P], zero in rows without a valid step.
         """
-        known = [self.lengths > 0] * len(final)
-        if zero_where_masked and self.mask is not None:
-            known = [self.mask[:, -1], self.mask[:, 0]][: len(final)]
-        parts = [
-            tf.where(k[:, tf.newaxis], h, tf.zeros([], h.dtype))
-            for k, h in zip(known, final, strict=True)
-        ]
-        return tf.concat(parts, axis=1)
+        known = (self.lengths > 0)[:, tf.newaxis]
+        return tf.concat([tf.where(known, h, tf.zeros([], h.dtype)) for h in final], axis=1)
+
+
+def last_steps(sequences: Any, mask: Any, directions: int, reverse: bool) -> list[tf.Tensor]:
+    """Whether the step that each direction computes last is valid.
+
+    Args:
+      sequences: [B, T, I], or ragged.
+      mask: as in `Steps.of`; of a ragged tensor also ragged.
+      directions: D.
+      reverse: whether the steps run from the last to the first.
+
+    Returns:
+      bool [B, 1] for each direction. Not specified for a row without steps.
+    """
+    if isinstance(sequences, tf.RaggedTensor):
+        mask = ragged.pad(sequences, mask, left=False).mask
+        ends = sequences.row_lengths() - 1
+    else:
+        mask = _as_rows(mask, *tf.unstack(tf.shape(sequences)[:2]))
+        ends = tf.fill(tf.shape(mask)[:1], tf.shape(mask, tf.int64)[1] - 1)
+    first = mask[:, :1]
+    last = tf.gather(mask, tf.maximum(ends, 0)[:, tf.newaxis], batch_dims=1)
+    return [first] if reverse else [last, first][:directions]
+
+
+def _as_rows(mask: Any, batch: Any, time: Any) -> tf.Tensor:
+    """bool [B, T] of the mask of a call."""
+    mask = tf.cast(mask[0] if isinstance(mask, list | tuple) else mask, tf.bool)
+    mask = tf.squeeze(mask, axis=-1) if mask.shape.rank == 3 else mask
+    return tf.broadcast_to(mask, [batch, time])

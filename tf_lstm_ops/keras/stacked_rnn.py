@@ -7,18 +7,25 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from keras import ops
 
 # TensorFlow has no public function that returns whether a tape records.
 from tensorflow.python.eager import record
 
-from tf_lstm_ops import _gpu, raw_ops
-from tf_lstm_ops.keras import ragged, stacked_masks
+from tf_lstm_ops import raw_ops
+from tf_lstm_ops.keras import stacked_masks
+from tf_lstm_ops.keras.fused import FusedRNN
+from tf_lstm_ops.keras.stacked_cells import StackedCells
 from tf_lstm_ops.keras.stacked_weights import Cell, WeightOptions, params_of
 
+# The arguments that are attributes of the same name.
+_CONFIGURED = (
+    *("units", "num_layers", "bidirectional", "dropout", "dropout_per", "use_bias"),
+    *("return_sequences", "return_state", "go_backwards", "stateful", "seed"),
+)
 
-class StackedRNN(keras.layers.Layer):
-    """The base class: several layers, of one or two directions each.
+
+class StackedRNN(FusedRNN):
+    """The base class: several layers, of one or two directions each, as one ``keras.layers.RNN``.
 
     Args:
       units: positive integer H, the number of units of each direction of each layer.
@@ -44,7 +51,6 @@ class StackedRNN(keras.layers.Layer):
     """
 
     _mode: str  # rnn_mode of the op
-    _state_names: tuple[str, ...]
     _weights_class: Any
 
     def __init__(
@@ -56,126 +62,63 @@ class StackedRNN(keras.layers.Layer):
         dropout: float = 0.0,
         dropout_per: str = "step",
         use_bias: bool = True,
-        return_sequences: bool = False,
-        return_state: bool = False,
         go_backwards: bool = False,
-        stateful: bool = False,
         zero_output_for_mask: bool | None = None,
         seed: int | None = None,
-        activity_regularizer: Any = None,
+        projection_size: int | None = None,
+        unit_forget_bias: bool = False,
         **kwargs: Any,
     ) -> None:
-        options = WeightOptions.taken_from(kwargs)
-        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        for name, value in (("units", units), ("num_layers", num_layers)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a positive integer. Received: {name}={value!r}")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout must be in [0, 1). Received: dropout={dropout}")
-        if dropout_per not in ("step", "sequence"):
-            raise ValueError(
-                f"dropout_per must be 'step' or 'sequence'. Received: dropout_per={dropout_per!r}"
-            )
+        options = {name: kwargs.pop(name) for name in WeightOptions.NAMES if name in kwargs}
+        _require_valid(units, num_layers, dropout, dropout_per)
         if go_backwards and bidirectional:
             raise ValueError("go_backwards=True needs bidirectional=False")
+        cell = StackedCells(
+            self._mode,
+            units,
+            num_layers,
+            directions=2 if bidirectional else 1,
+            projection_size=projection_size,
+            use_bias=use_bias,
+            unit_forget_bias=unit_forget_bias,
+            **options,
+            dtype=kwargs.get("dtype"),
+            trainable=kwargs.get("trainable", True),
+            name="cells",
+        )
+        self._zeroes_masked: bool | None = None
+        super().__init__(
+            cell, go_backwards=go_backwards, zero_output_for_mask=zero_output_for_mask, **kwargs
+        )
         self.units, self.num_layers, self.bidirectional = units, num_layers, bool(bidirectional)
         self.dropout, self.dropout_per, self.use_bias = float(dropout), dropout_per, use_bias
-        self.return_sequences, self.return_state = return_sequences, return_state
-        self.go_backwards, self.stateful = go_backwards, stateful
-        self.zero_output_for_mask, self.seed = zero_output_for_mask, seed
-        self.projection_size: int | None = None
-        self.weight_options = options
+        self.projection_size, self.seed = projection_size, seed
         self.seed_generator = keras.random.SeedGenerator(seed)
         # The op draws the masks of "step" by itself, from a seed that is an attribute.
-        self._op_seed = int(ops.convert_to_numpy(self.seed_generator.state)[0]) & 0x7FFFFFFF
-        self.supports_masking = True
+        state = keras.ops.convert_to_numpy(self.seed_generator.state)
+        self._op_seed = int(state[0]) & 0x7FFFFFFF
         self.input_spec = keras.layers.InputSpec(ndim=3)
-        self.cells: list[Cell] = []
-        self.states: list[Any] | None = None
-
-    @property
-    def supports_jit(self) -> bool:
-        """Whether Keras may compile a call with XLA; as of the other layers."""
-        return not _gpu.kernels_run()
-
-    @supports_jit.setter
-    def supports_jit(self, value: bool) -> None:
-        pass  # by the constructor of Keras
 
     @property
     def directions(self) -> int:
         """The number of directions, 1 or 2."""
-        return 2 if self.bidirectional else 1
+        return self.cell.directions
 
     @property
     def hidden_size(self) -> int:
         """The size P of h: projection_size if there is a projection, else units."""
-        return self.projection_size or self.units
+        return self.cell.hidden_size
 
     @property
-    def state_size(self) -> list[int]:
-        """The sizes of the states, in the order of `initial_state`."""
-        sizes = {"h": self.hidden_size, "c": self.units}
-        one = [sizes[name] for name in self._state_names]
-        return one * (self.num_layers * self.directions)
+    def zero_output_for_mask(self) -> bool:
+        """Whether the output is zero at masked steps."""
+        if self._zeroes_masked is None:
+            return self.directions == 2 and self.return_sequences
+        return self._zeroes_masked
 
-    @property
-    def _zeroes_masked(self) -> bool:
-        if self.zero_output_for_mask is None:
-            return self.bidirectional and self.return_sequences
-        return self.zero_output_for_mask
-
-    def build(self, input_shape: Any) -> None:
-        """Creates the weights; Keras calls it.
-
-        Args:
-          input_shape: the shape of the input, [B, T, I].
-
-        Raises:
-          ValueError: I is unknown, or B with stateful=True.
-        """
-        inputs = input_shape[-1]
-        if inputs is None:
-            raise ValueError(f"the number of features must be known. Received: {input_shape}")
-        self.cells = []
-        for layer in range(self.num_layers):
-            for direction in range(self.directions):
-                suffix = f"_l{layer}" + "_reverse" * direction
-                self.cells.append(self._add_cell(inputs, suffix))
-            inputs = self.directions * self.hidden_size
-        self.input_spec = keras.layers.InputSpec(shape=(None, None, input_shape[-1]))
-        if self.stateful:
-            self._create_states(input_shape[0])
-
-    def _create_states(self, batch: int | None) -> None:
-        if batch is None:
-            raise ValueError(
-                "stateful=True needs a fixed batch size; give the model's Input a batch_size"
-            )
-        self.states = [
-            keras.Variable(
-                keras.initializers.Zeros(),
-                shape=(batch, size),
-                dtype=self.variable_dtype,
-                trainable=False,
-                name="rnn_state",
-            )
-            for size in self.state_size
-        ]
-
-    def _add_cell(self, inputs: int, suffix: str) -> Cell:
-        shapes = self._weight_shapes(inputs)
-        made = {
-            name: self.add_weight(
-                shape=shape, name=name + suffix, **self.weight_options.of(name, self.units)
-            )
-            for name, shape in shapes.items()
-            if name != "bias" or self.use_bias
-        }
-        return Cell(**made)
-
-    def _weight_shapes(self, inputs: int) -> dict[str, tuple[int, ...]]:
-        raise NotImplementedError
+    @zero_output_for_mask.setter
+    def zero_output_for_mask(self, value: bool | None) -> None:
+        self._zeroes_masked = value
 
     def call(
         self, sequences: Any, initial_state: Any = None, mask: Any = None, training: bool = False
@@ -186,71 +129,73 @@ class StackedRNN(keras.layers.Layer):
           sequences: [B, T, I]; or a RaggedTensor [B, (steps), I].
           initial_state: [B, P] and [B, H] tensors: the states of each direction of each layer, in
             the order layer * directions + direction; None: zeros, or the last ones if stateful.
-          mask: [B, T] boolean, or None.
+          mask: [B, T] boolean, ragged or padded on the right where sequences is ragged; or None.
           training: whether dropout applies.
 
         Returns:
           The last output [B, D*P]; with return_sequences all outputs, [B, T, D*P]. With
-          return_state, a list of it and the final states.
+          return_state, also the final states.
+        """
+        results = super().call(sequences, initial_state=initial_state, mask=mask, training=training)
+        if mask is None or self.return_sequences or not self.zero_output_for_mask:
+            return results
+        output, *states = results if self.return_state else [results]
+        valid = stacked_masks.last_steps(sequences, mask, self.directions, self.go_backwards)
+        parts = tf.split(output, self.directions, axis=1)
+        zero = tf.zeros([], output.dtype)
+        output = tf.concat([tf.where(v, p, zero) for v, p in zip(valid, parts, strict=True)], 1)
+        return (output, *states) if self.return_state else output
+
+    def inner_loop(
+        self, sequences: Any, initial_state: Any, mask: Any, training: bool = False
+    ) -> Any:
+        """Runs the layers over a batch of sequences; ``keras.layers.RNN`` calls it.
+
+        Args:
+          sequences: [B, T, I].
+          initial_state: list of [B, P] and [B, H] tensors, as `call` takes it; [1, …] is broadcast.
+          mask: [B, T] or [B, T, 1] boolean, or None: all steps are valid.
+          training: whether dropout applies.
+
+        Returns:
+          The last output [B, D*P], that of the last valid step; all outputs [B, T, D*P]; the list
+          of the final states.
 
         Raises:
           ValueError: initial_state has the wrong length.
         """
-        if not isinstance(sequences, tf.RaggedTensor):
-            return self._run(sequences, initial_state, mask, bool(training))
-        ragged.require_rows_of_steps(sequences)
-        padded = ragged.pad(sequences, mask, left=False)
-        results = self._run(padded.sequences, initial_state, padded.mask, bool(training))
-        if not self.return_sequences:
-            return results
-        output, *states = results if self.return_state else [results]
-        output = ragged.unpad(output, padded, sequences, self.go_backwards)
-        return [output, *states] if self.return_state else output
-
-    def _run(self, sequences: Any, initial_state: Any, mask: Any, training: bool) -> Any:
         x = tf.cast(sequences, self.compute_dtype)
         steps = stacked_masks.Steps.of(x, mask, self.go_backwards)
         states = self._initial(initial_state, tf.shape(x)[0])
-        output, finals = self.run_layers(steps, states, training)
-        if self.stateful:
-            for variable, value in zip(self.states or [], finals, strict=True):
-                variable.assign(ops.cast(value, variable.dtype))
+        output, finals = self._run_layers(steps, states, bool(training))
+        kinds = len(self.state_size) // (self.num_layers * self.directions)
+        last = steps.last(finals[::kinds][-self.directions :])
         if self.return_sequences:
-            result = steps.outputs(output, self.directions, self._zeroes_masked)
-        else:
-            last = finals[:: len(self._state_names)][-self.directions :]
-            result = steps.last(last, self._zeroes_masked)
-        return [result, *finals] if self.return_state else result
+            output = steps.outputs(output, self.directions, self.zero_output_for_mask)
+        return last, output, finals
 
     def _initial(self, given: Any, batch: Any) -> list[Any]:
-        if given is None:
-            given = self.states if self.stateful else None
-        if given is None:
-            return [tf.zeros([batch, size], self.compute_dtype) for size in self.state_size]
-        given = list(given) if isinstance(given, list | tuple) else [given]
+        given = keras.tree.flatten(given)
         if len(given) != len(self.state_size):
+            names = ("h", "c") if self._mode == "lstm" else ("h",)
             raise ValueError(
-                f"initial_state must have {len(self.state_size)} tensors, {self._state_names} of "
-                f"each direction of each layer. Received {len(given)}"
+                f"initial_state must have {len(self.state_size)} tensors, {names} of each "
+                f"direction of each layer. Received {len(given)}"
             )
-        return [tf.cast(tf.convert_to_tensor(state), self.compute_dtype) for state in given]
+        states = [tf.convert_to_tensor(state, self.compute_dtype) for state in given]
+        return [
+            tf.broadcast_to(state, [batch, size]) if state.shape[0] == 1 else state
+            for state, size in zip(states, self.state_size, strict=True)
+        ]
 
-    def run_layers(self, steps: Any, states: list[Any], training: bool) -> tuple[Any, list[Any]]:
-        """Computes all layers.
-
-        Args:
-          steps: the valid steps, a `stacked_masks.Steps`.
-          states: the initial states.
-          training: whether dropout applies.
-
-        Returns:
-          The output [B, T, D*P] of the steps, and the final states.
-        """
+    def _run_layers(self, steps: Any, states: list[Any], training: bool) -> tuple[Any, list[Any]]:
+        """The output [B, T, D*P] of the valid steps, and the final states."""
+        cells = self.cell.cells
         drops = training and self.dropout > 0 and self.num_layers > 1
         if not (drops and self.dropout_per == "sequence"):
-            return self._call_op(steps.sequence, states, self.cells, steps.lengths, training)
+            return self._call_op(steps.sequence, states, cells, steps.lengths, training)
         sequence, finals = steps.sequence, []
-        cells, count = self.directions, len(self._state_names) * self.directions
+        width, count = self.directions, len(states) // self.num_layers
         for layer in range(self.num_layers):
             if layer > 0:
                 ones = tf.ones([tf.shape(sequence)[0], 1, sequence.shape[2]], sequence.dtype)
@@ -258,7 +203,7 @@ class StackedRNN(keras.layers.Layer):
             sequence, final = self._call_op(
                 sequence,
                 states[layer * count : (layer + 1) * count],
-                self.cells[layer * cells : (layer + 1) * cells],
+                cells[layer * width : (layer + 1) * width],
                 steps.lengths,
                 training,
             )
@@ -269,10 +214,8 @@ class StackedRNN(keras.layers.Layer):
         self, x: Any, states: list[Any], cells: list[Cell], lengths: Any, training: bool
     ) -> tuple[Any, list[Any]]:
         """The layers of some cells as one op: the outputs and the final states."""
-        kinds = len(self._state_names)
+        kinds = len(states) // len(cells)
         stacked = [tf.stack(states[k::kinds], axis=1) for k in range(kinds)]
-        # The op saves activations in training only, and a tape needs them.
-        saves = training or record.could_possibly_record()
         results = raw_ops.CudnnRNNV3(
             input=x,
             input_h=stacked[0],
@@ -285,50 +228,12 @@ class StackedRNN(keras.layers.Layer):
             dropout=self.dropout if training and len(cells) > self.directions else 0.0,
             seed=self._op_seed,
             num_proj=self.projection_size or 0,
-            is_training=saves,
+            # Whether the op saves activations. Without them its gradient runs it again.
+            is_training=training or record.could_possibly_record(),
             time_major=False,
         )
         finals = [tf.unstack(s, num=len(cells), axis=1) for s in results[1 : 1 + kinds]]
         return results.output, [state for cell in zip(*finals, strict=True) for state in cell]
-
-    def reset_state(self) -> None:
-        """Sets the states of a stateful layer to zero."""
-        for state in self.states or []:
-            state.assign(ops.zeros_like(state))
-
-    reset_states = reset_state
-
-    def compute_output_shape(self, sequences_shape: Any, *args: Any, **kwargs: Any) -> Any:
-        """The shapes of the results; Keras calls it.
-
-        Args:
-          sequences_shape: [B, T, I].
-          *args, **kwargs: the shapes of the other arguments; not read.
-
-        Returns:
-          The shape of the output; with return_state a list of it and of the states' shapes.
-        """
-        batch, time = sequences_shape[:2]
-        width = self.directions * self.hidden_size
-        output = (batch, time, width) if self.return_sequences else (batch, width)
-        states = [(batch, size) for size in self.state_size]
-        return [output, *states] if self.return_state else output
-
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
-        """The mask of the next layer: that of the input, with return_sequences.
-
-        Args:
-          inputs: not read.
-          previous_mask: the mask of the input, or a list whose first element it is.
-
-        Returns:
-          The mask or None; with return_state a list of it and None for each state.
-        """
-        mask = previous_mask
-        if isinstance(mask, list | tuple):
-            mask = mask[0]
-        mask = mask if self.return_sequences else None
-        return [mask, *(None for _ in self.state_size)] if self.return_state else mask
 
     def arrays_by_layer(self) -> list[list[Any]]:
         """The weights in the form that ``weights.LSTMWeights.from_keras`` takes.
@@ -339,9 +244,9 @@ class StackedRNN(keras.layers.Layer):
         Raises:
           ValueError: the layer is not built yet.
         """
-        if not self.cells:
+        if not self.cell.built:
             raise ValueError(f"{self.name} has no weights yet; build it first")
-        arrays = [cell.arrays() for cell in self.cells]
+        arrays = [cell.arrays() for cell in self.cell.cells]
         starts = range(0, len(arrays), self.directions)
         return [[a for cell in arrays[k : k + self.directions] for a in cell] for k in starts]
 
@@ -382,17 +287,28 @@ class StackedRNN(keras.layers.Layer):
         Returns:
           The arguments of the constructor by name, serialised.
         """
-        names = (
-            *("units", "num_layers", "bidirectional", "dropout", "dropout_per", "use_bias"),
-            *("return_sequences", "return_state", "go_backwards", "stateful"),
-            *("zero_output_for_mask", "seed"),
-        )
+        config = super().get_config()
+        for name in ("cell", "unroll"):  # which the constructor does not take
+            config.pop(name)
         return {
-            **super().get_config(),
-            **{name: getattr(self, name) for name in names},
+            **config,
+            **{name: getattr(self, name) for name in _CONFIGURED},
+            "zero_output_for_mask": self._zeroes_masked,
             "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
-            **self.weight_options.serialised(),
+            **self.cell.weight_options.serialised(),
         }
+
+
+def _require_valid(units: Any, num_layers: Any, dropout: Any, dropout_per: Any) -> None:
+    for name, value in (("units", units), ("num_layers", num_layers)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name} must be a positive integer. Received: {name}={value!r}")
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout must be in [0, 1). Received: dropout={dropout}")
+    if dropout_per not in ("step", "sequence"):
+        raise ValueError(
+            f"dropout_per must be 'step' or 'sequence'. Received: dropout_per={dropout_per!r}"
+        )
 
 
 def _flat(arrays: Any) -> Iterator[Any]:

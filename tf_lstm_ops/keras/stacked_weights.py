@@ -59,26 +59,30 @@ class WeightOptions:
 
     Args:
       options: by the names of the arguments of a Keras layer, such as "kernel_initializer".
+      unit_forget_bias: whether the bias of the forget gate of an LSTM starts at one.
     """
 
-    unit_forget_bias = False
+    NAMES = tuple(_DEFAULTS)
 
-    def __init__(self, options: dict[str, Any]) -> None:
+    def __init__(self, options: dict[str, Any], unit_forget_bias: bool) -> None:
+        self._unit_forget_bias = unit_forget_bias
         self._of = {
             name: _MODULES[name.rpartition("_")[2]].get(value) for name, value in options.items()
         }
 
     @classmethod
-    def taken_from(cls, arguments: dict[str, Any]) -> WeightOptions:
+    def taken_from(cls, arguments: dict[str, Any], unit_forget_bias: bool) -> WeightOptions:
         """Takes the options out of the arguments of a layer.
 
         Args:
           arguments: by name; the options are removed.
+          unit_forget_bias: as of the class.
 
         Returns:
           The options.
         """
-        return cls({name: arguments.pop(name, value) for name, value in _DEFAULTS.items()})
+        taken = {name: arguments.pop(name, value) for name, value in _DEFAULTS.items()}
+        return cls(taken, unit_forget_bias)
 
     def of(self, weight: str, units: int) -> dict[str, Any]:
         """The options of one weight.
@@ -98,7 +102,7 @@ class WeightOptions:
         options = {what: self._of[f"{kinds[what]}_{what}"] for what in _MODULES}
         if kind == "kernel" or kind == "recurrent":
             options["initializer"] = keras.initializers.get(options["initializer"]).clone()
-        if kind == "bias" and self.unit_forget_bias:
+        if kind == "bias" and self._unit_forget_bias:
             options["initializer"] = _forget_bias_of_one(options["initializer"], units)
         return options
 

@@ -59,7 +59,7 @@ def CudnnRNN(
 ) -> Any:
     """A multi-layer RNN over sequences of one length; ``tf.raw_ops.CudnnRNN``.
 
-    Gradients: of input, input_h, input_c and params. They raise ValueError unless `is_training`.
+    Gradients: of input, input_h, input_c and params. Unless `is_training`, they run the op again.
 
     Args:
       input: [T, B, I].
@@ -67,7 +67,7 @@ def CudnnRNN(
       input_c: [L*D, B, H], the initial cell states; not read unless rnn_mode is "lstm".
       params: [params_size], in cuDNN's layout.
       rnn_mode, input_mode, direction, dropout, seed, seed2: the model's attributes, see the module.
-      is_training: whether the gradient will be computed, and dropout applies.
+      is_training: whether activations are saved for the gradient, and dropout applies.
       name: of the op in a graph.
 
     Returns:
@@ -135,7 +135,7 @@ def CudnnRNNV3(
 ) -> Any:
     """A multi-layer RNN over sequences of different lengths; ``tf.raw_ops.CudnnRNNV3``.
 
-    Gradients: of input, input_h, input_c and params. They raise ValueError unless `is_training`.
+    Gradients: of input, input_h, input_c and params. Unless `is_training`, they run the op again.
 
     Args:
       input: [T, B, I], or [B, T, I] unless `time_major`. Steps past a length are not read.
@@ -145,7 +145,7 @@ def CudnnRNNV3(
       sequence_lengths: int32 [B], each between 0 and T, in any order.
       rnn_mode, input_mode, direction, dropout, seed, seed2: the model's attributes, see the module.
       num_proj: where positive, the size to which the outputs of an LSTM are projected; at most H.
-      is_training: whether the gradient will be computed, and dropout applies.
+      is_training: whether activations are saved for the gradient, and dropout applies.
       time_major: whether the tensors are time-major rather than batch-major.
       name: of the op in a graph.
 

@@ -1,0 +1,128 @@
+"""The base class of LSTM and GRU: the choice of the fused op or the loop, and dropout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tf_lstm_ops.keras.activations import described, name_of
+from tf_lstm_ops.keras.fused import FusedRNN
+from tf_lstm_ops.raw_ops.common import optional
+
+
+def _per_row(value: Any, batch: Any) -> Any:
+    """A tensor whose first dimension is the batch size; Keras also allows 1."""
+    if value.shape[0] != 1:
+        return value
+    return tf.broadcast_to(value, tf.concat([[batch], tf.shape(value)[1:]], axis=0))
+
+
+def _as_boolean(mask: Any) -> Any:
+    mask = tf.cast(mask, tf.bool)
+    return tf.squeeze(mask, axis=-1) if mask.shape.rank == 3 else mask
+
+
+class SingleLayerRNN(FusedRNN):
+    """A layer of one cell that runs one op per sequence if possible, else Keras' loop.
+
+    It must come before the stock layer in the bases of a class.
+    """
+
+    _state_names: tuple[str, ...]
+
+    @property
+    def fallback_reason(self) -> str | None:
+        """Why a call runs Keras' own loop; None if it runs the fused op."""
+        if self.use_cudnn is True:
+            return "use_cudnn=True asks for Keras' own cuDNN path"
+        return self._uncovered_activation
+
+    @property
+    def _uncovered_activation(self) -> str | None:
+        """Which activation has no fused op; None if both have."""
+        for name, only in (("activation", "tanh"), ("recurrent_activation", "sigmoid")):
+            function = getattr(self, name)
+            if name_of(function) != only:
+                return f"{name} is {described(function)}, not {only}"
+        return None
+
+    def inner_loop(
+        self, sequences: Any, initial_state: Any, mask: Any, training: bool = False
+    ) -> Any:
+        """Runs the layer over a batch of sequences; ``keras.layers.RNN`` calls it.
+
+        Args:
+          sequences: [B, T, I].
+          initial_state: list of [B, H] tensors, one for each state; [1, H] is broadcast. Of an LSTM
+            with a projection, h is [B, P].
+          mask: [B, T] or [B, T, 1] boolean, or None: all steps are valid.
+          training: whether dropout applies.
+
+        Returns:
+          The last output [B, H]; all outputs [B, T, H], or [B, 1, H] without return_sequences; the
+          list of the final states, [B, H] each.
+
+        Raises:
+          ValueError: initial_state has the wrong length.
+        """
+        if self.use_cudnn is True:
+            return super().inner_loop(sequences, initial_state, mask, training=training)
+        if not self.uses_fused_op:
+            # The stock layer's inner_loop would try cuDNN with a single dropout mask first.
+            return keras.layers.RNN.inner_loop(
+                self, sequences, initial_state, mask, training=training
+            )
+        if len(initial_state) != len(self._state_names):
+            raise ValueError(
+                f"initial_state must be [{', '.join(self._state_names)}]. "
+                f"Received {len(initial_state)} tensors"
+            )
+        x, input_dropout = self._drop_inputs(tf.cast(sequences, self.compute_dtype), training)
+        batch = tf.shape(x)[0]
+        output, states = self._call_op(
+            [_per_row(state, batch) for state in initial_state],
+            x=x,
+            mask=self._optional_mask(mask, batch),
+            kernel=tf.convert_to_tensor(self.cell.kernel),
+            recurrent_kernel=tf.convert_to_tensor(self.cell.recurrent_kernel),
+            bias=optional(self.cell.bias, x.dtype),
+            input_dropout=optional(input_dropout, x.dtype),
+            recurrent_dropout=optional(
+                self._recurrent_multipliers(initial_state[0], training), x.dtype
+            ),
+            go_backwards=self.go_backwards,
+            zero_output_for_mask=self.zero_output_for_mask,
+            return_sequences=self.return_sequences,
+            training=bool(training),
+        )
+        output.set_shape(
+            [x.shape[0], x.shape[1] if self.return_sequences else 1, self.cell.output_size]
+        )
+        return output[:, -1], output, states
+
+    def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
+        """Runs the layer's op: the output, [B, T, H] or [B, 1, H], and the final states."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _optional_mask(mask: Any, batch: Any) -> Any:
+        if isinstance(mask, list | tuple):
+            mask = mask[0]
+        return optional(None if mask is None else _per_row(_as_boolean(mask), batch), tf.bool)
+
+    def _drop_inputs(self, x: Any, training: bool) -> tuple[Any, Any]:
+        """Applies input dropout, or returns its multipliers if each gate has different ones."""
+        if not (training and 0.0 < self.dropout < 1.0):
+            return x, None
+        multipliers = self.cell.get_dropout_mask(x[:, 0, :])
+        if isinstance(multipliers, list):  # implementation 1
+            return x, tf.stack(multipliers)
+        return x * multipliers[:, tf.newaxis], None
+
+    def _recurrent_multipliers(self, h: Any, training: bool) -> Any:
+        """The gates' multipliers of h. Implementation 2 has none, as in the stock cells."""
+        if not (training and 0.0 < self.recurrent_dropout < 1.0 and self.cell.implementation == 1):
+            return None
+        return tf.stack(self.cell.get_recurrent_dropout_mask(h))
