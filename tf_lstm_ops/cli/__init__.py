@@ -3,3 +3,18 @@
 
 class CommandError(Exception):
     """A command cannot continue. The message says why and what to do next."""
+
+
+def require_matplotlib() -> None:
+    """Checks that a command can draw its picture, before it starts to work.
+
+    Raises:
+      CommandError: matplotlib cannot be imported.
+    """
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise CommandError(
+            f"the picture needs matplotlib, which cannot be imported ({error}). Install it with:\n"
+            "pip install 'matplotlib>=3.8'"
+        ) from error

@@ -11,7 +11,7 @@ from tf_lstm_ops.bench import session
 from tf_lstm_ops.bench.case_sets import CASES
 from tf_lstm_ops.bench.cases import Row
 from tf_lstm_ops.bench.peers import PEERS
-from tf_lstm_ops.cli import CommandError
+from tf_lstm_ops.cli import CommandError, require_matplotlib
 
 INTERRUPTED = 130  # a shell's exit status after an interrupt
 
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
       0, or 130 after an interrupt.
 
     Raises:
-      CommandError: an argument is wrong, or the folder cannot be written to.
+      CommandError: an argument is wrong, matplotlib is missing, or the folder cannot be written to.
     """
     for name in ("rounds", "threads"):
         if getattr(arguments, name) < 1:
@@ -80,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     if unknown := sorted(set(names) - PEERS.keys()):
         raise CommandError(f"--peers knows no {', '.join(unknown)}; there are {', '.join(PEERS)}")
     peers = {name: peer for name, peer in PEERS.items() if peer.ours or name in names}
+    require_matplotlib()
     try:
         arguments.output.mkdir(parents=True, exist_ok=True)
         (arguments.output / "table.md").touch()
