@@ -5,6 +5,10 @@ class CommandError(Exception):
     """A command cannot continue. The message says why and what to do next."""
 
 
+class UsageError(CommandError):
+    """An option of a command has a value that it cannot have, on whichever machine."""
+
+
 def require_matplotlib() -> None:
     """Checks that a command can draw its picture, before it starts to work.
 
