@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from tf_lstm_ops._version import __version__
-from tf_lstm_ops.cli import CommandError, bench, demo, info, selftest
+from tf_lstm_ops.cli import CommandError, UsageError, bench, demo, info, selftest
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="tf-lstm-ops", description="LSTM operations for TensorFlow and Keras."
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     for command in (info, demo, bench, selftest):
         command.add_parser(commands)
     arguments = parser.parse_args(argv)
@@ -32,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         return arguments.run(arguments)
+    except UsageError as error:
+        commands.choices[arguments.command].error(str(error))
     except CommandError as error:
         print(f"tf-lstm-ops: {error}", file=sys.stderr)
         return 1

@@ -194,6 +194,22 @@ def _by_record(machine: Machine) -> Status:
     return Status(True, "passed", f"on, their self-test passed on {card} ({date})")
 
 
+def records() -> list[str]:
+    """The self-tests that are recorded on this machine, also outdated ones.
+
+    Returns:
+      The outcome, the card and the date of each, in words.
+    """
+    found = []
+    for file in sorted(_user_cache.path(_FOLDER).glob("*.json")):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            record = json.loads(file.read_text())
+            failures = record["failures"]
+            outcome, first = ("failed", f": {failures[0]}") if failures else ("passed", "")
+            found.append(f"{outcome} on {record['machine']['card']} ({record['date']}){first}")
+    return found
+
+
 def _never_run(where: str) -> Status:
     return Status(False, "never run", f"off, because their self-test has not run on {where}")
 

@@ -84,7 +84,9 @@ def test_rows_of_other_sets_are_measured_only_on_request() -> None:
 
 
 def test_an_unknown_set_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert __main__.main(["bench", "--cases", "sweep,dance"]) == 1
+    with pytest.raises(SystemExit) as exit_:
+        __main__.main(["bench", "--cases", "sweep,dance"])
+    assert exit_.value.code == 2
     message = "--cases knows no dance; there are tables, examples, sweep"
     assert message in capsys.readouterr().err
 

@@ -1,6 +1,7 @@
 """``info`` tells what is installed, from whichever folder it is asked."""
 
 import platform
+import re
 from pathlib import Path
 
 import keras
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_lstm_ops import _library, _version
+from tf_lstm_ops import __main__, _gpu, _library, _version
 from tf_lstm_ops.cli import info
 
 CHECKOUT = Path(__file__).parents[2]
@@ -30,9 +31,17 @@ def printed(command) -> str:
     return result.stdout
 
 
+@pytest.fixture(scope="module")
+def table(command) -> str:
+    """What ``info --all`` prints below the facts."""
+    result = command("info", "--all")
+    assert result.returncode == 0, result.stderr
+    return result.stdout.partition("\n\n")[2]
+
+
 def facts(printed: str) -> dict[str, str]:
-    """The lines above the table: a name, two or more blanks, a value."""
-    lines = printed.partition("\n\n")[0].splitlines()
+    """The lines: a name, two or more blanks, a value."""
+    lines = printed.splitlines()
     return {name: value.strip() for name, _, value in (line.partition("  ") for line in lines)}
 
 
@@ -49,22 +58,26 @@ def test_facts(printed: str) -> None:
         "instruction set": cpu["instruction_set"],
         "available": ", ".join(cpu["instruction_sets"]),
         "threads": str(cpu["threads"]),
+        "GPU": "none that TensorFlow can use",
         "GPU kernels": "registered, but TensorFlow has no GPU",
+        "self-test": "; ".join(_gpu.records()) or info.NO_RECORD,
         "stock names served": "the CudnnRNN family, on the CPU",
+        "kernels": "tf-lstm-ops info --all lists them by op, device and dtype",
     }
+    assert len(printed.splitlines()) <= 24  # one screen
     assert _library.path().is_file()
     assert cpu["instruction_set"] in cpu["instruction_sets"]
 
 
-def test_table_has_every_block_cell_op_in_all_dtypes(printed: str) -> None:
-    heading, *rows = (line.split() for line in printed.partition("\n\n")[2].splitlines())
+def test_table_has_every_block_cell_op_in_all_dtypes(table: str) -> None:
+    heading, *rows = (line.split() for line in table.splitlines())
     assert heading == ["op", "device", "float16", "bfloat16", "float32", "float64"]
     for op in BLOCK_CELL_OPS:
         assert [f"TfLstmOps>{op}", "CPU", "yes", "yes", "yes", "yes"] in rows
 
 
-def test_table_has_the_cudnn_family_under_both_names(printed: str) -> None:
-    rows = [line.split() for line in printed.partition("\n\n")[2].splitlines()]
+def test_table_has_the_cudnn_family_under_both_names(table: str) -> None:
+    rows = [line.split() for line in table.splitlines()]
     family = [name for name in dir(tf.raw_ops) if name.startswith("CudnnRNN")]
     assert sorted(info.STOCK_NAMES) == sorted(family)
     for op in family:
@@ -79,6 +92,42 @@ def test_source_folder_does_not_shadow_the_installed_package(command, printed: s
     result = command("info", cwd=CHECKOUT)
     assert result.returncode == 0, result.stderr
     assert result.stdout == printed
+
+
+def test_no_kernel_of_a_device_that_is_not_there_is_called_available(table: str) -> None:
+    rows = [line for line in table.splitlines() if line.split()[1] == "GPU"]
+    if not rows:
+        pytest.skip("the package was built without GPU kernels")
+    for row in rows:
+        assert "yes" not in row
+        assert re.search(r"(no GPU here( |$)\s*){1,4}|(-\s+){4}", row)
+
+
+def test_kernels_of_a_device_that_is_there(monkeypatch) -> None:
+    gpu = tf.config.PhysicalDevice("/physical_device:GPU:0", "GPU")
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind=None: [gpu])
+    _, *rows = info.kernel_table(["LSTMBlockCell"])
+    assert ("LSTMBlockCell", "CPU", "no CPU here", "-", "no CPU here", "-") in rows
+
+
+def test_a_gpu_and_its_records_in_words(monkeypatch, tmp_path, capsys) -> None:
+    gpu = tf.config.PhysicalDevice("/physical_device:GPU:0", "GPU")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind=None: [gpu])
+    monkeypatch.setattr(
+        tf.config.experimental, "get_device_details", lambda _: {"device_name": "Some card"}
+    )
+    for card, failures in (("Some card 9.0", []), ("Other card 8.0", ["BlockLSTM: too large"])):
+        _gpu.write_record({"card": card}, failures)
+    (tmp_path / "tf_lstm_ops" / "selftest" / "broken.json").write_text("{")
+    assert __main__.main(["info"]) == 0
+    found = facts(capsys.readouterr().out)
+    assert found["GPU"] == "Some card"
+    passed, failed = sorted(found["self-test"].split("; "), reverse=True)
+    assert re.fullmatch(r"passed on Some card 9.0 \([-0-9]+ [0-9:]+\)", passed)
+    assert re.fullmatch(
+        r"failed on Other card 8.0 \([-0-9]+ [0-9:]+\): BlockLSTM: too large", failed
+    )
 
 
 def test_table_tells_missing_kernels() -> None:

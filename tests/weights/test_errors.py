@@ -25,14 +25,6 @@ ICFO = {"gate_order": "ICFO", "forget_bias": 1.0}
 SIZES = {"input_size": INPUTS, "cell_size": UNITS}
 
 
-def prefixed(state):
-    return {f"encoder.{name}": array for name, array in state.items()}
-
-
-def without(state, name):
-    return {k: v for k, v in state.items() if k != name}
-
-
 CANNOT_HOLD = {
     "peephole in cudnn": (lambda: PEEPHOLE.to_cudnn(), "no peepholes; use to_keras"),
     "peephole in torch": (lambda: PEEPHOLE.to_torch(), "no peepholes; use to_keras"),
@@ -138,48 +130,6 @@ MALFORMED = {
     "lstm with too many": (
         lambda: LSTMWeights.from_keras([*PEEPHOLE.to_keras(), np.zeros(1)] * 2),
         "5 arrays are more than those of an LSTM layer",
-    ),
-    "torch, whole model": (
-        lambda: LSTMWeights.from_torch(prefixed(PLAIN.to_torch())),
-        "the state dict has no weight_ih_l0; pass prefix=, here one of 'encoder.'",
-    ),
-    "torch, another prefix": (
-        lambda: LSTMWeights.from_torch(prefixed(PLAIN.to_torch()), prefix="decoder."),
-        r"no decoder\.weight_ih_l0; pass prefix=, here one of 'encoder.'",
-    ),
-    "torch, no such module": (
-        lambda: LSTMWeights.from_torch({"weight": np.zeros(2)}),
-        "the state dict has no weight_ih_l0$",
-    ),
-    "torch, no dict": (
-        lambda: LSTMWeights.from_torch([np.zeros(2)]),
-        "is neither a module nor a state dict",
-    ),
-    "torch, part of it": (
-        lambda: LSTMWeights.from_torch(without(STACK.to_torch(), "weight_hh_l1")),
-        "state_dict has no weight_hh_l1",
-    ),
-    "torch, one direction": (
-        lambda: LSTMWeights.from_torch(without(BIDIRECTIONAL.to_torch(), "weight_ih_l0_reverse")),
-        "state_dict has weight_hh_l0_reverse, .* which belongs to no layer",
-    ),
-    "torch, the other kind": (
-        lambda: GRUWeights.from_torch(PLAIN.to_torch()),
-        "the weights are those of an LSTM, not of a GRU; use LSTMWeights",
-    ),
-    "torch, a GRU": (
-        lambda: LSTMWeights.from_torch(GRU.to_torch()),
-        "the weights are those of a GRU, not of an LSTM; use GRUWeights",
-    ),
-    "torch, a projected LSTM": (
-        lambda: GRUWeights.from_torch(PROJECTED.to_torch()),
-        "the weights are those of an LSTM, not of a GRU; use LSTMWeights",
-    ),
-    "torch, a plain RNN": (
-        lambda: LSTMWeights.from_torch(
-            {"weight_ih_l0": np.zeros((4, 3)), "weight_hh_l0": np.zeros((4, 4))}
-        ),
-        "the weights are those of a plain RNN, not of an LSTM$",
     ),
     "block cell, gate order": (
         lambda: LSTMWeights.from_block_cell(*BLOCK, gate_order="icfo", forget_bias=0.0),

@@ -27,6 +27,7 @@ torch = pytest.importorskip("torch", reason="PyTorch, the peer compared with, is
 BATCH, TIME = 3, 5
 SHAPES = PLAIN + PROJECTED
 MODULES = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}
+CELLS = {"lstm": torch.nn.LSTMCell, "gru": torch.nn.GRUCell}
 
 
 def make_module(shape: Shape, dtype: Any = torch.float64, **options: Any) -> Any:
@@ -109,6 +110,46 @@ def test_module_loads_safetensors(shape, rng, tmp_path):
     module = make_module(shape)
     module.load_state_dict(safetensors.load_file(tmp_path / "weights.safetensors"))
     assert_equal(KINDS[shape.kind].from_torch(module), weights)
+
+
+def run_cell(cell: Any, x: np.ndarray) -> np.ndarray:
+    """The outputs of all steps."""
+    state, outputs = None, []
+    with torch.no_grad():
+        for step in torch.from_numpy(x).unbind(1):
+            state = cell(step, state)
+            outputs.append(state[0] if isinstance(state, tuple) else state)
+    return torch.stack(outputs, 1).numpy()
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_cell(rng, kind, bias, tmp_path):
+    """The module, its state dict, a part of a model, and a file of it."""
+    safetensors = pytest.importorskip("safetensors.torch", reason="writes the file")
+    cell = CELLS[kind](INPUTS, UNITS, bias=bias, dtype=torch.float64)
+    x = rng.normal(size=(BATCH, TIME, INPUTS))
+    weights = KINDS[kind].from_torch(cell)
+    got = run_cudnn(Shape(kind), weights.to_cudnn(), x)
+    np.testing.assert_allclose(got, run_cell(cell, x), rtol=0, atol=ROUNDING)
+    model = torch.nn.ModuleDict({"decoder": cell, "head": torch.nn.Linear(2, 2)})
+    safetensors.save_file(model.state_dict(), tmp_path / "model.safetensors")
+    assert_equal(KINDS[kind].from_torch(cell.state_dict()), weights)
+    assert_equal(KINDS[kind].from_torch(model, prefix="decoder."), weights)
+    path = tmp_path / "model.safetensors"
+    assert_equal(KINDS[kind].from_safetensors(path, prefix="decoder."), weights)
+
+
+def test_other_modules_and_values():
+    """A plain RNN, and tensors without data or of a dtype that NumPy does not have."""
+    with pytest.raises(ValueError, match="those of a plain RNN, not of a GRU"):
+        KINDS["gru"].from_torch(torch.nn.RNNCell(INPUTS, UNITS))
+    with pytest.raises(ValueError, match="weight_ih must be an array of 2 dimensions but is"):
+        KINDS["gru"].from_torch(torch.nn.GRUCell(INPUTS, UNITS, device="meta"))
+    state = torch.nn.GRUCell(INPUTS, UNITS).state_dict()
+    state["bias_ih"] = state["bias_ih"].to(torch.float8_e4m3fn)
+    with pytest.raises(ValueError, match="bias_ih must be an array of 1 dimension but is"):
+        KINDS["gru"].from_torch(state)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tf_lstm_ops.bench import plot, report, roofline
+from tf_lstm_ops.bench import report, roofline
 from tf_lstm_ops.bench.cases import Row
 from tf_lstm_ops.bench.peers import PEERS, Peer
 from tf_lstm_ops.bench.runner import Bench
@@ -32,6 +32,8 @@ def run(
     Raises:
       OSError: the folder does not exist or cannot be written to.
     """
+    from tf_lstm_ops.bench import plot  # not above: it needs matplotlib, other commands do not
+
     found = report.Report(report.machine(), roofline.measure(rows, threads), len(rows))
     found.save(folder)
     _print_missing(peers)

@@ -3,3 +3,22 @@
 
 class CommandError(Exception):
     """A command cannot continue. The message says why and what to do next."""
+
+
+class UsageError(CommandError):
+    """An option of a command has a value that it cannot have, on whichever machine."""
+
+
+def require_matplotlib() -> None:
+    """Checks that a command can draw its picture, before it starts to work.
+
+    Raises:
+      CommandError: matplotlib cannot be imported.
+    """
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise CommandError(
+            f"the picture needs matplotlib, which cannot be imported ({error}). Install it with:\n"
+            "pip install 'matplotlib>=3.8'"
+        ) from error

@@ -11,7 +11,7 @@ from tf_lstm_ops.bench import session
 from tf_lstm_ops.bench.case_sets import CASES
 from tf_lstm_ops.bench.cases import Row
 from tf_lstm_ops.bench.peers import PEERS
-from tf_lstm_ops.cli import CommandError
+from tf_lstm_ops.cli import CommandError, UsageError, require_matplotlib
 
 INTERRUPTED = 130  # a shell's exit status after an interrupt
 
@@ -70,16 +70,18 @@ def run(arguments: argparse.Namespace) -> int:
       0, or 130 after an interrupt.
 
     Raises:
-      CommandError: an argument is wrong, or the folder cannot be written to.
+      UsageError: an argument is wrong.
+      CommandError: matplotlib is missing, or the folder cannot be written to.
     """
     for name in ("rounds", "threads"):
-        if getattr(arguments, name) < 1:
-            raise CommandError(f"--{name} must be at least 1")
+        if (value := getattr(arguments, name)) < 1:
+            raise UsageError(f"--{name} must be at least 1 but is {value}")
     rows = select_rows(arguments.rows, arguments.full, arguments.cases.split(","))
     names = arguments.peers.split(",")
     if unknown := sorted(set(names) - PEERS.keys()):
-        raise CommandError(f"--peers knows no {', '.join(unknown)}; there are {', '.join(PEERS)}")
+        raise UsageError(f"--peers knows no {_listed(unknown)}; there are {', '.join(PEERS)}")
     peers = {name: peer for name, peer in PEERS.items() if peer.ours or name in names}
+    require_matplotlib()
     try:
         arguments.output.mkdir(parents=True, exist_ok=True)
         (arguments.output / "table.md").touch()
@@ -109,10 +111,10 @@ def select_rows(
       The rows, in the order of case_sets.CASES.
 
     Raises:
-      CommandError: a set is unknown, or a pattern matches none of the rows in the sets.
+      UsageError: a set is unknown, or a pattern matches none of the rows in the sets.
     """
     if unknown := sorted(set(sets) - CASES.keys()):
-        raise CommandError(f"--cases knows no {', '.join(unknown)}; there are {', '.join(CASES)}")
+        raise UsageError(f"--cases knows no {_listed(unknown)}; there are {', '.join(CASES)}")
     rows = {name: rows for name, rows in CASES.items() if name in sets}
     if not patterns:
         return [r for name in rows for r in rows[name] if full or r.quick or name != "tables"]
@@ -120,6 +122,10 @@ def select_rows(
     names = [row.name for row in found]
     for pattern in patterns:
         if not fnmatch.filter(names, pattern):
-            raise CommandError(f"--rows {pattern!r} matches none of:\n" + "\n".join(names))
+            raise UsageError(f"--rows {pattern!r} matches none of:\n" + "\n".join(names))
     matches = {name for pattern in patterns for name in fnmatch.filter(names, pattern)}
     return [row for row in found if row.name in matches]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(name or "''" for name in names)

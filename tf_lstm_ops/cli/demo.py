@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
-from tf_lstm_ops.cli import CommandError, plot, training, vowels
+from tf_lstm_ops.cli import CommandError, UsageError, require_matplotlib, training, vowels
 from tf_lstm_ops.cli.training import Training
 from tf_lstm_ops.keras import LSTM
 
@@ -74,12 +74,18 @@ def run(arguments: argparse.Namespace) -> int:
       0, or 1 if a check at the end of the demo fails.
 
     Raises:
-      CommandError: an argument is wrong, or a file cannot be written or used.
+      UsageError: an argument is wrong.
+      CommandError: matplotlib is missing, or a file cannot be used.
     """
     if arguments.epochs < 2:
-        raise CommandError("--epochs must be at least 2: the first epoch is not timed")
+        raise UsageError(
+            f"--epochs must be at least 2 but is {arguments.epochs}: the first epoch is not timed"
+        )
     if not 0 <= arguments.seed < 2**32:
-        raise CommandError(f"--seed must be from 0 to {2**32 - 1}")
+        raise UsageError(f"--seed must be from 0 to {2**32 - 1} but is {arguments.seed}")
+    require_matplotlib()
+    from tf_lstm_ops.cli import plot  # not above: the other commands work without matplotlib
+
     output = _writable_folder(arguments.output)
     train, test = vowels.standardise(*vowels.load())
     print(

@@ -19,6 +19,7 @@ from tf_lstm_ops.op_definitions import NAMESPACE
 
 # Ops of TensorFlow for which this package registers kernels under TensorFlow's own names.
 STOCK_NAMES = tuple(name for name in raw_ops.__all__ if name.startswith("CudnnRNN"))
+NO_RECORD = "no record on this machine; tf-lstm-ops selftest makes one for a GPU"
 DTYPES = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 
 
@@ -28,12 +29,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     Args:
       commands: the commands of ``tf-lstm-ops``.
     """
-    summary = "print versions, native library, instruction set, threads and kernels"
-    commands.add_parser("info", help=summary, description=summary).set_defaults(run=run)
+    summary = "print versions, native library, instruction set, threads and the state of the GPU"
+    parser = commands.add_parser("info", help=summary, description=summary)
+    parser.add_argument(
+        "--all", action="store_true", help="also list the kernels by op, device and dtype"
+    )
+    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints versions, the native library, the CPU engine's settings and a table of kernels.
+    """Prints versions, the native library and the state of the CPU engine and of the GPU.
 
     Args:
       arguments: those of the command line.
@@ -54,13 +59,24 @@ def run(arguments: argparse.Namespace) -> int:
             ("instruction set", cpu["instruction_set"]),
             ("available", ", ".join(cpu["instruction_sets"])),
             ("threads", str(cpu["threads"])),
+            ("GPU", _gpus()),
             ("GPU kernels", _gpu.status().reason),
+            ("self-test", "; ".join(_gpu.records()) or NO_RECORD),
             ("stock names served", "the CudnnRNN family, on the CPU"),
+            ("kernels", "tf-lstm-ops info --all lists them by op, device and dtype"),
         ]
     )
-    print()
-    print_columns(kernel_table([*own_ops(), *STOCK_NAMES]))
+    if arguments.all:
+        print()
+        print_columns(kernel_table([*own_ops(), *STOCK_NAMES]))
     return 0
+
+
+def _gpus() -> str:
+    """The GPUs of TensorFlow in words."""
+    details = map(tf.config.experimental.get_device_details, tf.config.list_physical_devices("GPU"))
+    names = [each.get("device_name", "unknown card") for each in details]
+    return ", ".join(names) or "none that TensorFlow can use"
 
 
 def own_ops() -> list[str]:
@@ -84,8 +100,10 @@ def kernel_table(ops: Iterable[str]) -> list[tuple[str, ...]]:
       ops: names of ops, with their namespaces.
 
     Returns:
-      The heading, then one row for each op and device: ``yes`` under the dtypes with a kernel.
+      The heading, then one row for each op and device. Under the dtypes with a kernel is ``yes``,
+      or, for example, ``no GPU here`` if TensorFlow has no device of this kind.
     """
+    present = {device.device_type for device in tf.config.list_physical_devices()}
     rows = [("op", "device", *(dtype.name for dtype in DTYPES))]
     for op in ops:
         dtypes: dict[str, set[int]] = {}
@@ -93,7 +111,8 @@ def kernel_table(ops: Iterable[str]) -> list[tuple[str, ...]]:
             allowed = (c.allowed_values.list.type for c in kernel.constraint if c.name == "T")
             dtypes.setdefault(kernel.device_type, set()).update(*allowed)
         for device, enums in sorted(dtypes.items()) or [("none", set())]:
-            cells = ("yes" if dtype.as_datatype_enum in enums else "-" for dtype in DTYPES)
+            yes = "yes" if device in present else f"no {device} here"
+            cells = (yes if dtype.as_datatype_enum in enums else "-" for dtype in DTYPES)
             rows.append((op, device, *cells))
     return rows
 

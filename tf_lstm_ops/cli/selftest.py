@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import math
 import platform
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
@@ -12,7 +14,7 @@ import tensorflow as tf
 
 from tf_lstm_ops import _gpu, _library
 from tf_lstm_ops._version import __version__
-from tf_lstm_ops.cli import CommandError
+from tf_lstm_ops.cli import CommandError, UsageError
 from tf_lstm_ops.selftest import large, runner
 from tf_lstm_ops.selftest.check import Result
 
@@ -54,9 +56,11 @@ def run(arguments: argparse.Namespace) -> int:
       0, or 1 if a check fails.
 
     Raises:
+      UsageError: an argument is wrong.
       CommandError: there is no such device, the package has no kernels for it, the checks cannot
         start, or the report or the record cannot be written.
     """
+    _check_usage(arguments)
     device = arguments.device if ":" in arguments.device else f"{arguments.device}:0"
     physical = _find(device)
     library = _library.gpu_path() if physical.device_type == "GPU" else _library.path()
@@ -79,6 +83,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
+def _check_usage(arguments: argparse.Namespace) -> None:
+    if not re.fullmatch(r"(CPU|GPU)(:[0-9]{1,3})?", arguments.device):
+        raise UsageError(f"--device must be CPU, GPU, GPU:1 or such but is {arguments.device!r}")
+    if not 0 < arguments.time_limit < math.inf:
+        raise UsageError(
+            f"--time-limit must be more than 0 and finite but is {arguments.time_limit}"
+        )
+
+
 class _Report:
     """Prints text and writes it to a file, at once."""
 
@@ -97,7 +110,7 @@ def _find(device: str) -> tf.config.PhysicalDevice:
     kind, _, number = device.partition(":")
     all_devices = tf.config.list_physical_devices()
     found = [d for d in all_devices if d.device_type == kind]
-    if not number.isdigit() or int(number) >= len(found):
+    if int(number) >= len(found):
         raise CommandError(
             f"TensorFlow has no device {device} here, only "
             f"{', '.join(d.name.removeprefix('/physical_device:') for d in all_devices)}. "

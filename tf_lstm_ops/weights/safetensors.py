@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tf_lstm_ops.weights.torch import TorchFormat
 
@@ -17,7 +18,7 @@ class SafetensorsFormat(TorchFormat):
 
     @classmethod
     def from_safetensors(cls, path: str | os.PathLike[str], *, prefix: str = "") -> Self:
-        """From a .safetensors file with the state dict of a `torch.nn.LSTM` or `torch.nn.GRU`.
+        """From a .safetensors file with the state dict of a module that `from_torch` takes.
 
         Args:
           path: the file, of `to_safetensors`, or of a PyTorch model.
@@ -31,7 +32,8 @@ class SafetensorsFormat(TorchFormat):
           ImportError: the package safetensors is not installed.
           ValueError: as of `from_torch`.
         """
-        return cls.from_torch(_safetensors().load_file(os.fspath(path)), prefix=prefix)
+        with _safetensors().safe_open(os.fspath(path), framework="np") as file:
+            return cls.from_torch(_Tensors(file), prefix=prefix)
 
     def to_safetensors(self, path: str | os.PathLike[str], *, prefix: str = "") -> None:
         """To a .safetensors file with PyTorch's names.
@@ -50,6 +52,33 @@ class SafetensorsFormat(TorchFormat):
         self._require_reset_after("PyTorch's GRU")
         arrays = {prefix + name: array for name, array in self._by_torch_names()}
         _safetensors().save_file(arrays, os.fspath(path), metadata={"format": "pt"})
+
+
+class _Tensors(Mapping[str, Any]):
+    """The tensors of an open file. A tensor is read when it is asked for.
+
+    So tensors of other modules may have dtypes that NumPy does not have.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._names: list[str] = list(file.keys())
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self._file.get_tensor(name)
+        except (AttributeError, TypeError) as error:  # NumPy has no such dtype
+            dtype = self._file.get_slice(name).get_dtype()
+            raise ValueError(
+                f"{name} has the dtype {dtype}, which NumPy does not have; store it as F16, BF16, "
+                "F32 or F64"
+            ) from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def _safetensors() -> ModuleType:

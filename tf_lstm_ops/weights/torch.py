@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+import reprlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-_FIRST = "weight_ih_l0"
+_FIRST, _FIRST_OF_CELL = "weight_ih_l0", "weight_ih"
+_BIASES = {"input_bias", "recurrent_bias"}
 _KINDS: dict[float, str] = {1: "a plain RNN", 3: "a GRU", 4: "an LSTM"}  # by the number of gates
 
 
@@ -24,11 +27,12 @@ class TorchFormat(Weights):
 
     @classmethod
     def from_torch(cls, state_dict: Any, *, prefix: str = "") -> Self:
-        """From a `torch.nn.LSTM` or `torch.nn.GRU`.
+        """From a `torch.nn.LSTM`, `torch.nn.GRU`, `torch.nn.LSTMCell` or `torch.nn.GRUCell`.
 
         Args:
           state_dict: the module, or its state dict: arrays or tensors by PyTorch's names. If the
-            module has no biases (bias=False), they become zero.
+            module has no biases (bias=False), they become zero. A cell is one layer of one
+            direction.
           prefix: what the names of the module begin with in the state dict of a larger model, such
             as "encoder.". Other names are not read.
 
@@ -36,27 +40,32 @@ class TorchFormat(Weights):
           The weights of all layers.
 
         Raises:
-          ValueError: a name is missing or unknown, the weights are of another kind of module, or
-            their shapes are inconsistent.
+          ValueError: a name is missing or unknown, a value is no array, the weights are of another
+            kind of module, or their shapes are inconsistent.
         """
-        state_dict = _of_module(state_dict, prefix)
-        directions = 2 if "weight_ih_l0_reverse" in state_dict else 1
-        cells: list[CellWeights] = []
-        unread = dict(state_dict)
-        while f"weight_ih_l{len(cells) // directions}" in state_dict:
-            names = _torch_names(len(cells), directions)
-            found = {k: as_array(unread.pop(n)) for k, n in names.items() if n in unread}
-            require(
-                {"input", "recurrent"} <= found.keys(), f"state_dict has no {names['recurrent']}"
-            )
-            _require_kind(found, len(cls._GATES))
-            none = np.zeros(found["input"].shape[0], found["input"].dtype)
-            found = {"input_bias": none, "recurrent_bias": none, **found}
-            gates = cls._OUTPUT_MAJOR_GATES, cls._GATES
-            peephole = np.array(found["peephole"]) if "peephole" in found else None
-            cells.append(from_output_major(found, *gates, peephole))
-        require(not unread, f"state_dict has {', '.join(unread)}, which belongs to no layer")
-        return cls(tuple(cells), directions)
+        given = _state_dict(state_dict)
+        own = _own_names(given, prefix)
+        cells, directions = _cells(own)
+        kinds = _required_kinds(cells, own)
+        for kind, name in ((kind, names[kind]) for names in cells for kind in kinds):
+            require(name in own, _missing(kind, prefix + name))
+        read = {names[kind] for names in cells for kind in kinds}
+        unread = [prefix + name for name in own if name not in read]
+        require(not unread, f"the state dict has {', '.join(unread)}, which belongs to no layer")
+        layers = [
+            cls._from_cell({kind: _array(given, prefix + names[kind], kind) for kind in kinds})
+            for names in cells
+        ]
+        return cls(tuple(layers), directions)
+
+    @classmethod
+    def _from_cell(cls, found: dict[str, Array]) -> CellWeights:
+        """From the arrays of a cell by kind; the biases may be absent."""
+        _require_kind(found, len(cls._GATES))
+        zero = np.zeros(found["input"].shape[0], found["input"].dtype)
+        biased = {"input_bias": zero, "recurrent_bias": zero, **found}
+        gates = cls._OUTPUT_MAJOR_GATES, cls._GATES
+        return from_output_major(biased, *gates, found.get("peephole"))
 
     def to_torch(self, *, bias: bool = True) -> dict[str, Array]:
         """The state dict of `torch.nn.LSTM` or `torch.nn.GRU`.
@@ -81,7 +90,7 @@ class TorchFormat(Weights):
     def _by_torch_names(self) -> Iterator[tuple[str, Array]]:
         """The arrays with PyTorch's names, and peepholes, which PyTorch does not have."""
         for k, cell in enumerate(self.layers):
-            names = _torch_names(k, self.directions)
+            names = _torch_names(_end(*divmod(k, self.directions)))
             arrays = to_output_major(cell, self._GATES, self._OUTPUT_MAJOR_GATES)
             if cell.peephole is not None:
                 arrays["peephole"] = np.array(cell.peephole)
@@ -89,18 +98,63 @@ class TorchFormat(Weights):
                 yield names[kind], array
 
 
-def _of_module(source: Any, prefix: str) -> dict[str, Any]:
-    """The arrays of the module by their names in it."""
+def _state_dict(source: Any) -> Mapping[str, Any]:
+    """The state dict of a module, or the argument itself."""
     given: Mapping[str, Any] = source.state_dict() if hasattr(source, "state_dict") else source
     require(isinstance(given, Mapping), f"{source!r} is neither a module nor a state dict")
-    names = [name for name in given if name.startswith(prefix)]
-    found = {name.removeprefix(prefix): given[name] for name in names}
-    if _FIRST not in found:
-        ends = (name.removesuffix(_FIRST) for name in given if name.endswith(_FIRST))
-        prefixes = ", ".join(map(repr, ends))
-        hint = f"; pass prefix=, here one of {prefixes}" if prefixes else ""
-        raise ValueError(f"the state dict has no {prefix}{_FIRST}{hint}")
-    return found
+    for name in given:
+        require(isinstance(name, str), f"the keys of a state dict must be texts but one is {name}")
+    return given
+
+
+def _own_names(given: Mapping[str, Any], prefix: str) -> list[str]:
+    """The names of the module, without the prefix."""
+    own = [name.removeprefix(prefix) for name in given if name.startswith(prefix)]
+    firsts = (_FIRST, _FIRST_OF_CELL)
+    if not any(first in own for first in firsts):
+        ends = [n.removesuffix(first) for n in given for first in firsts if n.endswith(first)]
+        hint = f"; pass prefix=, here one of {', '.join(map(repr, ends))}" if ends else ""
+        raise ValueError(
+            f"the state dict has neither {prefix}{_FIRST} nor {prefix}{_FIRST_OF_CELL}, the key "
+            f"of a cell{hint}"
+        )
+    return own
+
+
+def _cells(own: Collection[str]) -> tuple[list[dict[str, str]], int]:
+    """PyTorch's names of the arrays of each cell, and the number of directions."""
+    if _FIRST not in own:
+        return [_torch_names("")], 1
+    directions = 2 if f"{_FIRST}_reverse" in own else 1
+    layers = itertools.takewhile(lambda k: f"weight_ih{_end(k, 0)}" in own, itertools.count())
+    return [_torch_names(_end(k, d)) for k in layers for d in range(directions)], directions
+
+
+def _required_kinds(cells: Iterable[Mapping[str, str]], own: Collection[str]) -> list[str]:
+    """The kinds of arrays that every cell must have: those of any cell, and both biases or none."""
+    found = {kind for names in cells for kind, name in names.items() if name in own}
+    required = found | {"input", "recurrent"} | (_BIASES if found & _BIASES else set())
+    return [kind for kind in _torch_names("") if kind in required]
+
+
+def _missing(kind: str, key: str) -> str:
+    every = ", which the other biases require: a module has all biases or none"
+    return f"the state dict has no {key}{every if kind in _BIASES else ''}"
+
+
+def _array(given: Mapping[str, Any], key: str, kind: str) -> Array:
+    """Reads an array. Biases have one dimension, weights two."""
+    value, rank = given[key], 1 if kind in _BIASES else 2
+    expected = f"{key} must be an array of {rank} dimension{'s' * (rank - 1)}"
+    try:
+        array = as_array(value)
+    except (TypeError, ValueError, RuntimeError) as error:  # PyTorch: without data, of a dtype
+        raise ValueError(f"{expected} but is {reprlib.repr(value)}: {error}") from error
+    require(array.ndim or hasattr(value, "shape"), f"{expected} but is {reprlib.repr(value)}")
+    require(array.ndim == rank, f"{expected} but has the shape {array.shape}")
+    numbers = array.dtype.kind in "fiu" or array.dtype.name == "bfloat16"
+    require(numbers, f"{key} must be an array of numbers but has the dtype {array.dtype}")
+    return array
 
 
 def _require_kind(found: Mapping[str, Array], gates: int) -> None:
@@ -112,10 +166,13 @@ def _require_kind(found: Mapping[str, Array], gates: int) -> None:
     require(kind == wanted, f"the weights are those of {kind}, not of {wanted}{hint}")
 
 
-def _torch_names(pseudo_layer: int, directions: int) -> dict[str, str]:
+def _end(layer: int, direction: int) -> str:
+    """The end of the names of a layer's direction."""
+    return f"_l{layer}" + "_reverse" * direction
+
+
+def _torch_names(end: str) -> dict[str, str]:
     """PyTorch's names of a cell's arrays by the kinds of cudnn_layout.Region."""
-    layer, direction = divmod(pseudo_layer, directions)
-    end = f"_l{layer}" + "_reverse" * direction
     return {
         "input": "weight_ih" + end,
         "recurrent": "weight_hh" + end,
