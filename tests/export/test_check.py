@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from tf_lstm_ops.export import check, saved_model
 from tf_lstm_ops.export.signature import signature
-from tf_lstm_ops.keras import LSTM
+from tf_lstm_ops.export.states import states_of
+from tf_lstm_ops.keras import GRU, LSTM, StackedLSTM
 
 INPUTS, UNITS = 3, 4
 
@@ -98,6 +99,31 @@ def test_states_and_seeds_do_not_change():
     check.compare(model, run, signature(model, 2), "the file", tolerance=0)
     for variable, value in zip(variables, before, strict=True):
         np.testing.assert_array_equal(variable.numpy(), value)
+
+
+@pytest.mark.parametrize("portable", [False, True])
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "both", "stack", "stock"])
+def test_stateful_saved_model(name, portable, tmp_path, recwarn):
+    """The file begins with the states that the model has, and continues them as the model does."""
+    options = {"stateful": True, "recurrent_initializer": "glorot_uniform"}
+    layer = {
+        "LSTM": lambda: LSTM(UNITS, **options),
+        "GRU": lambda: GRU(UNITS, **options),
+        "both": lambda: keras.layers.Bidirectional(LSTM(UNITS, **options)),
+        "stack": lambda: StackedLSTM(UNITS, 2, **options),
+        "stock": lambda: keras.layers.LSTM(UNITS, **options),
+    }[name]()
+    x = keras.Input((None, INPUTS), batch_size=3)
+    model, value = keras.Model(x, layer(x)), np.ones((3, 4, INPUTS), "float32")
+    model(value)
+    before = [v.numpy() for v in states_of(model)]
+    assert before and all(map(np.any, before))
+    saved_model(model, tmp_path, portable=portable)
+    assert not [w for w in recwarn if "was not compared" in str(w.message)]
+    np.testing.assert_equal([v.numpy() for v in states_of(model)], before)
+    loaded = tf.saved_model.load(tmp_path)
+    for _ in range(2):
+        np.testing.assert_allclose(loaded.serve(value), model(value), atol=1e-6)
 
 
 def test_random_model_is_not_compared():

@@ -12,7 +12,8 @@ import tensorflow as tf
 
 from tf_lstm_ops.export import onnx as export_onnx
 from tf_lstm_ops.export import onnx_nodes
-from tf_lstm_ops.keras import GRU, LSTM
+from tf_lstm_ops.export.states import states_of
+from tf_lstm_ops.keras import GRU, LSTM, StackedLSTM
 
 pytest.importorskip("tf2onnx", reason="the converter of all other layers")
 onnx = pytest.importorskip("onnx", reason="reads the files")
@@ -245,6 +246,32 @@ def test_wrong_file_is_not_kept(tmp_path, rng, monkeypatch):
         export_onnx(make_model(LSTM(UNITS), rng=rng), path)
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("layer", [LSTM, GRU, keras.layers.LSTM, StackedLSTM])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_stateful(layer, wrapped, tmp_path, rng, recwarn):
+    """A run starts from zeros, whatever the states of the model are, and does not depend on the
+    runs before. The model's states do not change."""
+    options = {"num_layers": 2} if layer is StackedLSTM else {}
+    recurrent = layer(UNITS, stateful=True, **options)
+    if wrapped:
+        if layer is StackedLSTM:
+            pytest.skip("Bidirectional takes no stack")
+        recurrent = both(recurrent)
+    x = keras.Input((None, INPUTS), batch_size=BATCH)
+    model, path = keras.Model(x, recurrent(x)), tmp_path / "model.onnx"
+    value = random(rng, BATCH, TIME, INPUTS)
+    want = model(value)
+    before = [v.numpy() for v in states_of(model)]
+    assert np.any(before[0])
+    export_onnx(model, path)
+    assert not [w for w in recwarn if "was not compared" in str(w.message)]
+    np.testing.assert_equal([v.numpy() for v in states_of(model)], before)
+    for _ in range(2):
+        assert_close(run(path, value)[0], want)
+    [source] = runtime.InferenceSession(path).get_inputs()
+    assert source.shape[0] == BATCH
 
 
 def test_bad_arguments(tmp_path, rng):

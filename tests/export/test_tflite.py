@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tf_lstm_ops.export import tflite
 from tf_lstm_ops.export.lite import flatbuffer
-from tf_lstm_ops.keras import GRU, LSTM
+from tf_lstm_ops.keras import GRU, LSTM, StackedLSTM
 
 BATCH, TIME, INPUTS, UNITS = 2, 6, 3, 5
 FUSED, LOOP = "UNIDIRECTIONAL_SEQUENCE_LSTM", "WHILE"
@@ -120,6 +120,40 @@ def test_known_time(form, tmp_path, rng):
     assert file.ops & {FUSED, LOOP} == {op} - {LOOP}
     x = make_input(rng)[:1]
     for _ in range(2):
+        assert relative_difference(file(x), model(x)) < TOLERANCE
+
+
+# The fused op's states and the loop's initial states are the same constant for the converter.
+BESIDE_THE_FUSED_OP = {
+    "gru": lambda: GRU(UNITS),
+    "simple": lambda: keras.layers.SimpleRNN(UNITS),
+    "relu": lambda: LSTM(UNITS, activation="relu"),
+    "stack": lambda: StackedLSTM(UNITS, 2),
+    "stock": lambda: keras.layers.GRU(UNITS),
+}
+
+
+@pytest.mark.parametrize("quantize", [None, "float16", "dynamic"])
+@pytest.mark.parametrize("time", [None, 70])
+@pytest.mark.parametrize("other", BESIDE_THE_FUSED_OP)
+def test_loop_beside_the_fused_op(other, time, quantize, tmp_path, rng):
+    layers = [LSTM(UNITS, return_sequences=True), BESIDE_THE_FUSED_OP[other]()]
+    model = make_model(*layers, time=time, rng=rng, scale=0.3)
+    tflite(model, tmp_path / "model.tflite", quantize, batch_size=BATCH)
+    file = File(tmp_path / "model.tflite")
+    assert {FUSED, LOOP} <= file.ops
+    for steps in (TIME, TIME + 3) if time is None else (time, time):
+        x = make_input(rng, steps)
+        assert relative_difference(file(x), model(x)) < (TOLERANCE if not quantize else 0.01)
+
+
+def test_loop_before_the_fused_op(tmp_path, rng):
+    model = make_model(GRU(UNITS, return_sequences=True), LSTM(UNITS), rng=rng)
+    tflite(model, tmp_path / "model.tflite", batch_size=BATCH)
+    file = File(tmp_path / "model.tflite")
+    assert {FUSED, LOOP} <= file.ops
+    for steps in (TIME, TIME + 3, TIME):
+        x = make_input(rng, steps)
         assert relative_difference(file(x), model(x)) < TOLERANCE
 
 

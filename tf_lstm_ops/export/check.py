@@ -12,6 +12,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tf_lstm_ops.export.states import batch_size, states_of
+
 BATCH, UNKNOWN = 2, 16  # what stands for unknown sizes in the inputs of the check
 _EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
@@ -43,6 +45,7 @@ def compare(
     name: str,
     *,
     tolerance: float | None = None,
+    from_zeros: bool = False,
     verbose: bool = False,
 ) -> None:
     """Compares what a file predicts for random inputs with what the model predicts.
@@ -55,12 +58,13 @@ def compare(
       run: runs the file. It takes the inputs as NumPy arrays and returns the outputs as arrays or
         tensors, both in the order of ``tf.nest.flatten``.
       signature: the arguments of the model, as `signature.signature` returns them. Unknown batch
-        sizes are BATCH in the check, other unknown sizes UNKNOWN.
+        sizes are BATCH in the check, or that of a stateful layer; other unknown sizes UNKNOWN.
       name: what the file is called in messages.
       tolerance: the largest error allowed, as a multiple of the largest element of the output.
         None: half of the digits of the model's least precise type. Kernels round in another order,
         and layers amplify the errors of those before them. A wrong gate order, state or weight
         changes the first digits.
+      from_zeros: whether the file begins with zero states, not with those of the model.
       verbose: whether to print the largest difference.
 
     Raises:
@@ -68,7 +72,7 @@ def compare(
     """
     inputs = [tf.constant(x) for x in random_inputs(model, signature)]
     try:
-        expected, again = (_predict(model, signature, inputs) for _ in range(2))
+        expected, again = (_predict(model, signature, inputs, from_zeros) for _ in range(2))
     except Exception as error:  # a layer of the user's may raise anything
         _warn(name, f"the model cannot run on random inputs of {signature}: {error}")
         return
@@ -112,7 +116,7 @@ def random_inputs(model: keras.Model, signature: Sequence[Any]) -> list[np.ndarr
     for spec in tf.nest.flatten(signature):
         sizes = [UNKNOWN if size is None else size for size in spec.shape]
         if sizes and spec.shape[0] is None:
-            sizes[0] = BATCH
+            sizes[0] = batch_size(model) or BATCH
         if spec.dtype == tf.string:
             inputs.append(np.full(sizes, "a", object))
             continue
@@ -132,16 +136,18 @@ def _dtypes(model: keras.Model) -> set[str]:
     return {"float32", *(layer.compute_dtype for layer in model._flatten_layers())}
 
 
-def _predict(model: keras.Model, signature: Sequence[Any], inputs: list[Any]) -> list[tf.Tensor]:
-    """The model's outputs in inference; its states are those of before."""
+def _predict(
+    model: keras.Model, signature: Sequence[Any], inputs: list[Any], from_zeros: bool
+) -> list[tf.Tensor]:
+    """The model's outputs in inference; afterwards its states are those of before."""
     arguments = tf.nest.pack_sequence_as(list(signature), inputs)
-    layers = model._flatten_layers()
-    states = [layer.states for layer in layers if isinstance(layer, keras.layers.RNN)]
-    variables = [*model.non_trainable_variables, *keras.tree.flatten(states)]
-    variables = [v for v in variables if v is not None]
+    states = states_of(model)
+    variables = [*model.non_trainable_variables, *states]
     before = [tf.identity(v.value) for v in variables]
     options = {"training": False} if "training" in inspect.signature(model.call).parameters else {}
     try:
+        for state in states if from_zeros else []:
+            state.assign(tf.zeros(state.shape, state.dtype))
         return tf.nest.flatten(model(*arguments, **options))
     finally:
         for variable, value in zip(variables, before, strict=True):

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_lstm_ops import composite
-from tf_lstm_ops.export import check, onnx_nodes
+from tf_lstm_ops.export import check, files, onnx_nodes, states
 from tf_lstm_ops.export.signature import signature
 from tf_lstm_ops.keras import convert_model
 from tf_lstm_ops.keras.activations import name_of
@@ -40,6 +40,7 @@ def onnx(
     layer that these nodes cannot express, for example with ``cell_clip``, becomes a Loop. The
     converter tf2onnx writes the Loops and all other layers. Sizes that are unknown in the model are
     dynamic in the file: the batch size, and the number of steps if the model's Input has it None.
+    Each run of the file starts from zero states, also that of a stateful layer.
 
     Before it returns, the function runs the file with ONNX Runtime, or with the reference
     implementation of the package onnx, and compares it with the model, as `saved_model` does.
@@ -59,23 +60,17 @@ def onnx(
         old; tf2onnx cannot convert the model; the file cannot run, or predicts something else than
         the model. There is no new file then; a file that was there before is unchanged.
     """
-    specs = signature(model)
+    specs = signature(model, states.batch_size(model))
     opset = _checked_opset(opset)
     _require_float32(model)
     tf2onnx = _tf2onnx()
     proto = _convert(tf2onnx, _with_our_layers(model), specs, opset)
-    unchecked = f"{os.fspath(path)}.unchecked"
-    try:
-        with open(unchecked, "wb") as file:
-            file.write(proto.SerializeToString())
-        if verbose:
-            _print(os.fspath(path), proto, model)
-        name = f"the ONNX file {os.fspath(path)}"
-        check.compare(model, _runner(unchecked), specs, name, verbose=verbose)
-        os.replace(unchecked, path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(unchecked)
+    if verbose:
+        _print(os.fspath(path), proto, model)
+    name = f"the ONNX file {os.fspath(path)}"
+    with files.checked(path, proto.SerializeToString()) as unchecked:
+        run = _runner(unchecked)
+        check.compare(model, run, specs, name, from_zeros=True, verbose=verbose)
 
 
 def _checked_opset(opset: int | None) -> int:
@@ -124,7 +119,8 @@ def _convert(tf2onnx: ModuleType, model: keras.Model, specs: Sequence[Any], opse
 
     @tf.function(input_signature=flat, autograph=False)
     def predict(*inputs: Any) -> Any:
-        return model(*tf.nest.pack_sequence_as(list(specs), list(inputs)), training=False)
+        with states.from_zeros(model):  # else the states become constants
+            return model(*tf.nest.pack_sequence_as(list(specs), list(inputs)), training=False)
 
     with _loops(model):
         predict.get_concrete_function()  # tf2onnx takes this trace

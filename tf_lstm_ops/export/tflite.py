@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tf_lstm_ops.export import files
 from tf_lstm_ops.export.check import Difference
 from tf_lstm_ops.export.lite import check, flatbuffer
 from tf_lstm_ops.export.lite.convert import convert
@@ -177,16 +178,9 @@ def _write_checked(
     batches: Iterable[dict[str, np.ndarray]],
     quantize: str | None,
 ) -> dict[str, Difference]:
-    unchecked = f"{path}.unchecked"
-    try:
-        with open(unchecked, "wb") as file:
-            file.write(content)
+    with files.checked(path, content) as unchecked:
         found = check.differences(unchecked, model, traced, batches)
         check.reject(found, quantize)
-        os.replace(unchecked, path)
-    finally:
-        if os.path.exists(unchecked):
-            os.remove(unchecked)
     return found
 
 

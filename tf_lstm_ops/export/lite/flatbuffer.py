@@ -36,7 +36,8 @@ def finish(content: bytes, fused: list[Recurrent]) -> bytes:
     """Completes the fused ops that the converter wrote.
 
     The converter bounds the cell state by 10 and knows no peepholes. With float16 it makes the
-    states outputs of an op, which the verifier of TensorFlow Lite rejects.
+    states outputs of an op, which the verifier of TensorFlow Lite rejects. A loop that begins with
+    zeros shares them with a fused op: the converter makes variables without a value of both.
 
     Args:
       content: the file.
@@ -51,14 +52,17 @@ def finish(content: bytes, fused: list[Recurrent]) -> bytes:
     model = _read(content)
     missing = list(fused)
     for graph in model.subgraphs:
+        states: list[int] = []
         for op in graph.operators:
             if _name(model, op) == FUSED_OP:
+                states += [op.inputs[position] for position in _STATES]
                 weights = _values(model, graph, op.inputs[_INPUT_TO_FORGET])
                 item = min(missing, key=lambda item: _distance(item, weights), default=None)
                 if item is None or _distance(item, weights) > _QUANTISED:
                     raise ValueError("the converter made a fused op that belongs to no layer")
                 missing.remove(item)
                 _finish_op(model, graph, op, item.layer)
+        _fill_with_zeros(model, graph, states)
     if missing:
         paths = ", ".join(item.path for item in missing)
         raise ValueError(f"the converter made no fused op of these layers: {paths}")
@@ -110,6 +114,15 @@ def _finish_op(model: Any, graph: Any, op: Any, layer: Any) -> None:
         op.inputs[position] = _add_constant(model, graph, name, row, like)
 
 
+def _fill_with_zeros(model: Any, graph: Any, indices: list[int]) -> None:
+    """Gives zeros to the former states of fused ops that other ops read, too."""
+    read = {index for op in graph.operators for index in op.inputs}
+    made = {index for op in graph.operators for index in op.outputs}
+    for index in set(indices) & read - made:
+        tensor = graph.tensors[index]
+        tensor.buffer = _add_buffer(model, np.zeros(tensor.shape, "float32"))
+
+
 def _add_constant(model: Any, graph: Any, name: bytes, values: Any, like: Any) -> int:
     """A constant of the type of another, float32 or int8; its index."""
     from tensorflow.lite.python import schema_py_generated as schema
@@ -121,11 +134,18 @@ def _add_constant(model: Any, graph: Any, name: bytes, values: Any, like: Any) -
         graph.tensors[index].quantization = schema.QuantizationParametersT()
         graph.tensors[index].quantization.scale = [scale]
         graph.tensors[index].quantization.zeroPoint = [0]
+    graph.tensors[index].buffer = _add_buffer(model, values)
+    return index
+
+
+def _add_buffer(model: Any, values: np.ndarray) -> int:
+    """The bytes of an array in a file; the index of their buffer."""
+    from tensorflow.lite.python import schema_py_generated as schema
+
     buffer = schema.BufferT()
     buffer.data = np.frombuffer(np.ascontiguousarray(values).tobytes(), np.uint8)
     model.buffers.append(buffer)
-    graph.tensors[index].buffer = len(model.buffers) - 1
-    return index
+    return len(model.buffers) - 1
 
 
 def _add_tensor(graph: Any, name: bytes, shape: Any, dtype: int) -> int:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from tf_lstm_ops.export import states
 from tf_lstm_ops.export.lite.layers import Lowering, Recurrent, recurrent_layers, state_names
 
 
@@ -47,13 +48,13 @@ def trace(model: Any, batch_size: int, *, stateful: bool, loops: bool) -> Traced
     """
     inputs = _input_specs(model, batch_size)
     items = _streamed_layers(model) if stateful else []
-    states = {spec.name: spec for item in items for spec in _state_specs(item, batch_size)}
+    state_specs = {spec.name: spec for item in items for spec in _state_specs(item, batch_size)}
     lowering = Lowering(model, loops=loops, stateful=stateful)
     names = output_names(model)
 
     @tf.function(autograph=False)
     def predict(*tensors: Any) -> dict[str, Any]:
-        by_name = dict(zip([*inputs, *states], tensors, strict=True))
+        by_name = dict(zip([*inputs, *state_specs], tensors, strict=True))
         initial = {item.path: [by_name[n] for n in state_names(item)] for item in items}
         with lowering.active(initial):
             results = call(model, [by_name[name] for name in inputs])
@@ -62,12 +63,12 @@ def trace(model: Any, batch_size: int, *, stateful: bool, loops: bool) -> Traced
         # An output that is an input as it is would have two names in the file.
         return {name: tf.identity(value) for name, value in results.items()}
 
-    function = predict.get_concrete_function(*inputs.values(), *states.values())
-    return Traced(function, inputs, states, names, lowering)
+    function = predict.get_concrete_function(*inputs.values(), *state_specs.values())
+    return Traced(function, inputs, state_specs, names, lowering)
 
 
 def call(model: Any, inputs: list[Any]) -> dict[str, Any]:
-    """Calls a model for inference. Its variables do not change.
+    """Calls a model for inference, from zero states. Its variables do not change.
 
     Args:
       model: a functional or Sequential model.
@@ -76,12 +77,7 @@ def call(model: Any, inputs: list[Any]) -> dict[str, Any]:
     Returns:
       Its outputs by name.
     """
-    zeros = [
-        (state, tf.zeros(state.shape, state.dtype))
-        for item in recurrent_layers(model)
-        for state in keras.tree.flatten(item.layer.states or [])
-    ]
-    with keras.StatelessScope(state_mapping=zeros):
+    with states.from_zeros(model):
         structure = keras.tree.pack_sequence_as(_functional(model).input, inputs)
         outputs = model(structure, training=False)
     return dict(zip(output_names(model), keras.tree.flatten(outputs), strict=True))
