@@ -210,6 +210,16 @@ def test_in_openvino(form, masked, tmp_path, rng):
         assert_close(next(iter(compiled(x).values())), model(x))
 
 
+@pytest.mark.full
+def test_openvino_loads_no_loop(tmp_path, rng):
+    openvino = pytest.importorskip("openvino", reason="loads the file")
+    layers, nodes = FORMS["clip"]
+    assert nodes == {"Loop": 1}
+    export_onnx(make_model(*layers(), rng=rng), tmp_path / "model.onnx")
+    with pytest.raises(RuntimeError, match="Loop"):
+        openvino.Core().compile_model(tmp_path / "model.onnx", "CPU")
+
+
 def test_without_onnx_runtime(tmp_path, rng, monkeypatch, capsys):
     """The reference implementation of the package onnx runs the file."""
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
