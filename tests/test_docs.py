@@ -97,18 +97,6 @@ def assert_links_tests(folder: Path, cell: str) -> None:
         assert re.search(rf"^def {test}\(", text_of(folder / file), re.MULTILINE), cell
 
 
-def test_feature_table_names_a_test_in_each_cell() -> None:
-    """Or says "no"."""
-    page = DOCS / "reference" / "features.md"
-    table = rows(text_of(page), 1)
-    cells = [cell for row in table for cell in row]
-    assert len(cells) == 4 * len(table) > 0
-    linked = [cell for cell in cells if cell != "no"]
-    assert len(linked) > len(cells) / 2
-    for cell in linked:
-        assert_links_tests(page.parent, cell)
-
-
 def test_interoperability_table_names_tests() -> None:
     """In the columns of exactness and of what is lost."""
     table = rows(text_of(DOCS / "interoperability.md"), 3)
