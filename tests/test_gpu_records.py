@@ -162,6 +162,17 @@ def test_only_a_trace_for_the_cpu_has_fused_ops(off, device, fused):
     assert ops_of_a_trace(device) == ({"TfLstmOps>LSTMBlockCell"} if fused else set())
 
 
+@pytest.mark.parametrize(("inputs", "fused"), [(3, False), (None, True)])
+def test_sizes_that_are_not_static_have_fused_ops(off, inputs, fused):
+    @tf.function(input_signature=[tf.TensorSpec([5, 2, inputs])])
+    def call(x):
+        state, params = tf.zeros([1, 2, 4]), tf.zeros([4 * 4 * (3 + 4) + 2 * 16])
+        return raw_ops.CudnnRNN(input=x, input_h=state, input_c=state, params=params).output
+
+    types = {op.type for op in call.get_concrete_function().graph.get_operations()}
+    assert ("TfLstmOps>CudnnRNN" in types) == fused
+
+
 def test_a_process_that_hides_its_gpus_has_fused_ops(off, monkeypatch):
     monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [])
     assert ops_of_a_trace(None) == {"TfLstmOps>LSTMBlockCell"}

@@ -50,6 +50,15 @@ def test_op_has_kernels_of_every_type(op):
     assert gpu_kernels()[f"TfLstmOps>{op}"] >= TYPES
 
 
+def test_ops_without_kernels():
+    """docs/reference/gpu.md names the layers that they compute."""
+    cpu = {k.op for k in kernels.get_all_registered_kernels().kernel if k.device_type == "CPU"}
+    names = ("KerasLSTMV2", "KerasLayerNormLSTM", "KerasLayerNormGRU")
+    assert {op for op in cpu - gpu_kernels().keys() if op.startswith("TfLstmOps>")} == {
+        f"TfLstmOps>{name}{grad}" for name in names for grad in ("", "Grad")
+    }
+
+
 BLOCK_OPS = ["BlockLSTM", "BlockLSTMV2", "BlockLSTMGrad", "BlockLSTMFullGrad"]
 CUDNN_OPS = ["CudnnRNNV3", "CudnnRNNBackpropV3"]
 

@@ -12,8 +12,9 @@ import tensorflow as tf
 
 from tf_lstm_ops.export import onnx as export_onnx
 from tf_lstm_ops.export import onnx_nodes
+from tf_lstm_ops.export import saved_model as export_saved_model
 from tf_lstm_ops.export.states import states_of
-from tf_lstm_ops.keras import GRU, LSTM, StackedLSTM
+from tf_lstm_ops.keras import GRU, LSTM, StackedGRU, StackedLSTM
 
 pytest.importorskip("tf2onnx", reason="the converter of all other layers")
 onnx = pytest.importorskip("onnx", reason="reads the files")
@@ -85,6 +86,9 @@ FORMS = {
     "dropout": (lambda: [LSTM(UNITS, dropout=0.5, recurrent_dropout=0.5)], {"LSTM": 1}),
     "clip": (lambda: [LSTM(UNITS, cell_clip=0.3)], {"Loop": 1}),
     "projection": (lambda: [LSTM(UNITS, projection_size=2)], {"Loop": 1}),
+    "norm": (lambda: [LSTM(UNITS, layer_normalization=True)], {"Loop": 1}),
+    "stacked": (lambda: [StackedGRU(UNITS, 2)], {"Loop": 2}),
+    "simple_rnn": (lambda: [keras.layers.SimpleRNN(UNITS)], {"Loop": 1}),
     "gelu": (lambda: [LSTM(UNITS, activation="gelu")], {"Loop": 1}),
     "gru_reset_before": (lambda: [GRU(UNITS, reset_after=False)], {"Loop": 1}),
     "gru_relu": (lambda: [GRU(UNITS, activation="relu")], {"Loop": 1}),
@@ -209,6 +213,23 @@ def test_in_openvino(form, masked, tmp_path, rng):
     for mask in MASKS.values() if masked else [np.ones([BATCH, TIME])]:
         x = random(rng, BATCH, TIME, INPUTS) * np.array(mask, "float32")[..., None]
         assert_close(next(iter(compiled(x).values())), model(x))
+
+
+@pytest.mark.full
+def test_openvino_loads_no_loop(tmp_path, rng):
+    """But a portable SavedModel."""
+    openvino = pytest.importorskip("openvino", reason="loads the file")
+    layers, nodes = FORMS["clip"]
+    model, folder = make_model(*layers(), rng=rng), tmp_path / "model"
+    export_onnx(model, tmp_path / "model.onnx")
+    assert kinds(tmp_path / "model.onnx") == nodes == {"Loop": 1}
+    with pytest.raises(RuntimeError, match="Loop"):
+        openvino.Core().compile_model(tmp_path / "model.onnx", "CPU")
+    export_saved_model(model, folder, portable=True)
+    options = {"INFERENCE_PRECISION_HINT": "f32"}
+    compiled = openvino.compile_model(openvino.convert_model(folder), "CPU", options)
+    x = random(rng, BATCH, TIME, INPUTS)
+    assert_close(next(iter(compiled(x).values())), model(x))
 
 
 def test_without_onnx_runtime(tmp_path, rng, monkeypatch, capsys):
