@@ -59,9 +59,11 @@ def draw(rng: np.random.Generator) -> Call:
     }
     found = shape_error(op, shapes) or length_error(op, shapes, length)
     # The text of a size that overflows gives no numbers.
-    texts = [r"\w"] if found and is_huge(shapes) else [re.escape(found)] if found else []
+    texts: list[str] | None = [re.escape(found)] if found else []
+    if is_huge(shapes):  # without an element, either is right: 2**63 - 1 rows of no unit
+        texts = [r"\w"] if found else None
     function = getattr(tf.raw_ops if is_stock else raw_ops, op)
-    is_right = not texts
+    is_right = texts == []
     return Call(
         f"{'stock' if is_stock else 'own'} {op}",
         lambda *values: function(**dict(zip(tensors, values, strict=True)), **options),

@@ -347,3 +347,12 @@ def test_wrong_inputs_of_the_op(gates, wrong):
     op = op_definitions.function("KerasLayerNormLSTM" if gates == 4 else "KerasLayerNormGRU")
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         op(**arguments)
+
+
+@pytest.mark.parametrize("kind, form", FORMS)
+def test_a_function_gives_the_bits_of_an_eager_call(kind, form, rng):
+    layer = getattr(tf_lstm_ops.keras, kind)(8, layer_normalization=form)
+    layer.build((None, None, 5))
+    layer.set_weights([rng.normal(size=w.shape) for w in layer.get_weights()])
+    x = tf.constant(rng.normal(size=(3, 7, 5)), tf.float32)
+    np.testing.assert_array_equal(tf.function(layer)(x), layer(x))

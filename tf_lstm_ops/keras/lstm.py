@@ -222,8 +222,9 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         for name in ("input_gamma", "recurrent_gamma", "state_gamma", "state_beta"):
             arguments[name] = tf.convert_to_tensor(getattr(cell, name))
         if self.layer_normalization == "addons":
-            betas = cell.input_beta + tf.convert_to_tensor(cell.recurrent_beta)
-            arguments["bias"] = betas if cell.bias is None else betas + arguments["bias"]
+            biases = [cell.input_beta, cell.recurrent_beta, cell.bias]
+            # One op: TensorFlow makes other ops of two additions in a graph, which round otherwise.
+            arguments["bias"] = tf.add_n([tf.convert_to_tensor(b) for b in biases if b is not None])
         arguments["epsilon"] = self.layer_normalization_epsilon
         arguments["carries_normalized_state"] = self.layer_normalization == "addons"
         arguments.update(initial_h=h, initial_c=c)
