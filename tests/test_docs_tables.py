@@ -2,18 +2,15 @@
 
 import ast
 import functools
-import importlib.util
 import re
+import runpy
+from types import SimpleNamespace
 
 import pytest
 
 from pages import ROOT
 
-_spec = importlib.util.spec_from_file_location("docs_tables", ROOT / "scripts" / "docs_tables.py")
-assert _spec and _spec.loader
-docs_tables = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(docs_tables)
-
+docs_tables = SimpleNamespace(**runpy.run_path(str(ROOT / "scripts" / "docs_tables.py")))
 TABLES = docs_tables.read()
 TESTS = sorted({test for table in TABLES.values() for test in docs_tables.tests_of(table)})
 # A cell that says one of these needs no test.

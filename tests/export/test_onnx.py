@@ -14,7 +14,7 @@ from tf_lstm_ops.export import onnx as export_onnx
 from tf_lstm_ops.export import onnx_nodes
 from tf_lstm_ops.export import saved_model as export_saved_model
 from tf_lstm_ops.export.states import states_of
-from tf_lstm_ops.keras import GRU, LSTM, StackedGRU, StackedLSTM
+from tf_lstm_ops.keras import GRU, LSTM, StackedLSTM
 
 pytest.importorskip("tf2onnx", reason="the converter of all other layers")
 onnx = pytest.importorskip("onnx", reason="reads the files")
@@ -87,7 +87,6 @@ FORMS = {
     "clip": (lambda: [LSTM(UNITS, cell_clip=0.3)], {"Loop": 1}),
     "projection": (lambda: [LSTM(UNITS, projection_size=2)], {"Loop": 1}),
     "norm": (lambda: [LSTM(UNITS, layer_normalization=True)], {"Loop": 1}),
-    "stacked": (lambda: [StackedGRU(UNITS, 2)], {"Loop": 2}),
     "simple_rnn": (lambda: [keras.layers.SimpleRNN(UNITS)], {"Loop": 1}),
     "gelu": (lambda: [LSTM(UNITS, activation="gelu")], {"Loop": 1}),
     "gru_reset_before": (lambda: [GRU(UNITS, reset_after=False)], {"Loop": 1}),

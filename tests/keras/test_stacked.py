@@ -358,6 +358,8 @@ def test_in_other_functions_of_the_package(rng, tmp_path):
     tf_lstm_ops.export.tflite(model, tmp_path / "model.tflite")
     pytest.importorskip("tf2onnx", reason="writes the other file")
     tf_lstm_ops.export.onnx(model, tmp_path / "model.onnx")
+    graph = pytest.importorskip("onnx", reason="reads the file").load(tmp_path / "model.onnx").graph
+    assert "Loop" in {node.op_type for node in graph.node}
 
 
 @pytest.mark.parametrize("kind", KINDS)
