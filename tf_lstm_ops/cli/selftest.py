@@ -121,7 +121,8 @@ def _find(device: str) -> tf.config.PhysicalDevice:
         raise CommandError(
             f"TensorFlow has no device {device} here, only "
             f"{', '.join(d.name.removeprefix('/physical_device:') for d in all_devices)}. "
-            "For a Mac, docs/guide/gpu.md lists the plugin for each version of TensorFlow."
+            "A Mac's GPU needs a plugin, tensorflow-metal, that loads into this version of TensorFlow; "
+            "an NVIDIA GPU needs its driver and pip install 'tensorflow[and-cuda]'."
         )
     return found[int(number)]
 
