@@ -121,8 +121,8 @@ def _find(device: str) -> tf.config.PhysicalDevice:
         raise CommandError(
             f"TensorFlow has no device {device} here, only "
             f"{', '.join(d.name.removeprefix('/physical_device:') for d in all_devices)}. "
-            "A Mac's GPU needs a plugin, tensorflow-metal, that loads into this version of TensorFlow; "
-            "an NVIDIA GPU needs its driver and pip install 'tensorflow[and-cuda]'."
+            "A Mac's GPU needs the plugin tensorflow-metal, in a version that loads into this "
+            "TensorFlow; an NVIDIA GPU needs its driver and pip install 'tensorflow[and-cuda]'."
         )
     return found[int(number)]
 

@@ -116,8 +116,9 @@ def _with_dropout(arguments: dict[str, Any]) -> Any:
     share = float(tf.reduce_mean(tf.cast(kept, DTYPE)))
     if not tf.reduce_all(kept | (mask == 0)) or abs(share - (1 - rate)) > 0.2:
         raise RuntimeError(f"the dropout mask is wrong: {share:.0%} of the elements are kept")
-    inputs = _inputs("CudnnRNNV3", arguments)
-    output, h, c = cudnn_rnn.cudnn_rnn(*inputs, mask, **_model(arguments))
+    inputs = {name: arguments[name] for name in op_definitions.inputs("CudnnRNNV3")}
+    model = _model(arguments)
+    output, h, c = cudnn_rnn.cudnn_rnn(**inputs, dropout_mask=mask, **model)
     return given._replace(output=output, output_h=h, output_c=c, reserve_space=mask)
 
 
