@@ -59,7 +59,7 @@ def test_messages_in_native_code() -> None:
 
 
 def test_what_counts_as_a_message() -> None:
-    python = '"""See docs/a.md."""\nraise ValueError(f"see {1} docs/b.md")  # docs/c.md\n'
+    python = '"""See docs/testing.md."""\nraise ValueError(f"see {1} docs/testing.md")  # docs/testing.md\n'
     assert [line for line, text in texts(python) if PAGE.search(text)] == [2]
-    native = '// docs/a.md\nF("see " // "docs/b.md"\n "docs/c.md"); /* docs/d.md */'
+    native = '// docs/testing.md\nF("see " // "docs/testing.md"\n "docs/testing.md"); /* docs/testing.md */'
     assert PAGE.findall(literals(native)) == ["docs/"]
