@@ -59,7 +59,7 @@ def test_messages_in_native_code() -> None:
 
 
 def test_what_counts_as_a_message() -> None:
-    python = '"""See docs/testing.md."""\nraise ValueError(f"see {1} docs/testing.md")  # docs/testing.md\n'
+    python = '"""See docs/a."""\nraise ValueError(f"see {1} docs/a")  # docs/a\n'
     assert [line for line, text in texts(python) if PAGE.search(text)] == [2]
-    native = '// docs/testing.md\nF("see " // "docs/testing.md"\n "docs/testing.md"); /* docs/testing.md */'
+    native = '// docs/a\nF("see " // "docs/a"\n "docs/a"); /* docs/a */'
     assert PAGE.findall(literals(native)) == ["docs/"]
