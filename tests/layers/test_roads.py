@@ -168,6 +168,15 @@ def refusal(road: str, case: Case) -> str | None:
     """A pattern of the documented error; None where the road is open."""
     if road == "tf_saved_model" and case.variant == "dropout" and not case.stacked:
         return "untracked"  # the seeds, also those of stock layers: Keras' call draws masks
+    if road in ("onnx", "tflite") and case.variant == "bfloat16":
+        return "computes in bfloat16.* dtype='float32'"
+    if road == "tflite" and case.stateful:
+        return "is stateful. Pass stateful=True"
+    if road.startswith("to_stock"):
+        if case.variant in ("projection", "peephole", "normalised", "addons"):
+            return "stock layers cannot express"
+        if case.stacked and road.endswith("in_place"):
+            return "one layer becomes several"
     return None
 
 
