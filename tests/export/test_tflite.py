@@ -237,6 +237,38 @@ def test_int8(layer, tmp_path, rng):
     assert 1e-4 < relative_difference(file(x), model(x)) < 0.1  # 8 bits in every step
 
 
+@pytest.mark.parametrize("layer", [LSTM, GRU, keras.layers.LSTM])
+@pytest.mark.parametrize("masked", [False, True])
+def test_int8_in_both_directions(layer, masked, tmp_path, rng):
+    masking = [keras.layers.Masking()] if masked else []
+    recurrent = keras.layers.Bidirectional(layer(8))
+    model = make_model(*masking, recurrent, time=TIME, rng=rng, scale=0.3)
+    data = random(rng, 64, TIME, INPUTS)
+    data[::2, 4:] = 0
+    tflite(model, tmp_path / "model.tflite", "int8", data)
+    for x in data[:1], data[1:2]:
+        assert relative_difference(File(tmp_path / "model.tflite")(x), model(x)) < 0.2
+
+
+def test_int8_of_a_step_that_is_always_zero(tmp_path):
+    """TensorFlow Lite ends the process when it prepares the file: a backward layer's first states
+    and inputs are always zero, and so is the range of their sums."""
+    model = keras.Sequential([keras.Input((TIME, INPUTS)), LSTM(UNITS, go_backwards=True)])
+    data = np.ones([4, TIME, INPUTS], "float32")
+    data[:, 4:] = 0
+    with pytest.raises(ValueError, match="sums are zero for all of representative_data"):
+        tflite(model, tmp_path / "model.tflite", "int8", data)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_file_that_cannot_run(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(flatbuffer, "_fill_with_zeros", lambda *_: None)
+    model = make_model(LSTM(UNITS, return_sequences=True), GRU(UNITS), rng=rng)
+    with pytest.raises(ValueError, match="the file cannot run in TensorFlow Lite"):
+        tflite(model, tmp_path / "model.tflite")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("as_function", [False, True])
 def test_representative_data_check_the_file(as_function, tmp_path, rng, capsys):
     """The printed difference is that of these data; random numbers would be below 10."""
