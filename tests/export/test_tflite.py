@@ -94,6 +94,7 @@ FORMS = {
     "projection": (lambda: [LSTM(UNITS, projection_size=2)], LOOP),
     "relu": (lambda: [LSTM(UNITS, activation="relu")], LOOP),
     "selu": (lambda: [LSTM(UNITS, activation="selu")], LOOP),
+    "gelu": (lambda: [LSTM(UNITS, activation="gelu")], LOOP),
 }
 
 

@@ -5,7 +5,6 @@ B batch, T time, I input size, H cell size, P hidden size (less than H with a pr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +36,7 @@ _ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "elu": tf.nn.elu,
     "leaky_relu": lambda z: tf.where(z > 0, z, z / 5),
     "silu": lambda z: z * tf.sigmoid(z),
-    "gelu": lambda z: z * (1 + tf.math.erf(z * math.sqrt(0.5))) / 2,
+    "gelu": tf.nn.gelu,  # TensorFlow Lite's converter knows its form; TensorFlow Lite has no Erf
 }
 
 
