@@ -53,7 +53,8 @@ def tflite(
         may be unknown there, and then the interpreter takes any.
       stateful: whether the states of all recurrent layers are inputs and outputs of the file, to
         compute a sequence in pieces. Their names are those of the layers with ``_h`` or ``_c``, the
-        same for input and output, [batch_size, H] each. The first piece begins with zeros.
+        same for input and output, [batch_size, H] each; of a StackedLSTM, ``_l0_h``, ``_l0_c``,
+        ``_l1_h`` and so on. The first piece begins with zeros.
       verbose: whether to print the ops, the size and the differences.
 
     Raises:
