@@ -62,8 +62,9 @@ def tflite(
         type.
       ValueError: an argument is not valid; a layer cannot be written as asked, which the text
         names; TensorFlow's converter fails; the file would need ops that TensorFlow Lite does not
-        have; or the file's results differ from the model's by more than the tolerance of
-        ``quantize``. There is no new file then; a file that was there before is unchanged.
+        have, or cannot run; with "int8", representative_data leaves a sum zero; or the file's
+        results differ from the model's by more than the tolerance of ``quantize``. There is no new
+        file then; a file that was there before is unchanged.
     """
     _check_arguments(model, batch_size, quantize, representative_data)
     _check_layers(model, stateful)
