@@ -5,6 +5,7 @@ B batch, T time, I input size, H cell size, P hidden size (less than H with a pr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -23,8 +24,8 @@ from tf_lstm_ops.composite.common import (
 from tf_lstm_ops.composite.scan import scan
 
 # The functions that KerasLSTMV2's attributes name. Equations: UnitActivation in
-# cc/core/cell_options.h. tf.nn.leaky_relu has its slope in float32, and tf.nn.silu has a gradient
-# of its own.
+# cc/core/cell_options.h. tf.nn.leaky_relu and tf.nn.gelu have a constant in float32, and tf.nn.silu
+# has a gradient of its own.
 _ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "linear": tf.identity,
     "relu": tf.nn.relu,
@@ -36,7 +37,8 @@ _ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "elu": tf.nn.elu,
     "leaky_relu": lambda z: tf.where(z > 0, z, z / 5),
     "silu": lambda z: z * tf.sigmoid(z),
-    "gelu": tf.nn.gelu,  # TensorFlow Lite's converter knows its form; TensorFlow Lite has no Erf
+    # In this form TensorFlow Lite's converter knows it; TensorFlow Lite has no Erf.
+    "gelu": lambda z: 0.5 * z * (1 + tf.math.erf(z / math.sqrt(2))),
 }
 
 
