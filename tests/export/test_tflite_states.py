@@ -57,12 +57,6 @@ def test_stateful_layer_of_the_model(tmp_path, rng):
         tflite(model, tmp_path / "model.tflite", batch_size=BATCH)
 
 
-needs_rnn = pytest.mark.skipif(
-    not issubclass(StackedLSTM, keras.layers.RNN), reason="a stack is not a layers.RNN"
-)
-
-
-@needs_rnn
 @pytest.mark.parametrize("layer", [StackedLSTM, StackedGRU])
 def test_stateful_stack(layer, tmp_path, rng):
     model = make_model(layer(UNITS, 2, name="a"), rng=rng)
@@ -80,14 +74,12 @@ def test_stateful_stack(layer, tmp_path, rng):
         assert relative_difference(output, model(x[:, :end])) < TOLERANCE
 
 
-@needs_rnn
 def test_stack_that_cannot_be_streamed(tmp_path, rng):
     model = make_model(StackedLSTM(UNITS, 2, bidirectional=True, name="a"), rng=rng)
     with pytest.raises(ValueError, match="layer a: stateful=True needs layers that read forwards"):
         tflite(model, tmp_path / "model.tflite", stateful=True)
 
 
-@needs_rnn
 def test_stateful_stack_of_the_model(tmp_path, rng):
     layer = StackedGRU(UNITS, 2, stateful=True)
     model = keras.Sequential([keras.Input((None, INPUTS), batch_size=BATCH), layer])
