@@ -46,7 +46,8 @@ def loaded_saved_model(layer: Any, x: Any, folder: Path) -> Results:
     module.layer = layer
     module.call = tf.function(layer, input_signature=[tf.TensorSpec([B, T, I], tf.float32)])
     tf.saved_model.save(module, str(folder))
-    return gradient(tf.saved_model.load(str(folder)).call, x)
+    loaded = tf.saved_model.load(str(folder))
+    return gradient(lambda x: loaded.call(x), x)  # which needs the object, too
 
 
 def distributed(layer: Any, x: Any, folder: Path) -> Results:
@@ -68,7 +69,9 @@ def vectorized_map(layer: Any, x: Any, folder: Path) -> Results:
         output, grad = gradient(layer, x[tf.newaxis])
         return output[0], grad[0]
 
-    return tf.vectorized_map(row, x, fallback_to_while_loop=False)
+    # Keras' own loop cannot be vectorized.
+    is_fused = getattr(layer, "uses_fused_op", False)
+    return tf.vectorized_map(row, x, fallback_to_while_loop=not is_fused)
 
 
 CONTEXTS = {
@@ -98,6 +101,10 @@ def built(case: Case) -> tuple[Any, Any]:
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_context(context, case, tmp_path):
     layer, x = built(case)
+    if context == "loaded_saved_model" and case.variant == "dropout" and not case.stacked:
+        with pytest.raises(AssertionError, match="untracked"):  # as in test_roads.py
+            CONTEXTS[context](layer, x, tmp_path)
+        return
     expected = gradient(layer, x)
     for got, want in zip(CONTEXTS[context](layer, x, tmp_path), expected, strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=case.tolerance)
