@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tf_lstm_ops.cudnn_layout import Model
-from tf_lstm_ops.weights.arrays import Array, as_array, require
+from tf_lstm_ops.weights.arrays import Array, as_numbers, require, require_shape
 from tf_lstm_ops.weights.canonical import Weights
 from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 
@@ -47,9 +47,13 @@ class CudnnFormat(Weights):
         Raises:
           ValueError: params does not have the size of such a model, or an argument is out of range.
         """
+        sizes = {"input_size": input_size, "cell_size": cell_size, "layers": layers}
+        for name, size in {**sizes, "directions": directions, "num_proj": num_proj}.items():
+            is_integer = isinstance(size, int | np.integer)
+            require(is_integer, f"{name} must be an integer but is {size!r}")
         model = Model(cls._MODE, input_size, cell_size, layers, directions, num_proj, input_mode)
-        buffer, size = as_array(params), model.size()
-        require(buffer.shape == (size,), f"params must be ({size},) but is {buffer.shape}")
+        buffer = as_numbers("params", params)
+        require_shape("params", buffer, model.size())
         cells: list[dict[str, Array]] = [{} for _ in range(model.pseudo_layers)]
         start = 0
         for region in model.regions():

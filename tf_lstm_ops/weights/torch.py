@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import reprlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tf_lstm_ops.weights.arrays import Array, as_array, require
+from tf_lstm_ops.weights.arrays import Array, as_numbers, require, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
 from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 
@@ -109,6 +108,7 @@ def _state_dict(source: Any) -> Mapping[str, Any]:
 
 def _own_names(given: Mapping[str, Any], prefix: str) -> list[str]:
     """The names of the module, without the prefix."""
+    require(isinstance(prefix, str), f"prefix must be a text but is {prefix!r}")
     own = [name.removeprefix(prefix) for name in given if name.startswith(prefix)]
     firsts = (_FIRST, _FIRST_OF_CELL)
     if not any(first in own for first in firsts):
@@ -144,17 +144,7 @@ def _missing(kind: str, key: str) -> str:
 
 def _array(given: Mapping[str, Any], key: str, kind: str) -> Array:
     """Reads an array. Biases have one dimension, weights two."""
-    value, rank = given[key], 1 if kind in _BIASES else 2
-    expected = f"{key} must be an array of {rank} dimension{'s' * (rank - 1)}"
-    try:
-        array = as_array(value)
-    except (TypeError, ValueError, RuntimeError) as error:  # PyTorch: without data, of a dtype
-        raise ValueError(f"{expected} but is {reprlib.repr(value)}: {error}") from error
-    require(array.ndim or hasattr(value, "shape"), f"{expected} but is {reprlib.repr(value)}")
-    require(array.ndim == rank, f"{expected} but has the shape {array.shape}")
-    numbers = array.dtype.kind in "fiu" or array.dtype.name == "bfloat16"
-    require(numbers, f"{key} must be an array of numbers but has the dtype {array.dtype}")
-    return array
+    return as_numbers(key, given[key], 1 if kind in _BIASES else 2)
 
 
 def _require_kind(found: Mapping[str, Array], gates: int) -> None:
@@ -164,6 +154,10 @@ def _require_kind(found: Mapping[str, Array], gates: int) -> None:
     wanted = _KINDS[gates]
     hint = {"a GRU": "; use GRUWeights", "an LSTM": "; use LSTMWeights"}.get(kind, "")
     require(kind == wanted, f"the weights are those of {kind}, not of {wanted}{hint}")
+    # Before arrays of these sizes are made: they may be any numbers if there are no elements.
+    rows = found["input"].shape[0]
+    require(found["recurrent"].shape[1] > 0, "the hidden size must be positive but is 0")
+    require_shape("the recurrent weights", found["recurrent"], rows, "P")
 
 
 def _end(layer: int, direction: int) -> str:
