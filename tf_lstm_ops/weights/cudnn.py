@@ -47,11 +47,18 @@ class CudnnFormat(Weights):
         Raises:
           ValueError: params does not have the size of such a model, or an argument is out of range.
         """
-        sizes = {"input_size": input_size, "cell_size": cell_size, "layers": layers}
-        for name, size in {**sizes, "directions": directions, "num_proj": num_proj}.items():
+        sizes = {
+            "input_size": input_size,
+            "cell_size": cell_size,
+            "layers": layers,
+            "directions": directions,
+            "num_proj": num_proj,
+        }
+        for name, size in sizes.items():
             is_integer = isinstance(size, int | np.integer)
             require(is_integer, f"{name} must be an integer but is {size!r}")
-        model = Model(cls._MODE, input_size, cell_size, layers, directions, num_proj, input_mode)
+        # Not NumPy's integers, which may be too narrow for the products of sizes.
+        model = Model(cls._MODE, *map(int, sizes.values()), input_mode)
         buffer = as_numbers("params", params)
         require_shape("params", buffer, model.size())
         cells: list[dict[str, Array]] = [{} for _ in range(model.pseudo_layers)]
@@ -61,10 +68,10 @@ class CudnnFormat(Weights):
             cells[region.pseudo_layer][region.kind] = elements.reshape(region.matrix_shape)
             start += region.size
         if model.skip_input:
-            for cell in cells[:directions]:
+            for cell in cells[: model.directions]:
                 cell["input"] = _identity(model).astype(buffer.dtype)
         gates = cls._OUTPUT_MAJOR_GATES, cls._GATES
-        return cls(tuple(from_output_major(cell, *gates) for cell in cells), directions)
+        return cls(tuple(from_output_major(cell, *gates) for cell in cells), model.directions)
 
     def to_cudnn(self, *, input_mode: str = "linear_input") -> Array:
         """The `params` of the CudnnRNN ops.

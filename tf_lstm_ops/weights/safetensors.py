@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,8 @@ class SafetensorsFormat(TorchFormat):
             with module.numpy.safe_open(os.fspath(path), framework="np") as file:
                 return cls.from_torch(_Tensors(file), prefix=prefix)
         except module.SafetensorError as error:
-            raise ValueError(f"{path} is no valid .safetensors file: {error}") from error
+            said = textwrap.shorten(str(error), 300)  # it may have the whole header
+            raise ValueError(f"{path} is no valid .safetensors file: {said}") from error
 
     def to_safetensors(self, path: str | os.PathLike[str], *, prefix: str = "") -> None:
         """To a .safetensors file with PyTorch's names.
@@ -72,6 +74,8 @@ class _Tensors(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         try:
             return self._file.get_tensor(name)
+        except ValueError as error:
+            raise ValueError(f"{name} cannot be read: {error}") from error
         except (AttributeError, TypeError) as error:  # NumPy has no such dtype
             dtype = self._file.get_slice(name).get_dtype()
             raise ValueError(

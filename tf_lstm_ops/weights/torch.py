@@ -50,7 +50,11 @@ class TorchFormat(Weights):
             require(name in own, _missing(kind, prefix + name))
         read = {names[kind] for names in cells for kind in kinds}
         unread = [prefix + name for name in own if name not in read]
-        require(not unread, f"the state dict has {', '.join(unread)}, which belongs to no layer")
+        more = f" and {len(unread) - 5} more" if len(unread) > 5 else ""
+        require(
+            not unread,
+            f"the state dict has {', '.join(unread[:5])}{more}, which belongs to no layer",
+        )
         layers = [
             cls._from_cell({kind: _array(given, prefix + names[kind], kind) for kind in kinds})
             for names in cells
