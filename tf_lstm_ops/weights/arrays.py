@@ -51,7 +51,8 @@ def as_numbers(name: str, value: Any, rank: int | None = None) -> Array:
         array = as_array(value)
     except (TypeError, ValueError, RuntimeError) as error:  # PyTorch: without data, of a dtype
         raise ValueError(f"{expected} but is {reprlib.repr(value)}: {error}") from error
-    require(array.ndim or hasattr(value, "shape"), f"{expected} but is {reprlib.repr(value)}")
+    if array.ndim == 0 and not hasattr(value, "shape"):
+        raise ValueError(f"{expected} but is {reprlib.repr(value)}")
     require(rank in (None, array.ndim), f"{expected} but has the shape {array.shape}")
     numbers = array.dtype.kind in "fiu" or array.dtype.name == "bfloat16"
     require(numbers, f"{name} must be an array of numbers but has the dtype {array.dtype}")

@@ -106,10 +106,11 @@ def _keras_cells(source: Any, name: str) -> list[list[Array]]:
     if hasattr(source, "cell"):
         require(source.weights, f"{source.name} has no weights yet; build it first")
         return [[as_array(w) for w in source.get_weights()]]
-    require(
-        isinstance(source, list | tuple) and len(source) >= 2,
-        f"{name} is neither a recurrent layer nor the list of its weights: {reprlib.repr(source)}",
-    )
+    if not isinstance(source, list | tuple) or len(source) < 2:
+        raise ValueError(
+            f"{name} is neither a recurrent layer nor the list of its weights: "
+            f"{reprlib.repr(source)}"
+        )
     arrays = [as_numbers(f"{name}[{k}]", a) for k, a in enumerate(source)]
     half = len(arrays) // 2
     # The shape of a kernel does not occur again in a direction's own arrays from the third one on.

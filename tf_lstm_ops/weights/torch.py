@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import reprlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +105,8 @@ class TorchFormat(Weights):
 def _state_dict(source: Any) -> Mapping[str, Any]:
     """The state dict of a module, or the argument itself."""
     given: Mapping[str, Any] = source.state_dict() if hasattr(source, "state_dict") else source
-    require(isinstance(given, Mapping), f"{source!r} is neither a module nor a state dict")
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{reprlib.repr(source)} is neither a module nor a state dict")
     for name in given:
         require(isinstance(name, str), f"the keys of a state dict must be texts but one is {name}")
     return given
