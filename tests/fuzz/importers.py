@@ -261,6 +261,7 @@ def _assert_equal(got: Weights, want: Weights) -> None:
         want.directions,
         getattr(want, "reset_after", None),
     )
+    assert len(got.layers) == len(want.layers), f"{len(got.layers)} cells, not {len(want.layers)}"
     for k, (a, b) in enumerate(zip(got.layers, want.layers, strict=True)):
         assert a.arrays().keys() == b.arrays().keys()
         for name, array in b.arrays().items():

@@ -58,7 +58,8 @@ class CudnnFormat(Weights):
             is_integer = isinstance(size, int | np.integer)
             require(is_integer, f"{name} must be an integer but is {size!r}")
         # Not NumPy's integers, which may be too narrow for the products of sizes.
-        model = Model(cls._MODE, *map(int, sizes.values()), input_mode)
+        integers = {name: int(size) for name, size in sizes.items()}
+        model = Model(cls._MODE, **integers, input_mode=input_mode)
         buffer = as_numbers("params", params)
         require_shape("params", buffer, model.size())
         cells: list[dict[str, Array]] = [{} for _ in range(model.pseudo_layers)]
