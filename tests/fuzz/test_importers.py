@@ -53,7 +53,7 @@ def without_wrapping(cls, path, *, prefix=""):
 
 
 BROKEN = {
-    "gates in another order": (onnx, "from_output_major", gates_as_they_are, "differs"),
+    "gates in another order": (onnx, "from_output_major", gates_as_they_are, "kernel of layers[0]"),
     "lost layers": (LSTMWeights, "from_torch", classmethod(first_layer_only), "cells, not"),
     "no copy": (keras, "as_numbers", lambda name, value: np.asarray(value), "shares memory"),
     "no check of a shape": (cudnn, "require_shape", lambda *_: None, "no refusal in words"),
