@@ -151,4 +151,7 @@ class Model:
         Returns:
           The number of elements.
         """
+        if self.layers > 2:  # all layers but the first have one size
+            one, two = (dataclasses.replace(self, layers=n).size() for n in (1, 2))
+            return one + (self.layers - 1) * (two - one)
         return sum(region.size for region in self.regions())

@@ -1,20 +1,17 @@
 """Runs drawn calls one after the other. Call number n of seed s depends on n and s only."""
 
-import collections
+import functools
 import mmap
-import sys
-import time
-import traceback
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from tf_lstm_ops import stock
 
-from . import block_cell, conversions, cudnn_rnn, graphs, keras, mpsgraph
+from . import block_cell, conversions, cudnn_rnn, graphs, keras, loop, mpsgraph
 from .call import Call, check, check_derivatives, ways
 from .draw import choose
+from .loop import Counts
 
 # How often each is drawn.
 FAMILIES: dict[str, tuple[Callable[[np.random.Generator], Call], float]] = {
@@ -33,10 +30,6 @@ NAMES.remove("stock CudnnRNNDropoutMask")  # ours alone
 # The ways of running a call, which cost a hundred times as much as an eager call.
 TRACED = 0.01
 FIRST_ORDER, SECOND_ORDER = 0.02, 0.01
-
-
-class Counts(collections.Counter[str]):
-    """What ran: by call and by way."""
 
 
 def draw_call(rng: np.random.Generator) -> Call:
@@ -78,39 +71,8 @@ def _differentiate(call: Call, rng: np.random.Generator, counts: Counts) -> None
 def run(
     seed: int, numbers: range, record: mmap.mmap, failures: int = 1, each: int | None = None
 ) -> Counts:
-    """Runs the calls of these numbers. Each number is written to `record` before its call, so that
-    another process knows which call has ended this one. Ends early after so many failures; or, if
-    `each` is given, when each op has had so many calls."""
+    """Runs the calls of these numbers, as loop.run says."""
     stock.override()
-    counts, begin, told = Counts(), time.monotonic(), time.monotonic()
-    for number in numbers:
-        record[:8] = number.to_bytes(8, "little")
-        try:
-            run_one(seed, number, counts, each)
-        except Exception:
-            counts["failed"] += 1
-            traceback.print_exc(limit=-4)
-            print(f"To repeat: {reproduction(seed, number)}\n", flush=True, file=sys.stderr)
-            if counts["failed"] == failures:
-                break
-        if each is not None and all(counts[name] >= each for name in NAMES):
-            break
-        if time.monotonic() - told > 10:
-            told = time.monotonic()
-            tell(number + 1 - numbers.start, told - begin, counts)
-    tell(number + 1 - numbers.start, time.monotonic() - begin, counts)
-    return counts
-
-
-def reproduction(seed: int, number: int) -> str:
-    """A command that runs one call."""
-    return f"python -m tests.fuzz --seed {seed} --first {number} --calls 1"
-
-
-def tell(done: int, seconds: float, counts: Any) -> None:
-    print(
-        f"{done} calls in {seconds:.0f} s: {counts['accepted']} accepted, "
-        f"{counts['refused']} refused, {counts['failed']} failed",
-        flush=True,
-        file=sys.stderr,
-    )
+    command = f"python -m tests.fuzz --seed {seed}"
+    one = functools.partial(run_one, seed, each=each)
+    return loop.run(one, numbers, record, command, failures, each, NAMES)

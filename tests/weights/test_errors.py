@@ -1,6 +1,7 @@
 """What does not fit is refused with words that say what, and what to do."""
 
 import dataclasses
+import json
 
 import keras
 import numpy as np
@@ -80,13 +81,97 @@ CUDNN = {
     "other input size": ({"input_size": 2}, r"params must be \(128,\) but is \(144,\)"),
     "negative": ({"input_size": -1}, "input_size must be positive but is -1"),
     "no cell": ({"cell_size": 0}, "cell_size must be positive but is 0"),
+    "many layers": ({"layers": 10**12}, r"params must be \(\d+,\) but is \(144,\)"),
+    "layers as a text": ({"layers": "2"}, "layers must be an integer but is '2'"),
+    "half a cell": ({"cell_size": 4.5}, "cell_size must be an integer but is 4.5"),
+    "narrow integer": ({"layers": np.int8(2)}, r"params must be \(304,\) but is \(144,\)"),
     "no layers": ({"layers": 0}, "layers must be positive but is 0"),
     "directions": ({"directions": 3}, "directions must be 1 or 2 but is 3"),
     "projection": ({"num_proj": 5}, "num_proj must be between 0 and 4 but is 5"),
     "input mode": ({"input_mode": "skip"}, "input_mode must be .* but is skip"),
 }
 
+NO_NUMBERS = "must be an array of numbers but has the dtype"
+
 MALFORMED = {
+    "cudnn, no array": (
+        lambda: LSTMWeights.from_cudnn([[1.0], [2.0, 3.0]], **SIZES),
+        "params must be an array but is .*inhomogeneous",
+    ),
+    "cudnn, truth values": (
+        lambda: LSTMWeights.from_cudnn(np.zeros(144, bool), **SIZES),
+        f"params {NO_NUMBERS} bool",
+    ),
+    "keras, None": (
+        lambda: LSTMWeights.from_keras([None, *PLAIN.to_keras()[1:]]),
+        r"source\[0\] must be an array but is None",
+    ),
+    "keras, texts": (
+        lambda: GRUWeights.from_keras([GRU.to_keras(), [np.array(["a"]), *GRU.to_keras()[1:]]]),
+        rf"source\[1\]\[0\] {NO_NUMBERS} <U1",
+    ),
+    "keras, kernel of rank 1": (
+        lambda: LSTMWeights.from_keras([np.zeros(3), *PLAIN.to_keras()[1:]]),
+        r"kernel must be \(I, G\*H\) but is \(3,\)",
+    ),
+    "keras, large without elements": (
+        lambda: LSTMWeights.from_keras([np.zeros((0, 2**50)), np.zeros((0, 2**50))]),
+        "recurrent_kernel must not be empty",
+    ),
+    "torch, large without elements": (
+        lambda: LSTMWeights.from_torch(
+            {"weight_ih_l0": np.zeros((2**50, 0)), "weight_hh_l0": np.zeros((0, 2**48))}
+        ),
+        "the recurrent weights must be .* but is",
+    ),
+    "torch, prefix": (
+        lambda: LSTMWeights.from_torch(PLAIN.to_torch(), prefix=None),
+        "prefix must be a text but is None",
+    ),
+    "torch, many other keys": (
+        lambda: LSTMWeights.from_torch({**PLAIN.to_torch(), **dict.fromkeys("abcdefg")}),
+        "the state dict has a, b, c, d, e and 2 more, which belongs to no layer",
+    ),
+    "block cell, None": (
+        lambda: LSTMWeights.from_block_cell(None, BLOCK.b, **ICFO),
+        "w must be an array of 2 dimensions but is None",
+    ),
+    "block cell, rank of b": (
+        lambda: LSTMWeights.from_block_cell(BLOCK.w, BLOCK.b[None], **ICFO),
+        r"b must be an array of 1 dimension but has the shape \(1, 16\)",
+    ),
+    "block cell, b of no gates": (
+        lambda: LSTMWeights.from_block_cell(BLOCK.w, BLOCK.b[:15], **ICFO),
+        r"b must be \(12,\) but is \(15,\)",
+    ),
+    "block cell, short peephole": (
+        lambda: LSTMWeights.from_block_cell(*BLOCK[:4], BLOCK.wco[:3], **ICFO),
+        r"wco must be \(4,\) but is \(3,\)",
+    ),
+    "block cell, dtype of a peephole": (
+        lambda: LSTMWeights.from_block_cell(*BLOCK[:4], BLOCK.wco.astype("float32"), **ICFO),
+        "wco must be float64 but is float32",
+    ),
+    "block cell, forget_bias": (
+        lambda: LSTMWeights.from_block_cell(*BLOCK, gate_order="ICFO", forget_bias=None),
+        "forget_bias must be a number but is None",
+    ),
+    "onnx, None": (
+        lambda: LSTMWeights.from_onnx(None, NODE.R),
+        "W must be an array but is None",
+    ),
+    "onnx, large without elements": (
+        lambda: LSTMWeights.from_onnx(NODE.W, np.zeros((1, 0, 2**50))),
+        r"R must be \(1, \d+, \d+\) but is",
+    ),
+    "mpsgraph, objects": (
+        lambda: LSTMWeights.from_mpsgraph(*GRAPH[:2], np.zeros(16, object)),
+        f"bias {NO_NUMBERS} object",
+    ),
+    "mpsgraph, large without elements": (
+        lambda: LSTMWeights.from_mpsgraph(None, np.zeros((0, 2**50))),
+        r"recurrent_weight must be \(\d+, \d+\) but is",
+    ),
     "gru with projection": (
         lambda: GRUWeights.from_cudnn(np.zeros(9), **SIZES, num_proj=2),
         "num_proj must be 0 for gru but is 2",
@@ -229,6 +314,13 @@ MALFORMED = {
 }
 
 
+def tensor_file(shape):
+    """A .safetensors file of tensors without elements."""
+    entry = {"dtype": "F64", "shape": shape, "data_offsets": [0, 0]}
+    text = json.dumps({"weight_ih_l0": entry, "weight_hh_l0": entry}).encode()
+    return len(text).to_bytes(8, "little") + text
+
+
 @pytest.mark.parametrize("name", CANNOT_HOLD)
 def test_what_a_form_cannot_hold(name):
     call, message = CANNOT_HOLD[name]
@@ -275,3 +367,28 @@ def test_a_projection_makes_h_smaller():
     square = dataclasses.replace(cell, projection=np.eye(UNITS))
     with pytest.raises(ValueError, match="with a projection h must be smaller than 4, not 4"):
         LSTMWeights((square,))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "model.safetensors is no valid .safetensors file: "),
+        (b"\xff" * 40, "model.safetensors is no valid .safetensors file: "),
+        (tensor_file([0, 2**60]), "weight_ih_l0 cannot be read: "),
+        (tensor_file([-1]), "no valid .safetensors file: .*invalid value"),
+        (tensor_file(["x" * 10**5]), "^.{,500}$"),
+    ],
+    ids=["empty", "no length", "large without elements", "negative size", "long text"],
+)
+def test_a_damaged_file(data, message, tmp_path):
+    pytest.importorskip("safetensors", reason="reads the file")
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=message):
+        LSTMWeights.from_safetensors(path)
+
+
+def test_no_file(tmp_path):
+    pytest.importorskip("safetensors", reason="reads the file")
+    with pytest.raises(FileNotFoundError):
+        LSTMWeights.from_safetensors(tmp_path / "model.safetensors")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,35 @@ def as_array(value: Any) -> Array:
 
             return value.float().numpy().astype(ml_dtypes.bfloat16)
     return np.array(value.numpy() if hasattr(value, "numpy") else value)
+
+
+def as_numbers(name: str, value: Any, rank: int | None = None) -> Array:
+    """A copy of an array of numbers.
+
+    Args:
+      name: the argument's name in the messages.
+      value: as of `as_array`.
+      rank: its number of dimensions; None for any.
+
+    Returns:
+      A NumPy array of the same shape and dtype, which shares no memory with value.
+
+    Raises:
+      ValueError: value is no array, its elements are no numbers, or it has another rank.
+    """
+    expected = f"{name} must be an array"
+    if rank is not None:
+        expected += f" of {rank} dimension{'s' * (rank - 1)}"
+    try:
+        array = as_array(value)
+    except (TypeError, ValueError, RuntimeError) as error:  # PyTorch: without data, of a dtype
+        raise ValueError(f"{expected} but is {reprlib.repr(value)}: {error}") from error
+    if array.ndim == 0 and not hasattr(value, "shape"):
+        raise ValueError(f"{expected} but is {reprlib.repr(value)}")
+    require(rank in (None, array.ndim), f"{expected} but has the shape {array.shape}")
+    numbers = array.dtype.kind in "fiu" or array.dtype.name == "bfloat16"
+    require(numbers, f"{name} must be an array of numbers but has the dtype {array.dtype}")
+    return array
 
 
 def reordered(array: Array, source: str, target: str) -> Array:

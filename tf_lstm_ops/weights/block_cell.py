@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tf_lstm_ops.weights.arrays import Array, as_array, reordered, require
+from tf_lstm_ops.weights.arrays import Array, as_numbers, reordered, require, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
 
 if TYPE_CHECKING:
@@ -60,8 +61,9 @@ class BlockCellFormat(Weights):
             gate_order is neither "ICFO" nor "IFCO".
         """
         _check_gate_order(gate_order)
-        matrix, vector = as_array(w), as_array(b)
+        matrix, vector = as_numbers("w", w, 2), as_numbers("b", b, 1)
         cell = vector.size // 4
+        require_shape("b", vector, 4 * cell)
         rows = max(len(matrix), cell)
         require(
             matrix.shape == (rows, 4 * cell),
@@ -72,7 +74,7 @@ class BlockCellFormat(Weights):
         )
         given = [p is not None for p in (wci, wcf, wco)]
         require(all(given) or not any(given), "give all of wci, wcf and wco, or none")
-        peephole = np.stack([as_array(p) for p in (wci, wcf, wco)]) if all(given) else None
+        peephole = _peephole({"wci": wci, "wcf": wcf, "wco": wco}, vector) if all(given) else None
         bias = _forget_bias(recurrent_bias, forget_bias)
         kernels = matrix[:-cell], matrix[-cell:]
         return cls((CellWeights(*kernels, bias, recurrent_bias, peephole),))
@@ -114,11 +116,22 @@ def _check_gate_order(gate_order: str) -> None:
     )
 
 
+def _peephole(given: dict[str, Any], bias: Array) -> Array:
+    """[3, H], of arrays by name."""
+    arrays = {name: as_numbers(name, value) for name, value in given.items()}
+    for name, array in arrays.items():
+        require_shape(name, array, bias.size // 4)
+        require(array.dtype == bias.dtype, f"{name} must be {bias.dtype} but is {array.dtype}")
+    return np.stack(list(arrays.values()))
+
+
 def _forget_bias(bias: Array, value: float) -> Array:
     """[4H]: value in the block of the forget gate, else zero.
 
     TensorFlow stores the attribute forget_bias in float32.
     """
+    is_number = isinstance(value, numbers.Real)
+    require(is_number, f"forget_bias must be a number but is {value!r}")
     found = np.zeros_like(bias)
     np.split(found, 4)[1][:] = np.float32(value)
     return found

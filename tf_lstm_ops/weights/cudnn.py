@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tf_lstm_ops.cudnn_layout import Model
-from tf_lstm_ops.weights.arrays import Array, as_array, require
+from tf_lstm_ops.weights.arrays import Array, as_numbers, require, require_shape
 from tf_lstm_ops.weights.canonical import Weights
 from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 
@@ -47,9 +47,21 @@ class CudnnFormat(Weights):
         Raises:
           ValueError: params does not have the size of such a model, or an argument is out of range.
         """
-        model = Model(cls._MODE, input_size, cell_size, layers, directions, num_proj, input_mode)
-        buffer, size = as_array(params), model.size()
-        require(buffer.shape == (size,), f"params must be ({size},) but is {buffer.shape}")
+        sizes = {
+            "input_size": input_size,
+            "cell_size": cell_size,
+            "layers": layers,
+            "directions": directions,
+            "num_proj": num_proj,
+        }
+        for name, size in sizes.items():
+            is_integer = isinstance(size, int | np.integer)
+            require(is_integer, f"{name} must be an integer but is {size!r}")
+        # Not NumPy's integers, which may be too narrow for the products of sizes.
+        integers = {name: int(size) for name, size in sizes.items()}
+        model = Model(cls._MODE, **integers, input_mode=input_mode)
+        buffer = as_numbers("params", params)
+        require_shape("params", buffer, model.size())
         cells: list[dict[str, Array]] = [{} for _ in range(model.pseudo_layers)]
         start = 0
         for region in model.regions():
@@ -57,10 +69,10 @@ class CudnnFormat(Weights):
             cells[region.pseudo_layer][region.kind] = elements.reshape(region.matrix_shape)
             start += region.size
         if model.skip_input:
-            for cell in cells[:directions]:
+            for cell in cells[: model.directions]:
                 cell["input"] = _identity(model).astype(buffer.dtype)
         gates = cls._OUTPUT_MAJOR_GATES, cls._GATES
-        return cls(tuple(from_output_major(cell, *gates) for cell in cells), directions)
+        return cls(tuple(from_output_major(cell, *gates) for cell in cells), model.directions)
 
     def to_cudnn(self, *, input_mode: str = "linear_input") -> Array:
         """The `params` of the CudnnRNN ops.

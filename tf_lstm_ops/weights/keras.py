@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tf_lstm_ops.weights.arrays import Array, as_array, require
+from tf_lstm_ops.weights.arrays import Array, as_array, as_numbers, require, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
 
 if TYPE_CHECKING:
@@ -35,10 +36,13 @@ class KerasFormat(Weights):
         source = source.arrays_by_layer() if hasattr(source, "arrays_by_layer") else source
         nested = isinstance(source, list | tuple) and source
         several = nested and (isinstance(source[0], list | tuple) or hasattr(source[0], "weights"))
-        layers = [_keras_cells(layer) for layer in (source if several else [source])]
+        named = enumerate(source) if several else [(None, source)]
+        layers = [_keras_cells(x, "source" + f"[{k}]" * (k is not None)) for k, x in named]
         directions = {len(cells) for cells in layers}
         require(len(directions) == 1, "some of the layers are bidirectional and some are not")
         arrays = [cell for layer in layers for cell in layer]
+        for cell in arrays:
+            _check_kernels(*cell[:2])
         cells = tuple(map(cls._cell_from_keras, arrays))
         options = cls._options_from_keras(_recurrent_layers(source), arrays)
         return cls(cells, directions.pop(), **options)
@@ -87,19 +91,27 @@ def _recurrent_layers(source: Any) -> list[Any]:
     return []
 
 
-def _keras_cells(source: Any) -> list[list[Array]]:
+def _check_kernels(kernel: Array, recurrent_kernel: Array) -> None:
+    """Checks the sizes before arrays of them are made: they may be any without elements."""
+    require_shape("kernel", kernel, "I", "G*H")
+    require_shape("recurrent_kernel", recurrent_kernel, "P", kernel.shape[1])
+    require(recurrent_kernel.size, f"recurrent_kernel must not be empty: {recurrent_kernel.shape}")
+
+
+def _keras_cells(source: Any, name: str) -> list[list[Array]]:
     """The arrays of each direction of a Keras layer, or of its `get_weights()`."""
     if hasattr(source, "forward_layer"):
         layers = [source.forward_layer, source.backward_layer]
-        return [cell for layer in layers for cell in _keras_cells(layer)]
+        return [cell for layer in layers for cell in _keras_cells(layer, name)]
     if hasattr(source, "cell"):
         require(source.weights, f"{source.name} has no weights yet; build it first")
         return [[as_array(w) for w in source.get_weights()]]
-    require(
-        isinstance(source, list | tuple) and len(source) >= 2,
-        f"{source!r} is neither a recurrent layer nor the list of its weights",
-    )
-    arrays = [as_array(a) for a in source]
+    if not isinstance(source, list | tuple) or len(source) < 2:
+        raise ValueError(
+            f"{name} is neither a recurrent layer nor the list of its weights: "
+            f"{reprlib.repr(source)}"
+        )
+    arrays = [as_numbers(f"{name}[{k}]", a) for k, a in enumerate(source)]
     half = len(arrays) // 2
     # The shape of a kernel does not occur again in a direction's own arrays from the third one on.
     two = half > 1 and arrays[0].shape == arrays[half].shape

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tf_lstm_ops.weights.arrays import Array, as_array, reordered, require, require_shape
+from tf_lstm_ops.weights.arrays import Array, as_numbers, reordered, require, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
 from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 
@@ -60,15 +60,19 @@ class MPSGraphFormat(Weights):
           ValueError: the shapes are inconsistent, or a peephole of c or o is not zero: it sees
             the previous cell state, which only MPSGraph has.
         """
-        recurrent = as_array(recurrent_weight)
+        recurrent = as_numbers("recurrent_weight", recurrent_weight)
         lead = (2,) if recurrent.ndim == 3 else ()
         require_shape("recurrent_weight", recurrent, *lead, "4H", "H")
         directions, size, dtype = 1 + len(lead), recurrent.shape[-1], recurrent.dtype
         rows = directions * 4 * size
-        kernel = np.eye(rows, dtype=dtype) if input_weight is None else as_array(input_weight)
-        one_bias = np.zeros(rows, dtype) if bias is None else as_array(bias)
-        peepholes = np.zeros((*lead, 4 * size), dtype) if peephole is None else as_array(peephole)
         require_shape("recurrent_weight", recurrent, *lead, 4 * size, size)
+
+        def read(name: str, value: Any, default: Array) -> Array:
+            return default if value is None else as_numbers(name, value)
+
+        kernel = read("input_weight", input_weight, np.eye(rows, dtype=dtype))
+        one_bias = read("bias", bias, np.zeros(rows, dtype))
+        peepholes = read("peephole", peephole, np.zeros((*lead, 4 * size), dtype))
         require_shape("input_weight", kernel, rows, "I")
         require_shape("bias", one_bias, rows)
         require_shape("peephole", peepholes, *lead, 4 * size)

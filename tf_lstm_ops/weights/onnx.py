@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tf_lstm_ops.weights.arrays import Array, as_array, reordered, require_shape
+from tf_lstm_ops.weights.arrays import Array, as_numbers, reordered, require_shape
 from tf_lstm_ops.weights.canonical import Weights
 from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 
@@ -35,14 +35,15 @@ class OnnxFormat(Weights):
 
     @classmethod
     def _from_onnx(cls, W: Any, R: Any, B: Any, P: Any, **options: Any) -> Self:
-        recurrent, gates = as_array(R), len(cls._GATES)
+        recurrent, gates = as_numbers("R", R), len(cls._GATES)
         require_shape("R", recurrent, "D", f"{gates}H", "H")
         directions, _, size = recurrent.shape
         rows = gates * size
-        kernel = as_array(W)
-        bias = np.zeros((directions, 2 * rows), recurrent.dtype) if B is None else as_array(B)
-        peephole = None if P is None else as_array(P)
         require_shape("R", recurrent, directions, rows, size)
+        kernel = as_numbers("W", W)
+        bias = np.zeros((directions, 2 * rows), recurrent.dtype)
+        bias = bias if B is None else as_numbers("B", B)
+        peephole = None if P is None else as_numbers("P", P)
         require_shape("W", kernel, directions, rows, "I")
         require_shape("B", bias, directions, 2 * rows)
         if peephole is not None:

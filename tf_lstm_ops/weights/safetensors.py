@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -30,10 +31,16 @@ class SafetensorsFormat(TorchFormat):
 
         Raises:
           ImportError: the package safetensors is not installed.
-          ValueError: as of `from_torch`.
+          OSError: the file cannot be opened.
+          ValueError: it is no .safetensors file; or as of `from_torch`.
         """
-        with _safetensors().safe_open(os.fspath(path), framework="np") as file:
-            return cls.from_torch(_Tensors(file), prefix=prefix)
+        module = _safetensors()
+        try:
+            with module.numpy.safe_open(os.fspath(path), framework="np") as file:
+                return cls.from_torch(_Tensors(file), prefix=prefix)
+        except module.SafetensorError as error:
+            said = textwrap.shorten(str(error), 300)  # it may have the whole header
+            raise ValueError(f"{path} is no valid .safetensors file: {said}") from error
 
     def to_safetensors(self, path: str | os.PathLike[str], *, prefix: str = "") -> None:
         """To a .safetensors file with PyTorch's names.
@@ -51,7 +58,7 @@ class SafetensorsFormat(TorchFormat):
         """
         self._require_reset_after("PyTorch's GRU")
         arrays = {prefix + name: array for name, array in self._by_torch_names()}
-        _safetensors().save_file(arrays, os.fspath(path), metadata={"format": "pt"})
+        _safetensors().numpy.save_file(arrays, os.fspath(path), metadata={"format": "pt"})
 
 
 class _Tensors(Mapping[str, Any]):
@@ -67,6 +74,8 @@ class _Tensors(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         try:
             return self._file.get_tensor(name)
+        except ValueError as error:
+            raise ValueError(f"{name} cannot be read: {error}") from error
         except (AttributeError, TypeError) as error:  # NumPy has no such dtype
             dtype = self._file.get_slice(name).get_dtype()
             raise ValueError(
@@ -89,4 +98,4 @@ def _safetensors() -> ModuleType:
             f"this needs the package safetensors ({error}). Install it with "
             "pip install 'tf_lstm_ops[safetensors]'"
         ) from error
-    return safetensors.numpy
+    return safetensors

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tf_lstm_ops.weights.arrays import Array, as_array, require
+from tf_lstm_ops.weights.arrays import Array, as_numbers, require, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
 from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 
@@ -51,7 +51,11 @@ class TorchFormat(Weights):
             require(name in own, _missing(kind, prefix + name))
         read = {names[kind] for names in cells for kind in kinds}
         unread = [prefix + name for name in own if name not in read]
-        require(not unread, f"the state dict has {', '.join(unread)}, which belongs to no layer")
+        more = f" and {len(unread) - 5} more" if len(unread) > 5 else ""
+        require(
+            not unread,
+            f"the state dict has {', '.join(unread[:5])}{more}, which belongs to no layer",
+        )
         layers = [
             cls._from_cell({kind: _array(given, prefix + names[kind], kind) for kind in kinds})
             for names in cells
@@ -101,7 +105,8 @@ class TorchFormat(Weights):
 def _state_dict(source: Any) -> Mapping[str, Any]:
     """The state dict of a module, or the argument itself."""
     given: Mapping[str, Any] = source.state_dict() if hasattr(source, "state_dict") else source
-    require(isinstance(given, Mapping), f"{source!r} is neither a module nor a state dict")
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{reprlib.repr(source)} is neither a module nor a state dict")
     for name in given:
         require(isinstance(name, str), f"the keys of a state dict must be texts but one is {name}")
     return given
@@ -109,6 +114,7 @@ def _state_dict(source: Any) -> Mapping[str, Any]:
 
 def _own_names(given: Mapping[str, Any], prefix: str) -> list[str]:
     """The names of the module, without the prefix."""
+    require(isinstance(prefix, str), f"prefix must be a text but is {prefix!r}")
     own = [name.removeprefix(prefix) for name in given if name.startswith(prefix)]
     firsts = (_FIRST, _FIRST_OF_CELL)
     if not any(first in own for first in firsts):
@@ -144,17 +150,7 @@ def _missing(kind: str, key: str) -> str:
 
 def _array(given: Mapping[str, Any], key: str, kind: str) -> Array:
     """Reads an array. Biases have one dimension, weights two."""
-    value, rank = given[key], 1 if kind in _BIASES else 2
-    expected = f"{key} must be an array of {rank} dimension{'s' * (rank - 1)}"
-    try:
-        array = as_array(value)
-    except (TypeError, ValueError, RuntimeError) as error:  # PyTorch: without data, of a dtype
-        raise ValueError(f"{expected} but is {reprlib.repr(value)}: {error}") from error
-    require(array.ndim or hasattr(value, "shape"), f"{expected} but is {reprlib.repr(value)}")
-    require(array.ndim == rank, f"{expected} but has the shape {array.shape}")
-    numbers = array.dtype.kind in "fiu" or array.dtype.name == "bfloat16"
-    require(numbers, f"{key} must be an array of numbers but has the dtype {array.dtype}")
-    return array
+    return as_numbers(key, given[key], 1 if kind in _BIASES else 2)
 
 
 def _require_kind(found: Mapping[str, Array], gates: int) -> None:
@@ -164,6 +160,10 @@ def _require_kind(found: Mapping[str, Array], gates: int) -> None:
     wanted = _KINDS[gates]
     hint = {"a GRU": "; use GRUWeights", "an LSTM": "; use LSTMWeights"}.get(kind, "")
     require(kind == wanted, f"the weights are those of {kind}, not of {wanted}{hint}")
+    # Before arrays of these sizes are made: they may be any numbers if there are no elements.
+    rows = found["input"].shape[0]
+    require(found["recurrent"].shape[1] > 0, "the hidden size must be positive but is 0")
+    require_shape("the recurrent weights", found["recurrent"], rows, "P")
 
 
 def _end(layer: int, direction: int) -> str:

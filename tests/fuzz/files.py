@@ -1,0 +1,13 @@
+"""Fuzzes the importers of weights and of files, `tf_lstm_ops.weights`.
+
+    python -m tests.fuzz.files --calls 10000 --seed 0
+
+A call depends on the seed and its number only. `--first` continues a run at a call's number.
+"""
+
+import sys
+
+from .command import main
+
+if __name__ == "__main__":
+    sys.exit(main("tests.fuzz.files", "fuzz.importers", __doc__))
