@@ -132,6 +132,10 @@ MALFORMED = {
         lambda: LSTMWeights.from_torch({**PLAIN.to_torch(), **dict.fromkeys("abcdefg")}),
         "the state dict has a, b, c, d, e and 2 more, which belongs to no layer",
     ),
+    "torch, a long key": (
+        lambda: LSTMWeights.from_torch({**PLAIN.to_torch(), "a" * 9999: None}),
+        r"the state dict has a{60}\.\.\., which belongs to no layer",
+    ),
     "block cell, None": (
         lambda: LSTMWeights.from_block_cell(None, BLOCK.b, **ICFO),
         "w must be an array of 2 dimensions but is None",

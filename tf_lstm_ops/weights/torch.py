@@ -51,11 +51,7 @@ class TorchFormat(Weights):
             require(name in own, _missing(kind, prefix + name))
         read = {names[kind] for names in cells for kind in kinds}
         unread = [prefix + name for name in own if name not in read]
-        more = f" and {len(unread) - 5} more" if len(unread) > 5 else ""
-        require(
-            not unread,
-            f"the state dict has {', '.join(unread[:5])}{more}, which belongs to no layer",
-        )
+        require(not unread, f"the state dict has {_listed(unread)}, which belongs to no layer")
         layers = [
             cls._from_cell({kind: _array(given, prefix + names[kind], kind) for kind in kinds})
             for names in cells
@@ -119,12 +115,19 @@ def _own_names(given: Mapping[str, Any], prefix: str) -> list[str]:
     firsts = (_FIRST, _FIRST_OF_CELL)
     if not any(first in own for first in firsts):
         ends = [n.removesuffix(first) for n in given for first in firsts if n.endswith(first)]
-        hint = f"; pass prefix=, here one of {', '.join(map(repr, ends))}" if ends else ""
+        hint = f"; pass prefix=, here one of {_listed(map(repr, ends))}" if ends else ""
         raise ValueError(
             f"the state dict has neither {prefix}{_FIRST} nor {prefix}{_FIRST_OF_CELL}, the key "
             f"of a cell{hint}"
         )
     return own
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The first names for an error, which should not be longer than a page."""
+    first = list(names)
+    more = f" and {len(first) - 5} more" if len(first) > 5 else ""
+    return ", ".join(name if len(name) < 60 else f"{name[:60]}..." for name in first[:5]) + more
 
 
 def _cells(own: Collection[str]) -> tuple[list[dict[str, str]], int]:
