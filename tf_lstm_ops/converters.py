@@ -3,7 +3,8 @@
 Keras traces a model in the same way for each format and does not tell the layers which. Without the
 error below, ``model.export(path, format="onnx")`` writes a file that no program can run, and the
 formats "litert" and "openvino" fail without saying what to do. ``tf.lite.TFLiteConverter`` is not
-among these converters: it catches errors of layers and then names the op that it does not know.
+among these converters: it catches errors of layers and then fails with another one. It gets plain
+ops instead, which it converts to a loop.
 """
 
 from __future__ import annotations
@@ -27,6 +28,22 @@ _CONVERTERS = {
     ),
     "tf2onnx.convert": ("tf2onnx", _TO_ONNX),
 }
+
+_PLAIN = "tensorflow.lite.python.lite"  # TFLiteConverter.from_keras_model
+
+
+def takes_plain_ops() -> bool:
+    """Whether a converter traces the current call of an op that must get plain ops.
+
+    Returns:
+      True for a trace by ``tf.lite.TFLiteConverter.from_keras_model``.
+    """
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == _PLAIN:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def require_none(op: str) -> None:

@@ -67,6 +67,28 @@ def test_tensorflow_lite(model, folder, rng):
         np.testing.assert_allclose(interpreter.get_tensor(target["index"]), model(x), **TOLERANCE)
 
 
+@pytest.mark.parametrize("layer", [LSTM, GRU])
+@pytest.mark.parametrize("time", [None, 6])
+@pytest.mark.parametrize("portable", [False, True])
+def test_tensorflow_lite_of_all_steps(layer, time, portable, tmp_path, rng):
+    """By a portable SavedModel, and by the model, of which the converter gets plain ops, too."""
+    recurrent = layer(UNITS, return_sequences=True)
+    model = keras.Sequential([keras.Input((time, INPUTS)), recurrent])
+    if portable:
+        saved_model(model, tmp_path, portable=True)
+        converter = tf.lite.TFLiteConverter.from_saved_model(str(tmp_path))
+    else:
+        converter = tf.lite.TFLiteConverter.from_keras_model(model)
+    interpreter = tf.lite.Interpreter(model_content=converter.convert())
+    (source,), (target,) = interpreter.get_input_details(), interpreter.get_output_details()
+    x = make_inputs(2, 6, rng)
+    interpreter.resize_tensor_input(source["index"], x.shape)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(source["index"], x)
+    interpreter.invoke()
+    np.testing.assert_allclose(interpreter.get_tensor(target["index"]), model(x), **TOLERANCE)
+
+
 @pytest.mark.full  # another process that imports TensorFlow
 def test_tf2onnx(model, folder, tmp_path, rng):
     pytest.importorskip("tf2onnx", reason="the converter that is tested")

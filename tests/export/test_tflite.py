@@ -1,8 +1,5 @@
 """export.tflite: the files in TensorFlow Lite's interpreter, against the model."""
 
-from pathlib import Path
-from typing import Any
-
 import keras
 import numpy as np
 import pytest
@@ -12,57 +9,25 @@ from tf_lstm_ops.export import tflite
 from tf_lstm_ops.export.lite import flatbuffer
 from tf_lstm_ops.keras import GRU, LSTM, StackedLSTM
 
-BATCH, TIME, INPUTS, UNITS = 2, 6, 3, 5
-FUSED, LOOP = "UNIDIRECTIONAL_SEQUENCE_LSTM", "WHILE"
-# Of the largest element. The interpreter rounds in another order, at every step and layer.
-TOLERANCE = 2e-6
+from .tflite_files import (
+    BATCH,
+    FUSED,
+    INPUTS,
+    LOOP,
+    TIME,
+    TOLERANCE,
+    UNITS,
+    File,
+    make_input,
+    make_model,
+    random,
+    relative_difference,
+)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated"),
     pytest.mark.skipif(not hasattr(tf, "lite"), reason="this TensorFlow has no TensorFlow Lite"),
 ]
-
-
-def make_model(
-    *layers: Any, time: int | None = None, rng: np.random.Generator, scale: float = 0.6
-) -> keras.Model:
-    model = keras.Sequential([keras.Input((time, INPUTS), name="x"), *layers])
-    model.set_weights([rng.normal(size=w.shape) * scale for w in model.get_weights()])
-    return model
-
-
-def random(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    return rng.normal(size=shape).astype("float32")
-
-
-def make_input(rng: np.random.Generator, time: int = TIME) -> np.ndarray:
-    """Sequences, the first of which is padded at its end."""
-    x = random(rng, BATCH, time, INPUTS)
-    x[0, time // 2 :] = 0
-    return x
-
-
-class File:
-    """A .tflite file in TensorFlow's interpreter, without the package's own code to run it."""
-
-    def __init__(self, path: Path) -> None:
-        self.content = path.read_bytes()
-        self.interpreter = tf.lite.Interpreter(model_content=self.content)
-        self.run = self.interpreter.get_signature_runner("serving_default")
-
-    @property
-    def ops(self) -> set[str]:
-        return set(flatbuffer.operations(self.content))
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        [output] = self.run(x=x).values()
-        return output
-
-
-def relative_difference(got: Any, want: Any) -> float:
-    got, want = np.asarray(got), np.asarray(want)
-    assert got.shape == want.shape
-    return float(np.abs(got - want).max() / np.abs(want).max())
 
 
 # The name of the case, the layers, and the op that computes the recurrent layer.
@@ -94,6 +59,7 @@ FORMS = {
     "projection": (lambda: [LSTM(UNITS, projection_size=2)], LOOP),
     "relu": (lambda: [LSTM(UNITS, activation="relu")], LOOP),
     "selu": (lambda: [LSTM(UNITS, activation="selu")], LOOP),
+    "gelu": (lambda: [LSTM(UNITS, activation="gelu")], LOOP),
 }
 
 
@@ -237,6 +203,38 @@ def test_int8(layer, tmp_path, rng):
     assert 1e-4 < relative_difference(file(x), model(x)) < 0.1  # 8 bits in every step
 
 
+@pytest.mark.parametrize("layer", [LSTM, GRU, keras.layers.LSTM])
+@pytest.mark.parametrize("masked", [False, True])
+def test_int8_in_both_directions(layer, masked, tmp_path, rng):
+    masking = [keras.layers.Masking()] if masked else []
+    recurrent = keras.layers.Bidirectional(layer(8))
+    model = make_model(*masking, recurrent, time=TIME, rng=rng, scale=0.3)
+    data = random(rng, 64, TIME, INPUTS)
+    data[::2, 4:] = 0
+    tflite(model, tmp_path / "model.tflite", "int8", data)
+    for x in data[:1], data[1:2]:
+        assert relative_difference(File(tmp_path / "model.tflite")(x), model(x)) < 0.2
+
+
+def test_int8_of_a_step_that_is_always_zero(tmp_path):
+    """TensorFlow Lite ends the process when it prepares the file: a backward layer's first states
+    and inputs are always zero, and so is the range of their sums."""
+    model = keras.Sequential([keras.Input((TIME, INPUTS)), LSTM(UNITS, go_backwards=True)])
+    data = np.ones([4, TIME, INPUTS], "float32")
+    data[:, 4:] = 0
+    with pytest.raises(ValueError, match="sums are zero for all of representative_data"):
+        tflite(model, tmp_path / "model.tflite", "int8", data)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_file_that_cannot_run(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(flatbuffer, "_fill_with_zeros", lambda *_: None)
+    model = make_model(LSTM(UNITS, return_sequences=True), GRU(UNITS), rng=rng)
+    with pytest.raises(ValueError, match="the file cannot run in TensorFlow Lite"):
+        tflite(model, tmp_path / "model.tflite")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("as_function", [False, True])
 def test_representative_data_check_the_file(as_function, tmp_path, rng, capsys):
     """The printed difference is that of these data; random numbers would be below 10."""
@@ -248,36 +246,6 @@ def test_representative_data_check_the_file(as_function, tmp_path, rng, capsys):
     assert f"of the largest element {largest:.3g}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("layer", [LSTM, GRU])
-def test_stateful(layer, tmp_path, rng):
-    """A sequence in pieces of different lengths; the states are inputs and outputs."""
-    model = make_model(
-        layer(UNITS, return_sequences=True, name="a"), layer(UNITS, name="b"), rng=rng
-    )
-    tflite(model, tmp_path / "model.tflite", batch_size=BATCH, stateful=True)
-    run = File(tmp_path / "model.tflite").run
-    names = [f"{name}_{state}" for name in "ab" for state in ("hc" if layer is LSTM else "h")]
-    states = {name: np.zeros([BATCH, UNITS], "float32") for name in names}
-    x = random(rng, BATCH, 9, INPUTS)
-    for start, end in ((0, 4), (4, 5), (5, 9)):
-        results = run(x=x[:, start:end], **states)
-        states = {name: results.pop(name) for name in names}
-        [output] = results.values()
-        assert relative_difference(output, model(x[:, :end])) < TOLERANCE
-
-
-def test_stateful_layer_of_the_model(tmp_path, rng):
-    """The export does not change the layer's own states."""
-    layer = LSTM(UNITS, stateful=True)
-    model = keras.Sequential([keras.Input((None, INPUTS), batch_size=BATCH), layer])
-    model(make_input(rng))
-    before = [state.numpy() for state in layer.states]
-    tflite(model, tmp_path / "model.tflite", batch_size=BATCH, stateful=True)
-    np.testing.assert_array_equal([state.numpy() for state in layer.states], before)
-    with pytest.raises(ValueError, match=r"is stateful\. Pass stateful=True"):
-        tflite(model, tmp_path / "model.tflite", batch_size=BATCH)
-
-
 def test_verbose(tmp_path, rng, capsys):
     model = make_model(LSTM(UNITS, name="lstm"), rng=rng)
     tflite(model, tmp_path / "model.tflite")
@@ -286,114 +254,3 @@ def test_verbose(tmp_path, rng, capsys):
     printed = capsys.readouterr().out
     assert f"layer lstm: {FUSED}" in printed and f"{FUSED} 1" in printed
     assert "largest difference" in printed and "quantize=None" in printed
-
-
-def bad_calls() -> dict[str, tuple[Any, dict[str, Any], type[Exception], str]]:
-    """By name: what makes the model, arguments, and the error."""
-    lstm = lambda: [LSTM(UNITS, name="a")]  # noqa: E731
-    gru = lambda: [GRU(UNITS, name="a")]  # noqa: E731
-    int8 = {"quantize": "int8"}
-    data = np.zeros([4, TIME, INPUTS], "float32")
-    backwards = lambda: [LSTM(UNITS, go_backwards=True, name="a")]  # noqa: E731
-    half = lambda: [LSTM(UNITS, dtype="float16", name="a")]  # noqa: E731
-    dense = lambda: [keras.layers.Dense(2)]  # noqa: E731
-    return {
-        "batch type": (lstm, {"batch_size": 1.5}, TypeError, "batch_size must be an integer"),
-        "batch": (lstm, {"batch_size": 0}, ValueError, "batch_size must be positive. Received: 0"),
-        "quantize": (lstm, {"quantize": "int4"}, ValueError, "Received: 'int4'"),
-        "no data": (lstm, int8, ValueError, "quantize='int8' needs representative_data"),
-        "few rows": (
-            lstm,
-            {"representative_data": data, "batch_size": 5},
-            ValueError,
-            "at least batch_size=5 rows. Received: 4",
-        ),
-        "shape of data": (
-            lstm,
-            {"representative_data": data[..., :2]},
-            ValueError,
-            r"must have the shape \[N, None, 3\]. Received: \[4, 6, 2\]",
-        ),
-        "no batch": (
-            lstm,
-            {"representative_data": lambda: []},
-            ValueError,
-            "representative_data returned no batch",
-        ),
-        "number of data": (
-            lstm,
-            {"representative_data": [data, data]},
-            ValueError,
-            r"an array for each of the model's inputs \['x'\]",
-        ),
-        "int8 loop": (
-            gru,
-            {**int8, "representative_data": data},
-            ValueError,
-            "layer a: quantize='int8' needs a known number of steps",
-        ),
-        "type of layer": (half, {}, ValueError, "layer a computes in float16"),
-        "backwards": (
-            backwards,
-            {"stateful": True},
-            ValueError,
-            "layer a: stateful=True needs layers that read forwards",
-        ),
-        "no layer": (
-            dense,
-            {"stateful": True},
-            ValueError,
-            "stateful=True needs an LSTM, a GRU or another layers.RNN",
-        ),
-    }
-
-
-BAD_CALLS = bad_calls()
-
-
-@pytest.mark.parametrize("case", BAD_CALLS)
-def test_errors(case, tmp_path, rng):
-    layers, arguments, error, message = BAD_CALLS[case]
-    model = make_model(*layers(), rng=rng)
-    path = tmp_path / "model.tflite"
-    path.write_text("before")
-    with pytest.raises(error, match=message):
-        tflite(model, path, **arguments)
-    assert path.read_text() == "before"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_model_that_is_not_functional(tmp_path):
-    class Model(keras.Model):
-        def call(self, x: Any) -> Any:
-            return x
-
-    with pytest.raises(ValueError, match="functional or a built Sequential model"):
-        tflite(Model(), tmp_path / "model.tflite")
-
-
-def test_model_of_another_type(tmp_path):
-    with pytest.raises(TypeError, match=r"model must be a keras\.Model"):
-        tflite(LSTM(3), tmp_path / "model.tflite")
-
-
-def test_model_that_the_converter_does_not_know(tmp_path):
-    model = keras.Sequential([keras.Input((3, 3)), keras.layers.Lambda(tf.linalg.expm)])
-    with pytest.raises(ValueError, match="TensorFlow's converter cannot convert the model"):
-        tflite(model, tmp_path / "model.tflite")
-
-
-@pytest.mark.parametrize(
-    ("module", "name", "value"),
-    [
-        ("flatbuffer", "peephole_of", lambda layer: None),
-        ("flatbuffer", "cell_clip_of", lambda layer: 0.0),
-        ("layers", "_CLEARED", 0.0),  # the states of the call before remain
-    ],
-)
-def test_wrong_file_is_not_kept(module, name, value, tmp_path, rng, monkeypatch):
-    model = make_model(LSTM(UNITS, use_peephole=True, cell_clip=0.1), rng=rng)
-    monkeypatch.setattr(f"tf_lstm_ops.export.lite.{module}.{name}", value)
-    with pytest.raises(ValueError, match=r"largest difference of .* The file was not kept"):
-        tflite(model, tmp_path / "model.tflite")
-    assert list(tmp_path.iterdir()) == []

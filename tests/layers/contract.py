@@ -88,6 +88,11 @@ class Case(NamedTuple):
         return not self.layer.endswith("Cell")
 
     @property
+    def fused(self) -> bool:
+        """Whether the fused op runs, and not Keras' own loop."""
+        return self.own and (self.layer, self.variant) != ("GRU", "activations")
+
+    @property
     def stateful(self) -> bool:
         return self.settings.options.get("stateful", False)
 

@@ -46,7 +46,8 @@ def loaded_saved_model(layer: Any, x: Any, folder: Path) -> Results:
     module.layer = layer
     module.call = tf.function(layer, input_signature=[tf.TensorSpec([B, T, I], tf.float32)])
     tf.saved_model.save(module, str(folder))
-    return gradient(tf.saved_model.load(str(folder)).call, x)
+    loaded = tf.saved_model.load(str(folder))
+    return gradient(lambda x: loaded.call(x), x)  # which needs the object, too
 
 
 def distributed(layer: Any, x: Any, folder: Path) -> Results:
@@ -80,6 +81,15 @@ CONTEXTS = {
 }
 
 
+def refusal(context: str, case: Case) -> str | None:
+    """A pattern of the documented error; None where there is none."""
+    if context == "loaded_saved_model" and case.variant == "dropout" and not case.stacked:
+        return "untracked"  # as in test_roads.py
+    if context == "vectorized_map" and not case.fused:
+        return "pfor|variant"  # TensorFlow does not vectorize the lists of Keras' own loop
+    return None
+
+
 def without_states(case: Case) -> bool:
     """A stateful layer would begin each call with other states."""
     return not case.stateful
@@ -98,6 +108,10 @@ def built(case: Case) -> tuple[Any, Any]:
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_context(context, case, tmp_path):
     layer, x = built(case)
+    if reason := refusal(context, case):
+        with pytest.raises(Exception, match=reason):
+            CONTEXTS[context](layer, x, tmp_path)
+        return
     expected = gradient(layer, x)
     for got, want in zip(CONTEXTS[context](layer, x, tmp_path), expected, strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=case.tolerance)
@@ -135,7 +149,8 @@ def test_mask(mask, case):
     mask = np.array(MASKS[mask], bool)
     got = layer(x, mask=tf.constant(mask))
     for row in range(B):
-        alone = layer(x[row : row + 1, :][:, mask[row]]) if mask[row].any() else None
+        steps = tf.boolean_mask(x[row], mask[row])[tf.newaxis]
+        alone = layer(steps) if mask[row].any() else None
         if got.shape.rank == 3:
             part = tf.boolean_mask(got[row], mask[row])
             want = part if alone is None else alone[0]

@@ -74,17 +74,22 @@ def tf_saved_model(case: Case, model: Any, folder: Path) -> Predict:
 
 def model_export(case: Case, model: Any, folder: Path) -> Predict:
     model.export(folder / "exported", verbose=False)
-    return tf.saved_model.load(str(folder / "exported")).serve
+    return served(folder / "exported")
 
 
 def our_saved_model(case: Case, model: Any, folder: Path) -> Predict:
     export.saved_model(model, folder / "fused")
-    return tf.saved_model.load(str(folder / "fused")).serve
+    return served(folder / "fused")
 
 
 def portable_saved_model(case: Case, model: Any, folder: Path) -> Predict:
     export.saved_model(model, folder / "portable", portable=True)
-    return tf.saved_model.load(str(folder / "portable")).serve
+    return served(folder / "portable")
+
+
+def served(folder: Path) -> Predict:
+    loaded = tf.saved_model.load(str(folder))
+    return lambda x: loaded.serve(x)  # which needs the object, too
 
 
 def onnx(case: Case, model: Any, folder: Path) -> Predict:
@@ -155,12 +160,38 @@ ROADS = {
 }
 
 
+# What TensorFlow's SavedModels do with all variables, and so with the states of stock layers.
+SAVES_STATES = ("tf_saved_model", "model_export", "our_saved_model", "portable_saved_model")
+
+
+def refusal(road: str, case: Case) -> str | None:
+    """A pattern of the documented error; None where the road is open."""
+    if road == "tf_saved_model" and case.variant == "dropout" and not case.stacked:
+        return "untracked"  # the seeds, also those of stock layers: Keras' call draws masks
+    if road in ("onnx", "tflite") and case.variant == "bfloat16":
+        return "computes in bfloat16.* dtype='float32'"
+    if road == "tflite" and case.stateful:
+        return "is stateful. Pass stateful=True"
+    if road.startswith("to_stock"):
+        if case.variant in ("projection", "peephole", "normalised", "addons"):
+            return "stock layers cannot express"
+        if case.stacked and road.endswith("in_place"):
+            return "one layer becomes several"
+    return None
+
+
 @pytest.mark.sampled(6, strength=2)
 @pytest.mark.parametrize("case", cases(), ids=lambda c: f"{c.layer}-{c.variant}")
 @pytest.mark.parametrize("road", ROADS)
 def test_road(road, case, tmp_path):
     model, x = case.make_model(), case.inputs()
     expected = of_keras(model)(x)  # leaves states behind, with which no road may begin
+    if road in SAVES_STATES:
+        reset(model)
+    if reason := refusal(road, case):
+        with pytest.raises(Exception, match=reason):
+            ROADS[road](case, model, tmp_path)
+        return
     predict = ROADS[road](case, model, tmp_path)
     if road == "backup_and_restore":
         expected = of_keras(model)(x)

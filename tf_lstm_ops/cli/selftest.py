@@ -1,4 +1,4 @@
-"""``tf-lstm-ops selftest``: compares a device's kernels with the CPU's and turns them on."""
+"""``tf-lstm-ops selftest``: compares the kernels of a device with what is expected of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import tensorflow as tf
 from tf_lstm_ops import _gpu, _library
 from tf_lstm_ops._version import __version__
 from tf_lstm_ops.cli import CommandError, UsageError
-from tf_lstm_ops.selftest import large, runner
+from tf_lstm_ops.selftest import large, oracle, runner
 from tf_lstm_ops.selftest.check import Result
 
 Outcomes = list[tuple[str, Result]]  # of the checks by name
@@ -27,9 +27,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     Args:
       commands: the commands of ``tf-lstm-ops``.
     """
-    summary = "compare a device's kernels with the CPU's; if they agree, use them from now on"
-    parser = commands.add_parser("selftest", help=summary, description=summary)
-    parser.add_argument("--device", default="GPU", help="GPU, GPU:1, ... (default: %(default)s)")
+    summary = "compare a GPU's kernels with the CPU's; if they agree, use them from now on"
+    parser = commands.add_parser(
+        "selftest",
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}. With --device CPU compare the "
+        f"CPU's kernels with {oracle.NAME}.",
+    )
+    parser.add_argument(
+        "--device", default="GPU", help="CPU, GPU, GPU:1, ... (default: %(default)s)"
+    )
     parser.add_argument(
         "--report",
         default="tf_lstm_ops_selftest.txt",
@@ -114,7 +121,8 @@ def _find(device: str) -> tf.config.PhysicalDevice:
         raise CommandError(
             f"TensorFlow has no device {device} here, only "
             f"{', '.join(d.name.removeprefix('/physical_device:') for d in all_devices)}. "
-            "For a Mac, docs/guide/gpu.md lists the plugin for each version of TensorFlow."
+            "A Mac's GPU needs the plugin tensorflow-metal, in a version that loads into this "
+            "TensorFlow; an NVIDIA GPU needs its driver and pip install 'tensorflow[and-cuda]'."
         )
     return found[int(number)]
 
@@ -126,6 +134,7 @@ def _description(device: str, machine: _gpu.Machine) -> Sequence[str]:
         f"Python {platform.python_version()}, {platform.platform()}",
         f"{device}: {machine['card']}; driver: {machine['driver']}",
         f"plugin or CUDA packages: {machine['plugin']}",
+        f"compared with: {oracle.NAME if oracle.is_oracle(device) else 'the kernels of the CPU'}",
         "",
     ]
 

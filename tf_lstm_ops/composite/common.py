@@ -94,7 +94,16 @@ def straight_through_clip(cs: tf.Tensor, cell_clip: float) -> tf.Tensor:
     """
     if cell_clip <= 0:
         return cs
+    # TensorFlow's forward mode ignores the custom gradient of an eager call.
+    clip = _traced_clip if tf.executing_eagerly() else _clip
+    return clip(cs, cell_clip)
+
+
+def _clip(cs: tf.Tensor, cell_clip: float) -> tf.Tensor:
     return tf.grad_pass_through(lambda v: tf.clip_by_value(v, -cell_clip, cell_clip))(cs)
+
+
+_traced_clip = tf.function(_clip, autograph=False)
 
 
 def gradients(

@@ -24,8 +24,8 @@ from tf_lstm_ops.composite.common import (
 from tf_lstm_ops.composite.scan import scan
 
 # The functions that KerasLSTMV2's attributes name. Equations: UnitActivation in
-# cc/core/cell_options.h. tf.nn.leaky_relu has its slope in float32, and tf.nn.silu has a gradient
-# of its own.
+# cc/core/cell_options.h. tf.nn.leaky_relu and tf.nn.gelu have a constant in float32, and tf.nn.silu
+# has a gradient of its own.
 _ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "linear": tf.identity,
     "relu": tf.nn.relu,
@@ -37,7 +37,8 @@ _ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "elu": tf.nn.elu,
     "leaky_relu": lambda z: tf.where(z > 0, z, z / 5),
     "silu": lambda z: z * tf.sigmoid(z),
-    "gelu": lambda z: z * (1 + tf.math.erf(z * math.sqrt(0.5))) / 2,
+    # In this form TensorFlow Lite's converter knows it; TensorFlow Lite has no Erf.
+    "gelu": lambda z: 0.5 * z * (1 + tf.math.erf(z / math.sqrt(2))),
 }
 
 
@@ -84,6 +85,12 @@ def _run(
     return [output, *states]
 
 
+def _looking_at(c: tf.Tensor, z: tf.Tensor, peephole: tf.Tensor | None) -> tf.Tensor:
+    """The pre-activation z of a gate with its peephole, which may be None."""
+    # TensorFlow Lite's int8 has no range for a product with zero.
+    return z if peephole is None else z + peephole * c
+
+
 def keras_lstm(
     x: Any,
     mask: Any,
@@ -120,7 +127,7 @@ def keras_lstm(
     arguments = cast((*arguments, input_dropout, recurrent_dropout), compute_dtype(dtype))
     x, initial_h, initial_c, kernel, recurrent_kernel, bias, peephole, *dropouts = arguments
     input_dropout, recurrent_dropout = dropouts
-    wci, wcf, wco = (0.0, 0.0, 0.0) if is_absent(peephole) else tf.unstack(peephole)
+    wci, wcf, wco = [None] * 3 if is_absent(peephole) else tf.unstack(peephole)
     projected = projection is not None and not is_absent(projection)
     if projected:
         projection = tf.cast(projection, x.dtype)
@@ -129,9 +136,10 @@ def keras_lstm(
     def cell(z: Any, h: Any, c: Any) -> list[Any]:
         z += _per_gate(h, recurrent_dropout, recurrent_kernel, 4)
         zi, zf, zc, zo = tf.split(z, 4, axis=-1)
-        c = of_gate(zi + wci * c) * of_state(zc) + of_gate(zf + wcf * c) * c
+        zi, zf = _looking_at(c, zi, wci), _looking_at(c, zf, wcf)
+        c = of_gate(zi) * of_state(zc) + of_gate(zf) * c
         c = straight_through_clip(c, cell_clip)
-        h = of_gate(zo + wco * c) * of_state(c)
+        h = of_gate(_looking_at(c, zo, wco)) * of_state(c)
         return [tf.matmul(h, projection) if projected else h, c]
 
     x, valid = _time_major(x, mask)

@@ -100,8 +100,13 @@ def _scan_arrays(
     _, output, states, outputs = tf.while_loop(
         lambda t, *_: t < time, step, (0, zero, initial, outputs), maximum_iterations=time
     )
+    # TensorFlow Lite's converter needs the number here, if it knows that of TensorListReserve.
+    count = -1 if sequence.shape[0] is None else sequence.shape[0]
     stacked = tf.raw_ops.TensorListStack(
-        input_handle=outputs, element_shape=shape, element_dtype=zero.dtype
+        input_handle=outputs,
+        element_shape=shape,
+        element_dtype=zero.dtype,
+        num_elements=count,
     )
     stacked.set_shape([sequence.shape[0], *zero.shape])
     return stacked, output, states

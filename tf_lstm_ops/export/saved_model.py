@@ -27,7 +27,8 @@ def saved_model(
     ``tf.saved_model.load`` returns has the model as its method ``serve``.
 
     Before it returns, the function loads the file and compares its predictions for random inputs
-    with those of the model, whose states do not change. If the model cannot run on random inputs or
+    with those of the model, whose states do not change. The states of stateful layers are variables
+    of the file, which begin with those of the model. If the model cannot run on random inputs or
     gives other outputs each time, a warning says that the file was not compared.
 
     Args:

@@ -53,7 +53,8 @@ def tflite(
         may be unknown there, and then the interpreter takes any.
       stateful: whether the states of all recurrent layers are inputs and outputs of the file, to
         compute a sequence in pieces. Their names are those of the layers with ``_h`` or ``_c``, the
-        same for input and output, [batch_size, H] each. The first piece begins with zeros.
+        same for input and output, [batch_size, H] each; of a StackedLSTM, ``_l0_h``, ``_l0_c``,
+        ``_l1_h`` and so on. The first piece begins with zeros.
       verbose: whether to print the ops, the size and the differences.
 
     Raises:
@@ -61,8 +62,9 @@ def tflite(
         type.
       ValueError: an argument is not valid; a layer cannot be written as asked, which the text
         names; TensorFlow's converter fails; the file would need ops that TensorFlow Lite does not
-        have; or the file's results differ from the model's by more than the tolerance of
-        ``quantize``. There is no new file then; a file that was there before is unchanged.
+        have, or cannot run; with "int8", representative_data leaves a sum zero; or the file's
+        results differ from the model's by more than the tolerance of ``quantize``. There is no new
+        file then; a file that was there before is unchanged.
     """
     _check_arguments(model, batch_size, quantize, representative_data)
     _check_layers(model, stateful)

@@ -36,15 +36,16 @@ class StackedRNN(FusedRNN):
         training.
       dropout_per: "step": each step has a mask of its own, as in PyTorch and cuDNN; "sequence": one
         mask for all steps (Gal and Ghahramani 2016).
-      use_bias, return_sequences, stateful, seed: as in ``keras.layers.LSTM``.
-      return_state: whether the final states of all layers are returned, too.
+      use_bias, seed: as in ``keras.layers.LSTM``.
       go_backwards: whether the sequence is reversed first, with bidirectional=False only.
       zero_output_for_mask: whether the output is zero at masked steps. None: as
         ``keras.layers.Bidirectional`` with two directions, else False.
-      activity_regularizer: as in ``keras.layers.Layer``.
+      projection_size: P of an LSTM, or None.
+      unit_forget_bias: whether the bias of the forget gate of an LSTM starts at one.
       **kwargs: ``kernel_initializer``, ``recurrent_initializer``, ``bias_initializer``, and the
         same with ``_regularizer`` and ``_constraint``, for the weights of all layers;
-        ``name``, ``dtype`` and others of ``keras.layers.Layer``.
+        ``return_sequences``, ``return_state``, ``stateful``, ``activity_regularizer``, ``name``,
+        ``dtype`` and others of ``keras.layers.RNN``.
 
     Raises:
       ValueError: an argument is out of range.

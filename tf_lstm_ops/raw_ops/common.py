@@ -177,6 +177,8 @@ def run(op: str, arguments: dict[str, Any]) -> Any:
         return _run_plain(op, arguments)
     if not tf.executing_eagerly():
         converters.require_none(op)
+        if converters.takes_plain_ops():
+            return _run_plain(op, arguments)
     # A gradient op needs the dropout mask, which is in the reserve_space of the fused op only.
     if _gpu.takes_plain_ops(op) and not arguments.get("dropout"):
         try:

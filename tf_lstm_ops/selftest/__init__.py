@@ -1,6 +1,7 @@
-"""``tf-lstm-ops selftest``: compares the kernels of a device with those of the CPU.
+"""``tf-lstm-ops selftest``: compares the kernels of a GPU with the CPU's, those with an oracle.
 
-A check is one comparison. `checks` lists them. A child process runs them (`worker`), because a
-failing GPU library may end the process or never return. `runner` starts the child and limits the
-time of each check. The command is in cli/selftest.py.
+A check is one comparison. `checks` lists them. The expected results of the CPU are those of
+`oracle`. A child process runs the checks (`worker`), because a failing GPU library may end the
+process or never return. `runner` starts the child and limits the time of each check. The
+command is in cli/selftest.py.
 """

@@ -33,7 +33,8 @@ Status FindFunction(Function* function) {
     const char* error = dlerror();
     return MakeStatus(Code::kFailedPrecondition, "tf_lstm_ops: ", kVariable,
                       " must be the path of the library that returns "
-                      "TensorFlow's CUDA stream (docs/guide/gpu.md)",
+                      "TensorFlow's CUDA stream; the import of the Python package "
+                      "tf_lstm_ops makes it and sets the variable",
                       error ? ": " : "", error ? error : "");
   }
   *function = found;

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -61,12 +62,17 @@ def differences(
 
     Returns:
       The difference of each output.
+
+    Raises:
+      ValueError: the file cannot run.
     """
-    run = interpreter(path).get_signature_runner("serving_default")
+    with _errors_in_words():
+        run = interpreter(path).get_signature_runner("serving_default")
     states = {name: np.zeros(spec.shape, "float32") for name, spec in traced.states.items()}
     file_states, found = dict(states), {name: Difference(0, 0) for name in traced.outputs}
     for number, batch in enumerate(batches):
-        file_results = run(**batch, **file_states)
+        with _errors_in_words():
+            file_results = run(**batch, **file_states)
         results: Any = {}
         if states:
             results = traced.function(*map(tf.constant, [*batch.values(), *states.values()]))
@@ -78,6 +84,17 @@ def differences(
         states = {name: results[name] for name in states}
         file_states = {name: file_results[name] for name in states}
     return found
+
+
+@contextlib.contextmanager
+def _errors_in_words() -> Iterator[None]:
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(
+            f"the file cannot run in TensorFlow Lite's interpreter: {error}. It has other ops with "
+            "another quantize, or if the model's Input has another or a known number of steps"
+        ) from error
 
 
 def _worse(before: Difference, value: Any, expected: Any) -> Difference:

@@ -29,7 +29,7 @@ def convert(
 
     Raises:
       ValueError: TensorFlow's converter fails; or the file needs ops that TensorFlow Lite does not
-        have; or, with "int8", it has loops.
+        have; or, with "int8", it has loops, or sums that are always zero.
     """
     with tempfile.TemporaryDirectory() as folder:
         module = tf.Module()
@@ -56,6 +56,13 @@ def _finished(
         ]
     with _errors_in_words():
         content = flatbuffer.finish(converter.convert(), traced.lowering.fused)
+    sums = flatbuffer.zero_sums(content)
+    if sums:  # the interpreter would end the process
+        raise ValueError(
+            f"quantize='int8' needs a range for each value, and {len(sums)} sums are zero for all "
+            f"of representative_data; the first is {sums[0]}. A reason can be a step that is zero "
+            "or masked in all rows. Give rows of different lengths, one of them with all steps"
+        )
     custom = sorted(name for name in flatbuffer.operations(content) if name.startswith("CUSTOM"))
     if custom:
         raise ValueError(

@@ -15,6 +15,7 @@ from tf_lstm_ops.export.lite.layers import FUSED_OP, Recurrent, cell_clip_of, pe
 
 # Positions in the inputs of the fused op.
 _INPUT_TO_FORGET, _PEEPHOLES, _STATES = 2, (9, 10, 11), (18, 19)
+_LARGEST_RATIO = 2.0**19  # of the scales of a term and a sum in the interpreter's ADD
 _QUANTISED = 0.02  # the largest error of quantised weights, relative to the largest weight
 
 
@@ -30,6 +31,33 @@ def operations(content: bytes) -> Counter[str]:
     """
     model = _read(content)
     return Counter(_name(model, op) for graph in model.subgraphs for op in graph.operators)
+
+
+def zero_sums(content: bytes) -> list[str]:
+    """The quantised sums that were zero in the whole calibration.
+
+    The interpreter ends the process when it prepares one: its scale is too small for its terms.
+
+    Args:
+      content: the file.
+
+    Returns:
+      The names of the sums; [] without quantisation.
+    """
+    model, names = _read(content), []
+    for graph in model.subgraphs:
+        for op in graph.operators:
+            if _name(model, op) in ("ADD", "SUB"):
+                *terms, total = (_scale(graph.tensors[i]) for i in (*op.inputs, op.outputs[0]))
+                if total > 0 and max(terms) >= _LARGEST_RATIO * total:
+                    names.append(graph.tensors[op.outputs[0]].name.decode())
+    return names
+
+
+def _scale(tensor: Any) -> float:
+    """The scale of a tensor of integers; 0 if it has none."""
+    scales = getattr(tensor.quantization, "scale", None)
+    return 0.0 if scales is None or len(scales) == 0 else float(scales[0])
 
 
 def finish(content: bytes, fused: list[Recurrent]) -> bytes:

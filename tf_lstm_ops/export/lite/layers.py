@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tf_lstm_ops import composite
 from tf_lstm_ops.composite.keras import keras_lstm
-from tf_lstm_ops.keras import LSTM
+from tf_lstm_ops.keras import LSTM, StackedGRU, StackedLSTM
 from tf_lstm_ops.keras.activations import name_of
 
 FUSED_OP = "UNIDIRECTIONAL_SEQUENCE_LSTM"
@@ -25,6 +25,13 @@ UNROLLED_STEPS = 64  # a longer sequence is a loop: the converter's time grows f
 _CLEARED = 1000.0  # a pre-activation of -1000 makes a gate zero in float32
 
 _STOCK = (keras.layers.LSTM, keras.layers.GRU)
+_STATES = {
+    keras.layers.LSTM: ["h", "c"],
+    StackedLSTM: ["h", "c"],
+    keras.layers.GRU: ["h"],
+    StackedGRU: ["h"],
+    keras.layers.SimpleRNN: ["h"],
+}
 
 
 class Recurrent(NamedTuple):
@@ -61,7 +68,7 @@ def recurrent_layers(parent: Any, path: str = "", vectorized: bool = False) -> I
 
 
 def state_names(item: Recurrent) -> list[str]:
-    """The names of a layer's states in a file: the path and ``h`` or ``c``.
+    """The names of a layer's states in a file: the path and ``h`` or ``c``; of a stack, ``l0_h``.
 
     Args:
       item: the layer.
@@ -70,9 +77,14 @@ def state_names(item: Recurrent) -> list[str]:
       One name for each state.
     """
     count = len(keras.tree.flatten(item.layer.state_size))
-    known = {keras.layers.LSTM: ["h", "c"], keras.layers.GRU: ["h"], keras.layers.SimpleRNN: ["h"]}
-    kinds = (names for cls, names in known.items() if isinstance(item.layer, cls))
-    names = next(kinds, [f"state_{n}" for n in range(count)])
+    names = next(
+        (names for cls, names in _STATES.items() if isinstance(item.layer, cls)),
+        [f"state_{n}" for n in range(count)],
+    )
+    if isinstance(item.layer, StackedLSTM | StackedGRU):
+        reads = ["", "_reverse"] if item.layer.bidirectional else [""]
+        numbers = range(item.layer.num_layers)
+        names = [f"l{n}{end}_{name}" for n in numbers for end in reads for name in names]
     return [f"{item.path.replace('/', '_')}_{name}" for name in names]
 
 

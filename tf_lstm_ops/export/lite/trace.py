@@ -142,7 +142,7 @@ def _streamed_layers(model: Any) -> list[Recurrent]:
             f"stateful=True needs an LSTM, a GRU or another layers.RNN; {model.name} has none"
         )
     for item in items:
-        if item.layer.go_backwards:
+        if item.layer.go_backwards or getattr(item.layer, "bidirectional", False):
             raise ValueError(
                 f"layer {item.path}: stateful=True needs layers that read forwards. This one reads "
                 "from the last step to the first, so it needs the whole sequence"

@@ -1,0 +1,134 @@
+"""The expected results of the CPU's kernels: the equations in plain TensorFlow ops, in float64.
+
+A comparison of the CPU with itself would say nothing. The equations are those of `composite`, in
+float64, of inputs that have been rounded to the type of the check. No kernel of this package
+computes them. Only the mask of dropout, which is random, is read from a kernel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+
+from tf_lstm_ops import composite, op_definitions
+from tf_lstm_ops.composite import block_cell, cudnn_rnn, keras
+from tf_lstm_ops.raw_ops import common
+
+DTYPE = tf.float64
+NAME = "plain TensorFlow ops in float64"  # in reports
+
+_FULL_GRADS = {
+    "LSTMBlockCellFullGrad": block_cell.lstm_block_cell_full_grad,
+    "BlockLSTMFullGrad": block_cell.block_lstm_full_grad,
+}
+_LAYER_GRADS = {"KerasLSTMGrad": keras.keras_lstm_grad, "KerasGRUGrad": keras.keras_gru_grad}
+
+
+def is_oracle(device: str) -> bool:
+    """Whether the results on a device are compared with the oracle, not with the CPU's kernels.
+
+    Args:
+      device: such as "CPU:0".
+
+    Returns:
+      True for a CPU.
+    """
+    return device.startswith("CPU")
+
+
+def constant(value: Any, dtype: tf.DType) -> tf.Tensor:
+    """A constant of the oracle.
+
+    Args:
+      value: an array.
+      dtype: the type of the check, to which the value is rounded.
+
+    Returns:
+      A tensor of float64.
+    """
+    return tf.cast(tf.constant(value, dtype), DTYPE)
+
+
+def call(op: str, **arguments: Any) -> Any:
+    """What an op must return.
+
+    Args:
+      op: the op's name without its namespace.
+      **arguments: its inputs and attributes by name, with tensors of float64.
+
+    Returns:
+      The results, as the op returns them; of a gradient op a list of the gradients.
+    """
+    given = {**_defaults(op), **arguments}  # some composites take the inputs in the op's order
+    arguments = {name: given[name] for name in op_definitions.inputs(op)}
+    arguments |= {name: given[name] for name in op_definitions.attributes(op)}
+    if op in _FULL_GRADS:
+        attributes = {name: arguments.pop(name) for name in op_definitions.attributes(op)}
+        return _FULL_GRADS[op](*_inputs(op, arguments), **attributes)
+    if op in _LAYER_GRADS:
+        return _layer_grad(op, arguments)
+    if arguments.get("dropout"):
+        is_forward = op == "CudnnRNNV3"
+        return _with_dropout(arguments) if is_forward else _backprop_with_dropout(arguments)
+    with composite.plain_ops():
+        return common.run(op, arguments)
+
+
+def _defaults(op: str) -> dict[str, Any]:
+    """The attributes of an op that have a default, with it."""
+    own = op_definitions.attributes(op)
+    definition = op_def_registry.get(f"{op_definitions.NAMESPACE}{op}")
+    declared = {a.name: a for a in definition.attr if a.name in own}
+    values = {
+        name: getattr(a.default_value, a.default_value.WhichOneof("value"))
+        for name, a in declared.items()
+        if a.HasField("default_value")
+    }
+    return {n: v.decode() if isinstance(v, bytes) else v for n, v in values.items()}
+
+
+def _inputs(op: str, arguments: dict[str, Any]) -> list[Any]:
+    return [arguments[name] for name in op_definitions.inputs(op)]
+
+
+def _layer_grad(op: str, arguments: dict[str, Any]) -> list[Any]:
+    """A gradient op of a Keras layer. The forward pass is computed again."""
+    inputs = [arguments[name] for name in op_definitions.inputs(op.removesuffix("Grad"))]
+    names = op_definitions.inputs(op)
+    output_grads = [arguments[name] for name in names if name.endswith("_grad")]
+    attributes = {name: arguments[name] for name in op_definitions.attributes(op)}
+    return _LAYER_GRADS[op](inputs, output_grads, **attributes)
+
+
+def _with_dropout(arguments: dict[str, Any]) -> Any:
+    """CudnnRNNV3 with the kernel's dropout mask, which is in reserve_space of the result.
+
+    The mask is the only thing that comes from a kernel: no equation says which elements a seed
+    drops.
+    """
+    op = op_definitions.function("CudnnRNNV3")
+    given = op(**arguments)
+    mask = op_definitions.function("CudnnRNNDropoutMask")(reserve_space=given.reserve_space)
+    rate = arguments["dropout"]
+    kept = tf.abs(mask * (1 - rate) - 1) < 1e-6
+    share = float(tf.reduce_mean(tf.cast(kept, DTYPE)))
+    if not tf.reduce_all(kept | (mask == 0)) or abs(share - (1 - rate)) > 0.2:
+        raise RuntimeError(f"the dropout mask is wrong: {share:.0%} of the elements are kept")
+    inputs = {name: arguments[name] for name in op_definitions.inputs("CudnnRNNV3")}
+    model = _model(arguments)
+    output, h, c = cudnn_rnn.cudnn_rnn(**inputs, dropout_mask=mask, **model)
+    return given._replace(output=output, output_h=h, output_c=c, reserve_space=mask)
+
+
+def _backprop_with_dropout(arguments: dict[str, Any]) -> list[Any]:
+    *inputs, lengths = _inputs("CudnnRNNV3", arguments)
+    output_grads = [arguments[f"output{end}_backprop"] for end in ("", "_h", "_c")]
+    mask, model = arguments["reserve_space"], _model(arguments)
+    return cudnn_rnn.cudnn_rnn_backprop(inputs, output_grads, lengths, mask, **model)
+
+
+def _model(arguments: dict[str, Any]) -> dict[str, Any]:
+    names = ("rnn_mode", "input_mode", "direction", "num_proj", "time_major")
+    return {name: arguments[name] for name in names}
