@@ -99,6 +99,7 @@ BESIDE_THE_FUSED_OP = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("quantize", [None, "float16", "dynamic"])
 @pytest.mark.parametrize("time", [None, 70])
 @pytest.mark.parametrize("other", BESIDE_THE_FUSED_OP)

@@ -168,7 +168,8 @@ def _add(rng: Any, right: Import, arrays: dict[str, Any], name: str) -> dict[str
         prefix = right.options["prefix"]
         key = choose(rng, ["weight", "bias_ih_l7", "weight_ih_l0_", "", "a" * 99, 7, None, b"x"])
         arrays[prefix + key if isinstance(key, str) else key] = arrays[name]
-        return {"verdict": "refused", "text": f"torch: a key {key!r} more", "named": str(key)}
+        text = f"torch: a key {key!r} more"  # long ones are cut in errors
+        return {"verdict": "refused", "text": text, "named": str(key)[:50]}
     if right.name == "keras":
         arrays["source[9]" if "source[0]" in arrays else "source[0][9]"] = arrays[name]
         return {"is_comparable": False}

@@ -39,14 +39,15 @@ def right_call(family, name, has_derivatives=False):
     raise AssertionError(name)
 
 
-def test_ten_thousand_calls():
-    """Some 35 s of one core; in a process of its own, because stock.override cannot be undone."""
+@pytest.mark.parametrize("calls", [1000, pytest.param(10000, marks=pytest.mark.full)])
+def test_calls(calls):
+    """In a process of its own, because stock.override cannot be undone."""
     result = subprocess.run(
-        command("--calls", "10000"), cwd=ROOT, capture_output=True, text=True, timeout=900
+        command("--calls", str(calls)), cwd=ROOT, capture_output=True, text=True, timeout=900
     )
     assert result.returncode == 0, result.stderr[-4000:]
     last = result.stderr.splitlines()[-1]
-    assert last.startswith("10000 calls in") and last.endswith(" 0 failed"), last
+    assert last.startswith(f"{calls} calls in") and last.endswith(" 0 failed"), last
 
 
 def test_every_op_is_drawn():

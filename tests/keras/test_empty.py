@@ -62,6 +62,7 @@ def test_no_rows(name, options, training, masked, mode):
             assert_zero(got, like.shape)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(("name", "options"), itertools.product(LAYERS, ["default", "backwards"]))
 def test_no_steps(name, options, masked):

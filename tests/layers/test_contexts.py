@@ -101,7 +101,7 @@ def built(case: Case) -> tuple[Any, Any]:
     return layer, tf.constant(case.inputs())
 
 
-@pytest.mark.sampled(6, strength=2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "case", filter(without_states, cases()), ids=lambda c: f"{c.layer}-{c.variant}"
 )
@@ -117,6 +117,7 @@ def test_context(context, case, tmp_path):
         np.testing.assert_allclose(got, want, rtol=0, atol=case.tolerance)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "case", filter(without_states, cases()), ids=lambda c: f"{c.layer}-{c.variant}"
 )
@@ -138,7 +139,7 @@ MASKS = {
 }
 
 
-@pytest.mark.sampled(6, strength=2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "case", filter(without_states, cases()), ids=lambda c: f"{c.layer}-{c.variant}"
 )
@@ -168,6 +169,7 @@ def layer_zeroes(case: Case) -> bool:
     return case.settings.options.get("zero_output_for_mask", False)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "case",
     [c for c in cases() if without_states(c) and c.own],
@@ -183,6 +185,7 @@ def test_ragged_rows(case):
         np.testing.assert_allclose(np.asarray(got[k], "float32"), want, rtol=0, atol=case.tolerance)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "case",
     [c for c in cases() if without_states(c) and c.own],

@@ -180,7 +180,7 @@ def refusal(road: str, case: Case) -> str | None:
     return None
 
 
-@pytest.mark.sampled(6, strength=2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", cases(), ids=lambda c: f"{c.layer}-{c.variant}")
 @pytest.mark.parametrize("road", ROADS)
 def test_road(road, case, tmp_path):

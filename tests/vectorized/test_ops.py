@@ -159,6 +159,7 @@ def test_op(name, choose, rng):
     assert_as_in_a_loop(lambda values: op(**values, **same), stacked)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", OPS)
 def test_gradient(name, choose, rng):
     """All gradients, those of the weights for each iteration."""

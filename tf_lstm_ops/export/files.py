@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from collections.abc import Iterator
 
 
@@ -22,7 +21,7 @@ def checked(path: str | os.PathLike[str], content: bytes) -> Iterator[str]:
       The name of the new file within the context.
     """
     folder = os.path.dirname(os.fspath(path))
-    temporary = os.path.join(folder, f".tf_lstm_ops_{secrets.token_hex(8)}")
+    temporary = os.path.join(folder, f".tf_lstm_ops_{os.urandom(8).hex()}")
     # Mode x opens no file and no link that is there already. Unlike tempfile.mkstemp it leaves the
     # permissions to the umask.
     file = open(temporary, "xb")  # noqa: SIM115  closed before the removal, which Windows needs
