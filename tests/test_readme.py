@@ -34,7 +34,7 @@ def test_speed_is_that_of_the_table() -> None:
     for kind, words in (
         ("training", "stock layers took {} times as long in training steps"),
         ("inference", "{} times in inference"),
-        ("fit", "{} times in `fit`, as medians"),
+        ("fit", "{} times in `fit`"),
     ):
         found = ratios(kind)
         assert words.format(f"{min(found):.1f} to {max(found):.1f}") in said
