@@ -37,14 +37,15 @@ def test_other_files_in_the_folder(form, tmp_path):
 
 def test_an_existing_file_is_not_opened(tmp_path, monkeypatch):
     """Neither is a link, even if the random name is known."""
-    monkeypatch.setattr(files.secrets, "token_hex", lambda n: "known")
+    known = b"known..."
+    monkeypatch.setattr(files.os, "urandom", lambda n: known)
     target = tmp_path / "target"
     target.write_text("target")
-    (tmp_path / ".tf_lstm_ops_known").symlink_to(target)
+    (tmp_path / f".tf_lstm_ops_{known.hex()}").symlink_to(target)
     with pytest.raises(FileExistsError), files.checked(tmp_path / "model", b"content"):
         pass
     assert target.read_text() == "target"
-    assert (tmp_path / ".tf_lstm_ops_known").is_symlink()
+    assert (tmp_path / f".tf_lstm_ops_{known.hex()}").is_symlink()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")

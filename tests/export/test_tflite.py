@@ -220,7 +220,9 @@ def test_int8_in_both_directions(layer, masked, tmp_path, rng):
 def test_int8_of_a_step_that_is_always_zero(tmp_path):
     """TensorFlow Lite ends the process when it prepares the file: a backward layer's first states
     and inputs are always zero, and so is the range of their sums."""
-    model = keras.Sequential([keras.Input((TIME, INPUTS)), LSTM(UNITS, go_backwards=True)])
+    model = keras.Sequential(
+        [keras.Input((TIME, INPUTS)), LSTM(UNITS, go_backwards=True, unit_forget_bias=False)]
+    )
     data = np.ones([4, TIME, INPUTS], "float32")
     data[:, 4:] = 0
     with pytest.raises(ValueError, match="sums are zero for all of representative_data"):
