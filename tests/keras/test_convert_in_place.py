@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from keras import layers
 
+import tf_lstm_ops
 from tf_lstm_ops.keras import GRU, LSTM, LSTMCell, convert_model, counterparts, fallback_reasons
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
 
@@ -245,3 +246,44 @@ def test_cells_in_place(x, rng):
     convert_model(model, in_place=True)  # the RNN of a cell becomes the layer
     assert type(model.layers[0]) is LSTM
     assert_near(outputs(model, x), wanted, PREDICTION_BOUND)
+
+
+class Unbuilt(keras.Model):
+    def __init__(self, module) -> None:
+        super().__init__()
+        initializers = {
+            f"{kind}_initializer": keras.initializers.GlorotUniform(seed)
+            for seed, kind in enumerate(("kernel", "recurrent"))
+        }
+        self.first = module.LSTM(UNITS, return_sequences=True, **initializers)
+        self.second = module.GRU(UNITS, **initializers)
+
+    def call(self, x):
+        return self.second(self.first(x))
+
+
+@pytest.mark.parametrize("to", ["ours", "stock"])
+def test_a_model_that_is_not_built(to, x):
+    """Keras binds the method build to a layer when the layer is made."""
+    modules = {"ours": keras.layers, "stock": tf_lstm_ops.keras}
+    model = convert_model(Unbuilt(modules[to]), to=to, in_place=True)
+    expected = Unbuilt(modules[to])(x)
+    assert type(model.first).__module__.startswith("tf_lstm_ops" if to == "ours" else "keras")
+    # Sums of some ten products of about one in float32, through two layers.
+    np.testing.assert_allclose(model(x), expected, rtol=0, atol=1e-6)
+    back = convert_model(model, to="stock" if to == "ours" else "ours", in_place=True)
+    np.testing.assert_allclose(back(x), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_lambda_is_left_alone(in_place, x):
+    inputs = keras.Input((None, x.shape[2]))
+    layer = keras.layers.LSTM(UNITS, activation=lambda v: keras.ops.tanh(v), name="memory")
+    model = keras.Model(inputs, layer(inputs))
+    reason = "activation is <lambda>, which has no fused op"
+    assert fallback_reasons(model) == {"memory": reason}
+    expected = model(x)
+    with pytest.warns(UserWarning, match=f"memory: {reason}"):
+        converted = convert_model(model, in_place=in_place)
+    assert type(converted.get_layer("memory")) is keras.layers.LSTM
+    np.testing.assert_array_equal(converted(x), expected)
