@@ -31,11 +31,12 @@ Status FindFunction(Function* function) {
   if (!found) found = Open();
   if (!found) {
     const char* error = dlerror();
-    return MakeStatus(Code::kFailedPrecondition, "tf_lstm_ops: ", kVariable,
-                      " must be the path of the library that returns "
-                      "TensorFlow's CUDA stream; the import of the Python package "
-                      "tf_lstm_ops makes it and sets the variable",
-                      error ? ": " : "", error ? error : "");
+    return MakeStatus(
+        Code::kFailedPrecondition, "tf_lstm_ops: ", kVariable,
+        " must be the path of the library that returns "
+        "TensorFlow's CUDA stream; the import of the Python package "
+        "tf_lstm_ops makes it and sets the variable",
+        error ? ": " : "", error ? error : "");
   }
   *function = found;
   return Status();
