@@ -443,6 +443,19 @@ def test_states_and_optimizer_become_those_of_stock_layers(rng):
     np.testing.assert_allclose(stock(x), model(x), rtol=0, atol=1e-6)  # as above
 
 
+def test_equal_names_in_nested_models(rng):
+    parts = [
+        keras.Sequential([keras.Input((T, I)), StackedGRU(H, 2, name="stack", **options)])
+        for options in ({"return_sequences": True}, {"bidirectional": True})
+    ]
+    tensor = keras.Input((T, I))
+    model = keras.Model(tensor, [part(tensor) for part in parts])
+    stock = tf_lstm_ops.keras.convert_model(model, to="stock")
+    x = rng.normal(size=(B, T, I)).astype("float32")
+    for got, want in zip(stock(x), model(x), strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-6)  # as above
+
+
 REFUSED = {
     "projection": ({"projection_size": 2}, "stock layers have no projection_size"),
     "state": ({"return_state": True}, "the states of several stock layers are not one result"),

@@ -192,7 +192,7 @@ def _copy(model: Any, stacks: dict[str, Any]) -> Any:
     try:
         config = counterparts.config_of(model)
         if stacks:
-            config = stock_stack.replaced(config, {s.name: s for s in stacks.values()})
+            config = stock_stack.replaced(config)
         copy = counterparts.deserialise(type(model), config)
         if model.built and not copy.built:
             copy.build_from_config(model.get_build_config())

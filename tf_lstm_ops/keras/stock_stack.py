@@ -7,8 +7,10 @@ from typing import Any
 
 import keras
 
+from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
 from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
+_CLASSES = {keras.saving.get_registered_name(cls): cls for cls in (StackedLSTM, StackedGRU)}
 _STOCK = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
 
@@ -77,25 +79,24 @@ def _has_given_states(layer: StackedRNN) -> bool:
     return any(len(call.args) > 1 or call.kwargs.get("initial_state") is not None for call in calls)
 
 
-def replaced(config: Any, stacks: dict[str, keras.Sequential]) -> Any:
+def replaced(config: Any) -> Any:
     """A model's configuration with stock layers in place of stacks.
 
     Args:
-      config: the configuration, or a part of it.
-      stacks: what replaces each stack, by its name.
+      config: the configuration, or a part of it. `sequential` has no reason against its stacks.
 
     Returns:
       The new configuration.
     """
     if isinstance(config, list | tuple):
-        return type(config)(replaced(value, stacks) for value in config)
+        return type(config)(replaced(value) for value in config)
     if not isinstance(config, dict):
         return config
-    if config.get("class_name") in ("StackedLSTM", "StackedGRU"):
-        new = stacks[config["config"]["name"]]
-        described = keras.saving.serialize_keras_object(new)
-        return {**config, **described}
-    return {key: replaced(value, stacks) for key, value in config.items()}
+    cls = _CLASSES.get(config.get("registered_name"))
+    if cls is not None:
+        new = sequential(cls.from_config(config["config"]))
+        return {**config, **keras.saving.serialize_keras_object(new)}
+    return {key: replaced(value) for key, value in config.items()}
 
 
 def copy_state(source: StackedRNN, target: keras.Sequential) -> None:
