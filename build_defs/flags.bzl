@@ -18,6 +18,7 @@ LIBRARY = "tf_lstm_ops.so"
 SOURCES = [
     "cc/backends/cpu/**/*.cc",
     "cc/dialects/*/*_cpu.cc",
+    "cc/tf/device_plugin.cc",
     "cc/tf/op.cc",
 ] + GPU_SHARED_SOURCES
 
@@ -84,7 +85,7 @@ STUB_SOURCE = "build_defs/stub.cc"
 STUB_LINKOPTS = ["-shared", "-fPIC", "-nostdlib", "-Wl,-soname," + STUB]
 
 EXPORTS_LINUX = "build_defs/exports.lds"
-LINKOPTS_LINUX = ["-pthread", "-Wl,--version-script=" + EXPORTS_LINUX, "-Wl,--no-as-needed"]
+LINKOPTS_LINUX = ["-pthread", "-ldl", "-Wl,--version-script=" + EXPORTS_LINUX, "-Wl,--no-as-needed"]
 LINKOPTS_MACOS = [
     "-pthread",
     "-Wl,-undefined,dynamic_lookup",
@@ -99,7 +100,6 @@ CUDA_SOURCES = [
     "cc/dialects/*/*_cuda.cc",
     "cc/tf/cuda/*.cc",
 ] + GPU_SHARED_SOURCES
-CUDA_LINKOPTS = ["-ldl"]
 
 # Device code that the library contains as text.
 CUDA_TEXTS = [

@@ -120,8 +120,7 @@ def link_command(objects: list[str], folder: Path, output: Path, system: str) ->
     if system == "Darwin":
         is_metal = output.name == FLAGS["METAL_LIBRARY"]
         return [*command, *FLAGS["METAL_LINKOPTS_MACOS" if is_metal else "LINKOPTS_MACOS"]]
-    own = FLAGS["CUDA_LINKOPTS"] if output.name == FLAGS["CUDA_LIBRARY"] else []
-    return [*command, *own, *FLAGS["LINKOPTS_LINUX"], str(folder / FLAGS["STUB"])]
+    return [*command, *FLAGS["LINKOPTS_LINUX"], str(folder / FLAGS["STUB"])]
 
 
 def _platform_flags(system: str) -> list[str]:

@@ -2,6 +2,9 @@
 an emulated device."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -132,6 +135,22 @@ def test_the_record_describes_the_machine(decide, tmp_path, monkeypatch):
     library.write_text("two")
     assert {k for k, v in _gpu.machine(cpu, library).items() if v != one[k]} == {"library"}
     assert json.loads(json.dumps(one)) == one
+
+
+def test_a_library_that_cannot_be_loaded_leaves_the_cpu_kernels(tmp_path):
+    broken = tmp_path / "tf_lstm_ops_cuda.so"
+    broken.write_text("not a library")
+    variables = {"TF_LSTM_OPS_GPU": "1", "TF_LSTM_OPS_CUDA_LIBRARY": str(broken)}
+    program = """
+import tensorflow as tf
+import tf_lstm_ops
+from tf_lstm_ops import _gpu
+print(_gpu.status().state, tf_lstm_ops.keras.LSTM(2)(tf.ones([1, 3, 2])).shape)
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True)
+    assert done.stdout == "broken (1, 2)\n", done.stderr
+    assert "GPU kernels are off, because their library cannot be loaded" in done.stderr
 
 
 @pytest.fixture

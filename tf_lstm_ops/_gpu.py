@@ -1,6 +1,7 @@
 """Whether the GPU kernels may run: only after their self-test has passed on this machine.
 
-`decide` is called at the import. Where it refuses, the library of the GPU kernels is not loaded.
+`decide` is called at the import. Where it refuses, and on a machine without a GPU, the library of
+the GPU kernels is not loaded.
 TensorFlow then has no GPU kernel of the fused ops and cannot run one, whoever made the graph. It
 runs a fused op on the CPU, for example of a loaded SavedModel.
 
@@ -54,7 +55,8 @@ class Status(NamedTuple):
 
     Attributes:
       on: whether they do.
-      state: "no library", "no GPU", "forced", "off", "passed", "never run", "failed" or "outdated".
+      state: "no library", "no GPU", "forced", "off", "passed", "never run", "failed", "outdated" or
+        "broken".
       reason: the state in words.
       cuda: whether the kernels are those for CUDA. Calls on a GPU then take plain TensorFlow ops
         instead of kernels that are off or do not exist, not the CPU's kernels.
@@ -65,6 +67,8 @@ class Status(NamedTuple):
     reason: str
     cuda: bool = False
 
+
+_NO_GPU = Status(False, "no GPU", "not loaded, because TensorFlow has no GPU")
 
 _status = Status(False, "no library", "none: this package was built without them")
 
@@ -99,13 +103,13 @@ def decide(library: pathlib.Path) -> Status:
     if wanted == "1":
         _status = Status(True, "forced", f"on, because {VARIABLE} is 1")
     elif not _has_gpu():
-        _status = Status(True, "no GPU", "registered, but TensorFlow has no GPU")
+        _status = _NO_GPU
     elif wanted == "0":
         _status = Status(False, "off", f"off, because {VARIABLE} is 0")
     else:
         _status = _by_records(library)
     _status = _status._replace(cuda=library.stem.endswith("cuda"))
-    if not _status.on and wanted == "auto":
+    if not _status.on and _status.state != "no GPU" and wanted == "auto":
         plain = "use plain TensorFlow ops, which are slower"
         tf.get_logger().warning(
             f"tf_lstm_ops: GPU kernels are {_status.reason}. Layers and ops "
@@ -113,6 +117,18 @@ def decide(library: pathlib.Path) -> Status:
             f"turn the kernels on, or set {VARIABLE}=0 to hide this line."
         )
     return _status
+
+
+def set_broken(error: Exception) -> None:
+    """Says that the library of the GPU kernels cannot be loaded. Logs one line.
+
+    Args:
+      error: TensorFlow's error.
+    """
+    global _status
+    reason = f"off, because their library cannot be loaded: {error}"
+    _status = _status._replace(on=False, state="broken", reason=reason)
+    tf.get_logger().warning(f"tf_lstm_ops: GPU kernels are {reason}")
 
 
 def takes_plain_ops(op: str) -> bool:
@@ -138,8 +154,7 @@ def kernels_run() -> bool:
     Returns:
       True if so.
     """
-    has_gpu = _status.on and _status.state != "no GPU"
-    return has_gpu and bool(tf.config.get_visible_devices("GPU"))
+    return _status.on and bool(tf.config.get_visible_devices("GPU"))
 
 
 def _device_type() -> str | None:
@@ -171,7 +186,7 @@ def _by_records(library: pathlib.Path) -> Status:
     devices = tf.config.list_physical_devices("GPU")
     found = [_by_record(machine(device, library)) for device in devices]
     off = [status for status in found if not status.on]
-    return (off or found)[0] if found else Status(True, "no GPU", "registered, but there is no GPU")
+    return (off or found)[0] if found else _NO_GPU
 
 
 def _by_record(machine: Machine) -> Status:

@@ -90,7 +90,8 @@ def gpu_path() -> pathlib.Path | None:
 def register() -> None:
     """Loads the libraries into TensorFlow, which registers their ops and kernels.
 
-    The library of the GPU kernels is loaded if `_gpu` allows it.
+    The library of the GPU kernels is loaded if `_gpu` allows it. An error of theirs is logged: the
+    CPU kernels run all the same.
 
     Raises:
       ValueError: the environment variable TF_LSTM_OPS_SIMD names an unavailable instruction set, or
@@ -100,6 +101,7 @@ def register() -> None:
 
     tf.load_library(str(path()))
     native = _declare(ctypes.CDLL(str(path())))
+    native.tf_lstm_ops_set_cuda_build(tf.sysconfig.get_build_info()["is_cuda_build"])
     wanted, names = os.environ.get("TF_LSTM_OPS_SIMD"), _instruction_sets(native)
     if wanted and wanted not in names:
         raise ValueError(
@@ -111,7 +113,10 @@ def register() -> None:
     gpu = gpu_path()
     allowed = gpu is not None and _gpu.decide(gpu).on
     if gpu and allowed and (not gpu.stem.endswith("cuda") or _cuda_stream.is_ready()):
-        tf.load_library(str(gpu))  # kernels of the same ops
+        try:
+            tf.load_library(str(gpu))  # kernels of the same ops
+        except (tf.errors.OpError, OSError, RuntimeError) as error:
+            _gpu.set_broken(error)
 
 
 @functools.cache
@@ -143,6 +148,8 @@ def _declare(native: ctypes.CDLL) -> ctypes.CDLL:
     """Declares the types of the library's functions."""
     native.tf_lstm_ops_instruction_set.restype = ctypes.c_char_p
     native.tf_lstm_ops_selected_instruction_set.restype = ctypes.c_char_p
+    native.tf_lstm_ops_set_cuda_build.argtypes = [ctypes.c_bool]
+    native.tf_lstm_ops_set_cuda_build.restype = None
     native.tf_lstm_ops_measure_flops.restype = ctypes.c_double
     native.tf_lstm_ops_measure_flops.argtypes = [ctypes.c_int]
     native.tf_lstm_ops_measure_read_bandwidth.restype = ctypes.c_double

@@ -59,7 +59,7 @@ def test_facts(printed: str) -> None:
         "available": ", ".join(cpu["instruction_sets"]),
         "threads": str(cpu["threads"]),
         "GPU": "none that TensorFlow can use",
-        "GPU kernels": "registered, but TensorFlow has no GPU",
+        "GPU kernels": "not loaded, because TensorFlow has no GPU",
         "self-test": "; ".join(_gpu.records()) or info.NO_RECORD,
         "stock names served": "the CudnnRNN family, on the CPU",
         "kernels": "tf-lstm-ops info --all lists them by op, device and dtype",

@@ -13,6 +13,12 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the library is 
 TYPES = {tf.half, tf.bfloat16, tf.float32, tf.float64}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def library() -> None:
+    """Without a GPU the import does not load it."""
+    tf.load_library(str(_library.gpu_path()))
+
+
 def gpu_kernels() -> dict[str, set[tf.DType]]:
     """Of each op of ours the types of its kernels on the GPU."""
     found: dict[str, set[tf.DType]] = {}

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <type_traits>
 
@@ -7,9 +8,11 @@
 #include "core/dropout.h"
 #include "core/reserve.h"
 #include "dialects/common/call_cpu.h"
+#include "dialects/cudnn_rnn/c_api.h"
 #include "dialects/cudnn_rnn/dropout_mask.h"
 #include "dialects/cudnn_rnn/problem.h"
 #include "dialects/cudnn_rnn/signatures.h"
+#include "tf/device_plugin.h"
 #include "tf/kernel.h"
 #include "tf/op.h"
 
@@ -76,6 +79,8 @@ class ForwardKernel : public tf::Kernel {
     return Status();
   }
 
+  CellKind cell() const { return attributes_.cell; }
+
  private:
   Status Allocate(const KernelContext& context, const MultiLayerRnn& rnn,
                   const Reserve& reserve, CpuCall<T>* call) const {
@@ -134,6 +139,8 @@ class BackwardKernel : public tf::Kernel {
     return Status();
   }
 
+  CellKind cell() const { return attributes_.cell; }
+
  private:
   static MultiLayerBackward<cudnn_rnn::Compute<T>> Tensors(
       const MultiLayerRnn& rnn, const Reserve& reserve, CpuCall<T>* call) {
@@ -151,12 +158,27 @@ class BackwardKernel : public tf::Kernel {
   Attributes attributes_;
 };
 
+std::atomic<bool> is_cuda_build{false};
+
+// Kernel K under TensorFlow's own name. It refuses a GRU where its gate order
+// is ambiguous: with a PluggableDevice Keras takes these ops on a TensorFlow
+// without CUDA. Without one, the ops come from a graph made with CUDA.
+template <class K>
+class Stock : public K {
+ public:
+  Status Init(const KernelConstruction& construction) override {
+    TF_LSTM_OPS_RETURN_IF_ERROR(K::Init(construction));
+    if (is_cuda_build || !tf::HasDevicePlugin()) return Status();
+    return RefuseStockGru(K::cell());
+  }
+};
+
 // Registers a kernel under our own name and under the stock name, for which
 // stock TensorFlow has no CPU kernel.
 template <class K>
 void Register(const Signature& signature, TF_DataType type) {
   tf::RegisterKernel<K>(signature.op, "CPU", type);
-  tf::RegisterKernel<K>(StockName(signature), "CPU", type);
+  tf::RegisterKernel<Stock<K>>(StockName(signature), "CPU", type);
 }
 
 template <class T, const OpVariant& kVariant>
@@ -190,3 +212,7 @@ bool RegisterAll() {
 
 }  // namespace
 }  // namespace tf_lstm_ops::cudnn_rnn
+
+void tf_lstm_ops_set_cuda_build(bool is_cuda_build) {
+  tf_lstm_ops::cudnn_rnn::is_cuda_build = is_cuda_build;
+}

@@ -59,17 +59,6 @@ MetalCall::HostArgument Header(const MultiLayerRnn& rnn, float dropout, TF_DataT
   return {"header", {sizeof bytes}, std::vector<float>(std::begin(bytes), std::end(bytes))};
 }
 
-// Error: InvalidArgument for a GRU. Without CUDA, as on every Mac, Keras passes the gates of a GRU
-// to the stock op in Keras' order. In a graph made with CUDA the gates are in cuDNN's order. The
-// kernel cannot distinguish the two.
-Status CheckStockGru(CellKind cell) {
-  if (cell != CellKind::kGru) return Status();
-  return InvalidArgument("rnn_mode gru under TensorFlow's own name is ambiguous without CUDA: "
-                         "Keras' GRU has its gates in another order than cuDNN there. Use "
-                         "tf_lstm_ops.keras.GRU (tf_lstm_ops.keras.convert_model), "
-                         "keras.layers.GRU(use_cudnn=False) or tf_lstm_ops.raw_ops");
-}
-
 // The base class of both kernels. `kIsStock`: whether the kernel is registered for TensorFlow's own
 // op.
 template <const OpVariant& kVariant, bool kIsStock>
@@ -80,7 +69,7 @@ class MultiLayerKernel : public MetalKernel {
   Status Init(const KernelConstruction& construction) override {
     constexpr bool kIsV3 = kVariant.version == 3;
     TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kIsV3, kIsV3));
-    if (kIsStock) TF_LSTM_OPS_RETURN_IF_ERROR(CheckStockGru(attributes_.cell));
+    if (kIsStock) TF_LSTM_OPS_RETURN_IF_ERROR(RefuseStockGru(attributes_.cell));
     return MetalKernel::Init(construction);
   }
 

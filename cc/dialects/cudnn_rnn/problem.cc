@@ -179,6 +179,15 @@ Status Attributes::MakeModel(int64_t layers, int64_t num_units,
   return Status();
 }
 
+Status RefuseStockGru(CellKind cell) {
+  if (cell != CellKind::kGru) return Status();
+  return InvalidArgument(
+      "rnn_mode gru under TensorFlow's own name is ambiguous without CUDA: "
+      "Keras' GRU has its gates in another order than cuDNN there. Use "
+      "tf_lstm_ops.keras.GRU (tf_lstm_ops.keras.convert_model), "
+      "keras.layers.GRU(use_cudnn=False) or tf_lstm_ops.raw_ops");
+}
+
 Status MakeProblem(const Attributes& attributes, const ShapeOf& shape_of,
                    const int32_t* lengths, MultiLayerRnn* problem) {
   const InputShapes shapes = {shape_of("input"), shape_of("input_h"),

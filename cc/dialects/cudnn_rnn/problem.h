@@ -50,6 +50,12 @@ struct Attributes {
                    RnnModel* model) const;
 };
 
+// Refuses a GRU under TensorFlow's own op name, because its gate order is
+// ambiguous without CUDA: stock keras.layers.GRU passes cuDNN's order if
+// TensorFlow was built with CUDA, and Keras' own order if not. A kernel cannot
+// tell the two apart. Error: InvalidArgument, which says what to use instead.
+Status RefuseStockGru(CellKind cell);
+
 // Checks the shapes of input, input_h, input_c, params and, where the op has
 // it, sequence_lengths. Sets `problem`. `lengths` [B] has the elements of
 // sequence_lengths in host memory; null means that all rows have full length.
