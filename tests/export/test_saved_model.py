@@ -249,7 +249,9 @@ PARTS = {
 
 def load(folder: Path, *parts: str) -> None:
     """Loads "PART LAYER" and so on; prints the errors that come before the import."""
-    for file in sorted(folder.iterdir()):
+    for file in (folder / name for name in ("LSTM fused", "GRU fused", "module")):
+        if not file.exists():
+            continue
         try:
             tf.saved_model.load(file)
         except Exception as error:
@@ -273,7 +275,7 @@ class Run(NamedTuple):
     printed: str
 
 
-@pytest.fixture(scope="module", params=["LSTM", pytest.param("GRU", marks=pytest.mark.full)])
+@pytest.fixture(scope="module", params=["LSTM", pytest.param("GRU", marks=pytest.mark.slow)])
 def layer(request) -> str:
     return request.param
 
