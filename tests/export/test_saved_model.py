@@ -103,7 +103,7 @@ def save_models(folder: Path, name: str) -> Results:
     takes no Keras model with dropout: it does not find the variable of the seed, which Keras reads
     even in inference (model.export does). And a while loop, loaded, cannot be differentiated."""
     x = make_inputs()
-    fused, plain = make_model(name, rate=0.3), make_model(name)
+    fused, plain = make_model(name, rate=0.3), make_model(name, trained=False)
     fallback = make_model(name, rate=0.3, activation="selu", trained=False)
     fused.export(folder / f"{name} fused", verbose=False)
     fallback.export(folder / f"{name} fallback", verbose=False)

@@ -90,7 +90,10 @@ def test_unknown_time(form, tmp_path, rng):
         assert relative_difference(file(x), model(x)) < TOLERANCE
 
 
-@pytest.mark.parametrize("form", ["peephole", "gru", "mask", "relu"])
+@pytest.mark.parametrize(
+    "form",
+    ["peephole", "gru", *(pytest.param(f, marks=pytest.mark.full) for f in ("mask", "relu"))],
+)
 def test_known_time(form, tmp_path, rng):
     """A sequence of few steps needs no loop."""
     layers, op = FORMS[form]
@@ -113,8 +116,8 @@ BESIDE_THE_FUSED_OP = {
 }
 
 
-BESIDE_BY_DEFAULT = {("gru", 70, "dynamic"), ("simple", None, "float16"), ("stack", None, None)}
-BESIDE_FULL = {("relu", None, None), ("stock", 70, "dynamic"), ("stack", None, "float16")}
+BESIDE_BY_DEFAULT = {("gru", 70, "dynamic"), ("relu", None, "float16"), ("stack", None, None)}
+BESIDE_FULL = {("simple", None, None), ("stock", 70, "dynamic"), ("stack", None, "float16")}
 
 
 def beside_cases() -> Iterator[Any]:
@@ -136,6 +139,7 @@ def test_loop_beside_the_fused_op(other, time, quantize, tmp_path, rng):
         assert relative_difference(file(x), model(x)) < (TOLERANCE if not quantize else 0.01)
 
 
+@pytest.mark.full
 def test_loop_before_the_fused_op(tmp_path, rng):
     model = make_model(GRU(UNITS, return_sequences=True), LSTM(UNITS), rng=rng)
     tflite(model, tmp_path / "model.tflite", batch_size=BATCH)
@@ -191,10 +195,10 @@ QUANTISED = {"float16": (5e-3, 0.75), "dynamic": (0.05, 0.5)}
 @pytest.mark.parametrize(
     ("quantize", "use_peephole"),
     [
-        ("float16", True),
-        ("dynamic", False),
+        ("dynamic", True),
         pytest.param("float16", False, marks=pytest.mark.full),
-        pytest.param("dynamic", True, marks=pytest.mark.full),
+        pytest.param("float16", True, marks=pytest.mark.slow),
+        pytest.param("dynamic", False, marks=pytest.mark.slow),
     ],
 )
 def test_quantised_weights(quantize, use_peephole, tmp_path, rng):
@@ -210,15 +214,16 @@ def test_quantised_weights(quantize, use_peephole, tmp_path, rng):
     assert 1e-5 < relative_difference(File(file)(x), model(x)) < tolerance
 
 
-def test_small_weights_stay_float(tmp_path, rng):
+def test_small_weights_stay_float(tmp_path, rng, capsys):
     """Below 1,024 elements in a gate's weights, as the converter has it."""
     model = make_model(LSTM(UNITS), rng=rng)
     tflite(model, tmp_path / "model.tflite", quantize="dynamic", batch_size=BATCH)
+    assert capsys.readouterr().out == ""  # see test_verbose
     x = make_input(rng)
     assert relative_difference(File(tmp_path / "model.tflite")(x), model(x)) < TOLERANCE
 
 
-@pytest.mark.parametrize("layer", [LSTM, pytest.param(GRU, marks=pytest.mark.full)])
+@pytest.mark.parametrize("layer", [LSTM, GRU])
 def test_int8(layer, tmp_path, rng):
     """The products are those of integers. The converter does not always quantise a SPLIT."""
     model = make_model(layer(16), time=TIME, rng=rng, scale=0.3)
@@ -237,7 +242,7 @@ def test_int8(layer, tmp_path, rng):
     ("layer", "masked"),
     [
         (LSTM, True),
-        (GRU, False),
+        pytest.param(GRU, False, marks=pytest.mark.full),
         pytest.param(keras.layers.LSTM, False, marks=pytest.mark.full),
         pytest.param(LSTM, False, marks=pytest.mark.slow),
         pytest.param(GRU, True, marks=pytest.mark.slow),
@@ -289,8 +294,6 @@ def test_representative_data_check_the_file(as_function, tmp_path, rng, capsys):
 
 def test_verbose(tmp_path, rng, capsys):
     model = make_model(LSTM(UNITS, name="lstm"), rng=rng)
-    tflite(model, tmp_path / "model.tflite")
-    assert capsys.readouterr().out == ""
     tflite(model, tmp_path / "model.tflite", verbose=True)
     printed = capsys.readouterr().out
     assert f"layer lstm: {FUSED}" in printed and f"{FUSED} 1" in printed
