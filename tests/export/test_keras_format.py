@@ -33,6 +33,10 @@ MODELS = {f"LSTM {name}": ("LSTM", options) for name, options in COMMON.items()}
 MODELS |= {f"GRU {n}": ("GRU", COMMON[n]) for n in ("default", "no bias", "dropout", "stateful")}
 RELU = {"activation": "relu", "recurrent_activation": "hard_sigmoid"}
 MODELS |= {
+    "LSTM mixed, peephole and clip": (
+        "LSTM",
+        {"dtype": "mixed_bfloat16", "use_peephole": True, "cell_clip": 0.5},
+    ),
     "LSTM peephole and clip": ("LSTM", {"use_peephole": True, "cell_clip": 0.5}),
     "LSTM fallback": ("LSTM", {**RELU, "cell_clip": 0.5}),
     "GRU fallback": ("GRU", {**RELU, "reset_after": False}),
@@ -40,10 +44,10 @@ MODELS |= {
 
 
 # Each takes a second, so by default there are some of each layer.
-BY_DEFAULT = {FIRST := "LSTM peephole and clip", "LSTM mixed", "GRU stateful"}
+BY_DEFAULT = {FIRST := "LSTM mixed, peephole and clip", "GRU stateful"}
 SLOW = {
     *("LSTM default", "LSTM stateful", "LSTM regularized", "GRU default", "GRU dropout"),
-    "GRU no bias",
+    *("GRU no bias", "LSTM mixed"),
 }
 
 

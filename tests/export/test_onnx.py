@@ -112,7 +112,7 @@ FORMS = {
 # The other forms are parts of these or of other tests.
 BY_DEFAULT = {
     *("no_bias", "gru_no_bias", "peephole", "sequences", "backwards_last", "both", "stock"),
-    *("dropout", "projection", "norm", "gru_reset_before", "activations"),
+    *("dropout", "projection", "gru_reset_before", "activations"),
 }
 
 

@@ -223,7 +223,7 @@ def test_small_weights_stay_float(tmp_path, rng, capsys):
     assert relative_difference(File(tmp_path / "model.tflite")(x), model(x)) < TOLERANCE
 
 
-@pytest.mark.parametrize("layer", [LSTM, GRU])
+@pytest.mark.parametrize("layer", [pytest.param(LSTM, marks=pytest.mark.full), GRU])
 def test_int8(layer, tmp_path, rng):
     """The products are those of integers. The converter does not always quantise a SPLIT."""
     model = make_model(layer(16), time=TIME, rng=rng, scale=0.3)
