@@ -1,32 +1,82 @@
-"""`import tf_lstm_ops` loads the package's own modules only, and makes no op function yet."""
+"""`import tf_lstm_ops` in a new process: modules, op functions, native library, written files."""
 
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tf_lstm_ops import _library
 
 PROGRAM = """
 import sys
+import warnings
 import keras
 import tensorflow as tf
 
 tf.keras.layers  # loaded at its first use
 before = set(sys.modules)
-import tf_lstm_ops
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    import tf_lstm_ops
 
 print(*sorted(set(sys.modules) - before))
 print(tf_lstm_ops._library.load.cache_info().currsize)
+tf_lstm_ops._library.register()
+print(tf_lstm_ops._library.is_built(), tf_lstm_ops._library.gpu_path())
+if sys.platform == "linux":
+    maps = open("/proc/self/maps").read().split()
+    print(next(part for part in maps if part.endswith("/tf_lstm_ops.so")))
 """
 # What only a command or a benchmark needs: matplotlib, data files, other frameworks.
 LATER = ("tf_lstm_ops.bench", "tf_lstm_ops.selftest", "tf_lstm_ops.cli.")
 
 
-def test_modules_and_op_functions() -> None:
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """What it printed, its folder of the user's cache, and the library that a variable named."""
+    folder = tmp_path_factory.mktemp("import")
+    cache, library = folder / "cache", folder / "other" / "tf_lstm_ops.so"
+    for path in cache, library.parent:
+        path.mkdir()
+    shutil.copy(_library.path(), library)
+    names = {"XDG_CACHE_HOME": str(cache), "TF_LSTM_OPS_LIBRARY": str(library)}
     run = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, **names},
+        capture_output=True,
+        text=True,
+        cwd=folder,
     )
-    modules, op_functions = run.stdout.splitlines()
-    loaded = set(modules.split())
+    assert run.returncode == 0, run.stderr
+    return SimpleNamespace(lines=run.stdout.splitlines(), cache=cache, library=library)
+
+
+def test_modules_and_op_functions(process: SimpleNamespace) -> None:
+    """The package's own modules only, and no op function yet."""
+    loaded = set(process.lines[0].split())
     assert "tf_lstm_ops.raw_ops" in loaded
     # Also none of TensorFlow's generated modules, whose names are digests.
     assert {module.partition(".")[0] for module in loaded} == {"tf_lstm_ops"}
     assert {m for m in loaded if m.startswith(LATER)} == {"tf_lstm_ops.cli.startup"}
-    assert op_functions == "0"
+    assert process.lines[1] == "0"
+
+
+def test_without_a_gpu_nothing_is_written(process: SimpleNamespace) -> None:
+    assert not (process.cache / "tf_lstm_ops").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads Linux's /proc")
+def test_the_variable_names_another_library(process: SimpleNamespace, monkeypatch) -> None:
+    monkeypatch.delenv("TF_LSTM_OPS_LIBRARY", raising=False)
+    own = _library.path()
+    # The library for GPUs stays that of the package.
+    assert process.lines[2:] == [
+        f"True {own.with_name('tf_lstm_ops_cuda.so')}",
+        str(process.library),
+    ]
+    monkeypatch.setenv("TF_LSTM_OPS_LIBRARY", str(process.library))
+    assert _library.path() == process.library

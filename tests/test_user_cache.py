@@ -2,9 +2,6 @@
 
 import os
 import stat
-import subprocess
-import sys
-import warnings
 from pathlib import Path
 
 import pytest
@@ -137,10 +134,3 @@ def test_a_missing_compiler_is_a_warning(compiler):
     compiler.unlink()
     with pytest.warns(UserWarning, match=r"cannot be compiled or loaded .*\$CXX"):
         assert not _cuda_stream.is_ready()
-
-
-def test_without_a_gpu_nothing_is_written(cache):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        subprocess.run([sys.executable, "-c", "import tf_lstm_ops"], check=True)
-    assert not (cache / "tf_lstm_ops").exists()

@@ -1,5 +1,7 @@
 """``info`` tells what is installed, from whichever folder it is asked."""
 
+import contextlib
+import io
 import platform
 import re
 from pathlib import Path
@@ -23,20 +25,22 @@ BLOCK_CELL_OPS = (
 )
 
 
-@pytest.fixture(scope="module")
-def printed(command) -> str:
-    result = command("info")
-    assert result.returncode == 0, result.stderr
-    assert result.stderr == ""
-    return result.stdout
+def run(*arguments: str) -> str:
+    """What the command prints, run in this process."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert __main__.main(list(arguments)) == 0
+    return printed.getvalue()
 
 
 @pytest.fixture(scope="module")
-def table(command) -> str:
+def printed() -> str:
+    return run("info")
+
+
+@pytest.fixture(scope="module")
+def table() -> str:
     """What ``info --all`` prints below the facts."""
-    result = command("info", "--all")
-    assert result.returncode == 0, result.stderr
-    return result.stdout.partition("\n\n")[2]
+    return run("info", "--all").partition("\n\n")[2]
 
 
 def facts(printed: str) -> dict[str, str]:
@@ -85,12 +89,12 @@ def test_table_has_the_cudnn_family_under_both_names(table: str) -> None:
             assert [name, "CPU", "yes", "yes", "yes", "yes"] in rows
 
 
-@pytest.mark.full
+@pytest.mark.full  # another process that imports TensorFlow
 @pytest.mark.skipif(not (CHECKOUT / "tf_lstm_ops").is_dir(), reason="tests are not in a checkout")
 def test_source_folder_does_not_shadow_the_installed_package(command, printed: str) -> None:
     assert _library.path().parents[1] != CHECKOUT / "tf_lstm_ops"
     result = command("info", cwd=CHECKOUT)
-    assert result.returncode == 0, result.stderr
+    assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == printed
 
 

@@ -1,6 +1,7 @@
 """The self-test of the CPU: its kernels beside plain TensorFlow ops in float64."""
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -53,9 +54,12 @@ def test_the_kernels_agree_with_the_oracle(name):
     assert result.passed, result
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("dtype", check.DTYPES)
-@pytest.mark.parametrize("name", CASES)
+def all_cases():
+    for number, case in enumerate(itertools.product(CASES, check.DTYPES)):
+        yield pytest.param(*case, marks=pytest.mark.slow if number % 4 else pytest.mark.full)
+
+
+@pytest.mark.parametrize(("name", "dtype"), all_cases())
 def test_all_kernels_agree_with_the_oracle(name, dtype):
     result = ops._check(CASES[name], dtype, "CPU:0")
     assert result.passed, result
@@ -88,7 +92,9 @@ def test_a_broken_dropout_mask_is_noticed(monkeypatch):
         ops._check(CASES["CudnnRNNV3: lstm, dropout"], tf.float32, "CPU:0")
 
 
-@pytest.mark.parametrize("op", ["KerasLSTM", "BlockLSTM", "MPSGraphLSTM"])
+@pytest.mark.parametrize(
+    "op", [pytest.param("KerasLSTM", marks=pytest.mark.full), "BlockLSTM", "MPSGraphLSTM"]
+)
 def test_programs(op, break_kernels):
     name = next(name for name in PROGRAMS if name.startswith(f"{op}:"))
     assert programs._check(*PROGRAMS[name], tf.float32, "CPU:0").passed
@@ -97,8 +103,11 @@ def test_programs(op, break_kernels):
 
 
 @pytest.mark.parametrize("dtype", large.TOLERANCES)
-def test_large_sizes(dtype, break_kernels):
+def test_large_sizes(dtype):
     assert large._check(SMALL, dtype, "CPU:0").passed
+
+
+def test_a_broken_kernel_is_noticed_in_large_sizes(break_kernels):
     break_kernels("KerasLSTM")
     assert not large._check(SMALL, tf.float32, "CPU:0").passed
 

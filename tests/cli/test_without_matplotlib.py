@@ -1,43 +1,58 @@
 """matplotlib is needed for pictures only."""
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
 
-# A process in which matplotlib cannot be imported, as where it is not installed.
+# A process in which matplotlib cannot be imported, as where it is not installed. It runs `info`,
+# `demo` and `bench`, each in an empty folder, and prints what became of them.
 PROGRAM = """
-import sys
+import contextlib, io, json, os, sys
 sys.modules["matplotlib"] = None
 sys.argv[0] = "tf-lstm-ops"
 from tf_lstm_ops.__main__ import main
-sys.exit(main(sys.argv[1:]))
+found = {}
+for command in ("info", "demo", "bench"):
+    os.mkdir(command)
+    os.chdir(command)
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main([command])
+    found[command] = (status, out.getvalue(), err.getvalue(), os.listdir())
+    os.chdir("..")
+print(json.dumps(found))
 """
 
 
-def run(folder, *arguments):
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """By command: the exit status, what was printed, errors, and the files that were written."""
     environment = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments],
-        cwd=folder,
+    process = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=tmp_path_factory.mktemp("commands"),
         env=environment,
         capture_output=True,
         text=True,
     )
+    assert (process.returncode, process.stderr) == (0, "")
+    return json.loads(process.stdout)
 
 
-def test_info(tmp_path):
-    result = run(tmp_path, "info")
-    assert (result.returncode, result.stderr) == (0, "")
-    assert "TensorFlow" in result.stdout
+def test_info(found):
+    status, printed, errors, _ = found["info"]
+    assert (status, errors) == (0, "")
+    assert "TensorFlow" in printed
 
 
 @pytest.mark.parametrize("command", ["demo", "bench"])
-def test_what_draws_a_picture_says_how_to_install_it(tmp_path, command):
+def test_what_draws_a_picture_says_how_to_install_it(found, command):
     """Before it measures or trains anything."""
-    result = run(tmp_path, command)
-    assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr.startswith("tf-lstm-ops: the picture needs matplotlib")
-    assert result.stderr.endswith("\npip install 'matplotlib>=3.8'\n")
-    assert list(tmp_path.iterdir()) == []
+    status, printed, errors, files = found[command]
+    assert (status, printed) == (1, "")
+    assert errors.startswith("tf-lstm-ops: the picture needs matplotlib")
+    assert errors.endswith("\npip install 'matplotlib>=3.8'\n")
+    assert files == []

@@ -43,8 +43,7 @@ def make_model(layers=tf_lstm_ops.keras, dropout: float = 0.0) -> keras.Model:
             keras.Input((None, INPUTS)),
             keras.layers.Masking(),
             layers.LSTM(7, return_sequences=True, dropout=dropout, seed=2),
-            keras.layers.Bidirectional(layers.GRU(5, return_sequences=True)),
-            layers.GRU(6, go_backwards=True, recurrent_dropout=dropout, seed=3),
+            keras.layers.Bidirectional(layers.GRU(5, recurrent_dropout=dropout, seed=3)),
             keras.layers.Dense(1),
         ]
     )

@@ -60,7 +60,7 @@ def test_a_replica_without_rows(found: Found, kind: str) -> None:
 
 @pytest.mark.parametrize("layer", [tf_lstm_ops.keras.LSTM, tf_lstm_ops.keras.GRU])
 def test_threads_share_a_layer(layer: type, rng: np.random.Generator) -> None:
-    """Four threads call one layer, 30 times each, on inputs of their own."""
+    """Four threads call one layer, 15 times each, on inputs of their own."""
     layer = layer(64, return_sequences=True)
     layer.build((None, None, 32))
     inputs = [tf.constant(rng.normal(size=(16, 12 + k, 32)), tf.float32) for k in range(4)]
@@ -74,7 +74,7 @@ def test_threads_share_a_layer(layer: type, rng: np.random.Generator) -> None:
 
     alone = [call(x) for x in inputs]
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(call, inputs * 30)) == alone * 30
+        assert list(pool.map(call, inputs * 15)) == alone * 15
 
 
 @pytest.mark.slow

@@ -101,8 +101,21 @@ def test_states_and_seeds_do_not_change():
         np.testing.assert_array_equal(variable.numpy(), value)
 
 
-@pytest.mark.parametrize("portable", [False, True])
-@pytest.mark.parametrize("name", ["LSTM", "GRU", "both", "stack", "stock"])
+@pytest.mark.parametrize(
+    ("name", "portable"),
+    [
+        ("LSTM", False),
+        ("GRU", True),
+        ("both", False),
+        pytest.param("stack", True, marks=pytest.mark.full),
+        pytest.param("stock", False, marks=pytest.mark.full),
+        pytest.param("LSTM", True, marks=pytest.mark.slow),
+        pytest.param("GRU", False, marks=pytest.mark.slow),
+        pytest.param("both", True, marks=pytest.mark.slow),
+        pytest.param("stack", False, marks=pytest.mark.slow),
+        pytest.param("stock", True, marks=pytest.mark.slow),
+    ],
+)
 def test_stateful_saved_model(name, portable, tmp_path, recwarn):
     """The file begins with the states that the model has, and continues them as the model does."""
     options = {"stateful": True, "recurrent_initializer": "glorot_uniform"}

@@ -1,8 +1,8 @@
 """SavedModels that hold stock CudnnRNNV3 nodes, as one made for a GPU does, served on the CPU.
 
-One process writes them without this package; it needs no kernel, as it only traces. Others load
-them: without the package, which TensorFlow refuses to run, and with it. The right values are the
-oracle's.
+One new process writes them without this package; it needs no kernel, as it only traces. Then it
+loads them: without the package, which TensorFlow refuses to run, and with it. The right values are
+the oracle's.
 """
 
 import os
@@ -105,17 +105,10 @@ def serve_without_the_package(folder: Path) -> None:
     assert "tf_lstm_ops" not in sys.modules
 
 
-def run_new_process(function, folder: Path) -> str:
-    """Standard output of the function, called in a new process that sees no GPU."""
-    process = subprocess.run(
-        [sys.executable, __file__, function.__name__, folder],
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert process.returncode == 0, process.stderr
-    return process.stdout
+def run(folder: Path) -> None:
+    save(folder)
+    serve_without_the_package(folder)
+    serve(folder)
 
 
 # What is right.
@@ -152,14 +145,25 @@ def expected(mode: str) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("cudnn_saved_models")
-    run_new_process(save, folder)
-    return folder
+    return tmp_path_factory.mktemp("cudnn_saved_models")
 
 
 @pytest.fixture(scope="module")
-def served(folder) -> dict[str, np.ndarray]:
-    run_new_process(serve, folder)
+def printed(folder) -> str:
+    """Standard output of the new process, which sees no GPU."""
+    process = subprocess.run(
+        [sys.executable, __file__, folder],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    return process.stdout
+
+
+@pytest.fixture(scope="module")
+def served(printed, folder) -> dict[str, np.ndarray]:
     with np.load(folder / "served.npz") as results:
         return dict(results)
 
@@ -175,17 +179,16 @@ def test_served_on_the_cpu(served, mode):
         )
 
 
-@pytest.mark.full
-def test_without_the_package_it_does_not_run(folder):
+def test_without_the_package_it_does_not_run(printed):
     """TensorFlow loads it, and finds no kernel: for the signature and for both functions."""
-    lines = run_new_process(serve_without_the_package, folder).splitlines()
+    lines = printed.splitlines()
     assert len(lines) == 3 * len(MODES)
     for line in lines:
         assert "CudnnRNN" in line
         assert line.startswith(("InvalidArgumentError", "NotFoundError", "UnimplementedError"))
 
 
-def test_the_graph_holds_stock_nodes_only(folder):
+def test_the_graph_holds_stock_nodes_only(printed, folder):
     """What was tested is what a GPU would run: no op of this package is in the file."""
     for mode in MODES:
         graph = (folder / mode / "saved_model.pb").read_bytes()
@@ -195,4 +198,4 @@ def test_the_graph_holds_stock_nodes_only(folder):
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])  # the tests folder instead of this one
-    globals()[sys.argv[1]](Path(sys.argv[2]))
+    run(Path(sys.argv[1]))

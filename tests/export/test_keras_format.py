@@ -1,13 +1,14 @@
 """Models in Keras' own format (.keras), loaded in a new process without custom_objects.
 
-One new process loads all that the fixture `results` saved (this file, run as a script).
+One new process loads all that the fixture `run` saved (this file, run as a script).
 """
 
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -32,6 +33,10 @@ MODELS = {f"LSTM {name}": ("LSTM", options) for name, options in COMMON.items()}
 MODELS |= {f"GRU {n}": ("GRU", COMMON[n]) for n in ("default", "no bias", "dropout", "stateful")}
 RELU = {"activation": "relu", "recurrent_activation": "hard_sigmoid"}
 MODELS |= {
+    "LSTM mixed, peephole and clip": (
+        "LSTM",
+        {"dtype": "mixed_bfloat16", "use_peephole": True, "cell_clip": 0.5},
+    ),
     "LSTM peephole and clip": ("LSTM", {"use_peephole": True, "cell_clip": 0.5}),
     "LSTM fallback": ("LSTM", {**RELU, "cell_clip": 0.5}),
     "GRU fallback": ("GRU", {**RELU, "reset_after": False}),
@@ -39,7 +44,17 @@ MODELS |= {
 
 
 # Each takes a second, so by default there are some of each layer.
-BY_DEFAULT = {"LSTM default", "LSTM mixed", "LSTM peephole and clip", "GRU stateful"}
+BY_DEFAULT = {FIRST := "LSTM mixed, peephole and clip", "GRU stateful"}
+SLOW = {
+    *("LSTM default", "LSTM stateful", "LSTM regularized", "GRU default", "GRU dropout"),
+    *("GRU no bias", "LSTM mixed"),
+}
+
+
+def cases() -> Iterator[Any]:
+    for name in MODELS:
+        mark = pytest.mark.slow if name in SLOW else pytest.mark.full
+        yield pytest.param(name, marks=() if name in BY_DEFAULT else mark)
 
 
 def make_data() -> tuple[np.ndarray, np.ndarray]:
@@ -93,11 +108,18 @@ def save_models(folder: Path, names: Iterable[str]) -> Results:
     return results
 
 
-# The new processes.
+# The new process.
 
 
 def load_models(folder: Path) -> None:
-    import tf_lstm_ops
+    """Prints the error that comes before the import."""
+    try:
+        keras.models.load_model(folder / f"{FIRST}.keras")
+    except Exception as error:
+        print(type(error).__name__, str(error).replace("\n", " "))
+    else:
+        print("loaded before import")
+    import tf_lstm_ops  # not too late
 
     results = {}
     for file in folder.glob("*.keras"):
@@ -108,54 +130,36 @@ def load_models(folder: Path) -> None:
     np.savez(folder / "loaded.npz", **results)
 
 
-def load_without_import(folder: Path) -> None:
-    try:
-        keras.models.load_model(folder / "LSTM default.keras")
-    except Exception as error:
-        print(type(error).__name__, str(error).replace("\n", " "))
-    else:
-        print("loaded before import")
-    import tf_lstm_ops  # noqa: F401  (not too late)
+class Run(NamedTuple):
+    """What was calculated after saving, and by a new process from the files; what it printed."""
 
-    keras.models.load_model(folder / "LSTM default.keras")
-    print("loaded after import")
+    saved: Results
+    loaded: Results
+    printed: str
 
 
-def run_new_process(function: Callable, folder: Path) -> str:
-    """Standard output of the function, called in a new process."""
+@pytest.fixture(scope="module")
+def run(request, tmp_path_factory) -> Run:
+    """Of those models that some test of this run is about."""
+    folder = tmp_path_factory.mktemp("keras_format")
+    tests = [item for item in request.session.items if item.path == request.path]
+    names = [item.callspec.params["name"] for item in tests if hasattr(item, "callspec")]
+    saved = save_models(folder, {FIRST, *names})
     process = subprocess.run(
-        [sys.executable, __file__, function.__name__, folder],
+        [sys.executable, __file__, folder],
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
         capture_output=True,
         text=True,
     )
     assert process.returncode == 0, process.stderr
-    return process.stdout
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("keras_format")
-
-
-@pytest.fixture(scope="module")
-def results(request, folder) -> tuple[Results, Results]:
-    """What was calculated after saving, and by a new process from the files; of those models that
-    some test of this run is about."""
-    tests = [item for item in request.session.items if item.path == request.path]
-    names = [item.callspec.params["name"] for item in tests if hasattr(item, "callspec")]
-    saved = save_models(folder, {"LSTM default", *names})
-    run_new_process(load_models, folder)
     with np.load(folder / "loaded.npz") as loaded:
-        return saved, dict(loaded)
+        return Run(saved, dict(loaded), process.stdout)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in BY_DEFAULT else pytest.mark.full) for n in MODELS]
-)
-def test_loaded_models_predict_and_train_on(results, name):
+@pytest.mark.parametrize("name", cases())
+def test_loaded_models_predict_and_train_on(run, name):
     """Bit for bit; the state of the optimiser is saved too."""
-    saved, loaded = results
+    saved, loaded, _ = run
     assert saved.keys() == loaded.keys()
     keys = [key for key in saved if key.startswith(f"{name} ")]
     _, options = MODELS[name]
@@ -168,16 +172,14 @@ def test_loaded_models_predict_and_train_on(results, name):
     assert moved == ("stateful" in options)
 
 
-@pytest.mark.full
-def test_without_import_the_error_names_the_class(results, folder):
+def test_without_import_the_error_names_the_class(run):
     """Once the package is imported, the same process loads the same file. (Keras 3.8 imports the
     package by itself.)"""
-    before, after = run_new_process(load_without_import, folder).splitlines()
-    if before != "loaded before import":
-        assert "Could not locate class 'LSTM'" in before
-        assert "tf_lstm_ops>LSTM" in before
-    assert after == "loaded after import"
+    if run.printed.strip() != "loaded before import":
+        assert "Could not locate class 'LSTM'" in run.printed
+        assert "tf_lstm_ops>LSTM" in run.printed
+    assert f"{FIRST} once" in run.loaded
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](Path(sys.argv[2]))
+    load_models(Path(sys.argv[1]))

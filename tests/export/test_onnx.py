@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,13 @@ FORMS = {
     "gelu": (lambda: [LSTM(UNITS, activation="gelu")], {"Loop": 1}),
     "gru_reset_before": (lambda: [GRU(UNITS, reset_after=False)], {"Loop": 1}),
     "gru_relu": (lambda: [GRU(UNITS, activation="relu")], {"Loop": 1}),
+    "activations": (
+        lambda: [
+            LSTM(UNITS, activation=name, recurrent_activation="hard_sigmoid", return_sequences=True)
+            for name in sorted(onnx_nodes.ACTIVATIONS)
+        ],
+        {"LSTM": len(onnx_nodes.ACTIVATIONS)},
+    ),
     **{
         f"lstm_{name}": (
             lambda name=name: [LSTM(UNITS, activation=name, recurrent_activation="hard_sigmoid")],
@@ -101,7 +109,20 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+# The other forms are parts of these or of other tests.
+BY_DEFAULT = {
+    *("no_bias", "gru_no_bias", "peephole", "sequences", "backwards_last", "both", "stock"),
+    *("dropout", "projection", "gru_reset_before", "activations"),
+}
+
+
+def form_cases() -> Iterator[Any]:
+    for form in FORMS:
+        mark = pytest.mark.slow if form.startswith("lstm_") else pytest.mark.full
+        yield pytest.param(form, marks=() if form in BY_DEFAULT else mark)
+
+
+@pytest.mark.parametrize("form", form_cases())
 def test_unknown_sizes(form, tmp_path, rng):
     layers, nodes = FORMS[form]
     model, path = make_model(*layers(), rng=rng), tmp_path / "model.onnx"
@@ -139,7 +160,15 @@ def test_masks(layer, go_backwards, zero_output_for_mask, return_sequences, tmp_
             assert_close(got, want)
 
 
-@pytest.mark.parametrize("form", ["both", "clip", "stock", "gru_reset_before"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "both",
+        "clip",
+        pytest.param("stock", marks=pytest.mark.full),
+        pytest.param("gru_reset_before", marks=pytest.mark.full),
+    ],
+)
 def test_mask_of_padding(form, tmp_path, rng):
     """The mask is that of a Masking layer."""
     layers, nodes = FORMS[form]
@@ -151,9 +180,10 @@ def test_mask_of_padding(form, tmp_path, rng):
         assert_close(run(path, x)[0], model(x))
 
 
-def test_weights_are_exact(tmp_path, rng):
+def test_weights_are_exact(tmp_path, rng, capsys):
     model, path = make_model(LSTM(UNITS), rng=rng), tmp_path / "model.onnx"
     export_onnx(model, path)
+    assert capsys.readouterr().out == ""  # see test_verbose
     graph = onnx.load(path).graph
     arrays = {a.name: onnx.numpy_helper.to_array(a) for a in graph.initializer}
     [node] = [node for node in graph.node if node.op_type == "LSTM"]
@@ -243,8 +273,6 @@ def test_verbose(tmp_path, rng, capsys):
     model = make_model(
         LSTM(UNITS, return_sequences=True), LSTM(4, cell_clip=1.0, name="a"), rng=rng
     )
-    export_onnx(model, tmp_path / "model.onnx")
-    assert capsys.readouterr().out == ""
     export_onnx(model, tmp_path / "model.onnx", verbose=True)
     printed = capsys.readouterr().out
     assert "LSTM 1," in printed and "Loop 1," in printed
@@ -268,16 +296,24 @@ def test_wrong_file_is_not_kept(tmp_path, rng, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("layer", [LSTM, GRU, keras.layers.LSTM, StackedLSTM])
-@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize(
+    ("layer", "wrapped"),
+    [
+        (GRU, False),
+        (LSTM, True),
+        pytest.param(StackedLSTM, False, marks=pytest.mark.full),
+        pytest.param(keras.layers.LSTM, True, marks=pytest.mark.full),
+        pytest.param(LSTM, False, marks=pytest.mark.slow),
+        pytest.param(GRU, True, marks=pytest.mark.slow),
+        pytest.param(keras.layers.LSTM, False, marks=pytest.mark.slow),
+    ],
+)
 def test_stateful(layer, wrapped, tmp_path, rng, recwarn):
     """A run starts from zeros, whatever the states of the model are, and does not depend on the
     runs before. The model's states do not change."""
     options = {"num_layers": 2} if layer is StackedLSTM else {}
     recurrent = layer(UNITS, stateful=True, **options)
     if wrapped:
-        if layer is StackedLSTM:
-            pytest.skip("Bidirectional takes no stack")
         recurrent = both(recurrent)
     x = keras.Input((None, INPUTS), batch_size=BATCH)
     model, path = keras.Model(x, recurrent(x)), tmp_path / "model.onnx"

@@ -20,8 +20,8 @@ Results = dict[str, np.ndarray]
 
 # By the layers' dtype, relative to the largest number. The loop rounds in another order than the
 # kernels: some dozen roundings of float64, the error promised for float32, and one unit in the last
-# place for each of the three layers whose results are rounded to 16 bits.
-TOLERANCE = {"float64": 1e-14, "float32": 2e-6, "mixed_bfloat16": 3 * 2.0**-7}
+# place for each layer whose results are rounded to 16 bits.
+TOLERANCE = {"float64": 1e-14, "float32": 2e-6, "mixed_bfloat16": 2 * 2.0**-7}
 DTYPES = ["float64", "mixed_bfloat16"]
 # Batch and time, all for one file.
 SHAPES = [(4, 6), (1, 1), (3, 11)]
@@ -42,19 +42,16 @@ def recurrent(name: str, **options):
 
 
 def make_model(dtype: str) -> keras.Model:
-    """With a nested model: masked, bidirectional, then backwards."""
+    """Masked; in float64 a nested model that reads in both directions, then backwards."""
     options = {"dtype": dtype, "recurrent_initializer": "glorot_uniform"}
     first = recurrent("LSTM", use_peephole=True, cell_clip=0.25, return_sequences=True, **options)
+    x = keras.Input((None, INPUTS), dtype=first.variable_dtype)
+    masking, dense = keras.layers.Masking(dtype=dtype), keras.layers.Dense(CLASSES, dtype=dtype)
+    if dtype != "float64":
+        return keras.Model(x, dense(first(masking(x))))
     second = recurrent("GRU", dropout=0.3, recurrent_dropout=0.3, go_backwards=True, **options)
-    nested = keras.Sequential(
-        [
-            keras.layers.Masking(dtype=dtype),
-            keras.layers.Bidirectional(first, dtype=dtype),
-            second,
-        ]
-    )
-    x = keras.Input((None, INPUTS), dtype=second.variable_dtype)
-    return keras.Model(x, keras.layers.Dense(CLASSES, dtype=dtype)(nested(x)))
+    nested = keras.Sequential([masking, keras.layers.Bidirectional(first, dtype=dtype), second])
+    return keras.Model(x, dense(nested(x)))
 
 
 def make_stateful() -> keras.Model:
@@ -151,7 +148,7 @@ def custom_ops(folder: Path) -> set[str]:
 def test_ops(results, folder):
     for name in *DTYPES, "stateful":
         assert custom_ops(folder / name) == set()
-    assert custom_ops(folder / "fused") == {"TfLstmOps>KerasLSTM", "TfLstmOps>KerasGRU"}
+    assert custom_ops(folder / "fused") == {"TfLstmOps>KerasLSTM"}
 
 
 def test_the_signature_is_that_of_fused_ops(results, folder):

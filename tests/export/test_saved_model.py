@@ -1,7 +1,8 @@
 """SavedModels of Keras models and of tf.Modules, loaded in a new process.
 
-New processes load what the fixtures saved (this file, run as a script); the tests compare what they
-calculated with what was calculated before saving, bit for bit.
+One new process loads all that the fixture `results` saved (this file, run as a script), before and
+after it imports the package; the tests compare what it calculated with what was calculated before
+saving, bit for bit.
 """
 
 import os
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -57,7 +59,9 @@ def second_order(name: str, function: Callable) -> Results:
 EXTRAS = {"LSTM": {"use_peephole": True, "cell_clip": 0.5}, "GRU": {}}
 
 
-def make_model(name: str, *, activation: str = "tanh", rate: float = 0.0) -> keras.Model:
+def make_model(
+    name: str, *, activation: str = "tanh", rate: float = 0.0, trained: bool = True
+) -> keras.Model:
     """Two layers: one with what stock lacks, one with dropout. Of other activations than tanh the
     first falls back to Keras' loop."""
     import tf_lstm_ops
@@ -74,7 +78,8 @@ def make_model(name: str, *, activation: str = "tanh", rate: float = 0.0) -> ker
         ]
     )
     model.compile("sgd", "mse")
-    model.fit(x := make_inputs(), np.ones((len(x), CLASSES), "float32"), verbose=0)
+    if trained:
+        model.fit(x := make_inputs(), np.ones((len(x), CLASSES), "float32"), verbose=0)
     return model
 
 
@@ -98,8 +103,8 @@ def save_models(folder: Path, name: str) -> Results:
     takes no Keras model with dropout: it does not find the variable of the seed, which Keras reads
     even in inference (model.export does). And a while loop, loaded, cannot be differentiated."""
     x = make_inputs()
-    fused, fallback = make_model(name, rate=0.3), make_model(name, rate=0.3, activation="selu")
-    plain = make_model(name)
+    fused, plain = make_model(name, rate=0.3), make_model(name, trained=False)
+    fallback = make_model(name, rate=0.3, activation="selu", trained=False)
     fused.export(folder / f"{name} fused", verbose=False)
     fallback.export(folder / f"{name} fallback", verbose=False)
     tf.saved_model.save(plain, folder / f"{name} plain")
@@ -228,89 +233,96 @@ def load_module(folder: Path) -> Results:
     return run_module(module, lambda x: signature(x=x)["output_0"])
 
 
-# The new processes.
+# What is saved and loaded of a layer; the module has none.
+PARTS = {
+    "models": (save_models, load_models),
+    "training": (save_training, load_training),
+    "module": (
+        lambda folder, layer: save_module(folder),
+        lambda folder, layer: load_module(folder),
+    ),
+}
 
 
-def load_and_store_models(folder: Path, name: str) -> None:
-    import tf_lstm_ops  # noqa: F401  (registers the ops and their gradients)
-
-    np.savez(folder / f"{name}.npz", **load_models(folder, name))
+# The new process.
 
 
-def load_and_store_training(folder: Path, name: str) -> None:
-    import tf_lstm_ops  # noqa: F401
-
-    np.savez(folder / f"{name} training.npz", **load_training(folder, name))
-
-
-def load_and_store_module(folder: Path) -> None:
-    import tf_lstm_ops  # noqa: F401
-
-    np.savez(folder / "module.npz", **load_module(folder))
-
-
-def load_without_import(folder: Path, *names: str) -> None:
-    for name in names:
+def load(folder: Path, *parts: str) -> None:
+    """Loads "PART LAYER" and so on; prints the errors that come before the import."""
+    for file in (folder / name for name in ("LSTM fused", "GRU fused", "module")):
+        if not file.exists():
+            continue
         try:
-            tf.saved_model.load(folder / name)
+            tf.saved_model.load(file)
         except Exception as error:
-            print(name, type(error).__name__, str(error).replace("\n", " "))
-    import tf_lstm_ops  # noqa: F401  (not too late)
+            print(f"{file.name}: {type(error).__name__}", str(error).replace("\n", " "))
+        else:
+            print(f"{file.name}: loaded before import")
+    import tf_lstm_ops  # noqa: F401  (registers the ops and their gradients: not too late)
 
-    for name in names:
-        tf.saved_model.load(folder / name)
-    print("loaded after import")
-
-
-def run_new_process(function: Callable, folder: Path, *names: str) -> str:
-    """Standard output of the function, called in a new process."""
-    process = subprocess.run(
-        [sys.executable, __file__, function.__name__, folder, *names],
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
-        capture_output=True,
-        text=True,
-    )
-    assert process.returncode == 0, process.stderr
-    return process.stdout
+    results = {}
+    for part in parts:
+        kind, layer = part.split()
+        results |= PARTS[kind][1](folder, layer)
+    np.savez(folder / "loaded.npz", **results)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("saved_models")
+class Run(NamedTuple):
+    """What was calculated in this process, and by a new one from the files; what that printed."""
+
+    saved: Results
+    loaded: Results
+    printed: str
 
 
-@pytest.fixture(scope="module", params=["LSTM", pytest.param("GRU", marks=pytest.mark.full)])
+@pytest.fixture(scope="module", params=["LSTM", pytest.param("GRU", marks=pytest.mark.slow)])
 def layer(request) -> str:
     return request.param
 
 
 @pytest.fixture(scope="module")
-def models(folder, layer) -> tuple[Results, Results]:
-    """What was calculated in this process, and by a new one from the files."""
-    saved = save_models(folder, layer)
-    run_new_process(load_and_store_models, folder, layer)
-    with np.load(folder / f"{layer}.npz") as loaded:
-        return saved, dict(loaded)
+def results(request, tmp_path_factory) -> Run:
+    """Of those parts that some test of this run is about."""
+    parts = set()
+    for item in request.session.items:
+        if item.path == request.path:
+            of_layer = item.callspec.params.get("layer", "-") if hasattr(item, "callspec") else "-"
+            kinds = PARTS.keys() & set(item.fixturenames)
+            parts |= {(kind, "-" if kind == "module" else of_layer) for kind in kinds}
+    folder, saved = tmp_path_factory.mktemp("saved_models"), {}
+    for kind, name in sorted(parts):
+        saved |= PARTS[kind][0](folder, name)
+    process = subprocess.run(
+        [sys.executable, __file__, folder, *(" ".join(part) for part in sorted(parts))],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 0, process.stderr
+    with np.load(folder / "loaded.npz") as loaded:
+        return Run(saved, dict(loaded), process.stdout)
+
+
+# By their names a test says which parts it is about.
 
 
 @pytest.fixture(scope="module")
-def training(folder, layer) -> tuple[Results, Results]:
-    saved = save_training(folder, layer)
-    run_new_process(load_and_store_training, folder, layer)
-    with np.load(folder / f"{layer} training.npz") as loaded:
-        return saved, dict(loaded)
+def models(results) -> Run:
+    return results
 
 
 @pytest.fixture(scope="module")
-def module(folder) -> tuple[Results, Results]:
-    saved = save_module(folder)
-    run_new_process(load_and_store_module, folder)
-    with np.load(folder / "module.npz") as loaded:
-        return saved, dict(loaded)
+def training(results) -> Run:
+    return results
 
 
-def assert_same_bits(results: tuple[Results, Results], prefix: str, count: int) -> None:
-    saved, loaded = results
+@pytest.fixture(scope="module")
+def module(results) -> Run:
+    return results
+
+
+def assert_same_bits(results: Run, prefix: str, count: int) -> None:
+    saved, loaded, _ = results
     assert saved.keys() == loaded.keys()
     names = [name for name in saved if name.startswith(prefix)]
     assert len(names) == count
@@ -356,15 +368,14 @@ def test_a_saved_training_step_trains(module):
     assert_same_bits(module, "trained w", count=1)
 
 
-def test_without_import_the_error_names_the_op(models, module, folder, layer):
+def test_without_import_the_error_names_the_op(models, module, layer):
     """Once the package is imported, the same process loads the same files."""
-    names = [f"{layer} fused", "module"]
-    *failures, after = run_new_process(load_without_import, folder, *names).splitlines()
-    for line, name in zip(failures, names, strict=True):
-        assert line.startswith(f"{name} ")
-        assert "Op type not registered 'TfLstmOps>" in line
-    assert after == "loaded after import"
+    lines = dict(line.split(": ", 1) for line in models.printed.splitlines())
+    for name in f"{layer} fused", "module":
+        assert "Op type not registered 'TfLstmOps>" in lines[name]
+        assert "loaded before" not in lines[name]
+    assert f"{layer} fused" in models.loaded and "eager" in module.loaded
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])
+    load(Path(sys.argv[1]), *sys.argv[2:])

@@ -1,5 +1,9 @@
 """export.tflite: the files in TensorFlow Lite's interpreter, against the model."""
 
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
 import keras
 import numpy as np
 import pytest
@@ -40,7 +44,10 @@ FORMS = {
     "clip": (lambda: [LSTM(UNITS, cell_clip=0.3)], FUSED),
     "no_clip": (lambda: [keras.layers.Rescaling(100.0), LSTM(UNITS, return_sequences=True)], FUSED),
     "stock_lstm": (lambda: [keras.layers.LSTM(UNITS)], FUSED),
-    "two_layers": (lambda: [LSTM(UNITS, return_sequences=True), LSTM(UNITS)], FUSED),
+    "two_layers": (
+        lambda: [LSTM(UNITS, return_sequences=True), LSTM(UNITS, use_bias=False)],
+        FUSED,
+    ),
     "both_directions": (
         lambda: [keras.layers.Bidirectional(LSTM(UNITS, return_sequences=True))],
         FUSED,
@@ -61,9 +68,16 @@ FORMS = {
     "selu": (lambda: [LSTM(UNITS, activation="selu")], LOOP),
     "gelu": (lambda: [LSTM(UNITS, activation="gelu")], LOOP),
 }
+# The other forms are parts of these, of test_known_time or of the tests of loops.
+BY_DEFAULT = {
+    *("clip", "no_clip", "stock_lstm", "two_layers", "both_directions"),
+    *("gru_reset_before", "zero_output", "projection"),
+}
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form", [pytest.param(f, marks=() if f in BY_DEFAULT else pytest.mark.full) for f in FORMS]
+)
 def test_unknown_time(form, tmp_path, rng):
     """Any number of steps; a call does not depend on the calls before."""
     layers, op = FORMS[form]
@@ -76,7 +90,10 @@ def test_unknown_time(form, tmp_path, rng):
         assert relative_difference(file(x), model(x)) < TOLERANCE
 
 
-@pytest.mark.parametrize("form", ["peephole", "gru", "mask", "relu"])
+@pytest.mark.parametrize(
+    "form",
+    ["peephole", "gru", *(pytest.param(f, marks=pytest.mark.full) for f in ("mask", "relu"))],
+)
 def test_known_time(form, tmp_path, rng):
     """A sequence of few steps needs no loop."""
     layers, op = FORMS[form]
@@ -99,10 +116,18 @@ BESIDE_THE_FUSED_OP = {
 }
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("quantize", [None, "float16", "dynamic"])
-@pytest.mark.parametrize("time", [None, 70])
-@pytest.mark.parametrize("other", BESIDE_THE_FUSED_OP)
+BESIDE_BY_DEFAULT = {("gru", 70, "dynamic"), ("relu", None, "float16"), ("stack", None, None)}
+BESIDE_FULL = {("simple", None, None), ("stock", 70, "dynamic"), ("stack", None, "float16")}
+
+
+def beside_cases() -> Iterator[Any]:
+    grid = itertools.product(BESIDE_THE_FUSED_OP, [None, 70], [None, "float16", "dynamic"])
+    for case in grid:
+        mark = pytest.mark.full if case in BESIDE_FULL else pytest.mark.slow
+        yield pytest.param(*case, marks=() if case in BESIDE_BY_DEFAULT else mark)
+
+
+@pytest.mark.parametrize(("other", "time", "quantize"), beside_cases())
 def test_loop_beside_the_fused_op(other, time, quantize, tmp_path, rng):
     layers = [LSTM(UNITS, return_sequences=True), BESIDE_THE_FUSED_OP[other]()]
     model = make_model(*layers, time=time, rng=rng, scale=0.3)
@@ -114,6 +139,7 @@ def test_loop_beside_the_fused_op(other, time, quantize, tmp_path, rng):
         assert relative_difference(file(x), model(x)) < (TOLERANCE if not quantize else 0.01)
 
 
+@pytest.mark.full
 def test_loop_before_the_fused_op(tmp_path, rng):
     model = make_model(GRU(UNITS, return_sequences=True), LSTM(UNITS), rng=rng)
     tflite(model, tmp_path / "model.tflite", batch_size=BATCH)
@@ -135,10 +161,10 @@ def test_long_sequence_is_a_loop(tmp_path, rng):
 
 def test_layer_in_time_distributed(tmp_path, rng):
     inside = keras.Sequential([keras.Input((TIME, INPUTS)), LSTM(UNITS)])
-    outer = keras.Input((4, TIME, INPUTS), name="x")
+    outer = keras.Input((2, TIME, INPUTS), name="x")
     model = keras.Model(outer, keras.layers.TimeDistributed(inside)(outer))
     tflite(model, tmp_path / "model.tflite")
-    x = random(rng, 1, 4, TIME, INPUTS)
+    x = random(rng, 1, 2, TIME, INPUTS)
     assert relative_difference(File(tmp_path / "model.tflite")(x), model(x)) < TOLERANCE
 
 
@@ -166,8 +192,15 @@ def test_states_between_layers(tmp_path, rng):
 QUANTISED = {"float16": (5e-3, 0.75), "dynamic": (0.05, 0.5)}
 
 
-@pytest.mark.parametrize("use_peephole", [False, True])
-@pytest.mark.parametrize("quantize", QUANTISED)
+@pytest.mark.parametrize(
+    ("quantize", "use_peephole"),
+    [
+        ("dynamic", True),
+        pytest.param("float16", False, marks=pytest.mark.full),
+        pytest.param("float16", True, marks=pytest.mark.slow),
+        pytest.param("dynamic", False, marks=pytest.mark.slow),
+    ],
+)
 def test_quantised_weights(quantize, use_peephole, tmp_path, rng):
     tolerance, size = QUANTISED[quantize]
     x = random(rng, BATCH, TIME, 32)
@@ -181,19 +214,20 @@ def test_quantised_weights(quantize, use_peephole, tmp_path, rng):
     assert 1e-5 < relative_difference(File(file)(x), model(x)) < tolerance
 
 
-def test_small_weights_stay_float(tmp_path, rng):
+def test_small_weights_stay_float(tmp_path, rng, capsys):
     """Below 1,024 elements in a gate's weights, as the converter has it."""
     model = make_model(LSTM(UNITS), rng=rng)
     tflite(model, tmp_path / "model.tflite", quantize="dynamic", batch_size=BATCH)
+    assert capsys.readouterr().out == ""  # see test_verbose
     x = make_input(rng)
     assert relative_difference(File(tmp_path / "model.tflite")(x), model(x)) < TOLERANCE
 
 
-@pytest.mark.parametrize("layer", [LSTM, GRU])
+@pytest.mark.parametrize("layer", [pytest.param(LSTM, marks=pytest.mark.full), GRU])
 def test_int8(layer, tmp_path, rng):
     """The products are those of integers. The converter does not always quantise a SPLIT."""
     model = make_model(layer(16), time=TIME, rng=rng, scale=0.3)
-    data = random(rng, 64, TIME, INPUTS)
+    data = random(rng, 16, TIME, INPUTS)
     tflite(model, tmp_path / "model.tflite", "int8", data)
     file = File(tmp_path / "model.tflite")
     dtypes = {t["index"]: t["dtype"] for t in file.interpreter.get_tensor_details()}
@@ -204,13 +238,22 @@ def test_int8(layer, tmp_path, rng):
     assert 1e-4 < relative_difference(file(x), model(x)) < 0.1  # 8 bits in every step
 
 
-@pytest.mark.parametrize("layer", [LSTM, GRU, keras.layers.LSTM])
-@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(
+    ("layer", "masked"),
+    [
+        (LSTM, True),
+        pytest.param(GRU, False, marks=pytest.mark.full),
+        pytest.param(keras.layers.LSTM, False, marks=pytest.mark.full),
+        pytest.param(LSTM, False, marks=pytest.mark.slow),
+        pytest.param(GRU, True, marks=pytest.mark.slow),
+        pytest.param(keras.layers.LSTM, True, marks=pytest.mark.slow),
+    ],
+)
 def test_int8_in_both_directions(layer, masked, tmp_path, rng):
     masking = [keras.layers.Masking()] if masked else []
     recurrent = keras.layers.Bidirectional(layer(8))
     model = make_model(*masking, recurrent, time=TIME, rng=rng, scale=0.3)
-    data = random(rng, 64, TIME, INPUTS)
+    data = random(rng, 32, TIME, INPUTS)
     data[::2, 4:] = 0
     tflite(model, tmp_path / "model.tflite", "int8", data)
     for x in data[:1], data[1:2]:
@@ -251,8 +294,6 @@ def test_representative_data_check_the_file(as_function, tmp_path, rng, capsys):
 
 def test_verbose(tmp_path, rng, capsys):
     model = make_model(LSTM(UNITS, name="lstm"), rng=rng)
-    tflite(model, tmp_path / "model.tflite")
-    assert capsys.readouterr().out == ""
     tflite(model, tmp_path / "model.tflite", verbose=True)
     printed = capsys.readouterr().out
     assert f"layer lstm: {FUSED}" in printed and f"{FUSED} 1" in printed

@@ -122,7 +122,7 @@ def test_model_that_the_converter_does_not_know(tmp_path):
     ("module", "name", "value"),
     [
         ("flatbuffer", "peephole_of", lambda layer: None),
-        ("flatbuffer", "cell_clip_of", lambda layer: 0.0),
+        pytest.param("flatbuffer", "cell_clip_of", lambda layer: 0.0, marks=pytest.mark.full),
         ("layers", "_CLEARED", 0.0),  # the states of the call before remain
     ],
 )
