@@ -1,5 +1,6 @@
 """The CUDA library in any TensorFlow, with a GPU or without one."""
 
+import functools
 import sys
 
 import pytest
@@ -13,6 +14,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the library is 
 TYPES = {tf.half, tf.bfloat16, tf.float32, tf.float64}
 
 
+@functools.cache
 def gpu_kernels() -> dict[str, set[tf.DType]]:
     """Of each op of ours the types of its kernels on the GPU."""
     found: dict[str, set[tf.DType]] = {}
