@@ -56,7 +56,7 @@ def value_and_grads(op, length=None, **options):
     return function
 
 
-@pytest.mark.sampled(strength=2)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("known", ["shape", "rank", "nothing"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", OPS)

@@ -123,7 +123,7 @@ def check_finite_differences(rng, kind, case):
     assert_is_the_difference(point.first, point.values, direction, point.second())
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind, case", zip(itertools.cycle(KINDS), PAIRS), ids=str)
 def test_finite_differences(rng, kind, case):
     check_finite_differences(rng, kind, case)
@@ -136,6 +136,7 @@ def test_finite_differences_of_many_combinations(rng, part):
         check_finite_differences(rng, kind, case)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind, case", zip(itertools.cycle(KINDS), SMALL), ids=str)
 def test_complex_step(rng, kind, case):
     point = Point(rng, case, kind)
