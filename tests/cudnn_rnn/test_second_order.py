@@ -333,7 +333,7 @@ def test_third_derivatives(rng):
     ],
 )
 def test_hessian_is_symmetric(rng, mode, module):
-    case = small(mode, layers=1, directions=1, units=1)  # one backward pass per parameter
+    case = small(mode, inputs=1, layers=1, directions=1, units=1)  # one backward pass per parameter
     given = tensors(random_arguments(rng, case), "float64")
     with tf.GradientTape(persistent=True) as outer:
         outer.watch(given.params)
