@@ -8,7 +8,18 @@ import tensorflow as tf
 from empties import SIZES, assert_zero, derivatives, leave_nan
 from oracle.block_cell import Inputs, Outputs
 
-from .grid import CELL, OPS, SEQUENCE, SEQUENCE_V2, Op, Sizes, call, call_grad, random_inputs, tensors
+from .grid import (
+    CELL,
+    OPS,
+    SEQUENCE,
+    SEQUENCE_V2,
+    Op,
+    Sizes,
+    call,
+    call_grad,
+    random_inputs,
+    tensors,
+)
 
 OPTIONS = {"use_peephole": True, "cell_clip": 0.5}
 CASES = [

@@ -73,7 +73,7 @@ def test_traced_is_eager(rng, name, dtype, known):
     ("name", "known"),
     [
         (SEQUENCE_V2.name, "nothing"),
-        pytest.param(SEQUENCE.name, "rank", marks=pytest.mark.full),
+        pytest.param(SEQUENCE.name, "rank", marks=pytest.mark.slow),
         pytest.param(CELL.name, "shape", marks=pytest.mark.full),
     ],
 )

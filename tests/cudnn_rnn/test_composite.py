@@ -164,8 +164,13 @@ def test_second_derivatives(rng, name, lengths):
         )
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("name", ["projected", "gru_full"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("projected", marks=pytest.mark.full),
+        pytest.param("gru_full", marks=pytest.mark.slow),
+    ],
+)
 def test_third_derivatives(rng, name):
     """Along one direction, against the finite difference of the second derivative along it."""
     case = make_case(name, "unsorted", True, rng)

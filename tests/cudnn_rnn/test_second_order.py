@@ -257,7 +257,9 @@ def test_padding_is_not_read(rng, mode, module):
 @pytest.mark.parametrize(
     "case, module",
     [
-        pytest.param(PROJECTED, raw_ops, id="own-projected", marks=pytest.mark.full),
+        pytest.param(
+            small("lstm", layers=1, num_proj=1), raw_ops, id="own-projected", marks=pytest.mark.full
+        ),
         pytest.param(small("gru"), tf.raw_ops, id="stock-gru", marks=pytest.mark.slow),
     ],
 )

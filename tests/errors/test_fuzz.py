@@ -145,14 +145,14 @@ def test_eager(case):
 
 
 @pytest.mark.full
-@settings(max_examples=2000)
+@settings(max_examples=1000)
 @given(calls())
 def test_more_eager_calls(case):
     check(case, traced=False)
 
 
 @pytest.mark.full
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(calls(), st.booleans())
 def test_traced(case, shape_known):
     check(case, traced=True, shape_known=shape_known)

@@ -39,7 +39,14 @@ def right_call(family, name, has_derivatives=False):
     raise AssertionError(name)
 
 
-@pytest.mark.parametrize("calls", [400, pytest.param(10000, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "calls",
+    [
+        400,
+        pytest.param(2000, marks=pytest.mark.full),
+        pytest.param(10000, marks=pytest.mark.slow),
+    ],
+)
 def test_calls(calls):
     """In a process of its own, because stock.override cannot be undone."""
     result = subprocess.run(
@@ -57,7 +64,7 @@ def test_every_op_is_drawn():
     own = {op.removeprefix("TfLstmOps>") for op in ops if op.startswith("TfLstmOps>")}
     assert own == {op for family in FAMILIES for op in family.OPS}
     drawn = set()
-    for number in range(1500):
+    for number in range(1000):
         rng = np.random.default_rng([7, number])
         drawn.add(FAMILIES[number % len(FAMILIES)].draw(rng).name)
     assert drawn == runner.NAMES
