@@ -154,9 +154,15 @@ def test_the_mask_of_the_forward_pass_serves_all_derivatives(rng, case, module):
     assert_all_close(got, by_complex_step(case, point, weights, mask.numpy()))
 
 
-@pytest.mark.sampled(12)
-@MODULES
-@pytest.mark.parametrize("case", SMOOTH, ids=str)
+@pytest.mark.parametrize(
+    ("case", "module"),
+    [
+        pytest.param(small("gru"), raw_ops, id="own-gru"),
+        pytest.param(PROJECTED, raw_ops, id="own-projected", marks=pytest.mark.full),
+        pytest.param(small("rnn_tanh"), tf.raw_ops, id="stock-tanh", marks=pytest.mark.full),
+        pytest.param(small("lstm"), tf.raw_ops, id="stock-lstm", marks=pytest.mark.slow),
+    ],
+)
 def test_finite_differences_with_dropout(rng, monkeypatch, case, module):
     """Every call draws the same mask, so that the difference is that of one function."""
     monkeypatch.setenv("TF_CUDNN_RESET_RND_GEN_STATE", "1")

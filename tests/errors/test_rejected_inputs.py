@@ -38,6 +38,7 @@ class Fault(NamedTuple):
         return f"{self.op}-{self.argument}{list(self.shape)}"
 
 
+@cache
 def faults() -> list[Fault]:
     """One wrong shape at a time. A forward op takes any time_length and, x being empty, I = 0
     with the right w; neither is listed."""
