@@ -47,7 +47,7 @@ def test_results_and_derivatives(rng, name, sizes):
     ("name", "sizes", "mode"),
     [
         (SEQUENCE_V2.name, {"batch": 0}, "unknown sizes"),
-        pytest.param(CELL.name, {"batch": 0}, "known sizes", marks=pytest.mark.full),
+        pytest.param(CELL.name, {"batch": 0}, "known sizes", marks=pytest.mark.slow),
         pytest.param(CELL.name, {"batch": 0}, "unknown sizes", marks=pytest.mark.full),
         pytest.param(SEQUENCE.name, {"time": 0}, "known sizes", marks=pytest.mark.full),
         pytest.param(SEQUENCE.name, {"time": 0}, "unknown sizes", marks=pytest.mark.slow),

@@ -143,7 +143,7 @@ MORE = [("projected", "full"), ("batch_major", "unsorted"), ("gru_full", "unsort
 
 @pytest.mark.parametrize(
     ("name", "lengths"),
-    [*SECOND_ORDER, *(pytest.param(*case, marks=pytest.mark.full) for case in MORE)],
+    [*SECOND_ORDER, *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE)],
 )
 def test_second_derivatives(rng, name, lengths):
     """Beside the complex step through the oracle's backward pass."""
@@ -211,7 +211,7 @@ def test_padding_is_not_read(rng, time_major):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("one", marks=pytest.mark.full),
+        pytest.param("one", marks=pytest.mark.slow),
         pytest.param("gru_full", marks=pytest.mark.slow),
     ],
 )

@@ -49,8 +49,9 @@ CASES = [
     small("gru", inputs=2, skip_input=True),
     *(small(mode, "full", layers=1, directions=1) for mode in MODES),
 ]
-MORE = [
-    *map(small, MODES),
+MORE = [small("lstm")]
+ALL = [
+    *map(small, MODES[1:]),
     PROJECTED,
     small("lstm", inputs=2, skip_input=True),
     small("lstm", "full", layers=3, directions=1, units=1),
@@ -107,7 +108,13 @@ def assert_is_the_difference(rng, function, point, got):
 
 
 @pytest.mark.parametrize(
-    "case", [*CASES, *(pytest.param(case, marks=pytest.mark.full) for case in MORE)], ids=str
+    "case",
+    [
+        *CASES,
+        *(pytest.param(case, marks=pytest.mark.full) for case in MORE),
+        *(pytest.param(case, marks=pytest.mark.slow) for case in ALL),
+    ],
+    ids=str,
 )
 def test_second_derivatives(rng, case):
     """By all four arguments and all three upstream gradients."""
@@ -142,7 +149,7 @@ def test_second_derivatives_are_finite_differences_of_the_first(rng, case, versi
         pytest.param(small("lstm", directions=1), raw_ops, id="own-lstm"),
         pytest.param(small("rnn_tanh"), tf.raw_ops, id="stock-tanh"),
         pytest.param(PROJECTED, raw_ops, id="own-projected", marks=pytest.mark.full),
-        pytest.param(small("gru"), raw_ops, id="own-gru", marks=pytest.mark.full),
+        pytest.param(small("gru"), raw_ops, id="own-gru", marks=pytest.mark.slow),
         pytest.param(small("lstm"), tf.raw_ops, id="stock-lstm", marks=pytest.mark.full),
     ],
 )
@@ -346,7 +353,7 @@ def test_third_derivatives(rng):
     ("mode", "module"),
     [
         pytest.param("gru", raw_ops, id="own-gru"),
-        pytest.param("lstm", raw_ops, id="own-lstm", marks=pytest.mark.full),
+        pytest.param("lstm", raw_ops, id="own-lstm", marks=pytest.mark.slow),
         pytest.param("rnn_tanh", tf.raw_ops, id="stock-tanh", marks=pytest.mark.full),
     ],
 )

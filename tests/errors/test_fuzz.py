@@ -145,7 +145,7 @@ def test_eager(case):
 
 
 @pytest.mark.full
-@settings(max_examples=1000)
+@settings(max_examples=500)
 @given(calls())
 def test_more_eager_calls(case):
     check(case, traced=False)

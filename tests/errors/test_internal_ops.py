@@ -48,7 +48,7 @@ def test_full_gradients(data):
 
 
 @pytest.mark.full
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(st.data())
 def test_more_full_gradients(data):
     check_full_gradients(data)
@@ -209,7 +209,7 @@ def test_layer(op, data):
 
 @pytest.mark.full
 @pytest.mark.parametrize("op", LAYERS)
-@settings(max_examples=250)
+@settings(max_examples=120)
 @given(st.data())
 def test_layer_with_more_inputs(op, data):
     check_layer(op, data)
@@ -306,7 +306,7 @@ def test_wrong_layers(op, data):
 
 @pytest.mark.full
 @pytest.mark.parametrize("op", LAYERS)
-@settings(max_examples=250)
+@settings(max_examples=120)
 @given(st.data())
 def test_more_wrong_layers(op, data):
     check_wrong_layers(op, data)

@@ -43,7 +43,7 @@ def right_call(family, name, has_derivatives=False):
     "calls",
     [
         400,
-        pytest.param(2000, marks=pytest.mark.full),
+        pytest.param(1000, marks=pytest.mark.full),
         pytest.param(10000, marks=pytest.mark.slow),
     ],
 )
@@ -163,7 +163,7 @@ def test_the_graphs_run_as_they_are(name):
     graphs.run_graph(graphs.graph_of(name))
 
 
-@pytest.mark.parametrize("name", ["KerasLSTM", LARGE])
+@pytest.mark.parametrize("name", ["KerasLSTM", pytest.param("CudnnRNNV3", marks=pytest.mark.slow)])
 def test_the_saved_models_run_as_they_are(name):
     graphs.run_saved_model(name, graphs.saved_graph_of(name))
 

@@ -32,7 +32,7 @@ def test_results_and_derivatives(rng, name, sizes, training):
     [
         ("row", {"batch": 0}, True, "unknown sizes"),
         pytest.param("row", {"time": 0}, False, "unknown sizes", marks=pytest.mark.full),
-        pytest.param("both ways", {"batch": 0}, True, "known sizes", marks=pytest.mark.full),
+        pytest.param("both ways", {"batch": 0}, True, "known sizes", marks=pytest.mark.slow),
         pytest.param("row", {"batch": 0, "time": 0}, False, "known sizes", marks=pytest.mark.slow),
         pytest.param("both ways", {"time": 0}, True, "known sizes", marks=pytest.mark.slow),
     ],
