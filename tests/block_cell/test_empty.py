@@ -5,10 +5,21 @@ import itertools
 import pytest
 import tensorflow as tf
 
-from empties import MODES, SIZES, assert_zero, derivatives, leave_nan
+from empties import SIZES, assert_zero, derivatives, leave_nan
 from oracle.block_cell import Inputs, Outputs
 
-from .grid import OPS, Op, Sizes, call, call_grad, random_inputs, tensors
+from .grid import (
+    CELL,
+    OPS,
+    SEQUENCE,
+    SEQUENCE_V2,
+    Op,
+    Sizes,
+    call,
+    call_grad,
+    random_inputs,
+    tensors,
+)
 
 OPTIONS = {"use_peephole": True, "cell_clip": 0.5}
 CASES = [
@@ -27,10 +38,27 @@ def output_shape(op: Op, inputs: Inputs) -> tuple[int, ...]:
     return (*(inputs.x.shape[:1] if op.is_sequence else ()), *inputs.cs_prev.shape)
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("name", "sizes"), CASES, ids=str)
-def test_results_and_derivatives(rng, name, sizes, mode):
+def test_results_and_derivatives(rng, name, sizes):
+    check(rng, name, sizes, "eager")
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "mode"),
+    [
+        (SEQUENCE_V2.name, {"batch": 0}, "unknown sizes"),
+        pytest.param(CELL.name, {"batch": 0}, "known sizes", marks=pytest.mark.slow),
+        pytest.param(CELL.name, {"batch": 0}, "unknown sizes", marks=pytest.mark.full),
+        pytest.param(SEQUENCE.name, {"time": 0}, "known sizes", marks=pytest.mark.full),
+        pytest.param(SEQUENCE.name, {"time": 0}, "unknown sizes", marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_in_a_function(rng, name, sizes, mode):
+    check(rng, name, sizes, mode)
+
+
+def check(rng, name, sizes, mode):
     """No output depends on an input, so all derivatives are zeros."""
     op = OPS[name]
     inputs = empty_inputs(rng, op, sizes)

@@ -56,7 +56,7 @@ def value_and_grads(op, length=None, **options):
     return function
 
 
-@pytest.mark.sampled(strength=2)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("known", ["shape", "rank", "nothing"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", OPS)
@@ -73,7 +73,7 @@ def test_traced_is_eager(rng, name, dtype, known):
     ("name", "known"),
     [
         (SEQUENCE_V2.name, "nothing"),
-        pytest.param(SEQUENCE.name, "rank", marks=pytest.mark.full),
+        pytest.param(SEQUENCE.name, "rank", marks=pytest.mark.slow),
         pytest.param(CELL.name, "shape", marks=pytest.mark.full),
     ],
 )

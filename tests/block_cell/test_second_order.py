@@ -18,6 +18,8 @@ from .grid import (
     CELL,
     CLIP,
     OPS,
+    SEQUENCE,
+    SEQUENCE_V2,
     SMALL_SIZES,
     Sizes,
     call,
@@ -56,7 +58,7 @@ def first_order(op, arguments, weights, **options):
     return tf_weighted_sum(weights, gradients)
 
 
-@pytest.mark.sampled(strength=2)
+@pytest.mark.sampled
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("sizes", SMALL_SIZES, ids=str)
 @pytest.mark.parametrize("name", OPS)
@@ -83,6 +85,7 @@ def test_second_derivatives_of_forward_ops(rng, name, sizes, options):
     assert_all_close(got, complex_step(oracle, [*inputs, *upstream]), ROUNDING)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("sizes", SMALL_SIZES, ids=str)
 @pytest.mark.parametrize("name", OPS)
 def test_second_derivatives_are_finite_differences_of_the_first(rng, name, sizes):
@@ -199,7 +202,19 @@ def test_derivatives_of_gradient_ops_of_a_shorter_sequence(rng, name, length):
 # --- third order, stock ops, forward mode ----------------------------------------------------
 
 
-@pytest.mark.parametrize("name", OPS)
+# BlockLSTM and BlockLSTMV2 share their derivatives but for the order of the gates.
+CELL_AND_SEQUENCE = [
+    CELL.name,
+    SEQUENCE_V2.name,
+    pytest.param(SEQUENCE.name, marks=pytest.mark.full),
+]
+ONE = [
+    SEQUENCE.name,
+    *(pytest.param(op.name, marks=pytest.mark.full) for op in (CELL, SEQUENCE_V2)),
+]
+
+
+@pytest.mark.parametrize("name", CELL_AND_SEQUENCE)
 def test_third_derivatives(rng, name):
     """Along one direction, against the finite difference of the second derivative along it."""
     op = OPS[name]
@@ -223,7 +238,7 @@ def test_third_derivatives(rng, name):
         np.testing.assert_allclose(weighted_sum(other, got), want, rtol=0, atol=DIFFERENCE)
 
 
-@pytest.mark.parametrize("name", OPS)
+@pytest.mark.parametrize("name", ONE)
 def test_third_derivatives_of_gradient_ops(rng, name):
     op = OPS[name]
     point = list(random_arguments(rng, op, Sizes(2, 2, 2, 3), use_peephole=True))
@@ -276,7 +291,7 @@ def test_second_derivatives_of_the_stock_cell(rng, options):
     assert_all_close(got, complex_step(oracle, point), 2e-5)
 
 
-@pytest.mark.parametrize("name", OPS)
+@pytest.mark.parametrize("name", ONE)
 def test_forward_mode(rng, name):
     """tf.autodiff.ForwardAccumulator differentiates the gradient by its upstream."""
     op = OPS[name]
@@ -296,7 +311,7 @@ def test_forward_mode(rng, name):
         )
 
 
-@pytest.mark.parametrize("name", OPS)
+@pytest.mark.parametrize("name", ONE)
 def test_hessian_is_symmetric(rng, name):
     op = OPS[name]
     inputs = tensors(random_inputs(rng, op, Sizes(2, 2, 2, 2)), "float64")

@@ -86,8 +86,13 @@ SAMPLE = [
 CHOSEN = "B9-I8-H31 or (test_many_sizes and 33) or test_every_mask"
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("instruction_set", INSTRUCTION_SETS[:-1])
+@pytest.mark.parametrize(
+    "instruction_set",
+    [
+        *(pytest.param(s, marks=pytest.mark.full) for s in INSTRUCTION_SETS[:-1][:1]),
+        *(pytest.param(s, marks=pytest.mark.slow) for s in INSTRUCTION_SETS[:-1][1:]),
+    ],
+)
 def test_results_are_the_oracles(instruction_set: str) -> None:
     tests = Path(__file__).resolve().parents[1]
     sample = [str(tests / test) for test in SAMPLE]

@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).with_name("ulp.py")
 INSTRUCTION_SETS = _library.cpu_info()["instruction_sets"]
 # A prime, so that all bits of the fraction vary; and every float that there is.
 CASES = [
-    *(pytest.param(name, 4093, marks=pytest.mark.full) for name in INSTRUCTION_SETS[:-1]),
+    *(pytest.param(name, 4093, marks=pytest.mark.slow) for name in INSTRUCTION_SETS[:-1]),
     (INSTRUCTION_SETS[-1], 4093),
     *(pytest.param(name, 1, marks=pytest.mark.slow) for name in INSTRUCTION_SETS),
 ]

@@ -35,7 +35,8 @@ print(workers(), tf_lstm_ops._library.cpu_info()["threads"])
 
 
 # Each starts TensorFlow anew.
-MORE = [(1, None, 1), (3, None, 3), (0, "1", 1), (0, "4", 4)]
+MORE = [(0, "4", 4)]
+ALL = [(1, None, 1), (3, None, 3), (0, "1", 1)]
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,7 @@ MORE = [(1, None, 1), (3, None, 3), (0, "1", 1), (0, "4", 4)]
     [
         (2, "5", 2),
         *(pytest.param(*case, marks=pytest.mark.full) for case in MORE),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ALL),
     ],
 )
 def test_threads_follow_configuration(configured: int, variable: str | None, threads: int) -> None:

@@ -1,5 +1,6 @@
 """The CUDA library in any TensorFlow, with a GPU or without one."""
 
+import functools
 import sys
 
 import pytest
@@ -19,6 +20,7 @@ def library() -> None:
     tf.load_library(str(_library.gpu_path()))
 
 
+@functools.cache
 def gpu_kernels() -> dict[str, set[tf.DType]]:
     """Of each op of ours the types of its kernels on the GPU."""
     found: dict[str, set[tf.DType]] = {}

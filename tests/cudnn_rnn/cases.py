@@ -4,6 +4,7 @@ Written from the documented rules, independently of the package, together with t
 rule that a call breaks.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -76,7 +77,7 @@ class Case:
         return [(self.units,)] * (2 * GATES[self.mode] * self.pseudo_layers)
 
     def params_size(self) -> int:
-        return sum(int(np.prod(shape)) for shape in (*self.matrices(), *self.biases()))
+        return sum(math.prod(shape) for shape in (*self.matrices(), *self.biases()))
 
     def attributes(self, op: str) -> dict[str, Any]:
         """Those that the op has."""

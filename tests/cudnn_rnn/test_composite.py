@@ -107,7 +107,7 @@ def assert_all_close(got: Any, want: Any, tolerance: float) -> None:
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("dropout", [False, True], ids=["", "dropout"])
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("name", MODELS)
@@ -136,12 +136,15 @@ def first_order(case: Case, weights: Any, values: Any) -> tf.Tensor:
     return tf_weighted_sum(weights, backprop(case, values[:4], values[4:]))
 
 
-SECOND_ORDER = ["bidirectional", "projected", "batch_major", "gru_full", "gru_skip", "tanh"]
+# test_second_order.py has more models: the ops' second derivatives are these.
+SECOND_ORDER = [("gru_skip", "unsorted"), ("tanh", "full")]
+MORE = [("projected", "full"), ("batch_major", "unsorted"), ("gru_full", "unsorted")]
 
 
-@pytest.mark.sampled(5)
-@pytest.mark.parametrize("lengths", ["full", "unsorted"])
-@pytest.mark.parametrize("name", SECOND_ORDER)
+@pytest.mark.parametrize(
+    ("name", "lengths"),
+    [*SECOND_ORDER, *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE)],
+)
 def test_second_derivatives(rng, name, lengths):
     """Beside the complex step through the oracle's backward pass."""
     case = make_case(name, lengths, True, rng)
@@ -161,8 +164,13 @@ def test_second_derivatives(rng, name, lengths):
         )
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("name", ["projected", "gru_full"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("projected", marks=pytest.mark.full),
+        pytest.param("gru_full", marks=pytest.mark.slow),
+    ],
+)
 def test_third_derivatives(rng, name):
     """Along one direction, against the finite difference of the second derivative along it."""
     case = make_case(name, "unsorted", True, rng)
@@ -178,7 +186,7 @@ def test_third_derivatives(rng, name):
     np.testing.assert_allclose(got, want, rtol=0, atol=DIFFERENCE)
 
 
-@pytest.mark.parametrize("time_major", [True, False])
+@pytest.mark.parametrize("time_major", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_padding_is_not_read(rng, time_major):
     """NaN there changes no value and no derivative, of first and second order."""
     name = "bidirectional" if time_major else "batch_major"
@@ -203,7 +211,7 @@ def test_padding_is_not_read(rng, time_major):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("one", marks=pytest.mark.full),
+        pytest.param("one", marks=pytest.mark.slow),
         pytest.param("gru_full", marks=pytest.mark.slow),
     ],
 )
@@ -257,8 +265,15 @@ def to_float32(value: tf.Tensor) -> Array:
     return tf.cast(value, tf.float32).numpy()
 
 
-@pytest.mark.parametrize("dtype", ["half", "bfloat16"])
-@pytest.mark.parametrize("name", ["batch_major", "gru_full"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("batch_major", "half"),
+        ("gru_full", "bfloat16"),
+        pytest.param("batch_major", "bfloat16", marks=pytest.mark.full),
+        pytest.param("gru_full", "half", marks=pytest.mark.full),
+    ],
+)
 def test_narrow_types_are_computed_in_float32(rng, name, dtype):
     case = make_case(name, "unsorted", True, rng)
     narrow = tensors([*case.arguments, *case.upstream], dtype)
@@ -270,7 +285,7 @@ def test_narrow_types_are_computed_in_float32(rng, name, dtype):
         np.testing.assert_array_equal(to_float32(a), to_float32(tf.cast(b, dtype)), f"result {k}")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("lengths", ["full", "unsorted", "zero"])
 @pytest.mark.parametrize("name", MODELS)
 def test_equals_the_fused_ops(rng, name, lengths):

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-MODES = ["eager", "shape inference", "kernel"]
 RANKS: dict[str, list[list[int]]] = {
     "input": [[], [3], [5, 3], [1, 5, 3, 3]],
     "input_h": [[], [4], [3, 4], [1, 4, 3, 4]],
@@ -153,9 +152,10 @@ def run_isolated(names: list[str]) -> dict[str, Outcome]:
     return outcomes
 
 
-# A process for each of both groups. To trace each call takes long; eager code runs the same checks.
+# A process for each group. To trace each call takes long; eager code runs the same checks.
 BY_DEFAULT = ("own: eager", "stock: eager")
-MORE = tuple(f"{source}: {mode}" for source in ("own", "stock") for mode in MODES[1:])
+MORE = ("own: shape inference", "stock: shape inference")
+ALL = ("own: kernel", "stock: kernel")
 
 
 @functools.cache
@@ -163,11 +163,17 @@ def outcomes_of(runs: tuple[str, ...]) -> dict[str, Outcome]:
     return run_isolated([f"{run}: {name}" for run in runs for name in (*ATTACKS, *ALLOWED)])
 
 
-@pytest.fixture(params=[*BY_DEFAULT, *(pytest.param(r, marks=pytest.mark.full) for r in MORE)])
+@pytest.fixture(
+    params=[
+        *BY_DEFAULT,
+        *(pytest.param(r, marks=pytest.mark.full) for r in MORE),
+        *(pytest.param(r, marks=pytest.mark.slow) for r in ALL),
+    ]
+)
 def outcomes(request) -> tuple[str, str, dict[str, Outcome]]:
     """Source, mode, and what each attack gave."""
     run = request.param
-    found = outcomes_of(BY_DEFAULT if run in BY_DEFAULT else MORE)
+    found = outcomes_of(next(group for group in (BY_DEFAULT, MORE, ALL) if run in group))
     prefix = f"{run}: "
     of_run = {k.removeprefix(prefix): v for k, v in found.items() if k.startswith(prefix)}
     return *run.split(": "), of_run

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from empties import MODES, SIZES, assert_ones, assert_zero, derivatives, leave_nan
+from empties import SIZES, assert_ones, assert_zero, derivatives, leave_nan
 
 from .cases import DTYPES, FORWARD, SOURCES, Case, arguments, call
 
@@ -31,12 +31,42 @@ def split(op: str, case: Case, dtype: str = "float32") -> tuple[list[tf.Tensor],
     return list(values.values()), lengths
 
 
-@pytest.mark.sampled(9)
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(("op", "model", "sizes"), CASES, ids=str)
-def test_results_and_derivatives(op, model, sizes, source, dropout, mode):
+def test_results_and_derivatives(op, model, sizes, source, dropout):
+    check(op, model, sizes, source, dropout, "eager")
+
+
+@pytest.mark.parametrize(
+    ("op", "model", "sizes", "source", "dropout", "mode"),
+    [
+        ("CudnnRNNV3", "tanh", {"time": 0}, "own", 0.0, "unknown sizes"),
+        *(
+            pytest.param(*case, marks=pytest.mark.full)
+            for case in (
+                ("CudnnRNNV2", "tanh", {"time": 0}, "stock", 0.5, "unknown sizes"),
+                ("CudnnRNN", "gru", {"batch": 0}, "own", 0.0, "known sizes"),
+            )
+        ),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("CudnnRNNV3", "projected", {"batch": 0, "time": 0}, "own", 0.0, "known sizes"),
+                ("CudnnRNNV3", "lstm", {"time": 0}, "stock", 0.5, "known sizes"),
+                ("CudnnRNNV3", "lstm", {"batch": 0}, "own", 0.5, "unknown sizes"),
+                ("CudnnRNNV2", "gru", {"batch": 0, "time": 0}, "stock", 0.0, "unknown sizes"),
+            )
+        ),
+    ],
+    ids=str,
+)
+def test_in_a_function(op, model, sizes, source, dropout, mode):
+    check(op, model, sizes, source, dropout, mode)
+
+
+def check(op, model, sizes, source, dropout, mode):
     """The states pass unchanged, and so do their gradients; all else is empty or zero."""
     case = replace(MODELS[model], **sizes)
     inputs, lengths = split(op, case)

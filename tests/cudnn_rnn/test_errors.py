@@ -7,6 +7,7 @@ for a stock name TensorFlow's own shape function runs.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +61,7 @@ class Fault(NamedTuple):
         return f"{self.op}-{self.case.mode}-{self.argument}{list(self.shape)}"
 
 
+@cache
 def faults() -> list[Fault]:
     """One wrong shape at a time, where it breaks a rule: a longer input of V1 is just longer."""
     found = []

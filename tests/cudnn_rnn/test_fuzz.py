@@ -236,20 +236,20 @@ def canonical(data: Any) -> None:
 
 
 @pytest.mark.full
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(st.data())
 def test_forward(data):
     forward(data)
 
 
 @pytest.mark.full
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(st.data())
 def test_backward(data):
     backward(data)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(st.data())
 def test_canonical(data):
     canonical(data)

@@ -118,7 +118,7 @@ def test_size_of_params(op, shape, source, mode):
     assert "params" in text or (source == "stock" and "must be rank 1" in text)
 
 
-@pytest.mark.sampled(strength=2)
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("count", [1, 8, 31, 33, 36, 64])
@@ -130,7 +130,7 @@ def test_number_of_parts(op, count, source, mode):
         assert name in text or "weights" in text or "biases" in text
 
 
-@pytest.mark.sampled(strength=2)
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("part", ["weights", "biases"])
@@ -147,7 +147,7 @@ def test_number_of_given_parts(op, part, source, mode):
         assert "weights" in text or "biases" in text
 
 
-@pytest.mark.sampled(strength=2)
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(

@@ -245,15 +245,16 @@ def test_forged_sizes_with_the_right_fingerprint(op, field):
 def test_a_forged_size_in_a_second_derivative(context):
     """The mask is drawn after the backward op has checked the sizes. In a function reserve_space is
     a constant here, which TensorFlow must not fold: that would ask for 144 GB and wait for them."""
-    values = arguments("CudnnRNNBackprop", CASE)
-    forged = forge(reserve(CASE, op="CudnnRNN"), width=3 * 10**9)
+    case = replace(CASE, directions=1, time=2)
+    values = arguments("CudnnRNNBackprop", case)
+    forged = forge(reserve(case, op="CudnnRNN"), width=6 * 10**9)
 
     @context
     def second():
         with tf.GradientTape() as tape:
             tape.watch(values["params"])
             results = call(
-                "CudnnRNNBackprop", CASE, {**values, "reserve_space": forged}, dropout=0.5
+                "CudnnRNNBackprop", case, {**values, "reserve_space": forged}, dropout=0.5
             )
         return tape.gradient(results[0], values["params"])
 

@@ -45,15 +45,24 @@ def small(mode, lengths="unsorted", **options):
 
 PROJECTED = small("lstm", num_proj=1)
 CASES = [
-    *map(small, MODES),
-    PROJECTED,
     PROJECTED._replace(model=replace(PROJECTED.model, time_major=False)),
-    *(small(mode, inputs=2, skip_input=True) for mode in ("lstm", "gru")),
+    small("gru", inputs=2, skip_input=True),
     *(small(mode, "full", layers=1, directions=1) for mode in MODES),
+]
+MORE = [small("lstm")]
+ALL = [
+    *map(small, MODES[1:]),
+    PROJECTED,
+    small("lstm", inputs=2, skip_input=True),
     small("lstm", "full", layers=3, directions=1, units=1),
 ]
 # A difference would step over the kinks of relu.
-SMOOTH = [small("lstm"), PROJECTED, small("gru"), small("rnn_tanh")]
+SMOOTH = [
+    small("lstm", layers=1),
+    small("lstm", layers=1, num_proj=1),
+    small("gru", layers=1),
+    small("rnn_tanh", layers=1),
+]
 
 
 def constants(values, dtype="float64"):
@@ -98,8 +107,15 @@ def assert_is_the_difference(rng, function, point, got):
 # --- of the tape -----------------------------------------------------------------------------
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [
+        *CASES,
+        *(pytest.param(case, marks=pytest.mark.full) for case in MORE),
+        *(pytest.param(case, marks=pytest.mark.slow) for case in ALL),
+    ],
+    ids=str,
+)
 def test_second_derivatives(rng, case):
     """By all four arguments and all three upstream gradients."""
     point, weights = random_point(rng, case)
@@ -112,7 +128,7 @@ def test_second_derivatives(rng, case):
     assert all(np.any(w) for k, w in enumerate(want) if k not in (2, 6))  # input_c, output_c
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(12)
 @MODULES
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("case", SMOOTH, ids=str)
@@ -127,9 +143,16 @@ def test_second_derivatives_are_finite_differences_of_the_first(rng, case, versi
     assert_is_the_difference(rng, function, point, gradient(function, constants(point)))
 
 
-@pytest.mark.sampled
-@MODULES
-@pytest.mark.parametrize("case", SMOOTH, ids=str)
+@pytest.mark.parametrize(
+    ("case", "module"),
+    [
+        pytest.param(small("lstm", directions=1), raw_ops, id="own-lstm"),
+        pytest.param(small("rnn_tanh"), tf.raw_ops, id="stock-tanh"),
+        pytest.param(PROJECTED, raw_ops, id="own-projected", marks=pytest.mark.full),
+        pytest.param(small("gru"), raw_ops, id="own-gru", marks=pytest.mark.slow),
+        pytest.param(small("lstm"), tf.raw_ops, id="stock-lstm", marks=pytest.mark.full),
+    ],
+)
 def test_the_mask_of_the_forward_pass_serves_all_derivatives(rng, case, module):
     point, weights = random_point(rng, case)
     given = constants(point)
@@ -148,9 +171,15 @@ def test_the_mask_of_the_forward_pass_serves_all_derivatives(rng, case, module):
     assert_all_close(got, by_complex_step(case, point, weights, mask.numpy()))
 
 
-@pytest.mark.sampled
-@MODULES
-@pytest.mark.parametrize("case", SMOOTH, ids=str)
+@pytest.mark.parametrize(
+    ("case", "module"),
+    [
+        pytest.param(small("gru"), raw_ops, id="own-gru"),
+        pytest.param(PROJECTED, raw_ops, id="own-projected", marks=pytest.mark.full),
+        pytest.param(small("rnn_tanh"), tf.raw_ops, id="stock-tanh", marks=pytest.mark.full),
+        pytest.param(small("lstm"), tf.raw_ops, id="stock-lstm", marks=pytest.mark.slow),
+    ],
+)
 def test_finite_differences_with_dropout(rng, monkeypatch, case, module):
     """Every call draws the same mask, so that the difference is that of one function."""
     monkeypatch.setenv("TF_CUDNN_RESET_RND_GEN_STATE", "1")
@@ -184,12 +213,12 @@ def backprop(case, values, forward, version=3, module=raw_ops):
     return getattr(module, VERSIONS[version].replace("RNN", "RNNBackprop"))(**inputs, **attributes)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(12)
 @MODULES
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("mode", MODES)
 def test_derivatives_of_the_gradient_ops(rng, mode, version, module):
-    case = small(mode, "unsorted" if version == 3 else "full")
+    case = small(mode, "unsorted" if version == 3 else "full", layers=1)
     point, weights = random_point(rng, case)
     given = constants(point)
     forward = call(case, Arguments(*given[:4]), version, module)
@@ -207,15 +236,15 @@ def test_derivatives_of_the_gradient_ops(rng, mode, version, module):
 # --- rules -----------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(12)
 @MODULES
 @pytest.mark.parametrize(
     "case, options",
     [
         (small("lstm", layers=1), {"dropout": 0.5}),  # nothing to drop
-        (small("gru"), {"input_mode": "auto_select"}),
-        (small("gru", inputs=2, skip_input=True), {"input_mode": "auto_select"}),
-        (small("lstm"), {"num_proj": 2}),  # a projection to the cell size: none
+        (small("gru", layers=1), {"input_mode": "auto_select"}),
+        (small("gru", layers=1, inputs=2, skip_input=True), {"input_mode": "auto_select"}),
+        (small("lstm", layers=1), {"num_proj": 2}),  # a projection to the cell size: none
     ],
     ids=str,
 )
@@ -231,11 +260,11 @@ def test_attributes_that_change_nothing(rng, case, options, module):
     assert_all_close(got, want)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(12)
 @MODULES
 @pytest.mark.parametrize("mode", MODES)
 def test_padding_is_not_read(rng, mode, module):
-    case = small(mode)
+    case = small(mode, layers=1)
     point, weights = random_point(rng, case)
 
     def function(values):
@@ -251,7 +280,9 @@ def test_padding_is_not_read(rng, mode, module):
 @pytest.mark.parametrize(
     "case, module",
     [
-        pytest.param(PROJECTED, raw_ops, id="own-projected", marks=pytest.mark.full),
+        pytest.param(
+            small("lstm", layers=1, num_proj=1), raw_ops, id="own-projected", marks=pytest.mark.full
+        ),
         pytest.param(small("gru"), tf.raw_ops, id="stock-gru", marks=pytest.mark.slow),
     ],
 )
@@ -275,9 +306,23 @@ def test_in_a_function_of_unknown_time_and_batch(rng, case, module):
     assert_all_close(function(*constants(point)), want)
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("dtype", ["half", "bfloat16", "float32"])
-@pytest.mark.parametrize("case", SMOOTH, ids=str)
+@pytest.mark.parametrize(
+    ("case", "dtype"),
+    [
+        (small("gru", layers=1), "half"),
+        (small("lstm", layers=1, num_proj=1), "bfloat16"),
+        (small("rnn_tanh"), "float32"),
+        *(
+            pytest.param(*more, marks=pytest.mark.full)
+            for more in (
+                (small("lstm"), "half"),
+                (small("lstm"), "bfloat16"),
+                (PROJECTED, "float32"),
+            )
+        ),
+    ],
+    ids=str,
+)
 def test_other_types(rng, case, dtype):
     """Computed in float32 from exact values of the type, and rounded at the end: sixteen units
     of roundoff of each tensor's largest element, a few for each of the sums on the way."""
@@ -304,11 +349,16 @@ def test_third_derivatives(rng):
     assert_is_the_difference(rng, second, point, gradient(second, constants(point)))
 
 
-@pytest.mark.sampled(5)
-@MODULES
-@pytest.mark.parametrize("mode", ["lstm", "gru", "rnn_tanh"])
+@pytest.mark.parametrize(
+    ("mode", "module"),
+    [
+        pytest.param("gru", raw_ops, id="own-gru"),
+        pytest.param("lstm", raw_ops, id="own-lstm", marks=pytest.mark.slow),
+        pytest.param("rnn_tanh", tf.raw_ops, id="stock-tanh", marks=pytest.mark.full),
+    ],
+)
 def test_hessian_is_symmetric(rng, mode, module):
-    case = small(mode, layers=1, directions=1, units=1)  # one backward pass per parameter
+    case = small(mode, inputs=1, layers=1, directions=1, units=1)  # one backward pass per parameter
     given = tensors(random_arguments(rng, case), "float64")
     with tf.GradientTape(persistent=True) as outer:
         outer.watch(given.params)

@@ -2,6 +2,8 @@
 GPU, emits CudnnRNNV3, and that equals its own CPU path."""
 
 import importlib
+import unittest.mock
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -28,9 +30,9 @@ def gpu_check_lifted(monkeypatch):
     monkeypatch.setattr(tf.sysconfig, "get_build_info", lambda: build)
 
 
-def cudnn_ops(function: Any, *inputs: Any) -> list[str]:
-    """The mode of each CudnnRNNV3 in the traced graph, whatever functions it is nested in."""
-    graph = tf.function(function).get_concrete_function(*inputs).graph.as_graph_def()
+def cudnn_ops(traced: Any) -> list[str]:
+    """The mode of each CudnnRNNV3 in the graph, whatever functions it is nested in."""
+    graph = traced.graph.as_graph_def()
     nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
     return [n.attr["rnn_mode"].s.decode() for n in nodes if n.op == "CudnnRNNV3"]
 
@@ -57,8 +59,13 @@ def make_inputs(rng: np.random.Generator) -> tf.Tensor:
     return tf.constant(rng.normal(size=(BATCH, TIME, INPUTS)))
 
 
-def value_and_grads(layer: Any, x: tf.Tensor, **arguments: Any) -> list[tf.Tensor]:
-    """Results, then the gradients of their squares' sum by input, initial state and weights."""
+def value_and_grads(
+    layer: Any, x: tf.Tensor, modes: Sequence[str] = (), **arguments: Any
+) -> list[tf.Tensor]:
+    """Results, then the gradients of their squares' sum by input, initial state and weights.
+
+    modes: of the CudnnRNNV3 that must be in the graph. Without any, the layer is called eagerly,
+      which takes less time, and must not call that op."""
     watched = [x, *arguments.get("initial_state", []), *(w.value for w in layer.trainable_weights)]
 
     def function():
@@ -68,7 +75,13 @@ def value_and_grads(layer: Any, x: tf.Tensor, **arguments: Any) -> list[tf.Tenso
             loss = tf.add_n([tf.reduce_sum(a**2) for a in results])
         return [*results, *tape.gradient(loss, watched)]
 
-    return tf.function(function)()
+    if not modes:
+        error = AssertionError("CudnnRNNV3 on the CPU path")
+        with unittest.mock.patch.object(tf.raw_ops, "CudnnRNNV3", side_effect=error):
+            return function()
+    traced = tf.function(function).get_concrete_function()
+    assert cudnn_ops(traced) == list(modes)
+    return traced()
 
 
 def assert_close(got: Any, want: Any) -> None:
@@ -88,7 +101,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("kind", LAYERS)
@@ -97,11 +110,9 @@ def test_equals_the_cpu_path(rng, kind, options, masked):
     cudnn, cpu = make_pair(kind, mask, **OPTIONS[options])
     x = make_inputs(rng)
     arguments = {"mask": mask, "training": "dropout" in options}
-    assert cudnn_ops(lambda x: cudnn(x, **arguments), x) == [kind]
-    assert cudnn_ops(lambda x: cpu(x, **arguments), x) == []
-    cudnn, cpu = make_pair(kind, mask, **OPTIONS[options])  # the seeds as new
-    cpu.set_weights(cudnn.get_weights())
-    assert_close(value_and_grads(cudnn, x, **arguments), value_and_grads(cpu, x, **arguments))
+    assert_close(
+        value_and_grads(cudnn, x, [kind], **arguments), value_and_grads(cpu, x, **arguments)
+    )
 
 
 @pytest.mark.parametrize("kind", LAYERS)
@@ -111,15 +122,17 @@ def test_initial_state(rng, kind):
     count = len(cudnn(x)) - 1
     states = [tf.constant(rng.normal(size=(BATCH, UNITS))) for _ in range(count)]
     arguments = {"initial_state": states, "mask": MASK}
-    assert_close(value_and_grads(cudnn, x, **arguments), value_and_grads(cpu, x, **arguments))
+    assert_close(
+        value_and_grads(cudnn, x, [kind], **arguments), value_and_grads(cpu, x, **arguments)
+    )
 
 
-@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize("kind", ["lstm", pytest.param("gru", marks=pytest.mark.full)])
 def test_float32(rng, kind):
     cudnn, cpu = make_pair(kind, MASK, dtype="float32", return_sequences=True)
     x = tf.cast(make_inputs(rng), tf.float32)
     pairs = zip(
-        value_and_grads(cudnn, x, mask=MASK),
+        value_and_grads(cudnn, x, [kind], mask=MASK),
         value_and_grads(cpu, x, mask=MASK),
         strict=True,
     )
@@ -154,17 +167,31 @@ def test_time_major(rng, kind, go_backwards, time_major):
             time_major=time_major,
         )
 
-    assert cudnn_ops(function, x) == [kind]
+    assert cudnn_ops(tf.function(function).get_concrete_function(x)) == [kind]
     _, got, got_states = function(x)
     assert_close(
         [tf.transpose(got, [1, 0, 2]) if time_major else got, *got_states], [want, *want_states]
     )
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("sequences", [False, True])
-@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize(
+    ("kind", "sequences", "masked"),
+    [
+        ("lstm", True, True),
+        pytest.param("gru", False, False, marks=pytest.mark.full),
+        pytest.param("gru", False, True, marks=pytest.mark.full),
+        *(
+            pytest.param(*rest, marks=pytest.mark.slow)
+            for rest in (
+                ("lstm", False, False),
+                ("lstm", False, True),
+                ("lstm", True, False),
+                ("gru", True, False),
+                ("gru", True, True),
+            )
+        ),
+    ],
+)
 def test_bidirectional(rng, kind, sequences, masked):
     mask = MASK if masked else None
     pair = make_pair(kind, mask, return_sequences=sequences)
@@ -173,9 +200,8 @@ def test_bidirectional(rng, kind, sequences, masked):
         layer.build((BATCH, TIME, INPUTS))
     cpu.set_weights(cudnn.get_weights())
     x = make_inputs(rng)
-    assert cudnn_ops(lambda x: cudnn(x, mask=mask), x) == [kind, kind]
-    assert cudnn_ops(lambda x: cpu(x, mask=mask), x) == []
-    assert_close(value_and_grads(cudnn, x, mask=mask), value_and_grads(cpu, x, mask=mask))
+    got = value_and_grads(cudnn, x, [kind, kind], mask=mask)
+    assert_close(got, value_and_grads(cpu, x, mask=mask))
 
 
 @pytest.mark.full

@@ -40,23 +40,25 @@ def run_isolated(names: list[str]) -> dict[str, Outcome]:
     return outcomes
 
 
-# A process for each of both groups. To trace each call takes long; eager code runs the same checks.
-BY_DEFAULT = ("eager",)
-MORE = ("shape inference", "kernel")
+# A process for each mode. To trace each call takes long; eager code runs the same checks.
+MODES = [
+    "eager",
+    pytest.param("shape inference", marks=pytest.mark.full),
+    pytest.param("kernel", marks=pytest.mark.slow),
+]
 
 
 @functools.cache
-def outcomes_of(modes: tuple[str, ...]) -> dict[str, Outcome]:
-    return run_isolated([f"{mode}: {name}" for mode in modes for name in CASES])
+def outcomes_of(mode: str) -> dict[str, Outcome]:
+    return run_isolated([f"{mode}: {name}" for name in CASES])
 
 
-@pytest.fixture(params=[*BY_DEFAULT, *(pytest.param(m, marks=pytest.mark.full) for m in MORE)])
+@pytest.fixture(params=MODES)
 def outcomes(request) -> tuple[str, dict[str, Outcome]]:
     """Mode, and what each case gave."""
     mode = request.param
-    found = outcomes_of(BY_DEFAULT if mode in BY_DEFAULT else MORE)
     prefix = f"{mode}: "
-    return mode, {k.removeprefix(prefix): v for k, v in found.items() if k.startswith(prefix)}
+    return mode, {k.removeprefix(prefix): v for k, v in outcomes_of(mode).items()}
 
 
 @pytest.mark.parametrize("name", CASES)

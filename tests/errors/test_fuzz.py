@@ -138,14 +138,21 @@ def check(case: Call, traced: bool, shape_known: bool = False) -> bool:
     return True
 
 
-@settings(max_examples=1000)
+@settings(max_examples=250)
 @given(calls())
 def test_eager(case):
     check(case, traced=False)
 
 
 @pytest.mark.full
-@settings(max_examples=150)
+@settings(max_examples=500)
+@given(calls())
+def test_more_eager_calls(case):
+    check(case, traced=False)
+
+
+@pytest.mark.full
+@settings(max_examples=60)
 @given(calls(), st.booleans())
 def test_traced(case, shape_known):
     check(case, traced=True, shape_known=shape_known)
@@ -162,7 +169,7 @@ def test_the_draws_hit_both_sides():
     """Neither the right nor the wrong calls are rare among those drawn."""
     right = []
 
-    @settings(max_examples=200)
+    @settings(max_examples=100)
     @given(calls())
     def draw(case):
         wrong = shape_error(case.op, case.shapes) or length_error(case.op, case.shapes, case.length)

@@ -41,9 +41,20 @@ def assert_results(got: Any, want: Any) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11, err_msg=str(k))
 
 
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(st.data())
 def test_full_gradients(data):
+    check_full_gradients(data)
+
+
+@pytest.mark.full
+@settings(max_examples=250)
+@given(st.data())
+def test_more_full_gradients(data):
+    check_full_gradients(data)
+
+
+def check_full_gradients(data):
     draw = data.draw
     name = draw(st.sampled_from(sorted(FULL_GRADIENTS)))
     sizes = extents(*(draw(st.integers(low, 4)) for low in (0, 1, 0, 1)))
@@ -190,9 +201,21 @@ def oracle_arguments(op: str, shapes: dict[str, Shape], arrays: dict[str, np.nda
 
 
 @pytest.mark.parametrize("op", LAYERS)
-@settings(max_examples=250)
+@settings(max_examples=60)
 @given(st.data())
 def test_layer(op, data):
+    check_layer(op, data)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("op", LAYERS)
+@settings(max_examples=120)
+@given(st.data())
+def test_layer_with_more_inputs(op, data):
+    check_layer(op, data)
+
+
+def check_layer(op, data):
     """Forward and backward against the oracle, with any mask, dropout masks and absent inputs."""
     draw, layer = data.draw, LAYERS[op]
     sizes = [draw(st.integers(low, 5)) for low in (1, 1, 0, 1)]
@@ -275,9 +298,21 @@ def attempt(is_right: bool, op: str, **arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize("op", LAYERS)
-@settings(max_examples=250)
+@settings(max_examples=60)
 @given(st.data())
 def test_wrong_layers(op, data):
+    check_wrong_layers(op, data)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("op", LAYERS)
+@settings(max_examples=120)
+@given(st.data())
+def test_more_wrong_layers(op, data):
+    check_wrong_layers(op, data)
+
+
+def check_wrong_layers(op, data):
     """Inputs of any shape, and for the gradient a reserve of any size, made with another mask or
     without training."""
     draw, layer = data.draw, LAYERS[op]

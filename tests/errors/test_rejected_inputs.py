@@ -38,6 +38,7 @@ class Fault(NamedTuple):
         return f"{self.op}-{self.argument}{list(self.shape)}"
 
 
+@cache
 def faults() -> list[Fault]:
     """One wrong shape at a time. A forward op takes any time_length and, x being empty, I = 0
     with the right w; neither is listed."""
@@ -229,10 +230,8 @@ def test_gradient_ops_refuse_a_huge_x(op):
         call(op, values)
 
 
-@pytest.mark.parametrize(
-    "length",
-    [2**44, pytest.param(0, marks=pytest.mark.slow)],  # TensorFlow waits ten seconds
-)
+@pytest.mark.full  # TensorFlow waits ten seconds
+@pytest.mark.parametrize("length", [2**44, pytest.param(0, marks=pytest.mark.slow)])
 def test_more_than_memory_holds(length):
     """Scratch memory, and for length 0 the outputs of 2**53 bytes, which no address space has."""
     values = arguments("BlockLSTM", right_shapes("BlockLSTM", time=0, batch=1, inputs=0, units=128))

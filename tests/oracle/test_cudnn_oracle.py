@@ -58,9 +58,16 @@ def assert_all_close(got, want, tolerance):
 # --- against numerical derivatives -----------------------------------------------------------
 
 
+# They take longest; other models have a projection, or skip the input.
+LARGEST = ["projected-to-H", "skip-lstm"]
+
+
 @pytest.mark.sampled(11)
 @pytest.mark.parametrize("lengths", LENGTHS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(m, marks=pytest.mark.full) if m in LARGEST else m for m in MODELS],
+)
 def test_gradients_are_the_complex_step(rng, name, lengths):
     model = MODELS[name]
     arguments = random_arguments(rng, model)

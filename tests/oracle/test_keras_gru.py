@@ -48,7 +48,7 @@ def assert_all_close(got, want, tolerance):
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
-@pytest.mark.sampled(strength=2)
+@pytest.mark.sampled
 @pytest.mark.parametrize("dropout", BOOLEANS)
 @pytest.mark.parametrize("zero_output_for_mask", BOOLEANS)
 @pytest.mark.parametrize("go_backwards", BOOLEANS)

@@ -27,6 +27,7 @@ def random_arguments(rng, gates: int) -> Arguments:
     return Arguments(*(rng.normal(size=shape) for shape in shapes))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("gates", [3, 4])
 @pytest.mark.parametrize(
     "options",
