@@ -167,8 +167,15 @@ def test_xla(name, form, rng):
         assert_close(a.numpy(), b.numpy(), ENLARGED * rounding(SIZES))
 
 
-@pytest.mark.parametrize(("name", "form"), FIRST_FORM)
-def test_second_derivatives(name, form, rng):
+@pytest.mark.parametrize(
+    ("name", "form", "traced"),
+    [
+        *((*form, False) for form in FORMS),
+        pytest.param(*FORMS[0], True, marks=pytest.mark.full),
+        *(pytest.param(*form, True, marks=pytest.mark.slow) for form in FORMS[1:]),
+    ],
+)
+def test_second_derivatives(name, form, traced, rng):
     """The derivative of the gradient along a direction, against differences of the gradient."""
     layer = make_layer(rng, name, form)
     weights = layer.trainable_weights
@@ -179,7 +186,6 @@ def test_second_derivatives(name, form, rng):
     towards = derivatives.unit_direction(rng, values)
     count = len(inputs)
 
-    @tf.function
     def gradient_along(values):
         with tf.GradientTape() as tape:
             tape.watch(values)
@@ -190,6 +196,8 @@ def test_second_derivatives(name, form, rng):
         found = tape.gradient(loss, [*values[:count], *(w.value for w in weights)])
         return sum(tf.reduce_sum(g * d) for g, d in zip(found, direction, strict=True))
 
+    if traced:
+        gradient_along = tf.function(gradient_along)
     with tf.GradientTape() as tape:
         tensors = [tf.constant(v) for v in values]
         tape.watch(tensors)

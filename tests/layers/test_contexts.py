@@ -101,7 +101,7 @@ def built(case: Case) -> tuple[Any, Any]:
     return layer, tf.constant(case.inputs())
 
 
-# Each context, and each refusal. test_mask has each layer and each variant.
+# Each context. test_mask has each layer and each variant.
 BY_DEFAULT = {
     "function": "GRU-masked_last",
     "function_traced_without_a_tape": "LSTM-masked_both",
@@ -110,7 +110,7 @@ BY_DEFAULT = {
     "loaded_saved_model": "LSTM-projection GRU-dropout",
     "distributed": "StackedGRU-bidirectional",
     "map_of_a_dataset": "GRUCell-normalised",
-    "vectorized_map": "StackedLSTM-sequences GRU-activations",
+    "vectorized_map": "StackedLSTM-sequences",
 }
 
 
