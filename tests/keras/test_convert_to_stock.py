@@ -31,6 +31,7 @@ from .convert_models import (
     nested,
     outputs,
     randomised,
+    wrapped,
 )
 
 
@@ -57,7 +58,11 @@ def assert_same_bits(model: Model, other: Model, x: Any) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make",
+    [pytest.param(m, marks=pytest.mark.full if m in (wrapped, nested) else ()) for m in MODELS],
+    ids=lambda make: make.__name__,
+)
 def test_there_and_back(make, rng):
     """Stock, ours, stock, ours: configuration and bits of either are those of before."""
     model = make()

@@ -64,6 +64,7 @@ class TestGRU(gru_test.GRUTest):
     pass
 
 
+@pytest.mark.full
 class TestBidirectional(bidirectional_test.SimpleRNNTest):  # its name in Keras' file
     pass
 

@@ -169,6 +169,7 @@ def test_masks_of_wrong_shape_are_refused(shape, family, rng):
         layer(x, mask=np.ones(shape, bool))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("first", ["masking", "embedding"])
 def test_masks_that_come_with_the_input(first, family, rng):
     """The mask of Masking or Embedding reaches the layer, and leaves it for the next one."""

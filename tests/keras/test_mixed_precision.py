@@ -83,6 +83,7 @@ def with_narrow_state(family: Family, layer: keras.layers.RNN, x: Array, dtype: 
     return [np.concatenate(outputs, axis=1), *states.values()]
 
 
+@pytest.mark.sampled(1)
 def test_error_does_not_grow_with_time(policy, family, rng):
     """Each result is rounded once, however long the sequence: the state is carried in float."""
     dtype = DTYPES[policy]

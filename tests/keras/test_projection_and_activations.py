@@ -187,13 +187,19 @@ def test_against_keras_own_loop_and_xla(options, rng, monkeypatch):
         assert_close(looped.gradients[name], gradient, bound, name)
 
 
-@pytest.mark.parametrize("traced", [False, pytest.param(True, marks=pytest.mark.full)])
+SECOND_ORDER = [
+    {"projection_size": P, "activation": "gelu", "recurrent_activation": "silu"},
+    {"activation": "softsign", "recurrent_activation": "silu", "use_peephole": True},
+    {"projection_size": P},
+]
+
+
 @pytest.mark.parametrize(
-    "options",
+    ("options", "traced"),
     [
-        pytest.param({"projection_size": P}, marks=pytest.mark.slow),
-        {"projection_size": P, "activation": "gelu", "recurrent_activation": "silu"},
-        {"activation": "softsign", "recurrent_activation": "silu", "use_peephole": True},
+        *((options, False) for options in SECOND_ORDER),
+        pytest.param(SECOND_ORDER[0], True, marks=pytest.mark.full),
+        *(pytest.param(options, True, marks=pytest.mark.slow) for options in SECOND_ORDER[1:]),
     ],
     ids=str,
 )

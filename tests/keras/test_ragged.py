@@ -50,6 +50,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("masked", [False, True], ids=["plain", "masked"])
 @pytest.mark.parametrize("options", OPTIONS, ids=label)
 @pytest.mark.parametrize("family", FAMILIES, ids=label)
@@ -108,6 +109,7 @@ def test_dense_mask_is_padded_on_the_right(rng):
     np.testing.assert_array_equal(ours(x, mask=mask.to_tensor()).values, expected.values)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("merge_mode", ["concat", "sum"])
 @pytest.mark.parametrize("family", FAMILIES, ids=label)
 def test_bidirectional(family, merge_mode, rng):

@@ -58,9 +58,9 @@ def test_values_and_gradients(rng, name, options, dtype):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(CELL.name, marks=pytest.mark.full),
+        CELL.name,
         pytest.param(SEQUENCE.name, marks=pytest.mark.slow),
-        SEQUENCE_V2.name,
+        pytest.param(SEQUENCE_V2.name, marks=pytest.mark.full),
     ],
 )
 def test_gradient_ops(rng, name):

@@ -46,6 +46,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("op", "sizes"), CASES, ids=str)
 def test_ops(op, sizes):
     """As without XLA. The states that CudnnRNNV3 passes on are what is not zero."""
@@ -64,7 +65,7 @@ def test_ops(op, sizes):
             assert (a == b).all()
 
 
-@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+@pytest.mark.parametrize("name", ["LSTM", pytest.param("GRU", marks=pytest.mark.full)])
 def test_layers(name):
     layer = getattr(tf_lstm_ops.keras, name)(UNITS, return_sequences=True)
     layer.build((None, None, INPUTS))
