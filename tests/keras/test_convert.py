@@ -192,7 +192,7 @@ def float64():
     [
         local_loss,
         pytest.param(lambda y, p: (y - p) ** 2, marks=pytest.mark.full),
-        pytest.param("mae", marks=pytest.mark.full),
+        pytest.param("mae", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.filterwarnings("ignore:The object being serialized includes a `lambda`")

@@ -31,7 +31,7 @@ from .convert_models import (
     nested,
     outputs,
     randomised,
-    wrapped,
+    sequential,
 )
 
 
@@ -60,7 +60,10 @@ def assert_same_bits(model: Model, other: Model, x: Any) -> None:
 
 @pytest.mark.parametrize(
     "make",
-    [pytest.param(m, marks=pytest.mark.full if m in (wrapped, nested) else ()) for m in MODELS],
+    [
+        pytest.param(make, marks=() if make in (sequential, cells) else pytest.mark.full)
+        for make in MODELS
+    ],
     ids=lambda make: make.__name__,
 )
 def test_there_and_back(make, rng):

@@ -93,6 +93,7 @@ def test_a_rate_of_one_is_stocks(rates, family, rng):
         assert_same(evaluate(ours, inputs, training=True), wanted, rounding(SIZES))
 
 
+@pytest.mark.parametrize("family", ONE_BY_DEFAULT, ids=label)
 def test_inference_is_unaffected(family, rng):
     """No dropout without training; yet stock draws masks then too, so the seed moves on."""
     options = {"return_state": True, "dtype": "float64", "seed": 3}

@@ -61,7 +61,7 @@ class TestLSTM(lstm_test.LSTMTest):
 
 
 class TestGRU(gru_test.GRUTest):
-    pass
+    test_basics = pytest.mark.full(gru_test.GRUTest.test_basics)
 
 
 @pytest.mark.full

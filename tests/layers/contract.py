@@ -139,7 +139,7 @@ def cases() -> Iterator[Case]:
 
 
 def divided(
-    names: Iterable[str], grid: Iterable[Case], by_default: dict[str, str], each: int = 12
+    names: Iterable[str], grid: Iterable[Case], by_default: dict[str, str], each: int = 20
 ) -> list[Any]:
     """Parameters: each name with each case. `by_default` has the cases of the default run for each
     name. Of the others, every n-th is `full` and the rest `slow`."""

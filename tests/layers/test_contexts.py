@@ -154,7 +154,7 @@ MASKS = {
 }
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("case", filter(without_states, cases()), ids=str)
 @pytest.mark.parametrize("mask", MASKS)
 def test_mask(mask, case):
@@ -182,7 +182,7 @@ def layer_zeroes(case: Case) -> bool:
     return case.settings.options.get("zero_output_for_mask", False)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("case", [c for c in cases() if without_states(c) and c.own], ids=str)
 def test_ragged_rows(case):
     layer, x = built(case)

@@ -40,13 +40,17 @@ def others_of(op: str, time: int, batch: int) -> dict[str, object]:
     }[op]
 
 
+OPS = ("BlockLSTMV2", "CudnnRNNV3", "MPSGraphLSTM")
+# By default each op and each combination of sizes once.
 CASES = [
     ("LSTMBlockCell", {"batch": 0}),
-    *itertools.product(["BlockLSTMV2", "CudnnRNNV3", "MPSGraphLSTM"], SIZES),
+    *(
+        pytest.param(op, sizes, marks=() if k == n else pytest.mark.full)
+        for (k, op), (n, sizes) in itertools.product(enumerate(OPS), enumerate(SIZES))
+    ),
 ]
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("op", "sizes"), CASES, ids=str)
 def test_ops(op, sizes):
     """As without XLA. The states that CudnnRNNV3 passes on are what is not zero."""
