@@ -14,7 +14,7 @@ from oracle import derivatives, keras_lstm_v2
 from tf_lstm_ops import composite
 from tf_lstm_ops.weights import LSTMWeights
 
-SIZES = Sizes(batch=3, time=6, inputs=4, units=7)
+SIZES = Sizes(batch=3, time=4, inputs=4, units=7)
 P = 3
 ALL = {"return_sequences": True, "return_state": True, "dtype": "float64"}
 NAMES = tuple(keras_lstm_v2.ACTIVATIONS)

@@ -109,7 +109,7 @@ BY_DEFAULT = {
     "xla": "LSTM-activations",
     "loaded_saved_model": "LSTM-projection GRU-dropout",
     "distributed": "StackedGRU-bidirectional",
-    "map_of_a_dataset": "GRUCell-normalised",
+    "map_of_a_dataset": "LSTM-backwards",
     "vectorized_map": "StackedLSTM-sequences",
 }
 
@@ -133,7 +133,7 @@ def test_context(context, case, tmp_path):
     divided(
         ["jvp"],
         filter(without_states, cases()),
-        {"jvp": "LSTM-peephole GRU-masked StackedGRU-plain LSTMCell-addons GRUCell-sequences"},
+        {"jvp": "LSTM-plain GRU-masked StackedGRU-plain LSTMCell-addons GRUCell-sequences"},
     ),
 )
 def test_forward_mode(_, case):
