@@ -49,8 +49,8 @@ def on_values(layer, mask: tf.Tensor | None, training: bool):
     divided(
         itertools.product(LAYERS, OPTIONS, [False, True], [False, True], MODES),
         [
-            ("LSTM", "dropout", True, False, "eager"),
-            ("LSTM", "backwards", False, True, "known sizes"),
+            ("LSTM", "dropout", True, True, "eager"),
+            ("GRU", "backwards", False, True, "known sizes"),
             ("GRU", "default", True, False, "unknown sizes"),
         ],
         each=12,

@@ -100,7 +100,13 @@ def relative_errors(layer, inputs, mask, exact) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "sizes", [Sizes(8, 30, 16, 32), pytest.param(Sizes(4, 60, 5, 64), marks=pytest.mark.full)]
+    ("sizes", "family"),
+    divided(
+        itertools.product([Sizes(8, 30, 16, 32), Sizes(4, 60, 5, 64)], FAMILIES),
+        [(Sizes(8, 30, 16, 32), LSTM)],
+        each=2,
+    ),
+    ids=label,
 )
 def test_float32_is_as_accurate_as_plain_float32(sizes, family, rng):
     """The error of each result and gradient against float64, relative to that of stock Keras, an

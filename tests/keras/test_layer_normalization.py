@@ -21,8 +21,6 @@ ALL = {"return_sequences": True, "return_state": True, "dtype": "float64"}
 FORMS = [("LSTM", "haste"), ("LSTM", "addons"), ("GRU", "haste")]
 # The scale of a row divides by its standard deviation, which enlarges errors where that is small.
 ENLARGED = 100
-# For tests that take seconds.
-FIRST_FORM = [FORMS[0], *(pytest.param(*form, marks=pytest.mark.full) for form in FORMS[1:])]
 
 
 def make_layer(rng, name: str, form: str, sizes: Sizes = SIZES, **options) -> keras.Layer:
@@ -213,7 +211,10 @@ def test_second_derivatives(name, form, traced, rng):
     assert abs(got - wanted) < 1e-7
 
 
-@pytest.mark.parametrize(("name", "form"), FIRST_FORM)
+@pytest.mark.full  # tests/layers/test_roads.py has such a file
+@pytest.mark.parametrize(
+    ("name", "form"), [*FORMS[1:], pytest.param(*FORMS[0], marks=pytest.mark.slow)]
+)
 def test_saved_and_loaded(name, form, tmp_path, rng):
     layer = make_layer(rng, name, form)
     x = rng.normal(size=(3, 6, 4))

@@ -287,6 +287,7 @@ def test_weights_from_and_to_keras(use_peephole, use_bias, rng):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.full  # tests/layers has SavedModels with a projection
 def test_saved_and_loaded(tmp_path, rng):
     layer = make_lstm(rng, projection_size=P, activation="silu", recurrent_activation="softsign")
     x = rng.normal(size=(3, 6, 4))

@@ -182,18 +182,18 @@ def refusal(road: str, case: Case) -> str | None:
 
 # Each road, each refusal, and over all roads each layer and each variant.
 BY_DEFAULT = {
-    "keras_file": "StackedLSTM-masked_both",
+    "keras_file": "LSTM-normalised",
     "weights_file": "GRU-stateful",
-    "checkpoint": "GRU-normalised",
+    "checkpoint": "StackedLSTM-masked_both",
     "checkpoint_manager": "GRUCell-plain",
     "backup_and_restore": "LSTMCell-masked",
     "tf_saved_model": "StackedGRU-backwards LSTM-dropout",
     "model_export": "LSTM-masked",
     "our_saved_model": "StackedLSTM-stateful",
-    "portable_saved_model": "LSTM-peephole",
+    "portable_saved_model": "LSTM-projection",
     "onnx": "LSTM-activations LSTM-bfloat16",
     "tflite": "GRUCell-stateful",
-    "deepcopy": "LSTMCell-projection",
+    "deepcopy": "LSTMCell-peephole",
     "pickled": "StackedGRU-masked_last",
     "clone": "LSTMCell-addons",
     "configuration": "GRU-bfloat16",

@@ -69,7 +69,8 @@ def test_ops(op, sizes):
             assert (a == b).all()
 
 
-@pytest.mark.parametrize("name", ["LSTM", pytest.param("GRU", marks=pytest.mark.full)])
+@pytest.mark.full  # test_ops has the same for the ops
+@pytest.mark.parametrize("name", ["GRU", pytest.param("LSTM", marks=pytest.mark.slow)])
 def test_layers(name):
     layer = getattr(tf_lstm_ops.keras, name)(UNITS, return_sequences=True)
     layer.build((None, None, INPUTS))
