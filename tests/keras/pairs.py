@@ -1,10 +1,11 @@
 """Our layer beside stock Keras' with the same weights: results and gradients of both."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 import tf_lstm_ops
@@ -64,6 +65,8 @@ GRU = Family(
     oracle=Oracle(keras_gru.Arguments, keras_gru.keras_gru, keras_gru.keras_gru_backward),
 )
 FAMILIES = (LSTM, GRU)
+# For tests that take long: by default of one layer.
+ONE_BY_DEFAULT = (LSTM, pytest.param(GRU, marks=pytest.mark.full))
 
 
 def label(value: Any) -> str:
@@ -71,6 +74,15 @@ def label(value: Any) -> str:
     if isinstance(value, Family):
         return value.name
     return "-".join(value) or "plain" if isinstance(value, dict) else str(value)
+
+
+def divided(grid: Iterable[tuple], by_default: Sequence[tuple], each: int = 5) -> list[Any]:
+    """Parameters: the cases of the grid. Of those that are not run by default, every n-th is
+    `full` and the rest `slow`."""
+    others = [case for case in grid if case not in by_default]
+    marks = [pytest.mark.slow if k % each else pytest.mark.full for k in range(len(others))]
+    given = [pytest.param(*case, marks=m) for case, m in zip(others, marks, strict=True)]
+    return [*by_default, *given]
 
 
 class Sizes(NamedTuple):

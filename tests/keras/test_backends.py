@@ -68,6 +68,7 @@ def test_backend_that_is_not_installed() -> None:
     assert has_nonsense == "False"
 
 
+@pytest.mark.full  # test_problem has the message
 @pytest.mark.torch
 def test_another_backend() -> None:
     pytest.importorskip("torch", reason="the other backend")

@@ -31,6 +31,7 @@ from .convert_models import (
     nested,
     outputs,
     randomised,
+    sequential,
 )
 
 
@@ -57,7 +58,14 @@ def assert_same_bits(model: Model, other: Model, x: Any) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(make, marks=() if make in (sequential, cells) else pytest.mark.full)
+        for make in MODELS
+    ],
+    ids=lambda make: make.__name__,
+)
 def test_there_and_back(make, rng):
     """Stock, ours, stock, ours: configuration and bits of either are those of before."""
     model = make()

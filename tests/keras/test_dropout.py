@@ -6,12 +6,16 @@ import keras
 import numpy as np
 import pytest
 from pairs import (
+    FAMILIES,
     GRU,
     LSTM,
+    ONE_BY_DEFAULT,
     Sizes,
     assert_close,
     assert_same,
+    divided,
     evaluate,
+    label,
     make_layer,
     make_mask,
     make_pair,
@@ -29,37 +33,38 @@ LOOP = {"use_cudnn": False}
 BOUND = 2 * rounding(SIZES)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("mask", ["none", "right", "holes"])
+@pytest.mark.parametrize("go_backwards", [False, True])
 @pytest.mark.parametrize(
     ("dropout", "recurrent_dropout", "implementation"),
     [(0.5, 0, 1), (0.5, 0, 2), (0, 0.4, 2), (0.3, 0.5, 1), (0.3, 0.5, 2)],
 )
 def test_training_equals_stock_with_the_same_seed(
-    dropout, recurrent_dropout, implementation, family, rng
+    dropout, recurrent_dropout, implementation, go_backwards, mask, family, rng
 ):
     """Results and gradients of two calls, since the second draws other masks."""
-    for mask, go_backwards in itertools.product(["none", "right", "holes"], [False, True]):
-        ours, theirs = make_pair(
-            family,
-            SIZES,
-            rng,
-            stock=LOOP,
-            dropout=dropout,
-            recurrent_dropout=recurrent_dropout,
-            implementation=implementation,
-            seed=7,
-            return_sequences=True,
-            return_state=True,
-            go_backwards=go_backwards,
-            dtype="float64",
-        )
-        assert ours.uses_fused_op
-        mask = make_mask(mask, SIZES.batch, SIZES.time, rng)
-        inputs = random_inputs(SIZES, rng, family)
-        calls = [evaluate(layer, inputs, mask, training=True) for layer in (ours, theirs) * 2]
-        assert_same(calls[0], calls[1], BOUND)
-        assert_same(calls[2], calls[3], BOUND)
-        assert np.abs(calls[0].results[0] - calls[2].results[0]).max() > 1e-3
+    ours, theirs = make_pair(
+        family,
+        SIZES,
+        rng,
+        stock=LOOP,
+        dropout=dropout,
+        recurrent_dropout=recurrent_dropout,
+        implementation=implementation,
+        seed=7,
+        return_sequences=True,
+        return_state=True,
+        go_backwards=go_backwards,
+        dtype="float64",
+    )
+    assert ours.uses_fused_op
+    mask = make_mask(mask, SIZES.batch, SIZES.time, rng)
+    inputs = random_inputs(SIZES, rng, family)
+    calls = [evaluate(layer, inputs, mask, training=True) for layer in (ours, theirs) * 2]
+    assert_same(calls[0], calls[1], BOUND)
+    assert_same(calls[2], calls[3], BOUND)
+    assert np.abs(calls[0].results[0] - calls[2].results[0]).max() > 1e-3
 
 
 def test_implementation_2_has_no_recurrent_dropout(family, rng):
@@ -88,6 +93,7 @@ def test_a_rate_of_one_is_stocks(rates, family, rng):
         assert_same(evaluate(ours, inputs, training=True), wanted, rounding(SIZES))
 
 
+@pytest.mark.parametrize("family", ONE_BY_DEFAULT, ids=label)
 def test_inference_is_unaffected(family, rng):
     """No dropout without training; yet stock draws masks then too, so the seed moves on."""
     options = {"return_state": True, "dtype": "float64", "seed": 3}
@@ -133,8 +139,13 @@ def test_one_mask_serves_all_steps_of_a_sequence(family, rng):
     assert 16 < retained[:, 0].sum() < 48  # 64 tosses of a coin, within four standard deviations
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("rates", [(0.5, 0.0), (0.0, 0.5), (0.4, 0.4)])
+@pytest.mark.parametrize(
+    ("rates", "family"),
+    divided(
+        itertools.product([(0.5, 0.0), (0.0, 0.5), (0.4, 0.4)], FAMILIES), [((0.4, 0.4), LSTM)]
+    ),
+    ids=label,
+)
 def test_fit_draws_the_masks_of_stock(rates, family, rng):
     """Through model.fit, in a tf.function: the seed's state advances step by step."""
     x = rng.normal(size=(16, 5, 6)).astype("float32")
@@ -153,6 +164,7 @@ def test_fit_draws_the_masks_of_stock(rates, family, rng):
     assert len(set(losses[0])) == 3
 
 
+@pytest.mark.parametrize("family", ONE_BY_DEFAULT, ids=label)
 def test_stateful_with_dropout(family, rng):
     ours, theirs = make_pair(
         family,

@@ -1,16 +1,22 @@
 """The dtypes of weights, calculation and results; the accuracy of the 16-bit types."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from pairs import (
+    FAMILIES,
+    GRU,
     Evaluation,
     Sizes,
     assert_close,
     assert_same,
+    divided,
     evaluate,
     evaluate_oracle,
+    label,
     make_mask,
     make_pair,
     random_inputs,
@@ -105,8 +111,15 @@ def errors(got: Evaluation, exact: Evaluation) -> dict[str, float]:
     return {name: np.abs(a - b).max() / np.abs(b).max() for name, (a, b) in pairs.items()}
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    ("policy", "family"),  # test_mixed_precision.py trains in mixed_float16
+    divided(
+        itertools.product(["mixed_float16", "mixed_bfloat16"], FAMILIES),
+        [("mixed_bfloat16", GRU)],
+        each=2,
+    ),
+    ids=label,
+)
 def test_mixed_precision_training(policy, family, rng):
     """Loss scaling included (mixed_float16): the weights stay in float32, and the loss falls."""
     model = keras.Sequential(

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from pairs import divided
 
 import tf_lstm_ops
 from empties import MODES, assert_ones, assert_zero, derivatives
@@ -43,12 +44,18 @@ def on_values(layer, mask: tf.Tensor | None, training: bool):
     return function
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(
+    ("name", "options", "training", "masked", "mode"),
+    divided(
+        itertools.product(LAYERS, OPTIONS, [False, True], [False, True], MODES),
+        [
+            ("LSTM", "dropout", True, True, "eager"),
+            ("GRU", "backwards", False, True, "known sizes"),
+            ("GRU", "default", True, False, "unknown sizes"),
+        ],
+        each=12,
+    ),
+)
 def test_no_rows(name, options, training, masked, mode):
     layer, values = make(name, options)
     mask = tf.ones((0, TIME), tf.bool) if masked else None
@@ -62,9 +69,14 @@ def test_no_rows(name, options, training, masked, mode):
             assert_zero(got, like.shape)
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize(("name", "options"), itertools.product(LAYERS, ["default", "backwards"]))
+@pytest.mark.parametrize(
+    ("name", "options", "masked"),
+    divided(
+        itertools.product(LAYERS, ["default", "backwards"], [False, True]),
+        [("GRU", "backwards", True)],
+        each=3,
+    ),
+)
 def test_no_steps(name, options, masked):
     """The states pass unchanged, and so do their gradients. The last output is zero."""
     layer, values = make(name, options, batch=2, time=0)
@@ -81,7 +93,7 @@ def test_no_steps(name, options, masked):
         assert_zero(got, like.shape)
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", ["LSTM", pytest.param("GRU", marks=pytest.mark.full)])
 def test_stock_in_a_graph(name):
     """Stock's layers take no rows in a graph. (Not all in eager mode.)"""
     x = tf.zeros((0, TIME, INPUTS))

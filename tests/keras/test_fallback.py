@@ -1,5 +1,6 @@
 """Which path a configuration takes, that it really takes it, and that both agree."""
 
+import itertools
 import warnings
 
 import keras
@@ -12,6 +13,7 @@ from pairs import (
     LSTM,
     Sizes,
     assert_same,
+    divided,
     evaluate,
     label,
     make_layer,
@@ -194,7 +196,7 @@ BOTH_PATHS += [
 ]
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize(("family", "options"), BOTH_PATHS, ids=label)
 @pytest.mark.parametrize("kind", ["none", "right", "holes", "one_row_false"])
 def test_both_paths_agree(kind, family, options, rng):
@@ -220,9 +222,14 @@ def test_both_paths_agree(kind, family, options, rng):
         assert np.abs(got.results[2]).max() == options["cell_clip"] or kind == "one_row_false"
 
 
-@pytest.mark.sampled(5)
-@pytest.mark.parametrize("jit_compile", ["auto", False, True])
-@pytest.mark.parametrize("activation", ["tanh", "relu"])
+@pytest.mark.parametrize(
+    ("activation", "jit_compile", "family"),
+    divided(
+        itertools.product(["tanh", "relu"], ["auto", False, True], FAMILIES),
+        [("tanh", "auto", LSTM), ("relu", True, GRU)],
+    ),
+    ids=label,
+)
 def test_both_paths_train_and_predict_in_a_model(activation, jit_compile, family, rng):
     """In XLA, plain ops replace the fused one: Keras does not warn."""
     layer = family.ours(5, activation=activation)

@@ -1,5 +1,7 @@
 """Gradients beyond the parity tests: which result is used, accuracy, second order, Jacobians."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,6 +11,7 @@ from pairs import (
     LSTM,
     Sizes,
     assert_close,
+    divided,
     evaluate,
     evaluate_oracle,
     label,
@@ -96,8 +99,15 @@ def relative_errors(layer, inputs, mask, exact) -> np.ndarray:
     return np.array([np.abs(a - b).max() / np.abs(b).max() for a, b in pairs])
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("sizes", [Sizes(8, 30, 16, 32), Sizes(4, 60, 5, 64)])
+@pytest.mark.parametrize(
+    ("sizes", "family"),
+    divided(
+        itertools.product([Sizes(8, 30, 16, 32), Sizes(4, 60, 5, 64)], FAMILIES),
+        [(Sizes(8, 30, 16, 32), LSTM)],
+        each=2,
+    ),
+    ids=label,
+)
 def test_float32_is_as_accurate_as_plain_float32(sizes, family, rng):
     """The error of each result and gradient against float64, relative to that of stock Keras, an
     evaluation step by step in float32.
@@ -131,7 +141,7 @@ SECOND_ORDER = [
 ]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("family", "options"), SECOND_ORDER, ids=label)
 @pytest.mark.parametrize("kind", ["none", "right", "holes"])
 def test_second_order(kind, family, options, rng):
@@ -200,6 +210,7 @@ def test_second_order_does_not_read_padding(family, rng):
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("family", [GRU, pytest.param(LSTM, marks=pytest.mark.slow)], ids=label)
 def test_third_order_in_a_function(family, rng):
     """Three tapes record one trace. Without a function the second order is tested above."""
     sizes = Sizes(batch=2, time=3, inputs=2, units=2)
@@ -225,8 +236,11 @@ def test_third_order_in_a_function(family, rng):
     assert np.abs(wanted).max() > 0.1
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("in_graph", [False, True])
+@pytest.mark.parametrize(
+    ("in_graph", "family"),  # tests/vectorized/test_derivatives.py has calls without a graph
+    divided(itertools.product([False, True], FAMILIES), [(True, LSTM)]),
+    ids=label,
+)
 def test_batch_jacobian(in_graph, family, rng):
     """tape.batch_jacobian vectorises the gradient's ops, or falls back to a loop."""
     ours, theirs = make_pair(family, SIZES, rng, dtype="float64")
@@ -244,6 +258,7 @@ def test_batch_jacobian(in_graph, family, rng):
     assert_close(got.numpy(), wanted.numpy(), rounding(SIZES))
 
 
+@pytest.mark.full  # tests/layers/test_contexts.py has this mode
 def test_forward_mode(family, rng):
     """A Jacobian-vector product, which TensorFlow forms from the gradient's gradient."""
     ours, theirs = make_pair(family, SIZES, rng, dtype="float64")

@@ -61,9 +61,10 @@ class TestLSTM(lstm_test.LSTMTest):
 
 
 class TestGRU(gru_test.GRUTest):
-    pass
+    test_basics = pytest.mark.full(gru_test.GRUTest.test_basics)
 
 
+@pytest.mark.full
 class TestBidirectional(bidirectional_test.SimpleRNNTest):  # its name in Keras' file
     pass
 

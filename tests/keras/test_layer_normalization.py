@@ -21,8 +21,6 @@ ALL = {"return_sequences": True, "return_state": True, "dtype": "float64"}
 FORMS = [("LSTM", "haste"), ("LSTM", "addons"), ("GRU", "haste")]
 # The scale of a row divides by its standard deviation, which enlarges errors where that is small.
 ENLARGED = 100
-# For tests that take seconds.
-FIRST_FORM = [FORMS[0], *(pytest.param(*form, marks=pytest.mark.full) for form in FORMS[1:])]
 
 
 def make_layer(rng, name: str, form: str, sizes: Sizes = SIZES, **options) -> keras.Layer:
@@ -152,7 +150,9 @@ def test_against_keras_own_loop(name, form, dropout, rng, monkeypatch):
         assert_close(got.gradients[key], gradient, ENLARGED * rounding(SIZES), key)
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
+@pytest.mark.parametrize(
+    ("name", "form"), [pytest.param(*FORMS[0], marks=pytest.mark.full), *FORMS[1:]]
+)
 def test_xla(name, form, rng):
     layer = make_layer(rng, name, form)
     x, *states = map(tf.constant, inputs_of(layer, rng))
@@ -167,8 +167,15 @@ def test_xla(name, form, rng):
         assert_close(a.numpy(), b.numpy(), ENLARGED * rounding(SIZES))
 
 
-@pytest.mark.parametrize(("name", "form"), FIRST_FORM)
-def test_second_derivatives(name, form, rng):
+@pytest.mark.parametrize(
+    ("name", "form", "traced"),
+    [
+        *((*form, False) for form in FORMS),
+        pytest.param(*FORMS[0], True, marks=pytest.mark.full),
+        *(pytest.param(*form, True, marks=pytest.mark.slow) for form in FORMS[1:]),
+    ],
+)
+def test_second_derivatives(name, form, traced, rng):
     """The derivative of the gradient along a direction, against differences of the gradient."""
     layer = make_layer(rng, name, form)
     weights = layer.trainable_weights
@@ -179,7 +186,6 @@ def test_second_derivatives(name, form, rng):
     towards = derivatives.unit_direction(rng, values)
     count = len(inputs)
 
-    @tf.function
     def gradient_along(values):
         with tf.GradientTape() as tape:
             tape.watch(values)
@@ -190,6 +196,8 @@ def test_second_derivatives(name, form, rng):
         found = tape.gradient(loss, [*values[:count], *(w.value for w in weights)])
         return sum(tf.reduce_sum(g * d) for g, d in zip(found, direction, strict=True))
 
+    if traced:
+        gradient_along = tf.function(gradient_along)
     with tf.GradientTape() as tape:
         tensors = [tf.constant(v) for v in values]
         tape.watch(tensors)
@@ -203,7 +211,10 @@ def test_second_derivatives(name, form, rng):
     assert abs(got - wanted) < 1e-7
 
 
-@pytest.mark.parametrize(("name", "form"), FIRST_FORM)
+@pytest.mark.full  # tests/layers/test_roads.py has such a file
+@pytest.mark.parametrize(
+    ("name", "form"), [*FORMS[1:], pytest.param(*FORMS[0], marks=pytest.mark.slow)]
+)
 def test_saved_and_loaded(name, form, tmp_path, rng):
     layer = make_layer(rng, name, form)
     x = rng.normal(size=(3, 6, 4))

@@ -3,19 +3,25 @@
 Here against the NumPy reference and against what a mask means; test_parity.py has stock Keras.
 """
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from pairs import (
+    FAMILIES,
+    GRU,
     INPUTS,
     MASKS,
     Sizes,
     assert_close,
     assert_same,
     copy_weights,
+    divided,
     evaluate,
     evaluate_oracle,
+    label,
     make_layer,
     make_mask,
     make_pair,
@@ -169,7 +175,15 @@ def test_masks_of_wrong_shape_are_refused(shape, family, rng):
         layer(x, mask=np.ones(shape, bool))
 
 
-@pytest.mark.parametrize("first", ["masking", "embedding"])
+@pytest.mark.parametrize(
+    ("first", "family"),
+    divided(
+        itertools.product(["masking", "embedding"], FAMILIES),
+        [("embedding", GRU)],
+        each=1,
+    ),
+    ids=label,
+)
 def test_masks_that_come_with_the_input(first, family, rng):
     """The mask of Masking or Embedding reaches the layer, and leaves it for the next one."""
     tokens = rng.integers(0, 5, size=(SIZES.batch, SIZES.time))

@@ -83,6 +83,7 @@ def with_narrow_state(family: Family, layer: keras.layers.RNN, x: Array, dtype: 
     return [np.concatenate(outputs, axis=1), *states.values()]
 
 
+@pytest.mark.sampled(1)
 def test_error_does_not_grow_with_time(policy, family, rng):
     """Each result is rounded once, however long the sequence: the state is carried in float."""
     dtype = DTYPES[policy]
@@ -190,6 +191,9 @@ def padded_series(rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize(
+    "policy", ["mixed_bfloat16", pytest.param("mixed_float16", marks=pytest.mark.slow)]
+)
 def test_model_is_as_accurate_as_stock(policy, rng):
     """Mean error of the logits against float64, over four draws of weights and series."""
     exact = classifier(keras.layers, "float64")
@@ -231,6 +235,9 @@ def test_overflow_skips_steps_until_the_scale_fits(rng):
 
 
 @pytest.mark.full
+@pytest.mark.parametrize(
+    "policy", ["mixed_float16", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)]
+)
 def test_saved_model_trains_on(policy, rng, tmp_path: Path):
     """A .keras file keeps the policies, the weights in float32 and the state of the loss scale."""
     model = classifier(tf_lstm_ops.keras, policy)
@@ -274,6 +281,9 @@ def short_demo_accuracy() -> float:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize(
+    "policy", ["mixed_float16", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)]
+)
 def test_short_demo_is_as_accurate_as_in_float32(policy, short_demo_accuracy):
     """Three standard errors of the difference between two models that are right with 95% of the
     370 test utterances are 0.05."""

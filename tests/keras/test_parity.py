@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from pairs import (
+    FAMILIES,
     GRU,
     LSTM,
     MASKS,
+    ONE_BY_DEFAULT,
     Sizes,
     assert_close,
     assert_same,
     copy_weights,
+    divided,
     evaluate,
+    label,
     make_mask,
     make_pair,
     random_inputs,
@@ -57,7 +61,7 @@ def unrolled_stock_is_wrong(case: Case) -> bool:
 CASES = [Case(*choice) for choice in itertools.product(MASKS, *[[False, True]] * 7)]
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_equals_stock(case, family, rng):
     sizes = SIZES[rng.integers(len(SIZES))]
@@ -126,10 +130,14 @@ def test_one_step(mask, go_backwards, family, rng):
     assert_same(evaluate(ours, inputs, mask), evaluate(theirs, inputs, mask), rounding(sizes))
 
 
-@pytest.mark.sampled(5)
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("go_backwards", [False, True])
-@pytest.mark.parametrize("return_sequences", [False, True])
+@pytest.mark.parametrize(
+    ("return_sequences", "go_backwards", "masked", "family"),
+    divided(
+        itertools.product([False, True], [False, True], [False, True], FAMILIES),
+        [(True, True, True, LSTM)],
+    ),
+    ids=label,
+)
 def test_functional_model_with_unknown_batch_and_time(
     return_sequences, go_backwards, masked, family, rng
 ):
@@ -213,8 +221,11 @@ def two_layers(rnn, input_size: int, rng: np.random.Generator) -> keras.Model:
     return model
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("run_eagerly", [False, True])
+@pytest.mark.parametrize(
+    ("run_eagerly", "family"),
+    divided(itertools.product([False, True], FAMILIES), [(False, GRU)], each=2),
+    ids=label,
+)
 def test_fit_follows_stock(run_eagerly, family, rng):
     x = rng.normal(size=(24, 7, 4)).astype("float32")
     lengths = rng.integers(1, 8, size=24)
@@ -240,6 +251,7 @@ def test_fit_follows_stock(run_eagerly, family, rng):
         assert_close(got, wanted, bound)
 
 
+@pytest.mark.parametrize("family", ONE_BY_DEFAULT, ids=label)
 def test_stateful_model_across_batches(family, rng):
     """Train a stateful model in graph mode: the states pass from batch to batch, and reset."""
     x = rng.normal(size=(12, 5, 3)).astype("float32")
@@ -308,6 +320,7 @@ def test_bidirectional(merge_mode, family, rng):
         assert_close(got.gradients[name], wanted.gradients[name], 2 * rounding(sizes), name)
 
 
+@pytest.mark.parametrize("family", ONE_BY_DEFAULT, ids=label)
 def test_states_pass_from_encoder_to_decoder(family, rng):
     """initial_state as keyword and, in a functional model, as tensors of another layer."""
     x, y = rng.normal(size=(2, 3, 5, 4))

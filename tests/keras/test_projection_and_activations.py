@@ -11,14 +11,16 @@ from pairs import Sizes, assert_close, evaluate, make_mask, random_weights, roun
 
 import tf_lstm_ops
 from oracle import derivatives, keras_lstm_v2
+from tf_lstm_ops import composite
 from tf_lstm_ops.weights import LSTMWeights
 
-SIZES = Sizes(batch=3, time=6, inputs=4, units=7)
+SIZES = Sizes(batch=3, time=4, inputs=4, units=7)
 P = 3
 ALL = {"return_sequences": True, "return_state": True, "dtype": "float64"}
 NAMES = tuple(keras_lstm_v2.ACTIVATIONS)
 # Each name at least once in each place.
 PAIRS = [(name, NAMES[(k * 3 + 1) % len(NAMES)]) for k, name in enumerate(NAMES)]
+ACTIVATIONS = [{"activation": a, "recurrent_activation": b} for a, b in PAIRS]
 
 
 def make_lstm(rng, **options) -> keras.Layer:
@@ -93,14 +95,21 @@ def check(layer, inputs, mask=None) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("mask", ["none", "right", "holes", "one_row_false"])
+@pytest.mark.sampled(3)
 def test_projection_against_the_reference(mask, options, rng):
     layer = make_lstm(rng, projection_size=P, **options)
     assert layer.uses_fused_op
     check(layer, inputs_of(layer, rng), make_mask(mask, SIZES.batch, SIZES.time, rng))
 
 
-@pytest.mark.parametrize("use_peephole", [False, True])
-@pytest.mark.parametrize(("activation", "recurrent_activation"), PAIRS)
+@pytest.mark.parametrize(
+    ("activation", "recurrent_activation", "use_peephole"),
+    [
+        pytest.param(*pair, use_peephole, marks=[] if k % 2 == use_peephole else pytest.mark.full)
+        for k, pair in enumerate(PAIRS)
+        for use_peephole in (False, True)
+    ],
+)
 def test_activations_against_the_reference(activation, recurrent_activation, use_peephole, rng):
     layer = make_lstm(
         rng,
@@ -117,7 +126,7 @@ def test_activations_against_the_reference(activation, recurrent_activation, use
     "options",
     [
         {"projection_size": P},
-        *({"activation": a, "recurrent_activation": b} for a, b in PAIRS[::3]),
+        *ACTIVATIONS[::3],
         {"projection_size": P, "activation": "gelu", "recurrent_activation": "silu"},
     ],
     ids=str,
@@ -143,28 +152,23 @@ def test_dtypes(options, dtype, rng):
         assert_close(got.gradients[name], gradient, 20 * epsilon, name)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"projection_size": P, "use_peephole": True},
-        *({"activation": a, "recurrent_activation": b} for a, b in PAIRS),
-        {"projection_size": P, "activation": "elu", "cell_clip": 0.5, "implementation": 1},
-    ],
-    ids=str,
-)
-def test_against_keras_own_loop_and_xla(options, rng, monkeypatch):
-    """The cell by itself, the composite in XLA and the op give the same."""
+WITH_OTHERS = [
+    {"projection_size": P, "use_peephole": True},
+    {"projection_size": P, "activation": "elu", "cell_clip": 0.5, "implementation": 1},
+]
+
+
+@pytest.mark.parametrize("options", [*ACTIVATIONS, *WITH_OTHERS], ids=str)
+def test_against_keras_own_loop_and_plain_ops(options, rng, monkeypatch):
+    """The cell by itself, the composite that XLA compiles, and the op give the same."""
     layer = make_lstm(rng, **options)
     inputs = inputs_of(layer, rng)
     mask = make_mask("holes", SIZES.batch, SIZES.time, rng)
     got = evaluate(layer, inputs, mask)
-
-    @tf.function(jit_compile=True)
-    def compiled(x, h, c):
-        return layer(x, initial_state=[h, c], mask=tf.constant(mask))
-
-    for a, b in zip(got.results, compiled(*map(tf.constant, inputs)), strict=True):
-        assert_close(b.numpy(), a, 10 * rounding(SIZES))
+    with composite.plain_ops():
+        plain = evaluate(layer, inputs, mask)
+    for a, b in zip(got.results, plain.results, strict=True):
+        assert_close(b, a, 10 * rounding(SIZES))
     monkeypatch.setattr(type(layer), "fallback_reason", "a test")
     looped = evaluate(layer, inputs, mask)
     # Keras has the constants of gelu and leaky_relu in float32.
@@ -179,13 +183,43 @@ def test_against_keras_own_loop_and_xla(options, rng, monkeypatch):
 @pytest.mark.parametrize(
     "options",
     [
-        {"projection_size": P},
-        {"projection_size": P, "activation": "gelu", "recurrent_activation": "silu"},
-        {"activation": "softsign", "recurrent_activation": "silu", "use_peephole": True},
+        ACTIVATIONS[-1],
+        *WITH_OTHERS,
+        *(pytest.param(options, marks=pytest.mark.full) for options in ACTIVATIONS[:-1]),
     ],
     ids=str,
 )
-def test_second_derivatives(options, rng):
+def test_xla(options, rng):
+    layer = make_lstm(rng, **options)
+    inputs = inputs_of(layer, rng)
+    mask = make_mask("holes", SIZES.batch, SIZES.time, rng)
+
+    @tf.function(jit_compile=True)
+    def compiled(x, h, c):
+        return layer(x, initial_state=[h, c], mask=tf.constant(mask))
+
+    wanted = evaluate(layer, inputs, mask).results
+    for a, b in zip(wanted, compiled(*map(tf.constant, inputs)), strict=True):
+        assert_close(b.numpy(), a, 10 * rounding(SIZES))
+
+
+SECOND_ORDER = [
+    {"projection_size": P, "activation": "gelu", "recurrent_activation": "silu"},
+    {"activation": "softsign", "recurrent_activation": "silu", "use_peephole": True},
+    {"projection_size": P},
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "traced"),
+    [
+        *((options, False) for options in SECOND_ORDER),
+        pytest.param(SECOND_ORDER[0], True, marks=pytest.mark.full),
+        *(pytest.param(options, True, marks=pytest.mark.slow) for options in SECOND_ORDER[1:]),
+    ],
+    ids=str,
+)
+def test_second_derivatives(options, traced, rng):
     """The derivative of the gradient along a direction, against differences of the gradient."""
     layer = make_lstm(rng, **options)
     weights = layer.trainable_weights
@@ -194,7 +228,6 @@ def test_second_derivatives(options, rng):
     direction = derivatives.unit_direction(rng, values)
     towards = derivatives.unit_direction(rng, values)
 
-    @tf.function
     def gradient_along(values):
         with tf.GradientTape() as tape:
             tape.watch(values)
@@ -205,6 +238,8 @@ def test_second_derivatives(options, rng):
         found = tape.gradient(loss, [*values[:3], *(w.value for w in weights)])
         return sum(tf.reduce_sum(g * d) for g, d in zip(found, direction, strict=True))
 
+    if traced:
+        gradient_along = tf.function(gradient_along)
     with tf.GradientTape() as tape:
         tensors = [tf.constant(v) for v in values]
         tape.watch(tensors)
@@ -252,6 +287,7 @@ def test_weights_from_and_to_keras(use_peephole, use_bias, rng):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.full  # tests/layers has SavedModels with a projection
 def test_saved_and_loaded(tmp_path, rng):
     layer = make_lstm(rng, projection_size=P, activation="silu", recurrent_activation="softsign")
     x = rng.normal(size=(3, 6, 4))

@@ -3,11 +3,12 @@
 `roads` has the ways out of Keras that every layer passes, `contexts` the ways to call it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
+import pytest
 
 from tf_lstm_ops.keras import GRU, LSTM, GRUCell, LSTMCell, StackedGRU, StackedLSTM
 
@@ -74,6 +75,9 @@ class Case(NamedTuple):
     layer: str
     variant: str
 
+    def __str__(self) -> str:
+        return f"{self.layer}-{self.variant}"
+
     @property
     def settings(self) -> Variant:
         return VARIANTS[self.variant]
@@ -132,6 +136,24 @@ def cases() -> Iterator[Case]:
     """All of them."""
     for variant, settings in VARIANTS.items():
         yield from (Case(layer, variant) for layer in settings.layers)
+
+
+def divided(
+    names: Iterable[str], grid: Iterable[Case], by_default: dict[str, str], each: int = 20
+) -> list[Any]:
+    """Parameters: each name with each case. `by_default` has the cases of the default run for each
+    name. Of the others, every n-th is `full` and the rest `slow`."""
+    grid, found, others = list(grid), [], 0
+    for name in names:
+        chosen = by_default[name].split()
+        assert {*chosen} <= {*map(str, grid)}, name
+        for case in grid:
+            marks = []
+            if str(case) not in chosen:
+                marks = [pytest.mark.slow if others % each else pytest.mark.full]
+                others += 1
+            found.append(pytest.param(name, case, id=f"{name}-{case}", marks=marks))
+    return found
 
 
 def reset(model: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from layers.contract import B, Case, I, T, cases
+from layers.contract import B, Case, I, T, cases, divided
 
 Results = tuple[Any, Any]  # the output and the gradient of the input
 
@@ -101,11 +101,22 @@ def built(case: Case) -> tuple[Any, Any]:
     return layer, tf.constant(case.inputs())
 
 
-@pytest.mark.sampled(4)
+# Each context. test_mask has each layer and each variant.
+BY_DEFAULT = {
+    "function": "GRU-masked_last",
+    "function_traced_without_a_tape": "LSTM-masked_both",
+    "function_of_any_size": "LSTMCell-masked",
+    "xla": "LSTM-activations",
+    "loaded_saved_model": "LSTM-projection GRU-dropout",
+    "distributed": "StackedGRU-bidirectional",
+    "map_of_a_dataset": "LSTM-backwards",
+    "vectorized_map": "StackedLSTM-sequences",
+}
+
+
 @pytest.mark.parametrize(
-    "case", filter(without_states, cases()), ids=lambda c: f"{c.layer}-{c.variant}"
+    ("context", "case"), divided(CONTEXTS, filter(without_states, cases()), BY_DEFAULT)
 )
-@pytest.mark.parametrize("context", CONTEXTS)
 def test_context(context, case, tmp_path):
     layer, x = built(case)
     if reason := refusal(context, case):
@@ -117,11 +128,15 @@ def test_context(context, case, tmp_path):
         np.testing.assert_allclose(got, want, rtol=0, atol=case.tolerance)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
-    "case", filter(without_states, cases()), ids=lambda c: f"{c.layer}-{c.variant}"
+    ("_", "case"),
+    divided(
+        ["jvp"],
+        filter(without_states, cases()),
+        {"jvp": "LSTM-plain GRU-masked StackedGRU-plain LSTMCell-addons GRUCell-sequences"},
+    ),
 )
-def test_forward_mode(case):
+def test_forward_mode(_, case):
     layer, x = built(case)
     direction = tf.constant(np.random.default_rng(3).normal(size=x.shape), tf.float32)
     with tf.autodiff.ForwardAccumulator(x, direction) as accumulator:
@@ -139,10 +154,8 @@ MASKS = {
 }
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize(
-    "case", filter(without_states, cases()), ids=lambda c: f"{c.layer}-{c.variant}"
-)
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize("case", filter(without_states, cases()), ids=str)
 @pytest.mark.parametrize("mask", MASKS)
 def test_mask(mask, case):
     """The last valid step's output is that of the valid steps alone, in a batch of one."""
@@ -169,12 +182,8 @@ def layer_zeroes(case: Case) -> bool:
     return case.settings.options.get("zero_output_for_mask", False)
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize(
-    "case",
-    [c for c in cases() if without_states(c) and c.own],
-    ids=lambda c: f"{c.layer}-{c.variant}",
-)
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize("case", [c for c in cases() if without_states(c) and c.own], ids=str)
 def test_ragged_rows(case):
     layer, x = built(case)
     sizes = [3, 5, 1]
@@ -185,18 +194,26 @@ def test_ragged_rows(case):
         np.testing.assert_allclose(np.asarray(got[k], "float32"), want, rtol=0, atol=case.tolerance)
 
 
-@pytest.mark.sampled(4)
+NOTHING = {"no_rows": [0, T, I], "no_steps": [B, 0, I], "neither": [0, 0, I]}
+
+
 @pytest.mark.parametrize(
-    "case",
-    [c for c in cases() if without_states(c) and c.own],
-    ids=lambda c: f"{c.layer}-{c.variant}",
+    ("sizes", "case"),
+    divided(
+        NOTHING,
+        [c for c in cases() if without_states(c) and c.own],
+        {
+            "no_rows": "LSTM-masked_both GRU-plain",
+            "no_steps": "LSTM-peephole StackedLSTM-backwards",
+            "neither": "GRU-masked_last StackedGRU-bidirectional",
+        },
+    ),
 )
-@pytest.mark.parametrize("rows, steps", [(0, T), (B, 0), (0, 0)])
-def test_nothing_to_compute(rows, steps, case):
+def test_nothing_to_compute(sizes, case):
     layer, _ = built(case)
-    x = tf.zeros([rows, steps, I])
+    x = tf.zeros(NOTHING[sizes])
     for call in layer, tf.function(layer):
         output, grad = gradient(call, x)
         assert not np.any(output) and grad.shape == x.shape
-        wanted = (rows, steps) if output.shape.rank == 3 else (rows,)
+        wanted = x.shape[: output.shape.rank - 1]
         assert output.shape[:-1] == wanted

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from layers.contract import B, Case, cases, reset
+from layers.contract import B, Case, cases, divided, reset
 from tf_lstm_ops import export
 from tf_lstm_ops.keras import convert_model
 
@@ -180,9 +180,30 @@ def refusal(road: str, case: Case) -> str | None:
     return None
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("case", cases(), ids=lambda c: f"{c.layer}-{c.variant}")
-@pytest.mark.parametrize("road", ROADS)
+# Each road, each refusal, and over all roads each layer and each variant.
+BY_DEFAULT = {
+    "keras_file": "LSTM-normalised",
+    "weights_file": "GRU-stateful",
+    "checkpoint": "StackedLSTM-masked_both",
+    "checkpoint_manager": "GRUCell-plain",
+    "backup_and_restore": "LSTMCell-masked",
+    "tf_saved_model": "StackedGRU-backwards LSTM-dropout",
+    "model_export": "LSTM-masked",
+    "our_saved_model": "StackedLSTM-stateful",
+    "portable_saved_model": "LSTM-projection",
+    "onnx": "LSTM-activations LSTM-bfloat16",
+    "tflite": "GRUCell-stateful",
+    "deepcopy": "LSTMCell-peephole",
+    "pickled": "StackedGRU-masked_last",
+    "clone": "LSTMCell-addons",
+    "configuration": "GRU-bfloat16",
+    "to_ours": "GRUCell-sequences",
+    "to_stock": "StackedGRU-masked_both LSTM-peephole",
+    "to_stock_and_back_in_place": "GRUCell-bidirectional StackedGRU-plain",
+}
+
+
+@pytest.mark.parametrize(("road", "case"), divided(ROADS, cases(), BY_DEFAULT))
 def test_road(road, case, tmp_path):
     model, x = case.make_model(), case.inputs()
     expected = of_keras(model)(x)  # leaves states behind, with which no road may begin
@@ -199,8 +220,11 @@ def test_road(road, case, tmp_path):
     np.testing.assert_allclose(got, np.asarray(expected, "float32"), rtol=0, atol=case.tolerance)
 
 
-@pytest.mark.parametrize("case", [c for c in cases() if c.stateful], ids=lambda c: c.layer)
-def test_pieces_of_a_sequence_in_tflite(case, tmp_path):
+@pytest.mark.parametrize(
+    ("_", "case"),
+    divided(["tflite"], [c for c in cases() if c.stateful], {"tflite": "LSTM-stateful"}, each=3),
+)
+def test_pieces_of_a_sequence_in_tflite(_, case, tmp_path):
     """The states are inputs and outputs: the second piece begins where the first one has ended."""
     model, x = case.make_model(), case.inputs()
     model(x)  # leaves states behind

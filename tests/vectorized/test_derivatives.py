@@ -69,7 +69,13 @@ def finite_differences(function: Any, x: tf.Tensor) -> np.ndarray:
 
 
 @pytest.mark.parametrize("masked", [True, pytest.param(False, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("make", SOME_MAKES)
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(MAKES[0], marks=pytest.mark.slow),
+        pytest.param(MAKES[1], marks=pytest.mark.full),
+    ],
+)
 def test_hessian_of_input(make, masked, rng):
     layer, x = built(make, rng), tf.constant(rng.normal(size=(B, T, I)))
     mask = tf.constant([[True, True, False], [True, False, True]]) if masked else None

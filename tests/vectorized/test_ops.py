@@ -152,6 +152,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", OPS)
 def test_op(name, choose, rng):
     op, shapes, weights = OPS[name]
@@ -159,7 +160,7 @@ def test_op(name, choose, rng):
     assert_as_in_a_loop(lambda values: op(**values, **same), stacked)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", OPS)
 def test_gradient(name, choose, rng):
     """All gradients, those of the weights for each iteration."""

@@ -40,9 +40,14 @@ def others_of(op: str, time: int, batch: int) -> dict[str, object]:
     }[op]
 
 
+OPS = ("BlockLSTMV2", "CudnnRNNV3", "MPSGraphLSTM")
+# By default each op and each combination of sizes once.
 CASES = [
     ("LSTMBlockCell", {"batch": 0}),
-    *itertools.product(["BlockLSTMV2", "CudnnRNNV3", "MPSGraphLSTM"], SIZES),
+    *(
+        pytest.param(op, sizes, marks=() if k == n else pytest.mark.full)
+        for (k, op), (n, sizes) in itertools.product(enumerate(OPS), enumerate(SIZES))
+    ),
 ]
 
 
@@ -64,7 +69,8 @@ def test_ops(op, sizes):
             assert (a == b).all()
 
 
-@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+@pytest.mark.full  # test_ops has the same for the ops
+@pytest.mark.parametrize("name", ["GRU", pytest.param("LSTM", marks=pytest.mark.slow)])
 def test_layers(name):
     layer = getattr(tf_lstm_ops.keras, name)(UNITS, return_sequences=True)
     layer.build((None, None, INPUTS))

@@ -25,9 +25,13 @@ OPTIONS = {
     "mixed": {"dtype": "mixed_float16"},
     "float32": {"dtype": "float32"},
 }
-DEFAULT = {("LSTM", "backwards", True), ("GRU", "return_last", True), ("GRU", "dropout", False)}
+MARKS = {
+    ("LSTM", "backwards", True): [],
+    ("GRU", "return_last", True): pytest.mark.full,
+    ("GRU", "dropout", False): [],
+}
 CASES = [
-    case if case in DEFAULT else pytest.param(*case, marks=pytest.mark.slow)
+    pytest.param(*case, marks=MARKS.get(case, pytest.mark.slow))
     for case in itertools.product(EXTRAS, OPTIONS, [False, True])
 ]
 MASK = [[True, False, True, True], [False, True, True, False], [False] * TIME]
