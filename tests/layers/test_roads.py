@@ -203,7 +203,7 @@ BY_DEFAULT = {
 }
 
 
-@pytest.mark.parametrize(("road", "case"), divided(ROADS, cases(), BY_DEFAULT))
+@pytest.mark.parametrize(("road", "case"), divided(ROADS, cases(), BY_DEFAULT, each=40))
 def test_road(road, case, tmp_path):
     model, x = case.make_model(), case.inputs()
     expected = of_keras(model)(x)  # leaves states behind, with which no road may begin

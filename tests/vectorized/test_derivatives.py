@@ -11,11 +11,6 @@ from tf_lstm_ops import raw_ops
 
 B, T, I, H = 2, 3, 2, 2  # noqa: E741
 MAKES = [tf_lstm_ops.keras.LSTM, tf_lstm_ops.keras.GRU]
-# Each traces the second derivative for several seconds.
-SOME_MAKES = [
-    pytest.param(MAKES[0], marks=pytest.mark.full),
-    pytest.param(MAKES[1], marks=pytest.mark.slow),
-]
 # Sums of some 30 products of about 1 in float64, in another order.
 TOLERANCE = {"rtol": 0, "atol": 1e-13}
 
@@ -92,7 +87,8 @@ def test_hessian_of_input(make, masked, rng):
     np.testing.assert_allclose(hessian(x), wanted, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("make", SOME_MAKES)
+@pytest.mark.slow
+@pytest.mark.parametrize("make", MAKES)
 def test_hessian_of_weights(make, rng):
     layer, x = built(make, rng), tf.constant(rng.normal(size=(B, T, I)))
     kernel = layer.cell.recurrent_kernel
