@@ -1,22 +1,27 @@
-"""Trains, predicts, exports and reloads for a while, then serves one model from 64 threads.
+"""Trains, predicts, exports and reloads for a while, then serves one model from 64 new threads a
+round, with this package's layers and, in another process at the same time, with Keras' own.
 
     python -m tests.soak --minutes 60
 
 Shapes, masks and numbers of threads change all the time. A result that a call has given before must
-come again bit for bit. At the end the growth of memory is fitted, with its error. Building,
-exporting and reloading of models makes TensorFlow and Keras grow by themselves: `--stock` measures
-that with Keras' own layers. Serving must not grow by more than three times the error and 2 MB a
-minute.
+come again bit for bit, also in a forked process. At the end the growth of memory per round is
+fitted, with its error. Building, exporting and reloading of models makes TensorFlow and Keras grow
+by themselves, so ours must not grow by more than stock layers do, within three errors.
 """
 
 import argparse
+import json
+import math
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
@@ -27,7 +32,7 @@ import tensorflow as tf
 
 TESTS = Path(__file__).resolve().parents[1]
 SHARE_OF_WARM_UP = 0.3  # before memory is measured: caches fill, arenas grow
-LARGEST_SLOPE = 2e6  # bytes per minute
+ERRORS = 3  # by how many standard errors ours may grow more than stock layers
 
 
 def resident() -> int:
@@ -36,10 +41,11 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def slope(times: list[float], sizes: list[int]) -> tuple[float, float]:
-    """Of a line through the points: bytes per second, and the standard error. Neighbouring points
+def slope(sizes: list[int]) -> tuple[float, float]:
+    """Of a line through the points: bytes per round, and the standard error. Neighbouring points
     are not independent, so the error is that of the means of twelve parts."""
-    parts = np.array_split(np.array([times, sizes], float), 12, axis=1)
+    points = np.array([np.arange(len(sizes)), sizes], float)
+    parts = np.array_split(points, 12, axis=1)
     x, y = np.array([part.mean(axis=1) for part in parts]).T
     fitted, covariance = np.polyfit(x, y, 1, cov=True)
     return float(fitted[0]), float(np.sqrt(covariance[0, 0]))
@@ -83,6 +89,8 @@ def cycle(rng: np.random.Generator) -> None:
     x = batch(rng)
     want = model(x).numpy()
     assert np.isfinite(want).all()
+    if not Model.stock:
+        fork(model, x, want)
     for threads in (1, 2, 3):
         os.environ["TF_NUM_INTRAOP_THREADS"] = str(threads)
         np.testing.assert_array_equal(model(x).numpy(), want)
@@ -94,6 +102,18 @@ def cycle(rng: np.random.Generator) -> None:
         loaded = tf.saved_model.load(f"{folder}/exported")
         served = loaded.serve(tf.constant(x)).numpy()
         np.testing.assert_allclose(served, want, rtol=0, atol=1e-6)
+
+
+def fork(model: keras_.Model, x: np.ndarray, want: np.ndarray) -> None:
+    """The first recurrent layer in a forked process, in which TensorFlow's own threads are gone."""
+    layer = next(layer for layer in model.layers if isinstance(layer, keras_.layers.RNN))
+    x = tf.constant(x)
+    want = layer(x).numpy()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # ends a child that waits for threads it does not have
+        os._exit(0 if np.array_equal(layer(x).numpy(), want) else 1)
+    assert os.waitpid(child, 0)[1] == 0, "a forked process got other bits"
 
 
 def serving(rng: np.random.Generator) -> Callable[[], None]:
@@ -123,25 +143,49 @@ def serving(rng: np.random.Generator) -> Callable[[], None]:
     return serve
 
 
-def measure(name: str, step: Callable[[], None], seconds: float) -> bool:
-    """Repeats a step for some time and prints how memory grew. Whether it stayed as it was."""
-    times: list[float] = []
+class Growth(NamedTuple):
+    """Of a phase: bytes per round, the standard error, the rounds, and the bytes at its end."""
+
+    per_round: float
+    error: float
+    rounds: int
+    size: int
+
+
+def measure(step: Callable[[], None], seconds: float) -> Growth:
+    """Repeats a step for some time."""
     sizes: list[int] = []
     begin, count = time.monotonic(), 0
-    while (now := time.monotonic() - begin) < seconds or len(times) < 36:
+    while (now := time.monotonic() - begin) < seconds or len(sizes) < 36:
         step()
         count += 1
         if now > SHARE_OF_WARM_UP * seconds:
-            times.append(now)
             sizes.append(resident())
-    found, error = (60 * value for value in slope(times, sizes))
-    print(
-        f"{name}: {count} rounds in {now / 60:.1f} min, {sizes[-1] / 1e6:.0f} MB, "
-        f"growing by {found / 1e3:.0f} ± {error / 1e3:.0f} kB a minute, "
-        f"{found * now / 60 / count / 1e3:.0f} kB a round",
-        flush=True,
-    )
-    return found <= max(3 * error, LARGEST_SLOPE)
+    return Growth(*slope(sizes), count, sizes[-1])
+
+
+def run(seed: int, minutes: float) -> dict[str, Growth]:
+    """Both phases in this process."""
+    rng = np.random.default_rng(seed)
+    seconds = 60 * minutes / 2
+    return {
+        "training, prediction, files": measure(lambda: cycle(rng), seconds),
+        "64 new threads": measure(serving(rng), seconds),
+    }
+
+
+def compare(ours: dict[str, Growth], stock: dict[str, Growth]) -> bool:
+    """Prints the growth of each phase. Whether ours never grew more."""
+    passed = True
+    for phase in ours:
+        for name, found in (("ours", ours[phase]), ("stock", stock[phase])):
+            print(
+                f"{phase}, {name}: {found.rounds} rounds, {found.size / 1e6:.0f} MB at the end, "
+                f"growth {found.per_round / 1e3:.0f} ± {found.error / 1e3:.0f} kB a round"
+            )
+        difference = ours[phase].per_round - stock[phase].per_round
+        passed &= difference <= ERRORS * math.hypot(ours[phase].error, stock[phase].error)
+    return passed
 
 
 def main() -> int:
@@ -149,13 +193,24 @@ def main() -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--stock", action="store_true", help="with Keras' own layers")
+    parser.add_argument("--layers", choices=["ours", "stock"], help=argparse.SUPPRESS)
     parsed = parser.parse_args()
-    Model.stock = parsed.stock
-    rng = np.random.default_rng(parsed.seed)
-    seconds = 60 * parsed.minutes / 2
-    measure("training, prediction, files", lambda: cycle(rng), seconds)
-    return 0 if measure("64 threads", serving(rng), seconds) else 1
+    if parsed.layers:
+        Model.stock = parsed.layers == "stock"
+        print(json.dumps(run(parsed.seed, parsed.minutes)))
+        return 0
+    command = [sys.executable, "-m", "tests.soak", *sys.argv[1:], "--layers"]
+    processes = [
+        subprocess.Popen([*command, layers], stdout=subprocess.PIPE, text=True, cwd=TESTS.parent)
+        for layers in ("ours", "stock")
+    ]
+    printed = [process.communicate()[0] for process in processes]
+    if any(process.returncode for process in processes):
+        return 1
+    found = [
+        {phase: Growth(*growth) for phase, growth in json.loads(text).items()} for text in printed
+    ]
+    return 0 if compare(*found) else 1
 
 
 if __name__ == "__main__":
