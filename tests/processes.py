@@ -23,7 +23,7 @@ in_environments = pytest.mark.parametrize(
     "environment",
     [
         pytest.param("seven threads", marks=pytest.mark.full),
-        pytest.param("one thread", marks=pytest.mark.full),
+        pytest.param("one thread", marks=pytest.mark.slow),
         pytest.param("two threads", marks=pytest.mark.slow),
         pytest.param("poisoned memory", marks=pytest.mark.slow),
     ],
