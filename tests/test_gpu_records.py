@@ -54,19 +54,34 @@ def test_calls_take_plain_ops_on_cuda_only(decide, tmp_path, monkeypatch):
     assert _gpu.takes_plain_ops("KerasLSTMV2")  # there is no kernel
 
 
+LSTM, StackedGRU = tf_lstm_ops.keras.LSTM, tf_lstm_ops.keras.StackedGRU
+
+
 @pytest.mark.parametrize(
-    "layer", [tf_lstm_ops.keras.LSTM(2), tf_lstm_ops.keras.StackedGRU(2, 2)], ids=["one", "stack"]
+    ("layer", "off", "on"),
+    [
+        (LSTM(2), "cuDNN", "GPU kernels"),
+        (StackedGRU(2, 2), "cuDNN", "GPU kernels"),
+        (LSTM(2, cell_clip=1.0), "plain ops", "GPU kernels"),
+        (LSTM(2, activation="relu"), "plain ops", "plain ops"),  # there is no kernel
+        (LSTM(2, activation=lambda x: x), "Keras' own loop", "Keras' own loop"),
+    ],
+    ids=["one", "stack", "clip", "relu", "lambda"],
 )
-def test_keras_does_not_choose_xla_where_the_kernels_run(layer, decide, monkeypatch):
-    """It would replace the fused op by plain ops."""
+def test_what_computes_a_layer(layer, off, on, decide, tmp_path, monkeypatch):
+    """Keras may compile a call with XLA where that replaces neither cuDNN nor our kernels."""
     monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [CARD])
     decide(CARD)
-    assert layer.supports_jit
+    assert (layer.gpu_path, layer.supports_jit) == (off, off != "cuDNN")
     _gpu.write_record(CARD, [])
     decide(CARD)
-    assert not layer.supports_jit
-    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [])
-    assert layer.supports_jit
+    assert (layer.gpu_path, layer.supports_jit) == (on, on != "GPU kernels")
+    if layer.uses_fused_op:
+        _gpu.write_record(CARD, ["KerasLSTM differs"])
+        _gpu.decide(tmp_path / "tf_lstm_ops_metal.so")
+        assert (layer.gpu_path, layer.supports_jit) == ("CPU kernels", True)
+        monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [])
+        assert (layer.gpu_path, layer.supports_jit) == ("no GPU", True)
 
 
 def test_failed(decide):

@@ -5,10 +5,10 @@ the GPU kernels is not loaded.
 TensorFlow then has no GPU kernel of the fused ops and cannot run one, whoever made the graph. It
 runs a fused op on the CPU, for example of a loaded SavedModel.
 
-On an NVIDIA GPU the functions of `raw_ops` and the layers take plain TensorFlow ops instead, also
-for an op that has no GPU kernel at all (`takes_plain_ops`). On Metal they do not: a loop of plain
-ops makes slices of lists of tensors, and the memory of tensorflow-metal has no addresses for a
-slice.
+On an NVIDIA GPU the functions of `raw_ops` and the layers take TensorFlow's own ops instead, also
+for an op without a GPU kernel (`takes_plain_ops`): CudnnRNNV3 if cuDNN has what a call asks
+for, else plain ops. On Metal they do not: a loop of plain ops makes slices of lists of tensors, and
+the memory of tensorflow-metal has no addresses for a slice.
 
 The self-test writes a record for each card to the user's cache. A record holds for the machine that
 it describes: another driver, TensorFlow, plugin or version of this package makes it outdated.
@@ -110,10 +110,11 @@ def decide(library: pathlib.Path) -> Status:
         _status = _by_records(library)
     _status = _status._replace(cuda=library.stem.endswith("cuda"))
     if not _status.on and _status.state != "no GPU" and wanted == "auto":
-        plain = "use plain TensorFlow ops, which are slower"
+        instead = "Layers and ops run on the CPU"
+        if _status.cuda:
+            instead = "What cuDNN lacks takes plain TensorFlow ops, which are slower"
         tf.get_logger().warning(
-            f"tf_lstm_ops: GPU kernels are {_status.reason}. Layers and ops "
-            f"{plain if _status.cuda else 'run on the CPU'}. Run `{COMMAND}` once to "
+            f"tf_lstm_ops: GPU kernels are {_status.reason}. {instead}. Run `{COMMAND}` once to "
             f"turn the kernels on, or set {VARIABLE}=0 to hide this line."
         )
     return _status
@@ -148,13 +149,24 @@ def takes_plain_ops(op: str) -> bool:
     return _device_type() in (None, "GPU") and bool(tf.config.get_visible_devices("GPU"))
 
 
-def kernels_run() -> bool:
-    """Whether this process has a GPU and its kernels are on.
+def path(op: str, has_cudnn: bool) -> str:
+    """What computes a call on a GPU.
+
+    Args:
+      op: the op's name without its namespace.
+      has_cudnn: whether TensorFlow's op for cuDNN has what the call asks for.
 
     Returns:
-      True if so.
+      "no GPU"; "GPU kernels", those of this package; "cuDNN", TensorFlow's own CudnnRNNV3; "plain
+      ops", those of TensorFlow; or "CPU kernels".
     """
-    return _status.on and bool(tf.config.get_visible_devices("GPU"))
+    if _status.state == "no GPU" or not tf.config.get_visible_devices("GPU"):
+        return "no GPU"
+    if _status.on and op not in CPU_ONLY:
+        return "GPU kernels"
+    if not _status.cuda:
+        return "CPU kernels"
+    return "cuDNN" if has_cudnn else "plain ops"
 
 
 def _device_type() -> str | None:

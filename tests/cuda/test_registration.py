@@ -31,7 +31,8 @@ def gpu_kernels() -> dict[str, set[tf.DType]]:
     return found
 
 
-def test_library_lies_beside_the_other():
+def test_library_lies_beside_the_other(monkeypatch):
+    monkeypatch.delenv("TF_LSTM_OPS_LIBRARY", raising=False)
     assert _library.gpu_path() == _library.path().with_name("tf_lstm_ops_cuda.so")
 
 

@@ -48,7 +48,7 @@ def rnn(
       ValueError: two shapes do not fit together, or a size that must be static is not.
     """
     settings = _model_attributes(attributes)
-    model = _checked_model(input, input_h, input_c, sequence_lengths, settings)
+    model = checked_model(input, input_h, input_c, sequence_lengths, settings)
     if settings["rnn_mode"] != "lstm":
         params = with_unused(params, input_c)
     mask = None
@@ -93,7 +93,7 @@ def rnn_backprop(
         `rnn`.
     """
     settings = _model_attributes(others)
-    model = _checked_model(input, input_h, input_c, sequence_lengths, settings)
+    model = checked_model(input, input_h, input_c, sequence_lengths, settings)
     if _drops(model, dropout):
         raise ValueError(
             f"dropout must be 0 but is {dropout}: where only plain TensorFlow ops may run, such as "
@@ -113,10 +113,18 @@ def _drops(model: Model, dropout: float) -> bool:
     return dropout > 0 and model.layers > 1
 
 
-def _checked_model(
+def checked_model(
     input: tf.Tensor, input_h: tf.Tensor, input_c: tf.Tensor, lengths: Any, settings: dict[str, Any]
 ) -> Model:
-    """Returns the model after checks of shapes that TensorFlow would broadcast or not check.
+    """Checks the shapes that TensorFlow would broadcast or not check.
+
+    Args:
+      input, input_h, input_c: as the ops take them.
+      lengths: sequence_lengths, or None.
+      settings: rnn_mode, input_mode, direction, num_proj and time_major.
+
+    Returns:
+      The model.
 
     Raises:
       ValueError: two shapes do not fit together, or a size that must be static is not.

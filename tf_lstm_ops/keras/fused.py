@@ -157,13 +157,35 @@ class FusedRNN(keras.layers.RNN):
         return None
 
     @property
+    def gpu_path(self) -> str:
+        """What computes a call on a GPU.
+
+        One of: "no GPU"; "GPU kernels", those of this package; "cuDNN", TensorFlow's own op
+        CudnnRNNV3; "plain ops", a loop of TensorFlow's ops; "CPU kernels"; "Keras' own loop", see
+        fallback_reason.
+        """
+        if not self.uses_fused_op:
+            return "Keras' own loop"
+        return _gpu.path(self._op, self._has_cudnn)
+
+    @property
+    def _op(self) -> str:
+        """The op that a call runs."""
+        return "CudnnRNNV3"
+
+    @property
+    def _has_cudnn(self) -> bool:
+        """Whether cuDNN has what the layer computes."""
+        return True
+
+    @property
     def supports_jit(self) -> bool:
         """Whether Keras may compile a call with XLA, in which plain ops replace the fused op.
 
-        False where GPU kernels run: by default Keras uses XLA on a machine with a GPU.
+        False where GPU kernels or cuDNN run: by default Keras uses XLA on a machine with a GPU.
         """
         if self.uses_fused_op:
-            return not _gpu.kernels_run()
+            return self.gpu_path not in ("GPU kernels", "cuDNN")
         return self._supports_jit
 
     @supports_jit.setter

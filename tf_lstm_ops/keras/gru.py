@@ -7,11 +7,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tf_lstm_ops.keras import layer_norm
+from tf_lstm_ops.keras import cudnn_path, layer_norm
 from tf_lstm_ops.keras.fused import PACKAGE, own_config
 from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
-from tf_lstm_ops.raw_ops.common import run
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -153,16 +152,22 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
         reset_before = None if self.reset_after else "reset_after is False, not True"
         return super().fallback_reason or reset_before
 
+    @property
+    def _op(self) -> str:
+        return "KerasGRU" if self.layer_normalization is None else "KerasLayerNormGRU"
+
+    @property
+    def _has_cudnn(self) -> bool:
+        return self._op == "KerasGRU"
+
     def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
-        op = "KerasGRU"
         arguments["initial_h"] = initial_state[0]
         if self.layer_normalization is not None:
-            op = "KerasLayerNormGRU"
             for name in ("input_gamma", "recurrent_gamma"):
                 arguments[name] = tf.convert_to_tensor(getattr(self.cell, name))
             arguments["epsilon"] = self.layer_normalization_epsilon
-        output, h, _ = run(op, arguments)
-        return output, [h]
+        output, *states = cudnn_path.run(self._op, arguments)
+        return output, states
 
     def get_config(self) -> dict[str, Any]:
         """The configuration from which Keras makes the layer again.

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tf_lstm_ops.keras import cudnn_path
 from tf_lstm_ops.keras.activations import described, name_of
 from tf_lstm_ops.keras.fused import PACKAGE, own_config
 from tf_lstm_ops.keras.lstm_cell import OWN_ARGUMENTS, LSTMCell
@@ -203,19 +204,31 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
                 return f"{name} is {described(function)}, which has no fused op"
         return None
 
+    @property
+    def _op(self) -> str:
+        if self.layer_normalization is not None:
+            return "KerasLayerNormLSTM"
+        names = name_of(self.activation), name_of(self.recurrent_activation)
+        is_v2 = self.projection_size is not None or names != ("tanh", "sigmoid")
+        return "KerasLSTMV2" if is_v2 else "KerasLSTM"
+
+    @property
+    def _has_cudnn(self) -> bool:
+        return self._op == "KerasLSTM" and not self.use_peephole and not self.cell_clip
+
     def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
         h, c = initial_state
         if self.layer_normalization is not None:
             return self._call_norm_op(h, c, arguments)
         arguments["peephole"] = optional(self.cell.peephole_kernel, h.dtype)
         arguments["cell_clip"] = self.cell_clip or 0.0
-        op, names = "KerasLSTM", (name_of(self.activation), name_of(self.recurrent_activation))
-        if self.projection_size is not None or names != ("tanh", "sigmoid"):
-            op = "KerasLSTMV2"
+        if self._op == "KerasLSTMV2":
             arguments["projection"] = optional(self.cell.projection_kernel, h.dtype)
-            arguments["activation"], arguments["recurrent_activation"] = names
-        output, h, c, _ = run(op, {"initial_h": h, "initial_c": c, **arguments})
-        return output, [h, c]
+            arguments["activation"] = name_of(self.activation)
+            arguments["recurrent_activation"] = name_of(self.recurrent_activation)
+        arguments.update(initial_h=h, initial_c=c)
+        output, *states = cudnn_path.run(self._op, arguments)
+        return output, states
 
     def _call_norm_op(self, h: Any, c: Any, arguments: dict[str, Any]) -> tuple[Any, list[Any]]:
         cell = self.cell

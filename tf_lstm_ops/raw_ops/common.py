@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_lstm_ops import _gpu, composite, converters, dialects, op_definitions
+from tf_lstm_ops.raw_ops import stock_cudnn
 
 # AutoGraph would add its own variable to locals(), which the functions of `raw_ops` pass on.
 as_written = tf.autograph.experimental.do_not_convert
@@ -159,9 +161,9 @@ def _problem(array: Any, dtype: tf.DType, required: tf.DType) -> str | None:
 def run(op: str, arguments: dict[str, Any]) -> Any:
     """Calls an op or, where only plain TensorFlow ops may run, its composite.
 
-    On an NVIDIA GPU whose kernels are off, or that has no kernel of the op, a call takes the
-    composite, too (see `_gpu`). Calls without a
-    composite take the fused op, which then has a kernel for the CPU only.
+    On an NVIDIA GPU whose kernels are off, or that has no kernel of the op, a call takes
+    TensorFlow's own op for cuDNN (see `stock_cudnn`) or the composite (see `_gpu`). Calls without
+    either take the fused op, which then has a kernel for the CPU only.
 
     Args:
       op: the op's name without its namespace.
@@ -179,10 +181,14 @@ def run(op: str, arguments: dict[str, Any]) -> Any:
         converters.require_none(op)
         if converters.takes_plain_ops():
             return _run_plain(op, arguments)
-    # A gradient op needs the dropout mask, which is in the reserve_space of the fused op only.
-    if _gpu.takes_plain_ops(op) and not arguments.get("dropout"):
+    if _gpu.takes_plain_ops(op):
         try:
-            return _run_plain(op, _with_checked_lengths(arguments))
+            if stock_cudnn.covers(op, arguments):
+                compute = functools.partial(stock_cudnn.call, op)
+                return _run_plain(op, _with_checked_lengths(arguments), compute)
+            # A gradient op needs the dropout mask, which is in the fused op's reserve_space.
+            if not arguments.get("dropout"):
+                return _run_plain(op, _with_checked_lengths(arguments))
         except ValueError:
             pass  # a size is not static, or an argument is wrong: the error is that of the fused op
     return op_definitions.function(op)(**arguments)
@@ -211,8 +217,15 @@ def _with_checked_lengths(arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def _run_plain(op: str, arguments: dict[str, Any]) -> Any:
-    """The composite's results, with the names and the static shapes of the op's results.
+def _run_plain(
+    op: str, arguments: dict[str, Any], compute: Callable[..., Any] | None = None
+) -> Any:
+    """Results of other ops, with the names and the static shapes of the op's results.
+
+    Args:
+      op: the op's name without its namespace.
+      arguments: inputs, attributes and ``name`` by name.
+      compute: a function of the arguments; None: the op's composite.
 
     Raises:
       ValueError: a shape that is known while tracing is wrong; the text is the op's.
@@ -221,7 +234,7 @@ def _run_plain(op: str, arguments: dict[str, Any]) -> Any:
     expected = _op_results(op, arguments)
     name = arguments.pop("name", None) or op_definitions.function(op).__name__
     with tf.name_scope(name):
-        results = dialects.COMPOSITES[op](**arguments)
+        results = (compute or dialects.COMPOSITES[op])(**arguments)
     for result, like in zip(results, tf.nest.flatten(expected), strict=True):
         result.set_shape(like.shape)
     return tf.nest.pack_sequence_as(expected, results)

@@ -1,0 +1,242 @@
+"""Calls on an NVIDIA GPU whose kernels are off: TensorFlow's own CudnnRNNV3 runs, with the results
+of our ops. The GPU is not real: CudnnRNNV3 runs on this package's CPU kernel."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_lstm_ops import _gpu, raw_ops
+from tf_lstm_ops.keras import GRU, LSTM, StackedGRU, StackedLSTM
+
+B, T, I, H = 3, 5, 3, 4  # noqa: E741
+# Sums of some ten products of numbers of size one, in another order.
+TOLERANCE = 1e-5
+MASKS = {
+    "none": None,
+    "right": [[1, 1, 1, 0, 0], [1, 1, 1, 1, 1], [1, 0, 0, 0, 0]],
+    "holes": [[1, 0, 1, 0, 1], [0, 1, 1, 0, 0], [1, 1, 0, 0, 1]],
+    "empty": [[0, 0, 0, 0, 0], [1, 0, 1, 1, 0], [0, 0, 0, 0, 0]],
+}
+LAYERS = {
+    "LSTM": LSTM,
+    "GRU": GRU,
+    "StackedLSTM": lambda units, **options: StackedLSTM(units, 2, **options),
+    "StackedGRU": lambda units, **options: StackedGRU(units, 2, **options),
+}
+OPTIONS = {
+    "last": {},
+    "sequences": {"return_sequences": True},
+    "zero": {"zero_output_for_mask": True},
+    "zero_sequences": {"zero_output_for_mask": True, "return_sequences": True},
+    "backwards": {"go_backwards": True, "return_sequences": True},
+    "backwards_last": {"go_backwards": True, "zero_output_for_mask": True},
+    "no_bias": {"use_bias": False},
+    "states": {"return_state": True},
+}
+
+
+@pytest.fixture
+def turn_off(monkeypatch):
+    """A function after which this process has a GPU whose kernels are off."""
+
+    def turn_off() -> None:
+        monkeypatch.setattr(_gpu, "_status", _gpu.Status(False, "never run", "off", True))
+        monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [kind])
+
+    return turn_off
+
+
+def ops_in(function: Any) -> set[str]:
+    """The types of the ops of a concrete function."""
+    graph = function.graph.as_graph_def()
+    nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
+    return {node.op for node in nodes}
+
+
+def is_cudnn(types: set[str]) -> bool:
+    """Whether an op of TensorFlow's name computes, and nothing else of ours."""
+    return "CudnnRNNV3" in types and not any(t.startswith("TfLstmOps>") for t in types)
+
+
+def results(layer: Any, x: Any, mask: Any) -> list[np.ndarray]:
+    """The outputs of a call, and the gradients of the input and the weights."""
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        outputs = tf.nest.flatten(layer(x, mask=mask))
+        loss = tf.add_n([tf.reduce_sum(o * o) for o in outputs])
+    return [*outputs, *tape.gradient(loss, [x, *layer.trainable_variables])]
+
+
+def assert_close(got: list[Any], want: list[Any]) -> None:
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("layer", LAYERS)
+def test_layer(layer, options, mask, traced, rng, turn_off):
+    layer = LAYERS[layer](H, bias_initializer="normal", **OPTIONS[options])
+    x = tf.constant(rng.normal(size=(B, T, I)), tf.float32)
+    mask = None if MASKS[mask] is None else tf.constant(np.array(MASKS[mask], bool))
+    want = results(layer, x, mask)
+    turn_off()
+    if not traced:
+        assert_close(results(layer, x, mask), want)
+        return
+    spec = tf.TensorSpec([None, None, I])
+    function = tf.function(lambda x: results(layer, x, mask))
+    concrete = function.get_concrete_function(spec)
+    assert is_cudnn(ops_in(concrete))
+    assert_close(function(x), want)
+
+
+@pytest.mark.parametrize(
+    "options", [{"use_peephole": True}, {"cell_clip": 0.5}, {"projection_size": 2}], ids=str
+)
+def test_what_cudnn_lacks_takes_plain_ops(options, rng, turn_off):
+    layer = LSTM(H, **options)
+    x = tf.constant(rng.normal(size=(B, T, I)), tf.float32)
+    want = results(layer, x, None)
+    turn_off()
+    assert layer.gpu_path == "plain ops"
+    function = tf.function(layer).get_concrete_function(x)
+    assert not any(t.startswith(("TfLstmOps>", "Cudnn")) for t in ops_in(function))
+    assert_close(results(layer, x, None), want)
+
+
+def arguments(rng: np.random.Generator, mode: str, **options: Any) -> dict[str, Any]:
+    """Of CudnnRNNV3: two layers, both directions."""
+    size = raw_ops.CudnnRNNParamsSize(
+        num_layers=2, num_units=H, input_size=I, T=tf.float32, S=tf.int32, rnn_mode=mode,
+        direction="bidirectional",
+    )  # fmt: skip
+
+    def draw(*shape: int) -> tf.Tensor:
+        return tf.constant(rng.normal(size=shape), tf.float32)
+
+    time_major = options.get("time_major", True)
+    state = (4, B, H) if time_major else (B, 4, H)
+    return {
+        "input": draw(T, B, I) if time_major else draw(B, T, I),
+        "input_h": draw(*state),
+        "input_c": draw(*state) if mode == "lstm" else tf.zeros([]),
+        "params": draw(int(size[0])),
+        "rnn_mode": mode,
+        "direction": "bidirectional",
+        **options,
+    }
+
+
+def both_passes(version: str, given: dict[str, Any]) -> list[Any]:
+    """The results of an op and of its gradient op, without the reserve."""
+    found = getattr(raw_ops, f"CudnnRNN{version}")(**given, is_training=True)
+    names = ("output", "output_h", "output_c")
+    forward = {name: getattr(found, name) for name in names}
+    grads = {f"{name}_backprop": tf.sin(value) for name, value in forward.items()}
+    saved = {"reserve_space": found.reserve_space}
+    if version:
+        saved["host_reserved"] = found.host_reserved
+    backward = getattr(raw_ops, f"CudnnRNNBackprop{version}")
+    return [*forward.values(), *backward(**given, **forward, **grads, **saved)]
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("mode", ["lstm", "gru", "rnn_tanh"])
+@pytest.mark.parametrize("time_major", [True, False])
+def test_raw_op(time_major, mode, traced, rng, turn_off):
+    """With a row of length 0, and states of four pseudo-layers."""
+    lengths = tf.constant([T, 0, 2], tf.int32)
+    given = arguments(rng, mode, sequence_lengths=lengths, time_major=time_major)
+    want = both_passes("V3", given)
+    turn_off()
+    call = tf.function(lambda: both_passes("V3", given)) if traced else None
+    if call:
+        assert is_cudnn(ops_in(call.get_concrete_function()))
+    assert_close(call() if call else both_passes("V3", given), want)
+
+
+@pytest.mark.parametrize("version", ["", "V2"])
+def test_earlier_versions(version, rng, turn_off):
+    given = arguments(rng, "lstm")
+    want = both_passes(version, given)
+    turn_off()
+    call = tf.function(lambda: both_passes(version, given))
+    assert is_cudnn(ops_in(call.get_concrete_function()))
+    assert_close(call(), want)
+
+
+def test_dropout_between_layers(rng, turn_off):
+    """Forward and backward pass have the same mask: a directional derivative is the difference."""
+    turn_off()
+    given = arguments(rng, "lstm", sequence_lengths=tf.fill([B], T), dropout=0.5, seed=3)
+    calls = [raw_ops.CudnnRNNV3(**given).output for _ in range(2)]
+    assert not np.array_equal(*calls)
+    plain = raw_ops.CudnnRNNV3(**{**given, "dropout": 0.0}).output
+    inference = raw_ops.CudnnRNNV3(**given, is_training=False)
+    np.testing.assert_array_equal(inference.output, plain)
+    assert inference.reserve_space.shape == []
+
+
+def test_second_derivative(rng, turn_off):
+    layer = LSTM(H)
+    x = tf.constant(rng.normal(size=(B, T, I)), tf.float32)
+
+    def second() -> tf.Tensor:
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                loss = tf.reduce_sum(layer(x) ** 2)
+            first = inner.gradient(loss, x)
+            norm = tf.reduce_sum(first**2)
+        return outer.gradient(norm, x)
+
+    want = second()
+    turn_off()
+    assert_close([second()], [want])
+
+
+@pytest.mark.parametrize("change", ["params", "input_h", "sequence_lengths"])
+def test_wrong_arguments_have_the_errors_of_our_op(change, rng, turn_off):
+    given = arguments(rng, "lstm", sequence_lengths=tf.fill([B], T))
+    given[change] = given[change][:-1]
+    texts = []
+    for turn in (lambda: None, turn_off):
+        turn()
+        with pytest.raises(tf.errors.InvalidArgumentError) as error:
+            raw_ops.CudnnRNNV3(**given)
+        texts.append(error.value.message)
+    assert texts[0] == texts[1]
+
+
+def test_a_portable_export_has_plain_ops(tmp_path, turn_off):
+    from tf_lstm_ops import export
+
+    turn_off()
+    model = keras.Sequential([keras.Input((T, I)), LSTM(H)])
+    export.saved_model(model, tmp_path / "model", portable=True)
+    loaded = tf.saved_model.load(tmp_path / "model")
+    types = ops_in(loaded.signatures["serving_default"])
+    assert not any(t.startswith(("TfLstmOps>", "Cudnn")) for t in types)
+
+
+def test_training(rng, turn_off):
+    """Keras compiles no such model with XLA, which has no CudnnRNNV3."""
+    x, y = rng.normal(size=(B, T, I)), rng.normal(size=(B, 2))
+    models = []
+    for turn in (lambda: None, turn_off):
+        turn()
+        keras.utils.set_random_seed(1)
+        model = keras.Sequential([keras.Input((T, I)), LSTM(H), keras.layers.Dense(2)])
+        model.compile("sgd", "mse")
+        model.fit(x, y, epochs=2, verbose=0, shuffle=False)
+        models.append(model)
+    assert models[1].layers[0].gpu_path == "cuDNN"
+    assert not models[1].jit_compile
+    assert_close(models[1].get_weights(), models[0].get_weights())

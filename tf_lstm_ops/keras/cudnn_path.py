@@ -1,0 +1,87 @@
+"""The ops of the layers as calls of TensorFlow's own CudnnRNNV3, on an NVIDIA GPU.
+
+See `raw_ops.stock_cudnn`. Any mask is possible: the valid steps of each row are moved to its
+beginning, as in a stack.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tf_lstm_ops.composite.common import is_absent
+from tf_lstm_ops.keras import stacked_masks
+from tf_lstm_ops.keras.stacked_weights import Cell, params_of
+from tf_lstm_ops.raw_ops import common, stock_cudnn
+
+_MODES = {"KerasLSTM": "lstm", "KerasGRU": "gru"}
+_ABSENT = ("peephole", "input_dropout", "recurrent_dropout")
+
+
+def covers(op: str, arguments: dict[str, Any]) -> bool:
+    """Whether cuDNN has what a call asks for.
+
+    Args:
+      op: the op's name without its namespace.
+      arguments: as `run` takes them.
+
+    Returns:
+      False for other ops than KerasLSTM and KerasGRU; with peepholes, a clip of the cell state or
+      dropout multipliers of each gate; and without rows, steps or columns.
+    """
+    if op not in _MODES or arguments.get("cell_clip") or 0 in arguments["x"].shape:
+        return False
+    return all(is_absent(arguments[name]) for name in _ABSENT if name in arguments)
+
+
+def run(op: str, arguments: dict[str, Any]) -> list[Any]:
+    """Calls an op of a layer, or TensorFlow's op for cuDNN instead.
+
+    Args:
+      op: the op's name without its namespace.
+      arguments: its inputs and attributes by name.
+
+    Returns:
+      The output, [B, T, P] or [B, 1, P], and the final states.
+    """
+    if stock_cudnn.is_used(arguments["x"].dtype) and covers(op, arguments):
+        return _run(_MODES[op], **arguments)
+    return list(common.run(op, arguments))[:-1]  # without the reserve
+
+
+def _run(
+    mode: str,
+    x: tf.Tensor,
+    mask: tf.Tensor,
+    kernel: tf.Tensor,
+    recurrent_kernel: tf.Tensor,
+    bias: tf.Tensor,
+    initial_h: tf.Tensor,
+    initial_c: tf.Tensor | None = None,
+    *,
+    go_backwards: bool,
+    zero_output_for_mask: bool,
+    return_sequences: bool,
+    **absent: Any,
+) -> list[Any]:
+    mask = None if is_absent(mask) else mask
+    steps = stacked_masks.Steps.of(x, mask, go_backwards)
+    cell = Cell(kernel, recurrent_kernel, None if is_absent(bias) else bias)
+    output, h, c, *_ = stock_cudnn.forward(
+        steps.sequence,
+        initial_h[:, tf.newaxis],
+        tf.zeros([], x.dtype) if initial_c is None else initial_c[:, tf.newaxis],
+        params_of(mode, [cell], x.dtype),
+        None if mask is None else steps.lengths,
+        rnn_mode=mode,
+        time_major=False,
+    )
+    states = [state[:, 0] for state in ((h,) if initial_c is None else (h, c))]
+    if return_sequences:
+        return [steps.outputs(output, 1, zero_output_for_mask), *states]
+    last = steps.last(states[:1])
+    if zero_output_for_mask and mask is not None:
+        [is_valid] = stacked_masks.last_steps(x, mask, 1, go_backwards)
+        last = tf.where(is_valid, last, tf.zeros([], last.dtype))
+    return [last[:, tf.newaxis], *states]

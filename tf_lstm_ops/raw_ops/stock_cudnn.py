@@ -1,0 +1,251 @@
+"""TensorFlow's own CudnnRNNV3 for calls of the CudnnRNN family on an NVIDIA GPU.
+
+It runs where the GPU kernels of this package are off: TensorFlow's kernel is cuDNN, and needs no
+self-test. The results are those of this package's ops, whose contract is wider: CudnnRNN and
+CudnnRNNV2 with cuDNN 9, rows of length 0, and states of several pseudo-layers in batch-major order.
+Not run on hardware: the tests run TensorFlow's op on this package's CPU kernel.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import kernels
+
+from tf_lstm_ops import _gpu, composite, converters
+from tf_lstm_ops.composite.cudnn_ops import checked_model
+
+_VERSIONS = ("", "V2", "V3")
+FORWARD = tuple(f"CudnnRNN{version}" for version in _VERSIONS)
+BACKWARD = tuple(f"CudnnRNNBackprop{version}" for version in _VERSIONS)
+# What determines the sizes, and the ops' defaults.
+_MODEL = {
+    "rnn_mode": "lstm",
+    "input_mode": "linear_input",
+    "direction": "unidirectional",
+    "num_proj": 0,
+    "time_major": True,
+}
+
+
+@functools.cache
+def _types() -> frozenset[tf.DType]:
+    """The types for which TensorFlow has both kernels on the GPU."""
+    found = []
+    for op in ("CudnnRNNV3", "CudnnRNNBackpropV3"):
+        of_gpu = (k for k in kernels.get_registered_kernels_for_op(op).kernel)
+        constraints = (c for k in of_gpu if k.device_type == "GPU" for c in k.constraint)
+        found.append({tf.as_dtype(t) for c in constraints for t in c.allowed_values.list.type})
+    return frozenset(set.intersection(*found))
+
+
+def is_used(dtype: tf.DType) -> bool:
+    """Whether a call that is made or traced here takes TensorFlow's CudnnRNNV3.
+
+    Args:
+      dtype: the type of the call.
+
+    Returns:
+      True if it may run on an NVIDIA GPU on which the kernels of this package are off.
+    """
+    if not _gpu.takes_plain_ops("CudnnRNNV3") or composite.plain_ops_required():
+        return False
+    if not tf.executing_eagerly() and converters.takes_plain_ops():
+        return False
+    return dtype in _types()
+
+
+def covers(op: str, arguments: dict[str, Any]) -> bool:
+    """Whether `call` computes a call.
+
+    Args:
+      op: the op's name without its namespace.
+      arguments: inputs and attributes by name, with tensors of the right types.
+
+    Returns:
+      False for other ops, and for a call without steps, rows or columns, which cuDNN refuses.
+    """
+    if op not in FORWARD and op not in BACKWARD:
+        return False
+    sequence = arguments["input"]
+    return is_used(sequence.dtype.base_dtype) and 0 not in sequence.shape
+
+
+def call(op: str, **arguments: Any) -> list[tf.Tensor]:
+    """Calls TensorFlow's op instead of one of this package.
+
+    Args:
+      op: a name of FORWARD or BACKWARD.
+      **arguments: its inputs and attributes, with tensors of the right types and shapes.
+
+    Returns:
+      The outputs of `op`. reserve_space is in cuDNN's own format.
+
+    Raises:
+      ValueError: an input has a wrong shape, or one that must be static is not.
+      InvalidArgumentError: params has a wrong size that is not known while tracing.
+    """
+    if op in BACKWARD:
+        return _backward(**arguments)
+    found = forward(**arguments)
+    if not arguments.get("is_training", True):
+        found[3:] = [tf.zeros([], found[0].dtype), tf.zeros([], tf.int8)]
+    return found[:4] if op == "CudnnRNN" else found
+
+
+def forward(
+    input: tf.Tensor,
+    input_h: tf.Tensor,
+    input_c: tf.Tensor,
+    params: tf.Tensor,
+    sequence_lengths: tf.Tensor | None = None,
+    *,
+    is_training: bool = True,
+    dropout: float = 0.0,
+    time_major: bool = True,
+    **model: Any,
+) -> list[tf.Tensor]:
+    """The forward pass.
+
+    Args:
+      input, input_h, input_c, params, sequence_lengths: as raw_ops.CudnnRNNV3 takes them; no
+        lengths: all rows have all steps.
+      is_training: whether dropout applies. cuDNN saves activations in any case: TensorFlow's
+        gradient needs them, and whether a gradient follows is not known here.
+      dropout, time_major, **model: attributes of the op.
+
+    Returns:
+      output, output_h, output_c, reserve_space, host_reserved.
+
+    Raises:
+      ValueError, InvalidArgumentError: as of `call`.
+    """
+    params = _checked_params(
+        params, input, input_h, input_c, sequence_lengths, {**model, "time_major": time_major}
+    )
+    layout = _Layout(time_major, input_h)
+    x, h, c = map(layout.inner, (input, input_h, input_c))
+    rows = _Rows(x, sequence_lengths, layout.time_major)
+    found = tf.raw_ops.CudnnRNNV3(
+        input=rows.zeroed(x),
+        input_h=h,
+        input_c=c,
+        params=params,
+        sequence_lengths=rows.lengths,
+        is_training=True,
+        dropout=dropout if is_training else 0.0,
+        time_major=layout.time_major,
+        **model,
+    )
+    results = [
+        rows.zeroed(found.output),
+        rows.or_else(found.output_h, h),
+        rows.or_else(found.output_c, c),
+    ]
+    return [*map(layout.outer, results), found.reserve_space, found.host_reserved]
+
+
+def _backward(
+    input: tf.Tensor,
+    sequence_lengths: tf.Tensor | None = None,
+    host_reserved: tf.Tensor | None = None,
+    *,
+    params: tf.Tensor,
+    reserve_space: tf.Tensor,
+    time_major: bool = True,
+    **others: Any,
+) -> list[tf.Tensor]:
+    """The gradients of input, input_h, input_c and params."""
+    initial = others["input_h"], others["input_c"]
+    settings = {**others, "time_major": time_major}
+    params = _checked_params(params, input, *initial, sequence_lengths, settings)
+    layout = _Layout(time_major, others["input_h"])
+    sequences = ("output", "output_backprop")
+    states = ("input_h", "input_c", "output_h", "output_c")
+    state_grads = ("output_h_backprop", "output_c_backprop")
+    x = layout.inner(input)
+    given = {n: layout.inner(others.pop(n)) for n in (*sequences, *states, *state_grads)}
+    rows = _Rows(x, sequence_lengths, layout.time_major)
+    grads = {n: rows.zeroed(given[n]) for n in ("output_backprop", *state_grads)}
+    found = tf.raw_ops.CudnnRNNBackpropV3(
+        input=rows.zeroed(x),
+        params=params,
+        reserve_space=reserve_space,
+        host_reserved=tf.zeros([], tf.int8) if host_reserved is None else host_reserved,
+        sequence_lengths=rows.lengths,
+        time_major=layout.time_major,
+        **{**given, **grads},
+        **others,
+    )
+    results = [
+        found.input_backprop,
+        rows.or_else(found.input_h_backprop, given["output_h_backprop"]),
+        rows.or_else(found.input_c_backprop, given["output_c_backprop"]),
+    ]
+    return [*map(layout.outer, results), found.params_backprop]
+
+
+def _checked_params(
+    params: tf.Tensor, x: tf.Tensor, h: tf.Tensor, c: tf.Tensor, lengths: Any, settings: Any
+) -> tf.Tensor:
+    """params, after a check of its size, which TensorFlow's kernel does not check."""
+    attributes = {name: settings.get(name, default) for name, default in _MODEL.items()}
+    size = checked_model(x, h, c, lengths, attributes).size()
+    if not params.shape.is_compatible_with([size]):
+        raise ValueError(f"params must have shape [{size}] but has {params.shape}")
+    return tf.ensure_shape(params, [size])
+
+
+class _Layout:
+    """The layout in which TensorFlow's kernel computes.
+
+    In batch-major order it takes several pseudo-layers' states for another order than their shape
+    says. Such calls are time-major inside.
+
+    Attributes:
+      time_major: whether the kernel computes in time-major order.
+    """
+
+    def __init__(self, time_major: bool, states: tf.Tensor) -> None:
+        self._transposes = not time_major and states.shape[1] != 1
+        self.time_major = time_major or self._transposes
+
+    def inner(self, value: tf.Tensor) -> tf.Tensor:
+        """A sequence or state of the caller for the kernel; a scalar stays."""
+        transposes = self._transposes and value.shape.rank == 3
+        return tf.transpose(value, [1, 0, 2]) if transposes else value
+
+    def outer(self, value: tf.Tensor) -> tf.Tensor:
+        """A result of the kernel for the caller."""
+        return self.inner(value)
+
+
+class _Rows:
+    """The rows of a batch. cuDNN refuses a length of 0: such a row computes one step, of zeros, and
+    its results are replaced.
+
+    Attributes:
+      lengths: int32 [B], positive.
+    """
+
+    def __init__(self, sequence: tf.Tensor, lengths: tf.Tensor | None, time_major: bool) -> None:
+        time, batch = tf.unstack(tf.shape(sequence)[:2])[:: 1 if time_major else -1]
+        self._is_empty = None
+        self.lengths = tf.fill([batch], time) if lengths is None else lengths
+        if lengths is None or (tf.executing_eagerly() and tf.reduce_all(lengths > 0)):
+            return
+        is_empty = (lengths == 0)[:, tf.newaxis]
+        self._is_empty = is_empty[tf.newaxis] if time_major else is_empty[:, tf.newaxis]
+        self.lengths = tf.maximum(lengths, 1)
+
+    def or_else(self, value: tf.Tensor, other: Any) -> tf.Tensor:
+        """A sequence or state, with the values of another one in rows of length 0."""
+        if self._is_empty is None or value.shape.rank != 3:
+            return value
+        return tf.where(self._is_empty, other, value)
+
+    def zeroed(self, value: tf.Tensor) -> tf.Tensor:
+        """A sequence or state, zero in rows of length 0."""
+        return self.or_else(value, tf.zeros([], value.dtype))
