@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tf_lstm_ops import _gpu, raw_ops
 from tf_lstm_ops.keras import GRU, LSTM, StackedGRU, StackedLSTM
+from tf_lstm_ops.raw_ops import stock_cudnn
 
 B, T, I, H = 3, 5, 3, 4  # noqa: E741
 # Sums of some ten products of numbers of size one, in another order.
@@ -45,6 +46,8 @@ def turn_off(monkeypatch):
     def turn_off() -> None:
         monkeypatch.setattr(_gpu, "_status", _gpu.Status(False, "never run", "off", True))
         monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [kind])
+        # Whatever TensorFlow was built with.
+        monkeypatch.setattr(stock_cudnn, "_types", lambda: {tf.float32})
 
     return turn_off
 
@@ -200,6 +203,14 @@ def test_second_derivative(rng, turn_off):
     want = second()
     turn_off()
     assert_close([second()], [want])
+
+
+def test_without_a_kernel_of_tensorflow_plain_ops_run(rng, turn_off, monkeypatch):
+    turn_off()
+    monkeypatch.setattr(stock_cudnn, "_types", frozenset)
+    x = tf.constant(rng.normal(size=(B, T, I)), tf.float32)
+    types = ops_in(tf.function(LSTM(H)).get_concrete_function(x))
+    assert not any(t.startswith(("TfLstmOps>", "Cudnn")) for t in types)
 
 
 @pytest.mark.parametrize("change", ["params", "input_h", "sequence_lengths"])
