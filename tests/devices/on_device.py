@@ -34,6 +34,9 @@ trainer.model_supports_jit = lambda model: False
 # Stock layers are what ours are compared with: their own path, not CudnnRNNV3, which is ours too.
 import_module("keras.src.backend.tensorflow.rnn")._is_gpu_available = lambda: False
 
+# With a plugin the CPU kernels would refuse GRUs under stock names (tests/stock/test_gru_order.py).
+_library._native().tf_lstm_ops_set_cuda_build(True)
+
 HAS_CUDA = "TF_LSTM_OPS_CUDA_LIBRARY" in os.environ  # not Metal's kernels
 if not HAS_CUDA:  # the stock names as well, on the device only
     metal = ctypes.CDLL(os.environ["TF_LSTM_OPS_METAL_LIBRARY"])
