@@ -99,6 +99,19 @@ def test_layer(layer, options, mask, traced, rng, turn_off):
     assert_close(function(x), want)
 
 
+def test_unknown_sizes(rng, turn_off):
+    """The size of the input is that of the kernel."""
+    layer = LSTM(H)
+    x = tf.constant(rng.normal(size=(B, T, I)), tf.float32)
+    want = layer(x)
+    turn_off()
+    concrete = tf.function(layer).get_concrete_function(tf.TensorSpec([None, None, None]))
+    assert is_cudnn(ops_in(concrete))
+    assert_close([concrete(x)], [want])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        concrete(x[:, :, 1:])
+
+
 @pytest.mark.parametrize(
     "options", [{"use_peephole": True}, {"cell_clip": 0.5}, {"projection_size": 2}], ids=str
 )
@@ -175,7 +188,7 @@ def test_earlier_versions(version, rng, turn_off):
 
 
 def test_dropout_between_layers(rng, turn_off):
-    """Forward and backward pass have the same mask: a directional derivative is the difference."""
+    """Each call in training draws a mask; inference has none."""
     turn_off()
     given = arguments(rng, "lstm", sequence_lengths=tf.fill([B], T), dropout=0.5, seed=3)
     calls = [raw_ops.CudnnRNNV3(**given).output for _ in range(2)]

@@ -146,11 +146,7 @@ def test_sizes_reach_the_largest():
     assert 2**63 - 1 in {size for shape in shapes for size in shape}
 
 
-# Its second derivative has hundreds of functions, which take long to trace.
-LARGE = pytest.param("CudnnRNNV3", marks=pytest.mark.full)
-
-
-@pytest.mark.parametrize("name", ["BlockLSTM", "KerasLSTM", "MPSGraphLSTM", LARGE])
+@pytest.mark.parametrize("name", graphs.BODIES)
 def test_the_graphs_run_as_they_are(name):
     """Else tampering with them would show nothing."""
     graphs.run_graph(graphs.graph_of(name))

@@ -65,6 +65,11 @@ def _run(
     return_sequences: bool,
     **absent: Any,
 ) -> list[Any]:
+    # Sizes that are unknown while tracing are those of the weights.
+    x = tf.ensure_shape(x, [None, None, kernel.shape[0]])
+    state = [None, recurrent_kernel.shape[0]]
+    initial_h = tf.ensure_shape(initial_h, state)
+    initial_c = None if initial_c is None else tf.ensure_shape(initial_c, state)
     mask = None if is_absent(mask) else mask
     steps = stacked_masks.Steps.of(x, mask, go_backwards)
     cell = Cell(kernel, recurrent_kernel, None if is_absent(bias) else bias)
