@@ -5,6 +5,7 @@ test_forward.py and test_gradients.py compare such calls with the oracle.
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -62,3 +63,22 @@ def check(rng, name, sizes, training, mode):
     for gradients in (found.first, found.second):
         for got, like in zip(gradients, inputs, strict=True):
             assert_zero(got, like.shape)
+
+
+def test_rows_without_steps_take_no_memory():
+    """More rows than fit into memory, in both ops, where no tensor has an element for each row."""
+    units, rows = 2, 2**40
+    weights = {"recurrent_weight": [4 * units, units], "input_weight": [4 * units, 3]}
+    inputs = {name: tf.zeros(shape) for name, shape in weights.items()}
+    inputs["source"] = tf.zeros([0, rows, 3])
+    outputs = raw_ops.MPSGraphLSTM(**inputs, training=True)
+    assert [tuple(a.shape) for a in outputs] == [(0, rows, n) for n in (2, 2, 8)]
+    gradients = raw_ops.MPSGraphLSTMGradients(
+        **inputs,
+        z_state=outputs.z_state,
+        cell_output_fwd=outputs.cell,
+        source_gradient=tf.zeros([0, rows, units]),
+    )
+    assert tuple(gradients.source.shape) == (0, rows, 3)
+    for name, shape in weights.items():
+        assert_zero(np.array(getattr(gradients, name)), shape)

@@ -56,7 +56,12 @@ class Checks {
       TF_LSTM_OPS_RETURN_IF_ERROR(Check(name, {Time(), Batch(), Gates()}));
     }
     TF_LSTM_OPS_RETURN_IF_ERROR(FinalGradient("state_gradient"));
-    return FinalGradient("cell_gradient");
+    TF_LSTM_OPS_RETURN_IF_ERROR(FinalGradient("cell_gradient"));
+    for (const char* name :
+         {"init_state", "init_cell", "state_gradient", "cell_gradient"}) {
+      problem_.has_states |= shape_of_(name).rank_known();
+    }
+    return Status();
   }
 
  private:

@@ -34,6 +34,7 @@ struct Problem {
   int64_t cell = 0;
   int64_t directions = 1;
   bool has_input_weight = true;
+  bool has_states = false;  // any of init_* and the gradients of final states
 
   int64_t gates() const { return 4 * cell; }  // of one direction
   int64_t width() const { return directions * cell; }
@@ -125,7 +126,10 @@ class Directions {
   }
   Sequence MakeSequence(int64_t direction) const {
     Sequence sequence;
-    sequence.batch = problem_.batch;
+    // Without steps and states there is nothing to compute for a row. The batch
+    // can then be larger than what fits into memory.
+    const bool has_rows = problem_.time > 0 || problem_.has_states;
+    sequence.batch = has_rows ? problem_.batch : 0;
     sequence.time = sequence.steps = problem_.time;
     sequence.reversed =
         problem_.directions == 2 ? direction == 1 : descriptor_.reverse;
