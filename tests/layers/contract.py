@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import keras
@@ -138,22 +139,41 @@ def cases() -> Iterator[Case]:
         yield from (Case(layer, variant) for layer in settings.layers)
 
 
-def divided(
-    names: Iterable[str], grid: Iterable[Case], by_default: dict[str, str], each: int = 20
-) -> list[Any]:
+def divided(names: Iterable[str], grid: Iterable[Case], by_default: dict[str, str]) -> list[Any]:
     """Parameters: each name with each case. `by_default` has the cases of the default run for each
-    name. Of the others, every n-th is `full` and the rest `slow`."""
-    grid, found, others = list(grid), [], 0
-    for name in names:
-        chosen = by_default[name].split()
-        assert {*chosen} <= {*map(str, grid)}, name
-        for case in grid:
-            marks = []
-            if str(case) not in chosen:
-                marks = [pytest.mark.slow if others % each else pytest.mark.full]
-                others += 1
-            found.append(pytest.param(name, case, id=f"{name}-{case}", marks=marks))
+    name. `full` adds cases until every pair of a name, a layer and a variant has occurred. The
+    rest is `slow`."""
+    names, grid = list(names), list(grid)
+    chosen = {
+        (name, case) for name in names for case in grid if str(case) in by_default[name].split()
+    }
+    pairwise = {*chosen, *_covering_pairs(product(names, grid), chosen)}
+    found = []
+    for name, case in product(names, grid):
+        key = (name, case)
+        marks = [] if key in chosen else [pytest.mark.full if key in pairwise else pytest.mark.slow]
+        found.append(pytest.param(name, case, id=f"{name}-{case}", marks=marks))
     return found
+
+
+def _covering_pairs(
+    calls: Iterable[tuple[str, Case]], chosen: set[tuple[str, Case]]
+) -> Iterator[tuple[str, Case]]:
+    """The calls that, beside those chosen, are needed for every pair. Greedy: the next call shows
+    the most new pairs."""
+
+    def pairs(call: tuple[str, Case]) -> set[Any]:
+        return {*combinations((call[0], f"layer {call[1].layer}", call[1].variant), 2)}
+
+    left = {call: pairs(call) for call in calls}
+    shown = {pair for call in chosen for pair in left.pop(call)}
+    while left:
+        best = max(left, key=lambda call: len(left[call] - shown))
+        new = left.pop(best) - shown
+        if not new:
+            return
+        shown |= new
+        yield best
 
 
 def reset(model: Any) -> Any:

@@ -203,7 +203,7 @@ BY_DEFAULT = {
 }
 
 
-@pytest.mark.parametrize(("road", "case"), divided(ROADS, cases(), BY_DEFAULT, each=40))
+@pytest.mark.parametrize(("road", "case"), divided(ROADS, cases(), BY_DEFAULT))
 def test_road(road, case, tmp_path):
     model, x = case.make_model(), case.inputs()
     expected = of_keras(model)(x)  # leaves states behind, with which no road may begin
@@ -222,7 +222,7 @@ def test_road(road, case, tmp_path):
 
 @pytest.mark.parametrize(
     ("_", "case"),
-    divided(["tflite"], [c for c in cases() if c.stateful], {"tflite": "LSTM-stateful"}, each=3),
+    divided(["tflite"], [c for c in cases() if c.stateful], {"tflite": "LSTM-stateful"}),
 )
 def test_pieces_of_a_sequence_in_tflite(_, case, tmp_path):
     """The states are inputs and outputs: the second piece begins where the first one has ended."""
