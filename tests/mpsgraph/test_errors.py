@@ -265,3 +265,20 @@ def test_one_type_is_checked_as_any_other(op, dtype):
     values["bias"] = values["bias"][:-1]
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"bias\.dim_size"):
         call(op, BASES[0], values)
+
+
+def test_size_beyond_int64_in_a_function():
+    """The width of the result, which the function would set, is not a size."""
+    units = 2**61
+
+    @tf.function
+    def function(recurrent_weight):
+        return raw_ops.MPSGraphLSTM(
+            source=tf.zeros([4, 1, 2]),
+            recurrent_weight=recurrent_weight,
+            input_weight=tf.zeros([12, 2]),
+            training=True,
+        )
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="recurrent_weight"):
+        function(tf.zeros([0, units]))

@@ -35,8 +35,10 @@ def _with_static_shapes(outputs: Any) -> Any:
         return outputs
     sequence, input_h, input_c = (op.inputs[n].shape for n in range(3))
     directions = 2 if op.get_attr("direction") == b"bidirectional" else 1
-    if sequence.rank == 3 and input_h.rank == 3 and input_h[2] is not None:
-        outputs.output.set_shape([*sequence[:2], directions * input_h[2]])
+    hidden = input_h[2] if sequence.rank == 3 and input_h.rank == 3 else None
+    # A larger size is not one of a shape; the kernel refuses the call.
+    if hidden is not None and directions * hidden <= tf.int64.max:
+        outputs.output.set_shape([*sequence[:2], directions * hidden])
     outputs.output_c.set_shape(input_c if op.get_attr("rnn_mode") == b"lstm" else [])
     return outputs
 

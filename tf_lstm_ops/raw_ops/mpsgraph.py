@@ -66,6 +66,8 @@ def _set_static_shapes(
     if tf.executing_eagerly() or sequence.rank != 3 or not units.rank or units[-1] is None:
         return
     width = (2 if bidirectional else 1) * units[-1]
+    if 4 * width > tf.int64.max:  # not a shape; the kernel refuses the call
+        return
     for result, size in zip(results, (width, width, 4 * width), strict=True):
         if result is not None:
             result.set_shape([*sequence[:2], size])
