@@ -34,5 +34,5 @@ def test_size_beyond_int64_in_a_function():
             direction="bidirectional",
         )
 
-    with pytest.raises(tf.errors.InvalidArgumentError, match="input_h|overflow"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"input_h|overflow"):
         function(tf.zeros([2, 0, 2**62]))
