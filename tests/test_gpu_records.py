@@ -42,16 +42,37 @@ def test_passed(decide):
     assert decide(CARD)[:2] == (True, "passed")
 
 
-def test_calls_take_plain_ops_on_cuda_only(decide, tmp_path, monkeypatch):
+def test_calls_take_ops_of_tensorflow_on_cuda_only(decide, tmp_path, monkeypatch):
     monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [CARD])
     decide(CARD)
-    assert _gpu.takes_plain_ops("KerasLSTM")
+    assert _gpu.may_use_cuda()
     _gpu.decide(tmp_path / "tf_lstm_ops_metal.so")
-    assert not _gpu.takes_plain_ops("KerasLSTM")
+    assert not _gpu.may_use_cuda()
+
+
+def test_calls_with_a_kernel(decide):
+    decide(CARD)
+    assert not _gpu.has_kernel("KerasLSTM")
     _gpu.write_record(CARD, [])
     decide(CARD)
-    assert not _gpu.takes_plain_ops("KerasLSTM")
-    assert _gpu.takes_plain_ops("KerasLSTMV2")  # there is no kernel
+    none, some = tf.zeros([0]), tf.ones([4, 2, 3])
+    assert _gpu.has_kernel("KerasLSTM", {"recurrent_dropout": none})
+    assert not _gpu.has_kernel("KerasLSTM", {"recurrent_dropout": some})
+    assert not _gpu.has_kernel("KerasLSTMV2")
+    assert not _gpu.has_kernel("CudnnRNNParamsToCanonical")
+    assert _gpu.has_kernel("CudnnRNNV3", {"input": tf.ones([1])})
+    assert not _gpu.has_kernel("CudnnRNNV3", {"input": tf.ones([1], tf.bfloat16)})
+
+
+def test_a_package_without_the_library(monkeypatch):
+    """TensorFlow's op for cuDNN needs none."""
+    monkeypatch.setattr(_gpu, "_status", _gpu.Status(False, "no library", ""))
+    monkeypatch.setattr(tf.test, "is_built_with_cuda", lambda: True)
+    monkeypatch.setattr(_gpu, "_has_gpu", lambda: True)
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [CARD])
+    assert not _gpu.may_use_cuda()
+    _gpu.set_missing()
+    assert _gpu.may_use_cuda()
 
 
 LSTM, StackedGRU = tf_lstm_ops.keras.LSTM, tf_lstm_ops.keras.StackedGRU
@@ -60,8 +81,8 @@ LSTM, StackedGRU = tf_lstm_ops.keras.LSTM, tf_lstm_ops.keras.StackedGRU
 @pytest.mark.parametrize(
     ("layer", "off", "on"),
     [
-        (LSTM(2), "cuDNN", "GPU kernels"),
-        (StackedGRU(2, 2), "cuDNN", "GPU kernels"),
+        (LSTM(2), "cuDNN", "cuDNN"),
+        (StackedGRU(2, 2), "cuDNN", "cuDNN"),
         (LSTM(2, cell_clip=1.0), "plain ops", "GPU kernels"),
         (LSTM(2, activation="relu"), "plain ops", "plain ops"),  # there is no kernel
         (LSTM(2, activation=lambda x: x), "Keras' own loop", "Keras' own loop"),
@@ -75,7 +96,7 @@ def test_what_computes_a_layer(layer, off, on, decide, tmp_path, monkeypatch):
     assert (layer.gpu_path, layer.supports_jit) == (off, off != "cuDNN")
     _gpu.write_record(CARD, [])
     decide(CARD)
-    assert (layer.gpu_path, layer.supports_jit) == (on, on != "GPU kernels")
+    assert (layer.gpu_path, layer.supports_jit) == (on, on not in ("GPU kernels", "cuDNN"))
     if layer.uses_fused_op:
         _gpu.write_record(CARD, ["KerasLSTM differs"])
         _gpu.decide(tmp_path / "tf_lstm_ops_metal.so")
@@ -214,7 +235,7 @@ def test_a_process_that_hides_its_gpus_has_fused_ops(off, monkeypatch):
 
 def test_eager_calls_follow_the_device(off):
     with tf.device("CPU:0"):
-        assert not _gpu.takes_plain_ops("LSTMBlockCell")
+        assert not _gpu.may_use_cuda()
     with tf.device("GPU:0"):
-        assert _gpu.takes_plain_ops("LSTMBlockCell")
-    assert _gpu.takes_plain_ops("LSTMBlockCell")
+        assert _gpu.may_use_cuda()
+    assert _gpu.may_use_cuda()

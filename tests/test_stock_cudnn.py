@@ -1,5 +1,5 @@
-"""Calls on an NVIDIA GPU whose kernels are off: TensorFlow's own CudnnRNNV3 runs, with the results
-of our ops. The GPU is not real: CudnnRNNV3 runs on this package's CPU kernel."""
+"""Calls on an NVIDIA GPU: TensorFlow's own CudnnRNNV3 runs, with the results of our ops, whether our
+kernels are on or off. The GPU is not real: CudnnRNNV3 runs on this package's CPU kernel."""
 
 from typing import Any
 
@@ -43,11 +43,12 @@ OPTIONS = {
 def turn_off(monkeypatch):
     """A function after which this process has a GPU whose kernels are off."""
 
-    def turn_off() -> None:
-        monkeypatch.setattr(_gpu, "_status", _gpu.Status(False, "never run", "off", True))
+    def turn_off(state: str = "never run") -> None:
+        status = _gpu.Status(state == "passed", state, "", cuda=True)
+        monkeypatch.setattr(_gpu, "_status", status)
         monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [kind])
         # Whatever TensorFlow was built with.
-        monkeypatch.setattr(stock_cudnn, "_types", lambda: {tf.float32})
+        monkeypatch.setattr(stock_cudnn, "_types", lambda: {tf.float32, tf.bfloat16})
 
     return turn_off
 
@@ -175,6 +176,40 @@ def test_raw_op(time_major, mode, traced, rng, turn_off):
     if call:
         assert is_cudnn(ops_in(call.get_concrete_function()))
     assert_close(call() if call else both_passes("V3", given), want)
+
+
+def test_after_the_self_test(rng, turn_off):
+    """What cuDNN has stays TensorFlow's; a mask with gaps too."""
+    turn_off("passed")
+    x, mask = tf.zeros([B, T, I]), tf.constant(np.array(MASKS["holes"], bool))
+    layer = tf.function(LSTM(H)).get_concrete_function(x, mask=mask)
+    assert is_cudnn(ops_in(layer))
+    given = arguments(rng, "lstm")
+    assert is_cudnn(ops_in(tf.function(lambda: both_passes("V2", given)).get_concrete_function()))
+    peephole = tf.function(LSTM(H, use_peephole=True)).get_concrete_function(x)
+    assert "TfLstmOps>KerasLSTM" in ops_in(peephole)
+
+
+def test_bfloat16(rng, turn_off):
+    """It is computed in float32, with the gradients."""
+    x = tf.constant(rng.normal(size=(B, T, I)), tf.bfloat16)
+    layers = [LSTM(H, dtype="mixed_bfloat16"), StackedGRU(H, 2, dtype="mixed_bfloat16")]
+    wants = [results(layer, x, None) for layer in layers]
+    turn_off()
+    for layer, want in zip(layers, wants, strict=True):
+        assert is_cudnn(ops_in(tf.function(layer).get_concrete_function(x)))
+        for got, right in zip(results(layer, x, None), want, strict=True):
+            assert got.dtype == right.dtype
+            difference = np.abs(tf.cast(got, tf.float32) - tf.cast(right, tf.float32)).max()
+            assert difference < 2**-5 * np.abs(tf.cast(right, tf.float32)).max()
+
+
+def test_lists(rng, turn_off):
+    given = arguments(rng, "lstm", sequence_lengths=tf.constant([T, 0, 2], tf.int32))
+    want = raw_ops.CudnnRNNV3(**given)
+    turn_off()
+    lists = {k: v.numpy().tolist() if tf.is_tensor(v) else v for k, v in given.items()}
+    assert_close(raw_ops.CudnnRNNV3(**lists)[:3], want[:3])
 
 
 @pytest.mark.parametrize("version", ["", "V2"])

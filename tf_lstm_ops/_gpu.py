@@ -5,10 +5,10 @@ the GPU kernels is not loaded.
 TensorFlow then has no GPU kernel of the fused ops and cannot run one, whoever made the graph. It
 runs a fused op on the CPU, for example of a loaded SavedModel.
 
-On an NVIDIA GPU the functions of `raw_ops` and the layers take TensorFlow's own ops instead, also
-for an op without a GPU kernel (`takes_plain_ops`): CudnnRNNV3 if cuDNN has what a call asks
-for, else plain ops. On Metal they do not: a loop of plain ops makes slices of lists of tensors, and
-the memory of tensorflow-metal has no addresses for a slice.
+On an NVIDIA GPU (`may_use_cuda`) the functions of `raw_ops` and the layers take TensorFlow's own
+CudnnRNNV3 for what cuDNN has, whether the kernels are on or off. Other calls take plain ops if they
+have no kernel (`has_kernel`). On Metal they do not: a loop of plain ops makes slices of lists of
+tensors, and the memory of tensorflow-metal has no addresses for a slice.
 
 The self-test writes a record for each card to the user's cache. A record holds for the machine that
 it describes: another driver, TensorFlow, plugin or version of this package makes it outdated.
@@ -26,7 +26,7 @@ import os
 import pathlib
 import platform
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -43,6 +43,10 @@ DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
 # Ops without a GPU kernel.
 CPU_ONLY = ("KerasLSTMV2", "KerasLayerNormLSTM", "KerasLayerNormGRU")
 
+# How the names of ops begin that have no CUDA kernel: they move elements.
+_NOT_ON_CUDA = ("CudnnRNNParams", "CudnnRNNCanonical", "CudnnRNNDropoutMask")
+# Inputs of the layers' ops: dropout multipliers of each gate.
+_OF_EACH_GATE = ("input_dropout", "recurrent_dropout")
 _FOLDER = "selftest"
 _METAL_PLUGINS = ("tensorflow-metal", "tensorflow-metal-plugin")
 _CUDA_PACKAGES = ("nvidia-cudnn-cu12", "nvidia-cublas-cu12", "nvidia-cuda-nvrtc-cu12")
@@ -58,8 +62,8 @@ class Status(NamedTuple):
       state: "no library", "no GPU", "forced", "off", "passed", "never run", "failed", "outdated" or
         "broken".
       reason: the state in words.
-      cuda: whether the kernels are those for CUDA. Calls on a GPU then take plain TensorFlow ops
-        instead of kernels that are off or do not exist, not the CPU's kernels.
+      cuda: whether the GPU is one of NVIDIA's. Calls on it take TensorFlow's own ops instead of
+        kernels that are off or do not exist, not the CPU's kernels.
     """
 
     on: bool
@@ -132,21 +136,44 @@ def set_broken(error: Exception) -> None:
     tf.get_logger().warning(f"tf_lstm_ops: GPU kernels are {reason}")
 
 
-def takes_plain_ops(op: str) -> bool:
-    """Whether a call that is made or traced here takes plain TensorFlow ops instead of a fused op.
+def set_missing() -> None:
+    """Says that the package was built without GPU kernels."""
+    global _status
+    _status = _status._replace(cuda=tf.test.is_built_with_cuda() and _has_gpu())
 
-    A trace without a device may later run on any device. It takes plain ops if there is a GPU.
+
+def may_use_cuda() -> bool:
+    """Whether a call that is made or traced here may run on an NVIDIA GPU.
+
+    Returns:
+      True if there is one and no tf.device names another device. A trace without a device may later
+      run on any device.
+    """
+    if not _status.cuda or _status.state == "no GPU":
+        return False
+    return _device_type() in (None, "GPU") and bool(tf.config.get_visible_devices("GPU"))
+
+
+def has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
+    """Whether a kernel of this package for the GPU computes a call.
 
     Args:
       op: the op's name without its namespace.
+      arguments: its inputs by name; none for a call in float32 without dropout.
 
     Returns:
-      True if the call may run on an NVIDIA GPU and the op's kernel for it is off or does not exist.
+      False if the kernels are off, if the op has none, and, on an NVIDIA GPU, if each gate has
+      dropout multipliers of its own or cuDNN lacks the type.
     """
-    has_kernel = _status.on and op not in CPU_ONLY
-    if has_kernel or not _status.cuda or _status.state == "no GPU":
+    if not _status.on or op in CPU_ONLY:
         return False
-    return _device_type() in (None, "GPU") and bool(tf.config.get_visible_devices("GPU"))
+    if not _status.cuda:
+        return True
+    given = arguments or {}
+    if op.startswith("CudnnRNN") and "input" in given:
+        return given["input"].dtype != tf.bfloat16
+    multipliers = (given[name].shape for name in _OF_EACH_GATE if name in given)
+    return not op.startswith(_NOT_ON_CUDA) and all(shape == [0] for shape in multipliers)
 
 
 def path(op: str, has_cudnn: bool) -> str:
@@ -157,16 +184,16 @@ def path(op: str, has_cudnn: bool) -> str:
       has_cudnn: whether TensorFlow's op for cuDNN has what the call asks for.
 
     Returns:
-      "no GPU"; "GPU kernels", those of this package; "cuDNN", TensorFlow's own CudnnRNNV3; "plain
+      "no GPU"; "cuDNN", TensorFlow's own CudnnRNNV3; "GPU kernels", those of this package; "plain
       ops", those of TensorFlow; or "CPU kernels".
     """
     if _status.state == "no GPU" or not tf.config.get_visible_devices("GPU"):
         return "no GPU"
-    if _status.on and op not in CPU_ONLY:
+    if _status.cuda and has_cudnn:
+        return "cuDNN"
+    if has_kernel(op):
         return "GPU kernels"
-    if not _status.cuda:
-        return "CPU kernels"
-    return "cuDNN" if has_cudnn else "plain ops"
+    return "plain ops" if _status.cuda else "CPU kernels"
 
 
 def _device_type() -> str | None:

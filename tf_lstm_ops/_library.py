@@ -111,6 +111,8 @@ def register() -> None:
     from tf_lstm_ops import _gpu
 
     gpu = gpu_path()
+    if gpu is None:
+        _gpu.set_missing()
     allowed = gpu is not None and _gpu.decide(gpu).on
     if gpu and allowed and (not gpu.stem.endswith("cuda") or _cuda_stream.is_ready()):
         try:

@@ -68,7 +68,7 @@ def environment(folder: Path) -> dict[str, str]:
     """Variables with which a process runs the CUDA kernels on the fakes."""
     return {
         "LD_LIBRARY_PATH": str(folder),
-        "TF_LSTM_OPS_CUDA_CACHE": str(folder / "programs"),
+        "FAKE_PROGRAMS": str(folder / "programs"),
         "TF_LSTM_OPS_CUDA_LIBRARY": str(folder / native.FLAGS["CUDA_LIBRARY"]),
         "TF_LSTM_OPS_CUDA_STREAM_LIBRARY": str(folder / "stream.so"),
         "TF_LSTM_OPS_GPU": "1",

@@ -1,5 +1,6 @@
 """The comparison of tests/gpu with PyTorch on the fakes: the backend without TensorFlow."""
 
+import json
 import os
 import subprocess
 import sys
@@ -22,13 +23,28 @@ def core(tmp_path_factory) -> Path:
     return library
 
 
-@pytest.mark.parametrize("algorithms", [("op", "cudnn"), ("grid",), ("clusters",), ("steps",)])
-def test_core_without_tensorflow(built, core, algorithms):
+def check(core: Path, built: Path, folder: Path, **environment: str) -> tuple[int, str, list[dict]]:
     done = subprocess.run(
-        [sys.executable, GPU / "check.py", core, "--device", "cpu", "--algorithms", *algorithms],
-        env={**os.environ, **build.environment(built)},
+        [sys.executable, GPU / "check.py", core, folder, "--device", "cpu", "--small"],
+        env={**os.environ, **build.environment(built), **environment},
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "all correct" in done.stdout and "WRONG" not in done.stdout
+    lines = (folder / "results.jsonl").read_text().splitlines()
+    return done.returncode, done.stdout + done.stderr, [json.loads(line) for line in lines]
+
+
+def test_core_without_tensorflow(tmp_path, built, core):
+    status, printed, found = check(core, built, tmp_path)
+    assert status == 0, printed
+    assert "Verdict: all" in printed
+    assert all(line["ok"] for line in found) and found[-1]["kind"] == "verdict"
+
+
+def test_a_wrong_kernel_is_found(tmp_path, built, core):
+    """The other checks go on."""
+    status, printed, found = check(core, built, tmp_path, FAKE_CXX="c++ -Dtanhf=sinf")
+    assert status == 1 and "checks failed" in printed
+    wrong = {line["case"].split()[0] for line in found if not line["ok"] and "case" in line}
+    assert wrong == {"kernels"}
+    assert sum(line["ok"] for line in found) > 100

@@ -16,34 +16,18 @@ from cuda.nvrtc import Nvrtc
 pytestmark = pytest.mark.cuda
 
 TYPES = ("Half", "BFloat16", "float", "double")
-CELLS = ("LstmCell", "CustomLstmCell", "GruCell", "TanhCell", "ReluCell")
-CUDNN_TYPES = {"BFloat16": "float"}  # where it is not the tensors' own
+CELLS = ("LstmCell", "CustomLstmCell", "GruCell")
 KERNELS = build.ROOT / "cc" / "backends" / "cuda" / "kernels"
 SOURCES = sorted(path.name for path in KERNELS.glob("*.cu"))
 OLDEST = 70  # Volta, the oldest that TensorFlow is built for
-TENSOR_CORES = 80  # Ampere, the first whose tensor cores know all of our types
-CLUSTERS = 90  # Hopper, the first that has them
 CLANG = "clang++-19"
 
 
 def variants(source: str) -> list[list[str]]:
     """The macros that choose among the variants of a file of kernels/."""
-    if source == "host_bytes.cu":
-        return [[]]
     types = [[f"TF_LSTM_OPS_TYPE={t}"] for t in TYPES]
-    if source == "persistent.cu":
-        tiles = [("BFloat16", 1), *((t, 8) for t in TYPES if t != "double")]
-        numbers = [
-            [f"TF_LSTM_OPS_TYPE={t}", f"TF_LSTM_OPS_TILES={n}", f"TF_LSTM_OPS_CLUSTER={cluster}"]
-            for t, n in tiles
-            for cluster in (0, 1)
-        ]
-        return [[f"TF_LSTM_OPS_CELL={cell}", *macros] for cell in CELLS for macros in numbers]
     if source == "steps.cu":
         return [[f"TF_LSTM_OPS_CELL={cell}", *macros] for cell in CELLS for macros in types]
-    if source == "sequences.cu":
-        cudnn = [f"TF_LSTM_OPS_CUDNN_TYPE={CUDNN_TYPES.get(t, t)}" for t in TYPES]
-        return [[*macros, also] for macros, also in zip(types, cudnn, strict=True)]
     return types
 
 
@@ -72,14 +56,11 @@ def test_nvrtc_compiles_for_every_card(nvrtc, source):
     """Of the oldest and the newest all types, of those between one; no warning, and no kernel that
     keeps values in memory, for want of registers or since it looks them up by number. In double
     some cards divide in a function, which keeps where to return to there."""
-    oldest = TENSOR_CORES if source == "persistent.cu" else OLDEST
-    architectures = [a for a in nvrtc.architectures() if a >= oldest]
+    architectures = [a for a in nvrtc.architectures() if a >= OLDEST]
     for architecture in architectures:
         some = variants(source)
         if architecture not in (architectures[0], architectures[-1]):
             some = [macros for macros in some if "TF_LSTM_OPS_TYPE=float" in macros]
-        if architecture < CLUSTERS:
-            some = [macros for macros in some if "TF_LSTM_OPS_CLUSTER=1" not in macros]
         for macros in some:
             options = ["--std=c++17", f"--gpu-architecture=sm_{architecture}"]
             options += [f"--define-macro={macro}" for macro in macros]

@@ -8,6 +8,7 @@ import tensorflow as tf
 from tensorflow.python.framework import kernels
 
 from tf_lstm_ops import _library
+from tf_lstm_ops._gpu import _NOT_ON_CUDA
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the library is for Linux")
 
@@ -48,24 +49,31 @@ def test_an_empty_name_means_none(monkeypatch):
         *("BlockLSTM", "BlockLSTMGrad", "BlockLSTMFullGrad", "BlockLSTMV2", "BlockLSTMGradV2"),
         *("KerasLSTM", "KerasLSTMGrad", "KerasGRU", "KerasGRUGrad"),
         *("MPSGraphLSTM", "MPSGraphLSTMGradients"),
-        *("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3"),
-        *("CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3"),
-        *("CudnnRNNParamsSize", "CudnnRNNDropoutMask"),
-        *("CudnnRNNCanonicalToParams", "CudnnRNNCanonicalToParamsV2"),
-        *("CudnnRNNParamsToCanonical", "CudnnRNNParamsToCanonicalV2"),
     ],
 )
 def test_op_has_kernels_of_every_type(op):
     assert gpu_kernels()[f"TfLstmOps>{op}"] >= TYPES
 
 
+CUDNN = [f"CudnnRNN{kind}{version}" for kind in ("", "Backprop") for version in ("", "V2", "V3")]
+
+
+@pytest.mark.parametrize("op", CUDNN)
+def test_types_of_cudnn(op):
+    assert gpu_kernels()[f"TfLstmOps>{op}"] == TYPES - {tf.bfloat16}
+
+
 def test_ops_without_kernels():
     """docs/reference/gpu.md names the layers that they compute."""
     cpu = {k.op for k in kernels.get_all_registered_kernels().kernel if k.device_type == "CPU"}
     names = ("KerasLSTMV2", "KerasLayerNormLSTM", "KerasLayerNormGRU")
-    assert {op for op in cpu - gpu_kernels().keys() if op.startswith("TfLstmOps>")} == {
-        f"TfLstmOps>{name}{grad}" for name in names for grad in ("", "Grad")
-    }
+    layers = {f"TfLstmOps>{name}{grad}" for name in names for grad in ("", "Grad")}
+    on_cpu = {op for op in cpu - gpu_kernels().keys() if op.startswith("TfLstmOps>")}
+    assert {op for op in on_cpu if "CudnnRNN" not in op} == layers
+    assert all(
+        op.startswith(_NOT_ON_CUDA)
+        for op in (o.removeprefix("TfLstmOps>") for o in on_cpu - layers)
+    )
 
 
 BLOCK_OPS = ["BlockLSTM", "BlockLSTMV2", "BlockLSTMGrad", "BlockLSTMFullGrad"]
@@ -85,7 +93,7 @@ def test_what_stays_on_the_host(op, names):
         for kernel in kernels.get_registered_kernels_for_op(f"TfLstmOps>{op}").kernel
         if kernel.device_type == "GPU"
     ]
-    assert len(found) == len(TYPES)
+    assert len(found) == len(gpu_kernels()[f"TfLstmOps>{op}"])
     assert all(arguments == names for arguments in found)
 
 

@@ -7,21 +7,14 @@ from devices import gate
 
 pytestmark = pytest.mark.cuda
 
-# Each check would time all implementations; test_cudnn.py tests that.
-UNTIMED = {"TF_CUDNN_USE_AUTOTUNE": "0"}
-
 
 def test_it_passes_and_turns_the_kernels_on(tmp_path, built):
-    gate.check_selftest(gate.Machine(tmp_path, build.environment(built) | UNTIMED, plain_ops=True))
+    gate.check_selftest(gate.Machine(tmp_path, build.environment(built), plain_ops=True))
 
 
 def test_a_kernel_broken_on_purpose_is_caught_and_stays_off(tmp_path, built):
-    broken = {
-        "TF_LSTM_OPS_CUDA_CACHE": str(tmp_path / "programs"),
-        "FAKE_CXX": "c++ -Dexpf=sinf",
-        "TF_LSTM_OPS_CUDA_CUDNN": "0",
-    }
-    environment = build.environment(built) | UNTIMED | broken
+    broken = {"FAKE_CXX": "c++ -Dexpf=sinf"}
+    environment = build.environment(built) | broken
     found = gate.check_failing_selftest(gate.Machine(tmp_path, environment, plain_ops=True))
-    for op in ("LSTMBlockCell", "BlockLSTM", "CudnnRNNV3", "KerasLSTM", "MPSGraphLSTM"):
+    for op in ("LSTMBlockCell", "BlockLSTM", "KerasLSTM", "MPSGraphLSTM"):
         assert "FAILED" in found[op]

@@ -1,94 +1,178 @@
-"""The CUDA backend without TensorFlow, against PyTorch: the CudnnRNN family by cuDNN and by the
-package's own kernels.
+"""The CUDA backend without TensorFlow, against PyTorch: results, equal bits, speed, a verdict.
 
-    python check.py LIBRARY [--device cuda|cpu] [--small] [--algorithms NAME ...]
+    python check.py LIBRARY OUT_DIR [--device cuda|cpu] [--small]
 
-LIBRARY is what build.sh builds from core.cc. Results and gradients of each case are compared with
-torch.nn in float64 on the CPU; then all are timed beside torch.nn on the GPU.
-With ``--device cpu`` tensors are in host memory, for a library that finds the fakes of tests/cuda
-in place of CUDA's. ``--small`` leaves out the timing, ``--algorithms`` all algorithms but the named
-ones.
+LIBRARY is what build.sh builds from core.cc. OUT_DIR/results.jsonl gets a line for each case as it
+ends. A case that fails does not end the others. With `--device cpu` tensors are in host memory, for
+a library that finds the fakes of tests/cuda in place of CUDA's. `--small` runs the small matrix
+only, as the sanitizers need it.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
+import math
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
 
+import reference
+import speed
 import torch
-from check_cases import OWN, SMALL, TYPES, Case
-from check_core import CLUSTERS, CUDNN, GRID, NUMBERS, OWN_KERNELS, Core
-from check_reference import params_of, random_problem, reference, swapped
-from check_speed import compare_speed
+from backend import TYPES, Backend, Case, Tensors
 
-# Relative to the largest element of a tensor: units of roundoff, for sums of up to some hundred
-# terms over some dozen steps. TF32 has 10 bits of fraction.
-TOLERANCES = {
-    torch.float32: 34 * 2.0**-24,
-    torch.float64: 34 * 2.0**-53,
-    torch.float16: 34 * 2.0**-11,
-    torch.bfloat16: 34 * 2.0**-8,
-}
-TF32_TOLERANCE = 34 * 2.0**-11
+# Units of roundoff. TF32 has 10 bits of fraction.
+ROUNDOFF = {torch.float32: 2.0**-24, torch.float64: 2.0**-53, torch.float16: 2.0**-11}
+ROUNDOFF[torch.bfloat16], TF32_ROUNDOFF = 2.0**-8, 2.0**-11
+LENGTHS = (2, 5, 0, 1, 4, 3)
+
+SMALL = [
+    Case(cell, masked=masked, reversed=reverse)
+    for cell, masked, reverse in itertools.product(("lstm", "gru"), (False, True), (False, True))
+]
+SMALL += [
+    Case(masked=masked, peephole=True, clip=clip) for masked in (False, True) for clip in (0, 0.5)
+]
+SMALL += [
+    Case(cell, "cudnn", layers=n, directions=n, lengths=lengths, time_major=major)
+    for cell, n, lengths, major in itertools.product(
+        ("lstm", "gru", "rnn_tanh", "rnn_relu"), (1, 2), ((), LENGTHS), (True, False)
+    )
+]
+SMALL += [Case("lstm", "cudnn", layers=2, directions=2, proj=2, lengths=n) for n in ((), LENGTHS)]
+LARGE = [
+    Case(cell, by, time=100, batch=batch, inputs=units, units=units, masked=by == "kernels")
+    for cell, by, batch, units in itertools.product(
+        ("lstm", "gru"), ("kernels", "cudnn"), (16, 64), (256, 768, 1024)
+    )
+]
 
 
-def error_of(core: Core, case: Case, dtype: torch.dtype) -> float:
-    """The largest error of any result or gradient, relative to the tensor's largest number."""
-    module, given, upstream = random_problem(case)
-    want = swapped(case, reference(case, module, given, upstream))
-    given = swapped(case, given | {"params": params_of(case, module).detach()})
-    tensors = core.prepare(case, dtype, given, swapped(case, upstream))
-    core.both_passes(case, dtype, tensors)
-    errors = []
+def tolerance(case: Case, dtype: torch.dtype, tf32: bool) -> float:
+    """Relative to the largest element of a tensor. The rounding errors of steps are independent, so
+    their sum grows as the root of the number of steps; 16 for the sums within a step and for the
+    gradients, which have more of them."""
+    roundoff = TF32_ROUNDOFF if tf32 else ROUNDOFF[dtype]
+    return 16 * math.sqrt(case.time) * roundoff
+
+
+class Checks:
+    """Runs cases, prints their outcomes and writes them to a file."""
+
+    def __init__(self, backend: Backend, file: Any) -> None:
+        self.backend, self._file = backend, file
+        self.failed: list[str] = []
+        self.count = 0
+
+    def record(self, **found: Any) -> None:
+        self._file.write(json.dumps(found) + "\n")
+        self._file.flush()
+
+    def run(self, kind: str, what: str, function: Any, *arguments: Any) -> None:
+        """One case. `function` returns what is recorded; "ok" is its verdict."""
+        self.count += 1
+        try:
+            found = function(*arguments)
+        except Exception as error:  # the others go on
+            traceback.print_exc()
+            found = {"ok": False, "error": f"{type(error).__name__}: {error}"[:500]}
+        if not found["ok"]:
+            self.failed.append(f"{kind}: {what}")
+        self.record(kind=kind, case=what, **found)
+        print(f"{'ok' if found['ok'] else 'WRONG':6} {kind}: {what} {found}", flush=True)
+
+
+def relative_error(got: Tensors, want: Tensors) -> float:
+    """The largest, relative to the tensor's largest number. NaN counts as infinite."""
+    errors = [0.0]
     for name, right in want.items():
-        difference = (tensors[name].cpu().double() - right).abs().max()
+        difference = (got[name].double() - right).abs().max() if right.numel() else torch.zeros([])
         errors.append(float(difference / right.abs().max().clamp_min(1e-30)))
-    # NaN is not greater than anything.
-    return max(e if e == e else float("inf") for e in errors)
+    return max(e if e == e else math.inf for e in errors)
 
 
-def check_results(core: Core, name: str, cases: list[Case]) -> bool:
-    print(f"{'case':44} {'by':8} {'type':9} {'error':>9} {'allowed':>9}")
-    passed = True
-    core.name = name
-    for case, dtype, tf32 in itertools.product(cases, TYPES, (False, True)):
-        if tf32 and dtype != torch.float32:
-            continue
-        if name in (GRID, CLUSTERS) and (
-            dtype == torch.float64 or (dtype == torch.float32 and not tf32)
-        ):
-            continue  # types that tensor cores cannot multiply
-        core.allow_tf32(tf32)
-        error = error_of(core, case, dtype)
-        allowed = TF32_TOLERANCE if tf32 else TOLERANCES[dtype]
-        kind = "tf32" if tf32 else str(dtype).removeprefix("torch.")
-        wrong = " WRONG" * (error > allowed)
-        print(f"{case!s:44} {name:8} {kind:9} {error:9.1e} {allowed:9.1e}{wrong}")
-        passed = passed and error <= allowed
-    return passed
+def moved(tensors: Tensors, dtype: torch.dtype, device: str) -> Tensors:
+    return {
+        k: (v.to(dtype) if v.is_floating_point() else v).to(device).contiguous()
+        for k, v in tensors.items()
+    }
+
+
+def is_masked(case: Case, given: Tensors, upstream: Tensors) -> Tensors:
+    """Upstream gradients, zero in masked steps, as the backward pass takes them."""
+    if not case.masked:
+        return upstream
+    valid = given["mask"].flip(1) if case.reversed else given["mask"]
+    return upstream | {"y": upstream["y"] * valid[..., None]}
+
+
+def compare(backend: Backend, case: Case, dtype: torch.dtype, tf32: bool, twice: bool) -> Any:
+    """Results and gradients against float64; if `twice`, the bits of a second call too."""
+    backend.allow_tf32(tf32)
+    where = backend.device if twice else "cpu"
+    given, upstream = reference.problem(case, where)
+    upstream = is_masked(case, given, upstream)
+    results, gradients = reference.results(case, given, upstream)
+    args = moved(given, dtype, backend.device), moved(upstream, dtype, backend.device)
+    found = []
+    for _ in range(2 if twice else 1):
+        out = backend.forward(case, args[0])
+        found.append({**out, **backend.backward(case, args[0], out, args[1])})
+    inference = backend.forward(case, args[0], is_training=False)
+    got = {k: v.to(where) for k, v in found[0].items()}
+    error = relative_error(got, {**results, **gradients})
+    error = max(error, relative_error({k: v.to(where) for k, v in inference.items()}, results))
+    allowed = tolerance(case, dtype, tf32)
+    same = all(torch.equal(found[0][k], found[-1][k]) for k in found[0] if k != "saved")
+    return {"ok": error <= allowed and same, "error": error, "allowed": allowed, "same_bits": same}
+
+
+def types_of(case: Case) -> list[tuple[torch.dtype, bool]]:
+    """Types, with and without TF32."""
+    types = [t for t in TYPES if case.by == "kernels" or t != torch.bfloat16]
+    return [(t, False) for t in types] + [(torch.float32, True)]
+
+
+def check_all(checks: Checks, small: bool) -> None:
+    for twice, cases in ((False, SMALL), (True, [] if small else LARGE)):
+        for case in cases:
+            for dtype, tf32 in types_of(case):
+                if twice and dtype == torch.float64:
+                    continue
+                kind = "tf32" if tf32 else str(dtype).removeprefix("torch.")
+                what = f"{case} {kind}"
+                checks.run("results", what, compare, checks.backend, case, dtype, tf32, twice)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library")
+    parser.add_argument("out_dir", type=Path)
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--small", action="store_true")
-    parser.add_argument(
-        "--algorithms", nargs="+", default=[*NUMBERS, CUDNN], choices=[*NUMBERS, CUDNN]
-    )
     options = parser.parse_args()
-    core = Core(options.library, options.device)
-    passed = all(
-        [
-            check_results(core, name, OWN if name in OWN_KERNELS else SMALL)
-            for name in options.algorithms
-        ]
-    )
-    if options.device == "cuda" and not options.small:
-        compare_speed(core, options.algorithms)
-    print("\nall correct" if passed else "\nWRONG results")
-    return not passed
+    torch.backends.cuda.matmul.allow_tf32 = False  # of the reference
+    options.out_dir.mkdir(parents=True, exist_ok=True)
+    begin = time.monotonic()
+    with open(options.out_dir / "results.jsonl", "a") as file:
+        checks = Checks(Backend(options.library, options.device), file)
+        check_all(checks, options.small)
+        rows = []
+        if options.device == "cuda" and not options.small:
+            rows = speed.measure(checks)
+        print(speed.table(rows))
+        wrong = f"{len(checks.failed)} of {checks.count} checks failed"
+        verdict = wrong if checks.failed else f"all {checks.count} checks passed"
+        checks.record(kind="verdict", ok=not checks.failed, seconds=time.monotonic() - begin)
+    for what in checks.failed[:20]:
+        print("failed:", what)
+    print(f"Verdict: {verdict} in {time.monotonic() - begin:.0f} s.")
+    return 1 if checks.failed else 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

@@ -1,173 +1,179 @@
-// The CUDA backend without TensorFlow, for check.py: the CudnnRNN family.
+// The CUDA backend without TensorFlow, for check.py: a layer direction on the
+// package's own kernels, and a multi-layer RNN by cuDNN.
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "backends/cuda/multi_layer/choose_algorithm.h"
-#include "backends/cuda/multi_layer/multi_layer.h"
+#include "backends/cuda/cudnn/rnn.h"
+#include "backends/cuda/layer/layer.h"
+#include "core/gate_order.h"
 
 namespace {
 
 using namespace tf_lstm_ops;        // NOLINT
 using namespace tf_lstm_ops::cuda;  // NOLINT
 
-// A problem in plain values; check_core.py has the same structure.
+// A problem in plain values; backend.py has the same structure.
 struct Call {
   CUstream stream;
   void* (*allocate)(int64_t bytes);  // of the device; lives as long as the call
-  const int32_t* lengths;            // [B], of the host
-  int64_t layers, directions, input_size, cell_size, hidden_size;
-  int64_t time, batch;
+  const int32_t* lengths;            // [B], of the host; of cuDNN only
+  int64_t layers, directions, inputs, units, hidden, time, batch;
+  double clip;
   int32_t type;  // 0 float, 1 double, 2 half, 3 bfloat16
   int32_t cell;  // 0 lstm, 1 gru, 2 tanh, 3 relu
-  int32_t time_major, is_training;
-  int32_t algorithm;  // an Algorithm, or -1: the op's choice
+  int32_t reversed, time_major, is_training;
 };
 
-// In the order of the ops' arguments and results.
+// Null where there is none. Sequences of a layer are [B, T, .].
 struct Tensors {
-  void *input, *input_h, *input_c, *params;
-  void *output, *output_h, *output_c, *reserve;
-  void *output_backprop, *output_h_backprop, *output_c_backprop;
-  void *input_backprop, *input_h_backprop, *input_c_backprop, *params_backprop;
-  int64_t reserve_size;  // in elements
+  void *x, *mask, *h0, *c0, *kernel, *recurrent, *bias, *peephole;
+  void *y, *final_h, *final_c, *saved;
+  void *y_grad, *final_h_grad, *final_c_grad;
+  void *x_grad, *h0_grad, *c0_grad, *kernel_grad, *recurrent_grad, *bias_grad;
+  void* peephole_grad;
 };
-
-Status MakeProblem(const Call& call, MultiLayerRnn* problem) {
-  constexpr CellKind kCells[] = {CellKind::kLstm, CellKind::kGru,
-                                 CellKind::kTanh, CellKind::kRelu};
-  RnnModel& model = problem->model;
-  model.cell = kCells[call.cell];
-  model.layers = call.layers;
-  model.directions = call.directions;
-  model.input_size = call.input_size;
-  model.cell_size = call.cell_size;
-  model.hidden_size = call.hidden_size;
-  problem->time_major = call.time_major != 0;
-  problem->time = call.time;
-  problem->batch = call.batch;
-  problem->lengths.assign(call.lengths, call.lengths + call.batch);
-  for (const int64_t length : problem->lengths) problem->valid_steps += length;
-  return ParamsLayout::Make(model, &problem->params);
-}
 
 // The caller's, for as long as the call.
 class Pieces : public Memory {
  public:
   explicit Pieces(const Call& call) : call_(call) {}
-
   Status Allocate(int64_t bytes, void** data) override {
     *data = call_.allocate(bytes);
     return Status();
   }
-  size_t blocks() const override { return 0; }
-  void FreeAfter(size_t) override {}
 
  private:
   const Call& call_;
 };
 
 template <class T>
-class Run {
- public:
-  explicit Run(const Call& call) : call_(call) {}
+T* As(void* data) {
+  return static_cast<T*>(data);
+}
 
-  Status Begin() {
-    TF_LSTM_OPS_RETURN_IF_ERROR(MakeProblem(call_, &problem_));
-    return Device::Make(call_.stream, std::make_unique<Pieces>(call_),
-                        &device_);
+template <class T>
+void SetWeights(const Call& call, T* kernel, T* recurrent, T* bias, T* peephole,
+                RnnWeights<T>* weights) {
+  const bool is_lstm = call.cell == 0;
+  const int gates = is_lstm ? 4 : 3;
+  weights->input = ByInput(kernel, gates, call.units);
+  weights->recurrent = ByInput(recurrent, gates, call.units);
+  weights->input_bias = bias;
+  if (!is_lstm) weights->recurrent_bias = bias + gates * call.units;
+  constexpr LstmGate kGates[] = {kGateI, kGateF, kGateO};
+  for (int n = 0; peephole && n < 3; ++n) {
+    weights->peephole[kGates[n]] = peephole + n * call.units;
   }
+}
 
-  Status ReserveSize(const Tensors& t, int64_t* size) {
-    std::unique_ptr<MultiLayerAlgorithm<T>> implementation;
-    TF_LSTM_OPS_RETURN_IF_ERROR(MakeImplementation(t, &implementation));
-    *size = implementation->reserve_size();
+template <class T, class E>
+void SetLayer(const Call& call, const Tensors& t, LayerDirection<E>* layer) {
+  layer->config.cell = call.cell == 0 ? CellKind::kLstm : CellKind::kGru;
+  layer->config.gate_order = call.cell == 0 ? kOrderIFCO : kOrderURN;
+  layer->config.input_size = layer->x_stride = call.inputs;
+  layer->config.cell_size = layer->config.hidden_size = call.units;
+  layer->config.cell_clip = call.clip;
+  layer->sequence.batch = call.batch;
+  layer->sequence.time = layer->sequence.steps = call.time;
+  layer->sequence.time_major = false;
+  layer->sequence.reversed = call.reversed != 0;
+  layer->sequence.outputs_in_order = true;
+  layer->sequence.mask = As<const bool>(t.mask);
+  layer->x = As<T>(t.x);
+  layer->h0 = {As<T>(t.h0), call.units};
+  layer->c0 = {As<T>(t.c0), call.units};
+  SetWeights<const T>(call, As<T>(t.kernel), As<T>(t.recurrent), As<T>(t.bias),
+                      As<T>(t.peephole), &layer->weights);
+}
+
+template <class T>
+Status LayerForwardPass(const Device& device, const Call& call,
+                        const Tensors& t) {
+  LayerForward<T> layer;
+  SetLayer<T>(call, t, &layer);
+  layer.h = As<T>(t.y);
+  layer.h_stride = call.units;
+  layer.fill = Fill::kPrevious;
+  layer.final_h = {As<T>(t.final_h), call.units};
+  layer.final_c = {As<T>(t.final_c), call.units};
+  layer.saved =
+      ActivationsByOutputRow(As<T>(t.saved), layer.config.cell, call.units);
+  return ComputeForward(device, layer);
+}
+
+// y_grad must be zero in masked steps.
+template <class T>
+Status LayerBackwardPass(const Device& device, const Call& call,
+                         const Tensors& t) {
+  LayerBackward<T> layer;
+  SetLayer<T>(call, t, &layer);
+  layer.h = As<T>(t.y);
+  layer.h_grad = As<T>(t.y_grad);
+  layer.h_stride = layer.h_grad_stride = call.units;
+  layer.final_h_grad = {As<T>(t.final_h_grad), call.units};
+  layer.final_c_grad = {As<T>(t.final_c_grad), call.units};
+  layer.saved = ActivationsByOutputRow(static_cast<const T*>(t.saved),
+                                       layer.config.cell, call.units);
+  layer.x_grad = As<T>(t.x_grad);
+  layer.h0_grad = {As<T>(t.h0_grad), call.units};
+  layer.c0_grad = {As<T>(t.c0_grad), call.units};
+  SetWeights<T>(call, As<T>(t.kernel_grad), As<T>(t.recurrent_grad),
+                As<T>(t.bias_grad), As<T>(t.peephole_grad),
+                &layer.weights_grad);
+  return ComputeBackward(device, layer);
+}
+
+Status MakeRnn(const Call& call, MultiLayerRnn* rnn) {
+  constexpr CellKind kCells[] = {CellKind::kLstm, CellKind::kGru,
+                                 CellKind::kTanh, CellKind::kRelu};
+  RnnModel& model = rnn->model;
+  model.cell = kCells[call.cell];
+  model.layers = call.layers;
+  model.directions = call.directions;
+  model.input_size = call.inputs;
+  model.cell_size = call.units;
+  model.hidden_size = call.hidden;
+  rnn->time_major = call.time_major != 0;
+  rnn->time = call.time;
+  rnn->batch = call.batch;
+  rnn->lengths.assign(call.lengths, call.lengths + call.batch);
+  for (const int64_t length : rnn->lengths) rnn->valid_steps += length;
+  return ParamsLayout::Make(model, &rnn->params);
+}
+
+// The weights are t.kernel, the reserve is t.saved.
+template <class T>
+Status CudnnPass(const Device& device, const Call& call, const Tensors& t,
+                 int64_t* reserve_size) {
+  MultiLayerRnn rnn;
+  TF_LSTM_OPS_RETURN_IF_ERROR(MakeRnn(call, &rnn));
+  CudnnRnn<T> cudnn(device, rnn);
+  TF_LSTM_OPS_RETURN_IF_ERROR(cudnn.Begin(call.is_training != 0));
+  if (reserve_size) {
+    *reserve_size = cudnn.reserve_size();
     return Status();
   }
-
-  Status Forward(const Tensors& t) {
-    MultiLayerForward<T> f = Inputs(t);
-    f.output = As(t.output);
-    f.output_h = As(t.output_h);
-    f.output_c = As(t.output_c);
-    f.reserve = As(t.reserve);
-    std::unique_ptr<MultiLayerAlgorithm<T>> implementation;
-    TF_LSTM_OPS_RETURN_IF_ERROR(MakeImplementation(t, &implementation));
-    return implementation->ComputeForward(f);
+  if (!t.y_grad) {
+    return cudnn.ComputeForward({As<T>(t.x), As<T>(t.h0), As<T>(t.c0),
+                                 As<T>(t.kernel), As<T>(t.y), As<T>(t.final_h),
+                                 As<T>(t.final_c), As<T>(t.saved)});
   }
+  return cudnn.ComputeBackward(
+      {As<T>(t.x), As<T>(t.h0), As<T>(t.c0), As<T>(t.kernel), As<T>(t.y),
+       As<T>(t.saved), As<T>(t.y_grad), As<T>(t.final_h_grad),
+       As<T>(t.final_c_grad), As<T>(t.x_grad), As<T>(t.h0_grad),
+       As<T>(t.c0_grad), As<T>(t.kernel_grad)});
+}
 
-  Status Backward(const Tensors& t) {
-    MultiLayerBackward<T> b = {};
-    b.input = As(t.input);
-    b.input_h = As(t.input_h);
-    b.input_c = As(t.input_c);
-    b.params = As(t.params);
-    b.output = As(t.output);
-    b.reserve = As(t.reserve);
-    b.output_backprop = As(t.output_backprop);
-    b.output_h_backprop = As(t.output_h_backprop);
-    b.output_c_backprop = As(t.output_c_backprop);
-    b.input_backprop = As(t.input_backprop);
-    b.input_h_backprop = As(t.input_h_backprop);
-    b.input_c_backprop = As(t.input_c_backprop);
-    b.params_backprop = As(t.params_backprop);
-    Algorithm algorithm = GivenAlgorithm();
-    if (call_.algorithm < 0 && !AlgorithmOfSize(t.reserve_size, &algorithm)) {
-      return InvalidArgument("no algorithm leaves a reserve of this size");
-    }
-    const auto implementation =
-        MultiLayerAlgorithm<T>::Make(problem_, nullptr, algorithm);
-    TF_LSTM_OPS_RETURN_IF_ERROR(implementation->Begin(*device_, true));
-    return implementation->ComputeBackward(b);
-  }
-
- private:
-  Algorithm GivenAlgorithm() const {
-    return static_cast<Algorithm>(call_.algorithm);
-  }
-
-  Status MakeImplementation(
-      const Tensors& t,
-      std::unique_ptr<MultiLayerAlgorithm<T>>* implementation) {
-    const bool is_training = call_.is_training != 0;
-    Algorithm algorithm = GivenAlgorithm();
-    if (call_.algorithm < 0) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(ChooseAlgorithm(
-          *device_, problem_, nullptr, is_training, Inputs(t), &algorithm));
-    }
-    *implementation =
-        MultiLayerAlgorithm<T>::Make(problem_, nullptr, algorithm);
-    return (*implementation)->Begin(*device_, is_training);
-  }
-
-  static T* As(void* data) { return static_cast<T*>(data); }
-  static MultiLayerForward<T> Inputs(const Tensors& t) {
-    MultiLayerForward<T> f = {};
-    f.input = As(t.input);
-    f.input_h = As(t.input_h);
-    f.input_c = As(t.input_c);
-    f.params = As(t.params);
-    return f;
-  }
-
-  const Call& call_;
-  MultiLayerRnn problem_;
-  std::unique_ptr<Device> device_;
-};
-
-// Null, or what went wrong.
+// Calls f(device). Returns null, or what went wrong.
 template <class F>
-const char* WithType(const Call& call, const F& f) {
+const char* OnDevice(const Call& call, const F& f) {
   static thread_local std::string message;
-  const auto run = [&](auto&& typed) {
-    const Status status = typed.Begin();
-    return status.ok() ? f(typed) : status;
-  };
-  const Status status = call.type == 0   ? run(Run<float>(call))
-                        : call.type == 1 ? run(Run<double>(call))
-                        : call.type == 2 ? run(Run<Half>(call))
-                                         : run(Run<BFloat16>(call));
+  std::unique_ptr<Device> device;
+  Status status =
+      Device::Make(call.stream, std::make_unique<Pieces>(call), &device);
+  if (status.ok()) status = f(*device);
   message = status.message();
   return status.ok() ? nullptr : message.c_str();
 }
@@ -187,16 +193,27 @@ tensor_float_32_execution_enabled() {
 
 EXPORT void gpu_allow_tf32(int allow) { tsl::allows_tf32 = allow != 0; }
 
-EXPORT const char* gpu_reserve_size(const Call* call, const Tensors* tensors,
-                                    int64_t* size) {
-  return WithType(*call,
-                  [&](auto& run) { return run.ReserveSize(*tensors, size); });
+EXPORT const char* gpu_layer(const Call* call, const Tensors* t) {
+  return OnDevice(*call, [&](const Device& device) {
+    const auto run = [&](auto type) {
+      using T = decltype(type);
+      return t->y_grad ? LayerBackwardPass<T>(device, *call, *t)
+                       : LayerForwardPass<T>(device, *call, *t);
+    };
+    return call->type == 0   ? run(float())
+           : call->type == 1 ? run(double())
+           : call->type == 2 ? run(Half())
+                             : run(BFloat16());
+  });
 }
 
-EXPORT const char* gpu_forward(const Call* call, const Tensors* tensors) {
-  return WithType(*call, [&](auto& run) { return run.Forward(*tensors); });
-}
-
-EXPORT const char* gpu_backward(const Call* call, const Tensors* tensors) {
-  return WithType(*call, [&](auto& run) { return run.Backward(*tensors); });
+// With `reserve_size` the call only sets it.
+EXPORT const char* gpu_cudnn(const Call* call, const Tensors* t,
+                             int64_t* reserve_size) {
+  return OnDevice(*call, [&](const Device& device) {
+    return call->type == 0 ? CudnnPass<float>(device, *call, *t, reserve_size)
+           : call->type == 1
+               ? CudnnPass<double>(device, *call, *t, reserve_size)
+               : CudnnPass<Half>(device, *call, *t, reserve_size);
+  });
 }

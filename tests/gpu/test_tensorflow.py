@@ -56,13 +56,6 @@ def test_cudnn_rnn_is_the_cpus(case, dtype):
     assert_close(both_passes(case, dtype, "GPU:0"), want, dtype)
 
 
-@pytest.mark.parametrize("case", TYPICAL[:2], ids=str)
-def test_dropout_has_the_cpus_masks(case):
-    options = {"dropout": 0.5, "seed": 1, "seed2": 2}
-    want = both_passes(case, "float64", "CPU:0", **options)
-    assert_close(both_passes(case, "float64", "GPU:0", **options), want, "float64")
-
-
 def test_every_dialect_by_the_self_test():
     run = subprocess.run(
         [sys.executable, "-m", "tf_lstm_ops", "selftest", "--device", "GPU"],

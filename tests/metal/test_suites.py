@@ -30,7 +30,7 @@ def plugin(request: pytest.FixtureRequest, plugins: dict[str, Path]) -> Path:
 
 @pytest.mark.parametrize("suite", suites.SUITES)
 def test_suite(tmp_path, plugin, kernels, suite):
-    outcome = suites.check(suite, tmp_path, environment(plugin, kernels), has_conversions=False)
+    outcome = suites.check(suite, tmp_path, environment(plugin, kernels))
     assert "autorelease called without pool" not in outcome.output
 
 

@@ -151,8 +151,15 @@ def params_size(*sizes: tf.Tensor, S: tf.DType, **attributes: Any) -> list[tf.Te
 
     Returns:
       The op's output, [1].
+
+    Raises:
+      InvalidArgumentError: the size does not fit into S.
     """
-    return [tf.constant([_model_of_sizes(sizes, attributes).size()], S)]
+    size = _model_of_sizes(sizes, attributes).size()
+    if size > S.max:  # tf.constant would drop the high bits
+        text = f"params has {size} elements, which overflows {S.name}"
+        raise tf.errors.InvalidArgumentError(None, None, text)
+    return [tf.constant([size], S)]
 
 
 def canonical_to_params(

@@ -161,9 +161,9 @@ def _problem(array: Any, dtype: tf.DType, required: tf.DType) -> str | None:
 def run(op: str, arguments: dict[str, Any]) -> Any:
     """Calls an op or, where only plain TensorFlow ops may run, its composite.
 
-    On an NVIDIA GPU whose kernels are off, or that has no kernel of the op, a call takes
-    TensorFlow's own op for cuDNN (see `stock_cudnn`) or the composite (see `_gpu`). Calls without
-    either take the fused op, which then has a kernel for the CPU only.
+    On an NVIDIA GPU a call takes TensorFlow's own op for cuDNN (see `stock_cudnn`) or, without a
+    kernel of this package, the composite (see `_gpu`). Calls without either take the fused op,
+    which then has a kernel for the CPU only.
 
     Args:
       op: the op's name without its namespace.
@@ -181,14 +181,15 @@ def run(op: str, arguments: dict[str, Any]) -> Any:
         converters.require_none(op)
         if converters.takes_plain_ops():
             return _run_plain(op, arguments)
-    if _gpu.takes_plain_ops(op):
+    if _gpu.may_use_cuda():
         try:
-            if stock_cudnn.covers(op, arguments):
+            given = _converted(op, arguments)
+            if stock_cudnn.covers(op, given):
                 compute = functools.partial(stock_cudnn.call, op)
-                return _run_plain(op, _with_checked_lengths(arguments), compute)
+                return _run_plain(op, _with_checked_lengths(given), compute)
             # A gradient op needs the dropout mask, which is in the fused op's reserve_space.
-            if not arguments.get("dropout"):
-                return _run_plain(op, _with_checked_lengths(arguments))
+            if not _gpu.has_kernel(op, given) and not arguments.get("dropout"):
+                return _run_plain(op, _with_checked_lengths(given))
         except ValueError:
             pass  # a size is not static, or an argument is wrong: the error is that of the fused op
     return op_definitions.function(op)(**arguments)

@@ -1,8 +1,8 @@
 """TensorFlow's own CudnnRNNV3 for calls of the CudnnRNN family on an NVIDIA GPU.
 
-It runs where the GPU kernels of this package are off: TensorFlow's kernel is cuDNN, and needs no
-self-test. The results are those of this package's ops, whose contract is wider: CudnnRNN and
-CudnnRNNV2 with cuDNN 9, rows of length 0, and states of several pseudo-layers in batch-major order.
+TensorFlow's kernel is cuDNN, and needs no self-test. The results are those of this package's ops,
+whose contract is wider: CudnnRNN and CudnnRNNV2 with cuDNN 9, rows of length 0, and states of
+several pseudo-layers in batch-major order.
 Not run on hardware: the tests run TensorFlow's op on this package's CPU kernel.
 """
 
@@ -32,13 +32,16 @@ _MODEL = {
 
 @functools.cache
 def _types() -> frozenset[tf.DType]:
-    """The types for which TensorFlow has both kernels on the GPU."""
+    """The types for which TensorFlow has both kernels on the GPU, and bfloat16, which is computed
+    in float32: TensorFlow's own gradient in bfloat16 converts the bytes of reserve_space as if they
+    were numbers."""
     found = []
     for op in ("CudnnRNNV3", "CudnnRNNBackpropV3"):
         of_gpu = (k for k in kernels.get_registered_kernels_for_op(op).kernel)
         constraints = (c for k in of_gpu if k.device_type == "GPU" for c in k.constraint)
         found.append({tf.as_dtype(t) for c in constraints for t in c.allowed_values.list.type})
-    return frozenset(set.intersection(*found))
+    both = set.intersection(*found)
+    return frozenset(both | {tf.bfloat16} if tf.float32 in both else both - {tf.bfloat16})
 
 
 def is_used(dtype: tf.DType) -> bool:
@@ -48,9 +51,9 @@ def is_used(dtype: tf.DType) -> bool:
       dtype: the type of the call.
 
     Returns:
-      True if it may run on an NVIDIA GPU on which the kernels of this package are off.
+      True if it may run on an NVIDIA GPU.
     """
-    if not _gpu.takes_plain_ops("CudnnRNNV3") or composite.plain_ops_required():
+    if not _gpu.may_use_cuda() or composite.plain_ops_required():
         return False
     if not tf.executing_eagerly() and converters.takes_plain_ops():
         return False
@@ -65,11 +68,14 @@ def covers(op: str, arguments: dict[str, Any]) -> bool:
       arguments: inputs and attributes by name, with tensors of the right types.
 
     Returns:
-      False for other ops, and for a call without steps, rows or columns, which cuDNN refuses.
+      False for other ops; for a call without steps, rows or columns, which cuDNN refuses; and for a
+      gradient op in bfloat16.
     """
     if op not in FORWARD and op not in BACKWARD:
         return False
     sequence = arguments["input"]
+    if op in BACKWARD and sequence.dtype.base_dtype == tf.bfloat16:
+        return False
     return is_used(sequence.dtype.base_dtype) and 0 not in sequence.shape
 
 
@@ -117,11 +123,18 @@ def forward(
       dropout, time_major, **model: attributes of the op.
 
     Returns:
-      output, output_h, output_c, reserve_space, host_reserved.
+      output, output_h, output_c, reserve_space, host_reserved. In bfloat16 reserve_space is empty:
+      the tape of the ops in float32 has what a gradient needs.
 
     Raises:
       ValueError, InvalidArgumentError: as of `call`.
     """
+    if input.dtype == tf.bfloat16:
+        floats = (tf.cast(v, tf.float32) for v in (input, input_h, input_c, params))
+        settings = {"is_training": is_training, "dropout": dropout, "time_major": time_major}
+        found = forward(*floats, sequence_lengths, **settings, **model)
+        narrow = [tf.cast(v, tf.bfloat16) for v in found[:3]]
+        return [*narrow, tf.zeros([], tf.bfloat16), found[4]]
     params = _checked_params(
         params, input, input_h, input_c, sequence_lengths, {**model, "time_major": time_major}
     )

@@ -1,6 +1,6 @@
 #include <vector>
 
-#include "backends/cuda/fused/layer.h"
+#include "backends/cuda/layer/layer.h"
 #include "dialects/block_cell/problem.h"
 #include "dialects/common/call_cuda.h"
 

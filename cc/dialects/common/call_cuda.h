@@ -9,15 +9,28 @@
 #include "backends/cuda/runtime/device.h"
 #include "core/layer_direction.h"
 #include "dialects/common/inputs.h"
+#include "tf/cuda/stream.h"
 #include "tf/kernel.h"
 
 namespace tf_lstm_ops {
 
-// Sets `device` to the stream and the temporary memory of a kernel's call.
-// Errors: FailedPrecondition where there is no CUDA stream or no driver;
-// Internal.
-Status MakeCudaDevice(const tf::KernelContext& context,
-                      std::unique_ptr<cuda::Device>* device);
+// Temporary tensors of a kernel's call. TensorFlow reuses their memory for
+// later work on the same stream once they are freed.
+class Temporaries : public cuda::Memory {
+ public:
+  explicit Temporaries(const tf::KernelContext& context) : context_(context) {}
+
+  Status Allocate(int64_t bytes, void** data) override {
+    tf::Tensor& tensor = tensors_.emplace_back();
+    TF_LSTM_OPS_RETURN_IF_ERROR(context_.AllocateTemporary(bytes, &tensor));
+    *data = tensor.data<void>();
+    return Status();
+  }
+
+ private:
+  const tf::KernelContext context_;
+  tf::Tensors tensors_;
+};
 
 // T is the element type of the op's tensors. The members that problem.h uses
 // have the same names as those of CpuCall. Pointers are views of TensorFlow's
@@ -28,10 +41,14 @@ class CudaCall : public Inputs {
   using Inputs::Inputs;
 
   // Fetches and checks the inputs. Call it before all other members. Errors:
-  // those of CheckInputs and of MakeCudaDevice.
+  // those of CheckInputs; FailedPrecondition where there is no CUDA stream or
+  // no driver; Internal.
   Status Fetch(const tf::KernelContext& context) {
     TF_LSTM_OPS_RETURN_IF_ERROR(Inputs::Fetch(context));
-    return MakeCudaDevice(context, &device_);
+    void* stream = nullptr;
+    TF_LSTM_OPS_RETURN_IF_ERROR(tf::CudaStream(context.get(), &stream));
+    return cuda::Device::Make(static_cast<CUstream>(stream),
+                              std::make_unique<Temporaries>(context), &device_);
   }
   const cuda::Device& device() const { return *device_; }
 

@@ -1,4 +1,4 @@
-#include "backends/cuda/fused/layer.h"
+#include "backends/cuda/layer/layer.h"
 #include "dialects/common/call_cuda.h"
 #include "dialects/mpsgraph/problem.h"
 #include "dialects/mpsgraph/signatures.h"

@@ -69,13 +69,13 @@ struct Factor {
   // Reads a matrix, [rows, columns] after the operation, that is stored by
   // column.
   Factor(const void* data, cudaDataType type, cublasOperation_t operation,
-         int rows, int columns, int64_t stride, int64_t first)
+         int rows, int columns, int64_t stride)
       : elements(static_cast<size_t>(rows) * columns) {
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) {
         const int64_t at =
             operation == CUBLAS_OP_N ? i + j * stride : j + i * stride;
-        elements[i * columns + j] = Get(data, type, first + at);
+        elements[i * columns + j] = Get(data, type, at);
       }
     }
   }
@@ -110,39 +110,37 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, CUstream_st* stream) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasGemmStridedBatchedEx(
-    cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b,
-    int m, int n, int k, const void* alpha, const void* a, cudaDataType a_type,
-    int a_stride, long long a_step, const void* b, cudaDataType b_type,
-    int b_stride, long long b_step, const void* beta, void* c,
-    cudaDataType c_type, int c_stride, long long c_step, int count,
-    cublasComputeType_t compute, cublasGemmAlgo_t algorithm) {
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t op_a,
+                            cublasOperation_t op_b, int m, int n, int k,
+                            const void* alpha, const void* a,
+                            cudaDataType a_type, int a_stride, const void* b,
+                            cudaDataType b_type, int b_stride, const void* beta,
+                            void* c, cudaDataType c_type, int c_stride,
+                            cublasComputeType_t compute,
+                            cublasGemmAlgo_t algorithm) {
   if (!IsSupported(a_type, c_type, compute)) return kNotSupported;
-  const bool is_sound = handle->stream && m > 0 && n > 0 && k > 0 &&
-                        count > 0 && a && b && c && a_type == b_type &&
+  const bool is_sound = handle->stream && m > 0 && n > 0 && k > 0 && a && b &&
+                        c && a_type == b_type &&
                         a_stride >= (op_a == CUBLAS_OP_N ? m : k) &&
                         b_stride >= (op_b == CUBLAS_OP_N ? k : n) &&
                         c_stride >= m && algorithm == CUBLAS_GEMM_DEFAULT;
   if (!is_sound) return kInvalidValue;
   compute_type = compute;
   const double add = Scale(beta, compute);
-  for (int64_t batch = 0; batch < count; ++batch) {
-    const Factor left(a, a_type, op_a, m, k, a_stride, batch * a_step);
-    const Factor right(b, b_type,
-                       op_b == CUBLAS_OP_N ? CUBLAS_OP_T : CUBLAS_OP_N, n, k,
-                       b_stride, batch * b_step);
-    for (int64_t j = 0; j < n; ++j) {
-      for (int64_t i = 0; i < m; ++i) {
-        double sum = 0;
-        for (int64_t l = 0; l < k; ++l) {
-          sum += left.elements[i * k + l] * right.elements[j * k + l];
-        }
-        const int64_t at = batch * c_step + j * c_stride + i;
-        sum *= Scale(alpha, compute);
-        // With beta 0 the old value is not read.
-        if (add != 0) sum += add * Get(c, c_type, at);
-        Put(sum, c, c_type, at);
+  const Factor left(a, a_type, op_a, m, k, a_stride);
+  const Factor right(b, b_type, op_b == CUBLAS_OP_N ? CUBLAS_OP_T : CUBLAS_OP_N,
+                     n, k, b_stride);
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < m; ++i) {
+      double sum = 0;
+      for (int64_t l = 0; l < k; ++l) {
+        sum += left.elements[i * k + l] * right.elements[j * k + l];
       }
+      const int64_t at = j * c_stride + i;
+      sum *= Scale(alpha, compute);
+      // With beta 0 the old value is not read.
+      if (add != 0) sum += add * Get(c, c_type, at);
+      Put(sum, c, c_type, at);
     }
   }
   return CUBLAS_STATUS_SUCCESS;

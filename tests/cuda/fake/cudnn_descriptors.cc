@@ -113,23 +113,6 @@ cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor,
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnGetTensorNdDescriptor(cudnnTensorDescriptor_t tensor,
-                                         int max_rank, cudnnDataType_t* type,
-                                         int* rank, int dims[], int strides[]) {
-  CHECK_PARAM(IsLive(tensor) && type && rank && dims && strides);
-  *type = tensor->type;
-  *rank = static_cast<int>(tensor->dims.size());
-  int stride = 1;
-  for (int k = *rank - 1; k >= 0; --k) {
-    if (k < max_rank) {
-      dims[k] = tensor->dims[k];
-      strides[k] = stride;
-    }
-    stride *= tensor->dims[k];
-  }
-  return CUDNN_STATUS_SUCCESS;
-}
-
 cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* dropout) {
   return Create(dropout);
 }
@@ -142,7 +125,7 @@ cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout,
                                         void* states, size_t states_size,
                                         unsigned long long) {
   CHECK_PARAM(IsLive(dropout) && handle != nullptr);
-  // The package drops between layers itself.
+  // The package calls cuDNN without dropout.
   CHECK_PARAM(probability == 0 && states == nullptr && states_size == 0);
   dropout->is_set = true;
   return CUDNN_STATUS_SUCCESS;
@@ -174,10 +157,9 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(
   CHECK_PARAM(projection > 0 && projection <= hidden);
   CHECK_PARAM(projection == hidden || mode == CUDNN_LSTM);
   CHECK_PARAM(input_mode == CUDNN_LINEAR_INPUT || input == hidden);
-  CHECK_PARAM(flags <= CUDNN_RNN_PADDED_IO_ENABLED);
+  CHECK_PARAM(algorithm == CUDNN_RNN_ALGO_STANDARD);
+  CHECK_PARAM(flags == CUDNN_RNN_PADDED_IO_ENABLED);
   rnn->is_set = true;
-  rnn->is_padded = flags == CUDNN_RNN_PADDED_IO_ENABLED;
-  rnn->algorithm = algorithm;
   rnn->type = type;
   rnn->math = math;
   rnn->model = {mode,      input_mode == CUDNN_SKIP_INPUT,
@@ -203,9 +185,6 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data,
   CHECK_PARAM(time > 0 && batch > 0 && width > 0);
   for (int b = 0; b < batch; ++b) {
     CHECK_PARAM(lengths[b] > 0 && lengths[b] <= time);
-    // Packed sequences are sorted.
-    CHECK_PARAM(layout != CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED || b == 0 ||
-                lengths[b] <= lengths[b - 1]);
   }
   data->is_set = true;
   data->type = type;

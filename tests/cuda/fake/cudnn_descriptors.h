@@ -21,11 +21,9 @@ struct cudnnDropoutStruct {
   bool is_set = false;
 };
 struct cudnnRNNStruct {
-  bool is_set = false, is_padded = false;
-  cudnnRNNAlgo_t algorithm;
+  bool is_set = false;
   cudnnDataType_t type;
   cudnnMathType_t math;
-  int built_for = 0;
   fake::Model model;
 };
 struct cudnnRNNDataStruct {

@@ -1,17 +1,11 @@
 // The fake libcudnn.so.9: the passes. They check descriptors, sizes and the
 // order of calls. Values that the documentation leaves undefined are NaN.
 //
-// Environment variables:
-//   FAKE_CUDNN_LOG    a file that gets a line for each pass
-//   FAKE_FASTEST      the number of the one algorithm that is fast
-//   FAKE_CUDNN_WRONG  the number of an algorithm whose outputs are zeros
-//   FAKE_CUDNN_FAILS  the number of an algorithm whose passes fail
-#include <chrono>
+// Environment variable: FAKE_CUDNN_LOG, a file that gets a line for each pass.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "cudnn_descriptors.h"
@@ -21,11 +15,8 @@
 using fake::Batch;
 using fake::BatchOf;
 using fake::Elements;
-using fake::Fail;
 using fake::IsAt;
 using fake::IsLive;
-using fake::IsSupported;
-using fake::Model;
 using fake::ReserveBytes;
 using fake::Rnn;
 using fake::SetStage;
@@ -83,11 +74,6 @@ cudnnStatus_t CheckData(const Pass& p) {
   for (int64_t b = 0; b < p.x->batch; ++b) {
     CHECK_PARAM(p.lengths[b] == p.x->lengths[b]);
   }
-  const bool is_packed = p.x->layout == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
-  CHECK_PARAM(rnn.is_padded || is_packed);
-  for (int64_t b = 1; b < p.x->batch; ++b) {
-    CHECK_PARAM(!is_packed || p.x->lengths[b] == p.x->lengths[0]);
-  }
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -95,17 +81,7 @@ cudnnStatus_t Check(const Pass& p, bool needs_reserve) {
   CHECK_PARAM(p.handle != nullptr && p.handle->stream != nullptr);
   CHECK_PARAM(IsLive(p.rnn) && p.rnn->is_set);
   const cudnnRNNStruct& rnn = *p.rnn;
-  if (!IsSupported(rnn)) {
-    return Fail(CUDNN_STATUS_NOT_SUPPORTED, "no algorithm %d for this",
-                rnn.algorithm);
-  }
-  const char* failing = std::getenv("FAKE_CUDNN_FAILS");
-  if (failing && std::atoi(failing) == rnn.algorithm) {
-    return Fail(CUDNN_STATUS_EXECUTION_FAILED, "as FAKE_CUDNN_FAILS says");
-  }
   if (const cudnnStatus_t status = CheckData(p)) return status;
-  CHECK_PARAM(rnn.algorithm != CUDNN_RNN_ALGO_PERSIST_DYNAMIC ||
-              rnn.built_for == p.x->batch);
   CHECK_PARAM(IsState(p.h, rnn, *p.x, rnn.model.projection));
   // The gradients of weights need no cell state.
   CHECK_PARAM(!p.c || IsState(p.c, rnn, *p.x, rnn.model.hidden));
@@ -125,25 +101,11 @@ void Log(const char* pass, const Pass& p, bool is_training) {
   const char* path = std::getenv("FAKE_CUDNN_LOG");
   std::FILE* file = path ? std::fopen(path, "a") : nullptr;
   if (!file) return;
-  const Model& m = p.rnn->model;
-  std::fprintf(
-      file,
-      R"({"pass": "%s", "training": %d, "algorithm": %d, "math": %d, "type": %d, "padded": %d, )"
-      R"("layout": %d, "time": %d, "batch": %d, "layers": %d, "directions": %d, "input": %d, )"
-      R"("hidden": %d, "projection": %d})"
-      "\n",
-      pass, is_training, p.rnn->algorithm, p.rnn->math, p.rnn->type,
-      p.rnn->is_padded, p.x->layout, static_cast<int>(p.x->time),
-      static_cast<int>(p.x->batch), static_cast<int>(m.layers),
-      static_cast<int>(m.directions), static_cast<int>(m.input),
-      static_cast<int>(m.hidden), static_cast<int>(m.projection));
+  std::fprintf(file,
+               R"({"pass": "%s", "training": %d, "math": %d, "layout": %d})"
+               "\n",
+               pass, is_training, p.rnn->math, p.x->layout);
   std::fclose(file);
-}
-
-void Delay(const cudnnRNNStruct& rnn) {
-  const char* fastest = std::getenv("FAKE_FASTEST");
-  if (!fastest || std::atoi(fastest) == rnn.algorithm) return;
-  std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
 // Writes the padding of a sequence: the fill value, or NaN.
@@ -203,13 +165,6 @@ cudnnStatus_t cudnnRNNForward(
   Rnn(rnn->model, batch, space, tape)
       .RunForward({Of(*rnn, x), Of(*rnn, y), Of(*rnn, hx), Of(*rnn, hy),
                    Of(*rnn, cx), Of(*rnn, cy), Of(*rnn, weights)});
-  const char* wrong = std::getenv("FAKE_CUDNN_WRONG");
-  if (wrong && std::atoi(wrong) == rnn->algorithm) {
-    std::memset(
-        y, 0,
-        y_data->time * y_data->batch * y_data->width * SizeOf(y_data->type));
-  }
-  Delay(*rnn);
   Log("forward", pass, is_training);
   return CUDNN_STATUS_SUCCESS;
 }

@@ -11,14 +11,11 @@
 
 namespace fake {
 
-// Whether the RNN's algorithm supports the RNN.
-bool IsSupported(const cudnnRNNStruct& rnn);
 Batch BatchOf(const cudnnRNNDataStruct& data);
 
 WeightSpace Weights(const cudnnRNNStruct& rnn);
 
-// Sizes are in bytes. They differ between algorithms, as cuDNN's do. `x`
-// describes the input.
+// Sizes are in bytes. `x` describes the input.
 size_t WeightBytes(const cudnnRNNStruct& rnn);
 size_t WorkspaceBytes(const cudnnRNNStruct& rnn, const cudnnRNNDataStruct& x);
 size_t ReserveBytes(const cudnnRNNStruct& rnn, const cudnnRNNDataStruct& x);

@@ -1,7 +1,9 @@
 // A fake libnvrtc.so.12: the host's compiler makes a library of the same device
 // code, with prelude.h before it.
 //
-// Environment variable: FAKE_CXX, the compiler.
+// Environment variables:
+//   FAKE_CXX       the compiler
+//   FAKE_PROGRAMS  a folder that keeps what was compiled
 #include "backends/cuda/api/nvrtc.h"
 
 #include <unistd.h>
@@ -11,8 +13,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -38,6 +42,15 @@ void Write(const std::string& text, const fs::path& path) {
 std::string Read(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Where a compiled program is kept; empty for nowhere.
+fs::path KeptFile(const _nvrtcProgram& program, const std::string& command) {
+  const char* folder = std::getenv("FAKE_PROGRAMS");
+  if (!folder) return {};
+  std::string all = command + program.source + Read(FAKE_PRELUDE);
+  for (const auto& [name, text] : program.headers) all += name + text;
+  return fs::path(folder) / std::to_string(std::hash<std::string>()(all));
 }
 
 // The host compiler's form of an option of NVRTC; empty for an unknown one.
@@ -96,13 +109,6 @@ nvrtcResult nvrtcDestroyProgram(nvrtcProgram* program) {
 
 nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int option_count,
                                 const char* const* options) {
-  std::string name = fs::temp_directory_path() / "nvrtc_XXXXXX";
-  if (!mkdtemp(name.data())) return kCompilation;
-  const fs::path folder = name;
-  for (const auto& [header, text] : program->headers) {
-    Write(text, folder / header);
-  }
-  Write(program->source, folder / "source.cc");
   const char* compiler = std::getenv("FAKE_CXX");
   std::string command = compiler ? compiler : "c++";
   command +=
@@ -113,11 +119,27 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int option_count,
     if (option.empty()) return kInvalidInput;
     if (option != "-w") command += ' ' + option;
   }
+  const fs::path kept = KeptFile(*program, command);
+  program->image = Read(kept);
+  if (!program->image.empty()) return NVRTC_SUCCESS;
+  std::string name = fs::temp_directory_path() / "nvrtc_XXXXXX";
+  if (!mkdtemp(name.data())) return kCompilation;
+  const fs::path folder = name;
+  for (const auto& [header, text] : program->headers) {
+    Write(text, folder / header);
+  }
+  Write(program->source, folder / "source.cc");
   command += " -I" + name + ' ' + name + "/source.cc -o " + name +
              "/module.so > " + name + "/log 2>&1";
   const bool compiled = std::system(command.c_str()) == 0;
   program->log = Read(folder / "log");
   if (compiled) program->image = Read(folder / "module.so");
+  if (compiled && !kept.empty()) {
+    Write(program->image, name + "/kept");
+    fs::create_directories(kept.parent_path());
+    std::error_code ignored;  // another file system; then it is not kept
+    fs::rename(name + "/kept", kept, ignored);
+  }
   fs::remove_all(folder);
   return compiled ? NVRTC_SUCCESS : kCompilation;
 }

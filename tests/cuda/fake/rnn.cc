@@ -51,42 +51,34 @@ Elements Elements::From(int64_t n) const {
   return {type, data ? static_cast<char*>(data) + n * SizeOf(type) : nullptr};
 }
 
-WeightSpace::WeightSpace(const Model& model, bool scattered)
-    : ids_(2 * model.gates() + 1) {
-  constexpr int64_t kGap = 7;
-  const int64_t gap = scattered ? kGap : 0;
+WeightSpace::WeightSpace(const Model& model) : ids_(2 * model.gates() + 1) {
   matrices_.resize(model.pseudo_layers() * ids_);
   biases_.resize(model.pseudo_layers() * ids_);
-  const auto add_biases = [&](int64_t p) {
-    for (int64_t id = 0; id < 2 * model.gates(); ++id) {
-      Add(&biases_[p * ids_ + id], 1, model.hidden, gap);
-    }
-  };
   for (int64_t p = 0; p < model.pseudo_layers(); ++p) {
     const int64_t layer = p / model.directions;
     const int64_t columns =
         layer == 0 && model.skips_input ? 0 : model.InputOf(layer);
     Region* of = &matrices_[p * ids_];
     for (int64_t g = 0; g < model.gates(); ++g) {
-      if (columns) Add(&of[g], model.hidden, columns, gap);
+      if (columns) Add(&of[g], model.hidden, columns);
     }
     for (int64_t g = 0; g < model.gates(); ++g) {
-      Add(&of[model.gates() + g], model.hidden, model.projection, gap);
+      Add(&of[model.gates() + g], model.hidden, model.projection);
     }
     if (model.is_projected()) {
-      Add(&of[2 * model.gates()], model.projection, model.hidden, gap);
+      Add(&of[2 * model.gates()], model.projection, model.hidden);
     }
-    if (scattered) add_biases(p);
   }
-  for (int64_t p = 0; p < model.pseudo_layers() && !scattered; ++p) {
-    add_biases(p);
+  for (int64_t p = 0; p < model.pseudo_layers(); ++p) {
+    for (int64_t id = 0; id < 2 * model.gates(); ++id) {
+      Add(&biases_[p * ids_ + id], 1, model.hidden);
+    }
   }
 }
 
-void WeightSpace::Add(Region* region, int64_t rows, int64_t columns,
-                      int64_t gap) {
+void WeightSpace::Add(Region* region, int64_t rows, int64_t columns) {
   *region = {size_, rows, columns};
-  size_ += rows * columns + gap;
+  size_ += rows * columns;
 }
 
 const Region& WeightSpace::Matrix(int64_t pseudo_layer, int64_t id) const {

@@ -44,8 +44,7 @@ struct Region {
 };
 class WeightSpace {
  public:
-  // `scattered`: not as documented; with gaps, and biases beside matrices.
-  WeightSpace(const Model& model, bool scattered);
+  explicit WeightSpace(const Model& model);
 
   int64_t size() const { return size_; }
   // IDs are those of cudnnGetRNNWeightParams. A missing matrix or bias is
@@ -54,7 +53,7 @@ class WeightSpace {
   const Region& Bias(int64_t pseudo_layer, int64_t id) const;
 
  private:
-  void Add(Region* region, int64_t rows, int64_t columns, int64_t gap);
+  void Add(Region* region, int64_t rows, int64_t columns);
 
   int64_t ids_;
   int64_t size_ = 0;

@@ -34,16 +34,15 @@ static_assert(CUDA_R_32F == 0 && CUDA_R_64F == 1 && CUDA_R_16F == 2 &&
 const char* cublasGetStatusString(cublasStatus_t);
 cublasStatus_t cublasCreate_v2(cublasHandle_t*);
 cublasStatus_t cublasSetStream_v2(cublasHandle_t, CUstream_st*);
-// c = alpha * op_a(a) op_b(b) + beta * c, for `count` column-major matrices.
-// The matrices of an operand begin `*_step` elements apart, their columns
-// `*_stride` elements apart.
-cublasStatus_t cublasGemmStridedBatchedEx(
-    cublasHandle_t, cublasOperation_t op_a, cublasOperation_t op_b, int m,
-    int n, int k, const void* alpha, const void* a, cudaDataType a_type,
-    int a_stride, long long a_step, const void* b, cudaDataType b_type,
-    int b_stride, long long b_step, const void* beta, void* c,
-    cudaDataType c_type, int c_stride, long long c_step, int count,
-    cublasComputeType_t, cublasGemmAlgo_t);
+// c = alpha * op_a(a) op_b(b) + beta * c, for column-major matrices whose
+// columns begin `*_stride` elements apart.
+cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t op_a,
+                            cublasOperation_t op_b, int m, int n, int k,
+                            const void* alpha, const void* a,
+                            cudaDataType a_type, int a_stride, const void* b,
+                            cudaDataType b_type, int b_stride, const void* beta,
+                            void* c, cudaDataType c_type, int c_stride,
+                            cublasComputeType_t, cublasGemmAlgo_t);
 
 }  // extern "C"
 
@@ -52,6 +51,6 @@ cublasStatus_t cublasGemmStridedBatchedEx(
   F(cublasGetStatusString)         \
   F(cublasCreate_v2)               \
   F(cublasSetStream_v2)            \
-  F(cublasGemmStridedBatchedEx)
+  F(cublasGemmEx)
 
 #endif  // TF_LSTM_OPS_BACKENDS_CUDA_API_CUBLAS_H_

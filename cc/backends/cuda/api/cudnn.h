@@ -46,9 +46,6 @@ typedef enum {
 #ifndef CUDNN_ADV_H_
 typedef enum {
   CUDNN_RNN_ALGO_STANDARD = 0,
-  CUDNN_RNN_ALGO_PERSIST_STATIC = 1,
-  CUDNN_RNN_ALGO_PERSIST_DYNAMIC = 2,
-  CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H = 3,
 } cudnnRNNAlgo_t;
 
 typedef enum {
@@ -77,13 +74,11 @@ typedef enum {
 
 typedef enum {
   CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED = 0,
-  CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED = 1,
   CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED = 2,
 } cudnnRNNDataLayout_t;
 
 typedef enum { CUDNN_WGRAD_MODE_ADD = 0 } cudnnWgradMode_t;
 
-#define CUDNN_RNN_PADDED_IO_DISABLED 0
 #define CUDNN_RNN_PADDED_IO_ENABLED (1U << 0)
 #endif
 
@@ -98,9 +93,6 @@ cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t);
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t,
                                          cudnnDataType_t, int rank,
                                          const int dims[], const int strides[]);
-cudnnStatus_t cudnnGetTensorNdDescriptor(cudnnTensorDescriptor_t, int max_rank,
-                                         cudnnDataType_t*, int* rank,
-                                         int dims[], int strides[]);
 
 cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t*);
 cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t);
@@ -117,8 +109,6 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(
     cudnnDataType_t math_precision, cudnnMathType_t, int32_t input_size,
     int32_t hidden_size, int32_t projection_size, int32_t layers,
     cudnnDropoutDescriptor_t, uint32_t aux_flags);
-cudnnStatus_t cudnnBuildRNNDynamic(cudnnHandle_t, cudnnRNNDescriptor_t,
-                                   int batch);
 
 cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t*);
 cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t);
@@ -134,11 +124,6 @@ cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t, cudnnRNNDescriptor_t,
                                         size_t* workspace, size_t* reserve);
 cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t, cudnnRNNDescriptor_t,
                                          size_t* size);
-cudnnStatus_t cudnnGetRNNWeightParams(
-    cudnnHandle_t, cudnnRNNDescriptor_t, int32_t pseudo_layer,
-    size_t weight_space_size, const void* weight_space, int32_t id,
-    cudnnTensorDescriptor_t matrix, void** matrix_address,
-    cudnnTensorDescriptor_t bias, void** bias_address);
 
 cudnnStatus_t cudnnRNNForward(
     cudnnHandle_t, cudnnRNNDescriptor_t, cudnnForwardMode_t,
@@ -164,28 +149,20 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
 
 }  // extern "C"
 
-static_assert(CUDNN_STATUS_SUCCESS == 0 && CUDNN_STATUS_BAD_PARAM == 2000);
-static_assert(CUDNN_STATUS_NOT_SUPPORTED == 3000);
-static_assert(CUDNN_DATA_FLOAT == 0 && CUDNN_DATA_DOUBLE == 1);
-static_assert(CUDNN_DATA_HALF == 2);
-static_assert(CUDNN_DEFAULT_MATH == 0 && CUDNN_TENSOR_OP_MATH == 1);
-static_assert(CUDNN_FMA_MATH == 3);
-static_assert(CUDNN_RNN_ALGO_STANDARD == 0);
-static_assert(CUDNN_RNN_ALGO_PERSIST_STATIC == 1);
-static_assert(CUDNN_RNN_ALGO_PERSIST_DYNAMIC == 2);
-static_assert(CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H == 3);
+static_assert(CUDNN_STATUS_SUCCESS == 0 && CUDNN_STATUS_BAD_PARAM == 2000 &&
+              CUDNN_STATUS_NOT_SUPPORTED == 3000);
+static_assert(CUDNN_DATA_FLOAT == 0 && CUDNN_DATA_DOUBLE == 1 &&
+              CUDNN_DATA_HALF == 2);
+static_assert(CUDNN_DEFAULT_MATH == 0 && CUDNN_TENSOR_OP_MATH == 1 &&
+              CUDNN_FMA_MATH == 3 && CUDNN_RNN_ALGO_STANDARD == 0);
 static_assert(CUDNN_FWD_MODE_INFERENCE == 0 && CUDNN_FWD_MODE_TRAINING == 1);
-static_assert(CUDNN_RNN_RELU == 0 && CUDNN_RNN_TANH == 1);
-static_assert(CUDNN_LSTM == 2 && CUDNN_GRU == 3);
-static_assert(CUDNN_RNN_DOUBLE_BIAS == 2);
+static_assert(CUDNN_RNN_RELU == 0 && CUDNN_RNN_TANH == 1 && CUDNN_LSTM == 2 &&
+              CUDNN_GRU == 3 && CUDNN_RNN_DOUBLE_BIAS == 2);
 static_assert(CUDNN_UNIDIRECTIONAL == 0 && CUDNN_BIDIRECTIONAL == 1);
 static_assert(CUDNN_LINEAR_INPUT == 0 && CUDNN_SKIP_INPUT == 1);
-static_assert(CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED == 0);
-static_assert(CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED == 1);
-static_assert(CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED == 2);
-static_assert(CUDNN_WGRAD_MODE_ADD == 0);
-static_assert(CUDNN_RNN_PADDED_IO_DISABLED == 0);
-static_assert(CUDNN_RNN_PADDED_IO_ENABLED == 1);
+static_assert(CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED == 0 &&
+              CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED == 2);
+static_assert(CUDNN_WGRAD_MODE_ADD == 0 && CUDNN_RNN_PADDED_IO_ENABLED == 1);
 
 // The functions that are called, for cudnn/library.h.
 #define TF_LSTM_OPS_CUDA_CUDNN(F)  \
@@ -197,20 +174,17 @@ static_assert(CUDNN_RNN_PADDED_IO_ENABLED == 1);
   F(cudnnCreateTensorDescriptor)   \
   F(cudnnDestroyTensorDescriptor)  \
   F(cudnnSetTensorNdDescriptor)    \
-  F(cudnnGetTensorNdDescriptor)    \
   F(cudnnCreateDropoutDescriptor)  \
   F(cudnnDestroyDropoutDescriptor) \
   F(cudnnSetDropoutDescriptor)     \
   F(cudnnCreateRNNDescriptor)      \
   F(cudnnDestroyRNNDescriptor)     \
   F(cudnnSetRNNDescriptor_v8)      \
-  F(cudnnBuildRNNDynamic)          \
   F(cudnnCreateRNNDataDescriptor)  \
   F(cudnnDestroyRNNDataDescriptor) \
   F(cudnnSetRNNDataDescriptor)     \
   F(cudnnGetRNNTempSpaceSizes)     \
   F(cudnnGetRNNWeightSpaceSize)    \
-  F(cudnnGetRNNWeightParams)       \
   F(cudnnRNNForward)               \
   F(cudnnRNNBackwardData_v8)       \
   F(cudnnRNNBackwardWeights_v8)

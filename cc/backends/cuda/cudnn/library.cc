@@ -1,9 +1,5 @@
 #include "backends/cuda/cudnn/library.h"
 
-#include <cstdlib>
-#include <cstring>
-#include <vector>
-
 namespace tf_lstm_ops::cuda {
 
 #define TF_LSTM_OPS_CUDNN_SYMBOL(function) \
@@ -19,13 +15,6 @@ Status Open(const Cudnn** cudnn_or_null) {
            {TF_LSTM_OPS_CUDA_CUDNN(TF_LSTM_OPS_CUDNN_SYMBOL)});
   *cudnn_or_null = &cudnn;
   return status;
-}
-
-bool HasCudnn() {
-  const char* wanted = std::getenv("TF_LSTM_OPS_CUDA_CUDNN");
-  const Cudnn* cudnn = nullptr;
-  return (wanted == nullptr || std::strcmp(wanted, "0") != 0) &&
-         Open(&cudnn).ok();
 }
 
 Status Check(const Cudnn& cudnn, cudnnStatus_t result, const char* call) {

@@ -17,8 +17,6 @@ struct Cudnn {
 // Sets `cudnn` to cuDNN's functions, which the process owns. Errors:
 // FailedPrecondition where cuDNN cannot be loaded.
 Status Open(const Cudnn** cudnn);
-// Whether cuDNN can be loaded and TF_LSTM_OPS_CUDA_CUDNN is not 0.
-bool HasCudnn();
 // Errors, with the name of the call and cuDNN's message: Unimplemented where
 // cuDNN does not support the arguments; Internal for any other failure.
 Status Check(const Cudnn& cudnn, cudnnStatus_t result, const char* call);

@@ -3,31 +3,21 @@
 #include "core/cells.h"
 
 // The files of the device code: a name, and the path as in #include.
-#define TF_LSTM_OPS_SOURCES(F)                                            \
-  F(steps, "backends/cuda/kernels/steps.cu")                              \
-  F(persistent, "backends/cuda/kernels/persistent.cu")                    \
-  F(tensors, "backends/cuda/kernels/tensors.cu")                          \
-  F(host_bytes_kernel, "backends/cuda/kernels/host_bytes.cu")             \
-  F(host_bytes, "backends/cuda/kernels/host_bytes.h")                     \
-  F(sequences, "backends/cuda/kernels/sequences.cu")                      \
-  F(sequence_arguments, "backends/cuda/kernels/sequence_arguments.h")     \
-  F(dropout_rule, "core/dropout_rule.h")                                  \
-  F(block, "backends/cuda/kernels/block.h")                               \
-  F(cell_step, "backends/cuda/kernels/cell_step.h")                       \
-  F(cooperation, "backends/cuda/kernels/cooperation.h")                   \
-  F(block_group, "backends/cuda/kernels/block_group.h")                   \
-  F(persistent_arguments, "backends/cuda/kernels/persistent_arguments.h") \
-  F(kernel, "backends/cuda/kernels/kernel.h")                             \
-  F(step_arguments, "backends/cuda/kernels/step_arguments.h")             \
-  F(tensor_arguments, "backends/cuda/kernels/tensor_arguments.h")         \
-  F(sequence, "core/sequence.h")                                          \
-  F(layer_tensors, "core/layer_tensors.h")                                \
-  F(activation, "core/activation.h")                                      \
-  F(float16, "core/float16.h")                                            \
-  F(gate_order, "core/gate_order.h")                                      \
-  F(cell_options, "core/cell_options.h")                                  \
-  F(cells, "core/cells.h")                                                \
-  F(macros, "core/macros.h")                                              \
+#define TF_LSTM_OPS_SOURCES(F)                                    \
+  F(steps, "backends/cuda/kernels/steps.cu")                      \
+  F(tensors, "backends/cuda/kernels/tensors.cu")                  \
+  F(block, "backends/cuda/kernels/block.h")                       \
+  F(kernel, "backends/cuda/kernels/kernel.h")                     \
+  F(step_arguments, "backends/cuda/kernels/step_arguments.h")     \
+  F(tensor_arguments, "backends/cuda/kernels/tensor_arguments.h") \
+  F(sequence, "core/sequence.h")                                  \
+  F(layer_tensors, "core/layer_tensors.h")                        \
+  F(activation, "core/activation.h")                              \
+  F(float16, "core/float16.h")                                    \
+  F(gate_order, "core/gate_order.h")                              \
+  F(cell_options, "core/cell_options.h")                          \
+  F(cells, "core/cells.h")                                        \
+  F(macros, "core/macros.h")                                      \
   TF_LSTM_OPS_CELL_HEADERS(F)
 
 // Replacements for headers of the standard library.

@@ -2,7 +2,8 @@
 //
 // T is the element type of tensors, C the type of the computation: float for
 // 16-bit types, else T. B, G, H: batch, gates that have weights, cell size. All
-// pointers are to device memory.
+// pointers are to device memory. A kernel has one thread for each row of the
+// batch and unit.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_STEP_ARGUMENTS_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_STEP_ARGUMENTS_H_
 
@@ -27,7 +28,7 @@ struct CellArguments {
   CellOptions options;
 };
 
-// One forward step. One thread for each row of the batch and unit.
+// One forward step.
 template <class T, class C>
 struct ForwardStep {
   CellArguments<T, C> cell;
@@ -43,18 +44,16 @@ struct ForwardStep {
   int64_t x_gate_stride = 0;
   // The previous h times the recurrent weights, [B, G*H].
   const C* recurrent_product = nullptr;
-  // Added to the pre-activations of step 0, [B, G*H]; or null.
-  const C* initial_product = nullptr;
   const T* input_bias = nullptr;
   const T* recurrent_bias = nullptr;
   // In and out: the state that the cell's equations read, [B, H]: c of an LSTM,
-  // h of a GRU. Null for the other cells.
+  // h of a GRU.
   C* state = nullptr;
   // Out: h and c after the last valid step so far. Null is not written.
   States<T> final_h;
   States<T> final_c;
-  // Out: h after dropout, which the product of the next step reads, [sets, B,
-  // H].
+  // Out: h times `dropout`, [B, H], which the product of the next step reads.
+  // Null without dropout.
   T* dropped_h = nullptr;
   Multipliers<T> dropout;
   // Out, by output row. Null is not written.
@@ -64,7 +63,7 @@ struct ForwardStep {
   SavedActivations<T> saved;
 };
 
-// One backward step. One thread for each row of the batch and unit.
+// One backward step.
 template <class T, class C>
 struct BackwardStep {
   CellArguments<T, C> cell;
@@ -73,8 +72,6 @@ struct BackwardStep {
   States<const T> c0;
   // h before each step, [rows, H] by input row. Only a GRU reads it.
   const T* previous_h = nullptr;
-  const T* h = nullptr;  // by output row; read if nothing else is saved
-  int64_t h_stride = 0;
   SavedActivations<const T> saved;
   // Gradients of the outputs, by output row.
   const T* h_grad = nullptr;
@@ -92,8 +89,7 @@ struct BackwardStep {
   T* step_z_grad = nullptr;
 };
 
-// h before each step, [rows, H] by input row; zero in masked steps. One thread
-// for each row of the batch and unit.
+// h before each step, [rows, H] by input row; zero in masked steps.
 template <class T, class C>
 struct PreviousH {
   CellArguments<T, C> cell;
@@ -110,7 +106,7 @@ struct PreviousH {
 // sums[b, p, u] = the sum over the valid steps of row b of z_grad of
 // pre-activation p times the cell state that its peephole reads: the state
 // before the step, or after it for the output gate. sums [B, pre-activations,
-// H]. One thread for each row of the batch and unit.
+// H].
 template <class T, class C>
 struct PeepholeSums {
   CellArguments<T, C> cell;

@@ -9,20 +9,33 @@ namespace {
 using T = TF_LSTM_OPS_TYPE;
 using C = typename Number<T>::Compute;
 
+template <class To>
+__device__ inline void Store(C value, bool adds, To* to) {
+  if (adds) value += Number<To>::Load(*to);
+  *to = Number<To>::Store(value);
+}
+
 template <class From, class To>
 __device__ inline void Copy(const CopyRows<From, To>& a) {
   const int64_t row = Thread() / a.width, k = Thread() % a.width;
   if (row >= a.rows) return;
-  To* to = a.to + row * a.to_stride + k;
-  C value = a.from ? Number<From>::Load(a.from[row * a.from_stride + k]) : C(0);
-  if (a.adds) value += Number<To>::Load(*to);
-  *to = Number<To>::Store(value);
+  const C value =
+      a.from ? Number<From>::Load(a.from[row * a.from_stride + k]) : C(0);
+  Store(value, a.adds, a.to + row * a.to_stride + k);
 }
 
-// The dropout multiplier of an element, or 1.
-__device__ inline C Multiplier(const Multipliers<T>& m, int64_t set, int64_t b,
-                               int64_t k) {
-  return m.data ? Number<T>::Load(m.data[m.Index(set, b, k)]) : C(1);
+template <class From, class To>
+__device__ inline void Drop(const DropRows<From, To, T>& a) {
+  const int64_t row = Thread() / a.width, k = Thread() % a.width;
+  if (row >= a.rows) return;
+  int64_t b = row;
+  C value = 0;
+  if (a.from && (a.by_batch || a.sequence.Reads(row, &b))) {
+    value = Number<From>::Load(a.from[row * a.from_stride + k]);
+    const Multipliers<T>& m = a.dropout;
+    if (m.data) value *= Number<T>::Load(m.data[m.Index(0, b, k)]);
+  }
+  Store(value, a.adds, a.to + Thread());
 }
 
 template <class From, class To>
@@ -35,11 +48,8 @@ __device__ inline void Sum(const SumRows<From, To>& a) {
   for (int64_t row = begin; row < end; ++row) {
     sum += Number<From>::Load(a.from[row * a.stride + column]);
   }
-  a.to[Thread()] = Number<To>::Store(sum);
+  Store(sum, false, a.to + Thread());
 }
-
-// The maximum, or NaN if a or b is NaN.
-__device__ inline C Larger(C a, C b) { return a > b || a != a ? a : b; }
 
 }  // namespace
 
@@ -47,32 +57,8 @@ TF_LSTM_OPS_KERNEL(copy_rows, CopyRows<T, T>) { Copy(a); }
 TF_LSTM_OPS_KERNEL(widen_rows, CopyRows<T, C>) { Copy(a); }
 TF_LSTM_OPS_KERNEL(narrow_rows, CopyRows<C, T>) { Copy(a); }
 
-TF_LSTM_OPS_KERNEL(drop_rows, DropRows<T>) {
-  const int64_t k = Thread() % a.width, at = Thread() / a.width;
-  const int64_t set = at / a.rows, row = at % a.rows;
-  if (set >= a.sets) return;
-  int64_t b = row;
-  const bool is_read = a.by_batch || a.sequence.Reads(row, &b);
-  C value = 0;
-  if (is_read && a.from) {
-    value = Number<T>::Load(a.from[row * a.from_stride + k]) *
-            Multiplier(a.dropout, set, b, k);
-  }
-  a.to[Thread()] = Number<T>::Store(value);
-}
-
-TF_LSTM_OPS_KERNEL(drop_rows_grad, DropRowsGrad<T, C>) {
-  const int64_t k = Thread() % a.width, row = Thread() / a.width;
-  if (row >= a.rows) return;
-  int64_t b = row;
-  if (!a.by_batch) a.sequence.Reads(row, &b);
-  C sum = 0;
-  for (int64_t set = 0; set < a.sets; ++set) {
-    sum += Multiplier(a.dropout, set, b, k) *
-           a.from[(set * a.rows + row) * a.width + k];
-  }
-  a.to[Thread()] += sum;
-}
+TF_LSTM_OPS_KERNEL(drop_rows, DropRows<T, T, T>) { Drop(a); }
+TF_LSTM_OPS_KERNEL(drop_wide_rows, DropRows<C, C, T>) { Drop(a); }
 
 TF_LSTM_OPS_KERNEL(added_input_grad, AddedInputGrad<T>) {
   const int64_t blocks = a.gate_stride > 0 ? a.gates : 1;
@@ -85,24 +71,8 @@ TF_LSTM_OPS_KERNEL(added_input_grad, AddedInputGrad<T>) {
     sum += Number<T>::Load(z_grad[g * a.cell_size]);
   }
   const int64_t block = column / a.cell_size, u = column % a.cell_size;
-  T* x_grad = a.x_grad + row * a.x_grad_stride + block * a.gate_stride + u;
-  if (a.adds) sum += Number<T>::Load(*x_grad);
-  *x_grad = Number<T>::Store(sum);
-}
-
-TF_LSTM_OPS_KERNEL(first_rows, EndRows<T>) {
-  const int64_t k = Thread() % a.width, b = Thread() / a.width;
-  if (b >= a.sequence.batch) return;
-  const int64_t row = a.sequence.At(b, 0).input;
-  a.to[b * a.to_stride + k] = a.from[row * a.from_stride + k];
-}
-TF_LSTM_OPS_KERNEL(add_to_last_rows, EndRows<T>) {
-  const int64_t k = Thread() % a.width, b = Thread() / a.width;
-  if (b >= a.sequence.batch) return;
-  const int64_t row = a.sequence.At(b, a.sequence.Length(b) - 1).output;
-  T* to = a.to + row * a.to_stride + k;
-  *to = Number<T>::Store(Number<T>::Load(*to) +
-                         Number<T>::Load(a.from[b * a.from_stride + k]));
+  Store(sum, a.adds,
+        a.x_grad + row * a.x_grad_stride + block * a.gate_stride + u);
 }
 
 TF_LSTM_OPS_KERNEL(step_grads, StepGrads<T>) {
@@ -121,23 +91,6 @@ TF_LSTM_OPS_KERNEL(step_grads, StepGrads<T>) {
         Number<T>::Store(step.valid ? sum : C(0));
     if (step.valid || a.masked_is_zero) sum = 0;
   }
-}
-
-TF_LSTM_OPS_KERNEL(max_difference, MaxDifference<T, C>) {
-  const int64_t begin = Thread() * a.chunk;
-  if (begin >= a.size) return;
-  const int64_t end = begin + a.chunk < a.size ? begin + a.chunk : a.size;
-  C difference = 0, largest = 0;
-  for (int64_t n = begin; n < end; ++n) {
-    const C found = Number<T>::Load(a.found[n]);
-    const C expected = Number<T>::Load(a.expected[n]);
-    if (expected - expected != 0) continue;  // not finite
-    const C error = found - expected;
-    difference = Larger(error < 0 ? -error : error, difference);
-    largest = Larger(expected < 0 ? -expected : expected, largest);
-  }
-  a.to[2 * Thread()] = difference;
-  a.to[2 * Thread() + 1] = largest;
 }
 
 TF_LSTM_OPS_KERNEL(sum_rows, SumRows<T, C>) { Sum(a); }

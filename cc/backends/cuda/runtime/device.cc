@@ -47,11 +47,6 @@ Status Device::Make(CUstream stream, std::unique_ptr<Memory> memory,
       attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major));
   TF_LSTM_OPS_RETURN_IF_ERROR(
       attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor));
-  TF_LSTM_OPS_RETURN_IF_ERROR(attribute(
-      CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &made->multiprocessors_));
-  TF_LSTM_OPS_RETURN_IF_ERROR(
-      attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-                &made->shared_bytes_));
   made->compute_capability_ = 10 * major + minor;
   made->handles_ = HandlesOf(made->context_, stream);
   made->lock_ = std::unique_lock<std::mutex>(made->handles_->mutex);
@@ -91,68 +86,11 @@ Status Device::LaunchThreads(CUfunction function, int64_t threads,
       "cuLaunchKernel");
 }
 
-Status Device::AllowSharedBytes(CUfunction function, int shared_bytes) const {
-  return Check(*driver_,
-               driver_->cuFuncSetAttribute(
-                   function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                   shared_bytes),
-               "cuFuncSetAttribute");
-}
-
-Status Device::LaunchGrid(CUfunction function, const LaunchShape& shape,
-                          const void* arguments) const {
-  TF_LSTM_OPS_RETURN_IF_ERROR(AllowSharedBytes(function, shape.shared_bytes));
-  void* parameters[] = {const_cast<void*>(arguments)};
-  return Check(
-      *driver_,
-      driver_->cuLaunchCooperativeKernel(
-          function, static_cast<unsigned>(shape.blocks), 1, 1,
-          static_cast<unsigned>(shape.threads), 1, 1,
-          static_cast<unsigned>(shape.shared_bytes), stream_, parameters),
-      "cuLaunchCooperativeKernel");
-}
-
-Status Device::LaunchClusters(CUfunction function, const LaunchShape& shape,
-                              int64_t cluster, const void* arguments) const {
-  TF_LSTM_OPS_RETURN_IF_ERROR(AllowSharedBytes(function, shape.shared_bytes));
-  TF_LSTM_OPS_RETURN_IF_ERROR(Check(
-      *driver_,
-      driver_->cuFuncSetAttribute(
-          function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
-      "cuFuncSetAttribute"));
-  CUlaunchAttribute attribute = {};
-  attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-  attribute.value.clusterDim.x = static_cast<unsigned>(cluster);
-  attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
-  CUlaunchConfig config = {};
-  config.gridDimX = static_cast<unsigned>(shape.blocks);
-  config.blockDimX = static_cast<unsigned>(shape.threads);
-  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
-  config.sharedMemBytes = static_cast<unsigned>(shape.shared_bytes);
-  config.hStream = stream_;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  void* parameters[] = {const_cast<void*>(arguments)};
-  return Check(
-      *driver_,
-      driver_->cuLaunchKernelEx(&config, function, parameters, nullptr),
-      "cuLaunchKernelEx");
-}
-
 Status Device::ZeroBytes(void* data, int64_t bytes) const {
   if (bytes == 0) return Status();
   return Check(*driver_,
                driver_->cuMemsetD8Async(Address(data), 0, bytes, stream_),
                "cuMemsetD8Async");
-}
-
-Status Device::ZeroRowBytes(void* data, int64_t rows, int64_t bytes,
-                            int64_t pitch) const {
-  if (rows * bytes == 0) return Status();
-  return Check(
-      *driver_,
-      driver_->cuMemsetD2D8Async(Address(data), pitch, 0, bytes, rows, stream_),
-      "cuMemsetD2D8Async");
 }
 
 Status Device::CopyBytes(const void* from, int64_t bytes, void* to) const {
@@ -163,17 +101,11 @@ Status Device::CopyBytes(const void* from, int64_t bytes, void* to) const {
       "cuMemcpyDtoDAsync");
 }
 
-Status Device::ReadBytes(const void* from, int64_t bytes, void* to) const {
-  TF_LSTM_OPS_RETURN_IF_ERROR(
-      Check(*driver_,
-            driver_->cuMemcpyDtoHAsync_v2(to, Address(from), bytes, stream_),
-            "cuMemcpyDtoHAsync"));
-  return Synchronize();
-}
-
-Status Device::Synchronize() const {
-  return Check(*driver_, driver_->cuStreamSynchronize(stream_),
-               "cuStreamSynchronize");
+Status Device::WriteBytes(const void* from, int64_t bytes, void* to) const {
+  if (bytes == 0) return Status();
+  return Check(*driver_,
+               driver_->cuMemcpyHtoDAsync_v2(Address(to), from, bytes, stream_),
+               "cuMemcpyHtoDAsync");
 }
 
 }  // namespace tf_lstm_ops::cuda

@@ -1,5 +1,5 @@
-// Programs: device code, compiled for the device on first use and cached in the
-// process and on disk.
+// Programs: device code, compiled for the device on first use and kept for the
+// process.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_RUNTIME_PROGRAMS_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_RUNTIME_PROGRAMS_H_
 
@@ -18,7 +18,7 @@ struct Program {
 };
 
 // Sets `function` to the kernel with this name, which the process owns.
-// Compiles the program if neither the process nor the disk has it. Thread-safe.
+// Compiles the program on first use. Thread-safe.
 // Errors: FailedPrecondition without NVRTC; Unimplemented for a device that
 // NVRTC does not know; Internal with the compiler's log.
 Status FindKernel(const Device& device, const Program& program,

@@ -1,10 +1,11 @@
-#include "backends/cuda/fused/products.h"
+#include "backends/cuda/layer/products.h"
 
 #include <dlfcn.h>
 
 #include <limits>
 #include <type_traits>
 
+#include "backends/cuda/layer/tensors.h"
 #include "backends/cuda/runtime/types.h"
 #include "core/float16.h"
 
@@ -36,14 +37,12 @@ ByColumn AsColumns(const Matrix<T>& m) {
 }
 
 template <class C>
-Status ZeroMatrices(const Device& device, const Matrix<C>& c, int count) {
+Status ZeroMatrix(const Device& device, const Matrix<C>& c) {
   const bool by_row = c.column_stride == 1;
-  for (int n = 0; n < count; ++n) {
-    TF_LSTM_OPS_RETURN_IF_ERROR(device.ZeroRows(
-        c.data + n * c.step, by_row ? c.rows : c.columns,
-        by_row ? c.columns : c.rows, by_row ? c.row_stride : c.column_stride));
-  }
-  return Status();
+  return Copy(device,
+              CopyRows<C, C>{by_row ? c.rows : c.columns,
+                             by_row ? c.columns : c.rows, nullptr, 0, c.data,
+                             by_row ? c.row_stride : c.column_stride});
 }
 
 template <class T>
@@ -56,8 +55,8 @@ bool Fits(const Matrix<T>& m) {
 // Multiply for a c whose columns are contiguous, as cuBLAS writes them.
 template <class T, class C>
 Status MultiplyByColumn(const Device& device, const Matrix<const T>& a,
-                        const Matrix<const T>& b, bool adds, const Matrix<C>& c,
-                        int count) {
+                        const Matrix<const T>& b, bool adds,
+                        const Matrix<C>& c) {
   if (!Fits(a) || !Fits(b) || !Fits(c)) {
     return MakeStatus(Code::kUnimplemented, "tf_lstm_ops: a product of ",
                       c.rows, " x ", a.columns, " x ", c.columns,
@@ -72,13 +71,13 @@ Status MultiplyByColumn(const Device& device, const Matrix<const T>& a,
   const ByColumn of_a = AsColumns(a), of_b = AsColumns(b), of_c = AsColumns(c);
   return Check(
       *cublas,
-      cublas->cublasGemmStridedBatchedEx(
+      cublas->cublasGemmEx(
           handle, of_a.operation, of_b.operation, static_cast<int>(c.rows),
           static_cast<int>(c.columns), static_cast<int>(a.columns), &alpha,
-          a.data, kCublasType<T>, of_a.stride, a.step, b.data, kCublasType<T>,
-          of_b.stride, b.step, &beta, c.data, kCublasType<C>, of_c.stride,
-          c.step, count, CublasComputeType<T>(), CUBLAS_GEMM_DEFAULT),
-      "cublasGemmStridedBatchedEx");
+          a.data, kCublasType<T>, of_a.stride, b.data, kCublasType<T>,
+          of_b.stride, &beta, c.data, kCublasType<C>, of_c.stride,
+          CublasComputeType<T>(), CUBLAS_GEMM_DEFAULT),
+      "cublasGemmEx");
 }
 
 }  // namespace
@@ -93,23 +92,21 @@ bool AllowsTf32() {
 
 template <class T, class C>
 Status Multiply(const Device& device, const Matrix<const T>& a,
-                const Matrix<const T>& b, bool adds, const Matrix<C>& c,
-                int count) {
-  if (c.rows == 0 || c.columns == 0 || count == 0) return Status();
+                const Matrix<const T>& b, bool adds, const Matrix<C>& c) {
+  if (c.rows == 0 || c.columns == 0) return Status();
   if (a.columns == 0) {
-    return adds ? Status() : ZeroMatrices(device, c, count);
+    return adds ? Status() : ZeroMatrix(device, c);
   }
   if (c.row_stride == 1) {
-    return MultiplyByColumn(device, a, b, adds, c, count);
+    return MultiplyByColumn(device, a, b, adds, c);
   }
   return MultiplyByColumn(device, b.Transposed(), a.Transposed(), adds,
-                          c.Transposed(), count);
+                          c.Transposed());
 }
 
-#define TF_LSTM_OPS_INSTANTIATE(T, C)                                      \
-  template Status Multiply(const Device&, const Matrix<const T>&,          \
-                           const Matrix<const T>&, bool, const Matrix<C>&, \
-                           int);
+#define TF_LSTM_OPS_INSTANTIATE(T, C)                             \
+  template Status Multiply(const Device&, const Matrix<const T>&, \
+                           const Matrix<const T>&, bool, const Matrix<C>&);
 TF_LSTM_OPS_INSTANTIATE(float, float)
 TF_LSTM_OPS_INSTANTIATE(double, double)
 TF_LSTM_OPS_INSTANTIATE(Half, Half)
