@@ -1,5 +1,5 @@
-"""Calls on an NVIDIA GPU: TensorFlow's own CudnnRNNV3 runs, with the results of our ops, whether our
-kernels are on or off. The GPU is not real: CudnnRNNV3 runs on this package's CPU kernel."""
+"""Calls on an NVIDIA GPU: TensorFlow's own CudnnRNNV3 runs, with the results of our ops, whether
+our kernels are on or off. The GPU is not real: CudnnRNNV3 runs on this package's CPU kernel."""
 
 from typing import Any
 

@@ -130,9 +130,17 @@ def forward(
       ValueError, InvalidArgumentError: as of `call`.
     """
     if input.dtype == tf.bfloat16:
-        floats = (tf.cast(v, tf.float32) for v in (input, input_h, input_c, params))
-        settings = {"is_training": is_training, "dropout": dropout, "time_major": time_major}
-        found = forward(*floats, sequence_lengths, **settings, **model)
+        found = forward(
+            tf.cast(input, tf.float32),
+            tf.cast(input_h, tf.float32),
+            tf.cast(input_c, tf.float32),
+            tf.cast(params, tf.float32),
+            sequence_lengths,
+            is_training=is_training,
+            dropout=dropout,
+            time_major=time_major,
+            **model,
+        )
         narrow = [tf.cast(v, tf.bfloat16) for v in found[:3]]
         return [*narrow, tf.zeros([], tf.bfloat16), found[4]]
     params = _checked_params(
