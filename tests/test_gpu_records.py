@@ -3,6 +3,7 @@ an emulated device."""
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -130,6 +131,12 @@ def test_every_card_needs_a_record(decide):
     assert decide(CARD, other).on
 
 
+def test_machines_that_share_a_home_folder_have_records_of_their_own(decide, monkeypatch):
+    _gpu.write_record(CARD, [])
+    monkeypatch.setattr(platform, "node", lambda: "another")
+    assert decide(CARD).state == "never run"
+
+
 def test_a_later_failure_turns_the_kernels_off(decide):
     _gpu.write_record(CARD, [])
     _gpu.write_record(CARD, ["KerasLSTM differs"])
@@ -166,7 +173,8 @@ def test_the_record_describes_the_machine(decide, tmp_path, monkeypatch):
     library.write_text("one")
     [cpu] = tf.config.list_physical_devices("CPU")
     one = _gpu.machine(cpu, library)
-    assert set(one) == {"card", "driver", "TensorFlow", "plugin", "tf_lstm_ops", "library"}
+    names = {"card", "driver", "TensorFlow", "plugin", "CUDA libraries", "tf_lstm_ops", "library"}
+    assert set(one) == names
     assert one["TensorFlow"].startswith(tf.__version__)
     library.write_text("two")
     assert {k for k, v in _gpu.machine(cpu, library).items() if v != one[k]} == {"library"}

@@ -49,7 +49,6 @@ _NOT_ON_CUDA = ("CudnnRNNParams", "CudnnRNNCanonical", "CudnnRNNDropoutMask")
 _OF_EACH_GATE = ("input_dropout", "recurrent_dropout")
 _FOLDER = "selftest"
 _METAL_PLUGINS = ("tensorflow-metal", "tensorflow-metal-plugin")
-_CUDA_PACKAGES = ("nvidia-cudnn-cu12", "nvidia-cublas-cu12", "nvidia-cuda-nvrtc-cu12")
 
 Machine = dict[str, str]
 
@@ -290,7 +289,9 @@ def write_record(machine: Machine, failures: Sequence[str]) -> pathlib.Path:
 
 
 def _record(card: str) -> pathlib.Path:
-    return _user_cache.path(_FOLDER, hashlib.sha256(card.encode()).hexdigest()[:16] + ".json")
+    """The file of a card of this machine: home folders may be shared."""
+    name = f"{platform.node()} {card}"
+    return _user_cache.path(_FOLDER, hashlib.sha256(name.encode()).hexdigest()[:16] + ".json")
 
 
 def machine(device: Any, library: pathlib.Path) -> Machine:
@@ -310,7 +311,8 @@ def machine(device: Any, library: pathlib.Path) -> Machine:
         "card": _chip() or f"{name} {capability}".strip(),
         "driver": _driver(),
         "TensorFlow": f"{tf.__version__} {tf.__git_version__}",
-        "plugin": ", ".join(_versions()) or "none",
+        "plugin": ", ".join(_plugins()) or "none",
+        "CUDA libraries": _cuda_libraries() if library.stem.endswith("cuda") else "none",
         "tf_lstm_ops": __version__,
         # A library that was built from changed sources has the same version.
         "library": hashlib.sha256(library.read_bytes()).hexdigest()[:16],
@@ -338,8 +340,35 @@ def _driver() -> str:
     return "unknown"
 
 
-def _versions() -> Iterator[str]:
-    """The plugin for Metal, or CUDA's libraries as far as they are pip packages."""
-    for name in (*_METAL_PLUGINS, *_CUDA_PACKAGES):
+def _plugins() -> Iterator[str]:
+    """The plugins for Metal."""
+    for name in _METAL_PLUGINS:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             yield f"{name} {importlib.metadata.version(name)}"
+
+
+def _cuda_libraries() -> str:
+    """The versions that the libraries of CUDA say themselves, whoever installed them."""
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    found = []
+    if cudnn := _open("cudnn", "libcudnn.so.9"):
+        cudnn.cudnnGetVersion.restype = ctypes.c_size_t
+        found.append(f"cuDNN {cudnn.cudnnGetVersion()}")
+    if nvrtc := _open("cuda_nvrtc", "libnvrtc.so.12", "libnvrtc.so.13"):
+        nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+        found.append(f"NVRTC {major.value}.{minor.value}")
+    if cublas := _open("cublas", "libcublas.so.12", "libcublas.so.13"):
+        cublas.cublasGetProperty(0, ctypes.byref(major))
+        cublas.cublasGetProperty(1, ctypes.byref(minor))
+        found.append(f"cuBLAS {major.value}.{minor.value}")
+    return ", ".join(found) or "none"
+
+
+def _open(folder: str, *files: str) -> ctypes.CDLL | None:
+    """The library that the kernels find: cc/backends/cuda/runtime/libraries.cc."""
+    packages = pathlib.Path(tf.__file__).parents[1] / "nvidia"
+    for file in files:
+        for path in (file, *(str(packages / f / "lib" / file) for f in (folder, "cu13"))):
+            with contextlib.suppress(OSError):
+                return ctypes.CDLL(path)
+    return None

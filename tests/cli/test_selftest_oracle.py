@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ def break_kernels(monkeypatch):
 
 @pytest.mark.parametrize("name", SHORT)
 def test_the_kernels_agree_with_the_oracle(name):
-    result = ops._check(CASES[name], tf.float32, "CPU:0")
+    result = ops._check(CASES[name], tf.float32, False, "CPU:0")
     assert result.passed, result
 
 
@@ -61,20 +62,20 @@ def all_cases():
 
 @pytest.mark.parametrize(("name", "dtype"), all_cases())
 def test_all_kernels_agree_with_the_oracle(name, dtype):
-    result = ops._check(CASES[name], dtype, "CPU:0")
+    result = ops._check(CASES[name], dtype, False, "CPU:0")
     assert result.passed, result
 
 
 @pytest.mark.parametrize("name", SHORT)
 def test_a_broken_kernel_is_noticed(name, break_kernels):
     break_kernels(CASES[name].op)
-    result = ops._check(CASES[name], tf.float32, "CPU:0")
+    result = ops._check(CASES[name], tf.float32, False, "CPU:0")
     assert not result.passed and not result.error
 
 
 def test_a_broken_gradient_kernel_is_noticed(break_kernels):
     break_kernels("KerasGRUGrad")
-    assert not ops._check(CASES["KerasGRU: 6 steps"], tf.float32, "CPU:0").passed
+    assert not ops._check(CASES["KerasGRU: 6 steps"], tf.float32, False, "CPU:0").passed
 
 
 def test_a_broken_dropout_mask_is_noticed(monkeypatch):
@@ -89,7 +90,7 @@ def test_a_broken_dropout_mask_is_noticed(monkeypatch):
         ),
     )
     with pytest.raises(RuntimeError, match="the dropout mask is wrong"):
-        ops._check(CASES["CudnnRNNV3: lstm, dropout"], tf.float32, "CPU:0")
+        ops._check(CASES["CudnnRNNV3: lstm, dropout"], tf.float32, False, "CPU:0")
 
 
 @pytest.mark.parametrize(
@@ -103,8 +104,19 @@ def test_programs(op, break_kernels):
 
 
 @pytest.mark.parametrize("dtype", large.TOLERANCES)
-def test_large_sizes(dtype):
-    assert large._check(SMALL, dtype, "CPU:0").passed
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("op", ["KerasLSTM", "KerasGRU"])
+def test_large_sizes(op, masked, dtype):
+    assert large._check(SMALL._replace(op=op, masked=masked), dtype, "CPU:0").passed
+
+
+def test_a_failure_of_stock_code_is_none_of_ours(monkeypatch):
+    def stock(size, x, device):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(large, "_stock", stock)
+    result = large._measure(SMALL, "CPU:0")
+    assert result.passed and math.isnan(result.times["stock"])
 
 
 def test_a_broken_kernel_is_noticed_in_large_sizes(break_kernels):
@@ -139,7 +151,7 @@ def test_a_gpu_is_compared_with_the_cpu(monkeypatch):
         return [np.ones(2)]
 
     monkeypatch.setattr(ops, "_results", results)
-    assert ops._check(ops.CASES[0], tf.float32, "GPU:0").passed
+    assert ops._check(ops.CASES[0], tf.float32, False, "GPU:0").passed
     assert sorted(devices) == ["CPU:0", "GPU:0"]
 
 

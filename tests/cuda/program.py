@@ -7,12 +7,14 @@ test itself.
 import ctypes
 import json
 import os
+import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework import load_library
+from tensorflow.python.framework import kernels, load_library
 
 TIME, BATCH, INPUTS, UNITS = 5, 3, 4, 6
 
@@ -91,6 +93,38 @@ def compute_types() -> Any:
         train(**layer())
         found.append(cublas.fake_compute_type())
     return found
+
+
+def broken_kernels() -> Any:
+    """For each kernel, and for none: the number of checks of the self-test that fail while it does
+    nothing. And the ops with a kernel on the device that no check calls."""
+    from tf_lstm_ops import op_definitions
+    from tf_lstm_ops.selftest import ops
+
+    original, called = op_definitions.function, set()
+    op_definitions.function = lambda op: called.add(op) or original(op)
+    tf.config.experimental.enable_tensor_float_32_execution(False)
+    checks = list(ops.checks("GPU:0"))
+
+    def fails(check: Any) -> bool:
+        try:
+            return not check.run("GPU:0").passed
+        except tf.errors.OpError:
+            return True
+
+    found = {"": sum(map(fails, checks))}
+    short = [c for c in checks if c.name.endswith(("float32", "float16")) and " 70 " not in c.name]
+    folder = Path(__file__).resolve().parents[2] / "cc" / "backends" / "cuda" / "kernels"
+    for source in folder.glob("*.cu"):
+        for kernel in re.findall(r"^TF_LSTM_OPS_KERNEL\((\w+),", source.read_text(), re.MULTILINE):
+            os.environ["FAKE_BROKEN"] = kernel
+            found[kernel] = sum(map(fails, short))
+    registered = {
+        k.op.removeprefix("TfLstmOps>")
+        for k in kernels.get_all_registered_kernels().kernel
+        if k.device_type == "GPU" and k.op.startswith("TfLstmOps>")
+    }
+    return found, sorted(registered - called)
 
 
 if __name__ == "__main__":

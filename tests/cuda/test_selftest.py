@@ -3,6 +3,7 @@
 import pytest
 
 from cuda import build
+from cuda.test_device import check
 from devices import gate
 
 pytestmark = pytest.mark.cuda
@@ -10,6 +11,14 @@ pytestmark = pytest.mark.cuda
 
 def test_it_passes_and_turns_the_kernels_on(tmp_path, built):
     gate.check_selftest(gate.Machine(tmp_path, build.environment(built), plain_ops=True))
+
+
+def test_each_kernel_is_checked(built):
+    """A kernel that does nothing is found, and no op can run unchecked."""
+    failing, unchecked = check("broken_kernels", built)
+    assert failing.pop("") == 0
+    assert len(failing) >= 13 and all(failing.values()), failing
+    assert unchecked == []
 
 
 def test_a_kernel_broken_on_purpose_is_caught_and_stays_off(tmp_path, built):

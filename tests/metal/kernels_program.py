@@ -102,10 +102,10 @@ def memory() -> Any:
 
 
 def cache() -> Any:
-    """The number of graphs after calls of 100 shapes; whether the first shape still works."""
+    """The number of graphs after calls of 300 shapes; whether the first shape still works."""
     op = library().tf_lstm_ops_lstm_block_cell
     first = on("GPU:0", op, **step(1)).h.numpy()
-    for batch in range(2, 101):
+    for batch in range(2, 301):
         on("GPU:0", op, **step(batch)).h.numpy()
     graphs = fakes.fake_count(b"graphs")
     again = on("GPU:0", op, **step(1)).h.numpy()
@@ -164,6 +164,67 @@ def failure() -> Any:
     except tf.errors.OpError as raised:
         error = [type(raised).__name__, raised.message]
     return [error, bool(np.allclose(on("GPU:0", op, **step()).h.numpy(), want, atol=1e-6))]
+
+
+def late_failure() -> Any:
+    """The errors of four calls; the commands of the second one fail."""
+    op, errors = library().tf_lstm_ops_lstm_block_cell, []
+    with tf.device("GPU:0"):
+        given = {name: tf.identity(value) for name, value in step().items()}
+    for n in range(4):
+        if n == 1:
+            fakes.fake_fail_next_command_buffer()
+        try:
+            on("GPU:0", op, **given).h.numpy()  # waits for the commands
+            errors.append(None)
+        except tf.errors.OpError as raised:
+            errors.append([type(raised).__name__, raised.message])
+    return errors
+
+
+def seeds() -> Any:
+    """The numbers of graphs after calls with one seed and with ten."""
+    op, counts = library().tf_lstm_ops_cudnn_rnnv3, []
+    for seed in range(1, 11):
+        on("GPU:0", op, **stack(), dropout=0.5, seed=seed)
+        counts.append(fakes.fake_count(b"graphs"))
+    return [counts[0], counts[-1]]
+
+
+def too_large() -> Any:
+    """The error of a layer whose products of all inputs have 4 GiB."""
+    batch, time, units = 1 << 10, 1 << 12, 86
+    none = tf.zeros([0])
+    try:
+        on(
+            "GPU:0",
+            library().tf_lstm_ops_keras_gru,
+            x=tf.zeros([batch, time, 1]),
+            mask=tf.zeros([0], tf.bool),
+            initial_h=tf.zeros([batch, units]),
+            kernel=tf.zeros([1, 3 * units]),
+            recurrent_kernel=tf.zeros([units, 3 * units]),
+            bias=tf.zeros([2, 3 * units]),
+            input_dropout=none,
+            recurrent_dropout=none,
+            return_sequences=False,
+            training=False,
+        )
+    except tf.errors.OpError as raised:
+        return [type(raised).__name__, raised.message]
+    return None
+
+
+def many_rows() -> Any:
+    """The error of a product of 40,000 rows, if any."""
+    rows = {"x": [40_000, 1], "cs_prev": [40_000, 1], "h_prev": [40_000, 1], "w": [2, 4], "b": [4]}
+    given = {name: tf.zeros(shape) for name, shape in rows.items()}
+    given |= {name: tf.zeros([1]) for name in ("wci", "wcf", "wco")}
+    try:
+        on("GPU:0", library().tf_lstm_ops_lstm_block_cell, **given)
+    except tf.errors.OpError as raised:
+        return [type(raised).__name__, raised.message]
+    return None
 
 
 def call_error() -> Any:

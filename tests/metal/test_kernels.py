@@ -74,10 +74,33 @@ def test_threads_with_lengths_of_their_own(check, plugin):
 
 
 def test_failing_commands(check):
-    """With Apple's plugin the kernel does not wait, so the plugin reports the error."""
     (kind, message), works_again = check("failure", "host_address")
     assert kind == "InternalError" and "tf_lstm_ops: Metal failed: " in message
     assert works_again
+
+
+def test_a_later_call_reports_failed_commands_of_apples_plugin(check):
+    """The kernel does not wait, and the plugin does not look."""
+    _, failed, reported, after = check("late_failure", "apple")
+    assert failed is None and after is None
+    assert reported[0] == "InternalError" and "tf_lstm_ops: Metal failed: " in reported[1]
+
+
+def test_a_graph_serves_all_seeds(check):
+    first, last = check("seeds", "host_address")
+    assert first == last
+
+
+def test_4_gib_are_an_error(check):
+    """MPSGraph would end the process."""
+    kind, message = check("too_large", "host_address")
+    assert kind == "InternalError" and "a tensor has 4 GiB or more" in message
+
+
+def test_products_of_many_rows_need_macos_14_4(check):
+    assert check("many_rows", "host_address", FAKE_MACOS="14.4") is None
+    kind, message = check("many_rows", "host_address", FAKE_MACOS="14.3")
+    assert kind == "InternalError" and "needs macOS 14.4" in message
 
 
 def test_an_asynchronous_plugin_is_refused(check):

@@ -10,9 +10,10 @@ import tensorflow as tf
 
 DTYPES = (tf.float32, tf.float16, tf.bfloat16)
 # Relative to the largest element of a result. float32: the errors of a GPU's sigmoid and tanh are
-# some units in the last place and accumulate over seventy steps. 16-bit types: the saved
-# activations that the backward pass reads are rounded, too.
-TOLERANCES = {tf.float32: 1e-4, tf.float16: 1e-2, tf.bfloat16: 8e-2}
+# some units in the last place and accumulate over seventy steps; float64 likewise. 16-bit types:
+# the saved activations that the backward pass reads are rounded, too. TF32 has float16's bits.
+TOLERANCES = {tf.float32: 1e-4, tf.float16: 1e-2, tf.bfloat16: 8e-2, tf.float64: 1e-12}
+TF32_TOLERANCE = TOLERANCES[tf.float16]
 
 
 class Result(NamedTuple):

@@ -12,7 +12,14 @@ from tensorflow.python.framework import kernels
 
 from tf_lstm_ops import _gpu, op_definitions
 from tf_lstm_ops.selftest import oracle
-from tf_lstm_ops.selftest.check import DTYPES, TOLERANCES, Check, Result, compare
+from tf_lstm_ops.selftest.check import (
+    DTYPES,
+    TF32_TOLERANCE,
+    TOLERANCES,
+    Check,
+    Result,
+    compare,
+)
 
 BATCH, INPUTS, UNITS = 3, 5, 8
 SHORT, LONG = 6, 70  # Metal unrolls the steps of SHORT sequences and loops over LONG ones
@@ -42,17 +49,20 @@ def checks(device: str) -> Iterator[Check]:
       device: such as "GPU:0".
 
     Yields:
-      A check for each case and type for which the device has a kernel.
+      A check for each case and type for which the device has a kernel. On an NVIDIA GPU float32 is
+      checked with TF32 too, as users have it.
     """
     # Calls with dropout have no CUDA kernel.
     is_cuda = device.startswith("GPU") and _gpu.status().cuda
     for case in CASES:
-        for dtype in DTYPES:
+        for dtype in (*DTYPES, tf.float64):
             if is_cuda and "dropout" in case.what:
                 continue
             if has_kernel(case.op, device, dtype):
                 name = f"{case.op}: {case.what}, {dtype.name}"
-                yield Check(name, functools.partial(_check, case, dtype))
+                yield Check(name, functools.partial(_check, case, dtype, False))
+                if is_cuda and dtype == tf.float32:
+                    yield Check(f"{name} with TF32", functools.partial(_check, case, dtype, True))
 
 
 def has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
@@ -74,13 +84,17 @@ def has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
     )
 
 
-def _check(case: Case, dtype: tf.DType, device: str) -> Result:
-    got = _results(case, dtype, device)
+def _check(case: Case, dtype: tf.DType, tf32: bool, device: str) -> Result:
+    tf.config.experimental.enable_tensor_float_32_execution(tf32)
+    try:
+        got = _results(case, dtype, device)
+    finally:
+        tf.config.experimental.enable_tensor_float_32_execution(False)
     if oracle.is_oracle(device):
         want = case.run(_random(dtype, oracle.constant), oracle.call)
     else:
         want = _results(case, dtype, "CPU:0")
-    return compare(got, want, TOLERANCES[dtype])
+    return compare(got, want, TF32_TOLERANCE if tf32 else TOLERANCES[dtype])
 
 
 def _random(dtype: tf.DType, constant: Callable[..., Any] = tf.constant) -> Random:
@@ -136,13 +150,21 @@ def _block_lstm(version: str, time: int, steps: int) -> Callable[[Random, Call],
         output_grads = {f"{name}_grad": random(time, BATCH, UNITS) for name in ("cs", "h")}
         backward = f"BlockLSTMGrad{version}"
         input_grads = call(backward, **inputs, **outputs, **output_grads, use_peephole=True)
-        return [*outputs.values(), *input_grads]
+        results = [*outputs.values(), *input_grads]
+        if not version:
+            for name in ("i", "f", "o", "ci", "co"):
+                output_grads[f"{name}_grad"] = random(time, BATCH, UNITS)
+            full = call("BlockLSTMFullGrad", **inputs, **outputs, **output_grads, use_peephole=True)
+            results += full
+        return results
 
     return run
 
 
-def _two_layers(time: int, **attributes: Any) -> Callable[[Random, Call], list[Any]]:
-    """CudnnRNNV3 and its gradient, two layers."""
+def _two_layers(
+    time: int, version: str = "V3", **attributes: Any
+) -> Callable[[Random, Call], list[Any]]:
+    """CudnnRNN and its gradient, two layers."""
     lengths = attributes.pop("lengths", None)
     directions = 2 if attributes.get("direction") == "bidirectional" else 1
     is_lstm = attributes.get("rnn_mode", "lstm") == "lstm"
@@ -161,27 +183,32 @@ def _two_layers(time: int, **attributes: Any) -> Callable[[Random, Call], list[A
             "input_h": random(2 * directions, BATCH, hidden),
             "input_c": random(2 * directions, BATCH, UNITS) if is_lstm else random(),
             "params": random(int(size[0])),
-            "sequence_lengths": tf.constant(lengths or [time] * BATCH, tf.int32),
         }
-        outputs = call("CudnnRNNV3", **inputs, **attributes)._asdict()
+        if version == "V3":
+            inputs["sequence_lengths"] = tf.constant(lengths or [time] * BATCH, tf.int32)
+        outputs = call(f"CudnnRNN{version}", **inputs, **attributes)._asdict()
         results = {k: v for k, v in outputs.items() if k.startswith("output")}
         output_grads = {f"{name}_backprop": random(*v.shape) for name, v in results.items()}
-        input_grads = call("CudnnRNNBackpropV3", **inputs, **outputs, **output_grads, **attributes)
+        backward = f"CudnnRNNBackprop{version}"
+        input_grads = call(backward, **inputs, **outputs, **output_grads, **attributes)
         return [*results.values(), *input_grads]
 
     return run
 
 
-def _mpsgraph(time: int, **descriptor: Any) -> Callable[[Random, Call], list[Any]]:
+def _mpsgraph(
+    time: int, adds_source: bool = False, **descriptor: Any
+) -> Callable[[Random, Call], list[Any]]:
+    """`adds_source`: without an input weight."""
     directions = 2 if descriptor.get("bidirectional") else 1
 
     def run(random: Random, call: Call) -> list[Any]:
         gates, width = directions * 4 * UNITS, directions * UNITS
         both = [2] if directions == 2 else []
         inputs = {
-            "source": random(time, BATCH, INPUTS),
+            "source": random(time, BATCH, gates if adds_source else INPUTS),
             "recurrent_weight": random(*both, 4 * UNITS, UNITS),
-            "input_weight": random(gates, INPUTS),
+            "input_weight": random(*([0] if adds_source else [gates, INPUTS])),
             "bias": random(gates),
             "init_state": random(BATCH, width),
             "init_cell": random(BATCH, width),
@@ -240,6 +267,14 @@ def _layer(op: str, time: int, masked: bool, drops: bool = False, **attributes: 
     return Case(op, what, run)
 
 
+_ACTIVATIONS: dict[str, Any] = {
+    "input_gate_activation": "hard_sigmoid",
+    "forget_gate_activation": "tanh",
+    "cell_gate_activation": "none",
+    "output_gate_activation": "sigmoid",
+    "activation": "relu",
+}
+
 CASES = (
     Case("LSTMBlockCell", "peephole, clip", _step),
     Case("BlockLSTM", f"{SHORT} steps", _block_lstm("", SHORT, SHORT)),
@@ -249,6 +284,8 @@ CASES = (
     Case("CudnnRNNV3", f"lstm, {SHORT} steps", _two_layers(SHORT)),
     Case("CudnnRNNV3", f"lstm, {LONG} steps, lengths", _two_layers(LONG, lengths=[LONG, 1, 40])),
     Case("CudnnRNNV3", "lstm, bidirectional", _two_layers(SHORT, direction="bidirectional")),
+    Case("CudnnRNN", "lstm", _two_layers(SHORT, "")),
+    Case("CudnnRNNV2", "lstm", _two_layers(SHORT, "V2")),
     Case("CudnnRNNV3", "lstm, projection", _two_layers(SHORT, num_proj=3)),
     Case("CudnnRNNV3", "lstm, dropout", _two_layers(SHORT, dropout=0.5, seed=1)),
     Case("CudnnRNNV3", "gru", _two_layers(SHORT, rnn_mode="gru")),
@@ -258,6 +295,8 @@ CASES = (
     Case("MPSGraphLSTM", f"{LONG} steps, reverse", _mpsgraph(LONG, reverse=True)),
     Case("MPSGraphLSTM", "bidirectional", _mpsgraph(SHORT, bidirectional=True)),
     Case("MPSGraphLSTM", "forget_gate_last", _mpsgraph(SHORT, forget_gate_last=True)),
+    Case("MPSGraphLSTM", "without input_weight", _mpsgraph(SHORT, True)),
+    Case("MPSGraphLSTM", "other activations", _mpsgraph(SHORT, **_ACTIVATIONS)),
     _layer("KerasLSTM", SHORT, False),
     _layer("KerasLSTM", LONG, True, zero_output_for_mask=True),
     _layer("KerasLSTM", LONG, True, True, zero_output_for_mask=True),

@@ -32,15 +32,18 @@ bool NeedsStream();
 
 // Runs a program. The index of a port (Program::Port) is its position in
 // `arguments` or `results`. The caller owns the memory, which must not overlap.
-// `stream` is null unless NeedsStream(); not owned. Errors: Unimplemented (the
-// plugin runs asynchronously), Internal (Metal or MPSGraph failed),
-// ResourceExhausted (no memory for a buffer).
+// `stream` is null unless NeedsStream(); not owned. With Apple's plugin the
+// work is only enqueued, so a later call returns the error of a command buffer
+// that has failed. Errors: Unimplemented (the plugin runs asynchronously),
+// Internal (Metal or MPSGraph failed), ResourceExhausted (no memory for a
+// buffer).
 Status Execute(void* stream, const Program& program,
                const std::vector<Memory>& arguments,
                const std::vector<Memory>& results);
 
-// Whether MPSGraph supports bfloat16: since macOS 14.
-bool HasBFloat16();
+bool IsMacOsAtLeast(int major, int minor);
+// Whether MPSGraph supports bfloat16.
+inline bool HasBFloat16() { return IsMacOsAtLeast(14, 0); }
 
 }  // namespace tf_lstm_ops::metal
 

@@ -3,6 +3,7 @@
 #include <dispatch/dispatch.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -131,6 +132,35 @@ Status Wait(const Committed& commands) {
   return Status();
 }
 
+// The root command buffers of calls on Apple's stream that may not have completed. The plugin
+// reports no failure of theirs, so a later call does.
+class Unfinished {
+ public:
+  void Add(id<MTLCommandBuffer> commands) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (commands_.empty() || commands_.back() != commands) commands_.push_back([commands retain]);
+  }
+
+  // Forgets what has completed. Errors: Internal where a command buffer has failed.
+  Status Check() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Status status;
+    const auto has_ended = [&](id<MTLCommandBuffer> commands) {
+      const bool failed = [commands status] == MTLCommandBufferStatusError;
+      if (failed) status = InternalError([[commands error] localizedDescription]);
+      const bool ended = failed || [commands status] == MTLCommandBufferStatusCompleted;
+      if (ended) [commands release];
+      return ended;
+    };
+    commands_.erase(std::remove_if(commands_.begin(), commands_.end(), has_ended), commands_.end());
+    return status;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<id<MTLCommandBuffer>> commands_;
+};
+
 // The buffers of a call with Apple's plugin.
 Status CollectBuffers(const Execution& execution, id<MTLDevice> device, Buffers* arguments,
                       Buffers* results) {
@@ -157,8 +187,13 @@ Status RunOnStream(const Execution& execution, id<TfLstmOpsMetalStream> stream) 
   id<MTLCommandBuffer> open = [stream currentCommandBuffer];
   Buffers arguments, results;
   TF_LSTM_OPS_RETURN_IF_ERROR(CollectBuffers(execution, [open device], &arguments, &results));
+  static auto* const unfinished = new Unfinished;
+  TF_LSTM_OPS_RETURN_IF_ERROR(unfinished->Check());
   if ([(NSObject*)open isKindOfClass:[MPSCommandBuffer class]]) {
-    Encode(execution.program, arguments, results, (MPSCommandBuffer*)open);
+    auto* const commands = (MPSCommandBuffer*)open;
+    unfinished->Add([commands rootCommandBuffer]);
+    Encode(execution.program, arguments, results, commands);
+    unfinished->Add([commands rootCommandBuffer]);
     [stream commit];
     return Status();
   }
@@ -252,12 +287,14 @@ Status Execute(void* stream, const Program& program, const std::vector<Memory>& 
   return NeedsStream() ? RunWithApplePlugin(stream, execution) : RunWithOtherPlugin(execution);
 }
 
-bool HasBFloat16() {
+bool IsMacOsAtLeast(int major, int minor) {
 #if defined(__APPLE__)
   return [[NSProcessInfo processInfo]
-      isOperatingSystemAtLeastVersion:NSOperatingSystemVersion{14, 0, 0}];
+      isOperatingSystemAtLeastVersion:NSOperatingSystemVersion{major, minor, 0}];
 #else
-  return true;
+  // The emulation is that of a new macOS, unless a test sets the variable.
+  const char* version = std::getenv("FAKE_MACOS");
+  return version == nullptr || std::atof(version) >= major + minor / 10.0;
 #endif
 }
 

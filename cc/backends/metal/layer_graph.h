@@ -47,6 +47,8 @@ struct LayerGraph {
   // and there may be gradients with respect to them. If false, they may be the
   // opaque z state of MPSGraph's LSTM, which only BuildBackward reads.
   bool exact_activations = false;
+  // Whether the activations are saved. If not, MPSGraph keeps no z state.
+  bool training = true;
 
   int gates() const { return GateCount(config.cell); }
 };

@@ -26,13 +26,13 @@ bool HasOrder(const LayerGraph& layer, const GateOrder& order) {
   return layer.config.gate_order.block == order.block;
 }
 
-// `training` and `produceCell` are always set together: with `training` alone
-// the position of c among the results is not documented.
+// `produceCell` is always set: with `training` alone the position of c among the
+// results is not documented.
 MPSGraphLSTMDescriptor* MakeDescriptor(const LayerGraph& layer) {
   const LstmActivations& activations = layer.config.options.activations;
   MPSGraphLSTMDescriptor* d = [MPSGraphLSTMDescriptor descriptor];
   d.reverse = layer.sequence.reversed ? YES : NO;
-  d.training = YES;
+  d.training = layer.training ? YES : NO;
   d.produceCell = YES;
   d.forgetGateLast = HasOrder(layer, kOrderICFO) ? YES : NO;
   d.inputGateActivation = Convert(activations.gate[kGateI]);
@@ -99,7 +99,7 @@ LayerGraphOutputs BuildMpsGraphForward(const LayerGraph& layer) {
   LayerGraphOutputs outputs;
   outputs.h = result(0);
   outputs.saved[kSavedCs] = result(1);
-  SplitZState(result(2), layer.config.gate_order, &outputs.saved);
+  if (layer.training) SplitZState(result(2), layer.config.gate_order, &outputs.saved);
   outputs.final_h = final_state(outputs.h);
   outputs.final_c = final_state(outputs.saved[kSavedCs]);
   return outputs;

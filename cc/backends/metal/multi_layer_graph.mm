@@ -210,7 +210,9 @@ MultiLayerGraphOutputs BuildForward(const MultiLayerGraph& rnn, const Value& dro
   for (int64_t layer = 0; layer < model.layers; ++layer) {
     Values h;
     for (int64_t d = 0; d < model.directions; ++d) {
-      const LayerGraphOutputs outputs = BuildForward(pass.MakeLayer(layer, d, x));
+      LayerGraph made = pass.MakeLayer(layer, d, x);
+      made.training = saves_reserve;
+      const LayerGraphOutputs outputs = BuildForward(made);
       h.push_back(outputs.h);
       final.h.push_back(outputs.final_h);
       final.c.push_back(outputs.final_c);

@@ -52,8 +52,10 @@ class Program {
   std::vector<Port> arguments_, results_;
 };
 
-// The number of programs in the cache, the most recently used ones.
-constexpr size_t kCachedPrograms = 64;
+// The number of programs in the cache, the most recently used ones. A training
+// step of two layers has four programs for each length of its sequences: 64
+// lengths.
+constexpr size_t kCachedPrograms = 256;
 
 // Returns the program of a key. If the cache has none, calls `build` with a new
 // program and keeps it. The key must contain everything that `build` depends

@@ -65,6 +65,7 @@ Program::~Program() {
 
 Value Program::AddArgument(int index, const Extents& shape, MPSDataType type) {
   if (Count(shape) == 0) return 0;
+  CheckSize(shape, sizeof(float));  // it is converted to Float32
   // A scalar is passed to MPSGraph as a vector of one element.
   MPSShape* dims = MakeShape(shape.empty() ? Extents{1} : shape);
   MPSGraphTensor* tensor = [graph_ placeholderWithShape:dims dataType:type name:nil];
@@ -75,6 +76,7 @@ Value Program::AddArgument(int index, const Extents& shape, MPSDataType type) {
 
 void Program::AddResult(int index, const Value& value, const Extents& shape, MPSDataType type) {
   if (Count(shape) == 0) return;
+  CheckSize(shape, sizeof(float));
   const Extents extents = shape.empty() ? Extents{1} : shape;
   MPSGraphTensor* tensor = BroadcastTo(graph_, value, extents).tensor();
   if (type != MPSDataTypeFloat32) {

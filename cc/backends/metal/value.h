@@ -44,6 +44,10 @@ using Values = std::vector<Value>;
 // Returns an autoreleased shape.
 MPSShape* MakeShape(const Extents& extents);
 
+// Raises an NSException for a tensor of 4 GiB or more, for which MPSGraph ends
+// the process. `element_size` is in bytes.
+void CheckSize(const Extents& extents, int64_t element_size);
+
 // Elementwise. Shapes broadcast as NumPy's do.
 Value operator+(const Value& a, const Value& b);
 Value operator-(const Value& a, const Value& b);
@@ -54,7 +58,9 @@ Value operator-(const Value& a);
 // not reach the result.
 Value IfPositive(const Value& condition, const Value& yes, const Value& no);
 
-// [M,K] [K,N] -> [M,N]
+// [M,K] [K,N] -> [M,N]. Raises an NSException where an extent exceeds 32,768
+// and macOS is older than 14.4: MPSGraph's results are then wrong. Source: the
+// condition use_metal_mm in PyTorch.
 Value MatMul(const Value& a, const Value& b);
 // The functions below return a scalar argument unchanged.
 Value Transposed(const Value& a);     // swaps the first two axes

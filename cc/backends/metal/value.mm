@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/metal/device.h"
+
 namespace tf_lstm_ops::metal {
 namespace {
 
@@ -115,8 +117,27 @@ Value IfPositive(const Value& condition, const Value& yes, const Value& no) {
   return IfLess(0, condition, yes, no);
 }
 
+void CheckSize(const Extents& extents, int64_t element_size) {
+  constexpr int64_t kLimit = int64_t{1} << 32;
+  int64_t bytes = element_size;
+  for (const int64_t extent : extents) {
+    if (extent > 0 && bytes >= (kLimit + extent - 1) / extent) {
+      [NSException raise:NSInvalidArgumentException
+                  format:@"a tensor has 4 GiB or more, which is too large for MPSGraph"];
+    }
+    bytes *= extent;
+  }
+}
+
 Value MatMul(const Value& a, const Value& b) {
   if (a.is(0) || b.is(0)) return 0;
+  constexpr int64_t kMostInOldReleases = 32768;
+  const int64_t most = std::max({a.dim(0), a.dim(1), b.dim(1)});
+  if (most > kMostInOldReleases && !IsMacOsAtLeast(14, 4)) {
+    [NSException raise:NSInvalidArgumentException
+                format:@"a product with more than 32,768 rows needs macOS 14.4"];
+  }
+  CheckSize({a.dim(0), b.dim(1)}, sizeof(float));
   return {a.graph(), [a.graph() matrixMultiplicationWithPrimaryTensor:a.tensor()
                                                       secondaryTensor:b.tensor()
                                                                  name:nil]};

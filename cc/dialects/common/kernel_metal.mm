@@ -45,6 +45,7 @@ Status MetalKernel::Init(const tf::KernelConstruction& construction) {
   options_ = signature_.op;
   for (const std::string declaration : signature_.attributes) {
     const std::string name = declaration.substr(0, declaration.find(':'));
+    if (name == "seed" || name == "seed2") continue;  // the dropout mask is an argument
     std::string value;
     TF_LSTM_OPS_RETURN_IF_ERROR(AttributeText(construction, name, declaration, &value));
     options_ += ' ' + name + '=' + value;

@@ -109,7 +109,8 @@ class ForwardKernel : public LayerKernel<kVariant> {
   }
 
  private:
-  void Build(GraphBuilder* b, const LayerGraph& layer) const {
+  void Build(GraphBuilder* b, LayerGraph layer) const {
+    layer.training = training_;
     const LayerGraphOutputs outputs = BuildForward(layer);
     Value output = IfPositive(HasOutput(layer, this->attributes().fill()), outputs.h, 0);
     if (!this->attributes().return_sequences) {

@@ -140,15 +140,16 @@ class ForwardKernel : public LstmKernel {
  private:
   void Build(GraphBuilder* b, const Problem& problem) const {
     Values h, cell, z_state;
-    for (const LayerGraph& layer : MakeLayers(b, problem)) {
+    for (LayerGraph layer : MakeLayers(b, problem)) {
+      layer.training = training_;
       const LayerGraphOutputs outputs = BuildForward(layer);
       h.push_back(outputs.h);
       cell.push_back(outputs.saved[kSavedCs]);
-      z_state.push_back(JoinZState(outputs.saved, order()));
+      if (training_) z_state.push_back(JoinZState(outputs.saved, order()));
     }
     b->Out(0, JoinShares(h, 2));
     b->Out(1, JoinShares(cell, 2));
-    b->Out(2, JoinShares(z_state, 2));
+    if (training_) b->Out(2, JoinShares(z_state, 2));
   }
 
   bool produce_cell_ = false;

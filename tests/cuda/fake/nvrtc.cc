@@ -75,6 +75,12 @@ const char* nvrtcGetErrorString(nvrtcResult result) {
                                 : "misuse of the fake NVRTC";
 }
 
+nvrtcResult nvrtcVersion(int* major, int* minor) {
+  *major = 12;
+  *minor = 5;
+  return NVRTC_SUCCESS;
+}
+
 nvrtcResult nvrtcGetNumSupportedArchs(int* count) {
   *count = static_cast<int>(std::size(kArchitectures));
   return NVRTC_SUCCESS;
