@@ -71,6 +71,14 @@ def test_agrees_with_stock(rng, name, sizes, options, dtype):
     assert_close_to_stock(ours, stock, bounds(evaluation(op, inputs, **chosen), dtype))
 
 
+@pytest.mark.parametrize("batch", [2, 7])
+def test_one_step_of_many_units(rng, batch):
+    """More units than one thread sums at once, of few rows and of more."""
+    inputs = random_inputs(rng, CELL, Sizes(1, batch, 3, 1030), "float32")
+    got = call(CELL, tensors(inputs, "float32"))
+    assert_accurate(got, bounds(evaluation(CELL, inputs), "float32"))
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("sizes", LONG_SUMS, ids=str)
 @pytest.mark.parametrize("name", OPS)

@@ -1,6 +1,8 @@
 """Errors of the engine's own sigmoid and tanh, by instruction set, and their special values."""
 
+import ctypes
 import json
+import mmap
 import os
 import subprocess
 import sys
@@ -54,3 +56,24 @@ def test_special_values(function: str) -> None:
         np.testing.assert_array_equal(y, reference(function, x).astype(np.float32))
     if function == "tanh":
         np.testing.assert_array_equal(np.signbit(y[3:]), [False, True])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="calls Linux's mprotect")
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_nothing_is_read_behind_the_end(function: str) -> None:
+    """The page behind x must not be read: a signal would end the child."""
+    count, page = 17, mmap.PAGESIZE
+    memory = mmap.mmap(-1, 2 * page)
+    behind = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + page
+    x = np.frombuffer(memory, np.float32, count, page - 4 * count)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            ctypes.CDLL(None).mprotect(ctypes.c_void_p(behind), ctypes.c_size_t(page), 0)
+            evaluate(function, x)
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0

@@ -108,6 +108,22 @@ def test_rows_do_not_depend_on_the_batch(name, form, sizes, rng):
             np.testing.assert_array_equal(a, b[part])
 
 
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_bits_on_several_threads(name, form, rng, monkeypatch):
+    """In slices of the batch, with memory for the values of a row in each thread."""
+    sizes = Sizes(batch=50, time=12, inputs=30, units=50)
+    layer = make_layer(rng, name, form, sizes)
+    inputs = inputs_of(layer, rng, sizes)
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")
+    wanted = evaluate(layer, inputs, None)
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "3")
+    got = evaluate(layer, inputs, None)
+    for a, b in zip(got.results, wanted.results, strict=True):
+        np.testing.assert_array_equal(a, b)
+    for key, gradient in wanted.gradients.items():
+        np.testing.assert_array_equal(got.gradients[key], gradient, err_msg=key)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_dtypes(name, form, dtype, rng):
