@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -18,12 +19,22 @@ NAMES = [
 ]
 
 
-def build(program: Path, options: list[str]) -> None:
+def package_build() -> ModuleType:
+    """build_defs/native.py."""
     sys.path.insert(0, str(ROOT))
     try:
         from build_defs import native
     finally:
         sys.path.remove(str(ROOT))
+    return native
+
+
+def compiler() -> list[str]:
+    return package_build().compiler()
+
+
+def build(program: Path, options: list[str]) -> None:
+    native = package_build()
     flags = [f for f in native.FLAGS["COPTS"] if f not in ("-O3", "-DNDEBUG", "-Icc")]
     sources = [
         file

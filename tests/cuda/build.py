@@ -27,7 +27,7 @@ FAKES = {
     "libcuda.so.1": ["driver.cc"],
     "libnvrtc.so.12": ["nvrtc.cc"],
     "libcublas.so.12": ["cublas.cc"],
-    "libcudnn.so.9": ["cudnn_descriptors.cc", "cudnn_spaces.cc", "cudnn_passes.cc", "rnn.cc"],
+    "libcudnn.so.9": ["cudnn_descriptors.cc", "cudnn_passes.cc", "rnn.cc"],
     "stream.so": ["stream.cc"],
 }
 PLUGIN = "host_address"  # also of Metal's tests

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,20 +9,15 @@ from cuda.test_device import check, without
 
 pytestmark = pytest.mark.cuda
 
-PROGRAM = Path(__file__).with_name("cudnn_program.py")
 UNPACKED, BATCH_MAJOR = 0, 2
 TF32, FMA = 0, 3  # math types: the default may use TF32
-
-
-def run(name: str, built: Path, **environment: str) -> Any:
-    return check(name, built, PROGRAM, **environment)
 
 
 def passes(name: str, built: Path, folder: Path) -> list[dict]:
     """The passes of cuDNN."""
     log = folder / "cudnn.log"
     log.touch()
-    run(name, built, FAKE_CUDNN_LOG=str(log))
+    check(name, built, FAKE_CUDNN_LOG=str(log))
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
@@ -31,12 +25,12 @@ def test_without_cudnn(tmp_path, built):
     """The error names its package."""
     folder = without("libcudnn.so.9", built, tmp_path / "incomplete")
     with pytest.raises(AssertionError, match=r"libcudnn.*nvidia-cudnn-cu12"):
-        run("layouts", folder)
+        check("layouts", folder)
 
 
 def test_a_reserve_space_serves_twice(built):
     """cuDNN's backward pass overwrites its own reserve."""
-    assert run("gradients_again", built) == [True, True]
+    assert check("gradients_again", built) == [True, True]
 
 
 def test_layouts(tmp_path, built):
@@ -50,7 +44,7 @@ def test_float_is_multiplied_as_tensorflow_allows(tmp_path, built):
 
 
 def test_what_the_kernels_refuse(built):
-    size, forward, backward = run("refused", built)
+    size, forward, backward = check("refused", built)
     assert "reserve_space must have" in size and "it must come unchanged" in size
     for error in (forward, backward):
         assert "dropout between layers on CUDA needs tf_lstm_ops.raw_ops" in error

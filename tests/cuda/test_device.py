@@ -18,10 +18,10 @@ pytestmark = pytest.mark.cuda
 PROGRAM = Path(__file__).with_name("program.py")
 
 
-def check(name: str, folder: Path, program: Path = PROGRAM, **environment: str) -> Any:
+def check(name: str, folder: Path, **environment: str) -> Any:
     """The result of the program."""
     done = subprocess.run(
-        [sys.executable, str(program), name],
+        [sys.executable, str(PROGRAM), name],
         env={**os.environ, **build.environment(folder), **environment},
         capture_output=True,
         text=True,

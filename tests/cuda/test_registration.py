@@ -95,22 +95,3 @@ def test_what_stays_on_the_host(op, names):
     ]
     assert len(found) == len(gpu_kernels()[f"TfLstmOps>{op}"])
     assert all(arguments == names for arguments in found)
-
-
-@pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="there is a GPU")
-def test_a_call_without_a_gpu_says_so():
-    softly = tf.config.get_soft_device_placement()
-    tf.config.set_soft_device_placement(False)
-    try:
-        with pytest.raises(tf.errors.InvalidArgumentError, match=r"(?s)device.*GPU.*CPU"):
-            _call_on_gpu()
-    finally:
-        tf.config.set_soft_device_placement(softly)
-
-
-def _call_on_gpu() -> None:
-    zeros = {"cs_prev": [1, 2], "h_prev": [1, 2], "w": [5, 8], "b": [8], "x": [1, 3]}
-    arguments = {name: tf.zeros(shape) for name, shape in zeros.items()}
-    arguments |= {name: tf.zeros([2]) for name in ("wci", "wcf", "wco")}
-    with tf.device("GPU:0"):
-        _library.load().tf_lstm_ops_lstm_block_cell(**arguments)

@@ -42,9 +42,6 @@ __attribute__((format(printf, 2, 3))) cudnnStatus_t Fail(cudnnStatus_t status,
                                                          const char* format,
                                                          ...);
 
-// Whether `descriptor` was created and not destroyed.
-bool IsLive(const void* descriptor);
-
 }  // namespace fake
 
 #define CHECK_PARAM(condition)                                              \

@@ -1,5 +1,6 @@
-// The fake libcudnn.so.9: the passes. They check descriptors, sizes and the
-// order of calls. Values that the documentation leaves undefined are NaN.
+// The fake libcudnn.so.9: the sizes, and the passes. They check descriptors,
+// sizes and the order of calls. Values that the documentation leaves undefined
+// are NaN.
 //
 // Environment variable: FAKE_CUDNN_LOG, a file that gets a line for each pass.
 #include <cstdint>
@@ -9,42 +10,63 @@
 #include <vector>
 
 #include "cudnn_descriptors.h"
-#include "cudnn_spaces.h"
 #include "rnn.h"
 
 using fake::Batch;
-using fake::BatchOf;
 using fake::Elements;
-using fake::IsAt;
-using fake::IsLive;
-using fake::ReserveBytes;
 using fake::Rnn;
-using fake::SetStage;
 using fake::SizeOf;
-using fake::Stage;
-using fake::Tape;
-using fake::WeightBytes;
-using fake::Weights;
 using fake::WeightSpace;
-using fake::WorkspaceBytes;
 
 namespace {
+
+// The reserve is a magic number, the last pass, then the tape.
+enum class Stage : uint64_t { kForward, kBackwardData };
+constexpr uint64_t kMagic = 0x7265736572766564;
+
+Batch BatchOf(const cudnnRNNDataStruct& data) {
+  return {data.time, data.batch, data.lengths,
+          data.layout == CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED};
+}
+
+WeightSpace Weights(const cudnnRNNStruct& rnn) {
+  return WeightSpace(rnn.model);
+}
+
+size_t WeightBytes(const cudnnRNNStruct& rnn) {
+  return Weights(rnn).size() * SizeOf(rnn.type);
+}
+
+size_t ReserveBytes(const cudnnRNNStruct& rnn, const cudnnRNNDataStruct& x) {
+  return 2 * sizeof(uint64_t) +
+         Rnn::TapeSize(rnn.model, BatchOf(x)) * sizeof(double);
+}
+
+size_t WorkspaceBytes(const cudnnRNNStruct& rnn, const cudnnRNNDataStruct& x) {
+  return 128 + 8 * x.batch * rnn.model.hidden;
+}
+
+double* Tape(void* reserve) {
+  return reinterpret_cast<double*>(static_cast<uint64_t*>(reserve) + 2);
+}
+void SetStage(void* reserve, Stage stage) {
+  static_cast<uint64_t*>(reserve)[0] = kMagic;
+  static_cast<uint64_t*>(reserve)[1] = static_cast<uint64_t>(stage);
+}
+bool IsAt(const void* reserve, Stage stage) {
+  const auto* words = static_cast<const uint64_t*>(reserve);
+  return words[0] == kMagic && words[1] == static_cast<uint64_t>(stage);
+}
 
 constexpr int kPoison = 0xFF;  // NaN in every type
 
 bool IsState(const cudnnTensorStruct* tensor, const cudnnRNNStruct& rnn,
              const cudnnRNNDataStruct& x, int64_t width) {
-  return IsLive(tensor) && tensor->type == rnn.type &&
+  return tensor && tensor->type == rnn.type &&
          tensor->dims ==
              std::vector<int>{static_cast<int>(rnn.model.pseudo_layers()),
                               static_cast<int>(x.batch),
                               static_cast<int>(width)};
-}
-
-bool Overlap(const void* a, size_t a_size, const void* b, size_t b_size) {
-  const auto *first = static_cast<const char*>(a),
-             *second = static_cast<const char*>(b);
-  return first < second + b_size && second < first + a_size;
 }
 
 // The arguments that all passes have.
@@ -64,7 +86,7 @@ struct Pass {
 
 cudnnStatus_t CheckData(const Pass& p) {
   const cudnnRNNStruct& rnn = *p.rnn;
-  CHECK_PARAM(IsLive(p.x) && p.x->is_set && IsLive(p.y) && p.y->is_set);
+  CHECK_PARAM(p.x && p.x->is_set && p.y && p.y->is_set);
   CHECK_PARAM(p.x->type == rnn.type && p.y->type == rnn.type);
   CHECK_PARAM(p.x->layout == p.y->layout && p.x->time == p.y->time);
   CHECK_PARAM(p.x->batch == p.y->batch && p.x->lengths == p.y->lengths);
@@ -79,7 +101,7 @@ cudnnStatus_t CheckData(const Pass& p) {
 
 cudnnStatus_t Check(const Pass& p, bool needs_reserve) {
   CHECK_PARAM(p.handle != nullptr && p.handle->stream != nullptr);
-  CHECK_PARAM(IsLive(p.rnn) && p.rnn->is_set);
+  CHECK_PARAM(p.rnn && p.rnn->is_set);
   const cudnnRNNStruct& rnn = *p.rnn;
   if (const cudnnStatus_t status = CheckData(p)) return status;
   CHECK_PARAM(IsState(p.h, rnn, *p.x, rnn.model.projection));
@@ -91,8 +113,6 @@ cudnnStatus_t Check(const Pass& p, bool needs_reserve) {
               (p.reserve && p.reserve_size >= ReserveBytes(rnn, *p.x)));
   CHECK_PARAM(!needs_reserve ||
               reinterpret_cast<uintptr_t>(p.reserve) % 16 == 0);
-  CHECK_PARAM(!needs_reserve || !Overlap(p.workspace, p.workspace_size,
-                                         p.reserve, p.reserve_size));
   std::memset(p.workspace, kPoison, p.workspace_size);
   return CUDNN_STATUS_SUCCESS;
 }
@@ -134,6 +154,27 @@ Elements Of(const cudnnRNNStruct& rnn, const void* data) {
 }  // namespace
 
 extern "C" {
+
+cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle,
+                                        cudnnRNNDescriptor_t rnn,
+                                        cudnnForwardMode_t mode,
+                                        cudnnRNNDataDescriptor_t x,
+                                        size_t* workspace, size_t* reserve) {
+  CHECK_PARAM(handle && rnn && rnn->is_set);
+  CHECK_PARAM(x && x->is_set && x->width == rnn->model.input);
+  CHECK_PARAM(workspace && reserve);
+  *workspace = WorkspaceBytes(*rnn, *x);
+  *reserve = mode == CUDNN_FWD_MODE_TRAINING ? ReserveBytes(*rnn, *x) : 0;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle,
+                                         cudnnRNNDescriptor_t rnn,
+                                         size_t* size) {
+  CHECK_PARAM(handle && rnn && rnn->is_set && size);
+  *size = WeightBytes(*rnn);
+  return CUDNN_STATUS_SUCCESS;
+}
 
 cudnnStatus_t cudnnRNNForward(
     cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwardMode_t mode,

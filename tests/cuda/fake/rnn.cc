@@ -47,10 +47,6 @@ void Elements::Set(int64_t n, double value) const {
   }
 }
 
-Elements Elements::From(int64_t n) const {
-  return {type, data ? static_cast<char*>(data) + n * SizeOf(type) : nullptr};
-}
-
 WeightSpace::WeightSpace(const Model& model) : ids_(2 * model.gates() + 1) {
   matrices_.resize(model.pseudo_layers() * ids_);
   biases_.resize(model.pseudo_layers() * ids_);

@@ -33,7 +33,6 @@ struct Elements {
   explicit operator bool() const { return data != nullptr; }
   double Get(int64_t n) const;
   void Set(int64_t n, double value) const;
-  Elements From(int64_t n) const;  // from element n on
 };
 
 int64_t SizeOf(cudnnDataType_t type);

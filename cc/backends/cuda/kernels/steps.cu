@@ -39,18 +39,20 @@ __device__ inline Element ThisElement(const Sequence& sequence, int64_t units) {
 }
 
 // Returns f(parameters of unit u). There is one call for each case, so that the
-// parameters stay in registers.
-template <class F>
+// parameters stay in registers. AnyCell is Cell: a template, so that cells
+// without peepholes compile.
+template <class AnyCell = Cell, class F>
 __device__ auto WithParameters(const CellArguments<T, C>& cell, int64_t u,
                                const F& f) {
-  if constexpr (Cell::kHasPeephole) {
+  using With = typename AnyCell::Parameters;
+  if constexpr (AnyCell::kHasPeephole) {
     const C* clip = cell.clip > 0 ? &cell.clip : nullptr;
-    if (!cell.has_peephole) return f(Parameters{nullptr, clip, &cell.options});
+    if (!cell.has_peephole) return f(With{nullptr, clip, &cell.options});
     C peephole[kTerms];
     for (int p = 0; p < kTerms; ++p) peephole[p] = Load(cell.peephole[p], u);
-    return f(Parameters{peephole, clip, &cell.options});
+    return f(With{peephole, clip, &cell.options});
   } else {
-    return f(Parameters{});
+    return f(With{});
   }
 }
 

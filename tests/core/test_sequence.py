@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cuda import build
+from core.test_core import ROOT, compiler
 
 SEQUENCE = "cc/core/sequence.h"
 
@@ -15,16 +15,16 @@ def run(root: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     program = folder / "sequence"
     sources = [
         Path(__file__).with_name("sequence_program.cc"),
-        build.ROOT / "cc" / "core" / "packed_sequence.cc",
+        ROOT / "cc" / "core" / "packed_sequence.cc",
     ]
-    command = [*build.native.compiler(), "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"]
-    command += [f"-I{root}/cc", f"-I{build.ROOT}/cc", *map(str, sources), "-o", str(program)]
+    command = [*compiler(), "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"]
+    command += [f"-I{root}/cc", f"-I{ROOT}/cc", *map(str, sources), "-o", str(program)]
     subprocess.run(command, check=True)
     return subprocess.run([str(program)], stdout=subprocess.PIPE, text=True)
 
 
 def test_sequence_agrees_with_packed_sequence(tmp_path):
-    done = run(build.ROOT, tmp_path)
+    done = run(ROOT, tmp_path)
     assert done.returncode == 0, done.stdout
 
 
@@ -42,7 +42,7 @@ def test_sequence_agrees_with_packed_sequence(tmp_path):
     ],
 )
 def test_a_wrong_row_is_noticed(tmp_path, right, wrong):
-    text = (build.ROOT / SEQUENCE).read_text()
+    text = (ROOT / SEQUENCE).read_text()
     assert right in text
     changed = tmp_path / SEQUENCE
     changed.parent.mkdir(parents=True)
