@@ -35,6 +35,8 @@ TESTS = [
     "tests/cudnn_rnn/test_dropout.py",
     "tests/keras/test_masks.py",
     "tests/keras/test_kept_weights.py",
+    "tests/keras/test_projection_and_activations.py",
+    "tests/mpsgraph/test_gradients.py",
     "tests/errors",
 ]
 FLIPS = {
