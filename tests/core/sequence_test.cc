@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 #include "core/packed_sequence.h"
@@ -61,6 +62,18 @@ TEST(PackKeepsOneStepOfTheThread) {
   Sequence first_of_four = BatchMajor(2, 4, nullptr);
   first_of_four.steps = 1;
   CHECK(Pack(first_of_four, &own).input_row == (std::vector<int64_t>{0, 4}));
+}
+
+TEST(PackBeginsWithAnyBatch) {
+  for (int64_t batch = 0; batch <= 2; ++batch) {
+    std::thread caller([batch] {  // whose first call this is
+      PackedSequence own;
+      const PackedSequence& first = Pack(TimeMajor(batch, 1), &own);
+      CHECK_EQ(first.steps, batch > 0 ? 1 : 0);
+      CHECK_EQ(first.size(), batch);
+    });
+    caller.join();
+  }
 }
 
 TEST(NoRows) {

@@ -57,6 +57,18 @@ TEST(TeamDoesEachItemOnceAndInOrder) {
   }
 }
 
+TEST(TeamDoesNothingBeforeItsFirstPhase) {
+  constexpr int64_t kItems = 16;
+  using Counts = std::vector<std::atomic<int>>;
+  Counts done(kItems);
+  const Job job = {&done, 1, [](const void*, int64_t) { return kItems; },
+                   [](void* state, int64_t, int64_t item, int) {
+                     ++(*static_cast<Counts*>(state))[item];
+                   }};
+  RunJob(job, 64);  // the first workers run while the last ones are created
+  for (const std::atomic<int>& times : done) CHECK_EQ(times.load(), 1);
+}
+
 TEST(TeamServesConcurrentCallers) {
   std::vector<std::thread> callers;
   for (int k = 0; k < 4; ++k) {
