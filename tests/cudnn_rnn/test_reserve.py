@@ -231,6 +231,23 @@ def test_a_forged_size(dtype):
         assert_refused("CudnnRNNBackpropV3", CASE, forge(right, count, size=count), dtype)
 
 
+@pytest.mark.parametrize("op", BACKPROP)
+def test_magic_number_and_checksum(op):
+    """Each by itself. Without the checksum, another key would draw other multipliers unseen."""
+    right = reserve(CASE)
+    assert_refused(op, CASE, forge(right, magic=1))
+    changed = right.numpy().copy()
+    changed[: HEADER.itemsize // changed.itemsize].view(HEADER)["dropout_key"] += 1
+    assert_refused(op, CASE, changed)
+
+
+def test_the_error_has_both_sizes():
+    right = reserve(CASE)
+    values, size = arguments("CudnnRNNBackpropV3", CASE), right.shape[0]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"have {size} .* has {size - 1};"):
+        call("CudnnRNNBackpropV3", CASE, {**values, "reserve_space": right[:-1]})
+
+
 SIZES = {"time": 5, "batch": 2, "width": 3 * 10**9, "inner_layers": 0, "dropout": 0.25}
 
 
