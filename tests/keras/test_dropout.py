@@ -5,6 +5,7 @@ import itertools
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from pairs import (
     FAMILIES,
     GRU,
@@ -22,7 +23,10 @@ from pairs import (
     random_inputs,
     random_weights,
     rounding,
+    to_numpy,
 )
+
+from tf_lstm_ops import op_definitions
 
 SIZES = Sizes(batch=4, time=5, inputs=6, units=9)
 
@@ -185,3 +189,25 @@ def test_stateful_with_dropout(family, rng):
 def test_rates_are_limited_to_their_range(family):
     layer = family.ours(3, dropout=1.5, recurrent_dropout=-0.5)
     assert (layer.dropout, layer.recurrent_dropout) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("factors", ["input_dropout", "recurrent_dropout"])
+@pytest.mark.parametrize(("op", "gates"), [("KerasLSTM", 4), ("KerasGRU", 3)])
+def test_factors_of_each_gate_in_bfloat16(op, gates, factors, rng):
+    """The ops take factors for each gate, though a layer's gates share theirs. Products with
+    weights in bfloat16 have kernels of their own."""
+    batch, time, inputs, units = SIZES
+    shapes = {"x": (batch, time, inputs), "initial_h": (batch, units)}
+    shapes |= {"kernel": (inputs, gates * units), "recurrent_kernel": (units, gates * units)}
+    shapes |= {"initial_c": (batch, units), "peephole": (0,)} if op == "KerasLSTM" else {}
+    shapes |= dict.fromkeys(["bias", "input_dropout", "recurrent_dropout"], (0,))
+    shapes[factors] = (gates, batch, inputs if factors == "input_dropout" else units)
+    values = {k: tf.cast(rng.uniform(-1, 1, shape), "bfloat16") for k, shape in shapes.items()}
+    wanted, got = (
+        op_definitions.function(op)(
+            mask=tf.zeros([0], tf.bool), **{k: tf.cast(v, dtype) for k, v in values.items()}
+        )
+        for dtype in ("float64", "bfloat16")
+    )
+    # Some roundings, each of half a unit of 2^-7.
+    assert_close(to_numpy(got[0]), to_numpy(wanted[0]), 4 * 2.0**-7)
