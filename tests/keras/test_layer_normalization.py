@@ -15,8 +15,13 @@ from tf_lstm_ops import op_definitions
 Array = np.ndarray
 
 SIZES = Sizes(batch=3, time=6, inputs=4, units=7)
-# In slices of the batch, and in groups of units with two phases a step.
-LARGE = [Sizes(batch=50, time=4, inputs=5, units=19), Sizes(batch=5, time=3, inputs=40, units=150)]
+# In slices of the batch, and in groups of units with two phases a step, of a rest and of a whole
+# tile of rows.
+LARGE = [
+    Sizes(batch=50, time=4, inputs=5, units=19),
+    Sizes(batch=5, time=3, inputs=40, units=150),
+    Sizes(batch=6, time=3, inputs=5, units=19),
+]
 ALL = {"return_sequences": True, "return_state": True, "dtype": "float64"}
 FORMS = [("LSTM", "haste"), ("LSTM", "addons"), ("GRU", "haste")]
 # The scale of a row divides by its standard deviation, which enlarges errors where that is small.
