@@ -8,7 +8,8 @@ runs a fused op on the CPU, for example of a loaded SavedModel.
 On an NVIDIA GPU (`may_use_cuda`) the functions of `raw_ops` and the layers take TensorFlow's own
 CudnnRNNV3 for what cuDNN has, whether the kernels are on or off. Other calls take plain ops if they
 have no kernel (`has_kernel`). On Metal they do not: a loop of plain ops makes slices of lists of
-tensors, and the memory of tensorflow-metal has no addresses for a slice.
+tensors, and the memory of tensorflow-metal has no addresses for a slice. There the kernels are few
+(ON_METAL); all other calls run on the CPU.
 
 The self-test writes a record for each card to the user's cache. A record holds for the machine that
 it describes: another driver, TensorFlow, plugin or version of this package makes it outdated.
@@ -19,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import datetime
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -26,7 +28,7 @@ import os
 import pathlib
 import platform
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -40,7 +42,13 @@ COMMAND = "tf-lstm-ops selftest --device GPU"
 # The driver's devices on Linux, and in the Windows subsystem for Linux.
 DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
 
-# Ops without a GPU kernel.
+# Ops with a Metal kernel. `metal_lacks` says which calls of CudnnRNNV3 it does not compute.
+ON_METAL = (
+    *("LSTMBlockCell", "LSTMBlockCellGrad", "LSTMBlockCellFullGrad"),
+    *("CudnnRNNV3", "CudnnRNNBackpropV3"),
+    *("MPSGraphLSTM", "MPSGraphLSTMGradients"),
+)
+# Ops without a CUDA kernel.
 CPU_ONLY = ("KerasLSTMV2", "KerasLayerNormLSTM", "KerasLayerNormGRU")
 
 # How the names of ops begin that have no CUDA kernel: they move elements.
@@ -164,10 +172,12 @@ def has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
       False if the kernels are off, if the op has none, and, on an NVIDIA GPU, if each gate has
       dropout multipliers of its own or cuDNN lacks the type.
     """
-    if not _status.on or op in CPU_ONLY:
+    if not _status.on:
         return False
     if not _status.cuda:
-        return True
+        return op in ON_METAL
+    if op in CPU_ONLY:
+        return False
     given = arguments or {}
     if op.startswith("CudnnRNN") and "input" in given:
         return given["input"].dtype != tf.bfloat16
@@ -175,12 +185,73 @@ def has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
     return not op.startswith(_NOT_ON_CUDA) and all(shape == [0] for shape in multipliers)
 
 
-def path(op: str, has_cudnn: bool) -> str:
+def on_metal() -> bool:
+    """Whether the Metal kernels run.
+
+    Returns:
+      True on a Mac's GPU where they are on.
+    """
+    return _status.on and not _status.cuda
+
+
+def may_use_metal(dtype: tf.DType) -> bool:
+    """Whether a call that is made or traced here may run Metal kernels.
+
+    Args:
+      dtype: the type of the call.
+
+    Returns:
+      True if they are on, have the type, and no tf.device names another device than the GPU.
+    """
+    return on_metal() and dtype != tf.float64 and _device_type() in (None, "GPU")
+
+
+def metal_lacks(op: str, arguments: Mapping[str, Any]) -> bool:
+    """Whether the Metal kernel of an op refuses a call.
+
+    Args:
+      op: the op's name without its namespace.
+      arguments: its attributes by name.
+
+    Returns:
+      True for a call of CudnnRNNV3 or its gradient with another cell than an LSTM, or with a
+      projection.
+    """
+    if not op.startswith("CudnnRNN"):
+        return False
+    return arguments.get("rnn_mode", "lstm") != "lstm" or bool(arguments.get("num_proj"))
+
+
+def placed(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """An op's function that runs on the CPU the calls that its Metal kernel refuses.
+
+    Args:
+      op: the op's name without its namespace.
+      function: of the op; its attributes are given by name.
+
+    Returns:
+      The function itself where no kernel refuses a call.
+    """
+    if not on_metal() or op not in ("CudnnRNNV3", "CudnnRNNBackpropV3"):
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not metal_lacks(op, kwargs):
+            return function(*args, **kwargs)
+        with tf.device("CPU:0"):
+            return function(*args, **kwargs)
+
+    return call
+
+
+def path(op: str, has_cudnn: bool, has_metal: bool) -> str:
     """What computes a call on a GPU.
 
     Args:
       op: the op's name without its namespace.
       has_cudnn: whether TensorFlow's op for cuDNN has what the call asks for.
+      has_metal: whether the Metal kernels have it.
 
     Returns:
       "no GPU"; "cuDNN", TensorFlow's own CudnnRNNV3; "GPU kernels", those of this package; "plain
@@ -190,6 +261,8 @@ def path(op: str, has_cudnn: bool) -> str:
         return "no GPU"
     if _status.cuda and has_cudnn:
         return "cuDNN"
+    if on_metal():
+        return "GPU kernels" if has_metal else "CPU kernels"
     if has_kernel(op):
         return "GPU kernels"
     return "plain ops" if _status.cuda else "CPU kernels"

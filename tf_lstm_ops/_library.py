@@ -210,22 +210,12 @@ def measure_read_bandwidth(size: int, threads: int) -> float:
 
 
 def override_stock() -> None:
-    """Registers kernels under stock names, with a priority above stock's own.
-
-    On the CPU these are the kernels of the block cell. On Metal they are all kernels.
+    """Registers the CPU kernels of the block cell under stock names, with a priority above stock's.
 
     Raises:
       RuntimeError: TensorFlow does not accept them.
     """
-    from tf_lstm_ops import _gpu
-
-    _register_stock(_native().tf_lstm_ops_override_stock)
-    gpu = gpu_path()
-    if gpu and gpu.stem.endswith("metal") and _gpu.status().on:
-        _register_stock(ctypes.CDLL(str(gpu)).tf_lstm_ops_override_stock_on_metal)
-
-
-def _register_stock(register: Any) -> None:
+    register = _native().tf_lstm_ops_override_stock
     register.restype = ctypes.c_char_p
     if error := register():
         raise RuntimeError(error.decode())

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
-from tf_lstm_ops import _library
+from tf_lstm_ops import _gpu, _library
 
 NAMESPACE = "TfLstmOps>"
 
@@ -45,7 +45,8 @@ def function(op: str) -> Callable[..., Any]:
     generated = _library.load()
     # The attribute of this name takes keywords only, which is slower. The function with the same
     # __name__ takes positional arguments, too.
-    return getattr(generated, getattr(generated, f"TfLstmOps_{op}").__name__)
+    found = getattr(generated, getattr(generated, f"TfLstmOps_{op}").__name__)
+    return _gpu.placed(op, found)
 
 
 @functools.cache

@@ -336,7 +336,8 @@ def test_runs_repeat(bits):
     """`results` runs everything three times and compares; here: that it is not all zero."""
     assert len(bits) == len(GATES) * 2 * len(DTYPES) * (5 + 4)
     always_zero = ("host_reserved", "-output_c", "input_c_backprop")  # the last two but for lstm
-    assert not [k for k, a in bits.items() if not a.any() and not k.endswith(always_zero)]
+    found = {k: a for k, a in bits.items() if a.size}  # without dropout Metal saves nothing
+    assert not [k for k, a in found.items() if not a.any() and not k.endswith(always_zero)]
 
 
 @in_environments

@@ -112,7 +112,7 @@ def check(model: str) -> dict[str, Any]:
     with tf.device("GPU:0"):
         got = loaded.f(random(BATCH, TIME, INPUTS))
     differences["saved_model"] = difference([got], [loaded.expected])
-    registered = kernels.get_registered_kernels_for_op("TfLstmOps>KerasLSTM").kernel
+    registered = kernels.get_registered_kernels_for_op("TfLstmOps>CudnnRNNV3").kernel
     return {
         "state": status.state,
         "registered": any(kernel.device_type == "GPU" for kernel in registered),

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework import load_library
+from tensorflow.python.framework import kernels, load_library
 
 TIME, BATCH, INPUTS, UNITS = 4, 3, 5, 6
 COUNTS = ("graphs", "tensor data", "buffers", "buffer bytes", "command buffers")
@@ -39,27 +39,13 @@ def step(batch: int = BATCH, seed: int = 0) -> dict[str, Any]:
     }
 
 
-def layer(seed: int = 0) -> dict[str, Any]:
-    none = tf.zeros([0])
-    return {
-        "x": random(BATCH, TIME, INPUTS, seed=seed),
-        "mask": tf.zeros([0], tf.bool),
-        "initial_h": random(BATCH, UNITS, seed=seed),
-        "initial_c": random(BATCH, UNITS, seed=seed + 1),
-        "kernel": random(INPUTS, 4 * UNITS, seed=seed),
-        "recurrent_kernel": random(UNITS, 4 * UNITS, seed=seed),
-        "bias": random(4 * UNITS, seed=seed),
-        **{name: none for name in ("peephole", "input_dropout", "recurrent_dropout")},
-    }
-
-
-def stack() -> dict[str, Any]:
+def stack(seed: int = 0) -> dict[str, Any]:
     matrices = 2 * 4 * UNITS * (2 * UNITS) - 4 * UNITS * (UNITS - INPUTS)
     return {
-        "input": random(TIME, BATCH, INPUTS),
-        "input_h": random(2, BATCH, UNITS),
-        "input_c": random(2, BATCH, UNITS),
-        "params": random(matrices + 2 * 8 * UNITS),
+        "input": random(TIME, BATCH, INPUTS, seed=seed),
+        "input_h": random(2, BATCH, UNITS, seed=seed),
+        "input_c": random(2, BATCH, UNITS, seed=seed + 1),
+        "params": random(matrices + 2 * 8 * UNITS, seed=seed),
         "sequence_lengths": tf.constant([TIME, 1, 2], tf.int32),
     }
 
@@ -76,25 +62,22 @@ def library() -> Any:
     return tf_lstm_ops._library.load()
 
 
-def train(op: Any, gradient: Any, **arguments: Any) -> list[np.ndarray]:
-    outputs = on("GPU:0", op, **arguments)
-    output_grads = {
-        f"{name}_grad": tf.ones(getattr(outputs, name).shape)
-        for name in ("output", "final_h", "final_c")
-    }
-    saved = {"output": outputs.output, "reserve": outputs.reserve}
-    gradients = on("GPU:0", gradient, **arguments, **saved, **output_grads)
+def train(arguments: dict[str, Any]) -> list[np.ndarray]:
+    """The outputs of CudnnRNNV3 and the gradients."""
+    outputs = on("GPU:0", library().tf_lstm_ops_cudnn_rnnv3, **arguments)
+    saved = outputs._asdict()
+    saved |= {f"{name}_backprop": tf.ones_like(saved[name]) for name in outputs._fields[:3]}
+    gradients = on("GPU:0", library().tf_lstm_ops_cudnn_rnn_backprop_v3, **arguments, **saved)
     return [v.numpy() for v in (*outputs[:3], *gradients)]
 
 
 def memory() -> Any:
     """Counts of live objects after 200 and after 2,000 calls of three kernels."""
     calls, after = 0, {}
-    cell, block, arguments = step(), library().tf_lstm_ops_lstm_block_cell, layer()
-    lstm, gradient = library().tf_lstm_ops_keras_lstm, library().tf_lstm_ops_keras_lstm_grad
+    cell, block, arguments = step(), library().tf_lstm_ops_lstm_block_cell, stack()
     while calls < 2000:
         on("GPU:0", block, **cell)[0].numpy()
-        train(lstm, gradient, **arguments)
+        train(arguments)
         calls += 3
         if calls in (201, 2001):
             after[calls] = [fakes.fake_count(name.encode()) for name in COUNTS]
@@ -114,9 +97,8 @@ def cache() -> Any:
 
 def threads() -> Any:
     """Two threads that call the same ops, each with its own values: the number of wrong results."""
-    arguments = [layer(seed) for seed in (0, 10)]
-    lstm, gradient = library().tf_lstm_ops_keras_lstm, library().tf_lstm_ops_keras_lstm_grad
-    want = [train(lstm, gradient, **given) for given in arguments]
+    arguments = [stack(seed) for seed in (0, 10)]
+    want = [train(given) for given in arguments]
     wrong = [0, 0]
 
     def work(n: int) -> None:
@@ -124,7 +106,7 @@ def threads() -> Any:
         same = [
             np.array_equal(a, b)
             for _ in range(100)
-            for a, b in zip(train(lstm, gradient, **arguments[n]), want[n], strict=True)
+            for a, b in zip(train(arguments[n]), want[n], strict=True)
         ]
         wrong[n] = same.count(False)
 
@@ -158,11 +140,7 @@ def failure() -> Any:
     want = on("CPU:0", op, **step()).h.numpy()
     on("GPU:0", op, **step())
     fakes.fake_fail_next_command_buffer()
-    try:
-        on("GPU:0", op, **step())
-        error = None
-    except tf.errors.OpError as raised:
-        error = [type(raised).__name__, raised.message]
+    error = call_error()
     return [error, bool(np.allclose(on("GPU:0", op, **step()).h.numpy(), want, atol=1e-6))]
 
 
@@ -191,28 +169,26 @@ def seeds() -> Any:
     return [counts[0], counts[-1]]
 
 
-def too_large() -> Any:
-    """The error of a layer whose products of all inputs have 4 GiB."""
-    batch, time, units = 1 << 10, 1 << 12, 86
-    none = tf.zeros([0])
+def error_of(op: Any, **arguments: Any) -> Any:
+    """The error of a call on the device, if any."""
     try:
-        on(
-            "GPU:0",
-            library().tf_lstm_ops_keras_gru,
-            x=tf.zeros([batch, time, 1]),
-            mask=tf.zeros([0], tf.bool),
-            initial_h=tf.zeros([batch, units]),
-            kernel=tf.zeros([1, 3 * units]),
-            recurrent_kernel=tf.zeros([units, 3 * units]),
-            bias=tf.zeros([2, 3 * units]),
-            input_dropout=none,
-            recurrent_dropout=none,
-            return_sequences=False,
-            training=False,
-        )
+        on("GPU:0", op, **arguments)
     except tf.errors.OpError as raised:
         return [type(raised).__name__, raised.message]
     return None
+
+
+def too_large() -> Any:
+    """The error of a layer whose pre-activations have 4 GiB."""
+    time, batch, units = 1 << 12, 1 << 10, 64
+    shapes = {"input": [time, batch, 1], "params": [4 * units * (1 + units) + 8 * units]}
+    shapes |= {name: [1, batch, units] for name in ("input_h", "input_c")}
+    return error_of(
+        library().tf_lstm_ops_cudnn_rnnv3,
+        **{name: tf.zeros(shape, tf.half) for name, shape in shapes.items()},
+        sequence_lengths=tf.fill([batch], time),
+        is_training=False,
+    )
 
 
 def many_rows() -> Any:
@@ -220,20 +196,12 @@ def many_rows() -> Any:
     rows = {"x": [40_000, 1], "cs_prev": [40_000, 1], "h_prev": [40_000, 1], "w": [2, 4], "b": [4]}
     given = {name: tf.zeros(shape) for name, shape in rows.items()}
     given |= {name: tf.zeros([1]) for name in ("wci", "wcf", "wco")}
-    try:
-        on("GPU:0", library().tf_lstm_ops_lstm_block_cell, **given)
-    except tf.errors.OpError as raised:
-        return [type(raised).__name__, raised.message]
-    return None
+    return error_of(library().tf_lstm_ops_lstm_block_cell, **given)
 
 
 def call_error() -> Any:
     """The error of a call, if any."""
-    try:
-        on("GPU:0", library().tf_lstm_ops_lstm_block_cell, **step())
-    except tf.errors.OpError as raised:
-        return [type(raised).__name__, raised.message]
-    return None
+    return error_of(library().tf_lstm_ops_lstm_block_cell, **step())
 
 
 def asynchronous() -> Any:
@@ -271,59 +239,40 @@ def order() -> Any:
     return bool(np.allclose(*results, rtol=0, atol=1e-6))
 
 
-def stock_names_before_override() -> Any:
-    """The types of the errors of stock ops on the device, for which the plugins have no kernels."""
-    given = {"LSTMBlockCell": step(), "CudnnRNNV3": stack()}
-    found = {}
-    for name, arguments in given.items():
-        try:
-            on("GPU:0", getattr(tf.raw_ops, name), **arguments)
-        except tf.errors.OpError as raised:
-            found[name] = type(raised).__name__
-    return found
+def registered() -> Any:
+    """The ops of this package with a kernel for the device, and those that the package assumes."""
+    found = set()
+    for op in kernels.get_all_registered_kernels().kernel:
+        if op.op.startswith("TfLstmOps>") and op.device_type == "GPU":
+            found.add(op.op.removeprefix("TfLstmOps>"))
+    return [sorted(found), sorted(tf_lstm_ops._gpu.ON_METAL)]
 
 
 def stock_names() -> Any:
-    """Largest differences of stock ops on the device from our own ops on the CPU."""
+    """The types of the errors of stock ops on the device, before and after `stock.override`."""
+    calls = {"LSTMBlockCell": step(), "CudnnRNNV3": stack()}
+
+    def errors() -> dict[str, Any]:
+        found = {name: error_of(getattr(tf.raw_ops, name), **calls[name]) for name in calls}
+        return {name: error and error[0] for name, error in found.items()}
+
+    before = errors()
     tf_lstm_ops.stock.override()
-    given = step()
-    sequence = {**given, "x": random(TIME, BATCH, INPUTS), "seq_len_max": tf.constant(3, tf.int64)}
-    options = {"use_peephole": True, "cell_clip": 0.3}
-    calls = {
-        "LSTMBlockCell": ("lstm_block_cell", {**given, **options}),
-        "BlockLSTM": ("block_lstm", {**sequence, **options}),
-        "BlockLSTMV2": ("block_lstmv2", {**sequence, **options}),
-        "CudnnRNNV3": ("cudnn_rnnv3", stack()),
-    }
-    differences = {}
-    for name, (own, arguments) in calls.items():
-        stock, own = getattr(tf.raw_ops, name), getattr(library(), f"tf_lstm_ops_{own}")
-        found = on("GPU:0", stock, **arguments), on("CPU:0", own, **arguments)
-        rows = [
-            (got.numpy(), want.numpy())
-            for got, want, field in zip(*found, found[1]._fields, strict=True)
-            if field not in ("reserve_space", "host_reserved")
-        ]
-        differences[name] = float(max(np.abs(a - b).max() for a, b in rows))
-    return differences
+    return [before, errors()]
 
 
 def refusals() -> Any:
     """For each call with refused attributes: the error, and the difference of later calls."""
-    own, found = library().tf_lstm_ops_cudnn_rnnv3, []
-    tf_lstm_ops.stock.override()
+    op, found = library().tf_lstm_ops_cudnn_rnnv3, []
 
     def difference(lengths: list[int]) -> float:
         given = {**stack(), "sequence_lengths": tf.constant(lengths, tf.int32)}
-        got, want = (on(device, own, **given).output.numpy() for device in ("GPU:0", "CPU:0"))
+        got, want = (on(device, op, **given).output.numpy() for device in ("GPU:0", "CPU:0"))
         return float(np.abs(got - want).max())
 
-    for op, options in ((tf.raw_ops.CudnnRNNV3, {"rnn_mode": "gru"}), (own, {"dropout": 2.0})):
-        try:
-            on("GPU:0", op, **stack(), **options)
-            error = ["nothing", ""]
-        except tf.errors.OpError as raised:
-            error = [type(raised).__name__, raised.message]
+    three_gates = random(3 * UNITS * (INPUTS + UNITS) + 3 * UNITS * (2 * UNITS) + 2 * 6 * UNITS)
+    for changes in ({"rnn_mode": "gru", "params": three_gates}, {"dropout": 2.0}):
+        error = error_of(op, **stack() | changes)
         found.append([*error, max(difference([n % TIME + 1, TIME, n]) for n in range(4))])
     return found
 

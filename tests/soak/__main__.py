@@ -1,5 +1,6 @@
 """Trains, predicts, exports and reloads for a while, then serves one model from 64 new threads a
-round, with this package's layers and, in another process at the same time, with Keras' own.
+round, with this package's layers and, in another process at the same time, with Keras' own. Each of
+the two phases has new processes, so that it does not measure what the other one left.
 
     python -m tests.soak --minutes 60
 
@@ -168,28 +169,34 @@ def measure(step: Callable[[], None], seconds: float) -> Growth:
     return Growth(*slope(sizes), count, sizes[-1])
 
 
-def run(seed: int, minutes: float) -> dict[str, Growth]:
-    """Both phases in this process."""
-    rng = np.random.default_rng(seed)
-    seconds = 60 * minutes / 2
-    return {
-        "training, prediction, files": measure(lambda: cycle(rng), seconds),
-        "64 new threads": measure(serving(rng), seconds),
+PHASES: dict[str, Callable[[np.random.Generator], Callable[[], None]]] = {
+    "training, prediction, files": lambda rng: lambda: cycle(rng),
+    "64 new threads": serving,
+}
+
+
+def run(phase: str, seed: int, minutes: float) -> bool:
+    """One phase with both kinds of layers, at the same time. Whether ours did not grow more."""
+    command = [sys.executable, "-m", "tests.soak", "--phase", phase, "--seed", str(seed)]
+    command += ["--minutes", str(minutes), "--layers"]
+    processes = {
+        layers: subprocess.Popen(
+            [*command, layers], stdout=subprocess.PIPE, text=True, cwd=TESTS.parent
+        )
+        for layers in ("ours", "stock")
     }
-
-
-def compare(ours: dict[str, Growth], stock: dict[str, Growth]) -> bool:
-    """Prints the growth of each phase. Whether ours never grew more."""
-    passed = True
-    for phase in ours:
-        for name, found in (("ours", ours[phase]), ("stock", stock[phase])):
-            print(
-                f"{phase}, {name}: {found.rounds} rounds, {found.size / 1e6:.0f} MB at the end, "
-                f"growth {found.per_round / 1e3:.0f} ± {found.error / 1e3:.0f} kB a round"
-            )
-        difference = ours[phase].per_round - stock[phase].per_round
-        passed &= difference <= ERRORS * math.hypot(ours[phase].error, stock[phase].error)
-    return passed
+    printed = {layers: process.communicate()[0] for layers, process in processes.items()}
+    if any(process.returncode for process in processes.values()):
+        return False
+    growth = {layers: Growth(*json.loads(text)) for layers, text in printed.items()}
+    for layers, found in growth.items():
+        print(
+            f"{phase}, {layers}: {found.rounds} rounds, {found.size / 1e6:.0f} MB at the end, "
+            f"growth {found.per_round / 1e3:.0f} ± {found.error / 1e3:.0f} kB a round",
+            flush=True,
+        )
+    ours, stock = growth["ours"], growth["stock"]
+    return ours.per_round - stock.per_round <= ERRORS * math.hypot(ours.error, stock.error)
 
 
 def main() -> int:
@@ -197,24 +204,17 @@ def main() -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--phase", choices=PHASES, help="only this one, for all the minutes")
     parser.add_argument("--layers", choices=["ours", "stock"], help=argparse.SUPPRESS)
     parsed = parser.parse_args()
     if parsed.layers:
         Model.stock = parsed.layers == "stock"
-        print(json.dumps(run(parsed.seed, parsed.minutes)))
+        step = PHASES[parsed.phase](np.random.default_rng(parsed.seed))
+        print(json.dumps(measure(step, 60 * parsed.minutes)))
         return 0
-    command = [sys.executable, "-m", "tests.soak", *sys.argv[1:], "--layers"]
-    processes = [
-        subprocess.Popen([*command, layers], stdout=subprocess.PIPE, text=True, cwd=TESTS.parent)
-        for layers in ("ours", "stock")
-    ]
-    printed = [process.communicate()[0] for process in processes]
-    if any(process.returncode for process in processes):
-        return 1
-    found = [
-        {phase: Growth(*growth) for phase, growth in json.loads(text).items()} for text in printed
-    ]
-    return 0 if compare(*found) else 1
+    phases = [parsed.phase] if parsed.phase else list(PHASES)
+    passed = [run(phase, parsed.seed, parsed.minutes / len(phases)) for phase in phases]
+    return 0 if all(passed) else 1
 
 
 if __name__ == "__main__":

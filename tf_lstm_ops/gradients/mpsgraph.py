@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_lstm_ops import op_definitions
+from tf_lstm_ops import _gpu, op_definitions
 from tf_lstm_ops.composite import mpsgraph as composite
 from tf_lstm_ops.gradients.common import Gradient, attributes, filled, vector_jacobian
 
@@ -17,17 +17,31 @@ _INPUTS = 8  # of the forward op
 _MASK = 6
 
 
-def _first(op: Any, *grads: Any) -> list[Any]:
-    settings = attributes(op, op_definitions.attributes(_BACKWARD))
-    inputs, none = list(op.inputs), tf.zeros([0], op.inputs[0].dtype)
-    output, cell, z_state = op.outputs
-    output_grad, cell_grad, z_state_grad = grads
-    if not op.get_attr("training"):  # activations were not saved: run the forward pass again
-        forward = op_definitions.function(_FORWARD)
-        _, cell, z_state = forward(*inputs, training=True, **settings)
+def _first(op: Any, output_grad: Any, cell_grad: Any, z_state_grad: Any) -> list[Any]:
+    saved = op.get_attr("training")
+    if not saved:
         # For outputs that were not requested TensorFlow passes zeros of an unknown shape.
         cell_grad = cell_grad if op.get_attr("produce_cell") else None
         z_state_grad = None
+    grads = output_grad, cell_grad, z_state_grad
+    if _gpu.on_metal() and (cell_grad is not None or z_state_grad is not None):
+        # The Metal kernel takes no such gradients, and its z_state has MPSGraph's own content. The
+        # CPU computes both passes.
+        with tf.device("CPU:0"):
+            return _by_ops(op, False, *grads)
+    return _by_ops(op, saved, *grads)
+
+
+def _by_ops(
+    op: Any, saved: bool, output_grad: Any, cell_grad: Any, z_state_grad: Any
+) -> list[Any]:
+    """The gradients of the inputs. Unless `saved`, the forward pass runs again."""
+    settings = attributes(op, op_definitions.attributes(_BACKWARD))
+    inputs, none = list(op.inputs), tf.zeros([0], op.inputs[0].dtype)
+    output, cell, z_state = op.outputs
+    if not saved:
+        forward = op_definitions.function(_FORWARD)
+        _, cell, z_state = forward(*inputs, training=True, **settings)
     found = op_definitions.function(_BACKWARD)(
         *inputs[:_REQUIRED],
         *filled([output_grad], [output]),

@@ -1,19 +1,22 @@
-"""The ops of the layers as calls of TensorFlow's own CudnnRNNV3, on an NVIDIA GPU.
+"""The ops of the layers as calls of CudnnRNNV3: of TensorFlow's own on an NVIDIA GPU (see
+`raw_ops.stock_cudnn`), and of this package's on a Mac's GPU, which has no other kernel for a layer.
 
-See `raw_ops.stock_cudnn`. Any mask is possible: the valid steps of each row are moved to its
+Any mask is possible: the valid steps of each row are moved to its
 beginning, as in a stack.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
+from tf_lstm_ops import _gpu
 from tf_lstm_ops.composite.common import is_absent
 from tf_lstm_ops.keras import stacked_masks
 from tf_lstm_ops.keras.stacked_weights import Cell, params_of
-from tf_lstm_ops.raw_ops import common, stock_cudnn
+from tf_lstm_ops.raw_ops import common, cudnn_rnn, stock_cudnn
 
 _MODES = {"KerasLSTM": "lstm", "KerasGRU": "gru"}
 _ABSENT = ("peephole", "input_dropout", "recurrent_dropout")
@@ -36,7 +39,7 @@ def covers(op: str, arguments: dict[str, Any]) -> bool:
 
 
 def run(op: str, arguments: dict[str, Any]) -> list[Any]:
-    """Calls an op of a layer, or TensorFlow's op for cuDNN instead.
+    """Calls an op of a layer, or CudnnRNNV3 instead.
 
     Args:
       op: the op's name without its namespace.
@@ -45,12 +48,33 @@ def run(op: str, arguments: dict[str, Any]) -> list[Any]:
     Returns:
       The output, [B, T, P] or [B, 1, P], and the final states.
     """
-    if stock_cudnn.is_used(arguments["x"].dtype) and covers(op, arguments):
-        return _run(_MODES[op], **arguments)
+    forward = _forward(op, arguments["x"].dtype)
+    if forward and covers(op, arguments):
+        return _run(forward, _MODES[op], **arguments)
     return list(common.run(op, arguments))[:-1]  # without the reserve
 
 
+def _forward(op: str, dtype: tf.DType) -> Callable[..., Any] | None:
+    """The function that computes a layer instead of its own op; None where that op runs."""
+    if stock_cudnn.is_used(dtype):
+        return stock_cudnn.forward
+    on_metal = op == "KerasLSTM" and _gpu.may_use_metal(dtype) and not common.takes_plain_ops()
+    return _on_metal if on_metal else None
+
+
+def _on_metal(
+    sequence: tf.Tensor, h: tf.Tensor, c: tf.Tensor, params: tf.Tensor, lengths: Any, **options: Any
+) -> Any:
+    """CudnnRNNV3 of this package. Without dropout, training saves nothing on Metal."""
+    batch, time = tf.unstack(tf.shape(sequence)[:2])
+    lengths = tf.fill([batch], time) if lengths is None else lengths
+    return cudnn_rnn.CudnnRNNV3(
+        input=sequence, input_h=h, input_c=c, params=params, sequence_lengths=lengths, **options
+    )
+
+
 def _run(
+    forward: Callable[..., Any],
     mode: str,
     x: tf.Tensor,
     mask: tf.Tensor,
@@ -73,7 +97,7 @@ def _run(
     mask = None if is_absent(mask) else mask
     steps = stacked_masks.Steps.of(x, mask, go_backwards)
     cell = Cell(kernel, recurrent_kernel, None if is_absent(bias) else bias)
-    output, h, c, *_ = stock_cudnn.forward(
+    output, h, c, *_ = forward(
         steps.sequence,
         initial_h[:, tf.newaxis],
         tf.zeros([], x.dtype) if initial_c is None else initial_c[:, tf.newaxis],

@@ -166,7 +166,7 @@ class FusedRNN(keras.layers.RNN):
         """
         if not self.uses_fused_op:
             return "Keras' own loop"
-        return _gpu.path(self._op, self._has_cudnn)
+        return _gpu.path(self._op, self._has_cudnn, self._has_metal)
 
     @property
     def _op(self) -> str:
@@ -177,6 +177,11 @@ class FusedRNN(keras.layers.RNN):
     def _has_cudnn(self) -> bool:
         """Whether cuDNN has what the layer computes."""
         return True
+
+    @property
+    def _has_metal(self) -> bool:
+        """Whether the Metal kernels have what the layer computes."""
+        return False
 
     @property
     def supports_jit(self) -> bool:

@@ -216,6 +216,10 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
     def _has_cudnn(self) -> bool:
         return self._op == "KerasLSTM" and not self.use_peephole and not self.cell_clip
 
+    @property
+    def _has_metal(self) -> bool:
+        return self._has_cudnn
+
     def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
         h, c = initial_state
         if self.layer_normalization is not None:

@@ -158,6 +158,17 @@ def _problem(array: Any, dtype: tf.DType, required: tf.DType) -> str | None:
     return None if same else "has elements that this type cannot hold"
 
 
+def takes_plain_ops() -> bool:
+    """Whether only plain TensorFlow ops may run here.
+
+    Returns:
+      True in `composite.plain_ops`, and where a converter that needs them traces.
+    """
+    if composite.plain_ops_required():
+        return True
+    return not tf.executing_eagerly() and converters.takes_plain_ops()
+
+
 def run(op: str, arguments: dict[str, Any]) -> Any:
     """Calls an op or, where only plain TensorFlow ops may run, its composite.
 

@@ -13,7 +13,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import composite
+from tf_lstm_ops import _gpu, composite
+from tf_lstm_ops.keras import cudnn_path
 from tf_lstm_ops.raw_ops.common import run
 from tf_lstm_ops.selftest import oracle
 from tf_lstm_ops.selftest.check import Check, Result, compare
@@ -80,12 +81,18 @@ def checks(device: str) -> Iterator[Check]:
         for dtype in TOLERANCES:
             if oracle.is_oracle(device) and dtype == tf.bfloat16:
                 continue  # the CPU's own tests have it; float64 takes long
-            if has_kernel(size.op, device, dtype):
+            if _has_kernel(size.op, device, dtype):
                 check = functools.partial(_check, size, dtype)
                 yield Check(f"{size.op}: {size}, twice, {dtype.name}", check)
     for size in TIMED if not oracle.is_oracle(device) else ():
-        if has_kernel("KerasLSTM", device, tf.float32):
+        if _has_kernel("KerasLSTM", device, tf.float32):
             yield Check(f"time: {size}, float32", functools.partial(_measure, size))
+
+
+def _has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
+    """As `has_kernel`; on Metal a layer is a call of CudnnRNNV3."""
+    is_call = op == "KerasLSTM" and device.startswith("GPU") and _gpu.on_metal()
+    return has_kernel("CudnnRNNV3" if is_call else op, device, dtype)
 
 
 def _check(size: Size, dtype: tf.DType, device: str) -> Result:
@@ -155,7 +162,11 @@ def _both_passes(
             options["mask"] = tf.constant(steps if size.masked else [], tf.bool)
             with tf.GradientTape() as tape:
                 tape.watch(given)
-                output, *states = run(size.op, {**given, **options, **_ATTRIBUTES})[:-1]
+                arguments = {**given, **options, **_ATTRIBUTES}
+                if _gpu.on_metal():
+                    output, *states = cudnn_path.run(size.op, arguments)
+                else:
+                    output, *states = run(size.op, arguments)[:-1]
                 loss = tf.reduce_mean(tf.square(tf.cast(output, wide)))
             gradients = tape.gradient(loss, given, unconnected_gradients="zero")
             scale = float(size.batch * size.time)  # so that gradients are of the size of 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from tf_lstm_ops.selftest.check import (
 )
 
 BATCH, INPUTS, UNITS = 3, 5, 8
-SHORT, LONG = 6, 70  # Metal unrolls the steps of SHORT sequences and loops over LONG ones
+SHORT, LONG = 6, 70  # steps
 
 Random = Callable[..., Any]  # returns a tensor of these sizes, the same for every device
 Call = Callable[..., Any]  # runs the op of this name on the device
@@ -35,11 +35,13 @@ class Case(NamedTuple):
       op: the op's name without its namespace.
       what: a description.
       run: returns all results of the op and of its gradient op.
+      attributes: of the op, by which a device may refuse the case.
     """
 
     op: str
     what: str
     run: Callable[[Random, Call], Sequence[Any]]
+    attributes: Mapping[str, Any] = {}
 
 
 def checks(device: str) -> Iterator[Check]:
@@ -52,12 +54,14 @@ def checks(device: str) -> Iterator[Check]:
       A check for each case and type for which the device has a kernel. On an NVIDIA GPU float32 is
       checked with TF32 too, as users have it.
     """
-    # Calls with dropout have no CUDA kernel.
-    is_cuda = device.startswith("GPU") and _gpu.status().cuda
+    is_gpu = device.startswith("GPU")
+    is_cuda = is_gpu and _gpu.status().cuda
     for case in CASES:
+        if is_cuda and "dropout" in case.what:
+            continue  # calls with dropout have no CUDA kernel
+        if is_gpu and not is_cuda and _gpu.metal_lacks(case.op, case.attributes):
+            continue
         for dtype in (*DTYPES, tf.float64):
-            if is_cuda and "dropout" in case.what:
-                continue
             if has_kernel(case.op, device, dtype):
                 name = f"{case.op}: {case.what}, {dtype.name}"
                 yield Check(name, functools.partial(_check, case, dtype, False))
@@ -161,10 +165,9 @@ def _block_lstm(version: str, time: int, steps: int) -> Callable[[Random, Call],
     return run
 
 
-def _two_layers(
-    time: int, version: str = "V3", **attributes: Any
-) -> Callable[[Random, Call], list[Any]]:
+def _two_layers(what: str, time: int = SHORT, version: str = "V3", **attributes: Any) -> Case:
     """CudnnRNN and its gradient, two layers."""
+    given = attributes.copy()
     lengths = attributes.pop("lengths", None)
     directions = 2 if attributes.get("direction") == "bidirectional" else 1
     is_lstm = attributes.get("rnn_mode", "lstm") == "lstm"
@@ -193,7 +196,7 @@ def _two_layers(
         input_grads = call(backward, **inputs, **outputs, **output_grads, **attributes)
         return [*results.values(), *input_grads]
 
-    return run
+    return Case(f"CudnnRNN{version}", what, run, given)
 
 
 def _mpsgraph(
@@ -281,16 +284,17 @@ CASES = (
     Case("BlockLSTM", f"{LONG} steps", _block_lstm("", LONG, LONG)),
     Case("BlockLSTM", f"{SHORT - 2} of {SHORT} steps", _block_lstm("", SHORT, SHORT - 2)),
     Case("BlockLSTMV2", f"{SHORT} steps", _block_lstm("V2", SHORT, SHORT)),
-    Case("CudnnRNNV3", f"lstm, {SHORT} steps", _two_layers(SHORT)),
-    Case("CudnnRNNV3", f"lstm, {LONG} steps, lengths", _two_layers(LONG, lengths=[LONG, 1, 40])),
-    Case("CudnnRNNV3", "lstm, bidirectional", _two_layers(SHORT, direction="bidirectional")),
-    Case("CudnnRNN", "lstm", _two_layers(SHORT, "")),
-    Case("CudnnRNNV2", "lstm", _two_layers(SHORT, "V2")),
-    Case("CudnnRNNV3", "lstm, projection", _two_layers(SHORT, num_proj=3)),
-    Case("CudnnRNNV3", "lstm, dropout", _two_layers(SHORT, dropout=0.5, seed=1)),
-    Case("CudnnRNNV3", "gru", _two_layers(SHORT, rnn_mode="gru")),
-    Case("CudnnRNNV3", "rnn_tanh", _two_layers(SHORT, rnn_mode="rnn_tanh")),
-    Case("CudnnRNNV3", "rnn_relu", _two_layers(SHORT, rnn_mode="rnn_relu")),
+    _two_layers(f"lstm, {SHORT} steps"),
+    _two_layers(f"lstm, {LONG} steps, lengths", LONG, lengths=[LONG, 1, 40]),
+    _two_layers("lstm, bidirectional", direction="bidirectional"),
+    _two_layers("lstm, bidirectional, lengths", direction="bidirectional", lengths=[SHORT, 0, 4]),
+    _two_layers("lstm", version=""),
+    _two_layers("lstm", version="V2"),
+    _two_layers("lstm, projection", num_proj=3),
+    _two_layers("lstm, dropout", dropout=0.5, seed=1),
+    _two_layers("gru", rnn_mode="gru"),
+    _two_layers("rnn_tanh", rnn_mode="rnn_tanh"),
+    _two_layers("rnn_relu", rnn_mode="rnn_relu"),
     Case("MPSGraphLSTM", f"{SHORT} steps", _mpsgraph(SHORT)),
     Case("MPSGraphLSTM", f"{LONG} steps, reverse", _mpsgraph(LONG, reverse=True)),
     Case("MPSGraphLSTM", "bidirectional", _mpsgraph(SHORT, bidirectional=True)),

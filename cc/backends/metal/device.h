@@ -34,7 +34,8 @@ bool NeedsStream();
 // `arguments` or `results`. The caller owns the memory, which must not overlap.
 // `stream` is null unless NeedsStream(); not owned. With Apple's plugin the
 // work is only enqueued, so a later call returns the error of a command buffer
-// that has failed. Errors: Unimplemented (the plugin runs asynchronously),
+// that has failed. MPSGraph may raise an NSException with the other plugin.
+// Errors: Unimplemented (the plugin runs asynchronously),
 // Internal (Metal or MPSGraph failed), ResourceExhausted (no memory for a
 // buffer).
 Status Execute(void* stream, const Program& program,

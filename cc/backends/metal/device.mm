@@ -267,16 +267,6 @@ Status RunOnHostMemory(const Execution& execution) {
   return Status();
 }
 
-Status RunWithOtherPlugin(const Execution& execution) {
-  @autoreleasepool {
-    @try {
-      return RunOnHostMemory(execution);
-    } @catch (NSException* exception) {
-      return InternalError([exception reason]);
-    }
-  }
-}
-
 }  // namespace
 
 bool NeedsStream() { return NSClassFromString(@"MetalStreamWrapper") != nil; }
@@ -284,7 +274,7 @@ bool NeedsStream() { return NSClassFromString(@"MetalStreamWrapper") != nil; }
 Status Execute(void* stream, const Program& program, const std::vector<Memory>& arguments,
                const std::vector<Memory>& results) {
   const Execution execution = {program, arguments, results};
-  return NeedsStream() ? RunWithApplePlugin(stream, execution) : RunWithOtherPlugin(execution);
+  return NeedsStream() ? RunWithApplePlugin(stream, execution) : RunOnHostMemory(execution);
 }
 
 bool IsMacOsAtLeast(int major, int minor) {

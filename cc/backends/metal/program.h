@@ -39,8 +39,8 @@ class Program {
   const std::vector<Port>& arguments() const { return arguments_; }
   const std::vector<Port>& results() const { return results_; }
 
-  // Adds an argument. Returns it, converted to Float32, or 0 if it has no
-  // elements.
+  // Adds an argument. Returns it, converted to Float32 unless it is Int32, or 0
+  // if it has no elements.
   Value AddArgument(int index, const Extents& shape, MPSDataType type);
   // Adds a result: `value`, broadcast to `shape` and rounded to `type`. Does
   // nothing if the shape has no elements.

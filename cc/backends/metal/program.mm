@@ -47,7 +47,6 @@ class Cache {
 }  // namespace
 
 size_t BytesOf(MPSDataType type) {
-  if (type == MPSDataTypeBool) return 1;
   return type == MPSDataTypeFloat16 || type == kBFloat16Type ? 2 : 4;
 }
 
@@ -70,7 +69,7 @@ Value Program::AddArgument(int index, const Extents& shape, MPSDataType type) {
   MPSShape* dims = MakeShape(shape.empty() ? Extents{1} : shape);
   MPSGraphTensor* tensor = [graph_ placeholderWithShape:dims dataType:type name:nil];
   arguments_.push_back({index, [tensor retain], [dims retain], type, Count(shape) * BytesOf(type)});
-  if (type == MPSDataTypeFloat32) return {graph_, tensor};
+  if (type == MPSDataTypeFloat32 || type == MPSDataTypeInt32) return {graph_, tensor};
   return {graph_, [graph_ castTensor:tensor toType:MPSDataTypeFloat32 name:@"argument"]};
 }
 

@@ -12,10 +12,10 @@ namespace tf_lstm_ops::metal {
 
 using Extents = std::vector<int64_t>;  // a fully known shape
 
-// A Float32 tensor of a graph, or a scalar that is known while the graph is
-// built and broadcasts to any shape. Absent arguments and tensors without
-// elements are the scalar 0. Sums with 0 and products with 0 or 1 add no
-// operation to the graph.
+// A Float32 tensor of a graph (Int32 for Gather's indices), or a scalar that is
+// known while the graph is built and broadcasts to any shape. Absent arguments
+// and tensors without elements are the scalar 0. Sums with 0 and products with
+// 0 or 1 add no operation to the graph.
 //
 // The graph owns its tensors: a Value is valid as long as the graph.
 class Value {
@@ -68,6 +68,8 @@ Value Reversed(const Value& a);       // along the first axis
 Value Sum(const Value& a, int axis);  // removes the axis; `a`: a tensor or 0
 Value Slice(const Value& a, int axis, int64_t start, int64_t length);
 Value Reshape(const Value& a, const Extents& extents);
+// Rows of `a` by their numbers: `indices` are an Int32 vector.
+Value Gather(const Value& a, const Value& indices);
 // A copy of a tensor. MPSGraph's rules about views and fused shapes end there.
 Value Identity(const Value& a);
 
@@ -76,7 +78,8 @@ Value Concat(const Values& parts, int axis);
 // The result is a tensor of `graph` even where `a` is a scalar.
 Value BroadcastTo(MPSGraph* graph, const Value& a, const Extents& extents);
 
-// The arithmetic that the cell equations need; see core/lstm_cell.h.
+// The arithmetic that the cell equations need; see core/lstm_cell.h. An
+// argument is a tensor, of Min and Max one of the two at least.
 struct GraphMath {
   using Value = metal::Value;
   static Value Sigmoid(const Value& z);

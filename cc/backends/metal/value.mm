@@ -1,7 +1,6 @@
 #include "backends/metal/value.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "backends/metal/device.h"
 
@@ -184,6 +183,14 @@ Value Reshape(const Value& a, const Extents& extents) {
   return {a.graph(), [a.graph() reshapeTensor:a.tensor() withShape:MakeShape(extents) name:nil]};
 }
 
+Value Gather(const Value& a, const Value& indices) {
+  return {a.graph(), [a.graph() gatherWithUpdatesTensor:a.tensor()
+                                          indicesTensor:indices.tensor()
+                                                   axis:0
+                                        batchDimensions:0
+                                                   name:nil]};
+}
+
 Value Identity(const Value& a) {
   if (a.is_scalar()) return a;
   return {a.graph(), [a.graph() identityWithTensor:a.tensor() name:nil]};
@@ -200,23 +207,15 @@ Value BroadcastTo(MPSGraph* graph, const Value& a, const Extents& extents) {
 }
 
 Value GraphMath::Sigmoid(const Value& z) {
-  if (z.is_scalar()) return 1 / (1 + std::exp(-z.scalar()));
   return {z.graph(), [z.graph() sigmoidWithTensor:z.tensor() name:nil]};
 }
 
 Value GraphMath::Tanh(const Value& z) {
-  if (z.is_scalar()) return std::tanh(z.scalar());
   return {z.graph(), [z.graph() tanhWithTensor:z.tensor() name:nil]};
 }
 
-Value GraphMath::Min(const Value& a, const Value& b) {
-  if (a.is_scalar() && b.is_scalar()) return std::min(a.scalar(), b.scalar());
-  return IfLess(b, a, b, a);
-}
+Value GraphMath::Min(const Value& a, const Value& b) { return IfLess(b, a, b, a); }
 
-Value GraphMath::Max(const Value& a, const Value& b) {
-  if (a.is_scalar() && b.is_scalar()) return std::max(a.scalar(), b.scalar());
-  return IfLess(a, b, b, a);
-}
+Value GraphMath::Max(const Value& a, const Value& b) { return IfLess(a, b, b, a); }
 
 }  // namespace tf_lstm_ops::metal

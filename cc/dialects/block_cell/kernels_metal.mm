@@ -1,11 +1,10 @@
-// Kernels of the block-cell ops on a Metal device. MPSGraph's own LSTM has no
-// clipping, no peephole that reads the new cell state, and no output for each
-// gate. The graphs therefore compute each step from elementary operations.
+// Kernels of LSTMBlockCell and its gradients on a Metal device. MPSGraph's own LSTM has no
+// clipping, no peephole that reads the new cell state, and no output for each gate, so a step is a
+// graph of elementary operations with the equations of core/lstm_cell.h. The ops over sequences
+// have CPU kernels only.
 #include <algorithm>
 #include <string>
-#include <utility>
 
-#include "backends/metal/layer_graph.h"
 #include "core/lstm_cell.h"
 #include "dialects/block_cell/problem.h"
 #include "dialects/common/kernel_metal.h"
@@ -14,20 +13,83 @@ namespace tf_lstm_ops::block_cell {
 namespace {
 
 using metal::Concat;
-using metal::GraphWeights;
-using metal::LayerGraph;
-using metal::LayerGraphGrads;
-using metal::LayerGraphOutputGrads;
-using metal::LayerGraphOutputs;
 using metal::Value;
+using metal::Values;
 using tf::KernelConstruction;
 using tf::KernelContext;
+using Cell = LstmCell<metal::GraphMath>;
+
+// The part of one step that all ops share. Absent tensors are 0.
+class Step {
+ public:
+  Step(GraphBuilder* b, const Attributes& attributes, const Sizes& sizes)
+      : attributes_(attributes),
+        batch_(sizes.batch),
+        cell_(sizes.cell),
+        clip_(attributes.cell_clip) {
+    x = b->In("x");
+    h = b->In("h_prev");
+    cs = b->In("cs_prev");
+    const Value w = b->In("w");  // the rows of x, then the rows of h
+    w_x = Slice(w, 0, 0, sizes.input);
+    w_h = Slice(w, 0, sizes.input, sizes.cell);
+    for (const Peephole& peephole : kPeepholes) {
+      peephole_[peephole.gate] = b->In(peephole.name);
+    }
+  }
+
+  Cell::Outputs Forward(const Value& bias) const {
+    const Value sum = MatMul(x, w_x) + MatMul(h, w_h) + bias;
+    Value z[Cell::kPreActivations];
+    for (int gate = 0; gate < Cell::kPreActivations; ++gate) {
+      z[gate] = Slice(sum, 1, attributes_.order.block[gate] * cell_, cell_);
+    }
+    z[kGateF] = z[kGateF] + Value(attributes_.forget_bias);
+    return Cell::Forward(z, cs, Parameters());
+  }
+
+  Cell::Gradients Backward(const Cell::Outputs& y, const Cell::Outputs& grads) const {
+    return Cell::Backward(y, cs, grads, Parameters());
+  }
+
+  // The gradients of all pre-activations, [B, 4H].
+  Value Joined(const Cell::Gradients& grads, MPSGraph* graph) const {
+    Values blocks(Cell::kPreActivations);
+    for (int gate = 0; gate < Cell::kPreActivations; ++gate) {
+      blocks[attributes_.order.block[gate]] = BroadcastTo(graph, grads.z[gate], {batch_, cell_});
+    }
+    return Concat(blocks, 1);
+  }
+
+  // Sets outputs [first, first + 3): wci_grad, wcf_grad, wco_grad.
+  void OutPeephole(GraphBuilder* b, int first, const Cell::Outputs& y,
+                   const Cell::Gradients& grads) const {
+    for (const Peephole& peephole : kPeepholes) {
+      const Value& state = peephole.gate == Cell::kNewStatePeephole ? y.cs : cs;
+      b->Out(first++, attributes_.use_peephole ? Sum(grads.z[peephole.gate] * state, 0) : 0);
+    }
+  }
+
+  Value x, h, cs;  // [B, I], [B, H], [B, H]
+  Value w_x, w_h;  // [I, 4H], [H, 4H]
+
+ private:
+  Cell::Parameters Parameters() const {
+    return {attributes_.use_peephole ? peephole_ : nullptr,
+            attributes_.cell_clip > 0 ? &clip_ : nullptr, nullptr};
+  }
+
+  const Attributes& attributes_;
+  int64_t batch_, cell_;
+  Value clip_;
+  Value peephole_[Cell::kPreActivations];
+};
 
 // The base class of the kernels of all ops.
 template <const OpVariant& kVariant>
-class BlockCellKernel : public MetalKernel {
+class CellKernel : public MetalKernel {
  public:
-  BlockCellKernel() : MetalKernel(kVariant.signature()) {}
+  CellKernel() : MetalKernel(kVariant.signature()) {}
 
   Status Init(const KernelConstruction& construction) override {
     TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kVariant));
@@ -37,162 +99,71 @@ class BlockCellKernel : public MetalKernel {
   Status Compute(const KernelContext& context) override {
     MetalCall call(signature());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
-    const int64_t time = kVariant.sequence ? call.sizes.time : 1;
-    const int64_t steps = kVariant.sequence ? *call.Find(kInSeqLenMax)->data<int64_t>() : 1;
-    TF_LSTM_OPS_RETURN_IF_ERROR(CheckSeqLenMax(steps, time));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context, type()));
-    // seq_len_max is an argument of the graph, not a part of it.
-    if (steps < time) AddValidSteps(time, steps, &call);
-    const Sequence sequence = MakeSequence(call.sizes.batch, time, time);
-    return Run(context, call,
-               [&](GraphBuilder* b) { Build(b, MakeLayer(b, call.sizes, sequence)); });
+    return Run(context, call, [&](GraphBuilder* b) {
+      if (call.sizes.batch > 0) return Build(b, Step(b, attributes_, call.sizes));
+      for (size_t n = 0; n < call.outputs().size(); ++n) b->Out(static_cast<int>(n), 0);
+    });
   }
 
  protected:
-  virtual void Build(GraphBuilder* b, const LayerGraph& layer) const = 0;
-
-  // An input of each step as [T, B, .].
-  static Value Rows(GraphBuilder* b, const char* name) {
-    const Value rows = b->In(name);
-    if (kVariant.sequence || rows.is_scalar()) return rows;
-    return Reshape(rows, {1, rows.dim(0), rows.dim(1)});
-  }
-  // Sets output n to a value [T, B, .]. Rows from seq_len_max on become zero.
-  static void OutRows(GraphBuilder* b, int n, const LayerGraph& layer, const Value& rows) {
-    const Value valid = IfPositive(layer.valid, rows, 0);
-    if (kVariant.sequence || valid.is_scalar()) return b->Out(n, valid);
-    b->Out(n, Reshape(valid, {valid.dim(1), valid.dim(2)}));
-  }
+  virtual void Build(GraphBuilder* b, const Step& step) const = 0;
 
  private:
-  static void AddValidSteps(int64_t time, int64_t steps, MetalCall* call) {
-    const int64_t batch = call->sizes.batch;
-    MetalCall::HostArgument valid = {"valid", {time, batch, 1}, {}};
-    valid.elements.resize(time * batch, 0);
-    std::fill_n(valid.elements.begin(), steps * batch, 1.0f);
-    call->host_arguments.push_back(std::move(valid));
-  }
-
-  LayerGraph MakeLayer(GraphBuilder* b, const Sizes& sizes, const Sequence& sequence) const {
-    LayerGraph layer;
-    layer.graph = b->graph();
-    layer.config = MakeConfig(attributes_, sizes);
-    layer.sequence = sequence;
-    layer.valid = b->HostArgument("valid", 1);
-    layer.exact_activations = true;
-    layer.x = Rows(b, "x");
-    layer.h0 = b->In("h_prev");
-    layer.c0 = b->In("cs_prev");
-    const Value w = b->In("w");  // the rows of x, then the rows of h
-    layer.weights.input = Slice(w, 0, 0, sizes.input);
-    layer.weights.recurrent = Slice(w, 0, sizes.input, sizes.cell);
-    layer.weights.input_bias = b->In("b");
-    for (const Peephole& peephole : kPeepholes) {
-      if (!attributes_.use_peephole) break;
-      layer.weights.peephole[peephole.gate] = b->In(peephole.name);
-    }
-    return layer;
-  }
-
   Attributes attributes_;
 };
 
-template <const OpVariant& kVariant>
-class ForwardKernel : public BlockCellKernel<kVariant> {
+class ForwardKernel : public CellKernel<kCell> {
  protected:
-  void Build(GraphBuilder* b, const LayerGraph& layer) const override {
-    const LayerGraphOutputs outputs = BuildForward(layer);
-    for (int k = 0; k < kMaxSavedActivations; ++k) {
-      this->OutRows(b, k, layer, outputs.saved[k]);
-    }
-    this->OutRows(b, kOutputH, layer, outputs.h);
+  void Build(GraphBuilder* b, const Step& step) const override {
+    const Cell::Outputs y = step.Forward(b->In("b"));
+    for (int k = 0; k < Cell::kSavedCount; ++k) b->Out(k, y.*Cell::kSaved[k]);
+    b->Out(kOutputH, y.h);
   }
 };
 
-// The base class of the kernels of the gradient ops.
-template <const OpVariant& kVariant>
-class GradKernel : public BlockCellKernel<kVariant> {
+// The outputs of the forward op or, with the suffix "_grad", the gradients with respect to them.
+Cell::Outputs Outputs(GraphBuilder* b, const std::string& suffix) {
+  Cell::Outputs outputs;
+  for (int k = 0; k < Cell::kSavedCount; ++k) {
+    outputs.*Cell::kSaved[k] = b->In((kSavedNames[k] + suffix).c_str());
+  }
+  outputs.h = b->In(("h" + suffix).c_str());
+  return outputs;
+}
+
+class GradKernel : public CellKernel<kCellGrad> {
  protected:
-  LayerGraphGrads InputGrads(GraphBuilder* b, const LayerGraph& layer) const {
-    LayerGraphOutputs outputs;
-    LayerGraphOutputGrads grads;
-    for (int k = 0; k < kMaxSavedActivations; ++k) {
-      outputs.saved[k] = this->Rows(b, kSavedNames[k]);
-      grads.saved[k] = OutputGrad(b, layer, kSavedNames[k]);
-    }
-    outputs.h = this->Rows(b, "h");
-    grads.h = OutputGrad(b, layer, "h");
-    return BuildBackward(layer, outputs, grads);
-  }
-
-  // wci_grad, wcf_grad, wco_grad: outputs [first, first + 3).
-  void OutPeephole(GraphBuilder* b, int first, const GraphWeights& grads) const {
-    for (size_t n = 0; n < kPeepholes.size(); ++n) {
-      b->Out(first + static_cast<int>(n), grads.peephole[kPeepholes[n].gate]);
-    }
-  }
-
- private:
-  // The gradient with respect to a forward output, zero from seq_len_max on. 0
-  // where the op has no such input.
-  Value OutputGrad(GraphBuilder* b, const LayerGraph& layer, const char* name) const {
-    const std::string grad = std::string(name) + "_grad";
-    return IfPositive(layer.valid, this->Rows(b, grad.c_str()), 0);
-  }
-};
-
-class CellGradKernel : public GradKernel<kCellGrad> {
- protected:
-  void Build(GraphBuilder* b, const LayerGraph& layer) const override {
-    const LayerGraphGrads grads = InputGrads(b, layer);
-    b->Out(0, grads.c0);
-    OutRows(b, 1, layer, grads.z);
-    OutPeephole(b, 2, grads.weights);
+  void Build(GraphBuilder* b, const Step& step) const override {
+    const Cell::Outputs y = Outputs(b, "");
+    const Cell::Gradients grads = step.Backward(y, Outputs(b, "_grad"));
+    b->Out(0, grads.state);
+    b->Out(1, step.Joined(grads, b->graph()));
+    step.OutPeephole(b, 2, y, grads);
   }
 };
 
 // Gradients of all inputs.
-template <const OpVariant& kVariant>
-class InputGradKernel : public GradKernel<kVariant> {
+class FullGradKernel : public CellKernel<kCellFullGrad> {
  protected:
-  void Build(GraphBuilder* b, const LayerGraph& layer) const override {
-    const LayerGraphGrads grads = this->InputGrads(b, layer);
-    this->OutRows(b, 0, layer, grads.x);
-    b->Out(1, grads.c0);
-    b->Out(2, grads.h0);
-    const GraphWeights& w = grads.weights;
-    b->Out(3, w.input.is_scalar() ? w.recurrent : Concat({w.input, w.recurrent}, 0));
-    this->OutPeephole(b, 4, w);
-    b->Out(7, w.input_bias);
+  void Build(GraphBuilder* b, const Step& step) const override {
+    const Cell::Outputs y = Outputs(b, "");
+    const Cell::Gradients grads = step.Backward(y, Outputs(b, "_grad"));
+    const Value z = step.Joined(grads, b->graph());
+    b->Out(0, MatMul(z, Transposed(step.w_x)));
+    b->Out(1, grads.state);
+    b->Out(2, MatMul(z, Transposed(step.w_h)));
+    const Value w_h = MatMul(Transposed(step.h), z);
+    b->Out(3, step.x.is_scalar() ? w_h : Concat({MatMul(Transposed(step.x), z), w_h}, 0));
+    step.OutPeephole(b, 4, y, grads);
+    b->Out(7, Sum(z, 0));
   }
 };
 
-// Registers a kernel for our op and, if `stock` is given, for stock TensorFlow's op, which does not
-// allow bfloat16.
-template <class K>
-void RegisterOp(const OpVariant& variant, const char* stock, TF_DataType type) {
-  std::vector<const char*> host_memory;
-  if (variant.sequence) host_memory.push_back("seq_len_max");
-  RegisterMetalKernel<K>(variant.signature().op, type, host_memory);
-  if (stock != nullptr && type != TF_BFLOAT16) {
-    RegisterStockMetalKernel<K>(stock, type, host_memory);
-  }
-}
-
-bool RegisterAll(TF_DataType type) {
-  RegisterOp<ForwardKernel<kCell>>(kCell, "LSTMBlockCell", type);
-  RegisterOp<ForwardKernel<kBlock>>(kBlock, "BlockLSTM", type);
-  RegisterOp<ForwardKernel<kBlockV2>>(kBlockV2, "BlockLSTMV2", type);
-  RegisterOp<CellGradKernel>(kCellGrad, "LSTMBlockCellGrad", type);
-  RegisterOp<InputGradKernel<kBlockGrad>>(kBlockGrad, "BlockLSTMGrad", type);
-  RegisterOp<InputGradKernel<kBlockGradV2>>(kBlockGradV2, "BlockLSTMGradV2", type);
-  RegisterOp<InputGradKernel<kCellFullGrad>>(kCellFullGrad, nullptr, type);
-  RegisterOp<InputGradKernel<kBlockFullGrad>>(kBlockFullGrad, nullptr, type);
-  return true;
-}
-
-[[maybe_unused]] const bool kRegistered[] = {RegisterAll(TF_FLOAT), RegisterAll(TF_HALF),
-                                             metal::HasBFloat16() && RegisterAll(TF_BFLOAT16)};
+[[maybe_unused]] const bool kRegistered[] = {
+    RegisterMetalKernel<ForwardKernel>(LSTMBlockCell().op),
+    RegisterMetalKernel<GradKernel>(LSTMBlockCellGrad().op),
+    RegisterMetalKernel<FullGradKernel>(LSTMBlockCellFullGrad().op)};
 
 }  // namespace
 }  // namespace tf_lstm_ops::block_cell

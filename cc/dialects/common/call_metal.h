@@ -3,6 +3,8 @@
 #ifndef TF_LSTM_OPS_DIALECTS_COMMON_CALL_METAL_H_
 #define TF_LSTM_OPS_DIALECTS_COMMON_CALL_METAL_H_
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,11 +19,18 @@ class MetalCall : public Inputs {
  public:
   using Inputs::Inputs;
 
-  // An argument of the graph that the kernel computes on the host, in float.
+  // An argument of the graph that the kernel computes on the host: numbers, or
+  // indices.
   struct HostArgument {
     std::string name;
     metal::Extents shape;
-    std::vector<float> elements;
+    std::vector<float> numbers;
+    std::vector<int32_t> indices;
+
+    const void* data() const {
+      if (!indices.empty()) return indices.data();
+      return numbers.data();
+    }
   };
 
   // Allocates the next output.
@@ -58,8 +67,6 @@ class GraphBuilder {
 
   // Returns an input by name, as Float32. 0 where it is absent.
   metal::Value In(const char* name);
-  // Returns input n in the op's type. n may be beyond the signature's inputs.
-  metal::Value In(size_t n);
   // Returns a host argument, or `absent` where the call has no such argument.
   metal::Value HostArgument(const char* name, const metal::Value& absent);
 
@@ -70,9 +77,13 @@ class GraphBuilder {
   void Out(int n, const metal::Value& value);
 
  private:
+  metal::Value Argument(int index, const metal::Extents& shape,
+                        MPSDataType type);
+
   const MetalCall& call_;
   TF_DataType type_;
   metal::Program* program_;
+  std::map<int, metal::Value> arguments_;  // those that were asked for
 };
 
 }  // namespace tf_lstm_ops

@@ -1,7 +1,5 @@
 #include "dialects/common/call_metal.h"
 
-#include <cstring>
-
 namespace tf_lstm_ops {
 namespace {
 
@@ -11,8 +9,6 @@ MPSDataType Convert(TF_DataType type) {
       return MPSDataTypeFloat16;
     case TF_BFLOAT16:
       return metal::kBFloat16Type;
-    case TF_BOOL:
-      return MPSDataTypeBool;
     default:
       return MPSDataTypeFloat32;
   }
@@ -21,15 +17,9 @@ MPSDataType Convert(TF_DataType type) {
 }  // namespace
 
 metal::Value GraphBuilder::In(const char* name) {
-  const int n = call_.signature.InputIndex(name);
   if (!Has(name)) return 0;
-  const bool is_bool = std::strcmp(call_.signature.inputs[n].type, "bool") == 0;
-  return program_->AddArgument(n, call_.inputs[n].shape().dims(),
-                               Convert(is_bool ? TF_BOOL : type_));
-}
-
-metal::Value GraphBuilder::In(size_t n) {
-  return program_->AddArgument(static_cast<int>(n), call_.inputs[n].shape().dims(), Convert(type_));
+  const int n = call_.signature.InputIndex(name);
+  return Argument(n, call_.inputs[n].shape().dims(), Convert(type_));
 }
 
 metal::Value GraphBuilder::HostArgument(const char* name, const metal::Value& absent) {
@@ -37,9 +27,16 @@ metal::Value GraphBuilder::HostArgument(const char* name, const metal::Value& ab
     const MetalCall::HostArgument& argument = call_.host_arguments[k];
     if (argument.name != name) continue;
     const auto index = static_cast<int>(call_.inputs.size() + k);
-    return program_->AddArgument(index, argument.shape, MPSDataTypeFloat32);
+    const auto type = argument.indices.empty() ? MPSDataTypeFloat32 : MPSDataTypeInt32;
+    return Argument(index, argument.shape, type);
   }
   return absent;
+}
+
+metal::Value GraphBuilder::Argument(int index, const metal::Extents& shape, MPSDataType type) {
+  const auto found = arguments_.find(index);
+  if (found != arguments_.end()) return found->second;
+  return arguments_[index] = program_->AddArgument(index, shape, type);
 }
 
 void GraphBuilder::Out(int n, const metal::Value& value) {

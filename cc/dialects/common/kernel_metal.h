@@ -41,38 +41,20 @@ class MetalKernel : public tf::Kernel {
   std::string options_;  // the op and its attributes
 };
 
-// Registers class K, which has a default constructor, for the device "GPU". The
-// named arguments stay in host memory. Prints errors.
+// Registers class K, which has a default constructor, for the device "GPU" and
+// each type that MPSGraph has. The named arguments stay in host memory. Prints
+// errors. Returns true.
 template <class K>
-void RegisterMetalKernel(const char* op, TF_DataType type,
+bool RegisterMetalKernel(const char* op,
                          const std::vector<const char*>& host_memory = {}) {
-  tf::PrintRegistrationFailure(
-      op, tf::RegisterKernel<K>(op, "GPU", type, 0, host_memory));
-}
-
-// The registrations that tf_lstm_ops_override_stock_on_metal makes.
-std::vector<std::function<Status()>>& StockKernels();
-
-// As RegisterMetalKernel, for an op of stock TensorFlow, when
-// tf_lstm_ops_override_stock_on_metal is called. The priority is higher than
-// that of the plugin's own kernel. `stock` and the names of arguments must live
-// as long as the process.
-template <class K>
-void RegisterStockMetalKernel(
-    const char* stock, TF_DataType type,
-    const std::vector<const char*>& host_memory = {}) {
-  StockKernels().push_back([=] {
-    return tf::RegisterKernel<K>(stock, "GPU", type, 1, host_memory);
-  });
+  for (const TF_DataType type : {TF_FLOAT, TF_HALF, TF_BFLOAT16}) {
+    if (type == TF_BFLOAT16 && !metal::HasBFloat16()) continue;
+    tf::PrintRegistrationFailure(
+        op, tf::RegisterKernel<K>(op, "GPU", type, 0, host_memory));
+  }
+  return true;
 }
 
 }  // namespace tf_lstm_ops
-
-// Registers the kernels of this library under stock names: until then, stock
-// layers are those of TensorFlow and the plugin. A second call does nothing and
-// returns the first result. Returns null, or the error message, which lives as
-// long as the process.
-extern "C" __attribute__((visibility("default"))) const char*
-tf_lstm_ops_override_stock_on_metal();
 
 #endif  // TF_LSTM_OPS_DIALECTS_COMMON_KERNEL_METAL_H_

@@ -1,54 +1,42 @@
 #include "dialects/common/kernel_metal.h"
 
-#include <cstring>
 #include <sstream>
 
 namespace tf_lstm_ops {
 namespace {
 
-// Sets `text` to the value of an attribute. `declaration` is its entry in the signature, such as
-// "training: bool = true".
-Status AttributeText(const tf::KernelConstruction& construction, const std::string& name,
-                     const std::string& declaration, std::string* text) {
-  const auto starts = [&](const char* kind) {
-    return declaration.compare(name.size() + 2, std::strlen(kind), kind) == 0;
-  };
+template <class V>
+Status Append(const tf::KernelConstruction& construction, const std::string& name,
+              std::string* options) {
+  V value{};
+  TF_LSTM_OPS_RETURN_IF_ERROR(construction.GetAttr(name.c_str(), &value));
   std::ostringstream written;
-  Status status;
-  if (name == "T" || name == "S") {
-    TF_DataType value = TF_FLOAT;
-    status = construction.GetAttr(name.c_str(), &value);
-    written << value;
-  } else if (starts("bool")) {
-    bool value = false;
-    status = construction.GetAttr(name.c_str(), &value);
-    written << value;
-  } else if (starts("int")) {
-    int64_t value = 0;
-    status = construction.GetAttr(name.c_str(), &value);
-    written << value;
-  } else if (starts("float")) {
-    float value = 0;
-    status = construction.GetAttr(name.c_str(), &value);
-    written << std::hexfloat << value;
-  } else {
-    status = construction.GetAttr(name.c_str(), text);
-    return status;
-  }
-  *text = written.str();
-  return status;
+  written << ' ' << name << '=' << std::hexfloat << value;
+  *options += written.str();
+  return Status();
+}
+
+// Appends the value of an attribute. `type` is its type in the signature, "bool" or "{'a', 'b'}".
+Status AppendAttribute(const tf::KernelConstruction& construction, const std::string& name,
+                       const std::string& type, std::string* options) {
+  if (name == "T" || name == "S") return Append<TF_DataType>(construction, name, options);
+  if (type == "bool") return Append<bool>(construction, name, options);
+  if (type == "int") return Append<int64_t>(construction, name, options);
+  if (type == "float") return Append<float>(construction, name, options);
+  return Append<std::string>(construction, name, options);
 }
 
 }  // namespace
 
 Status MetalKernel::Init(const tf::KernelConstruction& construction) {
   options_ = signature_.op;
-  for (const std::string declaration : signature_.attributes) {
-    const std::string name = declaration.substr(0, declaration.find(':'));
+  for (const std::string declaration : signature_.attributes) {  // "name: type = default"
+    const size_t colon = declaration.find(':');
+    const std::string name = declaration.substr(0, colon);
     if (name == "seed" || name == "seed2") continue;  // the dropout mask is an argument
-    std::string value;
-    TF_LSTM_OPS_RETURN_IF_ERROR(AttributeText(construction, name, declaration, &value));
-    options_ += ' ' + name + '=' + value;
+    const std::string rest = declaration.substr(colon + 2);
+    const std::string type = rest.substr(0, rest.find(" ="));
+    TF_LSTM_OPS_RETURN_IF_ERROR(AppendAttribute(construction, name, type, &options_));
   }
   return construction.GetAttr("T", &type_);
 }
@@ -63,7 +51,7 @@ Status MetalKernel::Run(const tf::KernelContext& context, const MetalCall& call,
   }
   for (const MetalCall::HostArgument& argument : call.host_arguments) {
     key += ' ' + argument.name + Shape(argument.shape).ToString();
-    arguments.push_back({const_cast<float*>(argument.elements.data()), true});
+    arguments.push_back({const_cast<void*>(argument.data()), true});
   }
   for (const tf::Tensor& output : call.outputs()) {
     results.push_back({output.data<void>()});
@@ -85,25 +73,4 @@ Status MetalKernel::Run(const tf::KernelContext& context, const MetalCall& call,
   }
 }
 
-std::vector<std::function<Status()>>& StockKernels() {
-  static auto* const kernels = new std::vector<std::function<Status()>>;
-  return *kernels;
-}
-
-namespace {
-
-Status RegisterStockKernels() {
-  for (const auto& register_kernel : StockKernels()) {
-    TF_LSTM_OPS_RETURN_IF_ERROR(register_kernel());
-  }
-  return Status();
-}
-
-}  // namespace
 }  // namespace tf_lstm_ops
-
-const char* tf_lstm_ops_override_stock_on_metal() {
-  // Once: two equal kernels of the same priority would be ambiguous.
-  static const tf_lstm_ops::Status status = tf_lstm_ops::RegisterStockKernels();
-  return status.ok() ? nullptr : status.message().c_str();
-}
