@@ -32,9 +32,7 @@ def _first(op: Any, output_grad: Any, cell_grad: Any, z_state_grad: Any) -> list
     return _by_ops(op, saved, *grads)
 
 
-def _by_ops(
-    op: Any, saved: bool, output_grad: Any, cell_grad: Any, z_state_grad: Any
-) -> list[Any]:
+def _by_ops(op: Any, saved: bool, output_grad: Any, cell_grad: Any, z_state_grad: Any) -> list[Any]:
     """The gradients of the inputs. Unless `saved`, the forward pass runs again."""
     settings = attributes(op, op_definitions.attributes(_BACKWARD))
     inputs, none = list(op.inputs), tf.zeros([0], op.inputs[0].dtype)
