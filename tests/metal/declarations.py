@@ -94,8 +94,6 @@ def _from_objective_c(type_name: str) -> str:
         "NSString*": "string",
         "MPSShape*": "NSArray",
         "MPSGraphTensorDataDictionary*": "NSDictionary",
-        "MPSGraphForLoopBodyBlock": "block",
-        "ObjectType[]": "pointer",
         "NSFastEnumerationState*": "pointer",
         "id __unsafe_unretained[]": "pointer",
         "KeyType<NSCopying>": "NSCopying",
@@ -178,6 +176,18 @@ def extract(npm: Path, pyobjc: Path) -> dict[str, object]:
     }
 
 
+def text_of(content: dict[str, object]) -> str:
+    """The text of published.json, with a line for each member and each value."""
+    parts = []
+    for name, part in content.items():
+        is_list = isinstance(part, list)
+        pieces = [[element] for element in part] if is_list else [dict([i]) for i in part.items()]
+        lines = ",\n ".join(json.dumps(piece)[1:-1] for piece in pieces)
+        first, last = "[]" if is_list else "{}"
+        parts.append(f'"{name}": {first}\n {lines}\n{last}')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
 def _typescript(npm: Path, framework: str) -> str:
     for folder in (npm / "types", npm):
         if (folder / f"{framework}.d.ts").exists():
@@ -187,4 +197,4 @@ def _typescript(npm: Path, framework: str) -> str:
 
 if __name__ == "__main__":
     found = extract(Path(sys.argv[1]), Path(sys.argv[2]))
-    PUBLISHED.write_text(json.dumps(found, indent=1) + "\n")
+    PUBLISHED.write_text(text_of(found))

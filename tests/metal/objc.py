@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,6 @@ DATA_TYPES = {
     "int32": 0x20000020,
     "bool": 0x80000008,
 }
-
-_BODY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class ObjectiveCError(Exception):
@@ -58,7 +56,6 @@ class Runtime:
         self._library = ctypes.CDLL(str(library))
         self._library.fake_class.restype = ctypes.c_void_p
         self._library.fake_send.restype = ctypes.c_char_p
-        self._library.fake_loop.restype = ctypes.c_char_p
         self._library.fake_count.restype = ctypes.c_long
         self._library.fake_new_pool.restype = ctypes.c_void_p
         self._library.MTLCreateSystemDefaultDevice.restype = ctypes.c_void_p
@@ -108,26 +105,6 @@ class Runtime:
 
     def number(self, value: int) -> Id:
         return self("NSNumber")("numberWithLongLong:", value)
-
-    def loop(
-        self, graph: Id, iterations: Id, arguments: Sequence[Id], body: Callable[..., Sequence[Id]]
-    ) -> list[Id]:
-        """forLoopWithNumberOfIterations:initialBodyArguments:body:name:"""
-
-        def call(index: int, inner: int) -> int:
-            return self.array(body(Id(self, index), *Id(self, inner))).pointer
-
-        results = ctypes.c_void_p()
-        self._check(
-            self._library.fake_loop(
-                ctypes.c_void_p(graph.pointer),
-                ctypes.c_void_p(iterations.pointer),
-                ctypes.c_void_p(self.array(arguments).pointer),
-                _BODY(call),
-                ctypes.byref(results),
-            )
-        )
-        return list(Id(self, results.value))
 
     @staticmethod
     def _value(argument: Any) -> Any:
@@ -213,12 +190,9 @@ class Graph:
         name = "encodeToCommandBuffer:feeds:targetOperations:resultsDictionary:executionDescriptor:"
         self(name, commands, self.feeds, None, results, execution)
 
-    def run(
-        self, tensors: Sequence[Id], shapes: Sequence[tuple[int, ...]] | None = None
-    ) -> list[np.ndarray]:
-        """The values of tensors. The results of a loop have no shape, so `shapes` has theirs."""
-        shapes = [shape_of(tensor) for tensor in tensors] if shapes is None else shapes
-        arrays = [np.zeros(s, type_of(t)) for s, t in zip(shapes, tensors, strict=True)]
+    def run(self, tensors: Sequence[Id]) -> list[np.ndarray]:
+        """The values of tensors."""
+        arrays = [np.zeros(shape_of(tensor), type_of(tensor)) for tensor in tensors]
         buffers = [self.buffer(a) for a in arrays]
         data = [self.data(b, a) for b, a in zip(buffers, arrays, strict=True)]
         commands = self.encode(dict(zip(tensors, data, strict=True)))

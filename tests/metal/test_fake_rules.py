@@ -12,7 +12,7 @@ from metal.objc import DATA_TYPES, Graph, ObjectiveCError, Runtime, values
 
 pytestmark = pytest.mark.metal
 
-FLOAT32, INT32 = DATA_TYPES["float32"], DATA_TYPES["int32"]
+FLOAT32 = DATA_TYPES["float32"]
 ADD = "additionWithPrimaryTensor:secondaryTensor:name:"
 MATMUL = "matrixMultiplicationWithPrimaryTensor:secondaryTensor:name:"
 SELECT = "selectWithPredicateTensor:truePredicateTensor:falsePredicateTensor:name:"
@@ -22,6 +22,10 @@ GATHER = "gatherWithUpdatesTensor:indicesTensor:axis:batchDimensions:name:"
 
 def zeros(graph: Graph, *shape: int, dtype: str = "float32"):
     return graph.placeholder(np.zeros(shape, dtype))
+
+
+def lstm_descriptor(graph: Graph):
+    return graph.runtime("MPSGraphLSTMDescriptor")("descriptor")
 
 
 # --- building --------------------------------------------------------------------------------
@@ -95,6 +99,7 @@ def zeros(graph: Graph, *shape: int, dtype: str = "float32"):
             "no method tangentWithTensor:name:",
             lambda g: g("tangentWithTensor:name:", zeros(g, 2), None),
         ),
+        ("no method setBidirectional:", lambda g: lstm_descriptor(g)("setBidirectional:", 1)),
     ],
 )
 def test_refused_while_building(graph, reason, build):
@@ -103,22 +108,8 @@ def test_refused_while_building(graph, reason, build):
     assert str(raised.value).startswith(reason)
 
 
-def test_refused_loops(graph):
-    x = zeros(graph, 1, 3)
-    three = graph("constantWithScalar:dataType:", 3.0, INT32)
-    with pytest.raises(ObjectiveCError, match=r"returns Float32\[3\] as argument 0"):
-        flat = lambda _, x: [graph("reshapeTensor:withShape:name:", x, (3,), None)]  # noqa: E731
-        graph.runtime.loop(graph.id, three, [x], flat)
-    leaked = []
-    graph.runtime.loop(graph.id, three, [x], lambda _, x: leaked.append(x) or [x])
-    with pytest.raises(ObjectiveCError, match="a loop's body outside of it"):
-        graph("tanhWithTensor:name:", leaked[0], None)
-    with pytest.raises(ObjectiveCError, match="must be one Int32"):
-        graph.runtime.loop(graph.id, x, [x], lambda _, x: [x])
-
-
 def test_training_needs_the_cell(graph):
-    descriptor = graph.runtime("MPSGraphLSTMDescriptor")("descriptor")
+    descriptor = lstm_descriptor(graph)
     descriptor("setTraining:", 1)
     name = "LSTMWithSourceTensor:recurrentWeight:inputWeight:bias:initState:initCell:mask:peephole:"
     arguments = [zeros(graph, 2, 3, 4), zeros(graph, 8, 2), zeros(graph, 8, 4), *[None] * 5]

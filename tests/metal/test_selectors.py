@@ -96,4 +96,4 @@ def test_packages_still_say_so(tmp_path):
     for wheel in (tmp_path / "wheels").iterdir():
         shutil.unpack_archive(wheel, tmp_path / "pyobjc", "zip")
     found = declarations.extract(tmp_path / "package", Path(tmp_path / "pyobjc"))
-    assert json.loads(json.dumps(found)) == json.loads(declarations.PUBLISHED.read_text())
+    assert declarations.text_of(found) == declarations.PUBLISHED.read_text()

@@ -213,4 +213,44 @@ Array Transposed(const Array& a) {
   return Strided(a, {a.shape[1], a.shape[0]}, 0, {1, a.shape[1]});
 }
 
+Array Slice(const Array& a, size_t axis, int64_t start, int64_t length) {
+  const std::vector<int64_t> strides = StridesOf(a.shape);
+  Shape shape = a.shape;
+  shape[axis] = length;
+  return Strided(a, shape, start * strides[axis], strides);
+}
+
+std::vector<const Array*> PointersTo(const std::vector<Array>& arrays) {
+  std::vector<const Array*> pointers;
+  for (const Array& array : arrays) pointers.push_back(&array);
+  return pointers;
+}
+
+Array Concat(const std::vector<const Array*>& parts, size_t axis) {
+  Shape shape = parts[0]->shape;
+  const int64_t outer = SizeOf({shape.begin(), shape.begin() + axis});
+  shape[axis] = 0;
+  for (const Array* part : parts) shape[axis] += part->shape[axis];
+  Array whole(parts[0]->type, shape);
+  auto to = whole.values.begin();
+  for (int64_t n = 0; n < outer; ++n) {
+    for (const Array* part : parts) {
+      const int64_t count = SizeOf(part->shape) / outer;
+      to = std::copy_n(part->values.begin() + n * count, count, to);
+    }
+  }
+  return whole;
+}
+
+Array Sum(const Array& a, size_t axis) {
+  const int64_t rows = a.shape[axis], half = rows / 2;
+  if (rows == 1) return a;
+  Array sum = Sum(Slice(a, axis, 0, half), axis);
+  const Array rest = Sum(Slice(a, axis, half, rows - half), axis);
+  for (size_t n = 0; n < sum.values.size(); ++n) {
+    sum.values[n] += rest.values[n];
+  }
+  return sum;
+}
+
 }  // namespace fake

@@ -55,6 +55,14 @@ Array Broadcast(const Array& from, const Shape& shape);
 // [rows, inner] times [inner, columns].
 Array MatrixProduct(const Array& a, const Array& b);
 Array Transposed(const Array& a);
+// Rows `start` to `start + length` along an axis.
+Array Slice(const Array& a, size_t axis, int64_t start, int64_t length);
+std::vector<const Array*> PointersTo(const std::vector<Array>& arrays);
+// Arrays of one type, which differ in their rows along the axis.
+Array Concat(const std::vector<const Array*>& parts, size_t axis);
+// The sum along an axis, of which one row is left. Computed pairwise as on a
+// GPU.
+Array Sum(const Array& a, size_t axis);
 
 }  // namespace fake
 

@@ -17,7 +17,7 @@ void fake_finish(void* command_queue);
 // Prints the message and ends the process. For places where an exception would
 // be lost.
 [[noreturn]] void fake_abort(const char* message);
-// Makes the next command buffer that runs compute nothing and end in an error.
+// Makes the next command buffer with work compute nothing and end in an error.
 void fake_fail_next_command_buffer(void);
 
 // Returns a count of live objects ("graphs", "tensor data", "buffers",
@@ -33,11 +33,6 @@ const char* fake_send(void* receiver, const char* selector,
 void* fake_class(const char* name);
 void* fake_new_pool(void);  // an NSAutoreleasePool
 void fake_drain(void* pool);
-// forLoopWithNumberOfIterations:initialBodyArguments:body:name: with a function
-// as its body, which returns an NSArray.
-const char* fake_loop(void* graph, void* iterations, void* arguments,
-                      void* (*body)(void* index, void* arguments),
-                      void** results);
 
 }  // extern "C"
 

@@ -246,7 +246,7 @@ FakeBuffer* NewAlignedBuffer() {
 }
 
 - (void)run {
-  const bool fails = fail_next.exchange(false);
+  const bool fails = !_work->empty() && fail_next.exchange(false);
   @try {
     if (!fails) {
       for (const auto& work : *_work) work();

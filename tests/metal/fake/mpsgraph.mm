@@ -1,5 +1,9 @@
-// MPSGraph: the methods that build a graph, over Graph.
+// MPSGraph: its methods check their arguments and add operations to a Graph.
 #include "mpsgraph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "counts.h"
 #include "lstm.h"
@@ -16,29 +20,90 @@ MPSGraphTensor* Wrap(MPSGraph* graph, Tensor* tensor) {
   return wrapped;
 }
 
-// MPSGraph's headers promise no shapes of a loop's arguments and results.
-NSArray* WithoutShapes(NSArray* tensors) {
-  for (MPSGraphTensor* tensor in tensors) tensor->_hasNoShape = YES;
-  return tensors;
-}
-
 NSArray* Wrap(MPSGraph* graph, const Tensors& tensors) {
   NSMutableArray* all = [NSMutableArray arrayWithCapacity:tensors.size()];
   for (Tensor* tensor : tensors) [all addObject:Wrap(graph, tensor)];
   return all;
 }
 
-fake::LstmDescriptor Of(MPSGraphLSTMDescriptor* d) {
-  Require(d != nil, "LSTM: descriptor is nil");
-  const auto activation = [](MPSGraphRNNActivation chosen) {
-    Require(chosen <= MPSGraphRNNActivationHardSigmoid, "LSTM: activation ", chosen);
-    return static_cast<fake::Activation>(chosen);
+Tensor* Present(MPSGraphTensor* tensor) {
+  Require(tensor != nil, "a tensor is nil");
+  return Of(tensor);
+}
+
+// Adds an operation with one result.
+template <class Function>
+MPSGraphTensor* Add(MPSGraph* graph, const Tensors& inputs, const Signature& result,
+                    Function compute, bool is_view = false) {
+  const auto compute_all = [=](const Inputs& values) {
+    return std::vector<Array>{compute(values)};
   };
-  return {static_cast<bool>(d.reverse),        static_cast<bool>(d.bidirectional),
-          static_cast<bool>(d.produceCell),    static_cast<bool>(d.training),
-          static_cast<bool>(d.forgetGateLast), activation(d.inputGateActivation),
-          activation(d.forgetGateActivation),  activation(d.cellGateActivation),
-          activation(d.outputGateActivation),  activation(d.activation)};
+  return Wrap(graph, Of(graph)->graph.Add(inputs, {result}, compute_all, is_view)[0]);
+}
+
+void RequireType(const char* name, const Tensor* a, Type type) {
+  Require(a->type == type, name, ": takes ", ToString(type), " but got ", ToString(*a));
+}
+
+void RequireSameType(const char* name, const Tensor* a, const Tensor* b) {
+  Require(a->type == b->type, name, ": types differ: ", ToString(*a), " and ", ToString(*b));
+}
+
+void RequireRank(const char* name, const Tensor* a, size_t rank) {
+  Require(a->shape.size() == rank, name, ": takes rank ", rank, " but got ", ToString(*a));
+}
+
+// Counted from the end if negative.
+size_t CheckedAxis(const char* name, const Tensor* a, int64_t axis) {
+  const auto rank = static_cast<int64_t>(a->shape.size());
+  Require(-rank <= axis && axis < rank, name, ": axis ", axis, " of ", ToString(*a));
+  return static_cast<size_t>(axis < 0 ? axis + rank : axis);
+}
+
+MPSGraphTensor* Constant(MPSGraph* graph, double scalar, const Shape& shape,
+                         MPSDataType data_type) {
+  const Type type = CheckedType(data_type);
+  return Add(graph, {}, {type, shape}, [=](const Inputs&) {
+    Array array(type, shape);
+    for (float& value : array.values) value = Round(type, static_cast<float>(scalar));
+    return array;
+  });
+}
+
+template <class Function>
+MPSGraphTensor* Unary(MPSGraph* graph, const char* name, MPSGraphTensor* tensor,
+                      Function function) {
+  Tensor* a = Present(tensor);
+  RequireType(name, a, Type::kFloat32);
+  return Add(graph, {a}, *a, [=](const Inputs& inputs) {
+    Array array = *inputs[0];
+    for (float& value : array.values) value = function(value);
+    return array;
+  });
+}
+
+template <class Function>
+MPSGraphTensor* Binary(MPSGraph* graph, const char* name, MPSGraphTensor* primary,
+                       MPSGraphTensor* secondary, Function function) {
+  Tensor *a = Present(primary), *b = Present(secondary);
+  RequireSameType(name, a, b);
+  if (a->type != Type::kInt32) RequireType(name, a, Type::kFloat32);
+  const Shape shape = BroadcastShape(name, *a, *b);
+  constexpr bool kCompares = std::is_same_v<decltype(function(1.0F, 1.0F)), bool>;
+  const Type type = kCompares ? Type::kBool : a->type;
+  return Add(graph, {a, b}, {type, shape}, [=](const Inputs& inputs) {
+    const Array left = Broadcast(*inputs[0], shape), right = Broadcast(*inputs[1], shape);
+    Array array(type, shape);
+    std::transform(left.values.begin(), left.values.end(), right.values.begin(),
+                   array.values.begin(), function);
+    return array;
+  });
+}
+
+MPSGraphTensor* View(MPSGraph* graph, Tensor* a, const Shape& shape, int64_t offset,
+                     const std::vector<int64_t>& strides) {
+  const auto compute = [=](const Inputs& in) { return Strided(*in[0], shape, offset, strides); };
+  return Add(graph, {a}, {a->type, shape}, compute, /*is_view=*/true);
 }
 
 }  // namespace
@@ -73,98 +138,146 @@ fake::LstmDescriptor Of(MPSGraphLSTMDescriptor* d) {
   Encode(self, commandBuffer, feeds, resultsDictionary);
 }
 
-// --- building a graph ------------------------------------------------------
+// --- where values come from ------------------------------------------------
 
 - (MPSGraphTensor*)placeholderWithShape:(MPSShape*)shape
                                dataType:(MPSDataType)dataType
                                    name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.Placeholder(CheckedType(dataType), ToShape(shape)));
+  return Wrap(self, Of(self)->graph.Placeholder({CheckedType(dataType), ToShape(shape)}));
 }
 
 - (MPSGraphTensor*)constantWithScalar:(double)scalar dataType:(MPSDataType)dataType {
-  return Wrap(self, Of(self)->graph.Constant(scalar, {1}, CheckedType(dataType)));
+  return Constant(self, scalar, {1}, dataType);
 }
 
 - (MPSGraphTensor*)constantWithScalar:(double)scalar
                                 shape:(MPSShape*)shape
                              dataType:(MPSDataType)dataType {
-  return Wrap(self, Of(self)->graph.Constant(scalar, ToShape(shape), CheckedType(dataType)));
+  return Constant(self, scalar, ToShape(shape), dataType);
 }
 
+// --- element by element ----------------------------------------------------
+
 - (MPSGraphTensor*)identityWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.Identity(Of(tensor)));
+  Tensor* a = Present(tensor);
+  return Add(self, {a}, *a, [](const Inputs& inputs) { return *inputs[0]; });
 }
 
 - (MPSGraphTensor*)castTensor:(MPSGraphTensor*)tensor
-                       toType:(MPSDataType)type
+                       toType:(MPSDataType)dataType
                          name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.Cast(Of(tensor), CheckedType(type)));
+  Tensor* a = Present(tensor);
+  const Type type = CheckedType(dataType);
+  return Add(self, {a}, {type, a->shape}, [=](const Inputs& inputs) {
+    Array array = *inputs[0];
+    array.type = type;
+    for (float& value : array.values) value = Round(type, value);
+    return array;
+  });
 }
 
 - (MPSGraphTensor*)sigmoidWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.Sigmoid(Of(tensor)));
+  return Unary(self, "sigmoid", tensor, [](float v) { return 1 / (1 + std::exp(-v)); });
 }
 
 - (MPSGraphTensor*)tanhWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.Tanh(Of(tensor)));
+  return Unary(self, "tanh", tensor, [](float v) { return std::tanh(v); });
 }
 
-- (MPSGraphTensor*)additionWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                             secondaryTensor:(MPSGraphTensor*)secondaryTensor
+- (MPSGraphTensor*)additionWithPrimaryTensor:(MPSGraphTensor*)a
+                             secondaryTensor:(MPSGraphTensor*)b
                                         name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.Add(Of(primaryTensor), Of(secondaryTensor)));
+  return Binary(self, "addition", a, b, std::plus<float>());
 }
 
-- (MPSGraphTensor*)subtractionWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                                secondaryTensor:(MPSGraphTensor*)secondaryTensor
+- (MPSGraphTensor*)subtractionWithPrimaryTensor:(MPSGraphTensor*)a
+                                secondaryTensor:(MPSGraphTensor*)b
                                            name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.Subtract(Of(primaryTensor), Of(secondaryTensor)));
+  return Binary(self, "subtraction", a, b, std::minus<float>());
 }
 
-- (MPSGraphTensor*)multiplicationWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                                   secondaryTensor:(MPSGraphTensor*)secondaryTensor
+- (MPSGraphTensor*)multiplicationWithPrimaryTensor:(MPSGraphTensor*)a
+                                   secondaryTensor:(MPSGraphTensor*)b
                                               name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.Multiply(Of(primaryTensor), Of(secondaryTensor)));
+  return Binary(self, "multiplication", a, b, std::multiplies<float>());
 }
 
-- (MPSGraphTensor*)lessThanWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                             secondaryTensor:(MPSGraphTensor*)secondaryTensor
+- (MPSGraphTensor*)lessThanWithPrimaryTensor:(MPSGraphTensor*)a
+                             secondaryTensor:(MPSGraphTensor*)b
                                         name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.Less(Of(primaryTensor), Of(secondaryTensor)));
+  return Binary(self, "lessThan", a, b, std::less<float>());
 }
 
 - (MPSGraphTensor*)selectWithPredicateTensor:(MPSGraphTensor*)predicateTensor
                          truePredicateTensor:(MPSGraphTensor*)truePredicateTensor
                         falsePredicateTensor:(MPSGraphTensor*)falseSelectTensor
                                         name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.Select(Of(predicateTensor), Of(truePredicateTensor),
-                                           Of(falseSelectTensor)));
+  Tensor* predicate = Present(predicateTensor);
+  Tensor *a = Present(truePredicateTensor), *b = Present(falseSelectTensor);
+  RequireType("select", predicate, Type::kBool);
+  RequireSameType("select", a, b);
+  Require(predicate->shape == a->shape && a->shape == b->shape,
+          "select: shapes differ: ", ToString(*predicate), ", ", ToString(*a), " and ",
+          ToString(*b));
+  return Add(self, {predicate, a, b}, *a, [](const Inputs& in) {
+    Array array = *in[1];
+    for (size_t k = 0; k < array.values.size(); ++k) {
+      if (in[0]->values[k] == 0) array.values[k] = in[2]->values[k];
+    }
+    return array;
+  });
 }
+
+// --- sums ------------------------------------------------------------------
 
 - (MPSGraphTensor*)matrixMultiplicationWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
                                          secondaryTensor:(MPSGraphTensor*)secondaryTensor
                                                     name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.MatMul(Of(primaryTensor), Of(secondaryTensor)));
+  const char* product = "matrixMultiplication";
+  Tensor *a = Present(primaryTensor), *b = Present(secondaryTensor);
+  for (const Tensor* tensor : {a, b}) {
+    RequireType(product, tensor, Type::kFloat32);
+    RequireRank(product, tensor, 2);
+  }
+  Require(a->shape[1] == b->shape[0], product, ": ", ToString(*a), " times ", ToString(*b));
+  return Add(self, {a, b}, {a->type, {a->shape[0], b->shape[1]}},
+             [](const Inputs& inputs) { return MatrixProduct(*inputs[0], *inputs[1]); });
 }
 
 - (MPSGraphTensor*)reductionSumWithTensor:(MPSGraphTensor*)tensor
                                      axis:(NSInteger)axis
                                      name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.Sum(Of(tensor), axis));
+  Tensor* a = Present(tensor);
+  RequireType("reductionSum", a, Type::kFloat32);
+  const size_t along = CheckedAxis("reductionSum", a, axis);
+  Signature sum = *a;
+  sum.shape[along] = 1;
+  return Add(self, {a}, sum, [=](const Inputs& inputs) { return Sum(*inputs[0], along); });
 }
 
+// --- moving values ---------------------------------------------------------
+
 - (MPSGraphTensor*)reshapeTensor:(MPSGraphTensor*)tensor
-                       withShape:(MPSShape*)shape
+                       withShape:(MPSShape*)sizes
                             name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.Reshape(Of(tensor), ToShape(shape)));
+  Tensor* a = Present(tensor);
+  const Shape shape = ToShape(sizes);
+  Require(SizeOf(shape) == SizeOf(a->shape), "reshape: ", ToString(*a), " to ", ToString(shape));
+  return View(self, a, shape, 0, StridesOf(shape));
 }
 
 - (MPSGraphTensor*)transposeTensor:(MPSGraphTensor*)tensor
                          dimension:(NSUInteger)dimensionIndex
                      withDimension:(NSUInteger)dimensionIndex2
                               name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.Transpose(Of(tensor), static_cast<int64_t>(dimensionIndex),
-                                              static_cast<int64_t>(dimensionIndex2)));
+  Tensor* a = Present(tensor);
+  std::vector<int64_t> strides = StridesOf(a->shape);
+  Shape shape = a->shape;
+  const size_t first = CheckedAxis("transpose", a, static_cast<int64_t>(dimensionIndex));
+  const size_t second = CheckedAxis("transpose", a, static_cast<int64_t>(dimensionIndex2));
+  std::swap(strides[first], strides[second]);
+  std::swap(shape[first], shape[second]);
+  return View(self, a, shape, 0, strides);
 }
 
 - (MPSGraphTensor*)sliceTensor:(MPSGraphTensor*)tensor
@@ -172,26 +285,60 @@ fake::LstmDescriptor Of(MPSGraphLSTMDescriptor* d) {
                          start:(NSInteger)start
                         length:(NSInteger)length
                           name:(NSString*)name {
-  return Wrap(
-      self, Of(self)->graph.Slice(Of(tensor), static_cast<int64_t>(dimensionIndex), start, length));
+  Tensor* a = Present(tensor);
+  const size_t along = CheckedAxis("slice", a, static_cast<int64_t>(dimensionIndex));
+  Require(0 <= start && 0 < length && start + length <= a->shape[along], "slice: ", ToString(*a),
+          ", start ", start, ", length ", length, " along axis ", along);
+  const std::vector<int64_t> strides = StridesOf(a->shape);
+  Shape shape = a->shape;
+  shape[along] = length;
+  return View(self, a, shape, start * strides[along], strides);
 }
 
 - (MPSGraphTensor*)concatTensors:(NSArray<MPSGraphTensor*>*)tensors
-                       dimension:(NSInteger)dimensionIndex
+                       dimension:(NSInteger)axis
                             name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.Concat(Of(tensors), dimensionIndex));
+  const Tensors parts = Of(tensors);
+  Require(!parts.empty(), "concat: no tensors");
+  const size_t along = CheckedAxis("concat", parts[0], axis);
+  Signature whole = *parts[0];
+  whole.shape[along] = 0;
+  for (const Tensor* part : parts) {
+    RequireSameType("concat", part, parts[0]);
+    Shape expected = parts[0]->shape;
+    RequireRank("concat", part, expected.size());
+    expected[along] = part->shape[along];
+    Require(part->shape == expected, "concat: ", ToString(*parts[0]), " and ", ToString(*part),
+            " along axis ", axis);
+    whole.shape[along] += part->shape[along];
+  }
+  return Add(self, parts, whole, [=](const Inputs& inputs) { return Concat(inputs, along); });
 }
 
 - (MPSGraphTensor*)broadcastTensor:(MPSGraphTensor*)tensor
-                           toShape:(MPSShape*)shape
+                           toShape:(MPSShape*)sizes
                               name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.BroadcastTo(Of(tensor), ToShape(shape)));
+  Tensor* a = Present(tensor);
+  const Shape shape = ToShape(sizes);
+  RequireBroadcasts("broadcast", *a, shape);
+  const auto compute = [=](const Inputs& inputs) { return Broadcast(*inputs[0], shape); };
+  return Add(self, {a}, {a->type, shape}, compute, /*is_view=*/true);
 }
 
 - (MPSGraphTensor*)reverseTensor:(MPSGraphTensor*)tensor
                             axes:(NSArray<NSNumber*>*)axes
                             name:(NSString*)name {
-  return Wrap(self, Of(self)->graph.Reverse(Of(tensor), ToShape(axes)));
+  Tensor* a = Present(tensor);
+  std::vector<int64_t> strides = StridesOf(a->shape);
+  int64_t offset = 0;
+  std::set<size_t> reversed;
+  for (int64_t axis : ToShape(axes)) {
+    const size_t along = CheckedAxis("reverse", a, axis);
+    Require(reversed.insert(along).second, "reverse: axis ", axis, " twice");
+    offset += strides[along] * (a->shape[along] - 1);
+    strides[along] = -strides[along];
+  }
+  return View(self, a, a->shape, offset, strides);
 }
 
 - (MPSGraphTensor*)gatherWithUpdatesTensor:(MPSGraphTensor*)updatesTensor
@@ -199,33 +346,26 @@ fake::LstmDescriptor Of(MPSGraphLSTMDescriptor* d) {
                                       axis:(NSUInteger)axis
                            batchDimensions:(NSUInteger)batchDimensions
                                       name:(NSString*)name {
-  return Wrap(
-      self, Of(self)->graph.Gather(Of(updatesTensor), Of(indicesTensor), static_cast<int64_t>(axis),
-                                   static_cast<int64_t>(batchDimensions)));
+  Tensor *a = Present(updatesTensor), *indices = Present(indicesTensor);
+  Require(batchDimensions == 0, "gather: batchDimensions ", batchDimensions, " is not emulated");
+  RequireType("gather", indices, Type::kInt32);
+  RequireRank("gather", indices, 1);
+  const size_t along = CheckedAxis("gather", a, static_cast<int64_t>(axis));
+  Signature result = *a;
+  result.shape[along] = indices->shape[0];
+  return Add(self, {a, indices}, result, [=](const Inputs& inputs) {
+    std::vector<Array> rows;
+    for (float value : inputs[1]->values) {
+      const int64_t size = inputs[0]->shape[along];
+      Require(0 <= value && value < static_cast<float>(size), "gather: index ", value, " of ",
+              size);
+      rows.push_back(Slice(*inputs[0], along, static_cast<int64_t>(value), 1));
+    }
+    return Concat(PointersTo(rows), along);
+  });
 }
 
-- (MPSGraphTensor*)scatterWithDataTensor:(MPSGraphTensor*)dataTensor
-                           updatesTensor:(MPSGraphTensor*)updatesTensor
-                           indicesTensor:(MPSGraphTensor*)indicesTensor
-                                    axis:(NSInteger)axis
-                                    mode:(MPSGraphScatterMode)mode
-                                    name:(NSString*)name {
-  Require(mode == MPSGraphScatterModeSet, "scatter: mode ", mode, " is not emulated");
-  return Wrap(self,
-              Of(self)->graph.Scatter(Of(dataTensor), Of(updatesTensor), Of(indicesTensor), axis));
-}
-
-- (NSArray<MPSGraphTensor*>*)forLoopWithNumberOfIterations:(MPSGraphTensor*)numberOfIterations
-                                      initialBodyArguments:
-                                          (NSArray<MPSGraphTensor*>*)initialBodyArguments
-                                                      body:(MPSGraphForLoopBodyBlock)body
-                                                      name:(NSString*)name {
-  const auto build = [=](Tensor* index, const Tensors& arguments) {
-    return Of(body(Wrap(self, index), WithoutShapes(Wrap(self, arguments))));
-  };
-  return WithoutShapes(
-      Wrap(self, Of(self)->graph.Loop(Of(numberOfIterations), Of(initialBodyArguments), build)));
-}
+// --- LSTM ------------------------------------------------------------------
 
 - (NSArray<MPSGraphTensor*>*)LSTMWithSourceTensor:(MPSGraphTensor*)source
                                   recurrentWeight:(MPSGraphTensor*)recurrentWeight
@@ -237,10 +377,10 @@ fake::LstmDescriptor Of(MPSGraphLSTMDescriptor* d) {
                                          peephole:(MPSGraphTensor*)peephole
                                        descriptor:(MPSGraphLSTMDescriptor*)descriptor
                                              name:(NSString*)name {
-  const fake::LstmArguments arguments{Of(source), Of(recurrentWeight), Of(inputWeight),
-                                      Of(bias),   Of(initState),       Of(initCell),
-                                      Of(mask),   Of(peephole)};
-  return Wrap(self, Lstm(&Of(self)->graph, arguments, Of(descriptor)));
+  return Wrap(self, Lstm(&Of(self)->graph,
+                         {Of(source), Of(recurrentWeight), Of(inputWeight), Of(bias), Of(initState),
+                          Of(initCell), Of(mask), Of(peephole)},
+                         descriptor));
 }
 
 - (NSArray<MPSGraphTensor*>*)LSTMGradientsWithSourceTensor:(MPSGraphTensor*)source
@@ -258,11 +398,11 @@ fake::LstmDescriptor Of(MPSGraphLSTMDescriptor* d) {
                                                   peephole:(MPSGraphTensor*)peephole
                                                 descriptor:(MPSGraphLSTMDescriptor*)descriptor
                                                       name:(NSString*)name {
-  const fake::LstmArguments arguments{Of(source), Of(recurrentWeight), Of(inputWeight),
-                                      Of(bias),   Of(initState),       Of(initCell),
-                                      Of(mask),   Of(peephole)};
-  const fake::LstmOutputGrads output_grads{Of(sourceGradient), Of(zState), Of(cellOutputFwd),
-                                           Of(stateGradient), Of(cellGradient)};
-  return Wrap(self, LstmGradients(&Of(self)->graph, arguments, output_grads, Of(descriptor)));
+  return Wrap(
+      self, LstmGradients(&Of(self)->graph,
+                          {Of(source), Of(recurrentWeight), Of(inputWeight), Of(bias),
+                           Of(initState), Of(initCell), Of(mask), Of(peephole), Of(sourceGradient),
+                           Of(zState), Of(cellOutputFwd), Of(stateGradient), Of(cellGradient)},
+                          descriptor));
 }
 @end

@@ -56,7 +56,7 @@ using namespace fake;
 
 @implementation MPSGraphTensor
 - (MPSShape*)shape {
-  return _hasNoShape ? nil : FromShape(Of(self)->shape);
+  return FromShape(Of(self)->shape);
 }
 
 - (MPSDataType)dataType {
@@ -87,14 +87,6 @@ using namespace fake;
   return self;
 }
 
-- (MPSShape*)shape {
-  return FromShape(Of(self)->shape);
-}
-
-- (MPSDataType)dataType {
-  return static_cast<MPSDataType>(Of(self)->type);
-}
-
 - (void)dealloc {
   if (_impl != nullptr) {
     [Of(self)->buffer release];
@@ -106,8 +98,7 @@ using namespace fake;
 @end
 
 @implementation MPSGraphLSTMDescriptor
-@synthesize reverse = _reverse, bidirectional = _bidirectional, produceCell = _produceCell,
-            training = _training, forgetGateLast = _forgetGateLast;
+@synthesize produceCell = _produceCell, training = _training, forgetGateLast = _forgetGateLast;
 @synthesize inputGateActivation = _inputGateActivation,
             forgetGateActivation = _forgetGateActivation, cellGateActivation = _cellGateActivation,
             outputGateActivation = _outputGateActivation, activation = _activation;

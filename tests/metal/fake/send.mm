@@ -1,21 +1,9 @@
 // Messages from Python.
 #import <Foundation/Foundation.h>
-#import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
 #include <string>
 
 #include "fake.h"
-
-namespace {
-
-thread_local std::string raised;
-
-const char* Reason(NSException* exception) {
-  raised = [[exception reason] UTF8String];
-  return raised.c_str();
-}
-
-}  // namespace
 
 extern "C" {
 
@@ -29,6 +17,7 @@ void fake_drain(void* pool) { [(NSAutoreleasePool*)pool drain]; }
 
 const char* fake_send(void* receiver, const char* selector, void* const* arguments, int count,
                       void* result) {
+  thread_local std::string raised;
   @try {
     const id object = (id)receiver;
     const SEL message = NSSelectorFromString([NSString stringWithUTF8String:selector]);
@@ -46,23 +35,8 @@ const char* fake_send(void* receiver, const char* selector, void* const* argumen
     if ([signature methodReturnLength] != 0) [call getReturnValue:result];
     return nullptr;
   } @catch (NSException* exception) {
-    return Reason(exception);
-  }
-}
-
-const char* fake_loop(void* graph, void* iterations, void* arguments,
-                      void* (*body)(void* index, void* arguments), void** results) {
-  @try {
-    *results = [(MPSGraph*)graph
-        forLoopWithNumberOfIterations:(MPSGraphTensor*)iterations
-                 initialBodyArguments:(NSArray*)arguments
-                                 body:^(MPSGraphTensor* index, NSArray<MPSGraphTensor*>* inner) {
-                                   return (NSArray*)body(index, inner);
-                                 }
-                                 name:nil];
-    return nullptr;
-  } @catch (NSException* exception) {
-    return Reason(exception);
+    raised = [[exception reason] UTF8String];
+    return raised.c_str();
   }
 }
 

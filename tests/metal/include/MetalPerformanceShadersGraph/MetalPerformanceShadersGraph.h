@@ -11,10 +11,6 @@ typedef NS_ENUM(NSUInteger, MPSGraphRNNActivation) {
   MPSGraphRNNActivationHardSigmoid = 4,
 };
 
-typedef NS_ENUM(NSInteger, MPSGraphScatterMode) {
-  MPSGraphScatterModeSet = 6,
-};
-
 typedef NS_ENUM(uint64_t, MPSGraphOptimization) {
   MPSGraphOptimizationLevel0 = 0,
   MPSGraphOptimizationLevel1 = 1,
@@ -40,7 +36,6 @@ typedef NS_ENUM(uint64_t, MPSGraphOptimization) {
 @interface MPSGraphTensor : MPSGraphObject <NSCopying> {
  @public
   void* _impl;
-  BOOL _hasNoShape;
 }
 @property(readonly) MPSShape* shape;
 @property(readonly) MPSDataType dataType;
@@ -50,20 +45,16 @@ typedef NS_ENUM(uint64_t, MPSGraphOptimization) {
  @public
   void* _impl;
 }
-@property(readonly) MPSShape* shape;
-@property(readonly) MPSDataType dataType;
 - (instancetype)initWithMTLBuffer:(id<MTLBuffer>)buffer
                             shape:(MPSShape*)shape
                          dataType:(MPSDataType)dataType;
 @end
 
 @interface MPSGraphLSTMDescriptor : MPSGraphObject <NSCopying> {
-  BOOL _reverse, _bidirectional, _produceCell, _training, _forgetGateLast;
+  BOOL _produceCell, _training, _forgetGateLast;
   MPSGraphRNNActivation _inputGateActivation, _forgetGateActivation, _cellGateActivation,
       _outputGateActivation, _activation;
 }
-@property(readwrite) BOOL reverse;
-@property(readwrite) BOOL bidirectional;
 @property(readwrite) BOOL produceCell;
 @property(readwrite) BOOL training;
 @property(readwrite) BOOL forgetGateLast;
@@ -76,8 +67,6 @@ typedef NS_ENUM(uint64_t, MPSGraphOptimization) {
 @end
 
 typedef NSDictionary<MPSGraphTensor*, MPSGraphTensorData*> MPSGraphTensorDataDictionary;
-typedef NSArray<MPSGraphTensor*>* (^MPSGraphForLoopBodyBlock)(
-    MPSGraphTensor* index, NSArray<MPSGraphTensor*>* iterationArguments);
 
 @interface MPSGraph : MPSGraphObject {
  @public
@@ -157,19 +146,6 @@ typedef NSArray<MPSGraphTensor*>* (^MPSGraphForLoopBodyBlock)(
                                       axis:(NSUInteger)axis
                            batchDimensions:(NSUInteger)batchDimensions
                                       name:(NSString*)name;
-- (MPSGraphTensor*)scatterWithDataTensor:(MPSGraphTensor*)dataTensor
-                           updatesTensor:(MPSGraphTensor*)updatesTensor
-                           indicesTensor:(MPSGraphTensor*)indicesTensor
-                                    axis:(NSInteger)axis
-                                    mode:(MPSGraphScatterMode)mode
-                                    name:(NSString*)name;
-
-// Control flow.
-- (NSArray<MPSGraphTensor*>*)forLoopWithNumberOfIterations:(MPSGraphTensor*)numberOfIterations
-                                      initialBodyArguments:
-                                          (NSArray<MPSGraphTensor*>*)initialBodyArguments
-                                                      body:(MPSGraphForLoopBodyBlock)body
-                                                      name:(NSString*)name;
 
 // LSTM.
 - (NSArray<MPSGraphTensor*>*)LSTMWithSourceTensor:(MPSGraphTensor*)source

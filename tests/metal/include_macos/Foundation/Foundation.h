@@ -10,7 +10,6 @@
   enum name : type
 
 typedef struct _NSZone NSZone;
-typedef double NSTimeInterval;
 @class NSString;
 
 @protocol NSCopying
@@ -32,7 +31,6 @@ typedef struct {
 
 @interface NSString : NSObject <NSCopying>
 @property(readonly) const char* UTF8String;
-+ (instancetype)stringWithUTF8String:(const char*)nullTerminatedCString;
 @end
 
 @interface NSNumber : NSObject <NSCopying>
@@ -43,8 +41,6 @@ typedef struct {
 @interface NSArray<__covariant ObjectType> : NSObject <NSCopying, NSFastEnumeration>
 @property(readonly) NSUInteger count;
 - (ObjectType)objectAtIndex:(NSUInteger)index;
-+ (instancetype)array;
-+ (instancetype)arrayWithObjects:(const ObjectType[])objects count:(NSUInteger)cnt;
 @end
 
 @interface NSMutableArray<ObjectType> : NSArray <ObjectType>
