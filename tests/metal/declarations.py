@@ -139,8 +139,6 @@ def _from_typescript(type_name: str) -> str:
     name = type_name.removesuffix(" | null")
     if enum := re.fullmatch(r"interop\.Enum<typeof (\w+)>", name):
         return enum[1]
-    if "=>" in name:
-        return "block"
     known = {
         "interop.PointerConvertible": "pointer",
         "interop.Pointer": "pointer",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,41 +24,53 @@ class Library(NamedTuple):
     is_signed: bool
 
 
+class Symbol(NamedTuple):
+    name: str
+    kind: int
+    address: int
+
+
+def commands(data: bytes) -> Iterator[tuple[int, int]]:
+    """The number and the offset of each load command."""
+    at = 32
+    for _ in range(struct.unpack_from("<I", data, 16)[0]):
+        command, size = struct.unpack_from("<2I", data, at)
+        yield command, at
+        at += size
+
+
+def symbols(data: bytes, at: int) -> Iterator[Symbol]:
+    """The symbols that the command LC_SYMTAB at an offset names."""
+    table, count, strings = struct.unpack_from("<3I", data, at + 8)
+    for symbol in range(table, table + 16 * count, 16):
+        offset, kind, _, _, address = struct.unpack_from("<IBBHQ", data, symbol)
+        yield Symbol(text_at(data, strings + offset), kind, address)
+
+
+def text_at(data: bytes, at: int) -> str:
+    return data[at : data.index(b"\0", at)].decode()
+
+
 def read(path: Path) -> Library:
     data = path.read_bytes()
-    magic, processor, _, _, commands = struct.unpack_from("<5I", data)
+    magic, processor = struct.unpack_from("<2I", data)
     assert magic == MAGIC, f"{path} is no 64-bit Mach-O file"
     oldest, needed, undefined, exported, is_signed = "", [], set(), set(), False
-    at = 32
-    for _ in range(commands):
-        command, size = struct.unpack_from("<2I", data, at)
+    for command, at in commands(data):
+        [first] = struct.unpack_from("<I", data, at + 8)
         if command == LC_LOAD_DYLIB:
-            [name] = struct.unpack_from("<I", data, at + 8)
-            needed.append(data[at + name : at + size].split(b"\0")[0].decode())
+            needed.append(text_at(data, at + first))
         elif command == LC_BUILD_VERSION:
             [version] = struct.unpack_from("<I", data, at + 12)
             oldest = f"{version >> 16}.{version >> 8 & 0xFF}"
         elif command == LC_CODE_SIGNATURE:
-            [signature] = struct.unpack_from("<I", data, at + 8)
-            is_signed = struct.unpack_from(">I", data, signature)[0] == CODE_SIGNATURE
+            is_signed = struct.unpack_from(">I", data, first)[0] == CODE_SIGNATURE
         elif command == LC_SYMTAB:
-            undefined, exported = _symbols(data, *struct.unpack_from("<4I", data, at + 8))
-        at += size
+            for name, kind, _ in symbols(data, at):
+                if kind & N_STAB or not kind & N_EXT:
+                    continue
+                if kind & N_TYPE == N_UNDF:
+                    undefined.add(name)
+                elif not kind & N_PEXT:
+                    exported.add(name)
     return Library(processor, oldest, needed, undefined, exported, is_signed)
-
-
-def _symbols(
-    data: bytes, table: int, count: int, strings: int, length: int
-) -> tuple[set[str], set[str]]:
-    undefined, exported = set(), set()
-    names = data[strings : strings + length]
-    for at in range(table, table + 16 * count, 16):
-        offset, kind = struct.unpack_from("<IB", data, at)
-        if kind & N_STAB or not kind & N_EXT:
-            continue
-        name = names[offset : names.index(b"\0", offset)].decode()
-        if kind & N_TYPE == N_UNDF:
-            undefined.add(name)
-        elif not kind & N_PEXT:
-            exported.add(name)
-    return undefined, exported

@@ -169,13 +169,17 @@ class Graph:
         for owned in self._owned:
             owned("release")
 
-    def encode(self, results: dict[Id, Id]) -> Id:
-        """An uncommitted command buffer with the graph; `results` are tensors and their data."""
+    def results(self, data: dict[Id, Id]) -> Id:
+        """A dictionary of tensors and their data."""
         dictionary = self.runtime("NSMutableDictionary")("dictionary")
-        for tensor, data in results.items():
-            dictionary("setObject:forKey:", data, tensor)
+        for tensor, value in data.items():
+            dictionary("setObject:forKey:", value, tensor)
+        return dictionary
+
+    def encode(self, data: dict[Id, Id]) -> Id:
+        """An uncommitted command buffer with the graph."""
         commands = self.runtime("MPSCommandBuffer")("commandBufferFromCommandQueue:", self.queue)
-        self.encode_to(commands, dictionary, level=0)
+        self.encode_to(commands, self.results(data), level=0)
         return commands
 
     def encode_to(self, commands: Id, results: Id, level: int | None) -> None:

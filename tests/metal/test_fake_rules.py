@@ -15,13 +15,27 @@ pytestmark = pytest.mark.metal
 FLOAT32 = DATA_TYPES["float32"]
 ADD = "additionWithPrimaryTensor:secondaryTensor:name:"
 MATMUL = "matrixMultiplicationWithPrimaryTensor:secondaryTensor:name:"
-SELECT = "selectWithPredicateTensor:truePredicateTensor:falsePredicateTensor:name:"
-SLICE = "sliceTensor:dimension:start:length:name:"
-GATHER = "gatherWithUpdatesTensor:indicesTensor:axis:batchDimensions:name:"
+TANH = "tanhWithTensor:name:"
+PLACEHOLDER = "placeholderWithShape:dataType:name:"
 
 
-def zeros(graph: Graph, *shape: int, dtype: str = "float32"):
-    return graph.placeholder(np.zeros(shape, dtype))
+def f32(*shape: int) -> np.ndarray:
+    return np.zeros(shape, np.float32)
+
+
+def f16(*shape: int) -> np.ndarray:
+    return np.zeros(shape, np.float16)
+
+
+def build(graph: Graph, selector: str, *arguments):
+    """Adds an operation, with placeholders for arrays."""
+
+    def tensor(argument):
+        if isinstance(argument, tuple):
+            return tuple(map(tensor, argument))
+        return graph.placeholder(argument) if isinstance(argument, np.ndarray) else argument
+
+    return graph(selector, *map(tensor, arguments), None)
 
 
 def lstm_descriptor(graph: Graph):
@@ -31,90 +45,61 @@ def lstm_descriptor(graph: Graph):
 # --- building --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "reason, build",
-    [
-        (
-            "addition: Float32[2,3] and Float32[2] do not broadcast",
-            lambda g: g(ADD, zeros(g, 2, 3), zeros(g, 2), None),
-        ),
-        (
-            "addition: types differ: Float32[2] and Float16[2]",
-            lambda g: g(ADD, zeros(g, 2), zeros(g, 2, dtype="float16"), None),
-        ),
-        (
-            "addition: takes Float32 but got Float16[2]",
-            lambda g: g(ADD, zeros(g, 2, dtype="float16"), zeros(g, 2, dtype="float16"), None),
-        ),
-        ("a tensor is nil", lambda g: g("tanhWithTensor:name:", None, None)),
-        (
-            "matrixMultiplication: Float32[2,3] times Float32[2,3]",
-            lambda g: g(MATMUL, zeros(g, 2, 3), zeros(g, 2, 3), None),
-        ),
-        (
-            "matrixMultiplication: takes rank 2 but got Float32[3]",
-            lambda g: g(MATMUL, zeros(g, 2, 3), zeros(g, 3), None),
-        ),
-        (
-            "select: shapes differ: Bool[2,1], Float32[2,3] and Float32[2,3]",
-            lambda g: g(SELECT, zeros(g, 2, 1, dtype="bool"), zeros(g, 2, 3), zeros(g, 2, 3), None),
-        ),
-        (
-            "slice: Float32[4], start 3, length 2 along axis 0",
-            lambda g: g(SLICE, zeros(g, 4), 0, 3, 2, None),
-        ),
-        (
-            "reductionSum: axis 2 of Float32[4,5]",
-            lambda g: g("reductionSumWithTensor:axis:name:", zeros(g, 4, 5), 2, None),
-        ),
-        (
-            "reshape: Float32[4,5] to [21]",
-            lambda g: g("reshapeTensor:withShape:name:", zeros(g, 4, 5), (21,), None),
-        ),
-        (
-            "broadcast: Float32[2] to [1,1]",
-            lambda g: g("broadcastTensor:toShape:name:", zeros(g, 2), (1, 1), None),
-        ),
-        (
-            "concat: Float32[2,3] and Float32[2,4] along axis 0",
-            lambda g: g("concatTensors:dimension:name:", (zeros(g, 2, 3), zeros(g, 2, 4)), 0, None),
-        ),
-        (
-            "gather: takes Int32 but got Float32[1]",
-            lambda g: g(GATHER, zeros(g, 2, 3), zeros(g, 1), 0, 0, None),
-        ),
-        (
-            "a tensor of shape [0,3]: every size must be positive",
-            lambda g: g("placeholderWithShape:dataType:name:", (0, 3), FLOAT32, None),
-        ),
-        (
-            "MPSDataType 268435520 is not emulated",
-            lambda g: g("placeholderWithShape:dataType:name:", (3,), 0x10000040, None),
-        ),
-        (
-            "a tensor of another graph: Float32[2]",
-            lambda g: g(ADD, zeros(g, 2), zeros(Graph(g.runtime), 2), None),
-        ),
-        (
-            "no method tangentWithTensor:name:",
-            lambda g: g("tangentWithTensor:name:", zeros(g, 2), None),
-        ),
-        ("no method setBidirectional:", lambda g: lstm_descriptor(g)("setBidirectional:", 1)),
-    ],
-)
-def test_refused_while_building(graph, reason, build):
+REFUSED = {
+    "addition: Float32[2,3] and Float32[2] do not broadcast": (ADD, f32(2, 3), f32(2)),
+    "addition: types differ: Float32[2] and Float16[2]": (ADD, f32(2), f16(2)),
+    "addition: takes Float32 but got Float16[2]": (ADD, f16(2), f16(2)),
+    "a tensor is nil": (TANH, None),
+    "matrixMultiplication: Float32[2,3] times Float32[2,3]": (MATMUL, f32(2, 3), f32(2, 3)),
+    "matrixMultiplication: takes rank 2 but got Float32[3]": (MATMUL, f32(2, 3), f32(3)),
+    "select: shapes differ: Bool[2,1], Float32[2,3] and Float32[2,3]": (
+        *("selectWithPredicateTensor:truePredicateTensor:falsePredicateTensor:name:",),
+        *(f32(2, 1) > 0, f32(2, 3), f32(2, 3)),
+    ),
+    "slice: Float32[4], start 3, length 2 along axis 0": (
+        *("sliceTensor:dimension:start:length:name:", f32(4), 0, 3, 2),
+    ),
+    "reductionSum: axis 2 of Float32[4,5]": ("reductionSumWithTensor:axis:name:", f32(4, 5), 2),
+    "reshape: Float32[4,5] to [21]": ("reshapeTensor:withShape:name:", f32(4, 5), (21,)),
+    "broadcast: Float32[2] to [1,1]": ("broadcastTensor:toShape:name:", f32(2), (1, 1)),
+    "concat: Float32[2,3] and Float32[2,4] along axis 0": (
+        *("concatTensors:dimension:name:", (f32(2, 3), f32(2, 4)), 0),
+    ),
+    "gather: takes Int32 but got Float32[1]": (
+        *("gatherWithUpdatesTensor:indicesTensor:axis:batchDimensions:name:",),
+        *(f32(2, 3), f32(1), 0, 0),
+    ),
+    "a tensor of shape [0,3]: every size must be positive": (PLACEHOLDER, (0, 3), FLOAT32),
+    "MPSDataType 268435520 is not emulated": (PLACEHOLDER, (3,), 0x10000040),
+    "no method tangentWithTensor:name:": ("tangentWithTensor:name:", f32(2)),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_refused_while_building(graph, reason):
     with pytest.raises(ObjectiveCError) as raised:
-        build(graph)
+        build(graph, *REFUSED[reason])
     assert str(raised.value).startswith(reason)
+
+
+def test_tensors_of_another_graph(graph):
+    with pytest.raises(ObjectiveCError, match=r"a tensor of another graph: Float32\[2\]"):
+        build(graph, ADD, f32(2), Graph(graph.runtime).placeholder(f32(2)))
+
+
+@pytest.mark.parametrize("property_name", ["Reverse", "Bidirectional"])
+def test_directions_are_not_emulated(graph, property_name):
+    with pytest.raises(ObjectiveCError, match=f"no method set{property_name}:"):
+        lstm_descriptor(graph)(f"set{property_name}:", 1)
 
 
 def test_training_needs_the_cell(graph):
     descriptor = lstm_descriptor(graph)
     descriptor("setTraining:", 1)
     name = "LSTMWithSourceTensor:recurrentWeight:inputWeight:bias:initState:initCell:mask:peephole:"
-    arguments = [zeros(graph, 2, 3, 4), zeros(graph, 8, 2), zeros(graph, 8, 4), *[None] * 5]
+    arguments = [f32(2, 3, 4), f32(8, 2), f32(8, 4), *[None] * 5]
     with pytest.raises(ObjectiveCError, match="training without produceCell"):
-        graph(f"{name}descriptor:name:", *arguments, descriptor, None)
+        build(graph, f"{name}descriptor:name:", *arguments, descriptor)
 
 
 # --- encoding --------------------------------------------------------------------------------
@@ -143,7 +128,7 @@ def test_refused_while_encoding(graph):
         graph.data(buffer, np.ones((2, 4), np.float32))
     with pytest.raises(ObjectiveCError, match="the buffer is nil"):
         graph.data(None, x)
-    unfed = graph("placeholderWithShape:dataType:name:", (2, 3), FLOAT32, None)
+    unfed = graph(PLACEHOLDER, (2, 3), FLOAT32, None)
     with pytest.raises(ObjectiveCError, match="nothing for a placeholder"):
         graph.encode({graph(ADD, y, unfed, None): graph.data(buffer, x)})
 
@@ -151,8 +136,7 @@ def test_refused_while_encoding(graph):
 @pytest.mark.parametrize("level", [None, 1])
 def test_refused_at_another_optimisation_level(graph, level):
     x = np.ones(3, np.float32)
-    results = graph.runtime("NSMutableDictionary")("dictionary")
-    results("setObject:forKey:", graph.data(graph.buffer(x), x), tanh_of(graph, x))
+    results = graph.results({tanh_of(graph, x): graph.data(graph.buffer(x), x)})
     commands = graph.runtime("MPSCommandBuffer")("commandBufferFromCommandQueue:", graph.queue)
     with pytest.raises(ObjectiveCError, match="the optimisation level is not 0"):
         graph.encode_to(commands, results, level)
@@ -224,8 +208,7 @@ def test_encoding_commits_now_and_then(graph):
     for _ in range(6):
         own = graph.queue("commandBuffer")
         commands = graph.runtime("MPSCommandBuffer")("commandBufferWithCommandBuffer:", own)
-        results = graph.runtime("NSMutableDictionary")("dictionary")
-        results("setObject:forKey:", graph.data(graph.buffer(x), x), y)
+        results = graph.results({y: graph.data(graph.buffer(x), x)})
         graph.encode_to(commands, results, level=0)
         changed.append(commands("rootCommandBuffer").pointer != own.pointer)
         commands("commit")

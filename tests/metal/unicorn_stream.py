@@ -10,11 +10,13 @@ import struct
 from pathlib import Path
 from typing import Any
 
+from metal import macho
+
 STACK, HEAP, STOP = 0x7000_0000, 0x6000_0000, 0x5000_0000
 ROOM = 1 << 20
 RET, BR_X16 = 0xD65F03C0, 0xD61F0200
-LC_SYMTAB, LC_DYSYMTAB, LC_SEGMENT_64 = 0x2, 0xB, 0x19
-N_STAB, STUB_BYTES = 0xE0, 12
+LC_DYSYMTAB, LC_SEGMENT_64 = 0xB, 0x19
+STUB_BYTES = 12
 BLOCK_INVOKE = 16  # offset of the function of a block
 METHODS = ("currentCommandBuffer", "commit", "commitAndWait")
 
@@ -29,17 +31,17 @@ class Image:
         self.stubs: dict[int, str] = {}
         names: list[str] = []
         stubs = indirect = (0, 0, 0)
-        at = 32
-        for _ in range(struct.unpack_from("<I", self.data, 16)[0]):
-            command, size = struct.unpack_from("<2I", self.data, at)
+        for command, at in macho.commands(self.data):
             if command == LC_SEGMENT_64:
                 self.segments.append(struct.unpack_from("<4Q", self.data, at + 24))
                 stubs = self._stubs(at) or stubs
-            elif command == LC_SYMTAB:
-                names = self._symbols(*struct.unpack_from("<3I", self.data, at + 8))
+            elif command == macho.LC_SYMTAB:
+                for name, kind, address in macho.symbols(self.data, at):
+                    names.append(name)
+                    if not kind & macho.N_STAB and address:
+                        self.functions[name] = address
             elif command == LC_DYSYMTAB:
                 indirect = struct.unpack_from("<I", self.data, at + 56)
-            at += size
         address, length, first = stubs
         for k in range(length // STUB_BYTES):
             [symbol] = struct.unpack_from("<I", self.data, indirect[0] + 4 * (first + k))
@@ -55,16 +57,6 @@ class Image:
                 address, size = struct.unpack_from("<2Q", self.data, at + 32)
                 return address, size, struct.unpack_from("<I", self.data, at + 68)[0]
         return None
-
-    def _symbols(self, table: int, count: int, strings: int) -> list[str]:
-        names = []
-        for at in range(table, table + 16 * count, 16):
-            offset, kind, _, _, address = struct.unpack_from("<IBBHQ", self.data, at)
-            end = self.data.index(b"\0", strings + offset)
-            names.append(self.data[strings + offset : end].decode())
-            if not kind & N_STAB and address:
-                self.functions[names[-1]] = address
-        return names
 
 
 class Stream:

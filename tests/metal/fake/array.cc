@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <sstream>
 
 #include "misuse.h"
@@ -10,50 +11,99 @@
 namespace fake {
 namespace {
 
-// Rounds to the nearest, ties to even.
-uint16_t BFloat16Bits(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+// The types in memory, which convert from and to float as static_cast does.
+struct BFloat16 {
+  uint16_t bits;
+
+  explicit BFloat16(float value) {  // rounds to the nearest, ties to even
+    uint32_t all;
+    std::memcpy(&all, &value, sizeof all);
+    const uint32_t half = 0x7FFF + (all >> 16 & 1);
+    bits = static_cast<uint16_t>(
+        (std::isnan(value) ? all | 1 << 22 : all + half) >> 16);
+  }
+  operator float() const {
+    const uint32_t all = static_cast<uint32_t>(bits) << 16;
+    float value;
+    std::memcpy(&value, &all, sizeof value);
+    return value;
+  }
+};
+
+struct Int32 {
+  int32_t integer;
+
+  explicit Int32(float value) : integer(static_cast<int32_t>(value)) {}
+  operator float() const {
+    Require(std::abs(integer) < 1 << 24, "Int32 ", integer,
+            ": integers are stored as float");
+    return static_cast<float>(integer);
+  }
+};
+
+struct Bool {
+  uint8_t byte;
+
+  explicit Bool(float value) : byte(value != 0) {}
+  operator float() const { return byte != 0; }
+};
+
+// Calls a function with a value of the type in memory.
+template <class Function>
+auto OfType(Type type, Function function) {
+  switch (type) {
+    case Type::kFloat32:
+      return function(0.0F);
+    case Type::kFloat16:
+      return function(_Float16{0});
+    case Type::kBFloat16:
+      return function(BFloat16(0));
+    case Type::kInt32:
+      return function(Int32(0));
+    case Type::kBool:
+      return function(Bool(0));
+  }
 }
 
-float FromBFloat16Bits(uint16_t half) {
-  const uint32_t bits = static_cast<uint32_t>(half) << 16;
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-template <class T, class Convert>
-void Load(const void* memory, std::vector<float>* values, Convert convert) {
-  const T* from = static_cast<const T*>(memory);
-  for (float& value : *values) value = convert(*from++);
-}
-
-template <class T, class Convert>
-void Save(const std::vector<float>& values, void* memory, Convert convert) {
-  T* to = static_cast<T*>(memory);
-  for (float value : values) *to++ = convert(value);
-}
-
-float FromInt32(int32_t value) {
-  Require(std::abs(value) < 1 << 24, "Int32 ", value,
-          ": integers are stored as float");
-  return static_cast<float>(value);
-}
+const std::map<Type, const char*> kNames = {{Type::kFloat32, "Float32"},
+                                            {Type::kFloat16, "Float16"},
+                                            {Type::kBFloat16, "BFloat16"},
+                                            {Type::kInt32, "Int32"},
+                                            {Type::kBool, "Bool"}};
 
 }  // namespace
 
 Type CheckedType(uint32_t type) {
-  for (Type known : {Type::kFloat32, Type::kFloat16, Type::kBFloat16,
-                     Type::kInt32, Type::kBool}) {
-    if (static_cast<uint32_t>(known) == type) return known;
-  }
-  Raise("MPSDataType " + std::to_string(type) + " is not emulated");
+  Require(kNames.count(Type{type}) != 0, "MPSDataType ", type,
+          " is not emulated");
+  return Type{type};
 }
 
+std::string ToString(Type type) { return kNames.at(type); }
+
 int64_t BytesOf(Type type) { return (static_cast<uint32_t>(type) & 0xFF) / 8; }
+
+float Round(Type type, float value) {
+  return OfType(type, [=](auto t) {
+    return static_cast<float>(static_cast<decltype(t)>(value));
+  });
+}
+
+Array FromMemory(Type type, const Shape& shape, const void* memory) {
+  Array array(type, shape);
+  OfType(type, [&](auto t) {
+    const auto* from = static_cast<const decltype(t)*>(memory);
+    for (float& value : array.values) value = static_cast<float>(*from++);
+  });
+  return array;
+}
+
+void ToMemory(const Array& array, void* memory) {
+  OfType(array.type, [&](auto t) {
+    auto* to = static_cast<decltype(t)*>(memory);
+    for (float value : array.values) *to++ = static_cast<decltype(t)>(value);
+  });
+}
 
 int64_t SizeOf(const Shape& shape) {
   int64_t size = 1;
@@ -71,21 +121,6 @@ std::string ToString(const Shape& shape) {
   return "[" + text.str() + "]";
 }
 
-std::string ToString(Type type) {
-  switch (type) {
-    case Type::kFloat32:
-      return "Float32";
-    case Type::kFloat16:
-      return "Float16";
-    case Type::kBFloat16:
-      return "BFloat16";
-    case Type::kInt32:
-      return "Int32";
-    case Type::kBool:
-      return "Bool";
-  }
-}
-
 std::vector<int64_t> StridesOf(const Shape& shape) {
   std::vector<int64_t> strides(shape.size());
   int64_t stride = 1;
@@ -93,69 +128,6 @@ std::vector<int64_t> StridesOf(const Shape& shape) {
     strides[axis] = stride;
   }
   return strides;
-}
-
-float Round(Type type, float value) {
-  switch (type) {
-    case Type::kFloat32:
-      return value;
-    case Type::kFloat16:
-      return static_cast<float>(static_cast<_Float16>(value));
-    case Type::kBFloat16:
-      return FromBFloat16Bits(BFloat16Bits(value));
-    case Type::kInt32:
-      return std::trunc(value);
-    case Type::kBool:
-      return value != 0;
-  }
-}
-
-Array FromMemory(Type type, const Shape& shape, const void* memory) {
-  Array array(type, shape);
-  const auto same = [](auto value) { return static_cast<float>(value); };
-  switch (type) {
-    case Type::kFloat32:
-      Load<float>(memory, &array.values, same);
-      break;
-    case Type::kFloat16:
-      Load<_Float16>(memory, &array.values, same);
-      break;
-    case Type::kBFloat16:
-      Load<uint16_t>(memory, &array.values, FromBFloat16Bits);
-      break;
-    case Type::kInt32:
-      Load<int32_t>(memory, &array.values, FromInt32);
-      break;
-    case Type::kBool:
-      Load<uint8_t>(memory, &array.values,
-                    [](uint8_t value) { return value != 0 ? 1.0F : 0.0F; });
-      break;
-  }
-  return array;
-}
-
-void ToMemory(const Array& array, void* memory) {
-  const auto bits = [](float value) { return BFloat16Bits(value); };
-  switch (array.type) {
-    case Type::kFloat32:
-      std::memcpy(memory, array.values.data(), array.values.size() * 4);
-      break;
-    case Type::kFloat16:
-      Save<_Float16>(array.values, memory,
-                     [](float v) { return static_cast<_Float16>(v); });
-      break;
-    case Type::kBFloat16:
-      Save<uint16_t>(array.values, memory, bits);
-      break;
-    case Type::kInt32:
-      Save<int32_t>(array.values, memory,
-                    [](float v) { return static_cast<int32_t>(v); });
-      break;
-    case Type::kBool:
-      Save<uint8_t>(array.values, memory,
-                    [](float v) { return static_cast<uint8_t>(v != 0); });
-      break;
-  }
 }
 
 Array Strided(const Array& from, const Shape& shape, int64_t offset,

@@ -5,7 +5,6 @@
 #include <memory>
 #include <utility>
 
-#include "counts.h"
 #include "misuse.h"
 #include "mpsgraph.h"
 

@@ -21,8 +21,7 @@ void fake_finish(void* command_queue);
 void fake_fail_next_command_buffer(void);
 
 // Returns a count of live objects ("graphs", "tensor data", "buffers",
-// "buffer bytes", "command buffers") or of encoded graphs ("encodings"). -1 for
-// another name.
+// "buffer bytes", "command buffers") or of encoded graphs ("encodings").
 long fake_count(const char* name);
 
 // Sends a message. `arguments` are the addresses of the arguments; `result`

@@ -13,6 +13,15 @@
 
 #include "fake.h"
 
+// Counts of live objects. Tests use them to find leaks.
+namespace fake {
+struct Counts {
+  std::atomic<long> graphs{0}, tensor_data{0}, buffers{0}, buffer_bytes{0}, command_buffers{0},
+      encodings{0};
+};
+extern Counts counts;
+}  // namespace fake
+
 // Retains an object as long as a copy of the result exists.
 std::shared_ptr<void> Retained(id object);
 

@@ -5,10 +5,10 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <string>
 #include <utility>
 
-#include "counts.h"
 #include "misuse.h"
 
 using fake::counts;
@@ -22,16 +22,6 @@ constexpr int kFresh = 0xFF, kFreed = 0xFE;
 constexpr size_t kMostUncompleted = 64;  // the default of newCommandQueue
 std::atomic<bool> fail_next{false};
 
-}  // namespace
-
-fake::Counts fake::counts;
-
-std::shared_ptr<void> Retained(id object) {
-  return {[object retain], [](void* retained) { [(id)retained release]; }};
-}
-
-namespace {
-
 // Retains a buffer and counts an encoded use.
 std::shared_ptr<void> Used(FakeBuffer* buffer) {
   ++*buffer->_pending;
@@ -41,7 +31,26 @@ std::shared_ptr<void> Used(FakeBuffer* buffer) {
           }};
 }
 
+// The address of a buffer object is the address of a tensor in plugins/apple.mm.
+// TensorFlow requires multiples of 64 there; malloc's are multiples of 16.
+FakeBuffer* NewAlignedBuffer() {
+  std::vector<FakeBuffer*> rejected;
+  FakeBuffer* buffer = [[FakeBuffer alloc] init];
+  while (reinterpret_cast<uintptr_t>(buffer) % 64 != 0) {
+    rejected.push_back(buffer);
+    buffer = [[FakeBuffer alloc] init];
+  }
+  for (FakeBuffer* other : rejected) [other release];
+  return buffer;
+}
+
 }  // namespace
+
+fake::Counts fake::counts;
+
+std::shared_ptr<void> Retained(id object) {
+  return {[object retain], [](void* retained) { [(id)retained release]; }};
+}
 
 @interface FakeDevice : NSObject <MTLDevice>
 @end
@@ -58,34 +67,14 @@ void fake_finish(void* command_queue) { [(FakeCommandQueue*)command_queue runUnt
 void fake_fail_next_command_buffer(void) { fail_next = true; }
 
 long fake_count(const char* name) {
-  const std::string wanted = name;
-  if (wanted == "graphs") return counts.graphs;
-  if (wanted == "tensor data") return counts.tensor_data;
-  if (wanted == "buffers") return counts.buffers;
-  if (wanted == "buffer bytes") return counts.buffer_bytes;
-  if (wanted == "command buffers") return counts.command_buffers;
-  if (wanted == "encodings") return counts.encodings;
-  return -1;
+  const std::map<std::string, long> all = {
+      {"graphs", counts.graphs},       {"tensor data", counts.tensor_data},
+      {"buffers", counts.buffers},     {"buffer bytes", counts.buffer_bytes},
+      {"encodings", counts.encodings}, {"command buffers", counts.command_buffers}};
+  return all.at(name);
 }
 
 }  // extern "C"
-
-namespace {
-
-// The address of a buffer object is the address of a tensor in plugins/apple.mm.
-// TensorFlow requires multiples of 64 there; malloc's are multiples of 16.
-FakeBuffer* NewAlignedBuffer() {
-  std::vector<FakeBuffer*> rejected;
-  FakeBuffer* buffer = [[FakeBuffer alloc] init];
-  while (reinterpret_cast<uintptr_t>(buffer) % 64 != 0) {
-    rejected.push_back(buffer);
-    buffer = [[FakeBuffer alloc] init];
-  }
-  for (FakeBuffer* other : rejected) [other release];
-  return buffer;
-}
-
-}  // namespace
 
 @implementation FakeDevice
 - (id<MTLCommandQueue>)newCommandQueue {
@@ -123,10 +112,6 @@ FakeBuffer* NewAlignedBuffer() {
   return self;
 }
 
-- (id<MTLDevice>)device {
-  return [MTLCreateSystemDefaultDevice() autorelease];
-}
-
 - (NSUInteger)length {
   return _length;
 }
@@ -152,10 +137,6 @@ FakeBuffer* NewAlignedBuffer() {
     _committed = new std::deque<FakeCommandBuffer*>;
   }
   return self;
-}
-
-- (id<MTLDevice>)device {
-  return [MTLCreateSystemDefaultDevice() autorelease];
 }
 
 - (id<MTLCommandBuffer>)commandBuffer {
@@ -205,7 +186,7 @@ FakeBuffer* NewAlignedBuffer() {
 }
 
 - (id<MTLDevice>)device {
-  return [_queue device];
+  return [MTLCreateSystemDefaultDevice() autorelease];
 }
 
 - (id<MTLCommandQueue>)commandQueue {

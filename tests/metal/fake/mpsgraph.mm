@@ -5,7 +5,6 @@
 #include <cmath>
 #include <set>
 
-#include "counts.h"
 #include "lstm.h"
 #include "misuse.h"
 

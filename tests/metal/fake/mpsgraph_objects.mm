@@ -1,7 +1,6 @@
 // The classes of MPSGraph besides the graph itself.
 #include "mpsgraph.h"
 
-#include "counts.h"
 #include "misuse.h"
 
 namespace fake {
@@ -111,9 +110,5 @@ using namespace fake;
   d.cellGateActivation = MPSGraphRNNActivationTanh;
   d.activation = MPSGraphRNNActivationTanh;
   return d;
-}
-
-- (id)copyWithZone:(NSZone*)zone {
-  return NSCopyObject(self, 0, zone);
 }
 @end

@@ -16,10 +16,12 @@
 #ifndef TF_LSTM_OPS_TESTS_METAL_PLUGINS_PLUGIN_H_
 #define TF_LSTM_OPS_TESTS_METAL_PLUGINS_PLUGIN_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <tuple>
 #include <vector>
 
 #include "tensorflow/c/experimental/stream_executor/stream_executor.h"
@@ -33,6 +35,14 @@ using Device = const SP_Device*;
 using Memory = SP_DeviceMemoryBase;
 
 inline void Ok(TF_Status* status) { TF_SetStatus(status, TF_OK, ""); }
+
+// A function that only succeeds. Its last argument is the status.
+template <class... Arguments>
+void Succeed(Arguments... arguments) {
+  Ok(std::get<sizeof...(Arguments) - 1>(std::tie(arguments...)));
+}
+template <class... Arguments>
+void DoNothing(Arguments...) {}
 
 // With the alignment that TensorFlow requires of all memory.
 inline void* AlignedMemory(uint64_t size) {
@@ -57,9 +67,7 @@ void AddMemory(SP_StreamExecutor* e) {
     memory->opaque = nullptr;
     memory->size = 0;
   };
-  e->host_memory_allocate = [](Device, uint64_t size) {
-    return AlignedMemory(size);
-  };
+  e->host_memory_allocate = [](Device, uint64_t n) { return AlignedMemory(n); };
   e->host_memory_deallocate = [](Device, void* data) { std::free(data); };
   e->get_allocator_stats = [](Device, SP_AllocatorStats* stats) -> TF_Bool {
     stats->struct_size = SP_ALLOCATORSTATS_STRUCT_SIZE;
@@ -87,12 +95,12 @@ void AddStreams(SP_StreamExecutor* e) {
     Abi::Finish(other);
     Ok(status);
   };
-  e->get_stream_status = [](Device, SP_Stream, TF_Status* s) { Ok(s); };
+  e->get_stream_status = Succeed;
   e->block_host_until_done = [](Device, SP_Stream stream, TF_Status* status) {
     Abi::Finish(stream);
     Ok(status);
   };
-  e->synchronize_all_activity = [](Device, TF_Status* s) { Ok(s); };
+  e->synchronize_all_activity = Succeed;
   e->host_callback = [](Device, SP_Stream stream, SE_StatusCallbackFn callback,
                         void* argument) -> TF_Bool {
     Abi::Finish(stream);
@@ -115,85 +123,73 @@ void AddEvents(SP_StreamExecutor* e) {
     Abi::Finish(stream);
     Ok(status);
   };
-  e->wait_for_event = [](Device const, SP_Stream, SP_Event,
-                         TF_Status* const status) { Ok(status); };
-  e->block_host_for_event = [](Device, SP_Event, TF_Status* s) { Ok(s); };
+  e->wait_for_event = Succeed;
+  e->block_host_for_event = Succeed;
   e->create_timer = [](Device, SP_Timer* timer, TF_Status* status) {
     *timer = new SP_Timer_st;
     Ok(status);
   };
   e->destroy_timer = [](Device, SP_Timer timer) { delete timer; };
-  e->start_timer = [](Device, SP_Stream, SP_Timer, TF_Status* s) { Ok(s); };
-  e->stop_timer = [](Device, SP_Stream, SP_Timer, TF_Status* s) { Ok(s); };
+  e->start_timer = e->stop_timer = Succeed;
 }
 
-template <class Abi, class F>
-void Fill(const Memory* to, const F& fill) {
+template <class Abi, class Value>
+void Fill(Device, SP_Stream, Memory* to, Value value, uint64_t size,
+          TF_Status* status) {
+  auto* begin = reinterpret_cast<Value*>(Address<Abi>(to));
+  Abi::Enqueue([=] { std::fill_n(begin, size / sizeof value, value); },
+               {to->opaque});
+  Ok(status);
+}
+
+template <class Abi>
+void ToHost(Device, SP_Stream stream, void* to, const Memory* from,
+            uint64_t size, TF_Status* status) {
+  Abi::Finish(stream);
+  std::memcpy(to, Address<Abi>(from), size);
+  Ok(status);
+}
+
+template <class Abi>
+void ToDevice(Device, SP_Stream, Memory* to, const void* from, uint64_t size,
+              TF_Status* status) {
+  const char* begin = static_cast<const char*>(from);
+  const std::vector<char> bytes(begin, begin + size);  // `from` may be freed
   char* target = Address<Abi>(to);
-  Abi::Enqueue([=] { fill(target); }, {to->opaque});
+  Abi::Enqueue([=] { std::memcpy(target, bytes.data(), bytes.size()); },
+               {to->opaque});
+  Ok(status);
+}
+
+template <class Abi>
+void OnDevice(Device, SP_Stream, Memory* to, const Memory* from, uint64_t size,
+              TF_Status* status) {
+  char *target = Address<Abi>(to), *source = Address<Abi>(from);
+  Abi::Enqueue([=] { std::memcpy(target, source, size); },
+               {to->opaque, from->opaque});
+  Ok(status);
+}
+
+// A copy that is waited for.
+template <class Abi, auto copy, class To, class From>
+void Sync(Device device, To to, From from, uint64_t size, TF_Status* status) {
+  copy(device, nullptr, to, from, size, status);
+  Abi::Finish(nullptr);
 }
 
 template <class Abi>
 void AddCopies(SP_StreamExecutor* e) {
-  e->memcpy_dtoh = [](Device, SP_Stream stream, void* to, const Memory* from,
-                      uint64_t size, TF_Status* status) {
-    Abi::Finish(stream);
-    std::memcpy(to, Address<Abi>(from), size);
-    Ok(status);
-  };
-  e->memcpy_htod = [](Device, SP_Stream, Memory* to, const void* from,
-                      uint64_t size, TF_Status* status) {
-    const char* begin = static_cast<const char*>(from);
-    const std::vector<char> bytes(begin, begin + size);  // `from` may be freed
-    char* target = Address<Abi>(to);
-    Abi::Enqueue([=] { std::memcpy(target, bytes.data(), bytes.size()); },
-                 {to->opaque});
-    Ok(status);
-  };
-  e->memcpy_dtod = [](Device, SP_Stream, Memory* to, const Memory* from,
-                      uint64_t size, TF_Status* status) {
-    char* target = Address<Abi>(to);
-    const char* source = Address<Abi>(from);
-    Abi::Enqueue([=] { std::memcpy(target, source, size); },
-                 {to->opaque, from->opaque});
-    Ok(status);
-  };
-  e->sync_memcpy_dtoh = [](Device, void* to, const Memory* from, uint64_t size,
-                           TF_Status* status) {
-    Abi::Finish(nullptr);
-    std::memcpy(to, Address<Abi>(from), size);
-    Ok(status);
-  };
-  e->sync_memcpy_htod = [](Device, Memory* to, const void* from, uint64_t size,
-                           TF_Status* status) {
-    Abi::Finish(nullptr);
-    std::memcpy(Address<Abi>(to), from, size);
-    Ok(status);
-  };
-  e->sync_memcpy_dtod = [](Device, Memory* to, const Memory* from,
-                           uint64_t size, TF_Status* status) {
-    Abi::Finish(nullptr);
-    std::memcpy(Address<Abi>(to), Address<Abi>(from), size);
-    Ok(status);
-  };
-  e->mem_zero = [](Device, SP_Stream, Memory* to, uint64_t size,
+  e->memcpy_dtoh = ToHost<Abi>;
+  e->memcpy_htod = ToDevice<Abi>;
+  e->memcpy_dtod = OnDevice<Abi>;
+  e->sync_memcpy_dtoh = Sync<Abi, ToHost<Abi>>;
+  e->sync_memcpy_htod = Sync<Abi, ToDevice<Abi>>;
+  e->sync_memcpy_dtod = Sync<Abi, OnDevice<Abi>>;
+  e->memset = Fill<Abi, uint8_t>;
+  e->memset32 = Fill<Abi, uint32_t>;
+  e->mem_zero = [](Device device, SP_Stream stream, Memory* to, uint64_t size,
                    TF_Status* status) {
-    Fill<Abi>(to, [=](char* at) { std::memset(at, 0, size); });
-    Ok(status);
-  };
-  e->memset = [](Device, SP_Stream, Memory* to, uint8_t value, uint64_t size,
-                 TF_Status* status) {
-    Fill<Abi>(to, [=](char* at) { std::memset(at, value, size); });
-    Ok(status);
-  };
-  e->memset32 = [](Device, SP_Stream, Memory* to, uint32_t value, uint64_t size,
-                   TF_Status* status) {
-    Fill<Abi>(to, [=](char* begin) {
-      for (uint64_t at = 0; at + sizeof value <= size; at += sizeof value) {
-        std::memcpy(begin + at, &value, sizeof value);
-      }
-    });
-    Ok(status);
+    Fill<Abi, uint8_t>(device, stream, to, 0, size, status);
   };
 }
 
@@ -211,20 +207,21 @@ inline void AddDevice(SP_PlatformFns* f) {
     params->device->pci_bus_id = "0000:00:00.0";
     Ok(status);
   };
-  f->destroy_device = [](const SP_Platform*, SP_Device*) {};
+  f->destroy_device = DoNothing;
   f->create_device_fns = [](const SP_Platform*, SE_CreateDeviceFnsParams* p,
                             TF_Status* status) {
     p->device_fns->struct_size = SP_DEVICE_FNS_STRUCT_SIZE;
     Ok(status);
   };
-  f->destroy_device_fns = [](const SP_Platform*, SP_DeviceFns*) {};
+  f->destroy_device_fns = DoNothing;
   f->create_timer_fns = [](const SP_Platform*, SP_TimerFns* fns,
                            TF_Status* status) {
     fns->struct_size = SP_TIMER_FNS_STRUCT_SIZE;
     fns->nanoseconds = [](SP_Timer) -> uint64_t { return 0; };
     Ok(status);
   };
-  f->destroy_timer_fns = [](const SP_Platform*, SP_TimerFns*) {};
+  f->destroy_timer_fns = DoNothing;
+  f->destroy_stream_executor = DoNothing;
 }
 
 template <class Abi>
@@ -246,10 +243,8 @@ void Init(SE_PlatformRegistrationParams* params, TF_Status* status) {
         AddCopies<Abi>(p->stream_executor);
         Ok(s);
       };
-  params->platform_fns->destroy_stream_executor = [](const SP_Platform*,
-                                                     SP_StreamExecutor*) {};
-  params->destroy_platform = [](SP_Platform*) {};
-  params->destroy_platform_fns = [](SP_PlatformFns*) {};
+  params->destroy_platform = DoNothing;
+  params->destroy_platform_fns = DoNothing;
   Ok(status);
 }
 

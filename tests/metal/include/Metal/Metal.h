@@ -10,9 +10,7 @@ typedef NS_ENUM(NSUInteger, MTLResourceOptions) {
 
 typedef NS_ENUM(NSUInteger, MTLCommandBufferStatus) {
   MTLCommandBufferStatusNotEnqueued = 0,
-  MTLCommandBufferStatusEnqueued = 1,
   MTLCommandBufferStatusCommitted = 2,
-  MTLCommandBufferStatusScheduled = 3,
   MTLCommandBufferStatusCompleted = 4,
   MTLCommandBufferStatusError = 5,
 };
@@ -28,11 +26,7 @@ typedef NS_ENUM(NSUInteger, MTLCommandBufferStatus) {
                             options:(MTLResourceOptions)options;
 @end
 
-@protocol MTLResource <NSObject>
-@property(readonly) id<MTLDevice> device;
-@end
-
-@protocol MTLBuffer <MTLResource>
+@protocol MTLBuffer <NSObject>
 @property(readonly) NSUInteger length;
 - (void*)contents;
 @end
@@ -47,7 +41,6 @@ typedef NS_ENUM(NSUInteger, MTLCommandBufferStatus) {
 @end
 
 @protocol MTLCommandQueue <NSObject>
-@property(readonly) id<MTLDevice> device;
 - (id<MTLCommandBuffer>)commandBuffer;
 @end
 

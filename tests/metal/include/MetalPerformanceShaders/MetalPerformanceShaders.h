@@ -4,7 +4,6 @@
 #import <Metal/Metal.h>
 
 typedef NS_ENUM(uint32_t, MPSDataType) {
-  MPSDataTypeInvalid = 0,
   MPSDataTypeFloat32 = 0x10000020,
   MPSDataTypeFloat16 = 0x10000010,
   MPSDataTypeAlternateEncodingBit = 0x80000000,

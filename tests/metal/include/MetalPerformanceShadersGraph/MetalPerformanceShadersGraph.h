@@ -50,7 +50,7 @@ typedef NS_ENUM(uint64_t, MPSGraphOptimization) {
                          dataType:(MPSDataType)dataType;
 @end
 
-@interface MPSGraphLSTMDescriptor : MPSGraphObject <NSCopying> {
+@interface MPSGraphLSTMDescriptor : MPSGraphObject {
   BOOL _produceCell, _training, _forgetGateLast;
   MPSGraphRNNActivation _inputGateActivation, _forgetGateActivation, _cellGateActivation,
       _outputGateActivation, _activation;
