@@ -204,12 +204,6 @@ def call_error() -> Any:
     return error_of(library().tf_lstm_ops_lstm_block_cell, **step())
 
 
-def asynchronous() -> Any:
-    """The error of a call, if any, with an asynchronous plugin."""
-    os.environ["TF_METAL_SYNCHRONOUS"] = "0"
-    return call_error()
-
-
 def newer_tensorflow() -> Any:
     """The errors of calls with a TensorFlow that has the functions of asynchronous plugins: with
     the plugin's default, and with TF_METAL_SYNCHRONOUS=1.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <sstream>
 
@@ -192,6 +193,11 @@ Array Slice(const Array& a, size_t axis, int64_t start, int64_t length) {
   return Strided(a, shape, start * strides[axis], strides);
 }
 
+Array Reshaped(Array a, const Shape& shape) {
+  a.shape = shape;
+  return a;
+}
+
 std::vector<const Array*> PointersTo(const std::vector<Array>& arrays) {
   std::vector<const Array*> pointers;
   for (const Array& array : arrays) pointers.push_back(&array);
@@ -217,12 +223,8 @@ Array Concat(const std::vector<const Array*>& parts, size_t axis) {
 Array Sum(const Array& a, size_t axis) {
   const int64_t rows = a.shape[axis], half = rows / 2;
   if (rows == 1) return a;
-  Array sum = Sum(Slice(a, axis, 0, half), axis);
-  const Array rest = Sum(Slice(a, axis, half, rows - half), axis);
-  for (size_t n = 0; n < sum.values.size(); ++n) {
-    sum.values[n] += rest.values[n];
-  }
-  return sum;
+  return Map(Sum(Slice(a, axis, 0, half), axis),
+             Sum(Slice(a, axis, half, rows - half), axis), std::plus<float>());
 }
 
 }  // namespace fake

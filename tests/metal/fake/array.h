@@ -57,12 +57,29 @@ Array MatrixProduct(const Array& a, const Array& b);
 Array Transposed(const Array& a);
 // Rows `start` to `start + length` along an axis.
 Array Slice(const Array& a, size_t axis, int64_t start, int64_t length);
+Array Reshaped(Array a, const Shape& shape);
 std::vector<const Array*> PointersTo(const std::vector<Array>& arrays);
 // Arrays of one type, which differ in their rows along the axis.
 Array Concat(const std::vector<const Array*>& parts, size_t axis);
 // The sum along an axis, of which one row is left. Computed pairwise as on a
 // GPU.
 Array Sum(const Array& a, size_t axis);
+
+// The values of a function of each element.
+template <class Function>
+Array Map(Array a, Function function) {
+  for (float& value : a.values) value = function(value);
+  return a;
+}
+// Of the elements of both, after `b` is broadcast.
+template <class Function>
+Array Map(Array a, const Array& b, Function function) {
+  const Array same = Broadcast(b, a.shape);
+  for (size_t k = 0; k < a.values.size(); ++k) {
+    a.values[k] = function(a.values[k], same.values[k]);
+  }
+  return a;
+}
 
 }  // namespace fake
 

@@ -11,30 +11,10 @@ namespace {
 
 // --- arrays ----------------------------------------------------------------
 
-template <class Function>
-Array Map(Array a, Function function) {
-  for (float& value : a.values) value = function(value);
-  return a;
-}
-
-template <class Function>
-Array Map(Array a, const Array& b, Function function) {
-  const Array same = Broadcast(b, a.shape);
-  for (size_t k = 0; k < a.values.size(); ++k) {
-    a.values[k] = function(a.values[k], same.values[k]);
-  }
-  return a;
-}
-
 Array operator+(const Array& a, const Array& b) { return Map(a, b, std::plus<float>()); }
 Array operator*(const Array& a, const Array& b) { return Map(a, b, std::multiplies<float>()); }
 
 Array Zeros(const Shape& shape) { return {Type::kFloat32, shape}; }
-
-Array Reshaped(Array a, const Shape& shape) {
-  a.shape = shape;
-  return a;
-}
 
 // The array of one time step of a sequence.
 Array Step(const Array* sequence, int64_t t) {

@@ -1,7 +1,6 @@
 // MPSGraph: its methods check their arguments and add operations to a Graph.
 #include "mpsgraph.h"
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -63,9 +62,8 @@ MPSGraphTensor* Constant(MPSGraph* graph, double scalar, const Shape& shape,
                          MPSDataType data_type) {
   const Type type = CheckedType(data_type);
   return Add(graph, {}, {type, shape}, [=](const Inputs&) {
-    Array array(type, shape);
-    for (float& value : array.values) value = Round(type, static_cast<float>(scalar));
-    return array;
+    const float value = Round(type, static_cast<float>(scalar));
+    return Map(Array(type, shape), [=](float) { return value; });
   });
 }
 
@@ -74,11 +72,7 @@ MPSGraphTensor* Unary(MPSGraph* graph, const char* name, MPSGraphTensor* tensor,
                       Function function) {
   Tensor* a = Present(tensor);
   RequireType(name, a, Type::kFloat32);
-  return Add(graph, {a}, *a, [=](const Inputs& inputs) {
-    Array array = *inputs[0];
-    for (float& value : array.values) value = function(value);
-    return array;
-  });
+  return Add(graph, {a}, *a, [=](const Inputs& inputs) { return Map(*inputs[0], function); });
 }
 
 template <class Function>
@@ -91,10 +85,8 @@ MPSGraphTensor* Binary(MPSGraph* graph, const char* name, MPSGraphTensor* primar
   constexpr bool kCompares = std::is_same_v<decltype(function(1.0F, 1.0F)), bool>;
   const Type type = kCompares ? Type::kBool : a->type;
   return Add(graph, {a, b}, {type, shape}, [=](const Inputs& inputs) {
-    const Array left = Broadcast(*inputs[0], shape), right = Broadcast(*inputs[1], shape);
-    Array array(type, shape);
-    std::transform(left.values.begin(), left.values.end(), right.values.begin(),
-                   array.values.begin(), function);
+    Array array = Map(Broadcast(*inputs[0], shape), *inputs[1], function);
+    array.type = type;
     return array;
   });
 }
@@ -168,9 +160,8 @@ MPSGraphTensor* View(MPSGraph* graph, Tensor* a, const Shape& shape, int64_t off
   Tensor* a = Present(tensor);
   const Type type = CheckedType(dataType);
   return Add(self, {a}, {type, a->shape}, [=](const Inputs& inputs) {
-    Array array = *inputs[0];
+    Array array = Map(*inputs[0], [=](float value) { return Round(type, value); });
     array.type = type;
-    for (float& value : array.values) value = Round(type, value);
     return array;
   });
 }

@@ -204,7 +204,7 @@ struct Abi {
       [root addWork:std::move(work) by:"the plugin" using:buffers];
     });
   }
-  static void Finish(SP_Stream) {
+  static void Finish() {
     OnQueue(Compute(), [] { [Compute() commitAndWait]; });
   }
 };

@@ -30,7 +30,7 @@ struct Abi {
                       const std::vector<void*>&) {
     work();
   }
-  static void Finish(SP_Stream) {}
+  static void Finish() {}
 };
 
 }  // namespace

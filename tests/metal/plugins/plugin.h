@@ -11,7 +11,7 @@
 //   // Runs `work` on `data` in the order of the kernels' work, or at once.
 //   static void Enqueue(std::function<void()> work,
 //                       const std::vector<void*>& data);
-//   static void Finish(SP_Stream);         // waits for all work
+//   static void Finish();                  // waits for all work
 // };
 #ifndef TF_LSTM_OPS_TESTS_METAL_PLUGINS_PLUGIN_H_
 #define TF_LSTM_OPS_TESTS_METAL_PLUGINS_PLUGIN_H_
@@ -43,6 +43,21 @@ void Succeed(Arguments... arguments) {
 }
 template <class... Arguments>
 void DoNothing(Arguments...) {}
+template <class Abi, class... Arguments>
+void Finish(Arguments... arguments) {
+  Abi::Finish();
+  Succeed(arguments...);
+}
+
+template <class T>
+void New(Device, T** made, TF_Status* status) {
+  *made = new T;
+  Ok(status);
+}
+template <class T>
+void Delete(Device, T* one) {
+  delete one;
+}
 
 // With the alignment that TensorFlow requires of all memory.
 inline void* AlignedMemory(uint64_t size) {
@@ -87,23 +102,16 @@ void AddStreams(SP_StreamExecutor* e) {
     Ok(status);
   };
   e->destroy_stream = [](Device, SP_Stream stream) {
-    Abi::Finish(stream);
+    Abi::Finish();
     Abi::DeleteStream(stream);
   };
-  e->create_stream_dependency = [](Device, SP_Stream, SP_Stream other,
-                                   TF_Status* status) {
-    Abi::Finish(other);
-    Ok(status);
-  };
+  e->create_stream_dependency = Finish<Abi>;
   e->get_stream_status = Succeed;
-  e->block_host_until_done = [](Device, SP_Stream stream, TF_Status* status) {
-    Abi::Finish(stream);
-    Ok(status);
-  };
+  e->block_host_until_done = Finish<Abi>;
   e->synchronize_all_activity = Succeed;
-  e->host_callback = [](Device, SP_Stream stream, SE_StatusCallbackFn callback,
+  e->host_callback = [](Device, SP_Stream, SE_StatusCallbackFn callback,
                         void* argument) -> TF_Bool {
-    Abi::Finish(stream);
+    Abi::Finish();
     TF_Status* status = TF_NewStatus();
     callback(argument, status);
     TF_DeleteStatus(status);
@@ -113,23 +121,14 @@ void AddStreams(SP_StreamExecutor* e) {
 
 template <class Abi>
 void AddEvents(SP_StreamExecutor* e) {
-  e->create_event = [](Device, SP_Event* event, TF_Status* status) {
-    *event = new SP_Event_st;
-    Ok(status);
-  };
-  e->destroy_event = [](Device, SP_Event event) { delete event; };
+  e->create_event = New;
+  e->destroy_event = Delete;
   e->get_event_status = [](Device, SP_Event) { return SE_EVENT_COMPLETE; };
-  e->record_event = [](Device, SP_Stream stream, SP_Event, TF_Status* status) {
-    Abi::Finish(stream);
-    Ok(status);
-  };
+  e->record_event = Finish<Abi>;
   e->wait_for_event = Succeed;
   e->block_host_for_event = Succeed;
-  e->create_timer = [](Device, SP_Timer* timer, TF_Status* status) {
-    *timer = new SP_Timer_st;
-    Ok(status);
-  };
-  e->destroy_timer = [](Device, SP_Timer timer) { delete timer; };
+  e->create_timer = New;
+  e->destroy_timer = Delete;
   e->start_timer = e->stop_timer = Succeed;
 }
 
@@ -143,9 +142,9 @@ void Fill(Device, SP_Stream, Memory* to, Value value, uint64_t size,
 }
 
 template <class Abi>
-void ToHost(Device, SP_Stream stream, void* to, const Memory* from,
-            uint64_t size, TF_Status* status) {
-  Abi::Finish(stream);
+void ToHost(Device, SP_Stream, void* to, const Memory* from, uint64_t size,
+            TF_Status* status) {
+  Abi::Finish();
   std::memcpy(to, Address<Abi>(from), size);
   Ok(status);
 }
@@ -174,7 +173,7 @@ void OnDevice(Device, SP_Stream, Memory* to, const Memory* from, uint64_t size,
 template <class Abi, auto copy, class To, class From>
 void Sync(Device device, To to, From from, uint64_t size, TF_Status* status) {
   copy(device, nullptr, to, from, size, status);
-  Abi::Finish(nullptr);
+  Abi::Finish();
 }
 
 template <class Abi>
