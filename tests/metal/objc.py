@@ -136,17 +136,26 @@ class Graph:
         array = np.asarray(value)
         tensor = self(
             "placeholderWithShape:dataType:name:",
-            self.runtime.array(array.shape),
+            array.shape,
             DATA_TYPES[array.dtype.name],
-            None,
         )
         self.feeds("setObject:forKey:", self.data(self.buffer(array), array), tensor)
         return tensor
 
     def __call__(self, selector: str, *arguments: Any) -> Id:
-        """Adds an operation; tuples are arrays."""
-        converted = [self.runtime.array(a) if isinstance(a, tuple) else a for a in arguments]
-        return self.id(selector, *converted)
+        """Adds an operation without a name. Arrays become placeholders, and tuples NSArrays."""
+        name = [None] if selector.endswith("name:") else []
+        return self.id(selector, *map(self._converted, arguments), *name)
+
+    def _converted(self, argument: Any) -> Any:
+        if isinstance(argument, tuple):
+            return self.runtime.array([self._converted(a) for a in argument])
+        return self.placeholder(argument) if isinstance(argument, np.ndarray) else argument
+
+    def value(self, selector: str, *arguments: Any) -> np.ndarray:
+        """The value of an operation."""
+        [value] = self.run([self(selector, *arguments)])
+        return value
 
     def buffer(self, array: np.ndarray) -> Id:
         """A new buffer with the values."""

@@ -13,7 +13,8 @@ from oracle.mpsgraph import mpsgraph_lstm_backward as lstm_backward
 pytestmark = pytest.mark.metal
 
 NAMES = ["none", "relu", "tanh", "sigmoid", "hard_sigmoid"]  # in the order of the enumeration
-OPTIONAL = ("input_weight", "bias", "peephole", "init_state", "init_cell", "mask")
+OPTIONAL = ("input_weight", "bias", "init_state", "init_cell", "mask", "peephole")
+ORDER = ("source", "recurrent_weight", *OPTIONAL)
 PROPERTIES = {
     "forget_gate_last": "setForgetGateLast:",
     "input_gate_activation": "setInputGateActivation:",
@@ -67,11 +68,7 @@ def trained(runtime: Runtime, **options) -> Id:
 
 
 def forward(graph: Graph, given: dict[str, np.ndarray], **options) -> list[Id]:
-    tensors = {name: graph.placeholder(value) for name, value in given.items()}
-    order = ("input_weight", "bias", "init_state", "init_cell", "mask", "peephole")
-    required = (tensors["source"], tensors["recurrent_weight"])
-    rest = [tensors.get(name) for name in order]
-    return list(graph(FORWARD, *required, *rest, trained(graph.runtime, **options), None))
+    return list(graph(FORWARD, *map(given.get, ORDER), trained(graph.runtime, **options)))
 
 
 def oracle_of(given: dict[str, np.ndarray], options: dict) -> tuple[Arguments, Options]:
@@ -81,11 +78,10 @@ def oracle_of(given: dict[str, np.ndarray], options: dict) -> tuple[Arguments, O
 
 
 CASES = [{}, {"forget_gate_last": True}, *GATES.values()]
+ABSENT = [(), *((name,) for name in OPTIONAL), OPTIONAL]
 
 
-@pytest.mark.parametrize(
-    "absent", [(), ("input_weight",), *((name,) for name in OPTIONAL[1:]), OPTIONAL]
-)
+@pytest.mark.parametrize("absent", ABSENT)
 @pytest.mark.parametrize("options", CASES, ids=str)
 def test_lstm(rng, graph, options, absent):
     given = random_lstm(rng, absent)
@@ -95,9 +91,7 @@ def test_lstm(rng, graph, options, absent):
         assert_close(value, right, units=20)  # four steps, sums of ten terms each
 
 
-@pytest.mark.parametrize(
-    "absent", [(), ("input_weight",), *((name,) for name in OPTIONAL[1:]), OPTIONAL]
-)
+@pytest.mark.parametrize("absent", ABSENT)
 @pytest.mark.parametrize("options", CASES, ids=str)
 def test_lstm_gradients(rng, graph, options, absent):
     given = random_lstm(rng, absent)
@@ -109,17 +103,13 @@ def test_lstm_gradients(rng, graph, options, absent):
         np.zeros_like(saved.cell),
         np.zeros_like(saved.z_state),
     )
-    tensors = {name: graph.placeholder(value) for name, value in given.items()}
-    order = ("input_weight", "bias", "init_state", "init_cell", "mask", "peephole")
     gradients = graph(
         BACKWARD,
-        tensors["source"],
-        tensors["recurrent_weight"],
-        *map(graph.placeholder, (output_grads.output, z_state, cell)),
-        *(graph.placeholder(a[None]) for a in (output_grads.state, output_grads.final_cell)),
-        *(tensors.get(name) for name in order),
+        *map(given.get, ORDER[:2]),
+        *(output_grads.output, z_state, cell),
+        *(output_grads.state[None], output_grads.final_cell[None]),
+        *map(given.get, ORDER[2:]),
         trained(graph.runtime, **options),
-        None,
     )
     got = graph.run(list(gradients))
     exact = [a.astype(float) for a in (cell, z_state)]

@@ -27,17 +27,6 @@ def f16(*shape: int) -> np.ndarray:
     return np.zeros(shape, np.float16)
 
 
-def build(graph: Graph, selector: str, *arguments):
-    """Adds an operation, with placeholders for arrays."""
-
-    def tensor(argument):
-        if isinstance(argument, tuple):
-            return tuple(map(tensor, argument))
-        return graph.placeholder(argument) if isinstance(argument, np.ndarray) else argument
-
-    return graph(selector, *map(tensor, arguments), None)
-
-
 def lstm_descriptor(graph: Graph):
     return graph.runtime("MPSGraphLSTMDescriptor")("descriptor")
 
@@ -78,13 +67,13 @@ REFUSED = {
 @pytest.mark.parametrize("reason", REFUSED)
 def test_refused_while_building(graph, reason):
     with pytest.raises(ObjectiveCError) as raised:
-        build(graph, *REFUSED[reason])
+        graph(*REFUSED[reason])
     assert str(raised.value).startswith(reason)
 
 
 def test_tensors_of_another_graph(graph):
     with pytest.raises(ObjectiveCError, match=r"a tensor of another graph: Float32\[2\]"):
-        build(graph, ADD, f32(2), Graph(graph.runtime).placeholder(f32(2)))
+        graph(ADD, f32(2), Graph(graph.runtime).placeholder(f32(2)))
 
 
 @pytest.mark.parametrize("property_name", ["Reverse", "Bidirectional"])
@@ -99,14 +88,10 @@ def test_training_needs_the_cell(graph):
     name = "LSTMWithSourceTensor:recurrentWeight:inputWeight:bias:initState:initCell:mask:peephole:"
     arguments = [f32(2, 3, 4), f32(8, 2), f32(8, 4), *[None] * 5]
     with pytest.raises(ObjectiveCError, match="training without produceCell"):
-        build(graph, f"{name}descriptor:name:", *arguments, descriptor)
+        graph(f"{name}descriptor:name:", *arguments, descriptor)
 
 
 # --- encoding --------------------------------------------------------------------------------
-
-
-def tanh_of(graph: Graph, x: np.ndarray):
-    return graph("tanhWithTensor:name:", graph.placeholder(x), None)
 
 
 def encoded(graph: Graph, tensor, like: np.ndarray):
@@ -117,26 +102,26 @@ def encoded(graph: Graph, tensor, like: np.ndarray):
 
 def test_refused_while_encoding(graph):
     x = np.ones((2, 3), np.float32)
-    y = tanh_of(graph, x)
+    y = graph(TANH, x)
     buffer = graph.buffer(x)
     with pytest.raises(ObjectiveCError, match=r"results: data Float32\[3,2\] for a tensor"):
         graph.encode({y: graph.data(buffer, x.T)})
     with pytest.raises(ObjectiveCError, match="results: a buffer is fed, or written twice"):
         data = graph.data(buffer, x)
-        graph.encode({y: data, tanh_of(graph, x): data})
+        graph.encode({y: data, graph(TANH, x): data})
     with pytest.raises(ObjectiveCError, match=r"in a buffer of 24 bytes"):
         graph.data(buffer, np.ones((2, 4), np.float32))
     with pytest.raises(ObjectiveCError, match="the buffer is nil"):
         graph.data(None, x)
-    unfed = graph(PLACEHOLDER, (2, 3), FLOAT32, None)
+    unfed = graph(PLACEHOLDER, (2, 3), FLOAT32)
     with pytest.raises(ObjectiveCError, match="nothing for a placeholder"):
-        graph.encode({graph(ADD, y, unfed, None): graph.data(buffer, x)})
+        graph.encode({graph(ADD, y, unfed): graph.data(buffer, x)})
 
 
 @pytest.mark.parametrize("level", [None, 1])
 def test_refused_at_another_optimisation_level(graph, level):
     x = np.ones(3, np.float32)
-    results = graph.results({tanh_of(graph, x): graph.data(graph.buffer(x), x)})
+    results = graph.results({graph(TANH, x): graph.data(graph.buffer(x), x)})
     commands = graph.runtime("MPSCommandBuffer")("commandBufferFromCommandQueue:", graph.queue)
     with pytest.raises(ObjectiveCError, match="the optimisation level is not 0"):
         graph.encode_to(commands, results, level)
@@ -149,7 +134,7 @@ def test_no_empty_buffers(runtime):
 def test_runs_when_it_is_waited_for(graph):
     """Not when it is encoded, nor when it is committed."""
     x = np.ones(3, np.float32)
-    y = tanh_of(graph, x)
+    y = graph(TANH, x)
     buffer, commands = encoded(graph, y, x)
     for _ in range(2):
         assert np.isnan(values(buffer, x)).all()
@@ -161,7 +146,7 @@ def test_runs_when_it_is_waited_for(graph):
 
 def test_runs_with_a_later_one_of_its_queue(graph):
     x = np.ones(3, np.float32)
-    y = tanh_of(graph, x)
+    y = graph(TANH, x)
     first, commands = encoded(graph, y, x)
     commands("commit")
     _, later = encoded(graph, y, x)
@@ -174,7 +159,7 @@ def test_reads_what_is_there_when_it_runs(graph):
     x = np.ones(3, np.float32)
     buffer, fed = graph.buffer(x), graph.placeholder(x)
     graph.feeds("setObject:forKey:", graph.data(buffer, x), fed)
-    result, commands = encoded(graph, graph("tanhWithTensor:name:", fed, None), x)
+    result, commands = encoded(graph, graph(TANH, fed), x)
     ctypes.memset(buffer.integer("contents"), 0, x.nbytes)
     commands("commit")
     commands("waitUntilCompleted")
@@ -183,15 +168,14 @@ def test_reads_what_is_there_when_it_runs(graph):
 
 def test_views_are_not_written(graph):
     x = np.ones((2, 3), np.float32)
-    view = graph("transposeTensor:dimension:withDimension:name:", tanh_of(graph, x), 0, 1, None)
+    view = graph("transposeTensor:dimension:withDimension:name:", graph(TANH, x), 0, 1)
     assert np.isnan(graph.run([view])[0]).all()
-    [got] = graph.run([graph("identityWithTensor:name:", view, None)])
-    np.testing.assert_array_equal(got, np.tanh(x.T))
+    np.testing.assert_array_equal(graph.value("identityWithTensor:name:", view), np.tanh(x.T))
 
 
 def test_command_buffers_are_used_once(graph):
     x = np.ones(3, np.float32)
-    _, commands = encoded(graph, tanh_of(graph, x), x)
+    _, commands = encoded(graph, graph(TANH, x), x)
     with pytest.raises(ObjectiveCError, match="never committed"):
         commands("waitUntilCompleted")
     commands("commit")
@@ -203,7 +187,7 @@ def test_command_buffers_are_used_once(graph):
 def test_encoding_commits_now_and_then(graph):
     """As MPSGraph may: what was the root before is not the root after."""
     x = np.ones(3, np.float32)
-    y = tanh_of(graph, x)
+    y = graph(TANH, x)
     changed = []
     for _ in range(6):
         own = graph.queue("commandBuffer")
@@ -218,7 +202,7 @@ def test_encoding_commits_now_and_then(graph):
 
 def test_failing_command_buffer(graph):
     x = np.ones(3, np.float32)
-    buffer, commands = encoded(graph, tanh_of(graph, x), x)
+    buffer, commands = encoded(graph, graph(TANH, x), x)
     graph.runtime.fail_next_command_buffer()
     commands("commit")
     commands("waitUntilCompleted")
@@ -233,7 +217,7 @@ def test_everything_is_freed(fakes):
     for _ in range(3):
         with runtime.pool():
             graph, x = Graph(runtime), np.ones(3, np.float32)
-            graph.run([tanh_of(graph, x)])
+            graph.run([graph(TANH, x)])
             assert runtime.count("graphs") == before[0] + 1
             graph.release()
     assert [runtime.count(name) for name in names] == before
@@ -252,7 +236,7 @@ from metal.objc import Graph, Runtime
 runtime = Runtime({str(fakes)!r})
 with runtime.pool():
     graph, x = Graph(runtime), np.ones(3, np.float32)
-    y = graph("tanhWithTensor:name:", graph.placeholder(x), None)
+    y = graph("tanhWithTensor:name:", x)
     graph.encode({{y: graph.data(graph.buffer(x), x)}})
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
