@@ -84,27 +84,19 @@ class Runtime:
         values = [self._value(a) for a in arguments]
         addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         result = ctypes.c_int64()
-        self._check(
-            self._library.fake_send(
-                ctypes.c_void_p(receiver),
-                selector.encode(),
-                addresses,
-                len(values),
-                ctypes.byref(result),
-            )
-        )
+        address, name = ctypes.c_void_p(receiver), selector.encode()
+        send, to = self._library.fake_send, ctypes.byref(result)
+        reason = send(address, name, addresses, len(values), to)
+        if reason is not None:
+            raise ObjectiveCError(reason.decode())
         return result.value
 
     def array(self, elements: Sequence[Any]) -> Id:
         """An NSArray of objects, or of NSNumbers."""
-        array = self("NSMutableArray")("array")
-        for element in elements:
-            is_number = not isinstance(element, Id)
-            array("addObject:", self.number(element) if is_number else element)
+        array, number = self("NSMutableArray")("array"), self("NSNumber")
+        for one in elements:
+            array("addObject:", one if isinstance(one, Id) else number("numberWithLongLong:", one))
         return array
-
-    def number(self, value: int) -> Id:
-        return self("NSNumber")("numberWithLongLong:", value)
 
     @staticmethod
     def _value(argument: Any) -> Any:
@@ -112,14 +104,7 @@ class Runtime:
             return ctypes.c_void_p()
         if isinstance(argument, Id):
             return ctypes.c_void_p(argument.pointer)
-        return (
-            ctypes.c_double(argument) if isinstance(argument, float) else ctypes.c_int64(argument)
-        )
-
-    @staticmethod
-    def _check(reason: bytes | None) -> None:
-        if reason is not None:
-            raise ObjectiveCError(reason.decode())
+        return (ctypes.c_double if isinstance(argument, float) else ctypes.c_int64)(argument)
 
 
 class Graph:
@@ -134,11 +119,8 @@ class Graph:
 
     def placeholder(self, value: Any) -> Id:
         array = np.asarray(value)
-        tensor = self(
-            "placeholderWithShape:dataType:name:",
-            array.shape,
-            DATA_TYPES[array.dtype.name],
-        )
+        data_type = DATA_TYPES[array.dtype.name]
+        tensor = self("placeholderWithShape:dataType:name:", array.shape, data_type)
         self.feeds("setObject:forKey:", self.data(self.buffer(array), array), tensor)
         return tensor
 
