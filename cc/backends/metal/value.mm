@@ -7,6 +7,10 @@
 namespace tf_lstm_ops::metal {
 namespace {
 
+[[noreturn]] void Raise(NSString* reason) {
+  @throw [NSException exceptionWithName:@"TfLstmOpsError" reason:reason userInfo:nil];
+}
+
 MPSGraph* GraphOf(const Value& a, const Value& b) { return a.is_scalar() ? b.graph() : a.graph(); }
 
 // `a` as an operand of an elementwise op.
@@ -58,9 +62,7 @@ Extents Value::shape() const {
   Extents extents;
   MPSShape* shape = [tensor_ shape];
   if (shape == nil) {
-    @throw [NSException exceptionWithName:@"NSInternalInconsistencyException"
-                                   reason:@"MPSGraph does not know the shape of a tensor"
-                                 userInfo:nil];
+    Raise(@"MPSGraph does not know the shape of a tensor");
   }
   for (NSNumber* extent in shape) {
     extents.push_back([extent longLongValue]);
@@ -121,8 +123,7 @@ void CheckSize(const Extents& extents, int64_t element_size) {
   int64_t bytes = element_size;
   for (const int64_t extent : extents) {
     if (extent > 0 && bytes >= (kLimit + extent - 1) / extent) {
-      [NSException raise:NSInvalidArgumentException
-                  format:@"a tensor has 4 GiB or more, which is too large for MPSGraph"];
+      Raise(@"a tensor has 4 GiB or more, which is too large for MPSGraph");
     }
     bytes *= extent;
   }
@@ -133,8 +134,7 @@ Value MatMul(const Value& a, const Value& b) {
   constexpr int64_t kMostInOldReleases = 32768;
   const int64_t most = std::max({a.dim(0), a.dim(1), b.dim(1)});
   if (most > kMostInOldReleases && !IsMacOsAtLeast(14, 4)) {
-    [NSException raise:NSInvalidArgumentException
-                format:@"a product with more than 32,768 rows needs macOS 14.4"];
+    Raise(@"a product with more than 32,768 rows needs macOS 14.4");
   }
   CheckSize({a.dim(0), b.dim(1)}, sizeof(float));
   return {a.graph(), [a.graph() matrixMultiplicationWithPrimaryTensor:a.tensor()

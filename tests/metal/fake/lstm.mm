@@ -94,10 +94,10 @@ Array FourTimes(const Array& c) { return Concat({&c, &c, &c, &c}, 1); }
 
 // z[t] = act((h[t-1] * m) R^T + x[t] W^T + b + p * c[t-1]) of all four gates.
 Array Gates(const Cell& cell, const Inputs& a, int64_t t, const Array& h, const Array& c) {
-  const Array x = Step(a[kSource], t);
-  Array z = MatrixProduct(Masked(a, h), Transposed(*a[kRecurrentWeight])) +
-            (a[kInputWeight] ? MatrixProduct(x, Transposed(*a[kInputWeight])) : x);
-  if (a[kBias]) z = z + *a[kBias];
+  Array x = Step(a[kSource], t);
+  if (a[kInputWeight]) x = MatrixProduct(x, Transposed(*a[kInputWeight]));
+  if (a[kBias]) x = x + *a[kBias];
+  Array z = MatrixProduct(Masked(a, h), Transposed(*a[kRecurrentWeight])) + x;
   if (a[kPeephole]) z = z + FourTimes(c) * *a[kPeephole];
   std::vector<Array> gates;
   for (int k = 0; k < 4; ++k) gates.push_back(Activated(cell.activation[k], cell.Block(z, k)));
