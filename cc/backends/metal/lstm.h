@@ -1,10 +1,9 @@
 // MPSGraph's own LSTM: one layer in one direction over a sequence.
 //
-// Shapes: T steps, N rows of the batch, I input size, H cell size. The
-// equations are those of Apple's documentation of LSTMWithSourceTensor; see
-// docs/reference/mpsgraph.md. Each direction is one call, because in some
-// releases of macOS the bidirectional form returns other shapes. The caller
-// reverses the steps of a backward direction.
+// Shapes: T steps, N rows of the batch, I input size, H cell size. The equations are those of
+// Apple's documentation of LSTMWithSourceTensor; see docs/reference/mpsgraph.md. Each direction is
+// one call, because in some releases of macOS the bidirectional form returns other shapes. The
+// caller reverses the steps of a backward direction.
 #ifndef TF_LSTM_OPS_BACKENDS_METAL_LSTM_H_
 #define TF_LSTM_OPS_BACKENDS_METAL_LSTM_H_
 
@@ -39,8 +38,7 @@ struct LstmResultGrads {
   Value final_h, final_cell;  // [N, H], after the last step
 };
 
-// The gradients with respect to the arguments of these names. 0 where the
-// argument is 0.
+// The gradients with respect to the arguments of these names. 0 where the argument is 0.
 struct LstmGrads {
   Value source, recurrent_weight, input_weight, bias, peephole;
   Value init_state, init_cell;
@@ -49,8 +47,7 @@ struct LstmGrads {
 LstmResults Lstm(const LstmArguments& arguments, bool training);
 
 // `results` are those of Lstm with `training`.
-LstmGrads LstmGradients(const LstmArguments& arguments,
-                        const LstmResults& results,
+LstmGrads LstmGradients(const LstmArguments& arguments, const LstmResults& results,
                         const LstmResultGrads& result_grads);
 
 }  // namespace tf_lstm_ops::metal

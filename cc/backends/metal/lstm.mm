@@ -5,20 +5,12 @@
 namespace tf_lstm_ops::metal {
 namespace {
 
+// The enumerators of both types have the same order.
 MPSGraphRNNActivation Convert(Activation activation) {
-  switch (activation) {
-    case Activation::kNone:
-      return MPSGraphRNNActivationNone;
-    case Activation::kRelu:
-      return MPSGraphRNNActivationRelu;
-    case Activation::kTanh:
-      return MPSGraphRNNActivationTanh;
-    case Activation::kSigmoid:
-      return MPSGraphRNNActivationSigmoid;
-    case Activation::kHardSigmoid:
-      return MPSGraphRNNActivationHardSigmoid;
-  }
-  return MPSGraphRNNActivationNone;
+  static_assert(MPSGraphRNNActivation(Activation::kSigmoid) == MPSGraphRNNActivationSigmoid);
+  static_assert(MPSGraphRNNActivation(Activation::kHardSigmoid) ==
+                MPSGraphRNNActivationHardSigmoid);
+  return static_cast<MPSGraphRNNActivation>(activation);
 }
 
 // `produceCell` is always set: with `training` alone the position of the cell states among the

@@ -33,11 +33,7 @@ Value Flat(const Value& rows) { return Reshape(rows, {rows.dim(0) * rows.dim(1),
 Value Unflat(const Value& rows, const Value& like) {
   return Reshape(rows, {like.dim(0), like.dim(1), rows.dim(1)});
 }
-Value AsVector(const Value& value) {
-  int64_t size = 1;
-  for (const int64_t extent : value.shape()) size *= extent;
-  return Reshape(value, {size});
-}
+Value AsVector(const Value& value) { return Reshape(value, {Count(value.shape())}); }
 Value AsSteps(const Value& state) { return Reshape(state, {1, state.dim(0), state.dim(1)}); }
 Value AsState(const Value& steps) { return Reshape(steps, {steps.dim(1), steps.dim(2)}); }
 

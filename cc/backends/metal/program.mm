@@ -8,12 +8,6 @@
 namespace tf_lstm_ops::metal {
 namespace {
 
-int64_t Count(const Extents& shape) {
-  int64_t count = 1;
-  for (const int64_t extent : shape) count *= extent;
-  return count;
-}
-
 // Least-recently-used cache. The most recent program is at the front.
 class Cache {
  public:

@@ -1,6 +1,8 @@
 #include "backends/metal/value.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "backends/metal/device.h"
 
@@ -36,24 +38,17 @@ Extents BroadcastShape(const Values& values) {
   return common;
 }
 
-// yes where the predicate on a common shape holds.
-Value Select(MPSGraph* graph, MPSGraphTensor* predicate, const Value& yes, const Value& no,
-             const Extents& shape) {
-  return {graph, [graph selectWithPredicateTensor:predicate
-                              truePredicateTensor:BroadcastTo(graph, yes, shape).tensor()
-                             falsePredicateTensor:BroadcastTo(graph, no, shape).tensor()
-                                             name:nil]};
-}
-
 // yes where a < b.
 Value IfLess(const Value& a, const Value& b, const Value& yes, const Value& no) {
   MPSGraph* graph = GraphOf(a, b);
   const Extents shape = BroadcastShape({a, b, yes, no});
-  return Select(graph,
-                [graph lessThanWithPrimaryTensor:BroadcastTo(graph, a, shape).tensor()
-                                 secondaryTensor:BroadcastTo(graph, b, shape).tensor()
-                                            name:nil],
-                yes, no, shape);
+  MPSGraphTensor* less = [graph lessThanWithPrimaryTensor:BroadcastTo(graph, a, shape).tensor()
+                                          secondaryTensor:BroadcastTo(graph, b, shape).tensor()
+                                                     name:nil];
+  return {graph, [graph selectWithPredicateTensor:less
+                              truePredicateTensor:BroadcastTo(graph, yes, shape).tensor()
+                             falsePredicateTensor:BroadcastTo(graph, no, shape).tensor()
+                                             name:nil]};
 }
 
 }  // namespace
@@ -61,20 +56,18 @@ Value IfLess(const Value& a, const Value& b, const Value& yes, const Value& no) 
 Extents Value::shape() const {
   Extents extents;
   MPSShape* shape = [tensor_ shape];
-  if (shape == nil) {
-    Raise(@"MPSGraph does not know the shape of a tensor");
-  }
-  for (NSNumber* extent in shape) {
-    extents.push_back([extent longLongValue]);
-  }
+  if (shape == nil) Raise(@"MPSGraph does not know the shape of a tensor");
+  for (NSNumber* extent in shape) extents.push_back([extent longLongValue]);
   return extents;
+}
+
+int64_t Count(const Extents& extents) {
+  return std::accumulate(extents.begin(), extents.end(), int64_t{1}, std::multiplies<>());
 }
 
 MPSShape* MakeShape(const Extents& extents) {
   NSMutableArray* shape = [NSMutableArray arrayWithCapacity:extents.size()];
-  for (const int64_t extent : extents) {
-    [shape addObject:[NSNumber numberWithLongLong:extent]];
-  }
+  for (const int64_t extent : extents) [shape addObject:[NSNumber numberWithLongLong:extent]];
   return shape;
 }
 
@@ -107,8 +100,6 @@ Value operator*(const Value& a, const Value& b) {
                                         secondaryTensor:Operand(graph, b)
                                                    name:nil]};
 }
-
-Value operator/(const Value& a, double b) { return a * (1 / b); }
 
 Value operator-(const Value& a) { return a * -1; }
 

@@ -85,8 +85,45 @@ class Step {
   Value peephole_[Cell::kPreActivations];
 };
 
-// The base class of the kernels of all ops.
-template <const OpVariant& kVariant>
+void BuildForward(GraphBuilder* b, const Step& step) {
+  const Cell::Outputs y = step.Forward(b->In("b"));
+  for (int k = 0; k < Cell::kSavedCount; ++k) b->Out(k, y.*Cell::kSaved[k]);
+  b->Out(kOutputH, y.h);
+}
+
+// The outputs of the forward op or, with the suffix "_grad", the gradients with respect to them.
+Cell::Outputs Outputs(GraphBuilder* b, const std::string& suffix) {
+  Cell::Outputs outputs;
+  for (int k = 0; k < Cell::kSavedCount; ++k) {
+    outputs.*Cell::kSaved[k] = b->In((kSavedNames[k] + suffix).c_str());
+  }
+  outputs.h = b->In(("h" + suffix).c_str());
+  return outputs;
+}
+
+void BuildGrad(GraphBuilder* b, const Step& step) {
+  const Cell::Outputs y = Outputs(b, "");
+  const Cell::Gradients grads = step.Backward(y, Outputs(b, "_grad"));
+  b->Out(0, grads.state);
+  b->Out(1, step.Joined(grads, b->graph()));
+  step.OutPeephole(b, 2, y, grads);
+}
+
+// The gradients of all inputs.
+void BuildFullGrad(GraphBuilder* b, const Step& step) {
+  const Cell::Outputs y = Outputs(b, "");
+  const Cell::Gradients grads = step.Backward(y, Outputs(b, "_grad"));
+  const Value z = step.Joined(grads, b->graph());
+  b->Out(0, MatMul(z, Transposed(step.w_x)));
+  b->Out(1, grads.state);
+  b->Out(2, MatMul(z, Transposed(step.w_h)));
+  const Value w_h = MatMul(Transposed(step.h), z);
+  b->Out(3, step.x.is_scalar() ? w_h : Concat({MatMul(Transposed(step.x), z), w_h}, 0));
+  step.OutPeephole(b, 4, y, grads);
+  b->Out(7, Sum(z, 0));
+}
+
+template <const OpVariant& kVariant, void (*kBuild)(GraphBuilder*, const Step&)>
 class CellKernel : public MetalKernel {
  public:
   CellKernel() : MetalKernel(kVariant.signature()) {}
@@ -101,69 +138,19 @@ class CellKernel : public MetalKernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context, type()));
     return Run(context, call, [&](GraphBuilder* b) {
-      if (call.sizes.batch > 0) return Build(b, Step(b, attributes_, call.sizes));
+      if (call.sizes.batch > 0) return kBuild(b, Step(b, attributes_, call.sizes));
       for (size_t n = 0; n < call.outputs().size(); ++n) b->Out(static_cast<int>(n), 0);
     });
   }
-
- protected:
-  virtual void Build(GraphBuilder* b, const Step& step) const = 0;
 
  private:
   Attributes attributes_;
 };
 
-class ForwardKernel : public CellKernel<kCell> {
- protected:
-  void Build(GraphBuilder* b, const Step& step) const override {
-    const Cell::Outputs y = step.Forward(b->In("b"));
-    for (int k = 0; k < Cell::kSavedCount; ++k) b->Out(k, y.*Cell::kSaved[k]);
-    b->Out(kOutputH, y.h);
-  }
-};
-
-// The outputs of the forward op or, with the suffix "_grad", the gradients with respect to them.
-Cell::Outputs Outputs(GraphBuilder* b, const std::string& suffix) {
-  Cell::Outputs outputs;
-  for (int k = 0; k < Cell::kSavedCount; ++k) {
-    outputs.*Cell::kSaved[k] = b->In((kSavedNames[k] + suffix).c_str());
-  }
-  outputs.h = b->In(("h" + suffix).c_str());
-  return outputs;
-}
-
-class GradKernel : public CellKernel<kCellGrad> {
- protected:
-  void Build(GraphBuilder* b, const Step& step) const override {
-    const Cell::Outputs y = Outputs(b, "");
-    const Cell::Gradients grads = step.Backward(y, Outputs(b, "_grad"));
-    b->Out(0, grads.state);
-    b->Out(1, step.Joined(grads, b->graph()));
-    step.OutPeephole(b, 2, y, grads);
-  }
-};
-
-// Gradients of all inputs.
-class FullGradKernel : public CellKernel<kCellFullGrad> {
- protected:
-  void Build(GraphBuilder* b, const Step& step) const override {
-    const Cell::Outputs y = Outputs(b, "");
-    const Cell::Gradients grads = step.Backward(y, Outputs(b, "_grad"));
-    const Value z = step.Joined(grads, b->graph());
-    b->Out(0, MatMul(z, Transposed(step.w_x)));
-    b->Out(1, grads.state);
-    b->Out(2, MatMul(z, Transposed(step.w_h)));
-    const Value w_h = MatMul(Transposed(step.h), z);
-    b->Out(3, step.x.is_scalar() ? w_h : Concat({MatMul(Transposed(step.x), z), w_h}, 0));
-    step.OutPeephole(b, 4, y, grads);
-    b->Out(7, Sum(z, 0));
-  }
-};
-
 [[maybe_unused]] const bool kRegistered[] = {
-    RegisterMetalKernel<ForwardKernel>(LSTMBlockCell().op),
-    RegisterMetalKernel<GradKernel>(LSTMBlockCellGrad().op),
-    RegisterMetalKernel<FullGradKernel>(LSTMBlockCellFullGrad().op)};
+    RegisterMetalKernel<CellKernel<kCell, BuildForward>>(LSTMBlockCell().op),
+    RegisterMetalKernel<CellKernel<kCellGrad, BuildGrad>>(LSTMBlockCellGrad().op),
+    RegisterMetalKernel<CellKernel<kCellFullGrad, BuildFullGrad>>(LSTMBlockCellFullGrad().op)};
 
 }  // namespace
 }  // namespace tf_lstm_ops::block_cell

@@ -99,15 +99,8 @@ class BackwardKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(RefuseDropout(rnn, attributes_.dropout));
     CudnnRnn<T> cudnn(call.device(), rnn);
     TF_LSTM_OPS_RETURN_IF_ERROR(cudnn.Begin(/*is_training=*/true));
-    const int64_t size = call.InputShape("reserve_space").dim(0);
-    if (size != cudnn.reserve_size()) {
-      return InvalidArgument(
-          "reserve_space must have ", cudnn.reserve_size(),
-          " elements but has ", size,
-          "; it must come unchanged from a forward call of the same op on the "
-          "same device with is_training=True and the same attributes and "
-          "inputs");
-    }
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckReserveSize(
+        call.InputShape("reserve_space"), cudnn.reserve_size()));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context));
     MultiLayerBackward<T> t = {};
     SetInputs(rnn, &call, &t);

@@ -161,7 +161,7 @@ class BackwardKernel : public LstmStackKernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckBackprop(rnn, call.shape_of()));
     const float dropout = attributes().dropout;
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        CheckReserve(call.InputShape("reserve_space"), ReserveSize(rnn, dropout)));
+        CheckReserveSize(call.InputShape("reserve_space"), ReserveSize(rnn, dropout)));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context, type()));
     return Run(context, call, [&](GraphBuilder* b) {
       LstmStack stack = MakeStack(b, rnn);
@@ -177,15 +177,6 @@ class BackwardKernel : public LstmStackKernel {
       b->Out(2, grads.input_c);
       b->Out(3, grads.params);
     });
-  }
-
- private:
-  static Status CheckReserve(const Shape& shape, int64_t want) {
-    if (shape.rank() == 1 && shape.dim(0) == want) return Status();
-    return InvalidArgument("reserve_space must have ", want, " elements but has shape ",
-                           shape.ToString(),
-                           "; it must come unchanged from a forward call of the same op on the "
-                           "same device with is_training=True and the same attributes and inputs");
   }
 };
 

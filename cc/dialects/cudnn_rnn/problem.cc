@@ -255,6 +255,17 @@ std::vector<Shape> ForwardShapes(const MultiLayerRnn& problem, bool is_training,
           is_training ? Shape({reserve_size}) : scalar};
 }
 
+Status CheckReserveSize(const Shape& reserve_space, int64_t want) {
+  if (reserve_space.rank() == 1 && reserve_space.dim(0) == want) {
+    return Status();
+  }
+  return InvalidArgument(
+      "reserve_space must have ", want, " elements but has shape ",
+      reserve_space.ToString(),
+      "; it must come unchanged from a forward call of the same op on the same "
+      "device with is_training=True and the same attributes and inputs");
+}
+
 Shape HostReservedShape(const OpVariant& variant, bool is_training) {
   const bool is_pair = variant.version == 2 && is_training;
   return is_pair ? Shape({2}) : Shape::OfRank(0);

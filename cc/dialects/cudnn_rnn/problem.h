@@ -72,6 +72,10 @@ Status CheckBackprop(const MultiLayerRnn& problem, const ShapeOf& shape_of);
 // scalar.
 std::vector<Shape> ForwardShapes(const MultiLayerRnn& problem, bool is_training,
                                  int64_t reserve_size);
+// Checks that a Backprop op's reserve_space has `want` elements. The CPU
+// kernels check more (core/reserve.h). Errors: InvalidArgument.
+Status CheckReserveSize(const Shape& reserve_space, int64_t want);
+
 // Returns the shape of host_reserved, of type int8, which versions 2 and 3
 // have.
 Shape HostReservedShape(const OpVariant& variant, bool is_training);
