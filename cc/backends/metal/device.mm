@@ -38,8 +38,8 @@ Status AddNew(id<MTLBuffer> buffer, size_t bytes, NSMutableArray* buffers) {
 
 // The buffers of a program's ports, in their order.
 struct Buffers {
-  NSMutableArray* arguments = [NSMutableArray array];
-  NSMutableArray* results = [NSMutableArray array];
+  NSMutableArray* arguments = [NSMutableArray arrayWithCapacity:0];
+  NSMutableArray* results = [NSMutableArray arrayWithCapacity:0];
 };
 
 // Makes or finds the buffers of a call. Tensors that are not in host memory are buffers themselves.
