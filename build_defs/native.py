@@ -119,7 +119,9 @@ def link_command(objects: list[str], folder: Path, output: Path, system: str) ->
     command += [*(str(folder / o) for o in objects), "-o", str(output)]
     if system == "Darwin":
         is_metal = output.name == FLAGS["METAL_LIBRARY"]
-        return [*command, *FLAGS["METAL_LINKOPTS_MACOS" if is_metal else "LINKOPTS_MACOS"]]
+        options = FLAGS["METAL_LINKOPTS_MACOS" if is_metal else "LINKOPTS_MACOS"]
+        # Without it, the library would contain the path of the build.
+        return [*command, *options, f"-Wl,-install_name,@rpath/{output.name}"]
     return [*command, *FLAGS["LINKOPTS_LINUX"], str(folder / FLAGS["STUB"])]
 
 

@@ -1,9 +1,11 @@
-"""Reads and writes wheels. The same contents give the same bytes."""
+"""Reads and writes wheels and source distributions. The same contents give the same bytes."""
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
+import tarfile
 import time
 import zipfile
 from pathlib import Path
@@ -49,3 +51,25 @@ def dist_info(files: dict[str, bytes]) -> str:
     """The name of the folder with the metadata."""
     [folder] = {n.split("/")[0] for n in files if n.split("/")[0].endswith(".dist-info")}
     return folder
+
+
+def write_sdist(path: Path, built: Path, epoch: int) -> None:
+    """Writes a source distribution again: sorted, one date, one owner, fixed modes.
+
+    Args:
+      path: the file to write.
+      built: the one that setuptools wrote.
+      epoch: seconds since 1970, the date of all files.
+    """
+    with (
+        tarfile.open(built) as source,
+        gzip.GzipFile(path, "wb", mtime=epoch) as compressed,
+        tarfile.open(fileobj=compressed, mode="w", format=tarfile.USTAR_FORMAT) as target,
+    ):
+        for member in sorted(source.getmembers(), key=lambda m: m.name):
+            if not member.isfile():
+                continue
+            entry = tarfile.TarInfo(member.name)
+            entry.size, entry.mtime = member.size, epoch
+            entry.mode = 0o755 if member.mode & 0o100 else 0o644
+            target.addfile(entry, source.extractfile(member))

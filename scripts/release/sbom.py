@@ -4,20 +4,68 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import importlib.metadata
 import json
+import re
+import subprocess
+import sys
 import uuid
 from typing import Any
 
+from targets import Target
+
+LLVM_LICENSE = "Apache-2.0 WITH LLVM-exception"
+GCC_LICENSE = "GPL-3.0-or-later WITH GCC-exception-3.1"
+
+
+def tools(target: Target) -> dict[str, str]:
+    """The versions of what builds the libraries for a platform."""
+    found = {name: importlib.metadata.version(name) for name in ("setuptools", "ziglang")}
+    found["clang (of ziglang)"] = _version([sys.executable, "-m", "ziglang", "c++"])
+    if target.gcc:
+        found[f"{target.gcc}g++"] = _version([f"{target.gcc}g++"])
+    if target.linker:
+        found[target.linker] = _version([target.linker])
+    return found
+
+
+def parts(target: Target, versions: dict[str, str]) -> list[dict[str, str]]:
+    """The libraries of others that the native libraries contain."""
+    if target.system == "Darwin":  # it has a libc++ of its own
+        return []
+    clang = versions["clang (of ziglang)"]
+    contained = [{"name": "libc++", "version": clang, "license": LLVM_LICENSE}]
+    contained += [
+        {"name": "compiler-rt (of zig)", "version": versions["ziglang"], "license": "MIT"}
+    ]
+    if target.processor == "x86_64":  # __cpu_model
+        version = versions[f"{target.gcc}g++"]
+        contained += [{"name": "libgcc", "version": version, "license": GCC_LICENSE}]
+    return contained
+
+
+def _version(command: list[str]) -> str:
+    done = subprocess.run([*command, "--version"], check=True, stdout=subprocess.PIPE, text=True)
+    found = re.search(r"\d+\.\d+(\.\d+)*", done.stdout)
+    assert found, done.stdout
+    return found[0]
+
 
 def sbom(
-    name: str, version: str, files: dict[str, bytes], tools: dict[str, str], epoch: int
+    name: str,
+    version: str,
+    files: dict[str, bytes],
+    tools: dict[str, str],
+    contained: list[dict[str, str]],
+    epoch: int,
 ) -> str:
     """The text of the file.
 
     Args:
       name, version: of the package.
       files: the native libraries of the wheel, by path.
-      tools: the versions of what they were built with. What a tool links into them is its own.
+      tools: the versions of what they were built with.
+      contained: name, version and license of each library of others that they contain.
       epoch: seconds since 1970 that stand for the time of the build.
     """
     digests = {path: hashlib.sha256(data).hexdigest() for path, data in sorted(files.items())}
@@ -40,7 +88,7 @@ def sbom(
                 "name": name,
                 "version": version,
                 "purl": f"pkg:pypi/{name.replace('_', '-')}@{version}",
-                "licenses": [{"license": {"id": "Apache-2.0"}}],
+                "licenses": [{"expression": "Apache-2.0 AND CC-BY-4.0"}],
             },
         },
         "components": [
@@ -51,6 +99,16 @@ def sbom(
                 "hashes": [{"alg": "SHA-256", "content": digest}],
             }
             for path, digest in digests.items()
+        ]
+        + [
+            {
+                "type": "library",
+                "bom-ref": part["name"],
+                "name": part["name"],
+                "version": part["version"],
+                "licenses": [{"expression": part["license"]}],
+            }
+            for part in contained
         ],
     }
     return json.dumps(document, indent=1) + "\n"

@@ -1,16 +1,16 @@
-"""Builds the wheels of a release on one Linux machine, from a clean checkout.
+"""Builds a release on one Linux machine, from a clean checkout.
 
     scripts/release/build [FOLDER] [PLATFORM ...]
 
-Writes the wheels, a bill of materials for each and SHA256SUMS to FOLDER, by default dist/. Two
-builds of one commit give the same bytes. docs/reference/releases.md says what is needed.
+Writes the source distribution, the wheels, a bill of materials for each wheel and SHA256SUMS to
+FOLDER, by default dist/. Two builds of one commit give the same bytes.
+docs/reference/releases.md says what is needed.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import importlib.metadata
 import os
 import platform
 import runpy
@@ -22,25 +22,27 @@ import tempfile
 from pathlib import Path
 
 import archive
+import audit
 import sbom
 import stream_libraries
+from targets import TARGETS, Target, missing_tools
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-PLATFORMS = ["manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "macosx_13_0_arm64"]
-LARGEST = 5_000_000  # bytes
-TENSORFLOW = "libtensorflow_framework.so.2"  # is in the process before ours are loaded
-TOOLS = ["auditwheel", "setuptools", "ziglang"]
+LARGEST = 4_000_000  # bytes
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "dist")
-    parser.add_argument("platforms", nargs="*", default=PLATFORMS, metavar="PLATFORM")
+    parser.add_argument("platforms", nargs="*", default=[*TARGETS], metavar="PLATFORM")
     parser.add_argument("--dirty", action="store_true", help="also with uncommitted changes")
     options = parser.parse_args()
-    if unknown := set(options.platforms) - set(PLATFORMS):
-        parser.error(f"PLATFORM must be of {PLATFORMS}, got {sorted(unknown)}")
+    if unknown := set(options.platforms) - set(TARGETS):
+        parser.error(f"PLATFORM must be of {[*TARGETS]}, got {sorted(unknown)}")
+    targets = [TARGETS[name] for name in options.platforms]
+    if missing := missing_tools(targets):
+        sys.exit(f"these tools are missing: {', '.join(missing)}")
     if not options.dirty and (changes := git("status", "--porcelain")):
         sys.exit(f"the checkout must be clean, but git status says:\n{changes}")
     output = options.folder.resolve()
@@ -50,10 +52,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as work:
         checkout = Path(work) / "checkout"
         export(checkout, options.dirty)
-        for name in options.platforms:
-            print(f"=== {name}", flush=True)
-            build(name, checkout, Path(work) / name, cache, epoch, output)
-    write_sums(output)
+        written = [build_sdist(checkout, Path(work) / "sdist", epoch, output)]
+        for target in targets:
+            print(f"=== {target.tag}", flush=True)
+            written += build(target, checkout, Path(work) / target.tag, cache, epoch, output)
+    write_sums(output, written)
 
 
 def git(*arguments: str) -> str:
@@ -70,77 +73,92 @@ def export(checkout: Path, dirty: bool) -> None:
             shutil.copy(ROOT / name, checkout / name)
 
 
-def build(name: str, checkout: Path, work: Path, cache: Path, epoch: int, output: Path) -> None:
-    """Builds the wheel of a platform and its bill of materials."""
-    system, processor = (
-        ("Darwin", "arm64") if "macosx" in name else ("Linux", name.removeprefix("manylinux_2_28_"))
+def build_sdist(checkout: Path, work: Path, epoch: int, output: Path) -> Path:
+    """Builds the source distribution."""
+    work.mkdir()
+    run_logged(
+        [sys.executable, "setup.py", "sdist", "--dist-dir", str(work)], checkout, work / "log"
     )
-    compile_package(name, system, processor, checkout, work)
+    [built] = work.glob("*.tar.gz")
+    archive.write_sdist(output / built.name, built, epoch)
+    return output / built.name
+
+
+def build(
+    target: Target, checkout: Path, work: Path, cache: Path, epoch: int, output: Path
+) -> list[Path]:
+    """Builds the wheel of a platform and its bill of materials."""
+    compile_package(target, checkout, work)
     [built] = work.glob("*.whl")
     files = archive.read(built)
-    if system == "Linux":
-        for library in stream_libraries.compile_all(processor, cache, work / "stream"):
+    if target.system == "Linux":
+        for library in stream_libraries.compile_all(target.processor, cache, work / "stream"):
             files[f"tf_lstm_ops/_lib/{library.name}"] = library.read_bytes()
-        archive.write(built, files, epoch)
-        files = archive.read(audited(built, name, work / "audited"))
     version = built.name.split("-")[1]
     native = {path: data for path, data in files.items() if path.endswith(".so")}
-    tools = {tool: importlib.metadata.version(tool) for tool in TOOLS}
-    text = sbom.sbom("tf_lstm_ops", version, native, tools, epoch)
+    tools = sbom.tools(target)
+    text = sbom.sbom("tf_lstm_ops", version, native, tools, sbom.parts(target, tools), epoch)
     files[f"{archive.dist_info(files)}/sboms/tf_lstm_ops.cdx.json"] = text.encode()
-    wheel = output / f"tf_lstm_ops-{version}-py3-none-{name}.whl"
+    wheel = output / built.name
     archive.write(wheel, files, epoch)
-    wheel.with_suffix(".cdx.json").write_text(text)
+    bill = wheel.with_suffix(".cdx.json")
+    bill.write_text(text)
+    if problems := audit.problems(wheel):
+        sys.exit("\n".join(problems))
     if wheel.stat().st_size > LARGEST:
         sys.exit(f"{wheel} has {wheel.stat().st_size} bytes, more than {LARGEST}")
+    return [wheel, bill]
 
 
-def compile_package(name: str, system: str, processor: str, checkout: Path, work: Path) -> None:
+def compile_package(target: Target, checkout: Path, work: Path) -> None:
     """Runs setup.py in a process that takes itself for one on the platform."""
     work.mkdir()
-    macos = [sys.executable, str(checkout / "scripts" / "macos" / "cxx.py")]
-    linux = [sys.executable, str(checkout / "scripts" / "release" / "linux_cxx.py"), processor]
     zig = os.environ.get("ZIG_GLOBAL_CACHE_DIR") or str(work.parent / "zig")
+    compiler = [sys.executable, *(str(checkout / part) for part in target.compiler[:1])]
     environment = {
-        **os.environ,
-        "CXX": shlex.join(macos if system == "Darwin" else linux),
+        "CXX": shlex.join([*compiler, *target.compiler[1:]]),
         "ZIG_GLOBAL_CACHE_DIR": zig,
     }
-    # auditwheel replaces the tag linux_….
-    tag = name if system == "Darwin" else f"linux_{processor}"
-    arguments = [system, processor, "bdist_wheel", "--dist-dir", str(work), "--plat-name", tag]
-    with (work / "build.log").open("wb") as log:
+    setup = ["bdist_wheel", "--dist-dir", str(work), "--plat-name", target.tag]
+    run_logged(
+        [sys.executable, str(HERE / "wheels.py"), "--setup", target.system, target.machine, *setup],
+        checkout,
+        work / "build.log",
+        environment,
+    )
+
+
+def run_logged(
+    command: list[str], folder: Path, log: Path, environment: dict[str, str] | None = None
+) -> None:
+    """Runs a command. If it fails, the end of its output ends the process."""
+    with log.open("wb") as file:
         done = subprocess.run(
-            [sys.executable, str(HERE / "wheels.py"), "--setup", *arguments],
-            cwd=checkout,
-            env=environment,
-            stdout=log,
+            command,
+            cwd=folder,
+            env={**os.environ, **(environment or {})},
+            stdout=file,
             stderr=subprocess.STDOUT,
         )
     if done.returncode:
-        sys.exit((work / "build.log").read_text(errors="replace")[-5000:])
+        sys.exit(log.read_text(errors="replace")[-5000:])
 
 
-def run_setup(system: str, processor: str, arguments: list[str]) -> None:
-    platform.system, platform.machine = lambda: system, lambda: processor
+def run_setup(system: str, machine: str, arguments: list[str]) -> None:
+    platform.system, platform.machine = lambda: system, lambda: machine
     sys.argv = ["setup.py", *arguments]
     runpy.run_path("setup.py")
 
 
-def audited(wheel: Path, name: str, folder: Path) -> Path:
-    """The wheel under the manylinux tag, which auditwheel gives it only if it earns it."""
-    audit = ["auditwheel", "repair", "--exclude", TENSORFLOW, "--plat", name, "--only-plat"]
-    subprocess.run([*audit, "--wheel-dir", str(folder), str(wheel)], check=True)
-    [result] = folder.glob("*.whl")
-    return result
-
-
-def write_sums(folder: Path) -> None:
-    """SHA256SUMS of all files of the release in a folder."""
-    files = sorted(p for p in folder.iterdir() if p.name.endswith((".whl", ".cdx.json")))
-    lines = [f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.name}\n" for p in files]
-    (folder / "SHA256SUMS").write_text("".join(lines))
-    print("".join(lines), *(f"{p.stat().st_size:9d}  {p.name}\n" for p in files), sep="")
+def write_sums(folder: Path, files: list[Path]) -> None:
+    """SHA256SUMS of the files of the release, and of those of an earlier build beside them."""
+    sums = folder / "SHA256SUMS"
+    old = sums.read_text().splitlines() if sums.exists() else []
+    digests = {line.split()[1]: line.split()[0] for line in old}
+    digests = {name: digest for name, digest in digests.items() if (folder / name).exists()}
+    digests |= {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    sums.write_text("".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items())))
+    print(sums.read_text(), *(f"{p.stat().st_size:9d}  {p.name}\n" for p in files), sep="")
 
 
 if __name__ == "__main__":

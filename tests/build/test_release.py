@@ -3,9 +3,11 @@
 import base64
 import hashlib
 import importlib.util
+import io
 import json
 import os
 import re
+import tarfile
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +21,11 @@ FILES = {
     "p-1.dist-info/METADATA": b"Name: p\n",
 }
 EPOCH = 1_700_000_000
+
+
+@pytest.fixture(autouse=True)
+def modules_of_the_scripts(monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
 
 
 def load(name: str) -> ModuleType:
@@ -50,9 +57,38 @@ def test_the_record_lists_every_file(tmp_path):
         assert f"{name},sha256={digest},{len(data)}" in record
 
 
+def test_a_source_distribution_has_the_same_bytes(tmp_path):
+    """Whatever the order, the dates and the owners in the file of setuptools are."""
+    archive = load("archive")
+    for number, names in (("1", ["p/a.py", "p/b.py"]), ("2", ["p/b.py", "p/a.py"])):
+        with tarfile.open(tmp_path / f"built{number}.tar.gz", "w:gz") as built:
+            for name in names:
+                entry = tarfile.TarInfo(name)
+                entry.size, entry.mtime, entry.uname = len(name), int(number), number
+                built.addfile(entry, io.BytesIO(name.encode()))
+        folder = tmp_path / number
+        folder.mkdir()
+        archive.write_sdist(folder / "p.tar.gz", tmp_path / f"built{number}.tar.gz", EPOCH)
+    first, second = ((tmp_path / n / "p.tar.gz").read_bytes() for n in "12")
+    assert first == second
+    with tarfile.open(tmp_path / "1" / "p.tar.gz") as written:
+        assert written.getnames() == ["p/a.py", "p/b.py"]
+
+
+def test_missing_tools_are_named_with_their_package(monkeypatch):
+    targets = load("targets")
+    monkeypatch.setenv("PATH", "")
+    assert targets.missing_tools([targets.TARGETS["manylinux_2_28_aarch64"]]) == [
+        "aarch64-linux-gnu-g++ (apt install g++-aarch64-linux-gnu)",
+        "qemu-aarch64-static (apt install qemu-user-static)",
+    ]
+
+
 def test_bill_of_materials():
     module = load("sbom")
-    arguments = ("tf_lstm_ops", "1.2.3", {"p/b.so": FILES["p/b.so"]}, {"ziglang": "1"}, EPOCH)
+    part = {"name": "libc++", "version": "21.1", "license": "MIT"}
+    files = {"p/b.so": FILES["p/b.so"]}
+    arguments = ("tf_lstm_ops", "1.2.3", files, {"ziglang": "1"}, [part], EPOCH)
     text = module.sbom(*arguments)
     assert text == module.sbom(*arguments)
     document = json.loads(text)
@@ -60,7 +96,8 @@ def test_bill_of_materials():
     assert document["metadata"]["timestamp"] == "2023-11-14T22:13:20+00:00"
     assert document["metadata"]["component"]["purl"] == "pkg:pypi/tf-lstm-ops@1.2.3"
     assert document["metadata"]["tools"]["components"][0]["name"] == "ziglang"
-    [file] = document["components"]
+    file, library = document["components"]
+    assert (library["name"], library["version"]) == ("libc++", "21.1")
     assert file["hashes"][0]["content"] == hashlib.sha256(FILES["p/b.so"]).hexdigest()
 
 

@@ -1,0 +1,77 @@
+"""The platforms that a release has wheels for, and the tools that each needs."""
+
+from __future__ import annotations
+
+import shutil
+from typing import NamedTuple
+
+
+class Target(NamedTuple):
+    """A platform.
+
+    Attributes:
+      tag: the platform tag of the wheel.
+      system, machine: what platform.system() and platform.machine() return there.
+      compiler: the script that stands for the compiler, from the root, and its options.
+      gcc: the prefix of the commands of GNU's compiler for it, which the stream libraries, libgcc
+        and the check that a library loads need; empty if nothing of that applies.
+      emulator: what runs its programs for the check, unless this machine does.
+      linker: the linker, if it is not zig's.
+    """
+
+    tag: str
+    system: str
+    machine: str
+    compiler: list[str]
+    gcc: str = ""
+    emulator: str = ""
+    linker: str = ""
+
+    @property
+    def processor(self) -> str:
+        """The name that GNU uses."""
+        return {"arm64": "aarch64", "AMD64": "x86_64"}.get(self.machine, self.machine)
+
+
+LINUX_CXX, MACOS_CXX = "scripts/release/linux_cxx.py", "scripts/macos/cxx.py"
+TARGETS = {
+    target.tag: target
+    for target in (
+        Target(
+            tag="manylinux_2_28_x86_64",
+            system="Linux",
+            machine="x86_64",
+            compiler=[LINUX_CXX, "x86_64"],
+            gcc="x86_64-linux-gnu-",
+        ),
+        Target(
+            tag="manylinux_2_28_aarch64",
+            system="Linux",
+            machine="aarch64",
+            compiler=[LINUX_CXX, "aarch64"],
+            gcc="aarch64-linux-gnu-",
+            emulator="qemu-aarch64-static",
+        ),
+        Target(
+            tag="macosx_13_0_arm64",
+            system="Darwin",
+            machine="arm64",
+            compiler=[MACOS_CXX],
+            linker="ld64.lld-19",
+        ),
+    )
+}
+# Debian's package with a tool.
+PACKAGES = {
+    "x86_64-linux-gnu-g++": "g++",
+    "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
+    "ld64.lld-19": "lld-19",
+    "qemu-aarch64-static": "qemu-user-static",
+}
+
+
+def missing_tools(targets: list[Target]) -> list[str]:
+    """The tools of some targets that this machine lacks, each with Debian's package."""
+    needed = {f"{target.gcc}g++" for target in targets if target.gcc}
+    needed |= {tool for target in targets for tool in (target.emulator, target.linker) if tool}
+    return [f"{n} (apt install {PACKAGES[n]})" for n in sorted(needed) if not shutil.which(n)]
