@@ -59,18 +59,23 @@ def build_fakes(folder: Path) -> Path:
 def build_plugins(folder: Path) -> list[Path]:
     """The plugins of PLUGINS."""
     flags = [*OWN, UNUSED, "-isystem", str(tensorflow_folder() / "include")]
-    near = _beside_fakes(folder)
+    near = [*_beside_fakes(folder), *_tensorflow()]
     return [
         _library(folder / f"{name}.so", _sources(f"plugins/{name}.*"), flags, near)
         for name in PLUGINS
     ]
 
 
+def build_rules(folder: Path) -> Path:
+    """The tests of the fake frameworks that are functions of rules.mm."""
+    return _library(folder / "rules.so", _sources("rules.*"), [*OWN, UNUSED], _beside_fakes(folder))
+
+
 def build_kernels(folder: Path, root: Path = ROOT) -> Path:
     """The Metal library, from the sources in a checkout."""
     sources = sorted(path for pattern in FLAGS["METAL_SOURCES"] for path in root.glob(pattern))
     output = folder / FLAGS["METAL_LIBRARY"]
-    return _library(output, sources, metal_flags(root), _beside_fakes(folder))
+    return _library(output, sources, metal_flags(root), [*_beside_fakes(folder), *_tensorflow()])
 
 
 def metal_flags(root: Path) -> list[str]:
@@ -87,7 +92,11 @@ def objective_c_flags() -> list[str]:
 def _beside_fakes(folder: Path) -> list[str]:
     """Options that link with the fake frameworks in the same folder."""
     own = [f"-L{build_fakes(folder).parent}", "-lfake_frameworks", "-Wl,-rpath,$ORIGIN"]
-    return [*own, *GNUSTEP, f"-L{tensorflow_folder()}", "-l:libtensorflow_framework.so.2"]
+    return [*own, *GNUSTEP]
+
+
+def _tensorflow() -> list[str]:
+    return [f"-L{tensorflow_folder()}", "-l:libtensorflow_framework.so.2"]
 
 
 def _sources(pattern: str) -> list[Path]:

@@ -73,7 +73,7 @@ def libraries(
 def c_api_exports() -> set[str]:
     """The exports of TensorFlow's macOS wheels 2.18 to 2.21, with C's underscore."""
     lines = (build.HERE / "c_api_exports.txt").read_text().splitlines()
-    return {f"_{line}" for line in lines if not line.startswith("#")}
+    return {f"_{name}" for line in lines if not line.startswith("#") for name in line.split()}
 
 
 def libsystem_exports() -> set[str]:

@@ -36,8 +36,7 @@ struct Array {
   std::vector<float> values;
 
   Array() = default;
-  Array(Type type, Shape shape)
-      : type(type), shape(shape), values(SizeOf(shape)) {}
+  Array(Type type, Shape shape) : type(type), shape(shape), values(SizeOf(shape)) {}
 };
 
 // Rounds a value to one of the type.

@@ -21,17 +21,8 @@ void fake_finish(void* command_queue);
 void fake_fail_next_command_buffer(void);
 
 // Returns a count of live objects ("graphs", "tensor data", "buffers",
-// "buffer bytes", "command buffers") or of encoded graphs ("encodings").
+// "buffer bytes", "command buffers").
 long fake_count(const char* name);
-
-// Sends a message. `arguments` are the addresses of the arguments; `result`
-// gets the method's result. Returns null, or the reason of the exception that
-// the method raised, valid until the next call on this thread.
-const char* fake_send(void* receiver, const char* selector,
-                      void* const* arguments, int count, void* result);
-void* fake_class(const char* name);
-void* fake_new_pool(void);  // an NSAutoreleasePool
-void fake_drain(void* pool);
 
 }  // extern "C"
 

@@ -28,12 +28,10 @@ enum LstmArgument {
 };
 
 // Returns the output; the cell if produceCell; zState if training.
-Tensors Lstm(Graph* graph, const Tensors& arguments,
-             MPSGraphLSTMDescriptor* descriptor);
+Tensors Lstm(Graph* graph, const Tensors& arguments, MPSGraphLSTMDescriptor* descriptor);
 // Returns the gradients with respect to source, recurrentWeight, inputWeight,
 // bias, peephole, initState and initCell. Skips those that are nil.
-Tensors LstmGradients(Graph* graph, const Tensors& arguments,
-                      MPSGraphLSTMDescriptor* descriptor);
+Tensors LstmGradients(Graph* graph, const Tensors& arguments, MPSGraphLSTMDescriptor* descriptor);
 
 }  // namespace fake
 

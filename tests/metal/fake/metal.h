@@ -16,8 +16,7 @@
 // Counts of live objects. Tests use them to find leaks.
 namespace fake {
 struct Counts {
-  std::atomic<long> graphs{0}, tensor_data{0}, buffers{0}, buffer_bytes{0}, command_buffers{0},
-      encodings{0};
+  std::atomic<long> graphs{0}, tensor_data{0}, buffers{0}, buffer_bytes{0}, command_buffers{0};
 };
 extern Counts counts;
 }  // namespace fake

@@ -67,10 +67,11 @@ void fake_finish(void* command_queue) { [(FakeCommandQueue*)command_queue runUnt
 void fake_fail_next_command_buffer(void) { fail_next = true; }
 
 long fake_count(const char* name) {
-  const std::map<std::string, long> all = {
-      {"graphs", counts.graphs},       {"tensor data", counts.tensor_data},
-      {"buffers", counts.buffers},     {"buffer bytes", counts.buffer_bytes},
-      {"encodings", counts.encodings}, {"command buffers", counts.command_buffers}};
+  const std::map<std::string, long> all = {{"graphs", counts.graphs},
+                                           {"tensor data", counts.tensor_data},
+                                           {"buffers", counts.buffers},
+                                           {"buffer bytes", counts.buffer_bytes},
+                                           {"command buffers", counts.command_buffers}};
   return all.at(name);
 }
 
@@ -257,13 +258,8 @@ long fake_count(const char* name) {
 
 @implementation MPSCommandBuffer
 + (instancetype)commandBufferFromCommandQueue:(id<MTLCommandQueue>)commandQueue {
-  return [self commandBufferWithCommandBuffer:[commandQueue commandBuffer]];
-}
-
-+ (instancetype)commandBufferWithCommandBuffer:(id<MTLCommandBuffer>)commandBuffer {
-  Require(commandBuffer != nil, "commandBufferWithCommandBuffer: nil");
   MPSCommandBuffer* buffer = [[[self alloc] init] autorelease];
-  buffer->_root = [commandBuffer retain];
+  buffer->_root = [[commandQueue commandBuffer] retain];
   return buffer;
 }
 

@@ -58,10 +58,6 @@ using namespace fake;
   return FromShape(Of(self)->shape);
 }
 
-- (MPSDataType)dataType {
-  return static_cast<MPSDataType>(Of(self)->type);
-}
-
 - (id)copyWithZone:(NSZone*)zone {
   return [self retain];
 }

@@ -26,10 +26,7 @@ struct Abi {
   static char* Address(void* data) { return static_cast<char*>(data); }
   static SP_Stream NewStream() { return new SP_Stream_st; }
   static void DeleteStream(SP_Stream stream) { delete stream; }
-  static void Enqueue(const std::function<void()>& work,
-                      const std::vector<void*>&) {
-    work();
-  }
+  static void Enqueue(const std::function<void()>& work, const std::vector<void*>&) { work(); }
   static void Finish() {}
 };
 

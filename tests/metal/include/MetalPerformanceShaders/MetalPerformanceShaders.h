@@ -18,6 +18,5 @@ typedef NSArray<NSNumber*> MPSShape;
 }
 @property(readonly) id<MTLCommandBuffer> rootCommandBuffer;
 + (instancetype)commandBufferFromCommandQueue:(id<MTLCommandQueue>)commandQueue;
-+ (instancetype)commandBufferWithCommandBuffer:(id<MTLCommandBuffer>)commandBuffer;
 - (void)commitAndContinue;
 @end

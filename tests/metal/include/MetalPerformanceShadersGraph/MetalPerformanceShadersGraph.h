@@ -38,7 +38,6 @@ typedef NS_ENUM(uint64_t, MPSGraphOptimization) {
   void* _impl;
 }
 @property(readonly) MPSShape* shape;
-@property(readonly) MPSDataType dataType;
 @end
 
 @interface MPSGraphTensorData : MPSGraphObject {
