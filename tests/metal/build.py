@@ -78,6 +78,15 @@ def build_kernels(folder: Path, root: Path = ROOT) -> Path:
     return _library(output, sources, metal_flags(root), [*_beside_fakes(folder), *_tensorflow()])
 
 
+def build_broken_kernels(folder: Path, root: Path, right: str, wrong: str) -> Path:
+    """The Metal library from a changed copy of the sources, which it makes."""
+    shutil.copytree(ROOT / "cc", root / "cc")
+    header = root / "cc" / "core" / "gate_order.h"
+    assert right in header.read_text()
+    header.write_text(header.read_text().replace(right, wrong))
+    return build_kernels(folder, root)
+
+
 def metal_flags(root: Path) -> list[str]:
     """setup.py's flags on macOS without those for Objective-C, with less optimisation."""
     shared = [f for f in FLAGS["COPTS"] if f not in ("-O3", "-Icc")]

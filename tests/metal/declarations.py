@@ -127,16 +127,12 @@ def published(typescript: str) -> Iterator[Member]:
 
 
 def _parameters(text: str) -> Iterator[str]:
-    """The types of `name: type, …`, but for the `this` of static methods."""
-    depth, start, parts = 0, 0, []
-    for at, letter in enumerate(text):
-        depth += {"(": 1, "<": 1, "{": 1, ")": -1, "}": -1}.get(letter, 0)
-        depth -= letter == ">" and text[at - 1] != "="
-        if letter == "," and depth == 0:
-            parts.append(text[start:at])
-            start = at + 1
-    for part in filter(None, (p.strip() for p in [*parts, text[start:]])):
-        name, _, type_name = part.partition(": ")
+    """The types of `name: type, …`, but for the `this` of static methods. No method that we declare
+    takes a function.
+    """
+    enums = re.sub(r"interop\.Enum<typeof (\w+)>", r"\1", text)
+    plain = re.sub(r"<.*?>+", "", enums)
+    for name, type_name in re.findall(r"(\w+)\??: ([^,]+)", plain):
         if name != "this":
             yield _from_typescript(type_name)
 

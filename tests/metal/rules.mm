@@ -25,7 +25,7 @@ void Expect(bool holds, const std::string& what) {
 void ExpectClose(const Numbers& got, const Numbers& want, const char* what) {
   Expect(got.size() == want.size(), what);
   for (size_t k = 0; k < got.size(); ++k) {
-    const bool same = got[k] == want[k] || std::abs(got[k] - want[k]) < 1e-6F;
+    const bool same = got[k] == want[k] || std::abs(got[k] - want[k]) < 1e-6F * std::abs(want[k]);
     Expect(same || (std::isnan(got[k]) && std::isnan(want[k])),
            std::string(what) + ": " + std::to_string(got[k]) + ", not " + std::to_string(want[k]));
   }
@@ -142,49 +142,17 @@ void WrongOperandsAreRefused() {
   REFUSED("addition: takes Float32 but got Float16[2]", [g additionWithPrimaryTensor:b
                                                                      secondaryTensor:half
                                                                                 name:nil]);
-  REFUSED("a tensor is nil", [g tanhWithTensor:nil name:nil]);
+  REFUSED("a tensor of another graph: Float32[2]", e.Tanh(Example().Placeholder({2})));
+  REFUSED("a tensor is nil", e.Tanh(nil));
   REFUSED("matrixMultiplication: Float32[2,3] times Float32[2,3]",
           [g matrixMultiplicationWithPrimaryTensor:a secondaryTensor:a name:nil]);
-  REFUSED("matrixMultiplication: takes rank 2 but got Float32[2]",
-          [g matrixMultiplicationWithPrimaryTensor:a secondaryTensor:b name:nil]);
-  MPSGraphTensor* is_less = [g lessThanWithPrimaryTensor:b secondaryTensor:b name:nil];
-  REFUSED("select: shapes differ: Bool[2], Float32[2,3] and Float32[2,3]",
-          [g selectWithPredicateTensor:is_less
-                   truePredicateTensor:a
-                  falsePredicateTensor:a
-                                  name:nil]);
-  REFUSED("gather: takes Int32 but got Float32[2]", [g gatherWithUpdatesTensor:a
-                                                                 indicesTensor:b
-                                                                          axis:0
-                                                               batchDimensions:0
-                                                                          name:nil]);
-  MPSGraphTensor* foreign = Example().Placeholder({2});
-  REFUSED("a tensor of another graph: Float32[2]", [g additionWithPrimaryTensor:b
-                                                                secondaryTensor:foreign
-                                                                           name:nil]);
-}
-
-void WrongShapesAreRefused() {
-  Example e;
-  MPSGraph* g = e.graph;
-  MPSGraphTensor *a = e.Placeholder({2, 3}), *b = e.Placeholder({2});
   REFUSED("slice: Float32[2,3], start 2, length 2 along axis 1", [g sliceTensor:a
                                                                       dimension:1
                                                                           start:2
                                                                          length:2
                                                                            name:nil]);
   REFUSED("reductionSum: axis 2 of Float32[2,3]", [g reductionSumWithTensor:a axis:2 name:nil]);
-  REFUSED("reshape: Float32[2,3] to [7]", [g reshapeTensor:a withShape:FromShape({7}) name:nil]);
-  REFUSED("broadcast: Float32[2] to [1,1]", [g broadcastTensor:b
-                                                       toShape:FromShape({1, 1})
-                                                          name:nil]);
-  NSArray* different = [NSArray arrayWithObjects:a, e.Placeholder({2, 4}), nil];
-  REFUSED("concat: Float32[2,3] and Float32[2,4] along axis 0", [g concatTensors:different
-                                                                       dimension:0
-                                                                            name:nil]);
-  REFUSED("a tensor of shape [0,3]: every size must be positive", Example().Placeholder({0, 3}));
-  REFUSED("MPSDataType 268435520 is not emulated",
-          Example().Placeholder({3}, static_cast<MPSDataType>(0x10000040)));
+  REFUSED("a tensor of shape [0,3]: every size must be positive", e.Placeholder({0, 3}));
 }
 
 void WrongDataIsRefused() {
@@ -264,25 +232,12 @@ void FailedCommandBuffersComputeNothing() {
   e.ExpectOutput(NAN, "failed");
 }
 
-void ObjectsAreCounted() {
-  const std::vector<const char*> names = {"graphs", "tensor data", "buffers", "buffer bytes",
-                                          "command buffers"};
-  std::vector<long> before;
-  for (const char* name : names) before.push_back(fake_count(name));
-  @autoreleasepool {
-    TanhExample e;
-    for (size_t k = 0; k < names.size(); ++k) {
-      Expect(fake_count(names[k]) > before[k], std::string("not counted: ") + names[k]);
-    }
-    [e.commands commit];
-    [e.commands waitUntilCompleted];
-    [e.input release];
-    [e.output release];
-    [e.queue release];
+void LiveObjectsAreCounted() {
+  TanhExample e;
+  for (const char* name : {"graphs", "tensor data", "buffers", "buffer bytes", "command buffers"}) {
+    Expect(fake_count(name) > 0, std::string("not counted: ") + name);
   }
-  for (size_t k = 0; k < names.size(); ++k) {
-    Expect(fake_count(names[k]) == before[k], std::string("not freed: ") + names[k]);
-  }
+  [e.commands commit];
 }
 
 // This rule ends the process.
@@ -303,53 +258,46 @@ void ViewsAreNotWritten() {
 // Ties to even, overflow to infinity, subnormal numbers.
 void CastsRound() {
   Example e;
-  MPSGraphTensor* x = e.Fed(Buffer({2049, 2051, 257, 259, 7e4F, std::ldexp(1.25F, -24), NAN}), {7});
+  const float tiny = std::ldexp(1.25F, -24);
+  MPSGraphTensor* x = e.Fed(Buffer({2049, 2051, 257, 259, 7e4F, tiny, NAN}), {7});
   const auto rounded = [&](uint32_t type) {
     MPSGraphTensor* cast = [e.graph castTensor:x toType:static_cast<MPSDataType>(type) name:nil];
     return e.Value([e.graph castTensor:cast toType:MPSDataTypeFloat32 name:nil]);
   };
-  const Numbers half = rounded(MPSDataTypeFloat16);
-  ExpectClose(half, {2048, 2052, 257, 259, INFINITY, half[5], NAN}, "half");
-  Expect(half[5] == std::ldexp(1.0F, -24), "a subnormal half");
-  const uint32_t bfloat16 = MPSDataTypeAlternateEncodingBit | MPSDataTypeFloat16;
-  const float tiny = std::ldexp(1.25F, -24);
-  ExpectClose(rounded(bfloat16), {2048, 2048, 256, 260, 70144, tiny, NAN}, "bfloat16");
+  ExpectClose(rounded(MPSDataTypeFloat16),
+              {2048, 2052, 257, 259, INFINITY, std::ldexp(1.0F, -24), NAN}, "half");
+  ExpectClose(rounded(MPSDataTypeAlternateEncodingBit | MPSDataTypeFloat16),
+              {2048, 2048, 256, 260, 70144, tiny, NAN}, "bfloat16");
 }
 
-// One step of one unit, from its pre-activations, in both orders of the gates; the opaque state.
-void TheLstmIsThatOfAppleSHeader() {
+// One step of one unit, from its pre-activations. The z state can be hidden.
+void TheForgetGateMayBeLast() {
+  Example e;
+  MPSGraphLSTMDescriptor* d = [MPSGraphLSTMDescriptor descriptor];
+  const auto lstm = [&](int result) {
+    id<MTLBuffer> z = Buffer({0.1F, 0.2F, 0.3F, 0.4F});
+    NSArray* results = [e.graph LSTMWithSourceTensor:e.Fed(z, {1, 1, 4})
+                                     recurrentWeight:e.Fed(z, {4, 1})
+                                         inputWeight:nil
+                                                bias:nil
+                                           initState:nil
+                                            initCell:e.Fed(Buffer({0.5F}), {1, 1})
+                                                mask:nil
+                                            peephole:nil
+                                          descriptor:d
+                                                name:nil];
+    return e.Value([results objectAtIndex:result]);
+  };
+  d.forgetGateLast = d.training = YES;
+  REFUSED("LSTM: training without produceCell", lstm(0));
+  d.produceCell = YES;
   const auto sigmoid = [](float z) { return 1 / (1 + std::exp(-z)); };
-  for (const bool forget_gate_last : {false, true}) {
-    Example e;
-    MPSGraphLSTMDescriptor* d = [MPSGraphLSTMDescriptor descriptor];
-    const auto lstm = [&](int result) {
-      NSArray* results =
-          [e.graph LSTMWithSourceTensor:e.Fed(Buffer({0.1F, 0.2F, 0.3F, 0.4F}), {1, 1, 4})
-                        recurrentWeight:e.Fed(Buffer({1, 1, 1, 1}), {4, 1})
-                            inputWeight:nil
-                                   bias:nil
-                              initState:nil
-                               initCell:e.Fed(Buffer({0.5F}), {1, 1})
-                                   mask:nil
-                               peephole:nil
-                             descriptor:d
-                                   name:nil];
-      return e.Value([results objectAtIndex:result]);
-    };
-    d.forgetGateLast = forget_gate_last;
-    d.training = YES;
-    REFUSED("LSTM: training without produceCell", lstm(0));
-    d.produceCell = YES;
-    const float forget = forget_gate_last ? 0.3F : 0.2F, candidate = 0.5F - forget;
-    const float c = sigmoid(forget) * 0.5F + sigmoid(0.1F) * std::tanh(candidate);
-    ExpectClose(lstm(1), {c}, "the cell state");
-    ExpectClose(lstm(0), {sigmoid(0.4F) * std::tanh(c)}, "the output");
-    const Numbers gates = lstm(2);
-    setenv("FAKE_OPAQUE_Z", "1", 1);
-    const Numbers opaque = lstm(2);
-    unsetenv("FAKE_OPAQUE_Z");
-    Expect(gates[0] == sigmoid(0.1F) && gates != opaque, "the z state");
-  }
+  const float c = sigmoid(0.3F) * 0.5F + sigmoid(0.1F) * std::tanh(0.2F);
+  ExpectClose(lstm(1), {c}, "the cell state");
+  ExpectClose(lstm(0), {sigmoid(0.4F) * std::tanh(c)}, "the output");
+  const Numbers gates = lstm(2);
+  setenv("FAKE_OPAQUE_Z", "1", 1);
+  Expect(lstm(2) != gates, "the z state is not hidden");
 }
 
 }  // extern "C"

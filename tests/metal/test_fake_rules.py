@@ -1,5 +1,5 @@
-"""What the fake frameworks refuse, when they run work, and what they compute: the rules in rules.mm,
-each in a process of its own."""
+"""The rules in rules.mm: what the fake frameworks refuse, and when they run work. Each runs in a
+process of its own."""
 
 import re
 import subprocess
@@ -13,9 +13,12 @@ from metal import build
 pytestmark = pytest.mark.metal
 
 RULES = re.findall(r"^void (\w+)\(\) \{", (build.HERE / "rules.mm").read_text(), re.MULTILINE)
-CALL = (
-    "import ctypes, sys; rules = ctypes.CDLL(sys.argv[1]); rules.OpenPool(); rules[sys.argv[2]]()"
-)
+CALL = """
+import ctypes, sys
+rules = ctypes.CDLL(sys.argv[1])
+rules.OpenPool()
+rules[sys.argv[2]]()
+"""
 ENDS_THE_PROCESS = {"LostWorkEndsTheProcess": "a command buffer with work was never committed"}
 
 

@@ -83,13 +83,9 @@ def test_packages_still_say_so(tmp_path):
     run("npm", "pack", declarations.PACKAGES["npm"])
     [archive] = tmp_path.glob("*.tgz")
     run("tar", "xzf", archive.name)
-    python = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", "wheels"]
-    platform = [
-        "--only-binary=:all:",
-        "--python-version=3.12",
-        "--platform=macosx_10_13_universal2",
-    ]
-    run(*python, *platform, *declarations.PACKAGES["PyPI"])
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest=wheels"]
+    pip += ["--only-binary=:all:", "--python-version=3.12", "--platform=macosx_10_13_universal2"]
+    run(*pip, *declarations.PACKAGES["PyPI"])
     for wheel in (tmp_path / "wheels").iterdir():
         shutil.unpack_archive(wheel, tmp_path / "pyobjc", "zip")
     found = declarations.extract(tmp_path / "package", Path(tmp_path / "pyobjc"))

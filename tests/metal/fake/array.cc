@@ -30,16 +30,6 @@ struct BFloat16 {
   }
 };
 
-struct Int32 {
-  int32_t integer;
-
-  explicit Int32(float value) : integer(static_cast<int32_t>(value)) {}
-  operator float() const {
-    Require(std::abs(integer) < 1 << 24, "Int32 ", integer, ": integers are stored as float");
-    return static_cast<float>(integer);
-  }
-};
-
 // Calls a function with a value of the type in memory.
 template <class Function>
 auto OfType(Type type, Function function) {
@@ -51,7 +41,7 @@ auto OfType(Type type, Function function) {
     case Type::kBFloat16:
       return function(BFloat16(0));
     case Type::kInt32:
-      return function(Int32(0));
+      return function(int32_t{0});
     case Type::kBool:
       Raise("Bool is not emulated in memory");
   }

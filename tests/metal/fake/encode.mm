@@ -89,9 +89,7 @@ void Encode(MPSGraph* graph, MPSCommandBuffer* commands, MPSGraphTensorDataDicti
                                                        Retained([[feeds copy] autorelease]),
                                                        Retained([[results copy] autorelease])};
   FakeCommandBuffer* root = (FakeCommandBuffer*)[commands rootCommandBuffer];
-  [root addWork:[built, fed, wanted, retained] { Run(*built, fed, wanted); }
-             by:"encodeToCommandBuffer"
-          using:buffers];
+  [root addWork:[built, fed, wanted, retained] { Run(*built, fed, wanted); } using:buffers];
 }
 
 }  // namespace fake

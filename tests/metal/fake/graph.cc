@@ -58,41 +58,24 @@ Tensors Graph::Add(const Tensors& inputs, const std::vector<Signature>& outputs,
   return operation->outputs;
 }
 
-std::set<Tensor*> Graph::NeededFor(const Tensors& targets) const {
-  std::set<Tensor*> needed(targets.begin(), targets.end());
-  for (auto at = operations_.rbegin(); at != operations_.rend(); ++at) {
-    for (Tensor* output : at->outputs) {
-      if (needed.count(output) == 0) continue;
-      needed.insert(at->inputs.begin(), at->inputs.end());
-    }
-  }
-  needed.erase(nullptr);
-  return needed;
-}
-
 std::vector<Array> Graph::Run(const Tensors& targets, const Given& given) const {
-  std::set<const Operation*> needed;
-  for (const Tensor* tensor : NeededFor(targets)) {
-    needed.insert(tensor->producer);
-  }
   std::map<const Tensor*, Array> values;
-  const auto value_of = [&](const Tensor* tensor) -> const Array* {
-    if (tensor == nullptr) return nullptr;
-    if (tensor->producer) return &values.at(tensor);
-    Require(given.count(tensor) != 0, "feeds: nothing for a placeholder ", ToString(*tensor));
-    return given.at(tensor);
+  const std::function<const Array*(const Tensor*)> value_of = [&](const Tensor* tensor) {
+    if (tensor == nullptr) return static_cast<const Array*>(nullptr);
+    if (tensor->producer == nullptr) {
+      Require(given.count(tensor) != 0, "feeds: nothing for a placeholder ", ToString(*tensor));
+      return given.at(tensor);
+    }
+    if (values.count(tensor) == 0) {
+      Inputs inputs;
+      for (const Tensor* input : tensor->producer->inputs) inputs.push_back(value_of(input));
+      std::vector<Array> outputs = tensor->producer->compute(inputs);
+      for (size_t k = 0; k < outputs.size(); ++k) {
+        values[tensor->producer->outputs[k]] = std::move(outputs[k]);
+      }
+    }
+    return static_cast<const Array*>(&values.at(tensor));
   };
-  for (const Operation& operation : operations_) {
-    if (needed.count(&operation) == 0) continue;
-    Inputs inputs;
-    for (const Tensor* input : operation.inputs) {
-      inputs.push_back(value_of(input));
-    }
-    std::vector<Array> outputs = operation.compute(inputs);
-    for (size_t k = 0; k < outputs.size(); ++k) {
-      values[operation.outputs[k]] = std::move(outputs[k]);
-    }
-  }
   std::vector<Array> results;
   for (const Tensor* target : targets) results.push_back(*value_of(target));
   return results;

@@ -5,7 +5,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -30,8 +29,7 @@ void RequireBroadcasts(const char* operation, const Signature& a, const Shape& s
 struct Tensor : Signature {
   Graph* graph;
   Operation* producer;  // null: a placeholder
-  // A view of another tensor's memory. As a result of a graph it is not
-  // written.
+  // A view of another tensor's memory. As a result of a graph it is not written.
   bool is_view;
 };
 
@@ -51,8 +49,7 @@ class Graph {
   using Given = std::map<const Tensor*, const Array*>;
 
   Tensor* Placeholder(const Signature& signature);
-  // Adds an operation after checking that its inputs are of this graph. Absent
-  // inputs are null.
+  // Adds an operation after checking that its inputs are of this graph. Absent inputs are null.
   Tensors Add(const Tensors& inputs, const std::vector<Signature>& outputs, Compute compute,
               bool is_view = false);
 
@@ -61,11 +58,9 @@ class Graph {
 
  private:
   Tensor* NewTensor(const Signature& signature, Operation* producer, bool is_view);
-  // The tensors that are needed to compute `targets`, with these.
-  std::set<Tensor*> NeededFor(const Tensors& targets) const;
 
   std::deque<Tensor> tensors_;
-  std::deque<Operation> operations_;  // an operation's inputs come before it
+  std::deque<Operation> operations_;
 };
 
 }  // namespace fake

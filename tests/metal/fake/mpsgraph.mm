@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "lstm.h"
 #include "misuse.h"
 
 using namespace fake;

@@ -1,6 +1,6 @@
-// A fake plugin with the interface of tensorflow-metal-plugin 0.4: a tensor's
-// data is a host address, often inside a larger allocation. The stream is a C++
-// object, which does not respond to messages. Kernels wait for their work.
+// A fake plugin with the interface of tensorflow-metal-plugin 0.4: a tensor's data is a host
+// address, often inside a larger allocation. The stream is a C++ object, which does not respond to
+// messages. Kernels wait for their work.
 #include <cstring>
 
 #include "plugin.h"

@@ -175,7 +175,6 @@ void AddCopies(SP_StreamExecutor* e) {
   e->memcpy_dtod = OnDevice<Abi>;
   e->sync_memcpy_dtoh = Sync<Abi, ToHost<Abi>>;
   e->sync_memcpy_htod = Sync<Abi, ToDevice<Abi>>;
-  e->sync_memcpy_dtod = Sync<Abi, OnDevice<Abi>>;
   e->memset = Fill<Abi, uint8_t>;
   e->memset32 = Fill<Abi, uint32_t>;
   e->mem_zero = [](Device device, SP_Stream stream, Memory* to, uint64_t size, TF_Status* status) {

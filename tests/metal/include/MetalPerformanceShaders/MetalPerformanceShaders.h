@@ -1,5 +1,5 @@
-// Declarations of the part of Apple's Metal Performance Shaders that the
-// kernels use, for building without Apple's SDK.
+// Declarations of the part of Apple's Metal Performance Shaders that the kernels use, for building
+// without Apple's SDK.
 #pragma once
 #import <Metal/Metal.h>
 

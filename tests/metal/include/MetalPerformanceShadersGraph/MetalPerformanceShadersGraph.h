@@ -1,5 +1,5 @@
-// Declarations of the part of Apple's MPSGraph that the kernels use, for
-// building without Apple's SDK.
+// Declarations of the part of Apple's MPSGraph that the kernels use, for building without Apple's
+// SDK.
 #pragma once
 #import <MetalPerformanceShaders/MetalPerformanceShaders.h>
 

@@ -1,5 +1,5 @@
-// Declarations of the part of Apple's Foundation that the kernels use, for
-// building for macOS without Apple's SDK. On Linux, GNUstep's is used.
+// Declarations of the part of Apple's Foundation that the kernels use, for building for macOS
+// without Apple's SDK. On Linux, GNUstep's is used.
 #pragma once
 #include <objc/NSObject.h>
 #include <objc/runtime.h>
@@ -80,8 +80,4 @@ typedef struct {
 - (BOOL)isOperatingSystemAtLeastVersion:(NSOperatingSystemVersion)version;
 @end
 
-#ifdef __cplusplus
-extern "C"
-#endif
-    Class
-    NSClassFromString(NSString* aClassName);
+extern "C" Class NSClassFromString(NSString* aClassName);
