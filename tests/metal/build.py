@@ -34,14 +34,12 @@ OBJECTIVE_C = [
     *("-isystem", "/usr/include/GNUstep", "-isystem", f"{GCC}/include"),
     f"-I{HERE}/include",
 ]
-OWN = ["-std=c++17", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", f"-I{HERE}"]
+# Apple's methods have parameters that the fakes ignore.
+OWN = ["-std=c++17", "-O2", "-g", "-fPIC", f"-I{HERE}"]
+OWN += ["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"]
 # Selectors that no header declares are errors.
 STRICT = ["-Werror=objc-method-access", "-Werror=undeclared-selector"]
 GNUSTEP = [f"-L{GCC}", "-lgnustep-base", "-lobjc", "-lBlocksRuntime"]
-
-
-# Apple's methods have parameters that the fakes ignore.
-UNUSED = "-Wno-unused-parameter"
 
 FAKES = "libfake_frameworks.so"
 PLUGINS = ("apple", "host_address")
@@ -53,12 +51,12 @@ def is_possible() -> bool:
 
 
 def build_fakes(folder: Path) -> Path:
-    return _library(folder / FAKES, _sources("fake/*"), [*OWN, UNUSED], GNUSTEP)
+    return _library(folder / FAKES, _sources("fake/*"), OWN, GNUSTEP)
 
 
 def build_plugins(folder: Path) -> list[Path]:
     """The plugins of PLUGINS."""
-    flags = [*OWN, UNUSED, "-isystem", str(tensorflow_folder() / "include")]
+    flags = [*OWN, "-isystem", str(tensorflow_folder() / "include")]
     near = [*_beside_fakes(folder), *_tensorflow()]
     return [
         _library(folder / f"{name}.so", _sources(f"plugins/{name}.*"), flags, near)
@@ -68,7 +66,7 @@ def build_plugins(folder: Path) -> list[Path]:
 
 def build_rules(folder: Path) -> Path:
     """The tests of the fake frameworks that are functions of rules.mm."""
-    return _library(folder / "rules.so", _sources("rules.*"), [*OWN, UNUSED], _beside_fakes(folder))
+    return _library(folder / "rules.so", _sources("rules.*"), OWN, _beside_fakes(folder))
 
 
 def build_kernels(folder: Path, root: Path = ROOT) -> Path:

@@ -54,10 +54,9 @@ def headers() -> dict[str, str]:
 
 def declared(header: str) -> Iterator[Member]:
     text = re.sub(r"//.*", "", header)
-    for kind, owner, body in re.findall(
-        r"^@(interface|protocol) (\w+)[^;]*?\n(.*?)^@end", text, re.DOTALL | re.MULTILINE
+    for owner, body in re.findall(
+        r"^@(?:interface|protocol) (\w+)[^;]*?\n(.*?)^@end", text, re.DOTALL | re.MULTILINE
     ):
-        assert kind
         body = re.sub(r"\{.*?\}", "", body, flags=re.DOTALL)
         for sign, result, signature in re.findall(
             r"^([-+]) \(([^()]*(?:\([^()]*\))?[^()]*)\)(.*?);", body, re.DOTALL | re.MULTILINE

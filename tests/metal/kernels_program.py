@@ -128,17 +128,9 @@ def traced_threads() -> Any:
 
 
 def failure() -> Any:
-    """The error of a call whose commands fail; whether the next call works."""
-    op = library().tf_lstm_ops_lstm_block_cell
-    want = on("CPU:0", op, **step()).h.numpy()
-    on("GPU:0", op, **step())
-    fakes.fake_fail_next_command_buffer()
-    error = call_error()
-    return [error, bool(np.allclose(on("GPU:0", op, **step()).h.numpy(), want, atol=1e-6))]
-
-
-def late_failure() -> Any:
-    """The errors of four calls; the commands of the second one fail."""
+    """The errors of four calls, of which the commands of the second one fail; whether a call after
+    them is right.
+    """
     op, errors = library().tf_lstm_ops_lstm_block_cell, []
     with tf.device("GPU:0"):
         given = {name: tf.identity(value) for name, value in step().items()}
@@ -147,7 +139,8 @@ def late_failure() -> Any:
             fakes.fake_fail_next_command_buffer()
         # numpy() waits for the commands.
         errors.append(error_of(lambda **given: op(**given).h.numpy(), **given))
-    return errors
+    got, want = (on(device, op, **step()).h.numpy() for device in ("GPU:0", "CPU:0"))
+    return [errors, bool(np.allclose(got, want, atol=1e-6))]
 
 
 def seeds() -> Any:

@@ -41,8 +41,7 @@ def test_a_self_test_that_passes_turns_the_kernels_on(machine):
 def test_a_self_test_finds_a_wrong_gate_order(plugins, tmp_path):
     # One folder for all libraries of a process, so that it loads the fake frameworks once.
     plugin, folder = plugins["host_address"], tmp_path / "built"
-    right_kernels = shutil.ignore_patterns("tf_lstm_ops_metal*")
-    shutil.copytree(plugin.parent, folder, ignore=right_kernels)
+    shutil.copytree(plugin.parent, folder, ignore=shutil.ignore_patterns("tf_lstm_ops_metal*"))
     right, wrong = "kOrderIFCO{{0, 2, 1, 3}}", "kOrderIFCO{{0, 1, 2, 3}}"
     broken = build.build_broken_kernels(folder, tmp_path / "checkout", right, wrong)
     machine = gate.Machine(tmp_path, environment(folder / plugin.name, broken), plain_ops=False)

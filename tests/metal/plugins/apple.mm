@@ -51,11 +51,6 @@ id<MTLDevice> Device() {
   MPSCommandBuffer* _current;
   unsigned _commits;
 }
-- (dispatch_queue_t)queue;
-- (MPSCommandBuffer*)open;
-- (id<MTLCommandBuffer>)currentCommandBuffer;
-- (void)commit;
-- (void)commitAndWait;
 @end
 
 @implementation MetalStreamWrapper

@@ -1,5 +1,5 @@
-// The common part of both fake plugins: one device "GPU" in host memory. Each
-// plugin defines its interface to kernels:
+// The common part of both fake plugins: one device "GPU" in host memory. Each plugin defines its
+// interface to kernels:
 //
 // struct Abi {
 //   static constexpr bool kSubdivides;     // TensorFlow divides allocations
@@ -9,8 +9,7 @@
 //   static SP_Stream NewStream();
 //   static void DeleteStream(SP_Stream);
 //   // Runs `work` on `data` in the order of the kernels' work, or at once.
-//   static void Enqueue(std::function<void()> work,
-//                       const std::vector<void*>& data);
+//   static void Enqueue(std::function<void()> work, const std::vector<void*>& data);
 //   static void Finish();                  // waits for all work
 // };
 #ifndef TF_LSTM_OPS_TESTS_METAL_PLUGINS_PLUGIN_H_
