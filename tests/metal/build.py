@@ -34,14 +34,12 @@ OBJECTIVE_C = [
     *("-isystem", "/usr/include/GNUstep", "-isystem", f"{GCC}/include"),
     f"-I{HERE}/include",
 ]
-OWN = ["-std=c++17", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", f"-I{HERE}"]
+# Apple's methods have parameters that the fakes ignore.
+OWN = ["-std=c++17", "-O2", "-g", "-fPIC", f"-I{HERE}"]
+OWN += ["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"]
 # Selectors that no header declares are errors.
 STRICT = ["-Werror=objc-method-access", "-Werror=undeclared-selector"]
 GNUSTEP = [f"-L{GCC}", "-lgnustep-base", "-lobjc", "-lBlocksRuntime"]
-
-
-# Apple's methods have parameters that the fakes ignore.
-UNUSED = "-Wno-unused-parameter"
 
 FAKES = "libfake_frameworks.so"
 PLUGINS = ("apple", "host_address")
@@ -53,24 +51,38 @@ def is_possible() -> bool:
 
 
 def build_fakes(folder: Path) -> Path:
-    return _library(folder / FAKES, _sources("fake/*"), [*OWN, UNUSED], GNUSTEP)
+    return _library(folder / FAKES, _sources("fake/*"), OWN, GNUSTEP)
 
 
 def build_plugins(folder: Path) -> list[Path]:
     """The plugins of PLUGINS."""
-    flags = [*OWN, UNUSED, "-isystem", str(tensorflow_folder() / "include")]
-    near = _beside_fakes(folder)
+    flags = [*OWN, "-isystem", str(tensorflow_folder() / "include")]
+    near = [*_beside_fakes(folder), *_tensorflow()]
     return [
         _library(folder / f"{name}.so", _sources(f"plugins/{name}.*"), flags, near)
         for name in PLUGINS
     ]
 
 
+def build_rules(folder: Path) -> Path:
+    """The tests of the fake frameworks that are functions of rules.mm."""
+    return _library(folder / "rules.so", _sources("rules.*"), OWN, _beside_fakes(folder))
+
+
 def build_kernels(folder: Path, root: Path = ROOT) -> Path:
     """The Metal library, from the sources in a checkout."""
     sources = sorted(path for pattern in FLAGS["METAL_SOURCES"] for path in root.glob(pattern))
     output = folder / FLAGS["METAL_LIBRARY"]
-    return _library(output, sources, metal_flags(root), _beside_fakes(folder))
+    return _library(output, sources, metal_flags(root), [*_beside_fakes(folder), *_tensorflow()])
+
+
+def build_broken_kernels(folder: Path, root: Path, right: str, wrong: str) -> Path:
+    """The Metal library from a changed copy of the sources, which it makes."""
+    shutil.copytree(ROOT / "cc", root / "cc")
+    header = root / "cc" / "core" / "gate_order.h"
+    assert right in header.read_text()
+    header.write_text(header.read_text().replace(right, wrong))
+    return build_kernels(folder, root)
 
 
 def metal_flags(root: Path) -> list[str]:
@@ -87,7 +99,11 @@ def objective_c_flags() -> list[str]:
 def _beside_fakes(folder: Path) -> list[str]:
     """Options that link with the fake frameworks in the same folder."""
     own = [f"-L{build_fakes(folder).parent}", "-lfake_frameworks", "-Wl,-rpath,$ORIGIN"]
-    return [*own, *GNUSTEP, f"-L{tensorflow_folder()}", "-l:libtensorflow_framework.so.2"]
+    return [*own, *GNUSTEP]
+
+
+def _tensorflow() -> list[str]:
+    return [f"-L{tensorflow_folder()}", "-l:libtensorflow_framework.so.2"]
 
 
 def _sources(pattern: str) -> list[Path]:

@@ -1,13 +1,12 @@
 """The fake frameworks, plugins and the Metal library, built once for all tests marked metal."""
 
 import fcntl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from metal import build
-from metal.objc import Graph, Runtime
 
 
 @pytest.fixture(scope="session")
@@ -38,15 +37,3 @@ def plugins(make) -> dict[str, Path]:
 @pytest.fixture(scope="session")
 def kernels(make) -> Path:
     return make(build.build_kernels)
-
-
-@pytest.fixture
-def runtime(fakes: Path) -> Iterator[Runtime]:
-    runtime = Runtime(fakes)
-    with runtime.pool():
-        yield runtime
-
-
-@pytest.fixture
-def graph(runtime: Runtime) -> Graph:
-    return Graph(runtime)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +35,11 @@ class Member(NamedTuple):
     parameters: tuple[str, ...]
     result: str
 
+    def __str__(self) -> str:
+        """Without the owner and without spaces, as in published.json."""
+        sign = "+" if self.is_static else "-"
+        return f"{sign}{self.name}({','.join(self.parameters)}):{self.result}"
+
 
 # --- our headers -----------------------------------------------------------------------------
 
@@ -48,10 +54,9 @@ def headers() -> dict[str, str]:
 
 def declared(header: str) -> Iterator[Member]:
     text = re.sub(r"//.*", "", header)
-    for kind, owner, body in re.findall(
-        r"^@(interface|protocol) (\w+)[^;]*?\n(.*?)^@end", text, re.DOTALL | re.MULTILINE
+    for owner, body in re.findall(
+        r"^@(?:interface|protocol) (\w+)[^;]*?\n(.*?)^@end", text, re.DOTALL | re.MULTILINE
     ):
-        assert kind
         body = re.sub(r"\{.*?\}", "", body, flags=re.DOTALL)
         for sign, result, signature in re.findall(
             r"^([-+]) \(([^()]*(?:\([^()]*\))?[^()]*)\)(.*?);", body, re.DOTALL | re.MULTILINE
@@ -121,16 +126,12 @@ def published(typescript: str) -> Iterator[Member]:
 
 
 def _parameters(text: str) -> Iterator[str]:
-    """The types of `name: type, …`, but for the `this` of static methods."""
-    depth, start, parts = 0, 0, []
-    for at, letter in enumerate(text):
-        depth += {"(": 1, "<": 1, "{": 1, ")": -1, "}": -1}.get(letter, 0)
-        depth -= letter == ">" and text[at - 1] != "="
-        if letter == "," and depth == 0:
-            parts.append(text[start:at])
-            start = at + 1
-    for part in filter(None, (p.strip() for p in [*parts, text[start:]])):
-        name, _, type_name = part.partition(": ")
+    """The types of `name: type, …`, but for the `this` of static methods. No method that we declare
+    takes a function.
+    """
+    enums = re.sub(r"interop\.Enum<typeof (\w+)>", r"\1", text)
+    plain = re.sub(r"<.*?>+", "", enums)
+    for name, type_name in re.findall(r"(\w+)\??: ([^,]+)", plain):
         if name != "this":
             yield _from_typescript(type_name)
 
@@ -156,12 +157,11 @@ def extract(npm: Path, pyobjc: Path) -> dict[str, object]:
     """The content of published.json."""
     ours = headers()
     wanted = {(m.owner, m.name) for header in ours.values() for m in declared(header)}
-    members = {
-        tuple(member)
-        for path in ("Runtime", *FRAMEWORKS)
-        for member in published(_typescript(npm, path))
-        if (member.owner, member.name) in wanted
-    }
+    members: dict[str, list[str]] = {}
+    for path in ("Runtime", *FRAMEWORKS):
+        for member in published(_typescript(npm, path)):
+            if (member.owner, member.name) in wanted:
+                members.setdefault(member.owner, []).append(str(member))
     names = {name for header in ours.values() for name in enumerations(header)}
     values = {}
     for framework in FRAMEWORKS[1:]:
@@ -169,21 +169,15 @@ def extract(npm: Path, pyobjc: Path) -> dict[str, object]:
         values.update({n: int(v) for n, v in re.findall(r"(\w+)@(\d+)", metadata) if n in names})
     return {
         "packages": PACKAGES,
-        "members": sorted(members),
+        "members": {owner: sorted(set(texts)) for owner, texts in sorted(members.items())},
         "enumerations": dict(sorted(values.items())),
     }
 
 
 def text_of(content: dict[str, object]) -> str:
-    """The text of published.json, with a line for each member and each value."""
-    parts = []
-    for name, part in content.items():
-        is_list = isinstance(part, list)
-        pieces = [[element] for element in part] if is_list else [dict([i]) for i in part.items()]
-        lines = ",\n ".join(json.dumps(piece)[1:-1] for piece in pieces)
-        first, last = "[]" if is_list else "{}"
-        parts.append(f'"{name}": {first}\n {lines}\n{last}')
-    return "{\n" + ",\n".join(parts) + "\n}\n"
+    """The text of published.json, in which no name has a space."""
+    text = json.dumps(content)
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def _typescript(npm: Path, framework: str) -> str:

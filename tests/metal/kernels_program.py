@@ -1,20 +1,24 @@
 """One check of the Metal kernels in its own process, since a plugin cannot be unloaded. Not a test
 itself.
 
-`python kernels_program.py CHECK PLUGIN FAKES` with TF_LSTM_OPS_METAL_LIBRARY prints a line of
-JSON for the test that started it.
+`python kernels_program.py CHECK PLUGIN FAKES PACKAGE` with TF_LSTM_OPS_METAL_LIBRARY prints a line
+of JSON for the test that started it. An empty PLUGIN or PACKAGE is not loaded.
 """
 
 import ctypes
+import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
-import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import kernels, load_library
@@ -95,69 +99,48 @@ def cache() -> Any:
     return [graphs, bool(np.array_equal(first, again))]
 
 
+def wrong_calls(calls: list[Callable[[], list[np.ndarray]]]) -> list[int]:
+    """For each of some calls, the number of wrong results of 100 in a thread of its own."""
+    want = [call() for call in calls]
+
+    def work(n: int) -> int:
+        results = (zip(calls[n](), want[n], strict=True) for _ in range(100))
+        return sum(not all(np.array_equal(a, b) for a, b in pairs) for pairs in results)
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(work, range(len(calls))))
+
+
 def threads() -> Any:
-    """Two threads that call the same ops, each with its own values: the number of wrong results."""
-    arguments = [stack(seed) for seed in (0, 10)]
-    want = [train(given) for given in arguments]
-    wrong = [0, 0]
-
-    def work(n: int) -> None:
-        wrong[n] = -1  # until the thread ends
-        same = [
-            np.array_equal(a, b)
-            for _ in range(100)
-            for a, b in zip(train(arguments[n]), want[n], strict=True)
-        ]
-        wrong[n] = same.count(False)
-
-    workers = [threading.Thread(target=work, args=[n]) for n in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    return wrong
+    """Two threads that call the same ops, each with its own values."""
+    return wrong_calls([partial(train, stack(seed)) for seed in (0, 10)])
 
 
 def traced_threads() -> Any:
-    """The numbers of wrong calls of four threads that call a tf.function with their own lengths."""
+    """Four threads that call a tf.function with their own lengths."""
     op = tf.function(library().tf_lstm_ops_cudnn_rnnv3)
-    given = [
-        {**stack(), "sequence_lengths": tf.constant([n, TIME - n, 1], tf.int32)} for n in range(4)
-    ]
-    want = [on("GPU:0", op, **arguments).output.numpy() for arguments in given]
 
-    def work(n: int) -> int:
-        got = (on("GPU:0", op, **given[n]).output.numpy() for _ in range(100))
-        return sum(not np.array_equal(output, want[n]) for output in got)
+    def call(n: int) -> list[np.ndarray]:
+        lengths = tf.constant([n, TIME - n, 1], tf.int32)
+        return [on("GPU:0", op, **stack() | {"sequence_lengths": lengths}).output.numpy()]
 
-    with ThreadPoolExecutor(4) as pool:
-        return list(pool.map(work, range(4)))
+    return wrong_calls([lambda n=n: call(n) for n in range(4)])
 
 
 def failure() -> Any:
-    """The error of a call whose commands fail; whether the next call works."""
-    op = library().tf_lstm_ops_lstm_block_cell
-    want = on("CPU:0", op, **step()).h.numpy()
-    on("GPU:0", op, **step())
-    fakes.fake_fail_next_command_buffer()
-    error = call_error()
-    return [error, bool(np.allclose(on("GPU:0", op, **step()).h.numpy(), want, atol=1e-6))]
-
-
-def late_failure() -> Any:
-    """The errors of four calls; the commands of the second one fail."""
+    """The errors of four calls, of which the commands of the second one fail; whether a call after
+    them is right.
+    """
     op, errors = library().tf_lstm_ops_lstm_block_cell, []
     with tf.device("GPU:0"):
         given = {name: tf.identity(value) for name, value in step().items()}
     for n in range(4):
         if n == 1:
             fakes.fake_fail_next_command_buffer()
-        try:
-            on("GPU:0", op, **given).h.numpy()  # waits for the commands
-            errors.append(None)
-        except tf.errors.OpError as raised:
-            errors.append([type(raised).__name__, raised.message])
-    return errors
+        # numpy() waits for the commands.
+        errors.append(error_of(lambda **given: op(**given).h.numpy(), **given))
+    got, want = (on(device, op, **step()).h.numpy() for device in ("GPU:0", "CPU:0"))
+    return [errors, bool(np.allclose(got, want, atol=1e-6))]
 
 
 def seeds() -> Any:
@@ -172,7 +155,8 @@ def seeds() -> Any:
 def error_of(op: Any, **arguments: Any) -> Any:
     """The error of a call on the device, if any."""
     try:
-        on("GPU:0", op, **arguments)
+        with tf.device("GPU:0"):
+            op(**arguments)
     except tf.errors.OpError as raised:
         return [type(raised).__name__, raised.message]
     return None
@@ -234,25 +218,14 @@ def order() -> Any:
 
 
 def registered() -> Any:
-    """The ops of this package with a kernel for the device, and those that the package assumes."""
-    found = set()
-    for op in kernels.get_all_registered_kernels().kernel:
-        if op.op.startswith("TfLstmOps>") and op.device_type == "GPU":
-            found.add(op.op.removeprefix("TfLstmOps>"))
-    return [sorted(found), sorted(tf_lstm_ops._gpu.ON_METAL)]
-
-
-def stock_names() -> Any:
-    """The types of the errors of stock ops on the device, before and after `stock.override`."""
-    calls = {"LSTMBlockCell": step(), "CudnnRNNV3": stack()}
-
-    def errors() -> dict[str, Any]:
-        found = {name: error_of(getattr(tf.raw_ops, name), **calls[name]) for name in calls}
-        return {name: error and error[0] for name, error in found.items()}
-
-    before = errors()
+    """The recurrent ops with a kernel for the device, and those that the package assumes."""
     tf_lstm_ops.stock.override()
-    return [before, errors()]
+    found = {
+        op.op
+        for op in kernels.get_all_registered_kernels().kernel
+        if op.device_type == "GPU" and re.search("LSTM|RNN|GRU", op.op)
+    }
+    return [sorted(found), sorted(f"TfLstmOps>{op}" for op in tf_lstm_ops._gpu.ON_METAL)]
 
 
 def refusals() -> Any:
@@ -271,12 +244,47 @@ def refusals() -> Any:
     return found
 
 
+def fit(model: keras.Model, x: np.ndarray) -> Any:
+    model.fit(x, x[:, 0, :1], epochs=2, verbose=0, shuffle=False)
+    return np.concatenate([np.ravel(w) for w in model.get_weights()])
+
+
+MODES: dict[str, Callable[[keras.Model, np.ndarray], Any]] = {
+    "eager": lambda model, x: model(x).numpy(),
+    "traced": lambda model, x: tf.function(model)(x).numpy(),
+    "predict": lambda model, x: model.predict(x, verbose=0),
+    "fit": fit,
+}
+
+
+def stock_layers() -> Any:
+    """The results of stock layers on any device and on the CPU, or the types of their errors."""
+    found: dict[str, Any] = {}
+    x = np.random.default_rng(0).normal(size=(4, 6, 3)).astype("float32")
+    layers = (keras.layers.GRU, keras.layers.LSTM)
+    for layer, mode, device in itertools.product(layers, MODES, ("", "CPU:0")):
+        rng = np.random.default_rng(1)
+        name = f"{layer.__name__} {mode} {device}"
+        try:
+            with tf.device(device):
+                model = keras.Sequential([keras.Input((6, 3)), layer(5), keras.layers.Dense(1)])
+                model.set_weights([0.5 * rng.normal(size=w.shape) for w in model.get_weights()])
+                model.compile("sgd", "mse", jit_compile=False)
+                found[name] = np.ravel(MODES[mode](model, x)).tolist()
+        except (tf.errors.OpError, ValueError) as error:
+            found[name] = type(error).__name__
+    return found
+
+
 if __name__ == "__main__":
-    check, plugin, path = sys.argv[1:]
-    load_library.load_pluggable_device_library(plugin)
-    tf.config.set_soft_device_placement(False)
+    check, plugin, path, package = sys.argv[1:]
+    if plugin:
+        load_library.load_pluggable_device_library(plugin)
+    if check != "stock_layers":
+        tf.config.set_soft_device_placement(False)
     fakes = ctypes.CDLL(path)
     fakes.fake_count.restype = ctypes.c_long
-    import tf_lstm_ops
+    if package:
+        import tf_lstm_ops
 
     print(json.dumps(globals()[check]()))

@@ -14,16 +14,17 @@ from metal import build
 pytestmark = pytest.mark.metal
 
 PROGRAM = Path(__file__).with_name("kernels_program.py")
+ASYNCHRONOUS = "UnimplementedError: .* Set TF_METAL_SYNCHRONOUS=1 before TensorFlow is imported"
 BOTH = pytest.mark.parametrize("plugin", build.PLUGINS)
 
 
 @pytest.fixture
 def check(kernels: Path, plugins: dict[str, Path], fakes: Path):
-    """The result of one of the program's checks with a plugin."""
+    """The result of one of the program's checks with a plugin, or with none."""
 
-    def run(name: str, plugin: str, **variables: str):
+    def run(name: str, plugin: str, package: str = "tf_lstm_ops", **variables: str):
         result = subprocess.run(
-            [sys.executable, str(PROGRAM), name, str(plugins[plugin]), str(fakes)],
+            [sys.executable, str(PROGRAM), name, str(plugins.get(plugin, "")), str(fakes), package],
             env={
                 **os.environ,
                 "TF_LSTM_OPS_METAL_LIBRARY": str(kernels),
@@ -34,18 +35,9 @@ def check(kernels: Path, plugins: dict[str, Path], fakes: Path):
             text=True,
         )
         assert result.returncode == 0, result.stderr
-        return json.loads(result.stdout)
+        return json.loads(result.stdout.splitlines()[-1])
 
     return run
-
-
-@pytest.fixture(scope="module")
-def cached_programs() -> int:
-    """The number of graphs that the cache keeps, from the source."""
-    source = (build.ROOT / "cc" / "backends" / "metal" / "program.h").read_text()
-    found = re.search(r"kCachedPrograms = (\d+);", source)
-    assert found
-    return int(found[1])
 
 
 @BOTH
@@ -56,34 +48,28 @@ def test_nothing_grows_over_2000_calls(check, plugin):
 
 
 @BOTH
-def test_graphs_are_bounded_and_freed(check, plugin, cached_programs):
+def test_graphs_are_bounded_and_freed(check, plugin):
+    source = (build.ROOT / "cc" / "backends" / "metal" / "program.h").read_text()
+    [kept] = re.findall(r"kCachedPrograms = (\d+);", source)
     graphs, still_right = check("cache", plugin)
-    assert graphs == cached_programs
+    assert graphs == int(kept)
     assert still_right
 
 
+# The second in a tf.function: eager mode confuses host memory for any op (docs/guide/gpu.md).
 @BOTH
-def test_two_threads(check, plugin):
-    assert check("threads", plugin) == [0, 0]
+@pytest.mark.parametrize("name, count", [("threads", 2), ("traced_threads", 4)])
+def test_threads(check, plugin, name, count):
+    assert check(name, plugin) == [0] * count
 
 
-@BOTH
-def test_threads_with_lengths_of_their_own(check, plugin):
-    """In a tf.function: eager mode confuses host memory for any op (docs/guide/gpu.md)."""
-    assert check("traced_threads", plugin) == [0, 0, 0, 0]
-
-
-def test_failing_commands(check):
-    (kind, message), works_again = check("failure", "host_address")
+@pytest.mark.parametrize("plugin, reports", [("host_address", 1), ("apple", 2)])
+def test_failing_commands(check, plugin, reports):
+    """Apple's plugin does not look and the kernel does not wait: a later call reports them."""
+    errors, works_again = check("failure", plugin)
+    kind, message = errors.pop(reports)
     assert kind == "InternalError" and "tf_lstm_ops: Metal failed: " in message
-    assert works_again
-
-
-def test_a_later_call_reports_failed_commands_of_apples_plugin(check):
-    """The kernel does not wait, and the plugin does not look."""
-    _, failed, reported, after = check("late_failure", "apple")
-    assert failed is None and after is None
-    assert reported[0] == "InternalError" and "tf_lstm_ops: Metal failed: " in reported[1]
+    assert errors == [None, None, None] and works_again
 
 
 def test_a_graph_serves_all_seeds(check):
@@ -91,22 +77,20 @@ def test_a_graph_serves_all_seeds(check):
     assert first == last
 
 
-def test_4_gib_are_an_error(check):
-    """MPSGraph would end the process."""
-    kind, message = check("too_large", "host_address")
-    assert kind == "InternalError" and "a tensor has 4 GiB or more" in message
-
-
-def test_products_of_many_rows_need_macos_14_4(check):
-    assert check("many_rows", "host_address", FAKE_MACOS="14.4") is None
-    kind, message = check("many_rows", "host_address", FAKE_MACOS="14.3")
-    assert kind == "InternalError" and "needs macOS 14.4" in message
-
-
-def test_an_asynchronous_plugin_is_refused(check):
-    kind, message = check("call_error", "host_address", TF_METAL_SYNCHRONOUS="0")
-    assert kind == "UnimplementedError"
-    assert "Set TF_METAL_SYNCHRONOUS=1 before TensorFlow is imported" in message
+@pytest.mark.parametrize(
+    "name, plugin, variables, error",
+    [
+        # MPSGraph would end the process.
+        ("too_large", "host_address", {}, "InternalError: .* a tensor has 4 GiB or more"),
+        ("many_rows", "host_address", {"FAKE_MACOS": "14.3"}, "InternalError: .* macOS 14.4"),
+        ("many_rows", "host_address", {"FAKE_MACOS": "14.4"}, "^none$"),
+        ("call_error", "host_address", {"TF_METAL_SYNCHRONOUS": "0"}, ASYNCHRONOUS),
+        ("call_error", "apple", {"TF_METAL_SYNCHRONOUS": "0"}, "^none$"),  # asynchronous anyway
+    ],
+)
+def test_errors(check, name, plugin, variables, error):
+    found = check(name, plugin, **variables)
+    assert re.search(error, ": ".join(found or ["none"]))
 
 
 def test_the_other_plugin_is_asynchronous_by_default_with_a_newer_tensorflow(check):
@@ -125,21 +109,10 @@ def test_a_stream_with_another_class_of_command_buffers(check):
     assert error == "UnimplementedError" and "no MPSCommandBuffer" in message
 
 
-def test_apples_plugin_is_asynchronous_anyway(check):
-    assert check("call_error", "apple", TF_METAL_SYNCHRONOUS="0") is None
-
-
 def test_the_ops_with_kernels_are_those_that_the_package_assumes(check):
+    """And none has a stock name."""
     registered, assumed = check("registered", "host_address")
     assert registered == assumed
-
-
-@BOTH
-def test_stock_names_are_never_ours_on_the_device(check, plugin):
-    """Neither plugin has kernels for these ops here, so they cannot be placed on the device."""
-    for found in check("stock_names", plugin):
-        assert set(found) == {"LSTMBlockCell", "CudnnRNNV3"}
-        assert set(found.values()) <= {"InvalidArgumentError", "NotFoundError"}
 
 
 @BOTH
@@ -151,3 +124,16 @@ def test_refused_attributes(check, plugin):
     assert "dropout must be between 0 and 1 but is 2" in dropout[1]
     for *_, difference in (gru, dropout):
         assert difference < 1e-6  # a few sums of a dozen float32 products
+
+
+@BOTH
+def test_an_import_changes_no_stock_layer(check, plugin):
+    """The results are right, or the call has an error without the package, too."""
+    variables = {"TF_LSTM_OPS_METAL_LIBRARY": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    wanted, before, after = (
+        check("stock_layers", *loaded, **variables)
+        for loaded in (("", ""), (plugin, ""), (plugin, "tf_lstm_ops"))
+    )
+    for call, want in wanted.items():
+        if isinstance(after[call], list) or isinstance(before[call], list):
+            assert after[call] == pytest.approx(want, abs=1e-5), call

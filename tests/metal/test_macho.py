@@ -18,7 +18,6 @@ from metal import build, declarations, macho
 
 pytestmark = pytest.mark.metal
 
-SCRIPTS = build.ROOT / "scripts" / "macos"
 FRAMEWORKS = {
     f"/System/Library/Frameworks/{name}.framework/Versions/{'C' if name == 'Foundation' else 'A'}/"
     f"{name}"
@@ -32,26 +31,18 @@ OBJECTIVE_C = {
 }
 
 
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-
-
 @pytest.fixture(scope="module")
-def zig_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     for tool in ("ziglang", "setuptools"):
         if importlib.util.find_spec(tool) is None:
             pytest.fail(f"needs the package {tool} of PyPI")
     if shutil.which("ld64.lld-19") is None:
         pytest.fail("needs the package lld-19 of apt")
-    return tmp_path_factory.mktemp("zig")
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory, zig_cache: Path) -> zipfile.ZipFile:
     folder = tmp_path_factory.mktemp("wheel")
+    cache = str(tmp_path_factory.mktemp("zig"))
     done = subprocess.run(
-        [sys.executable, str(SCRIPTS / "build_wheel.py"), str(folder)],
-        env={**environment(), "ZIG_GLOBAL_CACHE_DIR": str(zig_cache)},
+        [sys.executable, str(build.ROOT / "scripts" / "macos" / "build_wheel.py"), str(folder)],
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "ZIG_GLOBAL_CACHE_DIR": cache},
         capture_output=True,
         text=True,
     )
@@ -73,7 +64,7 @@ def libraries(
 def c_api_exports() -> set[str]:
     """The exports of TensorFlow's macOS wheels 2.18 to 2.21, with C's underscore."""
     lines = (build.HERE / "c_api_exports.txt").read_text().splitlines()
-    return {f"_{line}" for line in lines if not line.startswith("#")}
+    return {f"_{name}" for line in lines if not line.startswith("#") for name in line.split()}
 
 
 def libsystem_exports() -> set[str]:
@@ -98,7 +89,7 @@ def from_elsewhere(symbols: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["tf_lstm_ops.so", build.FLAGS["METAL_LIBRARY"]])
-def test_what_a_library_needs(libraries, name):
+def test_library(libraries, name):
     library = libraries[name]
     assert library.processor == macho.ARM64 and library.oldest_macos == "13.0"
     assert library.is_signed  # macOS loads no library for arm64 without a signature
@@ -106,27 +97,15 @@ def test_what_a_library_needs(libraries, name):
     expected = FRAMEWORKS | RUNTIMES | {"/usr/lib/libobjc.A.dylib"} if is_metal else RUNTIMES
     assert set(library.needed) == expected
     assert from_elsewhere(library.undefined) == set()
-
-
-@pytest.mark.parametrize("name", ["tf_lstm_ops.so", build.FLAGS["METAL_LIBRARY"]])
-def test_tensorflow_has_what_a_library_takes(libraries, name):
-    """Each of 2.18 to 2.21 exports what the library uses: functions of the C API only."""
-    used = {s for s in libraries[name].undefined if s.startswith(("_TF_", "_SE_", "_SP_", "_TSL_"))}
+    # Of TensorFlow, functions of the C API that each of 2.18 to 2.21 exports.
+    used = {s for s in library.undefined if s.startswith(("_TF_", "_SE_", "_SP_", "_TSL_"))}
     assert "_TF_RegisterKernelBuilder" in used
     assert used - c_api_exports() == set()
-    assert not {s for s in libraries[name].undefined if "tensorflow" in s or "tsl" in s}
-
-
-@pytest.mark.parametrize("name", ["tf_lstm_ops.so", build.FLAGS["METAL_LIBRARY"]])
-def test_no_function_of_a_newer_libcxx(libraries, name):
-    """No functions that libc++ has since LLVM 15 or later, and so not on macOS 13."""
+    assert not {s for s in library.undefined if "tensorflow" in s or "tsl" in s}
+    # No functions that libc++ has since LLVM 15 or later, and so not on macOS 13.
     newer = ("__hash_memory", "__libcpp_verbose_abort", "to_chars", "pmr", "__fs")
-    assert [s for s in libraries[name].undefined if any(n in s for n in newer)] == []
-
-
-@pytest.mark.parametrize("name", ["tf_lstm_ops.so", build.FLAGS["METAL_LIBRARY"]])
-def test_what_a_library_exports(libraries, name):
-    assert {s for s in libraries[name].exported if not s.startswith("_tf_lstm_ops_")} == set()
+    assert [s for s in library.undefined if any(n in s for n in newer)] == []
+    assert {s for s in library.exported if not s.startswith("_tf_lstm_ops_")} == set()
 
 
 def test_wheel_has_the_package(wheel):
@@ -134,26 +113,6 @@ def test_wheel_has_the_package(wheel):
     for part in ("__init__.py", "_library.py", "_lib/tf_lstm_ops.so", "_lib/tf_lstm_ops_metal.so"):
         assert f"tf_lstm_ops/{part}" in names
     assert not [name for name in names if name.startswith(("tests/", "scripts/"))]
-
-
-@pytest.mark.parametrize(
-    "selector, compiles", [("tanhWithTensor", True), ("tahnWithTensor", False)]
-)
-def test_a_wrong_selector_does_not_compile(tmp_path, zig_cache, selector, compiles):
-    source = tmp_path / "wrong.mm"
-    source.write_text(
-        "#import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>\n"
-        f"void Send(MPSGraph* graph) {{ [graph {selector}:nil name:nil]; }}\n"
-    )
-    options = ["-fblocks", "-fno-objc-arc", "-c", str(source), "-o", str(tmp_path / "wrong.o")]
-    done = subprocess.run(
-        [sys.executable, str(SCRIPTS / "cxx.py"), *options],
-        env={**environment(), "ZIG_GLOBAL_CACHE_DIR": str(zig_cache)},
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode == 0) == compiles, done.stderr
-    assert compiles or "tahnWithTensor:name:" in done.stderr
 
 
 def test_a_foreign_function_is_noticed():

@@ -15,16 +15,14 @@ from metal.declarations import FRAMEWORKS, Member
 HEADERS = declarations.headers()
 
 
-def published() -> set[Member]:
+def unpublished(header: str) -> list[Member]:
     members = json.loads(declarations.PUBLISHED.read_text())["members"]
-    return {Member(o, n, s, tuple(parameters), r) for o, n, s, parameters, r in members}
+    return [m for m in declarations.declared(header) if str(m) not in members.get(m.owner, [])]
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_declarations_are_published(framework):
-    members = list(declarations.declared(HEADERS[framework]))
-    assert members
-    assert [member for member in members if member not in published()] == []
+    assert unpublished(HEADERS[framework]) == []
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -32,7 +30,7 @@ def test_every_declaration_is_read(framework):
     """The parser finds every method and property."""
     text = HEADERS[framework]
     count = text.count("\n- (") + text.count("\n+ (") + text.count("@property(")
-    assert len(list(declarations.declared(text))) == count
+    assert len(list(declarations.declared(text))) == count > 0
 
 
 def test_enumerations():
@@ -55,8 +53,7 @@ def test_enumerations():
 def test_a_wrong_declaration_is_caught(right, wrong):
     text = HEADERS["MetalPerformanceShadersGraph"]
     assert right in text
-    members = set(declarations.declared(text.replace(right, wrong)))
-    assert members - published()
+    assert unpublished(text.replace(right, wrong))
 
 
 @pytest.mark.metal
@@ -86,13 +83,9 @@ def test_packages_still_say_so(tmp_path):
     run("npm", "pack", declarations.PACKAGES["npm"])
     [archive] = tmp_path.glob("*.tgz")
     run("tar", "xzf", archive.name)
-    python = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", "wheels"]
-    platform = [
-        "--only-binary=:all:",
-        "--python-version=3.12",
-        "--platform=macosx_10_13_universal2",
-    ]
-    run(*python, *platform, *declarations.PACKAGES["PyPI"])
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest=wheels"]
+    pip += ["--only-binary=:all:", "--python-version=3.12", "--platform=macosx_10_13_universal2"]
+    run(*pip, *declarations.PACKAGES["PyPI"])
     for wheel in (tmp_path / "wheels").iterdir():
         shutil.unpack_archive(wheel, tmp_path / "pyobjc", "zip")
     found = declarations.extract(tmp_path / "package", Path(tmp_path / "pyobjc"))

@@ -62,12 +62,11 @@ class Image:
 class Stream:
     """A MetalStream and its wrapper. `trace` has what happened to command buffers."""
 
-    def __init__(self, library: Path, environment: dict[str, str]) -> None:
+    def __init__(self, library: Path) -> None:
         import unicorn
         from unicorn import arm64_const
 
         self.image = Image(library)
-        self.environment = environment
         self.trace: list[str] = []
         self._buffers: dict[int, int] = {}  # the numbers of command buffers
         self._next = HEAP
@@ -108,9 +107,6 @@ class Stream:
     def _set(self, n: int, value: int) -> None:
         self._machine.reg_write(self._registers.UC_ARM64_REG_X0 + n, value)
 
-    def _text(self, address: int) -> str:
-        return bytes(self._machine.mem_read(address, 256)).split(b"\0")[0].decode()
-
     def _call(self, function: str, *arguments: int) -> int:
         for n, argument in enumerate(arguments):
             self._set(n, argument)
@@ -133,20 +129,10 @@ class Stream:
             self._set(16, invoke)
         elif name == "_objc_msgSendSuper2":  # the receiver is in a structure
             self._set(0, struct.unpack("<Q", machine.mem_read(self._get(0), 8))[0])
-        elif name == "_getenv":
-            self._set(0, self._variable(self._text(self._get(0))))
-        elif name == "_atoi":
-            self._set(0, int(self._text(self._get(0))))
+        elif name == "_getenv":  # no variable is set
+            self._set(0, 0)
         elif name in ("__Znwm", "_dispatch_queue_create"):
             self._set(0, self._new(256))
-
-    def _variable(self, name: str) -> int:
-        if name not in self.environment:
-            return 0
-        value = self.environment[name].encode() + b"\0"
-        address = self._new(len(value))
-        self._machine.mem_write(address, value)
-        return address
 
     def _message(self, selector: str, receiver: int) -> None:
         if selector == "commandBufferFromCommandQueue:":

@@ -20,8 +20,7 @@ struct BFloat16 {
     uint32_t all;
     std::memcpy(&all, &value, sizeof all);
     const uint32_t half = 0x7FFF + (all >> 16 & 1);
-    bits = static_cast<uint16_t>(
-        (std::isnan(value) ? all | 1 << 22 : all + half) >> 16);
+    bits = static_cast<uint16_t>((std::isnan(value) ? all | 1 << 22 : all + half) >> 16);
   }
   operator float() const {
     const uint32_t all = static_cast<uint32_t>(bits) << 16;
@@ -29,24 +28,6 @@ struct BFloat16 {
     std::memcpy(&value, &all, sizeof value);
     return value;
   }
-};
-
-struct Int32 {
-  int32_t integer;
-
-  explicit Int32(float value) : integer(static_cast<int32_t>(value)) {}
-  operator float() const {
-    Require(std::abs(integer) < 1 << 24, "Int32 ", integer,
-            ": integers are stored as float");
-    return static_cast<float>(integer);
-  }
-};
-
-struct Bool {
-  uint8_t byte;
-
-  explicit Bool(float value) : byte(value != 0) {}
-  operator float() const { return byte != 0; }
 };
 
 // Calls a function with a value of the type in memory.
@@ -60,9 +41,9 @@ auto OfType(Type type, Function function) {
     case Type::kBFloat16:
       return function(BFloat16(0));
     case Type::kInt32:
-      return function(Int32(0));
+      return function(int32_t{0});
     case Type::kBool:
-      return function(Bool(0));
+      Raise("Bool is not emulated in memory");
   }
 }
 
@@ -75,8 +56,7 @@ const std::map<Type, const char*> kNames = {{Type::kFloat32, "Float32"},
 }  // namespace
 
 Type CheckedType(uint32_t type) {
-  Require(kNames.count(Type{type}) != 0, "MPSDataType ", type,
-          " is not emulated");
+  Require(kNames.count(Type{type}) != 0, "MPSDataType ", type, " is not emulated");
   return Type{type};
 }
 
@@ -85,9 +65,7 @@ std::string ToString(Type type) { return kNames.at(type); }
 int64_t BytesOf(Type type) { return (static_cast<uint32_t>(type) & 0xFF) / 8; }
 
 float Round(Type type, float value) {
-  return OfType(type, [=](auto t) {
-    return static_cast<float>(static_cast<decltype(t)>(value));
-  });
+  return OfType(type, [=](auto t) { return static_cast<float>(static_cast<decltype(t)>(value)); });
 }
 
 Array FromMemory(Type type, const Shape& shape, const void* memory) {
@@ -223,8 +201,8 @@ Array Concat(const std::vector<const Array*>& parts, size_t axis) {
 Array Sum(const Array& a, size_t axis) {
   const int64_t rows = a.shape[axis], half = rows / 2;
   if (rows == 1) return a;
-  return Map(Sum(Slice(a, axis, 0, half), axis),
-             Sum(Slice(a, axis, half, rows - half), axis), std::plus<float>());
+  return Map(Sum(Slice(a, axis, 0, half), axis), Sum(Slice(a, axis, half, rows - half), axis),
+             std::plus<float>());
 }
 
 }  // namespace fake

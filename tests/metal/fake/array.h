@@ -36,8 +36,7 @@ struct Array {
   std::vector<float> values;
 
   Array() = default;
-  Array(Type type, Shape shape)
-      : type(type), shape(shape), values(SizeOf(shape)) {}
+  Array(Type type, Shape shape) : type(type), shape(shape), values(SizeOf(shape)) {}
 };
 
 // Rounds a value to one of the type.
@@ -61,8 +60,7 @@ Array Reshaped(Array a, const Shape& shape);
 std::vector<const Array*> PointersTo(const std::vector<Array>& arrays);
 // Arrays of one type, which differ in their rows along the axis.
 Array Concat(const std::vector<const Array*>& parts, size_t axis);
-// The sum along an axis, of which one row is left. Computed pairwise as on a
-// GPU.
+// The sum along an axis, of which one row is left. Computed pairwise as on a GPU.
 Array Sum(const Array& a, size_t axis);
 
 // The values of a function of each element.

@@ -1,5 +1,5 @@
-// The interface of the fake frameworks for the fake plugins and the tests,
-// besides Apple's own interfaces.
+// The interface of the fake frameworks for the fake plugins and the tests, besides Apple's own
+// interfaces.
 #ifndef TF_LSTM_OPS_TESTS_METAL_FAKE_FAKE_H_
 #define TF_LSTM_OPS_TESTS_METAL_FAKE_FAKE_H_
 
@@ -14,24 +14,14 @@ int fake_queue_is_current(dispatch_queue_t queue);
 
 // Runs all work that was committed to a command queue (id<MTLCommandQueue>).
 void fake_finish(void* command_queue);
-// Prints the message and ends the process. For places where an exception would
-// be lost.
+// Prints the message and ends the process. For places where an exception would be lost.
 [[noreturn]] void fake_abort(const char* message);
 // Makes the next command buffer with work compute nothing and end in an error.
 void fake_fail_next_command_buffer(void);
 
-// Returns a count of live objects ("graphs", "tensor data", "buffers",
-// "buffer bytes", "command buffers") or of encoded graphs ("encodings").
+// Returns a count of live objects ("graphs", "tensor data", "buffers", "buffer bytes", "command
+// buffers").
 long fake_count(const char* name);
-
-// Sends a message. `arguments` are the addresses of the arguments; `result`
-// gets the method's result. Returns null, or the reason of the exception that
-// the method raised, valid until the next call on this thread.
-const char* fake_send(void* receiver, const char* selector,
-                      void* const* arguments, int count, void* result);
-void* fake_class(const char* name);
-void* fake_new_pool(void);  // an NSAutoreleasePool
-void fake_drain(void* pool);
 
 }  // extern "C"
 

@@ -5,7 +5,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -24,16 +23,13 @@ struct Signature {
 // "Float32[2,3]"
 std::string ToString(const Signature& signature);
 // The common shape of an operation's arguments.
-Shape BroadcastShape(const char* operation, const Signature& a,
-                     const Signature& b);
-void RequireBroadcasts(const char* operation, const Signature& a,
-                       const Shape& shape);
+Shape BroadcastShape(const char* operation, const Signature& a, const Signature& b);
+void RequireBroadcasts(const char* operation, const Signature& a, const Shape& shape);
 
 struct Tensor : Signature {
   Graph* graph;
   Operation* producer;  // null: a placeholder
-  // A view of another tensor's memory. As a result of a graph it is not
-  // written.
+  // A view of another tensor's memory. As a result of a graph it is not written.
   bool is_view;
 };
 
@@ -53,24 +49,18 @@ class Graph {
   using Given = std::map<const Tensor*, const Array*>;
 
   Tensor* Placeholder(const Signature& signature);
-  // Adds an operation after checking that its inputs are of this graph. Absent
-  // inputs are null.
-  Tensors Add(const Tensors& inputs, const std::vector<Signature>& outputs,
-              Compute compute, bool is_view = false);
+  // Adds an operation after checking that its inputs are of this graph. Absent inputs are null.
+  Tensors Add(const Tensors& inputs, const std::vector<Signature>& outputs, Compute compute,
+              bool is_view = false);
 
   // The values of `targets` from those of placeholders.
   std::vector<Array> Run(const Tensors& targets, const Given& given) const;
-  // The placeholders that `targets` depend on.
-  Tensors PlaceholdersOf(const Tensors& targets) const;
 
  private:
-  Tensor* NewTensor(const Signature& signature, Operation* producer,
-                    bool is_view);
-  // The tensors that are needed to compute `targets`, with these.
-  std::set<Tensor*> NeededFor(const Tensors& targets) const;
+  Tensor* NewTensor(const Signature& signature, Operation* producer, bool is_view);
 
   std::deque<Tensor> tensors_;
-  std::deque<Operation> operations_;  // an operation's inputs come before it
+  std::deque<Operation> operations_;
 };
 
 }  // namespace fake

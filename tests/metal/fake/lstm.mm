@@ -1,10 +1,9 @@
-#include "lstm.h"
-
 #include <array>
 #include <cmath>
 #include <cstdlib>
 
 #include "misuse.h"
+#include "mpsgraph.h"
 
 namespace fake {
 namespace {
@@ -22,8 +21,8 @@ Array Step(const Array* sequence, int64_t t) {
   return Reshaped(Slice(*sequence, 0, t, 1), shape);
 }
 
-// The content of Metal's zState is not documented. With FAKE_OPAQUE_Z set it is
-// not the gates, and only LSTMGradients can read it.
+// The content of Metal's zState is not documented. With FAKE_OPAQUE_Z set it is not the gates, and
+// only LSTMGradients can read it.
 Array Disguised(const Array& z_state) {
   const bool is_opaque = std::getenv("FAKE_OPAQUE_Z") != nullptr;
   return Map(z_state, [=](float value) { return is_opaque ? -value : value; });
@@ -31,40 +30,29 @@ Array Disguised(const Array& z_state) {
 
 // --- equations -------------------------------------------------------------
 
+struct Activation {
+  float (*value)(float);
+  float (*slope)(float value);  // the derivative, from the value
+};
+
+// In the order of MPSGraphRNNActivation: none, relu, tanh, sigmoid, hard sigmoid.
+constexpr Activation kActivations[] = {
+    {[](float x) { return x; }, [](float) { return 1.0F; }},
+    {[](float x) { return x <= 0 ? 0 : x; }, [](float y) { return y > 0 ? 1.0F : 0; }},
+    {[](float x) { return std::tanh(x); }, [](float y) { return 1 - y * y; }},
+    {[](float x) { return 1 / (1 + std::exp(-x)); }, [](float y) { return y * (1 - y); }},
+    {[](float x) { return x < -2.5F  ? 0
+                          : x > 2.5F ? 1
+                                     : 0.2F * x + 0.5F; },
+     [](float y) { return y > 0 && y < 1 ? 0.2F : 0; }},
+};
+
 Array Activated(MPSGraphRNNActivation activation, const Array& a) {
-  return Map(a, [=](float x) -> float {
-    const float line = 0.2F * x + 0.5F;
-    switch (activation) {
-      case MPSGraphRNNActivationNone:
-        return x;
-      case MPSGraphRNNActivationRelu:
-        return x <= 0 ? 0 : x;
-      case MPSGraphRNNActivationTanh:
-        return std::tanh(x);
-      case MPSGraphRNNActivationSigmoid:
-        return 1 / (1 + std::exp(-x));
-      case MPSGraphRNNActivationHardSigmoid:
-        return line <= 0 ? 0 : line >= 1 ? 1 : line;
-    }
-  });
+  return Map(a, kActivations[activation].value);
 }
 
-// The derivatives, from an activation's values.
 Array Slopes(MPSGraphRNNActivation activation, const Array& values) {
-  return Map(values, [=](float y) -> float {
-    switch (activation) {
-      case MPSGraphRNNActivationNone:
-        return 1;
-      case MPSGraphRNNActivationRelu:
-        return y > 0 ? 1 : 0;
-      case MPSGraphRNNActivationTanh:
-        return 1 - y * y;
-      case MPSGraphRNNActivationSigmoid:
-        return y * (1 - y);
-      case MPSGraphRNNActivationHardSigmoid:
-        return y > 0 && y < 1 ? 0.2F : 0;
-    }
-  });
+  return Map(values, kActivations[activation].slope);
 }
 
 struct Cell {
@@ -104,9 +92,8 @@ Array Gates(const Cell& cell, const Inputs& a, int64_t t, const Array& h, const 
   return Concat(PointersTo(gates), 1);
 }
 
-// Returns the gradients with respect to the arguments of the four activations.
-// `dc` is the gradient with respect to c[t], and on return that with respect to
-// c[t-1].
+// Returns the gradients with respect to the arguments of the four activations. `dc` is the gradient
+// with respect to c[t], and on return that with respect to c[t-1].
 Array StepGrads(const Cell& cell, const Inputs& a, int64_t t, const Array& c_before,
                 const Array& dh, Array* dc) {
   const Array z = Disguised(Step(a[kZState], t));

@@ -16,8 +16,7 @@
 // Counts of live objects. Tests use them to find leaks.
 namespace fake {
 struct Counts {
-  std::atomic<long> graphs{0}, tensor_data{0}, buffers{0}, buffer_bytes{0}, command_buffers{0},
-      encodings{0};
+  std::atomic<long> graphs{0}, tensor_data{0}, buffers{0}, buffer_bytes{0}, command_buffers{0};
 };
 extern Counts counts;
 }  // namespace fake
@@ -36,8 +35,8 @@ std::shared_ptr<void> Retained(id object);
 
 @class FakeCommandBuffer;
 
-// Runs a command buffer as late as Metal's rules allow: when the caller waits for
-// it or for a later one of its queue, or when more than 64 are uncompleted.
+// Runs a command buffer as late as Metal's rules allow: when the caller waits for it or for a later
+// one of its queue, or when more than 64 are uncompleted.
 @interface FakeCommandQueue : NSObject <MTLCommandQueue> {
  @public
   std::mutex* _mutex;
@@ -57,9 +56,7 @@ std::shared_ptr<void> Retained(id object);
 }
 - (instancetype)initWithQueue:(FakeCommandQueue*)queue;
 // Adds work to a command buffer that is not committed.
-- (void)addWork:(std::function<void()>)work
-             by:(const char*)encoder
-          using:(std::vector<FakeBuffer*>)buffers;
+- (void)addWork:(std::function<void()>)work using:(std::vector<FakeBuffer*>)buffers;
 - (void)run;
 @end
 

@@ -16,8 +16,7 @@ using fake::Require;
 
 namespace {
 
-// Byte values of new and of freed memory: NaN as float, half or bfloat16; out of
-// range as an index.
+// Byte values of new and of freed memory: NaN as float, half or bfloat16; out of range as an index.
 constexpr int kFresh = 0xFF, kFreed = 0xFE;
 constexpr size_t kMostUncompleted = 64;  // the default of newCommandQueue
 std::atomic<bool> fail_next{false};
@@ -31,8 +30,8 @@ std::shared_ptr<void> Used(FakeBuffer* buffer) {
           }};
 }
 
-// The address of a buffer object is the address of a tensor in plugins/apple.mm.
-// TensorFlow requires multiples of 64 there; malloc's are multiples of 16.
+// The address of a buffer object is the address of a tensor in plugins/apple.mm. TensorFlow
+// requires multiples of 64 there; malloc's are multiples of 16.
 FakeBuffer* NewAlignedBuffer() {
   std::vector<FakeBuffer*> rejected;
   FakeBuffer* buffer = [[FakeBuffer alloc] init];
@@ -67,10 +66,11 @@ void fake_finish(void* command_queue) { [(FakeCommandQueue*)command_queue runUnt
 void fake_fail_next_command_buffer(void) { fail_next = true; }
 
 long fake_count(const char* name) {
-  const std::map<std::string, long> all = {
-      {"graphs", counts.graphs},       {"tensor data", counts.tensor_data},
-      {"buffers", counts.buffers},     {"buffer bytes", counts.buffer_bytes},
-      {"encodings", counts.encodings}, {"command buffers", counts.command_buffers}};
+  const std::map<std::string, long> all = {{"graphs", counts.graphs},
+                                           {"tensor data", counts.tensor_data},
+                                           {"buffers", counts.buffers},
+                                           {"buffer bytes", counts.buffer_bytes},
+                                           {"command buffers", counts.command_buffers}};
   return all.at(name);
 }
 
@@ -104,16 +104,14 @@ long fake_count(const char* name) {
 @end
 
 @implementation FakeBuffer
+@synthesize length = _length;
+
 - (instancetype)init {
   if ((self = [super init])) {
     _pending = new std::atomic<int>(0);
     ++counts.buffers;
   }
   return self;
-}
-
-- (NSUInteger)length {
-  return _length;
 }
 
 - (void*)contents {
@@ -175,6 +173,8 @@ long fake_count(const char* name) {
 @end
 
 @implementation FakeCommandBuffer
+@synthesize commandQueue = _queue, error = _error;
+
 - (instancetype)initWithQueue:(FakeCommandQueue*)queue {
   if ((self = [super init])) {
     _queue = [queue retain];
@@ -189,23 +189,13 @@ long fake_count(const char* name) {
   return [MTLCreateSystemDefaultDevice() autorelease];
 }
 
-- (id<MTLCommandQueue>)commandQueue {
-  return _queue;
-}
-
 - (MTLCommandBufferStatus)status {
   return static_cast<MTLCommandBufferStatus>(_status->load());
 }
 
-- (NSError*)error {
-  return _error;
-}
-
-- (void)addWork:(std::function<void()>)work
-             by:(const char*)encoder
-          using:(std::vector<FakeBuffer*>)buffers {
-  Require([self status] == MTLCommandBufferStatusNotEnqueued, encoder,
-          ": the command buffer is committed already");
+- (void)addWork:(std::function<void()>)work using:(std::vector<FakeBuffer*>)buffers {
+  Require([self status] == MTLCommandBufferStatusNotEnqueued,
+          "encode: the command buffer is committed already");
   std::vector<std::shared_ptr<void>> used;
   for (FakeBuffer* buffer : buffers) used.push_back(Used(buffer));
   _work->push_back([work = std::move(work), used = std::move(used)] {
@@ -256,19 +246,12 @@ long fake_count(const char* name) {
 @end
 
 @implementation MPSCommandBuffer
+@synthesize rootCommandBuffer = _root;
+
 + (instancetype)commandBufferFromCommandQueue:(id<MTLCommandQueue>)commandQueue {
-  return [self commandBufferWithCommandBuffer:[commandQueue commandBuffer]];
-}
-
-+ (instancetype)commandBufferWithCommandBuffer:(id<MTLCommandBuffer>)commandBuffer {
-  Require(commandBuffer != nil, "commandBufferWithCommandBuffer: nil");
   MPSCommandBuffer* buffer = [[[self alloc] init] autorelease];
-  buffer->_root = [commandBuffer retain];
+  buffer->_root = [[commandQueue commandBuffer] retain];
   return buffer;
-}
-
-- (id<MTLCommandBuffer>)rootCommandBuffer {
-  return _root;
 }
 
 - (void)commitAndContinue {

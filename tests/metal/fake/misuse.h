@@ -1,5 +1,5 @@
-// Errors of the fake frameworks. They refuse what Apple's frameworks leave
-// undefined or abort for, with an Objective-C exception that gives the reason.
+// Errors of the fake frameworks. They refuse what Apple's frameworks leave undefined or abort for,
+// with an Objective-C exception that gives the reason.
 #ifndef TF_LSTM_OPS_TESTS_METAL_FAKE_MISUSE_H_
 #define TF_LSTM_OPS_TESTS_METAL_FAKE_MISUSE_H_
 

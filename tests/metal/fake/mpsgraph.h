@@ -1,5 +1,4 @@
-// What Apple's classes of MPSGraph hold (their _impl), and conversions between
-// them and Graph.
+// What Apple's classes of MPSGraph hold (their _impl), and conversions between them and Graph.
 #ifndef TF_LSTM_OPS_TESTS_METAL_FAKE_MPSGRAPH_H_
 #define TF_LSTM_OPS_TESTS_METAL_FAKE_MPSGRAPH_H_
 
@@ -36,6 +35,33 @@ Tensor* Of(MPSGraphTensor* tensor);
 Tensors Of(NSArray<MPSGraphTensor*>* tensors);
 TensorData* Of(MPSGraphTensorData* data);
 GraphAndTensors* Of(MPSGraph* graph);
+
+// MPSGraph's LSTM and its gradients, by the equations and layouts of Apple's header
+// MPSGraphRNNOps.h.
+//
+// The order of the arguments. Null where an argument is nil.
+enum LstmArgument {
+  kSource,           // [T, N, I], without input weight [T, N, 4H]
+  kRecurrentWeight,  // [4H, H]
+  kInputWeight,      // [4H, I]
+  kBias,             // [4H]
+  kInitState,        // [N, H]
+  kInitCell,         // [N, H]
+  kMask,             // broadcasts to [N, H]
+  kPeephole,         // [4H]
+  // Results of the forward pass and gradients with respect to them.
+  kSourceGradient,  // [T, N, H]
+  kZState,          // [T, N, 4H]
+  kCellOutputFwd,   // [T, N, H]
+  kStateGradient,   // [1, N, H]
+  kCellGradient,    // [1, N, H]
+};
+
+// Returns the output; the cell if produceCell; zState if training.
+Tensors Lstm(Graph* graph, const Tensors& arguments, MPSGraphLSTMDescriptor* descriptor);
+// Returns the gradients with respect to source, recurrentWeight, inputWeight, bias, peephole,
+// initState and initCell. Skips those that are nil.
+Tensors LstmGradients(Graph* graph, const Tensors& arguments, MPSGraphLSTMDescriptor* descriptor);
 
 // Encodes a graph with these feeds and results, as MPSGraph's method does.
 void Encode(MPSGraph* graph, MPSCommandBuffer* commands, MPSGraphTensorDataDictionary* feeds,

@@ -2,9 +2,7 @@
 #include "mpsgraph.h"
 
 #include <cmath>
-#include <set>
 
-#include "lstm.h"
 #include "misuse.h"
 
 using namespace fake;
@@ -51,19 +49,19 @@ void RequireRank(const char* name, const Tensor* a, size_t rank) {
   Require(a->shape.size() == rank, name, ": takes rank ", rank, " but got ", ToString(*a));
 }
 
-// Counted from the end if negative.
+// The kernels count no axis from the end.
 size_t CheckedAxis(const char* name, const Tensor* a, int64_t axis) {
   const auto rank = static_cast<int64_t>(a->shape.size());
-  Require(-rank <= axis && axis < rank, name, ": axis ", axis, " of ", ToString(*a));
-  return static_cast<size_t>(axis < 0 ? axis + rank : axis);
+  Require(0 <= axis && axis < rank, name, ": axis ", axis, " of ", ToString(*a));
+  return static_cast<size_t>(axis);
 }
 
 MPSGraphTensor* Constant(MPSGraph* graph, double scalar, const Shape& shape,
                          MPSDataType data_type) {
   const Type type = CheckedType(data_type);
+  Require(type == Type::kFloat32, "constant: takes Float32 but got ", ToString(type));
   return Add(graph, {}, {type, shape}, [=](const Inputs&) {
-    const float value = Round(type, static_cast<float>(scalar));
-    return Map(Array(type, shape), [=](float) { return value; });
+    return Map(Array(type, shape), [=](float) { return static_cast<float>(scalar); });
   });
 }
 
@@ -79,8 +77,7 @@ template <class Function>
 MPSGraphTensor* Binary(MPSGraph* graph, const char* name, MPSGraphTensor* primary,
                        MPSGraphTensor* secondary, Function function) {
   Tensor *a = Present(primary), *b = Present(secondary);
-  RequireSameType(name, a, b);
-  if (a->type != Type::kInt32) RequireType(name, a, Type::kFloat32);
+  for (const Tensor* one : {a, b}) RequireType(name, one, Type::kFloat32);
   const Shape shape = BroadcastShape(name, *a, *b);
   constexpr bool kCompares = std::is_same_v<decltype(function(1.0F, 1.0F)), bool>;
   const Type type = kCompares ? Type::kBool : a->type;
@@ -320,14 +317,9 @@ MPSGraphTensor* View(MPSGraph* graph, Tensor* a, const Shape& shape, int64_t off
                             name:(NSString*)name {
   Tensor* a = Present(tensor);
   std::vector<int64_t> strides = StridesOf(a->shape);
-  int64_t offset = 0;
-  std::set<size_t> reversed;
-  for (int64_t axis : ToShape(axes)) {
-    const size_t along = CheckedAxis("reverse", a, axis);
-    Require(reversed.insert(along).second, "reverse: axis ", axis, " twice");
-    offset += strides[along] * (a->shape[along] - 1);
-    strides[along] = -strides[along];
-  }
+  Require(ToShape(axes) == Shape{0}, "reverse: only axis 0 is emulated");
+  const int64_t offset = strides[0] * (a->shape[0] - 1);
+  strides[0] = -strides[0];
   return View(self, a, a->shape, offset, strides);
 }
 
@@ -337,21 +329,19 @@ MPSGraphTensor* View(MPSGraph* graph, Tensor* a, const Shape& shape, int64_t off
                            batchDimensions:(NSUInteger)batchDimensions
                                       name:(NSString*)name {
   Tensor *a = Present(updatesTensor), *indices = Present(indicesTensor);
-  Require(batchDimensions == 0, "gather: batchDimensions ", batchDimensions, " is not emulated");
+  Require(axis == 0 && batchDimensions == 0, "gather: not emulated along axis ", axis);
   RequireType("gather", indices, Type::kInt32);
   RequireRank("gather", indices, 1);
-  const size_t along = CheckedAxis("gather", a, static_cast<int64_t>(axis));
   Signature result = *a;
-  result.shape[along] = indices->shape[0];
+  result.shape[0] = indices->shape[0];
   return Add(self, {a, indices}, result, [=](const Inputs& inputs) {
     std::vector<Array> rows;
     for (float value : inputs[1]->values) {
-      const int64_t size = inputs[0]->shape[along];
-      Require(0 <= value && value < static_cast<float>(size), "gather: index ", value, " of ",
-              size);
-      rows.push_back(Slice(*inputs[0], along, static_cast<int64_t>(value), 1));
+      const auto size = static_cast<float>(inputs[0]->shape[0]);
+      Require(0 <= value && value < size, "gather: index ", value, " of ", size);
+      rows.push_back(Slice(*inputs[0], 0, static_cast<int64_t>(value), 1));
     }
-    return Concat(PointersTo(rows), along);
+    return Concat(PointersTo(rows), 0);
   });
 }
 

@@ -58,10 +58,6 @@ using namespace fake;
   return FromShape(Of(self)->shape);
 }
 
-- (MPSDataType)dataType {
-  return static_cast<MPSDataType>(Of(self)->type);
-}
-
 - (id)copyWithZone:(NSZone*)zone {
   return [self retain];
 }
@@ -102,13 +98,8 @@ using namespace fake;
             forgetGateActivation = _forgetGateActivation, cellGateActivation = _cellGateActivation,
             outputGateActivation = _outputGateActivation, activation = _activation;
 
+// Without Apple's default activations: the kernels choose all of them.
 + (instancetype)descriptor {
-  MPSGraphLSTMDescriptor* d = [[[self alloc] init] autorelease];
-  d.inputGateActivation = MPSGraphRNNActivationSigmoid;
-  d.forgetGateActivation = MPSGraphRNNActivationSigmoid;
-  d.outputGateActivation = MPSGraphRNNActivationSigmoid;
-  d.cellGateActivation = MPSGraphRNNActivationTanh;
-  d.activation = MPSGraphRNNActivationTanh;
-  return d;
+  return [[[self alloc] init] autorelease];
 }
 @end

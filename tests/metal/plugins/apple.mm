@@ -1,13 +1,11 @@
-// A fake plugin that behaves as Apple's tensorflow-metal 1.2 does, or worse where
-// it may:
+// A fake plugin that behaves as Apple's tensorflow-metal 1.2 does, or worse where it may:
 //
 // * A tensor's data is a whole id<MTLBuffer> in private storage.
-// * The stream is an object that owns a queue and an open MPSCommandBuffer.
-//   `commit` counts its calls and commits only every second time. Waits commit
-//   at once.
-// * Kernels do not wait for their work, and do not commit it. What a kernel reads
-//   may be the result of work that is still in the open command buffer. Here it
-//   always is: all copies to the device are such work.
+// * The stream is an object that owns a queue and an open MPSCommandBuffer. `commit` counts its
+//   calls and commits only every second time. Waits commit at once.
+// * Kernels do not wait for their work, and do not commit it. What a kernel reads may be the result
+//   of work that is still in the open command buffer. Here it always is: all copies to the device
+//   are such work.
 // * The buffer of a freed tensor is the next one's at once.
 #import <Metal/Metal.h>
 #import <MetalPerformanceShaders/MetalPerformanceShaders.h>
@@ -28,11 +26,7 @@ namespace {
 
 constexpr int kFresh = 0xFF;  // NaN
 
-// At how many calls `commit` commits.
-unsigned MaxCommit() {
-  const char* count = std::getenv("MPS_MAX_COMMIT_COUNT");
-  return count ? std::atoi(count) : 2;
-}
+constexpr unsigned kMaxCommit = 2;  // at how many calls `commit` commits
 
 // What happens to the command buffers of one stream, for apple_stream_trace.
 std::string* trace = nullptr;
@@ -57,11 +51,6 @@ id<MTLDevice> Device() {
   MPSCommandBuffer* _current;
   unsigned _commits;
 }
-- (dispatch_queue_t)queue;
-- (MPSCommandBuffer*)open;
-- (id<MTLCommandBuffer>)currentCommandBuffer;
-- (void)commit;
-- (void)commitAndWait;
 @end
 
 @implementation MetalStreamWrapper
@@ -99,7 +88,7 @@ id<MTLDevice> Device() {
 }
 
 - (void)commit {
-  if (++_commits >= MaxCommit()) [self commitNow];
+  if (++_commits >= kMaxCommit) [self commitNow];
 }
 
 - (void)commitAndWait {
@@ -145,30 +134,21 @@ MetalStreamWrapper* Compute(MetalStreamWrapper* first = nil) {
 
 FakeBuffer* BufferOf(void* data) { return (FakeBuffer*)data; }
 
-// The buffers of freed tensors, by size.
-class FreeBuffers {
- public:
-  void Add(FakeBuffer* buffer) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    buffers_[[buffer length]].push_back(buffer);
-  }
-  FakeBuffer* Take(uint64_t size) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    std::vector<FakeBuffer*>& buffers = buffers_[size];
-    if (buffers.empty()) return nil;
-    FakeBuffer* last = buffers.back();
-    buffers.pop_back();
-    return last;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<uint64_t, std::vector<FakeBuffer*>> buffers_;
+// The buffers of freed tensors, by size. Lasts until the process ends.
+struct FreeBuffers {
+  std::mutex mutex;
+  std::map<uint64_t, std::vector<FakeBuffer*>> by_size;
 };
+FreeBuffers* const freed = new FreeBuffers;
 
-FreeBuffers& Freed() {
-  static auto* const freed = new FreeBuffers;
-  return *freed;
+// Returns nil where there is none of the size.
+FakeBuffer* TakeFreed(uint64_t size) {
+  const std::lock_guard<std::mutex> lock(freed->mutex);
+  std::vector<FakeBuffer*>& buffers = freed->by_size[size];
+  if (buffers.empty()) return nil;
+  FakeBuffer* last = buffers.back();
+  buffers.pop_back();
+  return last;
 }
 
 struct Abi {
@@ -176,7 +156,7 @@ struct Abi {
 
   static void* Allocate(uint64_t size) {
     size = size > 0 ? size : 1;
-    FakeBuffer* buffer = Freed().Take(size);
+    FakeBuffer* buffer = TakeFreed(size);
     if (buffer == nil) {
       return [Device() newBufferWithLength:size options:MTLResourceStorageModePrivate];
     }
@@ -184,7 +164,10 @@ struct Abi {
     Enqueue([buffer, size] { std::memset(buffer->_memory, kFresh, size); }, {buffer});
     return buffer;
   }
-  static void Free(void* data) { Freed().Add(BufferOf(data)); }
+  static void Free(void* data) {
+    const std::lock_guard<std::mutex> lock(freed->mutex);
+    freed->by_size[[BufferOf(data) length]].push_back(BufferOf(data));
+  }
   static char* Address(void* data) { return BufferOf(data)->_memory; }
 
   static SP_Stream NewStream() {
@@ -194,14 +177,13 @@ struct Abi {
   }
   static void DeleteStream(SP_Stream stream) { [(id)stream release]; }
 
-  // Adds work to the open command buffer of the compute stream, whichever stream
-  // TensorFlow names.
+  // Adds work to the open command buffer of the compute stream, whichever stream TensorFlow names.
   static void Enqueue(std::function<void()> work, const std::vector<void*>& data) {
     std::vector<FakeBuffer*> buffers;
     for (void* one : data) buffers.push_back(BufferOf(one));
     OnQueue(Compute(), [&] {
       auto* root = (FakeCommandBuffer*)[[Compute() open] rootCommandBuffer];
-      [root addWork:std::move(work) by:"the plugin" using:buffers];
+      [root addWork:std::move(work) using:buffers];
     });
   }
   static void Finish() {
@@ -217,9 +199,9 @@ void SE_InitPlugin(SE_PlatformRegistrationParams* params, TF_Status* status) {
 }
 void TF_InitKernel() {}
 
-// Sends a new stream the messages named in `calls`, separated by spaces, and
-// returns what happened to its command buffers, a line each. The result is valid
-// until the next call. Not for several threads.
+// Sends a new stream the messages named in `calls`, separated by spaces, and returns what happened
+// to its command buffers, a line each. The result is valid until the next call. Not for several
+// threads.
 const char* apple_stream_trace(const char* calls) {
   static std::string result;
   result.clear();

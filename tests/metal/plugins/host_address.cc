@@ -1,6 +1,6 @@
-// A fake plugin with the interface of tensorflow-metal-plugin 0.4: a tensor's
-// data is a host address, often inside a larger allocation. The stream is a C++
-// object, which does not respond to messages. Kernels wait for their work.
+// A fake plugin with the interface of tensorflow-metal-plugin 0.4: a tensor's data is a host
+// address, often inside a larger allocation. The stream is a C++ object, which does not respond to
+// messages. Kernels wait for their work.
 #include <cstring>
 
 #include "plugin.h"
@@ -26,10 +26,7 @@ struct Abi {
   static char* Address(void* data) { return static_cast<char*>(data); }
   static SP_Stream NewStream() { return new SP_Stream_st; }
   static void DeleteStream(SP_Stream stream) { delete stream; }
-  static void Enqueue(const std::function<void()>& work,
-                      const std::vector<void*>&) {
-    work();
-  }
+  static void Enqueue(const std::function<void()>& work, const std::vector<void*>&) { work(); }
   static void Finish() {}
 };
 

@@ -1,5 +1,5 @@
-// The common part of both fake plugins: one device "GPU" in host memory. Each
-// plugin defines its interface to kernels:
+// The common part of both fake plugins: one device "GPU" in host memory. Each plugin defines its
+// interface to kernels:
 //
 // struct Abi {
 //   static constexpr bool kSubdivides;     // TensorFlow divides allocations
@@ -9,8 +9,7 @@
 //   static SP_Stream NewStream();
 //   static void DeleteStream(SP_Stream);
 //   // Runs `work` on `data` in the order of the kernels' work, or at once.
-//   static void Enqueue(std::function<void()> work,
-//                       const std::vector<void*>& data);
+//   static void Enqueue(std::function<void()> work, const std::vector<void*>& data);
 //   static void Finish();                  // waits for all work
 // };
 #ifndef TF_LSTM_OPS_TESTS_METAL_PLUGINS_PLUGIN_H_
@@ -88,8 +87,7 @@ void AddMemory(SP_StreamExecutor* e) {
     stats->struct_size = SP_ALLOCATORSTATS_STRUCT_SIZE;
     return 0;
   };
-  e->device_memory_usage = [](Device, int64_t* free,
-                              int64_t* total) -> TF_Bool {
+  e->device_memory_usage = [](Device, int64_t* free, int64_t* total) -> TF_Bool {
     *free = *total = int64_t{1} << 30;
     return 1;
   };
@@ -133,39 +131,32 @@ void AddEvents(SP_StreamExecutor* e) {
 }
 
 template <class Abi, class Value>
-void Fill(Device, SP_Stream, Memory* to, Value value, uint64_t size,
-          TF_Status* status) {
+void Fill(Device, SP_Stream, Memory* to, Value value, uint64_t size, TF_Status* status) {
   auto* begin = reinterpret_cast<Value*>(Address<Abi>(to));
-  Abi::Enqueue([=] { std::fill_n(begin, size / sizeof value, value); },
-               {to->opaque});
+  Abi::Enqueue([=] { std::fill_n(begin, size / sizeof value, value); }, {to->opaque});
   Ok(status);
 }
 
 template <class Abi>
-void ToHost(Device, SP_Stream, void* to, const Memory* from, uint64_t size,
-            TF_Status* status) {
+void ToHost(Device, SP_Stream, void* to, const Memory* from, uint64_t size, TF_Status* status) {
   Abi::Finish();
   std::memcpy(to, Address<Abi>(from), size);
   Ok(status);
 }
 
 template <class Abi>
-void ToDevice(Device, SP_Stream, Memory* to, const void* from, uint64_t size,
-              TF_Status* status) {
+void ToDevice(Device, SP_Stream, Memory* to, const void* from, uint64_t size, TF_Status* status) {
   const char* begin = static_cast<const char*>(from);
   const std::vector<char> bytes(begin, begin + size);  // `from` may be freed
   char* target = Address<Abi>(to);
-  Abi::Enqueue([=] { std::memcpy(target, bytes.data(), bytes.size()); },
-               {to->opaque});
+  Abi::Enqueue([=] { std::memcpy(target, bytes.data(), bytes.size()); }, {to->opaque});
   Ok(status);
 }
 
 template <class Abi>
-void OnDevice(Device, SP_Stream, Memory* to, const Memory* from, uint64_t size,
-              TF_Status* status) {
+void OnDevice(Device, SP_Stream, Memory* to, const Memory* from, uint64_t size, TF_Status* status) {
   char *target = Address<Abi>(to), *source = Address<Abi>(from);
-  Abi::Enqueue([=] { std::memcpy(target, source, size); },
-               {to->opaque, from->opaque});
+  Abi::Enqueue([=] { std::memcpy(target, source, size); }, {to->opaque, from->opaque});
   Ok(status);
 }
 
@@ -183,11 +174,9 @@ void AddCopies(SP_StreamExecutor* e) {
   e->memcpy_dtod = OnDevice<Abi>;
   e->sync_memcpy_dtoh = Sync<Abi, ToHost<Abi>>;
   e->sync_memcpy_htod = Sync<Abi, ToDevice<Abi>>;
-  e->sync_memcpy_dtod = Sync<Abi, OnDevice<Abi>>;
   e->memset = Fill<Abi, uint8_t>;
   e->memset32 = Fill<Abi, uint32_t>;
-  e->mem_zero = [](Device device, SP_Stream stream, Memory* to, uint64_t size,
-                   TF_Status* status) {
+  e->mem_zero = [](Device device, SP_Stream stream, Memory* to, uint64_t size, TF_Status* status) {
     Fill<Abi, uint8_t>(device, stream, to, 0, size, status);
   };
 }
@@ -197,8 +186,7 @@ inline void AddDevice(SP_PlatformFns* f) {
     *count = 1;
     Ok(status);
   };
-  f->create_device = [](const SP_Platform*, SE_CreateDeviceParams* params,
-                        TF_Status* status) {
+  f->create_device = [](const SP_Platform*, SE_CreateDeviceParams* params, TF_Status* status) {
     params->device->struct_size = SP_DEVICE_STRUCT_SIZE;
     params->device->ordinal = params->ordinal;
     params->device->hardware_name = "fake";
@@ -207,14 +195,12 @@ inline void AddDevice(SP_PlatformFns* f) {
     Ok(status);
   };
   f->destroy_device = DoNothing;
-  f->create_device_fns = [](const SP_Platform*, SE_CreateDeviceFnsParams* p,
-                            TF_Status* status) {
+  f->create_device_fns = [](const SP_Platform*, SE_CreateDeviceFnsParams* p, TF_Status* status) {
     p->device_fns->struct_size = SP_DEVICE_FNS_STRUCT_SIZE;
     Ok(status);
   };
   f->destroy_device_fns = DoNothing;
-  f->create_timer_fns = [](const SP_Platform*, SP_TimerFns* fns,
-                           TF_Status* status) {
+  f->create_timer_fns = [](const SP_Platform*, SP_TimerFns* fns, TF_Status* status) {
     fns->struct_size = SP_TIMER_FNS_STRUCT_SIZE;
     fns->nanoseconds = [](SP_Timer) -> uint64_t { return 0; };
     Ok(status);

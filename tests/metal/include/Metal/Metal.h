@@ -1,5 +1,5 @@
-// Declarations of the part of Apple's Metal that the kernels use, for building
-// without Apple's SDK. test_selectors.py compares them with published lists.
+// Declarations of the part of Apple's Metal that the kernels use, for building without Apple's SDK.
+// test_selectors.py compares them with published lists.
 #pragma once
 #import <Foundation/Foundation.h>
 
@@ -44,8 +44,4 @@ typedef NS_ENUM(NSUInteger, MTLCommandBufferStatus) {
 - (id<MTLCommandBuffer>)commandBuffer;
 @end
 
-#ifdef __cplusplus
-extern "C"
-#endif
-    id<MTLDevice>
-    MTLCreateSystemDefaultDevice(void);
+extern "C" id<MTLDevice> MTLCreateSystemDefaultDevice(void);

@@ -1,5 +1,5 @@
-// Declarations of the part of Apple's Metal Performance Shaders that the
-// kernels use, for building without Apple's SDK.
+// Declarations of the part of Apple's Metal Performance Shaders that the kernels use, for building
+// without Apple's SDK.
 #pragma once
 #import <Metal/Metal.h>
 
@@ -18,6 +18,5 @@ typedef NSArray<NSNumber*> MPSShape;
 }
 @property(readonly) id<MTLCommandBuffer> rootCommandBuffer;
 + (instancetype)commandBufferFromCommandQueue:(id<MTLCommandQueue>)commandQueue;
-+ (instancetype)commandBufferWithCommandBuffer:(id<MTLCommandBuffer>)commandBuffer;
 - (void)commitAndContinue;
 @end

@@ -1,5 +1,5 @@
-// Declarations of the part of Apple's MPSGraph that the kernels use, for
-// building without Apple's SDK.
+// Declarations of the part of Apple's MPSGraph that the kernels use, for building without Apple's
+// SDK.
 #pragma once
 #import <MetalPerformanceShaders/MetalPerformanceShaders.h>
 
@@ -38,7 +38,6 @@ typedef NS_ENUM(uint64_t, MPSGraphOptimization) {
   void* _impl;
 }
 @property(readonly) MPSShape* shape;
-@property(readonly) MPSDataType dataType;
 @end
 
 @interface MPSGraphTensorData : MPSGraphObject {

@@ -1,16 +1,7 @@
-// Declarations of the part of libdispatch that the kernels use, for building
-// without Apple's SDK.
+// Declarations of the part of libdispatch that the kernels use, for building without Apple's SDK.
 #pragma once
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 typedef struct dispatch_queue_s* dispatch_queue_t;
 typedef void (^dispatch_block_t)(void);
 
-void dispatch_sync(dispatch_queue_t queue, dispatch_block_t block);
-
-#ifdef __cplusplus
-}
-#endif
+extern "C" void dispatch_sync(dispatch_queue_t queue, dispatch_block_t block);

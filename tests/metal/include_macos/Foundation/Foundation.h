@@ -1,5 +1,5 @@
-// Declarations of the part of Apple's Foundation that the kernels use, for
-// building for macOS without Apple's SDK. On Linux, GNUstep's is used.
+// Declarations of the part of Apple's Foundation that the kernels use, for building for macOS
+// without Apple's SDK. On Linux, GNUstep's is used.
 #pragma once
 #include <objc/NSObject.h>
 #include <objc/runtime.h>
@@ -39,7 +39,6 @@ typedef struct {
 @end
 
 @interface NSArray<__covariant ObjectType> : NSObject <NSCopying, NSFastEnumeration>
-@property(readonly) NSUInteger count;
 - (ObjectType)objectAtIndex:(NSUInteger)index;
 @end
 
@@ -50,7 +49,6 @@ typedef struct {
 
 @interface NSDictionary<__covariant KeyType, __covariant ObjectType>
     : NSObject <NSCopying, NSFastEnumeration>
-- (ObjectType)objectForKey:(KeyType)aKey;
 @end
 
 @interface NSMutableDictionary<KeyType, ObjectType> : NSDictionary <KeyType, ObjectType>
@@ -80,8 +78,4 @@ typedef struct {
 - (BOOL)isOperatingSystemAtLeastVersion:(NSOperatingSystemVersion)version;
 @end
 
-#ifdef __cplusplus
-extern "C"
-#endif
-    Class
-    NSClassFromString(NSString* aClassName);
+extern "C" Class NSClassFromString(NSString* aClassName);
