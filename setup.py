@@ -1,5 +1,6 @@
-"""Adds the native libraries to the wheel; everything else is in pyproject.toml."""
+"""Adds the native libraries and the dependencies to the wheel; the rest is in pyproject.toml."""
 
+import os
 import platform
 import sys
 import tempfile
@@ -14,6 +15,18 @@ ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
 from build_defs import native  # noqa: E402
+
+# TensorFlow has several distributions (tensorflow, tensorflow-cpu, tf-nightly), which overwrite one
+# another. A released package therefore requires none of them, nor Keras, which comes with each. An
+# installation from a clone has what README's commands need.
+DEPENDENCIES = ["numpy>=1.26"]
+OF_A_CLONE = [
+    "tensorflow>=2.18,<2.23",
+    "keras>=3.8,<3.17",  # 3.8 is the first whose cells drop h gate by gate
+    "matplotlib>=3.8",  # the demo's plot
+]
+# A source distribution has this file; scripts/release/build sets the variable.
+IS_RELEASE = (ROOT / "PKG-INFO").exists() or os.environ.get("TF_LSTM_OPS_RELEASE") == "1"
 
 
 class BuildNative(build_ext):
@@ -49,6 +62,7 @@ LIBRARIES = [Path(name).stem for name in native.libraries(platform.system())]
 # come along from the last one, and on macOS setuptools' "build" would be the same name as "BUILD".
 with tempfile.TemporaryDirectory() as build_base:
     setup(
+        install_requires=DEPENDENCIES + OF_A_CLONE * (not IS_RELEASE),
         ext_modules=[Extension(f"tf_lstm_ops._lib.{name}", sources=[]) for name in LIBRARIES],
         cmdclass={"build_ext": BuildNative, "bdist_wheel": PlatformWheel},
         options={"build": {"build_base": build_base}},

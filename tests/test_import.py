@@ -1,6 +1,8 @@
 """`import tf_lstm_ops` in a new process: modules, op functions, native library, written files."""
 
+import importlib.metadata
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,8 +10,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import tensorflow as tf
 
-from tf_lstm_ops import _library
+from tf_lstm_ops import _library, _tensorflow
 
 PROGRAM = """
 import sys
@@ -80,3 +83,29 @@ def test_the_variable_names_another_library(process: SimpleNamespace, monkeypatc
     ]
     monkeypatch.setenv("TF_LSTM_OPS_LIBRARY", str(process.library))
     assert _library.path() == process.library
+
+
+def test_without_tensorflow() -> None:
+    """The message says what to type."""
+    program = "import sys; sys.modules['tensorflow'] = None; import tf_lstm_ops"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.returncode == 1
+    last = run.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: tf_lstm_ops needs TensorFlow 2.18 or newer, and none")
+    assert "pip install 'tf_lstm_ops[tensorflow]'" in last
+
+
+@pytest.mark.parametrize("version, fits", [("2.17.1", False), ("2.18.0", True), ("3.0", True)])
+def test_old_tensorflow(monkeypatch: pytest.MonkeyPatch, version: str, fits: bool) -> None:
+    monkeypatch.setattr(tf, "__version__", version)
+    if fits:
+        return _tensorflow.check()
+    with pytest.raises(ImportError, match=r"2\.17\.1 is installed\. Type one of: pip install"):
+        _tensorflow.check()
+
+
+def test_an_installation_from_a_clone_runs_the_commands_of_readme() -> None:
+    """A released wheel requires NumPy only, which scripts/release/check checks."""
+    required = importlib.metadata.requires("tf_lstm_ops")
+    found = {re.match(r"[\w-]+", name)[0] for name in required if ";" not in name}
+    assert found == {"keras", "matplotlib", "numpy", "tensorflow"}

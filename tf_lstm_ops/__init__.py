@@ -14,12 +14,13 @@ then on a SavedModel that uses them can be loaded.
 import importlib
 from typing import Any
 
-from tf_lstm_ops import _keras_backend, _library
+from tf_lstm_ops import _keras_backend, _library, _tensorflow
 from tf_lstm_ops.cli import startup
 
 if _library.is_built():
     startup.use_tensorflow_backend()  # this and the next line: in the command line only
     with startup.quiet_tensorflow():
+        _tensorflow.check()
         _library.register()
     from tf_lstm_ops import dialects, raw_ops, stock, weights
     from tf_lstm_ops._version import __version__

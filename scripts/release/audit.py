@@ -37,6 +37,9 @@ def problems(wheel: Path) -> list[str]:
     files = archive.read(wheel)
     described = re.findall(r"^Tag: (\S+)$", text_of(files, "WHEEL"), re.MULTILINE)
     found = [] if described == [f"py3-none-{tag}"] else [f"WHEEL has the tags {described}"]
+    required = re.findall(r"^Requires-Dist: ([^;\n]+)$", text_of(files, "METADATA"), re.MULTILINE)
+    if [re.match(r"[\w-]+", requirement)[0] for requirement in required] != ["numpy"]:
+        found.append(f"it requires {required}, not NumPy alone")
     target = TARGETS[tag]
     with tempfile.TemporaryDirectory() as folder:
         libraries = []

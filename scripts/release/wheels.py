@@ -136,7 +136,7 @@ def run_logged(
         done = subprocess.run(
             command,
             cwd=folder,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, "TF_LSTM_OPS_RELEASE": "1", **(environment or {})},
             stdout=file,
             stderr=subprocess.STDOUT,
         )

@@ -20,5 +20,5 @@ def require_matplotlib() -> None:
     except ImportError as error:
         raise CommandError(
             f"the picture needs matplotlib, which cannot be imported ({error}). Install it with:\n"
-            "pip install 'matplotlib>=3.8'"
+            "pip install 'tf_lstm_ops[demo]'"
         ) from error

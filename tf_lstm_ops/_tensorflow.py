@@ -1,0 +1,26 @@
+"""Whether this process has a TensorFlow that the package works with."""
+
+from __future__ import annotations
+
+import importlib.util
+
+OLDEST = (2, 18)
+INSTALL = (
+    "Type one of: pip install 'tf_lstm_ops[tensorflow]', "
+    "pip install 'tf_lstm_ops[tensorflow-cpu]', pip install tf-nightly"
+)
+
+
+def check() -> None:
+    """Checks that TensorFlow can be imported, from any of its distributions, and is new enough.
+
+    Raises:
+      ImportError: it is not installed, or older than 2.18. The message says what to type.
+    """
+    needed = f"tf_lstm_ops needs TensorFlow {OLDEST[0]}.{OLDEST[1]} or newer"
+    if importlib.util.find_spec("tensorflow") is None:
+        raise ImportError(f"{needed}, and none is installed. {INSTALL}")
+    import tensorflow as tf
+
+    if tuple(map(int, tf.__version__.split(".")[:2])) < OLDEST:
+        raise ImportError(f"{needed}, but {tf.__version__} is installed. {INSTALL}")
