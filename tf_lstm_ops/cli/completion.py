@@ -54,7 +54,11 @@ _tf_lstm_ops() {{
     _files
   fi
 }}
-compdef _tf_lstm_ops tf-lstm-ops
+if [[ $funcstack[1] == _tf_lstm_ops ]]; then  # zsh loads this file as the function
+  _tf_lstm_ops "$@"
+else
+  compdef _tf_lstm_ops tf-lstm-ops
+fi
 """
 
 

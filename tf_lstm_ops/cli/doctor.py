@@ -98,7 +98,7 @@ def _examine(kind: str, arguments: argparse.Namespace) -> dict[str, Any]:
     report["environment"] = {**info.facts(), "problems": problems}
     report["to_change"] = sum(map(_is_to_change, report["layers"])) + len(problems)
     if kind == "saved_model":
-        report["to_change"] += bool(report["saved_model"]["unknown_ops"])
+        report["to_change"] += len(report["saved_model"]["changes"])
     return report
 
 
@@ -185,8 +185,8 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         yield f"  {each['name']:26}  {words}" + (f": {each['reason']}" if each["reason"] else "")
     yield from _lines_of_environment(report["environment"])
     count = report["to_change"]
-    words = {0: "Nothing is", 1: "1 thing is"}.get(count, f"{count} things are")
-    yield f"\n{words} to be changed."
+    words = {0: "Nothing", 1: "1 thing"}.get(count, f"{count} things")
+    yield f"\n{words} to change."
 
 
 def _lines_of_layer(layer: dict[str, Any]) -> Iterator[str]:
@@ -216,9 +216,10 @@ def _lines_of_saved_model(found: dict[str, Any]) -> Iterator[str]:
         ("own_ops", "of this package"),
         ("recurrent_ops", "recurrent, of TensorFlow"),
         ("loops", "loops"),
-        ("unknown_ops", "unknown here; load their library first"),
     ):
         yield f"  {words:26}  {', '.join(found[key]) or 'none'}"
+    for change in found["changes"]:
+        yield f"    change  {change}"
     yield "\nWithout this package"
     yield f"  loads                       {'yes' if found['loads_without_package'] else 'no'}"
     runs = "yes" if found["runs_on_cpu_without_package"] else "no"

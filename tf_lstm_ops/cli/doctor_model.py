@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from tf_lstm_ops.cli import CommandError, UsageError
 from tf_lstm_ops.export.saved_model import ops_of
 from tf_lstm_ops.op_definitions import NAMESPACE
 
-# Ops of TensorFlow that compute or contain a recurrence, as the beginning of the name.
-_RECURRENT = ("CudnnRNN", "BlockLSTM", "LSTMBlockCell", "GRUBlockCell")
+# How the names of TensorFlow's recurrent ops begin.
+_BLOCK_CELLS = ("BlockLSTM", "LSTMBlockCell")
+_RECURRENT = ("CudnnRNN", *_BLOCK_CELLS, "GRUBlockCell")
 _LOOPS = ("While", "StatelessWhile")
 
 
@@ -83,13 +85,20 @@ def saved_model(path: Path) -> dict[str, Any]:
     except Exception as error:  # of protobuf, which has no public class for it
         raise UsageError(f"{path} is no SavedModel: {error}") from error
     own = [op for op in ops if op.startswith(NAMESPACE)]
-    cudnn = [op for op in ops if op.startswith("CudnnRNN")]
+    on_cpu = not own and not any(op.startswith("CudnnRNN") for op in ops)
     return {
         "own_ops": own,
         "recurrent_ops": [op for op in ops if op.startswith(_RECURRENT)],
         "loops": [op for op in ops if op in _LOOPS],
-        "unknown_ops": [op for op in ops if op_def_registry.get(op) is None],
         "loads_without_package": not any(">" in op for op in ops),
-        # Only this package has CPU kernels of them.
-        "runs_on_cpu_without_package": not own and not cudnn,
+        "runs_on_cpu_without_package": on_cpu,
+        "changes": list(_changes(ops)),
     }
+
+
+def _changes(ops: Sequence[str]) -> Iterator[str]:
+    if unknown := [op for op in ops if op_def_registry.get(op) is None]:
+        yield f"load the library of {', '.join(unknown)} before the model"
+    if block_cells := [op for op in ops if op.startswith(_BLOCK_CELLS)]:
+        names = ", ".join(block_cells)
+        yield f"call tf_lstm_ops.stock.override() first: it has faster kernels of {names}"

@@ -153,7 +153,7 @@ def measure(layer: Any, replacement: Any, call: Call) -> dict[str, Gain]:
     mask = None
     if call.has_mask:  # the first row ends with padding
         valid = np.ones(call.input_shape[:2], bool)
-        valid[:1, -(call.input_shape[1] // 4) :] = False
+        valid[:1, call.input_shape[1] * 3 // 4 :] = False
         mask = tf.constant(valid)
     return {
         mode: _interleaved([build(part, x, mask) for part in (layer, replacement)])

@@ -25,7 +25,10 @@ class Help(argparse.HelpFormatter):
 
 
 class HelpWithDefaults(Help, argparse.ArgumentDefaultsHelpFormatter):
-    """Help that also has the default of each option."""
+    """Help that also has the default of each option with a value."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return action.help if action.default is False else super()._get_help_string(action)
 
 
 def examples(*lines: str) -> str:
