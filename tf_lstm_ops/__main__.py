@@ -7,7 +7,17 @@ import sys
 from collections.abc import Sequence
 
 from tf_lstm_ops._version import __version__
-from tf_lstm_ops.cli import CommandError, UsageError, bench, demo, info, selftest
+from tf_lstm_ops.cli import (
+    CommandError,
+    UsageError,
+    bench,
+    completion,
+    demo,
+    doctor,
+    info,
+    output,
+    selftest,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,14 +27,18 @@ def main(argv: Sequence[str] | None = None) -> int:
       argv: the command and its arguments; None: those of this process.
 
     Returns:
-      The exit status: 0, or 1 if the command failed. Wrong usage exits the process with 2.
+      The exit status: 0, or 1 if the command failed or found something. Wrong usage exits the
+      process with 2.
     """
     parser = argparse.ArgumentParser(
-        prog="tf-lstm-ops", description="LSTM operations for TensorFlow and Keras."
+        prog="tf-lstm-ops",
+        description="LSTM operations for TensorFlow and Keras.",
+        epilog=output.examples("tf-lstm-ops doctor model.keras", "tf-lstm-ops info --json"),
+        formatter_class=output.Help,
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    for command in (info, demo, bench, selftest):
+    for command in (info, doctor, demo, bench, selftest, completion):
         command.add_parser(commands)
     arguments = parser.parse_args(argv)
     if "run" not in arguments:

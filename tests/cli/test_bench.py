@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tf_lstm_ops import __main__
+from tf_lstm_ops.bench import report, session
+from tf_lstm_ops.bench.roofline import Roofline
+from tf_lstm_ops.bench.runner import Measurement
+
 ROWS = ("--rows", "inference N1 H128 T100", "--rows", "fit*")
 PEERS = ("--rounds", "2", "--peers", "keras")
 
@@ -27,6 +32,32 @@ def test_files(command, tmp_path: Path) -> None:
     assert "| inference N1 H128 T100 |" in (folder / "table.md").read_text()
     for name in ("table.md", "bench.png", "results.json"):
         assert f"written {folder / name}\n" in result.stdout
+
+
+@pytest.mark.parametrize("planned", [1, 2])
+def test_json(tmp_path: Path, capsys, monkeypatch, planned: int) -> None:
+    """The document is results.json and the names of the files. Nothing else is printed."""
+
+    def measured(rows, peers, threads, rounds, folder):
+        print("1/1 a row")
+        result = report.RowResult(rows[0], {"ours": Measurement("measured", "", [1.0], [1.0])})
+        found = report.Report(
+            {}, Roofline(threads, 1e9, {128 * 4 * 128 * 4: 1e9}), planned, [result]
+        )
+        found.save(folder)
+        return found
+
+    monkeypatch.setattr(session, "run", measured)
+    rows = ROWS if planned == 2 else ROWS[:2]
+    status = __main__.main(["bench", *rows, "--output", str(tmp_path), "--json"])
+    assert status == (0 if planned == 1 else 130)
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
+    assert printed.err == ""
+    files = [str(tmp_path / name) for name in ("table.md", "results.json")]
+    assert found.pop("files") == files
+    assert found == json.loads((tmp_path / "results.json").read_text())
+    assert found["rows"][0]["name"] == "inference N1 H128 T100"
 
 
 @pytest.mark.slow

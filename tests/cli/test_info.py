@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import platform
 import re
 from pathlib import Path
@@ -71,6 +72,27 @@ def test_facts(printed: str) -> None:
     assert len(printed.splitlines()) <= 24  # one screen
     assert _library.path().is_file()
     assert cpu["instruction_set"] in cpu["instruction_sets"]
+
+
+def test_json(printed: str) -> None:
+    found = json.loads(run("info", "--json"))
+    cpu, words = _library.cpu_info(), facts(printed)
+    assert {name: found[name] for name in cpu} == cpu
+    for key, name in (("tensorflow", "TensorFlow"), ("native_library", "native library")):
+        assert found[key] == words[name]
+    assert found["gpus"] == []
+    assert found["gpu_kernels"] == {
+        "on": False,
+        "state": "no GPU",
+        "reason": "not loaded, because TensorFlow has no GPU",
+    }
+    assert "kernels" not in found
+
+
+def test_json_with_kernels() -> None:
+    kernels = json.loads(run("info", "--all", "--json"))["kernels"]
+    [row] = [each for each in kernels if (each["op"], each["device"]) == ("CudnnRNNV3", "CPU")]
+    assert row["bfloat16"] == "yes"
 
 
 def test_table_has_every_block_cell_op_in_all_dtypes(table: str) -> None:

@@ -149,6 +149,24 @@ def test_a_self_test_that_fails_leaves_the_kernels_off(checks, gpu, capsys, name
         assert text in report
 
 
+def test_json(checks, gpu, capsys):
+    """NaN is not JSON. What is else printed is in the report only."""
+    checks("one", "is NaN", "raises")
+    assert __main__.main(["selftest", "--json"]) == 1
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
+    assert printed.err == ""
+    assert (found["device"], found["passed"]) == ("GPU:0", False)
+    assert found["machine"]["card"] == "Some card 9.0"
+    assert found["checks"][0] == {
+        **{"name": "one", "passed": True, "difference": 0.0, "allowed": 0.1},
+        **{"error": "", "times": None},
+    }
+    assert [each["difference"] for each in found["checks"]] == [0.0, None, 0.0]
+    assert found["checks"][2]["error"] == "RuntimeError: no kernel"
+    assert "1 of 3 checks passed." in (gpu / found["report"]).read_text()
+
+
 def test_without_checks_nothing_is_recorded(checks, gpu, capsys):
     checks()
     assert __main__.main(["selftest"]) == 1

@@ -22,7 +22,7 @@ import tf_lstm_ops
 from tf_lstm_ops import __main__
 
 MODULES = ["export", "keras", "raw_ops", "saved_model", "stock", "weights"]
-COMMANDS = ["bench", "demo", "info", "selftest"]
+COMMANDS = ["bench", "completion", "demo", "doctor", "info", "selftest"]
 
 
 def definitions() -> list[str]:

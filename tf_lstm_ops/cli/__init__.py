@@ -6,7 +6,7 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """An option of a command has a value that it cannot have, on whichever machine."""
+    """An argument of a command has a value that it cannot have, on whichever machine."""
 
 
 def require_matplotlib() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tf_lstm_ops.bench import session
 from tf_lstm_ops.bench.case_sets import CASES
 from tf_lstm_ops.bench.cases import Row
 from tf_lstm_ops.bench.peers import PEERS
-from tf_lstm_ops.cli import CommandError, UsageError, require_matplotlib
+from tf_lstm_ops.cli import CommandError, UsageError, output, require_matplotlib
 
 INTERRUPTED = 130  # a shell's exit status after an interrupt
 
@@ -29,7 +30,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description=f"{summary[0].upper()}{summary[1:]}, where they are installed. All peers get "
         "the same weights and input. Their results are compared with ours, then all are timed in "
         "interleaved rounds.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        epilog=output.examples(
+            "tf-lstm-ops bench --peers keras", "tf-lstm-ops bench --rows 'training*' --rounds 3"
+        ),
+        formatter_class=output.HelpWithDefaults,
     )
     parser.add_argument(
         "--output", metavar="DIR", type=Path, default="tf_lstm_ops_bench", help="folder to write"
@@ -57,6 +61,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--rounds", metavar="N", type=int, default=9, help="rounds per peer")
     parser.add_argument("--threads", metavar="N", type=int, default=2, help="threads per peer")
+    output.add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -90,10 +95,14 @@ def run(arguments: argparse.Namespace) -> int:
             f"cannot write to {arguments.output} ({error.strerror}): "
             "choose another folder with --output DIR"
         ) from error
-    report = session.run(rows, peers, arguments.threads, arguments.rounds, arguments.output)
-    for name in ("table.md", "bench.png", "results.json"):
-        if (arguments.output / name).exists():
-            print(f"written {arguments.output / name}")
+    with output.json_only(arguments.json):
+        report = session.run(rows, peers, arguments.threads, arguments.rounds, arguments.output)
+        names = ("table.md", "bench.png", "results.json")
+        files = [str(file) for name in names if (file := arguments.output / name).exists()]
+        for file in files:
+            print(f"written {file}")
+    if arguments.json:
+        output.print_json({**json.loads(report.as_json()), "files": files})
     return 0 if len(report.results) == len(rows) else INTERRUPTED
 
 

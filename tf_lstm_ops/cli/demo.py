@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
-from tf_lstm_ops.cli import CommandError, UsageError, require_matplotlib, training, vowels
+from tf_lstm_ops.cli import CommandError, UsageError, output, require_matplotlib, training, vowels
 from tf_lstm_ops.cli.training import Training
 from tf_lstm_ops.keras import LSTM
 
@@ -44,7 +44,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}. Fails if the test accuracy is below "
         f"{LEAST_ACCURACY:.0%} or the reloaded model predicts other values.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        epilog=output.examples("tf-lstm-ops demo", "tf-lstm-ops demo --epochs 5 --output results"),
+        formatter_class=output.HelpWithDefaults,
     )
     parser.add_argument(
         "--output", metavar="DIR", type=Path, default="tf_lstm_ops_demo", help="folder to write"
@@ -86,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_matplotlib()
     from tf_lstm_ops.cli import plot  # not above: the other commands work without matplotlib
 
-    output = _writable_folder(arguments.output)
+    folder = _writable_folder(arguments.output)
     train, test = vowels.standardise(*vowels.load())
     print(
         f"Japanese Vowels: {vowels.SPEAKERS} speakers, {len(train.speakers)} utterances to train "
@@ -100,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
 
     expected = ours.model.predict_on_batch(test.features)
-    chart, saved_model = output / "demo.png", output / "saved_model"
+    chart, saved_model = folder / "demo.png", folder / "saved_model"
     confusion = training.confusion_matrix(test.speakers, expected.argmax(axis=-1))
     plot.save(chart, ours, stock, confusion)
     export(ours.model, saved_model)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import platform
 from collections.abc import Iterable
+from typing import Any
 
 import keras
 import numpy as np
@@ -15,6 +16,7 @@ from tensorflow.python.framework import kernels
 
 from tf_lstm_ops import _gpu, _library, raw_ops
 from tf_lstm_ops._version import __version__
+from tf_lstm_ops.cli import output
 from tf_lstm_ops.op_definitions import NAMESPACE
 
 # Ops of TensorFlow for which this package registers kernels under TensorFlow's own names.
@@ -30,10 +32,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
       commands: the commands of ``tf-lstm-ops``.
     """
     summary = "print versions, native library, instruction set, threads and the state of the GPU"
-    parser = commands.add_parser("info", help=summary, description=summary)
+    parser = commands.add_parser(
+        "info",
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=output.examples("tf-lstm-ops info", "tf-lstm-ops info --all --json"),
+        formatter_class=output.Help,
+    )
     parser.add_argument(
         "--all", action="store_true", help="also list the kernels by op, device and dtype"
     )
+    output.add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -46,22 +55,28 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
       0.
     """
-    cpu = _library.cpu_info()
+    found = facts()
+    if arguments.json:
+        if arguments.all:
+            head, *rows = kernel_table([*own_ops(), *STOCK_NAMES])
+            found["kernels"] = [dict(zip(head, row, strict=True)) for row in rows]
+        output.print_json(found)
+        return 0
     print_columns(
         [
-            ("tf_lstm_ops", __version__),
-            ("TensorFlow", tf.__version__),
-            ("Keras", f"{keras.__version__} ({keras.backend.backend()} backend)"),
-            ("NumPy", np.__version__),
-            ("Python", platform.python_version()),
-            ("platform", platform.platform()),
-            ("native library", str(_library.path())),
-            ("instruction set", cpu["instruction_set"]),
-            ("available", ", ".join(cpu["instruction_sets"])),
-            ("threads", str(cpu["threads"])),
-            ("GPU", _gpus()),
-            ("GPU kernels", _gpu.status().reason),
-            ("self-test", "; ".join(_gpu.records()) or NO_RECORD),
+            ("tf_lstm_ops", found["tf_lstm_ops"]),
+            ("TensorFlow", found["tensorflow"]),
+            ("Keras", f"{found['keras']} ({found['keras_backend']} backend)"),
+            ("NumPy", found["numpy"]),
+            ("Python", found["python"]),
+            ("platform", found["platform"]),
+            ("native library", found["native_library"]),
+            ("instruction set", found["instruction_set"]),
+            ("available", ", ".join(found["instruction_sets"])),
+            ("threads", str(found["threads"])),
+            ("GPU", ", ".join(found["gpus"]) or "none that TensorFlow can use"),
+            ("GPU kernels", found["gpu_kernels"]["reason"]),
+            ("self-test", "; ".join(found["selftests"]) or NO_RECORD),
             ("stock names served", "the CudnnRNN family, on the CPU"),
             ("kernels", "tf-lstm-ops info --all lists them by op, device and dtype"),
         ]
@@ -72,11 +87,30 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _gpus() -> str:
-    """The GPUs of TensorFlow in words."""
-    details = map(tf.config.experimental.get_device_details, tf.config.list_physical_devices("GPU"))
-    names = [each.get("device_name", "unknown card") for each in details]
-    return ", ".join(names) or "none that TensorFlow can use"
+def facts() -> dict[str, Any]:
+    """Versions, the native library and the state of the CPU engine and of the GPU.
+
+    Returns:
+      The document of ``tf-lstm-ops info --json``; docs/reference/settings.md lists its keys.
+    """
+    gpus = tf.config.list_physical_devices("GPU")
+    details = map(tf.config.experimental.get_device_details, gpus)
+    status = _gpu.status()
+    return {
+        "tf_lstm_ops": __version__,
+        "tensorflow": tf.__version__,
+        "keras": keras.__version__,
+        "keras_backend": keras.backend.backend(),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "native_library": str(_library.path()),
+        **_library.cpu_info(),
+        "gpus": [each.get("device_name", "unknown card") for each in details],
+        "gpu_kernels": {"on": status.on, "state": status.state, "reason": status.reason},
+        "selftests": _gpu.records(),
+        "stock_names": list(STOCK_NAMES),
+    }
 
 
 def own_ops() -> list[str]:

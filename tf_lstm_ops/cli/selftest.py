@@ -8,13 +8,13 @@ import platform
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import tensorflow as tf
 
 from tf_lstm_ops import _gpu, _library
 from tf_lstm_ops._version import __version__
-from tf_lstm_ops.cli import CommandError, UsageError
+from tf_lstm_ops.cli import CommandError, UsageError, output
 from tf_lstm_ops.selftest import large, oracle, runner
 from tf_lstm_ops.selftest.check import Result
 
@@ -33,6 +33,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}. With --device CPU compare the "
         f"CPU's kernels with {oracle.NAME}.",
+        epilog=output.examples("tf-lstm-ops selftest", "tf-lstm-ops selftest --device CPU --json"),
+        formatter_class=output.Help,
     )
     parser.add_argument(
         "--device", default="GPU", help="CPU, GPU, GPU:1, ... (default: %(default)s)"
@@ -50,6 +52,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="SECONDS",
         help="of each check (default: %(default).0f)",
     )
+    output.add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -75,7 +78,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"this package has no kernels for {device}")
     machine = _gpu.machine(physical, library)
     try:
-        with Path(arguments.report).open("w", encoding="utf-8") as file:
+        with (
+            output.json_only(arguments.json),
+            Path(arguments.report).open("w", encoding="utf-8") as file,
+        ):
             report = _Report(file)
             for line in _description(device, machine):
                 report.line(line)
@@ -85,7 +91,11 @@ def run(arguments: argparse.Namespace) -> int:
                 _record(machine, failures, report)
     except (OSError, runner.Ended) as error:
         raise CommandError(str(error)) from error
-    if failures:
+    if arguments.json:
+        document = {"device": device, "machine": machine, "passed": not failures}
+        checks = [_as_document(name, result) for name, result in outcomes]
+        output.print_json({**document, "checks": checks, "report": arguments.report})
+    elif failures:
         print(f"Please report the file {arguments.report}: it has everything above.")
     return 1 if failures else 0
 
@@ -150,6 +160,17 @@ def _run_checks(device: str, limit: float, report: _Report) -> Outcomes:
     if not outcomes:
         raise CommandError(f"this package has no kernels for {device}")
     return outcomes
+
+
+def _as_document(name: str, result: Result) -> dict[str, Any]:
+    """A check for JSON, which has no NaN: null stands for a difference that is not finite."""
+    difference = result.difference if math.isfinite(result.difference) else None
+    return {
+        "name": name,
+        "passed": result.passed,
+        **result._asdict(),
+        "difference": difference,
+    }
 
 
 def _verdict(result: Result) -> str:

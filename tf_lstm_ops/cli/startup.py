@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+# KERAS_BACKEND before `use_tensorflow_backend`.
+users_backend = os.environ.get("KERAS_BACKEND")
+
 
 def is_program() -> bool:
     """Whether this process is the command line.

@@ -61,7 +61,7 @@ def saved_model(
 
 
 def _require_stock_ops(path: str | os.PathLike[str]) -> None:
-    custom = sorted({op for op in _ops(path) if ">" in op})  # stock ops have no namespace
+    custom = sorted({op for op in ops_of(path) if ">" in op})  # stock ops have no namespace
     if custom:
         raise ValueError(
             f"the SavedModel in {os.fspath(path)} is not portable, it has custom ops: "
@@ -70,8 +70,15 @@ def _require_stock_ops(path: str | os.PathLike[str]) -> None:
         )
 
 
-def _ops(path: str | os.PathLike[str]) -> Iterator[str]:
-    """The ops of all nodes of a SavedModel, including those of its functions."""
+def ops_of(path: str | os.PathLike[str]) -> Iterator[str]:
+    """The ops of all nodes of a SavedModel, including those of its functions.
+
+    Args:
+      path: the folder of the SavedModel.
+
+    Yields:
+      The op of each node.
+    """
     saved = saved_model_pb2.SavedModel()
     with tf.io.gfile.GFile(os.path.join(path, "saved_model.pb"), "rb") as file:
         saved.ParseFromString(file.read())

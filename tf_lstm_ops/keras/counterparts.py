@@ -50,6 +50,19 @@ def ours(layer: Any) -> FusedRNN | str:
     Returns:
       A layer of ours that is not built; or the reason why there is none that runs a fused op.
     """
+    new = equivalent(layer)
+    return new if isinstance(new, str) else new.fallback_reason or new
+
+
+def equivalent(layer: Any) -> FusedRNN | str:
+    """The layer of ours with the options of a stock layer, whether it runs a fused op or not.
+
+    Args:
+      layer: as of `ours`.
+
+    Returns:
+      A layer of ours that is not built; or the reason why there is none.
+    """
     cls, config = _OURS.get(type(layer)), config_of(layer)
     if type(layer) is keras.layers.RNN:
         cls, cell = _OURS_OF_CELL.get(type(layer.cell)), config_of(layer.cell)
@@ -64,7 +77,7 @@ def ours(layer: Any) -> FusedRNN | str:
     new = deserialise(cls, config)
     if not layer.supports_masking:  # stock layers of Keras 3.16
         new.pass_no_masks()
-    return new.fallback_reason or new
+    return new
 
 
 def stock(layer: Any) -> Any:

@@ -1,0 +1,243 @@
+"""``tf-lstm-ops doctor``: tells which path each layer of a model takes and what to change."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tf_lstm_ops.cli import UsageError, doctor_environment, doctor_model, info, output
+from tf_lstm_ops.cli import doctor_exports as exports
+from tf_lstm_ops.cli import doctor_layers as layers
+from tf_lstm_ops.cli import doctor_timing as timing
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command to the command line.
+
+    Args:
+      commands: the commands of ``tf-lstm-ops``.
+    """
+    summary = "tell why the layers of a model are slow, what to change and what that gains"
+    parser = commands.add_parser(
+        "doctor",
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}. Also try the exports of the model, and "
+        "look for problems in the environment. The exit status is 1 if there is something to "
+        "change.",
+        epilog=output.examples(
+            "tf-lstm-ops doctor model.keras",
+            "tf-lstm-ops doctor model.keras --batch 64 --steps 200",
+            "tf-lstm-ops doctor saved_model --json",
+        ),
+        formatter_class=output.HelpWithDefaults,
+    )
+    parser.add_argument(
+        "model", metavar="MODEL", type=Path, help=".keras file, .h5 file or folder of a SavedModel"
+    )
+    parser.add_argument(
+        "--batch", metavar="N", type=int, default=32, help="batch size if the model leaves it open"
+    )
+    parser.add_argument(
+        "--steps", metavar="T", type=int, default=100, help="other sizes that the model leaves open"
+    )
+    parser.add_argument("--no-timing", action="store_true", help="do not measure layers")
+    parser.add_argument("--no-exports", action="store_true", help="do not try exports")
+    output.add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Examines a model and the environment.
+
+    Args:
+      arguments: those of the command line.
+
+    Returns:
+      0, or 1 if there is something to change.
+
+    Raises:
+      UsageError: an argument is wrong, or MODEL is no model.
+      CommandError: Keras cannot load the model.
+    """
+    for name in ("batch", "steps"):
+        if (value := getattr(arguments, name)) < 1:
+            raise UsageError(f"--{name} must be at least 1 but is {value}")
+    kind = doctor_model.kind_of(arguments.model)
+    with output.json_only(arguments.json):
+        report = _examine(kind, arguments)
+        output.progress("")
+    if arguments.json:
+        output.print_json(report)
+    else:
+        print("\n".join(_lines(report)))
+    return 1 if report["to_change"] else 0
+
+
+def _examine(kind: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The document of ``tf-lstm-ops doctor --json``."""
+    report: dict[str, Any] = {
+        "model": {"path": str(arguments.model), "format": kind, "name": None},
+        "sizes": {"batch": arguments.batch, "steps": arguments.steps},
+        "layers": [],
+        "exports": [],
+        "saved_model": None,
+    }
+    if kind == "saved_model":
+        report["saved_model"] = doctor_model.saved_model(arguments.model)
+    else:
+        output.progress(f"loads {arguments.model}")
+        model = doctor_model.load(arguments.model)
+        report["model"]["name"] = model.name
+        report["layers"] = list(_layers(model, arguments))
+        for name in () if arguments.no_exports else exports.EXPORTS:
+            output.progress(f"tries the export {name}")
+            report["exports"].append(exports.attempt(name, model)._asdict())
+    problems = [problem._asdict() for problem in doctor_environment.problems()]
+    report["environment"] = {**info.facts(), "problems": problems}
+    report["to_change"] = sum(map(_is_to_change, report["layers"])) + len(problems)
+    if kind == "saved_model":
+        report["to_change"] += len(report["saved_model"]["changes"])
+    return report
+
+
+def _layers(model: Any, arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The part "layers" of the document."""
+    found = layers.findings(model)
+    sizes = timing.Sizes(arguments.batch, arguments.steps)
+    calls, why = {}, "the model does not call it"
+    try:
+        with output.silence():
+            calls = timing.calls(model, [finding.layer for finding in found], sizes)
+    except Exception as error:  # a layer of the user's may raise anything
+        why = f"the model cannot be traced: {' '.join(str(error).split())[:300]}"
+    for finding in found:
+        call = calls.get(id(finding.layer))
+        document = {
+            "name": finding.name,
+            "class": layers.class_name(finding.layer),
+            "dtype": finding.layer.compute_dtype,
+            "input_shape": call and call.input_shape,
+            "output_shape": call and call.output_shape,
+            "path": finding.path,
+            "reason": finding.reason,
+            "change": finding.change and finding.change.sentence,
+            "same_results": finding.change and finding.change.same_results,
+            "gain": None,
+            "not_measured": None,
+        }
+        if finding.change and arguments.no_timing:
+            document["not_measured"] = "--no-timing"
+        elif finding.change and call is None:
+            document["not_measured"] = why
+        elif finding.change:
+            output.progress(f"measures {finding.name}")
+            document |= _measured(finding.layer, finding.change.replacement, call)
+        yield document
+
+
+def _measured(layer: Any, replacement: Any, call: Any) -> dict[str, Any]:
+    """The measurement of a layer: its "gain", or why it is "not_measured"."""
+    try:
+        with output.silence():
+            gains = timing.measure(layer, replacement, call)
+    except Exception as error:  # a layer of the user's may raise anything
+        return {"not_measured": " ".join(str(error).split())[:300] or type(error).__name__}
+    return {
+        "gain": {
+            mode: {
+                "now_ms": gain.now,
+                "after_ms": gain.after,
+                "ratio": gain.ratio,
+                "rounds": gain.rounds,
+            }
+            for mode, gain in gains.items()
+        }
+    }
+
+
+def _is_to_change(layer: dict[str, Any]) -> bool:
+    """Whether a layer has a change that was not measured to be slower in both modes."""
+    gains = (layer["gain"] or {}).values()
+    return layer["change"] is not None and not (gains and all(g["ratio"] <= 1 for g in gains))
+
+
+def _lines(report: dict[str, Any]) -> Iterator[str]:
+    """The report as text."""
+    model, sizes = report["model"], report["sizes"]
+    yield f"{model['path']}" + (f": {model['name']}" if model["name"] else ": a SavedModel")
+    if report["saved_model"]:
+        yield from _lines_of_saved_model(report["saved_model"])
+    else:
+        yield (
+            f"\nRecurrent layers (where the model leaves sizes open: batch {sizes['batch']}, "
+            f"{sizes['steps']} steps)"
+        )
+        for layer in report["layers"]:
+            yield from _lines_of_layer(layer)
+        if not report["layers"]:
+            yield "  none"
+    if report["exports"]:
+        yield "\nExports (tf_lstm_ops.export)"
+    for each in report["exports"]:
+        words = "works" if each["works"] else "does not work"
+        yield f"  {each['name']:26}  {words}" + (f": {each['reason']}" if each["reason"] else "")
+    yield from _lines_of_environment(report["environment"])
+    count = report["to_change"]
+    words = {0: "Nothing", 1: "1 thing"}.get(count, f"{count} things")
+    yield f"\n{words} to change."
+
+
+def _lines_of_layer(layer: dict[str, Any]) -> Iterator[str]:
+    shapes = "shapes unknown"
+    if layer["input_shape"]:
+        shapes = f"{layer['input_shape']} to {layer['output_shape']}"
+    yield f"  {layer['name']}: {layer['class']}, {layer['dtype']}, {shapes}"
+    yield f"    path    {layer['path']}"
+    if layer["reason"]:
+        yield f"    reason  {layer['reason']}"
+    if layer["change"]:
+        same = "; the results stay the same" if layer["same_results"] else ""
+        yield f"    change  {layer['change']}{same}"
+    for mode, gain in (layer["gain"] or {}).items():
+        name = {"inference": "inference", "training": "training step"}[mode]
+        yield (
+            f"    gain    {name} {gain['now_ms']:.3g} ms, after the change {gain['after_ms']:.3g} "
+            f"ms: {gain['ratio']:.2g} times as fast (medians of {gain['rounds']})"
+        )
+    if layer["not_measured"]:
+        yield f"    gain    not measured: {layer['not_measured']}"
+
+
+def _lines_of_saved_model(found: dict[str, Any]) -> Iterator[str]:
+    yield "\nOps"
+    for key, words in (
+        ("own_ops", "of this package"),
+        ("recurrent_ops", "recurrent, of TensorFlow"),
+        ("loops", "loops"),
+    ):
+        yield f"  {words:26}  {', '.join(found[key]) or 'none'}"
+    for change in found["changes"]:
+        yield f"    change  {change}"
+    yield "\nWithout this package"
+    yield f"  loads                       {'yes' if found['loads_without_package'] else 'no'}"
+    runs = "yes" if found["runs_on_cpu_without_package"] else "no"
+    yield f"  runs on the CPU             {runs}"
+    yield "\nA SavedModel has no Keras layers. For these, give the .keras file of the model."
+
+
+def _lines_of_environment(found: dict[str, Any]) -> Iterator[str]:
+    yield "\nEnvironment"
+    for name, value in (
+        ("TensorFlow", found["tensorflow"]),
+        ("Keras", f"{found['keras']} ({found['keras_backend']} backend)"),
+        ("instruction set", found["instruction_set"]),
+        ("threads", found["threads"]),
+        ("GPU", ", ".join(found["gpus"]) or "none that TensorFlow can use"),
+        ("GPU kernels", found["gpu_kernels"]["reason"]),
+    ):
+        yield f"  {name:15}  {value}"
+    for each in found["problems"]:
+        yield f"  problem          {each['problem']}"
+        yield f"    change         {each['change']}"

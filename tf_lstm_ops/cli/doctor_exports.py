@@ -1,0 +1,64 @@
+"""Which exports work for a model: each is tried in a temporary folder."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tf_lstm_ops import export
+from tf_lstm_ops.cli import output
+
+# The exports by the name of the call, without the arguments that all have.
+EXPORTS: dict[str, Callable[[Any, Path], None]] = {
+    "saved_model": lambda model, path: export.saved_model(model, path),
+    "saved_model(portable=True)": lambda model, path: export.saved_model(
+        model, path, portable=True
+    ),
+    "onnx": lambda model, path: export.onnx(model, path),
+    "tflite": lambda model, path: export.tflite(model, path),
+}
+
+
+class Export(NamedTuple):
+    """What became of an export.
+
+    Attributes:
+      name: the call, such as "saved_model(portable=True)".
+      works: whether the file was written and predicts what the model predicts.
+      reason: why it does not work, or what was not compared; None if there is nothing to say.
+    """
+
+    name: str
+    works: bool
+    reason: str | None
+
+
+def attempt(name: str, model: Any) -> Export:
+    """Tries an export.
+
+    Args:
+      name: of `EXPORTS`.
+      model: the model. It does not change.
+
+    Returns:
+      What became of it.
+    """
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        path = Path(folder, "model")
+        try:
+            with output.silence():
+                EXPORTS[name](model, path)
+        except Exception as error:  # TensorFlow, Keras and tf2onnx raise many types
+            return Export(name, False, _in_words(error, path))
+        notes = [_in_words(w.message, path) for w in said if "was not compared" in str(w.message)]
+    return Export(name, True, notes[0] if notes else None)
+
+
+def _in_words(error: Any, path: Path) -> str:
+    """The message of an error on one line, not longer than some lines of a terminal."""
+    text = " ".join(str(error).replace(str(path), "PATH").split()) or type(error).__name__
+    return text if len(text) <= 400 else f"{text[:400]}..."

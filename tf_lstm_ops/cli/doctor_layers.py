@@ -1,0 +1,180 @@
+"""Which path each recurrent layer of a model takes, and what to change for the fused op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import keras
+
+from tf_lstm_ops.keras import counterparts
+from tf_lstm_ops.keras.fused import FusedRNN
+
+CONVERT = "tf_lstm_ops.keras.convert_model replaces it"
+
+# Options of layers of ours with the values that do not leave the fused op.
+_FUSED_OPTIONS = {
+    "activation": "tanh",
+    "recurrent_activation": "sigmoid",
+    "reset_after": True,
+    "use_peephole": False,
+    "cell_clip": None,
+    "projection_size": None,
+}
+_CELLS = (keras.layers.LSTMCell, keras.layers.GRUCell)
+# FusedRNN.gpu_path where a layer does not run the fused op.
+_OTHER_PATHS = {"cuDNN": "cuDNN", "plain ops": "plain ops", "Keras' own loop": "stock loop"}
+
+
+class Change(NamedTuple):
+    """What to change so that a layer runs the fused op.
+
+    Attributes:
+      sentence: what to do.
+      same_results: whether the model then predicts the same without training.
+      replacement: the layer after the change, not built.
+    """
+
+    sentence: str
+    same_results: bool
+    replacement: Any
+
+
+class Finding(NamedTuple):
+    """What is known of a layer without running it.
+
+    Attributes:
+      name: the path of names in the model, such as "bidirectional/forward_lstm".
+      layer: the layer.
+      path: "fused op"; "cuDNN"; "plain ops", a loop of TensorFlow's ops; "stock loop", Keras' own.
+      reason: why it does not run the fused op; None if it does.
+      change: None if there is nothing to change.
+    """
+
+    name: str
+    layer: Any
+    path: str
+    reason: str | None
+    change: Change | None
+
+
+def findings(model: Any) -> list[Finding]:
+    """Examines the recurrent layers of a model, also those of wrappers and nested models.
+
+    Args:
+      model: a Keras model.
+
+    Returns:
+      One finding for each layer, in the model's order.
+    """
+    found = {id(layer): (name, layer) for name, layer in _recurrent(model)}
+    return [_examine(name, layer) for name, layer in found.values()]
+
+
+def class_name(layer: Any) -> str:
+    """The class of a layer, as programs write it.
+
+    Args:
+      layer: a layer.
+
+    Returns:
+      Such as "keras.layers.LSTM" or "tf_lstm_ops.keras.LSTM".
+    """
+    cls = type(layer)
+    package = cls.__module__.partition(".")[0]
+    if package == "keras":
+        return f"keras.layers.{cls.__name__}"
+    if package == "tf_lstm_ops":
+        return f"tf_lstm_ops.keras.{cls.__name__}"
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _recurrent(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    for layer in parent._flatten_layers(include_self=False, recursive=False):
+        if isinstance(layer, (keras.layers.RNN, *_CELLS)):
+            yield path + layer.name, layer
+        else:
+            yield from _recurrent(layer, f"{path}{layer.name}/")
+
+
+def _examine(name: str, layer: Any) -> Finding:
+    if isinstance(layer, FusedRNN):
+        path = _OTHER_PATHS.get(layer.gpu_path, "fused op")
+        reason = layer.fallback_reason
+        if reason is None and path == "plain ops":
+            reason = "the GPU kernels are off or do not compute this layer"
+        elif path == "cuDNN":
+            reason = "TensorFlow's own op for cuDNN computes it"
+        change = _other_options(layer, "") if layer.fallback_reason else None
+        return Finding(name, layer, path, reason, change)
+    if _takes_cudnn(layer):
+        reason = "Keras runs cuDNN, if the mask is padded on the right"
+        return Finding(name, layer, "cuDNN", reason, None)
+    if isinstance(layer, _CELLS):
+        return Finding(name, layer, "plain ops", "a cell computes one step in a call", None)
+    reason, change = _of_stock(layer)
+    return Finding(name, layer, "stock loop", reason, change)
+
+
+def _takes_cudnn(layer: Any) -> bool:
+    """Whether Keras computes a stock layer with cuDNN. It turns XLA off for those layers."""
+    is_stock = type(layer) in (keras.layers.LSTM, keras.layers.GRU)
+    return is_stock and not layer.supports_jit and not layer.recurrent_dropout
+
+
+def _of_stock(layer: Any) -> tuple[str, Change | None]:
+    """Why a stock layer does not run the fused op, and what to change."""
+    if isinstance(getattr(layer, "cell", None), keras.layers.StackedRNNCells):
+        return _of_stack(layer)
+    new = counterparts.equivalent(layer)
+    if isinstance(new, str):
+        return new, None
+    if new.fallback_reason is None:
+        return f"it is {class_name(layer)}", Change(CONVERT, True, new)
+    return new.fallback_reason, _other_options(new, f"; then {CONVERT}")
+
+
+def _of_stack(layer: Any) -> tuple[str, Change | None]:
+    """As `_of_stock`, of a layer of StackedRNNCells."""
+    reason = "StackedRNNCells has no fused op"
+    cells = layer.cell.cells
+    parts = []
+    for number, cell in enumerate(cells, 1):
+        options = {"dtype": cell.dtype_policy, "trainable": cell.trainable}
+        options["return_sequences"] = layer.return_sequences or number < len(cells)
+        options["go_backwards"] = layer.go_backwards and number == 1
+        part = counterparts.ours(keras.layers.RNN(cell, **options))
+        if isinstance(part, str):
+            return f"{reason}, and of its cells {cell.name} has none: {part}", None
+        parts.append(part)
+    sentence = "make one keras.layers.RNN of each cell; then convert_model replaces these layers"
+    return reason, Change(sentence, True, keras.Sequential(parts))
+
+
+def _other_options(layer: Any, then: str) -> Change | None:
+    """The fewest options of a layer of ours to change, such that it runs the fused op."""
+    config = counterparts.config_of(layer)
+    options = {
+        name: value
+        for name, value in _FUSED_OPTIONS.items()
+        if hasattr(layer, name) and getattr(layer, name) != _attribute(value)
+    }
+    if (new := _fused(layer, config, options)) is None:
+        return None
+    for name in list(options):
+        fewer = {k: v for k, v in options.items() if k != name}
+        if (other := _fused(layer, config, fewer)) is not None:
+            options, new = fewer, other
+    values = " and ".join(f"{name}={value!r}" for name, value in options.items())
+    return Change(f"set {values} and train the model again{then}", False, new)
+
+
+def _attribute(value: Any) -> Any:
+    """An option as a layer keeps it: activations are functions."""
+    return keras.activations.get(value) if isinstance(value, str) else value
+
+
+def _fused(layer: Any, config: dict[str, Any], options: dict[str, Any]) -> Any:
+    """A layer with other options; None if it does not run the fused op."""
+    new = counterparts.deserialise(type(layer), {**config, **options})
+    return new if new.fallback_reason is None else None

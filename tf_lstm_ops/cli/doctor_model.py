@@ -1,0 +1,104 @@
+"""Reads what ``tf-lstm-ops doctor`` examines: files with Keras models, and SavedModels."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import keras
+from tensorflow.python.framework import op_def_registry
+
+from tf_lstm_ops.cli import CommandError, UsageError
+from tf_lstm_ops.export.saved_model import ops_of
+from tf_lstm_ops.op_definitions import NAMESPACE
+
+# How the names of TensorFlow's recurrent ops begin.
+_BLOCK_CELLS = ("BlockLSTM", "LSTMBlockCell")
+_RECURRENT = ("CudnnRNN", *_BLOCK_CELLS, "GRUBlockCell")
+_LOOPS = ("While", "StatelessWhile")
+
+
+def kind_of(path: Path) -> str:
+    """Finds out what a path is.
+
+    Args:
+      path: the argument MODEL.
+
+    Returns:
+      "keras", "h5" or "saved_model".
+
+    Raises:
+      UsageError: it does not exist, or is no model.
+    """
+    if not path.exists():
+        raise UsageError(f"{path} does not exist")
+    if path.is_dir():
+        if not (path / "saved_model.pb").is_file():
+            raise UsageError(f"the folder {path} is no SavedModel: it has no saved_model.pb")
+        return "saved_model"
+    if path.suffix == ".keras" and zipfile.is_zipfile(path):
+        return "keras"
+    if path.suffix in (".h5", ".hdf5") and h5py.is_hdf5(path):
+        with h5py.File(path) as file:
+            if "model_config" in file.attrs:
+                return "h5"
+        raise UsageError(f"{path} has no model, only weights; save the model with model.save")
+    raise UsageError(f"{path} is no .keras file, no .h5 file and no folder with a SavedModel")
+
+
+def load(path: Path) -> Any:
+    """Loads a Keras model from a file.
+
+    Args:
+      path: a .keras or .h5 file.
+
+    Returns:
+      The model, not compiled.
+
+    Raises:
+      CommandError: Keras cannot load it.
+    """
+    try:
+        return keras.models.load_model(path, compile=False)
+    except Exception as error:  # a class of the user's may raise anything
+        message = " ".join(str(error).split())
+        raise CommandError(f"Keras cannot load {path}: {message[:600]}") from error
+
+
+def saved_model(path: Path) -> dict[str, Any]:
+    """Lists the recurrent ops of a SavedModel, and whether other processes can load it.
+
+    Args:
+      path: the folder.
+
+    Returns:
+      The part "saved_model" of the document of ``tf-lstm-ops doctor --json``.
+
+    Raises:
+      UsageError: the file in the folder is no SavedModel.
+    """
+    try:
+        ops = sorted(set(ops_of(path)))
+    except Exception as error:  # of protobuf, which has no public class for it
+        raise UsageError(f"{path} is no SavedModel: {error}") from error
+    own = [op for op in ops if op.startswith(NAMESPACE)]
+    on_cpu = not own and not any(op.startswith("CudnnRNN") for op in ops)
+    return {
+        "own_ops": own,
+        "recurrent_ops": [op for op in ops if op.startswith(_RECURRENT)],
+        "loops": [op for op in ops if op in _LOOPS],
+        "loads_without_package": not any(">" in op for op in ops),
+        "runs_on_cpu_without_package": on_cpu,
+        "changes": list(_changes(ops)),
+    }
+
+
+def _changes(ops: Sequence[str]) -> Iterator[str]:
+    if unknown := [op for op in ops if op_def_registry.get(op) is None]:
+        yield f"load the library of {', '.join(unknown)} before the model"
+    if block_cells := [op for op in ops if op.startswith(_BLOCK_CELLS)]:
+        names = ", ".join(block_cells)
+        yield f"call tf_lstm_ops.stock.override() first: it has faster kernels of {names}"

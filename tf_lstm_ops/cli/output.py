@@ -1,0 +1,116 @@
+"""What commands share: help with examples, one JSON document on stdout, progress on a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+_EXAMPLES = "examples:\n"
+
+
+class Help(argparse.HelpFormatter):
+    """Help whose text is wrapped, except the lines of `examples`."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith(_EXAMPLES):
+            return text
+        return super()._fill_text(text, width, indent)
+
+
+class HelpWithDefaults(Help, argparse.ArgumentDefaultsHelpFormatter):
+    """Help that also has the default of each option with a value."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return action.help if action.default is False else super()._get_help_string(action)
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help.
+
+    Args:
+      *lines: commands as a user types them.
+
+    Returns:
+      The text, for the argument epilog of a parser with `Help`.
+    """
+    return _EXAMPLES + "\n".join(f"  {line}" for line in lines)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Adds the option --json.
+
+    Args:
+      parser: of the command.
+    """
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON document and nothing else"
+    )
+
+
+@contextlib.contextmanager
+def json_only(wanted: bool) -> Iterator[None]:
+    """A context in which only `print_json`, called after it, writes to stdout.
+
+    Args:
+      wanted: whether the command has the option --json. If not, nothing changes.
+
+    Yields:
+      None. What the context prints goes to stderr if that is a terminal. Else it is dropped.
+    """
+    if not wanted:
+        yield
+        return
+    with contextlib.redirect_stdout(sys.stderr if sys.stderr.isatty() else io.StringIO()):
+        yield
+
+
+def print_json(document: Any) -> None:
+    """Prints a document.
+
+    Args:
+      document: dictionaries, lists, text, finite numbers, truth values and None.
+    """
+    print(json.dumps(document, indent=1, allow_nan=False))
+
+
+def progress(text: str) -> None:
+    """Shows what the command does now, in a line that the next call replaces.
+
+    Args:
+      text: what it does; empty: removes the line. Nothing is shown unless stderr is a terminal.
+    """
+    if sys.stderr.isatty():
+        print(f"\r{text:<79.79}\r", end="", flush=True, file=sys.stderr)
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """A context that drops stdout and stderr, also what libraries in C++ write.
+
+    Yields:
+      None.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = [os.dup(1), os.dup(2)]
+    dropped = io.StringIO()
+    with (
+        tempfile.TemporaryFile() as file,
+        contextlib.redirect_stdout(dropped),
+        contextlib.redirect_stderr(dropped),
+    ):
+        try:
+            for number in (1, 2):
+                os.dup2(file.fileno(), number)
+            yield
+        finally:
+            for number, copy in enumerate(saved, 1):
+                os.dup2(copy, number)
+                os.close(copy)
