@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -12,11 +12,24 @@ import tensorflow as tf
 from tf_lstm_ops import _gpu, composite, converters, dialects, op_definitions
 from tf_lstm_ops.raw_ops import stock_cudnn
 
-# AutoGraph would add its own variable to locals(), which the functions of `raw_ops` pass on.
-as_written = tf.autograph.experimental.do_not_convert
+F = TypeVar("F", bound=Callable[..., Any])
 
 _ARRAYS = (np.ndarray, np.generic)  # converted to the type of the tensors beside them
 _LENGTHS = {"seq_len_max": (tf.int64, "x"), "sequence_lengths": (tf.int32, "input")}
+
+
+def as_written(function: F) -> F:
+    """Keeps AutoGraph from converting a function: it would add its own variable to locals(), which
+    the functions of `raw_ops` pass on.
+
+    Args:
+      function: the function to decorate.
+
+    Returns:
+      A function with the same arguments and results.
+    """
+    converted: F = tf.autograph.experimental.do_not_convert(function)
+    return converted
 
 
 def optional(value: Any, dtype: Any) -> Any:
