@@ -143,12 +143,20 @@ def test_a_gpu_and_its_records_in_words(monkeypatch, tmp_path, capsys) -> None:
     monkeypatch.setattr(
         tf.config.experimental, "get_device_details", lambda _: {"device_name": "Some card"}
     )
+    monkeypatch.setattr(_gpu, "path", lambda _, has_cudnn, __: f"cuDNN is {has_cudnn}")
     for card, failures in (("Some card 9.0", []), ("Other card 8.0", ["BlockLSTM: too large"])):
         _gpu.write_record({"card": card}, failures)
     (tmp_path / "tf_lstm_ops" / "selftest" / "broken.json").write_text("{")
     assert __main__.main(["info"]) == 0
     found = facts(capsys.readouterr().out)
     assert found["GPU"] == "Some card"
+    assert found["layers on the GPU"].split("; ") == [
+        "LSTM: cuDNN is True",
+        "GRU: cuDNN is True",
+        "StackedLSTM: cuDNN is True",
+        "LSTM with peepholes: cuDNN is False",
+        "LSTM with layer normalisation: cuDNN is False",
+    ]
     passed, failed = sorted(found["self-test"].split("; "), reverse=True)
     assert re.fullmatch(r"passed on Some card 9.0 \([-0-9]+ [0-9:]+\)", passed)
     assert re.fullmatch(

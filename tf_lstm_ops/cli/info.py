@@ -14,7 +14,7 @@ from tensorflow.core.framework import op_def_pb2
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.framework import kernels
 
-from tf_lstm_ops import _gpu, _library, raw_ops
+from tf_lstm_ops import _gpu, _keras_backend, _library, raw_ops
 from tf_lstm_ops._version import __version__
 from tf_lstm_ops.cli import output
 from tf_lstm_ops.op_definitions import NAMESPACE
@@ -62,6 +62,10 @@ def run(arguments: argparse.Namespace) -> int:
             found["kernels"] = [dict(zip(head, row, strict=True)) for row in rows]
         output.print_json(found)
         return 0
+    paths = []
+    if found["gpus"]:
+        words = (f"{layer}: {path}" for layer, path in found["gpu_paths"].items())
+        paths = [("layers on the GPU", "; ".join(words))]
     print_columns(
         [
             ("tf_lstm_ops", found["tf_lstm_ops"]),
@@ -76,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
             ("threads", str(found["threads"])),
             ("GPU", ", ".join(found["gpus"]) or "none that TensorFlow can use"),
             ("GPU kernels", found["gpu_kernels"]["reason"]),
+            *paths,
             ("self-test", "; ".join(found["selftests"]) or NO_RECORD),
             ("stock names served", "the CudnnRNN family, on the CPU"),
             ("kernels", "tf-lstm-ops info --all lists them by op, device and dtype"),
@@ -108,9 +113,30 @@ def facts() -> dict[str, Any]:
         **_library.cpu_info(),
         "gpus": [each.get("device_name", "unknown card") for each in details],
         "gpu_kernels": {"on": status.on, "state": status.state, "reason": status.reason},
+        "gpu_paths": gpu_paths(),
         "selftests": _gpu.records(),
         "stock_names": list(STOCK_NAMES),
     }
+
+
+def gpu_paths() -> dict[str, str]:
+    """What computes a call of some layers on a GPU.
+
+    Returns:
+      `gpu_path` by layer; empty where Keras does not run on TensorFlow.
+    """
+    if _keras_backend.problem() is not None:
+        return {}
+    from tf_lstm_ops.keras import GRU, LSTM, StackedLSTM
+
+    layers = {
+        "LSTM": LSTM(1),
+        "GRU": GRU(1),
+        "StackedLSTM": StackedLSTM(1, 2),
+        "LSTM with peepholes": LSTM(1, use_peephole=True),
+        "LSTM with layer normalisation": LSTM(1, layer_normalization=True),
+    }
+    return {name: layer.gpu_path for name, layer in layers.items()}
 
 
 def own_ops() -> list[str]:
