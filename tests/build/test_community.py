@@ -6,6 +6,7 @@ import pytest
 
 PIN = re.compile(r"([a-z][a-z0-9-]*)==([0-9][0-9.]*)")
 SCRIPT = re.compile(r"(?<![\w/.-])((?:\.ci|scripts|tests)/[\w./-]+)")
+USES = "uses:"
 DOCUMENTED = re.compile(r"`([\w./-]+)`")
 TEMPLATES = (".github/PULL_REQUEST_TEMPLATE.md", ".github/ISSUE_TEMPLATE/bug_report.yml")
 
@@ -55,6 +56,54 @@ def test_what_workflows_and_templates_name_exists(root, workflows):
     named = {script for text in texts for script in SCRIPT.findall(text)}
     assert ".ci/run" in named
     assert [name for name in named if not (root / name.rstrip(".")).exists()] == []
+
+
+def test_every_action_is_pinned_by_hash(workflows):
+    uses = [line for text in workflows.values() for line in text.splitlines() if USES in line]
+    pinned = re.compile(rf"[- ]+{USES} [\w-]+/[\w/-]+@[0-9a-f]{{40}} # v\d+\.\d+\.\d+")
+    assert uses
+    assert [line for line in uses if not pinned.fullmatch(line)] == []
+    pins = {line.partition(USES)[2] for line in uses}
+    assert len(pins) == len({pin.partition("@")[0] for pin in pins}), "an action in two versions"
+
+
+def test_no_checkout_keeps_its_credentials(workflows):
+    step = "uses: actions/checkout@"
+    for name, text in workflows.items():
+        checkouts = text.split(step)[1:]
+        assert checkouts, name
+        for checkout in checkouts:
+            options = [line.strip() for line in checkout.splitlines()[1:3]]
+            assert options == ["with:", "persist-credentials: false"], name
+
+
+def test_every_workflow_limits_its_token_and_says_that_it_has_not_run(workflows):
+    assert {"ci.yml", "nightly.yml", "release.yml"} <= set(workflows)
+    for name, text in workflows.items():
+        comment = text.partition("\nname:")[0]
+        assert "has never run on GitHub's runners" in comment, name
+        assert re.search(r"^permissions:( \{\}|\n  contents: read)\n\n", text, re.MULTILINE), name
+
+
+def test_ci_runs_the_command_of_the_readme(root, workflows):
+    [command] = re.findall(
+        r"^python3 -m venv .* && \.venv/bin/pytest$", (root / "README.md").read_text(), re.MULTILINE
+    )
+    assert f"- run: {command}\n" in workflows["ci.yml"]
+
+
+def test_a_release_installs_the_packages_that_its_page_names(root, workflows):
+    page = (root / "docs/reference/releases.md").read_text()
+    [packages] = re.findall(r"^apt install (.+)$", page, re.MULTILINE)
+    installed = re.search(r"apt-get install [^\n]*\\\n +(.+)\n", workflows["release.yml"])
+    assert installed[1] == packages
+
+
+def test_only_wheels_and_source_distributions_are_published(workflows):
+    """What twine uploads; it sends an attestation as a part of the file that it belongs to."""
+    [arguments] = re.findall(r"twine upload ((?:[^\\\n]|\\\n)*)", workflows["release.yml"])
+    files = [word for word in arguments.split() if "/" in word]
+    assert files == ["dist/*.whl", "dist/*.tar.gz", "dist/*.publish.attestation"]
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/stability.md"])
