@@ -60,8 +60,9 @@ def test_numbers_are_those_of_the_table() -> None:
         f"Stock Keras took {training} times as long in training steps",
         f"{range_of('inference', 'Keras')} times in inference",
         f"{range_of('fit', 'Keras')} times in `fit`",
-        f"PyTorch was faster in {faster('training', 'PyTorch')}",
+        f"PyTorch was faster than this package in {faster('training', 'PyTorch')}",
         f"ONNX Runtime in {faster('inference', 'ONNX Runtime')}",
+        f"OpenVINO in {faster('inference', 'OpenVINO')}",
         f"N64 H1024 T25 took {memory[0]:.2f} times as much memory in stock Keras",
         f"{memory[1]:.2f} times as much in PyTorch",
     ):
