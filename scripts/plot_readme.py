@@ -93,9 +93,8 @@ def draw(ratios: Ratios, theme: dict[str, str], path: Path) -> None:
     write(one - 6, -2.3, "← slower", muted, "right")
     write(one + 6, -2.3, "tf_lstm_ops is faster →", muted)
     for y, (name, row) in enumerate(rows):
-        task, sizes = labels(name)
-        write(4, y, task, text)
-        write(SIZES, y, sizes, muted)
+        write(4, y, labels(name)[0], text)
+        write(SIZES, y, labels(name)[1], muted)
         for peer, ratio in row.items():
             x = min(max(ratio, LEAST), MOST)
             marker = PEERS[peer][1] if x == ratio else ">" if x < ratio else "<"
@@ -103,6 +102,7 @@ def draw(ratios: Ratios, theme: dict[str, str], path: Path) -> None:
             if x != ratio:
                 write(LEFT + (SPAN - 8 if x < ratio else 36), y, f"{ratio:.2f}", text, "right")
     figure.savefig(path, transparent=True, metadata=metadata(ratios))
+    path.write_text(re.sub(r" +$", "", path.read_text(), flags=re.MULTILINE))  # as pre-commit does
 
 
 def main() -> None:
