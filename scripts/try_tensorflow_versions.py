@@ -1,10 +1,10 @@
 """Installs one wheel of this package beside every TensorFlow it claims to work with.
 
-Builds the wheel once, then for each version makes a fresh virtual environment with that TensorFlow
+Builds the wheel once, or takes one of a release, then for each version makes a fresh virtual environment with that TensorFlow
 and this wheel, and runs parity_check.py in it; with --pytest the test suite too. Prints a Markdown
 table. A Python that a TensorFlow has no wheel for is passed over for the next one found.
 
-    python3 scripts/try_tensorflow_versions.py [--pytest] [VERSION ...]
+    python3 scripts/try_tensorflow_versions.py [--pytest] [--wheel FILE] [VERSION ...]
 """
 
 from __future__ import annotations
@@ -184,11 +184,21 @@ def first_that_fits(
     raise Failed("; ".join(reasons))
 
 
+def build_wheel(work: Path) -> Path:
+    """Builds the wheel of this checkout."""
+    progress("building the wheel")
+    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", str(work), str(ROOT)]
+    must(build, work / "build.txt")
+    [wheel] = work.glob("*.whl")
+    return wheel
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("versions", nargs="*", default=VERSIONS, metavar="VERSION")
     parser.add_argument("--pytest", action="store_true", help="run the test suite as well")
     parser.add_argument("--python", action="append", default=[], help="an interpreter to prefer")
+    parser.add_argument("--wheel", type=Path, help="a wheel to try instead of a new one")
     parser.add_argument("--work", type=Path, help="folder for environments and logs, kept")
     options = parser.parse_args()
 
@@ -196,10 +206,8 @@ def main() -> int:
     work = work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     interpreters = list(pythons(options.python))
-    progress(f"logs in {work}\nbuilding the wheel")
-    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", str(work), str(ROOT)]
-    must(build, work / "build.txt")
-    [wheel] = work.glob("*.whl")
+    progress(f"logs in {work}")
+    wheel = options.wheel.resolve() if options.wheel else build_wheel(work)
 
     rows = []
     for number, version in enumerate(options.versions, 1):
