@@ -1,8 +1,9 @@
 """Installs one wheel of this package beside every TensorFlow it claims to work with.
 
-Builds the wheel once, or takes one of a release, then for each version makes a fresh virtual environment with that TensorFlow
-and this wheel, and runs parity_check.py in it; with --pytest the test suite too. Prints a Markdown
-table. A Python that a TensorFlow has no wheel for is passed over for the next one found.
+Builds the wheel once, or takes one of a release. Then for each version makes a fresh virtual
+environment with that TensorFlow and this wheel, and runs parity_check.py in it; with --pytest the
+test suite too. Prints a Markdown table. A Python that a TensorFlow has no wheel for is passed over
+for the next one found.
 
     python3 scripts/try_tensorflow_versions.py [--pytest] [--wheel FILE] [VERSION ...]
 """
