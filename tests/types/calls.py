@@ -1,5 +1,5 @@
-"""Calls that a type checker must refuse. `.ci/run` checks this file with mypy, which reports an
-ignored error that is none. No test runs it.
+"""Calls that a type checker must refuse. `.ci/run` checks this file with mypy and pyright, which
+report an ignored error that is none. No test runs it.
 """
 
 from typing import Any
