@@ -6,27 +6,34 @@ bfloat16, float or double.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tf_lstm_ops.raw_ops.common import as_written, call
+from tf_lstm_ops.raw_ops.types import (
+    BlockLSTMGradResults,
+    BlockLSTMGradV2Results,
+    BlockLSTMResults,
+    BlockLSTMV2Results,
+    LSTMBlockCellGradResults,
+    LSTMBlockCellResults,
+    TensorLike,
+)
 
 
 @as_written
 def LSTMBlockCell(
     *,
-    x: Any,
-    cs_prev: Any,
-    h_prev: Any,
-    w: Any,
-    wci: Any,
-    wcf: Any,
-    wco: Any,
-    b: Any,
+    x: TensorLike,
+    cs_prev: TensorLike,
+    h_prev: TensorLike,
+    w: TensorLike,
+    wci: TensorLike,
+    wcf: TensorLike,
+    wco: TensorLike,
+    b: TensorLike,
     forget_bias: float = 1.0,
     cell_clip: float = 3.0,
     use_peephole: bool = False,
     name: str | None = None,
-) -> Any:
+) -> LSTMBlockCellResults:
     """One step of an LSTM cell; ``tf.raw_ops.LSTMBlockCell``, differentiable.
 
     Gradients: of all inputs, from the gradients of all seven outputs. The gradient of the clip is
@@ -56,25 +63,25 @@ def LSTMBlockCell(
 @as_written
 def LSTMBlockCellGrad(
     *,
-    x: Any,
-    cs_prev: Any,
-    h_prev: Any,
-    w: Any,
-    wci: Any,
-    wcf: Any,
-    wco: Any,
-    b: Any,
-    i: Any,
-    cs: Any,
-    f: Any,
-    o: Any,
-    ci: Any,
-    co: Any,
-    cs_grad: Any,
-    h_grad: Any,
+    x: TensorLike,
+    cs_prev: TensorLike,
+    h_prev: TensorLike,
+    w: TensorLike,
+    wci: TensorLike,
+    wcf: TensorLike,
+    wco: TensorLike,
+    b: TensorLike,
+    i: TensorLike,
+    cs: TensorLike,
+    f: TensorLike,
+    o: TensorLike,
+    ci: TensorLike,
+    co: TensorLike,
+    cs_grad: TensorLike,
+    h_grad: TensorLike,
     use_peephole: bool,
     name: str | None = None,
-) -> Any:
+) -> LSTMBlockCellGradResults:
     """Gradient of LSTMBlockCell from the gradients of cs and h; ``tf.raw_ops.LSTMBlockCellGrad``.
 
     Args:
@@ -97,20 +104,20 @@ def LSTMBlockCellGrad(
 @as_written
 def BlockLSTM(
     *,
-    seq_len_max: Any,
-    x: Any,
-    cs_prev: Any,
-    h_prev: Any,
-    w: Any,
-    wci: Any,
-    wcf: Any,
-    wco: Any,
-    b: Any,
+    seq_len_max: TensorLike,
+    x: TensorLike,
+    cs_prev: TensorLike,
+    h_prev: TensorLike,
+    w: TensorLike,
+    wci: TensorLike,
+    wcf: TensorLike,
+    wco: TensorLike,
+    b: TensorLike,
     forget_bias: float = 1.0,
     cell_clip: float = 3.0,
     use_peephole: bool = False,
     name: str | None = None,
-) -> Any:
+) -> BlockLSTMResults:
     """LSTMBlockCell over a sequence, in one call; ``tf.raw_ops.BlockLSTM``.
 
     Gradients: as in LSTMBlockCell.
@@ -135,19 +142,19 @@ def BlockLSTM(
 @as_written
 def BlockLSTMV2(
     *,
-    seq_len_max: Any,
-    x: Any,
-    cs_prev: Any,
-    h_prev: Any,
-    w: Any,
-    wci: Any,
-    wcf: Any,
-    wco: Any,
-    b: Any,
+    seq_len_max: TensorLike,
+    x: TensorLike,
+    cs_prev: TensorLike,
+    h_prev: TensorLike,
+    w: TensorLike,
+    wci: TensorLike,
+    wcf: TensorLike,
+    wco: TensorLike,
+    b: TensorLike,
     cell_clip: float = 0.0,
     use_peephole: bool = False,
     name: str | None = None,
-) -> Any:
+) -> BlockLSTMV2Results:
     """BlockLSTM with the gates in the order i, f, c, o and no forget_bias.
 
     The results are those of ``tf.raw_ops.BlockLSTMV2``. The gradient is correct; TensorFlow's
@@ -174,27 +181,27 @@ def BlockLSTMV2(
 @as_written
 def BlockLSTMGrad(
     *,
-    seq_len_max: Any,
-    x: Any,
-    cs_prev: Any,
-    h_prev: Any,
-    w: Any,
-    wci: Any,
-    wcf: Any,
-    wco: Any,
-    b: Any,
-    i: Any,
-    cs: Any,
-    f: Any,
-    o: Any,
-    ci: Any,
-    co: Any,
-    h: Any,
-    cs_grad: Any,
-    h_grad: Any,
+    seq_len_max: TensorLike,
+    x: TensorLike,
+    cs_prev: TensorLike,
+    h_prev: TensorLike,
+    w: TensorLike,
+    wci: TensorLike,
+    wcf: TensorLike,
+    wco: TensorLike,
+    b: TensorLike,
+    i: TensorLike,
+    cs: TensorLike,
+    f: TensorLike,
+    o: TensorLike,
+    ci: TensorLike,
+    co: TensorLike,
+    h: TensorLike,
+    cs_grad: TensorLike,
+    h_grad: TensorLike,
     use_peephole: bool,
     name: str | None = None,
-) -> Any:
+) -> BlockLSTMGradResults:
     """Gradient of BlockLSTM from the gradients of cs and h; ``tf.raw_ops.BlockLSTMGrad``.
 
     Args:
@@ -217,27 +224,27 @@ def BlockLSTMGrad(
 @as_written
 def BlockLSTMGradV2(
     *,
-    seq_len_max: Any,
-    x: Any,
-    cs_prev: Any,
-    h_prev: Any,
-    w: Any,
-    wci: Any,
-    wcf: Any,
-    wco: Any,
-    b: Any,
-    i: Any,
-    cs: Any,
-    f: Any,
-    o: Any,
-    ci: Any,
-    co: Any,
-    h: Any,
-    cs_grad: Any,
-    h_grad: Any,
+    seq_len_max: TensorLike,
+    x: TensorLike,
+    cs_prev: TensorLike,
+    h_prev: TensorLike,
+    w: TensorLike,
+    wci: TensorLike,
+    wcf: TensorLike,
+    wco: TensorLike,
+    b: TensorLike,
+    i: TensorLike,
+    cs: TensorLike,
+    f: TensorLike,
+    o: TensorLike,
+    ci: TensorLike,
+    co: TensorLike,
+    h: TensorLike,
+    cs_grad: TensorLike,
+    h_grad: TensorLike,
     use_peephole: bool,
     name: str | None = None,
-) -> Any:
+) -> BlockLSTMGradV2Results:
     """Gradient of BlockLSTMV2 from the gradients of cs and h.
 
     The function is ``tf.raw_ops.BlockLSTMGradV2`` with correct results.

@@ -7,19 +7,26 @@ and its seeds do not affect the results.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from tf_lstm_ops.raw_ops.common import as_written, call
+from tf_lstm_ops.raw_ops.types import (
+    CudnnRNNParamsToCanonicalResults,
+    CudnnRNNParamsToCanonicalV2Results,
+    DTypeLike,
+    Tensor,
+    TensorLike,
+)
 
 
 @as_written
 def CudnnRNNParamsSize(
     *,
-    num_layers: Any,
-    num_units: Any,
-    input_size: Any,
-    T: Any,
-    S: Any,
+    num_layers: TensorLike,
+    num_units: TensorLike,
+    input_size: TensorLike,
+    T: DTypeLike,
+    S: DTypeLike,
     rnn_mode: str = "lstm",
     input_mode: str = "linear_input",
     direction: str = "unidirectional",
@@ -28,7 +35,7 @@ def CudnnRNNParamsSize(
     seed2: int = 0,
     num_proj: int = 0,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """Size of a model's params; ``tf.raw_ops.CudnnRNNParamsSize``.
 
     Args:
@@ -50,11 +57,11 @@ def CudnnRNNParamsSize(
 @as_written
 def CudnnRNNCanonicalToParamsV2(
     *,
-    num_layers: Any,
-    num_units: Any,
-    input_size: Any,
-    weights: Any,
-    biases: Any,
+    num_layers: TensorLike,
+    num_units: TensorLike,
+    input_size: TensorLike,
+    weights: Sequence[TensorLike],
+    biases: Sequence[TensorLike],
     rnn_mode: str = "lstm",
     input_mode: str = "linear_input",
     direction: str = "unidirectional",
@@ -63,7 +70,7 @@ def CudnnRNNCanonicalToParamsV2(
     seed2: int = 0,
     num_proj: int = 0,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """A model's params from its matrices; ``tf.raw_ops.CudnnRNNCanonicalToParamsV2``.
 
     Args:
@@ -89,12 +96,12 @@ def CudnnRNNCanonicalToParamsV2(
 @as_written
 def CudnnRNNParamsToCanonicalV2(
     *,
-    num_layers: Any,
-    num_units: Any,
-    input_size: Any,
-    params: Any,
-    num_params_weights: Any,
-    num_params_biases: Any,
+    num_layers: TensorLike,
+    num_units: TensorLike,
+    input_size: TensorLike,
+    params: TensorLike,
+    num_params_weights: int,
+    num_params_biases: int,
     rnn_mode: str = "lstm",
     input_mode: str = "linear_input",
     direction: str = "unidirectional",
@@ -103,7 +110,7 @@ def CudnnRNNParamsToCanonicalV2(
     seed2: int = 0,
     num_proj: int = 0,
     name: str | None = None,
-) -> Any:
+) -> CudnnRNNParamsToCanonicalV2Results:
     """A model's matrices from its params; ``tf.raw_ops.CudnnRNNParamsToCanonicalV2``.
 
     Args:
@@ -125,11 +132,11 @@ def CudnnRNNParamsToCanonicalV2(
 @as_written
 def CudnnRNNCanonicalToParams(
     *,
-    num_layers: Any,
-    num_units: Any,
-    input_size: Any,
-    weights: Any,
-    biases: Any,
+    num_layers: TensorLike,
+    num_units: TensorLike,
+    input_size: TensorLike,
+    weights: Sequence[TensorLike],
+    biases: Sequence[TensorLike],
     rnn_mode: str = "lstm",
     input_mode: str = "linear_input",
     direction: str = "unidirectional",
@@ -137,7 +144,7 @@ def CudnnRNNCanonicalToParams(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """CudnnRNNCanonicalToParamsV2 without projection; ``tf.raw_ops.CudnnRNNCanonicalToParams``.
 
     Args:
@@ -157,11 +164,11 @@ def CudnnRNNCanonicalToParams(
 @as_written
 def CudnnRNNParamsToCanonical(
     *,
-    num_layers: Any,
-    num_units: Any,
-    input_size: Any,
-    params: Any,
-    num_params: Any,
+    num_layers: TensorLike,
+    num_units: TensorLike,
+    input_size: TensorLike,
+    params: TensorLike,
+    num_params: int,
     rnn_mode: str = "lstm",
     input_mode: str = "linear_input",
     direction: str = "unidirectional",
@@ -169,7 +176,7 @@ def CudnnRNNParamsToCanonical(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> Any:
+) -> CudnnRNNParamsToCanonicalResults:
     """CudnnRNNParamsToCanonicalV2 without projection; ``tf.raw_ops.CudnnRNNParamsToCanonical``.
 
     Args:

@@ -24,6 +24,15 @@ import tensorflow as tf
 
 from tf_lstm_ops import op_definitions
 from tf_lstm_ops.raw_ops.common import as_written, call
+from tf_lstm_ops.raw_ops.types import (
+    CudnnRNNBackpropResults,
+    CudnnRNNBackpropV2Results,
+    CudnnRNNBackpropV3Results,
+    CudnnRNNResults,
+    CudnnRNNV2Results,
+    CudnnRNNV3Results,
+    TensorLike,
+)
 
 
 def _with_static_shapes(outputs: Any) -> Any:
@@ -46,10 +55,10 @@ def _with_static_shapes(outputs: Any) -> Any:
 @as_written
 def CudnnRNN(
     *,
-    input: Any,
-    input_h: Any,
-    input_c: Any,
-    params: Any,
+    input: TensorLike,
+    input_h: TensorLike,
+    input_c: TensorLike,
+    params: TensorLike,
     rnn_mode: str = "lstm",
     input_mode: str = "linear_input",
     direction: str = "unidirectional",
@@ -58,7 +67,7 @@ def CudnnRNN(
     seed2: int = 0,
     is_training: bool = True,
     name: str | None = None,
-) -> Any:
+) -> CudnnRNNResults:
     """A multi-layer RNN over sequences of one length; ``tf.raw_ops.CudnnRNN``.
 
     Gradients: of input, input_h, input_c and params. Unless `is_training`, they run the op again.
@@ -86,10 +95,10 @@ def CudnnRNN(
 @as_written
 def CudnnRNNV2(
     *,
-    input: Any,
-    input_h: Any,
-    input_c: Any,
-    params: Any,
+    input: TensorLike,
+    input_h: TensorLike,
+    input_c: TensorLike,
+    params: TensorLike,
     rnn_mode: str = "lstm",
     input_mode: str = "linear_input",
     direction: str = "unidirectional",
@@ -98,7 +107,7 @@ def CudnnRNNV2(
     seed2: int = 0,
     is_training: bool = True,
     name: str | None = None,
-) -> Any:
+) -> CudnnRNNV2Results:
     """CudnnRNN with one more output; ``tf.raw_ops.CudnnRNNV2``.
 
     Args:
@@ -119,11 +128,11 @@ def CudnnRNNV2(
 @as_written
 def CudnnRNNV3(
     *,
-    input: Any,
-    input_h: Any,
-    input_c: Any,
-    params: Any,
-    sequence_lengths: Any,
+    input: TensorLike,
+    input_h: TensorLike,
+    input_c: TensorLike,
+    params: TensorLike,
+    sequence_lengths: TensorLike,
     rnn_mode: str = "lstm",
     input_mode: str = "linear_input",
     direction: str = "unidirectional",
@@ -134,7 +143,7 @@ def CudnnRNNV3(
     is_training: bool = True,
     time_major: bool = True,
     name: str | None = None,
-) -> Any:
+) -> CudnnRNNV3Results:
     """A multi-layer RNN over sequences of different lengths; ``tf.raw_ops.CudnnRNNV3``.
 
     Gradients: of input, input_h, input_c and params. Unless `is_training`, they run the op again.
@@ -166,17 +175,17 @@ def CudnnRNNV3(
 @as_written
 def CudnnRNNBackprop(
     *,
-    input: Any,
-    input_h: Any,
-    input_c: Any,
-    params: Any,
-    output: Any,
-    output_h: Any,
-    output_c: Any,
-    output_backprop: Any,
-    output_h_backprop: Any,
-    output_c_backprop: Any,
-    reserve_space: Any,
+    input: TensorLike,
+    input_h: TensorLike,
+    input_c: TensorLike,
+    params: TensorLike,
+    output: TensorLike,
+    output_h: TensorLike,
+    output_c: TensorLike,
+    output_backprop: TensorLike,
+    output_h_backprop: TensorLike,
+    output_c_backprop: TensorLike,
+    reserve_space: TensorLike,
     rnn_mode: str = "lstm",
     input_mode: str = "linear_input",
     direction: str = "unidirectional",
@@ -184,7 +193,7 @@ def CudnnRNNBackprop(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> Any:
+) -> CudnnRNNBackpropResults:
     """Gradient of CudnnRNN; ``tf.raw_ops.CudnnRNNBackprop``.
 
     Args:
@@ -209,18 +218,18 @@ def CudnnRNNBackprop(
 @as_written
 def CudnnRNNBackpropV2(
     *,
-    input: Any,
-    input_h: Any,
-    input_c: Any,
-    params: Any,
-    output: Any,
-    output_h: Any,
-    output_c: Any,
-    output_backprop: Any,
-    output_h_backprop: Any,
-    output_c_backprop: Any,
-    reserve_space: Any,
-    host_reserved: Any,
+    input: TensorLike,
+    input_h: TensorLike,
+    input_c: TensorLike,
+    params: TensorLike,
+    output: TensorLike,
+    output_h: TensorLike,
+    output_c: TensorLike,
+    output_backprop: TensorLike,
+    output_h_backprop: TensorLike,
+    output_c_backprop: TensorLike,
+    reserve_space: TensorLike,
+    host_reserved: TensorLike,
     rnn_mode: str = "lstm",
     input_mode: str = "linear_input",
     direction: str = "unidirectional",
@@ -228,7 +237,7 @@ def CudnnRNNBackpropV2(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> Any:
+) -> CudnnRNNBackpropV2Results:
     """Gradient of CudnnRNNV2; ``tf.raw_ops.CudnnRNNBackpropV2``.
 
     Args:
@@ -251,19 +260,19 @@ def CudnnRNNBackpropV2(
 @as_written
 def CudnnRNNBackpropV3(
     *,
-    input: Any,
-    input_h: Any,
-    input_c: Any,
-    params: Any,
-    sequence_lengths: Any,
-    output: Any,
-    output_h: Any,
-    output_c: Any,
-    output_backprop: Any,
-    output_h_backprop: Any,
-    output_c_backprop: Any,
-    reserve_space: Any,
-    host_reserved: Any,
+    input: TensorLike,
+    input_h: TensorLike,
+    input_c: TensorLike,
+    params: TensorLike,
+    sequence_lengths: TensorLike,
+    output: TensorLike,
+    output_h: TensorLike,
+    output_c: TensorLike,
+    output_backprop: TensorLike,
+    output_h_backprop: TensorLike,
+    output_c_backprop: TensorLike,
+    reserve_space: TensorLike,
+    host_reserved: TensorLike,
     rnn_mode: str = "lstm",
     input_mode: str = "linear_input",
     direction: str = "unidirectional",
@@ -273,7 +282,7 @@ def CudnnRNNBackpropV3(
     num_proj: int = 0,
     time_major: bool = True,
     name: str | None = None,
-) -> Any:
+) -> CudnnRNNBackpropV3Results:
     """Gradient of CudnnRNNV3; ``tf.raw_ops.CudnnRNNBackpropV3``.
 
     Args:

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tf_lstm_ops import op_definitions
 from tf_lstm_ops.raw_ops.common import as_written, call, common_dtype
+from tf_lstm_ops.raw_ops.types import TensorLike
 
 
 class Results(NamedTuple):
@@ -76,14 +77,14 @@ def _set_static_shapes(
 @as_written
 def MPSGraphLSTM(
     *,
-    source: Any,
-    recurrent_weight: Any,
-    input_weight: Any = None,
-    bias: Any = None,
-    init_state: Any = None,
-    init_cell: Any = None,
-    mask: Any = None,
-    peephole: Any = None,
+    source: TensorLike,
+    recurrent_weight: TensorLike,
+    input_weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    init_state: TensorLike | None = None,
+    init_cell: TensorLike | None = None,
+    mask: TensorLike | None = None,
+    peephole: TensorLike | None = None,
     reverse: bool = False,
     bidirectional: bool = False,
     produce_cell: bool = False,
@@ -140,19 +141,19 @@ def MPSGraphLSTM(
 @as_written
 def MPSGraphLSTMGradients(
     *,
-    source: Any,
-    recurrent_weight: Any,
-    source_gradient: Any,
-    z_state: Any,
-    cell_output_fwd: Any,
-    input_weight: Any = None,
-    bias: Any = None,
-    init_state: Any = None,
-    init_cell: Any = None,
-    mask: Any = None,
-    peephole: Any = None,
-    state_gradient: Any = None,
-    cell_gradient: Any = None,
+    source: TensorLike,
+    recurrent_weight: TensorLike,
+    source_gradient: TensorLike,
+    z_state: TensorLike,
+    cell_output_fwd: TensorLike,
+    input_weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    init_state: TensorLike | None = None,
+    init_cell: TensorLike | None = None,
+    mask: TensorLike | None = None,
+    peephole: TensorLike | None = None,
+    state_gradient: TensorLike | None = None,
+    cell_gradient: TensorLike | None = None,
     reverse: bool = False,
     bidirectional: bool = False,
     forget_gate_last: bool = False,
