@@ -92,6 +92,9 @@ LINKOPTS_MACOS = [
     "-Wl,-exported_symbol,_tf_lstm_ops_*",
 ]
 
+# The start of a library's own name on macOS, which would else be a path of the build.
+INSTALL_NAME_MACOS = "-Wl,-install_name,@rpath/"
+
 # The library of CUDA kernels, on Linux only. The build needs nothing of CUDA. The
 # library contains the device code as text; paths begin at the root.
 CUDA_LIBRARY = "tf_lstm_ops_cuda.so"
