@@ -93,7 +93,7 @@ LINKOPTS_MACOS = [
 ]
 
 # The start of a library's own name on macOS, which would else be a path of the build.
-INSTALL_NAME_MACOS = "-Wl,-install_name,@rpath/"
+MACOS_INSTALL_NAME = "-Wl,-install_name,@rpath/"
 
 # The library of CUDA kernels, on Linux only. The build needs nothing of CUDA. The
 # library contains the device code as text; paths begin at the root.

@@ -120,7 +120,7 @@ def link_command(objects: list[str], folder: Path, output: Path, system: str) ->
     if system == "Darwin":
         is_metal = output.name == FLAGS["METAL_LIBRARY"]
         options = FLAGS["METAL_LINKOPTS_MACOS" if is_metal else "LINKOPTS_MACOS"]
-        return [*command, *options, FLAGS["INSTALL_NAME_MACOS"] + output.name]
+        return [*command, *options, FLAGS["MACOS_INSTALL_NAME"] + output.name]
     return [*command, *FLAGS["LINKOPTS_LINUX"], str(folder / FLAGS["STUB"])]
 
 
