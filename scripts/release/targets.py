@@ -30,7 +30,7 @@ class Target(NamedTuple):
     @property
     def processor(self) -> str:
         """The name that GNU uses."""
-        return {"arm64": "aarch64", "AMD64": "x86_64"}.get(self.machine, self.machine)
+        return "aarch64" if self.machine == "arm64" else self.machine
 
 
 LINUX_CXX, MACOS_CXX = "scripts/release/linux_cxx.py", "scripts/macos/cxx.py"
