@@ -49,12 +49,13 @@ ON_METAL = (
     *("MPSGraphLSTM", "MPSGraphLSTMGradients"),
 )
 # Ops without a CUDA kernel.
-CPU_ONLY = ("KerasLSTMV2", "KerasLayerNormLSTM", "KerasLayerNormGRU")
+CPU_ONLY = ("KerasLayerNormLSTM", "KerasLayerNormGRU")
 
 # How the names of ops begin that have no CUDA kernel: they move elements.
 _NOT_ON_CUDA = ("CudnnRNNParams", "CudnnRNNCanonical", "CudnnRNNDropoutMask")
-# Inputs of the layers' ops: dropout multipliers of each gate.
-_OF_EACH_GATE = ("input_dropout", "recurrent_dropout")
+# Inputs of the layers' ops that the CUDA kernels lack.
+_NOT_ON_CUDA_INPUTS = ("projection", "input_dropout", "recurrent_dropout")
+_PROJECTION = 8  # its position among the inputs of KerasLSTM
 _FOLDER = "selftest"
 _METAL_PLUGINS = ("tensorflow-metal", "tensorflow-metal-plugin")
 
@@ -166,11 +167,12 @@ def has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
 
     Args:
       op: the op's name without its namespace.
-      arguments: its inputs by name; none for a call in float32 without dropout.
+      arguments: its inputs and attributes by name; none for a call in float32 without options.
 
     Returns:
       False if the kernels are off, if the op has none, and, on an NVIDIA GPU, if each gate has
-      dropout multipliers of its own or cuDNN lacks the type.
+      dropout multipliers of its own, if a layer has a projection or other activations, or if cuDNN
+      lacks the type.
     """
     if not _status.on:
         return False
@@ -181,8 +183,19 @@ def has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
     given = arguments or {}
     if op.startswith("CudnnRNN") and "input" in given:
         return given["input"].dtype != tf.bfloat16
-    multipliers = (given[name].shape for name in _OF_EACH_GATE if name in given)
-    return not op.startswith(_NOT_ON_CUDA) and all(shape == [0] for shape in multipliers)
+    if has_other_activations(given) or op.startswith(_NOT_ON_CUDA):
+        return False
+    return all(given[name].shape == [0] for name in _NOT_ON_CUDA_INPUTS if name in given)
+
+
+def has_other_activations(attributes: Mapping[str, Any]) -> bool:
+    """Whether a call of KerasLSTM has other activations than tanh and sigmoid.
+
+    Args:
+      attributes: of the call, by name. Those of other ops are ignored.
+    """
+    gate = attributes.get("recurrent_activation")  # only KerasLSTM has it
+    return gate is not None and (attributes["activation"], gate) != ("tanh", "sigmoid")
 
 
 def on_metal() -> bool:
@@ -223,7 +236,9 @@ def metal_lacks(op: str, arguments: Mapping[str, Any]) -> bool:
 
 
 def placed(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """An op's function that runs on the CPU the calls that its Metal kernel refuses.
+    """An op's function that runs on the CPU the calls that its GPU kernel refuses.
+
+    In a graph, calls of KerasLSTM are placed on every machine: another one may load the graph.
 
     Args:
       op: the op's name without its namespace.
@@ -232,12 +247,20 @@ def placed(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
     Returns:
       The function itself where no kernel refuses a call.
     """
-    if not on_metal() or op not in ("CudnnRNNV3", "CudnnRNNBackpropV3"):
+    refuses: Callable[..., bool]
+    if op in ("KerasLSTM", "KerasLSTMGrad"):
+        refuses = _cuda_lacks
+    elif on_metal() and op in ("CudnnRNNV3", "CudnnRNNBackpropV3"):
+
+        def refuses(_: Any, kwargs: Mapping[str, Any]) -> bool:
+            return metal_lacks(op, kwargs)
+
+    else:
         return function
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not metal_lacks(op, kwargs):
+        if not refuses(args, kwargs) or _device_type() == "CPU":
             return function(*args, **kwargs)
         with tf.device("CPU:0"):
             return function(*args, **kwargs)
@@ -245,11 +268,20 @@ def placed(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def path(op: str, has_cudnn: bool, has_metal: bool) -> str:
+def _cuda_lacks(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether the CUDA kernel of KerasLSTM or of its gradient refuses a call."""
+    if tf.executing_eagerly() and not _status.on:
+        return False
+    projection = args[_PROJECTION] if args else kwargs["projection"]
+    return has_other_activations(kwargs) or projection.shape != [0]
+
+
+def path(op: str, has_cuda: bool, has_cudnn: bool, has_metal: bool) -> str:
     """What computes a call on a GPU.
 
     Args:
       op: the op's name without its namespace.
+      has_cuda: whether the op's CUDA kernel, if there is one, has what the call asks for.
       has_cudnn: whether TensorFlow's op for cuDNN has what the call asks for.
       has_metal: whether the Metal kernels have it.
 
@@ -263,7 +295,7 @@ def path(op: str, has_cudnn: bool, has_metal: bool) -> str:
         return "cuDNN"
     if on_metal():
         return "GPU kernels" if has_metal else "CPU kernels"
-    if has_kernel(op):
+    if has_cuda and has_kernel(op):
         return "GPU kernels"
     return "plain ops" if _status.cuda else "CPU kernels"
 

@@ -44,7 +44,7 @@ def layer(**changes: Any) -> dict[str, Any]:
         "recurrent_kernel": random(UNITS, 4 * UNITS),
         "bias": random(4 * UNITS),
         "peephole": random(3, UNITS),
-        **{name: none for name in ("input_dropout", "recurrent_dropout")},
+        **{name: none for name in ("projection", "input_dropout", "recurrent_dropout")},
         **changes,
     }
 
@@ -75,6 +75,22 @@ def error() -> Any:
     except tf.errors.OpError as raised:
         return [type(raised).__name__, raised.message]
     return None
+
+
+def refused() -> Any:
+    """The errors of options that the kernels lack, where the op is placed on the device."""
+    projected = {
+        "initial_h": random(BATCH, 1),
+        "recurrent_kernel": random(1, 4 * UNITS),
+        "projection": random(UNITS, 1),
+    }
+    found = []
+    for options in ({"activation": "relu"}, {"recurrent_activation": "tanh"}, projected):
+        try:
+            train(**layer(**options))
+        except tf.errors.UnimplementedError as raised:
+            found.append(raised.message)
+    return found
 
 
 def masked_input() -> Any:

@@ -77,3 +77,10 @@ def test_every_call_has_the_same_bits(built):
 def test_tf32_where_tensorflow_allows_it(built):
     tf32, full = 77, 68  # CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F
     assert check("compute_types", built) == [tf32, full]
+
+
+def test_what_the_kernels_lack_is_refused(built):
+    activation, recurrent_activation, projection = check("refused", built)
+    assert activation == recurrent_activation
+    assert "activation must be tanh and recurrent_activation sigmoid on CUDA" in activation
+    assert "projection must be absent on CUDA" in projection

@@ -64,6 +64,7 @@ def _keras(x: tf.Tensor, w: tf.Tensor, v: tf.Tensor) -> Any:
         recurrent_kernel=w[2:],
         bias=tf.concat([v] * 4, 0),
         peephole=absent,
+        projection=absent,
         input_dropout=absent,
         recurrent_dropout=absent,
     )

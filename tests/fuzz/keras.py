@@ -32,10 +32,11 @@ class Layer(NamedTuple):
     forward: Callable[..., Any]
     backward: Callable[..., Any] | None
     options: Callable[..., Any] = Options  # of masks and attributes
+    absent: tuple[str, ...] = ()  # inputs that this oracle does not know
 
     @property
     def differentiable(self) -> list[str]:
-        return [name for name in self.inputs if name not in MASKS]
+        return [name for name in self.inputs if name not in (*MASKS, *self.absent)]
 
 
 LSTM = {
@@ -51,6 +52,7 @@ LSTM = {
     "input_dropout": ("4", "B", "I"),
     "recurrent_dropout": ("4", "B", "P"),
 }
+GENERAL = "KerasLSTM, general"  # the draws with a projection and activations
 GRU = {
     "x": ("B", "T", "I"),
     "mask": ("B", "T"),
@@ -74,15 +76,14 @@ def _with(inputs: dict[str, tuple[str, ...]], norms: dict[str, Any]) -> dict[str
 
 LAYERS = {
     "KerasLSTM": Layer(
-        {k: v for k, v in LSTM.items() if k != "projection"},
+        LSTM,
         ("h", "c"),
         keras_lstm.Arguments,
         keras_lstm.keras_lstm,
         keras_lstm.keras_lstm_backward,
+        absent=("projection",),
     ),
-    "KerasLSTMV2": Layer(
-        LSTM, ("h", "c"), keras_lstm_v2.Arguments, keras_lstm_v2.keras_lstm_v2, None
-    ),
+    GENERAL: Layer(LSTM, ("h", "c"), keras_lstm_v2.Arguments, keras_lstm_v2.keras_lstm_v2, None),
     "KerasGRU": Layer(
         GRU, ("h",), keras_gru.Arguments, keras_gru.keras_gru, keras_gru.keras_gru_backward
     ),
@@ -103,7 +104,7 @@ LAYERS = {
         norm_oracle.options,
     ),
 }
-OPS = [*LAYERS, *(f"{op}Grad" for op in LAYERS)]
+OPS = [f"{op}{grad}" for op in LAYERS if op != GENERAL for grad in ("", "Grad")]
 
 
 class Sizes(NamedTuple):
@@ -121,23 +122,27 @@ class Sizes(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    op: str
+    kind: str  # a key of LAYERS
     sizes: Sizes
     shapes: dict[str, Shape]  # (0,): absent
     attributes: dict[str, Any]
     dtype: str
+
+    @property
+    def op(self) -> str:
+        return self.kind.partition(",")[0]
 
     def is_absent(self, name: str) -> bool:
         return name in OPTIONAL and self.shapes[name] == (0,)
 
     @property
     def is_right(self) -> bool:
-        right = self.sizes.shapes(self.op)
+        right = self.sizes.shapes(self.kind)
         if is_huge(self.shapes):
             return False
-        if self.op != "KerasLSTMV2" and self.sizes.hidden != self.sizes.units:
+        if self.op != "KerasLSTM" and self.sizes.hidden != self.sizes.units:
             return False
-        if self.op == "KerasLSTMV2":
+        if self.op == "KerasLSTM":
             is_projected = self.sizes.hidden < self.sizes.units
             is_larger = self.sizes.hidden > self.sizes.units
             if is_larger or is_projected == self.is_absent("projection"):
@@ -150,26 +155,26 @@ class Drawn(NamedTuple):
     def errors(self) -> list[str] | None:
         if is_huge(self.shapes):
             return None  # a batch of no rows may have any number of steps
-        return [] if self.is_right else [ANY if self.op == "KerasLSTMV2" else WRONG]
+        return [] if self.is_right else [ANY if self.op == "KerasLSTM" else WRONG]
 
 
 def _draw(rng: np.random.Generator) -> Drawn:
-    op = choose(rng, sorted(LAYERS))
+    kind = choose(rng, sorted(LAYERS))
     low = 0 if happens(rng, 0.1) else 1
     time, batch, units = (int(rng.integers(low, 6)) for _ in range(3))
     units = choose(rng, [units, units, units, 8, 17]) if units else units
     # A projection makes h smaller than the cell.
-    hidden = int(rng.integers(1, units)) if op == "KerasLSTMV2" and units > 1 else units
+    hidden = int(rng.integers(1, units)) if kind == GENERAL and units > 1 else units
     hidden = choose(rng, [hidden, units])
     sizes = Sizes(time, batch, int(rng.integers(0, 6)), units, hidden)
-    right = sizes.shapes(op)
+    right = sizes.shapes(kind)
     absent = [k for k in right if k in OPTIONAL and k != "projection" and happens(rng, 0.4)]
     if hidden == units:
         absent.append("projection")
     shapes = {k: (0,) if k in absent else s for k, s in right.items()}
     shapes |= {k: s for k, s in spoil(rng, right).items() if s != right[k]}
     sizes = _sizes_of(shapes, sizes)
-    return Drawn(op, sizes, shapes, _attributes(rng, op), choose(rng, sorted(TOLERANCE)))
+    return Drawn(kind, sizes, shapes, _attributes(rng, kind), choose(rng, sorted(TOLERANCE)))
 
 
 def _sizes_of(shapes: dict[str, Shape], drawn: Sizes) -> Sizes:
@@ -180,16 +185,16 @@ def _sizes_of(shapes: dict[str, Shape], drawn: Sizes) -> Sizes:
     return Sizes(x[1], x[0], x[2], c[1], h[1])
 
 
-def _attributes(rng: np.random.Generator, op: str) -> dict[str, Any]:
+def _attributes(rng: np.random.Generator, kind: str) -> dict[str, Any]:
     names = ("go_backwards", "zero_output_for_mask", "return_sequences")
     attributes: dict[str, Any] = {name: happens(rng, 0.5) for name in names}
-    if op == "KerasLSTM":
+    if kind == "KerasLSTM":
         attributes["cell_clip"] = choose(rng, [0.0, 0.0, 0.25])
-    if "Norm" in op:
+    if "Norm" in kind:
         attributes["epsilon"] = choose(rng, [0.25, 1.0])  # smaller ones enlarge errors
-    if op == "KerasLayerNormLSTM":
+    if kind == "KerasLayerNormLSTM":
         attributes["carries_normalized_state"] = happens(rng, 0.5)
-    if op == "KerasLSTMV2":
+    if kind == GENERAL:
         attributes["activation"] = choose(rng, ["tanh", "tanh", *ACTIVATIONS])
         attributes["recurrent_activation"] = choose(rng, ["sigmoid", "sigmoid", *ACTIVATIONS])
     return attributes
@@ -234,31 +239,31 @@ def _forward(rng: np.random.Generator, drawn: Drawn, tensors: dict[str, tf.Tenso
 
 
 def _has_oracle(drawn: Drawn) -> bool:
-    """The oracle of the second version knows no dropout. Without steps no oracle has outputs."""
+    """The oracle of the general draws knows no dropout. Without steps no oracle has outputs."""
     if drawn.sizes.time == 0:
         return False
     masks = ("input_dropout", "recurrent_dropout")
-    return drawn.op != "KerasLSTMV2" or all(drawn.is_absent(k) for k in masks)
+    return drawn.kind != GENERAL or all(drawn.is_absent(k) for k in masks)
 
 
 def _oracle(drawn: Drawn, values: dict[str, Array]) -> tuple[Any, Any]:
     """The oracle's arguments, zero where absent, and its options."""
-    right = drawn.sizes.shapes(drawn.op)
+    right = drawn.sizes.shapes(drawn.kind)
     given = {k: np.zeros(right[k]) if drawn.is_absent(k) else values[k] for k in right}
-    if drawn.op == "KerasLSTMV2" and drawn.is_absent("projection"):
+    if drawn.kind == GENERAL and drawn.is_absent("projection"):
         given["projection"] = np.eye(drawn.sizes.units)
     masks = {k: given[k] for k in MASKS if not drawn.is_absent(k)}
     if "mask" in masks:
         masks["mask"] = masks["mask"].astype(bool)
-    layer = LAYERS[drawn.op]
+    layer = LAYERS[drawn.kind]
     return layer.arguments(*(given[k] for k in layer.differentiable)), masks
 
 
 def _run_oracle(drawn: Drawn, values: dict[str, Array]) -> Any:
     arguments, masks = _oracle(drawn, values)
     options = {k: v for k, v in drawn.attributes.items() if k != "return_sequences"}
-    if drawn.op != "KerasLSTMV2":
-        layer = LAYERS[drawn.op]
+    if drawn.kind != GENERAL:
+        layer = LAYERS[drawn.kind]
         return layer.forward(arguments, layer.options(**masks, **options))
     is_zero = options.pop("zero_output_for_mask")
     results = keras_lstm_v2.keras_lstm_v2(arguments, **masks, **options)
@@ -278,7 +283,7 @@ def _results(drawn: Drawn, tensors: dict[str, tf.Tensor]) -> list[Array | None]:
 
 
 def _derivatives(drawn: Drawn, tensors: dict[str, tf.Tensor]) -> Derivatives | None:
-    layer = LAYERS[drawn.op]
+    layer = LAYERS[drawn.kind]
     if layer.backward is None:
         return None
     names = [k for k in layer.differentiable if not drawn.is_absent(k)]
@@ -295,7 +300,7 @@ def _derivatives(drawn: Drawn, tensors: dict[str, tf.Tensor]) -> Derivatives | N
 
 def _gradients(drawn: Drawn, values: dict[str, Array], upstream: list[Array]) -> dict[str, Array]:
     """Of the differentiable inputs, by the oracle."""
-    layer = LAYERS[drawn.op]
+    layer = LAYERS[drawn.kind]
     arguments, masks = _oracle(drawn, values)
     options = {k: v for k, v in drawn.attributes.items() if k != "return_sequences"}
     shape = (drawn.sizes.batch, drawn.sizes.time, drawn.sizes.hidden)
@@ -309,7 +314,7 @@ def _gradients(drawn: Drawn, values: dict[str, Array], upstream: list[Array]) ->
 
 def _gradient(rng: np.random.Generator, drawn: Drawn, tensors: dict[str, tf.Tensor]) -> Call:
     """The gradient op, with the reserve of the call, of another mask or inference, of any size."""
-    layer, sizes, dtype = LAYERS[drawn.op], drawn.sizes, drawn.dtype
+    layer, sizes, dtype = LAYERS[drawn.kind], drawn.sizes, drawn.dtype
     op = f"{drawn.op}Grad"
     origin = choose(rng, ["its own", "its own", "another mask", "inference", "nowhere"])
     steps = sizes.time if drawn.attributes["return_sequences"] else 1
@@ -347,7 +352,8 @@ def _gradient(rng: np.random.Generator, drawn: Drawn, tensors: dict[str, tf.Tens
         upstream = [wide(more["output_grad"])]
         upstream += [wide(more[f"final_{s}_grad"]) for s in layer.states]
         found = _gradients(drawn, {k: wide(v) for k, v in tensors.items()}, upstream)
-        return [np.zeros(0) if drawn.is_absent(k) else found[k] for k in layer.differentiable]
+        names = [k for k in layer.inputs if k not in MASKS]
+        return [np.zeros(0) if drawn.is_absent(k) else found[k] for k in names]
 
     errors = [] if is_right else [ANY]
     return Call(

@@ -199,7 +199,11 @@ def test_factors_of_each_gate_in_bfloat16(op, gates, factors, rng):
     batch, time, inputs, units = SIZES
     shapes = {"x": (batch, time, inputs), "initial_h": (batch, units)}
     shapes |= {"kernel": (inputs, gates * units), "recurrent_kernel": (units, gates * units)}
-    shapes |= {"initial_c": (batch, units), "peephole": (0,)} if op == "KerasLSTM" else {}
+    shapes |= (
+        {"initial_c": (batch, units), "peephole": (0,), "projection": (0,)}
+        if op == "KerasLSTM"
+        else {}
+    )
     shapes |= dict.fromkeys(["bias", "input_dropout", "recurrent_dropout"], (0,))
     shapes[factors] = (gates, batch, inputs if factors == "input_dropout" else units)
     values = {k: tf.cast(rng.uniform(-1, 1, shape), "bfloat16") for k, shape in shapes.items()}

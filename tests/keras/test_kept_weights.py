@@ -106,6 +106,7 @@ def test_reference_variables() -> None:
                 recurrent_kernel=variables[1],
                 bias=absent,
                 peephole=absent,
+                projection=absent,
                 input_dropout=absent,
                 recurrent_dropout=absent,
                 training=training,

@@ -357,7 +357,7 @@ def test_wrong_shapes_of_the_op(shapes, message):
 
     none = tf.zeros([0])
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        op_definitions.function("KerasLSTMV2")(
+        op_definitions.function("KerasLSTM")(
             x=tf.zeros([2, 5, 4]),
             mask=tf.zeros([0], tf.bool),
             initial_h=tf.zeros([2, shapes["h"]]),
@@ -370,3 +370,27 @@ def test_wrong_shapes_of_the_op(shapes, message):
             input_dropout=none,
             recurrent_dropout=none,
         )
+
+
+@pytest.mark.parametrize(
+    ("options", "device"),
+    [({}, ""), ({"activation": "relu"}, "CPU"), ({"projection_size": 2}, "CPU")],
+    ids=["default", "activation", "projection"],
+)
+def test_graphs_place_on_the_cpu_what_the_cuda_kernel_lacks(options, device):
+    """Another machine may load the graph. There, TensorFlow prefers an op's kernel for the GPU."""
+    layer = tf_lstm_ops.keras.LSTM(3, **options)
+    layer.build([None, 4, 2])
+
+    @tf.function(autograph=False)
+    def both(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            output = layer(x, training=True)
+        return tape.gradient(output, x)
+
+    graph = both.get_concrete_function(tf.TensorSpec([2, 4, 2])).graph
+    found = {op.type: op.device for op in graph.get_operations() if "Keras" in op.type}
+    assert found.keys() == {"TfLstmOps>KerasLSTM", "TfLstmOps>KerasLSTMGrad"}
+    for name in found.values():
+        assert (tf.DeviceSpec.from_string(name).device_type or "") == device

@@ -62,7 +62,7 @@ def keras_op(op: str, absent: tuple[str, ...]) -> Callable[..., Any]:
 
 
 def lstm(**values: Any) -> Any:
-    return keras_op("KerasLSTM", ())(**values, cell_clip=0.0)
+    return keras_op("KerasLSTM", ("projection",))(**values, cell_clip=0.0)
 
 
 def mpsgraph(**values: Any) -> Any:

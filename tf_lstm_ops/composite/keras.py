@@ -23,7 +23,7 @@ from tf_lstm_ops.composite.common import (
 )
 from tf_lstm_ops.composite.scan import scan
 
-# The functions that KerasLSTMV2's attributes name. Equations: UnitActivation in
+# The functions that KerasLSTM's attributes name. Equations: UnitActivation in
 # cc/core/cell_options.h. tf.nn.leaky_relu and tf.nn.gelu have a constant in float32, and tf.nn.silu
 # has a gradient of its own.
 _ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
@@ -100,23 +100,21 @@ def keras_lstm(
     recurrent_kernel: Any,
     bias: Any,
     peephole: Any,
+    projection: Any,
     input_dropout: Any,
     recurrent_dropout: Any,
     *,
-    projection: Any = None,
     activation: str = "tanh",
     recurrent_activation: str = "sigmoid",
     cell_clip: float,
     **loop: bool,
 ) -> list[Any]:
-    """KerasLSTM and KerasLSTMV2 without their output reserve.
+    """KerasLSTM without its output reserve.
 
     Args:
-      x, mask, initial_h, initial_c, kernel, recurrent_kernel, bias, peephole, input_dropout,
-        recurrent_dropout: as the op takes them.
-      projection: as KerasLSTMV2 takes it; None for KerasLSTM.
-      activation, recurrent_activation: attributes of KerasLSTMV2.
-      cell_clip: the op's attribute.
+      x, mask, initial_h, initial_c, kernel, recurrent_kernel, bias, peephole, projection,
+        input_dropout, recurrent_dropout: as the op takes them.
+      activation, recurrent_activation, cell_clip: attributes of the op.
       **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
 
     Returns:
@@ -128,7 +126,7 @@ def keras_lstm(
     x, initial_h, initial_c, kernel, recurrent_kernel, bias, peephole, *dropouts = arguments
     input_dropout, recurrent_dropout = dropouts
     wci, wcf, wco = [None] * 3 if is_absent(peephole) else tf.unstack(peephole)
-    projected = projection is not None and not is_absent(projection)
+    projected = not is_absent(projection)
     if projected:
         projection = tf.cast(projection, x.dtype)
     of_state, of_gate = _ACTIVATIONS[activation], _ACTIVATIONS[recurrent_activation]
@@ -334,23 +332,9 @@ def keras_lstm_grad(inputs: list[Any], output_grads: list[Any], **attributes: An
       **attributes: the op's attributes.
 
     Returns:
-      The op's outputs: gradients of x, the states, the kernels, bias and peephole.
-    """
-    return _layer_grad("KerasLSTM", keras_lstm, inputs, output_grads, attributes)
-
-
-def keras_lstm_v2_grad(inputs: list[Any], output_grads: list[Any], **attributes: Any) -> list[Any]:
-    """KerasLSTMV2Grad. The forward pass is computed again.
-
-    Args:
-      inputs: the inputs of KerasLSTMV2.
-      output_grads: gradients of output, final_h and final_c.
-      **attributes: the op's attributes.
-
-    Returns:
       The op's outputs: gradients of x, the states, the kernels, bias, peephole and projection.
     """
-    return _layer_grad("KerasLSTMV2", keras_lstm, inputs, output_grads, attributes)
+    return _layer_grad("KerasLSTM", keras_lstm, inputs, output_grads, attributes)
 
 
 def keras_gru_grad(inputs: list[Any], output_grads: list[Any], **attributes: Any) -> list[Any]:
@@ -413,7 +397,6 @@ def _with_reserve(function: Callable[..., list[Any]]) -> Composite:
 
 COMPOSITES: dict[str, Composite] = {
     "KerasLSTM": _with_reserve(keras_lstm),
-    "KerasLSTMV2": _with_reserve(keras_lstm),
     "KerasGRU": _with_reserve(keras_gru),
     "KerasLayerNormLSTM": _with_reserve(keras_layer_norm_lstm),
     "KerasLayerNormGRU": _with_reserve(keras_layer_norm_gru),

@@ -18,7 +18,7 @@ from tf_lstm_ops import weights
 # Positions of the inputs that our ops share.
 _X, _MASK, _INITIAL_H = 0, 1, 2
 
-# Activations of KerasLSTMV2 that an ONNX LSTM has: its name, alpha and beta.
+# Activations of KerasLSTM that an ONNX LSTM has: its name, alpha and beta.
 _ACTIVATIONS = {
     "linear": ("Affine", 1.0, 0.0),
     "relu": ("Relu", 0.0, 0.0),
@@ -38,19 +38,15 @@ def handlers() -> dict[str, tuple[Any, list[Any]]]:
     Returns:
       A function for each op of a Keras layer.
     """
-    functions = {"KerasLSTM": _lstm, "KerasLSTMV2": _lstm, "KerasGRU": _gru}
+    functions = {"KerasLSTM": _lstm, "KerasGRU": _gru}
     return {f"TfLstmOps>{op}": (function, []) for op, function in functions.items()}
 
 
 def _lstm(graph: Any, node: Any, _name: str, _args: Any) -> None:
     arrays = [a for a in (_constant(node, k) for k in (4, 5, 6, 7)) if a.size]
     attributes: dict[str, Any] = {}
-    names = [
-        node.get_attr_str(name)
-        for name in ("recurrent_activation", "activation")
-        if node.get_attr(name)
-    ]
-    if names:  # KerasLSTMV2
+    names = [node.get_attr_str(name) for name in ("recurrent_activation", "activation")]
+    if names != ["sigmoid", "tanh"]:  # those of an ONNX LSTM without the attribute
         gate, state = (_ACTIVATIONS[name] for name in names)
         used, alpha, beta = zip(gate, state, state, strict=True)
         attributes = {"activations": used, "activation_alpha": alpha, "activation_beta": beta}

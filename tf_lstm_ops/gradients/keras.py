@@ -68,8 +68,6 @@ def _second(name: str, function: Callable[..., Any]) -> Gradient:
 GRADIENTS: dict[str, Gradient] = {
     "TfLstmOps>KerasLSTM": _first("KerasLSTM"),
     "TfLstmOps>KerasLSTMGrad": _second("KerasLSTM", composite.keras_lstm_grad),
-    "TfLstmOps>KerasLSTMV2": _first("KerasLSTMV2"),
-    "TfLstmOps>KerasLSTMV2Grad": _second("KerasLSTMV2", composite.keras_lstm_v2_grad),
     "TfLstmOps>KerasGRU": _first("KerasGRU"),
     "TfLstmOps>KerasGRUGrad": _second("KerasGRU", composite.keras_gru_grad),
     "TfLstmOps>KerasLayerNormLSTM": _first("KerasLayerNormLSTM"),

@@ -19,7 +19,7 @@ from tf_lstm_ops.keras.stacked_weights import Cell, params_of
 from tf_lstm_ops.raw_ops import common, cudnn_rnn, stock_cudnn
 
 _MODES = {"KerasLSTM": "lstm", "KerasGRU": "gru"}
-_ABSENT = ("peephole", "input_dropout", "recurrent_dropout")
+_ABSENT = ("peephole", "projection", "input_dropout", "recurrent_dropout")
 
 
 def covers(op: str, arguments: dict[str, Any]) -> bool:
@@ -30,10 +30,13 @@ def covers(op: str, arguments: dict[str, Any]) -> bool:
       arguments: as `run` takes them.
 
     Returns:
-      False for other ops than KerasLSTM and KerasGRU; with peepholes, a clip of the cell state or
-      dropout multipliers of each gate; and without rows, steps or columns.
+      False for other ops than KerasLSTM and KerasGRU; with peepholes, a projection, other
+      activations, a clip of the cell state or dropout multipliers of each gate; and without rows,
+      steps or columns.
     """
     if op not in _MODES or arguments.get("cell_clip") or 0 in arguments["x"].shape:
+        return False
+    if _gpu.has_other_activations(arguments):
         return False
     return all(is_absent(arguments[name]) for name in _ABSENT if name in arguments)
 

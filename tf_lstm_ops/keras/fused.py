@@ -166,12 +166,17 @@ class FusedRNN(keras.layers.RNN):
         """
         if not self.uses_fused_op:
             return "Keras' own loop"
-        return _gpu.path(self._op, self._has_cudnn, self._has_metal)
+        return _gpu.path(self._op, self._has_cuda, self._has_cudnn, self._has_metal)
 
     @property
     def _op(self) -> str:
         """The op that a call runs."""
         return "CudnnRNNV3"
+
+    @property
+    def _has_cuda(self) -> bool:
+        """Whether the op's CUDA kernel, if there is one, has what the layer computes."""
+        return True
 
     @property
     def _has_cudnn(self) -> bool:

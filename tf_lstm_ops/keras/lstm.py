@@ -208,13 +208,17 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
     def _op(self) -> str:
         if self.layer_normalization is not None:
             return "KerasLayerNormLSTM"
+        return "KerasLSTM"
+
+    @property
+    def _has_cuda(self) -> bool:
         names = name_of(self.activation), name_of(self.recurrent_activation)
-        is_v2 = self.projection_size is not None or names != ("tanh", "sigmoid")
-        return "KerasLSTMV2" if is_v2 else "KerasLSTM"
+        return self.projection_size is None and names == ("tanh", "sigmoid")
 
     @property
     def _has_cudnn(self) -> bool:
-        return self._op == "KerasLSTM" and not self.use_peephole and not self.cell_clip
+        is_standard = self._op == "KerasLSTM" and self._has_cuda
+        return is_standard and not self.use_peephole and not self.cell_clip
 
     @property
     def _has_metal(self) -> bool:
@@ -226,10 +230,9 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
             return self._call_norm_op(h, c, arguments)
         arguments["peephole"] = optional(self.cell.peephole_kernel, h.dtype)
         arguments["cell_clip"] = self.cell_clip or 0.0
-        if self._op == "KerasLSTMV2":
-            arguments["projection"] = optional(self.cell.projection_kernel, h.dtype)
-            arguments["activation"] = name_of(self.activation)
-            arguments["recurrent_activation"] = name_of(self.recurrent_activation)
+        arguments["projection"] = optional(self.cell.projection_kernel, h.dtype)
+        arguments["activation"] = name_of(self.activation)
+        arguments["recurrent_activation"] = name_of(self.recurrent_activation)
         arguments.update(initial_h=h, initial_c=c)
         output, *states = cudnn_path.run(self._op, arguments)
         return output, states

@@ -158,7 +158,7 @@ def _both_passes(
             none = tf.zeros([0], dtype)
             options: dict[str, Any] = {name: none for name in _OF_EACH_GATE}
             if size.op == "KerasLSTM":
-                options |= {"peephole": none, "cell_clip": 0.0}
+                options |= {"peephole": none, "projection": none, "cell_clip": 0.0}
             options["mask"] = tf.constant(steps if size.masked else [], tf.bool)
             with tf.GradientTape() as tape:
                 tape.watch(given)

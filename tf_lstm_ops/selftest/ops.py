@@ -257,6 +257,7 @@ def _layer(op: str, time: int, masked: bool, drops: bool = False, **attributes: 
         if is_lstm:
             inputs["initial_c"] = random(BATCH, UNITS)
             inputs["peephole"] = random(*([3, UNITS] if masked else [0]))
+            inputs["projection"] = random(0)
             finals.append("final_c")
         outputs = call(op, **inputs, **attributes)._asdict()
         results = [v for k, v in outputs.items() if k != "reserve"]

@@ -137,6 +137,7 @@ def _keras(op: str, masked: bool, x: Any, weights: list[Any]) -> Any:
     attributes: dict[str, Any] = {"zero_output_for_mask": False, "return_sequences": True}
     if op == "KerasLSTM":
         states |= {"initial_c": tf.zeros([BATCH, UNITS], x.dtype), "peephole": none}
+        states["projection"] = none
         attributes["cell_clip"] = 0.0
     given = iter(weights)
     x = tf.transpose(x, [1, 0, 2])

@@ -35,6 +35,6 @@ def _backward(name: str) -> Converter:
 
 CONVERTERS: dict[str, Converter] = {
     f"TfLstmOps>{name}{suffix}": convert
-    for name in ("KerasLSTM", "KerasLSTMV2", "KerasGRU", "KerasLayerNormLSTM", "KerasLayerNormGRU")
+    for name in ("KerasLSTM", "KerasGRU", "KerasLayerNormLSTM", "KerasLayerNormGRU")
     for suffix, convert in (("", converter(_forward)), ("Grad", _backward(name)))
 }

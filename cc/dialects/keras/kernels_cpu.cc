@@ -304,7 +304,6 @@ void RegisterVariant() {
 template <class T>
 bool RegisterAll() {
   RegisterVariant<T, kLstm>();
-  RegisterVariant<T, kLstmV2>();
   RegisterVariant<T, kGru>();
   RegisterVariant<T, kLayerNormLstm>();
   RegisterVariant<T, kLayerNormGru>();
@@ -314,8 +313,6 @@ bool RegisterAll() {
 [[maybe_unused]] const bool kDefined[] = {
     tf::DefineOp<&KerasLSTM>(),
     tf::DefineOp<&KerasLSTMGrad>(),
-    tf::DefineOp<&KerasLSTMV2>(),
-    tf::DefineOp<&KerasLSTMV2Grad>(),
     tf::DefineOp<&KerasGRU>(),
     tf::DefineOp<&KerasGRUGrad>(),
     tf::DefineOp<&KerasLayerNormLSTM>(),

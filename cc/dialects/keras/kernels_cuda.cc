@@ -18,17 +18,39 @@ ReserveLayout MakeReserve(const OpVariant& variant,
           attributes.return_sequences};
 }
 
+// Reads the attributes. Error: Unimplemented for other activations than the
+// default ones, which these kernels lack.
+Status InitAttributes(const KernelConstruction& construction,
+                      const OpVariant& variant, Attributes* attributes) {
+  TF_LSTM_OPS_RETURN_IF_ERROR(attributes->Init(construction, variant));
+  if (attributes->has_default_activations()) return Status();
+  return MakeStatus(Code::kUnimplemented,
+                    "activation must be tanh and recurrent_activation sigmoid "
+                    "on CUDA; place the op on the CPU");
+}
+
+// Error: Unimplemented for a projection, which these kernels lack.
+Status CheckUnprojected(const Sizes& sizes) {
+  if (HiddenSize(sizes) == sizes.cell) return Status();
+  return MakeStatus(
+      Code::kUnimplemented,
+      "projection must be absent on CUDA; place the op on the CPU");
+}
+
 template <class T, const OpVariant& kVariant>
 class ForwardKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kVariant));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        InitAttributes(construction, kVariant, &attributes_));
     return construction.GetAttr("training", &training_);
   }
 
   Status Compute(const KernelContext& context) override {
     CudaCall<T> call(kVariant.forward());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckProjection(call.sizes, call.shape_of()));
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckUnprojected(call.sizes));
     LayerForward<T> layer;
     SetLayer(kVariant, attributes_, call.sizes, &call, &layer);
     const ReserveLayout reserve = MakeReserve(kVariant, attributes_, call);
@@ -85,12 +107,14 @@ template <class T, const OpVariant& kVariant>
 class GradKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    return attributes_.Init(construction, kVariant);
+    return InitAttributes(construction, kVariant, &attributes_);
   }
 
   Status Compute(const KernelContext& context) override {
     CudaCall<T> call(kVariant.gradient());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckProjection(call.sizes, call.shape_of()));
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckUnprojected(call.sizes));
     TF_LSTM_OPS_RETURN_IF_ERROR(
         CheckOutputs(attributes_, call.sizes, call.shape_of()));
     const ReserveLayout reserve = MakeReserve(kVariant, attributes_, call);

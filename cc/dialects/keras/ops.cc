@@ -40,7 +40,7 @@ Argument Like(const char* name, const char* input) {
   ": {'linear', 'relu', 'tanh', 'sigmoid', 'hard_sigmoid', 'hard_tanh', " \
   "'softsign', 'elu', 'leaky_relu', 'silu', 'gelu'} = "
 
-void AddLstmV2Attributes(Signature* s) {
+void AddLstmAttributes(Signature* s) {
   s->attributes.push_back("cell_clip: float = 0.0");
   s->attributes.push_back("activation" TF_LSTM_OPS_KERAS_ACTIVATIONS "'tanh'");
   s->attributes.push_back("recurrent_activation" TF_LSTM_OPS_KERAS_ACTIVATIONS
@@ -57,14 +57,15 @@ void AddLayerNormAttributes(Signature* s, bool is_lstm) {
 Arguments LstmInputs() {
   return {{"x", {kB, kT, kI}},
           {"mask", {kB, kT}, "bool", kOptional},
-          {"initial_h", {kB, kH}},
+          {"initial_h", {kB, kP}},
           {"initial_c", {kB, kH}},
           {"kernel", {kI, k4H}},
-          {"recurrent_kernel", {kH, k4H}},
+          {"recurrent_kernel", {kP, k4H}},
           {"bias", {k4H}, "T", kOptional},
           {"peephole", {k3, kH}, "T", kOptional},
+          {"projection", {kH, kP}, "T", kOptional},
           {"input_dropout", {k4, kB, kI}, "T", kOptional},
-          {"recurrent_dropout", {k4, kB, kH}, "T", kOptional}};
+          {"recurrent_dropout", {k4, kB, kP}, "T", kOptional}};
 }
 
 Arguments GruInputs() {
@@ -83,11 +84,11 @@ Arguments GruInputs() {
 const Signature& KerasLSTM() {
   static const Signature signature = [] {
     Signature s = Base("TfLstmOps>KerasLSTM", LstmInputs(),
-                       {{"output", {kB, kAny, kH}},
-                        {"final_h", {kB, kH}},
+                       {{"output", {kB, kAny, kP}},
+                        {"final_h", {kB, kP}},
                         {"final_c", {kB, kH}},
                         {"reserve", {kAny}}});
-    s.attributes.push_back("cell_clip: float = 0.0");
+    AddLstmAttributes(&s);
     s.attributes.push_back("training: bool = true");
     return s;
   }();
@@ -96,51 +97,8 @@ const Signature& KerasLSTM() {
 
 const Signature& KerasLSTMGrad() {
   static const Signature signature = [] {
-    Signature s = GradOf(KerasLSTM(), "TfLstmOps>KerasLSTMGrad");
-    s.attributes.push_back("cell_clip: float = 0.0");
-    s.inputs.push_back({"final_h_grad", {kB, kH}});
-    s.inputs.push_back({"final_c_grad", {kB, kH}});
-    s.outputs = {{"x_grad", {kB, kT, kI}},
-                 {"initial_h_grad", {kB, kH}},
-                 {"initial_c_grad", {kB, kH}},
-                 {"kernel_grad", {kI, k4H}},
-                 {"recurrent_kernel_grad", {kH, k4H}},
-                 Like("bias_grad", "bias"),
-                 Like("peephole_grad", "peephole")};
-    return s;
-  }();
-  return signature;
-}
-
-const Signature& KerasLSTMV2() {
-  static const Signature signature = [] {
-    Arguments inputs = {{"x", {kB, kT, kI}},
-                        {"mask", {kB, kT}, "bool", kOptional},
-                        {"initial_h", {kB, kP}},
-                        {"initial_c", {kB, kH}},
-                        {"kernel", {kI, k4H}},
-                        {"recurrent_kernel", {kP, k4H}},
-                        {"bias", {k4H}, "T", kOptional},
-                        {"peephole", {k3, kH}, "T", kOptional},
-                        {"projection", {kH, kP}, "T", kOptional},
-                        {"input_dropout", {k4, kB, kI}, "T", kOptional},
-                        {"recurrent_dropout", {k4, kB, kP}, "T", kOptional}};
-    Signature s = Base("TfLstmOps>KerasLSTMV2", std::move(inputs),
-                       {{"output", {kB, kAny, kP}},
-                        {"final_h", {kB, kP}},
-                        {"final_c", {kB, kH}},
-                        {"reserve", {kAny}}});
-    AddLstmV2Attributes(&s);
-    s.attributes.push_back("training: bool = true");
-    return s;
-  }();
-  return signature;
-}
-
-const Signature& KerasLSTMV2Grad() {
-  static const Signature signature = [] {
-    Signature s = GradOf(KerasLSTMV2(), "TfLstmOps>KerasLSTMV2Grad", kP);
-    AddLstmV2Attributes(&s);
+    Signature s = GradOf(KerasLSTM(), "TfLstmOps>KerasLSTMGrad", kP);
+    AddLstmAttributes(&s);
     s.inputs.push_back({"final_h_grad", {kB, kP}});
     s.inputs.push_back({"final_c_grad", {kB, kH}});
     s.outputs = {{"x_grad", {kB, kT, kI}},

@@ -17,14 +17,12 @@
 
 namespace tf_lstm_ops::keras {
 
-// The op variants: LSTM, LSTM with projection and activations, GRU, and the
-// layer-normalised ones.
+// The op variants: LSTM, GRU, and the layer-normalised ones.
 struct OpVariant {
   CellKind cell;
   GateOrder order;
   const Signature& (*forward)();
   const Signature& (*gradient)();
-  bool has_activations = false;
   bool has_layer_norm = false;
 
   constexpr bool is_lstm() const { return IsLstm(cell); }
@@ -33,23 +31,18 @@ struct OpVariant {
 
 inline constexpr OpVariant kLstm = {CellKind::kLstm, kOrderIFCO, &KerasLSTM,
                                     &KerasLSTMGrad};
-inline constexpr OpVariant kLstmV2 = {CellKind::kLstm, kOrderIFCO, &KerasLSTMV2,
-                                      &KerasLSTMV2Grad,
-                                      /*has_activations=*/true};
 inline constexpr OpVariant kGru = {CellKind::kGru, kOrderURN, &KerasGRU,
                                    &KerasGRUGrad};
 inline constexpr OpVariant kLayerNormLstm = {
     CellKind::kLayerNormLstm,  kOrderIFCO,
     &KerasLayerNormLSTM,       &KerasLayerNormLSTMGrad,
-    /*has_activations=*/false,
     /*has_layer_norm=*/true};
 inline constexpr OpVariant kLayerNormGru = {
     CellKind::kLayerNormGru,   kOrderURN,
     &KerasLayerNormGRU,        &KerasLayerNormGRUGrad,
-    /*has_activations=*/false,
     /*has_layer_norm=*/true};
 
-// The size of h. Only KerasLSTMV2 has it apart from the number of units.
+// The size of h. Only KerasLSTM has it apart from the number of units.
 inline int64_t HiddenSize(const Sizes& sizes) {
   return sizes.hidden == kUnknown ? sizes.cell : sizes.hidden;
 }
@@ -89,19 +82,20 @@ struct Attributes {
     if (variant.has_layer_norm) {
       TF_LSTM_OPS_RETURN_IF_ERROR(InitLayerNorm(reader, variant));
     } else if (variant.is_lstm()) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("cell_clip", &cell_clip));
-    }
-    if (variant.has_activations) {
-      std::string state, gate;
-      TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("activation", &state));
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          reader.GetAttr("recurrent_activation", &gate));
-      activations = {ParseActivation(state), ParseActivation(gate)};
+      TF_LSTM_OPS_RETURN_IF_ERROR(InitLstm(reader));
     }
     TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("go_backwards", &go_backwards));
     TF_LSTM_OPS_RETURN_IF_ERROR(
         reader.GetAttr("zero_output_for_mask", &zero_output_for_mask));
     return reader.GetAttr("return_sequences", &return_sequences);
+  }
+  Status InitLstm(const AttributeReader& reader) {
+    TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("cell_clip", &cell_clip));
+    std::string state, gate;
+    TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("activation", &state));
+    TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("recurrent_activation", &gate));
+    activations = {ParseActivation(state), ParseActivation(gate)};
+    return Status();
   }
   Status InitLayerNorm(const AttributeReader& reader,
                        const OpVariant& variant) {

@@ -7,15 +7,21 @@
 
 namespace tf_lstm_ops::keras {
 
-// An LSTM layer. The gates of the weights are in Keras' order i, f, c, o.
+// An LSTM layer. The gates of the weights are in Keras' order i, f, c, o. P is
+// the size of h: the number of columns of the projection, or H where it is
+// absent.
 // Inputs:
-//   x [B,T,I]; mask [B,T]; initial_h, initial_c [B,H]; kernel [I,4H];
-//   recurrent_kernel [H,4H]; bias [4H]; peephole [3,H], rows i, f, o;
-//   input_dropout [4,B,I] and recurrent_dropout [4,B,H], each gate's
+//   x [B,T,I]; mask [B,T]; initial_h [B,P]; initial_c [B,H]; kernel [I,4H];
+//   recurrent_kernel [P,4H]; bias [4H]; peephole [3,H], rows i, f, o;
+//   projection [H,P], P < H: h = (o * g(c)) projection;
+//   input_dropout [4,B,I] and recurrent_dropout [4,B,P], each gate's
 //   multipliers of x and of the previous h.
+// Attributes: `activation` g of the candidate and the cell state,
+// `recurrent_activation` of the gates; see UnitActivation. The kernels for CUDA
+// have the default ones only, and no projection.
 // Outputs:
-//   output [B,T,H] with return_sequences, else the last step's, [B,1,H];
-//   final_h, final_c [B,H]; reserve [.], which the gradient op reads (see
+//   output [B,T,P] with return_sequences, else the last step's, [B,1,P];
+//   final_h [B,P]; final_c [B,H]; reserve [.], which the gradient op reads (see
 //   ReserveLayout in problem.h), empty unless `training`.
 const Signature& KerasLSTM();
 
@@ -24,18 +30,6 @@ const Signature& KerasLSTM();
 // and the multipliers. Without the attribute `needs_x_grad`, the kernels for
 // the CPU save the time of x_grad and return zeros.
 const Signature& KerasLSTMGrad();
-
-// KerasLSTM with a projection and other activations. P is the size of h: the
-// number of columns of the projection, or H where it is absent. Only the CPU
-// has kernels.
-// Inputs, besides those of KerasLSTM:
-//   projection [H,P], P < H: h = (o * g(c)) projection.
-// initial_h is [B,P], recurrent_kernel [P,4H], recurrent_dropout [4,B,P].
-// Attributes: `activation` g of the candidate and the cell state,
-// `recurrent_activation` of the gates; see UnitActivation.
-// Outputs: those of KerasLSTM; output and final_h have P columns.
-const Signature& KerasLSTMV2();
-const Signature& KerasLSTMV2Grad();
 
 // A layer-normalised LSTM layer; see core/layer_norm_cell.h. Only the CPU has
 // kernels. The inputs are those of KerasLSTM without peephole, and behind bias:

@@ -66,4 +66,6 @@ def _arguments(row: Row, problem: Problem, number: int, backwards: bool) -> dict
         "return_sequences": True,
         "training": False,
     }
-    return found if row.cell == "gru" else {**found, "initial_c": state, "peephole": absent}
+    if row.cell == "lstm":
+        found |= {"initial_c": state, "peephole": absent, "projection": absent}
+    return found

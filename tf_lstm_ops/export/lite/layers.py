@@ -225,7 +225,19 @@ def fused_lstm(layer: Any, x: Any, name: str) -> tuple[Any, Any, list[Any]]:
         absent = tf.zeros([0])
         rows = absent if peephole is None else tf.constant(peephole)
         output, h, c = keras_lstm(
-            *(x, tf.zeros([0], tf.bool), h, c, kernel, recurrent, bias, rows, absent, absent),
+            *(
+                x,
+                tf.zeros([0], tf.bool),
+                h,
+                c,
+                kernel,
+                recurrent,
+                bias,
+                rows,
+                absent,
+                absent,
+                absent,
+            ),
             cell_clip=clip,
             go_backwards=False,
             zero_output_for_mask=False,
