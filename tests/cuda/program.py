@@ -77,7 +77,7 @@ def error() -> Any:
     return None
 
 
-def refused() -> Any:
+def lacking_options() -> Any:
     """The errors of options that the kernels lack, where the op is placed on the device."""
     projected = {
         "initial_h": random(BATCH, 1),

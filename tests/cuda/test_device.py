@@ -80,7 +80,7 @@ def test_tf32_where_tensorflow_allows_it(built):
 
 
 def test_what_the_kernels_lack_is_refused(built):
-    activation, recurrent_activation, projection = check("refused", built)
+    activation, recurrent_activation, projection = check("lacking_options", built)
     assert activation == recurrent_activation
     assert "activation must be tanh and recurrent_activation sigmoid on CUDA" in activation
     assert "projection must be absent on CUDA" in projection
