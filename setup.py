@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
 from build_defs import native  # noqa: E402
+from build_defs.long_description import long_description, project_urls  # noqa: E402
 
 # TensorFlow has several distributions (tensorflow, tensorflow-cpu, tf-nightly), which overwrite one
 # another. A released package therefore requires none of them, nor Keras, which comes with each. An
@@ -62,6 +63,9 @@ LIBRARIES = [Path(name).stem for name in native.libraries(platform.system())]
 # come along from the last one, and on macOS setuptools' "build" would be the same name as "BUILD".
 with tempfile.TemporaryDirectory() as build_base:
     setup(
+        long_description=long_description((ROOT / "README.md").read_text(encoding="utf-8")),
+        long_description_content_type="text/markdown",
+        project_urls=project_urls(),
         install_requires=DEPENDENCIES + OF_A_CLONE * (not IS_RELEASE),
         ext_modules=[Extension(f"tf_lstm_ops._lib.{name}", sources=[]) for name in LIBRARIES],
         cmdclass={"build_ext": BuildNative, "bdist_wheel": PlatformWheel},
