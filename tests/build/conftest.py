@@ -23,7 +23,7 @@ def native() -> ModuleType:
     return module
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def cxx(native: ModuleType) -> list[str]:
     """The C++ compiler's command."""
     try:

@@ -35,7 +35,7 @@ def test_result_has_the_outputs(op):
         assert annotation == "Tensor"
     else:
         assert annotation == f"{op}Results"
-        result = typing.get_type_hints(getattr(raw_ops, op))["return"]
+        result = typing.get_type_hints(getattr(raw_ops, op), localns=vars(types))["return"]
         assert result is getattr(types, annotation)
         assert list(result._fields) == outputs
 

@@ -1,5 +1,7 @@
 """Commands of the command line, one module each. Importing this package imports no TensorFlow."""
 
+from tf_lstm_ops import _optional
+
 
 class CommandError(Exception):
     """A command cannot continue. The message says why and what to do next."""
@@ -16,9 +18,6 @@ def require_matplotlib() -> None:
       CommandError: matplotlib cannot be imported.
     """
     try:
-        import matplotlib.figure  # noqa: F401
+        _optional.require("matplotlib.figure", "the picture", "demo")
     except ImportError as error:
-        raise CommandError(
-            f"the picture needs matplotlib, which cannot be imported ({error}). Install it with:\n"
-            "pip install 'tf_lstm_ops[demo]'"
-        ) from error
+        raise CommandError(str(error)) from error

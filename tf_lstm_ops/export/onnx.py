@@ -16,7 +16,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import composite
+from tf_lstm_ops import _optional, composite
 from tf_lstm_ops.export import check, files, onnx_nodes, states
 from tf_lstm_ops.export.signature import signature
 from tf_lstm_ops.keras import convert_model
@@ -93,15 +93,8 @@ def _require_float32(model: keras.Model) -> None:
 
 
 def _tf2onnx() -> ModuleType:
-    try:
-        import onnx  # noqa: F401
-        import tf2onnx
-    except ImportError as error:
-        raise ImportError(
-            f"the export to ONNX needs the packages tf2onnx and onnx ({error}). Install them with "
-            "pip install 'tf_lstm_ops[onnx]'"
-        ) from error
-    return tf2onnx
+    _optional.require("onnx", "the export to ONNX", "onnx")
+    return _optional.require("tf2onnx", "the export to ONNX", "onnx")
 
 
 def _with_our_layers(model: keras.Model) -> keras.Model:

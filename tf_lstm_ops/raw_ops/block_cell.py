@@ -6,16 +6,20 @@ bfloat16, float or double.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tf_lstm_ops.raw_ops.common import as_written, call
-from tf_lstm_ops.raw_ops.types import (
-    BlockLSTMGradResults,
-    BlockLSTMGradV2Results,
-    BlockLSTMResults,
-    BlockLSTMV2Results,
-    LSTMBlockCellGradResults,
-    LSTMBlockCellResults,
-    TensorLike,
-)
+
+if TYPE_CHECKING:
+    from tf_lstm_ops.raw_ops.types import (
+        BlockLSTMGradResults,
+        BlockLSTMGradV2Results,
+        BlockLSTMResults,
+        BlockLSTMV2Results,
+        LSTMBlockCellGradResults,
+        LSTMBlockCellResults,
+        TensorLike,
+    )
 
 
 @as_written

@@ -8,15 +8,18 @@ and its seeds do not affect the results.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tf_lstm_ops.raw_ops.common import as_written, call
-from tf_lstm_ops.raw_ops.types import (
-    CudnnRNNParamsToCanonicalResults,
-    CudnnRNNParamsToCanonicalV2Results,
-    DTypeLike,
-    Tensor,
-    TensorLike,
-)
+
+if TYPE_CHECKING:
+    from tf_lstm_ops.raw_ops.types import (
+        CudnnRNNParamsToCanonicalResults,
+        CudnnRNNParamsToCanonicalV2Results,
+        DTypeLike,
+        Tensor,
+        TensorLike,
+    )
 
 
 @as_written

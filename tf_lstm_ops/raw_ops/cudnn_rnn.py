@@ -18,21 +18,23 @@ The model's attributes, which all these ops take:
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tf_lstm_ops import op_definitions
 from tf_lstm_ops.raw_ops.common import as_written, call
-from tf_lstm_ops.raw_ops.types import (
-    CudnnRNNBackpropResults,
-    CudnnRNNBackpropV2Results,
-    CudnnRNNBackpropV3Results,
-    CudnnRNNResults,
-    CudnnRNNV2Results,
-    CudnnRNNV3Results,
-    TensorLike,
-)
+
+if TYPE_CHECKING:
+    from tf_lstm_ops.raw_ops.types import (
+        CudnnRNNBackpropResults,
+        CudnnRNNBackpropV2Results,
+        CudnnRNNBackpropV3Results,
+        CudnnRNNResults,
+        CudnnRNNV2Results,
+        CudnnRNNV3Results,
+        TensorLike,
+    )
 
 
 def _with_static_shapes(outputs: Any) -> Any:

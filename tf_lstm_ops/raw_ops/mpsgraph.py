@@ -6,13 +6,15 @@ float or double.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
 from tf_lstm_ops import op_definitions
 from tf_lstm_ops.raw_ops.common import as_written, call, common_dtype
-from tf_lstm_ops.raw_ops.types import TensorLike
+
+if TYPE_CHECKING:
+    from tf_lstm_ops.raw_ops.types import TensorLike
 
 
 class Results(NamedTuple):

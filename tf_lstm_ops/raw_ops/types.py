@@ -2,6 +2,8 @@
 
 Written by scripts/raw_ops_types.py from the op definitions. An op of several outputs returns a
 namedtuple that TensorFlow generates, not an instance of the class here: the class has its fields.
+The ops import this module for type checkers only. At run time `typing.get_type_hints` therefore
+needs `localns=vars(types)`.
 """
 
 from __future__ import annotations

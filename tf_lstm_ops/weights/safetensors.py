@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from tf_lstm_ops import _optional
 from tf_lstm_ops.weights.torch import TorchFormat
 
 if TYPE_CHECKING:
@@ -91,11 +92,5 @@ class _Tensors(Mapping[str, Any]):
 
 
 def _safetensors() -> ModuleType:
-    try:
-        import safetensors.numpy
-    except ImportError as error:
-        raise ImportError(
-            f"this needs the package safetensors ({error}). Install it with "
-            "pip install 'tf_lstm_ops[safetensors]'"
-        ) from error
-    return safetensors
+    _optional.require("safetensors.numpy", "a .safetensors file", "safetensors")
+    return _optional.require("safetensors", "a .safetensors file", "safetensors")

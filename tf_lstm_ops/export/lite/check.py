@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tf_lstm_ops import _optional
 from tf_lstm_ops.export.check import Difference, difference
 from tf_lstm_ops.export.lite.trace import Traced, call
 
@@ -41,9 +42,10 @@ def interpreter(path: str) -> Any:
         with warnings.catch_warnings():  # TensorFlow announces its move to ai_edge_litert
             warnings.simplefilter("ignore")
             return tf.lite.Interpreter(model_path=path)
-    from ai_edge_litert.interpreter import Interpreter
-
-    return Interpreter(model_path=path)
+    module = _optional.require(
+        "ai_edge_litert.interpreter", "the check of a .tflite file", "tflite"
+    )
+    return module.Interpreter(model_path=path)
 
 
 def differences(

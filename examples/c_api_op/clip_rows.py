@@ -1,0 +1,20 @@
+"""The op of clip_rows.cc and its gradient."""
+
+from pathlib import Path
+
+import tensorflow as tf
+
+_OPS = tf.load_op_library(str(Path(__file__).absolute().with_name("libclip_rows.so")))
+clip_rows = _OPS.example_clip_rows
+
+
+@tf.RegisterGradient("Example>ClipRows")
+def _gradient(op: tf.Operation, dy: tf.Tensor) -> tf.Tensor:
+    """The gradient of y = x max_norm / |x| where |x| > max_norm, and of y = x elsewhere."""
+    x, max_norm = op.inputs[0], op.get_attr("max_norm")
+    squares = tf.reduce_sum(x * x, axis=1, keepdims=True)
+    clipped = squares > max_norm**2
+    squares = tf.where(clipped, squares, 1.0)  # no division by zero
+    along = tf.reduce_sum(x * dy, axis=1, keepdims=True) / squares
+    dx = max_norm * tf.math.rsqrt(squares) * (dy - along * x)
+    return tf.where(clipped, dx, dy)

@@ -1,0 +1,94 @@
+"""A package that only some functions need is missing: the error has the command to type."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import keras
+import pytest
+import tensorflow as tf
+
+from pages import ROOT
+from tf_lstm_ops import _optional, export, weights
+from tf_lstm_ops.bench.peers import PEERS
+from tf_lstm_ops.cli import CommandError, require_matplotlib
+from tf_lstm_ops.keras import LSTM
+
+# As the package calls it: module, purpose, extra.
+CALL = re.compile(r'_optional\.require\(\s*"([\w.]+)", "[^"]+", "([\w-]+)"\s*\)')
+
+
+def model() -> keras.Model:
+    return keras.Sequential([keras.Input((3, 2)), LSTM(2)])
+
+
+def read_safetensors(path: Path) -> None:
+    weights.LSTMWeights.from_safetensors(path)
+
+
+CALLS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "onnx": (lambda path: export.onnx(model(), path), "onnx"),
+    "tf2onnx": (lambda path: export.onnx(model(), path), "onnx"),
+    "ai_edge_litert": (lambda path: export.tflite(model(), path), "tflite"),
+    "safetensors": (read_safetensors, "safetensors"),
+    "matplotlib": (lambda path: require_matplotlib(), "demo"),
+}
+
+
+def hide(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in [m for m in sys.modules if m.startswith(f"{package}.")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)
+
+
+@pytest.mark.parametrize("package", CALLS)
+def test_missing_package(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call, extra = CALLS[package]
+    if package == "ai_edge_litert" and hasattr(tf, "lite"):
+        monkeypatch.delattr(tf.lite, "Interpreter")  # else TensorFlow's own one runs
+    hide(package, monkeypatch)
+    with pytest.raises((ImportError, CommandError)) as raised:
+        call(tmp_path / "file")
+    message = str(raised.value)
+    assert f" needs {package}, which cannot be imported" in message
+    assert message.endswith(f"\npip install 'tf_lstm_ops[{extra}]'")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_extra_installs_its_package() -> None:
+    text = "".join(file.read_text() for file in (ROOT / "tf_lstm_ops").rglob("*.py"))
+    calls = CALL.findall(text)
+    assert len(calls) == text.count("_optional.require(")
+    assert {module.partition(".")[0] for module, _ in calls} == set(CALLS)
+    pyproject = (ROOT / "pyproject.toml").read_text()
+    for module, extra in calls:
+        requirements = re.search(rf"^{extra} = \[([^]]*)\]", pyproject, re.MULTILINE)
+        assert module.partition(".")[0] in requirements[1].replace("-", "_")
+
+
+def test_no_other_import_of_these_packages() -> None:
+    """Besides modules that are imported after `require`, or run in a process of a peer."""
+    after = {
+        *("cli/plot.py", "bench/plot.py", "export/onnx.py", "export/onnx_nodes.py"),
+        *(f"bench/peers/{name}.py" for name in ("onnx_model", "onnxruntime")),
+    }
+    names = "|".join([*CALLS, "onnxruntime"])
+    found = {
+        file.relative_to(ROOT / "tf_lstm_ops").as_posix()
+        for file in (ROOT / "tf_lstm_ops").rglob("*.py")
+        if re.search(rf"^\s*(import|from) ({names})\b", file.read_text(), re.MULTILINE)
+    }
+    assert found == after
+
+
+@pytest.mark.parametrize("peer", ["torch", "onnxruntime", "openvino", "jax"])
+def test_missing_peer(peer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`bench` then prints the command; bench/test_runner.py has the test of that."""
+    hide(PEERS[peer].needs[-1], monkeypatch)
+    assert not PEERS[peer].is_installed()
+    assert peer.removesuffix("runtime") in PEERS[peer].pip
+
+
+def test_the_module_itself() -> None:
+    assert _optional.require("re", "this test", "test") is re
