@@ -43,7 +43,7 @@ WITH_EXAMPLES = [
 def test_all_pages_are_found() -> None:
     assert {name_of(page) for page in WITH_EXAMPLES} == {
         *("docs/guide/export.md", "docs/guide/keras.md"),
-        *("docs/guide/raw_ops.md", "docs/guide/weights.md"),
+        *("docs/guide/raw_ops.md", "docs/guide/tutorial.md", "docs/guide/weights.md"),
     }
 
 
