@@ -24,13 +24,14 @@ version = release = runpy.run_path(str(ROOT / "tf_lstm_ops" / "_version.py"))["_
 
 extensions = [
     *("sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb"),
-    *("repository_pages", "google_docstrings"),
+    *("google_docstrings", "mathml", "repository_pages"),
 ]
 exclude_patterns = ["_ext", "requirements.txt"]
 repository_url = project_url.repository_url()
 
 # Markdown as on GitHub.
 myst_heading_anchors = 6
+myst_fence_as_directive = {"math"}
 nb_execution_mode = "off"  # the notebooks have their outputs
 
 autodoc_typehints = "none"  # google_docstrings adds them to the descriptions, as in the source
@@ -40,6 +41,8 @@ default_role = "code"  # `name` in docstrings is code
 napoleon_custom_sections = [("Call arguments", "params_style"), ("Call returns", "returns_style")]
 python_maximum_signature_line_length = 80  # characters; longer ones get a line for each argument
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"tf_lstm_ops {version}"
 html_static_path = ["_static"]
+html_css_files = ["site.css"]

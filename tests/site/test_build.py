@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 import repository_pages
+
 from pages import ROOT, blocks
 from site_pages import Page
 

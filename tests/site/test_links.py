@@ -1,7 +1,6 @@
 """docs/_ext/repository_pages.py: where the links of a page lead."""
 
 import pytest
-
 from repository_pages import page_of, rewritten, source_of
 
 pytestmark = pytest.mark.site
