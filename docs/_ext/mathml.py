@@ -1,4 +1,4 @@
-"""Equations as MathML, which browsers show without scripts. TeX is converted when a page is built."""
+"""Equations as MathML, which browsers show without scripts. Pages get it when they are built."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_source_of_a_page(source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["docs/conf.py", "docs/missing.md", "tf_lstm_ops/data/README.md"]
+    "source", ["docs/conf.py", "docs/api/missing.rst", "tf_lstm_ops/data/README.md"]
 )
 def test_other_files_are_no_pages(source: str) -> None:
     assert page_of(source) is None
