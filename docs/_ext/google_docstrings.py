@@ -1,0 +1,126 @@
+"""Prepares this package's docstrings for sphinx.ext.napoleon.
+
+An entry of a section may describe several arguments, ``w, b: ...``, and its names may take several
+lines. Napoleon reads one argument per entry, so each gets an entry of its own here, with the same
+text and the type from the signature, ``w (Array): ...``. Names of pages, such as docs/stability.md,
+become links.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.util import inspect as sphinx_inspect
+
+SECTION = re.compile(r"(Args|Attributes|Call arguments):")
+ENTRY = re.compile(r"(?P<names>\**\w+(?:,\s+\**\w+)*):\s+(?P<text>.*)", re.DOTALL)
+PAGE = re.compile(r"\bdocs/([\w/]+)\.md\b")
+BEFORE_NAPOLEON = 400  # it has the default priority, 500
+
+
+def entries(lines: list[str]) -> list[str]:
+    """The entries of a section; the lines of an entry after its first one are indented."""
+    return re.split(r"\n(?! |\n|$)", textwrap.dedent("\n".join(lines)).rstrip())
+
+
+def expanded(entry: str, types: Mapping[str, str]) -> Iterator[str]:
+    """One entry for each name of an entry, with its type if that is known."""
+    match = ENTRY.fullmatch(entry)
+    if match is None:
+        yield entry
+        return
+    text = re.sub(r"^(\w)\.", r"\1\\.", match["text"])  # "I." alone would begin a numbered list
+    for name in re.split(r",\s+", match["names"]):
+        type_ = types.get(name.lstrip("*"))
+        yield f"{name} ({type_}): {text}" if type_ else f"{name}: {text}"
+
+
+def with_single_entries(lines: list[str], types: Mapping[str, str]) -> list[str]:
+    """A docstring in which each entry describes one argument.
+
+    Args:
+      lines: of the docstring, without its indentation.
+      types: of the arguments, by name.
+
+    Returns:
+      The new lines.
+    """
+    found: list[str] = []
+    rest = list(lines)
+    while rest:
+        found.append(rest.pop(0))
+        if not SECTION.fullmatch(found[-1]):
+            continue
+        section = []
+        while rest and (not rest[0] or rest[0].startswith(" ")):
+            section.append(rest.pop(0))
+        for entry in entries(section):
+            for single in expanded(entry, types):
+                found += textwrap.indent(single, "  ").splitlines()
+        found.append("")
+    return found
+
+
+def types_of(function: Any) -> dict[str, str]:
+    """The annotations of a function or class, as in the source; that of the result is "return"."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a module
+        return {}
+    found = {name: p.annotation for name, p in signature.parameters.items()}
+    found["return"] = signature.return_annotation
+    # The annotations of named tuples are ForwardRefs.
+    words = {name: getattr(value, "__forward_arg__", value) for name, value in found.items()}
+    return {name: value for name, value in words.items() if isinstance(value, str)}
+
+
+def is_record(obj: Any) -> bool:
+    """Whether the attributes of a class are the arguments of its constructor."""
+    return dataclasses.is_dataclass(obj) or hasattr(obj, "_fields")
+
+
+def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Changes the lines of a docstring in place."""
+    if what == "class" and is_record(obj):
+        lines[:] = ["Args:" if line == "Attributes:" else line for line in lines]
+    lines[:] = [PAGE.sub(r":doc:`/\1`", line) for line in lines]
+    if what == "property":
+        lines[0] = f"{types_of(obj.fget)['return']}: {lines[0]}"  # as napoleon reads it
+        return
+    types = types_of(obj.__init__ if what == "class" and not is_record(obj) else obj)
+    lines[:] = with_single_entries(lines, types)
+    if what != "class" and types.get("return", "None") != "None":
+        lines += ["", f":rtype: {types['return']}"]
+
+
+def constructor(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, args: str | None, result: str | None
+) -> tuple[str, None] | None:
+    """The signature of a layer: its __init__. The __new__ of Keras takes *args and **kwargs."""
+    if what != "class" or args != "(*args, **kwargs)":
+        return None
+    own = sphinx_inspect.signature(obj.__init__, bound_method=True)
+    return sphinx_inspect.stringify_signature(own, show_annotation=False), None
+
+
+def skip(
+    app: Sphinx, what: str, name: str, obj: Any, is_skipped: bool, options: Any
+) -> bool | None:
+    """Skips members that classes inherit from Keras, dataclasses and tuples."""
+    function = getattr(obj, "fget", None) or getattr(obj, "__func__", obj)
+    module = getattr(function, "__module__", None) or ""
+    return None if module.split(".")[0] == "tf_lstm_ops" else True
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", process, priority=BEFORE_NAPOLEON)
+    app.connect("autodoc-process-signature", constructor)
+    app.connect("autodoc-skip-member", skip)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,142 @@
+"""Pages of the repository that are outside of docs, and links between pages and other files.
+
+Sphinx reads only files below docs. Before a build, the pages outside of docs are copied to a folder
+that git ignores. Links in all pages are written for the repository. When a page is read, a link to
+another page leads to that page of the site. A link to another file leads to the address of the file
+in the repository, if one is known. If not, the text of the link remains.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+import project_url
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+COPIES = "project"  # the folder of the copies in docs; .gitignore and MANIFEST.in name it, too
+OUTSIDE = (
+    *("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"),
+    *("benchmarks/*.md", "cc/**/README.md", "examples/*.md", "examples/notebooks/*.ipynb"),
+)
+FRONT = {"README.md": "index.md"}  # the site has a front page of its own
+# Pages that list others: a toctree of these, which a git host would show as code, is added.
+CHILDREN = {"decisions/README": "[0-9]*", f"{COPIES}/cc/README": "backends/*/README"}
+TOCTREE = "\n```{{toctree}}\n:hidden:\n:glob:\n\n{}\n```\n"
+
+CODE = r"^(?P<fence>```+).*?^(?P=fence)$|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
+LINK = r"(?<!!)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])+)\]\((?P<target>[^)\s]+)\)"
+CODE_OR_LINK = re.compile(f"{CODE}|{LINK}", re.MULTILINE | re.DOTALL)
+
+
+@functools.cache
+def outside() -> list[str]:
+    """The pages outside of docs, as paths from the root of the repository."""
+    return sorted(
+        file.relative_to(ROOT).as_posix() for pattern in OUTSIDE for file in ROOT.glob(pattern)
+    )
+
+
+def page_of(path: str) -> str | None:
+    """The page of the site that shows a file of the repository.
+
+    Args:
+      path: from the root of the repository.
+
+    Returns:
+      The path of the page below docs; None if no page shows the file.
+    """
+    if path in FRONT:
+        return FRONT[path]
+    if path in outside():
+        return f"{COPIES}/{path}"
+    below = path.removeprefix("docs/")
+    is_page = below != path and path.endswith((".md", ".rst")) and (ROOT / path).is_file()
+    return below if is_page else None
+
+
+def source_of(page: str) -> str:
+    """The file of the repository that a page shows; the reverse of page_of.
+
+    Args:
+      page: the path of the page below docs.
+
+    Returns:
+      The path from the root of the repository.
+    """
+    copied = page.removeprefix(f"{COPIES}/")
+    return copied if copied != page else f"docs/{page}"
+
+
+def rewritten(text: str, source: str, file_url: Callable[[str], str | None]) -> str:
+    """A page whose links lead to pages of the site and to files at the address of the repository.
+
+    Args:
+      text: Markdown.
+      source: the path of the page from the root of the repository.
+      file_url: returns the address of a file, given its path from the root; None if unknown.
+
+    Returns:
+      The text with other links. Code is unchanged.
+    """
+    folder = PurePosixPath(source).parent
+
+    def link(match: re.Match[str]) -> str:
+        text, target = match["text"], match["target"]
+        if target is None or re.match(r"[a-z]+:|#", target):  # code, another site, the same page
+            return match[0]
+        file, _, anchor = target.partition("#")
+        path = os.path.normpath(folder / file)
+        anchor = anchor and f"#{anchor}"
+        if page := page_of(path):
+            return f"[{text}](/{page}{anchor})"
+        if url := file_url(path):
+            return f"[{text}]({url}{anchor})"
+        return f"`{text}`" if path.endswith(text) else text
+
+    return CODE_OR_LINK.sub(link, text)
+
+
+def copy_pages(app: Sphinx) -> None:
+    """Copies the pages outside of docs; removes copies of pages that are gone."""
+    folder = DOCS / COPIES
+    wanted = {folder / path: ROOT / path for path in outside()}
+    for copy in folder.rglob("*"):
+        if copy.is_file() and copy not in wanted:
+            copy.unlink()
+    for copy, file in wanted.items():
+        # An unchanged copy keeps its time, so that Sphinx does not read it again.
+        if not copy.is_file() or copy.read_bytes() != file.read_bytes():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(file.read_bytes())
+
+
+def rewrite(app: Sphinx, docname: str, content: list[str]) -> None:
+    """Rewrites the links of a page that Sphinx has read; adds a toctree to some pages."""
+    file = app.env.doc2path(docname)
+    source = source_of(file.relative_to(DOCS).as_posix())
+    if file.suffix == ".md":
+        content[0] = rewritten(content[0], source, project_url.file_url)
+        if children := CHILDREN.get(docname):
+            content[0] += TOCTREE.format(children)
+    elif file.suffix == ".ipynb":
+        notebook = json.loads(content[0])
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = rewritten("".join(cell["source"]), source, project_url.file_url)
+        content[0] = json.dumps(notebook)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Called by Sphinx."""
+    # A page is read again if the address of the repository has changed.
+    app.add_config_value("repository_url", None, "env")
+    app.connect("builder-inited", copy_pages)
+    app.connect("source-read", rewrite)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,175 @@
+"""The site in Chromium, on a desktop and a phone. SITE_SCREENSHOTS names a folder for pictures."""
+
+import functools
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Request, Response, sync_playwright
+from playwright.sync_api import Page as Tab
+
+from site_pages import Page
+
+pytestmark = pytest.mark.site
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+SIZES = {"desktop": (1280, 800), "phone": (360, 740)}
+SEEN = {  # pages with pictures
+    "front": "index.html",
+    "api": "api/keras.html",
+    "guide": "guide/keras.html",
+    "equations": "reference/block_cell.html",
+    "features": "reference/features.html",
+    "search": "search.html?q=peephole",
+}
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves files and prints nothing."""
+
+    def log_message(self, *args: Any) -> None:
+        """Called for each request."""
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    """Serves the site."""
+    handler = functools.partial(QuietHandler, directory=str(site))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium that the system has; playwright installs none."""
+    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    assert path, f"none of {', '.join(CHROMIUM)} is installed"
+    with sync_playwright() as playwright:
+        # Chromium refuses its sandbox to root.
+        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+class Visit:
+    """A tab of the browser that notes what goes wrong.
+
+    Attributes:
+      tab: the tab.
+      problems: errors on the console, requests that failed or left the site.
+    """
+
+    def __init__(self, browser: Browser, size: str, address: str, theme: str = "light") -> None:
+        width, height = SIZES[size]
+        self.address = address
+        self.problems: list[str] = []
+        self.tab: Tab = browser.new_page(
+            viewport={"width": width, "height": height}, color_scheme=theme
+        )
+        self.tab.on("console", self.on_console)
+        self.tab.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.tab.on("request", self.on_request)
+        self.tab.on("requestfailed", lambda request: self.problems.append(f"failed: {request.url}"))
+        self.tab.on("response", self.on_response)
+
+    def on_console(self, message: ConsoleMessage) -> None:
+        """Called for each message on the console."""
+        if message.type in ("error", "warning"):
+            self.problems.append(message.text)
+
+    def on_request(self, request: Request) -> None:
+        """Called for each request."""
+        if not request.url.startswith((self.address, "data:")):
+            self.problems.append(f"other server: {request.url}")
+
+    def on_response(self, response: Response) -> None:
+        """Called for each response."""
+        if response.status >= 400:
+            self.problems.append(f"{response.status}: {response.url}")
+
+    def go(self, path: str) -> None:
+        """Opens a page and waits until all is loaded."""
+        self.tab.goto(self.address + path, wait_until="networkidle")
+
+    def overflow(self) -> int:
+        """By how many pixels the document is wider than the window."""
+        return self.tab.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+
+
+@pytest.fixture
+def screenshots(tmp_path: Path) -> Path:
+    """The folder for pictures."""
+    folder = Path(os.environ.get("SITE_SCREENSHOTS", tmp_path))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", SEEN)
+def test_page_has_no_errors(
+    name: str, size: str, theme: str, browser: Browser, address: str, screenshots: Path
+) -> None:
+    visit = Visit(browser, size, address, theme)
+    visit.go(SEEN[name])
+    visit.tab.screenshot(path=screenshots / f"{name}-{size}-{theme}.png")
+    visit.tab.close()
+    assert visit.problems == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_no_page_is_wider_than_the_window(
+    size: str, browser: Browser, address: str, pages: dict[str, Page]
+) -> None:
+    visit = Visit(browser, size, address)
+    wide = {}
+    for path in pages:
+        visit.tab.goto(address + path)
+        if overflow := visit.overflow():
+            wide[path] = overflow
+    visit.tab.close()
+    assert wide == {}
+    assert visit.problems == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_front_page_has_one_plot(size: str, browser: Browser, address: str) -> None:
+    for theme in ("light", "dark"):
+        visit = Visit(browser, size, address, theme)
+        visit.go("index.html")
+        plots = visit.tab.locator("img[src*=readme]").all()
+        shown = [plot.get_attribute("src") for plot in plots if plot.is_visible()]
+        assert shown == [f"_images/readme-{theme}.svg"]
+        visit.tab.close()
+
+
+def test_search_finds(browser: Browser, address: str) -> None:
+    visit = Visit(browser, "phone", address)
+    visit.go("search.html?q=peephole")
+    results = visit.tab.locator("#search-results li a")
+    results.first.wait_for()
+    assert any("reference/keras.html" in a.get_attribute("href") for a in results.all())
+    visit.tab.close()
+
+
+def test_first_column_of_the_features_stays_in_sight(browser: Browser, address: str) -> None:
+    visit = Visit(browser, "phone", address)
+    visit.go(SEEN["features"])
+    wrapper = visit.tab.locator("#features .table-wrapper").first
+    assert wrapper.evaluate("e => e.scrollWidth - e.clientWidth") > 100
+    cells = wrapper.locator("tbody tr").first.locator("td")
+    before = cells.first.bounding_box()
+    wrapper.evaluate("e => { e.scrollLeft = e.scrollWidth }")
+    assert cells.first.bounding_box() == before
+    width = SIZES["phone"][0]
+    assert before["width"] < width / 2
+    last = cells.last.bounding_box()
+    assert before["x"] + before["width"] <= last["x"] <= width - last["width"]
+    visit.tab.close()

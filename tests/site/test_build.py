@@ -1,0 +1,114 @@
+"""The built site: every page, every argument of the API, no link that leads nowhere."""
+
+import importlib
+import inspect
+import posixpath
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import repository_pages
+
+from pages import ROOT, blocks
+from site_pages import Page
+
+pytestmark = pytest.mark.site
+
+MODULES = ("export", "keras", "raw_ops", "stock", "weights")
+DOCS = repository_pages.DOCS
+COPIES = DOCS / repository_pages.COPIES
+SOURCES = [
+    *(page for page in DOCS.rglob("*.md") if not page.is_relative_to(COPIES)),
+    *(ROOT / path for path in repository_pages.outside()),
+]
+
+
+def test_every_source_is_a_page(pages: dict[str, Page]) -> None:
+    sources = {source.relative_to(ROOT).as_posix() for source in SOURCES}
+    shown = {repository_pages.page_of(source) for source in sources}
+    assert {"project/CONTRIBUTING.md", "project/benchmarks/table.md", "index.md"} <= shown
+    assert {str(Path(page).with_suffix(".html")) for page in shown - {None}} <= set(pages)
+
+
+def test_every_page_is_in_the_sidebar(pages: dict[str, Page]) -> None:
+    generated = {"index.html", "search.html", "genindex.html", "py-modindex.html"}
+    assert set(pages["index.html"].links) >= set(pages) - generated - {"README.html"} - {
+        page for page in pages if re.match(r"decisions/\d|project/cc/backends", page)
+    }
+
+
+def public_objects(module: str) -> Iterator[tuple[str, Any]]:
+    """The public functions, classes and methods of a module that the package defines."""
+    found = importlib.import_module(f"tf_lstm_ops.{module}")
+    for name in found.__all__:
+        value = getattr(found, name)
+        yield name, value
+        for member in dir(value) if inspect.isclass(value) else ():
+            method = getattr(value, member)
+            is_own = str(getattr(method, "__module__", "")).startswith("tf_lstm_ops.")
+            if inspect.isroutine(method) and is_own and not member.startswith("_"):
+                yield f"{name}.{member}", method
+
+
+def arguments(function: Callable[..., Any]) -> list[str]:
+    """As they are written in a call or definition: with stars."""
+    if inspect.isclass(function) and not hasattr(function, "_fields"):  # not a named tuple
+        function = function.__init__
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    found = inspect.signature(function).parameters.values()
+    return [stars.get(p.kind, "") + p.name for p in found if p.name != "self"]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_argument_is_described_with_its_type(module: str, pages: dict[str, Page]) -> None:
+    page = pages[f"api/{module}.html"]
+    count = 0
+    for name, function in public_objects(module):
+        text = page.described(f"tf_lstm_ops.{module}.{name}")
+        assert text, name
+        for argument in arguments(function):
+            count += 1
+            entry = re.escape(f"<strong>{argument}</strong> (") + ".+?" + re.escape(") – ")
+            assert re.search(entry + r"(<\w+>)*[\w<\[“(]", text), f"{name}: {argument}"
+    assert count or module == "stock"
+
+
+def test_signatures_of_layers_have_their_arguments(pages: dict[str, Page]) -> None:
+    heading = pages["api/keras.html"].described("tf_lstm_ops.keras.LSTM").partition("</dt>")[0]
+    assert "projection_size" in heading
+    assert "args" not in heading.replace("kwargs", "")
+
+
+def test_no_link_leads_nowhere(pages: dict[str, Page], site: Path) -> None:
+    count = 0
+    for path, page in pages.items():
+        for link in page.links:
+            if re.match(r"[a-z]+:", link):
+                continue
+            file, _, anchor = link.partition("#")
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(path), file))
+            target = target if file else path
+            assert (site / target).is_file(), f"{path}: {link}"
+            if anchor and target in pages:
+                assert anchor in pages[target].ids, f"{path}: {link}"
+            count += 1
+    assert count > 1000
+
+
+def test_nothing_is_loaded_from_other_servers(pages: dict[str, Page], site: Path) -> None:
+    for path, page in pages.items():
+        assert [r for r in page.resources if re.match(r"(https?:)?//", r)] == [], path
+    for style in site.rglob("*.css"):
+        assert re.findall(r"url\([\"']?(?:https?:)?//|@import", style.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda file: file.relative_to(ROOT).as_posix())
+def test_every_equation_is_mathml(source: Path, pages: dict[str, Page]) -> None:
+    page = repository_pages.page_of(source.relative_to(ROOT).as_posix())
+    if page is None or source.suffix != ".md":
+        return
+    html = pages[str(Path(page).with_suffix(".html"))]
+    assert html.tags.count("math") == len(blocks(source.read_text("utf-8"), "math"))
+    assert not any("mathjax" in r.lower() for r in html.resources)
