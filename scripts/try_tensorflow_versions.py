@@ -2,10 +2,10 @@
 
 Builds the wheel once, or takes one of a release. Then for each version makes a fresh virtual
 environment with that TensorFlow and this wheel, and runs parity_check.py in it; with --pytest the
-test suite too. Prints a Markdown table. A Python that a TensorFlow has no wheel for is passed over
+test suite too, with --stability the part of it that reads the golden files. Prints a Markdown table. A Python that a TensorFlow has no wheel for is passed over
 for the next one found.
 
-    python3 scripts/try_tensorflow_versions.py [--pytest] [--wheel FILE] [VERSION ...]
+    python3 scripts/try_tensorflow_versions.py [--pytest | --stability] [--wheel FILE] [VERSION ...]
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ VERSIONS = [
     "tensorflow==2.21.*",
     "tf-nightly",
 ]
+STABILITY = ROOT / "tests" / "stability" / "test_saved_files.py"
 
 
 class Failed(Exception):
@@ -91,9 +92,9 @@ def check_parity(python: str, log: Path) -> dict[str, Any]:
     return report
 
 
-def run_tests(python: str, log: Path) -> str:
+def run_tests(python: str, tests: Path, log: Path) -> str:
     """pytest's closing summary."""
-    result = run([python, "-m", "pytest", "-q", str(ROOT / "tests")], log)
+    result = run([python, "-m", "pytest", "-q", str(tests)], log)
     summary = (result.stdout.strip().splitlines() or ["no output"])[-1].strip("= ")
     if result.returncode != 0:
         raise Failed(f"{summary} (see {log})")
@@ -149,11 +150,11 @@ def install(tensorflow: str, wheel: Path, needed: list[str], folder: Path, pytho
 
 
 def try_version(
-    tensorflow: str, wheel: Path, interpreters: list[str], folder: Path, with_tests: bool
+    tensorflow: str, wheel: Path, interpreters: list[str], folder: Path, tests: Path | None
 ) -> Row:
     row = Row(tensorflow)
     start = time.monotonic()
-    needed = requirements(wheel, {"test"} if with_tests else set())
+    needed = requirements(wheel, {"test"} if tests else set())
     try:
         python = first_that_fits(tensorflow, wheel, needed, interpreters, folder)
         log = folder / "log.txt"
@@ -162,9 +163,9 @@ def try_version(
         row.tensorflow, row.keras = report["tensorflow"], report["keras"]
         row.python, row.library = report["python"], report["library"][:12]
         row.result = "agrees"
-        if with_tests:
+        if tests:
             progress("  pytest")
-            row.result = run_tests(python, log)
+            row.result = run_tests(python, tests, log)
     except Failed as error:
         row.result = f"FAILED: {error}"
     row.seconds = time.monotonic() - start
@@ -198,6 +199,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("versions", nargs="*", default=VERSIONS, metavar="VERSION")
     parser.add_argument("--pytest", action="store_true", help="run the test suite as well")
+    parser.add_argument("--stability", action="store_true", help="read the golden files as well")
     parser.add_argument("--python", action="append", default=[], help="an interpreter to prefer")
     parser.add_argument("--wheel", type=Path, help="a wheel to try instead of a new one")
     parser.add_argument("--work", type=Path, help="folder for environments and logs, kept")
@@ -210,12 +212,13 @@ def main() -> int:
     progress(f"logs in {work}")
     wheel = options.wheel.resolve() if options.wheel else build_wheel(work)
 
+    tests = ROOT / "tests" if options.pytest else STABILITY if options.stability else None
     rows = []
     for number, version in enumerate(options.versions, 1):
         progress(f"[{number}/{len(options.versions)}] {version}")
         folder = work / version.replace("*", "x").replace("==", "-")
         folder.mkdir(exist_ok=True)
-        row = try_version(version, wheel, interpreters, folder, options.pytest)
+        row = try_version(version, wheel, interpreters, folder, tests)
         shutil.rmtree(folder / "venv", ignore_errors=True)  # more than a gigabyte each
         progress(f"  {row.result} ({row.seconds:.0f} s)")
         rows.append(row)
