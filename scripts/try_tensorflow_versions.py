@@ -2,8 +2,8 @@
 
 Builds the wheel once, or takes one of a release. Then for each version makes a fresh virtual
 environment with that TensorFlow and this wheel, and runs parity_check.py in it; with --pytest the
-test suite too, with --stability the part of it that reads the golden files. Prints a Markdown table. A Python that a TensorFlow has no wheel for is passed over
-for the next one found.
+test suite too, with --stability the part of it that reads the golden files. Prints a Markdown
+table. A Python that a TensorFlow has no wheel for is passed over for the next one found.
 
     python3 scripts/try_tensorflow_versions.py [--pytest | --stability] [--wheel FILE] [VERSION ...]
 """
