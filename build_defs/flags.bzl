@@ -95,6 +95,9 @@ LINKOPTS_MACOS = [
 # The start of a library's own name on macOS, which would else be a path of the build.
 MACOS_INSTALL_NAME = "-Wl,-install_name,@rpath/"
 
+# In place of a stub, the library for Windows has functions that find TensorFlow's.
+WINDOWS_SOURCES = ["cc/tf/windows/*.cc"]
+
 # The library of CUDA kernels, on Linux only. The build needs nothing of CUDA. The
 # library contains the device code as text; paths begin at the root.
 CUDA_LIBRARY = "tf_lstm_ops_cuda.so"

@@ -102,6 +102,8 @@ def library_units(library: str, machine: str) -> list[Unit]:
         return metal_units(machine)
     if library == FLAGS["CUDA_LIBRARY"]:
         return cuda_units(machine)
+    if platform.system() == "Windows":
+        return [*_baseline_units("WINDOWS_SOURCES", machine), *units(machine)]
     return units(machine)
 
 
@@ -121,6 +123,8 @@ def link_command(objects: list[str], folder: Path, output: Path, system: str) ->
         is_metal = output.name == FLAGS["METAL_LIBRARY"]
         options = FLAGS["METAL_LINKOPTS_MACOS" if is_metal else "LINKOPTS_MACOS"]
         return [*command, *options, FLAGS["MACOS_INSTALL_NAME"] + output.name]
+    if system == "Windows":
+        return command
     return [*command, *FLAGS["LINKOPTS_LINUX"], str(folder / FLAGS["STUB"])]
 
 
@@ -167,7 +171,7 @@ def build(outputs: Sequence[Path], folder: Path, jobs: int | None = None) -> Non
     with concurrent.futures.ThreadPoolExecutor(jobs or _processors()) as pool:
         compile_unit = functools.partial(_compile, folder=folder, modified=modified)
         list(pool.map(compile_unit, _longest_first(list(todo.values()))))
-    if system != "Darwin":
+    if system == "Linux":
         _run(stub_command(folder))
     for output, units in linked.items():
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -36,9 +36,7 @@ def name_of(page: Path) -> str:
 # compiler.
 COMPILED = DOCS / "guide" / "c_api_op.md"
 WITH_EXAMPLES = [
-    page
-    for page in sorted(DOCS_PAGES)
-    if blocks(text_of(page), "python") and page != COMPILED
+    page for page in sorted(DOCS_PAGES) if blocks(text_of(page), "python") and page != COMPILED
 ]
 
 

@@ -98,7 +98,6 @@ TF_ShapeHandle* TF_NewShapeHandle();
 void TF_DeleteShapeHandle(TF_ShapeHandle*);
 TF_DimensionHandle* TF_NewDimensionHandle();
 void TF_DeleteDimensionHandle(TF_DimensionHandle*);
-int64_t TF_ShapeInferenceContextNumInputs(TF_ShapeInferenceContext*);
 void TF_ShapeInferenceContextGetInput(TF_ShapeInferenceContext*, int i,
                                       TF_ShapeHandle*, TF_Status*);
 void TF_ShapeInferenceContextSetOutput(TF_ShapeInferenceContext*, int i,
@@ -156,7 +155,6 @@ void TF_OpKernelConstruction_GetAttrString(TF_OpKernelConstruction*,
                                            const char* name, char* value,
                                            size_t max_length, TF_Status*);
 SP_Stream TF_GetStream(TF_OpKernelContext*, TF_Status*);
-int TF_NumInputs(TF_OpKernelContext*);
 void TF_GetInput(TF_OpKernelContext*, int i, TF_Tensor**, TF_Status*);
 TF_Tensor* TF_AllocateOutput(TF_OpKernelContext*, int index, TF_DataType,
                              const int64_t* dims, int num_dims, size_t length,

@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 import archive
+import audit_windows
 import lief
 from auditwheel.architecture import Architecture
 from auditwheel.libc import Libc
@@ -49,8 +50,12 @@ def problems(wheel: Path) -> list[str]:
             libraries.append(path)
         if not libraries:
             found.append("no native library")
-        check = {"Linux": _linux, "Darwin": _macos}[target.system]
-        found += check(target, wheel, libraries)
+        if target.system == "Linux":
+            found += _linux(target, wheel, libraries)
+        elif target.system == "Darwin":
+            found += _macos(target, libraries)
+        else:
+            found += audit_windows.problems(target, libraries)
     return [f"{wheel.name}: {problem}" for problem in found]
 
 
@@ -128,7 +133,7 @@ def stub_source(functions: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _macos(target: Target, wheel: Path, libraries: list[Path]) -> list[str]:
+def _macos(target: Target, libraries: list[Path]) -> list[str]:
     """What macOS' loader would refuse, as far as the files say it. Nothing is loaded."""
     wanted = tuple(map(int, target.tag.split("_")[1:3]))
     found = []

@@ -35,9 +35,10 @@ def parts(target: Target, versions: dict[str, str]) -> list[dict[str, str]]:
         return []
     clang = versions["clang (of ziglang)"]
     contained = [{"name": "libc++", "version": clang, "license": LLVM_LICENSE}]
-    contained += [
-        {"name": "compiler-rt (of zig)", "version": versions["ziglang"], "license": "MIT"}
-    ]
+    zig = versions["ziglang"]
+    contained += [{"name": "compiler-rt (of zig)", "version": zig, "license": "MIT"}]
+    if target.system == "Windows":
+        contained += [{"name": "mingw-w64 (of zig)", "version": zig, "license": "ZPL-2.1"}]
     if target.processor == "x86_64":  # __cpu_model
         version = versions[f"{target.gcc}g++"]
         contained += [{"name": "libgcc", "version": version, "license": GCC_LICENSE}]

@@ -30,10 +30,10 @@ class Target(NamedTuple):
     @property
     def processor(self) -> str:
         """The name that GNU uses."""
-        return "aarch64" if self.machine == "arm64" else self.machine
+        return {"arm64": "aarch64", "AMD64": "x86_64"}.get(self.machine, self.machine)
 
 
-LINUX_CXX, MACOS_CXX = "scripts/release/linux_cxx.py", "scripts/macos/cxx.py"
+ZIG_CXX, MACOS_CXX = "scripts/release/zig_cxx.py", "scripts/macos/cxx.py"
 TARGETS = {
     target.tag: target
     for target in (
@@ -41,14 +41,14 @@ TARGETS = {
             tag="manylinux_2_28_x86_64",
             system="Linux",
             machine="x86_64",
-            compiler=[LINUX_CXX, "x86_64"],
+            compiler=[ZIG_CXX, "x86_64-linux-gnu.2.28"],
             gcc="x86_64-linux-gnu-",
         ),
         Target(
             tag="manylinux_2_28_aarch64",
             system="Linux",
             machine="aarch64",
-            compiler=[LINUX_CXX, "aarch64"],
+            compiler=[ZIG_CXX, "aarch64-linux-gnu.2.28"],
             gcc="aarch64-linux-gnu-",
             emulator="qemu-aarch64-static",
         ),
@@ -59,6 +59,14 @@ TARGETS = {
             compiler=[MACOS_CXX],
             linker="ld64.lld-19",
         ),
+        Target(  # experimental: it has not run on Windows
+            tag="win_amd64",
+            system="Windows",
+            machine="AMD64",
+            compiler=[ZIG_CXX, "x86_64-windows-gnu"],
+            gcc="x86_64-w64-mingw32-",
+            emulator="wine",
+        ),
     )
 }
 # Debian's package with a tool.
@@ -67,6 +75,8 @@ PACKAGES = {
     "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
     "ld64.lld-19": "lld-19",
     "qemu-aarch64-static": "qemu-user-static",
+    "wine": "wine64",
+    "x86_64-w64-mingw32-g++": "g++-mingw-w64-x86-64-posix",
 }
 
 

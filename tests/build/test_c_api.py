@@ -99,3 +99,9 @@ def test_builds_without_tensorflow(cxx, root):
     command = [*cxx, "-std=c++17", "-fsyntax-only", "-x", "c++", str(header)]
     result = subprocess.run(command, capture_output=True, text=True, cwd=Path(header.anchor))
     assert result.returncode == 0, result.stderr
+
+
+def test_windows_finds_every_function(root, declarations):
+    source = (root / "cc" / "tf" / "windows" / "c_api.cc").read_text()
+    declared = re.findall(r"\b(TF_\w+)\(", declarations)
+    assert {*re.findall(r"F\((\w+)\)", source)} == {*declared}

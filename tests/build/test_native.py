@@ -16,12 +16,12 @@ LEVELS = {
 
 
 def cc_files(root):
-    """Every C++ source but CUDA's, found by another method than a glob."""
+    """Every C++ source but CUDA's and Windows', found by another method than a glob."""
     for folder, _, names in os.walk(root / "cc"):
         for name in names:
             source = os.path.relpath(os.path.join(folder, name), root)
-            is_cuda = "cuda" in Path(source).parts or name.endswith("_cuda.cc")
-            if name.endswith((".cc", ".cpp", ".cxx")) and not is_cuda:
+            is_other = {"cuda", "windows"} & {*Path(source).parts} or name.endswith("_cuda.cc")
+            if name.endswith((".cc", ".cpp", ".cxx")) and not is_other:
                 yield source
 
 

@@ -104,7 +104,7 @@ def test_bill_of_materials():
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_zig_gets_a_processor_for_every_unit(native, machine):
     """zig does not know GCC's names of architectures."""
-    linux = load("linux_cxx")
+    linux = load("zig_cxx")
     found = set()
     for unit in [*native.units(machine), *native.cuda_units(machine)]:
         options = linux.processor_options(unit.flags)

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <new>
 #include <utility>
 
@@ -23,19 +22,23 @@ struct Block {
   size_t size = 0;
 };
 
+std::align_val_t Alignment(size_t size) {
+  return std::align_val_t{size < kHugePage ? kCacheLine : kHugePage};
+}
+
+// Returns a block of more than `bytes`.
 Block Allocate(size_t bytes) {
-  const size_t alignment = bytes < kHugePage ? kCacheLine : kHugePage;
-  Block block;
-  block.size = (bytes + alignment) / alignment * alignment;
-  if (block.size < bytes ||
-      posix_memalign(&block.data, alignment, block.size) != 0) {
-    throw std::bad_alloc();
-  }
+  size_t size = (bytes / kCacheLine + 1) * kCacheLine;
+  if (size >= kHugePage) size = (bytes / kHugePage + 1) * kHugePage;
+  if (size < bytes) throw std::bad_alloc();
+  Block block = {::operator new(size, Alignment(size)), size};
 #if defined(__linux__)
-  if (alignment == kHugePage) madvise(block.data, block.size, MADV_HUGEPAGE);
+  if (size >= kHugePage) madvise(block.data, size, MADV_HUGEPAGE);
 #endif
   return block;
 }
+
+void Free(Block block) { ::operator delete(block.data, Alignment(block.size)); }
 
 // Large blocks that no call uses. While one thread has locked the list, other
 // calls allocate and free their blocks without it. In a forked child the list
@@ -57,7 +60,7 @@ class Spares {
       std::swap(found, *best);
     } else {
       for (Block& spare : blocks_) {
-        if (Serves(bytes, spare.size)) std::free(std::exchange(spare, {}).data);
+        if (Serves(bytes, spare.size)) Free(std::exchange(spare, {}));
       }
     }
     busy_.store(false);
@@ -67,18 +70,17 @@ class Spares {
   // Keeps this block and the most recent other blocks, up to kKeptBytes in
   // total. Frees the rest.
   void Give(Block block) {
-    if (busy_.exchange(true)) return std::free(block.data);
+    if (busy_.exchange(true)) return Free(block);
     size_t kept = 0;
     for (Block& spare : blocks_) {  // the newest first
       std::swap(spare, block);
       if (kept + spare.size > AlignedBuffer::kKeptBytes) {
-        std::free(spare.data);
-        spare = {};
+        Free(std::exchange(spare, {}));
       }
       kept += spare.size;
     }
     busy_.store(false);
-    std::free(block.data);
+    Free(block);
   }
 
  private:

@@ -4,7 +4,11 @@
 
 #include <cstdint>
 
+#if defined(_WIN32)
+#define TF_LSTM_OPS_EXPORT extern "C" __declspec(dllexport)
+#else
 #define TF_LSTM_OPS_EXPORT extern "C" __attribute__((visibility("default")))
+#endif
 
 // Returns the name of instruction set `index`, from 0 on, of those that the
 // library is compiled for and this processor has. The best one is last. Returns

@@ -33,14 +33,14 @@ inline constexpr OpVariant kLstm = {CellKind::kLstm, kOrderIFCO, &KerasLSTM,
                                     &KerasLSTMGrad};
 inline constexpr OpVariant kGru = {CellKind::kGru, kOrderURN, &KerasGRU,
                                    &KerasGRUGrad};
-inline constexpr OpVariant kLayerNormLstm = {
-    CellKind::kLayerNormLstm,  kOrderIFCO,
-    &KerasLayerNormLSTM,       &KerasLayerNormLSTMGrad,
-    /*has_layer_norm=*/true};
-inline constexpr OpVariant kLayerNormGru = {
-    CellKind::kLayerNormGru,   kOrderURN,
-    &KerasLayerNormGRU,        &KerasLayerNormGRUGrad,
-    /*has_layer_norm=*/true};
+inline constexpr OpVariant kLayerNormLstm = {CellKind::kLayerNormLstm,
+                                             kOrderIFCO, &KerasLayerNormLSTM,
+                                             &KerasLayerNormLSTMGrad,
+                                             /*has_layer_norm=*/true};
+inline constexpr OpVariant kLayerNormGru = {CellKind::kLayerNormGru, kOrderURN,
+                                            &KerasLayerNormGRU,
+                                            &KerasLayerNormGRUGrad,
+                                            /*has_layer_norm=*/true};
 
 // The size of h. Only KerasLSTM has it apart from the number of units.
 inline int64_t HiddenSize(const Sizes& sizes) {

@@ -1,8 +1,9 @@
-"""A C++ compiler for Linux wheels of the tag manylinux_2_28, for either processor.
+"""A C++ compiler for the libraries of the Linux and the Windows wheels.
 
-Accepts the options of the package's build. Compiles and links with ziglang's clang for glibc 2.28.
-libc++ becomes a part of each library, so the libraries need glibc only. The first argument is the
-processor: x86_64 or aarch64. Needs ``pip install ziglang``.
+Accepts the options of the package's build. Compiles and links with ziglang's clang. libc++ becomes a
+part of each library, so the libraries need the C library of the system only. The first argument is
+zig's name of the platform, such as x86_64-linux-gnu.2.28, for glibc 2.28, or x86_64-windows-gnu.
+Needs ``pip install ziglang``.
 """
 
 from __future__ import annotations
@@ -13,26 +14,28 @@ import subprocess
 import sys
 import tempfile
 
-GLIBC = "2.28"
 # What zig's linker does anyway, or what it does not know.
 NOT_FOR_ZIG = {"-pthread"}
+# The compilers whose libgcc has what __builtin_cpu_supports reads, which zig does not have.
+GCC = {"x86_64-linux": "g++", "x86_64-windows": "x86_64-w64-mingw32-g++"}
 
 
-def command(processor: str, options: list[str]) -> list[str]:
+def command(target: str, options: list[str]) -> list[str]:
     """The command of zig for a command line of the package's build."""
-    zig = [sys.executable, "-m", "ziglang", "c++", "-target", f"{processor}-linux-gnu.{GLIBC}"]
+    zig = [sys.executable, "-m", "ziglang", "c++", "-target", target]
     if "-shared" in options and "-nostdlib" not in options:
         zig += ["-Wl,-s"]  # no symbols but the exported ones
-        options = [*options, *cpu_model(processor)]
+        options = [*options, *cpu_model(target)]
     return [*zig, *processor_options([o for o in options if o not in NOT_FOR_ZIG])]
 
 
-def cpu_model(processor: str) -> list[str]:
-    """What __builtin_cpu_supports reads, which zig does not have: GCC's part of it."""
-    if processor != "x86_64":
+def cpu_model(target: str) -> list[str]:
+    """The libgcc that a library contains a part of; none for other processors."""
+    gcc = GCC.get("-".join(target.split("-")[:2]))
+    if gcc is None:
         return []
     return subprocess.run(
-        ["g++", "-print-libgcc-file-name"], check=True, stdout=subprocess.PIPE, text=True
+        [gcc, "-print-libgcc-file-name"], check=True, stdout=subprocess.PIPE, text=True
     ).stdout.split()
 
 
