@@ -18,7 +18,8 @@ from tf_lstm_ops import _keras_backend, _library, _tensorflow
 from tf_lstm_ops.cli import startup
 
 if _library.is_built():
-    startup.use_tensorflow_backend()  # this and the next line: in the command line only
+    startup.end_on_interrupt()  # this and the next two lines: in the command line only
+    startup.use_tensorflow_backend()
     with startup.quiet_tensorflow():
         _tensorflow.check()
         _library.register()

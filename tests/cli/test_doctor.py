@@ -307,7 +307,8 @@ def test_a_model_that_keras_cannot_load(tmp_path: Path, capsys) -> None:
 
     file = save(tmp_path, Unknown())
     assert __main__.main(["doctor", str(file)]) == 1
-    assert f"tf-lstm-ops: Keras cannot load {file}: " in capsys.readouterr().err
+    expected = f"tf-lstm-ops: Keras cannot load {file}: it does not know Unknown. Decorate it with "
+    assert expected in capsys.readouterr().err
 
 
 def write_files(folder: Path) -> None:

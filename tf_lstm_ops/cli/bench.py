@@ -12,9 +12,7 @@ from tf_lstm_ops.bench import session
 from tf_lstm_ops.bench.case_sets import CASES
 from tf_lstm_ops.bench.cases import Row
 from tf_lstm_ops.bench.peers import PEERS
-from tf_lstm_ops.cli import CommandError, UsageError, output, require_matplotlib
-
-INTERRUPTED = 130  # a shell's exit status after an interrupt
+from tf_lstm_ops.cli import CommandError, UsageError, output, require_matplotlib, startup
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -103,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"written {file}")
     if arguments.json:
         output.print_json({**json.loads(report.as_json()), "files": files})
-    return 0 if len(report.results) == len(rows) else INTERRUPTED
+    return 0 if len(report.results) == len(rows) else startup.INTERRUPTED
 
 
 def select_rows(

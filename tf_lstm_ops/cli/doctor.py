@@ -29,6 +29,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         epilog=output.examples(
             "tf-lstm-ops doctor model.keras",
             "tf-lstm-ops doctor model.keras --batch 64 --steps 200",
+            "tf-lstm-ops doctor model.keras --import my_package.layers",
             "tf-lstm-ops doctor saved_model --json",
         ),
         formatter_class=output.HelpWithDefaults,
@@ -41,6 +42,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "--steps", metavar="T", type=int, default=100, help="other sizes that the model leaves open"
+    )
+    parser.add_argument(
+        "--import",
+        metavar="MODULE",
+        dest="modules",
+        action="append",
+        default=[],
+        help="Python module that registers classes of the model; may be repeated",
     )
     parser.add_argument("--no-timing", action="store_true", help="do not measure layers")
     parser.add_argument("--no-exports", action="store_true", help="do not try exports")
@@ -59,13 +68,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
       UsageError: an argument is wrong, or MODEL is no model.
-      CommandError: Keras cannot load the model.
+      CommandError: Keras cannot load the model, or a module cannot be imported.
     """
     for name in ("batch", "steps"):
         if (value := getattr(arguments, name)) < 1:
             raise UsageError(f"--{name} must be at least 1 but is {value}")
     kind = doctor_model.kind_of(arguments.model)
     with output.json_only(arguments.json):
+        doctor_model.import_modules(arguments.modules)
         report = _examine(kind, arguments)
         output.progress("")
     if arguments.json:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import re
+import sys
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,6 +22,8 @@ from tf_lstm_ops.op_definitions import NAMESPACE
 _BLOCK_CELLS = ("BlockLSTM", "LSTMBlockCell")
 _RECURRENT = ("CudnnRNN", *_BLOCK_CELLS, "GRUBlockCell")
 _LOOPS = ("While", "StatelessWhile")
+# What Keras says of a class or function that it does not know, for .keras files and .h5 files.
+_UNKNOWN = re.compile(r"(?:Could not locate (?:class|function)|Unknown [a-z ]+:) '([^']+)'")
 
 
 def kind_of(path: Path) -> str:
@@ -49,6 +54,24 @@ def kind_of(path: Path) -> str:
     raise UsageError(f"{path} is no .keras file, no .h5 file and no folder with a SavedModel")
 
 
+def import_modules(names: Sequence[str]) -> None:
+    """Imports modules that register classes, also from the current folder.
+
+    Args:
+      names: the arguments of --import.
+
+    Raises:
+      CommandError: one of them cannot be imported.
+    """
+    if names and (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # a module of the user's may raise anything
+            raise CommandError(f"--import {name}: {type(error).__name__}: {error}") from error
+
+
 def load(path: Path) -> Any:
     """Loads a Keras model from a file.
 
@@ -64,6 +87,12 @@ def load(path: Path) -> Any:
     try:
         return keras.models.load_model(path, compile=False)
     except Exception as error:  # a class of the user's may raise anything
+        if unknown := _UNKNOWN.search(str(error)):
+            raise CommandError(
+                f"Keras cannot load {path}: it does not know {unknown[1]}. Decorate it with "
+                "keras.saving.register_keras_serializable, and name its Python module with "
+                "--import MODULE"
+            ) from error
         message = " ".join(str(error).split())
         raise CommandError(f"Keras cannot load {path}: {message[:600]}") from error
 

@@ -6,8 +6,11 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
+
+INTERRUPTED = 130  # a shell's exit status after an interrupt
 
 # KERAS_BACKEND before `use_tensorflow_backend`.
 users_backend = os.environ.get("KERAS_BACKEND")
@@ -33,6 +36,28 @@ def use_tensorflow_backend() -> None:
         os.environ["KERAS_BACKEND"] = "tensorflow"
 
 
+def end_on_interrupt() -> None:
+    """Makes an interrupt end the command line with one line and the exit status 130.
+
+    This also holds for an interrupt while TensorFlow is imported, which takes seconds. A user's
+    program is not changed.
+    """
+    if is_program():
+        sys.excepthook = _end
+
+
+def _end(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, traceback)
+        return
+    with suppress(OSError):  # a closed pipe
+        sys.stdout.flush()
+        if sys.stderr.isatty():  # removes what output.progress shows, without an import
+            print(f"\r{'':79}\r", end="", file=sys.stderr)
+        print("tf-lstm-ops: interrupted", file=sys.stderr, flush=True)
+    os._exit(INTERRUPTED)  # an excepthook has no other way to choose the status
+
+
 @contextmanager
 def quiet_tensorflow() -> Iterator[None]:
     """A context that hides TensorFlow's own log while the command line imports it.
@@ -53,7 +78,7 @@ def quiet_tensorflow() -> Iterator[None]:
         os.dup2(hidden.fileno(), 2)
         try:
             yield
-        except BaseException:
+        except Exception:
             hidden.seek(0)
             os.write(stderr, hidden.read())
             raise
