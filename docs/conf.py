@@ -45,5 +45,6 @@ html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"tf_lstm_ops {version}"
 html_static_path = ["_static"]
+html_copy_source = html_use_index = html_domain_indices = False
 html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]

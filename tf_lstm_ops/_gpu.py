@@ -192,7 +192,10 @@ def has_other_activations(attributes: Mapping[str, Any]) -> bool:
     """Whether a call of KerasLSTM has other activations than tanh and sigmoid.
 
     Args:
-      attributes: of the call, by name. Those of other ops are ignored.
+      attributes: of the call, by name.
+
+    Returns:
+      False for calls of other ops.
     """
     gate = attributes.get("recurrent_activation")  # only KerasLSTM has it
     return gate is not None and (attributes["activation"], gate) != ("tanh", "sigmoid")

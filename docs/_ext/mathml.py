@@ -13,6 +13,8 @@ from sphinx.errors import ExtensionError
 
 # The converter makes an element of each letter of \mathrm{...}.
 LETTERS = re.compile(r'(?:<mi mathvariant="normal">[^<]+</mi>){2,}')
+# It makes operators of these, around which browsers leave spaces.
+FUNCTIONS = re.compile(r"<mo>(max|min)</mo>")
 
 
 def joined(letters: re.Match[str]) -> str:
@@ -41,7 +43,7 @@ def mathml(tex: str, display: str) -> str:
         text = "\\"
     if "\\" in text:
         raise ExtensionError(f"latex2mathml cannot convert all of this: {tex}")
-    return LETTERS.sub(joined, found)
+    return FUNCTIONS.sub(r"<mi>\1</mi>", LETTERS.sub(joined, found))
 
 
 def visit_inline(writer: Any, node: nodes.math) -> None:

@@ -1,8 +1,8 @@
 """A C++ compiler for the libraries of the Linux and the Windows wheels.
 
 Accepts the options of the package's build. Compiles and links with ziglang's clang. libc++ becomes
-a part of each library, so the libraries need the C library of the system only. The first argument is
-zig's name of the platform, such as x86_64-linux-gnu.2.28, for glibc 2.28, or x86_64-windows-gnu.
+a part of each library, so the libraries need only the C library of the system. The first argument
+is zig's name of the platform, such as x86_64-linux-gnu.2.28, for glibc 2.28, or x86_64-windows-gnu.
 Needs ``pip install ziglang``.
 """
 

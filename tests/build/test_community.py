@@ -39,9 +39,9 @@ def test_pre_commit_formats_the_files_that_ci_checks(root):
 
 def test_workflows_run_every_script_of_ci(root, workflows):
     scripts = {f".ci/{p.name}" for p in (root / ".ci").iterdir() if p.suffix != ".txt"}
-    named = SCRIPT.findall(workflows["ci.yml"] + workflows["nightly.yml"])
+    named = SCRIPT.findall("".join(workflows[f"{name}.yml"] for name in ("ci", "nightly", "site")))
     called = {name for name in named if name.startswith(".ci/")}
-    assert {".ci/run", ".ci/cuda", ".ci/metal", ".ci/nightly"} <= scripts
+    assert {".ci/run", ".ci/cuda", ".ci/metal", ".ci/nightly", ".ci/site"} <= scripts
     assert called == scripts
 
 

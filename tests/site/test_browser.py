@@ -27,6 +27,12 @@ SEEN = {  # pages with pictures
     "features": "reference/features.html",
     "search": "search.html?q=peephole",
 }
+# On a phone furo lets .content scroll sideways, so that the document itself is never too wide.
+OVERFLOW = """
+Math.max(
+  ...[...document.querySelectorAll("html, .content")].map(e => e.scrollWidth - e.clientWidth)
+)
+"""
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
@@ -76,7 +82,7 @@ class Visit:
         self.tab.on("console", self.on_console)
         self.tab.on("pageerror", lambda error: self.problems.append(str(error)))
         self.tab.on("request", self.on_request)
-        self.tab.on("requestfailed", lambda request: self.problems.append(f"failed: {request.url}"))
+        self.tab.on("requestfailed", self.on_failure)
         self.tab.on("response", self.on_response)
 
     def on_console(self, message: ConsoleMessage) -> None:
@@ -89,6 +95,11 @@ class Visit:
         if not request.url.startswith((self.address, "data:")):
             self.problems.append(f"other server: {request.url}")
 
+    def on_failure(self, request: Request) -> None:
+        """Called for each request without an answer."""
+        if request.failure != "net::ERR_ABORTED":  # the tab has gone on to another page
+            self.problems.append(f"failed: {request.url}")
+
     def on_response(self, response: Response) -> None:
         """Called for each response."""
         if response.status >= 400:
@@ -99,8 +110,8 @@ class Visit:
         self.tab.goto(self.address + path, wait_until="networkidle")
 
     def overflow(self) -> int:
-        """By how many pixels the document is wider than the window."""
-        return self.tab.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        """By how many pixels the document is wider than the window, or the text than its part."""
+        return self.tab.evaluate(OVERFLOW)
 
 
 @pytest.fixture
@@ -167,9 +178,8 @@ def test_first_column_of_the_features_stays_in_sight(browser: Browser, address: 
     cells = wrapper.locator("tbody tr").first.locator("td")
     before = cells.first.bounding_box()
     wrapper.evaluate("e => { e.scrollLeft = e.scrollWidth }")
-    assert cells.first.bounding_box() == before
-    width = SIZES["phone"][0]
-    assert before["width"] < width / 2
-    last = cells.last.bounding_box()
-    assert before["x"] + before["width"] <= last["x"] <= width - last["width"]
+    first, last, width = cells.first.bounding_box(), cells.last.bounding_box(), SIZES["phone"][0]
+    assert 0 <= first["x"] <= before["x"]
+    assert first["width"] < width / 2
+    assert first["x"] + first["width"] <= last["x"] <= width - last["width"]
     visit.tab.close()
