@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import tf_lstm_ops
-from tf_lstm_ops import _gpu, raw_ops
+from tf_lstm_ops import _gpu, _placement, raw_ops
 
 CARD = {"card": "H100 9.0", "driver": "550", "TensorFlow": "2.21", "plugin": "cuDNN 9"}
 
@@ -46,25 +46,27 @@ def test_passed(decide):
 def test_calls_take_ops_of_tensorflow_on_cuda_only(decide, tmp_path, monkeypatch):
     monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [CARD])
     decide(CARD)
-    assert _gpu.may_use_cuda()
+    assert _placement.may_use_cuda()
     _gpu.decide(tmp_path / "tf_lstm_ops_metal.so")
-    assert not _gpu.may_use_cuda()
+    assert not _placement.may_use_cuda()
 
 
 def test_calls_with_a_kernel(decide):
     decide(CARD)
-    assert not _gpu.has_kernel("KerasLSTM")
+    assert not _placement.has_kernel("KerasLSTM")
     _gpu.write_record(CARD, [])
     decide(CARD)
     none, some = tf.zeros([0]), tf.ones([4, 2, 3])
-    assert _gpu.has_kernel("KerasLSTM", {"recurrent_dropout": none})
-    assert not _gpu.has_kernel("KerasLSTM", {"recurrent_dropout": some})
-    assert not _gpu.has_kernel("KerasLSTM", {"projection": some})
-    assert not _gpu.has_kernel("KerasLSTM", {"activation": "relu", "recurrent_activation": "tanh"})
-    assert not _gpu.has_kernel("KerasLayerNormLSTM")
-    assert not _gpu.has_kernel("CudnnRNNParamsToCanonical")
-    assert _gpu.has_kernel("CudnnRNNV3", {"input": tf.ones([1])})
-    assert not _gpu.has_kernel("CudnnRNNV3", {"input": tf.ones([1], tf.bfloat16)})
+    assert _placement.has_kernel("KerasLSTM", {"recurrent_dropout": none})
+    assert not _placement.has_kernel("KerasLSTM", {"recurrent_dropout": some})
+    assert not _placement.has_kernel("KerasLSTM", {"projection": some})
+    assert not _placement.has_kernel(
+        "KerasLSTM", {"activation": "relu", "recurrent_activation": "tanh"}
+    )
+    assert not _placement.has_kernel("KerasLayerNormLSTM")
+    assert not _placement.has_kernel("CudnnRNNParamsToCanonical")
+    assert _placement.has_kernel("CudnnRNNV3", {"input": tf.ones([1])})
+    assert not _placement.has_kernel("CudnnRNNV3", {"input": tf.ones([1], tf.bfloat16)})
 
 
 def test_a_package_without_the_library(monkeypatch):
@@ -73,9 +75,9 @@ def test_a_package_without_the_library(monkeypatch):
     monkeypatch.setattr(tf.test, "is_built_with_cuda", lambda: True)
     monkeypatch.setattr(_gpu, "_has_gpu", lambda: True)
     monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [CARD])
-    assert not _gpu.may_use_cuda()
+    assert not _placement.may_use_cuda()
     _gpu.set_missing()
-    assert _gpu.may_use_cuda()
+    assert _placement.may_use_cuda()
 
 
 LSTM, StackedGRU = tf_lstm_ops.keras.LSTM, tf_lstm_ops.keras.StackedGRU
@@ -190,7 +192,7 @@ def test_a_library_that_cannot_be_loaded_leaves_the_cpu_kernels(tmp_path):
     program = """
 import tensorflow as tf
 import tf_lstm_ops
-from tf_lstm_ops import _gpu
+from tf_lstm_ops import _gpu, _placement
 print(_gpu.status().state, tf_lstm_ops.keras.LSTM(2)(tf.ones([1, 3, 2])).shape)
 """
     command = [sys.executable, "-c", program]
@@ -245,7 +247,7 @@ def test_a_process_that_hides_its_gpus_has_fused_ops(off, monkeypatch):
 
 def test_eager_calls_follow_the_device(off):
     with tf.device("CPU:0"):
-        assert not _gpu.may_use_cuda()
+        assert not _placement.may_use_cuda()
     with tf.device("GPU:0"):
-        assert _gpu.may_use_cuda()
-    assert _gpu.may_use_cuda()
+        assert _placement.may_use_cuda()
+    assert _placement.may_use_cuda()

@@ -1,15 +1,8 @@
 """Whether the GPU kernels may run: only after their self-test has passed on this machine.
 
 `decide` is called at the import. Where it refuses, and on a machine without a GPU, the library of
-the GPU kernels is not loaded.
-TensorFlow then has no GPU kernel of the fused ops and cannot run one, whoever made the graph. It
-runs a fused op on the CPU, for example of a loaded SavedModel.
-
-On an NVIDIA GPU (`may_use_cuda`) the functions of `raw_ops` and the layers take TensorFlow's own
-CudnnRNNV3 for what cuDNN has, whether the kernels are on or off. Other calls take plain ops if they
-have no kernel (`has_kernel`). On Metal they do not: a loop of plain ops makes slices of lists of
-tensors, and the memory of tensorflow-metal has no addresses for a slice. There the kernels are few
-(ON_METAL); all other calls run on the CPU.
+the GPU kernels is not loaded. TensorFlow then has no GPU kernel of the fused ops and cannot run
+one, whoever made the graph. It runs a fused op on the CPU, for example of a loaded SavedModel.
 
 The self-test writes a record for each card to the user's cache. A record holds for the machine that
 it describes: another driver, TensorFlow, plugin or version of this package makes it outdated.
@@ -20,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import datetime
-import functools
 import hashlib
 import importlib.metadata
 import json
@@ -28,11 +20,10 @@ import os
 import pathlib
 import platform
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-from tensorflow.python.eager import context
 
 from tf_lstm_ops import _user_cache
 from tf_lstm_ops._version import __version__
@@ -42,20 +33,6 @@ COMMAND = "tf-lstm-ops selftest --device GPU"
 # The driver's devices on Linux, and in the Windows subsystem for Linux.
 DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
 
-# Ops with a Metal kernel. `metal_lacks` says which calls of CudnnRNNV3 it does not compute.
-ON_METAL = (
-    *("LSTMBlockCell", "LSTMBlockCellGrad", "LSTMBlockCellFullGrad"),
-    *("CudnnRNNV3", "CudnnRNNBackpropV3"),
-    *("MPSGraphLSTM", "MPSGraphLSTMGradients"),
-)
-# Ops without a CUDA kernel.
-CPU_ONLY = ("KerasLayerNormLSTM", "KerasLayerNormGRU")
-
-# How the names of ops begin that have no CUDA kernel: they move elements.
-_NOT_ON_CUDA = ("CudnnRNNParams", "CudnnRNNCanonical", "CudnnRNNDropoutMask")
-# Inputs of the layers' ops that the CUDA kernels lack.
-_NOT_ON_CUDA_INPUTS = ("projection", "input_dropout", "recurrent_dropout")
-_PROJECTION = 8  # its position among the inputs of KerasLSTM
 _FOLDER = "selftest"
 _METAL_PLUGINS = ("tensorflow-metal", "tensorflow-metal-plugin")
 
@@ -148,173 +125,6 @@ def set_missing() -> None:
     """Says that the package was built without GPU kernels."""
     global _status
     _status = _status._replace(cuda=tf.test.is_built_with_cuda() and _has_gpu())
-
-
-def may_use_cuda() -> bool:
-    """Whether a call that is made or traced here may run on an NVIDIA GPU.
-
-    Returns:
-      True if there is one and no tf.device names another device. A trace without a device may later
-      run on any device.
-    """
-    if not _status.cuda or _status.state == "no GPU":
-        return False
-    return _device_type() in (None, "GPU") and bool(tf.config.get_visible_devices("GPU"))
-
-
-def has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
-    """Whether a kernel of this package for the GPU computes a call.
-
-    Args:
-      op: the op's name without its namespace.
-      arguments: its inputs and attributes by name; none for a call in float32 without options.
-
-    Returns:
-      False if the kernels are off, if the op has none, and, on an NVIDIA GPU, if each gate has
-      dropout multipliers of its own, if a layer has a projection or other activations, or if cuDNN
-      lacks the type.
-    """
-    if not _status.on:
-        return False
-    if not _status.cuda:
-        return op in ON_METAL
-    if op in CPU_ONLY:
-        return False
-    given = arguments or {}
-    if op.startswith("CudnnRNN") and "input" in given:
-        return given["input"].dtype != tf.bfloat16
-    if has_other_activations(given) or op.startswith(_NOT_ON_CUDA):
-        return False
-    return all(given[name].shape == [0] for name in _NOT_ON_CUDA_INPUTS if name in given)
-
-
-def has_other_activations(attributes: Mapping[str, Any]) -> bool:
-    """Whether a call of KerasLSTM has other activations than tanh and sigmoid.
-
-    Args:
-      attributes: of the call, by name.
-
-    Returns:
-      False for calls of other ops.
-    """
-    gate = attributes.get("recurrent_activation")  # only KerasLSTM has it
-    return gate is not None and (attributes["activation"], gate) != ("tanh", "sigmoid")
-
-
-def on_metal() -> bool:
-    """Whether the Metal kernels run.
-
-    Returns:
-      True on a Mac's GPU where they are on.
-    """
-    return _status.on and not _status.cuda
-
-
-def may_use_metal(dtype: tf.DType) -> bool:
-    """Whether a call that is made or traced here may run Metal kernels.
-
-    Args:
-      dtype: the type of the call.
-
-    Returns:
-      True if they are on, have the type, and no tf.device names another device than the GPU.
-    """
-    return on_metal() and dtype != tf.float64 and _device_type() in (None, "GPU")
-
-
-def metal_lacks(op: str, arguments: Mapping[str, Any]) -> bool:
-    """Whether the Metal kernel of an op refuses a call.
-
-    Args:
-      op: the op's name without its namespace.
-      arguments: its attributes by name.
-
-    Returns:
-      True for a call of CudnnRNNV3 or its gradient with another cell than an LSTM, or with a
-      projection.
-    """
-    if not op.startswith("CudnnRNN"):
-        return False
-    return arguments.get("rnn_mode", "lstm") != "lstm" or bool(arguments.get("num_proj"))
-
-
-def placed(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """An op's function that runs on the CPU the calls that its GPU kernel refuses.
-
-    In a graph, calls of KerasLSTM are placed on every machine: another one may load the graph.
-
-    Args:
-      op: the op's name without its namespace.
-      function: of the op; its attributes are given by name.
-
-    Returns:
-      The function itself where no kernel refuses a call.
-    """
-    refuses: Callable[..., bool]
-    if op in ("KerasLSTM", "KerasLSTMGrad"):
-        refuses = _cuda_lacks
-    elif on_metal() and op in ("CudnnRNNV3", "CudnnRNNBackpropV3"):
-
-        def refuses(_: Any, kwargs: Mapping[str, Any]) -> bool:
-            return metal_lacks(op, kwargs)
-
-    else:
-        return function
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if not refuses(args, kwargs) or _device_type() == "CPU":
-            return function(*args, **kwargs)
-        with tf.device("CPU:0"):
-            return function(*args, **kwargs)
-
-    return call
-
-
-def _cuda_lacks(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether the CUDA kernel of KerasLSTM or of its gradient refuses a call."""
-    if tf.executing_eagerly() and not _status.on:
-        return False
-    projection = args[_PROJECTION] if args else kwargs["projection"]
-    return has_other_activations(kwargs) or projection.shape != [0]
-
-
-def path(op: str, has_cuda: bool, has_cudnn: bool, has_metal: bool) -> str:
-    """What computes a call on a GPU.
-
-    Args:
-      op: the op's name without its namespace.
-      has_cuda: whether the op's CUDA kernel, if there is one, has what the call asks for.
-      has_cudnn: whether TensorFlow's op for cuDNN has what the call asks for.
-      has_metal: whether the Metal kernels have it.
-
-    Returns:
-      "no GPU"; "cuDNN", TensorFlow's own CudnnRNNV3; "GPU kernels", those of this package; "plain
-      ops", those of TensorFlow; or "CPU kernels".
-    """
-    if _status.state == "no GPU" or not tf.config.get_visible_devices("GPU"):
-        return "no GPU"
-    if _status.cuda and has_cudnn:
-        return "cuDNN"
-    if on_metal():
-        return "GPU kernels" if has_metal else "CPU kernels"
-    if has_cuda and has_kernel(op):
-        return "GPU kernels"
-    return "plain ops" if _status.cuda else "CPU kernels"
-
-
-def _device_type() -> str | None:
-    """The type of the device that the innermost tf.device names; None if it names none."""
-    if tf.executing_eagerly():
-        return tf.DeviceSpec.from_string(context.context().device_name or "").device_type
-    # TensorFlow has no public function for this.
-    for spec in tf.compat.v1.get_default_graph()._device_function_stack.peek_objs():
-        if spec.function is None:  # tf.device(None)
-            break
-        kind = tf.DeviceSpec.from_string(spec.raw_string or "").device_type
-        if kind:
-            return kind
-    return None
 
 
 def _has_gpu() -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
-from tf_lstm_ops import _gpu, _library
+from tf_lstm_ops import _library, _placement
 
 NAMESPACE = "TfLstmOps>"
 
@@ -46,7 +46,7 @@ def function(op: str) -> Callable[..., Any]:
     # The attribute of this name takes keywords only, which is slower. The function with the same
     # __name__ takes positional arguments, too.
     found = getattr(generated, getattr(generated, f"TfLstmOps_{op}").__name__)
-    return _gpu.placed(op, found)
+    return _placement.placed(op, found)
 
 
 @functools.cache

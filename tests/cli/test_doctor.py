@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import tf_lstm_ops
-from tf_lstm_ops import __main__, _gpu
+from tf_lstm_ops import __main__, _placement
 from tf_lstm_ops.cli import doctor_environment, doctor_exports, doctor_layers, doctor_timing
 
 layers, ours = keras.layers, tf_lstm_ops.keras
@@ -148,7 +148,7 @@ def test_cudnn_is_no_stock_loop() -> None:
     ("gpu_path", "path"), [("cuDNN", "cuDNN"), ("plain ops", "plain ops"), ("GPU kernels", None)]
 )
 def test_paths_of_our_layers_on_a_gpu(monkeypatch, gpu_path: str, path: str | None) -> None:
-    monkeypatch.setattr(_gpu, "path", lambda *_: gpu_path)
+    monkeypatch.setattr(_placement, "path", lambda *_: gpu_path)
     found = finding(ours.LSTM(4))
     assert found.path == (path or "fused op")
     assert (found.reason is None) == (path is None)

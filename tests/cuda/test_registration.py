@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow.python.framework import kernels
 
 from tf_lstm_ops import _library
-from tf_lstm_ops._gpu import _NOT_ON_CUDA
+from tf_lstm_ops._placement import _NOT_ON_CUDA
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the library is for Linux")
 

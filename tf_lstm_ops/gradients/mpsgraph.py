@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_lstm_ops import _gpu, op_definitions
+from tf_lstm_ops import _placement, op_definitions
 from tf_lstm_ops.composite import mpsgraph as composite
 from tf_lstm_ops.gradients.common import Gradient, attributes, filled, vector_jacobian
 
@@ -24,7 +24,7 @@ def _first(op: Any, output_grad: Any, cell_grad: Any, z_state_grad: Any) -> list
         cell_grad = cell_grad if op.get_attr("produce_cell") else None
         z_state_grad = None
     grads = output_grad, cell_grad, z_state_grad
-    if _gpu.on_metal() and (cell_grad is not None or z_state_grad is not None):
+    if _placement.on_metal() and (cell_grad is not None or z_state_grad is not None):
         # The Metal kernel takes no such gradients, and its z_state has MPSGraph's own content. The
         # CPU computes both passes.
         with tf.device("CPU:0"):

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_lstm_ops import _gpu
+from tf_lstm_ops import _placement
 from tf_lstm_ops.composite.common import is_absent
 from tf_lstm_ops.keras import stacked_masks
 from tf_lstm_ops.keras.stacked_weights import Cell, params_of
@@ -36,7 +36,7 @@ def covers(op: str, arguments: dict[str, Any]) -> bool:
     """
     if op not in _MODES or arguments.get("cell_clip") or 0 in arguments["x"].shape:
         return False
-    if _gpu.has_other_activations(arguments):
+    if _placement.has_other_activations(arguments):
         return False
     return all(is_absent(arguments[name]) for name in _ABSENT if name in arguments)
 
@@ -61,8 +61,9 @@ def _forward(op: str, dtype: tf.DType) -> Callable[..., Any] | None:
     """The function that computes a layer instead of its own op; None where that op runs."""
     if stock_cudnn.is_used(dtype):
         return stock_cudnn.forward
-    on_metal = op == "KerasLSTM" and _gpu.may_use_metal(dtype) and not common.takes_plain_ops()
-    return _on_metal if on_metal else None
+    if op != "KerasLSTM" or common.takes_plain_ops() or not _placement.may_use_metal(dtype):
+        return None
+    return _on_metal
 
 
 def _on_metal(

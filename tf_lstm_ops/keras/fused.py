@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tf_lstm_ops import _gpu
+from tf_lstm_ops import _placement
 from tf_lstm_ops.keras import ragged
 from tf_lstm_ops.keras.requirements import require_keras_3
 
@@ -166,7 +166,7 @@ class FusedRNN(keras.layers.RNN):
         """
         if not self.uses_fused_op:
             return "Keras' own loop"
-        return _gpu.path(self._op, self._has_cuda, self._has_cudnn, self._has_metal)
+        return _placement.path(self._op, self._has_cuda, self._has_cudnn, self._has_metal)
 
     @property
     def _op(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import _gpu, composite, converters, dialects, op_definitions
+from tf_lstm_ops import _placement, composite, converters, dialects, op_definitions
 from tf_lstm_ops.raw_ops import stock_cudnn
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -205,14 +205,14 @@ def run(op: str, arguments: dict[str, Any]) -> Any:
         converters.require_none(op)
         if converters.takes_plain_ops():
             return _run_plain(op, arguments)
-    if _gpu.may_use_cuda():
+    if _placement.may_use_cuda():
         try:
             given = _converted(op, arguments)
             if stock_cudnn.covers(op, given):
                 compute = functools.partial(stock_cudnn.call, op)
                 return _run_plain(op, _with_checked_lengths(given), compute)
             # A gradient op needs the dropout mask, which is in the fused op's reserve_space.
-            if not _gpu.has_kernel(op, given) and not arguments.get("dropout"):
+            if not _placement.has_kernel(op, given) and not arguments.get("dropout"):
                 return _run_plain(op, _with_checked_lengths(given))
         except ValueError:
             pass  # a size is not static, or an argument is wrong: the error is that of the fused op

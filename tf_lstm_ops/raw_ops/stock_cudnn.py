@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import kernels
 
-from tf_lstm_ops import _gpu, composite, converters
+from tf_lstm_ops import _placement, composite, converters
 from tf_lstm_ops.composite.cudnn_ops import checked_model
 
 _VERSIONS = ("", "V2", "V3")
@@ -53,7 +53,7 @@ def is_used(dtype: tf.DType) -> bool:
     Returns:
       True if it may run on an NVIDIA GPU.
     """
-    if not _gpu.may_use_cuda() or composite.plain_ops_required():
+    if not _placement.may_use_cuda() or composite.plain_ops_required():
         return False
     if not tf.executing_eagerly() and converters.takes_plain_ops():
         return False

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import _gpu, composite
+from tf_lstm_ops import _placement, composite
 from tf_lstm_ops.keras import cudnn_path
 from tf_lstm_ops.raw_ops.common import run
 from tf_lstm_ops.selftest import oracle
@@ -91,7 +91,7 @@ def checks(device: str) -> Iterator[Check]:
 
 def _has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
     """As `has_kernel`; on Metal a layer is a call of CudnnRNNV3."""
-    is_call = op == "KerasLSTM" and device.startswith("GPU") and _gpu.on_metal()
+    is_call = op == "KerasLSTM" and device.startswith("GPU") and _placement.on_metal()
     return has_kernel("CudnnRNNV3" if is_call else op, device, dtype)
 
 
@@ -163,7 +163,7 @@ def _both_passes(
             with tf.GradientTape() as tape:
                 tape.watch(given)
                 arguments = {**given, **options, **_ATTRIBUTES}
-                if _gpu.on_metal():
+                if _placement.on_metal():
                     output, *states = cudnn_path.run(size.op, arguments)
                 else:
                     output, *states = run(size.op, arguments)[:-1]

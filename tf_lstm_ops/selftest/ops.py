@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import kernels
 
-from tf_lstm_ops import _gpu, op_definitions
+from tf_lstm_ops import _gpu, _placement, op_definitions
 from tf_lstm_ops.selftest import oracle
 from tf_lstm_ops.selftest.check import (
     DTYPES,
@@ -59,7 +59,7 @@ def checks(device: str) -> Iterator[Check]:
     for case in CASES:
         if is_cuda and "dropout" in case.what:
             continue  # calls with dropout have no CUDA kernel
-        if is_gpu and not is_cuda and _gpu.metal_lacks(case.op, case.attributes):
+        if is_gpu and not is_cuda and _placement.metal_lacks(case.op, case.attributes):
             continue
         for dtype in (*DTYPES, tf.float64):
             if has_kernel(case.op, device, dtype):

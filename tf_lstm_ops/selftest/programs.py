@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import _gpu, composite, raw_ops
+from tf_lstm_ops import _placement, composite, raw_ops
 from tf_lstm_ops.cudnn_layout import Model
 from tf_lstm_ops.keras import cudnn_path
 from tf_lstm_ops.raw_ops.common import run
@@ -41,7 +41,7 @@ def checks(device: str) -> Iterator[Check]:
     Yields:
       A check for each program and type for which the device has a kernel.
     """
-    on_metal = device.startswith("GPU") and _gpu.on_metal()
+    on_metal = device.startswith("GPU") and _placement.on_metal()
     for op, what, shapes, layers in _programs(on_metal):
         # On Metal a layer is a call of CudnnRNNV3.
         kernel = "CudnnRNNV3" if on_metal and op == "KerasLSTM" else op
@@ -157,7 +157,7 @@ def _keras(op: str, masked: bool, x: Any, weights: list[Any]) -> Any:
                 "go_backwards": backwards,
                 "training": True,
             }
-            compute = cudnn_path.run if _gpu.on_metal() else run
+            compute = cudnn_path.run if _placement.on_metal() else run
             output = compute(op, {**call, **attributes})[0]
             both.append(tf.reverse(output, [1]) if backwards else output)
         x = tf.concat(both, axis=-1)
