@@ -15,18 +15,6 @@ TAG = "manylinux_2_28_x86_64"
 LIBRARY = "tf_lstm_ops/_lib/tf_lstm_ops.so"
 
 
-def build(folder: Path) -> Path:
-    command = [str(SCRIPTS / "build"), str(folder), TAG, "--dirty"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
-
-
-@pytest.fixture(scope="module")
-def release(tmp_path_factory) -> Path:
-    return build(tmp_path_factory.mktemp("release"))
-
-
 def check(folder: Path) -> tuple[int, str]:
     """The exit status of the command, and what it prints."""
     done = subprocess.run([str(SCRIPTS / "check"), str(folder)], capture_output=True, text=True)
@@ -50,8 +38,8 @@ def changed(release, tmp_path):
     return write
 
 
-def test_two_builds_give_the_same_files(release, tmp_path):
-    again = build(tmp_path)
+def test_two_builds_give_the_same_files(release, build_release, tmp_path):
+    again = build_release(tmp_path)
     assert (again / "SHA256SUMS").read_text() == (release / "SHA256SUMS").read_text()
 
 
