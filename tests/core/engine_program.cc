@@ -9,6 +9,11 @@
 // LayerBackward; a gradient begins with "d_". Elements that the engine does not
 // write are NaN in the results. "bits" is the size of the elements, 32 or 64;
 // 16 means float with products of bfloat16. The instruction set goes to stderr.
+#if defined(_WIN32)
+#include <fcntl.h>
+#include <io.h>
+#endif
+
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
@@ -307,6 +312,10 @@ int main(int argc, char** argv) {
     std::cerr << "usage: " << argv[0] << " THREADS < cases > results\n";
     return 2;
   }
+#if defined(_WIN32)  // else the ends of lines change
+  _setmode(0, _O_BINARY);
+  _setmode(1, _O_BINARY);
+#endif
   std::cerr << tf_lstm_ops::SelectedInstructionSet().name << '\n';
   tf_lstm_ops::Arrays given;
   while (tf_lstm_ops::Read(std::cin, &given)) {

@@ -1,8 +1,10 @@
 // Tests of backends/cpu/thread_team.h.
 #include "backends/cpu/thread_team.h"
 
+#if !defined(_WIN32)
 #include <sys/wait.h>
 #include <unistd.h>
+#endif
 
 #include <atomic>
 #include <chrono>
@@ -176,6 +178,7 @@ TEST(TeamServesTheRestOfAPhase) {
   }
 }
 
+#if !defined(_WIN32)
 TEST(TeamWorksAfterFork) {
   RunCount(3);
   const pid_t child = fork();
@@ -188,6 +191,7 @@ TEST(TeamWorksAfterFork) {
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   RunCount(3);
 }
+#endif
 
 TEST(TeamTakesJobsWithoutPhases) {
   Count count;
