@@ -23,7 +23,8 @@ def tools(target: Target) -> dict[str, str]:
     found = {name: importlib.metadata.version(name) for name in ("setuptools", "ziglang")}
     found["clang (of ziglang)"] = _version([sys.executable, "-m", "ziglang", "c++"])
     if target.gcc:
-        found[f"{target.gcc}g++"] = _version([f"{target.gcc}g++"])
+        gcc = f"{target.gcc}g++"
+        found[gcc] = subprocess.check_output([gcc, "-dumpfullversion"], text=True).strip()
     if target.linker:
         found[target.linker] = _version([target.linker])
     return found
