@@ -75,7 +75,7 @@ PACKAGES = {
     "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
     "ld64.lld-19": "lld-19",
     "qemu-aarch64-static": "qemu-user-static",
-    "wine": "wine64",
+    "wine": "wine",
     "x86_64-w64-mingw32-g++": "g++-mingw-w64-x86-64-posix",
 }
 
