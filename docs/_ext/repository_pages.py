@@ -3,7 +3,9 @@
 Sphinx reads only files below docs. Before a build, the pages outside of docs are copied to a folder
 that git ignores. Links in all pages are written for the repository. When a page is read, a link to
 another page leads to that page of the site. A link to another file leads to the address of the file
-in the repository, if one is known. If not, the text of the link remains.
+in the repository, if one is known. If not, the text of the link remains. An element <picture>, from
+which a git host shows the image for its light or dark theme, becomes two images, of which the site
+shows one.
 """
 
 from __future__ import annotations
@@ -32,7 +34,12 @@ TOCTREE = "\n```{{toctree}}\n:hidden:\n:glob:\n\n{}\n```\n"
 
 CODE = r"^(?P<fence>```+).*?^(?P=fence)$|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
 LINK = r"(?<!!)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])+)\]\((?P<target>[^)\s]+)\)"
-CODE_OR_LINK = re.compile(f"{CODE}|{LINK}", re.MULTILINE | re.DOTALL)
+PICTURE = (
+    r'<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="(?P<dark>[^"]+)">'
+    r'\s*<img src="(?P<light>[^"]+)" width="\d+" alt="(?P<alt>[^"]+)">\s*</picture>'
+)
+CODE_LINK_OR_PICTURE = re.compile(f"{CODE}|{LINK}|{PICTURE}", re.MULTILINE | re.DOTALL)
+IMAGE = "```{{image}} /{file}\n:class: only-{theme}\n:alt: {alt}\n```\n"  # a path from docs
 
 
 @functools.cache
@@ -75,7 +82,8 @@ def source_of(page: str) -> str:
 
 
 def rewritten(text: str, source: str, file_url: Callable[[str], str | None]) -> str:
-    """A page whose links lead to pages of the site and to files at the address of the repository.
+    """A page whose links lead to pages of the site and to files at the address of the repository,
+    and whose pictures are images.
 
     Args:
       text: Markdown.
@@ -83,11 +91,18 @@ def rewritten(text: str, source: str, file_url: Callable[[str], str | None]) -> 
       file_url: returns the address of a file, given its path from the root; None if unknown.
 
     Returns:
-      The text with other links. Code is unchanged.
+      The text with other links and images. Code is unchanged.
     """
     folder = PurePosixPath(source).parent
 
+    def image(match: re.Match[str], theme: str) -> str:
+        file = os.path.relpath(ROOT / folder / match[theme], DOCS)
+        alt = json.dumps(" ".join(match["alt"].split()))
+        return IMAGE.format(file=file, theme=theme, alt=alt)
+
     def link(match: re.Match[str]) -> str:
+        if match["light"]:
+            return image(match, "light") + "\n" + image(match, "dark")
         text, target = match["text"], match["target"]
         if target is None or re.match(r"[a-z]+:|#", target):  # code, another site, the same page
             return match[0]
@@ -100,7 +115,7 @@ def rewritten(text: str, source: str, file_url: Callable[[str], str | None]) -> 
             return f"[{text}]({url}{anchor})"
         return f"`{text}`" if path.endswith(text) else text
 
-    return CODE_OR_LINK.sub(link, text)
+    return CODE_LINK_OR_PICTURE.sub(link, text)
 
 
 def copy_pages(app: Sphinx) -> None:
@@ -115,6 +130,12 @@ def copy_pages(app: Sphinx) -> None:
         if not copy.is_file() or copy.read_bytes() != file.read_bytes():
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(file.read_bytes())
+
+
+def rewrite_included(app: Sphinx, path: Path, docname: str, content: list[str]) -> None:
+    """Rewrites the links of a page that another one includes."""
+    source = os.path.normpath(PurePosixPath("docs") / path)
+    content[0] = rewritten(content[0], source, project_url.file_url)
 
 
 def rewrite(app: Sphinx, docname: str, content: list[str]) -> None:
@@ -139,4 +160,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_config_value("repository_url", None, "env")
     app.connect("builder-inited", copy_pages)
     app.connect("source-read", rewrite)
+    app.connect("include-read", rewrite_included)
     return {"parallel_read_safe": True}

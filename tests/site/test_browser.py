@@ -27,6 +27,10 @@ SEEN = {  # pages with pictures
     "features": "reference/features.html",
     "search": "search.html?q=peephole",
 }
+PLOTS = {
+    "index.html": ["training"],
+    "reference/benchmarks.html": ["training", "inference", "fit"],
+}
 # On a phone furo lets .content scroll sideways, so that the document itself is never too wide.
 OVERFLOW = """
 Math.max(
@@ -150,14 +154,18 @@ def test_no_page_is_wider_than_the_window(
     assert visit.problems == []
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_front_page_has_one_plot(size: str, browser: Browser, address: str) -> None:
-    for theme in ("light", "dark"):
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("page", PLOTS)
+def test_plots_are_those_of_the_theme(
+    page: str, theme: str, browser: Browser, address: str, screenshots: Path
+) -> None:
+    for size in SIZES:
         visit = Visit(browser, size, address, theme)
-        visit.go("index.html")
-        plots = visit.tab.locator("img[src*=readme]").all()
-        shown = [plot.get_attribute("src") for plot in plots if plot.is_visible()]
-        assert shown == [f"_images/readme-{theme}.svg"]
+        visit.go(page)
+        plots = visit.tab.locator("article img").all()
+        shown = [Path(plot.get_attribute("src")).stem for plot in plots if plot.is_visible()]
+        assert shown == [f"{plot}-{theme}" for plot in PLOTS[page]]
+        visit.tab.screenshot(path=screenshots / f"plots-{size}-{theme}.png", full_page=True)
         visit.tab.close()
 
 

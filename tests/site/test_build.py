@@ -98,6 +98,11 @@ def test_no_link_leads_nowhere(pages: dict[str, Page], site: Path) -> None:
     assert count > 1000
 
 
+def test_no_picture_remains(pages: dict[str, Page]) -> None:
+    """Each is an image for each theme. test_browser.py looks which one is seen."""
+    assert [path for path, page in pages.items() if "picture" in page.tags] == []
+
+
 def test_nothing_is_loaded_from_other_servers(pages: dict[str, Page], site: Path) -> None:
     for path, page in pages.items():
         assert [r for r in page.resources if re.match(r"(https?:)?//", r)] == [], path

@@ -1,4 +1,4 @@
-"""docs/_ext/repository_pages.py: where the links of a page lead."""
+"""docs/_ext/repository_pages.py: where the links of a page lead, and its pictures."""
 
 import pytest
 from repository_pages import page_of, rewritten, source_of
@@ -58,6 +58,16 @@ def test_code_is_unchanged(code: str) -> None:
 )
 def test_text_remains_without_an_address(link: str, text: str) -> None:
     assert rewritten(link, "docs/testing.md", lambda path: None) == text
+
+
+def test_picture_becomes_an_image_for_each_theme() -> None:
+    source = '<source media="(prefers-color-scheme: dark)" srcset="a/x-dark.svg">'
+    picture = f'<picture>\n  {source}\n  <img src="a/x.svg" width="7" alt="An\n  x: y">\n</picture>'
+    images = [
+        f'```{{image}} /../a/{file}.svg\n:class: only-{theme}\n:alt: "An x: y"\n```\n'
+        for file, theme in (("x", "light"), ("x-dark", "dark"))
+    ]
+    assert rewritten(picture, "README.md", address) == "\n".join(images)
 
 
 @pytest.mark.parametrize("source", ["docs/guide/keras.md", "cc/backends/cpu/README.md"])
