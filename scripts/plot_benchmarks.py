@@ -102,7 +102,8 @@ def description(kind: str, ratios: Ratios) -> str:
     ranges = []
     for peer in PLOTS[kind].peers:
         found = [row[peer] for row in ratios.values() if peer in row]
-        ranges.append(f"{PEERS[peer][0]} {min(found):.2f} to {max(found):.2f}")
+        if found:
+            ranges.append(f"{PEERS[peer][0]} {min(found):.2f} to {max(found):.2f}")
     what = f"{len(ratios)} rows: the {PLOTS[kind].time} divided by that of tf_lstm_ops"
     return f"A dot plot of {what}. {capitalized(', '.join(ranges))}."
 
@@ -178,7 +179,7 @@ def draw(kind: str, ratios: Ratios, theme: dict[str, str], path: Path) -> None:
         dot = {"color": theme[peer], "clip_on": False}
         dots = [(row[peer], y) for y, (_, row) in enumerate(rows) if peer in row]
         within = [(x, y) for x, y in dots if least <= x <= most]
-        axes.plot(*zip(*within, strict=True), PEERS[peer][1], **dot)
+        axes.plot([x for x, _ in within], [y for _, y in within], PEERS[peer][1], **dot)
         for x, y in dots:
             if not least <= x <= most:
                 axes.plot(min(max(x, least), most), y, "<" if x < least else ">", **dot)
@@ -196,6 +197,8 @@ def main() -> None:
     arguments = parser.parse_args()
     for kind in arguments.plots:
         ratios = ratios_of(arguments.results, kind)
+        if not any(ratios.values()):
+            parser.error(f"{arguments.results} has no ratios of {kind}; see --plots")
         print(f"{arguments.results}, {kind}: {description(kind, ratios)}")
         for name, theme in THEMES.items():
             draw(kind, ratios, theme, BENCHMARKS / f"{kind}-{name}.svg")

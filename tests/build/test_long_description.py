@@ -71,6 +71,6 @@ def test_the_repository_of_a_workflow():
 def test_no_links_without_an_address():
     found = shown()
     assert found.targets == []
-    assert "<img" not in found.html
+    assert "<img" not in found.html and "plot" not in found.html
     assert "Apache-2.0" in found.html
     assert found.urls == {}

@@ -1,0 +1,142 @@
+"""What runs each command line of the documentation, for test_docs_commands.py."""
+
+from typing import NamedTuple
+
+
+class Run(NamedTuple):
+    """test_commands runs it, with `new` in place of `old`; of pytest it collects the tests only."""
+
+    old: str = ""
+    new: str = ""
+
+
+class RunOnPage(NamedTuple):
+    """test_commands_that_read_files_of_the_examples runs it, after the examples of the page."""
+
+
+class By(NamedTuple):
+    """A file has it, or a function of the file runs it; the words stand in both."""
+
+    file: str
+    function: str
+    words: tuple[str, ...]
+
+
+class Not(NamedTuple):
+    """It is not run."""
+
+    reason: str
+
+
+TESTS = ".venv/bin/pytest"
+SERVE = "saved_model_cli run --dir portable --tag_set serve --signature_def serving_default"
+DEMO = "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/tf-lstm-ops demo"
+ASAN = ("ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1", "python -m tests.fuzz")
+NATIVE = "python3 build_defs/native.py"
+SANITIZE = f"{NATIVE} build --sanitize address,undefined"
+PRELOAD = 'LD_PRELOAD="$(c++ -print-file-name=libasan.so) $(c++ -print-file-name=libstdc++.so.6)"'
+LIBRARY = "TF_LSTM_OPS_LIBRARY=$PWD/.build/address_undefined/tf_lstm_ops.so"
+CUDA, STREAM = "TF_LSTM_OPS_CUDA_LIBRARY", "TF_LSTM_OPS_CUDA_STREAM_LIBRARY"
+METAL, PLUGIN = "TF_LSTM_OPS_METAL_LIBRARY", "TF_LSTM_OPS_TEST_PLUGIN"
+WHEEL = "tf_lstm_ops-0.1.0-py3-none-manylinux_2_28_x86_64.whl"
+COMPLETIONS = "~/.local/share/bash-completion/completions"
+NIGHTLY, COMMUNITY = ".ci/nightly", "tests/build/test_community.py"
+C_API_OP = By("tests/build/test_c_api_op.py", "build", ())
+
+COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
+    # README.md, CONTRIBUTING.md
+    DEMO: By("tests/cli/test_demo.py", "test_full_run", ("demo",)),
+    f"python3 -m venv .venv && .venv/bin/pip install '.[test]' && {TESTS}": By(
+        COMMUNITY, "test_ci_runs_the_command_of_the_readme", ("python3 -m venv ",)
+    ),
+    "python3 -m venv .venv": By(NIGHTLY, "prepare", ("python3 -m venv .venv",)),
+    ".venv/bin/pip install --editable '.[test]' -r .ci/requirements.txt": By(
+        NIGHTLY, "prepare", (".venv/bin/pip install", "--editable '.[test]'")
+    ),
+    ".venv/bin/pre-commit install": Not("changes the hooks of the clone"),
+    TESTS: By(COMMUNITY, "test_ci_runs_the_command_of_the_readme", ("venv/bin/pytest",)),
+    f"{TESTS} -m full": By(".ci/run", "", (".venv/bin/pytest -m", "full")),
+    f"{TESTS} tests/block_cell": Run(),
+    f"{TESTS} -m slow tests/core": Run(),
+    f"{TESTS} -n 0 tests/keras/test_masks.py::test_every_mask_of_one_sequence": Run(),
+    f"{NATIVE} build && {TESTS} -n 0 tests/block_cell/test_forward.py": Run(
+        "native.py build",
+        "native.py >/dev/null",  # which does not compile
+    ),
+    # docs/testing.md
+    "sphinx-build -W --keep-going docs .build/site": By(
+        "tests/site/conftest.py", "site", ("-W", "--keep-going", "docs")
+    ),
+    "python -m tests.fuzz --calls 10000 --seed 0": Run("10000", "10"),
+    "python -m tests.fuzz.files --calls 10000 --seed 0": Run("10000", "10"),
+    SANITIZE: By(NIGHTLY, "build_sanitized", (SANITIZE,)),
+    f"export {LIBRARY}": By(NIGHTLY, "sanitized", tuple(LIBRARY.split("$PWD/"))),
+    f"export {PRELOAD}": By(NIGHTLY, "sanitized", (PRELOAD,)),
+    f"{ASAN[0]} python -m tests.fuzz --calls 1000000": By(NIGHTLY, "", ASAN),
+    "python tests/metal/build.py /tmp/metal": Not("needs the packages that .ci/metal installs"),
+    f"export {METAL}=/tmp/metal/tf_lstm_ops_metal.so": By(
+        "tests/metal/test_suites.py", "environment", (METAL,)
+    ),
+    f"{PLUGIN}=/tmp/metal/apple.so pytest -n 0 tests/mpsgraph": By(
+        "tests/metal/build.py", "", ("apple.so",)
+    ),
+    "python tests/cuda/build.py /tmp/cuda": Not("needs the packages that .ci/cuda installs"),
+    f"export LD_LIBRARY_PATH=/tmp/cuda {CUDA}=/tmp/cuda/tf_lstm_ops_cuda.so": By(
+        "tests/cuda/build.py", "", ("LD_LIBRARY_PATH", CUDA)
+    ),
+    f"export {STREAM}=/tmp/cuda/stream.so FAKE_PROGRAMS=/tmp/cuda/programs": By(
+        "tests/cuda/build.py", "", (STREAM, "stream.so", "FAKE_PROGRAMS", "programs")
+    ),
+    f"{PLUGIN}=/tmp/cuda/host_address.so pytest -n 0 tests/block_cell": By(
+        "tests/cuda/build.py", "", (PLUGIN, "host_address")
+    ),
+    # docs/reference
+    "apt install g++ g++-aarch64-linux-gnu lld-19 qemu-user-static g++-mingw-w64-x86-64-posix wine": By(
+        COMMUNITY, "test_a_release_installs_the_packages_that_its_page_names", ("apt install",)
+    ),
+    "scripts/release/build dist": By(
+        ".github/workflows/release.yml", "", ("scripts/release/build dist",)
+    ),
+    f"mkdir -p {COMPLETIONS} ~/.zfunc": Run(),
+    f"tf-lstm-ops completion bash > {COMPLETIONS}/tf-lstm-ops": Run(),
+    "tf-lstm-ops completion zsh > ~/.zfunc/_tf-lstm-ops": Run(),
+    # docs/guide
+    "python3 -m venv .venv && .venv/bin/pip install .": By(
+        "README.md", "", ("&& .venv/bin/pip install .",)
+    ),
+    f".venv/bin/pip install './{WHEEL}[tensorflow]'": By(
+        "tests/build/test_release_install.py", "test_an_extra_brings_tensorflow", ("tensorflow",)
+    ),
+    'TF=$(python -c "import tensorflow as tf; print(tf.sysconfig.get_lib())")': C_API_OP,
+    '${CXX:-c++} -std=c++17 -O2 -fPIC -shared -Wall -Wextra -Werror -isystem "$TF/include" '
+    'clip_rows.cc -Wl,--no-as-needed "$TF/libtensorflow_framework.so.2" -o libclip_rows.so': (
+        C_API_OP
+    ),
+    "pip install '.[bench]' && tf-lstm-ops bench": By(
+        "tests/cli/test_bench.py", "test_files", ("bench",)
+    ),
+    "tf-lstm-ops doctor model.keras --batch 32 --steps 100": By(
+        "tests/test_docs_commands.py", "test_doctor_prints_what_is_shown", ("doctor",)
+    ),
+    f"{SERVE} --inputs keras_tensor=sequences.npy --outdir predictions": RunOnPage(),
+    "python -m tf2onnx.convert --saved-model portable --output model.onnx": RunOnPage(),
+    "tf-lstm-ops selftest --device GPU": Not("needs a GPU; tests/devices/gate.py emulates one"),
+}
+
+ERRORS = By("tests/test_docs.py", "test_errors_are_as_shown", ())
+TEXTS = {  # by page and language; for each block what compares it
+    ("docs/reference/block_cell.md", "text"): [ERRORS],
+    ("docs/reference/cudnn_rnn.md", "text"): [ERRORS],
+    ("docs/reference/mpsgraph.md", "text"): [ERRORS],
+    ("docs/guide/c_api_op.md", "cpp"): [
+        By("tests/build/test_c_api_op.py", "test_page_shows_the_files", ())
+    ],
+    ("docs/guide/export.md", "text"): [  # one block with two messages
+        By("tests/export/test_saved_model.py", "", ("Op type not registered 'TfLstmOps>",)),
+        By("tests/export/test_keras_format.py", "", ("Could not locate class 'LSTM'",)),
+    ],
+    ("docs/guide/keras.md", "text"): [
+        By("tests/test_docs_commands.py", "test_doctor_prints_what_is_shown", ())
+    ],
+    ("CONTRIBUTING.md", "text"): [By("tests/test_docs_commands.py", "test_folders_exist", ())],
+}
