@@ -91,9 +91,10 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
         "tests/cuda/build.py", "", (PLUGIN, "host_address")
     ),
     # docs/reference
-    "apt install g++ g++-aarch64-linux-gnu lld-19 qemu-user-static g++-mingw-w64-x86-64-posix wine": By(
-        COMMUNITY, "test_a_release_installs_the_packages_that_its_page_names", ("apt install",)
-    ),
+    (
+        "apt install g++ g++-aarch64-linux-gnu lld-19 qemu-user-static"
+        " g++-mingw-w64-x86-64-posix wine"
+    ): By(COMMUNITY, "test_a_release_installs_the_packages_that_its_page_names", ("apt install",)),
     "scripts/release/build dist": By(
         ".github/workflows/release.yml", "", ("scripts/release/build dist",)
     ),
