@@ -66,6 +66,9 @@ def platform(request, tmp_path_factory) -> Platform:
         patch.setenv("WINEDEBUG", "-all")
         patch.setenv("WINEPREFIX", str(tmp_path_factory.mktemp("wine")))
         patch.setenv("CXX", " ".join(found.compiler()))
+        patch.setenv("ZIG_GLOBAL_CACHE_DIR", str(tmp_path_factory.mktemp("zig")))
+        if found.emulator == ["wine"]:  # the first program in a new folder prints lines of wine's
+            subprocess.run(["wine", "wineboot", "--init"], check=True, stderr=subprocess.DEVNULL)
         yield found
 
 
