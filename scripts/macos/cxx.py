@@ -58,6 +58,7 @@ def _processor_for_zig(option: str) -> str:
 
 def link_command(options: list[str], folder: Path) -> list[str]:
     platform = ["-arch", "arm64", "-platform_version", "macos", OLDEST_MACOS, OLDEST_MACOS]
+    platform += ["-S"]  # no debug map: it has the temporary paths of the objects
     found = list(_linker_options(options))
     frameworks = [found[k + 1] for k, option in enumerate(found) if option == "-framework"]
     libraries = {**LIBRARIES, **(RUNTIME if frameworks else {})}

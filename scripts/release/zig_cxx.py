@@ -26,6 +26,8 @@ def command(target: str, options: list[str]) -> list[str]:
     if "-shared" in options and "-nostdlib" not in options:
         zig += ["-Wl,-s"]  # no symbols but the exported ones
         options = [*options, *cpu_model(target)]
+        if "windows" in target:
+            zig += ["-Wl,/Brepro"]  # a hash in place of the time
     return [*zig, *processor_options([o for o in options if o not in NOT_FOR_ZIG])]
 
 
