@@ -102,10 +102,9 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     f"tf-lstm-ops completion bash > {COMPLETIONS}/tf-lstm-ops": Run(),
     "tf-lstm-ops completion zsh > ~/.zfunc/_tf-lstm-ops": Run(),
     # docs/guide
-    "python3 -m venv .venv && .venv/bin/pip install .": By(
-        "README.md", "", ("&& .venv/bin/pip install .",)
-    ),
-    f".venv/bin/pip install './{WHEEL}[tensorflow]'": By(
+    "python3 -m venv .venv && . .venv/bin/activate": By(NIGHTLY, "prepare", ("python3 -m venv",)),
+    "pip install .": By("README.md", "", ("pip install .",)),
+    f"pip install './{WHEEL}[tensorflow]'": By(
         "tests/build/test_release_install.py", "test_an_extra_brings_tensorflow", ("tensorflow",)
     ),
     'TF=$(python -c "import tensorflow as tf; print(tf.sysconfig.get_lib())")': C_API_OP,

@@ -1,5 +1,6 @@
 """What tests read from Markdown pages: examples, what they print, links, anchors."""
 
+import codeop
 import re
 import subprocess
 import sys
@@ -33,6 +34,22 @@ def run_examples(page: str, folder: Path) -> None:
     assert [line for line in result.stdout.splitlines() if line in said] == said
     for text in blocks(page, "output"):
         assert text in result.stdout
+
+
+def pasted(block: str) -> str | None:
+    """What an interactive interpreter refuses of a block that is pasted; None if it takes all.
+
+    There an empty line ends a compound statement, and nothing else does.
+    """
+    lines: list[str] = []
+    for line in [*block.splitlines(), ""]:
+        lines.append(line)
+        try:
+            if codeop.compile_command("\n".join(lines)) is not None:
+                lines = []
+        except SyntaxError as error:
+            return f"{error.msg}: {line}"
+    return "\n".join(lines).strip() or None
 
 
 def links(page: str) -> list[str]:

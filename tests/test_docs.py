@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from pages import ROOT, anchors, blocks, links, run_examples
+from pages import ROOT, anchors, blocks, links, pasted, run_examples
 from tf_lstm_ops import raw_ops
 
 DOCS = ROOT / "docs"
@@ -51,6 +51,12 @@ def test_all_pages_are_found() -> None:
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
 def test_examples_print_what_they_say(page: Path, tmp_path: Path) -> None:
     run_examples(text_of(page), tmp_path)
+
+
+@pytest.mark.parametrize("page", [*WITH_EXAMPLES, ROOT / "README.md"], ids=name_of)
+def test_examples_can_be_pasted(page: Path) -> None:
+    """Into the prompt of Python before 3.13."""
+    assert [error for block in blocks(text_of(page), "python") if (error := pasted(block))] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -76,3 +76,12 @@ def test_a_name_that_cannot_be_given(tmp_path):
     with pytest.raises(OSError), files.checked(path, b"content"):
         pass
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    path = tmp_path / "missing" / "file"
+    with (
+        pytest.raises(FileNotFoundError, match=r"the folder .*missing does not exist"),
+        files.checked(path, b""),
+    ):
+        pass

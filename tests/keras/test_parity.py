@@ -353,6 +353,12 @@ def test_refuses_three_states(family):
         family.ours(5)(np.zeros((3, 4, 2), "float32"), initial_state=[np.zeros((3, 5))] * 3)
 
 
+def test_refuses_a_state_of_another_size(family):
+    states = [np.zeros((3, 4))] * len(family.states)
+    with pytest.raises(ValueError, match=r"h of initial_state must be \[batch, 5\].*\(3, 4\)"):
+        family.ours(5)(np.zeros((3, 4, 2), "float32"), initial_state=states)
+
+
 def test_one_state_needs_no_list(rng):
     """A GRU's initial state may be a tensor, as in stock."""
     ours, theirs = make_pair(GRU, SIZES[0], rng, dtype="float64")

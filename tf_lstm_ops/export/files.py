@@ -19,8 +19,13 @@ def checked(path: str | os.PathLike[str], content: bytes) -> Iterator[str]:
 
     Yields:
       The name of the new file within the context.
+
+    Raises:
+      FileNotFoundError: the folder of `path` does not exist.
     """
     folder = os.path.dirname(os.fspath(path))
+    if folder and not os.path.isdir(folder):
+        raise FileNotFoundError(f"the folder {folder} does not exist")
     temporary = os.path.join(folder, f".tf_lstm_ops_{os.urandom(8).hex()}")
     # Mode x opens no file and no link that is there already. Unlike tempfile.mkstemp it leaves the
     # permissions to the umask.

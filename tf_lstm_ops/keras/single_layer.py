@@ -65,7 +65,7 @@ class SingleLayerRNN(FusedRNN):
           list of the final states, [B, H] each.
 
         Raises:
-          ValueError: initial_state has the wrong length.
+          ValueError: initial_state has the wrong length or size.
         """
         if self.use_cudnn is True:
             return super().inner_loop(sequences, initial_state, mask, training=training)
@@ -79,6 +79,12 @@ class SingleLayerRNN(FusedRNN):
                 f"initial_state must be [{', '.join(self._state_names)}]. "
                 f"Received {len(initial_state)} tensors"
             )
+        sizes = tf.nest.flatten(self.cell.state_size)
+        for name, state, size in zip(self._state_names, initial_state, sizes, strict=True):
+            if not tf.TensorShape([None, size]).is_compatible_with(state.shape):
+                raise ValueError(
+                    f"{name} of initial_state must be [batch, {size}]. Received: {state.shape}"
+                )
         x, input_dropout = self._drop_inputs(tf.cast(sequences, self.compute_dtype), training)
         batch = tf.shape(x)[0]
         output, states = self._call_op(
