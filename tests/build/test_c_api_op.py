@@ -67,8 +67,8 @@ def test_checks(example: Path) -> None:
 
 @pytest.mark.full
 def test_page_prints_what_it_says(example: Path) -> None:
-    program = example / "clip_rows_and_use.py"  # beside the library
-    program.write_text("".join(blocks(PAGE, "python")))
+    program = example / "use.py"  # beside clip_rows.py, which is the page's first block
+    program.write_text("".join(blocks(PAGE, "python")[1:]))
     done = run(sys.executable, program)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == re.findall(r"^print\(.*\)  # (.*)$", PAGE, re.MULTILINE)
