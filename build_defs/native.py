@@ -171,7 +171,7 @@ def build(outputs: Sequence[Path], folder: Path, jobs: int | None = None) -> Non
     with concurrent.futures.ThreadPoolExecutor(jobs or _processors()) as pool:
         compile_unit = functools.partial(_compile, folder=folder, modified=modified)
         list(pool.map(compile_unit, _longest_first(list(todo.values()))))
-    if system == "Linux":
+    if system not in ("Darwin", "Windows"):
         _run(stub_command(folder))
     for output, units in linked.items():
         output.parent.mkdir(parents=True, exist_ok=True)
