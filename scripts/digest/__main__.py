@@ -7,6 +7,9 @@ one with the package of the new commit:
     python scripts/digest --output before.json
     python scripts/digest --compare before.json
 
+--only TEXT runs the cases whose name, such as "KerasLSTM lstm float32 shape=T6 B5 I8 H18", contains
+the text.
+
 The program computes a SHA-256 digest of the results of each case. The cases cover outputs and
 gradients of the ops and of the Keras layers, and the conversions of weights, in all dtypes. The
 random inputs of a case depend on its name only. Reserve spaces are not digested.
@@ -82,9 +85,13 @@ def digest_of_all(texts: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
+def name_of(case: Case, dtype: str) -> str:
+    return f"{case.op} {case.cell} {dtype} {case.what}"
+
+
 def run(case: Case, dtype: str) -> dict[str, str]:
     """The digest of each pass."""
-    name = f"{case.op} {case.cell} {dtype} {case.what}"
+    name = name_of(case, dtype)
     try:
         results = case.run(Draw(name, dtype))
     except Exception as error:
@@ -92,11 +99,11 @@ def run(case: Case, dtype: str) -> dict[str, str]:
     return {part: digest(values) for part, values in results.items()}
 
 
-def run_all() -> Digests:
+def run_all(only: str) -> Digests:
     digests: Digests = {}
     start = time.monotonic()
     for family in FAMILIES:
-        for case, dtype in ((c, d) for c in family() for d in c.dtypes):
+        for case, dtype in ((c, d) for c in family() for d in c.dtypes if only in name_of(c, d)):
             for part, found in run(case, dtype).items():
                 group = digests.setdefault(f"{case.op} {case.cell} {dtype} {part}", {})
                 if case.what in group:
@@ -146,10 +153,11 @@ def main() -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--output", type=pathlib.Path, help="write the digest of each case here")
     parser.add_argument("--compare", type=pathlib.Path, help="a file that --output wrote")
+    parser.add_argument("--only", default="", metavar="TEXT", help="run a part of the cases")
     arguments = parser.parse_args()
     lines = header()
     print(*(f"{name}: {value}" for name, value in lines.items()), sep="\n")
-    digests = run_all()
+    digests = run_all(arguments.only)
     print_digests(digests)
     if arguments.output:
         content = {"header": lines, "digests": digests}

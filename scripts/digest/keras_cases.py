@@ -29,6 +29,10 @@ import tf_lstm_ops
 GATES = {"lstm": 4, "gru": 3}
 MASKS = ("", "full", "right", "left", "holes", "one row", "nothing")
 FLAGS = ("go_backwards", "zero_output_for_mask", "return_sequences")
+ACTIVATIONS = (
+    *("linear", "relu", "tanh", "sigmoid", "hard_sigmoid", "hard_tanh", "softsign", "elu"),
+    *("leaky_relu", "silu", "gelu"),
+)
 DROPOUT = ("input_dropout", "recurrent_dropout")
 
 
@@ -76,21 +80,23 @@ class Call(NamedTuple):
         """Those that have gradients here, and the others."""
         time, batch, inputs, units = self.shape
         gates, scale = GATES[self.cell], (inputs + units) ** -0.5
+        hidden = (units + 1) // 2 if "projection" in self.present else units
         mask = make_mask(self.mask, self.shape, draw.rng)
         given = {
             "x": draw(batch, time, inputs),
-            "initial_h": draw(batch, units),
+            "initial_h": draw(batch, hidden),
             "kernel": draw(inputs, gates * units, scale=scale),
-            "recurrent_kernel": draw(units, gates * units, scale=scale),
+            "recurrent_kernel": draw(hidden, gates * units, scale=scale),
         }
         sizes: dict[str, list[int]] = {
             "bias": [4 * units] if self.cell == "lstm" else [2, 3 * units],
             "input_dropout": [gates, batch, inputs],
-            "recurrent_dropout": [gates, batch, units],
+            "recurrent_dropout": [gates, batch, hidden],
         }
         if self.cell == "lstm":
             given["initial_c"] = draw(batch, units)
             sizes["peephole"] = [3, units]
+            sizes["projection"] = [units, hidden]
         optional = {k: draw(*(size if k in self.present else [0])) for k, size in sizes.items()}
         given |= {k: v for k, v in optional.items() if k in self.present and k not in DROPOUT}
         constants = {k: v for k, v in optional.items() if k not in given}
@@ -141,7 +147,21 @@ def _calls(cell: str) -> Iterator[Call]:
         yield from (Call(cell, SMALL, mask, present) for mask in MASKS)
         if cell == "lstm":
             yield Call(cell, SMALL, "holes", present, {"cell_clip": 0.6})
+    if cell == "lstm":
+        yield from _other_lstm_calls()
     yield Call(cell, SMALL, "holes", everything, backwards, second_order=True)
+
+
+def _other_lstm_calls() -> Iterator[Call]:
+    """With a projection, and with other activations."""
+    for shape in (s for s in (SMALL, *TAILS, *LARGE) if s.units > 1):
+        yield Call("lstm", shape, "holes", ("bias", "projection"))
+    yield Call("lstm", SMALL, "holes", ("bias", "peephole", "projection", *DROPOUT))
+    for name in ACTIVATIONS:
+        options = {"activation": name, "recurrent_activation": "hard_sigmoid"}
+        yield Call("lstm", SMALL, "holes", options=options)
+        options = {"activation": "tanh", "recurrent_activation": name, "cell_clip": 0.6}
+        yield Call("lstm", TAILS[-1], "", ("bias", "peephole"), options)
 
 
 def _layers() -> Iterator[Layer]:
@@ -155,6 +175,12 @@ def _layers() -> Iterator[Layer]:
         for policy in ("mixed_float16", "mixed_bfloat16"):
             yield Layer(name, "holes", {"dtype": policy}, ("float32",))
     yield Layer("LSTM", "holes", {"use_peephole": True, "cell_clip": 0.6})
+    for form in ("haste", "addons"):
+        for mask in MASKS:
+            yield Layer("LSTM", mask, {"layer_normalization": form})
+        rates = {"recurrent_dropout": 0.4, "implementation": 1}
+        yield Layer("LSTM", "holes", {"layer_normalization": form, **rates})
+    yield from (Layer("GRU", mask, {"layer_normalization": True}) for mask in MASKS)
 
 
 def cases() -> Iterator[Case]:
