@@ -14,4 +14,7 @@
 #define TF_LSTM_OPS_INLINE \
   TF_LSTM_OPS_DEVICE inline __attribute__((always_inline))
 
+// The same for a lambda, behind its parameters.
+#define TF_LSTM_OPS_LAMBDA __attribute__((always_inline))
+
 #endif  // TF_LSTM_OPS_CORE_MACROS_H_

@@ -252,8 +252,8 @@ class BackwardPass : public BackwardState<T> {
           [&](int64_t e) {
             return rows.chunk->h_grad + rows.InChunk(e) * padded_hidden_;
           },
-          packed_projection_ + n * hidden_, hidden_, rows.begin, rows.end,
-          n_end - n, false, WeightFormat::kElements,
+          WeightColumns<T>{packed_projection_ + n * hidden_, hidden_},
+          {rows.begin, rows.end, n_end - n},
           [&](int64_t e) {
             return rows.chunk->unprojected_h_grad + (e - rows.begin) * cell_ +
                    n;

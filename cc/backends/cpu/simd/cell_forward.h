@@ -32,14 +32,14 @@ class CellForward final : public ForwardProducts<T, CellOf> {
     ForEachBlock(range, dropped_x, [&](const RowBlock& block) {
       const int64_t last = units.end - kL;
       for (int64_t u = units.begin; u < units.end; u += kL) {
-        StepOfUnits(block, reverse ? units.begin + last - u : u, reverse);
+        StepOfUnits(block, reverse ? units.begin + last - u : u);
       }
     });
   }
 
   void FinishRows(const Rows&) override {}  // Step does all
 
-  void StepOfUnits(const RowBlock& block, int64_t u, bool reverse) {
+  void StepOfUnits(const RowBlock& block, int64_t u) {
     const CellParameters<T, Cell> with(args_, u);
     V bias[Cell::kPreActivations];
     LoadBias(u, bias);
@@ -53,7 +53,7 @@ class CellForward final : public ForwardProducts<T, CellOf> {
         MultiplyInput(tile, bias, input);
       }
       if constexpr (kFirst == 0 && kInputs == kRecurrent) {
-        MultiplyRecurrent(tile, reverse, input);
+        MultiplyRecurrent(tile, input);
         Apply(tile, with.parameters(), input);
       } else {
         V z[kRows][Cell::kPreActivations];
@@ -62,7 +62,7 @@ class CellForward final : public ForwardProducts<T, CellOf> {
           for (int p = kFirst; p < Cell::kPreActivations; ++p)
             sums[r][p - kFirst] = p < kInputs ? input[r][p] : bias[p];
         }
-        MultiplyRecurrent(tile, reverse, sums);
+        MultiplyRecurrent(tile, sums);
         for (int64_t r = 0; r < tile.rows; ++r) {
           for (int p = 0; p < Cell::kPreActivations; ++p)
             z[r][p] = p < kFirst ? input[r][p] : sums[r][p - kFirst];

@@ -173,8 +173,8 @@ class ForwardPass : public ForwardState<T> {
     for (int64_t u = units.begin; u < units.end; u += kL) {
       MultiplyBlock<1>(
           [&](int64_t e) { return unprojected_h_ + batch_row_[e] * cell_; },
-          weights_.projection(u), cell_, begin, end, hidden_ - u, false,
-          WeightFormat::kElements, [&](int64_t e) { return H(e) + u; });
+          WeightColumns<T>{weights_.projection(u), cell_},
+          {begin, end, hidden_ - u}, [&](int64_t e) { return H(e) + u; });
       for (int64_t e = begin; EffectiveHSets() > 0 && e < end; ++e) {
         StoreEffectiveH(LoadN(H(e) + u, hidden_ - u), batch_row_[e],
                         ordinal_[e] + 1, u);

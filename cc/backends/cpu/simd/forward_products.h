@@ -112,9 +112,15 @@ class ForwardProducts : public ForwardPass<T> {
       for (int p = 0; p < kInputs; ++p) sums[r][p] = bias[p];
     }
     if (!args_.weights.input) return AddInput(tile, sums);
-    MultiplyRows<kInputs>(DropsX(), tile.rows, tile.block.x + tile.first,
-                          FactorWords(input_), weights_.input(tile.u), input_,
-                          {tile.first / kRows}, weights_.format(), sums);
+    const FactorRows<T> x = {tile.block.x + tile.first, tile.rows,
+                             FactorWords(input_)};
+    const WeightColumns<T> w = {weights_.input(tile.u), input_,
+                                weights_.format()};
+    if (DropsX()) {
+      MultiplyRows<kInputs, true>(x, w, sums);
+    } else {
+      MultiplyRows<kInputs>(x, w, sums);
+    }
   }
 
   // sums += x, of a layer without input weights.
@@ -135,14 +141,17 @@ class ForwardProducts : public ForwardPass<T> {
   }
 
   // sums += h R.
-  void MultiplyRecurrent(const RowTile& tile, bool reverse,
-                         RecurrentSums& sums) const {
+  void MultiplyRecurrent(const RowTile& tile, RecurrentSums& sums) const {
     if (!Packs()) return;  // the products are in z
-    MultiplyRows<kRecurrent>(
-        args_.recurrent_dropout.data != nullptr, tile.rows,
-        tile.block.h + tile.first, batch_ * FactorWords(hidden_),
-        weights_.recurrent(tile.u), hidden_, {tile.first / kRows, reverse},
-        weights_.format(), sums);
+    const FactorRows<T> h = {tile.block.h + tile.first, tile.rows,
+                             batch_ * FactorWords(hidden_)};
+    const WeightColumns<T> r = {weights_.recurrent(tile.u), hidden_,
+                                weights_.format()};
+    if (args_.recurrent_dropout.data) {
+      MultiplyRows<kRecurrent, true>(h, r, sums);
+    } else {
+      MultiplyRows<kRecurrent>(h, r, sums);
+    }
   }
 };
 

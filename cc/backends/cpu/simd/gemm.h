@@ -15,7 +15,9 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-constexpr int64_t kDepth = 256;  // rows of B that are packed at a time
+// Rows of B that are packed at a time. With four vectors of columns they have
+// 64 KiB with AVX-512, which stay in the L2 cache for all rows of A.
+constexpr int64_t kDepth = 256;
 
 constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }
@@ -41,66 +43,37 @@ TF_LSTM_OPS_INLINE void WithConstant(int64_t value, F&& f) {
 template <class E>
 using SumOf = std::conditional_t<std::is_same_v<E, BFloat16Pair>, float, E>;
 
-// Cache lines to prefetch: the first one, and the bytes from one to the next.
-struct Lines {
-  const char* at = nullptr;
-  int64_t stride = 0;
-
-  TF_LSTM_OPS_INLINE void Fetch() {
-    PrefetchToL2(at);
-    at += stride;
-  }
-};
-
-// The kernels of all products, by the number of rows: of[R - 1] takes R rows.
-template <class Function>
-struct Kernels {
-  Function of[kRows];
-};
-
 // acc[r][c] += a(r, :) b(:, c). Element k of row r of A is at a[r] + k *
 // kAStride, `depth` of them; b is [depth, C, lanes], its rows `b_stride` apart.
-// With kOwnA each vector of columns has its own A, at a[r] + c * a_stride. For
-// each k one line of `next` is prefetched, except with few rows, which need the
-// whole bandwidth of the cache.
-template <class E, int C, bool kOwnA, int kAStride>
+// With kOwnA each vector of columns has its own A, at a[r] + c * a_stride.
+// kByRows[R - 1] takes R rows.
+//
+// A and B are of one type, or A is float and B has pairs of bfloat16, [depth /
+// 2, C, lanes], which are widened: the bits are those of the same values in
+// float.
+template <class A, class B, int C, bool kOwnA, int kAStride>
 struct Products {
-  using Function = void (*)(const E* const* a, int64_t a_stride, const E* b,
-                            int64_t b_stride, int64_t depth, Lines next,
-                            VecT<SumOf<E>> (*acc)[C]);
-  static const Kernels<Function> kByRows;
-};
-
-// The same for float rows and pairs, which are widened: b is [depth / 2, C,
-// lanes]. The bits are those of the same values in float.
-template <int C, bool kOwnA>
-struct WidenedProducts {
-  using Function = void (*)(const float* const* a, int64_t a_stride,
-                            const BFloat16Pair* b, int64_t depth, Lines next,
-                            VecT<float> (*acc)[C]);
-  static const Kernels<Function> kByRows;
+  using Function = void (*)(const A* const* a, int64_t a_stride, const B* b,
+                            int64_t b_stride, int64_t depth,
+                            VecT<SumOf<A>> (*acc)[C]);
+  static const Function kByRows[kRows];
 };
 
 // The kernels do not depend on the cell. gemm.cc compiles them, once.
 // NOLINTBEGIN(bugprone-macro-parentheses): `specifier` is none or extern.
-#define TF_LSTM_OPS_PRODUCTS(specifier, E)                \
-  specifier template struct Products<E, 1, false, 1>;     \
-  specifier template struct Products<E, 2, false, 1>;     \
-  specifier template struct Products<E, 3, false, 1>;     \
-  specifier template struct Products<E, 4, false, 1>;     \
-  specifier template struct Products<E, 3, true, 1>;      \
-  specifier template struct Products<E, 4, true, 1>;      \
-  specifier template struct Products<E, 1, false, kRows>; \
-  specifier template struct Products<E, 2, false, kRows>; \
-  specifier template struct Products<E, 3, false, kRows>; \
-  specifier template struct Products<E, 4, false, kRows>
-#define TF_LSTM_OPS_WIDENED_PRODUCTS(specifier)        \
-  specifier template struct WidenedProducts<1, false>; \
-  specifier template struct WidenedProducts<2, false>; \
-  specifier template struct WidenedProducts<3, false>; \
-  specifier template struct WidenedProducts<4, false>; \
-  specifier template struct WidenedProducts<3, true>;  \
-  specifier template struct WidenedProducts<4, true>
+#define TF_LSTM_OPS_ROW_PRODUCTS(specifier, A, B)        \
+  specifier template struct Products<A, B, 1, false, 1>; \
+  specifier template struct Products<A, B, 2, false, 1>; \
+  specifier template struct Products<A, B, 3, false, 1>; \
+  specifier template struct Products<A, B, 4, false, 1>; \
+  specifier template struct Products<A, B, 3, true, 1>;  \
+  specifier template struct Products<A, B, 4, true, 1>
+#define TF_LSTM_OPS_PRODUCTS(specifier, E)                   \
+  TF_LSTM_OPS_ROW_PRODUCTS(specifier, E, E);                 \
+  specifier template struct Products<E, E, 1, false, kRows>; \
+  specifier template struct Products<E, E, 2, false, kRows>; \
+  specifier template struct Products<E, E, 3, false, kRows>; \
+  specifier template struct Products<E, E, 4, false, kRows>
 #if defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 #define TF_LSTM_OPS_KERNELS(specifier)    \
   TF_LSTM_OPS_PRODUCTS(specifier, float); \
@@ -109,31 +82,10 @@ struct WidenedProducts {
 #define TF_LSTM_OPS_KERNELS(specifier)     \
   TF_LSTM_OPS_PRODUCTS(specifier, float);  \
   TF_LSTM_OPS_PRODUCTS(specifier, double); \
-  TF_LSTM_OPS_WIDENED_PRODUCTS(specifier)
+  TF_LSTM_OPS_ROW_PRODUCTS(specifier, float, BFloat16Pair)
 #endif
 // NOLINTEND(bugprone-macro-parentheses)
 TF_LSTM_OPS_KERNELS(extern);
-
-// The part of the next weights that row block `block` of a product prefetches:
-// one of their C vectors, so after C blocks all of them are in the cache.
-// Packed weights are contiguous: the next ones lie behind the current ones, or
-// before them if `downwards`. For other weights `lines` gives the next ones'
-// first vectors.
-struct Ahead {
-  int64_t block;
-  bool downwards = false;
-  Lines lines = {};
-
-  template <int C, class E>
-  Lines Of(const E* packed, int64_t depth) const {
-    constexpr int64_t kBytes = sizeof(VecT<E>);
-    const int64_t vector = block % C;
-    if (lines.at) return {lines.at + vector * kBytes, lines.stride};
-    const int64_t vectors = ((downwards ? -C : C) + vector) * depth;
-    return {reinterpret_cast<const char*>(packed + vectors * kLanes<E>),
-            kBytes};
-  }
-};
 
 // Rounds the first `width` lanes of a vector, at most all, to pairs. If their
 // number is odd, the last pair's other element is zero: the next lane may hold
@@ -155,45 +107,46 @@ __attribute__((noinline)) inline void StorePairs(VecT<float> v,
   for (int64_t k = 0; k < words; ++k) to[k].bits = pairs[k];
 }
 
-// `rows` rows, at most kRows, times packed weights of `depth` inputs, added to
-// acc. With kOwnA each gate has its own rows. If RoundsFactors(format), the
-// rows have this format too, and their stride counts words.
+// Up to kRows rows of A. If RoundsFactors(format) of the weights, they have
+// that format too, and strides count words.
+template <class T>
+struct FactorRows {
+  const T* const* row;
+  int64_t count;
+  int64_t gate_stride = 0;  // with own rows for each gate, from one to the next
+};
+
+// B [depth, C vectors], its rows `stride` elements apart.
+template <class T>
+struct WeightColumns {
+  const T* data;
+  int64_t depth;
+  WeightFormat format = WeightFormat::kElements;
+  int64_t stride = 0;  // 0: packed, C vectors
+
+  template <int C>
+  int64_t Stride() const {
+    return stride == 0 ? C * kLanes<T> : stride;
+  }
+};
+
+// acc += A B. With kOwnA each vector of columns, a gate, has its own rows.
 template <int C, bool kOwnA = false, int kAStride = 1, class T>
-void MultiplyRows(int64_t rows, const T* const* a, int64_t a_stride,
-                  const T* packed, int64_t depth, Ahead ahead,
-                  WeightFormat format, VecT<T> (*acc)[C],
-                  int64_t b_stride = C * kLanes<T>) {
+void MultiplyRows(const FactorRows<T>& a, const WeightColumns<T>& b,
+                  VecT<T> (*acc)[C]) {
   constexpr bool kOwn = kOwnA && C > 1;  // one vector of columns has one A
+  const int64_t rows = a.count - 1, stride = b.template Stride<C>();
   if constexpr (std::is_same_v<T, float> && (kDotsPairs || kAStride == 1)) {
-    if (format == WeightFormat::kBFloat16Pairs) {
-      const auto* b = reinterpret_cast<const BFloat16Pair*>(packed);
-      const int64_t words = Words(depth, format);
-      const Lines next = ahead.Of<C>(b, words);
-      if constexpr (kDotsPairs) {
-        const auto* const* rows_of_pairs =
-            reinterpret_cast<const BFloat16Pair* const*>(a);
-        return Products<BFloat16Pair, C, kOwn, kAStride>::kByRows.of[rows - 1](
-            rows_of_pairs, a_stride, b, b_stride, words, next, acc);
-      } else {
-        return WidenedProducts<C, kOwn>::kByRows.of[rows - 1](a, a_stride, b,
-                                                              depth, next, acc);
-      }
+    if (b.format == WeightFormat::kBFloat16Pairs) {
+      using Factor = std::conditional_t<kDotsPairs, BFloat16Pair, float>;
+      const int64_t depth = kDotsPairs ? Words(b.depth, b.format) : b.depth;
+      return Products<Factor, BFloat16Pair, C, kOwn, kAStride>::kByRows[rows](
+          reinterpret_cast<const Factor* const*>(a.row), a.gate_stride,
+          reinterpret_cast<const BFloat16Pair*>(b.data), stride, depth, acc);
     }
   }
-  Products<T, C, kOwn, kAStride>::kByRows.of[rows - 1](
-      a, a_stride, packed, b_stride, depth, ahead.Of<C>(packed, depth), acc);
-}
-
-// The same, with `own_a` in place of kOwnA.
-template <int C, class T>
-void MultiplyRows(bool own_a, int64_t rows, const T* const* a, int64_t a_stride,
-                  const T* packed, int64_t depth, Ahead ahead,
-                  WeightFormat format, VecT<T> (*acc)[C]) {
-  if (own_a) {
-    MultiplyRows<C, true>(rows, a, a_stride, packed, depth, ahead, format, acc);
-  } else {
-    MultiplyRows<C>(rows, a, a_stride, packed, depth, ahead, format, acc);
-  }
+  Products<T, T, C, kOwn, kAStride>::kByRows[rows](a.row, a.gate_stride, b.data,
+                                                   stride, b.depth, acc);
 }
 
 // sums[r] += a(r, :) b for K rows of B where they lie, `b_stride` apart, of so
@@ -232,33 +185,35 @@ TF_LSTM_OPS_INLINE void PrefetchRow(const T* row) {
   for (int c = 0; c < C; ++c) PrefetchToWrite(row + c * kLanes<T>);
 }
 
-// Rows [begin, end) of the product of A with `depth` rows of B, packed or
-// `b_stride` apart, of `columns` columns in C vectors: written to C, or added
-// to it where `add`. a_of(m) and c_of(m) say where the rows are; for `format`
-// see MultiplyRows, for `next` see Ahead.
+// The rows and columns of a product that MultiplyBlock computes, and whether it
+// adds to them.
+struct Block {
+  int64_t begin, end;  // rows
+  int64_t columns;     // in C vectors
+  bool add = false;
+};
+
+// A block of rows of the product A B. a_of(m) and c_of(m) say where row m of A
+// and of the product are.
 template <int C, int kAStride = 1, class T, class AOf, class COf>
-void MultiplyBlock(const AOf& a_of, const T* b, int64_t depth, int64_t begin,
-                   int64_t end, int64_t columns, bool add, WeightFormat format,
-                   const COf& c_of, int64_t b_stride = C * kLanes<T>,
-                   Lines next = {}) {
+void MultiplyBlock(const AOf& a_of, const WeightColumns<T>& b,
+                   const Block& block, const COf& c_of) {
   constexpr int kL = kLanes<T>;
-  for (int64_t m = begin; m < end; m += kRows) {
-    const int64_t rows = end - m < kRows ? end - m : kRows;
+  for (int64_t m = block.begin; m < block.end; m += kRows) {
+    const int64_t rows = Min(block.end - m, kRows);
     const T* row[kRows] = {};
     VecT<T> acc[kRows][C] = {};
     for (int64_t r = 0; r < rows; ++r) {
       row[r] = a_of(m + r);
       PrefetchRow<C>(c_of(m + r));
     }
-    MultiplyRows<C, false, kAStride>(rows, row, 0, b, depth,
-                                     {(m - begin) / kRows, false, next}, format,
-                                     acc, b_stride);
+    MultiplyRows<C, false, kAStride>({row, rows}, b, acc);
     for (int64_t r = 0; r < rows; ++r) {
       T* to = c_of(m + r);
       for (int v = 0; v < C; ++v) {
-        const int64_t width = columns - v * kL;
+        const int64_t width = block.columns - v * kL;
         const VecT<T> sum =
-            add ? LoadN(to + v * kL, width) + acc[r][v] : acc[r][v];
+            block.add ? LoadN(to + v * kL, width) + acc[r][v] : acc[r][v];
         StoreN(sum, to + v * kL, width);
       }
     }

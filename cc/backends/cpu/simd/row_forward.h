@@ -36,15 +36,15 @@ class RowForward final : public ForwardProducts<T, CellOf> {
       for (int64_t k = 0; k < units.end - units.begin; k += kL) {
         const int64_t u = reverse ? last - k : units.begin + k;
         for (int64_t r = 0; r < block.rows; r += kRows) {
-          StoreRecurrent({block, r, Min(block.rows - r, kRows), u}, reverse);
+          StoreRecurrent({block, r, Min(block.rows - r, kRows), u});
         }
       }
     });
   }
 
-  void StoreRecurrent(const RowTile& tile, bool reverse) const {
+  void StoreRecurrent(const RowTile& tile) const {
     RecurrentSums sums = {};
-    MultiplyRecurrent(tile, reverse, sums);
+    MultiplyRecurrent(tile, sums);
     for (int64_t r = 0; r < tile.rows; ++r) {
       for (int p = 0; p < kRecurrent; ++p) {
         Store(sums[r][p], Z(tile, r, kFirst + p));

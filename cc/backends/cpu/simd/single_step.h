@@ -60,7 +60,7 @@ class SingleStep {
     }
     if (begin < whole) AddRows(chain, part, begin, whole);
     if (whole < end) {
-      AddColumns<1>({chain, part, whole}, nullptr, tile_ + thread * kTile,
+      AddColumns<1>({chain, part, whole}, tile_ + thread * kTile,
                     [&](int64_t r) { return Sum(chain, part, r) + whole; });
     }
   }
@@ -174,18 +174,17 @@ class SingleStep {
                   begin + index % in_gate * kColumns * kL};
     };
     for (int64_t k = 0; k < slabs; ++k) {
-      const Slab slab = slab_of(k), next = slab_of(Min(k + 1, slabs - 1));
+      const Slab slab = slab_of(k);
       const auto to = [&](int64_t r) { return z_of(r, slab.part, slab.unit); };
       WithConstant<kColumns>((end - slab.unit) / kL, [&](auto vectors) {
-        AddColumns<decltype(vectors)::value>(slab, &next, tile, to);
+        AddColumns<decltype(vectors)::value>(slab, tile, to);
       });
     }
   }
 
   // Adds the product with C vectors of a chain to to_of(row).
   template <int C, class ToOf>
-  void AddColumns(const Slab& slab, const Slab* next, T* tile,
-                  const ToOf& to_of) const {
+  void AddColumns(const Slab& slab, T* tile, const ToOf& to_of) const {
     const T* b = Weights(slab);
     int64_t stride = Weights(slab.chain).row_stride;
     if (slab.unit + C * kL > cell_) {  // a vector that is not whole
@@ -198,15 +197,10 @@ class SingleStep {
       b = tile;
       stride = C * kL;
     }
-    Lines ahead = {};
-    if (next) {
-      ahead = {
-          reinterpret_cast<const char*>(Weights(*next)),
-          Weights(next->chain).row_stride * static_cast<int64_t>(sizeof(T))};
-    }
-    MultiplyBlock<C>([&](int64_t r) { return Factors(slab.chain, r); }, b,
-                     slab.chain.depth, 0, rows_, C * kL, true,
-                     WeightFormat::kElements, to_of, stride, ahead);
+    MultiplyBlock<C>(
+        [&](int64_t r) { return Factors(slab.chain, r); },
+        WeightColumns<T>{b, slab.chain.depth, WeightFormat::kElements, stride},
+        {0, rows_, C * kL, true}, to_of);
   }
 
   const EngineForward<T>& args_;

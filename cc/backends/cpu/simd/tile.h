@@ -16,9 +16,6 @@ struct Tile {
   // If true, the column of A is loaded first, and the row of B element by
   // element. Otherwise the row of B is loaded first.
   bool keeps_rows;
-  // Whether the kernel prefetches the next weights. With few rows, the loads of
-  // the weights need the whole bandwidth of the cache.
-  bool prefetches;
 };
 
 // The tile of a kernel that computes `rows` x `columns` vectors. If the
@@ -28,7 +25,7 @@ struct Tile {
 // column of A cannot be used for several columns of the result.
 constexpr Tile TileOf(int rows, int columns, bool own_rows) {
   constexpr int kResult = kRegisters / 4 * 3;
-  Tile tile = {rows, columns, false, 2 * rows > kRows};
+  Tile tile = {rows, columns, false};
   if (rows * columns > kResult && columns % 2 == 0) tile.columns = columns / 2;
   if (rows * tile.columns > kResult) tile.rows = (rows + 1) / 2;
   tile.keeps_rows =

@@ -117,9 +117,10 @@ class TransposedProduct {
       to[r] = of.to + (of.target ? of.target[e + r] : e + r) * of.to_stride + n;
       PrefetchRow<C>(to[r]);
     }
-    MultiplyRows<C>(count, a, 0, terms.weights,
-                    RoundsFactors(format_) ? 2 * terms.depth : terms.depth,
-                    {(e - of.begin) / kRows}, format_, sum);
+    const int64_t depth =
+        RoundsFactors(format_) ? 2 * terms.depth : terms.depth;
+    MultiplyRows<C>(FactorRows<T>{a, count},
+                    WeightColumns<T>{terms.weights, depth, format_}, sum);
     for (int64_t r = 0; r < count; ++r) {
       const T* keep = of.keep;
       if (keep) {

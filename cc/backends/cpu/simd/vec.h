@@ -182,10 +182,6 @@ TF_LSTM_OPS_INLINE void KeepInRegister(V* v) {
 // Prefetch hints; any address is allowed. GCC removes calls of a function that
 // only prefetches, since it finds no effect in it. The empty asm statements are
 // an effect.
-TF_LSTM_OPS_INLINE void PrefetchToL2(const void* address) {
-  __builtin_prefetch(address, 0, 2);
-  asm volatile("");
-}
 TF_LSTM_OPS_INLINE void PrefetchToRead(const void* address) {
   __builtin_prefetch(address, 0, 3);
   asm volatile("");

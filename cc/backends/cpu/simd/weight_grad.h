@@ -145,21 +145,18 @@ class WeightGrad {
       const int64_t depth = Min(kDepth, from.count - k);
       const T* b = from.rows + k * from.row_stride;
       int64_t b_stride = from.row_stride;
-      Lines next = {reinterpret_cast<const char*>(b + kBlock),
-                    b_stride * static_cast<int64_t>(sizeof(T))};
       if (RoundsFactors(format_) || from.row_stride > kMaxStride) {
         PackBlock(PackedFrom{b, b_stride, 1, depth, from.columns}, 0,
                   from.columns, packed, format_);
         b = packed;
         b_stride = RoundUpToLanes<T>(from.columns);
-        next = {};
       }
       WithConstant<kColumns>(Blocks(from.columns, kL), [&](auto vectors) {
         MultiplyBlock<decltype(vectors)::value, kRows>(
-            [&](int64_t row) { return panels_.Column(panels, row, k); }, b,
-            depth, m, m_end, from.columns, add || k > 0, format_,
-            [&](int64_t row) { return to + (row - m) * to_stride; }, b_stride,
-            next);
+            [&](int64_t row) { return panels_.Column(panels, row, k); },
+            WeightColumns<T>{b, depth, format_, b_stride},
+            {m, m_end, from.columns, add || k > 0},
+            [&](int64_t row) { return to + (row - m) * to_stride; });
       });
       k += depth;
     } while (k < from.count);
