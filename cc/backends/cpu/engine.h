@@ -30,6 +30,11 @@ struct EngineBackward : LayerBackward<T> {
   bool wants_h0_grad = true;
 };
 
+// The largest number of layer directions that run side by side.
+namespace cpu {
+constexpr int kMaxTogether = 2;
+}
+
 // Runs `count` layer directions side by side; `count` is 1 or kMaxTogether.
 // `packed` may be set if `count` is 1. If it is filled, the engine reads the
 // packed weights from it. If not, the engine packs the weights into it. The

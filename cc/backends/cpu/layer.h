@@ -28,7 +28,6 @@ void ComputeBackward(const LayerBackward<T>& layer,
 // side by side where that is faster. packed[d] belongs to layers[d]. In the
 // backward pass all layer directions but the first may add to the x_grad of the
 // first. Throw std::bad_alloc.
-constexpr int kMaxTogether = 2;
 template <class T>
 void ComputeForward(const std::vector<LayerForward<T>>& layers,
                     const std::vector<PackedSequence>& packed, int threads);

@@ -265,7 +265,43 @@ int64_t RunPhaseAlone(const Job& job, int64_t phase, const Stop& stop) {
   return done;
 }
 
+// Jobs side by side.
+struct Together {
+  const Job* jobs;
+  int count;
+
+  int64_t ItemsOf(int k, int64_t phase) const {
+    return phase < jobs[k].phases ? jobs[k].items(jobs[k].state, phase) : 0;
+  }
+  int64_t Items(int64_t phase) const {
+    int64_t items = 0;
+    for (int k = 0; k < count; ++k) items += ItemsOf(k, phase);
+    return items;
+  }
+  void Run(int64_t phase, int64_t item, int thread) const {
+    int k = 0;
+    for (; item >= ItemsOf(k, phase); ++k) item -= ItemsOf(k, phase);
+    jobs[k].run(jobs[k].state, phase, item, thread);
+  }
+};
+
 }  // namespace
+
+void RunJobs(const Job* jobs, int count, int threads) {
+  if (count == 1) return RunJob(*jobs, threads);
+  Together all = {jobs, count};
+  Job job = {&all, 0,
+             [](const void* state, int64_t phase) {
+               return static_cast<const Together*>(state)->Items(phase);
+             },
+             [](void* state, int64_t phase, int64_t item, int thread) {
+               static_cast<const Together*>(state)->Run(phase, item, thread);
+             }};
+  for (int k = 0; k < count; ++k) {
+    job.phases = std::max(job.phases, jobs[k].phases);
+  }
+  RunJob(job, threads);
+}
 
 void RunJob(const Job& job, int threads) {
   bool with_team = threads > 1 && TakeTeam();

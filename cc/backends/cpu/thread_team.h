@@ -41,6 +41,9 @@ struct Job {
 // team. Both happen between two items.
 void RunJob(const Job& job, int threads);
 
+// Runs jobs side by side, as one job: a phase has the items of all of them.
+void RunJobs(const Job* jobs, int count, int threads);
+
 }  // namespace tf_lstm_ops
 
 #endif  // TF_LSTM_OPS_BACKENDS_CPU_THREAD_TEAM_H_

@@ -16,7 +16,7 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 class BackwardSchedule {
  public:
   // What a phase does. In steps of one phase kProject also computes the cells.
-  enum class Job {
+  enum class Work {
     kPrepare,   // packs the weights
     kSlices,    // all steps and products of a slice
     kProject,   // dh of the preceding step
@@ -27,7 +27,7 @@ class BackwardSchedule {
     kAddXGrad,  // adds dx to the x_grad of another pass
   };
   struct Phase {
-    Job job;
+    Work work;
     int64_t chunk = 0;
     int64_t step = 0;
   };
@@ -78,15 +78,15 @@ class BackwardSchedule {
 
   // `step` of the result is negative in a phase without a step.
   Phase At(int64_t phase) const {
-    if (phase == 0) return {Job::kPrepare};
-    if (phase == FinishPhase()) return {Job::kFinish};
-    if (phase > FinishPhase()) return {Job::kAddXGrad};
-    if (slices_ > 0) return {Job::kSlices};
+    if (phase == 0) return {Work::kPrepare};
+    if (phase == FinishPhase()) return {Work::kFinish};
+    if (phase > FinishPhase()) return {Work::kAddXGrad};
+    if (slices_ > 0) return {Work::kSlices};
     const int64_t chunk = (phase - 1) / ChunkPhases();
     const int64_t k = (phase - 1) % ChunkPhases();
-    if (k == ChunkPhases() - 2) return {Job::kGather, chunk};
-    if (k == ChunkPhases() - 1) return {Job::kProducts, chunk};
-    return {k % step_phases_ == 0 ? Job::kProject : Job::kCells, chunk,
+    if (k == ChunkPhases() - 2) return {Work::kGather, chunk};
+    if (k == ChunkPhases() - 1) return {Work::kProducts, chunk};
+    return {k % step_phases_ == 0 ? Work::kProject : Work::kCells, chunk,
             StepsOf(chunk).end - 1 - k / step_phases_};
   }
 

@@ -1,7 +1,10 @@
-// BackwardState: the arguments and the memory of a backward pass.
+// Backward<T>: the state of the backward pass of one layer direction:
+// arguments, sizes, order of the work, memory, and where the values of a row
+// are. The functions of backward.h and backward.cc compute with it.
 //
 // Notation: dv is the gradient with respect to v; m is the hidden state before
-// the projection.
+// the projection. Sizes: B rows of the batch, V packed rows, I input size, H
+// cell size, P hidden size, H' and P' rounded up to whole vectors.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_STATE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_STATE_H_
 
@@ -15,263 +18,344 @@
 #include "backends/cpu/simd/scratch.h"
 #include "backends/cpu/simd/transposed_product.h"
 #include "backends/cpu/simd/weight_grads.h"
+#include "backends/cpu/thread_team.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
+// What is kept of the packed rows of a chunk, by the row's number in it.
 template <class T>
-class BackwardState {
- public:
-  using Element = T;
+struct BackwardChunk {
+  T* z_grad;              // dz [., parts, H], rows z_stride apart
+  T* rounded_z_grad;      // [., parts, H / 2], of pairs
+  T* previous_h;          // [., H'], where h is restored
+  T* h_grad;              // dh [., P'], with a projection
+  T* unprojected_h;       // m [., H], with a projection
+  T* unprojected_h_grad;  // dm [., H] of one step, with a projection
+  typename WeightGrads<T>::Factors factors;
+};
 
-  BackwardState(const EngineBackward<T>& args, const CellShape& shape,
-                int threads)
-      : args_(args),
-        shape_(shape),
-        weights_grad_(args.weights_grad),
-        input_(args.config.input_size),
-        cell_(args.config.cell_size),
-        hidden_(args.config.hidden_size),
-        padded_(RoundUpToLanes<T>(cell_)),
-        padded_hidden_(RoundUpToLanes<T>(hidden_)),
-        batch_(args.packed->batch),
-        packed_rows_(args.packed->size()),
-        steps_(args.packed->steps),
-        format_(FormatOf(kCanRound && args.config.bfloat16)),
-        z_stride_(RoundUpToLanes<T>(shape.pre_activations * cell_) + kL),
-        schedule_(batch_, steps_, Projected() || shape.reduces_rows,
-                  WeightBytes(), shape.pre_activations * cell_ * kBytes),
-        group_(Group(threads)),
-        to_x_({input_, cell_, 0, shape.input, args.config.gate_order},
-              args.weights.input, kBlock, format_),
-        to_h_({hidden_, cell_, shape.first_recurrent, shape.recurrent,
-               args.config.gate_order},
-              args.weights.recurrent, Min(group_, kBlock), format_),
-        weight_grads_(args, shape, schedule_.chunk_rows(), format_),
-        begin_(args.packed->begin.data()),
-        batch_row_(args.packed->batch_row.data()),
-        input_row_(args.packed->input_row.data()),
-        output_row_(args.packed->output_row.data()),
-        previous_(args.packed->previous.data()),
-        chunks_(schedule_.slices() > 0 ? threads : 2) {}
+// Packed rows [begin, end) of one step, or of a chunk. Packed row e is row
+// first + e - begin of the chunk. The sums over all steps are added to `sums`.
+template <class T>
+struct BackwardRows {
+  int64_t begin, end, first;
+  const BackwardChunk<T>* chunk;
+  T* sums;
 
-  // Assigns the pieces of scratch memory for `threads` threads.
-  void Place(Scratch<T>* scratch, int threads) {
-    packed_recurrent_ = scratch->Take(NeedsHGrad() ? to_h_.PackedSize() : 0);
-    packed_input_ = scratch->Take(MultipliesXGrad() ? to_x_.PackedSize() : 0);
-    packed_projection_ = scratch->Take(Projected() ? padded_ * hidden_ : 0);
-    state_grad_ = shape_.has_cell_state ? args_.c0_grad.data
-                  : shape_.has_state    ? scratch->Take(batch_ * cell_)
-                                        : nullptr;
-    co_ = scratch->Take(RestoresH() ? batch_ * cell_ : 0);
-    x_grad_rows_ =
-        scratch->Take(args_.adds_to_x_grad ? packed_rows_ * args_.x_stride : 0);
-    sums_ = scratch->Take(SumSets() * SumsSize());
-    row_values_ = scratch->Take(threads * RowValuesSize());
-    weight_sums_ = scratch->Take(schedule_.slices() * weight_grads_.SumsSize());
-    blocks_ = scratch->Take(threads * WeightGrad<T>::kScratch);
-    for (int k = 0; k < (schedule_.slices() > 0 ? threads : 2); ++k) {
-      chunks_[k] = PlaceChunk(scratch);
-    }
+  int64_t count() const { return end - begin; }
+  int64_t InChunk(int64_t e) const { return first + e - begin; }
+  BackwardRows From(int64_t e, int64_t e_end) const {
+    return {e, e_end, InChunk(e), chunk, sums};
   }
+};
 
- protected:
+template <class T>
+struct Backward;
+
+// The functions that are compiled for each cell; see backward.h.
+template <class T>
+struct BackwardFunctions {
+  CellShape shape;
+  // All steps and products of a slice of the batch.
+  void (*run_slice)(const Backward<T>&, int64_t slice, int thread);
+  // The cell's equations of rows of a step, for a group of units from n on.
+  void (*run_cells)(const Backward<T>&, const BackwardRows<T>&, int64_t n);
+  // For a cell that reduces rows: the same for all units, and the sums over all
+  // steps for one vector of units. Null for others.
+  void (*run_rows)(const Backward<T>&, const BackwardRows<T>&, int thread);
+  void (*write_sums)(const Backward<T>&, int64_t u);
+};
+
+template <class T>
+struct Backward {
   using V = VecT<T>;
+  using Rows = BackwardRows<T>;
   static constexpr int kL = kLanes<T>;
   static constexpr int64_t kBlock = kColumns * kL;  // columns of a product
   static constexpr int64_t kBytes = sizeof(T);
   static constexpr bool kCanRound = kDotsPairs && std::is_same_v<T, float>;
+  // Values of a row for which a cell that reduces rows has memory.
+  static constexpr int kRowValues = 10;
 
-  // What is kept of the packed rows of a chunk, by the row's number in it.
-  struct Chunk {
-    T* z_grad;              // [., parts, H], rows z_stride_ apart
-    T* rounded_z_grad;      // [., parts, H / 2], of pairs
-    T* previous_h;          // [., P], where h is restored
-    T* h_grad;              // [., P], with a projection
-    T* unprojected_h;       // m, [., H], with a projection
-    T* unprojected_h_grad;  // dm, [., H], with a projection
-    typename WeightGrads<T>::Factors factors;
-  };
+  Backward(const EngineBackward<T>& args, const BackwardFunctions<T>& functions,
+           int threads)
+      : args(args),
+        functions(functions),
+        shape(functions.shape),
+        input_size(args.config.input_size),
+        cell_size(args.config.cell_size),
+        hidden_size(args.config.hidden_size),
+        padded_size(RoundUpToLanes<T>(cell_size)),
+        padded_hidden(RoundUpToLanes<T>(hidden_size)),
+        batch(args.packed->batch),
+        packed_rows(args.packed->size()),
+        steps(args.packed->steps),
+        format(FormatOf(kCanRound && args.config.bfloat16)),
+        z_stride(RoundUpToLanes<T>(shape.pre_activations * cell_size) + kL),
+        schedule(batch, steps, projected() || shape.reduces_rows, WeightBytes(),
+                 shape.pre_activations * cell_size * kBytes),
+        group(Group(threads)),
+        to_x({input_size, cell_size, 0, shape.input, args.config.gate_order},
+             args.weights.input, kBlock, format),
+        to_h({hidden_size, cell_size, shape.first_recurrent, shape.recurrent,
+              args.config.gate_order},
+             args.weights.recurrent, Min(group, kBlock), format),
+        weight_grads(args, shape, schedule.chunk_rows(), format),
+        begin(args.packed->begin.data()),
+        batch_row(args.packed->batch_row.data()),
+        input_row(args.packed->input_row.data()),
+        output_row(args.packed->output_row.data()),
+        previous(args.packed->previous.data()),
+        chunks(schedule.slices() > 0 ? threads : 2) {}
 
-  // Packed rows [begin, end) of one step. Packed row e is row first + e - begin
-  // of the chunk. The sums over all steps are added to `sums`.
-  struct Rows {
-    int64_t begin, end, first;
-    const Chunk* chunk;
-    T* sums;
-
-    int64_t InChunk(int64_t e) const { return first + e - begin; }
-    Rows From(int64_t e, int64_t e_end) const {
-      return {e, e_end, InChunk(e), chunk, sums};
-    }
-  };
-
-  ~BackwardState() = default;
-
-  bool Projected() const { return args_.config.projected(); }
+  bool projected() const { return args.config.projected(); }
   // Without a projection h = o * co, computed again where h is not given.
-  bool RestoresH() const { return !args_.h && weights_grad_.recurrent; }
+  bool restores_h() const { return !args.h && args.weights_grad.recurrent; }
+  // Whether the gradient of any step's previous h is needed.
+  bool needs_h_grad() const { return steps > 1 || args.wants_h0_grad; }
+  bool multiplies_x_grad() const { return args.weights.input && args.x_grad; }
   // Whether a product reads dz.
-  bool KeepsZGrad() const {
-    return NeedsHGrad() || weights_grad_.input || weights_grad_.recurrent ||
-           args_.x_grad;
+  bool keeps_z_grad() const {
+    return needs_h_grad() || args.weights_grad.input ||
+           args.weights_grad.recurrent || args.x_grad;
   }
+  bool rounds() const { return kCanRound && RoundsFactors(format); }
+  int64_t CellWords() const { return Words(cell_size, format); }
+  int Block(int part) const { return args.config.gate_order.block[part]; }
 
-  int64_t CellWords() const { return Words(cell_, format_); }
-
-  int Block(int part) const { return args_.config.gate_order.block[part]; }
-
-  V UpstreamH(int64_t e, int64_t u) const {
-    if (!args_.h_grad) return V{};
-    return LoadN(args_.h_grad + output_row_[e] * args_.h_grad_stride + u,
-                 hidden_ - u);
-  }
-
-  // Of a row of a chunk.
-  T* ZGrad(const Chunk& chunk, int64_t row, int part) const {
-    return chunk.z_grad + row * z_stride_ + part * cell_;
-  }
-  BFloat16Pair* RoundedZGrad(const Chunk& chunk, int64_t row, int part) const {
-    return reinterpret_cast<BFloat16Pair*>(
-        chunk.rounded_z_grad +
-        (row * shape_.pre_activations + part) * CellWords());
-  }
-
-  // Stores dz of packed row e, pre-activation `part`, in the types that the
-  // products read.
-  TF_LSTM_OPS_INLINE void StorePreActivationGrad(const Rows& rows, int64_t e,
-                                                 int part, int64_t u,
-                                                 V z) const {
-    const int64_t width = cell_ - u, row = rows.InChunk(e);
-    if (KeepsZGrad()) StoreN(z, ZGrad(*rows.chunk, row, part) + u, width);
-    if constexpr (kCanRound) {
-      if (RoundsFactors(format_)) {
-        StorePairs(z, RoundedZGrad(*rows.chunk, row, part) + u / 2, width);
-      }
-    }
-  }
-
+  // Where the values of packed row e are.
   const T* PreviousH(int64_t e) const {
-    return previous_[e] < 0
-               ? args_.h0.data + batch_row_[e] * hidden_
-               : args_.h + output_row_[previous_[e]] * args_.h_stride;
+    return previous[e] < 0 ? args.h0.data + batch_row[e] * hidden_size
+                           : args.h + output_row[previous[e]] * args.h_stride;
+  }
+  const T* Saved(int k, int64_t e) const {
+    return args.saved.Row(k, e, output_row);
+  }
+  // The state that the step reads, of which activation k is the new value.
+  const T* PreviousState(int k, int64_t e) const {
+    return previous[e] < 0 ? args.c0.data + batch_row[e] * cell_size
+                           : Saved(k, previous[e]);
+  }
+  T* StateGrad(int64_t e) const {
+    return state_grad + batch_row[e] * cell_size;
+  }
+  // The gradient of h from the steps behind; at the end that of h0.
+  T* HGrad(int64_t e) const {
+    return args.h0_grad.data + batch_row[e] * hidden_size;
+  }
+  V UpstreamH(int64_t e, int64_t u) const {
+    if (!args.h_grad) return V{};
+    return LoadN(args.h_grad + output_row[e] * args.h_grad_stride + u,
+                 hidden_size - u);
+  }
+  T* ZGrad(const Rows& rows, int64_t e, int part) const {
+    return rows.chunk->z_grad + rows.InChunk(e) * z_stride + part * cell_size;
+  }
+  T* ProjectedHGrad(const Rows& rows, int64_t e) const {
+    return rows.chunk->h_grad + rows.InChunk(e) * padded_hidden;
+  }
+  T* UnprojectedH(const Rows& rows, int64_t e) const {
+    return rows.chunk->unprojected_h + rows.InChunk(e) * cell_size;
+  }
+  T* UnprojectedHGrad(const Rows& rows, int64_t e) const {
+    return rows.chunk->unprojected_h_grad + (e - rows.begin) * cell_size;
+  }
+  T* RestoredH(const Rows& rows, int64_t e) const {
+    return rows.chunk->previous_h + rows.InChunk(e) * padded_size;
+  }
+
+  // Without slices: the packed rows of a chunk, and of a step.
+  Rows RowsOfChunk(int64_t chunk) const {
+    const BackwardSchedule::Steps of = schedule.StepsOf(chunk);
+    return {begin[of.begin], begin[of.end], 0, &chunks[chunk % 2], sums};
+  }
+  Rows RowsOf(int64_t step) const {
+    return RowsOfChunk(schedule.ChunkOf(step))
+        .From(begin[step], begin[step + 1]);
+  }
+  // The first packed row of a step that belongs to the slice or a later one.
+  int64_t SliceBegin(int64_t slice, int64_t step) const {
+    const int64_t row = schedule.SliceBegin(slice);
+    const int64_t first = begin[step], end = begin[step + 1];
+    if (end - first == batch) return first + row;
+    return std::lower_bound(batch_row + first, batch_row + end, row) -
+           batch_row;
   }
 
   // Sums over all steps, of dz and of dz times the state that a peephole reads:
-  // [pre-activations, padded H] each. RowBackward uses them otherwise.
-  T* BiasSums(T* sums, int part) const { return sums + part * padded_; }
-  T* PeepholeSums(T* sums, int part) const {
-    return sums + (shape_.pre_activations + part) * padded_;
+  // [pre-activations, H'] each. A cell that reduces rows uses them otherwise.
+  T* BiasSums(T* set, int part) const { return set + part * padded_size; }
+  T* PeepholeSums(T* set, int part) const {
+    return set + (shape.pre_activations + part) * padded_size;
+  }
+  // The number of sets of sums over rows, which are added at the end.
+  int64_t SumSets() const {
+    if (schedule.slices() > 0) return schedule.slices();
+    return shape.reduces_rows ? Max(schedule.row_sets(), 1) : 1;
+  }
+  int64_t SumsSize() const { return 2 * shape.pre_activations * padded_size; }
+  void ClearSums(T* set, int64_t from, int64_t to) const {
+    for (int k = 0; k < 2 * shape.pre_activations; ++k) {
+      std::fill(set + k * padded_size + from, set + k * padded_size + to, T(0));
+    }
+  }
+  T* RowValues(int thread) const {
+    return row_values + thread * RowValuesSize();
+  }
+  T* WeightGradScratch(int thread) const {
+    return blocks + thread * WeightGrad<T>::kScratch;
   }
 
-  // Whether the gradient of any step's previous h is needed.
-  bool NeedsHGrad() const { return steps_ > 1 || args_.wants_h0_grad; }
-  bool MultipliesXGrad() const { return args_.weights.input && args_.x_grad; }
+  // Assigns the pieces of scratch memory for `threads` threads.
+  void Place(Scratch<T>* scratch, int threads) {
+    packed_recurrent = scratch->Take(needs_h_grad() ? to_h.PackedSize() : 0);
+    packed_input = scratch->Take(multiplies_x_grad() ? to_x.PackedSize() : 0);
+    packed_projection =
+        scratch->Take(projected() ? padded_size * hidden_size : 0);
+    state_grad = shape.has_cell_state ? args.c0_grad.data
+                 : shape.has_state    ? scratch->Take(batch * cell_size)
+                                      : nullptr;
+    co = scratch->Take(restores_h() ? batch * cell_size : 0);
+    x_grad_rows =
+        scratch->Take(args.adds_to_x_grad ? packed_rows * args.x_stride : 0);
+    sums = scratch->Take(SumSets() * SumsSize());
+    row_values = scratch->Take(threads * RowValuesSize());
+    weight_sums = scratch->Take(schedule.slices() * weight_grads.SumsSize());
+    blocks = scratch->Take(threads * WeightGrad<T>::kScratch);
+    for (BackwardChunk<T>& chunk : chunks) PlaceChunk(scratch, &chunk);
+  }
 
+  const EngineBackward<T>& args;
+  const BackwardFunctions<T>& functions;
+  const CellShape& shape;
+  const int64_t input_size, cell_size, hidden_size, padded_size, padded_hidden;
+  const int64_t batch, packed_rows, steps;
+  const WeightFormat format;  // of both factors of products
+  // A row of dz. Without the vector behind it, rows would often be a power of
+  // two apart, and a column would occupy few sets of the cache.
+  const int64_t z_stride;
+  const BackwardSchedule schedule;
+  const int64_t group;  // units in an item of a step
+  const TransposedProduct<T> to_x, to_h;
+  const WeightGrads<T> weight_grads;
+  // The lists of PackedSequence.
+  const int64_t* const begin;
+  const int64_t* const batch_row;
+  const int64_t* const input_row;
+  const int64_t* const output_row;
+  const int64_t* const previous;
+  // Scratch memory.
+  T* state_grad = nullptr;  // [B, H]
+  T* co = nullptr;  // [B, H], of the next packed row of each row of the batch
+  T* packed_recurrent = nullptr;   // see TransposedProduct
+  T* packed_input = nullptr;       // see TransposedProduct
+  T* packed_projection = nullptr;  // [groups, P, vectors, lanes]
+  T* x_grad_rows = nullptr;        // [V, x_stride]
+  T* sums = nullptr;               // [SumSets(), SumsSize()]
+  T* row_values = nullptr;         // [threads, kRowValues, H']
+  T* weight_sums = nullptr;        // [slices, weight_grads.SumsSize()]
+  T* blocks = nullptr;             // [threads, WeightGrad::kScratch]
+  // One for each thread, or two by turns: the step after a chunk is read from
+  // the preceding chunk.
+  std::vector<BackwardChunk<T>> chunks;
+
+ private:
   int64_t WeightBytes() const {
-    const int64_t rows = hidden_ + (args_.weights.input ? input_ : 0);
-    return rows * shape_.pre_activations * cell_ * kBytes;
+    const int64_t rows = hidden_size + (args.weights.input ? input_size : 0);
+    return rows * shape.pre_activations * cell_size * kBytes;
+  }
+  int64_t RowValuesSize() const {
+    return shape.reduces_rows ? kRowValues * padded_size : 0;
   }
 
   // Units of an item of a step: a block of columns of a product, or without a
   // product a thread's share.
   int64_t Group(int threads) const {
-    const int64_t vectors = padded_ / kL;
-    if (schedule_.slices() > 0) return kBlock;
-    const bool multiplies = NeedsHGrad() || Projected();
+    const int64_t vectors = padded_size / kL;
+    if (schedule.slices() > 0) return kBlock;
+    const bool multiplies = needs_h_grad() || projected();
     return kL * Max(1, multiplies ? Min(vectors / (2 * threads), kColumns)
                                   : Blocks(vectors, threads));
   }
 
-  // The number of sets of sums over rows, which are added at the end.
-  int64_t SumSets() const {
-    if (schedule_.slices() > 0) return schedule_.slices();
-    return shape_.reduces_rows ? Max(schedule_.row_sets(), 1) : 1;
+  void PlaceChunk(Scratch<T>* scratch, BackwardChunk<T>* chunk) const {
+    const int64_t rows = schedule.chunk_rows();
+    const auto take = [&](bool needed, int64_t size) {
+      return scratch->Take(needed ? size : 0);
+    };
+    chunk->z_grad = take(keeps_z_grad(), rows * z_stride);
+    chunk->rounded_z_grad =
+        take(rounds(), rows * shape.pre_activations * CellWords());
+    chunk->previous_h = take(restores_h(), rows * padded_size);
+    chunk->h_grad = take(projected(), rows * padded_hidden);
+    chunk->unprojected_h = take(projected(), rows * cell_size);
+    chunk->unprojected_h_grad =
+        take(projected(), schedule.step_rows() * cell_size);
+    chunk->factors = weight_grads.Place(scratch);
   }
-  // Values of a row for which a cell that reduces rows has memory.
-  static constexpr int kRowValues = 10;
-  int64_t RowValuesSize() const {
-    return shape_.reduces_rows ? kRowValues * padded_ : 0;
-  }
-  T* RowValues(int thread) const {
-    return row_values_ + thread * RowValuesSize();
-  }
-
-  // Size of a set of sums.
-  int64_t SumsSize() const { return 2 * shape_.pre_activations * padded_; }
-
-  Chunk PlaceChunk(Scratch<T>* scratch) const {
-    const int64_t rows = schedule_.chunk_rows();
-    const int64_t parts = shape_.pre_activations;
-    Chunk chunk;
-    chunk.z_grad = scratch->Take(KeepsZGrad() ? rows * z_stride_ : 0);
-    chunk.rounded_z_grad =
-        scratch->Take(RoundsFactors(format_) ? rows * parts * CellWords() : 0);
-    chunk.previous_h = scratch->Take(RestoresH() ? rows * padded_ : 0);
-    chunk.h_grad = scratch->Take(Projected() ? rows * padded_hidden_ : 0);
-    chunk.unprojected_h = scratch->Take(Projected() ? rows * cell_ : 0);
-    chunk.unprojected_h_grad =
-        scratch->Take(Projected() ? schedule_.step_rows() * cell_ : 0);
-    chunk.factors = weight_grads_.Place(scratch);
-    return chunk;
-  }
-  // Without slices: the packed rows of a chunk, and of a step.
-  Rows RowsOfChunk(int64_t chunk) const {
-    const BackwardSchedule::Steps steps = schedule_.StepsOf(chunk);
-    return {begin_[steps.begin], begin_[steps.end], 0, &chunks_[chunk % 2],
-            sums_};
-  }
-  Rows RowsOf(int64_t step) const {
-    return RowsOfChunk(schedule_.ChunkOf(step))
-        .From(begin_[step], begin_[step + 1]);
-  }
-
-  void ClearSums(T* sums, int64_t begin, int64_t end) const {
-    for (int k = 0; k < 2 * shape_.pre_activations; ++k) {
-      std::fill(sums + k * padded_ + begin, sums + k * padded_ + end, T(0));
-    }
-  }
-
-  // The first packed row of a step that belongs to the slice or a later one.
-  int64_t SliceBegin(int64_t slice, int64_t step) const {
-    const int64_t row = schedule_.SliceBegin(slice);
-    const int64_t begin = begin_[step], end = begin_[step + 1];
-    if (end - begin == batch_) return begin + row;
-    return std::lower_bound(batch_row_ + begin, batch_row_ + end, row) -
-           batch_row_;
-  }
-
-  const EngineBackward<T>& args_;
-  const CellShape shape_;
-  const RnnWeights<T>& weights_grad_;
-  const int64_t input_, cell_, hidden_, padded_, padded_hidden_;
-  const int64_t batch_, packed_rows_, steps_;
-  const WeightFormat format_;  // of both factors of products
-  // A row of dz. Without the vector behind it, rows would often be a power of
-  // two apart, and a column would occupy few sets of the cache.
-  const int64_t z_stride_;
-  const BackwardSchedule schedule_;
-  const int64_t group_;  // units in an item of a step
-  const TransposedProduct<T> to_x_, to_h_;
-  const WeightGrads<T> weight_grads_;
-  const int64_t* begin_;
-  const int64_t* batch_row_;
-  const int64_t* input_row_;
-  const int64_t* output_row_;
-  const int64_t* previous_;
-  T* state_grad_ = nullptr;  // [B, H]
-  T* co_ = nullptr;  // [B, H], of the next packed row of each row of the batch
-  T* packed_recurrent_ = nullptr;   // see TransposedProduct
-  T* packed_input_ = nullptr;       // see TransposedProduct
-  T* packed_projection_ = nullptr;  // [groups, P, vectors, lanes]
-  T* x_grad_rows_ = nullptr;        // [V, x_stride]
-  T* sums_ = nullptr;               // [SumSets(), SumsSize()]
-  T* row_values_ = nullptr;         // [threads, kRowValues, padded H]
-  T* weight_sums_ = nullptr;        // [slices, weight_grads_.SumsSize()]
-  T* blocks_ = nullptr;             // [threads, WeightGrad::kScratch]
-  // One for each thread, or two by turns: the step after a chunk is read from
-  // the preceding chunk.
-  std::vector<Chunk> chunks_;
 };
+
+// backward.cc compiles the functions below, once for all cells.
+
+// The pass as a job of the thread team.
+template <class T>
+Job JobOf(Backward<T>* pass);
+
+// With a projection: dh of the rows, for a group of units from n on.
+template <class T>
+void LoadHGrad(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n);
+// With a projection: dm = dh Wp' of the rows, for units [n, end).
+template <class T>
+void ProjectBack(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n,
+                 int64_t end);
+// dh_prev = dz R' of the rows of a step, for a group of units from n on.
+template <class T>
+void ToPreviousH(const Backward<T>& f, const BackwardRows<T>& rows,
+                 int64_t step, int64_t n);
+// dx = dz W' of the rows, kBlock columns from n on.
+template <class T>
+void ToX(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n);
+// Copies x, the previous h and m of the rows to panels; `item` is a part of the
+// columns.
+template <class T>
+void Gather(const Backward<T>& f, const BackwardRows<T>& rows, int64_t item);
+// dW += x' dz, dR += h_prev' dz and dWp += m' dh of `count` rows of a slice's
+// chunk. The first chunk overwrites the sums.
+template <class T>
+void AddWeightGrads(const Backward<T>& f, int64_t slice, int thread,
+                    int64_t count, bool first);
+// Adds the gradient of the state, where that is h, to that of the initial h:
+// rows [b, b_end) of the batch, units [n, end).
+template <class T>
+void AddStateGrad(const Backward<T>& f, int64_t b, int64_t b_end, int64_t n,
+                  int64_t end);
+
+// Stores dz of packed row e, pre-activation `part`, in the types that the
+// products read.
+template <class T>
+TF_LSTM_OPS_INLINE void StoreZGrad(const Backward<T>& f,
+                                   const BackwardRows<T>& rows, int64_t e,
+                                   int part, int64_t u, VecT<T> z) {
+  const int64_t width = f.cell_size - u;
+  if (f.keeps_z_grad()) StoreN(z, f.ZGrad(rows, e, part) + u, width);
+  if constexpr (Backward<T>::kCanRound) {
+    if (!f.rounds()) return;
+    T* row = rows.chunk->rounded_z_grad +
+             (rows.InChunk(e) * f.shape.pre_activations + part) * f.CellWords();
+    StorePairs(z, reinterpret_cast<BFloat16Pair*>(row) + u / 2, width);
+  }
+}
+
+// Writes the total of a sum over all steps, unless `to` is null.
+template <class T>
+void WriteTotal(const Backward<T>& f, const T* sums, int64_t u, T* to) {
+  if (!to) return;
+  VecT<T> total = Load(sums + u);
+  for (int64_t k = 1; k < f.SumSets(); ++k) {
+    total = total + Load(sums + k * f.SumsSize() + u);
+  }
+  StoreN(total, to + u, f.cell_size - u);
+}
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
 

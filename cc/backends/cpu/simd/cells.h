@@ -45,7 +45,7 @@ class CellParameters {
  public:
   template <class Args>
   CellParameters(const Args&, int64_t) {}
-  typename Cell::Parameters parameters() const { return {}; }
+  typename Cell::Parameters get() const { return {}; }
 };
 
 template <class T, class Cell>
@@ -62,7 +62,7 @@ class CellParameters<T, Cell, true> {
       if (weights) peephole_[p] = LoadN(weights + u, args.config.cell_size - u);
     }
   }
-  typename Cell::Parameters parameters() const {
+  typename Cell::Parameters get() const {
     return {has_peephole_ ? peephole_ : nullptr, has_clip_ ? &clip_ : nullptr,
             options_};
   }

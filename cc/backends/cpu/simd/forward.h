@@ -1,196 +1,322 @@
-// ForwardPass: the forward pass of a layer direction as one job, all but the
-// cell's equations and the products before them, which cell_forward.h adds.
-// Compiled once for all cells. forward_schedule.h describes the order of the
-// work.
+// The forward pass of a layer direction: the loop over time, and one step, for
+// one cell. forward_schedule.h says how the work is divided, forward.cc what
+// is computed before the steps.
 //
-// Work is divided such that an item computes all gates of its units. So the
-// cell's equations are applied to the accumulators of the recurrent product
-// while these are in registers.
+// One step of the valid rows of the batch, with the shapes of the results:
+//
+//   z = x W + b                [rows, gates, H]   MultiplyInput
+//   z = z + h_prev R           [rows, gates, H]   MultiplyRecurrent
+//   m, cs = cell(z, cs_prev)   [rows, H]          ApplyCell, by core/*_cell.h
+//   stores m, cs, and what the backward pass reads   StoreOutputs
+//   h = m Wp                   [rows, P]          ProjectOutput; else h = m
+//
+// A tile has up to kRows rows and one vector of units with all of their gates.
+// So the cell's equations read the products from registers.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 
+#include "backends/cpu/simd/cells.h"
 #include "backends/cpu/simd/forward_state.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
+// Up to kMaxRows packed rows of a step, which share a read of the weights, and
+// what they read and write.
 template <class T>
-class ForwardPass : public ForwardState<T> {
- public:
-  using ForwardState<T>::ForwardState;
-  using typename ForwardState<T>::Element;
-  using typename ForwardState<T>::Job;
-  using typename ForwardState<T>::Schedule;
+struct RowBlock {
+  static constexpr int64_t kMaxRows = ForwardSchedule::kRowBlock;
 
-  int64_t Phases() const { return schedule_.Phases(); }
-  int64_t Items(int64_t phase) const {
-    if (phase == 0 && !Packs()) return once_.Items();
-    return schedule_.Items(phase);
-  }
+  int64_t begin, rows;
+  T* z;  // [rows, z parts, H'] with x W + b; null: the tiles compute it
+  const T *x[kMaxRows], *h[kMaxRows];    // factors, after dropout or rounding
+  T *new_h[kMaxRows], *state[kMaxRows];  // m and cs
+};
 
-  void Run(int64_t phase, int64_t item, int thread) {
-    const typename Schedule::Phase at = schedule_.At(phase);
-    switch (at.job) {
-      case Job::kPrepare:
-        return Packs() ? Prepare(item) : once_.Run(item, thread);
-      case Job::kSlices:
-        return RunSlice(item, thread);
-      case Job::kCells:
-        return RunStep(at.step, item, thread, phase % 2 == 1);
-      case Job::kRows: {
-        const int64_t e = begin_[at.step] + item;
-        return FinishRows({e, e + 1, ZOfStep(at.step) + item * ZRow()});
-      }
-      case Job::kProject:
-        return ProjectOutput(begin_[at.step], begin_[at.step + 1],
-                             UnitsOf(item, hidden_));
-    }
-  }
+// Rows [first, first + rows) of a block, at most kRows, and one vector of units
+// from u on.
+template <class T>
+struct RowTile {
+  const RowBlock<T>& block;
+  int64_t first, rows, u;
 
- protected:
-  using Base = ForwardState<T>;
-  using Base::args_, Base::batch_, Base::batch_row_, Base::begin_, Base::Bias,
-      Base::Block, Base::cell_, Base::DroppedX, Base::EffectiveHSets,
-      Base::FactorWords, Base::filled_, Base::H, Base::hidden_, Base::input_,
-      Base::kL, Base::kRowBlock, Base::LoadState, Base::once_, Base::ordinal_,
-      Base::packed_rows_, Base::Packs, Base::padded_, Base::Projected,
-      Base::RoundRow, Base::rounded_x_, Base::RoundsX, Base::schedule_,
-      Base::shape_, Base::SliceZ, Base::StoreEffectiveH, Base::unprojected_h_,
-      Base::weights_, Base::X, Base::z_, Base::ZParts;
-  using typename Base::V;
+  int64_t packed_row(int64_t r) const { return block.begin + first + r; }
+};
 
-  // Packed rows [begin, end) and their z, [end - begin, ZParts(), padded], or
-  // null.
-  struct Rows {
-    int64_t begin, end;
-    T* z;
-  };
-  struct Units {
-    int64_t begin, end;
-  };
-
-  ~ForwardPass() = default;
-
-  // z = x W + bias. With dropout x is `dropped_x`.
-  virtual void ProjectUnits(const Rows& range, const Units& units,
-                            const T* dropped_x) = 0;
-  // One step: z + h R, then the cell's equations. If range.z is null, z = x W +
-  // bias is computed first. With `reverse` the last units are first. With
-  // Regime::kOnce z already contains h R. A cell that reduces rows only stores
-  // h R in z.
-  virtual void Step(const Rows& range, const Units& units, bool reverse,
-                    const T* dropped_x) = 0;
-  // The equations of a cell that reduces rows, from the products in z.
-  virtual void FinishRows(const Rows& range) = 0;
-
- private:
-  Units UnitsOf(int64_t item, int64_t end) const {
-    const int64_t begin = item * schedule_.group();
-    return {begin, Min(begin + schedule_.group(), end)};
-  }
-
-  // z of packed row e.
-  T* Z(const Rows& rows, int64_t e, int part, int64_t u) const {
-    return rows.z + (e - rows.begin) * ZRow() + part * padded_ + u;
-  }
-  int64_t ZRow() const { return ZParts() * padded_; }
-  T* ZOfStep(int64_t step) const {
-    return z_ + schedule_.InChunk(step) * ZRow();
-  }
-
-  void Prepare(int64_t item) {
-    const Units units = UnitsOf(item, padded_);
-    if (!filled_) weights_.Pack(units.begin, units.end);
-    for (int64_t u = units.begin; u < units.end; u += kL) LoadState(u);
-    if (RoundsX()) RoundX(item);
-  }
+// The functions of a pass that depend on the cell.
+template <class T, class Cell>
+struct ForwardStep {
+  using V = VecT<T>;
+  using Rows = ForwardRows<T>;
+  using Tile = RowTile<T>;
+  static constexpr int kL = kLanes<T>;
+  static constexpr int kParts = Cell::kPreActivations;
+  static constexpr int kInputs = Cell::kInputPreActivations;
+  static constexpr int kFirst = Cell::kFirstRecurrent;
+  static constexpr int kRecurrent = Cell::kRecurrentPreActivations;
 
   // All steps of a slice of the batch.
-  void RunSlice(int64_t slice, int thread) {
-    T* dropped_x = DroppedX(thread);
-    for (int64_t step = 0; step < args_.packed->steps; ++step) {
-      const Rows range = {schedule_.SliceBegin(slice, step),
-                          schedule_.SliceBegin(slice + 1, step),
-                          SliceZ(thread)};
-      if (range.begin == range.end) continue;
-      if (dropped_x) DropX(range.begin, range.end, dropped_x);
-      if (range.z) ProjectUnits(range, {0, padded_}, dropped_x);
-      Step(range, {0, padded_}, false, dropped_x);
-      if (range.z) FinishRows(range);
-      if (Projected()) ProjectOutput(range.begin, range.end, {0, hidden_});
+  static void RunSlice(const Forward<T>& f, int64_t slice, int thread) {
+    const Units all = {0, f.padded_size};
+    for (int64_t step = 0; step < f.steps; ++step) {
+      const Rows rows = f.RowsOf(step, slice, thread);
+      if (rows.begin == rows.end) continue;
+      if (rows.dropped_x) DropX(f, rows);
+      if (Cell::kReducesRows) ProjectInput(f, rows, all);
+      ComputeStep(f, rows, all);
+      if (Cell::kReducesRows) f.functions.finish_rows(f, rows);
+      if (f.projected()) ProjectOutput(f, rows, {0, f.hidden_size});
     }
   }
 
-  // A step of an item's units. Only this item reads and writes their z. The
-  // units and the items of a phase have the same direction; see thread_team.h.
-  void RunStep(int64_t step, int64_t item, int thread, bool reverse) {
-    const Units units = UnitsOf(item, padded_);
-    const Rows range = {begin_[step], begin_[step + 1], ZOfStep(step)};
-    if (!Packs()) {
-      MultiplyOnce(units, thread);
-    } else if (schedule_.BeginsChunk(step)) {
-      ProjectInput({range.begin, schedule_.ChunkEnd(step), range.z}, units,
-                   DroppedX(thread));
-    }
-    Step(range, units, reverse, nullptr);
-  }
-
-  // Rounds an item's share of the packed rows of x to pairs.
-  void RoundX(int64_t item) {
-    const int64_t share = Blocks(packed_rows_, Items(0));
-    const int64_t end = Min((item + 1) * share, packed_rows_);
-    for (int64_t e = item * share; e < end; ++e) {
-      RoundRow(X(e), nullptr, rounded_x_ + e * FactorWords(input_));
-    }
-  }
-
-  // z = x W + bias.
-  void ProjectInput(const Rows& all, const Units& units, T* dropped_x) {
-    // With dropout, a block of rows of x serves all units.
-    const int64_t block = dropped_x ? kRowBlock : all.end - all.begin;
-    for (int64_t e = all.begin; e < all.end; e += block) {
-      const Rows some = {e, Min(e + block, all.end), Z(all, e, 0, 0)};
-      if (dropped_x) DropX(some.begin, some.end, dropped_x);
-      ProjectUnits(some, units, dropped_x);
-    }
-  }
-
-  // z = x W + h R + bias of the only step.
-  void MultiplyOnce(const Units& units, int thread) {
-    const Rows all = {0, packed_rows_, z_};
-    for (int64_t u = units.begin; u < units.end; u += kL) {
-      LoadState(u);
-      for (int p = 0; p < shape_.input; ++p) {
-        const V bias = Bias(p, u);
-        for (int64_t e = 0; e < packed_rows_; ++e) Store(bias, Z(all, e, p, u));
+  // One step of a group of units of all rows. Only this item reads and writes
+  // their z. The first step of a chunk computes x W + b of all its steps.
+  static void RunStep(const Forward<T>& f, int64_t step, Units units,
+                      int thread) {
+    const Rows rows = f.RowsOf(step);
+    if (!f.packs()) {
+      MultiplySingleStep(f, units, thread);
+    } else if (f.schedule.BeginsChunk(step)) {
+      const int64_t end = f.schedule.ChunkEnd(step);
+      Rows some = rows;
+      some.dropped_x = f.DroppedX(thread);
+      // With dropout, a block of rows of x serves all units.
+      const int64_t block = some.dropped_x ? f.kRowBlock : end - rows.begin;
+      for (; some.begin < end; some.begin += block) {
+        some.end = Min(some.begin + block, end);
+        some.z = rows.z + (some.begin - rows.begin) * f.z_row();
+        if (some.dropped_x) DropX(f, some);
+        ProjectInput(f, some, units);
       }
     }
-    once_.Add(units.begin, units.end, thread,
-              [&](int64_t e, int p, int64_t u) { return Z(all, e, p, u); });
+    ComputeStep(f, rows, units);
   }
 
-  // h = m Wp of packed rows [begin, end).
-  void ProjectOutput(int64_t begin, int64_t end, const Units& units) {
-    for (int64_t u = units.begin; u < units.end; u += kL) {
-      MultiplyBlock<1>(
-          [&](int64_t e) { return unprojected_h_ + batch_row_[e] * cell_; },
-          WeightColumns<T>{weights_.projection(u), cell_},
-          {begin, end, hidden_ - u}, [&](int64_t e) { return H(e) + u; });
-      for (int64_t e = begin; EffectiveHSets() > 0 && e < end; ++e) {
-        StoreEffectiveH(LoadN(H(e) + u, hidden_ - u), batch_row_[e],
-                        ordinal_[e] + 1, u);
+  static void ComputeStep(const Forward<T>& f, const Rows& rows, Units units) {
+    ForEachBlock(f, rows, [&](const RowBlock<T>& block) {
+      const int64_t last = units.end - kL;
+      for (int64_t k = units.begin; k < units.end; k += kL) {
+        const int64_t u = units.reverse ? units.begin + last - k : k;
+        if constexpr (Cell::kReducesRows) {
+          StoreRecurrent(f, block, u);
+        } else {
+          StepOfUnits(f, block, u);
+        }
+      }
+    });
+  }
+
+  // One vector of units of a block of rows.
+  static void StepOfUnits(const Forward<T>& f, const RowBlock<T>& block,
+                          int64_t u) {
+    const CellParameters<T, Cell> parameters(f.args, u);
+    const auto with = parameters.get();
+    V bias[kParts];
+    LoadBias(f, u, bias);
+    for (int64_t k = 0; k < block.rows; k += kRows) {
+      const Tile tile = {block, k, Min(block.rows - k, kRows), u};
+      PrefetchOutputs(f, tile);
+      V z[kRows][kParts];
+      Multiply(f, tile, bias, z);
+      ApplyCell(f, tile, with, z);
+    }
+  }
+
+  // z = x W + h R + bias. A pre-activation may have one of the products only.
+  TF_LSTM_OPS_INLINE static void Multiply(const Forward<T>& f, const Tile& tile,
+                                          const V* bias, V (*z)[kParts]) {
+    if constexpr (kFirst == 0 && kInputs == kParts) {
+      LoadOrMultiplyInput(f, tile, bias, z);
+      MultiplyRecurrent(f, tile, z);
+    } else {
+      V input[kRows][kInputs], sums[kRows][kRecurrent];
+      LoadOrMultiplyInput(f, tile, bias, input);
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        for (int p = kFirst; p < kParts; ++p) {
+          sums[r][p - kFirst] = p < kInputs ? input[r][p] : bias[p];
+        }
+      }
+      MultiplyRecurrent(f, tile, sums);
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        for (int p = 0; p < kParts; ++p) {
+          z[r][p] = p < kFirst ? input[r][p] : sums[r][p - kFirst];
+        }
       }
     }
   }
 
-  // x of packed rows [begin, end) after dropout: [end - begin, gates, I].
-  void DropX(int64_t begin, int64_t end, T* to) const {
-    for (int64_t e = begin; e < end; ++e) {
-      for (int p = 0; p < shape_.input; ++p, to += FactorWords(input_)) {
-        RoundRow(X(e),
-                 args_.input_dropout.data +
-                     (Block(p) * batch_ + batch_row_[e]) * input_,
-                 to);
+  // sums = x W + bias, from z where it has been computed.
+  static void LoadOrMultiplyInput(const Forward<T>& f, const Tile& tile,
+                                  const V* bias, V (*sums)[kInputs]) {
+    if (!tile.block.z) return MultiplyInput(f, tile, bias, sums);
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      for (int p = 0; p < kInputs; ++p) sums[r][p] = Load(Z(f, tile, r, p));
+    }
+  }
+
+  // sums = x W + bias. Without input weights, x W is x itself.
+  static void MultiplyInput(const Forward<T>& f, const Tile& tile,
+                            const V* bias, V (*sums)[kInputs]) {
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      for (int p = 0; p < kInputs; ++p) sums[r][p] = bias[p];
+    }
+    if (!f.args.weights.input) return AddInput(f, tile, sums);
+    const FactorRows<T> x = {tile.block.x + tile.first, tile.rows,
+                             f.FactorWords(f.input_size)};
+    const WeightColumns<T> w = {f.weights.input(tile.u), f.input_size,
+                                f.weights.format()};
+    if (f.args.input_dropout.data) {
+      MultiplyRows<kInputs, true>(x, w, sums);
+    } else {
+      MultiplyRows<kInputs>(x, w, sums);
+    }
+  }
+
+  static void AddInput(const Forward<T>& f, const Tile& tile,
+                       V (*sums)[kInputs]) {
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      for (int p = 0; p < kInputs; ++p) {
+        const T* x = tile.block.x[tile.first + r] +
+                     f.Block(p) * f.args.config.x_gate_stride + tile.u;
+        sums[r][p] = LoadN(x, f.cell_size - tile.u) + sums[r][p];
       }
+    }
+  }
+
+  // sums += h R. For a call with one step the products are in z already.
+  static void MultiplyRecurrent(const Forward<T>& f, const Tile& tile,
+                                V (*sums)[kRecurrent]) {
+    if (!f.packs()) return;
+    const FactorRows<T> h = {tile.block.h + tile.first, tile.rows,
+                             f.batch * f.FactorWords(f.hidden_size)};
+    const WeightColumns<T> r = {f.weights.recurrent(tile.u), f.hidden_size,
+                                f.weights.format()};
+    if (f.args.recurrent_dropout.data) {
+      MultiplyRows<kRecurrent, true>(h, r, sums);
+    } else {
+      MultiplyRows<kRecurrent>(h, r, sums);
+    }
+  }
+
+  // The cell's equations. Their first part is computed for all rows before the
+  // second one, so that the latencies overlap.
+  TF_LSTM_OPS_INLINE static void ApplyCell(
+      const Forward<T>& f, const Tile& tile,
+      const typename Cell::Parameters& with, const V (*z)[kParts]) {
+    T* const* states = tile.block.state + tile.first;
+    V state[kRows];
+    typename Cell::Outputs y[kRows];
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      state[r] = Cell::kHasState
+                     ? LoadN(states[r] + tile.u, f.cell_size - tile.u)
+                     : V{};
+      y[r] = Cell::Gates(z[r], state[r], with);
+    }
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      Cell::Output(z[r], state[r], with, &y[r]);
+    }
+    StoreOutputs(f, tile, y);
+  }
+
+  TF_LSTM_OPS_INLINE static void StoreOutputs(const Forward<T>& f,
+                                              const Tile& tile,
+                                              const typename Cell::Outputs* y) {
+    const int64_t u = tile.u, width = f.cell_size - u;
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      const int64_t of = tile.first + r;
+      if constexpr (Cell::kHasState) {
+        StoreN(y[r].*Cell::kState, tile.block.state[of] + u, width);
+      }
+      StoreN(y[r].h, tile.block.new_h[of] + u, width);
+    }
+    if (f.effective_h_sets() > 0 && !f.projected()) {
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        StoreEffectiveH(f, y[r].h, tile.packed_row(r), u);
+      }
+    }
+    ForEachSaved<Cell>([&](auto k, auto member) {
+      if (!f.args.saved.data[k]) return;
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        StoreN(y[r].*member, f.Saved(k, tile.packed_row(r)) + u, width);
+      }
+    });
+  }
+
+  // The outputs' cache lines arrive while the products are computed.
+  static void PrefetchOutputs(const Forward<T>& f, const Tile& tile) {
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      PrefetchToWrite(tile.block.new_h[tile.first + r] + tile.u);
+      ForEachSaved<Cell>([&](auto k, auto) {
+        if (!f.args.saved.data[k]) return;
+        PrefetchToWrite(f.Saved(k, tile.packed_row(r)) + tile.u);
+      });
+    }
+  }
+
+  // Stores z = x W + bias of some rows and units.
+  static void ProjectInput(const Forward<T>& f, const Rows& rows, Units units) {
+    ForEachBlock(f, rows, [&](const RowBlock<T>& block) {
+      for (int64_t u = units.begin; u < units.end; u += kL) {
+        V bias[kParts], sums[kRows][kInputs];
+        LoadBias(f, u, bias);
+        for (int64_t k = 0; k < block.rows; k += kRows) {
+          const Tile tile = {block, k, Min(block.rows - k, kRows), u};
+          MultiplyInput(f, tile, bias, sums);
+          for (int64_t r = 0; r < tile.rows; ++r) {
+            for (int p = 0; p < kInputs; ++p)
+              Store(sums[r][p], Z(f, tile, r, p));
+          }
+        }
+      }
+    });
+  }
+
+  // Stores h R of a cell that reduces rows, behind x W. Its equations are
+  // applied by finish_rows, when z has all units of a row.
+  static void StoreRecurrent(const Forward<T>& f, const RowBlock<T>& block,
+                             int64_t u) {
+    for (int64_t k = 0; k < block.rows; k += kRows) {
+      const Tile tile = {block, k, Min(block.rows - k, kRows), u};
+      V sums[kRows][kRecurrent] = {};
+      MultiplyRecurrent(f, tile, sums);
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        for (int p = 0; p < kRecurrent; ++p) {
+          Store(sums[r][p], Z(f, tile, r, kFirst + p));
+        }
+      }
+    }
+  }
+
+  // Calls use(block) for the blocks of some rows.
+  template <class F>
+  static void ForEachBlock(const Forward<T>& f, const Rows& rows,
+                           const F& use) {
+    RowBlock<T> block;
+    for (block.begin = rows.begin; block.begin < rows.end;
+         block.begin += block.kMaxRows) {
+      const int64_t first = block.begin - rows.begin;
+      block.rows = Min(rows.end - block.begin, block.kMaxRows);
+      block.z = rows.z ? rows.z + first * f.z_row() : nullptr;
+      for (int64_t r = 0; r < block.rows; ++r) {
+        const int64_t e = block.begin + r;
+        block.x[r] = f.FactorX(e, rows);
+        block.h[r] = f.FactorH(e);
+        block.new_h[r] = f.UnprojectedH(e);
+        block.state[r] = f.State(e);
+      }
+      use(block);
+    }
+  }
+
+  // z of row r of a tile.
+  static T* Z(const Forward<T>& f, const Tile& tile, int64_t r, int part) {
+    return tile.block.z + (tile.first + r) * f.z_row() + part * f.padded_size +
+           tile.u;
+  }
+
+  // A cell that reduces rows adds its biases itself.
+  static void LoadBias(const Forward<T>& f, int64_t u, V (&bias)[kParts]) {
+    for (int p = 0; p < kParts; ++p) {
+      bias[p] = Cell::kReducesRows ? V{} : BiasOf(f, p, u);
     }
   }
 };

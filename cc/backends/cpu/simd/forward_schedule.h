@@ -26,7 +26,7 @@ class ForwardSchedule {
     kSlices,
   };
   // What a phase does.
-  enum class Job {
+  enum class Work {
     kPrepare,  // packs the weights; with kOnce and few rows, sums the chains
     kSlices,   // all steps of a slice
     kCells,    // a step up to the cell's equations
@@ -34,7 +34,7 @@ class ForwardSchedule {
     kRows,     // the equations of a step's rows, of a cell that reduces rows
   };
   struct Phase {
-    Job job;
+    Work work;
     int64_t step = 0;
   };
   // Sizes in elements, but `lanes` in elements of a vector.
@@ -56,7 +56,7 @@ class ForwardSchedule {
         begin_(problem.rows.begin.data()),
         regime_(Choose(problem, threads)),
         step_phases_(problem.projected || problem.reduces_rows ? 2 : 1),
-        second_job_(problem.projected ? Job::kProject : Job::kRows),
+        second_work_(problem.projected ? Work::kProject : Work::kRows),
         units_(problem.units),
         hidden_(problem.hidden),
         slices_(SliceCount(threads)),
@@ -73,20 +73,20 @@ class ForwardSchedule {
     return regime_ == Regime::kSlices ? 2 : rows_.steps * step_phases_ + 1;
   }
   Phase At(int64_t phase) const {
-    if (phase == 0) return {Job::kPrepare};
-    if (regime_ == Regime::kSlices) return {Job::kSlices};
+    if (phase == 0) return {Work::kPrepare};
+    if (regime_ == Regime::kSlices) return {Work::kSlices};
     const bool cells = step_phases_ == 1 || phase % 2 == 1;
-    return {cells ? Job::kCells : second_job_, (phase - 1) / step_phases_};
+    return {cells ? Work::kCells : second_work_, (phase - 1) / step_phases_};
   }
   // The number of items of a phase. Not for phase 0 of Regime::kOnce.
   int64_t Items(int64_t phase) const {
     const Phase at = At(phase);
-    if (at.job == Job::kSlices) return slices_;
-    if (at.job == Job::kPrepare) return Blocks(units_, group_);
+    if (at.work == Work::kSlices) return slices_;
+    if (at.work == Work::kPrepare) return Blocks(units_, group_);
     const int64_t rows = begin_[at.step + 1] - begin_[at.step];
     if (rows == 0) return 0;
-    if (at.job == Job::kRows) return rows;
-    return Blocks(at.job == Job::kProject ? hidden_ : units_, group_);
+    if (at.work == Work::kRows) return rows;
+    return Blocks(at.work == Work::kProject ? hidden_ : units_, group_);
   }
 
   // The largest number of packed rows of a step in a slice.
@@ -161,7 +161,7 @@ class ForwardSchedule {
   const int64_t* const begin_;
   const Regime regime_;
   const int64_t step_phases_;
-  const Job second_job_;  // of a step with two phases
+  const Work second_work_;  // of a step with two phases
   const int64_t units_, hidden_;
   const int64_t slices_, slice_rows_, chunk_rows_, group_;
 };

@@ -1,4 +1,9 @@
-// ForwardState: the arguments and the memory of a forward pass.
+// Forward<T>: the state of the forward pass of one layer direction: arguments,
+// sizes, order of the work, memory, and where the values of a row are. The
+// functions of forward.h and forward.cc compute with it.
+//
+// Sizes: B rows of the batch, V packed rows, I input size, H cell size, P
+// hidden size, H' = H rounded up to whole vectors.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_STATE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_STATE_H_
 
@@ -7,233 +12,294 @@
 #include "backends/cpu/simd/forward_weights.h"
 #include "backends/cpu/simd/scratch.h"
 #include "backends/cpu/simd/single_step.h"
+#include "backends/cpu/thread_team.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
+// Packed rows [begin, end) of a step, or of a chunk of steps.
 template <class T>
-class ForwardState {
- public:
-  using Element = T;
-  using Schedule = ForwardSchedule;
-  using Job = Schedule::Job;
-  using Regime = Schedule::Regime;
+struct ForwardRows {
+  int64_t begin, end;
+  T* z;          // [end - begin, z parts, H'], or null
+  T* dropped_x;  // [end - begin, input parts, I], x after dropout, or null
+};
+
+// Units [begin, end). With `reverse` the last vector of units is first.
+struct Units {
+  int64_t begin, end;
+  bool reverse = false;
+};
+
+template <class T>
+struct Forward;
+
+// The functions that are compiled for each cell; see forward.h.
+template <class T>
+struct ForwardFunctions {
+  CellShape shape;
+  // All steps of a slice of the batch.
+  void (*run_slice)(const Forward<T>&, int64_t slice, int thread);
+  // One step of a group of units of all rows.
+  void (*run_step)(const Forward<T>&, int64_t step, Units, int thread);
+  // The equations of rows, of a cell that reduces rows.
+  void (*finish_rows)(const Forward<T>&, const ForwardRows<T>&);
+};
+
+template <class T>
+struct Forward {
+  using V = VecT<T>;
+  static constexpr int64_t kRowBlock = ForwardSchedule::kRowBlock;
 
   // With `keeps_weights` the packed weights are outside of the scratch memory.
   // With `filled` they have been packed before.
-  ForwardState(const EngineForward<T>& args, const CellShape& shape,
-               int threads, bool keeps_weights, bool filled)
-      : args_(args),
-        shape_(shape),
-        keeps_weights_(keeps_weights),
-        filled_(filled),
-        input_(args.config.input_size),
-        cell_(args.config.cell_size),
-        hidden_(args.config.hidden_size),
-        padded_(RoundUpToLanes<T>(cell_)),
-        batch_(args.packed->batch),
-        packed_rows_(args.packed->size()),
-        weights_(args, shape),
-        once_(args),
-        schedule_(Problem(), threads),
-        begin_(args.packed->begin.data()),
-        batch_row_(args.packed->batch_row.data()),
-        input_row_(args.packed->input_row.data()),
-        output_row_(args.packed->output_row.data()),
-        previous_(args.packed->previous.data()),
-        ordinal_(args.packed->ordinal.data()) {}
+  Forward(const EngineForward<T>& args, const ForwardFunctions<T>& functions,
+          int threads, bool keeps_weights, bool filled)
+      : args(args),
+        functions(functions),
+        shape(functions.shape),
+        keeps_weights(keeps_weights),
+        filled(filled),
+        input_size(args.config.input_size),
+        cell_size(args.config.cell_size),
+        hidden_size(args.config.hidden_size),
+        padded_size(RoundUpToLanes<T>(cell_size)),
+        batch(args.packed->batch),
+        packed_rows(args.packed->size()),
+        steps(args.packed->steps),
+        weights(args, shape),
+        single_step(args),
+        schedule(Problem(), threads),
+        begin(args.packed->begin.data()),
+        batch_row(args.packed->batch_row.data()),
+        input_row(args.packed->input_row.data()),
+        output_row(args.packed->output_row.data()),
+        previous(args.packed->previous.data()),
+        ordinal(args.packed->ordinal.data()) {}
 
-  void PlaceWeights(Scratch<T>* memory) {
-    if (Packs()) weights_.Place(memory);
-  }
-
-  // Assigns the pieces of scratch memory for `threads` threads.
-  void Place(Scratch<T>* scratch, int threads) {
-    if (!keeps_weights_) PlaceWeights(scratch);
-    if (!Packs()) once_.Place(scratch, threads);
-    z_ = scratch->Take(schedule_.MaxChunkRows() * ZParts() * padded_);
-    slice_z_ = scratch->Take(threads * SliceZSize());
-    state_ = args_.final_c.data ? args_.final_c.data
-             : shape_.has_state ? scratch->Take(batch_ * cell_)
-                                : nullptr;
-    unprojected_h_ = scratch->Take(Projected() ? batch_ * cell_ : 0);
-    effective_h_ =
-        scratch->Take(2 * EffectiveHSets() * batch_ * FactorWords(hidden_));
-    rounded_x_ =
-        scratch->Take(RoundsX() ? packed_rows_ * FactorWords(input_) : 0);
-    dropped_x_ = scratch->Take(threads * DroppedXSize());
-  }
-
- protected:
-  using V = VecT<T>;
-  static constexpr int kL = kLanes<T>;
-  static constexpr int64_t kRowBlock = Schedule::kRowBlock;
-
-  ~ForwardState() = default;
-
-  bool Projected() const { return args_.config.projected(); }
-  bool Packs() const { return schedule_.regime() != Regime::kOnce; }
-  bool DropsX() const { return args_.input_dropout.data != nullptr; }
+  bool projected() const { return args.config.projected(); }
+  bool packs() const { return schedule.regime() != Regime::kOnce; }
 
   // Pre-activations in a row of z. A cell that reduces rows stores the products
   // with h there too.
-  int64_t ZParts() const {
-    return shape_.reduces_rows ? shape_.pre_activations : shape_.input;
+  int64_t z_parts() const {
+    return shape.reduces_rows ? shape.pre_activations : shape.input;
   }
-  // With slices, a cell that reduces rows has a z for each thread.
-  int64_t SliceZSize() const {
-    return shape_.reduces_rows ? schedule_.slice_rows() * ZParts() * padded_
-                               : 0;
-  }
-  T* SliceZ(int thread) const {
-    return shape_.reduces_rows ? slice_z_ + thread * SliceZSize() : nullptr;
-  }
+  int64_t z_row() const { return z_parts() * padded_size; }
+
+  int Block(int part) const { return args.config.gate_order.block[part]; }
 
   // Whether x and h are rounded to pairs of bfloat16.
-  bool Rounds() const { return RoundsFactors(weights_.format()); }
+  bool rounds() const { return RoundsFactors(weights.format()); }
+  // Whether x is rounded before the steps. With dropout, DropX rounds it.
+  bool rounds_x() const {
+    return rounds() && args.weights.input && !args.input_dropout.data;
+  }
   // Words of a row of `width` elements that is multiplied with packed weights.
   int64_t FactorWords(int64_t width) const {
-    return Rounds() ? Words(width, weights_.format()) : width;
+    return rounds() ? Words(width, weights.format()) : width;
+  }
+  // Copies of h after dropout or rounding; 0: products read h itself.
+  int64_t effective_h_sets() const {
+    return args.recurrent_dropout.data ? shape.recurrent : rounds() ? 1 : 0;
   }
 
-  // Whether x is rounded before the steps. With dropout, DropX rounds it.
-  bool RoundsX() const { return Rounds() && args_.weights.input && !DropsX(); }
-
-  // Number of copies of h after dropout or rounding; 0: products read h itself.
-  int64_t EffectiveHSets() const {
-    return args_.recurrent_dropout.data ? shape_.recurrent : Rounds() ? 1 : 0;
-  }
-
-  // The memory of a thread for x after dropout.
-  int64_t DroppedXSize() const {
-    return DropsX() ? kRowBlock * shape_.input * FactorWords(input_) : 0;
-  }
-  T* DroppedX(int thread) const {
-    return DropsX() ? dropped_x_ + thread * DroppedXSize() : nullptr;
-  }
-
-  int Block(int part) const { return args_.config.gate_order.block[part]; }
-
-  // The bias of a pre-activation.
-  V Bias(int part, int64_t u) const {
-    const int64_t at = Block(part) * cell_ + u;
-    const auto load = [&](const T* bias, bool has_part) {
-      return bias && has_part ? LoadN(bias + at, cell_ - u) : V{};
-    };
-    V bias = load(args_.weights.input_bias, part < shape_.input) +
-             load(args_.weights.recurrent_bias, part >= shape_.first_recurrent);
-    if (shape_.has_forget_bias && part == kGateF) {
-      bias = bias + static_cast<T>(args_.config.forget_bias);
-    }
-    return bias;
-  }
-
-  // Stores a vector as elements u, u + 1, ... of a row of a product.
-  void StoreFactor(V v, T* row, int64_t u, int64_t width) const {
-    if constexpr (kDotsPairs && std::is_same_v<T, float>) {
-      if (Rounds()) {
-        StorePairs(v, reinterpret_cast<BFloat16Pair*>(row) + u / 2, width - u);
-        return;
-      }
-    }
-    StoreN(v, row + u, width - u);
-  }
-
-  T* H(int64_t e) const { return args_.h + output_row_[e] * args_.h_stride; }
-
+  // Where the values of packed row e are.
+  const T* X(int64_t e) const { return args.x + input_row[e] * args.x_stride; }
+  T* H(int64_t e) const { return args.h + output_row[e] * args.h_stride; }
   const T* PreviousH(int64_t e) const {
-    return previous_[e] < 0 ? args_.h0.data + batch_row_[e] * hidden_
-                            : H(previous_[e]);
+    return previous[e] < 0 ? args.h0.data + batch_row[e] * hidden_size
+                           : H(previous[e]);
+  }
+  T* State(int64_t e) const { return state + batch_row[e] * cell_size; }
+  T* Saved(int k, int64_t e) const { return args.saved.Row(k, e, output_row); }
+  // The hidden state before the projection, which is h without one.
+  T* UnprojectedH(int64_t e) const {
+    return projected() ? unprojected_h + batch_row[e] * cell_size : H(e);
+  }
+  // h of a row of the batch after `count` valid steps, after dropout or
+  // rounding, as pre-activation first_recurrent + p reads it. Two buffers
+  // alternate, since other items still read the preceding step's h.
+  T* EffectiveH(int64_t row, int64_t count, int p) const {
+    return effective_h +
+           (((count & 1) * effective_h_sets() + p) * batch + row) *
+               FactorWords(hidden_size);
   }
 
-  // h of a row of the batch after `ordinal` valid steps, after dropout or
-  // rounding. Two buffers alternate, since other items still read the preceding
-  // step's h.
-  T* EffectiveH(int64_t row, int64_t ordinal, int p) const {
-    return effective_h_ +
-           (((ordinal & 1) * EffectiveHSets() + p) * batch_ + row) *
-               FactorWords(hidden_);
-  }
-
-  void StoreEffectiveH(V h, int64_t row, int64_t ordinal, int64_t u) {
-    for (int p = 0; p < EffectiveHSets(); ++p) {
-      V effective = h;
-      if (args_.recurrent_dropout.data) {
-        const T* keep =
-            args_.recurrent_dropout.data +
-            (Block(shape_.first_recurrent + p) * batch_ + row) * hidden_ + u;
-        effective = effective * LoadN(keep, hidden_ - u);
-      }
-      StoreFactor(effective, EffectiveH(row, ordinal, p), u, hidden_);
+  // The rows of x and of the previous h that products read.
+  const T* FactorX(int64_t e, const ForwardRows<T>& rows) const {
+    const int64_t words = FactorWords(input_size);
+    if (rows.dropped_x) {
+      return rows.dropped_x + (e - rows.begin) * shape.input * words;
     }
+    return rounds_x() ? rounded_x + e * words : X(e);
+  }
+  const T* FactorH(int64_t e) const {
+    return effective_h_sets() == 0 ? PreviousH(e)
+                                   : EffectiveH(batch_row[e], ordinal[e], 0);
   }
 
-  const T* X(int64_t e) const {
-    return args_.x + input_row_[e] * args_.x_stride;
+  // The rows of a step: all of them, or those of a slice.
+  ForwardRows<T> RowsOf(int64_t step) const {
+    return {begin[step], begin[step + 1], z + schedule.InChunk(step) * z_row(),
+            nullptr};
+  }
+  ForwardRows<T> RowsOf(int64_t step, int64_t slice, int thread) const {
+    return {schedule.SliceBegin(slice, step),
+            schedule.SliceBegin(slice + 1, step),
+            shape.reduces_rows ? slice_z + thread * SliceZSize() : nullptr,
+            DroppedX(thread)};
+  }
+  // The thread's memory for kRowBlock rows of x after dropout, or null.
+  T* DroppedX(int thread) const {
+    return args.input_dropout.data ? dropped_x + thread * DroppedXSize()
+                                   : nullptr;
   }
 
-  void LoadState(int64_t u) {
-    const int64_t width = cell_ - u;
-    const T* initial = shape_.has_cell_state ? args_.c0.data : args_.h0.data;
-    for (int64_t b = 0; b < batch_; ++b) {
-      const int64_t at = b * cell_ + u;
-      if (shape_.has_state) {
-        StoreN(LoadN(initial + at, width), state_ + at, width);
-      }
-      if (EffectiveHSets() > 0 && u < hidden_) {
-        StoreEffectiveH(LoadN(args_.h0.data + b * hidden_ + u, hidden_ - u), b,
-                        0, u);
-      }
-    }
+  void PlaceWeights(Scratch<T>* memory) {
+    if (packs()) weights.Place(memory);
+  }
+  // Assigns the pieces of scratch memory for `threads` threads.
+  void Place(Scratch<T>* scratch, int threads) {
+    if (!keeps_weights) PlaceWeights(scratch);
+    if (!packs()) single_step.Place(scratch, threads);
+    z = scratch->Take(schedule.MaxChunkRows() * z_row());
+    slice_z = scratch->Take(threads * SliceZSize());
+    state = args.final_c.data ? args.final_c.data
+            : shape.has_state ? scratch->Take(batch * cell_size)
+                              : nullptr;
+    unprojected_h = scratch->Take(projected() ? batch * cell_size : 0);
+    effective_h = scratch->Take(2 * effective_h_sets() * batch *
+                                FactorWords(hidden_size));
+    rounded_x =
+        scratch->Take(rounds_x() ? packed_rows * FactorWords(input_size) : 0);
+    dropped_x = scratch->Take(threads * DroppedXSize());
   }
 
-  // Copies a row of x, multiplied by `keep` unless that is null, and rounded if
-  // Rounds().
-  void RoundRow(const T* x, const T* keep, T* to) const {
-    for (int64_t i = 0; i < input_; i += kL) {
-      V v = LoadN(x + i, input_ - i);
-      if (keep) v = v * LoadN(keep + i, input_ - i);
-      StoreFactor(v, to, i, input_);
-    }
-  }
-
-  const EngineForward<T>& args_;
-  const CellShape shape_;
-  const bool keeps_weights_, filled_;
-  const int64_t input_, cell_, hidden_, padded_, batch_, packed_rows_;
-  ForwardWeights<T> weights_;
-  SingleStep<T> once_;
-  const ForwardSchedule schedule_;
+  const EngineForward<T>& args;
+  const ForwardFunctions<T>& functions;
+  const CellShape& shape;
+  const bool keeps_weights, filled;
+  const int64_t input_size, cell_size, hidden_size, padded_size;
+  const int64_t batch, packed_rows, steps;
+  ForwardWeights<T> weights;
+  SingleStep<T> single_step;
+  const ForwardSchedule schedule;
   // The lists of PackedSequence.
-  const int64_t* begin_;
-  const int64_t* batch_row_;
-  const int64_t* input_row_;
-  const int64_t* output_row_;
-  const int64_t* previous_;
-  const int64_t* ordinal_;
-  T* z_ = nullptr;        // [., ZParts(), padded] of a chunk; not with slices
-  T* slice_z_ = nullptr;  // [threads, slice rows, ZParts(), padded]
-  T* state_ = nullptr;    // [B, H]
-  T* unprojected_h_ = nullptr;  // [B, H]
-  T* effective_h_ = nullptr;    // [2, 1 or recurrent parts, B, P]
-  T* rounded_x_ = nullptr;      // [V, I]
-  T* dropped_x_ = nullptr;      // [threads, kRowBlock, input parts, I]
+  const int64_t* const begin;
+  const int64_t* const batch_row;
+  const int64_t* const input_row;
+  const int64_t* const output_row;
+  const int64_t* const previous;
+  const int64_t* const ordinal;
+  // Scratch memory.
+  T* z = nullptr;              // [., z parts, H'] of a chunk; not with slices
+  T* slice_z = nullptr;        // [threads, slice rows, z parts, H']
+  T* state = nullptr;          // [B, H]
+  T* unprojected_h = nullptr;  // [B, H]
+  T* effective_h = nullptr;    // [2, effective_h_sets(), B, P]
+  T* rounded_x = nullptr;      // [V, I]
+  T* dropped_x = nullptr;      // [threads, kRowBlock, input parts, I]
 
  private:
-  Schedule::Problem Problem() const {
-    const bool packs = keeps_weights_ || shape_.first_recurrent != 0 ||
-                       shape_.recurrent != shape_.input ||
-                       !SingleStep<T>::Serves(args_);
-    return {*args_.packed,
+  using Regime = ForwardSchedule::Regime;
+
+  // With slices, a cell that reduces rows has a z for each thread.
+  int64_t SliceZSize() const {
+    return shape.reduces_rows ? schedule.slice_rows() * z_row() : 0;
+  }
+  int64_t DroppedXSize() const {
+    return args.input_dropout.data
+               ? kRowBlock * shape.input * FactorWords(input_size)
+               : 0;
+  }
+
+  ForwardSchedule::Problem Problem() const {
+    const bool packs = keeps_weights || shape.first_recurrent != 0 ||
+                       shape.recurrent != shape.input ||
+                       !SingleStep<T>::Serves(args);
+    return {*args.packed,
             !packs,
-            Projected(),
-            shape_.reduces_rows,
-            padded_,
-            hidden_,
-            kL,
-            shape_.recurrent,
-            ZParts() * padded_ * static_cast<int64_t>(sizeof(T))};
+            projected(),
+            shape.reduces_rows,
+            padded_size,
+            hidden_size,
+            kLanes<T>,
+            shape.recurrent,
+            z_row() * static_cast<int64_t>(sizeof(T))};
   }
 };
+
+// forward.cc compiles the functions below, once for all cells.
+
+// The pass as a job of the thread team.
+template <class T>
+Job JobOf(Forward<T>* pass);
+
+// Writes x of the rows after dropout to rows.dropped_x.
+template <class T>
+void DropX(const Forward<T>& f, const ForwardRows<T>& rows);
+
+// z = x W + h R + bias of the only step, with weights that are not packed.
+template <class T>
+void MultiplySingleStep(const Forward<T>& f, const Units& units, int thread);
+
+// h = m Wp of the rows.
+template <class T>
+void ProjectOutput(const Forward<T>& f, const ForwardRows<T>& rows,
+                   const Units& units);
+
+// The bias of a pre-activation, and the forget bias.
+template <class T>
+TF_LSTM_OPS_INLINE VecT<T> BiasOf(const Forward<T>& f, int part, int64_t u) {
+  const int64_t at = f.Block(part) * f.cell_size + u;
+  const auto load = [&](const T* bias, bool has_part) {
+    return bias && has_part ? LoadN(bias + at, f.cell_size - u) : VecT<T>{};
+  };
+  VecT<T> bias =
+      load(f.args.weights.input_bias, part < f.shape.input) +
+      load(f.args.weights.recurrent_bias, part >= f.shape.first_recurrent);
+  if (f.shape.has_forget_bias && part == kGateF) {
+    bias = bias + static_cast<T>(f.args.config.forget_bias);
+  }
+  return bias;
+}
+
+// Stores a vector as elements u, u + 1, ... of a row of `width` elements that a
+// product reads.
+template <class T>
+TF_LSTM_OPS_INLINE void StoreFactor(const Forward<T>& f, VecT<T> v, T* row,
+                                    int64_t u, int64_t width) {
+  if constexpr (kDotsPairs && std::is_same_v<T, float>) {
+    if (f.rounds()) {
+      StorePairs(v, reinterpret_cast<BFloat16Pair*>(row) + u / 2, width - u);
+      return;
+    }
+  }
+  StoreN(v, row + u, width - u);
+}
+
+// Stores h after `count` valid steps of a row of the batch for the products.
+template <class T>
+TF_LSTM_OPS_INLINE void StoreEffectiveH(const Forward<T>& f, VecT<T> h,
+                                        int64_t row, int64_t count, int64_t u) {
+  for (int p = 0; p < f.effective_h_sets(); ++p) {
+    VecT<T> effective = h;
+    if (f.args.recurrent_dropout.data) {
+      const T* keep = f.args.recurrent_dropout.data +
+                      (f.Block(f.shape.first_recurrent + p) * f.batch + row) *
+                          f.hidden_size +
+                      u;
+      effective = effective * LoadN(keep, f.hidden_size - u);
+    }
+    StoreFactor(f, effective, f.EffectiveH(row, count, p), u, f.hidden_size);
+  }
+}
+// The same of packed row e.
+template <class T>
+TF_LSTM_OPS_INLINE void StoreEffectiveH(const Forward<T>& f, VecT<T> h,
+                                        int64_t e, int64_t u) {
+  StoreEffectiveH(f, h, f.batch_row[e], f.ordinal[e] + 1, u);
+}
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
 

@@ -34,7 +34,7 @@ class ForwardWeights {
   }
 
   // Packs the weights of units [u, u_end); u is a multiple of kLanes.
-  void Pack(int64_t u, int64_t u_end) {
+  void Pack(int64_t u, int64_t u_end) const {
     const RnnWeights<const T>& from = args_.weights;
     if (from.input) {
       PackGates(from.input, 0, shape_.input, input_, u, u_end, packed_input_);

@@ -47,7 +47,7 @@ class SingleStep {
   // page of memory, and address translation is slow.
   bool Few() const { return rows_ <= kRows; }
   int64_t Items() const { return Few() ? chains_ * gates_ * Pieces() : 0; }
-  void Run(int64_t item, int thread) {
+  void Run(int64_t item, int thread) const {
     const Chain chain = ChainOf(item / Pieces() / gates_);
     const int part = static_cast<int>(item / Pieces() % gates_);
     const int64_t begin = item % Pieces() * kPiece;
@@ -125,7 +125,7 @@ class SingleStep {
     return sums_ + ((chain.index * gates_ + part) * rows_ + row) * padded_;
   }
 
-  void AddRows(const Chain& chain, int part, int64_t begin, int64_t end) {
+  void AddRows(const Chain& chain, int part, int64_t begin, int64_t end) const {
     WithConstant<kRows>(rows_, [&](auto rows) {
       constexpr int R = decltype(rows)::value;
       constexpr int kDepth = OuterDepth(R);

@@ -1,0 +1,191 @@
+// The engine compiled for one instruction set; see backends/cpu/README.md.
+#include <optional>
+
+#include "backends/cpu/aligned_buffer.h"
+#include "backends/cpu/engine.h"
+#include "backends/cpu/simd/backward.h"
+#include "backends/cpu/simd/forward.h"
+#include "backends/cpu/simd/layer_norm_backward.h"
+#include "backends/cpu/simd/layer_norm_forward.h"
+#include "backends/cpu/simd/step_gradient.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+namespace {
+
+template <class T, class Cell>
+constexpr ForwardFunctions<T> FunctionsOfForward() {
+  using Step = ForwardStep<T, Cell>;
+  ForwardFunctions<T> functions = {kShapeOf<Cell>, &Step::RunSlice,
+                                   &Step::RunStep, nullptr};
+  if constexpr (Cell::kReducesRows) {
+    functions.finish_rows = &LayerNormForward<T, Cell>::FinishRows;
+  }
+  return functions;
+}
+
+template <class T, class Cell>
+constexpr BackwardFunctions<T> FunctionsOfBackward() {
+  using Step = BackwardStep<T, Cell>;
+  BackwardFunctions<T> functions = {kShapeOf<Cell>, &Step::RunSlice, nullptr,
+                                    nullptr, nullptr};
+  if constexpr (Cell::kReducesRows) {
+    functions.run_rows = &LayerNormBackward<T, Cell>::RunRows;
+    functions.write_sums = &LayerNormBackward<T, Cell>::WriteSums;
+  } else {
+    functions.run_cells = &Step::RunCells;
+  }
+  return functions;
+}
+
+// The functions of a cell, for a pass.
+#define TF_LSTM_OPS_CASE(kind, Cell, ...)             \
+  case CellKind::kind: {                              \
+    static constexpr auto kFunctions =                \
+        TF_LSTM_OPS_FUNCTIONS<T, Cell<VecMath<T>>>(); \
+    return kFunctions;                                \
+  }
+template <class T>
+const ForwardFunctions<T>& ForwardFunctionsOf(CellKind cell) {
+#define TF_LSTM_OPS_FUNCTIONS FunctionsOfForward
+  switch (cell) {
+    TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE)
+    TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_CASE)
+  }
+#undef TF_LSTM_OPS_FUNCTIONS
+  __builtin_unreachable();
+}
+template <class T>
+const BackwardFunctions<T>& BackwardFunctionsOf(CellKind cell) {
+#define TF_LSTM_OPS_FUNCTIONS FunctionsOfBackward
+  switch (cell) {
+    TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE)
+    TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_CASE)
+  }
+#undef TF_LSTM_OPS_FUNCTIONS
+  __builtin_unreachable();
+}
+#undef TF_LSTM_OPS_CASE
+
+// Gives the passes scratch memory, and runs them side by side.
+template <class T, class Pass>
+void RunPasses(std::optional<Pass>* passes, int count, int threads) {
+  Scratch<T> size(nullptr);
+  for (int k = 0; k < count; ++k) passes[k]->Place(&size, threads);
+  const AlignedBuffer memory(size.used() * sizeof(T));
+  Scratch<T> scratch(static_cast<T*>(memory.data()));
+  Job jobs[cpu::kMaxTogether];
+  for (int k = 0; k < count; ++k) {
+    passes[k]->Place(&scratch, threads);
+    jobs[k] = JobOf(&*passes[k]);
+  }
+  RunJobs(jobs, count, threads);
+}
+
+template <class T>
+void RunForward(const EngineForward<T>* layers, int count, int threads,
+                cpu::PackedWeights* packed) {
+  std::optional<Forward<T>> passes[cpu::kMaxTogether];
+  const auto& functions = ForwardFunctionsOf<T>(layers->config.cell);
+  for (int k = 0; k < count; ++k) {
+    passes[k].emplace(layers[k], functions, threads, packed != nullptr,
+                      packed && packed->filled());
+  }
+  if (packed) {
+    Scratch<T> size(nullptr);
+    passes[0]->PlaceWeights(&size);
+    Scratch<T> memory(static_cast<T*>(packed->Memory(size.used() * sizeof(T))));
+    passes[0]->PlaceWeights(&memory);
+  }
+  RunPasses<T>(passes, count, threads);
+}
+
+template <class T>
+void RunBackward(const EngineBackward<T>* layers, int count, int threads) {
+  std::optional<Backward<T>> passes[cpu::kMaxTogether];
+  const auto& functions = BackwardFunctionsOf<T>(layers->config.cell);
+  for (int k = 0; k < count; ++k) {
+    passes[k].emplace(layers[k], functions, threads);
+  }
+  RunPasses<T>(passes, count, threads);
+}
+
+#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
+template <class T, class F>
+void MapLanes(const T* x, T* y, int64_t n, const F& f) {
+  for (int64_t k = 0; k < n; k += kLanes<T>) {
+    StoreN(f(LoadN(x + k, n - k)), y + k, n - k);
+  }
+}
+
+void Sigmoid(const float* x, float* y, int64_t n) {
+  MapLanes(x, y, n, [](auto v) { return VecMath<float>::Sigmoid(v); });
+}
+
+void Tanh(const float* x, float* y, int64_t n) {
+  MapLanes(x, y, n, [](auto v) { return VecMath<float>::Tanh(v); });
+}
+
+// The compiler makes vectors of these loops.
+template <class T>
+void Widen(const T* x, float* y, int64_t n) {
+  for (int64_t k = 0; k < n; ++k) y[k] = x[k].ToFloat();
+}
+
+template <class T>
+void Narrow(const float* x, T* y, int64_t n) {
+  for (int64_t k = 0; k < n; ++k) y[k] = T::FromFloat(x[k]);
+}
+
+// As many chains as 16 registers hold: they hide the latency of two units.
+float MultiplyAdd(int64_t rounds, int64_t* flops) {
+  constexpr int kChains = 12;
+  using V = VecT<float>;
+  V sum[kChains];  // each begins otherwise, or compilers would keep one
+  for (int c = 0; c < kChains; ++c) sum[c] = Broadcast(static_cast<float>(c));
+  const V factor = Broadcast(0.5f), add = Broadcast(1.0f);
+  for (int64_t k = 0; k < rounds; ++k) {
+    for (V& chain : sum) chain = Fma(chain, factor, add);
+  }
+  *flops = 2 * rounds * kChains * kLanes<float>;
+  V total = {};
+  for (const V& chain : sum) total = total + chain;
+  return total[0];
+}
+
+float Sum(const float* x, int64_t n) {
+  constexpr int kChains = 8;
+  constexpr int kL = kLanes<float>;
+  VecT<float> sum[kChains] = {};
+  for (int64_t k = 0; k + kChains * kL <= n; k += kChains * kL) {
+    for (int c = 0; c < kChains; ++c) sum[c] = sum[c] + Load(x + k + c * kL);
+  }
+  VecT<float> total = {};
+  for (const VecT<float>& chain : sum) total = total + chain;
+  return total[0];
+}
+
+#endif
+}  // namespace
+
+#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
+extern const Engine kEngine;
+const Engine kEngine = {&RunForward<float>,
+                        &RunForward<double>,
+                        &RunBackward<float>,
+                        &RunBackward<double>,
+                        &Sigmoid,
+                        &Tanh,
+                        &Widen<Half>,
+                        &Widen<BFloat16>,
+                        &Narrow<Half>,
+                        &Narrow<BFloat16>,
+                        &MultiplyAdd,
+                        &Sum,
+                        &RunStepGradient<float>,
+                        &RunStepGradient<double>};
+#endif
+
+extern const BFloat16Engine kBFloat16;
+const BFloat16Engine kBFloat16 = {&RunForward<float>, &RunBackward<float>};
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

@@ -1,0 +1,205 @@
+// The backward equations of a layer-normalised cell, for whole rows.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_LAYER_NORM_BACKWARD_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_LAYER_NORM_BACKWARD_H_
+
+#include "backends/cpu/simd/backward_state.h"
+#include "backends/cpu/simd/row_terms.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+template <class T, class Cell>
+struct LayerNormBackward {
+  using V = VecT<T>;
+  using Math = VecMath<T>;
+  using Rows = BackwardRows<T>;
+  using Plain = typename Cell::Plain;
+  using Terms = RowTerms<T, Cell>;
+  static constexpr int kL = kLanes<T>;
+  static constexpr int kPlain = Plain::kPreActivations;
+  static constexpr int kInputs = Cell::kInputPreActivations;
+
+  // Values of a row [., H']: the gradients dz of the plain cell's
+  // pre-activations, then those of an LSTM below.
+  enum Value { kI = kPlain, kF, kCi, kO, kCs, kNGrad, kValueCount };
+  static_assert(kValueCount <= Backward<T>::kRowValues);
+
+  // Sums over the rows [., H']. The first kPlain ones are those of dz.
+  enum Sum { kXScale = 4, kHScale = 8, kStateScale = 12, kStateOffset };
+
+  // One packed row.
+  struct Row {
+    const Backward<T>& f;
+    const Rows& rows;
+    const int64_t e;
+    T* const values;
+
+    T* At(int value, int64_t u) const {
+      return values + value * f.padded_size + u;
+    }
+    V Get(int value, int64_t u) const { return Load(At(value, u)); }
+    void Set(int value, int64_t u, V v) const { Store(v, At(value, u)); }
+    void AddToSum(int sum, int64_t u, V v) const {
+      T* to = rows.sums + sum * f.padded_size + u;
+      Store(Load(to) + v, to);
+    }
+    V HGrad(int64_t u) const {
+      return LoadN(f.HGrad(e) + u, f.cell_size - u) + f.UpstreamH(e, u);
+    }
+  };
+
+  static void RunRows(const Backward<T>& f, const Rows& rows, int thread) {
+    for (int64_t e = rows.begin; e < rows.end; ++e) {
+      const Row row = {f, rows, e, f.RowValues(thread)};
+      const Terms terms(f.args, f.Saved(Cell::kTermsAt, e), f.cell_size);
+      if constexpr (Plain::kHasCellState) {
+        RestoreGates(row, terms);
+        StateBackward(row);
+      } else {
+        PlainBackward(row, terms);
+      }
+      TermsBackward(row, terms);
+    }
+  }
+
+  // An LSTM's gates, and its cell state before the normalisation.
+  static void RestoreGates(const Row& row, const Terms& terms) {
+    const T* before = row.f.PreviousState(kSavedCarry, row.e);
+    for (int64_t u = 0; u < row.f.cell_size; u += kL) {
+      V z[kPlain];
+      terms.PreActivations(u, z);
+      const auto y =
+          Plain::Gates(z, LoadN(before + u, row.f.cell_size - u), {});
+      row.Set(kI, u, y.i);
+      row.Set(kF, u, y.f);
+      row.Set(kCi, u, y.ci);
+      row.Set(kO, u, y.o);
+      row.Set(kCs, u, y.cs);
+    }
+  }
+
+  // From the gradients of h and of the state to dz of an LSTM.
+  static void StateBackward(const Row& row) {
+    const Backward<T>& f = row.f;
+    const LayerNormOptions& options = f.args.config.options.layer_norm;
+    const bool carries_n = options.carries_normalized_state;
+    const Moments<T> of = MomentsOf<T>(
+        {row.At(kCs, 0), 1, f.cell_size, f.padded_size}, options.epsilon);
+    const T* state_scale = f.args.weights.state_scale;
+    T* state_grad = f.StateGrad(row.e);
+    NormGradient<T> norm;
+    for (int64_t u = 0; u < f.cell_size; u += kL) {
+      const int64_t width = f.cell_size - u;
+      const V v = of.Normalize(row.Get(kCs, u));
+      const V scale = LoadN(state_scale + u, width);
+      const V offset = LoadN(f.args.weights.state_offset + u, width);
+      V zo, n_grad;
+      Cell::OutputGradients(row.Get(kO, u), Math::Tanh(scale * v + offset),
+                            row.HGrad(u), &zo, &n_grad);
+      if (carries_n) n_grad = n_grad + LoadN(state_grad + u, width);
+      row.Set(kGateO, u, zo);
+      row.Set(kNGrad, u, n_grad);
+      row.AddToSum(kStateScale, u, n_grad * v);
+      row.AddToSum(kStateOffset, u, n_grad);
+      norm.Add(n_grad * scale, v);
+    }
+    norm.Finish(f.cell_size);
+    const T* before = f.PreviousState(kSavedCarry, row.e);
+    for (int64_t u = 0; u < f.cell_size; u += kL) {
+      const int64_t width = f.cell_size - u;
+      const V v = of.Normalize(row.Get(kCs, u));
+      V cs = norm.Of(row.Get(kNGrad, u) * LoadN(state_scale + u, width), v,
+                     of.scale);
+      if (!carries_n) cs = cs + LoadN(state_grad + u, width);
+      V z[kPlain], state;
+      Cell::StateGradients(row.Get(kI, u), row.Get(kF, u), row.Get(kCi, u),
+                           LoadN(before + u, width), cs, z, &state);
+      for (const int p : {kGateI, kGateF, kGateC}) row.Set(p, u, z[p]);
+      StoreN(state, state_grad + u, width);
+    }
+  }
+
+  // The same of a GRU.
+  static void PlainBackward(const Row& row, const Terms& terms) {
+    const T* before = row.f.PreviousH(row.e);
+    T* state_grad = row.f.StateGrad(row.e);
+    for (int64_t u = 0; u < row.f.cell_size; u += kL) {
+      const int64_t width = row.f.cell_size - u;
+      V z[kPlain];
+      terms.PreActivations(u, z);
+      const V h = LoadN(before + u, width);
+      typename Plain::Outputs y = Plain::Gates(z, h, {}), grad = {};
+      Plain::Output(z, h, {}, &y);
+      grad.h = LoadN(state_grad + u, width) + row.HGrad(u);
+      const auto d = Plain::Backward(y, h, grad, {});
+      for (int p = 0; p < kPlain; ++p) row.Set(p, u, d.z[p]);
+      StoreN(d.state, state_grad + u, width);
+    }
+  }
+
+  // From dz of the plain cell to the gradients of the terms, and the sums.
+  static void TermsBackward(const Row& row, const Terms& terms) {
+    NormGradient<T> x, h;
+    for (int64_t u = 0; u < row.f.cell_size; u += kL) {
+      for (int p = 0; p < kPlain; ++p) {
+        const V z = row.Get(p, u);
+        row.AddToSum(p, u, z);
+        if (Cell::HasInput(p)) {
+          const V v = terms.X(p, u);
+          row.AddToSum(kXScale + p, u, z * v);
+          x.Add(z * terms.XScale(p, u), v);
+        }
+        if (Cell::HasRecurrent(p)) {
+          const int k = Cell::RecurrentTerm(p);
+          const V v = terms.H(k, u);
+          row.AddToSum(kHScale + k, u, z * v);
+          h.Add(z * terms.HScale(k, u), v);
+        }
+      }
+    }
+    x.Finish(terms.x_size());
+    h.Finish(terms.h_size());
+    for (int64_t u = 0; u < row.f.cell_size; u += kL) {
+      for (int p = 0; p < kPlain; ++p) {
+        const V z = row.Get(p, u);
+        if (Cell::HasInput(p)) {
+          StoreZGrad(
+              row.f, row.rows, row.e, p, u,
+              x.Of(z * terms.XScale(p, u), terms.X(p, u), terms.of_x().scale));
+        }
+        if (Cell::HasRecurrent(p)) {
+          const int k = Cell::RecurrentTerm(p);
+          StoreZGrad(
+              row.f, row.rows, row.e, kInputs + k, u,
+              h.Of(z * terms.HScale(k, u), terms.H(k, u), terms.of_h().scale));
+        }
+      }
+    }
+  }
+
+  // Writes the sums over all steps for one vector of units.
+  static void WriteSums(const Backward<T>& f, int64_t u) {
+    const RnnWeights<T>& to = f.args.weights_grad;
+    const auto write = [&](int sum, T* vector, int term) {
+      if (!vector) return;
+      WriteTotal(f, f.sums + sum * f.padded_size, u,
+                 vector + f.Block(term) * f.cell_size);
+    };
+    for (int p = 0; p < kPlain; ++p) {
+      if (Cell::HasInput(p)) {
+        write(p, to.input_bias, p);
+        write(kXScale + p, to.input_scale, p);
+      }
+      if (Cell::HasRecurrent(p)) {
+        const int k = Cell::RecurrentTerm(p);
+        write(p, to.recurrent_bias, kInputs + k);
+        write(kHScale + k, to.recurrent_scale, kInputs + k);
+      }
+    }
+    WriteTotal(f, f.sums + kStateScale * f.padded_size, u, to.state_scale);
+    WriteTotal(f, f.sums + kStateOffset * f.padded_size, u, to.state_offset);
+  }
+};
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_LAYER_NORM_BACKWARD_H_
