@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import context
 
-from tf_lstm_ops import _placement, composite, converters, dialects, op_definitions
+from tf_lstm_ops import _placement, converters, dialects, op_definitions
 from tf_lstm_ops.raw_ops import stock_cudnn
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,7 +43,18 @@ def optional(value: Any, dtype: Any) -> Any:
     Returns:
       A tensor.
     """
-    return tf.zeros([0], dtype) if value is None else tf.convert_to_tensor(value)
+    if value is not None:
+        return tf.convert_to_tensor(value)
+    if not tf.executing_eagerly():
+        return tf.zeros([0], dtype)
+    eager = context.context()
+    return _absent(dtype, eager, eager.device_name)
+
+
+@functools.lru_cache(maxsize=64)
+def _absent(dtype: Any, _: Any, __: str | None) -> Any:
+    """The absent input of eager calls, one for each context and tf.device."""
+    return tf.zeros([0], dtype)
 
 
 def dtype_of(value: Any) -> tf.DType | None:
@@ -171,17 +183,6 @@ def _problem(array: Any, dtype: tf.DType, required: tf.DType) -> str | None:
     return None if same else "has elements that this type cannot hold"
 
 
-def takes_plain_ops() -> bool:
-    """Whether only plain TensorFlow ops may run here.
-
-    Returns:
-      True in `composite.plain_ops`, and where a converter that needs them traces.
-    """
-    if composite.plain_ops_required():
-        return True
-    return not tf.executing_eagerly() and converters.takes_plain_ops()
-
-
 def run(op: str, arguments: dict[str, Any]) -> Any:
     """Calls an op or, where only plain TensorFlow ops may run, its composite.
 
@@ -199,12 +200,8 @@ def run(op: str, arguments: dict[str, Any]) -> Any:
     Raises:
       ValueError: a converter that does not know the op traces the call.
     """
-    if composite.plain_ops_required():
+    if converters.plain_ops_required(op):
         return _run_plain(op, arguments)
-    if not tf.executing_eagerly():
-        converters.require_none(op)
-        if converters.takes_plain_ops():
-            return _run_plain(op, arguments)
     if _placement.may_use_cuda():
         try:
             given = _converted(op, arguments)
