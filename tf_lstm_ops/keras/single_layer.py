@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tf_lstm_ops.keras.activations import described, name_of
 from tf_lstm_ops.keras.fused import FusedRNN
-from tf_lstm_ops.raw_ops.common import optional
+from tf_lstm_ops.keras.op_inputs import optional, required
 
 
 def _per_row(value: Any, x: Any) -> Any:
@@ -81,8 +81,8 @@ class SingleLayerRNN(FusedRNN):
             [_per_row(state, x) for state in initial_state],
             x=x,
             mask=self._optional_mask(mask, x),
-            kernel=tf.convert_to_tensor(self.cell.kernel),
-            recurrent_kernel=tf.convert_to_tensor(self.cell.recurrent_kernel),
+            kernel=required(self.cell.kernel),
+            recurrent_kernel=required(self.cell.recurrent_kernel),
             bias=optional(self.cell.bias, x.dtype),
             input_dropout=optional(input_dropout, x.dtype),
             recurrent_dropout=optional(

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager import context
 
 from tf_lstm_ops import _placement, converters, dialects, op_definitions
 from tf_lstm_ops.raw_ops import stock_cudnn
@@ -31,30 +30,6 @@ def as_written(function: F) -> F:
     """
     converted: F = tf.autograph.experimental.do_not_convert(function)
     return converted
-
-
-def optional(value: Any, dtype: Any) -> Any:
-    """Converts an optional argument to an input of an op. An absent input has the shape [0].
-
-    Args:
-      value: a tensor, or a value that can be converted to one, or None if it is absent.
-      dtype: the type of the absent argument.
-
-    Returns:
-      A tensor.
-    """
-    if value is not None:
-        return tf.convert_to_tensor(value)
-    if not tf.executing_eagerly():
-        return tf.zeros([0], dtype)
-    eager = context.context()
-    return _absent(dtype, eager, eager.device_name)
-
-
-@functools.lru_cache(maxsize=64)
-def _absent(dtype: Any, _: Any, __: str | None) -> Any:
-    """The absent input of eager calls, one for each context and tf.device."""
-    return tf.zeros([0], dtype)
 
 
 def dtype_of(value: Any) -> tf.DType | None:
