@@ -42,7 +42,12 @@ def dtype_of(value: Any) -> tf.DType | None:
       The type; that of the value for a reference variable; None for plain Python values.
     """
     dtype = getattr(value, "dtype", None)
-    return None if dtype is None else tf.as_dtype(dtype).base_dtype
+    return None if dtype is None else _base(dtype)
+
+
+@functools.lru_cache(maxsize=128)
+def _base(dtype: Any) -> tf.DType:
+    return tf.as_dtype(dtype).base_dtype
 
 
 def common_dtype(values: Iterable[Any]) -> tf.DType | None:
@@ -113,7 +118,7 @@ def call(op: str, arguments: dict[str, Any]) -> Any:
             continue
         if required is None:
             common = required = common or dtype
-        if dtype != required:
+        if dtype is not required and dtype != required:
             raise _wrong_type(name, required, f"is {dtype.name}")
     return run(op, _with_tensors(op, arguments) if has_others else arguments)
 
