@@ -12,6 +12,10 @@ from __future__ import annotations
 import sys
 import types
 
+import tensorflow as tf
+
+from tf_lstm_ops import composite
+
 _PORTABLE = "tf_lstm_ops.export.saved_model(model, folder, portable=True)"
 _TO_ONNX = "tf_lstm_ops.export.onnx(model, path)"
 
@@ -30,37 +34,43 @@ _CONVERTERS = {
 }
 
 _PLAIN = "tensorflow.lite.python.lite"  # TFLiteConverter.from_keras_model
+_KNOWN = {*_CONVERTERS, _PLAIN}
 
 
-def takes_plain_ops() -> bool:
-    """Whether a converter traces the current call of an op that must get plain ops.
+def plain_ops_required(op: str | None = None) -> bool:
+    """Whether a call that is made or traced here must consist of plain TensorFlow ops.
 
-    Returns:
-      True for a trace by ``tf.lite.TFLiteConverter.from_keras_model``.
-    """
-    frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if frame.f_globals.get("__name__") == _PLAIN:
-            return True
-        frame = frame.f_back
-    return False
-
-
-def require_none(op: str) -> None:
-    """Checks that no converter traces the current call of an op.
-
-    The converter is found by the modules of the calling functions.
+    A converter is found by the modules of the calling functions.
 
     Args:
-      op: the op's name without its namespace.
+      op: the name, without its namespace, of the op that is called otherwise; None: another op.
+
+    Returns:
+      True within `composite.plain_ops`, while tracing for XLA, and in a trace by
+      ``tf.lite.TFLiteConverter.from_keras_model``.
 
     Raises:
-      ValueError: a converter does; the text says what to do instead.
+      ValueError: a converter that does not know the op traces the call; the text says what to do
+        instead.
     """
+    if composite.plain_ops_required():
+        return True
+    if tf.executing_eagerly():
+        return False
+    found = _callers()
+    if op is not None and (known := found & _CONVERTERS.keys()):
+        call, instead = _CONVERTERS[known.pop()]
+        raise ValueError(f"{call} does not know the op TfLstmOps>{op}. Call {instead}")
+    return _PLAIN in found
+
+
+def _callers() -> set[str]:
+    """The modules of the calling functions, of those that trace models."""
+    found = set()
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_globals.get("__name__")
-        if name in _CONVERTERS:
-            call, instead = _CONVERTERS[name]
-            raise ValueError(f"{call} does not know the op TfLstmOps>{op}. Call {instead}")
+        if name in _KNOWN:
+            found.add(name)
         frame = frame.f_back
+    return found

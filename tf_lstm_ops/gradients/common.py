@@ -24,7 +24,12 @@ def attributes(op: Any, names: Sequence[str]) -> dict[str, Any]:
     Returns:
       Their values by name; text as str.
     """
-    values = {name: op.get_attr(name) for name in names}
+    flat = getattr(op, "attrs", None)  # of an eager call: all names and values in turn
+    if flat is None:
+        values = {name: op.get_attr(name) for name in names}
+    else:
+        given = dict(zip(flat[::2], flat[1::2], strict=True))
+        values = {name: given[name] for name in names}
     return {n: v.decode() if isinstance(v, bytes) else v for n, v in values.items()}
 
 

@@ -26,7 +26,7 @@ def _first(name: str) -> Gradient:
         inputs, outputs = list(op.inputs), list(op.outputs)
         if not op.get_attr("training"):  # activations were not saved: run the forward pass again
             outputs = list(op_definitions.function(name)(*inputs, training=True, **settings))
-        output_grads = filled(grads, op.outputs)[:-1]  # the reserve, last, has none
+        output_grads = filled(grads[:-1], op.outputs[:-1])  # the reserve, last, has none
         found = op_definitions.function(f"{name}Grad")(
             *inputs, outputs[0], outputs[-1], *output_grads, **settings, needs_x_grad=_needs(op, 0)
         )

@@ -26,6 +26,8 @@ def _functions(name: str) -> list[Any]:
 
 
 _FUNCTIONS = {name: _functions(name) for name in _NAMES}
+# By identity: a function need not be hashable. _FUNCTIONS keeps the functions alive.
+_NAME_OF = {id(function): name for name in _NAMES for function in _FUNCTIONS[name]}
 
 
 def name_of(function: Any) -> str | None:
@@ -37,10 +39,7 @@ def name_of(function: Any) -> str | None:
     Returns:
       The value of the ops' attributes; None for a function that they do not have.
     """
-    for name, functions in _FUNCTIONS.items():
-        if any(function is known for known in functions):
-            return name
-    return None
+    return _NAME_OF.get(id(function))
 
 
 def described(function: Any) -> str:

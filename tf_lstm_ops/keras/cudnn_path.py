@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tf_lstm_ops import _placement
 from tf_lstm_ops.composite.common import is_absent
+from tf_lstm_ops.converters import plain_ops_required
 from tf_lstm_ops.keras import stacked_masks
 from tf_lstm_ops.keras.stacked_weights import Cell, params_of
 from tf_lstm_ops.raw_ops import common, cudnn_rnn, stock_cudnn
@@ -61,7 +62,7 @@ def _forward(op: str, dtype: tf.DType) -> Callable[..., Any] | None:
     """The function that computes a layer instead of its own op; None where that op runs."""
     if stock_cudnn.is_used(dtype):
         return stock_cudnn.forward
-    if op != "KerasLSTM" or common.takes_plain_ops() or not _placement.may_use_metal(dtype):
+    if op != "KerasLSTM" or not _placement.may_use_metal(dtype) or plain_ops_required():
         return None
     return _on_metal
 

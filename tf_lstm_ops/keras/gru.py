@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import tensorflow as tf
 
 from tf_lstm_ops.keras import cudnn_path, layer_norm
 from tf_lstm_ops.keras.fused import PACKAGE, own_config
 from tf_lstm_ops.keras.gru_cell import GRUCell
+from tf_lstm_ops.keras.op_inputs import required
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
 
 
@@ -164,7 +164,7 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
         arguments["initial_h"] = initial_state[0]
         if self.layer_normalization is not None:
             for name in ("input_gamma", "recurrent_gamma"):
-                arguments[name] = tf.convert_to_tensor(getattr(self.cell, name))
+                arguments[name] = required(getattr(self.cell, name))
             arguments["epsilon"] = self.layer_normalization_epsilon
         output, *states = cudnn_path.run(self._op, arguments)
         return output, states

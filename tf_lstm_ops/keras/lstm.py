@@ -11,8 +11,9 @@ from tf_lstm_ops.keras import cudnn_path
 from tf_lstm_ops.keras.activations import described, name_of
 from tf_lstm_ops.keras.fused import PACKAGE, own_config
 from tf_lstm_ops.keras.lstm_cell import OWN_ARGUMENTS, LSTMCell
+from tf_lstm_ops.keras.op_inputs import optional, required
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
-from tf_lstm_ops.raw_ops.common import optional, run
+from tf_lstm_ops.raw_ops.common import run
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -240,7 +241,7 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
     def _call_norm_op(self, h: Any, c: Any, arguments: dict[str, Any]) -> tuple[Any, list[Any]]:
         cell = self.cell
         for name in ("input_gamma", "recurrent_gamma", "state_gamma", "state_beta"):
-            arguments[name] = tf.convert_to_tensor(getattr(cell, name))
+            arguments[name] = required(getattr(cell, name))
         if self.layer_normalization == "addons":
             biases = [cell.input_beta, cell.recurrent_beta, cell.bias]
             # One op: TensorFlow makes other ops of two additions in a graph, which round otherwise.

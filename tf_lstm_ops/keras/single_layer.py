@@ -9,14 +9,14 @@ import tensorflow as tf
 
 from tf_lstm_ops.keras.activations import described, name_of
 from tf_lstm_ops.keras.fused import FusedRNN
-from tf_lstm_ops.raw_ops.common import optional
+from tf_lstm_ops.keras.op_inputs import optional, required
 
 
-def _per_row(value: Any, batch: Any) -> Any:
-    """A tensor whose first dimension is the batch size; Keras also allows 1."""
-    if value.shape[0] != 1:
+def _per_row(value: Any, x: Any) -> Any:
+    """A tensor whose first dimension is the batch size of x; Keras also allows 1."""
+    if value.shape[0] != 1 or x.shape[0] == 1:
         return value
-    return tf.broadcast_to(value, tf.concat([[batch], tf.shape(value)[1:]], axis=0))
+    return tf.broadcast_to(value, tf.concat([tf.shape(x)[:1], tf.shape(value)[1:]], axis=0))
 
 
 def _as_boolean(mask: Any) -> Any:
@@ -61,8 +61,9 @@ class SingleLayerRNN(FusedRNN):
           training: whether dropout applies.
 
         Returns:
-          The last output [B, H]; all outputs [B, T, H], or [B, 1, H] without return_sequences; the
-          list of the final states, [B, H] each.
+          Without return_sequences: the last output twice, [B, H] and [B, 1, H]. With it: the final
+          h [B, H], which Keras does not read, and all outputs [B, T, H]. Then the list of the final
+          states, [B, H] each.
 
         Raises:
           ValueError: initial_state has the wrong length or size.
@@ -74,25 +75,14 @@ class SingleLayerRNN(FusedRNN):
             return keras.layers.RNN.inner_loop(
                 self, sequences, initial_state, mask, training=training
             )
-        if len(initial_state) != len(self._state_names):
-            raise ValueError(
-                f"initial_state must be [{', '.join(self._state_names)}]. "
-                f"Received {len(initial_state)} tensors"
-            )
-        sizes = tf.nest.flatten(self.cell.state_size)
-        for name, state, size in zip(self._state_names, initial_state, sizes, strict=True):
-            if not tf.TensorShape([None, size]).is_compatible_with(state.shape):
-                raise ValueError(
-                    f"{name} of initial_state must be [batch, {size}]. Received: {state.shape}"
-                )
+        self._require_states(initial_state)
         x, input_dropout = self._drop_inputs(tf.cast(sequences, self.compute_dtype), training)
-        batch = tf.shape(x)[0]
         output, states = self._call_op(
-            [_per_row(state, batch) for state in initial_state],
+            [_per_row(state, x) for state in initial_state],
             x=x,
-            mask=self._optional_mask(mask, batch),
-            kernel=tf.convert_to_tensor(self.cell.kernel),
-            recurrent_kernel=tf.convert_to_tensor(self.cell.recurrent_kernel),
+            mask=self._optional_mask(mask, x),
+            kernel=required(self.cell.kernel),
+            recurrent_kernel=required(self.cell.recurrent_kernel),
             bias=optional(self.cell.bias, x.dtype),
             input_dropout=optional(input_dropout, x.dtype),
             recurrent_dropout=optional(
@@ -103,20 +93,36 @@ class SingleLayerRNN(FusedRNN):
             return_sequences=self.return_sequences,
             training=bool(training),
         )
-        output.set_shape(
-            [x.shape[0], x.shape[1] if self.return_sequences else 1, self.cell.output_size]
-        )
-        return output[:, -1], output, states
+        steps = x.shape[1] if self.return_sequences else 1
+        output.set_shape([x.shape[0], steps, self.cell.output_size])
+        last = states[0] if self.return_sequences else tf.squeeze(output, 1)
+        return last, output, states
+
+    def _require_states(self, initial_state: list[Any]) -> None:
+        """Checks the length of initial_state and the sizes of its tensors."""
+        if len(initial_state) != len(self._state_names):
+            raise ValueError(
+                f"initial_state must be [{', '.join(self._state_names)}]. "
+                f"Received {len(initial_state)} tensors"
+            )
+        for name, state, size in zip(
+            self._state_names, initial_state, self.state_size, strict=True
+        ):
+            rank = state.shape.rank
+            if rank is not None and (rank != 2 or state.shape[1] not in (None, size)):
+                raise ValueError(
+                    f"{name} of initial_state must be [batch, {size}]. Received: {state.shape}"
+                )
 
     def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
         """Runs the layer's op: the output, [B, T, H] or [B, 1, H], and the final states."""
         raise NotImplementedError
 
     @staticmethod
-    def _optional_mask(mask: Any, batch: Any) -> Any:
+    def _optional_mask(mask: Any, x: Any) -> Any:
         if isinstance(mask, list | tuple):
             mask = mask[0]
-        return optional(None if mask is None else _per_row(_as_boolean(mask), batch), tf.bool)
+        return optional(None if mask is None else _per_row(_as_boolean(mask), x), tf.bool)
 
     def _drop_inputs(self, x: Any, training: bool) -> tuple[Any, Any]:
         """Applies input dropout, or returns its multipliers if each gate has different ones."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import _placement, composite, converters, dialects, op_definitions
+from tf_lstm_ops import _placement, converters, dialects, op_definitions
 from tf_lstm_ops.raw_ops import stock_cudnn
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,19 +32,6 @@ def as_written(function: F) -> F:
     return converted
 
 
-def optional(value: Any, dtype: Any) -> Any:
-    """Converts an optional argument to an input of an op. An absent input has the shape [0].
-
-    Args:
-      value: a tensor, or a value that can be converted to one, or None if it is absent.
-      dtype: the type of the absent argument.
-
-    Returns:
-      A tensor.
-    """
-    return tf.zeros([0], dtype) if value is None else tf.convert_to_tensor(value)
-
-
 def dtype_of(value: Any) -> tf.DType | None:
     """The type of an argument.
 
@@ -55,7 +42,12 @@ def dtype_of(value: Any) -> tf.DType | None:
       The type; that of the value for a reference variable; None for plain Python values.
     """
     dtype = getattr(value, "dtype", None)
-    return None if dtype is None else tf.as_dtype(dtype).base_dtype
+    return None if dtype is None else _base(dtype)
+
+
+@functools.lru_cache(maxsize=128)
+def _base(dtype: Any) -> tf.DType:
+    return tf.as_dtype(dtype).base_dtype
 
 
 def common_dtype(values: Iterable[Any]) -> tf.DType | None:
@@ -126,7 +118,7 @@ def call(op: str, arguments: dict[str, Any]) -> Any:
             continue
         if required is None:
             common = required = common or dtype
-        if dtype != required:
+        if dtype is not required and dtype != required:
             raise _wrong_type(name, required, f"is {dtype.name}")
     return run(op, _with_tensors(op, arguments) if has_others else arguments)
 
@@ -171,17 +163,6 @@ def _problem(array: Any, dtype: tf.DType, required: tf.DType) -> str | None:
     return None if same else "has elements that this type cannot hold"
 
 
-def takes_plain_ops() -> bool:
-    """Whether only plain TensorFlow ops may run here.
-
-    Returns:
-      True in `composite.plain_ops`, and where a converter that needs them traces.
-    """
-    if composite.plain_ops_required():
-        return True
-    return not tf.executing_eagerly() and converters.takes_plain_ops()
-
-
 def run(op: str, arguments: dict[str, Any]) -> Any:
     """Calls an op or, where only plain TensorFlow ops may run, its composite.
 
@@ -199,12 +180,8 @@ def run(op: str, arguments: dict[str, Any]) -> Any:
     Raises:
       ValueError: a converter that does not know the op traces the call.
     """
-    if composite.plain_ops_required():
+    if converters.plain_ops_required(op):
         return _run_plain(op, arguments)
-    if not tf.executing_eagerly():
-        converters.require_none(op)
-        if converters.takes_plain_ops():
-            return _run_plain(op, arguments)
     if _placement.may_use_cuda():
         try:
             given = _converted(op, arguments)

@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import kernels
 
-from tf_lstm_ops import _placement, composite, converters
+from tf_lstm_ops import _placement, converters
 from tf_lstm_ops.composite.cudnn_ops import checked_model
 
 _VERSIONS = ("", "V2", "V3")
@@ -53,9 +53,7 @@ def is_used(dtype: tf.DType) -> bool:
     Returns:
       True if it may run on an NVIDIA GPU.
     """
-    if not _placement.may_use_cuda() or composite.plain_ops_required():
-        return False
-    if not tf.executing_eagerly() and converters.takes_plain_ops():
+    if not _placement.may_use_cuda() or converters.plain_ops_required():
         return False
     return dtype in _types()
 
