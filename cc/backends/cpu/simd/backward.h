@@ -1,6 +1,6 @@
 // The backward pass of a layer direction: the loop over time, and one step, for
-// one cell. backward_schedule.h says how the work is divided, backward.cc has
-// the products.
+// one cell. backward_schedule.h says how the work is divided,
+// backward_products.h has the products.
 //
 // One step of the valid rows of the batch, from the last step to the first,
 // with the shapes of the results:
@@ -18,7 +18,7 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 
-#include "backends/cpu/simd/backward_state.h"
+#include "backends/cpu/simd/backward_products.h"
 #include "backends/cpu/simd/cells.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
@@ -50,7 +50,7 @@ struct BackwardStep {
         count += rows.count();
         if (rows.count() > 0) RunStep(f, rows, step, thread);
       }
-      AddWeightGrads(f, slice, thread, count, c == 0);
+      AddWeightGrads(f, slice, thread, count, c > 0);
     }
     AddStateGrad(f, f.schedule.SliceBegin(slice),
                  f.schedule.SliceBegin(slice + 1), 0, f.cell_size);
@@ -71,7 +71,7 @@ struct BackwardStep {
     for (int64_t n = 0; n < f.hidden_size; n += f.group) {
       ToPreviousH(f, rows, step, n);
     }
-    for (int64_t k = 0; k < f.weight_grads.PanelItems(); ++k) {
+    for (int64_t k = 0; k < GradItems(f, &WeightGrad<T>::PanelItems); ++k) {
       Gather(f, rows, k);
     }
     for (int64_t n = 0; f.args.x_grad && n < f.input_size; n += f.kBlock) {
@@ -85,8 +85,7 @@ struct BackwardStep {
     for (int64_t e = rows.begin; e < rows.end; ++e) {
       const int64_t before = f.previous[e];
       if (before < 0) continue;
-      PrefetchToRead(f.args.x + f.input_row[before] * f.args.x_stride,
-                     f.input_size);
+      PrefetchToRead(f.X(before), f.input_size);
       if (!f.restores_h()) PrefetchToRead(f.PreviousH(before), f.hidden_size);
     }
   }

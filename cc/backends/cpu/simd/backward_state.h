@@ -11,16 +11,20 @@
 #include <algorithm>
 #include <vector>
 
+#include "backends/cpu/backward_schedule.h"
 #include "backends/cpu/engine.h"
-#include "backends/cpu/simd/backward_schedule.h"
+#include "backends/cpu/scratch.h"
 #include "backends/cpu/simd/cells.h"
 #include "backends/cpu/simd/gemm.h"
-#include "backends/cpu/simd/scratch.h"
 #include "backends/cpu/simd/transposed_product.h"
-#include "backends/cpu/simd/weight_grads.h"
-#include "backends/cpu/thread_team.h"
+#include "backends/cpu/simd/weight_grad.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+using cpu::BackwardSchedule, cpu::Scratch;
+
+// The weight matrices W, R and Wp.
+enum WeightMatrix { kInputWeights, kRecurrentWeights, kProjection, kMatrices };
 
 // What is kept of the packed rows of a chunk, by the row's number in it.
 template <class T>
@@ -31,7 +35,7 @@ struct BackwardChunk {
   T* h_grad;              // dh [., P'], with a projection
   T* unprojected_h;       // m [., H], with a projection
   T* unprojected_h_grad;  // dm [., H] of one step, with a projection
-  typename WeightGrads<T>::Factors factors;
+  T* panels[kMatrices];   // of x, h_prev and m; see WeightGrad
 };
 
 // Packed rows [begin, end) of one step, or of a chunk. Packed row e is row
@@ -95,12 +99,30 @@ struct Backward {
         schedule(batch, steps, projected() || shape.reduces_rows, WeightBytes(),
                  shape.pre_activations * cell_size * kBytes),
         group(Group(threads)),
-        to_x({input_size, cell_size, 0, shape.input, args.config.gate_order},
-             args.weights.input, kBlock, format),
-        to_h({hidden_size, cell_size, shape.first_recurrent, shape.recurrent,
-              args.config.gate_order},
-             args.weights.recurrent, Min(group, kBlock), format),
-        weight_grads(args, shape, schedule.chunk_rows(), format),
+        to_x{args.weights.input,
+             input_size,
+             cell_size,
+             0,
+             shape.input,
+             order(),
+             args.input_dropout.data,
+             batch,
+             args.packed->batch_row.data(),
+             kBlock,
+             format},
+        to_h{args.weights.recurrent,
+             hidden_size,
+             cell_size,
+             shape.first_recurrent,
+             shape.recurrent,
+             order(),
+             args.recurrent_dropout.data,
+             batch,
+             args.packed->batch_row.data(),
+             Min(group, kBlock),
+             format},
+        weight_grads{Grad(kInputWeights), Grad(kRecurrentWeights),
+                     Grad(kProjection)},
         begin(args.packed->begin.data()),
         batch_row(args.packed->batch_row.data()),
         input_row(args.packed->input_row.data()),
@@ -121,9 +143,15 @@ struct Backward {
   }
   bool rounds() const { return kCanRound && RoundsFactors(format); }
   int64_t CellWords() const { return Words(cell_size, format); }
-  int Block(int part) const { return args.config.gate_order.block[part]; }
+  const int* order() const { return args.config.gate_order.block.data(); }
+  int Block(int part) const { return order()[part]; }
 
   // Where the values of packed row e are.
+  const T* X(int64_t e) const { return args.x + input_row[e] * args.x_stride; }
+  T* XGrad(int64_t e) const {
+    return args.adds_to_x_grad ? x_grad_rows + e * args.x_stride
+                               : args.x_grad + input_row[e] * args.x_stride;
+  }
   const T* PreviousH(int64_t e) const {
     return previous[e] < 0 ? args.h0.data + batch_row[e] * hidden_size
                            : args.h + output_row[previous[e]] * args.h_stride;
@@ -205,6 +233,12 @@ struct Backward {
   T* WeightGradScratch(int thread) const {
     return blocks + thread * WeightGrad<T>::kScratch;
   }
+  // The size of a slice's partial sums of all weight gradients.
+  int64_t WeightSumsSize() const {
+    int64_t size = 0;
+    for (const WeightGrad<T>& grad : weight_grads) size += grad.SumsSize();
+    return size;
+  }
 
   // Assigns the pieces of scratch memory for `threads` threads.
   void Place(Scratch<T>* scratch, int threads) {
@@ -220,7 +254,7 @@ struct Backward {
         scratch->Take(args.adds_to_x_grad ? packed_rows * args.x_stride : 0);
     sums = scratch->Take(SumSets() * SumsSize());
     row_values = scratch->Take(threads * RowValuesSize());
-    weight_sums = scratch->Take(schedule.slices() * weight_grads.SumsSize());
+    weight_sums = scratch->Take(schedule.slices() * WeightSumsSize());
     blocks = scratch->Take(threads * WeightGrad<T>::kScratch);
     for (BackwardChunk<T>& chunk : chunks) PlaceChunk(scratch, &chunk);
   }
@@ -237,7 +271,7 @@ struct Backward {
   const BackwardSchedule schedule;
   const int64_t group;  // units in an item of a step
   const TransposedProduct<T> to_x, to_h;
-  const WeightGrads<T> weight_grads;
+  const WeightGrad<T> weight_grads[kMatrices];
   // The lists of PackedSequence.
   const int64_t* const begin;
   const int64_t* const batch_row;
@@ -253,13 +287,43 @@ struct Backward {
   T* x_grad_rows = nullptr;        // [V, x_stride]
   T* sums = nullptr;               // [SumSets(), SumsSize()]
   T* row_values = nullptr;         // [threads, kRowValues, H']
-  T* weight_sums = nullptr;        // [slices, weight_grads.SumsSize()]
+  T* weight_sums = nullptr;        // [slices, WeightSumsSize()]
   T* blocks = nullptr;             // [threads, WeightGrad::kScratch]
   // One for each thread, or two by turns: the step after a chunk is read from
   // the preceding chunk.
   std::vector<BackwardChunk<T>> chunks;
 
  private:
+  WeightGrad<T> Grad(WeightMatrix matrix) const {
+    const EngineBackward<T>& a = args;
+    const int64_t rows = schedule.chunk_rows();
+    const int first = shape.first_recurrent;
+    switch (matrix) {
+      case kInputWeights:
+        return {
+            a.weights_grad.input, input_size, cell_size, shape.input, order(),
+            a.input_dropout.data, rows,       format};
+      case kRecurrentWeights:
+        return {a.weights_grad.recurrent,
+                hidden_size,
+                cell_size,
+                shape.recurrent,
+                order() + first,
+                a.recurrent_dropout.data,
+                rows,
+                format};
+      default:
+        return {projected() ? a.weights_grad.projection : GateMatrices<T>(),
+                cell_size,
+                hidden_size,
+                1,
+                kOrderSingle.block.data(),
+                nullptr,
+                rows,
+                format};
+    }
+  }
+
   int64_t WeightBytes() const {
     const int64_t rows = hidden_size + (args.weights.input ? input_size : 0);
     return rows * shape.pre_activations * cell_size * kBytes;
@@ -291,44 +355,11 @@ struct Backward {
     chunk->unprojected_h = take(projected(), rows * cell_size);
     chunk->unprojected_h_grad =
         take(projected(), schedule.step_rows() * cell_size);
-    chunk->factors = weight_grads.Place(scratch);
+    for (int k = 0; k < kMatrices; ++k) {
+      chunk->panels[k] = scratch->Take(weight_grads[k].PanelsSize());
+    }
   }
 };
-
-// backward.cc compiles the functions below, once for all cells.
-
-// The pass as a job of the thread team.
-template <class T>
-Job JobOf(Backward<T>* pass);
-
-// With a projection: dh of the rows, for a group of units from n on.
-template <class T>
-void LoadHGrad(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n);
-// With a projection: dm = dh Wp' of the rows, for units [n, end).
-template <class T>
-void ProjectBack(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n,
-                 int64_t end);
-// dh_prev = dz R' of the rows of a step, for a group of units from n on.
-template <class T>
-void ToPreviousH(const Backward<T>& f, const BackwardRows<T>& rows,
-                 int64_t step, int64_t n);
-// dx = dz W' of the rows, kBlock columns from n on.
-template <class T>
-void ToX(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n);
-// Copies x, the previous h and m of the rows to panels; `item` is a part of the
-// columns.
-template <class T>
-void Gather(const Backward<T>& f, const BackwardRows<T>& rows, int64_t item);
-// dW += x' dz, dR += h_prev' dz and dWp += m' dh of `count` rows of a slice's
-// chunk. The first chunk overwrites the sums.
-template <class T>
-void AddWeightGrads(const Backward<T>& f, int64_t slice, int thread,
-                    int64_t count, bool first);
-// Adds the gradient of the state, where that is h, to that of the initial h:
-// rows [b, b_end) of the batch, units [n, end).
-template <class T>
-void AddStateGrad(const Backward<T>& f, int64_t b, int64_t b_end, int64_t n,
-                  int64_t end);
 
 // Stores dz of packed row e, pre-activation `part`, in the types that the
 // products read.

@@ -40,39 +40,33 @@ constexpr CellShape kShapeOf = {
     Cell::kHasForgetBias,  Cell::kReducesRows};
 
 // A cell's parameters for one vector of units from u on.
-template <class T, class Cell, bool = Cell::kHasPeephole>
+template <class T, class Cell>
 class CellParameters {
  public:
   template <class Args>
-  CellParameters(const Args&, int64_t) {}
-  typename Cell::Parameters get() const { return {}; }
-};
-
-template <class T, class Cell>
-class CellParameters<T, Cell, true> {
- public:
-  template <class Args>
   CellParameters(const Args& args, int64_t u)
-      : has_peephole_(args.weights.has_peephole()),
-        has_clip_(args.config.cell_clip > 0),
-        clip_(Value{} + static_cast<T>(args.config.cell_clip)),
-        options_(&args.config.options) {
-    for (int p = 0; has_peephole_ && p < Cell::kPreActivations; ++p) {
-      const T* weights = args.weights.peephole[p];
-      if (weights) peephole_[p] = LoadN(weights + u, args.config.cell_size - u);
+      : clip_(VecT<T>{} + static_cast<T>(args.config.cell_clip)) {
+    if constexpr (Cell::kHasPeephole) {
+      for (int p = 0; p < Cell::kPreActivations; ++p) {
+        const T* weights = args.weights.peephole[p];
+        if (weights) {
+          peephole_[p] = LoadN(weights + u, args.config.cell_size - u);
+        }
+      }
+      parameters_.peephole = args.weights.has_peephole() ? peephole_ : nullptr;
+      parameters_.clip = args.config.cell_clip > 0 ? &clip_ : nullptr;
+      parameters_.options = &args.config.options;
     }
   }
-  typename Cell::Parameters get() const {
-    return {has_peephole_ ? peephole_ : nullptr, has_clip_ ? &clip_ : nullptr,
-            options_};
-  }
+  CellParameters(const CellParameters&) = delete;
+  CellParameters& operator=(const CellParameters&) = delete;
+
+  const typename Cell::Parameters& get() const { return parameters_; }
 
  private:
-  using Value = typename Cell::V;
-  bool has_peephole_, has_clip_;
-  Value clip_;
-  Value peephole_[Cell::kPreActivations] = {};
-  const CellOptions* options_;
+  VecT<T> clip_;
+  VecT<T> peephole_[Cell::kPreActivations] = {};
+  typename Cell::Parameters parameters_ = {};
 };
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

@@ -1,6 +1,6 @@
 // The forward pass of a layer direction: the loop over time, and one step, for
-// one cell. forward_schedule.h says how the work is divided, forward.cc what
-// is computed before the steps.
+// one cell. forward_schedule.h says how the work is divided,
+// forward_phases.h what is computed before the steps.
 //
 // One step of the valid rows of the batch, with the shapes of the results:
 //
@@ -16,7 +16,7 @@
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 
 #include "backends/cpu/simd/cells.h"
-#include "backends/cpu/simd/forward_state.h"
+#include "backends/cpu/simd/forward_products.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
@@ -162,8 +162,7 @@ struct ForwardStep {
     if (!f.args.weights.input) return AddInput(f, tile, sums);
     const FactorRows<T> x = {tile.block.x + tile.first, tile.rows,
                              f.FactorWords(f.input_size)};
-    const WeightColumns<T> w = {f.weights.input(tile.u), f.input_size,
-                                f.weights.format()};
+    const WeightColumns<T> w = f.InputWeights(tile.u);
     if (f.args.input_dropout.data) {
       MultiplyRows<kInputs, true>(x, w, sums);
     } else {
@@ -188,8 +187,7 @@ struct ForwardStep {
     if (!f.packs()) return;
     const FactorRows<T> h = {tile.block.h + tile.first, tile.rows,
                              f.batch * f.FactorWords(f.hidden_size)};
-    const WeightColumns<T> r = {f.weights.recurrent(tile.u), f.hidden_size,
-                                f.weights.format()};
+    const WeightColumns<T> r = f.RecurrentWeights(tile.u);
     if (f.args.recurrent_dropout.data) {
       MultiplyRows<kRecurrent, true>(h, r, sums);
     } else {

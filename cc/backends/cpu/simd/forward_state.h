@@ -8,13 +8,14 @@
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_STATE_H_
 
 #include "backends/cpu/engine.h"
-#include "backends/cpu/simd/forward_schedule.h"
-#include "backends/cpu/simd/forward_weights.h"
-#include "backends/cpu/simd/scratch.h"
+#include "backends/cpu/forward_schedule.h"
+#include "backends/cpu/scratch.h"
+#include "backends/cpu/simd/cells.h"
 #include "backends/cpu/simd/single_step.h"
-#include "backends/cpu/thread_team.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+using cpu::ForwardSchedule, cpu::Scratch;
 
 // Packed rows [begin, end) of a step, or of a chunk of steps.
 template <class T>
@@ -66,7 +67,7 @@ struct Forward {
         batch(args.packed->batch),
         packed_rows(args.packed->size()),
         steps(args.packed->steps),
-        weights(args, shape),
+        format(FormatOf(args.config.bfloat16)),
         single_step(args),
         schedule(Problem(), threads),
         begin(args.packed->begin.data()),
@@ -89,14 +90,14 @@ struct Forward {
   int Block(int part) const { return args.config.gate_order.block[part]; }
 
   // Whether x and h are rounded to pairs of bfloat16.
-  bool rounds() const { return RoundsFactors(weights.format()); }
+  bool rounds() const { return RoundsFactors(format); }
   // Whether x is rounded before the steps. With dropout, DropX rounds it.
   bool rounds_x() const {
     return rounds() && args.weights.input && !args.input_dropout.data;
   }
   // Words of a row of `width` elements that is multiplied with packed weights.
   int64_t FactorWords(int64_t width) const {
-    return rounds() ? Words(width, weights.format()) : width;
+    return rounds() ? Words(width, format) : width;
   }
   // Copies of h after dropout or rounding; 0: products read h itself.
   int64_t effective_h_sets() const {
@@ -155,8 +156,31 @@ struct Forward {
                                    : nullptr;
   }
 
+  // The packed weights of the vector of units from u on: [I, input parts,
+  // lanes], [P, recurrent parts, lanes] and [H, lanes]. As pairs of bfloat16
+  // the first two have half as many rows.
+  WeightColumns<T> InputWeights(int64_t u) const {
+    return {packed_input + u * Words(input_size, format) * shape.input,
+            input_size, format};
+  }
+  WeightColumns<T> RecurrentWeights(int64_t u) const {
+    return {packed_recurrent + u * Words(hidden_size, format) * shape.recurrent,
+            hidden_size, format};
+  }
+  WeightColumns<T> ProjectionWeights(int64_t u) const {
+    return {packed_projection + u * cell_size, cell_size};
+  }
+
   void PlaceWeights(Scratch<T>* memory) {
-    if (packs()) weights.Place(memory);
+    if (!packs()) return;
+    packed_input =
+        memory->Take(args.weights.input
+                         ? padded_size * shape.input * Words(input_size, format)
+                         : 0);
+    packed_recurrent = memory->Take(padded_size * shape.recurrent *
+                                    Words(hidden_size, format));
+    packed_projection = memory->Take(
+        projected() ? RoundUpToLanes<T>(hidden_size) * cell_size : 0);
   }
   // Assigns the pieces of scratch memory for `threads` threads.
   void Place(Scratch<T>* scratch, int threads) {
@@ -181,7 +205,7 @@ struct Forward {
   const bool keeps_weights, filled;
   const int64_t input_size, cell_size, hidden_size, padded_size;
   const int64_t batch, packed_rows, steps;
-  ForwardWeights<T> weights;
+  const WeightFormat format;  // of the packed weights
   SingleStep<T> single_step;
   const ForwardSchedule schedule;
   // The lists of PackedSequence.
@@ -192,6 +216,9 @@ struct Forward {
   const int64_t* const previous;
   const int64_t* const ordinal;
   // Scratch memory.
+  T* packed_input = nullptr;
+  T* packed_recurrent = nullptr;
+  T* packed_projection = nullptr;
   T* z = nullptr;              // [., z parts, H'] of a chunk; not with slices
   T* slice_z = nullptr;        // [threads, slice rows, z parts, H']
   T* state = nullptr;          // [B, H]
@@ -228,78 +255,6 @@ struct Forward {
             z_row() * static_cast<int64_t>(sizeof(T))};
   }
 };
-
-// forward.cc compiles the functions below, once for all cells.
-
-// The pass as a job of the thread team.
-template <class T>
-Job JobOf(Forward<T>* pass);
-
-// Writes x of the rows after dropout to rows.dropped_x.
-template <class T>
-void DropX(const Forward<T>& f, const ForwardRows<T>& rows);
-
-// z = x W + h R + bias of the only step, with weights that are not packed.
-template <class T>
-void MultiplySingleStep(const Forward<T>& f, const Units& units, int thread);
-
-// h = m Wp of the rows.
-template <class T>
-void ProjectOutput(const Forward<T>& f, const ForwardRows<T>& rows,
-                   const Units& units);
-
-// The bias of a pre-activation, and the forget bias.
-template <class T>
-TF_LSTM_OPS_INLINE VecT<T> BiasOf(const Forward<T>& f, int part, int64_t u) {
-  const int64_t at = f.Block(part) * f.cell_size + u;
-  const auto load = [&](const T* bias, bool has_part) {
-    return bias && has_part ? LoadN(bias + at, f.cell_size - u) : VecT<T>{};
-  };
-  VecT<T> bias =
-      load(f.args.weights.input_bias, part < f.shape.input) +
-      load(f.args.weights.recurrent_bias, part >= f.shape.first_recurrent);
-  if (f.shape.has_forget_bias && part == kGateF) {
-    bias = bias + static_cast<T>(f.args.config.forget_bias);
-  }
-  return bias;
-}
-
-// Stores a vector as elements u, u + 1, ... of a row of `width` elements that a
-// product reads.
-template <class T>
-TF_LSTM_OPS_INLINE void StoreFactor(const Forward<T>& f, VecT<T> v, T* row,
-                                    int64_t u, int64_t width) {
-  if constexpr (kDotsPairs && std::is_same_v<T, float>) {
-    if (f.rounds()) {
-      StorePairs(v, reinterpret_cast<BFloat16Pair*>(row) + u / 2, width - u);
-      return;
-    }
-  }
-  StoreN(v, row + u, width - u);
-}
-
-// Stores h after `count` valid steps of a row of the batch for the products.
-template <class T>
-TF_LSTM_OPS_INLINE void StoreEffectiveH(const Forward<T>& f, VecT<T> h,
-                                        int64_t row, int64_t count, int64_t u) {
-  for (int p = 0; p < f.effective_h_sets(); ++p) {
-    VecT<T> effective = h;
-    if (f.args.recurrent_dropout.data) {
-      const T* keep = f.args.recurrent_dropout.data +
-                      (f.Block(f.shape.first_recurrent + p) * f.batch + row) *
-                          f.hidden_size +
-                      u;
-      effective = effective * LoadN(keep, f.hidden_size - u);
-    }
-    StoreFactor(f, effective, f.EffectiveH(row, count, p), u, f.hidden_size);
-  }
-}
-// The same of packed row e.
-template <class T>
-TF_LSTM_OPS_INLINE void StoreEffectiveH(const Forward<T>& f, VecT<T> h,
-                                        int64_t e, int64_t u) {
-  StoreEffectiveH(f, h, f.batch_row[e], f.ordinal[e] + 1, u);
-}
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
 

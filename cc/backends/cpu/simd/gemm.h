@@ -11,19 +11,40 @@
 #include <type_traits>
 
 #include "backends/cpu/simd/pack.h"
-#include "backends/cpu/simd/tile.h"
+#include "backends/cpu/sizes.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+constexpr int kColumns = 4;      // vectors of columns that a kernel computes
+constexpr int64_t kChain = 128;  // multiply-adds of a chain; see gemm.h
+
+// The part of a product's result that a kernel keeps in registers.
+struct Tile {
+  int rows, columns;  // of the result; columns in vectors
+  // One step of the sum multiplies a column vector of A with a row vector of B.
+  // If true, the column of A is loaded first, and the row of B element by
+  // element. Otherwise the row of B is loaded first.
+  bool keeps_rows;
+};
+
+// The tile of a kernel that computes `rows` x `columns` vectors. If the
+// registers cannot hold all of them, the tile has half of the columns or half
+// of the rows. Three quarters of the registers hold the result, the others the
+// factors. `own_rows`: each column is the product of its own matrix A, so a
+// column of A cannot be used for several columns of the result.
+constexpr Tile TileOf(int rows, int columns, bool own_rows) {
+  constexpr int kResult = kRegisters / 4 * 3;
+  Tile tile = {rows, columns, false};
+  if (rows * columns > kResult && columns % 2 == 0) tile.columns = columns / 2;
+  if (rows * tile.columns > kResult) tile.rows = (rows + 1) / 2;
+  tile.keeps_rows =
+      !own_rows && (tile.rows + 1) * tile.columns + 1 > kRegisters;
+  return tile;
+}
 
 // Rows of B that are packed at a time. With four vectors of columns they have
 // 64 KiB with AVX-512, which stay in the L2 cache for all rows of A.
 constexpr int64_t kDepth = 256;
-
-constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
-constexpr int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }
-constexpr int64_t Blocks(int64_t n, int64_t block) {
-  return (n + block - 1) / block;
-}
 
 template <class T>
 constexpr int64_t RoundUpToLanes(int64_t n) {
@@ -86,26 +107,6 @@ struct Products {
 #endif
 // NOLINTEND(bugprone-macro-parentheses)
 TF_LSTM_OPS_KERNELS(extern);
-
-// Rounds the first `width` lanes of a vector, at most all, to pairs. If their
-// number is odd, the last pair's other element is zero: the next lane may hold
-// NaN, which times the zero of a missing weight is NaN. Not inlined: only alone
-// do compilers make vectors of its loop each time.
-__attribute__((noinline)) inline void StorePairs(VecT<float> v,
-                                                 BFloat16Pair* to,
-                                                 int64_t width) {
-  constexpr int kL = kLanes<float>;
-  float lanes[kL];
-  uint32_t pairs[kL / 2];
-  Store(v, lanes);
-  for (int k = 0; k < kL / 2; ++k) {
-    pairs[k] = ToBFloat16(lanes[2 * k]) | ToBFloat16(lanes[2 * k + 1]) << 16;
-  }
-  const int64_t words =
-      Words(width < kL ? width : kL, WeightFormat::kBFloat16Pairs);
-  if (width < kL && width % 2 != 0) pairs[width / 2] &= 0xffff;
-  for (int64_t k = 0; k < words; ++k) to[k].bits = pairs[k];
-}
 
 // Up to kRows rows of A. If RoundsFactors(format) of the weights, they have
 // that format too, and strides count words.
@@ -187,7 +188,7 @@ TF_LSTM_OPS_INLINE void PrefetchRow(const T* row) {
 
 // The rows and columns of a product that MultiplyBlock computes, and whether it
 // adds to them.
-struct Block {
+struct ProductBlock {
   int64_t begin, end;  // rows
   int64_t columns;     // in C vectors
   bool add = false;
@@ -197,7 +198,7 @@ struct Block {
 // and of the product are.
 template <int C, int kAStride = 1, class T, class AOf, class COf>
 void MultiplyBlock(const AOf& a_of, const WeightColumns<T>& b,
-                   const Block& block, const COf& c_of) {
+                   const ProductBlock& block, const COf& c_of) {
   constexpr int kL = kLanes<T>;
   for (int64_t m = block.begin; m < block.end; m += kRows) {
     const int64_t rows = Min(block.end - m, kRows);

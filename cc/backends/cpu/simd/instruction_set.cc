@@ -4,7 +4,9 @@
 #include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/engine.h"
 #include "backends/cpu/simd/backward.h"
+#include "backends/cpu/simd/backward_phases.h"
 #include "backends/cpu/simd/forward.h"
+#include "backends/cpu/simd/forward_phases.h"
 #include "backends/cpu/simd/layer_norm_backward.h"
 #include "backends/cpu/simd/layer_norm_forward.h"
 #include "backends/cpu/simd/step_gradient.h"
@@ -12,59 +14,47 @@
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 namespace {
 
-template <class T, class Cell>
-constexpr ForwardFunctions<T> FunctionsOfForward() {
-  using Step = ForwardStep<T, Cell>;
-  ForwardFunctions<T> functions = {kShapeOf<Cell>, &Step::RunSlice,
-                                   &Step::RunStep, nullptr};
-  if constexpr (Cell::kReducesRows) {
-    functions.finish_rows = &LayerNormForward<T, Cell>::FinishRows;
-  }
-  return functions;
-}
+// The functions of a cell.
+template <class T>
+struct CellFunctions {
+  ForwardFunctions<T> forward;
+  BackwardFunctions<T> backward;
+};
 
 template <class T, class Cell>
-constexpr BackwardFunctions<T> FunctionsOfBackward() {
-  using Step = BackwardStep<T, Cell>;
-  BackwardFunctions<T> functions = {kShapeOf<Cell>, &Step::RunSlice, nullptr,
-                                    nullptr, nullptr};
+constexpr CellFunctions<T> FunctionsOf() {
+  using Forward = ForwardStep<T, Cell>;
+  using Backward = BackwardStep<T, Cell>;
+  CellFunctions<T> functions = {};
+  functions.forward.shape = functions.backward.shape = kShapeOf<Cell>;
+  functions.forward.run_slice = &Forward::RunSlice;
+  functions.forward.run_step = &Forward::RunStep;
+  functions.backward.run_slice = &Backward::RunSlice;
   if constexpr (Cell::kReducesRows) {
-    functions.run_rows = &LayerNormBackward<T, Cell>::RunRows;
-    functions.write_sums = &LayerNormBackward<T, Cell>::WriteSums;
+    functions.forward.finish_rows = &LayerNormForward<T, Cell>::FinishRows;
+    functions.backward.run_rows = &LayerNormBackward<T, Cell>::RunRows;
+    functions.backward.write_sums = &LayerNormBackward<T, Cell>::WriteSums;
   } else {
-    functions.run_cells = &Step::RunCells;
+    functions.backward.run_cells = &Backward::RunCells;
   }
   return functions;
 }
 
-// The functions of a cell, for a pass.
-#define TF_LSTM_OPS_CASE(kind, Cell, ...)             \
-  case CellKind::kind: {                              \
-    static constexpr auto kFunctions =                \
-        TF_LSTM_OPS_FUNCTIONS<T, Cell<VecMath<T>>>(); \
-    return kFunctions;                                \
-  }
 template <class T>
-const ForwardFunctions<T>& ForwardFunctionsOf(CellKind cell) {
-#define TF_LSTM_OPS_FUNCTIONS FunctionsOfForward
+const CellFunctions<T>& FunctionsOf(CellKind cell) {
+#define TF_LSTM_OPS_CASE(kind, Cell, ...)   \
+  case CellKind::kind: {                    \
+    static constexpr CellFunctions<T> kOf = \
+        FunctionsOf<T, Cell<VecMath<T>>>(); \
+    return kOf;                             \
+  }
   switch (cell) {
     TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE)
     TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_CASE)
   }
-#undef TF_LSTM_OPS_FUNCTIONS
-  __builtin_unreachable();
-}
-template <class T>
-const BackwardFunctions<T>& BackwardFunctionsOf(CellKind cell) {
-#define TF_LSTM_OPS_FUNCTIONS FunctionsOfBackward
-  switch (cell) {
-    TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE)
-    TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_CASE)
-  }
-#undef TF_LSTM_OPS_FUNCTIONS
-  __builtin_unreachable();
-}
 #undef TF_LSTM_OPS_CASE
+  __builtin_unreachable();
+}
 
 // Gives the passes scratch memory, and runs them side by side.
 template <class T, class Pass>
@@ -85,7 +75,7 @@ template <class T>
 void RunForward(const EngineForward<T>* layers, int count, int threads,
                 cpu::PackedWeights* packed) {
   std::optional<Forward<T>> passes[cpu::kMaxTogether];
-  const auto& functions = ForwardFunctionsOf<T>(layers->config.cell);
+  const auto& functions = FunctionsOf<T>(layers->config.cell).forward;
   for (int k = 0; k < count; ++k) {
     passes[k].emplace(layers[k], functions, threads, packed != nullptr,
                       packed && packed->filled());
@@ -102,7 +92,7 @@ void RunForward(const EngineForward<T>* layers, int count, int threads,
 template <class T>
 void RunBackward(const EngineBackward<T>* layers, int count, int threads) {
   std::optional<Backward<T>> passes[cpu::kMaxTogether];
-  const auto& functions = BackwardFunctionsOf<T>(layers->config.cell);
+  const auto& functions = FunctionsOf<T>(layers->config.cell).backward;
   for (int k = 0; k < count; ++k) {
     passes[k].emplace(layers[k], functions, threads);
   }

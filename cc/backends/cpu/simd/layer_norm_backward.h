@@ -3,7 +3,7 @@
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_LAYER_NORM_BACKWARD_H_
 
 #include "backends/cpu/simd/backward_state.h"
-#include "backends/cpu/simd/row_terms.h"
+#include "backends/cpu/simd/layer_norm_terms.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 

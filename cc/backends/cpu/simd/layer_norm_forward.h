@@ -2,8 +2,8 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_LAYER_NORM_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_LAYER_NORM_FORWARD_H_
 
-#include "backends/cpu/simd/forward_state.h"
-#include "backends/cpu/simd/row_terms.h"
+#include "backends/cpu/simd/forward_products.h"
+#include "backends/cpu/simd/layer_norm_terms.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 

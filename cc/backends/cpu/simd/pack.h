@@ -5,10 +5,33 @@
 
 #include <algorithm>
 
-#include "backends/cpu/simd/weight_format.h"
+#include "backends/cpu/simd/vec.h"
 #include "core/float16.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+// How packed weights are stored. Each format has a case in the packing and in
+// the choice of the product kernel (MultiplyRows).
+enum class WeightFormat {
+  kElements,       // of the type in which the engine computes
+  kBFloat16Pairs,  // BFloat16Pair, two rows of the weights in a word
+};
+
+// The number of words that store `elements` elements. A word has the size of an
+// element in which the engine computes.
+constexpr int64_t Words(int64_t elements, WeightFormat format) {
+  return format == WeightFormat::kBFloat16Pairs ? (elements + 1) / 2 : elements;
+}
+
+constexpr WeightFormat FormatOf(bool bfloat16) {
+  return bfloat16 ? WeightFormat::kBFloat16Pairs : WeightFormat::kElements;
+}
+
+// Whether the matrix that is multiplied with the weights, such as x, is rounded
+// to the same format. Otherwise the weights are converted to float.
+constexpr bool RoundsFactors(WeightFormat format) {
+  return kDotsPairs && format == WeightFormat::kBFloat16Pairs;
+}
 
 // Element (k, n) of B [depth, width] is at data[k * row_stride + n *
 // column_stride]. Usually one of the strides is 1.
@@ -128,6 +151,26 @@ void PackBlock(PackedFrom<E> from, int64_t begin, int64_t end, T* packed,
   from.width = end - begin;
   PackVectors(from, PackedTo<T>{packed, (end - begin + kL - 1) / kL * kL, kL},
               format);
+}
+
+// Rounds the first `width` lanes of a vector, at most all, to pairs. If their
+// number is odd, the last pair's other element is zero: the next lane may hold
+// NaN, which times the zero of a missing weight is NaN. Not inlined: only alone
+// do compilers make vectors of its loop each time.
+__attribute__((noinline)) inline void StorePairs(VecT<float> v,
+                                                 BFloat16Pair* to,
+                                                 int64_t width) {
+  constexpr int kL = kLanes<float>;
+  float lanes[kL];
+  uint32_t pairs[kL / 2];
+  Store(v, lanes);
+  for (int k = 0; k < kL / 2; ++k) {
+    pairs[k] = ToBFloat16(lanes[2 * k]) | ToBFloat16(lanes[2 * k + 1]) << 16;
+  }
+  const int64_t words =
+      Words(width < kL ? width : kL, WeightFormat::kBFloat16Pairs);
+  if (width < kL && width % 2 != 0) pairs[width / 2] &= 0xffff;
+  for (int64_t k = 0; k < words; ++k) to[k].bits = pairs[k];
 }
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

@@ -15,123 +15,88 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 // row b of the batch. An item is a range of units of all rows, so the sums over
 // the rows do not depend on the number of threads.
 template <class T>
-class StepGradient {
- public:
-  StepGradient(const LayerBackward<T>& args, int threads)
-      : args_(args),
-        cell_(args.config.cell_size),
-        group_(kL * Blocks(Blocks(cell_, kL), threads)) {}
-
-  int64_t Items() const { return Blocks(cell_, group_); }
-
-  void Run(int64_t item) const {
-    const int64_t begin = item * group_;
-    const int64_t end = Min(begin + group_, cell_);
-    if (args_.weights.has_peephole()) {
-      RunUnits<true>(begin, end);
-    } else {
-      RunUnits<false>(begin, end);
-    }
-  }
-
- private:
+struct StepGradient {
   using V = VecT<T>;
   using Cell = LstmCell<VecMath<T>>;
-  using Outputs = typename Cell::Outputs;
   static constexpr int kL = kLanes<T>;
+  static constexpr int kParts = Cell::kPreActivations;
 
-  // One row of the tensors.
-  struct Row {
-    const T* saved[kMaxSavedActivations];
-    const T* saved_grad[kMaxSavedActivations];
-    const T* h_grad;
-    const T* cs_prev;
-    T* cs_prev_grad;
-    T* z_grad;  // of the four gates, H apart
-  };
+  const LayerBackward<T>& args;
+  const int64_t group;  // units of an item
 
-  Row RowOf(int64_t b) const {
-    const auto at = [b](auto* data, int64_t stride) {
-      return data ? data + b * stride : nullptr;
-    };
-    Row row;
-    for (int k = 0; k < kMaxSavedActivations; ++k) {
-      row.saved[k] = at(args_.saved.data[k], args_.saved.stride[k]);
-      row.saved_grad[k] =
-          at(args_.saved_grad.data[k], args_.saved_grad.stride[k]);
-    }
-    row.h_grad = at(args_.h_grad, args_.h_grad_stride);
-    row.cs_prev = at(args_.c0.data, args_.c0.stride);
-    row.cs_prev_grad = at(args_.c0_grad.data, args_.c0_grad.stride);
-    row.z_grad = at(args_.z_grad, Cell::kGates * cell_);
-    return row;
-  }
+  int64_t cell_size() const { return args.config.cell_size; }
 
   template <bool kPeephole>
-  void RunUnits(int64_t begin, int64_t end) const {
+  void Run(int64_t begin, int64_t end) const {
     const int64_t whole = begin + (end - begin) / kL * kL;
-    for (int p = 0; p < Cell::kPreActivations; ++p) {
-      T* sums = args_.weights_grad.peephole[p];
+    for (T* sums : args.weights_grad.peephole) {
       for (int64_t u = begin; sums && u < end; ++u) sums[u] = 0;
     }
-    for (int64_t b = 0; b < args_.sequence.batch; ++b) {
-      const Row row = RowOf(b);
+    for (int64_t b = 0; b < args.sequence.batch; ++b) {
       for (int64_t u = begin; u < whole; u += kL) {
-        RunVector<kPeephole>(row, u, std::integral_constant<int64_t, kL>());
+        RunVector<kPeephole>(b, u, std::integral_constant<int64_t, kL>());
       }
-      if (whole < end) RunVector<kPeephole>(row, whole, end - whole);
+      if (whole < end) RunVector<kPeephole>(b, whole, end - whole);
     }
   }
 
   // `width` units of a row, at most a vector.
   template <bool kPeephole, class Width>
-  TF_LSTM_OPS_INLINE void RunVector(const Row& row, int64_t u,
-                                    Width width) const {
-    const auto load = [u, width](const T* from) {
-      return from ? LoadN(from + u, width) : V{};
+  TF_LSTM_OPS_INLINE void RunVector(int64_t b, int64_t u, Width width) const {
+    const auto load = [b, u, width](const T* from, int64_t stride) {
+      return from ? LoadN(from + b * stride + u, width) : V{};
     };
-    Outputs y, grad;
+    typename Cell::Outputs y, grad;
     ForEachSaved<Cell>([&](auto k, auto member) {
-      y.*member = load(row.saved[k]);
-      grad.*member = load(row.saved_grad[k]);
+      y.*member = load(args.saved.data[k], args.saved.stride[k]);
+      grad.*member = load(args.saved_grad.data[k], args.saved_grad.stride[k]);
     });
-    grad.h = load(row.h_grad);
-    const V before = load(row.cs_prev);
-    V weights[Cell::kPreActivations] = {};
-    for (int p = 0; kPeephole && p < Cell::kPreActivations; ++p) {
-      weights[p] = load(args_.weights.peephole[p]);
+    grad.h = load(args.h_grad, args.h_grad_stride);
+    const V before = load(args.c0.data, args.c0.stride);
+    V weights[kParts] = {};
+    for (int p = 0; kPeephole && p < kParts; ++p) {
+      weights[p] = load(args.weights.peephole[p], 0);
     }
     typename Cell::Parameters with;
     if (kPeephole) with.peephole = weights;
     const typename Cell::Gradients d = Cell::Backward(y, before, grad, with);
-    for (int p = 0; p < Cell::kPreActivations; ++p) {
-      const int64_t block = args_.config.gate_order.block[p];
-      StoreN(d.z[p], row.z_grad + block * cell_ + u, width);
+    T* z_grad = args.z_grad + b * kParts * cell_size() + u;
+    for (int p = 0; p < kParts; ++p) {
+      const int64_t block = args.config.gate_order.block[p];
+      StoreN(d.z[p], z_grad + block * cell_size(), width);
     }
-    if (row.cs_prev_grad) StoreN(d.state, row.cs_prev_grad + u, width);
-    for (int p = 0; kPeephole && p < Cell::kPreActivations; ++p) {
-      T* sums = args_.weights_grad.peephole[p];
+    const States<T>& c0_grad = args.c0_grad;
+    if (c0_grad.data) {
+      StoreN(d.state, c0_grad.data + b * c0_grad.stride + u, width);
+    }
+    for (int p = 0; kPeephole && p < kParts; ++p) {
+      T* sums = args.weights_grad.peephole[p];
       if (!sums) continue;
       const V state = p == Cell::kNewStatePeephole ? y.*Cell::kState : before;
-      StoreN(load(sums) + d.z[p] * state, sums + u, width);
+      StoreN(load(sums, 0) + d.z[p] * state, sums + u, width);
     }
   }
-
-  const LayerBackward<T>& args_;
-  const int64_t cell_;
-  const int64_t group_;  // units of an item
 };
 
 template <class T>
 void RunStepGradient(const LayerBackward<T>& args, int threads) {
   using Step = StepGradient<T>;
-  Step step(args, threads);
+  const int64_t vectors = Blocks(args.config.cell_size, kLanes<T>);
+  Step step = {args, kLanes<T> * Blocks(vectors, threads)};
   const Job job = {&step, 1,
                    [](const void* state, int64_t) {
-                     return static_cast<const Step*>(state)->Items();
+                     const Step& s = *static_cast<const Step*>(state);
+                     return Blocks(s.cell_size(), s.group);
                    },
                    [](void* state, int64_t, int64_t item, int) {
-                     static_cast<const Step*>(state)->Run(item);
+                     const Step& s = *static_cast<const Step*>(state);
+                     const int64_t u = item * s.group;
+                     const int64_t end = Min(u + s.group, s.cell_size());
+                     if (s.args.weights.has_peephole()) {
+                       s.template Run<true>(u, end);
+                     } else {
+                       s.template Run<false>(u, end);
+                     }
                    }};
   RunJob(job, threads);
 }

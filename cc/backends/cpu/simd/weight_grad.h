@@ -2,179 +2,224 @@
 //
 // The gradient of the weights of a gate is F' D. F [K, M] has the factors: x,
 // the previous h, or m. D [K, N] has the gradients of the results: dz of the
-// gate, or dh. K counts packed rows. A chunk of packed rows at a time is added.
+// gate, or dh. K counts packed rows; a chunk of them is added at a time.
+//
+// F is copied to panels. A panel holds kRows columns of F, [K, kRows], in the
+// order in which a kernel reads them. As pairs of bfloat16, a pair holds two
+// neighbouring rows.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_WEIGHT_GRAD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_WEIGHT_GRAD_H_
 
+#include <cstring>
+
 #include "backends/cpu/simd/gemm.h"
-#include "backends/cpu/simd/panels.h"
 #include "core/layer_direction.h"
+#include "core/packed_sequence.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-// The factors of a chunk of packed rows.
+// The factors of `count` packed rows.
 template <class T>
 struct WeightGradFactors {
   const T* panels;  // of F; with own panels, a set for each gate
-  const T* rows;    // D: [rows, row_stride], gate p from column p * N on
+  const T* rows;    // D: [count, row_stride], gate p from column p * N on
   int64_t row_stride;
-  int64_t count;  // of packed rows
+  int64_t count;
+  bool add;  // to the result, instead of overwriting it
+};
+
+// Packed rows [begin, end). Row `begin` is row `first` of the panels.
+struct PanelRows {
+  int64_t begin, end, first;
 };
 
 template <class T>
-class WeightGrad {
- public:
+struct WeightGrad {
   static constexpr int kL = kLanes<T>;
-  static constexpr int64_t kBlock = kColumns * kL;  // columns of an item
-  static constexpr int64_t kRowChunk = 64 * kRows;  // and its rows
-  // Scratch memory of a call of Add or AddToSums, in elements.
+  static constexpr int64_t kBlock = kColumns * kL;     // columns of an item
+  static constexpr int64_t kRowChunk = 64 * kRows;     // and its rows
+  static constexpr int64_t kPanelColumns = 8 * kRows;  // of an item of Gather
+  // Scratch memory of a call of Run or AddToSums, in elements.
   static constexpr int64_t kScratch = (kDepth + kRowChunk) * kBlock;
 
-  struct Shape {
-    int64_t rows;             // M: I, P or H
-    int64_t columns;          // N: H or P
-    int parts;                // gates
-    GateOrder order;          // the block of each gate in the weights
-    bool own_panels = false;  // with dropout each gate has its own factors
-  };
+  GateMatrices<T> to;          // the gradient; null: not computed
+  int64_t rows = 0;            // M: I, P or H
+  int64_t columns = 0;         // N: H or P
+  int parts = 1;               // gates
+  const int* block = nullptr;  // of each gate in the weights
+  // Dropout multipliers of F, [blocks, B, M], or null. With them each gate has
+  // its own panels.
+  const T* keep = nullptr;
+  int64_t capacity = 0;  // the largest number of packed rows of a chunk
+  WeightFormat format = WeightFormat::kElements;  // of both factors
 
-  // The gradient `to`, not computed if that is null. A chunk has at most
-  // `capacity` packed rows. `format` is that of both
-  // factors.
-  WeightGrad(const Shape& shape, const GateMatrices<T>& to, int64_t capacity,
-             WeightFormat format)
-      : shape_(shape),
-        to_(to),
-        panels_(capacity, shape.rows, format),
-        format_(format) {}
+  int sets() const { return !to ? 0 : keep ? parts : 1; }
+  int64_t PanelsSize() const { return sets() * SetSize(); }
 
-  int Sets() const { return !to_ ? 0 : shape_.own_panels ? shape_.parts : 1; }
-  int64_t PanelsSize() const { return Sets() * panels_.Size(); }
-  const Panels<T>& panels() const { return panels_; }
-  T* Set(T* panels, int set) const { return panels + set * panels_.Size(); }
-
-  // Writes the product of a chunk to the gradient, or with `add` adds it. Items
-  // are gates, blocks of columns, chunks of rows.
-  int64_t Items() const {
-    return to_ ? shape_.parts * Blocks(shape_.columns, kBlock) * RowChunks()
-               : 0;
+  // Copies some columns of F to the panels. With pairs, row 2 k of the panels
+  // must be set before row 2 k + 1. row_of(e) is the row of packed row e.
+  int64_t PanelItems() const { return sets() * Blocks(rows, kPanelColumns); }
+  template <class RowOf>
+  void Gather(const PackedSequence& packed, const PanelRows& of, int64_t item,
+              const RowOf& row_of, T* panels) const {
+    const int64_t set = item / Blocks(rows, kPanelColumns);
+    const int64_t begin = item % Blocks(rows, kPanelColumns) * kPanelColumns;
+    const int64_t end = Min(begin + kPanelColumns, rows);
+    panels += set * SetSize();
+    for (int64_t e = of.begin; e < of.end; ++e) {
+      const int64_t k = of.first + e - of.begin;
+      if (!keep && !RoundsFactors(format)) {
+        CopyRow(row_of(e), begin, end, panels + k * kRows);
+        continue;
+      }
+      const T* kept =
+          keep ? keep + (block[set] * packed.batch + packed.batch_row[e]) * rows
+               : nullptr;
+      SetRow(row_of(e), kept, {begin, end, k}, panels);
+    }
   }
-  void Run(const WeightGradFactors<T>& of, bool add, int64_t item,
-           T* scratch) const {
-    const int64_t m = item % RowChunks() * kRowChunk;
-    const int64_t m_end = Min(m + kRowChunk, shape_.rows);
-    item /= RowChunks();
-    const int64_t n = item % Blocks(shape_.columns, kBlock) * kBlock;
-    const int part = static_cast<int>(item / Blocks(shape_.columns, kBlock));
-    const int64_t columns = Min(kBlock, shape_.columns - n);
-    T* to = to_.Block(shape_.order.block[part]) + m * to_.row_stride +
-            n * to_.column_stride;
-    const T* panels =
-        of.panels + (shape_.own_panels ? part : 0) * panels_.Size();
-    const Columns from = {of.rows + part * shape_.columns + n, of.row_stride,
-                          of.count, columns};
-    if (to_.column_stride == 1) {
-      return Multiply(panels, m, m_end, from, add, scratch, to, to_.row_stride);
+
+  // Writes the product of a chunk to the gradient, or adds it. Items are gates,
+  // blocks of columns, chunks of rows.
+  int64_t Items() const {
+    return to ? parts * Blocks(columns, kBlock) * Blocks(rows, kRowChunk) : 0;
+  }
+  void Run(const WeightGradFactors<T>& of, int64_t item, T* scratch) const {
+    const int64_t m = item % Blocks(rows, kRowChunk) * kRowChunk;
+    const int64_t m_end = Min(m + kRowChunk, rows);
+    item /= Blocks(rows, kRowChunk);
+    const int64_t n = item % Blocks(columns, kBlock) * kBlock;
+    const auto part = static_cast<int>(item / Blocks(columns, kBlock));
+    const int64_t width = Min(kBlock, columns - n);
+    T* at = to.Block(block[part]) + m * to.row_stride + n * to.column_stride;
+    WeightGradFactors<T> some = of;
+    some.panels += (keep ? part : 0) * SetSize();
+    some.rows += part * columns + n;
+    if (to.column_stride == 1) {
+      return Multiply(some, {m, m_end, width}, scratch, at, to.row_stride);
     }
     T* tile = scratch + kDepth * kBlock;
-    Multiply(panels, m, m_end, from, false, scratch, tile, kBlock);
-    for (int64_t column = 0; column < columns; ++column) {
+    some.add = false;
+    Multiply(some, {m, m_end, width}, scratch, tile, kBlock);
+    for (int64_t column = 0; column < width; ++column) {
       for (int64_t row = 0; row < m_end - m; ++row) {
-        T* at = to + row * to_.row_stride + column * to_.column_stride;
+        T* element = at + row * to.row_stride + column * to.column_stride;
         const T sum = tile[row * kBlock + column];
-        *at = add ? *at + sum : sum;
+        *element = of.add ? *element + sum : sum;
       }
     }
   }
 
-  // Partial sums, of a part of the batch: [M, parts, N].
-  int64_t SumsSize() const { return to_ ? shape_.rows * SumsStride() : 0; }
-  void AddToSums(const WeightGradFactors<T>& of, bool add, T* scratch,
-                 T* sums) const {
-    if (!to_) return;
-    const int sets = Sets();
-    const int64_t width = SumsStride() / sets;
-    for (int64_t begin = 0; begin < sets * width; begin += width) {
-      const T* panels = of.panels + begin / width * panels_.Size();
+  // The same for partial sums of a part of the batch, [M, gates, N]. Gates that
+  // share panels are one product.
+  int64_t SumsSize() const { return to ? rows * SumsStride() : 0; }
+  void AddToSums(const WeightGradFactors<T>& of, T* scratch, T* sums) const {
+    const int64_t width = to ? SumsStride() / sets() : 0;
+    for (int set = 0; set < sets(); ++set) {
       for (int64_t n = 0; n < width; n += kBlock) {
-        const Columns from = {of.rows + begin + n, of.row_stride, of.count,
-                              Min(kBlock, width - n)};
-        Multiply(panels, 0, shape_.rows, from, add, scratch, sums + begin + n,
-                 SumsStride());
+        WeightGradFactors<T> some = of;
+        some.panels += set * SetSize();
+        some.rows += set * width + n;
+        Multiply(some, {0, rows, Min(kBlock, width - n)}, scratch,
+                 sums + set * width + n, SumsStride());
       }
     }
   }
 
-  // Writes the gradient: the total of `count` partial sums, `distance` apart.
-  // An item is a row.
-  int64_t TotalItems() const { return to_ ? shape_.rows : 0; }
+  // Writes a row of the gradient: the total of `count` partial sums, `distance`
+  // apart.
+  int64_t TotalItems() const { return to ? rows : 0; }
   void WriteTotal(const T* sums, int64_t distance, int64_t count,
                   int64_t row) const {
-    for (int part = 0; part < shape_.parts; ++part) {
-      T* to = to_.Block(shape_.order.block[part]) + row * to_.row_stride;
-      for (int64_t n = 0; n < shape_.columns; n += kL) {
-        const T* from = sums + row * SumsStride() + part * shape_.columns + n;
-        const int64_t width = shape_.columns - n;
-        VecT<T> total = LoadN(from, width);
+    sums += row * SumsStride();
+    for (int part = 0; part < parts; ++part, sums += columns) {
+      T* at = to.Block(block[part]) + row * to.row_stride;
+      for (int64_t n = 0; n < columns; n += kL) {
+        const int64_t width = columns - n;
+        VecT<T> total = LoadN(sums + n, width);
         for (int64_t k = 1; k < count; ++k) {
-          total = total + LoadN(from + k * distance, width);
+          total = total + LoadN(sums + n + k * distance, width);
         }
-        Scatter(total, to + n * to_.column_stride, width);
+        Scatter(total, at + n * to.column_stride, width);
       }
     }
   }
 
  private:
-  // Rows of D farther apart are packed, since each is on another page.
+  // Rows of D farther apart, in elements, are packed: each is on another page.
   static constexpr int64_t kMaxStride = 600;
 
-  // Columns of D, at most kBlock.
-  struct Columns {
-    const T* rows;
-    int64_t row_stride, count, columns;
-  };
+  int64_t SumsStride() const { return parts * columns; }
+  int64_t Words() const { return TF_LSTM_OPS_SIMD::Words(capacity, format); }
+  int64_t SetSize() const { return Blocks(rows, kRows) * kRows * Words(); }
 
-  int64_t RowChunks() const { return Blocks(shape_.rows, kRowChunk); }
-  int64_t SumsStride() const { return shape_.parts * shape_.columns; }
-
-  // Rows [m, m_end) of the product. D is read where it is; pairs are packed.
-  void Multiply(const T* panels, int64_t m, int64_t m_end, const Columns& from,
-                bool add, T* packed, T* to, int64_t to_stride) const {
-    int64_t k = 0;
-    do {  // once even without packed rows, to write zeros
-      const int64_t depth = Min(kDepth, from.count - k);
-      const T* b = from.rows + k * from.row_stride;
-      int64_t b_stride = from.row_stride;
-      if (RoundsFactors(format_) || from.row_stride > kMaxStride) {
-        PackBlock(PackedFrom{b, b_stride, 1, depth, from.columns}, 0,
-                  from.columns, packed, format_);
-        b = packed;
-        b_stride = RoundUpToLanes<T>(from.columns);
-      }
-      WithConstant<kColumns>(Blocks(from.columns, kL), [&](auto vectors) {
-        MultiplyBlock<decltype(vectors)::value, kRows>(
-            [&](int64_t row) { return panels_.Column(panels, row, k); },
-            WeightColumns<T>{b, depth, format_, b_stride},
-            {m, m_end, from.columns, add || k > 0},
-            [&](int64_t row) { return to + (row - m) * to_stride; });
-      });
-      k += depth;
-    } while (k < from.count);
+  // Sets a row of the panels, of which `to` is the first element.
+  void CopyRow(const T* row, int64_t begin, int64_t end, T* at) const {
+    int64_t k = begin;
+    at += begin * Words();
+    for (; k + kRows <= end; k += kRows, at += kRows * Words()) {
+      std::memcpy(at, row + k, kRows * sizeof(T));
+    }
+    for (; k < end; ++k, ++at) *at = row[k];
   }
 
-  void Scatter(VecT<T> v, T* to, int64_t width) const {
-    if (to_.column_stride == 1) return StoreN(v, to, width);
-    T lanes[kL];
-    Store(v, lanes);
-    for (int64_t k = 0; k < Min(width, kL); ++k) {
-      to[k * to_.column_stride] = lanes[k];
+  // The same after dropout, or rounded: columns [of.begin, of.end) of row
+  // of.first.
+  void SetRow(const T* row, const T* kept, const PanelRows& of,
+              T* panels) const {
+    for (int64_t m = of.begin; m < of.end; ++m) {
+      const T value = kept ? row[m] * kept[m] : row[m];
+      T* panel = panels + (m - m % kRows) * Words();
+      if constexpr (kDotsPairs && std::is_same_v<T, float>) {
+        if (RoundsFactors(format)) {
+          auto* pairs = reinterpret_cast<BFloat16Pair*>(panel);
+          uint32_t* pair = &pairs[of.first / 2 * kRows + m % kRows].bits;
+          const uint32_t bits = ToBFloat16(value);
+          *pair = of.first % 2 == 0 ? bits : *pair | bits << 16;
+          continue;
+        }
+      }
+      panel[of.first * kRows + m % kRows] = value;
     }
   }
 
-  const Shape shape_;
-  const GateMatrices<T> to_;
-  const Panels<T> panels_;
-  const WeightFormat format_;
+  // Rows and columns of the product, at `at`. D is read where it is; pairs, and
+  // rows far apart, are packed.
+  void Multiply(const WeightGradFactors<T>& of, ProductBlock product, T* packed,
+                T* at, int64_t stride) const {
+    int64_t k = 0;
+    do {  // once even without packed rows, to write zeros
+      WeightColumns<T> d = {of.rows + k * of.row_stride,
+                            Min(kDepth, of.count - k), format, of.row_stride};
+      if (RoundsFactors(format) || of.row_stride > kMaxStride) {
+        PackBlock(
+            PackedFrom{d.data, of.row_stride, 1, d.depth, product.columns}, 0,
+            product.columns, packed, format);
+        d.data = packed;
+        d.stride = RoundUpToLanes<T>(product.columns);
+      }
+      product.add = of.add || k > 0;
+      WithConstant<kColumns>(Blocks(product.columns, kL), [&](auto vectors) {
+        MultiplyBlock<decltype(vectors)::value, kRows>(
+            [&](int64_t m) {
+              return of.panels + (m - m % kRows) * Words() +
+                     TF_LSTM_OPS_SIMD::Words(k, format) * kRows + m % kRows;
+            },
+            d, product,
+            [&](int64_t m) { return at + (m - product.begin) * stride; });
+      });
+      k += d.depth;
+    } while (k < of.count);
+  }
+
+  void Scatter(VecT<T> v, T* at, int64_t width) const {
+    if (to.column_stride == 1) return StoreN(v, at, width);
+    T lanes[kL];
+    Store(v, lanes);
+    for (int64_t k = 0; k < Min(width, kL); ++k) {
+      at[k * to.column_stride] = lanes[k];
+    }
+  }
 };
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

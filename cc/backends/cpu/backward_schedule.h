@@ -6,12 +6,12 @@
 // batch, which are independent until their sums are added at the end. The
 // schedule depends on the shape of the problem but not on the number of
 // threads, since it determines the order of sums.
-#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_SCHEDULE_H_
-#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_SCHEDULE_H_
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_BACKWARD_SCHEDULE_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_BACKWARD_SCHEDULE_H_
 
-#include "backends/cpu/simd/gemm.h"
+#include "backends/cpu/sizes.h"
 
-namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+namespace tf_lstm_ops::cpu {
 
 class BackwardSchedule {
  public:
@@ -118,6 +118,6 @@ class BackwardSchedule {
       chunks_;
 };
 
-}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+}  // namespace tf_lstm_ops::cpu
 
-#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_SCHEDULE_H_
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_BACKWARD_SCHEDULE_H_

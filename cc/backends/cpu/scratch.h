@@ -1,12 +1,12 @@
 // Scratch<T>: divides the scratch memory of a pass into pieces. Without memory
 // it only counts elements, so that one function defines the pieces and their
 // sizes.
-#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_SCRATCH_H_
-#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_SCRATCH_H_
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SCRATCH_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SCRATCH_H_
 
 #include <cstdint>
 
-namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+namespace tf_lstm_ops::cpu {
 
 template <class T>
 class Scratch {
@@ -27,6 +27,6 @@ class Scratch {
   int64_t used_ = 0;
 };
 
-}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+}  // namespace tf_lstm_ops::cpu
 
-#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_SCRATCH_H_
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SCRATCH_H_

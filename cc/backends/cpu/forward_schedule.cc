@@ -1,0 +1,110 @@
+#include "backends/cpu/forward_schedule.h"
+
+#include <algorithm>
+
+namespace tf_lstm_ops::cpu {
+namespace {
+
+// A slice has at least two tiles of rows: each thread reads all weights in each
+// step, and one tile would make that the larger part of the work.
+constexpr int64_t kMinSliceRows = 2 * kRows;
+constexpr int64_t kMaxSliceRows = ForwardSchedule::kRowBlock;
+// Bytes of z of a chunk. With the factors of its products it fits into an L2
+// cache of 1 MiB or more, or the thread's part of the shared cache.
+constexpr int64_t kChunkBytes = 1 << 20;
+// Vectors of units of an item where weights are read in place: 8 are 512 bytes
+// of a row with AVX-512, or four rows of pages for the prefetcher.
+constexpr int64_t kOnceVectors = 8;
+// Multiply-adds of an item, a microsecond or more: scheduling it takes a tenth.
+constexpr int64_t kItemMultiplyAdds = 100000;
+
+ForwardSchedule::Regime Choose(const ForwardSchedule::Problem& problem,
+                               int threads) {
+  using Regime = ForwardSchedule::Regime;
+  if (problem.once) return Regime::kOnce;
+  return problem.rows.batch < kMinSliceRows * threads ? Regime::kUnits
+                                                      : Regime::kSlices;
+}
+
+}  // namespace
+
+ForwardSchedule::ForwardSchedule(const Problem& problem, int threads)
+    : rows_(problem.rows),
+      begin_(problem.rows.begin.data()),
+      regime_(Choose(problem, threads)),
+      step_phases_(problem.projected || problem.reduces_rows ? 2 : 1),
+      second_work_(problem.projected ? Work::kProject : Work::kRows),
+      units_(problem.units),
+      hidden_(problem.hidden),
+      slices_(SliceCount(threads)),
+      slice_rows_(slices_ > 0 ? Blocks(rows_.batch, slices_) : 0),
+      chunk_rows_(
+          Max(Max(rows_.batch, kRowBlock), kChunkBytes / problem.z_bytes)),
+      group_(Group(problem, threads)) {}
+
+int64_t ForwardSchedule::Phases() const {
+  return regime_ == Regime::kSlices ? 2 : rows_.steps * step_phases_ + 1;
+}
+
+ForwardSchedule::Phase ForwardSchedule::At(int64_t phase) const {
+  if (phase == 0) return {Work::kPrepare};
+  if (regime_ == Regime::kSlices) return {Work::kSlices};
+  const bool cells = step_phases_ == 1 || phase % 2 == 1;
+  return {cells ? Work::kCells : second_work_, (phase - 1) / step_phases_};
+}
+
+int64_t ForwardSchedule::Items(int64_t phase) const {
+  const Phase at = At(phase);
+  if (at.work == Work::kSlices) return slices_;
+  if (at.work == Work::kPrepare) return Blocks(units_, group_);
+  const int64_t rows = begin_[at.step + 1] - begin_[at.step];
+  if (rows == 0) return 0;
+  if (at.work == Work::kRows) return rows;
+  return Blocks(at.work == Work::kProject ? hidden_ : units_, group_);
+}
+
+int64_t ForwardSchedule::SliceBegin(int64_t slice, int64_t step) const {
+  const int64_t row = Min(slice * slice_rows_, rows_.batch);
+  const int64_t begin = begin_[step], end = begin_[step + 1];
+  if (end - begin == rows_.batch) return begin + row;
+  const int64_t* of = rows_.batch_row.data();
+  return std::lower_bound(of + begin, of + end, row) - of;
+}
+
+int64_t ForwardSchedule::MaxChunkRows() const {
+  if (regime_ == Regime::kSlices) return 0;
+  return Min(rows_.size(), chunk_rows_ + rows_.batch);
+}
+
+int64_t ForwardSchedule::InChunk(int64_t step) const {
+  return begin_[step] - ChunkOf(step) * chunk_rows_;
+}
+
+bool ForwardSchedule::BeginsChunk(int64_t step) const {
+  int64_t before = step;  // the last step before this one with valid rows
+  while (before > 0 && begin_[before] == begin_[step]) --before;
+  return begin_[step] == 0 || ChunkOf(before) != ChunkOf(step);
+}
+
+int64_t ForwardSchedule::ChunkEnd(int64_t step) const {
+  const int64_t chunk = ChunkOf(step);
+  while (step < rows_.steps && ChunkOf(step) == chunk) ++step;
+  return begin_[step];
+}
+
+int64_t ForwardSchedule::SliceCount(int threads) const {
+  if (regime_ != Regime::kSlices) return 0;
+  return Blocks(Blocks(rows_.batch, kMaxSliceRows), threads) * threads;
+}
+
+int64_t ForwardSchedule::Group(const Problem& problem, int threads) const {
+  const int64_t lanes = problem.lanes;
+  const int64_t share = Max(Blocks(units_ / lanes, threads), 1);  // vectors
+  if (regime_ == Regime::kOnce) return Min(kOnceVectors, share) * lanes;
+  const int64_t rows = Max(rows_.size() / Max(rows_.steps, 1), 1);
+  const int64_t work = rows * problem.recurrent_parts * lanes * Max(hidden_, 1);
+  const int64_t items = Max(share * work / kItemMultiplyAdds, 1);
+  return Blocks(share, items) * lanes;
+}
+
+}  // namespace tf_lstm_ops::cpu

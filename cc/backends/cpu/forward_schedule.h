@@ -1,0 +1,99 @@
+// ForwardSchedule: the order of the work of a forward pass. The result does not
+// depend on it.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_FORWARD_SCHEDULE_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_FORWARD_SCHEDULE_H_
+
+#include "backends/cpu/sizes.h"
+#include "core/packed_sequence.h"
+
+namespace tf_lstm_ops::cpu {
+
+class ForwardSchedule {
+ public:
+  // How the work is divided.
+  enum class Regime {
+    // One step. The weights are used once, so they are read where they lie.
+    kOnce,
+    // Few rows: an item is a group of units, each with all of its gates. Each
+    // step is a phase, or two with a projection or a cell that reduces rows.
+    kUnits,
+    // Many rows: an item is a slice of the batch and computes all steps in one
+    // phase. No thread waits for another one between steps, and the state of
+    // the slice stays in the thread's cache. Each thread reads all weights in
+    // each step, which pays while a slice has several tiles of rows.
+    kSlices,
+  };
+  // What a phase does.
+  enum class Work {
+    kPrepare,  // packs the weights; with kOnce and few rows, sums the chains
+    kSlices,   // all steps of a slice
+    kCells,    // a step up to the cell's equations
+    kProject,  // the projection of a step
+    kRows,     // the equations of a step's rows, of a cell that reduces rows
+  };
+  struct Phase {
+    Work work;
+    int64_t step = 0;
+  };
+  // Sizes in elements, but `lanes` in elements of a vector.
+  struct Problem {
+    const PackedSequence& rows;
+    bool once;                     // whether to use Regime::kOnce
+    bool projected, reduces_rows;  // not both
+    int64_t units, hidden;         // `units` is a multiple of `lanes`
+    int64_t lanes;
+    int64_t recurrent_parts;
+    int64_t z_bytes;  // of a row of z
+  };
+
+  // Rows that share a read of the weights, from the cache nearest to the core.
+  static constexpr int64_t kRowBlock = 16 * kRows;
+
+  ForwardSchedule(const Problem& problem, int threads);
+
+  Regime regime() const { return regime_; }
+  // Units of an item, a multiple of `lanes`.
+  int64_t group() const { return group_; }
+
+  int64_t Phases() const;
+  Phase At(int64_t phase) const;
+  // The number of items of a phase. Not for phase 0 of Regime::kOnce.
+  int64_t Items(int64_t phase) const;
+
+  // The largest number of packed rows of a step in a slice.
+  int64_t slice_rows() const { return slice_rows_; }
+
+  // The first packed row of a step that belongs to the slice or a later one.
+  int64_t SliceBegin(int64_t slice, int64_t step) const;
+
+  // Without slices, x W is computed for a chunk of steps at a time, so that it
+  // is still in the cache when it is read. Chunk c holds the steps whose first
+  // packed row is in [c, c + 1) * chunk rows.
+  int64_t MaxChunkRows() const;  // packed rows
+  // The offset of a step's first packed row from that of its chunk, c * chunk
+  // rows.
+  int64_t InChunk(int64_t step) const;
+  bool BeginsChunk(int64_t step) const;
+  int64_t ChunkEnd(int64_t step) const;  // a packed row
+
+ private:
+  int64_t SliceCount(int threads) const;
+
+  // Each thread gets several items, but an item has enough work to make
+  // scheduling it cheap.
+  int64_t Group(const Problem& problem, int threads) const;
+
+  int64_t ChunkOf(int64_t step) const { return begin_[step] / chunk_rows_; }
+
+  const PackedSequence& rows_;
+  const int64_t* const begin_;
+  const Regime regime_;
+  const int64_t step_phases_;
+  const Work second_work_;  // of a step with two phases
+  const int64_t units_, hidden_;
+  const int64_t slices_, slice_rows_, chunk_rows_, group_;
+};
+
+}  // namespace tf_lstm_ops::cpu
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_FORWARD_SCHEDULE_H_

@@ -1,0 +1,242 @@
+// The phases of a backward pass, compiled once for all cells.
+// backward_schedule.h describes their order.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_PHASES_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_PHASES_H_
+
+#include <algorithm>
+
+#include "backends/cpu/simd/backward_products.h"
+#include "backends/cpu/thread_team.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+constexpr int64_t kRowChunk = 64 * kRows;  // rows of an item
+
+// Packs the weights, and clears what is added to. Items: groups of units; then
+// blocks of columns of x.
+template <class T>
+void Prepare(const Backward<T>& f, int64_t item) {
+  const int64_t groups = Blocks(f.cell_size, f.group);
+  if (item >= groups) {
+    return f.to_x.Pack((item - groups) * f.kBlock, f.packed_input);
+  }
+  const int64_t n = item * f.group;
+  const int64_t end = Min(n + f.group, f.padded_size);
+  for (int64_t k = 0; f.schedule.slices() == 0 && k < f.SumSets(); ++k) {
+    f.ClearSums(f.sums + k * f.SumsSize(), n, end);
+  }
+  if (f.shape.has_state && !f.shape.has_cell_state) {
+    for (int64_t b = 0; b < f.batch; ++b) {
+      T* state = f.state_grad + b * f.cell_size;
+      std::fill(state + n, state + Min(end, f.cell_size), T(0));
+    }
+  }
+  if (f.needs_h_grad()) f.to_h.Pack(n, f.packed_recurrent);
+  if (!f.projected()) return;
+  const GateMatrices<const T>& w = f.args.weights.projection;
+  w.Read(0, [&](const auto* data) {
+    PackBlock(PackedFrom{data, w.column_stride, w.row_stride, f.hidden_size,
+                         f.cell_size},
+              n, Min(end, f.cell_size), f.packed_projection + n * f.hidden_size,
+              WeightFormat::kElements);
+  });
+}
+
+// The products of a chunk without slices: first those of the weights, then dx.
+template <class T>
+int64_t ProductItems(const Backward<T>& f, int64_t chunk) {
+  const int64_t of_x_grad = Blocks(f.RowsOfChunk(chunk).count(), kRowChunk) *
+                            Blocks(f.input_size, f.kBlock);
+  return GradItems(f, &WeightGrad<T>::Items) + (f.args.x_grad ? of_x_grad : 0);
+}
+template <class T>
+void MultiplyChunk(const Backward<T>& f, int64_t chunk, int64_t item,
+                   int thread) {
+  const BackwardRows<T> rows = f.RowsOfChunk(chunk);
+  const int64_t of_weights = GradItems(f, &WeightGrad<T>::Items);
+  if (item < of_weights) {
+    const int k = GradOf(f, &WeightGrad<T>::Items, &item);
+    return f.weight_grads[k].Run(
+        FactorsOf(f, k, *rows.chunk, rows.count(), chunk > 0), item,
+        f.WeightGradScratch(thread));
+  }
+  item -= of_weights;
+  const int64_t columns = Blocks(f.input_size, f.kBlock);
+  const int64_t e = rows.begin + item / columns * kRowChunk;
+  ToX(f, rows.From(e, Min(e + kRowChunk, rows.end)), item % columns * f.kBlock);
+}
+
+// A set of rows of a step, of a cell that reduces rows, without slices. The
+// sums of the sets are added at the end, so they do not depend on the number of
+// threads.
+template <class T>
+void RunRowSet(const Backward<T>& f, const BackwardRows<T>& rows, int64_t set,
+               int thread) {
+  const int64_t begin = rows.begin + set * f.schedule.set_rows();
+  const int64_t end = Min(begin + f.schedule.set_rows(), rows.end);
+  if (begin >= end) return;
+  BackwardRows<T> some = rows.From(begin, end);
+  some.sums += set * f.SumsSize();
+  f.functions.run_rows(f, some, thread);
+}
+
+// A phase of a step without slices, for a group of units from n on. In steps of
+// one phase kProject also computes the cells.
+template <class T>
+void RunStep(const Backward<T>& f, const BackwardSchedule::Phase& at,
+             int64_t item, int thread) {
+  using Work = BackwardSchedule::Work;
+  const BackwardRows<T> rows = f.RowsOf(at.step);
+  const int64_t n = item * f.group;
+  if (at.work == Work::kProject) {
+    if (at.step + 1 < f.steps) {
+      ToPreviousH(f, f.RowsOf(at.step + 1), at.step + 1, n);
+    }
+    if (f.shape.reduces_rows) return;
+    if (f.projected()) return LoadHGrad(f, rows, n);
+  }
+  if (f.shape.reduces_rows) return RunRowSet(f, rows, item, thread);
+  f.functions.run_cells(f, rows, n);
+}
+
+template <class T>
+void GatherChunk(const Backward<T>& f, int64_t chunk, int64_t item) {
+  const BackwardSchedule::Steps steps = f.schedule.StepsOf(chunk);
+  for (int64_t step = steps.begin; step < steps.end; ++step) {
+    Gather(f, f.RowsOf(step), item);
+  }
+}
+
+template <class T>
+void WriteSums(const Backward<T>& f, int64_t u) {
+  if (f.functions.write_sums) return f.functions.write_sums(f, u);
+  const RnnWeights<T>& to = f.args.weights_grad;
+  for (int p = 0; p < f.shape.pre_activations; ++p) {
+    const int64_t at = f.Block(p) * f.cell_size;
+    if (to.input_bias && p < f.shape.input) {
+      WriteTotal(f, f.BiasSums(f.sums, p), u, to.input_bias + at);
+    }
+    if (to.recurrent_bias && p >= f.shape.first_recurrent) {
+      WriteTotal(f, f.BiasSums(f.sums, p), u, to.recurrent_bias + at);
+    }
+    WriteTotal(f, f.PeepholeSums(f.sums, p), u, to.peephole[p]);
+  }
+}
+
+// Writes row `item` of the weight gradients: the totals of the slices.
+template <class T>
+void WriteWeightTotals(const Backward<T>& f, int64_t item) {
+  const int k = GradOf(f, &WeightGrad<T>::TotalItems, &item);
+  const T* sums = f.weight_sums;
+  for (int before = 0; before < k; ++before) {
+    sums += f.weight_grads[before].SumsSize();
+  }
+  f.weight_grads[k].WriteTotal(sums, f.WeightSumsSize(), f.schedule.slices(),
+                               item);
+}
+
+// Writes the sums over all steps. Items: groups of units; with slices, also
+// rows of the weights.
+template <class T>
+void Finish(const Backward<T>& f, int64_t item) {
+  const int64_t groups = Blocks(f.padded_size, f.group);
+  if (item >= groups) {
+    return WriteWeightTotals(f, item - groups);
+  }
+  const int64_t n = item * f.group;
+  const int64_t end = Min(n + f.group, f.cell_size);
+  if (f.schedule.slices() == 0) {
+    if (f.steps > 0) ToPreviousH(f, f.RowsOf(0), 0, n);
+    AddStateGrad(f, 0, f.batch, n, end);
+  }
+  for (int64_t u = n; u < end; u += f.kL) WriteSums(f, u);
+}
+
+// Adds rows of dx to the x_grad of another pass.
+template <class T>
+void AddXGrad(const Backward<T>& f, int64_t item) {
+  const int64_t gate_stride = f.args.config.x_gate_stride;
+  const int blocks =
+      f.args.weights.input || gate_stride == 0 ? 1 : f.shape.input;
+  const int64_t end = Min((item + 1) * kRowChunk, f.packed_rows);
+  for (int64_t e = item * kRowChunk; e < end; ++e) {
+    for (int p = 0; p < blocks; ++p) {
+      const int64_t at = blocks > 1 ? f.Block(p) * gate_stride : 0;
+      const T* from = f.x_grad_rows + e * f.args.x_stride + at;
+      T* to = f.args.x_grad + f.input_row[e] * f.args.x_stride + at;
+      for (int64_t i = 0; i < f.input_size; ++i) to[i] += from[i];
+    }
+  }
+}
+
+template <class T>
+int64_t Items(const Backward<T>& f, int64_t phase) {
+  using Work = BackwardSchedule::Work;
+  const BackwardSchedule::Phase at = f.schedule.At(phase);
+  switch (at.work) {
+    case Work::kPrepare:
+      return Blocks(f.cell_size, f.group) +
+             (f.multiplies_x_grad() ? Blocks(f.input_size, f.kBlock) : 0);
+    case Work::kSlices:
+      return f.schedule.slices();
+    case Work::kProject:
+    case Work::kCells:
+      if (at.step < f.schedule.StepsOf(at.chunk).begin) return 0;
+      if (at.work == Work::kCells && f.shape.reduces_rows) {
+        return f.schedule.row_sets();
+      }
+      return Blocks(at.work == Work::kProject && f.projected() ? f.padded_hidden
+                                                               : f.padded_size,
+                    f.group);
+    case Work::kGather:
+      return GradItems(f, &WeightGrad<T>::PanelItems);
+    case Work::kProducts:
+      return ProductItems(f, at.chunk);
+    case Work::kFinish:
+      return Blocks(f.padded_size, f.group) +
+             (f.schedule.slices() > 0 ? GradItems(f, &WeightGrad<T>::TotalItems)
+                                      : 0);
+    case Work::kAddXGrad:
+      return Blocks(f.packed_rows, kRowChunk);
+  }
+  return 0;
+}
+
+template <class T>
+void Run(const Backward<T>& f, int64_t phase, int64_t item, int thread) {
+  using Work = BackwardSchedule::Work;
+  const BackwardSchedule::Phase at = f.schedule.At(phase);
+  switch (at.work) {
+    case Work::kPrepare:
+      return Prepare(f, item);
+    case Work::kSlices:
+      return f.functions.run_slice(f, item, thread);
+    case Work::kProject:
+    case Work::kCells:
+      return RunStep(f, at, item, thread);
+    case Work::kGather:
+      return GatherChunk(f, at.chunk, item);
+    case Work::kProducts:
+      return MultiplyChunk(f, at.chunk, item, thread);
+    case Work::kFinish:
+      return Finish(f, item);
+    case Work::kAddXGrad:
+      return AddXGrad(f, item);
+  }
+}
+
+template <class T>
+Job JobOf(Backward<T>* pass) {
+  return {pass,
+          pass->schedule.FinishPhase() + (pass->args.adds_to_x_grad ? 2 : 1),
+          [](const void* state, int64_t phase) {
+            return Items(*static_cast<const Backward<T>*>(state), phase);
+          },
+          [](void* state, int64_t phase, int64_t item, int thread) {
+            Run(*static_cast<const Backward<T>*>(state), phase, item, thread);
+          }};
+}
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_PHASES_H_

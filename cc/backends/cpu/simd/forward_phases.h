@@ -1,0 +1,78 @@
+// The phases of a forward pass, compiled once for all cells. forward_schedule.h
+// describes their order.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_PHASES_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_PHASES_H_
+
+#include "backends/cpu/simd/forward_products.h"
+#include "backends/cpu/thread_team.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+Units GroupOf(const ForwardSchedule& schedule, int64_t item, int64_t end) {
+  const int64_t begin = item * schedule.group();
+  return {begin, Min(begin + schedule.group(), end)};
+}
+
+// An item has a group of units, and a share of the rows of x to round.
+template <class T>
+void Prepare(const Forward<T>& f, int64_t item) {
+  const Units units = GroupOf(f.schedule, item, f.padded_size);
+  if (!f.filled) PackWeights(f, units);
+  for (int64_t u = units.begin; u < units.end; u += kLanes<T>) LoadState(f, u);
+  if (!f.rounds_x()) return;
+  const int64_t share = Blocks(f.packed_rows, f.schedule.Items(0));
+  const int64_t end = Min((item + 1) * share, f.packed_rows);
+  for (int64_t e = item * share; e < end; ++e) {
+    CopyX<T>(f, f.X(e), nullptr, f.rounded_x + e * f.FactorWords(f.input_size));
+  }
+}
+
+template <class T>
+int64_t Items(const Forward<T>& f, int64_t phase) {
+  if (phase == 0 && !f.packs()) return f.single_step.Items();
+  return f.schedule.Items(phase);
+}
+
+template <class T>
+void Run(const Forward<T>& f, int64_t phase, int64_t item, int thread) {
+  using Work = ForwardSchedule::Work;
+  const ForwardSchedule::Phase at = f.schedule.At(phase);
+  switch (at.work) {
+    case Work::kPrepare:
+      return f.packs() ? Prepare(f, item) : f.single_step.Run(item, thread);
+    case Work::kSlices:
+      return f.functions.run_slice(f, item, thread);
+    case Work::kCells: {
+      // The units and the items of a phase have the same direction; see
+      // thread_team.h.
+      Units units = GroupOf(f.schedule, item, f.padded_size);
+      units.reverse = phase % 2 == 1;
+      return f.functions.run_step(f, at.step, units, thread);
+    }
+    case Work::kRows: {
+      ForwardRows<T> row = f.RowsOf(at.step);
+      row.z += item * f.z_row();
+      row.begin += item;
+      row.end = row.begin + 1;
+      return f.functions.finish_rows(f, row);
+    }
+    case Work::kProject:
+      return ProjectOutput(f, f.RowsOf(at.step),
+                           GroupOf(f.schedule, item, f.hidden_size));
+  }
+}
+
+template <class T>
+Job JobOf(Forward<T>* pass) {
+  return {pass, pass->schedule.Phases(),
+          [](const void* state, int64_t phase) {
+            return Items(*static_cast<const Forward<T>*>(state), phase);
+          },
+          [](void* state, int64_t phase, int64_t item, int thread) {
+            Run(*static_cast<const Forward<T>*>(state), phase, item, thread);
+          }};
+}
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_PHASES_H_

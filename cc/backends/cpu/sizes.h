@@ -1,0 +1,22 @@
+// Integer functions and the tile's height, for the engine and its schedules.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIZES_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIZES_H_
+
+#include <cstdint>
+
+namespace tf_lstm_ops {
+
+// Rows of the result that a product kernel computes. Six rows times two vectors
+// are twelve sums, which hide the latency of multiply-adds with 16 registers;
+// spikes of 2 to 6 rows measured 6 as fastest (benchmarks/NOTES.md).
+constexpr int kRows = 6;
+
+constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }
+constexpr int64_t Blocks(int64_t n, int64_t block) {
+  return (n + block - 1) / block;
+}
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIZES_H_
