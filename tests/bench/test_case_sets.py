@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tf_lstm_ops import __main__
-from tf_lstm_ops.bench import cases
+from tf_lstm_ops.bench import capacity, cases
 from tf_lstm_ops.bench.case_sets import CASES
 from tf_lstm_ops.bench.examples import EXAMPLES
 from tf_lstm_ops.bench.peers import PEERS, keras_layer
@@ -99,6 +99,7 @@ def test_the_command_measures_the_selected_set(monkeypatch: pytest.MonkeyPatch, 
         return type("Report", (), {"results": rows})()
 
     monkeypatch.setattr(bench.session, "run", run)
+    monkeypatch.setattr(capacity, "measure", lambda n: capacity.Capacity(n, n))
     arguments = ["--cases", "examples", "--rows", "*weather*", "--output", str(tmp_path)]
     assert __main__.main(["bench", *arguments]) == 0
     assert [row.task for row in measured] == ["inference", "training", "fit"]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tf_lstm_ops.bench import cases, runner, session, worker
+from tf_lstm_ops.bench.capacity import Capacity
 from tf_lstm_ops.bench.case_sets import CASES
 from tf_lstm_ops.bench.peers import PEERS, Peer, Prepared, eager_op, keras_layer
 from tf_lstm_ops.bench.roofline import Roofline
@@ -168,13 +169,14 @@ def test_an_interrupt_leaves_what_is_done(
 
     monkeypatch.setattr(runner.Bench, "run", interrupted)
     peers = fakes("right", "wrong", "right")
-    session.run([ROW, LARGER], peers, threads=2, rounds=2, folder=tmp_path)
+    session.run([ROW, LARGER], peers, Capacity(2, 1.957), rounds=2, folder=tmp_path)
     found = json.loads((tmp_path / "results.json").read_text())
     assert found["planned"] == 2
     assert [row["name"] for row in found["rows"]] == ["tiny"]
     table = (tmp_path / "table.md").read_text()
     assert "interrupted: 1 of 2 rows are done" in table
     assert "| tiny |" in table
+    assert "* capacity: 1.96 of 2 threads\n" in table
     assert len(matplotlib.image.imread(tmp_path / "bench.png").shape) == 3
     printed = capsys.readouterr().out
     assert "1/2  tiny\n       ready: ours keras (differs) torch\n" in printed

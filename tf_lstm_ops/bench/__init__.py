@@ -5,6 +5,7 @@
 * ``peers``: the frameworks, one module each. A module's ``build`` makes the call that is timed.
 * ``worker``: the process of one peer.
 * ``runner``: starts workers, compares their results and times them in interleaved rounds.
+* ``capacity``: the check that each thread has a core.
 * ``roofline``: the shortest time of a row by the roofline model of the processor.
 * ``report``, ``plot``: the files that a run writes.
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tf_lstm_ops.bench.capacity import Capacity
 from tf_lstm_ops.bench.cases import Row
 from tf_lstm_ops.bench.peers import PEERS
 from tf_lstm_ops.bench.roofline import Roofline, floor_seconds
@@ -195,11 +196,15 @@ def summary(measurement: Measurement, unit: str) -> dict[str, float]:
     }
 
 
-def machine() -> dict[str, Any]:
+def machine(capacity: Capacity) -> dict[str, Any]:
     """The properties of the machine and of the software on which the measurements depend.
 
+    Args:
+      capacity: of the processors, measured before.
+
     Returns:
-      Processor, instruction set, platform, versions of the packages, date and load, as text.
+      Processor, capacity, instruction set, platform, versions of the packages, date and load, as
+      text.
     """
     from tf_lstm_ops import _library
 
@@ -211,6 +216,7 @@ def machine() -> dict[str, Any]:
             continue
     return {
         "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "capacity": str(capacity),
         "instruction set": _library.cpu_info()["instruction_set"],
         "platform": platform.platform(),
         "versions": f"Python {platform.python_version()}, " + ", ".join(versions),
