@@ -10,10 +10,11 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+import tf_lstm_ops
 from tf_lstm_ops.bench import cases, runner, session, worker
 from tf_lstm_ops.bench.capacity import Capacity
 from tf_lstm_ops.bench.case_sets import CASES
-from tf_lstm_ops.bench.peers import PEERS, Peer, Prepared, eager_op, keras_layer
+from tf_lstm_ops.bench.peers import PEERS, Peer, Prepared, cudnn, eager_op, keras_layer
 from tf_lstm_ops.bench.roofline import Roofline
 
 ROW = cases.Row("tiny", "inference", "inference", 2, 3, 8, 5, peers=("ours", "keras", "torch"))
@@ -197,6 +198,7 @@ def results_here(name: str, row: cases.Row) -> dict[str, np.ndarray]:
         {"cell": "gru", "steps": "1..T"},
         {"layers": 2, "directions": 2, "steps": "holes"},
         {"cell": "gru", "directions": 2},
+        {"projection": 3},
     ],
     ids=str,
 )
@@ -208,6 +210,39 @@ def test_the_eager_op_gives_the_results_of_the_layer(
     row = dataclasses.replace(ROW, peers=("ours", "ours-eager"), **changes)
     ours, eager = (results_here(name, row) for name in row.peers)
     assert runner.difference(eager, ours, row) == ""
+
+
+@pytest.mark.parametrize("changes", [{}, {"projection": 3}], ids=str)
+@pytest.mark.parametrize("name", ["ours-cudnn", "ours-custom-loop"])
+def test_other_calls_of_ours_train_alike(
+    name: str, changes: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in cudnn, keras_layer:
+        monkeypatch.setattr(module, "set_threads", lambda threads: None)
+    row = dataclasses.replace(ROW, task="training", peers=("ours", name), **changes)
+    ours, other = (results_here(peer, row) for peer in row.peers)
+    names = ["kernel 0", "recurrent_kernel 0", "recurrent_bias 0", *["projection 0"] * len(changes)]
+    assert list(other) == ["output", "gradient of x", *(f"gradient of {n}" for n in names)]
+    assert runner.difference(other, ours, row) == ""
+
+
+def test_a_custom_loop_does_not_say_that_it_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keras_layer, "set_threads", lambda threads: None)
+    given = {}
+    for name in ("ours", "ours-custom-loop"):
+        called = given.setdefault(name, [])
+
+        class Recorded(tf_lstm_ops.keras.LSTM):
+            def __call__(self, *args: object, **arguments: object) -> object:
+                called.append(arguments.get("training", "absent"))  # noqa: B023
+                return super().__call__(*args, **arguments)
+
+        monkeypatch.setattr(tf_lstm_ops.keras, "LSTM", Recorded)
+        results_here(name, dataclasses.replace(ROW, task="training"))
+        monkeypatch.undo()
+        monkeypatch.setattr(keras_layer, "set_threads", lambda threads: None)
+    assert set(given["ours"]) == {True}
+    assert set(given["ours-custom-loop"]) == {"absent"}
 
 
 @pytest.mark.full  # processes that import TensorFlow
@@ -229,7 +264,12 @@ SMALL = {"batch": 4, "time": 7, "units": 8, "inputs": 6}
 def test_all_peers_agree_in_small_rows() -> None:
     """Each row of each set with small sizes, with every framework that is installed."""
     everything = [row for rows in CASES.values() for row in rows]
-    rows = {dataclasses.replace(row, **SMALL, name="", quick=False): row for row in everything}
+    rows = {
+        dataclasses.replace(
+            row, **SMALL, projection=min(row.projection, 3), name="", quick=False
+        ): row
+        for row in everything
+    }
     with runner.Bench(PEERS, threads=2, rounds=1) as bench:
         for small, row in rows.items():
             for name, found in bench.run(small, lambda *_: None).items():

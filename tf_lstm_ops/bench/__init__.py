@@ -1,6 +1,7 @@
 """``tf-lstm-ops bench``: compares the speed of this package with its alternatives.
 
-* ``cases``: the rows of the tables, and the data that every peer gets.
+* ``cases``: what a row is, and the data that every peer gets.
+* ``rows``: the rows of the tables.
 * ``examples``, ``case_sets``: the sizes of published examples; the sets of rows to select from.
 * ``peers``: the frameworks, one module each. A module's ``build`` makes the call that is timed.
 * ``worker``: the process of one peer.

@@ -88,8 +88,7 @@ def measure(threads: int) -> Capacity:
     alone, together = [], []
     with contextlib.ExitStack() as stack:
         loops = [
-            stack.enter_context(_start(pinned[number % len(pinned)]))
-            for number in range(threads)
+            stack.enter_context(_start(pinned[number % len(pinned)])) for number in range(threads)
         ]
         for number in range(ROUNDS):
             alone += _rates(loops[number % threads :][:1])

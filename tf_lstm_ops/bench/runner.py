@@ -28,7 +28,7 @@ ROUND_SECONDS = 0.035
 ANSWER_SECONDS = 600.0  # a worker that gives no answer within this time has failed
 MEMORY_CALLS = 3
 
-# Relative to the largest element of an array. In the rows of cases.ROWS other orders of summation
+# Relative to the largest element of an array. In the rows of rows.ROWS other orders of summation
 # and other approximations of tanh cause up to 2e-6; a wrong gate, step or sign more than 1e-2.
 TOLERANCE = 2e-5
 # bfloat16 has 8 significant bits; they cause up to 6e-3.
