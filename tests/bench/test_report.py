@@ -146,6 +146,22 @@ def test_table(made_up: report.Report) -> None:
     assert not any("interrupted" in line for line in lines)
 
 
+def test_table_has_columns_of_the_memory_where_it_was_measured(made_up: report.Report) -> None:
+    time, memory = made_up.results
+    for result in made_up.results:
+        result.found["ours"].memory = 326_400_000
+    assert "memory, MB" not in made_up.as_table().replace("* memory", "")
+    time.found["keras"].memory = 542_000_000
+    memory.found["keras"].memory = 1  # its column is that of the row itself
+    lines = made_up.as_table().splitlines()
+    head = "| row | ours | roofline % | Keras | PyTorch | memory, MB | Keras, memory |"
+    assert lines.count(head) == 1
+    row = lines[lines.index(head) + 2]
+    assert row.endswith("| 1.00 (0.50) | not installed | 326 | 1.66 |")
+    assert "| memory | 3 MB | – | 2.00 (2.00) | differs |" in lines
+    assert json.loads(made_up.as_json())["rows"][0]["peers"]["keras"]["memory"] == 542_000_000
+
+
 def test_json(made_up: report.Report) -> None:
     found = json.loads(made_up.as_json())
     row, memory = found["rows"]

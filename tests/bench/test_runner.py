@@ -137,6 +137,37 @@ def test_memory_is_what_calls_hold_at_most(measured) -> None:
     assert found["keras"].values[0] < 2**24
 
 
+def test_memory_of_training_is_measured_beside_the_time() -> None:
+    row = dataclasses.replace(ROW, group="training", peers=(*ROW.peers, "jax"))
+    peers = fakes("right", "holds memory", "right")
+    peers["jax"] = peers["torch"]
+    with runner.Bench(peers, threads=2, rounds=1, memory=True) as bench:
+        found = bench.run(row, lambda *_: None)
+        other = bench.run(ROW, lambda *_: None)
+    assert all(len(m.values) == len(m.ratios) == 1 for m in found.values())
+    assert 2**26 - 2**22 < found["keras"].memory < 2**26 + 2**24
+    assert found["ours"].memory < 2**24 and found["torch"].memory < 2**24
+    assert found["jax"].memory is None
+    assert all(m.memory is None for m in other.values())
+
+
+def test_memory_is_that_of_the_first_call() -> None:
+    row = dataclasses.replace(ROW, group="training")
+    with runner.Bench(fakes("holds memory once"), threads=2, rounds=1, memory=True) as bench:
+        held = bench.run(row, lambda *_: None)["ours"].memory
+    assert 2**26 - 2**22 < held < 2**26 + 2**24
+
+
+def test_a_failure_in_the_process_of_memory_is_told() -> None:
+    row = dataclasses.replace(LARGER, group="training")  # its first call there is as small as ROW
+    peers = fakes("right", "crashes when built")
+    with runner.Bench(peers, threads=2, rounds=1, memory=True) as bench:
+        found = bench.run(row, lambda *_: None)
+    assert found["ours"].status == "measured"
+    assert found["keras"].status == "failed"
+    assert "status 3" in found["keras"].message
+
+
 @pytest.mark.parametrize("error", [1e-4, np.nan])
 def test_difference_sees_any_number(error: float) -> None:
     ours = {"output": np.float32([[1, 2]]), "gradient of x": np.float32([4])}

@@ -134,6 +134,10 @@ class Report:
             "* other columns: the time of the peer divided by our time in the same round, as "
             "median (minimum). Above 1,\n  this package is faster"
         )
+        yield (
+            "* memory: the growth of the peak memory of a new process by its first training step; "
+            "of a peer,\n  divided by ours. Above 1, this package needs less"
+        )
 
     def _tables(self) -> Iterator[str]:
         for group, title in _TITLES.items():
@@ -146,6 +150,9 @@ class Report:
         there = {name for r in results for name in r.found if name != r.row.peers[0]}
         peers = [name for name in PEERS if name in there]
         heads = ["row", "ours", "roofline %", *(PEERS[name].label for name in peers)]
+        with_memory = [n for n in peers if any(memory_of(r, n) for r in results)]
+        if with_memory:
+            heads += ["memory, MB", *(f"{PEERS[name].label}, memory" for name in with_memory)]
         yield f"| {' | '.join(heads)} |"
         yield "|---|" + "---:|" * (len(heads) - 1)
         for result in results:
@@ -156,6 +163,11 @@ class Report:
                 f"{100 * fraction:.0f}" if fraction else "–",
             ]
             cells += [cell(result.found.get(name)) for name in peers]
+            if with_memory:
+                ours = result.ours.memory
+                cells.append(f"{ours * _SCALES['MB']:.0f}" if ours else "–")
+                ratios = [memory_of(result, name) for name in with_memory]
+                cells += [f"{ratio:.2f}" if ratio else "–" for ratio in ratios]
             yield f"| {' | '.join(cells)} |"
 
     def _remarks(self) -> Iterator[str]:
@@ -267,6 +279,21 @@ def cell(measurement: Measurement | None) -> str:
     if "median_ratio" not in found:
         return "–"
     return f"{found['median_ratio']:.2f} ({found['min_ratio']:.2f})"
+
+
+def memory_of(result: RowResult, name: str) -> float | None:
+    """The memory of a peer divided by ours.
+
+    Args:
+      result: a row whose unit is not memory.
+      name: the peer.
+
+    Returns:
+      The ratio; None if one of them was not measured.
+    """
+    theirs = result.found[name].memory if name in result.found else None
+    ours = result.ours.memory
+    return theirs / ours if theirs and ours and result.row.measure == "time" else None
 
 
 def _figures(value: float) -> str:

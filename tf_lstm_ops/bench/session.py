@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def run(
     found.save(folder)
     _print_missing(peers)
     try:
-        with Bench(peers, threads, rounds) as bench:
+        with Bench(peers, threads, rounds, memory=sys.platform == "linux") as bench:
             for number, row in enumerate(rows, 1):
                 _measure(bench, row, f"{number:2}/{len(rows)}", found)
                 found.save(folder)
