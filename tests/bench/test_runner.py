@@ -215,6 +215,17 @@ def test_an_interrupt_leaves_what_is_done(
     assert "interrupted" in printed
 
 
+@pytest.mark.usefixtures("no_measurement_of_the_machine")
+def test_the_capacity_is_measured_again_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "measure_capacity", lambda threads: Capacity(threads, 1.42))
+    session.run([ROW], fakes("right"), Capacity(2, 1.957), rounds=1, folder=tmp_path)
+    table = (tmp_path / "table.md").read_text()
+    assert "* capacity: 1.96 of 2 threads\n" in table
+    assert "* capacity at the end: 1.42 of 2 threads\n" in table
+
+
 def results_here(name: str, row: cases.Row) -> dict[str, np.ndarray]:
     """The results of a peer whose worker is in this process."""
     process, peer = worker.Worker(), PEERS[name]

@@ -24,7 +24,7 @@ def test_files(command, tmp_path: Path) -> None:
     result = command("bench", *ROWS, *PEERS, "--output", folder)
     assert (result.returncode, result.stderr) == (0, "")
     sequence, fit = json.loads((folder / "results.json").read_text())["rows"]
-    assert list(sequence["peers"]) == ["ours", "ours-cudnn", "keras"]
+    assert list(sequence["peers"]) == ["ours", "ours-eager", "ours-cudnn", "keras"]
     assert list(fit["peers"]) == ["ours", "keras"]
     for peer in [*sequence["peers"].values(), *fit["peers"].values()]:
         assert len(peer["ratios"]) == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tf_lstm_ops.bench import report, roofline
 from tf_lstm_ops.bench.capacity import Capacity
+from tf_lstm_ops.bench.capacity import measure as measure_capacity
 from tf_lstm_ops.bench.cases import Row
 from tf_lstm_ops.bench.peers import PEERS, Peer
 from tf_lstm_ops.bench.runner import Bench
@@ -50,6 +51,7 @@ def run(
                 _measure(bench, row, f"{number:2}/{len(rows)}", found)
                 found.save(folder)
         found.roofline = found.roofline.best(roofline.measure(rows, threads))
+        found.machine["capacity at the end"] = str(measure_capacity(threads))
     except KeyboardInterrupt:
         print("\ninterrupted")
     found.save(folder)
