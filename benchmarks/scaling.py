@@ -41,7 +41,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from tf_lstm_ops.bench import report
+from tf_lstm_ops.bench import capacity, report
 from tf_lstm_ops.bench.cases import Row
 from tf_lstm_ops.bench.peers import PEERS
 from tf_lstm_ops.bench.roofline import Roofline, floor_seconds
@@ -213,11 +213,11 @@ def mark(factor: float) -> str:
     return f"**{factor:.2f}, above {LIMIT}**" if factor > LIMIT else f"{factor:.2f}"
 
 
-def document(threads: int, found: Mapping[str, Mapping[str, Curve]]) -> str:
+def document(machine: Mapping[str, Any], found: Mapping[str, Mapping[str, Curve]]) -> str:
     """The content of scaling.md.
 
     Args:
-      threads: the number of threads.
+      machine: the properties of the machine by name.
       found: the curves by the names of the sweep and of the task.
 
     Returns:
@@ -230,9 +230,8 @@ def document(threads: int, found: Mapping[str, Mapping[str, Curve]]) -> str:
         for size in curve.above
     ]
     lines = ["# Growth of the time with the sizes\n"]
-    lines += [f"* {name}: {value}" for name, value in report.machine().items()]
+    lines += [f"* {name}: {value}" for name, value in machine.items()]
     lines += [
-        f"* threads: {threads}",
         f"* factors above {LIMIT}: {', '.join(above) or 'none'}",
         "\nGrowth is the growth of the time divided by the growth of the operations, for a",
         "doubling. [scaling.py](scaling.py) defines both, and wrote this page.",
@@ -331,12 +330,17 @@ def main() -> None:
     )
     parser.add_argument("--threads", type=int, default=2, help="default: 2")
     parser.add_argument("--rounds", type=int, default=9, help="rounds of a row (default: 9)")
+    parser.add_argument(capacity.OPTION, action="store_true", help=capacity.HELP)
     arguments = parser.parse_args()
     names = arguments.sweeps.split(",")
     if unknown := sorted(set(names) - SWEEPS.keys()):
         parser.error(f"--sweeps must be of {', '.join(SWEEPS)}. Received: {', '.join(unknown)}")
+    try:
+        machine = report.machine(capacity.check(arguments.threads, arguments.any_capacity))
+    except capacity.TooLow as error:
+        parser.exit(1, f"{error}\n")
     found = measure(names, arguments.threads, arguments.rounds, arguments.odd)
-    text = document(arguments.threads, found)
+    text = document(machine, found)
     print(f"\n{text}")
     if arguments.output:
         arguments.output.mkdir(parents=True, exist_ok=True)

@@ -22,9 +22,12 @@ installs it there:
 
 ``--onednn DIR`` names any other prefix, with include/oneapi/dnnl and lib/libdnnl.so.
 
-Both are restricted to --threads processors, the first ones that the process may use, and OpenMP
-also to as many threads. Run it on an idle machine. The environment variable TF_LSTM_OPS_SIMD
-selects our instruction set, and oneDNN's unless ONEDNN_MAX_CPU_ISA is set.
+Both are restricted to --threads processors, of different cores as far as possible, and OpenMP also
+to as many threads. Run it on an idle machine. It first measures the capacity of the processors (see
+`tf_lstm_ops/bench/capacity.py`), and ends if it is too low, unless --any-capacity is given.
+
+The environment variable TF_LSTM_OPS_SIMD selects our instruction set, and oneDNN's unless
+ONEDNN_MAX_CPU_ISA is set.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NATIVE = runpy.run_path(str(ROOT / "build_defs" / "native.py"))
+CAPACITY = runpy.run_path(str(ROOT / "tf_lstm_ops" / "bench" / "capacity.py"))
 FOLDER = "benchmarks/engine"
 
 # ONEDNN_MAX_CPU_ISA for a value of TF_LSTM_OPS_SIMD.
@@ -72,12 +76,17 @@ def main() -> None:
         type=Path,
         help="prefix with oneDNN's include/ and lib/ (default: the Python environment's)",
     )
+    parser.add_argument(CAPACITY["OPTION"], action="store_true", help=CAPACITY["HELP"])
     parser.add_argument("cases", nargs="*", default=CASES, help="CELL,BATCH,STEPS,INPUTS,UNITS")
     arguments = parser.parse_args()
     prefix = arguments.onednn or Path(sys.prefix)
     library = onednn_library(prefix)
     if arguments.onednn and not library:
         parser.error(f"{prefix} has no include/oneapi/dnnl/dnnl.hpp or no lib/libdnnl.so")
+    try:
+        CAPACITY["check"](arguments.threads, arguments.any_capacity)
+    except CAPACITY["TooLow"] as error:
+        parser.exit(1, f"{error}\n")
     NATIVE["build_checkout"]()
     if not library:
         print("oneDNN was not found: pip install onednn-devel, or --onednn DIR")
@@ -114,7 +123,7 @@ def onednn_environment(prefix: Path, threads: int, given: Mapping[str, str]) -> 
 def restrict_processors(threads: int) -> None:
     """Restricts this process and its children. TBB has as many threads as processors."""
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+        os.sched_setaffinity(0, CAPACITY["processors"](threads))
 
 
 def link(program: str, *sources: str) -> list[str]:

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from tf_lstm_ops import __main__
-from tf_lstm_ops.bench import cases
+from tf_lstm_ops.bench import capacity, cases
 from tf_lstm_ops.bench.case_sets import CASES
 from tf_lstm_ops.bench.examples import EXAMPLES
 from tf_lstm_ops.bench.peers import PEERS, keras_layer
+from tf_lstm_ops.bench.rows import ROWS
 from tf_lstm_ops.cli import CommandError, bench
 
 
@@ -33,7 +34,7 @@ def test_every_row_has_a_name_of_its_own_and_known_peers() -> None:
 
 def test_the_eager_op_is_measured_wherever_our_layer_infers() -> None:
     for row in (row for rows in CASES.values() for row in rows):
-        beside_others = row.task == "inference" and row.peers[0] == "ours" and "keras" in row.peers
+        beside_others = row.task == "inference" and row.peers[0] == "ours" and "torch" in row.peers
         assert ("ours-eager" in row.peers) == beside_others
 
 
@@ -54,6 +55,31 @@ def test_a_row_has_the_sizes_of_its_example() -> None:
     assert (generation.cell, generation.group) == ("gru", "other")
     imdb = cases.make_problem(only("inference IMDB, bidirectional N32 H64 T200 I128"))
     assert imdb.output_grad.shape == (32, 200, 2 * 64)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *[(128, 128, 64, 256), (64, 80, 512, 512), (32, 365, 27, 128), (1, 1000, 1, 40)],
+        *[(16, 200, 80, 1024), (32, 200, 512, 256), (256, 60, 40, 40)],
+    ],
+)
+def test_the_tables_have_sizes_as_people_run_them(given: tuple[int, ...]) -> None:
+    for task in ("inference", "training"):
+        rows = [r for r in ROWS if (r.batch, r.time, r.inputs, r.units) == given and r.task == task]
+        row = next(r for r in rows if r.group == task and r.cell == "lstm")
+        assert row.projection == (320 if given[0] == 16 else 0)
+        assert row.directions == (2 if given == (32, 200, 512, 256) else 1)
+        assert {"torch", "jax"} < set(row.peers)
+        assert ("keras" in row.peers) == (not row.projection)
+
+
+def test_a_projection_makes_h_smaller() -> None:
+    row = only("training projection to 320, N16 H1024 T200 I80")
+    problem = cases.make_problem(row)
+    assert problem.output_grad.shape == (16, 200, 320)
+    assert problem.weights.layers[0].recurrent_kernel.shape == (320, 4 * 1024)
+    assert problem.weights.layers[0].projection.shape == (1024, 320)
 
 
 def test_the_sweep_has_all_batches_units_and_features() -> None:
@@ -78,7 +104,7 @@ def test_selection_of_sets() -> None:
 
 
 def test_rows_of_other_sets_are_measured_only_on_request() -> None:
-    assert set(bench.select_rows(["*"], False)) == set(cases.ROWS)
+    assert set(bench.select_rows(["*"], False)) == set(ROWS)
     with pytest.raises(CommandError, match="matches none of"):
         bench.select_rows(["training weather*"], True)
 
@@ -99,6 +125,7 @@ def test_the_command_measures_the_selected_set(monkeypatch: pytest.MonkeyPatch, 
         return type("Report", (), {"results": rows})()
 
     monkeypatch.setattr(bench.session, "run", run)
+    monkeypatch.setattr(capacity, "measure", lambda n: capacity.Capacity(n, n))
     arguments = ["--cases", "examples", "--rows", "*weather*", "--output", str(tmp_path)]
     assert __main__.main(["bench", *arguments]) == 0
     assert [row.task for row in measured] == ["inference", "training", "fit"]

@@ -10,6 +10,7 @@ import pytest
 from tf_lstm_ops import __main__
 from tf_lstm_ops.bench import cases, plot, report, roofline
 from tf_lstm_ops.bench.peers import PEERS
+from tf_lstm_ops.bench.rows import ROWS
 from tf_lstm_ops.bench.runner import Measurement
 from tf_lstm_ops.cli import bench
 
@@ -36,13 +37,17 @@ def test_floor_is_a_reading_of_the_weights_a_step_where_memory_is_slow() -> None
     assert floor(SLOW_MEMORY, task="training") == pytest.approx(2 * 10 * 2, rel=1e-4)
 
 
-def test_floor_counts_valid_steps_layers_directions_and_gates() -> None:
+def test_floor_counts_valid_steps_layers_directions_projection_and_gates() -> None:
     valid = 1 + 10  # lengths 1..10 of two rows
     operations = 2 * valid * 3 * 16 + 2 * valid * 4 * 16
     assert floor(FAST_MEMORY, steps="1..T") == pytest.approx(operations / 1000)
     second = 2 * 20 * 8 * 16  # the second layer's input is both directions' output
     operations = 2 * (INPUT + second) + 4 * 10 * STEP
     assert floor(FAST_MEMORY, layers=2, directions=2) == pytest.approx(operations / 1000)
+    weights = 2 * 16 + 4 * 2  # of h of size 2, and of the projection
+    projected = dataclasses.replace(FAST_MEMORY, bandwidth={4 * weights: 1e9})
+    seconds = (INPUT + 10 * 2 * 2 * weights) / 1000
+    assert floor(projected, projection=2) == pytest.approx(seconds)
     gru = dataclasses.replace(FAST_MEMORY, bandwidth={192: 1e9})
     assert floor(gru, cell="gru") == pytest.approx(0.75 * (INPUT + 10 * STEP) / 1000)
 
@@ -141,6 +146,22 @@ def test_table(made_up: report.Report) -> None:
     assert not any("interrupted" in line for line in lines)
 
 
+def test_table_has_columns_of_the_memory_where_it_was_measured(made_up: report.Report) -> None:
+    time, memory = made_up.results
+    for result in made_up.results:
+        result.found["ours"].memory = 326_400_000
+    assert "memory, MB" not in made_up.as_table().replace("* memory", "")
+    time.found["keras"].memory = 542_000_000
+    memory.found["keras"].memory = 1  # its column is that of the row itself
+    lines = made_up.as_table().splitlines()
+    head = "| row | ours | roofline % | Keras | PyTorch | memory, MB | Keras, memory |"
+    assert lines.count(head) == 1
+    row = lines[lines.index(head) + 2]
+    assert row.endswith("| 1.00 (0.50) | not installed | 326 | 1.66 |")
+    assert "| memory | 3 MB | – | 2.00 (2.00) | differs |" in lines
+    assert json.loads(made_up.as_json())["rows"][0]["peers"]["keras"]["memory"] == 542_000_000
+
+
 def test_json(made_up: report.Report) -> None:
     found = json.loads(made_up.as_json())
     row, memory = found["rows"]
@@ -163,7 +184,7 @@ def test_picture_is_drawn_also_of_nothing(made_up: report.Report, tmp_path: Path
 
 def test_selection_of_rows() -> None:
     everything, quick = bench.select_rows(None, True), bench.select_rows(None, False)
-    assert everything == list(cases.ROWS)
+    assert everything == list(ROWS)
     assert quick == [row for row in everything if row.quick]
     assert {row.group for row in quick} == {"inference", "training", "other"}
     found = bench.select_rows(["fit*", "inference N1 H128*"], False)

@@ -10,9 +10,11 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+import tf_lstm_ops
 from tf_lstm_ops.bench import cases, runner, session, worker
+from tf_lstm_ops.bench.capacity import Capacity
 from tf_lstm_ops.bench.case_sets import CASES
-from tf_lstm_ops.bench.peers import PEERS, Peer, Prepared, eager_op, keras_layer
+from tf_lstm_ops.bench.peers import PEERS, Peer, Prepared, cudnn, eager_op, keras_layer
 from tf_lstm_ops.bench.roofline import Roofline
 
 ROW = cases.Row("tiny", "inference", "inference", 2, 3, 8, 5, peers=("ours", "keras", "torch"))
@@ -135,6 +137,37 @@ def test_memory_is_what_calls_hold_at_most(measured) -> None:
     assert found["keras"].values[0] < 2**24
 
 
+def test_memory_of_training_is_measured_beside_the_time() -> None:
+    row = dataclasses.replace(ROW, group="training", peers=(*ROW.peers, "jax"))
+    peers = fakes("right", "holds memory", "right")
+    peers["jax"] = peers["torch"]
+    with runner.Bench(peers, threads=2, rounds=1, memory=True) as bench:
+        found = bench.run(row, lambda *_: None)
+        other = bench.run(ROW, lambda *_: None)
+    assert all(len(m.values) == len(m.ratios) == 1 for m in found.values())
+    assert 2**26 - 2**22 < found["keras"].memory < 2**26 + 2**24
+    assert found["ours"].memory < 2**24 and found["torch"].memory < 2**24
+    assert found["jax"].memory is None
+    assert all(m.memory is None for m in other.values())
+
+
+def test_memory_is_that_of_the_first_call() -> None:
+    row = dataclasses.replace(ROW, group="training")
+    with runner.Bench(fakes("holds memory once"), threads=2, rounds=1, memory=True) as bench:
+        held = bench.run(row, lambda *_: None)["ours"].memory
+    assert 2**26 - 2**22 < held < 2**26 + 2**24
+
+
+def test_a_failure_in_the_process_of_memory_is_told() -> None:
+    row = dataclasses.replace(LARGER, group="training")  # its first call there is as small as ROW
+    peers = fakes("right", "crashes when built")
+    with runner.Bench(peers, threads=2, rounds=1, memory=True) as bench:
+        found = bench.run(row, lambda *_: None)
+    assert found["ours"].status == "measured"
+    assert found["keras"].status == "failed"
+    assert "status 3" in found["keras"].message
+
+
 @pytest.mark.parametrize("error", [1e-4, np.nan])
 def test_difference_sees_any_number(error: float) -> None:
     ours = {"output": np.float32([[1, 2]]), "gradient of x": np.float32([4])}
@@ -168,17 +201,29 @@ def test_an_interrupt_leaves_what_is_done(
 
     monkeypatch.setattr(runner.Bench, "run", interrupted)
     peers = fakes("right", "wrong", "right")
-    session.run([ROW, LARGER], peers, threads=2, rounds=2, folder=tmp_path)
+    session.run([ROW, LARGER], peers, Capacity(2, 1.957), rounds=2, folder=tmp_path)
     found = json.loads((tmp_path / "results.json").read_text())
     assert found["planned"] == 2
     assert [row["name"] for row in found["rows"]] == ["tiny"]
     table = (tmp_path / "table.md").read_text()
     assert "interrupted: 1 of 2 rows are done" in table
     assert "| tiny |" in table
+    assert "* capacity: 1.96 of 2 threads\n" in table
     assert len(matplotlib.image.imread(tmp_path / "bench.png").shape) == 3
     printed = capsys.readouterr().out
     assert "1/2  tiny\n       ready: ours keras (differs) torch\n" in printed
     assert "interrupted" in printed
+
+
+@pytest.mark.usefixtures("no_measurement_of_the_machine")
+def test_the_capacity_is_measured_again_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "measure_capacity", lambda threads: Capacity(threads, 1.42))
+    session.run([ROW], fakes("right"), Capacity(2, 1.957), rounds=1, folder=tmp_path)
+    table = (tmp_path / "table.md").read_text()
+    assert "* capacity: 1.96 of 2 threads\n" in table
+    assert "* capacity at the end: 1.42 of 2 threads\n" in table
 
 
 def results_here(name: str, row: cases.Row) -> dict[str, np.ndarray]:
@@ -195,6 +240,7 @@ def results_here(name: str, row: cases.Row) -> dict[str, np.ndarray]:
         {"cell": "gru", "steps": "1..T"},
         {"layers": 2, "directions": 2, "steps": "holes"},
         {"cell": "gru", "directions": 2},
+        {"projection": 3},
     ],
     ids=str,
 )
@@ -206,6 +252,39 @@ def test_the_eager_op_gives_the_results_of_the_layer(
     row = dataclasses.replace(ROW, peers=("ours", "ours-eager"), **changes)
     ours, eager = (results_here(name, row) for name in row.peers)
     assert runner.difference(eager, ours, row) == ""
+
+
+@pytest.mark.parametrize("changes", [{}, {"projection": 3}], ids=str)
+@pytest.mark.parametrize("name", ["ours-cudnn", "ours-custom-loop"])
+def test_other_calls_of_ours_train_alike(
+    name: str, changes: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in cudnn, keras_layer:
+        monkeypatch.setattr(module, "set_threads", lambda threads: None)
+    row = dataclasses.replace(ROW, task="training", peers=("ours", name), **changes)
+    ours, other = (results_here(peer, row) for peer in row.peers)
+    names = ["kernel 0", "recurrent_kernel 0", "recurrent_bias 0", *["projection 0"] * len(changes)]
+    assert list(other) == ["output", "gradient of x", *(f"gradient of {n}" for n in names)]
+    assert runner.difference(other, ours, row) == ""
+
+
+def test_a_custom_loop_does_not_say_that_it_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keras_layer, "set_threads", lambda threads: None)
+    given = {}
+    for name in ("ours", "ours-custom-loop"):
+        called = given.setdefault(name, [])
+
+        class Recorded(tf_lstm_ops.keras.LSTM):
+            def __call__(self, *args: object, **arguments: object) -> object:
+                called.append(arguments.get("training", "absent"))  # noqa: B023
+                return super().__call__(*args, **arguments)
+
+        monkeypatch.setattr(tf_lstm_ops.keras, "LSTM", Recorded)
+        results_here(name, dataclasses.replace(ROW, task="training"))
+        monkeypatch.undo()
+        monkeypatch.setattr(keras_layer, "set_threads", lambda threads: None)
+    assert set(given["ours"]) == {True}
+    assert set(given["ours-custom-loop"]) == {"absent"}
 
 
 @pytest.mark.full  # processes that import TensorFlow
@@ -227,7 +306,12 @@ SMALL = {"batch": 4, "time": 7, "units": 8, "inputs": 6}
 def test_all_peers_agree_in_small_rows() -> None:
     """Each row of each set with small sizes, with every framework that is installed."""
     everything = [row for rows in CASES.values() for row in rows]
-    rows = {dataclasses.replace(row, **SMALL, name="", quick=False): row for row in everything}
+    rows = {
+        dataclasses.replace(
+            row, **SMALL, projection=min(row.projection, 3), name="", quick=False
+        ): row
+        for row in everything
+    }
     with runner.Bench(PEERS, threads=2, rounds=1) as bench:
         for small, row in rows.items():
             for name, found in bench.run(small, lambda *_: None).items():

@@ -91,7 +91,8 @@ def measured(scaling: ModuleType) -> dict:
 
 
 def test_table_marks_what_is_above_the_limit(scaling: ModuleType, measured: dict) -> None:
-    text = scaling.document(2, measured)
+    text = scaling.document({"capacity": "1.96 of 2 threads"}, measured)
+    assert "* capacity: 1.96 of 2 threads\n" in text
     factor = 4**1.2 / 4
     rate = 8 * 4 * 25 * 128 * (64 + 128) / (1e-3 * 4**1.2) / 1e9
     cells = f"{4**1.2:.4g} | {rate:.1f} | **{factor:.2f}, above 1.1**"

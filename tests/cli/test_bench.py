@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from tf_lstm_ops import __main__
-from tf_lstm_ops.bench import report, session
+from tf_lstm_ops.bench import capacity, report, session
 from tf_lstm_ops.bench.roofline import Roofline
 from tf_lstm_ops.bench.runner import Measurement
 
 ROWS = ("--rows", "inference N1 H128 T100", "--rows", "fit*")
-PEERS = ("--rounds", "2", "--peers", "keras")
+PEERS = ("--rounds", "2", "--peers", "keras", "--any-capacity")
 
 
 @pytest.mark.slow
@@ -24,10 +24,12 @@ def test_files(command, tmp_path: Path) -> None:
     result = command("bench", *ROWS, *PEERS, "--output", folder)
     assert (result.returncode, result.stderr) == (0, "")
     sequence, fit = json.loads((folder / "results.json").read_text())["rows"]
-    assert list(sequence["peers"]) == ["ours", "ours-cudnn", "keras"]
+    assert list(sequence["peers"]) == ["ours", "ours-eager", "ours-cudnn", "keras"]
     assert list(fit["peers"]) == ["ours", "keras"]
     for peer in [*sequence["peers"].values(), *fit["peers"].values()]:
         assert len(peer["ratios"]) == 2
+    assert " of 2 threads" in (folder / "table.md").read_text()
+    assert result.stdout.startswith("capacity: ")
     assert 0 < sequence["floor_fraction"] < 1
     assert "| inference N1 H128 T100 |" in (folder / "table.md").read_text()
     for name in ("table.md", "bench.png", "results.json"):
@@ -38,16 +40,17 @@ def test_files(command, tmp_path: Path) -> None:
 def test_json(tmp_path: Path, capsys, monkeypatch, planned: int) -> None:
     """The document is results.json and the names of the files. Nothing else is printed."""
 
-    def measured(rows, peers, threads, rounds, folder):
+    def measured(rows, peers, capacity, rounds, folder):
         print("1/1 a row")
         result = report.RowResult(rows[0], {"ours": Measurement("measured", "", [1.0], [1.0])})
         found = report.Report(
-            {}, Roofline(threads, 1e9, {128 * 4 * 128 * 4: 1e9}), planned, [result]
+            {}, Roofline(capacity.threads, 1e9, {128 * 4 * 128 * 4: 1e9}), planned, [result]
         )
         found.save(folder)
         return found
 
     monkeypatch.setattr(session, "run", measured)
+    monkeypatch.setattr(capacity, "measure", lambda n: capacity.Capacity(n, n))
     rows = ROWS if planned == 2 else ROWS[:2]
     status = __main__.main(["bench", *rows, "--output", str(tmp_path), "--json"])
     assert status == (0 if planned == 1 else 130)

@@ -1,10 +1,12 @@
 """``tf-lstm-ops bench``: compares the speed of this package with its alternatives.
 
-* ``cases``: the rows of the tables, and the data that every peer gets.
+* ``cases``: what a row is, and the data that every peer gets.
+* ``rows``: the rows of the tables.
 * ``examples``, ``case_sets``: the sizes of published examples; the sets of rows to select from.
 * ``peers``: the frameworks, one module each. A module's ``build`` makes the call that is timed.
 * ``worker``: the process of one peer.
 * ``runner``: starts workers, compares their results and times them in interleaved rounds.
+* ``capacity``: the check that each thread has a core.
 * ``roofline``: the shortest time of a row by the roofline model of the processor.
 * ``report``, ``plot``: the files that a run writes.
 

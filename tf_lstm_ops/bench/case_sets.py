@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from tf_lstm_ops.bench.cases import ROWS, Row
+from tf_lstm_ops.bench.cases import Row
 from tf_lstm_ops.bench.examples import EXAMPLES, Example
+from tf_lstm_ops.bench.rows import ROWS
 
 _LAYERS = ("ours", "keras", "keras-jit")
 _PEERS = {

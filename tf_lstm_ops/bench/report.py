@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tf_lstm_ops.bench.capacity import Capacity
 from tf_lstm_ops.bench.cases import Row
 from tf_lstm_ops.bench.peers import PEERS
 from tf_lstm_ops.bench.roofline import Roofline, floor_seconds
@@ -133,6 +134,10 @@ class Report:
             "* other columns: the time of the peer divided by our time in the same round, as "
             "median (minimum). Above 1,\n  this package is faster"
         )
+        yield (
+            "* memory: the growth of the peak memory of a new process by its first training step; "
+            "of a peer,\n  divided by ours. Above 1, this package needs less"
+        )
 
     def _tables(self) -> Iterator[str]:
         for group, title in _TITLES.items():
@@ -145,6 +150,9 @@ class Report:
         there = {name for r in results for name in r.found if name != r.row.peers[0]}
         peers = [name for name in PEERS if name in there]
         heads = ["row", "ours", "roofline %", *(PEERS[name].label for name in peers)]
+        with_memory = [n for n in peers if any(memory_of(r, n) for r in results)]
+        if with_memory:
+            heads += ["memory, MB", *(f"{PEERS[name].label}, memory" for name in with_memory)]
         yield f"| {' | '.join(heads)} |"
         yield "|---|" + "---:|" * (len(heads) - 1)
         for result in results:
@@ -155,6 +163,11 @@ class Report:
                 f"{100 * fraction:.0f}" if fraction else "–",
             ]
             cells += [cell(result.found.get(name)) for name in peers]
+            if with_memory:
+                ours = result.ours.memory
+                cells.append(f"{ours * _SCALES['MB']:.0f}" if ours else "–")
+                ratios = [memory_of(result, name) for name in with_memory]
+                cells += [f"{ratio:.2f}" if ratio else "–" for ratio in ratios]
             yield f"| {' | '.join(cells)} |"
 
     def _remarks(self) -> Iterator[str]:
@@ -195,11 +208,15 @@ def summary(measurement: Measurement, unit: str) -> dict[str, float]:
     }
 
 
-def machine() -> dict[str, Any]:
+def machine(capacity: Capacity) -> dict[str, Any]:
     """The properties of the machine and of the software on which the measurements depend.
 
+    Args:
+      capacity: of the processors, measured before.
+
     Returns:
-      Processor, instruction set, platform, versions of the packages, date and load, as text.
+      Processor, capacity, instruction set, platform, versions of the packages, date and load, as
+      text.
     """
     from tf_lstm_ops import _library
 
@@ -211,6 +228,7 @@ def machine() -> dict[str, Any]:
             continue
     return {
         "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "capacity": str(capacity),
         "instruction set": _library.cpu_info()["instruction_set"],
         "platform": platform.platform(),
         "versions": f"Python {platform.python_version()}, " + ", ".join(versions),
@@ -261,6 +279,21 @@ def cell(measurement: Measurement | None) -> str:
     if "median_ratio" not in found:
         return "–"
     return f"{found['median_ratio']:.2f} ({found['min_ratio']:.2f})"
+
+
+def memory_of(result: RowResult, name: str) -> float | None:
+    """The memory of a peer divided by ours.
+
+    Args:
+      result: a row whose unit is not memory.
+      name: the peer.
+
+    Returns:
+      The ratio; None if one of them was not measured.
+    """
+    theirs = result.found[name].memory if name in result.found else None
+    ours = result.ours.memory
+    return theirs / ours if theirs and ours and result.row.measure == "time" else None
 
 
 def _figures(value: float) -> str:

@@ -63,9 +63,9 @@ def floor_seconds(row: Row, roofline: Roofline) -> float | None:
     """The shortest time of a call of a row by the roofline model.
 
     All matrix products run at the processor's rate of operations, but a recurrent step takes at
-    least the time to read the recurrent matrix. The recurrent products h R and, in training, the
-    gradients of h cannot be computed for many steps at once. The input's product and the gradients
-    of the input and of the weights can.
+    least the time to read its weights. The recurrent products h R, the projection and, in training,
+    the gradients of h cannot be computed for many steps at once. The input's product and the
+    gradients of the input and of the weights can.
 
     Args:
       row: the row.
@@ -81,10 +81,9 @@ def floor_seconds(row: Row, roofline: Roofline) -> float | None:
     if row.task == "step":
         return max(2 * row.batch * (row.inputs + row.units) * columns / roofline.flops, read)
     rows_per_step = valid_steps(row).sum(axis=0)
-    recurrent = 2 * rows_per_step * row.units * columns / roofline.flops
+    recurrent = 2 * rows_per_step * _step_weights(row) / roofline.flops
     steps = np.where(rows_per_step > 0, np.maximum(recurrent, read), 0).sum()
-    width = row.directions * row.units
-    inputs = row.inputs + (row.layers - 1) * width
+    inputs = row.inputs + (row.layers - 1) * row.width
     input_products = row.directions * 2 * rows_per_step.sum() * inputs * columns / roofline.flops
     cells = row.layers * row.directions
     seconds = input_products + cells * passes * steps
@@ -100,6 +99,11 @@ def _has_floor(row: Row) -> bool:
 
 
 def _weight_bytes(row: Row) -> int:
-    """The size of the matrix that every step reads."""
-    rows = row.units + (row.inputs if row.task == "step" else 0)
-    return rows * GATES[row.cell] * row.units * _FLOAT
+    """The size of the matrices that every step reads."""
+    inputs = row.inputs * GATES[row.cell] * row.units if row.task == "step" else 0
+    return (inputs + _step_weights(row)) * _FLOAT
+
+
+def _step_weights(row: Row) -> int:
+    """The number of weights that multiply h: the recurrent matrix and the projection."""
+    return row.hidden * GATES[row.cell] * row.units + row.units * row.projection

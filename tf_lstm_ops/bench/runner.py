@@ -26,9 +26,9 @@ from tf_lstm_ops.weights.arrays import Array
 WARM_SECONDS = 0.06
 ROUND_SECONDS = 0.035
 ANSWER_SECONDS = 600.0  # a worker that gives no answer within this time has failed
-MEMORY_CALLS = 3
+MEMORY_PEERS = ("ours", "keras", "torch")  # of the rows of training
 
-# Relative to the largest element of an array. In the rows of cases.ROWS other orders of summation
+# Relative to the largest element of an array. In the rows of rows.ROWS other orders of summation
 # and other approximations of tanh cause up to 2e-6; a wrong gate, step or sign more than 1e-2.
 TOLERANCE = 2e-5
 # bfloat16 has 8 significant bits; they cause up to 6e-3.
@@ -48,12 +48,15 @@ class Measurement:
       message: the reason for a status other than "measured".
       values: the time of a call in each round, in seconds; or one value, in bytes.
       ratios: each value divided by ours of the same round.
+      memory: bytes, the growth of a new process' peak memory by its first call; None if it was not
+        measured.
     """
 
     status: str
     message: str = ""
     values: list[float] = field(default_factory=list)
     ratios: list[float] = field(default_factory=list)
+    memory: int | None = None
 
 
 class Process:
@@ -89,13 +92,14 @@ class Process:
             pickle.dump((method, arguments), self._process.stdin)
             self._process.stdin.flush()
 
-    def send_build(self, row: Row) -> None:
-        """Requests the worker's `build`.
+    def send_row(self, method: str, row: Row) -> None:
+        """Sends a request that builds a row.
 
         Args:
+          method: "build" or "memory".
           row: the row.
         """
-        self.send("build", self._peer.module, row, self._threads, dict(self._peer.options))
+        self.send(method, self._peer.module, row, self._threads, dict(self._peer.options))
 
     def receive(self) -> Any:
         """Waits for the answer to the earliest request that has none yet.
@@ -172,10 +176,14 @@ class Bench:
       peers: the peers to measure, by name.
       threads: the threads of each peer.
       rounds: the number of rounds per peer.
+      memory: whether to measure the memory of MEMORY_PEERS in the rows of training, too.
     """
 
-    def __init__(self, peers: Mapping[str, Peer], threads: int, rounds: int) -> None:
+    def __init__(
+        self, peers: Mapping[str, Peer], threads: int, rounds: int, memory: bool = False
+    ) -> None:
         self._peers, self._threads, self._rounds = peers, threads, rounds
+        self._with_memory = memory
         self._processes: dict[str, Process] = {}
 
     def run(self, row: Row, ready: Callable[[str, str], None]) -> dict[str, Measurement]:
@@ -189,15 +197,20 @@ class Bench:
           The measurement of each peer by name.
         """
         names = [name for name in row.peers if name in self._peers]
-        if row.measure == "memory":
-            self.close()  # each peer gets a new process
         found = self._build(row, names, ready)
         running = [name for name in names if found[name].status == "measured"]
         ours = row.peers[0]
         if ours not in running:
             return found
-        if row.measure == "time":
+        if row.measure == "memory":
+            self._measure_memory(row, running, found)
+            for name in running:
+                if (memory := found[name].memory) is not None:
+                    found[name].values = [memory]
+        else:
             self._take_turns(running, found)
+            if self._with_memory and row.group == "training":
+                self._measure_memory(row, [n for n in running if n in MEMORY_PEERS], found)
         for name in running:
             pairs = zip(found[name].values, found[ours].values, strict=False)
             found[name].ratios = [theirs / mine for theirs, mine in pairs]
@@ -221,7 +234,7 @@ class Bench:
         found: dict[str, Measurement] = {}
         installed = [name for name in names if self._peers[name].is_installed()]
         for name in installed:
-            self._process(name).send_build(row)
+            self._process(name).send_row("build", row)
         ours: dict[str, Array] = {}
         for name in names:
             if name not in installed:
@@ -232,8 +245,6 @@ class Bench:
                 process = self._processes[name]
                 process.receive()
                 found[name] = Measurement("measured")
-                if row.measure == "memory":
-                    found[name].values = [process.ask("memory", MEMORY_CALLS)]
                 results = process.ask("results")
                 ours = ours or results
                 if message := difference(results, ours, row):
@@ -255,6 +266,20 @@ class Bench:
                     request = "seconds", WARM_SECONDS, ROUND_SECONDS
                     found[name].values.append(self._processes[name].ask(*request))
                 time.sleep(self._peers[name].rest_seconds)
+
+    def _measure_memory(
+        self, row: Row, names: Sequence[str], found: dict[str, Measurement]
+    ) -> None:
+        """Measures each peer in a new process."""
+        processes = {}
+        with contextlib.ExitStack() as stack:
+            for name in names:
+                processes[name] = process = Process(self._peers[name], self._threads)
+                stack.callback(process.close)
+                process.send_row("memory", row)
+            for name, process in processes.items():
+                with self._failures(name, found):
+                    found[name].memory = process.receive()
 
     def _process(self, name: str) -> Process:
         if name not in self._processes or not self._processes[name].is_alive:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tf_lstm_ops.bench import report, roofline
+from tf_lstm_ops.bench.capacity import Capacity
+from tf_lstm_ops.bench.capacity import measure as measure_capacity
 from tf_lstm_ops.bench.cases import Row
 from tf_lstm_ops.bench.peers import PEERS, Peer
 from tf_lstm_ops.bench.runner import Bench
 
 
 def run(
-    rows: Sequence[Row], peers: Mapping[str, Peer], threads: int, rounds: int, folder: Path
+    rows: Sequence[Row],
+    peers: Mapping[str, Peer],
+    capacity: Capacity,
+    rounds: int,
+    folder: Path,
 ) -> report.Report:
     """Measures the rows, prints the progress, writes results.json, table.md and bench.png.
 
@@ -22,7 +29,7 @@ def run(
     Args:
       rows: the rows.
       peers: the peers to measure, by name. They must include the first peer of each row.
-      threads: the threads of each peer.
+      capacity: of the processors, for as many threads as each peer gets.
       rounds: the number of rounds per peer.
       folder: an existing folder to write to.
 
@@ -34,15 +41,17 @@ def run(
     """
     from tf_lstm_ops.bench import plot  # not above: it needs matplotlib, other commands do not
 
-    found = report.Report(report.machine(), roofline.measure(rows, threads), len(rows))
+    threads = capacity.threads
+    found = report.Report(report.machine(capacity), roofline.measure(rows, threads), len(rows))
     found.save(folder)
     _print_missing(peers)
     try:
-        with Bench(peers, threads, rounds) as bench:
+        with Bench(peers, threads, rounds, memory=sys.platform == "linux") as bench:
             for number, row in enumerate(rows, 1):
                 _measure(bench, row, f"{number:2}/{len(rows)}", found)
                 found.save(folder)
         found.roofline = found.roofline.best(roofline.measure(rows, threads))
+        found.machine["capacity at the end"] = str(measure_capacity(threads))
     except KeyboardInterrupt:
         print("\ninterrupted")
     found.save(folder)

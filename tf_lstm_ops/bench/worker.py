@@ -9,6 +9,8 @@ exception.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import dataclasses
 import gc
 import importlib
 import os
@@ -81,21 +83,29 @@ class Worker:
             passed = time.perf_counter() - start
         return passed / calls
 
-    def memory(self, calls: int) -> int:
-        """Measures the memory of calls.
+    def memory(self, module: str, row: Row, threads: int, options: dict[str, Any]) -> int:
+        """Measures the memory of the first call of a row, after a call of a tiny row.
 
         Args:
-          calls: the number of calls.
+          module, row, threads, options: those of `build`.
 
         Returns:
-          The bytes by which the process' peak memory exceeds its memory before the calls.
+          The bytes by which the process' peak memory exceeds its memory before the call.
         """
+        tiny = dataclasses.replace(
+            row, batch=2, time=4, inputs=8, units=8, projection=min(row.projection, 4)
+        )
+        self.build(module, tiny, threads, options)
+        self.results()
+        self.build(module, row, threads, options)
         assert self._prepared
+        gc.collect()
+        with contextlib.suppress(AttributeError, OSError, TypeError):  # in glibc only
+            ctypes.CDLL(None).malloc_trim(0)  # the call could use freed memory without any growth
         with contextlib.suppress(OSError):  # resets the peak on Linux; other systems lack the file
             Path("/proc/self/clear_refs").write_text("5")
         before = _peak_memory()
-        for _ in range(calls):
-            self._prepared.call()
+        self._prepared.call()
         return _peak_memory() - before
 
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from tf_lstm_ops.bench import session
+from tf_lstm_ops.bench import capacity, session
 from tf_lstm_ops.bench.case_sets import CASES
 from tf_lstm_ops.bench.cases import Row
 from tf_lstm_ops.bench.peers import PEERS
@@ -59,6 +59,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--rounds", metavar="N", type=int, default=9, help="rounds per peer")
     parser.add_argument("--threads", metavar="N", type=int, default=2, help="threads per peer")
+    parser.add_argument(capacity.OPTION, action="store_true", help=capacity.HELP)
     output.add_json(parser)
     parser.set_defaults(run=run)
 
@@ -74,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
       UsageError: an argument is wrong.
-      CommandError: matplotlib is missing, or the folder cannot be written to.
+      CommandError: matplotlib is missing, the folder cannot be written to, or the processors have
+        too low a capacity.
     """
     for name in ("rounds", "threads"):
         if (value := getattr(arguments, name)) < 1:
@@ -94,7 +96,11 @@ def run(arguments: argparse.Namespace) -> int:
             "choose another folder with --output DIR"
         ) from error
     with output.json_only(arguments.json):
-        report = session.run(rows, peers, arguments.threads, arguments.rounds, arguments.output)
+        try:
+            found = capacity.check(arguments.threads, arguments.any_capacity)
+        except capacity.TooLow as error:
+            raise CommandError(str(error)) from error
+        report = session.run(rows, peers, found, arguments.rounds, arguments.output)
         names = ("table.md", "bench.png", "results.json")
         files = [str(file) for name in names if (file := arguments.output / name).exists()]
         for file in files:

@@ -21,7 +21,7 @@ def build(row: Row, problem: Problem, threads: int, *, behaviour: str = "right")
             sys.stderr.write("its last words\n")
             sys.stderr.flush()
             os._exit(7)
-        if behaviour == "holds memory":
+        if behaviour == "holds memory" or (behaviour == "holds memory once" and calls == 1):
             bytearray(os.urandom(1)) * 2**26
 
     def results(_: None) -> dict:

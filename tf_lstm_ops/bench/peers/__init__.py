@@ -76,6 +76,7 @@ PEERS: dict[str, Peer] = {
     "ours-block-cell": _ours("our block cell", "block_cell", ours=True),
     "ours-float32": _ours("ours, float32", "keras_layer", ours=True, dtype="float32"),
     "ours-one-thread": _ours("ours, 1 thread", "keras_layer", threads=1, ours=True),
+    "ours-custom-loop": _ours("ours, custom loop", "keras_layer", ours=True, training=None),
     "ours-all-steps": _ours("our CudnnRNNV3, all steps", "cudnn", use_lengths=False),
     "keras": Peer("Keras", "keras_layer"),
     "keras-jit": Peer("Keras, XLA", "keras_layer", {"jit_compile": True}),

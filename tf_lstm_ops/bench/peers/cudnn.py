@@ -30,18 +30,21 @@ def build(row: Row, problem: Problem, threads: int, *, use_lengths: bool = True)
     set_threads(threads)
     x, output_grad = (tf.constant(np.swapaxes(a, 0, 1)) for a in (problem.x, problem.output_grad))
     params = tf.constant(problem.weights.to_cudnn())
-    state = tf.zeros([len(problem.weights.layers), row.batch, row.units])
+    states = [
+        tf.zeros([len(problem.weights.layers), row.batch, size]) for size in (row.hidden, row.units)
+    ]
     lengths = problem.lengths if use_lengths else np.full(row.batch, row.time, np.int32)
 
     def forward(x: Any, params: Any, is_training: bool) -> Any:
         return tf_lstm_ops.raw_ops.CudnnRNNV3(
             input=x,
-            input_h=state,
-            input_c=state,  # a GRU does not read it
+            input_h=states[0],
+            input_c=states[1],  # a GRU does not read it
             params=params,
             sequence_lengths=lengths,
             rnn_mode=row.cell,
             direction="bidirectional" if row.directions == 2 else "unidirectional",
+            num_proj=row.projection,
             is_training=is_training,
         ).output
 
@@ -75,6 +78,7 @@ def _training_results(
         cell_size=row.units,
         layers=row.layers,
         directions=row.directions,
+        num_proj=row.projection,
     )
     x_grad = np.swapaxes(floats(x_grad), 0, 1)
     return {**_results(problem, output), **compared_grads(x_grad, weight_grads)}

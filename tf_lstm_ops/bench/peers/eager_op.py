@@ -52,11 +52,12 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
 def _arguments(row: Row, problem: Problem, number: int, backwards: bool) -> dict[str, Any]:
     """The arguments of the op of a layer direction, except x."""
     weights = type(problem.weights)((problem.weights.layers[number],)).to_keras()
-    kernel, recurrent_kernel, bias = (tf.constant(array, row.dtype) for array in weights)
-    absent, state = tf.zeros([0], row.dtype), tf.zeros([row.batch, row.units], row.dtype)
+    kernel, recurrent_kernel, bias, *rest = (tf.constant(array, row.dtype) for array in weights)
+    absent = tf.zeros([0], row.dtype)
+    h, c = (tf.zeros([row.batch, size], row.dtype) for size in (row.hidden, row.units))
     found = {
         "mask": tf.constant([] if problem.valid is None else problem.valid, tf.bool),
-        "initial_h": state,
+        "initial_h": h,
         "kernel": kernel,
         "recurrent_kernel": recurrent_kernel,
         "bias": bias,
@@ -67,5 +68,5 @@ def _arguments(row: Row, problem: Problem, number: int, backwards: bool) -> dict
         "training": False,
     }
     if row.cell == "lstm":
-        found |= {"initial_c": state, "peephole": absent, "projection": absent}
+        found |= {"initial_c": c, "peephole": absent, "projection": rest[0] if rest else absent}
     return found

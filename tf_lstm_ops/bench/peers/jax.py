@@ -33,7 +33,7 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
 
     def run(x: Any, cell: Any) -> Any:
         bias = cell["bias"] + (cell["recurrent_bias"] if row.cell == "lstm" else 0.0)
-        zero = jnp.zeros((row.batch, row.units))
+        h, c = (jnp.zeros((row.batch, size)) for size in (row.hidden, row.units))
 
         def body(state: Any, given: Any) -> Any:
             z, keep = given
@@ -42,7 +42,7 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
                 new = tuple(jnp.where(keep, n, old) for n, old in zip(new, state, strict=True))
             return new, new[0]
 
-        start = (zero, zero) if row.cell == "lstm" else (zero,)
+        start = (h, c) if row.cell == "lstm" else (h,)
         return jax.lax.scan(body, start, (x @ cell["kernel"] + bias, valid))[1]
 
     run_all = run_layers(run, lambda x: x[::-1], lambda both: jnp.concatenate(both, -1))
@@ -85,7 +85,8 @@ def _lstm_step(cell: Any, z: Any, state: Any) -> Any:
     h, c = state
     i, f, g, o = jnp.split(z + h @ cell["recurrent_kernel"], 4, axis=-1)
     c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
-    return jax.nn.sigmoid(o) * jnp.tanh(c), c
+    h = jax.nn.sigmoid(o) * jnp.tanh(c)
+    return h @ cell["projection"] if "projection" in cell else h, c
 
 
 def _gru_step(cell: Any, z: Any, state: Any) -> Any:

@@ -33,6 +33,7 @@ def build(
     ours: bool = False,
     jit_compile: bool = False,
     dtype: str | None = None,
+    training: bool | None = True,
 ) -> Prepared:
     """Makes a call of a tf.function, or of model.fit.
 
@@ -43,6 +44,7 @@ def build(
       ours: whether to use this package's layers.
       jit_compile: whether XLA compiles the call.
       dtype: the layers' dtype instead of the row's.
+      training: the argument of the layers in a training step; None: it is not given.
 
     Returns:
       The call to time.
@@ -57,26 +59,28 @@ def build(
     x, output_grad = tf.constant(problem.x, dtype), tf.constant(problem.output_grad, dtype)
     mask = None if problem.valid is None else tf.constant(problem.valid)
 
-    def forward(x: Any, training: bool) -> Any:
+    def forward(x: Any, **arguments: bool) -> Any:
         for layer in layers:
-            x = layer(x, mask=mask, training=training)
+            x = layer(x, mask=mask, **arguments)
         return x
+
+    arguments = {} if training is None else {"training": training}
 
     @tf.function(jit_compile=jit_compile)
     def inference(x: Any) -> Any:
         return forward(x, training=False)
 
     @tf.function(jit_compile=jit_compile)
-    def training(x: Any) -> Any:
+    def step(x: Any) -> Any:
         with tf.GradientTape() as tape:
             tape.watch(x)
-            output = forward(x, training=True)
+            output = forward(x, **arguments)
         sources = [x, [layer.trainable_variables for layer in layers]]
         return output, tape.gradient(output, sources, output_gradients=output_grad)
 
     if row.task == "training":
-        training.get_concrete_function(x)  # a call's memory does not include tracing
-        return Prepared(lambda: training(x), lambda found: _training_results(row, problem, *found))
+        step.get_concrete_function(x)  # a call's memory does not include tracing
+        return Prepared(lambda: step(x), lambda found: _training_results(row, problem, *found))
     return Prepared(lambda: inference(x), lambda output: compared_output(floats(output), problem))
 
 
@@ -92,12 +96,16 @@ def _training_results(row: Row, problem: Problem, output: Any, grads: Any) -> di
 def _layer(
     layer_class: Any, row: Row, problem: Problem, k: int, dtype: str, return_sequences: bool = True
 ) -> Any:
-    none = dict.fromkeys(("kernel_initializer", "recurrent_initializer"), "zeros")
-    layer = layer_class(row.units, return_sequences=return_sequences, dtype=dtype, **none)
+    options: dict[str, Any] = dict.fromkeys(
+        ("kernel_initializer", "recurrent_initializer"), "zeros"
+    )
+    if row.projection:
+        options["projection_size"] = row.projection
+    layer = layer_class(row.units, return_sequences=return_sequences, dtype=dtype, **options)
     directions = row.directions
     if directions == 2:
         layer = keras.layers.Bidirectional(layer, dtype=dtype)
-    width = row.inputs if k == 0 else directions * row.units
+    width = row.inputs if k == 0 else row.width
     layer.build((row.batch, row.time, width))
     cells = problem.weights.layers[k * directions : (k + 1) * directions]
     layer.set_weights(type(problem.weights)(cells, directions).to_keras())

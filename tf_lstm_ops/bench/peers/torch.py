@@ -24,12 +24,14 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
       The call to time.
     """
     torch.set_num_threads(threads)
+    options = {"proj_size": row.projection} if row.projection else {}  # a GRU does not take it
     module = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}[row.cell](
         row.inputs,
         row.units,
         num_layers=row.layers,
         bidirectional=row.directions == 2,
         batch_first=True,
+        **options,
     )
     arrays = problem.weights.to_torch()
     module.load_state_dict({name: torch.from_numpy(a) for name, a in arrays.items()})
