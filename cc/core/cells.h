@@ -6,7 +6,6 @@
 
 #include <cstdint>
 
-#include "core/custom_lstm_cell.h"
 #include "core/gru_cell.h"
 #include "core/lstm_cell.h"
 #include "core/macros.h"
@@ -30,10 +29,9 @@
 
 // F(name, path) for each header that defines cells. The name is the file name
 // without its extension.
-#define TF_LSTM_OPS_CELL_HEADERS(F)              \
-  F(custom_lstm_cell, "core/custom_lstm_cell.h") \
-  F(gru_cell, "core/gru_cell.h")                 \
-  F(lstm_cell, "core/lstm_cell.h")               \
+#define TF_LSTM_OPS_CELL_HEADERS(F) \
+  F(gru_cell, "core/gru_cell.h")    \
+  F(lstm_cell, "core/lstm_cell.h")  \
   F(vanilla_rnn_cell, "core/vanilla_rnn_cell.h")
 
 namespace tf_lstm_ops {

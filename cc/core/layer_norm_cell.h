@@ -61,29 +61,6 @@ struct LayerNormCell : CellOf<Math> {
   static constexpr int RecurrentTerm(int p) {
     return p - Plain::kFirstRecurrent;
   }
-
-  // The gradients of an LSTM's output, h = o * co with co = tanh(n):
-  //
-  //   dzo = o(1-o) * dh * co    dn = (1-co^2) * dh * o
-  static TF_LSTM_OPS_INLINE void OutputGradients(V o, V co, V h_grad, V* zo,
-                                                 V* n) {
-    *zo = (o - o * o) * (h_grad * co);
-    *n = (1 - co * co) * (h_grad * o);
-  }
-
-  // The other gradients of an LSTM, from dcs:
-  //
-  //   dzi = i(1-i) * dcs * ci    dzf = f(1-f) * dcs * cs_prev
-  //   dzc = (1-ci^2) * dcs * i   dcs_prev = dcs * f
-  static TF_LSTM_OPS_INLINE void StateGradients(V i, V f, V ci, V cs_prev,
-                                                V cs_grad,
-                                                V (&z)[Plain::kPreActivations],
-                                                V* state) {
-    z[kGateI] = (i - i * i) * (cs_grad * ci);
-    z[kGateF] = (f - f * f) * (cs_grad * cs_prev);
-    z[kGateC] = (1 - ci * ci) * (cs_grad * i);
-    *state = cs_grad * f;
-  }
 };
 
 template <class Math>

@@ -1,21 +1,30 @@
-// The equations of the LSTM cell, forward and backward. All backends compile
+// The equations of the LSTM cells, forward and backward. All backends compile
 // this text.
 //
-// Notation: z pre-activation, s(.) logistic function, * elementwise product,
-// dv the gradient of the loss with respect to v.
+// Notation: z pre-activation, * elementwise product, dv the gradient of the
+// loss with respect to v; a_i, a_c, a_f and a_o are the activations of the
+// gates, g is that of the cell state:
 //
-//   i  = s(zi + wci * cs_prev)              ci = tanh(zc)
-//   f  = s(zf + forget_bias + wcf * cs_prev)
-//   cs = clip(i * ci + f * cs_prev)         co = tanh(cs)
-//   o  = s(zo + wco * cs)                   h  = o * co
+//   i  = a_i(zi + wci * cs_prev)             ci = a_c(zc [+ wcc * cs_prev])
+//   f  = a_f(zf + forget_bias + wcf * cs_prev)
+//   cs = clip(i * ci + f * cs_prev)          co = g(cs)
+//   o  = a_o(zo + wco * cs')                 h  = o * co
 //
-// The peephole terms (wci, wcf, wco) are optional. The output gate's peephole
-// reads the new, clipped cell state. Source: F. Gers, J. Schmidhuber,
-// "Recurrent nets that time and count" (2000), in the form of TensorFlow's
-// LSTMBlockCell.
+// The peephole terms (wci, wcc, wcf, wco) are optional. There are three cells:
+//
+//   LstmCell            a_i, a_f, a_o: the logistic function; a_c, g: tanh.
+//                       Three peepholes; cs' is the new, clipped cs.
+//   ActivationLstmCell  any activations; peepholes as above
+//   CustomLstmCell      any activations; four peepholes; cs' is cs_prev
+//
+// Sources: F. Gers, J. Schmidhuber, "Recurrent nets that time and count"
+// (2000), in the form of TensorFlow's LSTMBlockCell; Keras' LSTM with
+// `recurrent_activation` a and `activation` a_c = g; Apple's documentation of
+// MPSGraphLSTMDescriptor and of MPSGraph's LSTM methods.
 #ifndef TF_LSTM_OPS_CORE_LSTM_CELL_H_
 #define TF_LSTM_OPS_CORE_LSTM_CELL_H_
 
+#include "core/activation.h"
 #include "core/cell_options.h"
 #include "core/gate_order.h"
 #include "core/macros.h"
@@ -28,13 +37,67 @@ enum LstmSaved { kSavedI, kSavedCs, kSavedF, kSavedO, kSavedCi, kSavedCo };
 // The saved activation that is the gate's own value, by LstmGate.
 constexpr LstmSaved kSavedOfGate[] = {kSavedI, kSavedCi, kSavedF, kSavedO};
 
-// The LSTM cell. Its members are the interface of all cells; the other headers
-// of cells refer to them here. Math supplies `Value` (a scalar, a SIMD vector
-// or a tensor of a graph) with the arithmetic operators, and static functions
-// Sigmoid, Tanh, IfPositive(condition, yes, no), Min and Max. Min and Max
-// return NaN if their first argument is NaN.
+// The logistic function and tanh.
 template <class Math>
-struct LstmCell {
+struct StandardActivations {
+  using V = typename Math::Value;
+  using ValueAndSlope = typename ActivationMath<Math>::ValueAndSlope;
+
+  static TF_LSTM_OPS_INLINE V Gate(LstmGate p, V z, const CellOptions*) {
+    if (p == kGateC) return Math::Tanh(z);
+    return Math::Sigmoid(z);
+  }
+  static TF_LSTM_OPS_INLINE V State(V cs, const CellOptions*) {
+    return Math::Tanh(cs);
+  }
+  static TF_LSTM_OPS_INLINE ValueAndSlope RestoreGate(LstmGate p, V y,
+                                                      const CellOptions*) {
+    if (p == kGateC) return {y, 1 - y * y};
+    return {y, y - y * y};
+  }
+  static TF_LSTM_OPS_INLINE V StateSlope(V, V co, const CellOptions*) {
+    return 1 - co * co;
+  }
+  static TF_LSTM_OPS_INLINE bool SavesArgument(LstmGate, const CellOptions*) {
+    return false;
+  }
+};
+
+// The functions that CellOptions::activations selects.
+template <class Math>
+struct SelectedActivations {
+  using V = typename Math::Value;
+  using Functions = ActivationMath<Math>;
+  using ValueAndSlope = typename Functions::ValueAndSlope;
+
+  static TF_LSTM_OPS_INLINE V Gate(LstmGate p, V z, const CellOptions* with) {
+    return Functions::Activate(with->activations.gate[p], z);
+  }
+  static TF_LSTM_OPS_INLINE V State(V cs, const CellOptions* with) {
+    return Functions::Activate(with->activations.state, cs);
+  }
+  static TF_LSTM_OPS_INLINE ValueAndSlope RestoreGate(LstmGate p, V saved,
+                                                      const CellOptions* with) {
+    return Functions::Restore(with->activations.gate[p], saved);
+  }
+  static TF_LSTM_OPS_INLINE V StateSlope(V cs, V co, const CellOptions* with) {
+    const Activation g = with->activations.state;
+    return Functions::Restore(g, NeedsArgument(g) ? cs : co).slope;
+  }
+  static TF_LSTM_OPS_INLINE bool SavesArgument(LstmGate p,
+                                               const CellOptions* with) {
+    return NeedsArgument(with->activations.gate[p]);
+  }
+};
+
+// A cell. The members are the interface of all cells; the other headers of
+// cells refer to them here. Math supplies `Value` (a scalar, a SIMD vector or a
+// tensor of a graph) with the arithmetic operators, and static functions
+// Sigmoid, Tanh, IfPositive(condition, yes, no), Min and Max. Min and Max
+// return NaN if their first argument is NaN. `kNewStateGate` is the gate whose
+// peephole reads the new state, or -1: then the candidate has a peephole too.
+template <class Math, class Activations, int kNewStateGate>
+struct LstmCellOf {
   using V = typename Math::Value;
 
   // Pre-activations [0, kInputPreActivations) have input weights. The
@@ -53,8 +116,7 @@ struct LstmCell {
   static constexpr bool kHasOutputGate = true;  // h = o * co
   // The equations of a unit read sums over all units of its row.
   static constexpr bool kReducesRows = false;
-  // The gate whose peephole reads the new state, not the previous one.
-  static constexpr int kNewStatePeephole = kGateO;
+  static constexpr int kNewStatePeephole = kNewStateGate;
 
   struct Parameters {
     const V* peephole = nullptr;  // [kPreActivations] by gate; null: none
@@ -68,7 +130,9 @@ struct LstmCell {
     V z[kPreActivations];
     V state;  // with respect to cs_prev
   };
-  // Outputs that the forward pass saves, by index of SavedActivations.
+  // Outputs that the forward pass saves, by index of SavedActivations. Where
+  // the derivative of an activation needs the argument, the outputs i, f, ci
+  // and o are the arguments instead of the values.
   static constexpr int kSavedCount = 6;
   static constexpr int kSavedForBackward = 5;  // co is computed again
   static constexpr V Outputs::* kSaved[kSavedCount] = {
@@ -89,19 +153,88 @@ struct LstmCell {
   // of them before the second one, so that the latencies overlap.
   static TF_LSTM_OPS_INLINE Outputs Gates(const V (&z)[kPreActivations],
                                           V cs_prev, const Parameters& with) {
-    const V* w = with.peephole;
     Outputs y;
-    y.i = Math::Sigmoid(w ? z[kGateI] + w[kGateI] * cs_prev : z[kGateI]);
-    y.f = Math::Sigmoid(w ? z[kGateF] + w[kGateF] * cs_prev : z[kGateF]);
-    y.ci = Math::Tanh(z[kGateC]);
+    y.i = Gate(kGateI, z, cs_prev, with);
+    y.f = Gate(kGateF, z, cs_prev, with);
+    y.ci = Gate(kGateC, z, cs_prev, with);
     y.cs = Clip(y.i * y.ci + y.f * cs_prev, with);
-    y.o = Math::Sigmoid(w ? z[kGateO] + w[kGateO] * y.cs : z[kGateO]);
+    y.o = Gate(kGateO, z, kNewStateGate == kGateO ? y.cs : cs_prev, with);
     return y;
   }
-  static TF_LSTM_OPS_INLINE void Output(const V (&)[kPreActivations], V,
-                                        const Parameters&, Outputs* y) {
-    y->co = Math::Tanh(y->cs);
+  static TF_LSTM_OPS_INLINE void Output(const V (&z)[kPreActivations],
+                                        V cs_prev, const Parameters& with,
+                                        Outputs* y) {
+    y->co = Activations::State(y->cs, with.options);
     y->h = y->o * y->co;
+    const auto save = [&](LstmGate p, V state, V* output) {
+      if (!Activations::SavesArgument(p, with.options)) return;
+      *output = Argument(p, z, state, with);
+    };
+    save(kGateI, cs_prev, &y->i);
+    save(kGateF, cs_prev, &y->f);
+    save(kGateC, cs_prev, &y->ci);
+    save(kGateO, kNewStateGate == kGateO ? y->cs : cs_prev, &y->o);
+  }
+
+  // Computes the output that was not saved: co, unless `has_co`.
+  static TF_LSTM_OPS_INLINE void Restore(Outputs* y, bool has_co,
+                                         const Parameters& with) {
+    if (!has_co) y->co = Activations::State(y->cs, with.options);
+  }
+  // h of restored outputs.
+  static TF_LSTM_OPS_INLINE V Hidden(const Outputs& y, const Parameters& with) {
+    return Activations::RestoreGate(kGateO, y.o, with.options).value * y.co;
+  }
+
+  // Returns the gradients of the loss with respect to z and cs_prev. `y` has
+  // the restored outputs of Forward; y.h is not read. `grad` has the gradients
+  // of the loss with respect to these outputs. a' and g' are derivatives. The
+  // clip has the gradient 1 (straight-through), as in TensorFlow's
+  // LSTMBlockCellGrad:
+  //
+  //   dzo = a_o' * (grad.h * co + grad.o)
+  //   dcs = g' * (grad.h * o + grad.co) + grad.cs [+ wco * dzo]
+  //   dzc = a_c' * (dcs * i + grad.ci)
+  //   dzf = a_f' * (dcs * cs_prev + grad.f)
+  //   dzi = a_i' * (dcs * ci + grad.i)
+  //   dcs_prev = dcs * f + the peepholes that read cs_prev times their dz
+  static TF_LSTM_OPS_INLINE Gradients Backward(const Outputs& y, V cs_prev,
+                                               const Outputs& grad,
+                                               const Parameters& with) {
+    Gradients d;
+    V dcs = OutputBackward(y, grad, with, &d.z[kGateO]) + grad.cs;
+    if (kNewStateGate == kGateO && with.peephole) {
+      dcs = dcs + with.peephole[kGateO] * d.z[kGateO];
+    }
+    StateBackward(y, cs_prev, grad, dcs, with, &d);
+    return d;
+  }
+
+  // The two parts of Backward. Between them, layer normalisation changes dcs.
+  // The first one sets dzo and returns g' * (grad.h * o + grad.co).
+  static TF_LSTM_OPS_INLINE V OutputBackward(const Outputs& y,
+                                             const Outputs& grad,
+                                             const Parameters& with, V* zo) {
+    const auto o = Activations::RestoreGate(kGateO, y.o, with.options);
+    *zo = o.slope * (grad.h * y.co + grad.o);
+    return Activations::StateSlope(y.cs, y.co, with.options) *
+           (grad.h * o.value + grad.co);
+  }
+  static TF_LSTM_OPS_INLINE void StateBackward(const Outputs& y, V cs_prev,
+                                               const Outputs& grad, V dcs,
+                                               const Parameters& with,
+                                               Gradients* d) {
+    const auto i = Activations::RestoreGate(kGateI, y.i, with.options);
+    const auto f = Activations::RestoreGate(kGateF, y.f, with.options);
+    const auto ci = Activations::RestoreGate(kGateC, y.ci, with.options);
+    d->z[kGateC] = ci.slope * (dcs * i.value + grad.ci);
+    d->z[kGateF] = f.slope * (dcs * cs_prev + grad.f);
+    d->z[kGateI] = i.slope * (dcs * ci.value + grad.i);
+    d->state = dcs * f.value;
+    for (int p = 0; with.peephole && p < kPreActivations; ++p) {
+      if (p == kNewStateGate || !PeepholeOf(p)) continue;
+      d->state = d->state + with.peephole[p] * d->z[p];
+    }
   }
 
   // Clips the cell state to [-clip, clip]. NaN stays NaN.
@@ -110,40 +243,30 @@ struct LstmCell {
     return Math::Min(Math::Max(cs, -*with.clip), *with.clip);
   }
 
-  // Computes the outputs that were not saved: co, unless `has_co`.
-  static TF_LSTM_OPS_INLINE void Restore(Outputs* y, bool has_co,
-                                         const Parameters&) {
-    if (!has_co) y->co = Math::Tanh(y->cs);
+ private:
+  static TF_LSTM_OPS_INLINE constexpr bool PeepholeOf(int p) {
+    return p != kGateC || kNewStateGate < 0;
   }
-
-  // Returns the gradients of the loss with respect to z and cs_prev. `y` has
-  // the outputs of Forward; y.h is not read. `grad` has the gradients of the
-  // loss with respect to these outputs. The clip has the gradient 1
-  // (straight-through), as in TensorFlow's LSTMBlockCellGrad:
-  //
-  //   dzo = o(1-o) * (grad.h * co + grad.o)
-  //   dcs = (1-co^2) * (grad.h * o + grad.co) + grad.cs + wco * dzo
-  //   dzc = (1-ci^2) * (dcs * i + grad.ci)
-  //   dzf = f(1-f) * (dcs * cs_prev + grad.f)
-  //   dzi = i(1-i) * (dcs * ci + grad.i)
-  //   dcs_prev = dcs * f + wci * dzi + wcf * dzf
-  static TF_LSTM_OPS_INLINE Gradients Backward(const Outputs& y, V cs_prev,
-                                               const Outputs& grad,
-                                               const Parameters& with) {
-    const V* w = with.peephole;
-    Gradients d;
-    d.z[kGateO] = (y.o - y.o * y.o) * (grad.h * y.co + grad.o);
-    V dcs = (grad.h * y.o + grad.co) * (1 - y.co * y.co) + grad.cs;
-    if (w) dcs = dcs + w[kGateO] * d.z[kGateO];
-    d.z[kGateC] = (1 - y.ci * y.ci) * (dcs * y.i + grad.ci);
-    d.z[kGateF] = (y.f - y.f * y.f) * (dcs * cs_prev + grad.f);
-    d.z[kGateI] = (y.i - y.i * y.i) * (dcs * y.ci + grad.i);
-    d.state = dcs * y.f;
-    if (w)
-      d.state = d.state + w[kGateI] * d.z[kGateI] + w[kGateF] * d.z[kGateF];
-    return d;
+  // The argument of a gate's activation, with the state that its peephole
+  // reads, and the activation.
+  static TF_LSTM_OPS_INLINE V Argument(LstmGate p,
+                                       const V (&z)[kPreActivations], V state,
+                                       const Parameters& with) {
+    if (!with.peephole || !PeepholeOf(p)) return z[p];
+    return z[p] + with.peephole[p] * state;
+  }
+  static TF_LSTM_OPS_INLINE V Gate(LstmGate p, const V (&z)[kPreActivations],
+                                   V state, const Parameters& with) {
+    return Activations::Gate(p, Argument(p, z, state, with), with.options);
   }
 };
+
+template <class Math>
+using LstmCell = LstmCellOf<Math, StandardActivations<Math>, kGateO>;
+template <class Math>
+using ActivationLstmCell = LstmCellOf<Math, SelectedActivations<Math>, kGateO>;
+template <class Math>
+using CustomLstmCell = LstmCellOf<Math, SelectedActivations<Math>, -1>;
 
 }  // namespace tf_lstm_ops
 

@@ -3,8 +3,6 @@
 #include <sstream>
 
 #include "core/activation.h"
-#include "core/activation_lstm_cell.h"
-#include "core/custom_lstm_cell.h"
 #include "core/gru_cell.h"
 #include "core/lstm_cell.h"
 #include "core/vanilla_rnn_cell.h"
@@ -67,9 +65,11 @@ TEST(LstmBackwardIsTheDerivative) {
   CheckDerivative<Lstm>(grad, with);
 }
 
-constexpr Activation kActivations[] = {Activation::kNone, Activation::kRelu,
+using Functions = ActivationMath<ScalarMath>;
+// Those of MPSGraph.
+constexpr Activation kActivations[] = {Activation::kLinear, Activation::kRelu,
                                        Activation::kTanh, Activation::kSigmoid,
-                                       Activation::kHardSigmoid};
+                                       Activation::kHardSigmoidFifth};
 
 TEST(GeneralLstmBackwardIsTheDerivative) {
   using General = CustomLstmCell<ScalarMath>;
@@ -98,25 +98,27 @@ TEST(GeneralLstmIsTheLstmByDefault) {
   General::Parameters with;
   with.options = &options;
   with.clip = &bound;
-  const Lstm::Outputs want = Lstm::Forward(z, 0.6, with);
-  const Lstm::Outputs got = General::Forward(z, 0.6, with);
-  for (const auto member : Lstm::kSaved) CHECK_EQ(got.*member, want.*member);
+  const Lstm::Outputs want = Lstm::Forward(z, 0.6, {nullptr, &bound});
+  const General::Outputs got = General::Forward(z, 0.6, with);
+  for (int k = 0; k < Lstm::kSavedCount; ++k) {
+    CHECK_EQ(got.*General::kSaved[k], want.*Lstm::kSaved[k]);
+  }
   CHECK_EQ(got.h, want.h);
 }
 
-TEST(Activations) {
+TEST(ActivationsOfMpsgraph) {
   const auto at = [](Activation a, double z) {
-    return Activate<ScalarMath>(a, z);
+    return Functions::Activate(a, z);
   };
   const auto slope = [&](Activation a, double z) {
-    return Slope<ScalarMath>(a, at(a, z));
+    return Functions::Restore(a, at(a, z)).slope;
   };
-  CHECK_EQ(at(Activation::kNone, -3), -3);
+  CHECK_EQ(at(Activation::kLinear, -3), -3);
   CHECK_EQ(at(Activation::kRelu, -3), 0);
-  CHECK_EQ(at(Activation::kHardSigmoid, -2.6), 0);
-  CHECK_EQ(at(Activation::kHardSigmoid, 0), 0.5);
-  CHECK_EQ(at(Activation::kHardSigmoid, 1), 0.7);
-  CHECK_EQ(at(Activation::kHardSigmoid, 2.6), 1);
+  CHECK_EQ(at(Activation::kHardSigmoidFifth, -2.6), 0);
+  CHECK_EQ(at(Activation::kHardSigmoidFifth, 0), 0.5);
+  CHECK_EQ(at(Activation::kHardSigmoidFifth, 1), 0.7);
+  CHECK_EQ(at(Activation::kHardSigmoidFifth, 2.6), 1);
   for (const Activation a : kActivations) {
     CHECK(std::isnan(at(a, NAN)));
     // Differences of fourth order, away from kinks: below 1e-9.
@@ -129,25 +131,22 @@ TEST(Activations) {
     }
   }
   CHECK_EQ(slope(Activation::kRelu, 0), 0);
-  CHECK_EQ(slope(Activation::kHardSigmoid, -2.5), 0);
-  CHECK_EQ(slope(Activation::kHardSigmoid, 2.5), 0);
+  CHECK_EQ(slope(Activation::kHardSigmoidFifth, -2.5), 0);
+  CHECK_EQ(slope(Activation::kHardSigmoidFifth, 2.5), 0);
 }
 
-constexpr UnitActivation kUnitActivations[] = {
-    UnitActivation::kLinear,      UnitActivation::kRelu,
-    UnitActivation::kTanh,        UnitActivation::kSigmoid,
-    UnitActivation::kHardSigmoid, UnitActivation::kHardTanh,
-    UnitActivation::kSoftsign,    UnitActivation::kElu,
-    UnitActivation::kLeakyRelu,   UnitActivation::kSilu,
-    UnitActivation::kGelu};
+#define ACTIVATION(name, text) Activation::name,
+constexpr Activation kAll[] = {TF_LSTM_OPS_ACTIVATIONS(ACTIVATION)};
+#undef ACTIVATION
 
 TEST(ActivationLstmBackwardIsTheDerivative) {
   using Cell = ActivationLstmCell<ScalarMath>;
   const double weights[] = {0.7, NAN, -0.4, 1.1};  // there is none of part C
-  for (const UnitActivation state : kUnitActivations) {
-    for (const UnitActivation gate : kUnitActivations) {
+  for (const Activation state : kAll) {
+    for (const Activation gate : kAll) {
       CellOptions options;
-      options.unit_activations = {state, gate};
+      options.activations.gate.fill(gate);
+      options.activations.gate[kGateC] = options.activations.state = state;
       for (const double* peephole : {(const double*)nullptr, weights}) {
         Cell::Parameters with;
         with.options = &options;
@@ -161,7 +160,7 @@ TEST(ActivationLstmBackwardIsTheDerivative) {
         Cell::Outputs y = Cell::Forward(z, cs, with);
         y.co = NAN;  // not saved
         Cell::Restore(&y, false, with);
-        LstmCell<ScalarMath>::Outputs grad = {};
+        Cell::Outputs grad = {};
         grad.h = dh;
         grad.cs = dcs;
         const Cell::Gradients d = Cell::Backward(y, cs, grad, with);
@@ -182,30 +181,29 @@ TEST(ActivationLstmBackwardIsTheDerivative) {
   }
 }
 
-TEST(UnitActivations) {
-  using Functions = UnitActivationMath<ScalarMath>;
+TEST(ActivationsOfKeras) {
   for (double z = -30; z < 30; z += 0.37) {
-    const auto at = [&](UnitActivation a) { return Functions::Activate(a, z); };
+    const auto at = [&](Activation a) { return Functions::Activate(a, z); };
     const double gelu = z * std::erfc(-z / std::sqrt(2.0)) / 2;
     // The exponent x^2 of the tail has the relative error 2^-53.
     const double relative = 1e-15 * (1 + z * z);
-    CHECK(std::fabs(at(UnitActivation::kGelu) - gelu) <=
+    CHECK(std::fabs(at(Activation::kGelu) - gelu) <=
           relative * std::fabs(gelu));
     const double elu = z > 0 ? z : std::expm1(z);
-    CHECK(std::fabs(at(UnitActivation::kElu) - elu) <= 4e-15 * std::fabs(elu));
+    CHECK(std::fabs(at(Activation::kElu) - elu) <= 4e-15 * std::fabs(elu));
   }
-  for (const UnitActivation a : kUnitActivations) {
+  for (const Activation a : kAll) {
     CHECK(std::isnan(Functions::Activate(a, NAN)));
   }
-  const auto slope = [](UnitActivation a, double z) {
+  const auto slope = [](Activation a, double z) {
     const double saved = NeedsArgument(a) ? z : Functions::Activate(a, z);
     return Functions::Restore(a, saved).slope;
   };
-  CHECK_EQ(slope(UnitActivation::kRelu, 0), 0);
-  CHECK_EQ(slope(UnitActivation::kHardSigmoid, -3), 0);
-  CHECK_EQ(slope(UnitActivation::kHardSigmoid, 3), 0);
-  CHECK_EQ(slope(UnitActivation::kLeakyRelu, 0), 0.2);
-  CHECK_EQ(slope(UnitActivation::kElu, 0), 1);
+  CHECK_EQ(slope(Activation::kRelu, 0), 0);
+  CHECK_EQ(slope(Activation::kHardSigmoid, -3), 0);
+  CHECK_EQ(slope(Activation::kHardSigmoid, 3), 0);
+  CHECK_EQ(slope(Activation::kLeakyRelu, 0), 0.2);
+  CHECK_EQ(slope(Activation::kElu, 0), 1);
 }
 
 TEST(GruBackwardIsTheDerivative) {

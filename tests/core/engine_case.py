@@ -15,7 +15,8 @@ Cast = Callable[[Array], Array]
 
 CELLS = {"lstm": 0, "custom": 1, "gru": 2, "rnn_tanh": 3, "rnn_relu": 4}
 CELLS |= {"norm_lstm": 6, "norm_gru": 7}
-ACTIVATIONS = ["none", "relu", "tanh", "sigmoid", "hard_sigmoid"]
+# The numbers of C++ Activation, by the names of MPSGraph.
+ACTIVATIONS = {"none": 0, "relu": 1, "tanh": 2, "sigmoid": 3, "hard_sigmoid": 11}
 # The block of each gate of the engine's own order in the weights.
 ICFO, IFCO, RUN, URN, PLAIN = [0, 1, 2, 3], [0, 2, 1, 3], [2, 0, 1, 2], [2, 1, 0, 2], [0] * 4
 

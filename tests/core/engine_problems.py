@@ -365,7 +365,7 @@ def custom_lstm(rng: np.random.Generator, sizes: Sizes, options: CustomLstm) -> 
     ]
     width = inputs if case.input_weight else units
     config = {"cell": CELLS["custom"], "sizes": [width, units, units], "gate_order": parts}
-    config |= {"activations": [ACTIVATIONS.index(a) for a in (*gates, case.activation)]}
+    config |= {"activations": [ACTIVATIONS[a] for a in (*gates, case.activation)]}
     config |= {"by_unit": 1, "h_stride": units, "saved": range(5), "keeps_h": 0}
     config |= {"x_gate_stride": 0 if case.input_weight else units}
     config |= {"sequence": [batch, time, 1, case.direction == "reverse"]}

@@ -5,12 +5,19 @@
 namespace tf_lstm_ops::metal {
 namespace {
 
-// The enumerators of both types have the same order.
 MPSGraphRNNActivation Convert(Activation activation) {
-  static_assert(MPSGraphRNNActivation(Activation::kSigmoid) == MPSGraphRNNActivationSigmoid);
-  static_assert(MPSGraphRNNActivation(Activation::kHardSigmoid) ==
-                MPSGraphRNNActivationHardSigmoid);
-  return static_cast<MPSGraphRNNActivation>(activation);
+  switch (activation) {
+    case Activation::kRelu:
+      return MPSGraphRNNActivationRelu;
+    case Activation::kTanh:
+      return MPSGraphRNNActivationTanh;
+    case Activation::kSigmoid:
+      return MPSGraphRNNActivationSigmoid;
+    case Activation::kHardSigmoidFifth:
+      return MPSGraphRNNActivationHardSigmoid;
+    default:  // kLinear; the op has no other function
+      return MPSGraphRNNActivationNone;
+  }
 }
 
 // `produceCell` is always set: with `training` alone the position of the cell states among the

@@ -1,3 +1,4 @@
+#include "core/activation.h"
 #include "dialects/keras/signatures.h"
 
 namespace tf_lstm_ops::keras {
@@ -36,9 +37,10 @@ Argument Like(const char* name, const char* input) {
   return argument;
 }
 
-#define TF_LSTM_OPS_KERAS_ACTIVATIONS                                     \
-  ": {'linear', 'relu', 'tanh', 'sigmoid', 'hard_sigmoid', 'hard_tanh', " \
-  "'softsign', 'elu', 'leaky_relu', 'silu', 'gelu'} = "
+// {'linear', 'relu', ...}; the type of an attribute may end with a comma.
+#define TF_LSTM_OPS_QUOTED(name, text) "'" text "', "
+#define TF_LSTM_OPS_KERAS_ACTIVATIONS \
+  ": {" TF_LSTM_OPS_ACTIVATIONS(TF_LSTM_OPS_QUOTED) "} = "
 
 void AddLstmAttributes(Signature* s) {
   s->attributes.push_back("cell_clip: float = 0.0");

@@ -48,29 +48,18 @@ inline int64_t HiddenSize(const Sizes& sizes) {
 }
 
 // The activation functions by the names that the attributes allow.
-inline UnitActivation ParseActivation(const std::string& name) {
-  constexpr std::pair<const char*, UnitActivation> kNames[] = {
-      {"linear", UnitActivation::kLinear},
-      {"relu", UnitActivation::kRelu},
-      {"tanh", UnitActivation::kTanh},
-      {"sigmoid", UnitActivation::kSigmoid},
-      {"hard_sigmoid", UnitActivation::kHardSigmoid},
-      {"hard_tanh", UnitActivation::kHardTanh},
-      {"softsign", UnitActivation::kSoftsign},
-      {"elu", UnitActivation::kElu},
-      {"leaky_relu", UnitActivation::kLeakyRelu},
-      {"silu", UnitActivation::kSilu},
-      {"gelu", UnitActivation::kGelu}};
-  for (const auto& [known, activation] : kNames) {
-    if (name == known) return activation;
-  }
-  return UnitActivation::kLinear;  // not reached: TensorFlow checks the names
+inline Activation ParseActivation(const std::string& name) {
+#define TF_LSTM_OPS_PARSE(activation, text) \
+  if (name == text) return Activation::activation;
+  TF_LSTM_OPS_ACTIVATIONS(TF_LSTM_OPS_PARSE)
+#undef TF_LSTM_OPS_PARSE
+  return Activation::kLinear;  // not reached: TensorFlow checks the names
 }
 
 // The attributes of an op. Attributes that it does not have keep the defaults.
 struct Attributes {
   float cell_clip = 0;
-  UnitActivations activations;
+  LstmActivations activations;
   LayerNormOptions layer_norm;
   bool go_backwards = false;
   bool zero_output_for_mask = false;
@@ -94,7 +83,8 @@ struct Attributes {
     std::string state, gate;
     TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("activation", &state));
     TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("recurrent_activation", &gate));
-    activations = {ParseActivation(state), ParseActivation(gate)};
+    activations.gate.fill(ParseActivation(gate));
+    activations.gate[kGateC] = activations.state = ParseActivation(state);
     return Status();
   }
   Status InitLayerNorm(const AttributeReader& reader,
@@ -110,8 +100,8 @@ struct Attributes {
                           &layer_norm.carries_normalized_state);
   }
   bool has_default_activations() const {
-    return activations.state == UnitActivation::kTanh &&
-           activations.gate == UnitActivation::kSigmoid;
+    return activations.state == Activation::kTanh &&
+           activations.gate[kGateI] == Activation::kSigmoid;
   }
   Fill fill() const {
     return zero_output_for_mask ? Fill::kZero : Fill::kPrevious;
@@ -225,7 +215,7 @@ inline RnnConfig MakeConfig(const OpVariant& variant,
   config.cell = attributes.has_default_activations()
                     ? variant.cell
                     : CellKind::kActivationLstm;
-  config.options.unit_activations = attributes.activations;
+  config.options.activations = attributes.activations;
   config.options.layer_norm = attributes.layer_norm;
   config.input_size = sizes.input;
   config.cell_size = sizes.cell;

@@ -12,8 +12,8 @@ Activation ParseActivation(const std::string& name) {
   if (name == "relu") return Activation::kRelu;
   if (name == "tanh") return Activation::kTanh;
   if (name == "sigmoid") return Activation::kSigmoid;
-  if (name == "hard_sigmoid") return Activation::kHardSigmoid;
-  return Activation::kNone;
+  if (name == "hard_sigmoid") return Activation::kHardSigmoidFifth;
+  return Activation::kLinear;  // "none"
 }
 
 // An expected dimension.

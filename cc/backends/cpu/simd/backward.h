@@ -128,7 +128,8 @@ struct BackwardStep {
       }
       if constexpr (Cell::kHasOutputGate) {
         if (f.projected()) {
-          StoreN(y.o * y.co, f.UnprojectedH(rows, e) + u, f.cell_size - u);
+          StoreN(Cell::Hidden(y, with), f.UnprojectedH(rows, e) + u,
+                 f.cell_size - u);
         }
         if (f.restores_h()) RestorePreviousH(f, rows, e, u, before, with);
       }
@@ -236,7 +237,7 @@ struct BackwardStep {
         Cell::Restore(&y, false, with);
         StoreN(y.co, f.co + f.batch_row[e] * f.cell_size + u, width);
       }
-      h = y.o * y.co;
+      h = Cell::Hidden(y, with);
     }
     StoreN(h, f.RestoredH(rows, e) + u, width);
   }

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "backends/cpu/simd/vec_math.h"
-#include "core/activation_lstm_cell.h"
 #include "core/cells.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {

@@ -92,9 +92,12 @@ struct LayerNormBackward {
       const V v = of.Normalize(row.Get(kCs, u));
       const V scale = LoadN(state_scale + u, width);
       const V offset = LoadN(f.args.weights.state_offset + u, width);
-      V zo, n_grad;
-      Cell::OutputGradients(row.Get(kO, u), Math::Tanh(scale * v + offset),
-                            row.HGrad(u), &zo, &n_grad);
+      typename Plain::Outputs y = {}, grad = {};
+      y.o = row.Get(kO, u);
+      y.co = Math::Tanh(scale * v + offset);
+      grad.h = row.HGrad(u);
+      V zo;
+      V n_grad = Plain::OutputBackward(y, grad, {}, &zo);
       if (carries_n) n_grad = n_grad + LoadN(state_grad + u, width);
       row.Set(kGateO, u, zo);
       row.Set(kNGrad, u, n_grad);
@@ -110,11 +113,14 @@ struct LayerNormBackward {
       V cs = norm.Of(row.Get(kNGrad, u) * LoadN(state_scale + u, width), v,
                      of.scale);
       if (!carries_n) cs = cs + LoadN(state_grad + u, width);
-      V z[kPlain], state;
-      Cell::StateGradients(row.Get(kI, u), row.Get(kF, u), row.Get(kCi, u),
-                           LoadN(before + u, width), cs, z, &state);
-      for (const int p : {kGateI, kGateF, kGateC}) row.Set(p, u, z[p]);
-      StoreN(state, state_grad + u, width);
+      typename Plain::Outputs y = {}, no_grad = {};
+      y.i = row.Get(kI, u);
+      y.f = row.Get(kF, u);
+      y.ci = row.Get(kCi, u);
+      typename Plain::Gradients d;
+      Plain::StateBackward(y, LoadN(before + u, width), no_grad, cs, {}, &d);
+      for (const int p : {kGateI, kGateF, kGateC}) row.Set(p, u, d.z[p]);
+      StoreN(d.state, state_grad + u, width);
     }
   }
 

@@ -160,7 +160,7 @@ __device__ C StepH(const PreviousH<T, C>& a, int64_t row, int64_t u) {
       return WithParameters(a.cell, u, [&](const Parameters& with) {
         const typename AnyCell::Outputs y =
             RestoredOutputs(a.saved, row, u, with);
-        return y.o * y.co;
+        return AnyCell::Hidden(y, with);
       });
     }
   }
