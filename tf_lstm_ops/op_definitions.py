@@ -99,5 +99,21 @@ def attributes(op: str) -> tuple[str, ...]:
     )
 
 
+@functools.cache
+def choices(op: str, attribute: str) -> tuple[str, ...]:
+    """The values that an attribute may have.
+
+    Args:
+      op: the op's name.
+      attribute: the name of one of its attributes, whose values are text.
+
+    Returns:
+      The values, in the order of the definition.
+    """
+    _library.load()
+    (found,) = [a for a in _definition(op).attr if a.name == attribute]
+    return tuple(value.decode() for value in found.allowed_values.list.s)
+
+
 def _definition(op: str) -> Any:
     return op_def_registry.get(f"{NAMESPACE}{op}")

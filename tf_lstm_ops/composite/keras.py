@@ -5,13 +5,13 @@ B batch, T time, I input size, H cell size, P hidden size (less than H with a pr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tf_lstm_ops import op_definitions
+from tf_lstm_ops.composite.activations import KERAS as ACTIVATIONS
 from tf_lstm_ops.composite.common import (
     Composite,
     cast,
@@ -22,24 +22,6 @@ from tf_lstm_ops.composite.common import (
     zero_where_not,
 )
 from tf_lstm_ops.composite.scan import scan
-
-# The functions that KerasLSTM's attributes name. Equations: UnitActivation in
-# cc/core/cell_options.h. tf.nn.leaky_relu and tf.nn.gelu have a constant in float32, and tf.nn.silu
-# has a gradient of its own.
-_ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
-    "linear": tf.identity,
-    "relu": tf.nn.relu,
-    "tanh": tf.tanh,
-    "sigmoid": tf.sigmoid,
-    "hard_sigmoid": lambda z: tf.nn.relu6(z + 3) / 6,
-    "hard_tanh": lambda z: tf.clip_by_value(z, -1, 1),
-    "softsign": lambda z: z / (1 + tf.abs(z)),
-    "elu": tf.nn.elu,
-    "leaky_relu": lambda z: tf.where(z > 0, z, z / 5),
-    "silu": lambda z: z * tf.sigmoid(z),
-    # In this form TensorFlow Lite's converter knows it; TensorFlow Lite has no Erf.
-    "gelu": lambda z: 0.5 * z * (1 + tf.math.erf(z / math.sqrt(2))),
-}
 
 
 def _product(value: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
@@ -129,7 +111,7 @@ def keras_lstm(
     projected = not is_absent(projection)
     if projected:
         projection = tf.cast(projection, x.dtype)
-    of_state, of_gate = _ACTIVATIONS[activation], _ACTIVATIONS[recurrent_activation]
+    of_state, of_gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
 
     def cell(z: Any, h: Any, c: Any) -> list[Any]:
         z += _per_gate(h, recurrent_dropout, recurrent_kernel, 4)

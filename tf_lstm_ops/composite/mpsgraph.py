@@ -5,28 +5,13 @@ T time, N batch, I input size, H cell size, D directions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tf_lstm_ops.composite.activations import MPSGRAPH as ACTIVATIONS
 from tf_lstm_ops.composite.common import Composite, cast, compute_dtype, gradients, is_absent
 from tf_lstm_ops.composite.scan import scan
-
-
-def _hard_sigmoid(x: tf.Tensor) -> tf.Tensor:
-    """Hard sigmoid with the derivative 0 at its kinks. tf.clip_by_value has another derivative."""
-    y = 0.2 * x + 0.5
-    return tf.where(y <= 0, tf.zeros_like(y), tf.where(y >= 1, tf.ones_like(y), y))
-
-
-_ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
-    "none": tf.identity,
-    "relu": tf.nn.relu,
-    "tanh": tf.tanh,
-    "sigmoid": tf.sigmoid,
-    "hard_sigmoid": _hard_sigmoid,
-}
 
 
 class _Results(NamedTuple):
@@ -79,7 +64,7 @@ def _directions(inputs: list[Any], count: int) -> list[_Direction]:
 def _run_direction(
     d: _Direction, backwards: bool, gate_order: str, activations: dict[str, str]
 ) -> _Results:
-    act = {name: _ACTIVATIONS[activation] for name, activation in activations.items()}
+    act = {name: ACTIVATIONS[activation] for name, activation in activations.items()}
     units = d.recurrent_weight.shape[-1]
 
     def step(x: tf.Tensor, before: tf.Tensor) -> list[Any]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-_NAMES = (
-    *("linear", "relu", "tanh", "sigmoid", "hard_sigmoid", "hard_tanh", "softsign", "elu"),
-    *("leaky_relu", "silu", "gelu"),
-)
+from tf_lstm_ops import op_definitions
 
 
 def _functions(name: str) -> list[Any]:
@@ -25,9 +23,14 @@ def _functions(name: str) -> list[Any]:
     return [getattr(module, name) for module in modules if hasattr(module, name)]
 
 
-_FUNCTIONS = {name: _functions(name) for name in _NAMES}
-# By identity: a function need not be hashable. _FUNCTIONS keeps the functions alive.
-_NAME_OF = {id(function): name for name in _NAMES for function in _FUNCTIONS[name]}
+@functools.cache
+def _known() -> dict[int, tuple[Any, str]]:
+    """The functions of the op's names, and these names, by identity: not all have a hash."""
+    return {
+        id(function): (function, name)
+        for name in op_definitions.choices("KerasLSTM", "activation")
+        for function in _functions(name)
+    }
 
 
 def name_of(function: Any) -> str | None:
@@ -39,7 +42,7 @@ def name_of(function: Any) -> str | None:
     Returns:
       The value of the ops' attributes; None for a function that they do not have.
     """
-    return _NAME_OF.get(id(function))
+    return _known().get(id(function), (None, None))[1]
 
 
 def described(function: Any) -> str:

@@ -34,7 +34,7 @@ constexpr bool RoundsFactors(WeightFormat format) {
 }
 
 // Element (k, n) of B [depth, width] is at data[k * row_stride + n *
-// column_stride]. Usually one of the strides is 1.
+// column_stride]. One of the strides is 1.
 template <class E>
 struct PackedFrom {
   const E* data;
@@ -51,10 +51,6 @@ struct PackedTo {
   T* data;
   int64_t stride, distance;
 };
-
-inline float ToNumber(float x) { return x; }
-inline double ToNumber(double x) { return x; }
-inline float ToNumber(BFloat16 x) { return x.ToFloat(); }
 
 inline uint32_t ToBFloat16(float x) { return BFloat16::FromFloat(x).bits; }
 inline uint32_t ToBFloat16(BFloat16 x) { return x.bits; }
@@ -85,20 +81,6 @@ void PackColumns(const PackedFrom<E>& from, T* packed, int64_t stride) {
     for (int64_t r = 0; r < std::min<int64_t>(kL, from.depth - k); ++r) {
       Store(tile[r], packed + (k + r) * stride);
     }
-  }
-}
-
-// One vector of columns, with any strides.
-template <class E, class T>
-void PackElements(const PackedFrom<E>& from, T* packed, int64_t stride) {
-  constexpr int kL = kLanes<T>;
-  for (int64_t k = 0; k < from.depth; ++k, packed += stride) {
-    T row[kL] = {};
-    for (int64_t n = 0; n < from.width; ++n) {
-      row[n] =
-          ToNumber(from.data[k * from.row_stride + n * from.column_stride]);
-    }
-    Store(Load(row), packed);
   }
 }
 
@@ -134,10 +116,8 @@ void PackVectors(const PackedFrom<E>& from, const PackedTo<T>& to,
     vector.width = std::min(kL, from.width - n);
     if (std::is_same_v<T, float> && pairs) {
       PackPairs(vector, reinterpret_cast<BFloat16Pair*>(packed), to.stride);
-    } else if (from.row_stride == 1) {
-      PackColumns(vector, packed, to.stride);
     } else {
-      PackElements(vector, packed, to.stride);
+      PackColumns(vector, packed, to.stride);
     }
   }
 }

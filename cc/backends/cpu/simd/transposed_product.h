@@ -3,8 +3,8 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_TRANSPOSED_PRODUCT_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_TRANSPOSED_PRODUCT_H_
 
+#include "backends/cpu/engine.h"
 #include "backends/cpu/simd/gemm.h"
-#include "core/layer_direction.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
@@ -27,21 +27,19 @@ struct TransposedProduct {
   static constexpr int kL = kLanes<T>;
   static constexpr int64_t kBlock = kColumns * kL;
 
-  GateMatrices<const T> weights;
-  int64_t width;     // columns of the product: I or P
-  int64_t cell;      // H
-  int first, parts;  // pre-activations
-  const int* block;  // of each pre-activation in the weights
-  // Dropout multipliers of the product, [blocks, B, width], or null, and the
-  // row of the batch of each row.
+  const EngineBackward<T>& args;
+  const GateMatrices<const T>& weights;
+  // Dropout multipliers of the product, [blocks, B, width], or null.
   const T* keep;
-  int64_t batch;
-  const int64_t* batch_row;
-  int64_t columns;  // of a packed block, a multiple of kL, at most kBlock
+  int64_t width;     // columns of the product: I or P
+  int first, parts;  // pre-activations
+  int64_t columns;   // of a packed block, a multiple of kL, at most kBlock
   WeightFormat format;
 
+  int64_t cell() const { return args.config.cell_size; }
+  int Block(int part) const { return args.config.gate_order.block[part]; }
   // Words of a gate in a row of dz.
-  int64_t Words() const { return TF_LSTM_OPS_SIMD::Words(cell, format); }
+  int64_t Words() const { return TF_LSTM_OPS_SIMD::Words(cell(), format); }
   int64_t PackedSize() const {
     return parts * RoundUpToLanes<T>(width) * Words();
   }
@@ -53,9 +51,9 @@ struct TransposedProduct {
     if (begin >= end) return;
     T* to = packed + begin * parts * Words();
     for (int p = first; p < first + parts; ++p) {
-      weights.Read(block[p], [&](const auto* data) {
+      weights.Read(Block(p), [&](const auto* data) {
         PackBlock(PackedFrom{data, weights.column_stride, weights.row_stride,
-                             cell, width},
+                             cell(), width},
                   begin, end, to, format);
       });
       to += Words() * RoundUpToLanes<T>(end - begin);
@@ -117,7 +115,9 @@ struct TransposedProduct {
     for (int64_t r = 0; r < count; ++r) {
       const T* kept = keep;
       if (kept) {
-        kept += (block[piece.part] * batch + batch_row[e + r]) * width + n;
+        const PackedSequence& packed = *args.packed;
+        const int64_t set = Block(piece.part) * packed.batch;
+        kept += (set + packed.batch_row[e + r]) * width + n;
       }
       for (int c = 0; c < C; ++c) {
         const int64_t left = width - n - c * kL;

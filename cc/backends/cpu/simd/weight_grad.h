@@ -68,14 +68,18 @@ struct WeightGrad {
     panels += set * SetSize();
     for (int64_t e = of.begin; e < of.end; ++e) {
       const int64_t k = of.first + e - of.begin;
+      const T* row = row_of(e);
       if (!keep && !RoundsFactors(format)) {
-        CopyRow(row_of(e), begin, end, panels + k * kRows);
+        CopyRow(row, begin, end, panels + k * kRows);
         continue;
       }
-      const T* kept =
-          keep ? keep + (block[set] * packed.batch + packed.batch_row[e]) * rows
-               : nullptr;
-      SetRow(row_of(e), kept, {begin, end, k}, panels);
+      const T* kept = keep;
+      if (kept) {
+        kept += (block[set] * packed.batch + packed.batch_row[e]) * rows;
+      }
+      for (int64_t m = begin; m < end; ++m) {
+        SetElement(kept ? row[m] * kept[m] : row[m], k, m, panels);
+      }
     }
   }
 
@@ -153,7 +157,7 @@ struct WeightGrad {
   int64_t Words() const { return TF_LSTM_OPS_SIMD::Words(capacity, format); }
   int64_t SetSize() const { return Blocks(rows, kRows) * kRows * Words(); }
 
-  // Sets a row of the panels, of which `to` is the first element.
+  // Sets a row of the panels, whose first element is at `at`.
   void CopyRow(const T* row, int64_t begin, int64_t end, T* at) const {
     int64_t k = begin;
     at += begin * Words();
@@ -163,24 +167,20 @@ struct WeightGrad {
     for (; k < end; ++k, ++at) *at = row[k];
   }
 
-  // The same after dropout, or rounded: columns [of.begin, of.end) of row
-  // of.first.
-  void SetRow(const T* row, const T* kept, const PanelRows& of,
-              T* panels) const {
-    for (int64_t m = of.begin; m < of.end; ++m) {
-      const T value = kept ? row[m] * kept[m] : row[m];
-      T* panel = panels + (m - m % kRows) * Words();
-      if constexpr (kDotsPairs && std::is_same_v<T, float>) {
-        if (RoundsFactors(format)) {
-          auto* pairs = reinterpret_cast<BFloat16Pair*>(panel);
-          uint32_t* pair = &pairs[of.first / 2 * kRows + m % kRows].bits;
-          const uint32_t bits = ToBFloat16(value);
-          *pair = of.first % 2 == 0 ? bits : *pair | bits << 16;
-          continue;
-        }
+  // Sets an element of row k of the panels, of column m, rounded where the
+  // format says so.
+  void SetElement(T value, int64_t k, int64_t m, T* panels) const {
+    T* panel = panels + (m - m % kRows) * Words();
+    if constexpr (kDotsPairs && std::is_same_v<T, float>) {
+      if (RoundsFactors(format)) {
+        auto* pairs = reinterpret_cast<BFloat16Pair*>(panel);
+        uint32_t* pair = &pairs[k / 2 * kRows + m % kRows].bits;
+        const uint32_t bits = ToBFloat16(value);
+        *pair = k % 2 == 0 ? bits : *pair | bits << 16;
+        return;
       }
-      panel[of.first * kRows + m % kRows] = value;
     }
+    panel[k * kRows + m % kRows] = value;
   }
 
   // Rows and columns of the product, at `at`. D is read where it is; pairs, and
