@@ -25,7 +25,8 @@
 #define TF_LSTM_OPS_CPU_CELLS(F)                               \
   F(kActivationLstm, ActivationLstmCell, LstmCell)             \
   F(kLayerNormLstm, LayerNormLstmCell, LayerNormLstmConstants) \
-  F(kLayerNormGru, LayerNormGruCell, LayerNormGruConstants)
+  F(kLayerNormGru, LayerNormGruCell, LayerNormGruConstants)    \
+  F(kResetBeforeGru, ResetBeforeGruCell, ResetBeforeGruCell)
 
 // F(name, path) for each header that defines cells. The name is the file name
 // without its extension.

@@ -13,7 +13,7 @@ namespace tf_lstm_ops {
 enum LstmGate { kGateI = 0, kGateC = 1, kGateF = 2, kGateO = 3 };
 // GRU: the candidate's input term, reset gate, update gate, the candidate's
 // recurrent term. The first three have input weights, the last three have
-// recurrent weights.
+// recurrent weights. A ResetBeforeGruCell has the first three only.
 enum GruPreActivation { kGateN = 0, kGateR = 1, kGateU = 2, kGateNh = 3 };
 
 constexpr int kMaxPreActivations = 4;

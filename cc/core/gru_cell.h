@@ -1,14 +1,19 @@
-// The equations of the GRU cell, forward and backward. The reset gate
-// multiplies the recurrent product (reset_after=True in Keras). Notation as in
-// lstm_cell.h. All backends compile this text.
+// The equations of the GRU cells, forward and backward. Notation as in
+// lstm_cell.h. All backends compile this text; only the CPU backend has
+// ResetBeforeGruCell.
 //
-//   r = s(zr)    u = s(zu)    n = tanh(zn + r * nh)
+//   r = s(zr)    u = s(zu)    n = tanh(zn + nr)
 //   h = (1 - u) * n + u * h_prev
 //
-// The candidate n has an input term, zn = W_n x + bW_n, and a recurrent term,
-// nh = R_n h_prev + bR_n.
+// The candidate n has an input term, zn = W_n x + bW_n, and a recurrent term
+// nr. There are two cells:
 //
-// Source: cuDNN's documentation of CUDNN_GRU; Keras' reset_after=True.
+//   GruCell             nr = r * nh, where nh = R_n h_prev + bR_n
+//   ResetBeforeGruCell  nr = R_n m, where m = r * h_prev
+//
+// Sources: cuDNN's documentation of CUDNN_GRU, which is Keras'
+// reset_after=True. K. Cho et al., "Learning phrase representations using RNN
+// encoder-decoder" (2014), which is Keras' reset_after=False.
 #ifndef TF_LSTM_OPS_CORE_GRU_CELL_H_
 #define TF_LSTM_OPS_CORE_GRU_CELL_H_
 
@@ -36,6 +41,7 @@ struct GruCell {
   static constexpr bool kHasPeephole = false;
   static constexpr bool kHasOutputGate = false;
   static constexpr bool kReducesRows = false;
+  static constexpr bool kHasSecondProduct = false;
 
   struct Parameters {};
   struct Outputs {
@@ -88,6 +94,45 @@ struct GruCell {
     d.z[kGateNh] = y.r * d.z[kGateN];
     d.state = y.u * grad.h;
     return d;
+  }
+};
+
+// A step has two products: those of x and of h_prev with the weights of r and
+// u, then that of m. With recurrent dropout, m has h_prev after the
+// candidate's dropout.
+template <class Math>
+struct ResetBeforeGruCell : GruCell<Math> {
+  using typename GruCell<Math>::V;
+  using typename GruCell<Math>::Parameters;
+  using typename GruCell<Math>::Outputs;
+
+  static constexpr int kPreActivations = 3;
+  static constexpr int kRecurrentPreActivations = 2;
+  static constexpr bool kHasSecondProduct = true;
+  static constexpr int kSavedCount = 3;
+  static constexpr int kSavedForBackward = 3;
+  static constexpr V Outputs::* kSaved[kSavedCount] = {&Outputs::r, &Outputs::u,
+                                                       &Outputs::n};
+
+  // The two parts of the forward pass. `z` of the second one is zn + R_n m.
+  static TF_LSTM_OPS_INLINE Outputs Gates(const V (&z)[kPreActivations], V,
+                                          const Parameters&) {
+    Outputs y = {};
+    y.r = Math::Sigmoid(z[kGateR]);
+    y.u = Math::Sigmoid(z[kGateU]);
+    return y;
+  }
+  static TF_LSTM_OPS_INLINE void Output(V z, V h_prev, Outputs* y) {
+    y->n = Math::Tanh(z);
+    y->h = (1 - y->u) * y->n + y->u * h_prev;
+  }
+
+  // The two parts of the backward pass. The first one is GruCell::Backward,
+  // for dzn, dzu and dh_prev. With dm = R_n' dzn, the second one is
+  //
+  //   dzr = r(1-r) * h_prev * dm     dh_prev += r * dm
+  static TF_LSTM_OPS_INLINE V ResetBackward(V r, V h_prev, V dm) {
+    return (r - r * r) * h_prev * dm;
   }
 };
 

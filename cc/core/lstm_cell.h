@@ -116,6 +116,9 @@ struct LstmCellOf {
   static constexpr bool kHasOutputGate = true;  // h = o * co
   // The equations of a unit read sums over all units of its row.
   static constexpr bool kReducesRows = false;
+  // The equations have two parts. The second part reads m R of the candidate,
+  // where m is a result of the first part.
+  static constexpr bool kHasSecondProduct = false;
   static constexpr int kNewStatePeephole = kNewStateGate;
 
   struct Parameters {

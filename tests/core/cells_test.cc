@@ -211,6 +211,37 @@ TEST(GruBackwardIsTheDerivative) {
   CheckDerivative<Gru>({0, 0, 0, 0, 1.5}, {});
 }
 
+// One unit, whose candidate has the recurrent weight `weight`.
+TEST(ResetBeforeGruBackwardIsTheDerivative) {
+  using Gru = ResetBeforeGruCell<ScalarMath>;
+  const double weight = -1.3, dh = 1.5;
+  double z[] = {0.4, 0.9, -0.2}, h = 0.6;
+  const auto forward = [&] {
+    Gru::Outputs y = Gru::Gates(z, h, {});
+    Gru::Output(z[kGateN] + weight * (y.r * h), h, &y);
+    return y;
+  };
+  const Gru::Outputs y = forward();
+  Gru::Outputs grad = {};
+  grad.h = dh;
+  Gru::Gradients d = Gru::Backward(y, h, grad, {});
+  const double dm = weight * d.z[kGateN];
+  d.z[kGateR] = Gru::ResetBackward(y.r, h, dm);
+  d.state += y.r * dm;
+  for (int k = 0; k < 4; ++k) {
+    double* p = k < 3 ? &z[k] : &h;
+    const double step = 1e-5, at = *p;
+    *p = at + step;
+    const double up = forward().h;
+    *p = at - step;
+    const double down = forward().h;
+    *p = at;
+    // As in CheckDerivative.
+    const double got = k < 3 ? d.z[k] : d.state;
+    CHECK(std::fabs(dh * (up - down) / (2 * step) - got) < 1e-9);
+  }
+}
+
 TEST(PlainBackwardIsTheDerivative) {
   using Relu = ReluCell<ScalarMath>;
   CheckDerivative<TanhCell<ScalarMath>>({1.5}, {});

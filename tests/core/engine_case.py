@@ -14,7 +14,7 @@ Arrays = dict[str, Array]
 Cast = Callable[[Array], Array]
 
 CELLS = {"lstm": 0, "custom": 1, "gru": 2, "rnn_tanh": 3, "rnn_relu": 4}
-CELLS |= {"norm_lstm": 6, "norm_gru": 7}
+CELLS |= {"norm_lstm": 6, "norm_gru": 7, "reset_before_gru": 8}
 # The numbers of C++ Activation, by the names of MPSGraph.
 ACTIVATIONS = {"none": 0, "relu": 1, "tanh": 2, "sigmoid": 3, "hard_sigmoid": 11}
 # The block of each gate of the engine's own order in the weights.

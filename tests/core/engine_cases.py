@@ -27,6 +27,8 @@ KERAS_VARIANTS = [
     "lstm peephole clip",
     "lstm peephole clip dropout",
     "gru dropout",
+    "reset_before_gru",
+    "reset_before_gru dropout",
 ]
 NORM_VARIANTS = [
     "norm_lstm",

@@ -113,12 +113,13 @@ def any_cell(rng: np.random.Generator, sizes: Sizes, mode: str, kind: str, turne
 def keras_cell(
     rng: np.random.Generator, sizes: Sizes, form: str, kind: str, turned: int
 ) -> Problem:
-    """form: "gru" or "lstm" and the names of what it has."""
+    """form: "gru", "reset_before_gru" or "lstm", and the names of what it has."""
     plan = make_plan(rng, kind, sizes, turned)._replace(kind="mask", time_major=False)
     time, batch, inputs, units = sizes
     oracle, gates = (keras_gru, 3) if "gru" in form else (keras_lstm, 4)
+    cell = form.split()[0]
     is_lstm, drops, peephole = gates == 4, "dropout" in form, "peephole" in form
-    biases = ("input_bias", "recurrent_bias")[: 1 if is_lstm else 2]
+    biases = ("input_bias", "recurrent_bias")[: 2 if cell == "gru" else 1]
     drawn = draw(
         rng,
         x=(batch, time, inputs),
@@ -156,7 +157,7 @@ def keras_cell(
             h0=a["h0"],
             kernel=laid_out(a["w"], False),
             recurrent_kernel=laid_out(a["r"], False),
-            bias=a["bias"][0] if is_lstm else a["bias"],
+            bias=a["bias"] if cell == "gru" else a["bias"][0],
             **states,
             **({"peephole": a["peephole"] * peephole} if is_lstm else {}),
         )
@@ -177,7 +178,7 @@ def keras_cell(
     seen = np.broadcast_to(plan.valid[:, :, None], shape)
     written = {"h": plan.output_rows(seen[:, :, :units]), "d_x": plan.rows(seen[:, :, :inputs])}
     written["d_peephole"] = rows_of_parts(np.ones((3, units), bool))
-    config = {"cell": CELLS["lstm" if is_lstm else "gru"], "sizes": [inputs, units, units]}
+    config = {"cell": CELLS[cell], "sizes": [inputs, units, units]}
     config |= {"gate_order": IFCO if is_lstm else URN, "cell_clip": clip or 0, "h_stride": units}
     return Problem(config | plan.config, drawn, given, want, written)
 

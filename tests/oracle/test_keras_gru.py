@@ -21,9 +21,9 @@ MASKS = {
 BOOLEANS = [False, True]
 
 
-def random_arguments(rng):
+def random_arguments(rng, reset_after=True):
     shapes = [(BATCH, TIME, FEATURES), (BATCH, UNITS), (FEATURES, GATES * UNITS)]
-    shapes += [(UNITS, GATES * UNITS), (2, GATES * UNITS)]
+    shapes += [(UNITS, GATES * UNITS), (2, GATES * UNITS) if reset_after else (GATES * UNITS,)]
     return Arguments(*(rng.normal(size=shape) for shape in shapes))
 
 
@@ -49,12 +49,15 @@ def assert_all_close(got, want, tolerance):
 
 
 @pytest.mark.sampled
+@pytest.mark.parametrize("reset_after", BOOLEANS)
 @pytest.mark.parametrize("dropout", BOOLEANS)
 @pytest.mark.parametrize("zero_output_for_mask", BOOLEANS)
 @pytest.mark.parametrize("go_backwards", BOOLEANS)
 @pytest.mark.parametrize("mask", MASKS)
-def test_gradients_are_the_complex_step(rng, mask, go_backwards, zero_output_for_mask, dropout):
-    arguments = random_arguments(rng)
+def test_gradients_are_the_complex_step(
+    rng, mask, go_backwards, zero_output_for_mask, dropout, reset_after
+):
+    arguments = random_arguments(rng, reset_after)
     options = Options(
         masked(mask),
         go_backwards,
@@ -72,7 +75,12 @@ def test_gradients_are_the_complex_step(rng, mask, go_backwards, zero_output_for
 def run_layer(arguments, mask=None, masks=None, **options):
     """Stock Keras in float64, with dropout's masks if they are given."""
     layer = keras.layers.GRU(
-        UNITS, return_sequences=True, return_state=True, dtype="float64", **options
+        UNITS,
+        return_sequences=True,
+        return_state=True,
+        dtype="float64",
+        reset_after=arguments.reset_after,
+        **options,
     )
     layer.build(arguments.x.shape)
     layer.set_weights([arguments.kernel, arguments.recurrent_kernel, arguments.bias])
@@ -83,9 +91,10 @@ def run_layer(arguments, mask=None, masks=None, **options):
     return Results(*layer(arguments.x, arguments.h0, mask=mask, training=training))
 
 
+@pytest.mark.parametrize("reset_after", BOOLEANS)
 @pytest.mark.parametrize("mask", MASKS)
-def test_results_are_keras(rng, mask):
-    arguments, mask = random_arguments(rng), masked(mask)
+def test_results_are_keras(rng, mask, reset_after):
+    arguments, mask = random_arguments(rng, reset_after), masked(mask)
     for go_backwards, zero_output_for_mask in itertools.product(BOOLEANS, BOOLEANS):
         want = run_layer(
             arguments, mask, go_backwards=go_backwards, zero_output_for_mask=zero_output_for_mask
@@ -94,9 +103,10 @@ def test_results_are_keras(rng, mask):
         assert_all_close(got, want, 1e-13)  # rounding in float64
 
 
-def test_dropout_is_keras(rng):
+@pytest.mark.parametrize("reset_after", BOOLEANS)
+def test_dropout_is_keras(rng, reset_after):
     """With both rates set, Keras multiplies by one mask per gate for inputs and for states."""
-    arguments, masks = random_arguments(rng), random_dropout(rng)
+    arguments, masks = random_arguments(rng, reset_after), random_dropout(rng)
     got = keras_gru(arguments, Options(**masks))
     want = run_layer(arguments, masks=masks, dropout=0.5, recurrent_dropout=0.5)
     assert_all_close(got, want, 1e-13)

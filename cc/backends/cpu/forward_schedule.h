@@ -15,7 +15,8 @@ class ForwardSchedule {
     // One step. The weights are used once, so they are read where they lie.
     kOnce,
     // Few rows: an item is a group of units, each with all of its gates. Each
-    // step is a phase, or two with a projection or a cell that reduces rows.
+    // step is a phase, or two with a second product or a cell that reduces
+    // rows.
     kUnits,
     // Many rows: an item is a slice of the batch and computes all steps in one
     // phase. No thread waits for another one between steps, and the state of
@@ -28,7 +29,7 @@ class ForwardSchedule {
     kPrepare,  // packs the weights; with kOnce and few rows, sums the chains
     kSlices,   // all steps of a slice
     kCells,    // a step up to the cell's equations
-    kProject,  // the projection of a step
+    kProject,  // the second product of a step, such as the projection
     kRows,     // the equations of a step's rows, of a cell that reduces rows
   };
   struct Phase {
@@ -38,9 +39,10 @@ class ForwardSchedule {
   // Sizes in elements, but `lanes` in elements of a vector.
   struct Problem {
     const PackedSequence& rows;
-    bool once;                     // whether to use Regime::kOnce
-    bool projected, reduces_rows;  // not both
-    int64_t units, hidden;         // `units` is a multiple of `lanes`
+    bool once;              // whether to use Regime::kOnce
+    bool multiplies_m;      // a step has a second product
+    bool reduces_rows;      // not both
+    int64_t units, hidden;  // `units` is a multiple of `lanes`
     int64_t lanes;
     int64_t recurrent_parts;
     int64_t z_bytes;  // of a row of z

@@ -5,7 +5,7 @@
 // One step of the valid rows of the batch, from the last step to the first,
 // with the shapes of the results:
 //
-//   dm = dh, or dh Wp'              [rows, H]          ProjectBack
+//   dm = dh, or dh Wp'              [rows, H]          MultiplyBack
 //   dz, dcs_prev = cell'(dm, dcs)   [rows, gates, H]   RunCells, by
 //                                                      core/*_cell.h
 //   db += dz, and the peepholes     [gates, H]         RunCells
@@ -15,6 +15,8 @@
 // and at the end of a chunk of steps, from the x and h_prev that Gather copied:
 //
 //   dW += x' dz, dR += h_prev' dz, dWp += m' dh        AddWeightGrads
+//
+// second_product_backward.h has the equations of a ResetBeforeGruCell.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 
@@ -63,10 +65,12 @@ struct BackwardStep {
     for (int64_t n = 0; f.projected() && n < f.hidden_size; n += f.group) {
       LoadHGrad(f, rows, n);
     }
-    if constexpr (Cell::kReducesRows) {
-      f.functions.run_rows(f, rows, thread);
-    } else {
-      for (int64_t n = 0; n < f.cell_size; n += f.group) RunCells(f, rows, n);
+    if constexpr (Cell::kReducesRows) f.functions.run_rows(f, rows, thread);
+    if constexpr (Cell::kHasSecondProduct) {
+      ForEachGroup(f, [&](int64_t n) { f.functions.begin_cells(f, rows, n); });
+    }
+    if constexpr (!Cell::kReducesRows) {
+      ForEachGroup(f, [&](int64_t n) { f.functions.run_cells(f, rows, n); });
     }
     for (int64_t n = 0; n < f.hidden_size; n += f.group) {
       ToPreviousH(f, rows, step, n);
@@ -77,6 +81,12 @@ struct BackwardStep {
     for (int64_t n = 0; f.args.x_grad && n < f.input_size; n += f.kBlock) {
       ToX(f, rows, n);
     }
+  }
+
+  // Calls use(n) for each group of units.
+  template <class F>
+  static void ForEachGroup(const Backward<T>& f, const F& use) {
+    for (int64_t n = 0; n < f.cell_size; n += f.group) use(n);
   }
 
   // Fetches x and h of the step before. They lie too far away for the hardware
@@ -93,7 +103,7 @@ struct BackwardStep {
   // The cell's equations of rows of a step, for a group of units from n on.
   static void RunCells(const Backward<T>& f, const Rows& rows, int64_t n) {
     const int64_t n_end = Min(n + f.group, f.cell_size);
-    if (f.projected()) ProjectBack(f, rows, n, n_end);
+    if (f.projected()) MultiplyBack(f, rows, n, n_end);
     for (int64_t e = rows.begin; e < rows.end; e += kCellRows) {
       const int64_t end = Min(e + kCellRows, rows.end);
       for (int64_t u = n; u < n_end; u += kL) Cells(f, rows, {e, end}, u);
@@ -128,8 +138,7 @@ struct BackwardStep {
       }
       if constexpr (Cell::kHasOutputGate) {
         if (f.projected()) {
-          StoreN(Cell::Hidden(y, with), f.UnprojectedH(rows, e) + u,
-                 f.cell_size - u);
+          StoreN(Cell::Hidden(y, with), f.M(rows, e) + u, f.cell_size - u);
         }
         if (f.restores_h()) RestorePreviousH(f, rows, e, u, before, with);
       }
@@ -194,7 +203,7 @@ struct BackwardStep {
       if (!from.data[k]) return;
       grad.*member = LoadN(from.Row(k, e, f.output_row) + u, width);
     });
-    grad.h = f.projected() ? LoadN(f.UnprojectedHGrad(rows, e) + u, width)
+    grad.h = f.projected() ? LoadN(f.MGrad(rows, e) + u, width)
                            : LoadN(f.HGrad(e) + u, width) + f.UpstreamH(e, u);
     if constexpr (Cell::kHasState) {
       grad.*Cell::kState =

@@ -32,12 +32,14 @@ void Prepare(const Backward<T>& f, int64_t item) {
     }
   }
   if (f.needs_h_grad()) f.to_h.Pack(n, f.packed_recurrent);
-  if (!f.projected()) return;
-  const GateMatrices<const T>& w = f.args.weights.projection;
-  w.Read(0, [&](const auto* data) {
+  if (!f.multiplies_m()) return;
+  const RnnWeights<const T>& weights = f.args.weights;
+  const GateMatrices<const T>& w =
+      f.projected() ? weights.projection : weights.recurrent;
+  w.Read(f.projected() ? 0 : f.Block(kGateN), [&](const auto* data) {
     PackBlock(PackedFrom{data, w.column_stride, w.row_stride, f.hidden_size,
                          f.cell_size},
-              n, Min(end, f.cell_size), f.packed_projection + n * f.hidden_size,
+              n, Min(end, f.cell_size), f.packed_second + n * f.hidden_size,
               WeightFormat::kElements);
   });
 }
@@ -94,6 +96,7 @@ void RunStep(const Backward<T>& f, const BackwardSchedule::Phase& at,
     }
     if (f.shape.reduces_rows) return;
     if (f.projected()) return LoadHGrad(f, rows, n);
+    if (f.shape.has_second_product) return f.functions.begin_cells(f, rows, n);
   }
   if (f.shape.reduces_rows) return RunRowSet(f, rows, item, thread);
   f.functions.run_cells(f, rows, n);

@@ -1,7 +1,6 @@
 // The products of a backward pass, compiled once for all cells.
 //
-// Notation: dv is the gradient with respect to v; m is the hidden state before
-// the projection.
+// Notation as in backward_state.h.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_PRODUCTS_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_PRODUCTS_H_
 
@@ -14,7 +13,7 @@ template <class T>
 void LoadHGrad(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n) {
   const int64_t end = Min(n + f.group, f.hidden_size);
   for (int64_t e = rows.begin; e < rows.end; ++e) {
-    T* to = f.ProjectedHGrad(rows, e);
+    T* to = f.SecondGrad(rows, e);
     for (int64_t u = n; u < end; u += f.kL) {
       const int64_t width = f.hidden_size - u;
       StoreN(LoadN(f.HGrad(e) + u, width) + f.UpstreamH(e, u), to + u, width);
@@ -22,17 +21,17 @@ void LoadHGrad(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n) {
   }
 }
 
-// With a projection: dm = dh Wp' of the rows, for units [n, end).
+// dm = dh Wp', or dzn R' of the candidate, of the rows, for units [n, end).
 template <class T>
-void ProjectBack(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n,
-                 int64_t end) {
-  const WeightColumns<T> w = {f.packed_projection + n * f.hidden_size,
+void MultiplyBack(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n,
+                  int64_t end) {
+  const WeightColumns<T> w = {f.packed_second + n * f.hidden_size,
                               f.hidden_size};
   WithConstant<kColumns>(Blocks(end - n, f.kL), [&](auto columns) {
     MultiplyBlock<decltype(columns)::value>(
-        [&](int64_t e) { return f.ProjectedHGrad(rows, e); }, w,
+        [&](int64_t e) { return f.SecondGrad(rows, e); }, w,
         {rows.begin, rows.end, end - n},
-        [&](int64_t e) { return f.UnprojectedHGrad(rows, e) + n; });
+        [&](int64_t e) { return f.MGrad(rows, e) + n; });
   });
 }
 
@@ -115,7 +114,7 @@ void Gather(const Backward<T>& f, const BackwardRows<T>& rows, int64_t item) {
   const int k = GradOf(f, &WeightGrad<T>::PanelItems, &item);
   const auto row_of = [&](int64_t e) -> const T* {
     if (k == kInputWeights) return f.X(e);
-    if (k == kProjection) return f.UnprojectedH(rows, e);
+    if (k == kSecond) return f.M(rows, e);
     return f.restores_h() ? f.RestoredH(rows, e) : f.PreviousH(e);
   };
   f.weight_grads[k].Gather(*f.args.packed, {rows.begin, rows.end, rows.first},
@@ -127,16 +126,20 @@ template <class T>
 WeightGradFactors<T> FactorsOf(const Backward<T>& f, int k,
                                const BackwardChunk<T>& chunk, int64_t count,
                                bool add) {
-  if (k == kProjection) {
-    return {chunk.panels[k], chunk.h_grad, f.padded_hidden, count, add};
+  if (k == kSecond) {
+    if (f.projected()) {
+      return {chunk.panels[k], chunk.h_grad, f.padded_hidden, count, add};
+    }
+    return {chunk.panels[k], chunk.z_grad + kGateN * f.cell_size, f.z_stride,
+            count, add};
   }
   const int first = k == kInputWeights ? 0 : f.shape.first_recurrent;
   return {chunk.panels[k], chunk.z_grad + first * f.cell_size, f.z_stride,
           count, add};
 }
 
-// dW += x' dz, dR += h_prev' dz and dWp += m' dh of `count` rows of a slice's
-// chunk. The first chunk overwrites the sums.
+// dW += x' dz, dR += h_prev' dz and that of the second product of `count` rows
+// of a slice's chunk. The first chunk overwrites the sums.
 template <class T>
 void AddWeightGrads(const Backward<T>& f, int64_t slice, int thread,
                     int64_t count, bool add) {

@@ -2,8 +2,9 @@
 // arguments, sizes, order of the work, memory, and where the values of a row
 // are. The functions of backward.h and backward.cc compute with it.
 //
-// Notation: dv is the gradient with respect to v; m is the hidden state before
-// the projection. Sizes: B rows of the batch, V packed rows, I input size, H
+// Notation: dv is the gradient with respect to v; m is what the second product
+// of a step multiplies: the hidden state before the projection, or r * h_prev.
+// Sizes: B rows of the batch, V packed rows, I input size, H
 // cell size, P hidden size, H' and P' rounded up to whole vectors.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_STATE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_STATE_H_
@@ -23,19 +24,20 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
 using cpu::BackwardSchedule, cpu::Scratch;
 
-// The weight matrices W, R and Wp.
-enum WeightMatrix { kInputWeights, kRecurrentWeights, kProjection, kMatrices };
+// The weight matrices W, R and that of the second product: Wp, or R of the
+// candidate.
+enum WeightMatrix { kInputWeights, kRecurrentWeights, kSecond, kMatrices };
 
 // What is kept of the packed rows of a chunk, by the row's number in it.
 template <class T>
 struct BackwardChunk {
-  T* z_grad;              // dz [., parts, H], rows z_stride apart
-  T* rounded_z_grad;      // [., parts, H / 2], of pairs
-  T* previous_h;          // [., H'], where h is restored
-  T* h_grad;              // dh [., P'], with a projection
-  T* unprojected_h;       // m [., H], with a projection
-  T* unprojected_h_grad;  // dm [., H] of one step, with a projection
-  T* panels[kMatrices];   // of x, h_prev and m; see WeightGrad
+  T* z_grad;             // dz [., parts, H], rows z_stride apart
+  T* rounded_z_grad;     // [., parts, H / 2], of pairs
+  T* previous_h;         // [., H'], where h is restored
+  T* h_grad;             // dh [., P'], with a projection
+  T* m;                  // [., H], with a second product
+  T* m_grad;             // dm [., H] of one step
+  T* panels[kMatrices];  // of x, h_prev and m; see WeightGrad
 };
 
 // Packed rows [begin, end) of one step, or of a chunk. Packed row e is row
@@ -64,6 +66,8 @@ struct BackwardFunctions {
   void (*run_slice)(const Backward<T>&, int64_t slice, int thread);
   // The cell's equations of rows of a step, for a group of units from n on.
   void (*run_cells)(const Backward<T>&, const BackwardRows<T>&, int64_t n);
+  // The same up to the second product, of a cell that has one. Null for others.
+  void (*begin_cells)(const Backward<T>&, const BackwardRows<T>&, int64_t n);
   // For a cell that reduces rows: the same for all units, and the sums over all
   // steps for one vector of units. Null for others.
   void (*run_rows)(const Backward<T>&, const BackwardRows<T>&, int thread);
@@ -96,8 +100,8 @@ struct Backward {
         steps(args.packed->steps),
         format(FormatOf(kCanRound && args.config.bfloat16)),
         z_stride(RoundUpToLanes<T>(shape.pre_activations * cell_size) + kL),
-        schedule(batch, steps, projected() || shape.reduces_rows, WeightBytes(),
-                 shape.pre_activations * cell_size * kBytes),
+        schedule(batch, steps, multiplies_m() || shape.reduces_rows,
+                 WeightBytes(), shape.pre_activations * cell_size * kBytes),
         group(Group(threads)),
         to_x{args,
              args.weights.input,
@@ -116,7 +120,7 @@ struct Backward {
              Min(group, kBlock),
              format},
         weight_grads{Grad(kInputWeights), Grad(kRecurrentWeights),
-                     Grad(kProjection)},
+                     Grad(kSecond)},
         begin(args.packed->begin.data()),
         batch_row(args.packed->batch_row.data()),
         input_row(args.packed->input_row.data()),
@@ -125,6 +129,8 @@ struct Backward {
         chunks(schedule.slices() > 0 ? threads : 2) {}
 
   bool projected() const { return args.config.projected(); }
+  // Whether a step has a second product, that of m.
+  bool multiplies_m() const { return projected() || shape.has_second_product; }
   // Without a projection h = o * co, computed again where h is not given.
   bool restores_h() const { return !args.h && args.weights_grad.recurrent; }
   // Whether the gradient of any step's previous h is needed.
@@ -132,8 +138,9 @@ struct Backward {
   bool multiplies_x_grad() const { return args.weights.input && args.x_grad; }
   // Whether a product reads dz.
   bool keeps_z_grad() const {
-    return needs_h_grad() || args.weights_grad.input ||
-           args.weights_grad.recurrent || args.x_grad;
+    return needs_h_grad() || shape.has_second_product ||
+           args.weights_grad.input || args.weights_grad.recurrent ||
+           args.x_grad;
   }
   bool rounds() const { return kCanRound && RoundsFactors(format); }
   int64_t CellWords() const { return Words(cell_size, format); }
@@ -173,14 +180,16 @@ struct Backward {
   T* ZGrad(const Rows& rows, int64_t e, int part) const {
     return rows.chunk->z_grad + rows.InChunk(e) * z_stride + part * cell_size;
   }
-  T* ProjectedHGrad(const Rows& rows, int64_t e) const {
+  // The gradient of the second product: dh, or dzn.
+  T* SecondGrad(const Rows& rows, int64_t e) const {
+    if (!projected()) return ZGrad(rows, e, kGateN);
     return rows.chunk->h_grad + rows.InChunk(e) * padded_hidden;
   }
-  T* UnprojectedH(const Rows& rows, int64_t e) const {
-    return rows.chunk->unprojected_h + rows.InChunk(e) * cell_size;
+  T* M(const Rows& rows, int64_t e) const {
+    return rows.chunk->m + rows.InChunk(e) * cell_size;
   }
-  T* UnprojectedHGrad(const Rows& rows, int64_t e) const {
-    return rows.chunk->unprojected_h_grad + (e - rows.begin) * cell_size;
+  T* MGrad(const Rows& rows, int64_t e) const {
+    return rows.chunk->m_grad + (e - rows.begin) * cell_size;
   }
   T* RestoredH(const Rows& rows, int64_t e) const {
     return rows.chunk->previous_h + rows.InChunk(e) * padded_size;
@@ -238,8 +247,8 @@ struct Backward {
   void Place(Scratch<T>* scratch, int threads) {
     packed_recurrent = scratch->Take(needs_h_grad() ? to_h.PackedSize() : 0);
     packed_input = scratch->Take(multiplies_x_grad() ? to_x.PackedSize() : 0);
-    packed_projection =
-        scratch->Take(projected() ? padded_size * hidden_size : 0);
+    packed_second =
+        scratch->Take(multiplies_m() ? padded_size * hidden_size : 0);
     state_grad = shape.has_cell_state ? args.c0_grad.data
                  : shape.has_state    ? scratch->Take(batch * cell_size)
                                       : nullptr;
@@ -275,14 +284,14 @@ struct Backward {
   // Scratch memory.
   T* state_grad = nullptr;  // [B, H]
   T* co = nullptr;  // [B, H], of the next packed row of each row of the batch
-  T* packed_recurrent = nullptr;   // see TransposedProduct
-  T* packed_input = nullptr;       // see TransposedProduct
-  T* packed_projection = nullptr;  // [groups, P, vectors, lanes]
-  T* x_grad_rows = nullptr;        // [V, x_stride]
-  T* sums = nullptr;               // [SumSets(), SumsSize()]
-  T* row_values = nullptr;         // [threads, kRowValues, H']
-  T* weight_sums = nullptr;        // [slices, WeightSumsSize()]
-  T* blocks = nullptr;             // [threads, WeightGrad::kScratch]
+  T* packed_recurrent = nullptr;  // see TransposedProduct
+  T* packed_input = nullptr;      // see TransposedProduct
+  T* packed_second = nullptr;     // [groups, P, vectors, lanes]
+  T* x_grad_rows = nullptr;       // [V, x_stride]
+  T* sums = nullptr;              // [SumSets(), SumsSize()]
+  T* row_values = nullptr;        // [threads, kRowValues, H']
+  T* weight_sums = nullptr;       // [slices, WeightSumsSize()]
+  T* blocks = nullptr;            // [threads, WeightGrad::kScratch]
   // One for each thread, or two by turns: the step after a chunk is read from
   // the preceding chunk.
   std::vector<BackwardChunk<T>> chunks;
@@ -307,11 +316,13 @@ struct Backward {
                 rows,
                 format};
       default:
-        return {projected() ? a.weights_grad.projection : GateMatrices<T>(),
+        return {projected()                ? a.weights_grad.projection
+                : shape.has_second_product ? a.weights_grad.recurrent
+                                           : GateMatrices<T>(),
                 cell_size,
                 hidden_size,
                 1,
-                kOrderSingle.block.data(),
+                projected() ? kOrderSingle.block.data() : order() + kGateN,
                 nullptr,
                 rows,
                 format};
@@ -331,7 +342,7 @@ struct Backward {
   int64_t Group(int threads) const {
     const int64_t vectors = padded_size / kL;
     if (schedule.slices() > 0) return kBlock;
-    const bool multiplies = needs_h_grad() || projected();
+    const bool multiplies = needs_h_grad() || multiplies_m();
     return kL * Max(1, multiplies ? Min(vectors / (2 * threads), kColumns)
                                   : Blocks(vectors, threads));
   }
@@ -346,9 +357,8 @@ struct Backward {
         take(rounds(), rows * shape.pre_activations * CellWords());
     chunk->previous_h = take(restores_h(), rows * padded_size);
     chunk->h_grad = take(projected(), rows * padded_hidden);
-    chunk->unprojected_h = take(projected(), rows * cell_size);
-    chunk->unprojected_h_grad =
-        take(projected(), schedule.step_rows() * cell_size);
+    chunk->m = take(multiplies_m(), rows * cell_size);
+    chunk->m_grad = take(multiplies_m(), schedule.step_rows() * cell_size);
     for (int k = 0; k < kMatrices; ++k) {
       chunk->panels[k] = scratch->Take(weight_grads[k].PanelsSize());
     }

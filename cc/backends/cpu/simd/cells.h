@@ -29,14 +29,27 @@ TF_LSTM_OPS_INLINE void ForEachSaved(F&& f) {
 struct CellShape {
   int pre_activations, input, first_recurrent, recurrent;
   bool has_state, has_cell_state, has_forget_bias, reduces_rows;
+  bool has_second_product;
 };
 
 template <class Cell>
 constexpr CellShape kShapeOf = {
-    Cell::kPreActivations, Cell::kInputPreActivations,
-    Cell::kFirstRecurrent, Cell::kRecurrentPreActivations,
-    Cell::kHasState,       Cell::kHasCellState,
-    Cell::kHasForgetBias,  Cell::kReducesRows};
+    Cell::kPreActivations,  Cell::kInputPreActivations,
+    Cell::kFirstRecurrent,  Cell::kRecurrentPreActivations,
+    Cell::kHasState,        Cell::kHasCellState,
+    Cell::kHasForgetBias,   Cell::kReducesRows,
+    Cell::kHasSecondProduct};
+
+// A vector of h of a row of the batch after the dropout of gate pre-activation
+// `part`. `pass` is a Forward or a Backward.
+template <class Pass, class V>
+TF_LSTM_OPS_INLINE V DropH(const Pass& pass, V h, int part, int64_t row,
+                           int64_t u) {
+  const auto* keep = pass.args.recurrent_dropout.data;
+  if (!keep) return h;
+  keep += (pass.Block(part) * pass.batch + row) * pass.hidden_size + u;
+  return h * LoadN(keep, pass.hidden_size - u);
+}
 
 // A cell's parameters for one vector of units from u on.
 template <class T, class Cell>

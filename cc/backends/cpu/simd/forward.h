@@ -10,6 +10,11 @@
 //   stores m, cs, and what the backward pass reads   StoreOutputs
 //   h = m Wp                   [rows, P]          ProjectOutput; else h = m
 //
+// A cell with a second product, ResetBeforeGruCell, has m = r * h_prev instead:
+//
+//   m, u, zn                   [rows, H]          StoreM
+//   h = cell(zn + m R, u)      [rows, H]          FinishStep
+//
 // A tile has up to kRows rows and one vector of units with all of their gates.
 // So the cell's equations read the products from registers.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
@@ -17,6 +22,7 @@
 
 #include "backends/cpu/simd/cells.h"
 #include "backends/cpu/simd/forward_products.h"
+#include "backends/cpu/simd/second_product_forward.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
@@ -64,7 +70,7 @@ struct ForwardStep {
       if (Cell::kReducesRows) ProjectInput(f, rows, all);
       ComputeStep(f, rows, all);
       if (Cell::kReducesRows) f.functions.finish_rows(f, rows);
-      if (f.projected()) ProjectOutput(f, rows, {0, f.hidden_size});
+      if (f.multiplies_m()) MultiplyM(f, rows, {0, f.hidden_size});
     }
   }
 
@@ -117,7 +123,11 @@ struct ForwardStep {
       PrefetchOutputs(f, tile);
       V z[kRows][kParts];
       Multiply(f, tile, bias, z);
-      ApplyCell(f, tile, with, z);
+      if constexpr (Cell::kHasSecondProduct) {
+        SecondProductForward<T, Cell>::StoreM(f, tile, z);
+      } else {
+        ApplyCell(f, tile, with, z);
+      }
     }
   }
 
@@ -298,7 +308,7 @@ struct ForwardStep {
         const int64_t e = block.begin + r;
         block.x[r] = f.FactorX(e, rows);
         block.h[r] = f.FactorH(e);
-        block.new_h[r] = f.UnprojectedH(e);
+        block.new_h[r] = f.M(e);
         block.state[r] = f.State(e);
       }
       use(block);

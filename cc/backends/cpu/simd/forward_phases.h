@@ -57,8 +57,8 @@ void Run(const Forward<T>& f, int64_t phase, int64_t item, int thread) {
       return f.functions.finish_rows(f, row);
     }
     case Work::kProject:
-      return ProjectOutput(f, f.RowsOf(at.step),
-                           GroupOf(f.schedule, item, f.hidden_size));
+      return MultiplyM(f, f.RowsOf(at.step),
+                       GroupOf(f.schedule, item, f.hidden_size));
   }
 }
 

@@ -43,14 +43,7 @@ template <class T>
 TF_LSTM_OPS_INLINE void StoreEffectiveH(const Forward<T>& f, VecT<T> h,
                                         int64_t row, int64_t count, int64_t u) {
   for (int p = 0; p < f.effective_h_sets(); ++p) {
-    VecT<T> effective = h;
-    if (f.args.recurrent_dropout.data) {
-      const T* keep = f.args.recurrent_dropout.data +
-                      (f.Block(f.shape.first_recurrent + p) * f.batch + row) *
-                          f.hidden_size +
-                      u;
-      effective = effective * LoadN(keep, f.hidden_size - u);
-    }
+    const VecT<T> effective = DropH(f, h, f.shape.first_recurrent + p, row, u);
     StoreFactor(f, effective, f.EffectiveH(row, count, p), u, f.hidden_size);
   }
 }
@@ -90,12 +83,13 @@ void PackWeights(const Forward<T>& f, const Units& units) {
   PackGates(f, w.recurrent, f.shape.first_recurrent, f.shape.recurrent,
             f.hidden_size, units, f.packed_recurrent);
   const int64_t u = units.begin, columns = Min(f.hidden_size, units.end) - u;
-  if (!f.projected() || columns <= 0) return;
-  const GateMatrices<const T>& from = w.projection;
-  from.Read(0, [&](const auto* data) {
+  if (!f.multiplies_m() || columns <= 0) return;
+  const GateMatrices<const T>& from =
+      f.projected() ? w.projection : w.recurrent;
+  from.Read(f.projected() ? 0 : f.Block(kGateN), [&](const auto* data) {
     PackVectors(PackedFrom{data + u * from.column_stride, from.row_stride,
                            from.column_stride, f.cell_size, columns},
-                PackedTo<T>{f.packed_projection + u * f.cell_size, kLanes<T>,
+                PackedTo<T>{f.packed_second + u * f.cell_size, kLanes<T>,
                             kLanes<T> * f.cell_size},
                 WeightFormat::kElements);
   });
@@ -164,14 +158,22 @@ void ProjectOutput(const Forward<T>& f, const ForwardRows<T>& rows,
                    const Units& units) {
   const int64_t hidden = f.hidden_size;
   for (int64_t u = units.begin; u < units.end; u += kLanes<T>) {
-    MultiplyBlock<1>([&](int64_t e) { return f.UnprojectedH(e); },
-                     f.ProjectionWeights(u), {rows.begin, rows.end, hidden - u},
+    MultiplyBlock<1>([&](int64_t e) { return f.M(e); }, f.SecondWeights(u),
+                     {rows.begin, rows.end, hidden - u},
                      [&](int64_t e) { return f.H(e) + u; });
     for (int64_t e = rows.begin; f.effective_h_sets() > 0 && e < rows.end;
          ++e) {
       StoreEffectiveH(f, LoadN(f.H(e) + u, hidden - u), e, u);
     }
   }
+}
+
+// The second product of a step, and what follows it.
+template <class T>
+void MultiplyM(const Forward<T>& f, const ForwardRows<T>& rows,
+               const Units& units) {
+  if (f.projected()) return ProjectOutput(f, rows, units);
+  f.functions.finish_step(f, rows, units);
 }
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

@@ -31,6 +31,10 @@ struct Units {
   bool reverse = false;
 };
 
+// Values that the second part of the equations reads: the update gate and the
+// candidate's input term.
+enum HeldValue { kHeldU, kHeldN, kHeldValues };
+
 template <class T>
 struct Forward;
 
@@ -44,6 +48,9 @@ struct ForwardFunctions {
   void (*run_step)(const Forward<T>&, int64_t step, Units, int thread);
   // The equations of rows, of a cell that reduces rows.
   void (*finish_rows)(const Forward<T>&, const ForwardRows<T>&);
+  // The second part of the equations for a group of units of rows of a step,
+  // of a cell with a second product.
+  void (*finish_step)(const Forward<T>&, const ForwardRows<T>&, const Units&);
 };
 
 template <class T>
@@ -78,6 +85,8 @@ struct Forward {
         ordinal(args.packed->ordinal.data()) {}
 
   bool projected() const { return args.config.projected(); }
+  // Whether a step has a second product, that of m.
+  bool multiplies_m() const { return projected() || shape.has_second_product; }
   bool packs() const { return schedule.regime() != Regime::kOnce; }
 
   // Pre-activations in a row of z. A cell that reduces rows stores the products
@@ -113,9 +122,13 @@ struct Forward {
   }
   T* State(int64_t e) const { return state + batch_row[e] * cell_size; }
   T* Saved(int k, int64_t e) const { return args.saved.Row(k, e, output_row); }
-  // The hidden state before the projection, which is h without one.
-  T* UnprojectedH(int64_t e) const {
-    return projected() ? unprojected_h + batch_row[e] * cell_size : H(e);
+  // The rows that the second product reads; h without one.
+  T* M(int64_t e) const {
+    return multiplies_m() ? m + batch_row[e] * cell_size : H(e);
+  }
+  // What the second part of the equations reads.
+  T* Held(HeldValue k, int64_t e) const {
+    return held + (k * batch + batch_row[e]) * cell_size;
   }
   // h of a row of the batch after `count` valid steps, after dropout or
   // rounding, as pre-activation first_recurrent + p reads it. Two buffers
@@ -167,8 +180,8 @@ struct Forward {
     return {packed_recurrent + u * Words(hidden_size, format) * shape.recurrent,
             hidden_size, format};
   }
-  WeightColumns<T> ProjectionWeights(int64_t u) const {
-    return {packed_projection + u * cell_size, cell_size};
+  WeightColumns<T> SecondWeights(int64_t u) const {
+    return {packed_second + u * cell_size, cell_size};
   }
 
   void PlaceWeights(Scratch<T>* memory) {
@@ -179,8 +192,8 @@ struct Forward {
                          : 0);
     packed_recurrent = memory->Take(padded_size * shape.recurrent *
                                     Words(hidden_size, format));
-    packed_projection = memory->Take(
-        projected() ? RoundUpToLanes<T>(hidden_size) * cell_size : 0);
+    packed_second = memory->Take(
+        multiplies_m() ? RoundUpToLanes<T>(hidden_size) * cell_size : 0);
   }
   // Assigns the pieces of scratch memory for `threads` threads.
   void Place(Scratch<T>* scratch, int threads) {
@@ -191,7 +204,9 @@ struct Forward {
     state = args.final_c.data ? args.final_c.data
             : shape.has_state ? scratch->Take(batch * cell_size)
                               : nullptr;
-    unprojected_h = scratch->Take(projected() ? batch * cell_size : 0);
+    m = scratch->Take(multiplies_m() ? batch * cell_size : 0);
+    held = scratch->Take(
+        shape.has_second_product ? kHeldValues * batch * cell_size : 0);
     effective_h = scratch->Take(2 * effective_h_sets() * batch *
                                 FactorWords(hidden_size));
     rounded_x =
@@ -218,14 +233,15 @@ struct Forward {
   // Scratch memory.
   T* packed_input = nullptr;
   T* packed_recurrent = nullptr;
-  T* packed_projection = nullptr;
-  T* z = nullptr;              // [., z parts, H'] of a chunk; not with slices
-  T* slice_z = nullptr;        // [threads, slice rows, z parts, H']
-  T* state = nullptr;          // [B, H]
-  T* unprojected_h = nullptr;  // [B, H]
-  T* effective_h = nullptr;    // [2, effective_h_sets(), B, P]
-  T* rounded_x = nullptr;      // [V, I]
-  T* dropped_x = nullptr;      // [threads, kRowBlock, input parts, I]
+  T* packed_second = nullptr;
+  T* z = nullptr;            // [., z parts, H'] of a chunk; not with slices
+  T* slice_z = nullptr;      // [threads, slice rows, z parts, H']
+  T* state = nullptr;        // [B, H]
+  T* m = nullptr;            // [B, H]
+  T* held = nullptr;         // [kHeldValues, B, H]
+  T* effective_h = nullptr;  // [2, effective_h_sets(), B, P]
+  T* rounded_x = nullptr;    // [V, I]
+  T* dropped_x = nullptr;    // [threads, kRowBlock, input parts, I]
 
  private:
   using Regime = ForwardSchedule::Regime;
@@ -246,7 +262,7 @@ struct Forward {
                        !SingleStep<T>::Serves(args);
     return {*args.packed,
             !packs,
-            projected(),
+            multiplies_m(),
             shape.reduces_rows,
             padded_size,
             hidden_size,

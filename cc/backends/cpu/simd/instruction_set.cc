@@ -9,6 +9,7 @@
 #include "backends/cpu/simd/forward_phases.h"
 #include "backends/cpu/simd/layer_norm_backward.h"
 #include "backends/cpu/simd/layer_norm_forward.h"
+#include "backends/cpu/simd/second_product_backward.h"
 #include "backends/cpu/simd/step_gradient.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
@@ -34,6 +35,11 @@ constexpr CellFunctions<T> FunctionsOf() {
     functions.forward.finish_rows = &LayerNormForward<T, Cell>::FinishRows;
     functions.backward.run_rows = &LayerNormBackward<T, Cell>::RunRows;
     functions.backward.write_sums = &LayerNormBackward<T, Cell>::WriteSums;
+  } else if constexpr (Cell::kHasSecondProduct) {
+    functions.forward.finish_step = &SecondProductForward<T, Cell>::FinishStep;
+    functions.backward.begin_cells =
+        &SecondProductBackward<T, Cell>::BeginCells;
+    functions.backward.run_cells = &SecondProductBackward<T, Cell>::RunCells;
   } else {
     functions.backward.run_cells = &Backward::RunCells;
   }

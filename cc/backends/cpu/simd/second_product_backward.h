@@ -1,0 +1,81 @@
+// The backward equations of a cell with a second product, ResetBeforeGruCell.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_SECOND_PRODUCT_BACKWARD_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_SECOND_PRODUCT_BACKWARD_H_
+
+#include "backends/cpu/simd/backward_products.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+template <class T, class Cell>
+struct SecondProductBackward {
+  using V = VecT<T>;
+  using Rows = BackwardRows<T>;
+
+  // The first part of the equations of rows of a step, for a group of units
+  // from n on: dzn, dzu and u * dh.
+  static void BeginCells(const Backward<T>& f, const Rows& rows, int64_t n) {
+    ForEachVector(f, rows, n, [&](int64_t e, int64_t u) {
+      const int64_t width = f.cell_size - u;
+      T* state_grad = f.StateGrad(e) + u;
+      typename Cell::Outputs y = {}, grad = {};
+      y.u = LoadN(f.Saved(kSavedU, e) + u, width);
+      y.n = LoadN(f.Saved(kSavedN, e) + u, width);
+      grad.h = LoadN(state_grad, width) +
+               (LoadN(f.HGrad(e) + u, width) + f.UpstreamH(e, u));
+      const typename Cell::Gradients d =
+          Cell::Backward(y, LoadN(f.PreviousH(e) + u, width), grad, {});
+      StoreN(d.state, state_grad, width);
+      Store(f, rows, e, kGateN, u, d.z[kGateN]);
+      Store(f, rows, e, kGateU, u, d.z[kGateU]);
+    });
+  }
+
+  // The second part, after BeginCells of all units: dm = dzn R', dzr, and m for
+  // the gradient of R.
+  static void RunCells(const Backward<T>& f, const Rows& rows, int64_t n) {
+    MultiplyBack(f, rows, n, Min(n + f.group, f.cell_size));
+    ForEachVector(f, rows, n, [&](int64_t e, int64_t u) {
+      const int64_t width = f.cell_size - u;
+      T* state_grad = f.StateGrad(e) + u;
+      const auto drop = [&](V h) {
+        return DropH(f, h, kGateN, f.batch_row[e], u);
+      };
+      const V r = LoadN(f.Saved(kSavedR, e) + u, width);
+      const V h = drop(LoadN(f.PreviousH(e) + u, width));
+      const V dm = LoadN(f.MGrad(rows, e) + u, width);
+      StoreN(LoadN(state_grad, width) + drop(r * dm), state_grad, width);
+      StoreN(r * h, f.M(rows, e) + u, width);
+      Store(f, rows, e, kGateR, u, Cell::ResetBackward(r, h, dm));
+    });
+  }
+
+ private:
+  // Rows whose units are computed before those of the next ones, so that each
+  // row's cache lines are used at once.
+  static constexpr int64_t kCellRows = 8;
+
+  // Calls use(e, u) for rows and vectors of a group of units from n on.
+  template <class F>
+  static void ForEachVector(const Backward<T>& f, const Rows& rows, int64_t n,
+                            const F& use) {
+    const int64_t n_end = Min(n + f.group, f.cell_size);
+    for (int64_t first = rows.begin; first < rows.end; first += kCellRows) {
+      const int64_t end = Min(first + kCellRows, rows.end);
+      for (int64_t u = n; u < n_end; u += kLanes<T>) {
+        for (int64_t e = first; e < end; ++e) use(e, u);
+      }
+    }
+  }
+
+  // Stores dz, and adds it to the sum over the rows.
+  static void Store(const Backward<T>& f, const Rows& rows, int64_t e, int part,
+                    int64_t u, V z) {
+    StoreZGrad(f, rows, e, part, u, z);
+    T* sum = f.BiasSums(rows.sums, part) + u;
+    TF_LSTM_OPS_SIMD::Store(Load(sum) + z, sum);
+  }
+};
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_SECOND_PRODUCT_BACKWARD_H_
