@@ -25,7 +25,7 @@ ON_METAL = (
     *("MPSGraphLSTM", "MPSGraphLSTMGradients"),
 )
 # Ops without a CUDA kernel.
-CPU_ONLY = ("KerasLayerNormLSTM", "KerasLayerNormGRU")
+CPU_ONLY = ("KerasResetBeforeGRU", "KerasLayerNormLSTM", "KerasLayerNormGRU")
 
 # How the names of ops begin that have no CUDA kernel: they move elements.
 _NOT_ON_CUDA = ("CudnnRNNParams", "CudnnRNNCanonical", "CudnnRNNDropoutMask")

@@ -26,7 +26,8 @@ from derivatives import first_order, second_order
 
 import tf_lstm_ops
 
-GATES = {"lstm": 4, "gru": 3}
+GATES = {"lstm": 4, "gru": 3, "reset_before_gru": 3}
+OPS = {"lstm": "KerasLSTM", "gru": "KerasGRU", "reset_before_gru": "KerasResetBeforeGRU"}
 MASKS = ("", "full", "right", "left", "holes", "one row", "nothing")
 FLAGS = ("go_backwards", "zero_output_for_mask", "return_sequences")
 ACTIVATIONS = (
@@ -60,7 +61,7 @@ class Call(NamedTuple):
     second_order: bool = False
 
     def case(self) -> Case:
-        return Case(f"Keras{self.cell.upper()}", self.cell, described(self), self.run)
+        return Case(OPS[self.cell], self.cell, described(self), self.run)
 
     def run(self, draw: Draw) -> Results:
         op = getattr(internal_ops(), f"tf_lstm_ops_keras_{self.cell}")
@@ -89,7 +90,7 @@ class Call(NamedTuple):
             "recurrent_kernel": draw(hidden, gates * units, scale=scale),
         }
         sizes: dict[str, list[int]] = {
-            "bias": [4 * units] if self.cell == "lstm" else [2, 3 * units],
+            "bias": [2, 3 * units] if self.cell == "gru" else [gates * units],
             "input_dropout": [gates, batch, inputs],
             "recurrent_dropout": [gates, batch, hidden],
         }

@@ -52,7 +52,8 @@ def test_stock_layers_are_to_be_converted() -> None:
 
 
 def test_our_layers_on_the_fused_op_have_nothing_to_change() -> None:
-    for layer in (ours.LSTM(4), ours.GRU(4), ours.StackedLSTM(4, 2)):
+    fused = (ours.LSTM(4), ours.GRU(4), ours.GRU(4, reset_after=False), ours.StackedLSTM(4, 2))
+    for layer in fused:
         assert finding(layer)[2:] == ("fused op", None, None)
 
 
@@ -60,7 +61,6 @@ def test_our_layers_on_the_fused_op_have_nothing_to_change() -> None:
     ("layer", "options", "reason"),
     [
         (ours.LSTM(4, activation="selu"), "activation='tanh'", "activation is selu"),
-        (ours.GRU(4, reset_after=False), "reset_after=True", "reset_after is False"),
         (
             ours.GRU(4, activation="relu", recurrent_activation="relu"),
             "activation='tanh' and recurrent_activation='sigmoid'",
@@ -72,7 +72,7 @@ def test_our_layers_on_the_fused_op_have_nothing_to_change() -> None:
             "layer_normalization with use_peephole",
         ),
     ],
-    ids=["activation", "reset_after", "both activations", "layer_normalization"],
+    ids=["activation", "both activations", "layer_normalization"],
 )
 def test_options_that_leave_the_fused_op(layer: Any, options: str, reason: str) -> None:
     found = finding(layer)
@@ -91,10 +91,10 @@ def test_an_option_that_needs_no_change_is_kept() -> None:
 
 
 def test_a_stock_layer_with_such_an_option() -> None:
-    found = finding(layers.GRU(4, reset_after=False))
-    assert found.reason == "reset_after is False, not True"
+    found = finding(layers.GRU(4, activation="relu"))
+    assert found.reason == "activation is relu, not tanh"
     assert found.change.sentence == (
-        f"set reset_after=True and train the model again; then {CONVERT}"
+        f"set activation='tanh' and train the model again; then {CONVERT}"
     )
 
 

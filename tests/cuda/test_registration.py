@@ -66,7 +66,7 @@ def test_types_of_cudnn(op):
 def test_ops_without_kernels():
     """docs/reference/gpu.md names the layers that they compute."""
     cpu = {k.op for k in kernels.get_all_registered_kernels().kernel if k.device_type == "CPU"}
-    names = ("KerasLayerNormLSTM", "KerasLayerNormGRU")
+    names = ("KerasResetBeforeGRU", "KerasLayerNormLSTM", "KerasLayerNormGRU")
     layers = {f"TfLstmOps>{name}{grad}" for name in names for grad in ("", "Grad")}
     on_cpu = {op for op in cpu - gpu_kernels().keys() if op.startswith("TfLstmOps>")}
     assert {op for op in on_cpu if "CudnnRNN" not in op} == layers

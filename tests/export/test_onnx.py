@@ -90,7 +90,7 @@ FORMS = {
     "norm": (lambda: [LSTM(UNITS, layer_normalization=True)], {"Loop": 1}),
     "simple_rnn": (lambda: [keras.layers.SimpleRNN(UNITS)], {"Loop": 1}),
     "gelu": (lambda: [LSTM(UNITS, activation="gelu")], {"Loop": 1}),
-    "gru_reset_before": (lambda: [GRU(UNITS, reset_after=False)], {"Loop": 1}),
+    "gru_reset_before": (lambda: [GRU(UNITS, reset_after=False)], {"GRU": 1}),
     "gru_relu": (lambda: [GRU(UNITS, activation="relu")], {"Loop": 1}),
     "activations": (
         lambda: [

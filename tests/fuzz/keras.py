@@ -87,6 +87,13 @@ LAYERS = {
     "KerasGRU": Layer(
         GRU, ("h",), keras_gru.Arguments, keras_gru.keras_gru, keras_gru.keras_gru_backward
     ),
+    "KerasResetBeforeGRU": Layer(
+        {**GRU, "bias": ("3H",)},
+        ("h",),
+        keras_gru.Arguments,
+        keras_gru.keras_gru,
+        keras_gru.keras_gru_backward,
+    ),
     "KerasLayerNormLSTM": Layer(
         _with(LSTM, {**NORMS, **STATE_NORMS}),
         ("h", "c"),

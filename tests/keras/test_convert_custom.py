@@ -51,7 +51,7 @@ def own_tanh(x: Any) -> Any:
 
 def test_layers_left_alone_are_named(rng):
     sequences = {"return_sequences": True}
-    gru = layers.GRU(UNITS, reset_after=False, name="gru", **sequences)
+    gru = layers.GRU(UNITS, activation="elu", name="gru", **sequences)
     two_cells = [layers.LSTMCell(UNITS), layers.GRUCell(UNITS)]
     model = keras.Sequential(
         [
@@ -71,8 +71,8 @@ def test_layers_left_alone_are_named(rng):
     expected = {
         "lstm_selu": "activation is selu, which has no fused op",
         "own_tanh": "activation is own_tanh, which has no fused op",
-        "both/forward_gru": "reset_after is False, not True",
-        "both/backward_gru": "reset_after is False, not True",
+        "both/forward_gru": "activation is elu, not tanh",
+        "both/backward_gru": "activation is elu, not tanh",
         "selu": "activation is selu, not tanh",
         "stacked": "StackedRNNCells has no fused op",
         "simple": "SimpleRNN has no fused op",

@@ -62,6 +62,7 @@ VARIANTS = {
     "projection": Variant({"projection_size": 2}, ("LSTM", "StackedLSTM", "LSTMCell")),
     "peephole": Variant({"use_peephole": True, "cell_clip": 0.5}, ("LSTM", "LSTMCell")),
     "normalised": Variant({"layer_normalization": True}, _SINGLE),
+    "reset_before": Variant({"reset_after": False}, ("GRU",)),
     "addons": Variant({"layer_normalization": "addons"}, ("LSTM", "LSTMCell")),
     "activations": Variant(
         {"activation": "relu", "recurrent_activation": "hard_sigmoid"}, ("LSTM", "GRU", "LSTMCell")

@@ -16,7 +16,6 @@ CONVERT = "tf_lstm_ops.keras.convert_model replaces it"
 _FUSED_OPTIONS = {
     "activation": "tanh",
     "recurrent_activation": "sigmoid",
-    "reset_after": True,
     "use_peephole": False,
     "cell_clip": None,
     "projection_size": None,

@@ -169,6 +169,50 @@ def keras_gru(
     return cast(_run(cell, x_terms, valid, [initial_h], **loop), dtype)
 
 
+def keras_reset_before_gru(
+    x: Any,
+    mask: Any,
+    initial_h: Any,
+    kernel: Any,
+    recurrent_kernel: Any,
+    bias: Any,
+    input_dropout: Any,
+    recurrent_dropout: Any,
+    **loop: bool,
+) -> list[Any]:
+    """KerasResetBeforeGRU without its output reserve.
+
+    Args:
+      x, mask, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout: as the
+        op takes them.
+      **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
+
+    Returns:
+      output, final_h.
+    """
+    dtype = x.dtype
+    arguments = (x, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout)
+    x, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout = cast(
+        arguments, compute_dtype(dtype)
+    )
+    *of_gates, of_candidate = tf.split(recurrent_kernel, 3, axis=-1)
+    gates_kernel = tf.concat(of_gates, axis=-1)
+
+    def cell(x_terms: Any, h: Any) -> list[Any]:
+        xz, xr, xh = tf.split(x_terms, 3, axis=-1)
+        hz, hr = tf.split(_per_gate(h, recurrent_dropout, gates_kernel, 2), 2, axis=-1)
+        z = tf.sigmoid(xz + hz)
+        dropped = h if is_absent(recurrent_dropout) else h * recurrent_dropout[2]
+        hh = tf.matmul(tf.sigmoid(xr + hr) * dropped, of_candidate)
+        return [z * h + (1 - z) * tf.tanh(xh + hh)]
+
+    x, valid = _time_major(x, mask)
+    x_terms = _per_gate(x, input_dropout, kernel, 3)
+    if not is_absent(bias):
+        x_terms += bias
+    return cast(_run(cell, x_terms, valid, [initial_h], **loop), dtype)
+
+
 def normalized(z: tf.Tensor, epsilon: float) -> tf.Tensor:
     """Layer normalisation without scale and offset.
 
@@ -333,6 +377,23 @@ def keras_gru_grad(inputs: list[Any], output_grads: list[Any], **attributes: Any
     return _layer_grad("KerasGRU", keras_gru, inputs, output_grads, attributes)
 
 
+def keras_reset_before_gru_grad(
+    inputs: list[Any], output_grads: list[Any], **attributes: Any
+) -> list[Any]:
+    """KerasResetBeforeGRUGrad. The forward pass is computed again.
+
+    Args:
+      inputs: the inputs of KerasResetBeforeGRU.
+      output_grads: gradients of output and final_h.
+      **attributes: the op's attributes.
+
+    Returns:
+      The op's outputs: gradients of x, the state, the kernels and bias.
+    """
+    function = keras_reset_before_gru
+    return _layer_grad("KerasResetBeforeGRU", function, inputs, output_grads, attributes)
+
+
 def keras_layer_norm_lstm_grad(
     inputs: list[Any], output_grads: list[Any], **attributes: Any
 ) -> list[Any]:
@@ -380,6 +441,7 @@ def _with_reserve(function: Callable[..., list[Any]]) -> Composite:
 COMPOSITES: dict[str, Composite] = {
     "KerasLSTM": _with_reserve(keras_lstm),
     "KerasGRU": _with_reserve(keras_gru),
+    "KerasResetBeforeGRU": _with_reserve(keras_reset_before_gru),
     "KerasLayerNormLSTM": _with_reserve(keras_layer_norm_lstm),
     "KerasLayerNormGRU": _with_reserve(keras_layer_norm_gru),
 }

@@ -1,6 +1,7 @@
 """The ops of the Keras layers as nodes LSTM and GRU of ONNX, for the converter tf2onnx.
 
-Equations and layouts: ONNX' operators LSTM and GRU of version 14, GRU with linear_before_reset=1.
+Equations and layouts: ONNX' operators LSTM and GRU of version 14. linear_before_reset of a GRU is
+Keras' reset_after.
 B batch, T time, I input size, H units.
 
 ONNX has no masks, but a number of valid steps for each row, the first ones. So the valid steps of a
@@ -38,7 +39,7 @@ def handlers() -> dict[str, tuple[Any, list[Any]]]:
     Returns:
       A function for each op of a Keras layer.
     """
-    functions = {"KerasLSTM": _lstm, "KerasGRU": _gru}
+    functions = {"KerasLSTM": _lstm, "KerasGRU": _gru, "KerasResetBeforeGRU": _gru}
     return {f"TfLstmOps>{op}": (function, []) for op, function in functions.items()}
 
 
@@ -55,7 +56,7 @@ def _lstm(graph: Any, node: Any, _name: str, _args: Any) -> None:
 
 def _gru(graph: Any, node: Any, _name: str, _args: Any) -> None:
     arrays = [a for a in (_constant(node, k) for k in (3, 4, 5)) if a.size]
-    attributes: dict[str, Any] = {"linear_before_reset": 1}
+    attributes: dict[str, Any] = {"linear_before_reset": int(node.type == "TfLstmOps>KerasGRU")}
     _replace(graph, node, "GRU", weights.GRUWeights.from_keras(arrays).to_onnx(), attributes)
 
 

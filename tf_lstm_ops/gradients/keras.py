@@ -70,6 +70,10 @@ GRADIENTS: dict[str, Gradient] = {
     "TfLstmOps>KerasLSTMGrad": _second("KerasLSTM", composite.keras_lstm_grad),
     "TfLstmOps>KerasGRU": _first("KerasGRU"),
     "TfLstmOps>KerasGRUGrad": _second("KerasGRU", composite.keras_gru_grad),
+    "TfLstmOps>KerasResetBeforeGRU": _first("KerasResetBeforeGRU"),
+    "TfLstmOps>KerasResetBeforeGRUGrad": _second(
+        "KerasResetBeforeGRU", composite.keras_reset_before_gru_grad
+    ),
     "TfLstmOps>KerasLayerNormLSTM": _first("KerasLayerNormLSTM"),
     "TfLstmOps>KerasLayerNormLSTMGrad": _second(
         "KerasLayerNormLSTM", composite.keras_layer_norm_lstm_grad

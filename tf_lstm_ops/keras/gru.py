@@ -19,10 +19,10 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
 
     All arguments, weights (names, shapes, gate order z, r, h) and results are those of
     ``keras.layers.GRU``. A sequence is one fused op, forward and backward, with any boolean mask,
-    dropout, recurrent dropout, initial state and direction, if ``reset_after`` is True,
-    ``activation`` is tanh and ``recurrent_activation`` is sigmoid. Otherwise Keras' own loop runs,
-    with the same results. ``uses_fused_op`` and ``fallback_reason`` show which one runs. Rules and
-    equations: docs/reference/keras.md.
+    dropout, recurrent dropout, initial state and direction, if ``activation`` is tanh and
+    ``recurrent_activation`` is sigmoid. Otherwise Keras' own loop runs, with the same results.
+    ``uses_fused_op`` and ``fallback_reason`` show which one runs. Rules and equations:
+    docs/reference/keras.md.
 
     Args:
       units: positive integer H, the size of the output.
@@ -147,14 +147,10 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
         return self.cell.layer_normalization_epsilon
 
     @property
-    def fallback_reason(self) -> str | None:
-        """Why a call runs Keras' own loop; None if it runs the fused op."""
-        reset_before = None if self.reset_after else "reset_after is False, not True"
-        return super().fallback_reason or reset_before
-
-    @property
     def _op(self) -> str:
-        return "KerasGRU" if self.layer_normalization is None else "KerasLayerNormGRU"
+        if self.layer_normalization is not None:
+            return "KerasLayerNormGRU"
+        return "KerasGRU" if self.reset_after else "KerasResetBeforeGRU"
 
     @property
     def _has_cudnn(self) -> bool:

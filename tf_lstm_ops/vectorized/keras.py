@@ -33,8 +33,10 @@ def _backward(name: str) -> Converter:
     return converter(lambda op: Rows(_INPUTS, _OUTPUTS, saved))
 
 
+_OPS = ("KerasLSTM", "KerasGRU", "KerasResetBeforeGRU", "KerasLayerNormLSTM", "KerasLayerNormGRU")
+
 CONVERTERS: dict[str, Converter] = {
     f"TfLstmOps>{name}{suffix}": convert
-    for name in ("KerasLSTM", "KerasGRU", "KerasLayerNormLSTM", "KerasLayerNormGRU")
+    for name in _OPS
     for suffix, convert in (("", converter(_forward)), ("Grad", _backward(name)))
 }

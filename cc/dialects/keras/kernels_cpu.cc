@@ -305,6 +305,7 @@ template <class T>
 bool RegisterAll() {
   RegisterVariant<T, kLstm>();
   RegisterVariant<T, kGru>();
+  RegisterVariant<T, kResetBeforeGru>();
   RegisterVariant<T, kLayerNormLstm>();
   RegisterVariant<T, kLayerNormGru>();
   return true;
@@ -315,6 +316,8 @@ bool RegisterAll() {
     tf::DefineOp<&KerasLSTMGrad>(),
     tf::DefineOp<&KerasGRU>(),
     tf::DefineOp<&KerasGRUGrad>(),
+    tf::DefineOp<&KerasResetBeforeGRU>(),
+    tf::DefineOp<&KerasResetBeforeGRUGrad>(),
     tf::DefineOp<&KerasLayerNormLSTM>(),
     tf::DefineOp<&KerasLayerNormLSTMGrad>(),
     tf::DefineOp<&KerasLayerNormGRU>(),

@@ -70,15 +70,34 @@ Arguments LstmInputs() {
           {"recurrent_dropout", {k4, kB, kP}, "T", kOptional}};
 }
 
-Arguments GruInputs() {
+Arguments GruInputs(const Dims& bias) {
   return {{"x", {kB, kT, kI}},
           {"mask", {kB, kT}, "bool", kOptional},
           {"initial_h", {kB, kH}},
           {"kernel", {kI, k3H}},
           {"recurrent_kernel", {kH, k3H}},
-          {"bias", {k2, k3H}, "T", kOptional},
+          {"bias", bias, "T", kOptional},
           {"input_dropout", {k3, kB, kI}, "T", kOptional},
           {"recurrent_dropout", {k3, kB, kH}, "T", kOptional}};
+}
+
+Signature Gru(const char* op, const Dims& bias) {
+  Signature s = Base(
+      op, GruInputs(bias),
+      {{"output", {kB, kAny, kH}}, {"final_h", {kB, kH}}, {"reserve", {kAny}}});
+  s.attributes.push_back("training: bool = true");
+  return s;
+}
+
+Signature GruGrad(const Signature& forward, const char* op) {
+  Signature s = GradOf(forward, op);
+  s.inputs.push_back({"final_h_grad", {kB, kH}});
+  s.outputs = {{"x_grad", {kB, kT, kI}},
+               {"initial_h_grad", {kB, kH}},
+               {"kernel_grad", {kI, k3H}},
+               {"recurrent_kernel_grad", {kH, k3H}},
+               Like("bias_grad", "bias")};
+  return s;
 }
 
 }  // namespace
@@ -166,28 +185,25 @@ const Signature& KerasLayerNormLSTMGrad() {
 }
 
 const Signature& KerasGRU() {
-  static const Signature signature = [] {
-    Signature s = Base("TfLstmOps>KerasGRU", GruInputs(),
-                       {{"output", {kB, kAny, kH}},
-                        {"final_h", {kB, kH}},
-                        {"reserve", {kAny}}});
-    s.attributes.push_back("training: bool = true");
-    return s;
-  }();
+  static const Signature signature = Gru("TfLstmOps>KerasGRU", {k2, k3H});
   return signature;
 }
 
 const Signature& KerasGRUGrad() {
-  static const Signature signature = [] {
-    Signature s = GradOf(KerasGRU(), "TfLstmOps>KerasGRUGrad");
-    s.inputs.push_back({"final_h_grad", {kB, kH}});
-    s.outputs = {{"x_grad", {kB, kT, kI}},
-                 {"initial_h_grad", {kB, kH}},
-                 {"kernel_grad", {kI, k3H}},
-                 {"recurrent_kernel_grad", {kH, k3H}},
-                 Like("bias_grad", "bias")};
-    return s;
-  }();
+  static const Signature signature =
+      GruGrad(KerasGRU(), "TfLstmOps>KerasGRUGrad");
+  return signature;
+}
+
+const Signature& KerasResetBeforeGRU() {
+  static const Signature signature =
+      Gru("TfLstmOps>KerasResetBeforeGRU", {k3H});
+  return signature;
+}
+
+const Signature& KerasResetBeforeGRUGrad() {
+  static const Signature signature =
+      GruGrad(KerasResetBeforeGRU(), "TfLstmOps>KerasResetBeforeGRUGrad");
   return signature;
 }
 

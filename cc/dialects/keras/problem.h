@@ -17,7 +17,7 @@
 
 namespace tf_lstm_ops::keras {
 
-// The op variants: LSTM, GRU, and the layer-normalised ones.
+// The op variants: LSTM, the GRUs, and the layer-normalised ones.
 struct OpVariant {
   CellKind cell;
   GateOrder order;
@@ -27,12 +27,19 @@ struct OpVariant {
 
   constexpr bool is_lstm() const { return IsLstm(cell); }
   constexpr int gates() const { return GateCount(cell); }
+  // Whether the recurrent product has a bias of its own.
+  constexpr bool has_recurrent_bias() const {
+    return !is_lstm() && cell != CellKind::kResetBeforeGru;
+  }
 };
 
 inline constexpr OpVariant kLstm = {CellKind::kLstm, kOrderIFCO, &KerasLSTM,
                                     &KerasLSTMGrad};
 inline constexpr OpVariant kGru = {CellKind::kGru, kOrderURN, &KerasGRU,
                                    &KerasGRUGrad};
+inline constexpr OpVariant kResetBeforeGru = {CellKind::kResetBeforeGru,
+                                              kOrderURN, &KerasResetBeforeGRU,
+                                              &KerasResetBeforeGRUGrad};
 inline constexpr OpVariant kLayerNormLstm = {CellKind::kLayerNormLstm,
                                              kOrderIFCO, &KerasLayerNormLSTM,
                                              &KerasLayerNormLSTMGrad,
@@ -198,13 +205,13 @@ std::array<T*, kMaxPreActivations> Peepholes(T* rows, int64_t cell) {
   return peephole;
 }
 
-// Sets the views of the bias or of its gradient. A GRU has two biases, the rows
-// of one tensor [2, 3H].
+// Sets the views of the bias or of its gradient. Two biases are the rows of one
+// tensor [2, 3H].
 template <class T>
 void SetBiases(const OpVariant& variant, int64_t cell, T* bias,
                RnnWeights<T>* weights) {
   weights->input_bias = bias;
-  if (!variant.is_lstm() && bias) {
+  if (variant.has_recurrent_bias() && bias) {
     weights->recurrent_bias = bias + variant.gates() * cell;
   }
 }

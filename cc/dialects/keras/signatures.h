@@ -48,6 +48,12 @@ const Signature& KerasLayerNormLSTMGrad();
 const Signature& KerasGRU();
 const Signature& KerasGRUGrad();
 
+// A GRU layer with reset_after=False; see ResetBeforeGruCell in
+// core/gru_cell.h. The inputs are those of KerasGRU, except for bias [3H]. Only
+// the CPU has kernels.
+const Signature& KerasResetBeforeGRU();
+const Signature& KerasResetBeforeGRUGrad();
+
 // A layer-normalised GRU layer. The inputs are those of KerasGRU, and behind
 // bias: input_gamma, recurrent_gamma [3H]. Attribute: `epsilon`, positive. Only
 // the CPU has kernels.

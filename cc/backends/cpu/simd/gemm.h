@@ -87,6 +87,7 @@ struct Products {
   specifier template struct Products<A, B, 2, false, 1>; \
   specifier template struct Products<A, B, 3, false, 1>; \
   specifier template struct Products<A, B, 4, false, 1>; \
+  specifier template struct Products<A, B, 2, true, 1>;  \
   specifier template struct Products<A, B, 3, true, 1>;  \
   specifier template struct Products<A, B, 4, true, 1>
 #define TF_LSTM_OPS_PRODUCTS(specifier, E)                   \
