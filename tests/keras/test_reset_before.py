@@ -1,4 +1,4 @@
-"""keras.GRU with reset_after=False: the fused op against stock Keras, the oracle and differences."""
+"""keras.GRU with reset_after=False: the fused op against stock Keras, the oracle, differences."""
 
 import itertools
 
