@@ -48,7 +48,7 @@ struct SavedActivations {
   bool packed = false;
 
   // Activation k of packed row e, whose output row is output_row[e].
-  T* Row(int k, int64_t e, const int64_t* output_row) const {
+  TF_LSTM_OPS_DEVICE T* Row(int k, int64_t e, const int64_t* output_row) const {
     return data[k] + (packed ? e : output_row[e]) * stride[k];
   }
   TF_LSTM_OPS_DEVICE void Set(int k, T* rows, int64_t row_stride) {
