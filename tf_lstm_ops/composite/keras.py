@@ -328,104 +328,40 @@ def keras_layer_norm_gru(
     return cast(_run(cell, x_terms + input_bias, valid, [initial_h], **loop), dtype)
 
 
-def _layer_grad(
-    op: str,
-    function: Callable[..., Any],
-    inputs: list[Any],
-    output_grads: list[Any],
-    attributes: dict[str, Any],
+# The function of each op.
+LAYERS: dict[str, Callable[..., list[Any]]] = {
+    "KerasLSTM": keras_lstm,
+    "KerasGRU": keras_gru,
+    "KerasResetBeforeGRU": keras_reset_before_gru,
+    "KerasLayerNormLSTM": keras_layer_norm_lstm,
+    "KerasLayerNormGRU": keras_layer_norm_gru,
+}
+
+
+def layer_grad(
+    op: str, inputs: list[Any], output_grads: list[Any], *, needs_x_grad: bool, **attributes: Any
 ) -> list[Any]:
-    """The gradients that the gradient op of `op` returns, by the `function` that computes `op`."""
-    attributes = dict(attributes)
-    needs_x_grad = attributes.pop("needs_x_grad")
+    """The gradient op of a layer's op. The forward pass is computed again.
+
+    Args:
+      op: the name of the layer's op, a key of LAYERS.
+      inputs: the inputs of that op.
+      output_grads: gradients of its outputs but the reserve.
+      needs_x_grad: whether x_grad is computed; else it is zero.
+      **attributes: the other attributes of the gradient op.
+
+    Returns:
+      The gradient op's outputs: gradients of x, the states and the weights.
+    """
     by_name = dict(zip(op_definitions.inputs(op), inputs, strict=True))
     names = [name.removesuffix("_grad") for name in op_definitions.outputs(f"{op}Grad")]
 
     def forward(*sources: Any) -> list[Any]:
-        return function(**{**by_name, **dict(zip(names, sources, strict=True))}, **attributes)
+        return LAYERS[op](**{**by_name, **dict(zip(names, sources, strict=True))}, **attributes)
 
     found = gradients(forward, [by_name[name] for name in names], lambda _: output_grads)
     x_grad, *others = found
     return [x_grad if needs_x_grad else tf.zeros_like(x_grad), *others]
-
-
-def keras_lstm_grad(inputs: list[Any], output_grads: list[Any], **attributes: Any) -> list[Any]:
-    """KerasLSTMGrad. The forward pass is computed again.
-
-    Args:
-      inputs: the inputs of KerasLSTM.
-      output_grads: gradients of output, final_h and final_c.
-      **attributes: the op's attributes.
-
-    Returns:
-      The op's outputs: gradients of x, the states, the kernels, bias, peephole and projection.
-    """
-    return _layer_grad("KerasLSTM", keras_lstm, inputs, output_grads, attributes)
-
-
-def keras_gru_grad(inputs: list[Any], output_grads: list[Any], **attributes: Any) -> list[Any]:
-    """KerasGRUGrad. The forward pass is computed again.
-
-    Args:
-      inputs: the inputs of KerasGRU.
-      output_grads: gradients of output and final_h.
-      **attributes: the op's attributes.
-
-    Returns:
-      The op's outputs: gradients of x, the state, the kernels and bias.
-    """
-    return _layer_grad("KerasGRU", keras_gru, inputs, output_grads, attributes)
-
-
-def keras_reset_before_gru_grad(
-    inputs: list[Any], output_grads: list[Any], **attributes: Any
-) -> list[Any]:
-    """KerasResetBeforeGRUGrad. The forward pass is computed again.
-
-    Args:
-      inputs: the inputs of KerasResetBeforeGRU.
-      output_grads: gradients of output and final_h.
-      **attributes: the op's attributes.
-
-    Returns:
-      The op's outputs: gradients of x, the state, the kernels and bias.
-    """
-    function = keras_reset_before_gru
-    return _layer_grad("KerasResetBeforeGRU", function, inputs, output_grads, attributes)
-
-
-def keras_layer_norm_lstm_grad(
-    inputs: list[Any], output_grads: list[Any], **attributes: Any
-) -> list[Any]:
-    """KerasLayerNormLSTMGrad. The forward pass is computed again.
-
-    Args:
-      inputs: the inputs of KerasLayerNormLSTM.
-      output_grads: gradients of output, final_h and final_c.
-      **attributes: the op's attributes.
-
-    Returns:
-      The op's outputs: gradients of x, the states, the kernels, bias, scales and offset.
-    """
-    function = keras_layer_norm_lstm
-    return _layer_grad("KerasLayerNormLSTM", function, inputs, output_grads, attributes)
-
-
-def keras_layer_norm_gru_grad(
-    inputs: list[Any], output_grads: list[Any], **attributes: Any
-) -> list[Any]:
-    """KerasLayerNormGRUGrad. The forward pass is computed again.
-
-    Args:
-      inputs: the inputs of KerasLayerNormGRU.
-      output_grads: gradients of output and final_h.
-      **attributes: the op's attributes.
-
-    Returns:
-      The op's outputs: gradients of x, the state, the kernels, bias and scales.
-    """
-    function = keras_layer_norm_gru
-    return _layer_grad("KerasLayerNormGRU", function, inputs, output_grads, attributes)
 
 
 def _with_reserve(function: Callable[..., list[Any]]) -> Composite:
@@ -438,10 +374,4 @@ def _with_reserve(function: Callable[..., list[Any]]) -> Composite:
     return composite
 
 
-COMPOSITES: dict[str, Composite] = {
-    "KerasLSTM": _with_reserve(keras_lstm),
-    "KerasGRU": _with_reserve(keras_gru),
-    "KerasResetBeforeGRU": _with_reserve(keras_reset_before_gru),
-    "KerasLayerNormLSTM": _with_reserve(keras_layer_norm_lstm),
-    "KerasLayerNormGRU": _with_reserve(keras_layer_norm_gru),
-}
+COMPOSITES: dict[str, Composite] = {op: _with_reserve(layer) for op, layer in LAYERS.items()}

@@ -6,7 +6,6 @@ definitions: the gradient of an input ``x`` is the gradient op's output ``x_grad
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tf_lstm_ops import op_definitions
@@ -44,7 +43,7 @@ def _needs(op: Any, number: int) -> bool:
     return number not in (getattr(op, "skip_input_indices", None) or ())
 
 
-def _second(name: str, function: Callable[..., Any]) -> Gradient:
+def _second(name: str) -> Gradient:
     """The gradient of a gradient op, whose first inputs are those of the layer's op.
 
     Its inputs output and reserve are functions of the other inputs. The whole derivative goes
@@ -56,7 +55,9 @@ def _second(name: str, function: Callable[..., Any]) -> Gradient:
         count = len(op_definitions.inputs(name))
 
         def composed(*values: Any) -> Any:
-            return function(list(values[:count]), list(values[count:]), **settings)
+            return composite.layer_grad(
+                name, list(values[:count]), list(values[count:]), **settings
+            )
 
         output_grads = op.inputs[count + 2 :]
         found = vector_jacobian(composed, [*op.inputs[:count], *output_grads], grads)
@@ -66,20 +67,7 @@ def _second(name: str, function: Callable[..., Any]) -> Gradient:
 
 
 GRADIENTS: dict[str, Gradient] = {
-    "TfLstmOps>KerasLSTM": _first("KerasLSTM"),
-    "TfLstmOps>KerasLSTMGrad": _second("KerasLSTM", composite.keras_lstm_grad),
-    "TfLstmOps>KerasGRU": _first("KerasGRU"),
-    "TfLstmOps>KerasGRUGrad": _second("KerasGRU", composite.keras_gru_grad),
-    "TfLstmOps>KerasResetBeforeGRU": _first("KerasResetBeforeGRU"),
-    "TfLstmOps>KerasResetBeforeGRUGrad": _second(
-        "KerasResetBeforeGRU", composite.keras_reset_before_gru_grad
-    ),
-    "TfLstmOps>KerasLayerNormLSTM": _first("KerasLayerNormLSTM"),
-    "TfLstmOps>KerasLayerNormLSTMGrad": _second(
-        "KerasLayerNormLSTM", composite.keras_layer_norm_lstm_grad
-    ),
-    "TfLstmOps>KerasLayerNormGRU": _first("KerasLayerNormGRU"),
-    "TfLstmOps>KerasLayerNormGRUGrad": _second(
-        "KerasLayerNormGRU", composite.keras_layer_norm_gru_grad
-    ),
+    f"TfLstmOps>{name}{suffix}": make(name)
+    for name in composite.LAYERS
+    for suffix, make in (("", _first), ("Grad", _second))
 }

@@ -23,7 +23,7 @@ _FULL_GRADS = {
     "LSTMBlockCellFullGrad": block_cell.lstm_block_cell_full_grad,
     "BlockLSTMFullGrad": block_cell.block_lstm_full_grad,
 }
-_LAYER_GRADS = {"KerasLSTMGrad": keras.keras_lstm_grad, "KerasGRUGrad": keras.keras_gru_grad}
+_LAYER_GRADS = {f"{op}Grad": op for op in keras.LAYERS}
 
 
 def is_oracle(device: str) -> bool:
@@ -99,7 +99,7 @@ def _layer_grad(op: str, arguments: dict[str, Any]) -> list[Any]:
     names = op_definitions.inputs(op)
     output_grads = [arguments[name] for name in names if name.endswith("_grad")]
     attributes = {name: arguments[name] for name in op_definitions.attributes(op)}
-    return _LAYER_GRADS[op](inputs, output_grads, **attributes)
+    return keras.layer_grad(_LAYER_GRADS[op], inputs, output_grads, **attributes)
 
 
 def _with_dropout(arguments: dict[str, Any]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tf_lstm_ops import op_definitions
+from tf_lstm_ops.composite.keras import LAYERS
 from tf_lstm_ops.gradients.common import attributes
 from tf_lstm_ops.vectorized.common import Converter, Rows, converter
 
@@ -33,10 +34,8 @@ def _backward(name: str) -> Converter:
     return converter(lambda op: Rows(_INPUTS, _OUTPUTS, saved))
 
 
-_OPS = ("KerasLSTM", "KerasGRU", "KerasResetBeforeGRU", "KerasLayerNormLSTM", "KerasLayerNormGRU")
-
 CONVERTERS: dict[str, Converter] = {
     f"TfLstmOps>{name}{suffix}": convert
-    for name in _OPS
+    for name in LAYERS
     for suffix, convert in (("", converter(_forward)), ("Grad", _backward(name)))
 }
