@@ -9,8 +9,8 @@
 //   dz, dcs_prev = cell'(dm, dcs)   [rows, gates, H]   RunCells, by
 //                                                      core/*_cell.h
 //   db += dz, and the peepholes     [gates, H]         RunCells
-//   dh_prev = dz R'                 [rows, P]          ToPreviousH
-//   dx = dz W'                      [rows, I]          ToX
+//   dh_prev = dz R'                 [rows, P]          MultiplyHGrad
+//   dx = dz W'                      [rows, I]          MultiplyXGrad
 //
 // and at the end of a chunk of steps, from the x and h_prev that Gather copied:
 //
@@ -48,9 +48,9 @@ struct BackwardStep {
       for (int64_t step = steps.end - 1; step >= steps.begin; --step) {
         const Rows rows = {f.SliceBegin(slice, step),
                            f.SliceBegin(slice + 1, step), count,
-                           &f.chunks[thread], sums};
+                           &f.chunk_buffers[thread], sums};
         count += rows.count();
-        if (rows.count() > 0) RunStep(f, rows, step, thread);
+        if (rows.count() > 0) RunStepOfSlice(f, rows, step, thread);
       }
       AddWeightGrads(f, slice, thread, count, c > 0);
     }
@@ -59,11 +59,11 @@ struct BackwardStep {
   }
 
   // One step of a slice.
-  static void RunStep(const Backward<T>& f, const Rows& rows, int64_t step,
-                      int thread) {
+  static void RunStepOfSlice(const Backward<T>& f, const Rows& rows,
+                             int64_t step, int thread) {
     PrefetchFactors(f, rows);
     for (int64_t n = 0; f.projected() && n < f.hidden_size; n += f.group) {
-      LoadHGrad(f, rows, n);
+      LoadProjectedHGrad(f, rows, n);
     }
     if constexpr (Cell::kReducesRows) f.functions.run_rows(f, rows, thread);
     if constexpr (Cell::kHasSecondProduct) {
@@ -73,13 +73,14 @@ struct BackwardStep {
       ForEachGroup(f, [&](int64_t n) { f.functions.run_cells(f, rows, n); });
     }
     for (int64_t n = 0; n < f.hidden_size; n += f.group) {
-      ToPreviousH(f, rows, step, n);
+      MultiplyHGrad(f, rows, step, n);
     }
     for (int64_t k = 0; k < GradItems(f, &WeightGrad<T>::PanelItems); ++k) {
       Gather(f, rows, k);
     }
-    for (int64_t n = 0; f.args.x_grad && n < f.input_size; n += f.kBlock) {
-      ToX(f, rows, n);
+    for (int64_t n = 0; f.args.x_grad && n < f.input_size;
+         n += f.kProductColumns) {
+      MultiplyXGrad(f, rows, n);
     }
   }
 
@@ -106,7 +107,8 @@ struct BackwardStep {
     if (f.projected()) MultiplyBack(f, rows, n, n_end);
     for (int64_t e = rows.begin; e < rows.end; e += kCellRows) {
       const int64_t end = Min(e + kCellRows, rows.end);
-      for (int64_t u = n; u < n_end; u += kL) Cells(f, rows, {e, end}, u);
+      for (int64_t u = n; u < n_end; u += kL)
+        CellsOfVector(f, rows, {e, end}, u);
     }
   }
 
@@ -116,8 +118,8 @@ struct BackwardStep {
   };
   // One vector of units of a few rows: from the gradients of m and of the state
   // to dz and the gradient of the previous state.
-  static void Cells(const Backward<T>& f, const Rows& rows, Range range,
-                    int64_t u) {
+  static void CellsOfVector(const Backward<T>& f, const Rows& rows, Range range,
+                            int64_t u) {
     const CellParameters<T, Cell> parameters(f.args, u);
     const Parameters with = parameters.get();
     V bias[kParts] = {}, peephole[kParts] = {};
@@ -126,7 +128,7 @@ struct BackwardStep {
       const Outputs y = LoadOutputs(f, e, u, with);
       const V before = LoadPreviousState(f, e, u);
       const typename Cell::Gradients d =
-          Cell::Backward(y, before, LoadUpstream(f, rows, e, u), with);
+          Cell::Backward(y, before, LoadOutputGrads(f, rows, e, u), with);
       StoreGradients(f, rows, e, u, d);
       for (int p = 0; p < kParts; ++p) bias[p] = bias[p] + d.z[p];
       if constexpr (Cell::kHasPeephole) {
@@ -193,9 +195,9 @@ struct BackwardStep {
   }
 
   // The gradients of the outputs.
-  TF_LSTM_OPS_INLINE static Outputs LoadUpstream(const Backward<T>& f,
-                                                 const Rows& rows, int64_t e,
-                                                 int64_t u) {
+  TF_LSTM_OPS_INLINE static Outputs LoadOutputGrads(const Backward<T>& f,
+                                                    const Rows& rows, int64_t e,
+                                                    int64_t u) {
     const int64_t width = f.cell_size - u;
     const SavedActivations<const T>& from = f.args.saved_grad;
     Outputs grad = {};
@@ -203,8 +205,9 @@ struct BackwardStep {
       if (!from.data[k]) return;
       grad.*member = LoadN(from.Row(k, e, f.output_row) + u, width);
     });
-    grad.h = f.projected() ? LoadN(f.MGrad(rows, e) + u, width)
-                           : LoadN(f.HGrad(e) + u, width) + f.UpstreamH(e, u);
+    grad.h = f.projected()
+                 ? LoadN(f.MGrad(rows, e) + u, width)
+                 : LoadN(f.RunningHGrad(e) + u, width) + f.UpstreamH(e, u);
     if constexpr (Cell::kHasState) {
       grad.*Cell::kState =
           LoadN(f.StateGrad(e) + u, width) + grad.*Cell::kState;

@@ -79,7 +79,8 @@ struct Backward {
   using V = VecT<T>;
   using Rows = BackwardRows<T>;
   static constexpr int kL = kLanes<T>;
-  static constexpr int64_t kBlock = kColumns * kL;  // columns of a product
+  static constexpr int64_t kProductColumns =
+      kColumns * kL;  // columns of a product
   static constexpr int64_t kBytes = sizeof(T);
   static constexpr bool kCanRound = kDotsPairs && std::is_same_v<T, float>;
   // Values of a row for which a cell that reduces rows has memory.
@@ -103,21 +104,15 @@ struct Backward {
         schedule(batch, steps, multiplies_m() || shape.reduces_rows,
                  WeightBytes(), shape.pre_activations * cell_size * kBytes),
         group(Group(threads)),
-        to_x{args,
-             args.weights.input,
-             args.input_dropout.data,
-             input_size,
-             0,
-             shape.input,
-             kBlock,
-             format},
+        to_x{args, args.weights.input, args.input_dropout.data, input_size,
+             0,    shape.input,        kProductColumns,         format},
         to_h{args,
              args.weights.recurrent,
              args.recurrent_dropout.data,
              hidden_size,
              shape.first_recurrent,
              shape.recurrent,
-             Min(group, kBlock),
+             Min(group, kProductColumns),
              format},
         weight_grads{Grad(kInputWeights), Grad(kRecurrentWeights),
                      Grad(kSecond)},
@@ -126,7 +121,7 @@ struct Backward {
         input_row(args.packed->input_row.data()),
         output_row(args.packed->output_row.data()),
         previous(args.packed->previous.data()),
-        chunks(schedule.slices() > 0 ? threads : 2) {}
+        chunk_buffers(schedule.slices() > 0 ? threads : 2) {}
 
   bool projected() const { return args.config.projected(); }
   // Whether a step has a second product, that of m.
@@ -169,7 +164,7 @@ struct Backward {
     return state_grad + batch_row[e] * cell_size;
   }
   // The gradient of h from the steps behind; at the end that of h0.
-  T* HGrad(int64_t e) const {
+  T* RunningHGrad(int64_t e) const {
     return args.h0_grad.data + batch_row[e] * hidden_size;
   }
   V UpstreamH(int64_t e, int64_t u) const {
@@ -198,7 +193,7 @@ struct Backward {
   // Without slices: the packed rows of a chunk, and of a step.
   Rows RowsOfChunk(int64_t chunk) const {
     const BackwardSchedule::Steps of = schedule.StepsOf(chunk);
-    return {begin[of.begin], begin[of.end], 0, &chunks[chunk % 2], sums};
+    return {begin[of.begin], begin[of.end], 0, &chunk_buffers[chunk % 2], sums};
   }
   Rows RowsOf(int64_t step) const {
     return RowsOfChunk(schedule.ChunkOf(step))
@@ -234,7 +229,7 @@ struct Backward {
     return row_values + thread * RowValuesSize();
   }
   T* WeightGradScratch(int thread) const {
-    return blocks + thread * WeightGrad<T>::kScratch;
+    return grad_scratch + thread * WeightGrad<T>::kScratch;
   }
   // The size of a slice's partial sums of all weight gradients.
   int64_t WeightSumsSize() const {
@@ -258,8 +253,8 @@ struct Backward {
     sums = scratch->Take(SumSets() * SumsSize());
     row_values = scratch->Take(threads * RowValuesSize());
     weight_sums = scratch->Take(schedule.slices() * WeightSumsSize());
-    blocks = scratch->Take(threads * WeightGrad<T>::kScratch);
-    for (BackwardChunk<T>& chunk : chunks) PlaceChunk(scratch, &chunk);
+    grad_scratch = scratch->Take(threads * WeightGrad<T>::kScratch);
+    for (BackwardChunk<T>& chunk : chunk_buffers) PlaceChunk(scratch, &chunk);
   }
 
   const EngineBackward<T>& args;
@@ -291,10 +286,10 @@ struct Backward {
   T* sums = nullptr;              // [SumSets(), SumsSize()]
   T* row_values = nullptr;        // [threads, kRowValues, H']
   T* weight_sums = nullptr;       // [slices, WeightSumsSize()]
-  T* blocks = nullptr;            // [threads, WeightGrad::kScratch]
+  T* grad_scratch = nullptr;      // [threads, WeightGrad::kScratch]
   // One for each thread, or two by turns: the step after a chunk is read from
   // the preceding chunk.
-  std::vector<BackwardChunk<T>> chunks;
+  std::vector<BackwardChunk<T>> chunk_buffers;
 
  private:
   WeightGrad<T> Grad(WeightMatrix matrix) const {
@@ -341,10 +336,10 @@ struct Backward {
   // product a thread's share.
   int64_t Group(int threads) const {
     const int64_t vectors = padded_size / kL;
-    if (schedule.slices() > 0) return kBlock;
+    if (schedule.slices() > 0) return kProductColumns;
     const bool multiplies = needs_h_grad() || multiplies_m();
     return kL * Max(1, multiplies ? Min(vectors / (2 * threads), kColumns)
-                                  : Blocks(vectors, threads));
+                                  : CeilDiv(vectors, threads));
   }
 
   void PlaceChunk(Scratch<T>* scratch, BackwardChunk<T>* chunk) const {

@@ -34,8 +34,8 @@ struct RowBlock {
 
   int64_t begin, rows;
   T* z;  // [rows, z parts, H'] with x W + b; null: the tiles compute it
-  const T *x[kMaxRows], *h[kMaxRows];    // factors, after dropout or rounding
-  T *new_h[kMaxRows], *state[kMaxRows];  // m and cs
+  const T *x[kMaxRows], *h[kMaxRows];  // factors, after dropout or rounding
+  T *m[kMaxRows], *state[kMaxRows];    // m and cs
 };
 
 // Rows [first, first + rows) of a block, at most kRows, and one vector of units
@@ -66,20 +66,20 @@ struct ForwardStep {
     for (int64_t step = 0; step < f.steps; ++step) {
       const Rows rows = f.RowsOf(step, slice, thread);
       if (rows.begin == rows.end) continue;
-      if (rows.dropped_x) DropX(f, rows);
+      if (rows.dropped_x) ApplyInputDropout(f, rows);
       if (Cell::kReducesRows) ProjectInput(f, rows, all);
       ComputeStep(f, rows, all);
-      if (Cell::kReducesRows) f.functions.finish_rows(f, rows);
+      if (Cell::kReducesRows) f.functions.apply_cell_to_rows(f, rows);
       if (f.multiplies_m()) MultiplyM(f, rows, {0, f.hidden_size});
     }
   }
 
   // One step of a group of units of all rows. Only this item reads and writes
   // their z. The first step of a chunk computes x W + b of all its steps.
-  static void RunStep(const Forward<T>& f, int64_t step, Units units,
-                      int thread) {
+  static void RunStepOfUnits(const Forward<T>& f, int64_t step, Units units,
+                             int thread) {
     const Rows rows = f.RowsOf(step);
-    if (!f.packs()) {
+    if (!f.packs_weights()) {
       MultiplySingleStep(f, units, thread);
     } else if (f.schedule.BeginsChunk(step)) {
       const int64_t end = f.schedule.ChunkEnd(step);
@@ -90,7 +90,7 @@ struct ForwardStep {
       for (; some.begin < end; some.begin += block) {
         some.end = Min(some.begin + block, end);
         some.z = rows.z + (some.begin - rows.begin) * f.z_row();
-        if (some.dropped_x) DropX(f, some);
+        if (some.dropped_x) ApplyInputDropout(f, some);
         ProjectInput(f, some, units);
       }
     }
@@ -194,7 +194,7 @@ struct ForwardStep {
   // sums += h R. For a call with one step the products are in z already.
   static void MultiplyRecurrent(const Forward<T>& f, const Tile& tile,
                                 V (*sums)[kRecurrent]) {
-    if (!f.packs()) return;
+    if (!f.packs_weights()) return;
     const FactorRows<T> h = {tile.block.h + tile.first, tile.rows,
                              f.batch * f.FactorWords(f.hidden_size)};
     const WeightColumns<T> r = f.RecurrentWeights(tile.u);
@@ -234,7 +234,7 @@ struct ForwardStep {
       if constexpr (Cell::kHasState) {
         StoreN(y[r].*Cell::kState, tile.block.state[of] + u, width);
       }
-      StoreN(y[r].h, tile.block.new_h[of] + u, width);
+      StoreN(y[r].h, tile.block.m[of] + u, width);
     }
     if (f.effective_h_sets() > 0 && !f.projected()) {
       for (int64_t r = 0; r < tile.rows; ++r) {
@@ -252,7 +252,7 @@ struct ForwardStep {
   // The outputs' cache lines arrive while the products are computed.
   static void PrefetchOutputs(const Forward<T>& f, const Tile& tile) {
     for (int64_t r = 0; r < tile.rows; ++r) {
-      PrefetchToWrite(tile.block.new_h[tile.first + r] + tile.u);
+      PrefetchToWrite(tile.block.m[tile.first + r] + tile.u);
       ForEachSaved<Cell>([&](auto k, auto) {
         if (!f.args.saved.data[k]) return;
         PrefetchToWrite(f.Saved(k, tile.packed_row(r)) + tile.u);
@@ -279,7 +279,7 @@ struct ForwardStep {
   }
 
   // Stores h R of a cell that reduces rows, behind x W. Its equations are
-  // applied by finish_rows, when z has all units of a row.
+  // applied by apply_cell_to_rows, when z has all units of a row.
   static void StoreRecurrent(const Forward<T>& f, const RowBlock<T>& block,
                              int64_t u) {
     for (int64_t k = 0; k < block.rows; k += kRows) {
@@ -308,7 +308,7 @@ struct ForwardStep {
         const int64_t e = block.begin + r;
         block.x[r] = f.FactorX(e, rows);
         block.h[r] = f.FactorH(e);
-        block.new_h[r] = f.M(e);
+        block.m[r] = f.M(e);
         block.state[r] = f.State(e);
       }
       use(block);

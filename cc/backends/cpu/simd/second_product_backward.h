@@ -21,7 +21,7 @@ struct SecondProductBackward {
       y.u = LoadN(f.Saved(kSavedU, e) + u, width);
       y.n = LoadN(f.Saved(kSavedN, e) + u, width);
       grad.h = LoadN(state_grad, width) +
-               (LoadN(f.HGrad(e) + u, width) + f.UpstreamH(e, u));
+               (LoadN(f.RunningHGrad(e) + u, width) + f.UpstreamH(e, u));
       const typename Cell::Gradients d =
           Cell::Backward(y, LoadN(f.PreviousH(e) + u, width), grad, {});
       StoreN(d.state, state_grad, width);
