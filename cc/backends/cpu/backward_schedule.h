@@ -91,11 +91,24 @@ class BackwardSchedule {
   }
 
  private:
+  // The constants below were measured by `python3 benchmarks/engine`, with these
+  // cases; benchmarks/NOTES.md has the figures.
+
+  // Slices of a batch. Each has its own sums of the gradients of the weights, so
+  // more slices take more memory; 16 occupy 16 threads.
   static constexpr int64_t kMaxSlices = 16;
+  // Rows, two tiles: fewer leave the kernels with tiles of few rows.
   static constexpr int64_t kMinSliceRows = 2 * kRows;
+  // Bytes of the weights, up to which slices are faster than units. An L2 cache
+  // of 512 KiB then holds the sums too: lstm,256,60,7,32 to lstm,32,100,128,64.
   static constexpr int64_t kSliceWeightBytes = 256 << 10;
+  // Bytes of dz of a chunk, which its products read from a core's cache with
+  // slices, and from the shared cache without: lstm,256,60,7,32 and
+  // lstm,64,50,256,256.
   static constexpr int64_t kSliceChunkBytes = 128 << 10;
   static constexpr int64_t kChunkBytes = 1 << 20;
+  // Rows: a chunk of fewer reads and writes the gradients of the weights too
+  // often. It equals kDepth, the rows of one pass over a gradient.
   static constexpr int64_t kMinChunkRows = 256;
 
   static int64_t SliceCount(int64_t batch, int64_t weight_bytes) {

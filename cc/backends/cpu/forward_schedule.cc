@@ -5,17 +5,25 @@
 namespace tf_lstm_ops::cpu {
 namespace {
 
-// A slice has at least two tiles of rows: each thread reads all weights in each
-// step, and one tile would make that the larger part of the work.
+// The constants below were measured by `python3 benchmarks/engine --threads 2`
+// on AVX2 and AVX-512, with these cases; benchmarks/NOTES.md has the figures.
+
+// Rows. A slice reads all weights in each step, which pays from two tiles on:
+// lstm,16,50,256,256 to lstm,64,50,256,256.
 constexpr int64_t kMinSliceRows = 2 * kRows;
 constexpr int64_t kMaxSliceRows = ForwardSchedule::kRowBlock;
-// Bytes of z of a chunk. With the factors of its products it fits into an L2
-// cache of 1 MiB or more, or the thread's part of the shared cache.
+
+// Bytes of z of a chunk, which stays in a cache of this size until it is read.
+// 256 KiB measured the same: lstm,4,50,256,256.
 constexpr int64_t kChunkBytes = 1 << 20;
-// Vectors of units of an item where weights are read in place: 8 are 512 bytes
-// of a row with AVX-512, or four rows of pages for the prefetcher.
+
+// Vectors of units of an item that reads the weights in place: 512 bytes of each
+// row of the weights with AVX-512, so that a page is read by few items. Not
+// measured alone.
 constexpr int64_t kOnceVectors = 8;
-// Multiply-adds of an item, a microsecond or more: scheduling it takes a tenth.
+
+// Multiply-adds of an item, one microsecond or more of work. The thread team
+// takes about 50 ns to hand out an item: lstm,1,100,128,128.
 constexpr int64_t kItemMultiplyAdds = 100000;
 
 ForwardSchedule::Regime Choose(const ForwardSchedule::Problem& problem,

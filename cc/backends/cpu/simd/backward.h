@@ -86,7 +86,7 @@ struct BackwardStep {
       const int64_t before = f.previous[e];
       if (before < 0) continue;
       PrefetchToRead(f.X(before), f.input_size);
-      if (!f.restores_h()) PrefetchToRead(f.PreviousH(before), f.hidden_size);
+      PrefetchToRead(f.PreviousH(before), f.hidden_size);
     }
   }
 
@@ -131,7 +131,6 @@ struct BackwardStep {
           StoreN(Cell::Hidden(y, with), f.UnprojectedH(rows, e) + u,
                  f.cell_size - u);
         }
-        if (f.restores_h()) RestorePreviousH(f, rows, e, u, before, with);
       }
     }
     for (int p = 0; p < kParts; ++p) {
@@ -152,25 +151,11 @@ struct BackwardStep {
       if (!f.args.saved.data[k]) return;
       y.*member = LoadN(f.Saved(k, e) + u, width);
     });
-    const bool has_co = f.args.saved.data[kSavedCo] || LoadCo(f, e, u, &y);
-    Cell::Restore(&y, has_co, with);
+    Cell::Restore(&y, f.args.saved.data[kSavedCo] != nullptr, with);
     if constexpr (Cell::kSavedCount == 0) {
       y.h = LoadN(f.args.h + f.output_row[e] * f.args.h_stride + u, width);
     }
     return y;
-  }
-
-  // Loads the co that RestorePreviousH stored, unless packed row e is the last
-  // one of its row of the batch. Returns whether it did.
-  TF_LSTM_OPS_INLINE static bool LoadCo(const Backward<T>& f, int64_t e,
-                                        int64_t u, Outputs* y) {
-    if constexpr (Cell::kHasOutputGate) {
-      const int64_t row = f.batch_row[e];
-      if (!f.restores_h() || f.args.packed->last[row] == e) return false;
-      y->co = LoadN(f.co + row * f.cell_size + u, f.cell_size - u);
-      return true;
-    }
-    return false;
   }
 
   TF_LSTM_OPS_INLINE static V LoadPreviousState(const Backward<T>& f, int64_t e,
@@ -218,28 +203,16 @@ struct BackwardStep {
     }
   }
 
-  // h_prev = o_prev * co_prev. The preceding packed row of this row of the
-  // batch is computed next and reads co_prev again.
-  static void RestorePreviousH(const Backward<T>& f, const Rows& rows,
-                               int64_t e, int64_t u, V cs_prev,
-                               const Parameters& with) {
-    const int64_t width = f.cell_size - u, p = f.previous[e];
-    V h = {};
-    if (p < 0) {
-      h = LoadN(f.PreviousH(e) + u, width);
-    } else {
-      Outputs y = {};
-      y.cs = cs_prev;
-      y.o = LoadN(f.Saved(kSavedO, p) + u, width);
-      if (f.args.saved.data[kSavedCo]) {
-        y.co = LoadN(f.Saved(kSavedCo, p) + u, width);
-      } else {
-        Cell::Restore(&y, false, with);
-        StoreN(y.co, f.co + f.batch_row[e] * f.cell_size + u, width);
+  // h = o * co of all packed rows, units [n, end), where it was not given.
+  static void RestoreH(const Backward<T>& f, int64_t n, int64_t end) {
+    for (int64_t u = n; u < end; u += kL) {
+      const CellParameters<T, Cell> parameters(f.args, u);
+      for (int64_t e = 0; e < f.packed_rows; ++e) {
+        const V h = Cell::Hidden(LoadOutputs(f, e, u, parameters.get()),
+                                 parameters.get());
+        StoreN(h, f.restored_h + e * f.hidden_size + u, f.cell_size - u);
       }
-      h = Cell::Hidden(y, with);
     }
-    StoreN(h, f.RestoredH(rows, e) + u, width);
   }
 
   // What the step of packed row e reads, one cache line of each. The preceding

@@ -31,6 +31,7 @@ void Prepare(const Backward<T>& f, int64_t item) {
       std::fill(state + n, state + Min(end, f.cell_size), T(0));
     }
   }
+  if (f.restores_h()) f.functions.restore_h(f, n, Min(end, f.cell_size));
   if (f.needs_h_grad()) f.to_h.Pack(n, f.packed_recurrent);
   if (!f.projected()) return;
   const GateMatrices<const T>& w = f.args.weights.projection;

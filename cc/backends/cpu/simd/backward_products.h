@@ -116,7 +116,7 @@ void Gather(const Backward<T>& f, const BackwardRows<T>& rows, int64_t item) {
   const auto row_of = [&](int64_t e) -> const T* {
     if (k == kInputWeights) return f.X(e);
     if (k == kProjection) return f.UnprojectedH(rows, e);
-    return f.restores_h() ? f.RestoredH(rows, e) : f.PreviousH(e);
+    return f.PreviousH(e);
   };
   f.weight_grads[k].Gather(*f.args.packed, {rows.begin, rows.end, rows.first},
                            item, row_of, rows.chunk->panels[k]);

@@ -31,7 +31,6 @@ template <class T>
 struct BackwardChunk {
   T* z_grad;              // dz [., parts, H], rows z_stride apart
   T* rounded_z_grad;      // [., parts, H / 2], of pairs
-  T* previous_h;          // [., H'], where h is restored
   T* h_grad;              // dh [., P'], with a projection
   T* unprojected_h;       // m [., H], with a projection
   T* unprojected_h_grad;  // dm [., H] of one step, with a projection
@@ -68,6 +67,8 @@ struct BackwardFunctions {
   // steps for one vector of units. Null for others.
   void (*run_rows)(const Backward<T>&, const BackwardRows<T>&, int thread);
   void (*write_sums)(const Backward<T>&, int64_t u);
+  // h of all packed rows, units [n, end), of a cell with an output gate.
+  void (*restore_h)(const Backward<T>&, int64_t n, int64_t end);
 };
 
 template <class T>
@@ -147,8 +148,10 @@ struct Backward {
                                : args.x_grad + input_row[e] * args.x_stride;
   }
   const T* PreviousH(int64_t e) const {
-    return previous[e] < 0 ? args.h0.data + batch_row[e] * hidden_size
-                           : args.h + output_row[previous[e]] * args.h_stride;
+    const int64_t p = previous[e];
+    if (p < 0) return args.h0.data + batch_row[e] * hidden_size;
+    if (restored_h) return restored_h + p * hidden_size;
+    return args.h + output_row[p] * args.h_stride;
   }
   const T* Saved(int k, int64_t e) const {
     return args.saved.Row(k, e, output_row);
@@ -181,9 +184,6 @@ struct Backward {
   }
   T* UnprojectedHGrad(const Rows& rows, int64_t e) const {
     return rows.chunk->unprojected_h_grad + (e - rows.begin) * cell_size;
-  }
-  T* RestoredH(const Rows& rows, int64_t e) const {
-    return rows.chunk->previous_h + rows.InChunk(e) * padded_size;
   }
 
   // Without slices: the packed rows of a chunk, and of a step.
@@ -243,7 +243,8 @@ struct Backward {
     state_grad = shape.has_cell_state ? args.c0_grad.data
                  : shape.has_state    ? scratch->Take(batch * cell_size)
                                       : nullptr;
-    co = scratch->Take(restores_h() ? batch * cell_size : 0);
+    restored_h =
+        restores_h() ? scratch->Take(packed_rows * hidden_size) : nullptr;
     x_grad_rows =
         scratch->Take(args.adds_to_x_grad ? packed_rows * args.x_stride : 0);
     sums = scratch->Take(SumSets() * SumsSize());
@@ -273,8 +274,8 @@ struct Backward {
   const int64_t* const output_row;
   const int64_t* const previous;
   // Scratch memory.
-  T* state_grad = nullptr;  // [B, H]
-  T* co = nullptr;  // [B, H], of the next packed row of each row of the batch
+  T* state_grad = nullptr;         // [B, H]
+  T* restored_h = nullptr;         // [V, H], where h is not given
   T* packed_recurrent = nullptr;   // see TransposedProduct
   T* packed_input = nullptr;       // see TransposedProduct
   T* packed_projection = nullptr;  // [groups, P, vectors, lanes]
@@ -344,7 +345,6 @@ struct Backward {
     chunk->z_grad = take(keeps_z_grad(), rows * z_stride);
     chunk->rounded_z_grad =
         take(rounds(), rows * shape.pre_activations * CellWords());
-    chunk->previous_h = take(restores_h(), rows * padded_size);
     chunk->h_grad = take(projected(), rows * padded_hidden);
     chunk->unprojected_h = take(projected(), rows * cell_size);
     chunk->unprojected_h_grad =

@@ -37,6 +37,9 @@ constexpr CellFunctions<T> FunctionsOf() {
   } else {
     functions.backward.run_cells = &Backward::RunCells;
   }
+  if constexpr (Cell::kHasOutputGate) {
+    functions.backward.restore_h = &Backward::RestoreH;
+  }
   return functions;
 }
 
