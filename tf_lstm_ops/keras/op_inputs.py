@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import keras
 import tensorflow as tf
-from tensorflow.python.eager import context
+
+# TensorFlow has no public function that returns whether a tape records.
+from tensorflow.python.eager import context, record, tape
 
 
 def required(value: Any) -> Any:
@@ -41,6 +44,31 @@ def optional(value: Any, dtype: Any) -> Any:
         return tf.zeros([0], dtype)
     eager = context.context()
     return _absent(dtype, eager, eager.device_name)
+
+
+def is_recorded(inputs: Iterable[Any]) -> bool:
+    """Whether a ``tf.GradientTape`` records a call of an op, whose gradient may thus follow.
+
+    While a function is traced, the tapes around the trace count, too.
+
+    Args:
+      inputs: those of the op, as `required` and `optional` return them.
+
+    Returns:
+      True if a tape that is not stopped watches an input. Forward accumulators do not count.
+    """
+    if not record.could_possibly_record():
+        return False
+    return record.should_record_backprop([_watched_by_tapes(value) for value in inputs])
+
+
+def _watched_by_tapes(value: Any) -> Any:
+    """The tensor that tapes watch in place of an input. It is the handle of a variable."""
+    if not isinstance(value, tf.Variable):
+        return value
+    if value.trainable:
+        tape.variable_accessed(value)  # as the op does when it reads the variable
+    return value.handle
 
 
 @functools.lru_cache(maxsize=64)
