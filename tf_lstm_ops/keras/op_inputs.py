@@ -63,9 +63,11 @@ def is_recorded(inputs: Iterable[Any]) -> bool:
 
 
 def _watched_by_tapes(value: Any) -> Any:
-    """The tensor that tapes watch in place of an input. It is the handle of a variable."""
+    """The tensor that tapes watch in place of an input; of a variable, its handle."""
     if not isinstance(value, tf.Variable):
         return value
+    if isinstance(value, tf.distribute.DistributedValues):  # has no handle outside of a replica
+        return tf.convert_to_tensor(value)
     if value.trainable:
         tape.variable_accessed(value)  # as the op does when it reads the variable
     return value.handle
