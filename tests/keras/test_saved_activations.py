@@ -125,6 +125,35 @@ def test_a_tape_that_watches_one_input(kind, saves, x):
     assert saves == [True] * 3
 
 
+STATES = {"tensor": tf.identity, "tf.Variable": tf.Variable, "keras.Variable": keras.Variable}
+
+
+@each_layer
+@pytest.mark.parametrize("state", STATES)
+def test_states_of_any_class(kind, state, saves, x):
+    layer = built(kind)
+    sizes = layer.cell.state_size
+    sizes = [sizes] if isinstance(sizes, int) else sizes
+    states = [STATES[state](tf.fill([SHAPE[0], size], 0.5)) for size in sizes]
+    got = gradients(layer, x, initial_state=states)
+    assert saves == [True]
+    assert_same_bits(got, gradients(layer, x, initial_state=states, training=True))
+
+
+@each_layer
+def test_stateful(kind, saves, x):
+    layer = LAYERS[kind](stateful=True)
+    model = keras.Sequential([keras.Input(batch_shape=SHAPE), layer])
+    del saves[:]
+    results = []
+    for call in ({}, {"training": True}):
+        layer.reset_states()
+        results.append([gradients(model, x, **call) for _ in range(2)])
+    assert saves == [True] * 4
+    for got, wanted in zip(*results, strict=True):
+        assert_same_bits(got, wanted)
+
+
 @each_layer
 def test_dropout_follows_the_argument(kind, saves, x):
     layer = built(kind, dropout=0.5)
@@ -214,11 +243,13 @@ def test_inference_of_models(kind, saves, x, tmp_path):
 
 
 @each_layer
-def test_models_exported_under_a_tape(kind, x, tmp_path):
+def test_models_exported_under_a_tape(kind, saves, x, tmp_path):
     """They save activations, which changes no result."""
     model = keras.Sequential([keras.Input(SHAPE[1:]), built(kind)])
+    del saves[:]
     with tf.GradientTape():
         model.export(tmp_path, verbose=False)
+    assert saves and all(saves)
     loaded = tf.saved_model.load(tmp_path)
     np.testing.assert_array_equal(loaded.serve(x), tf.function(model)(x))
 

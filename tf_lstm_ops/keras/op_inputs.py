@@ -46,13 +46,19 @@ def optional(value: Any, dtype: Any) -> Any:
     return _absent(dtype, eager, eager.device_name)
 
 
+@functools.lru_cache(maxsize=64)
+def _absent(dtype: Any, _: Any, __: str | None) -> Any:
+    """The absent input of eager calls, one for each context and tf.device."""
+    return tf.zeros([0], dtype)
+
+
 def is_recorded(inputs: Iterable[Any]) -> bool:
     """Whether a ``tf.GradientTape`` records a call of an op, whose gradient may thus follow.
 
     While a function is traced, the tapes around the trace count, too.
 
     Args:
-      inputs: those of the op, as `required` and `optional` return them.
+      inputs: those of the op: tensors, variables or other values that TensorFlow converts.
 
     Returns:
       True if a tape that is not stopped watches an input. Forward accumulators do not count.
@@ -64,16 +70,11 @@ def is_recorded(inputs: Iterable[Any]) -> bool:
 
 def _watched_by_tapes(value: Any) -> Any:
     """The tensor that tapes watch in place of an input; of a variable, its handle."""
-    if not isinstance(value, tf.Variable):
+    if isinstance(value, tf.Tensor):
         return value
-    if isinstance(value, tf.distribute.DistributedValues):  # has no handle outside of a replica
+    # Outside of a replica the variables of tf.distribute have no handle.
+    if not isinstance(value, tf.Variable) or isinstance(value, tf.distribute.DistributedValues):
         return tf.convert_to_tensor(value)
     if value.trainable:
         tape.variable_accessed(value)  # as the op does when it reads the variable
     return value.handle
-
-
-@functools.lru_cache(maxsize=64)
-def _absent(dtype: Any, _: Any, __: str | None) -> Any:
-    """The absent input of eager calls, one for each context and tf.device."""
-    return tf.zeros([0], dtype)
