@@ -65,7 +65,7 @@ def is_recorded(inputs: Iterable[Any]) -> bool:
     """
     if not record.could_possibly_record():
         return False
-    return record.should_record_backprop([_watched_by_tapes(value) for value in inputs])
+    return any(record.should_record_backprop([_watched_by_tapes(value)]) for value in inputs)
 
 
 def _watched_by_tapes(value: Any) -> Any:
