@@ -23,14 +23,14 @@ using tf::Tensor;
 template <class T>
 using Compute = typename CpuCall<T>::Compute;
 
-// Fills a layer direction from the inputs, and lists its valid steps.
+// Fills a layer direction from the inputs. Returns its valid steps.
 template <class T>
-PackedSequence SetCpuLayer(const OpVariant& variant,
-                           const Attributes& attributes, CpuCall<T>* call,
-                           LayerDirection<Compute<T>>* layer) {
+std::shared_ptr<const PackedSequence> SetCpuLayer(
+    const OpVariant& variant, const Attributes& attributes, CpuCall<T>* call,
+    LayerDirection<Compute<T>>* layer) {
   SetLayer(variant, attributes, call->sizes, call, layer);
   layer->config.bfloat16 = std::is_same_v<T, BFloat16>;
-  return PackedSequence(layer->sequence);
+  return Pack(layer->sequence);
 }
 
 // A checksum of up to 4,096 lines of 64 bytes, evenly spread: all of a small
@@ -111,8 +111,8 @@ class ForwardKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckProjection(call.sizes, call.shape_of()));
     LayerForward<C> layer;
-    const PackedSequence packed =
-        SetCpuLayer(kVariant, attributes_, &call, &layer);
+    const auto steps = SetCpuLayer(kVariant, attributes_, &call, &layer);
+    const PackedSequence& packed = *steps;
     const Sizes& sizes = call.sizes;
     const ReserveLayout reserve(packed.size(), sizes, kVariant.cell,
                                 attributes_.return_sequences);
@@ -196,8 +196,8 @@ class GradKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckProjection(call.sizes, call.shape_of()));
     LayerBackward<C> layer;
-    const PackedSequence packed =
-        SetCpuLayer(kVariant, attributes_, &call, &layer);
+    const auto steps = SetCpuLayer(kVariant, attributes_, &call, &layer);
+    const PackedSequence& packed = *steps;
     const ReserveLayout reserve(packed.size(), call.sizes, kVariant.cell,
                                 attributes_.return_sequences);
     TF_LSTM_OPS_RETURN_IF_ERROR(
