@@ -238,7 +238,7 @@ class GradKernel : public tf::Kernel {
       layer->h_grad = StepGrads(packed, *layer, call);
       layer->h_grad_stride = hidden;
     } else {
-      final_h_grad = AddLastStepGrad(packed, *layer, final_h_grad, call);
+      final_h_grad = AddLastStepGrad(packed, final_h_grad, call);
     }
     layer->final_h_grad = {final_h_grad, hidden};
     layer->final_c_grad = {call->In("final_c_grad"), cell};
@@ -268,24 +268,24 @@ class GradKernel : public tf::Kernel {
   }
 
   // Returns the gradient with respect to the final state plus the gradient with
-  // respect to the output of the last step.
-  const C* AddLastStepGrad(const PackedSequence& packed,
-                           const LayerDirection<C>& layer,
-                           const C* final_h_grad, CpuCall<T>* call) const {
+  // respect to the output of the last step, which is that of the last valid
+  // step unless masked steps have zero outputs.
+  const C* AddLastStepGrad(const PackedSequence& packed, const C* final_h_grad,
+                           CpuCall<T>* call) const {
     const int64_t width = HiddenSize(call->sizes), time = call->sizes.time;
     const int64_t size = call->sizes.batch * width;
     const C* last_grad = call->In("output_grad");
     C* sums = call->Scratch(size);
     std::copy_n(final_h_grad, size, sums);
-    cpu::ForEachStep(layer.sequence, packed,
-                     [&](int64_t row, int64_t latest, int64_t b) {
-                       if (row % time != time - 1 || latest < 0) return;
-                       if (latest != row && attributes_.zero_output_for_mask)
-                         return;
-                       for (int64_t u = 0; u < width; ++u) {
-                         sums[b * width + u] += last_grad[b * width + u];
-                       }
-                     });
+    for (int64_t b = 0; b < packed.batch; ++b) {
+      const int64_t last = packed.last[b];
+      if (last < 0) continue;
+      const bool is_valid = packed.output_row[last] == b * time + time - 1;
+      if (!is_valid && attributes_.zero_output_for_mask) continue;
+      for (int64_t u = b * width; u < (b + 1) * width; ++u) {
+        sums[u] += last_grad[u];
+      }
+    }
     return sums;
   }
 
