@@ -102,6 +102,22 @@ TEST(PackKeepsFewSequences) {
   CHECK(large.expired());
 }
 
+TEST(PackServesThreadsAtOnce) {
+  std::vector<std::thread> threads;
+  threads.reserve(3);
+  for (int k = 0; k < 3; ++k) {
+    threads.emplace_back([] {
+      for (int64_t n = 0; n < 3000; ++n) {
+        const int64_t batch = 1 + n % 6;  // more sizes than are kept
+        const auto packed = Pack(TimeMajor(batch, 3));
+        CHECK_EQ(packed->size(), 3 * batch);
+        CHECK_EQ(packed->output_row.back(), 3 * batch - 1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 // The lists of a full batch, and those of a batch whose last packed row is
 // masked, which are built in another way, agree up to that row.
 TEST(FullBatchesHaveTheListsOfMaskedOnes) {
