@@ -91,11 +91,11 @@ class BackwardSchedule {
   }
 
  private:
-  // The constants below were measured by `python3 benchmarks/engine`, with these
-  // cases; benchmarks/NOTES.md has the figures.
+  // The constants below were measured by `python3 benchmarks/engine`, with
+  // these cases; benchmarks/NOTES.md has the figures.
 
-  // Slices of a batch. Each has its own sums of the gradients of the weights, so
-  // more slices take more memory; 16 occupy 16 threads.
+  // Slices of a batch. Each has its own sums of the gradients of the weights,
+  // so more slices take more memory; 16 occupy 16 threads.
   static constexpr int64_t kMaxSlices = 16;
   // Rows, two tiles: fewer leave the kernels with tiles of few rows.
   static constexpr int64_t kMinSliceRows = 2 * kRows;
@@ -107,8 +107,9 @@ class BackwardSchedule {
   // lstm,64,50,256,256.
   static constexpr int64_t kSliceChunkBytes = 128 << 10;
   static constexpr int64_t kChunkBytes = 1 << 20;
-  // Rows: a chunk of fewer reads and writes the gradients of the weights too
-  // often. It equals kDepth, the rows of one pass over a gradient.
+  // Rows. A chunk with fewer reads and writes the gradients of the weights too
+  // often. Where so many rows have more than kChunkBytes, dz comes from the
+  // shared cache, and a chunk has twice as many.
   static constexpr int64_t kMinChunkRows = 256;
 
   static int64_t SliceCount(int64_t batch, int64_t weight_bytes) {
@@ -119,9 +120,8 @@ class BackwardSchedule {
   }
 
   int64_t ChunkSteps(int64_t row_bytes) const {
-    const int64_t rows = slices_ > 0
-                             ? kSliceChunkBytes / row_bytes
-                             : Max(kChunkBytes / row_bytes, kMinChunkRows);
+    int64_t rows = (slices_ > 0 ? kSliceChunkBytes : kChunkBytes) / row_bytes;
+    if (slices_ == 0 && rows < kMinChunkRows) rows = 2 * kMinChunkRows;
     return Max(Min(rows / Max(slice_rows_, 1), steps_), 1);
   }
 

@@ -17,10 +17,15 @@ constexpr int64_t kMaxSliceRows = ForwardSchedule::kRowBlock;
 // 256 KiB measured the same: lstm,4,50,256,256.
 constexpr int64_t kChunkBytes = 1 << 20;
 
-// Vectors of units of an item that reads the weights in place: 512 bytes of each
-// row of the weights with AVX-512, so that a page is read by few items. Not
-// measured alone.
+// Vectors of units of an item that reads the weights in place: 512 bytes of
+// each row of the weights with AVX-512, so that a page is read by few items.
+// Not measured alone.
 constexpr int64_t kOnceVectors = 8;
+
+// Vectors of units that are packed together: 512 bytes of each row of a gate's
+// weights with AVX-512, since a row of a large layer is on another page. One
+// vector took 1.5 times as long: lstm,4,25,1024,1024.
+constexpr int64_t kPackingVectors = 8;
 
 // Multiply-adds of an item, one microsecond or more of work. The thread team
 // takes about 50 ns to hand out an item: lstm,1,100,128,128.
@@ -48,7 +53,11 @@ ForwardSchedule::ForwardSchedule(const Problem& problem, int threads)
       slice_rows_(slices_ > 0 ? Blocks(rows_.batch, slices_) : 0),
       chunk_rows_(
           Max(Max(rows_.batch, kRowBlock), kChunkBytes / problem.z_bytes)),
-      group_(Group(problem, threads)) {}
+      group_(Group(problem, threads)),
+      packing_group_(Max(
+          group_,
+          problem.lanes *
+              Min(kPackingVectors, Blocks(units_ / problem.lanes, threads)))) {}
 
 int64_t ForwardSchedule::Phases() const {
   return regime_ == Regime::kSlices ? 2 : rows_.steps * step_phases_ + 1;
@@ -64,7 +73,7 @@ ForwardSchedule::Phase ForwardSchedule::At(int64_t phase) const {
 int64_t ForwardSchedule::Items(int64_t phase) const {
   const Phase at = At(phase);
   if (at.work == Work::kSlices) return slices_;
-  if (at.work == Work::kPrepare) return Blocks(units_, group_);
+  if (at.work == Work::kPrepare) return Blocks(units_, packing_group_);
   const int64_t rows = begin_[at.step + 1] - begin_[at.step];
   if (rows == 0) return 0;
   if (at.work == Work::kRows) return rows;

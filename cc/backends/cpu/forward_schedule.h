@@ -52,8 +52,9 @@ class ForwardSchedule {
   ForwardSchedule(const Problem& problem, int threads);
 
   Regime regime() const { return regime_; }
-  // Units of an item, a multiple of `lanes`.
+  // Units of an item, a multiple of `lanes`: of a step, and of the preparation.
   int64_t group() const { return group_; }
+  int64_t packing_group() const { return packing_group_; }
 
   int64_t Phases() const;
   Phase At(int64_t phase) const;
@@ -91,7 +92,7 @@ class ForwardSchedule {
   const int64_t step_phases_;
   const Work second_work_;  // of a step with two phases
   const int64_t units_, hidden_;
-  const int64_t slices_, slice_rows_, chunk_rows_, group_;
+  const int64_t slices_, slice_rows_, chunk_rows_, group_, packing_group_;
 };
 
 }  // namespace tf_lstm_ops::cpu

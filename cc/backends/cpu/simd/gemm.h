@@ -42,9 +42,12 @@ constexpr Tile TileOf(int rows, int columns, bool own_rows) {
   return tile;
 }
 
-// Rows of B that are packed at a time. With four vectors of columns they have
-// 64 KiB with AVX-512, which stay in the L2 cache for all rows of A.
-constexpr int64_t kDepth = 256;
+// Rows of B that a product of many rows of A reads at a time, in four vectors
+// of columns: 128 KiB with AVX-512, which stay in the L2 cache for all rows of
+// A. The result is read and written once for them. 256 rows took 1.01 to 1.04
+// times as long in the backward pass: python3 benchmarks/engine
+// lstm,32,25,512,512 lstm,16,50,256,256.
+constexpr int64_t kDepth = 512;
 
 template <class T>
 constexpr int64_t RoundUpToLanes(int64_t n) {
