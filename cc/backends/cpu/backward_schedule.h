@@ -15,16 +15,16 @@ namespace tf_lstm_ops::cpu {
 
 class BackwardSchedule {
  public:
-  // What a phase does. In steps of one phase kProject also computes the cells.
+  // What a phase does. In steps of one phase, kHiddenGrad also does kCells.
   enum class Work {
-    kPrepare,   // packs the weights
-    kSlices,    // all steps and products of a slice
-    kProject,   // dh of the preceding step
-    kCells,     // the cell's equations
-    kGather,    // copies x, h and m of a chunk to panels
-    kProducts,  // the products of a chunk
-    kFinish,    // writes the sums over all steps
-    kAddXGrad,  // adds dx to the x_grad of another pass
+    kPrepare,     // packs the weights
+    kSlices,      // all steps and products of a slice
+    kHiddenGrad,  // dh of a step, from dz of the step after it
+    kCells,       // the cell's equations
+    kGather,      // copies x, h and m of a chunk to panels
+    kProducts,    // the products of a chunk
+    kFinish,      // writes the sums over all steps
+    kAddXGrad,    // adds dx to the x_grad of another pass
   };
   struct Phase {
     Work work;
@@ -43,9 +43,9 @@ class BackwardSchedule {
         steps_(steps),
         step_phases_(two_phases ? 2 : 1),
         slices_(SliceCount(batch, weight_bytes)),
-        slice_rows_(slices_ > 0 ? Blocks(batch, slices_) : batch),
+        slice_rows_(slices_ > 0 ? CeilDiv(batch, slices_) : batch),
         chunk_steps_(ChunkSteps(row_bytes)),
-        chunks_(Blocks(Max(steps, 1), chunk_steps_)) {}
+        chunks_(CeilDiv(Max(steps, 1), chunk_steps_)) {}
 
   int64_t slices() const { return slices_; }  // 0: without slices
   int64_t chunks() const { return chunks_; }
@@ -56,7 +56,7 @@ class BackwardSchedule {
   // Without slices, a cell that reduces rows computes sets of rows. The number
   // of sets does not depend on the number of threads either.
   int64_t row_sets() const { return Min(batch_, kMaxSlices); }
-  int64_t set_rows() const { return Blocks(batch_, Max(row_sets(), 1)); }
+  int64_t set_rows() const { return CeilDiv(batch_, Max(row_sets(), 1)); }
 
   // Rows of the batch that belong to a slice.
   int64_t SliceBegin(int64_t slice) const {
@@ -76,7 +76,8 @@ class BackwardSchedule {
     return slices_ > 0 ? 2 : chunks_ * ChunkPhases() + 1;
   }
 
-  // `step` of the result is negative in a phase without a step.
+  // All chunks have the same number of phases. In the last chunk some have no
+  // step; their `step` is less than the first one of the chunk.
   Phase At(int64_t phase) const {
     if (phase == 0) return {Work::kPrepare};
     if (phase == FinishPhase()) return {Work::kFinish};
@@ -86,7 +87,7 @@ class BackwardSchedule {
     const int64_t k = (phase - 1) % ChunkPhases();
     if (k == ChunkPhases() - 2) return {Work::kGather, chunk};
     if (k == ChunkPhases() - 1) return {Work::kProducts, chunk};
-    return {k % step_phases_ == 0 ? Work::kProject : Work::kCells, chunk,
+    return {k % step_phases_ == 0 ? Work::kHiddenGrad : Work::kCells, chunk,
             StepsOf(chunk).end - 1 - k / step_phases_};
   }
 

@@ -50,14 +50,14 @@ ForwardSchedule::ForwardSchedule(const Problem& problem, int threads)
       units_(problem.units),
       hidden_(problem.hidden),
       slices_(SliceCount(threads)),
-      slice_rows_(slices_ > 0 ? Blocks(rows_.batch, slices_) : 0),
+      slice_rows_(slices_ > 0 ? CeilDiv(rows_.batch, slices_) : 0),
       chunk_rows_(
           Max(Max(rows_.batch, kRowBlock), kChunkBytes / problem.z_bytes)),
       group_(Group(problem, threads)),
-      packing_group_(Max(
-          group_,
-          problem.lanes *
-              Min(kPackingVectors, Blocks(units_ / problem.lanes, threads)))) {}
+      packing_group_(
+          Max(group_,
+              problem.lanes * Min(kPackingVectors,
+                                  CeilDiv(units_ / problem.lanes, threads)))) {}
 
 int64_t ForwardSchedule::Phases() const {
   return regime_ == Regime::kSlices ? 2 : rows_.steps * step_phases_ + 1;
@@ -73,11 +73,11 @@ ForwardSchedule::Phase ForwardSchedule::At(int64_t phase) const {
 int64_t ForwardSchedule::Items(int64_t phase) const {
   const Phase at = At(phase);
   if (at.work == Work::kSlices) return slices_;
-  if (at.work == Work::kPrepare) return Blocks(units_, packing_group_);
+  if (at.work == Work::kPrepare) return CeilDiv(units_, packing_group_);
   const int64_t rows = begin_[at.step + 1] - begin_[at.step];
   if (rows == 0) return 0;
   if (at.work == Work::kRows) return rows;
-  return Blocks(at.work == Work::kProject ? hidden_ : units_, group_);
+  return CeilDiv(at.work == Work::kProject ? hidden_ : units_, group_);
 }
 
 int64_t ForwardSchedule::SliceBegin(int64_t slice, int64_t step) const {
@@ -111,17 +111,17 @@ int64_t ForwardSchedule::ChunkEnd(int64_t step) const {
 
 int64_t ForwardSchedule::SliceCount(int threads) const {
   if (regime_ != Regime::kSlices) return 0;
-  return Blocks(Blocks(rows_.batch, kMaxSliceRows), threads) * threads;
+  return CeilDiv(CeilDiv(rows_.batch, kMaxSliceRows), threads) * threads;
 }
 
 int64_t ForwardSchedule::Group(const Problem& problem, int threads) const {
   const int64_t lanes = problem.lanes;
-  const int64_t share = Max(Blocks(units_ / lanes, threads), 1);  // vectors
+  const int64_t share = Max(CeilDiv(units_ / lanes, threads), 1);  // vectors
   if (regime_ == Regime::kOnce) return Min(kOnceVectors, share) * lanes;
   const int64_t rows = Max(rows_.size() / Max(rows_.steps, 1), 1);
   const int64_t work = rows * problem.recurrent_parts * lanes * Max(hidden_, 1);
   const int64_t items = Max(share * work / kItemMultiplyAdds, 1);
-  return Blocks(share, items) * lanes;
+  return CeilDiv(share, items) * lanes;
 }
 
 }  // namespace tf_lstm_ops::cpu

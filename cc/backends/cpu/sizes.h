@@ -15,7 +15,7 @@ constexpr int kRows = 6;
 
 constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }
-constexpr int64_t Blocks(int64_t n, int64_t block) {
+constexpr int64_t CeilDiv(int64_t n, int64_t block) {
   return (n + block - 1) / block;
 }
 

@@ -1,20 +1,27 @@
 // The backward pass of a layer direction: the loop over time, and one step, for
-// one cell. backward_schedule.h says how the work is divided,
+// one cell. backward_schedule.h says how the work is divided;
 // backward_products.h has the products.
 //
 // One step of the valid rows of the batch, from the last step to the first,
-// with the shapes of the results:
+// with the shapes of the results. dv is the gradient with respect to v, m the
+// hidden state before the projection, X^T the transposed X. A cell has parts,
+// its gate pre-activations.
 //
-//   dm = dh, or dh Wp'              [rows, H]          ProjectBack
-//   dz, dcs_prev = cell'(dm, dcs)   [rows, gates, H]   RunCells, by
+//   dm = dh, or dh Wp^T             [rows, H]          ProjectBack
+//   dz, dcs_prev = cell'(dm, dcs)   [rows, parts, H]   RunCells, by
 //                                                      core/*_cell.h
-//   db += dz, and the peepholes     [gates, H]         RunCells
-//   dh_prev = dz R'                 [rows, P]          ToPreviousH
-//   dx = dz W'                      [rows, I]          ToX
+//   db += dz, and the peepholes     [parts, H]         RunCells
+//   dh_prev = dz R^T                [rows, P]          MultiplyHGrad
+//   dx = dz W^T                     [rows, I]          MultiplyXGrad
 //
 // and at the end of a chunk of steps, from the x and h_prev that Gather copied:
 //
-//   dW += x' dz, dR += h_prev' dz, dWp += m' dh        AddWeightGrads
+//   dW += x^T dz, dR += h_prev^T dz, dWp += m^T dh     AddWeightGrads
+//
+// This is the order of RunSlice, which computes a slice of the batch of a small
+// layer. Without slices, backward_phases.h runs these functions: a step then
+// begins with dh of the step, from the dz of the step after it, and dx belongs
+// to the products at the end of a chunk.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 
@@ -32,8 +39,8 @@ struct BackwardStep {
   using Parameters = typename Cell::Parameters;
   static constexpr int kL = kLanes<T>;
   static constexpr int kParts = Cell::kPreActivations;
-  // Rows whose units are computed before those of the next ones, so that each
-  // row's cache lines are used at once.
+  // Rows. The units of a group are computed for so many rows before the next
+  // ones, so that each row's cache lines are used at once. Not measured alone.
   static constexpr int64_t kCellRows = 8;
 
   // All steps and products of a slice of the batch.
@@ -46,9 +53,9 @@ struct BackwardStep {
       for (int64_t step = steps.end - 1; step >= steps.begin; --step) {
         const Rows rows = {f.SliceBegin(slice, step),
                            f.SliceBegin(slice + 1, step), count,
-                           &f.chunks[thread], sums};
+                           &f.chunk_buffers[thread], sums};
         count += rows.count();
-        if (rows.count() > 0) RunStep(f, rows, step, thread);
+        if (rows.count() > 0) RunStepOfSlice(f, rows, step, thread);
       }
       AddWeightGrads(f, slice, thread, count, c > 0);
     }
@@ -57,11 +64,11 @@ struct BackwardStep {
   }
 
   // One step of a slice.
-  static void RunStep(const Backward<T>& f, const Rows& rows, int64_t step,
-                      int thread) {
+  static void RunStepOfSlice(const Backward<T>& f, const Rows& rows,
+                             int64_t step, int thread) {
     PrefetchFactors(f, rows);
     for (int64_t n = 0; f.projected() && n < f.hidden_size; n += f.group) {
-      LoadHGrad(f, rows, n);
+      LoadProjectedHGrad(f, rows, n);
     }
     if constexpr (Cell::kReducesRows) {
       f.functions.run_rows(f, rows, thread);
@@ -69,13 +76,14 @@ struct BackwardStep {
       for (int64_t n = 0; n < f.cell_size; n += f.group) RunCells(f, rows, n);
     }
     for (int64_t n = 0; n < f.hidden_size; n += f.group) {
-      ToPreviousH(f, rows, step, n);
+      MultiplyHGrad(f, rows, step, n);
     }
     for (int64_t k = 0; k < GradItems(f, &WeightGrad<T>::PanelItems); ++k) {
       Gather(f, rows, k);
     }
-    for (int64_t n = 0; f.args.x_grad && n < f.input_size; n += f.kBlock) {
-      ToX(f, rows, n);
+    for (int64_t n = 0; f.args.x_grad && n < f.input_size;
+         n += f.kProductColumns) {
+      MultiplyXGrad(f, rows, n);
     }
   }
 
@@ -96,7 +104,8 @@ struct BackwardStep {
     if (f.projected()) ProjectBack(f, rows, n, n_end);
     for (int64_t e = rows.begin; e < rows.end; e += kCellRows) {
       const int64_t end = Min(e + kCellRows, rows.end);
-      for (int64_t u = n; u < n_end; u += kL) Cells(f, rows, {e, end}, u);
+      for (int64_t u = n; u < n_end; u += kL)
+        CellsOfVector(f, rows, {e, end}, u);
     }
   }
 
@@ -105,9 +114,10 @@ struct BackwardStep {
     int64_t begin, end;
   };
   // One vector of units of a few rows: from the gradients of m and of the state
-  // to dz and the gradient of the previous state.
-  static void Cells(const Backward<T>& f, const Rows& rows, Range range,
-                    int64_t u) {
+  // to dz and the gradient of the previous state. Adds to the sums of the
+  // biases and peepholes. With a projection, computes m again.
+  static void CellsOfVector(const Backward<T>& f, const Rows& rows, Range range,
+                            int64_t u) {
     const CellParameters<T, Cell> parameters(f.args, u);
     const Parameters with = parameters.get();
     V bias[kParts] = {}, peephole[kParts] = {};
@@ -116,7 +126,7 @@ struct BackwardStep {
       const Outputs y = LoadOutputs(f, e, u, with);
       const V before = LoadPreviousState(f, e, u);
       const typename Cell::Gradients d =
-          Cell::Backward(y, before, LoadUpstream(f, rows, e, u), with);
+          Cell::Backward(y, before, LoadOutputGrads(f, rows, e, u), with);
       StoreGradients(f, rows, e, u, d);
       for (int p = 0; p < kParts; ++p) bias[p] = bias[p] + d.z[p];
       if constexpr (Cell::kHasPeephole) {
@@ -152,7 +162,7 @@ struct BackwardStep {
       y.*member = LoadN(f.Saved(k, e) + u, width);
     });
     Cell::Restore(&y, f.args.saved.data[kSavedCo] != nullptr, with);
-    if constexpr (Cell::kSavedCount == 0) {
+    if constexpr (Cell::kSavedCount == 0) {  // a vanilla RNN reads h only
       y.h = LoadN(f.args.h + f.output_row[e] * f.args.h_stride + u, width);
     }
     return y;
@@ -169,9 +179,9 @@ struct BackwardStep {
   }
 
   // The gradients of the outputs.
-  TF_LSTM_OPS_INLINE static Outputs LoadUpstream(const Backward<T>& f,
-                                                 const Rows& rows, int64_t e,
-                                                 int64_t u) {
+  TF_LSTM_OPS_INLINE static Outputs LoadOutputGrads(const Backward<T>& f,
+                                                    const Rows& rows, int64_t e,
+                                                    int64_t u) {
     const int64_t width = f.cell_size - u;
     const SavedActivations<const T>& from = f.args.saved_grad;
     Outputs grad = {};
@@ -179,8 +189,9 @@ struct BackwardStep {
       if (!from.data[k]) return;
       grad.*member = LoadN(from.Row(k, e, f.output_row) + u, width);
     });
-    grad.h = f.projected() ? LoadN(f.UnprojectedHGrad(rows, e) + u, width)
-                           : LoadN(f.HGrad(e) + u, width) + f.UpstreamH(e, u);
+    grad.h = f.projected()
+                 ? LoadN(f.UnprojectedHGrad(rows, e) + u, width)
+                 : LoadN(f.RunningHGrad(e) + u, width) + f.UpstreamH(e, u);
     if constexpr (Cell::kHasState) {
       grad.*Cell::kState =
           LoadN(f.StateGrad(e) + u, width) + grad.*Cell::kState;

@@ -16,9 +16,9 @@ constexpr int64_t kRowChunk = 64 * kRows;  // rows of an item
 // blocks of columns of x.
 template <class T>
 void Prepare(const Backward<T>& f, int64_t item) {
-  const int64_t groups = Blocks(f.cell_size, f.group);
+  const int64_t groups = CeilDiv(f.cell_size, f.group);
   if (item >= groups) {
-    return f.to_x.Pack((item - groups) * f.kBlock, f.packed_input);
+    return f.to_x.Pack((item - groups) * f.kProductColumns, f.packed_input);
   }
   const int64_t n = item * f.group;
   const int64_t end = Min(n + f.group, f.padded_size);
@@ -46,8 +46,8 @@ void Prepare(const Backward<T>& f, int64_t item) {
 // The products of a chunk without slices: first those of the weights, then dx.
 template <class T>
 int64_t ProductItems(const Backward<T>& f, int64_t chunk) {
-  const int64_t of_x_grad = Blocks(f.RowsOfChunk(chunk).count(), kRowChunk) *
-                            Blocks(f.input_size, f.kBlock);
+  const int64_t of_x_grad = CeilDiv(f.RowsOfChunk(chunk).count(), kRowChunk) *
+                            CeilDiv(f.input_size, f.kProductColumns);
   return GradItems(f, &WeightGrad<T>::Items) + (f.args.x_grad ? of_x_grad : 0);
 }
 template <class T>
@@ -62,9 +62,10 @@ void MultiplyChunk(const Backward<T>& f, int64_t chunk, int64_t item,
         f.WeightGradScratch(thread));
   }
   item -= of_weights;
-  const int64_t columns = Blocks(f.input_size, f.kBlock);
+  const int64_t columns = CeilDiv(f.input_size, f.kProductColumns);
   const int64_t e = rows.begin + item / columns * kRowChunk;
-  ToX(f, rows.From(e, Min(e + kRowChunk, rows.end)), item % columns * f.kBlock);
+  MultiplyXGrad(f, rows.From(e, Min(e + kRowChunk, rows.end)),
+                item % columns * f.kProductColumns);
 }
 
 // A set of rows of a step, of a cell that reduces rows, without slices. The
@@ -82,19 +83,19 @@ void RunRowSet(const Backward<T>& f, const BackwardRows<T>& rows, int64_t set,
 }
 
 // A phase of a step without slices, for a group of units from n on. In steps of
-// one phase kProject also computes the cells.
+// one phase kHiddenGrad also computes the cells.
 template <class T>
 void RunStep(const Backward<T>& f, const BackwardSchedule::Phase& at,
              int64_t item, int thread) {
   using Work = BackwardSchedule::Work;
   const BackwardRows<T> rows = f.RowsOf(at.step);
   const int64_t n = item * f.group;
-  if (at.work == Work::kProject) {
+  if (at.work == Work::kHiddenGrad) {
     if (at.step + 1 < f.steps) {
-      ToPreviousH(f, f.RowsOf(at.step + 1), at.step + 1, n);
+      MultiplyHGrad(f, f.RowsOf(at.step + 1), at.step + 1, n);
     }
     if (f.shape.reduces_rows) return;
-    if (f.projected()) return LoadHGrad(f, rows, n);
+    if (f.projected()) return LoadProjectedHGrad(f, rows, n);
   }
   if (f.shape.reduces_rows) return RunRowSet(f, rows, item, thread);
   f.functions.run_cells(f, rows, n);
@@ -140,14 +141,14 @@ void WriteWeightTotals(const Backward<T>& f, int64_t item) {
 // rows of the weights.
 template <class T>
 void Finish(const Backward<T>& f, int64_t item) {
-  const int64_t groups = Blocks(f.padded_size, f.group);
+  const int64_t groups = CeilDiv(f.padded_size, f.group);
   if (item >= groups) {
     return WriteWeightTotals(f, item - groups);
   }
   const int64_t n = item * f.group;
   const int64_t end = Min(n + f.group, f.cell_size);
   if (f.schedule.slices() == 0) {
-    if (f.steps > 0) ToPreviousH(f, f.RowsOf(0), 0, n);
+    if (f.steps > 0) MultiplyHGrad(f, f.RowsOf(0), 0, n);
     AddStateGrad(f, 0, f.batch, n, end);
   }
   for (int64_t u = n; u < end; u += f.kL) WriteSums(f, u);
@@ -176,29 +177,31 @@ int64_t Items(const Backward<T>& f, int64_t phase) {
   const BackwardSchedule::Phase at = f.schedule.At(phase);
   switch (at.work) {
     case Work::kPrepare:
-      return Blocks(f.cell_size, f.group) +
-             (f.multiplies_x_grad() ? Blocks(f.input_size, f.kBlock) : 0);
+      return CeilDiv(f.cell_size, f.group) +
+             (f.multiplies_x_grad() ? CeilDiv(f.input_size, f.kProductColumns)
+                                    : 0);
     case Work::kSlices:
       return f.schedule.slices();
-    case Work::kProject:
+    case Work::kHiddenGrad:
     case Work::kCells:
       if (at.step < f.schedule.StepsOf(at.chunk).begin) return 0;
       if (at.work == Work::kCells && f.shape.reduces_rows) {
         return f.schedule.row_sets();
       }
-      return Blocks(at.work == Work::kProject && f.projected() ? f.padded_hidden
-                                                               : f.padded_size,
-                    f.group);
+      return CeilDiv(at.work == Work::kHiddenGrad && f.projected()
+                         ? f.padded_hidden
+                         : f.padded_size,
+                     f.group);
     case Work::kGather:
       return GradItems(f, &WeightGrad<T>::PanelItems);
     case Work::kProducts:
       return ProductItems(f, at.chunk);
     case Work::kFinish:
-      return Blocks(f.padded_size, f.group) +
+      return CeilDiv(f.padded_size, f.group) +
              (f.schedule.slices() > 0 ? GradItems(f, &WeightGrad<T>::TotalItems)
                                       : 0);
     case Work::kAddXGrad:
-      return Blocks(f.packed_rows, kRowChunk);
+      return CeilDiv(f.packed_rows, kRowChunk);
   }
   return 0;
 }
@@ -212,7 +215,7 @@ void Run(const Backward<T>& f, int64_t phase, int64_t item, int thread) {
       return Prepare(f, item);
     case Work::kSlices:
       return f.functions.run_slice(f, item, thread);
-    case Work::kProject:
+    case Work::kHiddenGrad:
     case Work::kCells:
       return RunStep(f, at, item, thread);
     case Work::kGather:

@@ -11,24 +11,26 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
 // With a projection: dh of the rows, for a group of units from n on.
 template <class T>
-void LoadHGrad(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n) {
+void LoadProjectedHGrad(const Backward<T>& f, const BackwardRows<T>& rows,
+                        int64_t n) {
   const int64_t end = Min(n + f.group, f.hidden_size);
   for (int64_t e = rows.begin; e < rows.end; ++e) {
     T* to = f.ProjectedHGrad(rows, e);
     for (int64_t u = n; u < end; u += f.kL) {
       const int64_t width = f.hidden_size - u;
-      StoreN(LoadN(f.HGrad(e) + u, width) + f.UpstreamH(e, u), to + u, width);
+      StoreN(LoadN(f.RunningHGrad(e) + u, width) + f.UpstreamH(e, u), to + u,
+             width);
     }
   }
 }
 
-// With a projection: dm = dh Wp' of the rows, for units [n, end).
+// With a projection: dm = dh Wp^T of the rows, for units [n, end).
 template <class T>
 void ProjectBack(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n,
                  int64_t end) {
   const WeightColumns<T> w = {f.packed_projection + n * f.hidden_size,
                               f.hidden_size};
-  WithConstant<kColumns>(Blocks(end - n, f.kL), [&](auto columns) {
+  WithConstant<kColumns>(CeilDiv(end - n, f.kL), [&](auto columns) {
     MultiplyBlock<decltype(columns)::value>(
         [&](int64_t e) { return f.ProjectedHGrad(rows, e); }, w,
         {rows.begin, rows.end, end - n},
@@ -36,7 +38,8 @@ void ProjectBack(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n,
   });
 }
 
-// dz of rows as the first factor of a product that is written to `to`.
+// dz of rows as the first factor of a product. The caller sets `to`,
+// `to_stride` and `target`.
 template <class T>
 TransposedRows<T> ZGradRows(const Backward<T>& f, const BackwardRows<T>& rows) {
   const int64_t stride =
@@ -46,10 +49,10 @@ TransposedRows<T> ZGradRows(const Backward<T>& f, const BackwardRows<T>& rows) {
   return {rows.begin, rows.end, z_grad + rows.first * stride, stride};
 }
 
-// dh_prev = dz R' of the rows of a step, for a group of units from n on.
+// dh_prev = dz R^T of the rows of a step, for a group of units from n on.
 template <class T>
-void ToPreviousH(const Backward<T>& f, const BackwardRows<T>& rows,
-                 int64_t step, int64_t n) {
+void MultiplyHGrad(const Backward<T>& f, const BackwardRows<T>& rows,
+                   int64_t step, int64_t n) {
   if (step == 0 && !f.args.wants_h0_grad) return;
   TransposedRows<T> of = ZGradRows(f, rows);
   of.to = f.args.h0_grad.data;
@@ -61,11 +64,12 @@ void ToPreviousH(const Backward<T>& f, const BackwardRows<T>& rows,
 // dx without input weights: dz of the gate that reads a column, or the sum over
 // the gates where all gates share the columns.
 template <class T>
-void PassToX(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n) {
+void CopyXGrad(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n) {
   const int64_t gate_stride = f.args.config.x_gate_stride;
   for (int64_t e = rows.begin; e < rows.end; ++e) {
     T* x = f.XGrad(e);
-    for (int64_t u = n; u < Min(n + f.kBlock, f.input_size); u += f.kL) {
+    for (int64_t u = n; u < Min(n + f.kProductColumns, f.input_size);
+         u += f.kL) {
       const int64_t width = f.input_size - u;
       for (int p = 0; p < f.shape.input; ++p) {
         T* to = x + f.Block(p) * gate_stride + u;
@@ -78,11 +82,12 @@ void PassToX(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n) {
   }
 }
 
-// dx = dz W' of the rows, kBlock columns from n on. A pass that adds to the
-// x_grad of another pass writes to x_grad_rows first.
+// dx = dz W^T of the rows, kProductColumns columns from n on. A pass that adds
+// to the x_grad of another pass writes to x_grad_rows first.
 template <class T>
-void ToX(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n) {
-  if (!f.args.weights.input) return PassToX(f, rows, n);
+void MultiplyXGrad(const Backward<T>& f, const BackwardRows<T>& rows,
+                   int64_t n) {
+  if (!f.args.weights.input) return CopyXGrad(f, rows, n);
   TransposedRows<T> of = ZGradRows(f, rows);
   of.to = f.args.adds_to_x_grad ? f.x_grad_rows : f.args.x_grad;
   of.to_stride = f.args.x_stride;
@@ -135,15 +140,16 @@ WeightGradFactors<T> FactorsOf(const Backward<T>& f, int k,
           count, add};
 }
 
-// dW += x' dz, dR += h_prev' dz and dWp += m' dh of `count` rows of a slice's
-// chunk. The first chunk overwrites the sums.
+// dW += x^T dz, dR += h_prev^T dz and dWp += m^T dh of `count` rows of a
+// slice's chunk. The first chunk overwrites the sums.
 template <class T>
 void AddWeightGrads(const Backward<T>& f, int64_t slice, int thread,
                     int64_t count, bool add) {
   T* sums = f.weight_sums + slice * f.WeightSumsSize();
   for (int k = 0; k < kMatrices; ++k) {
-    f.weight_grads[k].AddToSums(FactorsOf(f, k, f.chunks[thread], count, add),
-                                f.WeightGradScratch(thread), sums);
+    f.weight_grads[k].AddToSums(
+        FactorsOf(f, k, f.chunk_buffers[thread], count, add),
+        f.WeightGradScratch(thread), sums);
     sums += f.weight_grads[k].SumsSize();
   }
 }

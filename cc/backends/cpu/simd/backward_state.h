@@ -38,7 +38,9 @@ struct BackwardChunk {
 };
 
 // Packed rows [begin, end) of one step, or of a chunk. Packed row e is row
-// first + e - begin of the chunk. The sums over all steps are added to `sums`.
+// first + e - begin of the chunk. With slices the last step of a chunk has its
+// first rows, without slices the first step. The sums over all steps are added
+// to `sums`.
 template <class T>
 struct BackwardRows {
   int64_t begin, end, first;
@@ -76,10 +78,12 @@ struct Backward {
   using V = VecT<T>;
   using Rows = BackwardRows<T>;
   static constexpr int kL = kLanes<T>;
-  static constexpr int64_t kBlock = kColumns * kL;  // columns of a product
+  static constexpr int64_t kProductColumns =
+      kColumns * kL;  // columns of a product
   static constexpr int64_t kBytes = sizeof(T);
   static constexpr bool kCanRound = kDotsPairs && std::is_same_v<T, float>;
-  // Values of a row for which a cell that reduces rows has memory.
+  // Values of a row for which a layer-normalised cell has memory; see
+  // LayerNormBackward::Value.
   static constexpr int kRowValues = 10;
 
   Backward(const EngineBackward<T>& args, const BackwardFunctions<T>& functions,
@@ -100,21 +104,15 @@ struct Backward {
         schedule(batch, steps, projected() || shape.reduces_rows, WeightBytes(),
                  shape.pre_activations * cell_size * kBytes),
         group(Group(threads)),
-        to_x{args,
-             args.weights.input,
-             args.input_dropout.data,
-             input_size,
-             0,
-             shape.input,
-             kBlock,
-             format},
+        to_x{args, args.weights.input, args.input_dropout.data, input_size,
+             0,    shape.input,        kProductColumns,         format},
         to_h{args,
              args.weights.recurrent,
              args.recurrent_dropout.data,
              hidden_size,
              shape.first_recurrent,
              shape.recurrent,
-             Min(group, kBlock),
+             Min(group, kProductColumns),
              format},
         weight_grads{Grad(kInputWeights), Grad(kRecurrentWeights),
                      Grad(kProjection)},
@@ -123,7 +121,7 @@ struct Backward {
         input_row(args.packed->input_row.data()),
         output_row(args.packed->output_row.data()),
         previous(args.packed->previous.data()),
-        chunks(schedule.slices() > 0 ? threads : 2) {}
+        chunk_buffers(schedule.slices() > 0 ? threads : 2) {}
 
   bool projected() const { return args.config.projected(); }
   // Without a projection h = o * co, computed again where h is not given.
@@ -164,8 +162,8 @@ struct Backward {
   T* StateGrad(int64_t e) const {
     return state_grad + batch_row[e] * cell_size;
   }
-  // The gradient of h from the steps behind; at the end that of h0.
-  T* HGrad(int64_t e) const {
+  // The gradient of h from the steps after this one; at the end that of h0.
+  T* RunningHGrad(int64_t e) const {
     return args.h0_grad.data + batch_row[e] * hidden_size;
   }
   V UpstreamH(int64_t e, int64_t u) const {
@@ -189,7 +187,7 @@ struct Backward {
   // Without slices: the packed rows of a chunk, and of a step.
   Rows RowsOfChunk(int64_t chunk) const {
     const BackwardSchedule::Steps of = schedule.StepsOf(chunk);
-    return {begin[of.begin], begin[of.end], 0, &chunks[chunk % 2], sums};
+    return {begin[of.begin], begin[of.end], 0, &chunk_buffers[chunk % 2], sums};
   }
   Rows RowsOf(int64_t step) const {
     return RowsOfChunk(schedule.ChunkOf(step))
@@ -225,7 +223,7 @@ struct Backward {
     return row_values + thread * RowValuesSize();
   }
   T* WeightGradScratch(int thread) const {
-    return blocks + thread * WeightGrad<T>::kScratch;
+    return grad_scratch + thread * WeightGrad<T>::kScratch;
   }
   // The size of a slice's partial sums of all weight gradients.
   int64_t WeightSumsSize() const {
@@ -250,8 +248,8 @@ struct Backward {
     sums = scratch->Take(SumSets() * SumsSize());
     row_values = scratch->Take(threads * RowValuesSize());
     weight_sums = scratch->Take(schedule.slices() * WeightSumsSize());
-    blocks = scratch->Take(threads * WeightGrad<T>::kScratch);
-    for (BackwardChunk<T>& chunk : chunks) PlaceChunk(scratch, &chunk);
+    grad_scratch = scratch->Take(threads * WeightGrad<T>::kScratch);
+    for (BackwardChunk<T>& chunk : chunk_buffers) PlaceChunk(scratch, &chunk);
   }
 
   const EngineBackward<T>& args;
@@ -259,7 +257,8 @@ struct Backward {
   const CellShape& shape;
   const int64_t input_size, cell_size, hidden_size, padded_size, padded_hidden;
   const int64_t batch, packed_rows, steps;
-  const WeightFormat format;  // of both factors of products
+  // Of both factors of products. Weight gradients round dz when they pack it.
+  const WeightFormat format;
   // A row of dz. Without the vector behind it, rows would often be a power of
   // two apart, and a column would occupy few sets of the cache.
   const int64_t z_stride;
@@ -283,10 +282,10 @@ struct Backward {
   T* sums = nullptr;               // [SumSets(), SumsSize()]
   T* row_values = nullptr;         // [threads, kRowValues, H']
   T* weight_sums = nullptr;        // [slices, WeightSumsSize()]
-  T* blocks = nullptr;             // [threads, WeightGrad::kScratch]
-  // One for each thread, or two by turns: the step after a chunk is read from
-  // the preceding chunk.
-  std::vector<BackwardChunk<T>> chunks;
+  T* grad_scratch = nullptr;       // [threads, WeightGrad::kScratch]
+  // With slices one for each thread. Without, two alternate: the first step of
+  // a chunk that is computed reads dz of the chunk computed before.
+  std::vector<BackwardChunk<T>> chunk_buffers;
 
  private:
   WeightGrad<T> Grad(WeightMatrix matrix) const {
@@ -331,10 +330,10 @@ struct Backward {
   // product a thread's share.
   int64_t Group(int threads) const {
     const int64_t vectors = padded_size / kL;
-    if (schedule.slices() > 0) return kBlock;
+    if (schedule.slices() > 0) return kProductColumns;
     const bool multiplies = needs_h_grad() || projected();
     return kL * Max(1, multiplies ? Min(vectors / (2 * threads), kColumns)
-                                  : Blocks(vectors, threads));
+                                  : CeilDiv(vectors, threads));
   }
 
   void PlaceChunk(Scratch<T>* scratch, BackwardChunk<T>* chunk) const {

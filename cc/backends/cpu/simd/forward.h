@@ -1,17 +1,20 @@
 // The forward pass of a layer direction: the loop over time, and one step, for
-// one cell. forward_schedule.h says how the work is divided,
-// forward_phases.h what is computed before the steps.
+// one cell. forward_schedule.h says how the work is divided; forward_phases.h
+// packs the weights and then calls RunSlice or RunStepOfUnits.
 //
-// One step of the valid rows of the batch, with the shapes of the results:
+// One step of the valid rows of the batch, with the shapes of the results. m is
+// the hidden state before the projection. A cell has parts, its gate
+// pre-activations; Block(part) is a part's place in the weights.
 //
-//   z = x W + b                [rows, gates, H]   MultiplyInput
-//   z = z + h_prev R           [rows, gates, H]   MultiplyRecurrent
+//   z = x W + b                [rows, parts, H]   MultiplyInput
+//   z = z + h_prev R           [rows, parts, H]   MultiplyRecurrent
 //   m, cs = cell(z, cs_prev)   [rows, H]          ApplyCell, by core/*_cell.h
 //   stores m, cs, and what the backward pass reads   StoreOutputs
 //   h = m Wp                   [rows, P]          ProjectOutput; else h = m
 //
-// A tile has up to kRows rows and one vector of units with all of their gates.
-// So the cell's equations read the products from registers.
+// A tile has up to kRows (6) rows and one vector of units with all parts: what
+// one call of a product kernel computes. So the cell's equations read the
+// products from the L1 cache. A block has up to 16 tiles of rows.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 
@@ -28,8 +31,8 @@ struct RowBlock {
 
   int64_t begin, rows;
   T* z;  // [rows, z parts, H'] with x W + b; null: the tiles compute it
-  const T *x[kMaxRows], *h[kMaxRows];    // factors, after dropout or rounding
-  T *new_h[kMaxRows], *state[kMaxRows];  // m and cs
+  const T *x[kMaxRows], *h[kMaxRows];  // factors, after dropout or rounding
+  T *m[kMaxRows], *state[kMaxRows];    // m and cs
 };
 
 // Rows [first, first + rows) of a block, at most kRows, and one vector of units
@@ -60,31 +63,32 @@ struct ForwardStep {
     for (int64_t step = 0; step < f.steps; ++step) {
       const Rows rows = f.RowsOf(step, slice, thread);
       if (rows.begin == rows.end) continue;
-      if (rows.dropped_x) DropX(f, rows);
+      if (rows.dropped_x) ApplyInputDropout(f, rows);
       if (Cell::kReducesRows) ProjectInput(f, rows, all);
       ComputeStep(f, rows, all);
-      if (Cell::kReducesRows) f.functions.finish_rows(f, rows);
+      if (Cell::kReducesRows) f.functions.apply_cell_to_rows(f, rows);
       if (f.projected()) ProjectOutput(f, rows, {0, f.hidden_size});
     }
   }
 
-  // One step of a group of units of all rows. Only this item reads and writes
-  // their z. The first step of a chunk computes x W + b of all its steps.
-  static void RunStep(const Forward<T>& f, int64_t step, Units units,
-                      int thread) {
+  // One step of a group of units of all rows. The first step of a chunk
+  // computes x W + b of all its steps. Only items of these units read and write
+  // that z, so it needs no phase of its own.
+  static void RunStepOfUnits(const Forward<T>& f, int64_t step, Units units,
+                             int thread) {
     const Rows rows = f.RowsOf(step);
-    if (!f.packs()) {
+    if (!f.packs_weights()) {
       MultiplySingleStep(f, units, thread);
     } else if (f.schedule.BeginsChunk(step)) {
       const int64_t end = f.schedule.ChunkEnd(step);
       Rows some = rows;
       some.dropped_x = f.DroppedX(thread);
-      // With dropout, a block of rows of x serves all units.
+      // With dropout, x is computed for as many rows as its memory holds.
       const int64_t block = some.dropped_x ? f.kRowBlock : end - rows.begin;
       for (; some.begin < end; some.begin += block) {
         some.end = Min(some.begin + block, end);
         some.z = rows.z + (some.begin - rows.begin) * f.z_row();
-        if (some.dropped_x) DropX(f, some);
+        if (some.dropped_x) ApplyInputDropout(f, some);
         ProjectInput(f, some, units);
       }
     }
@@ -95,6 +99,7 @@ struct ForwardStep {
     ForEachBlock(f, rows, [&](const RowBlock<T>& block) {
       const int64_t last = units.end - kL;
       for (int64_t k = units.begin; k < units.end; k += kL) {
+        // Odd phases go backwards: what was used last is still in the cache.
         const int64_t u = units.reverse ? units.begin + last - k : k;
         if constexpr (Cell::kReducesRows) {
           StoreRecurrent(f, block, u);
@@ -181,10 +186,10 @@ struct ForwardStep {
     }
   }
 
-  // sums += h R. For a call with one step the products are in z already.
+  // sums += h R. With Regime::kOnce the products are in z already.
   static void MultiplyRecurrent(const Forward<T>& f, const Tile& tile,
                                 V (*sums)[kRecurrent]) {
-    if (!f.packs()) return;
+    if (!f.packs_weights()) return;
     const FactorRows<T> h = {tile.block.h + tile.first, tile.rows,
                              f.batch * f.FactorWords(f.hidden_size)};
     const WeightColumns<T> r = f.RecurrentWeights(tile.u);
@@ -224,7 +229,7 @@ struct ForwardStep {
       if constexpr (Cell::kHasState) {
         StoreN(y[r].*Cell::kState, tile.block.state[of] + u, width);
       }
-      StoreN(y[r].h, tile.block.new_h[of] + u, width);
+      StoreN(y[r].h, tile.block.m[of] + u, width);
     }
     if (f.effective_h_sets() > 0 && !f.projected()) {
       for (int64_t r = 0; r < tile.rows; ++r) {
@@ -242,7 +247,7 @@ struct ForwardStep {
   // The outputs' cache lines arrive while the products are computed.
   static void PrefetchOutputs(const Forward<T>& f, const Tile& tile) {
     for (int64_t r = 0; r < tile.rows; ++r) {
-      PrefetchToWrite(tile.block.new_h[tile.first + r] + tile.u);
+      PrefetchToWrite(tile.block.m[tile.first + r] + tile.u);
       ForEachSaved<Cell>([&](auto k, auto) {
         if (!f.args.saved.data[k]) return;
         PrefetchToWrite(f.Saved(k, tile.packed_row(r)) + tile.u);
@@ -268,8 +273,8 @@ struct ForwardStep {
     });
   }
 
-  // Stores h R of a cell that reduces rows, behind x W. Its equations are
-  // applied by finish_rows, when z has all units of a row.
+  // Stores h R of a layer-normalised cell, behind x W. Its equations are
+  // applied by apply_cell_to_rows, when z has all units of a row.
   static void StoreRecurrent(const Forward<T>& f, const RowBlock<T>& block,
                              int64_t u) {
     for (int64_t k = 0; k < block.rows; k += kRows) {
@@ -298,7 +303,7 @@ struct ForwardStep {
         const int64_t e = block.begin + r;
         block.x[r] = f.FactorX(e, rows);
         block.h[r] = f.FactorH(e);
-        block.new_h[r] = f.UnprojectedH(e);
+        block.m[r] = f.UnprojectedH(e);
         block.state[r] = f.State(e);
       }
       use(block);
@@ -311,7 +316,7 @@ struct ForwardStep {
            tile.u;
   }
 
-  // A cell that reduces rows adds its biases itself.
+  // A layer-normalised cell adds its biases itself.
   static void LoadBias(const Forward<T>& f, int64_t u, V (&bias)[kParts]) {
     for (int p = 0; p < kParts; ++p) {
       bias[p] = Cell::kReducesRows ? V{} : BiasOf(f, p, u);

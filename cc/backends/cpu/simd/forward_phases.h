@@ -20,7 +20,7 @@ void Prepare(const Forward<T>& f, int64_t item) {
   if (!f.filled) PackWeights(f, units);
   for (int64_t u = units.begin; u < units.end; u += kLanes<T>) LoadState(f, u);
   if (!f.rounds_x()) return;
-  const int64_t share = Blocks(f.packed_rows, f.schedule.Items(0));
+  const int64_t share = CeilDiv(f.packed_rows, f.schedule.Items(0));
   const int64_t end = Min((item + 1) * share, f.packed_rows);
   for (int64_t e = item * share; e < end; ++e) {
     CopyX<T>(f, f.X(e), nullptr, f.rounded_x + e * f.FactorWords(f.input_size));
@@ -29,7 +29,7 @@ void Prepare(const Forward<T>& f, int64_t item) {
 
 template <class T>
 int64_t Items(const Forward<T>& f, int64_t phase) {
-  if (phase == 0 && !f.packs()) return f.single_step.Items();
+  if (phase == 0 && !f.packs_weights()) return f.single_step.Items();
   return f.schedule.Items(phase);
 }
 
@@ -39,7 +39,8 @@ void Run(const Forward<T>& f, int64_t phase, int64_t item, int thread) {
   const ForwardSchedule::Phase at = f.schedule.At(phase);
   switch (at.work) {
     case Work::kPrepare:
-      return f.packs() ? Prepare(f, item) : f.single_step.Run(item, thread);
+      return f.packs_weights() ? Prepare(f, item)
+                               : f.single_step.Run(item, thread);
     case Work::kSlices:
       return f.functions.run_slice(f, item, thread);
     case Work::kCells: {
@@ -54,7 +55,7 @@ void Run(const Forward<T>& f, int64_t phase, int64_t item, int thread) {
       row.z += item * f.z_row();
       row.begin += item;
       row.end = row.begin + 1;
-      return f.functions.finish_rows(f, row);
+      return f.functions.apply_cell_to_rows(f, row);
     }
     case Work::kProject:
       return ProjectOutput(f, f.RowsOf(at.step),

@@ -130,7 +130,7 @@ void LoadState(const Forward<T>& f, int64_t u) {
 
 // Writes x of the rows after dropout to rows.dropped_x.
 template <class T>
-void DropX(const Forward<T>& f, const ForwardRows<T>& rows) {
+void ApplyInputDropout(const Forward<T>& f, const ForwardRows<T>& rows) {
   T* to = rows.dropped_x;
   for (int64_t e = rows.begin; e < rows.end; ++e) {
     for (int p = 0; p < f.shape.input; ++p) {

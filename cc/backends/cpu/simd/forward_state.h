@@ -3,7 +3,7 @@
 // functions of forward.h and forward.cc compute with it.
 //
 // Sizes: B rows of the batch, V packed rows, I input size, H cell size, P
-// hidden size, H' = H rounded up to whole vectors.
+// hidden size, at most H; H' is H rounded up to whole vectors.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_STATE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_STATE_H_
 
@@ -43,7 +43,7 @@ struct ForwardFunctions {
   // One step of a group of units of all rows.
   void (*run_step)(const Forward<T>&, int64_t step, Units, int thread);
   // The equations of rows, of a cell that reduces rows.
-  void (*finish_rows)(const Forward<T>&, const ForwardRows<T>&);
+  void (*apply_cell_to_rows)(const Forward<T>&, const ForwardRows<T>&);
 };
 
 template <class T>
@@ -69,7 +69,7 @@ struct Forward {
         steps(args.packed->steps),
         format(FormatOf(args.config.bfloat16)),
         single_step(args),
-        schedule(Problem(), threads),
+        schedule(MakeProblem(), threads),
         begin(args.packed->begin.data()),
         batch_row(args.packed->batch_row.data()),
         input_row(args.packed->input_row.data()),
@@ -78,7 +78,7 @@ struct Forward {
         ordinal(args.packed->ordinal.data()) {}
 
   bool projected() const { return args.config.projected(); }
-  bool packs() const { return schedule.regime() != Regime::kOnce; }
+  bool packs_weights() const { return schedule.regime() != Regime::kOnce; }
 
   // Pre-activations in a row of z. A cell that reduces rows stores the products
   // with h there too.
@@ -91,7 +91,8 @@ struct Forward {
 
   // Whether x and h are rounded to pairs of bfloat16.
   bool rounds() const { return RoundsFactors(format); }
-  // Whether x is rounded before the steps. With dropout, DropX rounds it.
+  // Whether x is rounded before the steps. With dropout, ApplyInputDropout
+  // rounds it.
   bool rounds_x() const {
     return rounds() && args.weights.input && !args.input_dropout.data;
   }
@@ -172,7 +173,7 @@ struct Forward {
   }
 
   void PlaceWeights(Scratch<T>* memory) {
-    if (!packs()) return;
+    if (!packs_weights()) return;
     packed_input =
         memory->Take(args.weights.input
                          ? padded_size * shape.input * Words(input_size, format)
@@ -185,7 +186,7 @@ struct Forward {
   // Assigns the pieces of scratch memory for `threads` threads.
   void Place(Scratch<T>* scratch, int threads) {
     if (!keeps_weights) PlaceWeights(scratch);
-    if (!packs()) single_step.Place(scratch, threads);
+    if (!packs_weights()) single_step.Place(scratch, threads);
     z = scratch->Take(schedule.MaxChunkRows() * z_row());
     slice_z = scratch->Take(threads * SliceZSize());
     state = args.final_c.data ? args.final_c.data
@@ -240,7 +241,7 @@ struct Forward {
                : 0;
   }
 
-  ForwardSchedule::Problem Problem() const {
+  ForwardSchedule::Problem MakeProblem() const {
     const bool packs = keeps_weights || shape.first_recurrent != 0 ||
                        shape.recurrent != shape.input ||
                        !SingleStep<T>::Serves(args);

@@ -9,7 +9,7 @@ namespace {
 // each tile of a kernel's result, R rows times C vectors.
 template <int R, int C, bool kOwnA, int kRow = 0, int kColumn = 0, class F>
 TF_LSTM_OPS_INLINE void ForEachTile(const F& f) {
-  constexpr Tile kTile = TileOf(R, C, kOwnA);
+  constexpr RegisterTile kTile = TileOf(R, C, kOwnA);
   constexpr int kTileRows = kTile.rows < R - kRow ? kTile.rows : R - kRow;
   f(std::integral_constant<int, kRow>(),
     std::integral_constant<int, kTileRows>(),

@@ -2,9 +2,10 @@
 // compute up to kRows x kColumns vectors of the result.
 //
 // Every element of a product is a sum of chains of kChain fused multiply-adds,
-// over k in ascending order. It therefore depends on neither the number of
-// threads nor the other rows and columns, and its rounding error grows with the
-// root of kChain rather than of k.
+// over k in ascending order; the sums of the chains are added in order. It
+// therefore depends on neither the number of threads nor the other rows and
+// columns. Its rounding error grows with the root of kChain and with the number
+// of chains, rather than with the root of k.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_GEMM_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_GEMM_H_
 
@@ -16,10 +17,10 @@
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
 constexpr int kColumns = 4;      // vectors of columns that a kernel computes
-constexpr int64_t kChain = 128;  // multiply-adds of a chain; see gemm.h
+constexpr int64_t kChain = 128;  // multiply-adds of a chain
 
 // The part of a product's result that a kernel keeps in registers.
-struct Tile {
+struct RegisterTile {
   int rows, columns;  // of the result; columns in vectors
   // One step of the sum multiplies a column vector of A with a row vector of B.
   // If true, the column of A is loaded first, and the row of B element by
@@ -32,9 +33,9 @@ struct Tile {
 // of the rows. Three quarters of the registers hold the result, the others the
 // factors. `own_rows`: each column is the product of its own matrix A, so a
 // column of A cannot be used for several columns of the result.
-constexpr Tile TileOf(int rows, int columns, bool own_rows) {
+constexpr RegisterTile TileOf(int rows, int columns, bool own_rows) {
   constexpr int kResult = kRegisters / 4 * 3;
-  Tile tile = {rows, columns, false};
+  RegisterTile tile = {rows, columns, false};
   if (rows * columns > kResult && columns % 2 == 0) tile.columns = columns / 2;
   if (rows * tile.columns > kResult) tile.rows = (rows + 1) / 2;
   tile.keeps_rows =
@@ -111,8 +112,8 @@ struct Products {
 // NOLINTEND(bugprone-macro-parentheses)
 TF_LSTM_OPS_KERNELS(extern);
 
-// Up to kRows rows of A. If RoundsFactors(format) of the weights, they have
-// that format too, and strides count words.
+// Up to kRows rows of A. Where the weights are pairs of bfloat16 and the
+// processor multiplies pairs, the rows are pairs too, and strides count words.
 template <class T>
 struct FactorRows {
   const T* const* row;
@@ -191,7 +192,7 @@ TF_LSTM_OPS_INLINE void PrefetchRow(const T* row) {
 
 // The rows and columns of a product that MultiplyBlock computes, and whether it
 // adds to them.
-struct ProductBlock {
+struct ProductRange {
   int64_t begin, end;  // rows
   int64_t columns;     // in C vectors
   bool add = false;
@@ -201,7 +202,7 @@ struct ProductBlock {
 // and of the product are.
 template <int C, int kAStride = 1, class T, class AOf, class COf>
 void MultiplyBlock(const AOf& a_of, const WeightColumns<T>& b,
-                   const ProductBlock& block, const COf& c_of) {
+                   const ProductRange& block, const COf& c_of) {
   constexpr int kL = kLanes<T>;
   for (int64_t m = block.begin; m < block.end; m += kRows) {
     const int64_t rows = Min(block.end - m, kRows);

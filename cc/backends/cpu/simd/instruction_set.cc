@@ -28,10 +28,11 @@ constexpr CellFunctions<T> FunctionsOf() {
   CellFunctions<T> functions = {};
   functions.forward.shape = functions.backward.shape = kShapeOf<Cell>;
   functions.forward.run_slice = &Forward::RunSlice;
-  functions.forward.run_step = &Forward::RunStep;
+  functions.forward.run_step = &Forward::RunStepOfUnits;
   functions.backward.run_slice = &Backward::RunSlice;
   if constexpr (Cell::kReducesRows) {
-    functions.forward.finish_rows = &LayerNormForward<T, Cell>::FinishRows;
+    functions.forward.apply_cell_to_rows =
+        &LayerNormForward<T, Cell>::ApplyCellToRows;
     functions.backward.run_rows = &LayerNormBackward<T, Cell>::RunRows;
     functions.backward.write_sums = &LayerNormBackward<T, Cell>::WriteSums;
   } else {

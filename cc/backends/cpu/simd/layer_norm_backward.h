@@ -43,7 +43,7 @@ struct LayerNormBackward {
       Store(Load(to) + v, to);
     }
     V HGrad(int64_t u) const {
-      return LoadN(f.HGrad(e) + u, f.cell_size - u) + f.UpstreamH(e, u);
+      return LoadN(f.RunningHGrad(e) + u, f.cell_size - u) + f.UpstreamH(e, u);
     }
   };
 

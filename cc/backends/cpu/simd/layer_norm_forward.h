@@ -14,7 +14,7 @@ struct LayerNormForward {
   static constexpr int kL = kLanes<T>;
 
   // The equations of rows whose terms are in z, which they overwrite.
-  static void FinishRows(const Forward<T>& f, const ForwardRows<T>& rows) {
+  static void ApplyCellToRows(const Forward<T>& f, const ForwardRows<T>& rows) {
     T* z = rows.z;
     for (int64_t e = rows.begin; e < rows.end; ++e, z += f.z_row()) {
       SaveTerms(f, e, z);

@@ -28,8 +28,8 @@ struct SingleStep {
         cell_size(args.config.cell_size),
         padded_size(RoundUpToLanes<T>(cell_size)),
         rows(args.packed->size()),
-        input_chains(Blocks(args.config.input_size, kChain)),
-        chains(input_chains + Blocks(args.config.hidden_size, kChain)) {}
+        input_chains(CeilDiv(args.config.input_size, kChain)),
+        chains(input_chains + CeilDiv(args.config.hidden_size, kChain)) {}
 
   // Whether the call has one step and its weights lie in rows of units.
   static bool Serves(const EngineForward<T>& args) {
@@ -53,10 +53,10 @@ struct SingleStep {
   // page of memory, and address translation is slow.
   bool has_few_rows() const { return rows <= kRows; }
   int64_t Items() const {
-    return has_few_rows() ? chains * gates * Blocks(padded_size, kPiece) : 0;
+    return has_few_rows() ? chains * gates * CeilDiv(padded_size, kPiece) : 0;
   }
   void Run(int64_t item, int thread) const {
-    const int64_t pieces = Blocks(padded_size, kPiece);
+    const int64_t pieces = CeilDiv(padded_size, kPiece);
     const int64_t u = item % pieces * kPiece;
     const Slab slab = SlabOf(item / pieces, u);
     const int64_t end = Min(u + kPiece, padded_size);

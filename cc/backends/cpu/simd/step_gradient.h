@@ -81,12 +81,12 @@ struct StepGradient {
 template <class T>
 void RunStepGradient(const LayerBackward<T>& args, int threads) {
   using Step = StepGradient<T>;
-  const int64_t vectors = Blocks(args.config.cell_size, kLanes<T>);
-  Step step = {args, kLanes<T> * Blocks(vectors, threads)};
+  const int64_t vectors = CeilDiv(args.config.cell_size, kLanes<T>);
+  Step step = {args, kLanes<T> * CeilDiv(vectors, threads)};
   const Job job = {&step, 1,
                    [](const void* state, int64_t) {
                      const Step& s = *static_cast<const Step*>(state);
-                     return Blocks(s.cell_size(), s.group);
+                     return CeilDiv(s.cell_size(), s.group);
                    },
                    [](void* state, int64_t, int64_t item, int) {
                      const Step& s = *static_cast<const Step*>(state);

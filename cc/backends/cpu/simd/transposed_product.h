@@ -25,7 +25,7 @@ struct TransposedRows {
 template <class T>
 struct TransposedProduct {
   static constexpr int kL = kLanes<T>;
-  static constexpr int64_t kBlock = kColumns * kL;
+  static constexpr int64_t kProductColumns = kColumns * kL;
 
   const EngineBackward<T>& args;
   const GateMatrices<const T>& weights;
@@ -33,7 +33,8 @@ struct TransposedProduct {
   const T* keep;
   int64_t width;     // columns of the product: I or P
   int first, parts;  // pre-activations
-  int64_t columns;   // of a packed block, a multiple of kL, at most kBlock
+  int64_t
+      columns;  // of a packed block, a multiple of kL, at most kProductColumns
   WeightFormat format;
 
   int64_t cell() const { return args.config.cell_size; }
@@ -60,10 +61,11 @@ struct TransposedProduct {
     }
   }
 
-  // to[target] = sum over the gates of keep * (dz W'), for the block of columns
-  // from `begin` on. The sum accumulates in place, kDepth rows of the weights
-  // at a time, so that these stay in the cache for all rows. Without dropout
-  // the gates are one product, since their dz and weights are contiguous.
+  // to[target] = sum over the gates of keep * (dz W^T), for the block of
+  // columns from `begin` on. The sum accumulates in place, kDepth rows of the
+  // weights at a time, so that these stay in the cache for all rows. Without
+  // dropout the gates are one product, since their dz and weights are
+  // contiguous.
   void Multiply(const TransposedRows<T>& rows, const T* packed,
                 int64_t begin) const {
     const int sets = keep ? parts : 1;
@@ -71,7 +73,7 @@ struct TransposedProduct {
     const int64_t end = Min(begin + columns, width);
     if (begin >= end) return;
     const T* from = packed + begin * parts * Words();
-    WithConstant<kColumns>(Blocks(end - begin, kL), [&](auto vectors) {
+    WithConstant<kColumns>(CeilDiv(end - begin, kL), [&](auto vectors) {
       constexpr int C = decltype(vectors)::value;
       for (int g = 0; g < sets; ++g) {
         for (int64_t k = 0; k < depth; k += kDepth) {

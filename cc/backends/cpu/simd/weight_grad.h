@@ -1,6 +1,6 @@
 // WeightGrad: the gradient of one weight matrix, a product over packed rows.
 //
-// The gradient of the weights of a gate is F' D. F [K, M] has the factors: x,
+// The gradient of the weights of a gate is F^T D. F [K, M] has the factors: x,
 // the previous h, or m. D [K, N] has the gradients of the results: dz of the
 // gate, or dh. K counts packed rows; a chunk of them is added at a time.
 //
@@ -36,11 +36,12 @@ struct PanelRows {
 template <class T>
 struct WeightGrad {
   static constexpr int kL = kLanes<T>;
-  static constexpr int64_t kBlock = kColumns * kL;     // columns of an item
+  static constexpr int64_t kProductColumns =
+      kColumns * kL;                                   // columns of an item
   static constexpr int64_t kRowChunk = 64 * kRows;     // and its rows
   static constexpr int64_t kPanelColumns = 8 * kRows;  // of an item of Gather
   // Scratch memory of a call of Run or AddToSums, in elements.
-  static constexpr int64_t kScratch = (kDepth + kRowChunk) * kBlock;
+  static constexpr int64_t kScratch = (kDepth + kRowChunk) * kProductColumns;
 
   GateMatrices<T> to;          // the gradient; null: not computed
   int64_t rows = 0;            // M: I, P or H
@@ -58,12 +59,12 @@ struct WeightGrad {
 
   // Copies some columns of F to the panels. With pairs, row 2 k of the panels
   // must be set before row 2 k + 1. row_of(e) is the row of packed row e.
-  int64_t PanelItems() const { return sets() * Blocks(rows, kPanelColumns); }
+  int64_t PanelItems() const { return sets() * CeilDiv(rows, kPanelColumns); }
   template <class RowOf>
   void Gather(const PackedSequence& packed, const PanelRows& of, int64_t item,
               const RowOf& row_of, T* panels) const {
-    const int64_t set = item / Blocks(rows, kPanelColumns);
-    const int64_t begin = item % Blocks(rows, kPanelColumns) * kPanelColumns;
+    const int64_t set = item / CeilDiv(rows, kPanelColumns);
+    const int64_t begin = item % CeilDiv(rows, kPanelColumns) * kPanelColumns;
     const int64_t end = Min(begin + kPanelColumns, rows);
     panels += set * SetSize();
     for (int64_t e = of.begin; e < of.end; ++e) {
@@ -86,15 +87,19 @@ struct WeightGrad {
   // Writes the product of a chunk to the gradient, or adds it. Items are gates,
   // blocks of columns, chunks of rows.
   int64_t Items() const {
-    return to ? parts * Blocks(columns, kBlock) * Blocks(rows, kRowChunk) : 0;
+    return to ? parts * CeilDiv(columns, kProductColumns) *
+                    CeilDiv(rows, kRowChunk)
+              : 0;
   }
   void Run(const WeightGradFactors<T>& of, int64_t item, T* scratch) const {
-    const int64_t m = item % Blocks(rows, kRowChunk) * kRowChunk;
+    const int64_t m = item % CeilDiv(rows, kRowChunk) * kRowChunk;
     const int64_t m_end = Min(m + kRowChunk, rows);
-    item /= Blocks(rows, kRowChunk);
-    const int64_t n = item % Blocks(columns, kBlock) * kBlock;
-    const auto part = static_cast<int>(item / Blocks(columns, kBlock));
-    const int64_t width = Min(kBlock, columns - n);
+    item /= CeilDiv(rows, kRowChunk);
+    const int64_t n =
+        item % CeilDiv(columns, kProductColumns) * kProductColumns;
+    const auto part =
+        static_cast<int>(item / CeilDiv(columns, kProductColumns));
+    const int64_t width = Min(kProductColumns, columns - n);
     T* at = to.Block(block[part]) + m * to.row_stride + n * to.column_stride;
     WeightGradFactors<T> some = of;
     some.panels += (keep ? part : 0) * SetSize();
@@ -102,13 +107,13 @@ struct WeightGrad {
     if (to.column_stride == 1) {
       return Multiply(some, {m, m_end, width}, scratch, at, to.row_stride);
     }
-    T* tile = scratch + kDepth * kBlock;
+    T* tile = scratch + kDepth * kProductColumns;
     some.add = false;
-    Multiply(some, {m, m_end, width}, scratch, tile, kBlock);
+    Multiply(some, {m, m_end, width}, scratch, tile, kProductColumns);
     for (int64_t column = 0; column < width; ++column) {
       for (int64_t row = 0; row < m_end - m; ++row) {
         T* element = at + row * to.row_stride + column * to.column_stride;
-        const T sum = tile[row * kBlock + column];
+        const T sum = tile[row * kProductColumns + column];
         *element = of.add ? *element + sum : sum;
       }
     }
@@ -120,11 +125,11 @@ struct WeightGrad {
   void AddToSums(const WeightGradFactors<T>& of, T* scratch, T* sums) const {
     const int64_t width = to ? SumsStride() / sets() : 0;
     for (int set = 0; set < sets(); ++set) {
-      for (int64_t n = 0; n < width; n += kBlock) {
+      for (int64_t n = 0; n < width; n += kProductColumns) {
         WeightGradFactors<T> some = of;
         some.panels += set * SetSize();
         some.rows += set * width + n;
-        Multiply(some, {0, rows, Min(kBlock, width - n)}, scratch,
+        Multiply(some, {0, rows, Min(kProductColumns, width - n)}, scratch,
                  sums + set * width + n, SumsStride());
       }
     }
@@ -155,7 +160,7 @@ struct WeightGrad {
 
   int64_t SumsStride() const { return parts * columns; }
   int64_t Words() const { return TF_LSTM_OPS_SIMD::Words(capacity, format); }
-  int64_t SetSize() const { return Blocks(rows, kRows) * kRows * Words(); }
+  int64_t SetSize() const { return CeilDiv(rows, kRows) * kRows * Words(); }
 
   // Sets a row of the panels, whose first element is at `at`.
   void CopyRow(const T* row, int64_t begin, int64_t end, T* at) const {
@@ -185,7 +190,7 @@ struct WeightGrad {
 
   // Rows and columns of the product, at `at`. D is read where it is; pairs, and
   // rows far apart, are packed.
-  void Multiply(const WeightGradFactors<T>& of, ProductBlock product, T* packed,
+  void Multiply(const WeightGradFactors<T>& of, ProductRange product, T* packed,
                 T* at, int64_t stride) const {
     int64_t k = 0;
     do {  // once even without packed rows, to write zeros
@@ -199,7 +204,7 @@ struct WeightGrad {
         d.stride = RoundUpToLanes<T>(product.columns);
       }
       product.add = of.add || k > 0;
-      WithConstant<kColumns>(Blocks(product.columns, kL), [&](auto vectors) {
+      WithConstant<kColumns>(CeilDiv(product.columns, kL), [&](auto vectors) {
         MultiplyBlock<decltype(vectors)::value, kRows>(
             [&](int64_t m) {
               return of.panels + (m - m % kRows) * Words() +
