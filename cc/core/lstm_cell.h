@@ -8,14 +8,14 @@
 //   i  = a_i(zi + wci * cs_prev)             ci = a_c(zc [+ wcc * cs_prev])
 //   f  = a_f(zf + forget_bias + wcf * cs_prev)
 //   cs = clip(i * ci + f * cs_prev)          co = g(cs)
-//   o  = a_o(zo + wco * cs')                 h  = o * co
+//   o  = a_o(zo + wco * s)                   h  = o * co
 //
 // The peephole terms (wci, wcc, wcf, wco) are optional. There are three cells:
 //
 //   LstmCell            a_i, a_f, a_o: the logistic function; a_c, g: tanh.
-//                       Three peepholes; cs' is the new, clipped cs.
+//                       Three peepholes; s is the new, clipped cs.
 //   ActivationLstmCell  any activations; peepholes as above
-//   CustomLstmCell      any activations; four peepholes; cs' is cs_prev
+//   CustomLstmCell      any activations; four peepholes; s is cs_prev
 //
 // Sources: F. Gers, J. Schmidhuber, "Recurrent nets that time and count"
 // (2000), in the form of TensorFlow's LSTMBlockCell; Keras' LSTM with
@@ -95,7 +95,8 @@ struct SelectedActivations {
 // tensor of a graph) with the arithmetic operators, and static functions
 // Sigmoid, Tanh, IfPositive(condition, yes, no), Min and Max. Min and Max
 // return NaN if their first argument is NaN. `kNewStateGate` is the gate whose
-// peephole reads the new state, or -1: then the candidate has a peephole too.
+// peephole reads the new state; the candidate then has no peephole. It is -1
+// where all four gates have peepholes that read the previous state.
 template <class Math, class Activations, int kNewStateGate>
 struct LstmCellOf {
   using V = typename Math::Value;
@@ -151,9 +152,10 @@ struct LstmCellOf {
     return y;
   }
 
-  // The two parts of Forward. An activation function of a part depends on no
-  // other one of this part. With many rows, the first part is computed for all
-  // of them before the second one, so that the latencies overlap.
+  // The two parts of Forward. Without peepholes, an activation function of a
+  // part depends on no other one of this part. With many rows, the first part
+  // is computed for all of them before the second one, so that the latencies
+  // overlap.
   static TF_LSTM_OPS_INLINE Outputs Gates(const V (&z)[kPreActivations],
                                           V cs_prev, const Parameters& with) {
     Outputs y;
@@ -169,6 +171,7 @@ struct LstmCellOf {
                                         Outputs* y) {
     y->co = Activations::State(y->cs, with.options);
     y->h = y->o * y->co;
+    // From here on, outputs may be the arguments of their activations.
     const auto save = [&](LstmGate p, V state, V* output) {
       if (!Activations::SavesArgument(p, with.options)) return;
       *output = Argument(p, z, state, with);

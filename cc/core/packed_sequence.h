@@ -7,6 +7,7 @@
 #define TF_LSTM_OPS_CORE_PACKED_SEQUENCE_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/sequence.h"
@@ -37,14 +38,16 @@ struct PackedSequence {
 
   // V, the number of valid steps.
   int64_t size() const { return static_cast<int64_t>(batch_row.size()); }
+
+ private:
+  void AddAllSteps(const Sequence& sequence);
+  void AddValidSteps(const Sequence& sequence);
 };
 
-// Returns the packed sequence of `sequence`. It is either `own`, to which it
-// was written, or an object of the calling thread, which stays valid until the
-// thread calls Pack again. The object of the thread serves sequences of one
-// step and at most 2^16 rows without lengths and mask: calls with the same
-// batch size then do not pack again.
-const PackedSequence& Pack(const Sequence& sequence, PackedSequence* own);
+// Returns the packed sequence of `sequence`. Where all steps are valid it may
+// be that of an earlier call: those of the last few calls are kept, since calls
+// of the same sizes have the same one. Thread-safe. Throws std::bad_alloc.
+std::shared_ptr<const PackedSequence> Pack(const Sequence& sequence);
 
 }  // namespace tf_lstm_ops
 

@@ -79,6 +79,7 @@ void TF_DeleteTensor(TF_Tensor*);
 int TF_NumDims(const TF_Tensor*);
 int64_t TF_Dim(const TF_Tensor*, int index);
 void* TF_TensorData(const TF_Tensor*);
+size_t TF_TensorByteSize(const TF_Tensor*);
 int64_t TF_TensorElementCount(const TF_Tensor*);
 
 // Definition of ops.

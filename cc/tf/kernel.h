@@ -40,6 +40,7 @@ class Tensor {
   Shape shape() const;
   void CopyShape(Shape* to) const;  // faster than *to = shape()
   int64_t size() const { return TF_TensorElementCount(tensor_.get()); }
+  size_t bytes() const { return TF_TensorByteSize(tensor_.get()); }
   // A view of the elements, in host or device memory.
   template <class T>
   T* data() const {

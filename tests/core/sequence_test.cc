@@ -1,6 +1,7 @@
 // Tests of core/sequence.h and core/packed_sequence.h.
 #include "core/sequence.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -45,34 +46,103 @@ TEST(TimeMajorSequence) {
   CHECK(r.previous == p.previous);
 }
 
-TEST(PackKeepsOneStepOfTheThread) {
-  PackedSequence own;
-  const PackedSequence& first = Pack(TimeMajor(3, 1), &own);
-  CHECK(&first != &own);
-  CHECK(first.begin == (std::vector<int64_t>{0, 3}));
-  CHECK(first.output_row == (std::vector<int64_t>{0, 1, 2}));
-  CHECK(&Pack(TimeMajor(3, 1), &own) == &first);
-  CHECK_EQ(Pack(TimeMajor(2, 1), &own).size(), 2);
-  const bool mask[] = {true, false, true};
-  CHECK(&Pack(BatchMajor(3, 1, mask), &own) == &own);
-  CHECK_EQ(own.size(), 2);
-  CHECK(&Pack(TimeMajor(3, 2), &own) == &own);
-  CHECK_EQ(own.size(), 6);
-  // Row 1 of the batch is in row 4 of the tensors.
-  Sequence first_of_four = BatchMajor(2, 4, nullptr);
-  first_of_four.steps = 1;
-  CHECK(Pack(first_of_four, &own).input_row == (std::vector<int64_t>{0, 4}));
+TEST(PackKeepsSequencesWithoutMaskedSteps) {
+  const auto first = Pack(TimeMajor(3, 2));
+  CHECK(first->begin == (std::vector<int64_t>{0, 3, 6}));
+  CHECK(first->output_row == (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
+  CHECK(Pack(TimeMajor(3, 2)) == first);
+  std::shared_ptr<const PackedSequence> of_thread;
+  std::thread other([&] { of_thread = Pack(TimeMajor(3, 2)); });
+  other.join();
+  CHECK(of_thread == first);
+  const int32_t lengths[] = {2, 2, 2};
+  Sequence sequence = TimeMajor(3, 2);
+  sequence.lengths = lengths;
+  CHECK(Pack(sequence) == first);
 }
 
-TEST(PackBeginsWithAnyBatch) {
-  for (int64_t batch = 0; batch <= 2; ++batch) {
-    std::thread caller([batch] {  // whose first call this is
-      PackedSequence own;
-      const PackedSequence& first = Pack(TimeMajor(batch, 1), &own);
-      CHECK_EQ(first.steps, batch > 0 ? 1 : 0);
-      CHECK_EQ(first.size(), batch);
+TEST(PackReadsTheMask) {
+  const bool mask[] = {true, true, false, true, true, true, true, true, true};
+  CHECK_EQ(Pack(BatchMajor(3, 2, mask))->size(), 5);
+  const auto full = Pack(BatchMajor(3, 2, mask + 3));
+  CHECK_EQ(full->size(), 6);
+  CHECK(Pack(BatchMajor(3, 2, nullptr)) == full);
+  CHECK_EQ(Pack(BatchMajor(3, 2, mask))->size(), 5);
+}
+
+TEST(PackTellsSequencesApart) {
+  Sequence base = BatchMajor(2, 4, nullptr);
+  base.outputs_in_order = false;
+  std::vector<Sequence> all(7, base);
+  all[1].batch = 3;
+  all[2].time = 5;
+  all[3].steps = 1;
+  all[4].time_major = true;
+  all[5].reversed = true;
+  all[6] = all[5];
+  all[6].outputs_in_order = true;
+  for (const Sequence& first : all) {
+    for (const Sequence& second : all) {
+      Pack(first);
+      const auto packed = Pack(second);  // perhaps of an earlier call
+      const PackedSequence own(second);
+      CHECK(packed->begin == own.begin);
+      CHECK(packed->input_row == own.input_row);
+      CHECK(packed->output_row == own.output_row);
+    }
+  }
+}
+
+TEST(PackKeepsFewSequences) {
+  const std::weak_ptr<const PackedSequence> first = Pack(TimeMajor(1, 1));
+  CHECK(!first.expired());
+  for (int64_t batch = 2; batch <= 5; ++batch) Pack(TimeMajor(batch, 1));
+  CHECK(first.expired());
+  const std::weak_ptr<const PackedSequence> large = Pack(TimeMajor(512, 257));
+  CHECK(large.expired());
+}
+
+TEST(PackServesThreadsAtOnce) {
+  std::vector<std::thread> threads;
+  threads.reserve(3);
+  for (int k = 0; k < 3; ++k) {
+    threads.emplace_back([] {
+      for (int64_t n = 0; n < 3000; ++n) {
+        const int64_t batch = 1 + n % 6;  // more sizes than are kept
+        const auto packed = Pack(TimeMajor(batch, 3));
+        CHECK_EQ(packed->size(), 3 * batch);
+        CHECK_EQ(packed->output_row.back(), 3 * batch - 1);
+      }
     });
-    caller.join();
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// The lists of a full batch, and those of a batch whose last packed row is
+// masked, which are built in another way, agree up to that row.
+TEST(FullBatchesHaveTheListsOfMaskedOnes) {
+  const int64_t batch = 3, time = 4, count = batch * time;
+  const std::unique_ptr<bool[]> mask(new bool[count]);  // NOLINT
+  for (const bool reversed : {false, true}) {
+    std::fill_n(mask.get(), count, true);
+    Sequence sequence = BatchMajor(batch, time, mask.get());
+    sequence.reversed = reversed;
+    const PackedSequence full(sequence);
+    CHECK_EQ(full.size(), count);
+    CHECK(full.begin == (std::vector<int64_t>{0, 3, 6, 9, 12}));
+    CHECK(full.last == (std::vector<int64_t>{9, 10, 11}));
+    mask[full.input_row[count - 1]] = false;
+    const PackedSequence masked(sequence);
+    CHECK_EQ(masked.size(), count - 1);
+    const auto check = [&](std::vector<int64_t> PackedSequence::* list) {
+      const std::vector<int64_t>& expected = masked.*list;
+      CHECK(std::equal(expected.begin(), expected.end(), (full.*list).begin()));
+    };
+    check(&PackedSequence::batch_row);
+    check(&PackedSequence::input_row);
+    check(&PackedSequence::output_row);
+    check(&PackedSequence::previous);
+    check(&PackedSequence::ordinal);
   }
 }
 
@@ -84,10 +154,9 @@ TEST(NoRows) {
     CHECK_EQ(p.size(), 0);
     CHECK(p.begin == (std::vector<int64_t>{0}));
   }
-  PackedSequence own;
-  CHECK(Pack(TimeMajor(0, 1), &own).begin == (std::vector<int64_t>{0}));
-  CHECK(Pack(TimeMajor(2, 1), &own).begin == (std::vector<int64_t>{0, 2}));
-  CHECK(Pack(TimeMajor(0, 1), &own).begin == (std::vector<int64_t>{0}));
+  CHECK(Pack(TimeMajor(0, 1))->begin == (std::vector<int64_t>{0}));
+  CHECK(Pack(TimeMajor(2, 1))->begin == (std::vector<int64_t>{0, 2}));
+  CHECK(Pack(TimeMajor(0, 1))->begin == (std::vector<int64_t>{0}));
 }
 
 TEST(FewerStepsThanTime) {

@@ -11,7 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 SOURCES = sorted([*HERE.glob("*_test.cc"), HERE / "main.cc"])
-TESTED = ["cc/core", "cc/backends/cpu/aligned_buffer.cc", "cc/backends/cpu/thread_team.cc"]
+TESTED_OF_CPU = ["aligned_buffer", "huge_pages", "thread_team"]
+TESTED = ["cc/core", *(f"cc/backends/cpu/{name}.cc" for name in TESTED_OF_CPU)]
 NAMES = [
     name
     for source in SOURCES

@@ -12,10 +12,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_lstm_ops import _placement
+from tf_lstm_ops import _placement, op_definitions
 from tf_lstm_ops.composite.common import is_absent
 from tf_lstm_ops.converters import plain_ops_required
 from tf_lstm_ops.keras import stacked_masks
+from tf_lstm_ops.keras.op_inputs import is_recorded
 from tf_lstm_ops.keras.stacked_weights import Cell, params_of
 from tf_lstm_ops.raw_ops import common, cudnn_rnn, stock_cudnn
 
@@ -47,7 +48,8 @@ def run(op: str, arguments: dict[str, Any]) -> list[Any]:
 
     Args:
       op: the op's name without its namespace.
-      arguments: its inputs and attributes by name.
+      arguments: its inputs and attributes by name. The op also saves activations without
+        ``training`` if a tape records the call: its gradient would run the forward pass again.
 
     Returns:
       The output, [B, T, P] or [B, 1, P], and the final states.
@@ -55,7 +57,9 @@ def run(op: str, arguments: dict[str, Any]) -> list[Any]:
     forward = _forward(op, arguments["x"].dtype)
     if forward and covers(op, arguments):
         return _run(forward, _MODES[op], **arguments)
-    return list(common.run(op, arguments))[:-1]  # without the reserve
+    saves = arguments["training"] or is_recorded(arguments[n] for n in op_definitions.inputs(op))
+    results = common.run(op, {**arguments, "training": saves})
+    return list(results)[:-1]  # without the reserve
 
 
 def _forward(op: str, dtype: tf.DType) -> Callable[..., Any] | None:

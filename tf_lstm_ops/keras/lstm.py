@@ -13,7 +13,6 @@ from tf_lstm_ops.keras.fused import PACKAGE, own_config
 from tf_lstm_ops.keras.lstm_cell import OWN_ARGUMENTS, LSTMCell
 from tf_lstm_ops.keras.op_inputs import optional, required
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
-from tf_lstm_ops.raw_ops.common import run
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -249,8 +248,8 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         arguments["epsilon"] = self.layer_normalization_epsilon
         arguments["carries_normalized_state"] = self.layer_normalization == "addons"
         arguments.update(initial_h=h, initial_c=c)
-        output, h, c, _ = run("KerasLayerNormLSTM", arguments)
-        return output, [h, c]
+        output, *states = cudnn_path.run(self._op, arguments)
+        return output, states
 
     def get_config(self) -> dict[str, Any]:
         """The configuration from which Keras makes the layer again.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import keras
 import tensorflow as tf
-from tensorflow.python.eager import context
+
+# TensorFlow has no public function that returns whether a tape records.
+from tensorflow.python.eager import context, record, tape
 
 
 def required(value: Any) -> Any:
@@ -47,3 +50,31 @@ def optional(value: Any, dtype: Any) -> Any:
 def _absent(dtype: Any, _: Any, __: str | None) -> Any:
     """The absent input of eager calls, one for each context and tf.device."""
     return tf.zeros([0], dtype)
+
+
+def is_recorded(inputs: Iterable[Any]) -> bool:
+    """Whether a ``tf.GradientTape`` records a call of an op, whose gradient may thus follow.
+
+    While a function is traced, the tapes around the trace count, too.
+
+    Args:
+      inputs: those of the op: tensors, variables or other values that TensorFlow converts.
+
+    Returns:
+      True if a tape that is not stopped watches an input. Forward accumulators do not count.
+    """
+    if not record.could_possibly_record():
+        return False
+    return any(record.should_record_backprop([_watched_by_tapes(value)]) for value in inputs)
+
+
+def _watched_by_tapes(value: Any) -> Any:
+    """The tensor that tapes watch in place of an input; of a variable, its handle."""
+    if isinstance(value, tf.Tensor):
+        return value
+    # Outside of a replica the variables of tf.distribute have no handle.
+    if not isinstance(value, tf.Variable) or isinstance(value, tf.distribute.DistributedValues):
+        return tf.convert_to_tensor(value)
+    if value.trainable:
+        tape.variable_accessed(value)  # as the op does when it reads the variable
+    return value.handle

@@ -8,12 +8,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-# TensorFlow has no public function that returns whether a tape records.
-from tensorflow.python.eager import record
-
 from tf_lstm_ops import raw_ops
 from tf_lstm_ops.keras import stacked_masks
 from tf_lstm_ops.keras.fused import FusedRNN
+from tf_lstm_ops.keras.op_inputs import is_recorded
 from tf_lstm_ops.keras.stacked_cells import StackedCells
 from tf_lstm_ops.keras.stacked_weights import Cell, WeightOptions, params_of
 
@@ -217,11 +215,12 @@ class StackedRNN(FusedRNN):
         """The layers of some cells as one op: the outputs and the final states."""
         kinds = len(states) // len(cells)
         stacked = [tf.stack(states[k::kinds], axis=1) for k in range(kinds)]
+        params = params_of(self._mode, cells, x.dtype)
         results = raw_ops.CudnnRNNV3(
             input=x,
             input_h=stacked[0],
             input_c=stacked[1] if kinds > 1 else tf.zeros([], x.dtype),
-            params=params_of(self._mode, cells, x.dtype),
+            params=params,
             sequence_lengths=lengths,
             rnn_mode=self._mode,
             input_mode="linear_input",
@@ -230,7 +229,7 @@ class StackedRNN(FusedRNN):
             seed=self._op_seed,
             num_proj=self.projection_size or 0,
             # Whether the op saves activations. Without them its gradient runs it again.
-            is_training=training or record.could_possibly_record(),
+            is_training=training or is_recorded([x, *stacked, params]),
             time_major=False,
         )
         finals = [tf.unstack(s, num=len(cells), axis=1) for s in results[1 : 1 + kinds]]

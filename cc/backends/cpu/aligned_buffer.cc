@@ -1,19 +1,16 @@
 #include "backends/cpu/aligned_buffer.h"
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #include <algorithm>
 #include <atomic>
 #include <new>
 #include <utility>
 
+#include "backends/cpu/huge_pages.h"
+
 namespace tf_lstm_ops {
 namespace {
 
 constexpr size_t kCacheLine = 64;
-constexpr size_t kHugePage = size_t{2} << 20;
 // The smallest block. Each small buffer of a short call fits into it.
 constexpr size_t kMinBlock = size_t{64} << 10;
 
@@ -32,9 +29,7 @@ Block Allocate(size_t bytes) {
   if (size >= kHugePage) size = (bytes / kHugePage + 1) * kHugePage;
   if (size < bytes) throw std::bad_alloc();
   Block block = {::operator new(size, Alignment(size)), size};
-#if defined(__linux__)
-  if (size >= kHugePage) madvise(block.data, size, MADV_HUGEPAGE);
-#endif
+  UseHugePages(block.data, size);
   return block;
 }
 

@@ -15,11 +15,11 @@ namespace tf_lstm_ops::cpu {
 
 class BackwardSchedule {
  public:
-  // What a phase does. In steps of one phase kProject also computes the cells.
+  // What a phase does. In steps of one phase, kHiddenGrad also does kCells.
   enum class Work {
     kPrepare,     // packs the weights
     kSlices,      // all steps and products of a slice
-    kHiddenGrad,  // dh of the preceding step
+    kHiddenGrad,  // dh of a step, from dz of the step after it
     kCells,       // the cell's equations
     kGather,      // copies x, h and m of a chunk to panels
     kProducts,    // the products of a chunk
@@ -76,7 +76,8 @@ class BackwardSchedule {
     return slices_ > 0 ? 2 : chunks_ * ChunkPhases() + 1;
   }
 
-  // `step` of the result is negative in a phase without a step.
+  // All chunks have the same number of phases. In the last chunk some have no
+  // step; their `step` is less than the first one of the chunk.
   Phase At(int64_t phase) const {
     if (phase == 0) return {Work::kPrepare};
     if (phase == FinishPhase()) return {Work::kFinish};
@@ -91,11 +92,25 @@ class BackwardSchedule {
   }
 
  private:
+  // The constants below were measured by `python3 benchmarks/engine`, with
+  // these cases; benchmarks/NOTES.md has the figures.
+
+  // Slices of a batch. Each has its own sums of the gradients of the weights,
+  // so more slices take more memory; 16 occupy 16 threads.
   static constexpr int64_t kMaxSlices = 16;
+  // Rows, two tiles: fewer leave the kernels with tiles of few rows.
   static constexpr int64_t kMinSliceRows = 2 * kRows;
+  // Bytes of the weights, up to which slices are faster than units. An L2 cache
+  // of 512 KiB then holds the sums too: lstm,256,60,7,32 to lstm,32,100,128,64.
   static constexpr int64_t kSliceWeightBytes = 256 << 10;
+  // Bytes of dz of a chunk, which its products read from a core's cache with
+  // slices, and from the shared cache without: lstm,256,60,7,32 and
+  // lstm,64,50,256,256.
   static constexpr int64_t kSliceChunkBytes = 128 << 10;
   static constexpr int64_t kChunkBytes = 1 << 20;
+  // Rows. A chunk with fewer reads and writes the gradients of the weights too
+  // often. Where so many rows have more than kChunkBytes, dz comes from the
+  // shared cache, and a chunk has twice as many.
   static constexpr int64_t kMinChunkRows = 256;
 
   static int64_t SliceCount(int64_t batch, int64_t weight_bytes) {
@@ -106,9 +121,8 @@ class BackwardSchedule {
   }
 
   int64_t ChunkSteps(int64_t row_bytes) const {
-    const int64_t rows = slices_ > 0
-                             ? kSliceChunkBytes / row_bytes
-                             : Max(kChunkBytes / row_bytes, kMinChunkRows);
+    int64_t rows = (slices_ > 0 ? kSliceChunkBytes : kChunkBytes) / row_bytes;
+    if (slices_ == 0 && rows < kMinChunkRows) rows = 2 * kMinChunkRows;
     return Max(Min(rows / Max(slice_rows_, 1), steps_), 1);
   }
 

@@ -5,17 +5,30 @@
 namespace tf_lstm_ops::cpu {
 namespace {
 
-// A slice has at least two tiles of rows: each thread reads all weights in each
-// step, and one tile would make that the larger part of the work.
+// The constants below were measured by `python3 benchmarks/engine --threads 2`
+// on AVX2 and AVX-512, with these cases; benchmarks/NOTES.md has the figures.
+
+// Rows. A slice reads all weights in each step, which pays from two tiles on:
+// lstm,16,50,256,256 to lstm,64,50,256,256.
 constexpr int64_t kMinSliceRows = 2 * kRows;
 constexpr int64_t kMaxSliceRows = ForwardSchedule::kRowBlock;
-// Bytes of z of a chunk. With the factors of its products it fits into an L2
-// cache of 1 MiB or more, or the thread's part of the shared cache.
+
+// Bytes of z of a chunk, which stays in a cache of this size until it is read.
+// 256 KiB measured the same: lstm,4,50,256,256.
 constexpr int64_t kChunkBytes = 1 << 20;
-// Vectors of units of an item where weights are read in place: 8 are 512 bytes
-// of a row with AVX-512, or four rows of pages for the prefetcher.
+
+// Vectors of units of an item that reads the weights in place: 512 bytes of
+// each row of the weights with AVX-512, so that a page is read by few items.
+// Not measured alone.
 constexpr int64_t kOnceVectors = 8;
-// Multiply-adds of an item, a microsecond or more: scheduling it takes a tenth.
+
+// Vectors of units that are packed together: 512 bytes of each row of a gate's
+// weights with AVX-512, since a row of a large layer is on another page. One
+// vector took 1.5 times as long: lstm,4,25,1024,1024.
+constexpr int64_t kPackingVectors = 8;
+
+// Multiply-adds of an item, one microsecond or more of work. The thread team
+// takes about 50 ns to hand out an item: lstm,1,100,128,128.
 constexpr int64_t kItemMultiplyAdds = 100000;
 
 ForwardSchedule::Regime Choose(const ForwardSchedule::Problem& problem,
@@ -40,7 +53,11 @@ ForwardSchedule::ForwardSchedule(const Problem& problem, int threads)
       slice_rows_(slices_ > 0 ? CeilDiv(rows_.batch, slices_) : 0),
       chunk_rows_(
           Max(Max(rows_.batch, kRowBlock), kChunkBytes / problem.z_bytes)),
-      group_(Group(problem, threads)) {}
+      group_(Group(problem, threads)),
+      packing_group_(
+          Max(group_,
+              problem.lanes * Min(kPackingVectors,
+                                  CeilDiv(units_ / problem.lanes, threads)))) {}
 
 int64_t ForwardSchedule::Phases() const {
   return regime_ == Regime::kSlices ? 2 : rows_.steps * step_phases_ + 1;
@@ -56,7 +73,7 @@ ForwardSchedule::Phase ForwardSchedule::At(int64_t phase) const {
 int64_t ForwardSchedule::Items(int64_t phase) const {
   const Phase at = At(phase);
   if (at.work == Work::kSlices) return slices_;
-  if (at.work == Work::kPrepare) return CeilDiv(units_, group_);
+  if (at.work == Work::kPrepare) return CeilDiv(units_, packing_group_);
   const int64_t rows = begin_[at.step + 1] - begin_[at.step];
   if (rows == 0) return 0;
   if (at.work == Work::kRows) return rows;

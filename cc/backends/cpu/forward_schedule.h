@@ -14,11 +14,11 @@ class ForwardSchedule {
   enum class Regime {
     // One step. The weights are used once, so they are read where they lie.
     kOnce,
-    // Few rows: an item is a group of units, each with all of its gates. Each
-    // step is a phase, or two with a second product or a cell that reduces
-    // rows.
+    // Fewer than 12 rows for each thread: an item is a group of units, each
+    // with all of its gates. Each step is a phase, or two with a second product
+    // or a layer-normalised cell.
     kUnits,
-    // Many rows: an item is a slice of the batch and computes all steps in one
+    // More rows: an item is a slice of the batch and computes all steps in one
     // phase. No thread waits for another one between steps, and the state of
     // the slice stays in the thread's cache. Each thread reads all weights in
     // each step, which pays while a slice has several tiles of rows.
@@ -26,11 +26,13 @@ class ForwardSchedule {
   };
   // What a phase does.
   enum class Work {
-    kPrepare,  // packs the weights; with kOnce and few rows, sums the chains
+    // Packs the weights, copies the initial states, rounds x. With kOnce and
+    // few rows, the products of pieces of the weights; see single_step.h.
+    kPrepare,
     kSlices,   // all steps of a slice
     kCells,    // a step up to the cell's equations
     kProject,  // the second product of a step, such as the projection
-    kRows,     // the equations of a step's rows, of a cell that reduces rows
+    kRows,     // the equations of a step's rows, of a layer-normalised cell
   };
   struct Phase {
     Work work;
@@ -48,14 +50,17 @@ class ForwardSchedule {
     int64_t z_bytes;  // of a row of z
   };
 
-  // Rows that share a read of the weights, from the cache nearest to the core.
+  // Rows of a block: their tiles read a vector of units' weights one after the
+  // other. The weights come from the L2 cache for all tiles but the first. A
+  // slice has at most one block of rows.
   static constexpr int64_t kRowBlock = 16 * kRows;
 
   ForwardSchedule(const Problem& problem, int threads);
 
   Regime regime() const { return regime_; }
-  // Units of an item, a multiple of `lanes`.
+  // Units of an item, a multiple of `lanes`: of a step, and of the preparation.
   int64_t group() const { return group_; }
+  int64_t packing_group() const { return packing_group_; }
 
   int64_t Phases() const;
   Phase At(int64_t phase) const;
@@ -93,7 +98,7 @@ class ForwardSchedule {
   const int64_t step_phases_;
   const Work second_work_;  // of a step with two phases
   const int64_t units_, hidden_;
-  const int64_t slices_, slice_rows_, chunk_rows_, group_;
+  const int64_t slices_, slice_rows_, chunk_rows_, group_, packing_group_;
 };
 
 }  // namespace tf_lstm_ops::cpu

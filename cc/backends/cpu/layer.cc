@@ -116,12 +116,11 @@ void RunBackward(const EngineBackward<T>& args, int threads) {
 // The arguments of all layer directions, made contiguous.
 template <class Arguments, class Layer>
 std::vector<std::unique_ptr<Arguments>> MakeArguments(
-    const std::vector<Layer>& layers,
-    const std::vector<PackedSequence>& packed) {
+    const std::vector<Layer>& layers, const PackedSequences& packed) {
   std::vector<std::unique_ptr<Arguments>> all;
   all.reserve(layers.size());
   for (size_t d = 0; d < layers.size(); ++d) {
-    all.push_back(std::make_unique<Arguments>(layers[d], packed[d]));
+    all.push_back(std::make_unique<Arguments>(layers[d], *packed[d]));
   }
   return all;
 }
@@ -181,7 +180,7 @@ void ComputeBackward(const LayerBackward<T>& layer,
 
 template <class T>
 void ComputeForward(const std::vector<LayerForward<T>>& layers,
-                    const std::vector<PackedSequence>& packed, int threads) {
+                    const PackedSequences& packed, int threads) {
   const auto all = MakeArguments<ForwardArguments<T>>(layers, packed);
   RunForward(Engines<EngineForward<T>>(all), threads);
   for (const auto& arguments : all) arguments->Finish();
@@ -189,7 +188,7 @@ void ComputeForward(const std::vector<LayerForward<T>>& layers,
 
 template <class T>
 void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
-                     const std::vector<PackedSequence>& packed, int threads) {
+                     const PackedSequences& packed, int threads) {
   const auto all = MakeArguments<BackwardArguments<T>>(layers, packed);
   RunBackward(Engines<EngineBackward<T>>(all), threads);
   for (const auto& arguments : all) arguments->Finish();
@@ -202,9 +201,9 @@ void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
   template void ComputeBackward(const LayerBackward<T>&,                      \
                                 const PackedSequence&, int);                  \
   template void ComputeForward(const std::vector<LayerForward<T>>&,           \
-                               const std::vector<PackedSequence>&, int);      \
+                               const PackedSequences&, int);                  \
   template void ComputeBackward(const std::vector<LayerBackward<T>>&,         \
-                                const std::vector<PackedSequence>&, int);
+                                const PackedSequences&, int);
 TF_LSTM_OPS_INSTANTIATE(float)
 TF_LSTM_OPS_INSTANTIATE(double)
 #undef TF_LSTM_OPS_INSTANTIATE

@@ -2,6 +2,7 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_LAYER_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_LAYER_H_
 
+#include <memory>
 #include <vector>
 
 #include "backends/cpu/packed_weights.h"
@@ -23,6 +24,9 @@ template <class T>
 void ComputeBackward(const LayerBackward<T>& layer,
                      const PackedSequence& packed, int threads);
 
+// Of each layer direction.
+using PackedSequences = std::vector<std::shared_ptr<const PackedSequence>>;
+
 // Compute the passes of independent layer directions, such as the two
 // directions of a layer. There are from 1 to kMaxTogether of them. They run
 // side by side where that is faster. packed[d] belongs to layers[d]. In the
@@ -30,10 +34,10 @@ void ComputeBackward(const LayerBackward<T>& layer,
 // first. Throw std::bad_alloc.
 template <class T>
 void ComputeForward(const std::vector<LayerForward<T>>& layers,
-                    const std::vector<PackedSequence>& packed, int threads);
+                    const PackedSequences& packed, int threads);
 template <class T>
 void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
-                     const std::vector<PackedSequence>& packed, int threads);
+                     const PackedSequences& packed, int threads);
 
 // Returns the number of threads to use. It is `configured` if that is positive,
 // else the value of the environment variable TF_NUM_INTRAOP_THREADS if that is

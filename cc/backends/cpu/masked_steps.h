@@ -34,7 +34,8 @@ void ForEachStep(const Sequence& sequence, const PackedSequence& packed,
 template <class T>
 void FillMaskedSteps(const LayerForward<T>& layer,
                      const PackedSequence& packed) {
-  if (layer.fill == Fill::kNothing) return;
+  const bool has_masked = packed.size() < packed.steps * packed.batch;
+  if (layer.fill == Fill::kNothing || !has_masked) return;
   const int64_t hidden = layer.config.hidden_size;
   ForEachStep(layer.sequence, packed,
               [&](int64_t row, int64_t latest, int64_t) {

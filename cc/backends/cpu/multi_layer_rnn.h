@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/aligned_buffer.h"
@@ -36,11 +37,12 @@ class MultiLayerPass {
         bfloat16_(bfloat16),
         threads_(threads) {
     for (int64_t d = 0; d < model_.directions; ++d) {
-      packed_.emplace_back(DirectionSequence(rnn, d, rnn.lengths.data()));
+      packed_.push_back(Pack(DirectionSequence(rnn, d, rnn.lengths.data())));
     }
+    if (model_.layers == 1) return;
     packed_row_.resize(rnn.rows());
     for (int64_t v = 0; v < rnn.valid_steps; ++v) {
-      packed_row_[packed_[0].input_row[v]] = v;
+      packed_row_[packed_[0]->input_row[v]] = v;
     }
   }
 
@@ -103,21 +105,24 @@ class MultiLayerPass {
   }
 
   int64_t TimeMajorRow(int64_t v) const {
-    const int64_t row = packed_[0].input_row[v];
+    const int64_t row = packed_[0]->input_row[v];
     if (rnn_.time_major) return row;
     return row % rnn_.time * rnn_.batch + row / rnn_.time;
   }
 
   // The valid steps of each direction, with the rows of a layer's input and
   // output.
-  std::vector<PackedSequence> LayerSteps(int64_t layer) const {
-    std::vector<PackedSequence> all = packed_;
+  PackedSequences LayerSteps(int64_t layer) const {
+    if (model_.layers == 1) return packed_;
     const auto pack = [this](std::vector<int64_t>* rows) {
       for (int64_t& row : *rows) row = packed_row_[row];
     };
-    for (PackedSequence& packed : all) {
-      if (layer > 0) pack(&packed.input_row);
-      if (!IsLast(layer)) pack(&packed.output_row);
+    PackedSequences all;
+    for (const auto& with_padding : packed_) {
+      auto packed = std::make_shared<PackedSequence>(*with_padding);
+      if (layer > 0) pack(&packed->input_row);
+      if (!IsLast(layer)) pack(&packed->output_row);
+      all.push_back(std::move(packed));
     }
     return all;
   }
@@ -197,8 +202,9 @@ class MultiLayerPass {
   const DropoutMask* mask_;
   const bool bfloat16_;
   const int threads_;
-  std::vector<PackedSequence> packed_;  // of each direction, with padding
-  std::vector<int64_t> packed_row_;     // of each row with padding
+  PackedSequences packed_;           // of each direction, with padding
+  std::vector<int64_t> packed_row_;  // of each row with padding; empty where
+                                     // there is one layer
   std::vector<std::unique_ptr<AlignedBuffer>> buffers_;
 };
 

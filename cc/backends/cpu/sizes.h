@@ -6,9 +6,11 @@
 
 namespace tf_lstm_ops {
 
-// Rows of the result that a product kernel computes. Six rows times two vectors
-// are twelve sums, which hide the latency of multiply-adds with 16 registers;
-// spikes of 2 to 6 rows measured 6 as fastest (benchmarks/NOTES.md).
+// Rows of the result that a product kernel computes. With 16 registers, six
+// rows times two vectors are twelve sums, which hide the latency of
+// multiply-adds: 97 GFLOP/s on a core whose peak is 103, two rows times four
+// vectors 75. Measured by an isolated loop; benchmarks/NOTES.md, "Tiles of
+// twelve sums".
 constexpr int kRows = 6;
 
 constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }

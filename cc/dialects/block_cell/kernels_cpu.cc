@@ -73,9 +73,7 @@ class ForwardKernel : public BlockCellKernel<T, kVariant> {
     }
     layer.h = this->OutRows(&call, layer.sequence, kOutputH, cell);
     layer.h_stride = cell;
-    PackedSequence packed;
-    cpu::ComputeForward(layer, Pack(layer.sequence, &packed),
-                        this->Threads(context));
+    cpu::ComputeForward(layer, *Pack(layer.sequence), this->Threads(context));
     call.Finish();
     return Status();
   }
@@ -109,9 +107,7 @@ class GradKernel : public BlockCellKernel<T, kVariant> {
 
   Status Finish(const KernelContext& context, const LayerBackward<C>& layer,
                 CpuCall<T>* call) {
-    PackedSequence packed;
-    cpu::ComputeBackward(layer, Pack(layer.sequence, &packed),
-                         this->Threads(context));
+    cpu::ComputeBackward(layer, *Pack(layer.sequence), this->Threads(context));
     call->Finish();
     return Status();
   }

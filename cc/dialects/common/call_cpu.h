@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cpu/huge_pages.h"
 #include "backends/cpu/staging.h"
 #include "core/layer_direction.h"
 #include "dialects/common/inputs.h"
@@ -58,12 +59,20 @@ class CpuCall : public Inputs {
   Status Allocate(const tf::KernelContext& context, const Shape& shape,
                   TF_DataType type = tf::kDataType<T>) {
     const auto index = static_cast<int>(outputs_.size());
-    return context.AllocateOutput(index, type, shape, &outputs_.emplace_back());
+    tf::Tensor* output = &outputs_.emplace_back();
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        context.AllocateOutput(index, type, shape, output));
+    UseHugePages(output->data<void>(), output->bytes());
+    return Status();
   }
   // Allocates all outputs of a signature without opaque dimensions.
   Status AllocateAll(const tf::KernelContext& context) {
-    return context.Outputs(signature, inputs, sizes, tf::kDataType<T>,
-                           &outputs_);
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        context.Outputs(signature, inputs, sizes, tf::kDataType<T>, &outputs_));
+    for (const tf::Tensor& output : outputs_) {
+      UseHugePages(output.data<void>(), output.bytes());
+    }
+    return Status();
   }
   // Returns the elements of output n without conversion.
   template <class E = T>

@@ -23,33 +23,57 @@ using tf::Tensor;
 template <class T>
 using Compute = typename CpuCall<T>::Compute;
 
-// Fills a layer direction from the inputs, and lists its valid steps.
+// Fills a layer direction from the inputs. Returns its valid steps.
 template <class T>
-PackedSequence SetCpuLayer(const OpVariant& variant,
-                           const Attributes& attributes, CpuCall<T>* call,
-                           LayerDirection<Compute<T>>* layer) {
+std::shared_ptr<const PackedSequence> SetCpuLayer(
+    const OpVariant& variant, const Attributes& attributes, CpuCall<T>* call,
+    LayerDirection<Compute<T>>* layer) {
   SetLayer(variant, attributes, call->sizes, call, layer);
   layer->config.bfloat16 = std::is_same_v<T, BFloat16>;
-  return PackedSequence(layer->sequence);
+  return Pack(layer->sequence);
 }
 
-// A checksum of up to 4,096 lines of 64 bytes, evenly spread: all of a small
-// array, and a part of each row of a matrix of up to 2,048 units.
+// The lines of an array that its checksum reads. 64 reads take about half a
+// microsecond from a cache, which is little even for a call with one step.
+constexpr size_t kLine = 64;  // bytes
+constexpr size_t kSampledLines = 64;
+
+// Returns the line that is read in the n-th of kSampledLines equal parts of
+// `lines` lines. Its place in the part differs from part to part, since lines
+// at equal distances could all be in the same columns of a matrix.
+size_t SampledLine(size_t n, size_t lines) {
+  const size_t begin = n * lines / kSampledLines;
+  const size_t count = (n + 1) * lines / kSampledLines - begin;
+  // The fraction of n times the golden ratio, in units of 2^-32. Such fractions
+  // are evenly spread.
+  const uint64_t place = (n * 0x9E3779B9) & 0xFFFFFFFF;
+  return begin + static_cast<size_t>(place * count >> 32);
+}
+
+// A checksum of all lines of a small array, and of the sampled lines of others.
 uint64_t Checksum(const void* data, size_t size) {
-  constexpr size_t kWords = 8, kLine = kWords * sizeof(uint64_t);
+  constexpr size_t kWords = kLine / sizeof(uint64_t);
   const char* bytes = static_cast<const char*>(data);
-  const size_t step = std::max<size_t>(1, size / kLine / 2048);
   std::array<uint64_t, kWords> sums = {};
-  const auto add = [&](const char* from, size_t count) {
-    std::array<uint64_t, kWords> line = {};
-    std::memcpy(line.data(), from, count);
+  const auto add = [&](size_t line) {
+    std::array<uint64_t, kWords> words = {};
+    const size_t at = line * kLine;
+    std::memcpy(words.data(), bytes + at, std::min(kLine, size - at));
     for (size_t k = 0; k < kWords; ++k) {
-      sums[k] = (sums[k] ^ line[k]) * 0x9E3779B97F4A7C15;
+      sums[k] = (sums[k] ^ words[k]) * 0x9E3779B97F4A7C15;
     }
   };
-  size_t at = 0;
-  for (; at + kLine <= size; at += step * kLine) add(bytes + at, kLine);
-  if (at < size) add(bytes + at, size - at);
+  const size_t lines = (size + kLine - 1) / kLine;
+  if (lines <= 2 * kSampledLines) {
+    for (size_t line = 0; line < lines; ++line) add(line);
+  } else {
+    std::array<size_t, kSampledLines> sampled;
+    for (size_t n = 0; n < kSampledLines; ++n) {
+      sampled[n] = SampledLine(n, lines);
+      __builtin_prefetch(bytes + sampled[n] * kLine);  // all misses at a time
+    }
+    for (const size_t line : sampled) add(line);
+  }
   uint64_t sum = 0;
   for (const uint64_t s : sums) sum = (sum ^ s) * 0x9E3779B97F4A7C15;
   return sum;
@@ -111,8 +135,8 @@ class ForwardKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckProjection(call.sizes, call.shape_of()));
     LayerForward<C> layer;
-    const PackedSequence packed =
-        SetCpuLayer(kVariant, attributes_, &call, &layer);
+    const auto steps = SetCpuLayer(kVariant, attributes_, &call, &layer);
+    const PackedSequence& packed = *steps;
     const Sizes& sizes = call.sizes;
     const ReserveLayout reserve(packed.size(), sizes, kVariant.cell,
                                 attributes_.return_sequences);
@@ -196,8 +220,8 @@ class GradKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckProjection(call.sizes, call.shape_of()));
     LayerBackward<C> layer;
-    const PackedSequence packed =
-        SetCpuLayer(kVariant, attributes_, &call, &layer);
+    const auto steps = SetCpuLayer(kVariant, attributes_, &call, &layer);
+    const PackedSequence& packed = *steps;
     const ReserveLayout reserve(packed.size(), call.sizes, kVariant.cell,
                                 attributes_.return_sequences);
     TF_LSTM_OPS_RETURN_IF_ERROR(
@@ -238,7 +262,7 @@ class GradKernel : public tf::Kernel {
       layer->h_grad = StepGrads(packed, *layer, call);
       layer->h_grad_stride = hidden;
     } else {
-      final_h_grad = AddLastStepGrad(packed, *layer, final_h_grad, call);
+      final_h_grad = AddLastStepGrad(packed, final_h_grad, call);
     }
     layer->final_h_grad = {final_h_grad, hidden};
     layer->final_c_grad = {call->In("final_c_grad"), cell};
@@ -268,24 +292,24 @@ class GradKernel : public tf::Kernel {
   }
 
   // Returns the gradient with respect to the final state plus the gradient with
-  // respect to the output of the last step.
-  const C* AddLastStepGrad(const PackedSequence& packed,
-                           const LayerDirection<C>& layer,
-                           const C* final_h_grad, CpuCall<T>* call) const {
+  // respect to the output of the last step, which is that of the last valid
+  // step unless masked steps have zero outputs.
+  const C* AddLastStepGrad(const PackedSequence& packed, const C* final_h_grad,
+                           CpuCall<T>* call) const {
     const int64_t width = HiddenSize(call->sizes), time = call->sizes.time;
     const int64_t size = call->sizes.batch * width;
     const C* last_grad = call->In("output_grad");
     C* sums = call->Scratch(size);
     std::copy_n(final_h_grad, size, sums);
-    cpu::ForEachStep(layer.sequence, packed,
-                     [&](int64_t row, int64_t latest, int64_t b) {
-                       if (row % time != time - 1 || latest < 0) return;
-                       if (latest != row && attributes_.zero_output_for_mask)
-                         return;
-                       for (int64_t u = 0; u < width; ++u) {
-                         sums[b * width + u] += last_grad[b * width + u];
-                       }
-                     });
+    for (int64_t b = 0; b < packed.batch; ++b) {
+      const int64_t last = packed.last[b];
+      if (last < 0) continue;
+      const bool is_valid = packed.output_row[last] == b * time + time - 1;
+      if (!is_valid && attributes_.zero_output_for_mask) continue;
+      for (int64_t u = b * width; u < (b + 1) * width; ++u) {
+        sums[u] += last_grad[u];
+      }
+    }
     return sums;
   }
 

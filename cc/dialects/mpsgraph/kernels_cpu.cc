@@ -18,7 +18,7 @@ using tf::KernelContext;
 template <class T, class Layer>
 void SetLayers(const Directions& directions, const Problem& problem,
                CpuCall<T>* call, std::vector<Layer>* layers,
-               std::vector<PackedSequence>* packed) {
+               cpu::PackedSequences* packed) {
   using C = typename CpuCall<T>::Compute;
   const auto tensors = Tensors<C>::From(call);
   layers->resize(problem.directions);
@@ -27,7 +27,7 @@ void SetLayers(const Directions& directions, const Problem& problem,
     directions.SetLayer<C>(d, tensors, &layer);
     layer.config.bfloat16 = std::is_same_v<T, BFloat16>;
     layer.h_stride = problem.width();
-    packed->emplace_back(layer.sequence);
+    packed->push_back(Pack(layer.sequence));
   }
 }
 
@@ -53,7 +53,7 @@ class ForwardKernel : public tf::Kernel {
     }
     const Directions directions(descriptor_, problem);
     std::vector<LayerForward<C>> layers;
-    std::vector<PackedSequence> packed;
+    cpu::PackedSequences packed;
     SetLayers(directions, problem, &call, &layers, &packed);
     C *h = call.Out(0), *cells = call.Out(1), *z_state = call.Out(2);
     for (int64_t d = 0; d < problem.directions; ++d) {
@@ -90,7 +90,7 @@ class GradientsKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context));
     const Directions directions(descriptor_, problem);
     std::vector<LayerBackward<C>> layers;
-    std::vector<PackedSequence> packed;
+    cpu::PackedSequences packed;
     SetLayers(directions, problem, &call, &layers, &packed);
     const auto output_grads = OutputGrads<C>::From(&call);
     const InputGrads<C> input_grads = {call.Out(0), call.Out(1), call.Out(2),

@@ -61,6 +61,7 @@
   F(TF_ShapeInferenceContextVectorFromSize) \
   F(TF_ShapeInferenceContextWithRank) \
   F(TF_TensorData) \
+  F(TF_TensorByteSize) \
   F(TF_TensorElementCount)
 // clang-format on
 

@@ -1,22 +1,28 @@
 // The backward pass of a layer direction: the loop over time, and one step, for
-// one cell. backward_schedule.h says how the work is divided,
+// one cell. backward_schedule.h says how the work is divided;
 // backward_products.h has the products.
 //
 // One step of the valid rows of the batch, from the last step to the first,
-// with the shapes of the results:
+// with the shapes of the results. dv is the gradient with respect to v, m the
+// hidden state before the projection, X^T the transposed X. A cell has parts,
+// its gate pre-activations.
 //
-//   dm = dh, or dh Wp'              [rows, H]          MultiplyBack
-//   dz, dcs_prev = cell'(dm, dcs)   [rows, gates, H]   RunCells, by
+//   dm = dh, or dh Wp^T             [rows, H]          MultiplyBack
+//   dz, dcs_prev = cell'(dm, dcs)   [rows, parts, H]   RunCells, by
 //                                                      core/*_cell.h
-//   db += dz, and the peepholes     [gates, H]         RunCells
-//   dh_prev = dz R'                 [rows, P]          MultiplyHGrad
-//   dx = dz W'                      [rows, I]          MultiplyXGrad
+//   db += dz, and the peepholes     [parts, H]         RunCells
+//   dh_prev = dz R^T                [rows, P]          MultiplyHGrad
+//   dx = dz W^T                     [rows, I]          MultiplyXGrad
 //
 // and at the end of a chunk of steps, from the x and h_prev that Gather copied:
 //
-//   dW += x' dz, dR += h_prev' dz, dWp += m' dh        AddWeightGrads
+//   dW += x^T dz, dR += h_prev^T dz, dWp += m^T dh     AddWeightGrads
 //
-// second_product_backward.h has the equations of a ResetBeforeGruCell.
+// This is the order of RunSlice, which computes a slice of the batch of a small
+// layer. Without slices, backward_phases.h runs these functions: a step then
+// begins with dh of the step, from the dz of the step after it, and dx belongs
+// to the products at the end of a chunk. second_product_backward.h has the
+// equations of a ResetBeforeGruCell.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 
@@ -34,8 +40,8 @@ struct BackwardStep {
   using Parameters = typename Cell::Parameters;
   static constexpr int kL = kLanes<T>;
   static constexpr int kParts = Cell::kPreActivations;
-  // Rows whose units are computed before those of the next ones, so that each
-  // row's cache lines are used at once.
+  // Rows. The units of a group are computed for so many rows before the next
+  // ones, so that each row's cache lines are used at once. Not measured alone.
   static constexpr int64_t kCellRows = 8;
 
   // All steps and products of a slice of the batch.
@@ -97,7 +103,7 @@ struct BackwardStep {
       const int64_t before = f.previous[e];
       if (before < 0) continue;
       PrefetchToRead(f.X(before), f.input_size);
-      if (!f.restores_h()) PrefetchToRead(f.PreviousH(before), f.hidden_size);
+      PrefetchToRead(f.PreviousH(before), f.hidden_size);
     }
   }
 
@@ -117,7 +123,8 @@ struct BackwardStep {
     int64_t begin, end;
   };
   // One vector of units of a few rows: from the gradients of m and of the state
-  // to dz and the gradient of the previous state.
+  // to dz and the gradient of the previous state. Adds to the sums of the
+  // biases and peepholes. With a projection, computes m again.
   static void CellsOfVector(const Backward<T>& f, const Rows& rows, Range range,
                             int64_t u) {
     const CellParameters<T, Cell> parameters(f.args, u);
@@ -142,7 +149,6 @@ struct BackwardStep {
         if (f.projected()) {
           StoreN(Cell::Hidden(y, with), f.M(rows, e) + u, f.cell_size - u);
         }
-        if (f.restores_h()) RestorePreviousH(f, rows, e, u, before, with);
       }
     }
     for (int p = 0; p < kParts; ++p) {
@@ -163,25 +169,11 @@ struct BackwardStep {
       if (!f.args.saved.data[k]) return;
       y.*member = LoadN(f.Saved(k, e) + u, width);
     });
-    const bool has_co = f.args.saved.data[kSavedCo] || LoadCo(f, e, u, &y);
-    Cell::Restore(&y, has_co, with);
-    if constexpr (Cell::kSavedCount == 0) {
+    Cell::Restore(&y, f.args.saved.data[kSavedCo] != nullptr, with);
+    if constexpr (Cell::kSavedCount == 0) {  // a vanilla RNN reads h only
       y.h = LoadN(f.args.h + f.output_row[e] * f.args.h_stride + u, width);
     }
     return y;
-  }
-
-  // Loads the co that RestorePreviousH stored, unless packed row e is the last
-  // one of its row of the batch. Returns whether it did.
-  TF_LSTM_OPS_INLINE static bool LoadCo(const Backward<T>& f, int64_t e,
-                                        int64_t u, Outputs* y) {
-    if constexpr (Cell::kHasOutputGate) {
-      const int64_t row = f.batch_row[e];
-      if (!f.restores_h() || f.args.packed->last[row] == e) return false;
-      y->co = LoadN(f.co + row * f.cell_size + u, f.cell_size - u);
-      return true;
-    }
-    return false;
   }
 
   TF_LSTM_OPS_INLINE static V LoadPreviousState(const Backward<T>& f, int64_t e,
@@ -230,28 +222,16 @@ struct BackwardStep {
     }
   }
 
-  // h_prev = o_prev * co_prev. The preceding packed row of this row of the
-  // batch is computed next and reads co_prev again.
-  static void RestorePreviousH(const Backward<T>& f, const Rows& rows,
-                               int64_t e, int64_t u, V cs_prev,
-                               const Parameters& with) {
-    const int64_t width = f.cell_size - u, p = f.previous[e];
-    V h = {};
-    if (p < 0) {
-      h = LoadN(f.PreviousH(e) + u, width);
-    } else {
-      Outputs y = {};
-      y.cs = cs_prev;
-      y.o = LoadN(f.Saved(kSavedO, p) + u, width);
-      if (f.args.saved.data[kSavedCo]) {
-        y.co = LoadN(f.Saved(kSavedCo, p) + u, width);
-      } else {
-        Cell::Restore(&y, false, with);
-        StoreN(y.co, f.co + f.batch_row[e] * f.cell_size + u, width);
+  // h = o * co of all packed rows, units [n, end), where it was not given.
+  static void RestoreH(const Backward<T>& f, int64_t n, int64_t end) {
+    for (int64_t u = n; u < end; u += kL) {
+      const CellParameters<T, Cell> parameters(f.args, u);
+      for (int64_t e = 0; e < f.packed_rows; ++e) {
+        const V h = Cell::Hidden(LoadOutputs(f, e, u, parameters.get()),
+                                 parameters.get());
+        StoreN(h, f.restored_h + e * f.hidden_size + u, f.cell_size - u);
       }
-      h = Cell::Hidden(y, with);
     }
-    StoreN(h, f.RestoredH(rows, e) + u, width);
   }
 
   // What the step of packed row e reads, one cache line of each. The preceding

@@ -31,6 +31,7 @@ void Prepare(const Backward<T>& f, int64_t item) {
       std::fill(state + n, state + Min(end, f.cell_size), T(0));
     }
   }
+  if (f.restores_h()) f.functions.restore_h(f, n, Min(end, f.cell_size));
   if (f.needs_h_grad()) f.to_h.Pack(n, f.packed_recurrent);
   if (!f.multiplies_m()) return;
   const RnnWeights<const T>& weights = f.args.weights;
@@ -84,7 +85,7 @@ void RunRowSet(const Backward<T>& f, const BackwardRows<T>& rows, int64_t set,
 }
 
 // A phase of a step without slices, for a group of units from n on. In steps of
-// one phase kProject also computes the cells.
+// one phase kHiddenGrad also computes the cells.
 template <class T>
 void RunStep(const Backward<T>& f, const BackwardSchedule::Phase& at,
              int64_t item, int thread) {

@@ -23,7 +23,7 @@ void LoadProjectedHGrad(const Backward<T>& f, const BackwardRows<T>& rows,
   }
 }
 
-// dm = dh Wp', or dzn R' of the candidate, of the rows, for units [n, end).
+// dm = dh Wp^T, or dzn R^T of the candidate, of the rows, for units [n, end).
 template <class T>
 void MultiplyBack(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n,
                   int64_t end) {
@@ -37,7 +37,8 @@ void MultiplyBack(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n,
   });
 }
 
-// dz of rows as the first factor of a product that is written to `to`.
+// dz of rows as the first factor of a product. The caller sets `to`,
+// `to_stride` and `target`.
 template <class T>
 TransposedRows<T> ZGradRows(const Backward<T>& f, const BackwardRows<T>& rows) {
   const int64_t stride =
@@ -47,7 +48,7 @@ TransposedRows<T> ZGradRows(const Backward<T>& f, const BackwardRows<T>& rows) {
   return {rows.begin, rows.end, z_grad + rows.first * stride, stride};
 }
 
-// dh_prev = dz R' of the rows of a step, for a group of units from n on.
+// dh_prev = dz R^T of the rows of a step, for a group of units from n on.
 template <class T>
 void MultiplyHGrad(const Backward<T>& f, const BackwardRows<T>& rows,
                    int64_t step, int64_t n) {
@@ -80,7 +81,7 @@ void CopyXGrad(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n) {
   }
 }
 
-// dx = dz W' of the rows, kProductColumns columns from n on. A pass that adds
+// dx = dz W^T of the rows, kProductColumns columns from n on. A pass that adds
 // to the x_grad of another pass writes to x_grad_rows first.
 template <class T>
 void MultiplyXGrad(const Backward<T>& f, const BackwardRows<T>& rows,
@@ -119,7 +120,7 @@ void Gather(const Backward<T>& f, const BackwardRows<T>& rows, int64_t item) {
   const auto row_of = [&](int64_t e) -> const T* {
     if (k == kInputWeights) return f.X(e);
     if (k == kSecond) return f.M(rows, e);
-    return f.restores_h() ? f.RestoredH(rows, e) : f.PreviousH(e);
+    return f.PreviousH(e);
   };
   f.weight_grads[k].Gather(*f.args.packed, {rows.begin, rows.end, rows.first},
                            item, row_of, rows.chunk->panels[k]);
@@ -142,8 +143,8 @@ WeightGradFactors<T> FactorsOf(const Backward<T>& f, int k,
           count, add};
 }
 
-// dW += x' dz, dR += h_prev' dz and that of the second product of `count` rows
-// of a slice's chunk. The first chunk overwrites the sums.
+// dW += x^T dz, dR += h_prev^T dz and that of the second product of `count`
+// rows of a slice's chunk. The first chunk overwrites the sums.
 template <class T>
 void AddWeightGrads(const Backward<T>& f, int64_t slice, int thread,
                     int64_t count, bool add) {

@@ -33,7 +33,6 @@ template <class T>
 struct BackwardChunk {
   T* z_grad;             // dz [., parts, H], rows z_stride apart
   T* rounded_z_grad;     // [., parts, H / 2], of pairs
-  T* previous_h;         // [., H'], where h is restored
   T* h_grad;             // dh [., P'], with a projection
   T* m;                  // [., H], with a second product
   T* m_grad;             // dm [., H] of one step
@@ -41,7 +40,9 @@ struct BackwardChunk {
 };
 
 // Packed rows [begin, end) of one step, or of a chunk. Packed row e is row
-// first + e - begin of the chunk. The sums over all steps are added to `sums`.
+// first + e - begin of the chunk. With slices the last step of a chunk has its
+// first rows, without slices the first step. The sums over all steps are added
+// to `sums`.
 template <class T>
 struct BackwardRows {
   int64_t begin, end, first;
@@ -72,6 +73,8 @@ struct BackwardFunctions {
   // steps for one vector of units. Null for others.
   void (*run_rows)(const Backward<T>&, const BackwardRows<T>&, int thread);
   void (*write_sums)(const Backward<T>&, int64_t u);
+  // h of all packed rows, units [n, end), of a cell with an output gate.
+  void (*restore_h)(const Backward<T>&, int64_t n, int64_t end);
 };
 
 template <class T>
@@ -83,7 +86,8 @@ struct Backward {
       kColumns * kL;  // columns of a product
   static constexpr int64_t kBytes = sizeof(T);
   static constexpr bool kCanRound = kDotsPairs && std::is_same_v<T, float>;
-  // Values of a row for which a cell that reduces rows has memory.
+  // Values of a row for which a layer-normalised cell has memory; see
+  // LayerNormBackward::Value.
   static constexpr int kRowValues = 10;
 
   Backward(const EngineBackward<T>& args, const BackwardFunctions<T>& functions,
@@ -149,8 +153,10 @@ struct Backward {
                                : args.x_grad + input_row[e] * args.x_stride;
   }
   const T* PreviousH(int64_t e) const {
-    return previous[e] < 0 ? args.h0.data + batch_row[e] * hidden_size
-                           : args.h + output_row[previous[e]] * args.h_stride;
+    const int64_t p = previous[e];
+    if (p < 0) return args.h0.data + batch_row[e] * hidden_size;
+    if (restored_h) return restored_h + p * hidden_size;
+    return args.h + output_row[p] * args.h_stride;
   }
   const T* Saved(int k, int64_t e) const {
     return args.saved.Row(k, e, output_row);
@@ -163,7 +169,7 @@ struct Backward {
   T* StateGrad(int64_t e) const {
     return state_grad + batch_row[e] * cell_size;
   }
-  // The gradient of h from the steps behind; at the end that of h0.
+  // The gradient of h from the steps after this one; at the end that of h0.
   T* RunningHGrad(int64_t e) const {
     return args.h0_grad.data + batch_row[e] * hidden_size;
   }
@@ -185,9 +191,6 @@ struct Backward {
   }
   T* MGrad(const Rows& rows, int64_t e) const {
     return rows.chunk->m_grad + (e - rows.begin) * cell_size;
-  }
-  T* RestoredH(const Rows& rows, int64_t e) const {
-    return rows.chunk->previous_h + rows.InChunk(e) * padded_size;
   }
 
   // Without slices: the packed rows of a chunk, and of a step.
@@ -247,7 +250,8 @@ struct Backward {
     state_grad = shape.has_cell_state ? args.c0_grad.data
                  : shape.has_state    ? scratch->Take(batch * cell_size)
                                       : nullptr;
-    co = scratch->Take(restores_h() ? batch * cell_size : 0);
+    restored_h =
+        restores_h() ? scratch->Take(packed_rows * hidden_size) : nullptr;
     x_grad_rows =
         scratch->Take(args.adds_to_x_grad ? packed_rows * args.x_stride : 0);
     sums = scratch->Take(SumSets() * SumsSize());
@@ -262,7 +266,8 @@ struct Backward {
   const CellShape& shape;
   const int64_t input_size, cell_size, hidden_size, padded_size, padded_hidden;
   const int64_t batch, packed_rows, steps;
-  const WeightFormat format;  // of both factors of products
+  // Of both factors of products. Weight gradients round dz when they pack it.
+  const WeightFormat format;
   // A row of dz. Without the vector behind it, rows would often be a power of
   // two apart, and a column would occupy few sets of the cache.
   const int64_t z_stride;
@@ -277,8 +282,8 @@ struct Backward {
   const int64_t* const output_row;
   const int64_t* const previous;
   // Scratch memory.
-  T* state_grad = nullptr;  // [B, H]
-  T* co = nullptr;  // [B, H], of the next packed row of each row of the batch
+  T* state_grad = nullptr;        // [B, H]
+  T* restored_h = nullptr;        // [V, H], where h is not given
   T* packed_recurrent = nullptr;  // see TransposedProduct
   T* packed_input = nullptr;      // see TransposedProduct
   T* packed_second = nullptr;     // [groups, P, vectors, lanes]
@@ -287,8 +292,8 @@ struct Backward {
   T* row_values = nullptr;        // [threads, kRowValues, H']
   T* weight_sums = nullptr;       // [slices, WeightSumsSize()]
   T* grad_scratch = nullptr;      // [threads, WeightGrad::kScratch]
-  // One for each thread, or two by turns: the step after a chunk is read from
-  // the preceding chunk.
+  // With slices one for each thread. Without, two alternate: the first step of
+  // a chunk that is computed reads dz of the chunk computed before.
   std::vector<BackwardChunk<T>> chunk_buffers;
 
  private:
@@ -350,7 +355,6 @@ struct Backward {
     chunk->z_grad = take(keeps_z_grad(), rows * z_stride);
     chunk->rounded_z_grad =
         take(rounds(), rows * shape.pre_activations * CellWords());
-    chunk->previous_h = take(restores_h(), rows * padded_size);
     chunk->h_grad = take(projected(), rows * padded_hidden);
     chunk->m = take(multiplies_m(), rows * cell_size);
     chunk->m_grad = take(multiplies_m(), schedule.step_rows() * cell_size);

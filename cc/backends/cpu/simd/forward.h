@@ -1,11 +1,13 @@
 // The forward pass of a layer direction: the loop over time, and one step, for
-// one cell. forward_schedule.h says how the work is divided,
-// forward_phases.h what is computed before the steps.
+// one cell. forward_schedule.h says how the work is divided; forward_phases.h
+// packs the weights and then calls RunSlice or RunStepOfUnits.
 //
-// One step of the valid rows of the batch, with the shapes of the results:
+// One step of the valid rows of the batch, with the shapes of the results. m is
+// the hidden state before the projection. A cell has parts, its gate
+// pre-activations; Block(part) is a part's place in the weights.
 //
-//   z = x W + b                [rows, gates, H]   MultiplyInput
-//   z = z + h_prev R           [rows, gates, H]   MultiplyRecurrent
+//   z = x W + b                [rows, parts, H]   MultiplyInput
+//   z = z + h_prev R           [rows, parts, H]   MultiplyRecurrent
 //   m, cs = cell(z, cs_prev)   [rows, H]          ApplyCell, by core/*_cell.h
 //   stores m, cs, and what the backward pass reads   StoreOutputs
 //   h = m Wp                   [rows, P]          ProjectOutput; else h = m
@@ -15,8 +17,9 @@
 //   m, u, zn                   [rows, H]          StoreM
 //   h = cell(zn + m R, u)      [rows, H]          FinishStep
 //
-// A tile has up to kRows rows and one vector of units with all of their gates.
-// So the cell's equations read the products from registers.
+// A tile has up to kRows (6) rows and one vector of units with all parts: what
+// one call of a product kernel computes. So the cell's equations read the
+// products from the L1 cache. A block has up to 16 tiles of rows.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 
@@ -74,8 +77,9 @@ struct ForwardStep {
     }
   }
 
-  // One step of a group of units of all rows. Only this item reads and writes
-  // their z. The first step of a chunk computes x W + b of all its steps.
+  // One step of a group of units of all rows. The first step of a chunk
+  // computes x W + b of all its steps. Only items of these units read and write
+  // that z, so it needs no phase of its own.
   static void RunStepOfUnits(const Forward<T>& f, int64_t step, Units units,
                              int thread) {
     const Rows rows = f.RowsOf(step);
@@ -85,7 +89,7 @@ struct ForwardStep {
       const int64_t end = f.schedule.ChunkEnd(step);
       Rows some = rows;
       some.dropped_x = f.DroppedX(thread);
-      // With dropout, a block of rows of x serves all units.
+      // With dropout, x is computed for as many rows as its memory holds.
       const int64_t block = some.dropped_x ? f.kRowBlock : end - rows.begin;
       for (; some.begin < end; some.begin += block) {
         some.end = Min(some.begin + block, end);
@@ -101,6 +105,7 @@ struct ForwardStep {
     ForEachBlock(f, rows, [&](const RowBlock<T>& block) {
       const int64_t last = units.end - kL;
       for (int64_t k = units.begin; k < units.end; k += kL) {
+        // Odd phases go backwards: what was used last is still in the cache.
         const int64_t u = units.reverse ? units.begin + last - k : k;
         if constexpr (Cell::kReducesRows) {
           StoreRecurrent(f, block, u);
@@ -191,7 +196,7 @@ struct ForwardStep {
     }
   }
 
-  // sums += h R. For a call with one step the products are in z already.
+  // sums += h R. With Regime::kOnce the products are in z already.
   static void MultiplyRecurrent(const Forward<T>& f, const Tile& tile,
                                 V (*sums)[kRecurrent]) {
     if (!f.packs_weights()) return;
@@ -278,7 +283,7 @@ struct ForwardStep {
     });
   }
 
-  // Stores h R of a cell that reduces rows, behind x W. Its equations are
+  // Stores h R of a layer-normalised cell, behind x W. Its equations are
   // applied by apply_cell_to_rows, when z has all units of a row.
   static void StoreRecurrent(const Forward<T>& f, const RowBlock<T>& block,
                              int64_t u) {
@@ -321,7 +326,7 @@ struct ForwardStep {
            tile.u;
   }
 
-  // A cell that reduces rows adds its biases itself.
+  // A layer-normalised cell adds its biases itself.
   static void LoadBias(const Forward<T>& f, int64_t u, V (&bias)[kParts]) {
     for (int p = 0; p < kParts; ++p) {
       bias[p] = Cell::kReducesRows ? V{} : BiasOf(f, p, u);

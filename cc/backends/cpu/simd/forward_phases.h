@@ -8,15 +8,15 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-Units GroupOf(const ForwardSchedule& schedule, int64_t item, int64_t end) {
-  const int64_t begin = item * schedule.group();
-  return {begin, Min(begin + schedule.group(), end)};
+// The units of an item that has `group` of `end` units.
+inline Units GroupOf(int64_t group, int64_t item, int64_t end) {
+  return {item * group, Min((item + 1) * group, end)};
 }
 
 // An item has a group of units, and a share of the rows of x to round.
 template <class T>
 void Prepare(const Forward<T>& f, int64_t item) {
-  const Units units = GroupOf(f.schedule, item, f.padded_size);
+  const Units units = GroupOf(f.schedule.packing_group(), item, f.padded_size);
   if (!f.filled) PackWeights(f, units);
   for (int64_t u = units.begin; u < units.end; u += kLanes<T>) LoadState(f, u);
   if (!f.rounds_x()) return;
@@ -46,7 +46,7 @@ void Run(const Forward<T>& f, int64_t phase, int64_t item, int thread) {
     case Work::kCells: {
       // The units and the items of a phase have the same direction; see
       // thread_team.h.
-      Units units = GroupOf(f.schedule, item, f.padded_size);
+      Units units = GroupOf(f.schedule.group(), item, f.padded_size);
       units.reverse = phase % 2 == 1;
       return f.functions.run_step(f, at.step, units, thread);
     }
@@ -59,7 +59,7 @@ void Run(const Forward<T>& f, int64_t phase, int64_t item, int thread) {
     }
     case Work::kProject:
       return MultiplyM(f, f.RowsOf(at.step),
-                       GroupOf(f.schedule, item, f.hidden_size));
+                       GroupOf(f.schedule.group(), item, f.hidden_size));
   }
 }
 

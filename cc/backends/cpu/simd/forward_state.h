@@ -3,7 +3,7 @@
 // functions of forward.h and forward.cc compute with it.
 //
 // Sizes: B rows of the batch, V packed rows, I input size, H cell size, P
-// hidden size, H' = H rounded up to whole vectors.
+// hidden size, at most H; H' is H rounded up to whole vectors.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_STATE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_STATE_H_
 

@@ -1,6 +1,4 @@
 // The engine compiled for one instruction set; see backends/cpu/README.md.
-#include <optional>
-
 #include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/engine.h"
 #include "backends/cpu/simd/backward.h"
@@ -44,6 +42,9 @@ constexpr CellFunctions<T> FunctionsOf() {
   } else {
     functions.backward.run_cells = &Backward::RunCells;
   }
+  if constexpr (Cell::kHasOutputGate) {
+    functions.backward.restore_h = &Backward::RestoreH;
+  }
   return functions;
 }
 
@@ -63,47 +64,50 @@ const CellFunctions<T>& FunctionsOf(CellKind cell) {
   __builtin_unreachable();
 }
 
-// Gives the passes scratch memory, and runs them side by side.
-template <class T, class Pass>
-void RunPasses(std::optional<Pass>* passes, int count, int threads) {
+// Gives one or two passes scratch memory, and runs them side by side.
+template <class T, class Pass, int kCount>
+void RunPasses(Pass* const (&passes)[kCount], int threads) {
   Scratch<T> size(nullptr);
-  for (int k = 0; k < count; ++k) passes[k]->Place(&size, threads);
+  for (Pass* pass : passes) pass->Place(&size, threads);
   const AlignedBuffer memory(size.used() * sizeof(T));
   Scratch<T> scratch(static_cast<T*>(memory.data()));
-  Job jobs[cpu::kMaxTogether];
-  for (int k = 0; k < count; ++k) {
+  Job jobs[kCount];
+  for (int k = 0; k < kCount; ++k) {
     passes[k]->Place(&scratch, threads);
-    jobs[k] = JobOf(&*passes[k]);
+    jobs[k] = JobOf(passes[k]);
   }
-  RunJobs(jobs, count, threads);
+  RunJobs(jobs, kCount, threads);
 }
 
 template <class T>
 void RunForward(const EngineForward<T>* layers, int count, int threads,
                 cpu::PackedWeights* packed) {
-  std::optional<Forward<T>> passes[cpu::kMaxTogether];
   const auto& functions = FunctionsOf<T>(layers->config.cell).forward;
-  for (int k = 0; k < count; ++k) {
-    passes[k].emplace(layers[k], functions, threads, packed != nullptr,
-                      packed && packed->filled());
+  const bool keeps_weights = packed != nullptr;
+  Forward<T> first(layers[0], functions, threads, keeps_weights,
+                   keeps_weights && packed->filled());
+  if (count == cpu::kMaxTogether) {
+    Forward<T> second(layers[1], functions, threads, false, false);
+    return RunPasses<T, Forward<T>>({&first, &second}, threads);
   }
-  if (packed) {
+  if (keeps_weights) {
     Scratch<T> size(nullptr);
-    passes[0]->PlaceWeights(&size);
+    first.PlaceWeights(&size);
     Scratch<T> memory(static_cast<T*>(packed->Memory(size.used() * sizeof(T))));
-    passes[0]->PlaceWeights(&memory);
+    first.PlaceWeights(&memory);
   }
-  RunPasses<T>(passes, count, threads);
+  RunPasses<T, Forward<T>>({&first}, threads);
 }
 
 template <class T>
 void RunBackward(const EngineBackward<T>* layers, int count, int threads) {
-  std::optional<Backward<T>> passes[cpu::kMaxTogether];
   const auto& functions = FunctionsOf<T>(layers->config.cell).backward;
-  for (int k = 0; k < count; ++k) {
-    passes[k].emplace(layers[k], functions, threads);
+  Backward<T> first(layers[0], functions, threads);
+  if (count == cpu::kMaxTogether) {
+    Backward<T> second(layers[1], functions, threads);
+    return RunPasses<T, Backward<T>>({&first, &second}, threads);
   }
-  RunPasses<T>(passes, count, threads);
+  RunPasses<T, Backward<T>>({&first}, threads);
 }
 
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)

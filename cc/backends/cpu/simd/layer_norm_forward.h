@@ -43,12 +43,12 @@ struct LayerNormForward {
       V sums[Plain::kPreActivations];
       terms.PreActivations(u, sums);
       const V before = LoadN(state + u, width);
-      typename Plain::Outputs y = Plain::Gates(sums, before, {});
       if constexpr (Plain::kHasCellState) {
+        const typename Plain::Outputs y = Plain::Gates(sums, before, {});
         StoreN(y.cs, state + u, width);
         StoreN(y.o, z + u, width);
       } else {
-        Plain::Output(sums, before, {}, &y);
+        const typename Plain::Outputs y = Plain::Forward(sums, before, {});
         StoreN(y.h, state + u, width);
         StoreH(f, y.h, e, u);
       }

@@ -61,10 +61,11 @@ struct TransposedProduct {
     }
   }
 
-  // to[target] = sum over the gates of keep * (dz W'), for the block of columns
-  // from `begin` on. The sum accumulates in place, kDepth rows of the weights
-  // at a time, so that these stay in the cache for all rows. Without dropout
-  // the gates are one product, since their dz and weights are contiguous.
+  // to[target] = sum over the gates of keep * (dz W^T), for the block of
+  // columns from `begin` on. The sum accumulates in place, kDepth rows of the
+  // weights at a time, so that these stay in the cache for all rows. Without
+  // dropout the gates are one product, since their dz and weights are
+  // contiguous.
   void Multiply(const TransposedRows<T>& rows, const T* packed,
                 int64_t begin) const {
     const int sets = keep ? parts : 1;

@@ -1,6 +1,6 @@
 // WeightGrad: the gradient of one weight matrix, a product over packed rows.
 //
-// The gradient of the weights of a gate is F' D. F [K, M] has the factors: x,
+// The gradient of the weights of a gate is F^T D. F [K, M] has the factors: x,
 // the previous h, or m. D [K, N] has the gradients of the results: dz of the
 // gate, or dh. K counts packed rows; a chunk of them is added at a time.
 //
