@@ -92,8 +92,10 @@ class BackwardSchedule {
   }
 
  private:
-  // The constants below were measured by `python3 benchmarks/engine`, with
-  // these cases; benchmarks/NOTES.md has the figures.
+  // The constants were compared with others by `python3 benchmarks/engine` and
+  // the cases that are named here; benchmarks/NOTES.md, "One step in one file",
+  // has the figures. Where others were equal within 5 %, the reason is the
+  // choice.
 
   // Slices of a batch. Each has its own sums of the gradients of the weights,
   // so more slices take more memory; 16 occupy 16 threads.
@@ -101,11 +103,12 @@ class BackwardSchedule {
   // Rows, two tiles: fewer leave the kernels with tiles of few rows.
   static constexpr int64_t kMinSliceRows = 2 * kRows;
   // Bytes of the weights, up to which slices are faster than units. An L2 cache
-  // of 512 KiB then holds the sums too: lstm,256,60,7,32 to lstm,32,100,128,64.
+  // of 512 KiB then holds the sums too: lstm,256,60,7,32 to
+  // lstm,32,50,128,128.
   static constexpr int64_t kSliceWeightBytes = 256 << 10;
   // Bytes of dz of a chunk, which its products read from a core's cache with
   // slices, and from the shared cache without: lstm,256,60,7,32 and
-  // lstm,64,50,256,256.
+  // lstm,64,25,256,256.
   static constexpr int64_t kSliceChunkBytes = 128 << 10;
   static constexpr int64_t kChunkBytes = 1 << 20;
   // Rows. A chunk with fewer reads and writes the gradients of the weights too

@@ -5,16 +5,18 @@
 namespace tf_lstm_ops::cpu {
 namespace {
 
-// The constants below were measured by `python3 benchmarks/engine --threads 2`
-// on AVX2 and AVX-512, with these cases; benchmarks/NOTES.md has the figures.
+// The constants were compared with others by `python3 benchmarks/engine` and
+// the cases that are named here; benchmarks/NOTES.md, "One step in one file",
+// has the figures. Where others were equal within 5 %, the reason is the
+// choice.
 
 // Rows. A slice reads all weights in each step, which pays from two tiles on:
-// lstm,16,50,256,256 to lstm,64,50,256,256.
+// lstm,8,50,256,256 to lstm,32,50,128,128.
 constexpr int64_t kMinSliceRows = 2 * kRows;
 constexpr int64_t kMaxSliceRows = ForwardSchedule::kRowBlock;
 
 // Bytes of z of a chunk, which stays in a cache of this size until it is read.
-// 256 KiB measured the same: lstm,4,50,256,256.
+// lstm,4,50,256,256.
 constexpr int64_t kChunkBytes = 1 << 20;
 
 // Vectors of units of an item that reads the weights in place: 512 bytes of
@@ -24,11 +26,11 @@ constexpr int64_t kOnceVectors = 8;
 
 // Vectors of units that are packed together: 512 bytes of each row of a gate's
 // weights with AVX-512, since a row of a large layer is on another page. One
-// vector took 1.5 times as long: lstm,4,25,1024,1024.
+// vector took 1.4 times as long: lstm,4,25,1024,1024.
 constexpr int64_t kPackingVectors = 8;
 
 // Multiply-adds of an item, one microsecond or more of work. The thread team
-// takes about 50 ns to hand out an item: lstm,1,100,128,128.
+// hands out an item by an atomic operation: lstm,1,100,128,128.
 constexpr int64_t kItemMultiplyAdds = 100000;
 
 ForwardSchedule::Regime Choose(const ForwardSchedule::Problem& problem,

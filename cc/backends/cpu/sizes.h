@@ -8,9 +8,9 @@ namespace tf_lstm_ops {
 
 // Rows of the result that a product kernel computes. With 16 registers, six
 // rows times two vectors are twelve sums, which hide the latency of
-// multiply-adds: 97 GFLOP/s on a core whose peak is 103, two rows times four
-// vectors 75. Measured by an isolated loop; benchmarks/NOTES.md, "Tiles of
-// twelve sums".
+// multiply-adds. An isolated loop ran at 97 GFLOP/s on a core whose peak is
+// 103, with two rows times four vectors at 75; benchmarks/NOTES.md, "Users'
+// shapes".
 constexpr int kRows = 6;
 
 constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
