@@ -93,9 +93,9 @@ class BackwardSchedule {
 
  private:
   // The constants were compared with others by `python3 benchmarks/engine` and
-  // the cases that are named here; benchmarks/NOTES.md, "One step in one file",
-  // has the figures. Where others were equal within 5 %, the reason is the
-  // choice.
+  // the cases that are named here; benchmarks/NOTES.md, "Engine: one step in
+  // one file", has the figures. Where others were equal within 5 %, the reason
+  // is the choice.
 
   // Slices of a batch. Each has its own sums of the gradients of the weights,
   // so more slices take more memory; 16 occupy 16 threads.

@@ -6,8 +6,8 @@ namespace tf_lstm_ops::cpu {
 namespace {
 
 // The constants were compared with others by `python3 benchmarks/engine` and
-// the cases that are named here; benchmarks/NOTES.md, "One step in one file",
-// has the figures. Where others were equal within 5 %, the reason is the
+// the cases that are named here; benchmarks/NOTES.md, "Engine: one step in one
+// file", has the figures. Where others were equal within 5 %, the reason is the
 // choice.
 
 // Rows. A slice reads all weights in each step, which pays from two tiles on:
