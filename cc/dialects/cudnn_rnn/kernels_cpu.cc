@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "backends/cpu/layer.h"
-#include "backends/cpu/multi_layer_rnn.h"
+#include "backends/cpu/multi_layer_pass.h"
 #include "core/dropout.h"
 #include "core/reserve.h"
 #include "dialects/common/call_cpu.h"

@@ -27,7 +27,7 @@
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 
 #include "backends/cpu/simd/backward_products.h"
-#include "backends/cpu/simd/cells.h"
+#include "backends/cpu/simd/cell_shape.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 

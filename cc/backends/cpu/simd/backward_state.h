@@ -15,7 +15,7 @@
 #include "backends/cpu/backward_schedule.h"
 #include "backends/cpu/engine.h"
 #include "backends/cpu/scratch.h"
-#include "backends/cpu/simd/cells.h"
+#include "backends/cpu/simd/cell_shape.h"
 #include "backends/cpu/simd/gemm.h"
 #include "backends/cpu/simd/transposed_product.h"
 #include "backends/cpu/simd/weight_grad.h"

@@ -23,7 +23,7 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 
-#include "backends/cpu/simd/cells.h"
+#include "backends/cpu/simd/cell_shape.h"
 #include "backends/cpu/simd/forward_products.h"
 #include "backends/cpu/simd/second_product_forward.h"
 

@@ -10,7 +10,7 @@
 #include "backends/cpu/engine.h"
 #include "backends/cpu/forward_schedule.h"
 #include "backends/cpu/scratch.h"
-#include "backends/cpu/simd/cells.h"
+#include "backends/cpu/simd/cell_shape.h"
 #include "backends/cpu/simd/single_step.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "backends/cpu/simd/cells.h"
+#include "backends/cpu/simd/cell_shape.h"
 #include "core/layer_norm_cell.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {

@@ -4,7 +4,7 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_STEP_GRADIENT_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_STEP_GRADIENT_H_
 
-#include "backends/cpu/simd/cells.h"
+#include "backends/cpu/simd/cell_shape.h"
 #include "backends/cpu/simd/gemm.h"
 #include "backends/cpu/thread_team.h"
 #include "core/layer_direction.h"

@@ -4,8 +4,8 @@
 // Between layers only valid steps are stored: row v of an inner output [V, D*P]
 // is the v-th packed row of the forward direction. The first input and the last
 // output have the shapes of MultiLayerForward, padding included.
-#ifndef TF_LSTM_OPS_BACKENDS_CPU_MULTI_LAYER_RNN_H_
-#define TF_LSTM_OPS_BACKENDS_CPU_MULTI_LAYER_RNN_H_
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_MULTI_LAYER_PASS_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_MULTI_LAYER_PASS_H_
 
 #include <algorithm>
 #include <memory>
@@ -210,4 +210,4 @@ class MultiLayerPass {
 
 }  // namespace tf_lstm_ops::cpu
 
-#endif  // TF_LSTM_OPS_BACKENDS_CPU_MULTI_LAYER_RNN_H_
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_MULTI_LAYER_PASS_H_

@@ -1,6 +1,6 @@
-// The cells' equations on SIMD vectors.
-#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELLS_H_
-#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELLS_H_
+// CellShape, CellParameters: what the passes read of a cell.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELL_SHAPE_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELL_SHAPE_H_
 
 #include <type_traits>
 #include <utility>
@@ -83,4 +83,4 @@ class CellParameters {
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
 
-#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELLS_H_
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELL_SHAPE_H_
