@@ -57,7 +57,7 @@ inline int64_t HiddenSize(const Sizes& sizes) {
 // The activation functions by the names that the attributes allow.
 inline Activation ParseActivation(const std::string& name) {
 #define TF_LSTM_OPS_PARSE(activation, text) \
-  if (name == text) return Activation::activation;
+  if (name == (text)) return Activation::activation;
   TF_LSTM_OPS_ACTIVATIONS(TF_LSTM_OPS_PARSE)
 #undef TF_LSTM_OPS_PARSE
   return Activation::kLinear;  // not reached: TensorFlow checks the names
