@@ -18,7 +18,9 @@ namespace tf_lstm_ops::keras {
 //   multipliers of x and of the previous h.
 // Attributes: `activation` g of the candidate and the cell state,
 // `recurrent_activation` of the gates; see core/activation.h. The kernels for
-// CUDA have the default ones only, and no projection. Outputs:
+// CUDA have the default ones only, and no projection.
+//
+// Outputs:
 //   output [B,T,P] with return_sequences, else the last step's, [B,1,P];
 //   final_h [B,P]; final_c [B,H]; reserve [.], which the gradient op reads (see
 //   ReserveLayout in problem.h), empty unless `training`.

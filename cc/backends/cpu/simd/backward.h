@@ -40,9 +40,6 @@ struct BackwardStep {
   using Parameters = typename Cell::Parameters;
   static constexpr int kL = kLanes<T>;
   static constexpr int kParts = Cell::kPreActivations;
-  // Rows. The units of a group are computed for so many rows before the next
-  // ones, so that each row's cache lines are used at once. Not measured alone.
-  static constexpr int64_t kCellRows = 8;
 
   // All steps and products of a slice of the batch.
   static void RunSlice(const Backward<T>& f, int64_t slice, int thread) {

@@ -8,6 +8,11 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
+// Rows. The cell's equations compute the units of a group for so many rows
+// before the next ones, so that each row's cache lines are used at once. Not
+// measured alone.
+constexpr int64_t kCellRows = 8;
+
 // With a projection: dh of the rows, for a group of units from n on.
 template <class T>
 void LoadProjectedHGrad(const Backward<T>& f, const BackwardRows<T>& rows,

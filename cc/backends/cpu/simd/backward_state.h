@@ -1,6 +1,7 @@
 // Backward<T>: the state of the backward pass of one layer direction:
 // arguments, sizes, order of the work, memory, and where the values of a row
-// are. The functions of backward.h and backward.cc compute with it.
+// are. The functions of backward.h, backward_products.h and backward_phases.h
+// compute with it.
 //
 // Notation: dv is the gradient with respect to v; m is what the second product
 // of a step multiplies: the hidden state before the projection, or r * h_prev.

@@ -30,8 +30,8 @@ struct SecondProductBackward {
     });
   }
 
-  // The second part, after BeginCells of all units: dm = dzn R', dzr, and m for
-  // the gradient of R.
+  // The second part, after BeginCells of all units: dm = dzn R^T, dzr, and m
+  // for the gradient of R.
   static void RunCells(const Backward<T>& f, const Rows& rows, int64_t n) {
     MultiplyBack(f, rows, n, Min(n + f.group, f.cell_size));
     ForEachVector(f, rows, n, [&](int64_t e, int64_t u) {
@@ -50,10 +50,6 @@ struct SecondProductBackward {
   }
 
  private:
-  // Rows whose units are computed before those of the next ones, so that each
-  // row's cache lines are used at once.
-  static constexpr int64_t kCellRows = 8;
-
   // Calls use(e, u) for rows and vectors of a group of units from n on.
   template <class F>
   static void ForEachVector(const Backward<T>& f, const Rows& rows, int64_t n,
