@@ -34,6 +34,9 @@ def branches() -> dict[str, keras.layers.Layer]:
             H, num_layers=2, bidirectional=True, projection_size=2, **sequences
         ),
         "stacked_gru": StackedGRU(H, num_layers=2, dropout=0.25),
+        # Keras sorts the layers by these names. A new layer whose name is the last one does not
+        # change the weights of the others.
+        "without_reset_after": GRU(H, reset_after=False, go_backwards=True, **sequences),
     }
 
 
