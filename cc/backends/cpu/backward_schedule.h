@@ -24,7 +24,6 @@ class BackwardSchedule {
     kGather,      // copies x, h and m of a chunk to panels
     kProducts,    // the products of a chunk
     kFinish,      // writes the sums over all steps
-    kAddXGrad,    // adds dx to the x_grad of another pass
   };
   struct Phase {
     Work work;
@@ -81,7 +80,6 @@ class BackwardSchedule {
   Phase At(int64_t phase) const {
     if (phase == 0) return {Work::kPrepare};
     if (phase == FinishPhase()) return {Work::kFinish};
-    if (phase > FinishPhase()) return {Work::kAddXGrad};
     if (slices_ > 0) return {Work::kSlices};
     const int64_t chunk = (phase - 1) / ChunkPhases();
     const int64_t k = (phase - 1) % ChunkPhases();

@@ -11,6 +11,8 @@
 #include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/engine.h"
 #include "backends/cpu/masked_steps.h"
+#include "backends/cpu/sizes.h"
+#include "backends/cpu/thread_team.h"
 #include "core/layer_norm_cell.h"
 
 namespace tf_lstm_ops::cpu {
@@ -74,13 +76,15 @@ class Contiguous {
     }
   }
 
- private:
-  bool IsContiguous(int64_t stride, int64_t width) const {
-    return stride == width || batch_ <= 1;
-  }
+  // Returns uninitialised memory.
   T* Allocate(int64_t size) {
     buffers_.push_back(std::make_unique<AlignedBuffer>(size * sizeof(T)));
     return static_cast<T*>(buffers_.back()->data());
+  }
+
+ private:
+  bool IsContiguous(int64_t stride, int64_t width) const {
+    return stride == width || batch_ <= 1;
   }
 
   const int64_t batch_;
@@ -182,6 +186,12 @@ class BackwardArguments {
     static_cast<LayerBackward<T>&>(engine_) = layer;
     engine_.packed = &packed;
     ReadInputs(&contiguous_, &engine_);
+    if (layer.adds_to_x_grad) {
+      const std::vector<int64_t>& rows = packed.input_row;
+      const int64_t last =
+          rows.empty() ? -1 : *std::max_element(rows.begin(), rows.end());
+      engine_.x_grad = contiguous_.Allocate((last + 1) * layer.x_stride);
+    }
     engine_.wants_h0_grad = layer.h0_grad.data != nullptr;
     engine_.h0_grad = contiguous_.Write(layer.h0_grad, hidden);
     contiguous_.Copy(layer.final_h_grad, hidden, engine_.h0_grad);
@@ -193,9 +203,10 @@ class BackwardArguments {
 
   const EngineBackward<T>& engine() const { return engine_; }
 
-  // Writes the gradients with respect to the initial states. Call it after the
-  // engine has run.
-  void Finish() const {
+  // Writes the gradients with respect to the initial states, and adds dx to
+  // that of the pass that writes it. Call it after the engine has run.
+  void Finish(int threads) const {
+    if (layer_.adds_to_x_grad) AddXGrad(threads);
     const auto copy = [this](const States<T>& from, int64_t width,
                              const States<T>& to) {
       contiguous_.Copy({from.data, from.stride}, width, to);
@@ -205,6 +216,32 @@ class BackwardArguments {
   }
 
  private:
+  static constexpr int64_t kRowsOfItem = 64;  // to occupy several threads
+
+  void AddXGrad(int threads) const {
+    const BackwardArguments* state = this;
+    RunJob({&state, 1,
+            [](const void* of, int64_t) {
+              const auto& self =
+                  **static_cast<const BackwardArguments* const*>(of);
+              return CeilDiv(self.engine_.packed->size(), kRowsOfItem);
+            },
+            [](void* of, int64_t, int64_t item, int) {
+              (*static_cast<const BackwardArguments**>(of))->AddRows(item);
+            }},
+           threads);
+  }
+  void AddRows(int64_t item) const {
+    const PackedSequence& packed = *engine_.packed;
+    const int64_t end = Min((item + 1) * kRowsOfItem, packed.size());
+    for (int64_t e = item * kRowsOfItem; e < end; ++e) {
+      const int64_t at = packed.input_row[e] * layer_.x_stride;
+      for (int64_t i = 0; i < layer_.config.input_size; ++i) {
+        layer_.x_grad[at + i] += engine_.x_grad[at + i];
+      }
+    }
+  }
+
   const LayerBackward<T>& layer_;
   Contiguous<T> contiguous_;
   EngineBackward<T> engine_;

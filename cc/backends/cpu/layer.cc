@@ -175,7 +175,7 @@ void ComputeBackward(const LayerBackward<T>& layer,
   }
   const BackwardArguments<T> arguments(layer, packed);
   RunBackward(arguments.engine(), threads);
-  arguments.Finish();
+  arguments.Finish(threads);
 }
 
 template <class T>
@@ -191,7 +191,7 @@ void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
                      const PackedSequences& packed, int threads) {
   const auto all = MakeArguments<BackwardArguments<T>>(layers, packed);
   RunBackward(Engines<EngineBackward<T>>(all), threads);
-  for (const auto& arguments : all) arguments->Finish();
+  for (const auto& arguments : all) arguments->Finish(threads);
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types

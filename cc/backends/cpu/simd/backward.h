@@ -21,8 +21,8 @@
 // This is the order of RunSlice, which computes a slice of the batch of a small
 // layer. Without slices, backward_phases.h runs these functions: a step then
 // begins with dh of the step, from the dz of the step after it, and dx belongs
-// to the products at the end of a chunk. second_product_backward.h has the
-// equations of a ResetBeforeGruCell.
+// to the products at the end of a chunk. second_product.h has the equations
+// of a ResetBeforeGruCell.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "backends/cpu/simd/backward_products.h"
-#include "backends/cpu/thread_team.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
@@ -157,23 +156,6 @@ void Finish(const Backward<T>& f, int64_t item) {
   for (int64_t u = n; u < end; u += f.kL) WriteSums(f, u);
 }
 
-// Adds rows of dx to the x_grad of another pass.
-template <class T>
-void AddXGrad(const Backward<T>& f, int64_t item) {
-  const int64_t gate_stride = f.args.config.x_gate_stride;
-  const int blocks =
-      f.args.weights.input || gate_stride == 0 ? 1 : f.shape.input;
-  const int64_t end = Min((item + 1) * kRowChunk, f.packed_rows);
-  for (int64_t e = item * kRowChunk; e < end; ++e) {
-    for (int p = 0; p < blocks; ++p) {
-      const int64_t at = blocks > 1 ? f.Block(p) * gate_stride : 0;
-      const T* from = f.x_grad_rows + e * f.args.x_stride + at;
-      T* to = f.args.x_grad + f.input_row[e] * f.args.x_stride + at;
-      for (int64_t i = 0; i < f.input_size; ++i) to[i] += from[i];
-    }
-  }
-}
-
 template <class T>
 int64_t Items(const Backward<T>& f, int64_t phase) {
   using Work = BackwardSchedule::Work;
@@ -203,8 +185,6 @@ int64_t Items(const Backward<T>& f, int64_t phase) {
       return CeilDiv(f.padded_size, f.group) +
              (f.schedule.slices() > 0 ? GradItems(f, &WeightGrad<T>::TotalItems)
                                       : 0);
-    case Work::kAddXGrad:
-      return CeilDiv(f.packed_rows, kRowChunk);
   }
   return 0;
 }
@@ -227,21 +207,12 @@ void Run(const Backward<T>& f, int64_t phase, int64_t item, int thread) {
       return MultiplyChunk(f, at.chunk, item, thread);
     case Work::kFinish:
       return Finish(f, item);
-    case Work::kAddXGrad:
-      return AddXGrad(f, item);
   }
 }
 
 template <class T>
-Job JobOf(Backward<T>* pass) {
-  return {pass,
-          pass->schedule.FinishPhase() + (pass->args.adds_to_x_grad ? 2 : 1),
-          [](const void* state, int64_t phase) {
-            return Items(*static_cast<const Backward<T>*>(state), phase);
-          },
-          [](void* state, int64_t phase, int64_t item, int thread) {
-            Run(*static_cast<const Backward<T>*>(state), phase, item, thread);
-          }};
+int64_t Phases(const Backward<T>& f) {
+  return f.schedule.FinishPhase() + 1;
 }
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

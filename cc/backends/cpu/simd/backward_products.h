@@ -86,16 +86,15 @@ void CopyXGrad(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n) {
   }
 }
 
-// dx = dz W^T of the rows, kProductColumns columns from n on. A pass that adds
-// to the x_grad of another pass writes to x_grad_rows first.
+// dx = dz W^T of the rows, kProductColumns columns from n on.
 template <class T>
 void MultiplyXGrad(const Backward<T>& f, const BackwardRows<T>& rows,
                    int64_t n) {
   if (!f.args.weights.input) return CopyXGrad(f, rows, n);
   TransposedRows<T> of = ZGradRows(f, rows);
-  of.to = f.args.adds_to_x_grad ? f.x_grad_rows : f.args.x_grad;
+  of.to = f.args.x_grad;
   of.to_stride = f.args.x_stride;
-  of.target = f.args.adds_to_x_grad ? nullptr : f.input_row;
+  of.target = f.input_row;
   f.to_x.Multiply(of, f.packed_input, n);
 }
 

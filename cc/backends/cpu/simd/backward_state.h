@@ -150,8 +150,7 @@ struct Backward {
   // Where the values of packed row e are.
   const T* X(int64_t e) const { return args.x + input_row[e] * args.x_stride; }
   T* XGrad(int64_t e) const {
-    return args.adds_to_x_grad ? x_grad_rows + e * args.x_stride
-                               : args.x_grad + input_row[e] * args.x_stride;
+    return args.x_grad + input_row[e] * args.x_stride;
   }
   const T* PreviousH(int64_t e) const {
     const int64_t p = previous[e];
@@ -253,8 +252,6 @@ struct Backward {
                                       : nullptr;
     restored_h =
         restores_h() ? scratch->Take(packed_rows * hidden_size) : nullptr;
-    x_grad_rows =
-        scratch->Take(args.adds_to_x_grad ? packed_rows * args.x_stride : 0);
     sums = scratch->Take(SumSets() * SumsSize());
     row_values = scratch->Take(threads * RowValuesSize());
     weight_sums = scratch->Take(schedule.slices() * WeightSumsSize());
@@ -288,7 +285,6 @@ struct Backward {
   T* packed_recurrent = nullptr;  // see TransposedProduct
   T* packed_input = nullptr;      // see TransposedProduct
   T* packed_second = nullptr;     // [groups, P, vectors, lanes]
-  T* x_grad_rows = nullptr;       // [V, x_stride]
   T* sums = nullptr;              // [SumSets(), SumsSize()]
   T* row_values = nullptr;        // [threads, kRowValues, H']
   T* weight_sums = nullptr;       // [slices, WeightSumsSize()]

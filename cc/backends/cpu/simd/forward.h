@@ -25,7 +25,7 @@
 
 #include "backends/cpu/simd/cell_shape.h"
 #include "backends/cpu/simd/forward_products.h"
-#include "backends/cpu/simd/second_product_forward.h"
+#include "backends/cpu/simd/second_product.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
@@ -125,7 +125,6 @@ struct ForwardStep {
     LoadBias(f, u, bias);
     for (int64_t k = 0; k < block.rows; k += kRows) {
       const Tile tile = {block, k, Min(block.rows - k, kRows), u};
-      PrefetchOutputs(f, tile);
       V z[kRows][kParts];
       Multiply(f, tile, bias, z);
       if constexpr (Cell::kHasSecondProduct) {
@@ -252,17 +251,6 @@ struct ForwardStep {
         StoreN(y[r].*member, f.Saved(k, tile.packed_row(r)) + u, width);
       }
     });
-  }
-
-  // The outputs' cache lines arrive while the products are computed.
-  static void PrefetchOutputs(const Forward<T>& f, const Tile& tile) {
-    for (int64_t r = 0; r < tile.rows; ++r) {
-      PrefetchToWrite(tile.block.m[tile.first + r] + tile.u);
-      ForEachSaved<Cell>([&](auto k, auto) {
-        if (!f.args.saved.data[k]) return;
-        PrefetchToWrite(f.Saved(k, tile.packed_row(r)) + tile.u);
-      });
-    }
   }
 
   // Stores z = x W + bias of some rows and units.

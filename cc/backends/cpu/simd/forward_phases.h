@@ -4,7 +4,6 @@
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_PHASES_H_
 
 #include "backends/cpu/simd/forward_products.h"
-#include "backends/cpu/thread_team.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
@@ -64,14 +63,8 @@ void Run(const Forward<T>& f, int64_t phase, int64_t item, int thread) {
 }
 
 template <class T>
-Job JobOf(Forward<T>* pass) {
-  return {pass, pass->schedule.Phases(),
-          [](const void* state, int64_t phase) {
-            return Items(*static_cast<const Forward<T>*>(state), phase);
-          },
-          [](void* state, int64_t phase, int64_t item, int thread) {
-            Run(*static_cast<const Forward<T>*>(state), phase, item, thread);
-          }};
+int64_t Phases(const Forward<T>& f) {
+  return f.schedule.Phases();
 }
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

@@ -9,7 +9,9 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_GEMM_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_GEMM_H_
 
+#include <cstddef>
 #include <type_traits>
+#include <utility>
 
 #include "backends/cpu/simd/pack.h"
 #include "backends/cpu/sizes.h"
@@ -68,50 +70,120 @@ TF_LSTM_OPS_INLINE void WithConstant(int64_t value, F&& f) {
 template <class E>
 using SumOf = std::conditional_t<std::is_same_v<E, BFloat16Pair>, float, E>;
 
+// Calls f(row, rows, column, columns), of type integral_constant<int, .>, for
+// each tile of a kernel's result, R rows times C vectors.
+template <int R, int C, bool kOwnA, int kRow = 0, int kColumn = 0, class F>
+TF_LSTM_OPS_INLINE void ForEachTile(const F& f) {
+  constexpr RegisterTile kTile = TileOf(R, C, kOwnA);
+  constexpr int kTileRows = kTile.rows < R - kRow ? kTile.rows : R - kRow;
+  f(std::integral_constant<int, kRow>(),
+    std::integral_constant<int, kTileRows>(),
+    std::integral_constant<int, kColumn>(),
+    std::integral_constant<int, kTile.columns>());
+  if constexpr (kColumn + kTile.columns < C) {
+    ForEachTile<R, C, kOwnA, kRow, kColumn + kTile.columns>(f);
+  } else if constexpr (kRow + kTileRows < R) {
+    ForEachTile<R, C, kOwnA, kRow + kTileRows, 0>(f);
+  }
+}
+
+// Calls f(k, column) for k in [begin, end). column(c) is vector c of row k of
+// B, where `at` is vector 0 of row `begin`.
+template <class A, class B, class F>
+TF_LSTM_OPS_INLINE void ForEachRow(const B* at, int64_t stride, int64_t begin,
+                                   int64_t end, const F& f) {
+  constexpr int kL = kLanes<A>;
+  int64_t k = begin;
+  if constexpr (std::is_same_v<A, B>) {
+    for (; k < end; ++k, at += stride) {
+      f(k, [at](int c) TF_LSTM_OPS_LAMBDA { return Load(at + c * kL); });
+    }
+  } else {
+    const auto first = [&at](int c) TF_LSTM_OPS_LAMBDA {
+      return First(Load(at + c * kL));
+    };
+    for (; k + 1 < end; k += 2, at += stride) {
+      f(k, first);
+      f(k + 1,
+        [at](int c) TF_LSTM_OPS_LAMBDA { return Second(Load(at + c * kL)); });
+    }
+    if (k < end) f(k, first);
+  }
+}
+
 // acc[r][c] += a(r, :) b(:, c). Element k of row r of A is at a[r] + k *
 // kAStride, `depth` of them; b is [depth, C, lanes], its rows `b_stride` apart.
 // With kOwnA each vector of columns has its own A, at a[r] + c * a_stride.
-// kByRows[R - 1] takes R rows.
 //
 // A and B are of one type, or A is float and B has pairs of bfloat16, [depth /
 // 2, C, lanes], which are widened: the bits are those of the same values in
 // float.
-template <class A, class B, int C, bool kOwnA, int kAStride>
-struct Products {
-  using Function = void (*)(const A* const* a, int64_t a_stride, const B* b,
-                            int64_t b_stride, int64_t depth,
-                            VecT<SumOf<A>> (*acc)[C]);
-  static const Function kByRows[kRows];
-};
+//
+// The chains are outside of the tiles: the second tile of a chain reads its
+// weights from the L1 cache.
+template <class A, class B, int R, int C, bool kOwnA, int kAStride>
+void Accumulate(const A* const* a, int64_t a_stride, const B* b,
+                int64_t b_stride, int64_t depth, VecT<SumOf<A>> (*acc)[C]) {
+  constexpr int64_t kElements = std::is_same_v<A, B> ? 1 : 2;  // a word of B
+  for (int64_t begin = 0; begin < depth; begin += kChain) {
+    const int64_t end = Min(begin + kChain, depth);
+    const B* chain = b + begin / kElements * b_stride;
+    ForEachTile<R, C, kOwnA>([=](auto first_row, auto rows, auto first_column,
+                                 auto columns) TF_LSTM_OPS_LAMBDA {
+      constexpr int kTileRows = decltype(rows)::value;
+      constexpr int kTileColumns = decltype(columns)::value;
+      constexpr int kColumn = decltype(first_column)::value;
+      const A* row[kTileRows];
+      for (int r = 0; r < kTileRows; ++r) row[r] = a[first_row + r];
+      VecT<SumOf<A>> sum[kTileRows][kTileColumns] = {};
+      const auto add = [&](int64_t k, const auto& load) TF_LSTM_OPS_LAMBDA {
+        if constexpr (TileOf(R, C, kOwnA).keeps_rows) {
+          VecT<A> value[kTileRows];
+          for (int r = 0; r < kTileRows; ++r)
+            value[r] = Broadcast(row[r][k * kAStride]);
+          for (int c = 0; c < kTileColumns; ++c) {
+            const VecT<A> column = load(c);
+            for (int r = 0; r < kTileRows; ++r)
+              sum[r][c] = Fma(value[r], column, sum[r][c]);
+          }
+        } else {
+          VecT<A> column[kTileColumns];
+          for (int c = 0; c < kTileColumns; ++c) {
+            column[c] = load(c);
+            if (kTileRows > 1) KeepInRegister(&column[c]);
+          }
+          for (int r = 0; r < kTileRows; ++r) {
+            VecT<A> value = Broadcast(row[r][k * kAStride]);
+            for (int c = 0; c < kTileColumns; ++c) {
+              if (kOwnA && kColumn + c > 0) {
+                value = Broadcast(row[r][(kColumn + c) * a_stride + k]);
+              }
+              sum[r][c] = Fma(value, column[c], sum[r][c]);
+            }
+          }
+        }
+      };
+      ForEachRow<A>(chain + kColumn * kLanes<A>, b_stride, begin, end, add);
+      for (int r = 0; r < kTileRows; ++r) {
+        for (int c = 0; c < kTileColumns; ++c) {
+          VecT<SumOf<A>>* to = &acc[first_row + r][kColumn + c];
+          *to = *to + sum[r][c];
+        }
+      }
+    });
+  }
+}
 
-// The kernels do not depend on the cell. gemm.cc compiles them, once.
-// NOLINTBEGIN(bugprone-macro-parentheses): `specifier` is none or extern.
-#define TF_LSTM_OPS_ROW_PRODUCTS(specifier, A, B)        \
-  specifier template struct Products<A, B, 1, false, 1>; \
-  specifier template struct Products<A, B, 2, false, 1>; \
-  specifier template struct Products<A, B, 3, false, 1>; \
-  specifier template struct Products<A, B, 4, false, 1>; \
-  specifier template struct Products<A, B, 2, true, 1>;  \
-  specifier template struct Products<A, B, 3, true, 1>;  \
-  specifier template struct Products<A, B, 4, true, 1>
-#define TF_LSTM_OPS_PRODUCTS(specifier, E)                   \
-  TF_LSTM_OPS_ROW_PRODUCTS(specifier, E, E);                 \
-  specifier template struct Products<E, E, 1, false, kRows>; \
-  specifier template struct Products<E, E, 2, false, kRows>; \
-  specifier template struct Products<E, E, 3, false, kRows>; \
-  specifier template struct Products<E, E, 4, false, kRows>
-#if defined(TF_LSTM_OPS_DOTS_BFLOAT16)
-#define TF_LSTM_OPS_KERNELS(specifier)    \
-  TF_LSTM_OPS_PRODUCTS(specifier, float); \
-  TF_LSTM_OPS_PRODUCTS(specifier, BFloat16Pair)
-#else
-#define TF_LSTM_OPS_KERNELS(specifier)     \
-  TF_LSTM_OPS_PRODUCTS(specifier, float);  \
-  TF_LSTM_OPS_PRODUCTS(specifier, double); \
-  TF_LSTM_OPS_ROW_PRODUCTS(specifier, float, BFloat16Pair)
-#endif
-// NOLINTEND(bugprone-macro-parentheses)
-TF_LSTM_OPS_KERNELS(extern);
+// The kernels of 1 to kRows rows. They do not depend on the cell, so they are
+// called through a table and compiled once.
+template <class A, class B, int C, bool kOwnA, int kAStride>
+constexpr decltype(&Accumulate<A, B, 1, C, kOwnA, kAStride>) kKernels[kRows] = {
+    &Accumulate<A, B, 1, C, kOwnA, kAStride>,
+    &Accumulate<A, B, 2, C, kOwnA, kAStride>,
+    &Accumulate<A, B, 3, C, kOwnA, kAStride>,
+    &Accumulate<A, B, 4, C, kOwnA, kAStride>,
+    &Accumulate<A, B, 5, C, kOwnA, kAStride>,
+    &Accumulate<A, B, 6, C, kOwnA, kAStride>};
 
 // Up to kRows rows of A. Where the weights are pairs of bfloat16 and the
 // processor multiplies pairs, the rows are pairs too, and strides count words.
@@ -146,13 +218,13 @@ void MultiplyRows(const FactorRows<T>& a, const WeightColumns<T>& b,
     if (b.format == WeightFormat::kBFloat16Pairs) {
       using Factor = std::conditional_t<kDotsPairs, BFloat16Pair, float>;
       const int64_t depth = kDotsPairs ? Words(b.depth, b.format) : b.depth;
-      return Products<Factor, BFloat16Pair, C, kOwn, kAStride>::kByRows[rows](
+      return kKernels<Factor, BFloat16Pair, C, kOwn, kAStride>[rows](
           reinterpret_cast<const Factor* const*>(a.row), a.gate_stride,
           reinterpret_cast<const BFloat16Pair*>(b.data), stride, depth, acc);
     }
   }
-  Products<T, T, C, kOwn, kAStride>::kByRows[rows](a.row, a.gate_stride, b.data,
-                                                   stride, b.depth, acc);
+  kKernels<T, T, C, kOwn, kAStride>[rows](a.row, a.gate_stride, b.data, stride,
+                                          b.depth, acc);
 }
 
 // sums[r] += a(r, :) b for K rows of B where they lie, `b_stride` apart, of so
@@ -185,12 +257,6 @@ __attribute__((noinline)) void AddOuter(const T* const (&a)[R], const T* b,
   }
 }
 
-// C vectors that are written once a product is done: fetched meanwhile.
-template <int C, class T>
-TF_LSTM_OPS_INLINE void PrefetchRow(const T* row) {
-  for (int c = 0; c < C; ++c) PrefetchToWrite(row + c * kLanes<T>);
-}
-
 // The rows and columns of a product that MultiplyBlock computes, and whether it
 // adds to them.
 struct ProductRange {
@@ -199,11 +265,19 @@ struct ProductRange {
   bool add = false;
 };
 
+// A product without dropout.
+struct KeepsAll {
+  std::nullptr_t operator()(int64_t) const { return nullptr; }
+};
+
 // A block of rows of the product A B. a_of(m) and c_of(m) say where row m of A
-// and of the product are.
-template <int C, int kAStride = 1, class T, class AOf, class COf>
+// and of the product are. The product is multiplied by keep_of(m) where that is
+// not null.
+template <int C, int kAStride = 1, class T, class AOf, class COf,
+          class KeepOf = KeepsAll>
 void MultiplyBlock(const AOf& a_of, const WeightColumns<T>& b,
-                   const ProductRange& block, const COf& c_of) {
+                   const ProductRange& block, const COf& c_of,
+                   const KeepOf& keep_of = {}) {
   constexpr int kL = kLanes<T>;
   for (int64_t m = block.begin; m < block.end; m += kRows) {
     const int64_t rows = Min(block.end - m, kRows);
@@ -211,15 +285,17 @@ void MultiplyBlock(const AOf& a_of, const WeightColumns<T>& b,
     VecT<T> acc[kRows][C] = {};
     for (int64_t r = 0; r < rows; ++r) {
       row[r] = a_of(m + r);
-      PrefetchRow<C>(c_of(m + r));
+      for (int v = 0; v < C; ++v) PrefetchToWrite(c_of(m + r) + v * kL);
     }
     MultiplyRows<C, false, kAStride>({row, rows}, b, acc);
     for (int64_t r = 0; r < rows; ++r) {
       T* to = c_of(m + r);
+      const T* kept = keep_of(m + r);
       for (int v = 0; v < C; ++v) {
         const int64_t width = block.columns - v * kL;
-        const VecT<T> sum =
-            block.add ? LoadN(to + v * kL, width) + acc[r][v] : acc[r][v];
+        VecT<T> sum = acc[r][v];
+        if (kept) sum = sum * LoadN(kept + v * kL, width);
+        if (block.add) sum = LoadN(to + v * kL, width) + sum;
         StoreN(sum, to + v * kL, width);
       }
     }

@@ -7,8 +7,9 @@
 #include "backends/cpu/simd/forward_phases.h"
 #include "backends/cpu/simd/layer_norm_backward.h"
 #include "backends/cpu/simd/layer_norm_forward.h"
-#include "backends/cpu/simd/second_product_backward.h"
+#include "backends/cpu/simd/second_product.h"
 #include "backends/cpu/simd/step_gradient.h"
+#include "backends/cpu/thread_team.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 namespace {
@@ -62,6 +63,17 @@ const CellFunctions<T>& FunctionsOf(CellKind cell) {
   }
 #undef TF_LSTM_OPS_CASE
   __builtin_unreachable();
+}
+
+template <class Pass>
+Job JobOf(Pass* pass) {
+  return {pass, Phases(*pass),
+          [](const void* state, int64_t phase) {
+            return Items(*static_cast<const Pass*>(state), phase);
+          },
+          [](void* state, int64_t phase, int64_t item, int thread) {
+            Run(*static_cast<const Pass*>(state), phase, item, thread);
+          }};
 }
 
 // Gives one or two passes scratch memory, and runs them side by side.
@@ -153,18 +165,6 @@ float MultiplyAdd(int64_t rounds, int64_t* flops) {
   return total[0];
 }
 
-float Sum(const float* x, int64_t n) {
-  constexpr int kChains = 8;
-  constexpr int kL = kLanes<float>;
-  VecT<float> sum[kChains] = {};
-  for (int64_t k = 0; k + kChains * kL <= n; k += kChains * kL) {
-    for (int c = 0; c < kChains; ++c) sum[c] = sum[c] + Load(x + k + c * kL);
-  }
-  VecT<float> total = {};
-  for (const VecT<float>& chain : sum) total = total + chain;
-  return total[0];
-}
-
 #endif
 }  // namespace
 
@@ -181,7 +181,6 @@ const Engine kEngine = {&RunForward<float>,
                         &Narrow<Half>,
                         &Narrow<BFloat16>,
                         &MultiplyAdd,
-                        &Sum,
                         &RunStepGradient<float>,
                         &RunStepGradient<double>};
 #endif

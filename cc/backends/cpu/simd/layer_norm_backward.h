@@ -3,9 +3,33 @@
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_LAYER_NORM_BACKWARD_H_
 
 #include "backends/cpu/simd/backward_state.h"
-#include "backends/cpu/simd/layer_norm_terms.h"
+#include "backends/cpu/simd/layer_norm_forward.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+// The gradient of a row x that was normalised, from the gradients t of the
+// normalised values v: dx = scale * (t - mean(t) - v * mean(t * v)).
+template <class T>
+class NormGradient {
+ public:
+  // Adds one vector of t and v to the sums. t is zero behind the row's end.
+  TF_LSTM_OPS_INLINE void Add(VecT<T> t, VecT<T> v) {
+    sum_ = sum_ + t;
+    products_ = Fma(t, v, products_);
+  }
+  // Call it after the last Add. `size` is the number of elements of the row.
+  void Finish(int64_t size) {
+    mean_ = SumOfLanes<T>(sum_) / static_cast<T>(size);
+    mean_product_ = SumOfLanes<T>(products_) / static_cast<T>(size);
+  }
+  TF_LSTM_OPS_INLINE VecT<T> Of(VecT<T> t, VecT<T> v, T scale) const {
+    return (t - mean_ - v * mean_product_) * scale;
+  }
+
+ private:
+  VecT<T> sum_ = {}, products_ = {};
+  T mean_ = 0, mean_product_ = 0;
+};
 
 template <class T, class Cell>
 struct LayerNormBackward {

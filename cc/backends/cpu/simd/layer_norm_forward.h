@@ -1,11 +1,146 @@
-// The forward equations of a layer-normalised cell, for whole rows.
+// The forward equations of a layer-normalised cell, for whole rows, and what
+// the backward pass shares with them: the normalised terms of a row, their mean
+// and variance.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_LAYER_NORM_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_LAYER_NORM_FORWARD_H_
 
 #include "backends/cpu/simd/forward_products.h"
-#include "backends/cpu/simd/layer_norm_terms.h"
+#include "core/layer_norm_cell.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+// Adds the upper half of the lanes to the lower one until one lane is left.
+template <class T>
+TF_LSTM_OPS_INLINE T SumOfLanes(VecT<T> v) {
+  T lanes[kLanes<T>];
+  Store(v, lanes);
+  for (int half = kLanes<T> / 2; half > 0; half /= 2) {
+    for (int k = 0; k < half; ++k) lanes[k] += lanes[k + half];
+  }
+  return lanes[0];
+}
+
+// `parts` parts of `width` elements each, `stride` elements apart.
+template <class T>
+struct RowParts {
+  const T* data;
+  int parts;
+  int64_t width, stride;
+
+  int64_t size() const { return parts * width; }
+  VecT<T> Load(int part, int64_t u) const {
+    return LoadN(data + part * stride + u, width - u);
+  }
+};
+
+// The normalised value of an element x is (x - mean) * scale.
+template <class T>
+struct Moments {
+  T mean = 0, scale = 0;
+
+  TF_LSTM_OPS_INLINE VecT<T> Normalize(VecT<T> x) const {
+    return (x - mean) * scale;
+  }
+};
+
+// scale = 1 / sqrt(variance + epsilon). The order of the sums depends on the
+// shape of the row only.
+template <class T>
+Moments<T> MomentsOf(const RowParts<T>& row, double epsilon) {
+  constexpr int kL = kLanes<T>;
+  const T size = static_cast<T>(row.size());
+  VecT<T> sum = {}, squares = {};
+  for (int64_t u = 0; u < row.width; u += kL) {
+    VecT<T> some = row.Load(0, u);
+    for (int p = 1; p < row.parts; ++p) some = some + row.Load(p, u);
+    sum = sum + some;
+  }
+  Moments<T> of;
+  of.mean = SumOfLanes<T>(sum) / size;
+  const VecT<T> ones = Broadcast(T(1));
+  T one[kL];
+  Store(ones, one);
+  for (int64_t u = 0; u < row.width; u += kL) {
+    const VecT<T> inside = LoadN(one, row.width - u);  // else 0
+    VecT<T> some = {};
+    for (int p = 0; p < row.parts; ++p) {
+      const VecT<T> d = (row.Load(p, u) - of.mean) * inside;
+      some = Fma(d, d, some);
+    }
+    squares = squares + some;
+  }
+  const double variance = SumOfLanes<T>(squares) / size;
+  of.scale = static_cast<T>(1 / __builtin_sqrt(variance + epsilon));
+  return of;
+}
+
+// The terms of a row. Scales, offsets and biases are by the gate order of the
+// weights.
+template <class T, class Cell>
+class RowTerms {
+ public:
+  using V = VecT<T>;
+  using Plain = typename Cell::Plain;
+  static constexpr int kPlain = Plain::kPreActivations;
+  static constexpr int kInputs = Cell::kInputPreActivations;
+  static constexpr int kRecurrent = Cell::kRecurrentPreActivations;
+
+  // `terms` has the terms of x and then those of h, `stride` elements apart.
+  template <class Args>
+  RowTerms(const Args& args, const T* terms, int64_t stride)
+      : weights_(args.weights),
+        block_(args.config.gate_order.block.data()),
+        cell_(args.config.cell_size),
+        x_{terms, kInputs, cell_, stride},
+        h_{terms + kInputs * stride, kRecurrent, cell_, stride},
+        of_x_(MomentsOf(x_, args.config.options.layer_norm.epsilon)),
+        of_h_(MomentsOf(h_, args.config.options.layer_norm.epsilon)) {}
+
+  const Moments<T>& of_x() const { return of_x_; }
+  const Moments<T>& of_h() const { return of_h_; }
+  int64_t x_size() const { return x_.size(); }
+  int64_t h_size() const { return h_.size(); }
+
+  // The normalised term of x, or of h, by number of the term.
+  TF_LSTM_OPS_INLINE V X(int k, int64_t u) const {
+    return of_x_.Normalize(x_.Load(k, u));
+  }
+  TF_LSTM_OPS_INLINE V H(int k, int64_t u) const {
+    return of_h_.Normalize(h_.Load(k, u));
+  }
+  TF_LSTM_OPS_INLINE V XScale(int k, int64_t u) const {
+    return At(weights_.input_scale, k, u);
+  }
+  TF_LSTM_OPS_INLINE V HScale(int k, int64_t u) const {
+    return At(weights_.recurrent_scale, kInputs + k, u);
+  }
+
+  // The pre-activations of the plain cell.
+  TF_LSTM_OPS_INLINE void PreActivations(int64_t u, V (&z)[kPlain]) const {
+    for (int p = 0; p < kPlain; ++p) {
+      z[p] = V{};
+      if (Cell::HasInput(p)) {
+        z[p] = XScale(p, u) * X(p, u) + At(weights_.input_bias, p, u);
+      }
+      if (Cell::HasRecurrent(p)) {
+        const int k = Cell::RecurrentTerm(p);
+        z[p] = z[p] + (HScale(k, u) * H(k, u) +
+                       At(weights_.recurrent_bias, kInputs + k, u));
+      }
+    }
+  }
+
+ private:
+  TF_LSTM_OPS_INLINE V At(const T* vector, int term, int64_t u) const {
+    return vector ? LoadN(vector + block_[term] * cell_ + u, cell_ - u) : V{};
+  }
+
+  const RnnWeights<const T>& weights_;
+  const int* const block_;
+  const int64_t cell_;
+  const RowParts<T> x_, h_;
+  const Moments<T> of_x_, of_h_;
+};
 
 template <class T, class Cell>
 struct LayerNormForward {

@@ -18,8 +18,7 @@ struct TransposedRows {
   int64_t z_stride;
   T* to = nullptr;  // [., width]
   int64_t to_stride = 0;
-  const int64_t* target =
-      nullptr;  // of each row, its row of `to`; null: the row itself
+  const int64_t* target = nullptr;  // the row of `to`, of each row
 };
 
 template <class T>
@@ -73,62 +72,41 @@ struct TransposedProduct {
     const int64_t end = Min(begin + columns, width);
     if (begin >= end) return;
     const T* from = packed + begin * parts * Words();
-    WithConstant<kColumns>(CeilDiv(end - begin, kL), [&](auto vectors) {
-      constexpr int C = decltype(vectors)::value;
-      for (int g = 0; g < sets; ++g) {
-        for (int64_t k = 0; k < depth; k += kDepth) {
-          const Piece piece = {from, first + g, (first + g) * Words() + k,
-                               Min(kDepth, depth - k), g > 0 || k > 0};
-          for (int64_t e = rows.begin; e < rows.end; e += kRows) {
-            MultiplyRowsOf<C>(rows, piece, e, begin);
-          }
-          from += piece.depth * C * kL;
-        }
+    for (int part = first; part < first + sets; ++part) {
+      for (int64_t k = 0; k < depth; k += kDepth) {
+        const int64_t words = Min(kDepth, depth - k);
+        const WeightColumns<T> w = {
+            from, RoundsFactors(format) ? 2 * words : words, format};
+        const ProductRange range = {rows.begin, rows.end, end - begin,
+                                    part > first || k > 0};
+        MultiplyPart(rows, w, range, part, k, begin);
+        from += words * RoundUpToLanes<T>(end - begin);
       }
-    });
+    }
   }
 
  private:
-  // A piece of the sum: words [at, at + depth) of a row of dz.
-  struct Piece {
-    const T* weights;
-    int part;
-    int64_t at, depth;
-    bool adds;
-  };
+  // The rows of W^T from word k of a part on.
+  void MultiplyPart(const TransposedRows<T>& of, const WeightColumns<T>& w,
+                    const ProductRange& range, int part, int64_t k,
+                    int64_t begin) const {
+    const T* z = of.z_grad + part * Words() + k;
+    WithConstant<kColumns>(CeilDiv(range.columns, kL), [&](auto vectors) {
+      MultiplyBlock<decltype(vectors)::value>(
+          [&](int64_t e) { return z + (e - of.begin) * of.z_stride; }, w, range,
+          [&](int64_t e) {
+            return of.to + of.target[e] * of.to_stride + begin;
+          },
+          [&](int64_t e) { return Kept(part, e, begin); });
+    });
+  }
 
-  // Rows [e, e + kRows) or fewer.
-  template <int C>
-  void MultiplyRowsOf(const TransposedRows<T>& of, const Piece& piece,
-                      int64_t e, int64_t n) const {
-    const int64_t count = Min(of.end - e, kRows);
-    const T* row = of.z_grad + (e - of.begin) * of.z_stride + piece.at;
-    VecT<T> sum[kRows][C] = {};
-    const T* a[kRows] = {};
-    T* to[kRows] = {};
-    for (int64_t r = 0; r < count; ++r) {
-      a[r] = row + r * of.z_stride;
-      to[r] = of.to + (of.target ? of.target[e + r] : e + r) * of.to_stride + n;
-      PrefetchRow<C>(to[r]);
-    }
-    const int64_t depth = RoundsFactors(format) ? 2 * piece.depth : piece.depth;
-    MultiplyRows<C>(FactorRows<T>{a, count},
-                    WeightColumns<T>{piece.weights, depth, format}, sum);
-    for (int64_t r = 0; r < count; ++r) {
-      const T* kept = keep;
-      if (kept) {
-        const PackedSequence& packed = *args.packed;
-        const int64_t set = Block(piece.part) * packed.batch;
-        kept += (set + packed.batch_row[e + r]) * width + n;
-      }
-      for (int c = 0; c < C; ++c) {
-        const int64_t left = width - n - c * kL;
-        if (kept) sum[r][c] = sum[r][c] * LoadN(kept + c * kL, left);
-        const VecT<T> old =
-            piece.adds ? LoadN(to[r] + c * kL, left) : VecT<T>{};
-        StoreN(old + sum[r][c], to[r] + c * kL, left);
-      }
-    }
+  // The multipliers of a row of the product from a column on, or null.
+  const T* Kept(int part, int64_t e, int64_t column) const {
+    if (!keep) return nullptr;
+    const PackedSequence& packed = *args.packed;
+    const int64_t row = Block(part) * packed.batch + packed.batch_row[e];
+    return keep + row * width + column;
   }
 };
 
