@@ -41,7 +41,7 @@ struct GruCell {
   static constexpr bool kHasPeephole = false;
   static constexpr bool kHasOutputGate = false;
   static constexpr bool kReducesRows = false;
-  static constexpr bool kHasSecondProduct = false;
+  static constexpr bool kResetsBefore = false;
 
   struct Parameters {};
   struct Outputs {
@@ -108,7 +108,7 @@ struct ResetBeforeGruCell : GruCell<Math> {
 
   static constexpr int kPreActivations = 3;
   static constexpr int kRecurrentPreActivations = 2;
-  static constexpr bool kHasSecondProduct = true;
+  static constexpr bool kResetsBefore = true;
   static constexpr int kSavedCount = 3;
   static constexpr int kSavedForBackward = 3;
   static constexpr V Outputs::* kSaved[kSavedCount] = {&Outputs::r, &Outputs::u,

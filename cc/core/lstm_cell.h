@@ -119,7 +119,7 @@ struct LstmCellOf {
   static constexpr bool kReducesRows = false;
   // The equations have two parts. The second part reads m R of the candidate,
   // where m is a result of the first part.
-  static constexpr bool kHasSecondProduct = false;
+  static constexpr bool kResetsBefore = false;
   static constexpr int kNewStatePeephole = kNewStateGate;
 
   struct Parameters {

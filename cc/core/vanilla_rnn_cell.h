@@ -29,7 +29,7 @@ struct VanillaRnnCell {
   static constexpr bool kHasPeephole = false;
   static constexpr bool kHasOutputGate = false;
   static constexpr bool kReducesRows = false;
-  static constexpr bool kHasSecondProduct = false;
+  static constexpr bool kResetsBefore = false;
   static constexpr int kSavedCount = 0;  // h is enough
   static constexpr int kSavedForBackward = 0;
 

@@ -57,8 +57,8 @@ class BackwardSchedule {
   int64_t row_sets() const { return Min(batch_, kMaxSlices); }
   int64_t set_rows() const { return CeilDiv(batch_, Max(row_sets(), 1)); }
 
-  // Rows of the batch that belong to a slice.
-  int64_t SliceBegin(int64_t slice) const {
+  // The first row of the batch that belongs to a slice.
+  int64_t FirstBatchRow(int64_t slice) const {
     return Min(slice * slice_rows_, batch_);
   }
 

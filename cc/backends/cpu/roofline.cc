@@ -5,7 +5,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -55,16 +54,6 @@ double BestRate(int threads, const std::function<float(int)>& run) {
   return best;
 }
 
-// Memory bandwidth limits it: each chain is a vector of any instruction set.
-float Sum(const float* x, int64_t n) {
-  constexpr int kChains = 32;
-  float sum[kChains] = {};
-  for (int64_t k = 0; k + kChains <= n; k += kChains) {
-    for (int c = 0; c < kChains; ++c) sum[c] += x[k + c];
-  }
-  return std::accumulate(sum, sum + kChains, 0.0f);
-}
-
 }  // namespace
 
 double MeasureFlops(int threads) {
@@ -81,6 +70,7 @@ double MeasureFlops(int threads) {
 }
 
 double MeasureReadBandwidth(int64_t bytes, int threads) {
+  const Engine& engine = *SelectedInstructionSet().engine;
   const int64_t part = std::max<int64_t>(
       bytes / threads / static_cast<int64_t>(sizeof(float)), 1024);
   std::vector<std::unique_ptr<AlignedBuffer>> buffers;
@@ -90,7 +80,7 @@ double MeasureReadBandwidth(int64_t bytes, int threads) {
   }
   return BestRate(threads,
                   [&](int thread) {
-                    return Sum(
+                    return engine.sum(
                         static_cast<const float*>(buffers[thread]->data()),
                         part);
                   }) *

@@ -1,28 +1,36 @@
-// The backward pass of a layer direction: the loop over time, and one step, for
-// one cell. backward_schedule.h says how the work is divided;
-// backward_products.h has the products.
+// The backward pass of a layer direction, for one cell. backward_schedule.h
+// says how the work is divided; backward_products.h has the products.
 //
 // One step of the valid rows of the batch, from the last step to the first,
-// with the shapes of the results. dv is the gradient with respect to v, m the
-// hidden state before the projection, X^T the transposed X. A cell has parts,
-// its gate pre-activations.
+// with the shapes of the results. dv is the gradient with respect to v, X^T the
+// transposed X. Sizes, m, cs and parts are those of forward.h. The gradient of
+// a step's h is the sum of that from the layer above and the dh_prev of the
+// step after it.
 //
-//   dm = dh, or dh Wp^T             [rows, H]          MultiplyBack
-//   dz, dcs_prev = cell'(dm, dcs)   [rows, parts, H]   RunCells, by
-//                                                      core/*_cell.h
-//   db += dz, and the peepholes     [parts, H]         RunCells
-//   dh_prev = dz R^T                [rows, P]          MultiplyHGrad
-//   dx = dz W^T                     [rows, I]          MultiplyXGrad
+//   dh = dh_above + dh_prev of the next step
+//                       [rows, P]          LoadOutputGrads, or with a
+//                       projection
+//                                          LoadProjectedHGrad
+//   dm = dh Wp^T        [rows, H]          MultiplyBack; else dm = dh
+//   dz                  [rows, parts, H]   RunCells, by core/*_cell.h
+//   dcs_prev            [rows, H]          RunCells
+//   db += dz, and those of the peepholes, summed over the rows
+//                       [parts, H]         RunCells
+//   dh_prev = dz R^T    [rows, P]          MultiplyHGrad
+//   dx = dz W^T         [rows, I]          MultiplyXGrad
 //
-// and at the end of a chunk of steps, from the x and h_prev that Gather copied:
+// and at the end of a chunk of steps, from the x, h_prev and m that Gather
+// copied:
 //
 //   dW += x^T dz, dR += h_prev^T dz, dWp += m^T dh     AddWeightGrads
 //
 // This is the order of RunSlice, which computes a slice of the batch of a small
-// layer. Without slices, backward_phases.h runs these functions: a step then
-// begins with dh of the step, from the dz of the step after it, and dx belongs
-// to the products at the end of a chunk. second_product.h has the equations
-// of a ResetBeforeGruCell.
+// layer. Without slices, backward_phases.h runs these functions, and
+// MultiplyChunk for the weights: a step then begins with the dh_prev of the
+// step after it, and dx belongs to the products at the end of a chunk. An item
+// has a group of units (f.group), as many columns as a product kernel computes.
+// second_product.h has the equations of a ResetBeforeGruCell,
+// layer_norm_backward.h those of a layer-normalised cell.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 
@@ -31,7 +39,7 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-// The functions of a pass that depend on the cell.
+// The functions of a pass `f` that depend on the cell.
 template <class T, class Cell>
 struct BackwardStep {
   using V = VecT<T>;
@@ -46,30 +54,36 @@ struct BackwardStep {
     T* sums = f.sums + slice * f.SumsSize();
     f.ClearSums(sums, 0, f.padded_size);
     for (int64_t c = 0; c < f.schedule.chunks(); ++c) {
-      int64_t count = 0;
+      // Packed rows of the chunk so far: the place of the next step's rows.
+      int64_t chunk_rows = 0;
       const BackwardSchedule::Steps steps = f.schedule.StepsOf(c);
       for (int64_t step = steps.end - 1; step >= steps.begin; --step) {
         const Rows rows = {f.SliceBegin(slice, step),
-                           f.SliceBegin(slice + 1, step), count,
+                           f.SliceBegin(slice + 1, step), chunk_rows,
                            &f.chunk_buffers[thread], sums};
-        count += rows.count();
+        chunk_rows += rows.count();
         if (rows.count() > 0) RunStepOfSlice(f, rows, step, thread);
       }
-      AddWeightGrads(f, slice, thread, count, c > 0);
+      AddWeightGrads(f, slice, thread, chunk_rows, /*add=*/c > 0);
     }
-    AddStateGrad(f, f.schedule.SliceBegin(slice),
-                 f.schedule.SliceBegin(slice + 1), 0, f.cell_size);
+    // A GRU's state is h: its gradient is a part of that of h0.
+    AddStateGrad(f, f.schedule.FirstBatchRow(slice),
+                 f.schedule.FirstBatchRow(slice + 1), 0, f.cell_size);
   }
 
   // One step of a slice.
   static void RunStepOfSlice(const Backward<T>& f, const Rows& rows,
                              int64_t step, int thread) {
     PrefetchFactors(f, rows);
-    for (int64_t n = 0; f.projected() && n < f.hidden_size; n += f.group) {
-      LoadProjectedHGrad(f, rows, n);
+    if (f.projected()) {
+      for (int64_t n = 0; n < f.hidden_size; n += f.group) {
+        LoadProjectedHGrad(f, rows, n);
+      }
     }
+    // The functions of the cell: RunCells below, or those of second_product.h
+    // or layer_norm_backward.h.
     if constexpr (Cell::kReducesRows) f.functions.run_rows(f, rows, thread);
-    if constexpr (Cell::kHasSecondProduct) {
+    if constexpr (Cell::kResetsBefore) {
       ForEachGroup(f, [&](int64_t n) { f.functions.begin_cells(f, rows, n); });
     }
     if constexpr (!Cell::kReducesRows) {
@@ -78,11 +92,12 @@ struct BackwardStep {
     for (int64_t n = 0; n < f.hidden_size; n += f.group) {
       MultiplyHGrad(f, rows, step, n);
     }
+    // Copies x, h_prev and m to the panels that AddWeightGrads reads.
     for (int64_t k = 0; k < GradItems(f, &WeightGrad<T>::PanelItems); ++k) {
       Gather(f, rows, k);
     }
-    for (int64_t n = 0; f.args.x_grad && n < f.input_size;
-         n += f.kProductColumns) {
+    if (!f.args.x_grad) return;
+    for (int64_t n = 0; n < f.input_size; n += f.kProductColumns) {
       MultiplyXGrad(f, rows, n);
     }
   }
@@ -93,8 +108,8 @@ struct BackwardStep {
     for (int64_t n = 0; n < f.cell_size; n += f.group) use(n);
   }
 
-  // Fetches x and h of the step before. They lie too far away for the hardware
-  // prefetcher.
+  // Fetches x and h_prev of the step before, which is computed next. They lie
+  // too far away for the hardware prefetcher.
   static void PrefetchFactors(const Backward<T>& f, const Rows& rows) {
     for (int64_t e = rows.begin; e < rows.end; ++e) {
       const int64_t before = f.previous[e];
@@ -104,7 +119,8 @@ struct BackwardStep {
     }
   }
 
-  // The cell's equations of rows of a step, for a group of units from n on.
+  // dm and the cell's equations of rows of a step, for a group of units from n
+  // on.
   static void RunCells(const Backward<T>& f, const Rows& rows, int64_t n) {
     const int64_t n_end = Min(n + f.group, f.cell_size);
     if (f.projected()) MultiplyBack(f, rows, n, n_end);
@@ -115,18 +131,18 @@ struct BackwardStep {
     }
   }
 
-  // Packed rows.
-  struct Range {
+  // Some of the packed rows of a BackwardRows.
+  struct RowRange {
     int64_t begin, end;
   };
   // One vector of units of a few rows: from the gradients of m and of the state
   // to dz and the gradient of the previous state. Adds to the sums of the
   // biases and peepholes. With a projection, computes m again.
-  static void CellsOfVector(const Backward<T>& f, const Rows& rows, Range range,
-                            int64_t u) {
+  static void CellsOfVector(const Backward<T>& f, const Rows& rows,
+                            RowRange range, int64_t u) {
     const CellParameters<T, Cell> parameters(f.args, u);
     const Parameters with = parameters.get();
-    V bias[kParts] = {}, peephole[kParts] = {};
+    V bias_sum[kParts] = {}, peephole_sum[kParts] = {};
     for (int64_t e = range.begin; e < range.end; ++e) {
       if (f.previous[e] >= 0) PrefetchInputs(f, f.previous[e], u);
       const Outputs y = LoadOutputs(f, e, u, with);
@@ -134,12 +150,12 @@ struct BackwardStep {
       const typename Cell::Gradients d =
           Cell::Backward(y, before, LoadOutputGrads(f, rows, e, u), with);
       StoreGradients(f, rows, e, u, d);
-      for (int p = 0; p < kParts; ++p) bias[p] = bias[p] + d.z[p];
+      for (int p = 0; p < kParts; ++p) bias_sum[p] = bias_sum[p] + d.z[p];
       if constexpr (Cell::kHasPeephole) {
         for (int p = 0; p < kParts; ++p) {
           const bool is_new = p == Cell::kNewStatePeephole;
-          peephole[p] =
-              peephole[p] + d.z[p] * (is_new ? y.*Cell::kState : before);
+          peephole_sum[p] =
+              peephole_sum[p] + d.z[p] * (is_new ? y.*Cell::kState : before);
         }
       }
       if constexpr (Cell::kHasOutputGate) {
@@ -149,14 +165,14 @@ struct BackwardStep {
       }
     }
     for (int p = 0; p < kParts; ++p) {
-      Add(bias[p], f.BiasSums(rows.sums, p) + u);
+      Add(bias_sum[p], f.BiasSums(rows.sums, p) + u);
       if (f.args.weights_grad.peephole[p]) {
-        Add(peephole[p], f.PeepholeSums(rows.sums, p) + u);
+        Add(peephole_sum[p], f.PeepholeSums(rows.sums, p) + u);
       }
     }
   }
 
-  // The results of the forward pass.
+  // The saved activations, and what Restore computes from them.
   TF_LSTM_OPS_INLINE static Outputs LoadOutputs(const Backward<T>& f, int64_t e,
                                                 int64_t u,
                                                 const Parameters& with) {
@@ -183,7 +199,9 @@ struct BackwardStep {
     return f.PreviousH(e);
   }
 
-  // The gradients of the outputs.
+  // The gradients of the cell's outputs: of the saved activations where the
+  // caller gives them, of m, and of the state from the step after it. A GRU's
+  // state is h, so grad.*kState is grad.h.
   TF_LSTM_OPS_INLINE static Outputs LoadOutputGrads(const Backward<T>& f,
                                                     const Rows& rows, int64_t e,
                                                     int64_t u) {
@@ -231,9 +249,9 @@ struct BackwardStep {
     }
   }
 
-  // What the step of packed row e reads, one cache line of each. The preceding
-  // packed row of the same row of the batch is computed next, and lies too far
-  // away for the hardware prefetcher.
+  // Fetches what packed row e reads, one cache line of each. The caller passes
+  // the row of the step before, which is computed in the next step and lies too
+  // far away for the hardware prefetcher.
   static void PrefetchInputs(const Backward<T>& f, int64_t e, int64_t u) {
     constexpr int64_t kLine = 64;  // bytes
     if (u * static_cast<int64_t>(sizeof(T)) % kLine != 0) return;

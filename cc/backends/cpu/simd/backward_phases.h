@@ -36,7 +36,7 @@ void Prepare(const Backward<T>& f, int64_t item) {
   const RnnWeights<const T>& weights = f.args.weights;
   const GateMatrices<const T>& w =
       f.projected() ? weights.projection : weights.recurrent;
-  w.Read(f.projected() ? 0 : f.Block(kGateN), [&](const auto* data) {
+  w.Read(f.projected() ? 0 : f.GateBlock(kGateN), [&](const auto* data) {
     PackBlock(PackedFrom{data, w.column_stride, w.row_stride, f.hidden_size,
                          f.cell_size},
               n, Min(end, f.cell_size), f.packed_second + n * f.hidden_size,
@@ -97,7 +97,7 @@ void RunStep(const Backward<T>& f, const BackwardSchedule::Phase& at,
     }
     if (f.shape.reduces_rows) return;
     if (f.projected()) return LoadProjectedHGrad(f, rows, n);
-    if (f.shape.has_second_product) return f.functions.begin_cells(f, rows, n);
+    if (f.shape.resets_before) return f.functions.begin_cells(f, rows, n);
   }
   if (f.shape.reduces_rows) return RunRowSet(f, rows, item, thread);
   f.functions.run_cells(f, rows, n);
@@ -116,7 +116,7 @@ void WriteSums(const Backward<T>& f, int64_t u) {
   if (f.functions.write_sums) return f.functions.write_sums(f, u);
   const RnnWeights<T>& to = f.args.weights_grad;
   for (int p = 0; p < f.shape.pre_activations; ++p) {
-    const int64_t at = f.Block(p) * f.cell_size;
+    const int64_t at = f.GateBlock(p) * f.cell_size;
     if (to.input_bias && p < f.shape.input) {
       WriteTotal(f, f.BiasSums(f.sums, p), u, to.input_bias + at);
     }

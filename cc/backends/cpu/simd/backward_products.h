@@ -76,7 +76,7 @@ void CopyXGrad(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n) {
          u += f.kL) {
       const int64_t width = f.input_size - u;
       for (int p = 0; p < f.shape.input; ++p) {
-        T* to = x + f.Block(p) * gate_stride + u;
+        T* to = x + f.GateBlock(p) * gate_stride + u;
         const bool adds = p > 0 && gate_stride == 0;
         StoreN(LoadN(f.ZGrad(rows, e, p) + u, width) +
                    (adds ? LoadN(to, width) : VecT<T>{}),

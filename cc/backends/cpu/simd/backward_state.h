@@ -130,7 +130,7 @@ struct Backward {
 
   bool projected() const { return args.config.projected(); }
   // Whether a step has a second product, that of m.
-  bool multiplies_m() const { return projected() || shape.has_second_product; }
+  bool multiplies_m() const { return projected() || shape.resets_before; }
   // Without a projection h = o * co, computed again where h is not given.
   bool restores_h() const { return !args.h && args.weights_grad.recurrent; }
   // Whether the gradient of any step's previous h is needed.
@@ -138,14 +138,13 @@ struct Backward {
   bool multiplies_x_grad() const { return args.weights.input && args.x_grad; }
   // Whether a product reads dz.
   bool keeps_z_grad() const {
-    return needs_h_grad() || shape.has_second_product ||
-           args.weights_grad.input || args.weights_grad.recurrent ||
-           args.x_grad;
+    return needs_h_grad() || shape.resets_before || args.weights_grad.input ||
+           args.weights_grad.recurrent || args.x_grad;
   }
   bool rounds() const { return kCanRound && RoundsFactors(format); }
   int64_t CellWords() const { return Words(cell_size, format); }
   const int* order() const { return args.config.gate_order.block.data(); }
-  int Block(int part) const { return order()[part]; }
+  int GateBlock(int part) const { return order()[part]; }
 
   // Where the values of packed row e are.
   const T* X(int64_t e) const { return args.x + input_row[e] * args.x_stride; }
@@ -204,7 +203,7 @@ struct Backward {
   }
   // The first packed row of a step that belongs to the slice or a later one.
   int64_t SliceBegin(int64_t slice, int64_t step) const {
-    const int64_t row = schedule.SliceBegin(slice);
+    const int64_t row = schedule.FirstBatchRow(slice);
     const int64_t first = begin[step], end = begin[step + 1];
     if (end - first == batch) return first + row;
     return std::lower_bound(batch_row + first, batch_row + end, row) -
@@ -313,9 +312,9 @@ struct Backward {
                 rows,
                 format};
       default:
-        return {projected()                ? a.weights_grad.projection
-                : shape.has_second_product ? a.weights_grad.recurrent
-                                           : GateMatrices<T>(),
+        return {projected()           ? a.weights_grad.projection
+                : shape.resets_before ? a.weights_grad.recurrent
+                                      : GateMatrices<T>(),
                 cell_size,
                 hidden_size,
                 1,

@@ -29,16 +29,16 @@ TF_LSTM_OPS_INLINE void ForEachSaved(F&& f) {
 struct CellShape {
   int pre_activations, input, first_recurrent, recurrent;
   bool has_state, has_cell_state, has_forget_bias, reduces_rows;
-  bool has_second_product;
+  bool resets_before;
 };
 
 template <class Cell>
 constexpr CellShape kShapeOf = {
-    Cell::kPreActivations,  Cell::kInputPreActivations,
-    Cell::kFirstRecurrent,  Cell::kRecurrentPreActivations,
-    Cell::kHasState,        Cell::kHasCellState,
-    Cell::kHasForgetBias,   Cell::kReducesRows,
-    Cell::kHasSecondProduct};
+    Cell::kPreActivations, Cell::kInputPreActivations,
+    Cell::kFirstRecurrent, Cell::kRecurrentPreActivations,
+    Cell::kHasState,       Cell::kHasCellState,
+    Cell::kHasForgetBias,  Cell::kReducesRows,
+    Cell::kResetsBefore};
 
 // A vector of h of a row of the batch after the dropout of gate pre-activation
 // `part`. `pass` is a Forward or a Backward.
@@ -47,7 +47,7 @@ TF_LSTM_OPS_INLINE V DropH(const Pass& pass, V h, int part, int64_t row,
                            int64_t u) {
   const auto* keep = pass.args.recurrent_dropout.data;
   if (!keep) return h;
-  keep += (pass.Block(part) * pass.batch + row) * pass.hidden_size + u;
+  keep += (pass.GateBlock(part) * pass.batch + row) * pass.hidden_size + u;
   return h * LoadN(keep, pass.hidden_size - u);
 }
 

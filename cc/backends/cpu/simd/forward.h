@@ -1,10 +1,14 @@
-// The forward pass of a layer direction: the loop over time, and one step, for
-// one cell. forward_schedule.h says how the work is divided; forward_phases.h
-// packs the weights and then calls RunSlice or RunStepOfUnits.
+// The forward pass of a layer direction, for one cell. A thread computes either
+// all steps of a slice of the batch, RunSlice, or one step of a group of units,
+// RunStepOfUnits. forward_schedule.h chooses, and says what a phase and a chunk
+// of steps are; forward_phases.h calls both functions.
 //
-// One step of the valid rows of the batch, with the shapes of the results. m is
-// the hidden state before the projection. A cell has parts, its gate
-// pre-activations; Block(part) is a part's place in the weights.
+// One step of the valid rows of the batch, with the shapes of the results. H is
+// the cell size, H' is H rounded up to whole vectors, I the input size, P the
+// size of h. m is h before the projection, Outputs::h of core/*_cell.h. cs is
+// the state: of a GRU it is h. A cell has parts, its gate pre-activations;
+// GateBlock(part) is a part's place in the weights. Not all parts of all cells
+// have both products.
 //
 //   z = x W + b                [rows, parts, H]   MultiplyInput
 //   z = z + h_prev R           [rows, parts, H]   MultiplyRecurrent
@@ -12,14 +16,21 @@
 //   stores m, cs, and what the backward pass reads   StoreOutputs
 //   h = m Wp                   [rows, P]          ProjectOutput; else h = m
 //
-// A cell with a second product, ResetBeforeGruCell, has m = r * h_prev instead:
+// ResetBeforeGruCell has a product within its equations (kResetsBefore). Its m
+// is r * h_prev:
 //
-//   m, u, zn                   [rows, H]          StoreM
-//   h = cell(zn + m R, u)      [rows, H]          FinishStep
+//   m, zn, update gate         [rows, H]          StoreM
+//   h = cell(zn + m R, update gate, h_prev)
+//                              [rows, H]          FinishStep
 //
-// A tile has up to kRows (6) rows and one vector of units with all parts: what
-// one call of a product kernel computes. So the cell's equations read the
-// products from the L1 cache. A block has up to 16 tiles of rows.
+// A layer-normalised cell (kReducesRows) reads sums over all units of a row. So
+// x W and h_prev R, without biases, are stored side by side in z. When z has
+// all units of a row, apply_cell_to_rows applies the equations.
+//
+// A tile has up to kRows (6) rows and one vector of units with all parts. One
+// call of a product kernel computes x W or h_prev R of a tile, so the cell's
+// equations read the products from the L1 cache. A block has up to kRowBlock
+// (96) rows, which read the same weights one after the other.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 
@@ -29,16 +40,18 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-// Up to kMaxRows packed rows of a step, which share a read of the weights, and
+// Up to kRowBlock packed rows of a step, or for x W of a chunk of steps, and
 // what they read and write.
 template <class T>
 struct RowBlock {
-  static constexpr int64_t kMaxRows = ForwardSchedule::kRowBlock;
+  static constexpr int64_t kRowBlock = ForwardSchedule::kRowBlock;
 
   int64_t begin, rows;
-  T* z;  // [rows, z parts, H'] with x W + b; null: the tiles compute it
-  const T *x[kMaxRows], *h[kMaxRows];  // factors, after dropout or rounding
-  T *m[kMaxRows], *state[kMaxRows];    // m and cs
+  // [rows, f.z_parts(), H'], as far as z has been computed. Null: the tiles
+  // compute x W + b.
+  T* z;
+  const T *x[kRowBlock], *h_prev[kRowBlock];  // after dropout or rounding
+  T *m[kRowBlock], *state[kRowBlock];
 };
 
 // Rows [first, first + rows) of a block, at most kRows, and one vector of units
@@ -51,7 +64,7 @@ struct RowTile {
   int64_t packed_row(int64_t r) const { return block.begin + first + r; }
 };
 
-// The functions of a pass that depend on the cell.
+// The functions of a pass `f` that depend on the cell.
 template <class T, class Cell>
 struct ForwardStep {
   using V = VecT<T>;
@@ -59,8 +72,9 @@ struct ForwardStep {
   using Tile = RowTile<T>;
   static constexpr int kL = kLanes<T>;
   static constexpr int kParts = Cell::kPreActivations;
+  // Parts [0, kInputs) have x W, parts [kFirstRecurrent, kParts) have h_prev R.
   static constexpr int kInputs = Cell::kInputPreActivations;
-  static constexpr int kFirst = Cell::kFirstRecurrent;
+  static constexpr int kFirstRecurrent = Cell::kFirstRecurrent;
   static constexpr int kRecurrent = Cell::kRecurrentPreActivations;
 
   // All steps of a slice of the batch.
@@ -70,37 +84,40 @@ struct ForwardStep {
       const Rows rows = f.RowsOf(step, slice, thread);
       if (rows.begin == rows.end) continue;
       if (rows.dropped_x) ApplyInputDropout(f, rows);
-      if (Cell::kReducesRows) ProjectInput(f, rows, all);
+      if constexpr (Cell::kReducesRows) StoreInputProduct(f, rows, all);
       ComputeStep(f, rows, all);
-      if (Cell::kReducesRows) f.functions.apply_cell_to_rows(f, rows);
-      if (f.multiplies_m()) MultiplyM(f, rows, {0, f.hidden_size});
+      if constexpr (Cell::kReducesRows) f.functions.apply_cell_to_rows(f, rows);
+      // ProjectOutput, or FinishStep of a ResetBeforeGruCell.
+      if (f.multiplies_m()) FinishFromM(f, rows, {0, f.hidden_size});
     }
   }
 
-  // One step of a group of units of all rows. The first step of a chunk
-  // computes x W + b of all its steps. Only items of these units read and write
-  // that z, so it needs no phase of its own.
+  // One step of a group of units of all rows, up to what needs all units: that
+  // is a phase of its own. The first step of a chunk computes x W + b of all
+  // steps of the chunk. Until the next phase only this item reads and writes
+  // its units of that z, so no thread waits for another.
   static void RunStepOfUnits(const Forward<T>& f, int64_t step, Units units,
                              int thread) {
     const Rows rows = f.RowsOf(step);
     if (!f.packs_weights()) {
-      MultiplySingleStep(f, units, thread);
+      MultiplySingleStep(f, units, thread);  // z = x W + h_prev R + b
     } else if (f.schedule.BeginsChunk(step)) {
       const int64_t end = f.schedule.ChunkEnd(step);
       Rows some = rows;
       some.dropped_x = f.DroppedX(thread);
       // With dropout, x is computed for as many rows as its memory holds.
-      const int64_t block = some.dropped_x ? f.kRowBlock : end - rows.begin;
-      for (; some.begin < end; some.begin += block) {
-        some.end = Min(some.begin + block, end);
+      const int64_t count = some.dropped_x ? f.kRowBlock : end - rows.begin;
+      for (; some.begin < end; some.begin += count) {
+        some.end = Min(some.begin + count, end);
         some.z = rows.z + (some.begin - rows.begin) * f.z_row();
         if (some.dropped_x) ApplyInputDropout(f, some);
-        ProjectInput(f, some, units);
+        StoreInputProduct(f, some, units);
       }
     }
     ComputeStep(f, rows, units);
   }
 
+  // The blocks of rows times the vectors of units of a step.
   static void ComputeStep(const Forward<T>& f, const Rows& rows, Units units) {
     ForEachBlock(f, rows, [&](const RowBlock<T>& block) {
       const int64_t last = units.end - kL;
@@ -108,17 +125,17 @@ struct ForwardStep {
         // Odd phases go backwards: what was used last is still in the cache.
         const int64_t u = units.reverse ? units.begin + last - k : k;
         if constexpr (Cell::kReducesRows) {
-          StoreRecurrent(f, block, u);
+          StoreRecurrentProduct(f, block, u);
         } else {
-          StepOfUnits(f, block, u);
+          StepOfVector(f, block, u);
         }
       }
     });
   }
 
   // One vector of units of a block of rows.
-  static void StepOfUnits(const Forward<T>& f, const RowBlock<T>& block,
-                          int64_t u) {
+  static void StepOfVector(const Forward<T>& f, const RowBlock<T>& block,
+                           int64_t u) {
     const CellParameters<T, Cell> parameters(f.args, u);
     const auto with = parameters.get();
     V bias[kParts];
@@ -127,7 +144,7 @@ struct ForwardStep {
       const Tile tile = {block, k, Min(block.rows - k, kRows), u};
       V z[kRows][kParts];
       Multiply(f, tile, bias, z);
-      if constexpr (Cell::kHasSecondProduct) {
+      if constexpr (Cell::kResetsBefore) {
         SecondProductForward<T, Cell>::StoreM(f, tile, z);
       } else {
         ApplyCell(f, tile, with, z);
@@ -135,30 +152,31 @@ struct ForwardStep {
     }
   }
 
-  // z = x W + h R + bias. A pre-activation may have one of the products only.
+  // z = x W + h_prev R + bias. A part may have one of the products only.
   TF_LSTM_OPS_INLINE static void Multiply(const Forward<T>& f, const Tile& tile,
                                           const V* bias, V (*z)[kParts]) {
-    if constexpr (kFirst == 0 && kInputs == kParts) {
+    if constexpr (kFirstRecurrent == 0 && kInputs == kParts) {
       LoadOrMultiplyInput(f, tile, bias, z);
       MultiplyRecurrent(f, tile, z);
     } else {
       V input[kRows][kInputs], sums[kRows][kRecurrent];
       LoadOrMultiplyInput(f, tile, bias, input);
       for (int64_t r = 0; r < tile.rows; ++r) {
-        for (int p = kFirst; p < kParts; ++p) {
-          sums[r][p - kFirst] = p < kInputs ? input[r][p] : bias[p];
+        for (int p = kFirstRecurrent; p < kParts; ++p) {
+          sums[r][p - kFirstRecurrent] = p < kInputs ? input[r][p] : bias[p];
         }
       }
       MultiplyRecurrent(f, tile, sums);
       for (int64_t r = 0; r < tile.rows; ++r) {
         for (int p = 0; p < kParts; ++p) {
-          z[r][p] = p < kFirst ? input[r][p] : sums[r][p - kFirst];
+          z[r][p] =
+              p < kFirstRecurrent ? input[r][p] : sums[r][p - kFirstRecurrent];
         }
       }
     }
   }
 
-  // sums = x W + bias, from z where it has been computed.
+  // sums = x W + bias, from z where that has been computed.
   static void LoadOrMultiplyInput(const Forward<T>& f, const Tile& tile,
                                   const V* bias, V (*sums)[kInputs]) {
     if (!tile.block.z) return MultiplyInput(f, tile, bias, sums);
@@ -167,7 +185,8 @@ struct ForwardStep {
     }
   }
 
-  // sums = x W + bias. Without input weights, x W is x itself.
+  // sums = x W + bias. Without input weights, x W is x itself. With dropout
+  // each part has its own x.
   static void MultiplyInput(const Forward<T>& f, const Tile& tile,
                             const V* bias, V (*sums)[kInputs]) {
     for (int64_t r = 0; r < tile.rows; ++r) {
@@ -184,33 +203,35 @@ struct ForwardStep {
     }
   }
 
+  // A part reads its columns of x, or all parts read the same ones: then the
+  // stride is 0.
   static void AddInput(const Forward<T>& f, const Tile& tile,
                        V (*sums)[kInputs]) {
     for (int64_t r = 0; r < tile.rows; ++r) {
       for (int p = 0; p < kInputs; ++p) {
         const T* x = tile.block.x[tile.first + r] +
-                     f.Block(p) * f.args.config.x_gate_stride + tile.u;
+                     f.GateBlock(p) * f.args.config.x_gate_stride + tile.u;
         sums[r][p] = LoadN(x, f.cell_size - tile.u) + sums[r][p];
       }
     }
   }
 
-  // sums += h R. With Regime::kOnce the products are in z already.
+  // sums += h_prev R. With Regime::kOnce the products are in z already.
   static void MultiplyRecurrent(const Forward<T>& f, const Tile& tile,
                                 V (*sums)[kRecurrent]) {
     if (!f.packs_weights()) return;
-    const FactorRows<T> h = {tile.block.h + tile.first, tile.rows,
-                             f.batch * f.FactorWords(f.hidden_size)};
+    const FactorRows<T> h_prev = {tile.block.h_prev + tile.first, tile.rows,
+                                  f.batch * f.FactorWords(f.hidden_size)};
     const WeightColumns<T> r = f.RecurrentWeights(tile.u);
     if (f.args.recurrent_dropout.data) {
-      MultiplyRows<kRecurrent, true>(h, r, sums);
+      MultiplyRows<kRecurrent, true>(h_prev, r, sums);
     } else {
-      MultiplyRows<kRecurrent>(h, r, sums);
+      MultiplyRows<kRecurrent>(h_prev, r, sums);
     }
   }
 
-  // The cell's equations. Their first part is computed for all rows before the
-  // second one, so that the latencies overlap.
+  // The cell's equations. Their first part is computed for all rows of the tile
+  // before the second one, so that the latencies overlap.
   TF_LSTM_OPS_INLINE static void ApplyCell(
       const Forward<T>& f, const Tile& tile,
       const typename Cell::Parameters& with, const V (*z)[kParts]) {
@@ -234,12 +255,13 @@ struct ForwardStep {
                                               const typename Cell::Outputs* y) {
     const int64_t u = tile.u, width = f.cell_size - u;
     for (int64_t r = 0; r < tile.rows; ++r) {
-      const int64_t of = tile.first + r;
+      const int64_t row = tile.first + r;
       if constexpr (Cell::kHasState) {
-        StoreN(y[r].*Cell::kState, tile.block.state[of] + u, width);
+        StoreN(y[r].*Cell::kState, tile.block.state[row] + u, width);
       }
-      StoreN(y[r].h, tile.block.m[of] + u, width);
+      StoreN(y[r].h, tile.block.m[row] + u, width);
     }
+    // h as the next step's product reads it, after dropout or rounding.
     if (f.effective_h_sets() > 0 && !f.projected()) {
       for (int64_t r = 0; r < tile.rows; ++r) {
         StoreEffectiveH(f, y[r].h, tile.packed_row(r), u);
@@ -253,8 +275,10 @@ struct ForwardStep {
     });
   }
 
-  // Stores z = x W + bias of some rows and units.
-  static void ProjectInput(const Forward<T>& f, const Rows& rows, Units units) {
+  // Stores z = x W + bias of some rows and units. A layer-normalised cell adds
+  // its biases later.
+  static void StoreInputProduct(const Forward<T>& f, const Rows& rows,
+                                Units units) {
     ForEachBlock(f, rows, [&](const RowBlock<T>& block) {
       for (int64_t u = units.begin; u < units.end; u += kL) {
         V bias[kParts], sums[kRows][kInputs];
@@ -271,17 +295,16 @@ struct ForwardStep {
     });
   }
 
-  // Stores h R of a layer-normalised cell, behind x W. Its equations are
-  // applied by apply_cell_to_rows, when z has all units of a row.
-  static void StoreRecurrent(const Forward<T>& f, const RowBlock<T>& block,
-                             int64_t u) {
+  // Stores h_prev R of a layer-normalised cell, behind x W.
+  static void StoreRecurrentProduct(const Forward<T>& f,
+                                    const RowBlock<T>& block, int64_t u) {
     for (int64_t k = 0; k < block.rows; k += kRows) {
       const Tile tile = {block, k, Min(block.rows - k, kRows), u};
       V sums[kRows][kRecurrent] = {};
       MultiplyRecurrent(f, tile, sums);
       for (int64_t r = 0; r < tile.rows; ++r) {
         for (int p = 0; p < kRecurrent; ++p) {
-          Store(sums[r][p], Z(f, tile, r, kFirst + p));
+          Store(sums[r][p], Z(f, tile, r, kFirstRecurrent + p));
         }
       }
     }
@@ -293,14 +316,14 @@ struct ForwardStep {
                            const F& use) {
     RowBlock<T> block;
     for (block.begin = rows.begin; block.begin < rows.end;
-         block.begin += block.kMaxRows) {
+         block.begin += block.kRowBlock) {
       const int64_t first = block.begin - rows.begin;
-      block.rows = Min(rows.end - block.begin, block.kMaxRows);
+      block.rows = Min(rows.end - block.begin, block.kRowBlock);
       block.z = rows.z ? rows.z + first * f.z_row() : nullptr;
       for (int64_t r = 0; r < block.rows; ++r) {
         const int64_t e = block.begin + r;
         block.x[r] = f.FactorX(e, rows);
-        block.h[r] = f.FactorH(e);
+        block.h_prev[r] = f.FactorH(e);
         block.m[r] = f.M(e);
         block.state[r] = f.State(e);
       }
@@ -314,7 +337,7 @@ struct ForwardStep {
            tile.u;
   }
 
-  // A layer-normalised cell adds its biases itself.
+  // Zero for a layer-normalised cell.
   static void LoadBias(const Forward<T>& f, int64_t u, V (&bias)[kParts]) {
     for (int p = 0; p < kParts; ++p) {
       bias[p] = Cell::kReducesRows ? V{} : BiasOf(f, p, u);

@@ -57,8 +57,8 @@ void Run(const Forward<T>& f, int64_t phase, int64_t item, int thread) {
       return f.functions.apply_cell_to_rows(f, row);
     }
     case Work::kProject:
-      return MultiplyM(f, f.RowsOf(at.step),
-                       GroupOf(f.schedule.group(), item, f.hidden_size));
+      return FinishFromM(f, f.RowsOf(at.step),
+                         GroupOf(f.schedule.group(), item, f.hidden_size));
   }
 }
 

@@ -11,7 +11,7 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 // The bias of a pre-activation, and the forget bias.
 template <class T>
 TF_LSTM_OPS_INLINE VecT<T> BiasOf(const Forward<T>& f, int part, int64_t u) {
-  const int64_t at = f.Block(part) * f.cell_size + u;
+  const int64_t at = f.GateBlock(part) * f.cell_size + u;
   const auto load = [&](const T* bias, bool has_part) {
     return bias && has_part ? LoadN(bias + at, f.cell_size - u) : VecT<T>{};
   };
@@ -63,7 +63,7 @@ void PackGates(const Forward<T>& f, const GateMatrices<const T>& from,
   const int64_t row = parts * kLanes<T>, vector = Words(depth, f.format) * row;
   packed += units.begin / kLanes<T> * vector;
   for (int p = first; p < first + parts; ++p, packed += kLanes<T>) {
-    from.Read(f.Block(p), [&](const auto* data) {
+    from.Read(f.GateBlock(p), [&](const auto* data) {
       PackVectors(PackedFrom{data + units.begin * from.column_stride,
                              from.row_stride, from.column_stride, depth,
                              Min(f.cell_size, units.end) - units.begin},
@@ -86,7 +86,7 @@ void PackWeights(const Forward<T>& f, const Units& units) {
   if (!f.multiplies_m() || columns <= 0) return;
   const GateMatrices<const T>& from =
       f.projected() ? w.projection : w.recurrent;
-  from.Read(f.projected() ? 0 : f.Block(kGateN), [&](const auto* data) {
+  from.Read(f.projected() ? 0 : f.GateBlock(kGateN), [&](const auto* data) {
     PackVectors(PackedFrom{data + u * from.column_stride, from.row_stride,
                            from.column_stride, f.cell_size, columns},
                 PackedTo<T>{f.packed_second + u * f.cell_size, kLanes<T>,
@@ -128,8 +128,9 @@ void ApplyInputDropout(const Forward<T>& f, const ForwardRows<T>& rows) {
   T* to = rows.dropped_x;
   for (int64_t e = rows.begin; e < rows.end; ++e) {
     for (int p = 0; p < f.shape.input; ++p) {
-      const T* keep = f.args.input_dropout.data +
-                      (f.Block(p) * f.batch + f.batch_row[e]) * f.input_size;
+      const T* keep =
+          f.args.input_dropout.data +
+          (f.GateBlock(p) * f.batch + f.batch_row[e]) * f.input_size;
       CopyX(f, f.X(e), keep, to);
       to += f.FactorWords(f.input_size);
     }
@@ -170,8 +171,8 @@ void ProjectOutput(const Forward<T>& f, const ForwardRows<T>& rows,
 
 // The second product of a step, and what follows it.
 template <class T>
-void MultiplyM(const Forward<T>& f, const ForwardRows<T>& rows,
-               const Units& units) {
+void FinishFromM(const Forward<T>& f, const ForwardRows<T>& rows,
+                 const Units& units) {
   if (f.projected()) return ProjectOutput(f, rows, units);
   f.functions.finish_step(f, rows, units);
 }

@@ -87,7 +87,7 @@ struct Forward {
 
   bool projected() const { return args.config.projected(); }
   // Whether a step has a second product, that of m.
-  bool multiplies_m() const { return projected() || shape.has_second_product; }
+  bool multiplies_m() const { return projected() || shape.resets_before; }
   bool packs_weights() const { return schedule.regime() != Regime::kOnce; }
 
   // Pre-activations in a row of z. A cell that reduces rows stores the products
@@ -97,7 +97,7 @@ struct Forward {
   }
   int64_t z_row() const { return z_parts() * padded_size; }
 
-  int Block(int part) const { return args.config.gate_order.block[part]; }
+  int GateBlock(int part) const { return args.config.gate_order.block[part]; }
 
   // Whether x and h are rounded to pairs of bfloat16.
   bool rounds() const { return RoundsFactors(format); }
@@ -207,8 +207,8 @@ struct Forward {
             : shape.has_state ? scratch->Take(batch * cell_size)
                               : nullptr;
     m = scratch->Take(multiplies_m() ? batch * cell_size : 0);
-    held = scratch->Take(
-        shape.has_second_product ? kHeldValues * batch * cell_size : 0);
+    held = scratch->Take(shape.resets_before ? kHeldValues * batch * cell_size
+                                             : 0);
     effective_h = scratch->Take(2 * effective_h_sets() * batch *
                                 FactorWords(hidden_size));
     rounded_x =

@@ -35,7 +35,7 @@ constexpr CellFunctions<T> FunctionsOf() {
         &LayerNormForward<T, Cell>::ApplyCellToRows;
     functions.backward.run_rows = &LayerNormBackward<T, Cell>::RunRows;
     functions.backward.write_sums = &LayerNormBackward<T, Cell>::WriteSums;
-  } else if constexpr (Cell::kHasSecondProduct) {
+  } else if constexpr (Cell::kResetsBefore) {
     functions.forward.finish_step = &SecondProductForward<T, Cell>::FinishStep;
     functions.backward.begin_cells =
         &SecondProductBackward<T, Cell>::BeginCells;
@@ -165,6 +165,18 @@ float MultiplyAdd(int64_t rounds, int64_t* flops) {
   return total[0];
 }
 
+float Sum(const float* x, int64_t n) {
+  constexpr int kChains = 8;
+  constexpr int kL = kLanes<float>;
+  VecT<float> sum[kChains] = {};
+  for (int64_t k = 0; k + kChains * kL <= n; k += kChains * kL) {
+    for (int c = 0; c < kChains; ++c) sum[c] = sum[c] + Load(x + k + c * kL);
+  }
+  VecT<float> total = {};
+  for (const VecT<float>& chain : sum) total = total + chain;
+  return total[0];
+}
+
 #endif
 }  // namespace
 
@@ -181,6 +193,7 @@ const Engine kEngine = {&RunForward<float>,
                         &Narrow<Half>,
                         &Narrow<BFloat16>,
                         &MultiplyAdd,
+                        &Sum,
                         &RunStepGradient<float>,
                         &RunStepGradient<double>};
 #endif

@@ -212,7 +212,7 @@ struct LayerNormBackward {
     const auto write = [&](int sum, T* vector, int term) {
       if (!vector) return;
       WriteTotal(f, f.sums + sum * f.padded_size, u,
-                 vector + f.Block(term) * f.cell_size);
+                 vector + f.GateBlock(term) * f.cell_size);
     };
     for (int p = 0; p < kPlain; ++p) {
       if (Cell::HasInput(p)) {
