@@ -7,14 +7,13 @@
 // a step's h is the sum of that from the layer above and the dh_prev of the
 // step after it.
 //
-//   dh = dh_above + dh_prev of the next step
-//                       [rows, P]          LoadOutputGrads, or with a
-//                       projection
-//                                          LoadProjectedHGrad
-//   dm = dh Wp^T        [rows, H]          MultiplyBack; else dm = dh
+//   dh = dh_above + dh_prev of the step after it
+//                       [rows, P]          LoadOutputGrads; LoadProjectedHGrad
+//   dm = dh Wp^T, or dm = dh
+//                       [rows, H]          MultiplyBack, if projected
 //   dz                  [rows, parts, H]   RunCells, by core/*_cell.h
 //   dcs_prev            [rows, H]          RunCells
-//   db += dz, and those of the peepholes, summed over the rows
+//   db and the gradients of the peepholes: sums over the rows
 //                       [parts, H]         RunCells
 //   dh_prev = dz R^T    [rows, P]          MultiplyHGrad
 //   dx = dz W^T         [rows, I]          MultiplyXGrad
@@ -25,12 +24,13 @@
 //   dW += x^T dz, dR += h_prev^T dz, dWp += m^T dh     AddWeightGrads
 //
 // This is the order of RunSlice, which computes a slice of the batch of a small
-// layer. Without slices, backward_phases.h runs these functions, and
-// MultiplyChunk for the weights: a step then begins with the dh_prev of the
-// step after it, and dx belongs to the products at the end of a chunk. An item
-// has a group of units (f.group), as many columns as a product kernel computes.
-// second_product.h has the equations of a ResetBeforeGruCell,
-// layer_norm_backward.h those of a layer-normalised cell.
+// layer. Without slices, backward_phases.h calls these functions, with
+// MultiplyChunk instead of AddWeightGrads. A step then begins with
+// MultiplyHGrad of the step after it. MultiplyChunk also computes dx. An item
+// has a group of f.group units. Where a step has a product, they are at most
+// the columns that a product kernel computes. second_product.h has the
+// equations of a ResetBeforeGruCell, layer_norm_backward.h those of a
+// layer-normalised cell.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 

@@ -1,7 +1,8 @@
-// The forward pass of a layer direction, for one cell. A thread computes either
-// all steps of a slice of the batch, RunSlice, or one step of a group of units,
-// RunStepOfUnits. forward_schedule.h chooses, and says what a phase and a chunk
-// of steps are; forward_phases.h calls both functions.
+// The forward pass of a layer direction, for one cell. An item is either all
+// steps of a slice of the batch (RunSlice) or one step of a group of units
+// (RunStepOfUnits). ForwardSchedule chooses between them. forward_schedule.h
+// says what a phase and a chunk of steps are; forward_phases.h calls both
+// functions.
 //
 // One step of the valid rows of the batch, with the shapes of the results. H is
 // the cell size, H' is H rounded up to whole vectors, I the input size, P the
@@ -14,23 +15,25 @@
 //   z = z + h_prev R           [rows, parts, H]   MultiplyRecurrent
 //   m, cs = cell(z, cs_prev)   [rows, H]          ApplyCell, by core/*_cell.h
 //   stores m, cs, and what the backward pass reads   StoreOutputs
-//   h = m Wp                   [rows, P]          ProjectOutput; else h = m
+//   h = m Wp, or h = m         [rows, P]          ProjectOutput, if projected
 //
-// ResetBeforeGruCell has a product within its equations (kResetsBefore). Its m
-// is r * h_prev:
+// ResetBeforeGruCell is an exception: it has a product within its equations
+// (kResetsBefore). m is r * h_prev, zn the candidate's x W + b:
 //
 //   m, zn, update gate         [rows, H]          StoreM
 //   h = cell(zn + m R, update gate, h_prev)
 //                              [rows, H]          FinishStep
 //
-// A layer-normalised cell (kReducesRows) reads sums over all units of a row. So
-// x W and h_prev R, without biases, are stored side by side in z. When z has
-// all units of a row, apply_cell_to_rows applies the equations.
+// A layer-normalised cell (kReducesRows) reads sums over all units of a row.
+// Its tiles therefore only store x W and h_prev R, each without bias, in
+// different parts of z. apply_cell_to_rows applies the equations when z has all
+// units of a row.
 //
-// A tile has up to kRows (6) rows and one vector of units with all parts. One
-// call of a product kernel computes x W or h_prev R of a tile, so the cell's
-// equations read the products from the L1 cache. A block has up to kRowBlock
-// (96) rows, which read the same weights one after the other.
+// A tile has up to kRows (6) rows and one vector of units with all parts; the
+// register tiles of gemm.h are parts of it. One call of a product kernel
+// computes x W or h_prev R of a tile, so the cell's equations read the products
+// from the L1 cache. A block has up to kRowBlock (96) rows, which read the same
+// weights one after the other.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 

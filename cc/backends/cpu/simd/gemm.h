@@ -1,11 +1,12 @@
 // Matrix products: weights packed into columns of one vector, and kernels that
-// compute up to kRows x kColumns vectors of the result.
+// compute up to kRows rows times kColumns vectors of the result.
 //
-// Every element of a product is a sum of chains of kChain fused multiply-adds,
-// over k in ascending order; the sums of the chains are added in order. It
-// therefore depends on neither the number of threads nor the other rows and
-// columns. Its rounding error grows with the root of kChain and with the number
-// of chains, rather than with the root of k.
+// Every element of a product is a sum of chains of up to kChain multiply-adds,
+// fused where the instruction set has them, over k in ascending order; the sums
+// of the chains are added in order. It therefore depends on neither the number
+// of threads nor the other rows and columns. Its typical relative error grows
+// with the root of (kChain + the number of chains), rather than with the root
+// of k.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_GEMM_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_GEMM_H_
 
@@ -24,9 +25,10 @@ constexpr int64_t kChain = 128;  // multiply-adds of a chain
 // The part of a product's result that a kernel keeps in registers.
 struct RegisterTile {
   int rows, columns;  // of the result; columns in vectors
-  // One step of the sum multiplies a column vector of A with a row vector of B.
-  // If true, the column of A is loaded first, and the row of B element by
-  // element. Otherwise the row of B is loaded first.
+  // For one k, a column of A, one element per row, is multiplied by a row of B,
+  // one vector per column. If true, all elements of A are loaded first, and
+  // then one vector of B at a time. Otherwise all vectors of B are loaded
+  // first, and then one element of A at a time.
   bool keeps_rows;
 };
 
@@ -119,8 +121,8 @@ TF_LSTM_OPS_INLINE void ForEachRow(const B* at, int64_t stride, int64_t begin,
 // 2, C, lanes], which are widened: the bits are those of the same values in
 // float.
 //
-// The chains are outside of the tiles: the second tile of a chain reads its
-// weights from the L1 cache.
+// The chains are outside of the tiles: the tiles read the same rows of the
+// weights shortly after each other.
 template <class A, class B, int R, int C, bool kOwnA, int kAStride>
 void Accumulate(const A* const* a, int64_t a_stride, const B* b,
                 int64_t b_stride, int64_t depth, VecT<SumOf<A>> (*acc)[C]) {
