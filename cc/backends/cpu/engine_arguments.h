@@ -218,16 +218,18 @@ class BackwardArguments {
  private:
   static constexpr int64_t kRowsOfItem = 64;  // to occupy several threads
 
+  struct XGradSum {
+    const BackwardArguments& pass;
+  };
   void AddXGrad(int threads) const {
-    const BackwardArguments* state = this;
-    RunJob({&state, 1,
+    XGradSum sum = {*this};
+    RunJob({&sum, 1,
             [](const void* of, int64_t) {
-              const auto& self =
-                  **static_cast<const BackwardArguments* const*>(of);
-              return CeilDiv(self.engine_.packed->size(), kRowsOfItem);
+              const XGradSum& self = *static_cast<const XGradSum*>(of);
+              return CeilDiv(self.pass.engine_.packed->size(), kRowsOfItem);
             },
             [](void* of, int64_t, int64_t item, int) {
-              (*static_cast<const BackwardArguments**>(of))->AddRows(item);
+              static_cast<const XGradSum*>(of)->pass.AddRows(item);
             }},
            threads);
   }
