@@ -54,18 +54,23 @@ TF_LSTM_OPS_INLINE void StoreEffectiveH(const Forward<T>& f, VecT<T> h,
   StoreEffectiveH(f, h, f.batch_row[e], f.ordinal[e] + 1, u);
 }
 
-// Packs gates [first, first + parts) of W or R, which have `depth` inputs, for
-// some units; see Forward::InputWeights.
+// Parts [first, first + parts) of W or R, which have `depth` inputs.
+struct GateParts {
+  int first, parts;
+  int64_t depth;
+};
+
+// Packs parts of W or R for some units; see Forward::InputWeights.
 template <class T>
 void PackGates(const Forward<T>& f, const GateMatrices<const T>& from,
-               int first, int parts, int64_t depth, const Units& units,
-               T* packed) {
-  const int64_t row = parts * kLanes<T>, vector = Words(depth, f.format) * row;
+               const GateParts& of, const Units& units, T* packed) {
+  const int64_t row = of.parts * kLanes<T>;
+  const int64_t vector = Words(of.depth, f.format) * row;
   packed += units.begin / kLanes<T> * vector;
-  for (int p = first; p < first + parts; ++p, packed += kLanes<T>) {
+  for (int p = of.first; p < of.first + of.parts; ++p, packed += kLanes<T>) {
     from.Read(f.GateBlock(p), [&](const auto* data) {
       PackVectors(PackedFrom{data + units.begin * from.column_stride,
-                             from.row_stride, from.column_stride, depth,
+                             from.row_stride, from.column_stride, of.depth,
                              Min(f.cell_size, units.end) - units.begin},
                   PackedTo<T>{packed, row, vector}, f.format);
     });
@@ -77,11 +82,12 @@ template <class T>
 void PackWeights(const Forward<T>& f, const Units& units) {
   const RnnWeights<const T>& w = f.args.weights;
   if (w.input) {
-    PackGates(f, w.input, 0, f.shape.input, f.input_size, units,
+    PackGates(f, w.input, {0, f.shape.input, f.input_size}, units,
               f.packed_input);
   }
-  PackGates(f, w.recurrent, f.shape.first_recurrent, f.shape.recurrent,
-            f.hidden_size, units, f.packed_recurrent);
+  PackGates(f, w.recurrent,
+            {f.shape.first_recurrent, f.shape.recurrent, f.hidden_size}, units,
+            f.packed_recurrent);
   const int64_t u = units.begin, columns = Min(f.hidden_size, units.end) - u;
   if (!f.multiplies_m() || columns <= 0) return;
   const GateMatrices<const T>& from =
