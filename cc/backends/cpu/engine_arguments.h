@@ -186,7 +186,7 @@ class BackwardArguments {
     static_cast<LayerBackward<T>&>(engine_) = layer;
     engine_.packed = &packed;
     ReadInputs(&contiguous_, &engine_);
-    if (layer.adds_to_x_grad) {
+    if (AddsXGrad()) {
       const std::vector<int64_t>& rows = packed.input_row;
       const int64_t last =
           rows.empty() ? -1 : *std::max_element(rows.begin(), rows.end());
@@ -206,7 +206,7 @@ class BackwardArguments {
   // Writes the gradients with respect to the initial states, and adds dx to
   // that of the pass that writes it. Call it after the engine has run.
   void Finish(int threads) const {
-    if (layer_.adds_to_x_grad) AddXGrad(threads);
+    if (AddsXGrad()) AddXGrad(threads);
     const auto copy = [this](const States<T>& from, int64_t width,
                              const States<T>& to) {
       contiguous_.Copy({from.data, from.stride}, width, to);
@@ -218,21 +218,24 @@ class BackwardArguments {
  private:
   static constexpr int64_t kRowsOfItem = 64;  // to occupy several threads
 
+  bool AddsXGrad() const { return layer_.adds_to_x_grad && layer_.x_grad; }
+
   struct XGradSum {
     const BackwardArguments& pass;
+    int64_t items;
   };
   void AddXGrad(int threads) const {
-    XGradSum sum = {*this};
+    XGradSum sum = {*this, CeilDiv(engine_.packed->size(), kRowsOfItem)};
     RunJob({&sum, 1,
             [](const void* of, int64_t) {
-              const XGradSum& self = *static_cast<const XGradSum*>(of);
-              return CeilDiv(self.pass.engine_.packed->size(), kRowsOfItem);
+              return static_cast<const XGradSum*>(of)->items;
             },
             [](void* of, int64_t, int64_t item, int) {
               static_cast<const XGradSum*>(of)->pass.AddRows(item);
             }},
-           threads);
+           static_cast<int>(Max(1, Min(threads, sum.items))));
   }
+  // Adds some rows of dx. All gates read the same columns of x.
   void AddRows(int64_t item) const {
     const PackedSequence& packed = *engine_.packed;
     const int64_t end = Min((item + 1) * kRowsOfItem, packed.size());
