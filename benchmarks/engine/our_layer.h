@@ -90,7 +90,7 @@ class OurLayer {
     layer->x_stride = case_.inputs;
   }
 
-  void Forward(float* activations, tf_lstm_ops::cpu::PackedWeights* kept) {
+  void Forward(float* activations, tf_lstm_ops::cpu::KeptWeights* kept) {
     tf_lstm_ops::LayerForward<float> pass;
     Describe(&pass);
     pass.h = h_.data();
@@ -105,7 +105,7 @@ class OurLayer {
   const int threads_;
   Values h_, x_grad_, activations_, state_grads_, weights_grad_;
   const tf_lstm_ops::PackedSequence packed_;
-  tf_lstm_ops::cpu::PackedWeights kept_;
+  tf_lstm_ops::cpu::KeptWeights kept_;
 };
 
 }  // namespace engine_benchmark

@@ -13,6 +13,7 @@ import tf_lstm_ops
 from tf_lstm_ops import op_definitions
 
 UNITS, INPUTS = 20, 9  # a whole vector and a rest
+WIDE = 70  # units of weights that others write to
 
 
 def layer_and_twin(kind: str) -> tuple[keras.Layer, keras.Layer]:
@@ -68,68 +69,128 @@ def test_predictions_follow_the_weights(pair, traced: bool) -> None:
         assert_follows(ours, layer, twin, x)
 
 
-@pytest.mark.parametrize("units", [UNITS, 512])
-@pytest.mark.parametrize("written", ["rows", "columns"])
-def test_writes_behind_tensorflow(units, written) -> None:
-    """Ops that write to the variable's own buffer. Of a large matrix the checksum reads 64 lines:
-    it covers a 32nd of the rows, wherever they are, or the columns of a gate.
-    """
+def elements(shape: tuple[int, int], count: int) -> list[tuple[int, int]]:
+    """The corners of a matrix, and others at random."""
+    rows, columns = shape
+    rng = np.random.default_rng(rows)
+    others = [(rng.integers(rows), rng.integers(columns)) for _ in range(count)]
+    return [(0, 0), (0, columns - 1), (rows - 1, 0), (rows - 1, columns - 1), *others]
+
+
+@pytest.mark.parametrize("units", [WIDE, 512])
+def test_writes_of_one_element_behind_tensorflow(units) -> None:
+    """An op that writes to the variable's own buffer."""
     layer = tf_lstm_ops.keras.LSTM(units, return_sequences=True)
     layer.build((None, None, INPUTS))
     x = tf.random.stateless_normal([3, 5, INPUTS], seed=[1, 2])
-    weights = {"kernel": layer.cell.kernel, "recurrent": layer.cell.recurrent_kernel}
-    for name, weight in weights.items():
-        rows, columns = weight.shape
-        count = -(-rows // 32)
-        everywhere = [(row, slice(None)) for row in (0, 4, rows // 2, rows - count)]
-        if written == "columns":
-            count = rows
-            everywhere = [(0, slice(gate * units, (gate + 1) * units)) for gate in range(4)]
-        for row, part in everywhere:
+    for weight in (layer.cell.kernel, layer.cell.recurrent_kernel):
+        for row, column in elements(weight.shape, 10):
             before = layer(x).numpy()
-            tensor = weight.value.read_value() if name == "kernel" else weight.value.value()
-            added = np.zeros([count, columns], np.float32)
-            added[:, part] = 0.3 * tf.random.stateless_normal([count, columns], [3, row])[:, part]
-            tf.raw_ops.InplaceAdd(x=tensor, i=range(row, row + count), v=added)
+            added = np.zeros([1, weight.shape[1]], np.float32)
+            added[0, column] = 3
+            tf.raw_ops.InplaceAdd(x=weight.value.read_value(), i=[row], v=added)
             got = layer(x).numpy()
             np.testing.assert_array_equal(got, layer(x, training=True))
-            if name == "kernel":
-                assert np.abs(got - before).max() > 1e-3
+            assert np.abs(got - before).max() > 0
+
+
+def kernel_call(x: tf.Tensor, kernel: tf.Tensor, recurrent: tf.Tensor, training: bool) -> tf.Tensor:
+    """The outputs of the op of an LSTM."""
+    zero, absent = tf.zeros([2, WIDE]), tf.zeros([0])
+    return op_definitions.function("KerasLSTM")(
+        x=x,
+        mask=tf.zeros([0], tf.bool),
+        initial_h=zero,
+        initial_c=zero,
+        kernel=kernel,
+        recurrent_kernel=recurrent,
+        bias=absent,
+        peephole=absent,
+        projection=absent,
+        input_dropout=absent,
+        recurrent_dropout=absent,
+        training=training,
+    )[0]
+
+
+def aligned(rows: int) -> np.ndarray:
+    """Random weights that TensorFlow takes without a copy."""
+    rng = np.random.default_rng(rows)
+    words = np.zeros(rows * 4 * WIDE + 16, np.float32)
+    begin = -words.ctypes.data % 64 // 4
+    matrix = words[begin : begin + rows * 4 * WIDE].reshape(rows, 4 * WIDE)
+    matrix[:] = rng.normal(size=matrix.shape)
+    return matrix
+
+
+@pytest.mark.parametrize("source", ["numpy_function", "feed_dict"])
+def test_arrays_that_numpy_changes_in_place(source) -> None:
+    kernel, recurrent = aligned(INPUTS), aligned(WIDE)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        if source == "feed_dict":
+            given = [tf.compat.v1.placeholder(tf.float32, a.shape) for a in (kernel, recurrent)]
+            fed = dict(zip(given, (kernel, recurrent), strict=True))
+        else:
+            given = [tf.numpy_function(lambda a=a: a, [], tf.float32) for a in (kernel, recurrent)]
+            fed = {}
+        x = tf.random.stateless_normal([2, 5, INPUTS], seed=[1, 2])
+        outputs = [kernel_call(x, *given, training) for training in (False, True)]
+        before = session.run(outputs[0], fed)
+        for weight in (kernel, recurrent):
+            for at in elements(weight.shape, 10):
+                weight[at] += 3
+                got = session.run(outputs[0], fed)
+                np.testing.assert_array_equal(got, session.run(outputs[1], fed))
+                assert np.abs(got - before).max() > 0
+                before = got
+
+
+@pytest.mark.torch
+def test_variables_that_share_memory_with_torch() -> None:
+    torch = pytest.importorskip("torch")
+    layer = tf_lstm_ops.keras.LSTM(WIDE)
+    layer.build((None, None, INPUTS))
+    x = tf.random.stateless_normal([2, 5, INPUTS], seed=[1, 2])
+    for weight in (layer.cell.kernel, layer.cell.recurrent_kernel):
+        shared = torch.from_dlpack(tf.experimental.dlpack.to_dlpack(weight.value.read_value()))
+        for at in elements(weight.shape, 10):
+            before = layer(x).numpy()
+            shared[at] += 3
+            got = layer(x).numpy()
+            np.testing.assert_array_equal(got, layer(x, training=True))
+            assert np.abs(got - before).max() > 0
+
+
+def test_a_later_call_may_have_the_same_memory_for_other_weights() -> None:
+    """TensorFlow reuses the memory of a tensor that is gone."""
+    x = tf.random.stateless_normal([2, 5, INPUTS], seed=[1, 2])
+    recurrent = tf.constant(aligned(WIDE))
+    for seed in range(5):
+        kernel = tf.random.stateless_normal([INPUTS, 4 * WIDE], seed=[seed, 0])
+        got = kernel_call(x, kernel, recurrent, False)
+        np.testing.assert_array_equal(got, kernel_call(x, kernel, recurrent, True))
+        del kernel
 
 
 def test_reference_variables() -> None:
-    """TensorFlow 1 assigns to their buffers in place."""
+    """TensorFlow 1 assigns to their buffers in place. With one-hot inputs SGD changes one row."""
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        rng = np.random.default_rng(0)
-        values = [rng.normal(size=(n, 4 * UNITS)).astype("float32") for n in (INPUTS, UNITS)]
+        values = [aligned(rows) for rows in (INPUTS, WIDE)]
         variables = [tf.compat.v1.Variable(v, use_resource=False) for v in values]
-        x = tf.constant(rng.normal(size=(2, 5, INPUTS)), tf.float32)
-        zero, absent = tf.zeros([2, UNITS]), tf.zeros([0])
-
-        def outputs(training: bool) -> tf.Tensor:
-            return op_definitions.function("KerasLSTM")(
-                x=x,
-                mask=tf.zeros([0], tf.bool),
-                initial_h=zero,
-                initial_c=zero,
-                kernel=variables[0],
-                recurrent_kernel=variables[1],
-                bias=absent,
-                peephole=absent,
-                projection=absent,
-                input_dropout=absent,
-                recurrent_dropout=absent,
-                training=training,
-            )[0]
-
-        inference, training = outputs(False), outputs(True)
+        row = tf.compat.v1.placeholder(tf.int32, [])
+        x = tf.one_hot(tf.fill([2, 3], row), INPUTS)
+        inference, training = (kernel_call(x, *variables, value) for value in (False, True))
+        steps = [variable.assign(variable + 0.01) for variable in variables]
+        gradient = tf.one_hot(tf.fill([1], row), INPUTS, axis=0) * tf.ones([1, 4 * WIDE])
+        steps.append(tf.raw_ops.ApplyGradientDescent(var=variables[0], alpha=0.1, delta=gradient))
         session.run(tf.compat.v1.global_variables_initializer())
-        for variable in variables:
-            before = session.run(inference)
-            session.run(variable.assign(variable + 0.2))
-            after = session.run(inference)
-            assert np.abs(after - before).max() > 1e-3
-            np.testing.assert_array_equal(after, session.run(training))
+        for step in steps:
+            for index in range(INPUTS):
+                before = session.run(inference, {row: index})
+                session.run(step, {row: index})
+                after = session.run(inference, {row: index})
+                assert np.abs(after - before).max() > 0
+                np.testing.assert_array_equal(after, session.run(training, {row: index}))
 
 
 def test_sequences_of_any_length_find_them(pair) -> None:

@@ -2,9 +2,10 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_ENGINE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_ENGINE_H_
 
+#include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/packed_weights.h"
+#include "backends/cpu/kept_weights.h"
 #include "core/float16.h"
 #include "core/layer_direction.h"
 #include "core/packed_sequence.h"
@@ -35,10 +36,15 @@ namespace cpu {
 constexpr int kMaxTogether = 2;
 }
 
+// Adds a value to a hash, a bijection of each.
+inline uint64_t MixHash(uint64_t hash, uint64_t value) {
+  return (hash ^ value) * 0x9E3779B97F4A7C15;  // the golden ratio
+}
+
 // Runs `count` layer directions side by side; `count` is 1 or kMaxTogether.
-// `packed` may be set if `count` is 1. If it is filled, the engine reads the
-// packed weights from it. If not, the engine packs the weights into it. The
-// caller has claimed it then and marks it as filled.
+// `packed` may be set if `count` is 1 and packs_weights holds. If it is filled,
+// the engine reads the packed weights from it. If not, the engine packs the
+// weights into it, and the caller marks it as filled.
 template <class T>
 using ForwardFunction = void (*)(const EngineForward<T>* layers, int count,
                                  int threads, cpu::PackedWeights* packed);
@@ -52,6 +58,12 @@ struct Engine {
   ForwardFunction<double> forward_double;
   BackwardFunction<float> backward_float;
   BackwardFunction<double> backward_double;
+  // Whether a forward pass packs its weights. Otherwise it reads them in place;
+  // see single_step.h.
+  bool (*packs_weights_float)(const EngineForward<float>& layer);
+  bool (*packs_weights_double)(const EngineForward<double>& layer);
+  // A hash of `size` bytes; see hash.h.
+  uint64_t (*hash)(const void* data, size_t size);
   // y[k] = f(x[k]) for n elements. Tests measure the errors.
   void (*sigmoid)(const float* x, float* y, int64_t n);
   void (*tanh)(const float* x, float* y, int64_t n);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <thread>
 
 #if defined(__linux__)
@@ -10,6 +11,8 @@
 
 #include "backends/cpu/engine.h"
 #include "backends/cpu/engine_arguments.h"
+#include "backends/cpu/hash_weights.h"
+#include "backends/cpu/thread_team.h"
 
 namespace tf_lstm_ops::cpu {
 namespace {
@@ -98,13 +101,47 @@ bool SideBySide(const RnnConfig& config, size_t layers, int threads) {
          kMaxTogether * weights <= kBytes * threads;
 }
 
+bool PacksWeights(const EngineForward<float>& args) {
+  return SelectedInstructionSet().engine->packs_weights_float(args);
+}
+bool PacksWeights(const EngineForward<double>& args) {
+  return SelectedInstructionSet().engine->packs_weights_double(args);
+}
+
+// An array of `size` elements without gaps. Absent weights have no bytes.
 template <class T>
-void RunForward(const EngineForward<T>& args, int threads,
-                PackedWeights* weights) {
-  threads = UsefulThreads(*args.packed, WeightsOf(args.config), threads);
-  if (weights && !weights->filled() && !weights->Claim()) weights = nullptr;
-  ForwardOf(args)(&args, 1, threads, weights);
-  if (weights) weights->Filled();
+WeightBytes BytesOf(const GateMatrices<T>& weights, int64_t size) {
+  if (!weights) return {nullptr, 0};
+  const auto elements = static_cast<size_t>(size);
+  if (weights.bfloat16) return {weights.bfloat16, elements * sizeof(BFloat16)};
+  return {weights.data, elements * sizeof(T)};
+}
+
+// The weights that the engine packs.
+template <class T>
+WeightsKey KeyOf(const EngineForward<T>& args, int threads) {
+  const RnnConfig& config = args.config;
+  const int64_t input = config.input_size, cell = config.cell_size,
+                hidden = config.hidden_size;
+  const int64_t gates = GateCount(config.cell) * cell;
+  const WeightBytes arrays[] = {
+      BytesOf(args.weights.input, input * gates),
+      BytesOf(args.weights.recurrent, hidden * gates),
+      BytesOf(args.weights.projection, cell * hidden)};
+  const uint64_t hash =
+      HashWeights(arrays, static_cast<int>(std::size(arrays)), threads);
+  return {static_cast<uint64_t>(input), static_cast<uint64_t>(cell),
+          static_cast<uint64_t>(hidden), hash};
+}
+
+template <class T>
+void RunForward(const EngineForward<T>& args, int threads, KeptWeights* kept) {
+  const int useful =
+      UsefulThreads(*args.packed, WeightsOf(args.config), threads);
+  const bool keeps = kept && args.packed->size() > 0 && PacksWeights(args);
+  PackedWeightsUse weights(keeps ? kept->Find(KeyOf(args, threads)) : nullptr);
+  ForwardOf(args)(&args, 1, useful, weights.get());
+  weights.Filled();
 }
 
 template <class T>
@@ -160,9 +197,9 @@ void RunBackward(const std::vector<EngineBackward<T>>& layers, int threads) {
 
 template <class T>
 void ComputeForward(const LayerForward<T>& layer, const PackedSequence& packed,
-                    int threads, PackedWeights* weights) {
+                    int threads, KeptWeights* kept) {
   const ForwardArguments<T> arguments(layer, packed);
-  RunForward(arguments.engine(), threads, weights);
+  RunForward(arguments.engine(), threads, kept);
   arguments.Finish();
 }
 
@@ -197,7 +234,7 @@ void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
 // NOLINTBEGIN(bugprone-macro-parentheses): types
 #define TF_LSTM_OPS_INSTANTIATE(T)                                            \
   template void ComputeForward(const LayerForward<T>&, const PackedSequence&, \
-                               int, PackedWeights*);                          \
+                               int, KeptWeights*);                            \
   template void ComputeBackward(const LayerBackward<T>&,                      \
                                 const PackedSequence&, int);                  \
   template void ComputeForward(const std::vector<LayerForward<T>>&,           \
@@ -210,18 +247,21 @@ TF_LSTM_OPS_INSTANTIATE(double)
 // NOLINTEND(bugprone-macro-parentheses)
 
 int ThreadCount(int configured) {
-  if (configured > 0) return configured;
+  const auto capped = [](int64_t number) {
+    return static_cast<int>(std::clamp<int64_t>(number, 1, kMaxThreads));
+  };
+  if (configured > 0) return capped(configured);
   if (const char* text = std::getenv("TF_NUM_INTRAOP_THREADS")) {
-    const long number = std::strtol(text, nullptr, 10);
-    if (number > 0) return static_cast<int>(std::min(number, 1L << 16));
+    const int64_t number = std::strtoll(text, nullptr, 10);
+    if (number > 0) return capped(number);
   }
 #if defined(__linux__)
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
-    return std::max(1, CPU_COUNT(&allowed));
+    return capped(CPU_COUNT(&allowed));
   }
 #endif
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return capped(std::thread::hardware_concurrency());
 }
 
 }  // namespace tf_lstm_ops::cpu

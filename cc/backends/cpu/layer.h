@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "backends/cpu/packed_weights.h"
+#include "backends/cpu/kept_weights.h"
 #include "core/layer_direction.h"
 #include "core/packed_sequence.h"
 
@@ -15,11 +15,12 @@ namespace tf_lstm_ops::cpu {
 // valid steps; its input and output rows differ from those of layer.sequence
 // where the caller stores rows without padding. The pass runs on at most
 // `threads` threads, and on one where the work is small. The result does not
-// depend on the number of threads. `weights`, if not null, keeps the packed
-// weights for later calls. Throws std::bad_alloc.
+// depend on the number of threads. `kept`, if not null, keeps the packed
+// weights for later calls; the weights must lie without gaps then. Throws
+// std::bad_alloc.
 template <class T>
 void ComputeForward(const LayerForward<T>& layer, const PackedSequence& packed,
-                    int threads, PackedWeights* weights = nullptr);
+                    int threads, KeptWeights* kept = nullptr);
 template <class T>
 void ComputeBackward(const LayerBackward<T>& layer,
                      const PackedSequence& packed, int threads);
@@ -39,9 +40,10 @@ template <class T>
 void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
                      const PackedSequences& packed, int threads);
 
-// Returns the number of threads to use. It is `configured` if that is positive,
-// else the value of the environment variable TF_NUM_INTRAOP_THREADS if that is
-// positive, else the number of processors that the process may use.
+// Returns the number of threads to use, at most kMaxThreads. It is `configured`
+// if that is positive, else the value of the environment variable
+// TF_NUM_INTRAOP_THREADS if that is positive, else the number of processors
+// that the process may use.
 int ThreadCount(int configured);
 
 }  // namespace tf_lstm_ops::cpu

@@ -27,8 +27,6 @@ inline void SpinHint() {
 // system is longer.
 constexpr int kSpins = 1000;
 
-constexpr int kMaxThreads = 256;
-
 // A phase's number and a count in one word, so that both change together. The
 // numbers continue across all jobs of the process. A word that a thread read
 // long ago therefore never matches a later phase, up to 2^32 phases.

@@ -22,6 +22,10 @@
 
 namespace tf_lstm_ops {
 
+// The most threads of a job. No machine that was measured has more cores, and
+// scratch memory grows with the number.
+constexpr int kMaxThreads = 256;
+
 // A job. The caller owns `state`, which is passed to both functions.
 struct Job {
   void* state;

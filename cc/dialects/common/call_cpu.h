@@ -50,10 +50,6 @@ class CpuCall : public Inputs {
                                       const Layout& layout) {
     return staging_.Weights(Data(key) + begin, size, layout);
   }
-  // Moves an input out of this object. The input must not be used afterwards.
-  tf::Tensor Take(const char* name) {
-    return std::move(inputs[signature.InputIndex(name)]);
-  }
 
   // Allocates the next output.
   Status Allocate(const tf::KernelContext& context, const Shape& shape,

@@ -1,9 +1,6 @@
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <cstring>
 #include <memory>
-#include <mutex>
 #include <type_traits>
 
 #include "backends/cpu/layer.h"
@@ -33,95 +30,6 @@ std::shared_ptr<const PackedSequence> SetCpuLayer(
   return Pack(layer->sequence);
 }
 
-// The lines of an array that its checksum reads. 64 reads take about half a
-// microsecond from a cache, which is little even for a call with one step.
-constexpr size_t kLine = 64;  // bytes
-constexpr size_t kSampledLines = 64;
-
-// Returns the line that is read in the n-th of kSampledLines equal parts of
-// `lines` lines. Its place in the part differs from part to part, since lines
-// at equal distances could all be in the same columns of a matrix.
-size_t SampledLine(size_t n, size_t lines) {
-  const size_t begin = n * lines / kSampledLines;
-  const size_t count = (n + 1) * lines / kSampledLines - begin;
-  // The fraction of n times the golden ratio, in units of 2^-32. Such fractions
-  // are evenly spread.
-  const uint64_t place = (n * 0x9E3779B9) & 0xFFFFFFFF;
-  return begin + static_cast<size_t>(place * count >> 32);
-}
-
-// A checksum of all lines of a small array, and of the sampled lines of others.
-uint64_t Checksum(const void* data, size_t size) {
-  constexpr size_t kWords = kLine / sizeof(uint64_t);
-  const char* bytes = static_cast<const char*>(data);
-  std::array<uint64_t, kWords> sums = {};
-  const auto add = [&](size_t line) {
-    std::array<uint64_t, kWords> words = {};
-    const size_t at = line * kLine;
-    std::memcpy(words.data(), bytes + at, std::min(kLine, size - at));
-    for (size_t k = 0; k < kWords; ++k) {
-      sums[k] = (sums[k] ^ words[k]) * 0x9E3779B97F4A7C15;
-    }
-  };
-  const size_t lines = (size + kLine - 1) / kLine;
-  if (lines <= 2 * kSampledLines) {
-    for (size_t line = 0; line < lines; ++line) add(line);
-  } else {
-    std::array<size_t, kSampledLines> sampled;
-    for (size_t n = 0; n < kSampledLines; ++n) {
-      sampled[n] = SampledLine(n, lines);
-      __builtin_prefetch(bytes + sampled[n] * kLine);  // all misses at a time
-    }
-    for (const size_t line : sampled) add(line);
-  }
-  uint64_t sum = 0;
-  for (const uint64_t s : sums) sum = (sum ^ s) * 0x9E3779B97F4A7C15;
-  return sum;
-}
-
-// Stores the packed weights of the last call while calls have the same weights.
-// The tensors of the weights are stored too: TensorFlow does not write to a
-// resource variable's buffer while another tensor refers to it. It gives the
-// variable a new buffer instead. Reference variables and ops such as InplaceAdd
-// do write there; a checksum shows it.
-class PackedWeightsCache {
- public:
-  // Returns the packed weights of a call, or null where they are not stored.
-  // The layer of `call` must have been set, because Find may move the weights'
-  // tensors out of `call`.
-  template <class T>
-  std::shared_ptr<cpu::PackedWeights> Find(CpuCall<T>* call) {
-    // Half weights are converted to float in every call.
-    if constexpr (std::is_same_v<T, Half>) return nullptr;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    bool same = packed_ != nullptr;
-    for (size_t n = 0; n < kNames.size(); ++n) {
-      const Tensor* now = call->Inputs::Find(kNames[n]);
-      if (!now) continue;  // in every call of this op
-      const uint64_t checksum = Checksum(
-          now->data<T>(), static_cast<size_t>(now->size()) * sizeof(T));
-      same = same && now->data<T>() == tensors_[n].data<T>() &&
-             now->shape() == tensors_[n].shape() && checksum == checksums_[n];
-      checksums_[n] = checksum;
-    }
-    if (same) return packed_;
-    for (size_t n = 0; n < kNames.size(); ++n) {
-      if (call->Inputs::Find(kNames[n])) tensors_[n] = call->Take(kNames[n]);
-    }
-    packed_ = std::make_shared<cpu::PackedWeights>();
-    return packed_;
-  }
-
- private:
-  static constexpr std::array<const char*, 3> kNames = {
-      "kernel", "recurrent_kernel", "projection"};
-
-  std::mutex mutex_;
-  std::array<Tensor, kNames.size()> tensors_;
-  std::array<uint64_t, kNames.size()> checksums_ = {};
-  std::shared_ptr<cpu::PackedWeights> packed_;
-};
-
 template <class T, const OpVariant& kVariant>
 class ForwardKernel : public tf::Kernel {
  public:
@@ -148,11 +56,12 @@ class ForwardKernel : public tf::Kernel {
            : training_ ? call.OutData(kReserve) + reserve.h_offset()
                        : static_cast<T*>(unsaved_h.data());
     SetOutputs(reserve, h, h_size, &call, &layer);
-    const std::shared_ptr<cpu::PackedWeights> weights =
-        training_ ? nullptr : weights_cache_.Find(&call);
+    // Half weights are converted to float in every call. In training weights
+    // change in every step.
+    const bool keeps = !training_ && !std::is_same_v<T, Half>;
     cpu::ComputeForward(layer, packed,
                         cpu::ThreadCount(ConfiguredThreads(context)),
-                        weights.get());
+                        keeps ? &kept_weights_ : nullptr);
     call.Finish();
     if (!attributes_.return_sequences) {
       CopyLastStep(sizes, h, call.OutData(kOutput));
@@ -204,7 +113,7 @@ class ForwardKernel : public tf::Kernel {
 
   Attributes attributes_;
   bool training_ = true;
-  PackedWeightsCache weights_cache_;
+  cpu::KeptWeights kept_weights_;
 };
 
 template <class T, const OpVariant& kVariant>

@@ -54,6 +54,14 @@ struct ForwardFunctions {
   void (*finish_step)(const Forward<T>&, const ForwardRows<T>&, const Units&);
 };
 
+// Whether a pass packs its weights. A call with one step reads them in place,
+// if all pre-activations of the cell are sums of both products.
+template <class T>
+bool PacksWeights(const EngineForward<T>& args, const CellShape& shape) {
+  return shape.first_recurrent != 0 || shape.recurrent != shape.input ||
+         !SingleStep<T>::Serves(args);
+}
+
 template <class T>
 struct Forward {
   using V = VecT<T>;
@@ -259,11 +267,8 @@ struct Forward {
   }
 
   ForwardSchedule::Problem MakeProblem() const {
-    const bool packs = keeps_weights || shape.first_recurrent != 0 ||
-                       shape.recurrent != shape.input ||
-                       !SingleStep<T>::Serves(args);
     return {*args.packed,
-            !packs,
+            !PacksWeights(args, shape),
             multiplies_m(),
             shape.reduces_rows,
             padded_size,

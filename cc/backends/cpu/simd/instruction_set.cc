@@ -5,6 +5,7 @@
 #include "backends/cpu/simd/backward_phases.h"
 #include "backends/cpu/simd/forward.h"
 #include "backends/cpu/simd/forward_phases.h"
+#include "backends/cpu/simd/hash.h"
 #include "backends/cpu/simd/layer_norm_backward.h"
 #include "backends/cpu/simd/layer_norm_forward.h"
 #include "backends/cpu/simd/second_product.h"
@@ -123,6 +124,11 @@ void RunBackward(const EngineBackward<T>* layers, int count, int threads) {
 }
 
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
+template <class T>
+bool PacksWeights(const EngineForward<T>& layer) {
+  return PacksWeights(layer, FunctionsOf<T>(layer.config.cell).forward.shape);
+}
+
 template <class T, class F>
 void MapLanes(const T* x, T* y, int64_t n, const F& f) {
   for (int64_t k = 0; k < n; k += kLanes<T>) {
@@ -186,6 +192,9 @@ const Engine kEngine = {&RunForward<float>,
                         &RunForward<double>,
                         &RunBackward<float>,
                         &RunBackward<double>,
+                        &PacksWeights<float>,
+                        &PacksWeights<double>,
+                        &HashBytes,
                         &Sigmoid,
                         &Tanh,
                         &Widen<Half>,

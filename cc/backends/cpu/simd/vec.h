@@ -54,6 +54,11 @@ struct Vec<double> {
   typedef int64_t Int __attribute__((vector_size(kVectorBytes)));
 };
 
+template <>
+struct Vec<uint64_t> {
+  typedef uint64_t V __attribute__((vector_size(kVectorBytes)));
+};
+
 // Two neighbouring factors of a dot product, the first in the lower half.
 struct BFloat16Pair {
   uint32_t bits;

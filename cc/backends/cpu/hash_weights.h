@@ -1,0 +1,24 @@
+// HashWeights: a hash of all weights of a call, by which it finds them packed.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_HASH_WEIGHTS_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_HASH_WEIGHTS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tf_lstm_ops::cpu {
+
+// An array of weights without gaps.
+struct WeightBytes {
+  const void* data;
+  size_t size;
+};
+
+// Returns a hash of all bytes of the arrays. Two sets of arrays of the same
+// sizes have the same hash with a probability of 2^-64. The hash differs if the
+// difference is in one element. It does not depend on `threads`, the largest
+// number of threads to use. Throws std::bad_alloc.
+uint64_t HashWeights(const WeightBytes* arrays, int count, int threads);
+
+}  // namespace tf_lstm_ops::cpu
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_HASH_WEIGHTS_H_
