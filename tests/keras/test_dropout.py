@@ -71,6 +71,32 @@ def test_training_equals_stock_with_the_same_seed(
     assert np.abs(calls[0].results[0] - calls[2].results[0]).max() > 1e-3
 
 
+@pytest.mark.parametrize("implementation", [1, 2])
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_state_of_one_row_for_all(traced, implementation, family, rng):
+    """Keras draws one row of multipliers then, as it has one row of the state."""
+    ours, theirs = make_pair(
+        family,
+        SIZES,
+        rng,
+        stock=LOOP,
+        dropout=0.3,
+        recurrent_dropout=0.4,
+        implementation=implementation,
+        seed=7,
+        dtype="float64",
+    )
+    x = tf.constant(rng.normal(size=(SIZES.batch, SIZES.time, SIZES.inputs)))
+    states = [tf.constant(rng.normal(size=(1, SIZES.units))) for _ in family.states]
+
+    def call(x):
+        return ours(x, initial_state=states, training=True)
+
+    got = (tf.function(call) if traced else call)(x)
+    want = theirs(x, initial_state=states, training=True)  # its loop cannot be traced with one row
+    assert_close(got.numpy(), want.numpy(), BOUND)
+
+
 def test_implementation_2_has_no_recurrent_dropout(family, rng):
     """As in stock, where a rate that is set later on finds no masks for each gate."""
     ours, theirs = make_pair(family, SIZES, rng, dtype="float64", seed=7)

@@ -178,6 +178,15 @@ def test_from_weights_with_projection(rng):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("use_bias", [False, True])
+def test_from_weights_refuses_a_gru_of_the_other_kind(use_bias):
+    gru = keras.layers.GRU(H, reset_after=False, use_bias=use_bias)
+    gru.build((B, T, I))
+    weights = GRUWeights.from_keras(gru)
+    with pytest.raises(ValueError, match="StackedGRU has the equation of reset_after=True"):
+        StackedGRU.from_weights(weights, use_bias=use_bias)
+
+
 def test_from_weights_refuses(rng):
     gru = GRUWeights.from_keras(make("gru", rng))
     with pytest.raises(TypeError, match=r"weights must be LSTMWeights\. Received: GRUWeights"):
@@ -258,6 +267,87 @@ def test_dropout_changes_from_call_to_call(dropout_per, rng):
     x = rng.normal(size=(B, T, I))
     first, second = layer(x, training=True), layer(x, training=True)
     assert np.abs(first - second).max() > 1e-3
+
+
+@pytest.mark.parametrize("dropout_per", ["step", "sequence"])
+def test_dropout_draws_from_the_seed_generator(dropout_per, rng):
+    """Each trace and each eager call has masks of its own; equal states give equal masks."""
+    layer = make("gru", rng, dropout=0.5, dropout_per=dropout_per, return_state=False)
+    x = rng.normal(size=(B, T, I))
+    begin = layer.seed_generator.state.numpy()
+    ways = [lambda x: layer(x, training=True)] * 2
+    ways += [tf.function(lambda x: layer(x, training=True)) for _ in range(2)]
+    found = [way(x).numpy() for way in ways]
+    for a, b in itertools.combinations(found, 2):
+        assert np.abs(a - b).max() > 1e-3
+    layer.seed_generator.state.assign(begin)
+    for way, before in zip(ways, found, strict=True):
+        np.testing.assert_array_equal(way(x), before)
+
+
+@pytest.mark.parametrize("road", ["convert_model", "weights file", "checkpoint"])
+def test_a_copy_goes_on_with_the_same_masks(road, rng, tmp_path):
+    def new_model():
+        stack = StackedGRU(H, 3, dropout=0.5, seed=4)
+        return keras.Sequential(
+            [keras.Input((T, I)), keras.layers.GRU(I, return_sequences=True), stack]
+        )
+
+    model = new_model()
+    x = rng.normal(size=(B, T, I)).astype("float32")
+    model(x, training=True)
+    if road == "convert_model":
+        copy = tf_lstm_ops.keras.convert_model(model)
+    else:
+        copy = new_model()
+        path = str(tmp_path / "model.weights.h5")
+        if road == "weights file":
+            model.save_weights(path)
+            copy.load_weights(path)
+        else:
+            saved = tf.train.Checkpoint(model=model).save(str(tmp_path / "checkpoint"))
+            tf.train.Checkpoint(model=copy).restore(saved).assert_consumed()
+    for _ in range(2):
+        # The first layer of the converted model computes its sums in another order.
+        np.testing.assert_allclose(copy(x, training=True), model(x, training=True), atol=1e-6)
+
+
+def test_a_stack_that_is_made_in_build_can_fit(rng):
+    class Model(keras.Model):
+        def build(self, shape):
+            self.stack = StackedLSTM(H, 2, dropout=0.2)
+            self.stack.build(shape)
+
+        def call(self, x, training=False):
+            return self.stack(x, training=training)
+
+    model = Model()
+    model.compile("sgd", "mse")
+    x = rng.normal(size=(B, T, I)).astype("float32")
+    model.fit(x, np.zeros((B, H)), verbose=0)
+
+
+def test_dropout_of_one_layer_is_a_warning():
+    with pytest.warns(UserWarning, match=r"num_layers=1 has none. Received: dropout=0.5"):
+        StackedLSTM(H, 1, dropout=0.5)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("traced", [False, True])
+def test_last_output_of_no_steps(bidirectional, traced, rng):
+    """zero_output_for_mask with return_sequences=False reads the mask of the last step."""
+    options = {"zero_output_for_mask": True, "return_sequences": False}
+    layer = make("lstm", rng, bidirectional=bidirectional, **options)
+    shapes = (tf.TensorSpec([None, None, I]), tf.TensorSpec([None, None], tf.bool))
+    call = (
+        tf.function(lambda x, mask: layer(x, mask=mask), shapes)
+        if traced
+        else (lambda x, mask: layer(x, mask=mask))
+    )
+    output, *states = call(tf.zeros([B, 0, I]), tf.zeros([B, 0], tf.bool))
+    assert output.shape == (B, (1 + bidirectional) * H)
+    assert not np.any(output)
+    assert not any(np.any(state) for state in states)
 
 
 def test_masked_steps_are_not_read(rng):
@@ -388,6 +478,19 @@ def test_errors(case):
     options, message = ERRORS[case]
     with pytest.raises(ValueError, match=re.escape(message)):
         StackedLSTM(**{"units": H, "num_layers": 2, **options})
+
+
+@pytest.mark.parametrize("name", ["projection_size", "unit_forget_bias"])
+def test_a_gru_has_no_argument_of_an_lstm(name):
+    with pytest.raises(TypeError, match=f"StackedGRU has no argument {name}"):
+        StackedGRU(H, 2, **{name: 1})
+
+
+def test_sizes_may_be_integers_of_numpy(rng):
+    layer = StackedLSTM(np.int64(H), np.int32(2))
+    config = layer.get_config()
+    assert (config["units"], config["num_layers"]) == (H, 2)
+    assert type(config["units"]) is type(config["num_layers"]) is int
 
 
 def test_wrong_number_of_states(rng):

@@ -26,6 +26,31 @@ ICFO = {"gate_order": "ICFO", "forget_bias": 1.0}
 SIZES = {"input_size": INPUTS, "cell_size": UNITS}
 
 
+OTHER_LAYERS = {
+    "LSTM": lambda: keras.layers.LSTM(UNITS),
+    "SimpleRNN": lambda: keras.layers.SimpleRNN(UNITS),
+    "RNN of an LSTMCell": lambda: keras.layers.RNN(keras.layers.LSTMCell(UNITS)),
+    "Bidirectional LSTM": lambda: keras.layers.Bidirectional(keras.layers.LSTM(UNITS)),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_LAYERS)
+def test_a_gru_does_not_come_from_other_layers(kind):
+    layer = OTHER_LAYERS[kind]()
+    layer.build((None, None, INPUTS))
+    for source in (layer, [layer]):
+        with pytest.raises(ValueError, match=r"must be a GRU but has layers of class "):
+            GRUWeights.from_keras(source)
+
+
+@pytest.mark.parametrize("kind", ["GRU", "SimpleRNN"])
+def test_an_lstm_does_not_come_from_other_layers(kind):
+    layer = getattr(keras.layers, kind)(UNITS)
+    layer.build((None, None, INPUTS))
+    with pytest.raises(ValueError, match="must"):
+        LSTMWeights.from_keras(layer)
+
+
 CANNOT_HOLD = {
     "peephole in cudnn": (lambda: PEEPHOLE.to_cudnn(), "no peepholes; use to_keras"),
     "peephole in torch": (lambda: PEEPHOLE.to_torch(), "no peepholes; use to_keras"),

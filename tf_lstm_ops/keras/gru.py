@@ -134,7 +134,8 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
             **kwargs,
         )
         self.input_spec = keras.layers.InputSpec(ndim=3)
-        self.use_cudnn = use_cudnn
+        # False keeps Keras from computing a Bidirectional around this layer by its kernels alone.
+        self.use_cudnn = False if layer_normalization else use_cudnn
 
     @property
     def layer_normalization(self) -> str | None:

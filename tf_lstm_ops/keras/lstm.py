@@ -36,7 +36,8 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         bias_constraint, dropout, recurrent_dropout, seed, return_sequences, return_state,
         go_backwards, stateful: as in ``keras.layers.LSTM``.
       unroll: accepted; it changes nothing.
-      use_cudnn: True asks for Keras' own cuDNN path; "auto" and False do not.
+      use_cudnn: True asks for Keras' own cuDNN path; "auto" and False do not. It is False in a
+        layer with use_peephole, cell_clip, projection_size or layer_normalization.
       use_peephole: adds the weight ``peephole_kernel`` [3, H]; see LSTMCell.
       cell_clip: bounds the cell state to [-cell_clip, cell_clip]; see LSTMCell.
       projection_size: P, positive and below units: h is multiplied by the weight
@@ -104,7 +105,8 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
                 f"use_cudnn must be 'auto', True or False. Received: use_cudnn={use_cudnn}"
             )
         own = use_peephole or cell_clip is not None or projection_size is not None
-        if use_cudnn is True and (own or layer_normalization):
+        own = bool(own or layer_normalization)
+        if use_cudnn is True and own:
             raise ValueError(
                 "use_cudnn=True asks for Keras' own cuDNN path, which has no use_peephole, "
                 "cell_clip, projection_size or layer_normalization; leave use_cudnn='auto'"
@@ -150,7 +152,8 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
             **kwargs,
         )
         self.input_spec = keras.layers.InputSpec(ndim=3)
-        self.use_cudnn = use_cudnn
+        # False keeps Keras from computing a Bidirectional around this layer by its kernels alone.
+        self.use_cudnn = False if own else use_cudnn
 
     @property
     def use_peephole(self) -> bool:

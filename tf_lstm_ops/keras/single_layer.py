@@ -12,11 +12,12 @@ from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.op_inputs import optional, required
 
 
-def _per_row(value: Any, x: Any) -> Any:
-    """A tensor whose first dimension is the batch size of x; Keras also allows 1."""
-    if value.shape[0] != 1 or x.shape[0] == 1:
+def _per_row(value: Any, x: Any, axis: int = 0) -> Any:
+    """A tensor with the batch size of x in a dimension; Keras also allows 1."""
+    if value is None or value.shape[axis] != 1 or x.shape[0] == 1:
         return value
-    return tf.broadcast_to(value, tf.concat([tf.shape(x)[:1], tf.shape(value)[1:]], axis=0))
+    before, after = tf.shape(value)[:axis], tf.shape(value)[axis + 1 :]
+    return tf.broadcast_to(value, tf.concat([before, tf.shape(x)[:1], after], axis=0))
 
 
 def _as_boolean(mask: Any) -> Any:
@@ -86,7 +87,8 @@ class SingleLayerRNN(FusedRNN):
             bias=optional(self.cell.bias, x.dtype),
             input_dropout=optional(input_dropout, x.dtype),
             recurrent_dropout=optional(
-                self._recurrent_multipliers(initial_state[0], training), x.dtype
+                _per_row(self._recurrent_multipliers(initial_state[0], training), x, axis=1),
+                x.dtype,
             ),
             go_backwards=self.go_backwards,
             zero_output_for_mask=self.zero_output_for_mask,
@@ -134,7 +136,8 @@ class SingleLayerRNN(FusedRNN):
         return x * multipliers[:, tf.newaxis], None
 
     def _recurrent_multipliers(self, h: Any, training: bool) -> Any:
-        """The gates' multipliers of h. Implementation 2 has none, as in the stock cells."""
+        """The gates' multipliers of h. Implementation 2 has none, as in the stock cells. If h has
+        one row for all, so have the multipliers."""
         if not (training and 0.0 < self.recurrent_dropout < 1.0 and self.cell.implementation == 1):
             return None
         return tf.stack(self.cell.get_recurrent_dropout_mask(h))

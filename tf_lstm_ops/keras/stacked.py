@@ -163,6 +163,8 @@ class StackedGRU(StackedRNN):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
+        for name in {"projection_size", "unit_forget_bias"} & kwargs.keys():
+            raise TypeError(f"StackedGRU has no argument {name}, which is of an LSTM")
         super().__init__(
             units,
             num_layers,

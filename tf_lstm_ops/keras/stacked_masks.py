@@ -103,7 +103,7 @@ def last_steps(sequences: Any, mask: Any, directions: int, reverse: bool) -> lis
       reverse: whether the steps run from the last to the first.
 
     Returns:
-      bool [B, 1] for each direction. Not specified for a row without steps.
+      bool [B, 1] for each direction; False for a batch without steps.
     """
     if isinstance(sequences, tf.RaggedTensor):
         mask = ragged.pad(sequences, mask, left=False).mask
@@ -111,6 +111,7 @@ def last_steps(sequences: Any, mask: Any, directions: int, reverse: bool) -> lis
     else:
         mask = _as_rows(mask, *tf.unstack(tf.shape(sequences)[:2]))
         ends = tf.fill(tf.shape(mask)[:1], tf.shape(mask, tf.int64)[1] - 1)
+    mask = tf.pad(mask, [[0, 0], [0, 1]])  # there may be no step
     first = mask[:, :1]
     last = tf.gather(mask, tf.maximum(ends, 0)[:, tf.newaxis], batch_dims=1)
     return [first] if reverse else [last, first][:directions]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numbers
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -69,7 +71,14 @@ class StackedRNN(FusedRNN):
         **kwargs: Any,
     ) -> None:
         options = {name: kwargs.pop(name) for name in WeightOptions.NAMES if name in kwargs}
-        _require_valid(units, num_layers, dropout, dropout_per)
+        _require_valid(dropout, dropout_per)
+        units, num_layers = _positive("units", units), _positive("num_layers", num_layers)
+        if dropout > 0 and num_layers == 1:
+            warnings.warn(
+                "dropout applies between the layers of a stack, and num_layers=1 has none. "
+                f"Received: dropout={dropout}",
+                stacklevel=3,
+            )
         if go_backwards and bidirectional:
             raise ValueError("go_backwards=True needs bidirectional=False")
         cell = StackedCells(
@@ -93,9 +102,9 @@ class StackedRNN(FusedRNN):
         self.dropout, self.dropout_per, self.use_bias = float(dropout), dropout_per, use_bias
         self.projection_size, self.seed = projection_size, seed
         self.seed_generator = keras.random.SeedGenerator(seed)
-        # The op draws the masks of "step" by itself, from a seed that is an attribute.
-        state = keras.ops.convert_to_numpy(self.seed_generator.state)
-        self._op_seed = int(state[0]) & 0x7FFFFFFF
+        # Keras writes no seeds to files, and TensorFlow finds variables of modules only.
+        self._seed_module = tf.Module()
+        self._seed_module.seed_state = self.seed_generator.state.value
         self.input_spec = keras.layers.InputSpec(ndim=3)
 
     @property
@@ -189,18 +198,14 @@ class StackedRNN(FusedRNN):
 
     def _run_layers(self, steps: Any, states: list[Any], training: bool) -> tuple[Any, list[Any]]:
         """The output [B, T, D*P] of the valid steps, and the final states."""
-        cells = self.cell.cells
-        drops = training and self.dropout > 0 and self.num_layers > 1
-        if not (drops and self.dropout_per == "sequence"):
-            return self._call_op(steps.sequence, states, cells, steps.lengths, training)
-        sequence, finals = steps.sequence, []
+        cells, sequence = self.cell.cells, steps.sequence
+        if not (training and self.dropout > 0 and self.num_layers > 1):
+            return self._call_op(sequence, states, cells, steps.lengths, training)
+        finals: list[Any] = []
         width, count = self.directions, len(states) // self.num_layers
         for layer in range(self.num_layers):
-            if layer > 0:
-                ones = tf.ones([tf.shape(sequence)[0], 1, sequence.shape[2]], sequence.dtype)
-                sequence *= keras.random.dropout(ones, self.dropout, seed=self.seed_generator)
             sequence, final = self._call_op(
-                sequence,
+                sequence if layer == 0 else self._drop(sequence),
                 states[layer * count : (layer + 1) * count],
                 cells[layer * width : (layer + 1) * width],
                 steps.lengths,
@@ -208,6 +213,11 @@ class StackedRNN(FusedRNN):
             )
             finals += final
         return sequence, finals
+
+    def _drop(self, sequence: Any) -> Any:
+        """A layer's output [B, T, D*P] after dropout."""
+        shape = None if self.dropout_per == "step" else (None, 1, None)
+        return keras.random.dropout(sequence, self.dropout, shape, seed=self.seed_generator)
 
     def _call_op(
         self, x: Any, states: list[Any], cells: list[Cell], lengths: Any, training: bool
@@ -225,8 +235,6 @@ class StackedRNN(FusedRNN):
             rnn_mode=self._mode,
             input_mode="linear_input",
             direction="bidirectional" if self.bidirectional else "unidirectional",
-            dropout=self.dropout if training and len(cells) > self.directions else 0.0,
-            seed=self._op_seed,
             num_proj=self.projection_size or 0,
             # Whether the op saves activations. Without them its gradient runs it again.
             is_training=training or is_recorded([x, *stacked, params]),
@@ -268,7 +276,8 @@ class StackedRNN(FusedRNN):
           The layer, built.
 
         Raises:
-          ValueError: there are peepholes, or use_bias is False and a bias is not zero.
+          ValueError: there are peepholes, the weights are of a GRU with reset_after=False, or
+            use_bias is False and a bias is not zero.
           TypeError: source is of another class.
         """
         if not isinstance(source, cls._weights_class):
@@ -276,6 +285,7 @@ class StackedRNN(FusedRNN):
             raise TypeError(f"weights must be {name}. Received: {type(source).__name__}")
         if any(cell.peephole is not None for cell in source.layers):
             raise ValueError(f"{cls.__name__} has no peepholes; use LSTM layers with use_peephole")
+        source._require_reset_after(cls.__name__)
         if source.layers[0].projection is not None:
             options["projection_size"] = source.hidden_size
         layer = cls(
@@ -284,6 +294,26 @@ class StackedRNN(FusedRNN):
         layer.build((None, None, source.input_size))
         layer.set_weights(list(_flat(source.to_keras(use_bias=layer.use_bias))))
         return layer
+
+    def save_own_variables(self, store: Any) -> None:
+        """Writes the state of the seed; Keras calls it for a file.
+
+        Args:
+          store: receives arrays by name.
+        """
+        super().save_own_variables(store)
+        store["seed_state"] = self.seed_generator.state.numpy()
+
+    def load_own_variables(self, store: Any) -> None:
+        """Reads what ``save_own_variables`` wrote.
+
+        Args:
+          store: arrays by name; without the state of the seed, it stays as it is.
+        """
+        given = {name: store[name] for name in store.keys()}
+        if (state := given.pop("seed_state", None)) is not None:
+            self.seed_generator.state.assign(state)
+        super().load_own_variables(given)
 
     def get_config(self) -> dict[str, Any]:
         """The configuration from which Keras makes the layer again.
@@ -303,10 +333,14 @@ class StackedRNN(FusedRNN):
         }
 
 
-def _require_valid(units: Any, num_layers: Any, dropout: Any, dropout_per: Any) -> None:
-    for name, value in (("units", units), ("num_layers", num_layers)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a positive integer. Received: {name}={value!r}")
+def _positive(name: str, value: Any) -> int:
+    """A positive integer of Python or NumPy as an int."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise ValueError(f"{name} must be a positive integer. Received: {name}={value!r}")
+    return int(value)
+
+
+def _require_valid(dropout: Any, dropout_per: Any) -> None:
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout must be in [0, 1). Received: dropout={dropout}")
     if dropout_per not in ("step", "sequence"):

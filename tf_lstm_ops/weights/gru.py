@@ -45,6 +45,10 @@ class GRUWeights(KerasFormat, CudnnFormat, SafetensorsFormat, GRUOnnxFormat):
 
     @classmethod
     def _options_from_keras(cls, layers: list[Any], arrays: list[list[Array]]) -> dict[str, Any]:
+        kinds = {type(layer).__name__ for layer in layers if not hasattr(layer.cell, "reset_after")}
+        require(
+            not kinds, f"source must be a GRU but has layers of class {', '.join(sorted(kinds))}"
+        )
         said = {layer.cell.reset_after for layer in layers}
         said |= {cell[2].ndim == 2 for cell in arrays if len(cell) > 2}
         require(len(said) < 2, "some of the layers have reset_after=False and some do not")
