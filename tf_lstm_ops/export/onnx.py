@@ -8,16 +8,15 @@ import logging
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from tf_lstm_ops import _optional, composite
-from tf_lstm_ops.export import check, files, onnx_nodes, states
+from tf_lstm_ops.export import check, files, onnx_nodes, onnx_run, states
 from tf_lstm_ops.export.signature import signature
 from tf_lstm_ops.keras import convert_model
 from tf_lstm_ops.keras.activations import name_of
@@ -43,7 +42,8 @@ def onnx(
     Each run of the file starts from zero states, also that of a stateful layer.
 
     Before it returns, the function runs the file with ONNX Runtime, or with the reference
-    implementation of the package onnx, and compares it with the model, as `saved_model` does.
+    implementation of the package onnx, and compares it with the model, as `saved_model` does. A
+    warning says if the reference implementation lacks what the file needs.
 
     Args:
       model: a ``keras.Model`` in float32 whose inputs are known, with layers of this package, stock
@@ -69,7 +69,7 @@ def onnx(
         _print(os.fspath(path), proto, model)
     name = f"the ONNX file {os.fspath(path)}"
     with files.checked(path, proto.SerializeToString()) as unchecked:
-        run = _runner(unchecked)
+        run = onnx_run.runner(unchecked, proto)
         check.compare(model, run, specs, name, from_zeros=True, verbose=verbose)
 
 
@@ -189,23 +189,6 @@ def _errors_in_words() -> Iterator[None]:
         yield
     except Exception as error:  # tf2onnx raises many types
         raise ValueError(f"tf2onnx cannot convert the model. Its message: {error}") from error
-
-
-def _runner(path: str) -> Callable[[list[np.ndarray]], list[Any]]:
-    """A function of the inputs that runs a file: ONNX Runtime's, else that of the package onnx."""
-    try:
-        import onnxruntime
-    except ImportError:
-        from onnx.reference import ReferenceEvaluator
-
-        session: Any = ReferenceEvaluator(path)
-        names = session.input_names
-    else:
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3  # errors only
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        names = [argument.name for argument in session.get_inputs()]
-    return lambda inputs: session.run(None, dict(zip(names, inputs, strict=True)))
 
 
 def _print(path: str, proto: Any, model: keras.Model) -> None:
