@@ -9,11 +9,13 @@ selftest/ops.py. Inputs, types and attributes of its ops come from their native 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import tensorflow as tf
 
+from tf_lstm_ops import _tf_private
 from tf_lstm_ops.composite import block_cell, cudnn_ops, keras, mpsgraph
 from tf_lstm_ops.composite.common import Composite
 from tf_lstm_ops.gradients import block_cell as block_cell_gradients
@@ -73,14 +75,19 @@ COMPOSITES: dict[str, Composite] = {
 def register_gradients() -> None:
     """Registers the gradients and the converters of all dialects with TensorFlow.
 
-    A gradient that is already registered, by TensorFlow or by an earlier call, is not replaced.
+    A gradient of our own ops that an earlier import in the process registered stays. A gradient of
+    a stock op is used where nobody registers another one.
     """
+    offered: dict[str, Gradient] = {}
     for dialect in DIALECTS.values():
         for op, gradient in dialect.gradients.items():
-            try:
-                tf.RegisterGradient(op)(gradient)
-            except KeyError:  # registered already
+            if not op.startswith("TfLstmOps>"):
+                offered[op] = gradient
                 continue
-        vectorized.register(dialect.converters)
+            with contextlib.suppress(KeyError):  # registered already
+                tf.RegisterGradient(op)(gradient)
         for op in dialect.not_differentiable:
-            tf.no_gradient(op)
+            with contextlib.suppress(KeyError):
+                tf.no_gradient(op)
+        vectorized.register(dialect.converters)
+    _tf_private.offer_gradients(offered)

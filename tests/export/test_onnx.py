@@ -261,14 +261,6 @@ def test_openvino_loads_no_loop(tmp_path, rng):
     assert_close(next(iter(compiled(x).values())), model(x))
 
 
-def test_without_onnx_runtime(tmp_path, rng, monkeypatch, capsys):
-    """The reference implementation of the package onnx runs the file."""
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    model = make_model(LSTM(UNITS), time=3, rng=rng)
-    export_onnx(model, tmp_path / "model.onnx", verbose=True)
-    assert "largest difference to the model" in capsys.readouterr().out
-
-
 def test_verbose(tmp_path, rng, capsys):
     model = make_model(
         LSTM(UNITS, return_sequences=True), LSTM(4, cell_clip=1.0, name="a"), rng=rng

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tf_lstm_ops.export import tflite
 from tf_lstm_ops.export.lite import flatbuffer
+from tf_lstm_ops.export.lite import layers as lite_layers
 from tf_lstm_ops.keras import GRU, LSTM, StackedLSTM
 
 from .tflite_files import (
@@ -236,6 +237,16 @@ def test_int8(layer, tmp_path, rng):
     assert products and {dtypes[k] for pair in products for k in pair} == {np.int8}
     x = data[:1]
     assert 1e-4 < relative_difference(file(x), model(x)) < 0.1  # 8 bits in every step
+
+
+def test_int8_of_many_steps(tmp_path, rng, monkeypatch):
+    """A warning says that the steps make the file large. Their names do not: the converter joins
+    those of all steps."""
+    monkeypatch.setattr(lite_layers, "UNROLLED_STEPS", TIME - 1)
+    model, path = make_model(LSTM(4, name="a"), time=TIME, rng=rng, scale=0.3), tmp_path / "m"
+    with pytest.warns(UserWarning, match=f"layer a: quantize='int8' writes ops .* {TIME} steps"):
+        tflite(model, path, "int8", random(rng, 4, TIME, INPUTS))
+    assert not [t for t in File(path).interpreter.get_tensor_details() if ";" in t["name"]]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ import pytest
 import tensorflow as tf
 
 from tf_lstm_ops.export import tflite
+from tf_lstm_ops.export.check import Difference
+from tf_lstm_ops.export.lite import check
 from tf_lstm_ops.keras import GRU, LSTM
 
 from .tflite_files import (
@@ -92,8 +94,9 @@ def test_errors(case, tmp_path, rng):
     model = make_model(*layers(), rng=rng)
     path = tmp_path / "model.tflite"
     path.write_text("before")
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as found:
         tflite(model, path, **arguments)
+    assert "Exception encountered when calling" not in str(found.value)  # words of Keras
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -132,3 +135,11 @@ def test_wrong_file_is_not_kept(module, name, value, tmp_path, rng, monkeypatch)
     with pytest.raises(ValueError, match=r"largest difference of .* The file was not kept"):
         tflite(model, tmp_path / "model.tflite")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("quantize", check.TOLERANCES)
+def test_limits(quantize):
+    limit, _ = check.TOLERANCES[quantize]
+    check.reject({"y": Difference(0.99 * limit, 1.0)}, quantize)
+    with pytest.raises(ValueError, match=r"output y with a largest difference .* was not kept"):
+        check.reject({"y": Difference(1.01 * limit, 1.0)}, quantize)

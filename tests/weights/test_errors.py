@@ -177,6 +177,20 @@ MALFORMED = {
         lambda: LSTMWeights.from_block_cell(*BLOCK[:4], BLOCK.wco[:3], **ICFO),
         r"wco must be \(4,\) but is \(3,\)",
     ),
+    "block cell, projection of another cell": (
+        lambda: LSTMWeights.from_block_cell(*BLOCK, **ICFO, projection=np.ones([3, 2])),
+        r"projection must be \(4, P\) with 0 < P < 4 but is \(3, 2\)",
+    ),
+    "block cell, wide projection": (
+        lambda: LSTMWeights.from_block_cell(*BLOCK, **ICFO, projection=np.ones([4, 4])),
+        r"projection must be \(4, P\) with 0 < P < 4 but is \(4, 4\)",
+    ),
+    "block cell, w without the rows of a projection": (
+        lambda: LSTMWeights.from_block_cell(
+            BLOCK.w[:1], *BLOCK[1:], **ICFO, projection=np.ones([4, 2])
+        ),
+        r"w must be \(I\+2, 16\) but is \(1, 16\)",
+    ),
     "block cell, dtype of a peephole": (
         lambda: LSTMWeights.from_block_cell(*BLOCK[:4], BLOCK.wco.astype("float32"), **ICFO),
         "wco must be float64 but is float32",

@@ -109,6 +109,19 @@ def test_through_block_cell(rng, gate_order, peephole, dtype):
     assert peephole or not np.any(cell[2:])
 
 
+@pytest.mark.parametrize("peephole", [False, True])
+@pytest.mark.parametrize("inputs", [1, 3])  # I + P less than H, and more
+def test_from_a_block_cell_with_a_projection(rng, inputs, peephole):
+    """As TensorFlow 1's LSTMCell(num_proj=P) stores it: w [I+P, 4H] and a projection [H, P]."""
+    shape = Shape(inputs=inputs, num_proj=2, peephole=peephole)
+    weights = with_one_bias(random_weights(shape, rng))
+    [cell] = weights.layers
+    w = np.concatenate([cell.kernel, cell.recurrent_kernel])
+    rows = list(cell.peephole) if peephole else []
+    options = {"gate_order": "IFCO", "forget_bias": 0.0, "projection": cell.projection}
+    assert_equal(LSTMWeights.from_block_cell(w, cell.recurrent_bias, *rows, **options), weights)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [s for s in PLAIN + PEEPHOLE if s.layers == 1], ids=str)
 def test_through_onnx(rng, shape, dtype):

@@ -6,13 +6,14 @@ import contextlib
 import functools
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from tf_lstm_ops.export import inner_loop
 from tf_lstm_ops.export.signature import signature
 from tf_lstm_ops.export.states import batch_size
 
@@ -108,11 +109,12 @@ def calls(model: keras.Model, layers: Sequence[Any], sizes: Sizes) -> dict[int, 
     return found
 
 
-@contextlib.contextmanager
-def _noted(layers: Sequence[Any], sizes: Sizes, found: dict[int, Call]) -> Iterator[None]:
+def _noted(
+    layers: Sequence[Any], sizes: Sizes, found: dict[int, Call]
+) -> contextlib.AbstractContextManager[None]:
     """A context in which calls of layers are put into `found`."""
 
-    def inner_loop(layer: Any, sequences: Any, *args: Any, **kwargs: Any) -> Any:
+    def noted(layer: Any, sequences: Any, *args: Any, **kwargs: Any) -> Any:
         results = type(layer).inner_loop(layer, sequences, *args, **kwargs)
         output = results[1 if layer.return_sequences else 0]
         mask = kwargs.get("mask", args[1] if len(args) > 1 else None)
@@ -120,14 +122,7 @@ def _noted(layers: Sequence[Any], sizes: Sizes, found: dict[int, Call]) -> Itera
         found.setdefault(id(layer), Call(*shapes, has_mask=mask is not None))
         return results
 
-    try:
-        for layer in layers:
-            layer.inner_loop = functools.partial(inner_loop, layer)
-        yield
-    finally:
-        for layer in layers:
-            with contextlib.suppress(AttributeError):
-                del layer.inner_loop
+    return inner_loop.replaced((layer, functools.partial(noted, layer)) for layer in layers)
 
 
 def measure(layer: Any, replacement: Any, call: Call) -> dict[str, Gain]:

@@ -18,6 +18,10 @@ BATCH, UNKNOWN = 2, 16  # what stands for unknown sizes in the inputs of the che
 _EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
+class NotRun(Exception):
+    """Nothing on this machine can run a file; the message says why."""
+
+
 class Difference(NamedTuple):
     """The difference of an output from that of the model.
 
@@ -50,13 +54,13 @@ def compare(
 ) -> None:
     """Compares what a file predicts for random inputs with what the model predicts.
 
-    If the model cannot run on random inputs or gives other outputs each time, a warning says that
-    the file was not compared.
+    If nothing here can run the file, or if the model cannot run on random inputs or gives other
+    outputs each time, a warning says that the file was not compared.
 
     Args:
       model: the model. Its states and seeds do not change.
-      run: runs the file. It takes the inputs as NumPy arrays and returns the outputs as arrays or
-        tensors, both in the order of ``tf.nest.flatten``.
+      run: runs the file, or raises `NotRun`. It takes the inputs as NumPy arrays and returns the
+        outputs as arrays or tensors, both in the order of ``tf.nest.flatten``.
       signature: the arguments of the model, as `signature.signature` returns them. Unknown batch
         sizes are BATCH in the check, or that of a stateful layer; other unknown sizes UNKNOWN.
       name: what the file is called in messages.
@@ -78,6 +82,9 @@ def compare(
         return
     try:
         outputs = [tf.convert_to_tensor(output) for output in run([x.numpy() for x in inputs])]
+    except NotRun as error:
+        _warn(name, str(error))
+        return
     except Exception as error:
         raise ValueError(f"{name} cannot run: {error}") from error
     if tolerance is None:

@@ -8,16 +8,15 @@ import logging
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from tf_lstm_ops import _optional, composite
-from tf_lstm_ops.export import check, files, onnx_nodes, states
+from tf_lstm_ops.export import check, errors, files, inner_loop, onnx_nodes, onnx_run, states
 from tf_lstm_ops.export.signature import signature
 from tf_lstm_ops.keras import convert_model
 from tf_lstm_ops.keras.activations import name_of
@@ -43,7 +42,8 @@ def onnx(
     Each run of the file starts from zero states, also that of a stateful layer.
 
     Before it returns, the function runs the file with ONNX Runtime, or with the reference
-    implementation of the package onnx, and compares it with the model, as `saved_model` does.
+    implementation of the package onnx, and compares it with the model, as `saved_model` does. A
+    warning says if the reference implementation lacks what the file needs.
 
     Args:
       model: a ``keras.Model`` in float32 whose inputs are known, with layers of this package, stock
@@ -62,14 +62,17 @@ def onnx(
     """
     specs = signature(model, states.batch_size(model))
     opset = _checked_opset(opset)
-    _require_float32(model)
+    errors.require_float32(model, "the export to ONNX writes")
     tf2onnx = _tf2onnx()
     proto = _convert(tf2onnx, _with_our_layers(model), specs, opset)
     if verbose:
         _print(os.fspath(path), proto, model)
     name = f"the ONNX file {os.fspath(path)}"
-    with files.checked(path, proto.SerializeToString()) as unchecked:
-        run = _runner(unchecked)
+    with (
+        errors.with_unknown_steps(model),
+        files.checked(path, proto.SerializeToString()) as unchecked,
+    ):
+        run = onnx_run.runner(unchecked, proto)
         check.compare(model, run, specs, name, from_zeros=True, verbose=verbose)
 
 
@@ -81,15 +84,6 @@ def _checked_opset(opset: int | None) -> int:
     if opset < OLDEST_OPSET:
         raise ValueError(f"opset must be at least {OLDEST_OPSET}. Received: opset={opset}")
     return opset
-
-
-def _require_float32(model: keras.Model) -> None:
-    for layer in model._flatten_layers():
-        if layer.compute_dtype not in ("float32", None) and layer.weights:
-            raise ValueError(
-                f"layer {layer.name} computes in {layer.compute_dtype}, and the export to ONNX "
-                "writes float32. Make the model with dtype='float32' and set the weights"
-            )
 
 
 def _tf2onnx() -> ModuleType:
@@ -119,7 +113,7 @@ def _convert(tf2onnx: ModuleType, model: keras.Model, specs: Sequence[Any], opse
         predict.get_concrete_function()  # tf2onnx takes this trace
     import onnx
 
-    with _quiet(), _errors_in_words():
+    with _quiet(), errors.in_words("tf2onnx cannot convert the model"):
         proto, _ = tf2onnx.convert.from_function(
             predict, flat, opset=opset, custom_op_handlers=onnx_nodes.handlers()
         )
@@ -152,23 +146,15 @@ def _needs_loop(layer: Any) -> bool:
     return isinstance(layer, FusedRNN) and _why_loop(layer) is not None
 
 
-@contextlib.contextmanager
-def _loops(model: keras.Model) -> Iterator[None]:
+def _loops(model: keras.Model) -> contextlib.AbstractContextManager[None]:
     """A context in which the layers that ONNX has no node for compute with TensorFlow's ops."""
 
-    def plain(method: Any, layer: Any, *args: Any, **kwargs: Any) -> Any:
+    def plain(layer: Any, *args: Any, **kwargs: Any) -> Any:
         with composite.plain_ops():
-            return method(layer, *args, **kwargs)
+            return type(layer).inner_loop(layer, *args, **kwargs)
 
-    layers: list[Any] = [layer for layer in model._flatten_layers() if _needs_loop(layer)]
-    try:
-        for layer in layers:
-            layer.inner_loop = functools.partial(plain, type(layer).inner_loop, layer)
-        yield
-    finally:
-        for layer in layers:
-            with contextlib.suppress(AttributeError):
-                del layer.inner_loop
+    layers = filter(_needs_loop, model._flatten_layers())
+    return inner_loop.replaced((layer, functools.partial(plain, layer)) for layer in layers)
 
 
 @contextlib.contextmanager
@@ -181,31 +167,6 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
-
-
-@contextlib.contextmanager
-def _errors_in_words() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # tf2onnx raises many types
-        raise ValueError(f"tf2onnx cannot convert the model. Its message: {error}") from error
-
-
-def _runner(path: str) -> Callable[[list[np.ndarray]], list[Any]]:
-    """A function of the inputs that runs a file: ONNX Runtime's, else that of the package onnx."""
-    try:
-        import onnxruntime
-    except ImportError:
-        from onnx.reference import ReferenceEvaluator
-
-        session: Any = ReferenceEvaluator(path)
-        names = session.input_names
-    else:
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3  # errors only
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        names = [argument.name for argument in session.get_inputs()]
-    return lambda inputs: session.run(None, dict(zip(names, inputs, strict=True)))
 
 
 def _print(path: str, proto: Any, model: keras.Model) -> None:

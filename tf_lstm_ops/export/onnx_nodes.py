@@ -193,7 +193,8 @@ class _Mask:
         valid = self._integer("Cast", mask, to=self._int64)
         # The number of valid steps that are computed up to each step, itself included, [B, T]; and
         # of the whole row, [B].
-        self._rank = self._integer("CumSum", valid, build.integers(1), reverse=int(backwards))
+        axis = build.constant(np.int64(1))  # of rank 0, unlike the axes of other operators
+        self._rank = self._integer("CumSum", valid, axis, reverse=int(backwards))
         self._count = self._integer("ReduceSum", valid, build.integers(1), keepdims=0)
         self.lengths = build.add("Cast", [self._count], TensorProto.INT32, to=TensorProto.INT32)
 

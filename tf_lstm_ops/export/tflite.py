@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops.export import files
+from tf_lstm_ops.export import errors, files
 from tf_lstm_ops.export.check import Difference
 from tf_lstm_ops.export.lite import check, flatbuffer
 from tf_lstm_ops.export.lite.convert import convert
@@ -73,8 +73,9 @@ def tflite(
     if representative_data is not None:
         batches = list(_batches(representative_data, model, traced, batch_size))
     samples = _with_states(batches, traced) if quantize == "int8" else None
-    content = convert(model, traced, quantize, samples)
-    found = _write_checked(content, os.fspath(path), model, traced, batches, quantize)
+    with errors.with_unknown_steps(model):
+        content = convert(model, traced, quantize, samples)
+        found = _write_checked(content, os.fspath(path), model, traced, batches, quantize)
     if verbose:
         _print(os.fspath(path), content, quantize, traced, found)
 
@@ -102,13 +103,8 @@ def _check_arguments(model: Any, batch_size: Any, quantize: Any, representative_
 
 
 def _check_layers(model: Any, stateful: bool) -> None:
-    for layer in model._flatten_layers():
-        if layer.compute_dtype not in ("float32", None) and layer.weights:
-            raise ValueError(
-                f"layer {layer.name} computes in {layer.compute_dtype}, and TensorFlow Lite in "
-                "float32. Make the model with dtype='float32' and set the weights; "
-                "quantize='float16' stores them in 16 bits"
-            )
+    hint = "; quantize='float16' stores them in 16 bits"
+    errors.require_float32(model, "TensorFlow Lite in", hint)
     for item in recurrent_layers(model):
         if item.layer.stateful and not stateful:
             raise ValueError(

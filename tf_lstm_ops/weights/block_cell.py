@@ -44,14 +44,18 @@ class BlockCellFormat(Weights):
         *,
         gate_order: str,
         forget_bias: float,
+        projection: Any = None,
     ) -> Self:
         """From the arguments of LSTMBlockCell, BlockLSTM or BlockLSTMV2.
 
         Args:
-          w, b: [I+H, 4H] and [4H].
+          w, b: [I+H, 4H] and [4H]; with a projection w is [I+P, 4H].
           wci, wcf, wco: [H] each if the op was used with use_peephole, else None.
           gate_order: "ICFO"; for BlockLSTMV2 "IFCO".
           forget_bias: the op's attribute, which is added to the bias; for BlockLSTMV2 0.
+          projection: [H, P] of a cell that the op does not have, such as TensorFlow 1's
+            ``LSTMCell(num_proj=P)``. It must be given, because w does not show where its rows of
+            h begin.
 
         Returns:
           The weights of one layer of one direction.
@@ -64,10 +68,18 @@ class BlockCellFormat(Weights):
         matrix, vector = as_numbers("w", w, 2), as_numbers("b", b, 1)
         cell = vector.size // 4
         require_shape("b", vector, 4 * cell)
-        rows = max(len(matrix), cell)
+        hidden = cell
+        if projection is not None:
+            projection = as_numbers("projection", projection, 2)
+            size, hidden = projection.shape
+            require(
+                size == cell and 0 < hidden < cell,
+                f"projection must be ({cell}, P) with 0 < P < {cell} but is {projection.shape}",
+            )
+        inputs = max(len(matrix) - hidden, 0)
         require(
-            matrix.shape == (rows, 4 * cell),
-            f"w must be (I+{cell}, {4 * cell}) but is {matrix.shape}",
+            matrix.shape == (inputs + hidden, 4 * cell),
+            f"w must be (I+{hidden}, {4 * cell}) but is {matrix.shape}",
         )
         matrix, recurrent_bias = (
             reordered(a, gate_order.lower(), "ifco") for a in (matrix, vector)
@@ -76,8 +88,8 @@ class BlockCellFormat(Weights):
         require(all(given) or not any(given), "give all of wci, wcf and wco, or none")
         peephole = _peephole({"wci": wci, "wcf": wcf, "wco": wco}, vector) if all(given) else None
         bias = _forget_bias(recurrent_bias, forget_bias)
-        kernels = matrix[:-cell], matrix[-cell:]
-        return cls((CellWeights(*kernels, bias, recurrent_bias, peephole),))
+        x, h = np.split(matrix, [inputs])
+        return cls((CellWeights(x, h, bias, recurrent_bias, peephole, projection),))
 
     def to_block_cell(self, *, gate_order: str, forget_bias: float) -> BlockCell:
         """The arguments of LSTMBlockCell, BlockLSTM or BlockLSTMV2.

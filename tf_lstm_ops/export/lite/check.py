@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tf_lstm_ops import _optional
+from tf_lstm_ops.export import errors
 from tf_lstm_ops.export.check import Difference, difference
 from tf_lstm_ops.export.lite.trace import Traced, call
 
@@ -23,6 +23,11 @@ TOLERANCES = {
     "dynamic": (0.15, "weights, and inputs of products, are rounded to 8 bits"),
     "int8": (0.3, "weights and all values between the ops are rounded to 8 bits"),
 }
+_CANNOT_RUN = (
+    "the file cannot run in TensorFlow Lite's interpreter",
+    ". It has other ops with another quantize, or if the model's Input has another or a known "
+    "number of steps",
+)
 _UNKNOWN_SIZES = (5, 8)  # what a check puts where a size of an input is unknown
 
 
@@ -68,12 +73,12 @@ def differences(
     Raises:
       ValueError: the file cannot run.
     """
-    with _errors_in_words():
+    with errors.in_words(*_CANNOT_RUN):
         run = interpreter(path).get_signature_runner("serving_default")
     states = {name: np.zeros(spec.shape, "float32") for name, spec in traced.states.items()}
     file_states, found = dict(states), {name: Difference(0, 0) for name in traced.outputs}
     for number, batch in enumerate(batches):
-        with _errors_in_words():
+        with errors.in_words(*_CANNOT_RUN):
             file_results = run(**batch, **file_states)
         results: Any = {}
         if states:
@@ -86,17 +91,6 @@ def differences(
         states = {name: results[name] for name in states}
         file_states = {name: file_results[name] for name in states}
     return found
-
-
-@contextlib.contextmanager
-def _errors_in_words() -> Iterator[None]:
-    try:
-        yield
-    except (RuntimeError, ValueError) as error:
-        raise ValueError(
-            f"the file cannot run in TensorFlow Lite's interpreter: {error}. It has other ops with "
-            "another quantize, or if the model's Input has another or a known number of steps"
-        ) from error
 
 
 def _worse(before: Difference, value: Any, expected: Any) -> Difference:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
 
+from tf_lstm_ops.export import errors
 from tf_lstm_ops.export.lite import flatbuffer
 from tf_lstm_ops.export.lite.trace import Traced
 
@@ -54,7 +54,7 @@ def _finished(
             tf.lite.OpsSet.TFLITE_BUILTINS_INT8,
             tf.lite.OpsSet.TFLITE_BUILTINS,  # what int8 has not stays float32
         ]
-    with _errors_in_words():
+    with errors.in_words("TensorFlow's converter cannot convert the model"):
         content = flatbuffer.finish(converter.convert(), traced.lowering.fused)
     sums = flatbuffer.zero_sums(content)
     if sums:  # the interpreter would end the process
@@ -79,15 +79,3 @@ def _reject_loops(content: bytes) -> None:
             f"quantize='int8' needs a model without loops, because TensorFlow's converter does not "
             f"quantise them; the model has {loops} besides its recurrent layers"
         )
-
-
-@contextlib.contextmanager
-def _errors_in_words() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # the converter raises many types, also of other modules
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        raise ValueError(
-            "TensorFlow's converter cannot convert the model. Its message: "
-            + ("\n".join(lines[:12]) or type(error).__name__)
-        ) from error

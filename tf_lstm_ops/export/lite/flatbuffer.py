@@ -65,7 +65,8 @@ def finish(content: bytes, fused: list[Recurrent]) -> bytes:
 
     The converter bounds the cell state by 10 and knows no peepholes. With float16 it makes the
     states outputs of an op, which the verifier of TensorFlow Lite rejects. A loop that begins with
-    zeros shares them with a fused op: the converter makes variables without a value of both.
+    zeros shares them with a fused op: the converter makes variables without a value of both. The
+    names of the values of unrolled steps, which the converter joins, can be most of a file.
 
     Args:
       content: the file.
@@ -91,10 +92,17 @@ def finish(content: bytes, fused: list[Recurrent]) -> bytes:
                 missing.remove(item)
                 _finish_op(model, graph, op, item.layer)
         _fill_with_zeros(model, graph, states)
+        _shorten_names(graph)
     if missing:
         paths = ", ".join(item.path for item in missing)
         raise ValueError(f"the converter made no fused op of these layers: {paths}")
     return _write(model)
+
+
+def _shorten_names(graph: Any) -> None:
+    """Keeps the first of the names that the converter joins."""
+    for tensor in graph.tensors:
+        tensor.name = tensor.name.partition(b";")[0]
 
 
 def _distance(item: Recurrent, weights: np.ndarray) -> float:

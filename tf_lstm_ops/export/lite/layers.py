@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ import tensorflow as tf
 
 from tf_lstm_ops import composite
 from tf_lstm_ops.composite.keras import keras_lstm
+from tf_lstm_ops.export.inner_loop import replaced
 from tf_lstm_ops.keras import LSTM, StackedGRU, StackedLSTM
 from tf_lstm_ops.keras.activations import name_of
 
@@ -100,6 +102,8 @@ class Lowering:
       forms: how each layer was written, by its path; filled by the trace.
       fused: the layers of the fused ops.
       final: the final states of each layer by its path, if states are inputs and outputs.
+      problems: why a layer cannot be written as asked; filled by the trace. An error within a call
+        of a layer would reach the user in words of Keras.
     """
 
     def __init__(self, model: Any, *, loops: bool, stateful: bool) -> None:
@@ -110,6 +114,7 @@ class Lowering:
         self.forms: dict[str, str] = {}
         self.fused: list[Recurrent] = []
         self.final: dict[str, list[Any]] = {}
+        self.problems: list[str] = []
 
     @contextlib.contextmanager
     def active(self, initial: dict[str, list[Any]]) -> Iterator[None]:
@@ -123,15 +128,9 @@ class Lowering:
         """
         limit = UNROLLED_STEPS if self._loops else 2**31
         self._initial = initial
-        try:
-            for item in self._items:
-                item.layer.inner_loop = functools.partial(self._call, item)
-            with composite.plain_ops(), composite.unrolled(limit):
-                yield
-        finally:
-            for item in self._items:
-                with contextlib.suppress(AttributeError):
-                    del item.layer.inner_loop
+        calls = ((item.layer, functools.partial(self._call, item)) for item in self._items)
+        with replaced(calls), composite.plain_ops(), composite.unrolled(limit):
+            yield
 
     def _call(
         self, item: Recurrent, sequences: Any, initial_state: Any, mask: Any, training: bool = False
@@ -161,24 +160,33 @@ class Lowering:
         zero = not self._stateful and all(map(_is_zero, keras.tree.flatten(initial_state)))
         if self._loops and mask is None and zero and not item.vectorized and _fusable(item.layer):
             return FUSED_OP
-        if steps is not None and (not self._loops or steps <= UNROLLED_STEPS):
+        if steps is not None and steps <= UNROLLED_STEPS:
             return f"unrolled, {steps} steps"
         if self._loops:
             return "WHILE"
-        raise ValueError(
-            f"layer {item.path}: quantize='int8' needs a known number of steps, because the "
-            "converter does not quantise loops. Make the model with an Input of a fixed number of "
-            "steps"
+        if steps is None:
+            self.problems.append(
+                f"layer {item.path}: quantize='int8' needs a known number of steps, because the "
+                "converter does not quantise loops. Make the model with an Input of a fixed number "
+                "of steps"
+            )
+            return "WHILE"
+        warnings.warn(
+            f"layer {item.path}: quantize='int8' writes ops for each of {steps} steps, because the "
+            "converter does not quantise loops. A smaller file, with one loop or op, is that of "
+            "quantize='float16' or 'dynamic'",
+            stacklevel=2,
         )
+        return f"unrolled, {steps} steps"
 
     def _streamed(self, item: Recurrent, initial_state: Any) -> list[Any]:
         if item.path in self.final:
-            raise ValueError(
+            self.problems.append(
                 f"layer {item.path}: stateful=True needs one state per layer, but the model calls "
                 "the layer more than once"
             )
         if not item.layer.stateful and not all(map(_is_zero, keras.tree.flatten(initial_state))):
-            raise ValueError(
+            self.problems.append(
                 f"layer {item.path}: stateful=True makes the states inputs of the file, but the "
                 "model computes the layer's initial_state"
             )

@@ -64,6 +64,8 @@ def trace(model: Any, batch_size: int, *, stateful: bool, loops: bool) -> Traced
         return {name: tf.identity(value) for name, value in results.items()}
 
     function = predict.get_concrete_function(*inputs.values(), *state_specs.values())
+    if lowering.problems:
+        raise ValueError(lowering.problems[0])
     return Traced(function, inputs, state_specs, names, lowering)
 
 
