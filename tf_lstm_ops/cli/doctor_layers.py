@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import keras
 
-from tf_lstm_ops.keras import counterparts
+from tf_lstm_ops.keras import counterparts, model_layers
 from tf_lstm_ops.keras.fused import FusedRNN
 
 CONVERT = "tf_lstm_ops.keras.convert_model replaces it"
@@ -20,7 +19,6 @@ _FUSED_OPTIONS = {
     "cell_clip": None,
     "projection_size": None,
 }
-_CELLS = (keras.layers.LSTMCell, keras.layers.GRUCell)
 # FusedRNN.gpu_path where a layer does not run the fused op.
 _OTHER_PATHS = {"cuDNN": "cuDNN", "plain ops": "plain ops", "Keras' own loop": "stock loop"}
 
@@ -66,8 +64,8 @@ def findings(model: Any) -> list[Finding]:
     Returns:
       One finding for each layer, in the model's order.
     """
-    found = {id(layer): (name, layer) for name, layer in _recurrent(model)}
-    return [_examine(name, layer) for name, layer in found.values()]
+    found = {id(item.layer): item for item in model_layers.recurrent(model)}
+    return [_examine(item.path, item.layer) for item in found.values()]
 
 
 def class_name(layer: Any) -> str:
@@ -88,14 +86,6 @@ def class_name(layer: Any) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _recurrent(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    for layer in parent._flatten_layers(include_self=False, recursive=False):
-        if isinstance(layer, (keras.layers.RNN, *_CELLS)):
-            yield path + layer.name, layer
-        else:
-            yield from _recurrent(layer, f"{path}{layer.name}/")
-
-
 def _examine(name: str, layer: Any) -> Finding:
     if isinstance(layer, FusedRNN):
         path = _OTHER_PATHS.get(layer.gpu_path, "fused op")
@@ -109,7 +99,7 @@ def _examine(name: str, layer: Any) -> Finding:
     if _takes_cudnn(layer):
         reason = "Keras runs cuDNN, if the mask is padded on the right"
         return Finding(name, layer, "cuDNN", reason, None)
-    if isinstance(layer, _CELLS):
+    if isinstance(layer, model_layers.CELLS):
         return Finding(name, layer, "plain ops", "a cell computes one step in a call", None)
     reason, change = _of_stock(layer)
     return Finding(name, layer, "stock loop", reason, change)

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 from keras.src.models import Functional  # Keras has no public name of the class
 
-from tf_lstm_ops.keras import counterparts, stock_stack
+from tf_lstm_ops.keras import counterparts, model_layers, stock_stack
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.policy import default_dtype_policy
 from tf_lstm_ops.keras.requirements import require_model
@@ -78,8 +78,8 @@ def convert_model(
         if to == "stock":
             _require_stock_can_express(model, stacks)
         converted = model if in_place else _copy(model, stacks)
-        layers = _recurrent_layers(converted) if to == "ours" else _layers_of_ours(converted)
-        counterparts.become_all([layer for _, layer in layers], _TARGETS[to])
+        find = model_layers.recurrent if to == "ours" else _layers_of_ours
+        counterparts.become_all([item.layer for item in find(converted)], _TARGETS[to])
         if in_place:
             _forget_traces(model)
         elif model.compiled:
@@ -119,31 +119,19 @@ def fallback_reasons(model: Any) -> dict[str, str | None]:
     """
     require_model(model, keras.Layer)
     is_layer = isinstance(model, _RNN)
-    layers = [(model.name, model)] if is_layer else list(_recurrent_layers(model))
+    layers = [(model.name, model)] if is_layer else _recurrent(model)
     # A model may have the cell of one of its layers as an attribute of its own, too.
     owned = {id(layer.cell) for _, layer in layers if isinstance(layer, _RNN)}
     with keras.saving.custom_object_scope(_own_objects(model)):
         return {path: _reason(layer) for path, layer in layers if id(layer) not in owned}
 
 
-def _children(parent: Any) -> list[Any]:
-    return parent._flatten_layers(include_self=False, recursive=False)
+def _recurrent(model: Any) -> list[tuple[str, Any]]:
+    return [(item.path, item.layer) for item in model_layers.recurrent(model)]
 
 
-def _recurrent_layers(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    for layer in _children(parent):
-        if isinstance(layer, _RNN | keras.layers.LSTMCell | keras.layers.GRUCell):
-            yield path + layer.name, layer
-        else:
-            yield from _recurrent_layers(layer, f"{path}{layer.name}/")
-
-
-def _layers_of_ours(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    for layer in _children(parent):
-        if counterparts.is_ours(layer):
-            yield path + layer.name, layer
-        else:
-            yield from _layers_of_ours(layer, f"{path}{layer.name}/")
+def _layers_of_ours(model: Any) -> Iterator[model_layers.Located]:
+    return model_layers.located(model, counterparts.is_ours)
 
 
 def _reason(layer: Any) -> str | None:
@@ -158,28 +146,21 @@ def _reason(layer: Any) -> str | None:
 def _stock_stacks(model: Any, in_place: bool) -> dict[str, keras.Sequential | str]:
     """What replaces each StackedLSTM and StackedGRU, by its path; or why nothing does."""
     found: dict[str, keras.Sequential | str] = {}
-    for path, layer, parent in _with_parents(model):
-        if type(layer) not in (StackedLSTM, StackedGRU):
-            continue
+    kinds = (StackedLSTM, StackedGRU)
+    for path, layer, parents in model_layers.located(model, lambda layer: type(layer) in kinds):
         if in_place:
             found[path] = "one layer becomes several, which needs a copy (in_place=False)"
-        elif not isinstance(parent, keras.Sequential | Functional):
+        elif not isinstance(parents[-1], keras.Sequential | Functional):
             found[path] = "only a layer of a Sequential or functional model becomes several layers"
         else:
             found[path] = stock_stack.sequential(layer)
     return found
 
 
-def _with_parents(parent: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    for layer in _children(parent):
-        yield path + layer.name, layer, parent
-        yield from _with_parents(layer, f"{path}{layer.name}/")
-
-
 def _require_stock_can_express(model: Any, stacks: dict[str, Any]) -> None:
     found = [
         (path, stacks[path] if path in stacks else counterparts.stock(layer))
-        for path, layer in _layers_of_ours(model)
+        for path, layer, _ in _layers_of_ours(model)
     ]
     lines = [f"\n  {path}: {new}" for path, new in found if isinstance(new, str)]
     if counterparts.is_ours(model):
@@ -208,7 +189,7 @@ def _copy(model: Any, stacks: dict[str, Any]) -> Any:
 
 def _culprit(parent: Any, path: str = "") -> str | None:
     """The first layer, innermost first, that cannot be made from its configuration."""
-    for layer in _children(parent):
+    for layer in model_layers.children(parent):
         name = path + layer.name
         if inner := _culprit(layer, f"{name}/"):
             return inner
@@ -265,7 +246,7 @@ def _pairs(model: Any, copy: Any) -> list[Any]:
         pairs[id(source)] = source, target
         if isinstance(source, StackedRNN) and not isinstance(target, StackedRNN):
             return
-        children = _children(source), _children(target)
+        children = model_layers.children(source), model_layers.children(target)
         if len(children[0]) != len(children[1]):
             pairs[id(source)] = None
             return

@@ -19,6 +19,7 @@ from tf_lstm_ops import composite
 from tf_lstm_ops.composite.keras import keras_lstm
 from tf_lstm_ops.keras import LSTM, StackedGRU, StackedLSTM
 from tf_lstm_ops.keras.activations import name_of
+from tf_lstm_ops.keras.model_layers import located
 
 FUSED_OP = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 UNROLLED_STEPS = 64  # a longer sequence is a loop: the converter's time grows faster than the steps
@@ -48,23 +49,18 @@ class Recurrent(NamedTuple):
     vectorized: bool
 
 
-def recurrent_layers(parent: Any, path: str = "", vectorized: bool = False) -> Iterator[Recurrent]:
+def recurrent_layers(model: Any) -> Iterator[Recurrent]:
     """The recurrent layers of a model, also those of wrappers and nested models.
 
     Args:
-      parent: a Keras model or layer.
-      path: the path of parent, with "/" at its end.
-      vectorized: whether parent is in a TimeDistributed.
+      model: a Keras model or layer.
 
     Yields:
       The layers in the model's order.
     """
-    for layer in parent._flatten_layers(include_self=False, recursive=False):
-        if isinstance(layer, keras.layers.RNN):
-            yield Recurrent(path + layer.name, layer, vectorized)
-        else:
-            inside = vectorized or isinstance(layer, keras.layers.TimeDistributed)
-            yield from recurrent_layers(layer, f"{path}{layer.name}/", inside)
+    for path, layer, parents in located(model, lambda x: isinstance(x, keras.layers.RNN)):
+        vectorized = any(isinstance(outer, keras.layers.TimeDistributed) for outer in parents)
+        yield Recurrent(path, layer, vectorized)
 
 
 def state_names(item: Recurrent) -> list[str]:
