@@ -1,5 +1,6 @@
 """convert_model with classes and functions of the user's own."""
 
+import functools
 from typing import Any
 
 import keras
@@ -178,17 +179,33 @@ def test_how_a_nested_model_was_compiled_does_not_matter():
     assert not converted.get_layer("inner").compiled
 
 
-def own_initializer(shape: Any, dtype: Any) -> Any:
-    return keras.ops.ones(shape, dtype)
+class ByName(layers.Layer):
+    """Its configuration has the name of a function that no attribute is."""
+
+    def __init__(self, function, **kwargs):
+        super().__init__(**kwargs)
+        self.function = functools.partial(function)
+
+    def call(self, x):
+        return self.function(x)
+
+    def get_config(self):
+        return {**super().get_config(), "function": self.function.func.__name__}
+
+    @classmethod
+    def from_config(cls, config):
+        name = config.pop("function")
+        if (function := keras.saving.get_registered_object(name)) is None:
+            raise ValueError(f"unknown function {name}")
+        return cls(function, **config)
 
 
 def test_custom_objects():
-    dense = layers.Dense(2, kernel_initializer=own_initializer)
-    model = keras.Sequential([keras.Input((TIME, INPUTS)), layers.LSTM(UNITS), dense])
-    with pytest.raises(ValueError, match="own_initializer"):
+    model = keras.Sequential([keras.Input((TIME, INPUTS)), layers.LSTM(UNITS), ByName(own_tanh)])
+    with pytest.raises(ValueError, match="unknown function own_tanh"):
         convert_model(model)
-    converted = convert_model(model, custom_objects={"own_initializer": own_initializer})
-    assert converted.layers[1].kernel_initializer is own_initializer
+    converted = convert_model(model, custom_objects={"own_tanh": own_tanh})
+    assert converted.layers[1].function.func is own_tanh
 
 
 class NoConfiguration(keras.Model):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from tf_lstm_ops.keras import counterparts, model_layers
+from tf_lstm_ops.keras import counterparts, model_layers, user_objects
 from tf_lstm_ops.keras.fused import FusedRNN
 
 CONVERT = "tf_lstm_ops.keras.convert_model replaces it"
@@ -65,7 +65,8 @@ def findings(model: Any) -> list[Finding]:
       One finding for each layer, in the model's order.
     """
     found = {id(item.layer): item for item in model_layers.recurrent(model)}
-    return [_examine(item.path, item.layer) for item in found.values()]
+    with user_objects.known(model):
+        return [_examine(item.path, item.layer) for item in found.values()]
 
 
 def class_name(layer: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import Any
 import keras
 from keras.src.models import Functional  # Keras has no public name of the class
 
-from tf_lstm_ops.keras import counterparts, model_layers, stock_stack
+from tf_lstm_ops.keras import counterparts, model_layers, stock_stack, user_objects
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.policy import default_dtype_policy
 from tf_lstm_ops.keras.requirements import require_model
@@ -72,8 +71,7 @@ def convert_model(
         raise ValueError(f"to must be 'ours' or 'stock'. Received: to={to!r}")
     if not isinstance(custom_objects, dict | None):
         raise TypeError(f"custom_objects must be a dictionary. Received: {custom_objects!r}")
-    objects = {**_own_objects(model), **(custom_objects or {})}
-    with keras.saving.custom_object_scope(objects), default_dtype_policy(model.dtype_policy):
+    with user_objects.known(model, custom_objects), default_dtype_policy(model.dtype_policy):
         stacks = _stock_stacks(model, in_place) if to == "stock" else {}
         if to == "stock":
             _require_stock_can_express(model, stacks)
@@ -122,7 +120,7 @@ def fallback_reasons(model: Any) -> dict[str, str | None]:
     layers = [(model.name, model)] if is_layer else _recurrent(model)
     # A model may have the cell of one of its layers as an attribute of its own, too.
     owned = {id(layer.cell) for _, layer in layers if isinstance(layer, _RNN)}
-    with keras.saving.custom_object_scope(_own_objects(model)):
+    with user_objects.known(model):
         return {path: _reason(layer) for path, layer in layers if id(layer) not in owned}
 
 
@@ -200,20 +198,6 @@ def _culprit(parent: Any, path: str = "") -> str | None:
     return None
 
 
-def _own_objects(model: Any) -> dict[str, Any]:
-    """The classes and functions of a model by the names that Keras looks up, registered or not."""
-    objects = model._flatten_layers()
-    objects += [getattr(layer, "activation", None) for layer in objects]
-    if hasattr(model, "_compile_config"):
-        objects += keras.tree.flatten(model._compile_config.config)
-    found = [item if inspect.isfunction(item) else type(item) for item in objects]
-    return {
-        keras.saving.get_registered_name(item): item
-        for item in found
-        if item.__module__ != "builtins"
-    }
-
-
 def _copy_state(model: Any, copy: Any) -> None:
     pairs = _pairs(model, copy)
     sizes = [[v.shape for v in m.weights] for m in (model, copy)]
@@ -275,7 +259,8 @@ def _copy_layer(source: Any, target: Any) -> None:
 
 
 def _copy_training(model: Any, copy: Any) -> None:
-    config = model.get_compile_config()
+    with user_objects.named():
+        config = model.get_compile_config()
     if type(model).compile is keras.Model.compile:
         copy.compile(**keras.saving.deserialize_keras_object(config, safe_mode=False))
     else:

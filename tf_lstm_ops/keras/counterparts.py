@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import keras
 
+from tf_lstm_ops.keras import user_objects
 from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
 from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.gru_cell import GRUCell
@@ -114,35 +114,15 @@ def stock(layer: Any) -> Any:
 def config_of(layer: Any) -> Any:
     """A layer's configuration, from which `deserialise` makes the layer again.
 
-    Keras' own configuration of an activation that is a lambda cannot be read again. The function
-    itself takes its place.
-
     Args:
       layer: a layer or a model.
 
     Returns:
-      The configuration.
+      The configuration. Within `user_objects.known` of the layer, or of a model that has it, a copy
+      shares the functions of the layer.
     """
-    names = ("activation", "recurrent_activation")
-    found = [getattr(part, name, None) for part in layer._flatten_layers() for name in names]
-    lambdas = [(keras.activations.serialize(f), f) for f in found if _is_lambda(f)]
-    return _restored(layer.get_config(), lambdas) if lambdas else layer.get_config()
-
-
-def _is_lambda(function: Any) -> bool:
-    return isinstance(function, types.FunctionType) and function.__name__ == "<lambda>"
-
-
-def _restored(config: Any, functions: list[tuple[Any, Any]]) -> Any:
-    """A configuration with functions in place of what Keras wrote for them."""
-    for written, function in functions:
-        if config == written:
-            return function
-    if isinstance(config, list | tuple):
-        return type(config)(_restored(value, functions) for value in config)
-    if isinstance(config, dict):
-        return {key: _restored(value, functions) for key, value in config.items()}
-    return config
+    with user_objects.named():
+        return layer.get_config()
 
 
 def deserialise(kind: type, config: dict[str, Any]) -> Any:
@@ -155,18 +135,23 @@ def deserialise(kind: type, config: dict[str, Any]) -> Any:
     Returns:
       The object. Layers in it are not built, unless making it calls them, and not compiled.
     """
-    serialised = {
-        "module": kind.__module__,
-        "class_name": kind.__name__,
-        "config": _layers_only(config),
-        "registered_name": keras.saving.get_registered_name(kind),
-    }
+    serialised = _layers_only(
+        {
+            "module": kind.__module__,
+            "class_name": kind.__name__,
+            "config": config,
+            "registered_name": keras.saving.get_registered_name(kind),
+        }
+    )
     # The code of a lambda comes from the model itself, not from a file.
     return keras.saving.deserialize_keras_object(serialised, safe_mode=False)
 
 
 def _layers_only(config: Any) -> Any:
-    """A configuration without what depends on where a layer is called or how it is compiled."""
+    """A configuration without what depends on where a layer is called or how it is compiled.
+
+    Its classes have the names of `user_objects.registered_name`.
+    """
     if isinstance(config, list | tuple):
         return type(config)(_layers_only(value) for value in config)
     if not isinstance(config, dict):
@@ -174,7 +159,11 @@ def _layers_only(config: Any) -> Any:
     # Layers that are built where they are called get the same paths as before. The compile
     # configuration of a nested model has no effect on the training of the outer one.
     dropped = "build_config", "compile_config"
-    return {k: _layers_only(value) for k, value in config.items() if k not in dropped}
+    kept = {k: _layers_only(value) for k, value in config.items() if k not in dropped}
+    if {"module", "class_name", "registered_name"} <= config.keys():
+        names = (config[k] for k in ("module", "class_name", "registered_name"))
+        kept["registered_name"] = user_objects.registered_name(*names)
+    return kept
 
 
 def become_all(layers: Iterable[Any], counterpart: Callable[[Any], Any]) -> None:
