@@ -195,7 +195,6 @@ def float64():
         pytest.param("mae", marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.filterwarnings("ignore:The object being serialized includes a `lambda`")
 def test_training_goes_on(loss, rng, float64):
     """With dropout: the states of the seeds are copied, too."""
     keras.utils.set_random_seed(1)

@@ -220,10 +220,10 @@ class NoConfiguration(keras.Model):
 def test_errors():
     with pytest.raises(TypeError, match=r"model must be a keras\.Model"):
         convert_model(layers.LSTM(UNITS))
-    with pytest.raises(ValueError, match=r"make no_configuration from .* Pass in_place=True to"):
+    with pytest.raises(ValueError, match=r"make no_configuration from .*in_place=True"):
         convert_model(NoConfiguration(np.random.default_rng(0), name="no_configuration"))
     x = keras.Input((TIME, INPUTS))
     shared = layers.LSTM(UNITS)
     inner = keras.Model(x, shared(x))
-    with pytest.raises(ValueError, match="nested models share a layer"):
+    with pytest.raises(ValueError, match="that nested models share"):
         convert_model(keras.Model(x, layers.Add()([inner(x), shared(x)])))

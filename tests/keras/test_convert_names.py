@@ -117,7 +117,7 @@ def test_functions_are_shared():
     model.compile("sgd", loss, metrics=[metric, keras.metrics.MeanMetricWrapper(metric, "wrapped")])
     data = np.ones((BATCH, TIME, INPUTS), "float32")
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # Keras warns of a lambda in a file; there is no file
+        warnings.simplefilter("error", UserWarning)  # of a lambda: no file is written
         assert fallback_reasons(convert_model(model)) == {"memory": None}
         converted = convert_model(model)
         back = convert_model(converted, to="stock")
@@ -154,6 +154,25 @@ def test_a_class_of_the_name_of_an_op(rng):
     model = keras.Model(x, [Add()([a, a]), a + a, layers.Add()([a, a])])
     data = rng.normal(size=(BATCH, TIME, INPUTS)).astype("float32")
     assert_near(outputs(convert_model(model), data), outputs(model, data), 4 * PREDICTION_BOUND)
+
+
+def test_functions_of_a_stack_are_shared(rng):
+    stack = tf_lstm_ops.keras.StackedLSTM(
+        UNITS, 2, kernel_regularizer=lambda w: SCALE * ops.sum(w**2), bias_initializer=bias_of_half
+    )
+    model = keras.Sequential([keras.Input((TIME, INPUTS)), stack])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        stock = convert_model(model, to="stock")
+    x = rng.normal(size=(BATCH, TIME, INPUTS)).astype("float32")
+    assert_near(outputs(stock, x), outputs(model, x), PREDICTION_BOUND)
+    # Sums of some hundred squares in float32.
+    np.testing.assert_allclose(sum(stock.losses), sum(model.losses), rtol=1e-5)
+    assert stock.layers[0].layers[0].cell.bias_initializer is bias_of_half
+
+
+def bias_of_half(shape: Any, dtype: Any) -> Any:
+    return ops.full(shape, 0.5, dtype)
 
 
 class Counting(keras.losses.Loss):

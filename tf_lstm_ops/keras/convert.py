@@ -18,6 +18,9 @@ from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
 from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
 _RNN = keras.layers.RNN
+_WITHOUT_CONFIGURATION = (
+    "convert_model(model, in_place=True) converts the model itself, which needs no configuration."
+)
 _TARGETS = {"ours": counterparts.ours, "stock": counterparts.stock}
 
 
@@ -40,7 +43,7 @@ def convert_model(
     Layers inside wrappers, nested models, and layers and models of the user's own are replaced too.
     Weights, their order, seeds, states of stateful layers, ``trainable``, and of a compiled model
     the loss, the metrics and the optimizer with its variables are copied: training continues where
-    it was. The model itself does not change and shares nothing with the copy.
+    it was. The model itself does not change and shares nothing with the copy but functions.
 
     The copy is made from the model's configuration, as by ``keras.models.load_model``. A subclassed
     model without ``get_config`` has none: convert it with ``in_place=True``. Rules:
@@ -50,7 +53,7 @@ def convert_model(
       model: a ``keras.Model``: Sequential, functional, or with a ``get_config`` of its own; with
         in_place any.
       custom_objects: classes and functions by name, as for ``keras.models.load_model``; needed
-        only for functions in the layers' arguments that Keras cannot find.
+        only for what a ``from_config`` finds by its name and no attribute of a layer refers to.
       to: "ours" or "stock".
       in_place: whether to convert the model itself instead of a copy. The layers stay the same
         objects with the same variables and get another class, so the model stays compiled. The
@@ -178,8 +181,7 @@ def _copy(model: Any, stacks: dict[str, Any]) -> Any:
     except Exception as error:  # a class of the user's may raise anything
         raise ValueError(
             f"convert_model cannot make {_culprit(model) or model.name} from its configuration, as "
-            "Keras does when it loads a model. Pass in_place=True to convert the model itself, "
-            f"which needs no configuration. {error}"
+            f"Keras does when it loads a model. {_WITHOUT_CONFIGURATION} {error}"
         ) from error
     _copy_state(model, copy)
     return copy
@@ -206,9 +208,9 @@ def _copy_state(model: Any, copy: Any) -> None:
         raise ValueError(
             f"the configuration of {model.name} does not describe the whole model: made from it, a "
             f"model has {counts[1]} layers and {len(sizes[1])} weights, not {counts[0]} "
-            f"and {len(sizes[0])}, or other shapes. Does a class lack get_config or "
-            "get_build_config, or do nested models share a layer? Pass in_place=True to convert "
-            "the model itself, which needs no configuration."
+            f"and {len(sizes[0])}, or other shapes. Possible causes are a class without get_config "
+            "or get_build_config, and a layer that nested models share. "
+            f"{_WITHOUT_CONFIGURATION}"
         )
     for source, target in pairs:
         if isinstance(target, keras.Sequential) and isinstance(source, StackedRNN):

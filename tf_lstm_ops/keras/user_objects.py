@@ -12,6 +12,8 @@ from typing import Any
 
 import keras
 
+from tf_lstm_ops.keras.stacked_weights import WeightOptions
+
 _FUNCTIONS = ("activations", "constraints", "initializers", "losses", "metrics", "regularizers")
 _KERAS_NAMES = frozenset(name for module in _FUNCTIONS for name in dir(getattr(keras, module)))
 _known: ContextVar[Mapping[str, Any]] = ContextVar("known", default=MappingProxyType({}))
@@ -119,6 +121,8 @@ def _reachable(root: Any) -> list[Any]:
             queue.extend(item.values())
         elif isinstance(item, list | tuple | set):
             queue.extend(item)
+        elif isinstance(item, WeightOptions):
+            queue.extend(vars(item).values())
         elif isinstance(item, FunctionType):
             found.append(item)
         elif hasattr(item, "get_config") and not inspect.isclass(item):
