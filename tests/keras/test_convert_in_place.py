@@ -244,7 +244,7 @@ def test_cells_in_place(x, rng):
     assert type(model.layers[0].cell) is layers.LSTMCell
     assert_near(outputs(model, x), wanted, PREDICTION_BOUND)
     convert_model(model, in_place=True)  # the RNN of a cell becomes the layer
-    assert type(model.layers[0]) is LSTM
+    assert isinstance(model.layers[0], LSTM)
     assert_near(outputs(model, x), wanted, PREDICTION_BOUND)
 
 

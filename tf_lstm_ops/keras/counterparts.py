@@ -14,9 +14,15 @@ from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.lstm import LSTM
 from tf_lstm_ops.keras.lstm_cell import LSTMCell
+from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
 
 _OURS: dict[type, type] = {keras.layers.LSTM: LSTM, keras.layers.GRU: GRU}
-_OURS_OF_CELL: dict[type, type] = {keras.layers.LSTMCell: LSTM, keras.layers.GRUCell: GRU}
+_OURS_OF_CELL: dict[type, type] = {
+    keras.layers.LSTMCell: LSTMOfCell,
+    LSTMCell: LSTMOfCell,
+    keras.layers.GRUCell: GRUOfCell,
+    GRUCell: GRUOfCell,
+}
 _STOCK: dict[type, type] = {
     LSTM: keras.layers.LSTM,
     GRU: keras.layers.GRU,
@@ -89,6 +95,8 @@ def stock(layer: Any) -> Any:
     Returns:
       A layer or cell of ``keras.layers`` that is not built; or a str, the reason why there is none.
     """
+    if type(layer) in (LSTMOfCell, GRUOfCell):
+        return _stock_rnn(layer)
     cls = _STOCK.get(type(layer))
     if cls is None:
         base = next(c for c in type(layer).__mro__ if _is_of_package(c))
@@ -107,6 +115,17 @@ def stock(layer: Any) -> Any:
         options = ", ".join(f"{k}={config[k]!r}" for k in extra)
         return f"keras.layers.{cls.__name__} has no {options}"
     new = deserialise(cls, {k: v for k, v in config.items() if k in common})
+    new.supports_masking = layer.supports_masking
+    return new
+
+
+def _stock_rnn(layer: Any) -> Any:
+    """``keras.layers.RNN`` of the stock cell; or a str, the reason why there is none."""
+    cell = stock(layer.cell)
+    if isinstance(cell, str):
+        return cell
+    names = {*keras.layers.RNN(cell).get_config(), "activity_regularizer"} - {"cell"}
+    new = keras.layers.RNN(cell, **{k: v for k, v in config_of(layer).items() if k in names})
     new.supports_masking = layer.supports_masking
     return new
 

@@ -20,6 +20,7 @@ from tf_lstm_ops.composite.keras import keras_lstm
 from tf_lstm_ops.keras import LSTM, StackedGRU, StackedLSTM
 from tf_lstm_ops.keras.activations import name_of
 from tf_lstm_ops.keras.model_layers import located
+from tf_lstm_ops.keras.of_cell import LSTMOfCell
 
 FUSED_OP = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 UNROLLED_STEPS = 64  # a longer sequence is a loop: the converter's time grows faster than the steps
@@ -183,7 +184,7 @@ class Lowering:
 
 def _fusable(layer: Any) -> bool:
     """Whether the fused op has the layer's equations and the layer returns only what it returns."""
-    if type(layer) not in (LSTM, keras.layers.LSTM) or layer.return_state:
+    if type(layer) not in (LSTM, LSTMOfCell, keras.layers.LSTM) or layer.return_state:
         return False
     names = (name_of(layer.activation), name_of(layer.recurrent_activation))
     others = ("projection_size", "layer_normalization")
