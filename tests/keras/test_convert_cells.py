@@ -59,6 +59,8 @@ def test_one_cell(name, in_place, x, rng, tmp_path):
     converted = convert_model(model, in_place=in_place)
     assert isinstance(converted.layers[1], wanted)
     assert fallback_reasons(converted) == {"memory": None}
+    name = doctor_layers.class_name(converted.layers[1])
+    assert name == f"tf_lstm_ops.keras.{wanted.__name__}"
     assert converted.layers[1].cell.implementation == options.get("implementation", 2)
     for ours, before in zip(converted.get_weights(), arrays, strict=True):
         np.testing.assert_array_equal(ours, before)

@@ -75,7 +75,7 @@ def test_layers_left_alone_are_named(rng):
         "both/forward_gru": "activation is elu, not tanh",
         "both/backward_gru": "activation is elu, not tanh",
         "selu": "activation is selu, not tanh",
-        "stacked": "StackedRNNCells has no fused op",
+        "stacked": "its cells are of several classes: LSTMCell, GRUCell",
         "simple": "SimpleRNN has no fused op",
         "own": "OwnLSTM has no fused op",
         "maker/cell": "GRUCell has no fused op",

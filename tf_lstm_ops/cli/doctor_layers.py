@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import keras
 
-from tf_lstm_ops.keras import counterparts, model_layers, user_objects
+from tf_lstm_ops import keras as ours
+from tf_lstm_ops.keras import counterparts, model_layers, ours_stack, user_objects
 from tf_lstm_ops.keras.fused import FusedRNN
 
 CONVERT = "tf_lstm_ops.keras.convert_model replaces it"
@@ -83,7 +84,8 @@ def class_name(layer: Any) -> str:
     if package == "keras":
         return f"keras.layers.{cls.__name__}"
     if package == "tf_lstm_ops":
-        return f"tf_lstm_ops.keras.{cls.__name__}"
+        public = next(base for base in cls.__mro__ if vars(ours).get(base.__name__) is base)
+        return f"tf_lstm_ops.keras.{public.__name__}"
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
@@ -114,7 +116,7 @@ def _takes_cudnn(layer: Any) -> bool:
 
 def _of_stock(layer: Any) -> tuple[str, Change | None]:
     """Why a stock layer does not run the fused op, and what to change."""
-    if isinstance(getattr(layer, "cell", None), keras.layers.StackedRNNCells):
+    if ours_stack.is_of_cells(layer):
         return _of_stack(layer)
     new = counterparts.equivalent(layer)
     if isinstance(new, str):
@@ -126,7 +128,9 @@ def _of_stock(layer: Any) -> tuple[str, Change | None]:
 
 def _of_stack(layer: Any) -> tuple[str, Change | None]:
     """As `_of_stock`, of a layer of StackedRNNCells."""
-    reason = "StackedRNNCells has no fused op"
+    reason = ours_stack.of(layer)
+    if not isinstance(reason, str):
+        return f"it is {class_name(layer)}", Change(CONVERT, True, reason)
     cells = layer.cell.cells
     parts = []
     for number, cell in enumerate(cells, 1):
@@ -135,7 +139,7 @@ def _of_stack(layer: Any) -> tuple[str, Change | None]:
         options["go_backwards"] = layer.go_backwards and number == 1
         part = counterparts.ours(keras.layers.RNN(cell, **options))
         if isinstance(part, str):
-            return f"{reason}, and of its cells {cell.name} has none: {part}", None
+            return f"{reason}; {cell.name}: {part}", None
         parts.append(part)
     sentence = "make one keras.layers.RNN of each cell; then convert_model replaces these layers"
     return reason, Change(sentence, True, keras.Sequential(parts))

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 from keras.src.models import Functional  # Keras has no public name of the class
 
-from tf_lstm_ops.keras import counterparts, model_layers, stock_stack, user_objects
+from tf_lstm_ops.keras import counterparts, model_layers, ours_stack, stock_stack, user_objects
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.policy import default_dtype_policy
 from tf_lstm_ops.keras.requirements import require_model
@@ -34,11 +34,12 @@ def convert_model(
     """Copies a model and replaces its stock LSTM and GRU layers by ours, or ours by stock ones.
 
     With ``to="ours"``, ``keras.layers.LSTM`` and ``GRU``, and ``keras.layers.RNN`` of one
-    ``LSTMCell`` or ``GRUCell``, become ``tf_lstm_ops.keras.LSTM`` and ``GRU``. A warning names the
-    recurrent layers that are not replaced, each with the reason; ``fallback_reasons`` returns them.
-    With ``to="stock"``, ``tf_lstm_ops.keras.LSTM``, ``GRU`` and ``LSTMCell`` become those of
-    ``keras.layers``. Files of the new model need no tf_lstm_ops. If one of the layers has an option
-    that its stock layer lacks, nothing is converted.
+    ``LSTMCell`` or ``GRUCell``, become ``tf_lstm_ops.keras.LSTM`` and ``GRU``; of several equal
+    cells, ``StackedLSTM`` or ``StackedGRU``. A warning names the recurrent layers that are not
+    replaced, each with the reason; ``fallback_reasons`` returns them. With ``to="stock"``, layers
+    and cells of tf_lstm_ops become those of ``keras.layers``. Files of the new model need no
+    tf_lstm_ops. If one of the layers has an option that its stock layer lacks, nothing is
+    converted.
 
     Layers inside wrappers, nested models, and layers and models of the user's own are replaced too.
     Weights, their order, seeds, states of stateful layers, ``trainable``, and of a compiled model
@@ -78,7 +79,7 @@ def convert_model(
         stacks = _stock_stacks(model, in_place) if to == "stock" else {}
         if to == "stock":
             _require_stock_can_express(model, stacks)
-        converted = model if in_place else _copy(model, stacks)
+        converted = model if in_place else _copy(model, to, stacks)
         find = model_layers.recurrent if to == "ours" else _layers_of_ours
         counterparts.become_all([item.layer for item in find(converted)], _TARGETS[to])
         if in_place:
@@ -170,10 +171,12 @@ def _require_stock_can_express(model: Any, stacks: dict[str, Any]) -> None:
         raise ValueError(f"stock layers cannot express these layers:{''.join(lines)}")
 
 
-def _copy(model: Any, stacks: dict[str, Any]) -> Any:
+def _copy(model: Any, to: str, stacks: dict[str, Any]) -> Any:
     try:
         config = counterparts.config_of(model)
-        if stacks:
+        if to == "ours":
+            config = ours_stack.replaced(config)
+        elif stacks:
             config = stock_stack.replaced(config)
         copy = counterparts.deserialise(type(model), config)
         if model.built and not copy.built:
@@ -215,6 +218,8 @@ def _copy_state(model: Any, copy: Any) -> None:
     for source, target in pairs:
         if isinstance(target, keras.Sequential) and isinstance(source, StackedRNN):
             stock_stack.copy_state(source, target)
+        elif isinstance(target, StackedRNN) and not isinstance(source, StackedRNN):
+            ours_stack.copy_state(source, target)
         else:
             _copy_layer(source, target)
     for pair in pairs:  # also the variables of the seeds, but those of a stack that was replaced
@@ -230,7 +235,7 @@ def _pairs(model: Any, copy: Any) -> list[Any]:
         if id(source) in pairs:
             return
         pairs[id(source)] = source, target
-        if isinstance(source, StackedRNN) and not isinstance(target, StackedRNN):
+        if isinstance(source, StackedRNN) != isinstance(target, StackedRNN):
             return
         children = model_layers.children(source), model_layers.children(target)
         if len(children[0]) != len(children[1]):

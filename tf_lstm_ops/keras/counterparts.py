@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from tf_lstm_ops.keras import user_objects
+from tf_lstm_ops.keras import ours_stack, user_objects
 from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
 from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.gru_cell import GRUCell
@@ -23,6 +23,7 @@ _OURS_OF_CELL: dict[type, type] = {
     keras.layers.GRUCell: GRUOfCell,
     GRUCell: GRUOfCell,
 }
+_IN_A_COPY = "convert_model, in a copy and where a configuration has the layer, replaces it by"
 _STOCK: dict[type, type] = {
     LSTM: keras.layers.LSTM,
     GRU: keras.layers.GRU,
@@ -69,6 +70,10 @@ def equivalent(layer: Any) -> FusedRNN | str:
     Returns:
       A layer of ours that is not built; or the reason why there is none.
     """
+    if ours_stack.is_of_cells(layer):
+        stack = ours_stack.of(layer)
+        name = type(stack).__name__
+        return stack if isinstance(stack, str) else f"{_IN_A_COPY} tf_lstm_ops.keras.{name}"
     cls, config = _OURS.get(type(layer)), config_of(layer)
     if type(layer) is keras.layers.RNN:
         cls, cell = _OURS_OF_CELL.get(type(layer.cell)), config_of(layer.cell)
