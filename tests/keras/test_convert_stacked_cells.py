@@ -126,6 +126,11 @@ REASONS: list[tuple[list[Any], dict[str, Any], str]] = [
     ([LSTM(2), layers.SimpleRNNCell(2)], {}, "SimpleRNNCell has no fused op"),
     ([LSTM(2), LSTM(3, use_bias=False)], {}, "its cells differ in units, use_bias"),
     (
+        [GRU(2, activity_regularizer="l2"), GRU(2, activity_regularizer="l2")],
+        {},
+        "its cells have an activity_regularizer",
+    ),
+    (
         [LSTM(2, dtype="float64"), LSTM(2, dtype="float64")],
         {},
         "its cells have another dtype",
@@ -163,6 +168,12 @@ def test_cells_without_a_stack_are_named(cells, options, reason):
     assert fallback_reasons(converted) == {"memory": reason}
 
 
+def test_a_single_cell_with_an_activity_regularizer():
+    """It regularises each step, that of a layer the outputs that the layer returns."""
+    layer = layers.RNN(LSTM(UNITS, activity_regularizer="l2"), name="memory")
+    assert fallback_reasons(layer) == {"memory": "its LSTMCell has an activity_regularizer"}
+
+
 def test_a_cell_that_occurs_twice():
     layer = layers.RNN([LSTM(INPUTS)] * 2, name="memory")
     reason = "a cell occurs twice, so that its steps share weights"
@@ -172,7 +183,7 @@ def test_a_cell_that_occurs_twice():
 def test_in_place_names_the_reason(x):
     model = model_of(layers.RNN([LSTM(UNITS), LSTM(UNITS)], name="memory"))
     before = outputs(model, x)
-    reason = "convert_model, in a copy and where a configuration has the layer, replaces it by "
-    with pytest.warns(UserWarning, match=f"memory: {reason}tf_lstm_ops.keras.StackedLSTM"):
+    reason = "convert_model makes a tf_lstm_ops.keras.StackedLSTM of it in a copy"
+    with pytest.warns(UserWarning, match=f"memory: {reason}"):
         convert_model(model, in_place=True)
     assert_near(outputs(model, x), before, 0)

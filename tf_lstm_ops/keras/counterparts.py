@@ -23,7 +23,6 @@ _OURS_OF_CELL: dict[type, type] = {
     keras.layers.GRUCell: GRUOfCell,
     GRUCell: GRUOfCell,
 }
-_IN_A_COPY = "convert_model, in a copy and where a configuration has the layer, replaces it by"
 _STOCK: dict[type, type] = {
     LSTM: keras.layers.LSTM,
     GRU: keras.layers.GRU,
@@ -71,14 +70,17 @@ def equivalent(layer: Any) -> FusedRNN | str:
       A layer of ours that is not built; or the reason why there is none.
     """
     if ours_stack.is_of_cells(layer):
-        stack = ours_stack.of(layer)
-        name = type(stack).__name__
-        return stack if isinstance(stack, str) else f"{_IN_A_COPY} tf_lstm_ops.keras.{name}"
+        if isinstance(stack := ours_stack.of(layer), str):
+            return stack
+        name = f"tf_lstm_ops.keras.{type(stack).__name__}"
+        return f"convert_model makes a {name} of it in a copy, if the model's configuration has it"
     cls, config = _OURS.get(type(layer)), config_of(layer)
     if type(layer) is keras.layers.RNN:
         cls, cell = _OURS_OF_CELL.get(type(layer.cell)), config_of(layer.cell)
         if cls is None:
             return f"{type(layer.cell).__name__} has no fused op"
+        if "activity_regularizer" in cell:
+            return f"its {type(layer.cell).__name__} has an activity_regularizer"
         for key in "dtype", "trainable":  # a layer of ours passes these on to its cell
             if cell[key] != config[key]:
                 return f"its {type(layer.cell).__name__} has another {key}"

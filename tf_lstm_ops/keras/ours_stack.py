@@ -66,6 +66,8 @@ def of(layer: Any) -> StackedRNN | str:
         return f"its cells differ in {', '.join(keys)}"
     if keys := [k for k in ("dtype", "trainable") if first[k] != config[k]]:
         return f"its cells have another {', '.join(keys)}"
+    if "activity_regularizer" in first:
+        return "its cells have an activity_regularizer"
     return _of_equal_cells(_STACKS[next(iter(classes))], config, first, len(others) + 1, layer)
 
 
