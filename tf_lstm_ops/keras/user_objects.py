@@ -36,7 +36,7 @@ def known(model: Any, custom_objects: dict[str, Any] | None = None) -> Iterator[
     """
     names: dict[str, Any] = {}
     layers = model._flatten_layers()
-    compiled = [vars(layer)["_compile_config"].config for layer in layers if _is_compiled(layer)]
+    compiled = [layer._compile_config.config for layer in layers if _is_compiled(layer)]
     for item in _reachable(compiled):
         _add(item, names, in_layer=False)
     for item in _reachable(layers):
