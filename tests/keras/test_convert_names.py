@@ -123,11 +123,14 @@ def test_functions_are_shared():
         back = convert_model(converted, to="stock")
     assert_near(outputs(converted, data), outputs(model, data), 100 * PREDICTION_BOUND)  # scaled
     assert_near(outputs(back, data), outputs(model, data), 0)
-    wanted = model.evaluate(data, data, verbose=0)
+    wanted = model.evaluate(data, data, verbose=0, return_dict=True)
+    got = converted.evaluate(data, data, verbose=0, return_dict=True)
+    assert got.keys() == wanted.keys()
     # Metrics are float32 sums of squares up to 1e4.
-    np.testing.assert_allclose(converted.evaluate(data, data, verbose=0), wanted, rtol=1e-5)
+    np.testing.assert_allclose([*got.values()], [*wanted.values()], rtol=1e-5)
     converted.fit(data, data, verbose=0)
-    np.testing.assert_allclose(model.evaluate(data, data, verbose=0), wanted, rtol=1e-6)
+    again = model.evaluate(data, data, verbose=0, return_dict=True)
+    assert again == wanted  # the copy's training does not change the model
     assert loss.__name__ == metric.__name__ == "<lambda>"
 
 
@@ -173,6 +176,15 @@ def test_functions_of_a_stack_are_shared(rng):
 
 def bias_of_half(shape: Any, dtype: Any) -> Any:
     return ops.full(shape, 0.5, dtype)
+
+
+def test_two_classes_of_one_name(rng):
+    other = type("Add", (Add,), {"__module__": "other", "call": lambda self, xs: xs[0] - 2 * xs[1]})
+    x = keras.Input((TIME, INPUTS))
+    a, b = layers.GRU(UNITS)(x), layers.LSTM(UNITS)(x)
+    model = keras.Model(x, [Add()([a, b]), other()([a, b]), a + b])
+    data = rng.normal(size=(BATCH, TIME, INPUTS)).astype("float32")
+    assert_near(outputs(convert_model(model), data), outputs(model, data), 4 * PREDICTION_BOUND)
 
 
 class Counting(keras.losses.Loss):
