@@ -343,3 +343,16 @@ def test_tf2onnx_is_not_installed(tmp_path, rng, monkeypatch):
     monkeypatch.setitem(sys.modules, "tf2onnx", None)
     with pytest.raises(ImportError, match=r"pip install 'tf_lstm_ops\[onnx\]'"):
         export_onnx(make_model(LSTM(UNITS), rng=rng), tmp_path / "model.onnx")
+
+
+def test_a_stock_model_with_a_layer_and_an_op_of_one_name(rng, tmp_path):
+    x = keras.Input((TIME, INPUTS))
+    y = keras.layers.LSTM(UNITS, return_sequences=True)(x)
+    y = keras.layers.Add()([y, keras.layers.GRU(UNITS, return_sequences=True)(x)])
+    model = keras.Model(x, keras.layers.Concatenate()([y + y, y * y]))
+    export_onnx(model, tmp_path / "model.onnx")
+    assert kinds(tmp_path / "model.onnx") == {"LSTM": 1, "GRU": 1}
+    data = random(rng, BATCH, TIME, INPUTS)
+    expected = np.asarray(model(data))
+    [got] = run(tmp_path / "model.onnx", data)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE * np.abs(expected).max())

@@ -13,6 +13,7 @@ from tf_lstm_ops.export import tflite
 from tf_lstm_ops.export.lite import flatbuffer
 from tf_lstm_ops.export.lite import layers as lite_layers
 from tf_lstm_ops.keras import GRU, LSTM, StackedLSTM
+from tf_lstm_ops.keras.of_cell import LSTMOfCell
 
 from .tflite_files import (
     BATCH,
@@ -44,6 +45,7 @@ FORMS = {
     "peephole": (lambda: [LSTM(UNITS, use_peephole=True)], FUSED),
     "clip": (lambda: [LSTM(UNITS, cell_clip=0.3)], FUSED),
     "no_clip": (lambda: [keras.layers.Rescaling(100.0), LSTM(UNITS, return_sequences=True)], FUSED),
+    "of_cell": (lambda: [LSTMOfCell(UNITS)], FUSED),
     "stock_lstm": (lambda: [keras.layers.LSTM(UNITS)], FUSED),
     "two_layers": (
         lambda: [LSTM(UNITS, return_sequences=True), LSTM(UNITS, use_bias=False)],
@@ -71,7 +73,7 @@ FORMS = {
 }
 # The other forms are parts of these, of test_known_time or of the tests of loops.
 BY_DEFAULT = {
-    *("clip", "no_clip", "stock_lstm", "two_layers", "both_directions"),
+    *("clip", "no_clip", "of_cell", "stock_lstm", "two_layers", "both_directions"),
     *("gru_reset_before", "zero_output", "projection"),
 }
 

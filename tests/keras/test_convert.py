@@ -21,7 +21,6 @@ from .convert_models import (
     Model,
     assert_near,
     built_by_a_call,
-    cells,
     inputs_of,
     local_loss,
     nested,
@@ -45,8 +44,7 @@ def test_predictions_weights_and_names_stay(make, rng):
 
     assert converted.name == model.name
     assert [w.name for w in converted.weights] == [w.name for w in model.weights]
-    if make is not cells:  # which have names of their own
-        assert [w.path for w in converted.weights] == [w.path for w in model.weights]
+    assert [w.path for w in converted.weights] == [w.path for w in model.weights]
     for ours, stock in zip(converted.weights, model.weights, strict=True):
         np.testing.assert_array_equal(ours, stock)
         assert ours is not stock
@@ -195,7 +193,6 @@ def float64():
         pytest.param("mae", marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.filterwarnings("ignore:The object being serialized includes a `lambda`")
 def test_training_goes_on(loss, rng, float64):
     """With dropout: the states of the seeds are copied, too."""
     keras.utils.set_random_seed(1)

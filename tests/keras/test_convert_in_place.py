@@ -148,7 +148,7 @@ def test_a_layer_shared_by_nested_models(rng):
     x = keras.Input((TIME, INPUTS))
     shared = layers.LSTM(UNITS)
     model = keras.Model(x, layers.Add()([keras.Model(x, shared(x))(x), shared(x)]))
-    with pytest.raises(ValueError, match=r"nested models share a layer\? Pass in_place=True"):
+    with pytest.raises(ValueError, match=r"that nested models share.*in_place=True"):
         convert_model(model)
     convert_model(model, in_place=True)
     assert type(shared) is LSTM
@@ -244,7 +244,7 @@ def test_cells_in_place(x, rng):
     assert type(model.layers[0].cell) is layers.LSTMCell
     assert_near(outputs(model, x), wanted, PREDICTION_BOUND)
     convert_model(model, in_place=True)  # the RNN of a cell becomes the layer
-    assert type(model.layers[0]) is LSTM
+    assert isinstance(model.layers[0], LSTM)
     assert_near(outputs(model, x), wanted, PREDICTION_BOUND)
 
 

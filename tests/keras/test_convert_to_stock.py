@@ -74,10 +74,9 @@ def test_there_and_back(make, rng):
     ours = convert_model(model)
     stock = convert_model(ours, to="stock")
     assert {c.__module__.partition(".")[0] for c in classes(stock)} == {"keras"}
-    if make is not cells:  # RNN of a cell becomes the layer
-        assert config_of(stock) == config_of(model)
-        assert classes(stock) == classes(model)
-        assert [w.path for w in stock.weights] == [w.path for w in model.weights]
+    assert config_of(stock) == config_of(model)
+    assert classes(stock) == classes(model)
+    assert [w.path for w in stock.weights] == [w.path for w in model.weights]
     assert_same_bits(stock, model, x)
     assert_near(outputs(stock, x), outputs(ours, x), PREDICTION_BOUND)
 

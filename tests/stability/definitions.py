@@ -20,6 +20,7 @@ from tensorflow.python.client import pywrap_tf_session
 
 import tf_lstm_ops
 from tf_lstm_ops import __main__
+from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
 
 MODULES = ["export", "keras", "raw_ops", "saved_model", "stock", "weights"]
 COMMANDS = ["bench", "completion", "demo", "doctor", "info", "selftest"]
@@ -93,7 +94,8 @@ def _layers() -> Iterator[str]:
         layer.build((None, None, 3))
         yield f"saved as {keras.saving.get_registered_name(type(layer))}"
         yield from (f"  weight {w.name} {list(w.shape)}" for w in layer.weights)
-    yield f"saved as {keras.saving.get_registered_name(tf_lstm_ops.keras.LSTMCell)}"
+    for cls in (tf_lstm_ops.keras.LSTMCell, LSTMOfCell, GRUOfCell):
+        yield f"saved as {keras.saving.get_registered_name(cls)}"
 
 
 def _commands() -> Iterator[str]:

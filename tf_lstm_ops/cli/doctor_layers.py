@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import keras
 
-from tf_lstm_ops.keras import counterparts
+from tf_lstm_ops import keras as ours
+from tf_lstm_ops.keras import counterparts, model_layers, ours_stack, user_objects
 from tf_lstm_ops.keras.fused import FusedRNN
 
 CONVERT = "tf_lstm_ops.keras.convert_model replaces it"
@@ -20,7 +20,6 @@ _FUSED_OPTIONS = {
     "cell_clip": None,
     "projection_size": None,
 }
-_CELLS = (keras.layers.LSTMCell, keras.layers.GRUCell)
 # FusedRNN.gpu_path where a layer does not run the fused op.
 _OTHER_PATHS = {"cuDNN": "cuDNN", "plain ops": "plain ops", "Keras' own loop": "stock loop"}
 
@@ -66,8 +65,9 @@ def findings(model: Any) -> list[Finding]:
     Returns:
       One finding for each layer, in the model's order.
     """
-    found = {id(layer): (name, layer) for name, layer in _recurrent(model)}
-    return [_examine(name, layer) for name, layer in found.values()]
+    found = {id(item.layer): item for item in model_layers.recurrent(model)}
+    with user_objects.known(model):
+        return [_examine(item.path, item.layer) for item in found.values()]
 
 
 def class_name(layer: Any) -> str:
@@ -84,16 +84,9 @@ def class_name(layer: Any) -> str:
     if package == "keras":
         return f"keras.layers.{cls.__name__}"
     if package == "tf_lstm_ops":
-        return f"tf_lstm_ops.keras.{cls.__name__}"
+        public = next(base for base in cls.__mro__ if vars(ours).get(base.__name__) is base)
+        return f"tf_lstm_ops.keras.{public.__name__}"
     return f"{cls.__module__}.{cls.__qualname__}"
-
-
-def _recurrent(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    for layer in parent._flatten_layers(include_self=False, recursive=False):
-        if isinstance(layer, (keras.layers.RNN, *_CELLS)):
-            yield path + layer.name, layer
-        else:
-            yield from _recurrent(layer, f"{path}{layer.name}/")
 
 
 def _examine(name: str, layer: Any) -> Finding:
@@ -109,7 +102,7 @@ def _examine(name: str, layer: Any) -> Finding:
     if _takes_cudnn(layer):
         reason = "Keras runs cuDNN, if the mask is padded on the right"
         return Finding(name, layer, "cuDNN", reason, None)
-    if isinstance(layer, _CELLS):
+    if isinstance(layer, model_layers.CELLS):
         return Finding(name, layer, "plain ops", "a cell computes one step in a call", None)
     reason, change = _of_stock(layer)
     return Finding(name, layer, "stock loop", reason, change)
@@ -123,7 +116,7 @@ def _takes_cudnn(layer: Any) -> bool:
 
 def _of_stock(layer: Any) -> tuple[str, Change | None]:
     """Why a stock layer does not run the fused op, and what to change."""
-    if isinstance(getattr(layer, "cell", None), keras.layers.StackedRNNCells):
+    if ours_stack.is_of_cells(layer):
         return _of_stack(layer)
     new = counterparts.equivalent(layer)
     if isinstance(new, str):
@@ -135,7 +128,9 @@ def _of_stock(layer: Any) -> tuple[str, Change | None]:
 
 def _of_stack(layer: Any) -> tuple[str, Change | None]:
     """As `_of_stock`, of a layer of StackedRNNCells."""
-    reason = "StackedRNNCells has no fused op"
+    reason = ours_stack.of(layer)
+    if not isinstance(reason, str):
+        return f"it is {class_name(layer)}", Change(CONVERT, True, reason)
     cells = layer.cell.cells
     parts = []
     for number, cell in enumerate(cells, 1):
@@ -144,7 +139,7 @@ def _of_stack(layer: Any) -> tuple[str, Change | None]:
         options["go_backwards"] = layer.go_backwards and number == 1
         part = counterparts.ours(keras.layers.RNN(cell, **options))
         if isinstance(part, str):
-            return f"{reason}, and of its cells {cell.name} has none: {part}", None
+            return f"{reason}; {cell.name}: {part}", None
         parts.append(part)
     sentence = "make one keras.layers.RNN of each cell; then convert_model replaces these layers"
     return reason, Change(sentence, True, keras.Sequential(parts))

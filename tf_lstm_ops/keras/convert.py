@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import Any
 import keras
 from keras.src.models import Functional  # Keras has no public name of the class
 
-from tf_lstm_ops.keras import counterparts, stock_stack
+from tf_lstm_ops.keras import counterparts, model_layers, ours_stack, stock_stack, user_objects
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.policy import default_dtype_policy
 from tf_lstm_ops.keras.requirements import require_model
@@ -19,6 +18,9 @@ from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
 from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
 _RNN = keras.layers.RNN
+_WITHOUT_CONFIGURATION = (
+    "convert_model(model, in_place=True) converts the model itself, which needs no configuration."
+)
 _TARGETS = {"ours": counterparts.ours, "stock": counterparts.stock}
 
 
@@ -32,16 +34,17 @@ def convert_model(
     """Copies a model and replaces its stock LSTM and GRU layers by ours, or ours by stock ones.
 
     With ``to="ours"``, ``keras.layers.LSTM`` and ``GRU``, and ``keras.layers.RNN`` of one
-    ``LSTMCell`` or ``GRUCell``, become ``tf_lstm_ops.keras.LSTM`` and ``GRU``. A warning names the
-    recurrent layers that are not replaced, each with the reason; ``fallback_reasons`` returns them.
-    With ``to="stock"``, ``tf_lstm_ops.keras.LSTM``, ``GRU`` and ``LSTMCell`` become those of
-    ``keras.layers``. Files of the new model need no tf_lstm_ops. If one of the layers has an option
-    that its stock layer lacks, nothing is converted.
+    ``LSTMCell`` or ``GRUCell``, become ``tf_lstm_ops.keras.LSTM`` and ``GRU``; of several equal
+    cells, ``StackedLSTM`` or ``StackedGRU``. A warning names the recurrent layers that are not
+    replaced, each with the reason; ``fallback_reasons`` returns them. With ``to="stock"``, layers
+    and cells of tf_lstm_ops become those of ``keras.layers``. Files of the new model need no
+    tf_lstm_ops. If one of the layers has an option that its stock layer lacks, nothing is
+    converted.
 
     Layers inside wrappers, nested models, and layers and models of the user's own are replaced too.
     Weights, their order, seeds, states of stateful layers, ``trainable``, and of a compiled model
     the loss, the metrics and the optimizer with its variables are copied: training continues where
-    it was. The model itself does not change and shares nothing with the copy.
+    it was. The model itself does not change and shares nothing with the copy but functions.
 
     The copy is made from the model's configuration, as by ``keras.models.load_model``. A subclassed
     model without ``get_config`` has none: convert it with ``in_place=True``. Rules:
@@ -51,7 +54,7 @@ def convert_model(
       model: a ``keras.Model``: Sequential, functional, or with a ``get_config`` of its own; with
         in_place any.
       custom_objects: classes and functions by name, as for ``keras.models.load_model``; needed
-        only for functions in the layers' arguments that Keras cannot find.
+        only for what a ``from_config`` finds by its name and no attribute of a layer refers to.
       to: "ours" or "stock".
       in_place: whether to convert the model itself instead of a copy. The layers stay the same
         objects with the same variables and get another class, so the model stays compiled. The
@@ -72,14 +75,13 @@ def convert_model(
         raise ValueError(f"to must be 'ours' or 'stock'. Received: to={to!r}")
     if not isinstance(custom_objects, dict | None):
         raise TypeError(f"custom_objects must be a dictionary. Received: {custom_objects!r}")
-    objects = {**_own_objects(model), **(custom_objects or {})}
-    with keras.saving.custom_object_scope(objects), default_dtype_policy(model.dtype_policy):
+    with user_objects.known(model, custom_objects), default_dtype_policy(model.dtype_policy):
         stacks = _stock_stacks(model, in_place) if to == "stock" else {}
         if to == "stock":
             _require_stock_can_express(model, stacks)
-        converted = model if in_place else _copy(model, stacks)
-        layers = _recurrent_layers(converted) if to == "ours" else _layers_of_ours(converted)
-        counterparts.become_all([layer for _, layer in layers], _TARGETS[to])
+        converted = model if in_place else _copy(model, to, stacks)
+        find = model_layers.recurrent if to == "ours" else _layers_of_ours
+        counterparts.become_all([item.layer for item in find(converted)], _TARGETS[to])
         if in_place:
             _forget_traces(model)
         elif model.compiled:
@@ -119,31 +121,19 @@ def fallback_reasons(model: Any) -> dict[str, str | None]:
     """
     require_model(model, keras.Layer)
     is_layer = isinstance(model, _RNN)
-    layers = [(model.name, model)] if is_layer else list(_recurrent_layers(model))
+    layers = [(model.name, model)] if is_layer else _recurrent(model)
     # A model may have the cell of one of its layers as an attribute of its own, too.
     owned = {id(layer.cell) for _, layer in layers if isinstance(layer, _RNN)}
-    with keras.saving.custom_object_scope(_own_objects(model)):
+    with user_objects.known(model):
         return {path: _reason(layer) for path, layer in layers if id(layer) not in owned}
 
 
-def _children(parent: Any) -> list[Any]:
-    return parent._flatten_layers(include_self=False, recursive=False)
+def _recurrent(model: Any) -> list[tuple[str, Any]]:
+    return [(item.path, item.layer) for item in model_layers.recurrent(model)]
 
 
-def _recurrent_layers(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    for layer in _children(parent):
-        if isinstance(layer, _RNN | keras.layers.LSTMCell | keras.layers.GRUCell):
-            yield path + layer.name, layer
-        else:
-            yield from _recurrent_layers(layer, f"{path}{layer.name}/")
-
-
-def _layers_of_ours(parent: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    for layer in _children(parent):
-        if counterparts.is_ours(layer):
-            yield path + layer.name, layer
-        else:
-            yield from _layers_of_ours(layer, f"{path}{layer.name}/")
+def _layers_of_ours(model: Any) -> Iterator[model_layers.Located]:
+    return model_layers.located(model, counterparts.is_ours)
 
 
 def _reason(layer: Any) -> str | None:
@@ -158,28 +148,21 @@ def _reason(layer: Any) -> str | None:
 def _stock_stacks(model: Any, in_place: bool) -> dict[str, keras.Sequential | str]:
     """What replaces each StackedLSTM and StackedGRU, by its path; or why nothing does."""
     found: dict[str, keras.Sequential | str] = {}
-    for path, layer, parent in _with_parents(model):
-        if type(layer) not in (StackedLSTM, StackedGRU):
-            continue
+    kinds = (StackedLSTM, StackedGRU)
+    for path, layer, parents in model_layers.located(model, lambda layer: type(layer) in kinds):
         if in_place:
             found[path] = "one layer becomes several, which needs a copy (in_place=False)"
-        elif not isinstance(parent, keras.Sequential | Functional):
+        elif not isinstance(parents[-1], keras.Sequential | Functional):
             found[path] = "only a layer of a Sequential or functional model becomes several layers"
         else:
             found[path] = stock_stack.sequential(layer)
     return found
 
 
-def _with_parents(parent: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    for layer in _children(parent):
-        yield path + layer.name, layer, parent
-        yield from _with_parents(layer, f"{path}{layer.name}/")
-
-
 def _require_stock_can_express(model: Any, stacks: dict[str, Any]) -> None:
     found = [
         (path, stacks[path] if path in stacks else counterparts.stock(layer))
-        for path, layer in _layers_of_ours(model)
+        for path, layer, _ in _layers_of_ours(model)
     ]
     lines = [f"\n  {path}: {new}" for path, new in found if isinstance(new, str)]
     if counterparts.is_ours(model):
@@ -188,10 +171,12 @@ def _require_stock_can_express(model: Any, stacks: dict[str, Any]) -> None:
         raise ValueError(f"stock layers cannot express these layers:{''.join(lines)}")
 
 
-def _copy(model: Any, stacks: dict[str, Any]) -> Any:
+def _copy(model: Any, to: str, stacks: dict[str, Any]) -> Any:
     try:
         config = counterparts.config_of(model)
-        if stacks:
+        if to == "ours":
+            config = ours_stack.replaced(config)
+        elif stacks:
             config = stock_stack.replaced(config)
         copy = counterparts.deserialise(type(model), config)
         if model.built and not copy.built:
@@ -199,8 +184,7 @@ def _copy(model: Any, stacks: dict[str, Any]) -> Any:
     except Exception as error:  # a class of the user's may raise anything
         raise ValueError(
             f"convert_model cannot make {_culprit(model) or model.name} from its configuration, as "
-            "Keras does when it loads a model. Pass in_place=True to convert the model itself, "
-            f"which needs no configuration. {error}"
+            f"Keras does when it loads a model. {_WITHOUT_CONFIGURATION} {error}"
         ) from error
     _copy_state(model, copy)
     return copy
@@ -208,7 +192,7 @@ def _copy(model: Any, stacks: dict[str, Any]) -> Any:
 
 def _culprit(parent: Any, path: str = "") -> str | None:
     """The first layer, innermost first, that cannot be made from its configuration."""
-    for layer in _children(parent):
+    for layer in model_layers.children(parent):
         name = path + layer.name
         if inner := _culprit(layer, f"{name}/"):
             return inner
@@ -219,20 +203,6 @@ def _culprit(parent: Any, path: str = "") -> str | None:
     return None
 
 
-def _own_objects(model: Any) -> dict[str, Any]:
-    """The classes and functions of a model by the names that Keras looks up, registered or not."""
-    objects = model._flatten_layers()
-    objects += [getattr(layer, "activation", None) for layer in objects]
-    if hasattr(model, "_compile_config"):
-        objects += keras.tree.flatten(model._compile_config.config)
-    found = [item if inspect.isfunction(item) else type(item) for item in objects]
-    return {
-        keras.saving.get_registered_name(item): item
-        for item in found
-        if item.__module__ != "builtins"
-    }
-
-
 def _copy_state(model: Any, copy: Any) -> None:
     pairs = _pairs(model, copy)
     sizes = [[v.shape for v in m.weights] for m in (model, copy)]
@@ -241,13 +211,15 @@ def _copy_state(model: Any, copy: Any) -> None:
         raise ValueError(
             f"the configuration of {model.name} does not describe the whole model: made from it, a "
             f"model has {counts[1]} layers and {len(sizes[1])} weights, not {counts[0]} "
-            f"and {len(sizes[0])}, or other shapes. Does a class lack get_config or "
-            "get_build_config, or do nested models share a layer? Pass in_place=True to convert "
-            "the model itself, which needs no configuration."
+            f"and {len(sizes[0])}, or other shapes. Possible causes are a class without get_config "
+            "or get_build_config, and a layer that nested models share. "
+            f"{_WITHOUT_CONFIGURATION}"
         )
     for source, target in pairs:
         if isinstance(target, keras.Sequential) and isinstance(source, StackedRNN):
             stock_stack.copy_state(source, target)
+        elif isinstance(target, StackedRNN) and not isinstance(source, StackedRNN):
+            ours_stack.copy_state(source, target)
         else:
             _copy_layer(source, target)
     for pair in pairs:  # also the variables of the seeds, but those of a stack that was replaced
@@ -263,9 +235,9 @@ def _pairs(model: Any, copy: Any) -> list[Any]:
         if id(source) in pairs:
             return
         pairs[id(source)] = source, target
-        if isinstance(source, StackedRNN) and not isinstance(target, StackedRNN):
+        if isinstance(source, StackedRNN) != isinstance(target, StackedRNN):
             return
-        children = _children(source), _children(target)
+        children = model_layers.children(source), model_layers.children(target)
         if len(children[0]) != len(children[1]):
             pairs[id(source)] = None
             return
@@ -294,7 +266,8 @@ def _copy_layer(source: Any, target: Any) -> None:
 
 
 def _copy_training(model: Any, copy: Any) -> None:
-    config = model.get_compile_config()
+    with user_objects.named():
+        config = model.get_compile_config()
     if type(model).compile is keras.Model.compile:
         copy.compile(**keras.saving.deserialize_keras_object(config, safe_mode=False))
     else:

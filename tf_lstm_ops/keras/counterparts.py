@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import keras
 
+from tf_lstm_ops.keras import ours_stack, user_objects
 from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
 from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.lstm import LSTM
 from tf_lstm_ops.keras.lstm_cell import LSTMCell
+from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
 
 _OURS: dict[type, type] = {keras.layers.LSTM: LSTM, keras.layers.GRU: GRU}
-_OURS_OF_CELL: dict[type, type] = {keras.layers.LSTMCell: LSTM, keras.layers.GRUCell: GRU}
+_OURS_OF_CELL: dict[type, type] = {
+    keras.layers.LSTMCell: LSTMOfCell,
+    LSTMCell: LSTMOfCell,
+    keras.layers.GRUCell: GRUOfCell,
+    GRUCell: GRUOfCell,
+}
 _STOCK: dict[type, type] = {
     LSTM: keras.layers.LSTM,
     GRU: keras.layers.GRU,
@@ -63,11 +69,18 @@ def equivalent(layer: Any) -> FusedRNN | str:
     Returns:
       A layer of ours that is not built; or the reason why there is none.
     """
+    if ours_stack.is_of_cells(layer):
+        if isinstance(stack := ours_stack.of(layer), str):
+            return stack
+        name = f"tf_lstm_ops.keras.{type(stack).__name__}"
+        return f"convert_model makes a {name} of it in a copy, if the model's configuration has it"
     cls, config = _OURS.get(type(layer)), config_of(layer)
     if type(layer) is keras.layers.RNN:
         cls, cell = _OURS_OF_CELL.get(type(layer.cell)), config_of(layer.cell)
         if cls is None:
             return f"{type(layer.cell).__name__} has no fused op"
+        if "activity_regularizer" in cell:
+            return f"its {type(layer.cell).__name__} has an activity_regularizer"
         for key in "dtype", "trainable":  # a layer of ours passes these on to its cell
             if cell[key] != config[key]:
                 return f"its {type(layer.cell).__name__} has another {key}"
@@ -89,6 +102,8 @@ def stock(layer: Any) -> Any:
     Returns:
       A layer or cell of ``keras.layers`` that is not built; or a str, the reason why there is none.
     """
+    if type(layer) in (LSTMOfCell, GRUOfCell):
+        return _stock_rnn(layer)
     cls = _STOCK.get(type(layer))
     if cls is None:
         base = next(c for c in type(layer).__mro__ if _is_of_package(c))
@@ -111,38 +126,29 @@ def stock(layer: Any) -> Any:
     return new
 
 
+def _stock_rnn(layer: Any) -> Any:
+    """``keras.layers.RNN`` of the stock cell; or a str, the reason why there is none."""
+    cell = stock(layer.cell)
+    if isinstance(cell, str):
+        return cell
+    names = {*keras.layers.RNN(cell).get_config(), "activity_regularizer"} - {"cell"}
+    new = keras.layers.RNN(cell, **{k: v for k, v in config_of(layer).items() if k in names})
+    new.supports_masking = layer.supports_masking
+    return new
+
+
 def config_of(layer: Any) -> Any:
     """A layer's configuration, from which `deserialise` makes the layer again.
-
-    Keras' own configuration of an activation that is a lambda cannot be read again. The function
-    itself takes its place.
 
     Args:
       layer: a layer or a model.
 
     Returns:
-      The configuration.
+      The configuration. Within `user_objects.known` of the layer, or of a model that has it, a copy
+      shares the functions of the layer.
     """
-    names = ("activation", "recurrent_activation")
-    found = [getattr(part, name, None) for part in layer._flatten_layers() for name in names]
-    lambdas = [(keras.activations.serialize(f), f) for f in found if _is_lambda(f)]
-    return _restored(layer.get_config(), lambdas) if lambdas else layer.get_config()
-
-
-def _is_lambda(function: Any) -> bool:
-    return isinstance(function, types.FunctionType) and function.__name__ == "<lambda>"
-
-
-def _restored(config: Any, functions: list[tuple[Any, Any]]) -> Any:
-    """A configuration with functions in place of what Keras wrote for them."""
-    for written, function in functions:
-        if config == written:
-            return function
-    if isinstance(config, list | tuple):
-        return type(config)(_restored(value, functions) for value in config)
-    if isinstance(config, dict):
-        return {key: _restored(value, functions) for key, value in config.items()}
-    return config
+    with user_objects.named():
+        return layer.get_config()
 
 
 def deserialise(kind: type, config: dict[str, Any]) -> Any:
@@ -155,18 +161,23 @@ def deserialise(kind: type, config: dict[str, Any]) -> Any:
     Returns:
       The object. Layers in it are not built, unless making it calls them, and not compiled.
     """
-    serialised = {
-        "module": kind.__module__,
-        "class_name": kind.__name__,
-        "config": _layers_only(config),
-        "registered_name": keras.saving.get_registered_name(kind),
-    }
+    serialised = _layers_only(
+        {
+            "module": kind.__module__,
+            "class_name": kind.__name__,
+            "config": config,
+            "registered_name": keras.saving.get_registered_name(kind),
+        }
+    )
     # The code of a lambda comes from the model itself, not from a file.
     return keras.saving.deserialize_keras_object(serialised, safe_mode=False)
 
 
 def _layers_only(config: Any) -> Any:
-    """A configuration without what depends on where a layer is called or how it is compiled."""
+    """A configuration without what depends on where a layer is called or how it is compiled.
+
+    Its classes have the names of `user_objects.registered_name`.
+    """
     if isinstance(config, list | tuple):
         return type(config)(_layers_only(value) for value in config)
     if not isinstance(config, dict):
@@ -174,7 +185,11 @@ def _layers_only(config: Any) -> Any:
     # Layers that are built where they are called get the same paths as before. The compile
     # configuration of a nested model has no effect on the training of the outer one.
     dropped = "build_config", "compile_config"
-    return {k: _layers_only(value) for k, value in config.items() if k not in dropped}
+    kept = {k: _layers_only(value) for k, value in config.items() if k not in dropped}
+    if {"module", "class_name", "registered_name"} <= config.keys():
+        names = (config[k] for k in ("module", "class_name", "registered_name"))
+        kept["registered_name"] = user_objects.registered_name(*names)
+    return kept
 
 
 def become_all(layers: Iterable[Any], counterpart: Callable[[Any], Any]) -> None:

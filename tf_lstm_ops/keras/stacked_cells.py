@@ -74,6 +74,23 @@ class StackedCells(keras.layers.Layer):
                 weight = self.add_weight(shape=shape, name=name + suffix, **options)
                 setattr(self, name + suffix, weight)
 
+    def load_own_variables(self, store: Any) -> None:
+        """Loads the weights; Keras calls it.
+
+        Args:
+          store: arrays by number, of a file.
+
+        Raises:
+          ValueError: the file has other weights, or none of a stack in this place.
+        """
+        if self.built and not store.keys():
+            raise ValueError(
+                f"the file has no {self.mode.upper()} stack where the model has one. Load a file "
+                "of keras.layers.RNN of several cells into the model with that layer, then call "
+                "convert_model"
+            )
+        super().load_own_variables(store)
+
     def _suffixes(self) -> list[str]:
         """Of the names of the weights: the layer and the direction."""
         directions = ["", "_reverse"][: self.directions]

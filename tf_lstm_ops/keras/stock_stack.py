@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from tf_lstm_ops.keras import user_objects
 from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
 from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
@@ -37,7 +38,8 @@ def sequential(layer: StackedRNN) -> keras.Sequential | str:
 
 def _one(layer: StackedRNN, is_last: bool) -> Any:
     """One layer of one or two directions."""
-    options = layer.cell.weight_options.serialised()
+    with user_objects.named():
+        options = layer.cell.weight_options.serialised()
     if hasattr(layer, "unit_forget_bias"):
         options["unit_forget_bias"] = layer.unit_forget_bias
     stock = _STOCK[layer.cell.mode](
@@ -95,7 +97,8 @@ def replaced(config: Any) -> Any:
     cls = _CLASSES.get(config.get("registered_name"))
     if cls is not None:
         new = sequential(cls.from_config(config["config"]))
-        return {**config, **keras.saving.serialize_keras_object(new)}
+        with user_objects.named():
+            return {**config, **keras.saving.serialize_keras_object(new)}
     return {key: replaced(value) for key, value in config.items()}
 
 

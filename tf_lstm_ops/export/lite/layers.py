@@ -21,6 +21,8 @@ from tf_lstm_ops.composite.keras import keras_lstm
 from tf_lstm_ops.export.inner_loop import replaced
 from tf_lstm_ops.keras import LSTM, StackedGRU, StackedLSTM
 from tf_lstm_ops.keras.activations import name_of
+from tf_lstm_ops.keras.model_layers import located
+from tf_lstm_ops.keras.of_cell import LSTMOfCell
 
 FUSED_OP = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 UNROLLED_STEPS = 64  # a longer sequence is a loop: the converter's time grows faster than the steps
@@ -50,23 +52,18 @@ class Recurrent(NamedTuple):
     vectorized: bool
 
 
-def recurrent_layers(parent: Any, path: str = "", vectorized: bool = False) -> Iterator[Recurrent]:
+def recurrent_layers(model: Any) -> Iterator[Recurrent]:
     """The recurrent layers of a model, also those of wrappers and nested models.
 
     Args:
-      parent: a Keras model or layer.
-      path: the path of parent, with "/" at its end.
-      vectorized: whether parent is in a TimeDistributed.
+      model: a Keras model or layer.
 
     Yields:
       The layers in the model's order.
     """
-    for layer in parent._flatten_layers(include_self=False, recursive=False):
-        if isinstance(layer, keras.layers.RNN):
-            yield Recurrent(path + layer.name, layer, vectorized)
-        else:
-            inside = vectorized or isinstance(layer, keras.layers.TimeDistributed)
-            yield from recurrent_layers(layer, f"{path}{layer.name}/", inside)
+    for path, layer, parents in located(model, lambda x: isinstance(x, keras.layers.RNN)):
+        vectorized = any(isinstance(outer, keras.layers.TimeDistributed) for outer in parents)
+        yield Recurrent(path, layer, vectorized)
 
 
 def state_names(item: Recurrent) -> list[str]:
@@ -195,7 +192,7 @@ class Lowering:
 
 def _fusable(layer: Any) -> bool:
     """Whether the fused op has the layer's equations and the layer returns only what it returns."""
-    if type(layer) not in (LSTM, keras.layers.LSTM) or layer.return_state:
+    if type(layer) not in (LSTM, LSTMOfCell, keras.layers.LSTM) or layer.return_state:
         return False
     names = (name_of(layer.activation), name_of(layer.recurrent_activation))
     others = ("projection_size", "layer_normalization")

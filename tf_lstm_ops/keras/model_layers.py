@@ -1,0 +1,71 @@
+"""The layers of a Keras model and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import keras
+
+CELLS = (keras.layers.LSTMCell, keras.layers.GRUCell)
+
+
+class Located(NamedTuple):
+    """A layer of a model and where it is.
+
+    Attributes:
+      path: the names of the layers around it and its own, joined by "/".
+      layer: the layer.
+      parents: the layers around it, the model first.
+    """
+
+    path: str
+    layer: Any
+    parents: tuple[Any, ...]
+
+
+def children(parent: Any) -> list[Any]:
+    """The layers that a model or a layer has itself, in its attributes and containers.
+
+    Args:
+      parent: a Keras model or layer.
+
+    Returns:
+      The layers, without those that they have.
+    """
+    return list(parent._flatten_layers(include_self=False, recursive=False))
+
+
+def located(model: Any, wanted: Callable[[Any], bool]) -> Iterator[Located]:
+    """The wanted layers of a model, also those of wrappers and nested models.
+
+    Args:
+      model: a Keras model or layer.
+      wanted: whether a layer is to be found. What is inside a wanted layer is not looked at.
+
+    Yields:
+      The layers in the model's order; a layer in several places once for each.
+    """
+    yield from _located(Located("", model, ()), wanted)
+
+
+def _located(parent: Located, wanted: Callable[[Any], bool]) -> Iterator[Located]:
+    parents = (*parent.parents, parent.layer)
+    for layer in children(parent.layer):
+        item = Located(parent.path + layer.name, layer, parents)
+        if wanted(layer):
+            yield item
+        else:
+            yield from _located(item._replace(path=f"{item.path}/"), wanted)
+
+
+def recurrent(model: Any) -> Iterator[Located]:
+    """The recurrent layers and bare cells of a model. The cell of a layer is part of that layer.
+
+    Args:
+      model: a Keras model or layer.
+
+    Yields:
+      The layers and cells in the model's order.
+    """
+    yield from located(model, lambda layer: isinstance(layer, (keras.layers.RNN, *CELLS)))

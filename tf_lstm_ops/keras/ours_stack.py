@@ -1,0 +1,124 @@
+"""The stack that computes what ``keras.layers.RNN`` of several cells computes."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import keras
+
+from tf_lstm_ops.keras import user_objects
+from tf_lstm_ops.keras.gru_cell import GRUCell
+from tf_lstm_ops.keras.lstm_cell import LSTMCell
+from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
+from tf_lstm_ops.keras.stacked_rnn import StackedRNN
+
+_STACKS: dict[type, type[StackedRNN]] = {
+    keras.layers.LSTMCell: StackedLSTM,
+    LSTMCell: StackedLSTM,
+    keras.layers.GRUCell: StackedGRU,
+    GRUCell: StackedGRU,
+}
+# Options of cells that stacks do not have, with the values that they compute.
+_FIXED = {
+    "activation": "tanh",
+    "recurrent_activation": "sigmoid",
+    "dropout": 0,
+    "recurrent_dropout": 0,
+    "reset_after": True,
+}
+
+
+def is_of_cells(layer: Any) -> bool:
+    """Whether a layer is ``keras.layers.RNN`` of ``StackedRNNCells``.
+
+    Args:
+      layer: a layer.
+
+    Returns:
+      False also for a layer of a subclass.
+    """
+    return type(layer) is keras.layers.RNN and type(layer.cell) is keras.layers.StackedRNNCells
+
+
+def of(layer: Any) -> StackedRNN | str:
+    """The stack for a layer.
+
+    Args:
+      layer: a layer for which `is_of_cells` holds.
+
+    Returns:
+      A layer that is not built; or the reason why there is none.
+    """
+    classes = {type(cell): None for cell in layer.cell.cells}
+    for cls in classes:
+        if cls not in _STACKS:
+            return f"{cls.__name__} has no fused op"
+    if len(classes) > 1:
+        return f"its cells are of several classes: {', '.join(cls.__name__ for cls in classes)}"
+    if len({id(cell) for cell in layer.cell.cells}) < len(layer.cell.cells):
+        return "a cell occurs twice, so that its steps share weights"
+    with user_objects.named():
+        config, first, *others = (part.get_config() for part in (layer, *layer.cell.cells))
+    config.pop("cell"), config.pop("unroll")
+    differing = [k for k in first if any(cell.get(k) != first[k] for cell in others)]
+    if keys := [k for k in differing if k not in ("name", "seed")]:
+        return f"its cells differ in {', '.join(keys)}"
+    if keys := [k for k in ("dtype", "trainable") if first[k] != config[k]]:
+        return f"its cells have another {', '.join(keys)}"
+    if "activity_regularizer" in first:
+        return "its cells have an activity_regularizer"
+    return _of_equal_cells(_STACKS[next(iter(classes))], config, first, len(others) + 1, layer)
+
+
+def _of_equal_cells(
+    cls: Any, config: dict[str, Any], cell: dict[str, Any], count: int, layer: Any
+) -> StackedRNN | str:
+    name = f"tf_lstm_ops.keras.{cls.__name__}"
+    if cls is StackedLSTM and config["return_state"]:
+        return f"its states are a list for each cell, those of {name} one list (return_state)"
+    options = {k: v for k, v in cell.items() if k not in _FIXED and k not in ("name", "seed")}
+    known = cls(1).get_config().keys()
+    extra = [k for k in cell if k in _FIXED and cell[k] != _FIXED[k]]
+    if extra := [*extra, *(options.keys() - known)]:
+        return f"{name} has no {', '.join(f'{k}={cell[k]!r}' for k in sorted(extra))}"
+    stack = cls(num_layers=count, **{**options, **config})
+    if not layer.supports_masking:  # stock layers of Keras 3.16
+        stack.pass_no_masks()
+    return stack
+
+
+def replaced(config: Any) -> Any:
+    """A model's configuration with stacks in place of layers of several cells.
+
+    Args:
+      config: the configuration, or a part of it.
+
+    Returns:
+      The new configuration. Layers without a stack stay.
+    """
+    if isinstance(config, list | tuple):
+        return type(config)(replaced(value) for value in config)
+    if not isinstance(config, dict):
+        return config
+    if config.get("class_name") == "RNN" and config.get("module") == "keras.layers":
+        layer = keras.layers.RNN.from_config(copy.deepcopy(config["config"]))
+        stack = of(layer) if is_of_cells(layer) else ""
+        if isinstance(stack, StackedRNN):
+            with user_objects.named():
+                return {**config, **keras.saving.serialize_keras_object(stack)}
+    return {key: replaced(value) for key, value in config.items()}
+
+
+def copy_state(source: Any, target: StackedRNN) -> None:
+    """Copies weights, ``trainable`` and the states of a stateful layer.
+
+    Args:
+      source: the layer of several cells.
+      target: its stack.
+    """
+    target.trainable = source.trainable
+    target.set_weights(source.get_weights())
+    pairs = zip(*(keras.tree.flatten(x.states or []) for x in (target, source)), strict=True)
+    for variable, value in pairs:
+        variable.assign(value)
