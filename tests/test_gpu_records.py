@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import tf_lstm_ops
-from tf_lstm_ops import _gpu, _placement, raw_ops
+from tf_lstm_ops import _gpu, _placement, dialects, raw_ops
 
 CARD = {"card": "H100 9.0", "driver": "550", "TensorFlow": "2.21", "plugin": "cuDNN 9"}
 
@@ -108,6 +108,12 @@ def test_what_computes_a_layer(layer, off, on, decide, tmp_path, monkeypatch):
         assert (layer.gpu_path, layer.supports_jit) == ("CPU kernels", True)
         monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [])
         assert (layer.gpu_path, layer.supports_jit) == ("no GPU", True)
+
+
+@pytest.mark.parametrize("layer", [LSTM, tf_lstm_ops.keras.GRU])
+def test_the_cudnn_path_of_keras_is_not_compiled_with_xla(layer):
+    """As of the stock layer on a GPU; without one such a layer cannot be called."""
+    assert not layer(2, use_cudnn=True).supports_jit
 
 
 def test_failed(decide):
@@ -227,6 +233,20 @@ def ops_of_a_trace(device: str | None) -> set[str]:
 )
 def test_only_a_trace_for_the_cpu_has_fused_ops(off, device, fused):
     assert ops_of_a_trace(device) == ({"TfLstmOps>LSTMBlockCell"} if fused else set())
+
+
+def test_eager_calls_without_cudnn_run_the_cpus_kernel(off, monkeypatch):
+    """A loop of plain ops would be slower."""
+    want = LSTM(2, cell_clip=1.0, seed=1)
+    x = tf.ones([1, 3, 2])
+    for op in ("KerasLSTM", "LSTMBlockCell"):
+        monkeypatch.setitem(dialects.COMPOSITES, op, None)
+    assert want(x).shape == (1, 2)
+    state, gates = tf.zeros([1, 2]), tf.zeros([2])
+    peepholes = dict.fromkeys(("wci", "wcf", "wco"), gates)
+    zeros = {"w": tf.zeros([4, 8]), "b": tf.zeros([8])}
+    step = raw_ops.LSTMBlockCell(x=x[:, 0], cs_prev=state, h_prev=state, **zeros, **peepholes)
+    assert step.h.shape == (1, 2)
 
 
 @pytest.mark.parametrize(("inputs", "fused"), [(3, False), (None, True)])

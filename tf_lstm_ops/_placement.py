@@ -2,7 +2,7 @@
 
 On an NVIDIA GPU (`may_use_cuda`) the functions of `raw_ops` and the layers take TensorFlow's own
 CudnnRNNV3 for what cuDNN has, whether the kernels are on or off. Other calls take plain ops if they
-have no kernel (`has_kernel`). On Metal they do not: a loop of plain ops makes slices of lists of
+have no kernel (`needs_plain_ops`). On Metal they do not: a loop of plain ops makes slices of lists of
 tensors, and the memory of tensorflow-metal has no addresses for a slice. There the kernels are few
 (ON_METAL); all other calls run on the CPU.
 """
@@ -70,6 +70,23 @@ def has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
     if has_other_activations(given) or op.startswith(_NOT_ON_CUDA):
         return False
     return all(given[name].shape == [0] for name in _NOT_ON_CUDA_INPUTS if name in given)
+
+
+def needs_plain_ops(op: str, arguments: Mapping[str, Any]) -> bool:
+    """Whether plain ops compute a call that may run on an NVIDIA GPU and that cuDNN lacks.
+
+    Args:
+      op: the op's name without its namespace.
+      arguments: its inputs and attributes by name.
+
+    Returns:
+      False if a kernel for the GPU computes it; and for an eager call while the kernels are off:
+      the kernel for the CPU is faster than a loop of tens of ops a step.
+    """
+    if tf.executing_eagerly() and not _gpu.status().on:
+        return False
+    # A gradient op needs the dropout mask, which is in the fused op's reserve_space.
+    return not has_kernel(op, arguments) and not arguments.get("dropout")
 
 
 def has_other_activations(attributes: Mapping[str, Any]) -> bool:
