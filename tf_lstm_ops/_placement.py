@@ -2,9 +2,9 @@
 
 On an NVIDIA GPU (`may_use_cuda`) the functions of `raw_ops` and the layers take TensorFlow's own
 CudnnRNNV3 for what cuDNN has, whether the kernels are on or off. Other calls take plain ops if they
-have no kernel (`needs_plain_ops`). On Metal they do not: a loop of plain ops makes slices of lists of
-tensors, and the memory of tensorflow-metal has no addresses for a slice. There the kernels are few
-(ON_METAL); all other calls run on the CPU.
+have no kernel (`needs_plain_ops`). On Metal they do not: a loop of plain ops makes slices of lists
+of tensors, and the memory of tensorflow-metal has no addresses for a slice. There the kernels are
+few (ON_METAL); all other calls run on the CPU.
 """
 
 from __future__ import annotations

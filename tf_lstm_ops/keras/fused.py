@@ -192,7 +192,8 @@ class FusedRNN(keras.layers.RNN):
     def supports_jit(self) -> bool:
         """Whether Keras may compile a call with XLA, in which plain ops replace the fused op.
 
-        False where GPU kernels or cuDNN run, Keras' own path too: by default Keras uses XLA on a machine with a GPU.
+        False where GPU kernels or cuDNN run, Keras' own path to it too: by default Keras uses XLA
+        on a machine with a GPU.
         """
         if self.uses_fused_op:
             return self.gpu_path not in ("GPU kernels", "cuDNN")
