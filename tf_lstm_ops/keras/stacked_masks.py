@@ -104,6 +104,7 @@ class Steps:
 
     def _moved_back(self, output: tf.Tensor, directions: int, zero_where_masked: bool) -> tf.Tensor:
         """`outputs` of any mask."""
+        assert self.mask is not None
         valid = tf.cast(self.mask, tf.int32)
         count = tf.cumsum(valid, axis=1)  # of valid steps up to each step
         # The place among the valid steps of the last one up to a step, and of the first one from it
