@@ -88,3 +88,31 @@ def test_a_device_that_computes_no_more_ends_one_case(tmp_path):
     assert len(set(cases)) == len(cases) > 100
     assert [n for n, line in enumerate(found[:-1]) if not line["ok"]] == [5, 9]  # float32, TF32
     assert f"Verdict: 2 of {len(cases)} checks failed" in done.stdout
+
+
+EQUAL_DEVICES = """
+import sys
+from backend import Backend, Case
+import reference
+
+backend = Backend(sys.argv[1], "cpu")
+given = {k: v.float() for k, v in reference.problem(Case())[0].items()}
+for _ in range(4):
+    backend.forward(Case(), given)
+"""
+
+
+def test_equal_devices_compile_a_program_once(tmp_path, built, core):
+    compiler = tmp_path / "compiler"
+    compiler.write_text(f'#!/bin/sh\necho compiled >>{tmp_path}/log\nexec c++ "$@"\n')
+    compiler.chmod(0o755)
+    counts = []
+    for variables in ({}, {"FAKE_TWO_CONTEXTS": "1"}):
+        variables |= build.environment(built) | {"FAKE_CXX": str(compiler)}
+        environment = {**os.environ, **variables, "PYTHONPATH": str(GPU)}
+        del environment["FAKE_PROGRAMS"]  # which would keep what was compiled
+        command = [sys.executable, "-c", EQUAL_DEVICES, core]
+        subprocess.run(command, env=environment, check=True)
+        counts.append(len((tmp_path / "log").read_text().splitlines()))
+        (tmp_path / "log").unlink()
+    assert counts[0] == counts[1] > 0
