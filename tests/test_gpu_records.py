@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 import tf_lstm_ops
-from tf_lstm_ops import _gpu, _placement, dialects, raw_ops
+from tf_lstm_ops import _gpu, _placement, dialects, op_definitions, raw_ops
 
 CARD = {"card": "H100 9.0", "driver": "550", "TensorFlow": "2.21", "plugin": "cuDNN 9"}
 
@@ -263,6 +264,31 @@ def test_sizes_that_are_not_static_have_fused_ops(off, inputs, fused):
 def test_a_process_that_hides_its_gpus_has_fused_ops(off, monkeypatch):
     monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [])
     assert ops_of_a_trace(None) == {"TfLstmOps>LSTMBlockCell"}
+
+
+@pytest.mark.parametrize(
+    ("version", "rows", "device"),
+    [
+        ("13.6.1", 32769, "CPU:0"),
+        ("13.6.1", 32768, ""),
+        ("14.3", 32769, "CPU:0"),
+        ("14.4", 2**20, ""),
+    ],
+)
+@pytest.mark.parametrize("op", _placement.ON_METAL)
+def test_products_that_an_old_macos_refuses_are_placed_on_the_cpu(
+    op, version, rows, device, monkeypatch
+):
+    monkeypatch.setattr(_gpu, "_status", _gpu.Status(True, "passed", "on", cuda=False))
+    monkeypatch.setattr(platform, "mac_ver", lambda: (version, ("", "", ""), "arm64"))
+
+    def where(*_: tf.Tensor, **inputs: tf.Tensor) -> str:
+        return context.context().device_name or ""
+
+    name, *_ = op_definitions.inputs(op)
+    value = tf.zeros([rows, 1] if name == "x" else [rows, 1, 1])
+    call = _placement.placed(op, where)
+    assert [call(value)[-5:], call(**{name: value})[-5:]] == [device, device]
 
 
 def test_eager_calls_follow_the_device(off):

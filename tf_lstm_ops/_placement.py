@@ -10,6 +10,8 @@ few (ON_METAL); all other calls run on the CPU.
 from __future__ import annotations
 
 import functools
+import math
+import platform
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +33,7 @@ CPU_ONLY = ("KerasResetBeforeGRU", "KerasLayerNormLSTM", "KerasLayerNormGRU")
 _NOT_ON_CUDA = ("CudnnRNNParams", "CudnnRNNCanonical", "CudnnRNNDropoutMask")
 # Inputs of the layers' ops that the CUDA kernels lack.
 _NOT_ON_CUDA_INPUTS = ("projection", "input_dropout", "recurrent_dropout")
+_ROWS_BEFORE_MACOS_14_4 = 32768
 _PROJECTION = 8  # its position among the inputs of KerasLSTM
 
 
@@ -154,10 +157,10 @@ def placed(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
     refuses: Callable[..., bool]
     if op in ("KerasLSTM", "KerasLSTMGrad"):
         refuses = _cuda_lacks
-    elif on_metal() and op in ("CudnnRNNV3", "CudnnRNNBackpropV3"):
+    elif on_metal() and op in ON_METAL:
 
-        def refuses(_: Any, kwargs: Mapping[str, Any]) -> bool:
-            return metal_lacks(op, kwargs)
+        def refuses(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+            return metal_lacks(op, kwargs) or _has_too_many_rows(args, kwargs)
 
     else:
         return function
@@ -170,6 +173,17 @@ def placed(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **kwargs)
 
     return call
+
+
+def _has_too_many_rows(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether MPSGraph of this macOS refuses the products of a call, as far as sizes are known."""
+    version = platform.mac_ver()[0]
+    if not version or tuple(map(int, version.split("."))) >= (14, 4):
+        return False
+    # The first input is a sequence [T, B, ...] in either order, or a step [B, ...].
+    first = args[0] if args else next(kwargs[n] for n in ("x", "input", "source") if n in kwargs)
+    shape = tf.TensorShape(getattr(first, "shape", None))
+    return bool(shape.rank) and math.prod(n or 0 for n in shape[:-1]) > _ROWS_BEFORE_MACOS_14_4
 
 
 def _cuda_lacks(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:

@@ -106,8 +106,7 @@ Status MetalKernel::Run(const tf::KernelContext& context, const MetalCall& call,
       return metal::Execute(stream, *program, arguments, results);
     } @catch (NSException* exception) {
       NSString* reason = [exception reason] ?: [exception name];  // which may be nil
-      return MakeStatus(Code::kInternal,
-                        "tf_lstm_ops: MPSGraph failed: ", [reason UTF8String]);
+      return MakeStatus(Code::kInternal, "tf_lstm_ops: MPSGraph failed: ", [reason UTF8String]);
     }
   }
 }
