@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 import tf_lstm_ops
-from tf_lstm_ops import _gpu, _placement, raw_ops
+from tf_lstm_ops import _gpu, _placement, dialects, op_definitions, raw_ops
 
 CARD = {"card": "H100 9.0", "driver": "550", "TensorFlow": "2.21", "plugin": "cuDNN 9"}
 
@@ -108,6 +109,12 @@ def test_what_computes_a_layer(layer, off, on, decide, tmp_path, monkeypatch):
         assert (layer.gpu_path, layer.supports_jit) == ("CPU kernels", True)
         monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [])
         assert (layer.gpu_path, layer.supports_jit) == ("no GPU", True)
+
+
+@pytest.mark.parametrize("layer", [LSTM, tf_lstm_ops.keras.GRU])
+def test_the_cudnn_path_of_keras_is_not_compiled_with_xla(layer):
+    """As of the stock layer on a GPU; without one such a layer cannot be called."""
+    assert not layer(2, use_cudnn=True).supports_jit
 
 
 def test_failed(decide):
@@ -229,6 +236,20 @@ def test_only_a_trace_for_the_cpu_has_fused_ops(off, device, fused):
     assert ops_of_a_trace(device) == ({"TfLstmOps>LSTMBlockCell"} if fused else set())
 
 
+def test_eager_calls_without_cudnn_run_the_cpus_kernel(off, monkeypatch):
+    """A loop of plain ops would be slower."""
+    want = LSTM(2, cell_clip=1.0, seed=1)
+    x = tf.ones([1, 3, 2])
+    for op in ("KerasLSTM", "LSTMBlockCell"):
+        monkeypatch.setitem(dialects.COMPOSITES, op, None)
+    assert want(x).shape == (1, 2)
+    state, gates = tf.zeros([1, 2]), tf.zeros([2])
+    peepholes = dict.fromkeys(("wci", "wcf", "wco"), gates)
+    zeros = {"w": tf.zeros([4, 8]), "b": tf.zeros([8])}
+    step = raw_ops.LSTMBlockCell(x=x[:, 0], cs_prev=state, h_prev=state, **zeros, **peepholes)
+    assert step.h.shape == (1, 2)
+
+
 @pytest.mark.parametrize(("inputs", "fused"), [(3, False), (None, True)])
 def test_sizes_that_are_not_static_have_fused_ops(off, inputs, fused):
     @tf.function(input_signature=[tf.TensorSpec([5, 2, inputs])])
@@ -243,6 +264,31 @@ def test_sizes_that_are_not_static_have_fused_ops(off, inputs, fused):
 def test_a_process_that_hides_its_gpus_has_fused_ops(off, monkeypatch):
     monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [])
     assert ops_of_a_trace(None) == {"TfLstmOps>LSTMBlockCell"}
+
+
+@pytest.mark.parametrize(
+    ("version", "rows", "device"),
+    [
+        ("13.6.1", 32769, "CPU:0"),
+        ("13.6.1", 32768, ""),
+        ("14.3", 32769, "CPU:0"),
+        ("14.4", 2**20, ""),
+    ],
+)
+@pytest.mark.parametrize("op", _placement.ON_METAL)
+def test_products_that_an_old_macos_refuses_are_placed_on_the_cpu(
+    op, version, rows, device, monkeypatch
+):
+    monkeypatch.setattr(_gpu, "_status", _gpu.Status(True, "passed", "on", cuda=False))
+    monkeypatch.setattr(platform, "mac_ver", lambda: (version, ("", "", ""), "arm64"))
+
+    def where(*_: tf.Tensor, **inputs: tf.Tensor) -> str:
+        return context.context().device_name or ""
+
+    name, *_ = op_definitions.inputs(op)
+    value = tf.zeros([rows, 1] if name == "x" else [rows, 1, 1])
+    call = _placement.placed(op, where)
+    assert [call(value)[-5:], call(**{name: value})[-5:]] == [device, device]
 
 
 def test_eager_calls_follow_the_device(off):

@@ -49,8 +49,23 @@ def turn_off(monkeypatch):
         monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [kind])
         # Whatever TensorFlow was built with.
         monkeypatch.setattr(stock_cudnn, "_types", lambda: {tf.float32, tf.bfloat16})
+        for op in ("CudnnRNNV3", "CudnnRNNBackpropV3"):
+            monkeypatch.setattr(tf.raw_ops, op, only_padded(getattr(tf.raw_ops, op)))
 
     return turn_off
+
+
+def only_padded(op: Any) -> Any:
+    """TensorFlow's op, which here refuses calls for which its GPU kernel does not pad: it keeps
+    cuDNN's descriptor for all calls of the same shapes, whether they are padded or not."""
+
+    def call(*, input: tf.Tensor, sequence_lengths: tf.Tensor, time_major: bool, **other: Any):
+        is_padded = not time_major or tf.reduce_any(sequence_lengths != tf.shape(input)[0])
+        with tf.control_dependencies([tf.debugging.Assert(is_padded, ["not padded"])]):
+            input = tf.identity(input)
+        return op(input=input, sequence_lengths=sequence_lengths, time_major=time_major, **other)
+
+    return call
 
 
 def ops_in(function: Any) -> set[str]:
@@ -176,6 +191,28 @@ def test_raw_op(time_major, mode, traced, rng, turn_off):
     if call:
         assert is_cudnn(ops_in(call.get_concrete_function()))
     assert_close(call() if call else both_passes("V3", given), want)
+
+
+@pytest.mark.parametrize("layer", ["StackedLSTM", "StackedGRU"])
+def test_a_full_batch_then_a_shorter_one(layer, rng, turn_off):
+    layer = LAYERS[layer](H, return_sequences=True)
+    x = tf.constant(rng.normal(size=(B, T, I)), tf.float32)
+    masks = [np.ones((B, T), bool), np.array(MASKS["right"], bool)]
+    wants = [results(layer, x, mask) for mask in masks]
+    turn_off()
+    for mask, want in zip(masks, wants, strict=True):
+        assert_close(results(layer, x, mask), want)
+
+
+@pytest.mark.parametrize("version", ["", "V2", "V3"])
+def test_a_full_batch_then_a_shorter_one_time_major(version, rng, turn_off):
+    given = arguments(rng, "lstm")
+    lengths = [[T] * B, [T, 0, 2]] if version == "V3" else [None]
+    calls = [given if n is None else {**given, "sequence_lengths": n} for n in lengths]
+    wants = [both_passes(version, call) for call in calls]
+    turn_off()
+    for call, want in zip(calls, wants, strict=True):
+        assert_close(both_passes(version, call), want)
 
 
 def test_after_the_self_test(rng, turn_off):

@@ -2,14 +2,16 @@
 
 On an NVIDIA GPU (`may_use_cuda`) the functions of `raw_ops` and the layers take TensorFlow's own
 CudnnRNNV3 for what cuDNN has, whether the kernels are on or off. Other calls take plain ops if they
-have no kernel (`has_kernel`). On Metal they do not: a loop of plain ops makes slices of lists of
-tensors, and the memory of tensorflow-metal has no addresses for a slice. There the kernels are few
-(ON_METAL); all other calls run on the CPU.
+have no kernel (`needs_plain_ops`). On Metal they do not: a loop of plain ops makes slices of lists
+of tensors, and the memory of tensorflow-metal has no addresses for a slice. There the kernels are
+few (ON_METAL); all other calls run on the CPU.
 """
 
 from __future__ import annotations
 
 import functools
+import math
+import platform
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +33,7 @@ CPU_ONLY = ("KerasResetBeforeGRU", "KerasLayerNormLSTM", "KerasLayerNormGRU")
 _NOT_ON_CUDA = ("CudnnRNNParams", "CudnnRNNCanonical", "CudnnRNNDropoutMask")
 # Inputs of the layers' ops that the CUDA kernels lack.
 _NOT_ON_CUDA_INPUTS = ("projection", "input_dropout", "recurrent_dropout")
+_ROWS_BEFORE_MACOS_14_4 = 32768
 _PROJECTION = 8  # its position among the inputs of KerasLSTM
 
 
@@ -70,6 +73,23 @@ def has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
     if has_other_activations(given) or op.startswith(_NOT_ON_CUDA):
         return False
     return all(given[name].shape == [0] for name in _NOT_ON_CUDA_INPUTS if name in given)
+
+
+def needs_plain_ops(op: str, arguments: Mapping[str, Any]) -> bool:
+    """Whether plain ops compute a call that may run on an NVIDIA GPU and that cuDNN lacks.
+
+    Args:
+      op: the op's name without its namespace.
+      arguments: its inputs and attributes by name.
+
+    Returns:
+      False if a kernel for the GPU computes it; and for an eager call while the kernels are off:
+      the kernel for the CPU is faster than a loop of tens of ops a step.
+    """
+    if tf.executing_eagerly() and not _gpu.status().on:
+        return False
+    # A gradient op needs the dropout mask, which is in the fused op's reserve_space.
+    return not has_kernel(op, arguments) and not arguments.get("dropout")
 
 
 def has_other_activations(attributes: Mapping[str, Any]) -> bool:
@@ -137,10 +157,10 @@ def placed(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
     refuses: Callable[..., bool]
     if op in ("KerasLSTM", "KerasLSTMGrad"):
         refuses = _cuda_lacks
-    elif on_metal() and op in ("CudnnRNNV3", "CudnnRNNBackpropV3"):
+    elif on_metal() and op in ON_METAL:
 
-        def refuses(_: Any, kwargs: Mapping[str, Any]) -> bool:
-            return metal_lacks(op, kwargs)
+        def refuses(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+            return metal_lacks(op, kwargs) or _has_too_many_rows(args, kwargs)
 
     else:
         return function
@@ -153,6 +173,17 @@ def placed(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **kwargs)
 
     return call
+
+
+def _has_too_many_rows(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether MPSGraph of this macOS refuses the products of a call, as far as sizes are known."""
+    version = platform.mac_ver()[0]
+    if not version or tuple(map(int, version.split("."))) >= (14, 4):
+        return False
+    # The first input is a sequence [T, B, ...] in either order, or a step [B, ...].
+    first = args[0] if args else next(kwargs[n] for n in ("x", "input", "source") if n in kwargs)
+    shape = tf.TensorShape(getattr(first, "shape", None))
+    return bool(shape.rank) and math.prod(n or 0 for n in shape[:-1]) > _ROWS_BEFORE_MACOS_14_4
 
 
 def _cuda_lacks(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:

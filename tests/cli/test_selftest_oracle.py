@@ -105,7 +105,7 @@ def test_programs(op, break_kernels):
 
 @pytest.mark.parametrize("dtype", large.TOLERANCES)
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("op", ["KerasLSTM", "KerasGRU"])
+@pytest.mark.parametrize("op", ["KerasLSTM", "KerasGRU", "CudnnRNNV3"])
 def test_large_sizes(op, masked, dtype):
     assert large._check(SMALL._replace(op=op, masked=masked), dtype, "CPU:0").passed
 
@@ -119,9 +119,10 @@ def test_a_failure_of_stock_code_is_none_of_ours(monkeypatch):
     assert result.passed and math.isnan(result.times["stock"])
 
 
-def test_a_broken_kernel_is_noticed_in_large_sizes(break_kernels):
-    break_kernels("KerasLSTM")
-    assert not large._check(SMALL, tf.float32, "CPU:0").passed
+@pytest.mark.parametrize("op", ["KerasLSTM", "CudnnRNNV3"])
+def test_a_broken_kernel_is_noticed_in_large_sizes(op, break_kernels):
+    break_kernels(op)
+    assert not large._check(SMALL._replace(op=op), tf.float32, "CPU:0").passed
 
 
 @pytest.mark.parametrize("name", [name for name in SHORT if not name.endswith("lstm, dropout")])

@@ -7,12 +7,13 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_lstm_ops import __main__
+from tf_lstm_ops import __main__, _gpu
 from tf_lstm_ops.selftest import check, large, ops, programs, runner
 
 # Each name says what its check does. Every start of the process leaves a line in the file.
@@ -203,6 +204,14 @@ def test_there_are_checks_of_every_op_and_type():
             assert any(n.startswith(f"{op}: ") and n.endswith(dtype) for n in names)
 
 
+def test_no_gradient_of_rounded_kinks_is_compared(monkeypatch):
+    """A rounded value of the other sign has another gradient as a whole."""
+    monkeypatch.setattr(ops, "has_kernel", lambda *_: True)
+    monkeypatch.setattr(_gpu, "_status", _gpu.Status(True, "forced", "", cuda=True))
+    names = [c.name for c in ops.checks("GPU:0") if "rnn_relu" in c.name]
+    assert names == [f"CudnnRNNV3: rnn_relu, {dtype}" for dtype in ("float32", "float64")]
+
+
 def test_large_sizes_are_compared_and_repeated(monkeypatch):
     calls = []
     size = large.Size(2, 8, 5)
@@ -210,16 +219,18 @@ def test_large_sizes_are_compared_and_repeated(monkeypatch):
     def both_passes(size, dtype, device):
         def call():
             calls.append(device)
-            return [tf.ones([2]) * (1 + 0.1 * (len(calls) == broken))]
+            return [tf.ones([2]) * (1 + 0.1 * (len(calls) in broken))]
 
         return call
 
     monkeypatch.setattr(large, "_both_passes", both_passes)
-    broken = 0
+    broken: Any = []
     assert large._check(size, tf.float32, "GPU:0").passed
     assert calls == ["CPU:0", *3 * ["GPU:0"]]
-    broken = len(calls) + 2  # the comparison
+    broken = [len(calls) + 2]  # the comparison
     assert not large._check(size, tf.float32, "GPU:0").passed
-    broken = len(calls) + 4  # the second of two equal calls
+    broken = range(len(calls) + 3, len(calls) + 5)  # with TF32, in equal bits
+    assert not large._check(size, tf.float32, "GPU:0").passed
+    broken = [len(calls) + 4]  # the second of two equal calls
     with pytest.raises(RuntimeError, match="different bits"):
         large._check(size, tf.float32, "GPU:0")

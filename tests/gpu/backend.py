@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from dataclasses import dataclass
 from typing import Any
@@ -94,6 +95,21 @@ class Backend:
 
         self.fills = True  # what is not written is then noticed
         self._allocate = allocate
+
+    def stream(self) -> Any:
+        """A stream of its own, as TensorFlow's are, not the default one, which waits for others."""
+        if self.device == "cpu":
+            return contextlib.nullcontext()
+        return torch.cuda.stream(torch.cuda.Stream())
+
+    def is_usable(self) -> bool:
+        """Whether the device computes: a wrong access to memory ends all work of its process."""
+        try:
+            if self.device == "cuda":
+                torch.cuda.synchronize()
+        except RuntimeError:
+            return False
+        return True
 
     def allow_tf32(self, allow: bool) -> None:
         self._functions.gpu_allow_tf32(int(allow))

@@ -87,24 +87,23 @@ def per_step(make: Callable[[Case], dict[str, Callable[[], Any]]], case: Case) -
     return {k: 1e3 * (long[k] - short[k]) / case.time for k in short}
 
 
-def measure_case(backend: Any, case: Case, dtype: torch.dtype, rows: list[Any]) -> Any:
+def measure_case(backend: Any, case: Case, dtype: torch.dtype) -> Any:
     by_cudnn = replace(case, by="cudnn")
     columns = {"kernels": per_step(lambda c: ours(backend, c, dtype), case)}
     if dtype != torch.bfloat16:
         columns["cudnn"] = per_step(lambda c: ours(backend, c, dtype), by_cudnn)
     columns["torch"] = per_step(lambda c: torchs(c, dtype), by_cudnn)
-    least = floor(case, dtype, rates_of(dtype))
+    rows, least = [], floor(case, dtype, rates_of(dtype))
     for name in PASSES:
         row = {column: found[name] for column, found in columns.items()}
         kind = str(dtype).removeprefix("torch.")
         rows.append({"case": f"N{case.batch} H{case.units}", "type": kind, "pass": name, **row})
         rows[-1]["floor"] = least * (2 if name == "backward" else 1)
-    return {"ok": True, "microseconds_of_a_step": rows[-len(PASSES) :]}
+    return {"ok": True, "microseconds_of_a_step": rows}
 
 
-def measure(checks: Any) -> list[dict[str, Any]]:
+def measure(checks: Any) -> None:
     """LSTM layers; TF32 is allowed, as it is by default."""
-    rows: list[dict[str, Any]] = []
     checks.backend.allow_tf32(True)
     checks.backend.fills = False
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
@@ -113,8 +112,7 @@ def measure(checks: Any) -> list[dict[str, Any]]:
     ):
         case = Case(time=STEPS, batch=batch, inputs=units, units=units)
         what = f"{case} {dtype}"
-        checks.run("speed", what, measure_case, checks.backend, case, dtype, rows)
-    return rows
+        checks.run("speed", what, measure_case, checks.backend, case, dtype)
 
 
 def table(rows: list[dict[str, Any]]) -> str:

@@ -81,6 +81,16 @@ def test_stock_v3_agrees(case):
     assert_close(both_passes(case, "float32", "GPU:0", module=tf.raw_ops), ours, "float32")
 
 
+@pytest.mark.parametrize("time_major", [True, False])
+def test_a_full_batch_then_a_shorter_one(time_major):
+    """TensorFlow keeps one descriptor of cuDNN's for both."""
+    case = TYPICAL[0]._replace(model=replace(TYPICAL[0].model, time_major=time_major))
+    for lengths in ("full", "no zero", "full"):
+        call = case._replace(lengths=lengths)
+        want = both_passes(call, "float32", "CPU:0")
+        assert_close(both_passes(call, "float32", "GPU:0"), want, "float32")
+
+
 def outcome(op: str, case: Call, source: str, device: str = "GPU:0", **more: Any) -> Any:
     """The results of a call, or the error."""
     lengths = more.pop("lengths", None)

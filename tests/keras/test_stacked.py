@@ -12,6 +12,7 @@ from pairs import divided, make_mask
 
 import tf_lstm_ops
 from oracle.derivatives import central_difference
+from tf_lstm_ops import composite
 from tf_lstm_ops.keras import StackedGRU, StackedLSTM
 from tf_lstm_ops.weights import GRUWeights, LSTMWeights
 
@@ -357,6 +358,32 @@ def test_masked_steps_are_not_read(rng):
     found = [layer(np.where(mask[..., None], x, fill), mask=mask) for fill in (0.0, np.nan)]
     for a, b in zip(*found, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("zero_output", [False, True])
+@pytest.mark.parametrize("kind", ["right", "holes"])
+def test_padding_on_the_right_moves_no_steps(kind, zero_output, rng, monkeypatch):
+    """Plain ops move the steps of every mask."""
+    layer = make("lstm", rng, bidirectional=True, zero_output_for_mask=zero_output)
+    x, mask = tf.constant(rng.normal(size=(B, T, I))), tf.constant(make_mask(kind, B, T, rng))
+
+    def run(x: Any, mask: Any) -> list[Any]:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            results = layer(x, mask=mask)
+            loss = weighted(results, np.random.default_rng(1))
+        weights = [w.value for w in layer.trainable_weights]
+        return [*results, *tape.gradient(loss, [x, *weights])]
+
+    with composite.plain_ops():
+        want = run(x, mask)
+    found = [tf.function(run)(x, mask)]
+    if kind == "right":
+        monkeypatch.setattr(tf, "argsort", None)  # a graph has it for other masks
+        found.append(run(x, mask))
+    for got in found:
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a, b, **ROUNDING)
 
 
 def test_mask_goes_to_the_next_layer(rng):

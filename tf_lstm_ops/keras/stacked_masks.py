@@ -7,10 +7,12 @@ steps, D directions.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
+from tf_lstm_ops.converters import plain_ops_required
 from tf_lstm_ops.keras import ragged
 
 
@@ -22,11 +24,13 @@ class Steps:
       sequence: [B, T, I], the valid steps of each row first.
       lengths: int32 [B], the number of valid steps.
       mask: bool [B, T] in the order of the layer's outputs; None: all steps are valid.
+      is_padding: whether the mask is padding on the right, so that no step moves; None: not known.
     """
 
     sequence: tf.Tensor
     lengths: tf.Tensor
     mask: tf.Tensor | None
+    is_padding: tf.Tensor | None = None
 
     @classmethod
     def of(cls, x: tf.Tensor, mask: Any, reverse: bool) -> Steps:
@@ -46,10 +50,24 @@ class Steps:
             return cls(x, tf.fill([batch], time), None)
         mask = _as_rows(mask, batch, time)
         mask = tf.reverse(mask, [1]) if reverse else mask
-        order = tf.argsort(tf.cast(~mask, tf.int32), axis=1, stable=True)
-        sequence = tf.gather(x, order, batch_dims=1)
+        lengths = tf.math.count_nonzero(mask, axis=1, dtype=tf.int32)
+        # Converters and XLA get no branches.
+        later = None if plain_ops_required() else mask[:, 1:] & ~mask[:, :-1]
+        steps = cls(x, lengths, mask, None if later is None else ~tf.reduce_any(later))
+
+        def moved() -> tf.Tensor:
+            order = tf.argsort(tf.cast(~mask, tf.int32), axis=1, stable=True)
+            return tf.gather(x, order, batch_dims=1)
+
+        sequence = steps._by_mask(lambda: tf.identity(x), moved)
         sequence.set_shape(x.shape)
-        return cls(sequence, tf.math.count_nonzero(mask, axis=1, dtype=tf.int32), mask)
+        return dataclasses.replace(steps, sequence=sequence)
+
+    def _by_mask(
+        self, padding: Callable[[], tf.Tensor], other: Callable[[], tf.Tensor]
+    ) -> tf.Tensor:
+        """The result of the function for masks that are padding on the right, or for others."""
+        return other() if self.is_padding is None else tf.cond(self.is_padding, padding, other)
 
     def outputs(self, output: tf.Tensor, directions: int, zero_where_masked: bool) -> tf.Tensor:
         """The outputs of all steps.
@@ -65,6 +83,28 @@ class Steps:
         """
         if self.mask is None:
             return output
+        result = self._by_mask(
+            lambda: self._padded(output, directions, zero_where_masked),
+            lambda: self._moved_back(output, directions, zero_where_masked),
+        )
+        result.set_shape(output.shape)
+        return result
+
+    def _padded(self, output: tf.Tensor, directions: int, zero_where_masked: bool) -> tf.Tensor:
+        """`outputs` where the mask is padding on the right."""
+        if zero_where_masked:
+            return tf.identity(output)
+        # The first direction has its last output in the padding. The second one starts there.
+        first, *second = tf.split(output, directions, axis=2)
+        steps = tf.range(tf.shape(output)[1])[tf.newaxis, :, tf.newaxis]
+        ends = (self.lengths - 1)[:, tf.newaxis, tf.newaxis]
+        last = tf.where(steps == ends, first, tf.zeros([], first.dtype))
+        last = tf.reduce_sum(last, axis=1, keepdims=True)  # of one number each: no rounding
+        return tf.concat([tf.where(steps > ends, last, first), *second], axis=2)
+
+    def _moved_back(self, output: tf.Tensor, directions: int, zero_where_masked: bool) -> tf.Tensor:
+        """`outputs` of any mask."""
+        assert self.mask is not None
         valid = tf.cast(self.mask, tf.int32)
         count = tf.cumsum(valid, axis=1)  # of valid steps up to each step
         # The place among the valid steps of the last one up to a step, and of the first one from it
@@ -76,9 +116,7 @@ class Steps:
             inside = tf.clip_by_value(place, 0, tf.maximum(tf.shape(place)[1] - 1, 0))
             moved = tf.gather(part, inside, batch_dims=1)
             results.append(tf.where(known[:, :, tf.newaxis], moved, tf.zeros([], part.dtype)))
-        result = tf.concat(results, axis=2)
-        result.set_shape(output.shape)
-        return result
+        return tf.concat(results, axis=2)
 
     def last(self, final: list[tf.Tensor]) -> tf.Tensor:
         """The output of the valid step that each direction computes last.

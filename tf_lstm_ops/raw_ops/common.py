@@ -166,9 +166,8 @@ def _problem(array: Any, dtype: tf.DType, required: tf.DType) -> str | None:
 def run(op: str, arguments: dict[str, Any]) -> Any:
     """Calls an op or, where only plain TensorFlow ops may run, its composite.
 
-    On an NVIDIA GPU a call takes TensorFlow's own op for cuDNN (see `stock_cudnn`) or, without a
-    kernel of this package, the composite (see `_gpu`). Calls without either take the fused op,
-    which then has a kernel for the CPU only.
+    On an NVIDIA GPU a call takes TensorFlow's own op for cuDNN (see `stock_cudnn`) or the composite
+    (see `_placement.needs_plain_ops`). Calls without either take the fused op.
 
     Args:
       op: the op's name without its namespace.
@@ -188,8 +187,7 @@ def run(op: str, arguments: dict[str, Any]) -> Any:
             if stock_cudnn.covers(op, given):
                 compute = functools.partial(stock_cudnn.call, op)
                 return _run_plain(op, _with_checked_lengths(given), compute)
-            # A gradient op needs the dropout mask, which is in the fused op's reserve_space.
-            if not _placement.has_kernel(op, given) and not arguments.get("dropout"):
+            if _placement.needs_plain_ops(op, given):
                 return _run_plain(op, _with_checked_lengths(given))
         except ValueError:
             pass  # a size is not static, or an argument is wrong: the error is that of the fused op

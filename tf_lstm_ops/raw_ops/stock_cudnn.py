@@ -148,7 +148,7 @@ def forward(
     x, h, c = map(layout.inner, (input, input_h, input_c))
     rows = _Rows(x, sequence_lengths, layout.time_major)
     found = tf.raw_ops.CudnnRNNV3(
-        input=rows.zeroed(x),
+        input=layout.padded(rows.zeroed(x)),
         input_h=h,
         input_c=c,
         params=params,
@@ -159,7 +159,7 @@ def forward(
         **model,
     )
     results = [
-        rows.zeroed(found.output),
+        rows.zeroed(layout.unpadded(found.output)),
         rows.or_else(found.output_h, h),
         rows.or_else(found.output_c, c),
     ]
@@ -188,18 +188,19 @@ def _backward(
     given = {n: layout.inner(others.pop(n)) for n in (*sequences, *states, *state_grads)}
     rows = _Rows(x, sequence_lengths, layout.time_major)
     grads = {n: rows.zeroed(given[n]) for n in ("output_backprop", *state_grads)}
+    padded = {n: layout.padded({**given, **grads}[n]) for n in sequences}
     found = tf.raw_ops.CudnnRNNBackpropV3(
-        input=rows.zeroed(x),
+        input=layout.padded(rows.zeroed(x)),
         params=params,
         reserve_space=reserve_space,
         host_reserved=tf.zeros([], tf.int8) if host_reserved is None else host_reserved,
         sequence_lengths=rows.lengths,
         time_major=layout.time_major,
-        **{**given, **grads},
+        **{**given, **grads, **padded},
         **others,
     )
     results = [
-        found.input_backprop,
+        layout.unpadded(found.input_backprop),
         rows.or_else(found.input_h_backprop, given["output_h_backprop"]),
         rows.or_else(found.input_c_backprop, given["output_c_backprop"]),
     ]
@@ -221,7 +222,11 @@ class _Layout:
     """The layout in which TensorFlow's kernel computes.
 
     In batch-major order it takes several pseudo-layers' states for another order than their shape
-    says. Such calls are time-major inside.
+    says, which the CPU kernel of this package does not. Such calls are time-major inside.
+
+    A time-major call has one step more than its longest row. TensorFlow tells cuDNN of padding
+    unless the call is time-major and all rows have all steps, and keeps cuDNN's descriptor for
+    later calls of the same shapes: a shorter batch after a full one would be computed without.
 
     Attributes:
       time_major: whether the kernel computes in time-major order.
@@ -239,6 +244,14 @@ class _Layout:
     def outer(self, value: tf.Tensor) -> tf.Tensor:
         """A result of the kernel for the caller."""
         return self.inner(value)
+
+    def padded(self, sequence: tf.Tensor) -> tf.Tensor:
+        """A sequence in the kernel's order, with the step that no row has."""
+        return tf.pad(sequence, [[0, 1], [0, 0], [0, 0]]) if self.time_major else sequence
+
+    def unpadded(self, sequence: tf.Tensor) -> tf.Tensor:
+        """A sequence of the kernel without that step."""
+        return sequence[:-1] if self.time_major else sequence
 
 
 class _Rows:

@@ -61,11 +61,13 @@ def checks(device: str) -> Iterator[Check]:
             continue  # calls with dropout have no CUDA kernel
         if is_gpu and not is_cuda and _placement.metal_lacks(case.op, case.attributes):
             continue
-        for dtype in (*DTYPES, tf.float64):
+        # Where a rounded value has the other sign, the gradient of relu differs as a whole.
+        has_kinks = case.attributes.get("rnn_mode") == "rnn_relu"
+        for dtype in (tf.float32, tf.float64) if has_kinks else (*DTYPES, tf.float64):
             if has_kernel(case.op, device, dtype):
                 name = f"{case.op}: {case.what}, {dtype.name}"
                 yield Check(name, functools.partial(_check, case, dtype, False))
-                if is_cuda and dtype == tf.float32:
+                if is_cuda and dtype == tf.float32 and not has_kinks:
                     yield Check(f"{name} with TF32", functools.partial(_check, case, dtype, True))
 
 

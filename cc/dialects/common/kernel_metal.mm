@@ -105,8 +105,8 @@ Status MetalKernel::Run(const tf::KernelContext& context, const MetalCall& call,
       if (program->results().empty()) return Status();
       return metal::Execute(stream, *program, arguments, results);
     } @catch (NSException* exception) {
-      return MakeStatus(Code::kInternal,
-                        "tf_lstm_ops: MPSGraph failed: ", [[exception reason] UTF8String]);
+      NSString* reason = [exception reason] ?: [exception name];  // which may be nil
+      return MakeStatus(Code::kInternal, "tf_lstm_ops: MPSGraph failed: ", [reason UTF8String]);
     }
   }
 }

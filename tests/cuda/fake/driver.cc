@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -32,7 +33,7 @@ constexpr auto kInvalidImage = static_cast<CUresult>(200);
 constexpr auto kNotFound = static_cast<CUresult>(500);
 constexpr unsigned kMostThreads = 1024;
 
-CUctx_st context;
+CUctx_st contexts[2];
 
 template <class T = char>
 T* Pointer(CUdeviceptr address) {
@@ -80,7 +81,8 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute name,
 }
 
 CUresult cuCtxGetCurrent(CUcontext* current) {
-  *current = &context;
+  static std::atomic<int> calls{0};
+  *current = &contexts[std::getenv("FAKE_TWO_CONTEXTS") ? calls++ % 2 : 0];
   return CUDA_SUCCESS;
 }
 

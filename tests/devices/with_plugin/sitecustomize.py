@@ -13,6 +13,6 @@ load_library.load_pluggable_device_library(os.environ["TF_LSTM_OPS_TEST_PLUGIN"]
 if "TF_LSTM_OPS_TEST_SMALL" in os.environ:  # sizes of the self-test, for an emulation
     from tf_lstm_ops.selftest import large
 
-    large.SIZES = [large.Size(3, 20, 9)]
+    large.SIZES = [large.Size(3, 20, 9, op) for op in ("KerasLSTM", "CudnnRNNV3")]
     large.TIMED = [large.Size(batch, 8, 4) for batch in (1, 2)]
     large.REPEATS = 1

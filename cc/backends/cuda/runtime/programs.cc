@@ -144,15 +144,19 @@ Status FindKernel(const Device& device, const Program& program,
   static std::mutex mutex;
   static auto* const modules =
       new std::map<std::pair<CUcontext, std::string>, CUmodule>;
+  // Compiled code by name: equal devices load the same.
+  static auto* const images = new std::map<std::string, std::string>;
   const std::string name = NameOf(program, device.compute_capability());
   CUmodule module = nullptr;
   {
     const std::lock_guard<std::mutex> lock(mutex);
     CUmodule& found = (*modules)[{device.context(), name}];
     if (!found) {
-      std::string image;
-      TF_LSTM_OPS_RETURN_IF_ERROR(
-          Compile(program, device.compute_capability(), &image));
+      std::string& image = (*images)[name];
+      if (image.empty()) {
+        TF_LSTM_OPS_RETURN_IF_ERROR(
+            Compile(program, device.compute_capability(), &image));
+      }
       TF_LSTM_OPS_RETURN_IF_ERROR(
           Check(device.driver(),
                 device.driver().cuModuleLoadData(&found, image.data()),
