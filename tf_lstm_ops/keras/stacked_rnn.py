@@ -310,7 +310,7 @@ class StackedRNN(FusedRNN):
         Args:
           store: arrays by name; without the state of the seed, it stays as it is.
         """
-        given = {name: store[name] for name in store.keys()}
+        given = {name: store[name] for name in store}
         if (state := given.pop("seed_state", None)) is not None:
             self.seed_generator.state.assign(state)
         super().load_own_variables(given)
