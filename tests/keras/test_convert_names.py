@@ -16,13 +16,13 @@ from .convert_models import BATCH, INPUTS, PREDICTION_BOUND, TIME, UNITS, assert
 
 # A layer and an op whose classes have the same name.
 PAIRS = {
-    "Add": (layers.Add(), lambda a, b: a + b),
-    "Subtract": (layers.Subtract(), lambda a, b: a - b),
-    "Multiply": (layers.Multiply(), lambda a, b: a * b),
-    "Maximum": (layers.Maximum(), ops.maximum),
-    "Minimum": (layers.Minimum(), ops.minimum),
+    "Add": (lambda xs: layers.Add()(xs), lambda a, b: a + b),
+    "Subtract": (lambda xs: layers.Subtract()(xs), lambda a, b: a - b),
+    "Multiply": (lambda xs: layers.Multiply()(xs), lambda a, b: a * b),
+    "Maximum": (lambda xs: layers.Maximum()(xs), ops.maximum),
+    "Minimum": (lambda xs: layers.Minimum()(xs), ops.minimum),
     "Dot": (lambda xs: layers.Dot(2)(xs)[..., :UNITS], lambda a, b: ops.dot(a, ops.ones((5, 5)))),
-    "Concatenate": (layers.Concatenate(), lambda a, b: ops.concatenate([a, b])),
+    "Concatenate": (lambda xs: layers.Concatenate()(xs), lambda a, b: ops.concatenate([a, b])),
     "Reshape": (
         lambda xs: layers.Reshape((UNITS, TIME))(xs[0]),
         lambda a, b: ops.reshape(b, (-1, UNITS, TIME)),
@@ -34,9 +34,6 @@ PAIRS = {
 def model_of(name: str, module: Any) -> keras.Model:
     """Two recurrent layers, of whose outputs the layer and the op of a pair are the outputs."""
     layer, op = PAIRS[name]
-    layer = (
-        type(layer).from_config(layer.get_config()) if isinstance(layer, layers.Layer) else layer
-    )
     x = keras.Input((TIME, INPUTS))
     options = {"return_sequences": True}
     a, b = module.LSTM(UNITS, name="a", **options)(x), module.GRU(UNITS, name="b", **options)(x)

@@ -310,7 +310,8 @@ class StackedRNN(FusedRNN):
         Args:
           store: arrays by name; without the state of the seed, it stays as it is.
         """
-        given = {name: store[name] for name in store}
+        names = store.keys()  # of a class of Keras that is no mapping
+        given = {name: store[name] for name in names}
         if (state := given.pop("seed_state", None)) is not None:
             self.seed_generator.state.assign(state)
         super().load_own_variables(given)
