@@ -1,5 +1,6 @@
 """convert_model where names do not tell objects apart: ops beside layers, lambdas, namesakes."""
 
+import functools
 import warnings
 from typing import Any
 
@@ -205,3 +206,24 @@ def test_objects_with_a_state_are_not_shared():
     assert model.loss.calls == [] and converted.loss.calls
     assert model.get_compile_config()["metrics"] == converted.get_compile_config()["metrics"]
     assert not {id(m) for m in model.metrics} & {id(m) for m in converted.metrics}
+
+
+def squares(y, prediction, factor):
+    return factor * ops.mean((y - prediction) ** 2)
+
+
+class Bound:
+    def loss(self, y, prediction):
+        return squares(y, prediction, 3.0)
+
+
+@pytest.mark.parametrize("loss", [functools.partial(squares, factor=2.0), Bound().loss])
+def test_callables_that_keras_cannot_serialise_are_shared(loss):
+    model = keras.Sequential([keras.Input((TIME, INPUTS)), layers.LSTM(UNITS)])
+    model.compile("adam", loss)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        converted = convert_model(model)
+    x, y = np.ones((BATCH, TIME, INPUTS), "float32"), np.zeros((BATCH, UNITS), "float32")
+    got, wanted = (m.evaluate(x, y, verbose=0) for m in (converted, model))
+    np.testing.assert_allclose(got, wanted, rtol=1e-5)  # a mean of float32 squares

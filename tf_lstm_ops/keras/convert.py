@@ -266,17 +266,26 @@ def _copy_layer(source: Any, target: Any) -> None:
 
 
 def _copy_training(model: Any, copy: Any) -> None:
-    with user_objects.named():
-        config = model.get_compile_config()
     if type(model).compile is keras.Model.compile:
-        copy.compile(**keras.saving.deserialize_keras_object(config, safe_mode=False))
+        copy.compile(**keras.tree.map_structure(_copied, model._compile_config.config))
     else:
+        with user_objects.named():
+            config = model.get_compile_config()
         copy.compile_from_config(config)
         if not copy.compiled:
             raise ValueError("its class overrides compile but not compile_from_config")
     if model.optimizer.built:
         copy.optimizer.build(copy.trainable_variables)
         _assign(copy.optimizer.variables, model.optimizer.variables)
+
+
+def _copied(argument: Any) -> Any:
+    """A copy of an object that has a configuration. Others have no state that Keras knows."""
+    if not hasattr(argument, "get_config"):
+        return argument
+    with user_objects.named():
+        config = keras.saving.serialize_keras_object(argument)
+    return keras.saving.deserialize_keras_object(config, safe_mode=False)
 
 
 def _forget_traces(model: Any) -> None:
