@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.eager import context
 
-from tf_lstm_ops import _gpu
+from tf_lstm_ops import _gpu, _tf_private
 
 # Ops with a Metal kernel. `metal_lacks` says which calls of CudnnRNNV3 it does not compute.
 ON_METAL = (
@@ -46,7 +45,7 @@ def may_use_cuda() -> bool:
     """
     if not _gpu.status().cuda or _gpu.status().state == "no GPU":
         return False
-    return _device_type() in (None, "GPU") and bool(tf.config.get_visible_devices("GPU"))
+    return _tf_private.device_type() in (None, "GPU") and bool(tf.config.get_visible_devices("GPU"))
 
 
 def has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
@@ -123,7 +122,7 @@ def may_use_metal(dtype: tf.DType) -> bool:
     Returns:
       True if they are on, have the type, and no tf.device names another device than the GPU.
     """
-    return on_metal() and dtype != tf.float64 and _device_type() in (None, "GPU")
+    return on_metal() and dtype != tf.float64 and _tf_private.device_type() in (None, "GPU")
 
 
 def metal_lacks(op: str, arguments: Mapping[str, Any]) -> bool:
@@ -167,7 +166,7 @@ def placed(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not refuses(args, kwargs) or _device_type() == "CPU":
+        if not refuses(args, kwargs) or _tf_private.device_type() == "CPU":
             return function(*args, **kwargs)
         with tf.device("CPU:0"):
             return function(*args, **kwargs)
@@ -216,17 +215,3 @@ def path(op: str, has_cuda: bool, has_cudnn: bool, has_metal: bool) -> str:
     if has_cuda and has_kernel(op):
         return "GPU kernels"
     return "plain ops" if _gpu.status().cuda else "CPU kernels"
-
-
-def _device_type() -> str | None:
-    """The type of the device that the innermost tf.device names; None if it names none."""
-    if tf.executing_eagerly():
-        return tf.DeviceSpec.from_string(context.context().device_name or "").device_type
-    # TensorFlow has no public function for this.
-    for spec in tf.compat.v1.get_default_graph()._device_function_stack.peek_objs():
-        if spec.function is None:  # tf.device(None)
-            break
-        kind = tf.DeviceSpec.from_string(spec.raw_string or "").device_type
-        if kind:
-            return kind
-    return None

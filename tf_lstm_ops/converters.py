@@ -14,27 +14,26 @@ import types
 
 import tensorflow as tf
 
-from tf_lstm_ops import composite
+from tf_lstm_ops import _keras_private, _tf_private, composite
 
 _PORTABLE = "tf_lstm_ops.export.saved_model(model, folder, portable=True)"
 _TO_ONNX = "tf_lstm_ops.export.onnx(model, path)"
 
 # By the module that traces the model: the call, and what to call instead.
 _CONVERTERS = {
-    "keras.src.export.litert": (
+    _keras_private.EXPORT_MODULES["litert"]: (
         'model.export(path, format="litert")',
         "tf_lstm_ops.export.tflite(model, path)",
     ),
-    "keras.src.export.onnx": ('model.export(path, format="onnx")', _TO_ONNX),
-    "keras.src.export.openvino": (
+    _keras_private.EXPORT_MODULES["onnx"]: ('model.export(path, format="onnx")', _TO_ONNX),
+    _keras_private.EXPORT_MODULES["openvino"]: (
         'model.export(path, format="openvino")',
         f"{_PORTABLE} and convert its SavedModel with OpenVINO",
     ),
     "tf2onnx.convert": ("tf2onnx", _TO_ONNX),
 }
 
-_PLAIN = "tensorflow.lite.python.lite"  # TFLiteConverter.from_keras_model
-_KNOWN = {*_CONVERTERS, _PLAIN}
+_KNOWN = {*_CONVERTERS, _tf_private.LITE_CONVERTER}
 
 
 def plain_ops_required(op: str | None = None) -> bool:
@@ -61,7 +60,7 @@ def plain_ops_required(op: str | None = None) -> bool:
     if op is not None and (known := found & _CONVERTERS.keys()):
         call, instead = _CONVERTERS[known.pop()]
         raise ValueError(f"{call} does not know the op TfLstmOps>{op}. Call {instead}")
-    return _PLAIN in found
+    return _tf_private.LITE_CONVERTER in found
 
 
 def _callers() -> set[str]:

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-from tensorflow.python.framework import op_def_registry
 
-from tf_lstm_ops import _library, _placement
+from tf_lstm_ops import _library, _placement, _tf_private
 
 NAMESPACE = "TfLstmOps>"
 
@@ -43,10 +42,7 @@ def function(op: str) -> Callable[..., Any]:
       output, or a namedtuple of all its outputs.
     """
     generated = _library.load()
-    # The attribute of this name takes keywords only, which is slower. The function with the same
-    # __name__ takes positional arguments, too.
-    found = getattr(generated, getattr(generated, f"TfLstmOps_{op}").__name__)
-    return _placement.placed(op, found)
+    return _placement.placed(op, _tf_private.op_function(generated, f"TfLstmOps_{op}"))
 
 
 @functools.cache
@@ -116,4 +112,4 @@ def choices(op: str, attribute: str) -> tuple[str, ...]:
 
 
 def _definition(op: str) -> Any:
-    return op_def_registry.get(f"{NAMESPACE}{op}")
+    return _tf_private.op_definition(f"{NAMESPACE}{op}")

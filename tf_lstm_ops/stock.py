@@ -25,14 +25,14 @@ def override() -> None:
     Raises:
       RuntimeError: TensorFlow does not accept the kernels.
     """
-    from tensorflow.python.eager import context
+    from tf_lstm_ops import _tf_private
 
     global _overridden
     if _overridden:
         return
     _library.override_stock()
     _overridden = True
-    context.context().clear_kernel_cache()
+    _tf_private.clear_kernel_cache()
 
 
 def restore() -> None:

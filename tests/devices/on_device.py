@@ -26,7 +26,7 @@ load_library.load_pluggable_device_library(os.environ["TF_LSTM_OPS_TEST_PLUGIN"]
 tf.config.set_soft_device_placement(False)
 os.environ.setdefault("TF_LSTM_OPS_GPU", "1")  # the emulated device has no record of a self-test
 
-from tf_lstm_ops import _library, _placement  # noqa: E402
+from tf_lstm_ops import _library, _tf_private  # noqa: E402
 
 # As on a Mac, where Keras does not ask XLA, which knows no such device.
 trainer.model_supports_jit = lambda model: False
@@ -152,7 +152,7 @@ def float_type(arguments: Any) -> tf.DType | None:
 
 def is_on_cpu() -> bool:
     """Whether the package itself asks for the CPU: gradients of MPSGraph's cell states."""
-    return not HAS_CUDA and _placement._device_type() == "CPU"
+    return not HAS_CUDA and _tf_private.device_type() == "CPU"
 
 
 def on_device(op: str, function: Callable[..., Any], types: set[tf.DType]) -> Callable[..., Any]:

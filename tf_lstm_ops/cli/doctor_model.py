@@ -12,8 +12,8 @@ from typing import Any
 
 import h5py
 import keras
-from tensorflow.python.framework import op_def_registry
 
+from tf_lstm_ops import _tf_private
 from tf_lstm_ops.cli import CommandError, UsageError
 from tf_lstm_ops.export.saved_model import ops_of
 from tf_lstm_ops.op_definitions import NAMESPACE
@@ -126,7 +126,7 @@ def saved_model(path: Path) -> dict[str, Any]:
 
 
 def _changes(ops: Sequence[str]) -> Iterator[str]:
-    if unknown := [op for op in ops if op_def_registry.get(op) is None]:
+    if unknown := [op for op in ops if _tf_private.op_definition(op) is None]:
         yield f"load the library of {', '.join(unknown)} before the model"
     if block_cells := [op for op in ops if op.startswith(_BLOCK_CELLS)]:
         names = ", ".join(block_cells)

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops.export import inner_loop
+from tf_lstm_ops import _keras_private
 from tf_lstm_ops.export.signature import signature
 from tf_lstm_ops.export.states import batch_size
 
@@ -97,7 +97,9 @@ def calls(model: keras.Model, layers: Sequence[Any], sizes: Sizes) -> dict[int, 
     found: dict[int, Call] = {}
     specs = signature(model)
     # With a known number of steps, TimeDistributed would trace its layer for each step.
-    if not any(isinstance(x, keras.layers.TimeDistributed) for x in model._flatten_layers()):
+    if not any(
+        isinstance(x, keras.layers.TimeDistributed) for x in _keras_private.layers_of(model)
+    ):
         sizes = sizes._replace(batch=batch_size(model) or sizes.batch)
         specs = tf.nest.map_structure(lambda s: tf.TensorSpec(sizes.fill(s.shape), s.dtype), specs)
 
@@ -115,14 +117,16 @@ def _noted(
     """A context in which calls of layers are put into `found`."""
 
     def noted(layer: Any, sequences: Any, *args: Any, **kwargs: Any) -> Any:
-        results = type(layer).inner_loop(layer, sequences, *args, **kwargs)
+        results = _keras_private.run_loop(type(layer), layer, sequences, *args, **kwargs)
         output = results[1 if layer.return_sequences else 0]
         mask = kwargs.get("mask", args[1] if len(args) > 1 else None)
         shapes = sizes.fill(sequences.shape), sizes.fill(output.shape)
         found.setdefault(id(layer), Call(*shapes, has_mask=mask is not None))
         return results
 
-    return inner_loop.replaced((layer, functools.partial(noted, layer)) for layer in layers)
+    return _keras_private.replaced_loops(
+        (layer, functools.partial(noted, layer)) for layer in layers
+    )
 
 
 def measure(layer: Any, replacement: Any, call: Call) -> dict[str, Gain]:

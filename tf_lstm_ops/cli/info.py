@@ -10,11 +10,8 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.framework import op_def_pb2
-from tensorflow.python.client import pywrap_tf_session
-from tensorflow.python.framework import kernels
 
-from tf_lstm_ops import _gpu, _keras_backend, _library, raw_ops
+from tf_lstm_ops import _gpu, _keras_backend, _library, _tf_private, raw_ops
 from tf_lstm_ops._version import __version__
 from tf_lstm_ops.cli import output
 from tf_lstm_ops.op_definitions import NAMESPACE
@@ -145,12 +142,7 @@ def own_ops() -> list[str]:
     Returns:
       Their names with namespace, sorted.
     """
-    buffer = pywrap_tf_session.TF_GetAllOpList()
-    try:
-        ops = op_def_pb2.OpList.FromString(pywrap_tf_session.TF_GetBuffer(buffer))
-    finally:
-        pywrap_tf_session.TF_DeleteBuffer(buffer)
-    return sorted(op.name for op in ops.op if op.name.startswith(NAMESPACE))
+    return sorted(name for name in _tf_private.op_names() if name.startswith(NAMESPACE))
 
 
 def kernel_table(ops: Iterable[str]) -> list[tuple[str, ...]]:
@@ -167,7 +159,7 @@ def kernel_table(ops: Iterable[str]) -> list[tuple[str, ...]]:
     rows = [("op", "device", *(dtype.name for dtype in DTYPES))]
     for op in ops:
         dtypes: dict[str, set[int]] = {}
-        for kernel in kernels.get_registered_kernels_for_op(op).kernel:
+        for kernel in _tf_private.registered_kernels(op):
             allowed = (c.allowed_values.list.type for c in kernel.constraint if c.name == "T")
             dtypes.setdefault(kernel.device_type, set()).update(*allowed)
         for device, enums in sorted(dtypes.items()) or [("none", set())]:

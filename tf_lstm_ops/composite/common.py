@@ -7,9 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-# TensorFlow has no public function that returns whether a tape records.
-from tensorflow.python.eager import record
-
+from tf_lstm_ops import _tf_private
 from tf_lstm_ops.composite.context import in_derivatives
 
 # A function of the inputs and attributes of an op by name, in the op's order. It returns a list of
@@ -121,7 +119,7 @@ def gradients(
     """
     zero = tf.UnconnectedGradients.ZERO
     # In a graph tf.gradients gives a loop further outputs. A tape that records does not know them.
-    if tf.executing_eagerly() or record.could_possibly_record():
+    if tf.executing_eagerly() or _tf_private.may_record():
         with tf.GradientTape() as tape:
             tape.watch(sources)
             outputs = function(*sources)

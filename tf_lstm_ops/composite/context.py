@@ -8,13 +8,9 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-# TensorFlow has no public function that returns whether the current trace is for XLA.
-from tensorflow.python.ops import control_flow_ops, control_flow_util
+from tf_lstm_ops import _tf_private
 
-# Without this switch, which TensorFlow has for TPUs, XLA would reuse a trace with fused ops that a
-# tf.function made outside of XLA, and vice versa. With it, a function reuses a trace only in the
-# XLA context in which the trace was made.
-control_flow_ops.XLAControlFlowContext.RequiresUniqueFunctionRetracing = lambda _: True
+_tf_private.separate_xla_traces()
 
 _in_pfor = contextvars.ContextVar("tf_lstm_ops_differentiable_in_pfor", default=False)
 _unrolled_steps = contextvars.ContextVar("tf_lstm_ops_unrolled_steps", default=0)
@@ -95,4 +91,4 @@ def plain_ops_required() -> bool:
     """
     if _asked_for.get() or tf.executing_eagerly():
         return _asked_for.get()
-    return control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+    return _tf_private.is_traced_for_xla()

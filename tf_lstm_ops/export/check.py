@@ -12,6 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tf_lstm_ops import _keras_private
 from tf_lstm_ops.export.states import batch_size, states_of
 
 BATCH, UNKNOWN = 2, 16  # what stands for unknown sizes in the inputs of the check
@@ -115,7 +116,7 @@ def random_inputs(model: keras.Model, signature: Sequence[Any]) -> list[np.ndarr
       The arrays, in the order of ``tf.nest.flatten``.
     """
     rng = np.random.default_rng(0)
-    layers = model._flatten_layers()
+    layers = _keras_private.layers_of(model)
     embeddings = [layer for layer in layers if isinstance(layer, keras.layers.Embedding)]
     first = int(any(layer.mask_zero for layer in embeddings))
     words = max(first + 1, min((layer.input_dim for layer in embeddings), default=2))
@@ -140,7 +141,7 @@ def _warn(name: str, why: str) -> None:
 
 
 def _dtypes(model: keras.Model) -> set[str]:
-    return {"float32", *(layer.compute_dtype for layer in model._flatten_layers())}
+    return {"float32", *(layer.compute_dtype for layer in _keras_private.layers_of(model))}
 
 
 def _predict(

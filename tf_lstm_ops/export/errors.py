@@ -8,6 +8,8 @@ from typing import Any
 
 import keras
 
+from tf_lstm_ops import _keras_private
+
 _LINES = 12  # of a message
 
 
@@ -54,7 +56,7 @@ def with_unknown_steps(model: Any) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        for layer in model._flatten_layers():
+        for layer in _keras_private.layers_of(model):
             if isinstance(layer, keras.layers.TimeDistributed):
                 shape = (layer.get_build_config() or {}).get("input_shape")
                 if shape and shape[1] is None:
@@ -77,7 +79,7 @@ def require_float32(model: Any, writes: str, hint: str = "") -> None:
     Raises:
       ValueError: a layer computes in another type.
     """
-    for layer in model._flatten_layers():
+    for layer in _keras_private.layers_of(model):
         if layer.compute_dtype not in ("float32", None) and layer.weights:
             raise ValueError(
                 f"layer {layer.name} computes in {layer.compute_dtype}, and {writes} float32. Make "

@@ -15,8 +15,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tf_lstm_ops import _optional, composite
-from tf_lstm_ops.export import check, errors, files, inner_loop, onnx_nodes, onnx_run, states
+from tf_lstm_ops import _keras_private, _optional, composite
+from tf_lstm_ops.export import check, errors, files, onnx_nodes, onnx_run, states
 from tf_lstm_ops.export.signature import signature
 from tf_lstm_ops.keras import convert_model
 from tf_lstm_ops.keras.activations import name_of
@@ -93,7 +93,7 @@ def _tf2onnx() -> ModuleType:
 
 def _with_our_layers(model: keras.Model) -> keras.Model:
     """The model with our layers in place of stock ones, of whose loops tf2onnx makes Loops."""
-    if not any(type(layer) in _STOCK for layer in model._flatten_layers()):
+    if not any(type(layer) in _STOCK for layer in _keras_private.layers_of(model)):
         return model
     with warnings.catch_warnings():  # about layers that stay stock
         warnings.simplefilter("ignore")
@@ -151,10 +151,12 @@ def _loops(model: keras.Model) -> contextlib.AbstractContextManager[None]:
 
     def plain(layer: Any, *args: Any, **kwargs: Any) -> Any:
         with composite.plain_ops():
-            return type(layer).inner_loop(layer, *args, **kwargs)
+            return _keras_private.run_loop(type(layer), layer, *args, **kwargs)
 
-    layers = filter(_needs_loop, model._flatten_layers())
-    return inner_loop.replaced((layer, functools.partial(plain, layer)) for layer in layers)
+    layers = filter(_needs_loop, _keras_private.layers_of(model))
+    return _keras_private.replaced_loops(
+        (layer, functools.partial(plain, layer)) for layer in layers
+    )
 
 
 @contextlib.contextmanager
@@ -172,7 +174,7 @@ def _quiet() -> Iterator[None]:
 def _print(path: str, proto: Any, model: keras.Model) -> None:
     nodes = sorted(Counter(node.op_type for node in proto.graph.node).items())
     print(f"{path}: {', '.join(f'{name} {count}' for name, count in nodes)}")
-    for layer in model._flatten_layers():
+    for layer in _keras_private.layers_of(model):
         if isinstance(layer, keras.layers.RNN) and type(layer) not in _STOCK:
             reason = _why_loop(layer)
             if reason:

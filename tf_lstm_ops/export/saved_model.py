@@ -8,9 +8,8 @@ from collections.abc import Iterator
 import keras
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
 
-from tf_lstm_ops import composite
+from tf_lstm_ops import _tf_private, composite
 from tf_lstm_ops.export import check, errors
 from tf_lstm_ops.export.signature import signature
 
@@ -80,9 +79,8 @@ def ops_of(path: str | os.PathLike[str]) -> Iterator[str]:
     Yields:
       The op of each node.
     """
-    saved = saved_model_pb2.SavedModel()
     with tf.io.gfile.GFile(os.path.join(path, "saved_model.pb"), "rb") as file:
-        saved.ParseFromString(file.read())
+        saved = _tf_private.saved_model_from(file.read())
     for meta_graph in saved.meta_graphs:
         graph = meta_graph.graph_def
         for nodes in graph.node, *(function.node_def for function in graph.library.function):

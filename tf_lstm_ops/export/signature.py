@@ -6,8 +6,8 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from keras.src.export import export_utils  # Keras has no public function for a model's signature
 
+from tf_lstm_ops import _keras_private
 from tf_lstm_ops.keras.requirements import require_model
 
 
@@ -32,4 +32,4 @@ def signature(model: keras.Model, batch_size: int | None = None) -> list[Any]:
     def spec(argument: Any) -> tf.TensorSpec:
         return tf.TensorSpec([batch_size, *argument.shape[1:]], argument.dtype, argument.name)
 
-    return list(keras.tree.map_structure(spec, export_utils.get_input_signature(model)))
+    return list(keras.tree.map_structure(spec, _keras_private.input_signature(model)))

@@ -7,6 +7,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tf_lstm_ops import _keras_private
+
 
 def states_of(model: Any) -> list[keras.Variable]:
     """The states of a model's stateful layers, also of those in wrappers and nested models.
@@ -17,7 +19,9 @@ def states_of(model: Any) -> list[keras.Variable]:
     Returns:
       The variables, in the order of the layers.
     """
-    layers = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.RNN)]
+    layers = [
+        layer for layer in _keras_private.layers_of(model) if isinstance(layer, keras.layers.RNN)
+    ]
     states = keras.tree.flatten([layer.states for layer in layers])
     return [state for state in states if state is not None]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tf_lstm_ops import _tf_private
 from tf_lstm_ops.composite.common import gradients
 
 # A function for tf.RegisterGradient: from the op and the gradients of its outputs it computes the
@@ -24,12 +25,8 @@ def attributes(op: Any, names: Sequence[str]) -> dict[str, Any]:
     Returns:
       Their values by name; text as str.
     """
-    flat = getattr(op, "attrs", None)  # of an eager call: all names and values in turn
-    if flat is None:
-        values = {name: op.get_attr(name) for name in names}
-    else:
-        given = dict(zip(flat[::2], flat[1::2], strict=True))
-        values = {name: given[name] for name in names}
+    given = _tf_private.eager_attributes(op)
+    values = {name: op.get_attr(name) if given is None else given[name] for name in names}
     return {n: v.decode() if isinstance(v, bytes) else v for n, v in values.items()}
 
 

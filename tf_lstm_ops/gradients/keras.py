@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tf_lstm_ops import op_definitions
+from tf_lstm_ops import _tf_private, op_definitions
 from tf_lstm_ops.composite import keras as composite
 from tf_lstm_ops.gradients.common import Gradient, attributes, filled, vector_jacobian
 
@@ -27,20 +27,17 @@ def _first(name: str) -> Gradient:
             outputs = list(op_definitions.function(name)(*inputs, training=True, **settings))
         output_grads = filled(grads[:-1], op.outputs[:-1])  # the reserve, last, has none
         found = op_definitions.function(f"{name}Grad")(
-            *inputs, outputs[0], outputs[-1], *output_grads, **settings, needs_x_grad=_needs(op, 0)
+            *inputs,
+            outputs[0],
+            outputs[-1],
+            *output_grads,
+            **settings,
+            needs_x_grad=_tf_private.needs_gradient(op, 0),
         )
         input_grads = found._asdict()
         return [input_grads.get(f"{input}_grad") for input in op_definitions.inputs(name)]
 
     return gradient
-
-
-def _needs(op: Any, number: int) -> bool:
-    """Whether the gradient of an input is needed. A tf.GradientTape says so; tf.gradients does not.
-
-    The layer that reads a model's data needs no gradient of its input.
-    """
-    return number not in (getattr(op, "skip_input_indices", None) or ())
 
 
 def _second(name: str) -> Gradient:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import keras
-from keras.src.models import Functional  # Keras has no public name of the class
 
+from tf_lstm_ops import _keras_private
 from tf_lstm_ops.keras import counterparts, model_layers, ours_stack, stock_stack, user_objects
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.policy import default_dtype_policy
@@ -83,7 +83,7 @@ def convert_model(
         find = model_layers.recurrent if to == "ours" else _layers_of_ours
         counterparts.become_all([item.layer for item in find(converted)], _TARGETS[to])
         if in_place:
-            _forget_traces(model)
+            _keras_private.forget_traces(model)
         elif model.compiled:
             try:
                 _copy_training(model, converted)
@@ -152,7 +152,9 @@ def _stock_stacks(model: Any, in_place: bool) -> dict[str, keras.Sequential | st
     for path, layer, parents in model_layers.located(model, lambda layer: type(layer) in kinds):
         if in_place:
             found[path] = "one layer becomes several, which needs a copy (in_place=False)"
-        elif not isinstance(parents[-1], keras.Sequential | Functional):
+        elif not (
+            isinstance(parents[-1], keras.Sequential) or _keras_private.is_functional(parents[-1])
+        ):
             found[path] = "only a layer of a Sequential or functional model becomes several layers"
         else:
             found[path] = stock_stack.sequential(layer)
@@ -192,7 +194,7 @@ def _copy(model: Any, to: str, stacks: dict[str, Any]) -> Any:
 
 def _culprit(parent: Any, path: str = "") -> str | None:
     """The first layer, innermost first, that cannot be made from its configuration."""
-    for layer in model_layers.children(parent):
+    for layer in _keras_private.children(parent):
         name = path + layer.name
         if inner := _culprit(layer, f"{name}/"):
             return inner
@@ -207,7 +209,7 @@ def _copy_state(model: Any, copy: Any) -> None:
     pairs = _pairs(model, copy)
     sizes = [[v.shape for v in m.weights] for m in (model, copy)]
     if None in pairs or sizes[0] != sizes[1]:
-        counts = [len(m._flatten_layers()) for m in (model, copy)]
+        counts = [len(_keras_private.layers_of(m)) for m in (model, copy)]
         raise ValueError(
             f"the configuration of {model.name} does not describe the whole model: made from it, a "
             f"model has {counts[1]} layers and {len(sizes[1])} weights, not {counts[0]} "
@@ -237,7 +239,7 @@ def _pairs(model: Any, copy: Any) -> list[Any]:
         pairs[id(source)] = source, target
         if isinstance(source, StackedRNN) != isinstance(target, StackedRNN):
             return
-        children = model_layers.children(source), model_layers.children(target)
+        children = _keras_private.children(source), _keras_private.children(target)
         if len(children[0]) != len(children[1]):
             pairs[id(source)] = None
             return
@@ -286,15 +288,6 @@ def _copied(argument: Any) -> Any:
     with user_objects.named():
         config = keras.saving.serialize_keras_object(argument)
     return keras.saving.deserialize_keras_object(config, safe_mode=False)
-
-
-def _forget_traces(model: Any) -> None:
-    """Makes fit, evaluate and predict trace the model again, with XLA only if all layers can."""
-    for layer in model._flatten_layers():
-        if isinstance(layer, keras.Model):
-            layer.train_function = layer.test_function = layer.predict_function = None
-            if layer.compiled:
-                layer.jit_compile = layer.jit_compile  # the setter checks the layers
 
 
 def _assign(targets: Any, sources: Any) -> None:

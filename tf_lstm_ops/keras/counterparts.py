@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from tf_lstm_ops import _keras_private
 from tf_lstm_ops.keras import ours_stack, user_objects
 from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
 from tf_lstm_ops.keras.gru import GRU
@@ -216,13 +217,7 @@ def become_all(layers: Iterable[Any], counterpart: Callable[[Any], Any]) -> None
 def _become(layer: Any, plain: Any, new: Any, remember: Callable[[Any], None]) -> None:
     """Gives a layer the class of `new`. `plain` is a layer of the old class that is not built."""
     remember(layer)
-    attributes, before, after = vars(layer), vars(plain), vars(new)
-    object.__setattr__(layer, "__class__", type(new))
-    for name in before.keys() - after.keys():
-        attributes.pop(name, None)
-    # Both classes have _supports_masking, the value of Keras' supports_masking. Ours do not use it.
-    for name in {*after.keys() - attributes.keys(), *after.keys() & {"_supports_masking"}}:
-        attributes[name] = after[name]
+    _keras_private.become(layer, plain, new)
 
 
 @contextlib.contextmanager
@@ -233,7 +228,7 @@ def _undone_on_error() -> Iterator[Callable[[Any], None]]:
         yield lambda layer: noted.append((layer, type(layer), dict(vars(layer))))
     except BaseException:
         for layer, cls, attributes in reversed(noted):
-            object.__setattr__(layer, "__class__", cls)
+            _keras_private.set_class(layer, cls)
             vars(layer).clear()
             vars(layer).update(attributes)
         raise

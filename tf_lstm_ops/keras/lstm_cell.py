@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tf_lstm_ops import composite
+from tf_lstm_ops import _keras_private, composite
 from tf_lstm_ops.keras import layer_norm
 from tf_lstm_ops.keras.fused import PACKAGE, own_config
 
@@ -189,8 +189,8 @@ class LSTMCell(keras.layers.LSTMCell):
         h, c = states
         drops = training and 0.0 < self.dropout < 1.0
         drops_h = training and 0.0 < self.recurrent_dropout < 1.0 and self.implementation == 1
-        mask = self.get_dropout_mask(inputs) if drops else None
-        h_mask = self.get_recurrent_dropout_mask(h) if drops_h else None
+        mask = _keras_private.input_multipliers(self, inputs) if drops else None
+        h_mask = _keras_private.recurrent_multipliers(self, h) if drops_h else None
         x_terms = layer_norm.product(inputs, self.kernel, mask, 4)
         h_terms = layer_norm.product(h, self.recurrent_kernel, h_mask, 4)
         z = layer_norm.normalize(x_terms, self.input_gamma, self.input_beta, epsilon)

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import keras
 
+from tf_lstm_ops import _keras_private
+
 CELLS = (keras.layers.LSTMCell, keras.layers.GRUCell)
 
 
@@ -24,18 +26,6 @@ class Located(NamedTuple):
     parents: tuple[Any, ...]
 
 
-def children(parent: Any) -> list[Any]:
-    """The layers that a model or a layer has itself, in its attributes and containers.
-
-    Args:
-      parent: a Keras model or layer.
-
-    Returns:
-      The layers, without those that they have.
-    """
-    return list(parent._flatten_layers(include_self=False, recursive=False))
-
-
 def located(model: Any, wanted: Callable[[Any], bool]) -> Iterator[Located]:
     """The wanted layers of a model, also those of wrappers and nested models.
 
@@ -51,7 +41,7 @@ def located(model: Any, wanted: Callable[[Any], bool]) -> Iterator[Located]:
 
 def _located(parent: Located, wanted: Callable[[Any], bool]) -> Iterator[Located]:
     parents = (*parent.parents, parent.layer)
-    for layer in children(parent.layer):
+    for layer in _keras_private.children(parent.layer):
         item = Located(parent.path + layer.name, layer, parents)
         if wanted(layer):
             yield item

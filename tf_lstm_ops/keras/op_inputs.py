@@ -9,8 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-# TensorFlow has no public function that returns whether a tape records.
-from tensorflow.python.eager import context, record, tape
+from tf_lstm_ops import _tf_private
 
 
 def required(value: Any) -> Any:
@@ -42,8 +41,7 @@ def optional(value: Any, dtype: Any) -> Any:
         return required(value)
     if not tf.executing_eagerly():
         return tf.zeros([0], dtype)
-    eager = context.context()
-    return _absent(dtype, eager, eager.device_name)
+    return _absent(dtype, *_tf_private.eager_place())
 
 
 @functools.lru_cache(maxsize=64)
@@ -63,18 +61,4 @@ def is_recorded(inputs: Iterable[Any]) -> bool:
     Returns:
       True if a tape that is not stopped watches an input. Forward accumulators do not count.
     """
-    if not record.could_possibly_record():
-        return False
-    return any(record.should_record_backprop([_watched_by_tapes(value)]) for value in inputs)
-
-
-def _watched_by_tapes(value: Any) -> Any:
-    """The tensor that tapes watch in place of an input; of a variable, its handle."""
-    if isinstance(value, tf.Tensor):
-        return value
-    # Outside of a replica the variables of tf.distribute have no handle.
-    if not isinstance(value, tf.Variable) or isinstance(value, tf.distribute.DistributedValues):
-        return tf.convert_to_tensor(value)
-    if value.trainable:
-        tape.variable_accessed(value)  # as the op does when it reads the variable
-    return value.handle
+    return _tf_private.may_record() and any(map(_tf_private.is_watched, inputs))

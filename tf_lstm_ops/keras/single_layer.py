@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tf_lstm_ops import _keras_private
 from tf_lstm_ops.keras.activations import described, name_of
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.op_inputs import optional, required
@@ -130,7 +131,7 @@ class SingleLayerRNN(FusedRNN):
         """Applies input dropout, or returns its multipliers if each gate has different ones."""
         if not (training and 0.0 < self.dropout < 1.0):
             return x, None
-        multipliers = self.cell.get_dropout_mask(x[:, 0, :])
+        multipliers = _keras_private.input_multipliers(self.cell, x[:, 0, :])
         if isinstance(multipliers, list):  # implementation 1
             return x, tf.stack(multipliers)
         return x * multipliers[:, tf.newaxis], None
@@ -140,4 +141,4 @@ class SingleLayerRNN(FusedRNN):
         one row for all, so have the multipliers."""
         if not (training and 0.0 < self.recurrent_dropout < 1.0 and self.cell.implementation == 1):
             return None
-        return tf.stack(self.cell.get_recurrent_dropout_mask(h))
+        return tf.stack(_keras_private.recurrent_multipliers(self.cell, h))

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from tf_lstm_ops import _keras_private
 from tf_lstm_ops.keras import user_objects
 from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
 from tf_lstm_ops.keras.stacked_rnn import StackedRNN
@@ -77,8 +78,8 @@ def _reason(layer: StackedRNN) -> str | None:
 
 def _has_given_states(layer: StackedRNN) -> bool:
     """Whether a functional model calls the layer with initial states."""
-    calls = [node.arguments for node in layer._inbound_nodes]
-    return any(len(call.args) > 1 or call.kwargs.get("initial_state") is not None for call in calls)
+    calls = _keras_private.symbolic_calls(layer)
+    return any(len(args) > 1 or given.get("initial_state") is not None for args, given in calls)
 
 
 def replaced(config: Any) -> Any:

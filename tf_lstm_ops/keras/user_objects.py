@@ -12,6 +12,7 @@ from typing import Any
 
 import keras
 
+from tf_lstm_ops import _keras_private
 from tf_lstm_ops.keras.stacked_weights import WeightOptions
 
 _FUNCTIONS = ("activations", "constraints", "initializers", "losses", "metrics", "regularizers")
@@ -35,8 +36,8 @@ def known(model: Any, custom_objects: dict[str, Any] | None = None) -> Iterator[
       None.
     """
     names: dict[str, Any] = {}
-    layers = model._flatten_layers()
-    compiled = [layer._compile_config.config for layer in layers if _is_compiled(layer)]
+    layers = _keras_private.layers_of(model)
+    compiled = list(filter(None, map(_keras_private.compile_arguments, layers)))
     for item in _reachable(compiled):
         _add(item, names, in_layer=False)
     for item in _reachable(layers):
@@ -85,10 +86,6 @@ def registered_name(module: str | None, class_name: str, name: str | None) -> st
     if module.partition(".")[0] == "keras":
         return None
     return qualified if (qualified := f"{module}>{name}") in _known.get() else name
-
-
-def _is_compiled(layer: Any) -> bool:
-    return isinstance(layer, keras.Model) and hasattr(layer, "_compile_config")
 
 
 def _add(item: Any, names: dict[str, Any], in_layer: bool) -> None:

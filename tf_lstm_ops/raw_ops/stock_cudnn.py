@@ -12,9 +12,8 @@ import functools
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import kernels
 
-from tf_lstm_ops import _placement, converters
+from tf_lstm_ops import _placement, _tf_private, converters
 from tf_lstm_ops.composite.cudnn_ops import checked_model
 
 _VERSIONS = ("", "V2", "V3")
@@ -37,7 +36,7 @@ def _types() -> frozenset[tf.DType]:
     were numbers."""
     found = []
     for op in ("CudnnRNNV3", "CudnnRNNBackpropV3"):
-        of_gpu = (k for k in kernels.get_registered_kernels_for_op(op).kernel)
+        of_gpu = (k for k in _tf_private.registered_kernels(op))
         constraints = (c for k in of_gpu if k.device_type == "GPU" for c in k.constraint)
         found.append({tf.as_dtype(t) for c in constraints for t in c.allowed_values.list.type})
     both = set.intersection(*found)

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework import kernels
 
-from tf_lstm_ops import _gpu, _placement, op_definitions
+from tf_lstm_ops import _gpu, _placement, _tf_private, op_definitions
 from tf_lstm_ops.selftest import oracle
 from tf_lstm_ops.selftest.check import (
     DTYPES,
@@ -82,7 +81,7 @@ def has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
     Returns:
       Whether the kernel is registered.
     """
-    found = kernels.get_registered_kernels_for_op(f"{op_definitions.NAMESPACE}{op}").kernel
+    found = _tf_private.registered_kernels(f"{op_definitions.NAMESPACE}{op}")
     return any(
         kernel.device_type == device.partition(":")[0]
         and any(dtype.as_datatype_enum in c.allowed_values.list.type for c in kernel.constraint)

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import op_def_registry
 
-from tf_lstm_ops import composite, op_definitions
+from tf_lstm_ops import _tf_private, composite, op_definitions
 from tf_lstm_ops.composite import block_cell, cudnn_rnn, keras
 from tf_lstm_ops.raw_ops import common
 
@@ -79,7 +78,7 @@ def call(op: str, **arguments: Any) -> Any:
 def _defaults(op: str) -> dict[str, Any]:
     """The attributes of an op that have a default, with it."""
     own = op_definitions.attributes(op)
-    definition = op_def_registry.get(f"{op_definitions.NAMESPACE}{op}")
+    definition = _tf_private.op_definition(f"{op_definitions.NAMESPACE}{op}")
     declared = {a.name: a for a in definition.attr if a.name in own}
     values = {
         name: getattr(a.default_value, a.default_value.WhichOneof("value"))

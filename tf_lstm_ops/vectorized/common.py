@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-from tensorflow.python.ops.parallel_for import pfor
 
+from tf_lstm_ops import _tf_private
 from tf_lstm_ops.composite.common import is_absent
 
 # A function for pfor's registry: from its description of an op to the wrapped outputs.
@@ -69,7 +69,7 @@ def _names(arguments: Any) -> list[str]:
 
 def _fold(pfor_input: Any, rows: Rows) -> dict[str, Any] | None:
     """The outputs with rows by name, from one call of the op; None if it needs n calls."""
-    op, count = pfor_input.op, pfor_input.pfor.loop_len_vector[0]
+    op, count = pfor_input.op, _tf_private.iterations(pfor_input)
     names = _names(op.op_def.input_arg)
     saved = () if rows.saved is None else ("output", "reserve", "z_state", "cell_output_fwd")
     folded: dict[str, Any] = {}
@@ -94,19 +94,16 @@ def _fold(pfor_input: Any, rows: Rows) -> dict[str, Any] | None:
             folded[name] = value
     if rows.saved is not None:
         folded |= rows.saved(folded, op)
-    results = pfor._create_op(
-        op.type,
-        [folded[name] for name in names],
-        [output.dtype for output in op.outputs],
-        attrs=op.node_def.attr,
-    ).outputs
+    results = _tf_private.call_like(op, [folded[name] for name in names])
     unfolded = {}
     for name, original, result in zip(outputs, op.outputs, results, strict=True):
         if original.shape.rank == 1 and is_absent(original):  # an output that was not asked for
-            unfolded[name] = pfor.wrap(tf.zeros([0], original.dtype), False)
+            unfolded[name] = _tf_private.pfor_output(tf.zeros([0], original.dtype), False)
         elif name in rows.outputs:
             axis = rows.outputs[name]
-            unfolded[name] = pfor.wrap(_unfolded(result, axis, count, original.shape), True)
+            unfolded[name] = _tf_private.pfor_output(
+                _unfolded(result, axis, count, original.shape), True
+            )
     return unfolded
 
 
@@ -142,18 +139,17 @@ def _unfolded(value: tf.Tensor, axis: int, count: Any, shape: tf.TensorShape) ->
 
 def _loop(pfor_input: Any) -> list[Any]:
     """The outputs from a call of the op for each iteration."""
-    op, count = pfor_input.op, pfor_input.pfor.loop_len_vector[0]
-    dtypes = [output.dtype for output in op.outputs]
+    op, count = pfor_input.op, _tf_private.iterations(pfor_input)
 
     def body(i: Any, arrays: list[Any]) -> Any:
         inputs = [value[i] if stacked else value for value, stacked, _ in pfor_input.inputs]
-        results = pfor._create_op(op.type, inputs, dtypes, attrs=op.node_def.attr).outputs
+        results = _tf_private.call_like(op, inputs)
         written = [a.write(i, result) for a, result in zip(arrays, results, strict=True)]
         return i + 1, written
 
     arrays = [tf.TensorArray(o.dtype, size=count, element_shape=o.shape) for o in op.outputs]
     _, arrays = tf.while_loop(lambda i, _: i < count, body, (0, arrays), maximum_iterations=count)
-    return [pfor.wrap(array.stack(), True) for array in arrays]
+    return [_tf_private.pfor_output(array.stack(), True) for array in arrays]
 
 
 def register(converters: Mapping[str, Converter]) -> None:
@@ -163,5 +159,4 @@ def register(converters: Mapping[str, Converter]) -> None:
       converters: by the name of the op in a graph.
     """
     for name, convert in converters.items():
-        if name not in pfor._pfor_converter_registry:
-            pfor.RegisterPFor(name)(convert)
+        _tf_private.register_pfor(name, convert)

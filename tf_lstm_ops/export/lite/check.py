@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import _optional
+from tf_lstm_ops import _optional, _tf_private
 from tf_lstm_ops.export import errors
 from tf_lstm_ops.export.check import Difference, difference
 from tf_lstm_ops.export.lite.trace import Traced, call
@@ -43,10 +42,8 @@ def interpreter(path: str) -> Any:
     Raises:
       ImportError: TensorFlow has no interpreter and ai_edge_litert is not installed.
     """
-    if hasattr(tf, "lite") and hasattr(tf.lite, "Interpreter"):
-        with warnings.catch_warnings():  # TensorFlow announces its move to ai_edge_litert
-            warnings.simplefilter("ignore")
-            return tf.lite.Interpreter(model_path=path)
+    if of_tensorflow := _tf_private.lite_interpreter():
+        return of_tensorflow(model_path=path)
     module = _optional.require(
         "ai_edge_litert.interpreter", "the check of a .tflite file", "tflite"
     )

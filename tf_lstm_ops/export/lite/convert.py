@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tf_lstm_ops import _tf_private
 from tf_lstm_ops.export import errors
 from tf_lstm_ops.export.lite import flatbuffer
 from tf_lstm_ops.export.lite.trace import Traced
@@ -43,16 +44,17 @@ def convert(
 def _finished(
     folder: str, traced: Traced, quantize: str | None, samples: Iterable[dict[str, Any]] | None
 ) -> bytes:
-    converter = tf.lite.TFLiteConverter.from_saved_model(folder)
+    lite = _tf_private.lite()
+    converter = lite.TFLiteConverter.from_saved_model(folder)
     if quantize is not None:
-        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        converter.optimizations = [lite.Optimize.DEFAULT]
     if quantize == "float16":
         converter.target_spec.supported_types = [tf.float16]
     if quantize == "int8":
         converter.representative_dataset = lambda: iter(samples or [])
         converter.target_spec.supported_ops = [
-            tf.lite.OpsSet.TFLITE_BUILTINS_INT8,
-            tf.lite.OpsSet.TFLITE_BUILTINS,  # what int8 has not stays float32
+            lite.OpsSet.TFLITE_BUILTINS_INT8,
+            lite.OpsSet.TFLITE_BUILTINS,  # what int8 has not stays float32
         ]
     with errors.in_words("TensorFlow's converter cannot convert the model"):
         content = flatbuffer.finish(converter.convert(), traced.lowering.fused)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tf_lstm_ops import _tf_private
 from tf_lstm_ops.export.lite.layers import FUSED_OP, Recurrent, cell_clip_of, peephole_of
 
 # Positions in the inputs of the fused op.
@@ -117,7 +118,7 @@ def _distance(item: Recurrent, weights: np.ndarray) -> float:
 
 def _values(model: Any, graph: Any, index: int) -> np.ndarray:
     """The values of a constant, float32, or float16 or int8 with a scale."""
-    from tensorflow.lite.python import schema_py_generated as schema
+    schema = _tf_private.lite_schema()
 
     made_by = [op for op in graph.operators if index in op.outputs]
     if made_by:  # DEQUANTIZE
@@ -161,7 +162,7 @@ def _fill_with_zeros(model: Any, graph: Any, indices: list[int]) -> None:
 
 def _add_constant(model: Any, graph: Any, name: bytes, values: Any, like: Any) -> int:
     """A constant of the type of another, float32 or int8; its index."""
-    from tensorflow.lite.python import schema_py_generated as schema
+    schema = _tf_private.lite_schema()
 
     index = _add_tensor(graph, name, list(values.shape), like.type)
     if like.type == schema.TensorType.INT8:  # symmetric, as the weights
@@ -176,7 +177,7 @@ def _add_constant(model: Any, graph: Any, name: bytes, values: Any, like: Any) -
 
 def _add_buffer(model: Any, values: np.ndarray) -> int:
     """The bytes of an array in a file; the index of their buffer."""
-    from tensorflow.lite.python import schema_py_generated as schema
+    schema = _tf_private.lite_schema()
 
     buffer = schema.BufferT()
     buffer.data = np.frombuffer(np.ascontiguousarray(values).tobytes(), np.uint8)
@@ -186,7 +187,7 @@ def _add_buffer(model: Any, values: np.ndarray) -> int:
 
 def _add_tensor(graph: Any, name: bytes, shape: Any, dtype: int) -> int:
     """A tensor without a value; its index."""
-    from tensorflow.lite.python import schema_py_generated as schema
+    schema = _tf_private.lite_schema()
 
     tensor = schema.TensorT()
     tensor.name, tensor.shape, tensor.type, tensor.buffer = name, shape, dtype, 0
@@ -195,7 +196,7 @@ def _add_tensor(graph: Any, name: bytes, shape: Any, dtype: int) -> int:
 
 
 def _name(model: Any, op: Any) -> str:
-    from tensorflow.lite.python import schema_py_generated as schema
+    schema = _tf_private.lite_schema()
 
     code = model.operatorCodes[op.opcodeIndex]
     number = max(code.builtinCode, code.deprecatedBuiltinCode)
@@ -206,12 +207,8 @@ def _name(model: Any, op: Any) -> str:
 
 
 def _read(content: bytes) -> Any:
-    from tensorflow.lite.tools import flatbuffer_utils
-
-    return flatbuffer_utils.read_model_from_bytearray(bytearray(content))
+    return _tf_private.lite_files().read_model_from_bytearray(bytearray(content))
 
 
 def _write(model: Any) -> bytes:
-    from tensorflow.lite.tools import flatbuffer_utils
-
-    return bytes(flatbuffer_utils.convert_object_to_bytearray(model))
+    return bytes(_tf_private.lite_files().convert_object_to_bytearray(model))

@@ -16,9 +16,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import composite
+from tf_lstm_ops import _keras_private, composite
 from tf_lstm_ops.composite.keras import keras_lstm
-from tf_lstm_ops.export.inner_loop import replaced
 from tf_lstm_ops.keras import LSTM, StackedGRU, StackedLSTM
 from tf_lstm_ops.keras.activations import name_of
 from tf_lstm_ops.keras.model_layers import located
@@ -126,7 +125,7 @@ class Lowering:
         limit = UNROLLED_STEPS if self._loops else 2**31
         self._initial = initial
         calls = ((item.layer, functools.partial(self._call, item)) for item in self._items)
-        with replaced(calls), composite.plain_ops(), composite.unrolled(limit):
+        with _keras_private.replaced_loops(calls), composite.plain_ops(), composite.unrolled(limit):
             yield
 
     def _call(
@@ -146,7 +145,9 @@ class Lowering:
         cls = keras.layers.RNN if type(layer) in _STOCK else type(layer)
         try:
             layer.unroll = form.startswith("unrolled")
-            results = cls.inner_loop(layer, sequences, initial_state, mask, training=training)
+            results = _keras_private.run_loop(
+                cls, layer, sequences, initial_state, mask, training=training
+            )
         finally:
             layer.unroll = unroll
         if self._stateful:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from tf_lstm_ops import _keras_private
 from tf_lstm_ops.export import states
 from tf_lstm_ops.export.lite.layers import Lowering, Recurrent, recurrent_layers, state_names
 
@@ -80,7 +81,7 @@ def call(model: Any, inputs: list[Any]) -> dict[str, Any]:
       Its outputs by name.
     """
     with states.from_zeros(model):
-        structure = keras.tree.pack_sequence_as(_functional(model).input, inputs)
+        structure = keras.tree.pack_sequence_as(_keras_private.functional(model).input, inputs)
         outputs = model(structure, training=False)
     return dict(zip(output_names(model), keras.tree.flatten(outputs), strict=True))
 
@@ -94,15 +95,10 @@ def output_names(model: Any) -> list[str]:
     Returns:
       One name for each output.
     """
-    functional = _functional(model)
+    functional = _keras_private.functional(model)
     structure = functional.output
     names = sorted(structure) if isinstance(structure, dict) else functional.output_names
     return _unique([_identifier(name) for name in names])
-
-
-def _functional(model: Any) -> Any:
-    """The functional model, which a Sequential model holds."""
-    return model._functional if isinstance(model, keras.Sequential) else model
 
 
 def _unique(names: list[str]) -> list[str]:

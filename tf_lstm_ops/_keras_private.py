@@ -1,0 +1,240 @@
+"""Every private name of Keras that the package uses.
+
+Private is what is not in Keras' API documentation: ``keras.src``, attributes with an underscore,
+and attributes, methods and hooks that the documentation does not list. No other file of the package
+has such a name, but for the methods in OVERRIDDEN. tests/private has a test for each of what it
+must do. Keras is imported in the functions only: op functions work without it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+# Methods of Keras' classes that our classes override and that Keras calls. Keras 3.17 could call
+# others. By the module and the name of our class: Keras' class and its methods.
+OVERRIDDEN: dict[str, tuple[str, tuple[str, ...]]] = {
+    # A step of LSTMCell with implementation 1 and 2. They add peepholes and the clip.
+    "lstm_cell.LSTMCell": (
+        "LSTMCell",
+        ("_compute_carry_and_output", "_compute_carry_and_output_fused"),
+    ),
+    # The computation of all steps, which RNN.call wraps. They run the fused ops.
+    "single_layer.SingleLayerRNN": ("RNN", ("inner_loop",)),
+    "stacked_rnn.StackedRNN": ("RNN", ("inner_loop",)),
+}
+
+# The modules whose functions trace a model for model.export, by its format.
+EXPORT_MODULES = {
+    "litert": "keras.src.export.litert",
+    "onnx": "keras.src.export.onnx",
+    "openvino": "keras.src.export.openvino",
+}
+
+
+# Models.
+
+
+def layers_of(model: Any) -> list[Any]:
+    """A model or layer, and all layers in it.
+
+    Args:
+      model: a Keras model or layer.
+
+    Returns:
+      The model and the layers in its attributes, containers, wrappers and nested models, each once.
+    """
+    return list(model._flatten_layers())
+
+
+def children(parent: Any) -> list[Any]:
+    """The layers that a model or a layer has itself, in its attributes and containers.
+
+    Args:
+      parent: a Keras model or layer.
+
+    Returns:
+      The layers, without those that they have.
+    """
+    return list(parent._flatten_layers(include_self=False, recursive=False))
+
+
+def is_functional(model: Any) -> bool:
+    """Whether a model is one of layers that are called on symbolic tensors.
+
+    Args:
+      model: a Keras model or layer.
+
+    Returns:
+      True for ``keras.Model(inputs, outputs)``. A Sequential model is not one, it has one.
+    """
+    from keras.src.models import Functional
+
+    return isinstance(model, Functional)
+
+
+def functional(model: Any) -> Any:
+    """The functional model with the structure of a model's inputs and outputs.
+
+    Args:
+      model: a functional or Sequential model, built.
+
+    Returns:
+      The functional model, which a Sequential model holds.
+    """
+    import keras
+
+    return model._functional if isinstance(model, keras.Sequential) else model
+
+
+def input_signature(model: Any) -> Any:
+    """The arguments of a model, as ``model.export`` finds them.
+
+    Args:
+      model: a ``keras.Model``.
+
+    Returns:
+      A list with a structure of ``keras.InputSpec`` for each positional argument; the first
+      dimension is unknown. A functional model has one argument.
+
+    Raises:
+      ValueError: the model is not built.
+    """
+    from keras.src.export import export_utils
+
+    return export_utils.get_input_signature(model)
+
+
+def compile_arguments(layer: Any) -> dict[str, Any] | None:
+    """The arguments of ``compile`` as they were given.
+
+    Args:
+      layer: a model or another layer.
+
+    Returns:
+      The objects and texts by name; None for a layer, and for a model that is not compiled.
+    """
+    import keras
+
+    found = getattr(layer, "_compile_config", None) if isinstance(layer, keras.Model) else None
+    return None if found is None else found.config
+
+
+def symbolic_calls(layer: Any) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """The arguments with which functional models call a layer.
+
+    Args:
+      layer: the layer.
+
+    Returns:
+      Positional and named arguments of each call.
+    """
+    return [(node.arguments.args, node.arguments.kwargs) for node in layer._inbound_nodes]
+
+
+def forget_traces(model: Any) -> None:
+    """Makes fit, evaluate and predict trace a model again, with XLA only if all layers can.
+
+    Args:
+      model: a ``keras.Model``; models in it are included.
+    """
+    import keras
+
+    for layer in layers_of(model):
+        if isinstance(layer, keras.Model):
+            layer.train_function = layer.test_function = layer.predict_function = None
+            if layer.compiled:
+                layer.jit_compile = layer.jit_compile  # the setter checks the layers
+
+
+# Layers.
+
+
+def set_class(layer: Any, cls: type) -> None:
+    """Gives a layer another class. Its attributes stay.
+
+    Keras tracks assignments to attributes of a layer, and would refuse or note this one.
+
+    Args:
+      layer: a layer, built or not.
+      cls: the new class.
+    """
+    object.__setattr__(layer, "__class__", cls)
+
+
+def become(layer: Any, old: Any, new: Any) -> None:
+    """Gives a layer the class of another one, and the attributes that this class has.
+
+    Args:
+      layer: the layer. Weights, seeds, states and all attributes that both classes have stay.
+      old: a layer of the same class, not built.
+      new: a layer of the new class, not built. The value of Keras' supports_masking is its own.
+    """
+    attributes, before, after = vars(layer), vars(old), vars(new)
+    set_class(layer, type(new))
+    for name in before.keys() - after.keys():
+        attributes.pop(name, None)
+    # Both classes have _supports_masking, the value of Keras' supports_masking. Ours do not use it.
+    for name in {*after.keys() - attributes.keys(), *after.keys() & {"_supports_masking"}}:
+        attributes[name] = after[name]
+
+
+def input_multipliers(cell: Any, step: Any) -> Any:
+    """The multipliers of a cell's dropout of its input.
+
+    A cell keeps them until its layer's call ends, so all steps have the same.
+
+    Args:
+      cell: an LSTMCell or GRUCell with 0 < dropout < 1.
+      step: [B, I], the input of a step.
+
+    Returns:
+      [B, I]; with implementation=1 a list of one such tensor for each gate.
+    """
+    return cell.get_dropout_mask(step)
+
+
+def recurrent_multipliers(cell: Any, h: Any) -> Any:
+    """The multipliers of a cell's dropout of h; they are kept as those of `input_multipliers`.
+
+    Args:
+      cell: an LSTMCell or GRUCell with 0 < recurrent_dropout < 1.
+      h: [B, P], the output of a step.
+
+    Returns:
+      [B, P]; with implementation=1 a list of one such tensor for each gate.
+    """
+    return cell.get_recurrent_dropout_mask(h)
+
+
+@contextlib.contextmanager
+def replaced_loops(functions: Iterable[tuple[Any, Callable[..., Any]]]) -> Iterator[None]:
+    """A context in which layers compute their sequences by other functions.
+
+    Args:
+      functions: layers of ``keras.layers.RNN``, each with a function of the arguments and results
+        of ``inner_loop``.
+
+    Yields:
+      None.
+    """
+    with contextlib.ExitStack() as stack:
+        for layer, function in functions:
+            layer.inner_loop = function
+            stack.callback(vars(layer).pop, "inner_loop", None)
+        yield
+
+
+def run_loop(cls: type, layer: Any, *args: Any, **kwargs: Any) -> Any:
+    """Computes the sequences of a layer as a class does. `replaced_loops` has no effect.
+
+    Args:
+      cls: ``keras.layers.RNN`` or a class derived from it.
+      layer: a layer of this class.
+      *args, **kwargs: sequences [B, T, I], the list of the initial states, mask and training.
+
+    Returns:
+      The last output, all outputs, and the list of the final states.
+    """
+    return cls.inner_loop(layer, *args, **kwargs)  # type: ignore[attr-defined]
