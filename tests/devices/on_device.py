@@ -26,7 +26,7 @@ load_library.load_pluggable_device_library(os.environ["TF_LSTM_OPS_TEST_PLUGIN"]
 tf.config.set_soft_device_placement(False)
 os.environ.setdefault("TF_LSTM_OPS_GPU", "1")  # the emulated device has no record of a self-test
 
-from tf_lstm_ops import _library, _tf_private  # noqa: E402
+from tf_lstm_ops import _library, _placement, _tf_private  # noqa: E402
 
 # As on a Mac, where Keras does not ask XLA, which knows no such device.
 trainer.model_supports_jit = lambda model: False

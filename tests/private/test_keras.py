@@ -1,0 +1,220 @@
+"""What each private name of Keras must do; tf_lstm_ops/_keras_private.py has them all."""
+
+import importlib
+import inspect
+import sys
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+
+from tf_lstm_ops import _keras_private
+from tf_lstm_ops.keras import GRU, LSTM, LSTMCell, StackedLSTM
+
+X = np.ones([2, 3, 4], "float32")
+
+
+def test_every_name_is_tested() -> None:
+    items = vars(_keras_private).items()
+    own = {n for n, item in items if getattr(item, "__module__", "") == _keras_private.__name__}
+    source = inspect.getsource(sys.modules[__name__])
+    assert len(own) > 10
+    assert [name for name in sorted(own) if f"_keras_private.{name}(" not in source] == []
+
+
+# The methods that Keras calls. Each case has a layer whose call needs the method.
+CALLERS = {
+    ("lstm_cell.LSTMCell", "_compute_carry_and_output"): lambda: layers.RNN(
+        LSTMCell(2, use_peephole=True, implementation=1)
+    ),
+    ("lstm_cell.LSTMCell", "_compute_carry_and_output_fused"): lambda: layers.RNN(
+        LSTMCell(2, use_peephole=True, implementation=2)
+    ),
+    ("single_layer.SingleLayerRNN", "inner_loop"): lambda: GRU(2),
+    ("stacked_rnn.StackedRNN", "inner_loop"): lambda: StackedLSTM(2, 2),
+}
+
+
+def test_every_overridden_method_has_a_case() -> None:
+    listed = {(k, hook) for k, (_, hooks) in _keras_private.OVERRIDDEN.items() for hook in hooks}
+    assert listed == CALLERS.keys()
+
+
+@pytest.mark.parametrize(("where", "method"), CALLERS, ids=":".join)
+def test_keras_calls_the_method(where: str, method: str, monkeypatch) -> None:
+    """And has one of this name with the same arguments."""
+    module, name = where.split(".")
+    ours = getattr(importlib.import_module(f"tf_lstm_ops.keras.{module}"), name)
+    original, calls = getattr(ours, method), []
+
+    def noted(self, *args, **kwargs):
+        calls.append(method)
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(ours, method, noted)
+    CALLERS[where, method]()(X)
+    assert calls
+    stock = getattr(layers, _keras_private.OVERRIDDEN[where][0])
+    # The number of arguments: names of our own differ.
+    counts = [len(inspect.signature(f).parameters) for f in (original, getattr(stock, method))]
+    assert counts[0] == counts[1]
+
+
+# Models.
+
+
+@pytest.fixture
+def nested() -> keras.Model:
+    """LSTM in Bidirectional in Sequential in a functional model."""
+    inner = keras.Sequential([keras.Input([3, 4]), layers.Bidirectional(layers.LSTM(2))], "inner")
+    inputs = keras.Input([3, 4], name="given")
+    return keras.Model(inputs, layers.Dense(1, name="last")(inner(inputs)), name="outer")
+
+
+def test_layers_of(nested: keras.Model) -> None:
+    found = _keras_private.layers_of(nested)
+    names = [layer.name for layer in found]
+    assert names[0] == "outer"
+    assert {"inner", "last", "forward_lstm", "backward_lstm", "lstm_cell"} <= set(names)
+    assert len({*map(id, found)}) == len(found)
+
+
+def test_children(nested: keras.Model) -> None:
+    names = [layer.name for layer in _keras_private.children(nested)]
+    assert names == ["given", "inner", "last"]
+    [wrapper] = [x for x in nested.get_layer("inner").layers if isinstance(x, layers.Bidirectional)]
+    found = _keras_private.children(wrapper)
+    assert [layer.name for layer in found if isinstance(layer, layers.RNN)][-2:] == [
+        "forward_lstm",
+        "backward_lstm",
+    ]
+
+
+def test_functional(nested: keras.Model) -> None:
+    inner = nested.get_layer("inner")
+    assert _keras_private.is_functional(nested)
+    assert not _keras_private.is_functional(inner)
+    assert _keras_private.functional(nested) is nested
+    found = _keras_private.functional(inner)
+    assert _keras_private.is_functional(found)
+    assert len(found.output_names) == 1
+    assert found.input.shape == (None, 3, 4)
+
+
+def test_input_signature(nested: keras.Model) -> None:
+    [found] = keras.tree.flatten(_keras_private.input_signature(nested))
+    assert found.shape == (None, 3, 4)
+    assert found.dtype == "float32"
+    assert found.name == "given"
+    with pytest.raises(ValueError, match="built"):
+        _keras_private.input_signature(keras.Sequential([layers.LSTM(2)]))
+
+
+def test_compile_arguments(nested: keras.Model) -> None:
+    assert _keras_private.compile_arguments(nested) is None
+    assert _keras_private.compile_arguments(nested.get_layer("last")) is None
+
+    def loss(y, predicted):
+        return y - predicted
+
+    nested.compile("sgd", loss)
+    assert _keras_private.compile_arguments(nested)["loss"] is loss
+
+
+def test_symbolic_calls() -> None:
+    layer = layers.LSTM(2)
+    sequence, h, c = keras.Input([3, 4]), keras.Input([2]), keras.Input([2])
+    layer(sequence)
+    layer(sequence, initial_state=[h, c])
+    plain, given = _keras_private.symbolic_calls(layer)
+    assert plain[0] == (sequence,)
+    assert plain[1].get("initial_state") is None
+    assert list(given[1]["initial_state"]) == [h, c]
+
+
+def test_forget_traces(nested: keras.Model) -> None:
+    nested.compile("sgd", "mse", jit_compile=False)
+    nested.predict(X, verbose=0)
+    before = nested.predict_function
+    assert before is not None
+    _keras_private.forget_traces(nested)
+    assert nested.predict_function is None
+    nested.predict(X, verbose=0)
+    assert nested.predict_function not in (None, before)
+
+
+# Layers.
+
+
+def test_set_class_and_become() -> None:
+    layer = layers.LSTM(2)
+    expected, variables = layer(X), layer.variables
+    _keras_private.become(layer, layers.LSTM(2), LSTM(2))
+    _keras_private.become(layer.cell, layers.LSTMCell(2), LSTMCell(2))
+    assert (type(layer), type(layer.cell)) == (LSTM, LSTMCell)
+    assert all(a is b for a, b in zip(layer.variables, variables, strict=True))
+    # Another order of sums: float32 has 24 bits, and the products have 4 terms.
+    np.testing.assert_allclose(layer(X), expected, rtol=1e-5, atol=1e-6)
+    _keras_private.set_class(layer, layers.LSTM)
+    assert type(layer) is layers.LSTM
+
+
+def test_supports_masking_of_a_new_class() -> None:
+    layer, new = layers.LSTM(2), layers.LSTM(2)
+    layer.supports_masking, new.supports_masking = True, False
+    _keras_private.become(layer, layers.LSTM(2), new)
+    assert layer.supports_masking is False
+
+
+@pytest.mark.parametrize(("kind", "gates"), [(layers.LSTMCell, 4), (layers.GRUCell, 3)])
+def test_multipliers(kind: type, gates: int) -> None:
+    """One for each gate with implementation 1; the same until the call of the layer ends."""
+    step, h = np.ones([2, 4], "float32"), np.ones([2, 5], "float32")
+    cell = kind(5, dropout=0.5, recurrent_dropout=0.5, implementation=1)
+    for multipliers, value in (
+        (_keras_private.input_multipliers, step),
+        (_keras_private.recurrent_multipliers, h),
+    ):
+        found = multipliers(cell, value)
+        assert [tuple(each.shape) for each in found] == [value.shape] * gates
+        assert multipliers(cell, value) is found
+        assert {*np.unique(found)} <= {0.0, 2.0}  # dropped, or divided by 1 - rate
+    before = _keras_private.input_multipliers(cell, step)
+    layers.RNN(cell)(X, training=True)
+    assert _keras_private.input_multipliers(cell, step) is not before
+    _keras_private.recurrent_multipliers(cell, h)
+
+
+def test_multipliers_of_implementation_2() -> None:
+    cell = layers.LSTMCell(5, dropout=0.5, implementation=2)
+    assert _keras_private.input_multipliers(cell, X[:, 0]).shape == (2, 4)
+
+
+def test_replaced_loops() -> None:
+    layer = layers.GRU(2, return_sequences=True)
+    expected, calls = np.asarray(layer(X)), []
+
+    def loop(*args, **kwargs):
+        calls.append(args[0].shape)
+        return _keras_private.run_loop(layers.GRU, layer, *args, **kwargs)
+
+    with _keras_private.replaced_loops([(layer, loop)]):
+        np.testing.assert_array_equal(layer(X), expected)
+    np.testing.assert_array_equal(layer(X), expected)
+    assert calls == [(2, 3, 4)]
+    last, output, states = _keras_private.run_loop(
+        layers.GRU, layer, keras.ops.convert_to_tensor(X), [keras.ops.zeros([2, 2])], None
+    )
+    np.testing.assert_array_equal(output, expected)
+    np.testing.assert_array_equal(last, expected[:, -1])
+    assert len(states) == 1
+
+
+@pytest.mark.parametrize("name", sorted(_keras_private.EXPORT_MODULES))
+def test_export_modules(name: str, tmp_path) -> None:
+    """A fused op finds its caller by these names: without them it would be in the file."""
+    pytest.importorskip(_keras_private.EXPORT_MODULES[name])
+    model = keras.Sequential([keras.Input([3, 4]), LSTM(2)])
+    with pytest.raises((ValueError, ImportError), match=r"tf_lstm_ops\.export|install"):
+        model.export(str(tmp_path / f"model.{name}"), format=name)
