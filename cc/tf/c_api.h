@@ -1,6 +1,11 @@
 // The part of TensorFlow's C API that this package uses, declared here so that
 // building needs no TensorFlow. A test compiles this file together with
 // TensorFlow's own headers: a declaration that differs does not compile.
+//
+// These are all functions that the native libraries need. TensorFlow's library
+// exports fewer functions with each release. If it lacks one, the native
+// library does not load, but for those with TF_LSTM_OPS_OPTIONAL: they are
+// looked up when the library is loaded, and their address is null without them.
 #ifndef TF_LSTM_OPS_TF_C_API_H_
 #define TF_LSTM_OPS_TF_C_API_H_
 
@@ -9,6 +14,13 @@
 
 #ifndef TF_Bool
 #define TF_Bool unsigned char
+#endif
+
+// Tried on Linux only.
+#ifdef __linux__
+#define TF_LSTM_OPS_OPTIONAL __attribute__((weak))
+#else
+#define TF_LSTM_OPS_OPTIONAL
 #endif
 
 extern "C" {
@@ -136,8 +148,12 @@ TF_KernelBuilder* TF_NewKernelBuilder(
     void (*compute)(void*, TF_OpKernelContext*), void (*destroy)(void*));
 void TF_KernelBuilder_TypeConstraint(TF_KernelBuilder*, const char* attribute,
                                      TF_DataType, TF_Status*);
-void TF_KernelBuilder_HostMemory(TF_KernelBuilder*, const char* argument);
-void TF_KernelBuilder_Priority(TF_KernelBuilder*, int32_t priority_number);
+// Kernels for GPUs need it.
+TF_LSTM_OPS_OPTIONAL void TF_KernelBuilder_HostMemory(TF_KernelBuilder*,
+                                                      const char* argument);
+// Kernels that replace TensorFlow's own need it.
+TF_LSTM_OPS_OPTIONAL void TF_KernelBuilder_Priority(TF_KernelBuilder*,
+                                                    int32_t priority_number);
 void TF_RegisterKernelBuilder(const char* kernel_name, TF_KernelBuilder*,
                               TF_Status*);
 void TF_OpKernelConstruction_GetAttrFloat(TF_OpKernelConstruction*,
@@ -155,7 +171,8 @@ void TF_OpKernelConstruction_GetAttrType(TF_OpKernelConstruction*,
 void TF_OpKernelConstruction_GetAttrString(TF_OpKernelConstruction*,
                                            const char* name, char* value,
                                            size_t max_length, TF_Status*);
-SP_Stream TF_GetStream(TF_OpKernelContext*, TF_Status*);
+// Kernels for GPUs need it.
+TF_LSTM_OPS_OPTIONAL SP_Stream TF_GetStream(TF_OpKernelContext*, TF_Status*);
 void TF_GetInput(TF_OpKernelContext*, int i, TF_Tensor**, TF_Status*);
 TF_Tensor* TF_AllocateOutput(TF_OpKernelContext*, int index, TF_DataType,
                              const int64_t* dims, int num_dims, size_t length,
@@ -163,8 +180,11 @@ TF_Tensor* TF_AllocateOutput(TF_OpKernelContext*, int index, TF_DataType,
 TF_Tensor* TF_AllocateTemp(TF_OpKernelContext*, TF_DataType,
                            const int64_t* dims, int num_dims,
                            TF_AllocatorAttributes*, TF_Status*);
-int64_t TF_GetStepId(TF_OpKernelContext*);
-void TF_GetSerializedConfigProto(TF_OpKernelContext*, TF_Buffer*, TF_Status*);
+// Without these two, the number of threads in the configuration of a session
+// has no effect.
+TF_LSTM_OPS_OPTIONAL int64_t TF_GetStepId(TF_OpKernelContext*);
+TF_LSTM_OPS_OPTIONAL void TF_GetSerializedConfigProto(TF_OpKernelContext*,
+                                                      TF_Buffer*, TF_Status*);
 void TF_OpKernelContext_Failure(TF_OpKernelContext*, TF_Status*);
 
 }  // extern "C"

@@ -7,6 +7,17 @@
 namespace tf_lstm_ops::tf {
 namespace {
 
+// Whether TensorFlow has a function of TF_LSTM_OPS_OPTIONAL.
+template <typename Function>
+bool Has(Function* function) {
+  return function != nullptr;
+}
+
+Status Missing(const char* function) {
+  return MakeStatus(Code::kUnimplemented,
+                    "tf_lstm_ops: this TensorFlow has no ", function);
+}
+
 // Reads a protocol buffers message field by field.
 class ProtoReader {
  public:
@@ -183,6 +194,7 @@ Status KernelContext::AllocateTemporary(int64_t bytes,
 }
 
 int KernelContext::ConfiguredThreads() const {
+  if (!Has(&TF_GetStepId) || !Has(&TF_GetSerializedConfigProto)) return 0;
   // The steps in which TensorFlow folds constants: while it infers shapes, and
   // while it optimises a graph. They have no session, and
   // TF_GetSerializedConfigProto would read a null pointer.
@@ -202,6 +214,7 @@ int KernelContext::ConfiguredThreads() const {
 }
 
 Status KernelContext::Stream(SP_Stream* stream) const {
+  if (!Has(&TF_GetStream)) return Missing("TF_GetStream");
   const TfStatus status;
   *stream = TF_GetStream(context_, status.get());
   return status.ToStatus();
@@ -248,11 +261,17 @@ Status RegisterKernelFunctions(const char* op, const char* device,
                                TF_DataType type, int priority,
                                const std::vector<const char*>& host_memory,
                                void* (*create)(TF_OpKernelConstruction*)) {
+  if (!host_memory.empty() && !Has(&TF_KernelBuilder_HostMemory)) {
+    return Missing("TF_KernelBuilder_HostMemory");
+  }
+  if (priority != 0 && !Has(&TF_KernelBuilder_Priority)) {
+    return Missing("TF_KernelBuilder_Priority");
+  }
   const TfStatus status;
   TF_KernelBuilder* builder =
       TF_NewKernelBuilder(op, device, create, &ComputeKernel, &DestroyKernel);
   TF_KernelBuilder_TypeConstraint(builder, "T", type, status.get());
-  TF_KernelBuilder_Priority(builder, priority);
+  if (priority != 0) TF_KernelBuilder_Priority(builder, priority);
   for (const char* argument : host_memory) {
     TF_KernelBuilder_HostMemory(builder, argument);
   }

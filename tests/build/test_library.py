@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import os
 import re
 import shutil
 import subprocess
@@ -71,6 +72,54 @@ def test_imports_what_c_api_h_declares(root, library):
     imported = {name for name in undefined if name.startswith("TF_")}
     assert "TF_RegisterKernelBuilder" in imported
     assert [name for name in imported if not re.search(rf"\b{name}\(", declarations)] == []
+
+
+OPTIONAL = re.compile(r"TF_LSTM_OPS_OPTIONAL [\w ]+? (TF_\w+)\(")
+
+
+def test_loads_without_the_functions_that_are_optional(root, library):
+    """The loader leaves a weak symbol null that no library has."""
+    optional = {*OPTIONAL.findall((root / "cc" / "tf" / "c_api.h").read_text())}
+    assert len(optional) == 5
+    rows = [
+        line.split() for line in run("readelf", "-W", "--dyn-syms", library=library).split("\n")
+    ]
+    weak = {row[7] for row in rows if row[4:5] == ["WEAK"] and row[7].startswith("TF_")}
+    imported = {name for section, name in symbols(library) if section == "UND"}
+    assert weak == optional & imported
+
+
+PROGRAM = """
+import numpy as np
+import tensorflow as tf
+import tf_lstm_ops
+
+x = np.ones([2, 3, 4], "float32")
+layer, stock = tf_lstm_ops.keras.LSTM(5), tf.keras.layers.LSTM(5)
+layer(x), stock(x)
+stock.set_weights(layer.get_weights())
+np.testing.assert_allclose(layer(x), stock(x), rtol=1e-5)  # float32, sums of 9 terms
+try:
+    tf_lstm_ops.stock.override()
+except RuntimeError as error:
+    print(error)
+"""
+
+
+@pytest.mark.full
+def test_runs_without_the_functions_that_are_optional(root, tmp_path):
+    """In a copy that asks for other names, which no library has."""
+    content = LIBRARIES[0].read_bytes()
+    for name in OPTIONAL.findall((root / "cc" / "tf" / "c_api.h").read_text()):
+        content = content.replace(f"\0{name}\0".encode(), f"\0{name[:-1]}0\0".encode())
+    copy = tmp_path / LIBRARIES[0].name
+    copy.write_bytes(content)
+    env = {**os.environ, "TF_LSTM_OPS_LIBRARY": str(copy)}
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert result.returncode == 0, result.stderr
+    assert "TF_KernelBuilder_Priority" in result.stdout + result.stderr
 
 
 def test_imports_what_one_of_tensorflows_libraries_has(library):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_lstm_ops import _library, _tf_private, raw_ops
+from tf_lstm_ops import _library, _tf_private, op_definitions, raw_ops
+from tf_lstm_ops.keras import LSTM
 
 OP = "TfLstmOps>LSTMBlockCell"
 
@@ -82,7 +83,11 @@ def test_clear_kernel_cache() -> None:
     """A stateful random op with a seed of its own begins again, as its kernel is made again."""
 
     def draw() -> float:
-        return float(tf.raw_ops.RandomUniform(shape=[], seed=3, seed2=5, dtype=tf.float32))
+        return float(
+            tf.raw_ops.RandomUniform(
+                shape=tf.zeros([0], tf.int32), seed=3, seed2=5, dtype=tf.float32
+            )
+        )
 
     _tf_private.clear_kernel_cache()
     first, second = draw(), draw()
@@ -190,21 +195,22 @@ def test_what_gradient_functions_get() -> None:
 def test_eager_gradients_of_a_fused_op(monkeypatch) -> None:
     """TensorFlow gives these attributes to a gradient function of an eager call."""
     found = {}
-    attributes, needs = _tf_private.eager_attributes, _tf_private.needs_gradient
+    attributes, is_needed = _tf_private.eager_attributes, _tf_private.needs_gradient
 
     def noted(op):
         found["attributes"] = attributes(op)
-        found["needs"] = [needs(op, number) for number in range(len(op.inputs))]
+        found["needs"] = [is_needed(op, number) for number in range(len(op.inputs))]
         return found["attributes"]
 
     monkeypatch.setattr(_tf_private, "eager_attributes", noted)
-    w = tf.Variable(tf.ones([2, 4]))
+    layer, x = LSTM(1, go_backwards=True), tf.ones([1, 2, 3])
     with tf.GradientTape() as tape:
-        h = step(tf.ones([1, 1]), w)
-    assert tape.gradient(h, w) is not None
-    assert found["attributes"]["forget_bias"] == 1.0
-    assert found["needs"][0] is False  # x
-    assert found["needs"][3] is True  # w
+        output = layer(x)
+    assert tape.gradient(output, layer.cell.kernel.value) is not None
+    assert found["attributes"]["go_backwards"] == 1
+    needs = dict(zip(op_definitions.inputs("KerasLSTM"), found["needs"], strict=True))
+    assert needs["x"] is False
+    assert needs["kernel"] is True
 
 
 # tf.vectorized_map.
@@ -242,7 +248,7 @@ def test_lite_modules() -> None:
     schema, files = _tf_private.lite_schema(), _tf_private.lite_files()
     model = schema.ModelT()
     model.description, model.subgraphs = b"d", [schema.SubGraphT()]
-    model.buffers = [schema.BufferT()]
+    model.subgraphs[0].operators, model.buffers = [], [schema.BufferT()]
     again = files.read_model_from_bytearray(bytearray(files.convert_object_to_bytearray(model)))
     assert again.description == b"d"
     assert len(again.subgraphs) == 1
