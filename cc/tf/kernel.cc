@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <string_view>
 #include <utility>
 
 namespace tf_lstm_ops::tf {
@@ -261,7 +262,10 @@ Status RegisterKernelFunctions(const char* op, const char* device,
                                TF_DataType type, int priority,
                                const std::vector<const char*>& host_memory,
                                void* (*create)(TF_OpKernelConstruction*)) {
-  if (!host_memory.empty() && !Has(&TF_KernelBuilder_HostMemory)) {
+  // All memory of a CPU is host memory.
+  const bool needs_host_memory =
+      !host_memory.empty() && std::string_view(device) != "CPU";
+  if (needs_host_memory && !Has(&TF_KernelBuilder_HostMemory)) {
     return Missing("TF_KernelBuilder_HostMemory");
   }
   if (priority != 0 && !Has(&TF_KernelBuilder_Priority)) {
@@ -273,7 +277,9 @@ Status RegisterKernelFunctions(const char* op, const char* device,
   TF_KernelBuilder_TypeConstraint(builder, "T", type, status.get());
   if (priority != 0) TF_KernelBuilder_Priority(builder, priority);
   for (const char* argument : host_memory) {
-    TF_KernelBuilder_HostMemory(builder, argument);
+    if (Has(&TF_KernelBuilder_HostMemory)) {
+      TF_KernelBuilder_HostMemory(builder, argument);
+    }
   }
   if (status.ok()) TF_RegisterKernelBuilder(op, builder, status.get());
   return status.ToStatus();

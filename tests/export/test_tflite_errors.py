@@ -143,3 +143,11 @@ def test_limits(quantize):
     check.reject({"y": Difference(0.99 * limit, 1.0)}, quantize)
     with pytest.raises(ValueError, match=r"output y with a largest difference .* was not kept"):
         check.reject({"y": Difference(1.01 * limit, 1.0)}, quantize)
+
+
+def test_tensorflow_without_its_converter(tmp_path, rng, monkeypatch):
+    monkeypatch.delattr(tf.lite, "TFLiteConverter")
+    model = make_model(LSTM(UNITS), rng=rng)
+    with pytest.raises(ImportError, match=r"pip install 'tensorflow<"):
+        tflite(model, tmp_path / "model.tflite")
+    assert list(tmp_path.iterdir()) == []

@@ -60,6 +60,7 @@ def tflite(
     Raises:
       TypeError: model is not a ``keras.Model``, or batch_size or representative_data has a wrong
         type.
+      ImportError: this TensorFlow has no ``tf.lite.TFLiteConverter``.
       ValueError: an argument is not valid; a layer cannot be written as asked, which the text
         names; TensorFlow's converter fails; the file would need ops that TensorFlow Lite does not
         have, or cannot run; with "int8", representative_data leaves a sum zero; or the file's
