@@ -112,14 +112,16 @@ def test_runs_without_the_functions_that_are_optional(root, tmp_path):
     content = LIBRARIES[0].read_bytes()
     for name in OPTIONAL.findall((root / "cc" / "tf" / "c_api.h").read_text()):
         content = content.replace(f"\0{name}\0".encode(), f"\0{name[:-1]}0\0".encode(), 1)
-    copy = tmp_path / LIBRARIES[0].name
+    copy = tmp_path / "library" / LIBRARIES[0].name
+    copy.parent.mkdir()
     copy.write_bytes(content)
     env = {**os.environ, "TF_LSTM_OPS_LIBRARY": str(copy)}
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, cwd=tmp_path
     )
     assert result.returncode == 0, result.stderr
-    assert "TF_KernelBuilder_Priority" in result.stdout + result.stderr
+    assert "has no TF_KernelBuilder_Priority" in result.stdout
+    assert "cannot register" not in result.stderr
 
 
 def test_imports_what_one_of_tensorflows_libraries_has(library):

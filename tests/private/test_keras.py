@@ -214,7 +214,10 @@ def test_replaced_loops() -> None:
 )
 def test_export_modules(name: str, suffix: str, tmp_path) -> None:
     """A fused op finds its caller by these names: without them it would be in the file."""
-    importlib.import_module(_keras_private.EXPORT_MODULES[name])
+    module = _keras_private.EXPORT_MODULES[name]
+    if tuple(map(int, keras.__version__.split(".")[:2])) < (3, 15):  # not all have all formats
+        pytest.importorskip(module)
+    importlib.import_module(module)
     model = keras.Sequential([keras.Input([3, 4]), LSTM(2)])
     model(X)
     with pytest.raises((ValueError, ImportError), match=r"Call tf_lstm_ops\.export|openvino"):
