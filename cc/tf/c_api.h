@@ -180,8 +180,8 @@ TF_Tensor* TF_AllocateOutput(TF_OpKernelContext*, int index, TF_DataType,
 TF_Tensor* TF_AllocateTemp(TF_OpKernelContext*, TF_DataType,
                            const int64_t* dims, int num_dims,
                            TF_AllocatorAttributes*, TF_Status*);
-// Without these two, the number of threads in the configuration of a session
-// has no effect.
+// Without these two, the number of threads in TensorFlow's configuration has no
+// effect.
 TF_LSTM_OPS_OPTIONAL int64_t TF_GetStepId(TF_OpKernelContext*);
 TF_LSTM_OPS_OPTIONAL void TF_GetSerializedConfigProto(TF_OpKernelContext*,
                                                       TF_Buffer*, TF_Status*);
