@@ -151,16 +151,16 @@ def forget_traces(model: Any) -> None:
 # Layers.
 
 
-def set_class(layer: Any, cls: type) -> None:
+def set_class(layer: Any, kind: type) -> None:
     """Gives a layer another class. Its attributes stay.
 
     Keras tracks assignments to attributes of a layer, and would refuse or note this one.
 
     Args:
       layer: a layer, built or not.
-      cls: the new class.
+      kind: the new class.
     """
-    object.__setattr__(layer, "__class__", cls)
+    object.__setattr__(layer, "__class__", kind)
 
 
 def become(layer: Any, old: Any, new: Any) -> None:
@@ -226,15 +226,15 @@ def replaced_loops(functions: Iterable[tuple[Any, Callable[..., Any]]]) -> Itera
         yield
 
 
-def run_loop(cls: type, layer: Any, *args: Any, **kwargs: Any) -> Any:
+def run_loop(kind: type, layer: Any, *args: Any, **kwargs: Any) -> Any:
     """Computes the sequences of a layer as a class does. `replaced_loops` has no effect.
 
     Args:
-      cls: ``keras.layers.RNN`` or a class derived from it.
+      kind: ``keras.layers.RNN`` or a class derived from it.
       layer: a layer of this class.
       *args, **kwargs: sequences [B, T, I], the list of the initial states, mask and training.
 
     Returns:
       The last output, all outputs, and the list of the final states.
     """
-    return cls.inner_loop(layer, *args, **kwargs)  # type: ignore[attr-defined]
+    return kind.inner_loop(layer, *args, **kwargs)  # type: ignore[attr-defined]
