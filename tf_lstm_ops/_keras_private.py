@@ -25,6 +25,9 @@ OVERRIDDEN: dict[str, tuple[str, tuple[str, ...]]] = {
     "stacked_rnn.StackedRNN": ("RNN", ("inner_loop",)),
 }
 
+# An attribute that a class of ours computes and that Keras reads: whether XLA may compile a layer.
+COMPUTED = {"fused.FusedRNN": "supports_jit"}
+
 # The modules whose functions trace a model for model.export, by its format.
 EXPORT_MODULES = {
     "litert": "keras.src.export.litert",

@@ -61,6 +61,16 @@ def test_keras_calls_the_method(where: str, method: str, monkeypatch) -> None:
     assert counts[0] == counts[1]
 
 
+@pytest.mark.parametrize(("where", "name"), _keras_private.COMPUTED.items())
+def test_keras_reads_the_attribute(where: str, name: str, monkeypatch) -> None:
+    module, cls = where.split(".")
+    ours = getattr(importlib.import_module(f"tf_lstm_ops.keras.{module}"), cls)
+    monkeypatch.setattr(ours, name, property(lambda layer: False, lambda layer, value: None))
+    model = keras.Sequential([keras.Input([3, 4]), LSTM(2)])
+    with pytest.warns(UserWarning, match="jit_compile=True"):
+        model.compile("sgd", "mse", jit_compile=True)
+
+
 # Models.
 
 
