@@ -269,7 +269,8 @@ def _copy_layer(source: Any, target: Any) -> None:
 
 def _copy_training(model: Any, copy: Any) -> None:
     if type(model).compile is keras.Model.compile:
-        copy.compile(**keras.tree.map_structure(_copied, model._compile_config.config))
+        given = _keras_private.compile_arguments(model)
+        copy.compile(**keras.tree.map_structure(_copied, given))
     else:
         with user_objects.named():
             config = model.get_compile_config()
