@@ -69,3 +69,24 @@ def recurrent(model: Any) -> Iterator[Located]:
       The layers and cells in the model's order.
     """
     yield from located(model, lambda layer: isinstance(layer, (keras.layers.RNN, *CELLS)))
+
+
+def gets_mask(layer: Any) -> bool:
+    """Whether a call of a layer in the graph of a functional or Sequential model has a mask.
+
+    Args:
+      layer: a Keras layer or model.
+
+    Returns:
+      Whether a mask is attached to an input of such a call, or given to it.
+    """
+    for node in layer._inbound_nodes:
+        masks = [getattr(tensor, "_keras_mask", None) for tensor in node.input_tensors]
+        if any(mask is not None for mask in (*masks, node.arguments.kwargs.get("mask"))):
+            return True
+    return False
+
+
+def stock_passes_masks() -> bool:
+    """Whether stock recurrent layers pass masks on. Those of Keras 3.16 do not."""
+    return keras.layers.LSTM(1).supports_masking
