@@ -154,3 +154,13 @@ def test_a_stack_without_a_mask_becomes_stock_layers(bidirectional, x, tmp_path)
     stock = convert_model(model, to="stock")
     assert_near(outputs(stock, x), outputs(model, x), PREDICTION_BOUND)
     assert same_after_a_file(stock, x, tmp_path)
+
+
+@pytest.mark.usefixtures("stock_stops_masks")
+def test_a_mask_of_the_caller_reaches_the_first_of_the_stock_layers(x):
+    """So the reference says; no graph shows such a mask."""
+    stock = convert_model(model_of(StackedGRU(UNITS, 2)), to="stock")
+    mask = np.any(x != 0, axis=-1)
+    first, second = stock.layers[0].layers
+    assert_near([stock(x, mask=mask)], [second(first(x, mask=mask))], PREDICTION_BOUND)
+    assert np.abs(second(first(x, mask=mask)) - second(first(x, mask=mask), mask=mask)).max() > 1e-3
