@@ -136,6 +136,22 @@ def symbolic_calls(layer: Any) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     return [(node.arguments.args, node.arguments.kwargs) for node in layer._inbound_nodes]
 
 
+def gets_mask(layer: Any) -> bool:
+    """Whether a call of a layer in the graph of a functional or Sequential model has a mask.
+
+    Args:
+      layer: a Keras layer or model.
+
+    Returns:
+      Whether a mask is attached to an input of such a call, or given to it.
+    """
+    for node in layer._inbound_nodes:
+        masks = [getattr(tensor, "_keras_mask", None) for tensor in node.input_tensors]
+        if any(mask is not None for mask in (*masks, node.arguments.kwargs.get("mask"))):
+            return True
+    return False
+
+
 def forget_traces(model: Any) -> None:
     """Makes fit, evaluate and predict trace a model again, with XLA only if all layers can.
 

@@ -72,37 +72,6 @@ def test_weights_file_of_stock_fits(rng, tmp_path):
         np.testing.assert_array_equal(ours, stock)
 
 
-def test_mask_goes_where_the_stock_layer_lets_it(monkeypatch, rng, tmp_path):
-    """The stock layers of Keras 3.16 keep it to themselves; ours pass it on."""
-    stock = keras.layers.RNN.__init__
-
-    def as_in_keras_3_16(self, *arguments, **options):
-        stock(self, *arguments, **options)
-        self.supports_masking = False
-
-    monkeypatch.setattr(keras.layers.RNN, "__init__", as_in_keras_3_16)
-    model = keras.Sequential(
-        [
-            keras.Input((TIME, INPUTS)),
-            layers.Masking(),
-            layers.LSTM(UNITS, return_sequences=True),
-            layers.GRU(UNITS),
-        ]
-    )
-    x = rng.normal(size=(BATCH, TIME, INPUTS)).astype("float32")
-    x[:, 2:] = 0
-    with warnings.catch_warnings():  # of Keras: the mask is destroyed
-        warnings.simplefilter("ignore", UserWarning)
-        wanted = outputs(model, x)
-        converted = convert_model(model)
-        assert_near(outputs(converted, x), wanted, PREDICTION_BOUND)
-        converted.save(tmp_path / "model.keras")
-        loaded = keras.models.load_model(tmp_path / "model.keras")
-        assert_near(outputs(loaded, x), wanted, PREDICTION_BOUND)
-    assert tf_lstm_ops.keras.LSTM(3).supports_masking
-    assert not any(layer.supports_masking for layer in loaded.layers[1:])
-
-
 def test_not_built(rng):
     x = inputs_of(built_by_a_call(), rng)
     model = built_by_a_call()

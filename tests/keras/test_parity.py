@@ -275,7 +275,8 @@ def test_stateful_model_across_batches(family, rng):
 def test_stateful_layer_refuses_another_batch_size(family):
     layer = family.ours(4, stateful=True)
     layer(np.zeros((3, 5, 2), "float32"))
-    with pytest.raises(ValueError, match="batch size"):
+    # Keras 3.8 leaves it to the op, whose message has an underscore.
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match=r"batch.size"):
         layer(np.zeros((2, 5, 2), "float32"))
     with pytest.raises(ValueError, match="batch size must be static"):
         family.ours(4, stateful=True).build((None, 5, 2))

@@ -538,7 +538,11 @@ def test_wrong_number_of_states(rng):
     ),
 )
 def test_becomes_stock_layers(kind, form, functional, rng, tmp_path):
-    """With the mask, which goes to the next layer, in a model and in its file."""
+    """With the mask, which goes to the next layer, in a model and in its file.
+
+    Without a mask where stock layers do not pass it on (test_convert_masks.py).
+    """
+    masked = keras.layers.LSTM(1).supports_masking
     layer = KINDS[kind][0](
         H,
         1 if form == "backward" else 3,
@@ -549,7 +553,8 @@ def test_becomes_stock_layers(kind, form, functional, rng, tmp_path):
         return_sequences=True,
         name="stack",
     )
-    parts = [keras.Input((T, I)), keras.layers.Masking(), layer, keras.layers.GRU(2)]
+    masking = [keras.layers.Masking()] if masked else []
+    parts = [keras.Input((T, I)), *masking, layer, keras.layers.GRU(2)]
     model = keras.Sequential(parts)
     if functional:
         tensor = parts[0]

@@ -177,6 +177,8 @@ def refusal(road: str, case: Case) -> str | None:
             return "stock layers cannot express"
         if case.stacked and road.endswith("in_place"):
             return "one layer becomes several"
+        if case.stacked and case.settings.masked and not keras.layers.LSTM(1).supports_masking:
+            return "do not pass masks on"
     return None
 
 

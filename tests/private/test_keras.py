@@ -141,6 +141,16 @@ def test_symbolic_calls() -> None:
     assert list(given[1]["initial_state"]) == [h, c]
 
 
+def test_gets_mask() -> None:
+    sequence, mask = keras.Input([3, 4]), keras.Input([3], dtype="bool")
+    plain, attached, given = (layers.LSTM(2) for _ in range(3))
+    plain(sequence)
+    attached(layers.Masking()(sequence))
+    given(sequence, mask=mask)
+    found = [_keras_private.gets_mask(layer) for layer in (plain, attached, given)]
+    assert found == [False, True, True]
+
+
 def test_forget_traces(nested: keras.Model) -> None:
     nested.compile("sgd", "mse", jit_compile=False)
     nested.predict(X, verbose=0)

@@ -50,13 +50,20 @@ def _reference(path: str, proto: Any) -> Runner:
 
 
 def _limits(graph: Any) -> Iterator[str]:
-    """Where the reference implementation of onnx 1.23 is not what ONNX specifies."""
+    """Where the reference implementation of onnx 1.22 or 1.23 is not what ONNX specifies."""
+    import onnx
+
+    old = [int(part) for part in onnx.__version__.split(".")[:2]] < [1, 23]
     read = {name for node in graph.node for name in node.input}
     read |= {output.name for output in graph.output}
     for node in graph.node:
         is_recurrent = node.op_type in ("LSTM", "GRU")
         if is_recurrent and any(a.name == "activations" for a in node.attribute):
             yield f"ignores the activations of {node.op_type}"
+        if old and is_recurrent and any(a.s == b"reverse" for a in node.attribute):
+            yield f"ignores the direction of {node.op_type} before version 1.23"
+        if old and node.op_type == "GRU" and any(node.input[4:5]):
+            yield "cannot use the lengths of GRU before version 1.23"
         # Steps after the length change the cell state only: see onnx_nodes.
         if is_recurrent and any(node.input[4:5]) and read.intersection(node.output[2:]):
             yield f"ignores the lengths of {node.op_type}"

@@ -79,6 +79,7 @@ def convert_model(
         stacks = _stock_stacks(model, in_place) if to == "stock" else {}
         if to == "stock":
             _require_stock_can_express(model, stacks)
+            _warn_of_masks(model)
         converted = model if in_place else _copy(model, to, stacks)
         find = model_layers.recurrent if to == "ours" else _layers_of_ours
         counterparts.become_all([item.layer for item in find(converted)], _TARGETS[to])
@@ -145,9 +146,9 @@ def _reason(layer: Any) -> str | None:
     return f"it is keras.layers.{type(layer).__name__}; convert_model replaces it"
 
 
-def _stock_stacks(model: Any, in_place: bool) -> dict[str, keras.Sequential | str]:
-    """What replaces each StackedLSTM and StackedGRU, by its path; or why nothing does."""
-    found: dict[str, keras.Sequential | str] = {}
+def _stock_stacks(model: Any, in_place: bool) -> dict[str, str | None]:
+    """Why stock layers cannot replace each StackedLSTM and StackedGRU, or None, by its path."""
+    found: dict[str, str | None] = {}
     kinds = (StackedLSTM, StackedGRU)
     for path, layer, parents in model_layers.located(model, lambda layer: type(layer) in kinds):
         if in_place:
@@ -157,11 +158,11 @@ def _stock_stacks(model: Any, in_place: bool) -> dict[str, keras.Sequential | st
         ):
             found[path] = "only a layer of a Sequential or functional model becomes several layers"
         else:
-            found[path] = stock_stack.sequential(layer)
+            found[path] = stock_stack.reason(layer, parents)
     return found
 
 
-def _require_stock_can_express(model: Any, stacks: dict[str, Any]) -> None:
+def _require_stock_can_express(model: Any, stacks: dict[str, str | None]) -> None:
     found = [
         (path, stacks[path] if path in stacks else counterparts.stock(layer))
         for path, layer, _ in _layers_of_ours(model)
@@ -173,7 +174,25 @@ def _require_stock_can_express(model: Any, stacks: dict[str, Any]) -> None:
         raise ValueError(f"stock layers cannot express these layers:{''.join(lines)}")
 
 
-def _copy(model: Any, to: str, stacks: dict[str, Any]) -> Any:
+def _warn_of_masks(model: Any) -> None:
+    """A configuration does not say whether a stock layer passes masks on."""
+    if model_layers.stock_passes_masks():
+        return
+    lines = [
+        f"\n  {path}"
+        for path, layer, _ in _layers_of_ours(model)
+        if isinstance(layer, FusedRNN)
+        and (layer.return_sequences and layer.supports_masking and _keras_private.gets_mask(layer))
+    ]
+    if lines:
+        warnings.warn(
+            "these layers pass their mask on. Stock layers of this version of Keras do not. The "
+            f"converted layers do, but not after a model is loaded from a file:{''.join(lines)}",
+            stacklevel=3,
+        )
+
+
+def _copy(model: Any, to: str, stacks: dict[str, str | None]) -> Any:
     try:
         config = counterparts.config_of(model)
         if to == "ours":

@@ -59,3 +59,8 @@ def recurrent(model: Any) -> Iterator[Located]:
       The layers and cells in the model's order.
     """
     yield from located(model, lambda layer: isinstance(layer, (keras.layers.RNN, *CELLS)))
+
+
+def stock_passes_masks() -> bool:
+    """Whether stock recurrent layers pass masks on. Those of Keras 3.16 do not."""
+    return keras.layers.LSTM(1).supports_masking

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from tf_lstm_ops import _keras_private
-from tf_lstm_ops.keras import user_objects
+from tf_lstm_ops.keras import model_layers, user_objects
 from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
 from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
@@ -16,17 +16,8 @@ _CLASSES = {keras.saving.get_registered_name(cls): cls for cls in (StackedLSTM, 
 _STOCK = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
 
-def sequential(layer: StackedRNN) -> keras.Sequential | str:
-    """The stock layers, in the order of the stack's weights.
-
-    Args:
-      layer: the stack.
-
-    Returns:
-      A ``keras.Sequential`` of the same name that is not built; or the reason why there is none.
-    """
-    if reason := _reason(layer):
-        return reason
+def _sequential(layer: StackedRNN) -> keras.Sequential:
+    """The stock layers, in the order of the stack's weights. They are not built."""
     parts: list[Any] = []
     for number in range(layer.num_layers):
         if number and layer.dropout:
@@ -58,8 +49,18 @@ def _one(layer: StackedRNN, is_last: bool) -> Any:
     return keras.layers.Bidirectional(stock, dtype=layer.dtype_policy)
 
 
-def _reason(layer: StackedRNN) -> str | None:
+def reason(layer: StackedRNN, parents: tuple[Any, ...]) -> str | None:
+    """Why stock layers do not compute what a stack of a model does.
+
+    Args:
+      layer: the stack.
+      parents: the layers around it, the model first.
+
+    Returns:
+      The reason; None if stock layers compute the same.
+    """
     several = layer.num_layers > 1
+    passes_masks = several or (layer.return_sequences and layer.supports_masking)
     reasons = {
         "stock layers have no projection_size": layer.projection_size is not None,
         "the states of several stock layers are not one result (return_state)": layer.return_state,
@@ -68,12 +69,22 @@ def _reason(layer: StackedRNN) -> str | None:
         "keras.layers.Bidirectional sets zero_output_for_mask to the value of return_sequences": (
             layer.bidirectional and layer.zero_output_for_mask != layer.return_sequences
         ),
-        "stock layers of this version of Keras do not pass masks on": (
-            several and not _STOCK["lstm"](1).supports_masking
+        "stock layers of this version of Keras do not pass masks on, and it can get one": (
+            passes_masks and not model_layers.stock_passes_masks() and _can_get_mask(layer, parents)
         ),
         "the model gives its initial_state": _has_given_states(layer),
     }
-    return next((reason for reason, holds in reasons.items() if holds), None)
+    return next((text for text, holds in reasons.items() if holds), None)
+
+
+def _can_get_mask(layer: StackedRNN, parents: tuple[Any, ...]) -> bool:
+    """Whether a call in the graph of a model, or of one around it, has a mask.
+
+    A layer or nested model that no graph calls can get any mask.
+    """
+    model, *nested = parents
+    called = [_keras_private.symbolic_calls(part) for part in (*nested, layer)]
+    return not all(called) or any(map(_keras_private.gets_mask, (model, *nested, layer)))
 
 
 def _has_given_states(layer: StackedRNN) -> bool:
@@ -86,7 +97,7 @@ def replaced(config: Any) -> Any:
     """A model's configuration with stock layers in place of stacks.
 
     Args:
-      config: the configuration, or a part of it. `sequential` has no reason against its stacks.
+      config: the configuration, or a part of it. `reason` is None for all of its stacks.
 
     Returns:
       The new configuration.
@@ -97,7 +108,7 @@ def replaced(config: Any) -> Any:
         return config
     cls = _CLASSES.get(config.get("registered_name"))
     if cls is not None:
-        new = sequential(cls.from_config(config["config"]))
+        new = _sequential(cls.from_config(config["config"]))
         with user_objects.named():
             return {**config, **keras.saving.serialize_keras_object(new)}
     return {key: replaced(value) for key, value in config.items()}
