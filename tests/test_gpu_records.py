@@ -64,6 +64,7 @@ def test_calls_with_a_kernel(decide):
     assert not _placement.has_kernel(
         "KerasLSTM", {"activation": "relu", "recurrent_activation": "tanh"}
     )
+    assert not _placement.has_kernel("KerasGRU")
     assert not _placement.has_kernel("KerasLayerNormLSTM")
     assert not _placement.has_kernel("CudnnRNNParamsToCanonical")
     assert _placement.has_kernel("CudnnRNNV3", {"input": tf.ones([1])})
@@ -81,19 +82,22 @@ def test_a_package_without_the_library(monkeypatch):
     assert _placement.may_use_cuda()
 
 
-LSTM, StackedGRU = tf_lstm_ops.keras.LSTM, tf_lstm_ops.keras.StackedGRU
+LSTM, GRU = tf_lstm_ops.keras.LSTM, tf_lstm_ops.keras.GRU
+StackedGRU = tf_lstm_ops.keras.StackedGRU
 
 
 @pytest.mark.parametrize(
     ("layer", "off", "on"),
     [
         (LSTM(2), "cuDNN", "cuDNN"),
+        (GRU(2), "cuDNN", "cuDNN"),
         (StackedGRU(2, 2), "cuDNN", "cuDNN"),
         (LSTM(2, cell_clip=1.0), "plain ops", "GPU kernels"),
         (LSTM(2, activation="relu"), "plain ops", "plain ops"),  # there is no kernel
+        (GRU(2, reset_after=False), "plain ops", "plain ops"),
         (LSTM(2, activation=lambda x: x), "Keras' own loop", "Keras' own loop"),
     ],
-    ids=["one", "stack", "clip", "relu", "lambda"],
+    ids=["one", "gru", "stack", "clip", "relu", "reset_before", "lambda"],
 )
 def test_what_computes_a_layer(layer, off, on, decide, tmp_path, monkeypatch):
     """Keras may compile a call with XLA where that replaces neither cuDNN nor our kernels."""
@@ -111,7 +115,7 @@ def test_what_computes_a_layer(layer, off, on, decide, tmp_path, monkeypatch):
         assert (layer.gpu_path, layer.supports_jit) == ("no GPU", True)
 
 
-@pytest.mark.parametrize("layer", [LSTM, tf_lstm_ops.keras.GRU])
+@pytest.mark.parametrize("layer", [LSTM, GRU])
 def test_the_cudnn_path_of_keras_is_not_compiled_with_xla(layer):
     """As of the stock layer on a GPU; without one such a layer cannot be called."""
     assert not layer(2, use_cudnn=True).supports_jit

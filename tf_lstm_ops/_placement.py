@@ -26,7 +26,7 @@ ON_METAL = (
     *("MPSGraphLSTM", "MPSGraphLSTMGradients"),
 )
 # Ops without a CUDA kernel.
-CPU_ONLY = ("KerasResetBeforeGRU", "KerasLayerNormLSTM", "KerasLayerNormGRU")
+CPU_ONLY = ("KerasGRU", "KerasResetBeforeGRU", "KerasLayerNormLSTM", "KerasLayerNormGRU")
 
 # How the names of ops begin that have no CUDA kernel: they move elements.
 _NOT_ON_CUDA = ("CudnnRNNParams", "CudnnRNNCanonical", "CudnnRNNDropoutMask")

@@ -14,7 +14,7 @@ from cuda.nvrtc import Nvrtc
 pytestmark = pytest.mark.cuda
 
 TYPES = ("Half", "BFloat16", "float", "double")
-CELLS = ("LstmCell", "CustomLstmCell", "GruCell")
+CELLS = ("LstmCell", "CustomLstmCell")
 KERNELS = build.ROOT / "cc" / "backends" / "cuda" / "kernels"
 SOURCES = sorted(path.name for path in KERNELS.glob("*.cu"))
 OLDEST = 70  # Volta, the oldest that TensorFlow is built for

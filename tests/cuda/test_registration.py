@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow.python.framework import kernels
 
 from tf_lstm_ops import _library
-from tf_lstm_ops._placement import _NOT_ON_CUDA
+from tf_lstm_ops._placement import _NOT_ON_CUDA, CPU_ONLY
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the library is for Linux")
 
@@ -47,7 +47,7 @@ def test_an_empty_name_means_none(monkeypatch):
     [
         *("LSTMBlockCell", "LSTMBlockCellGrad", "LSTMBlockCellFullGrad"),
         *("BlockLSTM", "BlockLSTMGrad", "BlockLSTMFullGrad", "BlockLSTMV2", "BlockLSTMGradV2"),
-        *("KerasLSTM", "KerasLSTMGrad", "KerasGRU", "KerasGRUGrad"),
+        *("KerasLSTM", "KerasLSTMGrad"),
         *("MPSGraphLSTM", "MPSGraphLSTMGradients"),
     ],
 )
@@ -66,8 +66,7 @@ def test_types_of_cudnn(op):
 def test_ops_without_kernels():
     """docs/reference/gpu.md names the layers that they compute."""
     cpu = {k.op for k in kernels.get_all_registered_kernels().kernel if k.device_type == "CPU"}
-    names = ("KerasResetBeforeGRU", "KerasLayerNormLSTM", "KerasLayerNormGRU")
-    layers = {f"TfLstmOps>{name}{grad}" for name in names for grad in ("", "Grad")}
+    layers = {f"TfLstmOps>{name}{grad}" for name in CPU_ONLY for grad in ("", "Grad")}
     on_cpu = {op for op in cpu - gpu_kernels().keys() if op.startswith("TfLstmOps>")}
     assert {op for op in on_cpu if "CudnnRNN" not in op} == layers
     assert all(

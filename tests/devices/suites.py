@@ -49,7 +49,7 @@ SUITES = {
             "dropout",
             "empty",
         ),
-        {"KerasLSTM", "KerasLSTMGrad", "KerasGRU", "KerasGRUGrad"},
+        {"KerasLSTM", "KerasLSTMGrad"},
     ),
 }
 

@@ -19,7 +19,7 @@ OUTPUTS = ("y", "final_h", "final_c")
 
 @dataclass(frozen=True)
 class Case:
-    """A layer direction on the package's own kernels, or a multi-layer RNN by cuDNN."""
+    """A direction of an LSTM layer on the package's own kernels, or a multi-layer RNN by cuDNN."""
 
     cell: str = "lstm"
     by: str = "kernels"  # or "cudnn"
@@ -133,7 +133,7 @@ class Backend:
         self._memory.clear()  # PyTorch reuses it in the order of the stream
 
     def _saved(self, case: Case, given: Tensors) -> torch.Tensor:
-        size = case.batch * case.time * {"lstm": 6, "gru": 4}.get(case.cell, 0) * case.units
+        size = case.batch * case.time * 6 * case.units
         if case.by == "cudnn":
             found = ctypes.c_int64()
             self._run(case, given, True, ctypes.byref(found))

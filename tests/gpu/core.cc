@@ -1,5 +1,5 @@
-// The CUDA backend without TensorFlow, for check.py: a layer direction on the
-// package's own kernels, and a multi-layer RNN by cuDNN.
+// The CUDA backend without TensorFlow, for check.py: a direction of an LSTM
+// layer on the package's own kernels, and a multi-layer RNN by cuDNN.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,7 +21,7 @@ struct Call {
   int64_t layers, directions, inputs, units, hidden, time, batch;
   double clip;
   int32_t type;  // 0 float, 1 double, 2 half, 3 bfloat16
-  int32_t cell;  // 0 lstm, 1 gru, 2 tanh, 3 relu
+  int32_t cell;  // of cuDNN: 0 lstm, 1 gru, 2 tanh, 3 relu
   int32_t reversed, time_major, is_training;
 };
 
@@ -55,12 +55,9 @@ T* As(void* data) {
 template <class T>
 void SetWeights(const Call& call, T* kernel, T* recurrent, T* bias, T* peephole,
                 RnnWeights<T>* weights) {
-  const bool is_lstm = call.cell == 0;
-  const int gates = is_lstm ? 4 : 3;
-  weights->input = ByInput(kernel, gates, call.units);
-  weights->recurrent = ByInput(recurrent, gates, call.units);
+  weights->input = ByInput(kernel, 4, call.units);
+  weights->recurrent = ByInput(recurrent, 4, call.units);
   weights->input_bias = bias;
-  if (!is_lstm) weights->recurrent_bias = bias + gates * call.units;
   constexpr LstmGate kGates[] = {kGateI, kGateF, kGateO};
   for (int n = 0; peephole && n < 3; ++n) {
     weights->peephole[kGates[n]] = peephole + n * call.units;
@@ -69,8 +66,7 @@ void SetWeights(const Call& call, T* kernel, T* recurrent, T* bias, T* peephole,
 
 template <class T, class E>
 void SetLayer(const Call& call, const Tensors& t, LayerDirection<E>* layer) {
-  layer->config.cell = call.cell == 0 ? CellKind::kLstm : CellKind::kGru;
-  layer->config.gate_order = call.cell == 0 ? kOrderIFCO : kOrderURN;
+  layer->config.gate_order = kOrderIFCO;
   layer->config.input_size = layer->x_stride = call.inputs;
   layer->config.cell_size = layer->config.hidden_size = call.units;
   layer->config.cell_clip = call.clip;

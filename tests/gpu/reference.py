@@ -20,25 +20,24 @@ def problem(case: Case, device: str = "cpu") -> tuple[Tensors, Tensors]:
     torch.manual_seed(0)
     if case.by == "cudnn":
         return _rnn_problem(case, device)
-    gates, units = 4 if case.cell == "lstm" else 3, case.units
+    units = case.units
     given = {
         "x": random([case.batch, case.time, case.inputs], device=device),
         "h0": random([case.batch, units], device=device),
+        "c0": random([case.batch, units], device=device),
         # Of the size at which Keras starts.
-        "kernel": random([case.inputs, gates * units], case.inputs**-0.5, device),
-        "recurrent": random([units, gates * units], units**-0.5, device),
-        "bias": random([gates * units] if gates == 4 else [2, 3 * units], 0.5, device),
+        "kernel": random([case.inputs, 4 * units], case.inputs**-0.5, device),
+        "recurrent": random([units, 4 * units], units**-0.5, device),
+        "bias": random([4 * units], 0.5, device),
     }
-    if case.cell == "lstm":
-        given["c0"] = random([case.batch, units], device=device)
     if case.peephole:
         given["peephole"] = random([3, units], 0.5, device)
     if case.masked:
         given["mask"] = torch.rand([case.batch, case.time], device=device) > 0.3
-    shapes = {"y": [case.batch, case.time, units], "final_h": [case.batch, units]}
-    if case.cell == "lstm":
-        shapes["final_c"] = [case.batch, units]
-    return given, {k: random(s, device=device) for k, s in shapes.items()}
+    steps, final = [case.batch, case.time, units], [case.batch, units]
+    return given, {
+        k: random(s, device=device) for k, s in zip(OUTPUTS, (steps, final, final), strict=True)
+    }
 
 
 def results(case: Case, given: Tensors, upstream: Tensors) -> tuple[Tensors, Tensors]:
@@ -56,21 +55,16 @@ def results(case: Case, given: Tensors, upstream: Tensors) -> tuple[Tensors, Ten
 
 
 def _layer(case: Case, given: Tensors) -> list[torch.Tensor]:
-    h, c = given["h0"], given.get("c0")
+    h, c = given["h0"], given["c0"]
     y, previous = [], torch.zeros_like(h)
     for step in range(case.time):
         t = case.time - 1 - step if case.reversed else step
-        new = (_lstm if case.cell == "lstm" else _gru)(case, given, given["x"][:, t], h, c)
-        if case.masked:
-            valid = given["mask"][:, t, None]
-            y.append(torch.where(valid, new[0], previous))
-            h = torch.where(valid, new[0], h)
-            c = None if c is None else torch.where(valid, new[1], c)
-            previous = y[-1]
-        else:
-            h, c = (*new, None)[:2]
-            y.append(h)
-    return [torch.stack(y, 1), h, *([] if c is None else [c])]
+        new_h, new_c = _lstm(case, given, given["x"][:, t], h, c)
+        valid = given["mask"][:, t, None] if case.masked else torch.ones_like(h, dtype=torch.bool)
+        previous = torch.where(valid, new_h, previous)
+        h, c = torch.where(valid, new_h, h), torch.where(valid, new_c, c)
+        y.append(previous)
+    return [torch.stack(y, 1), h, c]
 
 
 def _lstm(case: Case, given: Tensors, x: Any, h: Any, c: Any) -> list[torch.Tensor]:
@@ -81,13 +75,6 @@ def _lstm(case: Case, given: Tensors, x: Any, h: Any, c: Any) -> list[torch.Tens
     if case.clip:  # its gradient is that of the identity
         c_new = c_new + (c_new.clamp(-case.clip, case.clip) - c_new).detach()
     return [torch.sigmoid(o + p[2] * c_new) * torch.tanh(c_new), c_new]
-
-
-def _gru(case: Case, given: Tensors, x: Any, h: Any, _: Any) -> list[torch.Tensor]:
-    zx = (x @ given["kernel"] + given["bias"][0]).chunk(3, 1)
-    zh = (h @ given["recurrent"] + given["bias"][1]).chunk(3, 1)
-    u, r = torch.sigmoid(zx[0] + zh[0]), torch.sigmoid(zx[1] + zh[1])
-    return [u * h + (1 - u) * torch.tanh(zx[2] + r * zh[2])]
 
 
 # --- a multi-layer RNN, by torch.nn ----------------------------------------------------------

@@ -32,7 +32,7 @@ class Size(NamedTuple):
       batch: the number of rows.
       units: the size of the state and of the input.
       time: the number of steps.
-      op: KerasLSTM, KerasGRU or CudnnRNNV3: an LSTM of two layers in both directions.
+      op: KerasLSTM, or CudnnRNNV3: an LSTM of two layers in both directions.
       masked: whether there is a mask with gaps, or rows of different lengths.
     """
 
@@ -52,8 +52,6 @@ SIZES = [
     Size(16, 1024, 100),
     Size(64, 1024, 100),
     Size(16, 256, 100, masked=True),
-    Size(16, 256, 100, "KerasGRU"),
-    Size(16, 256, 100, "KerasGRU", masked=True),
     Size(16, 256, 100, "CudnnRNNV3"),
     Size(16, 256, 100, "CudnnRNNV3", masked=True),
 ]
@@ -62,8 +60,9 @@ CPU_SIZES = [Size(16, 256, 100), Size(16, 1024, 20), Size(8, 128, 50, "CudnnRNNV
 TIMED = [Size(batch, 256, 100) for batch in (1, 4, 16, 64)]
 REPEATS = 7  # of which the median counts
 
-_OF_EACH_GATE = ("input_dropout", "recurrent_dropout")
+_ABSENT = ("input_dropout", "recurrent_dropout", "peephole", "projection")
 _ATTRIBUTES = {
+    "cell_clip": 0.0,
     "go_backwards": False,
     "zero_output_for_mask": False,
     "return_sequences": True,
@@ -147,16 +146,14 @@ def _shapes(size: Size) -> dict[str, tuple[int, ...]]:
             "input_c": (4, size.batch, units),
             "params": (Model("lstm", units, units, layers=2, directions=2).size(),),
         }
-    is_lstm = size.op == "KerasLSTM"
-    gates = 4 if is_lstm else 3
-    shapes: dict[str, tuple[int, ...]] = {
+    return {
         "x": (size.batch, size.time, units),
         "initial_h": (size.batch, units),
-        "kernel": (units, gates * units),
-        "recurrent_kernel": (units, gates * units),
-        "bias": (4 * units,) if is_lstm else (2, 3 * units),
+        "kernel": (units, 4 * units),
+        "recurrent_kernel": (units, 4 * units),
+        "bias": (4 * units,),
+        "initial_c": (size.batch, units),
     }
-    return {**shapes, "initial_c": (size.batch, units)} if is_lstm else shapes
 
 
 def _results(size: Size, given: dict[str, Any]) -> list[Any]:
@@ -169,9 +166,7 @@ def _results(size: Size, given: dict[str, Any]) -> list[Any]:
         call = oracle.call if is_oracle else lambda op, **a: op_definitions.function(op)(**a)
         return list(call(size.op, **arguments))[:3]
     none = tf.zeros([0], given["x"].dtype)
-    options: dict[str, Any] = {name: none for name in _OF_EACH_GATE}
-    if size.op == "KerasLSTM":
-        options |= {"peephole": none, "projection": none, "cell_clip": 0.0}
+    options: dict[str, Any] = {name: none for name in _ABSENT}
     steps = np.arange(size.batch * size.time).reshape(size.batch, size.time) % 7 > 0
     options["mask"] = tf.constant(steps if size.masked else [], tf.bool)
     arguments = {**given, **options, **_ATTRIBUTES}

@@ -11,18 +11,17 @@ using tf::KernelContext;
 
 // The reserve includes masked steps, because the mask lies in device memory.
 template <class T>
-ReserveLayout MakeReserve(const OpVariant& variant,
-                          const Attributes& attributes,
+ReserveLayout MakeReserve(const Attributes& attributes,
                           const CudaCall<T>& call) {
-  return {call.sizes.batch * call.sizes.time, call.sizes, variant.cell,
+  return {call.sizes.batch * call.sizes.time, call.sizes, kLstm.cell,
           attributes.return_sequences};
 }
 
 // Reads the attributes. Error: Unimplemented for other activations than the
 // default ones, which these kernels lack.
 Status InitAttributes(const KernelConstruction& construction,
-                      const OpVariant& variant, Attributes* attributes) {
-  TF_LSTM_OPS_RETURN_IF_ERROR(attributes->Init(construction, variant));
+                      Attributes* attributes) {
+  TF_LSTM_OPS_RETURN_IF_ERROR(attributes->Init(construction, kLstm));
   if (attributes->has_default_activations()) return Status();
   return MakeStatus(Code::kUnimplemented,
                     "activation must be tanh and recurrent_activation sigmoid "
@@ -37,32 +36,31 @@ Status CheckUnprojected(const Sizes& sizes) {
       "projection must be absent on CUDA; place the op on the CPU");
 }
 
-template <class T, const OpVariant& kVariant>
+template <class T>
 class ForwardKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        InitAttributes(construction, kVariant, &attributes_));
+    TF_LSTM_OPS_RETURN_IF_ERROR(InitAttributes(construction, &attributes_));
     return construction.GetAttr("training", &training_);
   }
 
   Status Compute(const KernelContext& context) override {
-    CudaCall<T> call(kVariant.forward());
+    CudaCall<T> call(kLstm.forward());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckProjection(call.sizes, call.shape_of()));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckUnprojected(call.sizes));
     LayerForward<T> layer;
-    SetLayer(kVariant, attributes_, call.sizes, &call, &layer);
-    const ReserveLayout reserve = MakeReserve(kVariant, attributes_, call);
-    for (const Shape& shape : ForwardShapes(kVariant, attributes_, call.sizes,
+    SetLayer(kLstm, attributes_, call.sizes, &call, &layer);
+    const ReserveLayout reserve = MakeReserve(attributes_, call);
+    for (const Shape& shape : ForwardShapes(kLstm, attributes_, call.sizes,
                                             training_ ? reserve.size() : 0)) {
       TF_LSTM_OPS_RETURN_IF_ERROR(call.Allocate(context, shape));
     }
     const int64_t cell = call.sizes.cell;
     layer.final_h = {call.Out(kFinalH), cell};
-    if (kVariant.is_lstm()) layer.final_c = {call.Out(kFinalC), cell};
+    layer.final_c = {call.Out(kFinalC), cell};
     layer.saved = cuda::ActivationsByOutputRow(
-        training_ ? call.Out(kReserve) : nullptr, kVariant.cell, cell);
+        training_ ? call.Out(kReserve) : nullptr, kLstm.cell, cell);
     layer.fill = attributes_.fill();
     TF_LSTM_OPS_RETURN_IF_ERROR(SetH(call, reserve, &layer));
     TF_LSTM_OPS_RETURN_IF_ERROR(cuda::ComputeForward(call.device(), layer));
@@ -71,8 +69,7 @@ class ForwardKernel : public tf::Kernel {
   }
 
  private:
-  static constexpr size_t kOutput = 0, kFinalH = 1, kFinalC = 2,
-                          kReserve = kVariant.is_lstm() ? 3 : 2;
+  static constexpr size_t kOutput = 0, kFinalH = 1, kFinalC = 2, kReserve = 3;
 
   // Sets h of all steps: the output, a part of the reserve, or temporary
   // memory.
@@ -103,27 +100,27 @@ class ForwardKernel : public tf::Kernel {
   bool training_ = true;
 };
 
-template <class T, const OpVariant& kVariant>
+template <class T>
 class GradKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    return InitAttributes(construction, kVariant, &attributes_);
+    return InitAttributes(construction, &attributes_);
   }
 
   Status Compute(const KernelContext& context) override {
-    CudaCall<T> call(kVariant.gradient());
+    CudaCall<T> call(kLstm.gradient());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckProjection(call.sizes, call.shape_of()));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckUnprojected(call.sizes));
     TF_LSTM_OPS_RETURN_IF_ERROR(
         CheckOutputs(attributes_, call.sizes, call.shape_of()));
-    const ReserveLayout reserve = MakeReserve(kVariant, attributes_, call);
+    const ReserveLayout reserve = MakeReserve(attributes_, call);
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckReserve(call.shape_of(), reserve.size()));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context));
     LayerBackward<T> layer;
-    SetLayer(kVariant, attributes_, call.sizes, &call, &layer);
+    SetLayer(kLstm, attributes_, call.sizes, &call, &layer);
     SetInputGrads(
-        kVariant, call.sizes, [&](size_t n) { return call.Out(n); }, &layer);
+        kLstm, call.sizes, [&](size_t n) { return call.Out(n); }, &layer);
     layer.final_h_grad = {call.In("final_h_grad"), call.sizes.cell};
     layer.final_c_grad = {call.In("final_c_grad"), call.sizes.cell};
     SetSaved(call, reserve, &layer);
@@ -136,7 +133,7 @@ class GradKernel : public tf::Kernel {
                 LayerBackward<T>* layer) const {
     const int64_t cell = call.sizes.cell;
     const T* const reserve = call.In("reserve");
-    layer->saved = cuda::ActivationsByOutputRow(reserve, kVariant.cell, cell);
+    layer->saved = cuda::ActivationsByOutputRow(reserve, kLstm.cell, cell);
     layer->h = attributes_.return_sequences ? call.In("output")
                                             : reserve + layout.h_offset();
     layer->h_stride = cell;
@@ -162,23 +159,17 @@ class GradKernel : public tf::Kernel {
   Attributes attributes_;
 };
 
-template <class T, const OpVariant& kVariant>
-void RegisterVariant() {
-  constexpr TF_DataType kType = tf::kDataType<T>;
-  RegisterCudaKernel<ForwardKernel<T, kVariant>>(kVariant.forward().op, kType);
-  RegisterCudaKernel<GradKernel<T, kVariant>>(kVariant.gradient().op, kType);
-}
-
 template <class T>
-bool RegisterAll() {
-  RegisterVariant<T, kLstm>();
-  RegisterVariant<T, kGru>();
+bool Register() {
+  constexpr TF_DataType kType = tf::kDataType<T>;
+  RegisterCudaKernel<ForwardKernel<T>>(kLstm.forward().op, kType);
+  RegisterCudaKernel<GradKernel<T>>(kLstm.gradient().op, kType);
   return true;
 }
 
 [[maybe_unused]] const bool kRegistered[] = {
-    RegisterAll<float>(), RegisterAll<double>(), RegisterAll<Half>(),
-    RegisterAll<BFloat16>()};
+    Register<float>(), Register<double>(), Register<Half>(),
+    Register<BFloat16>()};
 
 }  // namespace
 }  // namespace tf_lstm_ops::keras

@@ -46,7 +46,8 @@ const Signature& KerasLayerNormLSTMGrad();
 // final_c. These inputs have other shapes:
 //   kernel [I,3H]; recurrent_kernel [H,3H]; bias [2,3H], rows of the input and
 //   of the recurrent product; input_dropout [3,B,I]; recurrent_dropout [3,B,H].
-// The update h = z * h_prev + (1 - z) * n uses h_prev without dropout.
+// The update h = z * h_prev + (1 - z) * n uses h_prev without dropout. No GRU
+// has kernels for CUDA: TensorFlow's op for cuDNN computes it.
 const Signature& KerasGRU();
 const Signature& KerasGRUGrad();
 

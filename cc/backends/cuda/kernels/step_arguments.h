@@ -1,9 +1,8 @@
 // The parameters of the kernels in steps.cu, for them and for the host.
 //
 // T is the element type of tensors, C the type of the computation: float for
-// 16-bit types, else T. B, G, H: batch, gates that have weights, cell size. All
-// pointers are to device memory. A kernel has one thread for each row of the
-// batch and unit.
+// 16-bit types, else T. B, H: batch, cell size. All pointers are to device
+// memory. A kernel has one thread for each row of the batch and unit.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_STEP_ARGUMENTS_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_KERNELS_STEP_ARGUMENTS_H_
 
@@ -20,7 +19,6 @@ namespace tf_lstm_ops::cuda {
 template <class T, class C>
 struct CellArguments {
   int64_t cell_size = 0;
-  int64_t gates = 0;
   int32_t block[kMaxPreActivations] = {};  // as in GateOrder
   const T* peephole[kMaxPreActivations] = {};
   bool has_peephole = false;
@@ -35,20 +33,18 @@ struct ForwardStep {
   Sequence sequence;
   int64_t step = 0;
   C forget_bias = 0;
-  // x times the input weights, [rows, G*H] by input row. If it is null, x
+  // x times the input weights, [rows, 4H] by input row. If it is null, x
   // itself is added: the gate in block g reads the columns of x from g *
   // x_gate_stride on.
   const C* input_product = nullptr;
   const T* x = nullptr;
   int64_t x_stride = 0;
   int64_t x_gate_stride = 0;
-  // The previous h times the recurrent weights, [B, G*H].
+  // The previous h times the recurrent weights, [B, 4H].
   const C* recurrent_product = nullptr;
-  const T* input_bias = nullptr;
-  const T* recurrent_bias = nullptr;
-  // In and out: the state that the cell's equations read, [B, H]: c of an LSTM,
-  // h of a GRU.
-  C* state = nullptr;
+  const T* bias = nullptr;
+  // In and out: the cell state, [B, H].
+  C* c = nullptr;
   // Out: h and c after the last valid step so far. Null is not written.
   States<T> final_h;
   States<T> final_c;
@@ -70,8 +66,6 @@ struct BackwardStep {
   Sequence sequence;
   int64_t step = 0;
   States<const T> c0;
-  // h before each step, [rows, H] by input row. Only a GRU reads it.
-  const T* previous_h = nullptr;
   SavedActivations<const T> saved;
   // Gradients of the outputs, by output row.
   const T* h_grad = nullptr;
@@ -81,11 +75,9 @@ struct BackwardStep {
   C* next_h_grad = nullptr;
   C* next_c_grad = nullptr;
   // Out: the gradients of the pre-activations, in the gate order of the
-  // weights. Those with input weights, [rows, G*H] by input row.
+  // weights, [rows, 4H] by input row.
   T* z_grad = nullptr;
-  // Those with recurrent weights, likewise. Null if they equal z_grad.
-  T* recurrent_z_grad = nullptr;
-  // Those with recurrent weights, of this step only, [B, G*H].
+  // Those of this step only, [B, 4H].
   T* step_z_grad = nullptr;
 };
 
@@ -95,8 +87,8 @@ struct PreviousH {
   CellArguments<T, C> cell;
   Sequence sequence;
   States<const T> h0;
-  // By output row. May be null for an LSTM: then h is computed again from the
-  // saved activations.
+  // By output row. If it is null, h is computed again from the saved
+  // activations.
   const T* h = nullptr;
   int64_t h_stride = 0;
   SavedActivations<const T> saved;

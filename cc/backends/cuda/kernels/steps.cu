@@ -1,8 +1,8 @@
-// The steps of a cell, forward and backward, one launch for each; and sums over
-// the steps. Compiled for a cell of core/ and an element type, which these
-// macros name:
+// The steps of an LSTM cell, forward and backward, one launch for each; and
+// sums over the steps. Compiled for a cell of core/ and an element type, which
+// these macros name:
 //
-//   TF_LSTM_OPS_CELL  LstmCell, CustomLstmCell, GruCell
+//   TF_LSTM_OPS_CELL  LstmCell, CustomLstmCell
 //   TF_LSTM_OPS_TYPE  Half, BFloat16, float, double
 #include "backends/cuda/kernels/kernel.h"
 #include "backends/cuda/kernels/step_arguments.h"
@@ -16,7 +16,7 @@ using C = typename Number<T>::Compute;
 using Cell = TF_LSTM_OPS_CELL<ScalarMath<C>>;
 using Outputs = typename Cell::Outputs;
 using Parameters = typename Cell::Parameters;
-constexpr int kTerms = Cell::kPreActivations;
+constexpr int kGates = Cell::kGates;
 
 // Null data reads as zeros and is not written.
 __device__ inline C Load(const T* data, int64_t index) {
@@ -39,21 +39,15 @@ __device__ inline Element ThisElement(const Sequence& sequence, int64_t units) {
 }
 
 // Returns f(parameters of unit u). There is one call for each case, so that the
-// parameters stay in registers. AnyCell is Cell: a template, so that cells
-// without peepholes compile.
-template <class AnyCell = Cell, class F>
+// parameters stay in registers.
+template <class F>
 __device__ auto WithParameters(const CellArguments<T, C>& cell, int64_t u,
                                const F& f) {
-  using With = typename AnyCell::Parameters;
-  if constexpr (AnyCell::kHasPeephole) {
-    const C* clip = cell.clip > 0 ? &cell.clip : nullptr;
-    if (!cell.has_peephole) return f(With{nullptr, clip, &cell.options});
-    C peephole[kTerms];
-    for (int p = 0; p < kTerms; ++p) peephole[p] = Load(cell.peephole[p], u);
-    return f(With{peephole, clip, &cell.options});
-  } else {
-    return f(With{});
-  }
+  const C* clip = cell.clip > 0 ? &cell.clip : nullptr;
+  if (!cell.has_peephole) return f(Parameters{nullptr, clip, &cell.options});
+  C peephole[kGates];
+  for (int p = 0; p < kGates; ++p) peephole[p] = Load(cell.peephole[p], u);
+  return f(Parameters{peephole, clip, &cell.options});
 }
 
 // Saved activations of an element, or the gradients with respect to them.
@@ -81,8 +75,7 @@ __device__ Outputs RestoredOutputs(const SavedActivations<const T>& saved,
                                    const Parameters& with) {
   Outputs y = {};
   LoadOutputs(saved, row, u, &y);
-  Cell::Restore(&y, Cell::kHasCellState && saved.data[kSavedCo] != nullptr,
-                with);
+  Cell::Restore(&y, saved.data[kSavedCo] != nullptr, with);
   return y;
 }
 
@@ -100,30 +93,25 @@ __device__ C PreviousCellState(const Arguments& a, const Element& element,
 // Sets z to the pre-activations of a step that reads input row `row`.
 __device__ void LoadPreActivations(const ForwardStep<T, C>& a,
                                    const Element& element, int64_t row,
-                                   C (&z)[kTerms]) {
-  const int64_t units = a.cell.cell_size, width = a.cell.gates * units;
-  for (int p = 0; p < kTerms; ++p) {
+                                   C (&z)[kGates]) {
+  const int64_t units = a.cell.cell_size, width = kGates * units;
+  for (int p = 0; p < kGates; ++p) {
     const int64_t block = a.cell.block[p];
     const int64_t column = block * units + element.u;
-    z[p] = Cell::kHasForgetBias && p == kGateF ? a.forget_bias : C(0);
-    if (p < Cell::kInputPreActivations) {
-      z[p] += a.input_product
-                  ? a.input_product[row * width + column]
-                  : Load(a.x, row * a.x_stride + block * a.x_gate_stride +
-                                  element.u);
-      z[p] += Load(a.input_bias, column);
-    }
-    if (p >= Cell::kFirstRecurrent) {
-      z[p] += a.recurrent_product[element.b * width + column] +
-              Load(a.recurrent_bias, column);
-    }
+    z[p] = p == kGateF ? a.forget_bias : C(0);
+    z[p] +=
+        a.input_product
+            ? a.input_product[row * width + column]
+            : Load(a.x, row * a.x_stride + block * a.x_gate_stride + element.u);
+    z[p] += Load(a.bias, column);
+    z[p] += a.recurrent_product[element.b * width + column];
   }
 }
 
 __device__ void ComputeMasked(const ForwardStep<T, C>& a,
                               const Element& element, int64_t row) {
   Outputs y = {};
-  if constexpr (Cell::kHasCellState) y.*Cell::kState = a.state[element.state];
+  y.cs = a.c[element.state];
   StoreOutputs(y, row, element.u, a.saved);
   if (a.fill == Fill::kNothing || a.h == nullptr) return;
   C h = 0;
@@ -138,65 +126,36 @@ __device__ void ComputeMasked(const ForwardStep<T, C>& a,
 // counts as zeros.
 __device__ void StoreZGrad(const BackwardStep<T, C>& a, const Element& element,
                            int64_t row, const C* z_grad) {
-  constexpr int kFirst = Cell::kFirstRecurrent;
-  const int64_t units = a.cell.cell_size, width = a.cell.gates * units;
-  for (int p = 0; p < kTerms; ++p) {
+  const int64_t units = a.cell.cell_size, width = kGates * units;
+  for (int p = 0; p < kGates; ++p) {
     const T value = Number<T>::Store(z_grad ? z_grad[p] : C(0));
     const int64_t column = a.cell.block[p] * units + element.u;
-    const int64_t index = row * width + column;
-    if (p < Cell::kInputPreActivations) a.z_grad[index] = value;
-    if (p < kFirst || p >= kFirst + Cell::kRecurrentPreActivations) continue;
-    if (a.recurrent_z_grad) a.recurrent_z_grad[index] = value;
+    a.z_grad[row * width + column] = value;
     a.step_z_grad[element.b * width + column] = value;
   }
 }
 
-// h of an output row. A template, so that a cell without an output gate
-// compiles.
-template <class AnyCell = Cell>
+// h of an output row.
 __device__ C StepH(const PreviousH<T, C>& a, int64_t row, int64_t u) {
-  if constexpr (AnyCell::kHasOutputGate) {
-    if (!a.h) {
-      return WithParameters(a.cell, u, [&](const Parameters& with) {
-        const typename AnyCell::Outputs y =
-            RestoredOutputs(a.saved, row, u, with);
-        return AnyCell::Hidden(y, with);
-      });
-    }
-  }
-  return Load(a.h, row * a.h_stride + u);
+  if (a.h) return Load(a.h, row * a.h_stride + u);
+  return WithParameters(a.cell, u, [&](const Parameters& with) {
+    return Cell::Hidden(RestoredOutputs(a.saved, row, u, with), with);
+  });
 }
 
-// A template, so that a cell without peepholes compiles.
-template <class AnyCell = Cell>
 __device__ void AddPeepholeTerms(const PeepholeSums<T, C>& a,
                                  const Element& element, int64_t s,
-                                 C (&sums)[kTerms]) {
+                                 C (&sums)[kGates]) {
   const Sequence::Step rows = a.sequence.At(element.b, s);
   if (!rows.valid) return;
   const int64_t u = element.u;
   const C previous = PreviousCellState(a, element, s);
   const C state =
       Load(a.saved.data[kSavedCs], rows.output * a.saved.stride[kSavedCs] + u);
-  for (int p = 0; p < kTerms; ++p) {
-    const int64_t block = rows.input * a.cell.gates + a.cell.block[p];
+  for (int p = 0; p < kGates; ++p) {
+    const int64_t block = rows.input * kGates + a.cell.block[p];
     sums[p] += Load(a.z_grad, block * a.cell.cell_size + u) *
-               (p == AnyCell::kNewStatePeephole ? state : previous);
-  }
-}
-
-template <class AnyCell = Cell>
-__device__ void SumPeepholes(const PeepholeSums<T, C>& a) {
-  if constexpr (AnyCell::kHasPeephole) {
-    const Element element = ThisElement(a.sequence, a.cell.cell_size);
-    if (!element.exists) return;
-    C sums[kTerms] = {};
-    for (int64_t s = 0; s < a.sequence.steps; ++s) {
-      AddPeepholeTerms<AnyCell>(a, element, s, sums);
-    }
-    for (int p = 0; p < kTerms; ++p) {
-      a.sums[(element.b * kTerms + p) * a.cell.cell_size + element.u] = sums[p];
-    }
+               (p == Cell::kNewStatePeephole ? state : previous);
   }
 }
 
@@ -208,16 +167,14 @@ TF_LSTM_OPS_KERNEL(forward_step, ForwardStep<T, C>) {
   const int64_t b = element.b, u = element.u;
   const Sequence::Step rows = a.sequence.At(b, a.step);
   if (!rows.valid) return ComputeMasked(a, element, rows.output);
-  C z[kTerms];
+  C z[kGates];
   LoadPreActivations(a, element, rows.input, z);
-  const C state = a.state[element.state];
+  const C c = a.c[element.state];
   const Outputs y = WithParameters(a.cell, u, [&](const Parameters& with) {
-    return Cell::Forward(z, state, with);
+    return Cell::Forward(z, c, with);
   });
-  a.state[element.state] = y.*Cell::kState;
-  if constexpr (Cell::kHasCellState) {
-    Store(y.*Cell::kState, a.final_c.data, b * a.final_c.stride + u);
-  }
+  a.c[element.state] = y.cs;
+  Store(y.cs, a.final_c.data, b * a.final_c.stride + u);
   StoreOutputs(y, rows.output, u, a.saved);
   Store(y.h, a.h, rows.output * a.h_stride + u);
   Store(y.h, a.final_h.data, b * a.final_h.stride + u);
@@ -237,20 +194,15 @@ TF_LSTM_OPS_KERNEL(backward_step, BackwardStep<T, C>) {
   LoadOutputs(a.saved_grad, rows.output, u, &grad);
   grad.h = a.next_h_grad[element.state] +
            Load(a.h_grad, rows.output * a.h_grad_stride + u);
-  C previous;
-  if constexpr (Cell::kHasCellState) {
-    grad.*Cell::kState += a.next_c_grad[element.state];
-    previous = PreviousCellState(a, element, a.step);
-  } else {
-    previous = Load(a.previous_h, rows.input * a.cell.cell_size + u);
-  }
+  grad.cs += a.next_c_grad[element.state];
+  const C previous = PreviousCellState(a, element, a.step);
   const auto d = WithParameters(a.cell, u, [&](const Parameters& with) {
     const Outputs y = RestoredOutputs(a.saved, rows.output, u, with);
     return Cell::Backward(y, previous, grad, with);
   });
   StoreZGrad(a, element, rows.input, d.z);
-  a.next_h_grad[element.state] = Cell::kHasCellState ? C(0) : d.state;
-  if constexpr (Cell::kHasCellState) a.next_c_grad[element.state] = d.state;
+  a.next_h_grad[element.state] = 0;
+  a.next_c_grad[element.state] = d.state;
 }
 
 TF_LSTM_OPS_KERNEL(previous_h, PreviousH<T, C>) {
@@ -266,6 +218,16 @@ TF_LSTM_OPS_KERNEL(previous_h, PreviousH<T, C>) {
   }
 }
 
-TF_LSTM_OPS_KERNEL(peephole_sums, PeepholeSums<T, C>) { SumPeepholes(a); }
+TF_LSTM_OPS_KERNEL(peephole_sums, PeepholeSums<T, C>) {
+  const Element element = ThisElement(a.sequence, a.cell.cell_size);
+  if (!element.exists) return;
+  C sums[kGates] = {};
+  for (int64_t s = 0; s < a.sequence.steps; ++s) {
+    AddPeepholeTerms(a, element, s, sums);
+  }
+  for (int p = 0; p < kGates; ++p) {
+    a.sums[(element.b * kGates + p) * a.cell.cell_size + element.u] = sums[p];
+  }
+}
 
 }  // namespace tf_lstm_ops::cuda

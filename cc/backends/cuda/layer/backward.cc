@@ -19,17 +19,17 @@ Status AllocateRows(const Pass<T>& pass, int64_t width, T** data) {
 }
 
 template <class T>
-Status SetPreviousH(const Pass<T>& pass, const LayerBackward<T>& layer,
-                    Step<T>* step) {
+Status ComputePreviousH(const Pass<T>& pass, const LayerBackward<T>& layer,
+                        const T** previous_h) {
   PreviousH<T, ComputeType<T>> a;
-  a.cell = step->cell;
+  a.cell = CellOf(pass);
   a.sequence = layer.sequence;
   a.h0 = layer.h0;
   a.h = layer.h;
   a.h_stride = layer.h_stride;
   a.saved = layer.saved;
   TF_LSTM_OPS_RETURN_IF_ERROR(AllocateRows(pass, pass.units, &a.previous_h));
-  step->previous_h = a.previous_h;
+  *previous_h = a.previous_h;
   return LaunchStep(pass, "previous_h", a);
 }
 
@@ -45,21 +45,11 @@ Status SetArguments(const Pass<T>& pass, const LayerBackward<T>& layer,
   step->saved_grad = layer.saved_grad;
   TF_LSTM_OPS_RETURN_IF_ERROR(
       Widen(pass, layer.final_h_grad, &step->next_h_grad));
-  if (!pass.is_gru()) {
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        Widen(pass, layer.final_c_grad, &step->next_c_grad));
-  }
+  TF_LSTM_OPS_RETURN_IF_ERROR(
+      Widen(pass, layer.final_c_grad, &step->next_c_grad));
   step->z_grad = layer.z_grad;
-  if (!step->z_grad) {
-    TF_LSTM_OPS_RETURN_IF_ERROR(AllocateRows(pass, pass.width, &step->z_grad));
-  }
-  if (pass.is_gru()) {
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        AllocateRows(pass, pass.width, &step->recurrent_z_grad));
-  }
-  return pass.is_gru() || layer.weights_grad.recurrent
-             ? SetPreviousH(pass, layer, step)
-             : Status();
+  return step->z_grad ? Status()
+                      : AllocateRows(pass, pass.width, &step->z_grad);
 }
 
 // next_h_grad += the gradient through the recurrent weights. `dropped` [B, H]
@@ -115,18 +105,6 @@ Status Narrow(const Pass<T>& pass, const ComputeType<T>* from,
               CopyRows<ComputeType<T>, T>{pass.batch, pass.units, from,
                                           pass.units, to.data, to.stride});
 }
-
-// The results of the steps, by input row. Rows that no valid step reads are
-// zero.
-template <class T>
-struct ZGrads {
-  // [rows, G*H], of the pre-activations with input weights.
-  const T* z_grad = nullptr;
-  // [rows, G*H], of those with recurrent weights. Differs for a GRU only.
-  const T* recurrent_z_grad = nullptr;
-  // h before each step, [rows, H]. Null if weights_grad.recurrent is null.
-  const T* previous_h = nullptr;
-};
 
 template <class T>
 Status BiasGrad(const Pass<T>& pass, const T* z_grad, T* to) {
@@ -189,7 +167,7 @@ Status XGrad(const Pass<T>& pass, const LayerBackward<T>& layer,
   if (!layer.weights.input) {
     return ComputeAddedInputGrad<T>(
         pass.device,
-        {pass.rows, pass.gates, pass.units, layer.config.x_gate_stride, z_grad,
+        {pass.rows, pass.kGates, pass.units, layer.config.x_gate_stride, z_grad,
          layer.x_grad, layer.x_stride, layer.adds_to_x_grad});
   }
   const int64_t input = layer.config.input_size;
@@ -200,29 +178,35 @@ Status XGrad(const Pass<T>& pass, const LayerBackward<T>& layer,
                   layer.adds_to_x_grad, to);
 }
 
+template <class T>
+Status RecurrentGrad(const Pass<T>& pass, const LayerBackward<T>& layer,
+                     const T* z_grad) {
+  if (!layer.weights_grad.recurrent) return Status();
+  const T* previous_h = nullptr;
+  TF_LSTM_OPS_RETURN_IF_ERROR(ComputePreviousH(pass, layer, &previous_h));
+  const Matrix<const T> h = {previous_h, pass.rows, pass.units, pass.units};
+  return MatrixGrad(pass, h, layer.recurrent_dropout, false, z_grad,
+                    layer.weights_grad.recurrent);
+}
+
 // Writes those tensors of layer.weights_grad and layer.x_grad that are not
-// null.
+// null. z_grad, [rows, 4H] by input row, is zero in rows that no valid step
+// reads.
 template <class T>
 Status ComputeInputAndWeightGrads(const Pass<T>& pass,
                                   const LayerBackward<T>& layer,
-                                  const ZGrads<T>& grads) {
+                                  const T* z_grad) {
   const RnnWeights<T>& wanted = layer.weights_grad;
-  TF_LSTM_OPS_RETURN_IF_ERROR(BiasGrad(pass, grads.z_grad, wanted.input_bias));
-  TF_LSTM_OPS_RETURN_IF_ERROR(
-      BiasGrad(pass, grads.recurrent_z_grad, wanted.recurrent_bias));
+  TF_LSTM_OPS_RETURN_IF_ERROR(BiasGrad(pass, z_grad, wanted.input_bias));
   const bool has_padding =
       !layer.sequence.all_valid() || pass.has_unread_rows();
   const Matrix<const T> x = {layer.x, pass.rows, layer.config.input_size,
                              layer.x_stride};
   TF_LSTM_OPS_RETURN_IF_ERROR(
-      MatrixGrad(pass, x, {}, has_padding, grads.z_grad, wanted.input));
-  const Matrix<const T> h = {grads.previous_h, pass.rows, pass.units,
-                             pass.units};
-  TF_LSTM_OPS_RETURN_IF_ERROR(MatrixGrad(pass, h, layer.recurrent_dropout,
-                                         false, grads.recurrent_z_grad,
-                                         wanted.recurrent));
-  TF_LSTM_OPS_RETURN_IF_ERROR(PeepholeGrads(pass, layer, grads.z_grad));
-  return XGrad(pass, layer, grads.z_grad);
+      MatrixGrad(pass, x, {}, has_padding, z_grad, wanted.input));
+  TF_LSTM_OPS_RETURN_IF_ERROR(RecurrentGrad(pass, layer, z_grad));
+  TF_LSTM_OPS_RETURN_IF_ERROR(PeepholeGrads(pass, layer, z_grad));
+  return XGrad(pass, layer, z_grad);
 }
 
 }  // namespace
@@ -235,10 +219,8 @@ Status ComputeBackward(const Device& device, const LayerBackward<T>& layer) {
   TF_LSTM_OPS_RETURN_IF_ERROR(SetArguments(pass, layer, &step));
   TF_LSTM_OPS_RETURN_IF_ERROR(
       RunSteps(pass, layer.h0_grad.data != nullptr, &step));
-  const ZGrads<T> grads = {step.z_grad,
-                           pass.is_gru() ? step.recurrent_z_grad : step.z_grad,
-                           step.previous_h};
-  TF_LSTM_OPS_RETURN_IF_ERROR(ComputeInputAndWeightGrads(pass, layer, grads));
+  TF_LSTM_OPS_RETURN_IF_ERROR(ComputeInputAndWeightGrads(
+      pass, layer, static_cast<const T*>(step.z_grad)));
   TF_LSTM_OPS_RETURN_IF_ERROR(Narrow(pass, step.next_h_grad, layer.h0_grad));
   return Narrow(pass, step.next_c_grad, layer.c0_grad);
 }

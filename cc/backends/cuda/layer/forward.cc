@@ -50,8 +50,7 @@ Status SetStates(const Pass<T>& pass, const LayerForward<T>& layer,
         pass.device.Allocate(pass.batch * pass.units, &step->final_h.data));
   }
   TF_LSTM_OPS_RETURN_IF_ERROR(CopyState(pass, layer.h0, step->final_h));
-  TF_LSTM_OPS_RETURN_IF_ERROR(
-      Widen(pass, pass.is_gru() ? layer.h0 : layer.c0, &step->state));
+  TF_LSTM_OPS_RETURN_IF_ERROR(Widen(pass, layer.c0, &step->c));
   if (layer.final_c.data) {
     step->final_c = layer.final_c;
     TF_LSTM_OPS_RETURN_IF_ERROR(CopyState(pass, layer.c0, layer.final_c));
@@ -101,8 +100,7 @@ Status ComputeForward(const Device& device, const LayerForward<T>& layer) {
   step.cell = CellOf(pass);
   step.sequence = layer.sequence;
   step.forget_bias = static_cast<ComputeType<T>>(layer.config.forget_bias);
-  step.input_bias = layer.weights.input_bias;
-  step.recurrent_bias = layer.weights.recurrent_bias;
+  step.bias = layer.weights.input_bias;
   step.h = layer.h;
   step.h_stride = layer.h_stride;
   step.fill = layer.fill;

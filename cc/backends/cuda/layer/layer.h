@@ -10,8 +10,7 @@
 // Errors: FailedPrecondition where a library of CUDA is missing;
 // ResourceExhausted; Unimplemented for a projection, input dropout, multipliers
 // of recurrent dropout that differ from gate to gate, a cell other than
-// LstmCell, CustomLstmCell and GruCell, and where a size is too large;
-// Internal.
+// LstmCell and CustomLstmCell, and where a size is too large; Internal.
 #ifndef TF_LSTM_OPS_BACKENDS_CUDA_LAYER_LAYER_H_
 #define TF_LSTM_OPS_BACKENDS_CUDA_LAYER_LAYER_H_
 
@@ -33,7 +32,6 @@ SavedActivations<T> ActivationsByOutputRow(T* data, CellKind cell,
 template <class T>
 Status ComputeForward(const Device& device, const LayerForward<T>& layer);
 
-// layer.z_grad, [rows, G*H], may be set for any cell, not only for an LSTM.
 template <class T>
 Status ComputeBackward(const Device& device, const LayerBackward<T>& layer);
 

@@ -15,16 +15,16 @@ namespace tf_lstm_ops::cuda {
 // The sizes of a layer direction. Device and layer must outlive the object.
 template <class T>
 struct Pass {
+  static constexpr int kGates = 4;
+
   Pass(const Device& d, const LayerDirection<T>& l)
       : device(d),
         layer(l),
         rows(l.sequence.rows()),
         batch(l.sequence.batch),
         units(l.config.cell_size),
-        gates(GateCount(l.config.cell)),
-        width(gates * units) {}
+        width(kGates * units) {}
 
-  bool is_gru() const { return layer.config.cell == CellKind::kGru; }
   // Whether x and z_grad have rows that no step reads or writes.
   bool has_unread_rows() const { return rows > batch * layer.sequence.steps; }
 
@@ -32,17 +32,15 @@ struct Pass {
   const LayerDirection<T>& layer;
   const int64_t rows, batch;
   const int64_t units;  // H
-  const int gates;
-  const int64_t width;  // of the pre-activations, G*H
+  const int64_t width;  // of the pre-activations, 4H
 };
 
 // Whether the kernels can compute a layer. Errors: Unimplemented.
 template <class T>
 Status CheckSupport(const LayerDirection<T>& layer) {
   const RnnConfig& config = layer.config;
-  const bool has_cell = config.cell == CellKind::kLstm ||
-                        config.cell == CellKind::kCustomLstm ||
-                        config.cell == CellKind::kGru;
+  const bool has_cell =
+      config.cell == CellKind::kLstm || config.cell == CellKind::kCustomLstm;
   if (!has_cell || config.projected() || layer.input_dropout.data ||
       (layer.recurrent_dropout.data && layer.recurrent_dropout.gate_stride)) {
     return MakeStatus(Code::kUnimplemented,
@@ -63,10 +61,8 @@ Status CheckSupport(const LayerDirection<T>& layer) {
 template <class T>
 Status FindStepKernel(const Pass<T>& pass, const char* kernel,
                       CUfunction* function) {
-  const char* cell = pass.is_gru() ? "GruCell"
-                     : pass.layer.config.cell == CellKind::kLstm
-                         ? "LstmCell"
-                         : "CustomLstmCell";
+  const char* cell =
+      pass.layer.config.cell == CellKind::kLstm ? "LstmCell" : "CustomLstmCell";
   return FindKernel(pass.device,
                     {"kernels/steps.cu",
                      {std::string("TF_LSTM_OPS_CELL=") + cell, TypeMacro<T>()}},
@@ -88,8 +84,7 @@ CellArguments<T, ComputeType<T>> CellOf(const Pass<T>& pass) {
   const LayerDirection<T>& layer = pass.layer;
   CellArguments<T, ComputeType<T>> cell;
   cell.cell_size = pass.units;
-  cell.gates = pass.gates;
-  for (int gate = 0; gate < kMaxPreActivations; ++gate) {
+  for (int gate = 0; gate < pass.kGates; ++gate) {
     cell.block[gate] = layer.config.gate_order.block[gate];
     cell.peephole[gate] = layer.weights.peephole[gate];
   }
@@ -99,7 +94,7 @@ CellArguments<T, ComputeType<T>> CellOf(const Pass<T>& pass) {
   return cell;
 }
 
-// The weights of all gates as one matrix [K, G*H], in the order of the weights'
+// The weights of all gates as one matrix [K, 4H], in the order of the weights'
 // blocks.
 template <class T, class E>
 Matrix<E> AllGates(const Pass<T>& pass, const GateMatrices<E>& w, int64_t k) {
