@@ -62,5 +62,9 @@ def recurrent(model: Any) -> Iterator[Located]:
 
 
 def stock_passes_masks() -> bool:
-    """Whether stock recurrent layers pass masks on. Those of Keras 3.16 do not."""
+    """Whether stock recurrent layers pass masks on.
+
+    Returns:
+      False with Keras 3.16.
+    """
     return keras.layers.LSTM(1).supports_masking
