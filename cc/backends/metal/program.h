@@ -52,8 +52,8 @@ class Program {
 };
 
 // The number of programs in the cache, the most recently used ones. A training step of two layers
-// has four programs for each length of its sequences: 64 lengths. docs/reference/gpu.md says what to
-// do with more.
+// has four programs for each length of its sequences: 64 lengths. docs/reference/gpu.md says what
+// to do with more.
 constexpr size_t kCachedPrograms = 256;
 
 // Returns the program of a key. If the cache has none, calls `build` with a new program and keeps

@@ -15,7 +15,6 @@ namespace {
 
 using tf::KernelConstruction;
 using tf::KernelContext;
-using tf::Tensor;
 
 template <class T>
 using Compute = typename CpuCall<T>::Compute;
