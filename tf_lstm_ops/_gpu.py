@@ -47,8 +47,8 @@ class Status(NamedTuple):
       state: "no library", "no GPU", "forced", "off", "passed", "never run", "failed", "outdated" or
         "broken".
       reason: the state in words.
-      cuda: whether the GPU is one of NVIDIA's. Calls in a graph take TensorFlow's own ops instead
-        of kernels that are off or do not exist, not the CPU's kernels.
+      cuda: whether the GPU is one of NVIDIA's. There TensorFlow's own ops replace, in graphs,
+        kernels that are off or do not exist. On other GPUs the CPU's kernels replace them.
     """
 
     on: bool
