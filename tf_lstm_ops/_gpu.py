@@ -47,8 +47,8 @@ class Status(NamedTuple):
       state: "no library", "no GPU", "forced", "off", "passed", "never run", "failed", "outdated" or
         "broken".
       reason: the state in words.
-      cuda: whether the GPU is one of NVIDIA's. Calls in a graph take TensorFlow's own ops instead
-        of kernels that are off or do not exist, not the CPU's kernels.
+      cuda: whether the GPU is one of NVIDIA's. There TensorFlow's own ops replace, in graphs,
+        kernels that are off or do not exist. On other GPUs the CPU's kernels replace them.
     """
 
     on: bool
@@ -101,7 +101,7 @@ def decide(library: pathlib.Path) -> Status:
     if not _status.on and _status.state != "no GPU" and wanted == "auto":
         instead = "Layers and ops run on the CPU"
         if _status.cuda:
-            instead = "What cuDNN lacks takes plain TensorFlow ops or the CPU, which are slower"
+            instead = "Plain TensorFlow ops or the CPU, which are slower, compute what cuDNN lacks"
         tf.get_logger().warning(
             f"tf_lstm_ops: GPU kernels are {_status.reason}. {instead}. Run `{COMMAND}` once to "
             f"turn the kernels on, or set {VARIABLE}=0 to hide this line."

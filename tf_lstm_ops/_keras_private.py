@@ -1,9 +1,9 @@
 """Every private name of Keras that the package uses.
 
-Private is what is not in Keras' API documentation: ``keras.src``, attributes with an underscore,
-and attributes, methods and hooks that the documentation does not list. No other file of the package
-has such a name, but for the methods in OVERRIDDEN. tests/private has a test for each of what it
-must do. Keras is imported in the functions only: op functions work without it.
+A name is private if Keras' API documentation does not list it: ``keras.src``, attributes with an
+underscore, and some attributes, methods and hooks. No other file of the package has such a name,
+except for the methods in OVERRIDDEN. tests/private tests what each function must do. Only the
+functions import Keras, because the ops work without it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Every private name of TensorFlow that the package uses.
 
-Private is what is not in TensorFlow's API documentation: modules below ``tensorflow``, attributes
-with an underscore, and attributes of objects that the documentation does not list. No other file
-of the package has such a name. tests/private has a test for each of what it must do.
+A name is private if TensorFlow's API documentation does not list it: modules below ``tensorflow``,
+attributes with an underscore, and some attributes of objects. No other file of the package has such
+a name. tests/private tests what each function must do.
 """
 
 from __future__ import annotations

@@ -42,8 +42,9 @@ def onnx(
     Each run of the file starts from zero states, also that of a stateful layer.
 
     Before it returns, the function runs the file with ONNX Runtime, or with the reference
-    implementation of the package onnx, and compares it with the model, as `saved_model` does. A
-    warning says if the reference implementation lacks what the file needs.
+    implementation of the package onnx, and compares it with the model, as `saved_model` does. If
+    the reference implementation cannot run the file as ONNX specifies, a warning says that the file
+    was not compared.
 
     Args:
       model: a ``keras.Model`` in float32 whose inputs are known, with layers of this package, stock

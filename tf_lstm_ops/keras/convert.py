@@ -34,17 +34,17 @@ def convert_model(
     """Copies a model and replaces its stock LSTM and GRU layers by ours, or ours by stock ones.
 
     With ``to="ours"``, ``keras.layers.LSTM`` and ``GRU``, and ``keras.layers.RNN`` of one
-    ``LSTMCell`` or ``GRUCell``, become ``tf_lstm_ops.keras.LSTM`` and ``GRU``; of several equal
-    cells, ``StackedLSTM`` or ``StackedGRU``. A warning names the recurrent layers that are not
-    replaced, each with the reason; ``fallback_reasons`` returns them. With ``to="stock"``, layers
-    and cells of tf_lstm_ops become those of ``keras.layers``. Files of the new model need no
+    ``LSTMCell`` or ``GRUCell``, become ``tf_lstm_ops.keras.LSTM`` and ``GRU``. ``RNN`` of several
+    equal cells becomes ``StackedLSTM`` or ``StackedGRU``. A warning names the recurrent layers that
+    are not replaced, each with the reason; ``fallback_reasons`` returns them. With ``to="stock"``,
+    layers and cells of tf_lstm_ops become those of ``keras.layers``. Files of the new model need no
     tf_lstm_ops. If one of the layers has an option that its stock layer lacks, nothing is
     converted.
 
     Layers inside wrappers, nested models, and layers and models of the user's own are replaced too.
     Weights, their order, seeds, states of stateful layers, ``trainable``, and of a compiled model
     the loss, the metrics and the optimizer with its variables are copied: training continues where
-    it was. The model itself does not change and shares nothing with the copy but functions.
+    it was. The model itself does not change, and the copy shares only functions with it.
 
     The copy is made from the model's configuration, as by ``keras.models.load_model``. A subclassed
     model without ``get_config`` has none: convert it with ``in_place=True``. Rules:
@@ -54,7 +54,8 @@ def convert_model(
       model: a ``keras.Model``: Sequential, functional, or with a ``get_config`` of its own; with
         in_place any.
       custom_objects: classes and functions by name, as for ``keras.models.load_model``; needed
-        only for what a ``from_config`` finds by its name and no attribute of a layer refers to.
+        only for an object that a ``from_config`` finds by its name, and that is no attribute of a
+        layer.
       to: "ours" or "stock".
       in_place: whether to convert the model itself instead of a copy. The layers stay the same
         objects with the same variables and get another class, so the model stays compiled. The

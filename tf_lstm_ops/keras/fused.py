@@ -161,8 +161,9 @@ class FusedRNN(keras.layers.RNN):
         """What computes a call on a GPU.
 
         One of: "no GPU"; "GPU kernels", those of this package; "cuDNN", TensorFlow's own op
-        CudnnRNNV3; "plain ops", a loop of TensorFlow's ops, or the CPU's kernel in eager code while
-        the GPU kernels are off; "CPU kernels"; "Keras' own loop", see fallback_reason.
+        CudnnRNNV3; "plain ops", a loop of TensorFlow's ops; "CPU kernels"; "Keras' own loop", see
+        fallback_reason. While the GPU kernels are off, eager calls of a layer with "plain ops" run
+        the CPU kernel.
         """
         if not self.uses_fused_op:
             return "Keras' own loop"
@@ -192,8 +193,8 @@ class FusedRNN(keras.layers.RNN):
     def supports_jit(self) -> bool:
         """Whether Keras may compile a call with XLA, in which plain ops replace the fused op.
 
-        False where GPU kernels or cuDNN run, Keras' own path to it too: by default Keras uses XLA
-        on a machine with a GPU.
+        False where GPU kernels or cuDNN run, also on Keras' own path to cuDNN. On a machine with a
+        GPU, Keras by default compiles models whose layers all return True.
         """
         if self.uses_fused_op:
             return self.gpu_path not in ("GPU kernels", "cuDNN")

@@ -36,8 +36,9 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         bias_constraint, dropout, recurrent_dropout, seed, return_sequences, return_state,
         go_backwards, stateful: as in ``keras.layers.LSTM``.
       unroll: accepted; it changes nothing.
-      use_cudnn: True asks for Keras' own cuDNN path; "auto" and False do not. It is False in a
-        layer with use_peephole, cell_clip, projection_size or layer_normalization.
+      use_cudnn: True asks for Keras' own cuDNN path; "auto" and False do not. With use_peephole,
+        cell_clip, projection_size or layer_normalization, True is an error, and the attribute is
+        False.
       use_peephole: adds the weight ``peephole_kernel`` [3, H]; see LSTMCell.
       cell_clip: bounds the cell state to [-cell_clip, cell_clip]; see LSTMCell.
       projection_size: P, positive and below units: h is multiplied by the weight

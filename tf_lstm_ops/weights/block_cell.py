@@ -53,9 +53,9 @@ class BlockCellFormat(Weights):
           wci, wcf, wco: [H] each if the op was used with use_peephole, else None.
           gate_order: "ICFO"; for BlockLSTMV2 "IFCO".
           forget_bias: the op's attribute, which is added to the bias; for BlockLSTMV2 0.
-          projection: [H, P] of a cell that the op does not have, such as TensorFlow 1's
-            ``LSTMCell(num_proj=P)``. It must be given, because w does not show where its rows of
-            h begin.
+          projection: [H, P], the projection of a cell such as TensorFlow 1's
+            ``LSTMCell(num_proj=P)``; None for the ops, which have none. It shows that w has P rows
+            for h instead of H.
 
         Returns:
           The weights of one layer of one direction.

@@ -24,8 +24,8 @@ TOLERANCES = {
 }
 _CANNOT_RUN = (
     "the file cannot run in TensorFlow Lite's interpreter",
-    ". It has other ops with another quantize, or if the model's Input has another or a known "
-    "number of steps",
+    ". Try another quantize, or another or a known number of steps in the model's Input. The file "
+    "then has other ops",
 )
 _UNKNOWN_SIZES = (5, 8)  # what a check puts where a size of an input is unknown
 

@@ -171,8 +171,8 @@ class Lowering:
             return "WHILE"
         warnings.warn(
             f"layer {item.path}: quantize='int8' writes ops for each of {steps} steps, because the "
-            "converter does not quantise loops. A smaller file, with one loop or op, is that of "
-            "quantize='float16' or 'dynamic'",
+            "converter does not quantise loops. quantize='float16' and 'dynamic' write one loop or "
+            "op instead, so the file is smaller",
             stacklevel=2,
         )
         return f"unrolled, {steps} steps"
