@@ -39,9 +39,17 @@ def compiles(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+def include(ours: str) -> str:
+    """The directive for NVIDIA's header. The wheel of TensorFlow 2.18 has no nvrtc.h."""
+    theirs = HEADERS[ours]
+    if not any((folder / theirs).exists() for folder in FOLDERS):
+        pytest.skip(f"TensorFlow's wheel has no {theirs}")
+    return f"#include <{theirs}>\n"
+
+
 @pytest.mark.parametrize("ours", HEADERS)
 def test_declarations_agree(tmp_path, ours):
-    both = f"#include <{HEADERS[ours]}>\n" + (API / ours).read_text()
+    both = include(ours) + (API / ours).read_text()
     done = compiles(both, tmp_path)
     assert done.returncode == 0, done.stdout
 
@@ -52,7 +60,7 @@ def test_every_function_is_nvidias(tmp_path, ours):
     functions = FUNCTION.findall((API / ours).read_text())
     assert len(functions) >= 3
     uses = "".join(f"using ::{name};\n" for name in functions)  # some are overloaded in C++
-    program = f"#include <{HEADERS[ours]}>\nnamespace own {{\n{uses}}}\n"
+    program = include(ours) + f"namespace own {{\n{uses}}}\n"
     done = compiles(program, tmp_path)
     assert done.returncode == 0, done.stdout
 
@@ -69,5 +77,5 @@ def test_every_function_is_nvidias(tmp_path, ours):
 def test_a_differing_declaration_does_not_compile(tmp_path, ours, declared, differing):
     text = (API / ours).read_text()
     assert declared in text
-    both = f"#include <{HEADERS[ours]}>\n" + text.replace(declared, differing)
+    both = include(ours) + text.replace(declared, differing)
     assert compiles(both, tmp_path).returncode != 0
