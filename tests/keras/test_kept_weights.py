@@ -1,6 +1,7 @@
 """Inference keeps the weights as the engine packs them: whatever changes the weights, predictions
 follow. The first of two equal calls packs them, the second one finds them."""
 
+import itertools
 import threading
 from collections.abc import Callable
 
@@ -92,6 +93,23 @@ def test_writes_of_one_element_behind_tensorflow(units) -> None:
             got = layer(x).numpy()
             np.testing.assert_array_equal(got, layer(x, training=True))
             assert np.abs(got - before).max() > 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_changed_signs_do_not_cancel(dtype) -> None:
+    """In a hash of products the sign, the highest bit of a word, may meet another one."""
+    layer = tf_lstm_ops.keras.GRU(4, return_sequences=True, dtype=dtype)
+    layer.build((None, None, 2))
+    x = tf.random.stateless_normal([3, 5, 2], seed=[1, 2], dtype=dtype)
+    for weight in (layer.cell.kernel, layer.cell.recurrent_kernel):
+        given = weight.numpy()
+        for at in itertools.combinations(range(given.size), 2):
+            changed = given.copy()
+            changed.flat[list(at)] *= -1
+            for value in (given, changed):
+                weight.assign(value)
+                got = layer(x)
+            np.testing.assert_array_equal(got, layer(x, training=True))
 
 
 def kernel_call(x: tf.Tensor, kernel: tf.Tensor, recurrent: tf.Tensor, training: bool) -> tf.Tensor:

@@ -38,7 +38,8 @@ constexpr int kMaxTogether = 2;
 
 // Adds a value to a hash, a bijection of each.
 inline uint64_t MixHash(uint64_t hash, uint64_t value) {
-  return (hash ^ value) * 0x9E3779B97F4A7C15;  // the golden ratio
+  const uint64_t product = (hash ^ value) * 0x9E3779B97F4A7C15;  // golden ratio
+  return product ^ product >> 32;  // a product keeps the highest bit's place
 }
 
 // Runs `count` layer directions side by side; `count` is 1 or kMaxTogether.
