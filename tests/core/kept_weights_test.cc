@@ -1,8 +1,15 @@
-// Tests of backends/cpu/kept_weights.h.
+// Tests of backends/cpu/kept_weights.h and simd/hash.h.
 #include "backends/cpu/kept_weights.h"
 
+#include <cstring>
 #include <memory>
+#include <random>
+#include <unordered_set>
+#include <vector>
 
+#define TF_LSTM_OPS_SIMD hash_test
+#include "backends/cpu/simd/hash.h"
+#undef TF_LSTM_OPS_SIMD
 #include "harness.h"
 
 namespace tf_lstm_ops::cpu {
@@ -59,6 +66,64 @@ TEST(WithoutWeightsThereIsNothingToUse) {
   PackedWeightsUse none(nullptr);
   CHECK_EQ(none.get() == nullptr, true);
   none.Filled();
+}
+
+// What writes to weights change: signs, exponents, the least significant bit;
+// zeros, ones, negation of a double (the other element of a word).
+template <class Bits>
+std::vector<Bits> Changed(Bits bits, int fraction) {
+  constexpr int kTop = 8 * sizeof(Bits) - 1;
+  const Bits one = 1;
+  return {bits ^ (one << kTop),      // sign
+          bits + (one << fraction),  // times two
+          bits - (one << fraction),  // half
+          bits ^ 1,                  // least significant bit
+          bits ^ (one << (fraction - 1)),
+          0,
+          one << kTop};  // -0
+}
+
+// All pairs of changes of two elements, and all single ones, give different
+// hashes: 2^21 of 2^64.
+template <class Bits, class Number>
+void CheckPairs(int fraction) {
+  constexpr size_t kCount = 256 / sizeof(Bits) + 3;  // steps, and a rest
+  std::mt19937 random(5);
+  std::normal_distribution<double> normal;
+  std::vector<Bits> weights(kCount);
+  for (Bits& bits : weights) {
+    const auto number = static_cast<Number>(normal(random));
+    std::memcpy(&bits, &number, sizeof bits);
+  }
+  std::unordered_set<uint64_t> hashes;
+  size_t calls = 0;
+  const auto add = [&] {
+    hashes.insert(hash_test::HashBytes(weights.data(), kCount * sizeof(Bits)));
+    ++calls;
+  };
+  add();
+  for (size_t a = 0; a < kCount; ++a) {
+    const Bits before_a = weights[a];
+    for (const Bits changed_a : Changed(before_a, fraction)) {
+      weights[a] = changed_a;
+      add();
+      for (size_t b = 0; b < a; ++b) {
+        const Bits before_b = weights[b];
+        for (const Bits changed_b : Changed(before_b, fraction)) {
+          weights[b] = changed_b;
+          add();
+        }
+        weights[b] = before_b;
+      }
+    }
+    weights[a] = before_a;
+  }
+  CHECK_EQ(hashes.size(), calls);
+}
+
+TEST(ChangesOfTwoElementsDoNotCancel) {
+  CheckPairs<uint32_t, float>(23);
+  CheckPairs<uint64_t, double>(52);
 }
 
 }  // namespace

@@ -13,10 +13,11 @@ struct WeightBytes {
   size_t size;
 };
 
-// Returns a hash of all bytes of the arrays. Two sets of arrays of the same
-// sizes have the same hash with a probability of 2^-64. The hash differs if the
-// difference is in one element. It does not depend on `threads`, the largest
-// number of threads to use. Throws std::bad_alloc.
+// Returns a hash of all bytes of the arrays. The hash differs if one
+// element differs. Other arrays of the same sizes have the same hash with a
+// probability of 2^-64, unless they are made for it: the hash has no secret. It
+// does not depend on `threads`, the largest number of threads to use. Throws
+// std::bad_alloc.
 uint64_t HashWeights(const WeightBytes* arrays, int count, int threads);
 
 }  // namespace tf_lstm_ops::cpu
