@@ -241,3 +241,20 @@ def test_callables_that_keras_cannot_serialise_are_shared(loss):
     x, y = np.ones((BATCH, TIME, INPUTS), "float32"), np.zeros((BATCH, UNITS), "float32")
     got, wanted = (m.evaluate(x, y, verbose=0) for m in (converted, model))
     np.testing.assert_allclose(got, wanted, rtol=1e-5)  # a mean of float32 squares
+
+
+def test_two_classes_of_one_module_and_name_are_refused(rng):
+    def scale(factor):
+        class Scale(layers.Layer):
+            def call(self, x):
+                return x * factor
+
+        return Scale()
+
+    x = rng.normal(size=(BATCH, TIME, INPUTS)).astype("float32")
+    parts = [keras.Input((TIME, INPUTS)), scale(5.0), scale(7.0), layers.LSTM(UNITS)]
+    model = keras.Sequential(parts)
+    with pytest.raises(ValueError, match=r"two classes .*\.Scale, .* in_place=True"):
+        convert_model(model)
+    before = outputs(model, x)
+    assert_near(outputs(convert_model(model, in_place=True), x), before, PREDICTION_BOUND)

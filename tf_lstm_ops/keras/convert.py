@@ -237,6 +237,7 @@ def _copy_state(model: Any, copy: Any) -> None:
             "or get_build_config, and a layer that nested models share. "
             f"{_WITHOUT_CONFIGURATION}"
         )
+    _require_the_same_classes(pairs)
     for source, target in pairs:
         if isinstance(target, keras.Sequential) and isinstance(source, StackedRNN):
             stock_stack.copy_state(source, target)
@@ -247,6 +248,21 @@ def _copy_state(model: Any, copy: Any) -> None:
     for pair in pairs:  # also the variables of the seeds, but those of a stack that was replaced
         if len({str([v.shape for v in layer.variables]) for layer in pair}) == 1:
             _assign(*(layer.variables for layer in reversed(pair)))
+
+
+def _require_the_same_classes(pairs: list[Any]) -> None:
+    """A configuration names the class of a layer, which may be the name of another class, too."""
+    kinds = {type(source): type(target) for source, target in pairs}
+    for kind, found in kinds.items():
+        if found is not kind and (kind.__module__, kind.__name__) == (
+            found.__module__,
+            found.__name__,
+        ):
+            raise ValueError(
+                f"the model has two classes {kind.__module__}.{kind.__name__}, which its "
+                "configuration does not tell apart. Give them different names. "
+                f"{_WITHOUT_CONFIGURATION}"
+            )
 
 
 def _pairs(model: Any, copy: Any) -> list[Any]:

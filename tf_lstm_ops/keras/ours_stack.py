@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from tf_lstm_ops.keras import user_objects
+from tf_lstm_ops.keras.activations import described
 from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.lstm_cell import LSTMCell
 from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
@@ -81,11 +82,17 @@ def _of_equal_cells(
     known = cls(1).get_config().keys()
     extra = [k for k in cell if k in _FIXED and cell[k] != _FIXED[k]]
     if extra := [*extra, *(options.keys() - known)]:
-        return f"{name} has no {', '.join(f'{k}={cell[k]!r}' for k in sorted(extra))}"
+        return f"{name} has no {', '.join(_option(layer, cell, k) for k in sorted(extra))}"
     stack = cls(num_layers=count, **{**options, **config})
     if not layer.supports_masking:  # stock layers of Keras 3.16
         stack.pass_no_masks()
     return stack
+
+
+def _option(layer: Any, cell: dict[str, Any], name: str) -> str:
+    """An option of the cells of a layer for a message."""
+    value = getattr(layer.cell.cells[0], name, None)
+    return f"{name}={described(value) if callable(value) else repr(cell[name])}"
 
 
 def replaced(config: Any) -> Any:
