@@ -27,8 +27,6 @@ from pairs import (
     rounding,
 )
 
-import tf_lstm_ops
-
 # Units below, at, and across the widths of vector registers.
 SIZES = [Sizes(2, 5, 3, 1), Sizes(3, 6, 4, 7), Sizes(5, 4, 1, 17), Sizes(2, 7, 2, 33)]
 
@@ -369,42 +367,3 @@ def test_one_state_needs_no_list(rng):
     wanted = theirs(x, initial_state=h0).numpy()
     assert_close(ours(x, initial_state=h0).numpy(), wanted, rounding(SIZES[0]))
     np.testing.assert_array_equal(ours(x, initial_state=h0), ours(x, initial_state=[h0]))
-
-
-OWN_OPTIONS = [
-    ("LSTM", {"use_peephole": True}),
-    ("LSTM", {"cell_clip": 0.05}),
-    ("LSTM", {"projection_size": 3}),
-    ("LSTM", {"layer_normalization": True}),
-    ("GRU", {"layer_normalization": True}),
-]
-
-
-@pytest.mark.parametrize(("kind", "options"), OWN_OPTIONS)
-def test_cudnn_path_refuses_what_it_lacks(kind, options):
-    with pytest.raises(ValueError, match="use_cudnn=True"):
-        getattr(tf_lstm_ops.keras, kind)(5, use_cudnn=True, **options)
-
-
-@pytest.mark.parametrize(("kind", "options"), OWN_OPTIONS)
-def test_a_fused_bidirectional_of_keras_does_not_drop_own_options(kind, options, monkeypatch, rng):
-    """Keras hands both layers' kernels to its backend, which TensorFlow's does not have yet."""
-    layer = keras.layers.Bidirectional(getattr(tf_lstm_ops.keras, kind)(5, **options))
-    x = rng.normal(size=(3, 4, 2)).astype("float32")
-    want = layer(x).numpy()
-    name = f"bidirectional_{kind.lower()}"
-    calls: list[str] = []
-
-    def fused(*_, **__):
-        calls.append(name)
-        raise NotImplementedError
-
-    backend = keras.src.backend
-    if not hasattr(backend, name):
-        pytest.skip("this Keras has no fused path of Bidirectional")
-    monkeypatch.setattr(backend, name, fused)
-    np.testing.assert_array_equal(layer(x), want)
-    assert not calls
-    plain = keras.layers.Bidirectional(getattr(tf_lstm_ops.keras, kind)(5))
-    plain(x)
-    assert calls  # so the path would have been taken

@@ -1,7 +1,6 @@
 """What does not fit is refused with words that say what, and what to do."""
 
 import dataclasses
-import json
 
 import keras
 import numpy as np
@@ -24,31 +23,6 @@ NODE = PLAIN.to_onnx()
 GRAPH = PLAIN.to_mpsgraph()
 ICFO = {"gate_order": "ICFO", "forget_bias": 1.0}
 SIZES = {"input_size": INPUTS, "cell_size": UNITS}
-
-
-OTHER_LAYERS = {
-    "LSTM": lambda: keras.layers.LSTM(UNITS),
-    "SimpleRNN": lambda: keras.layers.SimpleRNN(UNITS),
-    "RNN of an LSTMCell": lambda: keras.layers.RNN(keras.layers.LSTMCell(UNITS)),
-    "Bidirectional LSTM": lambda: keras.layers.Bidirectional(keras.layers.LSTM(UNITS)),
-}
-
-
-@pytest.mark.parametrize("kind", OTHER_LAYERS)
-def test_a_gru_does_not_come_from_other_layers(kind):
-    layer = OTHER_LAYERS[kind]()
-    layer.build((None, None, INPUTS))
-    for source in (layer, [layer]):
-        with pytest.raises(ValueError, match=r"must be a GRU but has layers of class "):
-            GRUWeights.from_keras(source)
-
-
-@pytest.mark.parametrize("kind", ["GRU", "SimpleRNN"])
-def test_an_lstm_does_not_come_from_other_layers(kind):
-    layer = getattr(keras.layers, kind)(UNITS)
-    layer.build((None, None, INPUTS))
-    with pytest.raises(ValueError, match="must"):
-        LSTMWeights.from_keras(layer)
 
 
 CANNOT_HOLD = {
@@ -357,13 +331,6 @@ MALFORMED = {
 }
 
 
-def tensor_file(shape):
-    """A .safetensors file of tensors without elements."""
-    entry = {"dtype": "F64", "shape": shape, "data_offsets": [0, 0]}
-    text = json.dumps({"weight_ih_l0": entry, "weight_hh_l0": entry}).encode()
-    return len(text).to_bytes(8, "little") + text
-
-
 @pytest.mark.parametrize("name", CANNOT_HOLD)
 def test_what_a_form_cannot_hold(name):
     call, message = CANNOT_HOLD[name]
@@ -410,28 +377,3 @@ def test_a_projection_makes_h_smaller():
     square = dataclasses.replace(cell, projection=np.eye(UNITS))
     with pytest.raises(ValueError, match="with a projection h must be smaller than 4, not 4"):
         LSTMWeights((square,))
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"", "model.safetensors is no valid .safetensors file: "),
-        (b"\xff" * 40, "model.safetensors is no valid .safetensors file: "),
-        (tensor_file([0, 2**60]), "weight_ih_l0 cannot be read: "),
-        (tensor_file([-1]), "no valid .safetensors file: .*invalid value"),
-        (tensor_file(["x" * 10**5]), "^.{,500}$"),
-    ],
-    ids=["empty", "no length", "large without elements", "negative size", "long text"],
-)
-def test_a_damaged_file(data, message, tmp_path):
-    pytest.importorskip("safetensors", reason="reads the file")
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(data)
-    with pytest.raises(ValueError, match=message):
-        LSTMWeights.from_safetensors(path)
-
-
-def test_no_file(tmp_path):
-    pytest.importorskip("safetensors", reason="reads the file")
-    with pytest.raises(FileNotFoundError):
-        LSTMWeights.from_safetensors(tmp_path / "model.safetensors")

@@ -1,0 +1,45 @@
+"""Options that cuDNN lacks keep Keras from its own cuDNN paths."""
+
+import keras
+import numpy as np
+import pytest
+
+import tf_lstm_ops
+
+OWN_OPTIONS = [
+    ("LSTM", {"use_peephole": True}),
+    ("LSTM", {"cell_clip": 0.05}),
+    ("LSTM", {"projection_size": 3}),
+    ("LSTM", {"layer_normalization": True}),
+    ("GRU", {"layer_normalization": True}),
+]
+
+
+@pytest.mark.parametrize(("kind", "options"), OWN_OPTIONS)
+def test_cudnn_path_refuses_what_it_lacks(kind, options):
+    with pytest.raises(ValueError, match="use_cudnn=True"):
+        getattr(tf_lstm_ops.keras, kind)(5, use_cudnn=True, **options)
+
+
+@pytest.mark.parametrize(("kind", "options"), OWN_OPTIONS)
+def test_a_fused_bidirectional_of_keras_does_not_drop_own_options(kind, options, monkeypatch, rng):
+    """Keras hands both layers' kernels to its backend, which TensorFlow's does not have yet."""
+    layer = keras.layers.Bidirectional(getattr(tf_lstm_ops.keras, kind)(5, **options))
+    x = rng.normal(size=(3, 4, 2)).astype("float32")
+    want = layer(x).numpy()
+    name = f"bidirectional_{kind.lower()}"
+    calls: list[str] = []
+
+    def fused(*_, **__):
+        calls.append(name)
+        raise NotImplementedError
+
+    backend = keras.src.backend
+    if not hasattr(backend, name):
+        pytest.skip("this Keras has no fused path of Bidirectional")
+    monkeypatch.setattr(backend, name, fused)
+    np.testing.assert_array_equal(layer(x), want)
+    assert not calls
+    plain = keras.layers.Bidirectional(getattr(tf_lstm_ops.keras, kind)(5))
+    plain(x)
+    assert calls  # so the path would have been taken
