@@ -68,23 +68,22 @@ TEST(WithoutWeightsThereIsNothingToUse) {
   none.Filled();
 }
 
-// What writes to weights change: signs, exponents, the least significant bit;
-// zeros, ones, negation of a double (the other element of a word).
+// Changes of an element that has `fraction` bits of fraction.
 template <class Bits>
 std::vector<Bits> Changed(Bits bits, int fraction) {
   constexpr int kTop = 8 * sizeof(Bits) - 1;
   const Bits one = 1;
-  return {bits ^ (one << kTop),      // sign
-          bits + (one << fraction),  // times two
-          bits - (one << fraction),  // half
-          bits ^ 1,                  // least significant bit
-          bits ^ (one << (fraction - 1)),
+  return {bits ^ (one << kTop),            // sign
+          bits + (one << fraction),        // times two
+          bits - (one << fraction),        // half
+          bits ^ 1,                        // least significant bit
+          bits ^ (one << (fraction - 1)),  // highest bit of the fraction
           0,
           one << kTop};  // -0
 }
 
 // All pairs of changes of two elements, and all single ones, give different
-// hashes: 2^21 of 2^64.
+// hashes: 109,000 of floats and 29,000 of doubles.
 template <class Bits, class Number>
 void CheckPairs(int fraction) {
   constexpr size_t kCount = 256 / sizeof(Bits) + 3;  // steps, and a rest

@@ -231,7 +231,11 @@ class Bound:
         return squares(y, prediction, 3.0)
 
 
-@pytest.mark.parametrize("loss", [functools.partial(squares, factor=2.0), Bound().loss])
+@pytest.mark.parametrize(
+    "loss",
+    [functools.partial(squares, factor=2.0), Bound().loss, keras.losses.MeanSquaredError],
+    ids=["partial", "method", "class"],
+)
 def test_callables_that_keras_cannot_serialise_are_shared(loss):
     model = keras.Sequential([keras.Input((TIME, INPUTS)), layers.LSTM(UNITS)])
     model.compile("adam", loss)

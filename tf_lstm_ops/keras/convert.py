@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -320,7 +321,7 @@ def _copy_training(model: Any, copy: Any) -> None:
 
 def _copied(argument: Any) -> Any:
     """A copy of an object that has a configuration. Others have no state that Keras knows."""
-    if not hasattr(argument, "get_config"):
+    if inspect.isclass(argument) or not hasattr(argument, "get_config"):
         return argument
     with user_objects.named():
         config = keras.saving.serialize_keras_object(argument)

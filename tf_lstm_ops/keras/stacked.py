@@ -17,8 +17,8 @@ class StackedLSTM(StackedRNN):
     """Several LSTM layers in one op: ``torch.nn.LSTM`` as a Keras layer.
 
     A stack of ``keras.layers.LSTM``, or of ``Bidirectional`` ones, with the same weights gives the
-    same results. Forward and backward are one op each for all layers, with any boolean mask; with
-    ``dropout_per="sequence"``, in training, one for each layer. Rules: docs/reference/keras.md.
+    same results. Forward and backward are one op each for all layers, with any boolean mask. In
+    training with dropout they are one op each for each layer. Rules: docs/reference/keras.md.
 
     Args:
       units: positive integer H, the number of units of each direction of each layer.

@@ -13,10 +13,10 @@ struct WeightBytes {
   size_t size;
 };
 
-// Returns a hash of all bytes of the arrays. The hash differs if one
-// element differs. Other arrays of the same sizes have the same hash with a
-// probability of 2^-64, unless they are made for it: the hash has no secret. It
-// does not depend on `threads`, the largest number of threads to use. Throws
+// Returns a hash of all bytes of the arrays. The hash differs if one element
+// differs. Other arrays of the same sizes have the same hash with a probability
+// of 2^-64, unless they are made for it: the hash has no secret. It does not
+// depend on `threads`, the largest number of threads to use. Throws
 // std::bad_alloc.
 uint64_t HashWeights(const WeightBytes* arrays, int count, int threads);
 
