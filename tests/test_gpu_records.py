@@ -279,7 +279,7 @@ def test_a_process_that_hides_its_gpus_has_fused_ops(off, monkeypatch):
         ("14.4", 2**20, ""),
     ],
 )
-@pytest.mark.parametrize("op", _placement.ON_METAL)
+@pytest.mark.parametrize("op", sorted(dialects.ON_METAL))
 def test_products_that_an_old_macos_refuses_are_placed_on_the_cpu(
     op, version, rows, device, monkeypatch
 ):

@@ -4,7 +4,7 @@ On an NVIDIA GPU (`may_use_cuda`) the functions of `raw_ops` and the layers take
 CudnnRNNV3 for what cuDNN has, whether the kernels are on or off. Other calls take plain ops if they
 have no kernel (`needs_plain_ops`). On Metal they do not: a loop of plain ops makes slices of lists
 of tensors, and the memory of tensorflow-metal has no addresses for a slice. There the kernels are
-few (ON_METAL); all other calls run on the CPU.
+few; all other calls run on the CPU.
 """
 
 from __future__ import annotations
@@ -13,23 +13,17 @@ import functools
 import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import ModuleType
+from typing import Any, Literal
 
 import tensorflow as tf
 
 from tf_lstm_ops import _gpu, _tf_private
 
-# Ops with a Metal kernel. `metal_lacks` says which calls of CudnnRNNV3 it does not compute.
-ON_METAL = (
-    *("LSTMBlockCell", "LSTMBlockCellGrad", "LSTMBlockCellFullGrad"),
-    *("CudnnRNNV3", "CudnnRNNBackpropV3"),
-    *("MPSGraphLSTM", "MPSGraphLSTMGradients"),
-)
-# Ops without a CUDA kernel.
-CPU_ONLY = ("KerasGRU", "KerasResetBeforeGRU", "KerasLayerNormLSTM", "KerasLayerNormGRU")
+# What computes a call on a GPU: "cuDNN" is TensorFlow's own CudnnRNNV3; "GPU kernels" and "CPU
+# kernels" are those of this package; "plain ops" is a loop of TensorFlow's ops.
+Path = Literal["no GPU", "cuDNN", "GPU kernels", "plain ops", "CPU kernels"]
 
-# How the names of ops begin that have no CUDA kernel: they move elements.
-_NOT_ON_CUDA = ("CudnnRNNParams", "CudnnRNNCanonical", "CudnnRNNDropoutMask")
 # Inputs of the layers' ops that the CUDA kernels lack.
 _NOT_ON_CUDA_INPUTS = ("projection", "input_dropout", "recurrent_dropout")
 _ROWS_BEFORE_MACOS_14_4 = 32768
@@ -63,15 +57,22 @@ def has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
     if not _gpu.status().on:
         return False
     if not _gpu.status().cuda:
-        return op in ON_METAL
-    if op in CPU_ONLY:
+        return op in _registry().ON_METAL
+    if op in _registry().NOT_ON_CUDA:
         return False
     given = arguments or {}
     if op.startswith("CudnnRNN") and "input" in given:
         return given["input"].dtype != tf.bfloat16
-    if has_other_activations(given) or op.startswith(_NOT_ON_CUDA):
+    if has_other_activations(given):
         return False
     return all(given[name].shape == [0] for name in _NOT_ON_CUDA_INPUTS if name in given)
+
+
+def _registry() -> ModuleType:
+    """The registry of the dialects, whose modules import this one."""
+    from tf_lstm_ops import dialects
+
+    return dialects
 
 
 def needs_plain_ops(op: str, arguments: Mapping[str, Any]) -> bool:
@@ -156,7 +157,7 @@ def placed(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
     refuses: Callable[..., bool]
     if op in ("KerasLSTM", "KerasLSTMGrad"):
         refuses = _cuda_lacks
-    elif on_metal() and op in ON_METAL:
+    elif on_metal() and op in _registry().ON_METAL:
 
         def refuses(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
             return metal_lacks(op, kwargs) or _has_too_many_rows(args, kwargs)
@@ -193,7 +194,7 @@ def _cuda_lacks(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     return has_other_activations(kwargs) or projection.shape != [0]
 
 
-def path(op: str, has_cuda: bool, has_cudnn: bool, has_metal: bool) -> str:
+def path(op: str, has_cuda: bool, has_cudnn: bool, has_metal: bool) -> Path:
     """What computes a call on a GPU.
 
     Args:
@@ -203,8 +204,7 @@ def path(op: str, has_cuda: bool, has_cudnn: bool, has_metal: bool) -> str:
       has_metal: whether the Metal kernels have it.
 
     Returns:
-      "no GPU"; "cuDNN", TensorFlow's own CudnnRNNV3; "GPU kernels", those of this package; "plain
-      ops", those of TensorFlow; or "CPU kernels".
+      One of Path.
     """
     if _gpu.status().state == "no GPU" or not tf.config.get_visible_devices("GPU"):
         return "no GPU"

@@ -1,10 +1,10 @@
-"""The registry of the dialects: the gradients and the composites of all ops of this package.
+"""The registry of the dialects: what Python knows of each op of this package.
 
 A dialect is a family of ops with one contract, as in cc/dialects. In Python a new dialect is
-raw_ops/<dialect>.py, composite/<dialect>.py and gradients/<dialect>.py; it is registered here, its
-functions are exported by raw_ops/__init__.py, and its cases for a device are added to
-selftest/ops.py. Inputs, types and attributes of its ops come from their native definitions
-(op_definitions.py).
+raw_ops/<dialect>.py, composite/<dialect>.py, gradients/<dialect>.py and vectorized/<dialect>.py; it
+is registered here, its functions are exported by raw_ops/__init__.py, and its cases for a device
+are added to selftest/ops.py. Inputs, types and attributes of its ops come from their native
+definitions (op_definitions.py).
 """
 
 from __future__ import annotations
@@ -35,41 +35,71 @@ class Dialect(NamedTuple):
 
     Attributes:
       composites: functions that compute the ops in plain TensorFlow ops, for XLA and portable
-        exports, by the op's name without its namespace.
+        exports, by the op's name without its namespace. The keys are all ops of the dialect but
+        those of ``no_composite``.
       gradients: functions for ``tf.RegisterGradient``, by the op's name in a graph. The gradient of
         an op is a fused op. The gradient of a gradient op is the gradient of its composite.
       converters: functions that run an op for all iterations of tf.vectorized_map, by the op's name
         in a graph.
       not_differentiable: names in a graph of ops without a gradient.
+      no_composite: ops that read what only a kernel writes.
+      on_metal: ops with a Metal kernel.
+      not_on_cuda: ops without a CUDA kernel.
     """
 
     composites: Mapping[str, Composite]
     gradients: Mapping[str, Gradient]
     converters: Mapping[str, vectorized.Converter]
     not_differentiable: tuple[str, ...] = ()
+    no_composite: tuple[str, ...] = ()
+    on_metal: tuple[str, ...] = ()
+    not_on_cuda: tuple[str, ...] = ()
 
+
+# Ops that move the elements of weights; and one that reads a reserve, to test dropout.
+_PARAMS = (
+    *("CudnnRNNParamsSize", "CudnnRNNParamsToCanonical", "CudnnRNNParamsToCanonicalV2"),
+    *("CudnnRNNCanonicalToParams", "CudnnRNNCanonicalToParamsV2"),
+)
+_DROPOUT_MASK = "CudnnRNNDropoutMask"
 
 DIALECTS: dict[str, Dialect] = {
     "block_cell": Dialect(
         block_cell.COMPOSITES,
         block_cell_gradients.GRADIENTS,
         block_cell_converters.CONVERTERS,
+        on_metal=("LSTMBlockCell", "LSTMBlockCellGrad", "LSTMBlockCellFullGrad"),
     ),
     "cudnn_rnn": Dialect(
         cudnn_ops.COMPOSITES,
         cudnn_rnn_gradients.GRADIENTS,
         cudnn_rnn_converters.CONVERTERS,
         cudnn_rnn_gradients.NOT_DIFFERENTIABLE,
+        no_composite=(_DROPOUT_MASK,),
+        on_metal=("CudnnRNNV3", "CudnnRNNBackpropV3"),
+        not_on_cuda=(*_PARAMS, _DROPOUT_MASK),
     ),
-    "keras": Dialect(keras.COMPOSITES, keras_gradients.GRADIENTS, keras_converters.CONVERTERS),
+    "keras": Dialect(
+        keras.COMPOSITES,
+        keras_gradients.GRADIENTS,
+        keras_converters.CONVERTERS,
+        not_on_cuda=tuple(
+            f"{op}{grad}" for op in keras.LAYERS if op != "KerasLSTM" for grad in ("", "Grad")
+        ),
+    ),
     "mpsgraph": Dialect(
-        mpsgraph.COMPOSITES, mpsgraph_gradients.GRADIENTS, mpsgraph_converters.CONVERTERS
+        mpsgraph.COMPOSITES,
+        mpsgraph_gradients.GRADIENTS,
+        mpsgraph_converters.CONVERTERS,
+        on_metal=("MPSGraphLSTM", "MPSGraphLSTMGradients"),
     ),
 }
 
 COMPOSITES: dict[str, Composite] = {
     op: composite for dialect in DIALECTS.values() for op, composite in dialect.composites.items()
 }
+ON_METAL = frozenset(op for dialect in DIALECTS.values() for op in dialect.on_metal)
+NOT_ON_CUDA = frozenset(op for dialect in DIALECTS.values() for op in dialect.not_on_cuda)
 
 
 def register_gradients() -> None:

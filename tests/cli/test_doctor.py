@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import keras
 import numpy as np
@@ -12,6 +12,7 @@ import tensorflow as tf
 import tf_lstm_ops
 from tf_lstm_ops import __main__, _placement
 from tf_lstm_ops.cli import doctor_environment, doctor_exports, doctor_layers, doctor_timing
+from tf_lstm_ops.keras.fused import GPUPath
 
 layers, ours = keras.layers, tf_lstm_ops.keras
 CONVERT = "tf_lstm_ops.keras.convert_model replaces it"
@@ -142,6 +143,10 @@ def test_cudnn_is_no_stock_loop() -> None:
         "Keras runs cuDNN, if the mask is padded on the right",
         None,
     )
+
+
+def test_every_gpu_path_is_a_path_of_a_finding() -> None:
+    assert set(doctor_layers._PATHS) == set(get_args(GPUPath))
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.framework import kernels
 
-from tf_lstm_ops import _library
-from tf_lstm_ops._placement import _NOT_ON_CUDA, CPU_ONLY
+from tf_lstm_ops import _library, dialects
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the library is for Linux")
 
@@ -66,13 +65,8 @@ def test_types_of_cudnn(op):
 def test_ops_without_kernels():
     """docs/reference/gpu.md names the layers that they compute."""
     cpu = {k.op for k in kernels.get_all_registered_kernels().kernel if k.device_type == "CPU"}
-    layers = {f"TfLstmOps>{name}{grad}" for name in CPU_ONLY for grad in ("", "Grad")}
     on_cpu = {op for op in cpu - gpu_kernels().keys() if op.startswith("TfLstmOps>")}
-    assert {op for op in on_cpu if "CudnnRNN" not in op} == layers
-    assert all(
-        op.startswith(_NOT_ON_CUDA)
-        for op in (o.removeprefix("TfLstmOps>") for o in on_cpu - layers)
-    )
+    assert on_cpu == {f"TfLstmOps>{op}" for op in dialects.NOT_ON_CUDA}
 
 
 BLOCK_OPS = ["BlockLSTM", "BlockLSTMV2", "BlockLSTMGrad", "BlockLSTMFullGrad"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import keras
 
 from tf_lstm_ops import keras as ours
 from tf_lstm_ops.keras import counterparts, model_layers, ours_stack, user_objects
-from tf_lstm_ops.keras.fused import FusedRNN
+from tf_lstm_ops.keras.fused import FusedRNN, GPUPath
 
 CONVERT = "tf_lstm_ops.keras.convert_model replaces it"
 
@@ -20,8 +20,17 @@ _FUSED_OPTIONS = {
     "cell_clip": None,
     "projection_size": None,
 }
-# FusedRNN.gpu_path where a layer does not run the fused op.
-_OTHER_PATHS = {"cuDNN": "cuDNN", "plain ops": "plain ops", "Keras' own loop": "stock loop"}
+Path = Literal["fused op", "cuDNN", "plain ops", "stock loop"]
+
+# What each value of FusedRNN.gpu_path is in a finding.
+_PATHS: dict[GPUPath, Path] = {
+    "no GPU": "fused op",
+    "CPU kernels": "fused op",
+    "GPU kernels": "fused op",
+    "cuDNN": "cuDNN",
+    "plain ops": "plain ops",
+    "Keras' own loop": "stock loop",
+}
 
 
 class Change(NamedTuple):
@@ -51,7 +60,7 @@ class Finding(NamedTuple):
 
     name: str
     layer: Any
-    path: str
+    path: Path
     reason: str | None
     change: Change | None
 
@@ -91,7 +100,7 @@ def class_name(layer: Any) -> str:
 
 def _examine(name: str, layer: Any) -> Finding:
     if isinstance(layer, FusedRNN):
-        path = _OTHER_PATHS.get(layer.gpu_path, "fused op")
+        path = _PATHS[layer.gpu_path]
         reason = layer.fallback_reason
         if reason is None and path == "plain ops":
             reason = "the GPU kernels are off or do not compute this layer"

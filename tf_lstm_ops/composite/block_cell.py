@@ -332,11 +332,15 @@ def _previous(initial: Any, values: Any) -> Any:
     return tf.concat([initial[tf.newaxis], values], axis=0)[:-1]
 
 
-def _by_name(function: Callable[..., list[Any]], **fixed: Any) -> Composite:
-    """A composite with named inputs, from a function that takes them by position."""
+def _by_name(function: Callable[..., list[Any]], gate_order: str | None = None) -> Composite:
+    """A composite with named inputs, from a function that takes them by position.
 
-    def composite(*, use_peephole: bool, **inputs: Any) -> list[Any]:
-        return function(*inputs.values(), use_peephole=use_peephole, **fixed)
+    The gate order is fixed, or an attribute of the op.
+    """
+
+    def composite(*, use_peephole: bool, **arguments: Any) -> list[Any]:
+        order = gate_order or arguments.pop("gate_order")
+        return function(*arguments.values(), use_peephole=use_peephole, gate_order=order)
 
     return composite
 
@@ -345,7 +349,9 @@ COMPOSITES: dict[str, Composite] = {
     "LSTMBlockCell": lstm_block_cell,
     "BlockLSTM": functools.partial(block_lstm, gate_order="ICFO"),
     "BlockLSTMV2": functools.partial(block_lstm, gate_order="IFCO"),
-    "LSTMBlockCellGrad": _by_name(lstm_block_cell_grad),
-    "BlockLSTMGrad": _by_name(block_lstm_grad, gate_order="ICFO"),
-    "BlockLSTMGradV2": _by_name(block_lstm_grad, gate_order="IFCO"),
+    "LSTMBlockCellGrad": _by_name(lstm_block_cell_grad, "ICFO"),
+    "BlockLSTMGrad": _by_name(block_lstm_grad, "ICFO"),
+    "BlockLSTMGradV2": _by_name(block_lstm_grad, "IFCO"),
+    "LSTMBlockCellFullGrad": _by_name(lstm_block_cell_full_grad),
+    "BlockLSTMFullGrad": _by_name(block_lstm_full_grad),
 }

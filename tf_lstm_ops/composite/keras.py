@@ -374,4 +374,19 @@ def _with_reserve(function: Callable[..., list[Any]]) -> Composite:
     return composite
 
 
-COMPOSITES: dict[str, Composite] = {op: _with_reserve(layer) for op, layer in LAYERS.items()}
+def _grad_by_name(op: str) -> Composite:
+    """The composite of the gradient op of a layer's op."""
+
+    def composite(**arguments: Any) -> list[Any]:
+        inputs = [arguments[name] for name in op_definitions.inputs(op)]
+        names = list(op_definitions.inputs(f"{op}Grad"))[len(inputs) + 2 :]  # not output, reserve
+        attributes = {name: arguments[name] for name in op_definitions.attributes(f"{op}Grad")}
+        return layer_grad(op, inputs, [arguments[name] for name in names], **attributes)
+
+    return composite
+
+
+COMPOSITES: dict[str, Composite] = {
+    **{op: _with_reserve(layer) for op, layer in LAYERS.items()},
+    **{f"{op}Grad": _grad_by_name(op) for op in LAYERS},
+}

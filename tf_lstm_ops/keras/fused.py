@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
@@ -12,6 +12,9 @@ import tensorflow as tf
 from tf_lstm_ops import _placement
 from tf_lstm_ops.keras import ragged
 from tf_lstm_ops.keras.requirements import require_keras_3
+
+# The values of a layer's `gpu_path`.
+GPUPath = Literal[_placement.Path, "Keras' own loop"]
 
 PACKAGE = "tf_lstm_ops"  # the package name of the classes in Keras' registry
 
@@ -157,7 +160,7 @@ class FusedRNN(keras.layers.RNN):
         return None
 
     @property
-    def gpu_path(self) -> str:
+    def gpu_path(self) -> GPUPath:
         """What computes a call on a GPU.
 
         One of: "no GPU"; "GPU kernels", those of this package; "cuDNN", TensorFlow's own op

@@ -12,17 +12,11 @@ from typing import Any
 import tensorflow as tf
 
 from tf_lstm_ops import _tf_private, composite, op_definitions
-from tf_lstm_ops.composite import block_cell, cudnn_rnn, keras
+from tf_lstm_ops.composite import cudnn_rnn
 from tf_lstm_ops.raw_ops import common
 
 DTYPE = tf.float64
 NAME = "plain TensorFlow ops in float64"  # in reports
-
-_FULL_GRADS = {
-    "LSTMBlockCellFullGrad": block_cell.lstm_block_cell_full_grad,
-    "BlockLSTMFullGrad": block_cell.block_lstm_full_grad,
-}
-_LAYER_GRADS = {f"{op}Grad": op for op in keras.LAYERS}
 
 
 def is_oracle(device: str) -> bool:
@@ -63,11 +57,6 @@ def call(op: str, **arguments: Any) -> Any:
     given = {**_defaults(op), **arguments}  # some composites take the inputs in the op's order
     arguments = {name: given[name] for name in op_definitions.inputs(op)}
     arguments |= {name: given[name] for name in op_definitions.attributes(op)}
-    if op in _FULL_GRADS:
-        attributes = {name: arguments.pop(name) for name in op_definitions.attributes(op)}
-        return _FULL_GRADS[op](*_inputs(op, arguments), **attributes)
-    if op in _LAYER_GRADS:
-        return _layer_grad(op, arguments)
     if arguments.get("dropout"):
         is_forward = op == "CudnnRNNV3"
         return _with_dropout(arguments) if is_forward else _backprop_with_dropout(arguments)
@@ -90,15 +79,6 @@ def _defaults(op: str) -> dict[str, Any]:
 
 def _inputs(op: str, arguments: dict[str, Any]) -> list[Any]:
     return [arguments[name] for name in op_definitions.inputs(op)]
-
-
-def _layer_grad(op: str, arguments: dict[str, Any]) -> list[Any]:
-    """A gradient op of a Keras layer. The forward pass is computed again."""
-    inputs = [arguments[name] for name in op_definitions.inputs(op.removesuffix("Grad"))]
-    names = op_definitions.inputs(op)
-    output_grads = [arguments[name] for name in names if name.endswith("_grad")]
-    attributes = {name: arguments[name] for name in op_definitions.attributes(op)}
-    return keras.layer_grad(_LAYER_GRADS[op], inputs, output_grads, **attributes)
 
 
 def _with_dropout(arguments: dict[str, Any]) -> Any:
