@@ -87,7 +87,7 @@ def test_states_and_seeds_do_not_change():
     layer.states[0].assign(np.full((2, UNITS), 0.5))
     variables = [*model.non_trainable_variables, *layer.states]
     before = [v.numpy() for v in variables]
-    (wanted,) = [model(*check.random_inputs(model, signature(model, 2))).numpy()]
+    (wanted,) = [model(*check.random_inputs(model, signature(model, batch_size=2))).numpy()]
     for variable, value in zip(variables, before, strict=True):
         variable.assign(value)
 
@@ -96,7 +96,7 @@ def test_states_and_seeds_do_not_change():
             np.testing.assert_array_equal(variable.numpy(), value)
         return [wanted]  # from the states that the model has now
 
-    check.compare(model, run, signature(model, 2), "the file", tolerance=0)
+    check.compare(model, run, signature(model, batch_size=2), "the file", tolerance=0)
     for variable, value in zip(variables, before, strict=True):
         np.testing.assert_array_equal(variable.numpy(), value)
 
@@ -179,7 +179,7 @@ def test_random_inputs():
 @pytest.mark.parametrize("batch_size", [0, -1, 2.0])
 def test_rejected_batch_size(batch_size):
     with pytest.raises(ValueError, match=rf"batch_size must be None or positive.*{batch_size}"):
-        signature(make_model(), batch_size)
+        signature(make_model(), batch_size=batch_size)
 
 
 @pytest.mark.parametrize("portable", [False, True])

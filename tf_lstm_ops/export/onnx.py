@@ -29,9 +29,11 @@ _STOCK = (keras.layers.LSTM, keras.layers.GRU)
 
 def onnx(
     model: keras.Model,
-    path: str | os.PathLike[str],
+    filepath: str | os.PathLike[str],
     opset: int | None = None,
     verbose: bool = False,
+    *,
+    input_signature: Sequence[Any] | None = None,
 ) -> None:
     """Writes a model as an ONNX file for inference, and checks the file.
 
@@ -49,29 +51,31 @@ def onnx(
     Args:
       model: a ``keras.Model`` in float32 whose inputs are known, with layers of this package, stock
         layers or both.
-      path: the file to write.
+      filepath: the file to write.
       opset: the version of ONNX' operators, at least 14; None: 17.
       verbose: whether to print the number of nodes of each operator, the reason for each Loop, and
         the largest difference to the model.
+      input_signature: the inputs of the file, as of `saved_model`.
 
     Raises:
-      TypeError: model is not a ``keras.Model``, or a model of tf_keras; opset is not an integer.
+      TypeError: model is not a ``keras.Model``, or a model of tf_keras; opset is not an integer;
+        input_signature is not a list of specs.
       ImportError: the package tf2onnx or onnx is not installed.
       ValueError: the model is not built, or computes in another type than float32; opset is too
         old; tf2onnx cannot convert the model; the file cannot run, or predicts something else than
         the model. There is no new file then; a file that was there before is unchanged.
     """
-    specs = signature(model, states.batch_size(model))
+    specs = signature(model, input_signature, states.batch_size(model))
     opset = _checked_opset(opset)
     errors.require_float32(model, "the export to ONNX writes")
     tf2onnx = _tf2onnx()
     proto = _convert(tf2onnx, _with_our_layers(model), specs, opset)
     if verbose:
-        _print(os.fspath(path), proto, model)
-    name = f"the ONNX file {os.fspath(path)}"
+        _print(os.fspath(filepath), proto, model)
+    name = f"the ONNX file {os.fspath(filepath)}"
     with (
         errors.with_unknown_steps(model),
-        files.checked(path, proto.SerializeToString()) as unchecked,
+        files.checked(filepath, proto.SerializeToString()) as unchecked,
     ):
         run = onnx_run.runner(unchecked, proto)
         check.compare(model, run, specs, name, from_zeros=True, verbose=verbose)

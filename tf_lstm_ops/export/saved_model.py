@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -16,9 +18,11 @@ from tf_lstm_ops.export.signature import signature
 
 def saved_model(
     model: keras.Model,
-    path: str | os.PathLike[str],
+    filepath: str | os.PathLike[str],
     portable: bool = False,
     verbose: bool = False,
+    *,
+    input_signature: Sequence[Any] | None = None,
 ) -> None:
     """Writes a model as a SavedModel for inference, as ``model.export`` does, and checks the file.
 
@@ -32,32 +36,37 @@ def saved_model(
 
     Args:
       model: a ``keras.Model`` whose inputs are known: built, or called once.
-      path: the folder to write.
+      filepath: the folder to write.
       portable: whether to write plain TensorFlow ops instead of the fused ones. Any TensorFlow,
         such as TensorFlow Serving, can then load the file without this package. The predictions are
         the same, but slower. tf2onnx and TensorFlow Lite's converter can convert it.
       verbose: whether to print the signature and the largest difference to the model.
+      input_signature: the inputs of the file, as ``model.export`` takes them: a list with a
+        structure of ``keras.InputSpec`` or ``tf.TensorSpec`` for each argument of the model; None:
+        those of the model, with an unknown batch size. A known size makes it fixed in the file.
 
     Raises:
-      TypeError: model is not a ``keras.Model``; a model of tf_keras is not one.
+      TypeError: model is not a ``keras.Model``; a model of tf_keras is not one. input_signature is
+        not a list of specs.
       ValueError: the model is not built; a portable export still has custom ops, for example of a
         loaded SavedModel or a concrete function that the model calls; the file cannot run, or
         predicts something else than the model. In the last three cases the file exists.
     """
-    specs = signature(model)
-    if not portable:
-        model.export(path, verbose=verbose)
-    else:
-        with composite.plain_ops():
-            model.export(path, verbose=verbose)
-        _require_stock_ops(path)
-    loaded = tf.saved_model.load(path)
+    specs = signature(model, input_signature)
+    given = None if input_signature is None else specs
+    with composite.plain_ops() if portable else contextlib.nullcontext():
+        model.export(filepath, verbose=verbose, input_signature=given)
+    if portable:
+        _require_stock_ops(filepath)
+    loaded = tf.saved_model.load(filepath)
 
     def run(inputs: list[np.ndarray]) -> list[tf.Tensor]:
         return tf.nest.flatten(loaded.serve(*tf.nest.pack_sequence_as(specs, inputs)))
 
     with errors.with_unknown_steps(model):
-        check.compare(model, run, specs, f"the SavedModel in {os.fspath(path)}", verbose=verbose)
+        check.compare(
+            model, run, specs, f"the SavedModel in {os.fspath(filepath)}", verbose=verbose
+        )
 
 
 def _require_stock_ops(path: str | os.PathLike[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -11,25 +12,71 @@ from tf_lstm_ops import _keras_private
 from tf_lstm_ops.keras.requirements import require_model
 
 
-def signature(model: keras.Model, batch_size: int | None = None) -> list[Any]:
-    """The positional arguments of a model, as ``model.export`` finds them.
+def signature(
+    model: keras.Model,
+    input_signature: Sequence[Any] | None = None,
+    batch_size: int | None = None,
+) -> list[Any]:
+    """The positional arguments of a model in a file.
 
     Args:
       model: the model.
-      batch_size: the first dimension of all inputs; None: unknown.
+      input_signature: a list with a structure of specs for each argument, as ``model.export`` takes
+        it; None: as ``model.export`` finds them, with an unknown first dimension. A functional
+        model has one argument.
+      batch_size: the first dimension of the inputs whose spec leaves it unknown; None: unknown.
 
     Returns:
-      One structure of ``tf.TensorSpec`` for each argument. A functional model has one argument.
+      One structure of ``tf.TensorSpec`` for each argument.
 
     Raises:
-      TypeError: model is not a ``keras.Model``; a model of tf_keras is not one.
+      TypeError: model is not a ``keras.Model``; a model of tf_keras is not one. input_signature is
+        not a list of specs.
       ValueError: the model is not built; batch_size is not positive.
     """
     require_model(model)
     if batch_size is not None and not (isinstance(batch_size, int) and batch_size > 0):
         raise ValueError(f"batch_size must be None or positive. Received: batch_size={batch_size}")
+    if input_signature is None:
+        found = _keras_private.input_signature(model)
+    else:
+        found = _with_names(model, _checked(input_signature))
 
     def spec(argument: Any) -> tf.TensorSpec:
-        return tf.TensorSpec([batch_size, *argument.shape[1:]], argument.dtype, argument.name)
+        first, *sizes = argument.shape
+        return tf.TensorSpec([batch_size if first is None else first, *sizes], *_rest(argument))
 
-    return list(keras.tree.map_structure(spec, _keras_private.input_signature(model)))
+    return list(keras.tree.map_structure(spec, found))
+
+
+def _rest(spec: Any) -> tuple[Any, str | None]:
+    return spec.dtype or "float32", getattr(spec, "name", None)
+
+
+def _checked(input_signature: Any) -> list[Any]:
+    """The signature as a list, whose leaves have shapes of at least one dimension."""
+    if not isinstance(input_signature, list | tuple):
+        raise TypeError(
+            "input_signature must be a list with a structure of specs for each argument of the "
+            f"model. Received: {input_signature!r}"
+        )
+    for leaf in keras.tree.flatten(list(input_signature)):
+        if not getattr(leaf, "shape", None):
+            raise TypeError(
+                "input_signature must consist of keras.InputSpec, tf.TensorSpec or tensors, of at "
+                f"least one dimension. Received: {leaf!r}"
+            )
+    return list(input_signature)
+
+
+def _with_names(model: Any, given: list[Any]) -> list[Any]:
+    """Specs without a name or a type get those of the model's own inputs."""
+    own = keras.tree.flatten(getattr(model, "inputs", None) or [])
+    flat = keras.tree.flatten(given)
+    if len(own) != len(flat):
+        return given
+    named = [
+        tf.TensorSpec(new.shape, new.dtype or old.dtype, getattr(new, "name", None) or old.name)
+        for new, old in zip(flat, own, strict=True)
+    ]
+    return list(keras.tree.pack_sequence_as(given, named))

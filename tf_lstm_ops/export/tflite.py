@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -16,18 +16,20 @@ from tf_lstm_ops.export.lite import check, flatbuffer
 from tf_lstm_ops.export.lite.convert import convert
 from tf_lstm_ops.export.lite.layers import recurrent_layers
 from tf_lstm_ops.export.lite.trace import Traced, trace
+from tf_lstm_ops.export.signature import signature
 from tf_lstm_ops.keras.requirements import require_model
 
 
 def tflite(
     model: keras.Model,
-    path: str | os.PathLike[str],
+    filepath: str | os.PathLike[str],
     quantize: str | None = None,
     representative_data: Any = None,
     *,
     batch_size: int = 1,
     stateful: bool = False,
     verbose: bool = False,
+    input_signature: Sequence[Any] | None = None,
 ) -> None:
     """Writes a model as a .tflite file for TensorFlow Lite, now called LiteRT.
 
@@ -41,7 +43,7 @@ def tflite(
     Args:
       model: a functional or Sequential ``keras.Model`` in float32, with layers of this package,
         stock layers or both.
-      path: the file to write.
+      filepath: the file to write.
       quantize: None: float32. "float16": weights in float16. "dynamic": weights in int8, other
         values in float32. "int8": weights and other values in int8, inputs and outputs in float32;
         recurrent layers then need a known number of steps.
@@ -56,10 +58,12 @@ def tflite(
         same for input and output, [batch_size, H] each; of a StackedLSTM, ``_l0_h``, ``_l0_c``,
         ``_l1_h`` and so on. The first piece begins with zeros.
       verbose: whether to print the ops, the size and the differences.
+      input_signature: the inputs of the file, as of `saved_model`. It can fix a number of steps
+        that the model leaves open. A batch size in it must be batch_size.
 
     Raises:
-      TypeError: model is not a ``keras.Model``, or batch_size or representative_data has a wrong
-        type.
+      TypeError: model is not a ``keras.Model``, or batch_size, representative_data or
+        input_signature has a wrong type.
       ImportError: this TensorFlow has no ``tf.lite.TFLiteConverter``.
       ValueError: an argument is not valid; a layer cannot be written as asked, which the text
         names; TensorFlow's converter fails; the file would need ops that TensorFlow Lite does not
@@ -69,16 +73,17 @@ def tflite(
     """
     _check_arguments(model, batch_size, quantize, representative_data)
     _check_layers(model, stateful)
-    traced = trace(model, batch_size, stateful=stateful, loops=quantize != "int8")
+    specs = signature(model, input_signature, batch_size)
+    traced = trace(model, specs, batch_size, stateful=stateful, loops=quantize != "int8")
     batches = check.random_batches(traced)
     if representative_data is not None:
         batches = list(_batches(representative_data, model, traced, batch_size))
     samples = _with_states(batches, traced) if quantize == "int8" else None
     with errors.with_unknown_steps(model):
         content = convert(model, traced, quantize, samples)
-        found = _write_checked(content, os.fspath(path), model, traced, batches, quantize)
+        found = _write_checked(content, os.fspath(filepath), model, traced, batches, quantize)
     if verbose:
-        _print(os.fspath(path), content, quantize, traced, found)
+        _print(os.fspath(filepath), content, quantize, traced, found)
 
 
 def _check_arguments(model: Any, batch_size: Any, quantize: Any, representative_data: Any) -> None:

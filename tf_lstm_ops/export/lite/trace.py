@@ -32,11 +32,14 @@ class Traced(NamedTuple):
     lowering: Lowering
 
 
-def trace(model: Any, batch_size: int, *, stateful: bool, loops: bool) -> Traced:
+def trace(
+    model: Any, signature: list[Any], batch_size: int, *, stateful: bool, loops: bool
+) -> Traced:
     """Traces a model for the converter.
 
     Args:
       model: a built functional or Sequential model.
+      signature: the arguments of the model, as `signature.signature` returns them.
       batch_size: the batch size.
       stateful: whether the states of the recurrent layers are inputs and outputs.
       loops: whether a recurrent layer may be a loop or a fused op; else it is unrolled.
@@ -47,7 +50,7 @@ def trace(model: Any, batch_size: int, *, stateful: bool, loops: bool) -> Traced
     Raises:
       ValueError: a layer cannot be written as asked; the text names it.
     """
-    inputs = _input_specs(model, batch_size)
+    inputs = _input_specs(model, signature, batch_size)
     items = _streamed_layers(model) if stateful else []
     state_specs = {spec.name: spec for item in items for spec in _state_specs(item, batch_size)}
     lowering = Lowering(model, loops=loops, stateful=stateful)
@@ -111,17 +114,23 @@ def _identifier(name: str) -> str:
     return re.sub(r"\W", "_", name)
 
 
-def _input_specs(model: Any, batch_size: int) -> dict[str, tf.TensorSpec]:
+def _input_specs(model: Any, signature: list[Any], batch_size: int) -> dict[str, tf.TensorSpec]:
+    given = keras.tree.flatten(signature)
+    if len(given) != len(model.inputs):
+        raise ValueError(
+            f"input_signature must have {len(model.inputs)} specs, one for each input of the "
+            f"model. Received: {len(given)}"
+        )
     names = _unique([_identifier(tensor.name) for tensor in model.inputs])
     specs = {}
-    for name, tensor in zip(names, model.inputs, strict=True):
-        fixed, *sizes = tensor.shape
-        if fixed not in (None, batch_size):
-            raise ValueError(
-                f"batch_size must be {fixed}, the batch size of the model's input {tensor.name}. "
-                f"Received: {batch_size}"
-            )
-        specs[name] = tf.TensorSpec([batch_size, *sizes], tensor.dtype, name)
+    for name, tensor, spec in zip(names, model.inputs, given, strict=True):
+        for fixed in (tensor.shape[0], spec.shape[0]):
+            if fixed not in (None, batch_size):
+                raise ValueError(
+                    f"batch_size must be {fixed}, the batch size of the model's input "
+                    f"{tensor.name}. Received: {batch_size}"
+                )
+        specs[name] = tf.TensorSpec([batch_size, *spec.shape[1:]], spec.dtype, name)
     return specs
 
 
