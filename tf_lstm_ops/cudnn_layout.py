@@ -26,7 +26,7 @@ class Region:
     Attributes:
       pseudo_layer: layer * directions + direction.
       kind: "input" [G, H, in], "recurrent" [G, H, P], "projection" [1, P, H], "input_bias" [G, H]
-        or "recurrent_bias" [G, H], with G gates, cell size H and hidden size P. Where the first
+        or "recurrent_bias" [G, H], with G gates, H units and P numbers in h. Where the first
         layer skips its input, its `in` is 0.
       shape: its shape.
     """
@@ -53,10 +53,10 @@ class Model:
     Attributes:
       mode: the ops' rnn_mode, a key of GATES.
       input_size: I.
-      cell_size: H, the ops' num_units.
-      layers: L.
+      units: H, the ops' num_units.
+      num_layers: L.
       directions: D, 1 or 2.
-      num_proj: the size of h with a projection. There is no projection if it is 0 or H.
+      projection_size: the ops' num_proj. There is no projection if it is 0 or H.
       input_mode: as the ops take it.
 
     Raises:
@@ -65,10 +65,10 @@ class Model:
 
     mode: str
     input_size: int
-    cell_size: int
-    layers: int = 1
+    units: int
+    num_layers: int = 1
     directions: int = 1
-    num_proj: int = 0
+    projection_size: int = 0
     input_mode: str = "linear_input"
 
     def __post_init__(self) -> None:
@@ -79,20 +79,24 @@ class Model:
                 "input_mode must be linear_input, skip_input or auto_select but is "
                 f"{self.input_mode}"
             )
-        for name in ("input_size", "cell_size", "layers"):
+        for name in ("input_size", "units", "num_layers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be positive but is {getattr(self, name)}")
         if self.directions not in (1, 2):
             raise ValueError(f"directions must be 1 or 2 but is {self.directions}")
-        if not 0 <= self.num_proj <= self.cell_size:
+        if not 0 <= self.projection_size <= self.units:
             raise ValueError(
-                f"num_proj must be between 0 and {self.cell_size} but is {self.num_proj}"
+                f"projection_size (num_proj) must be between 0 and {self.units} but is "
+                f"{self.projection_size}"
             )
         if self.projected and self.mode != "lstm":
-            raise ValueError(f"num_proj must be 0 for {self.mode} but is {self.num_proj}")
-        if self.skip_input and self.input_size != self.cell_size:
             raise ValueError(
-                f"skip_input needs input_size == cell_size: {self.input_size} vs. {self.cell_size}"
+                f"projection_size (num_proj) must be 0 for {self.mode} but is "
+                f"{self.projection_size}"
+            )
+        if self.skip_input and self.input_size != self.units:
+            raise ValueError(
+                f"skip_input needs input_size == units: {self.input_size} vs. {self.units}"
             )
 
     @property
@@ -103,24 +107,24 @@ class Model:
     @property
     def projected(self) -> bool:
         """Whether h is projected."""
-        return 0 < self.num_proj < self.cell_size
+        return 0 < self.projection_size < self.units
 
     @property
-    def hidden_size(self) -> int:
-        """The hidden size P: the size of the projection if there is one, else H."""
-        return self.num_proj if self.projected else self.cell_size
+    def output_size(self) -> int:
+        """The size of h: that of the projection if there is one, else H."""
+        return self.projection_size if self.projected else self.units
 
     @property
     def skip_input(self) -> bool:
         """Whether the first layer adds its input to every gate, without a matrix."""
         return self.input_mode == "skip_input" or (
-            self.input_mode == "auto_select" and self.input_size == self.cell_size
+            self.input_mode == "auto_select" and self.input_size == self.units
         )
 
     @property
     def pseudo_layers(self) -> int:
         """The number of pseudo-layers."""
-        return self.layers * self.directions
+        return self.num_layers * self.directions
 
     def regions(self) -> list[Region]:
         """The regions of the buffer.
@@ -132,18 +136,18 @@ class Model:
 
     def _matrices(self) -> Iterator[Region]:
         for p in range(self.pseudo_layers):
-            inputs = self.directions * self.hidden_size
+            inputs = self.directions * self.output_size
             if p < self.directions:
                 inputs = 0 if self.skip_input else self.input_size
-            yield Region(p, "input", (self.gates, self.cell_size, inputs))
-            yield Region(p, "recurrent", (self.gates, self.cell_size, self.hidden_size))
+            yield Region(p, "input", (self.gates, self.units, inputs))
+            yield Region(p, "recurrent", (self.gates, self.units, self.output_size))
             if self.projected:
-                yield Region(p, "projection", (1, self.hidden_size, self.cell_size))
+                yield Region(p, "projection", (1, self.output_size, self.units))
 
     def _biases(self) -> Iterator[Region]:
         for p in range(self.pseudo_layers):
-            yield Region(p, "input_bias", (self.gates, self.cell_size))
-            yield Region(p, "recurrent_bias", (self.gates, self.cell_size))
+            yield Region(p, "input_bias", (self.gates, self.units))
+            yield Region(p, "recurrent_bias", (self.gates, self.units))
 
     def size(self) -> int:
         """The size of the buffer.
@@ -151,7 +155,7 @@ class Model:
         Returns:
           The number of elements.
         """
-        if self.layers > 2:  # all layers but the first have one size
-            one, two = (dataclasses.replace(self, layers=n).size() for n in (1, 2))
-            return one + (self.layers - 1) * (two - one)
+        if self.num_layers > 2:  # all layers but the first have one size
+            one, two = (dataclasses.replace(self, num_layers=n).size() for n in (1, 2))
+            return one + (self.num_layers - 1) * (two - one)
         return sum(region.size for region in self.regions())

@@ -54,9 +54,13 @@ class Model(NamedTuple):
 
     def _forms(self) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
         """Names of forms, with the options for writing and for reading."""
-        num_proj = HIDDEN if self.extra == "projection" else 0
-        counts = {"layers": self.layers, "directions": self.directions, "num_proj": num_proj}
-        yield "cudnn", {}, {**counts, "input_size": SMALL.inputs, "cell_size": SMALL.units}
+        projection_size = HIDDEN if self.extra == "projection" else 0
+        counts = {
+            "num_layers": self.layers,
+            "directions": self.directions,
+            "projection_size": projection_size,
+        }
+        yield "cudnn", {}, {**counts, "input_size": SMALL.inputs, "units": SMALL.units}
         yield "keras", {}, {}
         yield "torch", {}, {}
         yield "onnx", {}, {"linear_before_reset": 1} if self.cell == "gru" else {}
@@ -78,7 +82,7 @@ def _converted(
     arguments = written if hasattr(written, "_fields") else [written]
     given = [argument for argument in arguments if argument is not None]
     read = getattr(weights, f"from_{form}")(*given, **from_options)
-    return written, [cell.arrays() for cell in read.layers]
+    return written, [cell.arrays() for cell in read.cells]
 
 
 def cases() -> Iterator[Case]:

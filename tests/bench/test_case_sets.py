@@ -78,8 +78,8 @@ def test_a_projection_makes_h_smaller() -> None:
     row = only("training projection to 320, N16 H1024 T200 I80")
     problem = cases.make_problem(row)
     assert problem.output_grad.shape == (16, 200, 320)
-    assert problem.weights.layers[0].recurrent_kernel.shape == (320, 4 * 1024)
-    assert problem.weights.layers[0].projection.shape == (1024, 320)
+    assert problem.weights.cells[0].recurrent_kernel.shape == (320, 4 * 1024)
+    assert problem.weights.cells[0].projection.shape == (1024, 320)
 
 
 def test_the_sweep_has_all_batches_units_and_features() -> None:

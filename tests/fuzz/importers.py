@@ -45,8 +45,8 @@ def draw_weights(rng: np.random.Generator, kind: str, **fixed: Any) -> Weights:
 
 
 def with_arrays(weights: Weights, change: Callable[[CellWeights], dict[str, Any]]) -> Weights:
-    layers = tuple(dataclasses.replace(cell, **change(cell)) for cell in weights.layers)
-    return dataclasses.replace(weights, layers=layers)
+    cells = tuple(dataclasses.replace(cell, **change(cell)) for cell in weights.cells)
+    return dataclasses.replace(weights, cells=cells)
 
 
 def one_bias(weights: Weights) -> Weights:
@@ -75,7 +75,7 @@ def draw_keras(rng: np.random.Generator, kind: str) -> Import:
         weights = one_bias(weights)
 
     def write(weights: Weights) -> dict[str, Any]:
-        layers = [weights.to_keras()] if weights.layer_count == 1 else weights.to_keras()
+        layers = [weights.to_keras()] if weights.num_layers == 1 else weights.to_keras()
         names = [f"source[{k}]" for k in range(len(layers))] if len(layers) > 1 else ["source"]
         return {
             f"{name}[{k}]": array
@@ -97,10 +97,10 @@ def draw_cudnn(rng: np.random.Generator, kind: str) -> Import:
     weights = draw_weights(rng, kind, projection=True)
     options = {
         "input_size": weights.input_size,
-        "cell_size": weights.cell_size,
-        "layers": weights.layer_count,
+        "units": weights.units,
+        "num_layers": weights.num_layers,
         "directions": weights.directions,
-        "num_proj": 0 if weights.layers[0].projection is None else weights.hidden_size,
+        "projection_size": weights.projection_size,
         "input_mode": "linear_input",
     }
 
@@ -131,8 +131,8 @@ def draw_onnx(rng: np.random.Generator, kind: str) -> Import:
 
 def draw_mpsgraph(rng: np.random.Generator, kind: str) -> Import:
     weights = one_bias(draw_weights(rng, "lstm", layers=1, peephole=True))
-    if weights.layers[0].peephole is not None:
-        rows = np.array([[1], [1], [0]], weights.layers[0].bias.dtype)
+    if weights.cells[0].peephole is not None:
+        rows = np.array([[1], [1], [0]], weights.cells[0].bias.dtype)
         weights = with_arrays(weights, lambda cell: {"peephole": cell.peephole * rows})
     options = {"forget_gate_last": choose(rng, [False, True])}
 
@@ -153,14 +153,14 @@ def draw_block_cell(rng: np.random.Generator, kind: str) -> Import:
         "forget_bias": choose(rng, [0.0, 1.0, 0.5]),
     }
     weights = one_bias(draw_weights(rng, "lstm", layers=1, directions=1, peephole=True))
-    np.split(weights.layers[0].bias, 4)[1][:] = options["forget_bias"]
+    np.split(weights.cells[0].bias, 4)[1][:] = options["forget_bias"]
 
     def read(arrays: dict[str, Any], **options: Any) -> Weights:
         return LSTMWeights.from_block_cell(**arrays, **options)
 
     def write(weights: Weights) -> dict[str, Any]:
         found = weights.to_block_cell(**options)._asdict()
-        no_peepholes = weights.layers[0].peephole is None
+        no_peepholes = weights.cells[0].peephole is None
         return {k: v for k, v in found.items() if k in "wb" or not no_peepholes}
 
     return Import("block_cell", read, write, write(weights), options, weights)
@@ -250,7 +250,7 @@ def _check_refusal(error: BaseException, changed: Mutation | None) -> None:
 
 
 def _assert_equal(got: Weights, want: Weights) -> None:
-    assert len(got.layers) == len(want.layers), f"{len(got.layers)} cells, not {len(want.layers)}"
+    assert len(got.cells) == len(want.cells), f"{len(got.cells)} cells, not {len(want.cells)}"
     assert getattr(got, "reset_after", None) == getattr(want, "reset_after", None)
     assert_equal(got, want)
 
@@ -270,7 +270,7 @@ def _assert_same(got: Array, want: Array, name: str) -> None:
 
 def _assert_copies(got: Weights, arrays: dict[str, Any]) -> None:
     given = [a for a in arrays.values() if isinstance(a, np.ndarray)]
-    for cell in got.layers:
+    for cell in got.cells:
         for name, array in cell.arrays().items():
             shared = any(np.may_share_memory(array, a) for a in given)
             assert not shared, f"{name} shares memory with an argument"

@@ -44,7 +44,7 @@ def gates_as_they_are(arrays, source, target, peephole=None):
 
 def first_layer_only(cls, *arguments, **options):
     weights = from_torch(*arguments, **options)
-    return type(weights)(weights.layers[: weights.directions], weights.directions)
+    return type(weights)(weights.cells[: weights.directions], weights.directions)
 
 
 def without_wrapping(cls, path, *, prefix=""):

@@ -171,7 +171,7 @@ def test_layers_left_alone_are_named():
         convert_model(model, in_place=True)
 
 
-@pytest.mark.parametrize("to", ["ours", pytest.param("stock", marks=pytest.mark.full)])
+@pytest.mark.parametrize("to", ["fused", pytest.param("stock", marks=pytest.mark.full)])
 def test_after_an_error_nothing_has_changed(x, rng, monkeypatch, to):
     model = subclassed(x, rng)
     if to == "stock":
@@ -262,16 +262,16 @@ class Unbuilt(keras.Model):
         return self.second(self.first(x))
 
 
-@pytest.mark.parametrize("to", ["ours", "stock"])
+@pytest.mark.parametrize("to", ["fused", "stock"])
 def test_a_model_that_is_not_built(to, x):
     """Keras binds the method build to a layer when the layer is made."""
-    modules = {"ours": keras.layers, "stock": tf_lstm_ops.keras}
+    modules = {"fused": keras.layers, "stock": tf_lstm_ops.keras}
     model = convert_model(Unbuilt(modules[to]), to=to, in_place=True)
     expected = Unbuilt(modules[to])(x)
-    assert type(model.first).__module__.startswith("tf_lstm_ops" if to == "ours" else "keras")
+    assert type(model.first).__module__.startswith("tf_lstm_ops" if to == "fused" else "keras")
     # Sums of some ten products of about one in float32, through two layers.
     np.testing.assert_allclose(model(x), expected, rtol=0, atol=1e-6)
-    back = convert_model(model, to="stock" if to == "ours" else "ours", in_place=True)
+    back = convert_model(model, to="stock" if to == "fused" else "fused", in_place=True)
     np.testing.assert_allclose(back(x), expected, rtol=0, atol=1e-6)
 
 

@@ -44,10 +44,10 @@ def model_of(name: str, module: Any) -> keras.Model:
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_layer_and_an_op_of_one_name(name, rng):
     x = rng.normal(size=(BATCH, TIME, INPUTS)).astype("float32")
-    for module, to in (layers, "ours"), (tf_lstm_ops.keras, "stock"):
+    for module, to in (layers, "fused"), (tf_lstm_ops.keras, "stock"):
         model = model_of(name, module)
         converted = convert_model(model, to=to)
-        assert set(fallback_reasons(converted if to == "ours" else model).values()) == {None}
+        assert set(fallback_reasons(converted if to == "fused" else model).values()) == {None}
         kinds = [[type(op).__name__ for op in m.operations] for m in (model, converted)]
         assert kinds[0] == kinds[1]
         assert_near(outputs(converted, x), outputs(model, x), UNITS * PREDICTION_BOUND)

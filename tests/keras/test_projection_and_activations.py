@@ -281,8 +281,8 @@ def test_weights_from_and_to_torch(bidirectional, rng):
 def test_weights_from_and_to_keras(use_peephole, use_bias, rng):
     layer = make_lstm(rng, projection_size=P, use_peephole=use_peephole, use_bias=use_bias)
     weights = LSTMWeights.from_keras(layer)
-    assert weights.layers[0].projection.shape == (7, P)
-    assert (weights.layers[0].peephole is not None) == use_peephole
+    assert weights.cells[0].projection.shape == (7, P)
+    assert (weights.cells[0].peephole is not None) == use_peephole
     for a, b in zip(weights.to_keras(use_bias=use_bias), layer.get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
 

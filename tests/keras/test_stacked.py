@@ -145,7 +145,7 @@ def test_weights_there_and_back(kind, options, rng):
         np.testing.assert_array_equal(a, b)
     bias = options.get("use_bias", True)
     through = weights_class.from_torch(weights.to_torch(bias=bias))
-    for a, b in zip(through.layers, weights.layers, strict=True):
+    for a, b in zip(through.cells, weights.cells, strict=True):
         np.testing.assert_array_equal(a.recurrent_kernel, b.recurrent_kernel)
 
 

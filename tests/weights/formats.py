@@ -75,7 +75,7 @@ def assert_equal(got: Weights, want: Weights) -> None:
     """Bit for bit, with the same dtypes."""
     assert type(got) is type(want)
     assert got.directions == want.directions
-    for k, (a, b) in enumerate(zip(got.layers, want.layers, strict=True)):
+    for k, (a, b) in enumerate(zip(got.cells, want.cells, strict=True)):
         assert a.arrays().keys() == b.arrays().keys()
         for name, array in b.arrays().items():
             assert_same_bits(a.arrays()[name], array, f"{name} of layers[{k}]")

@@ -22,7 +22,7 @@ BLOCK = PLAIN.to_block_cell(gate_order="ICFO", forget_bias=0.0)
 NODE = PLAIN.to_onnx()
 GRAPH = PLAIN.to_mpsgraph()
 ICFO = {"gate_order": "ICFO", "forget_bias": 1.0}
-SIZES = {"input_size": INPUTS, "cell_size": UNITS}
+SIZES = {"input_size": INPUTS, "units": UNITS}
 
 
 CANNOT_HOLD = {
@@ -56,11 +56,11 @@ CANNOT_HOLD = {
     "projection in mpsgraph": (lambda: PROJECTED.to_mpsgraph(), "no projection; use to_cudnn"),
     "layers in onnx": (
         lambda: STACK.to_onnx(),
-        r"an ONNX node has one layer, not 2; .* with LSTMWeights\(layers\[k : k \+ 1\], 1\)",
+        r"an ONNX node has one layer, not 2; .* with LSTMWeights\(cells\[k : k \+ 1\], 1\)",
     ),
     "layers in mpsgraph": (
         lambda: random_weights(Shape(layers=2, directions=2), RNG).to_mpsgraph(),
-        r"one layer, not 2; convert each layer .* LSTMWeights\(layers\[k : k \+ 2\], 2\)",
+        r"one layer, not 2; convert each layer .* LSTMWeights\(cells\[k : k \+ 2\], 2\)",
     ),
     "peephole in mpsgraph": (
         lambda: PEEPHOLE.to_mpsgraph(),
@@ -70,7 +70,7 @@ CANNOT_HOLD = {
     "bias in torch": (lambda: STACK.to_torch(bias=False), "biases other than zero"),
     "skipped input, other sizes": (
         lambda: PLAIN.to_cudnn(input_mode="skip_input"),
-        "skip_input needs input_size == cell_size: 3 vs. 4",
+        "skip_input needs input_size == units: 3 vs. 4",
     ),
 }
 
@@ -79,14 +79,17 @@ CUDNN = {
     "rank 2": ({"params": np.zeros((144, 1))}, r"params must be \(144,\) but is \(144, 1\)"),
     "other input size": ({"input_size": 2}, r"params must be \(128,\) but is \(144,\)"),
     "negative": ({"input_size": -1}, "input_size must be positive but is -1"),
-    "no cell": ({"cell_size": 0}, "cell_size must be positive but is 0"),
-    "many layers": ({"layers": 10**12}, r"params must be \(\d+,\) but is \(144,\)"),
-    "layers as a text": ({"layers": "2"}, "layers must be an integer but is '2'"),
-    "half a cell": ({"cell_size": 4.5}, "cell_size must be an integer but is 4.5"),
-    "narrow integer": ({"layers": np.int8(2)}, r"params must be \(304,\) but is \(144,\)"),
-    "no layers": ({"layers": 0}, "layers must be positive but is 0"),
+    "no cell": ({"units": 0}, "units must be positive but is 0"),
+    "many layers": ({"num_layers": 10**12}, r"params must be \(\d+,\) but is \(144,\)"),
+    "layers as a text": ({"num_layers": "2"}, "num_layers must be an integer but is '2'"),
+    "half a cell": ({"units": 4.5}, "units must be an integer but is 4.5"),
+    "narrow integer": ({"num_layers": np.int8(2)}, r"params must be \(304,\) but is \(144,\)"),
+    "no layers": ({"num_layers": 0}, "num_layers must be positive but is 0"),
     "directions": ({"directions": 3}, "directions must be 1 or 2 but is 3"),
-    "projection": ({"num_proj": 5}, "num_proj must be between 0 and 4 but is 5"),
+    "projection": (
+        {"projection_size": 5},
+        r"projection_size \(num_proj\) must be between 0 and 4 but is 5",
+    ),
     "input mode": ({"input_mode": "skip"}, "input_mode must be .* but is skip"),
 }
 
@@ -190,8 +193,8 @@ MALFORMED = {
         r"recurrent_weight must be \(\d+, \d+\) but is",
     ),
     "gru with projection": (
-        lambda: GRUWeights.from_cudnn(np.zeros(9), **SIZES, num_proj=2),
-        "num_proj must be 0 for gru but is 2",
+        lambda: GRUWeights.from_cudnn(np.zeros(9), **SIZES, projection_size=2),
+        r"projection_size \(num_proj\) must be 0 for gru but is 2",
     ),
     "keras layer of the other kind": (
         lambda: LSTMWeights.from_keras(GRU.to_keras()),
@@ -215,14 +218,14 @@ MALFORMED = {
     ),
     "no stack": (
         lambda: LSTMWeights.from_keras([PLAIN.to_keras(), PLAIN.to_keras()]),
-        r"layers\[1\]: kernel must be \(4, 16\) but is \(3, 16\)",
+        r"cells\[1\]: kernel must be \(4, 16\) but is \(3, 16\)",
     ),
     "a model": (
         lambda: LSTMWeights.from_keras(keras.Sequential([keras.layers.LSTM(2)])),
         "neither a recurrent layer nor the list of its weights",
     ),
     "an array alone": (
-        lambda: LSTMWeights.from_keras([PLAIN.layers[0].kernel]),
+        lambda: LSTMWeights.from_keras([PLAIN.cells[0].kernel]),
         "neither a recurrent layer nor the list of its weights",
     ),
     "gru with too many": (
@@ -255,7 +258,7 @@ MALFORMED = {
     ),
     "block cell, no cell": (
         lambda: LSTMWeights.from_block_cell(np.zeros((3, 0)), np.zeros(0), **ICFO),
-        "the cell size must be positive but is 0",
+        "units must be positive but is 0",
     ),
     "onnx, the other kind": (
         lambda: LSTMWeights.from_onnx(*GRU.to_onnx()[:3]),
@@ -315,17 +318,17 @@ MALFORMED = {
         ),
         "peephole must be zero for the gates c and o, .* train the model without these",
     ),
-    "no layers": (lambda: LSTMWeights(()), "layers must hold a multiple of 1 cells but holds 0"),
+    "no layers": (lambda: LSTMWeights(()), "cells must hold a multiple of 1 cells but holds 0"),
     "odd layers": (
-        lambda: LSTMWeights(PLAIN.layers, directions=2),
-        "layers must hold a multiple of 2 cells but holds 1",
+        lambda: LSTMWeights(PLAIN.cells, directions=2),
+        "cells must hold a multiple of 2 cells but holds 1",
     ),
     "a projection in one layer only": (
-        lambda: LSTMWeights((*PROJECTED.layers, *PLAIN.layers)),
-        r"layers\[1\] must have the arrays of layers\[0\]",
+        lambda: LSTMWeights((*PROJECTED.cells, *PLAIN.cells)),
+        r"cells\[1\] must have the arrays of cells\[0\]",
     ),
     "three directions": (
-        lambda: LSTMWeights(PLAIN.layers * 3, directions=3),
+        lambda: LSTMWeights(PLAIN.cells * 3, directions=3),
         "directions must be 1 or 2 but is 3",
     ),
 }
@@ -357,23 +360,23 @@ def test_malformed(name):
 @pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(CellWeights)])
 def test_every_array_is_checked(field):
     """Its shape and its dtype."""
-    (cell,) = (PROJECTED if field == "projection" else PEEPHOLE).layers
+    (cell,) = (PROJECTED if field == "projection" else PEEPHOLE).cells
     array = getattr(cell, field)
     for wrong in (array[:-1], array.astype("float32")):
-        with pytest.raises(ValueError, match=r"layers\[1\]: \w+ must be"):
+        with pytest.raises(ValueError, match=r"cells\[1\]: \w+ must be"):
             LSTMWeights((cell, dataclasses.replace(cell, **{field: wrong})), directions=2)
 
 
 @pytest.mark.parametrize("field", ["peephole", "projection"])
 def test_a_gru_has_neither_peephole_nor_projection(field):
-    (cell,) = GRU.layers
+    (cell,) = GRU.cells
     extra = {"peephole": np.zeros((3, UNITS)), "projection": np.zeros((UNITS, 2))}[field]
     with pytest.raises(ValueError, match=f"a GRU has no {field}"):
         GRUWeights((dataclasses.replace(cell, **{field: extra}),))
 
 
 def test_a_projection_makes_h_smaller():
-    (cell,) = PLAIN.layers
+    (cell,) = PLAIN.cells
     square = dataclasses.replace(cell, projection=np.eye(UNITS))
     with pytest.raises(ValueError, match="with a projection h must be smaller than 4, not 4"):
         LSTMWeights((square,))

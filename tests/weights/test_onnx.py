@@ -122,7 +122,7 @@ def run_cudnn(weights: LSTMWeights, node: Node) -> dict[str, Array]:
     assert node.inputs.keys() <= {"X", "W", "R", "B"}
     x = node.inputs["X"] if node.time_axis == 0 else node.inputs["X"].swapaxes(0, 1)
     step = -1 if node.direction == "reverse" else 1
-    zero = tf.zeros([weights.directions, x.shape[1], weights.cell_size], x.dtype)
+    zero = tf.zeros([weights.directions, x.shape[1], weights.units], x.dtype)
     results = tf_lstm_ops.raw_ops.CudnnRNNV3(
         input=x[::step],
         input_h=zero,
@@ -182,7 +182,7 @@ def test_node_through_the_layer(case, name):
     node = node_of(case)
     weights, peephole = read(node), "P" in node.inputs
     assert peephole == ("peepholes" in name)
-    got = run_layer(tf_lstm_ops.keras.LSTM, weights.cell_size, weights, node, use_peephole=peephole)
+    got = run_layer(tf_lstm_ops.keras.LSTM, weights.units, weights, node, use_peephole=peephole)
     assert_outputs(got, node.outputs, rtol=case.rtol, atol=case.atol)
 
 
@@ -193,7 +193,7 @@ def test_gru_node_through_the_layer(case, name):
     weights = read_gru(node)
     assert not weights.reset_after
     options = {"reset_after": False}
-    got = run_layer(tf_lstm_ops.keras.GRU, weights.cell_size, weights, node, **options)
+    got = run_layer(tf_lstm_ops.keras.GRU, weights.units, weights, node, **options)
     assert_outputs(got, node.outputs, rtol=case.rtol, atol=case.atol)
 
 

@@ -84,8 +84,8 @@ def test_skipped_input(rng, kind):
     """params of a model that skips its input, and what Keras makes of them."""
     shape = Shape(kind, inputs=INPUTS, units=INPUTS)
     start = random_weights(shape, rng)
-    params = start.to_cudnn()[start.layers[0].kernel.size :]  # without the input matrices
-    sizes = {"input_size": INPUTS, "cell_size": INPUTS}
+    params = start.to_cudnn()[start.cells[0].kernel.size :]  # without the input matrices
+    sizes = {"input_size": INPUTS, "units": INPUTS}
     weights = KINDS[kind].from_cudnn(params, **sizes, input_mode="skip_input")
     x, layers = random_input(rng), keras_layers(shape)
     set_weights(layers, weights.to_keras())
@@ -149,8 +149,8 @@ def test_trained_through_cudnn(rng, shape, module):
     weights = KINDS[shape.kind].from_cudnn(
         params,
         input_size=INPUTS,
-        cell_size=UNITS,
-        layers=shape.layers,
+        units=UNITS,
+        num_layers=shape.layers,
         directions=shape.directions,
     )
     want = run_cudnn(shape, params, x)

@@ -41,10 +41,10 @@ def through_cudnn(weights: Weights, **options: Any) -> Weights:
     return type(weights).from_cudnn(
         weights.to_cudnn(**options),
         input_size=weights.input_size,
-        cell_size=weights.cell_size,
-        layers=weights.layer_count,
+        units=weights.units,
+        num_layers=weights.num_layers,
         directions=weights.directions,
-        num_proj=weights.hidden_size,
+        projection_size=weights.projection_size,
         **options,
     )
 
@@ -68,7 +68,7 @@ def through_onnx(weights: Weights) -> Weights:
 
 def without_output_peephole(weights: LSTMWeights) -> LSTMWeights:
     """MPSGraph's output gate sees another state."""
-    for cell in weights.layers:
+    for cell in weights.cells:
         if cell.peephole is not None:
             cell.peephole[2] = 0
     return weights
@@ -76,7 +76,7 @@ def without_output_peephole(weights: LSTMWeights) -> LSTMWeights:
 
 def with_one_bias(weights: Weights) -> Weights:
     """The weights that a format with one bias can express: all of it on the recurrent side."""
-    cells = [CellWeights(**{**c.arrays(), "bias": np.zeros_like(c.bias)}) for c in weights.layers]
+    cells = [CellWeights(**{**c.arrays(), "bias": np.zeros_like(c.bias)}) for c in weights.cells]
     return type(weights)(tuple(cells), weights.directions)
 
 
@@ -115,7 +115,7 @@ def test_from_a_block_cell_with_a_projection(rng, inputs, peephole):
     """As TensorFlow 1's LSTMCell(num_proj=P) stores it: w [I+P, 4H] and a projection [H, P]."""
     shape = Shape(inputs=inputs, num_proj=2, peephole=peephole)
     weights = with_one_bias(random_weights(shape, rng))
-    [cell] = weights.layers
+    [cell] = weights.cells
     w = np.concatenate([cell.kernel, cell.recurrent_kernel])
     rows = list(cell.peephole) if peephole else []
     options = {"gate_order": "IFCO", "forget_bias": 0.0, "projection": cell.projection}
@@ -152,9 +152,9 @@ def test_mpsgraph_without_weights_of_the_input_and_bias(rng, shape):
     converted = random_weights(shape, rng).to_mpsgraph()
     weights = LSTMWeights.from_mpsgraph(None, converted.recurrent_weight)
     products = rng.normal(size=(2, shape.directions * 4 * UNITS))
-    seen = np.concatenate([products @ cell.kernel for cell in weights.layers], axis=1)
+    seen = np.concatenate([products @ cell.kernel for cell in weights.cells], axis=1)
     np.testing.assert_array_equal(seen, products)
-    assert not any(cell.bias.any() or cell.recurrent_bias.any() for cell in weights.layers)
+    assert not any(cell.bias.any() or cell.recurrent_bias.any() for cell in weights.cells)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -181,7 +181,7 @@ def test_keras_layers_and_their_weights(rng, shape, use_bias):
     if shape.layers == 1:
         source, arrays = layers[0], arrays[0]
     weights = KINDS[shape.kind].from_keras(source)
-    assert (weights.layer_count, weights.directions) == (shape.layers, shape.directions)
+    assert (weights.num_layers, weights.directions) == (shape.layers, shape.directions)
     assert_equal(KINDS[shape.kind].from_keras(arrays), weights)
     back = weights.to_keras(use_bias=use_bias)
     for a, b in zip(tf.nest.flatten(back), tf.nest.flatten(arrays), strict=True):
@@ -195,7 +195,7 @@ def test_bidirectional_without_bias_and_two_inputs(rng, kind):
     layer = keras.layers.Bidirectional(KERAS_LAYERS[kind](UNITS, use_bias=False))
     layer.build((None, None, 2))
     weights = KINDS[kind].from_keras(layer.get_weights())
-    assert (weights.input_size, weights.cell_size, weights.directions) == (2, UNITS, 2)
+    assert (weights.input_size, weights.units, weights.directions) == (2, UNITS, 2)
     assert_equal(weights, KINDS[kind].from_keras(layer))
 
 
@@ -215,7 +215,7 @@ def test_cudnn_buffer_as_the_oracle_reads_it(rng, shape):
     params = weights.to_cudnn()
     assert params.shape == (model.params_size,)
     order = [1, 0, 2] if shape.kind == "gru" else [0, 1, 2, 3]  # cuDNN's from Keras'
-    for cell, want in zip(weights.layers, model.split(params), strict=True):
+    for cell, want in zip(weights.cells, model.split(params), strict=True):
 
         def gates(array: np.ndarray, order: list[int] = order) -> np.ndarray:
             return np.stack(np.split(array, len(order), axis=-1))[order]
@@ -234,13 +234,13 @@ def test_skipped_input_is_a_kernel_of_identities(rng, kind, input_mode):
     shape = Shape(kind, layers=2, directions=2, inputs=UNITS)
     model = Model(kind, UNITS, UNITS, 2, 2, skip_input=True)
     params = rng.normal(size=model.params_size)
-    sizes = {"input_size": UNITS, "cell_size": UNITS, "layers": 2, "directions": 2}
+    sizes = {"input_size": UNITS, "units": UNITS, "num_layers": 2, "directions": 2}
     weights = KINDS[kind].from_cudnn(params, **sizes, input_mode=input_mode)
     assert_same_bits(weights.to_cudnn(input_mode=input_mode), params)
     linear = weights.to_cudnn()
     assert linear.size == model.params_size + 2 * GATES[kind] * UNITS * UNITS
     x = rng.normal(size=(5, UNITS))
-    for cell in weights.layers[:2]:
+    for cell in weights.cells[:2]:
         np.testing.assert_array_equal(x @ cell.kernel, np.tile(x, GATES[kind]))
     with pytest.raises(ValueError, match="not the identity; use input_mode='linear_input'"):
         random_weights(shape, rng).to_cudnn(input_mode=input_mode)
@@ -290,12 +290,12 @@ def test_any_path_with_a_projection(num_proj, layers, directions, inputs, path):
 
 def test_two_biases_become_one_where_the_format_has_one(rng):
     weights = random_weights(Shape(), rng)
-    (cell,) = weights.layers
+    (cell,) = weights.cells
     total = cell.bias + cell.recurrent_bias
     assert_same_bits(weights.to_keras()[2], total)
     assert_same_bits(weights.to_block_cell(gate_order="IFCO", forget_bias=0.0).b, total)
-    assert_same_bits(through_keras(weights).layers[0].recurrent_bias, total)
-    assert not through_keras(weights).layers[0].bias.any()
+    assert_same_bits(through_keras(weights).cells[0].recurrent_bias, total)
+    assert not through_keras(weights).cells[0].bias.any()
 
 
 def test_results_share_no_memory_with_their_source(rng):
@@ -322,7 +322,7 @@ def test_results_share_no_memory_with_their_source(rng):
         assert_equal(result, unchanged)
     for result in made:
         assert_equal(result, plain)
-    assert plain.layers[0].projection.any()
+    assert plain.cells[0].projection.any()
 
 
 @pytest.mark.parametrize("directions", [1, 2])

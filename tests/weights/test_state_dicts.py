@@ -152,7 +152,7 @@ def test_values_of_a_state_dict(value, name, prefix):
 def test_a_state_dict_without_any_bias():
     """As of a module with bias=False."""
     weights = LSTMWeights.from_torch(without(STACK.to_torch(), *STACK_BIASES))
-    assert not any(cell.bias.any() or cell.recurrent_bias.any() for cell in weights.layers)
+    assert not any(cell.bias.any() or cell.recurrent_bias.any() for cell in weights.cells)
 
 
 @pytest.mark.parametrize("bias", [True, False])

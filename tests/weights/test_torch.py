@@ -176,5 +176,5 @@ def test_without_biases(rng, kind):
     state = weights.to_torch(bias=False)
     module.load_state_dict({k: torch.from_numpy(v) for k, v in state.items()})  # all keys fit
     assert_equal(KINDS[kind].from_torch(state), weights)
-    assert weights.layers[0].bias.shape == (weights.layers[0].kernel.shape[1],)
-    assert weights.cell_size == UNITS
+    assert weights.cells[0].bias.shape == (weights.cells[0].kernel.shape[1],)
+    assert weights.units == UNITS

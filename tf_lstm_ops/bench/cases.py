@@ -183,9 +183,9 @@ def compared_grads(x: Array, weights: LSTMWeights | GRUWeights) -> dict[str, Arr
     names = ["kernel", "recurrent_kernel", "recurrent_bias"]
     if isinstance(weights, GRUWeights):
         names.append("bias")
-    if weights.layers[0].projection is not None:
+    if weights.cells[0].projection is not None:
         names.append("projection")
     found = {
-        f"gradient of {n} {k}": getattr(c, n) for k, c in enumerate(weights.layers) for n in names
+        f"gradient of {n} {k}": getattr(c, n) for k, c in enumerate(weights.cells) for n in names
     }
     return {"gradient of x": x, **found}

@@ -54,7 +54,7 @@ def rnn(
     mask = None
     if is_training and _drops(model, dropout):
         time, batch = tf.unstack(tf.shape(input)[:2])[:: 1 if settings["time_major"] else -1]
-        shape = [model.layers - 1, time, batch, model.directions * model.hidden_size]
+        shape = [model.num_layers - 1, time, batch, model.directions * model.output_size]
         draws = tf.raw_ops.RandomUniform(shape=shape, dtype=tf.float32, seed=seed, seed2=seed2)
         mask = tf.where(draws < dropout, 0.0, 1 / (1 - dropout) if dropout < 1 else 0.0)
     results = cudnn_rnn(input, input_h, input_c, params, sequence_lengths, mask, **settings)
@@ -110,7 +110,7 @@ def _model_attributes(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _drops(model: Model, dropout: float) -> bool:
-    return dropout > 0 and model.layers > 1
+    return dropout > 0 and model.num_layers > 1
 
 
 def checked_model(
@@ -232,10 +232,10 @@ def _model_of_sizes(sizes: tuple[tf.Tensor, ...], attributes: dict[str, Any]) ->
     return Model(
         mode=attributes["rnn_mode"],
         input_size=inputs,
-        cell_size=units,
-        layers=layers,
+        units=units,
+        num_layers=layers,
         directions=2 if attributes["direction"] == "bidirectional" else 1,
-        num_proj=attributes.get("num_proj", 0),
+        projection_size=attributes.get("num_proj", 0),
         input_mode=attributes["input_mode"],
     )
 
@@ -257,7 +257,7 @@ def _canonical(
     for name, shapes in due.items():
         if len(lists[name]) != len(shapes):
             raise ValueError(
-                f"Number of {name} must be {len(shapes)} for {model.layers} layers in "
+                f"Number of {name} must be {len(shapes)} for {model.num_layers} layers in "
                 f"{model.directions} directions but is {len(lists[name])}"
             )
     return [(name, lists[name], shapes) for name, shapes in due.items()]

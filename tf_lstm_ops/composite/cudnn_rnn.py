@@ -49,10 +49,10 @@ def model_of(
     return Model(
         mode=rnn_mode,
         input_size=_static("input", input, 2),
-        cell_size=_static(*cell, 2),
-        layers=_static("input_h", input_h, 0 if time_major else 1) // directions,
+        units=_static(*cell, 2),
+        num_layers=_static("input_h", input_h, 0 if time_major else 1) // directions,
         directions=directions,
-        num_proj=num_proj,
+        projection_size=num_proj,
         input_mode=input_mode,
     )
 
@@ -163,11 +163,11 @@ def cudnn_rnn(
         sequence = zero_where_not(valid, sequence)
 
     finals, weights = [], _split(params, model)
-    for layer in range(model.layers):
+    for layer in range(model.num_layers):
         own = slice(layer * model.directions, (layer + 1) * model.directions)
         sequence, final = _layer(model, weights[own], sequence, valid, [s[own] for s in states])
         finals += final
-        if dropout_mask is not None and layer < model.layers - 1:
+        if dropout_mask is not None and layer < model.num_layers - 1:
             sequence *= tf.cast(dropout_mask[layer], sequence.dtype)
 
     results = [sequence, *(tf.stack(final) for final in zip(*finals, strict=True))]

@@ -6,7 +6,7 @@ import inspect
 import tempfile
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import keras
 
@@ -22,19 +22,19 @@ _RNN = keras.layers.RNN
 _WITHOUT_CONFIGURATION = (
     "convert_model(model, in_place=True) converts the model itself, which needs no configuration."
 )
-_TARGETS = {"ours": counterparts.ours, "stock": counterparts.stock}
+_TARGETS = {"fused": counterparts.ours, "stock": counterparts.stock}
 
 
 def convert_model(
     model: Any,
     custom_objects: dict[str, Any] | None = None,
     *,
-    to: str = "ours",
+    to: Literal["fused", "stock"] = "fused",
     in_place: bool = False,
 ) -> Any:
     """Copies a model and replaces its stock LSTM and GRU layers by ours, or ours by stock ones.
 
-    With ``to="ours"``, ``keras.layers.LSTM`` and ``GRU``, and ``keras.layers.RNN`` of one
+    With ``to="fused"``, ``keras.layers.LSTM`` and ``GRU``, and ``keras.layers.RNN`` of one
     ``LSTMCell`` or ``GRUCell``, become ``tf_lstm_ops.keras.LSTM`` and ``GRU``. ``RNN`` of several
     equal cells becomes ``StackedLSTM`` or ``StackedGRU``. A warning names the recurrent layers that
     are not replaced, each with the reason; ``fallback_reasons`` returns them. With ``to="stock"``,
@@ -57,7 +57,7 @@ def convert_model(
       custom_objects: classes and functions by name, as for ``keras.models.load_model``; needed
         only for an object that a ``from_config`` finds by its name, and that is no attribute of a
         layer.
-      to: "ours" or "stock".
+      to: "fused" or "stock".
       in_place: whether to convert the model itself instead of a copy. The layers stay the same
         objects with the same variables and get another class, so the model stays compiled. The
         model changes completely or, if there is an error, not at all.
@@ -68,13 +68,13 @@ def convert_model(
     Raises:
       TypeError: model is not a ``keras.Model`` (a model of tf_keras is not one), or custom_objects
         not a dictionary.
-      ValueError: to is neither "ours" nor "stock"; the model, or a part of it, cannot be made from
+      ValueError: to is neither "fused" nor "stock"; the model, or a part of it, cannot be made from
         its configuration; stock layers cannot express a layer: the text has the paths and reasons
         of all such layers.
     """
     require_model(model)
     if to not in _TARGETS:
-        raise ValueError(f"to must be 'ours' or 'stock'. Received: to={to!r}")
+        raise ValueError(f"to must be 'fused' or 'stock'. Received: to={to!r}")
     if not isinstance(custom_objects, dict | None):
         raise TypeError(f"custom_objects must be a dictionary. Received: {custom_objects!r}")
     with user_objects.known(model, custom_objects), default_dtype_policy(model.dtype_policy):
@@ -83,7 +83,7 @@ def convert_model(
             _require_stock_can_express(model, stacks)
             _warn_of_masks(model)
         converted = model if in_place else _copy(model, to, stacks)
-        find = model_layers.recurrent if to == "ours" else _layers_of_ours
+        find = model_layers.recurrent if to == "fused" else _layers_of_ours
         counterparts.become_all([item.layer for item in find(converted)], _TARGETS[to])
         if in_place:
             _keras_private.forget_traces(model)
@@ -95,7 +95,7 @@ def convert_model(
                     f"compile the converted model; its optimizer has no state: {error}",
                     stacklevel=2,
                 )
-        reasons = fallback_reasons(converted) if to == "ours" else {}
+        reasons = fallback_reasons(converted) if to == "fused" else {}
     left_alone = [f"\n  {path}: {why}" for path, why in reasons.items() if why is not None]
     if left_alone:
         warnings.warn(
@@ -197,7 +197,7 @@ def _warn_of_masks(model: Any) -> None:
 def _copy(model: Any, to: str, stacks: dict[str, str | None]) -> Any:
     try:
         config = counterparts.config_of(model)
-        if to == "ours":
+        if to == "fused":
             config = ours_stack.replaced(config)
         elif stacks:
             config = stock_stack.replaced(config)

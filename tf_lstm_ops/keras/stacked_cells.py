@@ -49,10 +49,10 @@ class StackedCells(keras.layers.Layer):
         self.num_layers, self.directions = num_layers, directions
         self.projection_size, self.use_bias = projection_size, use_bias
         self.unit_forget_bias = unit_forget_bias
-        self.hidden_size = projection_size or units
-        sizes = {"h": self.hidden_size, "c": units}
+        self._size_of_h = projection_size or units
+        sizes = {"h": self._size_of_h, "c": units}
         self.state_size = [sizes[name] for name in _STATES[mode]] * (num_layers * directions)
-        self.output_size = directions * self.hidden_size
+        self.output_size = directions * self._size_of_h
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights; Keras calls it.
@@ -101,7 +101,7 @@ class StackedCells(keras.layers.Layer):
         columns = GATES[self.mode] * self.units
         shapes: dict[str, tuple[int, ...]] = {
             "kernel": (inputs, columns),
-            "recurrent_kernel": (self.hidden_size, columns),
+            "recurrent_kernel": (self._size_of_h, columns),
         }
         if self.use_bias:
             shapes["bias"] = (columns,) if self.mode == "lstm" else (2, columns)

@@ -113,11 +113,6 @@ class StackedRNN(FusedRNN):
         return self.cell.directions
 
     @property
-    def hidden_size(self) -> int:
-        """The size P of h: projection_size if there is a projection, else units."""
-        return self.cell.hidden_size
-
-    @property
     def zero_output_for_mask(self) -> bool:
         """Whether the output is zero at masked steps."""
         if self._zeroes_masked is None:
@@ -283,13 +278,13 @@ class StackedRNN(FusedRNN):
         if not isinstance(source, cls._weights_class):
             name = cls._weights_class.__name__
             raise TypeError(f"weights must be {name}. Received: {type(source).__name__}")
-        if any(cell.peephole is not None for cell in source.layers):
+        if any(cell.peephole is not None for cell in source.cells):
             raise ValueError(f"{cls.__name__} has no peepholes; use LSTM layers with use_peephole")
         source._require_reset_after(cls.__name__)
-        if source.layers[0].projection is not None:
-            options["projection_size"] = source.hidden_size
+        if source.projection_size is not None:
+            options["projection_size"] = source.projection_size
         layer = cls(
-            source.cell_size, source.layer_count, bidirectional=source.directions == 2, **options
+            source.units, source.num_layers, bidirectional=source.directions == 2, **options
         )
         layer.build((None, None, source.input_size))
         layer.set_weights(list(_flat(source.to_keras(use_bias=layer.use_bias))))

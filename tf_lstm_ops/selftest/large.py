@@ -144,7 +144,7 @@ def _shapes(size: Size) -> dict[str, tuple[int, ...]]:
             "input": (size.time, size.batch, units),
             "input_h": (4, size.batch, units),
             "input_c": (4, size.batch, units),
-            "params": (Model("lstm", units, units, layers=2, directions=2).size(),),
+            "params": (Model("lstm", units, units, num_layers=2, directions=2).size(),),
         }
     return {
         "x": (size.batch, size.time, units),

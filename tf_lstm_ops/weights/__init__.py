@@ -5,7 +5,7 @@ formats, their methods ``to_*`` write them. All arrays are NumPy arrays of the g
 copies: no conversion shares memory with its source. Conversions raise ValueError for weights
 that the target format cannot express. Rules and examples: docs/reference/weights.md.
 
-Notation: I input size, H cell size, P hidden size (the size of h: H, or the size of the
+Notation: I input size, H units, P size of h (H, or the size of the
 projection), D directions, G gates.
 """
 

@@ -107,17 +107,15 @@ class BlockCellFormat(Weights):
         """
         _check_gate_order(gate_order)
         require(
-            len(self.layers) == 1,
-            f"the block cell has one layer of one direction, not {len(self.layers)}; convert each "
+            len(self.cells) == 1,
+            f"the block cell has one layer of one direction, not {len(self.cells)}; convert each "
             "direction separately with LSTMWeights((layer,))",
         )
-        (cell,) = self.layers
+        (cell,) = self.cells
         require(cell.projection is None, "the block cell has no projection; use to_cudnn")
         bias = cell.bias - _forget_bias(cell.bias, forget_bias) + cell.recurrent_bias
         w = np.concatenate([cell.kernel, cell.recurrent_kernel])
-        peephole = (
-            np.zeros((3, self.cell_size), w.dtype) if cell.peephole is None else cell.peephole
-        )
+        peephole = np.zeros((3, self.units), w.dtype) if cell.peephole is None else cell.peephole
         w, b = (reordered(a, "ifco", gate_order.lower()) for a in (w, bias))
         return BlockCell(w, b, *map(np.array, peephole))
 

@@ -38,22 +38,24 @@ class CellWeights:
         """
         return {k: v for k, v in vars(self).items() if v is not None}
 
-    def _check(self, gates: int, inputs: int, hidden: int, cell: int) -> None:
-        hidden_or_cell = cell if self.projection is None else hidden
+    def _check(self, gates: int, inputs: int, outputs: int, units: int) -> None:
+        size_of_h = units if self.projection is None else outputs
         expected = {
-            "kernel": (inputs, gates * cell),
-            "recurrent_kernel": (hidden_or_cell, gates * cell),
-            "bias": (gates * cell,),
-            "recurrent_bias": (gates * cell,),
-            "peephole": (3, cell),
-            "projection": (cell, hidden),
+            "kernel": (inputs, gates * units),
+            "recurrent_kernel": (size_of_h, gates * units),
+            "bias": (gates * units,),
+            "recurrent_bias": (gates * units,),
+            "peephole": (3, units),
+            "projection": (units, outputs),
         }
         dtype = self.kernel.dtype
         for name, array in self.arrays().items():
             require_shape(name, array, *expected[name])
             require(array.dtype == dtype, f"{name} must be {dtype} but is {array.dtype}")
         if self.projection is not None:
-            require(hidden < cell, f"with a projection h must be smaller than {cell}, not {hidden}")
+            require(
+                outputs < units, f"with a projection h must be smaller than {units}, not {outputs}"
+            )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,7 +63,7 @@ class Weights:
     """The base class of LSTMWeights and GRUWeights. The classes of formats add their methods.
 
     Attributes:
-      layers: one CellWeights for each direction of each layer, in the order
+      cells: one CellWeights for each direction of each layer, in the order
         layer * directions + direction.
       directions: D, 1 or 2.
 
@@ -69,7 +71,7 @@ class Weights:
       ValueError: the shapes or dtypes of the arrays are inconsistent.
     """
 
-    layers: tuple[CellWeights, ...]
+    cells: tuple[CellWeights, ...]
     directions: int = 1
 
     _GATES: ClassVar[str]  # the gate order here and in Keras
@@ -78,44 +80,49 @@ class Weights:
     _MODE: ClassVar[str]  # cuDNN's rnn_mode
 
     def __post_init__(self) -> None:
-        cells, directions = len(self.layers), self.directions
+        count, directions = len(self.cells), self.directions
         require(directions in (1, 2), f"directions must be 1 or 2 but is {directions}")
         require(
-            cells and cells % directions == 0,
-            f"layers must hold a multiple of {directions} cells but holds {cells}",
+            count and count % directions == 0,
+            f"cells must hold a multiple of {directions} cells but holds {count}",
         )
-        require(self.cell_size > 0, "the cell size must be positive but is 0")
-        given = self.layers[0].arrays().keys()
-        for k, cell in enumerate(self.layers):
-            require(cell.arrays().keys() == given, f"layers[{k}] must have the arrays of layers[0]")
-            inputs = self.input_size if k < directions else directions * self.hidden_size
+        require(self.units > 0, "units must be positive but is 0")
+        given = self.cells[0].arrays().keys()
+        for k, cell in enumerate(self.cells):
+            require(cell.arrays().keys() == given, f"cells[{k}] must have the arrays of cells[0]")
+            inputs = self.input_size if k < directions else directions * self._output_size
             try:
-                cell._check(len(self._GATES), inputs, self.hidden_size, self.cell_size)
+                cell._check(len(self._GATES), inputs, self._output_size, self.units)
             except ValueError as error:
-                raise ValueError(f"layers[{k}]: {error}") from None
+                raise ValueError(f"cells[{k}]: {error}") from None
 
     @property
     def input_size(self) -> int:
         """The input size I of the first layer."""
-        return self.layers[0].kernel.shape[0]
+        return self.cells[0].kernel.shape[0]
 
     @property
-    def cell_size(self) -> int:
-        """The cell size H."""
-        return self.layers[0].bias.size // len(self._GATES)
+    def units(self) -> int:
+        """The number of units H, the size of c."""
+        return self.cells[0].bias.size // len(self._GATES)
 
     @property
-    def hidden_size(self) -> int:
-        """The hidden size P: the size of the projection if there is one, else H."""
-        return self.layers[0].recurrent_kernel.shape[0]
+    def projection_size(self) -> int | None:
+        """The size P of h with a projection; None without, where h has H units."""
+        return None if self.cells[0].projection is None else self._output_size
 
     @property
-    def layer_count(self) -> int:
+    def _output_size(self) -> int:
+        """The size of h: P with a projection, else H."""
+        return self.cells[0].recurrent_kernel.shape[0]
+
+    @property
+    def num_layers(self) -> int:
         """The number of layers; each has one or two directions."""
-        return len(self.layers) // self.directions
+        return len(self.cells) // self.directions
 
     def _require_zero_biases(self, bias: bool) -> None:
-        if not bias and any(c.bias.any() or c.recurrent_bias.any() for c in self.layers):
+        if not bias and any(c.bias.any() or c.recurrent_bias.any() for c in self.cells):
             raise ValueError("there are biases other than zero; make the target with biases")
 
     def _require_reset_after(self, target: str) -> None:
@@ -124,8 +131,8 @@ class Weights:
     def _require_one_layer(self, target: str) -> None:
         d = self.directions
         require(
-            self.layer_count == 1,
-            f"{target} has one layer, not {self.layer_count}; convert each layer separately "
-            f"with {type(self).__name__}(layers[k : k + {d}], {d})",
+            self.num_layers == 1,
+            f"{target} has one layer, not {self.num_layers}; convert each layer separately "
+            f"with {type(self).__name__}(cells[k : k + {d}], {d})",
         )
-        require(self.layers[0].projection is None, f"{target} has no projection; use to_cudnn")
+        require(self.cells[0].projection is None, f"{target} has no projection; use to_cudnn")

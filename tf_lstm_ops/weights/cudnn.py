@@ -24,10 +24,10 @@ class CudnnFormat(Weights):
         params: Any,
         *,
         input_size: int,
-        cell_size: int,
-        layers: int = 1,
+        units: int,
+        num_layers: int = 1,
         directions: int = 1,
-        num_proj: int = 0,
+        projection_size: int | None = None,
         input_mode: str = "linear_input",
     ) -> Self:
         """From the `params` of the CudnnRNN ops.
@@ -35,11 +35,12 @@ class CudnnFormat(Weights):
         Args:
           params: [params_size], in cuDNN's layout.
           input_size: I.
-          cell_size: H, num_units of the ops.
-          layers: the number of layers.
+          units: H, num_units of the ops.
+          num_layers: the number of layers.
           directions: 1 or 2.
-          num_proj, input_mode: as the ops take them. If the first layer skips its input, its kernel
-            becomes the identity for each gate, which has the same effect.
+          projection_size: P, num_proj of the ops; None or 0: no projection.
+          input_mode: as the ops take it. If the first layer skips its input, its kernel becomes the
+            identity for each gate, which has the same effect.
 
         Returns:
           The weights of all layers.
@@ -49,10 +50,10 @@ class CudnnFormat(Weights):
         """
         sizes = {
             "input_size": input_size,
-            "cell_size": cell_size,
-            "layers": layers,
+            "units": units,
+            "num_layers": num_layers,
             "directions": directions,
-            "num_proj": num_proj,
+            "projection_size": 0 if projection_size is None else projection_size,
         }
         for name, size in sizes.items():
             is_integer = isinstance(size, int | np.integer)
@@ -77,7 +78,7 @@ class CudnnFormat(Weights):
     def to_cudnn(self, *, input_mode: str = "linear_input") -> Array:
         """The `params` of the CudnnRNN ops.
 
-        The ops' num_proj is `hidden_size` with a projection, and 0 without.
+        The ops' num_proj is `projection_size` with a projection, and 0 without.
 
         Args:
           input_mode: as the ops take it.
@@ -90,12 +91,12 @@ class CudnnFormat(Weights):
             but its kernel is not the identity for each gate.
         """
         self._require_reset_after("cuDNN's GRU")
-        require(self.layers[0].peephole is None, "cuDNN has no peepholes; use to_keras or to_onnx")
-        num_proj = 0 if self.layers[0].projection is None else self.hidden_size
-        sizes = (self.input_size, self.cell_size, self.layer_count, self.directions, num_proj)
+        require(self.cells[0].peephole is None, "cuDNN has no peepholes; use to_keras or to_onnx")
+        projection_size = self.projection_size or 0
+        sizes = (self.input_size, self.units, self.num_layers, self.directions, projection_size)
         model = Model(self._MODE, *sizes, input_mode)
         cells = [
-            to_output_major(cell, self._GATES, self._OUTPUT_MAJOR_GATES) for cell in self.layers
+            to_output_major(cell, self._GATES, self._OUTPUT_MAJOR_GATES) for cell in self.cells
         ]
         if model.skip_input:
             identity = _identity(model)
@@ -111,4 +112,4 @@ class CudnnFormat(Weights):
 
 def _identity(model: Model) -> Array:
     """[G*H, H]: the input matrices with the effect of a skipped input."""
-    return np.tile(np.eye(model.cell_size), (model.gates, 1))
+    return np.tile(np.eye(model.units), (model.gates, 1))

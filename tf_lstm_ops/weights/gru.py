@@ -20,7 +20,7 @@ class GRUWeights(KerasFormat, CudnnFormat, SafetensorsFormat, GRUOnnxFormat):
     """The weights of a multi-layer GRU. Gate order z, r, h.
 
     Attributes:
-      layers: one CellWeights for each direction of each layer, in the order
+      cells: one CellWeights for each direction of each layer, in the order
         layer * directions + direction.
       directions: 1 or 2; direction 1 runs backwards in time.
       reset_after: as of `keras.layers.GRU`: whether the reset gate multiplies the product of the
@@ -40,7 +40,7 @@ class GRUWeights(KerasFormat, CudnnFormat, SafetensorsFormat, GRUOnnxFormat):
 
     def __post_init__(self) -> None:
         for name in ("peephole", "projection"):
-            require(all(getattr(c, name) is None for c in self.layers), f"a GRU has no {name}")
+            require(all(getattr(c, name) is None for c in self.cells), f"a GRU has no {name}")
         super().__post_init__()
 
     @classmethod

@@ -62,8 +62,8 @@ class KerasFormat(Weights):
           ValueError: use_bias is False and a bias is not zero.
         """
         self._require_zero_biases(use_bias)
-        layers: list[list[Array]] = [[] for _ in range(self.layer_count)]
-        for k, cell in enumerate(self.layers):
+        layers: list[list[Array]] = [[] for _ in range(self.num_layers)]
+        for k, cell in enumerate(self.cells):
             layers[k // self.directions] += map(np.array, self._cell_to_keras(cell, use_bias))
         return layers[0] if len(layers) == 1 else layers
 

@@ -20,7 +20,7 @@ class LSTMWeights(
     """The weights of a multi-layer LSTM. Gate order i, f, c, o.
 
     Attributes:
-      layers: one CellWeights for each direction of each layer, in the order
+      cells: one CellWeights for each direction of each layer, in the order
         layer * directions + direction.
       directions: 1 or 2; direction 1 runs backwards in time.
 

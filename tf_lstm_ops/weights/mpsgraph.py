@@ -106,9 +106,9 @@ class MPSGraphFormat(Weights):
         """
         self._require_one_layer("MPSGraph's LSTM")
         order = _gate_order(forget_gate_last)
-        cells = [to_output_major(cell, self._GATES, order) for cell in self.layers]
+        cells = [to_output_major(cell, self._GATES, order) for cell in self.cells]
         recurrent = np.stack([cell["recurrent"] for cell in cells])
-        peepholes = [_to_peephole(c.peephole, order) for c in self.layers if c.peephole is not None]
+        peepholes = [_to_peephole(c.peephole, order) for c in self.cells if c.peephole is not None]
         one = self.directions == 1
         return MPSGraph(
             input_weight=np.concatenate([cell["input"] for cell in cells]),

@@ -77,10 +77,10 @@ class OnnxFormat(Weights):
           ValueError: there is more than one layer, or a projection.
         """
         self._require_one_layer("an ONNX node")
-        cells = [to_output_major(cell, self._GATES, self._ONNX_GATES) for cell in self.layers]
+        cells = [to_output_major(cell, self._GATES, self._ONNX_GATES) for cell in self.cells]
         peepholes = [
             reordered(cell.peephole.ravel(), "ifo", "iof")
-            for cell in self.layers
+            for cell in self.cells
             if cell.peephole is not None
         ]
         return Onnx(

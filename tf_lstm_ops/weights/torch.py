@@ -81,15 +81,13 @@ class TorchFormat(Weights):
             zero.
         """
         self._require_reset_after("PyTorch's GRU")
-        require(
-            self.layers[0].peephole is None, "PyTorch has no peepholes; use to_keras or to_onnx"
-        )
+        require(self.cells[0].peephole is None, "PyTorch has no peepholes; use to_keras or to_onnx")
         self._require_zero_biases(bias)
         return {name: array for name, array in self._by_torch_names() if bias or "bias" not in name}
 
     def _by_torch_names(self) -> Iterator[tuple[str, Array]]:
         """The arrays with PyTorch's names, and peepholes, which PyTorch does not have."""
-        for k, cell in enumerate(self.layers):
+        for k, cell in enumerate(self.cells):
             names = _torch_names(_end(*divmod(k, self.directions)))
             arrays = to_output_major(cell, self._GATES, self._OUTPUT_MAJOR_GATES)
             if cell.peephole is not None:

@@ -31,7 +31,7 @@ def build(row: Row, problem: Problem, threads: int, *, use_lengths: bool = True)
     x, output_grad = (tf.constant(np.swapaxes(a, 0, 1)) for a in (problem.x, problem.output_grad))
     params = tf.constant(problem.weights.to_cudnn())
     states = [
-        tf.zeros([len(problem.weights.layers), row.batch, size]) for size in (row.hidden, row.units)
+        tf.zeros([len(problem.weights.cells), row.batch, size]) for size in (row.hidden, row.units)
     ]
     lengths = problem.lengths if use_lengths else np.full(row.batch, row.time, np.int32)
 
@@ -75,10 +75,10 @@ def _training_results(
     weight_grads = WEIGHTS[row.cell].from_cudnn(
         floats(params_grad),
         input_size=row.inputs,
-        cell_size=row.units,
-        layers=row.layers,
+        units=row.units,
+        num_layers=row.layers,
         directions=row.directions,
-        num_proj=row.projection,
+        projection_size=row.projection,
     )
     x_grad = np.swapaxes(floats(x_grad), 0, 1)
     return {**_results(problem, output), **compared_grads(x_grad, weight_grads)}

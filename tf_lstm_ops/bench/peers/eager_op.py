@@ -51,7 +51,7 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
 
 def _arguments(row: Row, problem: Problem, number: int, backwards: bool) -> dict[str, Any]:
     """The arguments of the op of a layer direction, except x."""
-    weights = type(problem.weights)((problem.weights.layers[number],)).to_keras()
+    weights = type(problem.weights)((problem.weights.cells[number],)).to_keras()
     kernel, recurrent_kernel, bias, *rest = (tf.constant(array, row.dtype) for array in weights)
     absent = tf.zeros([0], row.dtype)
     h, c = (tf.zeros([row.batch, size], row.dtype) for size in (row.hidden, row.units))

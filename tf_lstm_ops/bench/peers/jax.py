@@ -27,7 +27,7 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
       The call to time.
     """
     x, output_grad = (jnp.asarray(np.swapaxes(a, 0, 1)) for a in (problem.x, problem.output_grad))
-    cells = jax.tree.map(jnp.asarray, [cell.arrays() for cell in problem.weights.layers])
+    cells = jax.tree.map(jnp.asarray, [cell.arrays() for cell in problem.weights.cells])
     valid = None if problem.valid is None else jnp.asarray(problem.valid.T[..., None])
     step = {"lstm": _lstm_step, "gru": _gru_step}[row.cell]
 

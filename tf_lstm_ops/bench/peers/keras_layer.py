@@ -107,7 +107,7 @@ def _layer(
         layer = keras.layers.Bidirectional(layer, dtype=dtype)
     width = row.inputs if k == 0 else row.width
     layer.build((row.batch, row.time, width))
-    cells = problem.weights.layers[k * directions : (k + 1) * directions]
+    cells = problem.weights.cells[k * directions : (k + 1) * directions]
     layer.set_weights(type(problem.weights)(cells, directions).to_keras())
     return layer
 

@@ -46,6 +46,6 @@ def block_cells(problem: Problem, gate_order: str) -> list[dict[str, Any]]:
       For each layer direction the tensors by name.
     """
     assert isinstance(problem.weights, LSTMWeights)
-    cells = (LSTMWeights((cell,)) for cell in problem.weights.layers)
+    cells = (LSTMWeights((cell,)) for cell in problem.weights.cells)
     arguments = (cell.to_block_cell(gate_order=gate_order, forget_bias=0.0) for cell in cells)
     return [{name: tf.constant(a) for name, a in each._asdict().items()} for each in arguments]
