@@ -112,8 +112,8 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     'clip_rows.cc -Wl,--no-as-needed "$TF/libtensorflow_framework.so.2" -o libclip_rows.so': (
         C_API_OP
     ),
-    "pip install '.[bench]' && tf-lstm-ops bench": By(
-        "tests/cli/test_bench.py", "test_files", ("bench",)
+    "pip install '.[bench]' && python benchmarks/peers": By(
+        "tests/bench/test_command.py", "run", ("benchmarks", "peers")
     ),
     "tf-lstm-ops doctor model.keras --batch 32 --steps 100": By(
         "tests/test_docs_commands.py", "test_doctor_prints_what_is_shown", ("doctor",)

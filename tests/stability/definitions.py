@@ -23,7 +23,7 @@ from tf_lstm_ops import __main__
 from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
 
 MODULES = ["export", "keras", "raw_ops", "saved_model", "stock", "weights"]
-COMMANDS = ["bench", "completion", "demo", "doctor", "info", "selftest"]
+COMMANDS = ["completion", "demo", "doctor", "info", "selftest"]
 
 
 def definitions() -> list[str]:
