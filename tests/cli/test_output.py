@@ -9,7 +9,7 @@ import pytest
 from tf_lstm_ops import __main__
 from tf_lstm_ops.cli import output
 
-COMMANDS = ("info", "doctor", "demo", "selftest", "completion")
+COMMANDS = ("info", "doctor", "demo", "selftest")
 WITH_JSON = ("info", "doctor", "selftest")
 
 

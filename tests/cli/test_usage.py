@@ -24,8 +24,6 @@ WRONG = {
     "doctor, batch": (["doctor", "m.keras", "--batch", "0"], "--batch must be at least 1 but is 0"),
     "doctor, steps": (["doctor", "m.keras", "--steps", "-1"], "at least 1 but is -1"),
     "doctor, no module": (["doctor", "m.keras", "--import"], "--import: expected one argument"),
-    "completion, no shell": (["completion"], "the following arguments are required: shell"),
-    "completion, shell": (["completion", "fish"], "argument shell: invalid choice: 'fish'"),
     "selftest, option": (["selftest", "--loud"], "unrecognized arguments: --loud"),
     "selftest, kind": (["selftest", "--device", "TPU"], "--device must be CPU, GPU, GPU:1 or such"),
     "selftest, lower case": (["selftest", "--device", "gpu"], "GPU:1 or such but is 'gpu'"),

@@ -23,7 +23,7 @@ from tf_lstm_ops import __main__
 from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
 
 MODULES = ["export", "keras", "raw_ops", "saved_model", "stock", "weights"]
-COMMANDS = ["completion", "demo", "doctor", "info", "selftest"]
+COMMANDS = ["demo", "doctor", "info", "selftest"]
 
 
 def definitions() -> list[str]:
