@@ -4,7 +4,7 @@
 
 Three sweeps change one size each: the batch size N, the number of steps T, the number of units H.
 The call is `tf_lstm_ops.keras.LSTM` in a `tf.function`: inference, and a training step with the
-gradients of all weights and of x. It is timed as `tf-lstm-ops bench` times it. A time is the
+gradients of all weights and of x. It is timed as `benchmarks/peers` times it. A time is the
 shortest one of all rounds.
 
 Each size is compared with a reference size: the largest measured one that is at most half of it.
@@ -41,11 +41,11 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from tf_lstm_ops.bench import capacity, report
-from tf_lstm_ops.bench.cases import Row
-from tf_lstm_ops.bench.peers import PEERS
-from tf_lstm_ops.bench.roofline import Roofline, floor_seconds
-from tf_lstm_ops.bench.runner import Bench
+from peers import capacity, report
+from peers.cases import Row
+from peers.frameworks import PEERS
+from peers.roofline import Roofline, floor_seconds
+from peers.runner import Bench
 
 LIMIT = 1.1  # of a growth factor
 REPEATS = 2  # how often factors above the limit are measured again

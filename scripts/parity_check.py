@@ -166,7 +166,7 @@ def check_portable() -> None:
     model = keras.Sequential([keras.Input((None, INPUTS)), tf_lstm_ops.keras.GRU(UNITS)])
     x = random(BATCH, TIME, INPUTS)
     with tempfile.TemporaryDirectory() as folder:
-        tf_lstm_ops.saved_model.export(model, folder, portable=True)
+        tf_lstm_ops.export.saved_model(model, folder, portable=True)
         served = tf.saved_model.load(folder)
         np.testing.assert_allclose(served.serve(x), model(x), **TOLERANCE)
 

@@ -2,7 +2,7 @@
 
     python scripts/plot_benchmarks.py [FILE] [--plots training inference fit]
 
-FILE is a results.json of tf-lstm-ops bench; by default the most complete of benchmarks/results. For
+FILE is a results.json of benchmarks/peers; by default the most complete of benchmarks/results. For
 each plot it writes benchmarks/PLOT-light.svg and PLOT-dark.svg, with the numbers in their metadata,
 and prints the text that the pages give as the image's description. The same results and the same
 version of matplotlib give the same bytes.

@@ -1,4 +1,4 @@
-"""Common to all tests: the tests folder on sys.path, random numbers, hypothesis' settings."""
+"""Common to all tests: tests and benchmarks on sys.path, random numbers, hypothesis' settings."""
 
 import gc
 import itertools
@@ -21,8 +21,8 @@ if any(map(os.path.exists, ("/dev/nvidiactl", "/dev/dxg"))):
 TESTS = Path(__file__).resolve().parent
 # "python -m pytest" would put the source folder of the package before the installed one.
 sys.path[:] = [p for p in sys.path if Path(p or ".").resolve() != TESTS.parent]
-# Appended, so that no folder of tests hides an installed package of the same name.
-sys.path.append(str(TESTS))
+# At the end, so that no folder of these hides an installed package of the same name.
+sys.path += [str(TESTS), str(TESTS.parent / "benchmarks")]
 
 # The suites on a device of their own.
 pytest_plugins = ["devices.on_device"] if os.environ.get("TF_LSTM_OPS_TEST_PLUGIN") else []

@@ -39,7 +39,6 @@ LIBRARY = "TF_LSTM_OPS_LIBRARY=$PWD/.build/address_undefined/tf_lstm_ops.so"
 CUDA, STREAM = "TF_LSTM_OPS_CUDA_LIBRARY", "TF_LSTM_OPS_CUDA_STREAM_LIBRARY"
 METAL, PLUGIN = "TF_LSTM_OPS_METAL_LIBRARY", "TF_LSTM_OPS_TEST_PLUGIN"
 WHEEL = "tf_lstm_ops-0.1.0-py3-none-manylinux_2_28_x86_64.whl"
-COMPLETIONS = "~/.local/share/bash-completion/completions"
 NIGHTLY, COMMUNITY = ".ci/nightly", "tests/build/test_community.py"
 C_API_OP = By("tests/build/test_c_api_op.py", "build", ())
 
@@ -98,9 +97,6 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     "scripts/release/build dist": By(
         ".github/workflows/release.yml", "", ("scripts/release/build dist",)
     ),
-    f"mkdir -p {COMPLETIONS} ~/.zfunc": Run(),
-    f"tf-lstm-ops completion bash > {COMPLETIONS}/tf-lstm-ops": Run(),
-    "tf-lstm-ops completion zsh > ~/.zfunc/_tf-lstm-ops": Run(),
     # docs/guide
     "python3 -m venv .venv && . .venv/bin/activate": By(NIGHTLY, "prepare", ("python3 -m venv",)),
     "pip install .": By("README.md", "", ("pip install .",)),
@@ -112,8 +108,8 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     'clip_rows.cc -Wl,--no-as-needed "$TF/libtensorflow_framework.so.2" -o libclip_rows.so': (
         C_API_OP
     ),
-    "pip install '.[bench]' && tf-lstm-ops bench": By(
-        "tests/cli/test_bench.py", "test_files", ("bench",)
+    "pip install '.[bench]' && python benchmarks/peers": By(
+        "tests/bench/test_command.py", "run", ("benchmarks", "peers")
     ),
     "tf-lstm-ops doctor model.keras --batch 32 --steps 100": By(
         "tests/test_docs_commands.py", "test_doctor_prints_what_is_shown", ("doctor",)

@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import keras
@@ -19,6 +20,7 @@ import pytest
 import tf_lstm_ops
 from docs_commands import COMMANDS, TEXTS, By, Run, RunOnPage
 from pages import ROOT, blocks, run_examples
+from peers import command
 from tf_lstm_ops import __main__
 
 DOCS = ROOT / "docs"
@@ -102,7 +104,17 @@ class Parsed(Exception):
     """The arguments were right."""
 
 
-def test_arguments_of_tf_lstm_ops_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("pattern", "main", "least"),
+    [
+        (r"tf-lstm-ops ((?:info|doctor|demo|selftest) [^`>\n]+)", __main__.main, 3),
+        (r"benchmarks/peers (-[^`>\n]+)", command.main, 5),
+    ],
+    ids=["tf-lstm-ops", "benchmarks/peers"],
+)
+def test_arguments_are_right(
+    monkeypatch: pytest.MonkeyPatch, pattern: str, main: Callable[[list[str]], int], least: int
+) -> None:
     """In all blocks, and in code quotes; the name of a command alone has no arguments."""
     parse = argparse.ArgumentParser.parse_args
 
@@ -111,12 +123,11 @@ def test_arguments_of_tf_lstm_ops_are_right(monkeypatch: pytest.MonkeyPatch) -> 
         raise Parsed
 
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", stop)
-    pattern = r"tf-lstm-ops ((?:info|doctor|demo|bench|selftest|completion) [^`>\n]+)"
     found = {match for page in PAGES.values() for match in re.findall(pattern, page)}
-    assert len(found) > 10
+    assert len(found) > least
     for arguments in found:
         with pytest.raises(Parsed):
-            __main__.main(shlex.split(arguments, comments=True))
+            main(shlex.split(arguments, comments=True))
 
 
 def shell(command: str, folder: Path, work: Path) -> None:

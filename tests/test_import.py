@@ -37,7 +37,6 @@ if sys.platform == "linux":
 # What only a command, a benchmark or a type checker needs. Packages such as matplotlib and onnx are
 # not the package's own modules, of which the test says more.
 LATER = (
-    "tf_lstm_ops.bench",
     "tf_lstm_ops.selftest",
     "tf_lstm_ops.cli.",
     "tf_lstm_ops.raw_ops.types",

@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from pages import ROOT
+from peers.frameworks import PEERS
 from tf_lstm_ops import _optional, export, weights
-from tf_lstm_ops.bench.peers import PEERS
 from tf_lstm_ops.cli import CommandError, require_matplotlib
 from tf_lstm_ops.keras import LSTM
 
@@ -68,11 +68,10 @@ def test_every_extra_installs_its_package() -> None:
 
 
 def test_no_other_import_of_these_packages() -> None:
-    """Besides modules that are imported after `require`, or run in a process of a peer."""
+    """Besides modules that are imported after `require`."""
     after = {
-        *("cli/plot.py", "bench/plot.py"),
+        "cli/plot.py",
         *(f"export/{name}.py" for name in ("onnx", "onnx_nodes", "onnx_run")),
-        *(f"bench/peers/{name}.py" for name in ("onnx_model", "onnxruntime")),
     }
     names = "|".join([*CALLS, "onnxruntime"])
     found = {
@@ -85,7 +84,7 @@ def test_no_other_import_of_these_packages() -> None:
 
 @pytest.mark.parametrize("peer", ["torch", "onnxruntime", "openvino", "jax"])
 def test_missing_peer(peer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`bench` then prints the command; bench/test_runner.py has the test of that."""
+    """`benchmarks/peers` then prints the command; bench/test_runner.py has the test of that."""
     hide(PEERS[peer].needs[-1], monkeypatch)
     assert not PEERS[peer].is_installed()
     assert peer.removesuffix("runtime") in PEERS[peer].pip

@@ -6,7 +6,6 @@ then on a SavedModel that uses them can be loaded.
 * ``export``: files with models, for processes with this package or without it.
 * ``raw_ops``: the ops in the style of ``tf.raw_ops``.
 * ``keras``: layers.
-* ``saved_model``: another name of ``export.saved_model``.
 * ``stock``: replaces TensorFlow's own kernels of the block cell.
 * ``weights``: conversion of weights between the formats of Keras, cuDNN, PyTorch and others.
 """
@@ -28,8 +27,8 @@ if _library.is_built():
 
     dialects.register_gradients()
     if _keras_backend.problem() is None:
-        from tf_lstm_ops import export, keras, saved_model
-    __all__ = ["__version__", "export", "keras", "raw_ops", "saved_model", "stock", "weights"]
+        from tf_lstm_ops import export, keras
+    __all__ = ["__version__", "export", "keras", "raw_ops", "stock", "weights"]
 else:
     # This is the source folder of a checkout, found first because it is in the current directory.
     # The installed package replaces this module.
@@ -37,6 +36,6 @@ else:
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("export", "keras", "saved_model"):  # not imported above; the import says why
+    if name in ("export", "keras"):  # not imported above; the import says why
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

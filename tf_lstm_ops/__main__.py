@@ -10,8 +10,6 @@ from tf_lstm_ops._version import __version__
 from tf_lstm_ops.cli import (
     CommandError,
     UsageError,
-    bench,
-    completion,
     demo,
     doctor,
     info,
@@ -38,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    for command in (info, doctor, demo, bench, selftest, completion):
+    for command in (info, doctor, demo, selftest):
         command.add_parser(commands)
     arguments = parser.parse_args(argv)
     if "run" not in arguments:

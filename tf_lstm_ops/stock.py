@@ -5,11 +5,9 @@ Nothing is replaced unless ``override`` is called; its effects: docs/reference/b
 
 from __future__ import annotations
 
-import warnings
-
 from tf_lstm_ops import _library
 
-__all__ = ["override", "restore"]
+__all__ = ["override"]
 
 _overridden = False
 
@@ -20,7 +18,8 @@ def override() -> None:
     From then on TensorFlow creates our kernels for these four stock names, in half and float: in
     eager code, in ``tf.function`` and in SavedModels, whether they ran before or not. TensorFlow's
     cache of kernels is cleared for this. As a result, random ops with an op-level seed repeat their
-    first values. A second call does nothing.
+    first values. A second call does nothing. TensorFlow can neither unregister a kernel nor change
+    its priority: for stock's kernels, start a new process.
 
     Raises:
       RuntimeError: TensorFlow does not accept the kernels.
@@ -33,18 +32,3 @@ def override() -> None:
     _library.override_stock()
     _overridden = True
     _tf_private.clear_kernel_cache()
-
-
-def restore() -> None:
-    """Warns that TensorFlow's kernels cannot be restored. Does nothing before ``override``.
-
-    TensorFlow can neither unregister a kernel nor change its priority.
-    """
-    if _overridden:
-        warnings.warn(
-            "TensorFlow cannot unregister a kernel: LSTMBlockCell, LSTMBlockCellGrad, BlockLSTM "
-            "and BlockLSTMGrad keep the kernels of tf_lstm_ops until this process ends. For "
-            "stock's, start a new process that does not call tf_lstm_ops.stock.override().",
-            RuntimeWarning,
-            stacklevel=2,
-        )

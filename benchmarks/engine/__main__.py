@@ -24,7 +24,7 @@ installs it there:
 
 Both are restricted to --threads processors, of different cores as far as possible, and OpenMP also
 to as many threads. Run it on an idle machine. It first measures the capacity of the processors (see
-`tf_lstm_ops/bench/capacity.py`), and ends if it is too low, unless --any-capacity is given.
+`benchmarks/peers/capacity.py`), and ends if it is too low, unless --any-capacity is given.
 
 The environment variable TF_LSTM_OPS_SIMD selects our instruction set, and oneDNN's unless
 ONEDNN_MAX_CPU_ISA is set.
@@ -43,7 +43,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NATIVE = runpy.run_path(str(ROOT / "build_defs" / "native.py"))
-CAPACITY = runpy.run_path(str(ROOT / "tf_lstm_ops" / "bench" / "capacity.py"))
+CAPACITY = runpy.run_path(str(ROOT / "benchmarks" / "peers" / "capacity.py"))
 FOLDER = "benchmarks/engine"
 
 # ONEDNN_MAX_CPU_ISA for a value of TF_LSTM_OPS_SIMD.

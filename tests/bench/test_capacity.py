@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from tf_lstm_ops import __main__
-from tf_lstm_ops.bench import capacity, session
-from tf_lstm_ops.bench.capacity import Capacity
+from peers import capacity, command, session
+from peers.capacity import Capacity
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -128,13 +127,13 @@ def test_the_command_refuses(
         return SimpleNamespace(results=rows)
 
     monkeypatch.setattr(session, "run", run)
-    arguments = ["bench", "--rows", "fit*", "--threads", "3", "--output", str(tmp_path)]
-    assert __main__.main(arguments) == 1
+    arguments = ["--rows", "fit*", "--threads", "3", "--output", str(tmp_path)]
+    assert command.main(arguments) == 1
     printed = capsys.readouterr()
     assert "capacity: 2.10 of 3 threads\n" in printed.out
     assert "a benchmark needs 2.7." in printed.err
     assert not measured
-    assert __main__.main([*arguments, "--any-capacity"]) == 0
+    assert command.main([*arguments, "--any-capacity"]) == 0
     assert measured == [pytest.approx((3, 2.1))]
 
 

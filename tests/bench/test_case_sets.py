@@ -5,17 +5,16 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tf_lstm_ops import __main__
-from tf_lstm_ops.bench import capacity, cases
-from tf_lstm_ops.bench.case_sets import CASES
-from tf_lstm_ops.bench.examples import EXAMPLES
-from tf_lstm_ops.bench.peers import PEERS, keras_layer
-from tf_lstm_ops.bench.rows import ROWS
-from tf_lstm_ops.cli import CommandError, bench
+from peers import capacity, cases, command
+from peers.case_sets import CASES
+from peers.examples import EXAMPLES
+from peers.frameworks import PEERS, keras_layer
+from peers.rows import ROWS
+from tf_lstm_ops.cli import CommandError
 
 
 def only(name: str) -> cases.Row:
-    (row,) = bench.select_rows([name], False, list(CASES))
+    (row,) = command.select_rows([name], False, list(CASES))
     return row
 
 
@@ -94,24 +93,24 @@ def test_the_sweep_has_all_batches_units_and_features() -> None:
 
 
 def test_selection_of_sets() -> None:
-    assert bench.select_rows(None, False, ["sweep"]) == list(CASES["sweep"])
-    both = bench.select_rows(None, False, ["sweep", "examples"])
+    assert command.select_rows(None, False, ["sweep"]) == list(CASES["sweep"])
+    both = command.select_rows(None, False, ["sweep", "examples"])
     assert both == [*CASES["examples"], *CASES["sweep"]]
-    quick = bench.select_rows(None, False)
-    assert bench.select_rows(None, False, ["tables", "sweep"]) == [*quick, *CASES["sweep"]]
-    found = bench.select_rows(["fit addition*", "fit IMDB*"], False, ["examples"])
+    quick = command.select_rows(None, False)
+    assert command.select_rows(None, False, ["tables", "sweep"]) == [*quick, *CASES["sweep"]]
+    found = command.select_rows(["fit addition*", "fit IMDB*"], False, ["examples"])
     assert [row.name.split(",")[0] for row in found] == ["fit addition", "fit addition", "fit IMDB"]
 
 
 def test_rows_of_other_sets_are_measured_only_on_request() -> None:
-    assert set(bench.select_rows(["*"], False)) == set(ROWS)
+    assert set(command.select_rows(["*"], False)) == set(ROWS)
     with pytest.raises(CommandError, match="matches none of"):
-        bench.select_rows(["training weather*"], True)
+        command.select_rows(["training weather*"], True)
 
 
 def test_an_unknown_set_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
-        __main__.main(["bench", "--cases", "sweep,dance"])
+        command.main(["--cases", "sweep,dance"])
     assert exit_.value.code == 2
     message = "--cases knows no dance; there are tables, examples, sweep"
     assert message in capsys.readouterr().err
@@ -124,10 +123,10 @@ def test_the_command_measures_the_selected_set(monkeypatch: pytest.MonkeyPatch, 
         measured.extend(rows)
         return type("Report", (), {"results": rows})()
 
-    monkeypatch.setattr(bench.session, "run", run)
+    monkeypatch.setattr(command.session, "run", run)
     monkeypatch.setattr(capacity, "measure", lambda n: capacity.Capacity(n, n))
     arguments = ["--cases", "examples", "--rows", "*weather*", "--output", str(tmp_path)]
-    assert __main__.main(["bench", *arguments]) == 0
+    assert command.main(arguments) == 0
     assert [row.task for row in measured] == ["inference", "training", "fit"]
 
 

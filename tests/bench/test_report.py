@@ -7,12 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tf_lstm_ops import __main__
-from tf_lstm_ops.bench import cases, plot, report, roofline
-from tf_lstm_ops.bench.peers import PEERS
-from tf_lstm_ops.bench.rows import ROWS
-from tf_lstm_ops.bench.runner import Measurement
-from tf_lstm_ops.cli import bench
+from peers import cases, command, plot, report, roofline
+from peers.frameworks import PEERS
+from peers.rows import ROWS
+from peers.runner import Measurement
 
 # N 2, T 10, H 4, I 3; the recurrent matrix has 4 * 16 floats, 256 bytes.
 ROW = cases.Row("row", "inference", "inference", 2, 10, 4, 3, peers=("ours", "keras", "torch"))
@@ -90,7 +88,7 @@ def test_documentation_names_every_peer() -> None:
 def test_every_process_draws_the_same_numbers() -> None:
     one, other = (cases.make_problem(ROW) for _ in range(2))
     assert np.array_equal(one.x, other.x)
-    assert np.array_equal(one.weights.layers[0].kernel, other.weights.layers[0].kernel)
+    assert np.array_equal(one.weights.cells[0].kernel, other.weights.cells[0].kernel)
 
 
 @pytest.mark.parametrize(
@@ -183,11 +181,11 @@ def test_picture_is_drawn_also_of_nothing(made_up: report.Report, tmp_path: Path
 
 
 def test_selection_of_rows() -> None:
-    everything, quick = bench.select_rows(None, True), bench.select_rows(None, False)
+    everything, quick = command.select_rows(None, True), command.select_rows(None, False)
     assert everything == list(ROWS)
     assert quick == [row for row in everything if row.quick]
     assert {row.group for row in quick} == {"inference", "training", "other"}
-    found = bench.select_rows(["fit*", "inference N1 H128*"], False)
+    found = command.select_rows(["fit*", "inference N1 H128*"], False)
     assert [row.name for row in found] == ["inference N1 H128 T100", "fit N32 H128 T100"]
 
 
@@ -195,9 +193,11 @@ def test_selection_of_rows() -> None:
     ("arguments", "message"),
     [
         (["--rounds", "0"], "--rounds must be at least 1"),
+        (["--rounds", "0.5"], "argument --rounds: invalid int value"),
         (["--threads", "0"], "--threads must be at least 1"),
         (["--rows", "dance"], "--rows 'dance' matches none of:\ninference N1"),
         (["--peers", "keras,fortran"], "--peers knows no fortran; there are ours"),
+        (["--peers", ""], "--peers knows no ''; there are ours"),
         (["--output", __file__], "choose another folder with --output"),
     ],
 )
@@ -205,7 +205,7 @@ def test_wrong_arguments_say_what_to_do(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     try:
-        status = __main__.main(["bench", *arguments])
+        status = command.main(arguments)
     except SystemExit as usage:
         status = usage.code
     assert status == (1 if "--output" in arguments else 2)  # 2: wrong usage

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import tf_lstm_ops
-from tf_lstm_ops.bench import cases, runner, session, worker
-from tf_lstm_ops.bench.capacity import Capacity
-from tf_lstm_ops.bench.case_sets import CASES
-from tf_lstm_ops.bench.peers import PEERS, Peer, Prepared, cudnn, eager_op, keras_layer
-from tf_lstm_ops.bench.roofline import Roofline
+from peers import cases, runner, session, worker
+from peers.capacity import Capacity
+from peers.case_sets import CASES
+from peers.frameworks import PEERS, Peer, Prepared, cudnn, eager_op, keras_layer
+from peers.roofline import Roofline
 
 ROW = cases.Row("tiny", "inference", "inference", 2, 3, 8, 5, peers=("ours", "keras", "torch"))
 LARGER = dataclasses.replace(ROW, name="larger", units=16)

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from tf_lstm_ops.bench.cases import Row
+from peers.cases import Row
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "scaling.py"
 

@@ -9,8 +9,8 @@ import pytest
 from tf_lstm_ops import __main__
 from tf_lstm_ops.cli import output
 
-COMMANDS = ("info", "doctor", "demo", "bench", "selftest", "completion")
-WITH_JSON = ("info", "doctor", "bench", "selftest")
+COMMANDS = ("info", "doctor", "demo", "selftest")
+WITH_JSON = ("info", "doctor", "selftest")
 
 
 def help_of(*command: str) -> None:
@@ -37,11 +37,11 @@ def test_help_of_the_program(capsys) -> None:
         assert re.search(rf"^    {command}\s", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", ["doctor", "bench"])
+@pytest.mark.parametrize("command", ["doctor", "demo"])
 def test_defaults_are_in_the_help_of_options_with_values(command: str, capsys) -> None:
     help_of(command)
     text = " ".join(capsys.readouterr().out.split())
-    assert "(default: 32)" in text or "(default: 9)" in text
+    assert "(default: 32)" in text or "(default: 30)" in text
     assert "(default: False)" not in text
 
 

@@ -77,8 +77,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
         ]
     )
     folder = tmp_path_factory.mktemp("models")
-    tf_lstm_ops.saved_model.export(model, folder / "model")
-    tf_lstm_ops.saved_model.export(model, folder / "portable", portable=True)
+    tf_lstm_ops.export.saved_model(model, folder / "model")
+    tf_lstm_ops.export.saved_model(model, folder / "portable", portable=True)
     return Model(model, folder / "model", folder / "portable")
 
 

@@ -60,21 +60,21 @@ def make_stateful() -> keras.Model:
 
 
 def save_models(folder: Path) -> Results:
-    from tf_lstm_ops import saved_model
+    from tf_lstm_ops.export import saved_model
 
     results = {}
     for dtype in DTYPES:
         keras.utils.set_random_seed(1)
         model = make_model(dtype)
-        saved_model.export(model, folder / dtype, portable=True)
+        saved_model(model, folder / dtype, portable=True)
         for shape in SHAPES:
             x = tf.constant(make_inputs(*shape), model.inputs[0].dtype)
             results[f"{dtype} {shape}"] = model(x).numpy()
     stateful = make_stateful()
-    saved_model.export(stateful, folder / "stateful", portable=True)
+    saved_model(stateful, folder / "stateful", portable=True)
     for k in range(2):
         results[f"stateful {k}"] = stateful.predict(make_inputs(2, 4), batch_size=2, verbose=0)
-    saved_model.export(model, folder / "fused")
+    saved_model(model, folder / "fused")
     return {k: v.astype("float64") for k, v in results.items()}
 
 
@@ -163,12 +163,12 @@ def test_the_signature_is_that_of_fused_ops(results, folder):
 
 def test_after_an_export_the_model_runs_fused_ops(tmp_path):
     """Bit for bit what it predicted before."""
-    from tf_lstm_ops import saved_model
+    from tf_lstm_ops.export import saved_model
 
     model = keras.Sequential([keras.Input((None, INPUTS)), recurrent("GRU")])
     x = make_inputs(2, 3)
     before = model.predict(x, verbose=0)
-    saved_model.export(model, tmp_path, portable=True)
+    saved_model(model, tmp_path, portable=True)
     np.testing.assert_array_equal(model.predict(x, verbose=0), before)
 
 
@@ -190,26 +190,26 @@ class CallsFunction(keras.Model):
 
 def test_a_function_traced_before(tmp_path):
     """It is traced again; but what can only be called as it was traced is an error."""
-    from tf_lstm_ops import saved_model
+    from tf_lstm_ops.export import saved_model
 
     again, fixed = (CallsFunction(concrete) for concrete in (False, True))
     for model in again, fixed:
         model(tf.zeros([2, 4, INPUTS]))
-    saved_model.export(again, tmp_path / "again", portable=True)
+    saved_model(again, tmp_path / "again", portable=True)
     assert custom_ops(tmp_path / "again") == set()
     with pytest.raises(ValueError, match=r"has custom ops: TfLstmOps>KerasLSTM\. Does the model"):
-        saved_model.export(fixed, tmp_path / "fixed", portable=True)
+        saved_model(fixed, tmp_path / "fixed", portable=True)
     assert custom_ops(tmp_path / "fixed") == {"TfLstmOps>KerasLSTM"}
 
 
 @pytest.mark.parametrize("portable", [False, True])
 def test_rejected(tmp_path, portable):
-    from tf_lstm_ops import saved_model
+    from tf_lstm_ops.export import saved_model
 
     with pytest.raises(TypeError, match=r"model must be a keras\.Model"):
-        saved_model.export(recurrent("LSTM"), tmp_path, portable=portable)
+        saved_model(recurrent("LSTM"), tmp_path, portable=portable)
     with pytest.raises(ValueError, match="built"):
-        saved_model.export(keras.Sequential([recurrent("LSTM")]), tmp_path, portable=portable)
+        saved_model(keras.Sequential([recurrent("LSTM")]), tmp_path, portable=portable)
 
 
 if __name__ == "__main__":

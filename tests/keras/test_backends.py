@@ -26,7 +26,7 @@ import sys
 sys.modules["jax"] = None
 import tf_lstm_ops
 {STEP}
-for name in "export", "keras", "saved_model":
+for name in "export", "keras":
     try:
         getattr(tf_lstm_ops, name)
     except ImportError as error:
@@ -59,7 +59,7 @@ def run(program: str, backend: str) -> list[str]:
 def test_backend_that_is_not_installed() -> None:
     shape, *errors, has_nonsense = run(WITHOUT_JAX, "jax")
     assert shape == "(1, 3)"
-    assert len(errors) == 3
+    assert len(errors) == 2
     for error in errors:
         assert error.startswith(MESSAGE)
         assert "`import keras` fails: " in error
@@ -96,7 +96,7 @@ def of_keras_2(monkeypatch) -> object:
     [
         ("model", tf_lstm_ops.keras.convert_model),
         ("model", tf_lstm_ops.keras.fallback_reasons),
-        ("model", lambda model: tf_lstm_ops.saved_model.export(model, "never_written")),
+        ("model", lambda model: tf_lstm_ops.export.saved_model(model, "never_written")),
         # A symbolic tensor: TensorFlow would trace the layer, whose weights the model then lacks.
         ("the input", lambda tensor: tf_lstm_ops.keras.LSTM(2)(tensor)),
         ("the input", lambda tensor: tf_lstm_ops.keras.GRU(2)(None, initial_state=[tensor])),

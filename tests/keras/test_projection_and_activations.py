@@ -296,7 +296,7 @@ def test_saved_and_loaded(tmp_path, rng):
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     for portable in (False, True):
-        tf_lstm_ops.saved_model.export(model, tmp_path / "saved", portable=portable)
+        tf_lstm_ops.export.saved_model(model, tmp_path / "saved", portable=portable)
         restored = tf.saved_model.load(tmp_path / "saved")
         served = restored.serve(tf.constant(x))
         for a, b, c in zip(model(x), loaded(x), served, strict=True):

@@ -22,8 +22,8 @@ import tf_lstm_ops
 from tf_lstm_ops import __main__
 from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
 
-MODULES = ["export", "keras", "raw_ops", "saved_model", "stock", "weights"]
-COMMANDS = ["bench", "completion", "demo", "doctor", "info", "selftest"]
+MODULES = ["export", "keras", "raw_ops", "stock", "weights"]
+COMMANDS = ["demo", "doctor", "info", "selftest"]
 
 
 def definitions() -> list[str]:
@@ -70,7 +70,7 @@ def _value(kind: str, value: Any) -> str:
 def _functions() -> Iterator[str]:
     for module in MODULES:
         namespace = getattr(tf_lstm_ops, module)
-        for name in sorted(getattr(namespace, "__all__", ["export"])):
+        for name in sorted(namespace.__all__):
             value = getattr(namespace, name)
             yield f"{module}.{name}{_signature(value)}"
             if module == "weights":

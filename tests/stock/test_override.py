@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,12 +97,6 @@ def test_the_first_call_drops_kernels_and_a_second_does_nothing(run: Run) -> Non
     assert not np.array_equal(after_two, after_one)
 
 
-def test_restore_says_that_it_cannot(run: Run) -> None:
-    """At the caller's line."""
-    assert run.results["warnings"].tolist() == ["RuntimeWarning program.py"]
-    assert "start a new process" in str(run.results["warning"])
-
-
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_an_error_that_names_the_argument(run: Run, name: str) -> None:
     """Of most of them stock's kernels end the process, or read what is not theirs."""
@@ -136,12 +129,6 @@ def test_importing_the_package_overrides_nothing(op: str) -> None:
     assert len(on_cpu) == len(DTYPES)
 
 
-def test_restore_before_override_does_nothing() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        stock.restore()
-
-
 def test_a_refusal_of_tensorflow_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     class Refusing:
         @staticmethod
@@ -151,4 +138,3 @@ def test_a_refusal_of_tensorflow_reaches_the_caller(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(_library, "_native", Refusing)
     with pytest.raises(RuntimeError, match="no such luck"):
         stock.override()
-    test_restore_before_override_does_nothing()

@@ -4,8 +4,8 @@ import os
 import sys
 import time
 
-from tf_lstm_ops.bench.cases import Problem, Row
-from tf_lstm_ops.bench.peers import Prepared
+from peers.cases import Problem, Row
+from peers.frameworks import Prepared
 
 
 def build(row: Row, problem: Problem, threads: int, *, behaviour: str = "right") -> Prepared:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from tf_lstm_ops.bench.cases import Row
+from peers.cases import Row
 
 
 def _sizes(batch: int, units: int, time: int, inputs: int | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops.bench.cases import Problem
+from peers.cases import Problem
 from tf_lstm_ops.weights import LSTMWeights
 from tf_lstm_ops.weights.arrays import Array
 

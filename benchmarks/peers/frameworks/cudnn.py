@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 import tf_lstm_ops
-from tf_lstm_ops.bench.cases import WEIGHTS, Problem, Row, compared_grads, compared_output
-from tf_lstm_ops.bench.peers import Prepared
-from tf_lstm_ops.bench.peers.tensorflow import floats, set_threads
+from peers.cases import WEIGHTS, Problem, Row, compared_grads, compared_output
+from peers.frameworks import Prepared
+from peers.frameworks.tensorflow import floats, set_threads
 from tf_lstm_ops.weights.arrays import Array
 
 

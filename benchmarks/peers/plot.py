@@ -11,8 +11,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from tf_lstm_ops.bench.peers import PEERS
-from tf_lstm_ops.bench.report import Report, RowResult
+from peers.frameworks import PEERS
+from peers.report import Report, RowResult
 
 # The colours of Okabe and Ito, which are distinct for the colour-blind, too.
 _COLOURS = (

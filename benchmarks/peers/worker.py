@@ -12,7 +12,7 @@ import contextlib
 import ctypes
 import dataclasses
 import gc
-import importlib
+import importlib.util
 import os
 import pickle
 import resource
@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tf_lstm_ops.bench.cases import Row
-    from tf_lstm_ops.bench.peers import Prepared
+    from peers.cases import Row
+    from peers.frameworks import Prepared
     from tf_lstm_ops.weights.arrays import Array
 
 
@@ -37,16 +37,16 @@ class Worker:
         """Makes the call to measure and releases the call of the previous row.
 
         Args:
-          module: the peer's module below bench.peers, or any other with a dot in its name.
+          module: the peer's module below peers.frameworks, or any other with a dot in its name.
           row: the row.
           threads: the number of threads.
           options: for the module's `build`.
         """
-        from tf_lstm_ops.bench.cases import make_problem
+        from peers.cases import make_problem
 
         self._prepared = None
         gc.collect()
-        name = module if "." in module else f"tf_lstm_ops.bench.peers.{module}"
+        name = module if "." in module else f"peers.frameworks.{module}"
         build = importlib.import_module(name).build
         self._prepared = build(row, make_problem(row), threads, **options)
 
@@ -54,7 +54,7 @@ class Worker:
         """Calls once.
 
         Returns:
-          The results by name, see peers.Prepared.
+          The results by name, see frameworks.Prepared.
         """
         assert self._prepared
         return self._prepared.results(self._prepared.call())
@@ -120,9 +120,11 @@ def _peak_memory() -> int:
 
 
 def _install_empty_package() -> None:
-    """Makes the package an empty module, since its own __init__ would import TensorFlow."""
+    """Makes tf_lstm_ops an empty package, since its own __init__ would import TensorFlow."""
+    installed = importlib.util.find_spec("tf_lstm_ops")
+    assert installed
     package = types.ModuleType("tf_lstm_ops")
-    package.__path__ = [str(Path(__file__).parents[1])]
+    package.__path__ = list(installed.submodule_search_locations or ())
     sys.modules["tf_lstm_ops"] = package
 
 
@@ -134,7 +136,8 @@ def main(is_ours: bool) -> None:
     """
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    del sys.path[0]  # this file's folder: its modules would hide others of the same names
+    # Not this file's folder: its modules would hide others of the same names.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
     if not is_ours:
         _install_empty_package()
     worker = Worker()

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from tf_lstm_ops.bench.cases import Problem, Row, compared_output
+from peers.cases import Problem, Row, compared_output
 from tf_lstm_ops.weights.arrays import Array
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops.bench.cases import Problem, Row, compared_output
-from tf_lstm_ops.bench.peers import Prepared
-from tf_lstm_ops.bench.peers.tensorflow import block_cells, floats, set_threads
+from peers.cases import Problem, Row, compared_output
+from peers.frameworks import Prepared
+from peers.frameworks.tensorflow import block_cells, floats, set_threads
 from tf_lstm_ops.weights.arrays import Array
 
 CHAIN = 100  # single steps in one tf.function, to make the cost of entering it negligible

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops.bench.cases import Problem, Row, compared_output
-from tf_lstm_ops.bench.peers import Prepared
-from tf_lstm_ops.bench.peers.layers import run_layers
-from tf_lstm_ops.bench.peers.tensorflow import block_cells, floats, set_threads
+from peers.cases import Problem, Row, compared_output
+from peers.frameworks import Prepared
+from peers.frameworks.layers import run_layers
+from peers.frameworks.tensorflow import block_cells, floats, set_threads
 from tf_lstm_ops.weights.arrays import Array
 
 

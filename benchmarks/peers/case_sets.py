@@ -1,12 +1,12 @@
-"""The sets of rows from which `tf-lstm-ops bench` selects: the tables, the examples, the sweep."""
+"""The sets of rows to select from: the tables, the examples, the sweep."""
 
 from __future__ import annotations
 
 import itertools
 
-from tf_lstm_ops.bench.cases import Row
-from tf_lstm_ops.bench.examples import EXAMPLES, Example
-from tf_lstm_ops.bench.rows import ROWS
+from peers.cases import Row
+from peers.examples import EXAMPLES, Example
+from peers.rows import ROWS
 
 _LAYERS = ("ours", "keras", "keras-jit")
 _PEERS = {

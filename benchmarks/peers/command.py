@@ -1,35 +1,52 @@
-"""``tf-lstm-ops bench``: compares the speed of the CPU engine with its alternatives."""
+"""The command line: compares the speed of the CPU engine with its alternatives."""
 
 from __future__ import annotations
 
 import argparse
 import fnmatch
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tf_lstm_ops.bench import capacity, session
-from tf_lstm_ops.bench.case_sets import CASES
-from tf_lstm_ops.bench.cases import Row
-from tf_lstm_ops.bench.peers import PEERS
-from tf_lstm_ops.cli import CommandError, UsageError, output, require_matplotlib, startup
+from peers import capacity, session
+from peers.case_sets import CASES
+from peers.cases import Row
+from peers.frameworks import PEERS
+from tf_lstm_ops.cli import CommandError, UsageError, output, require_matplotlib
+
+INTERRUPTED = 130  # a shell's exit status after an interrupt
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command to the command line.
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the benchmark.
 
     Args:
-      commands: the commands of ``tf-lstm-ops``.
+      argv: the arguments; None: those of this process.
+
+    Returns:
+      The exit status: 0, 1 if the benchmark cannot run, or 130 after an interrupt. Wrong usage
+      exits the process with 2.
     """
-    summary = "compare the CPU engine's speed with Keras, PyTorch, ONNX Runtime, OpenVINO and JAX"
-    parser = commands.add_parser(
-        "bench",
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}, where they are installed. All peers get "
-        "the same weights and input. Their results are compared with ours, then all are timed in "
-        "interleaved rounds.",
+    parser = _parser()
+    try:
+        return run(parser.parse_args(argv))
+    except UsageError as error:
+        parser.error(str(error))
+    except CommandError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python benchmarks/peers",
+        description="Compare the CPU engine's speed with Keras, PyTorch, ONNX Runtime, OpenVINO "
+        "and JAX, where they are installed. All peers get the same weights and input. Their "
+        "results are compared with ours, then all are timed in interleaved rounds.",
         epilog=output.examples(
-            "tf-lstm-ops bench --peers keras", "tf-lstm-ops bench --rows 'training*' --rounds 3"
+            "python benchmarks/peers --peers keras",
+            "python benchmarks/peers --rows 'training*' --rounds 3",
         ),
         formatter_class=output.HelpWithDefaults,
     )
@@ -61,7 +78,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--threads", metavar="N", type=int, default=2, help="threads per peer")
     parser.add_argument(capacity.OPTION, action="store_true", help=capacity.HELP)
     output.add_json(parser)
-    parser.set_defaults(run=run)
+    return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -107,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"written {file}")
     if arguments.json:
         output.print_json({**json.loads(report.as_json()), "files": files})
-    return 0 if len(report.results) == len(rows) else startup.INTERRUPTED
+    return 0 if len(report.results) == len(rows) else INTERRUPTED
 
 
 def select_rows(

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops.bench import worker
-from tf_lstm_ops.bench.cases import Row
-from tf_lstm_ops.bench.peers import Peer
+from peers import worker
+from peers.cases import Row
+from peers.frameworks import Peer
 from tf_lstm_ops.weights.arrays import Array
 
 # Of one peer in one round. After an idle time, the operating system may run all threads of a peer

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch.nn.utils import rnn
 
-from tf_lstm_ops.bench.cases import WEIGHTS, Problem, Row, compared_grads, compared_output
-from tf_lstm_ops.bench.peers import Prepared
+from peers.cases import WEIGHTS, Problem, Row, compared_grads, compared_output
+from peers.frameworks import Prepared
 from tf_lstm_ops.weights.arrays import Array
 
 

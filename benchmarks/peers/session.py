@@ -6,12 +6,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tf_lstm_ops.bench import report, roofline
-from tf_lstm_ops.bench.capacity import Capacity
-from tf_lstm_ops.bench.capacity import measure as measure_capacity
-from tf_lstm_ops.bench.cases import Row
-from tf_lstm_ops.bench.peers import PEERS, Peer
-from tf_lstm_ops.bench.runner import Bench
+from peers import report, roofline
+from peers.capacity import Capacity
+from peers.capacity import measure as measure_capacity
+from peers.cases import Row
+from peers.frameworks import PEERS, Peer
+from peers.runner import Bench
 
 
 def run(
@@ -39,7 +39,7 @@ def run(
     Raises:
       OSError: the folder does not exist or cannot be written to.
     """
-    from tf_lstm_ops.bench import plot  # not above: it needs matplotlib, other commands do not
+    from peers import plot  # not above: `command` first says if matplotlib is missing
 
     threads = capacity.threads
     found = report.Report(report.machine(capacity), roofline.measure(rows, threads), len(rows))

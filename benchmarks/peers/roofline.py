@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tf_lstm_ops.bench.cases import GATES, Row, valid_steps
+from peers.cases import GATES, Row, valid_steps
 
 _FLOAT = 4  # bytes
 

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tf_lstm_ops.bench.cases import WEIGHTS, Problem, Row, compared_grads, compared_output
-from tf_lstm_ops.bench.peers import Prepared
-from tf_lstm_ops.bench.peers.layers import run_layers
+from peers.cases import WEIGHTS, Problem, Row, compared_grads, compared_output
+from peers.frameworks import Prepared
+from peers.frameworks.layers import run_layers
 from tf_lstm_ops.weights import CellWeights
 from tf_lstm_ops.weights.arrays import Array
 

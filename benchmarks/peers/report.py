@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tf_lstm_ops.bench.capacity import Capacity
-from tf_lstm_ops.bench.cases import Row
-from tf_lstm_ops.bench.peers import PEERS
-from tf_lstm_ops.bench.roofline import Roofline, floor_seconds
-from tf_lstm_ops.bench.runner import Measurement
+from peers.capacity import Capacity
+from peers.cases import Row
+from peers.frameworks import PEERS
+from peers.roofline import Roofline, floor_seconds
+from peers.runner import Measurement
 
 _PACKAGES = ("tf_lstm_ops", "tensorflow", "keras", "numpy")
 _PEER_PACKAGES = ("torch", "onnx", "onnxruntime", "openvino", "jax")

@@ -6,10 +6,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from peers.cases import Problem, Row, compared_output
+from peers.frameworks import Prepared
+from peers.frameworks.tensorflow import floats, set_threads
 from tf_lstm_ops import op_definitions
-from tf_lstm_ops.bench.cases import Problem, Row, compared_output
-from tf_lstm_ops.bench.peers import Prepared
-from tf_lstm_ops.bench.peers.tensorflow import floats, set_threads
 
 
 def build(row: Row, problem: Problem, threads: int) -> Prepared:

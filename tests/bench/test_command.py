@@ -1,4 +1,4 @@
-"""``bench`` from end to end: ours and stock Keras."""
+"""``python benchmarks/peers`` from end to end: ours and stock Keras."""
 
 import json
 import os
@@ -9,20 +9,48 @@ from pathlib import Path
 
 import pytest
 
-from tf_lstm_ops import __main__
-from tf_lstm_ops.bench import capacity, report, session
-from tf_lstm_ops.bench.roofline import Roofline
-from tf_lstm_ops.bench.runner import Measurement
+from pages import ROOT
+from peers import capacity, command, report, session
+from peers.roofline import Roofline
+from peers.runner import Measurement
 
 ROWS = ("--rows", "inference N1 H128 T100", "--rows", "fit*")
 PEERS = ("--rounds", "2", "--peers", "keras", "--any-capacity")
+PROGRAM = ROOT / "benchmarks" / "peers"
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Runs the program in the root of the checkout, as a user does."""
+    line = [sys.executable, PROGRAM.relative_to(ROOT), *map(str, arguments)]
+    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.mark.full  # a process that imports TensorFlow
+def test_help() -> None:
+    """It ends with examples, and options with values have their defaults."""
+    result = run("--help")
+    assert result.returncode == 0, result.stderr
+    text, _, examples = result.stdout.partition("\nexamples:\n")
+    assert text.startswith("usage: python benchmarks/peers")
+    assert "(default: 9)" in " ".join(text.split()) and "(default: False)" not in text
+    assert all(line.startswith("  python benchmarks/peers ") for line in examples.splitlines())
+
+
+def test_without_matplotlib(tmp_path: Path, capsys, monkeypatch) -> None:
+    """Nothing is measured or written."""
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert command.main(["--output", str(tmp_path / "new")]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("python benchmarks/peers: the picture needs matplotlib")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
-def test_files(command, tmp_path: Path) -> None:
+def test_files(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
-    result = command("bench", *ROWS, *PEERS, "--output", folder)
-    assert (result.returncode, result.stderr) == (0, "")
+    result = run(*ROWS, *PEERS, "--output", folder)
+    assert result.returncode == 0, result.stderr
     sequence, fit = json.loads((folder / "results.json").read_text())["rows"]
     assert list(sequence["peers"]) == ["ours", "ours-eager", "ours-cudnn", "keras"]
     assert list(fit["peers"]) == ["ours", "keras"]
@@ -52,7 +80,7 @@ def test_json(tmp_path: Path, capsys, monkeypatch, planned: int) -> None:
     monkeypatch.setattr(session, "run", measured)
     monkeypatch.setattr(capacity, "measure", lambda n: capacity.Capacity(n, n))
     rows = ROWS if planned == 2 else ROWS[:2]
-    status = __main__.main(["bench", *rows, "--output", str(tmp_path), "--json"])
+    status = command.main([*rows, "--output", str(tmp_path), "--json"])
     assert status == (0 if planned == 1 else 130)
     printed = capsys.readouterr()
     found = json.loads(printed.out)
@@ -67,7 +95,7 @@ def test_json(tmp_path: Path, capsys, monkeypatch, planned: int) -> None:
 def test_interrupt_from_the_keyboard(tmp_path: Path) -> None:
     """It reaches every process of the terminal's group; what is done by then is written."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tf_lstm_ops", "bench", *ROWS, *PEERS, "--output", tmp_path],
+        [sys.executable, PROGRAM, *ROWS, *PEERS, "--output", tmp_path],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import onnxruntime
 
-from tf_lstm_ops.bench.cases import Problem, Row
-from tf_lstm_ops.bench.peers import Prepared
-from tf_lstm_ops.bench.peers.onnx_model import onnx_inputs, onnx_model, onnx_output
+from peers.cases import Problem, Row
+from peers.frameworks import Prepared
+from peers.frameworks.onnx_model import onnx_inputs, onnx_model, onnx_output
 
 
 def build(row: Row, problem: Problem, threads: int) -> Prepared:

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops.bench.cases import (
+from peers.cases import (
     GATES,
     WEIGHTS,
     Problem,
@@ -17,8 +17,8 @@ from tf_lstm_ops.bench.cases import (
     compared_grads,
     compared_output,
 )
-from tf_lstm_ops.bench.peers import Prepared
-from tf_lstm_ops.bench.peers.tensorflow import floats, set_threads
+from peers.frameworks import Prepared
+from peers.frameworks.tensorflow import floats, set_threads
 from tf_lstm_ops.weights.arrays import Array
 
 FIT_STEPS = 40  # per epoch, to make the cost of an epoch itself small

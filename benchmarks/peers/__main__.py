@@ -1,0 +1,13 @@
+"""Runs the benchmark: ``python benchmarks/peers`` in a clone."""
+
+import os
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # The modules import one another as `peers.…`. This folder itself has modules of common names.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+    from peers import command
+
+    sys.exit(command.main())
