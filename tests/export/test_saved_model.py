@@ -99,9 +99,8 @@ def save_training(folder: Path, name: str) -> Results:
 
 
 def save_models(folder: Path, name: str) -> Results:
-    """With two things that TensorFlow cannot do, for stock's layers neither. tf.saved_model.save
-    takes no Keras model with dropout: it does not find the variable of the seed, which Keras reads
-    even in inference (model.export does). And a while loop, loaded, cannot be differentiated."""
+    """tf.saved_model.save takes no Keras model with dropout, for stock's layers neither: it does
+    not find the variable of the seed, which Keras reads even in inference. model.export does."""
     x = make_inputs()
     fused, plain = make_model(name, rate=0.3), make_model(name, trained=False)
     fallback = make_model(name, rate=0.3, activation="selu", trained=False)

@@ -1,13 +1,16 @@
 """RaggedTensor input: every row as if it was the only one, by the stock layer on that row alone."""
 
 import inspect
+import os
+import subprocess
+import sys
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from pairs import FAMILIES, LSTM, Sizes, assert_close, label, make_pair, rounding
+from pairs import FAMILIES, GRU, LSTM, Sizes, assert_close, label, make_pair, rounding
 
 LENGTHS = (4, 0, 2, 5)  # not sorted, one row without a step
 SIZES = Sizes(batch=len(LENGTHS), time=max(LENGTHS), inputs=3, units=4)
@@ -99,6 +102,55 @@ def test_function(family, rng):
     all_empty = tf.RaggedTensor.from_row_lengths(tf.zeros([0, SIZES.inputs], tf.float64), [0, 0])
     assert traced(all_empty).shape[0] == 2
     assert traced.experimental_get_tracing_count() == 1
+
+
+@pytest.mark.parametrize(
+    "family", [LSTM, pytest.param(GRU, marks=pytest.mark.full)], ids=label
+)
+def test_xla(family, rng):
+    """Results and gradients, as without XLA."""
+    ours, _ = make_pair(family, SIZES, rng, dtype="float64", return_sequences=True)
+
+    def derivatives(x: tf.RaggedTensor) -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            result = ours(x).values
+            loss = weighted([result])
+        return [result, *tape.gradient(loss, [w.value for w in ours.trainable_weights])]
+
+    x = random_rows(rng)
+    compiled = tf.function(derivatives, jit_compile=True)
+    for got, want in zip(compiled(x), derivatives(x), strict=True):
+        assert_close(got.numpy(), want.numpy(), BOUND)
+
+
+@pytest.mark.full
+def test_xla_compiles_once_for_each_list_of_row_lengths(tmp_path):
+    """XLA writes a file for each program that it compiles."""
+    program = """
+import tensorflow as tf, tf_lstm_ops
+layer = tf_lstm_ops.keras.LSTM(4)
+layer.build((None, None, 3))
+compiled = tf.function(layer, jit_compile=True)
+for lengths in [1, 2], [1, 2], [2, 1], [1, 2]:
+    compiled(tf.RaggedTensor.from_row_lengths(tf.zeros([3, 3]), lengths))
+"""
+    environment = {**os.environ, "XLA_FLAGS": f"--xla_dump_to={tmp_path}"}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    programs = [*tmp_path.glob("*before_optimizations.txt")]
+    assert len([file for file in programs if "inference" in file.name]) == 2
+
+
+@pytest.mark.parametrize("options", [{}, {"ragged": True}], ids=label)
+def test_input_passes_ragged_batches_on(options, rng):
+    if not options.keys() <= inspect.signature(keras.Input).parameters.keys():
+        pytest.skip("an older Keras")
+    x = tf.cast(random_rows(rng), tf.float32)
+    inputs = keras.Input((None, SIZES.inputs), **options)
+    layer = LSTM.ours(SIZES.units)
+    model = keras.Model(inputs, layer(inputs))
+    wanted = layer(x.to_tensor(), mask=tf.sequence_mask(LENGTHS)).numpy()
+    for got in model(x).numpy(), model.predict(x, verbose=0):
+        assert_close(got, wanted, rounding(SIZES, "float32"))
 
 
 def test_dense_mask_is_padded_on_the_right(rng):
