@@ -104,9 +104,7 @@ def test_function(family, rng):
     assert traced.experimental_get_tracing_count() == 1
 
 
-@pytest.mark.parametrize(
-    "family", [LSTM, pytest.param(GRU, marks=pytest.mark.full)], ids=label
-)
+@pytest.mark.parametrize("family", [LSTM, pytest.param(GRU, marks=pytest.mark.full)], ids=label)
 def test_xla(family, rng):
     """Results and gradients, as without XLA."""
     ours, _ = make_pair(family, SIZES, rng, dtype="float64", return_sequences=True)

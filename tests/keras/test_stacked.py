@@ -20,7 +20,7 @@ from .stacks import KINDS, ROUNDING, B, H, I, T, make, weighted
 def stock_stack(kind: str, layer: Any, **options: Any) -> list[Any]:
     """A stock layer for each of ours, with its weights."""
     stack = []
-    for k, arrays in enumerate(layer.arrays_by_layer()):
+    for k, arrays in enumerate(layer._arrays_by_layer()):
         last = k == layer.num_layers - 1
         sequences = layer.return_sequences or not last
         own = {"return_sequences": sequences, "return_state": True, "dtype": "float64"}
@@ -104,7 +104,7 @@ def test_projection(bidirectional, rng):
     x = rng.normal(size=(B, T, I))
     got, *states = layer(x)
     want, found = x, []
-    for arrays in layer.arrays_by_layer():
+    for arrays in layer._arrays_by_layer():
         options = {"return_sequences": True, "return_state": True, "dtype": "float64"}
         one = tf_lstm_ops.keras.LSTM(H, projection_size=2, **options)
         one = keras.layers.Bidirectional(one, dtype="float64") if bidirectional else one

@@ -28,7 +28,7 @@ def kept_parts(dropout_per: str, rng: np.random.Generator) -> np.ndarray:
     """Which outputs of the first layer are kept. The gates of both layers copy their input."""
     layer = StackedLSTM(64, 2, dropout=0.25, dropout_per=dropout_per, return_sequences=True, seed=3)
     layer.build((None, None, 1))
-    first, second = layer.arrays_by_layer()
+    first, second = layer._arrays_by_layer()
     bias = np.repeat([20.0, -20.0, 0.0, 20.0], 64).astype("float32")  # i = o = 1, f = 0
     gate = np.zeros((1, 256), "float32")
     gate[:, 128:192] = 1  # the first layer's outputs are tanh(tanh(x))

@@ -48,6 +48,12 @@ def onnx(
     the reference implementation cannot run the file as ONNX specifies, a warning says that the file
     was not compared.
 
+    >>> import keras
+    >>> from tf_lstm_ops import export
+    >>> from tf_lstm_ops.keras import LSTM
+    >>> model = keras.Sequential([keras.Input((None, 8)), LSTM(4)])
+    >>> export.onnx(model, "model.onnx")
+
     Args:
       model: a ``keras.Model`` in float32 whose inputs are known, with layers of this package, stock
         layers or both.

@@ -34,6 +34,16 @@ def saved_model(
     of the file, which begin with those of the model. If the model cannot run on random inputs or
     gives other outputs each time, a warning says that the file was not compared.
 
+    >>> import keras
+    >>> import tensorflow as tf
+    >>> from tf_lstm_ops import export
+    >>> from tf_lstm_ops.keras import LSTM
+    >>> model = keras.Sequential([keras.Input((None, 8)), LSTM(4)])
+    >>> export.saved_model(model, "folder", portable=True)
+    >>> loaded = tf.saved_model.load("folder")
+    >>> loaded.serve(tf.ones([2, 5, 8])).shape
+    TensorShape([2, 4])
+
     Args:
       model: a ``keras.Model`` whose inputs are known: built, or called once.
       filepath: the folder to write.

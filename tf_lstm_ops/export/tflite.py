@@ -40,6 +40,12 @@ def tflite(
     function returns, and compared with the model. docs/guide/export.md has a table of layers, ops
     and differences.
 
+    >>> import keras
+    >>> from tf_lstm_ops import export
+    >>> from tf_lstm_ops.keras import LSTM
+    >>> model = keras.Sequential([keras.Input((20, 8)), LSTM(4)])
+    >>> export.tflite(model, "model.tflite", quantize="float16")
+
     Args:
       model: a functional or Sequential ``keras.Model`` in float32, with layers of this package,
         stock layers or both.

@@ -26,13 +26,20 @@ _TARGETS = {"fused": counterparts.ours, "stock": counterparts.stock}
 
 
 def convert_model(
-    model: Any,
+    model: keras.Model,
     custom_objects: dict[str, Any] | None = None,
     *,
     to: Literal["fused", "stock"] = "fused",
     in_place: bool = False,
-) -> Any:
+) -> keras.Model:
     """Copies a model and replaces its stock LSTM and GRU layers by ours, or ours by stock ones.
+
+    >>> import keras
+    >>> from tf_lstm_ops.keras import convert_model
+    >>> model = keras.Sequential([keras.Input((None, 8)), keras.layers.LSTM(4)])
+    >>> converted = convert_model(model)
+    >>> converted.layers[0].uses_fused_op
+    True
 
     With ``to="fused"``, ``keras.layers.LSTM`` and ``GRU``, and ``keras.layers.RNN`` of one
     ``LSTMCell`` or ``GRUCell``, become ``tf_lstm_ops.keras.LSTM`` and ``GRU``. ``RNN`` of several
@@ -104,11 +111,19 @@ def convert_model(
     return converted
 
 
-def fallback_reasons(model: Any) -> dict[str, str | None]:
+def fallback_reasons(model: keras.Layer) -> dict[str, str | None]:
     """Returns, for each recurrent layer of a model, why it does not run a fused op.
 
     Bare cells of the model, which run one step per call, are included. The cell of a recurrent
     layer is part of that layer and has no item of its own.
+
+    >>> import keras
+    >>> from tf_lstm_ops.keras import LSTM, fallback_reasons
+    >>> x = keras.Input((None, 8))
+    >>> x_encoded = LSTM(4, return_sequences=True, name="encoder")(x)
+    >>> model = keras.Model(x, keras.layers.GRU(2, name="head")(x_encoded))
+    >>> fallback_reasons(model)
+    {'encoder': None, 'head': 'it is keras.layers.GRU; convert_model replaces it'}
 
     Args:
       model: a ``keras.Model``, or another ``keras.Layer``: a recurrent layer, or one that has

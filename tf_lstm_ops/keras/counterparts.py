@@ -90,7 +90,7 @@ def equivalent(layer: Any) -> FusedRNN | str:
         return f"{type(layer).__name__} has no fused op"
     new = deserialise(cls, config)
     if not layer.supports_masking:  # stock layers of Keras 3.16
-        new.pass_no_masks()
+        new._pass_no_masks()
     return new
 
 

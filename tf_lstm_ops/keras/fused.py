@@ -52,7 +52,7 @@ class FusedRNN(keras.layers.RNN):
     def supports_masking(self, value: bool) -> None:
         pass  # by the constructor of Keras
 
-    def pass_no_masks(self) -> None:
+    def _pass_no_masks(self) -> None:
         """Makes supports_masking False."""
         self._passes_masks = False
 
@@ -79,7 +79,7 @@ class FusedRNN(keras.layers.RNN):
         passes_masks = config.pop("supports_masking", True)
         layer = cls(**config)
         if not passes_masks:
-            layer.pass_no_masks()
+            layer._pass_no_masks()
         return layer
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

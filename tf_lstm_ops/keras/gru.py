@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 
@@ -11,47 +11,75 @@ from tf_lstm_ops.keras.fused import PACKAGE, own_config
 from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.op_inputs import required
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
+from tf_lstm_ops.keras.types import Activation, Constraint, Initializer, Regularizer
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
 class GRU(SingleLayerRNN, keras.layers.GRU):
-    """``keras.layers.GRU``, faster and for any mask.
+    """``keras.layers.GRU`` with one fused op for a whole sequence, and any mask.
 
-    All arguments, weights (names, shapes, gate order z, r, h) and results are those of
-    ``keras.layers.GRU``. A sequence is one fused op, forward and backward, with any boolean mask,
-    dropout, recurrent dropout, initial state and direction, if ``activation`` is tanh and
-    ``recurrent_activation`` is sigmoid. Otherwise Keras' own loop runs, with the same results.
-    ``uses_fused_op`` and ``fallback_reason`` show which one runs. Rules and equations:
-    docs/reference/keras.md.
+    Arguments, weights, files and results are those of ``keras.layers.GRU``; two arguments are new.
+    The fused op runs with any boolean mask, dropout, initial state and direction, if ``activation``
+    is tanh and ``recurrent_activation`` is sigmoid. Otherwise Keras' own loop runs, with the same
+    results. `fallback_reason` says why.
+
+    >>> import numpy as np
+    >>> from tf_lstm_ops.keras import GRU
+    >>> x = np.ones((32, 10, 8), "float32")  # 32 sequences of 10 steps
+    >>> GRU(4)(x).shape
+    TensorShape([32, 4])
+    >>> GRU(4, activation="relu").fallback_reason
+    'activation is relu, not tanh'
 
     Args:
-      units: positive integer H, the size of the output.
-      activation, recurrent_activation, use_bias, kernel_initializer, recurrent_initializer,
-        bias_initializer, kernel_regularizer, recurrent_regularizer, bias_regularizer,
-        activity_regularizer, kernel_constraint, recurrent_constraint, bias_constraint, dropout,
-        recurrent_dropout, seed, return_sequences, return_state, go_backwards, stateful,
-        reset_after: as in ``keras.layers.GRU``.
-      unroll: accepted; it changes nothing.
-      use_cudnn: True asks for Keras' own cuDNN path; "auto" and False do not.
-      layer_normalization: normalises the products of the input and of h; adds the weights
-        ``input_gamma`` and ``recurrent_gamma`` [3H]. False: none.
-      layer_normalization_epsilon: positive; added to the variances. None: 1e-5.
-      **kwargs: other arguments of ``keras.layers.GRU``, such as name and dtype.
+      units: H, positive: the size of h and of the output.
+      activation: function of the candidate: a name, a function or None, which is linear.
+      recurrent_activation: function of the gates, as ``activation``.
+      use_bias: whether there is a bias.
+      kernel_initializer: initial values of ``kernel``, by which the input is multiplied.
+      recurrent_initializer: initial values of ``recurrent_kernel``, by which h is multiplied.
+      bias_initializer: initial values of ``bias``.
+      kernel_regularizer: a loss of ``kernel`` that Keras adds to the model's.
+      recurrent_regularizer: a loss of ``recurrent_kernel``.
+      bias_regularizer: a loss of ``bias``.
+      activity_regularizer: a loss of the output.
+      kernel_constraint: a function of ``kernel`` after each update by the optimizer.
+      recurrent_constraint: a function of ``recurrent_kernel``.
+      bias_constraint: a function of ``bias``.
+      dropout: in [0, 1), the fraction of the input's elements that training sets to zero, the same
+        elements at all steps of a row.
+      recurrent_dropout: in [0, 1), the same of h, before the product with ``recurrent_kernel``.
+      seed: of the dropout; None: a random one.
+      return_sequences: whether to return the outputs of all steps, not only the last one.
+      return_state: whether to return the final state too.
+      go_backwards: whether to read the sequence from the last step to the first. The output is in
+        the order of computation.
+      stateful: whether row i of a batch starts from the final state of row i of the batch before.
+      unroll: changes nothing; accepted because ``keras.layers.GRU`` has it.
+      reset_after: whether the reset gate multiplies the product of h with ``recurrent_kernel``, as
+        in cuDNN and PyTorch, or h itself.
+      use_cudnn: True: Keras' own path to cuDNN. "auto" and False: the fused op, or TensorFlow's op
+        for cuDNN on an NVIDIA GPU.
+      layer_normalization: True or "haste": normalises the products of the input and of h, and adds
+        the weights ``input_gamma`` and ``recurrent_gamma`` [3H]. None or False: none. Needs
+        ``reset_after=True``.
+      layer_normalization_epsilon: positive, added to the variances. None: 1e-5.
+      **kwargs: other arguments of ``keras.layers.GRU``, such as ``name`` and ``dtype``.
 
     Call arguments:
-      sequences: [B, T, I].
-      initial_state: [B, H] tensor, or a list of one; zeros by default.
-      mask: [B, T] boolean; a step that is False does not change the state.
+      sequences: [B, T, I], or a ragged tensor of B rows.
+      initial_state: [B, H], or a list of it; None: zeros.
+      mask: [B, T] boolean; at a step that is False the state stays, and the output repeats.
       training: whether dropout applies.
 
     Call returns:
-      [B, H], the last output; with return_sequences all outputs, [B, T, H]. With return_state, a
-      list of it and the final state [B, H].
+      The last output [B, H]; with ``return_sequences`` all outputs [B, T, H]. With
+      ``return_state``, a list of it and the final h [B, H].
 
     Raises:
-      ValueError: units or layer_normalization_epsilon is not positive, layer_normalization is given
-        together with reset_after=False or use_cudnn=True, or another argument is not valid in
-        keras.layers.GRU.
+      ValueError: units or layer_normalization_epsilon is not positive; layer_normalization is given
+        together with reset_after=False or use_cudnn=True; or another argument is not valid in
+        ``keras.layers.GRU``.
     """
 
     _state_names = ("h",)
@@ -59,19 +87,19 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
     def __init__(
         self,
         units: int,
-        activation: Any = "tanh",
-        recurrent_activation: Any = "sigmoid",
+        activation: Activation = "tanh",
+        recurrent_activation: Activation = "sigmoid",
         use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        recurrent_initializer: Any = "orthogonal",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        recurrent_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        activity_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        recurrent_constraint: Any = None,
-        bias_constraint: Any = None,
+        kernel_initializer: Initializer = "glorot_uniform",
+        recurrent_initializer: Initializer = "orthogonal",
+        bias_initializer: Initializer = "zeros",
+        kernel_regularizer: Regularizer = None,
+        recurrent_regularizer: Regularizer = None,
+        bias_regularizer: Regularizer = None,
+        activity_regularizer: Regularizer = None,
+        kernel_constraint: Constraint = None,
+        recurrent_constraint: Constraint = None,
+        bias_constraint: Constraint = None,
         dropout: float = 0.0,
         recurrent_dropout: float = 0.0,
         seed: int | None = None,
@@ -81,9 +109,9 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
         stateful: bool = False,
         unroll: bool = False,
         reset_after: bool = True,
-        use_cudnn: str | bool = "auto",
+        use_cudnn: bool | Literal["auto"] = "auto",
         *,
-        layer_normalization: bool | str | None = None,
+        layer_normalization: bool | Literal["haste"] | None = None,
         layer_normalization_epsilon: float | None = None,
         **kwargs: Any,
     ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 from keras import ops
@@ -16,26 +16,43 @@ from tf_lstm_ops.keras.fused import PACKAGE, own_config
 class GRUCell(keras.layers.GRUCell):
     """``keras.layers.GRUCell`` with layer normalisation.
 
-    Equations: docs/reference/keras.md.
+    A cell computes one step with TensorFlow's ops. ``keras.layers.RNN(cell)`` runs it in a loop;
+    `GRU` computes the same with one op.
+
+    >>> import numpy as np
+    >>> from tf_lstm_ops.keras import GRUCell
+    >>> cell = GRUCell(4, layer_normalization=True)
+    >>> h, [h] = cell(np.ones((32, 8), "float32"), [np.zeros((32, 4), "float32")])
+    >>> h.shape
+    TensorShape([32, 4])
 
     Args:
-      units: positive integer H, the size of the output.
-      *args: as in ``keras.layers.GRUCell``.
-      layer_normalization: normalises the products of the input and of h; adds the weights
-        ``input_gamma`` and ``recurrent_gamma`` [3H]. False: none.
-      layer_normalization_epsilon: positive; added to the variances. None: 1e-5.
-      **kwargs: as in ``keras.layers.GRUCell``.
+      units: H, positive: the size of h.
+      *args: positional arguments of ``keras.layers.GRUCell``.
+      layer_normalization: True or "haste": normalises the products of the input and of h, and adds
+        the weights ``input_gamma`` and ``recurrent_gamma`` [3H]. None or False: none. Needs
+        ``reset_after=True``.
+      layer_normalization_epsilon: positive, added to the variances. None: 1e-5.
+      **kwargs: other arguments of ``keras.layers.GRUCell``; `GRU` describes them.
+
+    Call arguments:
+      inputs: [B, I].
+      states: h [B, H], or a list of it.
+      training: whether dropout applies.
+
+    Call returns:
+      The new h, and the new h in the form of ``states``.
 
     Raises:
       ValueError: layer_normalization_epsilon is not positive, layer_normalization is given together
-        with reset_after=False, or another argument is not valid in keras.layers.GRUCell.
+        with reset_after=False, or another argument is not valid in ``keras.layers.GRUCell``.
     """
 
     def __init__(
         self,
         units: int,
         *args: Any,
-        layer_normalization: bool | str | None = None,
+        layer_normalization: bool | Literal["haste"] | None = None,
         layer_normalization_epsilon: float | None = None,
         **kwargs: Any,
     ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
@@ -13,56 +13,85 @@ from tf_lstm_ops.keras.fused import PACKAGE, own_config
 from tf_lstm_ops.keras.lstm_cell import OWN_ARGUMENTS, LSTMCell
 from tf_lstm_ops.keras.op_inputs import optional, required
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
+from tf_lstm_ops.keras.types import Activation, Constraint, Initializer, Normalization, Regularizer
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
 class LSTM(SingleLayerRNN, keras.layers.LSTM):
-    """``keras.layers.LSTM``, faster and for any mask.
+    """``keras.layers.LSTM`` with one fused op for a whole sequence, and any mask.
 
-    All arguments, weights (names, shapes, gate order i, f, c, o) and results are those of
-    ``keras.layers.LSTM``. A sequence is one fused op, forward and backward, with any boolean mask,
-    dropout, recurrent dropout, initial state and direction, if ``activation`` and
-    ``recurrent_activation`` are functions of Keras that the op has: tanh, sigmoid, relu,
-    hard_sigmoid, hard_tanh, softsign, linear, elu, leaky_relu, silu or gelu. Otherwise Keras' own
-    loop runs, with the same results. ``uses_fused_op`` and ``fallback_reason`` show which one runs.
-    Rules and equations:
-    docs/reference/keras.md.
+    Arguments, weights, files and results are those of ``keras.layers.LSTM``; five arguments are
+    new. The fused op runs with any boolean mask, dropout, initial state and direction, if the
+    activations are among tanh, sigmoid, relu, hard_sigmoid, hard_tanh, softsign, linear, elu,
+    leaky_relu, silu and gelu. Otherwise Keras' own loop runs, with the same results.
+    `fallback_reason` says why.
+
+    >>> import numpy as np
+    >>> from tf_lstm_ops.keras import LSTM
+    >>> x = np.ones((32, 10, 8), "float32")  # 32 sequences of 10 steps
+    >>> layer = LSTM(4, return_sequences=True, return_state=True)
+    >>> output, h, c = layer(x)
+    >>> output.shape, h.shape, c.shape
+    (TensorShape([32, 10, 4]), TensorShape([32, 4]), TensorShape([32, 4]))
+    >>> layer.uses_fused_op
+    True
 
     Args:
-      units: positive integer H, the size of the output.
-      activation, recurrent_activation, use_bias, kernel_initializer, recurrent_initializer,
-        bias_initializer, unit_forget_bias, kernel_regularizer, recurrent_regularizer,
-        bias_regularizer, activity_regularizer, kernel_constraint, recurrent_constraint,
-        bias_constraint, dropout, recurrent_dropout, seed, return_sequences, return_state,
-        go_backwards, stateful: as in ``keras.layers.LSTM``.
-      unroll: accepted; it changes nothing.
-      use_cudnn: True asks for Keras' own cuDNN path; "auto" and False do not. With use_peephole,
-        cell_clip, projection_size or layer_normalization, True is an error, and the attribute is
-        False.
-      use_peephole: adds the weight ``peephole_kernel`` [3, H]; see LSTMCell.
-      cell_clip: bounds the cell state to [-cell_clip, cell_clip]; see LSTMCell.
-      projection_size: P, positive and below units: h is multiplied by the weight
-        ``projection_kernel`` [H, P]; see LSTMCell. None: no projection, P = H.
-      layer_normalization: False, True, "haste" or "addons"; see LSTMCell. The fused op needs the
-        default activations and no peepholes, clip or projection.
-      layer_normalization_epsilon: see LSTMCell.
-      **kwargs: other arguments of ``keras.layers.LSTM``, such as name and dtype.
+      units: H, positive: the size of the cell state c, and of h and the output without a
+        projection.
+      activation: function of the candidate, and of the cell state in the output: a name, a function
+        or None, which is linear.
+      recurrent_activation: function of the gates, as ``activation``.
+      use_bias: whether there is a bias.
+      kernel_initializer: initial values of ``kernel``, by which the input is multiplied.
+      recurrent_initializer: initial values of ``recurrent_kernel``, by which h is multiplied.
+      bias_initializer: initial values of ``bias``.
+      unit_forget_bias: whether the bias of the forget gate starts at one.
+      kernel_regularizer: a loss of ``kernel`` that Keras adds to the model's.
+      recurrent_regularizer: a loss of ``recurrent_kernel``.
+      bias_regularizer: a loss of ``bias``.
+      activity_regularizer: a loss of the output.
+      kernel_constraint: a function of ``kernel`` after each update by the optimizer.
+      recurrent_constraint: a function of ``recurrent_kernel``.
+      bias_constraint: a function of ``bias``.
+      dropout: in [0, 1), the fraction of the input's elements that training sets to zero, the same
+        elements at all steps of a row.
+      recurrent_dropout: in [0, 1), the same of h, before the product with ``recurrent_kernel``.
+      seed: of the dropout; None: a random one.
+      return_sequences: whether to return the outputs of all steps, not only the last one.
+      return_state: whether to return the final states too.
+      go_backwards: whether to read the sequence from the last step to the first. The output is in
+        the order of computation.
+      stateful: whether row i of a batch starts from the final states of row i of the batch before.
+      unroll: changes nothing; accepted because ``keras.layers.LSTM`` has it.
+      use_cudnn: True: Keras' own path to cuDNN, without the options below. "auto" and False: the
+        fused op, or TensorFlow's op for cuDNN on an NVIDIA GPU.
+      use_peephole: whether the gates read the cell state: adds the weight ``peephole_kernel``
+        [3, H].
+      cell_clip: bounds the cell state to [-cell_clip, cell_clip]. None: no bound.
+      projection_size: P, from 1 to H - 1: multiplies h by the weight ``projection_kernel`` [H, P].
+        None: no projection, and P = H below.
+      layer_normalization: True or "haste", or "addons": see `LSTMCell`. None or False: none. The
+        fused op needs the default activations and none of the three options above.
+      layer_normalization_epsilon: positive, added to the variances. None: 1e-5, or 1e-3 for
+        "addons".
+      **kwargs: other arguments of ``keras.layers.LSTM``, such as ``name`` and ``dtype``.
 
     Call arguments:
-      sequences: [B, T, I].
-      initial_state: list of two tensors, h [B, P] and c [B, H]; zeros by default.
-      mask: [B, T] boolean; a step that is False does not change the states.
+      sequences: [B, T, I], or a ragged tensor of B rows.
+      initial_state: list of h [B, P] and c [B, H]; None: zeros.
+      mask: [B, T] boolean; at a step that is False the states stay, and the output repeats.
       training: whether dropout applies.
 
     Call returns:
-      [B, P], the last output; with return_sequences all outputs, [B, T, P]. With return_state, a
-      list of it and the final states h [B, P] and c [B, H].
+      The last output [B, P]; with ``return_sequences`` all outputs [B, T, P]. With
+      ``return_state``, a list of it and the final h [B, P] and c [B, H].
 
     Raises:
       ValueError: units, cell_clip or layer_normalization_epsilon is not positive; projection_size
         is out of range; layer_normalization is unknown; use_cudnn is True together with
         use_peephole, cell_clip, projection_size or layer_normalization; or another argument is not
-        valid in keras.layers.LSTM.
+        valid in ``keras.layers.LSTM``.
     """
 
     _state_names = ("h", "c")
@@ -70,20 +99,20 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
     def __init__(
         self,
         units: int,
-        activation: Any = "tanh",
-        recurrent_activation: Any = "sigmoid",
+        activation: Activation = "tanh",
+        recurrent_activation: Activation = "sigmoid",
         use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        recurrent_initializer: Any = "orthogonal",
-        bias_initializer: Any = "zeros",
+        kernel_initializer: Initializer = "glorot_uniform",
+        recurrent_initializer: Initializer = "orthogonal",
+        bias_initializer: Initializer = "zeros",
         unit_forget_bias: bool = True,
-        kernel_regularizer: Any = None,
-        recurrent_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        activity_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        recurrent_constraint: Any = None,
-        bias_constraint: Any = None,
+        kernel_regularizer: Regularizer = None,
+        recurrent_regularizer: Regularizer = None,
+        bias_regularizer: Regularizer = None,
+        activity_regularizer: Regularizer = None,
+        kernel_constraint: Constraint = None,
+        recurrent_constraint: Constraint = None,
+        bias_constraint: Constraint = None,
         dropout: float = 0.0,
         recurrent_dropout: float = 0.0,
         seed: int | None = None,
@@ -92,12 +121,12 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         go_backwards: bool = False,
         stateful: bool = False,
         unroll: bool = False,
-        use_cudnn: str | bool = "auto",
+        use_cudnn: bool | Literal["auto"] = "auto",
         *,
         use_peephole: bool = False,
         cell_clip: float | None = None,
         projection_size: int | None = None,
-        layer_normalization: bool | str | None = None,
+        layer_normalization: bool | Normalization | None = None,
         layer_normalization_epsilon: float | None = None,
         **kwargs: Any,
     ) -> None:

@@ -10,6 +10,7 @@ from keras import ops
 from tf_lstm_ops import _keras_private, composite
 from tf_lstm_ops.keras import layer_norm
 from tf_lstm_ops.keras.fused import PACKAGE, own_config
+from tf_lstm_ops.keras.types import Normalization
 
 # Which stock Keras lacks.
 OWN_ARGUMENTS = ("use_peephole", "cell_clip", "projection_size", *layer_norm.ARGUMENTS)
@@ -36,32 +37,49 @@ def require_projection_size(projection_size: Any, units: int) -> None:
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
 class LSTMCell(keras.layers.LSTMCell):
-    """``keras.layers.LSTMCell`` with peepholes, a clipped cell state and a projection.
+    """``keras.layers.LSTMCell`` with peepholes, a clipped cell state, a projection and more.
 
-    Equations: docs/reference/keras.md.
+    A cell computes one step with TensorFlow's ops. ``keras.layers.RNN(cell)`` runs it in a loop;
+    `LSTM` computes the same with one op.
+
+    >>> import numpy as np
+    >>> from tf_lstm_ops.keras import LSTMCell
+    >>> cell = LSTMCell(4, use_peephole=True, cell_clip=1.0)
+    >>> h, [h, c] = cell(np.ones((32, 8), "float32"), [np.zeros((32, 4), "float32")] * 2)
+    >>> h.shape, c.shape
+    (TensorShape([32, 4]), TensorShape([32, 4]))
 
     Args:
-      units: positive integer H, the size of the output.
-      *args: as in ``keras.layers.LSTMCell``.
-      use_peephole: adds the weight ``peephole_kernel`` [3, H], rows i, f and o. The input
-        and the forget gate read the previous cell state, the output gate reads the new one.
+      units: H, positive: the size of the cell state c, and of h without a projection.
+      *args: positional arguments of ``keras.layers.LSTMCell``.
+      use_peephole: whether the gates read the cell state: adds the weight ``peephole_kernel``
+        [3, H], rows i, f and o. The input and the forget gate read the previous cell state, the
+        output gate reads the new one.
       cell_clip: bounds the cell state to [-cell_clip, cell_clip]; the gradient of the clip is the
         identity. None: no bound.
-      projection_size: P, positive and below units: adds the weight ``projection_kernel`` [H, P],
-        by which h is multiplied; ``recurrent_kernel`` is [P, 4H]. None: no projection.
+      projection_size: P, from 1 to H - 1: multiplies h by the weight ``projection_kernel`` [H, P];
+        ``recurrent_kernel`` is then [P, 4H]. None: no projection.
       layer_normalization: normalises the products of the input and of h, and the cell state. True
         or "haste": the next step reads the cell state before the normalisation; adds the weights
         ``input_gamma`` and ``recurrent_gamma`` [4H], ``state_gamma`` and ``state_beta`` [H].
         "addons": the next step reads the normalised cell state, as in TensorFlow Addons; adds
-        ``input_beta`` and ``recurrent_beta`` [4H], too. False: none.
-      layer_normalization_epsilon: positive; added to the variances. None: 1e-5, or 1e-3 for
+        ``input_beta`` and ``recurrent_beta`` [4H] too. None or False: none.
+      layer_normalization_epsilon: positive, added to the variances. None: 1e-5, or 1e-3 for
         "addons".
-      **kwargs: as in ``keras.layers.LSTMCell``.
+      **kwargs: other arguments of ``keras.layers.LSTMCell``; `LSTM` describes them.
+
+    Call arguments:
+      inputs: [B, I].
+      states: list of h [B, P] and c [B, H], P = H without a projection.
+      training: whether dropout applies.
+
+    Call returns:
+      The new h, and the list of the new h and c.
 
     Raises:
       ValueError: cell_clip or layer_normalization_epsilon is not positive; projection_size is out
         of range; layer_normalization is unknown; or another argument is not valid in
-        keras.layers.LSTMCell.
+        ``keras.layers.LSTMCell``.
     """
 
     def __init__(
@@ -71,7 +89,7 @@ class LSTMCell(keras.layers.LSTMCell):
         use_peephole: bool = False,
         cell_clip: float | None = None,
         projection_size: int | None = None,
-        layer_normalization: bool | str | None = None,
+        layer_normalization: bool | Normalization | None = None,
         layer_normalization_epsilon: float | None = None,
         **kwargs: Any,
     ) -> None:

@@ -85,7 +85,7 @@ def _of_equal_cells(
         return f"{name} has no {', '.join(_option(layer, cell, k) for k in sorted(extra))}"
     stack = cls(num_layers=count, **{**options, **config})
     if not layer.supports_masking:  # stock layers of Keras 3.16
-        stack.pass_no_masks()
+        stack._pass_no_masks()
     return stack
 
 

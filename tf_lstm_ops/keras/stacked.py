@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 
@@ -17,39 +17,51 @@ class StackedLSTM(StackedRNN):
     """Several LSTM layers in one op: ``torch.nn.LSTM`` as a Keras layer.
 
     A stack of ``keras.layers.LSTM``, or of ``Bidirectional`` ones, with the same weights gives the
-    same results. Forward and backward are one op each for all layers, with any boolean mask. In
-    training with dropout they are one op each for each layer. Rules: docs/reference/keras.md.
+    same results. The forward pass of all layers is one op, with any boolean mask, and so is the
+    backward pass. In training with dropout there are two ops for each layer.
+
+    >>> import numpy as np
+    >>> from tf_lstm_ops.keras import StackedLSTM
+    >>> x = np.ones((32, 10, 8), "float32")  # 32 sequences of 10 steps
+    >>> StackedLSTM(4, num_layers=2, bidirectional=True)(x).shape
+    TensorShape([32, 8])
 
     Args:
-      units: positive integer H, the number of units of each direction of each layer.
-      num_layers: positive integer L.
-      bidirectional: whether each layer has a second direction, which runs backwards in time. The
-        outputs of the two are concatenated.
-      dropout: in [0, 1), the fraction of the outputs of each layer but the last that is dropped in
-        training.
-      dropout_per: "step": each step has a mask of its own, as in PyTorch and cuDNN; "sequence": one
-        mask for all steps (Gal and Ghahramani 2016).
-      use_bias, return_sequences, stateful, seed: as in ``keras.layers.LSTM``.
-      return_state: whether the final states of all layers are returned, too.
-      go_backwards: whether the sequence is reversed first, with bidirectional=False only.
+      units: H, positive: the number of units of each direction of each layer.
+      num_layers: L, positive.
+      bidirectional: whether each layer also reads the sequence backwards. The outputs of the two
+        directions are concatenated, so D = 2 below; else D = 1.
+      dropout: in [0, 1), the fraction of the outputs of each layer but the last that training sets
+        to zero.
+      dropout_per: "step": each step draws its own zeros, as in PyTorch and cuDNN; "sequence": one
+        draw for all steps (Gal and Ghahramani 2016).
+      use_bias: whether there are biases.
+      return_sequences: whether to return the outputs of all steps, not only the last one.
+      return_state: whether to return the final states of all layers too.
+      go_backwards: whether to read the sequence from the last step to the first. Needs
+        ``bidirectional=False``.
+      stateful: whether row i of a batch starts from the final states of row i of the batch before.
       zero_output_for_mask: whether the output is zero at masked steps. None: as
-        ``keras.layers.Bidirectional`` with two directions, else False.
-      projection_size: P, positive and below units: h is multiplied by a weight [H, P]. None: P = H.
+        ``keras.layers.Bidirectional`` does with two directions, else False.
+      seed: of the dropout; None: a random one.
+      projection_size: P, from 1 to H - 1: multiplies h by a weight [H, P]. None: no projection, and
+        P = H below.
       unit_forget_bias: whether the bias of the forget gate starts at one.
-      **kwargs: ``kernel_initializer``, ``recurrent_initializer``, ``bias_initializer``, and the
-        same with ``_regularizer`` and ``_constraint``, for the weights of all layers;
-        ``activity_regularizer``, ``name``, ``dtype`` and others of ``keras.layers.Layer``.
+      **kwargs: ``kernel_initializer``, ``recurrent_initializer`` and ``bias_initializer``, the same
+        with ``_regularizer`` and ``_constraint``, for the weights of all layers;
+        ``activity_regularizer``; and those of ``keras.layers.Layer``, such as ``name``.
 
     Call arguments:
-      sequences: [B, T, I], or ragged.
+      sequences: [B, T, I], or a ragged tensor of B rows.
       initial_state: list of h [B, P] and c [B, H] of each direction of each layer, in the order
-        layer * directions + direction; zeros by default.
-      mask: [B, T] boolean; a step that is False does not change the states.
+        layer * D + direction; None: zeros.
+      mask: [B, T] boolean; at a step that is False the states stay, and the output repeats or is
+        zero (``zero_output_for_mask``).
       training: whether dropout applies.
 
     Call returns:
-      [B, D*P], the last output of all directions; with return_sequences [B, T, D*P]. With
-      return_state, a list of it and the final states, in the order of initial_state.
+      The last output [B, D*P]; with ``return_sequences`` all outputs [B, T, D*P]. With
+      ``return_state``, a list of it and the final states, in the order of ``initial_state``.
 
     Raises:
       ValueError: an argument is out of range.
@@ -65,7 +77,7 @@ class StackedLSTM(StackedRNN):
         *,
         bidirectional: bool = False,
         dropout: float = 0.0,
-        dropout_per: str = "step",
+        dropout_per: Literal["step", "sequence"] = "step",
         use_bias: bool = True,
         return_sequences: bool = False,
         return_state: bool = False,
@@ -113,34 +125,54 @@ class StackedGRU(StackedRNN):
     """Several GRU layers in one op: ``torch.nn.GRU`` as a Keras layer.
 
     A stack of ``keras.layers.GRU`` with ``reset_after=True``, or of ``Bidirectional`` ones, with
-    the same weights gives the same results.
+    the same weights gives the same results. The forward pass of all layers is one op, with any
+    boolean mask, and so is the backward pass. In training with dropout there are two ops for each
+    layer.
+
+    >>> import numpy as np
+    >>> from tf_lstm_ops.keras import StackedGRU
+    >>> x = np.ones((32, 10, 8), "float32")  # 32 sequences of 10 steps
+    >>> output, *states = StackedGRU(4, num_layers=2, return_state=True)(x)
+    >>> output.shape, len(states)
+    (TensorShape([32, 4]), 2)
 
     Args:
-      units: positive integer H, the number of units of each direction of each layer.
-      num_layers: positive integer L.
-      bidirectional: whether each layer has a second direction, which runs backwards in time. The
-        outputs of the two are concatenated.
-      dropout: in [0, 1), the fraction of the outputs of each layer but the last that is dropped in
-        training.
-      dropout_per: "step": each step has a mask of its own, as in PyTorch and cuDNN; "sequence": one
-        mask for all steps (Gal and Ghahramani 2016).
-      use_bias, return_sequences, stateful, seed: as in ``keras.layers.LSTM``.
-      return_state: whether the final states of all layers are returned, too.
-      go_backwards: whether the sequence is reversed first, with bidirectional=False only.
+      units: H, positive: the number of units of each direction of each layer.
+      num_layers: L, positive.
+      bidirectional: whether each layer also reads the sequence backwards. The outputs of the two
+        directions are concatenated, so D = 2 below; else D = 1.
+      dropout: in [0, 1), the fraction of the outputs of each layer but the last that training sets
+        to zero.
+      dropout_per: "step": each step draws its own zeros, as in PyTorch and cuDNN; "sequence": one
+        draw for all steps (Gal and Ghahramani 2016).
+      use_bias: whether there are biases.
+      return_sequences: whether to return the outputs of all steps, not only the last one.
+      return_state: whether to return the final states of all layers too.
+      go_backwards: whether to read the sequence from the last step to the first. Needs
+        ``bidirectional=False``.
+      stateful: whether row i of a batch starts from the final states of row i of the batch before.
       zero_output_for_mask: whether the output is zero at masked steps. None: as
-        ``keras.layers.Bidirectional`` with two directions, else False.
-      **kwargs: ``kernel_initializer``, ``recurrent_initializer``, ``bias_initializer``, and the
-        same with ``_regularizer`` and ``_constraint``, for the weights of all layers;
-        ``activity_regularizer``, ``name``, ``dtype`` and others of ``keras.layers.Layer``.
+        ``keras.layers.Bidirectional`` does with two directions, else False.
+      seed: of the dropout; None: a random one.
+      **kwargs: ``kernel_initializer``, ``recurrent_initializer`` and ``bias_initializer``, the same
+        with ``_regularizer`` and ``_constraint``, for the weights of all layers;
+        ``activity_regularizer``; and those of ``keras.layers.Layer``, such as ``name``.
 
     Call arguments:
-      As in StackedLSTM; initial_state is a list of h [B, H] of each direction of each layer.
+      sequences: [B, T, I], or a ragged tensor of B rows.
+      initial_state: list of h [B, H] of each direction of each layer, in the order
+        layer * D + direction; None: zeros.
+      mask: [B, T] boolean; at a step that is False the states stay, and the output repeats or is
+        zero (``zero_output_for_mask``).
+      training: whether dropout applies.
 
     Call returns:
-      As StackedLSTM, with H for P.
+      The last output [B, D*H]; with ``return_sequences`` all outputs [B, T, D*H]. With
+      ``return_state``, a list of it and the final states, in the order of ``initial_state``.
 
     Raises:
       ValueError: an argument is out of range.
+      TypeError: an argument is of an LSTM only.
     """
 
     _mode = "gru"
@@ -153,7 +185,7 @@ class StackedGRU(StackedRNN):
         *,
         bidirectional: bool = False,
         dropout: float = 0.0,
-        dropout_per: str = "step",
+        dropout_per: Literal["step", "sequence"] = "step",
         use_bias: bool = True,
         return_sequences: bool = False,
         return_state: bool = False,

@@ -242,7 +242,7 @@ class StackedRNN(FusedRNN):
     def _has_metal(self) -> bool:
         return self._mode == "lstm" and not self.projection_size
 
-    def arrays_by_layer(self) -> list[list[Any]]:
+    def _arrays_by_layer(self) -> list[list[Any]]:
         """The weights in the form that ``weights.LSTMWeights.from_keras`` takes.
 
         Returns:

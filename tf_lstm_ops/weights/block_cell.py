@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
 
 class BlockCell(NamedTuple):
-    """The weights of the block-cell ops, named as their arguments.
+    """The weights of the block-cell ops, named as their arguments. `to_block_cell` returns it.
+
+    >>> import keras
+    >>> from tf_lstm_ops.weights import LSTMWeights
+    >>> layer = keras.layers.LSTM(4)
+    >>> layer.build((None, None, 8))
+    >>> cell = LSTMWeights.from_keras(layer).to_block_cell(gate_order="IFCO", forget_bias=0.0)
+    >>> cell.w.shape, cell.b.shape
+    ((12, 16), (16,))
 
     Attributes:
       w: [I+H, 4H], rows of x, then of h.
@@ -99,7 +107,7 @@ class BlockCellFormat(Weights):
           forget_bias: the op's attribute, which is subtracted from the bias; for BlockLSTMV2 0.
 
         Returns:
-          BlockCell(w, b, wci, wcf, wco).
+          The arrays w, b, wci, wcf and wco.
 
         Raises:
           ValueError: there is more than one layer or direction, or a projection, or gate_order is

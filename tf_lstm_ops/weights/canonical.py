@@ -14,6 +14,14 @@ class CellWeights:
 
     The arrays have one dtype. They are not copied.
 
+    >>> import numpy as np
+    >>> from tf_lstm_ops.weights import CellWeights, LSTMWeights
+    >>> bias = np.zeros(16)
+    >>> cell = CellWeights(np.ones((8, 16)), np.ones((4, 16)), bias, bias)
+    >>> weights = LSTMWeights((cell,))
+    >>> weights.input_size, weights.units
+    (8, 4)
+
     Attributes:
       kernel: [in, G*H], where in is I in the first layer and D*P in the others.
       recurrent_kernel: [P, G*H].

@@ -17,7 +17,17 @@ from tf_lstm_ops.weights.safetensors import SafetensorsFormat
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GRUWeights(KerasFormat, CudnnFormat, SafetensorsFormat, GRUOnnxFormat):
-    """The weights of a multi-layer GRU. Gate order z, r, h.
+    """The weights of a GRU of one or more layers. Gate order z, r, h.
+
+    >>> import keras
+    >>> from tf_lstm_ops.weights import GRUWeights
+    >>> layer = keras.layers.GRU(4)
+    >>> layer.build((None, None, 8))
+    >>> state_dict = GRUWeights.from_keras(layer).to_torch()
+    >>> state_dict["weight_ih_l0"].shape
+    (12, 8)
+    >>> GRUWeights.from_torch(state_dict).reset_after
+    True
 
     Attributes:
       cells: one CellWeights for each direction of each layer, in the order

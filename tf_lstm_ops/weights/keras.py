@@ -33,7 +33,7 @@ class KerasFormat(Weights):
           ValueError: the weights have other shapes than this kind of layer, the sizes of two layers
             are inconsistent, or a layer is not built yet.
         """
-        source = source.arrays_by_layer() if hasattr(source, "arrays_by_layer") else source
+        source = source._arrays_by_layer() if hasattr(source, "_arrays_by_layer") else source
         nested = isinstance(source, list | tuple) and source
         several = nested and (isinstance(source[0], list | tuple) or hasattr(source[0], "weights"))
         named = enumerate(source) if several else [(None, source)]

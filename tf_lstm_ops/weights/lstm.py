@@ -17,7 +17,21 @@ from tf_lstm_ops.weights.safetensors import SafetensorsFormat
 class LSTMWeights(
     KerasFormat, CudnnFormat, SafetensorsFormat, LSTMOnnxFormat, MPSGraphFormat, BlockCellFormat
 ):
-    """The weights of a multi-layer LSTM. Gate order i, f, c, o.
+    """The weights of an LSTM of one or more layers. Gate order i, f, c, o.
+
+    >>> import keras
+    >>> from tf_lstm_ops.weights import LSTMWeights
+    >>> layer = keras.layers.Bidirectional(keras.layers.LSTM(4))
+    >>> layer.build((None, None, 8))
+    >>> weights = LSTMWeights.from_keras(layer)
+    >>> sorted(weights.to_torch())[:2]
+    ['bias_hh_l0', 'bias_hh_l0_reverse']
+    >>> params = weights.to_cudnn()
+    >>> params.shape
+    (448,)
+    >>> back = LSTMWeights.from_cudnn(params, input_size=8, units=4, directions=2)
+    >>> back.num_layers, back.directions, len(back.cells)
+    (1, 2, 2)
 
     Attributes:
       cells: one CellWeights for each direction of each layer, in the order

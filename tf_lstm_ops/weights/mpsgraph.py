@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 class MPSGraph(NamedTuple):
-    """The weights of MPSGraph's LSTM, named as its arguments.
+    """The weights of MPSGraph's LSTM, named as its arguments. `to_mpsgraph` returns it.
+
+    >>> import keras
+    >>> from tf_lstm_ops.weights import LSTMWeights
+    >>> layer = keras.layers.LSTM(4)
+    >>> layer.build((None, None, 8))
+    >>> LSTMWeights.from_keras(layer).to_mpsgraph().input_weight.shape
+    (16, 8)
 
     Attributes:
       input_weight: [D*4H, I].
@@ -98,7 +105,7 @@ class MPSGraphFormat(Weights):
           forget_gate_last: the descriptor's.
 
         Returns:
-          MPSGraph(input_weight, recurrent_weight, bias, peephole).
+          The arrays input_weight, recurrent_weight, bias and peephole.
 
         Raises:
           ValueError: there is more than one layer or a projection; or a peephole of the output gate

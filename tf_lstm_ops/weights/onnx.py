@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 
 
 class Onnx(NamedTuple):
-    """The weights of an ONNX node, named as its inputs. It has G gates: 4 in an LSTM, 3 in a GRU.
+    """The weights of an ONNX node, named as its inputs. `to_onnx` returns it.
+
+    There are G gates: 4 in an LSTM, 3 in a GRU.
+
+    >>> import keras
+    >>> from tf_lstm_ops.weights import GRUWeights
+    >>> layer = keras.layers.GRU(4)
+    >>> layer.build((None, None, 8))
+    >>> node = GRUWeights.from_keras(layer).to_onnx()
+    >>> node.W.shape, node.R.shape, node.B.shape
+    ((1, 12, 8), (1, 12, 4), (1, 24))
 
     Attributes:
       W: [D, G*H, I].
@@ -71,7 +81,7 @@ class OnnxFormat(Weights):
         "forward" or "reverse"; choose the direction in which the layer runs.
 
         Returns:
-          Onnx(W, R, B, P).
+          The arrays W, R, B and P.
 
         Raises:
           ValueError: there is more than one layer, or a projection.

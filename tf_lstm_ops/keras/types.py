@@ -1,0 +1,23 @@
+"""Types of the layers' arguments: what ``keras.layers`` takes there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import keras
+import tensorflow as tf
+
+Config: TypeAlias = dict[str, Any]
+
+Activation: TypeAlias = "str | Callable[[tf.Tensor], tf.Tensor] | None"
+Initializer: TypeAlias = "str | Config | keras.Initializer | Callable[..., tf.Tensor]"
+Regularizer: TypeAlias = (
+    "str | Config | keras.Regularizer | Callable[[tf.Tensor], tf.Tensor] | None"
+)
+Constraint: TypeAlias = "str | Config | Callable[[tf.Tensor], tf.Tensor] | None"
+Normalization: TypeAlias = Literal["haste", "addons"]
+
+# A batch of sequences, and the results of a layer: the output, or a list of it and the states.
+Sequences: TypeAlias = "tf.Tensor | tf.RaggedTensor"
+Results: TypeAlias = "tf.Tensor | tf.RaggedTensor | list[tf.Tensor]"
