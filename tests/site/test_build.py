@@ -32,14 +32,6 @@ def test_every_source_is_a_page(pages: dict[str, Page]) -> None:
     assert {str(Path(page).with_suffix(".html")) for page in shown - {None}} <= set(pages)
 
 
-def test_every_page_is_in_the_sidebar(pages: dict[str, Page]) -> None:
-    reached = {"index.html", "search.html"}
-    for path in ("index.html", "decisions/README.html", "project/cc/README.html"):
-        links = (posixpath.join(posixpath.dirname(path), link) for link in pages[path].links)
-        reached |= {posixpath.normpath(link) for link in links}
-    assert set(pages) - reached == set()
-
-
 def public_objects(module: str) -> Iterator[tuple[str, Any]]:
     """The public functions, classes and methods of a module that the package defines."""
     found = importlib.import_module(f"tf_lstm_ops.{module}")
