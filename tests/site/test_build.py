@@ -110,3 +110,15 @@ def test_every_equation_is_mathml(source: Path, pages: dict[str, Page]) -> None:
     html = pages[str(Path(page).with_suffix(".html"))]
     assert html.tags.count("math") == len(blocks(source.read_text("utf-8"), "math"))
     assert not any("mathjax" in r.lower() for r in html.resources)
+
+
+def test_titles_differ(pages: dict[str, Page]) -> None:
+    """Also without the words that only say what kind of page it is."""
+    titles: dict[str, list[str]] = {}
+    for path, page in pages.items():
+        if path != "search.html":
+            title = re.sub("<[^>]+>", "", re.findall(r"<h1>(.*?)<a class", page.text, re.DOTALL)[0])
+            titles.setdefault(re.sub(r": reference$|^tf_lstm_ops\.", "", title).lower(), []).append(
+                path
+            )
+    assert {title: paths for title, paths in titles.items() if len(paths) > 1} == {}
