@@ -6,22 +6,11 @@ import re
 import pytest
 import repository_pages
 
-from site_pages import Page
+from site_pages import Page, sidebar
 
 pytestmark = pytest.mark.site
 
 CONTRIBUTORS = "contributing/README.html"
-
-
-def sidebar(page: Page) -> dict[str, list[tuple[int, str]]]:
-    """The level and the target of each link, by caption."""
-    tree = page.text.partition('class="sidebar-tree"')[2].partition("</aside>")[0]
-    _, *groups = tree.split('<span class="caption-text">')
-    link = r'<li class="toctree-l(\d)[^"]*">\s*<a class="[^"]*" href="([^"]*)"'
-    return {
-        group.partition("<")[0]: [(int(level), path) for level, path in re.findall(link, group)]
-        for group in groups
-    }
 
 
 def test_users_come_first_and_contributors_have_one_group(pages: dict[str, Page]) -> None:
