@@ -48,3 +48,4 @@ html_static_path = ["_static"]
 html_copy_source = html_use_index = html_domain_indices = False
 html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
+html_search_scorer = str(DOCS / "_ext" / "search_scorer.js")

@@ -40,3 +40,14 @@ class Page(HTMLParser):
         """The HTML that describes a Python object, up to the next one; "" if there is none."""
         _, _, after = self.text.partition(f'<dt class="sig sig-object py" id="{name}">')
         return re.split('<dt class="sig sig-object py"', after)[0]
+
+
+def sidebar(page: Page) -> dict[str, list[tuple[int, str]]]:
+    """The level and the target of each link, by caption."""
+    tree = page.text.partition('class="sidebar-tree"')[2].partition("</aside>")[0]
+    _, *groups = tree.split('<span class="caption-text">')
+    link = r'<li class="toctree-l(\d)[^"]*">\s*<a class="[^"]*" href="([^"]*)"'
+    return {
+        group.partition("<")[0]: [(int(level), path) for level, path in re.findall(link, group)]
+        for group in groups
+    }

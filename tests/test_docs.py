@@ -34,7 +34,7 @@ def name_of(page: Path) -> str:
 
 # testing.md and the design notes have no examples. build/test_c_api_op.py runs those that need a
 # compiler.
-COMPILED = DOCS / "guide" / "c_api_op.md"
+COMPILED = DOCS / "contributing" / "c_api_op.md"
 WITH_EXAMPLES = [
     page for page in sorted(DOCS_PAGES) if blocks(text_of(page), "python") and page != COMPILED
 ]
@@ -75,12 +75,14 @@ def linked_pages(page: Path) -> set[Path]:
 
 
 def test_indexes_name_every_page() -> None:
-    """README.md names the index of docs, which names the pages and the index of the decisions.
+    """README.md names the index of docs. It names the pages and the index for contributors, which
+    names the index of the decisions.
 
     Nothing names docs/index.md: it is the front page of the site.
     """
     reached = {ROOT / "README.md", DOCS / "index.md"}
-    for index in (ROOT / "README.md", DOCS / "README.md", DOCS / "decisions" / "README.md"):
+    folders = (ROOT, DOCS, DOCS / "contributing", DOCS / "decisions")
+    for index in (folder / "README.md" for folder in folders):
         assert index in reached, f"{name_of(index)} is not linked"
         reached |= linked_pages(index)
     assert set(DOCS_PAGES) - reached == set()

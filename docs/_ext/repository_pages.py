@@ -29,7 +29,17 @@ OUTSIDE = (
 )
 FRONT = {"README.md": "index.md"}  # the site has a front page of its own
 # Pages that list others: a toctree of these, which a git host would show as code, is added.
-CHILDREN = {"decisions/README": "[0-9]*", f"{COPIES}/cc/README": "backends/*/README"}
+CHILDREN = {
+    "contributing/README": (
+        *(f"{COPIES}/CONTRIBUTING", "testing", f"{COPIES}/cc/README", "design/*"),
+        *("decisions/README", f"{COPIES}/benchmarks/NOTES", "contributing/c_api_op"),
+        *("reference/releases", f"{COPIES}/SECURITY", f"{COPIES}/CODE_OF_CONDUCT"),
+    ),
+    "decisions/README": ("decisions/[0-9]*",),
+    "reference/benchmarks": (f"{COPIES}/benchmarks/table", f"{COPIES}/benchmarks/scaling"),
+    f"{COPIES}/cc/README": (f"{COPIES}/cc/backends/*/README",),
+    f"{COPIES}/examples/README": (f"{COPIES}/examples/notebooks/*",),
+}
 TOCTREE = "\n```{{toctree}}\n:hidden:\n:glob:\n\n{}\n```\n"
 
 CODE = r"^(?P<fence>```+).*?^(?P=fence)$|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
@@ -145,7 +155,7 @@ def rewrite(app: Sphinx, docname: str, content: list[str]) -> None:
     if file.suffix == ".md":
         content[0] = rewritten(content[0], source, project_url.file_url)
         if children := CHILDREN.get(docname):
-            content[0] += TOCTREE.format(children)
+            content[0] += TOCTREE.format("\n".join(f"/{child}" for child in children))
     elif file.suffix == ".ipynb":
         notebook = json.loads(content[0])
         for cell in notebook["cells"]:

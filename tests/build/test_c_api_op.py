@@ -1,4 +1,4 @@
-"""The op of docs/guide/c_api_op.md, built by its command; slow: one binary in each version."""
+"""The op of docs/contributing/c_api_op.md, built by its command; slow: a binary in each version."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import pytest
 
 from pages import ROOT, blocks
 
-PAGE = (ROOT / "docs" / "guide" / "c_api_op.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "contributing" / "c_api_op.md").read_text(encoding="utf-8")
 EXAMPLE = ROOT / "examples" / "c_api_op"
 CHECKS = Path(__file__).with_name("clip_rows_checks.py")
 VERSIONS = ["2.18.1", "2.20.0", "2.21.0"]  # the oldest that the package supports comes first

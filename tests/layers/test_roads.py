@@ -167,7 +167,8 @@ SAVES_STATES = ("tf_saved_model", "model_export", "our_saved_model", "portable_s
 def refusal(road: str, case: Case) -> str | None:
     """A pattern of the documented error; None where the road is open."""
     if road == "tf_saved_model" and case.variant == "dropout" and not case.stacked:
-        return "untracked"  # the seeds, also those of stock layers: Keras' call draws masks
+        # The seeds, also those of stock layers: Keras' call draws masks.
+        return "references an 'untracked' resource"
     if road in ("onnx", "tflite") and case.variant == "bfloat16":
         return "computes in bfloat16.* dtype='float32'"
     if road == "tflite" and case.stateful:

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Request, Response, sync_playwright
 from playwright.sync_api import Page as Tab
 
-from site_pages import Page
+from site_pages import Page, sidebar
 
 pytestmark = pytest.mark.site
 
@@ -169,13 +169,31 @@ def test_plots_are_those_of_the_theme(
         visit.tab.close()
 
 
-def test_search_finds(browser: Browser, address: str) -> None:
+def results(browser: Browser, address: str, query: str) -> list[str]:
+    """The pages that the search finds, in order."""
     visit = Visit(browser, "phone", address)
-    visit.go("search.html?q=peephole")
-    results = visit.tab.locator("#search-results li a")
-    results.first.wait_for()
-    assert any("reference/keras.html" in a.get_attribute("href") for a in results.all())
+    visit.go(f"search.html?q={query}")
+    visit.tab.get_by_text("Search finished").first.wait_for()
+    found = visit.tab.locator("#search-results li a").all()
+    paths = [str(a.get_attribute("href")).partition("?")[0].partition("#")[0] for a in found]
     visit.tab.close()
+    return paths
+
+
+def test_search_finds(browser: Browser, address: str) -> None:
+    assert "reference/keras.html" in results(browser, address, "peephole")
+
+
+@pytest.mark.parametrize("query", ["mask", "bidirectional", "dropout", "gradient", "export"])
+def test_search_has_guides_first_and_contributors_pages_last(
+    query: str, browser: Browser, address: str, pages: dict[str, Page]
+) -> None:
+    last = {path for _, path in sidebar(pages["index.html"])["Contributors"]}
+    last |= {f"project/benchmarks/{name}.html" for name in ("table", "scaling")}  # many numbers
+    found = results(browser, address, query)
+    assert found[0].startswith(("guide/", "api/")), found[:5]
+    is_last = [path in last for path in found]
+    assert True in is_last and is_last == sorted(is_last), found
 
 
 def test_first_column_of_the_features_stays_in_sight(browser: Browser, address: str) -> None:
