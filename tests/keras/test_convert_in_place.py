@@ -143,6 +143,22 @@ def test_a_functional_model(rng):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("library", [layers, tf_lstm_ops.keras], ids=["stock", "fused"])
+def test_files_of_a_layer_shared_by_nested_models(library, rng, tmp_path):
+    """Keras cannot load a .keras file of it. The model of an .h5 file has the layer twice."""
+    x = keras.Input((TIME, INPUTS))
+    shared = library.LSTM(UNITS)
+    model = keras.Model(x, layers.Add()([keras.Model(x, shared(x))(x), shared(x)]))
+    model.save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match="could not be loaded"):
+        keras.models.load_model(tmp_path / "model.keras")
+    model.save(tmp_path / "model.h5")
+    loaded = keras.models.load_model(tmp_path / "model.h5")
+    assert len(loaded.weights) > len(model.weights)
+    values = inputs_of(model, rng)
+    np.testing.assert_array_equal(outputs(loaded, values), outputs(model, values))
+
+
 def test_a_layer_shared_by_nested_models(rng):
     """Its configuration does not describe it, so that a copy is not possible."""
     x = keras.Input((TIME, INPUTS))
@@ -235,6 +251,22 @@ def test_a_subclassed_model_that_keras_can_make_anew_is_copied(x, rng):
     assert set(fallback_reasons(converted).values()) == {None}
     assert [type(m) for m in model.memories] == [layers.LSTM, layers.GRU]
     assert_near(outputs(converted, x), wanted, PREDICTION_BOUND)
+
+
+class WithUnits(MadeAnew):
+    """The argument is not in the configuration that Keras makes of the constructor."""
+
+    def __init__(self, units=UNITS, **kwargs):
+        super().__init__(**kwargs)
+        self.memories.insert(0, layers.LSTM(units, return_sequences=True))
+
+
+def test_a_subclassed_model_with_an_argument_is_not_copied(x, rng):
+    model = randomised(WithUnits(UNITS + 1), x, rng)
+    with pytest.raises(ValueError, match="in_place=True"):
+        convert_model(model)
+    convert_model(model, in_place=True)
+    assert set(fallback_reasons(model).values()) == {None}
 
 
 def test_cells_in_place(x, rng):
