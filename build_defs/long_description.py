@@ -7,7 +7,7 @@ import re
 from build_defs.project_url import file_url, repository_url
 
 _LINK = re.compile(r"\[([^\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
-_PICTURE = re.compile(r"<picture>.*?</picture>\n+(?:.+\n)*\n", re.DOTALL)  # and a paragraph
+_PICTURE = re.compile(r"<picture>.*?</picture>\n+", re.DOTALL)
 _IMAGE = re.compile(r'((?:src|srcset)=")(?![a-z]+:)([^"]+)')
 
 
@@ -19,7 +19,7 @@ def long_description(readme: str) -> str:
 
     Returns:
       The text for the index. Where no address of the repository is known, links are replaced by
-      their text, and the plot and the paragraph below it are left out.
+      their text, and the plot is left out.
     """
     root = repository_url()
     if root is None:
