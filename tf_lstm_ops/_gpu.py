@@ -283,7 +283,8 @@ def _cuda_libraries() -> str:
 
 
 def _open(folder: str, *files: str) -> ctypes.CDLL | None:
-    """The library that the kernels find: cc/backends/cuda/runtime/libraries.cc."""
+    """The library that the kernels find."""
+    # As cc/backends/cuda/runtime/libraries.cc does.
     packages = pathlib.Path(tf.__file__).parents[1] / "nvidia"
     for file in files:
         for path in (file, *(str(packages / f / "lib" / file) for f in (folder, "cu13"))):

@@ -2,8 +2,8 @@
 
 A name is private if Keras' API documentation does not list it: ``keras.src``, attributes with an
 underscore, and some attributes, methods and hooks. No other file of the package has such a name,
-except for the methods in OVERRIDDEN. tests/private tests what each function must do. Only the
-functions import Keras, because the ops work without it.
+except for the methods in OVERRIDDEN. Only the functions import Keras, because the ops work without
+it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A name is private if TensorFlow's API documentation does not list it: modules below ``tensorflow``,
 attributes with an underscore, and some attributes of objects. No other file of the package has such
-a name. tests/private tests what each function must do.
+a name.
 """
 
 from __future__ import annotations

@@ -6,9 +6,10 @@ recurrent ones, the projection. It ends with all biases: those of the input side
 recurrent side. Matrices are output-major. The gate order is i, f, c, o for lstm and r, u, n for
 gru.
 
-The kernels use cc/core/params_layout.h. This module is for code that cannot call a kernel: the
-composites and the conversions of NumPy arrays.
+This module is for code that cannot call a kernel: the composites and the conversions of NumPy
+arrays.
 """
+# The kernels use cc/core/params_layout.h.
 
 from __future__ import annotations
 

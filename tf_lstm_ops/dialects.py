@@ -1,6 +1,6 @@
 """The registry of the dialects: what Python knows of each op of this package.
 
-A dialect is a family of ops with one contract, as in cc/dialects. In Python a new dialect is
+A dialect is a family of ops with one contract. In Python a new dialect is
 raw_ops/<dialect>.py, composite/<dialect>.py, gradients/<dialect>.py and vectorized/<dialect>.py; it
 is registered here, its functions are exported by raw_ops/__init__.py, and its cases for a device
 are added to selftest/ops.py. Inputs, types and attributes of its ops come from their native

@@ -1,6 +1,6 @@
 """Kernels of this package that replace TensorFlow's own under the stock names.
 
-Nothing is replaced unless ``override`` is called; its effects: docs/reference/block_cell.md.
+Nothing is replaced unless ``override`` is called.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def facts() -> dict[str, Any]:
     """Versions, the native library and the state of the CPU engine and of the GPU.
 
     Returns:
-      The document of ``tf-lstm-ops info --json``; docs/reference/settings.md lists its keys.
+      The document of ``tf-lstm-ops info --json``.
     """
     gpus = tf.config.list_physical_devices("GPU")
     details = map(tf.config.experimental.get_device_details, gpus)

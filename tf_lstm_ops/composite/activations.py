@@ -1,7 +1,8 @@
 """The activation functions that the ops' attributes name, of plain TensorFlow ops.
 
-The names are those of the native library: cc/core/activation.h has them and the equations.
+The names and equations are those of the native library.
 """
+# They are in cc/core/activation.h.
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The block cell's ops. Equations: cc/core/lstm_cell.h, docs/reference/block_cell.md.
+"""The block cell's ops.
 
 B batch, T time, I input size, H cell size. Inputs have the names of the ops' inputs.
 """
+# Equations: cc/core/lstm_cell.h, docs/reference/block_cell.md.
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The multi-layer RNN of the CudnnRNN ops. Equations and layouts: docs/reference/cudnn_rnn.md.
+"""The multi-layer RNN of the CudnnRNN ops.
 
 T time, B batch, I input size, H cell size, P hidden size, L layers, D directions.
 """
+# Equations and layouts: docs/reference/cudnn_rnn.md.
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The ops behind tf_lstm_ops.keras. Equations: cc/core/*_cell.h, docs/reference/keras.md.
+"""The ops behind tf_lstm_ops.keras.
 
 B batch, T time, I input size, H cell size, P hidden size (less than H with a projection).
 """
+# Equations: cc/core/*_cell.h, docs/reference/keras.md.
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The LSTM of MPSGraph. Equations and layouts: docs/reference/mpsgraph.md.
+"""The LSTM of MPSGraph.
 
 T time, N batch, I input size, H cell size, D directions.
 """
+# Equations and layouts: docs/reference/mpsgraph.md.
 
 from __future__ import annotations
 

@@ -37,8 +37,7 @@ def tflite(
     UNIDIRECTIONAL_SEQUENCE_LSTM, other recurrent layers become plain ops. Each call of the file
     starts from zero states, as a call of the model does. The file has one signature,
     ``serving_default``, with the names of the model's inputs and outputs. It is run before the
-    function returns, and compared with the model. docs/guide/export.md has a table of layers, ops
-    and differences.
+    function returns, and compared with the model.
 
     >>> import keras
     >>> from tf_lstm_ops import export

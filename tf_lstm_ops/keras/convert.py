@@ -55,8 +55,7 @@ def convert_model(
     it was. The model itself does not change, and the copy shares only functions with it.
 
     The copy is made from the model's configuration, as by ``keras.models.load_model``. A subclassed
-    model without ``get_config`` has none: convert it with ``in_place=True``. Rules:
-    docs/reference/keras.md.
+    model without ``get_config`` has none: convert it with ``in_place=True``.
 
     Args:
       model: a ``keras.Model``: Sequential, functional, or with a ``get_config`` of its own; with

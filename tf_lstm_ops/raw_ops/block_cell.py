@@ -1,4 +1,4 @@
-"""LSTMBlockCell, BlockLSTM and their gradients. Equations and rules: docs/reference/block_cell.md.
+"""LSTMBlockCell, BlockLSTM, BlockLSTMV2 and their gradients.
 
 B batch, T time, I input size, H cell size. All tensors but seq_len_max have one type: half,
 bfloat16, float or double.

@@ -1,8 +1,8 @@
 """cuDNN's parameter buffer: its size, and conversion from and to the matrices of the gates.
 
-I input size, H cell size (number of units), P hidden size, L layers, D directions. The layout of
-the buffer: docs/reference/cudnn_rnn.md. The model's attributes are those of cudnn_rnn.py; dropout
-and its seeds do not affect the results.
+I input size, H cell size (number of units), P hidden size, L layers, D directions. The buffer has
+all matrices, layer by layer, then all biases. The model's attributes are those of `CudnnRNN`;
+dropout and its seeds do not affect the results.
 """
 
 from __future__ import annotations

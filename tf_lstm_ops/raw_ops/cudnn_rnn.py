@@ -1,4 +1,4 @@
-"""The CudnnRNN ops: multi-layer RNNs. Equations, layouts and rules: docs/reference/cudnn_rnn.md.
+"""The CudnnRNN ops: multi-layer RNNs.
 
 B batch, T time, I input size, H cell size (number of units), P hidden size (num_proj where that is
 positive and less than H, else H), L layers, D directions. All tensors have one type, half,

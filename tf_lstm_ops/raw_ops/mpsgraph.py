@@ -1,4 +1,4 @@
-"""The LSTM of Apple's MPSGraph, on any device. Equations and rules: docs/reference/mpsgraph.md.
+"""The LSTM of Apple's MPSGraph, on any device.
 
 T time, N batch, I input size, H cell size, D directions. All tensors have one type: half, bfloat16,
 float or double.

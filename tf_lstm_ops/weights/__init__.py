@@ -3,7 +3,7 @@
 `LSTMWeights` and `GRUWeights` are the canonical format. Their class methods ``from_*`` read other
 formats, their methods ``to_*`` write them. All arrays are NumPy arrays of the given dtype. They are
 copies: no conversion shares memory with its source. Conversions raise ValueError for weights
-that the target format cannot express. Rules and examples: docs/reference/weights.md.
+that the target format cannot express.
 
 Notation: I input size, H units, P size of h (H, or the size of the
 projection), D directions, G gates.
