@@ -4,6 +4,7 @@ import gc
 import itertools
 import os
 import random
+import subprocess
 import sys
 import zlib
 from collections import defaultdict
@@ -17,6 +18,9 @@ from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 if any(map(os.path.exists, ("/dev/nvidiactl", "/dev/dxg"))):
+    if "PYTEST_XDIST_WORKER" not in os.environ:  # the kernels need the stream library
+        program = "from tf_lstm_ops import _cuda_stream; _cuda_stream.build()"
+        subprocess.run([sys.executable, "-c", program], check=True)
     os.environ.setdefault("TF_LSTM_OPS_GPU", "1")  # the tests test the kernels
 TESTS = Path(__file__).resolve().parent
 # "python -m pytest" would put the source folder of the package before the installed one.

@@ -2,12 +2,14 @@
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import tensorflow as tf
 
-from tf_lstm_ops import _cuda_stream, _gpu, _user_cache
+from tf_lstm_ops import _cuda_stream, _gpu, _library, _user_cache
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +71,8 @@ def test_a_file_is_written_for_its_owner_only():
 
 def stream_library() -> Path:
     """Where the library is, once it has been made. The compiler is a script."""
-    assert _cuda_stream.is_ready()
+    _cuda_stream.build()
+    _cuda_stream.use()
     return Path(os.environ["TF_LSTM_OPS_CUDA_STREAM_LIBRARY"])
 
 
@@ -112,9 +115,9 @@ def test_a_stream_library_of_anyone_else_is_refused(cache, compiler, monkeypatch
     else:
         os.chown(library, 12345, 12345)
     monkeypatch.delenv("TF_LSTM_OPS_CUDA_STREAM_LIBRARY")
-    with pytest.warns(UserWarning, match=f"{library} must .*Delete it") as caught:
-        assert not _cuda_stream.is_ready()
-    assert len(caught) == 1
+    for call in (_cuda_stream.use, _cuda_stream.build):
+        with pytest.raises(PermissionError, match=f"{library} must .*Delete it"):
+            call()
     assert "TF_LSTM_OPS_CUDA_STREAM_LIBRARY" not in os.environ
 
 
@@ -130,7 +133,49 @@ def test_a_release_of_tensorflow_takes_the_library_of_the_wheel(
     assert (stream_library().read_text() == "shipped") == released
 
 
-def test_a_missing_compiler_is_a_warning(compiler):
-    compiler.unlink()
-    with pytest.warns(UserWarning, match=r"cannot be compiled or loaded .*\$CXX"):
-        assert not _cuda_stream.is_ready()
+@pytest.mark.parametrize("folder", [False, True])
+def test_the_use_of_the_stream_library_compiles_nothing(cache, compiler, folder):
+    """An import only uses it."""
+    if folder:
+        _user_cache.folder()
+    before = sorted(cache.rglob("*"))
+    with pytest.raises(FileNotFoundError, match=r"`tf-lstm-ops selftest --device GPU` builds it"):
+        _cuda_stream.use()
+    assert sorted(cache.rglob("*")) == before
+    assert "TF_LSTM_OPS_CUDA_STREAM_LIBRARY" not in os.environ
+
+
+# A process with an NVIDIA GPU, as far as the package sees, and a compiler that leaves a file.
+IMPORT = """
+import os
+exists = os.path.exists
+os.path.exists = lambda path: path == "/dev/nvidiactl" or exists(path)
+import tensorflow as tf
+tf.test.is_built_with_cuda = lambda: True
+import tf_lstm_ops
+from tensorflow.python.framework import kernels
+found = kernels.get_registered_kernels_for_op("TfLstmOps>BlockLSTM").kernel
+print({kernel.device_type for kernel in found})
+from tf_lstm_ops.cli import doctor_environment, info
+print(info.facts()["gpu_kernels"]["reason"])
+print(*[each.change for each in doctor_environment.problems() if "stream" in each.problem])
+"""
+
+
+@pytest.mark.full  # a process that imports TensorFlow
+def test_an_import_without_the_stream_library_registers_no_gpu_kernels(cache, compiler):
+    library = _library.gpu_path()
+    if library is None or not library.stem.endswith("cuda"):
+        pytest.skip("this package has no kernels for CUDA")
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT],
+        env={**os.environ, "TF_LSTM_OPS_GPU": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    kernels, reason, change = done.stdout.splitlines()
+    assert kernels == "{'CPU'}"
+    assert reason.startswith("off, because their library cannot be loaded: the stream library")
+    assert change == "run tf-lstm-ops selftest --device GPU"
+    assert not (cache / "tf_lstm_ops").exists()

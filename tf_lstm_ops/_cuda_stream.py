@@ -1,10 +1,10 @@
-"""Builds the library that reads TensorFlow's CUDA stream, one for each minor version.
+"""The stream library, which reads TensorFlow's CUDA stream: one for each minor version.
 
 TensorFlow's C API does not give a GPU kernel its stream, and the C++ API differs between versions.
-Therefore one function, `_lib/stream.cc`, is compiled against the installed TensorFlow when the
-package is first imported on a machine with an NVIDIA GPU. This takes about ten seconds; the library
-is stored in the user's cache. The wheels of a release contain it, in `_lib`, for the releases of
-TensorFlow that it was compiled for.
+Therefore one function, `_lib/stream.cc`, is compiled against the installed TensorFlow. The wheels
+of a release contain the library, in `_lib`, for the versions of TensorFlow that it was compiled
+for. For others the self-test of a GPU compiles it into the user's cache, in about ten seconds. An
+import only looks for it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import re
 import shlex
 import subprocess
 import tempfile
-import warnings
 
 from tf_lstm_ops import _user_cache
 
@@ -24,39 +23,58 @@ _VARIABLE = "TF_LSTM_OPS_CUDA_STREAM_LIBRARY"
 _FOLDER = pathlib.Path(__file__).absolute().parent / "_lib"
 
 
-def is_ready() -> bool:
-    """Whether the kernels for CUDA may be registered.
+def use() -> None:
+    """Names the library in $TF_LSTM_OPS_CUDA_STREAM_LIBRARY, from which the kernels load it.
 
-    TensorFlow places ops on the GPU if they have GPU kernels. Without the stream library these
-    kernels would fail. This function compiles the library if necessary and names it in
-    $TF_LSTM_OPS_CUDA_STREAM_LIBRARY.
+    TensorFlow places ops on the GPU if they have GPU kernels. Without the library these kernels
+    would fail, so they must not be registered then. Nothing is done if the variable is set, or if
+    the machine has no NVIDIA GPU.
 
-    Returns:
-      True if the library is named there, or if the machine has no GPU. False, with a warning, if
-      the library cannot be compiled, or if another user can have written the one in the cache.
+    Raises:
+      OSError: the library does not exist, or another user can have written the one in the cache.
     """
+    if not _is_needed():
+        return
+    library = _path()
+    if not library.exists():
+        from tf_lstm_ops import _gpu
+
+        raise FileNotFoundError(
+            f"the stream library for this TensorFlow does not exist; `{_gpu.COMMAND}` builds it"
+        )
+    if library.parent != _FOLDER:
+        for part in (_user_cache.path(), library.parent, library):
+            _user_cache.require_own(part)
+    os.environ[_VARIABLE] = str(library)
+
+
+def build() -> None:
+    """Compiles the library into the user's cache, unless `use` would find it.
+
+    Raises:
+      OSError: there is no compiler, or another user can write to the cache or have written the
+        library there.
+      subprocess.CalledProcessError: the compiler failed; ``stdout`` has its messages.
+    """
+    if not _is_needed() or (library := _path()).parent == _FOLDER:
+        return
+    _user_cache.folder(library.parent.name)
+    if not os.path.lexists(library):
+        compile_library(_FOLDER / "stream.cc", library)
+    _user_cache.require_own(library)
+
+
+def _is_needed() -> bool:
     import tensorflow as tf
 
     from tf_lstm_ops import _gpu
 
     has_gpu = any(map(os.path.exists, _gpu.DRIVERS)) and tf.test.is_built_with_cuda()
-    if os.environ.get(_VARIABLE) or not has_gpu:
-        return True
-    try:
-        os.environ[_VARIABLE] = str(_find())
-    except (OSError, subprocess.SubprocessError) as error:
-        log = getattr(error, "stdout", None) or ""
-        warnings.warn(
-            f"tf_lstm_ops runs on the CPU only: its library for TensorFlow's CUDA stream cannot be "
-            f"compiled or loaded ({error}). Compiling needs a C++17 compiler, c++ or $CXX.\n{log}",
-            stacklevel=2,
-        )
-        return False
-    return True
+    return has_gpu and not os.environ.get(_VARIABLE)
 
 
-def _find() -> pathlib.Path:
-    """The library of the release or of the cache, which is compiled if it does not exist."""
+def _path() -> pathlib.Path:
+    """The library of the release, or the place in the cache."""
     import tensorflow as tf
 
     minor = ".".join(tf.__version__.split(".")[:2])
@@ -65,15 +83,10 @@ def _find() -> pathlib.Path:
     is_release = re.fullmatch(r"\d+\.\d+\.\d+", tf.__version__)
     if is_release and (released := _FOLDER / name).exists():
         return released
-    source = _FOLDER / "stream.cc"
     # Two builds of one TensorFlow version may have different headers.
     kind = f"{tf.__version__} {tf.__git_version__} {tf.__compiler_version__}"
-    digest = hashlib.sha256(kind.encode() + source.read_bytes()).hexdigest()[:16]
-    library = _user_cache.folder(digest) / name
-    if not os.path.lexists(library):
-        compile_library(source, library)
-    _user_cache.require_own(library)
-    return library
+    source = (_FOLDER / "stream.cc").read_bytes()
+    return _user_cache.path(hashlib.sha256(kind.encode() + source).hexdigest()[:16], name)
 
 
 def compile_library(source: pathlib.Path, library: pathlib.Path) -> None:

@@ -113,7 +113,7 @@ def set_broken(error: Exception) -> None:
     """Says that the library of the GPU kernels cannot be loaded. Logs one line.
 
     Args:
-      error: TensorFlow's error.
+      error: TensorFlow's error, or that of the stream library.
     """
     global _status
     reason = f"off, because their library cannot be loaded: {error}"

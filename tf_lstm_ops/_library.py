@@ -114,8 +114,10 @@ def register() -> None:
     if gpu is None:
         _gpu.set_missing()
     allowed = gpu is not None and _gpu.decide(gpu).on
-    if gpu and allowed and (not gpu.stem.endswith("cuda") or _cuda_stream.is_ready()):
+    if gpu and allowed:
         try:
+            if gpu.stem.endswith("cuda"):
+                _cuda_stream.use()
             tf.load_library(str(gpu))  # kernels of the same ops
         except (tf.errors.OpError, OSError, RuntimeError) as error:
             _gpu.set_broken(error)

@@ -4,6 +4,7 @@ The child process is a script here; tests/cuda and tests/metal run the real one.
 """
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_lstm_ops import __main__, _gpu
+from tf_lstm_ops import __main__, _cuda_stream, _gpu, _library
 from tf_lstm_ops.selftest import check, large, ops, programs, runner
 
 # Each name says what its check does. Every start of the process leaves a line in the file.
@@ -166,6 +167,25 @@ def test_json(checks, gpu, capsys):
     assert [each["difference"] for each in found["checks"]] == [0.0, None, 0.0]
     assert found["checks"][2]["error"] == "RuntimeError: no kernel"
     assert "1 of 3 checks passed." in (gpu / found["report"]).read_text()
+
+
+def test_the_stream_library_is_built_before_the_checks(checks, gpu, capsys, monkeypatch):
+    starts = checks("one")
+
+    def build() -> None:
+        assert not starts.exists()
+        raise subprocess.CalledProcessError(1, "c++", "stream.cc:1: error: no")
+
+    monkeypatch.setattr(_library, "gpu_path", lambda: gpu / "tf_lstm_ops_cuda.so")
+    (gpu / "tf_lstm_ops_cuda.so").write_text("")
+    monkeypatch.setattr(_cuda_stream, "build", build)
+    assert __main__.main(["selftest"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("tf-lstm-ops: the stream library cannot be built: Command 'c++'")
+    assert "$CXX" in error and error.endswith("stream.cc:1: error: no\n")
+    assert not starts.exists()
+    monkeypatch.setattr(_cuda_stream, "build", lambda: None)
+    assert __main__.main(["selftest"]) == 0
 
 
 def test_without_checks_nothing_is_recorded(checks, gpu, capsys):

@@ -6,13 +6,14 @@ import argparse
 import math
 import platform
 import re
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import tensorflow as tf
 
-from tf_lstm_ops import _gpu, _library
+from tf_lstm_ops import _cuda_stream, _gpu, _library
 from tf_lstm_ops._version import __version__
 from tf_lstm_ops.cli import CommandError, UsageError, output
 from tf_lstm_ops.selftest import large, oracle, runner
@@ -67,8 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
       UsageError: an argument is wrong.
-      CommandError: there is no such device, the package has no kernels for it, the checks cannot
-        start, or the report or the record cannot be written.
+      CommandError: there is no such device, the package has no kernels for it, the stream library
+        cannot be built, the checks cannot start, or the report or the record cannot be written.
     """
     _check_usage(arguments)
     device = arguments.device if ":" in arguments.device else f"{arguments.device}:0"
@@ -76,6 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
     library = _library.gpu_path() if physical.device_type == "GPU" else _library.path()
     if library is None:
         raise CommandError(f"this package has no kernels for {device}")
+    if library.stem.endswith("cuda"):
+        _build_stream_library()
     machine = _gpu.machine(physical, library)
     try:
         with (
@@ -135,6 +138,20 @@ def _find(device: str) -> tf.config.PhysicalDevice:
             "TensorFlow; an NVIDIA GPU needs its driver and pip install 'tensorflow[and-cuda]'."
         )
     return found[int(number)]
+
+
+def _build_stream_library() -> None:
+    output.progress("builds the library that reads TensorFlow's CUDA stream")
+    try:
+        _cuda_stream.build()
+    except (OSError, subprocess.SubprocessError) as error:
+        log = getattr(error, "stdout", None) or ""
+        raise CommandError(
+            f"the stream library cannot be built: {error}. Compiling it needs a C++17 compiler, "
+            f"c++ or $CXX.\n{log}".rstrip()
+        ) from error
+    finally:
+        output.progress("")
 
 
 def _description(device: str, machine: _gpu.Machine) -> Sequence[str]:
