@@ -23,7 +23,7 @@ author = copyright = "The tf_lstm_ops developers"
 version = release = runpy.run_path(str(ROOT / "tf_lstm_ops" / "_version.py"))["__version__"]
 
 extensions = [
-    *("sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb"),
+    *("sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "sphinx_copybutton"),
     *("google_docstrings", "mathml", "repository_pages"),
 ]
 exclude_patterns = ["_ext", "requirements.txt"]
@@ -40,6 +40,10 @@ autodoc_default_options = {"members": True, "inherited-members": True}
 default_role = "code"  # `name` in docstrings is code
 napoleon_custom_sections = [("Call arguments", "params_style"), ("Call returns", "returns_style")]
 python_maximum_signature_line_length = 80  # characters; longer ones get a line for each argument
+
+# A copied example has neither its prompts nor its output.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 html_math_renderer = "mathml"
 html_theme = "furo"

@@ -3,7 +3,8 @@
 Sphinx reads only files below docs. Before a build, the pages outside of docs are copied to a folder
 that git ignores. Links in all pages are written for the repository. When a page is read, a link to
 another page leads to that page of the site. A link to another file leads to the address of the file
-in the repository, if one is known. If not, the text of the link remains. An element <picture>, from
+in the repository, if one is known. If not, it leads to a copy of the file, as plain text; of a link
+to a folder the text remains. An element <picture>, from
 which a git host shows the image for its light or dark theme, becomes two images, of which the site
 shows one.
 """
@@ -27,6 +28,7 @@ OUTSIDE = (
     *("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"),
     *("benchmarks/*.md", "cc/**/README.md", "examples/*.md", "examples/notebooks/*.ipynb"),
 )
+FILES = "_static/files"  # the folder of the copies of linked files in the site
 FRONT = {"README.md": "index.md"}  # the site has a front page of its own
 # Pages that list others: a toctree of these, which a git host would show as code, is added.
 CHILDREN = {
@@ -91,14 +93,20 @@ def source_of(page: str) -> str:
     return copied if copied != page else f"docs/{page}"
 
 
-def rewritten(text: str, source: str, file_url: Callable[[str], str | None]) -> str:
-    """A page whose links lead to pages of the site and to files at the address of the repository,
-    and whose pictures are images.
+def rewritten(
+    text: str,
+    source: str,
+    file_url: Callable[[str], str | None],
+    copy_url: Callable[[str], str | None],
+) -> str:
+    """A page whose links lead to pages of the site and to files, and whose pictures are images.
 
     Args:
       text: Markdown.
       source: the path of the page from the root of the repository.
-      file_url: returns the address of a file, given its path from the root; None if unknown.
+      file_url: returns the address of a file in the repository, given its path from the root; None
+        if unknown.
+      copy_url: returns the address of a copy of the file in the site; None for a folder.
 
     Returns:
       The text with other links and images. Code is unchanged.
@@ -123,6 +131,10 @@ def rewritten(text: str, source: str, file_url: Callable[[str], str | None]) -> 
             return f"[{text}](/{page}{anchor})"
         if url := file_url(path):
             return f"[{text}]({url}{anchor})"
+        if url := copy_url(path):
+            # A browser scrolls to the function. MyST would offer a file for download instead.
+            scroll = anchor and f"#:~:text=def%20{anchor[1:]}("
+            return f'<a class="reference" href="{url}{scroll}">{text}</a>'
         return f"`{text}`" if path.endswith(text) else text
 
     return CODE_LINK_OR_PICTURE.sub(link, text)
@@ -142,25 +154,38 @@ def copy_pages(app: Sphinx) -> None:
             copy.write_bytes(file.read_bytes())
 
 
+def copy_file(app: Sphinx, docname: str, path: str) -> str | None:
+    """Copies a file into the site; returns its address from a page, None for a folder."""
+    if not (ROOT / path).is_file():
+        return None
+    copy = f"{FILES}/{path}.txt"  # as which any server has it shown
+    (app.outdir / copy).parent.mkdir(parents=True, exist_ok=True)
+    (app.outdir / copy).write_bytes((ROOT / path).read_bytes())
+    return os.path.relpath(copy, PurePosixPath(docname).parent)
+
+
 def rewrite_included(app: Sphinx, path: Path, docname: str, content: list[str]) -> None:
     """Rewrites the links of a page that another one includes."""
     source = os.path.normpath(PurePosixPath("docs") / path)
-    content[0] = rewritten(content[0], source, project_url.file_url)
+    copy_url = functools.partial(copy_file, app, docname)
+    content[0] = rewritten(content[0], source, project_url.file_url, copy_url)
 
 
 def rewrite(app: Sphinx, docname: str, content: list[str]) -> None:
     """Rewrites the links of a page that Sphinx has read; adds a toctree to some pages."""
     file = app.env.doc2path(docname)
     source = source_of(file.relative_to(DOCS).as_posix())
+    copy_url = functools.partial(copy_file, app, docname)
     if file.suffix == ".md":
-        content[0] = rewritten(content[0], source, project_url.file_url)
+        content[0] = rewritten(content[0], source, project_url.file_url, copy_url)
         if children := CHILDREN.get(docname):
             content[0] += TOCTREE.format("\n".join(f"/{child}" for child in children))
     elif file.suffix == ".ipynb":
         notebook = json.loads(content[0])
         for cell in notebook["cells"]:
             if cell["cell_type"] == "markdown":
-                cell["source"] = rewritten("".join(cell["source"]), source, project_url.file_url)
+                text = "".join(cell["source"])
+                cell["source"] = rewritten(text, source, project_url.file_url, copy_url)
         content[0] = json.dumps(notebook)
 
 

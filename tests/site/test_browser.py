@@ -169,6 +169,42 @@ def test_plots_are_those_of_the_theme(
         visit.tab.close()
 
 
+def test_code_is_copied(browser: Browser, address: str) -> None:
+    visit = Visit(browser, "desktop", address)
+    visit.tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    visit.go("guide/tutorial.html")
+    block = visit.tab.locator("div.highlight-python").first
+    block.hover()
+    block.locator("button.copybtn").click()
+    copied = visit.tab.evaluate("navigator.clipboard.readText()")
+    assert copied.strip() == block.locator("pre").inner_text().strip()
+    assert visit.problems == []
+    visit.tab.close()
+
+
+@pytest.mark.parametrize(
+    ("shown", "copied"),
+    [
+        (">>> for i in range(2):\n...     print(i)\n0\n1", "for i in range(2):\n    print(i)"),
+        ("$ tf-lstm-ops info\nversion 0.1.0", "tf-lstm-ops info"),
+        ("pip install .\npytest", "pip install .\npytest"),
+    ],
+)
+def test_prompts_and_output_are_not_copied(
+    shown: str, copied: str, browser: Browser, address: str
+) -> None:
+    """Some page may have no prompt, so the text of a block is replaced."""
+    visit = Visit(browser, "desktop", address)
+    visit.tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    visit.go("guide/tutorial.html")
+    block = visit.tab.locator("div.highlight-python").first
+    block.locator("pre").evaluate("(pre, text) => { pre.textContent = text }", shown)
+    block.hover()
+    block.locator("button.copybtn").click()
+    assert visit.tab.evaluate("navigator.clipboard.readText()").strip() == copied
+    visit.tab.close()
+
+
 def results(browser: Browser, address: str, query: str) -> list[str]:
     """The pages that the search finds, in order."""
     visit = Visit(browser, "phone", address)

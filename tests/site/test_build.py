@@ -90,6 +90,21 @@ def test_no_link_leads_nowhere(pages: dict[str, Page], site: Path) -> None:
     assert count > 1000
 
 
+@pytest.mark.parametrize("source", ["docs/reference/features.md", "docs/interoperability.md"])
+def test_tables_link_every_test(source: str, pages: dict[str, Page], site: Path) -> None:
+    """Without an address of the repository: copies of the tests, and the functions in them."""
+    text = (ROOT / source).read_text(encoding="utf-8")
+    tests = re.findall(r"\]\(((?:\.\./)+tests/[\w/]+\.py)#(\w+)\)", text)
+    path = f"{source.removeprefix('docs/').removesuffix('.md')}.html"
+    address = r'href="([^"]+\.py)(?:\.txt#:~:text=def%20|#)(\w+)'
+    links = re.findall(address, pages[path].text)
+    assert len(tests) > 30 and [test for _, test in links] == [test for _, test in tests]
+    for file, test in links:
+        if "://" not in file:
+            copy = (site / path).parent / f"{file}.txt"
+            assert f"\ndef {test}(" in copy.read_text(encoding="utf-8")
+
+
 def test_no_picture_remains(pages: dict[str, Page]) -> None:
     """Each is an image for each theme. test_browser.py looks which one is seen."""
     assert [path for path, page in pages.items() if "picture" in page.tags] == []

@@ -10,6 +10,10 @@ def address(path: str) -> str:
     return f"https://example.org/blob/main/{path}"
 
 
+def no_address(path: str) -> None:
+    return None
+
+
 @pytest.mark.parametrize(
     ("source", "link", "target"),
     [
@@ -37,7 +41,7 @@ def address(path: str) -> str:
     ],
 )
 def test_link(source: str, link: str, target: str) -> None:
-    assert rewritten(f"See {link}.", source, address) == f"See {target}."
+    assert rewritten(f"See {link}.", source, address, no_address) == f"See {target}."
 
 
 @pytest.mark.parametrize(
@@ -45,19 +49,30 @@ def test_link(source: str, link: str, target: str) -> None:
 )
 def test_code_is_unchanged(code: str) -> None:
     text = f"x\n{code}\n"
-    assert rewritten(text, "docs/testing.md", address) == text
+    assert rewritten(text, "docs/testing.md", address, no_address) == text
 
 
 @pytest.mark.parametrize(
-    ("link", "text"),
+    ("link", "html"),
     [
-        ("[yes](../tests/pages.py#links)", "yes"),
-        ("[pages.py](../tests/pages.py)", "`pages.py`"),
-        ("[`pages.py`](../tests/pages.py)", "`pages.py`"),
+        (
+            "[yes](../tests/pages.py#links)",
+            '<a class="reference" href="{}#:~:text=def%20links(">yes</a>',
+        ),
+        ("[`pages.py`](../tests/pages.py)", '<a class="reference" href="{}">`pages.py`</a>'),
     ],
 )
-def test_text_remains_without_an_address(link: str, text: str) -> None:
-    assert rewritten(link, "docs/testing.md", lambda path: None) == text
+def test_link_leads_to_a_copy_without_an_address(link: str, html: str) -> None:
+    copy = "copies/{}.txt".format
+    expected = html.format(copy("tests/pages.py"))
+    assert rewritten(link, "docs/testing.md", no_address, copy) == expected
+
+
+@pytest.mark.parametrize(
+    ("link", "text"), [("[the tests](../tests)", "the tests"), ("[tests](../tests)", "`tests`")]
+)
+def test_text_of_a_folder_remains_without_an_address(link: str, text: str) -> None:
+    assert rewritten(link, "docs/testing.md", no_address, no_address) == text
 
 
 def test_picture_becomes_an_image_for_each_theme() -> None:
@@ -67,7 +82,7 @@ def test_picture_becomes_an_image_for_each_theme() -> None:
         f'```{{image}} /../a/{file}.svg\n:class: only-{theme}\n:alt: "An x: y"\n```\n'
         for file, theme in (("x", "light"), ("x-dark", "dark"))
     ]
-    assert rewritten(picture, "README.md", address) == "\n".join(images)
+    assert rewritten(picture, "README.md", address, no_address) == "\n".join(images)
 
 
 @pytest.mark.parametrize("source", ["docs/guide/keras.md", "cc/backends/cpu/README.md"])
