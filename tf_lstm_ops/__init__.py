@@ -11,28 +11,37 @@ then on a SavedModel that uses them can be loaded.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tf_lstm_ops import _keras_backend, _library, _tensorflow
-from tf_lstm_ops.cli import startup
+from tf_lstm_ops import _library
+from tf_lstm_ops._program import IS_PROGRAM
+from tf_lstm_ops._version import __version__
 
-if _library.is_built():
-    startup.end_on_interrupt()  # this and the next two lines: in the command line only
-    startup.use_tensorflow_backend()
-    with startup.quiet_tensorflow():
-        _tensorflow.check()
-        _library.register()
-    from tf_lstm_ops import dialects, raw_ops, stock, weights
-    from tf_lstm_ops._version import __version__
+if TYPE_CHECKING:
+    from tf_lstm_ops import export, keras, raw_ops, stock, weights
+
+__all__ = ["__version__", "export", "keras", "raw_ops", "stock", "weights"]
+
+
+def _load() -> None:
+    """Registers the ops, kernels and gradients, and imports the public modules."""
+    from tf_lstm_ops import _keras_backend, _tensorflow
+
+    _tensorflow.check()
+    _library.register()
+    from tf_lstm_ops import dialects, raw_ops, stock, weights  # noqa: F401
 
     dialects.register_gradients()
     if _keras_backend.problem() is None:
-        from tf_lstm_ops import export, keras
-    __all__ = ["__version__", "export", "keras", "raw_ops", "stock", "weights"]
-else:
+        from tf_lstm_ops import export, keras  # noqa: F401
+
+
+if not _library.is_built():
     # This is the source folder of a checkout, found first because it is in the current directory.
     # The installed package replaces this module.
     _library.import_installed(__name__)
+elif not IS_PROGRAM:
+    _load()
 
 
 def __getattr__(name: str) -> Any:

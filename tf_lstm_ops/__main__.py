@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 
-from tf_lstm_ops._version import __version__
-from tf_lstm_ops.cli import (
-    CommandError,
-    UsageError,
-    demo,
-    doctor,
-    info,
-    output,
-    selftest,
-)
+from tf_lstm_ops._program import IS_PROGRAM
+from tf_lstm_ops.cli import CommandError, UsageError, arguments, startup
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -28,24 +21,21 @@ def main(argv: Sequence[str] | None = None) -> int:
       The exit status: 0, or 1 if the command failed or found something. Wrong usage exits the
       process with 2.
     """
-    parser = argparse.ArgumentParser(
-        prog="tf-lstm-ops",
-        description="LSTM operations for TensorFlow and Keras.",
-        epilog=output.examples("tf-lstm-ops doctor model.keras", "tf-lstm-ops info --json"),
-        formatter_class=output.Help,
-    )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    for command in (info, doctor, demo, selftest):
-        command.add_parser(commands)
-    arguments = parser.parse_args(argv)
-    if "run" not in arguments:
+    if IS_PROGRAM:
+        startup.end_on_interrupt()
+    parser = arguments.parser()
+    given = parser.parse_args(argv)
+    if given.command is None:
         parser.print_help()
         return 0
     try:
-        return arguments.run(arguments)
+        given.check(given)
+        if IS_PROGRAM:
+            startup.load()
+        return importlib.import_module(f"tf_lstm_ops.cli.{given.command}").run(given)
     except UsageError as error:
-        commands.choices[arguments.command].error(str(error))
+        of_command: argparse.ArgumentParser = given.parser
+        of_command.error(str(error))
     except CommandError as error:
         print(f"tf-lstm-ops: {error}", file=sys.stderr)
         return 1

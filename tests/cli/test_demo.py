@@ -13,6 +13,7 @@ import pytest
 
 from tf_lstm_ops import __main__
 from tf_lstm_ops.cli import CommandError, demo, training, vowels
+from tf_lstm_ops.cli.arguments import DTYPE_POLICIES
 from tf_lstm_ops.keras import LSTM
 from tf_lstm_ops.keras.policy import default_dtype_policy
 
@@ -74,7 +75,7 @@ def test_both_layers_learn_from_the_same_start_and_data(parts) -> None:
     assert len(ours.seconds) == len(stock.seconds) == 2
 
 
-@pytest.mark.parametrize("policy", training.DTYPE_POLICIES)
+@pytest.mark.parametrize("policy", DTYPE_POLICIES)
 def test_dtype_policy_reaches_all_but_the_probabilities(policy: str) -> None:
     before = keras.config.dtype_policy()
     model = training.build_model(LSTM, steps=1, seed=3, dtype_policy=policy)

@@ -21,6 +21,7 @@ class Finder:
             signal.raise_signal(signal.SIGINT)
 sys.meta_path.insert(0, Finder)
 sys.argv = ["tf-lstm-ops", "info"]
+sys.orig_argv = ["python", *sys.argv]
 runpy.run_module("tf_lstm_ops", run_name="__main__")
 """
 

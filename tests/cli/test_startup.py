@@ -1,18 +1,18 @@
-"""TensorFlow's start-up log is hidden in the command line only, and never when something fails."""
+"""The start of the command line: TensorFlow's log is hidden unless something fails."""
 
 import os
 import sys
 
 import pytest
 
+from tf_lstm_ops import _program
 from tf_lstm_ops.cli import startup
 
 NOISE = b"I0000 00:00:00.000000 port.cc] something about the processor\n"
 
 
 @pytest.fixture(autouse=True)
-def as_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["/somewhere/bin/tf-lstm-ops", "info"])
+def no_level(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "")  # remembered, and so restored after the test
     monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")
 
@@ -42,23 +42,35 @@ def test_level_set_by_the_user_wins(
     assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "0"
 
 
-@pytest.mark.parametrize(("program", "expected"), [("tf-lstm-ops", "tensorflow"), ("x", "jax")])
-def test_backend_of_keras_is_set_in_the_command_line(
-    monkeypatch: pytest.MonkeyPatch, program: str, expected: str
-) -> None:
-    monkeypatch.setattr(sys, "argv", [program])
+def test_backend_of_keras_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the package is loaded."""
     monkeypatch.setenv("KERAS_BACKEND", "jax")
-    startup.use_tensorflow_backend()
-    assert os.environ["KERAS_BACKEND"] == expected
+    found = []
+    monkeypatch.setattr("tf_lstm_ops._load", lambda: found.append(os.environ["KERAS_BACKEND"]))
+    startup.load()
+    assert found == ["tensorflow"]
+
+
+SCRIPT = "/usr/bin/tf-lstm-ops"
 
 
 @pytest.mark.parametrize(
     ("argv", "orig_argv", "expected"),
     [
-        (["/usr/bin/tf-lstm-ops", "demo"], ["python", "/usr/bin/tf-lstm-ops", "demo"], True),
+        ([SCRIPT, "demo"], ["python", SCRIPT, "demo"], True),
+        (["tf-lstm-ops.exe"], ["python", "tf-lstm-ops.exe"], True),
         (["-m", "info"], ["python", "-m", "tf_lstm_ops", "info"], True),
+        (["-m"], ["python", "-X", "dev", "-m", "tf_lstm_ops"], True),
         (["-m", "tests"], ["python", "-m", "pytest", "tests"], False),
+        # Programs that have the name as an argument, or a name of their own that resembles it.
+        (["-m", "tf_lstm_ops"], ["python", "-m", "pytest", "tf_lstm_ops"], False),
+        (["-m", "GPU:0"], ["python", "-m", "tf_lstm_ops.selftest.worker", "GPU:0"], False),
+        (["tf-lstm-ops.py"], ["python", "tf-lstm-ops.py"], False),
         (["train.py"], ["python", "train.py"], False),
+        # A child that multiprocessing spawns from the command line has the parent's argv.
+        ([SCRIPT, "demo"], ["python", "-c", "spawn_main()", "--multiprocessing-fork"], False),
+        ([""], ["python"], False),
+        ([], [], False),
     ],
 )
 def test_users_program_is_told_from_the_command_line(
@@ -66,4 +78,4 @@ def test_users_program_is_told_from_the_command_line(
 ) -> None:
     monkeypatch.setattr(sys, "argv", argv)
     monkeypatch.setattr(sys, "orig_argv", orig_argv)
-    assert startup.is_program() is expected
+    assert _program._is_program() is expected

@@ -12,7 +12,8 @@ import pytest
 PROGRAM = """
 import contextlib, io, json, os, sys
 sys.modules["matplotlib"] = None
-sys.argv[0] = "tf-lstm-ops"
+sys.argv = ["tf-lstm-ops"]
+sys.orig_argv = ["python", *sys.argv]
 from tf_lstm_ops.__main__ import main
 found = {}
 for command in ("info", "demo"):

@@ -20,7 +20,8 @@ from pairs import (
 )
 
 import tf_lstm_ops
-from tf_lstm_ops.cli import demo, training, vowels
+from tf_lstm_ops.cli import training, vowels
+from tf_lstm_ops.cli.arguments import DTYPE_POLICIES, LEAST_ACCURACY
 from tf_lstm_ops.keras.policy import default_dtype_policy
 
 DTYPES = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
@@ -297,9 +298,9 @@ def test_demo_is_as_accurate_as_in_float32():
     """Five seeds each. Their accuracies spread by 0.004 within a policy: three standard errors of
     the difference between two means are 0.008."""
     means = {}
-    for name in training.DTYPE_POLICIES:
+    for name in DTYPE_POLICIES:
         accuracies = [demo_accuracy(name, epochs=30, seed=seed) for seed in range(5)]
-        assert min(accuracies) >= demo.LEAST_ACCURACY, name
+        assert min(accuracies) >= LEAST_ACCURACY, name
         means[name] = np.mean(accuracies)
     for name in DTYPES:
         assert means[name] == pytest.approx(means["float32"], abs=0.008), name

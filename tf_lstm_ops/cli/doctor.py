@@ -4,57 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from tf_lstm_ops.cli import UsageError, doctor_environment, doctor_model, info, output
+from tf_lstm_ops.cli import doctor_environment, doctor_model, info, output
 from tf_lstm_ops.cli import doctor_exports as exports
 from tf_lstm_ops.cli import doctor_layers as layers
 from tf_lstm_ops.cli import doctor_timing as timing
-
-
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command to the command line.
-
-    Args:
-      commands: the commands of ``tf-lstm-ops``.
-    """
-    summary = "tell why the layers of a model are slow, what to change and what that gains"
-    parser = commands.add_parser(
-        "doctor",
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}. Also try the exports of the model, and "
-        "look for problems in the environment. The exit status is 1 if there is something to "
-        "change.",
-        epilog=output.examples(
-            "tf-lstm-ops doctor model.keras",
-            "tf-lstm-ops doctor model.keras --batch 64 --steps 200",
-            "tf-lstm-ops doctor model.keras --import my_package.layers",
-            "tf-lstm-ops doctor saved_model --json",
-        ),
-        formatter_class=output.HelpWithDefaults,
-    )
-    parser.add_argument(
-        "model", metavar="MODEL", type=Path, help=".keras file, .h5 file or folder of a SavedModel"
-    )
-    parser.add_argument(
-        "--batch", metavar="N", type=int, default=32, help="batch size if the model leaves it open"
-    )
-    parser.add_argument(
-        "--steps", metavar="T", type=int, default=100, help="other sizes that the model leaves open"
-    )
-    parser.add_argument(
-        "--import",
-        metavar="MODULE",
-        dest="modules",
-        action="append",
-        default=[],
-        help="Python module that registers classes of the model; may be repeated",
-    )
-    parser.add_argument("--no-timing", action="store_true", help="do not measure layers")
-    parser.add_argument("--no-exports", action="store_true", help="do not try exports")
-    output.add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -67,16 +22,11 @@ def run(arguments: argparse.Namespace) -> int:
       0, or 1 if there is something to change.
 
     Raises:
-      UsageError: an argument is wrong, or MODEL is no model.
       CommandError: Keras cannot load the model, or a module cannot be imported.
     """
-    for name in ("batch", "steps"):
-        if (value := getattr(arguments, name)) < 1:
-            raise UsageError(f"--{name} must be at least 1 but is {value}")
-    kind = doctor_model.kind_of(arguments.model)
     with output.json_only(arguments.json):
         doctor_model.import_modules(arguments.modules)
-        report = _examine(kind, arguments)
+        report = _examine(arguments)
         output.progress("")
     if arguments.json:
         output.print_json(report)
@@ -85,16 +35,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if report["to_change"] else 0
 
 
-def _examine(kind: str, arguments: argparse.Namespace) -> dict[str, Any]:
+def _examine(arguments: argparse.Namespace) -> dict[str, Any]:
     """The document of ``tf-lstm-ops doctor --json``."""
     report: dict[str, Any] = {
-        "model": {"path": str(arguments.model), "format": kind, "name": None},
+        "model": {"path": str(arguments.model), "format": arguments.kind, "name": None},
         "sizes": {"batch": arguments.batch, "steps": arguments.steps},
         "layers": [],
         "exports": [],
         "saved_model": None,
     }
-    if kind == "saved_model":
+    if arguments.kind == "saved_model":
         report["saved_model"] = doctor_model.saved_model(arguments.model)
     else:
         output.progress(f"loads {arguments.model}")
@@ -107,7 +57,7 @@ def _examine(kind: str, arguments: argparse.Namespace) -> dict[str, Any]:
     problems = [problem._asdict() for problem in doctor_environment.problems()]
     report["environment"] = {**info.facts(), "problems": problems}
     report["to_change"] = sum(map(_is_to_change, report["layers"])) + len(problems)
-    if kind == "saved_model":
+    if arguments.kind == "saved_model":
         report["to_change"] += len(report["saved_model"]["changes"])
     return report
 

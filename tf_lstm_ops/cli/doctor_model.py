@@ -5,12 +5,10 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import h5py
 import keras
 
 from tf_lstm_ops import _tf_private
@@ -24,34 +22,6 @@ _RECURRENT = ("CudnnRNN", *_BLOCK_CELLS, "GRUBlockCell")
 _LOOPS = ("While", "StatelessWhile")
 # What Keras says of a class or function that it does not know, for .keras files and .h5 files.
 _UNKNOWN = re.compile(r"(?:Could not locate (?:class|function)|Unknown [a-z ]+:) '([^']+)'")
-
-
-def kind_of(path: Path) -> str:
-    """Finds out what a path is.
-
-    Args:
-      path: the argument MODEL.
-
-    Returns:
-      "keras", "h5" or "saved_model".
-
-    Raises:
-      UsageError: it does not exist, or is no model.
-    """
-    if not path.exists():
-        raise UsageError(f"{path} does not exist")
-    if path.is_dir():
-        if not (path / "saved_model.pb").is_file():
-            raise UsageError(f"the folder {path} is no SavedModel: it has no saved_model.pb")
-        return "saved_model"
-    if path.suffix == ".keras" and zipfile.is_zipfile(path):
-        return "keras"
-    if path.suffix in (".h5", ".hdf5") and h5py.is_hdf5(path):
-        with h5py.File(path) as file:
-            if "model_config" in file.attrs:
-                return "h5"
-        raise UsageError(f"{path} has no model, only weights; save the model with model.save")
-    raise UsageError(f"{path} is no .keras file, no .h5 file and no folder with a SavedModel")
 
 
 def import_modules(names: Sequence[str]) -> None:

@@ -22,27 +22,6 @@ NO_RECORD = "no record on this machine; tf-lstm-ops selftest makes one for a GPU
 DTYPES = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command to the command line.
-
-    Args:
-      commands: the commands of ``tf-lstm-ops``.
-    """
-    summary = "print versions, native library, instruction set, threads and the state of the GPU"
-    parser = commands.add_parser(
-        "info",
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=output.examples("tf-lstm-ops info", "tf-lstm-ops info --all --json"),
-        formatter_class=output.Help,
-    )
-    parser.add_argument(
-        "--all", action="store_true", help="also list the kernels by op, device and dtype"
-    )
-    output.add_json(parser)
-    parser.set_defaults(run=run)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Prints versions, the native library and the state of the CPU engine and of the GPU.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 import platform
-import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,46 +14,11 @@ import tensorflow as tf
 
 from tf_lstm_ops import _cuda_stream, _gpu, _library
 from tf_lstm_ops._version import __version__
-from tf_lstm_ops.cli import CommandError, UsageError, output
+from tf_lstm_ops.cli import CommandError, output
 from tf_lstm_ops.selftest import large, oracle, runner
 from tf_lstm_ops.selftest.check import Result
 
 Outcomes = list[tuple[str, Result]]  # of the checks by name
-
-
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command to the command line.
-
-    Args:
-      commands: the commands of ``tf-lstm-ops``.
-    """
-    summary = "compare a GPU's kernels with the CPU's; if they agree, use them from now on"
-    parser = commands.add_parser(
-        "selftest",
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}. With --device CPU compare the "
-        f"CPU's kernels with {oracle.NAME}.",
-        epilog=output.examples("tf-lstm-ops selftest", "tf-lstm-ops selftest --device CPU --json"),
-        formatter_class=output.Help,
-    )
-    parser.add_argument(
-        "--device", default="GPU", help="CPU, GPU, GPU:1, ... (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--report",
-        default="tf_lstm_ops_selftest.txt",
-        metavar="FILE",
-        help="the file for what is printed (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--time-limit",
-        default=180.0,
-        type=float,
-        metavar="SECONDS",
-        help="of each check (default: %(default).0f)",
-    )
-    output.add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -67,11 +31,9 @@ def run(arguments: argparse.Namespace) -> int:
       0, or 1 if a check fails.
 
     Raises:
-      UsageError: an argument is wrong.
       CommandError: there is no such device, the package has no kernels for it, the stream library
         cannot be built, the checks cannot start, or the report or the record cannot be written.
     """
-    _check_usage(arguments)
     device = arguments.device if ":" in arguments.device else f"{arguments.device}:0"
     physical = _find(device)
     library = _library.gpu_path() if physical.device_type == "GPU" else _library.path()
@@ -101,15 +63,6 @@ def run(arguments: argparse.Namespace) -> int:
     elif failures:
         print(f"Please report the file {arguments.report}: it has everything above.")
     return 1 if failures else 0
-
-
-def _check_usage(arguments: argparse.Namespace) -> None:
-    if not re.fullmatch(r"(CPU|GPU)(:[0-9]{1,3})?", arguments.device):
-        raise UsageError(f"--device must be CPU, GPU, GPU:1 or such but is {arguments.device!r}")
-    if not 0 < arguments.time_limit < math.inf:
-        raise UsageError(
-            f"--time-limit must be more than 0 and finite but is {arguments.time_limit}"
-        )
 
 
 class _Report:

@@ -1,0 +1,24 @@
+"""Whether this process is the command line. This module imports nothing of the package."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def _is_program() -> bool:
+    """Looks at what Python was started with. It is called while the package is imported.
+
+    A module or a script of that name which a user's program runs is not meant: the arguments of
+    this process must be those that the interpreter was started with.
+    """
+    [program, *arguments] = sys.argv or [""]
+    [*_, started] = sys.orig_argv[: len(sys.orig_argv) - len(arguments)] or [""]
+    if program == "-m":  # until Python has found the module to run, which imports its package
+        return started == "tf_lstm_ops"
+    return started == program and Path(program).name in ("tf-lstm-ops", "tf-lstm-ops.exe")
+
+
+# Then the import of the package does not import TensorFlow. The command line does that once it has
+# read its arguments.
+IS_PROGRAM = _is_program()

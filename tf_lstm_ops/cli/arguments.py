@@ -1,0 +1,225 @@
+"""The arguments of all commands. This module imports nothing that takes long."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+from tf_lstm_ops._version import __version__
+from tf_lstm_ops.cli import UsageError, output
+
+DTYPE_POLICIES = ("float32", "mixed_float16", "mixed_bfloat16")
+LEAST_ACCURACY = 0.95  # of the demo
+
+Arguments = argparse.Namespace
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def parser() -> argparse.ArgumentParser:
+    """Makes the parser of the command line.
+
+    Returns:
+      The parser. What it returns has the attribute ``command``, the command's name or None, and
+      after a command ``parser``, that of the command, and ``check``, which takes the arguments and
+      raises a UsageError if a value is wrong.
+    """
+    program = argparse.ArgumentParser(
+        prog="tf-lstm-ops",
+        description="LSTM operations for TensorFlow and Keras.",
+        epilog=output.examples("tf-lstm-ops doctor model.keras", "tf-lstm-ops info --json"),
+        formatter_class=output.Help,
+    )
+    program.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = program.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+    for add in (_add_info, _add_doctor, _add_demo, _add_selftest):
+        add(commands)
+    return program
+
+
+def _add(
+    commands: Commands,
+    name: str,
+    check: Callable[[Arguments], None],
+    summary: str,
+    more: str = "",
+    *,
+    examples: tuple[str, ...],
+    formatter: type[argparse.HelpFormatter] = output.Help,
+) -> argparse.ArgumentParser:
+    """Adds a command."""
+    added = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.{more}",
+        epilog=output.examples(*(f"tf-lstm-ops {name} {rest}".rstrip() for rest in examples)),
+        formatter_class=formatter,
+    )
+    added.set_defaults(parser=added, check=check)
+    return added
+
+
+def _add_info(commands: Commands) -> None:
+    added = _add(
+        commands,
+        "info",
+        lambda _: None,
+        "print versions, native library, instruction set, threads and the state of the GPU",
+        examples=("", "--all --json"),
+    )
+    added.add_argument(
+        "--all", action="store_true", help="also list the kernels by op, device and dtype"
+    )
+    output.add_json(added)
+
+
+def _add_doctor(commands: Commands) -> None:
+    added = _add(
+        commands,
+        "doctor",
+        _check_doctor,
+        "tell why the layers of a model are slow, what to change and what that gains",
+        " Also try the exports of the model, and look for problems in the environment. The exit "
+        "status is 1 if there is something to change.",
+        examples=(
+            "model.keras",
+            "model.keras --batch 64 --steps 200",
+            "model.keras --import my_package.layers",
+            "saved_model --json",
+        ),
+        formatter=output.HelpWithDefaults,
+    )
+    added.add_argument(
+        "model", metavar="MODEL", type=Path, help=".keras file, .h5 file or folder of a SavedModel"
+    )
+    added.add_argument(
+        "--batch", metavar="N", type=int, default=32, help="batch size if the model leaves it open"
+    )
+    added.add_argument(
+        "--steps", metavar="T", type=int, default=100, help="other sizes that the model leaves open"
+    )
+    added.add_argument(
+        "--import",
+        metavar="MODULE",
+        dest="modules",
+        action="append",
+        default=[],
+        help="Python module that registers classes of the model; may be repeated",
+    )
+    added.add_argument("--no-timing", action="store_true", help="do not measure layers")
+    added.add_argument("--no-exports", action="store_true", help="do not try exports")
+    output.add_json(added)
+
+
+def _add_demo(commands: Commands) -> None:
+    added = _add(
+        commands,
+        "demo",
+        _check_demo,
+        "train a speaker classifier and compare it with stock Keras, export it, reload it",
+        f" Fails if the test accuracy is below {LEAST_ACCURACY:.0%} or the reloaded model predicts "
+        "other values.",
+        examples=("", "--epochs 5 --output results"),
+        formatter=output.HelpWithDefaults,
+    )
+    added.add_argument(
+        "--output", metavar="DIR", type=Path, default="tf_lstm_ops_demo", help="folder to write"
+    )
+    added.add_argument(
+        "--epochs", metavar="N", type=int, default=30, help="passes over the training data"
+    )
+    added.add_argument(
+        "--seed", metavar="N", type=int, default=0, help="seed of weights, dropout and data order"
+    )
+    added.add_argument(
+        "--dtype-policy",
+        choices=DTYPE_POLICIES,
+        default=DTYPE_POLICIES[0],
+        help="dtype policy of both models; mixed policies compute in 16 bits, store weights in 32",
+    )
+
+
+def _add_selftest(commands: Commands) -> None:
+    added = _add(
+        commands,
+        "selftest",
+        _check_selftest,
+        "compare a GPU's kernels with the CPU's; if they agree, use them from now on",
+        " With --device CPU compare the CPU's kernels with plain TensorFlow ops in float64.",
+        examples=("", "--device CPU --json"),
+    )
+    added.add_argument(
+        "--device", default="GPU", help="CPU, GPU, GPU:1, ... (default: %(default)s)"
+    )
+    added.add_argument(
+        "--report",
+        default="tf_lstm_ops_selftest.txt",
+        metavar="FILE",
+        help="the file for what is printed (default: %(default)s)",
+    )
+    added.add_argument(
+        "--time-limit",
+        default=180.0,
+        type=float,
+        metavar="SECONDS",
+        help="of each check (default: %(default).0f)",
+    )
+    output.add_json(added)
+
+
+def _check_doctor(given: Arguments) -> None:
+    for name in ("batch", "steps"):
+        if (value := getattr(given, name)) < 1:
+            raise UsageError(f"--{name} must be at least 1 but is {value}")
+    given.kind = kind_of(given.model)
+
+
+def kind_of(path: Path) -> str:
+    """Finds out what a path is.
+
+    Args:
+      path: the argument MODEL.
+
+    Returns:
+      "keras", "h5" or "saved_model".
+
+    Raises:
+      UsageError: it does not exist, or is no model.
+    """
+    if not path.exists():
+        raise UsageError(f"{path} does not exist")
+    if path.is_dir():
+        if not (path / "saved_model.pb").is_file():
+            raise UsageError(f"the folder {path} is no SavedModel: it has no saved_model.pb")
+        return "saved_model"
+    if path.suffix == ".keras" and zipfile.is_zipfile(path):
+        return "keras"
+    if path.suffix in (".h5", ".hdf5"):
+        import h5py
+
+        if h5py.is_hdf5(path):
+            with h5py.File(path) as file:
+                if "model_config" in file.attrs:
+                    return "h5"
+            raise UsageError(f"{path} has no model, only weights; save the model with model.save")
+    raise UsageError(f"{path} is no .keras file, no .h5 file and no folder with a SavedModel")
+
+
+def _check_demo(given: Arguments) -> None:
+    if given.epochs < 2:
+        raise UsageError(
+            f"--epochs must be at least 2 but is {given.epochs}: the first epoch is not timed"
+        )
+    if not 0 <= given.seed < 2**32:
+        raise UsageError(f"--seed must be from 0 to {2**32 - 1} but is {given.seed}")
+
+
+def _check_selftest(given: Arguments) -> None:
+    if not re.fullmatch(r"(CPU|GPU)(:[0-9]{1,3})?", given.device):
+        raise UsageError(f"--device must be CPU, GPU, GPU:1 or such but is {given.device!r}")
+    if not 0 < given.time_limit < math.inf:
+        raise UsageError(f"--time-limit must be more than 0 and finite but is {given.time_limit}")
