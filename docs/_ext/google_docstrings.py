@@ -2,8 +2,8 @@
 
 An entry of a section may describe several arguments, ``w, b: ...``, and its names may take several
 lines. Napoleon reads one argument per entry, so each gets an entry of its own here, with the same
-text and the type from the signature, ``w (Array): ...``. Names of pages, such as docs/stability.md,
-become links.
+text and the type from the signature, ``w (Array): ...``. Napoleon takes the words before a colon in
+"Returns" as a type, so this section becomes a field here.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import keras
 from sphinx.application import Sphinx
 from sphinx.util import inspect as sphinx_inspect
 
+from tf_lstm_ops.keras import types as aliases
+
 SECTION = re.compile(r"(Args|Attributes|Call arguments):")
+RESULT = re.compile(r"(Returns|Call returns):")
 ENTRY = re.compile(r"(?P<names>\**\w+(?:,\s+\**\w+)*):\s+(?P<text>.*)", re.DOTALL)
-PAGE = re.compile(r"\bdocs/([\w/]+)\.md\b")
 BEFORE_NAPOLEON = 400  # it has the default priority, 500
 
 
@@ -37,7 +40,7 @@ def expanded(entry: str, types: Mapping[str, str]) -> Iterator[str]:
         return
     text = re.sub(r"^(\w)\.", r"\1\\.", match["text"])  # "I." alone would begin a numbered list
     for name in re.split(r",\s+", match["names"]):
-        type_ = types.get(name.lstrip("*"))
+        type_ = None if name.startswith("*") else types.get(name)
         yield f"{name} ({type_}): {text}" if type_ else f"{name}: {text}"
 
 
@@ -55,11 +58,16 @@ def with_single_entries(lines: list[str], types: Mapping[str, str]) -> list[str]
     rest = list(lines)
     while rest:
         found.append(rest.pop(0))
-        if not SECTION.fullmatch(found[-1]):
+        result = RESULT.fullmatch(found[-1])
+        if not result and not SECTION.fullmatch(found[-1]):
             continue
         section = []
         while rest and (not rest[0] or rest[0].startswith(" ")):
             section.append(rest.pop(0))
+        if result:
+            text = textwrap.dedent("\n".join(section)).strip()
+            found[-1:] = [f":{result[1]}:", *textwrap.indent(text, "  ").splitlines(), ""]
+            continue
         for entry in entries(section):
             for single in expanded(entry, types):
                 found += textwrap.indent(single, "  ").splitlines()
@@ -77,7 +85,17 @@ def types_of(function: Any) -> dict[str, str]:
     found["return"] = signature.return_annotation
     # The annotations of named tuples are ForwardRefs.
     words = {name: getattr(value, "__forward_arg__", value) for name, value in found.items()}
-    return {name: value for name, value in words.items() if isinstance(value, str)}
+    return {name: in_full(value) for name, value in words.items() if isinstance(value, str)}
+
+
+def in_full(annotation: str) -> str:
+    """An annotation without names that only this package's source knows."""
+    for name in re.findall(r"\w+", annotation):
+        if (value := vars(aliases).get(name)) is None or name == "Any":
+            continue
+        text = value if isinstance(value, str) else str(value).replace("typing.", "")
+        annotation = re.sub(rf"\b{name}\b", in_full(text), annotation)
+    return annotation
 
 
 def is_record(obj: Any) -> bool:
@@ -89,7 +107,6 @@ def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: li
     """Changes the lines of a docstring in place."""
     if what == "class" and is_record(obj):
         lines[:] = ["Args:" if line == "Attributes:" else line for line in lines]
-    lines[:] = [PAGE.sub(r":doc:`/\1`", line) for line in lines]
     if what == "property":
         lines[0] = f"{types_of(obj.fget)['return']}: {lines[0]}"  # as napoleon reads it
         return
@@ -112,10 +129,16 @@ def constructor(
 def skip(
     app: Sphinx, what: str, name: str, obj: Any, is_skipped: bool, options: Any
 ) -> bool | None:
-    """Skips members that classes inherit from Keras, dataclasses and tuples."""
+    """Skips members that classes inherit from Keras, dataclasses and tuples, or that override them.
+
+    The methods of Keras, such as `build`, `call` and `get_config`, are no part of the layers' own
+    interface: Keras calls them.
+    """
     function = getattr(obj, "fget", None) or getattr(obj, "__func__", obj)
     module = getattr(function, "__module__", None) or ""
-    return None if module.split(".")[0] == "tf_lstm_ops" else True
+    is_own = module.split(".")[0] == "tf_lstm_ops"
+    is_of_keras = what == "class" and (hasattr(keras.layers.RNN, name) or name == "supports_jit")
+    return None if is_own and not is_of_keras else True
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -12,7 +12,7 @@ import tensorflow as tf
 import tf_lstm_ops
 from tf_lstm_ops import __main__, _placement
 from tf_lstm_ops.cli import doctor_environment, doctor_exports, doctor_layers, doctor_timing
-from tf_lstm_ops.keras.fused import GPUPath
+from tf_lstm_ops.keras.types import GPUPath
 
 layers, ours = keras.layers, tf_lstm_ops.keras
 CONVERT = "tf_lstm_ops.keras.convert_model replaces it"

@@ -141,5 +141,7 @@ def test_titles_differ(pages: dict[str, Page]) -> None:
 
 def test_no_equation_has_a_prime(pages: dict[str, Page]) -> None:
     """It is hardly visible in MathML. The mark of a transpose is a superscript T."""
-    primes = {path: re.findall("(?:′|&#x0*2032;)</m[io]>", page.text) for path, page in pages.items()}
+    primes = {
+        path: re.findall("(?:′|&#x0*2032;)</m[io]>", page.text) for path, page in pages.items()
+    }
     assert {path: found for path, found in primes.items() if found} == {}

@@ -8,7 +8,8 @@ import keras
 
 from tf_lstm_ops import keras as ours
 from tf_lstm_ops.keras import counterparts, model_layers, ours_stack, user_objects
-from tf_lstm_ops.keras.fused import FusedRNN, GPUPath
+from tf_lstm_ops.keras.fused import FusedRNN
+from tf_lstm_ops.keras.types import GPUPath
 
 CONVERT = "tf_lstm_ops.keras.convert_model replaces it"
 

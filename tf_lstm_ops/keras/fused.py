@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -12,9 +12,7 @@ import tensorflow as tf
 from tf_lstm_ops import _placement
 from tf_lstm_ops.keras import ragged
 from tf_lstm_ops.keras.requirements import require_keras_3
-
-# The values of a layer's `gpu_path`.
-GPUPath = Literal[_placement.Path, "Keras' own loop"]
+from tf_lstm_ops.keras.types import GPUPath
 
 PACKAGE = "tf_lstm_ops"  # the package name of the classes in Keras' registry
 

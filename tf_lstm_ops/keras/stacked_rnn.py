@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -16,6 +16,10 @@ from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.op_inputs import is_recorded
 from tf_lstm_ops.keras.stacked_cells import StackedCells
 from tf_lstm_ops.keras.stacked_weights import Cell, WeightOptions, params_of
+from tf_lstm_ops.weights import GRUWeights, LSTMWeights
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # The arguments that are attributes of the same name.
 _CONFIGURED = (
@@ -258,7 +262,7 @@ class StackedRNN(FusedRNN):
         return [[a for cell in arrays[k : k + self.directions] for a in cell] for k in starts]
 
     @classmethod
-    def from_weights(cls, source: Any, **options: Any) -> Any:
+    def from_weights(cls, source: LSTMWeights | GRUWeights, **options: Any) -> Self:
         """Makes a layer that computes what a model of another library does.
 
         Args:

@@ -8,6 +8,11 @@ from typing import Any, Literal, TypeAlias
 import keras
 import tensorflow as tf
 
+from tf_lstm_ops import _placement
+
+# What computes a call of a layer on a GPU.
+GPUPath: TypeAlias = Literal[_placement.Path, "Keras' own loop"]
+
 Config: TypeAlias = dict[str, Any]
 
 Activation: TypeAlias = "str | Callable[[tf.Tensor], tf.Tensor] | None"
