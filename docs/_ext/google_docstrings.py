@@ -89,12 +89,11 @@ def types_of(function: Any) -> dict[str, str]:
 
 
 def in_full(annotation: str) -> str:
-    """An annotation without names that only this package's source knows."""
-    for name in re.findall(r"\w+", annotation):
-        if (value := vars(aliases).get(name)) is None or name == "Any":
-            continue
+    """An annotation with the aliases of tf_lstm_ops.keras.types written out."""
+    for name in aliases.__all__:
+        value = getattr(aliases, name)
         text = value if isinstance(value, str) else str(value).replace("typing.", "")
-        annotation = re.sub(rf"\b{name}\b", in_full(text), annotation)
+        annotation = re.sub(rf"\b{name}\b", lambda _, text=text: text, annotation)
     return annotation
 
 

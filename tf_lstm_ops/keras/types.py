@@ -10,6 +10,12 @@ import tensorflow as tf
 
 from tf_lstm_ops import _placement
 
+# Aliases before those that they consist of.
+__all__ = [
+    *("Activation", "Initializer", "Regularizer", "Constraint", "Normalization", "GPUPath"),
+    *("Sequences", "Results", "Config"),
+]
+
 # What computes a call of a layer on a GPU.
 GPUPath: TypeAlias = Literal[_placement.Path, "Keras' own loop"]
 
