@@ -7,10 +7,9 @@ from pathlib import Path
 
 
 def _is_program() -> bool:
-    """Looks at what Python was started with. It is called while the package is imported.
+    """Compares sys.argv with what Python was started with, while the package is imported.
 
-    A module or a script of that name which a user's program runs is not meant: the arguments of
-    this process must be those that the interpreter was started with.
+    sys.argv alone is not enough: a process that multiprocessing spawns has that of its parent.
     """
     [program, *arguments] = sys.argv or [""]
     [*_, started] = sys.orig_argv[: len(sys.orig_argv) - len(arguments)] or [""]

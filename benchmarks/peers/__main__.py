@@ -8,6 +8,11 @@ if __name__ == "__main__":
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # The modules import one another as `peers.…`. This folder itself has modules of common names.
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-    from peers import command
+    try:
+        from peers import command
 
-    sys.exit(command.main())
+        status = command.main()
+    except KeyboardInterrupt:  # also while TensorFlow is imported
+        print("python benchmarks/peers: interrupted", file=sys.stderr)
+        status = 130
+    sys.exit(status)

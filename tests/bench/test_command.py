@@ -91,6 +91,26 @@ def test_json(tmp_path: Path, capsys, monkeypatch, planned: int) -> None:
     assert found["rows"][0]["name"] == "inference N1 H128 T100"
 
 
+# The program as `python benchmarks/peers` runs it, with an interrupt when TensorFlow is imported.
+WHILE_IMPORTING = f"""
+import runpy, signal, sys
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == "tensorflow":
+            signal.raise_signal(signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Finder)
+runpy.run_path({str(PROGRAM)!r}, run_name="__main__")
+"""
+
+
+def test_interrupt_of_the_import() -> None:
+    line = [sys.executable, "-c", WHILE_IMPORTING]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "python benchmarks/peers: interrupted\n"
+
+
 @pytest.mark.slow
 def test_interrupt_from_the_keyboard(tmp_path: Path) -> None:
     """It reaches every process of the terminal's group; what is done by then is written."""

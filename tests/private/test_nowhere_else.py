@@ -18,8 +18,7 @@ FILES = [path for path in (ROOT / "tf_lstm_ops").rglob("*.py") if path.name not 
 # Attributes with an underscore of the standard library.
 STANDARD = {
     *("_asdict", "_fields", "_replace"),  # namedtuple
-    *("_SubParsersAction", "_actions", "_choices_actions"),  # argparse
-    *("_fill_text", "_get_help_string"),
+    *("_fill_text", "_get_help_string"),  # argparse
     *("_exit", "_getframe"),  # os and sys
 }
 MODULE = re.compile(r"(tensorflow|keras)\..*")

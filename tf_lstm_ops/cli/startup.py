@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
 
-import tf_lstm_ops
+from tf_lstm_ops import _load
 
 INTERRUPTED = 130  # a shell's exit status after an interrupt
 
@@ -21,7 +21,7 @@ def load() -> None:
     """Loads the package, with its models on TensorFlow and without TensorFlow's log."""
     os.environ["KERAS_BACKEND"] = "tensorflow"
     with quiet_tensorflow():
-        tf_lstm_ops._load()
+        _load()
 
 
 def end_on_interrupt() -> None:
