@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from tf_lstm_ops.cli import doctor_environment, doctor_model, info, output
+from tf_lstm_ops.cli import doctor_environment, doctor_model, info, messages, output
 from tf_lstm_ops.cli import doctor_exports as exports
 from tf_lstm_ops.cli import doctor_layers as layers
 from tf_lstm_ops.cli import doctor_timing as timing
@@ -57,6 +57,7 @@ def _examine(arguments: argparse.Namespace) -> dict[str, Any]:
     problems = [problem._asdict() for problem in doctor_environment.problems()]
     report["environment"] = {**info.facts(), "problems": problems}
     report["to_change"] = sum(map(_is_to_change, report["layers"])) + len(problems)
+    report["to_change"] += len({each["change"] for each in report["exports"]} - {None})
     if arguments.kind == "saved_model":
         report["to_change"] += len(report["saved_model"]["changes"])
     return report
@@ -71,7 +72,7 @@ def _layers(model: Any, arguments: argparse.Namespace) -> Iterator[dict[str, Any
         with output.silence():
             calls = timing.calls(model, [finding.layer for finding in found], sizes)
     except Exception as error:  # a layer of the user's may raise anything
-        why = f"the model cannot be traced: {' '.join(str(error).split())[:300]}"
+        why = f"the model cannot be traced: {messages.one_line(error)}"
     for finding in found:
         call = calls.get(id(finding.layer))
         document = {
@@ -103,7 +104,7 @@ def _measured(layer: Any, replacement: Any, call: Any) -> dict[str, Any]:
         with output.silence():
             gains = timing.measure(layer, replacement, call)
     except Exception as error:  # a layer of the user's may raise anything
-        return {"not_measured": " ".join(str(error).split())[:300] or type(error).__name__}
+        return {"not_measured": messages.one_line(error)}
     return {
         "gain": {
             mode: {
@@ -139,14 +140,20 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         if not report["layers"]:
             yield "  none"
     if report["exports"]:
-        yield "\nExports (tf_lstm_ops.export)"
-    for each in report["exports"]:
-        words = "works" if each["works"] else "does not work"
-        yield f"  {each['name']:26}  {words}" + (f": {each['reason']}" if each["reason"] else "")
+        yield from _lines_of_exports(report["exports"])
     yield from _lines_of_environment(report["environment"])
-    count = report["to_change"]
-    words = {0: "Nothing", 1: "1 thing"}.get(count, f"{count} things")
-    yield f"\n{words} to change."
+    yield f"\n{_summary(report)}"
+
+
+def _summary(report: dict[str, Any]) -> str:
+    """How many things are to change; if none, how many exports do not work nevertheless."""
+    if count := report["to_change"]:
+        return "1 thing to change." if count == 1 else f"{count} things to change."
+    failed = sum(not each["works"] for each in report["exports"])
+    if not failed:
+        return "Nothing to change."
+    words = "1 export does" if failed == 1 else f"{failed} exports do"
+    return f"Nothing to change in the layers. {words} not work."
 
 
 def _lines_of_layer(layer: dict[str, Any]) -> Iterator[str]:
@@ -168,6 +175,20 @@ def _lines_of_layer(layer: dict[str, Any]) -> Iterator[str]:
         )
     if layer["not_measured"]:
         yield f"    gain    not measured: {layer['not_measured']}"
+
+
+def _lines_of_exports(found: list[dict[str, Any]]) -> Iterator[str]:
+    yield "\nExports (tf_lstm_ops.export)"
+    for each in found:
+        if each["change"] is None:
+            words = "works" if each["works"] else "does not work"
+            reason = f": {each['reason']}" if each["reason"] else ""
+            yield f"  {each['name']:26}  {words}{reason}"
+    for change in dict.fromkeys(each["change"] for each in found if each["change"]):
+        same = [each for each in found if each["change"] == change]
+        yield f"  {', '.join(each['name'] for each in same)}: not working"
+        yield f"    reason  {same[0]['reason']}"
+        yield f"    change  {change}"
 
 
 def _lines_of_saved_model(found: dict[str, Any]) -> Iterator[str]:

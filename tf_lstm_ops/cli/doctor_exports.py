@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tf_lstm_ops import export
-from tf_lstm_ops.cli import output
+from tf_lstm_ops.cli import messages, output
+from tf_lstm_ops.export import errors
 
 # The exports by the name of the call, without the arguments that all have.
 EXPORTS: dict[str, Callable[[Any, Path], None]] = {
@@ -29,11 +30,13 @@ class Export(NamedTuple):
       name: the call, such as "saved_model(portable=True)".
       works: whether the file was written and predicts what the model predicts.
       reason: why it does not work, or what was not compared; None if there is nothing to say.
+      change: what to change in the model so that it works; None if that is not known.
     """
 
     name: str
     works: bool
     reason: str | None
+    change: str | None = None
 
 
 def attempt(name: str, model: Any) -> Export:
@@ -52,6 +55,13 @@ def attempt(name: str, model: Any) -> Export:
         try:
             with output.silence():
                 EXPORTS[name](model, path)
+        except errors.UnknownSteps as error:
+            change = (
+                "give keras.Input a fixed number of steps. The TimeDistributed layer "
+                f"{error.layer} has an unknown number, which Keras exports wrongly, also with "
+                "model.export"
+            )
+            return Export(name, False, _in_words(error.__cause__, path), change)
         except Exception as error:  # TensorFlow, Keras and tf2onnx raise many types
             return Export(name, False, _in_words(error, path))
         notes = [_in_words(w.message, path) for w in said if "was not compared" in str(w.message)]
@@ -59,6 +69,4 @@ def attempt(name: str, model: Any) -> Export:
 
 
 def _in_words(error: Any, path: Path) -> str:
-    """The message of an error on one line, not longer than some lines of a terminal."""
-    text = " ".join(str(error).replace(str(path), "PATH").split()) or type(error).__name__
-    return text if len(text) <= 400 else f"{text[:400]}..."
+    return messages.one_line(error).replace(str(path), "PATH")

@@ -12,14 +12,16 @@ from typing import Any
 import keras
 
 from tf_lstm_ops import _tf_private
-from tf_lstm_ops.cli import CommandError, UsageError
-from tf_lstm_ops.export.saved_model import ops_of
+from tf_lstm_ops.cli import CommandError, UsageError, messages
+from tf_lstm_ops.export.saved_model import nodes_of
 from tf_lstm_ops.op_definitions import NAMESPACE
 
 # How the names of TensorFlow's recurrent ops begin.
 _BLOCK_CELLS = ("BlockLSTM", "LSTMBlockCell")
 _RECURRENT = ("CudnnRNN", *_BLOCK_CELLS, "GRUBlockCell")
 _LOOPS = ("While", "StatelessWhile")
+# How the scopes begin in which plain ops replace an op of this package.
+_OWN_SCOPE = "tf_lstm_ops_"
 # What Keras says of a class or function that it does not know, for .keras files and .h5 files.
 _UNKNOWN = re.compile(r"(?:Could not locate (?:class|function)|Unknown [a-z ]+:) '([^']+)'")
 
@@ -57,14 +59,36 @@ def load(path: Path) -> Any:
     try:
         return keras.models.load_model(path, compile=False)
     except Exception as error:  # a class of the user's may raise anything
-        if unknown := _UNKNOWN.search(str(error)):
-            raise CommandError(
-                f"Keras cannot load {path}: it does not know {unknown[1]}. Decorate it with "
-                "keras.saving.register_keras_serializable, and name its Python module with "
-                "--import MODULE"
-            ) from error
-        message = " ".join(str(error).split())
-        raise CommandError(f"Keras cannot load {path}: {message[:600]}") from error
+        raise CommandError(f"Keras cannot load {path}: {_why(error)}") from error
+
+
+def _why(error: Exception) -> str:
+    """Why Keras cannot load a file, and what to do."""
+    text = messages.cause(error)
+    if "Python lambda" in text or messages.has_byte_code(text):
+        return (
+            "it contains a Python lambda, which Keras does not load because it can run any code. "
+            "Use a function with a name, decorate it with "
+            "keras.saving.register_keras_serializable, save the model again, and name the "
+            "function's module with --import MODULE"
+        )
+    if not (unknown := _UNKNOWN.search(text)):
+        return messages.one_line(error, 600)
+    if unknown[1] in _keras_ops():
+        return (
+            f"it has Keras' op {unknown[1]}, which Keras does not load from an .h5 file. Make the "
+            "model in Python, call its load_weights with this file, and save it as a .keras file"
+        )
+    return (
+        f"it does not know {unknown[1]}. Decorate it with "
+        "keras.saving.register_keras_serializable, and name its Python module with --import MODULE"
+    )
+
+
+def _keras_ops() -> set[str]:
+    """The classes of Keras' ops, which are no layers."""
+    ops = keras.Operation.__subclasses__()
+    return {op.__name__ for op in ops if op.__module__.startswith("keras.")}
 
 
 def saved_model(path: Path) -> dict[str, Any]:
@@ -80,9 +104,10 @@ def saved_model(path: Path) -> dict[str, Any]:
       UsageError: the file in the folder is no SavedModel.
     """
     try:
-        ops = sorted(set(ops_of(path)))
+        nodes = list(nodes_of(path))
     except Exception as error:  # of protobuf, which has no public class for it
         raise UsageError(f"{path} is no SavedModel: {error}") from error
+    ops = sorted({node.op for node in nodes})
     own = [op for op in ops if op.startswith(NAMESPACE)]
     on_cpu = not own and not any(op.startswith("CudnnRNN") for op in ops)
     return {
@@ -91,13 +116,18 @@ def saved_model(path: Path) -> dict[str, Any]:
         "loops": [op for op in ops if op in _LOOPS],
         "loads_without_package": not any(">" in op for op in ops),
         "runs_on_cpu_without_package": on_cpu,
-        "changes": list(_changes(ops)),
+        "changes": list(_changes(ops, nodes)),
     }
 
 
-def _changes(ops: Sequence[str]) -> Iterator[str]:
+def _changes(ops: Sequence[str], nodes: Sequence[Any]) -> Iterator[str]:
     if unknown := [op for op in ops if _tf_private.op_definition(op) is None]:
         yield f"load the library of {', '.join(unknown)} before the model"
     if block_cells := [op for op in ops if op.startswith(_BLOCK_CELLS)]:
         names = ", ".join(block_cells)
         yield f"call tf_lstm_ops.stock.override() first: it has faster kernels of {names}"
+    if any(node.op in _LOOPS and _OWN_SCOPE not in node.name for node in nodes):
+        yield (
+            "its loops may be stock recurrent layers, which are slow. If so, convert the model "
+            "with tf_lstm_ops.keras.convert_model, then export it again"
+        )

@@ -170,9 +170,12 @@ def _largest_difference(
     Raises:
       ValueError: the outputs differ in number, shape or dtype.
     """
-    kinds = [[(t.shape.as_list(), t.dtype.name) for t in side] for side in (outputs, expected)]
+    kinds = [
+        ", ".join(f"{t.dtype.name} {t.shape.as_list()}" for t in side)
+        for side in (outputs, expected)
+    ]
     if kinds[0] != kinds[1]:
-        raise ValueError(f"{name} has outputs {kinds[0]}; those of the model are {kinds[1]}")
+        raise ValueError(f"{name} has the outputs {kinds[0]}, but the model has {kinds[1]}")
     pairs = [difference(a, b) for a, b in zip(outputs, expected, strict=True)]
     return max(pairs, key=lambda pair: pair.relative, default=Difference(0.0, 0.0))
 

@@ -38,6 +38,22 @@ def in_words(what: str, hint: str = "") -> Iterator[None]:
         raise ValueError(f"{what}. Its message: {message}{hint}") from error
 
 
+class UnknownSteps(ValueError):
+    """A file is wrong, and a TimeDistributed with an unknown number of steps can be the cause.
+
+    Attributes:
+      layer: the name of the layer.
+    """
+
+    def __init__(self, layer: str, error: Exception) -> None:
+        super().__init__(
+            f"{error}\nThe cause can be the TimeDistributed layer {layer}. If the number of its "
+            "steps is unknown, Keras traces it for as many steps as the batch has rows. Make the "
+            "model with an Input of a fixed number of steps"
+        )
+        self.layer = layer
+
+
 @contextlib.contextmanager
 def with_unknown_steps(model: Any) -> Iterator[None]:
     """A context whose errors name the layer TimeDistributed that can be their cause.
@@ -51,7 +67,7 @@ def with_unknown_steps(model: Any) -> Iterator[None]:
       None.
 
     Raises:
-      ValueError: as the calls within the context.
+      UnknownSteps: a call within the context raises a ValueError, and there is such a layer.
     """
     try:
         yield
@@ -60,11 +76,7 @@ def with_unknown_steps(model: Any) -> Iterator[None]:
             if isinstance(layer, keras.layers.TimeDistributed):
                 shape = (layer.get_build_config() or {}).get("input_shape")
                 if shape and shape[1] is None:
-                    raise ValueError(
-                        f"{error}\nThe cause can be the TimeDistributed layer {layer.name}. If the "
-                        "number of its steps is unknown, Keras traces it for as many steps as the "
-                        "batch has rows. Make the model with an Input of a fixed number of steps"
-                    ) from error
+                    raise UnknownSteps(layer.name, error) from error
         raise
 
 

@@ -80,7 +80,9 @@ def saved_model(
 
 
 def _require_stock_ops(path: str | os.PathLike[str]) -> None:
-    custom = sorted({op for op in ops_of(path) if ">" in op})  # stock ops have no namespace
+    custom = sorted(
+        {node.op for node in nodes_of(path) if ">" in node.op}
+    )  # stock ops have no namespace
     if custom:
         raise ValueError(
             f"the SavedModel in {os.fspath(path)} is not portable, it has custom ops: "
@@ -89,18 +91,18 @@ def _require_stock_ops(path: str | os.PathLike[str]) -> None:
         )
 
 
-def ops_of(path: str | os.PathLike[str]) -> Iterator[str]:
-    """The ops of all nodes of a SavedModel, including those of its functions.
+def nodes_of(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """The nodes of a SavedModel, including those of its functions.
 
     Args:
       path: the folder of the SavedModel.
 
     Yields:
-      The op of each node.
+      Each node, a protocol buffer with the fields ``op`` and ``name``.
     """
     with tf.io.gfile.GFile(os.path.join(path, "saved_model.pb"), "rb") as file:
         saved = _tf_private.saved_model_from(file.read())
     for meta_graph in saved.meta_graphs:
         graph = meta_graph.graph_def
         for nodes in graph.node, *(function.node_def for function in graph.library.function):
-            yield from (node.op for node in nodes)
+            yield from nodes

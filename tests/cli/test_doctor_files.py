@@ -1,0 +1,108 @@
+"""What ``doctor`` says of files that Keras cannot load, and of loops in SavedModels."""
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import tf_lstm_ops
+from tf_lstm_ops import __main__
+from tf_lstm_ops.cli import doctor_environment, messages
+
+layers, ours = keras.layers, tf_lstm_ops.keras
+
+
+@pytest.fixture
+def report(capsys, monkeypatch) -> Any:
+    """Runs the command without layers' times and exports; its status, stdout and stderr."""
+    monkeypatch.setattr(doctor_environment, "problems", lambda: [])
+
+    def run(path: Path) -> tuple[int, str, str]:
+        capsys.readouterr()  # Keras 3.8 prints a description of what it exports
+        status = __main__.main(["doctor", str(path), "--no-timing", "--no-exports"])
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return run
+
+
+@pytest.mark.parametrize("layer", [layers.LSTM, layers.SimpleRNN], ids=lambda cls: cls.__name__)
+def test_loops_of_a_saved_model_may_be_stock_layers(layer: Any, tmp_path: Path, report) -> None:
+    keras.Sequential([keras.Input((None, 3)), layer(4)]).export(tmp_path / "saved", verbose=False)
+    status, printed, _ = report(tmp_path / "saved")
+    assert status == 1
+    assert (
+        "    change  its loops may be stock recurrent layers, which are slow. If so, convert the "
+        "model with tf_lstm_ops.keras.convert_model, then export it again\n"
+    ) in printed
+    assert printed.endswith("\n1 thing to change.\n")
+
+
+@pytest.mark.parametrize("layer", [ours.LSTM, ours.GRU, ours.StackedLSTM])
+def test_loops_of_a_portable_file_are_not_stock_layers(layer: Any, tmp_path: Path, report) -> None:
+    model = keras.Sequential([keras.Input((None, 3)), layer(4)])
+    tf_lstm_ops.export.saved_model(model, tmp_path / "saved", portable=True)
+    status, printed, _ = report(tmp_path / "saved")
+    assert status == 0
+    assert "\n  loops                       StatelessWhile\n" in printed
+    assert printed.endswith("\nNothing to change.\n")
+
+
+@pytest.mark.parametrize("suffix", ["keras", "h5"])
+@pytest.mark.parametrize(
+    "layer",
+    [lambda: layers.Lambda(lambda x: 2 * x), lambda: layers.Dense(2, activation=lambda x: 2 * x)],
+    ids=["Lambda", "activation"],
+)
+@pytest.mark.filterwarnings("ignore:The object being serialized includes a `lambda`")
+def test_lambdas_are_not_printed(layer: Any, suffix: str, tmp_path: Path, report) -> None:
+    """Their byte code is part of Keras' message about an activation."""
+    file = tmp_path / f"model.{suffix}"
+    keras.Sequential([keras.Input((5, 3)), ours.LSTM(4), layer()]).save(file)
+    status, printed, error = report(file)
+    assert (status, printed) == (1, "")
+    assert error == (
+        f"tf-lstm-ops: Keras cannot load {file}: it contains a Python lambda, which Keras does "
+        "not load because it can run any code. Use a function with a name, decorate it with "
+        "keras.saving.register_keras_serializable, save the model again, and name the function's "
+        "module with --import MODULE\n"
+    )
+
+
+def test_a_message_on_one_line() -> None:
+    """Without the configuration before the cause, byte code and colours."""
+    code = "4w" + "AB+/" * 20 + "\\nAAA=\\n"
+    cause = f"\x1b[1mno function:\n['{code}', None]\x1b[0m"
+    error = ValueError(f"config={{'a': '{code}'}}.\n\nException encountered: {cause}")
+    assert messages.one_line(error) == "no function: ['...', None]"
+    assert messages.one_line(error, 6) == "no fun..."
+    assert messages.one_line(ValueError("")) == "ValueError"
+
+
+def masked_by_ops() -> keras.Model:
+    """A model with the ops GetItem and NotEqual, as ``x[..., 0] != 0`` makes them."""
+    x = keras.Input((5, 3))
+    return keras.Model(x, ours.LSTM(4)(x, mask=keras.ops.not_equal(x[..., 0], 0.0)))
+
+
+def test_ops_of_keras_in_an_h5_file(tmp_path: Path, report, rng: np.random.Generator) -> None:
+    """What the message says to do works."""
+    file = tmp_path / "model.h5"
+    model = masked_by_ops()
+    model.save(file)
+    status, printed, error = report(file)
+    assert (status, printed) == (1, "")
+    assert error == (
+        f"tf-lstm-ops: Keras cannot load {file}: it has Keras' op GetItem, which Keras does not "
+        "load from an .h5 file. Make the model in Python, call its load_weights with this file, "
+        "and save it as a .keras file\n"
+    )
+    again = masked_by_ops()
+    again.load_weights(file)
+    again.save(tmp_path / "model.keras")
+    assert report(tmp_path / "model.keras")[0] == 0
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    x = rng.normal(size=(2, 5, 3)).astype("float32")
+    np.testing.assert_array_equal(loaded(x), model(x))

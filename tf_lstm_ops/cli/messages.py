@@ -1,0 +1,45 @@
+"""Messages of other libraries' errors, in a form that fits a terminal."""
+
+from __future__ import annotations
+
+import re
+
+# A code object as Keras writes it into a configuration: marshal's bytes, encoded with base64.
+_BYTE_CODE = re.compile(r"'(?:4w|Yw)[\w+/=\\]{20,}'")
+_COLOURS = re.compile(r"\x1b\[\d*m")
+
+
+def cause(error: Exception) -> str:
+    """The message without the configurations that Keras repeats before the cause.
+
+    Args:
+      error: the error.
+
+    Returns:
+      The message, or its last part.
+    """
+    return str(error).rpartition("Exception encountered: ")[2]
+
+
+def has_byte_code(text: str) -> bool:
+    """Whether a message shows a function without a name, which only its byte code describes.
+
+    Args:
+      text: the message.
+    """
+    return bool(_BYTE_CODE.search(text))
+
+
+def one_line(error: Exception, limit: int = 400) -> str:
+    """The message of an error on one line, without byte code.
+
+    Args:
+      error: the error.
+      limit: the number of characters after which the message is cut.
+
+    Returns:
+      The message; the type of the error if it has none.
+    """
+    text = _COLOURS.sub("", _BYTE_CODE.sub("'...'", cause(error)))
+    text = " ".join(text.split()) or type(error).__name__
+    return text if len(text) <= limit else f"{text[:limit]}..."
