@@ -19,6 +19,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -33,6 +34,7 @@ COMMAND = "tf-lstm-ops selftest --device GPU"
 # The driver's devices on Linux, and in the Windows subsystem for Linux.
 DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
 
+_CPU_INFO = pathlib.Path("/proc/cpuinfo")
 _FOLDER = "selftest"
 _METAL_PLUGINS = ("tensorflow-metal", "tensorflow-metal-plugin")
 
@@ -220,13 +222,14 @@ def machine(device: Any, library: pathlib.Path) -> Machine:
       library: the library of the GPU kernels.
 
     Returns:
-      Names and values. "card" is the card or the chip.
+      Names and values. "card" is the card, the chip or, of a CPU, the processor.
     """
     details = tf.config.experimental.get_device_details(device)
     capability = ".".join(map(str, details.get("compute_capability", ())))
     name = details.get("device_name", "unknown card")
+    on_processor = platform.system() == "Darwin" or device.device_type == "CPU"
     return {
-        "card": _chip() or f"{name} {capability}".strip(),
+        "card": processor() if on_processor else f"{name} {capability}".strip(),
         "driver": _driver(),
         "TensorFlow": f"{tf.__version__} {tf.__git_version__}",
         "plugin": ", ".join(_plugins()) or "none",
@@ -237,12 +240,20 @@ def machine(device: Any, library: pathlib.Path) -> Machine:
     }
 
 
-def _chip() -> str:
-    """The name of a Mac's chip; empty elsewhere."""
-    if platform.system() != "Darwin":
-        return ""
-    command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
-    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+def processor() -> str:
+    """Finds out the name of the processor.
+
+    Returns:
+      The name; of a Mac, that of the chip, which contains the GPU.
+    """
+    name = ""
+    if platform.system() == "Darwin":
+        command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+        name = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    with contextlib.suppress(OSError):  # only Linux has this file
+        found = re.search(r"^model name\s*: (.+)$", _CPU_INFO.read_text(), re.MULTILINE)
+        name = found[1].strip() if found else ""
+    return name or platform.processor() or platform.machine()
 
 
 def _driver() -> str:

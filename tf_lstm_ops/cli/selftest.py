@@ -109,11 +109,14 @@ def _build_stream_library() -> None:
 
 def _description(device: str, machine: _gpu.Machine) -> Sequence[str]:
     """What a report must tell about the machine."""
+    gpu = [
+        f"{device}: {machine['card']}; driver: {machine['driver']}",
+        f"plugin or CUDA packages: {machine['plugin']}",
+    ]
     return [
         f"tf_lstm_ops {__version__}, TensorFlow {tf.__version__}",
         f"Python {platform.python_version()}, {platform.platform()}",
-        f"{device}: {machine['card']}; driver: {machine['driver']}",
-        f"plugin or CUDA packages: {machine['plugin']}",
+        *([f"{device}: {machine['card']}"] if device.startswith("CPU") else gpu),
         f"compared with: {oracle.NAME if oracle.is_oracle(device) else 'the kernels of the CPU'}",
         "",
     ]
