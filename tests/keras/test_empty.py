@@ -93,6 +93,21 @@ def test_no_steps(name, options, masked):
         assert_zero(got, like.shape)
 
 
+def test_no_steps_with_dropout_in_a_graph():
+    """In training Keras reads the first step to draw the mask of dropout."""
+    layer, _ = make("LSTM", "dropout", batch=2, time=0)
+    x = tf.zeros((2, 0, INPUTS))
+    signature = [tf.TensorSpec((None, None, INPUTS))]
+    inference, training = (
+        tf.function(lambda x, mode=mode: layer(x, training=mode), input_signature=signature)
+        for mode in (False, True)
+    )
+    assert_zero(inference(x)[0], (2, UNITS))
+    assert_zero(layer(x, training=True)[0], (2, UNITS))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="slice index 0"):
+        training(x)
+
+
 @pytest.mark.parametrize("name", ["LSTM", pytest.param("GRU", marks=pytest.mark.full)])
 def test_stock_in_a_graph(name):
     """Stock's layers take no rows in a graph. (Not all in eager mode.)"""
