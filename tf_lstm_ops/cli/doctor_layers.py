@@ -60,13 +60,13 @@ class Finding(NamedTuple):
     """
 
     name: str
-    layer: Any
+    layer: keras.Layer
     path: Path
     reason: str | None
     change: Change | None
 
 
-def findings(model: Any) -> list[Finding]:
+def findings(model: keras.Model) -> list[Finding]:
     """Examines the recurrent layers of a model, also those of wrappers and nested models.
 
     Args:
@@ -80,7 +80,7 @@ def findings(model: Any) -> list[Finding]:
         return [_examine(item.path, item.layer) for item in found.values()]
 
 
-def class_name(layer: Any) -> str:
+def class_name(layer: keras.Layer) -> str:
     """The class of a layer, as programs write it.
 
     Args:
@@ -99,7 +99,7 @@ def class_name(layer: Any) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _examine(name: str, layer: Any) -> Finding:
+def _examine(name: str, layer: keras.Layer) -> Finding:
     if isinstance(layer, FusedRNN):
         path = _PATHS[layer.gpu_path]
         reason = layer.fallback_reason
@@ -118,13 +118,13 @@ def _examine(name: str, layer: Any) -> Finding:
     return Finding(name, layer, "stock loop", reason, change)
 
 
-def _takes_cudnn(layer: Any) -> bool:
+def _takes_cudnn(layer: keras.Layer) -> bool:
     """Whether Keras computes a stock layer with cuDNN. It turns XLA off for those layers."""
     is_stock = type(layer) in (keras.layers.LSTM, keras.layers.GRU)
     return is_stock and not layer.supports_jit and not layer.recurrent_dropout
 
 
-def _of_stock(layer: Any) -> tuple[str, Change | None]:
+def _of_stock(layer: keras.Layer) -> tuple[str, Change | None]:
     """Why a stock layer does not run the fused op, and what to change."""
     if ours_stack.is_of_cells(layer):
         return _of_stack(layer)
@@ -136,7 +136,7 @@ def _of_stock(layer: Any) -> tuple[str, Change | None]:
     return new.fallback_reason, _other_options(new, f"; then {CONVERT}")
 
 
-def _of_stack(layer: Any) -> tuple[str, Change | None]:
+def _of_stack(layer: keras.Layer) -> tuple[str, Change | None]:
     """As `_of_stock`, of a layer of StackedRNNCells."""
     reason = ours_stack.of(layer)
     if not isinstance(reason, str):
@@ -155,7 +155,7 @@ def _of_stack(layer: Any) -> tuple[str, Change | None]:
     return reason, Change(sentence, True, keras.Sequential(parts))
 
 
-def _other_options(layer: Any, then: str) -> Change | None:
+def _other_options(layer: keras.Layer, then: str) -> Change | None:
     """The fewest options of a layer of ours to change, such that it runs the fused op."""
     config = counterparts.config_of(layer)
     options = {
@@ -178,7 +178,7 @@ def _attribute(value: Any) -> Any:
     return keras.activations.get(value) if isinstance(value, str) else value
 
 
-def _fused(layer: Any, config: dict[str, Any], options: dict[str, Any]) -> Any:
+def _fused(layer: keras.Layer, config: dict[str, Any], options: dict[str, Any]) -> Any:
     """A layer with other options; None if it does not run the fused op."""
     new = counterparts.deserialise(type(layer), {**config, **options})
     return new if new.fallback_reason is None else None

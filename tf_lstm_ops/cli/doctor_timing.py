@@ -116,7 +116,7 @@ def _noted(
 ) -> contextlib.AbstractContextManager[None]:
     """A context in which calls of layers are put into `found`."""
 
-    def noted(layer: Any, sequences: Any, *args: Any, **kwargs: Any) -> Any:
+    def noted(layer: keras.Layer, sequences: Any, *args: Any, **kwargs: Any) -> Any:
         results = _keras_private.run_loop(type(layer), layer, sequences, *args, **kwargs)
         output = results[1 if layer.return_sequences else 0]
         mask = kwargs.get("mask", args[1] if len(args) > 1 else None)
@@ -129,7 +129,7 @@ def _noted(
     )
 
 
-def measure(layer: Any, replacement: Any, call: Call) -> dict[str, Gain]:
+def measure(layer: keras.Layer, replacement: Any, call: Call) -> dict[str, Gain]:
     """Measures a layer and its replacement on random inputs.
 
     Args:
@@ -160,12 +160,12 @@ def measure(layer: Any, replacement: Any, call: Call) -> dict[str, Gain]:
     }
 
 
-def _inference(layer: Any, x: Any, mask: Any) -> Callable[[], Any]:
+def _inference(layer: keras.Layer, x: Any, mask: Any) -> Callable[[], Any]:
     call = tf.function(lambda x, mask: layer(x, mask=mask, training=False), autograph=False)
     return lambda: call(x, mask)
 
 
-def _training(layer: Any, x: Any, mask: Any) -> Callable[[], Any]:
+def _training(layer: keras.Layer, x: Any, mask: Any) -> Callable[[], Any]:
     @tf.function(autograph=False)
     def step(x: Any, mask: Any) -> Any:
         with tf.GradientTape() as tape:

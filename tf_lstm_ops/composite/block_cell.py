@@ -31,10 +31,10 @@ class Gates(NamedTuple):
       i, c, f, o: [..., H] each: input gate, candidate, forget gate, output gate.
     """
 
-    i: Any
-    c: Any
-    f: Any
-    o: Any
+    i: tf.Tensor
+    c: tf.Tensor
+    f: tf.Tensor
+    o: tf.Tensor
 
     @classmethod
     def split(cls, z: tf.Tensor, gate_order: str) -> Gates:
@@ -68,13 +68,13 @@ class CellOutputs(NamedTuple):
       i, cs, f, o, ci, co, h: [..., H] each, as the ops name them.
     """
 
-    i: Any
-    cs: Any
-    f: Any
-    o: Any
+    i: tf.Tensor
+    cs: tf.Tensor
+    f: tf.Tensor
+    o: tf.Tensor
     ci: Any
     co: Any
-    h: Any
+    h: tf.Tensor
 
 
 class Peephole(NamedTuple):
@@ -84,16 +84,16 @@ class Peephole(NamedTuple):
       i, f, o: wci, wcf and wco, [H] each.
     """
 
-    i: Any
-    f: Any
-    o: Any
+    i: tf.Tensor
+    f: tf.Tensor
+    o: tf.Tensor
 
 
 _OUTPUTS = len(CellOutputs._fields)
 
 
 def _cell_forward(
-    z: Gates, cs_prev: Any, peephole: Peephole | None, cell_clip: float
+    z: Gates, cs_prev: tf.Tensor, peephole: Peephole | None, cell_clip: float
 ) -> CellOutputs:
     """The outputs of a step. z.f includes forget_bias. See LstmCell::Forward."""
     if peephole:
@@ -106,7 +106,7 @@ def _cell_forward(
 
 
 def _cell_backward(
-    y: CellOutputs, cs_prev: Any, grads: CellOutputs, peephole: Peephole | None
+    y: CellOutputs, cs_prev: tf.Tensor, grads: CellOutputs, peephole: Peephole | None
 ) -> tuple[Gates, tf.Tensor]:
     """Gradients of the pre-activations and of cs_prev; see LstmCell::Backward."""
     o_grad = y.o * (1 - y.o) * (grads.h * y.co + grads.o)
@@ -123,8 +123,8 @@ def _cell_backward(
 
 
 def _peephole_grads(
-    z_grad: Gates, cs_prev: Any, cs: Any, weights: Peephole, used: bool
-) -> list[Any]:
+    z_grad: Gates, cs_prev: tf.Tensor, cs: tf.Tensor, weights: Peephole, used: bool
+) -> list[tf.Tensor]:
     """wci_grad, wcf_grad, wco_grad: sums over all but the last axis."""
     if not used:
         return [tf.zeros_like(w) for w in weights]
@@ -140,19 +140,19 @@ def _split_weights(w: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def lstm_block_cell(
-    x: Any,
-    cs_prev: Any,
-    h_prev: Any,
-    w: Any,
-    wci: Any,
-    wcf: Any,
-    wco: Any,
-    b: Any,
+    x: tf.Tensor,
+    cs_prev: tf.Tensor,
+    h_prev: tf.Tensor,
+    w: tf.Tensor,
+    wci: tf.Tensor,
+    wcf: tf.Tensor,
+    wco: tf.Tensor,
+    b: tf.Tensor,
     *,
     forget_bias: float,
     cell_clip: float,
     use_peephole: bool,
-) -> list[Any]:
+) -> list[tf.Tensor]:
     """LSTMBlockCell.
 
     Args:
@@ -173,20 +173,20 @@ def lstm_block_cell(
 
 def block_lstm(
     seq_len_max: Any,
-    x: Any,
-    cs_prev: Any,
-    h_prev: Any,
-    w: Any,
-    wci: Any,
-    wcf: Any,
-    wco: Any,
-    b: Any,
+    x: tf.Tensor,
+    cs_prev: tf.Tensor,
+    h_prev: tf.Tensor,
+    w: tf.Tensor,
+    wci: tf.Tensor,
+    wcf: tf.Tensor,
+    wco: tf.Tensor,
+    b: tf.Tensor,
     *,
     gate_order: str,
     forget_bias: float = 0.0,
     cell_clip: float,
     use_peephole: bool,
-) -> list[Any]:
+) -> list[tf.Tensor]:
     """BlockLSTM and BlockLSTMV2.
 
     Args:
@@ -204,7 +204,7 @@ def block_lstm(
     peephole = Peephole(*weights) if use_peephole else None
     kernel, recurrent_kernel = _split_weights(w, x)
 
-    def cell(z: Any, _: Any, cs: Any, h: Any) -> list[Any]:
+    def cell(z: tf.Tensor, _: Any, cs: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
         gates = Gates.split(z + tf.matmul(h, recurrent_kernel), gate_order)
         y = _cell_forward(gates._replace(f=gates.f + forget_bias), cs, peephole, cell_clip)
         return [tf.concat(y, axis=-1), y.cs, y.h]
@@ -217,7 +217,9 @@ def block_lstm(
     return cast(tf.split(outputs, _OUTPUTS, axis=-1), dtype)
 
 
-def lstm_block_cell_grad(*inputs: Any, use_peephole: bool, gate_order: str = "ICFO") -> list[Any]:
+def lstm_block_cell_grad(
+    *inputs: Any, use_peephole: bool, gate_order: str = "ICFO"
+) -> list[tf.Tensor]:
     """LSTMBlockCellGrad.
 
     Args:
@@ -240,7 +242,7 @@ def lstm_block_cell_grad(*inputs: Any, use_peephole: bool, gate_order: str = "IC
     return cast([cs_prev_grad, z_grad.concat(gate_order), *peephole_grads], dtype)
 
 
-def block_lstm_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> list[Any]:
+def block_lstm_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> list[tf.Tensor]:
     """BlockLSTMGrad and BlockLSTMGradV2.
 
     Args:
@@ -259,7 +261,7 @@ def block_lstm_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> list[A
     )
 
 
-def lstm_block_cell_full_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> list[Any]:
+def lstm_block_cell_full_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> list[tf.Tensor]:
     """LSTMBlockCellFullGrad: BlockLSTMFullGrad of a sequence of one step.
 
     Args:
@@ -281,7 +283,7 @@ def lstm_block_cell_full_grad(*inputs: Any, use_peephole: bool, gate_order: str)
     return [grads[0][0], *grads[1:]]
 
 
-def block_lstm_full_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> list[Any]:
+def block_lstm_full_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> list[tf.Tensor]:
     """BlockLSTMFullGrad.
 
     Args:
@@ -304,7 +306,9 @@ def block_lstm_full_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> l
         zero_where_not(valid, v) for v in (x, cs_before, h_before, *values)
     )
 
-    def backward_step(now: Any, _: Any, cs_grad: Any, h_grad: Any) -> list[Any]:
+    def backward_step(
+        now: tf.Tensor, _: Any, cs_grad: tf.Tensor, h_grad: tf.Tensor
+    ) -> list[tf.Tensor]:
         *values, cs_prev = tf.unstack(now, num=2 * _OUTPUTS + 1)
         grads = CellOutputs(*values[_OUTPUTS:])
         grads = grads._replace(cs=grads.cs + cs_grad, h=grads.h + h_grad)
@@ -333,13 +337,13 @@ def _previous(initial: Any, values: Any) -> Any:
     return tf.concat([initial[tf.newaxis], values], axis=0)[:-1]
 
 
-def _by_name(function: Callable[..., list[Any]], gate_order: str | None = None) -> Composite:
+def _by_name(function: Callable[..., list[tf.Tensor]], gate_order: str | None = None) -> Composite:
     """A composite with named inputs, from a function that takes them by position.
 
     The gate order is fixed, or an attribute of the op.
     """
 
-    def composite(*, use_peephole: bool, **arguments: Any) -> list[Any]:
+    def composite(*, use_peephole: bool, **arguments: Any) -> list[tf.Tensor]:
         order = gate_order or arguments.pop("gate_order")
         return function(*arguments.values(), use_peephole=use_peephole, gate_order=order)
 

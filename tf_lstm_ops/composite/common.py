@@ -12,7 +12,7 @@ from tf_lstm_ops.composite.context import in_derivatives
 
 # A function of the inputs and attributes of an op by name, in the op's order. It returns a list of
 # all outputs of the op.
-Composite = Callable[..., list[Any]]
+Composite = Callable[..., list[tf.Tensor]]
 
 
 def compute_dtype(dtype: tf.DType) -> tf.DType:
@@ -105,8 +105,10 @@ _traced_clip = tf.function(_clip, autograph=False)
 
 
 def gradients(
-    function: Callable[..., list[Any]], sources: list[Any], output_grads: Callable[..., list[Any]]
-) -> list[Any]:
+    function: Callable[..., list[tf.Tensor]],
+    sources: list[tf.Tensor],
+    output_grads: Callable[..., list[tf.Tensor]],
+) -> list[tf.Tensor]:
     """Vector-Jacobian product of a function of plain TensorFlow ops; differentiable.
 
     Args:

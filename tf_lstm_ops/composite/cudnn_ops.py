@@ -114,7 +114,11 @@ def _drops(model: Model, dropout: float) -> bool:
 
 
 def checked_model(
-    input: tf.Tensor, input_h: tf.Tensor, input_c: tf.Tensor, lengths: Any, settings: dict[str, Any]
+    input: tf.Tensor,
+    input_h: tf.Tensor,
+    input_c: tf.Tensor,
+    lengths: tf.Tensor,
+    settings: dict[str, Any],
 ) -> Model:
     """Checks the shapes that TensorFlow would broadcast or not check.
 
@@ -263,8 +267,10 @@ def _canonical(
     return [(name, lists[name], shapes) for name, shapes in due.items()]
 
 
-def _sizes_first(function: Callable[..., list[Any]]) -> Composite:
-    def composite(*, num_layers: Any, num_units: Any, input_size: Any, **others: Any) -> list[Any]:
+def _sizes_first(function: Callable[..., list[tf.Tensor]]) -> Composite:
+    def composite(
+        *, num_layers: Any, num_units: Any, input_size: Any, **others: Any
+    ) -> list[tf.Tensor]:
         return function(num_layers, num_units, input_size, **others)
 
     return composite

@@ -76,13 +76,13 @@ def _input_side(sequence: tf.Tensor, weights: dict[str, tf.Tensor], model: Model
     return tf.tile(sequence, [1, 1, model.gates]) + weights["input_bias"]
 
 
-def _cell(mode: str, weights: dict[str, tf.Tensor]) -> Callable[..., list[Any]]:
+def _cell(mode: str, weights: dict[str, tf.Tensor]) -> Callable[..., list[tf.Tensor]]:
     """One step: the new h and c from the input's term, h and, for lstm, c."""
 
-    def recurrent(h: Any) -> Any:
+    def recurrent(h: tf.Tensor) -> Any:
         return tf.matmul(h, weights["recurrent"], transpose_b=True) + weights["recurrent_bias"]
 
-    def lstm(z: Any, h: Any, c: Any) -> list[Any]:
+    def lstm(z: tf.Tensor, h: tf.Tensor, c: tf.Tensor) -> list[tf.Tensor]:
         zi, zf, zc, zo = tf.split(z + recurrent(h), 4, axis=-1)
         c = tf.sigmoid(zf) * c + tf.sigmoid(zi) * tf.tanh(zc)
         h = tf.sigmoid(zo) * tf.tanh(c)
@@ -90,24 +90,28 @@ def _cell(mode: str, weights: dict[str, tf.Tensor]) -> Callable[..., list[Any]]:
             h = tf.matmul(h, weights["projection"], transpose_b=True)
         return [h, c]
 
-    def gru(z: Any, h: Any) -> list[Any]:
+    def gru(z: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
         xr, xu, xn = tf.split(z, 3, axis=-1)
         hr, hu, hn = tf.split(recurrent(h), 3, axis=-1)
         u = tf.sigmoid(xu + hu)
         n = tf.tanh(xn + tf.sigmoid(xr + hr) * hn)
         return [(1 - u) * n + u * h]
 
-    def rnn(z: Any, h: Any) -> list[Any]:
+    def rnn(z: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
         activation = tf.tanh if mode == "rnn_tanh" else tf.nn.relu
         return [activation(z + recurrent(h))]
 
-    cells: dict[str, Callable[..., list[Any]]] = {"lstm": lstm, "gru": gru}
+    cells: dict[str, Callable[..., list[tf.Tensor]]] = {"lstm": lstm, "gru": gru}
     return cells.get(mode, rnn)
 
 
 def _layer(
-    model: Model, weights: list[dict[str, Any]], sequence: Any, valid: Any, states: list[Any]
-) -> tuple[tf.Tensor, list[Any]]:
+    model: Model,
+    weights: list[dict[str, Any]],
+    sequence: tf.Tensor,
+    valid: tf.Tensor,
+    states: list[tf.Tensor],
+) -> tuple[tf.Tensor, list[tf.Tensor]]:
     """All directions of a layer: the outputs [T, B, D*P] and the final states of each direction."""
     outputs, finals = [], []
     for reverse in range(model.directions):
@@ -126,18 +130,18 @@ def _layer(
 
 def cudnn_rnn(
     input: Any,
-    input_h: Any,
-    input_c: Any,
-    params: Any,
-    sequence_lengths: Any,
-    dropout_mask: Any,
+    input_h: tf.Tensor,
+    input_c: tf.Tensor,
+    params: tf.Tensor,
+    sequence_lengths: tf.Tensor,
+    dropout_mask: tf.Tensor,
     *,
     rnn_mode: str,
     input_mode: str,
     direction: str,
     num_proj: int,
     time_major: bool,
-) -> list[Any]:
+) -> list[tf.Tensor]:
     """CudnnRNN, V2 and V3: output, output_h, output_c.
 
     Args:
@@ -180,12 +184,12 @@ def cudnn_rnn(
 
 
 def cudnn_rnn_backprop(
-    inputs: list[Any],
-    output_grads: list[Any],
-    sequence_lengths: Any,
-    dropout_mask: Any,
+    inputs: list[tf.Tensor],
+    output_grads: list[tf.Tensor],
+    sequence_lengths: tf.Tensor,
+    dropout_mask: tf.Tensor,
     **attributes: Any,
-) -> list[Any]:
+) -> list[tf.Tensor]:
     """CudnnRNNBackprop, V2 and V3.
 
     Args:
@@ -199,7 +203,9 @@ def cudnn_rnn_backprop(
     """
     used = 3 if attributes["rnn_mode"] == "lstm" else 2  # no other mode has output_c
 
-    def forward(input: Any, input_h: Any, input_c: Any, params: Any) -> list[Any]:
+    def forward(
+        input: Any, input_h: tf.Tensor, input_c: tf.Tensor, params: tf.Tensor
+    ) -> list[tf.Tensor]:
         inputs = input, input_h, input_c, params
         outputs = cudnn_rnn(*inputs, sequence_lengths, dropout_mask, **attributes)
         return outputs[:used]

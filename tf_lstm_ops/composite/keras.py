@@ -51,15 +51,15 @@ def _time_major(x: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | N
 
 
 def _run(
-    cell: Callable[..., list[Any]],
+    cell: Callable[..., list[tf.Tensor]],
     x_terms: tf.Tensor,
     valid: tf.Tensor | None,
-    states: list[Any],
+    states: list[tf.Tensor],
     *,
     go_backwards: bool,
     zero_output_for_mask: bool,
     return_sequences: bool,
-) -> list[Any]:
+) -> list[tf.Tensor]:
     """Runs a cell over the input's terms [T, B, ...]; returns the output and the final states."""
     outputs, last, states = scan(
         cell, x_terms, valid, states, reverse=go_backwards, zero_output=zero_output_for_mask
@@ -75,23 +75,23 @@ def _looking_at(c: tf.Tensor, z: tf.Tensor, peephole: tf.Tensor | None) -> tf.Te
 
 
 def keras_lstm(
-    x: Any,
-    mask: Any,
-    initial_h: Any,
-    initial_c: Any,
-    kernel: Any,
-    recurrent_kernel: Any,
-    bias: Any,
-    peephole: Any,
-    projection: Any,
-    input_dropout: Any,
-    recurrent_dropout: Any,
+    x: tf.Tensor,
+    mask: tf.Tensor,
+    initial_h: tf.Tensor,
+    initial_c: tf.Tensor,
+    kernel: tf.Tensor,
+    recurrent_kernel: tf.Tensor,
+    bias: tf.Tensor,
+    peephole: tf.Tensor,
+    projection: tf.Tensor,
+    input_dropout: tf.Tensor,
+    recurrent_dropout: tf.Tensor,
     *,
     activation: str = "tanh",
     recurrent_activation: str = "sigmoid",
     cell_clip: float,
     **loop: bool,
-) -> list[Any]:
+) -> list[tf.Tensor]:
     """KerasLSTM without its output reserve.
 
     Args:
@@ -114,7 +114,7 @@ def keras_lstm(
         projection = tf.cast(projection, x.dtype)
     of_state, of_gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
 
-    def cell(z: Any, h: Any, c: Any) -> list[Any]:
+    def cell(z: tf.Tensor, h: tf.Tensor, c: tf.Tensor) -> list[tf.Tensor]:
         z += _per_gate(h, recurrent_dropout, recurrent_kernel, 4)
         zi, zf, zc, zo = tf.split(z, 4, axis=-1)
         zi, zf = _looking_at(c, zi, wci), _looking_at(c, zf, wcf)
@@ -131,16 +131,16 @@ def keras_lstm(
 
 
 def keras_gru(
-    x: Any,
-    mask: Any,
-    initial_h: Any,
-    kernel: Any,
-    recurrent_kernel: Any,
-    bias: Any,
-    input_dropout: Any,
-    recurrent_dropout: Any,
+    x: tf.Tensor,
+    mask: tf.Tensor,
+    initial_h: tf.Tensor,
+    kernel: tf.Tensor,
+    recurrent_kernel: tf.Tensor,
+    bias: tf.Tensor,
+    input_dropout: tf.Tensor,
+    recurrent_dropout: tf.Tensor,
     **loop: bool,
-) -> list[Any]:
+) -> list[tf.Tensor]:
     """KerasGRU without its output reserve.
 
     Args:
@@ -158,7 +158,7 @@ def keras_gru(
     )
     input_bias, recurrent_bias = (0.0, 0.0) if is_absent(bias) else tf.unstack(bias)
 
-    def cell(x_terms: Any, h: Any) -> list[Any]:
+    def cell(x_terms: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
         h_terms = _per_gate(h, recurrent_dropout, recurrent_kernel, 3) + recurrent_bias
         xz, xr, xh = tf.split(x_terms, 3, axis=-1)
         hz, hr, hh = tf.split(h_terms, 3, axis=-1)
@@ -171,16 +171,16 @@ def keras_gru(
 
 
 def keras_reset_before_gru(
-    x: Any,
-    mask: Any,
-    initial_h: Any,
-    kernel: Any,
-    recurrent_kernel: Any,
-    bias: Any,
-    input_dropout: Any,
-    recurrent_dropout: Any,
+    x: tf.Tensor,
+    mask: tf.Tensor,
+    initial_h: tf.Tensor,
+    kernel: tf.Tensor,
+    recurrent_kernel: tf.Tensor,
+    bias: tf.Tensor,
+    input_dropout: tf.Tensor,
+    recurrent_dropout: tf.Tensor,
     **loop: bool,
-) -> list[Any]:
+) -> list[tf.Tensor]:
     """KerasResetBeforeGRU without its output reserve.
 
     Args:
@@ -199,7 +199,7 @@ def keras_reset_before_gru(
     *of_gates, of_candidate = tf.split(recurrent_kernel, 3, axis=-1)
     gates_kernel = tf.concat(of_gates, axis=-1)
 
-    def cell(x_terms: Any, h: Any) -> list[Any]:
+    def cell(x_terms: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
         xz, xr, xh = tf.split(x_terms, 3, axis=-1)
         hz, hr = tf.split(_per_gate(h, recurrent_dropout, gates_kernel, 2), 2, axis=-1)
         z = tf.sigmoid(xz + hz)
@@ -231,24 +231,24 @@ def normalized(z: tf.Tensor, epsilon: float) -> tf.Tensor:
 
 
 def keras_layer_norm_lstm(
-    x: Any,
-    mask: Any,
-    initial_h: Any,
-    initial_c: Any,
-    kernel: Any,
-    recurrent_kernel: Any,
-    bias: Any,
-    input_gamma: Any,
-    recurrent_gamma: Any,
-    state_gamma: Any,
-    state_beta: Any,
-    input_dropout: Any,
-    recurrent_dropout: Any,
+    x: tf.Tensor,
+    mask: tf.Tensor,
+    initial_h: tf.Tensor,
+    initial_c: tf.Tensor,
+    kernel: tf.Tensor,
+    recurrent_kernel: tf.Tensor,
+    bias: tf.Tensor,
+    input_gamma: tf.Tensor,
+    recurrent_gamma: tf.Tensor,
+    state_gamma: tf.Tensor,
+    state_beta: tf.Tensor,
+    input_dropout: tf.Tensor,
+    recurrent_dropout: tf.Tensor,
     *,
     epsilon: float,
     carries_normalized_state: bool,
     **loop: bool,
-) -> list[Any]:
+) -> list[tf.Tensor]:
     """KerasLayerNormLSTM without its output reserve.
 
     Args:
@@ -268,7 +268,7 @@ def keras_layer_norm_lstm(
     input_gamma, recurrent_gamma, state_gamma, state_beta = cast(norms, x.dtype)
     input_dropout, recurrent_dropout = cast((input_dropout, recurrent_dropout), x.dtype)
 
-    def cell(z: Any, h: Any, c: Any) -> list[Any]:
+    def cell(z: tf.Tensor, h: tf.Tensor, c: tf.Tensor) -> list[tf.Tensor]:
         recurrent = _per_gate(h, recurrent_dropout, recurrent_kernel, 4)
         z += recurrent_gamma * normalized(recurrent, epsilon)
         zi, zf, zc, zo = tf.split(z, 4, axis=-1)
@@ -284,20 +284,20 @@ def keras_layer_norm_lstm(
 
 
 def keras_layer_norm_gru(
-    x: Any,
-    mask: Any,
-    initial_h: Any,
-    kernel: Any,
-    recurrent_kernel: Any,
-    bias: Any,
-    input_gamma: Any,
-    recurrent_gamma: Any,
-    input_dropout: Any,
-    recurrent_dropout: Any,
+    x: tf.Tensor,
+    mask: tf.Tensor,
+    initial_h: tf.Tensor,
+    kernel: tf.Tensor,
+    recurrent_kernel: tf.Tensor,
+    bias: tf.Tensor,
+    input_gamma: tf.Tensor,
+    recurrent_gamma: tf.Tensor,
+    input_dropout: tf.Tensor,
+    recurrent_dropout: tf.Tensor,
     *,
     epsilon: float,
     **loop: bool,
-) -> list[Any]:
+) -> list[tf.Tensor]:
     """KerasLayerNormGRU without its output reserve.
 
     Args:
@@ -316,7 +316,7 @@ def keras_layer_norm_gru(
     input_gamma, recurrent_gamma, input_dropout, recurrent_dropout = others
     input_bias, recurrent_bias = (0.0, 0.0) if is_absent(bias) else tf.unstack(bias)
 
-    def cell(x_terms: Any, h: Any) -> list[Any]:
+    def cell(x_terms: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
         h_terms = normalized(_per_gate(h, recurrent_dropout, recurrent_kernel, 3), epsilon)
         h_terms = recurrent_gamma * h_terms + recurrent_bias
         xz, xr, xh = tf.split(x_terms, 3, axis=-1)
@@ -330,7 +330,7 @@ def keras_layer_norm_gru(
 
 
 # The function of each op.
-LAYERS: dict[str, Callable[..., list[Any]]] = {
+LAYERS: dict[str, Callable[..., list[tf.Tensor]]] = {
     "KerasLSTM": keras_lstm,
     "KerasGRU": keras_gru,
     "KerasResetBeforeGRU": keras_reset_before_gru,
@@ -340,8 +340,13 @@ LAYERS: dict[str, Callable[..., list[Any]]] = {
 
 
 def layer_grad(
-    op: str, inputs: list[Any], output_grads: list[Any], *, needs_x_grad: bool, **attributes: Any
-) -> list[Any]:
+    op: str,
+    inputs: list[tf.Tensor],
+    output_grads: list[tf.Tensor],
+    *,
+    needs_x_grad: bool,
+    **attributes: Any,
+) -> list[tf.Tensor]:
     """The gradient op of a layer's op. The forward pass is computed again.
 
     Args:
@@ -357,7 +362,7 @@ def layer_grad(
     by_name = dict(zip(op_definitions.inputs(op), inputs, strict=True))
     names = [name.removesuffix("_grad") for name in op_definitions.outputs(f"{op}Grad")]
 
-    def forward(*sources: Any) -> list[Any]:
+    def forward(*sources: Any) -> list[tf.Tensor]:
         return LAYERS[op](**{**by_name, **dict(zip(names, sources, strict=True))}, **attributes)
 
     found = gradients(forward, [by_name[name] for name in names], lambda _: output_grads)
@@ -365,10 +370,10 @@ def layer_grad(
     return [x_grad if needs_x_grad else tf.zeros_like(x_grad), *others]
 
 
-def _with_reserve(function: Callable[..., list[Any]]) -> Composite:
+def _with_reserve(function: Callable[..., list[tf.Tensor]]) -> Composite:
     """The composite of a layer's op. The reserve is empty; only the gradient op would read it."""
 
-    def composite(*, training: bool, **arguments: Any) -> list[Any]:
+    def composite(*, training: bool, **arguments: Any) -> list[tf.Tensor]:
         results = function(**arguments)
         return [*results, tf.zeros([0], results[0].dtype)]
 
@@ -378,7 +383,7 @@ def _with_reserve(function: Callable[..., list[Any]]) -> Composite:
 def _grad_by_name(op: str) -> Composite:
     """The composite of the gradient op of a layer's op."""
 
-    def composite(**arguments: Any) -> list[Any]:
+    def composite(**arguments: Any) -> list[tf.Tensor]:
         inputs = [arguments[name] for name in op_definitions.inputs(op)]
         names = list(op_definitions.inputs(f"{op}Grad"))[len(inputs) + 2 :]  # not output, reserve
         attributes = {name: arguments[name] for name in op_definitions.attributes(f"{op}Grad")}

@@ -36,8 +36,8 @@ class _Direction(NamedTuple):
     peephole: tf.Tensor | float  # [4H]
 
 
-def _directions(inputs: list[Any], count: int) -> list[_Direction]:
-    values: list[Any] = [None if is_absent(value) else value for value in inputs]
+def _directions(inputs: list[tf.Tensor], count: int) -> list[_Direction]:
+    values: list[tf.Tensor] = [None if is_absent(value) else value for value in inputs]
     source, recurrent, weight, bias, h, c, mask, peephole = values
     units = recurrent.shape[-1]
     if units is None:
@@ -68,7 +68,7 @@ def _run_direction(
     act = {name: ACTIVATIONS[activation] for name, activation in activations.items()}
     units = d.recurrent_weight.shape[-1]
 
-    def step(x: tf.Tensor, before: tf.Tensor) -> list[Any]:
+    def step(x: tf.Tensor, before: tf.Tensor) -> list[tf.Tensor]:
         """One step. Its output has h, c and the gates, [N, 6H]."""
         h, c = before[:, :units], before[:, units : 2 * units]
         z = x + tf.matmul(h * d.mask, d.recurrent_weight, transpose_b=True)
@@ -87,7 +87,7 @@ def _run_direction(
 
 
 def _run(
-    inputs: list[Any],
+    inputs: list[tf.Tensor],
     *,
     reverse: bool,
     bidirectional: bool,
@@ -119,15 +119,15 @@ def _run(
 
 def mpsgraph_lstm(
     source: Any,
-    recurrent_weight: Any,
-    input_weight: Any,
-    bias: Any,
-    init_state: Any,
-    init_cell: Any,
-    mask: Any,
-    peephole: Any,
+    recurrent_weight: tf.Tensor,
+    input_weight: tf.Tensor,
+    bias: tf.Tensor,
+    init_state: tf.Tensor,
+    init_cell: tf.Tensor,
+    mask: tf.Tensor,
+    peephole: tf.Tensor,
     **attributes: Any,
-) -> list[Any]:
+) -> list[tf.Tensor]:
     """MPSGraphLSTM with all its results. The mask has no gradient.
 
     Args:
@@ -147,8 +147,8 @@ def mpsgraph_lstm(
 
 
 def mpsgraph_lstm_gradients(
-    inputs: list[Any], output_grads: list[Any], **attributes: Any
-) -> list[Any]:
+    inputs: list[tf.Tensor], output_grads: list[tf.Tensor], **attributes: Any
+) -> list[tf.Tensor]:
     """MPSGraphLSTMGradients. The forward pass is computed again.
 
     Args:
@@ -168,12 +168,14 @@ def mpsgraph_lstm_gradients(
     present = [n for n in differentiated if not is_absent(inputs[n])]
     given = [n for n, grad in enumerate(output_grads) if not is_absent(grad)]
 
-    def forward(*values: Any) -> list[Any]:
+    def forward(*values: Any) -> list[tf.Tensor]:
         replaced = dict(zip(present, values, strict=True))
         results = _run([replaced.get(n, value) for n, value in enumerate(inputs)], **attributes)
         return [results[n] for n in given]
 
-    def grads(results: list[Any]) -> list[Any]:  # that of a final state may be [1, N, D*H]
+    def grads(
+        results: list[tf.Tensor],
+    ) -> list[tf.Tensor]:  # that of a final state may be [1, N, D*H]
         pairs = zip(given, results, strict=True)
         return [tf.reshape(output_grads[n], tf.shape(result)) for n, result in pairs]
 
@@ -191,13 +193,13 @@ _OUTPUT_GRADS = (
 )
 
 
-def _forward_op(*, produce_cell: bool, training: bool, **arguments: Any) -> list[Any]:
+def _forward_op(*, produce_cell: bool, training: bool, **arguments: Any) -> list[tf.Tensor]:
     output, cell, z_state = mpsgraph_lstm(**arguments)
     none = tf.zeros([0], output.dtype)
     return [output, cell if produce_cell or training else none, z_state if training else none]
 
 
-def _gradient_op(*, z_state: Any, cell_output_fwd: Any, **arguments: Any) -> list[Any]:
+def _gradient_op(*, z_state: tf.Tensor, cell_output_fwd: Any, **arguments: Any) -> list[tf.Tensor]:
     """The forward op's results z_state and cell_output_fwd are computed again."""
     inputs = [arguments.pop(name) for name in _INPUTS]
     output_grads = [arguments.pop(name) for name in _OUTPUT_GRADS]

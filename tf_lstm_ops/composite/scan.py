@@ -11,14 +11,14 @@ from tf_lstm_ops.composite.context import differentiable_in_pfor, is_unrolled
 
 
 def scan(
-    cell: Callable[..., list[Any]],
+    cell: Callable[..., list[tf.Tensor]],
     sequence: tf.Tensor,
     valid: tf.Tensor | None,
-    initial: list[Any],
+    initial: list[tf.Tensor],
     *,
     reverse: bool,
     zero_output: bool,
-) -> tuple[tf.Tensor, tf.Tensor, list[Any]]:
+) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
     """Runs a cell over a sequence, step by step.
 
     Args:
@@ -45,8 +45,12 @@ def scan(
 
 
 def _next(
-    new: list[Any], valid: Any, output: Any, states: list[Any], otherwise: Any
-) -> tuple[Any, list[Any]]:
+    new: list[tf.Tensor],
+    valid: tf.Tensor,
+    output: tf.Tensor,
+    states: list[tf.Tensor],
+    otherwise: Any,
+) -> tuple[Any, list[tf.Tensor]]:
     """The output and the states after a step, with the static shapes of those before it."""
     before = [output, *states]
     if valid is None:
@@ -61,14 +65,14 @@ def _next(
 
 
 def _scan_arrays(
-    cell: Callable[..., list[Any]],
+    cell: Callable[..., list[tf.Tensor]],
     sequence: tf.Tensor,
     valid: tf.Tensor | None,
-    initial: list[Any],
+    initial: list[tf.Tensor],
     *,
     reverse: bool,
     zero_output: bool,
-) -> tuple[tf.Tensor, tf.Tensor, list[Any]]:
+) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
     """`scan` with arrays. Converters to ONNX and TensorFlow Lite know its ops, and XLA."""
     time, zero = sequence.shape[0] or tf.shape(sequence)[0], tf.zeros_like(initial[0])
     if sequence.shape[0] == 0:  # XLA cannot trace a step that reads from an array without elements
@@ -84,7 +88,7 @@ def _scan_arrays(
     sequence_rows = by_step(sequence)
     valid_rows = None if valid is None else by_step(valid)
 
-    def step(t: Any, output: Any, states: list[Any], outputs: Any) -> Any:
+    def step(t: Any, output: tf.Tensor, states: list[tf.Tensor], outputs: Any) -> Any:
         new = cell(sequence_rows.read(t), *states)
         now = None if valid_rows is None else valid_rows.read(t)
         output, states = _next(new, now, output, states, zero if zero_output else output)
@@ -113,14 +117,14 @@ def _scan_arrays(
 
 
 def _scan_lists(
-    cell: Callable[..., list[Any]],
+    cell: Callable[..., list[tf.Tensor]],
     sequence: tf.Tensor,
     valid: tf.Tensor | None,
-    initial: list[Any],
+    initial: list[tf.Tensor],
     *,
     reverse: bool,
     zero_output: bool,
-) -> tuple[tf.Tensor, tf.Tensor, list[Any]]:
+) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
     """`scan` with lists, from whose end a step takes its input.
 
     tf.vectorized_map and tape.jacobian vectorize a loop with arrays even if it does not depend on
@@ -146,7 +150,9 @@ def _scan_lists(
         for source in sources
     ]
 
-    def step(t: Any, lists: list[Any], output: Any, states: list[Any], outputs: Any) -> Any:
+    def step(
+        t: Any, lists: list[tf.Tensor], output: tf.Tensor, states: list[tf.Tensor], outputs: Any
+    ) -> Any:
         taken = [take(rows, source) for rows, source in zip(lists, sources, strict=True)]
         new = cell(taken[0][1], *states)
         now = None if valid is None else taken[1][1]
@@ -172,14 +178,14 @@ def _scan_lists(
 
 
 def _scan_unrolled(
-    cell: Callable[..., list[Any]],
+    cell: Callable[..., list[tf.Tensor]],
     sequence: tf.Tensor,
     valid: tf.Tensor | None,
-    initial: list[Any],
+    initial: list[tf.Tensor],
     *,
     reverse: bool,
     zero_output: bool,
-) -> tuple[tf.Tensor, tf.Tensor, list[Any]]:
+) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
     """`scan` of a known number of steps without a loop of TensorFlow's.
 
     For eager calls, and for converters that quantise no loops.

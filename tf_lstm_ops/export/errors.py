@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 import keras
 
@@ -55,7 +54,7 @@ class UnknownSteps(ValueError):
 
 
 @contextlib.contextmanager
-def with_unknown_steps(model: Any) -> Iterator[None]:
+def with_unknown_steps(model: keras.Model) -> Iterator[None]:
     """A context whose errors name the layer TimeDistributed that can be their cause.
 
     Keras 3.15 traces it for as many steps as the batch has rows, if their number is unknown.
@@ -80,7 +79,7 @@ def with_unknown_steps(model: Any) -> Iterator[None]:
         raise
 
 
-def require_float32(model: Any, writes: str, hint: str = "") -> None:
+def require_float32(model: keras.Model, writes: str, hint: str = "") -> None:
     """Checks that all weights of a model are used in float32.
 
     Args:

@@ -132,7 +132,7 @@ def _convert(tf2onnx: ModuleType, model: keras.Model, specs: Sequence[Any], opse
     return proto
 
 
-def _why_loop(layer: Any) -> str | None:
+def _why_loop(layer: keras.Layer) -> str | None:
     """Why a layer becomes a Loop; None if it becomes a node."""
     if isinstance(layer, StackedRNN):
         return "it is several layers; LSTM or GRU layers with its weights become nodes"
@@ -153,14 +153,14 @@ def _why_loop(layer: Any) -> str | None:
     return None
 
 
-def _needs_loop(layer: Any) -> bool:
+def _needs_loop(layer: keras.Layer) -> bool:
     return isinstance(layer, FusedRNN) and _why_loop(layer) is not None
 
 
 def _loops(model: keras.Model) -> contextlib.AbstractContextManager[None]:
     """A context in which the layers that ONNX has no node for compute with TensorFlow's ops."""
 
-    def plain(layer: Any, *args: Any, **kwargs: Any) -> Any:
+    def plain(layer: keras.Layer, *args: Any, **kwargs: Any) -> Any:
         with composite.plain_ops():
             return _keras_private.run_loop(type(layer), layer, *args, **kwargs)
 

@@ -69,7 +69,7 @@ def _checked(input_signature: Any) -> list[Any]:
     return list(input_signature)
 
 
-def _with_names(model: Any, given: list[Any]) -> list[Any]:
+def _with_names(model: keras.Model, given: list[Any]) -> list[Any]:
     """Specs without a name or a type get those of the model's own inputs."""
     own = keras.tree.flatten(getattr(model, "inputs", None) or [])
     flat = keras.tree.flatten(given)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import tensorflow as tf
 
 from tf_lstm_ops import _keras_private
 
 
-def states_of(model: Any) -> list[keras.Variable]:
+def states_of(model: keras.Model) -> list[keras.Variable]:
     """The states of a model's stateful layers, also of those in wrappers and nested models.
 
     Args:
@@ -26,7 +24,7 @@ def states_of(model: Any) -> list[keras.Variable]:
     return [state for state in states if state is not None]
 
 
-def from_zeros(model: Any) -> keras.StatelessScope:
+def from_zeros(model: keras.Model) -> keras.StatelessScope:
     """A scope in which a model begins with zero states. A call in it changes no variable.
 
     Args:
@@ -39,7 +37,7 @@ def from_zeros(model: Any) -> keras.StatelessScope:
     return keras.StatelessScope(state_mapping=zeros)
 
 
-def batch_size(model: Any) -> int | None:
+def batch_size(model: keras.Model) -> int | None:
     """The batch size that the states of a model fix.
 
     Args:

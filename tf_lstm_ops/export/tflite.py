@@ -91,7 +91,9 @@ def tflite(
         _print(os.fspath(filepath), content, quantize, traced, found)
 
 
-def _check_arguments(model: Any, batch_size: Any, quantize: Any, representative_data: Any) -> None:
+def _check_arguments(
+    model: keras.Model, batch_size: Any, quantize: Any, representative_data: Any
+) -> None:
     require_model(model)
     if getattr(model, "inputs", None) is None:
         raise ValueError(
@@ -113,7 +115,7 @@ def _check_arguments(model: Any, batch_size: Any, quantize: Any, representative_
         )
 
 
-def _check_layers(model: Any, stateful: bool) -> None:
+def _check_layers(model: keras.Model, stateful: bool) -> None:
     hint = "; quantize='float16' stores them in 16 bits"
     errors.require_float32(model, "TensorFlow Lite in", hint)
     for item in recurrent_layers(model):
@@ -125,7 +127,7 @@ def _check_layers(model: Any, stateful: bool) -> None:
 
 
 def _batches(
-    data: Any, model: Any, traced: Traced, batch_size: int
+    data: Any, model: keras.Model, traced: Traced, batch_size: int
 ) -> Iterator[dict[str, np.ndarray]]:
     """The representative data as inputs by name."""
     if callable(data):
@@ -144,7 +146,7 @@ def _batches(
         yield {name: array[start : start + batch_size] for name, array in arrays.items()}
 
 
-def _by_name(data: Any, model: Any, traced: Traced) -> dict[str, np.ndarray]:
+def _by_name(data: Any, model: keras.Model, traced: Traced) -> dict[str, np.ndarray]:
     if isinstance(data, dict):
         arrays = [data.get(tensor.name) for tensor in model.inputs]
     else:
@@ -182,7 +184,7 @@ def _with_states(
 def _write_checked(
     content: bytes,
     path: str,
-    model: Any,
+    model: keras.Model,
     traced: Traced,
     batches: Iterable[dict[str, np.ndarray]],
     quantize: str | None,

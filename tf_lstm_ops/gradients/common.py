@@ -15,7 +15,7 @@ from tf_lstm_ops.composite.common import gradients
 Gradient = Callable[..., Any]
 
 
-def attributes(op: Any, names: Sequence[str]) -> dict[str, Any]:
+def attributes(op: tf.Operation, names: Sequence[str]) -> dict[str, Any]:
     """Attributes of an op.
 
     Args:
@@ -30,7 +30,7 @@ def attributes(op: Any, names: Sequence[str]) -> dict[str, Any]:
     return {n: v.decode() if isinstance(v, bytes) else v for n, v in values.items()}
 
 
-def filled(grads: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+def filled(grads: Sequence[Any], outputs: Sequence[Any]) -> list[tf.Tensor]:
     """The gradients of an op's outputs, with zeros instead of None.
 
     Args:
@@ -45,7 +45,7 @@ def filled(grads: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
 
 def vector_jacobian(
     function: Callable[..., Any], inputs: Sequence[Any], grads: Sequence[Any]
-) -> list[Any]:
+) -> list[tf.Tensor]:
     """Vector-Jacobian product of a function of plain TensorFlow ops.
 
     Args:
@@ -58,7 +58,7 @@ def vector_jacobian(
     """
     floating = [v.dtype.is_floating for v in inputs]
 
-    def of_floating(*values: Any) -> list[Any]:
+    def of_floating(*values: Any) -> list[tf.Tensor]:
         given = iter(values)
         return function(*(next(given) if f else v for f, v in zip(floating, inputs, strict=True)))
 

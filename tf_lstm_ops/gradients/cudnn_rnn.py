@@ -21,7 +21,7 @@ _V3 = ("num_proj", "time_major")
 def _first(name: str) -> Gradient:
     backprop = name.replace("CudnnRNN", "CudnnRNNBackprop")
 
-    def gradient(op: Any, *grads: Any) -> list[Any]:
+    def gradient(op: tf.Operation, *grads: tf.Tensor) -> list[tf.Tensor]:
         settings = attributes(op, op_definitions.attributes(backprop))
         outputs = op.outputs
         if not op.get_attr("is_training"):  # activations were not saved: run the pass again
@@ -57,7 +57,7 @@ def _second(name: str) -> Gradient:
     """
     is_v3 = name.endswith("V3")
 
-    def gradient(op: Any, *grads: Any) -> list[Any]:
+    def gradient(op: tf.Operation, *grads: tf.Tensor) -> list[tf.Tensor]:
         settings = {"num_proj": 0, "time_major": True}
         settings |= attributes(op, (*_MODEL, *(_V3 if is_v3 else ())))
         first = _INPUTS + is_v3  # of output, output_h, output_c, their gradients, reserve_space
@@ -80,7 +80,7 @@ def _of_params_to_canonical(version: str) -> Gradient:
     """Both conversions only move elements, so the gradient of one is the other."""
     inverse = f"CudnnRNNCanonicalToParams{version}"
 
-    def gradient(op: Any, *grads: Any) -> list[Any]:
+    def gradient(op: tf.Operation, *grads: tf.Tensor) -> list[tf.Tensor]:
         output_grads = filled(grads, op.outputs)
         weights = int(op.get_attr("num_params_weights" if version else "num_params"))
         params_grad = op_definitions.function(inverse)(
@@ -97,7 +97,7 @@ def _of_params_to_canonical(version: str) -> Gradient:
 def _of_canonical_to_params(version: str) -> Gradient:
     inverse = f"CudnnRNNParamsToCanonical{version}"
 
-    def gradient(op: Any, params_grad: Any) -> list[Any]:
+    def gradient(op: tf.Operation, params_grad: Any) -> list[tf.Tensor]:
         found = op_definitions.function(inverse)(
             *op.inputs[:3],
             params=params_grad,

@@ -17,7 +17,9 @@ _INPUTS = 8  # of the forward op
 _MASK = 6
 
 
-def _first(op: Any, output_grad: Any, cell_grad: Any, z_state_grad: Any) -> list[Any]:
+def _first(
+    op: tf.Operation, output_grad: Any, cell_grad: tf.Tensor, z_state_grad: tf.Tensor
+) -> list[tf.Tensor]:
     saved = op.get_attr("training")
     if not saved:
         # For outputs that were not requested TensorFlow passes zeros of an unknown shape.
@@ -32,7 +34,9 @@ def _first(op: Any, output_grad: Any, cell_grad: Any, z_state_grad: Any) -> list
     return _by_ops(op, saved, *grads)
 
 
-def _by_ops(op: Any, saved: bool, output_grad: Any, cell_grad: Any, z_state_grad: Any) -> list[Any]:
+def _by_ops(
+    op: tf.Operation, saved: bool, output_grad: Any, cell_grad: tf.Tensor, z_state_grad: tf.Tensor
+) -> list[tf.Tensor]:
     """The gradients of the inputs. Unless `saved`, the forward pass runs again."""
     settings = attributes(op, op_definitions.attributes(_BACKWARD))
     inputs, none = list(op.inputs), tf.zeros([0], op.inputs[0].dtype)
@@ -56,7 +60,7 @@ def _by_ops(op: Any, saved: bool, output_grad: Any, cell_grad: Any, z_state_grad
     return [input_grads.get(f"{name}_grad") for name in op_definitions.inputs(_FORWARD)]
 
 
-def _second(op: Any, *grads: Any) -> list[Any]:
+def _second(op: tf.Operation, *grads: tf.Tensor) -> list[tf.Tensor]:
     """The gradient of the gradient op.
 
     Its inputs z_state and cell_output_fwd are functions of the other inputs. The whole derivative

@@ -145,15 +145,15 @@ def fallback_reasons(model: keras.Layer) -> dict[str, str | None]:
         return {path: _reason(layer) for path, layer in layers if id(layer) not in owned}
 
 
-def _recurrent(model: Any) -> list[tuple[str, Any]]:
+def _recurrent(model: keras.Model) -> list[tuple[str, Any]]:
     return [(item.path, item.layer) for item in model_layers.recurrent(model)]
 
 
-def _layers_of_ours(model: Any) -> Iterator[model_layers.Located]:
+def _layers_of_ours(model: keras.Model) -> Iterator[model_layers.Located]:
     return model_layers.located(model, counterparts.is_ours)
 
 
-def _reason(layer: Any) -> str | None:
+def _reason(layer: keras.Layer) -> str | None:
     if isinstance(layer, FusedRNN):
         return layer.fallback_reason
     new = counterparts.ours(layer)
@@ -162,7 +162,7 @@ def _reason(layer: Any) -> str | None:
     return f"it is keras.layers.{type(layer).__name__}; convert_model replaces it"
 
 
-def _stock_stacks(model: Any, in_place: bool) -> dict[str, str | None]:
+def _stock_stacks(model: keras.Model, in_place: bool) -> dict[str, str | None]:
     """Why stock layers cannot replace each StackedLSTM and StackedGRU, or None, by its path."""
     found: dict[str, str | None] = {}
     kinds = (StackedLSTM, StackedGRU)
@@ -178,7 +178,7 @@ def _stock_stacks(model: Any, in_place: bool) -> dict[str, str | None]:
     return found
 
 
-def _require_stock_can_express(model: Any, stacks: dict[str, str | None]) -> None:
+def _require_stock_can_express(model: keras.Model, stacks: dict[str, str | None]) -> None:
     found = [
         (path, stacks[path] if path in stacks else counterparts.stock(layer))
         for path, layer, _ in _layers_of_ours(model)
@@ -190,7 +190,7 @@ def _require_stock_can_express(model: Any, stacks: dict[str, str | None]) -> Non
         raise ValueError(f"stock layers cannot express these layers:{''.join(lines)}")
 
 
-def _warn_of_masks(model: Any) -> None:
+def _warn_of_masks(model: keras.Model) -> None:
     """A configuration does not say whether a stock layer passes masks on."""
     if model_layers.stock_passes_masks():
         return
@@ -208,7 +208,7 @@ def _warn_of_masks(model: Any) -> None:
         )
 
 
-def _copy(model: Any, to: str, stacks: dict[str, str | None]) -> Any:
+def _copy(model: keras.Model, to: str, stacks: dict[str, str | None]) -> Any:
     try:
         config = counterparts.config_of(model)
         if to == "fused":
@@ -240,7 +240,7 @@ def _culprit(parent: Any, path: str = "") -> str | None:
     return None
 
 
-def _copy_state(model: Any, copy: Any) -> None:
+def _copy_state(model: keras.Model, copy: Any) -> None:
     pairs = _pairs(model, copy)
     sizes = [[v.shape for v in m.weights] for m in (model, copy)]
     if None in pairs or sizes[0] != sizes[1]:
@@ -280,7 +280,7 @@ def _require_the_same_classes(pairs: list[Any]) -> None:
             )
 
 
-def _pairs(model: Any, copy: Any) -> list[Any]:
+def _pairs(model: keras.Model, copy: Any) -> list[Any]:
     """Each layer of a model beside that of its copy; None where the copy has other layers."""
     pairs: dict[int, Any] = {}
 
@@ -318,7 +318,7 @@ def _copy_layer(source: Any, target: Any) -> None:
         _assign(keras.tree.flatten(target.states), keras.tree.flatten(source.states))
 
 
-def _copy_training(model: Any, copy: Any) -> None:
+def _copy_training(model: keras.Model, copy: Any) -> None:
     if type(model).compile is keras.Model.compile:
         given = _keras_private.compile_arguments(model)
         copy.compile(**keras.tree.map_structure(_copied, given))

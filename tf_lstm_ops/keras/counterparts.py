@@ -32,7 +32,7 @@ _STOCK: dict[type, type] = {
 }
 
 
-def is_ours(layer: Any) -> bool:
+def is_ours(layer: keras.Layer) -> bool:
     """Whether a layer needs this package.
 
     Args:
@@ -48,7 +48,7 @@ def _is_of_package(cls: type) -> bool:
     return cls.__module__.partition(".")[0] == PACKAGE
 
 
-def ours(layer: Any) -> FusedRNN | str:
+def ours(layer: keras.Layer) -> FusedRNN | str:
     """The layer of ours that computes what a stock layer does.
 
     Args:
@@ -61,7 +61,7 @@ def ours(layer: Any) -> FusedRNN | str:
     return new if isinstance(new, str) else new.fallback_reason or new
 
 
-def equivalent(layer: Any) -> FusedRNN | str:
+def equivalent(layer: keras.Layer) -> FusedRNN | str:
     """The layer of ours with the options of a stock layer, whether it runs a fused op or not.
 
     Args:
@@ -94,7 +94,7 @@ def equivalent(layer: Any) -> FusedRNN | str:
     return new
 
 
-def stock(layer: Any) -> Any:
+def stock(layer: keras.Layer) -> Any:
     """The stock layer that computes what a layer or cell of ours does.
 
     Args:
@@ -127,7 +127,7 @@ def stock(layer: Any) -> Any:
     return new
 
 
-def _stock_rnn(layer: Any) -> Any:
+def _stock_rnn(layer: keras.Layer) -> Any:
     """``keras.layers.RNN`` of the stock cell; or a str, the reason why there is none."""
     cell = stock(layer.cell)
     if isinstance(cell, str):
@@ -138,7 +138,7 @@ def _stock_rnn(layer: Any) -> Any:
     return new
 
 
-def config_of(layer: Any) -> Any:
+def config_of(layer: keras.Layer) -> Any:
     """A layer's configuration, from which `deserialise` makes the layer again.
 
     Args:
@@ -214,7 +214,7 @@ def become_all(layers: Iterable[Any], counterpart: Callable[[Any], Any]) -> None
                 _become(layer.cell, plain.cell, new.cell, remember)
 
 
-def _become(layer: Any, plain: Any, new: Any, remember: Callable[[Any], None]) -> None:
+def _become(layer: keras.Layer, plain: Any, new: Any, remember: Callable[[Any], None]) -> None:
     """Gives a layer the class of `new`. `plain` is a layer of the old class that is not built."""
     remember(layer)
     _keras_private.become(layer, plain, new)

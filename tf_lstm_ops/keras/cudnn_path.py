@@ -72,7 +72,12 @@ def _forward(op: str, dtype: tf.DType) -> Callable[..., Any] | None:
 
 
 def _on_metal(
-    sequence: tf.Tensor, h: tf.Tensor, c: tf.Tensor, params: tf.Tensor, lengths: Any, **options: Any
+    sequence: tf.Tensor,
+    h: tf.Tensor,
+    c: tf.Tensor,
+    params: tf.Tensor,
+    lengths: tf.Tensor | None,
+    **options: Any,
 ) -> Any:
     """CudnnRNNV3 of this package. Without dropout, training saves nothing on Metal."""
     batch, time = tf.unstack(tf.shape(sequence)[:2])

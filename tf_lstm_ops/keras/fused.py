@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
@@ -12,12 +12,12 @@ import tensorflow as tf
 from tf_lstm_ops import _placement
 from tf_lstm_ops.keras import ragged
 from tf_lstm_ops.keras.requirements import require_keras_3
-from tf_lstm_ops.keras.types import GPUPath
+from tf_lstm_ops.keras.types import GPUPath, Results, Sequences
 
 PACKAGE = "tf_lstm_ops"  # the package name of the classes in Keras' registry
 
 
-def own_config(layer: Any, names: Iterable[str]) -> dict[str, Any]:
+def own_config(layer: keras.Layer, names: Iterable[str]) -> dict[str, Any]:
     """The part of a configuration that ``keras.layers`` does not know.
 
     Args:
@@ -92,8 +92,12 @@ class FusedRNN(keras.layers.RNN):
         return super().__call__(*args, **kwargs)
 
     def call(
-        self, sequences: Any, initial_state: Any = None, mask: Any = None, training: bool = False
-    ) -> Any:
+        self,
+        sequences: Sequences,
+        initial_state: Sequence[tf.Tensor] | None = None,
+        mask: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> Results:
         """Runs the layer; ``__call__`` calls it.
 
         Args:

@@ -270,7 +270,9 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         output, *states = cudnn_path.run(self._op, arguments)
         return output, states
 
-    def _call_norm_op(self, h: Any, c: Any, arguments: dict[str, Any]) -> tuple[Any, list[Any]]:
+    def _call_norm_op(
+        self, h: tf.Tensor, c: tf.Tensor, arguments: dict[str, Any]
+    ) -> tuple[Any, list[Any]]:
         cell = self.cell
         for name in ("input_gamma", "recurrent_gamma", "state_gamma", "state_beta"):
             arguments[name] = required(getattr(cell, name))

@@ -22,11 +22,11 @@ class Located(NamedTuple):
     """
 
     path: str
-    layer: Any
+    layer: keras.Layer
     parents: tuple[Any, ...]
 
 
-def located(model: Any, wanted: Callable[[Any], bool]) -> Iterator[Located]:
+def located(model: keras.Model, wanted: Callable[[Any], bool]) -> Iterator[Located]:
     """The wanted layers of a model, also those of wrappers and nested models.
 
     Args:
@@ -49,7 +49,7 @@ def _located(parent: Located, wanted: Callable[[Any], bool]) -> Iterator[Located
             yield from _located(item._replace(path=f"{item.path}/"), wanted)
 
 
-def recurrent(model: Any) -> Iterator[Located]:
+def recurrent(model: keras.Model) -> Iterator[Located]:
     """The recurrent layers and bare cells of a model. The cell of a layer is part of that layer.
 
     Args:

@@ -30,7 +30,7 @@ _FIXED = {
 }
 
 
-def is_of_cells(layer: Any) -> bool:
+def is_of_cells(layer: keras.Layer) -> bool:
     """Whether a layer is ``keras.layers.RNN`` of ``StackedRNNCells``.
 
     Args:
@@ -42,7 +42,7 @@ def is_of_cells(layer: Any) -> bool:
     return type(layer) is keras.layers.RNN and type(layer.cell) is keras.layers.StackedRNNCells
 
 
-def of(layer: Any) -> StackedRNN | str:
+def of(layer: keras.Layer) -> StackedRNN | str:
     """The stack for a layer.
 
     Args:
@@ -73,7 +73,7 @@ def of(layer: Any) -> StackedRNN | str:
 
 
 def _of_equal_cells(
-    cls: Any, config: dict[str, Any], cell: dict[str, Any], count: int, layer: Any
+    cls: Any, config: dict[str, Any], cell: dict[str, Any], count: int, layer: keras.Layer
 ) -> StackedRNN | str:
     name = f"tf_lstm_ops.keras.{cls.__name__}"
     if cls is StackedLSTM and config["return_state"]:
@@ -89,7 +89,7 @@ def _of_equal_cells(
     return stack
 
 
-def _option(layer: Any, cell: dict[str, Any], name: str) -> str:
+def _option(layer: keras.Layer, cell: dict[str, Any], name: str) -> str:
     """An option of the cells of a layer for a message."""
     value = getattr(layer.cell.cells[0], name, None)
     return f"{name}={described(value) if callable(value) else repr(cell[name])}"

@@ -5,7 +5,7 @@ B rows, T steps of the longest row and at least one, I features, N steps of all 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -41,7 +41,7 @@ class Padded(NamedTuple):
     of_rows: tf.Tensor
 
 
-def pad(sequences: tf.RaggedTensor, mask: Any, left: bool) -> Padded:
+def pad(sequences: tf.RaggedTensor, mask: tf.Tensor, left: bool) -> Padded:
     """Pads all rows to one length.
 
     Args:

@@ -29,7 +29,7 @@ def require_keras_3(name: str, value: Any) -> None:
         raise TypeError(f"{name} {_KERAS_2}. Received: {value!r}")
 
 
-def require_model(model: Any, allowed: type = keras.Model) -> None:
+def require_model(model: keras.Model, allowed: type = keras.Model) -> None:
     """Checks the argument ``model`` of a function.
 
     Args:

@@ -13,7 +13,7 @@ from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.op_inputs import optional, required
 
 
-def _per_row(value: Any, x: Any, axis: int = 0) -> Any:
+def _per_row(value: tf.Tensor | None, x: tf.Tensor, axis: int = 0) -> tf.Tensor | None:
     """A tensor with the batch size of x in a dimension; Keras also allows 1."""
     if value is None or value.shape[axis] != 1 or x.shape[0] == 1:
         return value
@@ -21,7 +21,7 @@ def _per_row(value: Any, x: Any, axis: int = 0) -> Any:
     return tf.broadcast_to(value, tf.concat([before, tf.shape(x)[:1], after], axis=0))
 
 
-def _as_boolean(mask: Any) -> Any:
+def _as_boolean(mask: tf.Tensor) -> Any:
     mask = tf.cast(mask, tf.bool)
     return tf.squeeze(mask, axis=-1) if mask.shape.rank == 3 else mask
 
@@ -51,7 +51,7 @@ class SingleLayerRNN(FusedRNN):
         return None
 
     def inner_loop(
-        self, sequences: Any, initial_state: Any, mask: Any, training: bool = False
+        self, sequences: Any, initial_state: Any, mask: tf.Tensor, training: bool = False
     ) -> Any:
         """Runs the layer over a batch of sequences; ``keras.layers.RNN`` calls it.
 
@@ -122,12 +122,12 @@ class SingleLayerRNN(FusedRNN):
         raise NotImplementedError
 
     @staticmethod
-    def _optional_mask(mask: Any, x: Any) -> Any:
+    def _optional_mask(mask: tf.Tensor, x: tf.Tensor) -> Any:
         if isinstance(mask, list | tuple):
             mask = mask[0]
         return optional(None if mask is None else _per_row(_as_boolean(mask), x), tf.bool)
 
-    def _drop_inputs(self, x: Any, training: bool) -> tuple[Any, Any]:
+    def _drop_inputs(self, x: tf.Tensor, training: bool) -> tuple[Any, Any]:
         """Applies input dropout, or returns its multipliers if each gate has different ones."""
         if not (training and 0.0 < self.dropout < 1.0):
             return x, None
@@ -136,7 +136,7 @@ class SingleLayerRNN(FusedRNN):
             return x, tf.stack(multipliers)
         return x * multipliers[:, tf.newaxis], None
 
-    def _recurrent_multipliers(self, h: Any, training: bool) -> Any:
+    def _recurrent_multipliers(self, h: tf.Tensor, training: bool) -> Any:
         """The gates' multipliers of h. Implementation 2 has none, as in the stock cells. If h has
         one row for all, so have the multipliers."""
         if not (training and 0.0 < self.recurrent_dropout < 1.0 and self.cell.implementation == 1):

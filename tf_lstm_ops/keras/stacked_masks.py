@@ -33,7 +33,7 @@ class Steps:
     is_padding: tf.Tensor | None = None
 
     @classmethod
-    def of(cls, x: tf.Tensor, mask: Any, reverse: bool) -> Steps:
+    def of(cls, x: tf.Tensor, mask: tf.Tensor, reverse: bool) -> Steps:
         """The steps of a call.
 
         Args:
@@ -131,7 +131,7 @@ class Steps:
         return tf.concat([tf.where(known, h, tf.zeros([], h.dtype)) for h in final], axis=1)
 
 
-def last_steps(sequences: Any, mask: Any, directions: int, reverse: bool) -> list[tf.Tensor]:
+def last_steps(sequences: Any, mask: tf.Tensor, directions: int, reverse: bool) -> list[tf.Tensor]:
     """Whether the step that each direction computes last is valid.
 
     Args:
@@ -155,7 +155,7 @@ def last_steps(sequences: Any, mask: Any, directions: int, reverse: bool) -> lis
     return [first] if reverse else [last, first][:directions]
 
 
-def _as_rows(mask: Any, batch: Any, time: Any) -> tf.Tensor:
+def _as_rows(mask: tf.Tensor, batch: Any, time: Any) -> tf.Tensor:
     """bool [B, T] of the mask of a call."""
     mask = tf.cast(mask[0] if isinstance(mask, list | tuple) else mask, tf.bool)
     mask = tf.squeeze(mask, axis=-1) if mask.shape.rank == 3 else mask

@@ -128,7 +128,11 @@ class StackedRNN(FusedRNN):
         self._zeroes_masked = value
 
     def call(
-        self, sequences: Any, initial_state: Any = None, mask: Any = None, training: bool = False
+        self,
+        sequences: Any,
+        initial_state: Any = None,
+        mask: tf.Tensor | None = None,
+        training: bool = False,
     ) -> Any:
         """Runs the layers; ``__call__`` calls it.
 
@@ -154,7 +158,7 @@ class StackedRNN(FusedRNN):
         return (output, *states) if self.return_state else output
 
     def inner_loop(
-        self, sequences: Any, initial_state: Any, mask: Any, training: bool = False
+        self, sequences: Any, initial_state: Any, mask: tf.Tensor, training: bool = False
     ) -> Any:
         """Runs the layers over a batch of sequences; ``keras.layers.RNN`` calls it.
 
@@ -195,7 +199,9 @@ class StackedRNN(FusedRNN):
             for state, size in zip(states, self.state_size, strict=True)
         ]
 
-    def _run_layers(self, steps: Any, states: list[Any], training: bool) -> tuple[Any, list[Any]]:
+    def _run_layers(
+        self, steps: stacked_masks.Steps, states: list[Any], training: bool
+    ) -> tuple[Any, list[Any]]:
         """The output [B, T, D*P] of the valid steps, and the final states."""
         cells, sequence = self.cell.cells, steps.sequence
         if not (training and self.dropout > 0 and self.num_layers > 1):
@@ -213,13 +219,18 @@ class StackedRNN(FusedRNN):
             finals += final
         return sequence, finals
 
-    def _drop(self, sequence: Any) -> Any:
+    def _drop(self, sequence: tf.Tensor) -> Any:
         """A layer's output [B, T, D*P] after dropout."""
         shape = None if self.dropout_per == "step" else (None, 1, None)
         return keras.random.dropout(sequence, self.dropout, shape, seed=self.seed_generator)
 
     def _call_op(
-        self, x: Any, states: list[Any], cells: list[Cell], lengths: Any, training: bool
+        self,
+        x: tf.Tensor,
+        states: list[Any],
+        cells: list[Cell],
+        lengths: tf.Tensor | None,
+        training: bool,
     ) -> tuple[Any, list[Any]]:
         """The layers of some cells as one op: the outputs and the final states."""
         kinds = len(states) // len(cells)

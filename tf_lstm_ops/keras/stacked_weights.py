@@ -40,9 +40,9 @@ class Cell:
       projection_kernel: [H, P] or None.
     """
 
-    kernel: Any
-    recurrent_kernel: Any
-    bias: Any = None
+    kernel: tf.Tensor
+    recurrent_kernel: tf.Tensor
+    bias: tf.Tensor | None = None
     projection_kernel: Any = None
 
     def arrays(self) -> list[Any]:

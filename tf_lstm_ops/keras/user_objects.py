@@ -21,7 +21,7 @@ _known: ContextVar[Mapping[str, Any]] = ContextVar("known", default=MappingProxy
 
 
 @contextlib.contextmanager
-def known(model: Any, custom_objects: dict[str, Any] | None = None) -> Iterator[None]:
+def known(model: keras.Model, custom_objects: dict[str, Any] | None = None) -> Iterator[None]:
     """A context in which Keras finds what configurations of a model name.
 
     A function gets a name of its own if its name does not identify it: a lambda, a namesake of

@@ -26,9 +26,9 @@ class Results(NamedTuple):
       z_state: [T, N, D*4H], the gates of all steps after their activations; None unless training.
     """
 
-    output: Any
+    output: tf.Tensor
     cell: Any
-    z_state: Any
+    z_state: tf.Tensor
 
 
 class Gradients(NamedTuple):
@@ -40,12 +40,12 @@ class Gradients(NamedTuple):
     """
 
     source: Any
-    recurrent_weight: Any
-    input_weight: Any
-    bias: Any
-    peephole: Any
-    init_state: Any
-    init_cell: Any
+    recurrent_weight: tf.Tensor
+    input_weight: tf.Tensor
+    bias: tf.Tensor
+    peephole: tf.Tensor
+    init_state: tf.Tensor
+    init_cell: tf.Tensor
 
 
 _OPTIONAL = ("input_weight", "bias", "init_state", "init_cell", "mask", "peephole")
@@ -61,7 +61,7 @@ def _tensors(arguments: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any
 
 
 def _set_static_shapes(
-    results: Results, source: Any, recurrent_weight: Any, bidirectional: bool
+    results: Results, source: Any, recurrent_weight: tf.Tensor, bidirectional: bool
 ) -> None:
     """Sets the static shapes that depend on attributes, which shape functions cannot read."""
     sequence = tf.TensorShape(getattr(source, "shape", None))

@@ -207,7 +207,12 @@ def _backward(
 
 
 def _checked_params(
-    params: tf.Tensor, x: tf.Tensor, h: tf.Tensor, c: tf.Tensor, lengths: Any, settings: Any
+    params: tf.Tensor,
+    x: tf.Tensor,
+    h: tf.Tensor,
+    c: tf.Tensor,
+    lengths: tf.Tensor,
+    settings: dict[str, Any],
 ) -> tf.Tensor:
     """params, after a check of its size, which TensorFlow's kernel does not check."""
     attributes = {name: settings.get(name, default) for name, default in _MODEL.items()}

@@ -212,7 +212,7 @@ def _measure(size: Size, device: str) -> Result:
     return Result(0.0, 0.0, times=times)
 
 
-def _stock(size: Size, x: Any, device: str) -> Callable[[], list[Any]]:
+def _stock(size: Size, x: tf.Tensor, device: str) -> Callable[[], list[Any]]:
     with tf.device(device):
         layer = keras.layers.LSTM(size.units, return_sequences=True)
         layer.build(x.shape)

@@ -76,7 +76,7 @@ def _train(
         x = constant(rng.standard_normal((TIME * BATCH, INPUTS)), dtype)
         first = [constant(rng.standard_normal(s) / 3, dtype) for s in [*around, *shapes]]
 
-    def train(x: Any, weights: list[Any]) -> list[Any]:
+    def train(x: tf.Tensor, weights: list[Any]) -> list[Any]:
         losses, gradients = [], []
         for _ in range(STEPS):
             with tf.device(device), tf.GradientTape() as tape:
@@ -129,7 +129,7 @@ def _keras_shapes(gates: int) -> Shapes:
     return shapes
 
 
-def _keras(op: str, masked: bool, x: Any, weights: list[Any]) -> Any:
+def _keras(op: str, masked: bool, x: tf.Tensor, weights: list[Any]) -> Any:
     steps = np.arange(BATCH * TIME).reshape(BATCH, TIME) % 3 > 0
     mask = tf.constant(steps if masked else [], tf.bool)
     none = tf.zeros([0], x.dtype)
@@ -168,7 +168,7 @@ def _cudnn(mode: str, projection: int, with_lengths: bool) -> tuple[Shapes, Laye
     model = Model(mode, UNITS, UNITS, LAYERS, 2, projection)
     lengths = [TIME, 1, 0 if not projection else 2, TIME // 2] if with_lengths else [TIME] * BATCH
 
-    def layers(x: Any, weights: list[Any]) -> Any:
+    def layers(x: tf.Tensor, weights: list[Any]) -> Any:
         h = tf.zeros([2 * LAYERS, BATCH, projection or UNITS], x.dtype)
         is_lstm = mode == "lstm"
         return raw_ops.CudnnRNNV3(
@@ -185,7 +185,7 @@ def _cudnn(mode: str, projection: int, with_lengths: bool) -> tuple[Shapes, Laye
     return [(model.size(),)], layers
 
 
-def _block(op: str, x: Any, weights: list[Any]) -> Any:
+def _block(op: str, x: tf.Tensor, weights: list[Any]) -> Any:
     w, b, wci, wcf, wco = weights
     zero = tf.zeros([BATCH, UNITS], x.dtype)
     return getattr(raw_ops, op)(
@@ -202,7 +202,7 @@ def _block(op: str, x: Any, weights: list[Any]) -> Any:
     ).h
 
 
-def _mpsgraph(x: Any, weights: list[Any]) -> Any:
+def _mpsgraph(x: tf.Tensor, weights: list[Any]) -> Any:
     recurrent_weight, input_weight, bias = weights
     return raw_ops.MPSGraphLSTM(
         source=x,

@@ -141,7 +141,7 @@ def _loop(pfor_input: Any) -> list[Any]:
     """The outputs from a call of the op for each iteration."""
     op, count = pfor_input.op, _tf_private.iterations(pfor_input)
 
-    def body(i: Any, arrays: list[Any]) -> Any:
+    def body(i: tf.Tensor, arrays: list[Any]) -> Any:
         inputs = [value[i] if stacked else value for value, stacked, _ in pfor_input.inputs]
         results = _tf_private.call_like(op, inputs)
         written = [a.write(i, result) for a, result in zip(arrays, results, strict=True)]

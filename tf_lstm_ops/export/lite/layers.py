@@ -51,7 +51,7 @@ class Recurrent(NamedTuple):
     vectorized: bool
 
 
-def recurrent_layers(model: Any) -> Iterator[Recurrent]:
+def recurrent_layers(model: keras.Model) -> Iterator[Recurrent]:
     """The recurrent layers of a model, also those of wrappers and nested models.
 
     Args:
@@ -102,7 +102,7 @@ class Lowering:
         of a layer would reach the user in words of Keras.
     """
 
-    def __init__(self, model: Any, *, loops: bool, stateful: bool) -> None:
+    def __init__(self, model: keras.Model, *, loops: bool, stateful: bool) -> None:
         self._items = list(recurrent_layers(model))
         self._loops = loops
         self._stateful = stateful
@@ -191,7 +191,7 @@ class Lowering:
         return self._initial[item.path]
 
 
-def _fusable(layer: Any) -> bool:
+def _fusable(layer: keras.Layer) -> bool:
     """Whether the fused op has the layer's equations and the layer returns only what it returns."""
     if type(layer) not in (LSTM, LSTMOfCell, keras.layers.LSTM) or layer.return_state:
         return False
@@ -205,7 +205,7 @@ def _is_zero(value: Any) -> bool:
     return constant is not None and not np.any(constant)
 
 
-def fused_lstm(layer: Any, x: Any, name: str) -> tuple[Any, Any, list[Any]]:
+def fused_lstm(layer: keras.Layer, x: Any, name: str) -> tuple[Any, Any, list[Any]]:
     """An LSTM layer as the function that the converter replaces by the fused op.
 
     The converter recognises the attribute ``api_implements`` and the order of the arguments, which
@@ -260,7 +260,7 @@ def fused_lstm(layer: Any, x: Any, name: str) -> tuple[Any, Any, list[Any]]:
     return outputs[:, -1], outputs, []
 
 
-def peephole_of(layer: Any) -> np.ndarray | None:
+def peephole_of(layer: keras.Layer) -> np.ndarray | None:
     """The peephole weights of an LSTM layer.
 
     Args:
@@ -273,7 +273,7 @@ def peephole_of(layer: Any) -> np.ndarray | None:
     return None if peephole is None else np.asarray(peephole)
 
 
-def cell_clip_of(layer: Any) -> float:
+def cell_clip_of(layer: keras.Layer) -> float:
     """The bound of the cell state of an LSTM layer.
 
     Args:

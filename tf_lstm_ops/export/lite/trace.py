@@ -33,7 +33,7 @@ class Traced(NamedTuple):
 
 
 def trace(
-    model: Any, signature: list[Any], batch_size: int, *, stateful: bool, loops: bool
+    model: keras.Model, signature: list[Any], batch_size: int, *, stateful: bool, loops: bool
 ) -> Traced:
     """Traces a model for the converter.
 
@@ -73,7 +73,7 @@ def trace(
     return Traced(function, inputs, state_specs, names, lowering)
 
 
-def call(model: Any, inputs: list[Any]) -> dict[str, Any]:
+def call(model: keras.Model, inputs: list[Any]) -> dict[str, Any]:
     """Calls a model for inference, from zero states. Its variables do not change.
 
     Args:
@@ -89,7 +89,7 @@ def call(model: Any, inputs: list[Any]) -> dict[str, Any]:
     return dict(zip(output_names(model), keras.tree.flatten(outputs), strict=True))
 
 
-def output_names(model: Any) -> list[str]:
+def output_names(model: keras.Model) -> list[str]:
     """The names of a model's outputs in a file: the keys of a dict, else the layers' names.
 
     Args:
@@ -114,7 +114,9 @@ def _identifier(name: str) -> str:
     return re.sub(r"\W", "_", name)
 
 
-def _input_specs(model: Any, signature: list[Any], batch_size: int) -> dict[str, tf.TensorSpec]:
+def _input_specs(
+    model: keras.Model, signature: list[Any], batch_size: int
+) -> dict[str, tf.TensorSpec]:
     given = keras.tree.flatten(signature)
     if len(given) != len(model.inputs):
         raise ValueError(
@@ -142,7 +144,7 @@ def _state_specs(item: Recurrent, batch_size: int) -> list[tf.TensorSpec]:
     ]
 
 
-def _streamed_layers(model: Any) -> list[Recurrent]:
+def _streamed_layers(model: keras.Model) -> list[Recurrent]:
     items = list(recurrent_layers(model))
     if not items:
         raise ValueError(
