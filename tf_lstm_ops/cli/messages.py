@@ -26,6 +26,9 @@ def has_byte_code(text: str) -> bool:
 
     Args:
       text: the message.
+
+    Returns:
+      True if it does.
     """
     return bool(_BYTE_CODE.search(text))
 

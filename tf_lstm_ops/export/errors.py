@@ -40,15 +40,16 @@ def in_words(what: str, hint: str = "") -> Iterator[None]:
 class UnknownSteps(ValueError):
     """A file is wrong, and a TimeDistributed with an unknown number of steps can be the cause.
 
-    Attributes:
-      layer: the name of the layer.
+    Args:
+      layer: the name of the layer; also an attribute.
+      error: what was raised before.
     """
 
     def __init__(self, layer: str, error: Exception) -> None:
         super().__init__(
             f"{error}\nThe cause can be the TimeDistributed layer {layer}. If the number of its "
             "steps is unknown, Keras traces it for as many steps as the batch has rows. Make the "
-            "model with an Input of a fixed number of steps"
+            "model with an Input of a fixed number of steps, or pass input_signature"
         )
         self.layer = layer
 

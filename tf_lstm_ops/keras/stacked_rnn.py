@@ -147,7 +147,9 @@ class StackedRNN(FusedRNN):
           The last output [B, D*P]; with return_sequences all outputs, [B, T, D*P]. With
           return_state, also the final states.
         """
-        results = super().call(sequences, initial_state=initial_state, mask=mask, training=training)
+        results: Any = super().call(
+            sequences, initial_state=initial_state, mask=mask, training=training
+        )
         if mask is None or self.return_sequences or not self.zero_output_for_mask:
             return results
         output, *states = results if self.return_state else [results]
