@@ -1,207 +1,145 @@
-"""Draws the benchmark's results: times of the peers divided by ours.
+"""Draws benchmarks/speed-light.svg and speed-dark.svg: what people run, against stock Keras.
 
-    python scripts/plot_benchmarks.py [FILE] [--plots training inference fit]
+    python scripts/plot_benchmarks.py
 
-FILE is a results.json of benchmarks/peers; by default the most complete of benchmarks/results. For
-each plot it writes benchmarks/PLOT-light.svg and PLOT-dark.svg, with the numbers in their metadata,
-and prints the text that the pages give as the image's description. The same results and the same
-version of matplotlib give the same bytes.
+The numbers are those of benchmarks/results. They are in the metadata of the SVGs, too. The script
+prints the text that pages give as the image's description. The same results and the same version of
+matplotlib give the same bytes.
 """
 
-import argparse
 import json
-import math
 import re
 import statistics
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-PEERS = {  # by key of results.json: name and marker
-    "keras": ("stock Keras", "o"),
-    "torch": ("PyTorch", "D"),
-    "onnxruntime": ("ONNX Runtime", "s"),
-    "openvino": ("OpenVINO", "^"),
+RESULTS = BENCHMARKS / "results" / "avx512_2_threads.json"
+# Labels, and the first recurrent layer of the example, as the results name it after the kind.
+EXAMPLES = {
+    "text classification": "text classification, layer 1, bidirectional N64 H64 T850 I64",
+    "IMDB sentiment": "IMDB, bidirectional N32 H64 T200 I128",
+    "time series forecast": "time series, N32 H32 T24 I19",
+    "translation": "GRU translation, encoder, bidirectional N64 H256 T20 I256",
+    "speech recognition": ("GRU speech recognition, layer 1, bidirectional N32 H512 T690 I1568"),
+    "music generation": "music generation, N64 H128 T25 I3",
+    "video classification": "GRU video classification, layer 1, N32 H16 T20 I2048",
+    "addition": "addition, encoder, N32 H128 T7 I12",
+    "traffic forecast": "traffic forecasting, N1664 H64 T12 I20",
+    "text generation": "GRU text generation, N64 H1024 T100 I256",
+    "weather forecast": "weather forecasting, N256 H32 T120 I7",
+    "handwriting": "handwriting, layer 1, bidirectional N64 H128 T32 I64",
 }
+KINDS = {"fit": ("fit", "o"), "inference": ("inference", "s")}  # name and marker
 # Colours of Okabe and Ito, which are distinct for the colour-blind; the markers differ too.
-BOTH = {"torch": "#E69F00", "onnxruntime": "#009E73", "openvino": "#CC79A7"}
 THEMES = {
-    "light": {"keras": "#0072B2", **BOTH, "text": "#1F2328", "muted": "#59636E"},
-    "dark": {"keras": "#56B4E9", **BOTH, "text": "#F0F6FC", "muted": "#9198A1"},
+    "light": {"fit": "#0072B2", "inference": "#E69F00", "text": "#1F2328", "muted": "#59636E"},
+    "dark": {"fit": "#56B4E9", "inference": "#E69F00", "text": "#F0F6FC", "muted": "#9198A1"},
 }
-WIDTH, LEFT, SIZES, SPAN, ROW, TOP, BOTTOM = 700, 304, 162, 378, 16, 62, 24  # pixels
-LETTER, MARKER = 7.2, 24  # pixels of the legend: a letter, a marker with its margins
-SETTINGS = {"svg.hashsalt": "plot", "svg.fonttype": "none", "font.size": 8, "lines.markersize": 5}
+TICKS = (1, 1.5, 2, 3, 4, 5)
+ENDS = (0.8, 5.2)  # of the axis
+# Pixels. A phone of 390 pixels shows the plot without making it smaller.
+WIDTH, LEFT, RIGHT, ROW, TOP, BOTTOM = 360, 142, 6, 22, 86, 6
+SETTINGS = {"svg.hashsalt": "plot", "svg.fonttype": "none", "font.size": 9, "lines.markersize": 6}
 SETTINGS["font.sans-serif"] = ["DejaVu Sans", "Verdana", "sans-serif"]
-Ratios = dict[str, dict[str, float]]  # by row and peer
+Ratios = dict[str, dict[str, float]]  # by label and kind
 
 
-class Plot(NamedTuple):
-    """What a plot shows.
-
-    Attributes:
-      time: what is divided by our time.
-      peers: the keys of the peers.
-      ticks: of the axis, which ends at the outer ones; a ratio outside is a number at the edge.
-    """
-
-    time: str
-    peers: tuple[str, ...]
-    ticks: tuple[float, ...]
-
-
-PLOTS = {  # by the first word of the names of the rows
-    "training": Plot(
-        "time of a training step", ("keras", "torch"), (0.7, 1, 1.5, 2, 3, 4, 5, 6, 8)
-    ),
-    "inference": Plot(
-        "time of inference", tuple(PEERS), (0.25, 0.35, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7)
-    ),
-    "fit": Plot("time of a training step in model.fit", ("keras",), (0.7, 1, 1.5, 2, 3, 4)),
-}
+def ratios() -> Ratios:
+    """The medians of Keras' times divided by ours, in the order of those of fit."""
+    rows = {row["name"]: row for row in json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]}
+    found = {
+        label: {
+            kind: statistics.median(rows[f"{kind} {name}"]["peers"]["keras"]["ratios"])
+            for kind in KINDS
+        }
+        for label, name in EXAMPLES.items()
+    }
+    return dict(sorted(found.items(), key=lambda item: -item[1]["fit"]))
 
 
-def ratios_of(file: Path, kind: str) -> Ratios:
-    """The medians of the peers' ratios, by row and peer."""
-    found: Ratios = {}
-    for row in json.loads(file.read_text(encoding="utf-8"))["rows"]:
-        if row["name"].startswith(f"{kind} "):
-            peers = [p for p in PLOTS[kind].peers if p in row["peers"]]
-            values = {p: row["peers"][p]["ratios"] for p in peers}
-            name = row["name"].removeprefix(f"{kind} ")
-            found[name] = {p: statistics.median(v) for p, v in values.items() if v}
-    return found
-
-
-def most_complete() -> Path:
-    """The results with the most ratios."""
-    files = sorted((BENCHMARKS / "results").glob("*.json"))
-    return max(files, key=lambda f: sum(len(r) for k in PLOTS for r in ratios_of(f, k).values()))
-
-
-def metadata(ratios: Ratios) -> dict[str, str | None]:
-    """For the SVG: no date, and the numbers as table.md has them."""
+def metadata(found: Ratios) -> dict[str, str | None]:
+    """For the SVG: no date, and the numbers."""
     rows = (
-        f"{name}: " + ", ".join(f"{PEERS[p][0]} {x:.2f}" for p, x in row.items())
-        for name, row in ratios.items()
+        f"{row}: fit {x['fit']:.2f}, inference {x['inference']:.2f}" for row, x in found.items()
     )
     return {"Date": None, "Description": "; ".join(rows)}
 
 
-def capitalized(words: str) -> str:
-    """The words with a capital at the beginning only."""
-    return words[0].upper() + words[1:]
-
-
-def description(kind: str, ratios: Ratios) -> str:
-    """The text that stands for the image: the range of each peer."""
+def description(found: Ratios) -> str:
+    """The text that stands for the image: the range of each kind."""
     ranges = []
-    for peer in PLOTS[kind].peers:
-        found = [row[peer] for row in ratios.values() if peer in row]
-        if found:
-            ranges.append(f"{PEERS[peer][0]} {min(found):.2f} to {max(found):.2f}")
-    what = f"{len(ratios)} rows: the {PLOTS[kind].time} divided by that of tf_lstm_ops"
-    return f"A dot plot of {what}. {capitalized(', '.join(ranges))}."
+    for kind, (name, _) in KINDS.items():
+        values = [row[kind] for row in found.values()]
+        ranges.append(f"{min(values):.2f} to {max(values):.2f} in {name}")
+    what = f"A dot plot of layers of {len(found)} Keras examples"
+    return f"{what}: the time of stock Keras divided by ours, {' and '.join(ranges)}."
 
 
-def labels(name: str) -> tuple[str, str]:
-    """A short name of the task, and the sizes."""
-    task, _, sizes = re.sub(r",? ?\b(?=N\d)", "|", name, count=1).partition("|")
-    if "bidirectional" in task:
-        task, sizes = re.sub(r"^bidirectional, |, bidirectional$", "", task), f"{sizes} D2"
-    return re.sub(r", layer (?=\d)", " ", task) or "LSTM", sizes
-
-
-def legend(peers: tuple[str, ...]) -> list[int]:
-    """Where the names of the peers begin, so that the last one ends at the right edge."""
-    lengths = [round(LETTER * len(PEERS[peer][0])) + MARKER for peer in peers]
-    return [WIDTH + MARKER - sum(lengths[i:]) for i in range(len(peers))]
-
-
-def in_axes(axes: Axes) -> dict[str, Any]:
-    """Options that place what is drawn at (x - LEFT) / SPAN, with x in pixels, and in a row."""
-    return {"transform": axes.get_yaxis_transform()}
-
-
-def write(axes: Axes, x: float, y: float, words: str, colour: str, side: str = "left") -> None:
-    """Writes words that begin or end at the pixel x."""
-    place = {"ha": side, "va": "center_baseline", **in_axes(axes)}
-    axes.text((x - LEFT) / SPAN, y, words, color=colour, **place)
-
-
-def empty_axes(rows: int, ticks: tuple[float, ...], theme: dict[str, str]) -> Axes:
-    """The axes of a new figure."""
+def empty_axes(rows: int, theme: dict[str, str]) -> Axes:
+    """The axes of a new figure, without anything outside of them."""
     height = TOP + ROW * rows + BOTTOM
-    box = (LEFT / WIDTH, BOTTOM / height, SPAN / WIDTH, ROW * rows / height)
-    ends = {"xlim": (ticks[0], ticks[-1]), "ylim": (rows - 0.5, -0.5)}
-    figure = Figure(figsize=(WIDTH / 96, height / 96))
-    axes = figure.add_axes(box, xscale="log", **ends)
-    axes.set(frame_on=False, yticks=range(rows), xticks=ticks, xticklabels=ticks)
+    span = WIDTH - LEFT - RIGHT
+    figure = Figure(figsize=(WIDTH / 96, height / 96), dpi=96)
+    box = (LEFT / WIDTH, BOTTOM / height, span / WIDTH, ROW * rows / height)
+    axes = figure.add_axes(box, xscale="log", xlim=ENDS, ylim=(rows - 0.5, -0.5), frame_on=False)
+    axes.set(yticks=range(rows), xticks=TICKS, xticklabels=TICKS)
     axes.set_xticks([], minor=True)
-    axes.tick_params(length=0, pad=3, labelcolor=theme["muted"], labeltop=True, labelleft=False)
+    axes.tick_params(length=0, pad=3, labelcolor=theme["muted"], labelbottom=False, labeltop=True)
+    axes.tick_params(axis="y", labelleft=False)
     axes.grid(color=theme["muted"], alpha=0.25, linewidth=0.6)
     axes.axvline(1, color=theme["text"], linewidth=1.3)
     return axes
 
 
-def draw_head(axes: Axes, plot: Plot, theme: dict[str, str]) -> None:
-    """The title, the legend and the directions of the axis."""
-    text, muted = theme["text"], theme["muted"]
-    write(axes, 4, -3.5, f"{capitalized(plot.time)} divided by that of tf_lstm_ops", text)
-    write(axes, 4, -1.2, "N batch, H units, T steps, I features, D directions", muted)
-    for x, peer in zip(legend(plot.peers), plot.peers, strict=True):
-        name, marker = PEERS[peer]
-        dot = {"color": theme[peer], "clip_on": False, **in_axes(axes)}
-        axes.plot((x - 10 - LEFT) / SPAN, -3.5, marker, **dot)
-        write(axes, x, -3.5, name, text)
-    least, most = plot.ticks[0], plot.ticks[-1]
-    one = LEFT + SPAN * math.log(1 / least) / math.log(most / least)
-    write(axes, one - 6, -2.3, "← slower", muted, "right")
-    write(axes, one + 6, -2.3, "tf_lstm_ops is faster →", muted)
+def write(figure: Figure, x: float, y: float, words: str, colour: str) -> None:
+    """Writes words that begin at the pixel x; y is that of their middle, from the top."""
+    height = figure.get_figheight() * 96
+    figure.text(x / WIDTH, 1 - y / height, words, color=colour, va="center_baseline")
+
+
+def draw_head(axes: Axes, theme: dict[str, str]) -> None:
+    """The title, the legend and the direction of the axis."""
+    figure = axes.figure
+    height = figure.get_figheight() * 96
+    write(figure, 4, 12, "Time of stock Keras divided by ours", theme["text"])
+    for x, (kind, (name, marker)) in zip((12, 74), KINDS.items(), strict=True):
+        dot = mpl.lines.Line2D([x / WIDTH], [1 - 36 / height], color=theme[kind], marker=marker)
+        figure.add_artist(dot)
+        write(figure, x + 10, 36, name, theme["text"])
+    write(figure, LEFT + 22, 54, "right of 1: ours is faster", theme["muted"])
 
 
 @mpl.rc_context(SETTINGS)
-def draw(kind: str, ratios: Ratios, theme: dict[str, str], path: Path) -> None:
-    """Writes an SVG with a line for each row, in the order of Keras' ratios."""
-    plot = PLOTS[kind]
-    least, most = plot.ticks[0], plot.ticks[-1]
-    rows = sorted(ratios.items(), key=lambda item: -item[1].get("keras", 0))
-    axes = empty_axes(len(rows), plot.ticks, theme)
-    draw_head(axes, plot, theme)
-    for y, (name, _) in enumerate(rows):
-        for x, words, colour in zip((4, SIZES), labels(name), ("text", "muted"), strict=True):
-            write(axes, x, y, words, theme[colour])
-    for peer in plot.peers:
-        dot = {"color": theme[peer], "clip_on": False}
-        dots = [(row[peer], y) for y, (_, row) in enumerate(rows) if peer in row]
-        within = [(x, y) for x, y in dots if least <= x <= most]
-        axes.plot([x for x, _ in within], [y for _, y in within], PEERS[peer][1], **dot)
-        for x, y in dots:
-            if not least <= x <= most:
-                axes.plot(min(max(x, least), most), y, "<" if x < least else ">", **dot)
-                end = LEFT + (36 if x < least else SPAN - 8)
-                write(axes, end, y, f"{x:.2f}", theme["text"], "right")
-    axes.figure.savefig(path, transparent=True, metadata=metadata(ratios))
+def draw(found: Ratios, theme: dict[str, str]) -> Figure:
+    """A figure with a line for each row and a dot for each kind."""
+    axes = empty_axes(len(found), theme)
+    draw_head(axes, theme)
+    for y, label in enumerate(found):
+        write(axes.figure, 4, TOP + ROW * (y + 0.5), label, theme["text"])
+    for kind, (_, marker) in KINDS.items():
+        axes.plot(
+            [row[kind] for row in found.values()], range(len(found)), marker, color=theme[kind]
+        )
+    return axes.figure
+
+
+@mpl.rc_context(SETTINGS)
+def save(found: Ratios, theme: dict[str, str], path: Path) -> None:
+    """Writes the SVG."""
+    draw(found, theme).savefig(path, transparent=True, metadata=metadata(found))
     # Without the spaces at the ends of lines: smaller, and as pre-commit wants it.
     path.write_text(re.sub(r"^ +| +$", "", path.read_text(), flags=re.MULTILINE))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("results", nargs="?", type=Path, default=most_complete())
-    parser.add_argument("--plots", nargs="+", choices=PLOTS, default=[*PLOTS])
-    arguments = parser.parse_args()
-    for kind in arguments.plots:
-        ratios = ratios_of(arguments.results, kind)
-        if not any(ratios.values()):
-            parser.error(f"{arguments.results} has no ratios of {kind}; see --plots")
-        print(f"{arguments.results}, {kind}: {description(kind, ratios)}")
-        for name, theme in THEMES.items():
-            draw(kind, ratios, theme, BENCHMARKS / f"{kind}-{name}.svg")
+    found = ratios()
+    print(description(found))
+    for name, theme in THEMES.items():
+        save(found, theme, BENCHMARKS / f"speed-{name}.svg")
 
 
 if __name__ == "__main__":

@@ -109,6 +109,11 @@ def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: li
     if what == "property":
         lines[0] = f"{types_of(obj.fget)['return']}: {lines[0]}"  # as napoleon reads it
         return
+    if what == "module":  # It has no fields. A list of them would stand there as ":raises X:".
+        text = re.sub(
+            r"^Raises:\n  (\w+): ", r"The import raises ``\1``: ", "\n".join(lines), flags=re.M
+        )
+        lines[:] = text.splitlines()
     types = types_of(obj.__init__ if what == "class" and not is_record(obj) else obj)
     lines[:] = with_single_entries(lines, types)
     if what != "class" and types.get("return", "None") != "None":

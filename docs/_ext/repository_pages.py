@@ -48,10 +48,11 @@ CODE = r"^(?P<fence>```+).*?^(?P=fence)$|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?
 LINK = r"(?<!!)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])+)\]\((?P<target>[^)\s]+)\)"
 PICTURE = (
     r'<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="(?P<dark>[^"]+)">'
-    r'\s*<img src="(?P<light>[^"]+)" width="\d+" alt="(?P<alt>[^"]+)">\s*</picture>'
+    r'\s*<img src="(?P<light>[^"]+)" width="(?P<width>\d+)" alt="(?P<alt>[^"]+)">\s*</picture>'
 )
 CODE_LINK_OR_PICTURE = re.compile(f"{CODE}|{LINK}|{PICTURE}", re.MULTILINE | re.DOTALL)
-IMAGE = "```{{image}} /{file}\n:class: only-{theme}\n:alt: {alt}\n```\n"  # a path from docs
+# The path is one from docs.
+IMAGE = "```{{image}} /{file}\n:class: only-{theme}\n:width: {width}px\n:alt: {alt}\n```\n"
 
 
 @functools.cache
@@ -116,7 +117,7 @@ def rewritten(
     def image(match: re.Match[str], theme: str) -> str:
         file = os.path.relpath(ROOT / folder / match[theme], DOCS)
         alt = json.dumps(" ".join(match["alt"].split()))
-        return IMAGE.format(file=file, theme=theme, alt=alt)
+        return IMAGE.format(file=file, theme=theme, width=match["width"], alt=alt)
 
     def link(match: re.Match[str]) -> str:
         if match["light"]:

@@ -5,7 +5,7 @@ const LAST =
   /^(contributing|decisions|design)\/|^project\/(?!examples|CHANGELOG)|^(testing|reference\/releases)$/;
 
 var Scorer = {
-  // A title match has 15 by Sphinx' values below, and no page has 100.
+  // A title match has 15 by Sphinx' values below. A page for contributors has less than 100.
   score: ([docname, title, anchor, description, score]) =>
     score + (FIRST.test(docname) ? 15 : LAST.test(docname) ? -100 : 0),
 

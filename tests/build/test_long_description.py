@@ -56,7 +56,7 @@ def test_readme_itself_has_relative_links():
 def test_links_are_absolute():
     found = shown(TF_LSTM_OPS_REPOSITORY_URL=f"{ADDRESS}/")
     assert f"{ADDRESS}/blob/main/docs/guide/keras.md" in found.targets
-    assert f"{ADDRESS}/raw/main/benchmarks/training-light.svg" in found.targets
+    assert f"{ADDRESS}/raw/main/benchmarks/speed-light.svg" in found.targets
     for target in found.targets:
         match = re.fullmatch(rf"{ADDRESS}/(?:blob|raw)/main/([^#]*)(?:#.*)?", target)
         assert match and (ROOT / match[1]).exists(), target

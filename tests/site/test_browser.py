@@ -27,10 +27,7 @@ SEEN = {  # pages with pictures
     "features": "reference/features.html",
     "search": "search.html?q=peephole",
 }
-PLOTS = {
-    "index.html": ["training"],
-    "reference/benchmarks.html": ["training", "inference", "fit"],
-}
+PLOTS = {"index.html": ["speed"], "reference/benchmarks.html": ["speed"]}
 # On a phone furo lets .content scroll sideways, so that the document itself is never too wide.
 OVERFLOW = """
 Math.max(

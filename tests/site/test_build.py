@@ -145,3 +145,12 @@ def test_no_equation_has_a_prime(pages: dict[str, Page]) -> None:
         path: re.findall("(?:′|&#x0*2032;)</m[io]>", page.text) for path, page in pages.items()
     }
     assert {path: found for path, found in primes.items() if found} == {}
+
+
+def test_no_field_of_a_docstring_remains(pages: dict[str, Page]) -> None:
+    """Such as "raises ImportError:" in the text of a module."""
+    found = {
+        path: re.findall(r"<dt[^>]*>(raises|param|return)\w* [^<]*<", page.text)
+        for path, page in pages.items()
+    }
+    assert {path: fields for path, fields in found.items() if fields} == {}

@@ -79,7 +79,7 @@ def test_picture_becomes_an_image_for_each_theme() -> None:
     source = '<source media="(prefers-color-scheme: dark)" srcset="a/x-dark.svg">'
     picture = f'<picture>\n  {source}\n  <img src="a/x.svg" width="7" alt="An\n  x: y">\n</picture>'
     images = [
-        f'```{{image}} /../a/{file}.svg\n:class: only-{theme}\n:alt: "An x: y"\n```\n'
+        f'```{{image}} /../a/{file}.svg\n:class: only-{theme}\n:width: 7px\n:alt: "An x: y"\n```\n'
         for file, theme in (("x", "light"), ("x-dark", "dark"))
     ]
     assert rewritten(picture, "README.md", address, no_address) == "\n".join(images)
