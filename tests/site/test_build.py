@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import keras
 import pytest
 import repository_pages
 
@@ -33,7 +34,10 @@ def test_every_source_is_a_page(pages: dict[str, Page]) -> None:
 
 
 def public_objects(module: str) -> Iterator[tuple[str, Any]]:
-    """The public functions, classes and methods of a module that the package defines."""
+    """The public functions, classes and methods of a module that the package defines.
+
+    Methods of Keras, such as `call`, are left out: Keras calls them.
+    """
     found = importlib.import_module(f"tf_lstm_ops.{module}")
     for name in found.__all__:
         value = getattr(found, name)
@@ -41,7 +45,8 @@ def public_objects(module: str) -> Iterator[tuple[str, Any]]:
         for member in dir(value) if inspect.isclass(value) else ():
             method = getattr(value, member)
             is_own = str(getattr(method, "__module__", "")).startswith("tf_lstm_ops.")
-            if inspect.isroutine(method) and is_own and not member.startswith("_"):
+            is_shown = is_own and not member.startswith("_")
+            if inspect.isroutine(method) and is_shown and not hasattr(keras.layers.RNN, member):
                 yield f"{name}.{member}", method
 
 
