@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import h5py
 import keras
 import numpy as np
 import pytest
@@ -106,3 +107,15 @@ def test_ops_of_keras_in_an_h5_file(tmp_path: Path, report, rng: np.random.Gener
     loaded = keras.models.load_model(tmp_path / "model.keras")
     x = rng.normal(size=(2, 5, 3)).astype("float32")
     np.testing.assert_array_equal(loaded(x), model(x))
+
+
+@pytest.mark.parametrize("name", ["TFOpLambda", "SlicingOpLambda"])
+def test_ops_of_keras_2_in_an_h5_file(name: str, tmp_path: Path, report) -> None:
+    """The files differ in the names of the classes."""
+    file = tmp_path / "model.h5"
+    model = masked_by_ops()
+    model.save(file)
+    with h5py.File(file, "r+") as content:
+        config = content.attrs["model_config"]
+        content.attrs["model_config"] = config.replace('"GetItem"', f'"{name}"')
+    assert f"it has Keras' op {name}, which Keras does not load from an .h5" in report(file)[2]

@@ -86,9 +86,10 @@ def _why(error: Exception) -> str:
 
 
 def _keras_ops() -> set[str]:
-    """The classes of Keras' ops, which are no layers."""
+    """The classes of Keras' ops, which are no layers; also those of Keras 2."""
     ops = keras.Operation.__subclasses__()
-    return {op.__name__ for op in ops if op.__module__.startswith("keras.")}
+    names = {op.__name__ for op in ops if op.__module__.startswith("keras.")}
+    return names | {"TFOpLambda", "SlicingOpLambda"}
 
 
 def saved_model(path: Path) -> dict[str, Any]:
