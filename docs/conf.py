@@ -39,7 +39,6 @@ autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "inherited-members": True}
 default_role = "code"  # `name` in docstrings is code
 napoleon_custom_sections = [("Call arguments", "params_style"), ("Call returns", "returns_style")]
-python_maximum_signature_line_length = 80  # characters; longer ones get a line for each argument
 
 # A copied example has neither its prompts nor its output.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
