@@ -1,6 +1,6 @@
 """The multi-layer RNN of the CudnnRNN ops.
 
-T time, B batch, I input size, H cell size, P hidden size, L layers, D directions.
+T time, B batch, I input size, H units, P size of h, L layers, D directions.
 """
 # Equations and layouts: docs/reference/cudnn_rnn.md.
 

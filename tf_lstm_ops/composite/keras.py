@@ -1,6 +1,6 @@
 """The ops behind tf_lstm_ops.keras.
 
-B batch, T time, I input size, H cell size, P hidden size (less than H with a projection).
+B batch, T time, I input size, H units, P size of h (less than H with a projection).
 """
 # Equations: cc/core/*_cell.h, docs/reference/keras.md.
 

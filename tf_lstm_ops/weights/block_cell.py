@@ -74,20 +74,19 @@ class BlockCellFormat(Weights):
         """
         _check_gate_order(gate_order)
         matrix, vector = as_numbers("w", w, 2), as_numbers("b", b, 1)
-        cell = vector.size // 4
-        require_shape("b", vector, 4 * cell)
-        hidden = cell
+        units = projection_size = vector.size // 4
+        require_shape("b", vector, 4 * units)
         if projection is not None:
             projection = as_numbers("projection", projection, 2)
-            size, hidden = projection.shape
+            rows, projection_size = projection.shape
             require(
-                size == cell and 0 < hidden < cell,
-                f"projection must be ({cell}, P) with 0 < P < {cell} but is {projection.shape}",
+                rows == units and 0 < projection_size < units,
+                f"projection must be ({units}, P) with 0 < P < {units} but is {projection.shape}",
             )
-        inputs = max(len(matrix) - hidden, 0)
+        inputs = max(len(matrix) - projection_size, 0)
         require(
-            matrix.shape == (inputs + hidden, 4 * cell),
-            f"w must be (I+{hidden}, {4 * cell}) but is {matrix.shape}",
+            matrix.shape == (inputs + projection_size, 4 * units),
+            f"w must be (I+{projection_size}, {4 * units}) but is {matrix.shape}",
         )
         matrix, recurrent_bias = (
             reordered(a, gate_order.lower(), "ifco") for a in (matrix, vector)

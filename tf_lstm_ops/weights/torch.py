@@ -163,7 +163,7 @@ def _require_kind(found: Mapping[str, Array], gates: int) -> None:
     require(kind == wanted, f"the weights are those of {kind}, not of {wanted}{hint}")
     # Before arrays of these sizes are made: they may be any numbers if there are no elements.
     rows = found["input"].shape[0]
-    require(found["recurrent"].shape[1] > 0, "the hidden size must be positive but is 0")
+    require(found["recurrent"].shape[1] > 0, "the size of h must be positive but is 0")
     require_shape("the recurrent weights", found["recurrent"], rows, "P")
 
 
