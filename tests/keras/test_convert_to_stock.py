@@ -262,7 +262,7 @@ def test_every_option_that_stock_lacks_is_an_error():
 
 def test_wrong_arguments():
     model = keras.Sequential([LSTM(UNITS)])
-    with pytest.raises(ValueError, match=re.escape("to must be 'ours' or 'stock'")):
+    with pytest.raises(ValueError, match=re.escape("to must be 'fused' or 'stock'")):
         convert_model(model, to="keras")
     with pytest.raises(TypeError, match=r"custom_objects must be a dictionary\. Received: 'stock'"):
         convert_model(model, "stock")
