@@ -68,8 +68,9 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
 
     Call arguments:
       sequences: [B, T, I], or a ragged tensor of B rows.
-      initial_state: [B, H], or a list of it; None: zeros.
-      mask: [B, T] boolean; at a step that is False the state stays, and the output repeats.
+      initial_state: [B, H] or [1, H], or a list of it; None: zeros.
+      mask: [B, T] or [B, T, 1] boolean, or with 1 for B; at a step that is False the state stays,
+        and the output repeats.
       training: whether dropout applies.
 
     Call returns:

@@ -65,7 +65,7 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
       stateful: whether row i of a batch starts from the final states of row i of the batch before.
       unroll: changes nothing; accepted because ``keras.layers.LSTM`` has it.
       use_cudnn: True: Keras' own path to cuDNN, without the options below. "auto" and False: the
-        fused op, or TensorFlow's op for cuDNN on an NVIDIA GPU.
+        fused op, or TensorFlow's op for cuDNN on an NVIDIA GPU. The options below set it to False.
       use_peephole: whether the gates read the cell state: adds the weight ``peephole_kernel``
         [3, H].
       cell_clip: bounds the cell state to [-cell_clip, cell_clip]. None: no bound.
@@ -79,8 +79,9 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
 
     Call arguments:
       sequences: [B, T, I], or a ragged tensor of B rows.
-      initial_state: list of h [B, P] and c [B, H]; None: zeros.
-      mask: [B, T] boolean; at a step that is False the states stay, and the output repeats.
+      initial_state: list of h [B, P] and c [B, H], or with one row for all; None: zeros.
+      mask: [B, T] or [B, T, 1] boolean, or with 1 for B; at a step that is False the states stay,
+        and the output repeats.
       training: whether dropout applies.
 
     Call returns:

@@ -32,7 +32,7 @@ class StackedLSTM(StackedRNN):
       bidirectional: whether each layer also reads the sequence backwards. The outputs of the two
         directions are concatenated, so D = 2 below; else D = 1.
       dropout: in [0, 1), the fraction of the outputs of each layer but the last that training sets
-        to zero.
+        to zero; with one layer none, and a warning.
       dropout_per: "step": each step draws its own zeros, as in PyTorch and cuDNN; "sequence": one
         draw for all steps (Gal and Ghahramani 2016).
       use_bias: whether there are biases.
@@ -142,7 +142,7 @@ class StackedGRU(StackedRNN):
       bidirectional: whether each layer also reads the sequence backwards. The outputs of the two
         directions are concatenated, so D = 2 below; else D = 1.
       dropout: in [0, 1), the fraction of the outputs of each layer but the last that training sets
-        to zero.
+        to zero; with one layer none, and a warning.
       dropout_per: "step": each step draws its own zeros, as in PyTorch and cuDNN; "sequence": one
         draw for all steps (Gal and Ghahramani 2016).
       use_bias: whether there are biases.
