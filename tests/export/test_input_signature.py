@@ -85,11 +85,14 @@ def test_tflite(tmp_path) -> None:
     [
         (keras.InputSpec(shape=(1, 2)), TypeError, "must be a list with a structure of specs"),
         ([(1, STEPS, FEATURES)], TypeError, "must consist of keras.InputSpec, .* Received: 1"),
+        ([keras.InputSpec(ndim=3)], TypeError, "of at least one dimension"),
+        ([tf.TensorSpec(None)], TypeError, "of at least one dimension"),
+        ([tf.TensorSpec([])], TypeError, "of at least one dimension"),
         (FIXED * 2, ValueError, "must have 1 specs, one for each input of the model. Received: 2"),
         ([keras.InputSpec(shape=(2, STEPS, FEATURES))], ValueError, "batch_size must be 2"),
         ([keras.InputSpec(shape=(1, STEPS, 9))], ValueError, "incompatible|expected shape"),
     ],
-    ids=["no list", "sizes", "two", "batch size", "features"],
+    ids=["no list", "sizes", "rank", "no rank", "scalar", "two", "batch size", "features"],
 )
 def test_errors(tmp_path, input_signature, error: type[Exception], message: str) -> None:
     path = tmp_path / "model.tflite"
@@ -107,4 +110,16 @@ def test_time_distributed_of_an_open_number_of_steps(tmp_path) -> None:
     export.saved_model(model, tmp_path / "model", input_signature=specs)
     loaded = tf.saved_model.load(tmp_path / "model")
     x = np.concatenate([X, 2 * X])
+    np.testing.assert_allclose(loaded.serve(x), model(x), atol=1e-6)  # as above
+
+
+def test_inputs_by_name_and_arrays_as_specs(tmp_path) -> None:
+    """A spec without a type has that of the input: here integers."""
+    inputs = {"a": keras.Input((None,), dtype="int32"), "b": keras.Input((None, FEATURES))}
+    both = keras.layers.Concatenate()([keras.layers.Embedding(5, 2)(inputs["a"]), inputs["b"]])
+    model = keras.Model(inputs, LSTM(4)(both))
+    specs = [{"a": keras.InputSpec(shape=(1, STEPS)), "b": X}]
+    export.saved_model(model, tmp_path / "model", input_signature=specs)
+    loaded = tf.saved_model.load(tmp_path / "model")
+    x = {"a": np.ones((1, STEPS), "int32"), "b": X}
     np.testing.assert_allclose(loaded.serve(x), model(x), atol=1e-6)  # as above

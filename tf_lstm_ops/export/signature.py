@@ -50,7 +50,8 @@ def signature(
 
 
 def _rest(spec: Any) -> tuple[Any, str | None]:
-    return spec.dtype or "float32", getattr(spec, "name", None)
+    dtype = getattr(spec, "dtype", None)
+    return "float32" if dtype is None else dtype, getattr(spec, "name", None)
 
 
 def _checked(input_signature: Any) -> list[Any]:
@@ -61,7 +62,8 @@ def _checked(input_signature: Any) -> list[Any]:
             f"model. Received: {input_signature!r}"
         )
     for leaf in keras.tree.flatten(list(input_signature)):
-        if not getattr(leaf, "shape", None):
+        shape = getattr(leaf, "shape", None)
+        if shape is None or not tf.TensorShape(shape).rank:  # unknown or 0
             raise TypeError(
                 "input_signature must consist of keras.InputSpec, tf.TensorSpec or tensors, of at "
                 f"least one dimension. Received: {leaf!r}"
@@ -75,8 +77,10 @@ def _with_names(model: keras.Model, given: list[Any]) -> list[Any]:
     flat = keras.tree.flatten(given)
     if len(own) != len(flat):
         return given
-    named = [
-        tf.TensorSpec(new.shape, new.dtype or old.dtype, getattr(new, "name", None) or old.name)
-        for new, old in zip(flat, own, strict=True)
-    ]
+    named = []
+    for new, old in zip(flat, own, strict=True):
+        dtype, name = getattr(new, "dtype", None), getattr(new, "name", None)
+        named.append(
+            tf.TensorSpec(new.shape, old.dtype if dtype is None else dtype, name or old.name)
+        )
     return list(keras.tree.pack_sequence_as(given, named))
