@@ -57,9 +57,9 @@ def attempt(name: str, model: Any) -> Export:
                 EXPORTS[name](model, path)
         except errors.UnknownSteps as error:
             change = (
-                "give keras.Input a fixed number of steps. The TimeDistributed layer "
-                f"{error.layer} has an unknown number, which Keras exports wrongly, also with "
-                "model.export"
+                "give keras.Input a fixed number of steps, or the export an input_signature. The "
+                f"TimeDistributed layer {error.layer} has an unknown number, which Keras exports "
+                "wrongly, also with model.export"
             )
             return Export(name, False, _in_words(error.__cause__, path), change)
         except Exception as error:  # TensorFlow, Keras and tf2onnx raise many types
