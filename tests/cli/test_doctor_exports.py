@@ -51,8 +51,8 @@ def test_an_unknown_number_of_steps(tmp_path: Path, capsys, monkeypatch) -> None
         "  saved_model, saved_model(portable=True): not working\n"
         "    reason  the SavedModel in PATH has the outputs float32 [2, 2, 2], but the model has "
         "float32 [2, 16, 2]\n"
-        "    change  give keras.Input a fixed number of steps, or the export an input_signature. The "
-        "TimeDistributed layer d has an unknown number, which Keras exports wrongly, also with "
+        "    change  give keras.Input a fixed number of steps, or the export an input_signature. "
+        "The TimeDistributed layer d has an unknown number, which Keras exports wrongly, also with "
         "model.export\n"
     ) in printed
     assert printed.endswith("\n1 thing to change.\n")
