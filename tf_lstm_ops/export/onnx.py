@@ -58,7 +58,8 @@ def onnx(
       model: a ``keras.Model`` in float32 whose inputs are known, with layers of this package, stock
         layers or both.
       filepath: the file to write.
-      opset: the version of ONNX' operators, at least 14; None: 17.
+      opset: the version of ONNX' operators, at least 14; None: 17. tf2onnx 1.17 has versions up to
+        18.
       verbose: whether to print the number of nodes of each operator, the reason for each Loop, and
         the largest difference to the model.
       input_signature: the inputs of the file, as of `saved_model`.

@@ -62,7 +62,7 @@ def tflite(
         compute a sequence in pieces. Their names are those of the layers with ``_h`` or ``_c``, the
         same for input and output, [batch_size, H] each; of a StackedLSTM, ``_l0_h``, ``_l0_c``,
         ``_l1_h`` and so on. The first piece begins with zeros.
-      verbose: whether to print the ops, the size and the differences.
+      verbose: whether to print the form of each layer, the ops, the size and the differences.
       input_signature: the inputs of the file, as of `saved_model`. It can fix a number of steps
         that the model leaves open. A batch size in it must be batch_size.
 
