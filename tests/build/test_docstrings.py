@@ -121,17 +121,40 @@ def section(doc: str, title: str) -> list[str]:
     return textwrap.dedent("\n".join(found)).strip().splitlines()
 
 
-def names(doc: str, title: str) -> set[str]:
-    """What a section describes: the names before the colon of each of its entries."""
+def entries(doc: str, title: str) -> dict[str, str]:
+    """What a section says of each of its names, which are before the colon of an entry."""
     text = "\n".join(section(doc, title))
-    entries = re.split(r"\n(?! )", text)
-    heads = (re.sub(r"\s+", " ", entry).partition(":")[0] for entry in entries)
-    return {name for head in heads for name in re.findall(r"\w+", head)}
+    found = (re.sub(r"\s+", " ", entry).partition(":") for entry in re.split(r"\n(?! )", text))
+    return {name: text for head, _, text in found for name in re.findall(r"\w+", head)}
+
+
+def names(doc: str, title: str) -> set[str]:
+    """What a section describes."""
+    return set(entries(doc, title))
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_docstrings_are_complete(module: Path) -> None:
     assert list(problems(module.read_text())) == []
+
+
+RAW_OPS = [
+    node
+    for module in ("block_cell", "cudnn_params", "cudnn_rnn", "mpsgraph")
+    for node in public(ast.parse((PACKAGE / "raw_ops" / f"{module}.py").read_text()).body)
+    if isinstance(node, ast.FunctionDef)
+]
+
+
+@pytest.mark.parametrize("function", RAW_OPS, ids=lambda node: node.name)
+def test_ops_say_their_defaults(function: ast.FunctionDef) -> None:
+    """And what they return in a sentence: it does not begin with the fields."""
+    doc = ast.get_docstring(function) or ""
+    described = entries(doc, "Args")
+    defaults = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+    optional = [argument.arg for argument, default in defaults if default is not None]
+    assert [name for name in optional if "Default" not in described[name]] == []
+    assert not section(doc, "Returns")[0].startswith("namedtuple")
 
 
 COMPLETE = '''

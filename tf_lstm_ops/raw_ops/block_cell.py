@@ -43,23 +43,36 @@ def LSTMBlockCell(
     Gradients: of all inputs, from the gradients of all seven outputs. The gradient of the clip is
     the identity, as in the stock gradient op.
 
+    >>> import tensorflow as tf
+    >>> from tf_lstm_ops import raw_ops
+    >>> B, I, H = 2, 3, 4
+    >>> state, peephole = tf.zeros([B, H]), tf.zeros([H])
+    >>> weights = {"w": tf.zeros([I + H, 4 * H]), "b": tf.zeros([4 * H])}
+    >>> weights |= {"wci": peephole, "wcf": peephole, "wco": peephole}
+    >>> step = raw_ops.LSTMBlockCell(x=tf.ones([B, I]), cs_prev=state, h_prev=state, **weights)
+    >>> step.h.shape, step.cs.shape
+    (TensorShape([2, 4]), TensorShape([2, 4]))
+
     Args:
-      x: [B, I]. I may be 0.
+      x: [B, I], the input. B and I may be 0.
       cs_prev, h_prev: [B, H], the cell state and the output of the previous step. H is positive.
-      w: [I+H, 4H], rows of x then of h_prev, columns of the gates in the order i, c, f, o.
-      wci, wcf, wco: [H], the peephole weights; not used unless `use_peephole`.
-      b: [4H], the bias, gates as in w.
-      forget_bias: added to the forget gate's pre-activation.
-      cell_clip: bounds the cell state to [-cell_clip, cell_clip] where positive.
-      use_peephole: whether the gates i and f read cs_prev, and the gate o reads the new cell state.
-      name: of the op in a graph.
+      w: [I+H, 4H], I rows that multiply x, then H rows that multiply h. The four blocks of columns
+        are the gates i, c, f, o.
+      wci, wcf, wco: [H], the peephole weights of the gates i, f and o. Required, but read only with
+        `use_peephole`.
+      b: [4H], the bias, with the gates in the order of w.
+      forget_bias: added to the pre-activation of the forget gate. Default 1.0.
+      cell_clip: limits the cell state to [-cell_clip, cell_clip]. 0 or less: no limit. Default 3.0.
+      use_peephole: whether to add the peephole terms. The gates i and f then read cs_prev, the gate
+        o reads the new cell state. Default False.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      namedtuple (i, cs, f, o, ci, co, h), each [B, H]: the gates i, f, o, the cell state cs, the
-      candidate ci, co = tanh(cs) and the output h.
+      The outputs as a named tuple with the fields i, cs, f, o, ci, co, h, each [B, H]. i, f and o
+      are the gates, ci is the candidate, cs the cell state, co = tanh(cs) and h the output.
 
     Raises:
-      InvalidArgumentError: an argument of wrong rank, size or type.
+      InvalidArgumentError: an argument has the wrong rank, size or type.
     """
     return call("LSTMBlockCell", locals())
 
@@ -89,18 +102,26 @@ def LSTMBlockCellGrad(
     """Gradient of LSTMBlockCell from the gradients of cs and h; ``tf.raw_ops.LSTMBlockCellGrad``.
 
     Args:
-      x, cs_prev, h_prev, w, wci, wcf, wco, b: as LSTMBlockCell took them.
-      i, cs, f, o, ci, co: [B, H], its outputs.
-      cs_grad, h_grad: [B, H], the gradients of cs and h.
-      use_peephole: as LSTMBlockCell took it.
-      name: of the op in a graph.
+      x: [B, I], the input. B and I may be 0.
+      cs_prev, h_prev: [B, H], the cell state and the output of the previous step. H is positive.
+      w: [I+H, 4H], I rows that multiply x, then H rows that multiply h. The four blocks of columns
+        are the gates i, c, f, o.
+      wci, wcf, wco: [H], the peephole weights of the gates i, f and o. Required, but read only with
+        `use_peephole`.
+      b: [4H], the bias, with the gates in the order of w.
+      i, cs, f, o, ci, co: [B, H], the outputs of the forward op: the gates, the cell state, the
+        candidate, tanh(cs).
+      cs_grad, h_grad: [B, H], the gradients of the loss with respect to cs and h.
+      use_peephole: as in the forward call. No default.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      namedtuple (cs_prev_grad [B, H]; dicfo [B, 4H], gradients of the pre-activations in the order
-      i, c, f, o; wci_grad, wcf_grad, wco_grad [H], zero unless `use_peephole`).
+      The gradients as a named tuple with the fields cs_prev_grad [B, H], dicfo [B, 4H], wci_grad,
+      wcf_grad and wco_grad [H]. dicfo holds the gradients of the pre-activations in the gate order
+      i, c, f, o. The gradients of the peepholes are zero without `use_peephole`.
 
     Raises:
-      InvalidArgumentError: an argument of wrong rank, size or type.
+      InvalidArgumentError: an argument has the wrong rank, size or type.
     """
     return call("LSTMBlockCellGrad", locals())
 
@@ -122,23 +143,46 @@ def BlockLSTM(
     use_peephole: bool = False,
     name: str | None = None,
 ) -> BlockLSTMResults:
-    """LSTMBlockCell over a sequence, in one call; ``tf.raw_ops.BlockLSTM``.
+    """LSTMBlockCell over a sequence, in one call; ``tf.raw_ops.BlockLSTM``, differentiable.
 
-    Gradients: as in LSTMBlockCell.
+    Gradients: of all inputs but seq_len_max, from the gradients of all seven outputs. The gradient
+    of the clip is the identity, as in the stock gradient op.
+
+    >>> import tensorflow as tf
+    >>> from tf_lstm_ops import raw_ops
+    >>> B, I, H = 2, 3, 4
+    >>> state, peephole = tf.zeros([B, H]), tf.zeros([H])
+    >>> weights = {"w": tf.zeros([I + H, 4 * H]), "b": tf.zeros([4 * H])}
+    >>> weights |= {"wci": peephole, "wcf": peephole, "wco": peephole}
+    >>> steps = raw_ops.BlockLSTM(
+    ...     seq_len_max=5, x=tf.ones([6, B, I]), cs_prev=state, h_prev=state, **weights
+    ... )
+    >>> steps.h.shape
+    TensorShape([6, 2, 4])
 
     Args:
-      seq_len_max: int64 scalar in [0, T], the number of steps to take.
-      x: [T, B, I]. I may be 0.
-      cs_prev, h_prev: [B, H], the initial cell state and output. H is positive.
-      w, wci, wcf, wco, b, forget_bias, cell_clip, use_peephole: as in LSTMBlockCell; the gates are
-        in the order i, c, f, o.
-      name: of the op in a graph.
+      seq_len_max: int64 scalar in [0, T], the number of steps to compute, for all rows.
+      x: [T, B, I], the input. T, B and I may be 0.
+      cs_prev, h_prev: [B, H], the cell state and the output before the first step. H is positive.
+      w: [I+H, 4H], I rows that multiply x, then H rows that multiply h. The four blocks of columns
+        are the gates i, c, f, o.
+      wci, wcf, wco: [H], the peephole weights of the gates i, f and o. Required, but read only with
+        `use_peephole`.
+      b: [4H], the bias, with the gates in the order of w.
+      forget_bias: added to the pre-activation of the forget gate. Default 1.0.
+      cell_clip: limits the cell state to [-cell_clip, cell_clip]. 0 or less: no limit. Default 3.0.
+      use_peephole: whether to add the peephole terms. The gates i and f then read cs_prev, the gate
+        o reads the new cell state. Default False.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      namedtuple (i, cs, f, o, ci, co, h), each [T, B, H]; zero from step seq_len_max on.
+      The outputs as a named tuple with the fields i, cs, f, o, ci, co, h, each [T, B, H]. i, f and
+      o are the gates, ci is the candidate, cs the cell state, co = tanh(cs) and h the output. All
+      are zero at steps t >= seq_len_max.
 
     Raises:
-      InvalidArgumentError: an argument of wrong rank, size or type, or seq_len_max out of range.
+      InvalidArgumentError: an argument has the wrong rank, size or type, or seq_len_max is not in
+        [0, T].
     """
     return call("BlockLSTM", locals())
 
@@ -164,20 +208,40 @@ def BlockLSTMV2(
     The results are those of ``tf.raw_ops.BlockLSTMV2``. The gradient is correct; TensorFlow's
     gradient of that op is not.
 
+    >>> import tensorflow as tf
+    >>> from tf_lstm_ops import raw_ops
+    >>> B, I, H = 2, 3, 4
+    >>> state, peephole = tf.zeros([B, H]), tf.zeros([H])
+    >>> weights = {"w": tf.zeros([I + H, 4 * H]), "b": tf.zeros([4 * H])}
+    >>> weights |= {"wci": peephole, "wcf": peephole, "wco": peephole}
+    >>> steps = raw_ops.BlockLSTMV2(
+    ...     seq_len_max=5, x=tf.ones([6, B, I]), cs_prev=state, h_prev=state, **weights
+    ... )
+    >>> steps.h.shape
+    TensorShape([6, 2, 4])
+
     Args:
-      seq_len_max, x, cs_prev, h_prev: as in BlockLSTM.
-      w: [I+H, 4H], rows of x then of h_prev, columns of the gates in the order i, f, c, o.
-      wci, wcf, wco: [H], the peephole weights; not used unless `use_peephole`.
-      b: [4H], the bias, gates as in w.
-      cell_clip: bounds the cell state to [-cell_clip, cell_clip] where positive.
-      use_peephole: as in LSTMBlockCell.
-      name: of the op in a graph.
+      seq_len_max: int64 scalar in [0, T], the number of steps to compute, for all rows.
+      x: [T, B, I], the input. T, B and I may be 0.
+      cs_prev, h_prev: [B, H], the cell state and the output before the first step. H is positive.
+      w: [I+H, 4H], I rows that multiply x, then H rows that multiply h. The four blocks of columns
+        are the gates i, f, c, o.
+      wci, wcf, wco: [H], the peephole weights of the gates i, f and o. Required, but read only with
+        `use_peephole`.
+      b: [4H], the bias, with the gates in the order of w.
+      cell_clip: limits the cell state to [-cell_clip, cell_clip]. 0 or less: no limit. Default 0.0.
+      use_peephole: whether to add the peephole terms. The gates i and f then read cs_prev, the gate
+        o reads the new cell state. Default False.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      namedtuple (i, cs, f, o, ci, co, h), each [T, B, H]; zero from step seq_len_max on.
+      The outputs as a named tuple with the fields i, cs, f, o, ci, co, h, each [T, B, H]. i, f and
+      o are the gates, ci is the candidate, cs the cell state, co = tanh(cs) and h the output. All
+      are zero at steps t >= seq_len_max.
 
     Raises:
-      InvalidArgumentError: an argument of wrong rank, size or type, or seq_len_max out of range.
+      InvalidArgumentError: an argument has the wrong rank, size or type, or seq_len_max is not in
+        [0, T].
     """
     return call("BlockLSTMV2", locals())
 
@@ -209,18 +273,28 @@ def BlockLSTMGrad(
     """Gradient of BlockLSTM from the gradients of cs and h; ``tf.raw_ops.BlockLSTMGrad``.
 
     Args:
-      seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b: as BlockLSTM took them.
-      i, cs, f, o, ci, co, h: [T, B, H], its outputs.
-      cs_grad, h_grad: [T, B, H], the gradients of cs and h.
-      use_peephole: as BlockLSTM took it.
-      name: of the op in a graph.
+      seq_len_max: int64 scalar in [0, T], the number of steps to compute, for all rows.
+      x: [T, B, I], the input. T, B and I may be 0.
+      cs_prev, h_prev: [B, H], the cell state and the output before the first step. H is positive.
+      w: [I+H, 4H], I rows that multiply x, then H rows that multiply h. The four blocks of columns
+        are the gates i, c, f, o.
+      wci, wcf, wco: [H], the peephole weights of the gates i, f and o. Required, but read only with
+        `use_peephole`.
+      b: [4H], the bias, with the gates in the order of w.
+      i, cs, f, o, ci, co, h: [T, B, H], the outputs of the forward op: the gates, the cell state,
+        the candidate, tanh(cs) and the output.
+      cs_grad, h_grad: [T, B, H], the gradients of the loss with respect to cs and h.
+      use_peephole: as in the forward call. No default.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      namedtuple (x_grad, cs_prev_grad, h_prev_grad, w_grad, wci_grad, wcf_grad, wco_grad, b_grad),
-      shaped as the inputs they are named after; x_grad is zero from step seq_len_max on.
+      The gradients as a named tuple with the fields x_grad, cs_prev_grad, h_prev_grad, w_grad,
+      wci_grad, wcf_grad, wco_grad, b_grad. Each has the shape of its argument. x_grad is zero at
+      steps t >= seq_len_max. The gradients of the peepholes are zero without `use_peephole`.
 
     Raises:
-      InvalidArgumentError: an argument of wrong rank, size or type, or seq_len_max out of range.
+      InvalidArgumentError: an argument has the wrong rank, size or type, or seq_len_max is not in
+        [0, T].
     """
     return call("BlockLSTMGrad", locals())
 
@@ -254,18 +328,27 @@ def BlockLSTMGradV2(
     The function is ``tf.raw_ops.BlockLSTMGradV2`` with correct results.
 
     Args:
-      seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b: as BlockLSTMV2 took them; the gates are
-        in the order i, f, c, o.
-      i, cs, f, o, ci, co, h: [T, B, H], its outputs.
-      cs_grad, h_grad: [T, B, H], the gradients of cs and h.
-      use_peephole: as BlockLSTMV2 took it.
-      name: of the op in a graph.
+      seq_len_max: int64 scalar in [0, T], the number of steps to compute, for all rows.
+      x: [T, B, I], the input. T, B and I may be 0.
+      cs_prev, h_prev: [B, H], the cell state and the output before the first step. H is positive.
+      w: [I+H, 4H], I rows that multiply x, then H rows that multiply h. The four blocks of columns
+        are the gates i, f, c, o.
+      wci, wcf, wco: [H], the peephole weights of the gates i, f and o. Required, but read only with
+        `use_peephole`.
+      b: [4H], the bias, with the gates in the order of w.
+      i, cs, f, o, ci, co, h: [T, B, H], the outputs of the forward op: the gates, the cell state,
+        the candidate, tanh(cs) and the output.
+      cs_grad, h_grad: [T, B, H], the gradients of the loss with respect to cs and h.
+      use_peephole: as in the forward call. No default.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      namedtuple (x_grad, cs_prev_grad, h_prev_grad, w_grad, wci_grad, wcf_grad, wco_grad, b_grad),
-      shaped as the inputs they are named after; x_grad is zero from step seq_len_max on.
+      The gradients as a named tuple with the fields x_grad, cs_prev_grad, h_prev_grad, w_grad,
+      wci_grad, wcf_grad, wco_grad, b_grad. Each has the shape of its argument. x_grad is zero at
+      steps t >= seq_len_max. The gradients of the peepholes are zero without `use_peephole`.
 
     Raises:
-      InvalidArgumentError: an argument of wrong rank, size or type, or seq_len_max out of range.
+      InvalidArgumentError: an argument has the wrong rank, size or type, or seq_len_max is not in
+        [0, T].
     """
     return call("BlockLSTMGradV2", locals())

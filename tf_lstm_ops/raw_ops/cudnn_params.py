@@ -1,8 +1,7 @@
 """cuDNN's parameter buffer: its size, and conversion from and to the matrices of the gates.
 
 I input size, H cell size (number of units), P hidden size, L layers, D directions. The buffer has
-all matrices, layer by layer, then all biases. The model's attributes are those of `CudnnRNN`;
-dropout and its seeds do not affect the results.
+all matrices, layer by layer, then all biases.
 """
 
 from __future__ import annotations
@@ -39,20 +38,34 @@ def CudnnRNNParamsSize(
     num_proj: int = 0,
     name: str | None = None,
 ) -> Tensor:
-    """Size of a model's params; ``tf.raw_ops.CudnnRNNParamsSize``.
+    """The number of elements of a model's params; ``tf.raw_ops.CudnnRNNParamsSize``.
+
+    >>> import tensorflow as tf
+    >>> from tf_lstm_ops import raw_ops
+    >>> raw_ops.CudnnRNNParamsSize(
+    ...     num_layers=1, num_units=4, input_size=3, T=tf.float32, S=tf.int32
+    ... ).numpy().tolist()
+    [144]
 
     Args:
-      num_layers, num_units, input_size: int32 scalars L, H and I.
-      T: the type of the params. The result does not depend on it.
-      S: the type of the result, int32 or int64.
-      rnn_mode, input_mode, direction, dropout, seed, seed2, num_proj: the model's attributes.
-      name: of the op in a graph.
+      num_layers, num_units, input_size: int32 scalars L, H and I, all positive.
+      T: the type of the params. The result does not depend on it. No default.
+      S: the type of the result, int32 or int64. No default.
+      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
+      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
+        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
+        Default "linear_input".
+      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
+      dropout, seed, seed2: no effect on the result. Defaults 0.0, 0 and 0.
+      num_proj: the size P to which an LSTM projects its outputs, at most H. Default 0: no
+        projection.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      [1] of S, the number of elements.
+      [1] of the type S, the number of elements.
 
     Raises:
-      InvalidArgumentError: an argument is not a scalar of its type, or is out of range.
+      InvalidArgumentError: an argument is no scalar of its type, or its value is not allowed.
     """
     return call("CudnnRNNParamsSize", locals())
 
@@ -77,21 +90,29 @@ def CudnnRNNCanonicalToParamsV2(
     """A model's params from its matrices; ``tf.raw_ops.CudnnRNNCanonicalToParamsV2``.
 
     Args:
-      num_layers, num_units, input_size: int32 scalars L, H and I.
-      weights: list. For each layer and direction the input matrices of its gates, [H, I] in the
-        first layer and [H, D*P] in the others, then the recurrent ones [H, P], then with a
-        projection its matrix [P, H]. Gates are in cuDNN's order, i, f, c, o or r, u, n. The first
-        layer's input matrices are empty where the input is skipped.
-      biases: list. For each layer and direction the input biases of the gates, [H] each, then the
-        recurrent ones.
-      rnn_mode, input_mode, direction, dropout, seed, seed2, num_proj: the model's attributes.
-      name: of the op in a graph.
+      num_layers, num_units, input_size: int32 scalars L, H and I, all positive.
+      weights: a list. For each layer and direction it has the input matrices of the gates, [H, I]
+        in the first layer and [H, D*P] in the others, then the recurrent matrices [H, P], then the
+        projection [P, H] if there is one. The gates are in cuDNN's order, i, f, c, o or r, u, n.
+        The input matrices of a skipped input are [H, 0].
+      biases: a list. For each layer and direction it has the input biases of the gates, [H] each,
+        then the recurrent ones.
+      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
+      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
+        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
+        Default "linear_input".
+      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
+      dropout, seed, seed2: no effect on the result. Defaults 0.0, 0 and 0.
+      num_proj: the size P to which an LSTM projects its outputs, at most H. Default 0: no
+        projection.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      params [params_size], a copy in cuDNN's layout.
+      [params_size], a copy of the matrices and biases in cuDNN's layout.
 
     Raises:
-      InvalidArgumentError: a list is of another length, or an element of another size or type.
+      InvalidArgumentError: a list has the wrong length, an element the wrong size or type, or an
+        attribute a value that is not allowed.
     """
     return call("CudnnRNNCanonicalToParamsV2", locals())
 
@@ -116,18 +137,41 @@ def CudnnRNNParamsToCanonicalV2(
 ) -> CudnnRNNParamsToCanonicalV2Results:
     """A model's matrices from its params; ``tf.raw_ops.CudnnRNNParamsToCanonicalV2``.
 
+    >>> import tensorflow as tf
+    >>> from tf_lstm_ops import raw_ops
+    >>> canonical = raw_ops.CudnnRNNParamsToCanonicalV2(
+    ...     num_layers=1,
+    ...     num_units=4,
+    ...     input_size=3,
+    ...     params=tf.ones([144]),
+    ...     num_params_weights=8,
+    ...     num_params_biases=8,
+    ... )
+    >>> W_i, W_f, W_c, W_o, R_i, R_f, R_c, R_o = canonical.weights
+    >>> W_i.shape, R_i.shape
+    (TensorShape([4, 3]), TensorShape([4, 4]))
+
     Args:
-      num_layers, num_units, input_size: int32 scalars L, H and I.
-      params: [params_size], in cuDNN's layout.
-      num_params_weights, num_params_biases: lengths of the two lists to return.
-      rnn_mode, input_mode, direction, dropout, seed, seed2, num_proj: the model's attributes.
-      name: of the op in a graph.
+      num_layers, num_units, input_size: int32 scalars L, H and I, all positive.
+      params: [params_size], all weights in cuDNN's layout.
+      num_params_weights, num_params_biases: the lengths of the two lists to return. No default.
+      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
+      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
+        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
+        Default "linear_input".
+      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
+      dropout, seed, seed2: no effect on the result. Defaults 0.0, 0 and 0.
+      num_proj: the size P to which an LSTM projects its outputs, at most H. Default 0: no
+        projection.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      namedtuple (weights, biases): copies, the lists that CudnnRNNCanonicalToParamsV2 takes.
+      Copies as a named tuple with the fields weights and biases, the lists that
+      CudnnRNNCanonicalToParamsV2 takes.
 
     Raises:
-      InvalidArgumentError: params is of another size or type, or a list of another length.
+      InvalidArgumentError: params has the wrong size or type, a list the wrong length, or an
+        attribute a value that is not allowed.
     """
     return call("CudnnRNNParamsToCanonicalV2", locals())
 
@@ -151,15 +195,27 @@ def CudnnRNNCanonicalToParams(
     """CudnnRNNCanonicalToParamsV2 without projection; ``tf.raw_ops.CudnnRNNCanonicalToParams``.
 
     Args:
-      num_layers, num_units, input_size, weights, biases: as in CudnnRNNCanonicalToParamsV2.
-      rnn_mode, input_mode, direction, dropout, seed, seed2: the model's attributes.
-      name: of the op in a graph.
+      num_layers, num_units, input_size: int32 scalars L, H and I, all positive.
+      weights: a list. For each layer and direction it has the input matrices of the gates, [H, I]
+        in the first layer and [H, D*H] in the others, then the recurrent matrices [H, H]. The gates
+        are in cuDNN's order, i, f, c, o or r, u, n. The input matrices of a skipped input are [H,
+        0].
+      biases: a list. For each layer and direction it has the input biases of the gates, [H] each,
+        then the recurrent ones.
+      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
+      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
+        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
+        Default "linear_input".
+      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
+      dropout, seed, seed2: no effect on the result. Defaults 0.0, 0 and 0.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      params [params_size], a copy in cuDNN's layout.
+      [params_size], a copy of the matrices and biases in cuDNN's layout.
 
     Raises:
-      InvalidArgumentError: as CudnnRNNCanonicalToParamsV2.
+      InvalidArgumentError: a list has the wrong length, an element the wrong size or type, or an
+        attribute a value that is not allowed.
     """
     return call("CudnnRNNCanonicalToParams", locals())
 
@@ -183,15 +239,23 @@ def CudnnRNNParamsToCanonical(
     """CudnnRNNParamsToCanonicalV2 without projection; ``tf.raw_ops.CudnnRNNParamsToCanonical``.
 
     Args:
-      num_layers, num_units, input_size, params: as in CudnnRNNParamsToCanonicalV2.
-      num_params: length of each of the two lists to return.
-      rnn_mode, input_mode, direction, dropout, seed, seed2: the model's attributes.
-      name: of the op in a graph.
+      num_layers, num_units, input_size: int32 scalars L, H and I, all positive.
+      params: [params_size], all weights in cuDNN's layout.
+      num_params: the length of each of the two lists to return. No default.
+      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
+      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
+        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
+        Default "linear_input".
+      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
+      dropout, seed, seed2: no effect on the result. Defaults 0.0, 0 and 0.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      namedtuple (weights, biases): copies, the lists that CudnnRNNCanonicalToParams takes.
+      Copies as a named tuple with the fields weights and biases, the lists that
+      CudnnRNNCanonicalToParams takes.
 
     Raises:
-      InvalidArgumentError: as CudnnRNNParamsToCanonicalV2.
+      InvalidArgumentError: params has the wrong size or type, a list the wrong length, or an
+        attribute a value that is not allowed.
     """
     return call("CudnnRNNParamsToCanonical", locals())

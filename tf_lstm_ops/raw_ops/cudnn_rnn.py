@@ -4,16 +4,6 @@ B batch, T time, I input size, H cell size (number of units), P hidden size (num
 positive and less than H, else H), L layers, D directions. All tensors have one type, half,
 bfloat16, float or double, except the integer tensors that are named. The CPU kernels are also
 registered under the stock names.
-
-The model's attributes, which all these ops take:
-
-* ``rnn_mode``: "lstm", "gru", "rnn_tanh" or "rnn_relu".
-* ``input_mode``: "linear_input"; "skip_input": the first layer adds its input to every gate without
-  a matrix, which needs I == H; "auto_select": "skip_input" where I == H, else "linear_input".
-* ``direction``: "unidirectional" (D = 1) or "bidirectional" (D = 2).
-* ``dropout``: the probability with which an element of a layer's output is dropped before the next
-  layer, in training.
-* ``seed``, ``seed2``: the seeds of dropout. Two zeros are an ordinary seed.
 """
 
 from __future__ import annotations
@@ -72,24 +62,33 @@ def CudnnRNN(
 ) -> CudnnRNNResults:
     """A multi-layer RNN over sequences of one length; ``tf.raw_ops.CudnnRNN``.
 
-    Gradients: of input, input_h, input_c and params. Unless `is_training`, they run the op again.
+    Gradients: of input, input_h, input_c and params. Without `is_training` they run the op again.
 
     Args:
-      input: [T, B, I].
+      input: [T, B, I], the input.
       input_h: [L*D, B, H], the initial outputs. Layer l and direction d have the index l * D + d.
-      input_c: [L*D, B, H], the initial cell states; not read unless rnn_mode is "lstm".
-      params: [params_size], in cuDNN's layout.
-      rnn_mode, input_mode, direction, dropout, seed, seed2: the model's attributes, see the module.
-      is_training: whether activations are saved for the gradient, and dropout applies.
-      name: of the op in a graph.
+      input_c: [L*D, B, H], the initial cell states; read only if rnn_mode is "lstm".
+      params: [params_size], all weights in cuDNN's layout.
+      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
+      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
+        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
+        Default "linear_input".
+      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
+      dropout: the probability in [0, 1] with which an output element of a layer is dropped before
+        the next layer, in training. Default 0.0.
+      seed, seed2: the seeds of dropout. Default 0; two zeros are an ordinary seed.
+      is_training: whether dropout applies and activations are saved for the gradient. Default True.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      namedtuple (output [T, B, D*H]; output_h, output_c, the final states, shaped as the initial
-      ones, output_c a scalar unless rnn_mode is "lstm"; reserve_space, the saved activations for
-      the gradient, a scalar unless `is_training`).
+      The outputs as a named tuple with the fields output [T, B, D*H], output_h, output_c and
+      reserve_space. output_h and output_c are the final states, with the shapes of the initial
+      ones. output_c is a scalar unless rnn_mode is "lstm". reserve_space holds the activations for
+      the gradient op; it is a scalar without `is_training`.
 
     Raises:
-      InvalidArgumentError: an argument of wrong rank, size or type.
+      InvalidArgumentError: an argument has the wrong rank, size or type, or an attribute a value
+        that is not allowed.
     """
     return _with_static_shapes(call("CudnnRNN", locals()))
 
@@ -112,17 +111,34 @@ def CudnnRNNV2(
 ) -> CudnnRNNV2Results:
     """CudnnRNN with one more output; ``tf.raw_ops.CudnnRNNV2``.
 
+    Gradients: of input, input_h, input_c and params. Without `is_training` they run the op again.
+
     Args:
-      input, input_h, input_c, params: as in CudnnRNN.
-      rnn_mode, input_mode, direction, dropout, seed, seed2, is_training: as in CudnnRNN.
-      name: of the op in a graph.
+      input: [T, B, I], the input.
+      input_h: [L*D, B, H], the initial outputs. Layer l and direction d have the index l * D + d.
+      input_c: [L*D, B, H], the initial cell states; read only if rnn_mode is "lstm".
+      params: [params_size], all weights in cuDNN's layout.
+      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
+      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
+        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
+        Default "linear_input".
+      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
+      dropout: the probability in [0, 1] with which an output element of a layer is dropped before
+        the next layer, in training. Default 0.0.
+      seed, seed2: the seeds of dropout. Default 0; two zeros are an ordinary seed.
+      is_training: whether dropout applies and activations are saved for the gradient. Default True.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      namedtuple (output, output_h, output_c, reserve_space: as in CudnnRNN; host_reserved: int8,
-      zero, [2] if `is_training`, else a scalar).
+      The outputs as a named tuple with the fields output [T, B, D*H], output_h, output_c,
+      reserve_space and host_reserved. output_h and output_c are the final states, with the shapes
+      of the initial ones. output_c is a scalar unless rnn_mode is "lstm". reserve_space holds the
+      activations for the gradient op; it is a scalar without `is_training`. host_reserved is int8
+      zeros, [2] with `is_training`, else a scalar.
 
     Raises:
-      InvalidArgumentError: an argument of wrong rank, size or type.
+      InvalidArgumentError: an argument has the wrong rank, size or type, or an attribute a value
+        that is not allowed.
     """
     return _with_static_shapes(call("CudnnRNNV2", locals()))
 
@@ -148,28 +164,61 @@ def CudnnRNNV3(
 ) -> CudnnRNNV3Results:
     """A multi-layer RNN over sequences of different lengths; ``tf.raw_ops.CudnnRNNV3``.
 
-    Gradients: of input, input_h, input_c and params. Unless `is_training`, they run the op again.
+    Gradients: of input, input_h, input_c and params. Without `is_training` they run the op again.
+
+    >>> import tensorflow as tf
+    >>> from tf_lstm_ops import raw_ops
+    >>> T, B, I, H = 5, 2, 3, 4
+    >>> size = raw_ops.CudnnRNNParamsSize(
+    ...     num_layers=1, num_units=H, input_size=I, T=tf.float32, S=tf.int32
+    ... )
+    >>> state = tf.zeros([1, B, H])
+    >>> result = raw_ops.CudnnRNNV3(
+    ...     input=tf.ones([T, B, I]),
+    ...     input_h=state,
+    ...     input_c=state,
+    ...     params=tf.ones(size),
+    ...     sequence_lengths=[5, 2],
+    ... )
+    >>> result.output.shape
+    TensorShape([5, 2, 4])
+    >>> float(tf.reduce_sum(result.output[2:, 1]))  # past the second row's length
+    0.0
 
     Args:
-      input: [T, B, I], or [B, T, I] unless `time_major`. Steps past a length are not read.
-      input_h: [L*D, B, P], or [B, L*D, P] unless `time_major`.
-      input_c: [L*D, B, H], or [B, L*D, H] unless `time_major`; not read unless rnn_mode is "lstm".
-      params: [params_size], in cuDNN's layout.
-      sequence_lengths: int32 [B], each between 0 and T, in any order.
-      rnn_mode, input_mode, direction, dropout, seed, seed2: the model's attributes, see the module.
-      num_proj: where positive, the size to which the outputs of an LSTM are projected; at most H.
-      is_training: whether activations are saved for the gradient, and dropout applies.
-      time_major: whether the tensors are time-major rather than batch-major.
-      name: of the op in a graph.
+      input: [T, B, I], the input; [B, T, I] without `time_major`. Steps past a length are not read.
+      input_h: [L*D, B, P], the initial outputs; [B, L*D, P] without `time_major`. Layer l and
+        direction d have the index l * D + d.
+      input_c: [L*D, B, H], the initial cell states; [B, L*D, H] without `time_major`. Read only if
+        rnn_mode is "lstm".
+      params: [params_size], all weights in cuDNN's layout.
+      sequence_lengths: int32 [B], the number of steps of each row, in [0, T] and in any order.
+      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
+      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
+        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
+        Default "linear_input".
+      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
+      dropout: the probability in [0, 1] with which an output element of a layer is dropped before
+        the next layer, in training. Default 0.0.
+      seed, seed2: the seeds of dropout. Default 0; two zeros are an ordinary seed.
+      num_proj: the size P to which an LSTM projects its outputs, at most H. Default 0: no
+        projection.
+      is_training: whether dropout applies and activations are saved for the gradient. Default True.
+      time_major: whether time, or for the states the layer, is the first axis rather than the
+        batch. Default True.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      namedtuple (output [T, B, D*P] or [B, T, D*P], zero past each length; output_h and output_c,
-      the states after each sequence's last step, shaped as the initial ones, which they equal where
-      a length is 0; output_c a scalar unless rnn_mode is "lstm"; reserve_space, the saved
-      activations for the gradient, a scalar unless `is_training`; host_reserved: int8, a scalar).
+      The outputs as a named tuple with the fields output, output_h, output_c, reserve_space and
+      host_reserved. output is [T, B, D*P], or [B, T, D*P] without `time_major`, and zero past each
+      length. output_h and output_c are the states after the last step of each row, with the shapes
+      of the initial ones, which they equal for a length of 0. output_c is a scalar unless rnn_mode
+      is "lstm". reserve_space holds the activations for the gradient op; it is a scalar without
+      `is_training`. host_reserved is an int8 scalar.
 
     Raises:
-      InvalidArgumentError: an argument of wrong rank, size or type, or a length out of range.
+      InvalidArgumentError: an argument has the wrong rank, size or type, or an attribute a value
+        that is not allowed, or a length is not in [0, T].
     """
     return _with_static_shapes(call("CudnnRNNV3", locals()))
 
@@ -199,20 +248,30 @@ def CudnnRNNBackprop(
     """Gradient of CudnnRNN; ``tf.raw_ops.CudnnRNNBackprop``.
 
     Args:
-      input, input_h, input_c, params: as CudnnRNN took them.
-      output, output_h, output_c, reserve_space: as it returned them, with is_training=True.
-      output_backprop, output_h_backprop, output_c_backprop: the gradients of its first three
-        outputs, shaped as these.
-      rnn_mode, input_mode, direction, dropout, seed, seed2: as CudnnRNN took them.
-      name: of the op in a graph.
+      input: [T, B, I], the input.
+      input_h: [L*D, B, H], the initial outputs. Layer l and direction d have the index l * D + d.
+      input_c: [L*D, B, H], the initial cell states; read only if rnn_mode is "lstm".
+      params: [params_size], all weights in cuDNN's layout.
+      output, output_h, output_c, reserve_space: the outputs of the forward call, with
+        is_training=True.
+      output_backprop, output_h_backprop, output_c_backprop: the gradients of the loss with respect
+        to output, output_h and output_c, with their shapes.
+      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
+      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
+        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
+        Default "linear_input".
+      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
+      dropout, seed, seed2: as in the forward call. Defaults 0.0, 0 and 0.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      namedtuple (input_backprop, input_h_backprop, input_c_backprop, params_backprop), shaped as
-      the inputs; input_c_backprop is zero unless rnn_mode is "lstm".
+      The gradients as a named tuple with the fields input_backprop, input_h_backprop,
+      input_c_backprop, params_backprop. Each has the shape of its argument. input_c_backprop is
+      zero unless rnn_mode is "lstm".
 
     Raises:
-      InvalidArgumentError: an argument of wrong rank, size or type; or reserve_space is not of a
-        call with the same arguments.
+      InvalidArgumentError: an argument has the wrong rank, size or type, or an attribute a value
+        that is not allowed; or reserve_space is not that of a call with the same arguments.
     """
     return call("CudnnRNNBackprop", locals())
 
@@ -243,18 +302,31 @@ def CudnnRNNBackpropV2(
     """Gradient of CudnnRNNV2; ``tf.raw_ops.CudnnRNNBackpropV2``.
 
     Args:
-      input, input_h, input_c, params: as CudnnRNNV2 took them.
-      output, output_h, output_c, reserve_space: as it returned them, with is_training=True.
-      output_backprop, output_h_backprop, output_c_backprop: as in CudnnRNNBackprop.
-      host_reserved: as CudnnRNNV2 returned it; not read.
-      rnn_mode, input_mode, direction, dropout, seed, seed2: as CudnnRNNV2 took them.
-      name: of the op in a graph.
+      input: [T, B, I], the input.
+      input_h: [L*D, B, H], the initial outputs. Layer l and direction d have the index l * D + d.
+      input_c: [L*D, B, H], the initial cell states; read only if rnn_mode is "lstm".
+      params: [params_size], all weights in cuDNN's layout.
+      output, output_h, output_c, reserve_space: the outputs of the forward call, with
+        is_training=True.
+      output_backprop, output_h_backprop, output_c_backprop: the gradients of the loss with respect
+        to output, output_h and output_c, with their shapes.
+      host_reserved: the output of the forward call; not read.
+      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
+      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
+        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
+        Default "linear_input".
+      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
+      dropout, seed, seed2: as in the forward call. Defaults 0.0, 0 and 0.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      namedtuple as that of CudnnRNNBackprop.
+      The gradients as a named tuple with the fields input_backprop, input_h_backprop,
+      input_c_backprop, params_backprop. Each has the shape of its argument. input_c_backprop is
+      zero unless rnn_mode is "lstm".
 
     Raises:
-      InvalidArgumentError: as CudnnRNNBackprop.
+      InvalidArgumentError: an argument has the wrong rank, size or type, or an attribute a value
+        that is not allowed; or reserve_space is not that of a call with the same arguments.
     """
     return call("CudnnRNNBackpropV2", locals())
 
@@ -288,19 +360,38 @@ def CudnnRNNBackpropV3(
     """Gradient of CudnnRNNV3; ``tf.raw_ops.CudnnRNNBackpropV3``.
 
     Args:
-      input, input_h, input_c, params, sequence_lengths: as CudnnRNNV3 took them.
-      output, output_h, output_c, reserve_space: as it returned them, with is_training=True.
-      output_backprop, output_h_backprop, output_c_backprop: the gradients of its first three
-        outputs, shaped as these.
-      host_reserved: as CudnnRNNV3 returned it; not read.
-      rnn_mode, input_mode, direction, dropout, seed, seed2, num_proj, time_major: as CudnnRNNV3
-        took them.
-      name: of the op in a graph.
+      input: [T, B, I], the input; [B, T, I] without `time_major`. Steps past a length are not read.
+      input_h: [L*D, B, P], the initial outputs; [B, L*D, P] without `time_major`. Layer l and
+        direction d have the index l * D + d.
+      input_c: [L*D, B, H], the initial cell states; [B, L*D, H] without `time_major`. Read only if
+        rnn_mode is "lstm".
+      params: [params_size], all weights in cuDNN's layout.
+      sequence_lengths: int32 [B], the number of steps of each row, in [0, T] and in any order.
+      output, output_h, output_c, reserve_space: the outputs of the forward call, with
+        is_training=True.
+      output_backprop, output_h_backprop, output_c_backprop: the gradients of the loss with respect
+        to output, output_h and output_c, with their shapes.
+      host_reserved: the output of the forward call; not read.
+      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
+      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
+        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
+        Default "linear_input".
+      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
+      dropout, seed, seed2: as in the forward call. Defaults 0.0, 0 and 0.
+      num_proj: the size P to which an LSTM projects its outputs, at most H. Default 0: no
+        projection.
+      time_major: whether time, or for the states the layer, is the first axis rather than the
+        batch. Default True.
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      namedtuple as that of CudnnRNNBackprop; input_backprop is zero past each length.
+      The gradients as a named tuple with the fields input_backprop, input_h_backprop,
+      input_c_backprop, params_backprop. Each has the shape of its argument. input_c_backprop is
+      zero unless rnn_mode is "lstm". input_backprop is zero past each length.
 
     Raises:
-      InvalidArgumentError: as CudnnRNNBackprop, or a length out of range.
+      InvalidArgumentError: an argument has the wrong rank, size or type, or an attribute a value
+        that is not allowed, or a length is not in [0, T]; or reserve_space is not that of a call
+        with the same arguments.
     """
     return call("CudnnRNNBackpropV3", locals())

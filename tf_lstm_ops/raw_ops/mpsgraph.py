@@ -27,8 +27,8 @@ class Results(NamedTuple):
     """
 
     output: tf.Tensor
-    cell: Any
-    z_state: tf.Tensor
+    cell: tf.Tensor | None
+    z_state: tf.Tensor | None
 
 
 class Gradients(NamedTuple):
@@ -39,13 +39,13 @@ class Gradients(NamedTuple):
         of the arguments of these names, shaped as they are; None where the argument is None.
     """
 
-    source: Any
+    source: tf.Tensor
     recurrent_weight: tf.Tensor
-    input_weight: tf.Tensor
-    bias: tf.Tensor
-    peephole: tf.Tensor
-    init_state: tf.Tensor
-    init_cell: tf.Tensor
+    input_weight: tf.Tensor | None
+    bias: tf.Tensor | None
+    peephole: tf.Tensor | None
+    init_state: tf.Tensor | None
+    init_cell: tf.Tensor | None
 
 
 _OPTIONAL = ("input_weight", "bias", "init_state", "init_cell", "mask", "peephole")
@@ -61,7 +61,7 @@ def _tensors(arguments: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any
 
 
 def _set_static_shapes(
-    results: Results, source: Any, recurrent_weight: tf.Tensor, bidirectional: bool
+    results: Results, source: TensorLike, recurrent_weight: TensorLike, bidirectional: bool
 ) -> None:
     """Sets the static shapes that depend on attributes, which shape functions cannot read."""
     sequence = tf.TensorShape(getattr(source, "shape", None))
@@ -101,34 +101,50 @@ def MPSGraphLSTM(
 ) -> Results:
     """An LSTM over sequences as MPSGraph defines it.
 
-    The gate order is i, f, z, o; with `forget_gate_last` it is i, z, f, o. Activations are "none",
-    "relu", "tanh", "sigmoid" or "hard_sigmoid".
-
     Gradients: of all inputs except the mask, from the gradients of all outputs.
 
+    >>> import tensorflow as tf
+    >>> from tf_lstm_ops import raw_ops
+    >>> T, N, I, H = 5, 2, 3, 4
+    >>> result = raw_ops.MPSGraphLSTM(
+    ...     source=tf.ones([T, N, I]),
+    ...     recurrent_weight=tf.ones([4 * H, H]),
+    ...     input_weight=tf.ones([4 * H, I]),
+    ...     produce_cell=True,
+    ... )
+    >>> result.output.shape, result.cell.shape
+    (TensorShape([5, 2, 4]), TensorShape([5, 2, 4]))
+
     Args:
-      source: [T, N, I]; or, without `input_weight`, [T, N, D*4H], added to the pre-activations.
+      source: [T, N, I], the input; without `input_weight` [T, N, D*4H], the products of the input.
       recurrent_weight: [4H, H]; [2, 4H, H] if `bidirectional`.
-      input_weight: [D*4H, I] or None.
-      bias: [D*4H], or None for zero.
-      init_state, init_cell: [N, D*H], the initial output and cell state, or None for zero.
-      mask: multipliers of the previous output, [N, D*H] or a shape that broadcasts to it, or None.
-      peephole: [4H], [2, 4H] if `bidirectional`, or None. All gates read the previous cell state.
-      reverse: whether to run from the last step to the first; ignored if `bidirectional`.
-      bidirectional: whether to run in both directions; the outputs are concatenated, forward first.
-      produce_cell: whether to return `cell`.
-      training: whether to return `cell` and `z_state`.
-      forget_gate_last: the gate order, see above.
-      input_gate_activation, forget_gate_activation, cell_gate_activation, output_gate_activation:
-        the activations of the gates i, f, z and o.
-      activation: the activation of the cell state in the output.
-      name: of the op in a graph.
+      input_weight: [D*4H, I]. Default None: source has the products already.
+      bias: [D*4H]. Default None: zeros.
+      init_state, init_cell: [N, D*H], the initial output and cell state. Default None: zeros.
+      mask: at most of rank 2, multiplies the previous output at every step; it broadcasts to [N,
+        D*H]. Default None: ones.
+      peephole: [4H]; [2, 4H] if `bidirectional`. All gates read the previous cell state. Default
+        None: zeros.
+      reverse: whether to compute from the last step to the first; ignored if `bidirectional`.
+        Default False.
+      bidirectional: whether to compute in both directions (D = 2). The outputs are concatenated,
+        forward first. Default False.
+      produce_cell: whether to return `cell`. Default False.
+      training: whether to return `cell` and `z_state`. Default False.
+      forget_gate_last: whether the gate order is i, z, f, o rather than i, f, z, o. Default False.
+      input_gate_activation, forget_gate_activation, output_gate_activation: the activations of the
+        gates i, f and o: "none", "relu", "tanh", "sigmoid" or "hard_sigmoid". Default "sigmoid".
+      cell_gate_activation: the activation of the candidate z. Default "tanh".
+      activation: the activation of the cell state in the output. Default "tanh".
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      Results(output, cell, z_state). Each step's results are at the index of its input.
+      The outputs as a named tuple with the fields output, cell and z_state. Each step has the index
+      of its input.
 
     Raises:
-      InvalidArgumentError: an argument of wrong rank, size or type.
+      InvalidArgumentError: an argument has the wrong rank, size or type, or an activation is
+        unknown.
     """
     found = call("MPSGraphLSTM", _tensors(locals(), _OPTIONAL))
     results = Results(
@@ -169,23 +185,39 @@ def MPSGraphLSTMGradients(
     """Gradients of MPSGraphLSTM as MPSGraph defines them.
 
     Args:
-      source, recurrent_weight, input_weight, bias, init_state, init_cell, mask, peephole: as
-        MPSGraphLSTM took them.
-      source_gradient: [T, N, D*H], the gradient of its output.
-      z_state, cell_output_fwd: its outputs z_state and cell, with `training`.
-      state_gradient, cell_gradient: the gradients of h and c after the final step of each
-        direction, [N, D*H] or [1, N, D*H], or None. The backward direction's final step is the
-        first in time.
-      reverse, bidirectional, forget_gate_last, input_gate_activation, forget_gate_activation,
-        cell_gate_activation, output_gate_activation, activation: as MPSGraphLSTM took them.
-      name: of the op in a graph.
+      source: [T, N, I], the input; without `input_weight` [T, N, D*4H], the products of the input.
+      recurrent_weight: [4H, H]; [2, 4H, H] if `bidirectional`.
+      source_gradient: [T, N, D*H], the gradient of the loss with respect to `output`.
+      z_state, cell_output_fwd: `z_state` [T, N, D*4H] and `cell` [T, N, D*H] of the forward call,
+        with training=True.
+      input_weight: [D*4H, I]. Default None: source has the products already.
+      bias: [D*4H]. Default None: zeros.
+      init_state, init_cell: [N, D*H], the initial output and cell state. Default None: zeros.
+      mask: at most of rank 2, multiplies the previous output at every step; it broadcasts to [N,
+        D*H]. Default None: ones.
+      peephole: [4H]; [2, 4H] if `bidirectional`. All gates read the previous cell state. Default
+        None: zeros.
+      state_gradient, cell_gradient: [N, D*H] or [1, N, D*H], the gradients of h and c after the
+        step of each direction that is computed last. Default None: zeros.
+      reverse: whether to compute from the last step to the first; ignored if `bidirectional`.
+        Default False.
+      bidirectional: whether to compute in both directions (D = 2). The outputs are concatenated,
+        forward first. Default False.
+      forget_gate_last: whether the gate order is i, z, f, o rather than i, f, z, o. Default False.
+      input_gate_activation, forget_gate_activation, output_gate_activation: the activations of the
+        gates i, f and o: "none", "relu", "tanh", "sigmoid" or "hard_sigmoid". Default "sigmoid".
+      cell_gate_activation: the activation of the candidate z. Default "tanh".
+      activation: the activation of the cell state in the output. Default "tanh".
+      name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
-      Gradients(source, recurrent_weight, input_weight, bias, peephole, init_state, init_cell),
-      shaped as the arguments of these names; None where the argument is None.
+      The gradients as a named tuple with the fields source, recurrent_weight, input_weight, bias,
+      peephole, init_state, init_cell. Each has the shape of its argument, and is None if that is
+      None.
 
     Raises:
-      InvalidArgumentError: an argument of wrong rank, size or type.
+      InvalidArgumentError: an argument has the wrong rank, size or type, or an activation is
+        unknown.
     """
     # The op also takes gradients of cell and z_state, for the derivative of MPSGraphLSTM.
     arguments = {**locals(), "cell_output_gradient": None, "z_state_gradient": None}
