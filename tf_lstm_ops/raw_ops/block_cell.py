@@ -110,7 +110,7 @@ def LSTMBlockCellGrad(
         `use_peephole`.
       b: [4H], the bias, with the gates in the order of w.
       i, cs, f, o, ci, co: [B, H], the outputs of the forward op: the gates, the cell state, the
-        candidate, tanh(cs).
+        candidate and tanh(cs).
       cs_grad, h_grad: [B, H], the gradients of the loss with respect to cs and h.
       use_peephole: as in the forward call. No default.
       name: the name of the op in a graph. Default: the op's own name.
