@@ -1,6 +1,6 @@
 """Each example of a public docstring gives what it shows.
 
-Each public class and function has one, but for the ops of gradients and older versions.
+Each public class and function has one, but of the ops only those in OPS need one.
 """
 
 import doctest
