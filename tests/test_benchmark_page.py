@@ -1,4 +1,4 @@
-"""docs/reference/benchmarks.md: who is faster, and the outliers, are those of the table of results."""
+"""docs/reference/benchmarks.md: outliers and faster peers are those of the table of results."""
 
 import pytest
 
