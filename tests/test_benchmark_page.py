@@ -1,0 +1,31 @@
+"""docs/reference/benchmarks.md: outliers and faster peers are those of the table of results."""
+
+import pytest
+
+from bench_table import column, faster, ratios
+from pages import ROOT
+
+PAGE = (ROOT / "docs" / "reference" / "benchmarks.md").read_text(encoding="utf-8")
+SECTION = " ".join(PAGE.partition("\n## Outliers\n")[2].partition("\n## ")[0].split())
+OURS = {row: float(cell.split()[0]) for row, cell in column("inference", "ours").items()}
+SHORT = {row for row, milliseconds in OURS.items() if milliseconds < 1}
+
+
+@pytest.mark.parametrize("peer", ["PyTorch", "ONNX Runtime", "OpenVINO", "JAX"])
+def test_who_is_faster_in_inference(peer: str) -> None:
+    found = ratios("inference", peer)
+    short = sum(ratio < 1 for row, ratio in found.items() if row in SHORT)
+    lowest = min(found.values()), min(r for row, r in found.items() if row not in SHORT)
+    counts = f"{faster('inference', peer)} | {short} of {len(SHORT & set(found))}"
+    assert f"| {peer} | {counts} | {lowest[0]:.2f} | {lowest[1]:.2f} |" in SECTION
+
+
+@pytest.mark.parametrize(
+    ("kind", "peer", "least"),
+    [("training", "Keras", 10), ("inference", "Keras", 16), ("training", "PyTorch", 10)],
+)
+def test_outliers_are_named(kind: str, peer: str, least: float) -> None:
+    """All rows with a larger ratio; the next ones are well below."""
+    large = [ratio for ratio in ratios(kind, peer).values() if ratio > least]
+    assert 1 <= len(large) <= 2
+    assert [ratio for ratio in large if f"{ratio:.2f}" not in SECTION] == []
