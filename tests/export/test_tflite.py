@@ -226,6 +226,24 @@ def test_small_weights_stay_float(tmp_path, rng, capsys):
     assert relative_difference(File(tmp_path / "model.tflite")(x), model(x)) < TOLERANCE
 
 
+@pytest.mark.parametrize(
+    ("inputs", "units", "dtype"),
+    [
+        (8, 64, np.float32),  # 9 * 64 weights of x and the bias
+        (128, 16, np.float32),  # 16 * 16 weights of h
+        (16, 64, np.int8),
+    ],
+)
+def test_both_matrices_of_a_gate_must_be_large(inputs, units, dtype, tmp_path):
+    """For "dynamic" in the fused op: at least 1,024 elements each."""
+    model = keras.Sequential([keras.Input((None, inputs)), LSTM(units)])
+    tflite(model, tmp_path / "model.tflite", quantize="dynamic")
+    tensors = File(tmp_path / "model.tflite").interpreter.get_tensor_details()
+    shapes = [units, inputs + 1], [units, units]
+    weights = [t["dtype"] for t in tensors if t["shape"].tolist() in shapes]
+    assert len(weights) == 8 and set(weights) == {dtype}
+
+
 @pytest.mark.parametrize("layer", [pytest.param(LSTM, marks=pytest.mark.full), GRU])
 def test_int8(layer, tmp_path, rng):
     """The products are those of integers. The converter does not always quantise a SPLIT."""
