@@ -31,7 +31,8 @@ NUMBERS = [
     f"| `model.fit` | {times('fit', 'Keras')} | – |",
     f"| a training step | {times('training', 'Keras')} | {times('training', 'PyTorch')} |",
     f"| inference | {times('inference', 'Keras')} | {times('inference', 'PyTorch')} |",
-    f"ONNX Runtime is faster in {faster('inference', 'ONNX Runtime')} rows",
+    f"OpenVINO is faster in {faster('inference', 'OpenVINO')} rows",
+    f"ONNX Runtime in {faster('inference', 'ONNX Runtime')}",
     f"PyTorch in {faster('inference', 'PyTorch')}",
     f"JAX in {faster('inference', 'JAX')}",
     f"takes {median_of('training', 'Keras, memory')} times as much memory",
@@ -48,9 +49,13 @@ def test_there_are_no_other_numbers() -> None:
     assert [n for n in said if n not in " ".join(NUMBERS)] == []
 
 
-@pytest.mark.parametrize("peer", ["ONNX Runtime", "PyTorch", "JAX"])
-def test_who_is_faster_in_inference_is_so_in_short_calls(peer: str) -> None:
-    """ "Mostly in calls that take less than a millisecond": our minimum, in ms."""
+def test_who_is_faster_in_inference_is_so_in_short_calls() -> None:
+    """ "Mostly in calls of less than a millisecond": our minimum, in ms."""
     ours = {row: float(cell.split()[0]) for row, cell in column("inference", "ours").items()}
-    faster_rows = [row for row, ratio in ratios("inference", peer).items() if ratio < 1]
+    faster_rows = [
+        row
+        for peer in ("OpenVINO", "ONNX Runtime", "PyTorch", "JAX")
+        for row, ratio in ratios("inference", peer).items()
+        if ratio < 1
+    ]
     assert sum(ours[row] < 1 for row in faster_rows) > len(faster_rows) / 2
