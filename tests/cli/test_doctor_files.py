@@ -119,3 +119,25 @@ def test_ops_of_keras_2_in_an_h5_file(name: str, tmp_path: Path, report) -> None
         config = content.attrs["model_config"]
         content.attrs["model_config"] = config.replace('"GetItem"', f'"{name}"')
     assert f"it has Keras' op {name}, which Keras does not load from an .h5" in report(file)[2]
+
+
+def test_a_class_of_the_user_with_the_name_of_an_op(tmp_path: Path, report) -> None:
+    """Keras has an op LayerNorm, too. In a .keras file Keras knows its ops by their modules."""
+
+    class LayerNorm(layers.Layer):
+        def call(self, x: Any) -> Any:
+            return x
+
+    file = tmp_path / "model.keras"
+    keras.Sequential([keras.Input((5, 3)), LayerNorm()]).save(file)
+    assert "it does not know LayerNorm. Decorate it with" in report(file)[2]
+
+
+def test_a_truncated_h5_file(tmp_path: Path, capsys) -> None:
+    """As after a download that ended early."""
+    file = tmp_path / "model.h5"
+    masked_by_ops().save(file)
+    file.write_bytes(file.read_bytes()[:3000])
+    with pytest.raises(SystemExit):
+        __main__.main(["doctor", str(file)])
+    assert f"error: {file} cannot be read: " in capsys.readouterr().err

@@ -123,3 +123,46 @@ def test_inputs_by_name_and_arrays_as_specs(tmp_path) -> None:
     loaded = tf.saved_model.load(tmp_path / "model")
     x = {"a": np.ones((1, STEPS), "int32"), "b": X}
     np.testing.assert_allclose(loaded.serve(x), model(x), atol=1e-6)  # as above
+
+
+def make_model_of_a_list() -> keras.Model:
+    """Its inputs are not in the order of their names, and have other types."""
+    words = keras.Input((None,), dtype="int32", name="words")
+    sounds = keras.Input((None, FEATURES), name="sounds")
+    return keras.Model(
+        [words, sounds], LSTM(4)(keras.layers.Embedding(5, 2)(words)) + LSTM(4)(sounds)
+    )
+
+
+BY_NAME = [
+    {
+        "words": keras.InputSpec(shape=(1, STEPS)),
+        "sounds": keras.InputSpec(shape=(1, STEPS + 1, FEATURES)),
+    }
+]
+SIZES = {"words": [1, STEPS], "sounds": [1, STEPS + 1, FEATURES]}
+
+
+def test_a_dict_of_inputs_by_name_saved_model(tmp_path) -> None:
+    """keras.tree sorts the keys of a dict; the model's inputs have another order."""
+    model = make_model_of_a_list()
+    export.saved_model(model, tmp_path / "model", input_signature=BY_NAME)
+    assert shapes_of_saved_model(tmp_path / "model") == SIZES
+    loaded = tf.saved_model.load(tmp_path / "model")
+    x = {"words": np.ones((1, STEPS), "int32"), "sounds": np.concatenate([X, X[:, :1]], 1)}
+    got = loaded.signatures["serving_default"](**x)["output_0"]
+    np.testing.assert_allclose(got, model(list(x.values())), atol=1e-6)  # as above
+
+
+def test_a_dict_of_inputs_by_name_onnx(tmp_path) -> None:
+    export.onnx(make_model_of_a_list(), tmp_path / "model.onnx", input_signature=BY_NAME)
+    given = onnx.load(tmp_path / "model.onnx").graph.input
+    sizes = {x.name: [d.dim_value for d in x.type.tensor_type.shape.dim] for x in given}
+    assert sizes == SIZES
+
+
+def test_a_dict_of_inputs_by_name_tflite(tmp_path) -> None:
+    path = tmp_path / "model.tflite"
+    export.tflite(make_model_of_a_list(), path, input_signature=BY_NAME)
+    found = tf.lite.Interpreter(str(path)).get_signature_runner().get_input_details()
+    assert {name: each["shape"].tolist() for name, each in found.items()} == SIZES

@@ -202,9 +202,12 @@ def kind_of(path: Path) -> str:
         import h5py
 
         if h5py.is_hdf5(path):
-            with h5py.File(path) as file:
-                if "model_config" in file.attrs:
-                    return "h5"
+            try:
+                with h5py.File(path) as file:
+                    if "model_config" in file.attrs:
+                        return "h5"
+            except OSError as error:
+                raise UsageError(f"{path} cannot be read: {error}") from error
             raise UsageError(f"{path} has no model, only weights; save the model with model.save")
     raise UsageError(f"{path} is no .keras file, no .h5 file and no folder with a SavedModel")
 

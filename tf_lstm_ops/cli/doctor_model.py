@@ -59,10 +59,10 @@ def load(path: Path) -> Any:
     try:
         return keras.models.load_model(path, compile=False)
     except Exception as error:  # a class of the user's may raise anything
-        raise CommandError(f"Keras cannot load {path}: {_why(error)}") from error
+        raise CommandError(f"Keras cannot load {path}: {_why(error, path)}") from error
 
 
-def _why(error: Exception) -> str:
+def _why(error: Exception, path: Path) -> str:
     """Why Keras cannot load a file, and what to do."""
     text = messages.cause(error)
     if "Python lambda" in text or messages.has_byte_code(text):
@@ -74,7 +74,7 @@ def _why(error: Exception) -> str:
         )
     if not (unknown := _UNKNOWN.search(text)):
         return messages.one_line(error, 600)
-    if unknown[1] in _keras_ops():
+    if path.suffix != ".keras" and unknown[1] in _keras_ops():
         return (
             f"it has Keras' op {unknown[1]}, which Keras does not load from an .h5 file. Make the "
             "model in Python, call its load_weights with this file, and save it as a .keras file"

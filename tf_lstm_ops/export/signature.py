@@ -73,7 +73,7 @@ def _checked(input_signature: Any) -> list[Any]:
 
 def _with_names(model: keras.Model, given: list[Any]) -> list[Any]:
     """Specs without a name or a type get those of the model's own inputs."""
-    own = keras.tree.flatten(getattr(model, "inputs", None) or [])
+    own = inputs_of(model, given)
     flat = keras.tree.flatten(given)
     if len(own) != len(flat):
         return given
@@ -84,3 +84,26 @@ def _with_names(model: keras.Model, given: list[Any]) -> list[Any]:
             tf.TensorSpec(new.shape, old.dtype if dtype is None else dtype, name or old.name)
         )
     return list(keras.tree.pack_sequence_as(given, named))
+
+
+def inputs_of(model: keras.Model, signature: Sequence[Any]) -> list[Any]:
+    """The model's own inputs, in the order of the specs of a signature.
+
+    Args:
+      model: the model.
+      signature: a structure of specs for each argument.
+
+    Returns:
+      The symbolic inputs, each beside its spec in ``keras.tree.flatten(signature)``; empty if the
+      model has none. The number of specs may be another.
+    """
+    own = keras.tree.flatten(getattr(model, "inputs", None) or [])
+    by_name = {tensor.name: tensor for tensor in own}
+    # Keras takes a list of inputs also as a dict by name, whose keys keras.tree sorts.
+    if (
+        len(signature) == 1
+        and isinstance(signature[0], dict)
+        and signature[0].keys() == by_name.keys()
+    ):
+        return list(keras.tree.flatten(by_name))
+    return own

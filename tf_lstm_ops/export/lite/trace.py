@@ -11,6 +11,7 @@ import tensorflow as tf
 from tf_lstm_ops import _keras_private
 from tf_lstm_ops.export import states
 from tf_lstm_ops.export.lite.layers import Lowering, Recurrent, recurrent_layers, state_names
+from tf_lstm_ops.export.signature import inputs_of
 
 
 class Traced(NamedTuple):
@@ -123,9 +124,11 @@ def _input_specs(
             f"input_signature must have {len(model.inputs)} specs, one for each input of the "
             f"model. Received: {len(given)}"
         )
+    by_input = dict(zip(map(id, inputs_of(model, signature)), given, strict=True))
     names = _unique([_identifier(tensor.name) for tensor in model.inputs])
     specs = {}
-    for name, tensor, spec in zip(names, model.inputs, given, strict=True):
+    for name, tensor in zip(names, model.inputs, strict=True):
+        spec = by_input[id(tensor)]
         for fixed in (tensor.shape[0], spec.shape[0]):
             if fixed not in (None, batch_size):
                 raise ValueError(
