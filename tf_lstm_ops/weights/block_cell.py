@@ -116,7 +116,7 @@ class BlockCellFormat(Weights):
         require(
             len(self.cells) == 1,
             f"the block cell has one layer of one direction, not {len(self.cells)}; convert each "
-            "direction separately with LSTMWeights((layer,))",
+            "direction separately with LSTMWeights((cell,))",
         )
         (cell,) = self.cells
         require(cell.projection is None, "the block cell has no projection; use to_cudnn")
