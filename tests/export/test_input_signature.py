@@ -88,17 +88,37 @@ def test_tflite(tmp_path) -> None:
         ([keras.InputSpec(ndim=3)], TypeError, "of at least one dimension"),
         ([tf.TensorSpec(None)], TypeError, "of at least one dimension"),
         ([tf.TensorSpec([])], TypeError, "of at least one dimension"),
+        ([tf.RaggedTensorSpec([1, None, FEATURES])], TypeError, "Received: RaggedTensorSpec"),
+        ([tf.SparseTensorSpec([1, None, FEATURES])], TypeError, "Received: SparseTensorSpec"),
         (FIXED * 2, ValueError, "must have 1 specs, one for each input of the model. Received: 2"),
         ([keras.InputSpec(shape=(2, STEPS, FEATURES))], ValueError, "batch_size must be 2"),
         ([keras.InputSpec(shape=(1, STEPS, 9))], ValueError, "incompatible|expected shape"),
     ],
-    ids=["no list", "sizes", "rank", "no rank", "scalar", "two", "batch size", "features"],
+    ids=[
+        "no list",
+        "sizes",
+        "rank",
+        "no rank",
+        "scalar",
+        "ragged",
+        "sparse",
+        "two",
+        "batch size",
+        "features",
+    ],
 )
 def test_errors(tmp_path, input_signature, error: type[Exception], message: str) -> None:
     path = tmp_path / "model.tflite"
     with pytest.raises(error, match=message):
         export.tflite(make_model(), path, input_signature=input_signature)
     assert not path.exists()
+
+
+def test_onnx_takes_no_empty_batch(tmp_path) -> None:
+    """ONNX Runtime would end the process."""
+    specs = [keras.InputSpec(shape=(0, STEPS, FEATURES))]
+    with pytest.raises(ValueError, match="batch size of an ONNX file must not be 0"):
+        export.onnx(make_model(), tmp_path / "model.onnx", input_signature=specs)
 
 
 def test_time_distributed_of_an_open_number_of_steps(tmp_path) -> None:

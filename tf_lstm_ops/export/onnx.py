@@ -68,11 +68,14 @@ def onnx(
       TypeError: model is not a ``keras.Model``, or a model of tf_keras; opset is not an integer;
         input_signature is not a list of specs.
       ImportError: the package tf2onnx or onnx is not installed.
-      ValueError: the model is not built, or computes in another type than float32; opset is too
-        old; tf2onnx cannot convert the model; the file cannot run, or predicts something else than
-        the model. There is no new file then; a file that was there before is unchanged.
+      ValueError: the model is not built, or computes in another type than float32; the batch size
+        is 0; opset is too old; tf2onnx cannot convert the model; the file cannot run, or predicts
+        something else than the model. There is no new file then; a file that was there before is
+        unchanged.
     """
     specs = signature(model, input_signature, states.batch_size(model))
+    if any(spec.shape[0] == 0 for spec in tf.nest.flatten(specs)):  # ONNX Runtime would abort
+        raise ValueError(f"the batch size of an ONNX file must not be 0. Received: {specs}")
     opset = _checked_opset(opset)
     errors.require_float32(model, "the export to ONNX writes")
     tf2onnx = _tf2onnx()

@@ -11,6 +11,8 @@ import tensorflow as tf
 from tf_lstm_ops import _keras_private
 from tf_lstm_ops.keras.requirements import require_model
 
+_NOT_DENSE = (tf.RaggedTensorSpec, tf.SparseTensorSpec, tf.RaggedTensor, tf.SparseTensor)
+
 
 def signature(
     model: keras.Model,
@@ -62,11 +64,11 @@ def _checked(input_signature: Any) -> list[Any]:
             f"model. Received: {input_signature!r}"
         )
     for leaf in keras.tree.flatten(list(input_signature)):
-        shape = getattr(leaf, "shape", None)
+        shape = None if isinstance(leaf, _NOT_DENSE) else getattr(leaf, "shape", None)
         if shape is None or not tf.TensorShape(shape).rank:  # unknown or 0
             raise TypeError(
-                "input_signature must consist of keras.InputSpec, tf.TensorSpec or tensors, of at "
-                f"least one dimension. Received: {leaf!r}"
+                "input_signature must consist of keras.InputSpec, tf.TensorSpec or dense tensors, "
+                f"of at least one dimension. Received: {leaf!r}"
             )
     return list(input_signature)
 
