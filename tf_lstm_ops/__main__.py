@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -22,6 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
       process with 2.
     """
     if IS_PROGRAM:
+        startup.open_streams()
         startup.end_on_interrupt()
     parser = arguments.parser()
     given = parser.parse_args(argv)
@@ -32,10 +34,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         given.check(given)
         if IS_PROGRAM:
             startup.load()
-        return importlib.import_module(f"tf_lstm_ops.cli.{given.command}").run(given)
+        status: int = importlib.import_module(f"tf_lstm_ops.cli.{given.command}").run(given)
+        sys.stdout.flush()
+        return status
     except UsageError as error:
         of_command: argparse.ArgumentParser = given.parser
         of_command.error(str(error))
+    except BrokenPipeError:  # the reader, such as `head`, has what it wants
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes at its end
+        return 1
     except CommandError as error:
         print(f"tf-lstm-ops: {error}", file=sys.stderr)
         return 1

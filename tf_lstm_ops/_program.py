@@ -14,7 +14,7 @@ def _is_program() -> bool:
     [program, *arguments] = sys.argv or [""]
     [*_, started] = sys.orig_argv[: len(sys.orig_argv) - len(arguments)] or [""]
     if program == "-m":  # until Python has found the module to run, which imports its package
-        return started == "tf_lstm_ops"
+        return started in ("tf_lstm_ops", "-mtf_lstm_ops", "tf_lstm_ops.__main__")
     return started == program and Path(program).name in ("tf-lstm-ops", "tf-lstm-ops.exe")
 
 

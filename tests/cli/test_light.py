@@ -37,3 +37,19 @@ def test_help_of_a_command(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
 def test_wrong_usage(tmp_path: Path, arguments: list[str]) -> None:
     assert not imported(tmp_path, 2, SCRIPT, *arguments) & HEAVY
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        pytest.param("{} info 2>&-", 0, id="no stderr"),
+        pytest.param("{} info --all | true; exit ${{PIPESTATUS[0]}}", 1, id="closed pipe"),
+        pytest.param("{} --version <&- 2>&-", 0, id="no stdin"),
+    ],
+)
+def test_streams_that_are_closed(tmp_path: Path, command: str, status: int) -> None:
+    words = ["bash", "-c", command.format(SCRIPT)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == status
+    assert "Error" not in done.stderr
+    assert ("tf" in done.stdout) == (status == 0)

@@ -58,6 +58,8 @@ SCRIPT = "/usr/bin/tf-lstm-ops"
     ("argv", "orig_argv", "expected"),
     [
         ([SCRIPT, "demo"], ["python", SCRIPT, "demo"], True),
+        (["-m", "demo"], ["python", "-mtf_lstm_ops", "demo"], True),
+        (["-m", "demo"], ["python", "-m", "tf_lstm_ops.__main__", "demo"], True),
         (["tf-lstm-ops.exe"], ["python", "tf-lstm-ops.exe"], True),
         (["-m", "info"], ["python", "-m", "tf_lstm_ops", "info"], True),
         (["-m"], ["python", "-X", "dev", "-m", "tf_lstm_ops"], True),

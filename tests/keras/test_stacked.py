@@ -309,10 +309,12 @@ def test_a_gru_has_no_argument_of_an_lstm(name):
 
 
 def test_sizes_may_be_integers_of_numpy(rng):
-    layer = StackedLSTM(np.int64(H), np.int32(2))
+    layer = StackedLSTM(np.int64(H), np.int32(2), projection_size=np.int64(1))
     config = layer.get_config()
-    assert (config["units"], config["num_layers"]) == (H, 2)
-    assert type(config["units"]) is type(config["num_layers"]) is int
+    found = [config[name] for name in ("units", "num_layers", "projection_size")]
+    assert found == [H, 2, 1]
+    assert {type(size) for size in found} == {int}
+    assert type(tf_lstm_ops.keras.LSTM(H, projection_size=np.int64(1)).projection_size) is int
 
 
 def test_wrong_number_of_states(rng):

@@ -17,6 +17,17 @@ INTERRUPTED = 130  # a shell's exit status after an interrupt
 users_backend = os.environ.get("KERAS_BACKEND")
 
 
+def open_streams() -> None:
+    """Opens the standard streams that the shell has closed, as in ``2>&-``, without a target."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if number == 0 else "w"))  # noqa: SIM115
+
+
 def load() -> None:
     """Loads the package, with its models on TensorFlow and without TensorFlow's log."""
     os.environ["KERAS_BACKEND"] = "tensorflow"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import keras
@@ -17,22 +18,29 @@ OWN_ARGUMENTS = ("use_peephole", "cell_clip", "projection_size", *layer_norm.ARG
 _FORMS = ("haste", "addons")  # of layer normalisation
 
 
-def require_projection_size(projection_size: Any, units: int) -> None:
+def checked_projection_size(projection_size: Any, units: int) -> int | None:
     """Checks the argument projection_size of an LSTM.
 
     Args:
-      projection_size: the argument, not None.
+      projection_size: the argument.
       units: the number of units H.
+
+    Returns:
+      The argument, an integer of Python if it is not None.
 
     Raises:
       ValueError: projection_size is not an integer from 1 to H - 1.
     """
-    is_integer = isinstance(projection_size, int) and not isinstance(projection_size, bool)
+    if projection_size is None:
+        return None
+    is_integer = isinstance(projection_size, numbers.Integral)
+    is_integer = is_integer and not isinstance(projection_size, bool)
     if not (is_integer and 0 < projection_size < units):
         raise ValueError(
             f"projection_size must be None or an integer from 1 to {units - 1}, below units. "
             f"Received: {projection_size}"
         )
+    return int(projection_size)
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -98,8 +106,8 @@ class LSTMCell(keras.layers.LSTMCell):
         form = layer_norm.form_of(layer_normalization, _FORMS)
         epsilon = layer_norm.epsilon_of(layer_normalization_epsilon, form)
         super().__init__(units, *args, **kwargs)
+        projection_size = checked_projection_size(projection_size, units)
         if projection_size is not None:
-            require_projection_size(projection_size, units)
             self.state_size = [projection_size, units]
             self.output_size = projection_size
         self.projection_size = projection_size

@@ -8,7 +8,7 @@ import keras
 
 from tf_lstm_ops import weights
 from tf_lstm_ops.keras.fused import PACKAGE
-from tf_lstm_ops.keras.lstm_cell import require_projection_size
+from tf_lstm_ops.keras.lstm_cell import checked_projection_size
 from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
 
@@ -89,8 +89,7 @@ class StackedLSTM(StackedRNN):
         unit_forget_bias: bool = True,
         **kwargs: Any,
     ) -> None:
-        if projection_size is not None:
-            require_projection_size(projection_size, units)
+        projection_size = checked_projection_size(projection_size, units)
         super().__init__(
             units,
             num_layers,

@@ -166,7 +166,7 @@ class Lowering:
             self.problems.append(
                 f"layer {item.path}: quantize='int8' needs a known number of steps, because the "
                 "converter does not quantise loops. Make the model with an Input of a fixed number "
-                "of steps"
+                "of steps, or pass input_signature"
             )
             return "WHILE"
         warnings.warn(
