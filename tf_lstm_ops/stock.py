@@ -15,11 +15,11 @@ _overridden = False
 def override() -> None:
     """Replaces the kernels of LSTMBlockCell, BlockLSTM and their gradients on the CPU.
 
-    From then on TensorFlow creates our kernels for these four stock names, in half and float: in
-    eager code, in ``tf.function`` and in SavedModels, whether they ran before or not. TensorFlow's
-    cache of kernels is cleared for this. As a result, random ops with an op-level seed repeat their
-    first values. A second call does nothing. TensorFlow can neither unregister a kernel nor change
-    its priority: for stock's kernels, start a new process.
+    TensorFlow then creates the kernels of this package for these four stock names, in half and
+    float: in eager code, in ``tf.function`` and in SavedModels, also for ops that ran before. The
+    function clears TensorFlow's cache of kernels. As a result, random ops with an op-level seed
+    repeat their first values. A second call does nothing. TensorFlow cannot unregister a kernel: to
+    get its own kernels back, start a new process.
 
     Raises:
       RuntimeError: TensorFlow does not accept the kernels.

@@ -40,8 +40,8 @@ def LSTMBlockCell(
 ) -> LSTMBlockCellResults:
     """One step of an LSTM cell; ``tf.raw_ops.LSTMBlockCell``, differentiable.
 
-    Gradients: of all inputs, from the gradients of all seven outputs. The gradient of the clip is
-    the identity, as in the stock gradient op.
+    All inputs have gradients, computed from the gradients of all seven outputs. The gradient of the
+    clip is the identity, as in the stock gradient op.
 
     >>> import tensorflow as tf
     >>> from tf_lstm_ops import raw_ops
@@ -145,8 +145,8 @@ def BlockLSTM(
 ) -> BlockLSTMResults:
     """LSTMBlockCell over a sequence, in one call; ``tf.raw_ops.BlockLSTM``, differentiable.
 
-    Gradients: of all inputs but seq_len_max, from the gradients of all seven outputs. The gradient
-    of the clip is the identity, as in the stock gradient op.
+    All inputs but seq_len_max have gradients, computed from the gradients of all seven outputs. The
+    gradient of the clip is the identity, as in the stock gradient op.
 
     >>> import tensorflow as tf
     >>> from tf_lstm_ops import raw_ops

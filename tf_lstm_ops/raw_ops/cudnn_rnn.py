@@ -62,7 +62,7 @@ def CudnnRNN(
 ) -> CudnnRNNResults:
     """A multi-layer RNN over sequences of one length; ``tf.raw_ops.CudnnRNN``.
 
-    Gradients: of input, input_h, input_c and params. Without `is_training` they run the op again.
+    input, input_h, input_c and params have gradients. Without `is_training` they run the op again.
 
     Args:
       input: [T, B, I], the input.
@@ -111,7 +111,7 @@ def CudnnRNNV2(
 ) -> CudnnRNNV2Results:
     """CudnnRNN with one more output; ``tf.raw_ops.CudnnRNNV2``.
 
-    Gradients: of input, input_h, input_c and params. Without `is_training` they run the op again.
+    input, input_h, input_c and params have gradients. Without `is_training` they run the op again.
 
     Args:
       input: [T, B, I], the input.
@@ -164,7 +164,7 @@ def CudnnRNNV3(
 ) -> CudnnRNNV3Results:
     """A multi-layer RNN over sequences of different lengths; ``tf.raw_ops.CudnnRNNV3``.
 
-    Gradients: of input, input_h, input_c and params. Without `is_training` they run the op again.
+    input, input_h, input_c and params have gradients. Without `is_training` they run the op again.
 
     >>> import tensorflow as tf
     >>> from tf_lstm_ops import raw_ops
@@ -204,17 +204,17 @@ def CudnnRNNV3(
       num_proj: the size P to which an LSTM projects its outputs, at most H. Default 0: no
         projection.
       is_training: whether dropout applies and activations are saved for the gradient. Default True.
-      time_major: whether time, or for the states the layer, is the first axis rather than the
-        batch. Default True.
+      time_major: if True, the first axis is time, for the states the layer; if False, the batch.
+        Default True.
       name: the name of the op in a graph. Default: the op's own name.
 
     Returns:
       The outputs as a named tuple with the fields output, output_h, output_c, reserve_space and
       host_reserved. output is [T, B, D*P], or [B, T, D*P] without `time_major`, and zero past each
       length. output_h and output_c are the states after the last step of each row, with the shapes
-      of the initial ones, which they equal for a length of 0. output_c is a scalar unless rnn_mode
-      is "lstm". reserve_space holds the activations for the gradient op; it is a scalar without
-      `is_training`. host_reserved is an int8 scalar.
+      of the initial ones. For a row of length 0 they are the initial ones. output_c is a scalar
+      unless rnn_mode is "lstm". reserve_space holds the activations for the gradient op; it is a
+      scalar without `is_training`. host_reserved is an int8 scalar.
 
     Raises:
       InvalidArgumentError: an argument has the wrong rank, size or type, or an attribute a value
@@ -380,8 +380,8 @@ def CudnnRNNBackpropV3(
       dropout, seed, seed2: as in the forward call. Defaults 0.0, 0 and 0.
       num_proj: the size P to which an LSTM projects its outputs, at most H. Default 0: no
         projection.
-      time_major: whether time, or for the states the layer, is the first axis rather than the
-        batch. Default True.
+      time_major: if True, the first axis is time, for the states the layer; if False, the batch.
+        Default True.
       name: the name of the op in a graph. Default: the op's own name.
 
     Returns:

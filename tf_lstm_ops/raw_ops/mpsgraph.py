@@ -101,7 +101,7 @@ def MPSGraphLSTM(
 ) -> Results:
     """An LSTM over sequences as MPSGraph defines it.
 
-    Gradients: of all inputs except the mask, from the gradients of all outputs.
+    All inputs except the mask have gradients, computed from the gradients of all outputs.
 
     >>> import tensorflow as tf
     >>> from tf_lstm_ops import raw_ops
@@ -116,9 +116,10 @@ def MPSGraphLSTM(
     (TensorShape([5, 2, 4]), TensorShape([5, 2, 4]))
 
     Args:
-      source: [T, N, I], the input; without `input_weight` [T, N, D*4H], the products of the input.
+      source: [T, N, I], the input; without `input_weight` [T, N, D*4H], the input times the
+        input weights.
       recurrent_weight: [4H, H]; [2, 4H, H] if `bidirectional`.
-      input_weight: [D*4H, I]. Default None: source has the products already.
+      input_weight: [D*4H, I]. Default None: source already holds the products.
       bias: [D*4H]. Default None: zeros.
       init_state, init_cell: [N, D*H], the initial output and cell state. Default None: zeros.
       mask: at most of rank 2, multiplies the previous output at every step; it broadcasts to [N,
@@ -185,12 +186,13 @@ def MPSGraphLSTMGradients(
     """Gradients of MPSGraphLSTM as MPSGraph defines them.
 
     Args:
-      source: [T, N, I], the input; without `input_weight` [T, N, D*4H], the products of the input.
+      source: [T, N, I], the input; without `input_weight` [T, N, D*4H], the input times the
+        input weights.
       recurrent_weight: [4H, H]; [2, 4H, H] if `bidirectional`.
       source_gradient: [T, N, D*H], the gradient of the loss with respect to `output`.
       z_state, cell_output_fwd: `z_state` [T, N, D*4H] and `cell` [T, N, D*H] of the forward call,
         with training=True.
-      input_weight: [D*4H, I]. Default None: source has the products already.
+      input_weight: [D*4H, I]. Default None: source already holds the products.
       bias: [D*4H]. Default None: zeros.
       init_state, init_cell: [N, D*H], the initial output and cell state. Default None: zeros.
       mask: at most of rank 2, multiplies the previous output at every step; it broadcasts to [N,
@@ -198,7 +200,7 @@ def MPSGraphLSTMGradients(
       peephole: [4H]; [2, 4H] if `bidirectional`. All gates read the previous cell state. Default
         None: zeros.
       state_gradient, cell_gradient: [N, D*H] or [1, N, D*H], the gradients of h and c after the
-        step of each direction that is computed last. Default None: zeros.
+        last computed step of each direction. Default None: zeros.
       reverse: whether to compute from the last step to the first; ignored if `bidirectional`.
         Default False.
       bidirectional: whether to compute in both directions (D = 2). The outputs are concatenated,
