@@ -47,9 +47,10 @@ def saved_model(
     Args:
       model: a ``keras.Model`` whose inputs are known: built, or called once.
       filepath: the folder to write.
-      portable: whether to write plain TensorFlow ops instead of the fused ones. Any TensorFlow,
-        such as TensorFlow Serving, can then load the file without this package. The predictions are
-        the same, but slower. tf2onnx and TensorFlow Lite's converter can convert it.
+      portable: whether to write plain TensorFlow ops instead of the fused ones. TensorFlow of the
+        same version or newer can then load the file without this package. The predictions are the
+        same within rounding, but slower. tf2onnx and TensorFlow Lite's converter can convert the
+        file.
       verbose: whether to print the signature and the largest difference to the model.
       input_signature: the inputs of the file, as ``model.export`` takes them: a list with a
         structure of ``keras.InputSpec`` or ``tf.TensorSpec`` for each argument of the model; None:
@@ -60,7 +61,7 @@ def saved_model(
         not a list of specs.
       ValueError: the model is not built; a portable export still has custom ops, for example of a
         loaded SavedModel or a concrete function that the model calls; the file cannot run, or
-        predicts something else than the model. In the last three cases the file exists.
+        predicts something else than the model. A file that was written is not removed.
     """
     specs = signature(model, input_signature)
     given = None if input_signature is None else specs

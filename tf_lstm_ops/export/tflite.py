@@ -34,10 +34,10 @@ def tflite(
     """Writes a model as a .tflite file for TensorFlow Lite, now called LiteRT.
 
     The file has TensorFlow Lite's own ops only. An LSTM layer without a mask becomes the fused op
-    UNIDIRECTIONAL_SEQUENCE_LSTM, other recurrent layers become plain ops. Each call of the file
-    starts from zero states, as a call of the model does. The file has one signature,
-    ``serving_default``, with the names of the model's inputs and outputs. It is run before the
-    function returns, and compared with the model.
+    UNIDIRECTIONAL_SEQUENCE_LSTM, other recurrent layers become plain ops or a loop. Each call of
+    the file starts from zero states, as a call of the model does. The file has one signature,
+    ``serving_default``, with the names of the model's inputs and outputs. Before it returns, the
+    function runs the file and compares it with the model.
 
     >>> import keras
     >>> from tf_lstm_ops import export

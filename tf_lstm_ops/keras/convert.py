@@ -32,7 +32,7 @@ def convert_model(
     to: Literal["fused", "stock"] = "fused",
     in_place: bool = False,
 ) -> keras.Model:
-    """Copies a model and replaces its stock LSTM and GRU layers by ours, or ours by stock ones.
+    """Copies a model and replaces stock LSTM and GRU layers by fused layers, or the reverse.
 
     >>> import keras
     >>> from tf_lstm_ops.keras import convert_model
@@ -51,8 +51,8 @@ def convert_model(
 
     Layers inside wrappers, nested models, and layers and models of the user's own are replaced too.
     Weights, their order, seeds, states of stateful layers, ``trainable``, and of a compiled model
-    the loss, the metrics and the optimizer with its variables are copied: training continues where
-    it was. The model itself does not change, and the copy shares only functions with it.
+    the loss, the metrics and the optimizer with its variables are copied, so training continues.
+    The model itself does not change, and the copy shares only functions with it.
 
     The copy is made from the model's configuration, as by ``keras.models.load_model``. A subclassed
     model without ``get_config`` has none: convert it with ``in_place=True``.
@@ -60,9 +60,8 @@ def convert_model(
     Args:
       model: a ``keras.Model``: Sequential, functional, or with a ``get_config`` of its own; with
         in_place any.
-      custom_objects: classes and functions by name, as for ``keras.models.load_model``; needed
-        only for an object that a ``from_config`` finds by its name, and that is no attribute of a
-        layer.
+      custom_objects: classes and functions by name, as for ``keras.models.load_model``; needed only
+        for objects that a ``from_config`` looks up by name and that are not attributes of a layer.
       to: "fused" or "stock".
       in_place: whether to convert the model itself instead of a copy. The layers stay the same
         objects with the same variables and get another class, so the model stays compiled. The

@@ -48,7 +48,8 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
       bias_constraint: a function of ``bias``.
       dropout: in [0, 1), the fraction of the input's elements that training sets to zero, the same
         elements at all steps of a row.
-      recurrent_dropout: in [0, 1), the same of h, before the product with ``recurrent_kernel``.
+      recurrent_dropout: in [0, 1), the same fraction for h, before the product with
+        ``recurrent_kernel``.
       seed: of the dropout; None: a random one.
       return_sequences: whether to return the outputs of all steps, not only the last one.
       return_state: whether to return the final state too.
@@ -69,13 +70,13 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
     Call arguments:
       sequences: [B, T, I], or a ragged tensor of B rows.
       initial_state: [B, H] or [1, H], or a list of it; None: zeros.
-      mask: [B, T] or [B, T, 1] boolean, or with 1 for B; at a step that is False the state stays,
-        and the output repeats.
+      mask: boolean [B, T] or [B, T, 1], or with 1 for B. At a step where it is False the state
+        stays, and the output repeats.
       training: whether dropout applies.
 
     Call returns:
       The last output [B, H]; with ``return_sequences`` all outputs [B, T, H]. With
-      ``return_state``, a list of it and the final h [B, H].
+      ``return_state``, a list of this output and the final h [B, H].
 
     Raises:
       ValueError: units or layer_normalization_epsilon is not positive; layer_normalization is given

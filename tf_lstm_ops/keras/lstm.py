@@ -56,7 +56,8 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
       bias_constraint: a function of ``bias``.
       dropout: in [0, 1), the fraction of the input's elements that training sets to zero, the same
         elements at all steps of a row.
-      recurrent_dropout: in [0, 1), the same of h, before the product with ``recurrent_kernel``.
+      recurrent_dropout: in [0, 1), the same fraction for h, before the product with
+        ``recurrent_kernel``.
       seed: of the dropout; None: a random one.
       return_sequences: whether to return the outputs of all steps, not only the last one.
       return_state: whether to return the final states too.
@@ -64,8 +65,8 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         the order of computation.
       stateful: whether row i of a batch starts from the final states of row i of the batch before.
       unroll: changes nothing; accepted because ``keras.layers.LSTM`` has it.
-      use_cudnn: True: Keras' own path to cuDNN, without the options below. "auto" and False: the
-        fused op, or TensorFlow's op for cuDNN on an NVIDIA GPU. The options below set it to False.
+      use_cudnn: True: Keras' own path to cuDNN; an error together with an option below. "auto" and
+        False: the fused op, or TensorFlow's op for cuDNN on an NVIDIA GPU.
       use_peephole: whether the gates read the cell state: adds the weight ``peephole_kernel``
         [3, H].
       cell_clip: bounds the cell state to [-cell_clip, cell_clip]. None: no bound.
@@ -80,13 +81,13 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
     Call arguments:
       sequences: [B, T, I], or a ragged tensor of B rows.
       initial_state: list of h [B, P] and c [B, H], or with one row for all; None: zeros.
-      mask: [B, T] or [B, T, 1] boolean, or with 1 for B; at a step that is False the states stay,
-        and the output repeats.
+      mask: boolean [B, T] or [B, T, 1], or with 1 for B. At a step where it is False the states
+        stay, and the output repeats.
       training: whether dropout applies.
 
     Call returns:
       The last output [B, P]; with ``return_sequences`` all outputs [B, T, P]. With
-      ``return_state``, a list of it and the final h [B, P] and c [B, H].
+      ``return_state``, a list of this output, the final h [B, P] and the final c [B, H].
 
     Raises:
       ValueError: units, cell_clip or layer_normalization_epsilon is not positive; projection_size

@@ -18,7 +18,7 @@ class StackedLSTM(StackedRNN):
 
     A stack of ``keras.layers.LSTM``, or of ``Bidirectional`` ones, with the same weights gives the
     same results. The forward pass of all layers is one op, with any boolean mask, and so is the
-    backward pass. In training with dropout there are two ops for each layer.
+    backward pass. In training with dropout each layer has a forward and a backward op of its own.
 
     >>> import numpy as np
     >>> from tf_lstm_ops.keras import StackedLSTM
@@ -55,13 +55,14 @@ class StackedLSTM(StackedRNN):
       sequences: [B, T, I], or a ragged tensor of B rows.
       initial_state: list of h [B, P] and c [B, H] of each direction of each layer, in the order
         layer * D + direction; None: zeros.
-      mask: [B, T] boolean; at a step that is False the states stay, and the output repeats or is
-        zero (``zero_output_for_mask``).
+      mask: boolean [B, T]. At a step where it is False the states stay, and the output repeats or,
+        with ``zero_output_for_mask``, is zero.
       training: whether dropout applies.
 
     Call returns:
       The last output [B, D*P]; with ``return_sequences`` all outputs [B, T, D*P]. With
-      ``return_state``, a list of it and the final states, in the order of ``initial_state``.
+      ``return_state``, a list of this output and the final states, in the order of
+      ``initial_state``.
 
     Raises:
       ValueError: an argument is out of range.
@@ -125,8 +126,8 @@ class StackedGRU(StackedRNN):
 
     A stack of ``keras.layers.GRU`` with ``reset_after=True``, or of ``Bidirectional`` ones, with
     the same weights gives the same results. The forward pass of all layers is one op, with any
-    boolean mask, and so is the backward pass. In training with dropout there are two ops for each
-    layer.
+    boolean mask, and so is the backward pass. In training with dropout each layer has a forward and
+    a backward op of its own.
 
     >>> import numpy as np
     >>> from tf_lstm_ops.keras import StackedGRU
@@ -161,13 +162,14 @@ class StackedGRU(StackedRNN):
       sequences: [B, T, I], or a ragged tensor of B rows.
       initial_state: list of h [B, H] of each direction of each layer, in the order
         layer * D + direction; None: zeros.
-      mask: [B, T] boolean; at a step that is False the states stay, and the output repeats or is
-        zero (``zero_output_for_mask``).
+      mask: boolean [B, T]. At a step where it is False the states stay, and the output repeats or,
+        with ``zero_output_for_mask``, is zero.
       training: whether dropout applies.
 
     Call returns:
       The last output [B, D*H]; with ``return_sequences`` all outputs [B, T, D*H]. With
-      ``return_state``, a list of it and the final states, in the order of ``initial_state``.
+      ``return_state``, a list of this output and the final states, in the order of
+      ``initial_state``.
 
     Raises:
       ValueError: an argument is out of range.

@@ -25,10 +25,10 @@ class CellWeights:
     Attributes:
       kernel: [in, G*H], where in is I in the first layer and D*P in the others.
       recurrent_kernel: [P, G*H].
-      bias: [G*H], of the input side.
-      recurrent_bias: [G*H], of the recurrent side.
-      peephole: [3, H], rows i, f, o; LSTM only, None without.
-      projection: [H, P]; LSTM only, None without.
+      bias: [G*H], added to the product of the input.
+      recurrent_bias: [G*H], added to the product of h.
+      peephole: [3, H], rows i, f, o; None without peepholes, and in a GRU.
+      projection: [H, P]; None without a projection, and in a GRU.
     """
 
     kernel: Array

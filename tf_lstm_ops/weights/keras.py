@@ -22,9 +22,9 @@ class KerasFormat(Weights):
         """From a Keras layer.
 
         Args:
-          source: a recurrent layer, a Bidirectional around one, what their `get_weights()` returns
-            (arrays, tensors or variables), or a list of any of these: the layers of a multi-layer
-            RNN, the first layer first; or a StackedLSTM or StackedGRU.
+          source: a StackedLSTM or StackedGRU; or a recurrent layer, a Bidirectional around one, or
+            what their `get_weights()` returns (arrays, tensors or variables); or a list of these
+            for the layers of a multi-layer RNN, the first layer first.
 
         Returns:
           The weights of all layers.

@@ -58,14 +58,14 @@ class MPSGraphFormat(Weights):
           recurrent_weight: [4H, H] or [2, 4H, H]; gates i, f, c, o.
           bias: [D*4H], or None for zero.
           peephole: [4H] or [2, 4H]; None without peepholes.
-          forget_gate_last: the descriptor's; the gates are then i, c, f, o.
+          forget_gate_last: forgetGateLast of the descriptor. If True, the gates are i, c, f, o.
 
         Returns:
           The weights of one layer.
 
         Raises:
-          ValueError: the shapes are inconsistent, or a peephole of c or o is not zero: it sees
-            the previous cell state, which only MPSGraph has.
+          ValueError: the shapes are inconsistent, or a peephole of c or o is not zero. Only
+            MPSGraph multiplies these by the previous cell state.
         """
         recurrent = as_numbers("recurrent_weight", recurrent_weight)
         lead = (2,) if recurrent.ndim == 3 else ()
@@ -99,17 +99,17 @@ class MPSGraphFormat(Weights):
         return cls(tuple(map(cell, of_directions)), directions)
 
     def to_mpsgraph(self, *, forget_gate_last: bool = False) -> MPSGraph:
-        """The arguments of MPSGraph's LSTM; two directions are for `bidirectional`.
+        """The arguments of MPSGraph's LSTM; with two directions for `bidirectional=True`.
 
         Args:
-          forget_gate_last: the descriptor's.
+          forget_gate_last: forgetGateLast of the descriptor.
 
         Returns:
           The arrays input_weight, recurrent_weight, bias and peephole.
 
         Raises:
           ValueError: there is more than one layer or a projection; or a peephole of the output gate
-            is not zero: it sees the new cell state, and MPSGraph's sees the previous one.
+            is not zero. It multiplies the new cell state, that of MPSGraph the previous one.
         """
         self._require_one_layer("MPSGraph's LSTM")
         order = _gate_order(forget_gate_last)

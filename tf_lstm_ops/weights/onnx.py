@@ -31,7 +31,7 @@ class Onnx(NamedTuple):
       W: [D, G*H, I].
       R: [D, G*H, H].
       B: [D, 2*G*H], the bias of the input side, then that of the recurrent side.
-      P: [D, 3H], peepholes i, o, f; None without.
+      P: [D, 3H], peepholes i, o, f; None without peepholes.
     """
 
     W: Array
@@ -114,7 +114,7 @@ class LSTMOnnxFormat(OnnxFormat):
         Args:
           W, R: [D, 4H, I] and [D, 4H, H], gates i, o, f, c.
           B: [D, 8H], or None for zero.
-          P: [D, 3H], peepholes i, o, f; None without.
+          P: [D, 3H], peepholes i, o, f; None without peepholes.
 
         Returns:
           The weights of one layer.

@@ -24,8 +24,8 @@ class SafetensorsFormat(TorchFormat):
 
         Args:
           path: the file, of `to_safetensors`, or of a PyTorch model.
-          prefix: what the names of the module begin with in the file, such as "encoder.". Other
-            names are not read.
+          prefix: the beginning of the module's names in the file, such as "encoder.". Other names
+            are not read.
 
         Returns:
           The weights of all layers.
@@ -33,7 +33,7 @@ class SafetensorsFormat(TorchFormat):
         Raises:
           ImportError: the package safetensors is not installed.
           OSError: the file cannot be opened.
-          ValueError: it is no .safetensors file; or as of `from_torch`.
+          ValueError: the file is no .safetensors file; or an error of `from_torch`.
         """
         module = _safetensors()
         try:

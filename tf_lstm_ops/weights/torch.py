@@ -33,8 +33,8 @@ class TorchFormat(Weights):
           state_dict: the module, or its state dict: arrays or tensors by PyTorch's names. If the
             module has no biases (bias=False), they become zero. A cell is one layer of one
             direction.
-          prefix: what the names of the module begin with in the state dict of a larger model, such
-            as "encoder.". Other names are not read.
+          prefix: the beginning of the module's names in the state dict of a larger model, such as
+            "encoder.". Other names are not read.
 
         Returns:
           The weights of all layers.
