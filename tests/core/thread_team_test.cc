@@ -8,11 +8,32 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <new>
 #include <sstream>
 #include <thread>
 #include <vector>
 
 #include "harness.h"
+
+#if !defined(_WIN32)
+// Of objects with a large alignment, such as the team.
+static std::atomic<bool> g_has_memory{true};
+void* operator new(size_t size, std::align_val_t alignment) {
+  const auto step = static_cast<size_t>(alignment);
+  void* memory = g_has_memory
+                     ? std::aligned_alloc(step, (size + step - 1) / step * step)
+                     : nullptr;
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+#endif
 
 namespace tf_lstm_ops {
 namespace {
@@ -58,6 +79,34 @@ TEST(TeamDoesEachItemOnceAndInOrder) {
     for (int threads : {1, 2, 3, 7}) RunCount(threads);
   }
 }
+
+#if !defined(_WIN32)
+// Two items that wait for each other, which one thread alone cannot do.
+TEST(TeamServesTheCallAfterOneWithoutMemory) {
+  g_has_memory = false;
+  bool failed = false;
+  try {
+    RunCount(2);
+  } catch (const std::bad_alloc&) {
+    failed = true;
+  }
+  CHECK(failed);
+  g_has_memory = true;
+  std::atomic<int> met{0};
+  const Job job = {&met, 1, [](const void*, int64_t) { return int64_t{2}; },
+                   [](void* state, int64_t, int64_t, int) {
+                     auto& count = *static_cast<std::atomic<int>*>(state);
+                     ++count;
+                     const auto end = std::chrono::steady_clock::now() +
+                                      std::chrono::seconds(20);
+                     while (count < 2) {
+                       CHECK(std::chrono::steady_clock::now() < end);
+                       std::this_thread::yield();
+                     }
+                   }};
+  RunJob(job, 2);
+}
+#endif
 
 TEST(TeamDoesNothingBeforeItsFirstPhase) {
   constexpr int64_t kItems = 16;

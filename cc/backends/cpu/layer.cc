@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
-#include <thread>
-
-#if defined(__linux__)
-#include <sched.h>
-#endif
 
 #include "backends/cpu/engine.h"
 #include "backends/cpu/engine_arguments.h"
 #include "backends/cpu/hash_weights.h"
+#include "backends/cpu/processors.h"
 #include "backends/cpu/thread_team.h"
 
 namespace tf_lstm_ops::cpu {
@@ -255,13 +251,7 @@ int ThreadCount(int configured) {
     const int64_t number = std::strtoll(text, nullptr, 10);
     if (number > 0) return capped(number);
   }
-#if defined(__linux__)
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
-    return capped(CPU_COUNT(&allowed));
-  }
-#endif
-  return capped(std::thread::hardware_concurrency());
+  return capped(UsableProcessors());
 }
 
 }  // namespace tf_lstm_ops::cpu

@@ -42,8 +42,7 @@ void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
 
 // Returns the number of threads to use, at most kMaxThreads. It is `configured`
 // if that is positive, else the value of the environment variable
-// TF_NUM_INTRAOP_THREADS if that is positive, else the number of processors
-// that the process may use.
+// TF_NUM_INTRAOP_THREADS if that is positive, else UsableProcessors().
 int ThreadCount(int configured);
 
 }  // namespace tf_lstm_ops::cpu

@@ -250,6 +250,11 @@ Team* TheTeam() {
 
 bool TakeTeam() { return !g_busy.load() && !g_busy.exchange(true); }
 
+// Gives the team back, also if the first team cannot be created.
+struct GivesBack {
+  ~GivesBack() { g_busy.store(false); }
+};
+
 // Runs items of a phase on the calling thread until all are done or stop()
 // returns true. Returns the number of items done.
 template <class Stop>
@@ -318,8 +323,8 @@ void RunJob(const Job& job, int threads) {
   }
   if (beside_team) TheTeam()->Return();
   if (!with_team) return;
+  const GivesBack gives_back;
   TheTeam()->Run(job, threads, phase, done);
-  g_busy.store(false);
 }
 
 }  // namespace tf_lstm_ops

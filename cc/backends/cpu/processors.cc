@@ -1,0 +1,86 @@
+#include "backends/cpu/processors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+namespace tf_lstm_ops::cpu {
+namespace {
+
+// A control group of the process.
+struct Group {
+  bool is_version_2;
+  std::string folder;  // in sys/fs/cgroup, such as "/cpu"; empty in version 2
+  std::string path;    // such as "/user.slice"
+};
+
+// Reads proc/self/cgroup: lines "number:controllers:path". Version 2 has no
+// controllers.
+std::vector<Group> Groups(const std::string& root) {
+  std::vector<Group> groups;
+  std::ifstream file(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string names = line.substr(first + 1, second - first - 1);
+    const bool has_cpu = ("," + names + ",").find(",cpu,") != std::string::npos;
+    if (!names.empty() && !has_cpu) continue;
+    groups.push_back({names.empty(), names.empty() ? "" : "/" + names,
+                      line.substr(second + 1)});
+  }
+  return groups;
+}
+
+// Returns the quota of one group in processors; 0 if there is none.
+double QuotaOf(const Group& group, const std::string& folder) {
+  double quota = 0, period = 0;
+  if (group.is_version_2) {
+    std::ifstream(folder + "/cpu.max") >> quota >> period;  // or "max 100000"
+  } else {
+    std::ifstream(folder + "/cpu.cfs_quota_us") >> quota;  // -1: none
+    std::ifstream(folder + "/cpu.cfs_period_us") >> period;
+  }
+  return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+}  // namespace
+
+int QuotaProcessors(const std::string& root) {
+  double least = 0;
+  for (Group group : Groups(root)) {
+    // Each ancestor can have a quota. In a container the path may be that of
+    // the host, and only the last folder exists.
+    for (;;) {
+      const std::string folder =
+          root + "/sys/fs/cgroup" + group.folder + group.path;
+      const double quota = QuotaOf(group, folder);
+      if (quota > 0) least = least > 0 ? std::min(least, quota) : quota;
+      const size_t slash = group.path.rfind('/');
+      if (slash == std::string::npos) break;
+      group.path.resize(slash);
+    }
+  }
+  return static_cast<int>(std::ceil(std::min(least, 1e6)));
+}
+
+int UsableProcessors() {
+  static const int quota = QuotaProcessors("");
+  int count = static_cast<int>(std::thread::hardware_concurrency());
+#if defined(__linux__)
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
+    count = CPU_COUNT(&allowed);
+  }
+#endif
+  return quota > 0 ? std::min(count, quota) : count;
+}
+
+}  // namespace tf_lstm_ops::cpu
