@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -22,10 +23,13 @@ inline void SpinHint() {
 #endif
 }
 
-// A thread spins for some tens of microseconds before it sleeps. Within a
-// phase, the threads' times differ by less. A time slice of the operating
-// system is longer.
-constexpr int kSpins = 1000;
+// A thread spins for this time before it sleeps. Within a phase, the threads'
+// times differ by less. A time slice of the operating system is longer. It is
+// a time because the hint takes 5 to 140 cycles, depending on the processor.
+constexpr std::chrono::microseconds kSpinTime(25);
+// Reading the clock takes about as long as one hint. The hints before the first
+// reading take longer than a wait within a step of few rows.
+constexpr int kHintsPerClock = 64;
 
 // A phase's number and a count in one word, so that both change together. The
 // numbers continue across all jobs of the process. A word that a thread read
@@ -198,9 +202,17 @@ class Team {
 
   void WaitForPhaseAfter(uint32_t phase) {
     const auto changed = [&] { return Word::Phase(progress_.load()) != phase; };
-    for (int spin = 0; spin < kSpins; ++spin) {
-      if (changed()) return;
-      SpinHint();
+    const auto spin = [&] {
+      for (int k = 0; k < kHintsPerClock; ++k) {
+        if (changed()) return true;
+        SpinHint();
+      }
+      return false;
+    };
+    if (spin()) return;  // most waits are short and need no clock
+    using Clock = std::chrono::steady_clock;
+    for (const auto end = Clock::now() + kSpinTime; Clock::now() < end;) {
+      if (spin()) return;
     }
     std::unique_lock<std::mutex> lock(mutex_);
     sleepers_.fetch_add(1);
