@@ -40,6 +40,13 @@ WITH_EXAMPLES = [
 ]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_tables_have_a_header(page: Path) -> None:
+    """A blank line ends a table. Rows after it are shown as text."""
+    starts = re.findall(r"(?<!\|\n)^(\|.*\n.*\n)", text_of(page), re.MULTILINE)
+    assert [rows for rows in starts if not re.search(r"^\|( ?:?-+:? ?\|)+$", rows, re.M)] == []
+
+
 def test_all_pages_are_found() -> None:
     assert {name_of(page) for page in WITH_EXAMPLES} == {
         *("docs/guide/export.md", "docs/guide/keras.md"),

@@ -176,6 +176,12 @@ MALFORMED = {
         lambda: LSTMWeights.from_block_cell(*BLOCK, gate_order="ICFO", forget_bias=None),
         "forget_bias must be a number but is None",
     ),
+    "block cell, forget_bias of integers": (
+        lambda: LSTMWeights.from_block_cell(
+            BLOCK.w.astype(int), BLOCK.b.astype(int), gate_order="ICFO", forget_bias=0.5
+        ),
+        "forget_bias must be an integer, as b is int64, but is 0.5",
+    ),
     "onnx, None": (
         lambda: LSTMWeights.from_onnx(None, NODE.R),
         "W must be an array but is None",

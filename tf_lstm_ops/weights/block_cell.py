@@ -69,8 +69,8 @@ class BlockCellFormat(Weights):
           The weights of one layer of one direction.
 
         Raises:
-          ValueError: the shapes are inconsistent, only some of the peepholes are given, or
-            gate_order is neither "ICFO" nor "IFCO".
+          ValueError: the shapes are inconsistent; only some of the peepholes are given; gate_order
+            is neither "ICFO" nor "IFCO"; or b is of integers and forget_bias is no integer.
         """
         _check_gate_order(gate_order)
         matrix, vector = as_numbers("w", w, 2), as_numbers("b", b, 1)
@@ -109,8 +109,8 @@ class BlockCellFormat(Weights):
           The arrays w, b, wci, wcf and wco.
 
         Raises:
-          ValueError: there is more than one layer or direction, or a projection, or gate_order is
-            neither "ICFO" nor "IFCO".
+          ValueError: there is more than one layer or direction, or a projection; gate_order is
+            neither "ICFO" nor "IFCO"; or the weights are integers and forget_bias is not.
         """
         _check_gate_order(gate_order)
         require(
@@ -149,6 +149,9 @@ def _forget_bias(bias: Array, value: float) -> Array:
     """
     is_number = isinstance(value, numbers.Real)
     require(is_number, f"forget_bias must be a number but is {value!r}")
+    stored = np.float32(value)
+    fits = bias.dtype.kind not in "iu" or stored.is_integer()
+    require(fits, f"forget_bias must be an integer, as b is {bias.dtype}, but is {value!r}")
     found = np.zeros_like(bias)
-    np.split(found, 4)[1][:] = np.float32(value)
+    np.split(found, 4)[1][:] = stored
     return found

@@ -56,6 +56,7 @@ class SafetensorsFormat(TorchFormat):
         Raises:
           ImportError: the package safetensors is not installed.
           ValueError: reset_after is False.
+          SafetensorError: the file cannot be written.
         """
         self._require_reset_after("PyTorch's GRU")
         arrays = {prefix + name: array for name, array in self._by_torch_names()}
