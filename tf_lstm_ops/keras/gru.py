@@ -18,10 +18,10 @@ from tf_lstm_ops.keras.types import Activation, Constraint, Initializer, Regular
 class GRU(SingleLayerRNN, keras.layers.GRU):
     """``keras.layers.GRU`` with one fused op for a whole sequence, and any mask.
 
-    Arguments, weights, files and results are those of ``keras.layers.GRU``; two arguments are new.
-    The fused op runs with any boolean mask, dropout, initial state and direction, if ``activation``
-    is tanh and ``recurrent_activation`` is sigmoid. Otherwise Keras' own loop runs, with the same
-    results. `fallback_reason` says why.
+    Arguments, weights and weight files are those of ``keras.layers.GRU``; two arguments are new.
+    Results are equal within rounding. The fused op runs with any boolean mask, dropout, initial
+    state and direction, if ``activation`` is tanh and ``recurrent_activation`` is sigmoid.
+    Otherwise Keras' own loop runs, with the same results. `fallback_reason` says why.
 
     >>> import numpy as np
     >>> from tf_lstm_ops.keras import GRU
@@ -76,11 +76,12 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
 
     Call returns:
       The last output [B, H]; with ``return_sequences`` all outputs [B, T, H]. With
-      ``return_state``, a list of this output and the final h [B, H].
+      ``return_state``, a tuple of this output and the final h [B, H].
 
     Raises:
-      ValueError: units or layer_normalization_epsilon is not positive; layer_normalization is given
-        together with reset_after=False or use_cudnn=True; or another argument is not valid in
+      ValueError: units or layer_normalization_epsilon is not positive; layer_normalization is
+        unknown, or given together with reset_after=False or use_cudnn=True;
+        layer_normalization_epsilon is given without it; or another argument is not valid in
         ``keras.layers.GRU``.
     """
 

@@ -44,8 +44,9 @@ class GRUCell(keras.layers.GRUCell):
       The new h, and the new h in the form of ``states``.
 
     Raises:
-      ValueError: layer_normalization_epsilon is not positive, layer_normalization is given together
-        with reset_after=False, or another argument is not valid in ``keras.layers.GRUCell``.
+      ValueError: layer_normalization_epsilon is not positive, or given without
+        layer_normalization; layer_normalization is unknown, or given together with
+        reset_after=False; or another argument is not valid in ``keras.layers.GRUCell``.
     """
 
     def __init__(

@@ -20,11 +20,11 @@ from tf_lstm_ops.keras.types import Activation, Constraint, Initializer, Normali
 class LSTM(SingleLayerRNN, keras.layers.LSTM):
     """``keras.layers.LSTM`` with one fused op for a whole sequence, and any mask.
 
-    Arguments, weights, files and results are those of ``keras.layers.LSTM``; five arguments are
-    new. The fused op runs with any boolean mask, dropout, initial state and direction, if the
-    activations are among tanh, sigmoid, relu, hard_sigmoid, hard_tanh, softsign, linear, elu,
-    leaky_relu, silu and gelu. Otherwise Keras' own loop runs, with the same results.
-    `fallback_reason` says why.
+    Arguments, weights and weight files are those of ``keras.layers.LSTM``; five arguments are new.
+    Results are equal within rounding. The fused op runs with any boolean mask, dropout, initial
+    state and direction, if the activations are among tanh, sigmoid, relu, hard_sigmoid, hard_tanh,
+    softsign, linear, elu, leaky_relu, silu and gelu. Otherwise Keras' own loop runs, with the same
+    results. `fallback_reason` says why.
 
     >>> import numpy as np
     >>> from tf_lstm_ops.keras import LSTM
@@ -87,11 +87,12 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
 
     Call returns:
       The last output [B, P]; with ``return_sequences`` all outputs [B, T, P]. With
-      ``return_state``, a list of this output, the final h [B, P] and the final c [B, H].
+      ``return_state``, a tuple of this output, the final h [B, P] and the final c [B, H].
 
     Raises:
       ValueError: units, cell_clip or layer_normalization_epsilon is not positive; projection_size
-        is out of range; layer_normalization is unknown; use_cudnn is True together with
+        is out of range; layer_normalization is unknown, or layer_normalization_epsilon is given
+        without it; use_cudnn is True together with
         use_peephole, cell_clip, projection_size or layer_normalization; or another argument is not
         valid in ``keras.layers.LSTM``.
     """

@@ -61,7 +61,7 @@ class StackedLSTM(StackedRNN):
 
     Call returns:
       The last output [B, D*P]; with ``return_sequences`` all outputs [B, T, D*P]. With
-      ``return_state``, a list of this output and the final states, in the order of
+      ``return_state``, a tuple of this output and the final states, in the order of
       ``initial_state``.
 
     Raises:
@@ -168,7 +168,7 @@ class StackedGRU(StackedRNN):
 
     Call returns:
       The last output [B, D*H]; with ``return_sequences`` all outputs [B, T, D*H]. With
-      ``return_state``, a list of this output and the final states, in the order of
+      ``return_state``, a tuple of this output and the final states, in the order of
       ``initial_state``.
 
     Raises:

@@ -29,6 +29,6 @@ Regularizer: TypeAlias = (
 Constraint: TypeAlias = "str | Config | Callable[[tf.Tensor], tf.Tensor] | None"
 Normalization: TypeAlias = Literal["haste", "addons"]
 
-# A batch of sequences, and the results of a layer: the output, or a list of it and the states.
+# A batch of sequences, and the results of a layer: the output, or a tuple of it and the states.
 Sequences: TypeAlias = "tf.Tensor | tf.RaggedTensor"
-Results: TypeAlias = "tf.Tensor | tf.RaggedTensor | list[tf.Tensor]"
+Results: TypeAlias = "tf.Tensor | tf.RaggedTensor | tuple[tf.Tensor | tf.RaggedTensor, ...]"
