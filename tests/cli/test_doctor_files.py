@@ -7,6 +7,7 @@ import h5py
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tf_lstm_ops
 from tf_lstm_ops import __main__
@@ -48,6 +49,18 @@ def test_loops_of_a_portable_file_are_not_stock_layers(layer: Any, tmp_path: Pat
     status, printed, _ = report(tmp_path / "saved")
     assert status == 0
     assert "\n  loops                       StatelessWhile\n" in printed
+    assert printed.endswith("\nNothing to change.\n")
+
+
+def test_a_map_is_no_recurrent_layer(tmp_path: Path, report) -> None:
+    class Each(layers.Layer):
+        def call(self, x: Any) -> Any:
+            return tf.map_fn(lambda row: 2 * row, x)
+
+    keras.Sequential([keras.Input((4, 3)), Each()]).export(tmp_path / "saved", verbose=False)
+    status, printed, _ = report(tmp_path / "saved")
+    assert "\n  loops                       " in printed
+    assert status == 0
     assert printed.endswith("\nNothing to change.\n")
 
 

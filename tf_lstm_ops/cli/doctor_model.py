@@ -127,8 +127,15 @@ def _changes(ops: Sequence[str], nodes: Sequence[Any]) -> Iterator[str]:
     if block_cells := [op for op in ops if op.startswith(_BLOCK_CELLS)]:
         names = ", ".join(block_cells)
         yield f"call tf_lstm_ops.stock.override() first: it has faster kernels of {names}"
-    if any(node.op in _LOOPS and _OWN_SCOPE not in node.name for node in nodes):
+    if any(map(_may_be_recurrent, nodes)):
         yield (
             "its loops may be stock recurrent layers, which are slow. If so, convert the model "
             "with tf_lstm_ops.keras.convert_model, then export it again"
         )
+
+
+def _may_be_recurrent(node: Any) -> bool:
+    """Whether a node is a loop, and neither a composite of this package nor `tf.map_fn`."""
+    if node.op not in _LOOPS or _OWN_SCOPE in node.name:
+        return False
+    return re.search(r"(^|/)map(_\d+)?/while(_\d+)?$", node.name) is None
