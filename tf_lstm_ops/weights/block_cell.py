@@ -6,6 +6,7 @@ import numbers
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tf_lstm_ops.weights.arrays import Array, as_numbers, reordered, require, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
@@ -44,15 +45,15 @@ class BlockCellFormat(Weights):
     @classmethod
     def from_block_cell(
         cls,
-        w: Any,
-        b: Any,
-        wci: Any = None,
-        wcf: Any = None,
-        wco: Any = None,
+        w: ArrayLike,
+        b: ArrayLike,
+        wci: ArrayLike | None = None,
+        wcf: ArrayLike | None = None,
+        wco: ArrayLike | None = None,
         *,
         gate_order: str,
         forget_bias: float,
-        projection: Any = None,
+        projection: ArrayLike | None = None,
     ) -> Self:
         """From the arguments of LSTMBlockCell, BlockLSTM or BlockLSTMV2.
 

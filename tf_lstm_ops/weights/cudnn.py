@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tf_lstm_ops.cudnn_layout import Model
 from tf_lstm_ops.weights.arrays import Array, as_numbers, require, require_shape
@@ -21,7 +22,7 @@ class CudnnFormat(Weights):
     @classmethod
     def from_cudnn(
         cls,
-        params: Any,
+        params: ArrayLike,
         *,
         input_size: int,
         units: int,

@@ -47,7 +47,7 @@ class KerasFormat(Weights):
         options = cls._options_from_keras(_recurrent_layers(source), arrays)
         return cls(cells, directions.pop(), **options)
 
-    def to_keras(self, *, use_bias: bool = True) -> list[Any]:
+    def to_keras(self, *, use_bias: bool = True) -> list[Array] | list[list[Array]]:
         """The arrays for `set_weights` of a Keras layer, or of a Bidirectional around one.
 
         Only `tf_lstm_ops.keras.LSTM` takes peepholes and projections.

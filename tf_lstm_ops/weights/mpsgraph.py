@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tf_lstm_ops.weights.arrays import Array, as_numbers, reordered, require, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
@@ -43,10 +44,10 @@ class MPSGraphFormat(Weights):
     @classmethod
     def from_mpsgraph(
         cls,
-        input_weight: Any,
-        recurrent_weight: Any,
-        bias: Any = None,
-        peephole: Any = None,
+        input_weight: ArrayLike | None,
+        recurrent_weight: ArrayLike,
+        bias: ArrayLike | None = None,
+        peephole: ArrayLike | None = None,
         *,
         forget_gate_last: bool = False,
     ) -> Self:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tf_lstm_ops.weights.arrays import Array, as_numbers, reordered, require_shape
 from tf_lstm_ops.weights.canonical import Weights
@@ -44,7 +45,9 @@ class OnnxFormat(Weights):
     """The base class of the formats of the nodes LSTM and GRU."""
 
     @classmethod
-    def _from_onnx(cls, W: Any, R: Any, B: Any, P: Any, **options: Any) -> Self:
+    def _from_onnx(
+        cls, W: ArrayLike, R: ArrayLike, B: ArrayLike | None, P: ArrayLike | None, **options: Any
+    ) -> Self:
         recurrent, gates = as_numbers("R", R), len(cls._GATES)
         require_shape("R", recurrent, "D", f"{gates}H", "H")
         directions, _, size = recurrent.shape
@@ -105,7 +108,9 @@ class LSTMOnnxFormat(OnnxFormat):
     """Reads and writes the inputs of a node LSTM."""
 
     @classmethod
-    def from_onnx(cls, W: Any, R: Any, B: Any = None, P: Any = None) -> Self:
+    def from_onnx(
+        cls, W: ArrayLike, R: ArrayLike, B: ArrayLike | None = None, P: ArrayLike | None = None
+    ) -> Self:
         """From the inputs of an ONNX node LSTM, of any `direction`.
 
         A node is one layer. The weights do not depend on whether `direction` is "forward" or
@@ -129,7 +134,9 @@ class GRUOnnxFormat(OnnxFormat):
     """Reads and writes the inputs of a node GRU."""
 
     @classmethod
-    def from_onnx(cls, W: Any, R: Any, B: Any = None, *, linear_before_reset: int = 0) -> Self:
+    def from_onnx(
+        cls, W: ArrayLike, R: ArrayLike, B: ArrayLike | None = None, *, linear_before_reset: int = 0
+    ) -> Self:
         """From the inputs of an ONNX node GRU, of any `direction`; see LSTMWeights.from_onnx.
 
         Args:
