@@ -33,9 +33,9 @@ def tflite(
 ) -> None:
     """Writes a model as a .tflite file for TensorFlow Lite, now called LiteRT.
 
-    The file has TensorFlow Lite's own ops only. An LSTM layer without a mask becomes the fused op
-    UNIDIRECTIONAL_SEQUENCE_LSTM, other recurrent layers become plain ops or a loop. Each call of
-    the file starts from zero states, as a call of the model does. The file has one signature,
+    The file has TensorFlow Lite's own ops only. An LSTM layer with the default activations and
+    without a mask becomes the fused op UNIDIRECTIONAL_SEQUENCE_LSTM, other recurrent layers become
+    plain ops or a loop. Each call of the file starts from zero states, as a call of the model does. The file has one signature,
     ``serving_default``, with the names of the model's inputs and outputs. Before it returns, the
     function runs the file and compares it with the model.
 
@@ -55,7 +55,8 @@ def tflite(
       representative_data: for "int8", inputs by which the ranges of values are measured: an array
         [N, ...], or a list or dict of arrays, as ``model.predict`` takes them, with N at least
         batch_size; or a function without arguments that returns an iterable of batches of
-        batch_size rows. If given, the file is also checked on them.
+        batch_size rows. If given, the file is checked on them instead of
+        random inputs.
       batch_size: the batch size of the file. The number of steps is that of the model's inputs; it
         may be unknown there, and then the interpreter takes any.
       stateful: whether the states of all recurrent layers are inputs and outputs of the file, to
