@@ -35,9 +35,9 @@ def tflite(
 
     The file has TensorFlow Lite's own ops only. An LSTM layer with the default activations and
     without a mask becomes the fused op UNIDIRECTIONAL_SEQUENCE_LSTM, other recurrent layers become
-    plain ops or a loop. Each call of the file starts from zero states, as a call of the model does. The file has one signature,
-    ``serving_default``, with the names of the model's inputs and outputs. Before it returns, the
-    function runs the file and compares it with the model.
+    plain ops or a loop. Each call of the file starts from zero states, as a call of the model does.
+    The file has one signature, ``serving_default``, with the names of the model's inputs and
+    outputs. Before it returns, the function runs the file and compares it with the model.
 
     >>> import keras
     >>> from tf_lstm_ops import export
