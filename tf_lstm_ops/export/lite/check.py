@@ -24,8 +24,8 @@ TOLERANCES = {
 }
 _CANNOT_RUN = (
     "the file cannot run in TensorFlow Lite's interpreter",
-    ". Try another quantize, or another or a known number of steps in the model's Input. The file "
-    "then has other ops",
+    ". Try another quantize, or input_signature with another number of steps. The file then has "
+    "other ops",
 )
 _UNKNOWN_SIZES = (5, 8)  # what a check puts where a size of an input is unknown
 
