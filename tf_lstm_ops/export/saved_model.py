@@ -81,9 +81,8 @@ def saved_model(
 
 
 def _require_stock_ops(path: str | os.PathLike[str]) -> None:
-    custom = sorted(
-        {node.op for node in nodes_of(path) if ">" in node.op}
-    )  # stock ops have no namespace
+    # Stock ops have no namespace.
+    custom = sorted({node.op for node in nodes_of(path) if ">" in node.op})
     if custom:
         raise ValueError(
             f"the SavedModel in {os.fspath(path)} is not portable, it has custom ops: "

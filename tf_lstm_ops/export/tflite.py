@@ -55,8 +55,7 @@ def tflite(
       representative_data: for "int8", inputs by which the ranges of values are measured: an array
         [N, ...], or a list or dict of arrays, as ``model.predict`` takes them, with N at least
         batch_size; or a function without arguments that returns an iterable of batches of
-        batch_size rows. If given, the file is checked on them instead of
-        random inputs.
+        batch_size rows. If given, the file is checked on them instead of random inputs.
       batch_size: the batch size of the file. The number of steps is that of the model's inputs; it
         may be unknown there, and then the interpreter takes any.
       stateful: whether the states of all recurrent layers are inputs and outputs of the file, to

@@ -87,8 +87,7 @@ class LSTMCell(keras.layers.LSTMCell):
     Raises:
       ValueError: cell_clip or layer_normalization_epsilon is not positive; projection_size is out
         of range; layer_normalization is unknown, or layer_normalization_epsilon is given without
-        it; or another argument is not valid in
-        ``keras.layers.LSTMCell``.
+        it; or another argument is not valid in ``keras.layers.LSTMCell``.
     """
 
     def __init__(
