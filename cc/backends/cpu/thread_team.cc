@@ -31,6 +31,12 @@ constexpr std::chrono::microseconds kSpinTime(25);
 // reading take longer than a wait within a step of few rows.
 constexpr int kHintsPerClock = 64;
 
+// Threads whose ranges a thread searches for items as soon as its own range is
+// empty. All are searched where the phase lasts longer. If each thread searched
+// all ranges in each phase, the traffic between caches would grow with the
+// square of the number of threads.
+constexpr int kNearThreads = 4;
+
 // A phase's number and a count in one word, so that both change together. The
 // numbers continue across all jobs of the process. A word that a thread read
 // long ago therefore never matches a later phase, up to 2^32 phases.
@@ -50,16 +56,15 @@ class Team {
   void Run(const Job& job, int threads, int64_t from, int64_t done) {
     job_ = &job;
     threads_ = StartWorkers(std::min(threads, kMaxThreads) - 1) + 1;
-    const uint32_t next = Word::Phase(progress_.load()) + 1;
+    const uint32_t next = Word::Phase(current_.load()) + 1;
     const uint32_t first = next - static_cast<uint32_t>(from);
     first_ = first;
     const uint32_t end = first + static_cast<uint32_t>(job.phases);
     Begin(next, done);
     for (;;) {
-      const uint32_t phase = Word::Phase(progress_.load());
-      if (phase == end) return;
-      Work(phase, 0);
-      WaitForPhaseAfter(phase);
+      const View view = Look();
+      if (view.phase() == end) return;
+      RunPhase(view, 0);
     }
   }
 
@@ -78,6 +83,23 @@ class Team {
   struct alignas(64) Range {
     std::atomic<uint64_t> left{0};  // phase, remaining items
   };
+
+  // What a thread knows of the phase that runs. It is out of date as soon as
+  // current_ differs from `current`.
+  struct View {
+    uint64_t current;
+    uint64_t done_before;
+    int threads;
+
+    uint32_t phase() const { return Word::Phase(current); }
+    int64_t items() const { return Word::Count(current); }
+  };
+  // threads_ and done_before_ change while current_ is the end of a job. If
+  // they are newer than `current`, current_ has changed too.
+  View Look() const {
+    const uint64_t current = current_.load();
+    return {current, done_before_.load(), threads_.load()};
+  }
 
   // Returns the number of workers, at most `wanted`. There are fewer where the
   // system creates no more threads.
@@ -101,12 +123,17 @@ class Team {
   [[noreturn]] void Serve(int index) {
     for (;;) {
       WaitForReturn(index);
-      const uint32_t phase = Word::Phase(progress_.load());
-      // If the range was not set for this phase, the thread has no items in
-      // this job.
-      if (Word::Phase(ranges_[index].left.load()) == phase) Work(phase, index);
-      if (!Rests(index)) WaitForPhaseAfter(phase);
+      RunPhase(Look(), index);
     }
+  }
+
+  // Runs items until none remains, and waits for the next phase. Returns before
+  // that if the thread has to rest.
+  void RunPhase(const View& view, int thread) {
+    Work(view, thread, std::min(view.threads, kNearThreads));
+    if (Rests(thread) || Spin(view.current)) return;
+    Work(view, thread, view.threads);
+    if (!Rests(thread)) WaitForPhaseAfter(view.current);
   }
 
   // The last threads of the team rest, one for each concurrent call.
@@ -120,62 +147,72 @@ class Team {
     returned_.wait(lock, [&] { return !Rests(index); });
   }
 
-  // Takes and runs items of the phase until none remains or the thread has to
-  // rest. Thread 0 never rests.
-  void Work(uint32_t phase, int thread) {
+  // Takes and runs items of `ranges` ranges, its own first, until none remains
+  // or the thread has to rest. Thread 0 never rests.
+  void Work(const View& view, int thread, int ranges) {
+    if (thread >= view.threads) return;
     int64_t done = 0;
-    const int threads = threads_;  // constant while items remain
-    for (int k = 0; k < threads; ++k) {
-      const int range = (thread + k) % threads;
+    for (int k = 0; k < ranges; ++k) {
+      const int range = (thread + k) % view.threads;
       uint32_t left;
-      while (!Rests(thread) && (left = Take(phase, range)) > 0) {
-        const int64_t step = phase - first_;
-        const int64_t item = step % 2 == 0 ? RangeBegin(step, range + 1) - left
-                                           : RangeBegin(step, range) + left - 1;
+      while (!Rests(thread) && (left = Take(view, range)) > 0) {
+        const int64_t step = view.phase() - first_;
+        const int64_t item = step % 2 == 0 ? RangeBegin(view, range + 1) - left
+                                           : RangeBegin(view, range) + left - 1;
         job_->run(job_->state, step, item, thread);
         ++done;
       }
     }
-    if (done > 0) Finish(phase, done);
+    if (done > 0) Finish(view, done);
   }
 
   // Takes an item of a range. Returns the number of items that the range had
   // before, 0 if none. A thread that has taken an item may read the job, which
   // lives until the item is done.
-  uint32_t Take(uint32_t phase, int range) {
+  //
+  // The first one to take an item of a range in a phase also begins the range,
+  // so that the thread that begins a phase writes one word for all threads. A
+  // word of an earlier phase is replaced only if the phase still ran after the
+  // word was read: the word is then not of a later phase, and if the phase ends
+  // in between, another thread has replaced it.
+  uint32_t Take(const View& view, int range) {
     std::atomic<uint64_t>& left = ranges_[range].left;
     uint64_t word = left.load(std::memory_order_acquire);
-    while (Word::Phase(word) == phase && Word::Count(word) > 0) {
-      if (left.compare_exchange_weak(word, word - 1,
+    for (;;) {
+      uint32_t count = Word::Count(word);
+      if (Word::Phase(word) != view.phase()) {
+        if (current_.load() != view.current) return 0;
+        count = Items(view, range);
+      }
+      if (count == 0) return 0;
+      if (left.compare_exchange_weak(word, Word::Make(view.phase(), count - 1),
                                      std::memory_order_acq_rel)) {
-        return Word::Count(word);
+        return count;
       }
     }
-    return 0;
   }
 
-  void Finish(uint32_t phase, int64_t done) {
-    const int64_t items = job_->items(job_->state, phase - first_);
-    const uint64_t before = progress_.fetch_add(static_cast<uint64_t>(done));
-    if (static_cast<int64_t>(Word::Count(before)) + done == items) {
-      Begin(phase + 1);
+  void Finish(const View& view, int64_t done) {
+    const uint64_t before = done_.fetch_add(static_cast<uint64_t>(done));
+    if (static_cast<int64_t>(Word::Count(before)) + done == view.items()) {
+      Begin(view.phase() + 1);
     }
   }
 
-  // Begins the first phase from `phase` on that has items. The first `done`
-  // items of `phase`, in the order of the phase, are done.
+  // Begins the first phase from `phase` on that has items, or the end of the
+  // job. The first `done` items of `phase`, in the order of the phase, are
+  // done.
   void Begin(uint32_t phase, int64_t done = 0) {
-    int64_t step = phase - first_;
-    while (step < job_->phases && job_->items(job_->state, step) == 0) {
+    int64_t step = phase - first_, items = 0;
+    while (step < job_->phases &&
+           (items = job_->items(job_->state, step)) == 0) {
       ++step;
     }
     phase = first_ + static_cast<uint32_t>(step);
-    for (int r = 0; r < threads_; ++r) {
-      const int64_t count = step == job_->phases ? 0 : Left(step, r, done);
-      ranges_[r].left.store(Word::Make(phase, count),
-                            std::memory_order_release);
-    }
-    progress_.store(Word::Make(phase, done));
+    if (step == job_->phases) items = 0;
+    done_.store(Word::Make(phase, done), std::memory_order_relaxed);
+    if (done > 0) done_before_.store(Word::Make(phase, done));
+    current_.store(Word::Make(phase, items));
     if (sleepers_.load() > 0) {
       {
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -184,51 +221,58 @@ class Team {
     }
   }
 
-  // The items of a range that are left after the first `done` items of a phase.
-  int64_t Left(int64_t step, int range, int64_t done) const {
-    int64_t begin = RangeBegin(step, range);
-    int64_t end = RangeBegin(step, range + 1);
-    if (step % 2 == 0) {
-      begin = std::max(begin, done);
-    } else {
-      end = std::min(end, job_->items(job_->state, step) - done);
-    }
-    return std::max<int64_t>(end - begin, 0);
-  }
-
-  int64_t RangeBegin(int64_t step, int range) const {
-    return job_->items(job_->state, step) * range / threads_;
-  }
-
-  void WaitForPhaseAfter(uint32_t phase) {
-    const auto changed = [&] { return Word::Phase(progress_.load()) != phase; };
-    const auto spin = [&] {
-      for (int k = 0; k < kHintsPerClock; ++k) {
-        if (changed()) return true;
-        SpinHint();
+  // The items of a range at the begin of a phase.
+  uint32_t Items(const View& view, int range) const {
+    int64_t begin = RangeBegin(view, range);
+    int64_t end = RangeBegin(view, range + 1);
+    if (Word::Phase(view.done_before) == view.phase()) {
+      const int64_t done = Word::Count(view.done_before);
+      if ((view.phase() - first_) % 2 == 0) {
+        begin = std::max(begin, done);
+      } else {
+        end = std::min(end, view.items() - done);
       }
-      return false;
-    };
-    if (spin()) return;  // most waits are short and need no clock
+    }
+    return static_cast<uint32_t>(std::max<int64_t>(end - begin, 0));
+  }
+
+  static int64_t RangeBegin(const View& view, int range) {
+    return view.items() * range / view.threads;
+  }
+
+  // Waits for a moment. Returns whether another phase runs.
+  bool Spin(uint64_t current) const {
+    for (int k = 0; k < kHintsPerClock; ++k) {
+      if (current_.load() != current) return true;
+      SpinHint();
+    }
+    return false;
+  }
+
+  void WaitForPhaseAfter(uint64_t current) {
     using Clock = std::chrono::steady_clock;
     for (const auto end = Clock::now() + kSpinTime; Clock::now() < end;) {
-      if (spin()) return;
+      if (Spin(current)) return;
     }
     std::unique_lock<std::mutex> lock(mutex_);
     sleepers_.fetch_add(1);
-    changed_.wait(lock, changed);
+    changed_.wait(lock, [&] { return current_.load() != current; });
     sleepers_.fetch_sub(1);
   }
 
   // The job. It is written while no items remain. Threads that have taken an
   // item read it.
   const Job* job_ = nullptr;
-  std::atomic<int> threads_{1};
   std::atomic<uint32_t> first_{0};
+  std::atomic<int> threads_{1};
+  std::atomic<uint64_t> done_before_{0};  // phase, items done before the job
 
   Range ranges_[kMaxThreads];
-  alignas(64) std::atomic<uint64_t> progress_{0};  // phase, items done
-  std::atomic<int> sleepers_{0};
+  // Waiting threads read current_. It is not in the cache line of done_, which
+  // all threads write.
+  alignas(64) std::atomic<uint64_t> current_{0};  // phase, its items
+  alignas(64) std::atomic<uint64_t> done_{0};     // phase, items done
+  alignas(64) std::atomic<int> sleepers_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<int> resting_{0};
