@@ -41,9 +41,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from peers import capacity, report
+from peers import capacity
 from peers.cases import Row
 from peers.frameworks import PEERS
+from peers.machine import describe
 from peers.roofline import Roofline, floor_seconds
 from peers.runner import Bench
 
@@ -336,7 +337,7 @@ def main() -> None:
     if unknown := sorted(set(names) - SWEEPS.keys()):
         parser.error(f"--sweeps must be of {', '.join(SWEEPS)}. Received: {', '.join(unknown)}")
     try:
-        machine = report.machine(capacity.check(arguments.threads, arguments.any_capacity))
+        machine = describe(capacity.check(arguments.threads, arguments.any_capacity))
     except capacity.TooLow as error:
         parser.exit(1, f"{error}\n")
     found = measure(names, arguments.threads, arguments.rounds, arguments.odd)

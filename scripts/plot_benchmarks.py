@@ -2,9 +2,9 @@
 
     python scripts/plot_benchmarks.py
 
-The numbers are those of benchmarks/results. They are in the metadata of the SVGs, too. The script
-prints the text that pages give as the image's description. The same results and the same version of
-matplotlib give the same bytes.
+The numbers are those of AMD with AVX-512 in benchmarks/results. They are in the metadata of the
+SVGs, too. The script prints the text that pages give as the image's description. The same results
+and the same version of matplotlib give the same bytes.
 """
 
 import json
@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-RESULTS = BENCHMARKS / "results" / "avx512_2_threads.json"
+RESULTS = BENCHMARKS / "results" / "amd_avx512.json"
 # Labels, and the first recurrent layer of the example, as the results name it after the kind.
 EXAMPLES = {
     "text classification": "text classification, layer 1, bidirectional N64 H64 T850 I64",

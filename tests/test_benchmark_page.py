@@ -1,14 +1,25 @@
 """docs/reference/benchmarks.md: outliers and faster peers are those of the table of results."""
 
+import re
+
 import pytest
 
-from bench_table import column, faster, ratios
+from bench_table import TABLE, column, fallen_rows, faster, ratios
 from pages import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "benchmarks.md").read_text(encoding="utf-8")
 SECTION = " ".join(PAGE.partition("\n## Outliers\n")[2].partition("\n## ")[0].split())
 OURS = {row: float(cell.split()[0]) for row, cell in column("inference", "ours").items()}
 SHORT = {row for row, milliseconds in OURS.items() if milliseconds < 1}
+
+
+def test_page_says_what_was_measured() -> None:
+    commit, date = (re.search(rf"^\* {k}: (\S+)", TABLE, re.M)[1] for k in ("commit", "date"))
+    assert f"an AMD EPYC with AVX-512 on {date}, commit {commit}" in " ".join(PAGE.split())
+
+
+def test_page_names_the_rows_that_readme_leaves_out() -> None:
+    assert f"[outliers](#outliers) in training: {fallen_rows()}" in " ".join(PAGE.split())
 
 
 @pytest.mark.parametrize("peer", ["PyTorch", "ONNX Runtime", "OpenVINO", "JAX"])

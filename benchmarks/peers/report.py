@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
 import json
-import os
-import platform
 import statistics
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from peers.capacity import Capacity
 from peers.cases import Row
 from peers.frameworks import PEERS
+from peers.machine import heading
 from peers.roofline import Roofline, floor_seconds
 from peers.runner import Measurement
 
-_PACKAGES = ("tf_lstm_ops", "tensorflow", "keras", "numpy")
-_PEER_PACKAGES = ("torch", "onnx", "onnxruntime", "openvino", "jax")
 _TITLES = {"inference": "Inference", "training": "Training", "other": "Other rows"}
 _SCALES = {"ms": 1e3, "MB": 1e-6}
+_HEAD = """# Benchmark of tf_lstm_ops
+
+* ours: minimum / median time of one call, over all rounds
+* roofline %: the time by the roofline model (arithmetic and memory of the processor) in
+  percent of our minimum
+* other columns: the time of the peer divided by our time in the same round, as median (minimum).
+  Above 1, this package is faster
+* memory: the growth of the peak memory of a new process by its first training step; of a peer,
+  divided by ours. Above 1, this package needs less"""
 
 
 @dataclasses.dataclass
@@ -32,10 +35,13 @@ class RowResult:
     Attributes:
       row: the row.
       found: the measurements by the name of the peer.
+      commit, date: what was measured, and when; see `machine.describe`.
     """
 
     row: Row
     found: dict[str, Measurement]
+    commit: str
+    date: str
 
     @property
     def ours(self) -> Measurement:
@@ -60,7 +66,7 @@ class Report:
     """The results of a run.
 
     Attributes:
-      machine: the properties of the machine, as text by name.
+      machine: the properties of the machine, as text by name; see `machine.describe`.
       roofline: measured before the first row and, unless the run was interrupted, after the last.
       planned: the number of rows of the run; an interrupted run has fewer results.
       results: one for each row that is done.
@@ -99,6 +105,8 @@ class Report:
             rows.append(
                 {
                     **dataclasses.asdict(result.row),
+                    "commit": result.commit,
+                    "date": result.date,
                     "unit": result.row.unit,
                     "floor_ms": None if floor is None else floor * 1e3,
                     "floor_fraction": result.floor_fraction(self.roofline),
@@ -108,42 +116,66 @@ class Report:
         head = {"machine": self.machine, "roofline": dataclasses.asdict(self.roofline)}
         return json.dumps({**head, "planned": self.planned, "rows": rows}, indent=1) + "\n"
 
+    @classmethod
+    def from_json(cls, text: str) -> Report:
+        """Reads the content of results.json.
+
+        Args:
+          text: what `as_json` returned.
+
+        Returns:
+          The report. The peers of a row are those that were measured.
+        """
+        found = json.loads(text)
+        limits = found["roofline"]
+        bandwidth = {int(size): rate for size, rate in limits["bandwidth"].items()}
+        results = [
+            RowResult(
+                Row(**_fields(Row, row) | {"peers": tuple(row["peers"])}),
+                {name: Measurement(**_fields(Measurement, m)) for name, m in row["peers"].items()},
+                row["commit"],
+                row["date"],
+            )
+            for row in found["rows"]
+        ]
+        roofline = Roofline(limits["threads"], limits["flops"], bandwidth)
+        return cls(found["machine"], roofline, found["planned"], results)
+
     def as_table(self) -> str:
         """The content of table.md.
 
         Returns:
           Markdown.
         """
-        return "\n".join([*self._head(), *self._tables(), *self._remarks()]) + "\n"
+        return page([self])
+
+    def section(self) -> Iterator[str]:
+        """The part of a table.md that has the results of this report.
+
+        Yields:
+          Markdown, below the heading of the processor.
+        """
+        yield f"\n## {heading(self.machine)}\n"
+        yield from self._head()
+        yield from self._tables()
+        yield from self._remarks()
 
     def _head(self) -> Iterator[str]:
         roofline = self.roofline
         sizes = ", ".join(f"{v / 1e9:.0f} from {_size(n)}" for n, v in roofline.bandwidth.items())
-        yield "# Benchmark of tf_lstm_ops\n"
-        yield "\n".join(f"* {key}: {value}" for key, value in self.machine.items())
+        yield from (f"* {key}: {value}" for key, value in self.machine.items())
+        if "processor family" in self.machine:
+            yield "* peers may use more instructions where the limits do not apply to them"
         yield f"* peak arithmetic: {roofline.flops / 1e9:.0f} GFLOP/s on {roofline.threads} threads"
         yield f"* read rate, GB/s: {sizes}" if sizes else "* read rate: not measured"
         if len(self.results) < self.planned:
             yield f"* interrupted: {len(self.results)} of {self.planned} rows are done"
-        yield "\n* ours: minimum / median time of one call, over all rounds"
-        yield (
-            "* roofline %: the time by the roofline model (arithmetic and memory of the processor) "
-            "in percent of our minimum"
-        )
-        yield (
-            "* other columns: the time of the peer divided by our time in the same round, as "
-            "median (minimum). Above 1,\n  this package is faster"
-        )
-        yield (
-            "* memory: the growth of the peak memory of a new process by its first training step; "
-            "of a peer,\n  divided by ours. Above 1, this package needs less"
-        )
 
     def _tables(self) -> Iterator[str]:
         for group, title in _TITLES.items():
             results = [r for r in self.results if r.row.group == group]
             if results:
-                yield f"\n## {title}\n"
+                yield f"\n### {title}\n"
                 yield from self._table(results)
 
     def _table(self, results: list[RowResult]) -> Iterator[str]:
@@ -171,9 +203,12 @@ class Report:
             yield f"| {' | '.join(cells)} |"
 
     def _remarks(self) -> Iterator[str]:
-        """The reasons for cells without a number, and the notes on the peers."""
+        """The commits of rows, the reasons for cells without a number, the notes on the peers."""
         remarks: dict[str, None] = {}  # a set in order
+        several = len({(result.commit, result.date) for result in self.results}) > 1
         for result in self.results:
+            if several:
+                remarks[f"{result.row.name}: {result.commit}, {result.date}"] = None
             for name, m in result.found.items():
                 label = PEERS[name].label
                 if m.status == "not installed":
@@ -183,8 +218,26 @@ class Report:
                 elif PEERS[name].note:
                     remarks[PEERS[name].note] = None
         if remarks:
-            yield "\n## Remarks\n"
+            yield "\n### Remarks\n"
             yield from (f"* {remark}" for remark in remarks)
+
+
+def page(reports: Sequence[Report], missing: Sequence[str] = ()) -> str:
+    """The content of a table.md.
+
+    Args:
+      reports: the results of each family of processors.
+      missing: the headings of families that were not measured.
+
+    Returns:
+      Markdown.
+    """
+    lines = [_HEAD]
+    if missing:
+        lines.append(f"\nNot measured yet: {'; '.join(missing)}.")
+    for report in reports:
+        lines += report.section()
+    return "\n".join(lines) + "\n"
 
 
 def summary(measurement: Measurement, unit: str) -> dict[str, float]:
@@ -206,44 +259,6 @@ def summary(measurement: Measurement, unit: str) -> dict[str, float]:
         if values
         for function in (min, statistics.median)
     }
-
-
-def machine(capacity: Capacity) -> dict[str, Any]:
-    """The properties of the machine and of the software on which the measurements depend.
-
-    Args:
-      capacity: of the processors, measured before.
-
-    Returns:
-      Processor, capacity, instruction set, platform, versions of the packages, date and load, as
-      text.
-    """
-    from tf_lstm_ops import _library
-
-    versions = []
-    for package in (*_PACKAGES, *_PEER_PACKAGES):
-        try:
-            versions.append(f"{package} {importlib.metadata.version(package)}")
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return {
-        "processor": f"{_processor()}, {os.cpu_count()} cores",
-        "capacity": str(capacity),
-        "instruction set": _library.cpu_info()["instruction_set"],
-        "platform": platform.platform(),
-        "versions": f"Python {platform.python_version()}, " + ", ".join(versions),
-        "date": time.strftime("%Y-%m-%d %H:%M"),
-        "load at the start": f"{os.getloadavg()[0]:.1f}",
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
 
 
 def own_cell(result: RowResult) -> str:
@@ -294,6 +309,11 @@ def memory_of(result: RowResult, name: str) -> float | None:
     theirs = result.found[name].memory if name in result.found else None
     ours = result.ours.memory
     return theirs / ours if theirs and ours and result.row.measure == "time" else None
+
+
+def _fields(kind: type, values: dict[str, Any]) -> dict[str, Any]:
+    """The values of the fields of a dataclass."""
+    return {field.name: values[field.name] for field in dataclasses.fields(kind)}
 
 
 def _figures(value: float) -> str:

@@ -30,12 +30,13 @@ class Roofline:
         """Joins two measurements. Other load on the machine can only make a rate lower.
 
         Args:
-          other: a measurement of the same sizes.
+          other: a measurement with as many threads.
 
         Returns:
-          The higher one of the two values of each rate.
+          The higher one of the two values of each rate, with the sizes of both.
         """
-        bandwidth = {n: max(v, other.bandwidth[n]) for n, v in self.bandwidth.items()}
+        sizes = sorted({*self.bandwidth, *other.bandwidth})
+        bandwidth = {n: max(r.bandwidth.get(n, 0) for r in (self, other)) for n in sizes}
         return Roofline(self.threads, max(self.flops, other.flops), bandwidth)
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from peers import report, roofline
+from peers import machine, report, roofline
 from peers.capacity import Capacity
 from peers.capacity import measure as measure_capacity
 from peers.cases import Row
@@ -42,7 +42,7 @@ def run(
     from peers import plot  # not above: `command` first says if matplotlib is missing
 
     threads = capacity.threads
-    found = report.Report(report.machine(capacity), roofline.measure(rows, threads), len(rows))
+    found = report.Report(machine.describe(capacity), roofline.measure(rows, threads), len(rows))
     found.save(folder)
     _print_missing(peers)
     try:
@@ -61,7 +61,8 @@ def run(
 
 def _measure(bench: Bench, row: Row, number: str, found: report.Report) -> None:
     print(f"{number}  {row.name}\n       ready:", end="", flush=True)
-    result = report.RowResult(row, bench.run(row, _print_ready))
+    measured = bench.run(row, _print_ready)
+    result = report.RowResult(row, measured, found.machine["commit"], found.machine["date"])
     found.results.append(result)
     print(f"\n       ours {report.own_cell(result)}", end="")
     for name in row.peers[1:]:

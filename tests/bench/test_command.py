@@ -70,9 +70,13 @@ def test_json(tmp_path: Path, capsys, monkeypatch, planned: int) -> None:
 
     def measured(rows, peers, capacity, rounds, folder):
         print("1/1 a row")
-        result = report.RowResult(rows[0], {"ours": Measurement("measured", "", [1.0], [1.0])})
+        ours = Measurement("measured", "", [1.0], [1.0])
+        result = report.RowResult(rows[0], {"ours": ours}, "abc1234", "2026-11-26")
         found = report.Report(
-            {}, Roofline(capacity.threads, 1e9, {128 * 4 * 128 * 4: 1e9}), planned, [result]
+            {"family": "avx2"},
+            Roofline(capacity.threads, 1e9, {128 * 4 * 128 * 4: 1e9}),
+            planned,
+            [result],
         )
         found.save(folder)
         return found

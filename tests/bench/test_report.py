@@ -115,11 +115,13 @@ def made_up() -> report.Report:
     memory = dataclasses.replace(ROW, name="memory", group="other", measure="memory")
     limits = roofline.Roofline(2, flops=FAST_MEMORY.flops * 1e6, bandwidth={256: 1e15})
     return report.Report(
-        {"processor": "made up"},
+        {"family": "avx2", "processor": "made up"},
         limits,
         planned=2,
         results=[
-            report.RowResult(ROW, {"ours": ours, "keras": theirs, "torch": missing}),
+            report.RowResult(
+                ROW, {"ours": ours, "keras": theirs, "torch": missing}, "abc1234", "2026-11-26"
+            ),
             report.RowResult(
                 memory,
                 {
@@ -127,6 +129,8 @@ def made_up() -> report.Report:
                     "keras": Measurement("measured", values=[6e6], ratios=[2]),
                     "torch": wrong,
                 },
+                "abc1234",
+                "2026-11-26",
             ),
         ],
     )
