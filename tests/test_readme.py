@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_table import column, fallen_rows, faster, mean_and_range, median_of, ratios
+from bench_table import column, fallen_rows, faster, median_of, ratios
+from bench_table import mean_and_range as times
 from pages import ROOT, run_examples
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -24,9 +25,9 @@ def test_fits_two_screens() -> None:
 
 
 NUMBERS = [
-    f"| `model.fit` | {mean_and_range('fit', 'Keras')} | – |",
-    f"| a training step | {mean_and_range('training', 'Keras')} | {mean_and_range('training', 'PyTorch')} |",
-    f"| inference | {mean_and_range('inference', 'Keras')} | {mean_and_range('inference', 'PyTorch')} |",
+    f"| `model.fit` | {times('fit', 'Keras')} | – |",
+    f"| a training step | {times('training', 'Keras')} | {times('training', 'PyTorch')} |",
+    f"| inference | {times('inference', 'Keras')} | {times('inference', 'PyTorch')} |",
     f"omits two [outliers](docs/reference/benchmarks.md#outliers) in training: {fallen_rows()}",
     f"OpenVINO is faster in {faster('inference', 'OpenVINO')} rows",
     f"ONNX Runtime in {faster('inference', 'ONNX Runtime')}",
