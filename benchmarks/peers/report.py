@@ -165,7 +165,7 @@ class Report:
         sizes = ", ".join(f"{v / 1e9:.0f} from {_size(n)}" for n, v in roofline.bandwidth.items())
         yield from (f"* {key}: {value}" for key, value in self.machine.items())
         if "processor family" in self.machine:
-            yield "* peers may use more instructions where the limits do not apply to them"
+            yield "* peers may use more instructions where the limits do not apply, as to ONNX Runtime"
         yield f"* peak arithmetic: {roofline.flops / 1e9:.0f} GFLOP/s on {roofline.threads} threads"
         yield f"* read rate, GB/s: {sizes}" if sizes else "* read rate: not measured"
         if len(self.results) < self.planned:
