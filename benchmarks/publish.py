@@ -68,11 +68,11 @@ def merge(old: Report, new: Report) -> Report:
 
 def _joined(old: RowResult, new: RowResult) -> RowResult:
     """The new result, with the old one's other peers if both are of the same code."""
-    if old.found.keys() <= new.found.keys() or old.commit != new.commit or not new.commit.isalnum():
+    again = {name: m for name, m in new.found.items() if m.status != "not installed"}
+    if old.found.keys() <= again.keys() or old.commit != new.commit or not new.commit.isalnum():
         return new
-    return dataclasses.replace(
-        new, found={**old.found, **new.found}, date=f"{old.date}; {new.date}"
-    )
+    found = {**new.found, **old.found, **again}
+    return dataclasses.replace(new, found=found, date=f"{old.date}; {new.date}")
 
 
 def publish(runs: list[Path], folder: Path = FOLDER) -> None:

@@ -165,7 +165,7 @@ class Report:
         sizes = ", ".join(f"{v / 1e9:.0f} from {_size(n)}" for n, v in roofline.bandwidth.items())
         yield from (f"* {key}: {value}" for key, value in self.machine.items())
         if "processor family" in self.machine:
-            yield "* peers may use more instructions where the limits do not apply, as to ONNX Runtime"
+            yield "* peers may use more instructions than the limits say: ONNX Runtime does"
         yield f"* peak arithmetic: {roofline.flops / 1e9:.0f} GFLOP/s on {roofline.threads} threads"
         yield f"* read rate, GB/s: {sizes}" if sizes else "* read rate: not measured"
         if len(self.results) < self.planned:
@@ -205,10 +205,10 @@ class Report:
     def _remarks(self) -> Iterator[str]:
         """The commits of rows, the reasons for cells without a number, the notes on the peers."""
         remarks: dict[str, None] = {}  # a set in order
-        several = len({(result.commit, result.date) for result in self.results}) > 1
+        most = statistics.mode(r.commit for r in self.results) if self.results else ""
         for result in self.results:
-            if several:
-                remarks[f"{result.row.name}: {result.commit}, {result.date}"] = None
+            if result.commit != most:
+                remarks[f"{result.row.name}: commit {result.commit}, {result.date}"] = None
             for name, m in result.found.items():
                 label = PEERS[name].label
                 if m.status == "not installed":
