@@ -7,6 +7,15 @@
 
 namespace engine_benchmark {
 
+// A whole batch.
+inline tf_lstm_ops::Sequence SequenceOf(const Case& c) {
+  tf_lstm_ops::Sequence sequence;
+  sequence.batch = c.batch;
+  sequence.time = sequence.steps = c.steps;
+  sequence.time_major = false;
+  return sequence;
+}
+
 // `inputs` must outlive the object.
 class OurLayer {
  public:
@@ -58,14 +67,6 @@ class OurLayer {
   }
 
  private:
-  static tf_lstm_ops::Sequence SequenceOf(const Case& c) {
-    tf_lstm_ops::Sequence sequence;
-    sequence.batch = c.batch;
-    sequence.time = sequence.steps = c.steps;
-    sequence.time_major = false;
-    return sequence;
-  }
-
   template <class T>
   void SetWeights(T* at, tf_lstm_ops::RnnWeights<T>* weights) const {
     const int gates = static_cast<int>(case_.gates());

@@ -3,12 +3,13 @@
 // The steps are computed from the last to the first, in chunks. At the end of a
 // chunk its products are added to the gradients of the weights, while its dz is
 // in the cache. A small layer with a large batch is divided into slices of the
-// batch, which are independent until their sums are added at the end. The
-// schedule depends on the shape of the problem but not on the number of
-// threads, since it determines the order of sums.
+// batch, which are independent until their sums are added at the end. Steps,
+// chunks and slices depend on the shape of the problem only, neither on the
+// number of threads nor on the caches, since they determine the order of sums.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_BACKWARD_SCHEDULE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_BACKWARD_SCHEDULE_H_
 
+#include "backends/cpu/cost.h"
 #include "backends/cpu/sizes.h"
 
 namespace tf_lstm_ops::cpu {
@@ -34,17 +35,34 @@ class BackwardSchedule {
     int64_t begin, end;
   };
 
-  // `weight_bytes` is the size of the weights, `row_bytes` that of a row of dz.
-  // With `two_phases` the cells' equations are a phase of their own.
-  BackwardSchedule(int64_t batch, int64_t steps, bool two_phases,
-                   int64_t weight_bytes, int64_t row_bytes)
-      : batch_(batch),
-        steps_(steps),
-        step_phases_(two_phases ? 2 : 1),
-        slices_(SliceCount(batch, weight_bytes)),
-        slice_rows_(slices_ > 0 ? CeilDiv(batch, slices_) : batch),
-        chunk_steps_(ChunkSteps(row_bytes)),
-        chunks_(CeilDiv(Max(steps, 1), chunk_steps_)) {}
+  // Sizes in elements, but `lanes` in elements of a vector.
+  struct Problem {
+    int64_t batch, steps;
+    int64_t rows;           // packed rows
+    bool two_phases;        // the cells' equations are a phase of their own
+    bool multiplies;        // a step has a product
+    int64_t units, hidden;  // `units` is a multiple of `lanes`
+    int64_t input;          // 0 without input weights
+    int64_t lanes;
+    int64_t parts;
+    int64_t weight_bytes;  // of all weights
+    int64_t row_bytes;     // of a row of dz
+    int64_t vector_bytes;  // of `lanes` weights
+    int together = 1;      // layer directions that run side by side
+    Caches caches = TheCaches();
+    Rates rates = {};
+  };
+
+  // Chooses the number of threads, at most `threads`, for which the predicted
+  // time is least.
+  BackwardSchedule(const Problem& problem, int threads);
+
+  int threads() const { return plan_.threads; }
+  // Predicted nanoseconds of the pass.
+  double time() const { return plan_.time; }
+  // Units of an item of a step: a block of columns of a product, or without a
+  // product a thread's share.
+  int64_t group() const { return group_; }
 
   int64_t slices() const { return slices_; }  // 0: without slices
   int64_t chunks() const { return chunks_; }
@@ -114,6 +132,15 @@ class BackwardSchedule {
   // shared cache, and a chunk has twice as many.
   static constexpr int64_t kMinChunkRows = 256;
 
+  struct Plan {
+    int threads;
+    double time;
+  };
+  Plan Choose(const Problem& problem, int threads) const;
+  double UnitsTime(const Problem& problem, int threads) const;
+  double SliceTime(const Problem& problem) const;
+  int64_t Group(const Problem& problem, int threads) const;
+
   static int64_t SliceCount(int64_t batch, int64_t weight_bytes) {
     if (weight_bytes > kSliceWeightBytes) return 0;
     int64_t slices = kMaxSlices;
@@ -129,8 +156,10 @@ class BackwardSchedule {
 
   int64_t ChunkPhases() const { return chunk_steps_ * step_phases_ + 2; }
 
-  int64_t batch_, steps_, step_phases_, slices_, slice_rows_, chunk_steps_,
-      chunks_;
+  const int64_t batch_, steps_, step_phases_, slices_, slice_rows_,
+      chunk_steps_, chunks_;
+  const Plan plan_;
+  const int64_t group_;
 };
 
 }  // namespace tf_lstm_ops::cpu

@@ -10,15 +10,6 @@ namespace {
 // file", has the figures. Where others were equal within 5 %, the reason is the
 // choice.
 
-// Rows. A slice reads all weights in each step, which pays from two tiles on:
-// lstm,8,50,256,256 to lstm,32,50,128,128.
-constexpr int64_t kMinSliceRows = 2 * kRows;
-constexpr int64_t kMaxSliceRows = ForwardSchedule::kRowBlock;
-
-// Bytes of z of a chunk, which stays in a cache of this size until it is read.
-// lstm,4,50,256,256.
-constexpr int64_t kChunkBytes = 1 << 20;
-
 // Vectors of units of an item that reads the weights in place: 512 bytes of
 // each row of the weights with AVX-512, so that a page is read by few items.
 // Not measured alone.
@@ -33,12 +24,47 @@ constexpr int64_t kPackingVectors = 8;
 // hands out an item by an atomic operation: lstm,1,100,128,128.
 constexpr int64_t kItemMultiplyAdds = 100000;
 
-ForwardSchedule::Regime Choose(const ForwardSchedule::Problem& problem,
-                               int threads) {
-  using Regime = ForwardSchedule::Regime;
-  if (problem.once) return Regime::kOnce;
-  return problem.rows.batch < kMinSliceRows * threads ? Regime::kUnits
-                                                      : Regime::kSlices;
+// Bytes of z of a chunk. A thread's part stays in half of its L2 cache until it
+// is read. lstm,4,50,256,256.
+int64_t ChunkBytes(const Caches& caches, int threads) {
+  return Min(caches.l2 / 2 * threads, Max(caches.shared / 2, caches.l2));
+}
+
+int64_t ChunkRows(const ForwardSchedule::Problem& problem, int threads) {
+  return Max(Max(problem.rows.batch, ForwardSchedule::kRowBlock),
+             ChunkBytes(problem.caches, threads) / problem.z_bytes);
+}
+
+int64_t SliceCount(int64_t batch, int threads) {
+  return CeilDiv(CeilDiv(batch, ForwardSchedule::kRowBlock), threads) * threads;
+}
+
+int64_t StepPhases(const ForwardSchedule::Problem& problem) {
+  return problem.multiplies_m || problem.reduces_rows ? 2 : 1;
+}
+
+// The weights of one vector of units.
+ProductSize InputProduct(const ForwardSchedule::Problem& p, int64_t rows) {
+  return {rows, p.input, p.input_parts, p.vector_bytes};
+}
+ProductSize RecurrentProduct(const ForwardSchedule::Problem& p, int64_t rows) {
+  return {rows, p.hidden, p.recurrent_parts, p.vector_bytes};
+}
+ProductSize SecondProduct(const ForwardSchedule::Problem& p, int64_t rows) {
+  return {rows, p.multiplies_m ? p.units : 0, 1, p.vector_bytes};
+}
+double Bytes(const ProductSize& p) {
+  return static_cast<double>(p.depth * p.columns * p.vector_bytes);
+}
+
+// Of a thread that packs its part.
+double PackingTime(const ForwardSchedule::Problem& p, int threads) {
+  if (!p.packs_weights) return 0;
+  const double bytes =
+      static_cast<double>(p.together * p.units / p.lanes) *
+      (Bytes(InputProduct(p, 0)) + Bytes(RecurrentProduct(p, 0)) +
+       Bytes(SecondProduct(p, 0)));
+  return PackingTime(p.rates, p.caches, bytes) / threads;
 }
 
 }  // namespace
@@ -46,28 +72,122 @@ ForwardSchedule::Regime Choose(const ForwardSchedule::Problem& problem,
 ForwardSchedule::ForwardSchedule(const Problem& problem, int threads)
     : rows_(problem.rows),
       begin_(problem.rows.begin.data()),
-      regime_(Choose(problem, threads)),
-      step_phases_(problem.multiplies_m || problem.reduces_rows ? 2 : 1),
+      plan_(Choose(problem, threads)),
+      step_phases_(StepPhases(problem)),
       second_work_(problem.multiplies_m ? Work::kProject : Work::kRows),
       units_(problem.units),
       hidden_(problem.hidden),
-      slices_(SliceCount(threads)),
+      slices_(regime() == Regime::kSlices
+                  ? SliceCount(rows_.batch, plan_.threads)
+                  : 0),
       slice_rows_(slices_ > 0 ? CeilDiv(rows_.batch, slices_) : 0),
-      chunk_rows_(
-          Max(Max(rows_.batch, kRowBlock), kChunkBytes / problem.z_bytes)),
-      group_(Group(problem, threads)),
-      packing_group_(
-          Max(group_,
-              problem.lanes * Min(kPackingVectors,
-                                  CeilDiv(units_ / problem.lanes, threads)))) {}
+      chunk_rows_(ChunkRows(problem, plan_.threads)),
+      group_(Group(problem, regime(), plan_.threads)),
+      packing_group_(Max(
+          group_, problem.lanes *
+                      Min(kPackingVectors,
+                          CeilDiv(units_ / problem.lanes, plan_.threads)))) {}
+
+ForwardSchedule::Plan ForwardSchedule::Choose(const Problem& problem,
+                                              int threads) {
+  const int64_t vectors = problem.together * problem.units / problem.lanes;
+  const Rates& rates = problem.rates;
+  if (problem.once) {
+    const int64_t rows = problem.rows.size();
+    const double bytes =
+        static_cast<double>(vectors) *
+        (Bytes(InputProduct(problem, 0)) + Bytes(RecurrentProduct(problem, 0)));
+    const double byte = ReadByte(rates, problem.caches, bytes, bytes, false);
+    const double time =
+        static_cast<double>(vectors) *
+        (ProductTime(rates, InputProduct(problem, rows), byte) +
+         ProductTime(rates, RecurrentProduct(problem, rows), byte));
+    return {Regime::kOnce, ThreadsOfPhase(rates, time, vectors, threads), time};
+  }
+  Plan best = {Regime::kUnits, 1, UnitsTime(problem, 1)};
+  const auto consider = [&](Regime regime, int t, double time) {
+    if (time < best.time) best = {regime, t, time};
+  };
+  const auto most = [&](int64_t items) {
+    return static_cast<int>(Max(1, Min(threads, items)));
+  };
+  for (int t = 2; t <= most(vectors); ++t) {
+    consider(Regime::kUnits, t, UnitsTime(problem, t));
+  }
+  const int64_t slices = problem.rows.batch / kMinSliceRows;
+  for (int t = 1; t <= most(slices) && slices > 0; ++t) {
+    consider(Regime::kSlices, t, SlicesTime(problem, t));
+  }
+  return best;
+}
+
+double ForwardSchedule::UnitsTime(const Problem& problem, int threads) {
+  const Rates& rates = problem.rates;
+  const auto steps = static_cast<double>(Max(problem.rows.steps, 1));
+  const int64_t rows = CeilDiv(problem.rows.size(), Max(problem.rows.steps, 1));
+  const int64_t vectors = problem.together * problem.units / problem.lanes;
+  const auto share = static_cast<double>(CeilDiv(vectors, threads));
+  const int64_t chunk = Min(ChunkRows(problem, threads), problem.rows.size());
+  const ProductSize input = InputProduct(problem, chunk);
+  const ProductSize recurrent = RecurrentProduct(problem, rows);
+  const ProductSize second = SecondProduct(problem, rows);
+  const double kept = Bytes(recurrent) + Bytes(second);
+  const double all = kept + Bytes(input);
+  const auto count = static_cast<double>(vectors);
+  const double byte = ReadByte(rates, problem.caches, share * kept,
+                               count * kept, StepPhases(problem) == 1);
+  const double input_byte =
+      ReadByte(rates, problem.caches, share * all, count * all, false);
+  const double chunks = static_cast<double>(problem.rows.size()) /
+                        static_cast<double>(Max(chunk, 1));
+  const double z =
+      2 *
+      static_cast<double>(rows * problem.input_parts * problem.vector_bytes) *
+      rates.near_byte;
+  const double step = ProductTime(rates, recurrent, byte) +
+                      ProductTime(rates, second, byte) + z +
+                      static_cast<double>(rows) * rates.equations;
+  const int64_t items = CeilDiv(problem.together * problem.units,
+                                Group(problem, Regime::kUnits, threads));
+  const double phases = steps * static_cast<double>(StepPhases(problem));
+  return PackingTime(problem, threads) +
+         share *
+             (chunks * ProductTime(rates, input, input_byte) + steps * step) +
+         phases * PhaseTime(rates, items, threads) +
+         (threads > 1 ? rates.wake : 0);
+}
+
+double ForwardSchedule::SlicesTime(const Problem& problem, int threads) {
+  const Rates& rates = problem.rates;
+  const auto steps = static_cast<double>(Max(problem.rows.steps, 1));
+  const int64_t vectors = problem.units / problem.lanes;
+  const int64_t slices = SliceCount(problem.rows.batch, threads);
+  const int64_t rows =
+      CeilDiv(problem.rows.size(), Max(problem.rows.steps, 1) * slices);
+  const ProductSize input = InputProduct(problem, rows);
+  const ProductSize recurrent = RecurrentProduct(problem, rows);
+  const ProductSize second = SecondProduct(problem, rows);
+  const double bytes = static_cast<double>(vectors) *
+                       (Bytes(input) + Bytes(recurrent) + Bytes(second));
+  const double byte = ReadByte(rates, problem.caches, bytes, bytes, false);
+  const double step = ProductTime(rates, input, byte) +
+                      ProductTime(rates, recurrent, byte) +
+                      ProductTime(rates, second, byte) +
+                      static_cast<double>(rows) * rates.equations;
+  const auto rounds =
+      static_cast<double>(CeilDiv(problem.together * slices, threads));
+  return PackingTime(problem, threads) +
+         rounds * steps * static_cast<double>(vectors) * step +
+         PhaseTime(rates, slices, threads) + (threads > 1 ? rates.wake : 0);
+}
 
 int64_t ForwardSchedule::Phases() const {
-  return regime_ == Regime::kSlices ? 2 : rows_.steps * step_phases_ + 1;
+  return regime() == Regime::kSlices ? 2 : rows_.steps * step_phases_ + 1;
 }
 
 ForwardSchedule::Phase ForwardSchedule::At(int64_t phase) const {
   if (phase == 0) return {Work::kPrepare};
-  if (regime_ == Regime::kSlices) return {Work::kSlices};
+  if (regime() == Regime::kSlices) return {Work::kSlices};
   const bool cells = step_phases_ == 1 || phase % 2 == 1;
   return {cells ? Work::kCells : second_work_, (phase - 1) / step_phases_};
 }
@@ -91,7 +211,7 @@ int64_t ForwardSchedule::SliceBegin(int64_t slice, int64_t step) const {
 }
 
 int64_t ForwardSchedule::MaxChunkRows() const {
-  if (regime_ == Regime::kSlices) return 0;
+  if (regime() == Regime::kSlices) return 0;
   return Min(rows_.size(), chunk_rows_ + rows_.batch);
 }
 
@@ -111,17 +231,14 @@ int64_t ForwardSchedule::ChunkEnd(int64_t step) const {
   return begin_[step];
 }
 
-int64_t ForwardSchedule::SliceCount(int threads) const {
-  if (regime_ != Regime::kSlices) return 0;
-  return CeilDiv(CeilDiv(rows_.batch, kMaxSliceRows), threads) * threads;
-}
-
-int64_t ForwardSchedule::Group(const Problem& problem, int threads) const {
+int64_t ForwardSchedule::Group(const Problem& problem, Regime regime,
+                               int threads) {
   const int64_t lanes = problem.lanes;
-  const int64_t share = Max(CeilDiv(units_ / lanes, threads), 1);  // vectors
-  if (regime_ == Regime::kOnce) return Min(kOnceVectors, share) * lanes;
-  const int64_t rows = Max(rows_.size() / Max(rows_.steps, 1), 1);
-  const int64_t work = rows * problem.recurrent_parts * lanes * Max(hidden_, 1);
+  const int64_t share = Max(CeilDiv(problem.units / lanes, threads), 1);
+  if (regime == Regime::kOnce) return Min(kOnceVectors, share) * lanes;
+  const int64_t rows = Max(problem.rows.size() / Max(problem.rows.steps, 1), 1);
+  const int64_t work =
+      rows * problem.recurrent_parts * lanes * Max(problem.hidden, 1);
   const int64_t items = Max(share * work / kItemMultiplyAdds, 1);
   return CeilDiv(share, items) * lanes;
 }

@@ -3,6 +3,7 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_FORWARD_SCHEDULE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_FORWARD_SCHEDULE_H_
 
+#include "backends/cpu/cost.h"
 #include "backends/cpu/sizes.h"
 #include "core/packed_sequence.h"
 
@@ -14,14 +15,13 @@ class ForwardSchedule {
   enum class Regime {
     // One step. The weights are used once, so they are read where they lie.
     kOnce,
-    // Fewer than 12 rows for each thread: an item is a group of units, each
-    // with all of its gates. Each step is a phase, or two with a second product
-    // or a layer-normalised cell.
+    // An item is a group of units, each with all of its gates. Each step is a
+    // phase, or two with a second product or a layer-normalised cell. A thread
+    // reads only its units' part of R in each step.
     kUnits,
-    // More rows: an item is a slice of the batch and computes all steps in one
-    // phase. No thread waits for another one between steps, and the state of
-    // the slice stays in the thread's cache. Each thread reads all weights in
-    // each step, which pays while a slice has several tiles of rows.
+    // An item is a slice of the batch and computes all steps in one phase. No
+    // thread waits for another one between steps, and the state of the slice
+    // stays in the thread's cache. Each thread reads all weights in each step.
     kSlices,
   };
   // What a phase does.
@@ -42,22 +42,36 @@ class ForwardSchedule {
   struct Problem {
     const PackedSequence& rows;
     bool once;              // whether to use Regime::kOnce
+    bool packs_weights;     // this call packs its weights
     bool multiplies_m;      // a step has a second product
     bool reduces_rows;      // not both
     int64_t units, hidden;  // `units` is a multiple of `lanes`
+    int64_t input;          // 0 without input weights
     int64_t lanes;
-    int64_t recurrent_parts;
-    int64_t z_bytes;  // of a row of z
+    int64_t input_parts, recurrent_parts;
+    int64_t z_bytes;       // of a row of z
+    int64_t vector_bytes;  // of `lanes` weights
+    int together = 1;      // layer directions that run side by side
+    Caches caches = TheCaches();
+    Rates rates = {};
   };
 
   // Rows of a block: their tiles read a vector of units' weights one after the
   // other. The weights come from the L2 cache for all tiles but the first. A
   // slice has at most one block of rows.
   static constexpr int64_t kRowBlock = 16 * kRows;
+  // The least rows of a slice. With fewer, the tiles of most steps would not be
+  // full: two tiles.
+  static constexpr int64_t kMinSliceRows = 2 * kRows;
 
+  // Chooses the regime and the number of threads, at most `threads`, for which
+  // the predicted time is least.
   ForwardSchedule(const Problem& problem, int threads);
 
-  Regime regime() const { return regime_; }
+  Regime regime() const { return plan_.regime; }
+  int threads() const { return plan_.threads; }
+  // Predicted nanoseconds of the pass.
+  double time() const { return plan_.time; }
   // Units of an item, a multiple of `lanes`: of a step, and of the preparation.
   int64_t group() const { return group_; }
   int64_t packing_group() const { return packing_group_; }
@@ -84,17 +98,24 @@ class ForwardSchedule {
   int64_t ChunkEnd(int64_t step) const;  // a packed row
 
  private:
-  int64_t SliceCount(int threads) const;
+  struct Plan {
+    Regime regime;
+    int threads;
+    double time;
+  };
+  static Plan Choose(const Problem& problem, int threads);
+  static double UnitsTime(const Problem& problem, int threads);
+  static double SlicesTime(const Problem& problem, int threads);
 
   // Each thread gets several items, but an item has enough work to make
   // scheduling it cheap.
-  int64_t Group(const Problem& problem, int threads) const;
+  static int64_t Group(const Problem& problem, Regime regime, int threads);
 
   int64_t ChunkOf(int64_t step) const { return begin_[step] / chunk_rows_; }
 
   const PackedSequence& rows_;
   const int64_t* const begin_;
-  const Regime regime_;
+  const Plan plan_;
   const int64_t step_phases_;
   const Work second_work_;  // of a step with two phases
   const int64_t units_, hidden_;

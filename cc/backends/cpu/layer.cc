@@ -13,35 +13,6 @@
 namespace tf_lstm_ops::cpu {
 namespace {
 
-// Several threads are faster from about a million multiply-adds a call (20
-// microseconds) and 15,000 multiply-adds a step. `work` is the number of
-// multiply-adds of one valid step.
-int UsefulThreads(const PackedSequence& packed, double work, int threads) {
-  const double total = work * static_cast<double>(packed.size());
-  const auto steps = static_cast<double>(std::max<int64_t>(packed.steps, 1));
-  return total < 1e6 || total / steps < 1.5e4 ? 1 : threads;
-}
-
-double WeightsOf(const RnnConfig& config) {
-  return static_cast<double>(GateCount(config.cell)) *
-         static_cast<double>(config.cell_size) *
-         static_cast<double>(config.hidden_size + config.input_size);
-}
-
-// Of a step without products: the cell's equations and their memory.
-double EquationsOf(const RnnConfig& config) {
-  constexpr double kOfUnit = 60;
-  return kOfUnit * static_cast<double>(config.cell_size);
-}
-
-template <class T>
-double WorkOf(const EngineBackward<T>& args) {
-  const bool multiplies = args.packed->steps > 1 || args.wants_h0_grad ||
-                          args.x_grad || args.weights_grad.input ||
-                          args.weights_grad.recurrent;
-  return multiplies ? WeightsOf(args.config) : EquationsOf(args.config);
-}
-
 // Whether the pass is one step of an LSTM that needs no product and no sum
 // other than those of the peepholes.
 template <class T>
@@ -83,20 +54,6 @@ BackwardFunction<double> BackwardOf(const EngineBackward<double>&) {
   return SelectedInstructionSet().engine->backward_double;
 }
 
-// Whether to run two layer directions side by side. A step then synchronises
-// once for both. Threads alternate between two sets of recurrent weights, which
-// is faster while both sets fit into half of an L2 cache. `threads` is the
-// number of threads that run a step of both.
-template <class T>
-bool SideBySide(const RnnConfig& config, size_t layers, int threads) {
-  constexpr double kBytes = 512 << 10;
-  const auto cell = static_cast<double>(config.cell_size);
-  const double weights = GateCount(config.cell) * cell *
-                         static_cast<double>(config.hidden_size) * sizeof(T);
-  return layers == kMaxTogether && threads > 1 &&
-         kMaxTogether * weights <= kBytes * threads;
-}
-
 bool PacksWeights(const EngineForward<float>& args) {
   return SelectedInstructionSet().engine->packs_weights_float(args);
 }
@@ -132,18 +89,10 @@ WeightsKey KeyOf(const EngineForward<T>& args, int threads) {
 
 template <class T>
 void RunForward(const EngineForward<T>& args, int threads, KeptWeights* kept) {
-  const int useful =
-      UsefulThreads(*args.packed, WeightsOf(args.config), threads);
   const bool keeps = kept && args.packed->size() > 0 && PacksWeights(args);
   PackedWeightsUse weights(keeps ? kept->Find(KeyOf(args, threads)) : nullptr);
-  ForwardOf(args)(&args, 1, useful, weights.get());
+  ForwardOf(args)(&args, 1, threads, weights.get());
   weights.Filled();
-}
-
-template <class T>
-void RunBackward(const EngineBackward<T>& args, int threads) {
-  BackwardOf(args)(&args, 1,
-                   UsefulThreads(*args.packed, WorkOf(args), threads));
 }
 
 // The arguments of all layer directions, made contiguous.
@@ -167,28 +116,6 @@ std::vector<Engine> Engines(
   return engines;
 }
 
-template <class T>
-void RunForward(const std::vector<EngineForward<T>>& layers, int threads) {
-  const EngineForward<T>& first = layers[0];
-  const double work = kMaxTogether * WeightsOf(first.config);
-  const int both = UsefulThreads(*first.packed, work, threads);
-  if (SideBySide<T>(first.config, layers.size(), both)) {
-    return ForwardOf(first)(layers.data(), kMaxTogether, both, nullptr);
-  }
-  for (const auto& layer : layers) RunForward(layer, threads, nullptr);
-}
-
-template <class T>
-void RunBackward(const std::vector<EngineBackward<T>>& layers, int threads) {
-  const EngineBackward<T>& first = layers[0];
-  const double work = kMaxTogether * WorkOf(first);
-  const int both = UsefulThreads(*first.packed, work, threads);
-  if (SideBySide<T>(first.config, layers.size(), both)) {
-    return BackwardOf(first)(layers.data(), kMaxTogether, both);
-  }
-  for (const auto& layer : layers) RunBackward(layer, threads);
-}
-
 }  // namespace
 
 template <class T>
@@ -203,11 +130,11 @@ template <class T>
 void ComputeBackward(const LayerBackward<T>& layer,
                      const PackedSequence& packed, int threads) {
   if (IsStepGradient(layer)) {
-    return RunStepGradient(
-        layer, UsefulThreads(packed, EquationsOf(layer.config), threads));
+    return RunStepGradient(layer, threads);
   }
   const BackwardArguments<T> arguments(layer, packed);
-  RunBackward(arguments.engine(), threads);
+  const EngineBackward<T>& engine = arguments.engine();
+  BackwardOf(engine)(&engine, 1, threads);
   arguments.Finish(threads);
 }
 
@@ -215,7 +142,9 @@ template <class T>
 void ComputeForward(const std::vector<LayerForward<T>>& layers,
                     const PackedSequences& packed, int threads) {
   const auto all = MakeArguments<ForwardArguments<T>>(layers, packed);
-  RunForward(Engines<EngineForward<T>>(all), threads);
+  const auto engines = Engines<EngineForward<T>>(all);
+  ForwardOf(engines[0])(engines.data(), static_cast<int>(engines.size()),
+                        threads, nullptr);
   for (const auto& arguments : all) arguments->Finish();
 }
 
@@ -223,7 +152,9 @@ template <class T>
 void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
                      const PackedSequences& packed, int threads) {
   const auto all = MakeArguments<BackwardArguments<T>>(layers, packed);
-  RunBackward(Engines<EngineBackward<T>>(all), threads);
+  const auto engines = Engines<EngineBackward<T>>(all);
+  BackwardOf(engines[0])(engines.data(), static_cast<int>(engines.size()),
+                         threads);
   for (const auto& arguments : all) arguments->Finish(threads);
 }
 

@@ -92,7 +92,7 @@ struct Backward {
   static constexpr int kRowValues = 10;
 
   Backward(const EngineBackward<T>& args, const BackwardFunctions<T>& functions,
-           int threads)
+           int threads, int together)
       : args(args),
         functions(functions),
         shape(functions.shape),
@@ -106,9 +106,8 @@ struct Backward {
         steps(args.packed->steps),
         format(FormatOf(kCanRound && args.config.bfloat16)),
         z_stride(RoundUpToLanes<T>(shape.pre_activations * cell_size) + kL),
-        schedule(batch, steps, multiplies_m() || shape.reduces_rows,
-                 WeightBytes(), shape.pre_activations * cell_size * kBytes),
-        group(Group(threads)),
+        schedule(MakeProblem(together), threads),
+        group(schedule.group()),
         to_x{args, args.weights.input, args.input_dropout.data, input_size,
              0,    shape.input,        kProductColumns,         format},
         to_h{args,
@@ -126,7 +125,7 @@ struct Backward {
         input_row(args.packed->input_row.data()),
         output_row(args.packed->output_row.data()),
         previous(args.packed->previous.data()),
-        chunk_buffers(schedule.slices() > 0 ? threads : 2) {}
+        chunk_buffers(schedule.slices() > 0 ? schedule.threads() : 2) {}
 
   bool projected() const { return args.config.projected(); }
   // Whether a step has a second product, that of m.
@@ -325,22 +324,26 @@ struct Backward {
     }
   }
 
-  int64_t WeightBytes() const {
-    const int64_t rows = hidden_size + (args.weights.input ? input_size : 0);
-    return rows * shape.pre_activations * cell_size * kBytes;
+  BackwardSchedule::Problem MakeProblem(int together) const {
+    const int64_t input = args.weights.input ? input_size : 0;
+    const int64_t row = shape.pre_activations * cell_size * kBytes;
+    return {batch,
+            steps,
+            packed_rows,
+            multiplies_m() || shape.reduces_rows,
+            needs_h_grad() || multiplies_m(),
+            padded_size,
+            hidden_size,
+            input,
+            kL,
+            shape.pre_activations,
+            (hidden_size + input) * row,
+            row,
+            kL * kBytes,
+            together};
   }
   int64_t RowValuesSize() const {
     return shape.reduces_rows ? kRowValues * padded_size : 0;
-  }
-
-  // Units of an item of a step: a block of columns of a product, or without a
-  // product a thread's share.
-  int64_t Group(int threads) const {
-    const int64_t vectors = padded_size / kL;
-    if (schedule.slices() > 0) return kProductColumns;
-    const bool multiplies = needs_h_grad() || multiplies_m();
-    return kL * Max(1, multiplies ? Min(vectors / (2 * threads), kColumns)
-                                  : CeilDiv(vectors, threads));
   }
 
   void PlaceChunk(Scratch<T>* scratch, BackwardChunk<T>* chunk) const {

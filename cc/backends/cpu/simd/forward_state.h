@@ -70,7 +70,7 @@ struct Forward {
   // With `keeps_weights` the packed weights are outside of the scratch memory.
   // With `filled` they have been packed before.
   Forward(const EngineForward<T>& args, const ForwardFunctions<T>& functions,
-          int threads, bool keeps_weights, bool filled)
+          int threads, int together, bool keeps_weights, bool filled)
       : args(args),
         functions(functions),
         shape(functions.shape),
@@ -85,7 +85,7 @@ struct Forward {
         steps(args.packed->steps),
         format(FormatOf(args.config.bfloat16)),
         single_step(args),
-        schedule(MakeProblem(), threads),
+        schedule(MakeProblem(together), threads),
         begin(args.packed->begin.data()),
         batch_row(args.packed->batch_row.data()),
         input_row(args.packed->input_row.data()),
@@ -266,16 +266,23 @@ struct Forward {
                : 0;
   }
 
-  ForwardSchedule::Problem MakeProblem() const {
+  ForwardSchedule::Problem MakeProblem(int together) const {
+    const int64_t bytes =
+        format == WeightFormat::kBFloat16Pairs ? sizeof(BFloat16) : sizeof(T);
     return {*args.packed,
             !PacksWeights(args, shape),
+            !filled,
             multiplies_m(),
             shape.reduces_rows,
             padded_size,
             hidden_size,
+            args.weights.input ? input_size : 0,
             kLanes<T>,
+            shape.input,
             shape.recurrent,
-            z_row() * static_cast<int64_t>(sizeof(T))};
+            z_row() * static_cast<int64_t>(sizeof(T)),
+            kLanes<T> * bytes,
+            together};
   }
 };
 

@@ -4,6 +4,7 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_STEP_GRADIENT_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_STEP_GRADIENT_H_
 
+#include "backends/cpu/cost.h"
 #include "backends/cpu/simd/cell_shape.h"
 #include "backends/cpu/simd/gemm.h"
 #include "backends/cpu/thread_team.h"
@@ -82,6 +83,10 @@ template <class T>
 void RunStepGradient(const LayerBackward<T>& args, int threads) {
   using Step = StepGradient<T>;
   const int64_t vectors = CeilDiv(args.config.cell_size, kLanes<T>);
+  const cpu::Rates rates;
+  const double time =
+      rates.equations * static_cast<double>(vectors * args.sequence.batch);
+  threads = cpu::ThreadsOfPhase(rates, time, vectors, threads);
   Step step = {args, kLanes<T> * CeilDiv(vectors, threads)};
   const Job job = {&step, 1,
                    [](const void* state, int64_t) {
