@@ -1,4 +1,6 @@
 // The engine compiled for one instruction set; see backends/cpu/README.md.
+#include <cassert>
+
 #include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/engine.h"
 #include "backends/cpu/simd/backward.h"
@@ -80,6 +82,7 @@ Job JobOf(Pass* pass) {
 // Gives one or two passes scratch memory, and runs them side by side.
 template <class T, class Pass, int kCount>
 void RunPasses(Pass* const (&passes)[kCount], int threads) {
+  assert(passes[kCount - 1]->args.config.cell == passes[0]->args.config.cell);
   Scratch<T> size(nullptr);
   for (Pass* pass : passes) pass->Place(&size, threads);
   const AlignedBuffer memory(size.used() * sizeof(T));
@@ -89,6 +92,7 @@ void RunPasses(Pass* const (&passes)[kCount], int threads) {
     passes[k]->Place(&scratch, threads);
     jobs[k] = JobOf(passes[k]);
   }
+  assert(scratch.used() == size.used());
   RunJobs(jobs, kCount, threads);
 }
 
