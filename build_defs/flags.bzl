@@ -65,9 +65,9 @@ STRICT_COPTS = ["-Werror"]
 # Builds that check the library, or count its lines: the variable holds sanitizers
 # as the compiler's -fsanitize takes them, or "coverage". The sanitizers stop at the
 # first undefined behaviour. Without vptr: TensorFlow's classes have no type
-# information to compare with.
+# information to compare with. Assertions are checked.
 INSTRUMENT_VARIABLE = "TF_LSTM_OPS_INSTRUMENT"
-SANITIZE_COPTS = ["-O1", "-g1", "-fno-omit-frame-pointer"]
+SANITIZE_COPTS = ["-O1", "-g1", "-fno-omit-frame-pointer", "-UNDEBUG"]
 SANITIZE_UNDEFINED_OPTS = ["-fno-sanitize-recover=undefined", "-fno-sanitize=vptr"]
 COVERAGE_OPTS = ["-O1", "--coverage", "-fprofile-update=atomic"]
 

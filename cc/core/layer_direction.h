@@ -181,7 +181,9 @@ struct LayerBackward : LayerDirection<T> {
   // Whether the pass adds to x_grad instead of overwriting it.
   bool adds_to_x_grad = false;
   // Gradients with respect to the pre-activations of an LSTM, [rows, 4H] by
-  // input row, in the gate order of the weights.
+  // input row, in the gate order of the weights. On the CPU only of a step that
+  // cpu::IsStepGradient accepts, as LSTMBlockCellGrad computes it; null in all
+  // other passes.
   T* z_grad = nullptr;
 };
 

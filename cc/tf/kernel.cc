@@ -1,7 +1,6 @@
 #include "tf/kernel.h"
 
 #include <cstdio>
-#include <exception>
 #include <string_view>
 #include <utility>
 
@@ -70,10 +69,10 @@ class ProtoReader {
   const uint8_t* end_;
 };
 
-// A kernel and the result of its Init. Where Init fails, each call returns the
-// error. If the kernel's construction failed instead, host-memory arguments
-// would stay in the rendezvous of eager mode, and the next call of the op on a
-// GPU would receive them.
+// A kernel and the result of its construction and Init. Where they fail, each
+// call returns the error. If the kernel's construction failed instead,
+// host-memory arguments would stay in the rendezvous of eager mode, and the
+// next call of the op on a GPU would receive them.
 struct MadeKernel {
   std::unique_ptr<Kernel> kernel;
   Status init;
@@ -231,24 +230,22 @@ int Kernel::ConfiguredThreads(const KernelContext& context) {
 }
 
 void* CreateKernel(TF_OpKernelConstruction* construction, MakeKernel make) {
-  auto made = std::make_unique<MadeKernel>();
-  made->kernel = make();
-  made->init = made->kernel->Init(KernelConstruction(construction));
-  return made.release();
+  auto* made = new (std::nothrow) MadeKernel;
+  if (made == nullptr) return nullptr;
+  made->init = CatchExceptions([&] {
+    made->kernel = make();
+    return made->kernel->Init(KernelConstruction(construction));
+  });
+  return made;
 }
 
 void ComputeKernel(void* kernel, TF_OpKernelContext* context) {
   const auto* made = static_cast<const MadeKernel*>(kernel);
-  Status status = made->init;
-  try {
-    if (status.ok()) status = made->kernel->Compute(KernelContext(context));
-  } catch (const std::bad_alloc&) {
-    status = MakeStatus(Code::kResourceExhausted,
-                        "tf_lstm_ops: out of memory for scratch buffers");
-  } catch (const std::exception& error) {
-    // TensorFlow is not written for exceptions: one would end the process.
-    status = MakeStatus(Code::kInternal, "tf_lstm_ops: ", error.what());
-  }
+  const Status status = CatchExceptions([&]() -> Status {
+    if (made == nullptr) throw std::bad_alloc();
+    TF_LSTM_OPS_RETURN_IF_ERROR(made->init);
+    return made->kernel->Compute(KernelContext(context));
+  });
   if (!status.ok()) {
     const TfStatus failure;
     SetStatus(status, failure.get());

@@ -134,7 +134,8 @@ class Kernel {
 
 using MakeKernel = std::unique_ptr<Kernel> (*)();
 
-// The functions that TensorFlow calls to create, run and destroy a kernel.
+// The functions that TensorFlow calls to create, run and destroy a kernel. A
+// null kernel is one for which there was no memory. No exceptions leave them.
 void* CreateKernel(TF_OpKernelConstruction* construction, MakeKernel make);
 void ComputeKernel(void* kernel, TF_OpKernelContext* context);
 void DestroyKernel(void* kernel);

@@ -163,7 +163,7 @@ Status Infer(const Signature& signature, TF_ShapeInferenceContext* context) {
 
 void InferShapes(const Signature& signature, TF_ShapeInferenceContext* context,
                  TF_Status* status) {
-  SetStatus(Infer(signature, context), status);
+  SetStatus(CatchExceptions([&] { return Infer(signature, context); }), status);
 }
 
 void RegisterOp(const Signature& signature,

@@ -2,7 +2,8 @@
 #ifndef TF_LSTM_OPS_TF_STATUS_H_
 #define TF_LSTM_OPS_TF_STATUS_H_
 
-#include <memory>
+#include <exception>
+#include <new>
 
 #include "core/status.h"
 #include "tf/c_api.h"
@@ -33,6 +34,19 @@ class TfStatus {
  private:
   TF_Status* status_;
 };
+
+// Returns the status of a function that TensorFlow calls. Exceptions become
+// statuses: TensorFlow is not written for them, and one would end the process.
+template <class F>
+Status CatchExceptions(const F& function) {
+  try {
+    return function();
+  } catch (const std::bad_alloc&) {
+    return MakeStatus(Code::kResourceExhausted, "tf_lstm_ops: out of memory");
+  } catch (const std::exception& error) {
+    return MakeStatus(Code::kInternal, "tf_lstm_ops: ", error.what());
+  }
+}
 
 // Copies `from` to `to`.
 inline void SetStatus(const Status& from, TF_Status* to) {

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from oracle.block_cell import Outputs
 from processes import assert_bits_elsewhere, in_environments
+from threads import OnThreads
 
 from .bits import results
 from .grid import DTYPES, OPS, SEQUENCES, Sizes, call, call_grad, random_inputs, tensors
@@ -72,16 +73,17 @@ def test_a_row_alone_has_the_bits_it_has_in_a_batch(rng, name, sizes, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_gradient_of_a_step_on_any_number_of_threads(rng, monkeypatch, dtype):
+def test_gradient_of_a_step_on_any_number_of_threads(rng, dtype):
     """Of a batch that is large enough for threads. 150 units are not a multiple of any vector."""
     op = OPS["LSTMBlockCell"]
     inputs = tensors(random_inputs(rng, op, Sizes(1, 130, 3, 150), dtype), dtype)
     saved = call(op, inputs, use_peephole=True)
-    found = []
-    for threads in (1, 2, 3, 7):
-        # Read at each call, as long as TensorFlow itself is not told a number.
-        monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", str(threads))
-        found.append(call_grad(op, inputs, saved, saved.cs, saved.h, use_peephole=True))
+
+    def gradients(**given):
+        return call_grad(op, type(inputs)(**given), saved, saved.cs, saved.h, use_peephole=True)
+
+    on_threads = OnThreads(gradients, inputs._asdict())
+    found = [on_threads.run(threads) for threads in (1, 2, 3, 7)]
     for other in found[1:]:
         for field, a, b in zip(other._fields, found[0], other, strict=True):
             np.testing.assert_array_equal(a, b, err_msg=field)

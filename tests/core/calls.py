@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import tf_lstm_ops
 from tf_lstm_ops import raw_ops
+from threads import OnThreads
 
 TIME, BATCH, INPUTS = 4, 70, 20
 Results = dict[str, np.ndarray]
@@ -37,6 +38,13 @@ class Call(NamedTuple):
 
     def run(self) -> Results:
         return {k: a.numpy() for k, a in self.tensors().items()}
+
+    def on_threads(self) -> OnThreads:
+        """`run` on any number of threads. A layer's variables are no arguments then."""
+        fed = {k: v for k, v in self.arguments.items() if not isinstance(v, tf.Variable)}
+        return OnThreads(
+            lambda **given: self._replace(arguments={**self.arguments, **given}).tensors(), fed
+        )
 
     def rows_of(self, results: Results, rows: Sequence[int]) -> Results:
         """Of results that have a batch, these rows."""

@@ -43,7 +43,7 @@ BFLOAT16_DOTS = "-mavx512bf16"
 def build(
     compiler: list[str], machine: str, folder: Path, link: list[str], emulates_dots: bool = False
 ) -> Path:
-    """Compiles for a machine as native.py calls it, and links with more options.
+    """Compiles for a machine as native.py calls it, with assertions, and links with more options.
 
     With `emulates_dots` the last instruction set of x86-64 has all that it has but for the one
     instruction, for which two multiply-adds stand in.
@@ -56,7 +56,7 @@ def build(
 
     def compile_unit(unit) -> None:
         own = [flag for flag in unit.flags if not (emulates_dots and flag == BFLOAT16_DOTS)]
-        own += ["-DTF_LSTM_OPS_EMULATES_DOTS"] * emulates_dots
+        own += ["-DTF_LSTM_OPS_EMULATES_DOTS"] * emulates_dots + ["-UNDEBUG"]
         run(*own, "-c", unit.source, "-o", str(folder / unit.object))
 
     with ThreadPoolExecutor(2) as pool:

@@ -1,9 +1,11 @@
 // Tests of backends/cpu/kept_weights.h and simd/hash.h.
 #include "backends/cpu/kept_weights.h"
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <random>
+#include <thread>
 #include <unordered_set>
 #include <vector>
 
@@ -60,6 +62,81 @@ TEST(AnyPartOfTheKeySelectsOtherWeights) {
     ++other[k];
     CHECK_EQ(PackedWeightsUse(kept.Find(other)).get()->filled(), false);
   }
+}
+
+// A call that uses the weights of a key. Returns whether it had to fill them,
+// with so many bytes.
+bool Fills(KeptWeights* kept, uint64_t hash, size_t bytes = 64) {
+  PackedWeightsUse use(kept->Find({3, 4, 4, hash}));
+  if (use.get()->filled()) return false;
+  use.get()->Memory(bytes);
+  use.Filled();
+  return true;
+}
+
+TEST(LayersInTurnFillTheirWeightsOnce) {
+  KeptWeights kept;
+  int filled = 0;
+  for (int round = 0; round < 5; ++round) {
+    for (uint64_t layer = 0; layer < KeptWeights::kSets; ++layer) {
+      filled += Fills(&kept, layer);
+    }
+  }
+  CHECK_EQ(filled, static_cast<int>(KeptWeights::kSets));
+}
+
+TEST(TheSetUsedLongestAgoMakesRoom) {
+  KeptWeights kept;
+  for (uint64_t layer = 0; layer < KeptWeights::kSets; ++layer) {
+    Fills(&kept, layer);
+  }
+  CHECK_EQ(Fills(&kept, 0), false);
+  CHECK_EQ(Fills(&kept, 99), true);  // instead of 1
+  CHECK_EQ(Fills(&kept, 0), false);
+  CHECK_EQ(Fills(&kept, 2), false);
+  CHECK_EQ(Fills(&kept, 1), true);
+}
+
+TEST(BytesOfKeptWeightsAreLimited) {
+  KeptWeights kept;
+  constexpr size_t kHalf = KeptWeights::kBytes / 2;
+  const auto set = kept.Find({3, 4, 4, 0});
+  set->Memory(kHalf);
+  kept.Find({3, 4, 4, 1})->Memory(kHalf + 1);
+  CHECK_EQ(kept.Find({3, 4, 4, 0}) == set, true);
+  kept.Find({3, 4, 4, 2});  // more than the limit beside it: 1 goes
+  CHECK_EQ(kept.Find({3, 4, 4, 1})->bytes(), size_t{0});
+  CHECK_EQ(kept.Find({3, 4, 4, 0}) == set, true);
+}
+
+TEST(UnusedWeightsAreFreed) {
+  KeptWeights kept;
+  const std::weak_ptr<PackedWeights> old = kept.Find({3, 4, 4, 0});
+  for (uint64_t call = 0; call < KeptWeights::kIdleCalls; ++call) {
+    Fills(&kept, 1);
+  }
+  CHECK_EQ(old.expired(), false);
+  Fills(&kept, 1);
+  CHECK_EQ(old.expired(), true);
+}
+
+TEST(ThreadsShareKeptWeights) {
+  KeptWeights kept;
+  std::atomic<int> filled{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint64_t k = 0; k < 200; ++k) {
+        PackedWeightsUse use(kept.Find({3, 4, 4, (k + t) % 6}));
+        if (use.get() == nullptr || use.get()->filled()) continue;
+        use.get()->Memory(64);
+        use.Filled();
+        ++filled;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(filled >= 6);
 }
 
 TEST(WithoutWeightsThereIsNothingToUse) {

@@ -1,8 +1,32 @@
 #include "backends/cpu/c_api.h"
 
+#include <exception>
+#include <limits>
+
 #include "backends/cpu/engine.h"
 #include "backends/cpu/layer.h"
 #include "backends/cpu/roofline.h"
+#include "backends/cpu/thread_team.h"
+
+namespace {
+
+// Returns f(), or `otherwise` if it throws: C has no exceptions.
+template <class Result, class F>
+Result Try(Result otherwise, const F& f) {
+  try {
+    return f();
+  } catch (const std::exception&) {
+    return otherwise;
+  }
+}
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+bool IsThreadCount(int threads) {
+  return threads > 0 && threads <= tf_lstm_ops::kMaxThreads;
+}
+
+}  // namespace
 
 const char* tf_lstm_ops_instruction_set(int index) {
   const tf_lstm_ops::InstructionSet* sets;
@@ -15,7 +39,7 @@ const char* tf_lstm_ops_selected_instruction_set() {
 }
 
 int tf_lstm_ops_thread_count(int configured) {
-  return tf_lstm_ops::cpu::ThreadCount(configured);
+  return Try(1, [=] { return tf_lstm_ops::cpu::ThreadCount(configured); });
 }
 
 void tf_lstm_ops_sigmoid(const float* x, float* y, int64_t n) {
@@ -27,9 +51,13 @@ void tf_lstm_ops_tanh(const float* x, float* y, int64_t n) {
 }
 
 double tf_lstm_ops_measure_flops(int threads) {
-  return tf_lstm_ops::cpu::MeasureFlops(threads);
+  if (!IsThreadCount(threads)) return kNone;
+  return Try(kNone, [=] { return tf_lstm_ops::cpu::MeasureFlops(threads); });
 }
 
 double tf_lstm_ops_measure_read_bandwidth(int64_t bytes, int threads) {
-  return tf_lstm_ops::cpu::MeasureReadBandwidth(bytes, threads);
+  if (!IsThreadCount(threads) || bytes <= 0) return kNone;
+  return Try(kNone, [=] {
+    return tf_lstm_ops::cpu::MeasureReadBandwidth(bytes, threads);
+  });
 }

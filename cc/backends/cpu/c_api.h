@@ -1,4 +1,5 @@
-// The functions of the CPU backend that Python calls through ctypes.
+// The functions of the CPU backend that Python calls through ctypes. They throw
+// nothing.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_C_API_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_C_API_H_
 
@@ -19,7 +20,7 @@ TF_LSTM_OPS_EXPORT const char* tf_lstm_ops_instruction_set(int index);
 TF_LSTM_OPS_EXPORT const char* tf_lstm_ops_selected_instruction_set();
 
 // Returns the number of threads of a call. `configured` is the session's
-// setting, 0 if not set.
+// setting, 0 if not set. Returns 1 where there is no memory to find it out.
 TF_LSTM_OPS_EXPORT int tf_lstm_ops_thread_count(int configured);
 
 // y[k] = f(x[k]) for n elements, computed by the instruction set in use.
@@ -28,7 +29,8 @@ TF_LSTM_OPS_EXPORT void tf_lstm_ops_sigmoid(const float* x, float* y,
 TF_LSTM_OPS_EXPORT void tf_lstm_ops_tanh(const float* x, float* y, int64_t n);
 
 // The roofline of the processor, in operations and in bytes per second; see
-// roofline.h.
+// roofline.h. `threads` is from 1 to kMaxThreads, `bytes` is positive. The
+// result is NaN for other values, and if memory or threads are lacking.
 TF_LSTM_OPS_EXPORT double tf_lstm_ops_measure_flops(int threads);
 TF_LSTM_OPS_EXPORT double tf_lstm_ops_measure_read_bandwidth(int64_t bytes,
                                                              int threads);

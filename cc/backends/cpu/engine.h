@@ -23,8 +23,7 @@ struct EngineForward : LayerForward<T> {
 // The arguments of the engine for a backward pass, with states and multipliers
 // as above. In: h0_grad and c0_grad hold the gradients with respect to the
 // final states. Out: they hold the gradients with respect to the initial
-// states; h0_grad is undefined unless wants_h0_grad is set. z_grad, if not
-// null, is [V, 4, H] by packed row, in gate order ICFO.
+// states; h0_grad is undefined unless wants_h0_grad is set. z_grad is null.
 template <class T>
 struct EngineBackward : LayerBackward<T> {
   const PackedSequence* packed = nullptr;

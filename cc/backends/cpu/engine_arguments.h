@@ -5,6 +5,7 @@
 #define TF_LSTM_OPS_BACKENDS_CPU_ENGINE_ARGUMENTS_H_
 
 #include <algorithm>
+#include <cassert>
 #include <memory>
 #include <vector>
 
@@ -182,8 +183,11 @@ class BackwardArguments {
  public:
   BackwardArguments(const LayerBackward<T>& layer, const PackedSequence& packed)
       : layer_(layer), contiguous_(packed.batch) {
+    // Without rows there may be no saved activations to recognise a step by.
+    assert(layer.z_grad == nullptr || packed.size() == 0);
     const int64_t hidden = layer.config.hidden_size;
     static_cast<LayerBackward<T>&>(engine_) = layer;
+    engine_.z_grad = nullptr;
     engine_.packed = &packed;
     ReadInputs(&contiguous_, &engine_);
     if (AddsXGrad()) {

@@ -140,8 +140,9 @@ double ForwardSchedule::UnitsTime(const Problem& problem, int threads) {
       ReadByte(rates, problem.caches, share * all, count * all, false);
   const double chunks = static_cast<double>(problem.rows.size()) /
                         static_cast<double>(Max(chunk, 1));
+  // z is written, after the cache has read its lines, and read.
   const double z =
-      2 *
+      3 *
       static_cast<double>(rows * problem.input_parts * problem.vector_bytes) *
       rates.near_byte;
   const double step = ProductTime(rates, recurrent, byte) +

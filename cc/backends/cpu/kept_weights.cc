@@ -1,5 +1,7 @@
 #include "backends/cpu/kept_weights.h"
 
+#include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace tf_lstm_ops::cpu {
@@ -9,7 +11,9 @@ bool PackedWeights::filled() const {
 }
 
 void* PackedWeights::Memory(size_t bytes) {
+  assert(memory_ == nullptr || bytes == bytes_);
   if (memory_ == nullptr) memory_ = std::make_unique<AlignedBuffer>(bytes);
+  bytes_ = bytes;
   return memory_->data();
 }
 
@@ -36,11 +40,20 @@ void PackedWeightsUse::Filled() {
 
 std::shared_ptr<PackedWeights> KeptWeights::Find(const WeightsKey& key) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (weights_ == nullptr || key != key_) {
-    weights_ = std::make_shared<PackedWeights>();
-    key_ = key;
+  auto set = std::find_if(sets_.begin(), sets_.end(),
+                          [&](const Set& s) { return s.key == key; });
+  if (set == sets_.end()) {
+    set = sets_.insert(set, {key, std::make_shared<PackedWeights>(), 0});
   }
-  return weights_;
+  set->last_call = ++calls_;
+  std::rotate(sets_.begin(), set, set + 1);
+  size_t kept = 1, bytes = 0;
+  for (; kept < std::min(sets_.size(), kSets); ++kept) {
+    bytes += sets_[kept].weights->bytes();
+    if (bytes > kBytes || calls_ - sets_[kept].last_call > kIdleCalls) break;
+  }
+  sets_.erase(sets_.begin() + static_cast<std::ptrdiff_t>(kept), sets_.end());
+  return sets_.front().weights;
 }
 
 }  // namespace tf_lstm_ops::cpu

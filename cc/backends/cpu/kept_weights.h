@@ -1,4 +1,4 @@
-// KeptWeights: packed weights that a kernel keeps for its next call.
+// KeptWeights: packed weights that a kernel keeps for its next calls.
 //
 // The key is a hash of all bytes of the weights, computed in each call. Nothing
 // else shows that weights are the same: Python may share a variable's memory
@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "backends/cpu/aligned_buffer.h"
 
@@ -27,11 +28,14 @@ class PackedWeights {
   // Returns the memory of the packed weights, allocated by the first call.
   // `bytes` must be the same in every call. Throws std::bad_alloc.
   void* Memory(size_t bytes);
+  // The size of that memory, 0 before the first call.
+  size_t bytes() const { return bytes_; }
 
  private:
   friend class PackedWeightsUse;
   enum State { kEmpty, kClaimed, kFilled };
   std::atomic<int> state_{kEmpty};
+  std::atomic<size_t> bytes_{0};
   std::unique_ptr<AlignedBuffer> memory_;
 };
 
@@ -58,15 +62,33 @@ class PackedWeightsUse {
 // What weights are known by: their sizes I, H, P and a hash of their bytes.
 using WeightsKey = std::array<uint64_t, 4>;
 
-// The packed weights of the last key. Thread-safe.
+// The packed weights of the last keys. There are several because TensorFlow
+// runs equal eager layers, which differ in their weights only, by one kernel.
+// Thread-safe.
 class KeptWeights {
  public:
+  static constexpr size_t kSets = 4;
+  // The most bytes of all sets but that of the current call.
+  static constexpr size_t kBytes = size_t{128} << 20;
+  // A set that this many calls in a row have not used is freed. Training leaves
+  // such sets behind, by a new value of the weights in each evaluation.
+  static constexpr uint64_t kIdleCalls = 64;
+
+  // Returns the weights of a key, empty ones if they are not kept, and frees
+  // those that were used longest ago beyond the limits. Calls that still use
+  // freed weights share the ownership. Throws std::bad_alloc.
   std::shared_ptr<PackedWeights> Find(const WeightsKey& key);
 
  private:
+  struct Set {
+    WeightsKey key;
+    std::shared_ptr<PackedWeights> weights;
+    uint64_t last_call;
+  };
+
   std::mutex mutex_;
-  WeightsKey key_ = {};
-  std::shared_ptr<PackedWeights> weights_;
+  uint64_t calls_ = 0;
+  std::vector<Set> sets_;  // the one that was used last is the first
 };
 
 }  // namespace tf_lstm_ops::cpu

@@ -178,11 +178,12 @@ int ThreadCount(int configured) {
     return static_cast<int>(std::clamp<int64_t>(number, 1, kMaxThreads));
   };
   if (configured > 0) return capped(configured);
-  if (const char* text = std::getenv("TF_NUM_INTRAOP_THREADS")) {
-    const int64_t number = std::strtoll(text, nullptr, 10);
-    if (number > 0) return capped(number);
-  }
-  return capped(UsableProcessors());
+  // Once: Python may change the environment while another thread reads it.
+  static const int64_t variable = [] {
+    const char* text = std::getenv("TF_NUM_INTRAOP_THREADS");
+    return text ? int64_t{std::strtoll(text, nullptr, 10)} : 0;
+  }();
+  return capped(variable > 0 ? variable : UsableProcessors());
 }
 
 }  // namespace tf_lstm_ops::cpu

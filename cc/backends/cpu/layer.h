@@ -42,7 +42,8 @@ void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
 
 // Returns the number of threads to use, at most kMaxThreads. It is `configured`
 // if that is positive, else the value of the environment variable
-// TF_NUM_INTRAOP_THREADS if that is positive, else UsableProcessors().
+// TF_NUM_INTRAOP_THREADS if that is positive, else UsableProcessors(). The
+// first call that needs the variable reads it for the whole process.
 int ThreadCount(int configured);
 
 }  // namespace tf_lstm_ops::cpu

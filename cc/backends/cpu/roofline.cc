@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -44,9 +45,18 @@ double BestRate(int threads, const std::function<float(int)>& run) {
       rates[thread] = static_cast<double>(calls) / seconds;
     };
     std::vector<std::thread> others;
-    for (int t = 1; t < threads; ++t) others.emplace_back(work, t);
+    const auto join = [&others] {
+      for (std::thread& other : others) other.join();
+    };
+    try {
+      for (int t = 1; t < threads; ++t) others.emplace_back(work, t);
+    } catch (const std::exception&) {
+      waiting = 0;  // those that were started wait for no others
+      join();
+      throw;
+    }
     work(0);
-    for (std::thread& other : others) other.join();
+    join();
     double sum = 0;
     for (const double rate : rates) sum += rate;
     best = std::max(best, sum);

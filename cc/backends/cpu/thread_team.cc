@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -210,6 +211,7 @@ class Team {
     }
     phase = first_ + static_cast<uint32_t>(step);
     if (step == job_->phases) items = 0;
+    assert(items >> 32 == 0);
     done_.store(Word::Make(phase, done), std::memory_order_relaxed);
     if (done > 0) done_before_.store(Word::Make(phase, done));
     current_.store(Word::Make(phase, items));

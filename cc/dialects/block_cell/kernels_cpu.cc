@@ -207,6 +207,6 @@ Status OverrideStock() {
 const char* tf_lstm_ops_override_stock() {
   // Once: two equal kernels of the same priority would be ambiguous.
   static const tf_lstm_ops::Status status =
-      tf_lstm_ops::block_cell::OverrideStock();
+      tf_lstm_ops::tf::CatchExceptions(&tf_lstm_ops::block_cell::OverrideStock);
   return status.ok() ? nullptr : status.message().c_str();
 }

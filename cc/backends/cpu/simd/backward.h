@@ -225,13 +225,7 @@ struct BackwardStep {
   TF_LSTM_OPS_INLINE static void StoreGradients(
       const Backward<T>& f, const Rows& rows, int64_t e, int64_t u,
       const typename Cell::Gradients& d) {
-    for (int p = 0; p < kParts; ++p) {
-      StoreZGrad(f, rows, e, p, u, d.z[p]);
-      if (f.args.z_grad) {
-        StoreN(d.z[p], f.args.z_grad + (e * kParts + p) * f.cell_size + u,
-               f.cell_size - u);
-      }
-    }
+    for (int p = 0; p < kParts; ++p) StoreZGrad(f, rows, e, p, u, d.z[p]);
     if constexpr (Cell::kHasState) {
       StoreN(d.state, f.StateGrad(e) + u, f.cell_size - u);
     }

@@ -21,6 +21,7 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
 constexpr int kColumns = 4;      // vectors of columns that a kernel computes
 constexpr int64_t kChain = 128;  // multiply-adds of a chain
+static_assert(kChain % 2 == 0, "a chain begins with a whole pair of rows");
 
 // The part of a product's result that a kernel keeps in registers.
 struct RegisterTile {
@@ -186,6 +187,7 @@ constexpr decltype(&Accumulate<A, B, 1, C, kOwnA, kAStride>) kKernels[kRows] = {
     &Accumulate<A, B, 4, C, kOwnA, kAStride>,
     &Accumulate<A, B, 5, C, kOwnA, kAStride>,
     &Accumulate<A, B, 6, C, kOwnA, kAStride>};
+static_assert(kRows == 6, "kKernels lists a kernel for each number of rows");
 
 // Up to kRows rows of A. Where the weights are pairs of bfloat16 and the
 // processor multiplies pairs, the rows are pairs too, and strides count words.

@@ -1,4 +1,6 @@
 // The engine compiled for one instruction set; see backends/cpu/README.md.
+#include <cassert>
+
 #include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/engine.h"
 #include "backends/cpu/simd/backward.h"
@@ -91,6 +93,7 @@ bool RunsSideBySide(const RnnConfig& config, int threads) {
 // Gives one or two passes scratch memory, and runs them side by side.
 template <class T, class Pass, int kCount>
 void RunPasses(Pass* const (&passes)[kCount]) {
+  assert(passes[kCount - 1]->args.config.cell == passes[0]->args.config.cell);
   int threads = 1;
   for (Pass* pass : passes) threads = Max(threads, pass->schedule.threads());
   Scratch<T> size(nullptr);
@@ -102,6 +105,7 @@ void RunPasses(Pass* const (&passes)[kCount]) {
     passes[k]->Place(&scratch, threads);
     jobs[k] = JobOf(passes[k]);
   }
+  assert(scratch.used() == size.used());
   RunJobs(jobs, kCount, threads);
 }
 

@@ -1,0 +1,99 @@
+// Tests of backends/cpu/layer.h, with an engine that records its calls.
+#include "backends/cpu/layer.h"
+
+#if !defined(_WIN32)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
+#include <csignal>
+#include <cstdlib>
+#include <vector>
+
+#include "backends/cpu/engine.h"
+#include "harness.h"
+
+namespace tf_lstm_ops {
+namespace {
+
+int g_passes = 0, g_step_gradients = 0;
+
+const Engine kRecorder = [] {
+  Engine engine = {};
+  engine.backward_double = [](const EngineBackward<double>*, int, int) {
+    ++g_passes;
+  };
+  engine.step_gradient_double = [](const LayerBackward<double>&, int) {
+    ++g_step_gradients;
+  };
+  return engine;
+}();
+const InstructionSet kSet = {"recorder", &kRecorder, nullptr};
+
+}  // namespace
+
+const InstructionSet& SelectedInstructionSet() { return kSet; }
+
+namespace cpu {
+namespace {
+
+// One step of an LSTM of one row and one unit, whose pre-activations'
+// gradients are wanted.
+struct Step {
+  double numbers[32] = {};
+  LayerBackward<double> layer;
+
+  Step() {
+    layer.config.input_size = layer.config.cell_size =
+        layer.config.hidden_size = 1;
+    layer.sequence.batch = layer.sequence.time = layer.sequence.steps = 1;
+    for (int k = 0; k < kMaxSavedActivations; ++k) {
+      layer.saved.Set(k, numbers + k, 1);
+    }
+    layer.z_grad = numbers + 16;
+  }
+};
+
+TEST(GradientsOfPreActivationsAreThoseOfAStep) {
+  const Step step;
+  ComputeBackward(step.layer, *Pack(step.layer.sequence), 1);
+  CHECK_EQ(g_step_gradients, 1);
+  CHECK_EQ(g_passes, 0);
+}
+
+#if !defined(_WIN32)
+TEST(NoOtherPassForksToComputeGradientsOfPreActivations) {
+  Step step;
+  step.layer.h0_grad = {step.numbers + 24, 1};  // takes a product
+  const pid_t child = fork();
+  if (child == 0) {
+    std::freopen("/dev/null", "w", stderr);
+    ComputeBackward(step.layer, *Pack(step.layer.sequence), 1);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFSIGNALED(status));
+  CHECK_EQ(WTERMSIG(status), SIGABRT);
+}
+#endif
+
+#if defined(_WIN32)
+void setenv(const char* name, const char* value, int) {
+  _putenv_s(name, value);
+}
+#endif
+
+TEST(TheVariableForThreadsIsReadOnce) {
+  const char* name = "TF_NUM_INTRAOP_THREADS";
+  setenv(name, "3", 1);
+  CHECK_EQ(ThreadCount(0), 3);
+  setenv(name, "2", 1);
+  CHECK_EQ(ThreadCount(0), 3);
+  CHECK_EQ(ThreadCount(5), 5);  // what a session is told comes first
+  CHECK_EQ(ThreadCount(65536), kMaxThreads);
+}
+
+}  // namespace
+}  // namespace cpu
+}  // namespace tf_lstm_ops

@@ -1,0 +1,65 @@
+"""Builds the C++ tests in simd/ for each instruction set of this processor and runs them: packing
+and the product kernels by themselves, with odd sizes and unaligned arrays."""
+
+import functools
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tf_lstm_ops import _library
+
+from .test_core import HERE, ROOT, package_build, run
+
+SOURCES = sorted([*HERE.glob("simd/*_test.cc"), HERE / "main.cc"])
+NAMES = [
+    name
+    for source in SOURCES
+    for name in re.findall(r"^TEST\((\w+)\)", source.read_text(), flags=re.MULTILINE)
+]
+INSTRUCTION_SETS = [name.replace("-", "_") for name in _library.cpu_info()["instruction_sets"]]
+CASES = [
+    *(pytest.param(name, marks=pytest.mark.full) for name in INSTRUCTION_SETS[:-1]),
+    INSTRUCTION_SETS[-1],
+]
+
+
+def build(program: Path, instruction_set: str, options: list[str]) -> None:
+    native = package_build()
+    flags = native.FLAGS
+    sets = flags["SIMD_X86_64"] | flags["SIMD_OTHER"] | flags["SIMD_ARM64_TOO"]
+    copts = [f for f in flags["COPTS"] if f not in ("-O3", "-DNDEBUG", "-Icc")]
+    copts += [*sets[instruction_set], flags["SIMD_DEFINE"] + instruction_set]
+    unit = program.with_suffix(".cc")  # one, as in test_core.py
+    unit.write_text("".join(f'#include "{source}"\n' for source in SOURCES))
+    include = ["-I", str(ROOT / "cc"), "-I", str(HERE)]
+    command = [*native.compiler(), *copts, *options, *include, str(unit), "-o", str(program)]
+    subprocess.run(command, check=True)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    @functools.cache
+    def built(instruction_set: str) -> Path:
+        path = tmp_path_factory.mktemp(instruction_set) / "simd_test"
+        build(path, instruction_set, ["-O1"])
+        return path
+
+    return built
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("instruction_set", CASES)
+def test_simd(program: Callable[[str], Path], instruction_set: str, name: str) -> None:
+    run(program(instruction_set), name)
+
+
+@pytest.mark.slow
+def test_simd_under_sanitizers(tmp_path: Path) -> None:
+    path = tmp_path / "simd_test"
+    options = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    build(path, INSTRUCTION_SETS[-1], options)
+    for name in NAMES:
+        run(path, name)
