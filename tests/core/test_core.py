@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 SOURCES = sorted([*HERE.glob("*_test.cc"), HERE / "main.cc"])
 TESTED_OF_CPU = [
-    *("aligned_buffer", "hash_weights", "huge_pages", "kept_weights", "layer", "processors"),
+    *("aligned_buffer", "backward_schedule", "caches", "forward_schedule", "hash_weights"),
+    *("huge_pages", "kept_weights", "layer", "processors"),
     "thread_team",
 ]
 TESTED = ["cc/core", *(f"cc/backends/cpu/{name}.cc" for name in TESTED_OF_CPU)]

@@ -24,6 +24,9 @@ constexpr int64_t kPackingVectors = 8;
 // hands out an item by an atomic operation: lstm,1,100,128,128.
 constexpr int64_t kItemMultiplyAdds = 100000;
 
+// At the end of each step, threads wait for the slowest one.
+constexpr double kWaiting = 1.03;
+
 // Bytes of z of a chunk. A thread's part stays in half of its L2 cache until it
 // is read. lstm,4,50,256,256.
 int64_t ChunkBytes(const Caches& caches, int threads) {

@@ -1,0 +1,247 @@
+// Tests of backends/cpu/forward_schedule.h and backward_schedule.h.
+#include <vector>
+
+#include "backends/cpu/backward_schedule.h"
+#include "backends/cpu/forward_schedule.h"
+#include "backends/cpu/thread_team.h"
+#include "harness.h"
+
+namespace tf_lstm_ops::cpu {
+namespace {
+
+constexpr int64_t kLanes = 16;  // of a float vector with AVX-512
+constexpr int kThreads[] = {1, 2, 8, 22, 64, 192, 100000};
+
+// AMD Zen 5, and an Intel processor whose shared cache is slow. The second
+// one's rates are assumed, not measured.
+const Caches kZen5 = {48 << 10, 1 << 20, 32 << 20};
+const Caches kLargeL2 = {48 << 10, 2 << 20, 256 << 20};
+Rates SlowSharedCache() {
+  Rates rates;
+  rates.far_byte = 0.03;
+  return rates;
+}
+
+struct Layer {
+  int64_t batch, steps, inputs, units;
+};
+
+// Benchmark rows, and sizes that are not multiples of anything.
+const Layer kLayers[] = {
+    {1, 100, 128, 128},   {1, 50, 256, 256},   {4, 50, 256, 256},
+    {16, 50, 256, 256},   {16, 25, 512, 512},  {4, 25, 1024, 1024},
+    {16, 25, 1024, 1024}, {32, 100, 128, 128}, {64, 50, 256, 256},
+    {64, 25, 512, 512},   {256, 60, 7, 32},    {1024, 50, 4, 32},
+    {1664, 12, 20, 64},   {128, 40, 56, 128},  {1, 300, 24, 48},
+    {17, 33, 70, 200},    {31, 3, 1, 1},       {1, 1, 5, 7},
+    {12, 2, 9, 33},       {97, 5, 3, 17},      {64, 25, 1024, 1024}};
+
+PackedSequence Steps(const Layer& layer) {
+  Sequence sequence;
+  sequence.batch = layer.batch;
+  sequence.time = sequence.steps = layer.steps;
+  return PackedSequence(sequence);
+}
+
+int64_t Padded(const Layer& layer) {
+  return CeilDiv(layer.units, kLanes) * kLanes;
+}
+
+// An LSTM layer in float.
+ForwardSchedule::Problem ForwardOf(const Layer& layer,
+                                   const PackedSequence& rows) {
+  ForwardSchedule::Problem problem = {
+      rows,        false,        true,   false, false, Padded(layer),
+      layer.units, layer.inputs, kLanes, 4,     4,     16 * Padded(layer),
+      4 * kLanes};
+  problem.caches = kZen5;
+  return problem;
+}
+
+BackwardSchedule::Problem BackwardOf(const Layer& layer) {
+  const int64_t row = 16 * layer.units;
+  BackwardSchedule::Problem problem = {layer.batch,
+                                       layer.steps,
+                                       layer.batch * layer.steps,
+                                       false,
+                                       true,
+                                       Padded(layer),
+                                       layer.units,
+                                       layer.inputs,
+                                       kLanes,
+                                       4,
+                                       (layer.inputs + layer.units) * row,
+                                       row,
+                                       4 * kLanes};
+  problem.caches = kZen5;
+  return problem;
+}
+
+// Calls use(problem, schedule, threads) for all layers and numbers of threads,
+// with one pass and two side by side, with one phase a step and two.
+template <class F>
+void ForEachForward(const F& use) {
+  for (const Layer& layer : kLayers) {
+    const PackedSequence rows = Steps(layer);
+    for (const int kind : {0, 1, 2, 3, 4}) {
+      ForwardSchedule::Problem problem = ForwardOf(layer, rows);
+      problem.together = kind == 1 ? 2 : 1;
+      problem.multiplies_m = kind == 2;
+      problem.reduces_rows = kind == 3;
+      problem.once = kind == 4 && layer.steps == 1;
+      for (const int threads : kThreads) {
+        use(problem, ForwardSchedule(problem, threads), threads);
+      }
+    }
+  }
+}
+
+template <class F>
+void ForEachBackward(const F& use) {
+  for (const Layer& layer : kLayers) {
+    for (const int kind : {0, 1, 2}) {
+      BackwardSchedule::Problem problem = BackwardOf(layer);
+      problem.together = kind == 1 ? 2 : 1;
+      problem.two_phases = kind == 2;
+      for (const int threads : kThreads) {
+        use(problem, BackwardSchedule(problem, threads), threads);
+      }
+    }
+  }
+}
+
+TEST(SchedulesUseNoMoreThreadsThanHaveWork) {
+  ForEachForward([](const auto& problem, const auto& schedule, int threads) {
+    const int64_t vectors = problem.together * problem.units / kLanes;
+    const int64_t slices = problem.rows.batch / ForwardSchedule::kMinSliceRows;
+    CHECK(schedule.threads() >= 1);
+    CHECK(schedule.threads() <= threads);
+    CHECK(schedule.threads() <= Max(vectors, slices));
+    CHECK(schedule.threads() <= kMaxThreads);
+  });
+  ForEachBackward([](const auto& problem, const auto& schedule, int threads) {
+    const int64_t items =
+        schedule.slices() > 0 ? schedule.slices() : problem.units / kLanes;
+    CHECK(schedule.threads() >= 1);
+    CHECK(schedule.threads() <= threads);
+    CHECK(schedule.threads() <= problem.together * items);
+    CHECK(schedule.threads() <= kMaxThreads);
+  });
+}
+
+// By the prediction; kThreads ascend.
+TEST(MoreThreadsNeverTakeLonger) {
+  double before = 0;
+  ForEachForward([&](const auto&, const auto& schedule, int threads) {
+    if (threads > 1) CHECK(schedule.time() <= before);
+    before = schedule.time();
+  });
+  ForEachBackward([&](const auto&, const auto& schedule, int threads) {
+    if (threads > 1) CHECK(schedule.time() <= before);
+    before = schedule.time();
+  });
+}
+
+// With 22 threads, 256 rows once were groups of units: two items and a barrier
+// a step.
+TEST(SmallLayerWithManyRowsStaysInSlices) {
+  const Layer layer = {256, 60, 7, 32};
+  const PackedSequence rows = Steps(layer);
+  for (const int threads : {1, 2, 8, 22, 64, 192}) {
+    const ForwardSchedule schedule(ForwardOf(layer, rows), threads);
+    CHECK(schedule.regime() == ForwardSchedule::Regime::kSlices);
+    CHECK(schedule.slice_rows() >= ForwardSchedule::kMinSliceRows);
+    CHECK(schedule.threads() >= Min(threads, 16));
+  }
+}
+
+// The plan of two threads that was measured to be best on Zen 5; see
+// benchmarks/NOTES.md.
+TEST(TwoThreadsKeepTheirPlan) {
+  using Regime = ForwardSchedule::Regime;
+  const struct {
+    Layer layer;
+    Regime regime;
+    int threads;
+  } kPlans[] = {{{1, 100, 128, 128}, Regime::kUnits, 2},
+                {{1, 300, 24, 48}, Regime::kUnits, 1},
+                {{4, 50, 256, 256}, Regime::kUnits, 2},
+                {{16, 50, 256, 256}, Regime::kUnits, 2},
+                {{16, 25, 1024, 1024}, Regime::kUnits, 2},
+                {{24, 50, 256, 256}, Regime::kSlices, 2},
+                {{32, 100, 128, 128}, Regime::kSlices, 2},
+                {{64, 50, 256, 256}, Regime::kSlices, 2},
+                {{64, 25, 512, 512}, Regime::kSlices, 2},
+                {{64, 25, 1024, 1024}, Regime::kUnits, 2},
+                {{256, 60, 7, 32}, Regime::kSlices, 2}};
+  for (const auto& plan : kPlans) {
+    const PackedSequence rows = Steps(plan.layer);
+    const ForwardSchedule schedule(ForwardOf(plan.layer, rows), 2);
+    CHECK(schedule.regime() == plan.regime);
+    CHECK_EQ(schedule.threads(), plan.threads);
+  }
+}
+
+// W and R of 2 MiB exceed the L2 cache, R alone does not. One thread then reads
+// W once for many steps.
+TEST(CachesDecideTheRegime) {
+  const Layer layer = {16, 50, 256, 256};
+  const PackedSequence rows = Steps(layer);
+  ForwardSchedule::Problem problem = ForwardOf(layer, rows);
+  problem.caches = kLargeL2;
+  problem.rates = SlowSharedCache();
+  CHECK(ForwardSchedule(problem, 1).regime() ==
+        ForwardSchedule::Regime::kUnits);
+  problem.caches.l2 = 8 << 20;
+  CHECK(ForwardSchedule(problem, 1).regime() ==
+        ForwardSchedule::Regime::kSlices);
+}
+
+// A call of few microseconds does not wake other threads.
+TEST(SmallCallsRunOnOneThread) {
+  for (const Layer& layer : {Layer{1, 1, 5, 7}, Layer{31, 3, 1, 1}}) {
+    const PackedSequence rows = Steps(layer);
+    CHECK_EQ(ForwardSchedule(ForwardOf(layer, rows), 192).threads(), 1);
+    CHECK_EQ(BackwardSchedule(BackwardOf(layer), 192).threads(), 1);
+  }
+}
+
+// Each unit and each row of the batch belongs to one item of its phase.
+TEST(ItemsCoverTheWork) {
+  ForEachForward([](const auto& problem, const auto& schedule, int) {
+    using Work = ForwardSchedule::Work;
+    for (int64_t phase = 0; phase < schedule.Phases(); ++phase) {
+      const auto at = schedule.At(phase);
+      const int64_t items = schedule.Items(phase);
+      if (at.work == Work::kCells) {
+        CHECK(items * schedule.group() >= problem.units);
+        CHECK((items - 1) * schedule.group() < problem.units);
+      } else if (at.work == Work::kSlices) {
+        const int64_t last = problem.rows.steps - 1;
+        CHECK_EQ(schedule.SliceBegin(0, last), problem.rows.begin[last]);
+        CHECK_EQ(schedule.SliceBegin(items, last), problem.rows.size());
+        CHECK(schedule.slice_rows() <= ForwardSchedule::kRowBlock);
+      }
+    }
+  });
+}
+
+// The order of sums: steps, chunks and slices are the same for any number of
+// threads and any caches.
+TEST(BackwardSumsDoNotDependOnTheMachine) {
+  for (const Layer& layer : kLayers) {
+    const BackwardSchedule one(BackwardOf(layer), 1);
+    for (const int threads : kThreads) {
+      BackwardSchedule::Problem problem = BackwardOf(layer);
+      problem.caches = kLargeL2;
+      problem.rates = SlowSharedCache();
+      const BackwardSchedule other(problem, threads);
+      CHECK_EQ(other.slices(), one.slices());
+      CHECK_EQ(other.chunks(), one.chunks());
+      CHECK_EQ(other.chunk_rows(), one.chunk_rows());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tf_lstm_ops::cpu
