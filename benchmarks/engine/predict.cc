@@ -4,10 +4,10 @@
 // usage: predict THREADS [CELL,BATCH,STEPS,INPUTS,UNITS ...]
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "backends/cpu/backward_schedule.h"
 #include "backends/cpu/forward_schedule.h"
+#include "backends/cpu/measured_rates.h"
 #include "case.h"
 #include "our_layer.h"
 #include "timing.h"
@@ -17,36 +17,49 @@ namespace {
 
 using tf_lstm_ops::cpu::BackwardSchedule;
 using tf_lstm_ops::cpu::ForwardSchedule;
-
-// Elements of a float vector of the instruction set in use.
-int64_t Lanes() {
-  const char* name = tf_lstm_ops::SelectedInstructionSet().name;
-  if (std::strncmp(name, "x86-64-v4", 9) == 0) return 16;
-  return std::strcmp(name, "x86-64-v3") == 0 ? 8 : 4;
-}
+using tf_lstm_ops::cpu::RatesFor;
 
 class Prediction {
  public:
   explicit Prediction(const Case& c)
-      : case_(c), lanes_(Lanes()), packed_(SequenceOf(c)) {}
+      : case_(c),
+        lanes_(tf_lstm_ops::SelectedInstructionSet().engine->float_lanes),
+        packed_(SequenceOf(c)) {}
 
   ForwardSchedule Forward(int threads, bool packs_weights) const {
     const auto gates = case_.gates();
-    return {{packed_, false, packs_weights, false, false, Padded(),
-             case_.units, case_.inputs, lanes_, gates, gates,
-             gates * Padded() * 4, lanes_ * 4},
-            threads};
+    ForwardSchedule::Problem problem = {
+        packed_,   false,    packs_weights, false,
+        false,     Padded(), case_.units,   case_.inputs,
+        lanes_,    gates,    gates,         gates * Padded() * 4,
+        lanes_ * 4};
+    problem.rates =
+        RatesFor((case_.inputs + case_.units) * gates * Padded() * 4);
+    return {problem, threads};
   }
   BackwardSchedule Backward(int threads) const {
     const int64_t row = case_.gates() * case_.units * 4;
-    return {{case_.batch, case_.steps, packed_.size(), false, true, Padded(),
-             case_.units, case_.inputs, lanes_, case_.gates(),
-             (case_.units + case_.inputs) * row, row, lanes_ * 4},
-            threads};
+    BackwardSchedule::Problem problem = {case_.batch,
+                                         case_.steps,
+                                         packed_.size(),
+                                         false,
+                                         true,
+                                         Padded(),
+                                         case_.units,
+                                         case_.inputs,
+                                         lanes_,
+                                         case_.gates(),
+                                         (case_.units + case_.inputs) * row,
+                                         row,
+                                         lanes_ * 4};
+    problem.rates = RatesFor((case_.units + case_.inputs) * row);
+    return {problem, threads};
   }
 
  private:
-  int64_t Padded() const { return (case_.units + lanes_ - 1) / lanes_ * lanes_; }
+  int64_t Padded() const {
+    return (case_.units + lanes_ - 1) / lanes_ * lanes_;
+  }
 
   const Case case_;
   const int64_t lanes_;
@@ -86,8 +99,8 @@ void PrintCurve(const Case& c) {
     const ForwardSchedule forward = prediction.Forward(threads, true);
     const BackwardSchedule backward = prediction.Backward(threads);
     std::printf(" | %3d: %s %d %.1f; %d %.1f", threads,
-                kRegimes[static_cast<int>(forward.regime())],
-                forward.threads(), forward.time() / 1e3, backward.threads(),
+                kRegimes[static_cast<int>(forward.regime())], forward.threads(),
+                forward.time() / 1e3, backward.threads(),
                 backward.time() / 1e3);
   }
   std::printf("\n");
@@ -95,6 +108,11 @@ void PrintCurve(const Case& c) {
 
 int Main(int count, char** arguments) {
   const int threads = count > 1 ? std::atoi(arguments[1]) : 1;
+  const tf_lstm_ops::cpu::Rates& rates = tf_lstm_ops::cpu::MeasuredRates();
+  std::printf(
+      "ns of a vector multiply-add %.3f, of a byte of the L2 cache %.4f, of "
+      "the shared cache %.4f more\n",
+      rates.multiply_add, rates.near_byte, rates.far_byte);
   for (int k = 2; k < count; ++k) Compare(ParseCase(arguments[k]), threads);
   for (int k = 2; k < count; ++k) PrintCurve(ParseCase(arguments[k]));
   return 0;

@@ -44,10 +44,10 @@ double ChunkProductsTime(const Problem& p, int64_t rows) {
   return kChunkProducts * (weights + x);
 }
 
-// Of all threads: packing, and reading what the forward pass saved, about six
+// Of all threads: packing, and reading what the forward pass saved, about four
 // arrays of the size of h.
 double StreamsTime(const Problem& p) {
-  constexpr double kSaved = 6;
+  constexpr double kSaved = 4;
   const double saved =
       kSaved * static_cast<double>(p.rows * p.units / p.lanes * p.vector_bytes);
   return PackingTime(p.rates, p.caches, static_cast<double>(p.weight_bytes)) +

@@ -54,6 +54,7 @@ using BackwardFunction = void (*)(const EngineBackward<T>* layers, int count,
 
 // The functions of one instruction set.
 struct Engine {
+  int float_lanes;  // floats in a vector
   ForwardFunction<float> forward_float;
   ForwardFunction<double> forward_double;
   BackwardFunction<float> backward_float;

@@ -155,7 +155,7 @@ double ForwardSchedule::UnitsTime(const Problem& problem, int threads) {
                                 Group(problem, Regime::kUnits, threads));
   const double phases = steps * static_cast<double>(StepPhases(problem));
   return PackingTime(problem, threads) +
-         share *
+         share * (threads > 1 ? kWaiting : 1) *
              (chunks * ProductTime(rates, input, input_byte) + steps * step) +
          phases * PhaseTime(rates, items, threads) +
          (threads > 1 ? rates.wake : 0);

@@ -15,6 +15,7 @@
 
 #include "backends/cpu/backward_schedule.h"
 #include "backends/cpu/engine.h"
+#include "backends/cpu/measured_rates.h"
 #include "backends/cpu/scratch.h"
 #include "backends/cpu/simd/cell_shape.h"
 #include "backends/cpu/simd/gemm.h"
@@ -340,7 +341,9 @@ struct Backward {
             (hidden_size + input) * row,
             row,
             kL * kBytes,
-            together};
+            together,
+            cpu::TheCaches(),
+            cpu::RatesFor((hidden_size + input) * row)};
   }
   int64_t RowValuesSize() const {
     return shape.reduces_rows ? kRowValues * padded_size : 0;

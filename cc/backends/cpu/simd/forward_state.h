@@ -10,6 +10,7 @@
 
 #include "backends/cpu/engine.h"
 #include "backends/cpu/forward_schedule.h"
+#include "backends/cpu/measured_rates.h"
 #include "backends/cpu/scratch.h"
 #include "backends/cpu/simd/cell_shape.h"
 #include "backends/cpu/simd/single_step.h"
@@ -269,6 +270,10 @@ struct Forward {
   ForwardSchedule::Problem MakeProblem(int together) const {
     const int64_t bytes =
         format == WeightFormat::kBFloat16Pairs ? sizeof(BFloat16) : sizeof(T);
+    const int64_t input = args.weights.input ? input_size : 0;
+    const int64_t weights =
+        padded_size * bytes *
+        (shape.input * input + shape.recurrent * hidden_size);
     return {*args.packed,
             !PacksWeights(args, shape),
             !filled,
@@ -276,13 +281,15 @@ struct Forward {
             shape.reduces_rows,
             padded_size,
             hidden_size,
-            args.weights.input ? input_size : 0,
+            input,
             kLanes<T>,
             shape.input,
             shape.recurrent,
             z_row() * static_cast<int64_t>(sizeof(T)),
             kLanes<T> * bytes,
-            together};
+            together,
+            cpu::TheCaches(),
+            cpu::RatesFor(weights)};
   }
 };
 

@@ -213,7 +213,8 @@ float Sum(const float* x, int64_t n) {
 
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 extern const Engine kEngine;
-const Engine kEngine = {&RunForward<float>,
+const Engine kEngine = {kLanes<float>,
+                        &RunForward<float>,
                         &RunForward<double>,
                         &RunBackward<float>,
                         &RunBackward<double>,
