@@ -140,7 +140,7 @@ struct BackwardStep {
   // biases and peepholes. With a projection, computes m again.
   static void CellsOfVector(const Backward<T>& f, const Rows& rows,
                             RowRange range, int64_t u) {
-    const CellParameters<T, Cell> parameters(f.args, u);
+    const ParametersAt<T, Cell> parameters(f.args, u);
     const Parameters with = parameters.get();
     V bias_sum[kParts] = {}, peephole_sum[kParts] = {};
     for (int64_t e = range.begin; e < range.end; ++e) {
@@ -234,7 +234,7 @@ struct BackwardStep {
   // h = o * co of all packed rows, units [n, end), where it was not given.
   static void RestoreH(const Backward<T>& f, int64_t n, int64_t end) {
     for (int64_t u = n; u < end; u += kL) {
-      const CellParameters<T, Cell> parameters(f.args, u);
+      const ParametersAt<T, Cell> parameters(f.args, u);
       for (int64_t e = 0; e < f.packed_rows; ++e) {
         const V h = Cell::Hidden(LoadOutputs(f, e, u, parameters.get()),
                                  parameters.get());

@@ -139,7 +139,7 @@ struct ForwardStep {
   // One vector of units of a block of rows.
   static void StepOfVector(const Forward<T>& f, const RowBlock<T>& block,
                            int64_t u) {
-    const CellParameters<T, Cell> parameters(f.args, u);
+    const ParametersAt<T, Cell> parameters(f.args, u);
     const auto with = parameters.get();
     V bias[kParts];
     LoadBias(f, u, bias);
@@ -148,7 +148,7 @@ struct ForwardStep {
       V z[kRows][kParts];
       Multiply(f, tile, bias, z);
       if constexpr (Cell::kResetsBefore) {
-        SecondProductForward<T, Cell>::StoreM(f, tile, z);
+        SecondProductForward<T, Cell>::StoreM(f, tile, with, z);
       } else {
         ApplyCell(f, tile, with, z);
       }

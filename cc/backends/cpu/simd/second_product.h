@@ -16,12 +16,13 @@ struct SecondProductForward {
   // reads. z includes the biases.
   template <class Tile>
   static void StoreM(const Forward<T>& f, const Tile& tile,
+                     const typename Cell::Parameters& with,
                      const V (*z)[Cell::kPreActivations]) {
     const int64_t u = tile.u, width = f.cell_size - u;
     for (int64_t r = 0; r < tile.rows; ++r) {
       const int64_t e = tile.packed_row(r);
       const V h = LoadN(f.State(e) + u, width);
-      const typename Cell::Outputs y = Cell::Gates(z[r], h, {});
+      const typename Cell::Outputs y = Cell::Gates(z[r], h, with);
       StoreN(y.r * DropH(f, h, kGateN, f.batch_row[e], u), f.M(e) + u, width);
       StoreN(y.u, f.Held(kHeldU, e) + u, width);
       StoreN(z[r][kGateN], f.Held(kHeldN, e) + u, width);
@@ -51,12 +52,13 @@ struct SecondProductForward {
       m[r] = f.M(e + r);
       z[r][0] = LoadN(f.Held(kHeldN, e + r) + u, width);
     }
+    const ParametersAt<T, Cell> with(f.args, u);
     MultiplyRows<1>(FactorRows<T>{m, rows}, f.SecondWeights(u), z);
     for (int64_t r = 0; r < rows; ++r) {
       T* state = f.State(e + r) + u;
       typename Cell::Outputs y = {};
       y.u = LoadN(f.Held(kHeldU, e + r) + u, width);
-      Cell::Output(z[r][0], LoadN(state, width), &y);
+      Cell::Output(z[r][0], LoadN(state, width), with.get(), &y);
       StoreN(y.h, state, width);
       StoreN(y.h, f.H(e + r) + u, width);
       StoreEffectiveH(f, y.h, e + r, u);
@@ -86,7 +88,8 @@ struct SecondProductBackward {
       grad.h = LoadN(state_grad, width) +
                (LoadN(f.RunningHGrad(e) + u, width) + f.UpstreamH(e, u));
       const typename Cell::Gradients d =
-          Cell::Backward(y, LoadN(f.PreviousH(e) + u, width), grad, {});
+          Cell::Backward(y, LoadN(f.PreviousH(e) + u, width), grad,
+                         ParametersAt<T, Cell>(f.args, u).get());
       StoreN(d.state, state_grad, width);
       Store(f, rows, e, kGateN, u, d.z[kGateN]);
       Store(f, rows, e, kGateU, u, d.z[kGateU]);
@@ -108,7 +111,9 @@ struct SecondProductBackward {
       const V dm = LoadN(f.MGrad(rows, e) + u, width);
       StoreN(LoadN(state_grad, width) + drop(r * dm), state_grad, width);
       StoreN(r * h, f.M(rows, e) + u, width);
-      Store(f, rows, e, kGateR, u, Cell::ResetBackward(r, h, dm));
+      Store(f, rows, e, kGateR, u,
+            Cell::ResetBackward(r, h, dm,
+                                ParametersAt<T, Cell>(f.args, u).get()));
     });
   }
 
