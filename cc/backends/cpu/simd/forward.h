@@ -55,6 +55,7 @@ struct RowBlock {
   T* z;
   const T *x[kRowBlock], *h_prev[kRowBlock];  // after dropout or rounding
   T *m[kRowBlock], *state[kRowBlock];
+  int64_t output[kRowBlock];  // rows of the outputs
 };
 
 // Rows [first, first + rows) of a block, at most kRows, and one vector of units
@@ -267,13 +268,15 @@ struct ForwardStep {
     // h as the next step's product reads it, after dropout or rounding.
     if (f.effective_h_sets() > 0 && !f.projected()) {
       for (int64_t r = 0; r < tile.rows; ++r) {
-        StoreEffectiveH(f, y[r].h, tile.packed_row(r), u);
+        StoreEffectiveH(f, y[r].h, f.At(tile.packed_row(r)), u);
       }
     }
     ForEachSaved<Cell>([&](auto k, auto member) {
       if (!f.args.saved.data[k]) return;
       for (int64_t r = 0; r < tile.rows; ++r) {
-        StoreN(y[r].*member, f.Saved(k, tile.packed_row(r)) + u, width);
+        T* to = f.args.saved.Row(k, tile.packed_row(r),
+                                 tile.block.output[tile.first + r]);
+        StoreN(y[r].*member, to + u, width);
       }
     });
   }
@@ -323,12 +326,13 @@ struct ForwardStep {
       const int64_t first = block.begin - rows.begin;
       block.rows = Min(rows.end - block.begin, block.kRowBlock);
       block.z = rows.z ? rows.z + first * f.z_row() : nullptr;
-      for (int64_t r = 0; r < block.rows; ++r) {
-        const int64_t e = block.begin + r;
-        block.x[r] = f.FactorX(e, rows);
-        block.h_prev[r] = f.FactorH(e);
-        block.m[r] = f.M(e);
-        block.state[r] = f.State(e);
+      PackedRow at = f.At(block.begin);
+      for (int64_t r = 0; r < block.rows; ++r, at = f.packed.Next(at)) {
+        block.x[r] = f.FactorX(at, rows);
+        block.h_prev[r] = f.FactorH(at);
+        block.m[r] = f.M(at);
+        block.state[r] = f.State(at);
+        block.output[r] = at.output;
       }
       use(block);
     }
