@@ -5,8 +5,8 @@
 // state of its row, so a pass computes the packed rows only.
 //
 // Where all steps are valid, packed row e is step e / batch of row e % batch,
-// and the rows that it reads and writes are computed from e. Only with masked
-// steps are there lists.
+// and the rows that it reads and writes are computed. Only with masked steps
+// are there lists.
 #ifndef TF_LSTM_OPS_CORE_PACKED_SEQUENCE_H_
 #define TF_LSTM_OPS_CORE_PACKED_SEQUENCE_H_
 
@@ -22,14 +22,13 @@ namespace tf_lstm_ops {
 // What belongs to packed row `index`.
 struct PackedRow {
   int64_t index;
-  int64_t batch;    // its row of the batch
-  int64_t input;    // its row of x as [rows, I]
-  int64_t output;   // its row of the outputs as [rows, P], where P is the size
-                    // of an output
-  int64_t ordinal;  // the number of preceding packed rows of its row of the
-                    // batch
-  // The last of these and its row of the outputs. -1 if there is none;
-  // previous_output is then undefined.
+  int64_t batch;   // its row of the batch
+  int64_t input;   // its row of x as [rows, I]
+  int64_t output;  // its row of the outputs as [rows, P], where P is the size
+                   // of an output
+  // The number of preceding packed rows of the same row of the batch.
+  int64_t ordinal;
+  // The last of them, or -1, and its row of the outputs, undefined without it.
   int64_t previous, previous_output;
 };
 
@@ -44,13 +43,6 @@ struct PackedSequence {
   // batch of no rows has no steps. Throws std::bad_alloc where steps are
   // masked.
   explicit PackedSequence(const Sequence& sequence);
-
-  // If `count` packed rows from `from` on belong to one step of a full batch,
-  // the distance of their rows of x, else 0.
-  TF_LSTM_OPS_INLINE int64_t InputStride(const PackedRow& from,
-                                         int64_t count) const {
-    return is_full() && from.batch + count <= batch ? input_.of_row : 0;
-  }
 
   // V, the number of valid steps.
   TF_LSTM_OPS_INLINE int64_t size() const { return Begin(steps); }
@@ -93,6 +85,12 @@ struct PackedSequence {
             of.ordinal - 1,
             of.previous < batch ? -1 : of.previous - batch,
             of.previous_output - output_.of_step};
+  }
+  // If `count` packed rows from `from` on belong to one step of a full batch,
+  // the distance of their rows of x, else 0.
+  TF_LSTM_OPS_INLINE int64_t InputStride(const PackedRow& from,
+                                         int64_t count) const {
+    return is_full() && from.batch + count <= batch ? input_.of_row : 0;
   }
   // Of a row of the batch: its last packed row, or -1.
   TF_LSTM_OPS_INLINE int64_t Last(int64_t row) const {

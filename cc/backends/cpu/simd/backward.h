@@ -112,7 +112,8 @@ struct BackwardStep {
   // too far away for the hardware prefetcher.
   static void PrefetchFactors(const Backward<T>& f, const Rows& rows) {
     PackedRow at = f.At(rows.begin);
-    for (; at.index < rows.end; at = f.packed.Next(at)) {
+    for (int64_t e = rows.begin; e < rows.end; ++e) {
+      if (e > rows.begin) at = f.packed.Next(at);
       if (at.previous < 0) continue;
       const PackedRow before = f.packed.Before(at);
       PrefetchToRead(f.X(before), f.input_size);
@@ -141,7 +142,7 @@ struct BackwardStep {
     const Parameters with = parameters.get();
     V bias_sum[kParts] = {}, peephole_sum[kParts] = {};
     for (int64_t r = 0; r < count; ++r) {
-      const PackedRow& e = at[r];
+      const PackedRow e = at[r];
       if (e.previous >= 0) PrefetchInputs(f, f.packed.Before(e), u);
       const Outputs y = LoadOutputs(f, e, u, with);
       const V before = LoadPreviousState(f, e, u);

@@ -17,13 +17,13 @@ constexpr int64_t kCellRows = 8;
 template <class T, class F>
 void ForEachCellRows(const Backward<T>& f, const BackwardRows<T>& rows,
                      const F& use) {
-  PackedRow at[kCellRows], next = f.At(rows.begin);
+  PackedRow at[kCellRows];
+  at[0] = f.At(rows.begin);
   for (int64_t e = rows.begin; e < rows.end; e += kCellRows) {
     const int64_t count = Min(kCellRows, rows.end - e);
-    for (int64_t r = 0; r < count; ++r, next = f.packed.Next(next)) {
-      at[r] = next;
-    }
+    for (int64_t r = 1; r < count; ++r) at[r] = f.packed.Next(at[r - 1]);
     use(at, count);
+    if (e + count < rows.end) at[0] = f.packed.Next(at[count - 1]);
   }
 }
 

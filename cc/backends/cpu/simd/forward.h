@@ -327,7 +327,8 @@ struct ForwardStep {
       block.rows = Min(rows.end - block.begin, block.kRowBlock);
       block.z = rows.z ? rows.z + first * f.z_row() : nullptr;
       PackedRow at = f.At(block.begin);
-      for (int64_t r = 0; r < block.rows; ++r, at = f.packed.Next(at)) {
+      for (int64_t r = 0; r < block.rows; ++r) {
+        if (r > 0) at = f.packed.Next(at);
         block.x[r] = f.FactorX(at, rows);
         block.h_prev[r] = f.FactorH(at);
         block.m[r] = f.M(at);

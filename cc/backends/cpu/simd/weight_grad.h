@@ -68,8 +68,9 @@ struct WeightGrad {
     const int64_t end = Min(begin + kPanelColumns, rows);
     panels += set * SetSize();
     PackedRow at = packed.At(of.begin);
-    for (; at.index < of.end; at = packed.Next(at)) {
-      const int64_t k = of.first + at.index - of.begin;
+    for (int64_t e = of.begin; e < of.end; ++e) {
+      if (e > of.begin) at = packed.Next(at);
+      const int64_t k = of.first + e - of.begin;
       const T* row = row_of(at);
       if (!keep && !RoundsFactors(format)) {
         CopyRow(row, begin, end, panels + k * kRows);
