@@ -96,6 +96,23 @@ def attributes(op: str) -> tuple[str, ...]:
 
 
 @functools.cache
+def defaults(op: str) -> dict[str, Any]:
+    """The default values of the attributes of an op.
+
+    Args:
+      op: the op's name.
+
+    Returns:
+      The values of those of `attributes` that have one, by name.
+    """
+    _library.load()
+    found = {attribute.name: attribute.default_value for attribute in _definition(op).attr}
+    kinds = {name: found[name].WhichOneof("value") for name in attributes(op)}
+    values = {name: getattr(found[name], kind) for name, kind in kinds.items() if kind}
+    return {name: v.decode() if isinstance(v, bytes) else v for name, v in values.items()}
+
+
+@functools.cache
 def choices(op: str, attribute: str) -> tuple[str, ...]:
     """The values that an attribute may have.
 

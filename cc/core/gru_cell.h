@@ -17,6 +17,7 @@
 #ifndef TF_LSTM_OPS_CORE_GRU_CELL_H_
 #define TF_LSTM_OPS_CORE_GRU_CELL_H_
 
+#include "core/cell_options.h"
 #include "core/gate_order.h"
 #include "core/macros.h"
 
@@ -43,7 +44,7 @@ struct GruCell {
   static constexpr bool kReducesRows = false;
   static constexpr bool kResetsBefore = false;
 
-  struct Parameters {};
+  using Parameters = CellParameters<V>;
   struct Outputs {
     V r, u, n, nh, h;
   };
@@ -58,9 +59,9 @@ struct GruCell {
   static constexpr V Outputs::* kState = &Outputs::h;
 
   static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[kPreActivations],
-                                            V h_prev, const Parameters&) {
-    Outputs y = Gates(z, h_prev, {});
-    Output(z, h_prev, {}, &y);
+                                            V h_prev, const Parameters& with) {
+    Outputs y = Gates(z, h_prev, with);
+    Output(z, h_prev, with, &y);
     return y;
   }
   static TF_LSTM_OPS_INLINE Outputs Gates(const V (&z)[kPreActivations], V,
@@ -122,7 +123,8 @@ struct ResetBeforeGruCell : GruCell<Math> {
     y.u = Math::Sigmoid(z[kGateU]);
     return y;
   }
-  static TF_LSTM_OPS_INLINE void Output(V z, V h_prev, Outputs* y) {
+  static TF_LSTM_OPS_INLINE void Output(V z, V h_prev, const Parameters&,
+                                        Outputs* y) {
     y->n = Math::Tanh(z);
     y->h = (1 - y->u) * y->n + y->u * h_prev;
   }
@@ -131,7 +133,8 @@ struct ResetBeforeGruCell : GruCell<Math> {
   // for dzn, dzu and dh_prev. With dm = R_n' dzn, the second one is
   //
   //   dzr = r(1-r) * h_prev * dm     dh_prev += r * dm
-  static TF_LSTM_OPS_INLINE V ResetBackward(V r, V h_prev, V dm) {
+  static TF_LSTM_OPS_INLINE V ResetBackward(V r, V h_prev, V dm,
+                                            const Parameters&) {
     return (r - r * r) * h_prev * dm;
   }
 };

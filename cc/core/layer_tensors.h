@@ -47,9 +47,9 @@ struct SavedActivations {
   int64_t stride[kMaxSavedActivations] = {};
   bool packed = false;
 
-  // Activation k of packed row e, whose output row is output_row[e].
-  TF_LSTM_OPS_DEVICE T* Row(int k, int64_t e, const int64_t* output_row) const {
-    return data[k] + (packed ? e : output_row[e]) * stride[k];
+  // Activation k of packed row e, whose output row is `output`.
+  TF_LSTM_OPS_INLINE T* Row(int k, int64_t e, int64_t output) const {
+    return data[k] + (packed ? e : output) * stride[k];
   }
   TF_LSTM_OPS_DEVICE void Set(int k, T* rows, int64_t row_stride) {
     data[k] = rows;

@@ -122,11 +122,7 @@ struct LstmCellOf {
   static constexpr bool kResetsBefore = false;
   static constexpr int kNewStatePeephole = kNewStateGate;
 
-  struct Parameters {
-    const V* peephole = nullptr;  // [kPreActivations] by gate; null: none
-    const V* clip = nullptr;      // null: no clipping
-    const CellOptions* options = nullptr;
-  };
+  using Parameters = CellParameters<V>;
   struct Outputs {
     V i, cs, f, o, ci, co, h;
   };

@@ -1,8 +1,6 @@
 #include "core/packed_sequence.h"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -30,134 +28,94 @@ bool IsFull(const Sequence& sequence) {
                      [&](int64_t length) { return length == sequence.steps; });
 }
 
-// Whether two sequences without masked steps have the same lists.
-bool SameLists(const Sequence& a, const Sequence& b) {
-  return a.batch == b.batch && a.time == b.time && a.steps == b.steps &&
-         a.time_major == b.time_major && a.reversed == b.reversed &&
-         a.outputs_in_order == b.outputs_in_order;
-}
-
-// The packed sequences of the last calls without masked steps. A call that
-// finds the list in use, by another thread or since a fork, does without it.
-class RecentSequences {
- public:
-  using Packed = std::shared_ptr<const PackedSequence>;
-
-  // Returns null where there is none.
-  Packed Find(const Sequence& sequence) {
-    Packed found;
-    if (busy_.exchange(true)) return found;
-    for (const Entry& entry : entries_) {
-      if (entry.packed && SameLists(entry.sequence, sequence)) {
-        found = entry.packed;
-        break;
-      }
-    }
-    busy_.store(false);
-    return found;
-  }
-
-  // Replaces the oldest entry.
-  void Add(const Sequence& sequence, Packed packed) {
-    if (packed->size() > kMaxRows || busy_.exchange(true)) return;
-    Entry* entry = &entries_[next_];
-    next_ = (next_ + 1) % entries_.size();
-    entry->sequence = sequence;
-    entry->packed.swap(packed);  // the old one is freed after the list is left
-    busy_.store(false);
-  }
-
- private:
-  // Both directions of two sizes, such as those of training and of validation.
-  static constexpr size_t kCount = 4;
-  // 5 MiB of lists in an entry.
-  static constexpr int64_t kMaxRows = int64_t{1} << 17;
-
-  struct Entry {
-    Sequence sequence;  // without lengths and mask
-    Packed packed;
-  };
-  std::array<Entry, kCount> entries_;
-  size_t next_ = 0;
-  std::atomic<bool> busy_{false};
-};
-
 }  // namespace
 
 PackedSequence::PackedSequence(const Sequence& sequence)
-    : batch(sequence.batch),
-      steps(LongestLength(sequence)),
-      begin(steps + 1, 0),
-      last(batch, -1) {
-  if (IsFull(sequence)) {
-    AddAllSteps(sequence);
-  } else {
-    AddValidSteps(sequence);
+    : batch(sequence.batch), steps(LongestLength(sequence)) {
+  if (!IsFull(sequence)) {
+    Set(ValidSteps(sequence, steps));
+    return;
   }
+  if (batch > 0) reciprocal_ = UINT64_MAX / static_cast<uint64_t>(batch);
+  input_ = AffineOf(sequence.time_major, sequence.time, sequence.reversed);
+  output_ = AffineOf(sequence.time_major, sequence.time,
+                     sequence.reversed && !sequence.outputs_in_order);
 }
 
-void PackedSequence::AddAllSteps(const Sequence& sequence) {
-  for (auto* list :
-       {&batch_row, &input_row, &output_row, &previous, &ordinal}) {
-    list->resize(steps * batch);
+int64_t PackedSequence::Find(int64_t step, int64_t row) const {
+  if (is_full()) return Begin(step) + row;
+  const auto before = [](const PackedRow& at, int64_t b) {
+    return at.batch < b;
+  };
+  return std::lower_bound(rows_ + begin_[step], rows_ + begin_[step + 1], row,
+                          before) -
+         rows_;
+}
+
+PackedSequence PackedSequence::WithoutPadding(
+    const std::vector<int64_t>& packed_row, bool input, bool output) const {
+  PackedSequence packed = *this;
+  if (is_full()) {
+    if (input) packed.input_ = AffineOf(true, 0, input_.of_step < 0);
+    if (output) packed.output_ = AffineOf(true, 0, output_.of_step < 0);
+    return packed;
   }
-  // Row b of time step t is row b * of_row + t * of_step of the tensors.
-  const int64_t of_row = sequence.Row(1, 0), of_step = sequence.Row(0, 1);
-  for (int64_t s = 0; s < steps; ++s) {
-    const int64_t first = s * batch;
-    const int64_t time = sequence.reversed ? steps - 1 - s : s;
-    const int64_t input = time * of_step;
-    const int64_t output = sequence.outputs_in_order ? s * of_step : input;
-    for (int64_t b = 0; b < batch; ++b) {
-      batch_row[first + b] = b;
-      input_row[first + b] = input + b * of_row;
-      output_row[first + b] = output + b * of_row;
-      previous[first + b] = s == 0 ? -1 : first - batch + b;
-      ordinal[first + b] = s;
+  Lists lists = *lists_;
+  for (int64_t e = 0; e < size(); ++e) {
+    PackedRow& row = lists.rows[e];
+    if (input) row.input = packed_row[row.input];
+    if (!output) continue;
+    row.output = packed_row[row.output];
+    if (row.previous >= 0) {
+      row.previous_output = packed_row[row.previous_output];
     }
-    begin[s + 1] = first + batch;
   }
-  for (int64_t b = 0; steps > 0 && b < batch; ++b) {
-    last[b] = (steps - 1) * batch + b;
-  }
+  packed.Set(std::move(lists));
+  return packed;
 }
 
-void PackedSequence::AddValidSteps(const Sequence& sequence) {
-  for (auto* list :
-       {&batch_row, &input_row, &output_row, &previous, &ordinal}) {
-    list->reserve(steps * batch);
-  }
+// The rows of the time steps in ascending or descending order, of tensors with
+// `time` time steps.
+PackedSequence::Affine PackedSequence::AffineOf(bool time_major, int64_t time,
+                                                bool reversed) const {
+  const int64_t of_time = time_major ? batch : 1;
+  const int64_t of_row = time_major ? 1 : time;
+  if (!reversed) return {0, of_time, of_row};
+  return {(steps - 1) * of_time, -of_time, of_row};
+}
+
+PackedSequence::Lists PackedSequence::ValidSteps(const Sequence& sequence,
+                                                 int64_t steps) {
+  Lists lists;
+  lists.begin.reserve(steps + 1);
+  lists.last.assign(sequence.batch, -1);
+  lists.rows.reserve(steps * sequence.batch + 1);
   for (int64_t s = 0; s < steps; ++s) {
-    for (int64_t b = 0; b < batch; ++b) {
+    lists.begin.push_back(static_cast<int64_t>(lists.rows.size()));
+    for (int64_t b = 0; b < sequence.batch; ++b) {
       const Sequence::Step step = sequence.At(b, s);
       if (!step.valid) continue;
-      const int64_t before = last[b];
-      last[b] = size();
-      previous.push_back(before);
-      ordinal.push_back(before < 0 ? 0 : ordinal[before] + 1);
-      batch_row.push_back(b);
-      input_row.push_back(step.input);
-      output_row.push_back(step.output);
+      const auto e = static_cast<int64_t>(lists.rows.size());
+      const int64_t previous = lists.last[b];
+      PackedRow row = {e, b, step.input, step.output, 0, previous, -1};
+      if (previous >= 0) {
+        row.ordinal = lists.rows[previous].ordinal + 1;
+        row.previous_output = lists.rows[previous].output;
+      }
+      lists.last[b] = e;
+      lists.rows.push_back(row);
     }
-    begin[s + 1] = size();
   }
+  lists.begin.push_back(static_cast<int64_t>(lists.rows.size()));
+  lists.rows.push_back({});  // Next of the last row
+  return lists;
 }
 
-std::shared_ptr<const PackedSequence> Pack(const Sequence& sequence) {
-  if (!IsFull(sequence)) {
-    return std::make_shared<const PackedSequence>(sequence);
-  }
-  // Never destroyed, because a thread may still compute at exit.
-  static RecentSequences& recent = *new RecentSequences;
-  Sequence full = sequence;
-  full.lengths = nullptr;
-  full.mask = nullptr;
-  std::shared_ptr<const PackedSequence> packed = recent.Find(full);
-  if (!packed) {
-    packed = std::make_shared<const PackedSequence>(full);
-    recent.Add(full, packed);
-  }
-  return packed;
+void PackedSequence::Set(Lists lists) {
+  lists_ = std::make_shared<const Lists>(std::move(lists));
+  rows_ = lists_->rows.data();
+  begin_ = lists_->begin.data();
+  last_ = lists_->last.data();
 }
 
 }  // namespace tf_lstm_ops

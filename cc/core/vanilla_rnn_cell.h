@@ -9,6 +9,7 @@
 #ifndef TF_LSTM_OPS_CORE_VANILLA_RNN_CELL_H_
 #define TF_LSTM_OPS_CORE_VANILLA_RNN_CELL_H_
 
+#include "core/cell_options.h"
 #include "core/macros.h"
 
 namespace tf_lstm_ops {
@@ -33,7 +34,7 @@ struct VanillaRnnCell {
   static constexpr int kSavedCount = 0;  // h is enough
   static constexpr int kSavedForBackward = 0;
 
-  struct Parameters {};
+  using Parameters = CellParameters<V>;
   struct Outputs {
     V h;
   };

@@ -1,4 +1,6 @@
 // Tests of the cell equations in core/.
+#include "core/cells.h"
+
 #include <cmath>
 #include <sstream>
 
@@ -6,6 +8,9 @@
 #include "core/gru_cell.h"
 #include "core/lstm_cell.h"
 #include "core/vanilla_rnn_cell.h"
+#define TF_LSTM_OPS_SIMD simd_test
+#include "backends/cpu/simd/cell_shape.h"
+#undef TF_LSTM_OPS_SIMD
 #include "harness.h"
 
 namespace tf_lstm_ops {
@@ -218,7 +223,7 @@ TEST(ResetBeforeGruBackwardIsTheDerivative) {
   double z[] = {0.4, 0.9, -0.2}, h = 0.6;
   const auto forward = [&] {
     Gru::Outputs y = Gru::Gates(z, h, {});
-    Gru::Output(z[kGateN] + weight * (y.r * h), h, &y);
+    Gru::Output(z[kGateN] + weight * (y.r * h), h, {}, &y);
     return y;
   };
   const Gru::Outputs y = forward();
@@ -226,7 +231,7 @@ TEST(ResetBeforeGruBackwardIsTheDerivative) {
   grad.h = dh;
   Gru::Gradients d = Gru::Backward(y, h, grad, {});
   const double dm = weight * d.z[kGateN];
-  d.z[kGateR] = Gru::ResetBackward(y.r, h, dm);
+  d.z[kGateR] = Gru::ResetBackward(y.r, h, dm, {});
   d.state += y.r * dm;
   for (int k = 0; k < 4; ++k) {
     double* p = k < 3 ? &z[k] : &h;
@@ -263,6 +268,28 @@ TEST(CellClips) {
   CHECK_EQ(Lstm::Forward(z, -9, clip).cs, -0.5);
   CHECK(std::isnan(Lstm::Forward(z, NAN, clip).cs));
   CHECK_EQ(Lstm::Forward(z, 2, clip).co, std::tanh(0.5));
+}
+
+// The engine gives a cell the clip and the options whether it reads them or
+// not.
+template <class Cell>
+void CheckParameters() {
+  LayerForward<float> layer;
+  layer.config.cell_clip = 0.25;
+  layer.config.cell_size = 1;
+  const simd_test::ParametersAt<float, Cell> at(layer, 0);
+  const typename Cell::Parameters& with = at.get();
+  CHECK(with.peephole == nullptr);
+  CHECK_EQ((*with.clip)[0], 0.25f);
+  CHECK(with.options == &layer.config.options);
+}
+
+TEST(EveryCellGetsTheClipAndTheOptions) {
+#define TF_LSTM_OPS_CHECK_CELL(kind, Cell) \
+  CheckParameters<Cell<simd_test::VecMath<float>>>();
+  TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CHECK_CELL)
+#undef TF_LSTM_OPS_CHECK_CELL
+  CheckParameters<ResetBeforeGruCell<simd_test::VecMath<float>>>();
 }
 
 }  // namespace

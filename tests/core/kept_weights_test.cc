@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#define TF_LSTM_OPS_SIMD hash_test
+#define TF_LSTM_OPS_SIMD simd_test
 #include "backends/cpu/simd/hash.h"
 #undef TF_LSTM_OPS_SIMD
 #include "harness.h"
@@ -174,7 +174,7 @@ void CheckPairs(int fraction) {
   std::unordered_set<uint64_t> hashes;
   size_t calls = 0;
   const auto add = [&] {
-    hashes.insert(hash_test::HashBytes(weights.data(), kCount * sizeof(Bits)));
+    hashes.insert(simd_test::HashBytes(weights.data(), kCount * sizeof(Bits)));
     ++calls;
   };
   add();

@@ -52,11 +52,12 @@ void Compare(const Sequence& sequence) {
   Expect(outputs.size() == count, "every output row is written once");
   Expect(valid == packed.size(), "the number of valid steps");
   for (int64_t s = 0; s < packed.steps; ++s) {
-    for (int64_t v = packed.begin[s]; v < packed.begin[s + 1]; ++v) {
-      const Sequence::Step step = sequence.At(packed.batch_row[v], s);
+    for (int64_t v = packed.Begin(s); v < packed.Begin(s + 1); ++v) {
+      const tf_lstm_ops::PackedRow row = packed.At(v);
+      const Sequence::Step step = sequence.At(row.batch, s);
       Expect(step.valid, "a packed row is a valid step");
-      Expect(step.input == packed.input_row[v], "the input row");
-      Expect(step.output == packed.output_row[v], "the output row");
+      Expect(step.input == row.input, "the input row");
+      Expect(step.output == row.output, "the output row");
     }
   }
 }

@@ -1,13 +1,11 @@
 // Tests of core/sequence.h and core/packed_sequence.h.
 #include "core/sequence.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <random>
 #include <set>
 #include <sstream>
-#include <thread>
 #include <vector>
 
 #include "core/packed_sequence.h"
@@ -31,118 +29,165 @@ Sequence BatchMajor(int64_t batch, int64_t time, const bool* mask) {
   return sequence;
 }
 
+// One member of all packed rows.
+std::vector<int64_t> List(const PackedSequence& p,
+                          int64_t PackedRow::* member) {
+  std::vector<int64_t> all;
+  for (int64_t e = 0; e < p.size(); ++e) all.push_back(p.At(e).*member);
+  return all;
+}
+std::vector<int64_t> Begins(const PackedSequence& p) {
+  std::vector<int64_t> all;
+  for (int64_t s = 0; s <= p.steps; ++s) all.push_back(p.Begin(s));
+  return all;
+}
+std::vector<int64_t> Lasts(const PackedSequence& p) {
+  std::vector<int64_t> all;
+  for (int64_t b = 0; b < p.batch; ++b) all.push_back(p.Last(b));
+  return all;
+}
+using Numbers = std::vector<int64_t>;
+
 TEST(TimeMajorSequence) {
   Sequence sequence = TimeMajor(3, 2);
   const PackedSequence p(sequence);
   CHECK_EQ(p.size(), 6);
-  CHECK(p.begin == (std::vector<int64_t>{0, 3, 6}));
-  CHECK(p.previous == (std::vector<int64_t>{-1, -1, -1, 0, 1, 2}));
-  CHECK(p.output_row == (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
-  CHECK(p.last == (std::vector<int64_t>{3, 4, 5}));
+  CHECK(Begins(p) == (Numbers{0, 3, 6}));
+  CHECK(List(p, &PackedRow::previous) == (Numbers{-1, -1, -1, 0, 1, 2}));
+  CHECK(List(p, &PackedRow::output) == (Numbers{0, 1, 2, 3, 4, 5}));
+  CHECK(Lasts(p) == (Numbers{3, 4, 5}));
   sequence.reversed = true;
   const PackedSequence r(sequence);
-  CHECK(r.input_row == (std::vector<int64_t>{3, 4, 5, 0, 1, 2}));
-  CHECK(r.output_row == r.input_row);
-  CHECK(r.previous == p.previous);
+  CHECK(List(r, &PackedRow::input) == (Numbers{3, 4, 5, 0, 1, 2}));
+  CHECK(List(r, &PackedRow::output) == List(r, &PackedRow::input));
+  CHECK(List(r, &PackedRow::previous) == List(p, &PackedRow::previous));
 }
 
-TEST(PackKeepsSequencesWithoutMaskedSteps) {
-  const auto first = Pack(TimeMajor(3, 2));
-  CHECK(first->begin == (std::vector<int64_t>{0, 3, 6}));
-  CHECK(first->output_row == (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
-  CHECK(Pack(TimeMajor(3, 2)) == first);
-  std::shared_ptr<const PackedSequence> of_thread;
-  std::thread other([&] { of_thread = Pack(TimeMajor(3, 2)); });
-  other.join();
-  CHECK(of_thread == first);
-  const int32_t lengths[] = {2, 2, 2};
-  Sequence sequence = TimeMajor(3, 2);
-  sequence.lengths = lengths;
-  CHECK(Pack(sequence) == first);
+bool Same(const PackedRow& a, const PackedRow& b) {
+  return a.index == b.index && a.batch == b.batch && a.input == b.input &&
+         a.output == b.output && a.ordinal == b.ordinal &&
+         a.previous == b.previous &&
+         (a.previous < 0 || a.previous_output == b.previous_output);
 }
 
-TEST(PackReadsTheMask) {
-  const bool mask[] = {true, true, false, true, true, true, true, true, true};
-  CHECK_EQ(Pack(BatchMajor(3, 2, mask))->size(), 5);
-  const auto full = Pack(BatchMajor(3, 2, mask + 3));
-  CHECK_EQ(full->size(), 6);
-  CHECK(Pack(BatchMajor(3, 2, nullptr)) == full);
-  CHECK_EQ(Pack(BatchMajor(3, 2, mask))->size(), 5);
-}
-
-TEST(PackTellsSequencesApart) {
-  Sequence base = BatchMajor(2, 4, nullptr);
-  base.outputs_in_order = false;
-  std::vector<Sequence> all(7, base);
-  all[1].batch = 3;
-  all[2].time = 5;
-  all[3].steps = 1;
-  all[4].time_major = true;
-  all[5].reversed = true;
-  all[6] = all[5];
-  all[6].outputs_in_order = true;
-  for (const Sequence& first : all) {
-    for (const Sequence& second : all) {
-      Pack(first);
-      const auto packed = Pack(second);  // perhaps of an earlier call
-      const PackedSequence own(second);
-      CHECK(packed->begin == own.begin);
-      CHECK(packed->input_row == own.input_row);
-      CHECK(packed->output_row == own.output_row);
+// What is computed of a full batch is what the lists have of the same batch
+// with one more row, which is masked.
+void CheckFull(const Sequence& sequence) {
+  const PackedSequence full(sequence);
+  CHECK(full.is_full());
+  CHECK_EQ(full.size(), sequence.batch * sequence.steps);
+  // Tensors with room for the lengths or the mask of one more row. Time-major
+  // rows lie further apart with it.
+  const int64_t batch = sequence.batch + 1;
+  Sequence more = sequence;
+  more.batch = batch;
+  std::vector<int32_t> lengths(batch, static_cast<int32_t>(sequence.steps));
+  lengths.back() = 0;
+  more.lengths = lengths.data();
+  const PackedSequence listed(more);
+  CHECK(!listed.is_full());
+  CHECK_EQ(listed.size(), full.size());
+  CHECK(Begins(listed) == Begins(full));
+  const auto row = [&](int64_t r) {
+    return sequence.time_major ? r / batch * sequence.batch + r % batch : r;
+  };
+  for (int64_t e = 0; e < full.size(); ++e) {
+    PackedRow want = listed.At(e);
+    want.input = row(want.input);
+    want.output = row(want.output);
+    if (want.previous >= 0) want.previous_output = row(want.previous_output);
+    CHECK(Same(full.At(e), want));
+    if (e + 1 < full.size()) CHECK(Same(full.Next(want), full.At(e + 1)));
+    if (e + 1 < full.size()) {
+      CHECK(Same(listed.Next(listed.At(e)), listed.At(e + 1)));
+    }
+    if (want.previous < 0) continue;
+    CHECK(Same(full.Before(want), full.At(want.previous)));
+    CHECK(Same(listed.Before(listed.At(e)), listed.At(want.previous)));
+  }
+  for (int64_t b = 0; b < sequence.batch; ++b) {
+    CHECK_EQ(full.Last(b), listed.Last(b));
+    for (int64_t s = 0; s < full.steps; ++s) {
+      CHECK_EQ(full.Find(s, b), listed.Find(s, b));
     }
   }
 }
 
-TEST(PackKeepsFewSequences) {
-  const std::weak_ptr<const PackedSequence> first = Pack(TimeMajor(1, 1));
-  CHECK(!first.expired());
-  for (int64_t batch = 2; batch <= 5; ++batch) Pack(TimeMajor(batch, 1));
-  CHECK(first.expired());
-  const std::weak_ptr<const PackedSequence> large = Pack(TimeMajor(512, 257));
-  CHECK(large.expired());
-}
-
-TEST(PackServesThreadsAtOnce) {
-  std::vector<std::thread> threads;
-  threads.reserve(3);
-  for (int k = 0; k < 3; ++k) {
-    threads.emplace_back([] {
-      for (int64_t n = 0; n < 3000; ++n) {
-        const int64_t batch = 1 + n % 6;  // more sizes than are kept
-        const auto packed = Pack(TimeMajor(batch, 3));
-        CHECK_EQ(packed->size(), 3 * batch);
-        CHECK_EQ(packed->output_row.back(), 3 * batch - 1);
+TEST(FullBatchesHaveTheRowsOfTheLists) {
+  for (const int64_t batch : {1, 2, 3, 7}) {
+    for (const int64_t time : {1, 2, 5}) {
+      for (int k = 0; k < 8; ++k) {
+        Sequence sequence = TimeMajor(batch, time);
+        sequence.time_major = k % 2 == 0;
+        sequence.reversed = k / 2 % 2 == 0;
+        sequence.outputs_in_order = k / 4 == 0;
+        for (sequence.steps = 1; sequence.steps <= time; ++sequence.steps) {
+          CheckFull(sequence);
+        }
       }
-    });
+    }
   }
-  for (std::thread& thread : threads) thread.join();
 }
 
-// The lists of a full batch, and those of a batch whose last packed row is
-// masked, which are built in another way, agree up to that row.
-TEST(FullBatchesHaveTheListsOfMaskedOnes) {
-  const int64_t batch = 3, time = 4, count = batch * time;
-  const std::unique_ptr<bool[]> mask(new bool[count]);  // NOLINT
-  for (const bool reversed : {false, true}) {
-    std::fill_n(mask.get(), count, true);
-    Sequence sequence = BatchMajor(batch, time, mask.get());
-    sequence.reversed = reversed;
-    const PackedSequence full(sequence);
-    CHECK_EQ(full.size(), count);
-    CHECK(full.begin == (std::vector<int64_t>{0, 3, 6, 9, 12}));
-    CHECK(full.last == (std::vector<int64_t>{9, 10, 11}));
-    mask[full.input_row[count - 1]] = false;
-    const PackedSequence masked(sequence);
-    CHECK_EQ(masked.size(), count - 1);
-    const auto check = [&](std::vector<int64_t> PackedSequence::* list) {
-      const std::vector<int64_t>& expected = masked.*list;
-      CHECK(std::equal(expected.begin(), expected.end(), (full.*list).begin()));
-    };
-    check(&PackedSequence::batch_row);
-    check(&PackedSequence::input_row);
-    check(&PackedSequence::output_row);
-    check(&PackedSequence::previous);
-    check(&PackedSequence::ordinal);
+// Quotients are exact where a product of reciprocals is nearest to a wrong one.
+TEST(RowsOfLargeBatchesAreExact) {
+  for (const int64_t batch : {int64_t{1}, int64_t{3}, int64_t{641},
+                              (int64_t{1} << 31) - 1, int64_t{1} << 31}) {
+    const int64_t steps = (int64_t{1} << 62) / batch;
+    const PackedSequence p(TimeMajor(batch, steps));
+    for (const int64_t step : {int64_t{0}, int64_t{1}, steps / 3, steps - 1}) {
+      for (const int64_t b : {int64_t{0}, batch - 1}) {
+        const PackedRow row = p.At(step * batch + b);
+        CHECK_EQ(row.batch, b);
+        CHECK_EQ(row.ordinal, step);
+      }
+    }
+  }
+}
+
+TEST(OnlyMaskedStepsNeedLists) {
+  const int32_t lengths[] = {2, 2, 2};
+  Sequence sequence = TimeMajor(3, 2);
+  sequence.lengths = lengths;
+  CHECK(PackedSequence(sequence).is_full());
+  const bool mask[] = {true, true, false, true, true, true, true, true, true};
+  CHECK(!PackedSequence(BatchMajor(3, 2, mask)).is_full());
+  CHECK(PackedSequence(BatchMajor(3, 2, mask + 3)).is_full());
+  CHECK(PackedSequence(BatchMajor(3, 2, nullptr)).is_full());
+  // As many rows as no memory holds.
+  CHECK_EQ(PackedSequence(TimeMajor(int64_t{1} << 30, int64_t{1} << 30)).size(),
+           int64_t{1} << 60);
+}
+
+// Row v of a tensor without padding is packed row v in ascending order of time.
+TEST(TensorsWithoutPadding) {
+  const int32_t uneven[] = {1, 3, 2}, even[] = {3, 3, 3};
+  for (const int32_t* lengths : {uneven, even}) {
+    for (int k = 0; k < 4; ++k) {
+      Sequence sequence = TimeMajor(3, 3);
+      sequence.lengths = lengths;
+      sequence.time_major = k % 2 == 0;
+      const PackedSequence ascending(sequence);
+      sequence.reversed = k / 2 == 1;
+      const PackedSequence padded(sequence);
+      std::vector<int64_t> packed_row(sequence.rows(), -1);
+      for (int64_t v = 0; v < ascending.size(); ++v) {
+        packed_row[ascending.At(v).input] = v;
+      }
+      const PackedSequence x = padded.WithoutPadding(packed_row, true, false);
+      const PackedSequence y = padded.WithoutPadding(packed_row, false, true);
+      for (int64_t v = 0; v < padded.size(); ++v) {
+        PackedRow want = padded.At(v);
+        want.input = packed_row[want.input];
+        CHECK(Same(x.At(v), want));
+        want = padded.At(v);
+        want.output = packed_row[want.output];
+        if (want.previous >= 0) {
+          want.previous_output = packed_row[want.previous_output];
+        }
+        CHECK(Same(y.At(v), want));
+      }
+    }
   }
 }
 
@@ -152,11 +197,8 @@ TEST(NoRows) {
     const PackedSequence p(TimeMajor(0, time));
     CHECK_EQ(p.steps, 0);
     CHECK_EQ(p.size(), 0);
-    CHECK(p.begin == (std::vector<int64_t>{0}));
+    CHECK(Begins(p) == Numbers{0});
   }
-  CHECK(Pack(TimeMajor(0, 1))->begin == (std::vector<int64_t>{0}));
-  CHECK(Pack(TimeMajor(2, 1))->begin == (std::vector<int64_t>{0, 2}));
-  CHECK(Pack(TimeMajor(0, 1))->begin == (std::vector<int64_t>{0}));
 }
 
 TEST(FewerStepsThanTime) {
@@ -165,7 +207,7 @@ TEST(FewerStepsThanTime) {
   const PackedSequence p(sequence);
   CHECK_EQ(sequence.rows(), 6);
   CHECK_EQ(p.steps, 3);
-  CHECK(p.input_row == (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
+  CHECK(List(p, &PackedRow::input) == (Numbers{0, 1, 2, 3, 4, 5}));
 }
 
 TEST(MaskedStepsAreLeftOut) {
@@ -173,12 +215,12 @@ TEST(MaskedStepsAreLeftOut) {
                        false, false, false};  // no valid step
   const PackedSequence p(BatchMajor(2, 3, mask));
   CHECK_EQ(p.size(), 2);
-  CHECK(p.begin == (std::vector<int64_t>{0, 1, 1, 2}));
-  CHECK(p.batch_row == (std::vector<int64_t>{0, 0}));
-  CHECK(p.input_row == (std::vector<int64_t>{0, 2}));
-  CHECK(p.previous == (std::vector<int64_t>{-1, 0}));
-  CHECK(p.ordinal == (std::vector<int64_t>{0, 1}));
-  CHECK(p.last == (std::vector<int64_t>{1, -1}));
+  CHECK(Begins(p) == (Numbers{0, 1, 1, 2}));
+  CHECK(List(p, &PackedRow::batch) == (Numbers{0, 0}));
+  CHECK(List(p, &PackedRow::input) == (Numbers{0, 2}));
+  CHECK(List(p, &PackedRow::previous) == (Numbers{-1, 0}));
+  CHECK(List(p, &PackedRow::ordinal) == (Numbers{0, 1}));
+  CHECK(Lasts(p) == (Numbers{1, -1}));
 }
 
 TEST(LengthsEndEachRow) {
@@ -186,17 +228,17 @@ TEST(LengthsEndEachRow) {
   Sequence sequence = TimeMajor(3, 4);
   sequence.lengths = lengths;
   const PackedSequence p(sequence);
-  CHECK(p.begin == (std::vector<int64_t>{0, 2, 3, 4}));
-  CHECK(p.batch_row == (std::vector<int64_t>{0, 2, 2, 2}));
-  CHECK(p.input_row == (std::vector<int64_t>{0, 2, 5, 8}));
-  CHECK(p.output_row == p.input_row);
-  CHECK(p.last == (std::vector<int64_t>{0, -1, 3}));
+  CHECK(Begins(p) == (Numbers{0, 2, 3, 4}));
+  CHECK(List(p, &PackedRow::batch) == (Numbers{0, 2, 2, 2}));
+  CHECK(List(p, &PackedRow::input) == (Numbers{0, 2, 5, 8}));
+  CHECK(List(p, &PackedRow::output) == List(p, &PackedRow::input));
+  CHECK(Lasts(p) == (Numbers{0, -1, 3}));
   sequence.time_major = false;
   sequence.reversed = true;
   const PackedSequence r(sequence);
-  CHECK(r.batch_row == (std::vector<int64_t>{0, 2, 2, 2}));
-  CHECK(r.input_row == (std::vector<int64_t>{0, 10, 9, 8}));
-  CHECK(r.previous == (std::vector<int64_t>{-1, -1, 1, 2}));
+  CHECK(List(r, &PackedRow::batch) == (Numbers{0, 2, 2, 2}));
+  CHECK(List(r, &PackedRow::input) == (Numbers{0, 10, 9, 8}));
+  CHECK(List(r, &PackedRow::previous) == (Numbers{-1, -1, 1, 2}));
 }
 
 TEST(ReversedMaskedSequenceWritesInOrder) {
@@ -204,8 +246,8 @@ TEST(ReversedMaskedSequenceWritesInOrder) {
   Sequence sequence = BatchMajor(1, 3, mask);
   sequence.reversed = true;
   const PackedSequence p(sequence);
-  CHECK(p.input_row == (std::vector<int64_t>{1, 0}));
-  CHECK(p.output_row == (std::vector<int64_t>{1, 2}));
+  CHECK(List(p, &PackedRow::input) == (Numbers{1, 0}));
+  CHECK(List(p, &PackedRow::output) == (Numbers{1, 2}));
 }
 
 // The time step that step s of a row reads, written from the definitions.

@@ -268,7 +268,7 @@ def test_verbose(tmp_path, rng, capsys):
     export_onnx(model, tmp_path / "model.onnx", verbose=True)
     printed = capsys.readouterr().out
     assert "LSTM 1," in printed and "Loop 1," in printed
-    assert "layer a is a Loop: ONNX' LSTM has no limit of the cell state" in printed
+    assert "layer a is a Loop: ONNX' recurrent nodes have no cell_clip" in printed
     assert "largest difference to the model" in printed
 
 

@@ -3,8 +3,11 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tf_lstm_ops
+from tf_lstm_ops import op_definitions
+from tf_lstm_ops.keras import cudnn_path
 
 OWN_OPTIONS = [
     ("LSTM", {"use_peephole": True}),
@@ -43,3 +46,24 @@ def test_a_fused_bidirectional_of_keras_does_not_drop_own_options(kind, options,
     plain = keras.layers.Bidirectional(getattr(tf_lstm_ops.keras, kind)(5))
     plain(x)
     assert calls  # so the path would have been taken
+
+
+LSTM_CALL = {"x": tf.zeros([1, 1, 1]), "go_backwards": True, "training": False}
+
+
+@pytest.mark.parametrize(
+    ("name", "covered", "lacked"),
+    [
+        ("cell_clip", 0.0, 0.5),
+        ("activation", "tanh", "relu"),
+        ("recurrent_activation", "sigmoid", "hard_sigmoid"),
+        ("zoneout", 0.0, 0.1),  # an attribute of a future cell
+        ("peephole", tf.zeros([0]), tf.zeros([3, 1])),
+        ("projection", tf.zeros([0]), tf.zeros([1, 1])),
+    ],
+)
+def test_cudnn_takes_no_argument_that_it_does_not_know(name, covered, lacked, monkeypatch):
+    known = op_definitions.defaults("KerasLSTM")
+    monkeypatch.setattr(op_definitions, "defaults", lambda _: {**known, "zoneout": 0.0})
+    assert cudnn_path.covers("KerasLSTM", {**LSTM_CALL, name: covered})
+    assert not cudnn_path.covers("KerasLSTM", {**LSTM_CALL, name: lacked})

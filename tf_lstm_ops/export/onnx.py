@@ -21,6 +21,7 @@ from tf_lstm_ops.export.signature import signature
 from tf_lstm_ops.keras import convert_model
 from tf_lstm_ops.keras.activations import name_of
 from tf_lstm_ops.keras.fused import FusedRNN
+from tf_lstm_ops.keras.lstm_cell import given_own_arguments
 from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
 DEFAULT_OPSET, OLDEST_OPSET = 17, 14
@@ -144,12 +145,9 @@ def _why_loop(layer: keras.Layer) -> str | None:
         return f"{type(layer).__name__} is not a layer that ONNX has"
     if layer.fallback_reason is not None:
         return layer.fallback_reason
-    if getattr(layer, "cell_clip", None) is not None:
-        return "ONNX' LSTM has no limit of the cell state"
-    if getattr(layer, "layer_normalization", None) is not None:
-        return "ONNX' recurrent ops have no layer normalisation"
-    if getattr(layer, "projection_size", None) is not None:
-        return "ONNX' LSTM has no projection"
+    for argument in given_own_arguments(layer):
+        if argument != "use_peephole":
+            return f"ONNX' recurrent nodes have no {argument}"
     for argument in ("activation", "recurrent_activation"):
         name = name_of(getattr(layer, argument))
         if name not in onnx_nodes.ACTIVATIONS:

@@ -7,6 +7,7 @@ beginning, as in a stack.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,6 @@ from tf_lstm_ops.keras.stacked_weights import Cell, params_of
 from tf_lstm_ops.raw_ops import common, cudnn_rnn, stock_cudnn
 
 _MODES = {"KerasLSTM": "lstm", "KerasGRU": "gru"}
-_ABSENT = ("peephole", "projection", "input_dropout", "recurrent_dropout")
 
 
 def covers(op: str, arguments: dict[str, Any]) -> bool:
@@ -32,15 +32,19 @@ def covers(op: str, arguments: dict[str, Any]) -> bool:
       arguments: as `run` takes them.
 
     Returns:
-      False for other ops than KerasLSTM and KerasGRU; with peepholes, a projection, other
-      activations, a clip of the cell state or dropout multipliers of each gate; and without rows,
-      steps or columns.
+      False for other ops than KerasLSTM and KerasGRU; with an input that `_run` does not take, such
+      as peepholes, a projection or dropout multipliers; with an attribute that it does not take and
+      that has another value than the default, such as an activation or a clip of the cell state;
+      and without rows, steps or columns.
     """
-    if op not in _MODES or arguments.get("cell_clip") or 0 in arguments["x"].shape:
+    if op not in _MODES or 0 in arguments["x"].shape:
         return False
-    if _placement.has_other_activations(arguments):
-        return False
-    return all(is_absent(arguments[name]) for name in _ABSENT if name in arguments)
+    defaults = op_definitions.defaults(op)
+    others = arguments.keys() - inspect.signature(_run).parameters.keys() - {"training"}
+    return all(
+        arguments[name] == defaults[name] if name in defaults else is_absent(arguments[name])
+        for name in others
+    )
 
 
 def run(op: str, arguments: dict[str, Any]) -> list[Any]:

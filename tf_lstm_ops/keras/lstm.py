@@ -7,10 +7,10 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
-from tf_lstm_ops.keras import cudnn_path
+from tf_lstm_ops.keras import cudnn_path, layer_norm
 from tf_lstm_ops.keras.activations import described, name_of
 from tf_lstm_ops.keras.fused import PACKAGE, own_config
-from tf_lstm_ops.keras.lstm_cell import OWN_ARGUMENTS, LSTMCell
+from tf_lstm_ops.keras.lstm_cell import OWN_ARGUMENTS, LSTMCell, given_own_arguments
 from tf_lstm_ops.keras.op_inputs import optional, required
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
 from tf_lstm_ops.keras.types import Activation, Constraint, Initializer, Normalization, Regularizer
@@ -219,12 +219,7 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         reason = super().fallback_reason
         if reason is not None or self.layer_normalization is None:
             return reason
-        options = {
-            "use_peephole": self.use_peephole,
-            "cell_clip": self.cell_clip is not None,
-            "projection_size": self.projection_size is not None,
-        }
-        given = [name for name, is_given in options.items() if is_given]
+        given = [name for name in given_own_arguments(self) if name not in layer_norm.ARGUMENTS]
         if not given:
             return None
         return f"layer_normalization with {' and '.join(given)} has no fused op"
@@ -253,8 +248,7 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
 
     @property
     def _has_cudnn(self) -> bool:
-        is_standard = self._op == "KerasLSTM" and self._has_cuda
-        return is_standard and not self.use_peephole and not self.cell_clip
+        return self._has_cuda and not given_own_arguments(self)
 
     @property
     def _has_metal(self) -> bool:

@@ -18,6 +18,18 @@ OWN_ARGUMENTS = ("use_peephole", "cell_clip", "projection_size", *layer_norm.ARG
 _FORMS = ("haste", "addons")  # of layer normalisation
 
 
+def given_own_arguments(layer: Any) -> list[str]:
+    """The arguments that a layer was given and that stock Keras lacks.
+
+    Args:
+      layer: a recurrent layer.
+
+    Returns:
+      The names of those that are neither None nor False; none for a stock layer.
+    """
+    return [name for name in OWN_ARGUMENTS if getattr(layer, name, None) not in (None, False)]
+
+
 def checked_projection_size(projection_size: Any, units: int) -> int | None:
     """Checks the argument projection_size of an LSTM.
 

@@ -163,10 +163,10 @@ class ForwardArguments {
     const int64_t hidden = layer_.config.hidden_size;
     const PackedSequence& packed = *engine_.packed;
     for (int64_t b = 0; b < packed.batch; ++b) {
-      const int64_t last = packed.last[b];
-      const T* from =
-          last < 0 ? engine_.h0.data + b * hidden
-                   : layer_.h + packed.output_row[last] * layer_.h_stride;
+      const int64_t last = packed.Last(b);
+      const T* from = last < 0
+                          ? engine_.h0.data + b * hidden
+                          : layer_.h + packed.At(last).output * layer_.h_stride;
       std::copy(from, from + hidden,
                 layer_.final_h.data + b * layer_.final_h.stride);
     }
@@ -191,10 +191,11 @@ class BackwardArguments {
     engine_.packed = &packed;
     ReadInputs(&contiguous_, &engine_);
     if (AddsXGrad()) {
-      const std::vector<int64_t>& rows = packed.input_row;
-      const int64_t last =
-          rows.empty() ? -1 : *std::max_element(rows.begin(), rows.end());
-      engine_.x_grad = contiguous_.Allocate((last + 1) * layer.x_stride);
+      int64_t rows = 0;
+      for (int64_t e = 0; e < packed.size(); ++e) {
+        rows = Max(rows, packed.At(e).input + 1);
+      }
+      engine_.x_grad = contiguous_.Allocate(rows * layer.x_stride);
     }
     engine_.wants_h0_grad = layer.h0_grad.data != nullptr;
     engine_.h0_grad = contiguous_.Write(layer.h0_grad, hidden);
@@ -244,7 +245,7 @@ class BackwardArguments {
     const PackedSequence& packed = *engine_.packed;
     const int64_t end = Min((item + 1) * kRowsOfItem, packed.size());
     for (int64_t e = item * kRowsOfItem; e < end; ++e) {
-      const int64_t at = packed.input_row[e] * layer_.x_stride;
+      const int64_t at = packed.At(e).input * layer_.x_stride;
       for (int64_t i = 0; i < layer_.config.input_size; ++i) {
         layer_.x_grad[at + i] += engine_.x_grad[at + i];
       }

@@ -1,7 +1,5 @@
 #include "backends/cpu/forward_schedule.h"
 
-#include <algorithm>
-
 namespace tf_lstm_ops::cpu {
 namespace {
 
@@ -74,7 +72,6 @@ double PackingTime(const ForwardSchedule::Problem& p, int threads) {
 
 ForwardSchedule::ForwardSchedule(const Problem& problem, int threads)
     : rows_(problem.rows),
-      begin_(problem.rows.begin.data()),
       plan_(Choose(problem, threads)),
       step_phases_(StepPhases(problem)),
       second_work_(problem.multiplies_m ? Work::kProject : Work::kRows),
@@ -200,18 +197,14 @@ int64_t ForwardSchedule::Items(int64_t phase) const {
   const Phase at = At(phase);
   if (at.work == Work::kSlices) return slices_;
   if (at.work == Work::kPrepare) return CeilDiv(units_, packing_group_);
-  const int64_t rows = begin_[at.step + 1] - begin_[at.step];
+  const int64_t rows = rows_.Begin(at.step + 1) - rows_.Begin(at.step);
   if (rows == 0) return 0;
   if (at.work == Work::kRows) return rows;
   return CeilDiv(at.work == Work::kProject ? hidden_ : units_, group_);
 }
 
 int64_t ForwardSchedule::SliceBegin(int64_t slice, int64_t step) const {
-  const int64_t row = Min(slice * slice_rows_, rows_.batch);
-  const int64_t begin = begin_[step], end = begin_[step + 1];
-  if (end - begin == rows_.batch) return begin + row;
-  const int64_t* of = rows_.batch_row.data();
-  return std::lower_bound(of + begin, of + end, row) - of;
+  return rows_.Find(step, Min(slice * slice_rows_, rows_.batch));
 }
 
 int64_t ForwardSchedule::MaxChunkRows() const {
@@ -220,19 +213,19 @@ int64_t ForwardSchedule::MaxChunkRows() const {
 }
 
 int64_t ForwardSchedule::InChunk(int64_t step) const {
-  return begin_[step] - ChunkOf(step) * chunk_rows_;
+  return rows_.Begin(step) - ChunkOf(step) * chunk_rows_;
 }
 
 bool ForwardSchedule::BeginsChunk(int64_t step) const {
   int64_t before = step;  // the last step before this one with valid rows
-  while (before > 0 && begin_[before] == begin_[step]) --before;
-  return begin_[step] == 0 || ChunkOf(before) != ChunkOf(step);
+  while (before > 0 && rows_.Begin(before) == rows_.Begin(step)) --before;
+  return rows_.Begin(step) == 0 || ChunkOf(before) != ChunkOf(step);
 }
 
 int64_t ForwardSchedule::ChunkEnd(int64_t step) const {
   const int64_t chunk = ChunkOf(step);
   while (step < rows_.steps && ChunkOf(step) == chunk) ++step;
-  return begin_[step];
+  return rows_.Begin(step);
 }
 
 int64_t ForwardSchedule::Group(const Problem& problem, Regime regime,

@@ -111,10 +111,11 @@ class ForwardSchedule {
   // scheduling it cheap.
   static int64_t Group(const Problem& problem, Regime regime, int threads);
 
-  int64_t ChunkOf(int64_t step) const { return begin_[step] / chunk_rows_; }
+  int64_t ChunkOf(int64_t step) const {
+    return rows_.Begin(step) / chunk_rows_;
+  }
 
   const PackedSequence& rows_;
-  const int64_t* const begin_;
   const Plan plan_;
   const int64_t step_phases_;
   const Work second_work_;  // of a step with two phases

@@ -102,7 +102,7 @@ std::vector<std::unique_ptr<Arguments>> MakeArguments(
   std::vector<std::unique_ptr<Arguments>> all;
   all.reserve(layers.size());
   for (size_t d = 0; d < layers.size(); ++d) {
-    all.push_back(std::make_unique<Arguments>(layers[d], *packed[d]));
+    all.push_back(std::make_unique<Arguments>(layers[d], packed[d]));
   }
   return all;
 }

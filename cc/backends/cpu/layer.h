@@ -26,7 +26,7 @@ void ComputeBackward(const LayerBackward<T>& layer,
                      const PackedSequence& packed, int threads);
 
 // Of each layer direction.
-using PackedSequences = std::vector<std::shared_ptr<const PackedSequence>>;
+using PackedSequences = std::vector<PackedSequence>;
 
 // Compute the passes of independent layer directions, such as the two
 // directions of a layer. There are from 1 to kMaxTogether of them. They run

@@ -19,8 +19,9 @@ void ForEachStep(const Sequence& sequence, const PackedSequence& packed,
                  const Visit& visit) {
   std::vector<int64_t> latest(packed.batch, -1);
   for (int64_t s = 0; s < packed.steps; ++s) {
-    for (int64_t v = packed.begin[s]; v < packed.begin[s + 1]; ++v) {
-      latest[packed.batch_row[v]] = packed.output_row[v];
+    for (int64_t v = packed.Begin(s); v < packed.Begin(s + 1); ++v) {
+      const PackedRow row = packed.At(v);
+      latest[row.batch] = row.output;
     }
     for (int64_t b = 0; b < packed.batch; ++b) {
       visit(sequence.At(b, s).output, latest[b], b);

@@ -37,12 +37,12 @@ class MultiLayerPass {
         bfloat16_(bfloat16),
         threads_(threads) {
     for (int64_t d = 0; d < model_.directions; ++d) {
-      packed_.push_back(Pack(DirectionSequence(rnn, d, rnn.lengths.data())));
+      packed_.emplace_back(DirectionSequence(rnn, d, rnn.lengths.data()));
     }
-    if (model_.layers == 1) return;
+    if (model_.layers == 1 || packed_[0].is_full()) return;
     packed_row_.resize(rnn.rows());
     for (int64_t v = 0; v < rnn.valid_steps; ++v) {
-      packed_row_[packed_[0]->input_row[v]] = v;
+      packed_row_[packed_[0].At(v).input] = v;
     }
   }
 
@@ -105,7 +105,7 @@ class MultiLayerPass {
   }
 
   int64_t TimeMajorRow(int64_t v) const {
-    const int64_t row = packed_[0]->input_row[v];
+    const int64_t row = packed_[0].At(v).input;
     if (rnn_.time_major) return row;
     return row % rnn_.time * rnn_.batch + row / rnn_.time;
   }
@@ -114,15 +114,10 @@ class MultiLayerPass {
   // output.
   PackedSequences LayerSteps(int64_t layer) const {
     if (model_.layers == 1) return packed_;
-    const auto pack = [this](std::vector<int64_t>* rows) {
-      for (int64_t& row : *rows) row = packed_row_[row];
-    };
     PackedSequences all;
-    for (const auto& with_padding : packed_) {
-      auto packed = std::make_shared<PackedSequence>(*with_padding);
-      if (layer > 0) pack(&packed->input_row);
-      if (!IsLast(layer)) pack(&packed->output_row);
-      all.push_back(std::move(packed));
+    for (const PackedSequence& packed : packed_) {
+      all.push_back(
+          packed.WithoutPadding(packed_row_, layer > 0, !IsLast(layer)));
     }
     return all;
   }
@@ -204,7 +199,8 @@ class MultiLayerPass {
   const int threads_;
   PackedSequences packed_;           // of each direction, with padding
   std::vector<int64_t> packed_row_;  // of each row with padding; empty where
-                                     // there is one layer
+                                     // there is one layer or all steps are
+                                     // valid
   std::vector<std::unique_ptr<AlignedBuffer>> buffers_;
 };
 

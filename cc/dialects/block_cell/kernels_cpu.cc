@@ -73,7 +73,8 @@ class ForwardKernel : public BlockCellKernel<T, kVariant> {
     }
     layer.h = this->OutRows(&call, layer.sequence, kOutputH, cell);
     layer.h_stride = cell;
-    cpu::ComputeForward(layer, *Pack(layer.sequence), this->Threads(context));
+    cpu::ComputeForward(layer, PackedSequence(layer.sequence),
+                        this->Threads(context));
     call.Finish();
     return Status();
   }
@@ -107,7 +108,8 @@ class GradKernel : public BlockCellKernel<T, kVariant> {
 
   Status Finish(const KernelContext& context, const LayerBackward<C>& layer,
                 CpuCall<T>* call) {
-    cpu::ComputeBackward(layer, *Pack(layer.sequence), this->Threads(context));
+    cpu::ComputeBackward(layer, PackedSequence(layer.sequence),
+                         this->Threads(context));
     call->Finish();
     return Status();
   }

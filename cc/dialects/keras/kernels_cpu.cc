@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <type_traits>
 
 #include "backends/cpu/layer.h"
@@ -21,12 +20,12 @@ using Compute = typename CpuCall<T>::Compute;
 
 // Fills a layer direction from the inputs. Returns its valid steps.
 template <class T>
-std::shared_ptr<const PackedSequence> SetCpuLayer(
-    const OpVariant& variant, const Attributes& attributes, CpuCall<T>* call,
-    LayerDirection<Compute<T>>* layer) {
+PackedSequence SetCpuLayer(const OpVariant& variant,
+                           const Attributes& attributes, CpuCall<T>* call,
+                           LayerDirection<Compute<T>>* layer) {
   SetLayer(variant, attributes, call->sizes, call, layer);
   layer->config.bfloat16 = std::is_same_v<T, BFloat16>;
-  return Pack(layer->sequence);
+  return PackedSequence(layer->sequence);
 }
 
 template <class T, const OpVariant& kVariant>
@@ -42,8 +41,8 @@ class ForwardKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckProjection(call.sizes, call.shape_of()));
     LayerForward<C> layer;
-    const auto steps = SetCpuLayer(kVariant, attributes_, &call, &layer);
-    const PackedSequence& packed = *steps;
+    const PackedSequence packed =
+        SetCpuLayer(kVariant, attributes_, &call, &layer);
     const Sizes& sizes = call.sizes;
     const ReserveLayout reserve(packed.size(), sizes, kVariant.cell,
                                 attributes_.return_sequences);
@@ -128,8 +127,8 @@ class GradKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckProjection(call.sizes, call.shape_of()));
     LayerBackward<C> layer;
-    const auto steps = SetCpuLayer(kVariant, attributes_, &call, &layer);
-    const PackedSequence& packed = *steps;
+    const PackedSequence packed =
+        SetCpuLayer(kVariant, attributes_, &call, &layer);
     const ReserveLayout reserve(packed.size(), call.sizes, kVariant.cell,
                                 attributes_.return_sequences);
     TF_LSTM_OPS_RETURN_IF_ERROR(
@@ -210,9 +209,9 @@ class GradKernel : public tf::Kernel {
     C* sums = call->Scratch(size);
     std::copy_n(final_h_grad, size, sums);
     for (int64_t b = 0; b < packed.batch; ++b) {
-      const int64_t last = packed.last[b];
+      const int64_t last = packed.Last(b);
       if (last < 0) continue;
-      const bool is_valid = packed.output_row[last] == b * time + time - 1;
+      const bool is_valid = packed.At(last).output == b * time + time - 1;
       if (!is_valid && attributes_.zero_output_for_mask) continue;
       for (int64_t u = b * width; u < (b + 1) * width; ++u) {
         sums[u] += last_grad[u];

@@ -27,7 +27,7 @@ void SetLayers(const Directions& directions, const Problem& problem,
     directions.SetLayer<C>(d, tensors, &layer);
     layer.config.bfloat16 = std::is_same_v<T, BFloat16>;
     layer.h_stride = problem.width();
-    packed->push_back(Pack(layer.sequence));
+    packed->emplace_back(layer.sequence);
   }
 }
 

@@ -20,6 +20,7 @@ from tf_lstm_ops import _keras_private, composite
 from tf_lstm_ops.composite.keras import keras_lstm
 from tf_lstm_ops.keras import LSTM, StackedGRU, StackedLSTM
 from tf_lstm_ops.keras.activations import name_of
+from tf_lstm_ops.keras.lstm_cell import given_own_arguments
 from tf_lstm_ops.keras.model_layers import located
 from tf_lstm_ops.keras.of_cell import LSTMOfCell
 
@@ -27,6 +28,7 @@ FUSED_OP = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 UNROLLED_STEPS = 64  # a longer sequence is a loop: the converter's time grows faster than the steps
 _CLEARED = 1000.0  # a pre-activation of -1000 makes a gate zero in float32
 
+_FUSED_ARGUMENTS = {"use_peephole", "cell_clip"}  # of LSTM, which the fused op has
 _STOCK = (keras.layers.LSTM, keras.layers.GRU)
 _STATES = {
     keras.layers.LSTM: ["h", "c"],
@@ -196,8 +198,7 @@ def _fusable(layer: keras.Layer) -> bool:
     if type(layer) not in (LSTM, LSTMOfCell, keras.layers.LSTM) or layer.return_state:
         return False
     names = (name_of(layer.activation), name_of(layer.recurrent_activation))
-    others = ("projection_size", "layer_normalization")
-    return names == ("tanh", "sigmoid") and all(getattr(layer, o, None) is None for o in others)
+    return names == ("tanh", "sigmoid") and {*given_own_arguments(layer)} <= _FUSED_ARGUMENTS
 
 
 def _is_zero(value: Any) -> bool:

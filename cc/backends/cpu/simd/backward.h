@@ -111,9 +111,11 @@ struct BackwardStep {
   // Fetches x and h_prev of the step before, which is computed next. They lie
   // too far away for the hardware prefetcher.
   static void PrefetchFactors(const Backward<T>& f, const Rows& rows) {
+    PackedRow at = f.At(rows.begin);
     for (int64_t e = rows.begin; e < rows.end; ++e) {
-      const int64_t before = f.previous[e];
-      if (before < 0) continue;
+      if (e > rows.begin) at = f.packed.Next(at);
+      if (at.previous < 0) continue;
+      const PackedRow before = f.packed.Before(at);
       PrefetchToRead(f.X(before), f.input_size);
       PrefetchToRead(f.PreviousH(before), f.hidden_size);
     }
@@ -124,27 +126,24 @@ struct BackwardStep {
   static void RunCells(const Backward<T>& f, const Rows& rows, int64_t n) {
     const int64_t n_end = Min(n + f.group, f.cell_size);
     if (f.projected()) MultiplyBack(f, rows, n, n_end);
-    for (int64_t e = rows.begin; e < rows.end; e += kCellRows) {
-      const int64_t end = Min(e + kCellRows, rows.end);
-      for (int64_t u = n; u < n_end; u += kL)
-        CellsOfVector(f, rows, {e, end}, u);
-    }
+    ForEachCellRows(f, rows, [&](const PackedRow* at, int64_t count) {
+      for (int64_t u = n; u < n_end; u += kL) {
+        CellsOfVector(f, rows, at, count, u);
+      }
+    });
   }
 
-  // Some of the packed rows of a BackwardRows.
-  struct RowRange {
-    int64_t begin, end;
-  };
   // One vector of units of a few rows: from the gradients of m and of the state
   // to dz and the gradient of the previous state. Adds to the sums of the
   // biases and peepholes. With a projection, computes m again.
   static void CellsOfVector(const Backward<T>& f, const Rows& rows,
-                            RowRange range, int64_t u) {
-    const CellParameters<T, Cell> parameters(f.args, u);
+                            const PackedRow* at, int64_t count, int64_t u) {
+    const ParametersAt<T, Cell> parameters(f.args, u);
     const Parameters with = parameters.get();
     V bias_sum[kParts] = {}, peephole_sum[kParts] = {};
-    for (int64_t e = range.begin; e < range.end; ++e) {
-      if (f.previous[e] >= 0) PrefetchInputs(f, f.previous[e], u);
+    for (int64_t r = 0; r < count; ++r) {
+      const PackedRow e = at[r];
+      if (e.previous >= 0) PrefetchInputs(f, f.packed.Before(e), u);
       const Outputs y = LoadOutputs(f, e, u, with);
       const V before = LoadPreviousState(f, e, u);
       const typename Cell::Gradients d =
@@ -160,7 +159,8 @@ struct BackwardStep {
       }
       if constexpr (Cell::kHasOutputGate) {
         if (f.projected()) {
-          StoreN(Cell::Hidden(y, with), f.M(rows, e) + u, f.cell_size - u);
+          StoreN(Cell::Hidden(y, with), f.M(rows, e.index) + u,
+                 f.cell_size - u);
         }
       }
     }
@@ -173,8 +173,8 @@ struct BackwardStep {
   }
 
   // The saved activations, and what Restore computes from them.
-  TF_LSTM_OPS_INLINE static Outputs LoadOutputs(const Backward<T>& f, int64_t e,
-                                                int64_t u,
+  TF_LSTM_OPS_INLINE static Outputs LoadOutputs(const Backward<T>& f,
+                                                const PackedRow& e, int64_t u,
                                                 const Parameters& with) {
     const int64_t width = f.cell_size - u;
     Outputs y = {};
@@ -184,17 +184,17 @@ struct BackwardStep {
     });
     Cell::Restore(&y, f.args.saved.data[kSavedCo] != nullptr, with);
     if constexpr (Cell::kSavedCount == 0) {  // a vanilla RNN reads h only
-      y.h = LoadN(f.args.h + f.output_row[e] * f.args.h_stride + u, width);
+      y.h = LoadN(f.args.h + e.output * f.args.h_stride + u, width);
     }
     return y;
   }
 
-  TF_LSTM_OPS_INLINE static V LoadPreviousState(const Backward<T>& f, int64_t e,
-                                                int64_t u) {
+  TF_LSTM_OPS_INLINE static V LoadPreviousState(const Backward<T>& f,
+                                                const PackedRow& e, int64_t u) {
     return Cell::kHasState ? LoadN(PreviousState(f, e) + u, f.cell_size - u)
                            : V{};
   }
-  static const T* PreviousState(const Backward<T>& f, int64_t e) {
+  static const T* PreviousState(const Backward<T>& f, const PackedRow& e) {
     if constexpr (Cell::kHasCellState) return f.PreviousState(kSavedCs, e);
     return f.PreviousH(e);
   }
@@ -203,17 +203,18 @@ struct BackwardStep {
   // caller gives them, of m, and of the state from the step after it. A GRU's
   // state is h, so grad.*kState is grad.h.
   TF_LSTM_OPS_INLINE static Outputs LoadOutputGrads(const Backward<T>& f,
-                                                    const Rows& rows, int64_t e,
+                                                    const Rows& rows,
+                                                    const PackedRow& e,
                                                     int64_t u) {
     const int64_t width = f.cell_size - u;
     const SavedActivations<const T>& from = f.args.saved_grad;
     Outputs grad = {};
     ForEachSaved<Cell>([&](auto k, auto member) {
       if (!from.data[k]) return;
-      grad.*member = LoadN(from.Row(k, e, f.output_row) + u, width);
+      grad.*member = LoadN(from.Row(k, e.index, e.output) + u, width);
     });
     grad.h = f.projected()
-                 ? LoadN(f.MGrad(rows, e) + u, width)
+                 ? LoadN(f.MGrad(rows, e.index) + u, width)
                  : LoadN(f.RunningHGrad(e) + u, width) + f.UpstreamH(e, u);
     if constexpr (Cell::kHasState) {
       grad.*Cell::kState =
@@ -223,9 +224,9 @@ struct BackwardStep {
   }
 
   TF_LSTM_OPS_INLINE static void StoreGradients(
-      const Backward<T>& f, const Rows& rows, int64_t e, int64_t u,
+      const Backward<T>& f, const Rows& rows, const PackedRow& e, int64_t u,
       const typename Cell::Gradients& d) {
-    for (int p = 0; p < kParts; ++p) StoreZGrad(f, rows, e, p, u, d.z[p]);
+    for (int p = 0; p < kParts; ++p) StoreZGrad(f, rows, e.index, p, u, d.z[p]);
     if constexpr (Cell::kHasState) {
       StoreN(d.state, f.StateGrad(e) + u, f.cell_size - u);
     }
@@ -234,30 +235,30 @@ struct BackwardStep {
   // h = o * co of all packed rows, units [n, end), where it was not given.
   static void RestoreH(const Backward<T>& f, int64_t n, int64_t end) {
     for (int64_t u = n; u < end; u += kL) {
-      const CellParameters<T, Cell> parameters(f.args, u);
+      const ParametersAt<T, Cell> parameters(f.args, u);
       for (int64_t e = 0; e < f.packed_rows; ++e) {
-        const V h = Cell::Hidden(LoadOutputs(f, e, u, parameters.get()),
+        const V h = Cell::Hidden(LoadOutputs(f, f.At(e), u, parameters.get()),
                                  parameters.get());
         StoreN(h, f.restored_h + e * f.hidden_size + u, f.cell_size - u);
       }
     }
   }
 
-  // Fetches what packed row e reads, one cache line of each. The caller passes
+  // Fetches what a packed row reads, one cache line of each. The caller passes
   // the row of the step before, which is computed in the next step and lies too
   // far away for the hardware prefetcher.
-  static void PrefetchInputs(const Backward<T>& f, int64_t e, int64_t u) {
+  static void PrefetchInputs(const Backward<T>& f, const PackedRow& e,
+                             int64_t u) {
     constexpr int64_t kLine = 64;  // bytes
     if (u * static_cast<int64_t>(sizeof(T)) % kLine != 0) return;
     ForEachSaved<Cell>([&](auto k, auto) {
       if (f.args.saved.data[k]) PrefetchToRead(f.Saved(k, e) + u);
       const SavedActivations<const T>& grad = f.args.saved_grad;
-      if (grad.data[k]) PrefetchToRead(grad.Row(k, e, f.output_row) + u);
+      if (grad.data[k]) PrefetchToRead(grad.Row(k, e.index, e.output) + u);
     });
     if (Cell::kHasState) PrefetchToRead(PreviousState(f, e) + u);
     if (f.args.h_grad) {
-      PrefetchToRead(f.args.h_grad + f.output_row[e] * f.args.h_grad_stride +
-                     u);
+      PrefetchToRead(f.args.h_grad + e.output * f.args.h_grad_stride + u);
     }
   }
 

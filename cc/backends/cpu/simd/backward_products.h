@@ -13,6 +13,20 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 // measured alone.
 constexpr int64_t kCellRows = 8;
 
+// Calls use(rows, count) for up to kCellRows packed rows at a time.
+template <class T, class F>
+void ForEachCellRows(const Backward<T>& f, const BackwardRows<T>& rows,
+                     const F& use) {
+  PackedRow at[kCellRows];
+  at[0] = f.At(rows.begin);
+  for (int64_t e = rows.begin; e < rows.end; e += kCellRows) {
+    const int64_t count = Min(kCellRows, rows.end - e);
+    for (int64_t r = 1; r < count; ++r) at[r] = f.packed.Next(at[r - 1]);
+    use(at, count);
+    if (e + count < rows.end) at[0] = f.packed.Next(at[count - 1]);
+  }
+}
+
 // With a projection: dh of the rows, for a group of units from n on.
 template <class T>
 void LoadProjectedHGrad(const Backward<T>& f, const BackwardRows<T>& rows,
@@ -20,9 +34,10 @@ void LoadProjectedHGrad(const Backward<T>& f, const BackwardRows<T>& rows,
   const int64_t end = Min(n + f.group, f.hidden_size);
   for (int64_t e = rows.begin; e < rows.end; ++e) {
     T* to = f.SecondGrad(rows, e);
+    const PackedRow at = f.At(e);
     for (int64_t u = n; u < end; u += f.kL) {
       const int64_t width = f.hidden_size - u;
-      StoreN(LoadN(f.RunningHGrad(e) + u, width) + f.UpstreamH(e, u), to + u,
+      StoreN(LoadN(f.RunningHGrad(at) + u, width) + f.UpstreamH(at, u), to + u,
              width);
     }
   }
@@ -43,7 +58,7 @@ void MultiplyBack(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n,
 }
 
 // dz of rows as the first factor of a product. The caller sets `to`,
-// `to_stride` and `target`.
+// `to_stride` and `to_input`.
 template <class T>
 TransposedRows<T> ZGradRows(const Backward<T>& f, const BackwardRows<T>& rows) {
   const int64_t stride =
@@ -61,7 +76,6 @@ void MultiplyHGrad(const Backward<T>& f, const BackwardRows<T>& rows,
   TransposedRows<T> of = ZGradRows(f, rows);
   of.to = f.args.h0_grad.data;
   of.to_stride = f.hidden_size;
-  of.target = f.batch_row;
   f.to_h.Multiply(of, f.packed_recurrent, n);
 }
 
@@ -71,7 +85,7 @@ template <class T>
 void CopyXGrad(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n) {
   const int64_t gate_stride = f.args.config.x_gate_stride;
   for (int64_t e = rows.begin; e < rows.end; ++e) {
-    T* x = f.XGrad(e);
+    T* x = f.args.x_grad + f.At(e).input * f.args.x_stride;
     for (int64_t u = n; u < Min(n + f.kProductColumns, f.input_size);
          u += f.kL) {
       const int64_t width = f.input_size - u;
@@ -94,7 +108,7 @@ void MultiplyXGrad(const Backward<T>& f, const BackwardRows<T>& rows,
   TransposedRows<T> of = ZGradRows(f, rows);
   of.to = f.args.x_grad;
   of.to_stride = f.args.x_stride;
-  of.target = f.input_row;
+  of.to_input = true;
   f.to_x.Multiply(of, f.packed_input, n);
 }
 
@@ -121,13 +135,13 @@ int GradOf(const Backward<T>& f, ItemsOfGrad<T> items, int64_t* item) {
 template <class T>
 void Gather(const Backward<T>& f, const BackwardRows<T>& rows, int64_t item) {
   const int k = GradOf(f, &WeightGrad<T>::PanelItems, &item);
-  const auto row_of = [&](int64_t e) -> const T* {
-    if (k == kInputWeights) return f.X(e);
-    if (k == kSecond) return f.M(rows, e);
-    return f.PreviousH(e);
+  const auto row_of = [&](const PackedRow& at) -> const T* {
+    if (k == kInputWeights) return f.X(at);
+    if (k == kSecond) return f.M(rows, at.index);
+    return f.PreviousH(at);
   };
-  f.weight_grads[k].Gather(*f.args.packed, {rows.begin, rows.end, rows.first},
-                           item, row_of, rows.chunk->panels[k]);
+  f.weight_grads[k].Gather(f.packed, {rows.begin, rows.end, rows.first}, item,
+                           row_of, rows.chunk->panels[k]);
 }
 
 // The factors of weight gradient k, of the first `count` rows of a chunk.

@@ -102,9 +102,10 @@ struct Backward {
         hidden_size(args.config.hidden_size),
         padded_size(RoundUpToLanes<T>(cell_size)),
         padded_hidden(RoundUpToLanes<T>(hidden_size)),
-        batch(args.packed->batch),
-        packed_rows(args.packed->size()),
-        steps(args.packed->steps),
+        packed(*args.packed),
+        batch(packed.batch),
+        packed_rows(packed.size()),
+        steps(packed.steps),
         format(FormatOf(kCanRound && args.config.bfloat16)),
         z_stride(RoundUpToLanes<T>(shape.pre_activations * cell_size) + kL),
         schedule(MakeProblem(together), threads),
@@ -121,11 +122,6 @@ struct Backward {
              format},
         weight_grads{Grad(kInputWeights), Grad(kRecurrentWeights),
                      Grad(kSecond)},
-        begin(args.packed->begin.data()),
-        batch_row(args.packed->batch_row.data()),
-        input_row(args.packed->input_row.data()),
-        output_row(args.packed->output_row.data()),
-        previous(args.packed->previous.data()),
         chunk_buffers(schedule.slices() > 0 ? schedule.threads() : 2) {}
 
   bool projected() const { return args.config.projected(); }
@@ -146,35 +142,34 @@ struct Backward {
   const int* order() const { return args.config.gate_order.block.data(); }
   int GateBlock(int part) const { return order()[part]; }
 
-  // Where the values of packed row e are.
-  const T* X(int64_t e) const { return args.x + input_row[e] * args.x_stride; }
-  T* XGrad(int64_t e) const {
-    return args.x_grad + input_row[e] * args.x_stride;
+  // Where the values of a packed row are.
+  PackedRow At(int64_t e) const { return packed.At(e); }
+  const T* X(const PackedRow& at) const {
+    return args.x + at.input * args.x_stride;
   }
-  const T* PreviousH(int64_t e) const {
-    const int64_t p = previous[e];
-    if (p < 0) return args.h0.data + batch_row[e] * hidden_size;
-    if (restored_h) return restored_h + p * hidden_size;
-    return args.h + output_row[p] * args.h_stride;
+  const T* PreviousH(const PackedRow& at) const {
+    if (at.previous < 0) return args.h0.data + at.batch * hidden_size;
+    if (restored_h) return restored_h + at.previous * hidden_size;
+    return args.h + at.previous_output * args.h_stride;
   }
-  const T* Saved(int k, int64_t e) const {
-    return args.saved.Row(k, e, output_row);
+  const T* Saved(int k, const PackedRow& at) const {
+    return args.saved.Row(k, at.index, at.output);
   }
   // The state that the step reads, of which activation k is the new value.
-  const T* PreviousState(int k, int64_t e) const {
-    return previous[e] < 0 ? args.c0.data + batch_row[e] * cell_size
-                           : Saved(k, previous[e]);
+  const T* PreviousState(int k, const PackedRow& at) const {
+    return at.previous < 0 ? args.c0.data + at.batch * cell_size
+                           : args.saved.Row(k, at.previous, at.previous_output);
   }
-  T* StateGrad(int64_t e) const {
-    return state_grad + batch_row[e] * cell_size;
+  T* StateGrad(const PackedRow& at) const {
+    return state_grad + at.batch * cell_size;
   }
   // The gradient of h from the steps after this one; at the end that of h0.
-  T* RunningHGrad(int64_t e) const {
-    return args.h0_grad.data + batch_row[e] * hidden_size;
+  T* RunningHGrad(const PackedRow& at) const {
+    return args.h0_grad.data + at.batch * hidden_size;
   }
-  V UpstreamH(int64_t e, int64_t u) const {
+  V UpstreamH(const PackedRow& at, int64_t u) const {
     if (!args.h_grad) return V{};
-    return LoadN(args.h_grad + output_row[e] * args.h_grad_stride + u,
+    return LoadN(args.h_grad + at.output * args.h_grad_stride + u,
                  hidden_size - u);
   }
   T* ZGrad(const Rows& rows, int64_t e, int part) const {
@@ -195,19 +190,16 @@ struct Backward {
   // Without slices: the packed rows of a chunk, and of a step.
   Rows RowsOfChunk(int64_t chunk) const {
     const BackwardSchedule::Steps of = schedule.StepsOf(chunk);
-    return {begin[of.begin], begin[of.end], 0, &chunk_buffers[chunk % 2], sums};
+    return {packed.Begin(of.begin), packed.Begin(of.end), 0,
+            &chunk_buffers[chunk % 2], sums};
   }
   Rows RowsOf(int64_t step) const {
     return RowsOfChunk(schedule.ChunkOf(step))
-        .From(begin[step], begin[step + 1]);
+        .From(packed.Begin(step), packed.Begin(step + 1));
   }
   // The first packed row of a step that belongs to the slice or a later one.
   int64_t SliceBegin(int64_t slice, int64_t step) const {
-    const int64_t row = schedule.FirstBatchRow(slice);
-    const int64_t first = begin[step], end = begin[step + 1];
-    if (end - first == batch) return first + row;
-    return std::lower_bound(batch_row + first, batch_row + end, row) -
-           batch_row;
+    return packed.Find(step, schedule.FirstBatchRow(slice));
   }
 
   // Sums over all steps, of dz and of dz times the state that a peephole reads:
@@ -262,6 +254,7 @@ struct Backward {
   const BackwardFunctions<T>& functions;
   const CellShape& shape;
   const int64_t input_size, cell_size, hidden_size, padded_size, padded_hidden;
+  const PackedSequence& packed;
   const int64_t batch, packed_rows, steps;
   // Of both factors of products. Weight gradients round dz when they pack it.
   const WeightFormat format;
@@ -272,12 +265,6 @@ struct Backward {
   const int64_t group;  // units in an item of a step
   const TransposedProduct<T> to_x, to_h;
   const WeightGrad<T> weight_grads[kMatrices];
-  // The lists of PackedSequence.
-  const int64_t* const begin;
-  const int64_t* const batch_row;
-  const int64_t* const input_row;
-  const int64_t* const output_row;
-  const int64_t* const previous;
   // Scratch memory.
   T* state_grad = nullptr;        // [B, H]
   T* restored_h = nullptr;        // [V, H], where h is not given

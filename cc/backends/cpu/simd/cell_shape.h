@@ -1,4 +1,4 @@
-// CellShape, CellParameters: what the passes read of a cell.
+// CellShape, ParametersAt: what the passes read of a cell.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELL_SHAPE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELL_SHAPE_H_
 
@@ -53,10 +53,10 @@ TF_LSTM_OPS_INLINE V DropH(const Pass& pass, V h, int part, int64_t row,
 
 // A cell's parameters for one vector of units from u on.
 template <class T, class Cell>
-class CellParameters {
+class ParametersAt {
  public:
   template <class Args>
-  CellParameters(const Args& args, int64_t u)
+  ParametersAt(const Args& args, int64_t u)
       : clip_(VecT<T>{} + static_cast<T>(args.config.cell_clip)) {
     if constexpr (Cell::kHasPeephole) {
       for (int p = 0; p < Cell::kPreActivations; ++p) {
@@ -66,19 +66,19 @@ class CellParameters {
         }
       }
       parameters_.peephole = args.weights.has_peephole() ? peephole_ : nullptr;
-      parameters_.clip = args.config.cell_clip > 0 ? &clip_ : nullptr;
-      parameters_.options = &args.config.options;
     }
+    parameters_.clip = args.config.cell_clip > 0 ? &clip_ : nullptr;
+    parameters_.options = &args.config.options;
   }
-  CellParameters(const CellParameters&) = delete;
-  CellParameters& operator=(const CellParameters&) = delete;
+  ParametersAt(const ParametersAt&) = delete;
+  ParametersAt& operator=(const ParametersAt&) = delete;
 
-  const typename Cell::Parameters& get() const { return parameters_; }
+  const CellParameters<VecT<T>>& get() const { return parameters_; }
 
  private:
   VecT<T> clip_;
   VecT<T> peephole_[Cell::kPreActivations] = {};
-  typename Cell::Parameters parameters_ = {};
+  CellParameters<VecT<T>> parameters_;
 };
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

@@ -55,6 +55,7 @@ struct RowBlock {
   T* z;
   const T *x[kRowBlock], *h_prev[kRowBlock];  // after dropout or rounding
   T *m[kRowBlock], *state[kRowBlock];
+  int64_t output[kRowBlock];  // rows of the outputs
 };
 
 // Rows [first, first + rows) of a block, at most kRows, and one vector of units
@@ -139,7 +140,7 @@ struct ForwardStep {
   // One vector of units of a block of rows.
   static void StepOfVector(const Forward<T>& f, const RowBlock<T>& block,
                            int64_t u) {
-    const CellParameters<T, Cell> parameters(f.args, u);
+    const ParametersAt<T, Cell> parameters(f.args, u);
     const auto with = parameters.get();
     V bias[kParts];
     LoadBias(f, u, bias);
@@ -148,7 +149,7 @@ struct ForwardStep {
       V z[kRows][kParts];
       Multiply(f, tile, bias, z);
       if constexpr (Cell::kResetsBefore) {
-        SecondProductForward<T, Cell>::StoreM(f, tile, z);
+        SecondProductForward<T, Cell>::StoreM(f, tile, with, z);
       } else {
         ApplyCell(f, tile, with, z);
       }
@@ -267,13 +268,15 @@ struct ForwardStep {
     // h as the next step's product reads it, after dropout or rounding.
     if (f.effective_h_sets() > 0 && !f.projected()) {
       for (int64_t r = 0; r < tile.rows; ++r) {
-        StoreEffectiveH(f, y[r].h, tile.packed_row(r), u);
+        StoreEffectiveH(f, y[r].h, f.At(tile.packed_row(r)), u);
       }
     }
     ForEachSaved<Cell>([&](auto k, auto member) {
       if (!f.args.saved.data[k]) return;
       for (int64_t r = 0; r < tile.rows; ++r) {
-        StoreN(y[r].*member, f.Saved(k, tile.packed_row(r)) + u, width);
+        T* to = f.args.saved.Row(k, tile.packed_row(r),
+                                 tile.block.output[tile.first + r]);
+        StoreN(y[r].*member, to + u, width);
       }
     });
   }
@@ -323,12 +326,14 @@ struct ForwardStep {
       const int64_t first = block.begin - rows.begin;
       block.rows = Min(rows.end - block.begin, block.kRowBlock);
       block.z = rows.z ? rows.z + first * f.z_row() : nullptr;
+      PackedRow at = f.At(block.begin);
       for (int64_t r = 0; r < block.rows; ++r) {
-        const int64_t e = block.begin + r;
-        block.x[r] = f.FactorX(e, rows);
-        block.h_prev[r] = f.FactorH(e);
-        block.m[r] = f.M(e);
-        block.state[r] = f.State(e);
+        if (r > 0) at = f.packed.Next(at);
+        block.x[r] = f.FactorX(at, rows);
+        block.h_prev[r] = f.FactorH(at);
+        block.m[r] = f.M(at);
+        block.state[r] = f.State(at);
+        block.output[r] = at.output;
       }
       use(block);
     }

@@ -22,7 +22,8 @@ void Prepare(const Forward<T>& f, int64_t item) {
   const int64_t share = CeilDiv(f.packed_rows, f.schedule.Items(0));
   const int64_t end = Min((item + 1) * share, f.packed_rows);
   for (int64_t e = item * share; e < end; ++e) {
-    CopyX<T>(f, f.X(e), nullptr, f.rounded_x + e * f.FactorWords(f.input_size));
+    CopyX<T>(f, f.X(f.At(e)), nullptr,
+             f.rounded_x + e * f.FactorWords(f.input_size));
   }
 }
 

@@ -47,11 +47,11 @@ TF_LSTM_OPS_INLINE void StoreEffectiveH(const Forward<T>& f, VecT<T> h,
     StoreFactor(f, effective, f.EffectiveH(row, count, p), u, f.hidden_size);
   }
 }
-// The same of packed row e.
+// The same of a packed row.
 template <class T>
 TF_LSTM_OPS_INLINE void StoreEffectiveH(const Forward<T>& f, VecT<T> h,
-                                        int64_t e, int64_t u) {
-  StoreEffectiveH(f, h, f.batch_row[e], f.ordinal[e] + 1, u);
+                                        const PackedRow& at, int64_t u) {
+  StoreEffectiveH(f, h, at.batch, at.ordinal + 1, u);
 }
 
 // Parts [first, first + parts) of W or R, which have `depth` inputs.
@@ -133,11 +133,11 @@ template <class T>
 void ApplyInputDropout(const Forward<T>& f, const ForwardRows<T>& rows) {
   T* to = rows.dropped_x;
   for (int64_t e = rows.begin; e < rows.end; ++e) {
+    const PackedRow at = f.At(e);
     for (int p = 0; p < f.shape.input; ++p) {
-      const T* keep =
-          f.args.input_dropout.data +
-          (f.GateBlock(p) * f.batch + f.batch_row[e]) * f.input_size;
-      CopyX(f, f.X(e), keep, to);
+      const T* keep = f.args.input_dropout.data +
+                      (f.GateBlock(p) * f.batch + at.batch) * f.input_size;
+      CopyX(f, f.X(at), keep, to);
       to += f.FactorWords(f.input_size);
     }
   }
@@ -165,12 +165,13 @@ void ProjectOutput(const Forward<T>& f, const ForwardRows<T>& rows,
                    const Units& units) {
   const int64_t hidden = f.hidden_size;
   for (int64_t u = units.begin; u < units.end; u += kLanes<T>) {
-    MultiplyBlock<1>([&](int64_t e) { return f.M(e); }, f.SecondWeights(u),
-                     {rows.begin, rows.end, hidden - u},
-                     [&](int64_t e) { return f.H(e) + u; });
+    MultiplyBlock<1>([&](int64_t e) { return f.M(f.At(e)); },
+                     f.SecondWeights(u), {rows.begin, rows.end, hidden - u},
+                     [&](int64_t e) { return f.H(f.At(e)) + u; });
     for (int64_t e = rows.begin; f.effective_h_sets() > 0 && e < rows.end;
          ++e) {
-      StoreEffectiveH(f, LoadN(f.H(e) + u, hidden - u), e, u);
+      const PackedRow at = f.At(e);
+      StoreEffectiveH(f, LoadN(f.H(at) + u, hidden - u), at, u);
     }
   }
 }

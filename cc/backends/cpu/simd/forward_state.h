@@ -81,18 +81,13 @@ struct Forward {
         cell_size(args.config.cell_size),
         hidden_size(args.config.hidden_size),
         padded_size(RoundUpToLanes<T>(cell_size)),
-        batch(args.packed->batch),
-        packed_rows(args.packed->size()),
-        steps(args.packed->steps),
+        packed(*args.packed),
+        batch(packed.batch),
+        packed_rows(packed.size()),
+        steps(packed.steps),
         format(FormatOf(args.config.bfloat16)),
         single_step(args),
-        schedule(MakeProblem(together), threads),
-        begin(args.packed->begin.data()),
-        batch_row(args.packed->batch_row.data()),
-        input_row(args.packed->input_row.data()),
-        output_row(args.packed->output_row.data()),
-        previous(args.packed->previous.data()),
-        ordinal(args.packed->ordinal.data()) {}
+        schedule(MakeProblem(together), threads) {}
 
   bool projected() const { return args.config.projected(); }
   // Whether a step has a second product, that of m.
@@ -124,22 +119,27 @@ struct Forward {
     return args.recurrent_dropout.data ? shape.recurrent : rounds() ? 1 : 0;
   }
 
-  // Where the values of packed row e are.
-  const T* X(int64_t e) const { return args.x + input_row[e] * args.x_stride; }
-  T* H(int64_t e) const { return args.h + output_row[e] * args.h_stride; }
-  const T* PreviousH(int64_t e) const {
-    return previous[e] < 0 ? args.h0.data + batch_row[e] * hidden_size
-                           : H(previous[e]);
+  // Where the values of a packed row are.
+  PackedRow At(int64_t e) const { return packed.At(e); }
+  const T* X(const PackedRow& at) const {
+    return args.x + at.input * args.x_stride;
   }
-  T* State(int64_t e) const { return state + batch_row[e] * cell_size; }
-  T* Saved(int k, int64_t e) const { return args.saved.Row(k, e, output_row); }
+  T* H(const PackedRow& at) const { return args.h + at.output * args.h_stride; }
+  const T* PreviousH(const PackedRow& at) const {
+    return at.previous < 0 ? args.h0.data + at.batch * hidden_size
+                           : args.h + at.previous_output * args.h_stride;
+  }
+  T* State(const PackedRow& at) const { return state + at.batch * cell_size; }
+  T* Saved(int k, const PackedRow& at) const {
+    return args.saved.Row(k, at.index, at.output);
+  }
   // The rows that the second product reads; h without one.
-  T* M(int64_t e) const {
-    return multiplies_m() ? m + batch_row[e] * cell_size : H(e);
+  T* M(const PackedRow& at) const {
+    return multiplies_m() ? m + at.batch * cell_size : H(at);
   }
   // What the second part of the equations reads.
-  T* Held(HeldValue k, int64_t e) const {
-    return held + (k * batch + batch_row[e]) * cell_size;
+  T* Held(HeldValue k, const PackedRow& at) const {
+    return held + (k * batch + at.batch) * cell_size;
   }
   // h of a row of the batch after `count` valid steps, after dropout or
   // rounding, as pre-activation first_recurrent + p reads it. Two buffers
@@ -151,22 +151,22 @@ struct Forward {
   }
 
   // The rows of x and of the previous h that products read.
-  const T* FactorX(int64_t e, const ForwardRows<T>& rows) const {
+  const T* FactorX(const PackedRow& at, const ForwardRows<T>& rows) const {
     const int64_t words = FactorWords(input_size);
     if (rows.dropped_x) {
-      return rows.dropped_x + (e - rows.begin) * shape.input * words;
+      return rows.dropped_x + (at.index - rows.begin) * shape.input * words;
     }
-    return rounds_x() ? rounded_x + e * words : X(e);
+    return rounds_x() ? rounded_x + at.index * words : X(at);
   }
-  const T* FactorH(int64_t e) const {
-    return effective_h_sets() == 0 ? PreviousH(e)
-                                   : EffectiveH(batch_row[e], ordinal[e], 0);
+  const T* FactorH(const PackedRow& at) const {
+    return effective_h_sets() == 0 ? PreviousH(at)
+                                   : EffectiveH(at.batch, at.ordinal, 0);
   }
 
   // The rows of a step: all of them, or those of a slice.
   ForwardRows<T> RowsOf(int64_t step) const {
-    return {begin[step], begin[step + 1], z + schedule.InChunk(step) * z_row(),
-            nullptr};
+    return {packed.Begin(step), packed.Begin(step + 1),
+            z + schedule.InChunk(step) * z_row(), nullptr};
   }
   ForwardRows<T> RowsOf(int64_t step, int64_t slice, int thread) const {
     return {schedule.SliceBegin(slice, step),
@@ -230,17 +230,11 @@ struct Forward {
   const CellShape& shape;
   const bool keeps_weights, filled;
   const int64_t input_size, cell_size, hidden_size, padded_size;
+  const PackedSequence& packed;
   const int64_t batch, packed_rows, steps;
   const WeightFormat format;  // of the packed weights
   SingleStep<T> single_step;
   const ForwardSchedule schedule;
-  // The lists of PackedSequence.
-  const int64_t* const begin;
-  const int64_t* const batch_row;
-  const int64_t* const input_row;
-  const int64_t* const output_row;
-  const int64_t* const previous;
-  const int64_t* const ordinal;
   // Scratch memory.
   T* packed_input = nullptr;
   T* packed_recurrent = nullptr;
@@ -274,7 +268,7 @@ struct Forward {
     const int64_t weights =
         padded_size * bytes *
         (shape.input * input + shape.recurrent * hidden_size);
-    return {*args.packed,
+    return {packed,
             !PacksWeights(args, shape),
             !filled,
             multiplies_m(),

@@ -54,7 +54,7 @@ struct LayerNormBackward {
   struct Row {
     const Backward<T>& f;
     const Rows& rows;
-    const int64_t e;
+    const PackedRow e;
     T* const values;
 
     T* At(int value, int64_t u) const {
@@ -73,8 +73,8 @@ struct LayerNormBackward {
 
   static void RunRows(const Backward<T>& f, const Rows& rows, int thread) {
     for (int64_t e = rows.begin; e < rows.end; ++e) {
-      const Row row = {f, rows, e, f.RowValues(thread)};
-      const Terms terms(f.args, f.Saved(Cell::kTermsAt, e), f.cell_size);
+      const Row row = {f, rows, f.At(e), f.RowValues(thread)};
+      const Terms terms(f.args, f.Saved(Cell::kTermsAt, row.e), f.cell_size);
       if constexpr (Plain::kHasCellState) {
         RestoreGates(row, terms);
         StateBackward(row);
@@ -193,13 +193,13 @@ struct LayerNormBackward {
         const V z = row.Get(p, u);
         if (Cell::HasInput(p)) {
           StoreZGrad(
-              row.f, row.rows, row.e, p, u,
+              row.f, row.rows, row.e.index, p, u,
               x.Of(z * terms.XScale(p, u), terms.X(p, u), terms.of_x().scale));
         }
         if (Cell::HasRecurrent(p)) {
           const int k = Cell::RecurrentTerm(p);
           StoreZGrad(
-              row.f, row.rows, row.e, kInputs + k, u,
+              row.f, row.rows, row.e.index, kInputs + k, u,
               h.Of(z * terms.HScale(k, u), terms.H(k, u), terms.of_h().scale));
         }
       }

@@ -152,14 +152,15 @@ struct LayerNormForward {
   static void ApplyCellToRows(const Forward<T>& f, const ForwardRows<T>& rows) {
     T* z = rows.z;
     for (int64_t e = rows.begin; e < rows.end; ++e, z += f.z_row()) {
-      SaveTerms(f, e, z);
-      FinishRow(f, e, z);
-      if constexpr (Plain::kHasCellState) FinishState(f, e, z);
+      const PackedRow at = f.At(e);
+      SaveTerms(f, at, z);
+      FinishRow(f, at, z);
+      if constexpr (Plain::kHasCellState) FinishState(f, at, z);
     }
   }
 
   // The terms of x and of h, as the backward pass reads them.
-  static void SaveTerms(const Forward<T>& f, int64_t e, const T* z) {
+  static void SaveTerms(const Forward<T>& f, const PackedRow& e, const T* z) {
     if (!f.args.saved.data[Cell::kTermsAt]) return;
     T* to = f.Saved(Cell::kTermsAt, e);
     for (int p = 0; p < Cell::kPreActivations; ++p, to += f.cell_size) {
@@ -170,7 +171,7 @@ struct LayerNormForward {
   }
 
   // The plain cell's equations. Of an LSTM, stores cs and, in z, o.
-  static void FinishRow(const Forward<T>& f, int64_t e, T* z) {
+  static void FinishRow(const Forward<T>& f, const PackedRow& e, T* z) {
     const RowTerms<T, Cell> terms(f.args, z, f.padded_size);
     T* state = f.State(e);
     for (int64_t u = 0; u < f.cell_size; u += kL) {
@@ -191,7 +192,7 @@ struct LayerNormForward {
   }
 
   // n = gc * LN(cs) + bc, h = o * tanh(n).
-  static void FinishState(const Forward<T>& f, int64_t e, const T* o) {
+  static void FinishState(const Forward<T>& f, const PackedRow& e, const T* o) {
     const LayerNormOptions& options = f.args.config.options.layer_norm;
     const RnnWeights<const T>& weights = f.args.weights;
     T* state = f.State(e);
@@ -214,7 +215,7 @@ struct LayerNormForward {
     }
   }
 
-  static void StoreH(const Forward<T>& f, V h, int64_t e, int64_t u) {
+  static void StoreH(const Forward<T>& f, V h, const PackedRow& e, int64_t u) {
     StoreN(h, f.H(e) + u, f.cell_size - u);
     if (f.effective_h_sets() > 0) StoreEffectiveH(f, h, e, u);
   }

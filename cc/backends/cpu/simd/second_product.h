@@ -16,13 +16,14 @@ struct SecondProductForward {
   // reads. z includes the biases.
   template <class Tile>
   static void StoreM(const Forward<T>& f, const Tile& tile,
+                     const typename Cell::Parameters& with,
                      const V (*z)[Cell::kPreActivations]) {
     const int64_t u = tile.u, width = f.cell_size - u;
     for (int64_t r = 0; r < tile.rows; ++r) {
-      const int64_t e = tile.packed_row(r);
+      const PackedRow e = f.At(tile.packed_row(r));
       const V h = LoadN(f.State(e) + u, width);
-      const typename Cell::Outputs y = Cell::Gates(z[r], h, {});
-      StoreN(y.r * DropH(f, h, kGateN, f.batch_row[e], u), f.M(e) + u, width);
+      const typename Cell::Outputs y = Cell::Gates(z[r], h, with);
+      StoreN(y.r * DropH(f, h, kGateN, e.batch, u), f.M(e) + u, width);
       StoreN(y.u, f.Held(kHeldU, e) + u, width);
       StoreN(z[r][kGateN], f.Held(kHeldN, e) + u, width);
       Save(f, kSavedR, e, u, y.r);
@@ -47,24 +48,28 @@ struct SecondProductForward {
     const int64_t width = f.cell_size - u;
     const T* m[kRows] = {};
     V z[kRows][1];
+    PackedRow at[kRows];
     for (int64_t r = 0; r < rows; ++r) {
-      m[r] = f.M(e + r);
-      z[r][0] = LoadN(f.Held(kHeldN, e + r) + u, width);
+      at[r] = f.At(e + r);
+      m[r] = f.M(at[r]);
+      z[r][0] = LoadN(f.Held(kHeldN, at[r]) + u, width);
     }
+    const ParametersAt<T, Cell> with(f.args, u);
     MultiplyRows<1>(FactorRows<T>{m, rows}, f.SecondWeights(u), z);
     for (int64_t r = 0; r < rows; ++r) {
-      T* state = f.State(e + r) + u;
+      T* state = f.State(at[r]) + u;
       typename Cell::Outputs y = {};
-      y.u = LoadN(f.Held(kHeldU, e + r) + u, width);
-      Cell::Output(z[r][0], LoadN(state, width), &y);
+      y.u = LoadN(f.Held(kHeldU, at[r]) + u, width);
+      Cell::Output(z[r][0], LoadN(state, width), with.get(), &y);
       StoreN(y.h, state, width);
-      StoreN(y.h, f.H(e + r) + u, width);
-      StoreEffectiveH(f, y.h, e + r, u);
-      Save(f, kSavedN, e + r, u, y.n);
+      StoreN(y.h, f.H(at[r]) + u, width);
+      StoreEffectiveH(f, y.h, at[r], u);
+      Save(f, kSavedN, at[r], u, y.n);
     }
   }
 
-  static void Save(const Forward<T>& f, int k, int64_t e, int64_t u, V v) {
+  static void Save(const Forward<T>& f, int k, const PackedRow& e, int64_t u,
+                   V v) {
     if (f.args.saved.data[k]) StoreN(v, f.Saved(k, e) + u, f.cell_size - u);
   }
 };
@@ -77,7 +82,7 @@ struct SecondProductBackward {
   // The first part of the equations of rows of a step, for a group of units
   // from n on: dzn, dzu and u * dh.
   static void BeginCells(const Backward<T>& f, const Rows& rows, int64_t n) {
-    ForEachVector(f, rows, n, [&](int64_t e, int64_t u) {
+    ForEachVector(f, rows, n, [&](const PackedRow& e, int64_t u) {
       const int64_t width = f.cell_size - u;
       T* state_grad = f.StateGrad(e) + u;
       typename Cell::Outputs y = {}, grad = {};
@@ -86,10 +91,11 @@ struct SecondProductBackward {
       grad.h = LoadN(state_grad, width) +
                (LoadN(f.RunningHGrad(e) + u, width) + f.UpstreamH(e, u));
       const typename Cell::Gradients d =
-          Cell::Backward(y, LoadN(f.PreviousH(e) + u, width), grad, {});
+          Cell::Backward(y, LoadN(f.PreviousH(e) + u, width), grad,
+                         ParametersAt<T, Cell>(f.args, u).get());
       StoreN(d.state, state_grad, width);
-      Store(f, rows, e, kGateN, u, d.z[kGateN]);
-      Store(f, rows, e, kGateU, u, d.z[kGateU]);
+      Store(f, rows, e.index, kGateN, u, d.z[kGateN]);
+      Store(f, rows, e.index, kGateU, u, d.z[kGateU]);
     });
   }
 
@@ -97,18 +103,18 @@ struct SecondProductBackward {
   // for the gradient of R.
   static void RunCells(const Backward<T>& f, const Rows& rows, int64_t n) {
     MultiplyBack(f, rows, n, Min(n + f.group, f.cell_size));
-    ForEachVector(f, rows, n, [&](int64_t e, int64_t u) {
+    ForEachVector(f, rows, n, [&](const PackedRow& e, int64_t u) {
       const int64_t width = f.cell_size - u;
       T* state_grad = f.StateGrad(e) + u;
-      const auto drop = [&](V h) {
-        return DropH(f, h, kGateN, f.batch_row[e], u);
-      };
+      const auto drop = [&](V h) { return DropH(f, h, kGateN, e.batch, u); };
       const V r = LoadN(f.Saved(kSavedR, e) + u, width);
       const V h = drop(LoadN(f.PreviousH(e) + u, width));
-      const V dm = LoadN(f.MGrad(rows, e) + u, width);
+      const V dm = LoadN(f.MGrad(rows, e.index) + u, width);
       StoreN(LoadN(state_grad, width) + drop(r * dm), state_grad, width);
-      StoreN(r * h, f.M(rows, e) + u, width);
-      Store(f, rows, e, kGateR, u, Cell::ResetBackward(r, h, dm));
+      StoreN(r * h, f.M(rows, e.index) + u, width);
+      Store(f, rows, e.index, kGateR, u,
+            Cell::ResetBackward(r, h, dm,
+                                ParametersAt<T, Cell>(f.args, u).get()));
     });
   }
 
@@ -118,12 +124,11 @@ struct SecondProductBackward {
   static void ForEachVector(const Backward<T>& f, const Rows& rows, int64_t n,
                             const F& use) {
     const int64_t n_end = Min(n + f.group, f.cell_size);
-    for (int64_t first = rows.begin; first < rows.end; first += kCellRows) {
-      const int64_t end = Min(first + kCellRows, rows.end);
+    ForEachCellRows(f, rows, [&](const PackedRow* at, int64_t count) {
       for (int64_t u = n; u < n_end; u += kLanes<T>) {
-        for (int64_t e = first; e < end; ++e) use(e, u);
+        for (int64_t r = 0; r < count; ++r) use(at[r], u);
       }
-    }
+    });
   }
 
   // Stores dz, and adds it to the sum over the rows.

@@ -132,8 +132,8 @@ struct SingleStep {
     const PackedSequence& of = *args.packed;
     return slab.row +
            (slab.recurrent
-                ? args.h0.data + of.batch_row[r] * args.config.hidden_size
-                : args.x + of.input_row[r] * args.x_stride);
+                ? args.h0.data + of.At(r).batch * args.config.hidden_size
+                : args.x + of.At(r).input * args.x_stride);
   }
   T* Sum(const Slab& slab, int64_t r) const {
     return sums + (slab.index * rows + r) * padded_size;

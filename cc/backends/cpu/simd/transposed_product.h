@@ -18,7 +18,7 @@ struct TransposedRows {
   int64_t z_stride;
   T* to = nullptr;  // [., width]
   int64_t to_stride = 0;
-  const int64_t* target = nullptr;  // the row of `to`, of each row
+  bool to_input = false;  // rows of `to` are those of x, else of the batch
 };
 
 template <class T>
@@ -91,21 +91,31 @@ struct TransposedProduct {
                     const ProductRange& range, int part, int64_t k,
                     int64_t begin) const {
     const T* z = of.z_grad + part * Words() + k;
+    const PackedRow at = args.packed->At(of.begin);
+    const int64_t first = Target(of, at);
+    const int64_t inputs = args.packed->InputStride(at, of.end - of.begin);
+    const int64_t stride = of.to_input ? inputs : Min(inputs, 1);
     WithConstant<kColumns>(CeilDiv(range.columns, kL), [&](auto vectors) {
       MultiplyBlock<decltype(vectors)::value>(
           [&](int64_t e) { return z + (e - of.begin) * of.z_stride; }, w, range,
           [&](int64_t e) {
-            return of.to + of.target[e] * of.to_stride + begin;
+            const int64_t row = stride > 0 ? first + (e - of.begin) * stride
+                                           : Target(of, args.packed->At(e));
+            return of.to + row * of.to_stride + begin;
           },
           [&](int64_t e) { return Kept(part, e, begin); });
     });
+  }
+
+  static int64_t Target(const TransposedRows<T>& of, const PackedRow& at) {
+    return of.to_input ? at.input : at.batch;
   }
 
   // The multipliers of a row of the product from a column on, or null.
   const T* Kept(int part, int64_t e, int64_t column) const {
     if (!keep) return nullptr;
     const PackedSequence& packed = *args.packed;
-    const int64_t row = Block(part) * packed.batch + packed.batch_row[e];
+    const int64_t row = Block(part) * packed.batch + packed.At(e).batch;
     return keep + row * width + column;
   }
 };

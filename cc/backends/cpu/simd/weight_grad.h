@@ -58,7 +58,7 @@ struct WeightGrad {
   int64_t PanelsSize() const { return sets() * SetSize(); }
 
   // Copies some columns of F to the panels. With pairs, row 2 k of the panels
-  // must be set before row 2 k + 1. row_of(e) is the row of packed row e.
+  // must be set before row 2 k + 1. row_of(at) is the row of a packed row.
   int64_t PanelItems() const { return sets() * CeilDiv(rows, kPanelColumns); }
   template <class RowOf>
   void Gather(const PackedSequence& packed, const PanelRows& of, int64_t item,
@@ -67,16 +67,18 @@ struct WeightGrad {
     const int64_t begin = item % CeilDiv(rows, kPanelColumns) * kPanelColumns;
     const int64_t end = Min(begin + kPanelColumns, rows);
     panels += set * SetSize();
+    PackedRow at = packed.At(of.begin);
     for (int64_t e = of.begin; e < of.end; ++e) {
+      if (e > of.begin) at = packed.Next(at);
       const int64_t k = of.first + e - of.begin;
-      const T* row = row_of(e);
+      const T* row = row_of(at);
       if (!keep && !RoundsFactors(format)) {
         CopyRow(row, begin, end, panels + k * kRows);
         continue;
       }
       const T* kept = keep;
       if (kept) {
-        kept += (block[set] * packed.batch + packed.batch_row[e]) * rows;
+        kept += (block[set] * packed.batch + at.batch) * rows;
       }
       for (int64_t m = begin; m < end; ++m) {
         SetElement(kept ? row[m] * kept[m] : row[m], k, m, panels);
