@@ -56,7 +56,7 @@ struct Step {
 
 TEST(GradientsOfPreActivationsAreThoseOfAStep) {
   const Step step;
-  ComputeBackward(step.layer, *Pack(step.layer.sequence), 1);
+  ComputeBackward(step.layer, PackedSequence(step.layer.sequence), 1);
   CHECK_EQ(g_step_gradients, 1);
   CHECK_EQ(g_passes, 0);
 }
@@ -68,7 +68,7 @@ TEST(NoOtherPassForksToComputeGradientsOfPreActivations) {
   const pid_t child = fork();
   if (child == 0) {
     std::freopen("/dev/null", "w", stderr);
-    ComputeBackward(step.layer, *Pack(step.layer.sequence), 1);
+    ComputeBackward(step.layer, PackedSequence(step.layer.sequence), 1);
     _exit(0);
   }
   int status = 0;
