@@ -218,7 +218,7 @@ TEST(ItemsCoverTheWork) {
         CHECK((items - 1) * schedule.group() < problem.units);
       } else if (at.work == Work::kSlices) {
         const int64_t last = problem.rows.steps - 1;
-        CHECK_EQ(schedule.SliceBegin(0, last), problem.rows.begin[last]);
+        CHECK_EQ(schedule.SliceBegin(0, last), problem.rows.Begin(last));
         CHECK_EQ(schedule.SliceBegin(items, last), problem.rows.size());
         CHECK(schedule.slice_rows() <= ForwardSchedule::kRowBlock);
       }
