@@ -197,6 +197,17 @@ TEST(CachesDecideTheRegime) {
         ForwardSchedule::Regime::kSlices);
 }
 
+TEST(WeightsAreFetchedAheadFromASlowSharedCacheOnly) {
+  const Layer layer = {16, 25, 1024, 1024};
+  const PackedSequence rows = Steps(layer);
+  ForwardSchedule::Problem problem = ForwardOf(layer, rows);
+  CHECK(!ForwardSchedule(problem, 2).prefetches_weights());
+  problem.rates = SlowSharedCache();
+  CHECK(ForwardSchedule(problem, 2).prefetches_weights());
+  problem.caches.l2 = 64 << 20;  // a part of the weights fits
+  CHECK(!ForwardSchedule(problem, 2).prefetches_weights());
+}
+
 // A call of few microseconds does not wake other threads.
 TEST(SmallCallsRunOnOneThread) {
   for (const Layer& layer : {Layer{1, 1, 5, 7}, Layer{31, 3, 1, 1}}) {

@@ -26,6 +26,15 @@ struct Rates {
   double wake = 4000;           // waking the threads for a call
 };
 
+// Whether the shared cache delivers a vector of weights slower than a tile of
+// kRows rows uses it. Products then prefetch the weights that they read from
+// there.
+inline bool HasSlowSharedCache(const Rates& rates, int64_t vector_bytes) {
+  return (rates.near_byte + rates.far_byte) *
+             static_cast<double>(vector_bytes) >
+         kRows * rates.multiply_add;
+}
+
 // A product of some rows with weights that are read `columns` vectors at a
 // time, `depth` rows of them.
 struct ProductSize {

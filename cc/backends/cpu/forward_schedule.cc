@@ -73,6 +73,7 @@ double PackingTime(const ForwardSchedule::Problem& p, int threads) {
 ForwardSchedule::ForwardSchedule(const Problem& problem, int threads)
     : rows_(problem.rows),
       plan_(Choose(problem, threads)),
+      prefetches_weights_(PrefetchesWeights(problem, plan_)),
       step_phases_(StepPhases(problem)),
       second_work_(problem.multiplies_m ? Work::kProject : Work::kRows),
       units_(problem.units),
@@ -119,6 +120,18 @@ ForwardSchedule::Plan ForwardSchedule::Choose(const Problem& problem,
     consider(Regime::kSlices, t, SlicesTime(problem, t));
   }
   return best;
+}
+
+bool ForwardSchedule::PrefetchesWeights(const Problem& problem,
+                                        const Plan& plan) {
+  const int64_t vectors = problem.together * problem.units / problem.lanes;
+  const bool slices = plan.regime == Regime::kSlices;
+  const double bytes =
+      static_cast<double>(slices ? vectors : CeilDiv(vectors, plan.threads)) *
+      (Bytes(RecurrentProduct(problem, 0)) +
+       (slices ? Bytes(InputProduct(problem, 0)) : 0));
+  return bytes > static_cast<double>(problem.caches.l2) &&
+         HasSlowSharedCache(problem.rates, problem.vector_bytes);
 }
 
 double ForwardSchedule::UnitsTime(const Problem& problem, int threads) {

@@ -72,6 +72,8 @@ class ForwardSchedule {
   int threads() const { return plan_.threads; }
   // Predicted nanoseconds of the pass.
   double time() const { return plan_.time; }
+  // Whether the first tile of a step prefetches its weights.
+  bool prefetches_weights() const { return prefetches_weights_; }
   // Units of an item, a multiple of `lanes`: of a step, and of the preparation.
   int64_t group() const { return group_; }
   int64_t packing_group() const { return packing_group_; }
@@ -103,6 +105,7 @@ class ForwardSchedule {
     int threads;
     double time;
   };
+  static bool PrefetchesWeights(const Problem& problem, const Plan& plan);
   static Plan Choose(const Problem& problem, int threads);
   static double UnitsTime(const Problem& problem, int threads);
   static double SlicesTime(const Problem& problem, int threads);
@@ -117,6 +120,7 @@ class ForwardSchedule {
 
   const PackedSequence& rows_;
   const Plan plan_;
+  const bool prefetches_weights_;
   const int64_t step_phases_;
   const Work second_work_;  // of a step with two phases
   const int64_t units_, hidden_;

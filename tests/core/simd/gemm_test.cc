@@ -64,10 +64,10 @@ Sum Reference(const Factors<T, C>& f, int64_t depth, int64_t r, int64_t n,
 
 // Runs a product that adds to acc[r][c] = r + c, for each number of rows.
 // row(r) says where row r of A is. The bits of a row are the same for any
-// number of rows.
+// number of rows, with and without prefetching.
 template <class T, int C, bool kOwnA, int kAStride = 1, class RowOf>
-void Check(const Factors<T, C>& f, const WeightColumns<T>& b,
-           int64_t gate_stride, const RowOf& row_of) {
+void Check(const Factors<T, C>& f, WeightColumns<T> b, int64_t gate_stride,
+           const RowOf& row_of) {
   VecT<T> last[kRows][C] = {};
   for (int count = kRows; count >= 1; --count) {
     const T* row[kRows] = {};
@@ -76,6 +76,7 @@ void Check(const Factors<T, C>& f, const WeightColumns<T>& b,
       row[r] = row_of(r);
       for (int c = 0; c < C; ++c) acc[r][c] = Broadcast(static_cast<T>(r + c));
     }
+    b.prefetches = count % 2 != 0;
     MultiplyRows<C, kOwnA, kAStride>({row, count, gate_stride}, b, acc);
     for (int r = 0; r < kRows; ++r) {
       for (int64_t n = 0; n < C * kLanes<T>; ++n) {

@@ -199,7 +199,8 @@ struct ForwardStep {
     if (!f.args.weights.input) return AddInput(f, tile, sums);
     const FactorRows<T> x = {tile.block.x + tile.first, tile.rows,
                              f.FactorWords(f.input_size)};
-    const WeightColumns<T> w = f.InputWeights(tile.u);
+    WeightColumns<T> w = f.InputWeights(tile.u);
+    w.prefetches = tile.first == 0 && f.schedule.prefetches_weights();
     if (f.args.input_dropout.data) {
       MultiplyRows<kInputs, true>(x, w, sums);
     } else {
@@ -226,7 +227,9 @@ struct ForwardStep {
     if (!f.packs_weights()) return;
     const FactorRows<T> h_prev = {tile.block.h_prev + tile.first, tile.rows,
                                   f.batch * f.FactorWords(f.hidden_size)};
-    const WeightColumns<T> r = f.RecurrentWeights(tile.u);
+    WeightColumns<T> r = f.RecurrentWeights(tile.u);
+    // The other tiles read them from the L2 cache.
+    r.prefetches = tile.first == 0 && f.schedule.prefetches_weights();
     if (f.args.recurrent_dropout.data) {
       MultiplyRows<kRecurrent, true>(h_prev, r, sums);
     } else {

@@ -23,6 +23,10 @@ constexpr int kColumns = 4;      // vectors of columns that a kernel computes
 constexpr int64_t kChain = 128;  // multiply-adds of a chain
 static_assert(kChain % 2 == 0, "a chain begins with a whole pair of rows");
 
+// With 16 registers, software prefetching lost on each processor that was
+// measured.
+constexpr bool kPrefetchesWeights = kRegisters == 32;
+
 // The part of a product's result that a kernel keeps in registers.
 struct RegisterTile {
   int rows, columns;  // of the result; columns in vectors
@@ -90,15 +94,24 @@ TF_LSTM_OPS_INLINE void ForEachTile(const F& f) {
   }
 }
 
+// Rows of weights between the one that a kernel reads and the one that it
+// prefetches: 4 KiB of four vectors. On an Intel Xeon 6 this was the best of
+// several distances.
+constexpr int64_t kRowsAhead = 16;
+
 // Calls f(k, column) for k in [begin, end). column(c) is vector c of row k of
-// B, where `at` is vector 0 of row `begin`.
-template <class A, class B, class F>
+// B, where `at` is vector 0 of row `begin`. `kPrefetched` vectors are
+// prefetched, 0 or all.
+template <class A, int kPrefetched, class B, class F>
 TF_LSTM_OPS_INLINE void ForEachRow(const B* at, int64_t stride, int64_t begin,
                                    int64_t end, const F& f) {
   constexpr int kL = kLanes<A>;
   int64_t k = begin;
   if constexpr (std::is_same_v<A, B>) {
     for (; k < end; ++k, at += stride) {
+      for (int c = 0; c < kPrefetched; ++c) {
+        PrefetchToRead(at + kRowsAhead * stride + c * kL);
+      }
       f(k, [at](int c) TF_LSTM_OPS_LAMBDA { return Load(at + c * kL); });
     }
   } else {
@@ -124,7 +137,8 @@ TF_LSTM_OPS_INLINE void ForEachRow(const B* at, int64_t stride, int64_t begin,
 //
 // The chains are outside of the tiles: the tiles read the same rows of the
 // weights shortly after each other.
-template <class A, class B, int R, int C, bool kOwnA, int kAStride>
+template <class A, class B, int R, int C, bool kOwnA, int kAStride,
+          bool kPrefetches>
 void Accumulate(const A* const* a, int64_t a_stride, const B* b,
                 int64_t b_stride, int64_t depth, VecT<SumOf<A>> (*acc)[C]) {
   constexpr int64_t kElements = std::is_same_v<A, B> ? 1 : 2;  // a word of B
@@ -166,7 +180,8 @@ void Accumulate(const A* const* a, int64_t a_stride, const B* b,
           }
         }
       };
-      ForEachRow<A>(chain + kColumn * kLanes<A>, b_stride, begin, end, add);
+      ForEachRow<A, kPrefetches ? kTileColumns : 0>(chain + kColumn * kLanes<A>,
+                                                    b_stride, begin, end, add);
       for (int r = 0; r < kTileRows; ++r) {
         for (int c = 0; c < kTileColumns; ++c) {
           VecT<SumOf<A>>* to = &acc[first_row + r][kColumn + c];
@@ -179,14 +194,15 @@ void Accumulate(const A* const* a, int64_t a_stride, const B* b,
 
 // The kernels of 1 to kRows rows. They do not depend on the cell, so they are
 // called through a table and compiled once.
-template <class A, class B, int C, bool kOwnA, int kAStride>
-constexpr decltype(&Accumulate<A, B, 1, C, kOwnA, kAStride>) kKernels[kRows] = {
-    &Accumulate<A, B, 1, C, kOwnA, kAStride>,
-    &Accumulate<A, B, 2, C, kOwnA, kAStride>,
-    &Accumulate<A, B, 3, C, kOwnA, kAStride>,
-    &Accumulate<A, B, 4, C, kOwnA, kAStride>,
-    &Accumulate<A, B, 5, C, kOwnA, kAStride>,
-    &Accumulate<A, B, 6, C, kOwnA, kAStride>};
+template <class A, class B, int C, bool kOwnA, int kAStride,
+          bool kPrefetches = false>
+constexpr decltype(&Accumulate<A, B, 1, C, kOwnA, kAStride, kPrefetches>)
+    kKernels[kRows] = {&Accumulate<A, B, 1, C, kOwnA, kAStride, kPrefetches>,
+                       &Accumulate<A, B, 2, C, kOwnA, kAStride, kPrefetches>,
+                       &Accumulate<A, B, 3, C, kOwnA, kAStride, kPrefetches>,
+                       &Accumulate<A, B, 4, C, kOwnA, kAStride, kPrefetches>,
+                       &Accumulate<A, B, 5, C, kOwnA, kAStride, kPrefetches>,
+                       &Accumulate<A, B, 6, C, kOwnA, kAStride, kPrefetches>};
 static_assert(kRows == 6, "kKernels lists a kernel for each number of rows");
 
 // Up to kRows rows of A. Where the weights are pairs of bfloat16 and the
@@ -204,7 +220,8 @@ struct WeightColumns {
   const T* data;
   int64_t depth;
   WeightFormat format = WeightFormat::kElements;
-  int64_t stride = 0;  // 0: packed, C vectors
+  int64_t stride = 0;       // 0: packed, C vectors
+  bool prefetches = false;  // whether to prefetch the weights
 
   template <int C>
   int64_t Stride() const {
@@ -225,6 +242,12 @@ void MultiplyRows(const FactorRows<T>& a, const WeightColumns<T>& b,
       return kKernels<Factor, BFloat16Pair, C, kOwn, kAStride>[rows](
           reinterpret_cast<const Factor* const*>(a.row), a.gate_stride,
           reinterpret_cast<const BFloat16Pair*>(b.data), stride, depth, acc);
+    }
+  }
+  if constexpr (kPrefetchesWeights && kAStride == 1 && C > 1) {
+    if (b.prefetches) {
+      return kKernels<T, T, C, kOwn, kAStride, true>[rows](
+          a.row, a.gate_stride, b.data, stride, b.depth, acc);
     }
   }
   kKernels<T, T, C, kOwn, kAStride>[rows](a.row, a.gate_stride, b.data, stride,

@@ -55,6 +55,11 @@ struct PackedTo {
 inline uint32_t ToBFloat16(float x) { return BFloat16::FromFloat(x).bits; }
 inline uint32_t ToBFloat16(BFloat16 x) { return x.bits; }
 
+// Rows between the one that is packed and the one that is prefetched. Rows of a
+// large layer are on different pages of memory, where the hardware does not
+// prefetch: lstm,4,25,1024,1024 took 0.94 of the time.
+constexpr int64_t kPackedAhead = 6;
+
 // B has contiguous rows.
 template <class E, class T>
 void PackRows(const PackedFrom<E>& from, const PackedTo<T>& to) {
@@ -63,6 +68,7 @@ void PackRows(const PackedFrom<E>& from, const PackedTo<T>& to) {
     const E* row = from.data + k * from.row_stride;
     T* packed = to.data + k * to.stride;
     for (int64_t n = 0; n < from.width; n += kL, packed += to.distance) {
+      PrefetchToRead(row + kPackedAhead * from.row_stride + n);
       Store(LoadN(row + n, from.width - n), packed);
     }
   }
