@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/cpu/aligned_buffer.h"
+#include "backends/cpu/cost.h"
 #include "backends/cpu/engine.h"
 #include "backends/cpu/masked_steps.h"
 #include "backends/cpu/sizes.h"
@@ -231,6 +232,10 @@ class BackwardArguments {
   };
   void AddXGrad(int threads) const {
     XGradSum sum = {*this, CeilDiv(engine_.packed->size(), kRowsOfItem)};
+    const Rates rates;
+    const auto bytes = static_cast<double>(
+        engine_.packed->size() * layer_.config.input_size * sizeof(T));
+    const double time = 3 * StreamTime(rates, TheCaches(), bytes);
     RunJob({&sum, 1,
             [](const void* of, int64_t) {
               return static_cast<const XGradSum*>(of)->items;
@@ -238,7 +243,7 @@ class BackwardArguments {
             [](void* of, int64_t, int64_t item, int) {
               static_cast<const XGradSum*>(of)->pass.AddRows(item);
             }},
-           static_cast<int>(Max(1, Min(threads, sum.items))));
+           ThreadsOfPhase(rates, time, sum.items, threads));
   }
   // Adds some rows of dx. All gates read the same columns of x.
   void AddRows(int64_t item) const {

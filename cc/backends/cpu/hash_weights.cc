@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "backends/cpu/cost.h"
 #include "backends/cpu/engine.h"
 #include "backends/cpu/thread_team.h"
 
@@ -41,9 +42,12 @@ uint64_t HashWeights(const WeightBytes* arrays, int count, int threads) {
     }
   }
   job.hashes.resize(job.blocks.size());
-  // Two blocks take one thread less time than waking another one.
-  if (job.blocks.size() <= 2) threads = 1;
-  RunJob({&job, 1, &HashJob::Items, &HashJob::Run}, threads);
+  const auto blocks = static_cast<int64_t>(job.blocks.size());
+  const Rates rates;
+  const double time = static_cast<double>(blocks * int64_t{kHashBlock}) *
+                      (rates.near_byte + rates.far_byte);
+  RunJob({&job, 1, &HashJob::Items, &HashJob::Run},
+         ThreadsOfPhase(rates, time, blocks, threads));
   uint64_t hash = 0;
   for (const uint64_t block : job.hashes) hash = MixHash(hash, block);
   return hash;
