@@ -26,6 +26,12 @@ Both are restricted to --threads processors, of different cores as far as possib
 to as many threads. Run it on an idle machine. It first measures the capacity of the processors (see
 `benchmarks/peers/capacity.py`), and ends if it is too low, unless --any-capacity is given.
 
+``--predict`` runs `predict.cc` instead. It prints Markdown tables: the measured times of inference,
+of inference with kept weights and of the backward pass beside the times that the schedules predict
+(``docs/design/threads.md``), the fastest of several rounds; then for 1 to 192 requested threads the
+regime, the number of threads that the schedule chooses, and the predicted time. Nothing is run with
+more than --threads threads.
+
 The environment variable TF_LSTM_OPS_SIMD selects our instruction set, and oneDNN's unless
 ONEDNN_MAX_CPU_ISA is set.
 """
@@ -66,6 +72,18 @@ CASES = [
     "gru,256,50,8,32",
 ]
 
+# Of --predict: regimes and sizes of the weights that differ.
+PREDICTED_CASES = [
+    "lstm,1,100,128,128",
+    "lstm,4,25,1024,1024",
+    "lstm,16,50,256,256",
+    "lstm,16,25,512,512",
+    "lstm,32,100,128,128",
+    "lstm,64,50,256,256",
+    "lstm,256,60,7,32",
+    "lstm,1024,50,4,32",
+]
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -77,10 +95,15 @@ def main() -> None:
         help="prefix with oneDNN's include/ and lib/ (default: the Python environment's)",
     )
     parser.add_argument(CAPACITY["OPTION"], action="store_true", help=CAPACITY["HELP"])
-    parser.add_argument("cases", nargs="*", default=CASES, help="CELL,BATCH,STEPS,INPUTS,UNITS")
+    parser.add_argument(
+        "--predict", action="store_true", help="compare predicted with measured times"
+    )
+    parser.add_argument("cases", nargs="*", help="CELL,BATCH,STEPS,INPUTS,UNITS")
     arguments = parser.parse_args()
     prefix = arguments.onednn or Path(sys.prefix)
-    library = onednn_library(prefix)
+    library = None if arguments.predict else onednn_library(prefix)
+    if arguments.onednn and arguments.predict:
+        parser.error("--onednn and --predict exclude each other")
     if arguments.onednn and not library:
         parser.error(f"{prefix} has no include/oneapi/dnnl/dnnl.hpp or no lib/libdnnl.so")
     try:
@@ -88,15 +111,17 @@ def main() -> None:
     except CAPACITY["TooLow"] as error:
         parser.exit(1, f"{error}\n")
     NATIVE["build_checkout"]()
-    if not library:
+    if not library and not arguments.predict:
         print("oneDNN was not found: pip install onednn-devel, or --onednn DIR")
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder) / "engine")
-        command = link_onednn(program, prefix, library) if library else link(program, "engine.cc")
+        source = "predict.cc" if arguments.predict else "engine.cc"
+        command = link_onednn(program, prefix, library) if library else link(program, source)
         subprocess.run(command, cwd=ROOT, check=True)
         restrict_processors(arguments.threads)
         environment = {**os.environ, **onednn_environment(prefix, arguments.threads, os.environ)}
-        command = [program, str(arguments.threads), *arguments.cases]
+        cases = arguments.cases or (PREDICTED_CASES if arguments.predict else CASES)
+        command = [program, str(arguments.threads), *cases]
         sys.exit(subprocess.run(command, env=environment, check=False).returncode)
 
 

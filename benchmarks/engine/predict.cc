@@ -1,9 +1,13 @@
 // Compares the predicted times of the schedules with measured times, and prints
-// the predictions for more threads than this machine has.
+// the predictions for more threads than this machine has, as Markdown tables.
 //
 // usage: predict THREADS [CELL,BATCH,STEPS,INPUTS,UNITS ...]
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "backends/cpu/backward_schedule.h"
 #include "backends/cpu/forward_schedule.h"
@@ -19,102 +23,157 @@ using tf_lstm_ops::cpu::BackwardSchedule;
 using tf_lstm_ops::cpu::ForwardSchedule;
 using tf_lstm_ops::cpu::RatesFor;
 
+constexpr int kThreads[] = {1, 2, 4, 8, 16, 22, 32, 64, 128, 192};
+constexpr const char* kRegimes[] = {"once", "units", "slices"};
+
+const char* RegimeOf(const ForwardSchedule& schedule) {
+  return kRegimes[static_cast<int>(schedule.regime())];
+}
+
+// The schedules of a layer direction in float, as the engine makes them.
 class Prediction {
  public:
   explicit Prediction(const Case& c)
       : case_(c),
         lanes_(tf_lstm_ops::SelectedInstructionSet().engine->float_lanes),
+        padded_((c.units + lanes_ - 1) / lanes_ * lanes_),
         packed_(SequenceOf(c)) {}
 
   ForwardSchedule Forward(int threads, bool packs_weights) const {
-    const auto gates = case_.gates();
+    const int64_t row = case_.gates() * padded_ * kFloat;
+    const int64_t gates = case_.gates();
     ForwardSchedule::Problem problem = {
-        packed_,   false,    packs_weights, false,
-        false,     Padded(), case_.units,   case_.inputs,
-        lanes_,    gates,    gates,         gates * Padded() * 4,
-        lanes_ * 4};
-    problem.rates =
-        RatesFor((case_.inputs + case_.units) * gates * Padded() * 4);
+        packed_, false,       packs_weights,  false,  false,
+        padded_, case_.units, case_.inputs,   lanes_, gates,
+        gates,   row,         lanes_ * kFloat};
+    problem.rates = RatesFor((case_.inputs + case_.units) * row);
     return {problem, threads};
   }
+
   BackwardSchedule Backward(int threads) const {
-    const int64_t row = case_.gates() * case_.units * 4;
-    BackwardSchedule::Problem problem = {case_.batch,
-                                         case_.steps,
-                                         packed_.size(),
-                                         false,
-                                         true,
-                                         Padded(),
-                                         case_.units,
-                                         case_.inputs,
-                                         lanes_,
-                                         case_.gates(),
-                                         (case_.units + case_.inputs) * row,
-                                         row,
-                                         lanes_ * 4};
-    problem.rates = RatesFor((case_.units + case_.inputs) * row);
+    const int64_t row = case_.gates() * case_.units * kFloat;
+    const int64_t weights = (case_.units + case_.inputs) * row;
+    BackwardSchedule::Problem problem = {
+        case_.batch, case_.steps, packed_.size(), false,  true,
+        padded_,     case_.units, case_.inputs,   lanes_, case_.gates(),
+        weights,     row,         lanes_ * kFloat};
+    problem.rates = RatesFor(weights);
     return {problem, threads};
   }
 
  private:
-  int64_t Padded() const {
-    return (case_.units + lanes_ - 1) / lanes_ * lanes_;
-  }
+  static constexpr int64_t kFloat = sizeof(float);
 
   const Case case_;
-  const int64_t lanes_;
+  const int64_t lanes_, padded_;
   const tf_lstm_ops::PackedSequence packed_;
 };
 
-constexpr const char* kRegimes[] = {"once", "units", "slices"};
+// Seconds of the fastest call of each pass. The passes take turns, so that a
+// disturbance of the machine does not meet all calls of one of them.
+struct Measured {
+  double inference = 1e9, kept = 1e9, backward = 1e9;
 
-void Compare(const Case& c, int threads) {
-  const Inputs inputs(c);
-  OurLayer layer(c, inputs, threads);
-  const Prediction prediction(c);
-  constexpr double kSeconds = 0.3;
-  layer.Train();
-  const double measured[] = {
-      Fastest([&] { layer.Infer(); }, kSeconds),
-      Fastest([&] { layer.InferWithKeptWeights(); }, kSeconds),
-      Fastest([&] { layer.Backward(); }, kSeconds)};
-  const ForwardSchedule forward = prediction.Forward(threads, true);
-  const ForwardSchedule kept = prediction.Forward(threads, false);
-  const BackwardSchedule backward = prediction.Backward(threads);
-  const double predicted[] = {forward.time(), kept.time(), backward.time()};
-  std::printf("%-28s %6s %d %d |", c.name().c_str(),
-              kRegimes[static_cast<int>(forward.regime())], forward.threads(),
-              backward.threads());
-  for (int k = 0; k < 3; ++k) {
-    std::printf(" %9.1f %9.1f %5.2f |", measured[k] * 1e6, predicted[k] / 1e3,
-                predicted[k] / measured[k] / 1e9);
+  Measured(const Case& c, int threads) {
+    constexpr int kRounds = 8;
+    constexpr double kSeconds = 0.06;
+    const Inputs inputs(c);
+    OurLayer layer(c, inputs, threads);
+    layer.Train();
+    const auto time = [&](double* best, const std::function<void()>& call) {
+      *best = std::min(*best, Fastest(call, kSeconds));
+    };
+    for (int round = 0; round < kRounds; ++round) {
+      time(&inference, [&] { layer.Infer(); });
+      time(&kept, [&] { layer.InferWithKeptWeights(); });
+      time(&backward, [&] { layer.Backward(); });
+    }
   }
+};
+
+void PrintHead(const std::vector<std::string>& cells) {
+  for (const std::string& cell : cells) std::printf("| %s ", cell.c_str());
+  std::printf("|\n|");
+  for (size_t k = 0; k < cells.size(); ++k) std::printf("---|");
   std::printf("\n");
 }
 
-void PrintCurve(const Case& c) {
+void PrintRates() {
+  const tf_lstm_ops::cpu::Rates& rates = tf_lstm_ops::cpu::MeasuredRates();
+  std::printf(
+      "Measured: %.3f ns a vector multiply-add, %.4f ns a byte of the L2 "
+      "cache, %.4f ns more from the shared cache.\n\n",
+      rates.multiply_add, rates.near_byte, rates.far_byte);
+}
+
+void PrintComparison(const Case& c, int threads) {
+  const Measured measured(c, threads);
   const Prediction prediction(c);
-  std::printf("%-28s", c.name().c_str());
-  for (const int threads : {1, 2, 4, 8, 16, 22, 32, 64, 128, 192}) {
-    const ForwardSchedule forward = prediction.Forward(threads, true);
-    const BackwardSchedule backward = prediction.Backward(threads);
-    std::printf(" | %3d: %s %d %.1f; %d %.1f", threads,
-                kRegimes[static_cast<int>(forward.regime())], forward.threads(),
-                forward.time() / 1e3, backward.threads(),
-                backward.time() / 1e3);
+  const ForwardSchedule forward = prediction.Forward(threads, true);
+  const ForwardSchedule kept = prediction.Forward(threads, false);
+  std::printf("| %s | %s", c.name().c_str(), RegimeOf(forward));
+  const auto print = [](double seconds, double nanoseconds) {
+    std::printf(" | %.1f | %.1f | %.2f", seconds * 1e6, nanoseconds / 1e3,
+                nanoseconds / seconds / 1e9);
+  };
+  print(measured.inference, forward.time());
+  print(measured.kept, kept.time());
+  print(measured.backward, prediction.Backward(threads).time());
+  std::printf(" |\n");
+}
+
+void PrintComparisons(const std::vector<Case>& cases, int threads) {
+  std::printf("Microseconds with %d threads; predicted / measured.\n\n",
+              threads);
+  std::vector<std::string> head = {"case", "regime"};
+  for (const char* pass : {"inference", "kept weights", "backward"}) {
+    head.insert(head.end(), {pass, "predicted", "ratio"});
   }
-  std::printf("\n");
+  PrintHead(head);
+  for (const Case& c : cases) {
+    PrintComparison(c, threads);
+    std::fflush(stdout);
+  }
+}
+
+// A row for each case and a column for each number of threads. `print` prints a
+// cell.
+template <class F>
+void PrintCurves(const char* pass, const std::vector<Case>& cases,
+                 const F& print) {
+  std::printf("\nPredicted %s, microseconds, by the threads requested.\n\n",
+              pass);
+  std::vector<std::string> head = {"case"};
+  for (const int threads : kThreads) head.push_back(std::to_string(threads));
+  PrintHead(head);
+  for (const Case& c : cases) {
+    const Prediction prediction(c);
+    std::printf("| %s |", c.name().c_str());
+    for (const int threads : kThreads) print(prediction, threads);
+    std::printf("\n");
+  }
+}
+
+void PrintForward(const Prediction& prediction, int threads) {
+  const ForwardSchedule schedule = prediction.Forward(threads, true);
+  std::printf(" %s %d: %.1f |", RegimeOf(schedule), schedule.threads(),
+              schedule.time() / 1e3);
+}
+
+void PrintBackward(const Prediction& prediction, int threads) {
+  const BackwardSchedule schedule = prediction.Backward(threads);
+  std::printf(" %s %d: %.1f |", schedule.slices() > 0 ? "slices" : "units",
+              schedule.threads(), schedule.time() / 1e3);
 }
 
 int Main(int count, char** arguments) {
   const int threads = count > 1 ? std::atoi(arguments[1]) : 1;
-  const tf_lstm_ops::cpu::Rates& rates = tf_lstm_ops::cpu::MeasuredRates();
-  std::printf(
-      "ns of a vector multiply-add %.3f, of a byte of the L2 cache %.4f, of "
-      "the shared cache %.4f more\n",
-      rates.multiply_add, rates.near_byte, rates.far_byte);
-  for (int k = 2; k < count; ++k) Compare(ParseCase(arguments[k]), threads);
-  for (int k = 2; k < count; ++k) PrintCurve(ParseCase(arguments[k]));
+  std::vector<Case> cases;
+  for (int k = 2; k < count; ++k) cases.push_back(ParseCase(arguments[k]));
+  PrintRates();
+  PrintComparisons(cases, threads);
+  PrintCurves("inference", cases, PrintForward);
+  PrintCurves("backward pass", cases, PrintBackward);
   return 0;
 }
 

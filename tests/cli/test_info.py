@@ -63,6 +63,8 @@ def test_facts(printed: str) -> None:
         "instruction set": cpu["instruction_set"],
         "available": ", ".join(cpu["instruction_sets"]),
         "threads": str(cpu["threads"]),
+        "caches": info.words_of_caches(cpu["caches"]),
+        "rates": info.words_of_rates(cpu["rates"]),
         "GPU": "none that TensorFlow can use",
         "GPU kernels": "not loaded, because TensorFlow has no GPU",
         "self-test": "; ".join(_gpu.records()) or info.NO_RECORD,
@@ -72,6 +74,59 @@ def test_facts(printed: str) -> None:
     assert len(printed.splitlines()) <= 24  # one screen
     assert _library.path().is_file()
     assert cpu["instruction_set"] in cpu["instruction_sets"]
+
+
+def sysfs_caches() -> dict[str, int]:
+    """The caches of the first processor: of L1 and L2 its part, of the last level all."""
+    sizes = {}
+    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        kind, level, size, sharers = (
+            (folder / name).read_text().strip()
+            for name in ("type", "level", "size", "shared_cpu_list")
+        )
+        if kind != "Instruction":
+            total = int(size.rstrip("KM")) << {"K": 10, "M": 20}[size[-1]]
+            ranges = [[int(end) for end in each.split("-")] for each in sharers.split(",")]
+            part = total // sum(each[-1] - each[0] + 1 for each in ranges)
+            sizes.update({f"l{level}": part} if int(level) < 3 else {}, shared=total)
+    return sizes
+
+
+@pytest.mark.skipif(
+    not list(Path("/sys/devices/system/cpu/cpu0/cache").glob("index2/size")),
+    reason="the system has no files with the sizes of the caches",
+)
+def test_caches_are_those_of_sysfs() -> None:
+    assert _library.cpu_info()["caches"] == sysfs_caches()
+
+
+def test_caches_in_words() -> None:
+    caches = {"l1": 48 << 10, "l2": 1280 << 10, "shared": 33 << 20}
+    words = "L1 48 KiB, L2 1.25 MiB a processor; shared 33 MiB"
+    assert info.words_of_caches(caches) == words
+
+
+def test_rates() -> None:
+    rates = _library.cpu_info()["rates"]
+    assert list(rates) == ["multiply_add", "l2_byte", "shared_byte"]
+    # Within a factor of 8 of the defaults of cost.h, which measured_rates.cc sees to.
+    for rate, default in zip(rates.values(), (0.125, 0.005, 0.004), strict=True):
+        assert default / 8 <= rate <= default * 8
+    assert _library.cpu_info()["rates"] == rates  # they are measured once in a process
+
+
+def test_rates_in_words() -> None:
+    rates = {"multiply_add": 0.1234, "l2_byte": 0.00471, "shared_byte": 0.0058}
+    assert info.words_of_rates(rates) == (
+        "0.123 ns a vector multiply-add, 0.0047 ns a byte of L2, 0.0058 ns more of the shared "
+        "cache; measured, used for weights that exceed L2"
+    )
+
+
+def test_no_cache_and_no_rate_has_another_number() -> None:
+    native = _library._native()
+    assert [native.tf_lstm_ops_cache_size(level) for level in (-1, 0, 4)] == [0, 0, 0]
+    assert all(rate != rate for rate in map(native.tf_lstm_ops_measured_rate, (-1, 3)))
 
 
 def test_json(printed: str) -> None:
@@ -117,7 +172,12 @@ def test_source_folder_does_not_shadow_the_installed_package(command, printed: s
     assert _library.path().parents[1] != CHECKOUT / "tf_lstm_ops"
     result = command("info", cwd=CHECKOUT)
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == printed
+    # Each process measures the rates.
+    first, second = (
+        {name: value for name, value in facts(text).items() if name != "rates"}
+        for text in (result.stdout, printed)
+    )
+    assert first == second
 
 
 def test_no_kernel_of_a_device_that_is_not_there_is_called_available(table: str) -> None:

@@ -54,6 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
             ("instruction set", found["instruction_set"]),
             ("available", ", ".join(found["instruction_sets"])),
             ("threads", str(found["threads"])),
+            ("caches", words_of_caches(found["caches"])),
+            ("rates", words_of_rates(found["rates"])),
             ("GPU", ", ".join(found["gpus"]) or "none that TensorFlow can use"),
             ("GPU kernels", found["gpu_kernels"]["reason"]),
             *paths,
@@ -93,6 +95,38 @@ def facts() -> dict[str, Any]:
         "selftests": _gpu.records(),
         "stock_names": list(STOCK_NAMES),
     }
+
+
+def words_of_caches(caches: dict[str, int]) -> str:
+    """The sizes of the caches in words.
+
+    Args:
+      caches: ``caches`` of `_library.cpu_info`.
+
+    Returns:
+      Part of a line.
+    """
+    l1, l2, shared = (
+        f"{size / 2**20:.4g} MiB" if size >= 2**20 else f"{size / 2**10:.4g} KiB"
+        for size in (caches["l1"], caches["l2"], caches["shared"])
+    )
+    return f"L1 {l1}, L2 {l2} a processor; shared {shared}"
+
+
+def words_of_rates(rates: dict[str, float]) -> str:
+    """The rates of the processor in words.
+
+    Args:
+      rates: ``rates`` of `_library.cpu_info`.
+
+    Returns:
+      Part of a line.
+    """
+    return (
+        f"{rates['multiply_add']:.3f} ns a vector multiply-add, {rates['l2_byte']:.4f} ns a byte "
+        f"of L2, {rates['shared_byte']:.4f} ns more of the shared cache; measured, used for "
+        "weights that exceed L2"
+    )
 
 
 def gpu_paths() -> dict[str, str]:

@@ -3,8 +3,10 @@
 #include <exception>
 #include <limits>
 
+#include "backends/cpu/caches.h"
 #include "backends/cpu/engine.h"
 #include "backends/cpu/layer.h"
+#include "backends/cpu/measured_rates.h"
 #include "backends/cpu/roofline.h"
 #include "backends/cpu/thread_team.h"
 
@@ -40,6 +42,26 @@ const char* tf_lstm_ops_selected_instruction_set() {
 
 int tf_lstm_ops_thread_count(int configured) {
   return Try(1, [=] { return tf_lstm_ops::cpu::ThreadCount(configured); });
+}
+
+int64_t tf_lstm_ops_cache_size(int level) {
+  return Try(int64_t{0}, [=] {
+    const tf_lstm_ops::cpu::Caches& caches = tf_lstm_ops::cpu::TheCaches();
+    return level == 1   ? caches.l1
+           : level == 2 ? caches.l2
+           : level == 3 ? caches.shared
+                        : 0;
+  });
+}
+
+double tf_lstm_ops_measured_rate(int index) {
+  return Try(kNone, [=] {
+    const tf_lstm_ops::cpu::Rates& rates = tf_lstm_ops::cpu::MeasuredRates();
+    return index == 0   ? rates.multiply_add
+           : index == 1 ? rates.near_byte
+           : index == 2 ? rates.far_byte
+                        : kNone;
+  });
 }
 
 void tf_lstm_ops_sigmoid(const float* x, float* y, int64_t n) {

@@ -23,6 +23,17 @@ TF_LSTM_OPS_EXPORT const char* tf_lstm_ops_selected_instruction_set();
 // setting, 0 if not set. Returns 1 where there is no memory to find it out.
 TF_LSTM_OPS_EXPORT int tf_lstm_ops_thread_count(int configured);
 
+// The caches by which the schedules divide work, in bytes: 1 and 2 for a
+// processor's part of L1 and L2, 3 for the shared one; see caches.h. 0 for
+// other values, and where there is no memory to find it out.
+TF_LSTM_OPS_EXPORT int64_t tf_lstm_ops_cache_size(int level);
+
+// Nanoseconds that were measured on this processor: 0 for a multiply-add of
+// vectors, 1 for a byte of the L2 cache, 2 for what a byte takes longer from
+// the shared cache; see measured_rates.h. NaN for other values. The first call
+// measures for about two milliseconds.
+TF_LSTM_OPS_EXPORT double tf_lstm_ops_measured_rate(int index);
+
 // y[k] = f(x[k]) for n elements, computed by the instruction set in use.
 TF_LSTM_OPS_EXPORT void tf_lstm_ops_sigmoid(const float* x, float* y,
                                             int64_t n);
