@@ -14,6 +14,7 @@
 #include "backends/cpu/measured_rates.h"
 #include "case.h"
 #include "our_layer.h"
+#include "phases.h"
 #include "timing.h"
 
 namespace engine_benchmark {
@@ -98,12 +99,22 @@ void PrintHead(const std::vector<std::string>& cells) {
   std::printf("\n");
 }
 
-void PrintRates() {
+void PrintRates(int threads) {
   const tf_lstm_ops::cpu::Rates& rates = tf_lstm_ops::cpu::MeasuredRates();
-  std::printf(
-      "Measured: %.3f ns a vector multiply-add, %.4f ns a byte of the L2 "
-      "cache, %.4f ns more from the shared cache.\n\n",
-      rates.multiply_add, rates.near_byte, rates.far_byte);
+  const tf_lstm_ops::cpu::Rates defaults;
+  const auto print = [](const char* what, double measured, double rate) {
+    std::printf("| %s | %.4g | %.4g |\n", what, measured, rate);
+  };
+  std::printf("Nanoseconds.\n\n");
+  PrintHead({"rate", "measured", "default"});
+  print("multiply_add", rates.multiply_add, defaults.multiply_add);
+  print("near_byte", rates.near_byte, defaults.near_byte);
+  print("far_byte", rates.far_byte, defaults.far_byte);
+  print("item", ItemTime(threads), defaults.item);
+  if (threads > 1) {
+    print("thread", ThreadTime(threads), defaults.thread);
+    print("wake", WakeTime(threads), defaults.wake);
+  }
 }
 
 void PrintComparison(const Case& c, int threads) {
@@ -123,7 +134,7 @@ void PrintComparison(const Case& c, int threads) {
 }
 
 void PrintComparisons(const std::vector<Case>& cases, int threads) {
-  std::printf("Microseconds with %d threads; predicted / measured.\n\n",
+  std::printf("\nMicroseconds with %d threads; predicted / measured.\n\n",
               threads);
   std::vector<std::string> head = {"case", "regime"};
   for (const char* pass : {"inference", "kept weights", "backward"}) {
@@ -170,7 +181,7 @@ int Main(int count, char** arguments) {
   const int threads = count > 1 ? std::atoi(arguments[1]) : 1;
   std::vector<Case> cases;
   for (int k = 2; k < count; ++k) cases.push_back(ParseCase(arguments[k]));
-  PrintRates();
+  PrintRates(threads);
   PrintComparisons(cases, threads);
   PrintCurves("inference", cases, PrintForward);
   PrintCurves("backward pass", cases, PrintBackward);

@@ -1,6 +1,8 @@
-"""The script that times the engine beside oneDNN: where it finds it, and the variables it sets."""
+"""The script that times the engine: where it finds oneDNN, the variables it sets, predictions."""
 
+import re
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,3 +41,26 @@ def test_onednn_gets_our_instruction_set_and_threads(engine: dict, tmp_path: Pat
     device.parent.mkdir()
     device.touch()
     assert variables(tmp_path, 1, {})["OCL_ICD_FILENAMES"] == str(device)
+
+
+@pytest.mark.full  # compiles a program
+def test_predictions(engine: dict, monkeypatch, capfd) -> None:
+    """The tables are whole. Their times are those of a machine that may be busy."""
+    if not list(engine["NATIVE"]["OBJECTS"].glob("cc_backends_cpu_measured_rates.o")):
+        pytest.skip("the checkout has no objects of the engine")
+    names = engine["main"].__globals__
+    monkeypatch.setitem(names["NATIVE"], "build_checkout", lambda: None)
+    monkeypatch.setitem(names, "restrict_processors", lambda threads: None)
+    monkeypatch.setattr(sys, "argv", ["engine", "--predict", "--any-capacity", "lstm,2,3,4,5"])
+    with pytest.raises(SystemExit) as end:
+        engine["main"]()
+    assert end.value.code == 0
+    rows = re.findall(r"^\| lstm N2 T3 I4 H5 (\|.*)", capfd.readouterr().out, re.MULTILINE)
+    measured, *curves = ([cell.strip() for cell in row.strip("|").split("|")] for row in rows)
+    regime, *times = measured
+    assert regime == "units"
+    assert len(times) == 9
+    assert all(float(time) > 0 for time in times)
+    assert [len(curve) for curve in curves] == [10, 10]  # numbers of threads, of both passes
+    for cell in [cell for curve in curves for cell in curve]:
+        assert re.fullmatch(r"units 1: \d+\.\d", cell)  # one vector of units
