@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <functional>
 #include <string>
 #include <vector>
@@ -70,26 +71,46 @@ class Prediction {
   const tf_lstm_ops::PackedSequence packed_;
 };
 
-// Seconds of the fastest call of each pass. The passes take turns, so that a
-// disturbance of the machine does not meet all calls of one of them.
-struct Measured {
-  double inference = 1e9, kept = 1e9, backward = 1e9;
-
-  Measured(const Case& c, int threads) {
-    constexpr int kRounds = 8;
-    constexpr double kSeconds = 0.06;
-    const Inputs inputs(c);
-    OurLayer layer(c, inputs, threads);
-    layer.Train();
-    const auto time = [&](double* best, const std::function<void()>& call) {
-      *best = std::min(*best, Fastest(call, kSeconds));
-    };
-    for (int round = 0; round < kRounds; ++round) {
-      time(&inference, [&] { layer.Infer(); });
-      time(&kept, [&] { layer.InferWithKeptWeights(); });
-      time(&backward, [&] { layer.Backward(); });
-    }
+// A case whose passes are timed: the seconds of the fastest call of each.
+class TimedCase {
+ public:
+  TimedCase(const Case& c, int threads)
+      : case_(c), inputs_(c), layer_(c, inputs_, threads) {
+    layer_.Train();
   }
+
+  void Round() {
+    Time(&inference_, [&] { layer_.Infer(); });
+    Time(&kept_, [&] { layer_.InferWithKeptWeights(); });
+    Time(&backward_, [&] { layer_.Backward(); });
+  }
+
+  // Prints a row with the times, the predictions and their ratios.
+  void Print(int threads) const {
+    const Prediction prediction(case_);
+    const ForwardSchedule forward = prediction.Forward(threads, true);
+    const ForwardSchedule kept = prediction.Forward(threads, false);
+    std::printf("| %s | %s", case_.name().c_str(), RegimeOf(forward));
+    PrintCells(inference_, forward.time());
+    PrintCells(kept_, kept.time());
+    PrintCells(backward_, prediction.Backward(threads).time());
+    std::printf(" |\n");
+  }
+
+ private:
+  static void Time(double* best, const std::function<void()>& call) {
+    constexpr double kSeconds = 0.06;
+    *best = std::min(*best, Fastest(call, kSeconds));
+  }
+  static void PrintCells(double seconds, double nanoseconds) {
+    std::printf(" | %.1f | %.1f | %.2f", seconds * 1e6, nanoseconds / 1e3,
+                nanoseconds / seconds / 1e9);
+  }
+
+  const Case case_;
+  const Inputs inputs_;
+  OurLayer layer_;
+  double inference_ = 1e9, kept_ = 1e9, backward_ = 1e9;
 };
 
 void PrintHead(const std::vector<std::string>& cells) {
@@ -117,23 +138,15 @@ void PrintRates(int threads) {
   }
 }
 
-void PrintComparison(const Case& c, int threads) {
-  const Measured measured(c, threads);
-  const Prediction prediction(c);
-  const ForwardSchedule forward = prediction.Forward(threads, true);
-  const ForwardSchedule kept = prediction.Forward(threads, false);
-  std::printf("| %s | %s", c.name().c_str(), RegimeOf(forward));
-  const auto print = [](double seconds, double nanoseconds) {
-    std::printf(" | %.1f | %.1f | %.2f", seconds * 1e6, nanoseconds / 1e3,
-                nanoseconds / seconds / 1e9);
-  };
-  print(measured.inference, forward.time());
-  print(measured.kept, kept.time());
-  print(measured.backward, prediction.Backward(threads).time());
-  std::printf(" |\n");
-}
-
+// The cases take turns, so that a disturbance of the machine for some seconds
+// does not meet all calls of a case.
 void PrintComparisons(const std::vector<Case>& cases, int threads) {
+  constexpr int kRounds = 8;
+  std::deque<TimedCase> timed;  // they do not move
+  for (const Case& c : cases) timed.emplace_back(c, threads);
+  for (int round = 0; round < kRounds; ++round) {
+    for (TimedCase& c : timed) c.Round();
+  }
   std::printf("\nMicroseconds with %d threads; predicted / measured.\n\n",
               threads);
   std::vector<std::string> head = {"case", "regime"};
@@ -141,10 +154,7 @@ void PrintComparisons(const std::vector<Case>& cases, int threads) {
     head.insert(head.end(), {pass, "predicted", "ratio"});
   }
   PrintHead(head);
-  for (const Case& c : cases) {
-    PrintComparison(c, threads);
-    std::fflush(stdout);
-  }
+  for (const TimedCase& c : timed) c.Print(threads);
 }
 
 // A row for each case and a column for each number of threads. `print` prints a
