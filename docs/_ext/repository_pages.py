@@ -34,7 +34,8 @@ FRONT = {"README.md": "index.md"}  # the site has a front page of its own
 CHILDREN = {
     "contributing/README": (
         *(f"{COPIES}/CONTRIBUTING", "testing", f"{COPIES}/cc/README", "design/*"),
-        *("decisions/README", f"{COPIES}/benchmarks/NOTES", "contributing/c_api_op"),
+        *("decisions/README", f"{COPIES}/benchmarks/NOTES", f"{COPIES}/benchmarks/threads"),
+        "contributing/c_api_op",
         *("reference/releases", f"{COPIES}/SECURITY", f"{COPIES}/CODE_OF_CONDUCT"),
     ),
     "decisions/README": ("decisions/[0-9]*",),

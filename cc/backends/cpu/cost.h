@@ -12,7 +12,7 @@ namespace tf_lstm_ops::cpu {
 // What a prediction assumes of a processor, in nanoseconds. The defaults are
 // those of an AMD Zen 5 with AVX-512. A choice depends on their ratios, which
 // differ less between processors than the values. `python3 benchmarks/engine
-// --predict` measures them.
+// --predict` measures six of them.
 struct Rates {
   double multiply_add = 0.125;  // of vectors
   double tile = 15;             // beginning a product of a tile
