@@ -34,11 +34,11 @@ FRONT = {"README.md": "index.md"}  # the site has a front page of its own
 CHILDREN = {
     "contributing/README": (
         *(f"{COPIES}/CONTRIBUTING", "testing", f"{COPIES}/cc/README", "design/*"),
-        *("decisions/README", f"{COPIES}/benchmarks/NOTES", f"{COPIES}/benchmarks/threads"),
-        "contributing/c_api_op",
+        *("decisions/README", f"{COPIES}/benchmarks/NOTES", "contributing/c_api_op"),
         *("reference/releases", f"{COPIES}/SECURITY", f"{COPIES}/CODE_OF_CONDUCT"),
     ),
     "decisions/README": ("decisions/[0-9]*",),
+    "design/threads": (f"{COPIES}/benchmarks/threads",),
     "reference/benchmarks": (f"{COPIES}/benchmarks/table", f"{COPIES}/benchmarks/scaling"),
     f"{COPIES}/cc/README": (f"{COPIES}/cc/backends/*/README",),
     f"{COPIES}/examples/README": (f"{COPIES}/examples/notebooks/*",),
