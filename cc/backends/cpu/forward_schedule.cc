@@ -23,7 +23,7 @@ constexpr int64_t kPackingVectors = 8;
 constexpr int64_t kItemMultiplyAdds = 100000;
 
 // At the end of each step, threads wait for the slowest one.
-constexpr double kWaiting = 1.03;
+constexpr double kWaiting = 1.05;
 
 // Bytes of z of a chunk. A thread's part stays in half of its L2 cache until it
 // is read. lstm,4,50,256,256.
