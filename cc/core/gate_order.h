@@ -17,16 +17,16 @@ enum LstmGate { kGateI = 0, kGateC = 1, kGateF = 2, kGateO = 3 };
 enum GruPreActivation { kGateN = 0, kGateR = 1, kGateU = 2, kGateNh = 3 };
 
 constexpr int kMaxPreActivations = 4;
-// With layer normalisation the terms of x and of h are pre-activations of their
+// With layer normalisation the parts of x and of h are pre-activations of their
 // own.
-constexpr int kMaxTerms = 2 * kMaxPreActivations;
+constexpr int kMaxParts = 2 * kMaxPreActivations;
 
 struct GateOrder {
   // block[k] is the position of the block of gate pre-activation k in the
   // weights. Both terms of a GRU's candidate have the same block. The CPU
   // engine sets the elements behind the first four for the cells that have
   // more.
-  std::array<int, kMaxTerms> block;
+  std::array<int, kMaxParts> block;
 };
 
 // LSTMBlockCell, BlockLSTM: i, c, f, o.

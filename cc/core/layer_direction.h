@@ -117,10 +117,10 @@ struct RnnWeights {
 // row. With null `data` nothing is saved. Activations from kMaxSavedActivations
 // on have no entry; they lie behind the others.
 template <class T>
-SavedActivations<T> PackedActivations(T* data, CellKind cell,
-                                      int64_t cell_size) {
+SavedActivations<T> ActivationsByPackedRow(T* data, CellKind cell,
+                                           int64_t cell_size) {
   SavedActivations<T> saved;
-  saved.packed = true;
+  saved.by_packed_row = true;
   const int count = SavedCount(cell);
   for (int k = 0; data && k < std::min(count, kMaxSavedActivations); ++k) {
     saved.Set(k, data + k * cell_size, count * cell_size);

@@ -3,7 +3,7 @@
 //
 // Notation as in lstm_cell.h. LN(a) = (a - mean(a)) / sqrt(variance(a) +
 // epsilon), where the mean and the variance are those of all elements of a row.
-// The terms of x and of h are normalised apart, each over all of its gates and
+// The parts of x and of h are normalised apart, each over all of its gates and
 // units:
 //
 //   a = LN(W x)    r = LN(R h_prev)
@@ -29,11 +29,11 @@
 
 namespace tf_lstm_ops {
 
-// Indices of SavedActivations of an LSTM. The terms [8, H] are those of x and
-// of h before the normalisation, by pre-activation. A GRU has the terms only.
-enum LayerNormSaved { kSavedCarry, kSavedTerms };
+// Indices of SavedActivations of an LSTM. The parts [8, H] are those of x and
+// of h before the normalisation, by pre-activation. A GRU has the parts only.
+enum LayerNormSaved { kSavedCarry, kSavedParts };
 
-// A cell whose pre-activations are the terms of x, followed by those of h.
+// A cell whose pre-activations are the parts of x, followed by those of h.
 template <class Math, template <class> class CellOf, class Constants>
 struct LayerNormCell : CellOf<Math> {
   using Plain = CellOf<Math>;
@@ -50,15 +50,15 @@ struct LayerNormCell : CellOf<Math> {
   static constexpr bool kHasOutputGate = false;  // h needs sums over the row
   static constexpr bool kReducesRows = true;
   static constexpr int kSavedForBackward = Constants::kSavedForBackward;
-  static constexpr int kTermsAt = Plain::kHasCellState ? kSavedTerms : 0;
+  static constexpr int kPartsAt = Plain::kHasCellState ? kSavedParts : 0;
 
-  // Whether pre-activation p of the plain cell has a term of x, or of h.
+  // Whether pre-activation p of the plain cell has a part of x, or of h.
   static constexpr bool HasInput(int p) { return p < kInputPreActivations; }
   static constexpr bool HasRecurrent(int p) {
     return p >= Plain::kFirstRecurrent;
   }
-  // The number of this term of h.
-  static constexpr int RecurrentTerm(int p) {
+  // The number of this part of h.
+  static constexpr int RecurrentPart(int p) {
     return p - Plain::kFirstRecurrent;
   }
 };

@@ -38,18 +38,18 @@ struct Multipliers {
 
 // Activations that a forward pass saves for the backward pass, numbered by the
 // cell (LstmSaved, GruSaved). Activation k of a step has H elements from
-// data[k] + row * stride[k] on. `row` is the packed row where `packed` is true,
+// data[k] + row * stride[k] on. `row` is the packed row with by_packed_row,
 // else the output row. A null data[k] is not saved.
 constexpr int kMaxSavedActivations = 6;
 template <class T>
 struct SavedActivations {
   T* data[kMaxSavedActivations] = {};
   int64_t stride[kMaxSavedActivations] = {};
-  bool packed = false;
+  bool by_packed_row = false;
 
   // Activation k of packed row e, whose output row is `output`.
   TF_LSTM_OPS_INLINE T* Row(int k, int64_t e, int64_t output) const {
-    return data[k] + (packed ? e : output) * stride[k];
+    return data[k] + (by_packed_row ? e : output) * stride[k];
   }
   TF_LSTM_OPS_DEVICE void Set(int k, T* rows, int64_t row_stride) {
     data[k] = rows;

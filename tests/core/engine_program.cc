@@ -217,7 +217,8 @@ class Call {
     if (!Has("saved")) {
       packed_activations_.resize(packed_.size() * SavedCount(config_.cell) *
                                  cell);
-      return PackedActivations(packed_activations_.data(), config_.cell, cell);
+      return ActivationsByPackedRow(packed_activations_.data(), config_.cell,
+                                    cell);
     }
     SavedActivations<T> saved;
     for (const double index : given_.at("saved")) {
@@ -244,7 +245,7 @@ class Call {
     SetInputs(&args);
     if (given_.at("keeps_h")[0] != 0) args.h = results_.at("h").data();
     const SavedActivations<T> saved = Saved();
-    args.saved.packed = saved.packed;
+    args.saved.by_packed_row = saved.by_packed_row;
     for (int k = 0; k < kMaxSavedActivations; ++k) {
       args.saved.Set(k, saved.data[k], saved.stride[k]);
       args.saved_grad.Set(k, In("saved_grad" + std::to_string(k)),

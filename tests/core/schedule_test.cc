@@ -113,7 +113,7 @@ void ForEachBackward(const F& use) {
 TEST(SchedulesUseNoMoreThreadsThanHaveWork) {
   ForEachForward([](const auto& problem, const auto& schedule, int threads) {
     const int64_t vectors = problem.together * problem.units / kLanes;
-    const int64_t slices = problem.rows.batch / ForwardSchedule::kMinSliceRows;
+    const int64_t slices = problem.rows.batch / kMinSliceRows;
     CHECK(schedule.threads() >= 1);
     CHECK(schedule.threads() <= threads);
     CHECK(schedule.threads() <= Max(vectors, slices));
@@ -150,7 +150,7 @@ TEST(SmallLayerWithManyRowsStaysInSlices) {
   for (const int threads : {1, 2, 8, 22, 64, 192}) {
     const ForwardSchedule schedule(ForwardOf(layer, rows), threads);
     CHECK(schedule.regime() == ForwardSchedule::Regime::kSlices);
-    CHECK(schedule.slice_rows() >= ForwardSchedule::kMinSliceRows);
+    CHECK(schedule.slice_rows() >= kMinSliceRows);
     CHECK(schedule.threads() >= Min(threads, 16));
   }
 }
@@ -231,7 +231,7 @@ TEST(ItemsCoverTheWork) {
         const int64_t last = problem.rows.steps - 1;
         CHECK_EQ(schedule.SliceBegin(0, last), problem.rows.Begin(last));
         CHECK_EQ(schedule.SliceBegin(items, last), problem.rows.size());
-        CHECK(schedule.slice_rows() <= ForwardSchedule::kRowBlock);
+        CHECK(schedule.slice_rows() <= ForwardSchedule::kBandRows);
       }
     }
   });

@@ -3,9 +3,6 @@
 namespace tf_lstm_ops::cpu {
 namespace {
 
-// Vectors of columns of a product kernel.
-constexpr int64_t kColumns = 4;
-
 using Problem = BackwardSchedule::Problem;
 
 // The backward equations of a cell take so many times as long as the forward

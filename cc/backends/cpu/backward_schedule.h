@@ -60,8 +60,8 @@ class BackwardSchedule {
   int threads() const { return plan_.threads; }
   // Predicted nanoseconds of the pass.
   double time() const { return plan_.time; }
-  // Units of an item of a step: a block of columns of a product, or without a
-  // product a thread's share.
+  // Units of an item of a step: a group of columns of a product, or
+  // without a product the units of a thread.
   int64_t group() const { return group_; }
 
   int64_t slices() const { return slices_; }  // 0: without slices
@@ -70,10 +70,10 @@ class BackwardSchedule {
   int64_t step_rows() const { return slice_rows_; }
   int64_t chunk_rows() const { return slice_rows_ * chunk_steps_; }
 
-  // Without slices, a cell that reduces rows computes sets of rows. The number
-  // of sets does not depend on the number of threads either.
-  int64_t row_sets() const { return Min(batch_, kMaxSlices); }
-  int64_t set_rows() const { return CeilDiv(batch_, Max(row_sets(), 1)); }
+  // Without slices, a cell that reduces rows computes bands of rows. The number
+  // of bands does not depend on the number of threads either.
+  int64_t bands() const { return Min(batch_, kMaxSlices); }
+  int64_t band_rows() const { return CeilDiv(batch_, Max(bands(), 1)); }
 
   // The first row of the batch that belongs to a slice.
   int64_t FirstBatchRow(int64_t slice) const {
@@ -116,8 +116,6 @@ class BackwardSchedule {
   // Slices of a batch. Each has its own sums of the gradients of the weights,
   // so more slices take more memory; 16 occupy 16 threads.
   static constexpr int64_t kMaxSlices = 16;
-  // Rows, two tiles: fewer leave the kernels with tiles of few rows.
-  static constexpr int64_t kMinSliceRows = 2 * kRows;
   // Bytes of the weights, up to which slices are faster than units. An L2 cache
   // of 512 KiB then holds the sums too: lstm,256,60,7,32 to
   // lstm,32,50,128,128.

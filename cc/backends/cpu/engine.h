@@ -13,11 +13,11 @@
 namespace tf_lstm_ops {
 
 // The arguments of the engine for a forward pass. States are contiguous, [B, P]
-// and [B, H]. Multipliers are contiguous, [G, B, .]. The engine reads `packed`
+// and [B, H]. Multipliers are contiguous, [G, B, .]. The engine reads `valid`
 // instead of `sequence`. It writes neither final_h nor masked steps.
 template <class T>
 struct EngineForward : LayerForward<T> {
-  const PackedSequence* packed = nullptr;
+  const PackedSequence* valid = nullptr;
 };
 
 // The arguments of the engine for a backward pass, with states and multipliers
@@ -26,7 +26,7 @@ struct EngineForward : LayerForward<T> {
 // states; h0_grad is undefined unless wants_h0_grad is set. z_grad is null.
 template <class T>
 struct EngineBackward : LayerBackward<T> {
-  const PackedSequence* packed = nullptr;
+  const PackedSequence* valid = nullptr;
   bool wants_h0_grad = true;
 };
 
@@ -42,12 +42,12 @@ inline uint64_t MixHash(uint64_t hash, uint64_t value) {
 }
 
 // Runs `count` layer directions side by side; `count` is 1 or kMaxTogether.
-// `packed` may be set if `count` is 1 and packs_weights holds. If it is filled,
+// `kept` may be set if `count` is 1 and packs_weights holds. If it is filled,
 // the engine reads the packed weights from it. If not, the engine packs the
 // weights into it, and the caller marks it as filled.
 template <class T>
 using ForwardFunction = void (*)(const EngineForward<T>* layers, int count,
-                                 int threads, cpu::PackedWeights* packed);
+                                 int threads, cpu::PackedWeights* kept);
 template <class T>
 using BackwardFunction = void (*)(const EngineBackward<T>* layers, int count,
                                   int threads);

@@ -95,21 +95,21 @@ class Contiguous {
 
 // The blocks of all pre-activations of a layer-normalised cell.
 template <class Cell>
-GateOrder OrderOfTerms(const GateOrder& order) {
-  GateOrder terms = order;
+GateOrder OrderOfParts(const GateOrder& order) {
+  GateOrder parts = order;
   for (int k = 0; k < Cell::kRecurrentPreActivations; ++k) {
-    terms.block[Cell::kFirstRecurrent + k] =
+    parts.block[Cell::kFirstRecurrent + k] =
         order.block[Cell::Plain::kFirstRecurrent + k];
   }
-  return terms;
+  return parts;
 }
 
 inline GateOrder EngineOrder(const RnnConfig& config) {
   if (config.cell == CellKind::kLayerNormLstm) {
-    return OrderOfTerms<LayerNormLstmCell<NoMath>>(config.gate_order);
+    return OrderOfParts<LayerNormLstmCell<NoMath>>(config.gate_order);
   }
   if (config.cell == CellKind::kLayerNormGru) {
-    return OrderOfTerms<LayerNormGruCell<NoMath>>(config.gate_order);
+    return OrderOfParts<LayerNormGruCell<NoMath>>(config.gate_order);
   }
   return config.gate_order;
 }
@@ -131,15 +131,15 @@ void ReadInputs(Contiguous<T>* contiguous, LayerDirection<T>* engine) {
       contiguous->Read(engine->recurrent_dropout, gates, config.hidden_size);
 }
 
-// `layer` and `packed` must outlive the object. Throws std::bad_alloc.
+// `layer` and `valid` must outlive the object. Throws std::bad_alloc.
 template <class T>
 class ForwardArguments {
  public:
-  ForwardArguments(const LayerForward<T>& layer, const PackedSequence& packed)
-      : layer_(layer), contiguous_(packed.batch) {
+  ForwardArguments(const LayerForward<T>& layer, const PackedSequence& valid)
+      : layer_(layer), contiguous_(valid.batch) {
     const RnnConfig& config = layer.config;
     static_cast<LayerForward<T>&>(engine_) = layer;
-    engine_.packed = &packed;
+    engine_.valid = &valid;
     ReadInputs(&contiguous_, &engine_);
     if (layer.final_c.data) {
       engine_.final_c = contiguous_.Write(layer.final_c, config.cell_size);
@@ -156,18 +156,18 @@ class ForwardArguments {
                        layer_.config.cell_size, layer_.final_c);
     }
     if (layer_.final_h.data) WriteFinalH();
-    FillMaskedSteps(layer_, *engine_.packed);
+    FillMaskedSteps(layer_, *engine_.valid);
   }
 
  private:
   void WriteFinalH() const {
     const int64_t hidden = layer_.config.hidden_size;
-    const PackedSequence& packed = *engine_.packed;
-    for (int64_t b = 0; b < packed.batch; ++b) {
-      const int64_t last = packed.Last(b);
+    const PackedSequence& valid = *engine_.valid;
+    for (int64_t b = 0; b < valid.batch; ++b) {
+      const int64_t last = valid.Last(b);
       const T* from = last < 0
                           ? engine_.h0.data + b * hidden
-                          : layer_.h + packed.At(last).output * layer_.h_stride;
+                          : layer_.h + valid.At(last).output * layer_.h_stride;
       std::copy(from, from + hidden,
                 layer_.final_h.data + b * layer_.final_h.stride);
     }
@@ -178,23 +178,23 @@ class ForwardArguments {
   EngineForward<T> engine_;
 };
 
-// `layer` and `packed` must outlive the object. Throws std::bad_alloc.
+// `layer` and `valid` must outlive the object. Throws std::bad_alloc.
 template <class T>
 class BackwardArguments {
  public:
-  BackwardArguments(const LayerBackward<T>& layer, const PackedSequence& packed)
-      : layer_(layer), contiguous_(packed.batch) {
+  BackwardArguments(const LayerBackward<T>& layer, const PackedSequence& valid)
+      : layer_(layer), contiguous_(valid.batch) {
     // Without rows there may be no saved activations to recognise a step by.
-    assert(layer.z_grad == nullptr || packed.size() == 0);
+    assert(layer.z_grad == nullptr || valid.size() == 0);
     const int64_t hidden = layer.config.hidden_size;
     static_cast<LayerBackward<T>&>(engine_) = layer;
     engine_.z_grad = nullptr;
-    engine_.packed = &packed;
+    engine_.valid = &valid;
     ReadInputs(&contiguous_, &engine_);
     if (AddsXGrad()) {
       int64_t rows = 0;
-      for (int64_t e = 0; e < packed.size(); ++e) {
-        rows = Max(rows, packed.At(e).input + 1);
+      for (int64_t e = 0; e < valid.size(); ++e) {
+        rows = Max(rows, valid.At(e).input + 1);
       }
       engine_.x_grad = contiguous_.Allocate(rows * layer.x_stride);
     }
@@ -231,10 +231,10 @@ class BackwardArguments {
     int64_t items;
   };
   void AddXGrad(int threads) const {
-    XGradSum sum = {*this, CeilDiv(engine_.packed->size(), kRowsOfItem)};
+    XGradSum sum = {*this, CeilDiv(engine_.valid->size(), kRowsOfItem)};
     const Rates rates;
     const auto bytes = static_cast<double>(
-        engine_.packed->size() * layer_.config.input_size * sizeof(T));
+        engine_.valid->size() * layer_.config.input_size * sizeof(T));
     const double time = 3 * StreamTime(rates, TheCaches(), bytes);
     RunJob({&sum, 1,
             [](const void* of, int64_t) {
@@ -247,10 +247,10 @@ class BackwardArguments {
   }
   // Adds some rows of dx. All gates read the same columns of x.
   void AddRows(int64_t item) const {
-    const PackedSequence& packed = *engine_.packed;
-    const int64_t end = Min((item + 1) * kRowsOfItem, packed.size());
+    const PackedSequence& valid = *engine_.valid;
+    const int64_t end = Min((item + 1) * kRowsOfItem, valid.size());
     for (int64_t e = item * kRowsOfItem; e < end; ++e) {
-      const int64_t at = packed.At(e).input * layer_.x_stride;
+      const int64_t at = valid.At(e).input * layer_.x_stride;
       for (int64_t i = 0; i < layer_.config.input_size; ++i) {
         layer_.x_grad[at + i] += engine_.x_grad[at + i];
       }

@@ -32,12 +32,12 @@ int64_t ChunkBytes(const Caches& caches, int threads) {
 }
 
 int64_t ChunkRows(const ForwardSchedule::Problem& problem, int threads) {
-  return Max(Max(problem.rows.batch, ForwardSchedule::kRowBlock),
+  return Max(Max(problem.rows.batch, ForwardSchedule::kBandRows),
              ChunkBytes(problem.caches, threads) / problem.z_bytes);
 }
 
 int64_t SliceCount(int64_t batch, int threads) {
-  return CeilDiv(CeilDiv(batch, ForwardSchedule::kRowBlock), threads) * threads;
+  return CeilDiv(CeilDiv(batch, ForwardSchedule::kBandRows), threads) * threads;
 }
 
 int64_t StepPhases(const ForwardSchedule::Problem& problem) {

@@ -27,7 +27,8 @@ class ForwardSchedule {
   // What a phase does.
   enum class Work {
     // Packs the weights, copies the initial states, rounds x. With kOnce and
-    // few rows, the products of pieces of the weights; see single_step.h.
+    // few rows, the products of single chains of the weights; see
+    // single_step.h.
     kPrepare,
     kSlices,   // all steps of a slice
     kCells,    // a step up to the cell's equations
@@ -56,13 +57,10 @@ class ForwardSchedule {
     Rates rates = {};
   };
 
-  // Rows of a block: their tiles read a vector of units' weights one after the
+  // Rows of a band: their tiles read a vector of units' weights one after the
   // other. The weights come from the L2 cache for all tiles but the first. A
-  // slice has at most one block of rows.
-  static constexpr int64_t kRowBlock = 16 * kRows;
-  // The least rows of a slice. With fewer, the tiles of most steps would not be
-  // full: two tiles.
-  static constexpr int64_t kMinSliceRows = 2 * kRows;
+  // slice has at most one band.
+  static constexpr int64_t kBandRows = 16 * kRows;
 
   // Chooses the regime and the number of threads, at most `threads`, for which
   // the predicted time is least.

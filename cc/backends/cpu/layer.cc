@@ -22,7 +22,7 @@ bool IsStepGradient(const LayerBackward<T>& layer) {
   const bool is_step =
       sequence.time == 1 && sequence.steps == 1 && sequence.all_valid() &&
       layer.config.cell == CellKind::kLstm && !layer.config.projected() &&
-      layer.saved.data[kSavedCo] && !layer.saved.packed;
+      layer.saved.data[kSavedCo] && !layer.saved.by_packed_row;
   const bool has_product = layer.h0_grad.data || layer.x_grad ||
                            weights.input || weights.recurrent ||
                            weights.input_bias || weights.recurrent_bias;
@@ -88,8 +88,8 @@ WeightsKey KeyOf(const EngineForward<T>& args, int threads) {
 }
 
 template <class T>
-void RunForward(const EngineForward<T>& args, int threads, KeptWeights* kept) {
-  const bool keeps = kept && args.packed->size() > 0 && PacksWeights(args);
+void RunLayer(const EngineForward<T>& args, int threads, KeptWeights* kept) {
+  const bool keeps = kept && args.valid->size() > 0 && PacksWeights(args);
   PackedWeightsUse weights(keeps ? kept->Find(KeyOf(args, threads)) : nullptr);
   ForwardOf(args)(&args, 1, threads, weights.get());
   weights.Filled();
@@ -98,11 +98,11 @@ void RunForward(const EngineForward<T>& args, int threads, KeptWeights* kept) {
 // The arguments of all layer directions, made contiguous.
 template <class Arguments, class Layer>
 std::vector<std::unique_ptr<Arguments>> MakeArguments(
-    const std::vector<Layer>& layers, const PackedSequences& packed) {
+    const std::vector<Layer>& layers, const PackedSequences& valid) {
   std::vector<std::unique_ptr<Arguments>> all;
   all.reserve(layers.size());
   for (size_t d = 0; d < layers.size(); ++d) {
-    all.push_back(std::make_unique<Arguments>(layers[d], packed[d]));
+    all.push_back(std::make_unique<Arguments>(layers[d], valid[d]));
   }
   return all;
 }
@@ -119,20 +119,20 @@ std::vector<Engine> Engines(
 }  // namespace
 
 template <class T>
-void ComputeForward(const LayerForward<T>& layer, const PackedSequence& packed,
+void ComputeForward(const LayerForward<T>& layer, const PackedSequence& valid,
                     int threads, KeptWeights* kept) {
-  const ForwardArguments<T> arguments(layer, packed);
-  RunForward(arguments.engine(), threads, kept);
+  const ForwardArguments<T> arguments(layer, valid);
+  RunLayer(arguments.engine(), threads, kept);
   arguments.Finish();
 }
 
 template <class T>
-void ComputeBackward(const LayerBackward<T>& layer,
-                     const PackedSequence& packed, int threads) {
+void ComputeBackward(const LayerBackward<T>& layer, const PackedSequence& valid,
+                     int threads) {
   if (IsStepGradient(layer)) {
     return RunStepGradient(layer, threads);
   }
-  const BackwardArguments<T> arguments(layer, packed);
+  const BackwardArguments<T> arguments(layer, valid);
   const EngineBackward<T>& engine = arguments.engine();
   BackwardOf(engine)(&engine, 1, threads);
   arguments.Finish(threads);
@@ -140,8 +140,8 @@ void ComputeBackward(const LayerBackward<T>& layer,
 
 template <class T>
 void ComputeForward(const std::vector<LayerForward<T>>& layers,
-                    const PackedSequences& packed, int threads) {
-  const auto all = MakeArguments<ForwardArguments<T>>(layers, packed);
+                    const PackedSequences& valid, int threads) {
+  const auto all = MakeArguments<ForwardArguments<T>>(layers, valid);
   const auto engines = Engines<EngineForward<T>>(all);
   ForwardOf(engines[0])(engines.data(), static_cast<int>(engines.size()),
                         threads, nullptr);
@@ -150,8 +150,8 @@ void ComputeForward(const std::vector<LayerForward<T>>& layers,
 
 template <class T>
 void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
-                     const PackedSequences& packed, int threads) {
-  const auto all = MakeArguments<BackwardArguments<T>>(layers, packed);
+                     const PackedSequences& valid, int threads) {
+  const auto all = MakeArguments<BackwardArguments<T>>(layers, valid);
   const auto engines = Engines<EngineBackward<T>>(all);
   BackwardOf(engines[0])(engines.data(), static_cast<int>(engines.size()),
                          threads);

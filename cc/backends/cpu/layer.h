@@ -11,7 +11,7 @@
 
 namespace tf_lstm_ops::cpu {
 
-// Computes a forward or backward pass. T is float or double. `packed` lists the
+// Computes a forward or backward pass. T is float or double. `valid` lists the
 // valid steps; its input and output rows differ from those of layer.sequence
 // where the caller stores rows without padding. The pass runs on at most
 // `threads` threads, and on one where the work is small. The result does not
@@ -19,26 +19,26 @@ namespace tf_lstm_ops::cpu {
 // weights for later calls; the weights must lie without gaps then. Throws
 // std::bad_alloc.
 template <class T>
-void ComputeForward(const LayerForward<T>& layer, const PackedSequence& packed,
+void ComputeForward(const LayerForward<T>& layer, const PackedSequence& valid,
                     int threads, KeptWeights* kept = nullptr);
 template <class T>
-void ComputeBackward(const LayerBackward<T>& layer,
-                     const PackedSequence& packed, int threads);
+void ComputeBackward(const LayerBackward<T>& layer, const PackedSequence& valid,
+                     int threads);
 
 // Of each layer direction.
 using PackedSequences = std::vector<PackedSequence>;
 
 // Compute the passes of independent layer directions, such as the two
 // directions of a layer. There are from 1 to kMaxTogether of them. They run
-// side by side where that is faster. packed[d] belongs to layers[d]. In the
+// side by side where that is faster. valid[d] belongs to layers[d]. In the
 // backward pass all layer directions but the first may add to the x_grad of the
 // first. Throw std::bad_alloc.
 template <class T>
 void ComputeForward(const std::vector<LayerForward<T>>& layers,
-                    const PackedSequences& packed, int threads);
+                    const PackedSequences& valid, int threads);
 template <class T>
 void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
-                     const PackedSequences& packed, int threads);
+                     const PackedSequences& valid, int threads);
 
 // Returns the number of threads to use, at most kMaxThreads. It is `configured`
 // if that is positive, else the value of the environment variable

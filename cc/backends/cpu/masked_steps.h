@@ -15,40 +15,39 @@ namespace tf_lstm_ops::cpu {
 // the order of processing. `row` is the step's output row. `latest` is the
 // output row of the latest valid step of row b up to this step, or -1.
 template <class Visit>
-void ForEachStep(const Sequence& sequence, const PackedSequence& packed,
+void ForEachStep(const Sequence& sequence, const PackedSequence& valid,
                  const Visit& visit) {
-  std::vector<int64_t> latest(packed.batch, -1);
-  for (int64_t s = 0; s < packed.steps; ++s) {
-    for (int64_t v = packed.Begin(s); v < packed.Begin(s + 1); ++v) {
-      const PackedRow row = packed.At(v);
+  std::vector<int64_t> latest(valid.batch, -1);
+  for (int64_t s = 0; s < valid.steps; ++s) {
+    for (int64_t v = valid.Begin(s); v < valid.Begin(s + 1); ++v) {
+      const PackedRow row = valid.At(v);
       latest[row.batch] = row.output;
     }
-    for (int64_t b = 0; b < packed.batch; ++b) {
+    for (int64_t b = 0; b < valid.batch; ++b) {
       visit(sequence.At(b, s).output, latest[b], b);
     }
   }
 }
 
 // Writes the outputs of masked steps to layer.h as layer.fill requires. The
-// outputs of valid steps must have been written. Steps beyond packed.steps are
+// outputs of valid steps must have been written. Steps beyond valid.steps are
 // not written.
 template <class T>
 void FillMaskedSteps(const LayerForward<T>& layer,
-                     const PackedSequence& packed) {
-  const bool has_masked = packed.size() < packed.steps * packed.batch;
+                     const PackedSequence& valid) {
+  const bool has_masked = valid.size() < valid.steps * valid.batch;
   if (layer.fill == Fill::kNothing || !has_masked) return;
   const int64_t hidden = layer.config.hidden_size;
-  ForEachStep(layer.sequence, packed,
-              [&](int64_t row, int64_t latest, int64_t) {
-                if (latest == row) return;
-                T* masked = layer.h + row * layer.h_stride;
-                if (latest < 0 || layer.fill == Fill::kZero) {
-                  std::fill(masked, masked + hidden, T(0));
-                } else {
-                  const T* from = layer.h + latest * layer.h_stride;
-                  std::copy(from, from + hidden, masked);
-                }
-              });
+  ForEachStep(layer.sequence, valid, [&](int64_t row, int64_t latest, int64_t) {
+    if (latest == row) return;
+    T* masked = layer.h + row * layer.h_stride;
+    if (latest < 0 || layer.fill == Fill::kZero) {
+      std::fill(masked, masked + hidden, T(0));
+    } else {
+      const T* from = layer.h + latest * layer.h_stride;
+      std::copy(from, from + hidden, masked);
+    }
+  });
 }
 
 }  // namespace tf_lstm_ops::cpu

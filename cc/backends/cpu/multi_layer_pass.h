@@ -156,8 +156,8 @@ class MultiLayerPass {
       SetLayer(t, layer, d, x, &args);
       args.h = h + d * model_.hidden_size;
       if (t.reserve) {
-        args.saved = PackedActivations(t.reserve + reserve_.Activations(p),
-                                       model_.cell, model_.cell_size);
+        args.saved = ActivationsByPackedRow(t.reserve + reserve_.Activations(p),
+                                            model_.cell, model_.cell_size);
       }
       args.final_h = State(t.output_h, p, model_.hidden_size);
       args.final_c = State(t.output_c, p, model_.cell_size);
@@ -176,8 +176,8 @@ class MultiLayerPass {
       LayerBackward<T>& args = directions[d];
       SetLayer(t, layer, d, x, &args);
       args.h = h + d * hidden;
-      args.saved = PackedActivations(t.reserve + reserve_.Activations(p),
-                                     model_.cell, cell);
+      args.saved = ActivationsByPackedRow(t.reserve + reserve_.Activations(p),
+                                          model_.cell, cell);
       args.h_grad = h_grad + d * hidden;
       args.h_grad_stride = args.h_stride;
       args.final_h_grad = State(t.output_h_backprop, p, hidden);

@@ -1,5 +1,5 @@
-// Scratch<T>: divides the scratch memory of a pass into pieces. Without memory
-// it only counts elements, so that one function defines the pieces and their
+// Scratch<T>: divides the scratch memory of a pass into arrays. Without memory
+// it only counts elements, so that one function defines the arrays and their
 // sizes.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SCRATCH_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SCRATCH_H_
@@ -13,12 +13,12 @@ class Scratch {
  public:
   explicit Scratch(T* memory) : memory_(memory) {}
 
-  // Pieces begin at multiples of a cache line, as the memory does.
+  // Arrays begin at multiples of a cache line, as the memory does.
   T* Take(int64_t size) {
     constexpr int64_t kLine = 64 / sizeof(T);
-    T* piece = memory_ ? memory_ + used_ : nullptr;
+    T* array = memory_ ? memory_ + used_ : nullptr;
     used_ += (size + kLine - 1) / kLine * kLine;
-    return piece;
+    return array;
   }
   int64_t used() const { return used_; }
 

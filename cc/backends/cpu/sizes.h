@@ -12,6 +12,11 @@ namespace tf_lstm_ops {
 // 103, with two rows times four vectors at 75; benchmarks/NOTES.md, "Users'
 // shapes".
 constexpr int kRows = 6;
+// Vectors of columns that it computes at most.
+constexpr int kColumns = 4;
+// The least rows of a slice: two tiles. With fewer, the tiles of most steps
+// would not be full.
+constexpr int64_t kMinSliceRows = 2 * kRows;
 
 constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }

@@ -90,7 +90,7 @@ class ForwardKernel : public tf::Kernel {
     layer->final_h = {call->Out(kFinalH), hidden};
     if (kVariant.is_lstm()) layer->final_c = {call->Out(kFinalC), cell};
     if (!training_) return;
-    layer->saved = PackedActivations(
+    layer->saved = ActivationsByPackedRow(
         call->Out(call->OutData(kReserve), reserve.activations_size),
         kVariant.cell, cell);
   }
@@ -155,7 +155,8 @@ class GradKernel : public tf::Kernel {
   void SetSaved(const ReserveLayout& reserve, CpuCall<T>* call,
                 LayerBackward<C>* layer) const {
     const C* saved = call->In("reserve");
-    layer->saved = PackedActivations(saved, kVariant.cell, call->sizes.cell);
+    layer->saved =
+        ActivationsByPackedRow(saved, kVariant.cell, call->sizes.cell);
     layer->h = attributes_.return_sequences ? call->In("output")
                                             : saved + reserve.h_offset();
     layer->h_stride = HiddenSize(call->sizes);

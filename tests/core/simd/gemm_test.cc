@@ -128,7 +128,7 @@ void CheckPairs() {
   constexpr int64_t kRow = C * f.kGate;  // words
   for (const int64_t depth : kDepths) {
     std::vector<float> b(Words(depth, kPairs) * f.kWidth + 1);
-    PackBlock(PackedFrom{f.B(0), f.kRowOfB, int64_t{1}, depth, f.kWidth}, 0,
+    PackGroup(PackedFrom{f.B(0), f.kRowOfB, int64_t{1}, depth, f.kWidth}, 0,
               f.kWidth, b.data() + 1, kPairs);
     const WeightColumns<float> columns = {b.data() + 1, depth, kPairs, 0};
     if constexpr (!kDotsPairs) {

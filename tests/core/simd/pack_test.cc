@@ -68,7 +68,7 @@ void CheckBlock(int64_t depth, int64_t width, bool by_row,
   const int64_t size = Words(depth, format) * vectors * kL;
   Misaligned<T> to(size + kL);
   std::fill_n(to.data(), size + kL, kCanary);
-  PackBlock(PackedFrom{from.data(), row, column, depth, width}, 1, width - 1,
+  PackGroup(PackedFrom{from.data(), row, column, depth, width}, 1, width - 1,
             to.data(), format);
   for (int64_t k = 0; k < depth; ++k) {
     for (int64_t n = 0; n < vectors * kL; ++n) {

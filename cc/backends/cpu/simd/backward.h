@@ -97,7 +97,7 @@ struct BackwardStep {
       Gather(f, rows, k);
     }
     if (!f.args.x_grad) return;
-    for (int64_t n = 0; n < f.input_size; n += f.kProductColumns) {
+    for (int64_t n = 0; n < f.input_size; n += kProductColumns<T>) {
       MultiplyXGrad(f, rows, n);
     }
   }
@@ -113,9 +113,9 @@ struct BackwardStep {
   static void PrefetchFactors(const Backward<T>& f, const Rows& rows) {
     PackedRow at = f.At(rows.begin);
     for (int64_t e = rows.begin; e < rows.end; ++e) {
-      if (e > rows.begin) at = f.packed.Next(at);
+      if (e > rows.begin) at = f.valid.Next(at);
       if (at.previous < 0) continue;
-      const PackedRow before = f.packed.Before(at);
+      const PackedRow before = f.valid.Before(at);
       PrefetchToRead(f.X(before), f.input_size);
       PrefetchToRead(f.PreviousH(before), f.hidden_size);
     }
@@ -143,7 +143,7 @@ struct BackwardStep {
     V bias_sum[kParts] = {}, peephole_sum[kParts] = {};
     for (int64_t r = 0; r < count; ++r) {
       const PackedRow e = at[r];
-      if (e.previous >= 0) PrefetchInputs(f, f.packed.Before(e), u);
+      if (e.previous >= 0) PrefetchInputs(f, f.valid.Before(e), u);
       const Outputs y = LoadOutputs(f, e, u, with);
       const V before = LoadPreviousState(f, e, u);
       const typename Cell::Gradients d =

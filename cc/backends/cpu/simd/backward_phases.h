@@ -9,15 +9,13 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-constexpr int64_t kRowChunk = 64 * kRows;  // rows of an item
-
 // Packs the weights, and clears what is added to. Items: groups of units; then
-// blocks of columns of x.
+// groups of columns of x.
 template <class T>
 void Prepare(const Backward<T>& f, int64_t item) {
   const int64_t groups = CeilDiv(f.cell_size, f.group);
   if (item >= groups) {
-    return f.to_x.Pack((item - groups) * f.kProductColumns, f.packed_input);
+    return f.to_x.Pack((item - groups) * kProductColumns<T>, f.packed_input);
   }
   const int64_t n = item * f.group;
   const int64_t end = Min(n + f.group, f.padded_size);
@@ -37,7 +35,7 @@ void Prepare(const Backward<T>& f, int64_t item) {
   const GateMatrices<const T>& w =
       f.projected() ? weights.projection : weights.recurrent;
   w.Read(f.projected() ? 0 : f.GateBlock(kGateN), [&](const auto* data) {
-    PackBlock(PackedFrom{data, w.column_stride, w.row_stride, f.hidden_size,
+    PackGroup(PackedFrom{data, w.column_stride, w.row_stride, f.hidden_size,
                          f.cell_size},
               n, Min(end, f.cell_size), f.packed_second + n * f.hidden_size,
               WeightFormat::kElements);
@@ -47,8 +45,9 @@ void Prepare(const Backward<T>& f, int64_t item) {
 // The products of a chunk without slices: first those of the weights, then dx.
 template <class T>
 int64_t ProductItems(const Backward<T>& f, int64_t chunk) {
-  const int64_t of_x_grad = CeilDiv(f.RowsOfChunk(chunk).count(), kRowChunk) *
-                            CeilDiv(f.input_size, f.kProductColumns);
+  const int64_t of_x_grad =
+      CeilDiv(f.RowsOfChunk(chunk).count(), kProductRows) *
+      CeilDiv(f.input_size, kProductColumns<T>);
   return GradItems(f, &WeightGrad<T>::Items) + (f.args.x_grad ? of_x_grad : 0);
 }
 template <class T>
@@ -63,23 +62,23 @@ void MultiplyChunk(const Backward<T>& f, int64_t chunk, int64_t item,
         f.WeightGradScratch(thread));
   }
   item -= of_weights;
-  const int64_t columns = CeilDiv(f.input_size, f.kProductColumns);
-  const int64_t e = rows.begin + item / columns * kRowChunk;
-  MultiplyXGrad(f, rows.From(e, Min(e + kRowChunk, rows.end)),
-                item % columns * f.kProductColumns);
+  const int64_t columns = CeilDiv(f.input_size, kProductColumns<T>);
+  const int64_t e = rows.begin + item / columns * kProductRows;
+  MultiplyXGrad(f, rows.From(e, Min(e + kProductRows, rows.end)),
+                item % columns * kProductColumns<T>);
 }
 
-// A set of rows of a step, of a cell that reduces rows, without slices. The
-// sums of the sets are added at the end, so they do not depend on the number of
-// threads.
+// A band of rows of a step, of a cell that reduces rows, without slices. The
+// sums of the bands are added at the end, so they do not depend on the number
+// of threads.
 template <class T>
-void RunRowSet(const Backward<T>& f, const BackwardRows<T>& rows, int64_t set,
-               int thread) {
-  const int64_t begin = rows.begin + set * f.schedule.set_rows();
-  const int64_t end = Min(begin + f.schedule.set_rows(), rows.end);
+void RunBand(const Backward<T>& f, const BackwardRows<T>& rows, int64_t band,
+             int thread) {
+  const int64_t begin = rows.begin + band * f.schedule.band_rows();
+  const int64_t end = Min(begin + f.schedule.band_rows(), rows.end);
   if (begin >= end) return;
   BackwardRows<T> some = rows.From(begin, end);
-  some.sums += set * f.SumsSize();
+  some.sums += band * f.SumsSize();
   f.functions.run_rows(f, some, thread);
 }
 
@@ -99,7 +98,7 @@ void RunStep(const Backward<T>& f, const BackwardSchedule::Phase& at,
     if (f.projected()) return LoadProjectedHGrad(f, rows, n);
     if (f.shape.resets_before) return f.functions.begin_cells(f, rows, n);
   }
-  if (f.shape.reduces_rows) return RunRowSet(f, rows, item, thread);
+  if (f.shape.reduces_rows) return RunBand(f, rows, item, thread);
   f.functions.run_cells(f, rows, n);
 }
 
@@ -163,7 +162,7 @@ int64_t Items(const Backward<T>& f, int64_t phase) {
   switch (at.work) {
     case Work::kPrepare:
       return CeilDiv(f.cell_size, f.group) +
-             (f.multiplies_x_grad() ? CeilDiv(f.input_size, f.kProductColumns)
+             (f.multiplies_x_grad() ? CeilDiv(f.input_size, kProductColumns<T>)
                                     : 0);
     case Work::kSlices:
       return f.schedule.slices();
@@ -171,7 +170,7 @@ int64_t Items(const Backward<T>& f, int64_t phase) {
     case Work::kCells:
       if (at.step < f.schedule.StepsOf(at.chunk).begin) return 0;
       if (at.work == Work::kCells && f.shape.reduces_rows) {
-        return f.schedule.row_sets();
+        return f.schedule.bands();
       }
       return CeilDiv(at.work == Work::kHiddenGrad && f.projected()
                          ? f.padded_hidden

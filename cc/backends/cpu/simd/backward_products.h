@@ -21,9 +21,9 @@ void ForEachCellRows(const Backward<T>& f, const BackwardRows<T>& rows,
   at[0] = f.At(rows.begin);
   for (int64_t e = rows.begin; e < rows.end; e += kCellRows) {
     const int64_t count = Min(kCellRows, rows.end - e);
-    for (int64_t r = 1; r < count; ++r) at[r] = f.packed.Next(at[r - 1]);
+    for (int64_t r = 1; r < count; ++r) at[r] = f.valid.Next(at[r - 1]);
     use(at, count);
-    if (e + count < rows.end) at[0] = f.packed.Next(at[count - 1]);
+    if (e + count < rows.end) at[0] = f.valid.Next(at[count - 1]);
   }
 }
 
@@ -50,7 +50,7 @@ void MultiplyBack(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n,
   const WeightColumns<T> w = {f.packed_second + n * f.hidden_size,
                               f.hidden_size};
   WithConstant<kColumns>(CeilDiv(end - n, f.kL), [&](auto columns) {
-    MultiplyBlock<decltype(columns)::value>(
+    MultiplyBand<decltype(columns)::value>(
         [&](int64_t e) { return f.SecondGrad(rows, e); }, w,
         {rows.begin, rows.end, end - n},
         [&](int64_t e) { return f.MGrad(rows, e) + n; });
@@ -86,7 +86,7 @@ void CopyXGrad(const Backward<T>& f, const BackwardRows<T>& rows, int64_t n) {
   const int64_t gate_stride = f.args.config.x_gate_stride;
   for (int64_t e = rows.begin; e < rows.end; ++e) {
     T* x = f.args.x_grad + f.At(e).input * f.args.x_stride;
-    for (int64_t u = n; u < Min(n + f.kProductColumns, f.input_size);
+    for (int64_t u = n; u < Min(n + kProductColumns<T>, f.input_size);
          u += f.kL) {
       const int64_t width = f.input_size - u;
       for (int p = 0; p < f.shape.input; ++p) {
@@ -140,7 +140,7 @@ void Gather(const Backward<T>& f, const BackwardRows<T>& rows, int64_t item) {
     if (k == kSecond) return f.M(rows, at.index);
     return f.PreviousH(at);
   };
-  f.weight_grads[k].Gather(f.packed, {rows.begin, rows.end, rows.first}, item,
+  f.weight_grads[k].Gather(f.valid, {rows.begin, rows.end, rows.first}, item,
                            row_of, rows.chunk->panels[k]);
 }
 

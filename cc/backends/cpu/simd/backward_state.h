@@ -84,8 +84,6 @@ struct Backward {
   using V = VecT<T>;
   using Rows = BackwardRows<T>;
   static constexpr int kL = kLanes<T>;
-  static constexpr int64_t kProductColumns =
-      kColumns * kL;  // columns of a product
   static constexpr int64_t kBytes = sizeof(T);
   static constexpr bool kCanRound = kDotsPairs && std::is_same_v<T, float>;
   // Values of a row for which a layer-normalised cell has memory; see
@@ -102,23 +100,23 @@ struct Backward {
         hidden_size(args.config.hidden_size),
         padded_size(RoundUpToLanes<T>(cell_size)),
         padded_hidden(RoundUpToLanes<T>(hidden_size)),
-        packed(*args.packed),
-        batch(packed.batch),
-        packed_rows(packed.size()),
-        steps(packed.steps),
+        valid(*args.valid),
+        batch(valid.batch),
+        packed_rows(valid.size()),
+        steps(valid.steps),
         format(FormatOf(kCanRound && args.config.bfloat16)),
         z_stride(RoundUpToLanes<T>(shape.pre_activations * cell_size) + kL),
         schedule(MakeProblem(together), threads),
         group(schedule.group()),
         to_x{args, args.weights.input, args.input_dropout.data, input_size,
-             0,    shape.input,        kProductColumns,         format},
+             0,    shape.input,        kProductColumns<T>,      format},
         to_h{args,
              args.weights.recurrent,
              args.recurrent_dropout.data,
              hidden_size,
              shape.first_recurrent,
              shape.recurrent,
-             Min(group, kProductColumns),
+             Min(group, kProductColumns<T>),
              format},
         weight_grads{Grad(kInputWeights), Grad(kRecurrentWeights),
                      Grad(kSecond)},
@@ -143,7 +141,7 @@ struct Backward {
   int GateBlock(int part) const { return order()[part]; }
 
   // Where the values of a packed row are.
-  PackedRow At(int64_t e) const { return packed.At(e); }
+  PackedRow At(int64_t e) const { return valid.At(e); }
   const T* X(const PackedRow& at) const {
     return args.x + at.input * args.x_stride;
   }
@@ -190,16 +188,16 @@ struct Backward {
   // Without slices: the packed rows of a chunk, and of a step.
   Rows RowsOfChunk(int64_t chunk) const {
     const BackwardSchedule::Steps of = schedule.StepsOf(chunk);
-    return {packed.Begin(of.begin), packed.Begin(of.end), 0,
+    return {valid.Begin(of.begin), valid.Begin(of.end), 0,
             &chunk_buffers[chunk % 2], sums};
   }
   Rows RowsOf(int64_t step) const {
     return RowsOfChunk(schedule.ChunkOf(step))
-        .From(packed.Begin(step), packed.Begin(step + 1));
+        .From(valid.Begin(step), valid.Begin(step + 1));
   }
   // The first packed row of a step that belongs to the slice or a later one.
   int64_t SliceBegin(int64_t slice, int64_t step) const {
-    return packed.Find(step, schedule.FirstBatchRow(slice));
+    return valid.Find(step, schedule.FirstBatchRow(slice));
   }
 
   // Sums over all steps, of dz and of dz times the state that a peephole reads:
@@ -211,7 +209,7 @@ struct Backward {
   // The number of sets of sums over rows, which are added at the end.
   int64_t SumSets() const {
     if (schedule.slices() > 0) return schedule.slices();
-    return shape.reduces_rows ? Max(schedule.row_sets(), 1) : 1;
+    return shape.reduces_rows ? Max(schedule.bands(), 1) : 1;
   }
   int64_t SumsSize() const { return 2 * shape.pre_activations * padded_size; }
   void ClearSums(T* set, int64_t from, int64_t to) const {
@@ -232,7 +230,7 @@ struct Backward {
     return size;
   }
 
-  // Assigns the pieces of scratch memory for `threads` threads.
+  // Assigns the arrays in scratch memory for `threads` threads.
   void Place(Scratch<T>* scratch, int threads) {
     packed_recurrent = scratch->Take(needs_h_grad() ? to_h.PackedSize() : 0);
     packed_input = scratch->Take(multiplies_x_grad() ? to_x.PackedSize() : 0);
@@ -254,7 +252,7 @@ struct Backward {
   const BackwardFunctions<T>& functions;
   const CellShape& shape;
   const int64_t input_size, cell_size, hidden_size, padded_size, padded_hidden;
-  const PackedSequence& packed;
+  const PackedSequence& valid;
   const int64_t batch, packed_rows, steps;
   // Of both factors of products. Weight gradients round dz when they pack it.
   const WeightFormat format;

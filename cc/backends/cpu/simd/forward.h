@@ -7,9 +7,9 @@
 // One step of the valid rows of the batch, with the shapes of the results. H is
 // the cell size, H' is H rounded up to whole vectors, I the input size, P the
 // size of h. m is h before the projection, Outputs::h of core/*_cell.h. cs is
-// the state: of a GRU it is h. A cell has parts, its gate pre-activations;
-// GateBlock(part) is a part's place in the weights. Not all parts of all cells
-// have both products.
+// the state: of a GRU it is h. A part is the H columns of z of one
+// pre-activation; GateBlock(part) is its place in the weights. Not all parts of
+// all cells have both products.
 //
 //   z = x W + b                [rows, parts, H]   MultiplyInput
 //   z = z + h_prev R           [rows, parts, H]   MultiplyRecurrent
@@ -30,9 +30,9 @@
 // units of a row.
 //
 // A tile has up to kRows (6) rows and one vector of units with all parts; the
-// register tiles of gemm.h are parts of it. One call of a product kernel
+// register tiles of gemm.h are smaller. One call of a product kernel
 // computes x W or h_prev R of a tile, so the cell's equations read the products
-// from the L1 cache. A block has up to kRowBlock (96) rows, which read the same
+// from the L1 cache. A band has up to kBandRows (96) rows, which read the same
 // weights one after the other.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
@@ -43,29 +43,29 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-// Up to kRowBlock packed rows of a step, or for x W of a chunk of steps, and
+// Up to kBandRows packed rows of a step, or for x W of a chunk of steps, and
 // what they read and write.
 template <class T>
-struct RowBlock {
-  static constexpr int64_t kRowBlock = ForwardSchedule::kRowBlock;
+struct RowBand {
+  static constexpr int64_t kBandRows = ForwardSchedule::kBandRows;
 
   int64_t begin, rows;
   // [rows, f.z_parts(), H'], as far as z has been computed. Null: the tiles
   // compute x W + b.
   T* z;
-  const T *x[kRowBlock], *h_prev[kRowBlock];  // after dropout or rounding
-  T *m[kRowBlock], *state[kRowBlock];
-  int64_t output[kRowBlock];  // rows of the outputs
+  const T *x[kBandRows], *h_prev[kBandRows];  // after dropout or rounding
+  T *m[kBandRows], *state[kBandRows];
+  int64_t output[kBandRows];  // rows of the outputs
 };
 
-// Rows [first, first + rows) of a block, at most kRows, and one vector of units
+// Rows [first, first + rows) of a band, at most kRows, and one vector of units
 // from u on.
 template <class T>
 struct RowTile {
-  const RowBlock<T>& block;
+  const RowBand<T>& band;
   int64_t first, rows, u;
 
-  int64_t packed_row(int64_t r) const { return block.begin + first + r; }
+  int64_t packed_row(int64_t r) const { return band.begin + first + r; }
 };
 
 // The functions of a pass `f` that depend on the cell.
@@ -110,7 +110,7 @@ struct ForwardStep {
       Rows some = rows;
       some.dropped_x = f.DroppedX(thread);
       // With dropout, x is computed for as many rows as its memory holds.
-      const int64_t count = some.dropped_x ? f.kRowBlock : end - rows.begin;
+      const int64_t count = some.dropped_x ? f.kBandRows : end - rows.begin;
       for (; some.begin < end; some.begin += count) {
         some.end = Min(some.begin + count, end);
         some.z = rows.z + (some.begin - rows.begin) * f.z_row();
@@ -121,31 +121,31 @@ struct ForwardStep {
     ComputeStep(f, rows, units);
   }
 
-  // The blocks of rows times the vectors of units of a step.
+  // The bands of rows times the vectors of units of a step.
   static void ComputeStep(const Forward<T>& f, const Rows& rows, Units units) {
-    ForEachBlock(f, rows, [&](const RowBlock<T>& block) {
+    ForEachBand(f, rows, [&](const RowBand<T>& band) {
       const int64_t last = units.end - kL;
       for (int64_t k = units.begin; k < units.end; k += kL) {
         // Odd phases go backwards: what was used last is still in the cache.
         const int64_t u = units.reverse ? units.begin + last - k : k;
         if constexpr (Cell::kReducesRows) {
-          StoreRecurrentProduct(f, block, u);
+          StoreRecurrentProduct(f, band, u);
         } else {
-          StepOfVector(f, block, u);
+          StepOfVector(f, band, u);
         }
       }
     });
   }
 
-  // One vector of units of a block of rows.
-  static void StepOfVector(const Forward<T>& f, const RowBlock<T>& block,
+  // One vector of units of a band of rows.
+  static void StepOfVector(const Forward<T>& f, const RowBand<T>& band,
                            int64_t u) {
     const ParametersAt<T, Cell> parameters(f.args, u);
     const auto with = parameters.get();
     V bias[kParts];
     LoadBias(f, u, bias);
-    for (int64_t k = 0; k < block.rows; k += kRows) {
-      const Tile tile = {block, k, Min(block.rows - k, kRows), u};
+    for (int64_t k = 0; k < band.rows; k += kRows) {
+      const Tile tile = {band, k, Min(band.rows - k, kRows), u};
       V z[kRows][kParts];
       Multiply(f, tile, bias, z);
       if constexpr (Cell::kResetsBefore) {
@@ -183,7 +183,7 @@ struct ForwardStep {
   // sums = x W + bias, from z where that has been computed.
   static void LoadOrMultiplyInput(const Forward<T>& f, const Tile& tile,
                                   const V* bias, V (*sums)[kInputs]) {
-    if (!tile.block.z) return MultiplyInput(f, tile, bias, sums);
+    if (!tile.band.z) return MultiplyInput(f, tile, bias, sums);
     for (int64_t r = 0; r < tile.rows; ++r) {
       for (int p = 0; p < kInputs; ++p) sums[r][p] = Load(Z(f, tile, r, p));
     }
@@ -197,7 +197,7 @@ struct ForwardStep {
       for (int p = 0; p < kInputs; ++p) sums[r][p] = bias[p];
     }
     if (!f.args.weights.input) return AddInput(f, tile, sums);
-    const FactorRows<T> x = {tile.block.x + tile.first, tile.rows,
+    const FactorRows<T> x = {tile.band.x + tile.first, tile.rows,
                              f.FactorWords(f.input_size)};
     WeightColumns<T> w = f.InputWeights(tile.u);
     w.prefetches = tile.first == 0 && f.schedule.prefetches_weights();
@@ -214,7 +214,7 @@ struct ForwardStep {
                        V (*sums)[kInputs]) {
     for (int64_t r = 0; r < tile.rows; ++r) {
       for (int p = 0; p < kInputs; ++p) {
-        const T* x = tile.block.x[tile.first + r] +
+        const T* x = tile.band.x[tile.first + r] +
                      f.GateBlock(p) * f.args.config.x_gate_stride + tile.u;
         sums[r][p] = LoadN(x, f.cell_size - tile.u) + sums[r][p];
       }
@@ -225,7 +225,7 @@ struct ForwardStep {
   static void MultiplyRecurrent(const Forward<T>& f, const Tile& tile,
                                 V (*sums)[kRecurrent]) {
     if (!f.packs_weights()) return;
-    const FactorRows<T> h_prev = {tile.block.h_prev + tile.first, tile.rows,
+    const FactorRows<T> h_prev = {tile.band.h_prev + tile.first, tile.rows,
                                   f.batch * f.FactorWords(f.hidden_size)};
     WeightColumns<T> r = f.RecurrentWeights(tile.u);
     // The other tiles read them from the L2 cache.
@@ -237,12 +237,12 @@ struct ForwardStep {
     }
   }
 
-  // The cell's equations. Their first part is computed for all rows of the tile
+  // The cell's equations. Their first half is computed for all rows of the tile
   // before the second one, so that the latencies overlap.
   TF_LSTM_OPS_INLINE static void ApplyCell(
       const Forward<T>& f, const Tile& tile,
       const typename Cell::Parameters& with, const V (*z)[kParts]) {
-    T* const* states = tile.block.state + tile.first;
+    T* const* states = tile.band.state + tile.first;
     V state[kRows];
     typename Cell::Outputs y[kRows];
     for (int64_t r = 0; r < tile.rows; ++r) {
@@ -264,9 +264,9 @@ struct ForwardStep {
     for (int64_t r = 0; r < tile.rows; ++r) {
       const int64_t row = tile.first + r;
       if constexpr (Cell::kHasState) {
-        StoreN(y[r].*Cell::kState, tile.block.state[row] + u, width);
+        StoreN(y[r].*Cell::kState, tile.band.state[row] + u, width);
       }
-      StoreN(y[r].h, tile.block.m[row] + u, width);
+      StoreN(y[r].h, tile.band.m[row] + u, width);
     }
     // h as the next step's product reads it, after dropout or rounding.
     if (f.effective_h_sets() > 0 && !f.projected()) {
@@ -278,7 +278,7 @@ struct ForwardStep {
       if (!f.args.saved.data[k]) return;
       for (int64_t r = 0; r < tile.rows; ++r) {
         T* to = f.args.saved.Row(k, tile.packed_row(r),
-                                 tile.block.output[tile.first + r]);
+                                 tile.band.output[tile.first + r]);
         StoreN(y[r].*member, to + u, width);
       }
     });
@@ -288,12 +288,12 @@ struct ForwardStep {
   // its biases later.
   static void StoreInputProduct(const Forward<T>& f, const Rows& rows,
                                 Units units) {
-    ForEachBlock(f, rows, [&](const RowBlock<T>& block) {
+    ForEachBand(f, rows, [&](const RowBand<T>& band) {
       for (int64_t u = units.begin; u < units.end; u += kL) {
         V bias[kParts], sums[kRows][kInputs];
         LoadBias(f, u, bias);
-        for (int64_t k = 0; k < block.rows; k += kRows) {
-          const Tile tile = {block, k, Min(block.rows - k, kRows), u};
+        for (int64_t k = 0; k < band.rows; k += kRows) {
+          const Tile tile = {band, k, Min(band.rows - k, kRows), u};
           MultiplyInput(f, tile, bias, sums);
           for (int64_t r = 0; r < tile.rows; ++r) {
             for (int p = 0; p < kInputs; ++p)
@@ -305,10 +305,10 @@ struct ForwardStep {
   }
 
   // Stores h_prev R of a layer-normalised cell, behind x W.
-  static void StoreRecurrentProduct(const Forward<T>& f,
-                                    const RowBlock<T>& block, int64_t u) {
-    for (int64_t k = 0; k < block.rows; k += kRows) {
-      const Tile tile = {block, k, Min(block.rows - k, kRows), u};
+  static void StoreRecurrentProduct(const Forward<T>& f, const RowBand<T>& band,
+                                    int64_t u) {
+    for (int64_t k = 0; k < band.rows; k += kRows) {
+      const Tile tile = {band, k, Min(band.rows - k, kRows), u};
       V sums[kRows][kRecurrent] = {};
       MultiplyRecurrent(f, tile, sums);
       for (int64_t r = 0; r < tile.rows; ++r) {
@@ -319,32 +319,31 @@ struct ForwardStep {
     }
   }
 
-  // Calls use(block) for the blocks of some rows.
+  // Calls use(band) for the bands of some rows.
   template <class F>
-  static void ForEachBlock(const Forward<T>& f, const Rows& rows,
-                           const F& use) {
-    RowBlock<T> block;
-    for (block.begin = rows.begin; block.begin < rows.end;
-         block.begin += block.kRowBlock) {
-      const int64_t first = block.begin - rows.begin;
-      block.rows = Min(rows.end - block.begin, block.kRowBlock);
-      block.z = rows.z ? rows.z + first * f.z_row() : nullptr;
-      PackedRow at = f.At(block.begin);
-      for (int64_t r = 0; r < block.rows; ++r) {
-        if (r > 0) at = f.packed.Next(at);
-        block.x[r] = f.FactorX(at, rows);
-        block.h_prev[r] = f.FactorH(at);
-        block.m[r] = f.M(at);
-        block.state[r] = f.State(at);
-        block.output[r] = at.output;
+  static void ForEachBand(const Forward<T>& f, const Rows& rows, const F& use) {
+    RowBand<T> band;
+    for (band.begin = rows.begin; band.begin < rows.end;
+         band.begin += band.kBandRows) {
+      const int64_t first = band.begin - rows.begin;
+      band.rows = Min(rows.end - band.begin, band.kBandRows);
+      band.z = rows.z ? rows.z + first * f.z_row() : nullptr;
+      PackedRow at = f.At(band.begin);
+      for (int64_t r = 0; r < band.rows; ++r) {
+        if (r > 0) at = f.valid.Next(at);
+        band.x[r] = f.FactorX(at, rows);
+        band.h_prev[r] = f.FactorH(at);
+        band.m[r] = f.M(at);
+        band.state[r] = f.State(at);
+        band.output[r] = at.output;
       }
-      use(block);
+      use(band);
     }
   }
 
   // z of row r of a tile.
   static T* Z(const Forward<T>& f, const Tile& tile, int64_t r, int part) {
-    return tile.block.z + (tile.first + r) * f.z_row() + part * f.padded_size +
+    return tile.band.z + (tile.first + r) * f.z_row() + part * f.padded_size +
            tile.u;
   }
 

@@ -12,16 +12,16 @@ inline Units GroupOf(int64_t group, int64_t item, int64_t end) {
   return {item * group, Min((item + 1) * group, end)};
 }
 
-// An item has a group of units, and a share of the rows of x to round.
+// An item has a group of units, and a part of the rows of x to round.
 template <class T>
 void Prepare(const Forward<T>& f, int64_t item) {
   const Units units = GroupOf(f.schedule.packing_group(), item, f.padded_size);
   if (!f.filled) PackWeights(f, units);
   for (int64_t u = units.begin; u < units.end; u += kLanes<T>) LoadState(f, u);
   if (!f.rounds_x()) return;
-  const int64_t share = CeilDiv(f.packed_rows, f.schedule.Items(0));
-  const int64_t end = Min((item + 1) * share, f.packed_rows);
-  for (int64_t e = item * share; e < end; ++e) {
+  const int64_t count = CeilDiv(f.packed_rows, f.schedule.Items(0));
+  const int64_t end = Min((item + 1) * count, f.packed_rows);
+  for (int64_t e = item * count; e < end; ++e) {
     CopyX<T>(f, f.X(f.At(e)), nullptr,
              f.rounded_x + e * f.FactorWords(f.input_size));
   }

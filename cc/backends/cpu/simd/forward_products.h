@@ -165,9 +165,9 @@ void ProjectOutput(const Forward<T>& f, const ForwardRows<T>& rows,
                    const Units& units) {
   const int64_t hidden = f.hidden_size;
   for (int64_t u = units.begin; u < units.end; u += kLanes<T>) {
-    MultiplyBlock<1>([&](int64_t e) { return f.M(f.At(e)); },
-                     f.SecondWeights(u), {rows.begin, rows.end, hidden - u},
-                     [&](int64_t e) { return f.H(f.At(e)) + u; });
+    MultiplyBand<1>([&](int64_t e) { return f.M(f.At(e)); }, f.SecondWeights(u),
+                    {rows.begin, rows.end, hidden - u},
+                    [&](int64_t e) { return f.H(f.At(e)) + u; });
     for (int64_t e = rows.begin; f.effective_h_sets() > 0 && e < rows.end;
          ++e) {
       const PackedRow at = f.At(e);

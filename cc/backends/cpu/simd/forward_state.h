@@ -33,8 +33,8 @@ struct Units {
   bool reverse = false;
 };
 
-// Values that the second part of the equations reads: the update gate and the
-// candidate's input term.
+// Values that the second half of the equations reads: the update gate and the
+// candidate's input part.
 enum HeldValue { kHeldU, kHeldN, kHeldValues };
 
 template <class T>
@@ -50,7 +50,7 @@ struct ForwardFunctions {
   void (*run_step)(const Forward<T>&, int64_t step, Units, int thread);
   // The equations of rows, of a cell that reduces rows.
   void (*apply_cell_to_rows)(const Forward<T>&, const ForwardRows<T>&);
-  // The second part of the equations for a group of units of rows of a step,
+  // The second half of the equations for a group of units of rows of a step,
   // of a cell with a second product.
   void (*finish_step)(const Forward<T>&, const ForwardRows<T>&, const Units&);
 };
@@ -66,7 +66,7 @@ bool PacksWeights(const EngineForward<T>& args, const CellShape& shape) {
 template <class T>
 struct Forward {
   using V = VecT<T>;
-  static constexpr int64_t kRowBlock = ForwardSchedule::kRowBlock;
+  static constexpr int64_t kBandRows = ForwardSchedule::kBandRows;
 
   // With `keeps_weights` the packed weights are outside of the scratch memory.
   // With `filled` they have been packed before.
@@ -81,10 +81,10 @@ struct Forward {
         cell_size(args.config.cell_size),
         hidden_size(args.config.hidden_size),
         padded_size(RoundUpToLanes<T>(cell_size)),
-        packed(*args.packed),
-        batch(packed.batch),
-        packed_rows(packed.size()),
-        steps(packed.steps),
+        valid(*args.valid),
+        batch(valid.batch),
+        packed_rows(valid.size()),
+        steps(valid.steps),
         format(FormatOf(args.config.bfloat16)),
         single_step(args),
         schedule(MakeProblem(together), threads) {}
@@ -120,7 +120,7 @@ struct Forward {
   }
 
   // Where the values of a packed row are.
-  PackedRow At(int64_t e) const { return packed.At(e); }
+  PackedRow At(int64_t e) const { return valid.At(e); }
   const T* X(const PackedRow& at) const {
     return args.x + at.input * args.x_stride;
   }
@@ -137,7 +137,7 @@ struct Forward {
   T* M(const PackedRow& at) const {
     return multiplies_m() ? m + at.batch * cell_size : H(at);
   }
-  // What the second part of the equations reads.
+  // What the second half of the equations reads.
   T* Held(HeldValue k, const PackedRow& at) const {
     return held + (k * batch + at.batch) * cell_size;
   }
@@ -165,7 +165,7 @@ struct Forward {
 
   // The rows of a step: all of them, or those of a slice.
   ForwardRows<T> RowsOf(int64_t step) const {
-    return {packed.Begin(step), packed.Begin(step + 1),
+    return {valid.Begin(step), valid.Begin(step + 1),
             z + schedule.InChunk(step) * z_row(), nullptr};
   }
   ForwardRows<T> RowsOf(int64_t step, int64_t slice, int thread) const {
@@ -174,7 +174,7 @@ struct Forward {
             shape.reduces_rows ? slice_z + thread * SliceZSize() : nullptr,
             DroppedX(thread)};
   }
-  // The thread's memory for kRowBlock rows of x after dropout, or null.
+  // The thread's memory for kBandRows rows of x after dropout, or null.
   T* DroppedX(int thread) const {
     return args.input_dropout.data ? dropped_x + thread * DroppedXSize()
                                    : nullptr;
@@ -206,7 +206,7 @@ struct Forward {
     packed_second = memory->Take(
         multiplies_m() ? RoundUpToLanes<T>(hidden_size) * cell_size : 0);
   }
-  // Assigns the pieces of scratch memory for `threads` threads.
+  // Assigns the arrays in scratch memory for `threads` threads.
   void Place(Scratch<T>* scratch, int threads) {
     if (!keeps_weights) PlaceWeights(scratch);
     if (!packs_weights()) single_step.Place(scratch, threads);
@@ -230,7 +230,7 @@ struct Forward {
   const CellShape& shape;
   const bool keeps_weights, filled;
   const int64_t input_size, cell_size, hidden_size, padded_size;
-  const PackedSequence& packed;
+  const PackedSequence& valid;
   const int64_t batch, packed_rows, steps;
   const WeightFormat format;  // of the packed weights
   SingleStep<T> single_step;
@@ -246,7 +246,7 @@ struct Forward {
   T* held = nullptr;         // [kHeldValues, B, H]
   T* effective_h = nullptr;  // [2, effective_h_sets(), B, P]
   T* rounded_x = nullptr;    // [V, I]
-  T* dropped_x = nullptr;    // [threads, kRowBlock, input parts, I]
+  T* dropped_x = nullptr;    // [threads, kBandRows, input parts, I]
 
  private:
   using Regime = ForwardSchedule::Regime;
@@ -257,7 +257,7 @@ struct Forward {
   }
   int64_t DroppedXSize() const {
     return args.input_dropout.data
-               ? kRowBlock * shape.input * FactorWords(input_size)
+               ? kBandRows * shape.input * FactorWords(input_size)
                : 0;
   }
 
@@ -268,7 +268,7 @@ struct Forward {
     const int64_t weights =
         padded_size * bytes *
         (shape.input * input + shape.recurrent * hidden_size);
-    return {packed,
+    return {valid,
             !PacksWeights(args, shape),
             !filled,
             multiplies_m(),

@@ -19,7 +19,6 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-constexpr int kColumns = 4;      // vectors of columns that a kernel computes
 constexpr int64_t kChain = 128;  // multiply-adds of a chain
 static_assert(kChain % 2 == 0, "a chain begins with a whole pair of rows");
 
@@ -58,6 +57,11 @@ constexpr RegisterTile TileOf(int rows, int columns, bool own_rows) {
 // times as long in the backward pass: python3 benchmarks/engine
 // lstm,32,25,512,512 lstm,16,50,256,256.
 constexpr int64_t kDepth = 512;
+
+// Columns and rows of an item of a large product.
+template <class T>
+constexpr int64_t kProductColumns = kColumns * kLanes<T>;
+constexpr int64_t kProductRows = 64 * kRows;
 
 template <class T>
 constexpr int64_t RoundUpToLanes(int64_t n) {
@@ -284,7 +288,7 @@ __attribute__((noinline)) void AddOuter(const T* const (&a)[R], const T* b,
   }
 }
 
-// The rows and columns of a product that MultiplyBlock computes, and whether it
+// The rows and columns of a product that MultiplyBand computes, and whether it
 // adds to them.
 struct ProductRange {
   int64_t begin, end;  // rows
@@ -302,9 +306,9 @@ struct KeepsAll {
 // not null.
 template <int C, int kAStride = 1, class T, class AOf, class COf,
           class KeepOf = KeepsAll>
-void MultiplyBlock(const AOf& a_of, const WeightColumns<T>& b,
-                   const ProductRange& block, const COf& c_of,
-                   const KeepOf& keep_of = {}) {
+void MultiplyBand(const AOf& a_of, const WeightColumns<T>& b,
+                  const ProductRange& block, const COf& c_of,
+                  const KeepOf& keep_of = {}) {
   constexpr int kL = kLanes<T>;
   for (int64_t m = block.begin; m < block.end; m += kRows) {
     const int64_t rows = Min(block.end - m, kRows);

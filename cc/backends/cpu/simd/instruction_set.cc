@@ -26,13 +26,13 @@ struct CellFunctions {
 
 template <class T, class Cell>
 constexpr CellFunctions<T> FunctionsOf() {
-  using Forward = ForwardStep<T, Cell>;
-  using Backward = BackwardStep<T, Cell>;
+  using ForwardOfCell = ForwardStep<T, Cell>;
+  using BackwardOfCell = BackwardStep<T, Cell>;
   CellFunctions<T> functions = {};
   functions.forward.shape = functions.backward.shape = kShapeOf<Cell>;
-  functions.forward.run_slice = &Forward::RunSlice;
-  functions.forward.run_step = &Forward::RunStepOfUnits;
-  functions.backward.run_slice = &Backward::RunSlice;
+  functions.forward.run_slice = &ForwardOfCell::RunSlice;
+  functions.forward.run_step = &ForwardOfCell::RunStepOfUnits;
+  functions.backward.run_slice = &BackwardOfCell::RunSlice;
   if constexpr (Cell::kReducesRows) {
     functions.forward.apply_cell_to_rows =
         &LayerNormForward<T, Cell>::ApplyCellToRows;
@@ -44,10 +44,10 @@ constexpr CellFunctions<T> FunctionsOf() {
         &SecondProductBackward<T, Cell>::BeginCells;
     functions.backward.run_cells = &SecondProductBackward<T, Cell>::RunCells;
   } else {
-    functions.backward.run_cells = &Backward::RunCells;
+    functions.backward.run_cells = &BackwardOfCell::RunCells;
   }
   if constexpr (Cell::kHasOutputGate) {
-    functions.backward.restore_h = &Backward::RestoreH;
+    functions.backward.restore_h = &BackwardOfCell::RestoreH;
   }
   return functions;
 }
@@ -111,11 +111,11 @@ void RunPasses(Pass* const (&passes)[kCount]) {
 
 template <class T>
 void RunForward(const EngineForward<T>* layers, int count, int threads,
-                cpu::PackedWeights* packed) {
+                cpu::PackedWeights* kept) {
   const auto& functions = FunctionsOf<T>(layers->config.cell).forward;
-  const bool keeps_weights = packed != nullptr;
+  const bool keeps_weights = kept != nullptr;
   Forward<T> first(layers[0], functions, threads, count, keeps_weights,
-                   keeps_weights && packed->filled());
+                   keeps_weights && kept->filled());
   if (count == cpu::kMaxTogether) {
     if (!RunsSideBySide<T>(first.args.config, first.schedule.threads())) {
       RunForward(layers, 1, threads, nullptr);
@@ -127,7 +127,7 @@ void RunForward(const EngineForward<T>* layers, int count, int threads,
   if (keeps_weights) {
     Scratch<T> size(nullptr);
     first.PlaceWeights(&size);
-    Scratch<T> memory(static_cast<T*>(packed->Memory(size.used() * sizeof(T))));
+    Scratch<T> memory(static_cast<T*>(kept->Memory(size.used() * sizeof(T))));
     first.PlaceWeights(&memory);
   }
   RunPasses<T, Forward<T>>({&first});

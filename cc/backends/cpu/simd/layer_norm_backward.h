@@ -37,7 +37,7 @@ struct LayerNormBackward {
   using Math = VecMath<T>;
   using Rows = BackwardRows<T>;
   using Plain = typename Cell::Plain;
-  using Terms = RowTerms<T, Cell>;
+  using Normalized = NormalizedRow<T, Cell>;
   static constexpr int kL = kLanes<T>;
   static constexpr int kPlain = Plain::kPreActivations;
   static constexpr int kInputs = Cell::kInputPreActivations;
@@ -74,23 +74,24 @@ struct LayerNormBackward {
   static void RunRows(const Backward<T>& f, const Rows& rows, int thread) {
     for (int64_t e = rows.begin; e < rows.end; ++e) {
       const Row row = {f, rows, f.At(e), f.RowValues(thread)};
-      const Terms terms(f.args, f.Saved(Cell::kTermsAt, row.e), f.cell_size);
+      const Normalized normalized(f.args, f.Saved(Cell::kPartsAt, row.e),
+                                  f.cell_size);
       if constexpr (Plain::kHasCellState) {
-        RestoreGates(row, terms);
+        RestoreGates(row, normalized);
         StateBackward(row);
       } else {
-        PlainBackward(row, terms);
+        PlainBackward(row, normalized);
       }
-      TermsBackward(row, terms);
+      PartsBackward(row, normalized);
     }
   }
 
   // An LSTM's gates, and its cell state before the normalisation.
-  static void RestoreGates(const Row& row, const Terms& terms) {
+  static void RestoreGates(const Row& row, const Normalized& normalized) {
     const T* before = row.f.PreviousState(kSavedCarry, row.e);
     for (int64_t u = 0; u < row.f.cell_size; u += kL) {
       V z[kPlain];
-      terms.PreActivations(u, z);
+      normalized.PreActivations(u, z);
       const auto y =
           Plain::Gates(z, LoadN(before + u, row.f.cell_size - u), {});
       row.Set(kI, u, y.i);
@@ -149,13 +150,13 @@ struct LayerNormBackward {
   }
 
   // The same of a GRU.
-  static void PlainBackward(const Row& row, const Terms& terms) {
+  static void PlainBackward(const Row& row, const Normalized& normalized) {
     const T* before = row.f.PreviousH(row.e);
     T* state_grad = row.f.StateGrad(row.e);
     for (int64_t u = 0; u < row.f.cell_size; u += kL) {
       const int64_t width = row.f.cell_size - u;
       V z[kPlain];
-      terms.PreActivations(u, z);
+      normalized.PreActivations(u, z);
       const V h = LoadN(before + u, width);
       typename Plain::Outputs y = Plain::Gates(z, h, {}), grad = {};
       Plain::Output(z, h, {}, &y);
@@ -166,41 +167,41 @@ struct LayerNormBackward {
     }
   }
 
-  // From dz of the plain cell to the gradients of the terms, and the sums.
-  static void TermsBackward(const Row& row, const Terms& terms) {
+  // From dz of the plain cell to the gradients of the parts, and the sums.
+  static void PartsBackward(const Row& row, const Normalized& normalized) {
     NormGradient<T> x, h;
     for (int64_t u = 0; u < row.f.cell_size; u += kL) {
       for (int p = 0; p < kPlain; ++p) {
         const V z = row.Get(p, u);
         row.AddToSum(p, u, z);
         if (Cell::HasInput(p)) {
-          const V v = terms.X(p, u);
+          const V v = normalized.X(p, u);
           row.AddToSum(kXScale + p, u, z * v);
-          x.Add(z * terms.XScale(p, u), v);
+          x.Add(z * normalized.XScale(p, u), v);
         }
         if (Cell::HasRecurrent(p)) {
-          const int k = Cell::RecurrentTerm(p);
-          const V v = terms.H(k, u);
+          const int k = Cell::RecurrentPart(p);
+          const V v = normalized.H(k, u);
           row.AddToSum(kHScale + k, u, z * v);
-          h.Add(z * terms.HScale(k, u), v);
+          h.Add(z * normalized.HScale(k, u), v);
         }
       }
     }
-    x.Finish(terms.x_size());
-    h.Finish(terms.h_size());
+    x.Finish(normalized.x_size());
+    h.Finish(normalized.h_size());
     for (int64_t u = 0; u < row.f.cell_size; u += kL) {
       for (int p = 0; p < kPlain; ++p) {
         const V z = row.Get(p, u);
         if (Cell::HasInput(p)) {
-          StoreZGrad(
-              row.f, row.rows, row.e.index, p, u,
-              x.Of(z * terms.XScale(p, u), terms.X(p, u), terms.of_x().scale));
+          StoreZGrad(row.f, row.rows, row.e.index, p, u,
+                     x.Of(z * normalized.XScale(p, u), normalized.X(p, u),
+                          normalized.of_x().scale));
         }
         if (Cell::HasRecurrent(p)) {
-          const int k = Cell::RecurrentTerm(p);
-          StoreZGrad(
-              row.f, row.rows, row.e.index, kInputs + k, u,
-              h.Of(z * terms.HScale(k, u), terms.H(k, u), terms.of_h().scale));
+          const int k = Cell::RecurrentPart(p);
+          StoreZGrad(row.f, row.rows, row.e.index, kInputs + k, u,
+                     h.Of(z * normalized.HScale(k, u), normalized.H(k, u),
+                          normalized.of_h().scale));
         }
       }
     }
@@ -209,10 +210,10 @@ struct LayerNormBackward {
   // Writes the sums over all steps for one vector of units.
   static void WriteSums(const Backward<T>& f, int64_t u) {
     const RnnWeights<T>& to = f.args.weights_grad;
-    const auto write = [&](int sum, T* vector, int term) {
+    const auto write = [&](int sum, T* vector, int part) {
       if (!vector) return;
       WriteTotal(f, f.sums + sum * f.padded_size, u,
-                 vector + f.GateBlock(term) * f.cell_size);
+                 vector + f.GateBlock(part) * f.cell_size);
     };
     for (int p = 0; p < kPlain; ++p) {
       if (Cell::HasInput(p)) {
@@ -220,7 +221,7 @@ struct LayerNormBackward {
         write(kXScale + p, to.input_scale, p);
       }
       if (Cell::HasRecurrent(p)) {
-        const int k = Cell::RecurrentTerm(p);
+        const int k = Cell::RecurrentPart(p);
         write(p, to.recurrent_bias, kInputs + k);
         write(kHScale + k, to.recurrent_scale, kInputs + k);
       }

@@ -1,5 +1,5 @@
 // The forward equations of a layer-normalised cell, for whole rows, and what
-// the backward pass shares with them: the normalised terms of a row, their mean
+// the backward pass shares with them: the normalised parts of a row, their mean
 // and variance.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_LAYER_NORM_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_LAYER_NORM_FORWARD_H_
@@ -74,10 +74,10 @@ Moments<T> MomentsOf(const RowParts<T>& row, double epsilon) {
   return of;
 }
 
-// The terms of a row. Scales, offsets and biases are by the gate order of the
-// weights.
+// The normalised parts of a row. Scales, offsets and biases are by the gate
+// order of the weights.
 template <class T, class Cell>
-class RowTerms {
+class NormalizedRow {
  public:
   using V = VecT<T>;
   using Plain = typename Cell::Plain;
@@ -85,14 +85,14 @@ class RowTerms {
   static constexpr int kInputs = Cell::kInputPreActivations;
   static constexpr int kRecurrent = Cell::kRecurrentPreActivations;
 
-  // `terms` has the terms of x and then those of h, `stride` elements apart.
+  // `parts` has the parts of x and then those of h, `stride` elements apart.
   template <class Args>
-  RowTerms(const Args& args, const T* terms, int64_t stride)
+  NormalizedRow(const Args& args, const T* parts, int64_t stride)
       : weights_(args.weights),
         block_(args.config.gate_order.block.data()),
         cell_(args.config.cell_size),
-        x_{terms, kInputs, cell_, stride},
-        h_{terms + kInputs * stride, kRecurrent, cell_, stride},
+        x_{parts, kInputs, cell_, stride},
+        h_{parts + kInputs * stride, kRecurrent, cell_, stride},
         of_x_(MomentsOf(x_, args.config.options.layer_norm.epsilon)),
         of_h_(MomentsOf(h_, args.config.options.layer_norm.epsilon)) {}
 
@@ -101,7 +101,7 @@ class RowTerms {
   int64_t x_size() const { return x_.size(); }
   int64_t h_size() const { return h_.size(); }
 
-  // The normalised term of x, or of h, by number of the term.
+  // The normalised part of x, or of h, by number of the part.
   TF_LSTM_OPS_INLINE V X(int k, int64_t u) const {
     return of_x_.Normalize(x_.Load(k, u));
   }
@@ -123,7 +123,7 @@ class RowTerms {
         z[p] = XScale(p, u) * X(p, u) + At(weights_.input_bias, p, u);
       }
       if (Cell::HasRecurrent(p)) {
-        const int k = Cell::RecurrentTerm(p);
+        const int k = Cell::RecurrentPart(p);
         z[p] = z[p] + (HScale(k, u) * H(k, u) +
                        At(weights_.recurrent_bias, kInputs + k, u));
       }
@@ -131,8 +131,8 @@ class RowTerms {
   }
 
  private:
-  TF_LSTM_OPS_INLINE V At(const T* vector, int term, int64_t u) const {
-    return vector ? LoadN(vector + block_[term] * cell_ + u, cell_ - u) : V{};
+  TF_LSTM_OPS_INLINE V At(const T* vector, int part, int64_t u) const {
+    return vector ? LoadN(vector + block_[part] * cell_ + u, cell_ - u) : V{};
   }
 
   const RnnWeights<const T>& weights_;
@@ -148,21 +148,21 @@ struct LayerNormForward {
   using Plain = typename Cell::Plain;
   static constexpr int kL = kLanes<T>;
 
-  // The equations of rows whose terms are in z, which they overwrite.
+  // The equations of rows whose parts are in z, which they overwrite.
   static void ApplyCellToRows(const Forward<T>& f, const ForwardRows<T>& rows) {
     T* z = rows.z;
     for (int64_t e = rows.begin; e < rows.end; ++e, z += f.z_row()) {
       const PackedRow at = f.At(e);
-      SaveTerms(f, at, z);
+      SaveParts(f, at, z);
       FinishRow(f, at, z);
       if constexpr (Plain::kHasCellState) FinishState(f, at, z);
     }
   }
 
-  // The terms of x and of h, as the backward pass reads them.
-  static void SaveTerms(const Forward<T>& f, const PackedRow& e, const T* z) {
-    if (!f.args.saved.data[Cell::kTermsAt]) return;
-    T* to = f.Saved(Cell::kTermsAt, e);
+  // The parts of x and of h, as the backward pass reads them.
+  static void SaveParts(const Forward<T>& f, const PackedRow& e, const T* z) {
+    if (!f.args.saved.data[Cell::kPartsAt]) return;
+    T* to = f.Saved(Cell::kPartsAt, e);
     for (int p = 0; p < Cell::kPreActivations; ++p, to += f.cell_size) {
       for (int64_t u = 0; u < f.cell_size; u += kL) {
         StoreN(Load(z + p * f.padded_size + u), to + u, f.cell_size - u);
@@ -172,12 +172,12 @@ struct LayerNormForward {
 
   // The plain cell's equations. Of an LSTM, stores cs and, in z, o.
   static void FinishRow(const Forward<T>& f, const PackedRow& e, T* z) {
-    const RowTerms<T, Cell> terms(f.args, z, f.padded_size);
+    const NormalizedRow<T, Cell> row(f.args, z, f.padded_size);
     T* state = f.State(e);
     for (int64_t u = 0; u < f.cell_size; u += kL) {
       const int64_t width = f.cell_size - u;
       V sums[Plain::kPreActivations];
-      terms.PreActivations(u, sums);
+      row.PreActivations(u, sums);
       const V before = LoadN(state + u, width);
       if constexpr (Plain::kHasCellState) {
         const typename Plain::Outputs y = Plain::Gates(sums, before, {});

@@ -130,7 +130,7 @@ void PackVectors(const PackedFrom<E>& from, const PackedTo<T>& to,
 
 // Columns [begin, end) of B side by side: [depth, vectors, lanes].
 template <class E, class T>
-void PackBlock(PackedFrom<E> from, int64_t begin, int64_t end, T* packed,
+void PackGroup(PackedFrom<E> from, int64_t begin, int64_t end, T* packed,
                WeightFormat format) {
   constexpr int64_t kL = kLanes<T>;
   from.data += begin * from.column_stride;

@@ -12,7 +12,7 @@ template <class T, class Cell>
 struct SecondProductForward {
   using V = VecT<T>;
 
-  // The first part of the equations for a tile: m, and what the second part
+  // The first half of the equations for a tile: m, and what the second half
   // reads. z includes the biases.
   template <class Tile>
   static void StoreM(const Forward<T>& f, const Tile& tile,
@@ -79,7 +79,7 @@ struct SecondProductBackward {
   using V = VecT<T>;
   using Rows = BackwardRows<T>;
 
-  // The first part of the equations of rows of a step, for a group of units
+  // The first half of the equations of rows of a step, for a group of units
   // from n on: dzn, dzu and u * dh.
   static void BeginCells(const Backward<T>& f, const Rows& rows, int64_t n) {
     ForEachVector(f, rows, n, [&](const PackedRow& e, int64_t u) {
@@ -99,7 +99,7 @@ struct SecondProductBackward {
     });
   }
 
-  // The second part, after BeginCells of all units: dm = dzn R^T, dzr, and m
+  // The second half, after BeginCells of all units: dm = dzn R^T, dzr, and m
   // for the gradient of R.
   static void RunCells(const Backward<T>& f, const Rows& rows, int64_t n) {
     MultiplyBack(f, rows, n, Min(n + f.group, f.cell_size));

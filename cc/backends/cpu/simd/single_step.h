@@ -19,15 +19,15 @@ struct SingleStep {
   using V = VecT<T>;
   static constexpr int kL = kLanes<T>;
   // Units of an item with few rows: 4 KiB of a row of float weights, a page.
-  static constexpr int64_t kPiece = 1024;
-  static constexpr int64_t kTile = kChain * kColumns * kL;
+  static constexpr int64_t kPageGroup = 1024;
+  static constexpr int64_t kCopy = kChain * kColumns * kL;
 
   explicit SingleStep(const EngineForward<T>& args)
       : args(args),
         gates(GateCount(args.config.cell)),
         cell_size(args.config.cell_size),
         padded_size(RoundUpToLanes<T>(cell_size)),
-        rows(args.packed->size()),
+        rows(args.valid->size()),
         input_chains(CeilDiv(args.config.input_size, kChain)),
         chains(input_chains + CeilDiv(args.config.hidden_size, kChain)) {}
 
@@ -36,7 +36,7 @@ struct SingleStep {
     const auto by_input = [](const GateMatrices<const T>& w) {
       return w && w.column_stride == 1;
     };
-    return args.packed->steps == 1 && args.packed->size() > 0 &&
+    return args.valid->steps == 1 && args.valid->size() > 0 &&
            !args.config.bfloat16 && !args.config.projected() &&
            !args.input_dropout.data && !args.recurrent_dropout.data &&
            by_input(args.weights.input) && by_input(args.weights.recurrent);
@@ -45,31 +45,32 @@ struct SingleStep {
   void Place(cpu::Scratch<T>* scratch, int threads) {
     sums =
         scratch->Take(has_few_rows() ? chains * gates * rows * padded_size : 0);
-    tiles = scratch->Take(threads * kTile);
+    copies = scratch->Take(threads * kCopy);
   }
 
   // With few rows, a separate phase computes the sums of the chains. An item is
-  // a piece of a gate with rows as long as possible: each row is on another
-  // page of memory, and address translation is slow.
+  // a group of units of a gate with rows as long as possible: each row is on
+  // another page of memory, and address translation is slow.
   bool has_few_rows() const { return rows <= kRows; }
   int64_t Items() const {
-    return has_few_rows() ? chains * gates * CeilDiv(padded_size, kPiece) : 0;
+    return has_few_rows() ? chains * gates * CeilDiv(padded_size, kPageGroup)
+                          : 0;
   }
   void Run(int64_t item, int thread) const {
-    const int64_t pieces = CeilDiv(padded_size, kPiece);
-    const int64_t u = item % pieces * kPiece;
-    const Slab slab = SlabOf(item / pieces, u);
-    const int64_t end = Min(u + kPiece, padded_size);
+    const int64_t groups = CeilDiv(padded_size, kPageGroup);
+    const int64_t u = item % groups * kPageGroup;
+    const Chain chain = ChainOf(item / groups, u);
+    const int64_t end = Min(u + kPageGroup, padded_size);
     const int64_t whole = Min(end, cell_size / kL * kL);
     for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t v = u; v < end; v += kL) Store(V{}, Sum(slab, r) + v);
+      for (int64_t v = u; v < end; v += kL) Store(V{}, Sum(chain, r) + v);
     }
-    if (u < whole) AddRows(slab, whole);
+    if (u < whole) AddRows(chain, whole);
     if (whole < end) {
-      Slab rest = slab;
+      Chain rest = chain;
       rest.unit = whole;
       AddColumns<1>(rest, thread,
-                    [&](int64_t r) { return Sum(slab, r) + whole; });
+                    [&](int64_t r) { return Sum(chain, r) + whole; });
     }
   }
 
@@ -77,15 +78,15 @@ struct SingleStep {
   template <class ZOf>
   void Add(int64_t begin, int64_t end, int thread, const ZOf& z_of) const {
     for (int64_t index = 0; index < chains * gates; ++index) {
-      Slab slab = SlabOf(index, begin);
+      Chain chain = ChainOf(index, begin);
       if (has_few_rows()) {
-        AddSums(slab, end, z_of);
+        AddSums(chain, end, z_of);
         continue;
       }
-      for (; slab.unit < end; slab.unit += kColumns * kL) {
-        WithConstant<kColumns>((end - slab.unit) / kL, [&](auto vectors) {
-          AddColumns<decltype(vectors)::value>(slab, thread, [&](int64_t r) {
-            return z_of(r, slab.part, slab.unit);
+      for (; chain.unit < end; chain.unit += kColumns * kL) {
+        WithConstant<kColumns>((end - chain.unit) / kL, [&](auto vectors) {
+          AddColumns<decltype(vectors)::value>(chain, thread, [&](int64_t r) {
+            return z_of(r, chain.part, chain.unit);
           });
         });
       }
@@ -97,79 +98,79 @@ struct SingleStep {
   const int64_t cell_size, padded_size;
   const int64_t rows;  // of the batch
   const int64_t input_chains, chains;
-  T* sums = nullptr;   // [chains, gates, rows, padded_size]
-  T* tiles = nullptr;  // [threads, kChain, kColumns, lanes]
+  T* sums = nullptr;    // [chains, gates, rows, padded_size]
+  T* copies = nullptr;  // [threads, kChain, kColumns, lanes]
 
  private:
   // A chain of a gate, from a unit on: up to kChain rows of W or R.
-  struct Slab {
+  struct Chain {
     int64_t index;  // chain, gate
     int part;
     bool recurrent;
     int64_t row, depth;
     int64_t unit;
   };
-  Slab SlabOf(int64_t index, int64_t unit) const {
-    const int64_t chain = index / gates;
-    const bool recurrent = chain >= input_chains;
-    const int64_t row = (chain - (recurrent ? input_chains : 0)) * kChain;
+  Chain ChainOf(int64_t index, int64_t unit) const {
+    const int64_t number = index / gates;
+    const bool recurrent = number >= input_chains;
+    const int64_t row = (number - (recurrent ? input_chains : 0)) * kChain;
     const int64_t depth =
         recurrent ? args.config.hidden_size : args.config.input_size;
     return {index, static_cast<int>(index % gates), recurrent,
             row,   Min(kChain, depth - row),        unit};
   }
 
-  const GateMatrices<const T>& Matrix(const Slab& slab) const {
-    return slab.recurrent ? args.weights.recurrent : args.weights.input;
+  const GateMatrices<const T>& Matrix(const Chain& chain) const {
+    return chain.recurrent ? args.weights.recurrent : args.weights.input;
   }
-  const T* Weights(const Slab& slab) const {
-    const GateMatrices<const T>& w = Matrix(slab);
-    return w.Block(args.config.gate_order.block[slab.part]) +
-           slab.row * w.row_stride + slab.unit;
+  const T* Weights(const Chain& chain) const {
+    const GateMatrices<const T>& w = Matrix(chain);
+    return w.Block(args.config.gate_order.block[chain.part]) +
+           chain.row * w.row_stride + chain.unit;
   }
   // The row of x or h that is multiplied with a chain.
-  const T* Factors(const Slab& slab, int64_t r) const {
-    const PackedSequence& of = *args.packed;
-    return slab.row +
-           (slab.recurrent
+  const T* Factors(const Chain& chain, int64_t r) const {
+    const PackedSequence& of = *args.valid;
+    return chain.row +
+           (chain.recurrent
                 ? args.h0.data + of.At(r).batch * args.config.hidden_size
                 : args.x + of.At(r).input * args.x_stride);
   }
-  T* Sum(const Slab& slab, int64_t r) const {
-    return sums + (slab.index * rows + r) * padded_size;
+  T* Sum(const Chain& chain, int64_t r) const {
+    return sums + (chain.index * rows + r) * padded_size;
   }
 
-  // Adds units [slab.unit, end) to the sums of a chain.
-  void AddRows(const Slab& slab, int64_t end) const {
+  // Adds units [chain.unit, end) to the sums of a chain.
+  void AddRows(const Chain& chain, int64_t end) const {
     WithConstant<kRows>(rows, [&](auto count) {
       constexpr int R = decltype(count)::value;
-      constexpr int kDepth = OuterDepth(R);
-      const int64_t stride = Matrix(slab).row_stride;
-      const T* b = Weights(slab);
+      constexpr int kOuterDepth = OuterDepth(R);
+      const int64_t stride = Matrix(chain).row_stride;
+      const T* b = Weights(chain);
       const auto add = [&](int64_t k, auto depth) {
         const T* a[R];
         T* to[R];
         for (int r = 0; r < R; ++r) {
-          a[r] = Factors(slab, r) + k;
-          to[r] = Sum(slab, r) + slab.unit;
+          a[r] = Factors(chain, r) + k;
+          to[r] = Sum(chain, r) + chain.unit;
         }
         AddOuter<T, R, decltype(depth)::value>(a, b + k * stride, stride,
-                                               (end - slab.unit) / kL, to);
+                                               (end - chain.unit) / kL, to);
       };
       int64_t k = 0;
-      for (; k + kDepth <= slab.depth; k += kDepth) {
-        add(k, std::integral_constant<int, kDepth>{});
+      for (; k + kOuterDepth <= chain.depth; k += kOuterDepth) {
+        add(k, std::integral_constant<int, kOuterDepth>{});
       }
-      for (; k < slab.depth; ++k) add(k, std::integral_constant<int, 1>{});
+      for (; k < chain.depth; ++k) add(k, std::integral_constant<int, 1>{});
     });
   }
 
   template <class ZOf>
-  void AddSums(const Slab& slab, int64_t end, const ZOf& z_of) const {
+  void AddSums(const Chain& chain, int64_t end, const ZOf& z_of) const {
     for (int64_t r = 0; r < rows; ++r) {
-      const T* sum = Sum(slab, r);
-      for (int64_t u = slab.unit; u < end; u += kL) {
-        T* z = z_of(r, slab.part, u);
+      const T* sum = Sum(chain, r);
+      for (int64_t u = chain.unit; u < end; u += kL) {
+        T* z = z_of(r, chain.part, u);
         Store(Load(z) + Load(sum + u), z);
       }
     }
@@ -177,23 +178,23 @@ struct SingleStep {
 
   // Adds the product with C vectors of a chain to to_of(row).
   template <int C, class ToOf>
-  void AddColumns(const Slab& slab, int thread, const ToOf& to_of) const {
-    WeightColumns<T> b = {Weights(slab), slab.depth, WeightFormat::kElements,
-                          Matrix(slab).row_stride};
-    const int64_t width = cell_size - slab.unit;
+  void AddColumns(const Chain& chain, int thread, const ToOf& to_of) const {
+    WeightColumns<T> b = {Weights(chain), chain.depth, WeightFormat::kElements,
+                          Matrix(chain).row_stride};
+    const int64_t width = cell_size - chain.unit;
     if (C * kL > width) {  // a vector that is not whole
-      T* tile = tiles + thread * kTile;
-      for (int64_t k = 0; k < slab.depth; ++k) {
+      T* copy = copies + thread * kCopy;
+      for (int64_t k = 0; k < chain.depth; ++k) {
         for (int c = 0; c < C; ++c) {
           Store(LoadN(b.data + k * b.stride + c * kL, width - c * kL),
-                tile + (k * C + c) * kL);
+                copy + (k * C + c) * kL);
         }
       }
-      b.data = tile;
+      b.data = copy;
       b.stride = C * kL;
     }
-    MultiplyBlock<C>([&](int64_t r) { return Factors(slab, r); }, b,
-                     {0, rows, C * kL, true}, to_of);
+    MultiplyBand<C>([&](int64_t r) { return Factors(chain, r); }, b,
+                    {0, rows, C * kL, true}, to_of);
   }
 };
 

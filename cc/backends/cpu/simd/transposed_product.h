@@ -24,7 +24,6 @@ struct TransposedRows {
 template <class T>
 struct TransposedProduct {
   static constexpr int kL = kLanes<T>;
-  static constexpr int64_t kProductColumns = kColumns * kL;
 
   const EngineBackward<T>& args;
   const GateMatrices<const T>& weights;
@@ -33,34 +32,34 @@ struct TransposedProduct {
   int64_t width;     // columns of the product: I or P
   int first, parts;  // pre-activations
   int64_t
-      columns;  // of a packed block, a multiple of kL, at most kProductColumns
+      columns;  // of a packed group, a multiple of kL, at most kProductColumns
   WeightFormat format;
 
   int64_t cell() const { return args.config.cell_size; }
   int Block(int part) const { return args.config.gate_order.block[part]; }
-  // Words of a gate in a row of dz.
-  int64_t Words() const { return TF_LSTM_OPS_SIMD::Words(cell(), format); }
+  // The words of a gate in a row of dz.
+  int64_t GateWords() const { return Words(cell(), format); }
   int64_t PackedSize() const {
-    return parts * RoundUpToLanes<T>(width) * Words();
+    return parts * RoundUpToLanes<T>(width) * GateWords();
   }
 
-  // Packs the block of columns from `begin` on: [gates, H, vectors of columns,
+  // Packs the group of columns from `begin` on: [gates, H, vectors of columns,
   // lanes]; as pairs, half as many rows.
   void Pack(int64_t begin, T* packed) const {
     const int64_t end = Min(begin + columns, width);
     if (begin >= end) return;
-    T* to = packed + begin * parts * Words();
+    T* to = packed + begin * parts * GateWords();
     for (int p = first; p < first + parts; ++p) {
       weights.Read(Block(p), [&](const auto* data) {
-        PackBlock(PackedFrom{data, weights.column_stride, weights.row_stride,
+        PackGroup(PackedFrom{data, weights.column_stride, weights.row_stride,
                              cell(), width},
                   begin, end, to, format);
       });
-      to += Words() * RoundUpToLanes<T>(end - begin);
+      to += GateWords() * RoundUpToLanes<T>(end - begin);
     }
   }
 
-  // to[target] = sum over the gates of keep * (dz W^T), for the block of
+  // to[target] = sum over the gates of keep * (dz W^T), for the group of
   // columns from `begin` on. The sum accumulates in place, kDepth rows of the
   // weights at a time, so that these stay in the cache for all rows. Without
   // dropout the gates are one product, since their dz and weights are
@@ -68,10 +67,10 @@ struct TransposedProduct {
   void Multiply(const TransposedRows<T>& rows, const T* packed,
                 int64_t begin) const {
     const int sets = keep ? parts : 1;
-    const int64_t depth = Words() * parts / sets;
+    const int64_t depth = GateWords() * parts / sets;
     const int64_t end = Min(begin + columns, width);
     if (begin >= end) return;
-    const T* from = packed + begin * parts * Words();
+    const T* from = packed + begin * parts * GateWords();
     for (int part = first; part < first + sets; ++part) {
       for (int64_t k = 0; k < depth; k += kDepth) {
         const int64_t words = Min(kDepth, depth - k);
@@ -90,17 +89,17 @@ struct TransposedProduct {
   void MultiplyPart(const TransposedRows<T>& of, const WeightColumns<T>& w,
                     const ProductRange& range, int part, int64_t k,
                     int64_t begin) const {
-    const T* z = of.z_grad + part * Words() + k;
-    const PackedRow at = args.packed->At(of.begin);
+    const T* z = of.z_grad + part * GateWords() + k;
+    const PackedRow at = args.valid->At(of.begin);
     const int64_t first = Target(of, at);
-    const int64_t inputs = args.packed->InputStride(at, of.end - of.begin);
+    const int64_t inputs = args.valid->InputStride(at, of.end - of.begin);
     const int64_t stride = of.to_input ? inputs : Min(inputs, 1);
     WithConstant<kColumns>(CeilDiv(range.columns, kL), [&](auto vectors) {
-      MultiplyBlock<decltype(vectors)::value>(
+      MultiplyBand<decltype(vectors)::value>(
           [&](int64_t e) { return z + (e - of.begin) * of.z_stride; }, w, range,
           [&](int64_t e) {
             const int64_t row = stride > 0 ? first + (e - of.begin) * stride
-                                           : Target(of, args.packed->At(e));
+                                           : Target(of, args.valid->At(e));
             return of.to + row * of.to_stride + begin;
           },
           [&](int64_t e) { return Kept(part, e, begin); });
@@ -114,8 +113,8 @@ struct TransposedProduct {
   // The multipliers of a row of the product from a column on, or null.
   const T* Kept(int part, int64_t e, int64_t column) const {
     if (!keep) return nullptr;
-    const PackedSequence& packed = *args.packed;
-    const int64_t row = Block(part) * packed.batch + packed.At(e).batch;
+    const PackedSequence& valid = *args.valid;
+    const int64_t row = Block(part) * valid.batch + valid.At(e).batch;
     return keep + row * width + column;
   }
 };

@@ -36,12 +36,10 @@ struct PanelRows {
 template <class T>
 struct WeightGrad {
   static constexpr int kL = kLanes<T>;
-  static constexpr int64_t kProductColumns =
-      kColumns * kL;                                   // columns of an item
-  static constexpr int64_t kRowChunk = 64 * kRows;     // and its rows
   static constexpr int64_t kPanelColumns = 8 * kRows;  // of an item of Gather
   // Scratch memory of a call of Run or AddToSums, in elements.
-  static constexpr int64_t kScratch = (kDepth + kRowChunk) * kProductColumns;
+  static constexpr int64_t kScratch =
+      (kDepth + kProductRows) * kProductColumns<T>;
 
   GateMatrices<T> to;          // the gradient; null: not computed
   int64_t rows = 0;            // M: I, P or H
@@ -61,15 +59,15 @@ struct WeightGrad {
   // must be set before row 2 k + 1. row_of(at) is the row of a packed row.
   int64_t PanelItems() const { return sets() * CeilDiv(rows, kPanelColumns); }
   template <class RowOf>
-  void Gather(const PackedSequence& packed, const PanelRows& of, int64_t item,
+  void Gather(const PackedSequence& valid, const PanelRows& of, int64_t item,
               const RowOf& row_of, T* panels) const {
     const int64_t set = item / CeilDiv(rows, kPanelColumns);
     const int64_t begin = item % CeilDiv(rows, kPanelColumns) * kPanelColumns;
     const int64_t end = Min(begin + kPanelColumns, rows);
     panels += set * SetSize();
-    PackedRow at = packed.At(of.begin);
+    PackedRow at = valid.At(of.begin);
     for (int64_t e = of.begin; e < of.end; ++e) {
-      if (e > of.begin) at = packed.Next(at);
+      if (e > of.begin) at = valid.Next(at);
       const int64_t k = of.first + e - of.begin;
       const T* row = row_of(at);
       if (!keep && !RoundsFactors(format)) {
@@ -78,7 +76,7 @@ struct WeightGrad {
       }
       const T* kept = keep;
       if (kept) {
-        kept += (block[set] * packed.batch + at.batch) * rows;
+        kept += (block[set] * valid.batch + at.batch) * rows;
       }
       for (int64_t m = begin; m < end; ++m) {
         SetElement(kept ? row[m] * kept[m] : row[m], k, m, panels);
@@ -87,21 +85,21 @@ struct WeightGrad {
   }
 
   // Writes the product of a chunk to the gradient, or adds it. Items are gates,
-  // blocks of columns, chunks of rows.
+  // groups of columns, bands of rows.
   int64_t Items() const {
-    return to ? parts * CeilDiv(columns, kProductColumns) *
-                    CeilDiv(rows, kRowChunk)
+    return to ? parts * CeilDiv(columns, kProductColumns<T>) *
+                    CeilDiv(rows, kProductRows)
               : 0;
   }
   void Run(const WeightGradFactors<T>& of, int64_t item, T* scratch) const {
-    const int64_t m = item % CeilDiv(rows, kRowChunk) * kRowChunk;
-    const int64_t m_end = Min(m + kRowChunk, rows);
-    item /= CeilDiv(rows, kRowChunk);
+    const int64_t m = item % CeilDiv(rows, kProductRows) * kProductRows;
+    const int64_t m_end = Min(m + kProductRows, rows);
+    item /= CeilDiv(rows, kProductRows);
     const int64_t n =
-        item % CeilDiv(columns, kProductColumns) * kProductColumns;
+        item % CeilDiv(columns, kProductColumns<T>) * kProductColumns<T>;
     const auto part =
-        static_cast<int>(item / CeilDiv(columns, kProductColumns));
-    const int64_t width = Min(kProductColumns, columns - n);
+        static_cast<int>(item / CeilDiv(columns, kProductColumns<T>));
+    const int64_t width = Min(kProductColumns<T>, columns - n);
     T* at = to.Block(block[part]) + m * to.row_stride + n * to.column_stride;
     WeightGradFactors<T> some = of;
     some.panels += (keep ? part : 0) * SetSize();
@@ -109,13 +107,13 @@ struct WeightGrad {
     if (to.column_stride == 1) {
       return Multiply(some, {m, m_end, width}, scratch, at, to.row_stride);
     }
-    T* tile = scratch + kDepth * kProductColumns;
+    T* product = scratch + kDepth * kProductColumns<T>;
     some.add = false;
-    Multiply(some, {m, m_end, width}, scratch, tile, kProductColumns);
+    Multiply(some, {m, m_end, width}, scratch, product, kProductColumns<T>);
     for (int64_t column = 0; column < width; ++column) {
       for (int64_t row = 0; row < m_end - m; ++row) {
         T* element = at + row * to.row_stride + column * to.column_stride;
-        const T sum = tile[row * kProductColumns + column];
+        const T sum = product[row * kProductColumns<T> + column];
         *element = of.add ? *element + sum : sum;
       }
     }
@@ -127,11 +125,11 @@ struct WeightGrad {
   void AddToSums(const WeightGradFactors<T>& of, T* scratch, T* sums) const {
     const int64_t width = to ? SumsStride() / sets() : 0;
     for (int set = 0; set < sets(); ++set) {
-      for (int64_t n = 0; n < width; n += kProductColumns) {
+      for (int64_t n = 0; n < width; n += kProductColumns<T>) {
         WeightGradFactors<T> some = of;
         some.panels += set * SetSize();
         some.rows += set * width + n;
-        Multiply(some, {0, rows, Min(kProductColumns, width - n)}, scratch,
+        Multiply(some, {0, rows, Min(kProductColumns<T>, width - n)}, scratch,
                  sums + set * width + n, SumsStride());
       }
     }
@@ -161,14 +159,16 @@ struct WeightGrad {
   static constexpr int64_t kMaxStride = 600;
 
   int64_t SumsStride() const { return parts * columns; }
-  int64_t Words() const { return TF_LSTM_OPS_SIMD::Words(capacity, format); }
-  int64_t SetSize() const { return CeilDiv(rows, kRows) * kRows * Words(); }
+  int64_t PanelWords() const { return Words(capacity, format); }
+  int64_t SetSize() const {
+    return CeilDiv(rows, kRows) * kRows * PanelWords();
+  }
 
   // Sets a row of the panels, whose first element is at `at`.
   void CopyRow(const T* row, int64_t begin, int64_t end, T* at) const {
     int64_t k = begin;
-    at += begin * Words();
-    for (; k + kRows <= end; k += kRows, at += kRows * Words()) {
+    at += begin * PanelWords();
+    for (; k + kRows <= end; k += kRows, at += kRows * PanelWords()) {
       std::memcpy(at, row + k, kRows * sizeof(T));
     }
     for (; k < end; ++k, ++at) *at = row[k];
@@ -177,7 +177,7 @@ struct WeightGrad {
   // Sets an element of row k of the panels, of column m, rounded where the
   // format says so.
   void SetElement(T value, int64_t k, int64_t m, T* panels) const {
-    T* panel = panels + (m - m % kRows) * Words();
+    T* panel = panels + (m - m % kRows) * PanelWords();
     if constexpr (kDotsPairs && std::is_same_v<T, float>) {
       if (RoundsFactors(format)) {
         auto* pairs = reinterpret_cast<BFloat16Pair*>(panel);
@@ -199,7 +199,7 @@ struct WeightGrad {
       WeightColumns<T> d = {of.rows + k * of.row_stride,
                             Min(kDepth, of.count - k), format, of.row_stride};
       if (RoundsFactors(format) || of.row_stride > kMaxStride) {
-        PackBlock(
+        PackGroup(
             PackedFrom{d.data, of.row_stride, 1, d.depth, product.columns}, 0,
             product.columns, packed, format);
         d.data = packed;
@@ -207,10 +207,10 @@ struct WeightGrad {
       }
       product.add = of.add || k > 0;
       WithConstant<kColumns>(CeilDiv(product.columns, kL), [&](auto vectors) {
-        MultiplyBlock<decltype(vectors)::value, kRows>(
+        MultiplyBand<decltype(vectors)::value, kRows>(
             [&](int64_t m) {
-              return of.panels + (m - m % kRows) * Words() +
-                     TF_LSTM_OPS_SIMD::Words(k, format) * kRows + m % kRows;
+              return of.panels + (m - m % kRows) * PanelWords() +
+                     Words(k, format) * kRows + m % kRows;
             },
             d, product,
             [&](int64_t m) { return at + (m - product.begin) * stride; });

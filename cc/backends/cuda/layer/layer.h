@@ -24,8 +24,8 @@ namespace tf_lstm_ops::cuda {
 template <class T>
 SavedActivations<T> ActivationsByOutputRow(T* data, CellKind cell,
                                            int64_t cell_size) {
-  SavedActivations<T> saved = PackedActivations(data, cell, cell_size);
-  saved.packed = false;
+  SavedActivations<T> saved = ActivationsByPackedRow(data, cell, cell_size);
+  saved.by_packed_row = false;
   return saved;
 }
 
