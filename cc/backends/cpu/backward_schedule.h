@@ -93,6 +93,8 @@ class BackwardSchedule {
     return slices_ > 0 ? 2 : chunks_ * ChunkPhases() + 1;
   }
 
+  int64_t Phases() const { return FinishPhase() + 1; }
+
   // All chunks have the same number of phases. In the last chunk some have no
   // step; their `step` is less than the first one of the chunk.
   Phase At(int64_t phase) const {

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "backends/cpu/caches.h"
+
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #elif defined(__aarch64__) && defined(__APPLE__)
@@ -101,6 +103,13 @@ int AvailableInstructionSets(const InstructionSet** sets) {
   static const int available = CountAvailable();
   *sets = kSets;
   return available;
+}
+
+bool cpu::RunsSideBySide(const RnnConfig& config, int64_t element_bytes,
+                         int threads) {
+  const int64_t weights = GateCount(config.cell) * config.cell_size *
+                          config.hidden_size * element_bytes;
+  return threads > 1 && kMaxTogether * weights <= TheCaches().l2 / 2 * threads;
 }
 
 const InstructionSet& SelectedInstructionSet() {

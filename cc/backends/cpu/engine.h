@@ -33,7 +33,13 @@ struct EngineBackward : LayerBackward<T> {
 // The largest number of layer directions that run side by side.
 namespace cpu {
 constexpr int kMaxTogether = 2;
-}
+
+// Whether two layer directions run side by side. A step then synchronises once
+// for both. Threads alternate between two sets of recurrent weights, which is
+// faster while both sets fit into half of their L2 caches.
+bool RunsSideBySide(const RnnConfig& config, int64_t element_bytes,
+                    int threads);
+}  // namespace cpu
 
 // Adds a value to a hash, a bijection of each.
 inline uint64_t MixHash(uint64_t hash, uint64_t value) {

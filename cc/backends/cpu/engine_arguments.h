@@ -226,24 +226,14 @@ class BackwardArguments {
 
   bool AddsXGrad() const { return layer_.adds_to_x_grad && layer_.x_grad; }
 
-  struct XGradSum {
-    const BackwardArguments& pass;
-    int64_t items;
-  };
   void AddXGrad(int threads) const {
-    XGradSum sum = {*this, CeilDiv(engine_.valid->size(), kRowsOfItem)};
+    const int64_t items = CeilDiv(engine_.valid->size(), kRowsOfItem);
     const Rates rates;
     const auto bytes = static_cast<double>(
         engine_.valid->size() * layer_.config.input_size * sizeof(T));
     const double time = 3 * StreamTime(rates, TheCaches(), bytes);
-    RunJob({&sum, 1,
-            [](const void* of, int64_t) {
-              return static_cast<const XGradSum*>(of)->items;
-            },
-            [](void* of, int64_t, int64_t item, int) {
-              static_cast<const XGradSum*>(of)->pass.AddRows(item);
-            }},
-           ThreadsOfPhase(rates, time, sum.items, threads));
+    RunItems(items, ThreadsOfPhase(rates, time, items, threads),
+             [this](int64_t item, int) { AddRows(item); });
   }
   // Adds some rows of dx. All gates read the same columns of x.
   void AddRows(int64_t item) const {

@@ -45,6 +45,23 @@ struct Job {
 // team. Both happen between two items.
 void RunJob(const Job& job, int threads);
 
+// Runs run(item, thread) for each item of a job with one phase.
+template <class F>
+void RunItems(int64_t count, int threads, const F& run) {
+  struct Items {
+    int64_t count;
+    const F& run;
+  } items = {count, run};
+  RunJob({&items, 1,
+          [](const void* state, int64_t) {
+            return static_cast<const Items*>(state)->count;
+          },
+          [](void* state, int64_t, int64_t item, int thread) {
+            static_cast<const Items*>(state)->run(item, thread);
+          }},
+         threads);
+}
+
 // Runs jobs side by side, as one job: a phase has the items of all of them.
 void RunJobs(const Job* jobs, int count, int threads);
 

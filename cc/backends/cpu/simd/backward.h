@@ -145,7 +145,9 @@ struct BackwardStep {
       const PackedRow e = at[r];
       if (e.previous >= 0) PrefetchInputs(f, f.valid.Before(e), u);
       const Outputs y = LoadOutputs(f, e, u, with);
-      const V before = LoadPreviousState(f, e, u);
+      const V before = Cell::kHasState
+                           ? LoadN(PreviousState(f, e) + u, f.cell_size - u)
+                           : V{};
       const typename Cell::Gradients d =
           Cell::Backward(y, before, LoadOutputGrads(f, rows, e, u), with);
       StoreGradients(f, rows, e, u, d);
@@ -189,11 +191,6 @@ struct BackwardStep {
     return y;
   }
 
-  TF_LSTM_OPS_INLINE static V LoadPreviousState(const Backward<T>& f,
-                                                const PackedRow& e, int64_t u) {
-    return Cell::kHasState ? LoadN(PreviousState(f, e) + u, f.cell_size - u)
-                           : V{};
-  }
   static const T* PreviousState(const Backward<T>& f, const PackedRow& e) {
     if constexpr (Cell::kHasCellState) return f.PreviousState(kSavedCs, e);
     return f.PreviousH(e);

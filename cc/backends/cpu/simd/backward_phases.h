@@ -209,11 +209,6 @@ void Run(const Backward<T>& f, int64_t phase, int64_t item, int thread) {
   }
 }
 
-template <class T>
-int64_t Phases(const Backward<T>& f) {
-  return f.schedule.FinishPhase() + 1;
-}
-
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
 
 #endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_PHASES_H_

@@ -149,14 +149,12 @@ template <class T>
 WeightGradFactors<T> FactorsOf(const Backward<T>& f, int k,
                                const BackwardChunk<T>& chunk, int64_t count,
                                bool add) {
-  if (k == kSecond) {
-    if (f.projected()) {
-      return {chunk.panels[k], chunk.h_grad, f.padded_hidden, count, add};
-    }
-    return {chunk.panels[k], chunk.z_grad + kGateN * f.cell_size, f.z_stride,
-            count, add};
+  if (k == kSecond && f.projected()) {
+    return {chunk.panels[k], chunk.h_grad, f.padded_hidden, count, add};
   }
-  const int first = k == kInputWeights ? 0 : f.shape.first_recurrent;
+  const int first = k == kSecond         ? kGateN
+                    : k == kInputWeights ? 0
+                                         : f.shape.first_recurrent;
   return {chunk.panels[k], chunk.z_grad + first * f.cell_size, f.z_stride,
           count, add};
 }

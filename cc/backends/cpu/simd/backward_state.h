@@ -65,7 +65,6 @@ struct Backward;
 template <class T>
 struct BackwardFunctions {
   CellShape shape;
-  // All steps and products of a slice of the batch.
   void (*run_slice)(const Backward<T>&, int64_t slice, int thread);
   // The cell's equations of rows of a step, for a group of units from n on.
   void (*run_cells)(const Backward<T>&, const BackwardRows<T>&, int64_t n);
@@ -75,7 +74,7 @@ struct BackwardFunctions {
   // steps for one vector of units. Null for others.
   void (*run_rows)(const Backward<T>&, const BackwardRows<T>&, int thread);
   void (*write_sums)(const Backward<T>&, int64_t u);
-  // h of all packed rows, units [n, end), of a cell with an output gate.
+  // Of a cell with an output gate.
   void (*restore_h)(const Backward<T>&, int64_t n, int64_t end);
 };
 
@@ -94,32 +93,7 @@ struct Backward {
            int threads, int together)
       : args(args),
         functions(functions),
-        shape(functions.shape),
-        input_size(args.config.input_size),
-        cell_size(args.config.cell_size),
-        hidden_size(args.config.hidden_size),
-        padded_size(RoundUpToLanes<T>(cell_size)),
-        padded_hidden(RoundUpToLanes<T>(hidden_size)),
-        valid(*args.valid),
-        batch(valid.batch),
-        packed_rows(valid.size()),
-        steps(valid.steps),
-        format(FormatOf(kCanRound && args.config.bfloat16)),
-        z_stride(RoundUpToLanes<T>(shape.pre_activations * cell_size) + kL),
         schedule(MakeProblem(together), threads),
-        group(schedule.group()),
-        to_x{args, args.weights.input, args.input_dropout.data, input_size,
-             0,    shape.input,        kProductColumns<T>,      format},
-        to_h{args,
-             args.weights.recurrent,
-             args.recurrent_dropout.data,
-             hidden_size,
-             shape.first_recurrent,
-             shape.recurrent,
-             Min(group, kProductColumns<T>),
-             format},
-        weight_grads{Grad(kInputWeights), Grad(kRecurrentWeights),
-                     Grad(kSecond)},
         chunk_buffers(schedule.slices() > 0 ? schedule.threads() : 2) {}
 
   bool projected() const { return args.config.projected(); }
@@ -248,21 +222,39 @@ struct Backward {
     for (BackwardChunk<T>& chunk : chunk_buffers) PlaceChunk(scratch, &chunk);
   }
 
+  // Members are initialised in this order, from those above them.
   const EngineBackward<T>& args;
   const BackwardFunctions<T>& functions;
-  const CellShape& shape;
-  const int64_t input_size, cell_size, hidden_size, padded_size, padded_hidden;
-  const PackedSequence& valid;
-  const int64_t batch, packed_rows, steps;
+  const CellShape& shape = functions.shape;
+  const int64_t input_size = args.config.input_size;
+  const int64_t cell_size = args.config.cell_size;
+  const int64_t hidden_size = args.config.hidden_size;
+  const int64_t padded_size = RoundUpToLanes<T>(cell_size);
+  const int64_t padded_hidden = RoundUpToLanes<T>(hidden_size);
+  const PackedSequence& valid = *args.valid;
+  const int64_t batch = valid.batch, steps = valid.steps;
+  const int64_t packed_rows = valid.size();
   // Of both factors of products. Weight gradients round dz when they pack it.
-  const WeightFormat format;
+  const WeightFormat format = FormatOf(kCanRound && args.config.bfloat16);
   // A row of dz. Without the vector behind it, rows would often be a power of
   // two apart, and a column would occupy few sets of the cache.
-  const int64_t z_stride;
+  const int64_t z_stride =
+      RoundUpToLanes<T>(shape.pre_activations * cell_size) + kL;
   const BackwardSchedule schedule;
-  const int64_t group;  // units in an item of a step
-  const TransposedProduct<T> to_x, to_h;
-  const WeightGrad<T> weight_grads[kMatrices];
+  const int64_t group = schedule.group();  // units in an item of a step
+  const TransposedProduct<T> to_x = {
+      args, args.weights.input, args.input_dropout.data, input_size,
+      0,    shape.input,        kProductColumns<T>,      format};
+  const TransposedProduct<T> to_h = {args,
+                                     args.weights.recurrent,
+                                     args.recurrent_dropout.data,
+                                     hidden_size,
+                                     shape.first_recurrent,
+                                     shape.recurrent,
+                                     Min(group, kProductColumns<T>),
+                                     format};
+  const WeightGrad<T> weight_grads[kMatrices] = {
+      Grad(kInputWeights), Grad(kRecurrentWeights), Grad(kSecond)};
   // Scratch memory.
   T* state_grad = nullptr;        // [B, H]
   T* restored_h = nullptr;        // [V, H], where h is not given
@@ -279,35 +271,27 @@ struct Backward {
 
  private:
   WeightGrad<T> Grad(WeightMatrix matrix) const {
-    const EngineBackward<T>& a = args;
-    const int64_t rows = schedule.chunk_rows();
-    const int first = shape.first_recurrent;
-    switch (matrix) {
-      case kInputWeights:
-        return {
-            a.weights_grad.input, input_size, cell_size, shape.input, order(),
-            a.input_dropout.data, rows,       format};
-      case kRecurrentWeights:
-        return {a.weights_grad.recurrent,
-                hidden_size,
-                cell_size,
-                shape.recurrent,
-                order() + first,
-                a.recurrent_dropout.data,
-                rows,
-                format};
-      default:
-        return {projected()           ? a.weights_grad.projection
-                : shape.resets_before ? a.weights_grad.recurrent
-                                      : GateMatrices<T>(),
-                cell_size,
-                hidden_size,
-                1,
-                projected() ? kOrderSingle.block.data() : order() + kGateN,
-                nullptr,
-                rows,
-                format};
+    const RnnWeights<T>& to = args.weights_grad;
+    WeightGrad<T> grad;
+    if (matrix == kInputWeights) {
+      grad = {to.input,    input_size, cell_size,
+              shape.input, order(),    args.input_dropout.data};
+    } else if (matrix == kRecurrentWeights) {
+      grad = {to.recurrent,
+              hidden_size,
+              cell_size,
+              shape.recurrent,
+              order() + shape.first_recurrent,
+              args.recurrent_dropout.data};
+    } else if (projected()) {
+      grad = {to.projection, cell_size, hidden_size, 1,
+              kOrderSingle.block.data()};
+    } else if (shape.resets_before) {
+      grad = {to.recurrent, cell_size, hidden_size, 1, order() + kGateN};
     }
+    grad.capacity = schedule.chunk_rows();
+    grad.format = format;
+    return grad;
   }
 
   BackwardSchedule::Problem MakeProblem(int together) const {

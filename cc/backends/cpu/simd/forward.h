@@ -29,11 +29,9 @@
 // different parts of z. apply_cell_to_rows applies the equations when z has all
 // units of a row.
 //
-// A tile has up to kRows (6) rows and one vector of units with all parts; the
-// register tiles of gemm.h are smaller. One call of a product kernel
-// computes x W or h_prev R of a tile, so the cell's equations read the products
-// from the L1 cache. A band has up to kBandRows (96) rows, which read the same
-// weights one after the other.
+// One call of a product kernel computes x W or h_prev R of a tile, so the
+// cell's equations read the products from the L1 cache. The tiles of a band
+// read the same weights one after the other.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 
@@ -143,7 +141,7 @@ struct ForwardStep {
     const ParametersAt<T, Cell> parameters(f.args, u);
     const auto with = parameters.get();
     V bias[kParts];
-    LoadBias(f, u, bias);
+    for (int p = 0; p < kParts; ++p) bias[p] = BiasOf(f, p, u);
     for (int64_t k = 0; k < band.rows; k += kRows) {
       const Tile tile = {band, k, Min(band.rows - k, kRows), u};
       V z[kRows][kParts];
@@ -284,14 +282,13 @@ struct ForwardStep {
     });
   }
 
-  // Stores z = x W + bias of some rows and units. A layer-normalised cell adds
-  // its biases later.
+  // Stores z = x W + bias of some rows and units.
   static void StoreInputProduct(const Forward<T>& f, const Rows& rows,
                                 Units units) {
     ForEachBand(f, rows, [&](const RowBand<T>& band) {
       for (int64_t u = units.begin; u < units.end; u += kL) {
         V bias[kParts], sums[kRows][kInputs];
-        LoadBias(f, u, bias);
+        for (int p = 0; p < kParts; ++p) bias[p] = BiasOf(f, p, u);
         for (int64_t k = 0; k < band.rows; k += kRows) {
           const Tile tile = {band, k, Min(band.rows - k, kRows), u};
           MultiplyInput(f, tile, bias, sums);
@@ -345,13 +342,6 @@ struct ForwardStep {
   static T* Z(const Forward<T>& f, const Tile& tile, int64_t r, int part) {
     return tile.band.z + (tile.first + r) * f.z_row() + part * f.padded_size +
            tile.u;
-  }
-
-  // Zero for a layer-normalised cell.
-  static void LoadBias(const Forward<T>& f, int64_t u, V (&bias)[kParts]) {
-    for (int p = 0; p < kParts; ++p) {
-      bias[p] = Cell::kReducesRows ? V{} : BiasOf(f, p, u);
-    }
   }
 };
 

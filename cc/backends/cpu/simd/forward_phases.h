@@ -63,11 +63,6 @@ void Run(const Forward<T>& f, int64_t phase, int64_t item, int thread) {
   }
 }
 
-template <class T>
-int64_t Phases(const Forward<T>& f) {
-  return f.schedule.Phases();
-}
-
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
 
 #endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_PHASES_H_

@@ -8,9 +8,11 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-// The bias of a pre-activation, and the forget bias.
+// The bias of a pre-activation, and the forget bias. A layer-normalised cell
+// adds its biases later.
 template <class T>
 TF_LSTM_OPS_INLINE VecT<T> BiasOf(const Forward<T>& f, int part, int64_t u) {
+  if (f.shape.reduces_rows) return VecT<T>{};
   const int64_t at = f.GateBlock(part) * f.cell_size + u;
   const auto load = [&](const T* bias, bool has_part) {
     return bias && has_part ? LoadN(bias + at, f.cell_size - u) : VecT<T>{};

@@ -44,9 +44,7 @@ struct Forward;
 template <class T>
 struct ForwardFunctions {
   CellShape shape;
-  // All steps of a slice of the batch.
   void (*run_slice)(const Forward<T>&, int64_t slice, int thread);
-  // One step of a group of units of all rows.
   void (*run_step)(const Forward<T>&, int64_t step, Units, int thread);
   // The equations of rows, of a cell that reduces rows.
   void (*apply_cell_to_rows)(const Forward<T>&, const ForwardRows<T>&);
@@ -74,18 +72,8 @@ struct Forward {
           int threads, int together, bool keeps_weights, bool filled)
       : args(args),
         functions(functions),
-        shape(functions.shape),
         keeps_weights(keeps_weights),
         filled(filled),
-        input_size(args.config.input_size),
-        cell_size(args.config.cell_size),
-        hidden_size(args.config.hidden_size),
-        padded_size(RoundUpToLanes<T>(cell_size)),
-        valid(*args.valid),
-        batch(valid.batch),
-        packed_rows(valid.size()),
-        steps(valid.steps),
-        format(FormatOf(args.config.bfloat16)),
         single_step(args),
         schedule(MakeProblem(together), threads) {}
 
@@ -225,14 +213,20 @@ struct Forward {
     dropped_x = scratch->Take(threads * DroppedXSize());
   }
 
+  // Members are initialised in this order, from those above them.
   const EngineForward<T>& args;
   const ForwardFunctions<T>& functions;
-  const CellShape& shape;
+  const CellShape& shape = functions.shape;
   const bool keeps_weights, filled;
-  const int64_t input_size, cell_size, hidden_size, padded_size;
-  const PackedSequence& valid;
-  const int64_t batch, packed_rows, steps;
-  const WeightFormat format;  // of the packed weights
+  const int64_t input_size = args.config.input_size;
+  const int64_t cell_size = args.config.cell_size;
+  const int64_t hidden_size = args.config.hidden_size;
+  const int64_t padded_size = RoundUpToLanes<T>(cell_size);
+  const PackedSequence& valid = *args.valid;
+  const int64_t batch = valid.batch, steps = valid.steps;
+  const int64_t packed_rows = valid.size();
+  // Of the packed weights.
+  const WeightFormat format = FormatOf(args.config.bfloat16);
   SingleStep<T> single_step;
   const ForwardSchedule schedule;
   // Scratch memory.

@@ -4,9 +4,8 @@
 // Every element of a product is a sum of chains of up to kChain multiply-adds,
 // fused where the instruction set has them, over k in ascending order; the sums
 // of the chains are added in order. It therefore depends on neither the number
-// of threads nor the other rows and columns. Its typical relative error grows
-// with the root of (kChain + the number of chains), rather than with the root
-// of k.
+// of threads nor the other rows and columns. README.md gives the rounding
+// error.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_GEMM_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_GEMM_H_
 
@@ -62,11 +61,6 @@ constexpr int64_t kDepth = 512;
 template <class T>
 constexpr int64_t kProductColumns = kColumns * kLanes<T>;
 constexpr int64_t kProductRows = 64 * kRows;
-
-template <class T>
-constexpr int64_t RoundUpToLanes(int64_t n) {
-  return (n + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
-}
 
 // Calls f(integral_constant<int, n>) for n = value, 1 <= value <= N.
 template <int N, class F>

@@ -70,24 +70,13 @@ const CellFunctions<T>& FunctionsOf(CellKind cell) {
 
 template <class Pass>
 Job JobOf(Pass* pass) {
-  return {pass, Phases(*pass),
+  return {pass, pass->schedule.Phases(),
           [](const void* state, int64_t phase) {
             return Items(*static_cast<const Pass*>(state), phase);
           },
           [](void* state, int64_t phase, int64_t item, int thread) {
             Run(*static_cast<const Pass*>(state), phase, item, thread);
           }};
-}
-
-// Whether two layer directions run side by side. A step then synchronises once
-// for both. Threads alternate between two sets of recurrent weights, which is
-// faster while both sets fit into half of their L2 caches.
-template <class T>
-bool RunsSideBySide(const RnnConfig& config, int threads) {
-  const int64_t weights = GateCount(config.cell) * config.cell_size *
-                          config.hidden_size * static_cast<int64_t>(sizeof(T));
-  return threads > 1 &&
-         cpu::kMaxTogether * weights <= cpu::TheCaches().l2 / 2 * threads;
 }
 
 // Gives one or two passes scratch memory, and runs them side by side.
@@ -117,7 +106,8 @@ void RunForward(const EngineForward<T>* layers, int count, int threads,
   Forward<T> first(layers[0], functions, threads, count, keeps_weights,
                    keeps_weights && kept->filled());
   if (count == cpu::kMaxTogether) {
-    if (!RunsSideBySide<T>(first.args.config, first.schedule.threads())) {
+    if (!cpu::RunsSideBySide(first.args.config, sizeof(T),
+                             first.schedule.threads())) {
       RunForward(layers, 1, threads, nullptr);
       return RunForward(layers + 1, 1, threads, nullptr);
     }
@@ -138,7 +128,8 @@ void RunBackward(const EngineBackward<T>* layers, int count, int threads) {
   const auto& functions = FunctionsOf<T>(layers->config.cell).backward;
   Backward<T> first(layers[0], functions, threads, count);
   if (count == cpu::kMaxTogether) {
-    if (!RunsSideBySide<T>(first.args.config, first.schedule.threads())) {
+    if (!cpu::RunsSideBySide(first.args.config, sizeof(T),
+                             first.schedule.threads())) {
       RunBackward(layers, 1, threads);
       return RunBackward(layers + 1, 1, threads);
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backends/cpu/simd/vec.h"
+#include "backends/cpu/sizes.h"
 #include "core/float16.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
@@ -31,6 +32,11 @@ constexpr WeightFormat FormatOf(bool bfloat16) {
 // to the same format. Otherwise the weights are converted to float.
 constexpr bool RoundsFactors(WeightFormat format) {
   return kDotsPairs && format == WeightFormat::kBFloat16Pairs;
+}
+
+template <class T>
+constexpr int64_t RoundUpToLanes(int64_t n) {
+  return CeilDiv(n, kLanes<T>) * kLanes<T>;
 }
 
 // Element (k, n) of B [depth, width] is at data[k * row_stride + n *
@@ -135,7 +141,7 @@ void PackGroup(PackedFrom<E> from, int64_t begin, int64_t end, T* packed,
   constexpr int64_t kL = kLanes<T>;
   from.data += begin * from.column_stride;
   from.width = end - begin;
-  PackVectors(from, PackedTo<T>{packed, (end - begin + kL - 1) / kL * kL, kL},
+  PackVectors(from, PackedTo<T>{packed, RoundUpToLanes<T>(end - begin), kL},
               format);
 }
 

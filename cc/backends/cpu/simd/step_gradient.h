@@ -23,7 +23,6 @@ struct StepGradient {
   static constexpr int kParts = Cell::kPreActivations;
 
   const LayerBackward<T>& args;
-  const int64_t group;  // units of an item
 
   int64_t cell_size() const { return args.config.cell_size; }
 
@@ -87,23 +86,17 @@ void RunStepGradient(const LayerBackward<T>& args, int threads) {
   const double time =
       rates.equations * static_cast<double>(vectors * args.sequence.batch);
   threads = cpu::ThreadsOfPhase(rates, time, vectors, threads);
-  Step step = {args, kLanes<T> * CeilDiv(vectors, threads)};
-  const Job job = {&step, 1,
-                   [](const void* state, int64_t) {
-                     const Step& s = *static_cast<const Step*>(state);
-                     return CeilDiv(s.cell_size(), s.group);
-                   },
-                   [](void* state, int64_t, int64_t item, int) {
-                     const Step& s = *static_cast<const Step*>(state);
-                     const int64_t u = item * s.group;
-                     const int64_t end = Min(u + s.group, s.cell_size());
-                     if (s.args.weights.has_peephole()) {
-                       s.template Run<true>(u, end);
-                     } else {
-                       s.template Run<false>(u, end);
-                     }
-                   }};
-  RunJob(job, threads);
+  const Step step = {args};
+  const int64_t group = kLanes<T> * CeilDiv(vectors, threads);
+  const int64_t size = args.config.cell_size;
+  RunItems(CeilDiv(size, group), threads, [&](int64_t item, int) {
+    const int64_t end = Min((item + 1) * group, size);
+    if (args.weights.has_peephole()) {
+      step.template Run<true>(item * group, end);
+    } else {
+      step.template Run<false>(item * group, end);
+    }
+  });
 }
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

@@ -40,23 +40,10 @@ constexpr int kRegisters = 16;
 #endif
 
 template <class T>
-struct Vec;
-
-template <>
-struct Vec<float> {
-  typedef float V __attribute__((vector_size(kVectorBytes)));
-  typedef int32_t Int __attribute__((vector_size(kVectorBytes)));
-};
-
-template <>
-struct Vec<double> {
-  typedef double V __attribute__((vector_size(kVectorBytes)));
-  typedef int64_t Int __attribute__((vector_size(kVectorBytes)));
-};
-
-template <>
-struct Vec<uint64_t> {
-  typedef uint64_t V __attribute__((vector_size(kVectorBytes)));
+struct Vec {
+  typedef T V __attribute__((vector_size(kVectorBytes)));
+  using Lane = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  typedef Lane Int __attribute__((vector_size(kVectorBytes)));
 };
 
 // Two neighbouring factors of a dot product, the first in the lower half.
@@ -154,11 +141,11 @@ TF_LSTM_OPS_INLINE void ExchangeLanes(VecT<T>* a, VecT<T>* b,
   *b = Shuffle<T, ((k & kSize) ? kL + k : k + kSize)...>(first, second);
 }
 
-// Transposes each block of 2 kSize rows and columns of a tile. It exchanges the
-// two blocks of kSize rows and columns off the diagonal, then transposes the
-// blocks of half that size.
+// Transposes each square of 2 kSize rows and columns. It exchanges the two
+// squares of kSize rows and columns off the diagonal, then transposes the
+// squares of half that size.
 template <int kSize, class V, int kL>
-TF_LSTM_OPS_INLINE void TransposeBlocks(V (&rows)[kL]) {
+TF_LSTM_OPS_INLINE void TransposeSquares(V (&rows)[kL]) {
   using T = std::remove_reference_t<decltype(rows[0][0])>;
   if constexpr (kSize > 0) {
     for (int r = 0; r < kL; ++r) {
@@ -166,12 +153,12 @@ TF_LSTM_OPS_INLINE void TransposeBlocks(V (&rows)[kL]) {
       ExchangeLanes<T, kSize>(&rows[r], &rows[r + kSize],
                               std::make_integer_sequence<int, kL>());
     }
-    TransposeBlocks<kSize / 2>(rows);
+    TransposeSquares<kSize / 2>(rows);
   }
 }
 template <class V, int kL>
 TF_LSTM_OPS_INLINE void Transpose(V (&rows)[kL]) {
-  TransposeBlocks<kL / 2>(rows);
+  TransposeSquares<kL / 2>(rows);
 }
 
 // Without this, the compiler may load a vector from memory at each of its uses.
@@ -225,32 +212,6 @@ TF_LSTM_OPS_INLINE VecT<double> Fma(VecT<double> a, VecT<double> b,
   return vfmaq_f64(c, a, b);
 #else
   return a * b + c;
-#endif
-}
-
-// The larger of x and a bound. NaN in x is passed on.
-TF_LSTM_OPS_INLINE VecT<float> AtLeast(VecT<float> x, float bound) {
-#if defined(__AVX512F__)
-  return _mm512_maskz_max_ps(0xffff, Broadcast(bound), x);
-#elif defined(__AVX2__)
-  return _mm256_max_ps(Broadcast(bound), x);
-#elif defined(__x86_64__)
-  return _mm_max_ps(Broadcast(bound), x);
-#else
-  return vmaxq_f32(x, Broadcast(bound));
-#endif
-}
-
-// The smaller of x and a bound. NaN in x is passed on.
-TF_LSTM_OPS_INLINE VecT<float> AtMost(VecT<float> x, float bound) {
-#if defined(__AVX512F__)
-  return _mm512_maskz_min_ps(0xffff, Broadcast(bound), x);
-#elif defined(__AVX2__)
-  return _mm256_min_ps(Broadcast(bound), x);
-#elif defined(__x86_64__)
-  return _mm_min_ps(Broadcast(bound), x);
-#else
-  return vminq_f32(x, Broadcast(bound));
 #endif
 }
 
