@@ -210,3 +210,14 @@ def test_errors_are_as_shown(page: str) -> None:
         with pytest.raises(tf.errors.InvalidArgumentError) as caught:
             call()
         assert message in str(caught.value)
+
+
+def test_call_path_of_the_cpu_engine_names_functions_of_its_files() -> None:
+    page = text_of(ROOT / "cc/backends/cpu/README.md")
+    path = re.findall(r"^\| `([\w:]+)` \| `(\S+)` \|", page, re.MULTILINE)
+    assert len(path) == 15
+    for function, file in path:
+        source = text_of(ROOT / "cc" / file)
+        *classes, name = function.split("::")
+        assert re.search(rf"\b{name}\(", source), (function, file)
+        assert all(re.search(rf"(class|struct) {c}\b", source) for c in classes), (function, file)

@@ -3,9 +3,7 @@
 //
 // One step of the valid rows of the batch, from the last step to the first,
 // with the shapes of the results. dv is the gradient with respect to v, X^T the
-// transposed X. Sizes, m, cs and parts are those of forward.h. The gradient of
-// a step's h is the sum of that from the layer above and the dh_prev of the
-// step after it.
+// transposed X. Sizes, m, cs and parts are those of forward.h.
 //
 //   dh = dh_above + dh_prev of the step after it
 //                       [rows, P]          LoadOutputGrads; LoadProjectedHGrad
@@ -150,8 +148,13 @@ struct BackwardStep {
                            : V{};
       const typename Cell::Gradients d =
           Cell::Backward(y, before, LoadOutputGrads(f, rows, e, u), with);
-      StoreGradients(f, rows, e, u, d);
-      for (int p = 0; p < kParts; ++p) bias_sum[p] = bias_sum[p] + d.z[p];
+      for (int p = 0; p < kParts; ++p) {
+        StoreZGrad(f, rows, e.index, p, u, d.z[p]);
+        bias_sum[p] = bias_sum[p] + d.z[p];
+      }
+      if constexpr (Cell::kHasState) {
+        StoreN(d.state, f.StateGrad(e) + u, f.cell_size - u);
+      }
       if constexpr (Cell::kHasPeephole) {
         for (int p = 0; p < kParts; ++p) {
           const bool is_new = p == Cell::kNewStatePeephole;
@@ -218,15 +221,6 @@ struct BackwardStep {
           LoadN(f.StateGrad(e) + u, width) + grad.*Cell::kState;
     }
     return grad;
-  }
-
-  TF_LSTM_OPS_INLINE static void StoreGradients(
-      const Backward<T>& f, const Rows& rows, const PackedRow& e, int64_t u,
-      const typename Cell::Gradients& d) {
-    for (int p = 0; p < kParts; ++p) StoreZGrad(f, rows, e.index, p, u, d.z[p]);
-    if constexpr (Cell::kHasState) {
-      StoreN(d.state, f.StateGrad(e) + u, f.cell_size - u);
-    }
   }
 
   // h = o * co of all packed rows, units [n, end), where it was not given.

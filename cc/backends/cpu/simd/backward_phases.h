@@ -103,14 +103,6 @@ void RunStep(const Backward<T>& f, const BackwardSchedule::Phase& at,
 }
 
 template <class T>
-void GatherChunk(const Backward<T>& f, int64_t chunk, int64_t item) {
-  const BackwardSchedule::Steps steps = f.schedule.StepsOf(chunk);
-  for (int64_t step = steps.begin; step < steps.end; ++step) {
-    Gather(f, f.RowsOf(step), item);
-  }
-}
-
-template <class T>
 void WriteSums(const Backward<T>& f, int64_t u) {
   if (f.functions.write_sums) return f.functions.write_sums(f, u);
   const RnnWeights<T>& to = f.args.weights_grad;
@@ -201,7 +193,11 @@ void Run(const Backward<T>& f, int64_t phase, int64_t item, int thread) {
     case Work::kCells:
       return RunStep(f, at, item, thread);
     case Work::kGather:
-      return GatherChunk(f, at.chunk, item);
+      for (int64_t step = f.schedule.StepsOf(at.chunk).begin;
+           step < f.schedule.StepsOf(at.chunk).end; ++step) {
+        Gather(f, f.RowsOf(step), item);
+      }
+      return;
     case Work::kProducts:
       return MultiplyChunk(f, at.chunk, item, thread);
     case Work::kFinish:

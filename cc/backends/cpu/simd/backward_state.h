@@ -191,8 +191,8 @@ struct Backward {
       std::fill(set + k * padded_size + from, set + k * padded_size + to, T(0));
     }
   }
-  T* RowValues(int thread) const {
-    return row_values + thread * RowValuesSize();
+  int64_t RowValuesSize() const {
+    return shape.reduces_rows ? kRowValues * padded_size : 0;
   }
   T* WeightGradScratch(int thread) const {
     return grad_scratch + thread * WeightGrad<T>::kScratch;
@@ -313,9 +313,6 @@ struct Backward {
             together,
             cpu::TheCaches(),
             cpu::RatesFor((hidden_size + input) * row)};
-  }
-  int64_t RowValuesSize() const {
-    return shape.reduces_rows ? kRowValues * padded_size : 0;
   }
 
   void PlaceChunk(Scratch<T>* scratch, BackwardChunk<T>* chunk) const {

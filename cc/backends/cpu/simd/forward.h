@@ -24,10 +24,9 @@
 //   h = cell(zn + m R, update gate, h_prev)
 //                              [rows, H]          FinishStep
 //
-// A layer-normalised cell (kReducesRows) reads sums over all units of a row.
-// Its tiles therefore only store x W and h_prev R, each without bias, in
-// different parts of z. apply_cell_to_rows applies the equations when z has all
-// units of a row.
+// The tiles of a layer-normalised cell (kReducesRows) only store x W and
+// h_prev R, without bias, in different parts of z. apply_cell_to_rows then
+// computes whole rows.
 //
 // One call of a product kernel computes x W or h_prev R of a tile, so the
 // cell's equations read the products from the L1 cache. The tiles of a band
@@ -197,13 +196,8 @@ struct ForwardStep {
     if (!f.args.weights.input) return AddInput(f, tile, sums);
     const FactorRows<T> x = {tile.band.x + tile.first, tile.rows,
                              f.FactorWords(f.input_size)};
-    WeightColumns<T> w = f.InputWeights(tile.u);
-    w.prefetches = tile.first == 0 && f.schedule.prefetches_weights();
-    if (f.args.input_dropout.data) {
-      MultiplyRows<kInputs, true>(x, w, sums);
-    } else {
-      MultiplyRows<kInputs>(x, w, sums);
-    }
+    MultiplyTile(f, tile, x, f.InputWeights(tile.u),
+                 f.args.input_dropout.data != nullptr, sums);
   }
 
   // A part reads its columns of x, or all parts read the same ones: then the
@@ -225,14 +219,21 @@ struct ForwardStep {
     if (!f.packs_weights()) return;
     const FactorRows<T> h_prev = {tile.band.h_prev + tile.first, tile.rows,
                                   f.batch * f.FactorWords(f.hidden_size)};
-    WeightColumns<T> r = f.RecurrentWeights(tile.u);
-    // The other tiles read them from the L2 cache.
-    r.prefetches = tile.first == 0 && f.schedule.prefetches_weights();
-    if (f.args.recurrent_dropout.data) {
-      MultiplyRows<kRecurrent, true>(h_prev, r, sums);
-    } else {
-      MultiplyRows<kRecurrent>(h_prev, r, sums);
-    }
+    MultiplyTile(f, tile, h_prev, f.RecurrentWeights(tile.u),
+                 f.args.recurrent_dropout.data != nullptr, sums);
+  }
+
+  // sums += a b. With `own_rows` each gate has its own rows of `a`. The first
+  // tile of a band may prefetch the weights; the others read them from the L2
+  // cache.
+  template <int C>
+  TF_LSTM_OPS_INLINE static void MultiplyTile(const Forward<T>& f,
+                                              const Tile& tile,
+                                              const FactorRows<T>& a,
+                                              WeightColumns<T> b, bool own_rows,
+                                              V (*sums)[C]) {
+    b.prefetches = tile.first == 0 && f.schedule.prefetches_weights();
+    own_rows ? MultiplyRows<C, true>(a, b, sums) : MultiplyRows<C>(a, b, sums);
   }
 
   // The cell's equations. Their first half is computed for all rows of the tile
@@ -269,7 +270,8 @@ struct ForwardStep {
     // h as the next step's product reads it, after dropout or rounding.
     if (f.effective_h_sets() > 0 && !f.projected()) {
       for (int64_t r = 0; r < tile.rows; ++r) {
-        StoreEffectiveH(f, y[r].h, f.At(tile.packed_row(r)), u);
+        const PackedRow at = f.At(tile.packed_row(r));
+        StoreEffectiveH(f, y[r].h, at.batch, at.ordinal + 1, u);
       }
     }
     ForEachSaved<Cell>([&](auto k, auto member) {

@@ -49,13 +49,6 @@ TF_LSTM_OPS_INLINE void StoreEffectiveH(const Forward<T>& f, VecT<T> h,
     StoreFactor(f, effective, f.EffectiveH(row, count, p), u, f.hidden_size);
   }
 }
-// The same of a packed row.
-template <class T>
-TF_LSTM_OPS_INLINE void StoreEffectiveH(const Forward<T>& f, VecT<T> h,
-                                        const PackedRow& at, int64_t u) {
-  StoreEffectiveH(f, h, at.batch, at.ordinal + 1, u);
-}
-
 // Parts [first, first + parts) of W or R, which have `depth` inputs.
 struct GateParts {
   int first, parts;
@@ -173,7 +166,8 @@ void ProjectOutput(const Forward<T>& f, const ForwardRows<T>& rows,
     for (int64_t e = rows.begin; f.effective_h_sets() > 0 && e < rows.end;
          ++e) {
       const PackedRow at = f.At(e);
-      StoreEffectiveH(f, LoadN(f.H(at) + u, hidden - u), at, u);
+      StoreEffectiveH(f, LoadN(f.H(at) + u, hidden - u), at.batch,
+                      at.ordinal + 1, u);
     }
   }
 }

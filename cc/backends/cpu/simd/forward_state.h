@@ -125,7 +125,6 @@ struct Forward {
   T* M(const PackedRow& at) const {
     return multiplies_m() ? m + at.batch * cell_size : H(at);
   }
-  // What the second half of the equations reads.
   T* Held(HeldValue k, const PackedRow& at) const {
     return held + (k * batch + at.batch) * cell_size;
   }

@@ -28,26 +28,24 @@ constexpr bool kPrefetchesWeights = kRegisters == 32;
 // The part of a product's result that a kernel keeps in registers.
 struct RegisterTile {
   int rows, columns;  // of the result; columns in vectors
-  // For one k, a column of A, one element per row, is multiplied by a row of B,
-  // one vector per column. If true, all elements of A are loaded first, and
-  // then one vector of B at a time. Otherwise all vectors of B are loaded
-  // first, and then one element of A at a time.
+  // Whether a kernel keeps the elements of A for one k in registers and loads
+  // the vectors of B one at a time. Otherwise the other way round.
   bool keeps_rows;
 };
 
-// The tile of a kernel that computes `rows` x `columns` vectors. If the
-// registers cannot hold all of them, the tile has half of the columns or half
-// of the rows. Three quarters of the registers hold the result, the others the
+// The register tile of a kernel that computes `rows` x `columns` vectors. If
+// the registers cannot hold all of them, it has half of the columns or half of
+// the rows. Three quarters of the registers hold the result, the others the
 // factors. `own_rows`: each column is the product of its own matrix A, so a
 // column of A cannot be used for several columns of the result.
-constexpr RegisterTile TileOf(int rows, int columns, bool own_rows) {
+constexpr RegisterTile RegisterTileOf(int rows, int columns, bool own_rows) {
   constexpr int kResult = kRegisters / 4 * 3;
-  RegisterTile tile = {rows, columns, false};
-  if (rows * columns > kResult && columns % 2 == 0) tile.columns = columns / 2;
-  if (rows * tile.columns > kResult) tile.rows = (rows + 1) / 2;
-  tile.keeps_rows =
-      !own_rows && (tile.rows + 1) * tile.columns + 1 > kRegisters;
-  return tile;
+  RegisterTile size = {rows, columns, false};
+  if (rows * columns > kResult && columns % 2 == 0) size.columns = columns / 2;
+  if (rows * size.columns > kResult) size.rows = (rows + 1) / 2;
+  size.keeps_rows =
+      !own_rows && (size.rows + 1) * size.columns + 1 > kRegisters;
+  return size;
 }
 
 // Rows of B that a product of many rows of A reads at a time, in four vectors
@@ -76,19 +74,19 @@ template <class E>
 using SumOf = std::conditional_t<std::is_same_v<E, BFloat16Pair>, float, E>;
 
 // Calls f(row, rows, column, columns), of type integral_constant<int, .>, for
-// each tile of a kernel's result, R rows times C vectors.
+// each register tile of a kernel's result, R rows times C vectors.
 template <int R, int C, bool kOwnA, int kRow = 0, int kColumn = 0, class F>
-TF_LSTM_OPS_INLINE void ForEachTile(const F& f) {
-  constexpr RegisterTile kTile = TileOf(R, C, kOwnA);
-  constexpr int kTileRows = kTile.rows < R - kRow ? kTile.rows : R - kRow;
+TF_LSTM_OPS_INLINE void ForEachRegisterTile(const F& f) {
+  constexpr RegisterTile kSize = RegisterTileOf(R, C, kOwnA);
+  constexpr int kTileRows = kSize.rows < R - kRow ? kSize.rows : R - kRow;
   f(std::integral_constant<int, kRow>(),
     std::integral_constant<int, kTileRows>(),
     std::integral_constant<int, kColumn>(),
-    std::integral_constant<int, kTile.columns>());
-  if constexpr (kColumn + kTile.columns < C) {
-    ForEachTile<R, C, kOwnA, kRow, kColumn + kTile.columns>(f);
+    std::integral_constant<int, kSize.columns>());
+  if constexpr (kColumn + kSize.columns < C) {
+    ForEachRegisterTile<R, C, kOwnA, kRow, kColumn + kSize.columns>(f);
   } else if constexpr (kRow + kTileRows < R) {
-    ForEachTile<R, C, kOwnA, kRow + kTileRows, 0>(f);
+    ForEachRegisterTile<R, C, kOwnA, kRow + kTileRows, 0>(f);
   }
 }
 
@@ -133,7 +131,7 @@ TF_LSTM_OPS_INLINE void ForEachRow(const B* at, int64_t stride, int64_t begin,
 // 2, C, lanes], which are widened: the bits are those of the same values in
 // float.
 //
-// The chains are outside of the tiles: the tiles read the same rows of the
+// The chains are outside of the register tiles, which read the same rows of the
 // weights shortly after each other.
 template <class A, class B, int R, int C, bool kOwnA, int kAStride,
           bool kPrefetches>
@@ -143,8 +141,9 @@ void Accumulate(const A* const* a, int64_t a_stride, const B* b,
   for (int64_t begin = 0; begin < depth; begin += kChain) {
     const int64_t end = Min(begin + kChain, depth);
     const B* chain = b + begin / kElements * b_stride;
-    ForEachTile<R, C, kOwnA>([=](auto first_row, auto rows, auto first_column,
-                                 auto columns) TF_LSTM_OPS_LAMBDA {
+    ForEachRegisterTile<R, C, kOwnA>([=](auto first_row, auto rows,
+                                         auto first_column,
+                                         auto columns) TF_LSTM_OPS_LAMBDA {
       constexpr int kTileRows = decltype(rows)::value;
       constexpr int kTileColumns = decltype(columns)::value;
       constexpr int kColumn = decltype(first_column)::value;
@@ -152,7 +151,7 @@ void Accumulate(const A* const* a, int64_t a_stride, const B* b,
       for (int r = 0; r < kTileRows; ++r) row[r] = a[first_row + r];
       VecT<SumOf<A>> sum[kTileRows][kTileColumns] = {};
       const auto add = [&](int64_t k, const auto& load) TF_LSTM_OPS_LAMBDA {
-        if constexpr (TileOf(R, C, kOwnA).keeps_rows) {
+        if constexpr (RegisterTileOf(R, C, kOwnA).keeps_rows) {
           VecT<A> value[kTileRows];
           for (int r = 0; r < kTileRows; ++r)
             value[r] = Broadcast(row[r][k * kAStride]);
@@ -194,14 +193,14 @@ void Accumulate(const A* const* a, int64_t a_stride, const B* b,
 // called through a table and compiled once.
 template <class A, class B, int C, bool kOwnA, int kAStride,
           bool kPrefetches = false>
-constexpr decltype(&Accumulate<A, B, 1, C, kOwnA, kAStride, kPrefetches>)
-    kKernels[kRows] = {&Accumulate<A, B, 1, C, kOwnA, kAStride, kPrefetches>,
-                       &Accumulate<A, B, 2, C, kOwnA, kAStride, kPrefetches>,
-                       &Accumulate<A, B, 3, C, kOwnA, kAStride, kPrefetches>,
-                       &Accumulate<A, B, 4, C, kOwnA, kAStride, kPrefetches>,
-                       &Accumulate<A, B, 5, C, kOwnA, kAStride, kPrefetches>,
-                       &Accumulate<A, B, 6, C, kOwnA, kAStride, kPrefetches>};
-static_assert(kRows == 6, "kKernels lists a kernel for each number of rows");
+struct Kernels {
+  template <int R>
+  static constexpr auto kOf =
+      &Accumulate<A, B, R, C, kOwnA, kAStride, kPrefetches>;
+  static constexpr decltype(kOf<1>) kOfRows[kRows] = {kOf<1>, kOf<2>, kOf<3>,
+                                                      kOf<4>, kOf<5>, kOf<6>};
+};
+static_assert(kRows == 6, "Kernels lists a kernel for each number of rows");
 
 // Up to kRows rows of A. Where the weights are pairs of bfloat16 and the
 // processor multiplies pairs, the rows are pairs too, and strides count words.
@@ -220,11 +219,6 @@ struct WeightColumns {
   WeightFormat format = WeightFormat::kElements;
   int64_t stride = 0;       // 0: packed, C vectors
   bool prefetches = false;  // whether to prefetch the weights
-
-  template <int C>
-  int64_t Stride() const {
-    return stride == 0 ? C * kLanes<T> : stride;
-  }
 };
 
 // acc += A B. With kOwnA each vector of columns, a gate, has its own rows.
@@ -232,24 +226,25 @@ template <int C, bool kOwnA = false, int kAStride = 1, class T>
 void MultiplyRows(const FactorRows<T>& a, const WeightColumns<T>& b,
                   VecT<T> (*acc)[C]) {
   constexpr bool kOwn = kOwnA && C > 1;  // one vector of columns has one A
-  const int64_t rows = a.count - 1, stride = b.template Stride<C>();
+  const int64_t rows = a.count - 1,
+                stride = b.stride == 0 ? C * kLanes<T> : b.stride;
   if constexpr (std::is_same_v<T, float> && (kDotsPairs || kAStride == 1)) {
     if (b.format == WeightFormat::kBFloat16Pairs) {
       using Factor = std::conditional_t<kDotsPairs, BFloat16Pair, float>;
       const int64_t depth = kDotsPairs ? Words(b.depth, b.format) : b.depth;
-      return kKernels<Factor, BFloat16Pair, C, kOwn, kAStride>[rows](
+      return Kernels<Factor, BFloat16Pair, C, kOwn, kAStride>::kOfRows[rows](
           reinterpret_cast<const Factor* const*>(a.row), a.gate_stride,
           reinterpret_cast<const BFloat16Pair*>(b.data), stride, depth, acc);
     }
   }
   if constexpr (kPrefetchesWeights && kAStride == 1 && C > 1) {
     if (b.prefetches) {
-      return kKernels<T, T, C, kOwn, kAStride, true>[rows](
+      return Kernels<T, T, C, kOwn, kAStride, true>::kOfRows[rows](
           a.row, a.gate_stride, b.data, stride, b.depth, acc);
     }
   }
-  kKernels<T, T, C, kOwn, kAStride>[rows](a.row, a.gate_stride, b.data, stride,
-                                          b.depth, acc);
+  Kernels<T, T, C, kOwn, kAStride>::kOfRows[rows](a.row, a.gate_stride, b.data,
+                                                  stride, b.depth, acc);
 }
 
 // sums[r] += a(r, :) b for K rows of B where they lie, `b_stride` apart, of so
@@ -295,17 +290,17 @@ struct KeepsAll {
   std::nullptr_t operator()(int64_t) const { return nullptr; }
 };
 
-// A block of rows of the product A B. a_of(m) and c_of(m) say where row m of A
+// A band of rows of the product A B. a_of(m) and c_of(m) say where row m of A
 // and of the product are. The product is multiplied by keep_of(m) where that is
 // not null.
 template <int C, int kAStride = 1, class T, class AOf, class COf,
           class KeepOf = KeepsAll>
 void MultiplyBand(const AOf& a_of, const WeightColumns<T>& b,
-                  const ProductRange& block, const COf& c_of,
+                  const ProductRange& band, const COf& c_of,
                   const KeepOf& keep_of = {}) {
   constexpr int kL = kLanes<T>;
-  for (int64_t m = block.begin; m < block.end; m += kRows) {
-    const int64_t rows = Min(block.end - m, kRows);
+  for (int64_t m = band.begin; m < band.end; m += kRows) {
+    const int64_t rows = Min(band.end - m, kRows);
     const T* row[kRows] = {};
     VecT<T> acc[kRows][C] = {};
     for (int64_t r = 0; r < rows; ++r) {
@@ -317,10 +312,10 @@ void MultiplyBand(const AOf& a_of, const WeightColumns<T>& b,
       T* to = c_of(m + r);
       const T* kept = keep_of(m + r);
       for (int v = 0; v < C; ++v) {
-        const int64_t width = block.columns - v * kL;
+        const int64_t width = band.columns - v * kL;
         VecT<T> sum = acc[r][v];
         if (kept) sum = sum * LoadN(kept + v * kL, width);
-        if (block.add) sum = LoadN(to + v * kL, width) + sum;
+        if (band.add) sum = LoadN(to + v * kL, width) + sum;
         StoreN(sum, to + v * kL, width);
       }
     }

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/engine.h"
+#include "backends/cpu/roofline_loops.h"
 #include "backends/cpu/simd/backward.h"
 #include "backends/cpu/simd/backward_phases.h"
 #include "backends/cpu/simd/forward.h"
@@ -68,17 +69,6 @@ const CellFunctions<T>& FunctionsOf(CellKind cell) {
   __builtin_unreachable();
 }
 
-template <class Pass>
-Job JobOf(Pass* pass) {
-  return {pass, pass->schedule.Phases(),
-          [](const void* state, int64_t phase) {
-            return Items(*static_cast<const Pass*>(state), phase);
-          },
-          [](void* state, int64_t phase, int64_t item, int thread) {
-            Run(*static_cast<const Pass*>(state), phase, item, thread);
-          }};
-}
-
 // Gives one or two passes scratch memory, and runs them side by side.
 template <class T, class Pass, int kCount>
 void RunPasses(Pass* const (&passes)[kCount]) {
@@ -92,7 +82,13 @@ void RunPasses(Pass* const (&passes)[kCount]) {
   Job jobs[kCount];
   for (int k = 0; k < kCount; ++k) {
     passes[k]->Place(&scratch, threads);
-    jobs[k] = JobOf(passes[k]);
+    jobs[k] = {passes[k], passes[k]->schedule.Phases(),
+               [](const void* state, int64_t phase) {
+                 return Items(*static_cast<const Pass*>(state), phase);
+               },
+               [](void* state, int64_t phase, int64_t item, int thread) {
+                 Run(*static_cast<const Pass*>(state), phase, item, thread);
+               }};
   }
   assert(scratch.used() == size.used());
   RunJobs(jobs, kCount, threads);
@@ -127,16 +123,14 @@ template <class T>
 void RunBackward(const EngineBackward<T>* layers, int count, int threads) {
   const auto& functions = FunctionsOf<T>(layers->config.cell).backward;
   Backward<T> first(layers[0], functions, threads, count);
-  if (count == cpu::kMaxTogether) {
-    if (!cpu::RunsSideBySide(first.args.config, sizeof(T),
-                             first.schedule.threads())) {
-      RunBackward(layers, 1, threads);
-      return RunBackward(layers + 1, 1, threads);
-    }
-    Backward<T> second(layers[1], functions, threads, count);
-    return RunPasses<T, Backward<T>>({&first, &second});
+  if (count == 1) return RunPasses<T, Backward<T>>({&first});
+  if (!cpu::RunsSideBySide(first.args.config, sizeof(T),
+                           first.schedule.threads())) {
+    RunBackward(layers, 1, threads);
+    return RunBackward(layers + 1, 1, threads);
   }
-  RunPasses<T, Backward<T>>({&first});
+  Backward<T> second(layers[1], functions, threads, count);
+  RunPasses<T, Backward<T>>({&first, &second});
 }
 
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
@@ -170,35 +164,6 @@ template <class T>
 void Narrow(const float* x, T* y, int64_t n) {
   for (int64_t k = 0; k < n; ++k) y[k] = T::FromFloat(x[k]);
 }
-
-// As many chains as 16 registers hold: they hide the latency of two units.
-float MultiplyAdd(int64_t rounds, int64_t* flops) {
-  constexpr int kChains = 12;
-  using V = VecT<float>;
-  V sum[kChains];  // each begins otherwise, or compilers would keep one
-  for (int c = 0; c < kChains; ++c) sum[c] = Broadcast(static_cast<float>(c));
-  const V factor = Broadcast(0.5f), add = Broadcast(1.0f);
-  for (int64_t k = 0; k < rounds; ++k) {
-    for (V& chain : sum) chain = Fma(chain, factor, add);
-  }
-  *flops = 2 * rounds * kChains * kLanes<float>;
-  V total = {};
-  for (const V& chain : sum) total = total + chain;
-  return total[0];
-}
-
-float Sum(const float* x, int64_t n) {
-  constexpr int kChains = 8;
-  constexpr int kL = kLanes<float>;
-  VecT<float> sum[kChains] = {};
-  for (int64_t k = 0; k + kChains * kL <= n; k += kChains * kL) {
-    for (int c = 0; c < kChains; ++c) sum[c] = sum[c] + Load(x + k + c * kL);
-  }
-  VecT<float> total = {};
-  for (const VecT<float>& chain : sum) total = total + chain;
-  return total[0];
-}
-
 #endif
 }  // namespace
 

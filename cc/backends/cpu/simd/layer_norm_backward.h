@@ -73,7 +73,8 @@ struct LayerNormBackward {
 
   static void RunRows(const Backward<T>& f, const Rows& rows, int thread) {
     for (int64_t e = rows.begin; e < rows.end; ++e) {
-      const Row row = {f, rows, f.At(e), f.RowValues(thread)};
+      const Row row = {f, rows, f.At(e),
+                       f.row_values + thread * f.RowValuesSize()};
       const Normalized normalized(f.args, f.Saved(Cell::kPartsAt, row.e),
                                   f.cell_size);
       if constexpr (Plain::kHasCellState) {
@@ -187,21 +188,21 @@ struct LayerNormBackward {
         }
       }
     }
-    x.Finish(normalized.x_size());
-    h.Finish(normalized.h_size());
+    x.Finish(normalized.x.size());
+    h.Finish(normalized.h.size());
     for (int64_t u = 0; u < row.f.cell_size; u += kL) {
       for (int p = 0; p < kPlain; ++p) {
         const V z = row.Get(p, u);
         if (Cell::HasInput(p)) {
           StoreZGrad(row.f, row.rows, row.e.index, p, u,
                      x.Of(z * normalized.XScale(p, u), normalized.X(p, u),
-                          normalized.of_x().scale));
+                          normalized.of_x.scale));
         }
         if (Cell::HasRecurrent(p)) {
           const int k = Cell::RecurrentPart(p);
           StoreZGrad(row.f, row.rows, row.e.index, kInputs + k, u,
                      h.Of(z * normalized.HScale(k, u), normalized.H(k, u),
-                          normalized.of_h().scale));
+                          normalized.of_h.scale));
         }
       }
     }

@@ -77,8 +77,7 @@ Moments<T> MomentsOf(const RowParts<T>& row, double epsilon) {
 // The normalised parts of a row. Scales, offsets and biases are by the gate
 // order of the weights.
 template <class T, class Cell>
-class NormalizedRow {
- public:
+struct NormalizedRow {
   using V = VecT<T>;
   using Plain = typename Cell::Plain;
   static constexpr int kPlain = Plain::kPreActivations;
@@ -88,31 +87,26 @@ class NormalizedRow {
   // `parts` has the parts of x and then those of h, `stride` elements apart.
   template <class Args>
   NormalizedRow(const Args& args, const T* parts, int64_t stride)
-      : weights_(args.weights),
-        block_(args.config.gate_order.block.data()),
-        cell_(args.config.cell_size),
-        x_{parts, kInputs, cell_, stride},
-        h_{parts + kInputs * stride, kRecurrent, cell_, stride},
-        of_x_(MomentsOf(x_, args.config.options.layer_norm.epsilon)),
-        of_h_(MomentsOf(h_, args.config.options.layer_norm.epsilon)) {}
-
-  const Moments<T>& of_x() const { return of_x_; }
-  const Moments<T>& of_h() const { return of_h_; }
-  int64_t x_size() const { return x_.size(); }
-  int64_t h_size() const { return h_.size(); }
+      : weights(args.weights),
+        block(args.config.gate_order.block.data()),
+        cell(args.config.cell_size),
+        x{parts, kInputs, cell, stride},
+        h{parts + kInputs * stride, kRecurrent, cell, stride},
+        of_x(MomentsOf(x, args.config.options.layer_norm.epsilon)),
+        of_h(MomentsOf(h, args.config.options.layer_norm.epsilon)) {}
 
   // The normalised part of x, or of h, by number of the part.
   TF_LSTM_OPS_INLINE V X(int k, int64_t u) const {
-    return of_x_.Normalize(x_.Load(k, u));
+    return of_x.Normalize(x.Load(k, u));
   }
   TF_LSTM_OPS_INLINE V H(int k, int64_t u) const {
-    return of_h_.Normalize(h_.Load(k, u));
+    return of_h.Normalize(h.Load(k, u));
   }
   TF_LSTM_OPS_INLINE V XScale(int k, int64_t u) const {
-    return At(weights_.input_scale, k, u);
+    return At(weights.input_scale, k, u);
   }
   TF_LSTM_OPS_INLINE V HScale(int k, int64_t u) const {
-    return At(weights_.recurrent_scale, kInputs + k, u);
+    return At(weights.recurrent_scale, kInputs + k, u);
   }
 
   // The pre-activations of the plain cell.
@@ -120,26 +114,25 @@ class NormalizedRow {
     for (int p = 0; p < kPlain; ++p) {
       z[p] = V{};
       if (Cell::HasInput(p)) {
-        z[p] = XScale(p, u) * X(p, u) + At(weights_.input_bias, p, u);
+        z[p] = XScale(p, u) * X(p, u) + At(weights.input_bias, p, u);
       }
       if (Cell::HasRecurrent(p)) {
         const int k = Cell::RecurrentPart(p);
         z[p] = z[p] + (HScale(k, u) * H(k, u) +
-                       At(weights_.recurrent_bias, kInputs + k, u));
+                       At(weights.recurrent_bias, kInputs + k, u));
       }
     }
   }
 
- private:
   TF_LSTM_OPS_INLINE V At(const T* vector, int part, int64_t u) const {
-    return vector ? LoadN(vector + block_[part] * cell_ + u, cell_ - u) : V{};
+    return vector ? LoadN(vector + block[part] * cell + u, cell - u) : V{};
   }
 
-  const RnnWeights<const T>& weights_;
-  const int* const block_;
-  const int64_t cell_;
-  const RowParts<T> x_, h_;
-  const Moments<T> of_x_, of_h_;
+  const RnnWeights<const T>& weights;
+  const int* const block;
+  const int64_t cell;
+  const RowParts<T> x, h;
+  const Moments<T> of_x, of_h;
 };
 
 template <class T, class Cell>
@@ -217,7 +210,8 @@ struct LayerNormForward {
 
   static void StoreH(const Forward<T>& f, V h, const PackedRow& e, int64_t u) {
     StoreN(h, f.H(e) + u, f.cell_size - u);
-    if (f.effective_h_sets() > 0) StoreEffectiveH(f, h, e, u);
+    if (f.effective_h_sets() > 0)
+      StoreEffectiveH(f, h, e.batch, e.ordinal + 1, u);
   }
 };
 

@@ -85,13 +85,13 @@ template <class E, class T>
 void PackColumns(const PackedFrom<E>& from, T* packed, int64_t stride) {
   constexpr int kL = kLanes<T>;
   for (int64_t k = 0; k < from.depth; k += kL) {
-    VecT<T> tile[kL] = {};
+    VecT<T> square[kL] = {};
     for (int64_t n = 0; n < from.width; ++n) {
-      tile[n] = LoadN(from.data + n * from.column_stride + k, from.depth - k);
+      square[n] = LoadN(from.data + n * from.column_stride + k, from.depth - k);
     }
-    Transpose(tile);
+    Transpose(square);
     for (int64_t r = 0; r < std::min<int64_t>(kL, from.depth - k); ++r) {
-      Store(tile[r], packed + (k + r) * stride);
+      Store(square[r], packed + (k + r) * stride);
     }
   }
 }

@@ -36,38 +36,33 @@ struct SecondProductForward {
                          const Units& units) {
     for (int64_t u = units.begin; u < units.end; u += kLanes<T>) {
       for (int64_t e = rows.begin; e < rows.end; e += kRows) {
-        FinishTile(f, e, Min(rows.end - e, kRows), u);
+        const int64_t count = Min(rows.end - e, kRows);
+        const int64_t width = f.cell_size - u;
+        const T* m[kRows] = {};
+        V z[kRows][1];
+        PackedRow at[kRows];
+        for (int64_t r = 0; r < count; ++r) {
+          at[r] = f.At(e + r);
+          m[r] = f.M(at[r]);
+          z[r][0] = LoadN(f.Held(kHeldN, at[r]) + u, width);
+        }
+        const ParametersAt<T, Cell> with(f.args, u);
+        MultiplyRows<1>(FactorRows<T>{m, count}, f.SecondWeights(u), z);
+        for (int64_t r = 0; r < count; ++r) {
+          T* state = f.State(at[r]) + u;
+          typename Cell::Outputs y = {};
+          y.u = LoadN(f.Held(kHeldU, at[r]) + u, width);
+          Cell::Output(z[r][0], LoadN(state, width), with.get(), &y);
+          StoreN(y.h, state, width);
+          StoreN(y.h, f.H(at[r]) + u, width);
+          StoreEffectiveH(f, y.h, at[r].batch, at[r].ordinal + 1, u);
+          Save(f, kSavedN, at[r], u, y.n);
+        }
       }
     }
   }
 
  private:
-  // Packed rows [e, e + rows), at most kRows.
-  static void FinishTile(const Forward<T>& f, int64_t e, int64_t rows,
-                         int64_t u) {
-    const int64_t width = f.cell_size - u;
-    const T* m[kRows] = {};
-    V z[kRows][1];
-    PackedRow at[kRows];
-    for (int64_t r = 0; r < rows; ++r) {
-      at[r] = f.At(e + r);
-      m[r] = f.M(at[r]);
-      z[r][0] = LoadN(f.Held(kHeldN, at[r]) + u, width);
-    }
-    const ParametersAt<T, Cell> with(f.args, u);
-    MultiplyRows<1>(FactorRows<T>{m, rows}, f.SecondWeights(u), z);
-    for (int64_t r = 0; r < rows; ++r) {
-      T* state = f.State(at[r]) + u;
-      typename Cell::Outputs y = {};
-      y.u = LoadN(f.Held(kHeldU, at[r]) + u, width);
-      Cell::Output(z[r][0], LoadN(state, width), with.get(), &y);
-      StoreN(y.h, state, width);
-      StoreN(y.h, f.H(at[r]) + u, width);
-      StoreEffectiveH(f, y.h, at[r], u);
-      Save(f, kSavedN, at[r], u, y.n);
-    }
-  }
-
   static void Save(const Forward<T>& f, int k, const PackedRow& e, int64_t u,
                    V v) {
     if (f.args.saved.data[k]) StoreN(v, f.Saved(k, e) + u, f.cell_size - u);

@@ -149,7 +149,13 @@ struct WeightGrad {
         for (int64_t k = 1; k < count; ++k) {
           total = total + LoadN(sums + n + k * distance, width);
         }
-        Scatter(total, at + n * to.column_stride, width);
+        if (to.column_stride == 1) {
+          StoreN(total, at + n, width);
+        } else {
+          for (int64_t k = 0; k < Min(width, kL); ++k) {
+            at[(n + k) * to.column_stride] = total[k];
+          }
+        }
       }
     }
   }
@@ -217,15 +223,6 @@ struct WeightGrad {
       });
       k += d.depth;
     } while (k < of.count);
-  }
-
-  void Scatter(VecT<T> v, T* at, int64_t width) const {
-    if (to.column_stride == 1) return StoreN(v, at, width);
-    T lanes[kL];
-    Store(v, lanes);
-    for (int64_t k = 0; k < Min(width, kL); ++k) {
-      at[k * to.column_stride] = lanes[k];
-    }
   }
 };
 
