@@ -92,16 +92,17 @@ double BackwardSchedule::UnitsTime(const Problem& problem, int threads) const {
   const int64_t items =
       problem.together *
       CeilDiv(CeilDiv(problem.hidden, problem.lanes), columns);
-  const auto share = static_cast<double>(CeilDiv(items, threads));
+  const auto per_thread = static_cast<double>(CeilDiv(items, threads));
   const auto bytes = static_cast<double>(problem.parts * problem.units *
                                          columns * problem.vector_bytes);
-  const double byte = ReadByte(rates, problem.caches, share * bytes,
+  const double byte = ReadByte(rates, problem.caches, per_thread * bytes,
                                static_cast<double>(items) * bytes, true);
   const auto vectors = static_cast<double>(
       CeilDiv(problem.together * problem.units / problem.lanes, threads));
   const double product =
-      problem.multiplies ? share * TimeOfColumns(problem, rows, columns, byte)
-                         : 0;
+      problem.multiplies
+          ? per_thread * TimeOfColumns(problem, rows, columns, byte)
+          : 0;
   const double step =
       product +
       vectors * static_cast<double>(rows) * kEquations * rates.equations +

@@ -139,7 +139,7 @@ double ForwardSchedule::UnitsTime(const Problem& problem, int threads) {
   const auto steps = static_cast<double>(Max(problem.rows.steps, 1));
   const int64_t rows = CeilDiv(problem.rows.size(), Max(problem.rows.steps, 1));
   const int64_t vectors = problem.together * problem.units / problem.lanes;
-  const auto share = static_cast<double>(CeilDiv(vectors, threads));
+  const auto per_thread = static_cast<double>(CeilDiv(vectors, threads));
   const int64_t chunk = Min(ChunkRows(problem, threads), problem.rows.size());
   const ProductSize input = InputProduct(problem, chunk);
   const ProductSize recurrent = RecurrentProduct(problem, rows);
@@ -147,10 +147,10 @@ double ForwardSchedule::UnitsTime(const Problem& problem, int threads) {
   const double kept = Bytes(recurrent) + Bytes(second);
   const double all = kept + Bytes(input);
   const auto count = static_cast<double>(vectors);
-  const double byte = ReadByte(rates, problem.caches, share * kept,
+  const double byte = ReadByte(rates, problem.caches, per_thread * kept,
                                count * kept, StepPhases(problem) == 1);
   const double input_byte =
-      ReadByte(rates, problem.caches, share * all, count * all, false);
+      ReadByte(rates, problem.caches, per_thread * all, count * all, false);
   const double chunks = static_cast<double>(problem.rows.size()) /
                         static_cast<double>(Max(chunk, 1));
   // z is written, after the cache has read its lines, and read.
@@ -165,7 +165,7 @@ double ForwardSchedule::UnitsTime(const Problem& problem, int threads) {
                                 Group(problem, Regime::kUnits, threads));
   const double phases = steps * static_cast<double>(StepPhases(problem));
   return PackingTime(problem, threads) +
-         share * (threads > 1 ? kWaiting : 1) *
+         per_thread * (threads > 1 ? kWaiting : 1) *
              (chunks * ProductTime(rates, input, input_byte) + steps * step) +
          phases * PhaseTime(rates, items, threads) +
          (threads > 1 ? rates.wake : 0);
@@ -244,13 +244,13 @@ int64_t ForwardSchedule::ChunkEnd(int64_t step) const {
 int64_t ForwardSchedule::Group(const Problem& problem, Regime regime,
                                int threads) {
   const int64_t lanes = problem.lanes;
-  const int64_t share = Max(CeilDiv(problem.units / lanes, threads), 1);
-  if (regime == Regime::kOnce) return Min(kOnceVectors, share) * lanes;
+  const int64_t per_thread = Max(CeilDiv(problem.units / lanes, threads), 1);
+  if (regime == Regime::kOnce) return Min(kOnceVectors, per_thread) * lanes;
   const int64_t rows = Max(problem.rows.size() / Max(problem.rows.steps, 1), 1);
   const int64_t work =
       rows * problem.recurrent_parts * lanes * Max(problem.hidden, 1);
-  const int64_t items = Max(share * work / kItemMultiplyAdds, 1);
-  return CeilDiv(share, items) * lanes;
+  const int64_t items = Max(per_thread * work / kItemMultiplyAdds, 1);
+  return CeilDiv(per_thread, items) * lanes;
 }
 
 }  // namespace tf_lstm_ops::cpu

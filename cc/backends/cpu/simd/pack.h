@@ -3,8 +3,6 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_PACK_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_PACK_H_
 
-#include <algorithm>
-
 #include "backends/cpu/simd/vec.h"
 #include "backends/cpu/sizes.h"
 #include "core/float16.h"
@@ -90,7 +88,7 @@ void PackColumns(const PackedFrom<E>& from, T* packed, int64_t stride) {
       square[n] = LoadN(from.data + n * from.column_stride + k, from.depth - k);
     }
     Transpose(square);
-    for (int64_t r = 0; r < std::min<int64_t>(kL, from.depth - k); ++r) {
+    for (int64_t r = 0; r < Min(kL, from.depth - k); ++r) {
       Store(square[r], packed + (k + r) * stride);
     }
   }
@@ -125,7 +123,7 @@ void PackVectors(const PackedFrom<E>& from, const PackedTo<T>& to,
   T* packed = to.data;
   for (int64_t n = 0; n < from.width; n += kL, packed += to.distance) {
     vector.data = from.data + n * from.column_stride;
-    vector.width = std::min(kL, from.width - n);
+    vector.width = Min(kL, from.width - n);
     if (std::is_same_v<T, float> && pairs) {
       PackPairs(vector, reinterpret_cast<BFloat16Pair*>(packed), to.stride);
     } else {
