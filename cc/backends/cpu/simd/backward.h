@@ -235,9 +235,7 @@ struct BackwardStep {
     }
   }
 
-  // Fetches what a packed row reads, one cache line of each. The caller passes
-  // the row of the step before, which is computed in the next step and lies too
-  // far away for the hardware prefetcher.
+  // The same of what CellsOfVector reads of a packed row, one cache line each.
   static void PrefetchInputs(const Backward<T>& f, const PackedRow& e,
                              int64_t u) {
     constexpr int64_t kLine = 64;  // bytes

@@ -1,6 +1,4 @@
 // The products of a backward pass, compiled once for all cells.
-//
-// Notation as in backward_state.h.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_PRODUCTS_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_PRODUCTS_H_
 

@@ -1,8 +1,6 @@
 // The forward pass of a layer direction, for one cell. An item is either all
 // steps of a slice of the batch (RunSlice) or one step of a group of units
-// (RunStepOfUnits). ForwardSchedule chooses between them. forward_schedule.h
-// says what a phase and a chunk of steps are; forward_phases.h calls both
-// functions.
+// (RunStepOfUnits). ForwardSchedule chooses between them.
 //
 // One step of the valid rows of the batch, with the shapes of the results. H is
 // the cell size, H' is H rounded up to whole vectors, I the input size, P the
