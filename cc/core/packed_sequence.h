@@ -75,6 +75,18 @@ struct PackedSequence {
             at.previous < 0 ? -1 : at.previous + 1,
             at.previous_output + output_.of_row};
   }
+  // Packed row first.index + count, of the same step. Cheaper than At.
+  TF_LSTM_OPS_INLINE PackedRow Behind(const PackedRow& first,
+                                      int64_t count) const {
+    if (!is_full()) return rows_[first.index + count];
+    return {first.index + count,
+            first.batch + count,
+            first.input + count * input_.of_row,
+            first.output + count * output_.of_row,
+            first.ordinal,
+            first.previous < 0 ? -1 : first.previous + count,
+            first.previous_output + count * output_.of_row};
+  }
   // The packed row `of.previous`, which must exist.
   TF_LSTM_OPS_INLINE PackedRow Before(const PackedRow& of) const {
     if (!is_full()) return rows_[of.previous];
@@ -86,11 +98,14 @@ struct PackedSequence {
             of.previous < batch ? -1 : of.previous - batch,
             of.previous_output - output_.of_step};
   }
-  // If `count` packed rows from `from` on belong to one step of a full batch,
-  // the distance of their rows of x, else 0.
+  // The distance of the rows of x of `count` packed rows from `from` on, if it
+  // is the same for all of them in a full batch, else 0.
   TF_LSTM_OPS_INLINE int64_t InputStride(const PackedRow& from,
                                          int64_t count) const {
-    return is_full() && from.batch + count <= batch ? input_.of_row : 0;
+    if (!is_full()) return 0;
+    if (batch == 1) return input_.of_step;
+    const bool steps_follow = input_.of_step == batch * input_.of_row;
+    return steps_follow || from.batch + count <= batch ? input_.of_row : 0;
   }
   // Of a row of the batch: its last packed row, or -1.
   TF_LSTM_OPS_INLINE int64_t Last(int64_t row) const {

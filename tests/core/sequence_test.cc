@@ -101,6 +101,15 @@ void CheckFull(const Sequence& sequence) {
     if (e + 1 < full.size()) {
       CHECK(Same(listed.Next(listed.At(e)), listed.At(e + 1)));
     }
+    const PackedRow first = full.At(e - want.batch);
+    CHECK(Same(full.Behind(first, want.batch), full.At(e)));
+    CHECK(Same(listed.Behind(listed.At(e - want.batch), want.batch),
+               listed.At(e)));
+    const int64_t stride = full.InputStride(full.At(0), e + 1);
+    if (stride != 0) {
+      CHECK_EQ(full.At(0).input + e * stride, full.At(e).input);
+    }
+    CHECK_EQ(listed.InputStride(listed.At(0), e + 1), 0);
     if (want.previous < 0) continue;
     CHECK(Same(full.Before(want), full.At(want.previous)));
     CHECK(Same(listed.Before(listed.At(e)), listed.At(want.previous)));

@@ -85,9 +85,6 @@ class BackwardSchedule {
     const int64_t end = steps_ - chunk * chunk_steps_;
     return {Max(end - chunk_steps_, 0), end};
   }
-  int64_t ChunkOf(int64_t step) const {
-    return (steps_ - 1 - step) / chunk_steps_;
-  }
 
   int64_t FinishPhase() const {
     return slices_ > 0 ? 2 : chunks_ * ChunkPhases() + 1;

@@ -109,9 +109,9 @@ struct BackwardStep {
   // Fetches x and h_prev of the step before, which is computed next. They lie
   // too far away for the hardware prefetcher.
   static void PrefetchFactors(const Backward<T>& f, const Rows& rows) {
-    PackedRow at = f.At(rows.begin);
-    for (int64_t e = rows.begin; e < rows.end; ++e) {
-      if (e > rows.begin) at = f.valid.Next(at);
+    const PackedRow first = f.At(rows.begin);
+    for (int64_t r = 0; r < rows.count(); ++r) {
+      const PackedRow at = f.valid.Behind(first, r);
       if (at.previous < 0) continue;
       const PackedRow before = f.valid.Before(at);
       PrefetchToRead(f.X(before), f.input_size);
@@ -124,9 +124,9 @@ struct BackwardStep {
   static void RunCells(const Backward<T>& f, const Rows& rows, int64_t n) {
     const int64_t n_end = Min(n + f.group, f.cell_size);
     if (f.projected()) MultiplyBack(f, rows, n, n_end);
-    ForEachCellRows(f, rows, [&](const PackedRow* at, int64_t count) {
+    ForEachCellRows(f, rows, [&](const PackedRow& first, int64_t count) {
       for (int64_t u = n; u < n_end; u += kL) {
-        CellsOfVector(f, rows, at, count, u);
+        CellsOfVector(f, rows, first, count, u);
       }
     });
   }
@@ -135,12 +135,12 @@ struct BackwardStep {
   // to dz and the gradient of the previous state. Adds to the sums of the
   // biases and peepholes. With a projection, computes m again.
   static void CellsOfVector(const Backward<T>& f, const Rows& rows,
-                            const PackedRow* at, int64_t count, int64_t u) {
+                            PackedRow first, int64_t count, int64_t u) {
     const ParametersAt<T, Cell> parameters(f.args, u);
     const Parameters with = parameters.get();
     V bias_sum[kParts] = {}, peephole_sum[kParts] = {};
     for (int64_t r = 0; r < count; ++r) {
-      const PackedRow e = at[r];
+      const PackedRow e = f.valid.Behind(first, r);
       if (e.previous >= 0) PrefetchInputs(f, f.valid.Before(e), u);
       const Outputs y = LoadOutputs(f, e, u, with);
       const V before = Cell::kHasState

@@ -88,11 +88,11 @@ template <class T>
 void RunStep(const Backward<T>& f, const BackwardSchedule::Phase& at,
              int64_t item, int thread) {
   using Work = BackwardSchedule::Work;
-  const BackwardRows<T> rows = f.RowsOf(at.step);
+  const BackwardRows<T> rows = f.RowsOf(at.chunk, at.step);
   const int64_t n = item * f.group;
   if (at.work == Work::kHiddenGrad) {
     if (at.step + 1 < f.steps) {
-      MultiplyHGrad(f, f.RowsOf(at.step + 1), at.step + 1, n);
+      MultiplyHGrad(f, f.RowsOf(at.chunk, at.step + 1), at.step + 1, n);
     }
     if (f.shape.reduces_rows) return;
     if (f.projected()) return LoadProjectedHGrad(f, rows, n);
@@ -141,7 +141,8 @@ void Finish(const Backward<T>& f, int64_t item) {
   const int64_t n = item * f.group;
   const int64_t end = Min(n + f.group, f.cell_size);
   if (f.schedule.slices() == 0) {
-    if (f.steps > 0) MultiplyHGrad(f, f.RowsOf(0), 0, n);
+    const int64_t last = f.schedule.chunks() - 1;
+    if (f.steps > 0) MultiplyHGrad(f, f.RowsOf(last, 0), 0, n);
     AddStateGrad(f, 0, f.batch, n, end);
   }
   for (int64_t u = n; u < end; u += f.kL) WriteSums(f, u);
@@ -195,7 +196,7 @@ void Run(const Backward<T>& f, int64_t phase, int64_t item, int thread) {
     case Work::kGather:
       for (int64_t step = f.schedule.StepsOf(at.chunk).begin;
            step < f.schedule.StepsOf(at.chunk).end; ++step) {
-        Gather(f, f.RowsOf(step), item);
+        Gather(f, f.RowsOf(at.chunk, step), item);
       }
       return;
     case Work::kProducts:

@@ -11,17 +11,13 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 // measured alone.
 constexpr int64_t kCellRows = 8;
 
-// Calls use(rows, count) for up to kCellRows packed rows at a time.
+// Calls use(first, count) for up to kCellRows packed rows of a step at a time.
 template <class T, class F>
 void ForEachCellRows(const Backward<T>& f, const BackwardRows<T>& rows,
                      const F& use) {
-  PackedRow at[kCellRows];
-  at[0] = f.At(rows.begin);
-  for (int64_t e = rows.begin; e < rows.end; e += kCellRows) {
-    const int64_t count = Min(kCellRows, rows.end - e);
-    for (int64_t r = 1; r < count; ++r) at[r] = f.valid.Next(at[r - 1]);
-    use(at, count);
-    if (e + count < rows.end) at[0] = f.valid.Next(at[count - 1]);
+  const PackedRow first = f.At(rows.begin);
+  for (int64_t r = 0; r < rows.count(); r += kCellRows) {
+    use(f.valid.Behind(first, r), Min(kCellRows, rows.count() - r));
   }
 }
 

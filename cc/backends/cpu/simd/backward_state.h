@@ -165,8 +165,9 @@ struct Backward {
     return {valid.Begin(of.begin), valid.Begin(of.end), 0,
             &chunk_buffers[chunk % 2], sums};
   }
-  Rows RowsOf(int64_t step) const {
-    return RowsOfChunk(schedule.ChunkOf(step))
+  // `chunk` has the step, or the step before it.
+  Rows RowsOf(int64_t chunk, int64_t step) const {
+    return RowsOfChunk(chunk - (step < schedule.StepsOf(chunk).end ? 0 : 1))
         .From(valid.Begin(step), valid.Begin(step + 1));
   }
   // The first packed row of a step that belongs to the slice or a later one.

@@ -302,21 +302,22 @@ void MultiplyBand(const AOf& a_of, const WeightColumns<T>& b,
   for (int64_t m = band.begin; m < band.end; m += kRows) {
     const int64_t rows = Min(band.end - m, kRows);
     const T* row[kRows] = {};
+    T* result[kRows] = {};
     VecT<T> acc[kRows][C] = {};
     for (int64_t r = 0; r < rows; ++r) {
       row[r] = a_of(m + r);
-      for (int v = 0; v < C; ++v) PrefetchToWrite(c_of(m + r) + v * kL);
+      result[r] = c_of(m + r);
+      for (int v = 0; v < C; ++v) PrefetchToWrite(result[r] + v * kL);
     }
     MultiplyRows<C, false, kAStride>({row, rows}, b, acc);
     for (int64_t r = 0; r < rows; ++r) {
-      T* to = c_of(m + r);
       const T* kept = keep_of(m + r);
       for (int v = 0; v < C; ++v) {
         const int64_t width = band.columns - v * kL;
         VecT<T> sum = acc[r][v];
         if (kept) sum = sum * LoadN(kept + v * kL, width);
-        if (band.add) sum = LoadN(to + v * kL, width) + sum;
-        StoreN(sum, to + v * kL, width);
+        if (band.add) sum = LoadN(result[r] + v * kL, width) + sum;
+        StoreN(sum, result[r] + v * kL, width);
       }
     }
   }

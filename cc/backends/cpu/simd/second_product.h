@@ -119,9 +119,9 @@ struct SecondProductBackward {
   static void ForEachVector(const Backward<T>& f, const Rows& rows, int64_t n,
                             const F& use) {
     const int64_t n_end = Min(n + f.group, f.cell_size);
-    ForEachCellRows(f, rows, [&](const PackedRow* at, int64_t count) {
+    ForEachCellRows(f, rows, [&](const PackedRow& first, int64_t count) {
       for (int64_t u = n; u < n_end; u += kLanes<T>) {
-        for (int64_t r = 0; r < count; ++r) use(at[r], u);
+        for (int64_t r = 0; r < count; ++r) use(f.valid.Behind(first, r), u);
       }
     });
   }

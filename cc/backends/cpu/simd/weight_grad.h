@@ -65,19 +65,21 @@ struct WeightGrad {
     const int64_t begin = item % CeilDiv(rows, kPanelColumns) * kPanelColumns;
     const int64_t end = Min(begin + kPanelColumns, rows);
     panels += set * SetSize();
-    PackedRow at = valid.At(of.begin);
-    for (int64_t e = of.begin; e < of.end; ++e) {
-      if (e > of.begin) at = valid.Next(at);
-      const int64_t k = of.first + e - of.begin;
-      const T* row = row_of(at);
+    const PackedRow first = valid.At(of.begin);
+    // The rows of a step of a full batch are equally far apart.
+    const bool even = valid.is_full() && of.end - of.begin > 1;
+    const T* from = row_of(first);
+    const int64_t distance = even ? row_of(valid.Behind(first, 1)) - from : 0;
+    for (int64_t r = 0; r < of.end - of.begin; ++r) {
+      const PackedRow at = valid.Behind(first, r);
+      const T* row = even ? from + r * distance : row_of(at);
+      const int64_t k = of.first + r;
       if (!keep && !RoundsFactors(format)) {
         CopyRow(row, begin, end, panels + k * kRows);
         continue;
       }
-      const T* kept = keep;
-      if (kept) {
-        kept += (block[set] * valid.batch + at.batch) * rows;
-      }
+      const int64_t keep_row = block[set] * valid.batch + at.batch;
+      const T* kept = keep ? keep + keep_row * rows : nullptr;
       for (int64_t m = begin; m < end; ++m) {
         SetElement(kept ? row[m] * kept[m] : row[m], k, m, panels);
       }
