@@ -237,6 +237,12 @@ TEST(ItemsCoverTheWork) {
   });
 }
 
+// A step of one row, three vectors of units and one thread is one item.
+TEST(StepsWithFewSumsHaveWideItems) {
+  const Layer layer = {1, 300, 24, 48};
+  CHECK_EQ(BackwardSchedule(BackwardOf(layer), 1).group(), 3 * kLanes);
+}
+
 // The order of sums: steps, chunks and slices are the same for any number of
 // threads and any caches.
 TEST(BackwardSumsDoNotDependOnTheMachine) {
