@@ -27,8 +27,7 @@
 // computes whole rows.
 //
 // One call of a product kernel computes x W or h_prev R of a tile, so the
-// cell's equations read the products from the L1 cache. The tiles of a band
-// read the same weights one after the other.
+// cell's equations read the products from the L1 cache.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_H_
 

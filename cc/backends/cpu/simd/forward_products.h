@@ -49,6 +49,7 @@ TF_LSTM_OPS_INLINE void StoreEffectiveH(const Forward<T>& f, VecT<T> h,
     StoreFactor(f, effective, f.EffectiveH(row, count, p), u, f.hidden_size);
   }
 }
+
 // Parts [first, first + parts) of W or R, which have `depth` inputs.
 struct GateParts {
   int first, parts;

@@ -21,10 +21,6 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 constexpr int64_t kChain = 128;  // multiply-adds of a chain
 static_assert(kChain % 2 == 0, "a chain begins with a whole pair of rows");
 
-// With 16 registers, software prefetching lost on each processor that was
-// measured.
-constexpr bool kPrefetchesWeights = kRegisters == 32;
-
 // The part of a product's result that a kernel keeps in registers.
 struct RegisterTile {
   int rows, columns;  // of the result; columns in vectors
@@ -90,14 +86,12 @@ TF_LSTM_OPS_INLINE void ForEachRegisterTile(const F& f) {
   }
 }
 
-// Rows of weights between the one that a kernel reads and the one that it
-// prefetches: 4 KiB of four vectors. On an Intel Xeon 6 this was the best of
-// several distances.
+// Rows of weights from the one that a kernel reads to the one that it
+// prefetches: the distance that was measured, on an Intel Xeon 6.
 constexpr int64_t kRowsAhead = 16;
 
 // Calls f(k, column) for k in [begin, end). column(c) is vector c of row k of
-// B, where `at` is vector 0 of row `begin`. `kPrefetched` vectors are
-// prefetched, 0 or all.
+// B, where `at` is vector 0 of row `begin`. kPrefetched: columns, or 0.
 template <class A, int kPrefetched, class B, class F>
 TF_LSTM_OPS_INLINE void ForEachRow(const B* at, int64_t stride, int64_t begin,
                                    int64_t end, const F& f) {
@@ -237,7 +231,8 @@ void MultiplyRows(const FactorRows<T>& a, const WeightColumns<T>& b,
           reinterpret_cast<const BFloat16Pair*>(b.data), stride, depth, acc);
     }
   }
-  if constexpr (kPrefetchesWeights && kAStride == 1 && C > 1) {
+  // With 16 registers prefetching lost on each processor that was measured.
+  if constexpr (kRegisters == 32 && kAStride == 1 && C > 1) {
     if (b.prefetches) {
       return Kernels<T, T, C, kOwn, kAStride, true>::kOfRows[rows](
           a.row, a.gate_stride, b.data, stride, b.depth, acc);

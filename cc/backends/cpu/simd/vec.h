@@ -215,6 +215,21 @@ TF_LSTM_OPS_INLINE VecT<double> Fma(VecT<double> a, VecT<double> b,
 #endif
 }
 
+// x between two bounds. NaN in x is passed on.
+TF_LSTM_OPS_INLINE VecT<float> Clamp(VecT<float> x, float least, float most) {
+  const VecT<float> low = Broadcast(least), high = Broadcast(most);
+#if defined(__AVX512F__)
+  x = _mm512_maskz_max_ps(0xffff, low, x);
+  return _mm512_maskz_min_ps(0xffff, high, x);
+#elif defined(__AVX2__)
+  return _mm256_min_ps(high, _mm256_max_ps(low, x));
+#elif defined(__x86_64__)
+  return _mm_min_ps(high, _mm_max_ps(low, x));
+#else
+  return vminq_f32(vmaxq_f32(x, low), high);
+#endif
+}
+
 // The elements of pairs as float, exactly.
 TF_LSTM_OPS_INLINE VecT<float> First(VecT<BFloat16Pair> pairs) {
   return reinterpret_cast<VecT<float>>(pairs << 16);
