@@ -206,25 +206,40 @@ struct OnePhase : Neighbours {
   }
 };
 
+// A job that continues with the team after its first item.
+void RunRestOfAPhase() {
+  OnePhase state;
+  std::thread with_team([&] {
+    Neighbours* base = &state;
+    RunJob({base, Neighbours::kPhases, &Neighbours::ManyItems,
+            &Neighbours::RunWithTeam},
+           2);
+    state.team_is_free = true;
+  });
+  std::thread beside([&] {
+    CHECK(Neighbours::Await([&] { return state.team_is_taken.load(); }));
+    Neighbours* base = &state;
+    RunJob({base, 1, &OnePhase::ThreeItems, &OnePhase::Run}, 2);
+  });
+  with_team.join();
+  beside.join();
+  CHECK_EQ(state.met.load(), 2);
+}
+
 TEST(TeamServesTheRestOfAPhase) {
-  for (int round = 0; round < 20; ++round) {
-    OnePhase state;
-    std::thread with_team([&] {
-      Neighbours* base = &state;
-      RunJob({base, Neighbours::kPhases, &Neighbours::ManyItems,
-              &Neighbours::RunWithTeam},
-             2);
-      state.team_is_free = true;
-    });
-    std::thread beside([&] {
-      CHECK(Neighbours::Await([&] { return state.team_is_taken.load(); }));
-      Neighbours* base = &state;
-      RunJob({base, 1, &OnePhase::ThreeItems, &OnePhase::Run}, 2);
-    });
-    with_team.join();
-    beside.join();
-    CHECK_EQ(state.met.load(), 2);
-  }
+  for (int round = 0; round < 20; ++round) RunRestOfAPhase();
+}
+
+// The numbers of phases begin again after 2^32 phases. Phases without items are
+// counted too, but take little time.
+TEST(TeamForgetsWhatWasDoneManyPhasesAgo) {
+  RunRestOfAPhase();  // phase 22 of the process: its first item was done alone
+  constexpr int64_t kUntilPhase12 = (int64_t{1} << 32) - 12;
+  RunJob(
+      {nullptr, kUntilPhase12, [](const void*, int64_t) { return int64_t{0}; },
+       [](void*, int64_t, int64_t, int) {}},
+      2);
+  RunCount(2);
 }
 
 #if !defined(_WIN32)

@@ -61,6 +61,8 @@ class Team {
     const uint32_t first = next - static_cast<uint32_t>(from);
     first_ = first;
     const uint32_t end = first + static_cast<uint32_t>(job.phases);
+    // Also where it is 0. An older word would match again after 2^32 phases.
+    done_before_ = Word::Make(next, done);
     Begin(next, done);
     for (;;) {
       const View view = Look();
@@ -90,16 +92,18 @@ class Team {
   struct View {
     uint64_t current;
     uint64_t done_before;
+    uint32_t first;
     int threads;
 
     uint32_t phase() const { return Word::Phase(current); }
+    int64_t step() const { return phase() - first; }  // of the job
     int64_t items() const { return Word::Count(current); }
   };
-  // threads_ and done_before_ change while current_ is the end of a job. If
-  // they are newer than `current`, current_ has changed too.
+  // threads_, first_ and done_before_ change while current_ is the end of a
+  // job. If they are newer than `current`, current_ has changed too.
   View Look() const {
     const uint64_t current = current_.load();
-    return {current, done_before_.load(), threads_.load()};
+    return {current, done_before_.load(), first_.load(), threads_.load()};
   }
 
   // Returns the number of workers, at most `wanted`. There are fewer where the
@@ -157,10 +161,10 @@ class Team {
       const int range = (thread + k) % view.threads;
       uint32_t left;
       while (!Rests(thread) && (left = Take(view, range)) > 0) {
-        const int64_t step = view.phase() - first_;
-        const int64_t item = step % 2 == 0 ? RangeBegin(view, range + 1) - left
-                                           : RangeBegin(view, range) + left - 1;
-        job_->run(job_->state, step, item, thread);
+        const int64_t item = view.step() % 2 == 0
+                                 ? RangeBegin(view, range + 1) - left
+                                 : RangeBegin(view, range) + left - 1;
+        job_->run(job_->state, view.step(), item, thread);
         ++done;
       }
     }
@@ -175,7 +179,7 @@ class Team {
   // so that the thread that begins a phase writes one word for all threads. A
   // word of an earlier phase is replaced only if the phase still ran after the
   // word was read: the word is then not of a later phase, and if the phase ends
-  // in between, another thread has replaced it.
+  // in between, another thread has replaced it, or the range has no items.
   uint32_t Take(const View& view, int range) {
     std::atomic<uint64_t>& left = ranges_[range].left;
     uint64_t word = left.load(std::memory_order_acquire);
@@ -213,7 +217,6 @@ class Team {
     if (step == job_->phases) items = 0;
     assert(items >> 32 == 0);
     done_.store(Word::Make(phase, done), std::memory_order_relaxed);
-    if (done > 0) done_before_.store(Word::Make(phase, done));
     current_.store(Word::Make(phase, items));
     if (sleepers_.load() > 0) {
       {
@@ -229,7 +232,7 @@ class Team {
     int64_t end = RangeBegin(view, range + 1);
     if (Word::Phase(view.done_before) == view.phase()) {
       const int64_t done = Word::Count(view.done_before);
-      if ((view.phase() - first_) % 2 == 0) {
+      if (view.step() % 2 == 0) {
         begin = std::max(begin, done);
       } else {
         end = std::min(end, view.items() - done);

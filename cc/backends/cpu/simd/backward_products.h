@@ -118,11 +118,12 @@ int64_t GradItems(const Backward<T>& f, ItemsOfGrad<T> items) {
 }
 template <class T>
 int GradOf(const Backward<T>& f, ItemsOfGrad<T> items, int64_t* item) {
-  int k = 0;
-  for (; *item >= (f.weight_grads[k].*items)(); ++k) {
-    *item -= (f.weight_grads[k].*items)();
+  for (int k = 0;; ++k) {
+    const WeightGrad<T>& grad = f.weight_grads[k];
+    const int64_t count = (grad.*items)();
+    if (*item < count) return k;
+    *item -= count;
   }
-  return k;
 }
 
 // Copies x, the previous h or m of the rows to panels.
