@@ -77,6 +77,7 @@ TEST(UnknownCachesHaveDefaults) {
   const System odd("odd");
   odd.Add(0, "2", "Unified", "", "");
   odd.Add(1, "3", "Unified", "-5K", "x");
+  odd.Add(2, "2", "Unified", "1", "0-3");
   CHECK_EQ(odd.Read().l2, Caches().l2);
   CHECK_EQ(odd.Read().shared, Caches().shared);
 }

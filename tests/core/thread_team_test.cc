@@ -6,11 +6,15 @@
 #include <unistd.h>
 #endif
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <new>
 #include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -119,6 +123,47 @@ TEST(TeamDoesNothingBeforeItsFirstPhase) {
   RunJob(job, 64);  // the first workers run while the last ones are created
   for (const std::atomic<int>& times : done) CHECK_EQ(times.load(), 1);
 }
+
+#if defined(__linux__)
+// Nanoseconds that each worker has run, in ascending order.
+std::vector<int64_t> TimesOfWorkers() {
+  std::vector<int64_t> times;
+  for (const auto& task :
+       std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::ifstream(task.path() / "comm") >> name;
+    if (name != "tf_lstm_ops") continue;
+    int64_t time = 0;
+    std::ifstream(task.path() / "schedstat") >> time;
+    times.push_back(time);
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+// Workers that a job does not use sleep through its phases.
+TEST(TeamOfManyThreadsLeavesThemAsleepInJobsOfTwo) {
+  RunCount(16);
+  // Items of some microseconds, so that a worker that woke would spin.
+  const Job job = {nullptr, 5000,
+                   [](const void*, int64_t) { return int64_t{4}; },
+                   [](void*, int64_t, int64_t, int) {
+                     for (volatile int k = 0; k < 10000; k = k + 1) {
+                     }
+                   }};
+  RunJob({nullptr, 10, job.items, job.run}, 2);  // the others fall asleep
+  const std::vector<int64_t> before = TimesOfWorkers();
+  RunJob(job, 2);
+  const std::vector<int64_t> after = TimesOfWorkers();
+  CHECK_EQ(after.size(), 15U);
+  int64_t idle = 0, all = 0;
+  for (size_t k = 0; k < after.size(); ++k) {
+    all += after[k] - before[k];
+    if (k + 1 < after.size()) idle += after[k] - before[k];
+  }
+  CHECK(idle <= all / 10);
+}
+#endif
 
 TEST(TeamServesConcurrentCallers) {
   std::vector<std::thread> callers;

@@ -72,9 +72,9 @@ Caches ReadCaches(const std::string& root) {
     const std::string level = ReadWord(cache + "/level");
     if (level.empty()) return caches;
     const int64_t size = Bytes(ReadWord(cache + "/size"));
-    if (ReadWord(cache + "/type") == "Instruction" || size <= 0) continue;
     const int64_t part =
         size / CountProcessors(ReadWord(cache + "/shared_cpu_list"));
+    if (ReadWord(cache + "/type") == "Instruction" || part <= 0) continue;
     if (level == "1") caches.l1 = part;
     if (level == "2") caches.l2 = part;
     // The last level is shared by all its processors.

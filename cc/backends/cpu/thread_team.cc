@@ -56,7 +56,7 @@ class Team {
   // Runs the job from phase `from` on, whose first `done` items are done.
   void Run(const Job& job, int threads, int64_t from, int64_t done) {
     job_ = &job;
-    threads_ = StartWorkers(std::min(threads, kMaxThreads) - 1) + 1;
+    SetThreads(StartWorkers(std::min(threads, kMaxThreads) - 1) + 1);
     const uint32_t next = Word::Phase(current_.load()) + 1;
     const uint32_t first = next - static_cast<uint32_t>(from);
     first_ = first;
@@ -106,6 +106,12 @@ class Team {
     return {current, done_before_.load(), first_.load(), threads_.load()};
   }
 
+  // The lock: a worker that reads the old number before it waits is notified.
+  void SetThreads(int threads) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (threads_.exchange(threads) < threads) returned_.notify_all();
+  }
+
   // Returns the number of workers, at most `wanted`. There are fewer where the
   // system creates no more threads.
   int StartWorkers(int wanted) {
@@ -141,10 +147,10 @@ class Team {
     if (!Rests(thread)) WaitForPhaseAfter(view.current);
   }
 
-  // The last threads of the team rest, one for each concurrent call.
+  // Threads that the job does not use rest, so that they do not wake at each
+  // phase, and the last ones that it uses, one for each concurrent call.
   bool Rests(int index) const {
-    const int resting = resting_;
-    return index > 0 && resting > 0 && index >= threads_ - resting;
+    return index > 0 && index >= threads_ - resting_;
   }
   void WaitForReturn(int index) {
     if (!Rests(index)) return;
