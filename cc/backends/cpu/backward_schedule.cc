@@ -95,8 +95,9 @@ double BackwardSchedule::UnitsTime(const Problem& problem, int threads) const {
   const auto per_thread = static_cast<double>(CeilDiv(items, threads));
   const auto bytes = static_cast<double>(problem.parts * problem.units *
                                          columns * problem.vector_bytes);
-  const double byte = ReadByte(rates, problem.caches, per_thread * bytes,
-                               static_cast<double>(items) * bytes, true);
+  const double byte =
+      ReadByte(rates, problem.caches, per_thread * bytes,
+               static_cast<double>(items) * bytes, step_phases_ == 1);
   const auto vectors = static_cast<double>(
       CeilDiv(problem.together * problem.units / problem.lanes, threads));
   const double product =
