@@ -5,6 +5,9 @@ namespace {
 
 using Problem = BackwardSchedule::Problem;
 
+// Vectors of units.
+int64_t Vectors(const Problem& p) { return p.units / p.lanes; }
+
 // The backward equations of a cell take so many times as long as the forward
 // ones: they read and write more.
 constexpr double kEquations = 2;
@@ -31,7 +34,7 @@ double TimeOfColumns(const Problem& p, int64_t rows, int64_t columns,
 // The products of `rows` packed rows that are computed after the steps: the
 // gradients of the weights, and dx.
 double ChunkProductsTime(const Problem& p, int64_t rows) {
-  const auto vectors = static_cast<double>(p.parts * p.units / p.lanes);
+  const auto vectors = static_cast<double>(p.parts * Vectors(p));
   const double weights = static_cast<double>(rows * (p.hidden + p.input)) *
                          vectors * p.rates.multiply_add;
   const int64_t columns = CeilDiv(p.input, p.lanes);
@@ -46,7 +49,7 @@ double ChunkProductsTime(const Problem& p, int64_t rows) {
 double StreamsTime(const Problem& p) {
   constexpr double kSaved = 4;
   const double saved =
-      kSaved * static_cast<double>(p.rows * p.units / p.lanes * p.vector_bytes);
+      kSaved * static_cast<double>(p.rows * Vectors(p) * p.vector_bytes);
   return PackingTime(p.rates, p.caches, static_cast<double>(p.weight_bytes)) +
          StreamTime(p.rates, p.caches, saved);
 }
@@ -119,7 +122,7 @@ double BackwardSchedule::UnitsTime(const Problem& problem, int threads) const {
 double BackwardSchedule::SliceTime(const Problem& problem) const {
   const int64_t slices = Max(slices_, 1);
   const int64_t rows = CeilDiv(problem.rows, Max(steps_, 1) * slices);
-  const auto vectors = static_cast<double>(problem.units / problem.lanes);
+  const auto vectors = static_cast<double>(Vectors(problem));
   const auto columns = static_cast<double>(
       CeilDiv(CeilDiv(problem.hidden, problem.lanes), kColumns));
   const double step = columns * TimeOfColumns(problem, rows, kColumns,

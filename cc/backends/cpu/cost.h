@@ -77,8 +77,9 @@ inline double ProductTime(const Rates& rates, const ProductSize& p,
     return rates.tile + (compute > bytes * byte ? compute : bytes * byte);
   };
   const int64_t first = Min(p.rows, kRows), rest = p.rows - first;
+  const int64_t whole = rest / kRows;
   double time = tile(first, read_byte);
-  time += static_cast<double>(rest / kRows) * tile(kRows, rates.near_byte);
+  time += static_cast<double>(whole) * tile(kRows, rates.near_byte);
   if (rest % kRows > 0) time += tile(rest % kRows, rates.near_byte);
   return time;
 }

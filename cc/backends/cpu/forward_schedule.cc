@@ -61,8 +61,9 @@ double Bytes(const ProductSize& p) {
 // Of a thread that packs its part.
 double PackingTime(const ForwardSchedule::Problem& p, int threads) {
   if (!p.packs_weights) return 0;
+  const int64_t vectors = p.together * p.units / p.lanes;
   const double bytes =
-      static_cast<double>(p.together * p.units / p.lanes) *
+      static_cast<double>(vectors) *
       (Bytes(InputProduct(p, 0)) + Bytes(RecurrentProduct(p, 0)) +
        Bytes(SecondProduct(p, 0)));
   return PackingTime(p.rates, p.caches, bytes) / threads;

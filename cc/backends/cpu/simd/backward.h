@@ -25,10 +25,8 @@
 // layer. Without slices, backward_phases.h calls these functions, with
 // MultiplyChunk instead of AddWeightGrads. A step then begins with
 // MultiplyHGrad of the step after it. MultiplyChunk also computes dx. An item
-// has a group of f.group units. Where a step has a product, they are at most
-// the columns that a product kernel computes. second_product.h has the
-// equations of a ResetBeforeGruCell, layer_norm_backward.h those of a
-// layer-normalised cell.
+// has a group of f.group units. second_product.h has the equations of a
+// ResetBeforeGruCell, layer_norm_backward.h those of a layer-normalised cell.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_H_
 

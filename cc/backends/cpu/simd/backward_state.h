@@ -3,10 +3,8 @@
 // are. The functions of backward.h, backward_products.h and backward_phases.h
 // compute with it.
 //
-// Notation: dv is the gradient with respect to v; m is what the second product
-// of a step multiplies: the hidden state before the projection, or r * h_prev.
-// Sizes: B rows of the batch, V packed rows, I input size, H
-// cell size, P hidden size, H' and P' rounded up to whole vectors.
+// Notation and sizes are those of forward.h and backward.h. V packed rows; P'
+// is P rounded up to whole vectors.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_STATE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_STATE_H_
 

@@ -1,7 +1,5 @@
 // Forward<T>: the state of the forward pass of one layer direction: arguments,
-// sizes, order of the work, memory, and where the values of a row are. The
-// functions of forward.h, forward_products.h and forward_phases.h compute with
-// it.
+// sizes, order of the work, memory, and where the values of a row are.
 //
 // Sizes: B rows of the batch, V packed rows, I input size, H cell size, P
 // hidden size, at most H; H' is H rounded up to whole vectors.

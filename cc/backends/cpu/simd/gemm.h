@@ -4,8 +4,7 @@
 // Every element of a product is a sum of chains of up to kChain multiply-adds,
 // fused where the instruction set has them, over k in ascending order; the sums
 // of the chains are added in order. It therefore depends on neither the number
-// of threads nor the other rows and columns. README.md gives the rounding
-// error.
+// of threads nor the other rows and columns.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_GEMM_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_GEMM_H_
 
@@ -183,18 +182,17 @@ void Accumulate(const A* const* a, int64_t a_stride, const B* b,
   }
 }
 
-// The kernels of 1 to kRows rows. They do not depend on the cell, so they are
-// called through a table and compiled once.
+// The kernels of 1 to kRows rows, compiled once for all cells.
 template <class A, class B, int C, bool kOwnA, int kAStride,
           bool kPrefetches = false>
-struct Kernels {
-  template <int R>
-  static constexpr auto kOf =
-      &Accumulate<A, B, R, C, kOwnA, kAStride, kPrefetches>;
-  static constexpr decltype(kOf<1>) kOfRows[kRows] = {kOf<1>, kOf<2>, kOf<3>,
-                                                      kOf<4>, kOf<5>, kOf<6>};
-};
-static_assert(kRows == 6, "Kernels lists a kernel for each number of rows");
+constexpr decltype(&Accumulate<A, B, 1, C, kOwnA, kAStride, kPrefetches>)
+    kKernels[] = {&Accumulate<A, B, 1, C, kOwnA, kAStride, kPrefetches>,
+                  &Accumulate<A, B, 2, C, kOwnA, kAStride, kPrefetches>,
+                  &Accumulate<A, B, 3, C, kOwnA, kAStride, kPrefetches>,
+                  &Accumulate<A, B, 4, C, kOwnA, kAStride, kPrefetches>,
+                  &Accumulate<A, B, 5, C, kOwnA, kAStride, kPrefetches>,
+                  &Accumulate<A, B, 6, C, kOwnA, kAStride, kPrefetches>};
+static_assert(kRows == 6, "kKernels has a kernel for each number of rows");
 
 // Up to kRows rows of A. Where the weights are pairs of bfloat16 and the
 // processor multiplies pairs, the rows are pairs too, and strides count words.
@@ -226,7 +224,7 @@ void MultiplyRows(const FactorRows<T>& a, const WeightColumns<T>& b,
     if (b.format == WeightFormat::kBFloat16Pairs) {
       using Factor = std::conditional_t<kDotsPairs, BFloat16Pair, float>;
       const int64_t depth = kDotsPairs ? Words(b.depth, b.format) : b.depth;
-      return Kernels<Factor, BFloat16Pair, C, kOwn, kAStride>::kOfRows[rows](
+      return kKernels<Factor, BFloat16Pair, C, kOwn, kAStride>[rows](
           reinterpret_cast<const Factor* const*>(a.row), a.gate_stride,
           reinterpret_cast<const BFloat16Pair*>(b.data), stride, depth, acc);
     }
@@ -234,12 +232,12 @@ void MultiplyRows(const FactorRows<T>& a, const WeightColumns<T>& b,
   // With 16 registers prefetching lost on each processor that was measured.
   if constexpr (kRegisters == 32 && kAStride == 1 && C > 1) {
     if (b.prefetches) {
-      return Kernels<T, T, C, kOwn, kAStride, true>::kOfRows[rows](
+      return kKernels<T, T, C, kOwn, kAStride, true>[rows](
           a.row, a.gate_stride, b.data, stride, b.depth, acc);
     }
   }
-  Kernels<T, T, C, kOwn, kAStride>::kOfRows[rows](a.row, a.gate_stride, b.data,
-                                                  stride, b.depth, acc);
+  kKernels<T, T, C, kOwn, kAStride>[rows](a.row, a.gate_stride, b.data, stride,
+                                          b.depth, acc);
 }
 
 // sums[r] += a(r, :) b for K rows of B where they lie, `b_stride` apart, of so

@@ -95,42 +95,49 @@ void RunPasses(Pass* const (&passes)[kCount]) {
 }
 
 template <class T>
+void RunAlone(const EngineForward<T>& layer, int threads,
+              cpu::PackedWeights* kept) {
+  Forward<T> pass(layer, FunctionsOf<T>(layer.config.cell).forward, threads, 1,
+                  kept != nullptr, kept && kept->filled());
+  if (kept) {
+    Scratch<T> size(nullptr);
+    pass.PlaceWeights(&size);
+    Scratch<T> memory(static_cast<T*>(kept->Memory(size.used() * sizeof(T))));
+    pass.PlaceWeights(&memory);
+  }
+  RunPasses<T, Forward<T>>({&pass});
+}
+
+template <class T>
 void RunForward(const EngineForward<T>* layers, int count, int threads,
                 cpu::PackedWeights* kept) {
-  const auto& functions = FunctionsOf<T>(layers->config.cell).forward;
-  const bool keeps_weights = kept != nullptr;
-  Forward<T> first(layers[0], functions, threads, count, keeps_weights,
-                   keeps_weights && kept->filled());
   if (count == cpu::kMaxTogether) {
-    if (!cpu::RunsSideBySide(first.args.config, sizeof(T),
-                             first.schedule.threads())) {
-      RunForward(layers, 1, threads, nullptr);
-      return RunForward(layers + 1, 1, threads, nullptr);
-    }
+    const auto& functions = FunctionsOf<T>(layers->config.cell).forward;
+    Forward<T> first(layers[0], functions, threads, count, false, false);
     Forward<T> second(layers[1], functions, threads, count, false, false);
-    return RunPasses<T, Forward<T>>({&first, &second});
+    if (cpu::RunsSideBySide(layers->config, sizeof(T),
+                            first.schedule.threads())) {
+      return RunPasses<T, Forward<T>>({&first, &second});
+    }
   }
-  if (keeps_weights) {
-    Scratch<T> size(nullptr);
-    first.PlaceWeights(&size);
-    Scratch<T> memory(static_cast<T*>(kept->Memory(size.used() * sizeof(T))));
-    first.PlaceWeights(&memory);
-  }
-  RunPasses<T, Forward<T>>({&first});
+  for (int k = 0; k < count; ++k) RunAlone(layers[k], threads, kept);
 }
 
 template <class T>
 void RunBackward(const EngineBackward<T>* layers, int count, int threads) {
   const auto& functions = FunctionsOf<T>(layers->config.cell).backward;
-  Backward<T> first(layers[0], functions, threads, count);
-  if (count == 1) return RunPasses<T, Backward<T>>({&first});
-  if (!cpu::RunsSideBySide(first.args.config, sizeof(T),
-                           first.schedule.threads())) {
-    RunBackward(layers, 1, threads);
-    return RunBackward(layers + 1, 1, threads);
+  if (count == cpu::kMaxTogether) {
+    Backward<T> first(layers[0], functions, threads, count);
+    Backward<T> second(layers[1], functions, threads, count);
+    if (cpu::RunsSideBySide(layers->config, sizeof(T),
+                            first.schedule.threads())) {
+      return RunPasses<T, Backward<T>>({&first, &second});
+    }
   }
-  Backward<T> second(layers[1], functions, threads, count);
-  RunPasses<T, Backward<T>>({&first, &second});
+  for (int k = 0; k < count; ++k) {
+    Backward<T> pass(layers[k], functions, threads, 1);
+    RunPasses<T, Backward<T>>({&pass});
+  }
 }
 
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)

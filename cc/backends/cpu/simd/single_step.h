@@ -1,8 +1,6 @@
 // SingleStep: the products of a call with one step. The weights are used once,
-// so they are read in place and not packed.
-//
-// The sums have the same chains as the sums with packed weights, so the results
-// have the same bits.
+// so they are read in place and not packed. The chains, and so the bits, are
+// those of packed weights.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_SINGLE_STEP_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_SINGLE_STEP_H_
 

@@ -39,8 +39,10 @@ constexpr int kRegisters = 32;
 constexpr int kRegisters = 16;
 #endif
 
+template <class T, bool = std::is_arithmetic_v<T>>
+struct Vec {};
 template <class T>
-struct Vec {
+struct Vec<T, true> {
   typedef T V __attribute__((vector_size(kVectorBytes)));
   using Lane = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
   typedef Lane Int __attribute__((vector_size(kVectorBytes)));

@@ -4,9 +4,8 @@
 // the previous h, or m. D [K, N] has the gradients of the results: dz of the
 // gate, or dh. K counts packed rows; a chunk of them is added at a time.
 //
-// F is copied to panels. A panel holds kRows columns of F, [K, kRows], in the
-// order in which a kernel reads them. As pairs of bfloat16, a pair holds two
-// neighbouring rows.
+// F is copied to panels of kRows columns, [K, kRows] each. As pairs of
+// bfloat16, a pair holds two neighbouring rows.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_WEIGHT_GRAD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_WEIGHT_GRAD_H_
 
