@@ -15,7 +15,7 @@ namespace tf_lstm_ops::cpu {
 // --predict` measures six of them.
 struct Rates {
   double multiply_add = 0.125;  // of vectors
-  double tile = 15;             // beginning a product of a tile
+  double tile = 20;             // beginning a product of a tile
   double equations = 7;         // the cell's equations of a vector of units
   double near_byte = 0.005;     // of weights, read from the core's L2 cache
   double far_byte = 0.004;      // what it takes longer from the shared cache
