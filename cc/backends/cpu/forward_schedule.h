@@ -68,7 +68,7 @@ class ForwardSchedule {
 
   Regime regime() const { return plan_.regime; }
   int threads() const { return plan_.threads; }
-  // Predicted nanoseconds of the pass.
+  // Predicted nanoseconds of the pass; with Regime::kOnce, of one thread.
   double time() const { return plan_.time; }
   // Whether the first tile of a step prefetches its weights.
   bool prefetches_weights() const { return prefetches_weights_; }
