@@ -43,6 +43,7 @@ TICKS = (1, 1.5, 2, 3, 4, 5)
 ENDS = (0.8, 5.2)  # of the axis
 # Pixels. A phone of 390 pixels shows the plot without making it smaller.
 WIDTH, LEFT, RIGHT, ROW, TOP, BOTTOM = 360, 142, 6, 22, 86, 6
+APART = 0.2  # in rows: equal ratios are two dots
 SETTINGS = {"svg.hashsalt": "plot", "svg.fonttype": "none", "font.size": 9, "lines.markersize": 6}
 SETTINGS["font.sans-serif"] = ["DejaVu Sans", "Verdana", "sans-serif"]
 Ratios = dict[str, dict[str, float]]  # by label and kind
@@ -120,10 +121,9 @@ def draw(found: Ratios, theme: dict[str, str]) -> Figure:
     draw_head(axes, theme)
     for y, label in enumerate(found):
         write(axes.figure, 4, TOP + ROW * (y + 0.5), label, theme["text"])
-    for kind, (_, marker) in KINDS.items():
-        axes.plot(
-            [row[kind] for row in found.values()], range(len(found)), marker, color=theme[kind]
-        )
+    for offset, (kind, (_, marker)) in zip((-APART, APART), KINDS.items(), strict=True):
+        lines = [y + offset for y in range(len(found))]
+        axes.plot([row[kind] for row in found.values()], lines, marker, color=theme[kind])
     return axes.figure
 
 
