@@ -245,6 +245,18 @@ def replaced_loops(functions: Iterable[tuple[Any, Callable[..., Any]]]) -> Itera
         yield
 
 
+def has_replaced_loop(layer: Any) -> bool:
+    """Whether a layer computes its sequences by a function of `replaced_loops`.
+
+    Args:
+      layer: a layer.
+
+    Returns:
+      True within that context.
+    """
+    return "inner_loop" in vars(layer)
+
+
 def run_loop(kind: type, layer: Any, *args: Any, **kwargs: Any) -> Any:
     """Computes the sequences of a layer as a class does. `replaced_loops` has no effect.
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tf_lstm_ops import _tf_private
-from tf_lstm_ops.composite import block_cell, cudnn_ops, keras, mpsgraph
+from tf_lstm_ops.composite import block_cell, cudnn_ops, keras_ops, mpsgraph
 from tf_lstm_ops.composite.common import Composite
 from tf_lstm_ops.gradients import block_cell as block_cell_gradients
 from tf_lstm_ops.gradients import cudnn_rnn as cudnn_rnn_gradients
@@ -80,11 +80,11 @@ DIALECTS: dict[str, Dialect] = {
         not_on_cuda=(*_PARAMS, _DROPOUT_MASK),
     ),
     "keras": Dialect(
-        keras.COMPOSITES,
+        keras_ops.COMPOSITES,
         keras_gradients.GRADIENTS,
         keras_converters.CONVERTERS,
         not_on_cuda=tuple(
-            f"{op}{grad}" for op in keras.LAYERS if op != "KerasLSTM" for grad in ("", "Grad")
+            f"{op}{grad}" for op in keras_ops.LAYERS if op != "KerasLSTM" for grad in ("", "Grad")
         ),
     ),
     "mpsgraph": Dialect(

@@ -113,7 +113,8 @@ void ForEachBackward(const F& use) {
 TEST(SchedulesUseNoMoreThreadsThanHaveWork) {
   ForEachForward([](const auto& problem, const auto& schedule, int threads) {
     const int64_t vectors = problem.together * problem.units / kLanes;
-    const int64_t slices = problem.rows.batch / kMinSliceRows;
+    const int64_t slices =
+        problem.together * (problem.rows.batch / kMinSliceRows);
     CHECK(schedule.threads() >= 1);
     CHECK(schedule.threads() <= threads);
     CHECK(schedule.threads() <= Max(vectors, slices));

@@ -165,7 +165,7 @@ class Drawn(NamedTuple):
         return [] if self.is_right else [ANY if self.op == "KerasLSTM" else WRONG]
 
 
-def _draw(rng: np.random.Generator) -> Drawn:
+def draw_layer(rng: np.random.Generator) -> Drawn:
     kind = choose(rng, sorted(LAYERS))
     low = 0 if happens(rng, 0.1) else 1
     time, batch, units = (int(rng.integers(low, 6)) for _ in range(3))
@@ -207,7 +207,7 @@ def _attributes(rng: np.random.Generator, kind: str) -> dict[str, Any]:
     return attributes
 
 
-def _tensors(rng: np.random.Generator, drawn: Drawn) -> dict[str, tf.Tensor]:
+def tensors_of(rng: np.random.Generator, drawn: Drawn) -> dict[str, tf.Tensor]:
     tensors = {k: uniform(rng, s, drawn.dtype) for k, s in drawn.shapes.items()}
     mask = tensors["mask"]
     tensors["mask"] = mask > tf.cast(choose(rng, [-0.6, -0.3, 0.0, 0.6]), mask.dtype)
@@ -215,8 +215,8 @@ def _tensors(rng: np.random.Generator, drawn: Drawn) -> dict[str, tf.Tensor]:
 
 
 def draw(rng: np.random.Generator) -> Call:
-    drawn = _draw(rng)
-    return (_forward if happens(rng, 0.6) else _gradient)(rng, drawn, _tensors(rng, drawn))
+    drawn = draw_layer(rng)
+    return (_forward if happens(rng, 0.6) else _gradient)(rng, drawn, tensors_of(rng, drawn))
 
 
 def _call(op: str, names: list[str], attributes: dict[str, Any], *values: Any) -> Any:

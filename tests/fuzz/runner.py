@@ -8,7 +8,7 @@ import numpy as np
 
 from tf_lstm_ops import stock
 
-from . import block_cell, conversions, cudnn_rnn, graphs, keras, loop, mpsgraph
+from . import bidirectional, block_cell, conversions, cudnn_rnn, graphs, keras, loop, mpsgraph
 from .call import Call, check, check_derivatives, ways
 from .draw import choose
 from .loop import Counts
@@ -18,11 +18,13 @@ FAMILIES: dict[str, tuple[Callable[[np.random.Generator], Call], float]] = {
     "block_cell": (block_cell.draw, 0.3),
     "cudnn_rnn": (cudnn_rnn.draw, 0.25),
     "conversions": (conversions.draw, 0.1),
-    "keras": (keras.draw, 0.2),
+    "keras": (keras.draw, 0.16),
+    "bidirectional": (bidirectional.draw, 0.04),
     "mpsgraph": (mpsgraph.draw, 0.146),
     "graphs": (graphs.draw, 0.004),
 }
-OPS = [op for family in (block_cell, cudnn_rnn, conversions, keras, mpsgraph) for op in family.OPS]
+MODULES = (block_cell, cudnn_rnn, conversions, keras, bidirectional, mpsgraph)
+OPS = [op for module in MODULES for op in module.OPS]
 STOCK = [*block_cell.STOCK, *(op for op in OPS if op.startswith("CudnnRNN"))]
 NAMES = {f"own {op}" for op in OPS} | {f"stock {op}" for op in STOCK}
 NAMES.remove("stock CudnnRNNDropoutMask")  # ours alone

@@ -18,10 +18,10 @@ from cudnn_rnn.cases import Case, arguments
 from cudnn_rnn.forged import HEADER
 from tf_lstm_ops import _library
 
-from . import block_cell, conversions, cudnn_rnn, draw, graphs, keras, mpsgraph, runner
+from . import block_cell, cudnn_rnn, draw, graphs, keras, mpsgraph, runner
 from .call import Derivatives, check, check_derivatives, execute
 
-FAMILIES = [block_cell, cudnn_rnn, conversions, keras, mpsgraph]
+FAMILIES = runner.MODULES
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -11,7 +11,15 @@ import keras
 import numpy as np
 import pytest
 
-from tf_lstm_ops.keras import GRU, LSTM, GRUCell, LSTMCell, StackedGRU, StackedLSTM
+from tf_lstm_ops.keras import (
+    GRU,
+    LSTM,
+    Bidirectional,
+    GRUCell,
+    LSTMCell,
+    StackedGRU,
+    StackedLSTM,
+)
 
 B, T, I, H = 3, 5, 3, 4  # noqa: E741
 
@@ -113,7 +121,9 @@ class Case(NamedTuple):
         if both and self.stacked:
             options["bidirectional"] = True
         layer = LAYERS[self.layer](H, **options)
-        return keras.layers.Bidirectional(layer) if both and not self.stacked else layer
+        if not both or self.stacked:
+            return layer
+        return Bidirectional(layer) if self.own else keras.layers.Bidirectional(layer)
 
     def make_model(self) -> Any:
         """A model around the layer, with random weights, biases included."""

@@ -178,6 +178,14 @@ def test_set_class_and_become() -> None:
     assert type(layer) is layers.LSTM
 
 
+def test_has_replaced_loop() -> None:
+    layer = layers.LSTM(2)
+    assert not _keras_private.has_replaced_loop(layer)
+    with _keras_private.replaced_loops([(layer, lambda *args, **kwargs: None)]):
+        assert _keras_private.has_replaced_loop(layer)
+    assert not _keras_private.has_replaced_loop(layer)
+
+
 def test_supports_masking_of_a_new_class() -> None:
     layer, new = layers.LSTM(2), layers.LSTM(2)
     layer.supports_masking, new.supports_masking = True, False

@@ -5,7 +5,15 @@ from __future__ import annotations
 import keras
 import tensorflow as tf
 
-from tf_lstm_ops.keras import GRU, LSTM, GRUCell, LSTMCell, StackedGRU, StackedLSTM
+from tf_lstm_ops.keras import (
+    GRU,
+    LSTM,
+    Bidirectional,
+    GRUCell,
+    LSTMCell,
+    StackedGRU,
+    StackedLSTM,
+)
 
 from .golden_ops import fixed
 
@@ -37,6 +45,11 @@ def branches() -> dict[str, keras.layers.Layer]:
         # Keras sorts the layers by these names. A new layer whose name is the last one does not
         # change the weights of the others.
         "without_reset_after": GRU(H, reset_after=False, go_backwards=True, **sequences),
+        "wrapped_gru": Bidirectional(GRU(H), merge_mode="ave"),
+        "wrapped_gru_norm": Bidirectional(GRU(H, layer_normalization="haste", **sequences)),
+        "wrapped_lstm": Bidirectional(LSTM(H, use_peephole=True, **sequences)),
+        "wrapped_lstm_norm": Bidirectional(LSTM(H, layer_normalization="addons"), merge_mode="sum"),
+        "wrapped_reset_before": Bidirectional(GRU(H, reset_after=False, **sequences)),
     }
 
 

@@ -7,17 +7,13 @@ B batch, T time, I input size, H units, P size of h (less than H with a projecti
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import tensorflow as tf
 
-from tf_lstm_ops import op_definitions
 from tf_lstm_ops.composite.activations import KERAS as ACTIVATIONS
 from tf_lstm_ops.composite.common import (
-    Composite,
     cast,
     compute_dtype,
-    gradients,
     is_absent,
     straight_through_clip,
     zero_where_not,
@@ -336,63 +332,4 @@ LAYERS: dict[str, Callable[..., list[tf.Tensor]]] = {
     "KerasResetBeforeGRU": keras_reset_before_gru,
     "KerasLayerNormLSTM": keras_layer_norm_lstm,
     "KerasLayerNormGRU": keras_layer_norm_gru,
-}
-
-
-def layer_grad(
-    op: str,
-    inputs: list[tf.Tensor],
-    output_grads: list[tf.Tensor],
-    *,
-    needs_x_grad: bool,
-    **attributes: Any,
-) -> list[tf.Tensor]:
-    """The gradient op of a layer's op. The forward pass is computed again.
-
-    Args:
-      op: the name of the layer's op, a key of LAYERS.
-      inputs: the inputs of that op.
-      output_grads: gradients of its outputs but the reserve.
-      needs_x_grad: whether x_grad is computed; else it is zero.
-      **attributes: the other attributes of the gradient op.
-
-    Returns:
-      The gradient op's outputs: gradients of x, the states and the weights.
-    """
-    by_name = dict(zip(op_definitions.inputs(op), inputs, strict=True))
-    names = [name.removesuffix("_grad") for name in op_definitions.outputs(f"{op}Grad")]
-
-    def forward(*sources: Any) -> list[tf.Tensor]:
-        return LAYERS[op](**{**by_name, **dict(zip(names, sources, strict=True))}, **attributes)
-
-    found = gradients(forward, [by_name[name] for name in names], lambda _: output_grads)
-    x_grad, *others = found
-    return [x_grad if needs_x_grad else tf.zeros_like(x_grad), *others]
-
-
-def _with_reserve(function: Callable[..., list[tf.Tensor]]) -> Composite:
-    """The composite of a layer's op. The reserve is empty; only the gradient op would read it."""
-
-    def composite(*, training: bool, **arguments: Any) -> list[tf.Tensor]:
-        results = function(**arguments)
-        return [*results, tf.zeros([0], results[0].dtype)]
-
-    return composite
-
-
-def _grad_by_name(op: str) -> Composite:
-    """The composite of the gradient op of a layer's op."""
-
-    def composite(**arguments: Any) -> list[tf.Tensor]:
-        inputs = [arguments[name] for name in op_definitions.inputs(op)]
-        names = list(op_definitions.inputs(f"{op}Grad"))[len(inputs) + 2 :]  # not output, reserve
-        attributes = {name: arguments[name] for name in op_definitions.attributes(f"{op}Grad")}
-        return layer_grad(op, inputs, [arguments[name] for name in names], **attributes)
-
-    return composite
-
-
-COMPOSITES: dict[str, Composite] = {
-    **{op: _with_reserve(layer) for op, layer in LAYERS.items()},
-    **{f"{op}Grad": _grad_by_name(op) for op in LAYERS},
 }

@@ -18,7 +18,7 @@ import tensorflow as tf
 from tf_lstm_ops import _keras_private, _optional, composite
 from tf_lstm_ops.export import check, errors, files, onnx_nodes, onnx_run, states
 from tf_lstm_ops.export.signature import signature
-from tf_lstm_ops.keras import convert_model
+from tf_lstm_ops.keras import convert_model, directions
 from tf_lstm_ops.keras.activations import name_of
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.lstm_cell import given_own_arguments
@@ -125,7 +125,7 @@ def _convert(tf2onnx: ModuleType, model: keras.Model, specs: Sequence[Any], opse
         with states.from_zeros(model):  # else the states become constants
             return model(*tf.nest.pack_sequence_as(list(specs), list(inputs)), training=False)
 
-    with _loops(model):
+    with _loops(model), directions.apart():
         predict.get_concrete_function()  # tf2onnx takes this trace
     import onnx
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 from tf_lstm_ops import _tf_private, op_definitions
-from tf_lstm_ops.composite import keras as composite
+from tf_lstm_ops.composite import keras_ops as composite
 from tf_lstm_ops.gradients.common import Gradient, attributes, filled, vector_jacobian
 
 _NEEDS_X_GRAD = "needs_x_grad"  # the attribute of the gradient ops alone
+_X = ("x", f"{composite.BACKWARD}x")
 
 
 def _first(name: str) -> Gradient:
     """The gradient of a layer's op."""
 
     own = [n for n in op_definitions.attributes(f"{name}Grad") if n != _NEEDS_X_GRAD]
+    of_x = [k for k, input in enumerate(op_definitions.inputs(name)) if input in _X]
 
     def gradient(op: Any, *grads: Any) -> list[Any]:
         settings = attributes(op, own)
@@ -32,7 +34,7 @@ def _first(name: str) -> Gradient:
             outputs[-1],
             *output_grads,
             **settings,
-            needs_x_grad=_tf_private.needs_gradient(op, 0),
+            needs_x_grad=any(_tf_private.needs_gradient(op, k) for k in of_x),
         )
         input_grads = found._asdict()
         return [input_grads.get(f"{input}_grad") for input in op_definitions.inputs(name)]

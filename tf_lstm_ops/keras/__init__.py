@@ -9,6 +9,7 @@ from tf_lstm_ops import _keras_backend
 if problem := _keras_backend.problem():
     raise ImportError(problem)
 
+from tf_lstm_ops.keras.bidirectional import Bidirectional
 from tf_lstm_ops.keras.convert import convert_model, fallback_reasons
 from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.gru_cell import GRUCell
@@ -19,6 +20,7 @@ from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
 __all__ = [
     "GRU",
     "LSTM",
+    "Bidirectional",
     "GRUCell",
     "LSTMCell",
     "StackedGRU",

@@ -12,6 +12,7 @@ import keras
 
 from tf_lstm_ops import _keras_private
 from tf_lstm_ops.keras import counterparts, model_layers, ours_stack, stock_stack, user_objects
+from tf_lstm_ops.keras.bidirectional import Bidirectional
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.policy import default_dtype_policy
 from tf_lstm_ops.keras.requirements import require_model
@@ -43,7 +44,8 @@ def convert_model(
 
     With ``to="fused"``, ``keras.layers.LSTM`` and ``GRU``, and ``keras.layers.RNN`` of one
     ``LSTMCell`` or ``GRUCell``, become ``tf_lstm_ops.keras.LSTM`` and ``GRU``. ``RNN`` of several
-    equal cells becomes ``StackedLSTM`` or ``StackedGRU``. A warning names the recurrent layers that
+    equal cells becomes ``StackedLSTM`` or ``StackedGRU``, and ``Bidirectional`` of two such layers
+    becomes ``tf_lstm_ops.keras.Bidirectional``. A warning names the recurrent layers that
     are not replaced, each with the reason; ``fallback_reasons`` returns them. With ``to="stock"``,
     layers and cells of tf_lstm_ops become those of ``keras.layers``. Files of the new model need no
     tf_lstm_ops. If one of the layers has an option that its stock layer lacks, nothing is
@@ -90,6 +92,7 @@ def convert_model(
         converted = model if in_place else _copy(model, to, stacks)
         find = model_layers.recurrent if to == "fused" else _layers_of_ours
         counterparts.become_all([item.layer for item in find(converted)], _TARGETS[to])
+        _convert_wrappers(converted, to)
         if in_place:
             _keras_private.forget_traces(model)
         elif model.compiled:
@@ -149,7 +152,23 @@ def _recurrent(model: keras.Model) -> list[tuple[str, Any]]:
 
 
 def _layers_of_ours(model: keras.Model) -> Iterator[model_layers.Located]:
-    return model_layers.located(model, counterparts.is_ours)
+    """Without Bidirectional, which has the layers that are converted."""
+
+    def is_wanted(layer: keras.Layer) -> bool:
+        return counterparts.is_ours(layer) and type(layer) is not Bidirectional
+
+    return model_layers.located(model, is_wanted)
+
+
+def _convert_wrappers(model: keras.Model, to: str) -> None:
+    """Bidirectional becomes ours where one op then computes both of its layers, or stock."""
+    for layer in _keras_private.layers_of(model):
+        if to == "stock" and type(layer) is Bidirectional:
+            _keras_private.set_class(layer, keras.layers.Bidirectional)
+        elif to == "fused" and type(layer) is keras.layers.Bidirectional:
+            _keras_private.set_class(layer, Bidirectional)
+            if not layer.uses_fused_op:
+                _keras_private.set_class(layer, keras.layers.Bidirectional)
 
 
 def _reason(layer: keras.Layer) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import keras
 
-from tf_lstm_ops.keras import cudnn_path, layer_norm
+from tf_lstm_ops.keras import directions, layer_norm
 from tf_lstm_ops.keras.fused import PACKAGE, own_config
 from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.op_inputs import required
@@ -194,7 +194,7 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
             for name in ("input_gamma", "recurrent_gamma"):
                 arguments[name] = required(getattr(self.cell, name))
             arguments["epsilon"] = self.layer_normalization_epsilon
-        output, *states = cudnn_path.run(self._op, arguments)
+        output, *states = directions.run(self._op, arguments)
         return output, states
 
     def get_config(self) -> dict[str, Any]:

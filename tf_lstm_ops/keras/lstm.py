@@ -7,7 +7,7 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
-from tf_lstm_ops.keras import cudnn_path, layer_norm
+from tf_lstm_ops.keras import directions, layer_norm
 from tf_lstm_ops.keras.activations import described, name_of
 from tf_lstm_ops.keras.fused import PACKAGE, own_config
 from tf_lstm_ops.keras.lstm_cell import OWN_ARGUMENTS, LSTMCell, given_own_arguments
@@ -264,7 +264,7 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         arguments["activation"] = name_of(self.activation)
         arguments["recurrent_activation"] = name_of(self.recurrent_activation)
         arguments.update(initial_h=h, initial_c=c)
-        output, *states = cudnn_path.run(self._op, arguments)
+        output, *states = directions.run(self._op, arguments)
         return output, states
 
     def _call_norm_op(
@@ -280,7 +280,7 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         arguments["epsilon"] = self.layer_normalization_epsilon
         arguments["carries_normalized_state"] = self.layer_normalization == "addons"
         arguments.update(initial_h=h, initial_c=c)
-        output, *states = cudnn_path.run(self._op, arguments)
+        output, *states = directions.run(self._op, arguments)
         return output, states
 
     def get_config(self) -> dict[str, Any]:

@@ -97,7 +97,7 @@ class SingleLayerRNN(FusedRNN):
             training=bool(training),
         )
         steps = x.shape[1] if self.return_sequences else 1
-        output.set_shape([x.shape[0], steps, self.cell.output_size])
+        output.set_shape([x.shape[0], steps, None])
         last = states[0] if self.return_sequences else tf.squeeze(output, 1)
         return last, output, states
 

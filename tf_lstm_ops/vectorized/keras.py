@@ -5,17 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from tf_lstm_ops import op_definitions
-from tf_lstm_ops.composite.keras import LAYERS
+from tf_lstm_ops.composite.keras_ops import BACKWARD, LAYERS
 from tf_lstm_ops.gradients.common import attributes
 from tf_lstm_ops.vectorized.common import Converter, Rows, converter
 
 _RESULTS = ("output", "final_h", "final_c")
 _STATES = ("initial_h", "initial_c")
-_INPUTS = {
-    **dict.fromkeys(["x", "mask", *_STATES, *(f"{name}_grad" for name in _RESULTS)], 0),
-    **{"input_dropout": 1, "recurrent_dropout": 1},
-}
-_OUTPUTS = dict.fromkeys([*_RESULTS, "x_grad", *(f"{name}_grad" for name in _STATES)], 0)
+
+
+def _both(axes: dict[str, int]) -> dict[str, int]:
+    """The axes of two layers, one for each direction, from those of the first one."""
+    return {**axes, **{f"{BACKWARD}{name}": axis for name, axis in axes.items()}}
+
+
+_INPUTS = _both(
+    {
+        **dict.fromkeys(["x", "mask", *_STATES, *(f"{name}_grad" for name in _RESULTS)], 0),
+        **{"input_dropout": 1, "recurrent_dropout": 1},
+    }
+)
+_OUTPUTS = _both(dict.fromkeys([*_RESULTS, "x_grad", *(f"{name}_grad" for name in _STATES)], 0))
 
 
 def _forward(op: Any) -> Rows:

@@ -104,7 +104,9 @@ def _layer(
     layer = layer_class(row.units, return_sequences=return_sequences, dtype=dtype, **options)
     directions = row.directions
     if directions == 2:
-        layer = keras.layers.Bidirectional(layer, dtype=dtype)
+        package = layer_class.__module__.partition(".")[0]
+        module = "keras.layers" if package == "keras" else f"{package}.keras"
+        layer = importlib.import_module(module).Bidirectional(layer, dtype=dtype)
     width = row.inputs if k == 0 else row.width
     layer.build((row.batch, row.time, width))
     cells = problem.weights.cells[k * directions : (k + 1) * directions]

@@ -136,12 +136,13 @@ double BackwardSchedule::SliceTime(const Problem& problem) const {
 int64_t BackwardSchedule::Group(const Problem& problem, int threads) const {
   const int64_t vectors = problem.units / problem.lanes;
   if (slices_ > 0) return kColumns * problem.lanes;
-  const int64_t share = CeilDiv(vectors, threads);
+  const int64_t share =
+      Min(CeilDiv(problem.together * vectors, threads), vectors);
   if (!problem.multiplies) return problem.lanes * Max(1, share);
   const int64_t rows = CeilDiv(problem.rows, Max(steps_, 1));
   // Two items for each thread. A kernel with fewer sums than hide the latency
   // of multiply-adds takes as long with twice the columns.
-  int64_t columns = vectors / (2 * threads);
+  int64_t columns = problem.together * vectors / (2 * threads);
   if (Min(rows, kRows) * columns < 8) columns = share;
   return problem.lanes * Max(1, Min(columns, kColumns));
 }

@@ -48,12 +48,12 @@ inline uint64_t MixHash(uint64_t hash, uint64_t value) {
 }
 
 // Runs `count` layer directions side by side; `count` is 1 or kMaxTogether.
-// `kept` may be set if `count` is 1 and packs_weights holds. If it is filled,
-// the engine reads the packed weights from it. If not, the engine packs the
-// weights into it, and the caller marks it as filled.
+// kept[k] may be set if packs_weights holds for layers[k]. If it is filled, the
+// engine reads the packed weights from it. If not, the engine packs the weights
+// into it, and the caller marks it as filled.
 template <class T>
 using ForwardFunction = void (*)(const EngineForward<T>* layers, int count,
-                                 int threads, cpu::PackedWeights* kept);
+                                 int threads, cpu::PackedWeights* const* kept);
 template <class T>
 using BackwardFunction = void (*)(const EngineBackward<T>* layers, int count,
                                   int threads);

@@ -1,5 +1,7 @@
 #include "backends/cpu/forward_schedule.h"
 
+#include <numeric>
+
 namespace tf_lstm_ops::cpu {
 namespace {
 
@@ -36,8 +38,12 @@ int64_t ChunkRows(const ForwardSchedule::Problem& problem, int threads) {
              ChunkBytes(problem.caches, threads) / problem.z_bytes);
 }
 
-int64_t SliceCount(int64_t batch, int threads) {
-  return CeilDiv(CeilDiv(batch, ForwardSchedule::kBandRows), threads) * threads;
+// The least number of slices of a layer direction that gives all threads as
+// many of the slices of `together` directions.
+int64_t SliceCount(int64_t batch, int threads, int together) {
+  const int64_t multiple = threads / std::gcd(threads, together);
+  return CeilDiv(CeilDiv(batch, ForwardSchedule::kBandRows), multiple) *
+         multiple;
 }
 
 int64_t StepPhases(const ForwardSchedule::Problem& problem) {
@@ -80,7 +86,7 @@ ForwardSchedule::ForwardSchedule(const Problem& problem, int threads)
       units_(problem.units),
       hidden_(problem.hidden),
       slices_(regime() == Regime::kSlices
-                  ? SliceCount(rows_.batch, plan_.threads)
+                  ? SliceCount(rows_.batch, plan_.threads, problem.together)
                   : 0),
       slice_rows_(slices_ > 0 ? CeilDiv(rows_.batch, slices_) : 0),
       chunk_rows_(ChunkRows(problem, plan_.threads)),
@@ -116,7 +122,8 @@ ForwardSchedule::Plan ForwardSchedule::Choose(const Problem& problem,
   for (int t = 2; t <= most(vectors); ++t) {
     consider(Regime::kUnits, t, UnitsTime(problem, t));
   }
-  const int64_t slices = problem.rows.batch / kMinSliceRows;
+  const int64_t slices =
+      problem.together * (problem.rows.batch / kMinSliceRows);
   for (int t = 1; t <= most(slices) && slices > 0; ++t) {
     consider(Regime::kSlices, t, SlicesTime(problem, t));
   }
@@ -176,7 +183,8 @@ double ForwardSchedule::SlicesTime(const Problem& problem, int threads) {
   const Rates& rates = problem.rates;
   const auto steps = static_cast<double>(Max(problem.rows.steps, 1));
   const int64_t vectors = problem.units / problem.lanes;
-  const int64_t slices = SliceCount(problem.rows.batch, threads);
+  const int64_t slices =
+      SliceCount(problem.rows.batch, threads, problem.together);
   const int64_t rows =
       CeilDiv(problem.rows.size(), Max(problem.rows.steps, 1) * slices);
   const ProductSize input = InputProduct(problem, rows);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <optional>
 
 #include "backends/cpu/engine.h"
 #include "backends/cpu/engine_arguments.h"
@@ -87,12 +88,19 @@ WeightsKey KeyOf(const EngineForward<T>& args, int threads) {
           static_cast<uint64_t>(hidden), hash};
 }
 
+// Runs `count` layer directions. kept[k] keeps the weights of layers[k].
 template <class T>
-void RunLayer(const EngineForward<T>& args, int threads, KeptWeights* kept) {
-  const bool keeps = kept && args.valid->size() > 0 && PacksWeights(args);
-  PackedWeightsUse weights(keeps ? kept->Find(KeyOf(args, threads)) : nullptr);
-  ForwardOf(args)(&args, 1, threads, weights.get());
-  weights.Filled();
+void RunLayers(const EngineForward<T>* layers, int count, int threads,
+               KeptWeights* kept) {
+  const bool keeps = kept && layers->valid->size() > 0 && PacksWeights(*layers);
+  std::optional<PackedWeightsUse> uses[kMaxTogether];
+  PackedWeights* weights[kMaxTogether] = {};
+  for (int k = 0; keeps && k < count; ++k) {
+    uses[k].emplace(kept[k].Find(KeyOf(layers[k], threads)));
+    weights[k] = uses[k]->get();
+  }
+  ForwardOf (*layers)(layers, count, threads, weights);
+  for (int k = 0; keeps && k < count; ++k) uses[k]->Filled();
 }
 
 // The arguments of all layer directions, made contiguous.
@@ -122,7 +130,7 @@ template <class T>
 void ComputeForward(const LayerForward<T>& layer, const PackedSequence& valid,
                     int threads, KeptWeights* kept) {
   const ForwardArguments<T> arguments(layer, valid);
-  RunLayer(arguments.engine(), threads, kept);
+  RunLayers(&arguments.engine(), 1, threads, kept);
   arguments.Finish();
 }
 
@@ -140,17 +148,23 @@ void ComputeBackward(const LayerBackward<T>& layer, const PackedSequence& valid,
 
 template <class T>
 void ComputeForward(const std::vector<LayerForward<T>>& layers,
-                    const PackedSequences& valid, int threads) {
+                    const PackedSequences& valid, int threads,
+                    KeptWeights* kept) {
+  if (layers.size() == 1) {
+    return ComputeForward(layers[0], valid[0], threads, kept);
+  }
   const auto all = MakeArguments<ForwardArguments<T>>(layers, valid);
   const auto engines = Engines<EngineForward<T>>(all);
-  ForwardOf(engines[0])(engines.data(), static_cast<int>(engines.size()),
-                        threads, nullptr);
+  RunLayers(engines.data(), static_cast<int>(engines.size()), threads, kept);
   for (const auto& arguments : all) arguments->Finish();
 }
 
 template <class T>
 void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
                      const PackedSequences& valid, int threads) {
+  if (layers.size() == 1) {
+    return ComputeBackward(layers[0], valid[0], threads);
+  }
   const auto all = MakeArguments<BackwardArguments<T>>(layers, valid);
   const auto engines = Engines<EngineBackward<T>>(all);
   BackwardOf(engines[0])(engines.data(), static_cast<int>(engines.size()),
@@ -165,7 +179,7 @@ void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
   template void ComputeBackward(const LayerBackward<T>&,                      \
                                 const PackedSequence&, int);                  \
   template void ComputeForward(const std::vector<LayerForward<T>>&,           \
-                               const PackedSequences&, int);                  \
+                               const PackedSequences&, int, KeptWeights*);    \
   template void ComputeBackward(const std::vector<LayerBackward<T>>&,         \
                                 const PackedSequences&, int);
 TF_LSTM_OPS_INSTANTIATE(float)

@@ -30,12 +30,13 @@ using PackedSequences = std::vector<PackedSequence>;
 
 // Compute the passes of independent layer directions, such as the two
 // directions of a layer. There are from 1 to kMaxTogether of them. They run
-// side by side where that is faster. valid[d] belongs to layers[d]. In the
-// backward pass all layer directions but the first may add to the x_grad of the
-// first. Throw std::bad_alloc.
+// side by side where that is faster. valid[d] belongs to layers[d], and so does
+// kept[d] if `kept` is not null. In the backward pass all layer directions but
+// the first may add to the x_grad of the first. Throw std::bad_alloc.
 template <class T>
 void ComputeForward(const std::vector<LayerForward<T>>& layers,
-                    const PackedSequences& valid, int threads);
+                    const PackedSequences& valid, int threads,
+                    KeptWeights* kept = nullptr);
 template <class T>
 void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
                      const PackedSequences& valid, int threads);

@@ -47,10 +47,11 @@ class ForwardKernel : public tf::Kernel {
   Status Compute(const KernelContext& context) override {
     CudaCall<T> call(kLstm.forward());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
-    TF_LSTM_OPS_RETURN_IF_ERROR(CheckProjection(call.sizes, call.shape_of()));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        CheckProjection(kLstm, call.sizes, call.shape_of()));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckUnprojected(call.sizes));
     LayerForward<T> layer;
-    SetLayer(kLstm, attributes_, call.sizes, &call, &layer);
+    SetLayer(kLstm, attributes_, call.sizes, 0, call.In("x"), &call, &layer);
     const ReserveLayout reserve = MakeReserve(attributes_, call);
     for (const Shape& shape : ForwardShapes(kLstm, attributes_, call.sizes,
                                             training_ ? reserve.size() : 0)) {
@@ -110,15 +111,16 @@ class GradKernel : public tf::Kernel {
   Status Compute(const KernelContext& context) override {
     CudaCall<T> call(kLstm.gradient());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
-    TF_LSTM_OPS_RETURN_IF_ERROR(CheckProjection(call.sizes, call.shape_of()));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        CheckProjection(kLstm, call.sizes, call.shape_of()));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckUnprojected(call.sizes));
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        CheckOutputs(attributes_, call.sizes, call.shape_of()));
+        CheckOutputs(kLstm, attributes_, call.sizes, call.shape_of()));
     const ReserveLayout reserve = MakeReserve(attributes_, call);
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckReserve(call.shape_of(), reserve.size()));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context));
     LayerBackward<T> layer;
-    SetLayer(kLstm, attributes_, call.sizes, &call, &layer);
+    SetLayer(kLstm, attributes_, call.sizes, 0, call.In("x"), &call, &layer);
     SetInputGrads(
         kLstm, call.sizes, [&](size_t n) { return call.Out(n); }, &layer);
     layer.final_h_grad = {call.In("final_h_grad"), call.sizes.cell};

@@ -1,3 +1,7 @@
+#include <cstring>
+#include <mutex>
+#include <set>
+
 #include "core/activation.h"
 #include "dialects/keras/signatures.h"
 
@@ -100,7 +104,94 @@ Signature GruGrad(const Signature& forward, const char* op) {
   return s;
 }
 
+// A copy of a text that lives as long as the process. Thread-safe.
+const char* Kept(const std::string& text) {
+  static std::mutex mutex;
+  static std::set<std::string> texts;
+  const std::lock_guard<std::mutex> lock(mutex);
+  return texts.insert(text).first->c_str();
+}
+
+const char* BidirectionalName(const char* op) {
+  constexpr std::string_view kPrefix = "TfLstmOps>Keras";
+  return Kept(std::string(kPrefix) + "Bidirectional" + (op + kPrefix.size()));
+}
+
+// An argument of the second layer.
+Argument OfBackward(Argument argument) {
+  argument.name = Kept(BackwardName(argument.name));
+  if (argument.like) argument.like = Kept(BackwardName(argument.like));
+  return argument;
+}
+
+// Attributes without go_backwards, by the definitions of some.
+std::vector<const char*> WithoutDirection(
+    const std::vector<const char*>& attributes) {
+  std::vector<const char*> others;
+  for (const char* attribute : attributes) {
+    if (std::strncmp(attribute, "go_backwards", 12) != 0) {
+      others.push_back(attribute);
+    }
+  }
+  return others;
+}
+
+// The final states of a layer or their gradients: of `arguments`, those whose
+// names begin with final_.
+Arguments FinalStates(const Arguments& arguments) {
+  Arguments states;
+  for (const Argument& argument : arguments) {
+    if (std::strncmp(argument.name, "final_", 6) == 0) {
+      states.push_back(argument);
+    }
+  }
+  return states;
+}
+
+void Append(const Arguments& more, Arguments* arguments) {
+  arguments->insert(arguments->end(), more.begin(), more.end());
+}
+void AppendOfBackward(const Arguments& more, Arguments* arguments) {
+  for (const Argument& argument : more) {
+    arguments->push_back(OfBackward(argument));
+  }
+}
+
 }  // namespace
+
+std::string BackwardName(const std::string& name) { return "backward_" + name; }
+
+Signature MakeBidirectional(const Signature& layer) {
+  const Arguments states = FinalStates(layer.outputs);
+  Arguments inputs = layer.inputs, outputs = {{"output", {kB, kAny, kAny}}};
+  for (Argument input : layer.inputs) {
+    const std::string_view name = input.name;
+    if (name == "mask") continue;
+    input.optional |= name == "x";
+    inputs.push_back(OfBackward(input));
+  }
+  Append(states, &outputs);
+  AppendOfBackward(states, &outputs);
+  outputs.push_back({"reserve", {kAny}});
+  return {BidirectionalName(layer.op), WithoutDirection(layer.attributes),
+          std::move(inputs), std::move(outputs)};
+}
+
+Signature MakeBidirectionalGrad(const Signature& layer, const Signature& grad) {
+  const Arguments grads = FinalStates(grad.inputs);
+  Arguments inputs = MakeBidirectional(layer).inputs;
+  Append({{"output", {kB, kAny, kAny}},
+          {"reserve", {kAny}},
+          {"output_grad", {kB, kAny, kAny}}},
+         &inputs);
+  Append(grads, &inputs);
+  AppendOfBackward(grads, &inputs);
+  Arguments outputs = grad.outputs, of_backward = grad.outputs;
+  of_backward.front() = Like("x_grad", "x");
+  AppendOfBackward(of_backward, &outputs);
+  return {BidirectionalName(grad.op), WithoutDirection(grad.attributes),
+          std::move(inputs), std::move(outputs)};
+}
 
 const Signature& KerasLSTM() {
   static const Signature signature = [] {

@@ -24,6 +24,7 @@ struct OpVariant {
   const Signature& (*forward)();
   const Signature& (*gradient)();
   bool has_layer_norm = false;
+  int directions = 1;  // 2: forwards and backwards
 
   constexpr bool is_lstm() const { return IsLstm(cell); }
   constexpr int gates() const { return GateCount(cell); }
@@ -48,6 +49,24 @@ inline constexpr OpVariant kLayerNormGru = {CellKind::kLayerNormGru, kOrderURN,
                                             &KerasLayerNormGRU,
                                             &KerasLayerNormGRUGrad,
                                             /*has_layer_norm=*/true};
+
+template <const OpVariant& kLayer>
+constexpr OpVariant BidirectionalOf() {
+  return {kLayer.cell,
+          kLayer.order,
+          &Bidirectional<kLayer.forward>,
+          &BidirectionalGrad<kLayer.forward, kLayer.gradient>,
+          kLayer.has_layer_norm,
+          2};
+}
+template <const OpVariant& kLayer>
+inline constexpr OpVariant kBidirectional = BidirectionalOf<kLayer>();
+
+// The name of an input of a direction. The first one has the names of the
+// layer's op.
+inline std::string NameIn(int direction, const char* name) {
+  return direction == 0 ? name : BackwardName(name);
+}
 
 // The size of h. Only KerasLSTM has it apart from the number of units.
 inline int64_t HiddenSize(const Sizes& sizes) {
@@ -80,7 +99,10 @@ struct Attributes {
     } else if (variant.is_lstm()) {
       TF_LSTM_OPS_RETURN_IF_ERROR(InitLstm(reader));
     }
-    TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("go_backwards", &go_backwards));
+    if (variant.directions == 1) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(
+          reader.GetAttr("go_backwards", &go_backwards));
+    }
     TF_LSTM_OPS_RETURN_IF_ERROR(
         reader.GetAttr("zero_output_for_mask", &zero_output_for_mask));
     return reader.GetAttr("return_sequences", &return_sequences);
@@ -126,38 +148,49 @@ inline std::vector<Shape> ForwardShapes(const OpVariant& variant,
                                         int64_t reserve_size) {
   const int64_t hidden = HiddenSize(sizes);
   std::vector<Shape> shapes = {
-      Shape({sizes.batch, attributes.OutputSteps(sizes), hidden}),
-      Shape({sizes.batch, hidden})};
-  if (variant.is_lstm()) shapes.push_back(Shape({sizes.batch, sizes.cell}));
+      Shape({sizes.batch, attributes.OutputSteps(sizes),
+             variant.directions * hidden})};
+  for (int d = 0; d < variant.directions; ++d) {
+    shapes.push_back(Shape({sizes.batch, hidden}));
+    if (variant.is_lstm()) shapes.push_back(Shape({sizes.batch, sizes.cell}));
+  }
   shapes.push_back(Shape({reserve_size}));
   return shapes;
 }
 
-// Checks that h is smaller than the cell state with a projection, and of the
-// same size without. Error: InvalidArgument.
-inline Status CheckProjection(const Sizes& sizes, const ShapeOf& shape_of) {
+// Checks for each direction that h is smaller than the cell state with a
+// projection, and of the same size without. Error: InvalidArgument.
+inline Status CheckProjection(const OpVariant& variant, const Sizes& sizes,
+                              const ShapeOf& shape_of) {
   const int64_t cell = sizes.cell, hidden = HiddenSize(sizes);
-  if (!shape_of("projection").rank_known()) {
-    if (hidden == cell) return Status();
-    return InvalidArgument("initial_h.dim_size(1) != cell_size: ", hidden,
-                           " vs. ", cell, "; the projection is absent");
+  for (int d = 0; d < variant.directions; ++d) {
+    const std::string name = NameIn(d, "projection");
+    const bool projects = shape_of(name.c_str()).rank_known();
+    if (!projects && hidden != cell) {
+      return InvalidArgument(NameIn(d, "initial_h"),
+                             ".dim_size(1) != cell_size: ", hidden, " vs. ",
+                             cell, "; the ", name, " is absent");
+    }
+    if (projects && (hidden <= 0 || hidden >= cell)) {
+      return InvalidArgument(name, ".dim_size(1) must be positive and below ",
+                             cell, " but is ", hidden);
+    }
   }
-  if (hidden > 0 && hidden < cell) return Status();
-  return InvalidArgument("projection.dim_size(1) must be positive and below ",
-                         cell, " but is ", hidden);
+  return Status();
 }
 
-// Checks the number of time steps of a gradient op's inputs output and
-// output_grad. Error: InvalidArgument.
-inline Status CheckOutputs(const Attributes& attributes, const Sizes& sizes,
+// Checks the sizes of a gradient op's inputs output and output_grad that its
+// signature leaves open. Error: InvalidArgument.
+inline Status CheckOutputs(const OpVariant& variant,
+                           const Attributes& attributes, const Sizes& sizes,
                            const ShapeOf& shape_of) {
-  const int64_t steps = attributes.OutputSteps(sizes);
   for (const char* name : {"output", "output_grad"}) {
-    const int64_t got = shape_of(name).dim(1);
-    if (got != steps) {
-      return InvalidArgument(name, ".dim_size(1) != time_length: ", got,
-                             " vs. ", steps);
-    }
+    const Shape shape = shape_of(name);
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        CheckDim(name, shape, 1, "time_length", attributes.OutputSteps(sizes)));
+    TF_LSTM_OPS_RETURN_IF_ERROR(
+        CheckDim(name, shape, 2, "hidden_size of all directions",
+                 variant.directions * HiddenSize(sizes)));
   }
   return Status();
 }
@@ -232,61 +265,69 @@ inline RnnConfig MakeConfig(const OpVariant& variant,
   return config;
 }
 
-// The sequence of a call: batch-major, outputs in the order of processing.
-// `mask` [B, T] is as in Sequence: it may be null and is not owned.
-inline Sequence MakeSequence(const Attributes& attributes, const Sizes& sizes,
-                             const bool* mask) {
+// The sequence of a direction: batch-major. `mask` [B, T] is as in Sequence: it
+// may be null and is not owned. One direction writes its outputs in the order
+// of processing. Two directions write all outputs by time step, but keep the
+// order for the last one.
+inline Sequence MakeSequence(const OpVariant& variant,
+                             const Attributes& attributes, const Sizes& sizes,
+                             const bool* mask, int direction) {
   Sequence sequence;
   sequence.batch = sizes.batch;
   sequence.time = sequence.steps = sizes.time;
   sequence.time_major = false;
-  sequence.reversed = attributes.go_backwards;
-  sequence.outputs_in_order = true;
+  sequence.reversed = attributes.go_backwards || direction > 0;
+  sequence.outputs_in_order =
+      variant.directions == 1 || !attributes.return_sequences;
   sequence.mask = mask;
   return sequence;
 }
 
 // Fills a layer direction from the inputs of `call`, which has In, Mask and
-// Weights as CpuCall has.
+// Weights as CpuCall has. x is that of the layer's op.
 template <class T, class Call>
 void SetLayer(const OpVariant& variant, const Attributes& attributes,
-              const Sizes& sizes, Call* call, LayerDirection<T>* layer) {
+              const Sizes& sizes, int direction, const T* x, Call* call,
+              LayerDirection<T>* layer) {
   const int64_t cell = sizes.cell, input = sizes.input;
   const int64_t hidden = HiddenSize(sizes);
   const int gates = variant.gates();
-  layer->config = MakeConfig(variant, attributes, sizes);
-  layer->sequence = MakeSequence(attributes, sizes, call->Mask("mask"));
-  layer->x = call->In("x");
-  layer->x_stride = input;
-  layer->h0 = {call->In("initial_h"), hidden};
-  layer->c0 = {call->In("initial_c"), cell};
-  const auto by_input = [&](const auto* data) {
-    return ByInput(data, gates, cell);
+  const auto in = [&](const char* name) {
+    return call->In(NameIn(direction, name).c_str());
   };
-  layer->weights.input =
-      call->Weights("kernel", 0, input * gates * cell, by_input);
-  layer->weights.recurrent =
-      call->Weights("recurrent_kernel", 0, hidden * gates * cell, by_input);
+  const auto weights = [&](const char* name, int64_t rows, int blocks,
+                           int64_t columns) {
+    return call->Weights(
+        NameIn(direction, name).c_str(), 0, rows * blocks * columns,
+        [&](const auto* data) { return ByInput(data, blocks, columns); });
+  };
+  layer->config = MakeConfig(variant, attributes, sizes);
+  layer->sequence =
+      MakeSequence(variant, attributes, sizes, call->Mask("mask"), direction);
+  layer->x = x;
+  layer->x_stride = input;
+  layer->h0 = {in("initial_h"), hidden};
+  layer->c0 = {in("initial_c"), cell};
+  layer->weights.input = weights("kernel", input, gates, cell);
+  layer->weights.recurrent = weights("recurrent_kernel", hidden, gates, cell);
   if (layer->config.projected()) {
-    layer->weights.projection = call->Weights(
-        "projection", 0, cell * hidden,
-        [&](const auto* data) { return ByInput(data, 1, hidden); });
+    layer->weights.projection = weights("projection", cell, 1, hidden);
   }
-  SetBiases(variant, cell, call->In("bias"), &layer->weights);
-  layer->weights.peephole = Peepholes(call->In("peephole"), cell);
-  layer->weights.input_scale = call->In("input_gamma");
-  layer->weights.recurrent_scale = call->In("recurrent_gamma");
-  layer->weights.state_scale = call->In("state_gamma");
-  layer->weights.state_offset = call->In("state_beta");
+  SetBiases(variant, cell, in("bias"), &layer->weights);
+  layer->weights.peephole = Peepholes(in("peephole"), cell);
+  layer->weights.input_scale = in("input_gamma");
+  layer->weights.recurrent_scale = in("recurrent_gamma");
+  layer->weights.state_scale = in("state_gamma");
+  layer->weights.state_offset = in("state_beta");
   const auto dropout = [&](const char* name, int64_t width) -> Multipliers<T> {
-    return {call->In(name), sizes.batch * width, width, 1};
+    return {in(name), sizes.batch * width, width, 1};
   };
   layer->input_dropout = dropout("input_dropout", input);
   layer->recurrent_dropout = dropout("recurrent_dropout", hidden);
 }
 
-// Sets the gradients with respect to the inputs. out(n) is output n of the
-// gradient op.
+// Sets the gradients with respect to the inputs of a direction. out(n) is
+// output n of the layer's gradient op.
 template <class T, class Out>
 void SetInputGrads(const OpVariant& variant, const Sizes& sizes, const Out& out,
                    LayerBackward<T>* layer) {

@@ -3,6 +3,8 @@
 #ifndef TF_LSTM_OPS_DIALECTS_KERAS_SIGNATURES_H_
 #define TF_LSTM_OPS_DIALECTS_KERAS_SIGNATURES_H_
 
+#include <string>
+
 #include "core/signature.h"
 
 namespace tf_lstm_ops::keras {
@@ -62,6 +64,39 @@ const Signature& KerasResetBeforeGRUGrad();
 // the CPU has kernels.
 const Signature& KerasLayerNormGRU();
 const Signature& KerasLayerNormGRUGrad();
+
+// The name of an input or output of the layer that reads backwards. `name` is
+// that of the other layer.
+std::string BackwardName(const std::string& name);
+
+// Two layers of one kind with the same sizes and attributes, by the signatures
+// of the layer's op. The first layer reads forwards, the second one backwards.
+// The ops' names have Bidirectional behind Keras. Only the CPU has kernels.
+// Inputs: those of the layer's op; then, with names by BackwardName, those of
+//   the second layer: all but the mask. backward_x may be absent: both layers
+//   read x then.
+// Attributes: those of the layer's op but go_backwards.
+// Outputs: output [B,T,2P], h of the first layer and behind it h of the second
+//   one at the same time step; without return_sequences, the last output of
+//   each, [B,1,2P]. The final states of the first and of the second layer.
+//   reserve, that of the first layer and behind it that of the second one.
+Signature MakeBidirectional(const Signature& layer);
+// Inputs: those of the op above, its output and reserve, and the gradients of
+// its other outputs. Outputs: those of the layer's gradient op for the first
+// layer, then for the second one. backward_x_grad is empty if backward_x is
+// absent.
+Signature MakeBidirectionalGrad(const Signature& layer, const Signature& grad);
+
+template <const Signature& (*kLayer)()>
+const Signature& Bidirectional() {
+  static const Signature signature = MakeBidirectional(kLayer());
+  return signature;
+}
+template <const Signature& (*kLayer)(), const Signature& (*kGrad)()>
+const Signature& BidirectionalGrad() {
+  static const Signature signature = MakeBidirectionalGrad(kLayer(), kGrad());
+  return signature;
+}
 
 }  // namespace tf_lstm_ops::keras
 

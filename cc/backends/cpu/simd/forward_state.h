@@ -64,14 +64,13 @@ struct Forward {
   using V = VecT<T>;
   static constexpr int64_t kBandRows = ForwardSchedule::kBandRows;
 
-  // With `keeps_weights` the packed weights are outside of the scratch memory.
-  // With `filled` they have been packed before.
+  // With `kept` the packed weights are outside of the scratch memory.
   Forward(const EngineForward<T>& args, const ForwardFunctions<T>& functions,
-          int threads, int together, bool keeps_weights, bool filled)
+          int threads, int together, const cpu::PackedWeights* kept)
       : args(args),
         functions(functions),
-        keeps_weights(keeps_weights),
-        filled(filled),
+        keeps_weights(kept != nullptr),
+        filled(kept && kept->filled()),
         single_step(args),
         schedule(MakeProblem(together), threads) {}
 

@@ -94,33 +94,37 @@ void RunPasses(Pass* const (&passes)[kCount]) {
   RunJobs(jobs, kCount, threads);
 }
 
-template <class T>
-void RunAlone(const EngineForward<T>& layer, int threads,
-              cpu::PackedWeights* kept) {
-  Forward<T> pass(layer, FunctionsOf<T>(layer.config.cell).forward, threads, 1,
-                  kept != nullptr, kept && kept->filled());
-  if (kept) {
+// Gives passes with kept weights the memory of these weights, and runs them.
+template <class T, int kCount>
+void RunForwardPasses(Forward<T>* const (&passes)[kCount],
+                      cpu::PackedWeights* const* kept) {
+  for (int k = 0; k < kCount; ++k) {
+    if (!kept[k]) continue;
     Scratch<T> size(nullptr);
-    pass.PlaceWeights(&size);
-    Scratch<T> memory(static_cast<T*>(kept->Memory(size.used() * sizeof(T))));
-    pass.PlaceWeights(&memory);
+    passes[k]->PlaceWeights(&size);
+    Scratch<T> memory(
+        static_cast<T*>(kept[k]->Memory(size.used() * sizeof(T))));
+    passes[k]->PlaceWeights(&memory);
   }
-  RunPasses<T, Forward<T>>({&pass});
+  RunPasses<T, Forward<T>>(passes);
 }
 
 template <class T>
 void RunForward(const EngineForward<T>* layers, int count, int threads,
-                cpu::PackedWeights* kept) {
+                cpu::PackedWeights* const* kept) {
+  const auto& functions = FunctionsOf<T>(layers->config.cell).forward;
   if (count == cpu::kMaxTogether) {
-    const auto& functions = FunctionsOf<T>(layers->config.cell).forward;
-    Forward<T> first(layers[0], functions, threads, count, false, false);
-    Forward<T> second(layers[1], functions, threads, count, false, false);
+    Forward<T> first(layers[0], functions, threads, count, kept[0]);
+    Forward<T> second(layers[1], functions, threads, count, kept[1]);
     if (cpu::RunsSideBySide(layers->config, sizeof(T),
                             first.schedule.threads())) {
-      return RunPasses<T, Forward<T>>({&first, &second});
+      return RunForwardPasses<T>({&first, &second}, kept);
     }
   }
-  for (int k = 0; k < count; ++k) RunAlone(layers[k], threads, kept);
+  for (int k = 0; k < count; ++k) {
+    Forward<T> pass(layers[k], functions, threads, 1, kept[k]);
+    RunForwardPasses<T>({&pass}, kept + k);
+  }
 }
 
 template <class T>

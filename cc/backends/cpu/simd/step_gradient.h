@@ -89,13 +89,10 @@ void RunStepGradient(const LayerBackward<T>& args, int threads) {
   const Step step = {args};
   const int64_t group = kLanes<T> * CeilDiv(vectors, threads);
   const int64_t size = args.config.cell_size;
+  const auto run = args.weights.has_peephole() ? &Step::template Run<true>
+                                               : &Step::template Run<false>;
   RunItems(CeilDiv(size, group), threads, [&](int64_t item, int) {
-    const int64_t end = Min((item + 1) * group, size);
-    if (args.weights.has_peephole()) {
-      step.template Run<true>(item * group, end);
-    } else {
-      step.template Run<false>(item * group, end);
-    }
+    (step.*run)(item * group, Min((item + 1) * group, size));
   });
 }
 

@@ -1,0 +1,159 @@
+"""Bidirectional: keras.layers.Bidirectional on one fused op for both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tf_lstm_ops import _keras_private, _placement, converters
+from tf_lstm_ops.keras import directions
+from tf_lstm_ops.keras.activations import name_of
+from tf_lstm_ops.keras.fused import PACKAGE
+from tf_lstm_ops.keras.gru import GRU
+from tf_lstm_ops.keras.lstm import LSTM
+from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
+
+# Classes whose layers have nothing but the op between their inputs and outputs.
+_KINDS = (LSTM, GRU, LSTMOfCell, GRUOfCell)
+# What both layers must have alike, where they have it. The op has one attribute for both.
+_ALIKE = (
+    *("units", "use_bias", "compute_dtype", "return_sequences", "zero_output_for_mask"),
+    *("reset_after", "cell_clip", "projection_size", "use_peephole"),
+    *("layer_normalization", "layer_normalization_epsilon"),
+)
+
+
+@keras.saving.register_keras_serializable(package=PACKAGE)
+class Bidirectional(keras.layers.Bidirectional):
+    """``keras.layers.Bidirectional`` with one fused op for both directions.
+
+    Arguments, weights, names and files are those of ``keras.layers.Bidirectional``, and so are the
+    results. One op computes both directions if both layers are a `LSTM` or a `GRU` of this package
+    with equal options, on the CPU. Else each layer computes its own direction. `fallback_reason`
+    says why.
+
+    >>> import numpy as np
+    >>> from tf_lstm_ops.keras import LSTM, Bidirectional
+    >>> layer = Bidirectional(LSTM(4, return_sequences=True), merge_mode="sum")
+    >>> layer(np.ones((32, 10, 8), "float32")).shape
+    TensorShape([32, 10, 4])
+    >>> layer.uses_fused_op
+    True
+
+    Args:
+      layer: the layer that reads forwards; a copy of it reads backwards.
+      merge_mode: "concat", "sum", "ave", "mul" or None: how the outputs become one; None returns
+        both.
+      weights: initial weights, of both layers one after the other.
+      backward_layer: the layer that reads backwards, with ``go_backwards=True``; None: a copy of
+        ``layer``.
+      **kwargs: other arguments of ``keras.layers.Bidirectional``, such as ``name`` and ``dtype``.
+
+    Call arguments:
+      sequences: [B, T, I].
+      initial_state: list of the states of the first layer, then of the second one; None: zeros.
+      mask: boolean [B, T].
+      training: whether dropout applies.
+
+    Call returns:
+      The output of the wrapped layers, merged: 2P columns with "concat", else P. With
+      ``return_state``, a tuple of it and the final states of the first and of the second layer.
+
+    Raises:
+      ValueError: an argument is not valid in ``keras.layers.Bidirectional``.
+    """
+
+    @property
+    def uses_fused_op(self) -> bool:
+        """Whether one op computes both directions."""
+        return self.fallback_reason is None
+
+    @property
+    def fallback_reason(self) -> str | None:
+        """Why each layer computes its own direction; None if one op computes both."""
+        first, second = layers = self.forward_layer, self.backward_layer
+        for layer in layers:
+            if type(layer) not in _KINDS:
+                return f"{layer.name} is a {type(layer).__name__}, not one of {PACKAGE}.keras"
+            if (reason := layer.fallback_reason) is not None:
+                return f"{layer.name}: {reason}"
+            if layer.activity_regularizer is not None:
+                return f"{layer.name} has an activity_regularizer"
+        if first.go_backwards:
+            return f"{first.name} has go_backwards=True"
+        if first._op != second._op:
+            return f"{first.name} and {second.name} are layers of different kinds"
+        for name in _ALIKE:
+            if getattr(first, name, None) != getattr(second, name, None):
+                return f"{first.name} and {second.name} have another {name}"
+        for name in ("activation", "recurrent_activation"):
+            if name_of(getattr(first, name)) != name_of(getattr(second, name)):
+                return f"{first.name} and {second.name} have another {name}"
+        return None
+
+    def call(
+        self,
+        sequences: Any,
+        initial_state: Sequence[tf.Tensor] | None = None,
+        mask: tf.Tensor | None = None,
+        training: bool | None = None,
+    ) -> Any:
+        """Runs the layer; ``__call__`` calls it.
+
+        Args:
+          sequences: [B, T, I]; or a RaggedTensor [B, (steps), I].
+          initial_state: the states of both layers; None: zeros.
+          mask: [B, T] boolean, or None.
+          training: whether dropout applies.
+
+        Returns:
+          The merged output, or a tuple of it and the final states.
+        """
+        if self._is_apart(sequences):
+            return super().call(
+                sequences, initial_state=initial_state, mask=mask, training=training
+            )
+        # Both layers get the same tensor, which the op then reads once.
+        sequences = tf.cast(sequences, self.forward_layer.compute_dtype)
+        options = {"mask": mask, "training": training}
+        half = len(initial_state or ()) // 2
+        of_first, of_second = (
+            None if initial_state is None else initial_state[part]
+            for part in (slice(half), slice(half, None))
+        )
+        first, second = directions.joined(
+            lambda: self.forward_layer(sequences, initial_state=of_first, **options),
+            lambda: self.backward_layer(sequences, initial_state=of_second, **options),
+        )
+        if not self.return_state:
+            return self._merged(first)
+        output, states = self._merged(first[0]), (*first[1:], *second[1:])
+        return (*output, *states) if self.merge_mode is None else (output, *states)
+
+    def _is_apart(self, sequences: Any) -> bool:
+        """Whether each layer computes its own direction in this call."""
+        if isinstance(sequences, tf.RaggedTensor) or sequences.shape[1] == 0:
+            return True
+        if _placement.may_use_cuda() or _placement.on_metal():
+            return True
+        if converters.plain_ops_required() or directions.are_apart():
+            return True
+        if any(map(_keras_private.has_replaced_loop, (self.forward_layer, self.backward_layer))):
+            return True
+        return not self.uses_fused_op
+
+    def _merged(self, output: tf.Tensor) -> Any:
+        """The output of the op, [B, T, 2P] or [B, 2P], as merge_mode asks for it."""
+        output = tf.cast(output, self.compute_dtype)
+        if self.merge_mode == "concat":
+            return output
+        first, second = directions.split(output)
+        if self.merge_mode is None:
+            return first, second
+        if self.merge_mode == "mul":
+            return first * second
+        merged = first + second
+        return merged / 2 if self.merge_mode == "ave" else merged
