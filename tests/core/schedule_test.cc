@@ -198,6 +198,23 @@ TEST(CachesDecideTheRegime) {
         ForwardSchedule::Regime::kSlices);
 }
 
+// Two directions have the slices of one direction with half of the threads.
+TEST(DirectionsShareTheThreads) {
+  const auto slices = [](const Layer& layer, int threads) -> int64_t {
+    const PackedSequence rows = Steps(layer);
+    ForwardSchedule::Problem problem = ForwardOf(layer, rows);
+    problem.together = 2;
+    const ForwardSchedule schedule(problem, threads);
+    if (schedule.regime() != ForwardSchedule::Regime::kSlices) return 0;
+    CHECK_EQ(schedule.threads(), threads);
+    return schedule.Items(1);
+  };
+  CHECK_EQ(slices({16, 50, 64, 128}, 2), 1);
+  CHECK_EQ(slices({64, 32, 64, 128}, 2), 1);
+  CHECK_EQ(slices({64, 32, 64, 128}, 4), 2);
+  CHECK_EQ(slices({192, 32, 64, 128}, 2), 2);
+}
+
 TEST(WeightsAreFetchedAheadFromASlowSharedCacheOnly) {
   const Layer layer = {16, 25, 1024, 1024};
   const PackedSequence rows = Steps(layer);

@@ -30,10 +30,12 @@ _ALIKE = (
 class Bidirectional(keras.layers.Bidirectional):
     """``keras.layers.Bidirectional`` with one fused op for both directions.
 
-    Arguments, weights, names and files are those of ``keras.layers.Bidirectional``, and so are the
-    results. One op computes both directions if both layers are a `LSTM` or a `GRU` of this package
-    with equal options, on the CPU. Else each layer computes its own direction. `fallback_reason`
-    says why.
+    Arguments, weights, names and files are those of ``keras.layers.Bidirectional``. The results
+    are those of ``keras.layers.Bidirectional`` around the same two layers. One op
+    computes both directions if both layers are `LSTM`, or both are `GRU`, of this package, with
+    equal options. If the options do not allow it, `fallback_reason` says why, and each layer
+    computes its own direction. So it does on a GPU, under XLA, in ONNX, LiteRT and portable
+    exports, and for ragged input; `fallback_reason` does not show this.
 
     >>> import numpy as np
     >>> from tf_lstm_ops.keras import LSTM, Bidirectional
@@ -68,12 +70,12 @@ class Bidirectional(keras.layers.Bidirectional):
 
     @property
     def uses_fused_op(self) -> bool:
-        """Whether one op computes both directions."""
+        """Whether the layers' options allow one op for both directions."""
         return self.fallback_reason is None
 
     @property
     def fallback_reason(self) -> str | None:
-        """Why each layer computes its own direction; None if one op computes both."""
+        """Why the layers' options do not allow one op; None if they do."""
         first, second = layers = self.forward_layer, self.backward_layer
         for layer in layers:
             if type(layer) not in _KINDS:

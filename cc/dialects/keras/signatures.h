@@ -72,19 +72,19 @@ std::string BackwardName(const std::string& name);
 // Two layers of one kind with the same sizes and attributes, by the signatures
 // of the layer's op. The first layer reads forwards, the second one backwards.
 // The ops' names have Bidirectional behind Keras. Only the CPU has kernels.
-// Inputs: those of the layer's op; then, with names by BackwardName, those of
-//   the second layer: all but the mask. backward_x may be absent: both layers
-//   read x then.
-// Attributes: those of the layer's op but go_backwards.
-// Outputs: output [B,T,2P], h of the first layer and behind it h of the second
-//   one at the same time step; without return_sequences, the last output of
-//   each, [B,1,2P]. The final states of the first and of the second layer.
-//   reserve, that of the first layer and behind it that of the second one.
+// Inputs: all inputs of the layer's op, then those of the second layer without
+//   the mask. The latter have the prefix backward_ (BackwardName). If
+//   backward_x is absent, both layers read x.
+// Attributes: those of the layer's op without go_backwards.
+// Outputs: output [B,T,2P]: each step has h of the first layer, then h of the
+//   second one. Without return_sequences it is [B,1,2P], the last computed h of
+//   each layer. Then the final states of the first layer, those of the second
+//   one, and reserve: the first layer's part, then the second one's.
 Signature MakeBidirectional(const Signature& layer);
-// Inputs: those of the op above, its output and reserve, and the gradients of
-// its other outputs. Outputs: those of the layer's gradient op for the first
-// layer, then for the second one. backward_x_grad is empty if backward_x is
-// absent.
+// Inputs: those of MakeBidirectional(layer), its output and reserve, and the
+// gradients of all its outputs except reserve. Outputs: those of `grad` for the
+// first layer, then those for the second one with the prefix backward_. If
+// backward_x is absent, backward_x_grad is empty, and x_grad has the sum.
 Signature MakeBidirectionalGrad(const Signature& layer, const Signature& grad);
 
 template <const Signature& (*kLayer)()>
