@@ -245,16 +245,19 @@ def replaced_loops(functions: Iterable[tuple[Any, Callable[..., Any]]]) -> Itera
         yield
 
 
-def has_replaced_loop(layer: Any) -> bool:
-    """Whether a layer computes its sequences by a function of `replaced_loops`.
+def computes_otherwise(layer: Any) -> bool:
+    """Whether a layer computes its sequences by other code than its class.
 
     Args:
       layer: a layer.
 
     Returns:
-      True within that context.
+      True within the context of `replaced_loops`, if the layer has a function ``call`` of its own,
+      and if its call runs again in the backward pass (``keras.RematScope``).
     """
-    return "inner_loop" in vars(layer)
+    return bool({"inner_loop", "call"} & vars(layer).keys()) or (
+        getattr(layer, "_remat_mode", None) is not None
+    )
 
 
 def run_loop(kind: type, layer: Any, *args: Any, **kwargs: Any) -> Any:

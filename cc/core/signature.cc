@@ -33,6 +33,10 @@ const char* Describe(Extent extent) {
       return "cell_size * 3";
     case Extent::kHidden:
       return "hidden_size";
+    case Extent::kTwoCell:
+      return "cell_size * 2";
+    case Extent::kTwoHidden:
+      return "hidden_size * 2";
     case Extent::kOpaque:
       return "?";
   }
@@ -170,6 +174,10 @@ int64_t Sizes::Value(Extent extent) const {
       return cell == kUnknown ? kUnknown : cell * 3;
     case Extent::kHidden:
       return hidden;
+    case Extent::kTwoCell:
+      return cell == kUnknown ? kUnknown : cell * 2;
+    case Extent::kTwoHidden:
+      return hidden == kUnknown ? kUnknown : hidden * 2;
     case Extent::kOpaque:
       return kUnknown;
   }

@@ -28,6 +28,8 @@ enum class Extent : uint8_t {
   kTwo,        // a GRU's two biases
   kThreeCell,  // the three gates of a GRU
   kHidden,     // the size of h, which a projection may reduce
+  kTwoCell,    // h of two layers
+  kTwoHidden,  // the same, of layers that may have a projection
   kOpaque,     // not determined by the sizes
 };
 

@@ -116,6 +116,71 @@ def test_symbolic_shapes():
     assert graph[0] == "TfLstmOps>KerasBidirectionalLSTM"
 
 
+@pytest.mark.parametrize("kind", ["lstm", "own", "norm_gru"])
+@pytest.mark.parametrize("merge_mode", MODES)
+def test_static_shapes_in_a_graph(kind, merge_mode):
+    """A layer behind it is built from them."""
+    layer = make(kind, merge_mode)
+    found = []
+    width = layer.forward_layer.cell.output_size
+
+    @tf.function(input_signature=[tf.TensorSpec((None, T, I))])
+    def call(x):
+        found.extend(y.shape.as_list() for y in tf.nest.flatten(layer(x)))
+
+    call.get_concrete_function()
+    one = [None, T, 2 * width if merge_mode == "concat" else width]
+    assert found == ([one, one] if merge_mode is None else [one])
+
+
+@pytest.mark.parametrize("part", ["forward_layer", "backward_layer"])
+def test_a_layer_whose_call_was_replaced(part):
+    one, two = make(), make()
+    for made in one, two:
+        layer = getattr(made, part)
+        layer.call = lambda *args, _call=layer.call, **kwargs: 2 * _call(*args, **kwargs)
+    got = evaluate(one, inputs())
+    with directions.apart():
+        wanted = evaluate(two, inputs())
+    for a, b in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.skipif(not hasattr(keras, "RematScope"), reason="Keras has it from 3.9 on")
+@pytest.mark.parametrize("both", [True, False])
+def test_layers_that_run_again_in_the_backward_pass(both):
+    options = {"go_backwards": True, "name": "second"}
+    with keras.RematScope(mode="full"):
+        second = LSTM(4, **options)
+        layer = Bidirectional(LSTM(4), backward_layer=second) if both else None
+    layer = layer or Bidirectional(LSTM(4), backward_layer=second)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(inputs()) ** 2)
+    assert None not in tape.gradient(loss, layer.trainable_variables)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda layer: setattr(layer.backward_layer, "go_backwards", False), "go_backwards=False"),
+        (lambda layer: _set_both(layer, "return_sequences", False), "return_sequences=False"),
+    ],
+)
+def test_attributes_that_were_changed(change, reason):
+    one, two = make(), make()
+    for made in one, two:
+        change(made)
+    assert reason in one.fallback_reason
+    with directions.apart():
+        wanted = two(inputs())
+    np.testing.assert_array_equal(one(inputs()), wanted)
+
+
+def _set_both(layer, name, value):
+    for part in layer.forward_layer, layer.backward_layer:
+        setattr(part, name, value)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "mixed_bfloat16", "float64"])
 def test_types(dtype):
     one, two = make(dtype=dtype), make(dtype=dtype)

@@ -178,12 +178,17 @@ def test_set_class_and_become() -> None:
     assert type(layer) is layers.LSTM
 
 
-def test_has_replaced_loop() -> None:
+def test_computes_otherwise() -> None:
     layer = layers.LSTM(2)
-    assert not _keras_private.has_replaced_loop(layer)
+    assert not _keras_private.computes_otherwise(layer)
     with _keras_private.replaced_loops([(layer, lambda *args, **kwargs: None)]):
-        assert _keras_private.has_replaced_loop(layer)
-    assert not _keras_private.has_replaced_loop(layer)
+        assert _keras_private.computes_otherwise(layer)
+    assert not _keras_private.computes_otherwise(layer)
+    layer.call = layer.call
+    assert _keras_private.computes_otherwise(layer)
+    if hasattr(keras, "RematScope"):  # from Keras 3.9 on
+        with keras.RematScope(mode="full"):
+            assert _keras_private.computes_otherwise(layers.LSTM(2))
 
 
 def test_supports_masking_of_a_new_class() -> None:

@@ -84,8 +84,11 @@ class Bidirectional(keras.layers.Bidirectional):
                 return f"{layer.name}: {reason}"
             if layer.activity_regularizer is not None:
                 return f"{layer.name} has an activity_regularizer"
-        if first.go_backwards:
-            return f"{first.name} has go_backwards=True"
+        for layer, backwards in ((first, False), (second, True)):
+            if layer.go_backwards != backwards:
+                return f"{layer.name} has go_backwards={layer.go_backwards}"
+        if first.return_sequences != self.return_sequences:
+            return f"{first.name} has return_sequences={first.return_sequences}"
         if first._op != second._op:
             return f"{first.name} and {second.name} are layers of different kinds"
         for name in _ALIKE:
@@ -143,7 +146,7 @@ class Bidirectional(keras.layers.Bidirectional):
             return True
         if converters.plain_ops_required() or directions.are_apart():
             return True
-        if any(map(_keras_private.has_replaced_loop, (self.forward_layer, self.backward_layer))):
+        if any(map(_keras_private.computes_otherwise, (self.forward_layer, self.backward_layer))):
             return True
         return not self.uses_fused_op
 

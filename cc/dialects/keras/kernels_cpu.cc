@@ -72,8 +72,9 @@ class ForwardKernel : public tf::Kernel {
     const bool has_h = attributes_.return_sequences || training_;
     const AlignedBuffer unsaved_h(
         has_h ? 0 : kVariant.directions * h_size * sizeof(T));
-    HOfSteps h;
-    for (int d = 0; d < kVariant.directions; ++d) {
+    HOfSteps h = {};
+    for (int d = 0; d < kVariant.directions && !attributes_.return_sequences;
+         ++d) {
       h[d] = training_ ? call.OutData(kReserve) + d * reserve.size() +
                              reserve.h_offset()
                        : static_cast<T*>(unsaved_h.data()) + d * h_size;
@@ -179,7 +180,7 @@ class GradKernel : public tf::Kernel {
     const ReserveLayout reserve(packed[0].size(), call.sizes, kVariant.cell,
                                 attributes_.return_sequences);
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        CheckOutputs(kVariant, attributes_, call.sizes, call.shape_of()));
+        CheckOutputs(attributes_, call.sizes, call.shape_of()));
     TF_LSTM_OPS_RETURN_IF_ERROR(
         CheckReserve(call.shape_of(), kVariant.directions * reserve.size()));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context));

@@ -115,7 +115,7 @@ class GradKernel : public tf::Kernel {
         CheckProjection(kLstm, call.sizes, call.shape_of()));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckUnprojected(call.sizes));
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        CheckOutputs(kLstm, attributes_, call.sizes, call.shape_of()));
+        CheckOutputs(attributes_, call.sizes, call.shape_of()));
     const ReserveLayout reserve = MakeReserve(attributes_, call);
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckReserve(call.shape_of(), reserve.size()));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context));

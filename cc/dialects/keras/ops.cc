@@ -148,6 +148,12 @@ Arguments FinalStates(const Arguments& arguments) {
   return states;
 }
 
+// The output of two layers by that of one, [B,.,P] or [B,.,H].
+Argument OfBoth(const char* name, const Argument& output) {
+  const bool projects = output.dims.extents[2] == kP;
+  return {name, {kB, kAny, projects ? Extent::kTwoHidden : Extent::kTwoCell}};
+}
+
 void Append(const Arguments& more, Arguments* arguments) {
   arguments->insert(arguments->end(), more.begin(), more.end());
 }
@@ -163,7 +169,8 @@ std::string BackwardName(const std::string& name) { return "backward_" + name; }
 
 Signature MakeBidirectional(const Signature& layer) {
   const Arguments states = FinalStates(layer.outputs);
-  Arguments inputs = layer.inputs, outputs = {{"output", {kB, kAny, kAny}}};
+  Arguments inputs = layer.inputs,
+            outputs = {OfBoth("output", layer.outputs[0])};
   for (Argument input : layer.inputs) {
     const std::string_view name = input.name;
     if (name == "mask") continue;
@@ -180,9 +187,9 @@ Signature MakeBidirectional(const Signature& layer) {
 Signature MakeBidirectionalGrad(const Signature& layer, const Signature& grad) {
   const Arguments grads = FinalStates(grad.inputs);
   Arguments inputs = MakeBidirectional(layer).inputs;
-  Append({{"output", {kB, kAny, kAny}},
+  Append({OfBoth("output", layer.outputs[0]),
           {"reserve", {kAny}},
-          {"output_grad", {kB, kAny, kAny}}},
+          OfBoth("output_grad", layer.outputs[0])},
          &inputs);
   Append(grads, &inputs);
   AppendOfBackward(grads, &inputs);

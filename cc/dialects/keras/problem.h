@@ -179,18 +179,13 @@ inline Status CheckProjection(const OpVariant& variant, const Sizes& sizes,
   return Status();
 }
 
-// Checks the sizes of a gradient op's inputs output and output_grad that its
-// signature leaves open. Error: InvalidArgument.
-inline Status CheckOutputs(const OpVariant& variant,
-                           const Attributes& attributes, const Sizes& sizes,
+// Checks the number of time steps of a gradient op's inputs output and
+// output_grad. Error: InvalidArgument.
+inline Status CheckOutputs(const Attributes& attributes, const Sizes& sizes,
                            const ShapeOf& shape_of) {
   for (const char* name : {"output", "output_grad"}) {
-    const Shape shape = shape_of(name);
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        CheckDim(name, shape, 1, "time_length", attributes.OutputSteps(sizes)));
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        CheckDim(name, shape, 2, "hidden_size of all directions",
-                 variant.directions * HiddenSize(sizes)));
+    TF_LSTM_OPS_RETURN_IF_ERROR(CheckDim(name, shape_of(name), 1, "time_length",
+                                         attributes.OutputSteps(sizes)));
   }
   return Status();
 }
