@@ -95,11 +95,15 @@ class Inference {
   TfStatus status_;
 };
 
-// Appends the dimension that an input has, which may be unknown, to `shape`.
+// Appends the dimension that an input has, which may be unknown, to `shape`. No
+// input has the sizes of two layers.
 Status AppendOfInput(const Signature& signature,
                      const std::vector<ShapePtr>& inputs, Extent extent,
                      Inference* inference, TF_ShapeHandle* shape) {
-  if (extent == Extent::kOpaque) return inference->AppendUnknown(shape);
+  if (extent == Extent::kOpaque || extent == Extent::kTwoCell ||
+      extent == Extent::kTwoHidden) {
+    return inference->AppendUnknown(shape);
+  }
   for (size_t n = 0; n < inputs.size(); ++n) {
     const Argument& argument = signature.inputs[n];
     for (int k = 0; k < argument.dims.rank; ++k) {

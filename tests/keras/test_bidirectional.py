@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from pairs import make_mask
 
+from tf_lstm_ops import op_definitions
 from tf_lstm_ops.keras import GRU, LSTM, Bidirectional, convert_model, directions
 
 B, T, I, H = 5, 7, 3, 9  # noqa: E741
@@ -131,6 +132,14 @@ def test_static_shapes_in_a_graph(kind, merge_mode):
     call.get_concrete_function()
     one = [None, T, 2 * width if merge_mode == "concat" else width]
     assert found == ([one, one] if merge_mode is None else [one])
+
+
+def test_unknown_shapes_in_a_graph():
+    """Of all inputs of the op."""
+    inputs = op_definitions.inputs("KerasBidirectionalLSTM")
+    specs = [tf.TensorSpec(None, tf.bool if n == "mask" else tf.float32, n) for n in inputs]
+    call = tf.function(op_definitions.function("KerasBidirectionalLSTM"), input_signature=specs)
+    assert call.get_concrete_function().structured_outputs[0].shape.as_list() == [None] * 3
 
 
 @pytest.mark.parametrize("part", ["forward_layer", "backward_layer"])

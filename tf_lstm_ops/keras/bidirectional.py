@@ -20,7 +20,8 @@ from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
 _KINDS = (LSTM, GRU, LSTMOfCell, GRUOfCell)
 # What both layers must have alike, where they have it. The op has one attribute for both.
 _ALIKE = (
-    *("units", "use_bias", "compute_dtype", "return_sequences", "zero_output_for_mask"),
+    *("units", "use_bias", "compute_dtype", "zero_output_for_mask"),
+    *("return_sequences", "return_state", "stateful"),
     *("reset_after", "cell_clip", "projection_size", "use_peephole"),
     *("layer_normalization", "layer_normalization_epsilon"),
 )
@@ -87,8 +88,9 @@ class Bidirectional(keras.layers.Bidirectional):
         for layer, backwards in ((first, False), (second, True)):
             if layer.go_backwards != backwards:
                 return f"{layer.name} has go_backwards={layer.go_backwards}"
-        if first.return_sequences != self.return_sequences:
-            return f"{first.name} has return_sequences={first.return_sequences}"
+        for name in ("return_sequences", "return_state"):
+            if getattr(first, name) != getattr(self, name):
+                return f"{first.name} has {name}={getattr(first, name)}"
         if first._op != second._op:
             return f"{first.name} and {second.name} are layers of different kinds"
         for name in _ALIKE:
@@ -124,7 +126,7 @@ class Bidirectional(keras.layers.Bidirectional):
         # Both layers get the same tensor, which the op then reads once.
         sequences = tf.cast(sequences, self.forward_layer.compute_dtype)
         options = {"mask": mask, "training": training}
-        half = len(initial_state or ()) // 2
+        half = 0 if initial_state is None else len(initial_state) // 2
         of_first, of_second = (
             None if initial_state is None else initial_state[part]
             for part in (slice(half), slice(half, None))
