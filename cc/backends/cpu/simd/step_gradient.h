@@ -89,8 +89,8 @@ void RunStepGradient(const LayerBackward<T>& args, int threads) {
   const Step step = {args};
   const int64_t group = kLanes<T> * CeilDiv(vectors, threads);
   const int64_t size = args.config.cell_size;
-  const auto run = args.weights.has_peephole() ? &Step::template Run<true>
-                                               : &Step::template Run<false>;
+  auto run = &Step::template Run<false>;
+  if (args.weights.has_peephole()) run = &Step::template Run<true>;
   RunItems(CeilDiv(size, group), threads, [&](int64_t item, int) {
     (step.*run)(item * group, Min((item + 1) * group, size));
   });
