@@ -198,6 +198,18 @@ TEST(CachesDecideTheRegime) {
         ForwardSchedule::Regime::kSlices);
 }
 
+// Five threads would need five slices of six rows for each direction.
+TEST(SlicesHaveEnoughRows) {
+  const PackedSequence rows = Steps({30, 32, 64, 128});
+  ForwardSchedule::Problem problem = ForwardOf({30, 32, 64, 128}, rows);
+  problem.together = 2;
+  for (const int threads : {1, 2, 3, 4, 5, 6, 8}) {
+    const ForwardSchedule schedule(problem, threads);
+    if (schedule.regime() != ForwardSchedule::Regime::kSlices) continue;
+    CHECK(schedule.Items(1) * kMinSliceRows <= 30);
+  }
+}
+
 // Two directions have the slices of one direction with half of the threads.
 TEST(DirectionsShareTheThreads) {
   const auto slices = [](const Layer& layer, int threads) -> int64_t {

@@ -125,6 +125,8 @@ ForwardSchedule::Plan ForwardSchedule::Choose(const Problem& problem,
   const int64_t slices =
       problem.together * (problem.rows.batch / kMinSliceRows);
   for (int t = 1; t <= most(slices) && slices > 0; ++t) {
+    const int64_t count = SliceCount(problem.rows.batch, t, problem.together);
+    if (count * kMinSliceRows > problem.rows.batch) continue;
     consider(Regime::kSlices, t, SlicesTime(problem, t));
   }
   return best;

@@ -1,6 +1,7 @@
 #include <cstring>
 #include <mutex>
 #include <set>
+#include <string_view>
 
 #include "core/activation.h"
 #include "dialects/keras/signatures.h"
