@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
-#include <optional>
+#include <memory>
 
 #include "backends/cpu/engine.h"
 #include "backends/cpu/engine_arguments.h"
@@ -93,10 +93,11 @@ template <class T>
 void RunLayers(const EngineForward<T>* layers, int count, int threads,
                KeptWeights* kept) {
   const bool keeps = kept && layers->valid->size() > 0 && PacksWeights(*layers);
-  std::optional<PackedWeightsUse> uses[kMaxTogether];
+  std::unique_ptr<PackedWeightsUse> uses[kMaxTogether];
   PackedWeights* weights[kMaxTogether] = {};
   for (int k = 0; keeps && k < count; ++k) {
-    uses[k].emplace(kept[k].Find(KeyOf(layers[k], threads)));
+    uses[k] = std::make_unique<PackedWeightsUse>(
+        kept[k].Find(KeyOf(layers[k], threads)));
     weights[k] = uses[k]->get();
   }
   ForwardOf (*layers)(layers, count, threads, weights);
