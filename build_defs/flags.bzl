@@ -34,6 +34,13 @@ SIMD_X86_64 = {
     "x86_64_v3": ["-march=x86-64-v3"],
     "x86_64_v4": ["-march=x86-64-v4"],
     "x86_64_v4_bf16": ["-march=x86-64-v4", "-mavx512bf16", "-DTF_LSTM_OPS_DOTS_BFLOAT16"],
+    "x86_64_v4_amx": [
+        "-march=x86-64-v4",
+        "-mamx-tile",
+        "-mamx-bf16",
+        "-DTF_LSTM_OPS_DOTS_BFLOAT16",
+        "-DTF_LSTM_OPS_TILES",
+    ],
 }
 SIMD_OTHER = {"baseline": []}
 SIMD_ARM64_TOO = {"armv8_bf16": ["-march=armv8.2-a+bf16", "-DTF_LSTM_OPS_DOTS_BFLOAT16"]}

@@ -40,18 +40,26 @@ TF_LSTM_OPS_DEVICE inline uint32_t Select(bool condition, uint32_t yes,
   const uint32_t mask = 0u - static_cast<uint32_t>(condition);
   return (yes & mask) | (no & ~mask);
 }
+// The same for vectors. The lanes of `condition` are 0 or -1.
+template <class Condition, class Word>
+inline Word Select(Condition condition, Word yes, Word no) {
+  const Word mask = reinterpret_cast<Word>(condition);
+  return (yes & mask) | (no & ~mask);
+}
 
 // Upper half of a float: 1 sign, 8 exponent, 7 fraction bits.
 struct BFloat16 {
   uint16_t bits;
 
+  // The bits of a float, or of a vector of them, rounded to the lower half.
+  template <class Word>
+  TF_LSTM_OPS_DEVICE static Word Round(Word word) {
+    const Word rounded = (word + (0x7fffu + ((word >> 16) & 1u))) >> 16;
+    const Word nan = (word >> 16) | 0x40u;  // a set bit keeps it NaN
+    return Select((word & 0x7fffffffu) > 0x7f800000u, nan, rounded);
+  }
   TF_LSTM_OPS_DEVICE static BFloat16 FromFloat(float value) {
-    const uint32_t word = FloatBits(value);
-    const uint32_t rounding = 0x7fffu + ((word >> 16) & 1u);
-    const uint32_t rounded = (word + rounding) >> 16;
-    const uint32_t nan = (word >> 16) | 0x40u;  // a set bit keeps it NaN
-    const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
-    return {static_cast<uint16_t>(Select(is_nan, nan, rounded))};
+    return {static_cast<uint16_t>(Round(FloatBits(value)))};
   }
   TF_LSTM_OPS_DEVICE float ToFloat() const {
     return FloatFromBits(static_cast<uint32_t>(bits) << 16);

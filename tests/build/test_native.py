@@ -9,10 +9,15 @@ from pathlib import Path
 import pytest
 
 LEVELS = {
-    "x86_64": ["x86_64_v2", "x86_64_v3", "x86_64_v4", "x86_64_v4_bf16"],
+    "x86_64": ["x86_64_v2", "x86_64_v3", "x86_64_v4", "x86_64_v4_bf16", "x86_64_v4_amx"],
     "arm64": ["baseline", "armv8_bf16"],
     "aarch64": ["baseline", "armv8_bf16"],
 }
+
+
+def level(object_name):
+    """The place of an object's instruction set in ascending order, 0 without one."""
+    return next((k for k, n in enumerate(LEVELS["x86_64"], 1) if f"_{n}.o" in object_name), 0)
 
 
 def cc_files(root):
@@ -67,10 +72,8 @@ def test_libraries_share_objects(native, machine):
 def test_long_compilations_come_first(native):
     """Else one processor would compile the last long one while the others wait."""
     units = native._longest_first([*native.units("x86_64"), *native.cuda_units("x86_64")])
-    levels = [
-        next((n for n in LEVELS["x86_64"] if u.object.endswith(f"_{n}.o")), "") for u in units
-    ]
-    assert levels == sorted(levels, reverse=True) and levels[0] == "x86_64_v4_bf16"
+    levels = [level(unit.object) for unit in units]
+    assert levels == sorted(levels, reverse=True) and levels[0] == len(LEVELS["x86_64"])
     sizes = [
         os.path.getsize(native.ROOT / u.source) for u in units if u.object.count("_simd_") == 0
     ]
@@ -82,9 +85,9 @@ def test_instruction_sets_are_linked_last_and_in_ascending_order(native, cxx, tm
     objects = [unit.object for unit in native.units("x86_64")]
     command = native.link_command(objects, tmp_path, tmp_path / "library.so", "Linux")
     linked = [argument for argument in command if argument.endswith(".o")]
-    levels = [next((n for n in LEVELS["x86_64"] if o.endswith(f"_{n}.o")), "") for o in linked]
+    levels = [level(name) for name in linked]
     assert len(linked) == len(objects)
-    assert levels == sorted(levels) and set(levels) == {"", *LEVELS["x86_64"]}
+    assert levels == sorted(levels) and set(levels) == {*range(len(LEVELS["x86_64"]) + 1)}
 
 
 def test_without_a_compiler_the_error_says_what_to_do(native, monkeypatch):

@@ -41,12 +41,19 @@ BFLOAT16_DOTS = "-mavx512bf16"
 
 
 def build(
-    compiler: list[str], machine: str, folder: Path, link: list[str], emulates_dots: bool = False
+    compiler: list[str],
+    machine: str,
+    folder: Path,
+    link: list[str],
+    emulates_dots: bool = False,
+    tiles: str | None = None,
 ) -> Path:
     """Compiles for a machine as native.py calls it, with assertions, and links with more options.
 
-    With `emulates_dots` the last instruction set of x86-64 has all that it has but for the one
-    instruction, for which two multiply-adds stand in.
+    With `emulates_dots` the instruction set x86-64-v4-bf16 has all that it has but for the one
+    instruction, for which two multiply-adds stand in. The instruction set `tiles` multiplies
+    bfloat16 by emulated tiles. With it x86-64-v4-amx runs on every processor with AVX-512, by
+    amx_processor.cc.
     """
     units = [u for u in NATIVE["units"](machine) if u.source.startswith(ENGINE)]
     flags = NATIVE["FLAGS"]["COPTS"]
@@ -57,6 +64,9 @@ def build(
     def compile_unit(unit) -> None:
         own = [flag for flag in unit.flags if not (emulates_dots and flag == BFLOAT16_DOTS)]
         own += ["-DTF_LSTM_OPS_EMULATES_DOTS"] * emulates_dots + ["-UNDEBUG"]
+        if tiles:
+            of_tiles = NATIVE["FLAGS"]["SIMD_DEFINE"] + tiles.replace("-", "_") in own
+            own.append("-DTF_LSTM_OPS_TILES" if of_tiles else "-DTF_LSTM_OPS_ASSUMES_TILES")
         run(*own, "-c", unit.source, "-o", str(folder / unit.object))
 
     with ThreadPoolExecutor(2) as pool:
@@ -64,6 +74,10 @@ def build(
     program = folder / "engine_program"
     source = str(Path(__file__).with_name("engine_program.cc"))
     objects = [str(folder / unit.object) for unit in units]
+    if tiles and machine == "x86_64":
+        amx = Path(__file__).with_name("amx_processor.cc")
+        objects.append(str(folder / "amx_processor.o"))
+        run(*flags, "-march=x86-64-v3", "-c", str(amx), "-o", objects[-1])
     run(*flags, source, *objects, *link, "-o", str(program))
     return program
 

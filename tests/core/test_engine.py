@@ -52,6 +52,18 @@ def neon(tmp_path_factory: pytest.TempPathFactory) -> Program:
     return Program([emulator, str(program)])
 
 
+# The best set that widens bfloat16: the test compiles it with emulated tiles.
+WIDENS = [name for name in INSTRUCTION_SETS if not name.endswith(("bf16", "amx"))][-1]
+AMX = "x86-64-v4-amx"
+
+
+@pytest.fixture(scope="module")
+def tiles(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    folder = tmp_path_factory.mktemp("tiles")
+    compiler = NATIVE["compiler"]()
+    return Program([str(build(compiler, platform.machine(), folder, [], tiles=WIDENS))])
+
+
 def check_results(program: Program, cases: list[Case], threads: int, instruction_set: str) -> None:
     used, results = program.run([case.given for case in cases], threads, instruction_set)
     assert used == instruction_set
@@ -76,6 +88,25 @@ def test_results_of_neon(
 
 def of_bits(cases: list[Case], bits: int) -> list[Case]:
     return [case for case in cases if case.given["bits"] == bits]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_results_by_emulated_tiles(tiles: Program, cases: list[Case], threads: int) -> None:
+    check_results(tiles, cases, threads, WIDENS)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.skipif(WIDENS != AVX512, reason="needs AVX-512")
+def test_results_by_tiles(tiles: Program, cases: list[Case], threads: int) -> None:
+    """The instructions of AMX, run by the processor or by amx_processor.cc, have the bits of the
+    emulation."""
+    narrow = of_bits(cases, 16)
+    check_results(tiles, narrow, threads, AMX)
+    _, by_tiles = tiles.run([case.given for case in narrow], threads, AMX)
+    _, emulated = tiles.run([case.given for case in narrow], 1, WIDENS)
+    for a, b in zip(by_tiles, emulated, strict=True):
+        for name in a:
+            np.testing.assert_array_equal(a[name], b[name], err_msg=name)
 
 
 @pytest.mark.parametrize("instruction_set", BUILT_SETS)

@@ -20,18 +20,24 @@ NAMES = [
     for name in re.findall(r"^TEST\((\w+)\)", source.read_text(), flags=re.MULTILINE)
 ]
 INSTRUCTION_SETS = [name.replace("-", "_") for name in _library.cpu_info()["instruction_sets"]]
+# The last set once more, with emulated tiles of bfloat16; see simd/tiles.h.
+TILES = " with emulated tiles"
 CASES = [
     *(pytest.param(name, marks=pytest.mark.full) for name in INSTRUCTION_SETS[:-1]),
     INSTRUCTION_SETS[-1],
+    INSTRUCTION_SETS[-1] + TILES,
 ]
 
 
-def build(program: Path, instruction_set: str, options: list[str]) -> None:
+def build(program: Path, case: str, options: list[str]) -> None:
+    instruction_set, tiles = case.removesuffix(TILES), case.endswith(TILES)
     native = package_build()
     flags = native.FLAGS
     sets = flags["SIMD_X86_64"] | flags["SIMD_OTHER"] | flags["SIMD_ARM64_TOO"]
     copts = [f for f in flags["COPTS"] if f not in ("-O3", "-DNDEBUG", "-Icc")]
     copts += [*sets[instruction_set], flags["SIMD_DEFINE"] + instruction_set]
+    if tiles:  # without the instructions
+        copts = [*(f for f in copts if not f.startswith("-mamx")), "-DTF_LSTM_OPS_TILES"]
     unit = program.with_suffix(".cc")  # one, as in test_core.py
     unit.write_text("".join(f'#include "{source}"\n' for source in SOURCES))
     include = ["-I", str(ROOT / "cc"), "-I", str(HERE)]
@@ -42,24 +48,25 @@ def build(program: Path, instruction_set: str, options: list[str]) -> None:
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     @functools.cache
-    def built(instruction_set: str) -> Path:
-        path = tmp_path_factory.mktemp(instruction_set) / "simd_test"
-        build(path, instruction_set, ["-O1"])
+    def built(case: str) -> Path:
+        path = tmp_path_factory.mktemp("simd") / "simd_test"
+        build(path, case, ["-O1"])
         return path
 
     return built
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("instruction_set", CASES)
-def test_simd(program: Callable[[str], Path], instruction_set: str, name: str) -> None:
-    run(program(instruction_set), name)
+@pytest.mark.parametrize("case", CASES)
+def test_simd(program: Callable[[str], Path], case: str, name: str) -> None:
+    run(program(case), name)
 
 
 @pytest.mark.slow
-def test_simd_under_sanitizers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", CASES[-2:])
+def test_simd_under_sanitizers(tmp_path: Path, case: str) -> None:
     path = tmp_path / "simd_test"
     options = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    build(path, INSTRUCTION_SETS[-1], options)
+    build(path, case, options)
     for name in NAMES:
         run(path, name)

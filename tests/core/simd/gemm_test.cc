@@ -22,7 +22,7 @@ T Draw(std::mt19937* random) {
   return BFloat16::FromFloat(number).ToFloat();
 }
 
-// The factors of a product of kRows rows and C vectors of columns. A and B
+// The factors of a product of kMostRows rows and C vectors of columns. A and B
 // begin one element behind the alignment of their memory, and their rows are
 // apart by an odd number of elements.
 template <class T, int C>
@@ -33,7 +33,7 @@ struct Factors {
 
   std::vector<T> a, b;
 
-  Factors() : a(kRows * kRowOfA + 1), b(kMaxDepth * kRowOfB + 1) {
+  Factors() : a(kMostRows * kRowOfA + 1), b(kMaxDepth * kRowOfB + 1) {
     std::mt19937 random(C);
     for (T& x : a) x = Draw<T>(&random);
     for (T& x : b) x = Draw<T>(&random);
@@ -68,17 +68,18 @@ Sum Reference(const Factors<T, C>& f, int64_t depth, int64_t r, int64_t n,
 template <class T, int C, bool kOwnA, int kAStride = 1, class RowOf>
 void Check(const Factors<T, C>& f, WeightColumns<T> b, int64_t gate_stride,
            const RowOf& row_of) {
-  VecT<T> last[kRows][C] = {};
-  for (int count = kRows; count >= 1; --count) {
-    const T* row[kRows] = {};
-    VecT<T> acc[kRows][C] = {};
+  const auto most = static_cast<int>(MostRows(b.format));
+  VecT<T> last[kMostRows][C] = {};
+  for (int count = most; count >= 1; --count) {
+    const T* row[kMostRows] = {};
+    VecT<T> acc[kMostRows][C] = {};
     for (int r = 0; r < count; ++r) {
       row[r] = row_of(r);
       for (int c = 0; c < C; ++c) acc[r][c] = Broadcast(static_cast<T>(r + c));
     }
     b.prefetches = count % 2 != 0;
     MultiplyRows<C, kOwnA, kAStride>({row, count, gate_stride}, b, acc);
-    for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < most; ++r) {
       for (int64_t n = 0; n < C * kLanes<T>; ++n) {
         const int64_t c = n / kLanes<T>, lane = n % kLanes<T>;
         if (r >= count) {
@@ -93,11 +94,11 @@ void Check(const Factors<T, C>& f, WeightColumns<T> b, int64_t gate_stride,
                              std::numeric_limits<T>::epsilon() / 2 *
                              wanted.sizes;
         CHECK(std::abs(acc[r][c][lane] - wanted.value) <= bound);
-        if (count == kRows) continue;
+        if (count == most) continue;
         CHECK_EQ(std::memcmp(&acc[r][c], &last[r][c], sizeof acc[r][c]), 0);
       }
     }
-    if (count == kRows) std::memcpy(last, acc, sizeof acc);
+    if (count == most) std::memcpy(last, acc, sizeof acc);
   }
 }
 
@@ -136,13 +137,13 @@ void CheckPairs() {
       Check<float, C, false>(f, columns, 0, row_of);
       Check<float, C, true>(f, columns, f.kGate, row_of);
     } else {
-      std::vector<float> a(kRows * kRow + 1);
-      for (int r = 0; r < kRows; ++r) {
+      std::vector<float> a(kMostRows * kRow + 1);
+      for (int r = 0; r < kMostRows; ++r) {
         for (int gate = 0; gate < C; ++gate) {
           for (int64_t k = 0; k < depth; k += kLanes<float>) {
-            float* words = a.data() + 1 + r * kRow + gate * f.kGate + k / 2;
+            float* words = a.data() + 1 + r * kRow + gate * f.kGate;
             StorePairs(LoadN(f.A(r, gate) + k, depth - k),
-                       reinterpret_cast<BFloat16Pair*>(words), depth - k);
+                       reinterpret_cast<BFloat16Pair*>(words), k, depth);
           }
         }
       }

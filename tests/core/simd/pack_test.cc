@@ -1,6 +1,7 @@
 // Tests of backends/cpu/simd/pack.h, for the instruction set of this build.
 #include "backends/cpu/simd/pack.h"
 
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -81,9 +82,10 @@ void CheckBlock(int64_t depth, int64_t width, bool by_row,
       CHECK_EQ(Packed(to.data(), k, vectors, n, format), rounded);
     }
   }
-  if (format == WeightFormat::kBFloat16Pairs && depth % 2 == 1) {
-    for (int64_t n = 0; n < vectors * kL; ++n) {  // the missing row
-      CHECK_EQ(Packed(to.data(), depth, vectors, n, format), 0.0);
+  const bool pairs = format == WeightFormat::kBFloat16Pairs;
+  for (int64_t k = depth; pairs && k < 2 * Words(depth, format); ++k) {
+    for (int64_t n = 0; n < vectors * kL; ++n) {  // missing rows
+      CHECK_EQ(Packed(to.data(), k, vectors, n, format), 0.0);
     }
   }
   for (int64_t k = size; k < size + kL; ++k) CHECK_EQ(to.data()[k], kCanary);
@@ -111,23 +113,24 @@ TEST(PackedPairs) {
   CheckBlocks<BFloat16, float>(WeightFormat::kBFloat16Pairs);
 }
 
+// Rows of each size, whose last vector has NaN behind the last element.
 TEST(StoredPairs) {
   constexpr int kL = kLanes<float>;
   constexpr uint32_t kCanary = 0xdeadbeef;
-  float numbers[kL];
-  for (int k = 0; k < kL; ++k) numbers[k] = static_cast<float>(k + 1);
-  for (int64_t width = 0; width <= kL + 1; ++width) {
-    BFloat16Pair pairs[kL / 2 + 1];
-    for (BFloat16Pair& pair : pairs) pair.bits = kCanary;
-    StorePairs(Load(numbers), pairs, width);
-    for (int64_t k = 0; k < kL; ++k) {
+  for (int64_t size = 1; size <= 3 * kL + 1; ++size) {
+    std::vector<float> row(size + kL, std::numeric_limits<float>::quiet_NaN());
+    for (int64_t k = 0; k < size; ++k) row[k] = static_cast<float>(k + 1);
+    const int64_t words = Words(size, WeightFormat::kBFloat16Pairs);
+    std::vector<BFloat16Pair> pairs(words + kL, BFloat16Pair{kCanary});
+    for (int64_t u = 0; u < size; u += kL) {
+      StorePairs(Load(row.data() + u), pairs.data(), u, size);
+    }
+    for (int64_t k = 0; k < 2 * words; ++k) {
       const uint32_t bits = pairs[k / 2].bits;
       const auto half = static_cast<uint16_t>(k % 2 ? bits >> 16 : bits);
-      if (k < width) CHECK_EQ(BFloat16{half}.ToFloat(), numbers[k]);
-      if (k == width && k % 2 == 1) CHECK_EQ(half, 0);
-      if (k / 2 * 2 >= width) CHECK_EQ(bits, kCanary);
+      CHECK_EQ(BFloat16{half}.ToFloat(), k < size ? row[k] : 0);
     }
-    CHECK_EQ(pairs[kL / 2].bits, kCanary);
+    for (int k = 0; k < kL; ++k) CHECK_EQ(pairs[words + k].bits, kCanary);
   }
 }
 

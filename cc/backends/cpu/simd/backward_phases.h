@@ -185,6 +185,7 @@ template <class T>
 void Run(const Backward<T>& f, int64_t phase, int64_t item, int thread) {
   using Work = BackwardSchedule::Work;
   const BackwardSchedule::Phase at = f.schedule.At(phase);
+  const TileScope tiles(f.rounds());
   switch (at.work) {
     case Work::kPrepare:
       return Prepare(f, item);

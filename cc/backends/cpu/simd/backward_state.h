@@ -343,7 +343,7 @@ TF_LSTM_OPS_INLINE void StoreZGrad(const Backward<T>& f,
     if (!f.rounds()) return;
     T* row = rows.chunk->rounded_z_grad +
              (rows.InChunk(e) * f.shape.pre_activations + part) * f.CellWords();
-    StorePairs(z, reinterpret_cast<BFloat16Pair*>(row) + u / 2, width);
+    StorePairs(z, reinterpret_cast<BFloat16Pair*>(row), u, f.cell_size);
   }
 }
 

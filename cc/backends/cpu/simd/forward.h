@@ -52,14 +52,18 @@ struct RowBand {
   int64_t output[kBandRows];  // rows of the outputs
 };
 
-// Rows [first, first + rows) of a band, at most kRows, and one vector of units
-// from u on.
+// Rows [first, first + rows) of a band, at most f.most_rows(), and one vector
+// of units from u on.
 template <class T>
 struct RowTile {
   const RowBand<T>& band;
   int64_t first, rows, u;
 
   int64_t packed_row(int64_t r) const { return band.begin + first + r; }
+  // The rows from r on, at most kRows.
+  RowTile Part(int64_t r) const {
+    return {band, first + r, Min(rows - r, kRows), u};
+  }
 };
 
 // The functions of a pass `f` that depend on the cell.
@@ -138,14 +142,16 @@ struct ForwardStep {
     const auto with = parameters.get();
     V bias[kParts];
     for (int p = 0; p < kParts; ++p) bias[p] = BiasOf(f, p, u);
-    for (int64_t k = 0; k < band.rows; k += kRows) {
-      const Tile tile = {band, k, Min(band.rows - k, kRows), u};
-      V z[kRows][kParts];
+    for (int64_t k = 0; k < band.rows; k += f.most_rows()) {
+      const Tile tile = {band, k, Min(band.rows - k, f.most_rows()), u};
+      V z[kMostRows][kParts];
       Multiply(f, tile, bias, z);
-      if constexpr (Cell::kResetsBefore) {
-        SecondProductForward<T, Cell>::StoreM(f, tile, with, z);
-      } else {
-        ApplyCell(f, tile, with, z);
+      for (int64_t r = 0; r < tile.rows; r += kRows) {
+        if constexpr (Cell::kResetsBefore) {
+          SecondProductForward<T, Cell>::StoreM(f, tile.Part(r), with, z + r);
+        } else {
+          ApplyCell(f, tile.Part(r), with, z + r);
+        }
       }
     }
   }
@@ -157,7 +163,7 @@ struct ForwardStep {
       LoadOrMultiplyInput(f, tile, bias, z);
       MultiplyRecurrent(f, tile, z);
     } else {
-      V input[kRows][kInputs], sums[kRows][kRecurrent];
+      V input[kMostRows][kInputs], sums[kMostRows][kRecurrent];
       LoadOrMultiplyInput(f, tile, bias, input);
       for (int64_t r = 0; r < tile.rows; ++r) {
         for (int p = kFirstRecurrent; p < kParts; ++p) {
@@ -286,10 +292,10 @@ struct ForwardStep {
                                 Units units) {
     ForEachBand(f, rows, [&](const RowBand<T>& band) {
       for (int64_t u = units.begin; u < units.end; u += kL) {
-        V bias[kParts], sums[kRows][kInputs];
+        V bias[kParts], sums[kMostRows][kInputs];
         for (int p = 0; p < kParts; ++p) bias[p] = BiasOf(f, p, u);
-        for (int64_t k = 0; k < band.rows; k += kRows) {
-          const Tile tile = {band, k, Min(band.rows - k, kRows), u};
+        for (int64_t k = 0; k < band.rows; k += f.most_rows()) {
+          const Tile tile = {band, k, Min(band.rows - k, f.most_rows()), u};
           MultiplyInput(f, tile, bias, sums);
           for (int64_t r = 0; r < tile.rows; ++r) {
             for (int p = 0; p < kInputs; ++p)
@@ -303,9 +309,9 @@ struct ForwardStep {
   // Stores h_prev R of a layer-normalised cell, behind x W.
   static void StoreRecurrentProduct(const Forward<T>& f, const RowBand<T>& band,
                                     int64_t u) {
-    for (int64_t k = 0; k < band.rows; k += kRows) {
-      const Tile tile = {band, k, Min(band.rows - k, kRows), u};
-      V sums[kRows][kRecurrent] = {};
+    for (int64_t k = 0; k < band.rows; k += f.most_rows()) {
+      const Tile tile = {band, k, Min(band.rows - k, f.most_rows()), u};
+      V sums[kMostRows][kRecurrent] = {};
       MultiplyRecurrent(f, tile, sums);
       for (int64_t r = 0; r < tile.rows; ++r) {
         for (int p = 0; p < kRecurrent; ++p) {

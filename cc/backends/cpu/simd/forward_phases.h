@@ -37,6 +37,7 @@ template <class T>
 void Run(const Forward<T>& f, int64_t phase, int64_t item, int thread) {
   using Work = ForwardSchedule::Work;
   const ForwardSchedule::Phase at = f.schedule.At(phase);
+  const TileScope tiles(f.rounds());
   switch (at.work) {
     case Work::kPrepare:
       return f.packs_weights() ? Prepare(f, item)

@@ -88,6 +88,8 @@ struct Forward {
 
   int GateBlock(int part) const { return args.config.gate_order.block[part]; }
 
+  // Rows of a tile.
+  int64_t most_rows() const { return MostRows(format); }
   // Whether x and h are rounded to pairs of bfloat16.
   bool rounds() const { return RoundsFactors(format); }
   // Whether x is rounded before the steps. With dropout, ApplyInputDropout

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "backends/cpu/simd/pack.h"
+#include "backends/cpu/simd/tiles.h"
 #include "backends/cpu/sizes.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
@@ -194,7 +195,13 @@ constexpr decltype(&Accumulate<A, B, 1, C, kOwnA, kAStride, kPrefetches>)
                   &Accumulate<A, B, 6, C, kOwnA, kAStride, kPrefetches>};
 static_assert(kRows == 6, "kKernels has a kernel for each number of rows");
 
-// Up to kRows rows of A. Where the weights are pairs of bfloat16 and the
+// The rows of A of a product: at most so many, and with weights of a format.
+constexpr int kMostRows = kTiles ? kMostTileRows : kRows;
+constexpr int64_t MostRows(WeightFormat format) {
+  return format == WeightFormat::kBFloat16Pairs ? kMostRows : kRows;
+}
+
+// Up to MostRows rows of A. Where the weights are pairs of bfloat16 and the
 // processor multiplies pairs, the rows are pairs too, and strides count words.
 template <class T>
 struct FactorRows {
@@ -220,7 +227,16 @@ void MultiplyRows(const FactorRows<T>& a, const WeightColumns<T>& b,
   constexpr bool kOwn = kOwnA && C > 1;  // one vector of columns has one A
   const int64_t rows = a.count - 1,
                 stride = b.stride == 0 ? C * kLanes<T> : b.stride;
-  if constexpr (std::is_same_v<T, float> && (kDotsPairs || kAStride == 1)) {
+  if constexpr (std::is_same_v<T, float> && kTiles) {
+    if (b.format == WeightFormat::kBFloat16Pairs) {
+      return MultiplyTiles<C, kOwn>(
+          {reinterpret_cast<const BFloat16Pair* const*>(a.row), a.count,
+           reinterpret_cast<const BFloat16Pair*>(b.data), stride,
+           Words(b.depth, b.format)},
+          a.gate_stride, acc);
+    }
+  } else if constexpr (std::is_same_v<T, float> &&
+                       (kDotsPairs || kAStride == 1)) {
     if (b.format == WeightFormat::kBFloat16Pairs) {
       using Factor = std::conditional_t<kDotsPairs, BFloat16Pair, float>;
       const int64_t depth = kDotsPairs ? Words(b.depth, b.format) : b.depth;
@@ -292,11 +308,12 @@ void MultiplyBand(const AOf& a_of, const WeightColumns<T>& b,
                   const ProductRange& band, const COf& c_of,
                   const KeepOf& keep_of = {}) {
   constexpr int kL = kLanes<T>;
-  for (int64_t m = band.begin; m < band.end; m += kRows) {
-    const int64_t rows = Min(band.end - m, kRows);
-    const T* row[kRows] = {};
-    T* result[kRows] = {};
-    VecT<T> acc[kRows][C] = {};
+  const int64_t most = MostRows(b.format);
+  for (int64_t m = band.begin; m < band.end; m += most) {
+    const int64_t rows = Min(band.end - m, most);
+    const T* row[kMostRows] = {};
+    T* result[kMostRows] = {};
+    VecT<T> acc[kMostRows][C] = {};
     for (int64_t r = 0; r < rows; ++r) {
       row[r] = a_of(m + r);
       result[r] = c_of(m + r);

@@ -16,10 +16,15 @@ enum class WeightFormat {
   kBFloat16Pairs,  // BFloat16Pair, two rows of the weights in a word
 };
 
+// Rows of pairs have a multiple of so many words, with zeros at the end.
+constexpr int64_t kWordBlock = kTiles ? 16 : 1;
+
 // The number of words that store `elements` elements. A word has the size of an
 // element in which the engine computes.
 constexpr int64_t Words(int64_t elements, WeightFormat format) {
-  return format == WeightFormat::kBFloat16Pairs ? (elements + 1) / 2 : elements;
+  return format == WeightFormat::kBFloat16Pairs
+             ? CeilDiv(elements, 2 * kWordBlock) * kWordBlock
+             : elements;
 }
 
 constexpr WeightFormat FormatOf(bool bfloat16) {
@@ -56,8 +61,29 @@ struct PackedTo {
   int64_t stride, distance;
 };
 
-inline uint32_t ToBFloat16(float x) { return BFloat16::FromFloat(x).bits; }
-inline uint32_t ToBFloat16(BFloat16 x) { return x.bits; }
+// Pairs of the lanes of two vectors, rounded.
+TF_LSTM_OPS_INLINE VecT<BFloat16Pair> Pairs(VecT<float> first,
+                                            VecT<float> second) {
+  using Words = VecT<BFloat16Pair>;
+  return BFloat16::Round(reinterpret_cast<Words>(first)) |
+         BFloat16::Round(reinterpret_cast<Words>(second)) << 16;
+}
+
+// Pairs of neighbouring lanes of the concatenation of `a` and `b`.
+template <int... k>
+TF_LSTM_OPS_INLINE VecT<BFloat16Pair> NeighbourPairs(
+    VecT<float> a, VecT<float> b, std::integer_sequence<int, k...>) {
+  return Pairs(Shuffle<float, 2 * k...>(a, b),
+               Shuffle<float, 2 * k + 1 ...>(a, b));
+}
+
+// The first n elements of a row as pairs, at most 2 kLanes; the others are 0.
+template <class E>
+TF_LSTM_OPS_INLINE VecT<BFloat16Pair> LoadPairs(const E* from, int64_t n) {
+  constexpr int kL = kLanes<float>;
+  return NeighbourPairs(LoadN(from, n), LoadN(from + kL, n - kL),
+                        std::make_integer_sequence<int, kL>());
+}
 
 // Rows from the one that is packed to the one that is prefetched, which is on
 // another page of memory: lstm,4,25,1024,1024 took 0.94 of the time.
@@ -99,15 +125,24 @@ template <class E>
 void PackPairs(const PackedFrom<E>& from, BFloat16Pair* packed,
                int64_t stride) {
   constexpr int kL = kLanes<BFloat16Pair>;
-  for (int64_t k = 0; k < from.depth; k += 2, packed += stride) {
-    const E* row = from.data + k * from.row_stride;
-    const int64_t second = k + 1 < from.depth ? from.row_stride : 0;
-    const uint32_t mask = k + 1 < from.depth ? ~0u : 0xffffu;
-    uint32_t pairs[kL] = {};
-    for (int64_t n = 0; n < from.width; ++n, row += from.column_stride) {
-      pairs[n] = (ToBFloat16(row[0]) | ToBFloat16(row[second]) << 16) & mask;
+  const int64_t words = Words(from.depth, WeightFormat::kBFloat16Pairs);
+  const auto row = [&](int64_t k) {
+    return LoadN(from.data + k * from.row_stride,
+                 k < from.depth ? from.width : 0);
+  };
+  for (int64_t k = 0; from.column_stride == 1 && k < words; ++k) {
+    Store<BFloat16Pair>(Pairs(row(2 * k), row(2 * k + 1)), packed + k * stride);
+  }
+  for (int64_t k = 0; from.column_stride != 1 && k < words; k += kL) {
+    VecT<BFloat16Pair> square[kL] = {};
+    for (int64_t n = 0; n < from.width; ++n) {
+      square[n] = LoadPairs(from.data + n * from.column_stride + 2 * k,
+                            from.depth - 2 * k);
     }
-    std::memcpy(packed, pairs, sizeof pairs);
+    Transpose(square);
+    for (int64_t r = 0; r < Min(kL, words - k); ++r) {
+      Store<BFloat16Pair>(square[r], packed + (k + r) * stride);
+    }
   }
 }
 
@@ -123,11 +158,13 @@ void PackVectors(const PackedFrom<E>& from, const PackedTo<T>& to,
   for (int64_t n = 0; n < from.width; n += kL, packed += to.distance) {
     vector.data = from.data + n * from.column_stride;
     vector.width = Min(kL, from.width - n);
-    if (std::is_same_v<T, float> && pairs) {
-      PackPairs(vector, reinterpret_cast<BFloat16Pair*>(packed), to.stride);
-    } else {
-      PackColumns(vector, packed, to.stride);
+    if constexpr (std::is_same_v<T, float>) {
+      if (pairs) {
+        PackPairs(vector, reinterpret_cast<BFloat16Pair*>(packed), to.stride);
+        continue;
+      }
     }
+    PackColumns(vector, packed, to.stride);
   }
 }
 
@@ -142,24 +179,28 @@ void PackGroup(PackedFrom<E> from, int64_t begin, int64_t end, T* packed,
               format);
 }
 
-// Rounds the first `width` lanes of a vector, at most all, to pairs. If their
-// number is odd, the last pair's other element is zero: the next lane may hold
-// NaN, which times the zero of a missing weight is NaN. Not inlined: only alone
-// do compilers make vectors of its loop each time.
-__attribute__((noinline)) inline void StorePairs(VecT<float> v,
-                                                 BFloat16Pair* to,
-                                                 int64_t width) {
+// Stores a vector as elements u, u + 1, ... of a row of `size` elements,
+// rounded to pairs. The last vector fills the row's last words with zeros: the
+// other lanes may hold NaN, which times the zero of a missing weight is NaN.
+TF_LSTM_OPS_INLINE void StorePairs(VecT<float> v, BFloat16Pair* row, int64_t u,
+                                   int64_t size) {
   constexpr int kL = kLanes<float>;
-  float lanes[kL];
-  uint32_t pairs[kL / 2];
-  Store(v, lanes);
-  for (int k = 0; k < kL / 2; ++k) {
-    pairs[k] = ToBFloat16(lanes[2 * k]) | ToBFloat16(lanes[2 * k + 1]) << 16;
+  constexpr int64_t kHalf = kL / 2;
+  const int64_t words = Words(size, WeightFormat::kBFloat16Pairs) - u / 2;
+  if (size - u < kL) {
+    float lanes[kL];
+    Store(v, lanes);
+    v = LoadN(lanes, size - u);
   }
-  const int64_t words =
-      Words(width < kL ? width : kL, WeightFormat::kBFloat16Pairs);
-  if (width < kL && width % 2 != 0) pairs[width / 2] &= 0xffff;
-  for (int64_t k = 0; k < words; ++k) to[k].bits = pairs[k];
+  const VecT<BFloat16Pair> pairs =
+      NeighbourPairs(v, VecT<float>{}, std::make_integer_sequence<int, kL>());
+  row += u / 2;
+  if (words >= kHalf) {
+    std::memcpy(row, &pairs, kHalf * sizeof *row);
+  } else {
+    for (int64_t k = 0; k < words; ++k) row[k].bits = pairs[k];
+  }
+  for (int64_t k = kHalf; u + kL >= size && k < words; ++k) row[k].bits = 0;
 }
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

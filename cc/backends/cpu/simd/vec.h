@@ -58,12 +58,14 @@ struct Vec<BFloat16Pair> {
   typedef uint32_t V __attribute__((vector_size(kVectorBytes)));
 };
 
-// Whether this instruction set multiplies pairs of bfloat16 with pairs; without
-// that, pairs are widened to float.
-#if defined(TF_LSTM_OPS_DOTS_BFLOAT16)
-constexpr bool kDotsPairs = true;
+// Whether this instruction set multiplies pairs of bfloat16 with pairs, and
+// whether by tiles, see tiles.h. Otherwise pairs are widened to float.
+#if defined(TF_LSTM_OPS_TILES)
+constexpr bool kDotsPairs = true, kTiles = true;
+#elif defined(TF_LSTM_OPS_DOTS_BFLOAT16)
+constexpr bool kDotsPairs = true, kTiles = false;
 #else
-constexpr bool kDotsPairs = false;
+constexpr bool kDotsPairs = false, kTiles = false;
 #endif
 
 template <class T>

@@ -4,7 +4,7 @@
 // the previous h, or m. D [K, N] has the gradients of the results: dz of the
 // gate, or dh. K counts packed rows; a chunk of them is added at a time.
 //
-// F is copied to panels of kRows columns, [K, kRows] each. As pairs of
+// F is copied to panels of kPanel columns, [K, kPanel] each. As pairs of
 // bfloat16, a pair holds two neighbouring rows.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_WEIGHT_GRAD_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_WEIGHT_GRAD_H_
@@ -35,6 +35,8 @@ struct PanelRows {
 template <class T>
 struct WeightGrad {
   static constexpr int kL = kLanes<T>;
+  // Columns of a panel: what a kernel reads of a row of F.
+  static constexpr int kPanel = kTiles ? 1 : kRows;
   static constexpr int64_t kPanelColumns = 8 * kRows;  // of an item of Gather
   // Scratch memory of a call of Run or AddToSums, in elements.
   static constexpr int64_t kScratch =
@@ -69,19 +71,22 @@ struct WeightGrad {
     const bool even = valid.is_full() && of.end - of.begin > 1;
     const T* from = row_of(first);
     const int64_t distance = even ? row_of(valid.Behind(first, 1)) - from : 0;
-    for (int64_t r = 0; r < of.end - of.begin; ++r) {
-      const PackedRow at = valid.Behind(first, r);
-      const T* row = even ? from + r * distance : row_of(at);
-      const int64_t k = of.first + r;
-      if (!keep && !RoundsFactors(format)) {
-        CopyRow(row, begin, end, panels + k * kRows);
-        continue;
-      }
-      const int64_t keep_row = block[set] * valid.batch + at.batch;
-      const T* kept = keep ? keep + keep_row * rows : nullptr;
-      for (int64_t m = begin; m < end; ++m) {
-        SetElement(kept ? row[m] * kept[m] : row[m], k, m, panels);
-      }
+    const auto row = [&](int64_t r) {
+      return even ? from + r * distance : row_of(valid.Behind(first, r));
+    };
+    const auto kept = [&](int64_t r) {
+      return keep +
+             (block[set] * valid.batch + valid.Behind(first, r).batch) * rows;
+    };
+    const auto load = [&](int64_t r, int64_t m) {
+      const VecT<T> v = LoadN(row(r) + m, end - m);
+      return keep ? v * LoadN(kept(r) + m, end - m) : v;
+    };
+    const int64_t count = of.end - of.begin;
+    for (int64_t r = 0; r < count;) {
+      r += SetRows(
+          {row(r), of.first + r, begin, end, count - r},
+          [&](int64_t n, int64_t m) { return load(r + n, m); }, panels);
     }
   }
 
@@ -166,35 +171,80 @@ struct WeightGrad {
   static constexpr int64_t kMaxStride = 600;
 
   int64_t SumsStride() const { return parts * columns; }
-  int64_t PanelWords() const { return Words(capacity, format); }
+  // With tiles, columns that are a power of two apart would share few sets of
+  // the cache.
+  int64_t PanelWords() const {
+    return Words(capacity, format) + (kTiles ? kWordBlock : 0);
+  }
   int64_t SetSize() const {
-    return CeilDiv(rows, kRows) * kRows * PanelWords();
+    return CeilDiv(rows, kPanel) * kPanel * PanelWords();
   }
 
-  // Sets a row of the panels, whose first element is at `at`.
-  void CopyRow(const T* row, int64_t begin, int64_t end, T* at) const {
-    int64_t k = begin;
-    at += begin * PanelWords();
-    for (; k + kRows <= end; k += kRows, at += kRows * PanelWords()) {
-      std::memcpy(at, row + k, kRows * sizeof(T));
-    }
-    for (; k < end; ++k, ++at) *at = row[k];
-  }
+  // Columns [begin, end) of rows of F, of which `row` is the first, row k of
+  // the panels. `count` rows follow each other, this one included.
+  struct RowsOfF {
+    const T* row;
+    int64_t k, begin, end, count;
+  };
 
-  // Sets an element of row k of the panels, of column m, rounded where the
-  // format says so.
-  void SetElement(T value, int64_t k, int64_t m, T* panels) const {
-    T* panel = panels + (m - m % kRows) * PanelWords();
+  // Sets the first of the rows, or several, and returns how many. load(n, m) is
+  // a vector of row n from column m on.
+  template <class Load>
+  int64_t SetRows(const RowsOfF& of, const Load& load, T* panels) const {
     if constexpr (kDotsPairs && std::is_same_v<T, float>) {
-      if (RoundsFactors(format)) {
-        auto* pairs = reinterpret_cast<BFloat16Pair*>(panel);
-        uint32_t* pair = &pairs[k / 2 * kRows + m % kRows].bits;
-        const uint32_t bits = ToBFloat16(value);
-        *pair = k % 2 == 0 ? bits : *pair | bits << 16;
-        return;
-      }
+      if (RoundsFactors(format)) return SetPairs(of, load, panels);
     }
-    panel[k * kRows + m % kRows] = value;
+    T words[kPanelColumns];
+    for (int64_t m = of.begin; keep && m < of.end; m += kL) {
+      Store(load(0, m), words + m - of.begin);
+    }
+    CopyRow(keep ? words : of.row + of.begin, of, panels + of.k * kPanel);
+    return 1;
+  }
+
+  // The same, rounded to pairs.
+  template <class Load>
+  int64_t SetPairs(const RowsOfF& of, const Load& load, T* panels) const {
+    const int64_t word = of.k / 2;
+    const auto pairs = [&](int64_t p, int64_t m) {
+      return Pairs(load(2 * p, m),
+                   2 * p + 1 < of.count ? load(2 * p + 1, m) : VecT<T>{});
+    };
+    if (of.k % 2 != 0) {  // the second row of a pair
+      for (int64_t m = of.begin; m < of.end; ++m) {
+        T* at = panels + (m - m % kPanel) * PanelWords() + word * kPanel;
+        reinterpret_cast<BFloat16Pair*>(at)[m % kPanel].bits |=
+            uint32_t{BFloat16::FromFloat(load(0, m)[0]).bits} << 16;
+      }
+      return 1;
+    }
+    if constexpr (kTiles) {
+      const int64_t count =
+          Min(CeilDiv(of.count, 2), Min(kTilePairs - word % kTilePairs, kL));
+      for (int64_t m = of.begin; m < of.end; m += kL) {
+        StoreColumns(
+            [&](int64_t p) { return pairs(p, m); },
+            {word, count, Min(kL, of.end - m), PanelWords()},
+            reinterpret_cast<BFloat16Pair*>(panels + m * PanelWords()));
+      }
+      return Min(2 * count, of.count);
+    }
+    T words[kPanelColumns];
+    for (int64_t m = of.begin; m < of.end; m += kL) {
+      Store(pairs(0, m), reinterpret_cast<BFloat16Pair*>(words) + m - of.begin);
+    }
+    CopyRow(words, of, panels + word * kPanel);
+    return Min(2, of.count);
+  }
+
+  // Copies a row of words to the panels. Its place in the first one is `at`.
+  void CopyRow(const T* row, const RowsOfF& of, T* at) const {
+    int64_t m = of.begin;
+    at += m * PanelWords();
+    for (; m + kPanel <= of.end; m += kPanel, at += kPanel * PanelWords()) {
+      std::memcpy(at, row + m - of.begin, kPanel * sizeof(T));
+    }
+    for (; m < of.end; ++m, ++at) *at = row[m - of.begin];
   }
 
   // Rows and columns of the product, at `at`. D is read where it is; pairs, and
@@ -214,10 +264,10 @@ struct WeightGrad {
       }
       product.add = of.add || k > 0;
       WithConstant<kColumns>(CeilDiv(product.columns, kL), [&](auto vectors) {
-        MultiplyBand<decltype(vectors)::value, kRows>(
+        MultiplyBand<decltype(vectors)::value, kPanel>(
             [&](int64_t m) {
-              return of.panels + (m - m % kRows) * PanelWords() +
-                     Words(k, format) * kRows + m % kRows;
+              return of.panels + (m - m % kPanel) * PanelWords() +
+                     Words(k, format) * kPanel + m % kPanel;
             },
             d, product,
             [&](int64_t m) { return at + (m - product.begin) * stride; });
