@@ -16,7 +16,7 @@ from pages import ROOT
 RESULTS = json.loads((script.FOLDER / script.NAME).read_text(encoding="utf-8"))
 RUNS = RESULTS["runs"]
 PAGE = (ROOT / "docs" / "guide" / "keras.md").read_text(encoding="utf-8")
-SECTION = PAGE.partition("\n### Accuracy of bfloat16\n")[2].partition("\n## ")[0]
+SECTION = PAGE.partition("\n### When to use bfloat16\n")[2].partition("\n## ")[0]
 WORDS = " ".join(SECTION.split())
 
 
