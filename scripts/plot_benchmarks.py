@@ -8,13 +8,14 @@ and the same version of matplotlib give the same bytes.
 """
 
 import json
-import re
 import statistics
 from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+import svg
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 RESULTS = BENCHMARKS / "results" / "amd_avx512.json"
@@ -44,8 +45,7 @@ ENDS = (0.8, 5.2)  # of the axis
 # Pixels. A phone of 390 pixels shows the plot without making it smaller.
 WIDTH, LEFT, RIGHT, ROW, TOP, BOTTOM = 360, 142, 6, 22, 86, 6
 APART = 0.2  # in rows: equal ratios are two dots
-SETTINGS = {"svg.hashsalt": "plot", "svg.fonttype": "none", "font.size": 9, "lines.markersize": 6}
-SETTINGS["font.sans-serif"] = ["DejaVu Sans", "Verdana", "sans-serif"]
+SETTINGS = {**svg.SETTINGS, "lines.markersize": 6}
 Ratios = dict[str, dict[str, float]]  # by label and kind
 
 
@@ -130,9 +130,7 @@ def draw(found: Ratios, theme: dict[str, str]) -> Figure:
 @mpl.rc_context(SETTINGS)
 def save(found: Ratios, theme: dict[str, str], path: Path) -> None:
     """Writes the SVG."""
-    draw(found, theme).savefig(path, transparent=True, metadata=metadata(found))
-    # Without the spaces at the ends of lines: smaller, and as pre-commit wants it.
-    path.write_text(re.sub(r"^ +| +$", "", path.read_text(), flags=re.MULTILINE))
+    svg.save(draw(found, theme), metadata(found), path)
 
 
 def main() -> None:

@@ -6,22 +6,19 @@ The numbers are those of benchmarks/threads.md. They are in the metadata of the 
 numbers and the same version of matplotlib give the same bytes.
 """
 
-import re
 from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+import svg
+from svg import COLOURS, SETTINGS, THEMES
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "benchmarks" / "threads.md"
 FOLDER = ROOT / "docs" / "design"
 PASSES = ("inference", "backward pass")
-# Colours of Okabe and Ito, which are distinct for the colour-blind; the markers differ too.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#999999", "#B8A800")
 MARKERS = "osD^vP*X"
-THEMES = {"light": ("#1F2328", "#59636E"), "dark": ("#F0F6FC", "#9198A1")}  # text, muted
-SETTINGS = {"svg.hashsalt": "plot", "svg.fonttype": "none", "font.size": 9, "lines.markersize": 4}
-SETTINGS["font.sans-serif"] = ["DejaVu Sans", "Verdana", "sans-serif"]
 WIDTH, HEIGHT = 360, 520  # pixels: a phone shows the plot without making it smaller
 Curves = dict[str, dict[int, float]]  # microseconds by case and threads
 
@@ -79,9 +76,7 @@ def draw(text: str, muted: str) -> Figure:
 @mpl.rc_context(SETTINGS)
 def save(theme: str, path: Path) -> None:
     """Writes the SVG."""
-    draw(*THEMES[theme]).savefig(path, transparent=True, metadata=metadata())
-    # Without the spaces at the ends of lines: smaller, and as pre-commit wants it.
-    path.write_text(re.sub(r"^ +| +$", "", path.read_text(), flags=re.MULTILINE))
+    svg.save(draw(*THEMES[theme]), metadata(), path)
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ TESTS = Path(__file__).resolve().parent
 # "python -m pytest" would put the source folder of the package before the installed one.
 sys.path[:] = [p for p in sys.path if Path(p or ".").resolve() != TESTS.parent]
 # At the end, so that no folder of these hides an installed package of the same name.
-sys.path += [str(TESTS), str(TESTS.parent / "benchmarks")]
+sys.path += [str(TESTS), *(str(TESTS.parent / name) for name in ("benchmarks", "scripts"))]
 
 # The suites on a device of their own.
 pytest_plugins = ["devices.on_device"] if os.environ.get("TF_LSTM_OPS_TEST_PLUGIN") else []
