@@ -2,7 +2,8 @@
 //
 // float and double tensors are used in place. Half and BFloat16 tensors are
 // converted to float before the computation, and results are rounded after it.
-// BFloat16 weights are not converted, see Weights and RnnConfig::bfloat16.
+// BFloat16 weights and saved activations are not converted, see Weights and
+// SavedIn.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_STAGING_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_STAGING_H_
 
@@ -38,6 +39,9 @@ class Staging {
  public:
   using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
   static constexpr bool kConverts = !std::is_same_v<T, Compute>;
+  static constexpr bool kIsBFloat16 = std::is_same_v<T, BFloat16>;
+  // The type of saved activations; see SavedActivations::bfloat16.
+  using Saved = std::conditional_t<kIsBFloat16, BFloat16, Compute>;
 
   // Returns `size` elements of `data` to read. Null stays null.
   const Compute* In(const T* data, int64_t size) {
@@ -57,7 +61,7 @@ class Staging {
   template <class F>
   GateMatrices<const Compute> Weights(const T* data, int64_t size,
                                       const F& lay_out) {
-    if constexpr (std::is_same_v<T, BFloat16>) {
+    if constexpr (kIsBFloat16) {
       const GateMatrices<const T> m = lay_out(data);
       return {nullptr, m.row_stride, m.column_stride, m.gate_stride, m.data};
     } else {
@@ -75,6 +79,21 @@ class Staging {
     } else {
       return data;
     }
+  }
+
+  // The same for saved activations. The engine reads and writes bfloat16 ones
+  // without conversion.
+  const Saved* SavedIn(const T* data, int64_t size) {
+    if constexpr (kIsBFloat16)
+      return data;
+    else
+      return In(data, size);
+  }
+  Saved* SavedOut(T* data, int64_t size) {
+    if constexpr (kIsBFloat16)
+      return data;
+    else
+      return Out(data, size);
   }
 
   // Returns `size` uninitialised elements.

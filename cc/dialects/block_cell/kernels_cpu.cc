@@ -40,15 +40,12 @@ class BlockCellKernel : public tf::Kernel {
     return Status();
   }
 
-  // Returns output n, [T, B, width], whose rows from seq_len_max on are zero.
-  static C* OutRows(CpuCall<T>* call, const Sequence& sequence, size_t n,
-                    int64_t width) {
+  // Returns output n, [T, B, width], whose first `used` elements are written.
+  // The others, from seq_len_max on, become zero.
+  static T* OutRows(CpuCall<T>* call, size_t n, int64_t used) {
     T* data = call->OutData(n);
-    const int64_t used = sequence.rows() * width;
-    if (sequence.steps < sequence.time) {
-      std::fill(data + used, data + call->output_size(n), T{});
-    }
-    return call->Out(data, used);
+    std::fill(data + used, data + call->output_size(n), T{});
+    return data;
   }
 
   int Threads(const KernelContext& context) {
@@ -67,11 +64,12 @@ class ForwardKernel : public BlockCellKernel<T, kVariant> {
     CpuCall<T> call(kVariant.signature());
     LayerForward<typename CpuCall<T>::Compute> layer;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call, &layer));
-    const int64_t cell = call.sizes.cell;
+    const int64_t cell = call.sizes.cell, size = layer.sequence.rows() * cell;
     for (int k = 0; k < kMaxSavedActivations; ++k) {
-      layer.saved.Set(k, this->OutRows(&call, layer.sequence, k, cell), cell);
+      T* saved = this->OutRows(&call, k, size);
+      layer.saved.Set(k, call.SavedOut(saved, size), cell);
     }
-    layer.h = this->OutRows(&call, layer.sequence, kOutputH, cell);
+    layer.h = call.Out(this->OutRows(&call, kOutputH, size), size);
     layer.h_stride = cell;
     cpu::ComputeForward(layer, PackedSequence(layer.sequence),
                         this->Threads(context));
@@ -139,7 +137,8 @@ class InputGradKernel : public GradKernel<T, kVariant> {
     LayerBackward<typename CpuCall<T>::Compute> layer;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->BeginGrad(context, &call, &layer));
     const Sizes& sizes = call.sizes;
-    layer.x_grad = this->OutRows(&call, layer.sequence, 0, sizes.input);
+    const int64_t x_size = layer.sequence.rows() * sizes.input;
+    layer.x_grad = call.Out(this->OutRows(&call, 0, x_size), x_size);
     layer.c0_grad = {call.Out(1), sizes.cell};
     layer.h0_grad = {call.Out(2), sizes.cell};
     SetMatrices(sizes, call.Out(3), &layer.weights_grad);

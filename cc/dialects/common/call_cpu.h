@@ -21,6 +21,7 @@ template <class T>
 class CpuCall : public Inputs {
  public:
   using Compute = typename cpu::Staging<T>::Compute;
+  using Saved = typename cpu::Staging<T>::Saved;
   using Inputs::Inputs;
 
   // Returns the elements of an input without conversion. Null where the input
@@ -42,6 +43,17 @@ class CpuCall : public Inputs {
   template <class Key>
   const Compute* In(Key key, int64_t size) {
     return staging_.In(Data(key), size);
+  }
+  // The same for saved activations, which stay bfloat16.
+  template <class Key>
+  const Saved* SavedIn(Key key) {
+    const tf::Tensor* tensor = Find(key);
+    return tensor ? staging_.SavedIn(tensor->data<T>(), tensor->size())
+                  : nullptr;
+  }
+  template <class Key>
+  const Saved* SavedIn(Key key, int64_t size) {
+    return staging_.SavedIn(Data(key), size);
   }
   // Returns a view of weight matrices: `size` elements of an input from `begin`
   // on. layout(data) makes the view. The input must be present.
@@ -81,6 +93,9 @@ class CpuCall : public Inputs {
   Compute* Out(size_t n) { return Out(OutData(n), output_size(n)); }
   Compute* Out(T* data, int64_t size) {
     return size > 0 ? staging_.Out(data, size) : nullptr;
+  }
+  Saved* SavedOut(T* data, int64_t size) {
+    return size > 0 ? staging_.SavedOut(data, size) : nullptr;
   }
   // Returns `size` uninitialised elements.
   Compute* Scratch(int64_t size) { return staging_.Scratch(size); }

@@ -103,7 +103,11 @@ class ForwardKernel : public tf::Kernel {
     T* data = call->OutData(3);
     if (is_training_) {
       reserve.WriteHeader(key, data);
-      t->reserve = call->Out(data + reserve.body(), reserve.body_size());
+      if constexpr (std::is_same_v<T, BFloat16>) {
+        t->bfloat16_reserve = data + reserve.body();
+      } else {
+        t->reserve = call->Out(data + reserve.body(), reserve.body_size());
+      }
     } else {
       *data = T{};
     }
@@ -147,8 +151,12 @@ class BackwardKernel : public tf::Kernel {
     MultiLayerBackward<cudnn_rnn::Compute<T>> t = {};
     SetInputs(rnn, call, &t);
     SetGrads(rnn, call, &t);
-    t.reserve = call->staging().In(call->Data("reserve_space") + reserve.body(),
-                                   reserve.body_size());
+    const T* body = call->Data("reserve_space") + reserve.body();
+    if constexpr (std::is_same_v<T, BFloat16>) {
+      t.bfloat16_reserve = body;
+    } else {
+      t.reserve = call->staging().In(body, reserve.body_size());
+    }
     if (!IsLstm(rnn.model.cell)) {
       std::fill_n(call->OutData(2), call->output_size(2), T{});
     }

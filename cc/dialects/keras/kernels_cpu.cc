@@ -133,8 +133,8 @@ class ForwardKernel : public tf::Kernel {
       layer.final_h = {call->Out(output++), hidden};
       if (kVariant.is_lstm()) layer.final_c = {call->Out(output++), cell};
       if (!training_) continue;
-      layer.saved = ActivationsByPackedRow(
-          call->Out(saved, reserve.activations_size), kVariant.cell, cell);
+      layer.saved = ActivationsByPackedRow<C>(
+          call->SavedOut(saved, reserve.activations_size), kVariant.cell, cell);
       saved += reserve.size();
     }
   }
@@ -206,14 +206,17 @@ class GradKernel : public tf::Kernel {
   void SetSaved(const ReserveLayout& reserve, CpuCall<T>* call,
                 std::vector<LayerBackward<C>>* layers) const {
     const int64_t hidden = HiddenSize(call->sizes);
-    const C* saved = call->In("reserve");
+    const T* saved = call->Data("reserve");
     const C* output =
         attributes_.return_sequences ? call->In("output") : nullptr;
     for (LayerBackward<C>& layer : *layers) {
-      layer.saved =
-          ActivationsByPackedRow(saved, kVariant.cell, call->sizes.cell);
+      layer.saved = ActivationsByPackedRow<const C>(
+          call->staging().SavedIn(saved, reserve.activations_size),
+          kVariant.cell, call->sizes.cell);
       layer.h =
-          attributes_.return_sequences ? output : saved + reserve.h_offset();
+          attributes_.return_sequences
+              ? output
+              : call->staging().In(saved + reserve.h_offset(), reserve.h_size);
       layer.h_stride =
           attributes_.return_sequences ? kVariant.directions * hidden : hidden;
       saved += reserve.size();

@@ -85,7 +85,7 @@ struct Backward {
   static constexpr bool kCanRound = kDotsPairs && std::is_same_v<T, float>;
   // Values of a row for which a layer-normalised cell has memory; see
   // LayerNormBackward::Value.
-  static constexpr int kRowValues = 10;
+  static constexpr int kRowValues = 18;
 
   Backward(const EngineBackward<T>& args, const BackwardFunctions<T>& functions,
            int threads, int together)
@@ -122,13 +122,17 @@ struct Backward {
     if (restored_h) return restored_h + at.previous * hidden_size;
     return args.h + at.previous_output * args.h_stride;
   }
-  const T* Saved(int k, const PackedRow& at) const {
-    return args.saved.Row(k, at.index, at.output);
+  V Saved(int k, const PackedRow& at, int64_t u) const {
+    const int64_t row = args.saved.Offset(k, at.index, at.output);
+    return LoadSaved(args.saved, k, row + u, cell_size - u);
   }
   // The state that the step reads, of which activation k is the new value.
-  const T* PreviousState(int k, const PackedRow& at) const {
-    return at.previous < 0 ? args.c0.data + at.batch * cell_size
-                           : args.saved.Row(k, at.previous, at.previous_output);
+  V PreviousState(int k, const PackedRow& at, int64_t u) const {
+    const int64_t width = cell_size - u;
+    if (at.previous < 0)
+      return LoadN(args.c0.data + at.batch * cell_size + u, width);
+    const int64_t row = args.saved.Offset(k, at.previous, at.previous_output);
+    return LoadSaved(args.saved, k, row + u, width);
   }
   T* StateGrad(const PackedRow& at) const {
     return state_grad + at.batch * cell_size;

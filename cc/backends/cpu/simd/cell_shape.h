@@ -7,6 +7,7 @@
 
 #include "backends/cpu/simd/vec_math.h"
 #include "core/cells.h"
+#include "core/layer_tensors.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
@@ -22,6 +23,34 @@ TF_LSTM_OPS_INLINE void ForEachSaved(F&& f) {
   if constexpr (Cell::kSavedCount > 0) {
     ForEachSaved<Cell>(f, std::make_integer_sequence<int, Cell::kSavedCount>());
   }
+}
+
+// Lanes of saved activation k from element `at` on. An activation that is not
+// saved reads as zeros.
+template <class T>
+TF_LSTM_OPS_INLINE VecT<T> LoadSaved(const SavedActivations<const T>& from,
+                                     int k, int64_t at, int64_t n) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (from.bfloat16[k]) return LoadN(from.bfloat16[k] + at, n);
+  }
+  return from.data[k] ? LoadN(from.data[k] + at, n) : VecT<T>{};
+}
+
+// Activation k must be saved.
+template <class T>
+TF_LSTM_OPS_INLINE void StoreSaved(VecT<T> v, const SavedActivations<T>& to,
+                                   int k, int64_t at, int64_t n) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (to.bfloat16[k]) return StoreN(v, to.bfloat16[k] + at, n);
+  }
+  StoreN(v, to.data[k] + at, n);
+}
+
+template <class T>
+TF_LSTM_OPS_INLINE void PrefetchSaved(const SavedActivations<const T>& from,
+                                      int k, int64_t at) {
+  if (from.bfloat16[k]) return PrefetchToRead(from.bfloat16[k] + at);
+  if (from.data[k]) PrefetchToRead(from.data[k] + at);
 }
 
 // The constants of a cell as values, for code that serves all cells; LstmCell

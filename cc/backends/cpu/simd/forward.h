@@ -272,11 +272,11 @@ struct ForwardStep {
       }
     }
     ForEachSaved<Cell>([&](auto k, auto member) {
-      if (!f.args.saved.data[k]) return;
+      if (!f.args.saved.Has(k)) return;
       for (int64_t r = 0; r < tile.rows; ++r) {
-        T* to = f.args.saved.Row(k, tile.packed_row(r),
-                                 tile.band.output[tile.first + r]);
-        StoreN(y[r].*member, to + u, width);
+        const int64_t row = f.args.saved.Offset(
+            k, tile.packed_row(r), tile.band.output[tile.first + r]);
+        StoreSaved(y[r].*member, f.args.saved, k, row + u, width);
       }
     });
   }

@@ -154,11 +154,13 @@ struct LayerNormForward {
 
   // The parts of x and of h, as the backward pass reads them.
   static void SaveParts(const Forward<T>& f, const PackedRow& e, const T* z) {
-    if (!f.args.saved.data[Cell::kPartsAt]) return;
-    T* to = f.Saved(Cell::kPartsAt, e);
+    constexpr int kAt = Cell::kPartsAt;
+    if (!f.args.saved.Has(kAt)) return;
+    int64_t to = f.args.saved.Offset(kAt, e.index, e.output);
     for (int p = 0; p < Cell::kPreActivations; ++p, to += f.cell_size) {
       for (int64_t u = 0; u < f.cell_size; u += kL) {
-        StoreN(Load(z + p * f.padded_size + u), to + u, f.cell_size - u);
+        StoreSaved(Load(z + p * f.padded_size + u), f.args.saved, kAt, to + u,
+                   f.cell_size - u);
       }
     }
   }
@@ -202,9 +204,7 @@ struct LayerNormForward {
       StoreH(f, y.h, e, u);
       const V carry = options.carries_normalized_state ? y.cs : cs;
       StoreN(carry, state + u, width);
-      if (f.args.saved.data[kSavedCarry]) {
-        StoreN(carry, f.Saved(kSavedCarry, e) + u, width);
-      }
+      f.Save(kSavedCarry, e, u, carry);
     }
   }
 

@@ -48,8 +48,11 @@ struct StepGradient {
     };
     typename Cell::Outputs y, grad;
     ForEachSaved<Cell>([&](auto k, auto member) {
-      y.*member = load(args.saved.data[k], args.saved.stride[k]);
-      grad.*member = load(args.saved_grad.data[k], args.saved_grad.stride[k]);
+      const auto of = [&](const SavedActivations<const T>& from) {
+        return LoadSaved(from, k, from.Offset(k, b, b) + u, width);
+      };
+      y.*member = of(args.saved);
+      grad.*member = of(args.saved_grad);
     });
     grad.h = load(args.h_grad, args.h_grad_stride);
     const V before = load(args.c0.data, args.c0.stride);

@@ -104,12 +104,24 @@ TF_LSTM_OPS_INLINE VecT<T> LoadN(const T* from, int64_t n) {
   return Load(lanes);
 }
 
+// The elements of pairs as float, exactly.
+TF_LSTM_OPS_INLINE VecT<float> First(VecT<BFloat16Pair> pairs) {
+  return reinterpret_cast<VecT<float>>(pairs << 16);
+}
+TF_LSTM_OPS_INLINE VecT<float> Second(VecT<BFloat16Pair> pairs) {
+  return reinterpret_cast<VecT<float>>(pairs & 0xffff0000u);
+}
+
+typedef uint16_t BFloat16Lanes __attribute__((vector_size(kVectorBytes / 2)));
+
 TF_LSTM_OPS_INLINE VecT<float> LoadN(const BFloat16* from, int64_t n) {
-  float lanes[kLanes<float>] = {};
-  for (int64_t k = 0; k < n && k < kLanes<float>; ++k) {
-    lanes[k] = from[k].ToFloat();
+  BFloat16Lanes lanes = {};
+  if (n >= kLanes<float>) {
+    std::memcpy(&lanes, from, sizeof lanes);
+  } else {
+    for (int64_t k = 0; k < n; ++k) lanes[k] = from[k].bits;
   }
-  return Load(lanes);
+  return First(__builtin_convertvector(lanes, VecT<BFloat16Pair>));
 }
 
 template <class T>
@@ -119,6 +131,21 @@ TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
   Store(v, lanes);
   for (int k = 0; k < kLanes<T>; ++k) {
     if (k < n) to[k] = lanes[k];
+  }
+}
+
+// Rounds as BFloat16::FromFloat does.
+TF_LSTM_OPS_INLINE void StoreN(VecT<float> v, BFloat16* to, int64_t n) {
+  const auto word = reinterpret_cast<VecT<BFloat16Pair>>(v);
+  const auto rounded = (word + (0x7fff + (word >> 16 & 1))) >> 16;
+  const auto nan = word >> 16 | 0x40;
+  const auto is_nan = reinterpret_cast<VecT<BFloat16Pair>>(v != v);
+  const auto lanes = __builtin_convertvector(
+      (nan & is_nan) | (rounded & ~is_nan), BFloat16Lanes);
+  if (n >= kLanes<float>) {
+    std::memcpy(to, &lanes, sizeof lanes);
+  } else {
+    for (int64_t k = 0; k < n; ++k) to[k].bits = lanes[k];
   }
 }
 
@@ -230,14 +257,6 @@ TF_LSTM_OPS_INLINE VecT<float> Clamp(VecT<float> x, float least, float most) {
 #else
   return vminq_f32(vmaxq_f32(x, low), high);
 #endif
-}
-
-// The elements of pairs as float, exactly.
-TF_LSTM_OPS_INLINE VecT<float> First(VecT<BFloat16Pair> pairs) {
-  return reinterpret_cast<VecT<float>>(pairs << 16);
-}
-TF_LSTM_OPS_INLINE VecT<float> Second(VecT<BFloat16Pair> pairs) {
-  return reinterpret_cast<VecT<float>>(pairs & 0xffff0000u);
 }
 
 // c plus the products of both elements of each pair.
