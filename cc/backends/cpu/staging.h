@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "backends/cpu/aligned_buffer.h"
+#include "backends/cpu/cost.h"
 #include "backends/cpu/engine.h"
+#include "backends/cpu/thread_team.h"
 #include "core/float16.h"
 #include "core/layer_direction.h"
 
@@ -32,11 +34,30 @@ inline void Narrow(const float* x, BFloat16* y, int64_t n) {
   SelectedInstructionSet().engine->narrow_bfloat16(x, y, n);
 }
 
-// T is the element type of the tensors. Converted copies live as long as this
-// object. Throws std::bad_alloc.
+// Calls convert(begin, size) for parts of n elements, on several threads where
+// that is faster.
+template <class F>
+void ConvertParts(int64_t n, int threads, const F& convert) {
+  constexpr int64_t kPart = int64_t{1} << 15;
+  if (n <= kPart) return convert(0, n);
+  const int64_t items = CeilDiv(n, kPart);
+  const auto bytes = static_cast<double>(n) * (sizeof(Half) + sizeof(float));
+  const Rates rates;
+  const double time = StreamTime(rates, TheCaches(), bytes);
+  RunItems(items, ThreadsOfPhase(rates, time, items, threads),
+           [&](int64_t item, int) {
+             const int64_t begin = item * kPart;
+             convert(begin, Min(kPart, n - begin));
+           });
+}
+
+// T is the element type of the tensors. Up to `threads` threads convert them.
+// Converted copies live as long as this object. Throws std::bad_alloc.
 template <class T>
 class Staging {
  public:
+  explicit Staging(int threads) : threads_(threads) {}
+
   using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
   static constexpr bool kConverts = !std::is_same_v<T, Compute>;
   static constexpr bool kIsBFloat16 = std::is_same_v<T, BFloat16>;
@@ -48,7 +69,9 @@ class Staging {
     if constexpr (kConverts) {
       if (data == nullptr) return nullptr;
       Compute* copy = Scratch(size);
-      Widen(data, copy, size);
+      ConvertParts(size, threads_, [&](int64_t begin, int64_t count) {
+        Widen(data + begin, copy + begin, count);
+      });
       return copy;
     } else {
       return data;
@@ -106,7 +129,9 @@ class Staging {
   void Finish() {
     if constexpr (kConverts) {
       for (const Output& output : outputs_) {
-        Narrow(output.from, output.to, output.size);
+        ConvertParts(output.size, threads_, [&](int64_t begin, int64_t count) {
+          Narrow(output.from + begin, output.to + begin, count);
+        });
       }
     }
   }
@@ -117,6 +142,7 @@ class Staging {
     T* to;
     int64_t size;
   };
+  const int threads_;
   std::vector<std::unique_ptr<AlignedBuffer>> buffers_;
   std::vector<Output> outputs_;
 };

@@ -61,7 +61,7 @@ template <class T, const OpVariant& kVariant>
 class ForwardKernel : public BlockCellKernel<T, kVariant> {
  public:
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(kVariant.signature());
+    CpuCall<T> call(kVariant.signature(), this->Threads(context));
     LayerForward<typename CpuCall<T>::Compute> layer;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call, &layer));
     const int64_t cell = call.sizes.cell, size = layer.sequence.rows() * cell;
@@ -71,8 +71,7 @@ class ForwardKernel : public BlockCellKernel<T, kVariant> {
     }
     layer.h = call.Out(this->OutRows(&call, kOutputH, size), size);
     layer.h_stride = cell;
-    cpu::ComputeForward(layer, PackedSequence(layer.sequence),
-                        this->Threads(context));
+    cpu::ComputeForward(layer, PackedSequence(layer.sequence), call.threads);
     call.Finish();
     return Status();
   }
@@ -104,10 +103,8 @@ class GradKernel : public BlockCellKernel<T, kVariant> {
     }
   }
 
-  Status Finish(const KernelContext& context, const LayerBackward<C>& layer,
-                CpuCall<T>* call) {
-    cpu::ComputeBackward(layer, PackedSequence(layer.sequence),
-                         this->Threads(context));
+  static Status Finish(const LayerBackward<C>& layer, CpuCall<T>* call) {
+    cpu::ComputeBackward(layer, PackedSequence(layer.sequence), call->threads);
     call->Finish();
     return Status();
   }
@@ -117,13 +114,13 @@ template <class T>
 class CellGradKernel : public GradKernel<T, kCellGrad> {
  public:
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(kCellGrad.signature());
+    CpuCall<T> call(kCellGrad.signature(), this->Threads(context));
     LayerBackward<typename CpuCall<T>::Compute> layer;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->BeginGrad(context, &call, &layer));
     layer.c0_grad = {call.Out(0), call.sizes.cell};
     layer.z_grad = call.Out(1);
     this->SetPeepholeGrads(2, &call, &layer);
-    return this->Finish(context, layer, &call);
+    return this->Finish(layer, &call);
   }
 };
 
@@ -133,7 +130,7 @@ template <class T, const OpVariant& kVariant>
 class InputGradKernel : public GradKernel<T, kVariant> {
  public:
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(kVariant.signature());
+    CpuCall<T> call(kVariant.signature(), this->Threads(context));
     LayerBackward<typename CpuCall<T>::Compute> layer;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->BeginGrad(context, &call, &layer));
     const Sizes& sizes = call.sizes;
@@ -144,7 +141,7 @@ class InputGradKernel : public GradKernel<T, kVariant> {
     SetMatrices(sizes, call.Out(3), &layer.weights_grad);
     this->SetPeepholeGrads(4, &call, &layer);
     layer.weights_grad.input_bias = call.Out(7);
-    return this->Finish(context, layer, &call);
+    return this->Finish(layer, &call);
   }
 };
 

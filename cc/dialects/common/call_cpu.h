@@ -15,14 +15,18 @@
 namespace tf_lstm_ops {
 
 // T is the element type of the op's tensors. Tensors of 16-bit types are
-// converted: inputs by In, outputs by Finish. All pointers are views of memory
-// that lives as long as this object.
+// converted by up to `threads` threads: inputs by In, outputs by Finish. All
+// pointers are views of memory that lives as long as this object.
 template <class T>
 class CpuCall : public Inputs {
  public:
   using Compute = typename cpu::Staging<T>::Compute;
   using Saved = typename cpu::Staging<T>::Saved;
-  using Inputs::Inputs;
+
+  CpuCall(const Signature& s, int threads)
+      : Inputs(s), threads(threads), staging_(threads) {}
+
+  const int threads;
 
   // Returns the elements of an input without conversion. Null where the input
   // is absent.

@@ -42,9 +42,8 @@ Reserve MakeReserve(const MultiLayerRnn& rnn, float dropout) {
 template <class T>
 cpu::MultiLayerPass<Compute<T>> MakePass(
     const MultiLayerRnn& rnn, const Reserve& reserve,
-    const std::unique_ptr<DropoutMask>& mask, int configured_threads) {
-  return {rnn, reserve, mask.get(), std::is_same_v<T, BFloat16>,
-          cpu::ThreadCount(configured_threads)};
+    const std::unique_ptr<DropoutMask>& mask, int threads) {
+  return {rnn, reserve, mask.get(), std::is_same_v<T, BFloat16>, threads};
 }
 
 template <class T, const OpVariant& kVariant>
@@ -58,7 +57,8 @@ class ForwardKernel : public tf::Kernel {
   }
 
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(kVariant.forward());
+    CpuCall<T> call(kVariant.forward(),
+                    cpu::ThreadCount(this->ConfiguredThreads(context)));
     MultiLayerRnn rnn;
     TF_LSTM_OPS_RETURN_IF_ERROR(Begin(context, attributes_, &call, &rnn));
     const float dropout = is_training_ ? attributes_.dropout : 0;
@@ -73,8 +73,7 @@ class ForwardKernel : public tf::Kernel {
     SetOutputs(rnn, &call, &t);
     if (!IsLstm(rnn.model.cell)) *call.OutData(2) = T{};
     SetReserve(reserve, key, &call, &t);
-    MakePass<T>(rnn, reserve, mask, this->ConfiguredThreads(context))
-        .Forward(t);
+    MakePass<T>(rnn, reserve, mask, call.threads).Forward(t);
     call.Finish();
     return Status();
   }
@@ -127,7 +126,8 @@ class BackwardKernel : public tf::Kernel {
   }
 
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(kVariant.backward());
+    CpuCall<T> call(kVariant.backward(),
+                    cpu::ThreadCount(this->ConfiguredThreads(context)));
     MultiLayerRnn rnn;
     TF_LSTM_OPS_RETURN_IF_ERROR(Begin(context, attributes_, &call, &rnn));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckBackprop(rnn, call.shape_of()));
@@ -137,7 +137,7 @@ class BackwardKernel : public tf::Kernel {
         call.Data("reserve_space"), call.InputShape("reserve_space"), &key));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context));
     const auto mask = MakeDropoutMask(rnn, attributes_.dropout, key);
-    MakePass<T>(rnn, reserve, mask, this->ConfiguredThreads(context))
+    MakePass<T>(rnn, reserve, mask, call.threads)
         .Backward(Tensors(rnn, reserve, &call));
     call.Finish();
     return Status();

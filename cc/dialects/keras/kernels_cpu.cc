@@ -56,7 +56,8 @@ class ForwardKernel : public tf::Kernel {
   }
 
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(kVariant.forward());
+    CpuCall<T> call(kVariant.forward(),
+                    cpu::ThreadCount(ConfiguredThreads(context)));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     const Sizes& sizes = call.sizes;
     TF_LSTM_OPS_RETURN_IF_ERROR(
@@ -84,8 +85,7 @@ class ForwardKernel : public tf::Kernel {
     // Half weights are converted to float in every call. In training weights
     // change in every step.
     const bool keeps = !training_ && !std::is_same_v<T, Half>;
-    cpu::ComputeForward(layers, packed,
-                        cpu::ThreadCount(ConfiguredThreads(context)),
+    cpu::ComputeForward(layers, packed, call.threads,
                         keeps ? kept_weights_.data() : nullptr);
     call.Finish();
     if (!attributes_.return_sequences) CopyLastSteps(h, &call);
@@ -170,7 +170,8 @@ class GradKernel : public tf::Kernel {
   }
 
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(kVariant.gradient());
+    CpuCall<T> call(kVariant.gradient(),
+                    cpu::ThreadCount(ConfiguredThreads(context)));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(
         CheckProjection(kVariant, call.sizes, call.shape_of()));
@@ -194,8 +195,7 @@ class GradKernel : public tf::Kernel {
       SetXGrad(packed[d], call.output_size(first), layers[0].x_grad,
                &layers[d]);
     }
-    cpu::ComputeBackward(layers, packed,
-                         cpu::ThreadCount(ConfiguredThreads(context)));
+    cpu::ComputeBackward(layers, packed, call.threads);
     call.Finish();
     return Status();
   }

@@ -42,7 +42,8 @@ class ForwardKernel : public tf::Kernel {
   }
 
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(MPSGraphLSTM());
+    CpuCall<T> call(MPSGraphLSTM(),
+                    cpu::ThreadCount(ConfiguredThreads(context)));
     Problem problem;
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(
@@ -62,8 +63,7 @@ class ForwardKernel : public tf::Kernel {
       layers[d].h = directions.Output(d, h);
       layers[d].saved = directions.template Saved<C>(d, cells, z_state);
     }
-    cpu::ComputeForward(layers, packed,
-                        cpu::ThreadCount(ConfiguredThreads(context)));
+    cpu::ComputeForward(layers, packed, call.threads);
     call.Finish();
     return Status();
   }
@@ -84,7 +84,8 @@ class GradientsKernel : public tf::Kernel {
   }
 
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(MPSGraphLSTMGradients());
+    CpuCall<T> call(MPSGraphLSTMGradients(),
+                    cpu::ThreadCount(ConfiguredThreads(context)));
     Problem problem;
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(
@@ -103,8 +104,7 @@ class GradientsKernel : public tf::Kernel {
       directions.SetOutputGrads(d, output_grads, &layers[d]);
       directions.SetInputGrads(d, input_grads, &layers[d]);
     }
-    cpu::ComputeBackward(layers, packed,
-                         cpu::ThreadCount(ConfiguredThreads(context)));
+    cpu::ComputeBackward(layers, packed, call.threads);
     call.Finish();
     return Status();
   }

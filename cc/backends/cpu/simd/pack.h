@@ -144,22 +144,16 @@ void PackGroup(PackedFrom<E> from, int64_t begin, int64_t end, T* packed,
 
 // Rounds the first `width` lanes of a vector, at most all, to pairs. If their
 // number is odd, the last pair's other element is zero: the next lane may hold
-// NaN, which times the zero of a missing weight is NaN. Not inlined: only alone
-// do compilers make vectors of its loop each time.
-__attribute__((noinline)) inline void StorePairs(VecT<float> v,
-                                                 BFloat16Pair* to,
-                                                 int64_t width) {
+// NaN, which times the zero of a missing weight is NaN.
+TF_LSTM_OPS_INLINE void StorePairs(VecT<float> v, BFloat16Pair* to,
+                                   int64_t width) {
   constexpr int kL = kLanes<float>;
-  float lanes[kL];
-  uint32_t pairs[kL / 2];
-  Store(v, lanes);
-  for (int k = 0; k < kL / 2; ++k) {
-    pairs[k] = ToBFloat16(lanes[2 * k]) | ToBFloat16(lanes[2 * k + 1]) << 16;
-  }
-  const int64_t words =
-      Words(width < kL ? width : kL, WeightFormat::kBFloat16Pairs);
-  if (width < kL && width % 2 != 0) pairs[width / 2] &= 0xffff;
-  for (int64_t k = 0; k < words; ++k) to[k].bits = pairs[k];
+  BFloat16 lanes[kL + 1];
+  if (width >= kL) return StoreN(v, reinterpret_cast<BFloat16*>(to), kL);
+  StoreN(v, lanes, kL);
+  lanes[width] = {0};
+  std::memcpy(to, lanes,
+              Words(width, WeightFormat::kBFloat16Pairs) * sizeof *to);
 }
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
