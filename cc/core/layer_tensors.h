@@ -63,9 +63,17 @@ struct SavedActivations {
   typename BFloat16Like<T>::Type* bfloat16[kMaxSavedActivations] = {};
 
   TF_LSTM_OPS_DEVICE bool Has(int k) const { return data[k] || bfloat16[k]; }
-  // Where activation k of packed row e begins, whose output row is `output`.
-  TF_LSTM_OPS_INLINE int64_t Offset(int k, int64_t e, int64_t output) const {
-    return (by_packed_row ? e : output) * stride[k];
+  // Calls f with a pointer to element u of activation k of packed row e, whose
+  // output row is `output`. The pointer is a BFloat16* if bfloat16[k] is set,
+  // else a T*. The activation must be saved.
+  template <class F>
+  TF_LSTM_OPS_INLINE auto At(int k, int64_t e, int64_t output, int64_t u,
+                             const F& f) const {
+    const int64_t at = (by_packed_row ? e : output) * stride[k] + u;
+    if constexpr (sizeof(T) == sizeof(float)) {
+      if (bfloat16[k]) return f(bfloat16[k] + at);
+    }
+    return f(data[k] + at);
   }
   // `rows` is a T*, or a BFloat16* if T is float.
   template <class E>

@@ -204,8 +204,7 @@ struct BackwardStep {
     const SavedActivations<const T>& from = f.args.saved_grad;
     Outputs grad = {};
     ForEachSaved<Cell>([&](auto k, auto member) {
-      const int64_t row = from.Offset(k, e.index, e.output);
-      grad.*member = LoadSaved(from, k, row + u, width);
+      grad.*member = LoadSaved(from, k, e.index, e.output, u, width);
     });
     grad.h = f.projected()
                  ? LoadN(f.MGrad(rows, e.index) + u, width)
@@ -234,18 +233,18 @@ struct BackwardStep {
                              int64_t u) {
     constexpr int64_t kLine = 64;  // bytes
     if (u * static_cast<int64_t>(sizeof(T)) % kLine != 0) return;
-    const auto prefetch = [&](const auto& from, int k, int64_t row,
-                              int64_t output) {
-      PrefetchSaved(from, k, from.Offset(k, row, output) + u);
+    const auto prefetch = [u](const auto& from, int k, const PackedRow& at) {
+      if (!from.Has(k)) return;
+      from.At(k, at.index, at.output, u, [](auto* p) { PrefetchToRead(p); });
     };
     ForEachSaved<Cell>([&](auto k, auto) {
-      prefetch(f.args.saved, k, e.index, e.output);
-      prefetch(f.args.saved_grad, k, e.index, e.output);
+      prefetch(f.args.saved, k, e);
+      prefetch(f.args.saved_grad, k, e);
     });
-    if (Cell::kHasState && !Cell::kHasCellState) {
+    if (Cell::kHasCellState && e.previous >= 0) {
+      prefetch(f.args.saved, kSavedCs, f.valid.Before(e));
+    } else if (Cell::kHasState) {
       PrefetchToRead(f.PreviousH(e) + u);
-    } else if (Cell::kHasState && e.previous >= 0) {
-      prefetch(f.args.saved, kSavedCs, e.previous, e.previous_output);
     }
     if (f.args.h_grad) {
       PrefetchToRead(f.args.h_grad + e.output * f.args.h_grad_stride + u);

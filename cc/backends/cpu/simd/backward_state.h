@@ -123,16 +123,12 @@ struct Backward {
     return args.h + at.previous_output * args.h_stride;
   }
   V Saved(int k, const PackedRow& at, int64_t u) const {
-    const int64_t row = args.saved.Offset(k, at.index, at.output);
-    return LoadSaved(args.saved, k, row + u, cell_size - u);
+    return LoadSaved(args.saved, k, at.index, at.output, u, cell_size - u);
   }
   // The state that the step reads, of which activation k is the new value.
   V PreviousState(int k, const PackedRow& at, int64_t u) const {
-    const int64_t width = cell_size - u;
-    if (at.previous < 0)
-      return LoadN(args.c0.data + at.batch * cell_size + u, width);
-    const int64_t row = args.saved.Offset(k, at.previous, at.previous_output);
-    return LoadSaved(args.saved, k, row + u, width);
+    if (at.previous >= 0) return Saved(k, valid.Before(at), u);
+    return LoadN(args.c0.data + at.batch * cell_size + u, cell_size - u);
   }
   T* StateGrad(const PackedRow& at) const {
     return state_grad + at.batch * cell_size;
@@ -347,7 +343,7 @@ TF_LSTM_OPS_INLINE void StoreZGrad(const Backward<T>& f,
     if (!f.rounds()) return;
     T* row = rows.chunk->rounded_z_grad +
              (rows.InChunk(e) * f.shape.pre_activations + part) * f.CellWords();
-    StorePairs(z, reinterpret_cast<BFloat16Pair*>(row) + u / 2, width);
+    StorePairs(z, row, u, width);
   }
 }
 

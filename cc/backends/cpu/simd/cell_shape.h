@@ -3,7 +3,6 @@
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELL_SHAPE_H_
 
 #include <type_traits>
-#include <utility>
 
 #include "backends/cpu/simd/vec_math.h"
 #include "core/cells.h"
@@ -11,46 +10,23 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-template <class Cell, class F, int... k>
-TF_LSTM_OPS_INLINE void ForEachSaved(F&& f, std::integer_sequence<int, k...>) {
-  (f(std::integral_constant<int, k>{}, Cell::kSaved[k]), ...);
-}
-
 // Calls f(integral_constant<int, k>, member of Cell::Outputs) for each saved
 // activation.
-template <class Cell, class F>
-TF_LSTM_OPS_INLINE void ForEachSaved(F&& f) {
-  if constexpr (Cell::kSavedCount > 0) {
-    ForEachSaved<Cell>(f, std::make_integer_sequence<int, Cell::kSavedCount>());
+template <class Cell, int k = 0, class F>
+TF_LSTM_OPS_INLINE void ForEachSaved(const F& f) {
+  if constexpr (k < Cell::kSavedCount) {
+    f(std::integral_constant<int, k>{}, Cell::kSaved[k]);
+    ForEachSaved<Cell, k + 1>(f);
   }
 }
 
-// Lanes of saved activation k from element `at` on. An activation that is not
-// saved reads as zeros.
+// Lanes of activation k of a row from u on. Without data they are zero.
 template <class T>
 TF_LSTM_OPS_INLINE VecT<T> LoadSaved(const SavedActivations<const T>& from,
-                                     int k, int64_t at, int64_t n) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (from.bfloat16[k]) return LoadN(from.bfloat16[k] + at, n);
-  }
-  return from.data[k] ? LoadN(from.data[k] + at, n) : VecT<T>{};
-}
-
-// Activation k must be saved.
-template <class T>
-TF_LSTM_OPS_INLINE void StoreSaved(VecT<T> v, const SavedActivations<T>& to,
-                                   int k, int64_t at, int64_t n) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (to.bfloat16[k]) return StoreN(v, to.bfloat16[k] + at, n);
-  }
-  StoreN(v, to.data[k] + at, n);
-}
-
-template <class T>
-TF_LSTM_OPS_INLINE void PrefetchSaved(const SavedActivations<const T>& from,
-                                      int k, int64_t at) {
-  if (from.bfloat16[k]) return PrefetchToRead(from.bfloat16[k] + at);
-  if (from.data[k]) PrefetchToRead(from.data[k] + at);
+                                     int k, int64_t e, int64_t output,
+                                     int64_t u, int64_t n) {
+  if (!from.Has(k)) return VecT<T>{};
+  return from.At(k, e, output, u, [n](const auto* at) { return LoadN(at, n); });
 }
 
 // The constants of a cell as values, for code that serves all cells; LstmCell

@@ -274,9 +274,8 @@ struct ForwardStep {
     ForEachSaved<Cell>([&](auto k, auto member) {
       if (!f.args.saved.Has(k)) return;
       for (int64_t r = 0; r < tile.rows; ++r) {
-        const int64_t row = f.args.saved.Offset(
-            k, tile.packed_row(r), tile.band.output[tile.first + r]);
-        StoreSaved(y[r].*member, f.args.saved, k, row + u, width);
+        f.args.saved.At(k, tile.packed_row(r), tile.band.output[tile.first + r],
+                        u, [&](auto* to) { StoreN(y[r].*member, to, width); });
       }
     });
   }

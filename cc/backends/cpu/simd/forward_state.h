@@ -118,8 +118,8 @@ struct Forward {
   // Stores a vector of saved activation k, unless nothing is saved.
   void Save(int k, const PackedRow& at, int64_t u, V v) const {
     if (!args.saved.Has(k)) return;
-    const int64_t row = args.saved.Offset(k, at.index, at.output);
-    StoreSaved(v, args.saved, k, row + u, cell_size - u);
+    args.saved.At(k, at.index, at.output, u,
+                  [&](auto* to) { StoreN(v, to, cell_size - u); });
   }
   // The rows that the second product reads; h without one.
   T* M(const PackedRow& at) const {

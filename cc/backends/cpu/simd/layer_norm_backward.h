@@ -88,16 +88,17 @@ struct LayerNormBackward {
 
   // The parts [., H] of a row. bfloat16 parts are copied behind its values.
   static const T* Parts(const Row& row) {
-    const SavedActivations<const T>& saved = row.f.args.saved;
-    constexpr int kAt = Cell::kPartsAt;
-    const int64_t at = saved.Offset(kAt, row.e.index, row.e.output);
-    if (saved.data[kAt]) return saved.data[kAt] + at;
-    T* parts = row.At(kValueCount, 0);
     const int64_t size = Cell::kPreActivations * row.f.cell_size;
-    for (int64_t k = 0; k < size; k += kL) {
-      StoreN(LoadSaved(saved, kAt, at + k, size - k), parts + k, size - k);
-    }
-    return parts;
+    T* copy = row.At(kValueCount, 0);
+    return row.f.args.saved.At(
+        Cell::kPartsAt, row.e.index, row.e.output, 0,
+        [&](const auto* parts) -> const T* {
+          if constexpr (std::is_same_v<decltype(parts), const T*>) return parts;
+          for (int64_t k = 0; k < size; k += kL) {
+            StoreN(LoadN(parts + k, size - k), copy + k, size - k);
+          }
+          return copy;
+        });
   }
 
   // An LSTM's gates, and its cell state before the normalisation.

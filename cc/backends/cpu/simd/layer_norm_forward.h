@@ -154,15 +154,14 @@ struct LayerNormForward {
 
   // The parts of x and of h, as the backward pass reads them.
   static void SaveParts(const Forward<T>& f, const PackedRow& e, const T* z) {
-    constexpr int kAt = Cell::kPartsAt;
-    if (!f.args.saved.Has(kAt)) return;
-    int64_t to = f.args.saved.Offset(kAt, e.index, e.output);
-    for (int p = 0; p < Cell::kPreActivations; ++p, to += f.cell_size) {
-      for (int64_t u = 0; u < f.cell_size; u += kL) {
-        StoreSaved(Load(z + p * f.padded_size + u), f.args.saved, kAt, to + u,
-                   f.cell_size - u);
+    if (!f.args.saved.Has(Cell::kPartsAt)) return;
+    f.args.saved.At(Cell::kPartsAt, e.index, e.output, 0, [&](auto* to) {
+      for (int p = 0; p < Cell::kPreActivations; ++p, to += f.cell_size) {
+        for (int64_t u = 0; u < f.cell_size; u += kL) {
+          StoreN(Load(z + p * f.padded_size + u), to + u, f.cell_size - u);
+        }
       }
-    }
+    });
   }
 
   // The plain cell's equations. Of an LSTM, stores cs and, in z, o.
@@ -210,8 +209,7 @@ struct LayerNormForward {
 
   static void StoreH(const Forward<T>& f, V h, const PackedRow& e, int64_t u) {
     StoreN(h, f.H(e) + u, f.cell_size - u);
-    if (f.effective_h_sets() > 0)
-      StoreEffectiveH(f, h, e.batch, e.ordinal + 1, u);
+    StoreEffectiveH(f, h, e.batch, e.ordinal + 1, u);
   }
 };
 

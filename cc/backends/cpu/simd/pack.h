@@ -103,6 +103,13 @@ void PackPairs(const PackedFrom<E>& from, BFloat16Pair* packed,
     const E* row = from.data + k * from.row_stride;
     const int64_t second = k + 1 < from.depth ? from.row_stride : 0;
     const uint32_t mask = k + 1 < from.depth ? ~0u : 0xffffu;
+    if (from.column_stride == 1) {
+      Store<BFloat16Pair>((ToBFloat16(LoadN(row, from.width)) |
+                           ToBFloat16(LoadN(row + second, from.width)) << 16) &
+                              mask,
+                          packed);
+      continue;
+    }
     uint32_t pairs[kL] = {};
     for (int64_t n = 0; n < from.width; ++n, row += from.column_stride) {
       pairs[n] = (ToBFloat16(row[0]) | ToBFloat16(row[second]) << 16) & mask;
@@ -123,11 +130,13 @@ void PackVectors(const PackedFrom<E>& from, const PackedTo<T>& to,
   for (int64_t n = 0; n < from.width; n += kL, packed += to.distance) {
     vector.data = from.data + n * from.column_stride;
     vector.width = Min(kL, from.width - n);
-    if (std::is_same_v<T, float> && pairs) {
-      PackPairs(vector, reinterpret_cast<BFloat16Pair*>(packed), to.stride);
-    } else {
-      PackColumns(vector, packed, to.stride);
+    if constexpr (std::is_same_v<T, float>) {
+      if (pairs) {
+        PackPairs(vector, reinterpret_cast<BFloat16Pair*>(packed), to.stride);
+        continue;
+      }
     }
+    PackColumns(vector, packed, to.stride);
   }
 }
 
@@ -142,18 +151,17 @@ void PackGroup(PackedFrom<E> from, int64_t begin, int64_t end, T* packed,
               format);
 }
 
-// Rounds the first `width` lanes of a vector, at most all, to pairs. If their
-// number is odd, the last pair's other element is zero: the next lane may hold
-// NaN, which times the zero of a missing weight is NaN.
-TF_LSTM_OPS_INLINE void StorePairs(VecT<float> v, BFloat16Pair* to,
+// Rounds the first `width` lanes of a vector, at most all, to a row of pairs
+// from element u on. If their number is odd, the last pair's other element is
+// zero: the next lane may hold NaN, which times the zero of a missing weight is
+// NaN.
+TF_LSTM_OPS_INLINE void StorePairs(VecT<float> v, float* row, int64_t u,
                                    int64_t width) {
-  constexpr int kL = kLanes<float>;
-  BFloat16 lanes[kL + 1];
-  if (width >= kL) return StoreN(v, reinterpret_cast<BFloat16*>(to), kL);
-  StoreN(v, lanes, kL);
-  lanes[width] = {0};
-  std::memcpy(to, lanes,
-              Words(width, WeightFormat::kBFloat16Pairs) * sizeof *to);
+  BFloat16* to = reinterpret_cast<BFloat16*>(row) + u;
+  StoreN(v, to, width);
+  if (width < kLanes<float> && width % 2 != 0) {
+    std::memset(to + width, 0, sizeof *to);
+  }
 }
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

@@ -48,11 +48,8 @@ struct StepGradient {
     };
     typename Cell::Outputs y, grad;
     ForEachSaved<Cell>([&](auto k, auto member) {
-      const auto of = [&](const SavedActivations<const T>& from) {
-        return LoadSaved(from, k, from.Offset(k, b, b) + u, width);
-      };
-      y.*member = of(args.saved);
-      grad.*member = of(args.saved_grad);
+      y.*member = LoadSaved(args.saved, k, b, b, u, width);
+      grad.*member = LoadSaved(args.saved_grad, k, b, b, u, width);
     });
     grad.h = load(args.h_grad, args.h_grad_stride);
     const V before = load(args.c0.data, args.c0.stride);
