@@ -115,9 +115,10 @@ struct RnnWeights {
 
 // A view of saved activations in one buffer [V, SavedCount(cell), H], by packed
 // row. With null `data` nothing is saved. Activations from kMaxSavedActivations
-// on have no entry; they lie behind the others.
-template <class T>
-SavedActivations<T> ActivationsByPackedRow(T* data, CellKind cell,
+// on have no entry; they lie behind the others. E is T, or BFloat16 where T is
+// float.
+template <class T, class E>
+SavedActivations<T> ActivationsByPackedRow(E* data, CellKind cell,
                                            int64_t cell_size) {
   SavedActivations<T> saved;
   saved.by_packed_row = true;

@@ -9,6 +9,18 @@
 
 namespace tf_lstm_ops {
 
+struct BFloat16;
+
+// BFloat16, const if T is const.
+template <class T>
+struct BFloat16Like {
+  using Type = BFloat16;
+};
+template <class T>
+struct BFloat16Like<const T> {
+  using Type = const BFloat16;
+};
+
 // A state [B, P] or [B, H]: row b is at data + b * stride. A null input reads
 // as zeros. A null output is not written.
 template <class T>
@@ -39,20 +51,38 @@ struct Multipliers {
 // Activations that a forward pass saves for the backward pass, numbered by the
 // cell (LstmSaved, GruSaved). Activation k of a step has H elements from
 // data[k] + row * stride[k] on. `row` is the packed row with by_packed_row,
-// else the output row. A null data[k] is not saved.
+// else the output row. An activation without data is not saved.
 constexpr int kMaxSavedActivations = 6;
 template <class T>
 struct SavedActivations {
   T* data[kMaxSavedActivations] = {};
   int64_t stride[kMaxSavedActivations] = {};
   bool by_packed_row = false;
+  // Set in place of `data` where T is float and the activations are stored as
+  // bfloat16. Of the backends only the CPU engine reads this member.
+  typename BFloat16Like<T>::Type* bfloat16[kMaxSavedActivations] = {};
 
-  // Activation k of packed row e, whose output row is `output`.
-  TF_LSTM_OPS_INLINE T* Row(int k, int64_t e, int64_t output) const {
-    return data[k] + (by_packed_row ? e : output) * stride[k];
+  TF_LSTM_OPS_DEVICE bool Has(int k) const { return data[k] || bfloat16[k]; }
+  // Calls f with a pointer to element u of activation k of packed row e, whose
+  // output row is `output`. The pointer is a BFloat16* if bfloat16[k] is set,
+  // else a T*. The activation must be saved.
+  template <class F>
+  TF_LSTM_OPS_INLINE auto At(int k, int64_t e, int64_t output, int64_t u,
+                             const F& f) const {
+    const int64_t at = (by_packed_row ? e : output) * stride[k] + u;
+    if constexpr (sizeof(T) == sizeof(float)) {
+      if (bfloat16[k]) return f(bfloat16[k] + at);
+    }
+    return f(data[k] + at);
   }
-  TF_LSTM_OPS_DEVICE void Set(int k, T* rows, int64_t row_stride) {
-    data[k] = rows;
+  // `rows` is a T*, or a BFloat16* if T is float.
+  template <class E>
+  TF_LSTM_OPS_DEVICE void Set(int k, E* rows, int64_t row_stride) {
+    if constexpr (sizeof(E) < sizeof(T)) {
+      bfloat16[k] = rows;
+    } else {
+      data[k] = rows;
+    }
     stride[k] = row_stride;
   }
 };

@@ -48,6 +48,9 @@ struct MultiLayerForward {
   const T *input, *input_h, *input_c, *params;
   T *output, *output_h, *output_c;
   T* reserve;
+  // Set in place of `reserve` where T is float and the reserve is bfloat16; of
+  // the backends only the CPU's reads it.
+  BFloat16* bfloat16_reserve = nullptr;
 };
 
 // Tensors of a backward pass. The names are those of CudnnRNNBackprop.
@@ -57,6 +60,7 @@ struct MultiLayerBackward {
   const T *output, *reserve;
   const T *output_backprop, *output_h_backprop, *output_c_backprop;
   T *input_backprop, *input_h_backprop, *input_c_backprop, *params_backprop;
+  const BFloat16* bfloat16_reserve = nullptr;  // as above
 };
 
 // Whether dropout applies. Dropout acts between layers, so a single layer has

@@ -217,8 +217,8 @@ class Call {
     if (!Has("saved")) {
       packed_activations_.resize(packed_.size() * SavedCount(config_.cell) *
                                  cell);
-      return ActivationsByPackedRow(packed_activations_.data(), config_.cell,
-                                    cell);
+      return ActivationsByPackedRow<T>(packed_activations_.data(), config_.cell,
+                                       cell);
     }
     SavedActivations<T> saved;
     for (const double index : given_.at("saved")) {

@@ -23,7 +23,7 @@ bool IsStepGradient(const LayerBackward<T>& layer) {
   const bool is_step =
       sequence.time == 1 && sequence.steps == 1 && sequence.all_valid() &&
       layer.config.cell == CellKind::kLstm && !layer.config.projected() &&
-      layer.saved.data[kSavedCo] && !layer.saved.by_packed_row;
+      layer.saved.Has(kSavedCo) && !layer.saved.by_packed_row;
   const bool has_product = layer.h0_grad.data || layer.x_grad ||
                            weights.input || weights.recurrent ||
                            weights.input_bias || weights.recurrent_bias;

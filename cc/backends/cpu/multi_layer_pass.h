@@ -9,11 +9,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/layer.h"
+#include "backends/cpu/staging.h"
 #include "core/dropout.h"
 #include "core/multi_layer_rnn.h"
 #include "core/reserve.h"
@@ -55,6 +57,12 @@ class MultiLayerPass {
              : t.reserve   ? t.reserve + reserve_.LayerOutput(layer)
                            : Scratch(model_.output_size());
       ForwardLayer(t, layer, x, h);
+      if constexpr (std::is_same_v<T, float>) {
+        if (t.bfloat16_reserve && !IsLast(layer)) {
+          Narrow(h, t.bfloat16_reserve + reserve_.LayerOutput(layer),
+                 rnn_.valid_steps * model_.output_size());
+        }
+      }
       x = ApplyDropout(layer, h);
     }
   }
@@ -83,7 +91,15 @@ class MultiLayerPass {
         std::make_unique<AlignedBuffer>(rnn_.valid_steps * width * sizeof(T)));
     return static_cast<T*>(buffers_.back()->data());
   }
-  const T* InnerOutput(const MultiLayerBackward<T>& t, int64_t layer) const {
+  const T* InnerOutput(const MultiLayerBackward<T>& t, int64_t layer) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (t.bfloat16_reserve) {
+        T* h = Scratch(model_.output_size());
+        Widen(t.bfloat16_reserve + reserve_.LayerOutput(layer), h,
+              rnn_.valid_steps * model_.output_size());
+        return h;
+      }
+    }
     return t.reserve + reserve_.LayerOutput(layer);
   }
 
@@ -146,6 +162,17 @@ class MultiLayerPass {
     args->h_stride = model_.output_size();
   }
 
+  // Sets the saved activations of a pseudo-layer, if there is a reserve.
+  template <class Tensors, class E>
+  void SetSaved(const Tensors& t, int64_t p, SavedActivations<E>* saved) const {
+    const auto set = [&](auto* reserve) {
+      *saved = ActivationsByPackedRow<E>(
+          reserve ? reserve + reserve_.Activations(p) : nullptr, model_.cell,
+          model_.cell_size);
+    };
+    t.bfloat16_reserve ? set(t.bfloat16_reserve) : set(t.reserve);
+  }
+
   // x [V, I] and h [V, D*P], or with padding.
   void ForwardLayer(const MultiLayerForward<T>& t, int64_t layer, const T* x,
                     T* h) const {
@@ -155,10 +182,7 @@ class MultiLayerPass {
       LayerForward<T>& args = directions[d];
       SetLayer(t, layer, d, x, &args);
       args.h = h + d * model_.hidden_size;
-      if (t.reserve) {
-        args.saved = ActivationsByPackedRow(t.reserve + reserve_.Activations(p),
-                                            model_.cell, model_.cell_size);
-      }
+      SetSaved(t, p, &args.saved);
       args.final_h = State(t.output_h, p, model_.hidden_size);
       args.final_c = State(t.output_c, p, model_.cell_size);
     }
@@ -167,7 +191,7 @@ class MultiLayerPass {
 
   // x and x_grad [V, I], h_grad [V, D*P], or with padding.
   void BackwardLayer(const MultiLayerBackward<T>& t, int64_t layer, const T* x,
-                     const T* h_grad, T* x_grad) const {
+                     const T* h_grad, T* x_grad) {
     const T* h = IsLast(layer) ? t.output : InnerOutput(t, layer);
     const int64_t hidden = model_.hidden_size, cell = model_.cell_size;
     std::vector<LayerBackward<T>> directions(model_.directions);
@@ -176,8 +200,7 @@ class MultiLayerPass {
       LayerBackward<T>& args = directions[d];
       SetLayer(t, layer, d, x, &args);
       args.h = h + d * hidden;
-      args.saved = ActivationsByPackedRow(t.reserve + reserve_.Activations(p),
-                                          model_.cell, cell);
+      SetSaved(t, p, &args.saved);
       args.h_grad = h_grad + d * hidden;
       args.h_grad_stride = args.h_stride;
       args.final_h_grad = State(t.output_h_backprop, p, hidden);

@@ -40,15 +40,12 @@ class BlockCellKernel : public tf::Kernel {
     return Status();
   }
 
-  // Returns output n, [T, B, width], whose rows from seq_len_max on are zero.
-  static C* OutRows(CpuCall<T>* call, const Sequence& sequence, size_t n,
-                    int64_t width) {
+  // Returns output n, [T, B, width], whose first `used` elements are written.
+  // The others, from seq_len_max on, become zero.
+  static T* OutRows(CpuCall<T>* call, size_t n, int64_t used) {
     T* data = call->OutData(n);
-    const int64_t used = sequence.rows() * width;
-    if (sequence.steps < sequence.time) {
-      std::fill(data + used, data + call->output_size(n), T{});
-    }
-    return call->Out(data, used);
+    std::fill(data + used, data + call->output_size(n), T{});
+    return data;
   }
 
   int Threads(const KernelContext& context) {
@@ -64,17 +61,17 @@ template <class T, const OpVariant& kVariant>
 class ForwardKernel : public BlockCellKernel<T, kVariant> {
  public:
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(kVariant.signature());
+    CpuCall<T> call(kVariant.signature(), this->Threads(context));
     LayerForward<typename CpuCall<T>::Compute> layer;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->Begin(context, &call, &layer));
-    const int64_t cell = call.sizes.cell;
+    const int64_t cell = call.sizes.cell, size = layer.sequence.rows() * cell;
     for (int k = 0; k < kMaxSavedActivations; ++k) {
-      layer.saved.Set(k, this->OutRows(&call, layer.sequence, k, cell), cell);
+      T* saved = this->OutRows(&call, k, size);
+      layer.saved.Set(k, call.SavedOut(saved, size), cell);
     }
-    layer.h = this->OutRows(&call, layer.sequence, kOutputH, cell);
+    layer.h = call.Out(this->OutRows(&call, kOutputH, size), size);
     layer.h_stride = cell;
-    cpu::ComputeForward(layer, PackedSequence(layer.sequence),
-                        this->Threads(context));
+    cpu::ComputeForward(layer, PackedSequence(layer.sequence), call.threads);
     call.Finish();
     return Status();
   }
@@ -106,10 +103,8 @@ class GradKernel : public BlockCellKernel<T, kVariant> {
     }
   }
 
-  Status Finish(const KernelContext& context, const LayerBackward<C>& layer,
-                CpuCall<T>* call) {
-    cpu::ComputeBackward(layer, PackedSequence(layer.sequence),
-                         this->Threads(context));
+  static Status Finish(const LayerBackward<C>& layer, CpuCall<T>* call) {
+    cpu::ComputeBackward(layer, PackedSequence(layer.sequence), call->threads);
     call->Finish();
     return Status();
   }
@@ -119,13 +114,13 @@ template <class T>
 class CellGradKernel : public GradKernel<T, kCellGrad> {
  public:
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(kCellGrad.signature());
+    CpuCall<T> call(kCellGrad.signature(), this->Threads(context));
     LayerBackward<typename CpuCall<T>::Compute> layer;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->BeginGrad(context, &call, &layer));
     layer.c0_grad = {call.Out(0), call.sizes.cell};
     layer.z_grad = call.Out(1);
     this->SetPeepholeGrads(2, &call, &layer);
-    return this->Finish(context, layer, &call);
+    return this->Finish(layer, &call);
   }
 };
 
@@ -135,17 +130,18 @@ template <class T, const OpVariant& kVariant>
 class InputGradKernel : public GradKernel<T, kVariant> {
  public:
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(kVariant.signature());
+    CpuCall<T> call(kVariant.signature(), this->Threads(context));
     LayerBackward<typename CpuCall<T>::Compute> layer;
     TF_LSTM_OPS_RETURN_IF_ERROR(this->BeginGrad(context, &call, &layer));
     const Sizes& sizes = call.sizes;
-    layer.x_grad = this->OutRows(&call, layer.sequence, 0, sizes.input);
+    const int64_t x_size = layer.sequence.rows() * sizes.input;
+    layer.x_grad = call.Out(this->OutRows(&call, 0, x_size), x_size);
     layer.c0_grad = {call.Out(1), sizes.cell};
     layer.h0_grad = {call.Out(2), sizes.cell};
     SetMatrices(sizes, call.Out(3), &layer.weights_grad);
     this->SetPeepholeGrads(4, &call, &layer);
     layer.weights_grad.input_bias = call.Out(7);
-    return this->Finish(context, layer, &call);
+    return this->Finish(layer, &call);
   }
 };
 

@@ -151,7 +151,7 @@ void SetOutputsAndGrads(const Sizes& sizes, int64_t rows, Call* call,
                         LayerBackward<T>* layer) {
   const int64_t cell = sizes.cell, size = rows * cell;
   for (int k = 0; k < kMaxSavedActivations; ++k) {
-    layer->saved.Set(k, call->In(kInI + k, size), cell);
+    layer->saved.Set(k, call->SavedIn(kInI + k, size), cell);
     layer->saved_grad.Set(k, call->In(kInIGrad + k, size), cell);
   }
   layer->h = call->In(kInH, size);

@@ -15,13 +15,18 @@
 namespace tf_lstm_ops {
 
 // T is the element type of the op's tensors. Tensors of 16-bit types are
-// converted: inputs by In, outputs by Finish. All pointers are views of memory
-// that lives as long as this object.
+// converted by up to `threads` threads: inputs by In, outputs by Finish. All
+// pointers are views of memory that lives as long as this object.
 template <class T>
 class CpuCall : public Inputs {
  public:
   using Compute = typename cpu::Staging<T>::Compute;
-  using Inputs::Inputs;
+  using Saved = typename cpu::Staging<T>::Saved;
+
+  CpuCall(const Signature& s, int threads)
+      : Inputs(s), threads(threads), staging_(threads) {}
+
+  const int threads;
 
   // Returns the elements of an input without conversion. Null where the input
   // is absent.
@@ -42,6 +47,17 @@ class CpuCall : public Inputs {
   template <class Key>
   const Compute* In(Key key, int64_t size) {
     return staging_.In(Data(key), size);
+  }
+  // The same for saved activations, which stay bfloat16.
+  template <class Key>
+  const Saved* SavedIn(Key key) {
+    const tf::Tensor* tensor = Find(key);
+    return tensor ? staging_.SavedIn(tensor->data<T>(), tensor->size())
+                  : nullptr;
+  }
+  template <class Key>
+  const Saved* SavedIn(Key key, int64_t size) {
+    return staging_.SavedIn(Data(key), size);
   }
   // Returns a view of weight matrices: `size` elements of an input from `begin`
   // on. layout(data) makes the view. The input must be present.
@@ -81,6 +97,9 @@ class CpuCall : public Inputs {
   Compute* Out(size_t n) { return Out(OutData(n), output_size(n)); }
   Compute* Out(T* data, int64_t size) {
     return size > 0 ? staging_.Out(data, size) : nullptr;
+  }
+  Saved* SavedOut(T* data, int64_t size) {
+    return size > 0 ? staging_.SavedOut(data, size) : nullptr;
   }
   // Returns `size` uninitialised elements.
   Compute* Scratch(int64_t size) { return staging_.Scratch(size); }

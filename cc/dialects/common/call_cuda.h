@@ -69,6 +69,10 @@ class CudaCall : public Inputs {
   const T* In(Key key, int64_t) const {
     return Data(key);
   }
+  template <class Key>
+  const T* SavedIn(Key key, int64_t = 0) const {
+    return Data(key);
+  }
   template <class Key, class Layout>
   GateMatrices<const T> Weights(Key key, int64_t begin, int64_t,
                                 const Layout& layout) const {

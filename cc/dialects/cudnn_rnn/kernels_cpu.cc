@@ -42,9 +42,8 @@ Reserve MakeReserve(const MultiLayerRnn& rnn, float dropout) {
 template <class T>
 cpu::MultiLayerPass<Compute<T>> MakePass(
     const MultiLayerRnn& rnn, const Reserve& reserve,
-    const std::unique_ptr<DropoutMask>& mask, int configured_threads) {
-  return {rnn, reserve, mask.get(), std::is_same_v<T, BFloat16>,
-          cpu::ThreadCount(configured_threads)};
+    const std::unique_ptr<DropoutMask>& mask, int threads) {
+  return {rnn, reserve, mask.get(), std::is_same_v<T, BFloat16>, threads};
 }
 
 template <class T, const OpVariant& kVariant>
@@ -58,7 +57,8 @@ class ForwardKernel : public tf::Kernel {
   }
 
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(kVariant.forward());
+    CpuCall<T> call(kVariant.forward(),
+                    cpu::ThreadCount(this->ConfiguredThreads(context)));
     MultiLayerRnn rnn;
     TF_LSTM_OPS_RETURN_IF_ERROR(Begin(context, attributes_, &call, &rnn));
     const float dropout = is_training_ ? attributes_.dropout : 0;
@@ -73,8 +73,7 @@ class ForwardKernel : public tf::Kernel {
     SetOutputs(rnn, &call, &t);
     if (!IsLstm(rnn.model.cell)) *call.OutData(2) = T{};
     SetReserve(reserve, key, &call, &t);
-    MakePass<T>(rnn, reserve, mask, this->ConfiguredThreads(context))
-        .Forward(t);
+    MakePass<T>(rnn, reserve, mask, call.threads).Forward(t);
     call.Finish();
     return Status();
   }
@@ -103,7 +102,11 @@ class ForwardKernel : public tf::Kernel {
     T* data = call->OutData(3);
     if (is_training_) {
       reserve.WriteHeader(key, data);
-      t->reserve = call->Out(data + reserve.body(), reserve.body_size());
+      if constexpr (std::is_same_v<T, BFloat16>) {
+        t->bfloat16_reserve = data + reserve.body();
+      } else {
+        t->reserve = call->Out(data + reserve.body(), reserve.body_size());
+      }
     } else {
       *data = T{};
     }
@@ -123,7 +126,8 @@ class BackwardKernel : public tf::Kernel {
   }
 
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(kVariant.backward());
+    CpuCall<T> call(kVariant.backward(),
+                    cpu::ThreadCount(this->ConfiguredThreads(context)));
     MultiLayerRnn rnn;
     TF_LSTM_OPS_RETURN_IF_ERROR(Begin(context, attributes_, &call, &rnn));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckBackprop(rnn, call.shape_of()));
@@ -133,7 +137,7 @@ class BackwardKernel : public tf::Kernel {
         call.Data("reserve_space"), call.InputShape("reserve_space"), &key));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context));
     const auto mask = MakeDropoutMask(rnn, attributes_.dropout, key);
-    MakePass<T>(rnn, reserve, mask, this->ConfiguredThreads(context))
+    MakePass<T>(rnn, reserve, mask, call.threads)
         .Backward(Tensors(rnn, reserve, &call));
     call.Finish();
     return Status();
@@ -147,8 +151,12 @@ class BackwardKernel : public tf::Kernel {
     MultiLayerBackward<cudnn_rnn::Compute<T>> t = {};
     SetInputs(rnn, call, &t);
     SetGrads(rnn, call, &t);
-    t.reserve = call->staging().In(call->Data("reserve_space") + reserve.body(),
-                                   reserve.body_size());
+    const T* body = call->Data("reserve_space") + reserve.body();
+    if constexpr (std::is_same_v<T, BFloat16>) {
+      t.bfloat16_reserve = body;
+    } else {
+      t.reserve = call->staging().In(body, reserve.body_size());
+    }
     if (!IsLstm(rnn.model.cell)) {
       std::fill_n(call->OutData(2), call->output_size(2), T{});
     }

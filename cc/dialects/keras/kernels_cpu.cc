@@ -56,7 +56,8 @@ class ForwardKernel : public tf::Kernel {
   }
 
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(kVariant.forward());
+    CpuCall<T> call(kVariant.forward(),
+                    cpu::ThreadCount(ConfiguredThreads(context)));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     const Sizes& sizes = call.sizes;
     TF_LSTM_OPS_RETURN_IF_ERROR(
@@ -84,8 +85,7 @@ class ForwardKernel : public tf::Kernel {
     // Half weights are converted to float in every call. In training weights
     // change in every step.
     const bool keeps = !training_ && !std::is_same_v<T, Half>;
-    cpu::ComputeForward(layers, packed,
-                        cpu::ThreadCount(ConfiguredThreads(context)),
+    cpu::ComputeForward(layers, packed, call.threads,
                         keeps ? kept_weights_.data() : nullptr);
     call.Finish();
     if (!attributes_.return_sequences) CopyLastSteps(h, &call);
@@ -133,8 +133,8 @@ class ForwardKernel : public tf::Kernel {
       layer.final_h = {call->Out(output++), hidden};
       if (kVariant.is_lstm()) layer.final_c = {call->Out(output++), cell};
       if (!training_) continue;
-      layer.saved = ActivationsByPackedRow(
-          call->Out(saved, reserve.activations_size), kVariant.cell, cell);
+      layer.saved = ActivationsByPackedRow<C>(
+          call->SavedOut(saved, reserve.activations_size), kVariant.cell, cell);
       saved += reserve.size();
     }
   }
@@ -170,7 +170,8 @@ class GradKernel : public tf::Kernel {
   }
 
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(kVariant.gradient());
+    CpuCall<T> call(kVariant.gradient(),
+                    cpu::ThreadCount(ConfiguredThreads(context)));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(
         CheckProjection(kVariant, call.sizes, call.shape_of()));
@@ -194,8 +195,7 @@ class GradKernel : public tf::Kernel {
       SetXGrad(packed[d], call.output_size(first), layers[0].x_grad,
                &layers[d]);
     }
-    cpu::ComputeBackward(layers, packed,
-                         cpu::ThreadCount(ConfiguredThreads(context)));
+    cpu::ComputeBackward(layers, packed, call.threads);
     call.Finish();
     return Status();
   }
@@ -206,14 +206,17 @@ class GradKernel : public tf::Kernel {
   void SetSaved(const ReserveLayout& reserve, CpuCall<T>* call,
                 std::vector<LayerBackward<C>>* layers) const {
     const int64_t hidden = HiddenSize(call->sizes);
-    const C* saved = call->In("reserve");
+    const T* saved = call->Data("reserve");
     const C* output =
         attributes_.return_sequences ? call->In("output") : nullptr;
     for (LayerBackward<C>& layer : *layers) {
-      layer.saved =
-          ActivationsByPackedRow(saved, kVariant.cell, call->sizes.cell);
+      layer.saved = ActivationsByPackedRow<const C>(
+          call->staging().SavedIn(saved, reserve.activations_size),
+          kVariant.cell, call->sizes.cell);
       layer.h =
-          attributes_.return_sequences ? output : saved + reserve.h_offset();
+          attributes_.return_sequences
+              ? output
+              : call->staging().In(saved + reserve.h_offset(), reserve.h_size);
       layer.h_stride =
           attributes_.return_sequences ? kVariant.directions * hidden : hidden;
       saved += reserve.size();

@@ -42,7 +42,8 @@ class ForwardKernel : public tf::Kernel {
   }
 
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(MPSGraphLSTM());
+    CpuCall<T> call(MPSGraphLSTM(),
+                    cpu::ThreadCount(ConfiguredThreads(context)));
     Problem problem;
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(
@@ -55,13 +56,14 @@ class ForwardKernel : public tf::Kernel {
     std::vector<LayerForward<C>> layers;
     cpu::PackedSequences packed;
     SetLayers(directions, problem, &call, &layers, &packed);
-    C *h = call.Out(0), *cells = call.Out(1), *z_state = call.Out(2);
+    C* h = call.Out(0);
+    auto* cells = call.SavedOut(call.OutData(1), call.output_size(1));
+    auto* z_state = call.SavedOut(call.OutData(2), call.output_size(2));
     for (int64_t d = 0; d < problem.directions; ++d) {
       layers[d].h = directions.Output(d, h);
-      layers[d].saved = directions.Saved(d, cells, z_state);
+      layers[d].saved = directions.template Saved<C>(d, cells, z_state);
     }
-    cpu::ComputeForward(layers, packed,
-                        cpu::ThreadCount(ConfiguredThreads(context)));
+    cpu::ComputeForward(layers, packed, call.threads);
     call.Finish();
     return Status();
   }
@@ -82,7 +84,8 @@ class GradientsKernel : public tf::Kernel {
   }
 
   Status Compute(const KernelContext& context) override {
-    CpuCall<T> call(MPSGraphLSTMGradients());
+    CpuCall<T> call(MPSGraphLSTMGradients(),
+                    cpu::ThreadCount(ConfiguredThreads(context)));
     Problem problem;
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(
@@ -92,7 +95,8 @@ class GradientsKernel : public tf::Kernel {
     std::vector<LayerBackward<C>> layers;
     cpu::PackedSequences packed;
     SetLayers(directions, problem, &call, &layers, &packed);
-    const auto output_grads = OutputGrads<C>::From(&call);
+    const auto output_grads =
+        OutputGrads<C, typename CpuCall<T>::Saved>::From(&call);
     const InputGrads<C> input_grads = {call.Out(0), call.Out(1), call.Out(2),
                                        call.Out(3), call.Out(4), call.Out(5),
                                        call.Out(6)};
@@ -100,8 +104,7 @@ class GradientsKernel : public tf::Kernel {
       directions.SetOutputGrads(d, output_grads, &layers[d]);
       directions.SetInputGrads(d, input_grads, &layers[d]);
     }
-    cpu::ComputeBackward(layers, packed,
-                         cpu::ThreadCount(ConfiguredThreads(context)));
+    cpu::ComputeBackward(layers, packed, call.threads);
     call.Finish();
     return Status();
   }

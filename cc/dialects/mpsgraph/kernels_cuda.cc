@@ -36,7 +36,7 @@ class ForwardKernel : public tf::Kernel {
       directions.SetLayer<T>(d, tensors, &layer);
       layer.h = directions.Output(d, call.Out(0));
       layer.h_stride = problem.width();
-      layer.saved = directions.Saved(d, call.Out(1), call.Out(2));
+      layer.saved = directions.Saved<T>(d, call.Out(1), call.Out(2));
       TF_LSTM_OPS_RETURN_IF_ERROR(cuda::ComputeForward(call.device(), layer));
     }
     return Status();
@@ -64,7 +64,7 @@ class GradientsKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(call.AllocateAll(context));
     const Directions directions(descriptor_, problem);
     const auto tensors = Tensors<T>::From(&call);
-    const auto output_grads = OutputGrads<T>::From(&call);
+    const auto output_grads = OutputGrads<T, T>::From(&call);
     const InputGrads<T> input_grads = {call.Out(0), call.Out(1), call.Out(2),
                                        call.Out(3), call.Out(4), call.Out(5),
                                        call.Out(6)};

@@ -76,17 +76,17 @@ struct Tensors {
   }
 };
 
-// Inputs of the gradient op: the forward op's saved activations, and the
-// gradients with respect to its outputs. Absent ones are null.
-template <class T>
+// Inputs of the gradient op: the forward op's saved activations, of type S, and
+// the gradients with respect to its outputs. Absent ones are null.
+template <class T, class S>
 struct OutputGrads {
-  const T *z_state, *cells;
+  const S *z_state, *cells;
   const T *z_state_grad, *cells_grad;
   const T *h_grad, *state_grad, *cell_grad;
 
   template <class Call>
   static OutputGrads From(Call* call) {
-    return {call->In("z_state"),          call->In("cell_output_fwd"),
+    return {call->SavedIn("z_state"),     call->SavedIn("cell_output_fwd"),
             call->In("z_state_gradient"), call->In("cell_output_gradient"),
             call->In("source_gradient"),  call->In("state_gradient"),
             call->In("cell_gradient")};
@@ -152,9 +152,9 @@ class Directions {
   }
 
   // A view of the saved activations in cell [T, N, D*H] and z_state [T, N,
-  // D*4H].
-  template <class T>
-  SavedActivations<T> Saved(int64_t direction, T* cells, T* z_state) const {
+  // D*4H]. S is T, or BFloat16 where T is float.
+  template <class T, class S>
+  SavedActivations<T> Saved(int64_t direction, S* cells, S* z_state) const {
     SavedActivations<T> saved;
     saved.Set(kSavedCs, Offset(cells, direction * problem_.cell),
               problem_.width());
@@ -177,11 +177,11 @@ class Directions {
     return {Offset(states, direction * problem_.cell), problem_.width()};
   }
 
-  template <class T>
-  void SetOutputGrads(int64_t direction, const OutputGrads<T>& t,
+  template <class T, class S>
+  void SetOutputGrads(int64_t direction, const OutputGrads<T, S>& t,
                       LayerBackward<T>* layer) const {
-    layer->saved = Saved(direction, t.cells, t.z_state);
-    layer->saved_grad = Saved(direction, t.cells_grad, t.z_state_grad);
+    layer->saved = Saved<const T>(direction, t.cells, t.z_state);
+    layer->saved_grad = Saved<const T>(direction, t.cells_grad, t.z_state_grad);
     layer->h_grad = Output(direction, t.h_grad);
     layer->h_grad_stride = problem_.width();
     layer->final_h_grad = State(direction, t.state_grad);

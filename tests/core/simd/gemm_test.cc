@@ -142,8 +142,7 @@ void CheckPairs() {
         for (int gate = 0; gate < C; ++gate) {
           for (int64_t k = 0; k < depth; k += kLanes<float>) {
             float* words = a.data() + 1 + r * kRow + gate * f.kGate;
-            StorePairs(LoadN(f.A(r, gate) + k, depth - k),
-                       reinterpret_cast<BFloat16Pair*>(words), k, depth);
+            StorePairs(LoadN(f.A(r, gate) + k, depth - k), words, k, depth);
           }
         }
       }

@@ -123,7 +123,8 @@ TEST(StoredPairs) {
     const int64_t words = Words(size, WeightFormat::kBFloat16Pairs);
     std::vector<BFloat16Pair> pairs(words + kL, BFloat16Pair{kCanary});
     for (int64_t u = 0; u < size; u += kL) {
-      StorePairs(Load(row.data() + u), pairs.data(), u, size);
+      StorePairs(Load(row.data() + u), reinterpret_cast<float*>(pairs.data()),
+                 u, size);
     }
     for (int64_t k = 0; k < 2 * words; ++k) {
       const uint32_t bits = pairs[k / 2].bits;

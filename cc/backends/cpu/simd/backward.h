@@ -141,9 +141,7 @@ struct BackwardStep {
       const PackedRow e = f.valid.Behind(first, r);
       if (e.previous >= 0) PrefetchInputs(f, f.valid.Before(e), u);
       const Outputs y = LoadOutputs(f, e, u, with);
-      const V before = Cell::kHasState
-                           ? LoadN(PreviousState(f, e) + u, f.cell_size - u)
-                           : V{};
+      const V before = PreviousState(f, e, u);
       const typename Cell::Gradients d =
           Cell::Backward(y, before, LoadOutputGrads(f, rows, e, u), with);
       for (int p = 0; p < kParts; ++p) {
@@ -179,22 +177,20 @@ struct BackwardStep {
   TF_LSTM_OPS_INLINE static Outputs LoadOutputs(const Backward<T>& f,
                                                 const PackedRow& e, int64_t u,
                                                 const Parameters& with) {
-    const int64_t width = f.cell_size - u;
     Outputs y = {};
-    ForEachSaved<Cell>([&](auto k, auto member) {
-      if (!f.args.saved.data[k]) return;
-      y.*member = LoadN(f.Saved(k, e) + u, width);
-    });
-    Cell::Restore(&y, f.args.saved.data[kSavedCo] != nullptr, with);
+    ForEachSaved<Cell>(
+        [&](auto k, auto member) { y.*member = f.Saved(k, e, u); });
+    Cell::Restore(&y, f.args.saved.Has(kSavedCo), with);
     if constexpr (Cell::kSavedCount == 0) {  // a vanilla RNN reads h only
-      y.h = LoadN(f.args.h + e.output * f.args.h_stride + u, width);
+      y.h = LoadN(f.args.h + e.output * f.args.h_stride + u, f.cell_size - u);
     }
     return y;
   }
 
-  static const T* PreviousState(const Backward<T>& f, const PackedRow& e) {
-    if constexpr (Cell::kHasCellState) return f.PreviousState(kSavedCs, e);
-    return f.PreviousH(e);
+  static V PreviousState(const Backward<T>& f, const PackedRow& e, int64_t u) {
+    if (Cell::kHasCellState) return f.PreviousState(kSavedCs, e, u);
+    if (!Cell::kHasState) return V{};
+    return LoadN(f.PreviousH(e) + u, f.cell_size - u);
   }
 
   // The gradients of the cell's outputs: of the saved activations where the
@@ -208,8 +204,7 @@ struct BackwardStep {
     const SavedActivations<const T>& from = f.args.saved_grad;
     Outputs grad = {};
     ForEachSaved<Cell>([&](auto k, auto member) {
-      if (!from.data[k]) return;
-      grad.*member = LoadN(from.Row(k, e.index, e.output) + u, width);
+      grad.*member = LoadSaved(from, k, e.index, e.output, u, width);
     });
     grad.h = f.projected()
                  ? LoadN(f.MGrad(rows, e.index) + u, width)
@@ -238,12 +233,19 @@ struct BackwardStep {
                              int64_t u) {
     constexpr int64_t kLine = 64;  // bytes
     if (u * static_cast<int64_t>(sizeof(T)) % kLine != 0) return;
+    const auto prefetch = [u](const auto& from, int k, const PackedRow& at) {
+      if (!from.Has(k)) return;
+      from.At(k, at.index, at.output, u, [](auto* p) { PrefetchToRead(p); });
+    };
     ForEachSaved<Cell>([&](auto k, auto) {
-      if (f.args.saved.data[k]) PrefetchToRead(f.Saved(k, e) + u);
-      const SavedActivations<const T>& grad = f.args.saved_grad;
-      if (grad.data[k]) PrefetchToRead(grad.Row(k, e.index, e.output) + u);
+      prefetch(f.args.saved, k, e);
+      prefetch(f.args.saved_grad, k, e);
     });
-    if (Cell::kHasState) PrefetchToRead(PreviousState(f, e) + u);
+    if (Cell::kHasCellState && e.previous >= 0) {
+      prefetch(f.args.saved, kSavedCs, f.valid.Before(e));
+    } else if (Cell::kHasState) {
+      PrefetchToRead(f.PreviousH(e) + u);
+    }
     if (f.args.h_grad) {
       PrefetchToRead(f.args.h_grad + e.output * f.args.h_grad_stride + u);
     }

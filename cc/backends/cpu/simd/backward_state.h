@@ -85,7 +85,7 @@ struct Backward {
   static constexpr bool kCanRound = kDotsPairs && std::is_same_v<T, float>;
   // Values of a row for which a layer-normalised cell has memory; see
   // LayerNormBackward::Value.
-  static constexpr int kRowValues = 10;
+  static constexpr int kRowValues = 18;
 
   Backward(const EngineBackward<T>& args, const BackwardFunctions<T>& functions,
            int threads, int together)
@@ -122,13 +122,13 @@ struct Backward {
     if (restored_h) return restored_h + at.previous * hidden_size;
     return args.h + at.previous_output * args.h_stride;
   }
-  const T* Saved(int k, const PackedRow& at) const {
-    return args.saved.Row(k, at.index, at.output);
+  V Saved(int k, const PackedRow& at, int64_t u) const {
+    return LoadSaved(args.saved, k, at.index, at.output, u, cell_size - u);
   }
   // The state that the step reads, of which activation k is the new value.
-  const T* PreviousState(int k, const PackedRow& at) const {
-    return at.previous < 0 ? args.c0.data + at.batch * cell_size
-                           : args.saved.Row(k, at.previous, at.previous_output);
+  V PreviousState(int k, const PackedRow& at, int64_t u) const {
+    if (at.previous >= 0) return Saved(k, valid.Before(at), u);
+    return LoadN(args.c0.data + at.batch * cell_size + u, cell_size - u);
   }
   T* StateGrad(const PackedRow& at) const {
     return state_grad + at.batch * cell_size;
@@ -343,7 +343,7 @@ TF_LSTM_OPS_INLINE void StoreZGrad(const Backward<T>& f,
     if (!f.rounds()) return;
     T* row = rows.chunk->rounded_z_grad +
              (rows.InChunk(e) * f.shape.pre_activations + part) * f.CellWords();
-    StorePairs(z, reinterpret_cast<BFloat16Pair*>(row), u, f.cell_size);
+    StorePairs(z, row, u, f.cell_size);
   }
 }
 

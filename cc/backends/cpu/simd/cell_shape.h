@@ -3,25 +3,30 @@
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_CELL_SHAPE_H_
 
 #include <type_traits>
-#include <utility>
 
 #include "backends/cpu/simd/vec_math.h"
 #include "core/cells.h"
+#include "core/layer_tensors.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-template <class Cell, class F, int... k>
-TF_LSTM_OPS_INLINE void ForEachSaved(F&& f, std::integer_sequence<int, k...>) {
-  (f(std::integral_constant<int, k>{}, Cell::kSaved[k]), ...);
-}
-
 // Calls f(integral_constant<int, k>, member of Cell::Outputs) for each saved
 // activation.
-template <class Cell, class F>
-TF_LSTM_OPS_INLINE void ForEachSaved(F&& f) {
-  if constexpr (Cell::kSavedCount > 0) {
-    ForEachSaved<Cell>(f, std::make_integer_sequence<int, Cell::kSavedCount>());
+template <class Cell, int k = 0, class F>
+TF_LSTM_OPS_INLINE void ForEachSaved(const F& f) {
+  if constexpr (k < Cell::kSavedCount) {
+    f(std::integral_constant<int, k>{}, Cell::kSaved[k]);
+    ForEachSaved<Cell, k + 1>(f);
   }
+}
+
+// Lanes of activation k of a row from u on. Without data they are zero.
+template <class T>
+TF_LSTM_OPS_INLINE VecT<T> LoadSaved(const SavedActivations<const T>& from,
+                                     int k, int64_t e, int64_t output,
+                                     int64_t u, int64_t n) {
+  if (!from.Has(k)) return VecT<T>{};
+  return from.At(k, e, output, u, [n](const auto* at) { return LoadN(at, n); });
 }
 
 // The constants of a cell as values, for code that serves all cells; LstmCell

@@ -278,11 +278,10 @@ struct ForwardStep {
       }
     }
     ForEachSaved<Cell>([&](auto k, auto member) {
-      if (!f.args.saved.data[k]) return;
+      if (!f.args.saved.Has(k)) return;
       for (int64_t r = 0; r < tile.rows; ++r) {
-        T* to = f.args.saved.Row(k, tile.packed_row(r),
-                                 tile.band.output[tile.first + r]);
-        StoreN(y[r].*member, to + u, width);
+        f.args.saved.At(k, tile.packed_row(r), tile.band.output[tile.first + r],
+                        u, [&](auto* to) { StoreN(y[r].*member, to, width); });
       }
     });
   }

@@ -32,10 +32,7 @@ template <class T>
 TF_LSTM_OPS_INLINE void StoreFactor(const Forward<T>& f, VecT<T> v, T* row,
                                     int64_t u, int64_t width) {
   if constexpr (kDotsPairs && std::is_same_v<T, float>) {
-    if (f.rounds()) {
-      StorePairs(v, reinterpret_cast<BFloat16Pair*>(row), u, width);
-      return;
-    }
+    if (f.rounds()) return StorePairs(v, row, u, width);
   }
   StoreN(v, row + u, width - u);
 }

@@ -117,8 +117,11 @@ struct Forward {
                            : args.h + at.previous_output * args.h_stride;
   }
   T* State(const PackedRow& at) const { return state + at.batch * cell_size; }
-  T* Saved(int k, const PackedRow& at) const {
-    return args.saved.Row(k, at.index, at.output);
+  // Stores a vector of saved activation k, unless nothing is saved.
+  void Save(int k, const PackedRow& at, int64_t u, V v) const {
+    if (!args.saved.Has(k)) return;
+    args.saved.At(k, at.index, at.output, u,
+                  [&](auto* to) { StoreN(v, to, cell_size - u); });
   }
   // The rows that the second product reads; h without one.
   T* M(const PackedRow& at) const {

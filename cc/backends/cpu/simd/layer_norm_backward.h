@@ -45,7 +45,7 @@ struct LayerNormBackward {
   // Values of a row [., H']: the gradients dz of the plain cell's
   // pre-activations, then those of an LSTM below.
   enum Value { kI = kPlain, kF, kCi, kO, kCs, kNGrad, kValueCount };
-  static_assert(kValueCount <= Backward<T>::kRowValues);
+  static_assert(kValueCount + Cell::kPreActivations <= Backward<T>::kRowValues);
 
   // Sums over the rows [., H']. The first kPlain ones are those of dz.
   enum Sum { kXScale = 4, kHScale = 8, kStateScale = 12, kStateOffset };
@@ -75,8 +75,7 @@ struct LayerNormBackward {
     for (int64_t e = rows.begin; e < rows.end; ++e) {
       const Row row = {f, rows, f.At(e),
                        f.row_values + thread * f.RowValuesSize()};
-      const Normalized normalized(f.args, f.Saved(Cell::kPartsAt, row.e),
-                                  f.cell_size);
+      const Normalized normalized(f.args, Parts(row), f.cell_size);
       if constexpr (Plain::kHasCellState) {
         RestoreGates(row, normalized);
         StateBackward(row);
@@ -87,14 +86,28 @@ struct LayerNormBackward {
     }
   }
 
+  // The parts [., H] of a row. bfloat16 parts are copied behind its values.
+  static const T* Parts(const Row& row) {
+    const int64_t size = Cell::kPreActivations * row.f.cell_size;
+    T* copy = row.At(kValueCount, 0);
+    return row.f.args.saved.At(
+        Cell::kPartsAt, row.e.index, row.e.output, 0,
+        [&](const auto* parts) -> const T* {
+          if constexpr (std::is_same_v<decltype(parts), const T*>) return parts;
+          for (int64_t k = 0; k < size; k += kL) {
+            StoreN(LoadN(parts + k, size - k), copy + k, size - k);
+          }
+          return copy;
+        });
+  }
+
   // An LSTM's gates, and its cell state before the normalisation.
   static void RestoreGates(const Row& row, const Normalized& normalized) {
-    const T* before = row.f.PreviousState(kSavedCarry, row.e);
     for (int64_t u = 0; u < row.f.cell_size; u += kL) {
       V z[kPlain];
       normalized.PreActivations(u, z);
-      const auto y =
-          Plain::Gates(z, LoadN(before + u, row.f.cell_size - u), {});
+      const V before = row.f.PreviousState(kSavedCarry, row.e, u);
+      const auto y = Plain::Gates(z, before, {});
       row.Set(kI, u, y.i);
       row.Set(kF, u, y.f);
       row.Set(kCi, u, y.ci);
@@ -132,7 +145,6 @@ struct LayerNormBackward {
       norm.Add(n_grad * scale, v);
     }
     norm.Finish(f.cell_size);
-    const T* before = f.PreviousState(kSavedCarry, row.e);
     for (int64_t u = 0; u < f.cell_size; u += kL) {
       const int64_t width = f.cell_size - u;
       const V v = of.Normalize(row.Get(kCs, u));
@@ -144,7 +156,8 @@ struct LayerNormBackward {
       y.f = row.Get(kF, u);
       y.ci = row.Get(kCi, u);
       typename Plain::Gradients d;
-      Plain::StateBackward(y, LoadN(before + u, width), no_grad, cs, {}, &d);
+      Plain::StateBackward(y, f.PreviousState(kSavedCarry, row.e, u), no_grad,
+                           cs, {}, &d);
       for (const int p : {kGateI, kGateF, kGateC}) row.Set(p, u, d.z[p]);
       StoreN(d.state, state_grad + u, width);
     }

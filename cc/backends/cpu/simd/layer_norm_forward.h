@@ -154,13 +154,14 @@ struct LayerNormForward {
 
   // The parts of x and of h, as the backward pass reads them.
   static void SaveParts(const Forward<T>& f, const PackedRow& e, const T* z) {
-    if (!f.args.saved.data[Cell::kPartsAt]) return;
-    T* to = f.Saved(Cell::kPartsAt, e);
-    for (int p = 0; p < Cell::kPreActivations; ++p, to += f.cell_size) {
-      for (int64_t u = 0; u < f.cell_size; u += kL) {
-        StoreN(Load(z + p * f.padded_size + u), to + u, f.cell_size - u);
+    if (!f.args.saved.Has(Cell::kPartsAt)) return;
+    f.args.saved.At(Cell::kPartsAt, e.index, e.output, 0, [&](auto* to) {
+      for (int p = 0; p < Cell::kPreActivations; ++p, to += f.cell_size) {
+        for (int64_t u = 0; u < f.cell_size; u += kL) {
+          StoreN(Load(z + p * f.padded_size + u), to + u, f.cell_size - u);
+        }
       }
-    }
+    });
   }
 
   // The plain cell's equations. Of an LSTM, stores cs and, in z, o.
@@ -202,16 +203,13 @@ struct LayerNormForward {
       StoreH(f, y.h, e, u);
       const V carry = options.carries_normalized_state ? y.cs : cs;
       StoreN(carry, state + u, width);
-      if (f.args.saved.data[kSavedCarry]) {
-        StoreN(carry, f.Saved(kSavedCarry, e) + u, width);
-      }
+      f.Save(kSavedCarry, e, u, carry);
     }
   }
 
   static void StoreH(const Forward<T>& f, V h, const PackedRow& e, int64_t u) {
     StoreN(h, f.H(e) + u, f.cell_size - u);
-    if (f.effective_h_sets() > 0)
-      StoreEffectiveH(f, h, e.batch, e.ordinal + 1, u);
+    StoreEffectiveH(f, h, e.batch, e.ordinal + 1, u);
   }
 };
 

@@ -64,9 +64,7 @@ struct PackedTo {
 // Pairs of the lanes of two vectors, rounded.
 TF_LSTM_OPS_INLINE VecT<BFloat16Pair> Pairs(VecT<float> first,
                                             VecT<float> second) {
-  using Words = VecT<BFloat16Pair>;
-  return BFloat16::Round(reinterpret_cast<Words>(first)) |
-         BFloat16::Round(reinterpret_cast<Words>(second)) << 16;
+  return ToBFloat16(first) | ToBFloat16(second) << 16;
 }
 
 // Pairs of neighbouring lanes of the concatenation of `a` and `b`.
@@ -180,27 +178,15 @@ void PackGroup(PackedFrom<E> from, int64_t begin, int64_t end, T* packed,
 }
 
 // Stores a vector as elements u, u + 1, ... of a row of `size` elements,
-// rounded to pairs. The last vector fills the row's last words with zeros: the
-// other lanes may hold NaN, which times the zero of a missing weight is NaN.
-TF_LSTM_OPS_INLINE void StorePairs(VecT<float> v, BFloat16Pair* row, int64_t u,
+// rounded to pairs. The last vector fills the row's last words with zeros: what
+// lies there may be NaN, which times the zero of a missing weight is NaN.
+TF_LSTM_OPS_INLINE void StorePairs(VecT<float> v, float* row, int64_t u,
                                    int64_t size) {
-  constexpr int kL = kLanes<float>;
-  constexpr int64_t kHalf = kL / 2;
-  const int64_t words = Words(size, WeightFormat::kBFloat16Pairs) - u / 2;
-  if (size - u < kL) {
-    float lanes[kL];
-    Store(v, lanes);
-    v = LoadN(lanes, size - u);
-  }
-  const VecT<BFloat16Pair> pairs =
-      NeighbourPairs(v, VecT<float>{}, std::make_integer_sequence<int, kL>());
-  row += u / 2;
-  if (words >= kHalf) {
-    std::memcpy(row, &pairs, kHalf * sizeof *row);
-  } else {
-    for (int64_t k = 0; k < words; ++k) row[k].bits = pairs[k];
-  }
-  for (int64_t k = kHalf; u + kL >= size && k < words; ++k) row[k].bits = 0;
+  auto* to = reinterpret_cast<BFloat16*>(row);
+  const int64_t end = 2 * Words(size, WeightFormat::kBFloat16Pairs);
+  StoreN(v, to + u, size - u);
+  if (u + kLanes<float> < size || size == end) return;
+  std::memset(to + size, 0, (end - size) * sizeof *to);
 }
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

@@ -26,8 +26,8 @@ struct SecondProductForward {
       StoreN(y.r * DropH(f, h, kGateN, e.batch, u), f.M(e) + u, width);
       StoreN(y.u, f.Held(kHeldU, e) + u, width);
       StoreN(z[r][kGateN], f.Held(kHeldN, e) + u, width);
-      Save(f, kSavedR, e, u, y.r);
-      Save(f, kSavedU, e, u, y.u);
+      f.Save(kSavedR, e, u, y.r);
+      f.Save(kSavedU, e, u, y.u);
     }
   }
 
@@ -56,16 +56,10 @@ struct SecondProductForward {
           StoreN(y.h, state, width);
           StoreN(y.h, f.H(at[r]) + u, width);
           StoreEffectiveH(f, y.h, at[r].batch, at[r].ordinal + 1, u);
-          Save(f, kSavedN, at[r], u, y.n);
+          f.Save(kSavedN, at[r], u, y.n);
         }
       }
     }
-  }
-
- private:
-  static void Save(const Forward<T>& f, int k, const PackedRow& e, int64_t u,
-                   V v) {
-    if (f.args.saved.data[k]) StoreN(v, f.Saved(k, e) + u, f.cell_size - u);
   }
 };
 
@@ -81,8 +75,8 @@ struct SecondProductBackward {
       const int64_t width = f.cell_size - u;
       T* state_grad = f.StateGrad(e) + u;
       typename Cell::Outputs y = {}, grad = {};
-      y.u = LoadN(f.Saved(kSavedU, e) + u, width);
-      y.n = LoadN(f.Saved(kSavedN, e) + u, width);
+      y.u = f.Saved(kSavedU, e, u);
+      y.n = f.Saved(kSavedN, e, u);
       grad.h = LoadN(state_grad, width) +
                (LoadN(f.RunningHGrad(e) + u, width) + f.UpstreamH(e, u));
       const typename Cell::Gradients d =
@@ -102,7 +96,7 @@ struct SecondProductBackward {
       const int64_t width = f.cell_size - u;
       T* state_grad = f.StateGrad(e) + u;
       const auto drop = [&](V h) { return DropH(f, h, kGateN, e.batch, u); };
-      const V r = LoadN(f.Saved(kSavedR, e) + u, width);
+      const V r = f.Saved(kSavedR, e, u);
       const V h = drop(LoadN(f.PreviousH(e) + u, width));
       const V dm = LoadN(f.MGrad(rows, e.index) + u, width);
       StoreN(LoadN(state_grad, width) + drop(r * dm), state_grad, width);

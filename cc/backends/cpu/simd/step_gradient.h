@@ -48,8 +48,8 @@ struct StepGradient {
     };
     typename Cell::Outputs y, grad;
     ForEachSaved<Cell>([&](auto k, auto member) {
-      y.*member = load(args.saved.data[k], args.saved.stride[k]);
-      grad.*member = load(args.saved_grad.data[k], args.saved_grad.stride[k]);
+      y.*member = LoadSaved(args.saved, k, b, b, u, width);
+      grad.*member = LoadSaved(args.saved_grad, k, b, b, u, width);
     });
     grad.h = load(args.h_grad, args.h_grad_stride);
     const V before = load(args.c0.data, args.c0.stride);

@@ -39,10 +39,8 @@ constexpr int kRegisters = 32;
 constexpr int kRegisters = 16;
 #endif
 
-template <class T, bool = std::is_arithmetic_v<T>>
-struct Vec {};
 template <class T>
-struct Vec<T, true> {
+struct Vec {
   typedef T V __attribute__((vector_size(kVectorBytes)));
   using Lane = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
   typedef Lane Int __attribute__((vector_size(kVectorBytes)));
@@ -58,6 +56,10 @@ struct Vec<BFloat16Pair> {
   typedef uint32_t V __attribute__((vector_size(kVectorBytes)));
 };
 
+// Elements of bfloat16 are computed with as float.
+template <>
+struct Vec<BFloat16> : Vec<float> {};
+
 // Whether this instruction set multiplies pairs of bfloat16 with pairs, and
 // whether by tiles, see tiles.h. Otherwise pairs are widened to float.
 #if defined(TF_LSTM_OPS_TILES)
@@ -70,6 +72,8 @@ constexpr bool kDotsPairs = false, kTiles = false;
 
 template <class T>
 constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
+template <>
+constexpr int kLanes<BFloat16> = kLanes<float>;
 
 template <class T>
 using VecT = typename Vec<T>::V;
@@ -95,6 +99,32 @@ TF_LSTM_OPS_INLINE void Store(VecT<T> v, T* to) {
   std::memcpy(to, &v, sizeof v);
 }
 
+// The elements of pairs as float, exactly.
+TF_LSTM_OPS_INLINE VecT<float> First(VecT<BFloat16Pair> pairs) {
+  return reinterpret_cast<VecT<float>>(pairs << 16);
+}
+TF_LSTM_OPS_INLINE VecT<float> Second(VecT<BFloat16Pair> pairs) {
+  return reinterpret_cast<VecT<float>>(pairs & 0xffff0000u);
+}
+
+// The bits of each lane as bfloat16.
+TF_LSTM_OPS_INLINE VecT<BFloat16Pair> ToBFloat16(VecT<float> v) {
+  return BFloat16::Round(reinterpret_cast<VecT<BFloat16Pair>>(v));
+}
+
+typedef uint16_t HalfVector __attribute__((vector_size(kVectorBytes / 2)));
+
+TF_LSTM_OPS_INLINE VecT<float> Load(const BFloat16* from) {
+  HalfVector bits;
+  std::memcpy(&bits, from, sizeof bits);
+  return First(__builtin_convertvector(bits, VecT<BFloat16Pair>));
+}
+
+TF_LSTM_OPS_INLINE void Store(VecT<float> v, BFloat16* to) {
+  const auto bits = __builtin_convertvector(ToBFloat16(v), HalfVector);
+  std::memcpy(to, &bits, sizeof bits);
+}
+
 // The first n lanes; the others are zero.
 template <class T>
 TF_LSTM_OPS_INLINE VecT<T> LoadN(const T* from, int64_t n) {
@@ -106,21 +136,13 @@ TF_LSTM_OPS_INLINE VecT<T> LoadN(const T* from, int64_t n) {
   return Load(lanes);
 }
 
-TF_LSTM_OPS_INLINE VecT<float> LoadN(const BFloat16* from, int64_t n) {
-  float lanes[kLanes<float>] = {};
-  for (int64_t k = 0; k < n && k < kLanes<float>; ++k) {
-    lanes[k] = from[k].ToFloat();
-  }
-  return Load(lanes);
-}
-
 template <class T>
 TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
   if (n >= kLanes<T>) return Store(v, to);
   T lanes[kLanes<T>];
   Store(v, lanes);
   for (int k = 0; k < kLanes<T>; ++k) {
-    if (k < n) to[k] = lanes[k];
+    if (k < n) std::memcpy(to + k, &lanes[k], sizeof(T));
   }
 }
 
@@ -217,29 +239,6 @@ TF_LSTM_OPS_INLINE VecT<double> Fma(VecT<double> a, VecT<double> b,
 #else
   return a * b + c;
 #endif
-}
-
-// x between two bounds. NaN in x is passed on.
-TF_LSTM_OPS_INLINE VecT<float> Clamp(VecT<float> x, float least, float most) {
-  const VecT<float> low = Broadcast(least), high = Broadcast(most);
-#if defined(__AVX512F__)
-  x = _mm512_maskz_max_ps(0xffff, low, x);
-  return _mm512_maskz_min_ps(0xffff, high, x);
-#elif defined(__AVX2__)
-  return _mm256_min_ps(high, _mm256_max_ps(low, x));
-#elif defined(__x86_64__)
-  return _mm_min_ps(high, _mm_max_ps(low, x));
-#else
-  return vminq_f32(vmaxq_f32(x, low), high);
-#endif
-}
-
-// The elements of pairs as float, exactly.
-TF_LSTM_OPS_INLINE VecT<float> First(VecT<BFloat16Pair> pairs) {
-  return reinterpret_cast<VecT<float>>(pairs << 16);
-}
-TF_LSTM_OPS_INLINE VecT<float> Second(VecT<BFloat16Pair> pairs) {
-  return reinterpret_cast<VecT<float>>(pairs & 0xffff0000u);
 }
 
 // c plus the products of both elements of each pair.

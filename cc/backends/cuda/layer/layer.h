@@ -24,7 +24,7 @@ namespace tf_lstm_ops::cuda {
 template <class T>
 SavedActivations<T> ActivationsByOutputRow(T* data, CellKind cell,
                                            int64_t cell_size) {
-  SavedActivations<T> saved = ActivationsByPackedRow(data, cell, cell_size);
+  auto saved = ActivationsByPackedRow<T>(data, cell, cell_size);
   saved.by_packed_row = false;
   return saved;
 }
