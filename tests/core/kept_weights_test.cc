@@ -17,7 +17,7 @@
 namespace tf_lstm_ops::cpu {
 namespace {
 
-constexpr WeightsKey kKey = {3, 4, 4, 99};
+constexpr WeightsKey kKey = {3, 4, 4, 0, 99};
 
 TEST(OneCallFillsPackedWeights) {
   KeptWeights kept;
@@ -67,7 +67,7 @@ TEST(AnyPartOfTheKeySelectsOtherWeights) {
 // A call that uses the weights of a key. Returns whether it had to fill them,
 // with so many bytes.
 bool Fills(KeptWeights* kept, uint64_t hash, size_t bytes = 64) {
-  PackedWeightsUse use(kept->Find({3, 4, 4, hash}));
+  PackedWeightsUse use(kept->Find({3, 4, 4, 0, hash}));
   if (use.get()->filled()) return false;
   use.get()->Memory(bytes);
   use.Filled();
@@ -127,7 +127,7 @@ TEST(ThreadsShareKeptWeights) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (uint64_t k = 0; k < 200; ++k) {
-        PackedWeightsUse use(kept.Find({3, 4, 4, (k + t) % 6}));
+        PackedWeightsUse use(kept.Find({3, 4, 4, 0, (k + t) % 6}));
         if (use.get() == nullptr || use.get()->filled()) continue;
         use.get()->Memory(64);
         use.Filled();

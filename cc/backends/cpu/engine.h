@@ -39,6 +39,13 @@ constexpr int kMaxTogether = 2;
 // faster while both sets fit into half of their L2 caches.
 bool RunsSideBySide(const RnnConfig& config, int64_t element_bytes,
                     int threads);
+
+// Whether an instruction set without products of bfloat16 packs the weights of
+// a forward pass as pairs, which halves the bytes that a step reads. A product
+// of a few rows then widens each weight once, in the time in which it waits for
+// memory. Otherwise the weights are widened when they are packed.
+template <class T>
+bool PacksPairs(const EngineForward<T>& layer);
 }  // namespace cpu
 
 // Adds a value to a hash, a bijection of each.

@@ -59,8 +59,9 @@ class PackedWeightsUse {
   bool fills_ = false;
 };
 
-// What weights are known by: their sizes I, H, P and a hash of their bytes.
-using WeightsKey = std::array<uint64_t, 4>;
+// What weights are known by: their sizes I, H, P, whether they are packed as
+// pairs for a few rows, and a hash of their bytes.
+using WeightsKey = std::array<uint64_t, 5>;
 
 // The packed weights of the last keys. There are several because TensorFlow
 // runs equal eager layers, which differ in their weights only, by one kernel.

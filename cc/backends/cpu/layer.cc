@@ -5,6 +5,7 @@
 #include <iterator>
 #include <memory>
 
+#include "backends/cpu/caches.h"
 #include "backends/cpu/engine.h"
 #include "backends/cpu/engine_arguments.h"
 #include "backends/cpu/hash_weights.h"
@@ -85,7 +86,7 @@ WeightsKey KeyOf(const EngineForward<T>& args, int threads) {
   const uint64_t hash =
       HashWeights(arrays, static_cast<int>(std::size(arrays)), threads);
   return {static_cast<uint64_t>(input), static_cast<uint64_t>(cell),
-          static_cast<uint64_t>(hidden), hash};
+          static_cast<uint64_t>(hidden), PacksPairs(args), hash};
 }
 
 // Runs `count` layer directions. kept[k] keeps the weights of layers[k].
@@ -126,6 +127,18 @@ std::vector<Engine> Engines(
 }
 
 }  // namespace
+
+template <class T>
+bool PacksPairs(const EngineForward<T>& layer) {
+  const RnnConfig& config = layer.config;
+  const int64_t row = GateCount(config.cell) * config.cell_size * sizeof(float);
+  const int64_t rows =
+      config.hidden_size + (layer.weights.input ? config.input_size : 0);
+  return config.bfloat16 && layer.valid->batch <= kRows / 2 &&
+         rows * row > TheCaches().l2;
+}
+template bool PacksPairs(const EngineForward<float>& layer);
+template bool PacksPairs(const EngineForward<double>& layer);
 
 template <class T>
 void ComputeForward(const LayerForward<T>& layer, const PackedSequence& valid,

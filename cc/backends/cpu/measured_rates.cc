@@ -92,8 +92,10 @@ const Rates& MeasuredRates() {
   return rates;
 }
 
-Rates RatesFor(int64_t weight_bytes) {
-  return weight_bytes <= TheCaches().l2 ? Rates() : MeasuredRates();
+Rates RatesFor(int64_t weight_bytes, double speed) {
+  Rates rates = weight_bytes <= TheCaches().l2 ? Rates() : MeasuredRates();
+  rates.multiply_add /= speed;
+  return rates;
 }
 
 }  // namespace tf_lstm_ops::cpu

@@ -14,7 +14,8 @@ const Rates& MeasuredRates();
 
 // The rates for weights of so many bytes. Where these stay in an L2 cache, they
 // are the defaults, so that a small model does not wait for the measurement.
-Rates RatesFor(int64_t weight_bytes);
+// `speed` is how much faster multiply-adds are than those of float vectors.
+Rates RatesFor(int64_t weight_bytes, double speed = 1);
 
 }  // namespace tf_lstm_ops::cpu
 

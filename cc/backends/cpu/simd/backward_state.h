@@ -311,7 +311,7 @@ struct Backward {
             kL * kBytes,
             together,
             cpu::TheCaches(),
-            cpu::RatesFor((hidden_size + input) * row)};
+            cpu::RatesFor((hidden_size + input) * row, SpeedOf(format))};
   }
 
   void PlaceChunk(Scratch<T>* scratch, BackwardChunk<T>* chunk) const {

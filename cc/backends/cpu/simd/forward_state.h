@@ -227,7 +227,8 @@ struct Forward {
   const int64_t batch = valid.batch, steps = valid.steps;
   const int64_t packed_rows = valid.size();
   // Of the packed weights.
-  const WeightFormat format = FormatOf(args.config.bfloat16);
+  const WeightFormat format =
+      FormatOf(kDotsPairs ? args.config.bfloat16 : cpu::PacksPairs(args));
   SingleStep<T> single_step;
   const ForwardSchedule schedule;
   // Scratch memory.
@@ -278,7 +279,7 @@ struct Forward {
             kLanes<T> * bytes,
             together,
             cpu::TheCaches(),
-            cpu::RatesFor(weights)};
+            cpu::RatesFor(weights, SpeedOf(format))};
   }
 };
 

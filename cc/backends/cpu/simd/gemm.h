@@ -201,6 +201,10 @@ constexpr int64_t MostRows(WeightFormat format) {
   return format == WeightFormat::kBFloat16Pairs ? kMostRows : kRows;
 }
 
+constexpr double SpeedOf(WeightFormat format) {
+  return kTiles && format == WeightFormat::kBFloat16Pairs ? kTileSpeed : 1;
+}
+
 // Up to MostRows rows of A. Where the weights are pairs of bfloat16 and the
 // processor multiplies pairs, the rows are pairs too, and strides count words.
 template <class T>
@@ -265,8 +269,8 @@ constexpr int OuterDepth(int rows) {
   return depth;
 }
 
-template <class T, int R, int K>
-__attribute__((noinline)) void AddOuter(const T* const (&a)[R], const T* b,
+template <class T, int R, int K, class E>
+__attribute__((noinline)) void AddOuter(const T* const (&a)[R], const E* b,
                                         int64_t b_stride, int64_t vectors,
                                         T* const (&sums)[R]) {
   VecT<T> factor[R][K];

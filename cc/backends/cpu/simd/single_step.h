@@ -29,15 +29,18 @@ struct SingleStep {
         input_chains(CeilDiv(args.config.input_size, kChain)),
         chains(input_chains + CeilDiv(args.config.hidden_size, kChain)) {}
 
-  // Whether the call has one step and its weights lie in rows of units.
+  // Whether the call has one step and its weights lie in rows of units. Weights
+  // of bfloat16 are widened as they are read. Rounded factors need packed
+  // pairs.
   static bool Serves(const EngineForward<T>& args) {
     const auto by_input = [](const GateMatrices<const T>& w) {
       return w && w.column_stride == 1;
     };
     return args.valid->steps == 1 && args.valid->size() > 0 &&
-           !args.config.bfloat16 && !args.config.projected() &&
-           !args.input_dropout.data && !args.recurrent_dropout.data &&
-           by_input(args.weights.input) && by_input(args.weights.recurrent);
+           !RoundsFactors(FormatOf(args.config.bfloat16)) &&
+           !args.config.projected() && !args.input_dropout.data &&
+           !args.recurrent_dropout.data && by_input(args.weights.input) &&
+           by_input(args.weights.recurrent);
   }
 
   void Place(cpu::Scratch<T>* scratch, int threads) {
@@ -121,10 +124,13 @@ struct SingleStep {
   const GateMatrices<const T>& Matrix(const Chain& chain) const {
     return chain.recurrent ? args.weights.recurrent : args.weights.input;
   }
-  const T* Weights(const Chain& chain) const {
+  // Calls use(b) with a pointer to the first element of a chain's weights.
+  template <class F>
+  void WithWeights(const Chain& chain, const F& use) const {
     const GateMatrices<const T>& w = Matrix(chain);
-    return w.Block(args.config.gate_order.block[chain.part]) +
-           chain.row * w.row_stride + chain.unit;
+    w.Read(args.config.gate_order.block[chain.part], [&](const auto* data) {
+      use(data + chain.row * w.row_stride + chain.unit);
+    });
   }
   // The row of x or h that is multiplied with a chain.
   const T* Factors(const Chain& chain, int64_t r) const {
@@ -144,7 +150,6 @@ struct SingleStep {
       constexpr int R = decltype(count)::value;
       constexpr int kOuterDepth = OuterDepth(R);
       const int64_t stride = Matrix(chain).row_stride;
-      const T* b = Weights(chain);
       const auto add = [&](int64_t k, auto depth) {
         const T* a[R];
         T* to[R];
@@ -152,8 +157,10 @@ struct SingleStep {
           a[r] = Factors(chain, r) + k;
           to[r] = Sum(chain, r) + chain.unit;
         }
-        AddOuter<T, R, decltype(depth)::value>(a, b + k * stride, stride,
-                                               (end - chain.unit) / kL, to);
+        WithWeights(chain, [&](const auto* b) {
+          AddOuter<T, R, decltype(depth)::value>(a, b + k * stride, stride,
+                                                 (end - chain.unit) / kL, to);
+        });
       };
       int64_t k = 0;
       for (; k + kOuterDepth <= chain.depth; k += kOuterDepth) {
@@ -177,20 +184,25 @@ struct SingleStep {
   // Adds the product with C vectors of a chain to to_of(row).
   template <int C, class ToOf>
   void AddColumns(const Chain& chain, int thread, const ToOf& to_of) const {
-    WeightColumns<T> b = {Weights(chain), chain.depth, WeightFormat::kElements,
-                          Matrix(chain).row_stride};
-    const int64_t width = cell_size - chain.unit;
-    if (C * kL > width) {  // a vector that is not whole
-      T* copy = copies + thread * kCopy;
+    T* copy = copies + thread * kCopy;
+    WeightColumns<T> b = {copy, chain.depth};
+    WithWeights(chain, [&](const auto* data) {
+      const int64_t width = cell_size - chain.unit,
+                    stride = Matrix(chain).row_stride;
+      if constexpr (std::is_same_v<decltype(data), const T*>) {
+        if (C * kL <= width) {  // whole vectors
+          b.data = data;
+          b.stride = stride;
+          return;
+        }
+      }
       for (int64_t k = 0; k < chain.depth; ++k) {
         for (int c = 0; c < C; ++c) {
-          Store(LoadN(b.data + k * b.stride + c * kL, width - c * kL),
+          Store(LoadN(data + k * stride + c * kL, width - c * kL),
                 copy + (k * C + c) * kL);
         }
       }
-      b.data = copy;
-      b.stride = C * kL;
-    }
+    });
     MultiplyBand<C>([&](int64_t r) { return Factors(chain, r); }, b,
                     {0, rows, C * kL, true}, to_of);
   }

@@ -5,7 +5,7 @@
 // tile of A, [16 rows, 16 pairs], and a tile of B, [16 pairs, 16 columns], to
 // a tile of sums, [16 rows, 16 columns]. Both operands are read as they are
 // packed: a row of A is contiguous, the rows of B are C vectors apart. The
-// numbers of pairs are multiples of kWordBlock, with zeros behind the last
+// numbers of pairs are multiples of kTilePairs, with zeros behind the last
 // element, so all tiles have one configuration.
 //
 // Every sum is computed in this order: for each block of 16 pairs, the products
@@ -20,15 +20,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
-#include "backends/cpu/simd/vec.h"
+#include "backends/cpu/simd/pairs.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-// Rows of a tile, and pairs in a row of A.
+// Rows of a tile.
 constexpr int kTileRows = 16;
-constexpr int kTilePairs = 16;
+// Multiply-adds in the time of one of float vectors: 1.9 to 2.1 TFLOP/s against
+// 0.2 on a core of a Xeon 6, with operands in the L1 cache.
+constexpr double kTileSpeed = 10;
 // Rows of A of a product: two tiles. Each tile of B is then used twice.
 constexpr int kMostTileRows = 2 * kTileRows;
 
@@ -244,29 +245,6 @@ __attribute__((noinline)) void MultiplyTiles(const TileFactors& of,
     if constexpr (C > 3) AddColumns<1, C>(of, 3 * gate_stride, 3, sums);
   } else {
     AddColumns<C, C>(of, 0, 0, sums);
-  }
-}
-
-// The place of pairs in rows of A that are `stride` words apart: `columns`
-// rows, at most kLanes, `count` words from `word` on, within one block of
-// kTilePairs.
-struct TileColumns {
-  int64_t word, count, columns, stride;
-};
-
-// Stores pairs(p), vectors of columns, as rows of A at `to`. The words behind
-// the last one of a new block are set to zero.
-template <class PairsOf>
-TF_LSTM_OPS_INLINE void StoreColumns(const PairsOf& pairs,
-                                     const TileColumns& of, BFloat16Pair* to) {
-  constexpr int kL = kLanes<BFloat16Pair>;
-  VecT<BFloat16Pair> square[kL] = {};
-  for (int64_t p = 0; p < of.count; ++p) square[p] = pairs(p);
-  Transpose(square);
-  for (int64_t n = 0; n < of.columns; ++n, to += of.stride) {
-    BFloat16Pair* at = to + of.word;
-    if (of.word % kTilePairs == 0) std::memset(at, 0, kTilePairs * sizeof *at);
-    std::memcpy(at, &square[n], of.count * sizeof *at);
   }
 }
 

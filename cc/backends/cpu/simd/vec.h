@@ -136,6 +136,23 @@ TF_LSTM_OPS_INLINE VecT<T> LoadN(const T* from, int64_t n) {
   return Load(lanes);
 }
 
+// The same of bfloat16 without a loop.
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+inline __mmask16 FirstLanes(int64_t n) {
+  return n >= 16 ? 0xffff : static_cast<__mmask16>((1 << n) - 1);
+}
+TF_LSTM_OPS_INLINE VecT<float> LoadN(const BFloat16* from, int64_t n) {
+  if (n <= 0) return VecT<float>{};
+  const auto bits = _mm256_maskz_loadu_epi16(FirstLanes(n), from);
+  return First(reinterpret_cast<VecT<BFloat16Pair>>(
+      _mm512_maskz_cvtepu16_epi32(0xffff, bits)));
+}
+TF_LSTM_OPS_INLINE void StoreN(VecT<float> v, BFloat16* to, int64_t n) {
+  _mm512_mask_cvtepi32_storeu_epi16(to, FirstLanes(n),
+                                    reinterpret_cast<__m512i>(ToBFloat16(v)));
+}
+#endif
+
 template <class T>
 TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
   if (n >= kLanes<T>) return Store(v, to);

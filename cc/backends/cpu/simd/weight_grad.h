@@ -35,9 +35,6 @@ struct PanelRows {
 template <class T>
 struct WeightGrad {
   static constexpr int kL = kLanes<T>;
-  // Columns of a panel: what a kernel reads of a row of F.
-  static constexpr int kPanel = kTiles ? 1 : kRows;
-  static constexpr int64_t kPanelColumns = 8 * kRows;  // of an item of Gather
   // Scratch memory of a call of Run or AddToSums, in elements.
   static constexpr int64_t kScratch =
       (kDepth + kProductRows) * kProductColumns<T>;
@@ -85,7 +82,7 @@ struct WeightGrad {
     const int64_t count = of.end - of.begin;
     for (int64_t r = 0; r < count;) {
       r += SetRows(
-          {row(r), of.first + r, begin, end, count - r},
+          {of.first + r, begin, end, count - r, PanelWords()}, row(r),
           [&](int64_t n, int64_t m) { return load(r + n, m); }, panels);
     }
   }
@@ -180,17 +177,11 @@ struct WeightGrad {
     return CeilDiv(rows, kPanel) * kPanel * PanelWords();
   }
 
-  // Columns [begin, end) of rows of F, of which `row` is the first, row k of
-  // the panels. `count` rows follow each other, this one included.
-  struct RowsOfF {
-    const T* row;
-    int64_t k, begin, end, count;
-  };
-
   // Sets the first of the rows, or several, and returns how many. load(n, m) is
   // a vector of row n from column m on.
   template <class Load>
-  int64_t SetRows(const RowsOfF& of, const Load& load, T* panels) const {
+  int64_t SetRows(const RowsOfPanels& of, const T* row, const Load& load,
+                  T* panels) const {
     if constexpr (kDotsPairs && std::is_same_v<T, float>) {
       if (RoundsFactors(format)) return SetPairs(of, load, panels);
     }
@@ -198,53 +189,8 @@ struct WeightGrad {
     for (int64_t m = of.begin; keep && m < of.end; m += kL) {
       Store(load(0, m), words + m - of.begin);
     }
-    CopyRow(keep ? words : of.row + of.begin, of, panels + of.k * kPanel);
+    CopyRow(keep ? words : row + of.begin, of, panels + of.k * kPanel);
     return 1;
-  }
-
-  // The same, rounded to pairs.
-  template <class Load>
-  int64_t SetPairs(const RowsOfF& of, const Load& load, T* panels) const {
-    const int64_t word = of.k / 2;
-    const auto pairs = [&](int64_t p, int64_t m) {
-      return Pairs(load(2 * p, m),
-                   2 * p + 1 < of.count ? load(2 * p + 1, m) : VecT<T>{});
-    };
-    if (of.k % 2 != 0) {  // the second row of a pair
-      for (int64_t m = of.begin; m < of.end; ++m) {
-        T* at = panels + (m - m % kPanel) * PanelWords() + word * kPanel;
-        reinterpret_cast<BFloat16Pair*>(at)[m % kPanel].bits |=
-            uint32_t{BFloat16::FromFloat(load(0, m)[0]).bits} << 16;
-      }
-      return 1;
-    }
-    if constexpr (kTiles) {
-      const int64_t count =
-          Min(CeilDiv(of.count, 2), Min(kTilePairs - word % kTilePairs, kL));
-      for (int64_t m = of.begin; m < of.end; m += kL) {
-        StoreColumns(
-            [&](int64_t p) { return pairs(p, m); },
-            {word, count, Min(kL, of.end - m), PanelWords()},
-            reinterpret_cast<BFloat16Pair*>(panels + m * PanelWords()));
-      }
-      return Min(2 * count, of.count);
-    }
-    T words[kPanelColumns];
-    for (int64_t m = of.begin; m < of.end; m += kL) {
-      Store(pairs(0, m), reinterpret_cast<BFloat16Pair*>(words) + m - of.begin);
-    }
-    CopyRow(words, of, panels + word * kPanel);
-    return Min(2, of.count);
-  }
-
-  // Copies a row of words to the panels. Its place in the first one is `at`.
-  void CopyRow(const T* row, const RowsOfF& of, T* at) const {
-    int64_t m = of.begin;
-    at += m * PanelWords();
-    for (; m + kPanel <= of.end; m += kPanel, at += kPanel * PanelWords()) {
-      std::memcpy(at, row + m - of.begin, kPanel * sizeof(T));
-    }
-    for (; m < of.end; ++m, ++at) *at = row[m - of.begin];
   }
 
   // Rows and columns of the product, at `at`. D is read where it is; pairs, and
