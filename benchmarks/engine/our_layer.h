@@ -44,7 +44,8 @@ class OurLayer {
     pass.h = h_.data();
     pass.h_stride = pass.h_grad_stride = units;
     const float* saved = activations_.data();
-    pass.saved = tf_lstm_ops::ActivationsByPackedRow(saved, case_.cell, units);
+    pass.saved = tf_lstm_ops::ActivationsByPackedRow<const float>(
+        saved, case_.cell, units);
     pass.h_grad = inputs_.h_grad.data();
     pass.h0_grad = {state_grads_.data(), units};
     pass.c0_grad = {state_grads_.data() + case_.batch * units, units};
@@ -96,8 +97,8 @@ class OurLayer {
     Describe(&pass);
     pass.h = h_.data();
     pass.h_stride = case_.units;
-    pass.saved = tf_lstm_ops::ActivationsByPackedRow(activations, case_.cell,
-                                                     case_.units);
+    pass.saved = tf_lstm_ops::ActivationsByPackedRow<float>(
+        activations, case_.cell, case_.units);
     tf_lstm_ops::cpu::ComputeForward(pass, packed_, threads_, kept);
   }
 
