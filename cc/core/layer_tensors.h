@@ -67,9 +67,19 @@ struct SavedActivations {
   // output row is `output`. The pointer is a BFloat16* if bfloat16[k] is set,
   // else a T*. The activation must be saved.
   template <class F>
+  TF_LSTM_OPS_INLINE void Rows(int k, const F& f) const {
+    if constexpr (sizeof(T) == sizeof(float)) {
+      if (bfloat16[k]) return f(bfloat16[k]);
+    }
+    if (data[k]) f(data[k]);
+  }
+  TF_LSTM_OPS_INLINE int64_t Offset(int k, int64_t e, int64_t output) const {
+    return (by_packed_row ? e : output) * stride[k];
+  }
+  template <class F>
   TF_LSTM_OPS_INLINE auto At(int k, int64_t e, int64_t output, int64_t u,
                              const F& f) const {
-    const int64_t at = (by_packed_row ? e : output) * stride[k] + u;
+    const int64_t at = Offset(k, e, output) + u;
     if constexpr (sizeof(T) == sizeof(float)) {
       if (bfloat16[k]) return f(bfloat16[k] + at);
     }

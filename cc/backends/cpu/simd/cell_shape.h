@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "backends/cpu/simd/pairs.h"
 #include "backends/cpu/simd/vec_math.h"
 #include "core/cells.h"
 #include "core/layer_tensors.h"

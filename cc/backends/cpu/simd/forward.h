@@ -146,13 +146,24 @@ struct ForwardStep {
       const Tile tile = {band, k, Min(band.rows - k, f.most_rows()), u};
       V z[kMostRows][kParts];
       Multiply(f, tile, bias, z);
-      for (int64_t r = 0; r < tile.rows; r += kRows) {
-        if constexpr (Cell::kResetsBefore) {
-          SecondProductForward<T, Cell>::StoreM(f, tile.Part(r), with, z + r);
-        } else {
-          ApplyCell(f, tile.Part(r), with, z + r);
+      if constexpr (kTiles) {
+        for (int64_t r = 0; r < tile.rows; r += kRows) {
+          Finish(f, tile.Part(r), with, z + r);
         }
+      } else {
+        Finish(f, tile, with, z);
       }
+    }
+  }
+
+  // The cell's equations of a tile of at most kRows rows.
+  TF_LSTM_OPS_INLINE static void Finish(const Forward<T>& f, const Tile& tile,
+                                        const typename Cell::Parameters& with,
+                                        const V (*z)[kParts]) {
+    if constexpr (Cell::kResetsBefore) {
+      SecondProductForward<T, Cell>::StoreM(f, tile, with, z);
+    } else {
+      ApplyCell(f, tile, with, z);
     }
   }
 
@@ -278,11 +289,13 @@ struct ForwardStep {
       }
     }
     ForEachSaved<Cell>([&](auto k, auto member) {
-      if (!f.args.saved.Has(k)) return;
-      for (int64_t r = 0; r < tile.rows; ++r) {
-        f.args.saved.At(k, tile.packed_row(r), tile.band.output[tile.first + r],
-                        u, [&](auto* to) { StoreN(y[r].*member, to, width); });
-      }
+      f.args.saved.Rows(k, [&](auto* first) {
+        for (int64_t r = 0; r < tile.rows; ++r) {
+          const int64_t at = f.args.saved.Offset(
+              k, tile.packed_row(r), tile.band.output[tile.first + r]);
+          StoreN(y[r].*member, first + at + u, width);
+        }
+      });
     });
   }
 

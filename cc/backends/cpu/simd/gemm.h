@@ -195,16 +195,6 @@ constexpr decltype(&Accumulate<A, B, 1, C, kOwnA, kAStride, kPrefetches>)
                   &Accumulate<A, B, 6, C, kOwnA, kAStride, kPrefetches>};
 static_assert(kRows == 6, "kKernels has a kernel for each number of rows");
 
-// The rows of A of a product: at most so many, and with weights of a format.
-constexpr int kMostRows = kTiles ? kMostTileRows : kRows;
-constexpr int64_t MostRows(WeightFormat format) {
-  return format == WeightFormat::kBFloat16Pairs ? kMostRows : kRows;
-}
-
-constexpr double SpeedOf(WeightFormat format) {
-  return kTiles && format == WeightFormat::kBFloat16Pairs ? kTileSpeed : 1;
-}
-
 // Up to MostRows rows of A. Where the weights are pairs of bfloat16 and the
 // processor multiplies pairs, the rows are pairs too, and strides count words.
 template <class T>

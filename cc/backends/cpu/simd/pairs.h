@@ -1,5 +1,6 @@
-// Pairs of bfloat16: how weights and the factors that are multiplied with them
-// are stored for dot products (vec.h) and for tiles (tiles.h).
+// Vectors of bfloat16, and pairs: how weights and the factors that are
+// multiplied with them are stored for dot products (vec.h) and for tiles
+// (tiles.h).
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_PAIRS_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_PAIRS_H_
 
@@ -12,6 +13,23 @@
 #include "core/float16.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+// LoadN and StoreN of bfloat16 without a loop.
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+inline __mmask16 FirstLanes(int64_t n) {
+  return n >= 16 ? 0xffff : static_cast<__mmask16>((1 << n) - 1);
+}
+TF_LSTM_OPS_INLINE VecT<float> LoadN(const BFloat16* from, int64_t n) {
+  if (n <= 0) return VecT<float>{};
+  const auto bits = _mm256_maskz_loadu_epi16(FirstLanes(n), from);
+  return First(reinterpret_cast<VecT<BFloat16Pair>>(
+      _mm512_maskz_cvtepu16_epi32(0xffff, bits)));
+}
+TF_LSTM_OPS_INLINE void StoreN(VecT<float> v, BFloat16* to, int64_t n) {
+  _mm512_mask_cvtepi32_storeu_epi16(to, FirstLanes(n),
+                                    reinterpret_cast<__m512i>(ToBFloat16(v)));
+}
+#endif
 
 // How packed weights are stored. Each format has a case in the packing and in
 // the choice of the product kernel (MultiplyRows).
@@ -142,11 +160,26 @@ TF_LSTM_OPS_INLINE void CopyToColumns(const PairsOf& pairs, int64_t word,
   }
 }
 
-// Rounds rows to pairs in the panels: the first row, or several. Returns how
-// many. load(r, m) is a vector of row r from column m on.
+// Copies a row to the panels. load(r, m) is a vector of row r from column m on.
+// If `rounds` is set, copies it as pairs, or several rows, and returns how
+// many.
+template <class T, class Load>
+int64_t SetRows(const RowsOfPanels& of, const Load& load, bool, T* panels) {
+  constexpr int kL = kLanes<T>;
+  T words[kPanelColumns];
+  for (int64_t m = of.begin; m < of.end; m += kL) {
+    Store(load(0, m), words + m - of.begin);
+  }
+  CopyRow(words, of, panels + of.k * kPanel);
+  return 1;
+}
 template <class Load>
-int64_t SetPairs(const RowsOfPanels& of, const Load& load, float* panels) {
+int64_t SetRows(const RowsOfPanels& of, const Load& load, bool rounds,
+                float* panels) {
   constexpr int kL = kLanes<float>;
+  if (!kDotsPairs || !rounds) {
+    return SetRows<float, Load>(of, load, false, panels);
+  }
   const int64_t word = of.k / 2;
   const bool is_second = of.k % 2 != 0;  // row of a pair
   const auto pairs = [&](int64_t p, int64_t m) {

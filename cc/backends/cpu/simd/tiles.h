@@ -33,6 +33,16 @@ constexpr double kTileSpeed = 10;
 // Rows of A of a product: two tiles. Each tile of B is then used twice.
 constexpr int kMostTileRows = 2 * kTileRows;
 
+// The rows of A of a product: at most so many, and with weights of a format.
+constexpr int kMostRows = kTiles ? kMostTileRows : kRows;
+constexpr int64_t MostRows(WeightFormat format) {
+  return format == WeightFormat::kBFloat16Pairs ? kMostRows : kRows;
+}
+
+constexpr double SpeedOf(WeightFormat format) {
+  return kTiles && format == WeightFormat::kBFloat16Pairs ? kTileSpeed : 1;
+}
+
 #if defined(__AMX_BF16__)
 
 // The instructions. Assembly has "memory" clobbers, which GCC's functions for

@@ -71,9 +71,8 @@ constexpr bool kDotsPairs = false, kTiles = false;
 #endif
 
 template <class T>
-constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
-template <>
-constexpr int kLanes<BFloat16> = kLanes<float>;
+constexpr int kLanes =
+    kVectorBytes / (std::is_same_v<T, BFloat16> ? 4 : int{sizeof(T)});
 
 template <class T>
 using VecT = typename Vec<T>::V;
@@ -135,23 +134,6 @@ TF_LSTM_OPS_INLINE VecT<T> LoadN(const T* from, int64_t n) {
   }
   return Load(lanes);
 }
-
-// The same of bfloat16 without a loop.
-#if defined(__AVX512BW__) && defined(__AVX512VL__)
-inline __mmask16 FirstLanes(int64_t n) {
-  return n >= 16 ? 0xffff : static_cast<__mmask16>((1 << n) - 1);
-}
-TF_LSTM_OPS_INLINE VecT<float> LoadN(const BFloat16* from, int64_t n) {
-  if (n <= 0) return VecT<float>{};
-  const auto bits = _mm256_maskz_loadu_epi16(FirstLanes(n), from);
-  return First(reinterpret_cast<VecT<BFloat16Pair>>(
-      _mm512_maskz_cvtepu16_epi32(0xffff, bits)));
-}
-TF_LSTM_OPS_INLINE void StoreN(VecT<float> v, BFloat16* to, int64_t n) {
-  _mm512_mask_cvtepi32_storeu_epi16(to, FirstLanes(n),
-                                    reinterpret_cast<__m512i>(ToBFloat16(v)));
-}
-#endif
 
 template <class T>
 TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
@@ -255,6 +237,22 @@ TF_LSTM_OPS_INLINE VecT<double> Fma(VecT<double> a, VecT<double> b,
   return vfmaq_f64(c, a, b);
 #else
   return a * b + c;
+#endif
+}
+
+// x between two bounds. NaN in x is passed on. Conditional expressions become
+// comparisons and blends with AVX-512: N256 T120 I7 H32 took 1.05 of the time.
+TF_LSTM_OPS_INLINE VecT<float> Clamp(VecT<float> x, float least, float most) {
+  const VecT<float> low = Broadcast(least), high = Broadcast(most);
+#if defined(__AVX512F__)
+  x = _mm512_maskz_max_ps(0xffff, low, x);
+  return _mm512_maskz_min_ps(0xffff, high, x);
+#elif defined(__AVX2__)
+  return _mm256_min_ps(high, _mm256_max_ps(low, x));
+#elif defined(__x86_64__)
+  return _mm_min_ps(high, _mm_max_ps(low, x));
+#else
+  return vminq_f32(vmaxq_f32(x, low), high);
 #endif
 }
 

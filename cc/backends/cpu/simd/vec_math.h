@@ -37,7 +37,7 @@ struct VecMath<float> : VecMathBase<float> {
 
   // 1 / (1 + e^-x). The result is 0 where e^-x overflows.
   static TF_LSTM_OPS_INLINE Value Sigmoid(Value x) {
-    const ExpOfMinus e(Min(Max(x, Broadcast(-89.0f)), Broadcast(64.0f)), -1);
+    const ExpOfMinus e(Clamp(x, -89.0f, 64.0f), -1);
     const Value half = Fma(e.scale, e.minus_1, e.scale);
     return 1.0f / Fma(half, Broadcast(2.0f), Broadcast(1.0f));
   }
@@ -50,7 +50,7 @@ struct VecMath<float> : VecMathBase<float> {
     const Int sign = Bits(x) & Bits(Broadcast(-0.0f));
     const Value magnitude = FromBits(Bits(x) ^ sign);
     // tanh(10) rounds to 1.
-    const ExpOfMinus e(Min(magnitude + magnitude, Broadcast(20.0f)), 0);
+    const ExpOfMinus e(Clamp(magnitude + magnitude, 0.0f, 20.0f), 0);
     const Value y = Fma(e.scale, e.minus_1, e.scale - 1.0f);
     const Value sum = y + 2.0f;
     const Value error = (sum - 2.0f) - y;  // of the sum, exact

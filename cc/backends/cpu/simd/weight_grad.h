@@ -79,11 +79,17 @@ struct WeightGrad {
       const VecT<T> v = LoadN(row(r) + m, end - m);
       return keep ? v * LoadN(kept(r) + m, end - m) : v;
     };
-    const int64_t count = of.end - of.begin;
-    for (int64_t r = 0; r < count;) {
-      r += SetRows(
-          {of.first + r, begin, end, count - r, PanelWords()}, row(r),
-          [&](int64_t n, int64_t m) { return load(r + n, m); }, panels);
+    for (int64_t r = 0; r < of.end - of.begin;) {
+      const int64_t k = of.first + r;
+      const RowsOfPanels rest = {k, begin, end, of.end - of.begin - r,
+                                 PanelWords()};
+      if (!keep && !RoundsFactors(format)) {
+        CopyRow(row(r++) + begin, rest, panels + k * kPanel);
+      } else {
+        r += SetRows(
+            rest, [&](int64_t n, int64_t m) { return load(r + n, m); },
+            RoundsFactors(format), panels);
+      }
     }
   }
 
@@ -175,22 +181,6 @@ struct WeightGrad {
   }
   int64_t SetSize() const {
     return CeilDiv(rows, kPanel) * kPanel * PanelWords();
-  }
-
-  // Sets the first of the rows, or several, and returns how many. load(n, m) is
-  // a vector of row n from column m on.
-  template <class Load>
-  int64_t SetRows(const RowsOfPanels& of, const T* row, const Load& load,
-                  T* panels) const {
-    if constexpr (kDotsPairs && std::is_same_v<T, float>) {
-      if (RoundsFactors(format)) return SetPairs(of, load, panels);
-    }
-    T words[kPanelColumns];
-    for (int64_t m = of.begin; keep && m < of.end; m += kL) {
-      Store(load(0, m), words + m - of.begin);
-    }
-    CopyRow(keep ? words : row + of.begin, of, panels + of.k * kPanel);
-    return 1;
   }
 
   // Rows and columns of the product, at `at`. D is read where it is; pairs, and
