@@ -42,15 +42,15 @@ def cpu_model(target: str) -> list[str]:
 
 
 def processor_options(options: list[str]) -> list[str]:
-    """Options with zig's -mcpu for -march and -mavx512bf16: zig has no names of architectures."""
+    """Options with zig's -mcpu for -march, -mavx512… and -mamx…: zig has no names of architectures."""
     kept, mcpu = [], ""
     for option in options:
         if arm := re.fullmatch(r"-march=armv(\d+)\.(\d+)-a((?:\+\w+)*)", option):
             mcpu = f"generic+v{arm[1]}_{arm[2]}a{arm[3]}"
         elif option.startswith("-march="):
             mcpu = option.removeprefix("-march=").replace("-", "_")
-        elif option.startswith("-mavx512"):
-            mcpu += "+" + option.removeprefix("-m")
+        elif option.startswith(("-mavx512", "-mamx")):
+            mcpu += "+" + option.removeprefix("-m").replace("-", "_")
         else:
             kept.append(option)
     return [*([f"-mcpu={mcpu}"] if mcpu else []), *kept]
