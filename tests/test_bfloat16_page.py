@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from pages import ROOT
 
 PAGE = (ROOT / "docs" / "guide" / "keras.md").read_text(encoding="utf-8")
@@ -34,8 +32,7 @@ def test_figures_are_those_of_the_table() -> None:
     assert f"Smaller layers take {quoted(small)} times as long" in WORDS
 
 
-@pytest.mark.parametrize("table", TABLES[1:])
-def test_without_instructions_training_takes_about_as_long(table: str) -> None:
-    found = [r for large in (True, False) for r in ratios(table, "training", large)]
-    assert 0.9 < min(found) <= max(found) < 1.25
-    assert "Without these instructions training takes 0.9 to 1.25 times as long" in WORDS
+def test_training_without_instructions_takes_about_as_long() -> None:
+    assert len(TABLES) == 3
+    found = [r for t in TABLES[1:] for large in (True, False) for r in ratios(t, "training", large)]
+    assert f"Without these instructions training takes {quoted(found)} times as long" in WORDS
