@@ -18,7 +18,7 @@ import tensorflow as tf
 from tf_lstm_ops import _library, raw_ops
 
 Tensors = dict[str, tf.Tensor]
-SETS = [s for s in _library.cpu_info()["instruction_sets"] if not s.endswith("bf16")]
+SETS = [s for s in _library.cpu_info()["instruction_sets"] if not s.endswith(("bf16", "amx"))]
 UNITS = (1, 7, 16, 19, 40)
 TIME, BATCH, INPUTS = 5, 7, 3
 KERAS = ("lstm", "gru", "reset_before_gru", "layer_norm_lstm", "layer_norm_gru")
