@@ -42,7 +42,7 @@ def cpu_model(target: str) -> list[str]:
 
 
 def processor_options(options: list[str]) -> list[str]:
-    """Options with zig's -mcpu for -march, -mavx512… and -mamx…: zig has no names of architectures."""
+    """Options with zig's -mcpu for -march, -mavx512 and -mamx: zig names no architectures."""
     kept, mcpu = [], ""
     for option in options:
         if arm := re.fullmatch(r"-march=armv(\d+)\.(\d+)-a((?:\+\w+)*)", option):
