@@ -39,7 +39,11 @@ CHILDREN = {
     ),
     "decisions/README": ("decisions/[0-9]*",),
     "design/threads": (f"{COPIES}/benchmarks/threads",),
-    "reference/benchmarks": (f"{COPIES}/benchmarks/table", f"{COPIES}/benchmarks/scaling"),
+    "reference/benchmarks": (
+        f"{COPIES}/benchmarks/table",
+        f"{COPIES}/benchmarks/scaling",
+        f"{COPIES}/benchmarks/bfloat16",
+    ),
     f"{COPIES}/cc/README": (f"{COPIES}/cc/backends/*/README",),
     f"{COPIES}/examples/README": (f"{COPIES}/examples/notebooks/*",),
 }
