@@ -42,7 +42,7 @@ TF_LSTM_OPS_DEVICE inline uint32_t Select(bool condition, uint32_t yes,
 }
 // The same for vectors. The lanes of `condition` are 0 or -1.
 template <class Condition, class Word>
-inline Word Select(Condition condition, Word yes, Word no) {
+TF_LSTM_OPS_DEVICE inline Word Select(Condition condition, Word yes, Word no) {
   const Word mask = reinterpret_cast<Word>(condition);
   return (yes & mask) | (no & ~mask);
 }
