@@ -1,11 +1,14 @@
 // A processor's tiles of bfloat16, for processors without AMX: runs the
-// instructions of backends/cpu/simd/tiles.h where they trap.
+// instructions of backends/cpu/simd/tiles.h where they trap. On a processor
+// with AMX it asks Linux for permission, and the processor runs them.
 //
-// It is linked into a program that is compiled with AMX and with
+// It is linked into a program that is compiled with AMX. The engine also needs
 // TF_LSTM_OPS_ASSUMES_TILES. The program ends with a message if it uses tiles
 // without configuring them, or if a thread ends with configured tiles. The
 // operations are those of Intel's manual (volume 2, LDTILECFG to TDPBF16PS).
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdint>
@@ -173,6 +176,8 @@ void Trap(int, siginfo_t*, void* context) {
 }
 
 [[maybe_unused]] const bool g_installed = [] {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  syscall(SYS_arch_prctl, kRequestPermission, kTileData);  // or they trap
   struct sigaction action = {};
   action.sa_sigaction = &Trap;
   action.sa_flags = SA_SIGINFO | SA_NODEFER;

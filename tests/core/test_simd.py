@@ -4,6 +4,7 @@ and the product kernels by themselves, with odd sizes and unaligned arrays."""
 import functools
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +23,11 @@ NAMES = [
 INSTRUCTION_SETS = [name.replace("-", "_") for name in _library.cpu_info()["instruction_sets"]]
 # The last set once more, with emulated tiles of bfloat16; see simd/tiles.h.
 TILES = " with emulated tiles"
+# The instructions for tiles, where amx_processor.cc can run them.
+AMX, AVX512 = "x86_64_v4_amx", "x86_64_v4"
+RUNS_AMX = sys.platform == "linux" and AVX512 in INSTRUCTION_SETS and AMX not in INSTRUCTION_SETS
 CASES = [
+    *([pytest.param(AMX, marks=pytest.mark.full)] if RUNS_AMX else []),
     *(pytest.param(name, marks=pytest.mark.full) for name in INSTRUCTION_SETS[:-1]),
     INSTRUCTION_SETS[-1],
     INSTRUCTION_SETS[-1] + TILES,
@@ -39,7 +44,8 @@ def build(program: Path, case: str, options: list[str]) -> None:
     if tiles:  # without the instructions
         copts = [*(f for f in copts if not f.startswith("-mamx")), "-DTF_LSTM_OPS_TILES"]
     unit = program.with_suffix(".cc")  # one, as in test_core.py
-    unit.write_text("".join(f'#include "{source}"\n' for source in SOURCES))
+    sources = [*SOURCES, *([HERE / "amx_processor.cc"] if case == AMX else [])]
+    unit.write_text("".join(f'#include "{source}"\n' for source in sources))
     include = ["-I", str(ROOT / "cc"), "-I", str(HERE)]
     command = [*native.compiler(), *copts, *options, *include, str(unit), "-o", str(program)]
     subprocess.run(command, check=True)

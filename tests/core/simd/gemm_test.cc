@@ -78,7 +78,10 @@ void Check(const Factors<T, C>& f, WeightColumns<T> b, int64_t gate_stride,
       for (int c = 0; c < C; ++c) acc[r][c] = Broadcast(static_cast<T>(r + c));
     }
     b.prefetches = count % 2 != 0;
-    MultiplyRows<C, kOwnA, kAStride>({row, count, gate_stride}, b, acc);
+    {
+      const TileScope tiles(kTiles && b.format != WeightFormat::kElements);
+      MultiplyRows<C, kOwnA, kAStride>({row, count, gate_stride}, b, acc);
+    }
     for (int r = 0; r < most; ++r) {
       for (int64_t n = 0; n < C * kLanes<T>; ++n) {
         const int64_t c = n / kLanes<T>, lane = n % kLanes<T>;
