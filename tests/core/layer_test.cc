@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "backends/cpu/engine.h"
+#include "backends/cpu/training_engine.h"
 #include "harness.h"
 
 namespace tf_lstm_ops {
@@ -18,8 +18,8 @@ namespace {
 
 int g_passes = 0, g_step_gradients = 0;
 
-const Engine kRecorder = [] {
-  Engine engine = {};
+const TrainingEngine kRecorder = [] {
+  TrainingEngine engine = {};
   engine.backward_double = [](const EngineBackward<double>*, int, int) {
     ++g_passes;
   };
@@ -28,11 +28,13 @@ const Engine kRecorder = [] {
   };
   return engine;
 }();
-const InstructionSet kSet = {"recorder", &kRecorder, nullptr};
+const InstructionSet kSet = {"recorder", nullptr};
+const TrainingSet kTrainingSet = {&kRecorder, nullptr};
 
 }  // namespace
 
 const InstructionSet& SelectedInstructionSet() { return kSet; }
+const TrainingSet& SelectedTrainingSet() { return kTrainingSet; }
 
 namespace cpu {
 namespace {

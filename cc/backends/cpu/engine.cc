@@ -22,21 +22,12 @@ namespace tf_lstm_ops {
 #if defined(__x86_64__)
 namespace x86_64_v2 {
 extern const Engine kEngine;
-extern const BFloat16Engine kBFloat16;
-}  // namespace x86_64_v2
+}
 namespace x86_64_v3 {
 extern const Engine kEngine;
-extern const BFloat16Engine kBFloat16;
-}  // namespace x86_64_v3
+}
 namespace x86_64_v4 {
 extern const Engine kEngine;
-extern const BFloat16Engine kBFloat16;
-}  // namespace x86_64_v4
-namespace x86_64_v4_bf16 {
-extern const BFloat16Engine kBFloat16;
-}
-namespace x86_64_v4_amx {
-extern const BFloat16Engine kBFloat16;
 }
 
 namespace {
@@ -75,12 +66,13 @@ bool HasFastDots() {
   return __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel");
 }
 
+// TrainingSet has the same order.
 const InstructionSet kSets[] = {
-    {"x86-64-v2", &x86_64_v2::kEngine, &x86_64_v2::kBFloat16},
-    {"x86-64-v3", &x86_64_v3::kEngine, &x86_64_v3::kBFloat16},
-    {"x86-64-v4", &x86_64_v4::kEngine, &x86_64_v4::kBFloat16},
-    {"x86-64-v4-bf16", &x86_64_v4::kEngine, &x86_64_v4_bf16::kBFloat16},
-    {"x86-64-v4-amx", &x86_64_v4::kEngine, &x86_64_v4_amx::kBFloat16},
+    {"x86-64-v2", &x86_64_v2::kEngine},
+    {"x86-64-v3", &x86_64_v3::kEngine},
+    {"x86-64-v4", &x86_64_v4::kEngine},
+    {"x86-64-v4-bf16", &x86_64_v4::kEngine},
+    {"x86-64-v4-amx", &x86_64_v4::kEngine},
 };
 
 int CountAvailable() {
@@ -102,20 +94,15 @@ int CountAvailable() {
 #else
 namespace baseline {
 extern const Engine kEngine;
-extern const BFloat16Engine kBFloat16;
-}  // namespace baseline
-#if defined(__aarch64__)
-namespace armv8_bf16 {
-extern const BFloat16Engine kBFloat16;
 }
-#endif
 
 namespace {
 
+// TrainingSet has the same order.
 const InstructionSet kSets[] = {
-    {"baseline", &baseline::kEngine, &baseline::kBFloat16},
+    {"baseline", &baseline::kEngine},
 #if defined(__aarch64__)
-    {"armv8-bf16", &baseline::kEngine, &armv8_bf16::kBFloat16},
+    {"armv8-bf16", &baseline::kEngine},
 #endif
 };
 
@@ -160,6 +147,12 @@ const InstructionSet& SelectedInstructionSet() {
     return sets[count - 1];
   }();
   return selected;
+}
+
+int SelectedInstructionSetIndex() {
+  const InstructionSet* sets;
+  AvailableInstructionSets(&sets);
+  return static_cast<int>(&SelectedInstructionSet() - sets);
 }
 
 }  // namespace tf_lstm_ops

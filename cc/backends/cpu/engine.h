@@ -1,10 +1,12 @@
-// Engine: the functions that are compiled once for each instruction set.
+// Engine: the functions that are compiled once for each instruction set, as far
+// as inference of float layers needs them; training_engine.h has the others.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_ENGINE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_ENGINE_H_
 
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/call_memory.h"
 #include "backends/cpu/kept_weights.h"
 #include "core/float16.h"
 #include "core/layer_direction.h"
@@ -18,16 +20,6 @@ namespace tf_lstm_ops {
 template <class T>
 struct EngineForward : LayerForward<T> {
   const PackedSequence* valid = nullptr;
-};
-
-// The arguments of the engine for a backward pass, with states and multipliers
-// as above. In: h0_grad and c0_grad hold the gradients with respect to the
-// final states. Out: they hold the gradients with respect to the initial
-// states; h0_grad is undefined unless wants_h0_grad is set. z_grad is null.
-template <class T>
-struct EngineBackward : LayerBackward<T> {
-  const PackedSequence* valid = nullptr;
-  bool wants_h0_grad = true;
 };
 
 // The largest number of layer directions that run side by side.
@@ -57,25 +49,61 @@ inline uint64_t MixHash(uint64_t hash, uint64_t value) {
 // Runs `count` layer directions side by side; `count` is 1 or kMaxTogether.
 // kept[k] may be set if packs_weights holds for layers[k]. If it is filled, the
 // engine reads the packed weights from it. If not, the engine packs the weights
-// into it, and the caller marks it as filled.
+// into it, and the caller marks it as filled. A null `memory` means memory that
+// the pass allocates.
 template <class T>
 using ForwardFunction = void (*)(const EngineForward<T>* layers, int count,
-                                 int threads, cpu::PackedWeights* const* kept);
-template <class T>
-using BackwardFunction = void (*)(const EngineBackward<T>* layers, int count,
-                                  int threads);
+                                 int threads, cpu::PackedWeights* const* kept,
+                                 cpu::CallMemory* memory);
+
+// A layer direction for passes of one row. Arrays that have an element for each
+// unit have H' elements, H rounded up to whole vectors, of which those behind
+// the units are zero.
+struct RowLayer {
+  RnnConfig config;   // its cell_size is H'
+  int64_t units = 0;  // H
+  int vectors = 1;    // of units that a step computes together, at most
+  RnnWeights<const float> weights;          // the peepholes only
+  const float* packed_input = nullptr;      // see Forward::InputWeights
+  const float* packed_recurrent = nullptr;  // see Forward::RecurrentWeights
+  const float* bias = nullptr;  // sums of the biases, [pre-activations, H']
+};
+
+// Steps of one row, forwards in time.
+struct RowSteps {
+  int64_t steps;
+  const float* x;  // [steps, I], x_stride apart
+  int64_t x_stride;
+  float* y;  // h of each step, [steps, H], y_stride apart
+  int64_t y_stride;
+  // The states [H'], which are updated; c is that of an LSTM. They and
+  // `scratch` are aligned to 64 bytes.
+  float* h = nullptr;
+  float* c = nullptr;
+  float* scratch = nullptr;
+  // Whether the first step computes the last units first. Steps alternate: what
+  // was used last is still in the cache.
+  bool reverse = false;
+};
+using RowFunction = void (*)(const RowLayer& layer, const RowSteps& row);
 
 // The functions of one instruction set.
 struct Engine {
   int float_lanes;  // floats in a vector
-  ForwardFunction<float> forward_float;
-  ForwardFunction<double> forward_double;
-  BackwardFunction<float> backward_float;
-  BackwardFunction<double> backward_double;
+  ForwardFunction<float> forward;
   // Whether a forward pass packs its weights. Otherwise it reads them in place;
   // see single_step.h.
-  bool (*packs_weights_float)(const EngineForward<float>& layer);
-  bool (*packs_weights_double)(const EngineForward<double>& layer);
+  bool (*packs_weights)(const EngineForward<float>& layer);
+  // Null for a cell that has no passes of one row.
+  RowFunction (*row_function)(CellKind cell);
+  // Sets `row` to a layer whose weights are packed. `memory` is for the arrays
+  // of `row`; with null memory none is written. Returns the number of floats of
+  // these arrays, 0 where passes of one row do not serve the layer.
+  int64_t (*make_row_layer)(const EngineForward<float>& layer,
+                            cpu::PackedWeights* packed, float* memory,
+                            RowLayer* row);
+  // Floats of RowSteps::scratch.
+  int64_t (*row_scratch)(const RowLayer& row);
   // A hash of `size` bytes; see hash.h.
   uint64_t (*hash)(const void* data, size_t size);
   // y[k] = f(x[k]) for n elements. Tests measure the errors.
@@ -92,21 +120,11 @@ struct Engine {
   // that compilers keep the loops.
   float (*multiply_add)(int64_t rounds, int64_t* flops);
   float (*sum)(const float* x, int64_t n);
-  // The backward pass of a step that cpu::IsStepGradient accepts.
-  void (*step_gradient_float)(const LayerBackward<float>& layer, int threads);
-  void (*step_gradient_double)(const LayerBackward<double>& layer, int threads);
-};
-
-// The passes of layers with RnnConfig::bfloat16.
-struct BFloat16Engine {
-  ForwardFunction<float> forward;
-  BackwardFunction<float> backward;
 };
 
 struct InstructionSet {
   const char* name;  // of TF_LSTM_OPS_SIMD, such as "x86-64-v3"
   const Engine* engine;
-  const BFloat16Engine* bfloat16;
 };
 
 // Sets `sets` to the instruction sets that this processor has, the best one
@@ -118,6 +136,8 @@ int AvailableInstructionSets(const InstructionSet** sets);
 // name of an unavailable instruction set; the Python package raises an error
 // for it.
 const InstructionSet& SelectedInstructionSet();
+// Its index in AvailableInstructionSets.
+int SelectedInstructionSetIndex();
 
 }  // namespace tf_lstm_ops
 

@@ -11,10 +11,10 @@
 
 #include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/cost.h"
-#include "backends/cpu/engine.h"
 #include "backends/cpu/masked_steps.h"
 #include "backends/cpu/sizes.h"
 #include "backends/cpu/thread_team.h"
+#include "backends/cpu/training_engine.h"
 #include "core/layer_norm_cell.h"
 
 namespace tf_lstm_ops::cpu {

@@ -145,7 +145,8 @@ bool ForwardSchedule::PrefetchesWeights(const Problem& problem,
 }
 
 double ForwardSchedule::UnitsTime(const Problem& problem, int threads) {
-  const Rates& rates = problem.rates;
+  Rates rates = problem.rates;
+  if (problem.one_row && threads == 1) rates.tile = rates.item = 0;
   const auto steps = static_cast<double>(Max(problem.rows.steps, 1));
   const int64_t rows = CeilDiv(problem.rows.size(), Max(problem.rows.steps, 1));
   const int64_t vectors = problem.together * problem.units / problem.lanes;

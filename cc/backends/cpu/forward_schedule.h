@@ -55,6 +55,7 @@ class ForwardSchedule {
     int together = 1;      // layer directions that run side by side
     Caches caches = TheCaches();
     Rates rates = {};
+    bool one_row = false;  // one thread would compute the pass by one_row.h
   };
 
   // Rows of a band: their tiles read a vector of units' weights one after the

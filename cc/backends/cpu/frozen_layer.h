@@ -3,28 +3,15 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_FROZEN_LAYER_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_FROZEN_LAYER_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 
-#include "backends/cpu/aligned_buffer.h"
+#include "backends/cpu/call_memory.h"
+#include "backends/cpu/engine.h"
 #include "core/layer_direction.h"
 #include "core/packed_sequence.h"
 
 namespace tf_lstm_ops::cpu {
-
-// Memory that a caller keeps between calls. It grows to the largest size that
-// was asked for. One thread at a time may use it.
-class CallMemory {
- public:
-  // Returns uninitialised memory of at least `bytes`, aligned to 64 bytes. It
-  // is valid until the next call. Throws std::bad_alloc.
-  void* Get(size_t bytes);
-
- private:
-  size_t bytes_ = 0;
-  std::unique_ptr<AlignedBuffer> buffer_;
-};
 
 class FrozenLayer {
  public:
@@ -47,24 +34,13 @@ class FrozenLayer {
                   const PackedSequence* valid, int count, int threads,
                   CallMemory* memory);
 
-  // Steps of one row, forwards in time.
-  struct RowSteps {
-    int64_t steps;
-    const float* x;  // [steps, I], x_stride apart
-    int64_t x_stride;
-    float* y;  // h of each step, [steps, P], y_stride apart
-    int64_t y_stride;
-    // The states, which are updated: h [P] and, of an LSTM, c [H]. Aligned to
-    // 64 bytes and followed by memory up to row_floats() in total.
-    float* h;
-    float* c;
-    float* scratch;  // row_scratch() floats, aligned to 64 bytes
-  };
   // Whether RunRow serves the layer.
   bool has_row_path() const;
   int64_t row_floats() const;
   int64_t row_scratch() const;
-  // Computes the steps on the calling thread. The bits are those of Run. It
+  // Computes steps of one row on the calling thread. The states have
+  // row_floats() elements; those behind P and H are undefined. The scratch
+  // memory has row_scratch() floats. The bits are those of Run. It
   // allocates nothing, takes no lock and makes no system call.
   void RunRow(const RowSteps& row) const;
 

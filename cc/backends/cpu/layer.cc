@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "backends/cpu/caches.h"
-#include "backends/cpu/engine.h"
 #include "backends/cpu/engine_arguments.h"
 #include "backends/cpu/hash_weights.h"
 #include "backends/cpu/processors.h"
 #include "backends/cpu/thread_team.h"
+#include "backends/cpu/training_engine.h"
 
 namespace tf_lstm_ops::cpu {
 namespace {
@@ -33,34 +33,33 @@ bool IsStepGradient(const LayerBackward<T>& layer) {
 }
 
 void RunStepGradient(const LayerBackward<float>& layer, int threads) {
-  SelectedInstructionSet().engine->step_gradient_float(layer, threads);
+  SelectedTrainingSet().engine->step_gradient_float(layer, threads);
 }
 void RunStepGradient(const LayerBackward<double>& layer, int threads) {
-  SelectedInstructionSet().engine->step_gradient_double(layer, threads);
+  SelectedTrainingSet().engine->step_gradient_double(layer, threads);
 }
 
 ForwardFunction<float> ForwardOf(const EngineForward<float>& args) {
-  const InstructionSet& set = SelectedInstructionSet();
-  return args.config.bfloat16 ? set.bfloat16->forward
-                              : set.engine->forward_float;
+  return args.config.bfloat16 ? SelectedTrainingSet().bfloat16->forward
+                              : SelectedInstructionSet().engine->forward;
 }
 ForwardFunction<double> ForwardOf(const EngineForward<double>&) {
-  return SelectedInstructionSet().engine->forward_double;
+  return SelectedTrainingSet().engine->forward_double;
 }
 BackwardFunction<float> BackwardOf(const EngineBackward<float>& args) {
-  const InstructionSet& set = SelectedInstructionSet();
+  const TrainingSet& set = SelectedTrainingSet();
   return args.config.bfloat16 ? set.bfloat16->backward
                               : set.engine->backward_float;
 }
 BackwardFunction<double> BackwardOf(const EngineBackward<double>&) {
-  return SelectedInstructionSet().engine->backward_double;
+  return SelectedTrainingSet().engine->backward_double;
 }
 
 bool PacksWeights(const EngineForward<float>& args) {
-  return SelectedInstructionSet().engine->packs_weights_float(args);
+  return SelectedInstructionSet().engine->packs_weights(args);
 }
 bool PacksWeights(const EngineForward<double>& args) {
-  return SelectedInstructionSet().engine->packs_weights_double(args);
+  return SelectedTrainingSet().engine->packs_weights_double(args);
 }
 
 // An array of `size` elements without gaps. Absent weights have no bytes.
@@ -101,7 +100,7 @@ void RunLayers(const EngineForward<T>* layers, int count, int threads,
         kept[k].Find(KeyOf(layers[k], threads)));
     weights[k] = uses[k]->get();
   }
-  ForwardOf (*layers)(layers, count, threads, weights);
+  ForwardOf (*layers)(layers, count, threads, weights, nullptr);
   for (int k = 0; keeps && k < count; ++k) uses[k]->Filled();
 }
 

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "backends/cpu/backward_schedule.h"
-#include "backends/cpu/engine.h"
 #include "backends/cpu/measured_rates.h"
 #include "backends/cpu/scratch.h"
 #include "backends/cpu/simd/cell_shape.h"
 #include "backends/cpu/simd/gemm.h"
 #include "backends/cpu/simd/transposed_product.h"
 #include "backends/cpu/simd/weight_grad.h"
+#include "backends/cpu/training_engine.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 

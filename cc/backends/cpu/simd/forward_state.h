@@ -79,6 +79,20 @@ struct Forward {
   bool multiplies_m() const { return projected() || shape.resets_before; }
   bool packs_weights() const { return schedule.regime() != Regime::kOnce; }
 
+  // Whether OneRow serves the layer, and whether it can compute this pass: one
+  // row, and nothing but h and the states to store.
+  bool has_row_layer() const {
+    return args.weights.input && !multiplies_m() && !shape.reduces_rows &&
+           format == WeightFormat::kElements && std::is_same_v<T, float>;
+  }
+  bool is_row() const {
+    for (int k = 0; k < kMaxSavedActivations; ++k) {
+      if (args.saved.Has(k)) return false;
+    }
+    return has_row_layer() && batch == 1 && valid.is_full() &&
+           !args.input_dropout.data && !args.recurrent_dropout.data;
+  }
+
   // Pre-activations in a row of z. A cell that reduces rows stores the products
   // with h there too.
   int64_t z_parts() const {
@@ -265,7 +279,7 @@ struct Forward {
         padded_size * bytes *
         (shape.input * input + shape.recurrent * hidden_size);
     return {valid,
-            !PacksWeights(args, shape),
+            !keeps_weights && !PacksWeights(args, shape),
             !filled,
             multiplies_m(),
             shape.reduces_rows,
@@ -279,7 +293,8 @@ struct Forward {
             kLanes<T> * bytes,
             together,
             cpu::TheCaches(),
-            cpu::RatesFor(weights, SpeedOf(format))};
+            cpu::RatesFor(weights, SpeedOf(format)),
+            is_row()};
   }
 };
 

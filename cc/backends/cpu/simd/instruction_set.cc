@@ -1,7 +1,6 @@
 // The engine compiled for one instruction set; see backends/cpu/README.md.
 #include <cassert>
 
-#include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/engine.h"
 #include "backends/cpu/roofline_loops.h"
 #include "backends/cpu/simd/backward.h"
@@ -11,9 +10,11 @@
 #include "backends/cpu/simd/hash.h"
 #include "backends/cpu/simd/layer_norm_backward.h"
 #include "backends/cpu/simd/layer_norm_forward.h"
+#include "backends/cpu/simd/one_row.h"
 #include "backends/cpu/simd/second_product.h"
 #include "backends/cpu/simd/step_gradient.h"
 #include "backends/cpu/thread_team.h"
+#include "backends/cpu/training_engine.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 namespace {
@@ -71,14 +72,13 @@ const CellFunctions<T>& FunctionsOf(CellKind cell) {
 
 // Gives one or two passes scratch memory, and runs them side by side.
 template <class T, class Pass, int kCount>
-void RunPasses(Pass* const (&passes)[kCount]) {
+void RunPasses(Pass* const (&passes)[kCount], cpu::CallMemory* memory) {
   assert(passes[kCount - 1]->args.config.cell == passes[0]->args.config.cell);
   int threads = 1;
   for (Pass* pass : passes) threads = Max(threads, pass->schedule.threads());
   Scratch<T> size(nullptr);
   for (Pass* pass : passes) pass->Place(&size, threads);
-  const AlignedBuffer memory(size.used() * sizeof(T));
-  Scratch<T> scratch(static_cast<T*>(memory.data()));
+  Scratch<T> scratch(static_cast<T*>(memory->Get(size.used() * sizeof(T))));
   Job jobs[kCount];
   for (int k = 0; k < kCount; ++k) {
     passes[k]->Place(&scratch, threads);
@@ -94,57 +94,84 @@ void RunPasses(Pass* const (&passes)[kCount]) {
   RunJobs(jobs, kCount, threads);
 }
 
+template <class T>
+void PlaceKeptWeights(Forward<T>* pass, cpu::PackedWeights* kept) {
+  Scratch<T> size(nullptr);
+  pass->PlaceWeights(&size);
+  Scratch<T> memory(static_cast<T*>(kept->Memory(size.used() * sizeof(T))));
+  pass->PlaceWeights(&memory);
+}
+
 // Gives passes with kept weights the memory of these weights, and runs them.
 template <class T, int kCount>
 void RunForwardPasses(Forward<T>* const (&passes)[kCount],
-                      cpu::PackedWeights* const* kept) {
+                      cpu::PackedWeights* const* kept,
+                      cpu::CallMemory* memory) {
   for (int k = 0; k < kCount; ++k) {
-    if (!kept[k]) continue;
-    Scratch<T> size(nullptr);
-    passes[k]->PlaceWeights(&size);
-    Scratch<T> memory(
-        static_cast<T*>(kept[k]->Memory(size.used() * sizeof(T))));
-    passes[k]->PlaceWeights(&memory);
+    if (kept[k]) PlaceKeptWeights(passes[k], kept[k]);
   }
-  RunPasses<T, Forward<T>>(passes);
+#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
+  if constexpr (std::is_same_v<T, float> && kCount == 1) {
+    Forward<T>* pass = passes[0];
+    if (pass->is_row() && pass->packs_weights() &&
+        pass->schedule.threads() == 1) {
+      return RunAsRow(pass, memory);
+    }
+  }
+#endif
+  RunPasses<T, Forward<T>>(passes, memory);
 }
 
 template <class T>
 void RunForward(const EngineForward<T>* layers, int count, int threads,
-                cpu::PackedWeights* const* kept) {
+                cpu::PackedWeights* const* kept, cpu::CallMemory* memory) {
+  cpu::CallMemory own;
+  if (!memory) memory = &own;
   const auto& functions = FunctionsOf<T>(layers->config.cell).forward;
   if (count == cpu::kMaxTogether) {
     Forward<T> first(layers[0], functions, threads, count, kept[0]);
     Forward<T> second(layers[1], functions, threads, count, kept[1]);
     if (cpu::RunsSideBySide(layers->config, sizeof(T),
                             first.schedule.threads())) {
-      return RunForwardPasses<T>({&first, &second}, kept);
+      return RunForwardPasses<T>({&first, &second}, kept, memory);
     }
   }
   for (int k = 0; k < count; ++k) {
     Forward<T> pass(layers[k], functions, threads, 1, kept[k]);
-    RunForwardPasses<T>({&pass}, kept + k);
+    RunForwardPasses<T>({&pass}, kept + k, memory);
   }
 }
 
 template <class T>
 void RunBackward(const EngineBackward<T>* layers, int count, int threads) {
+  cpu::CallMemory memory;
   const auto& functions = FunctionsOf<T>(layers->config.cell).backward;
   if (count == cpu::kMaxTogether) {
     Backward<T> first(layers[0], functions, threads, count);
     Backward<T> second(layers[1], functions, threads, count);
     if (cpu::RunsSideBySide(layers->config, sizeof(T),
                             first.schedule.threads())) {
-      return RunPasses<T, Backward<T>>({&first, &second});
+      return RunPasses<T, Backward<T>>({&first, &second}, &memory);
     }
   }
   for (int k = 0; k < count; ++k) {
     Backward<T> pass(layers[k], functions, threads, 1);
-    RunPasses<T, Backward<T>>({&pass});
+    RunPasses<T, Backward<T>>({&pass}, &memory);
   }
 }
 
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
+int64_t MakeRowLayer(const EngineForward<float>& args,
+                     cpu::PackedWeights* packed, float* memory, RowLayer* row) {
+  Forward<float> pass(args, FunctionsOf<float>(args.config.cell).forward, 1, 1,
+                      packed);
+  if (!pass.has_row_layer()) return 0;
+  PlaceKeptWeights(&pass, packed);
+  Scratch<float> scratch(memory);
+  *row = MakeRowLayer(pass, &scratch, memory != nullptr);
+  return scratch.used();
+}
+
 template <class T>
 bool PacksWeights(const EngineForward<T>& layer) {
   return PacksWeights(layer, FunctionsOf<T>(layer.config.cell).forward.shape);
@@ -180,24 +207,17 @@ void Narrow(const float* x, T* y, int64_t n) {
 
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 extern const Engine kEngine;
-const Engine kEngine = {kLanes<float>,
-                        &RunForward<float>,
-                        &RunForward<double>,
-                        &RunBackward<float>,
-                        &RunBackward<double>,
-                        &PacksWeights<float>,
-                        &PacksWeights<double>,
-                        &HashBytes,
-                        &Sigmoid,
-                        &Tanh,
-                        &Widen<Half>,
-                        &Widen<BFloat16>,
-                        &Narrow<Half>,
-                        &Narrow<BFloat16>,
-                        &MultiplyAdd,
-                        &Sum,
-                        &RunStepGradient<float>,
-                        &RunStepGradient<double>};
+const Engine kEngine = {
+    kLanes<float>,     &RunForward<float>, &PacksWeights<float>,
+    &RowFunctionOf,    &MakeRowLayer,      &RowScratch,
+    &HashBytes,        &Sigmoid,           &Tanh,
+    &Widen<Half>,      &Widen<BFloat16>,   &Narrow<Half>,
+    &Narrow<BFloat16>, &MultiplyAdd,       &Sum};
+
+extern const TrainingEngine kTraining;
+const TrainingEngine kTraining = {
+    &RunForward<double>,  &PacksWeights<double>,   &RunBackward<float>,
+    &RunBackward<double>, &RunStepGradient<float>, &RunStepGradient<double>};
 #endif
 
 extern const BFloat16Engine kBFloat16;

@@ -124,10 +124,32 @@ TF_LSTM_OPS_INLINE void Store(VecT<float> v, BFloat16* to) {
   std::memcpy(to, &bits, sizeof bits);
 }
 
+#if defined(__AVX512F__)
+// LoadN and StoreN of fewer lanes than all.
+TF_LSTM_OPS_INLINE unsigned MaskOf(int64_t n) {
+  return n <= 0 ? 0 : (1u << n) - 1;
+}
+TF_LSTM_OPS_INLINE VecT<float> LoadSome(const float* from, int64_t n) {
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>(MaskOf(n)), from);
+}
+TF_LSTM_OPS_INLINE VecT<double> LoadSome(const double* from, int64_t n) {
+  return _mm512_maskz_loadu_pd(static_cast<__mmask8>(MaskOf(n)), from);
+}
+TF_LSTM_OPS_INLINE void StoreSome(VecT<float> v, float* to, int64_t n) {
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>(MaskOf(n)), v);
+}
+TF_LSTM_OPS_INLINE void StoreSome(VecT<double> v, double* to, int64_t n) {
+  _mm512_mask_storeu_pd(to, static_cast<__mmask8>(MaskOf(n)), v);
+}
+#endif
+
 // The first n lanes; the others are zero.
 template <class T>
 TF_LSTM_OPS_INLINE VecT<T> LoadN(const T* from, int64_t n) {
   if (n >= kLanes<T>) return Load(from);
+#if defined(__AVX512F__)
+  if constexpr (std::is_floating_point_v<T>) return LoadSome(from, n);
+#endif
   T lanes[kLanes<T>] = {};
   for (int k = 0; k < kLanes<T>; ++k) {
     if (k < n) lanes[k] = from[k];
@@ -138,6 +160,9 @@ TF_LSTM_OPS_INLINE VecT<T> LoadN(const T* from, int64_t n) {
 template <class T>
 TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
   if (n >= kLanes<T>) return Store(v, to);
+#if defined(__AVX512F__)
+  if constexpr (std::is_floating_point_v<T>) return StoreSome(v, to, n);
+#endif
   T lanes[kLanes<T>];
   Store(v, lanes);
   for (int k = 0; k < kLanes<T>; ++k) {

@@ -1,0 +1,287 @@
+// OneRow: the steps of one row of the batch on one thread. There are no phases
+// and no packed rows: a loop over the steps computes all units of a step, some
+// vectors of units at a time.
+//
+// The bits are those of ForwardStep: each pre-activation is the bias, plus the
+// chains of x W, plus those of h_prev R.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_ONE_ROW_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_ONE_ROW_H_
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/cpu/simd/forward.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+// Vectors of units whose sums are in registers together. A sum waits four
+// cycles for its last multiply-add, so one vector with four gates would use
+// half of the multipliers. With weights that exceed the L1 cache two vectors
+// are faster: in each other step the units are computed in reverse order, and
+// with four vectors the last group may be all units. benchmarks/NOTES.md, "One
+// row".
+constexpr int kRowVectors = kRegisters == 32 ? 4 : 2;
+constexpr int kFarRowVectors = 2;
+
+// Steps whose x W is computed together, in bands of kRows rows, and the fewest
+// features for which that is faster than a product in each step.
+constexpr int64_t kRowChunk = 2 * kRows;
+constexpr int64_t kMinChunkInputs = 8;
+
+template <class Cell>
+struct OneRow {
+  using V = VecT<float>;
+  static constexpr int kL = kLanes<float>;
+  static constexpr int kParts = Cell::kPreActivations;
+  static constexpr int kInputs = Cell::kInputPreActivations;
+  static constexpr int kFirstRecurrent = Cell::kFirstRecurrent;
+  static constexpr int kRecurrent = Cell::kRecurrentPreActivations;
+
+  static void Run(const RowLayer& layer, const RowSteps& row) {
+    const int64_t padded = layer.config.cell_size;
+    const bool chunks =
+        row.steps >= kRows && layer.config.input_size >= kMinChunkInputs;
+    float* z = row.scratch + padded;
+    const float* h = row.h;
+    // A step that computes all units at once may overwrite h.
+    float* next = padded <= layer.vectors * kL ? row.h : row.scratch;
+    for (int64_t t = 0; t < row.steps; ++t) {
+      const int64_t in_chunk = t % kRowChunk;
+      if (chunks && in_chunk == 0) StoreInputProduct(layer, row, t, z);
+      const float* x = row.x + t * row.x_stride;
+      Step(layer, x, chunks ? z + in_chunk * kInputs * padded : nullptr, h,
+           next, row.c, row.reverse != (t % 2 == 1));
+      float* y = row.y + t * row.y_stride;
+      for (int64_t u = 0; u < padded; u += kL) {
+        StoreN(Load(next + u), y + u, layer.units - u);
+      }
+      if (next == h) continue;
+      h = std::exchange(next, next == row.h ? row.scratch : row.h);
+    }
+    if (h != row.h) std::copy(h, h + padded, row.h);
+  }
+
+ private:
+  // z = x W + bias of a chunk of steps from `first` on, [steps, H' / lanes,
+  // kInputs, lanes].
+  static void StoreInputProduct(const RowLayer& layer, const RowSteps& row,
+                                int64_t first, float* z) {
+    const int64_t inputs = layer.config.input_size;
+    const int64_t padded = layer.config.cell_size;
+    const int64_t end = Min(first + kRowChunk, row.steps);
+    for (int64_t u = 0; u < padded; u += kL) {
+      for (int64_t t = first; t < end; t += kRows) {
+        const int64_t rows = Min(end - t, kRows);
+        const float* x[kRows];
+        V sums[kMostRows][kInputs];
+        for (int64_t r = 0; r < rows; ++r) {
+          x[r] = row.x + (t + r) * row.x_stride;
+          for (int p = 0; p < kInputs; ++p) sums[r][p] = Bias(layer, p, u);
+        }
+        MultiplyRows<kInputs>(
+            FactorRows<float>{x, rows},
+            WeightColumns<float>{layer.packed_input + u * inputs * kInputs,
+                                 inputs},
+            sums);
+        for (int64_t r = 0; r < rows; ++r) {
+          float* to = z + ((t - first + r) * padded + u) * kInputs;
+          for (int p = 0; p < kInputs; ++p) Store(sums[r][p], to + p * kL);
+        }
+      }
+    }
+  }
+
+  static TF_LSTM_OPS_INLINE V Bias(const RowLayer& layer, int part, int64_t u) {
+    return Load(layer.bias + part * layer.config.cell_size + u);
+  }
+
+  // One step. z is x W + bias; null: the step computes it from x. `next` may be
+  // h_prev if the step computes all units together.
+  static TF_LSTM_OPS_INLINE void Step(const RowLayer& layer, const float* x,
+                                      const float* z, const float* h_prev,
+                                      float* next, float* c, bool reverse) {
+    const int64_t vectors = layer.config.cell_size / kL;
+    int64_t groups = CeilDiv(vectors, layer.vectors);
+    for (int64_t v = 0; v < vectors; --groups) {
+      const int64_t count = CeilDiv(vectors - v, groups);
+      WithConstant<kRowVectors>(count, [&](auto n) {
+        StepOfUnits<decltype(n)::value>(
+            layer, x, z, h_prev, next, c,
+            (reverse ? vectors - v - count : v) * kL);
+      });
+      v += count;
+    }
+  }
+
+  template <int kVectors>
+  static TF_LSTM_OPS_INLINE void StepOfUnits(const RowLayer& layer,
+                                             const float* x, const float* z,
+                                             const float* h_prev, float* next,
+                                             float* c, int64_t u) {
+    const int64_t inputs = layer.config.input_size;
+    V sums[kVectors][kParts];
+    for (int v = 0; v < kVectors; ++v) {
+      for (int p = 0; p < kParts; ++p) {
+        sums[v][p] = z && p < kInputs
+                         ? Load(z + (u + v * kL) * kInputs + p * kL)
+                         : Bias(layer, p, u + v * kL);
+      }
+    }
+    if (!z) {
+      AddProduct<kVectors, 0, kInputs>(
+          x, inputs, layer.packed_input + u * inputs * kInputs, sums);
+    }
+    const int64_t hidden = layer.config.hidden_size;
+    AddProduct<kVectors, kFirstRecurrent, kRecurrent>(
+        h_prev, hidden, layer.packed_recurrent + u * hidden * kRecurrent, sums);
+    ApplyCell<kVectors>(layer, sums, h_prev, next, c, u);
+  }
+
+  // sums[v][kFirst...] += a B of kC pre-activations; vector v of B is [depth,
+  // kC, lanes] from weights + v * depth * kC * lanes on.
+  template <int kVectors, int kFirst, int kC>
+  static TF_LSTM_OPS_INLINE void AddProduct(const float* a, int64_t depth,
+                                            const float* weights,
+                                            V (*sums)[kParts]) {
+    const int64_t distance = depth * kC * kL;
+    for (int64_t begin = 0; begin < depth; begin += kChain) {
+      const int64_t end = Min(begin + kChain, depth);
+      V chain[kVectors][kC] = {};
+      for (int64_t k = begin; k < end; ++k) {
+        const V value = Broadcast(a[k]);
+        for (int v = 0; v < kVectors; ++v) {
+          const float* from = weights + v * distance + k * kC * kL;
+          for (int p = 0; p < kC; ++p) {
+            chain[v][p] = Fma(value, Load(from + p * kL), chain[v][p]);
+          }
+        }
+      }
+      for (int v = 0; v < kVectors; ++v) {
+        for (int p = 0; p < kC; ++p) {
+          sums[v][kFirst + p] = sums[v][kFirst + p] + chain[v][p];
+        }
+      }
+    }
+  }
+
+  // The cell's equations, in two halves as in ForwardStep::ApplyCell.
+  template <int kVectors>
+  static TF_LSTM_OPS_INLINE void ApplyCell(const RowLayer& layer,
+                                           const V (*z)[kParts],
+                                           const float* h_prev, float* next,
+                                           float* c, int64_t u) {
+    const float* states = Cell::kHasCellState ? c : h_prev;
+    V state[kVectors];
+    typename Cell::Outputs y[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      const ParametersAt<float, Cell> with(layer, u + v * kL);
+      state[v] = Cell::kHasState ? Load(states + u + v * kL) : V{};
+      y[v] = Cell::Gates(z[v], state[v], with.get());
+    }
+    for (int v = 0; v < kVectors; ++v) {
+      const ParametersAt<float, Cell> with(layer, u + v * kL);
+      Cell::Output(z[v], state[v], with.get(), &y[v]);
+      if constexpr (Cell::kHasCellState) {
+        Store(y[v].*Cell::kState, c + u + v * kL);
+      }
+      Store(y[v].h, next + u + v * kL);
+    }
+  }
+};
+
+inline int64_t RowScratch(const RowLayer& layer) {
+  return layer.config.cell_size * (1 + kRowChunk * kMaxPreActivations);
+}
+
+// Null for a cell that OneRow does not serve.
+inline RowFunction RowFunctionOf(CellKind cell) {
+#define TF_LSTM_OPS_CASE(kind, Cell, ...)                  \
+  case CellKind::kind: {                                   \
+    using Of = Cell<VecMath<float>>;                       \
+    if constexpr (Of::kReducesRows || Of::kResetsBefore) { \
+      return nullptr;                                      \
+    } else {                                               \
+      return &OneRow<Of>::Run;                             \
+    }                                                      \
+  }
+  switch (cell) {
+    TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE)
+    TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_CASE)
+  }
+#undef TF_LSTM_OPS_CASE
+  return nullptr;
+}
+
+// The layer of a pass whose weights have been placed. Its arrays are taken from
+// `scratch`; one without memory only counts them.
+inline RowLayer MakeRowLayer(const Forward<float>& f, Scratch<float>* scratch,
+                             bool has_memory) {
+  const int64_t padded = f.padded_size;
+  const auto fill = [&](float* to, const auto& vector) {
+    for (int64_t u = 0; has_memory && u < padded; u += kLanes<float>) {
+      Store(vector(u), to + u);
+    }
+  };
+  RowLayer layer;
+  layer.config = f.args.config;
+  layer.config.cell_size = padded;
+  layer.units = f.cell_size;
+  const int64_t bytes = padded * f.shape.recurrent * f.hidden_size *
+                        static_cast<int64_t>(sizeof(float));
+  layer.vectors = bytes <= cpu::TheCaches().l1 ? kRowVectors : kFarRowVectors;
+  layer.packed_input = f.packed_input;
+  layer.packed_recurrent = f.packed_recurrent;
+  float* bias = scratch->Take(f.shape.pre_activations * padded);
+  layer.bias = bias;
+  for (int p = 0; p < f.shape.pre_activations; ++p) {
+    fill(bias + p * padded, [&](int64_t u) { return BiasOf(f, p, u); });
+  }
+  for (int p = 0; p < kMaxPreActivations; ++p) {
+    const float* from = f.args.weights.peephole[p];
+    if (!from) continue;
+    float* to = scratch->Take(padded);
+    layer.weights.peephole[p] = to;
+    fill(to, [&](int64_t u) { return LoadN(from + u, f.cell_size - u); });
+  }
+  return layer;
+}
+
+// Computes a pass by OneRow.
+inline void RunAsRow(Forward<float>* f, cpu::CallMemory* memory) {
+  const auto place = [&](Scratch<float>* scratch, bool has_memory,
+                         RowLayer* layer, RowSteps* row) {
+    if (!f->keeps_weights) f->PlaceWeights(scratch);
+    *layer = MakeRowLayer(*f, scratch, has_memory);
+    row->h = scratch->Take(f->padded_size);
+    row->c = scratch->Take(f->padded_size);
+    row->scratch = scratch->Take(RowScratch(*layer));
+  };
+  const PackedRow first = f->At(0);
+  RowLayer layer;
+  RowSteps row = {f->steps, f->X(first), 0, f->H(first), 0};
+  Scratch<float> size(nullptr);
+  place(&size, false, &layer, &row);
+  Scratch<float> scratch(
+      static_cast<float*>(memory->Get(size.used() * sizeof(float))));
+  place(&scratch, true, &layer, &row);
+  if (!f->filled) PackWeights(*f, {0, f->padded_size});
+  if (f->steps > 1) {
+    const PackedRow second = f->At(1);
+    row.x_stride = (second.input - first.input) * f->args.x_stride;
+    row.y_stride = (second.output - first.output) * f->args.h_stride;
+  }
+  const bool has_c = f->shape.has_cell_state;
+  for (int64_t u = 0; u < f->padded_size; u += kLanes<float>) {
+    const int64_t width = f->cell_size - u;
+    Store(LoadN(f->args.h0.data + u, width), row.h + u);
+    if (has_c) Store(LoadN(f->args.c0.data + u, width), row.c + u);
+  }
+  RowFunctionOf(f->args.config.cell)(layer, row);
+  if (has_c && f->args.final_c.data) {
+    std::copy(row.c, row.c + f->cell_size, f->args.final_c.data);
+  }
+}
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_ONE_ROW_H_
