@@ -18,9 +18,11 @@ std::string ReadText(const std::string& path) {
   const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "r"));
   if (!file) return text;
   char part[512];
-  while (const size_t size = std::fread(part, 1, sizeof(part), file.get())) {
+  size_t size;
+  do {
+    size = std::fread(part, 1, sizeof(part), file.get());
     text.append(part, size);
-  }
+  } while (size == sizeof(part));  // less: the end, or an error
   return text;
 }
 
