@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tf_lstm_ops import _tensorflow
 from tf_lstm_ops.inference import arrays, file, native
 from tf_lstm_ops.inference.arrays import Floats
 from tf_lstm_ops.inference.stream import Stream
@@ -62,6 +63,7 @@ class Session:
 
     def __init__(self, model: Any, threads: int = 1) -> None:
         threads = _checked_threads(threads)
+        _tensorflow.check()
         from tf_lstm_ops.inference import from_keras
 
         self._open(file.write(from_keras.layers_of(model)), threads)
