@@ -123,9 +123,7 @@ FORWARD_CHAINS = {
     "gru without bias": _one(f.GRU, absent=("bias", "recurrent_bias")),
     "gru, reset before": _one(f.GRU_RESET_BEFORE),
     "layer norm lstm": _one(f.LAYER_NORM_LSTM),
-    "layer norm lstm carrying n": _one(
-        f.LAYER_NORM_LSTM, flags=f.SEQUENCE | f.CARRIES_NORMALIZED
-    ),
+    "layer norm lstm carrying n": _one(f.LAYER_NORM_LSTM, flags=f.SEQUENCE | f.CARRIES_NORMALIZED),
     "layer norm gru": _one(f.LAYER_NORM_GRU),
     "last step": _one(f.LSTM, flags=0),
     "zero outputs": _one(f.GRU, flags=f.SEQUENCE | f.ZERO_OUTPUT),

@@ -208,7 +208,12 @@ def test_files_that_cannot_be_read(library, tmp_path):
 
 def test_random_bytes(library, rng):
     """One or more changed bytes: the file is rejected, or the session runs."""
-    names = ["lstm with a projection and peepholes", "masking, last step", "both", "layer norm lstm"]
+    names = [
+        "lstm with a projection and peepholes",
+        "masking, last step",
+        "both",
+        "layer norm lstm",
+    ]
     x = np.ones((1, 2, layers.INPUTS), np.float32)
     opened = 0
     for name in names:

@@ -86,7 +86,7 @@ class Session:
         self.returns_sequence, self.can_stream = bool(info.returns_sequence), bool(info.can_stream)
         self.threads = info.threads
         summary = file.summary(content)
-        self._layers = summary.layers
+        self._layer_count = summary.layers
         sizes = summary.state_sizes if self.can_stream else ()
         self.state_shapes = [(size,) for size in sizes]
 
@@ -191,7 +191,7 @@ class Session:
 
     def __repr__(self) -> str:
         return (
-            f"Session(layers={self._layers}, input_size={self.input_size}, "
+            f"Session(layers={self._layer_count}, input_size={self.input_size}, "
             f"output_size={self.output_size}, returns_sequence={self.returns_sequence}, "
             f"threads={self.threads})"
         )
