@@ -63,7 +63,8 @@ int32_t Try(tf_lstm_ops_error* error, const F& f) {
   return Report(failure, error);
 }
 
-bool IsGiven(const void* argument, const char* name, Error* error) {
+template <class T>
+bool IsGiven(const T* argument, const char* name, Error* error) {
   return argument || Fail(error, codes::kInvalidArgument, "%s is null", name);
 }
 

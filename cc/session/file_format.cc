@@ -193,7 +193,8 @@ class LayerChecker {
   bool CheckNumbers() const {
     // The engine computes with float numbers.
     const double number = r_.number;
-    if (is_lstm() && !(number >= 0 && number <= FLT_MAX)) {
+    const bool is_bound = number >= 0 && number <= FLT_MAX;
+    if (is_lstm() && !is_bound) {
       return NumberFails("number", number, "0 or a positive finite float");
     }
     if (r_.kind == kMasking && !(std::fabs(number) <= FLT_MAX)) {

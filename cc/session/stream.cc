@@ -283,7 +283,7 @@ void Stream::RunValid(size_t layer, int64_t time, int64_t steps, const float* x,
 void Stream::RunMasked(size_t layer, int64_t steps, const float* x,
                        const bool* valid, float* y) {
   const Layer& description = session_.layers()[layer];
-  LayerStates& states = states_[layer];
+  const LayerStates& states = states_[layer];
   const int64_t hidden = states.h_size, cell = states.c_size;
   const bool zero_output = description.Has(kZeroOutputForMask);
   for (int64_t t = 0; t < steps; ++t) {

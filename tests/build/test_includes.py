@@ -18,7 +18,7 @@ WITH_TENSORFLOW = "tf/cuda/stream_library"
 
 
 def group(path: str) -> str | None:
-    """The unit of the rule: core, backends/cpu, dialects, dialects/keras, session or tf; else None."""
+    """The unit of the rule, such as core, backends/cpu, dialects, dialects/keras; else None."""
     first, *folders = path.split("/")[:-1] or [""]
     if first in ("core", "session", "tf"):
         return first

@@ -14,7 +14,7 @@ SOURCES = sorted([*HERE.glob("*_test.cc"), HERE / "main.cc"])
 TESTED_OF_CPU = [
     *("aligned_buffer", "backward_schedule", "caches", "forward_schedule", "hash_weights"),
     *("huge_pages", "kept_weights", "layer", "processors"),
-    "thread_team",
+    *("text_file", "thread_team"),
 ]
 TESTED = ["cc/core", *(f"cc/backends/cpu/{name}.cc" for name in TESTED_OF_CPU)]
 NAMES = [

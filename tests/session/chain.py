@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+
 from oracle import keras_gru, keras_lstm, keras_lstm_v2, layer_norm
 
 from . import session_file as f

@@ -21,12 +21,11 @@ LSTM, GRU, GRU_RESET_BEFORE, LAYER_NORM_LSTM, LAYER_NORM_GRU = 1, 2, 3, 4, 5
 FORWARDS, BACKWARDS, BOTH = 1, 2, 3
 CONCATENATE, SUM, PRODUCT, AVERAGE = 1, 2, 3, 4
 SEQUENCE, ZERO_OUTPUT, CARRIES_NORMALIZED, IN_ORDER = 1, 2, 4, 8
-FUNCTIONS = {
-    name: number
-    for number, name in enumerate(
-        "linear relu tanh sigmoid hard_sigmoid hard_tanh softsign elu leaky_relu silu gelu".split()
-    )
-} | {"softmax": 16}
+_NAMES = (
+    *("linear", "relu", "tanh", "sigmoid", "hard_sigmoid", "hard_tanh", "softsign", "elu"),
+    *("leaky_relu", "silu", "gelu"),
+)
+FUNCTIONS = {name: number for number, name in enumerate(_NAMES)} | {"softmax": 16}
 ARRAYS = (
     *("kernel", "recurrent_kernel", "bias", "recurrent_bias", "peephole"),
     *("projection", "input_gamma", "recurrent_gamma", "state_gamma", "state_beta"),

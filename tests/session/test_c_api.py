@@ -64,6 +64,12 @@ def test_functions(library, rng, function):
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=2e-7)
 
 
+def test_softmax_of_large_numbers(library):
+    x = np.array([[[1000, 1001, -1000, 1000]]], np.float32)  # exp(1000) is no float32
+    got = c.Session(library, f.write([layers.activation("softmax", 4)]))(x)
+    np.testing.assert_allclose(got, chain.activate("softmax", x.astype(np.float64)), rtol=1e-6)
+
+
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("name", layers.FORWARD_CHAINS)
 def test_streams_have_the_bits_of_whole_sequences(library, rng, name, batch):

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
+
+#include "backends/cpu/text_file.h"
 
 #if defined(__APPLE__)
 #include <sys/sysctl.h>
@@ -13,9 +14,7 @@ namespace {
 
 // The first word of a file, empty if there is none.
 std::string ReadWord(const std::string& path) {
-  std::string word;
-  std::ifstream(path) >> word;
-  return word;
+  return FirstWord(ReadText(path));
 }
 
 // "48K" and "32M" in bytes; 0 if `text` is not a size.

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
+#include <cstdlib>
 #include <thread>
 #include <vector>
+
+#include "backends/cpu/text_file.h"
 
 #if defined(__linux__)
 #include <sched.h>
@@ -24,8 +26,11 @@ struct Group {
 // controllers.
 std::vector<Group> Groups(const std::string& root) {
   std::vector<Group> groups;
-  std::ifstream file(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
+  const std::string text = ReadText(root + "/proc/self/cgroup");
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    at = end + 1;
     const size_t first = line.find(':');
     const size_t second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
@@ -38,14 +43,22 @@ std::vector<Group> Groups(const std::string& root) {
   return groups;
 }
 
+// The number at the start of a text; 0 if there is none.
+double NumberAt(const std::string& text) {
+  return std::strtod(text.c_str(), nullptr);
+}
+
 // Returns the quota of one group in processors; 0 if there is none.
 double QuotaOf(const Group& group, const std::string& folder) {
-  double quota = 0, period = 0;
+  double quota, period;
   if (group.is_version_2) {
-    std::ifstream(folder + "/cpu.max") >> quota >> period;  // or "max 100000"
+    const std::string both = ReadText(folder + "/cpu.max");  // or "max 100000"
+    char* end = nullptr;
+    quota = std::strtod(both.c_str(), &end);
+    period = std::strtod(end, nullptr);
   } else {
-    std::ifstream(folder + "/cpu.cfs_quota_us") >> quota;  // -1: none
-    std::ifstream(folder + "/cpu.cfs_period_us") >> period;
+    quota = NumberAt(ReadText(folder + "/cpu.cfs_quota_us"));  // -1: none
+    period = NumberAt(ReadText(folder + "/cpu.cfs_period_us"));
   }
   return quota > 0 && period > 0 ? quota / period : 0;
 }

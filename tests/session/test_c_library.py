@@ -1,0 +1,52 @@
+"""The C library of sessions as a file: what it needs and exports, and its header."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from session import c_library as c
+
+INCLUDE = Path(__file__).resolve().parents[2] / "include"
+FUNCTION = re.compile(r"^TF_LSTM_OPS_API [\w *]+?\b(tf_lstm_ops_\w+)\(", re.MULTILINE)
+C_RUNTIME = re.compile(r"(libc|libm|libpthread|libdl|ld-linux[\w-]*)\.so\.\d+")
+
+elf = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads ELF files")
+
+
+def readelf(*options: str) -> str:
+    if shutil.which("readelf") is None:
+        pytest.skip("readelf is not installed (it is part of binutils)")
+    command = ["readelf", "-W", *options, str(c.path())]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@elf
+def test_needs_the_c_runtime_only():
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("-d"))
+    assert needed and [name for name in needed if not C_RUNTIME.fullmatch(name)] == []
+    assert not re.search(r"\((RPATH|RUNPATH)\)", readelf("-d"))
+
+
+@elf
+def test_exports_the_functions_of_the_header():
+    rows = [line.split() for line in readelf("--dyn-syms").splitlines()]
+    symbols = [row for row in rows if len(row) >= 8 and row[0].rstrip(":").isdigit()]
+    exported = {row[7] for row in symbols if row[6] != "UND"}
+    declared = {*FUNCTION.findall((INCLUDE / "tf_lstm_ops.h").read_text())}
+    assert exported == declared != set()
+
+
+@pytest.mark.parametrize(("language", "standard"), [("c", "c11"), ("c++", "c++17")])
+def test_the_header_is_c_and_cxx(language, standard):
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    options = ["-x", language, f"-std={standard}", "-pedantic", "-Wall", "-Wextra", "-Werror"]
+    command = [compiler, *options, "-fsyntax-only", "-I", str(INCLUDE), "-"]
+    program = "#include <tf_lstm_ops.h>\nint main(void) { return tf_lstm_ops_api_version(); }\n"
+    result = subprocess.run(command, input=program, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
