@@ -141,6 +141,19 @@ def test_symbolic_calls() -> None:
     assert list(given[1]["initial_state"]) == [h, c]
 
 
+def test_producer() -> None:
+    layer = layers.LSTM(2)
+    sequence, h, c = keras.Input([3, 4]), keras.Input([2]), keras.Input([2])
+    layer(sequence)
+    called, inputs, args, kwargs = _keras_private.producer(
+        layer(sequence, initial_state=[h, c], training=True)
+    )
+    assert called is layer
+    assert [id(tensor) for tensor in inputs] == [id(tensor) for tensor in (sequence, h, c)]
+    assert args[0] is sequence
+    assert kwargs["training"] is True and list(kwargs["initial_state"]) == [h, c]
+
+
 def test_gets_mask() -> None:
     sequence, mask = keras.Input([3, 4]), keras.Input([3], dtype="bool")
     plain, attached, given = (layers.LSTM(2) for _ in range(3))

@@ -22,7 +22,7 @@ import tf_lstm_ops
 from tf_lstm_ops import __main__
 from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
 
-MODULES = ["export", "keras", "raw_ops", "stock", "weights"]
+MODULES = ["export", "inference", "keras", "raw_ops", "stock", "weights"]
 COMMANDS = ["demo", "doctor", "info", "selftest"]
 
 
@@ -73,6 +73,12 @@ def _functions() -> Iterator[str]:
         for name in sorted(namespace.__all__):
             value = getattr(namespace, name)
             yield f"{module}.{name}{_signature(value)}"
+            if module == "inference":
+                names = [n for n in vars(value) if n == "__call__" or not n.startswith("_")]
+                yield from (
+                    f"{module}.{name}.{n}{_signature(member) if callable(member) else ''}"
+                    for n, member in ((n, getattr(value, n)) for n in sorted(names))
+                )
             if module == "weights":
                 yield from (
                     f"{module}.{name}.{method}{_signature(getattr(value, method))}"
