@@ -86,13 +86,13 @@ def _bound_run(session: Any, graph: OnnxGraph, case: Case) -> Prepared:
             binding.bind_input(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
         for name, array in outputs.items():
             binding.bind_output(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
-        turns.append((binding, outputs[graph.output]))
+        turns.append((binding, outputs))
     run, turn = session.run_with_iobinding, itertools.cycle(turns)
 
     def call() -> Array:
-        binding, output = next(turn)
+        binding, outputs = next(turn)  # a binding does not keep its arrays alive; `turns` does
         run(binding)
-        return output
+        return outputs[graph.output]
 
     return Prepared("", x.reshape(1, case.time, -1), call)
 
@@ -118,9 +118,10 @@ def openvino(case: Case, model: keras.Model, _folder: Path) -> list[Prepared]:
 
 def _openvino_run(openvino: Any, compiled: Any, graph: OnnxGraph, case: Case) -> Prepared:
     x = np.zeros((case.time, 1, case.inputs), np.float32)
+    arrays = _two_sets(graph)
     sets = [
         {name: openvino.Tensor(array, shared_memory=True) for name, array in states.items()}
-        for states in _two_sets(graph)
+        for states in arrays
     ]
     tensor = openvino.Tensor(x, shared_memory=True)
     turns = []
@@ -130,11 +131,11 @@ def _openvino_run(openvino: Any, compiled: Any, graph: OnnxGraph, case: Case) ->
         for old, new in graph.states:
             request.set_tensor(old, before[old])
             request.set_tensor(new, after[old])
-        turns.append((request, request.get_tensor(graph.output)))
+        turns.append((request, request.get_tensor(graph.output), arrays))
     turn = itertools.cycle(turns)
 
     def call() -> Any:
-        request, output = next(turn)
+        request, output, _ = next(turn)  # a tensor does not keep its array alive; `turns` does
         request.infer(share_outputs=True)  # which copies no output
         return output
 
