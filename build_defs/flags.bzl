@@ -14,9 +14,10 @@ GPU_SHARED_SOURCES = [
     "cc/tf/kernel.cc",
 ]
 
+CPU_SOURCES = ["cc/backends/cpu/**/*.cc"]
+
 LIBRARY = "tf_lstm_ops.so"
-SOURCES = [
-    "cc/backends/cpu/**/*.cc",
+SOURCES = CPU_SOURCES + [
     "cc/dialects/*/*_cpu.cc",
     "cc/tf/device_plugin.cc",
     "cc/tf/op.cc",
@@ -101,6 +102,24 @@ LINKOPTS_MACOS = [
 
 # The start of a library's own name on macOS, which would else be a path of the build.
 MACOS_INSTALL_NAME = "-Wl,-install_name,@rpath/"
+
+# The library of sessions, which needs nothing of TensorFlow. It has the same name on
+# each system. It exports the functions of include/tf_lstm_ops.h, and contains the
+# parts of the C++ runtime that it uses.
+INFERENCE_LIBRARY = "libtf_lstm_ops_inference.so"
+# The CPU backend, and what it needs of core.
+INFERENCE_SOURCES = CPU_SOURCES + ["cc/core/packed_sequence.cc"]
+SESSION_SOURCES = ["cc/session/*.cc"]
+SESSION_COPTS = ["-Iinclude"]
+INFERENCE_EXPORTS_LINUX = "build_defs/inference_exports.lds"
+INFERENCE_LINKOPTS_LINUX = [
+    "-pthread",
+    "-static-libstdc++",
+    "-static-libgcc",
+    "-Wl,--gc-sections",
+    "-Wl,--version-script=" + INFERENCE_EXPORTS_LINUX,
+    "-Wl,-soname,libtf_lstm_ops_inference.so",
+]
 
 # In place of a stub, the library for Windows has functions that find TensorFlow's.
 WINDOWS_SOURCES = ["cc/tf/windows/*.cc"]

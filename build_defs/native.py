@@ -66,17 +66,31 @@ def compiler() -> list[str]:
 def libraries(system: str) -> list[str]:
     """File names of the libraries that the package has on "Linux", "Darwin" or another system."""
     gpu = {"Darwin": "METAL_LIBRARY", "Linux": "CUDA_LIBRARY"}.get(system)
-    return [FLAGS["LIBRARY"], *([FLAGS[gpu]] if gpu else [])]
+    return [FLAGS["LIBRARY"], FLAGS["INFERENCE_LIBRARY"], *([FLAGS[gpu]] if gpu else [])]
 
 
 def units(machine: str) -> list[Unit]:
     """All compilations for a machine such as "x86_64" or "arm64", in the order of linking."""
+    return _with_simd(_baseline_units("SOURCES", machine), machine)
+
+
+def inference_units(machine: str) -> list[Unit]:
+    """All compilations of the library of sessions, in the order of linking."""
+    session = [
+        unit._replace(flags=unit.flags + FLAGS["SESSION_COPTS"])
+        for unit in _baseline_units("SESSION_SOURCES", machine)
+    ]
+    return _with_simd([*session, *_baseline_units("INFERENCE_SOURCES", machine)], machine)
+
+
+def _with_simd(baseline: list[Unit], machine: str) -> list[Unit]:
+    """Units, and behind them those of each instruction set."""
     simd = dict(FLAGS["SIMD_X86_64"] if _is_x86_64(machine) else FLAGS["SIMD_OTHER"])
     if machine.lower() in ("arm64", "aarch64"):
         simd |= FLAGS["SIMD_ARM64_TOO"]
     simd_sources = _glob(FLAGS["SIMD_SOURCES"])
     copts = FLAGS["COPTS"] + FLAGS["SIMD_COPTS"]
-    return [u for u in _baseline_units("SOURCES", machine) if u.source not in simd_sources] + [
+    return [u for u in baseline if u.source not in simd_sources] + [
         Unit(s, _object(s, name), [*copts, *flags, FLAGS["SIMD_DEFINE"] + name])
         for name, flags in simd.items()
         for s in simd_sources
@@ -102,6 +116,8 @@ def library_units(library: str, machine: str) -> list[Unit]:
         return metal_units(machine)
     if library == FLAGS["CUDA_LIBRARY"]:
         return cuda_units(machine)
+    if library == FLAGS["INFERENCE_LIBRARY"]:
+        return inference_units(machine)
     if platform.system() == "Windows":
         return [*_baseline_units("WINDOWS_SOURCES", machine), *units(machine)]
     return units(machine)
@@ -125,6 +141,8 @@ def link_command(objects: list[str], folder: Path, output: Path, system: str) ->
         return [*command, *options, FLAGS["MACOS_INSTALL_NAME"] + output.name]
     if system == "Windows":
         return command
+    if output.name == FLAGS["INFERENCE_LIBRARY"]:
+        return [*command, *FLAGS["INFERENCE_LINKOPTS_LINUX"]]
     return [*command, *FLAGS["LINKOPTS_LINUX"], str(folder / FLAGS["STUB"])]
 
 
@@ -247,7 +265,10 @@ def _use_ccache() -> None:
 def compilation_database() -> list[dict[str, Any]]:
     """An entry for each source: of those compiled several times, for the best instruction set."""
     machine = platform.machine()
-    best = {unit.source: unit for unit in [*cuda_units(machine), *units(machine)]}
+    best = {
+        unit.source: unit
+        for unit in [*cuda_units(machine), *inference_units(machine), *units(machine)]
+    }
     return [
         {
             "directory": str(ROOT),

@@ -88,6 +88,11 @@ TF_LSTM_OPS_API int32_t tf_lstm_ops_api_version(void);
 /* Returns a text for a code. It lives as long as the library. */
 TF_LSTM_OPS_API const char* tf_lstm_ops_code_text(int32_t code);
 
+/* Returns the name of the instruction set in use, such as "x86-64-v3". It lives
+ * as long as the library.
+ */
+TF_LSTM_OPS_API const char* tf_lstm_ops_selected_instruction_set(void);
+
 /* Opens the file at `path`, a string in UTF-8. `options` may be null. The
  * session maps the file, which must not change while the session is open.
  *

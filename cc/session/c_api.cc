@@ -1,0 +1,256 @@
+// The functions of include/tf_lstm_ops.h.
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+
+#include "backends/cpu/thread_team.h"
+#include "session/error.h"
+#include "session/session.h"
+#include "session/stream.h"
+#include "tf_lstm_ops.h"
+
+using tf_lstm_ops::kMaxThreads;
+using tf_lstm_ops::session::Error;
+using tf_lstm_ops::session::Fail;
+using tf_lstm_ops::session::Session;
+using tf_lstm_ops::session::Stream;
+namespace codes = tf_lstm_ops::session;
+
+struct tf_lstm_ops_session {
+  explicit tf_lstm_ops_session(int threads) : session(threads) {}
+  Session session;
+};
+
+struct tf_lstm_ops_stream {
+  tf_lstm_ops_stream(const Session& session, int64_t batch)
+      : stream(session, batch) {}
+  Stream stream;
+};
+
+namespace {
+
+static_assert(sizeof(tf_lstm_ops_error) == 256);
+
+constexpr uint64_t kDataAlignment = 64;
+
+// Copies `from` to the caller's error as far as its size goes.
+int32_t Report(const Error& from, tf_lstm_ops_error* to) {
+  if (!to) return from.code;
+  const uint32_t size = to->struct_size;
+  if (size >= offsetof(tf_lstm_ops_error, text)) to->code = from.code;
+  if (size >= sizeof(*to)) std::memcpy(to->text, from.text, sizeof(to->text));
+  return from.code;
+}
+
+// Runs f(Error*), which returns whether it succeeded. C has no exceptions.
+template <class F>
+int32_t Try(tf_lstm_ops_error* error, const F& f) {
+  Error failure;
+  try {
+    if (f(&failure)) return TF_LSTM_OPS_OK;
+  } catch (const std::bad_alloc&) {
+    Fail(&failure, codes::kResourceExhausted, "not enough memory");
+  } catch (const std::exception& exception) {
+    Fail(&failure, codes::kResourceExhausted, "%s", exception.what());
+  } catch (...) {
+    Fail(&failure, codes::kResourceExhausted, "unknown exception");
+  }
+  return Report(failure, error);
+}
+
+bool IsGiven(const void* argument, const char* name, Error* error) {
+  return argument || Fail(error, codes::kInvalidArgument, "%s is null", name);
+}
+
+// Sets `threads` from the options, which may be null.
+bool ReadOptions(const tf_lstm_ops_session_options* options, int* threads,
+                 Error* error) {
+  *threads = 1;
+  if (!options) return true;
+  if (options->struct_size < sizeof(*options)) {
+    return Fail(error, codes::kInvalidArgument,
+                "options.struct_size is %" PRIu32 ", must be %zu",
+                options->struct_size, sizeof(*options));
+  }
+  if (options->struct_size > sizeof(*options)) {
+    return Fail(error, codes::kUnimplemented,
+                "options.struct_size is %" PRIu32
+                ", this library knows %zu bytes",
+                options->struct_size, sizeof(*options));
+  }
+  if (options->threads < 0 || options->threads > kMaxThreads) {
+    return Fail(error, codes::kInvalidArgument,
+                "options.threads is %" PRId32 ", must be from 0 to %d",
+                options->threads,
+                kMaxThreads);
+  }
+  *threads = std::max(options->threads, 1);
+  return true;
+}
+
+// Makes a session that open(Session*, Error*) fills.
+template <class Open>
+int32_t OpenSession(const tf_lstm_ops_session_options* options,
+                    tf_lstm_ops_session** session, tf_lstm_ops_error* error,
+                    const Open& open) {
+  return Try(error, [&](Error* failure) {
+    int threads;
+    if (!IsGiven(session, "session", failure) ||
+        !ReadOptions(options, &threads, failure)) {
+      return false;
+    }
+    auto opened = std::make_unique<tf_lstm_ops_session>(threads);
+    if (!open(&opened->session, failure)) return false;
+    *session = opened.release();
+    return true;
+  });
+}
+
+}  // namespace
+
+int32_t tf_lstm_ops_api_version(void) { return TF_LSTM_OPS_API_VERSION; }
+
+const char* tf_lstm_ops_code_text(int32_t code) {
+  switch (code) {
+    case TF_LSTM_OPS_OK:
+      return "ok";
+    case TF_LSTM_OPS_INVALID_ARGUMENT:
+      return "invalid argument";
+    case TF_LSTM_OPS_NOT_FOUND:
+      return "the file cannot be read";
+    case TF_LSTM_OPS_RESOURCE_EXHAUSTED:
+      return "not enough memory";
+    case TF_LSTM_OPS_FAILED_PRECONDITION:
+      return "two threads use one stream";
+    case TF_LSTM_OPS_UNIMPLEMENTED:
+      return "a version that the library lacks";
+    case TF_LSTM_OPS_DATA_LOSS:
+      return "the file is not valid";
+    default:
+      return "unknown code";
+  }
+}
+
+int32_t tf_lstm_ops_session_open(const char* path,
+                                 const tf_lstm_ops_session_options* options,
+                                 tf_lstm_ops_session** session,
+                                 tf_lstm_ops_error* error) {
+  return OpenSession(
+      options, session, error, [&](Session* opened, Error* failure) {
+        return IsGiven(path, "path", failure) && opened->Open(path, failure);
+      });
+}
+
+int32_t tf_lstm_ops_session_open_data(
+    const void* data, uint64_t size, const tf_lstm_ops_session_options* options,
+    tf_lstm_ops_session** session, tf_lstm_ops_error* error) {
+  return OpenSession(
+      options, session, error, [&](Session* opened, Error* failure) {
+        if (!IsGiven(data, "data", failure)) return false;
+        const uint64_t misaligned =
+            reinterpret_cast<uintptr_t>(data) % kDataAlignment;
+        if (misaligned != 0) {
+          return Fail(failure, codes::kInvalidArgument,
+                      "data is %" PRIu64
+                      " bytes behind a multiple of 64, must be aligned to 64",
+                      misaligned);
+        }
+        return opened->OpenData(data, size, failure);
+      });
+}
+
+void tf_lstm_ops_session_close(tf_lstm_ops_session* session) { delete session; }
+
+int32_t tf_lstm_ops_session_get_info(const tf_lstm_ops_session* session,
+                                     tf_lstm_ops_session_info* info,
+                                     tf_lstm_ops_error* error) {
+  return Try(error, [&](Error* failure) {
+    if (!IsGiven(session, "session", failure) ||
+        !IsGiven(info, "info", failure)) {
+      return false;
+    }
+    const uint32_t size = info->struct_size;
+    if (size < sizeof(info->struct_size)) {
+      return Fail(failure, codes::kInvalidArgument,
+                  "info.struct_size is %" PRIu32 ", must be %zu", size,
+                  sizeof(*info));
+    }
+    const Session& from = session->session;
+    tf_lstm_ops_session_info all;
+    all.struct_size = size;
+    all.threads = from.threads();
+    all.input_size = from.input_size();
+    all.output_size = from.output_size();
+    all.state_size = from.state_size();
+    all.returns_sequence = from.returns_sequence() ? 1 : 0;
+    all.can_stream = from.can_stream() ? 1 : 0;
+    std::memcpy(info, &all, std::min<size_t>(size, sizeof(all)));
+    return true;
+  });
+}
+
+int32_t tf_lstm_ops_session_run(const tf_lstm_ops_session* session,
+                                int64_t batch, int64_t time, const float* x,
+                                const uint8_t* mask, float* y, int64_t y_count,
+                                tf_lstm_ops_error* error) {
+  return Try(error, [&](Error* failure) {
+    return IsGiven(session, "session", failure) &&
+           session->session.Run({batch, time, x, mask, y, y_count}, failure);
+  });
+}
+
+int32_t tf_lstm_ops_stream_open(const tf_lstm_ops_session* session,
+                                int64_t batch, tf_lstm_ops_stream** stream,
+                                tf_lstm_ops_error* error) {
+  return Try(error, [&](Error* failure) {
+    if (!IsGiven(session, "session", failure) ||
+        !IsGiven(stream, "stream", failure)) {
+      return false;
+    }
+    if (!Stream::Check(session->session, batch, failure)) return false;
+    *stream = new tf_lstm_ops_stream(session->session, batch);
+    return true;
+  });
+}
+
+void tf_lstm_ops_stream_close(tf_lstm_ops_stream* stream) { delete stream; }
+
+int32_t tf_lstm_ops_stream_run(tf_lstm_ops_stream* stream, int64_t steps,
+                               const float* x, int64_t x_count, float* y,
+                               int64_t y_count, tf_lstm_ops_error* error) {
+  return Try(error, [&](Error* failure) {
+    return IsGiven(stream, "stream", failure) &&
+           stream->stream.Run(steps, x, x_count, y, y_count, failure);
+  });
+}
+
+int32_t tf_lstm_ops_stream_reset(tf_lstm_ops_stream* stream,
+                                 const int64_t* rows, int64_t count,
+                                 tf_lstm_ops_error* error) {
+  return Try(error, [&](Error* failure) {
+    return IsGiven(stream, "stream", failure) &&
+           stream->stream.Reset(rows, count, failure);
+  });
+}
+
+int32_t tf_lstm_ops_stream_get_state(tf_lstm_ops_stream* stream, float* state,
+                                     int64_t count, tf_lstm_ops_error* error) {
+  return Try(error, [&](Error* failure) {
+    return IsGiven(stream, "stream", failure) &&
+           stream->stream.GetState(state, count, failure);
+  });
+}
+
+int32_t tf_lstm_ops_stream_set_state(tf_lstm_ops_stream* stream,
+                                     const float* state, int64_t count,
+                                     tf_lstm_ops_error* error) {
+  return Try(error, [&](Error* failure) {
+    return IsGiven(stream, "stream", failure) &&
+           stream->stream.SetState(state, count, failure);
+  });
+}

@@ -1,0 +1,35 @@
+// Error: what went wrong in a call, as tf_lstm_ops_error has it.
+#ifndef TF_LSTM_OPS_SESSION_ERROR_H_
+#define TF_LSTM_OPS_SESSION_ERROR_H_
+
+#include <cstdint>
+
+#include "tf_lstm_ops.h"
+
+namespace tf_lstm_ops::session {
+
+// The codes of the C header.
+enum Code : int32_t {
+  kOk = TF_LSTM_OPS_OK,
+  kInvalidArgument = TF_LSTM_OPS_INVALID_ARGUMENT,
+  kNotFound = TF_LSTM_OPS_NOT_FOUND,
+  kResourceExhausted = TF_LSTM_OPS_RESOURCE_EXHAUSTED,
+  kFailedPrecondition = TF_LSTM_OPS_FAILED_PRECONDITION,
+  kUnimplemented = TF_LSTM_OPS_UNIMPLEMENTED,
+  kDataLoss = TF_LSTM_OPS_DATA_LOSS,
+};
+
+struct Error {
+  Code code = kOk;
+  char text[sizeof(tf_lstm_ops_error::text)] = {};
+};
+
+// Sets the error, with a text as of printf, and returns false.
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+bool Fail(Error* error, Code code, const char* format, ...);
+
+}  // namespace tf_lstm_ops::session
+
+#endif  // TF_LSTM_OPS_SESSION_ERROR_H_

@@ -1,0 +1,360 @@
+#include "session/stream.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstring>
+#include <utility>
+
+#include "session/simple_layers.h"
+
+namespace tf_lstm_ops::session {
+namespace {
+
+// The most steps of a block. The memory of a stream grows with it; longer
+// blocks hardly save time.
+constexpr int64_t kBlockSteps = 32;
+
+// The largest power of two up to kBlockSteps and `steps`. With few lengths of
+// blocks, one call of each allocates all memory.
+int64_t BlockSteps(int64_t steps) {
+  int64_t block = kBlockSteps;
+  while (block > steps) block /= 2;
+  return block;
+}
+
+// Copies rows of `size` floats between arrays with different strides.
+void CopyRows(const float* from, int64_t from_stride, int64_t rows,
+              int64_t size, float* to, int64_t to_stride) {
+  for (int64_t b = 0; b < rows; ++b) {
+    std::copy_n(from + b * from_stride, size, to + b * to_stride);
+  }
+}
+
+}  // namespace
+
+class Stream::Claim {
+ public:
+  Claim(Stream* stream, Error* error)
+      : flag_(&stream->is_used_),
+        is_granted_(!flag_->test_and_set(std::memory_order_acquire)) {
+    if (!is_granted_) {
+      Fail(error, kFailedPrecondition, "another thread uses the stream");
+    }
+  }
+  ~Claim() {
+    if (is_granted_) flag_->clear(std::memory_order_release);
+  }
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+
+  explicit operator bool() const { return is_granted_; }
+
+ private:
+  std::atomic_flag* const flag_;
+  const bool is_granted_;
+};
+
+bool Stream::Check(const Session& session, int64_t batch, Error* error) {
+  if (!session.can_stream()) {
+    return Fail(error, kInvalidArgument,
+                "the session cannot stream: a layer reads the sequence "
+                "backwards");
+  }
+  if (batch < 1) {
+    return Fail(error, kInvalidArgument,
+                "batch is %" PRId64 ", must be 1 or more", batch);
+  }
+  const int64_t features = std::max(
+      {session.max_features(), session.input_size(), session.state_size()});
+  int64_t size;
+  return ArraySize(batch, kBlockSteps, features, &size) ||
+         Fail(error, kInvalidArgument,
+              "batch is %" PRId64 ", too large for arrays", batch);
+}
+
+Stream::Stream(const Session& session, int64_t batch)
+    : session_(session), batch_(batch) {
+  const std::vector<Layer>& layers = session.layers();
+  const int64_t rows = batch * kBlockSteps;
+  for (float*& buffer : rows_) {
+    buffer = Allocate(rows * session.max_features());
+  }
+  if (batch > 1) {
+    x_block_ = Allocate(rows * session.input_size());
+    y_block_ = Allocate(rows * session.output_size());
+  }
+  const auto masks = [](const Layer& layer) { return layer.kind == kMasking; };
+  if (std::any_of(layers.begin(), layers.end(), masks)) {
+    valid_ = std::make_unique<bool[]>(rows);
+  }
+  AllocateStates();
+  WarmUp();
+}
+
+float* Stream::Allocate(int64_t floats) {
+  // Whole cache lines, as RunRow reads them.
+  const size_t bytes = (floats * sizeof(float) + 63) / 64 * 64;
+  buffers_.push_back(
+      std::make_unique<AlignedBuffer>(std::max<size_t>(bytes, 64)));
+  std::memset(buffers_.back()->data(), 0, bytes);
+  return static_cast<float*>(buffers_.back()->data());
+}
+
+void Stream::AllocateStates() {
+  int64_t scratch = 0;
+  for (size_t k = 0; k < session_.layers().size(); ++k) {
+    const Layer& layer = session_.layers()[k];
+    LayerStates& states = states_.emplace_back();
+    if (layer.kind != kRecurrent) continue;
+    const cpu::FrozenLayer& frozen = session_.recurrent(k)->frozen();
+    states.h_size = layer.hidden_size;
+    states.c_size = layer.is_lstm() ? layer.units : 0;
+    states.by_row = batch_ == 1 && frozen.has_row_path();
+    const int64_t least = states.by_row ? frozen.row_floats() : 0;
+    for (StreamStates* s : {&states.now, &states.next}) {
+      s->h = Allocate(std::max(least, batch_ * states.h_size));
+      if (states.c_size == 0) continue;
+      s->c = Allocate(std::max(least, batch_ * states.c_size));
+    }
+    if (states.by_row) scratch = std::max(scratch, frozen.row_scratch());
+    if (layer.takes_last_step()) {
+      sequence_ = Allocate(batch_ * kBlockSteps * layer.hidden_size);
+    }
+  }
+  scratch_ = Allocate(scratch);
+}
+
+void Stream::WarmUp() {
+  const int64_t features =
+      std::max(session_.input_size(), session_.max_features());
+  const float* x = Allocate(batch_ * kBlockSteps * features);
+  float* y = Allocate(batch_ * kBlockSteps * features);
+  for (size_t k = 0; k < states_.size(); ++k) {
+    if (states_[k].h_size == 0 || states_[k].by_row) continue;
+    for (int64_t steps = 1; steps <= kBlockSteps; steps *= 2) {
+      RunValid(k, steps, steps, x, y);
+    }
+  }
+  // Reads the weights of all layers, so that their pages are in memory.
+  RunBlock(1, x, true, y);
+  buffers_.resize(buffers_.size() - 2);
+  ClearStates();
+}
+
+void Stream::ClearStates() {
+  for (const LayerStates& states : states_) {
+    if (states.h_size == 0) continue;
+    std::fill_n(states.now.h, batch_ * states.h_size, 0.0F);
+    std::fill_n(states.now.c, batch_ * states.c_size, 0.0F);
+  }
+}
+
+bool Stream::CheckRun(int64_t steps, const float* x, int64_t x_count,
+                      const float* y, int64_t y_count, Error* error) const {
+  if (steps < 1) {
+    return Fail(error, kInvalidArgument,
+                "steps is %" PRId64 ", must be 1 or more", steps);
+  }
+  if (!x || !y) {
+    return Fail(error, kInvalidArgument, "%s is null", x ? "y" : "x");
+  }
+  const int64_t out_steps = session_.returns_sequence() ? steps : 1;
+  int64_t wanted_x, wanted_y;
+  if (!ArraySize(batch_, steps, session_.input_size(), &wanted_x) ||
+      !ArraySize(batch_, out_steps, session_.output_size(), &wanted_y)) {
+    return Fail(error, kInvalidArgument,
+                "steps is %" PRId64 ", too large for an array", steps);
+  }
+  if (x_count != wanted_x) {
+    return Fail(error, kInvalidArgument,
+                "x_count is %" PRId64 ", must be %" PRId64, x_count, wanted_x);
+  }
+  if (y_count != wanted_y) {
+    return Fail(error, kInvalidArgument,
+                "y_count is %" PRId64 ", must be %" PRId64, y_count, wanted_y);
+  }
+  return true;
+}
+
+bool Stream::Run(int64_t steps, const float* x, int64_t x_count, float* y,
+                 int64_t y_count, Error* error) {
+  if (!CheckRun(steps, x, x_count, y, y_count, error)) return false;
+  const Claim claim(this, error);
+  if (!claim) return false;
+  RunBlocks(steps, x, y);
+  return true;
+}
+
+void Stream::RunBlocks(int64_t steps, const float* x, float* y) {
+  const int64_t inputs = session_.input_size();
+  const int64_t outputs = session_.output_size();
+  const bool is_sequence = session_.returns_sequence();
+  for (int64_t first = 0; first < steps;) {
+    const int64_t block = BlockSteps(steps - first);
+    const bool is_last = first + block == steps;
+    const bool is_whole = batch_ == 1 || block == steps;
+    const float* from = x + first * inputs;
+    float* to = is_sequence ? y + first * outputs : y;
+    if (!is_whole) {
+      CopyRows(from, steps * inputs, batch_, block * inputs, x_block_,
+               block * inputs);
+    }
+    const bool writes_y = is_whole || !is_sequence;
+    RunBlock(block, is_whole ? from : x_block_, is_last,
+             writes_y ? to : y_block_);
+    if (!writes_y) {
+      CopyRows(y_block_, block * outputs, batch_, block * outputs, to,
+               steps * outputs);
+    }
+    first += block;
+  }
+}
+
+// Computes one block through all layers. Without a sequence the layers behind
+// the last step are computed in the last block only.
+void Stream::RunBlock(int64_t steps, const float* x, bool is_last, float* y) {
+  const std::vector<Layer>& layers = session_.layers();
+  const bool* valid = nullptr;
+  int64_t rows = batch_ * steps;
+  for (size_t k = 0; k < layers.size(); ++k) {
+    const Layer& layer = layers[k];
+    float* to = k + 1 == layers.size() ? y : rows_[k % 2];
+    if (layer.takes_last_step()) {
+      RunRecurrent(k, steps, x, valid, sequence_);
+      if (!is_last) return;
+      const int64_t width = layer.hidden_size;
+      CopyRows(sequence_ + (steps - 1) * width, steps * width, batch_, width,
+               to, width);
+      rows = batch_;
+    } else if (layer.kind == kRecurrent) {
+      RunRecurrent(k, steps, x, valid, to);
+    } else if (layer.kind == kDense) {
+      RunDense(layer, x, rows, to);
+    } else if (layer.kind == kActivation) {
+      Activate(layer.activation, x, rows, layer.units, to);
+    } else {
+      RunMasking(layer, x, rows, to, valid_.get());
+      valid = valid_.get();
+    }
+    x = to;
+  }
+}
+
+void Stream::RunRecurrent(size_t layer, int64_t steps, const float* x,
+                          const bool* valid, float* y) {
+  const bool all_valid =
+      !valid || std::memchr(valid, 0, batch_ * steps * sizeof(bool)) == nullptr;
+  if (all_valid) {
+    RunValid(layer, steps, steps, x, y);
+  } else {
+    RunMasked(layer, steps, x, valid, y);
+  }
+}
+
+// Computes the first `steps` of `time` steps.
+void Stream::RunValid(size_t layer, int64_t time, int64_t steps, const float* x,
+                      float* y) {
+  LayerStates& states = states_[layer];
+  const RecurrentLayer& recurrent = *session_.recurrent(layer);
+  if (states.by_row) {
+    recurrent.frozen().RunRow({steps, x, session_.layers()[layer].input_size, y,
+                               states.h_size, states.now.h, states.now.c,
+                               scratch_});
+    return;
+  }
+  recurrent.RunSteps({batch_, time, steps, x, y}, states.now, states.next,
+                     session_.threads(), &memory_);
+  std::swap(states.now, states.next);
+}
+
+// Computes steps of which some are masked, one by one. A masked step computes
+// with x = 0; its states are those before.
+void Stream::RunMasked(size_t layer, int64_t steps, const float* x,
+                       const bool* valid, float* y) {
+  const Layer& description = session_.layers()[layer];
+  LayerStates& states = states_[layer];
+  const int64_t hidden = states.h_size, cell = states.c_size;
+  const bool zero_output = description.Has(kZeroOutputForMask);
+  for (int64_t t = 0; t < steps; ++t) {
+    const bool is_skipped = states.by_row && !valid[t];
+    if (!is_skipped) {
+      RunValid(layer, steps, 1, x + t * description.input_size, y + t * hidden);
+    }
+    for (int64_t b = 0; b < batch_; ++b) {
+      if (valid[b * steps + t]) continue;
+      float* h = states.now.h + b * hidden;
+      if (!is_skipped) {  // `next` has the states before
+        std::copy_n(states.next.h + b * hidden, hidden, h);
+        std::copy_n(states.next.c + b * cell, cell, states.now.c + b * cell);
+      }
+      float* output = y + (b * steps + t) * hidden;
+      if (zero_output) {
+        std::fill_n(output, hidden, 0.0F);
+      } else {
+        std::copy_n(h, hidden, output);
+      }
+    }
+  }
+}
+
+bool Stream::Reset(const int64_t* rows, int64_t count, Error* error) {
+  if (count < 0 || (!rows && count != 0)) {
+    return Fail(error, kInvalidArgument, "count is %" PRId64 ", must be %s",
+                count, rows ? "0 or more" : "0 because rows is null");
+  }
+  for (int64_t k = 0; k < count; ++k) {
+    if (rows[k] >= 0 && rows[k] < batch_) continue;
+    return Fail(error, kInvalidArgument,
+                "rows[%" PRId64 "] is %" PRId64 ", must be from 0 to %" PRId64,
+                k, rows[k], batch_ - 1);
+  }
+  const Claim claim(this, error);
+  if (!claim) return false;
+  if (!rows) ClearStates();
+  for (const LayerStates& states : states_) {
+    for (int64_t k = 0; k < count && states.h_size > 0; ++k) {
+      const int64_t h = states.h_size, c = states.c_size;
+      std::fill_n(states.now.h + rows[k] * h, h, 0.0F);
+      std::fill_n(states.now.c + rows[k] * c, c, 0.0F);
+    }
+  }
+  return true;
+}
+
+bool Stream::CheckState(const float* state, int64_t count, Error* error) const {
+  const int64_t wanted = batch_ * session_.state_size();
+  if (count != wanted) {
+    return Fail(error, kInvalidArgument,
+                "count is %" PRId64 ", must be %" PRId64, count, wanted);
+  }
+  if (!state && wanted > 0) {
+    return Fail(error, kInvalidArgument, "state is null");
+  }
+  return true;
+}
+
+bool Stream::GetState(float* state, int64_t count, Error* error) {
+  if (!CheckState(state, count, error)) return false;
+  const Claim claim(this, error);
+  if (!claim) return false;
+  for (const LayerStates& states : states_) {
+    state = std::copy_n(states.now.h, batch_ * states.h_size, state);
+    state = std::copy_n(states.now.c, batch_ * states.c_size, state);
+  }
+  return true;
+}
+
+bool Stream::SetState(const float* state, int64_t count, Error* error) {
+  if (!CheckState(state, count, error)) return false;
+  const Claim claim(this, error);
+  if (!claim) return false;
+  for (const LayerStates& states : states_) {
+    const int64_t h = batch_ * states.h_size, c = batch_ * states.c_size;
+    std::copy_n(state, h, states.now.h);
+    std::copy_n(state + h, c, states.now.c);
+    state += h + c;
+  }
+  return true;
+}
+
+}  // namespace tf_lstm_ops::session

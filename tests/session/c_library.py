@@ -1,0 +1,164 @@
+"""The C library of sessions through ctypes, with the structs of include/tf_lstm_ops.h.
+
+It needs NumPy only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+from pathlib import Path
+
+import numpy as np
+
+OK, INVALID_ARGUMENT, NOT_FOUND = 0, 3, 5
+RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNIMPLEMENTED, DATA_LOSS = 8, 9, 12, 15
+
+
+class Error(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("code", c_int32), ("text", c_char * 248)]
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("threads", c_int32)]
+
+
+class Info(ctypes.Structure):
+    _fields_ = [
+        *(("struct_size", c_uint32), ("threads", c_int32)),
+        *(("input_size", c_int64), ("output_size", c_int64), ("state_size", c_int64)),
+        *(("returns_sequence", c_int32), ("can_stream", c_int32)),
+    ]
+
+
+_FLOATS, _ERROR = c_void_p, POINTER(Error)
+FUNCTIONS = {
+    "session_open": [c_char_p, POINTER(Options), POINTER(c_void_p), _ERROR],
+    "session_open_data": [c_void_p, c_uint64, POINTER(Options), POINTER(c_void_p), _ERROR],
+    "session_get_info": [c_void_p, POINTER(Info), _ERROR],
+    "session_run": [c_void_p, c_int64, c_int64, _FLOATS, c_void_p, _FLOATS, c_int64, _ERROR],
+    "stream_open": [c_void_p, c_int64, POINTER(c_void_p), _ERROR],
+    "stream_run": [c_void_p, c_int64, _FLOATS, c_int64, _FLOATS, c_int64, _ERROR],
+    "stream_reset": [c_void_p, c_void_p, c_int64, _ERROR],
+    "stream_get_state": [c_void_p, _FLOATS, c_int64, _ERROR],
+    "stream_set_state": [c_void_p, _FLOATS, c_int64, _ERROR],
+}
+
+
+def load(path: Path) -> ctypes.CDLL:
+    """The library, with the types of its functions."""
+    library = ctypes.CDLL(os.fspath(path))
+    for name, arguments in FUNCTIONS.items():
+        function = getattr(library, f"tf_lstm_ops_{name}")
+        function.argtypes, function.restype = arguments, c_int32
+    for name in ("session_close", "stream_close"):
+        function = getattr(library, f"tf_lstm_ops_{name}")
+        function.argtypes, function.restype = [c_void_p], None
+    library.tf_lstm_ops_code_text.restype = c_char_p
+    library.tf_lstm_ops_selected_instruction_set.restype = c_char_p
+    return library
+
+
+class CallError(Exception):
+    """A call failed: its code and its text."""
+
+    def __init__(self, code: int, text: str):
+        super().__init__(f"{code}: {text}")
+        self.code, self.text = code, text
+
+
+def call(library: ctypes.CDLL, name: str, *arguments) -> None:
+    """Calls a function with an error struct behind the arguments."""
+    error = Error(struct_size=ctypes.sizeof(Error))
+    code = getattr(library, f"tf_lstm_ops_{name}")(*arguments, byref(error))
+    assert code == error.code
+    if code != OK:
+        raise CallError(code, error.text.decode())
+
+
+def aligned(data: bytes) -> np.ndarray:
+    """A copy of bytes whose address is a multiple of 64."""
+    buffer = np.empty(len(data) + 64, np.uint8)
+    copy = buffer[-buffer.ctypes.data % 64 :][: len(data)]
+    copy[:] = np.frombuffer(data, np.uint8)
+    return copy
+
+
+class Session:
+    """A session of the bytes of a file, or of a path."""
+
+    def __init__(self, library: ctypes.CDLL, source: bytes | Path, threads: int = 1):
+        self.library, self.handle = library, c_void_p()
+        options = Options(ctypes.sizeof(Options), threads)
+        if isinstance(source, bytes):
+            self.data = aligned(source)
+            arguments = (self.data.ctypes.data, len(source))
+            call(library, "session_open_data", *arguments, byref(options), byref(self.handle))
+        else:
+            path = os.fsencode(source)
+            call(library, "session_open", path, byref(options), byref(self.handle))
+
+    def close(self) -> None:
+        self.library.tf_lstm_ops_session_close(self.handle)
+        self.handle = c_void_p()
+
+    def __del__(self) -> None:
+        self.close()
+
+    @property
+    def info(self) -> Info:
+        info = Info(struct_size=ctypes.sizeof(Info))
+        call(self.library, "session_get_info", self.handle, byref(info))
+        return info
+
+    def __call__(self, x: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        x = np.ascontiguousarray(x, np.float32)
+        batch, time, _ = x.shape
+        info = self.info
+        steps = [time] if info.returns_sequence else []
+        y = np.full([batch, *steps, info.output_size], np.nan, np.float32)
+        mask = None if mask is None else np.ascontiguousarray(mask, np.uint8)
+        pointer = None if mask is None else mask.ctypes.data
+        arguments = (batch, time, x.ctypes.data, pointer, y.ctypes.data, y.size)
+        call(self.library, "session_run", self.handle, *arguments)
+        return y
+
+
+class Stream:
+    def __init__(self, session: Session, batch: int = 1):
+        self.session, self.library, self.batch = session, session.library, batch
+        self.handle, self.info = c_void_p(), session.info
+        call(self.library, "stream_open", session.handle, batch, byref(self.handle))
+
+    def __del__(self) -> None:
+        self.library.tf_lstm_ops_stream_close(self.handle)
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """x: [batch, steps, I]."""
+        x = np.ascontiguousarray(x, np.float32)
+        steps = x.shape[1]
+        outputs = [steps] if self.info.returns_sequence else []
+        y = np.full([self.batch, *outputs, self.info.output_size], np.nan, np.float32)
+        arguments = (steps, x.ctypes.data, x.size, y.ctypes.data, y.size)
+        call(self.library, "stream_run", self.handle, *arguments)
+        return y
+
+    def reset(self, rows: list[int] | None = None) -> None:
+        array = None if rows is None else np.array(rows, np.int64)
+        pointer = None if array is None else array.ctypes.data
+        count = 0 if array is None else array.size
+        call(self.library, "stream_reset", self.handle, pointer, count)
+
+    @property
+    def state(self) -> np.ndarray:
+        state = np.full([self.batch * self.info.state_size], np.nan, np.float32)
+        arguments = (state.ctypes.data, state.size)
+        call(self.library, "stream_get_state", self.handle, *arguments)
+        return state
+
+    @state.setter
+    def state(self, state: np.ndarray) -> None:
+        state = np.ascontiguousarray(state, np.float32)
+        arguments = (state.ctypes.data, state.size)
+        call(self.library, "stream_set_state", self.handle, *arguments)
