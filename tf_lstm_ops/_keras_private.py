@@ -136,6 +136,21 @@ def symbolic_calls(layer: Any) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     return [(node.arguments.args, node.arguments.kwargs) for node in layer._inbound_nodes]
 
 
+def producer(tensor: Any) -> tuple[Any, list[Any], tuple[Any, ...], dict[str, Any]]:
+    """The call that made a symbolic tensor of a functional model.
+
+    Args:
+      tensor: the symbolic tensor.
+
+    Returns:
+      The layer or operation; the symbolic tensors among its arguments; its positional and its named
+      arguments.
+    """
+    history = tensor._keras_history
+    node = history.operation._inbound_nodes[history.node_index]
+    return history.operation, node.input_tensors, node.arguments.args, node.arguments.kwargs
+
+
 def gets_mask(layer: Any) -> bool:
     """Whether a call of a layer in the graph of a functional or Sequential model has a mask.
 

@@ -11,6 +11,15 @@ INSTALL = (
 )
 
 
+def is_installed() -> bool:
+    """Whether TensorFlow can be found. It is not imported.
+
+    Returns:
+      False if no distribution of it is installed.
+    """
+    return importlib.util.find_spec("tensorflow") is not None
+
+
 def check() -> None:
     """Checks that TensorFlow can be imported, from any of its distributions, and is new enough.
 
@@ -18,7 +27,7 @@ def check() -> None:
       ImportError: it is not installed, or older than 2.18. The message says what to type.
     """
     needed = f"tf_lstm_ops needs TensorFlow {OLDEST[0]}.{OLDEST[1]} or newer"
-    if importlib.util.find_spec("tensorflow") is None:
+    if not is_installed():
         raise ImportError(f"{needed}, and none is installed. {INSTALL}")
     import tensorflow as tf
 

@@ -1,0 +1,228 @@
+"""Models that a session does not compute, and wrong arguments: the messages name them."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import layers as stock
+
+from tf_lstm_ops import keras as ours
+from tf_lstm_ops.inference import Session
+
+INPUTS = 6
+KEEP = "Keep this part of the model in Keras"
+
+
+def sequential(*layers: keras.Layer) -> keras.Sequential:
+    return keras.Sequential([keras.Input((None, INPUTS)), *layers])
+
+
+class OwnLSTM(ours.LSTM):
+    """A class of the user's, which may compute anything."""
+
+
+class OwnModel(keras.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = ours.LSTM(2)
+
+    def call(self, x: Any) -> Any:
+        return self.layer(x)
+
+
+LAYERS: dict[str, tuple[Any, str]] = {
+    "conv": (lambda: stock.Conv1D(2, 2, name="me"), r"Conv1D is not a class"),
+    "subclass": (lambda: OwnLSTM(2, name="me"), r"OwnLSTM is not a class"),
+    "rnn": (lambda: stock.RNN(stock.LSTMCell(2), name="me"), r"convert_model makes a layer"),
+    "states": (lambda: ours.LSTM(2, return_state=True, name="me"), r"return_state=True"),
+    "activation": (lambda: stock.LSTM(2, activation="selu", name="me"), r"activation is selu"),
+    "lambda": (
+        lambda: stock.LSTM(2, recurrent_activation=lambda x: x, name="me"),
+        r"recurrent_activation is <lambda>",
+    ),
+    "gru": (lambda: ours.GRU(2, activation="relu", name="me"), r"are relu and sigmoid"),
+    "norm": (
+        lambda: ours.LSTM(2, layer_normalization=True, use_peephole=True, name="me"),
+        r"layer_normalization with use_peephole",
+    ),
+    "dense": (lambda: stock.Dense(2, "selu", name="me"), r"activation is selu, not one of linear"),
+    "relu": (lambda: stock.ReLU(6.0, name="me"), r"max_value"),
+    "float64": (lambda: ours.LSTM(2, dtype="float64", name="me"), r"float64, not float32"),
+    "mixed": (lambda: ours.GRU(2, dtype="mixed_bfloat16", name="me"), r"bfloat16, not float32"),
+    "none": (
+        lambda: ours.Bidirectional(ours.LSTM(2), merge_mode=None, name="me"),
+        r"merge_mode=None",
+    ),
+    "different": (
+        lambda: ours.Bidirectional(
+            ours.LSTM(2), backward_layer=ours.LSTM(3, go_backwards=True), name="me"
+        ),
+        r"different units",
+    ),
+    "wrapped": (
+        lambda: stock.Bidirectional(stock.SimpleRNN(2), name="me"),
+        r"its layer forward_simple_rnn is a SimpleRNN",
+    ),
+    "distributed": (
+        lambda: stock.TimeDistributed(stock.LayerNormalization(name="inner"), name="me"),
+        r"its layer inner is a LayerNormalization",
+    ),
+    "masking": (lambda: stock.Masking(float("nan"), name="me"), r"mask_value is nan"),
+}
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_layers(kind: str) -> None:
+    make, why = LAYERS[kind]
+    layer = make()
+    inputs = keras.Input((None, INPUTS))
+    layer(inputs)  # builds it
+    with pytest.raises(ValueError, match=rf"layer me: .*{why}.*{KEEP}"):
+        Session([layer])
+
+
+def test_graphs_that_are_no_chains() -> None:
+    x = keras.Input((4, INPUTS))
+    y = ours.LSTM(INPUTS, return_sequences=True, name="encoder")(x)
+    h = keras.Input((INPUTS,))
+    shared = ours.GRU(INPUTS, return_sequences=True, name="shared")
+    models = {
+        r"layer sum: it has 2 inputs": keras.Model(x, stock.Add(name="sum")([x, y])),
+        r"layer multiply\w*: it is Multiply, not a layer": keras.Model(x, y * 2),
+        r"layer two: it has 1 inputs and 2 outputs": keras.Model(x, [x, y], name="two"),
+        r"layer three: it has 2 inputs and 1 outputs": keras.Model(
+            [x, h], ours.GRU(INPUTS)(y, initial_state=h), name="three"
+        ),
+        r"layer shared: the model calls it more than once": keras.Model(x, shared(shared(y))),
+        r"layer train: its call has further": keras.Model(
+            x, stock.LSTM(2, dropout=0.5, name="train")(y, training=True)
+        ),
+    }
+    for message, model in models.items():
+        with pytest.raises(ValueError, match=f"{message}.*{KEEP}"):
+            Session(model)
+
+
+def test_models() -> None:
+    own = OwnModel()
+    own(np.zeros((1, 2, INPUTS), "float32"))
+    with pytest.raises(ValueError, match=rf"layer {own.name}: OwnModel is a class of its own"):
+        Session(own)
+    with pytest.raises(ValueError, match=r"the model s is not built"):
+        Session(keras.Sequential([ours.LSTM(2)], name="s"))
+    with pytest.raises(ValueError, match=r"layer l is not built"):
+        Session([ours.LSTM(2, name="l")])
+    with pytest.raises(ValueError, match=r"the list of layers is empty"):
+        Session([])
+    for wrong in (3, [3], keras.layers.LSTM(2)):
+        with pytest.raises(TypeError, match=r"layers"):
+            Session(wrong)
+    with pytest.raises(ValueError, match=r"must have the shape \[batch, steps, features\]"):
+        Session(keras.Sequential([keras.Input((3,)), stock.Dense(2)]))
+    with pytest.raises(ValueError, match=r"number of features is not known"):
+        Session([stock.Masking()])
+
+
+def test_layers_that_do_not_fit() -> None:
+    first, second, third = (
+        sequential(ours.LSTM(4, name="a")),
+        sequential(ours.GRU(3, name="b")),
+        sequential(ours.GRU(INPUTS, name="c")),
+    )
+    with pytest.raises(ValueError, match=r"layer b has an input of 6 features.* output of 4"):
+        Session([*first.layers, *second.layers])
+    with pytest.raises(ValueError, match=r"layer b needs a sequence, and layer c has return_seq"):
+        Session([*third.layers, *second.layers])
+
+
+@pytest.mark.parametrize("threads, error", [(0, ValueError), (257, ValueError), (1.5, TypeError)])
+def test_threads(threads: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match=rf"threads .*{threads}"):
+        Session(sequential(ours.LSTM(2)), threads=threads)
+
+
+def test_arguments_of_a_session() -> None:
+    session = Session(sequential(ours.LSTM(2, return_sequences=True)))
+    x = np.zeros((3, 4, INPUTS), "float32")
+    for wrong in (x[0], x[:, :, 1:], np.zeros((3, 4, INPUTS, 1))):
+        shape = re.escape(str(wrong.shape))
+        with pytest.raises(ValueError, match=rf"x .*\[batch, steps, 6\]. Received: {shape}"):
+            session(wrong)
+    for wrong in (x.astype(complex), np.full((3, 4, INPUTS), "a"), x.astype(object)):
+        with pytest.raises(TypeError, match="x must be an array of real numbers"):
+            session(wrong)
+    with pytest.raises(ValueError, match=r"mask must have the shape \[3, 4\]. Received: \(4, 3\)"):
+        session(x, np.ones((4, 3)))
+    outs = {
+        r"type float32. Received: float64": np.zeros((3, 4, 2)),
+        r"type float32. Received: list": [0],
+        r"shape \(3, 4, 2\). Received: \(3, 2\)": np.zeros((3, 2), "float32"),
+        r"C-contiguous": np.zeros((3, 2, 4), "float32").swapaxes(1, 2),
+        r"must not share memory": x.reshape(-1)[:24].reshape(3, 4, 2),
+    }
+    for message, out in outs.items():
+        with pytest.raises((TypeError, ValueError), match=f"out .*{message}"):
+            session(x, out=out)
+
+
+def test_arguments_of_a_stream() -> None:
+    session = Session(sequential(ours.LSTM(2, return_sequences=True)))
+    for batch, error in (
+        (0, ValueError),
+        (-1, ValueError),
+        (1.0, TypeError),
+        (1 << 40, ValueError),
+    ):
+        with pytest.raises(error, match=rf"batch.*{batch}"):
+            session.stream(batch)
+    stream = session.stream(3)
+    for wrong in ((3,), (2, INPUTS), (3, 5), (3, 0, INPUTS), (2, 1, INPUTS), (3, 1, 1, INPUTS)):
+        with pytest.raises(ValueError, match=rf"x .*Received: {re.escape(str(wrong))}"):
+            stream(np.zeros(wrong))
+    with pytest.raises(TypeError, match="x must be an array of real numbers"):
+        stream(np.zeros((3, INPUTS), complex))
+    with pytest.raises(ValueError, match=r"out must have the shape \(3, 2\)"):
+        stream(np.zeros((3, INPUTS)), out=np.zeros((3, 1), "float32"))
+    for rows, error in (([3], ValueError), ([-1], ValueError), ([0.5], TypeError)):
+        with pytest.raises(error, match="rows"):
+            stream.reset(rows)
+    for state, message in (
+        ([np.zeros((3, 2))], r"2 arrays. Received: 1"),
+        ([np.zeros((3, 2)), np.zeros((2, 2))], r"state\[1\] must have the shape \(3, 2\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            stream.set_state(state)
+
+
+@pytest.mark.parametrize(
+    "layer", [ours.LSTM(2, go_backwards=True), ours.Bidirectional(ours.GRU(2))], ids=["one", "two"]
+)
+def test_no_stream_backwards(layer: keras.Layer) -> None:
+    session = Session(sequential(layer))
+    with pytest.raises(ValueError, match="backwards"):
+        session.stream()
+
+
+def test_files(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with pytest.raises(FileNotFoundError):
+        Session.load(path)
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match="size"):
+        Session.load(path)
+    Session(sequential(ours.LSTM(2))).save(path)
+    content = bytearray(path.read_bytes())
+    path.write_bytes(content[:-64])
+    with pytest.raises(ValueError, match="file_size"):
+        Session.load(path)
+    content[64] = 77  # the kind of the first layer
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"layer 0.*kind.*77"):
+        Session.load(path)
+    content[8] = 2
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="version"):
+        Session.load(path)

@@ -1,0 +1,171 @@
+"""The description of each Keras layer that a session computes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+import numpy as np
+
+from tf_lstm_ops import keras as ours
+from tf_lstm_ops.inference import file, recurrent_layers
+from tf_lstm_ops.inference.recurrent_layers import array, unsupported
+from tf_lstm_ops.keras.activations import described, name_of
+from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
+
+_LSTM = (keras.layers.LSTM, ours.LSTM, LSTMOfCell)
+_GRU = (keras.layers.GRU, ours.GRU, GRUOfCell)
+# Which do nothing in inference. Keras' versions do not all have every one.
+_IDENTITIES = tuple(
+    getattr(keras.layers, name)
+    for name in (
+        *("InputLayer", "Dropout", "SpatialDropout1D", "GaussianDropout", "GaussianNoise"),
+        *("AlphaDropout", "ActivityRegularization", "Identity"),
+    )
+    if hasattr(keras.layers, name)
+)
+
+
+def describe(layer: Any) -> Iterator[file.Layer]:
+    """Describes a layer and copies its weights.
+
+    Args:
+      layer: a Keras layer.
+
+    Yields:
+      Its records: none if the layer does nothing in inference, one for each layer of a stack.
+
+    Raises:
+      ValueError: the layer is not built, or a session does not compute it.
+    """
+    require_supported(layer)
+    if type(layer) not in _IDENTITIES:
+        yield from _function_of(layer)(layer)
+
+
+def require_supported(layer: Any) -> None:
+    """Checks what all layers must have.
+
+    Args:
+      layer: a Keras layer.
+
+    Raises:
+      ValueError: it is of an unknown class, not built, returns states or computes in another type.
+    """
+    if type(layer) in _IDENTITIES:
+        if getattr(layer, "sparse", False) or getattr(layer, "ragged", False):
+            raise unsupported(layer, "its input is sparse or ragged")
+        return
+    _function_of(layer)
+    for dtype in (layer.compute_dtype, layer.variable_dtype):
+        if dtype not in ("float32", None):
+            raise unsupported(layer, f"it computes in or has weights of {dtype}, not float32")
+    if getattr(layer, "return_state", False):
+        raise unsupported(layer, "it has return_state=True")
+    if getattr(layer, "quantization_mode", None) is not None:
+        raise unsupported(layer, f"its weights are quantized to {layer.quantization_mode}")
+    if "call" in vars(layer):
+        raise unsupported(layer, "its call was replaced")
+    if not layer.built:
+        raise ValueError(f"layer {layer.name} is not built. Call it once, or its model")
+
+
+def _function_of(layer: Any) -> Callable[[Any], Iterator[file.Layer]]:
+    """The function that describes a layer of this class."""
+    kind = type(layer)
+    if kind in _LSTM or kind in _GRU:
+        return _recurrent
+    if kind in _OTHERS:
+        return _OTHERS[kind]
+    reason = f"{kind.__module__}.{kind.__name__} is not a class that a session computes"
+    if kind is keras.layers.RNN:
+        reason = (
+            "it is keras.layers.RNN; tf_lstm_ops.keras.convert_model makes a layer that a session "
+            "computes from RNN of LSTM or GRU cells"
+        )
+    raise unsupported(layer, reason)
+
+
+def _recurrent(layer: Any) -> Iterator[file.Layer]:
+    direct = recurrent_layers.lstm if type(layer) in _LSTM else recurrent_layers.gru
+    yield direct(layer)
+
+
+def _bidirectional(layer: Any) -> Iterator[file.Layer]:
+    parts = []
+    for part in (layer.forward_layer, layer.backward_layer):
+        if type(part) not in _LSTM and type(part) not in _GRU:
+            raise unsupported(layer, f"its layer {part.name} is a {type(part).__name__}")
+        require_supported(part)
+        parts += _recurrent(part)
+    yield recurrent_layers.both(layer, *parts)
+
+
+def _dense(layer: Any) -> Iterator[file.Layer]:
+    arrays = {"kernel": array(layer.kernel)}
+    if layer.bias is not None:
+        arrays["bias"] = array(layer.bias)
+    inputs, units = arrays["kernel"].shape
+    yield file.Layer(
+        layer.name,
+        file.DENSE,
+        inputs,
+        units,
+        units,
+        activation=_function(layer, layer.activation),
+        arrays=[arrays],
+    )
+
+
+def _time_distributed(layer: Any) -> Iterator[file.Layer]:
+    inner = layer.layer
+    if type(inner) not in (keras.layers.Dense, keras.layers.Activation, *_IDENTITIES):
+        raise unsupported(layer, f"its layer {inner.name} is a {type(inner).__name__}")
+    yield from describe(inner)
+
+
+def _activation(layer: Any) -> Iterator[file.Layer]:
+    number = _function(layer, layer.activation)
+    if number:  # linear does nothing
+        yield file.Layer(layer.name, file.ACTIVATION, activation=number)
+
+
+def _relu(layer: Any) -> Iterator[file.Layer]:
+    if layer.max_value is not None or layer.negative_slope or layer.threshold:
+        raise unsupported(layer, "it has max_value, negative_slope or threshold")
+    yield file.Layer(layer.name, file.ACTIVATION, activation=file.FUNCTIONS["relu"])
+
+
+def _function(layer: Any, function: Any) -> int:
+    """The number of an activation of a dense or activation layer."""
+    name = "softmax" if function is keras.activations.softmax else name_of(function)
+    if name is None:
+        raise unsupported(
+            layer,
+            f"its activation is {described(function)}, not one of "
+            f"{', '.join(file.DENSE_FUNCTIONS)}",
+        )
+    return file.DENSE_FUNCTIONS[name]
+
+
+def _masking(layer: Any) -> Iterator[file.Layer]:
+    with np.errstate(over="ignore"):
+        value = float(np.float32(layer.mask_value))  # the layer compares in float32
+    if not math.isfinite(value):
+        raise unsupported(layer, f"its mask_value is {layer.mask_value}, not finite in float32")
+    yield file.Layer(layer.name, file.MASKING, number=value)
+
+
+_OTHERS: dict[type, Callable[[Any], Iterator[file.Layer]]] = {
+    keras.layers.Bidirectional: _bidirectional,
+    ours.Bidirectional: _bidirectional,
+    ours.StackedLSTM: recurrent_layers.stacked,
+    ours.StackedGRU: recurrent_layers.stacked,
+    keras.layers.Dense: _dense,
+    keras.layers.TimeDistributed: _time_distributed,
+    keras.layers.Activation: _activation,
+    keras.layers.ReLU: _relu,
+    keras.layers.Masking: _masking,
+}

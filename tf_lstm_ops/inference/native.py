@@ -1,0 +1,146 @@
+"""The C library of include/tf_lstm_ops.h, by ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import pathlib
+from typing import Any, NoReturn
+
+API_VERSION = 1
+MAX_THREADS = 256
+
+_FILE = pathlib.Path(__file__).absolute().parent.parent / "_lib" / "libtf_lstm_ops_inference.so"
+
+_FAILED_PRECONDITION = 9
+_ERRORS: dict[int, type[Exception]] = {
+    3: ValueError,  # INVALID_ARGUMENT
+    5: OSError,  # NOT_FOUND
+    8: MemoryError,  # RESOURCE_EXHAUSTED
+    _FAILED_PRECONDITION: RuntimeError,
+    12: ValueError,  # UNIMPLEMENTED
+    15: ValueError,  # DATA_LOSS
+}
+
+
+class _Struct(ctypes.Structure):
+    """A struct that begins with its size."""
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(struct_size=ctypes.sizeof(self), **values)
+
+
+class Error(_Struct):
+    """tf_lstm_ops_error."""
+
+    _fields_ = (
+        ("struct_size", ctypes.c_uint32),
+        ("code", ctypes.c_int32),
+        ("text", ctypes.c_char * 248),
+    )
+
+
+class Options(_Struct):
+    """tf_lstm_ops_session_options."""
+
+    _fields_ = (("struct_size", ctypes.c_uint32), ("threads", ctypes.c_int32))
+
+
+class Info(_Struct):
+    """tf_lstm_ops_session_info."""
+
+    _fields_ = (
+        ("struct_size", ctypes.c_uint32),
+        ("threads", ctypes.c_int32),
+        ("input_size", ctypes.c_int64),
+        ("output_size", ctypes.c_int64),
+        ("state_size", ctypes.c_int64),
+        ("returns_sequence", ctypes.c_int32),
+        ("can_stream", ctypes.c_int32),
+    )
+
+
+_POINTER, _INT64 = ctypes.c_void_p, ctypes.c_int64
+# The arguments of the functions without the last one, `error`.
+_ARGUMENTS = {
+    "session_open_data": (_POINTER, ctypes.c_uint64, _POINTER, _POINTER),
+    "session_get_info": (_POINTER, _POINTER),
+    "session_run": (_POINTER, _INT64, _INT64, _POINTER, _POINTER, _POINTER, _INT64),
+    "stream_open": (_POINTER, _INT64, _POINTER),
+    "stream_run": (_POINTER, _INT64, _POINTER, _INT64, _POINTER, _INT64),
+    "stream_reset": (_POINTER, _POINTER, _INT64),
+    "stream_get_state": (_POINTER, _POINTER, _INT64),
+    "stream_set_state": (_POINTER, _POINTER, _INT64),
+}
+
+
+def path() -> pathlib.Path:
+    """The path of the library.
+
+    The variable $TF_LSTM_OPS_INFERENCE_LIBRARY replaces the library of the package, for instance by
+    one that is built with sanitizers.
+
+    Returns:
+      The path that the variable names, or that in the package.
+    """
+    return pathlib.Path(os.environ.get("TF_LSTM_OPS_INFERENCE_LIBRARY") or _FILE)
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """Loads the library.
+
+    Returns:
+      The library, with declared functions. They release the lock of the interpreter.
+
+    Raises:
+      OSError: the library is missing or cannot be loaded.
+      RuntimeError: it has an older interface.
+    """
+    native = ctypes.CDLL(str(path()))
+    for name, arguments in _ARGUMENTS.items():
+        function = getattr(native, f"tf_lstm_ops_{name}")
+        function.argtypes = [*arguments, _POINTER]
+        function.restype = ctypes.c_int32
+    for name in ("session_close", "stream_close"):
+        function = getattr(native, f"tf_lstm_ops_{name}")
+        function.argtypes = [_POINTER]
+        function.restype = None
+    native.tf_lstm_ops_api_version.restype = ctypes.c_int32
+    version = native.tf_lstm_ops_api_version()
+    if version < API_VERSION:
+        raise RuntimeError(
+            f"{path()} has version {version} of its interface, and version {API_VERSION} is needed"
+        )
+    return native
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Calls a function of the library.
+
+    Args:
+      name: its name without the prefix.
+      *arguments: those of the function without `error`.
+
+    Raises:
+      ValueError, OSError, MemoryError, RuntimeError: the library's error, with its text.
+    """
+    error = Error()
+    code = getattr(library(), f"tf_lstm_ops_{name}")(*arguments, ctypes.addressof(error))
+    if code:
+        fail(code, error)
+
+
+def fail(code: int, error: Error) -> NoReturn:
+    """Raises the exception of a failed call.
+
+    Args:
+      code: what the function returned.
+      error: what it set.
+
+    Raises:
+      ValueError, OSError, MemoryError, RuntimeError: by the code.
+    """
+    text = error.text.decode("utf-8", "replace")
+    raise _ERRORS.get(code, RuntimeError)(text or f"the library failed with code {code}")
