@@ -47,11 +47,11 @@ def measure(
     for name, peer in peers.items():
         if case.group in peer.groups:
             ways[name] = peer.prepare(case, model, folder)
-    expected = _expected(case)
+    expected = expected_outputs(case)
     for name, prepared in ways.items():
         for way in prepared:
             if way.x.size:
-                _check(case, f"{case.name}: {name} {way.label}", way, model, expected)
+                check(case, f"{case.name}: {name} {way.label}", way, model, expected)
     best = {name: _fastest(prepared) for name, prepared in ways.items()}
     found = interleaved({name: way.measured() for name, way in best.items()}, rounds)
     return {name: _record(found[name], best[name].label) for name in found}
@@ -74,7 +74,7 @@ def _inputs(case: Case) -> np.ndarray:
     return rng.standard_normal((CHECKED_CALLS, case.time, case.inputs), np.float32)
 
 
-def _expected(case: Case) -> np.ndarray:
+def expected_outputs(case: Case) -> np.ndarray:
     """The outputs of the Keras model for the inputs, which are one sequence if states are kept."""
     model, x = keras_model(case, False), _inputs(case)
     # Layer by layer, as the model takes case.time steps only.
@@ -84,7 +84,7 @@ def _expected(case: Case) -> np.ndarray:
     return np.asarray(y).reshape(CHECKED_CALLS, -1)
 
 
-def _check(case: Case, what: str, way: Prepared, model: keras.Model, expected: np.ndarray) -> None:
+def check(case: Case, what: str, way: Prepared, model: keras.Model, expected: np.ndarray) -> None:
     for layer in model.layers:
         if getattr(layer, "stateful", False):
             layer.reset_states()

@@ -7,6 +7,7 @@ from typing import Any
 
 from one_row.cases import CASES, Case
 from one_row.peers import PEERS
+from one_row.timing import BATCH
 
 Record = Mapping[str, Any]
 INTRODUCTION = """\
@@ -17,7 +18,8 @@ in microseconds and, in brackets, its 99th percentile. Both are medians of round
 take turns. A call takes a NumPy array and gives one, except in C. All peers have one thread, except
 in whole sequences.
 
-* `model.predict`, `tf.function` and "eager layers" run a stateful Keras model of this package.
+* `model.predict`, `tf.function` and "eager layers" run a stateful Keras model of this package,
+  "eager op" the ops behind its layers.
 * `Session` is a stream of `tf_lstm_ops.inference.Session` in Python, `C` the same in C. In C the
   median is that of {batch} calls between two readings of the clock. The percentile is that of
   single calls.
@@ -57,8 +59,7 @@ def document(record: Mapping[str, Any]) -> str:
     Returns:
       Markdown.
     """
-    batch = 50  # session_peers.BATCH; that module needs the library
-    lines = [INTRODUCTION.format(batch=batch), ""]
+    lines = [INTRODUCTION.format(batch=BATCH), ""]
     lines += [f"* {name}: {value}" for name, value in record["machine"].items()]
     for group, cases in CASES.items():
         rows = {c: _with_rtneural(c, record) for c in cases if c.name in record["results"]}

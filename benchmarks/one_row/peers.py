@@ -52,7 +52,6 @@ class Peer:
         and returns a list of Prepared, of which the fastest one counts.
       groups: the groups of cases for which it is measured.
       needs: modules that must be installed.
-      is_ours: whether it is a session of this package.
     """
 
     heading: str
@@ -60,7 +59,6 @@ class Peer:
     function: str
     groups: tuple[str, ...] = STEPS
     needs: tuple[str, ...] = ()
-    is_ours: bool = False
 
     @property
     def is_installed(self) -> bool:
@@ -76,8 +74,9 @@ PEERS = {
     "predict": Peer("model.predict", "tensorflow_peers", "predict"),
     "function": Peer("tf.function", "tensorflow_peers", "function"),
     "eager": Peer("eager layers", "tensorflow_peers", "eager"),
-    "session": Peer("Session", "session_peers", "session", _ALL, is_ours=True),
-    "c": Peer("C", "session_peers", "c_program", is_ours=True),
+    "op": Peer("eager op", "tensorflow_peers", "eager_op"),
+    "session": Peer("Session", "session_peers", "session", _ALL),
+    "c": Peer("C", "session_peers", "c_program"),
     "onnxruntime": Peer(
         "ONNX Runtime", "runtime_peers", "onnxruntime", _ALL, ("onnx", "onnxruntime")
     ),

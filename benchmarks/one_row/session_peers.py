@@ -16,13 +16,12 @@ import tf_lstm_ops
 from one_row.cases import Case
 from one_row.keras_model import keras_model
 from one_row.peers import Prepared
-from one_row.timing import CALLS, Percentiles
+from one_row.timing import BATCH, CALLS, Percentiles
 from tf_lstm_ops.inference import Session
 
 SOURCE = Path(__file__).resolve().parents[1] / "latency_stream.c"
 HEADERS = SOURCE.parents[1] / "include"
 LIBRARY = "tf_lstm_ops_inference"
-BATCH = 50  # calls between two readings of the clock, for the median
 LARGE = 2**20  # weights of a model that takes so long that reading the clock does not matter
 
 

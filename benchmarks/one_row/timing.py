@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 CALLS = 2500  # of a round
 SECONDS = 0.4  # of a round at most
+BATCH = 50  # calls between two readings of the clock, for the median in C
 LEAST = 5  # calls of a round at least
 WARM_SECONDS = 0.02
 # Between two peers: the threads of some libraries spin for a while after a call.
