@@ -5,15 +5,22 @@ load(
     ":flags.bzl",
     "COPTS",
     "COPTS_X86_64",
+    "CPU_SOURCES",
     "CUDA_LIBRARY",
     "CUDA_SOURCES",
     "CUDA_STREAM_SOURCES",
     "CUDA_TEXTS",
     "EXPORTS_LINUX",
     "GPU_SHARED_SOURCES",
+    "INFERENCE_EXPORTS_LINUX",
+    "INFERENCE_LIBRARY",
+    "INFERENCE_LINKOPTS_LINUX",
+    "INFERENCE_SOURCES",
     "LIBRARY",
     "LINKOPTS_LINUX",
     "LINKOPTS_MACOS",
+    "SESSION_COPTS",
+    "SESSION_SOURCES",
     "SIMD_ARM64_TOO",
     "SIMD_COPTS",
     "SIMD_DEFINE",
@@ -53,16 +60,21 @@ def _simd_libraries(levels):
         )
     return [":simd_" + level for level in levels]
 
-def native_library(folder):
-    """The shared library in a folder, of all sources in cc/ but those for GPUs.
+def native_libraries(folder):
+    """The libraries of ops and of sessions in a folder, of all sources in cc/ but those for GPUs.
 
     Args:
-      folder: where it lies, with a "/" at its end.
+      folder: where they lie, with a "/" at its end.
 
     Returns:
-      its label.
+      their labels.
     """
     baseline = _simd_libraries(SIMD_OTHER)
+    simd = select({
+        _X86_64: _simd_libraries(SIMD_X86_64),
+        _ARM64: baseline + _simd_libraries(SIMD_ARM64_TOO),
+        "//conditions:default": baseline,
+    })
     cc_library(
         name = "headers",
         hdrs = native.glob(["cc/**/*.h"]),
@@ -76,6 +88,15 @@ def native_library(folder):
         # All objects, as setup.py links them.
         alwayslink = True,
     )
+    cc_library(
+        name = "cpu",
+        srcs = native.glob(CPU_SOURCES, exclude = SIMD_SOURCES),
+        copts = _BASE_COPTS,
+        linkstatic = True,
+        deps = [":headers"],
+        alwayslink = True,
+    )
+    _session_library(folder, simd)
     cc_binary(
         name = STUB,
         srcs = [_file(STUB_SOURCE)],
@@ -84,7 +105,7 @@ def native_library(folder):
     )
     cc_binary(
         name = folder + LIBRARY,
-        srcs = native.glob(SOURCES, exclude = SIMD_SOURCES + GPU_SHARED_SOURCES),
+        srcs = native.glob(SOURCES, exclude = CPU_SOURCES + GPU_SHARED_SOURCES),
         additional_linker_inputs = [":" + STUB, _file(EXPORTS_LINUX)],
         copts = _BASE_COPTS,
         # The stub by its path and not as a dependency, which would have the library
@@ -95,13 +116,35 @@ def native_library(folder):
         }),
         linkshared = True,
         visibility = ["//visibility:public"],
-        deps = [":headers", ":shared"] + select({
-            _X86_64: _simd_libraries(SIMD_X86_64),
-            _ARM64: baseline + _simd_libraries(SIMD_ARM64_TOO),
-            "//conditions:default": baseline,
-        }),
+        deps = [":headers", ":cpu", ":shared"] + simd,
     )
-    return ":" + folder + LIBRARY
+    return [":" + folder + LIBRARY, ":" + folder + INFERENCE_LIBRARY]
+
+def _session_library(folder, simd):
+    """The library of sessions, with the libraries `simd` of the instruction sets."""
+    cc_library(
+        name = "session",
+        srcs = native.glob(SESSION_SOURCES),
+        hdrs = native.glob(["include/*.h"]),
+        copts = _BASE_COPTS + SESSION_COPTS,
+        linkstatic = True,
+        deps = [":headers"],
+        alwayslink = True,
+    )
+    cc_binary(
+        name = folder + INFERENCE_LIBRARY,
+        # The backend is in the target "cpu".
+        srcs = native.glob(INFERENCE_SOURCES, exclude = CPU_SOURCES),
+        additional_linker_inputs = [_file(INFERENCE_EXPORTS_LINUX)],
+        copts = _BASE_COPTS,
+        linkopts = select({
+            _MACOS: LINKOPTS_MACOS,
+            "//conditions:default": INFERENCE_LINKOPTS_LINUX,
+        }),
+        linkshared = True,
+        visibility = ["//visibility:public"],
+        deps = [":session", ":cpu", ":headers"] + simd,
+    )
 
 def cuda_library(folder):
     """The library of kernels for CUDA in a folder, on Linux, and what it is called with there.

@@ -86,8 +86,7 @@ bool ReadOptions(const tf_lstm_ops_session_options* options, int* threads,
   if (options->threads < 0 || options->threads > kMaxThreads) {
     return Fail(error, codes::kInvalidArgument,
                 "options.threads is %" PRId32 ", must be from 0 to %d",
-                options->threads,
-                kMaxThreads);
+                options->threads, kMaxThreads);
   }
   *threads = std::max(options->threads, 1);
   return true;

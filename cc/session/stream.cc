@@ -10,16 +10,26 @@
 namespace tf_lstm_ops::session {
 namespace {
 
-// The most steps of a block. The memory of a stream grows with it; longer
-// blocks hardly save time.
-constexpr int64_t kBlockSteps = 32;
+// The most steps of a block. Longer blocks hardly save time.
+constexpr int64_t kMaxBlockSteps = 32;
+// Blocks are shorter where an array of a block would have more floats.
+constexpr int64_t kMaxBlockFloats = int64_t{1} << 22;
 
-// The largest power of two up to kBlockSteps and `steps`. With few lengths of
-// blocks, one call of each allocates all memory.
-int64_t BlockSteps(int64_t steps) {
-  int64_t block = kBlockSteps;
-  while (block > steps) block /= 2;
-  return block;
+// The largest power of two up to `most`, itself one, and `steps`. With few
+// lengths of blocks, one call of each allocates all memory.
+int64_t BlockSteps(int64_t steps, int64_t most) {
+  while (most > steps) most /= 2;
+  return most;
+}
+
+// The most steps of a block of `row` floats for each step.
+int64_t MaxBlockSteps(int64_t row) {
+  return BlockSteps(std::max<int64_t>(kMaxBlockFloats / row, 1),
+                    kMaxBlockSteps);
+}
+
+int64_t MaxFeatures(const Session& session) {
+  return std::max(session.input_size(), session.max_features());
 }
 
 // Copies rows of `size` floats between arrays with different strides.
@@ -67,15 +77,17 @@ bool Stream::Check(const Session& session, int64_t batch, Error* error) {
   const int64_t features = std::max(
       {session.max_features(), session.input_size(), session.state_size()});
   int64_t size;
-  return ArraySize(batch, kBlockSteps, features, &size) ||
+  return ArraySize(batch, kMaxBlockSteps, features, &size) ||
          Fail(error, kInvalidArgument,
               "batch is %" PRId64 ", too large for arrays", batch);
 }
 
 Stream::Stream(const Session& session, int64_t batch)
-    : session_(session), batch_(batch) {
+    : session_(session),
+      batch_(batch),
+      block_steps_(MaxBlockSteps(batch * MaxFeatures(session))) {
   const std::vector<Layer>& layers = session.layers();
-  const int64_t rows = batch * kBlockSteps;
+  const int64_t rows = batch * block_steps_;
   for (float*& buffer : rows_) {
     buffer = Allocate(rows * session.max_features());
   }
@@ -118,20 +130,19 @@ void Stream::AllocateStates() {
     }
     if (states.by_row) scratch = std::max(scratch, frozen.row_scratch());
     if (layer.takes_last_step()) {
-      sequence_ = Allocate(batch_ * kBlockSteps * layer.hidden_size);
+      sequence_ = Allocate(batch_ * block_steps_ * layer.hidden_size);
     }
   }
   scratch_ = Allocate(scratch);
 }
 
 void Stream::WarmUp() {
-  const int64_t features =
-      std::max(session_.input_size(), session_.max_features());
-  const float* x = Allocate(batch_ * kBlockSteps * features);
-  float* y = Allocate(batch_ * kBlockSteps * features);
+  const int64_t features = MaxFeatures(session_);
+  const float* x = Allocate(batch_ * block_steps_ * features);
+  float* y = Allocate(batch_ * block_steps_ * features);
   for (size_t k = 0; k < states_.size(); ++k) {
     if (states_[k].h_size == 0 || states_[k].by_row) continue;
-    for (int64_t steps = 1; steps <= kBlockSteps; steps *= 2) {
+    for (int64_t steps = 1; steps <= block_steps_; steps *= 2) {
       RunValid(k, steps, steps, x, y);
     }
   }
@@ -190,7 +201,7 @@ void Stream::RunBlocks(int64_t steps, const float* x, float* y) {
   const int64_t outputs = session_.output_size();
   const bool is_sequence = session_.returns_sequence();
   for (int64_t first = 0; first < steps;) {
-    const int64_t block = BlockSteps(steps - first);
+    const int64_t block = BlockSteps(steps - first, block_steps_);
     const bool is_last = first + block == steps;
     const bool is_whole = batch_ == 1 || block == steps;
     const float* from = x + first * inputs;

@@ -59,6 +59,7 @@ class Stream {
 
   const Session& session_;
   const int64_t batch_;
+  const int64_t block_steps_;  // the most steps of a block, a power of two
   std::atomic_flag is_used_ = ATOMIC_FLAG_INIT;
   std::vector<std::unique_ptr<AlignedBuffer>> buffers_;
   std::vector<LayerStates> states_;  // by layer; empty of other layers

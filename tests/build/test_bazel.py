@@ -43,10 +43,13 @@ def test_bazel_uses_every_list(root, flags):
 
 def test_setup_uses_every_list(root, native, flags):
     tree = ast.parse((root / "build_defs" / "native.py").read_text())
-    # LINKOPTS_LINUX names the file of exported symbols, which Bazel must know as an input. Sources
+    # The LINKOPTS name the files of exported symbols, which Bazel must know as an input. Sources
     # that libraries share are in the list of each library; Bazel makes a target of them.
-    assert flags - strings(tree) == {"EXPORTS_LINUX", "GPU_SHARED_SOURCES"}
-    assert any(native.FLAGS["EXPORTS_LINUX"] in option for option in native.FLAGS["LINKOPTS_LINUX"])
+    exports = {"EXPORTS_LINUX", "INFERENCE_EXPORTS_LINUX"}
+    assert flags - strings(tree) == {*exports, "CPU_SOURCES", "GPU_SHARED_SOURCES"}
+    for name in exports:
+        options = native.FLAGS[name.replace("EXPORTS", "LINKOPTS")]
+        assert any(native.FLAGS[name] in option for option in options)
 
 
 def test_neither_adds_flags_of_its_own(root):
@@ -98,7 +101,8 @@ def test_bazel_compiles_with_the_same_flags(bazel, native):
     machine = os.uname().machine
     expected = {
         (unit.source, unit.flags[-1] if "SIMD" in unit.flags[-1] else ""): unit.flags
-        for unit in [*native.units(machine), *native.cuda_units(machine)]
+        for f in (native.units, native.cuda_units, native.inference_units)
+        for unit in f(machine)
     }
     compiled.pop((native.FLAGS["STUB_SOURCE"], ""))
     assert compiled.keys() == expected.keys()

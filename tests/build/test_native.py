@@ -33,7 +33,8 @@ def cc_files(root):
 @pytest.mark.parametrize("machine", LEVELS)
 def test_every_source_is_compiled_once_or_once_per_instruction_set(native, root, machine):
     compiled = collections.defaultdict(list)
-    for unit in native.units(machine):
+    units = [*native.units(machine), *native.inference_units(machine)]
+    for unit in {unit.object: unit for unit in units}.values():
         [level] = [f.partition("=")[2] for f in unit.flags if "_SIMD=" in f] or [None]
         compiled[unit.source].append(level)
     expected = {
@@ -55,18 +56,28 @@ def test_cuda_library_has_its_backend_whole_and_no_other(native, root):
     assert not [s for s in sources if "stream_library" in s]
 
 
+def test_inference_library_has_nothing_of_tensorflow(native):
+    sources = {unit.source for unit in native.inference_units("x86_64")}
+    folders = {source.rpartition("/")[0] for source in sources}
+    assert folders == {"cc/session", "cc/core", "cc/backends/cpu", "cc/backends/cpu/simd"}
+    # The others include core/status.h, which needs string streams.
+    assert {s for s in sources if s.startswith("cc/core/")} == {"cc/core/packed_sequence.cc"}
+
+
 @pytest.mark.parametrize("machine", LEVELS)
 def test_libraries_share_objects(native, machine):
     """An object has one source and one command, so that one compilation serves all libraries."""
     libraries = [f(machine) for f in (native.units, native.cuda_units, native.metal_units)]
-    by_object = {}
-    for units in libraries:
+    inference, by_object = native.inference_units(machine), {}
+    for units in [*libraries, inference]:
         assert len({unit.object for unit in units}) == len(units)
         for unit in units:
             assert by_object.setdefault(unit.object, unit) == unit
     sources = [{unit.source for unit in units} for units in libraries]
     shared = set.intersection(*sources)
     assert shared == set(native._glob(native.FLAGS["GPU_SHARED_SOURCES"])) != set()
+    own = {unit.source for unit in inference} - sources[0]
+    assert own == set(native._glob(native.FLAGS["SESSION_SOURCES"])) != set()
 
 
 def test_long_compilations_come_first(native):
@@ -80,10 +91,11 @@ def test_long_compilations_come_first(native):
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_instruction_sets_are_linked_last_and_in_ascending_order(native, cxx, tmp_path):
+@pytest.mark.parametrize("library", ["tf_lstm_ops.so", "libtf_lstm_ops_inference.so"])
+def test_instruction_sets_are_linked_last_and_in_ascending_order(native, cxx, tmp_path, library):
     """Otherwise an inline function of a newer one would run on processors that lack it."""
-    objects = [unit.object for unit in native.units("x86_64")]
-    command = native.link_command(objects, tmp_path, tmp_path / "library.so", "Linux")
+    objects = [unit.object for unit in native.library_units(library, "x86_64")]
+    command = native.link_command(objects, tmp_path, tmp_path / library, "Linux")
     linked = [argument for argument in command if argument.endswith(".o")]
     levels = [level(name) for name in linked]
     assert len(linked) == len(objects)
@@ -195,7 +207,7 @@ def test_without_the_metal_library_the_package_is_built(native, monkeypatch, tmp
             raise native.BuildError("this SDK is too old")
 
     monkeypatch.setattr(native, "build", build)
-    assert native.build_possible(outputs, tmp_path) == outputs[:1]
+    assert native.build_possible(outputs, tmp_path) == outputs[:-1]
     message = capsys.readouterr().err
     assert "built without tf_lstm_ops_metal.so" in message and "this SDK is too old" in message
 

@@ -6,6 +6,7 @@ It needs NumPy only.
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from pathlib import Path
@@ -44,6 +45,14 @@ FUNCTIONS = {
     "stream_get_state": [c_void_p, _FLOATS, c_int64, _ERROR],
     "stream_set_state": [c_void_p, _FLOATS, c_int64, _ERROR],
 }
+
+
+def path() -> Path:
+    """The library of the installed package, which is not imported: it may need TensorFlow."""
+    override = os.environ.get("TF_LSTM_OPS_INFERENCE_LIBRARY")
+    spec = importlib.util.find_spec("tf_lstm_ops")
+    assert spec and spec.origin
+    return Path(override or Path(spec.origin).parent / "_lib" / "libtf_lstm_ops_inference.so")
 
 
 def load(path: Path) -> ctypes.CDLL:

@@ -12,6 +12,8 @@ from tf_lstm_ops import keras as ours
 from tf_lstm_ops.inference import Session
 
 Array = np.ndarray
+# Keras says so of a Sequential model, whose layers get the mask all the same.
+pytestmark = pytest.mark.filterwarnings("ignore:.*does not support masking:UserWarning")
 BATCH, STEPS, INPUTS = 5, 7, 6
 
 
@@ -114,6 +116,7 @@ def test_our_layers_bit_for_bit(kind: str, sequences: bool, rng: np.random.Gener
     for name, mask in masks(rng).items():
         want = model(x, mask=mask).numpy()
         np.testing.assert_array_equal(session(x, mask), want, err_msg=name)
+        assert mask is None or np.any(want != session(x))  # the model has not lost the mask
 
 
 @pytest.mark.parametrize("kind", STACKS)

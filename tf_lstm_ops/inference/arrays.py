@@ -67,13 +67,13 @@ def pointer(array: npt.NDArray[Any]) -> int:
     return address
 
 
-def checked_out(out: Any, shape: tuple[int, ...], x: npt.NDArray[Any]) -> Floats:
+def checked_out(out: Any, shape: tuple[int, ...], x: npt.NDArray[Any] | None) -> Floats:
     """Checks the argument out.
 
     Args:
       out: the argument; None: a new array.
       shape: of the output.
-      x: the input, whose memory must be another one.
+      x: the input, whose memory must be another one; None: it may be the same.
 
     Returns:
       float32, contiguous, of this shape.
@@ -91,6 +91,6 @@ def checked_out(out: Any, shape: tuple[int, ...], x: npt.NDArray[Any]) -> Floats
         raise ValueError(f"out must have the shape {shape}. Received: {out.shape}")
     if not (out.flags.c_contiguous and out.flags.writeable):
         raise ValueError("out must be C-contiguous and writeable")
-    if np.may_share_memory(out, x):
+    if x is not None and np.may_share_memory(out, x):
         raise ValueError("out must not share memory with x")
     return out

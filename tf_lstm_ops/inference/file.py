@@ -156,10 +156,10 @@ def summary(content: Array) -> Summary:
     Returns:
       The summary.
     """
-    _, _, count, _, _ = _HEADER.unpack_from(content)
+    _, _, count, _, _ = _HEADER.unpack_from(content.data)
     sizes: list[int] = []
     for index in range(count):
-        fields = _RECORD.unpack_from(content, _HEADER.size + index * _RECORD.size)
+        fields = _RECORD.unpack_from(content.data, _HEADER.size + index * _RECORD.size)
         kind, cell, units, hidden = fields[0], fields[1], fields[9], fields[10]
         if kind == RECURRENT:
             sizes += [hidden, units] if cell in (LSTM, LAYER_NORM_LSTM) else [hidden]

@@ -10,6 +10,7 @@ import keras
 
 from tf_lstm_ops import _keras_private
 from tf_lstm_ops.inference import file, keras_layers
+from tf_lstm_ops.inference.recurrent_layers import unsupported
 
 _RECURRENT = (keras.layers.RNN, keras.layers.Bidirectional)
 
@@ -38,7 +39,7 @@ def layers_of(model: Any) -> list[file.Layer]:
     seen: set[int] = set()
     for layer in chain:
         if id(layer) in seen:
-            raise keras_layers.unsupported(layer, "the model calls it more than once")
+            raise unsupported(layer, "the model calls it more than once")
         seen.add(id(layer))
     _require_masks_pass(chain)
     described = [record for layer in chain for record in keras_layers.describe(layer)]
@@ -78,7 +79,7 @@ def _of_model(model: Any) -> Iterator[Any]:
         for layer in _functional_chain(model):
             yield from _of_layer(layer)
     else:
-        raise keras_layers.unsupported(
+        raise unsupported(
             model, f"{type(model).__name__} is a class of its own, whose call is not known"
         )
 
@@ -90,7 +91,7 @@ def _is_of_a_subclass(model: Any) -> bool:
 
 def _functional_chain(model: Any) -> list[Any]:
     if len(model.inputs) != 1 or len(model.outputs) != 1:
-        raise keras_layers.unsupported(
+        raise unsupported(
             model,
             f"it has {len(model.inputs)} inputs and {len(model.outputs)} outputs, not one of each",
         )
@@ -99,14 +100,12 @@ def _functional_chain(model: Any) -> list[Any]:
     while tensor is not model.inputs[0]:
         layer, inputs, args, kwargs = _keras_private.producer(tensor)
         if not isinstance(layer, keras.Layer):
-            raise keras_layers.unsupported(layer, f"it is {type(layer).__name__}, not a layer")
+            raise unsupported(layer, f"it is {type(layer).__name__}, not a layer")
         if len(inputs) != 1:
-            raise keras_layers.unsupported(
-                layer, f"it has {len(inputs)} inputs, and the layers must be a chain"
-            )
+            raise unsupported(layer, f"it has {len(inputs)} inputs, and the layers must be a chain")
         given = [*args[1:], *kwargs.values()]
         if any(value is not None and value is not False for value in given):
-            raise keras_layers.unsupported(layer, "its call has further arguments")
+            raise unsupported(layer, "its call has further arguments")
         layers.append(layer)
         tensor = inputs[0]
     return layers[::-1]
@@ -156,7 +155,7 @@ def _require_masks_pass(chain: list[Any]) -> None:
     masking, stopped = False, None
     for layer in chain:
         if stopped and isinstance(layer, _RECURRENT):
-            raise keras_layers.unsupported(
+            raise unsupported(
                 stopped, f"it does not pass the mask of the Masking layer on to layer {layer.name}"
             )
         masking = masking or type(layer) is keras.layers.Masking

@@ -94,7 +94,7 @@ def _recurrent(layer: Any) -> Iterator[file.Layer]:
 
 
 def _bidirectional(layer: Any) -> Iterator[file.Layer]:
-    parts = []
+    parts: list[file.Layer] = []
     for part in (layer.forward_layer, layer.backward_layer):
         if type(part) not in _LSTM and type(part) not in _GRU:
             raise unsupported(layer, f"its layer {part.name} is a {type(part).__name__}")

@@ -110,7 +110,10 @@ class Session:
         """
         threads = _checked_threads(threads)
         session = cls.__new__(cls)
-        session._open(_mapped(path), threads)
+        try:
+            session._open(_mapped(path), threads)
+        except ValueError as error:
+            raise ValueError(f"{os.fspath(path)}: {error}") from None
         return session
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -217,5 +220,5 @@ def _mapped(path: str | os.PathLike[str]) -> file.Array:
     """The bytes of a file, aligned."""
     with open(path, "rb") as source:
         if not os.fstat(source.fileno()).st_size:  # which cannot be mapped
-            return file.aligned(0)
+            raise ValueError("the file is empty")
         return np.frombuffer(mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 import weakref
 from collections.abc import Sequence
@@ -16,9 +17,13 @@ from tf_lstm_ops.inference.arrays import Floats
 if TYPE_CHECKING:
     from tf_lstm_ops.inference.session import Session
 
-# Elements of the input and output of one step that go through arrays of the stream: 64 KiB. A copy
-# of them takes less than to find the address of an array.
+# Elements, 64 KiB. Smaller inputs and outputs go through arrays of the stream: to copy them takes
+# less time than to find the addresses of the caller's arrays.
 _COPIED = 1 << 14
+# Shapes of x whose arrays a stream keeps. Streams have few: one step, and a block.
+_CALLS = 4
+
+_Call = tuple[Floats, Floats, tuple[Any, ...]]  # input, output, arguments
 
 
 class Stream:
@@ -26,7 +31,8 @@ class Stream:
 
     One thread at a time may use a stream; another one gets a RuntimeError. Streams of one session
     are independent of each other. A call releases the interpreter's lock. With the argument ``out``
-    it allocates no array if ``x`` is one step or contiguous and float32.
+    it allocates no array from the second call of a shape on, if ``x`` has at most 64 KiB or is
+    contiguous and float32.
 
     >>> import numpy as np
     >>> from tf_lstm_ops.inference import Session
@@ -65,26 +71,9 @@ class Stream:
         weakref.finalize(self, lambda kept, handle: close(handle), session, handle)
         self._handle = handle
         self._lock = threading.Lock()
-        self._prepare_step()
-
-    def _prepare_step(self) -> None:
-        """Makes the arrays and the arguments of calls of one step."""
-        sizes = [self.batch * size for size in (self.session.input_size, self.session.output_size)]
-        self._step_shape = (self.batch, self.session.input_size)
-        self._output_shape = (self.batch, self.session.output_size)
-        self._copies = max(sizes) <= _COPIED
         self._error = native.Error()
-        self._run = native.library().tf_lstm_ops_stream_run
-        if self._copies:
-            self._x = np.zeros(self._step_shape, np.float32)
-            self._y = np.zeros(self._output_shape, np.float32)
-            self._arguments = self._run_arguments(1, self._x, self._y)
-
-    def _run_arguments(self, steps: int, x: Floats, y: Floats) -> tuple[Any, ...]:
-        return (
-            *(self._handle, steps, arrays.pointer(x), x.size, arrays.pointer(y), y.size),
-            ctypes.addressof(self._error),
-        )
+        self._run = native.prepared("stream_run")
+        self._calls: dict[tuple[int, ...], _Call] = {}
 
     def __call__(self, x: Any, out: Floats | None = None) -> Floats:
         """Computes the next step or steps.
@@ -109,35 +98,60 @@ class Stream:
         try:
             if type(x) is not np.ndarray or x.dtype.kind not in "fiub":
                 x = arrays.as_array("x", x)
-            if x.shape != self._step_shape or not self._copies:
-                return self._run_steps(x, out)
+            call = self._calls.get(x.shape) or self._prepare(x.shape)
+            if call is None:
+                return self._run_in_place(x, out)
+            own_x, own_y, arguments = call
             if out is not None:
-                arrays.checked_out(out, self._output_shape, self._x)
-            self._x[...] = x
-            if code := self._run(*self._arguments):
+                arrays.checked_out(out, own_y.shape, None)
+            own_x[...] = x
+            if code := self._run(*arguments):
                 native.fail(code, self._error)
             if out is None:
-                return self._y.copy()
-            out[...] = self._y
+                return own_y.copy()
+            out[...] = own_y
             return out
         finally:
             self._lock.release()
 
-    def _run_steps(self, x: Any, out: Floats | None) -> Floats:
-        """Computes steps from and to the caller's arrays."""
-        batch, size = self._step_shape
-        steps = 1 if x.ndim == 2 else x.shape[1] if x.ndim == 3 else 0
-        if (*x.shape[:1], *x.shape[-1:]) != self._step_shape or steps < 1:
+    def _prepare(self, shape: tuple[int, ...]) -> _Call | None:
+        """Makes what a call with x of this shape needs; None if its arrays are not copied."""
+        output_shape = self._output_shape(shape)
+        if max(math.prod(shape), math.prod(output_shape)) > _COPIED:
+            return None
+        if len(self._calls) == _CALLS:
+            self._calls.clear()
+        x, y = np.zeros(shape, np.float32), np.zeros(output_shape, np.float32)
+        self._calls[shape] = call = x, y, self._arguments(x, y)
+        return call
+
+    def _output_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Checks the shape of x. Returns that of the output."""
+        batch, size = self.batch, self.session.input_size
+        steps = {2: 1, 3: shape[1]}.get(len(shape), 0) if len(shape) > 1 else 0
+        if steps < 1 or (shape[0], shape[-1]) != (batch, size):
             raise ValueError(
                 f"x must have the shape [{batch}, {size}], or [{batch}, steps, {size}] with one or "
-                f"more steps. Received: {x.shape}"
+                f"more steps. Received: {shape}"
             )
-        shape = self._output_shape
-        if x.ndim == 3 and self.session.returns_sequence:
-            shape = (batch, steps, shape[1])
+        between = shape[1:-1] if self.session.returns_sequence else ()
+        return (batch, *between, self.session.output_size)
+
+    def _arguments(self, x: Floats, y: Floats) -> tuple[Any, ...]:
+        """The arguments of tf_lstm_ops_stream_run."""
+        steps = x.size // (self.batch * self.session.input_size)
+        return (
+            *(self._handle, ctypes.c_int64(steps)),
+            *(ctypes.c_void_p(arrays.pointer(x)), ctypes.c_int64(x.size)),
+            *(ctypes.c_void_p(arrays.pointer(y)), ctypes.c_int64(y.size)),
+            ctypes.c_void_p(ctypes.addressof(self._error)),
+        )
+
+    def _run_in_place(self, x: Any, out: Floats | None) -> Floats:
+        """Computes steps from and to the caller's arrays."""
         floats = arrays.as_floats(x)
-        out = arrays.checked_out(out, shape, floats)
-        if code := self._run(*self._run_arguments(steps, floats, out)):
+        out = arrays.checked_out(out, self._output_shape(x.shape), floats)
+        if code := self._run(*self._arguments(floats, out)):
             native.fail(code, self._error)
         return out
 

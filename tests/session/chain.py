@@ -1,0 +1,136 @@
+"""What a session computes, in NumPy with float64, from the layers of session_file.
+
+The recurrent layers are those of tests/oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from oracle import keras_gru, keras_lstm, keras_lstm_v2, layer_norm
+
+from . import session_file as f
+
+Array = np.ndarray
+NAMES = {number: name for name, number in f.FUNCTIONS.items()}
+
+
+def name_of(function: str | int) -> str:
+    return function if isinstance(function, str) else NAMES[function]
+
+
+def activate(function: str | int, x: Array) -> Array:
+    name = name_of(function)
+    if name == "softmax":
+        e = np.exp(x - x.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True)
+    return keras_lstm_v2.ACTIVATIONS[name](x)
+
+
+def _lstm(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, backwards: bool):
+    """Outputs in the order of computation, h and c."""
+    hidden = layer.units if layer.hidden_size is None else layer.hidden_size
+    states = (np.zeros((len(x), hidden)), np.zeros((len(x), layer.units)))
+    weights = (a["kernel"], a["recurrent_kernel"], a.get("bias", np.zeros(4 * layer.units)))
+    peephole = a.get("peephole", np.zeros((3, layer.units)))
+    names = [name_of(layer.activation), name_of(layer.recurrent_activation)]
+    if "projection" in a or names != ["tanh", "sigmoid"]:
+        assert layer.number == 0, "this oracle does not clip"
+        projection = a.get("projection", np.eye(layer.units))
+        return keras_lstm_v2.keras_lstm_v2(
+            keras_lstm_v2.Arguments(x, *states, *weights, peephole, projection),
+            **dict(zip(["activation", "recurrent_activation"], names, strict=True)),
+            mask=mask,
+            go_backwards=backwards,
+        )
+    options = keras_lstm.Options(mask, backwards, cell_clip=layer.number or None)
+    return keras_lstm.keras_lstm(keras_lstm.Arguments(x, *states, *weights, peephole), options)
+
+
+def _gru(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, backwards: bool):
+    bias = a.get("bias", np.zeros(3 * layer.units))
+    if layer.cell == f.GRU:
+        bias = np.stack([bias, a.get("recurrent_bias", np.zeros(3 * layer.units))])
+    h = np.zeros((len(x), layer.units))
+    arguments = keras_gru.Arguments(x, h, a["kernel"], a["recurrent_kernel"], bias)
+    return keras_gru.keras_gru(arguments, keras_gru.Options(mask, backwards))
+
+
+def _layer_norm(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, backwards: bool):
+    states = np.zeros((len(x), layer.units))
+    is_lstm = layer.cell == f.LAYER_NORM_LSTM
+    gates, nothing = 4 if is_lstm else 3, np.zeros(0)
+    bias = a.get("bias", np.zeros(gates * layer.units))
+    if not is_lstm:
+        bias = np.stack([bias, a.get("recurrent_bias", np.zeros(3 * layer.units))])
+    state = (a["state_gamma"], a["state_beta"]) if is_lstm else (nothing, nothing)
+    arguments = layer_norm.Arguments(
+        *(x, states, states if is_lstm else nothing, a["kernel"], a["recurrent_kernel"]),
+        *(bias, a["input_gamma"], a["recurrent_gamma"], *state),
+    )
+    options = layer_norm.Options(
+        mask,
+        backwards,
+        epsilon=layer.epsilon,
+        carries_n=bool(layer.flags & f.CARRIES_NORMALIZED),
+    )
+    return layer_norm.layer_norm(arguments, options)
+
+
+CELLS = {
+    f.LSTM: _lstm,
+    f.GRU: _gru,
+    f.GRU_RESET_BEFORE: _gru,
+    f.LAYER_NORM_LSTM: _layer_norm,
+    f.LAYER_NORM_GRU: _layer_norm,
+}
+MERGES = {
+    f.CONCATENATE: lambda a, b: np.concatenate([a, b], axis=-1),
+    f.SUM: lambda a, b: a + b,
+    f.PRODUCT: lambda a, b: a * b,
+    f.AVERAGE: lambda a, b: (a + b) / 2,
+}
+
+
+def _recurrent(layer: f.Layer, x: Array, mask: Array | None) -> tuple[Array, list[Array]]:
+    """The output, and h and c of the first direction."""
+    results, outputs = [], []
+    for direction, arrays in enumerate(layer.arrays):
+        a = {name: np.asarray(values, np.float64) for name, values in arrays.items()}
+        backwards = layer.directions == f.BACKWARDS or direction == 1
+        result = CELLS[layer.cell](layer, a, x, mask, backwards)
+        output = result.outputs
+        if layer.flags & f.ZERO_OUTPUT and mask is not None:
+            in_order = mask[:, ::-1] if backwards else mask
+            output = output * in_order[:, :, None]
+        if not layer.flags & f.SEQUENCE:
+            output = output[:, -1]
+        elif backwards and not layer.flags & f.IN_ORDER:
+            output = output[:, ::-1]
+        results.append(result)
+        outputs.append(output)
+    is_lstm = layer.cell in (f.LSTM, f.LAYER_NORM_LSTM)
+    states = [results[0].h, *([results[0].c] if is_lstm else [])]
+    return MERGES[layer.merge](*outputs) if len(outputs) == 2 else outputs[0], states
+
+
+def run(
+    layers: Sequence[f.Layer], x: Array, mask: Array | None = None
+) -> tuple[Array, list[Array]]:
+    """The output of the last layer, and the final states of all recurrent layers."""
+    x, all_states = np.asarray(x, np.float64), []
+    mask = None if mask is None else np.asarray(mask, bool)
+    for layer in layers:
+        if layer.kind == f.RECURRENT:
+            x, states = _recurrent(layer, x, mask)
+            all_states += states
+        elif layer.kind == f.MASKING:
+            mask = (x != np.float32(layer.number)).any(axis=-1)
+            x = np.where(mask[:, :, None], x, 0)
+        else:
+            if layer.kind == f.DENSE:
+                [arrays] = layer.arrays
+                x = x @ arrays["kernel"].astype(np.float64) + arrays.get("bias", 0.0)
+            x = activate(layer.activation, x)
+    return x, all_states
