@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import plot_latency
 from one_row import page
 from one_row.cases import CASES, CELLS, Case, Layer
 from one_row.keras_model import keras_model
@@ -72,6 +73,16 @@ def test_page_has_times_and_ratios() -> None:
     assert "| gru I18 H18 T100 | 1234 (2000) | 2469 (3000) |" in lines
     assert "| gru I18 H18 T100 | 2.00 |" in lines
     assert "## One step of models" not in lines
+
+
+def test_plot_has_the_medians_and_the_best_backend(tmp_path: Path) -> None:
+    results = {f"lstm I1 H{n}": {"c": {"p50": n / 8, "p99": n}} for n in (8, 1024)}
+    record = {"results": results, "rtneural": {"lstm": {"16": {"one": 250.0, "two": 300.0}}}}
+    found = plot_latency.curves(record)
+    assert found == {"c": {8: 1.0}, "rtneural": {16: 0.25}}
+    assert "C stream: 1; RTNeural: 0.25." in plot_latency.description(found)
+    plot_latency.save(found, "dark", tmp_path / "plot.svg")
+    assert "C stream" in (tmp_path / "plot.svg").read_text()
 
 
 @pytest.mark.parametrize(("layers", "steps"), SEQUENCES)
