@@ -119,7 +119,8 @@ def _base(names: Sequence[str]) -> str | None:
 def _ratio(row: Mapping[str, Record], name: str, base: str) -> str:
     if name not in row or base not in row:
         return ""
-    return f"{row[name]['p50'] / row[base]['p50']:.2f}"
+    ratio = row[name]["p50"] / row[base]["p50"]
+    return f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.2f}"
 
 
 def _line(cells: Sequence[str]) -> str:
