@@ -28,7 +28,10 @@ _LIMITS = (
     *("MKL_ENABLE_INSTRUCTIONS", "XLA_FLAGS"),
 )
 
-_MEASURED = (":/cc", ":/tf_lstm_ops", ":/build_defs", ":/benchmarks/peers")  # from the root
+_MEASURED = (  # from the root
+    *(":/cc", ":/tf_lstm_ops", ":/build_defs"),
+    *(":/benchmarks/peers", ":/benchmarks/one_row", ":/benchmarks/latency_stream.c"),
+)
 
 
 def describe(capacity: Capacity) -> dict[str, Any]:
