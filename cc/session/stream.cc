@@ -121,7 +121,7 @@ void Stream::AllocateStates() {
     const cpu::FrozenLayer& frozen = session_.recurrent(k)->frozen();
     states.h_size = layer.hidden_size;
     states.c_size = layer.is_lstm() ? layer.units : 0;
-    states.by_row = batch_ == 1 && frozen.has_row_path();
+    states.by_row = batch_ == 1 && frozen.PrefersRow(session_.threads());
     const int64_t least = states.by_row ? frozen.row_floats() : 0;
     for (StreamStates* s : {&states.now, &states.next}) {
       s->h = Allocate(std::max(least, batch_ * states.h_size));
@@ -240,7 +240,7 @@ void Stream::RunBlock(int64_t steps, const float* x, bool is_last, float* y) {
     } else if (layer.kind == kRecurrent) {
       RunRecurrent(k, steps, x, valid, to);
     } else if (layer.kind == kDense) {
-      RunDense(layer, x, rows, to);
+      session_.RunDense(k, x, rows, to);
     } else if (layer.kind == kActivation) {
       Activate(layer.activation, x, rows, layer.units, to);
     } else {
@@ -270,7 +270,8 @@ void Stream::RunValid(size_t layer, int64_t time, int64_t steps, const float* x,
   if (states.by_row) {
     recurrent.frozen().RunRow({steps, x, session_.layers()[layer].input_size, y,
                                states.h_size, states.now.h, states.now.c,
-                               scratch_});
+                               scratch_, states.reverse});
+    states.reverse ^= steps % 2 == 1;
     return;
   }
   recurrent.RunSteps({batch_, time, steps, x, y}, states.now, states.next,

@@ -39,6 +39,7 @@ class Stream {
     int64_t h_size;     // P
     int64_t c_size;     // H of an LSTM, else 0
     bool by_row;        // whether FrozenLayer::RunRow computes the layer
+    bool reverse;       // of RowSteps
   };
 
   float* Allocate(int64_t floats);

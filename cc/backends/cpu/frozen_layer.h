@@ -34,8 +34,9 @@ class FrozenLayer {
                   const PackedSequence* valid, int count, int threads,
                   CallMemory* memory);
 
-  // Whether RunRow serves the layer.
-  bool has_row_path() const;
+  // Whether RunRow serves the layer, and is not slower than Run with so many
+  // threads for a step.
+  bool PrefersRow(int threads) const;
   int64_t row_floats() const;
   int64_t row_scratch() const;
   // Computes steps of one row on the calling thread. The states have

@@ -124,8 +124,8 @@ TF_LSTM_OPS_INLINE void Store(VecT<float> v, BFloat16* to) {
   std::memcpy(to, &bits, sizeof bits);
 }
 
-#if defined(__AVX512F__)
 // LoadN and StoreN of fewer lanes than all.
+#if defined(__AVX512F__)
 TF_LSTM_OPS_INLINE unsigned MaskOf(int64_t n) {
   return n <= 0 ? 0 : (1u << n) - 1;
 }
@@ -142,32 +142,33 @@ TF_LSTM_OPS_INLINE void StoreSome(VecT<double> v, double* to, int64_t n) {
   _mm512_mask_storeu_pd(to, static_cast<__mmask8>(MaskOf(n)), v);
 }
 #endif
-
-// The first n lanes; the others are zero.
+// Not inlined: the kernels have dozens of calls, most of which never run.
 template <class T>
-TF_LSTM_OPS_INLINE VecT<T> LoadN(const T* from, int64_t n) {
-  if (n >= kLanes<T>) return Load(from);
-#if defined(__AVX512F__)
-  if constexpr (std::is_floating_point_v<T>) return LoadSome(from, n);
-#endif
+TF_LSTM_OPS_NOINLINE VecT<T> LoadSome(const T* from, int64_t n) {
   T lanes[kLanes<T>] = {};
   for (int k = 0; k < kLanes<T>; ++k) {
     if (k < n) lanes[k] = from[k];
   }
   return Load(lanes);
 }
-
 template <class T>
-TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
-  if (n >= kLanes<T>) return Store(v, to);
-#if defined(__AVX512F__)
-  if constexpr (std::is_floating_point_v<T>) return StoreSome(v, to, n);
-#endif
+TF_LSTM_OPS_NOINLINE void StoreSome(VecT<T> v, T* to, int64_t n) {
   T lanes[kLanes<T>];
   Store(v, lanes);
   for (int k = 0; k < kLanes<T>; ++k) {
     if (k < n) std::memcpy(to + k, &lanes[k], sizeof(T));
   }
+}
+
+// The first n lanes; the others are zero.
+template <class T>
+TF_LSTM_OPS_INLINE VecT<T> LoadN(const T* from, int64_t n) {
+  return n >= kLanes<T> ? Load(from) : LoadSome(from, n);
+}
+
+template <class T>
+TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
+  n >= kLanes<T> ? Store(v, to) : StoreSome(v, to, n);
 }
 
 // Returns the lanes k... of the concatenation of `a` and `b`.
