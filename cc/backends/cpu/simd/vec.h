@@ -141,6 +141,28 @@ TF_LSTM_OPS_INLINE void StoreSome(VecT<float> v, float* to, int64_t n) {
 TF_LSTM_OPS_INLINE void StoreSome(VecT<double> v, double* to, int64_t n) {
   _mm512_mask_storeu_pd(to, static_cast<__mmask8>(MaskOf(n)), v);
 }
+#elif defined(__AVX2__)
+TF_LSTM_OPS_INLINE VecT<float> LoadSome(const float* from, int64_t n) {
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i count = _mm256_set1_epi32(static_cast<int>(n));
+  return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(count, lane));
+}
+// In halves: a masked store is slow on AMD's processors.
+TF_LSTM_OPS_INLINE void StoreSome(VecT<float> v, float* to, int64_t n) {
+  if (n <= 0) return;
+  __m128 part = _mm256_castps256_ps128(v);
+  if (n & 4) {
+    _mm_storeu_ps(to, part);
+    part = _mm256_extractf128_ps(v, 1);
+    to += 4;
+  }
+  if (n & 2) {
+    _mm_storel_pi(reinterpret_cast<__m64*>(to), part);
+    part = _mm_movehl_ps(part, part);
+    to += 2;
+  }
+  if (n & 1) _mm_store_ss(to, part);
+}
 #endif
 // Not inlined: the kernels have dozens of calls, most of which never run.
 template <class T>
