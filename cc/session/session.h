@@ -61,9 +61,9 @@ class Session {
   // not overlap x. The bits of a row do not depend on the number of rows.
   void RunDense(size_t k, const float* x, int64_t rows, float* y) const;
 
-  // Computes whole sequences. Thread-safe. After the first call of a shape,
-  // calls without a mask allocate nothing. Error: InvalidArgument. Throws
-  // std::bad_alloc.
+  // Computes whole sequences. Thread-safe. After the first call of a shape and
+  // with the most valid steps, calls allocate nothing. Error: InvalidArgument.
+  // Throws std::bad_alloc.
   bool Run(const SessionCall& call, Error* error) const;
 
  private:

@@ -85,6 +85,8 @@ bool Stream::Check(const Session& session, int64_t batch, Error* error) {
 Stream::Stream(const Session& session, int64_t batch)
     : session_(session),
       batch_(batch),
+      step_inputs_(batch * session.input_size()),
+      step_outputs_(batch * session.output_size()),
       block_steps_(MaxBlockSteps(batch * MaxFeatures(session))) {
   const std::vector<Layer>& layers = session.layers();
   const int64_t rows = batch * block_steps_;
@@ -189,10 +191,16 @@ bool Stream::CheckRun(int64_t steps, const float* x, int64_t x_count,
 
 bool Stream::Run(int64_t steps, const float* x, int64_t x_count, float* y,
                  int64_t y_count, Error* error) {
-  if (!CheckRun(steps, x, x_count, y, y_count, error)) return false;
+  const bool is_step = steps == 1 && x && y && x_count == step_inputs_ &&
+                       y_count == step_outputs_;
+  if (!is_step && !CheckRun(steps, x, x_count, y, y_count, error)) return false;
   const Claim claim(this, error);
   if (!claim) return false;
-  RunBlocks(steps, x, y);
+  if (is_step) {
+    RunBlock(1, x, true, y);
+  } else {
+    RunBlocks(steps, x, y);
+  }
   return true;
 }
 

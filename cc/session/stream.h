@@ -60,6 +60,7 @@ class Stream {
 
   const Session& session_;
   const int64_t batch_;
+  const int64_t step_inputs_, step_outputs_;  // elements of a step's arrays
   const int64_t block_steps_;  // the most steps of a block, a power of two
   std::atomic_flag is_used_ = ATOMIC_FLAG_INIT;
   std::vector<std::unique_ptr<AlignedBuffer>> buffers_;

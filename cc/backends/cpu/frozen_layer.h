@@ -28,8 +28,8 @@ class FrozenLayer {
   // does. The members config and weights of passes[k] are set to those of
   // layers[k]; nothing is saved. States must be given and contiguous: h0 and,
   // of an LSTM, c0. Thread-safe, with a `memory` for each thread. Once the
-  // memory is large enough, a call without masked steps allocates nothing; with
-  // one thread it takes no lock. Throws std::bad_alloc.
+  // memory is large enough, a call allocates nothing; with one thread it takes
+  // no lock. Throws std::bad_alloc.
   static void Run(const FrozenLayer* const* layers, LayerForward<float>* passes,
                   const PackedSequence* valid, int count, int threads,
                   CallMemory* memory);
