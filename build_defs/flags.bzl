@@ -125,6 +125,7 @@ INFERENCE_LINKOPTS_LINUX = [
 ]
 INFERENCE_LINKOPTS_MACOS = [
     "-pthread",
+    "-Wl,-undefined,dynamic_lookup",
     "-Wl,-exported_symbol,_tf_lstm_ops_api_version",
     "-Wl,-exported_symbol,_tf_lstm_ops_code_text",
     "-Wl,-exported_symbol,_tf_lstm_ops_selected_instruction_set",
@@ -164,7 +165,10 @@ ARCHIVE_LINKOPTS = [
 ]
 ARCHIVE_ROOT = "-Wl,-u,"  # before the name of a function that must stay
 ARCHIVE_RUNTIME = ["-l:libstdc++.a"]
-ARCHIVE_OBJCOPY_OPTS = ["--strip-unneeded"]
+
+# objcopy makes weak symbols local, but not those that GCC marks as unique in a process.
+ARCHIVE_WEAK_OPTS = ["--wildcard", "--weaken-symbol=_Z*"]
+ARCHIVE_LOCAL_OPTS = ["--strip-unneeded"]
 ARCHIVE_GLOBAL = "--keep-global-symbol="
 ARCHIVE_AR_OPTS = ["rcsD"]
 

@@ -63,7 +63,8 @@ def archive_commands(
     inputs = [*map(str, objects), *flags["ARCHIVE_RUNTIME"]]
     return [
         [*linker, *flags["ARCHIVE_LINKOPTS"], *roots, *inputs, "-o", str(whole)],
-        [*_tool("objcopy"), *flags["ARCHIVE_OBJCOPY_OPTS"], *kept, str(whole), str(member)],
+        [*_tool("objcopy"), *flags["ARCHIVE_WEAK_OPTS"], str(whole)],
+        [*_tool("objcopy"), *flags["ARCHIVE_LOCAL_OPTS"], *kept, str(whole), str(member)],
         [*_tool("ar"), *flags["ARCHIVE_AR_OPTS"], str(archive), str(member)],
     ]
 
@@ -88,8 +89,8 @@ def write(libraries: Path, has_archive: bool) -> None:
         _write_template(static, pkgconfig)
     else:
         (pkgconfig / static).unlink(missing_ok=True)
-    for name in (f"{NAME}-config.cmake", f"{NAME}-config-version.cmake"):
-        _write_template(name, libraries / "cmake" / NAME)
+    for template in sorted(FOLDER.glob("*.cmake")):
+        _write_template(template.name, libraries / "cmake" / NAME)
 
 
 def _write_template(name: str, folder: Path) -> None:
