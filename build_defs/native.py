@@ -172,7 +172,7 @@ def stub_command(folder: Path) -> list[str]:
 
 def build(outputs: Sequence[Path], folder: Path, jobs: int | None = None) -> None:
     """Compiles and links libraries for this machine. The sources of the stream library are copied
-    beside the library for CUDA, and the files for programs in C are written beside that of sessions.
+    beside the library for CUDA. Files for programs in C are written beside the library of sessions.
 
     A unit is compiled once for all libraries, and not at all where `folder` has its object from an
     earlier build and neither the command nor a file that it reads has changed since.

@@ -3,8 +3,8 @@
 Accepts the options of the package's build. Compiles and links with ziglang's clang. libc++ becomes
 a part of each library, so the libraries need only the C library of the system. The first argument
 is zig's name of the platform, such as x86_64-linux-gnu.2.28, for glibc 2.28, or x86_64-windows-gnu.
-GNU's linker makes the one object of a static library, without groups of sections. Needs
-``pip install ziglang``.
+GNU's linker makes the one object of a static library: zig does not take the option that dissolves
+groups of sections. Needs ``pip install ziglang``.
 """
 
 from __future__ import annotations

@@ -183,6 +183,33 @@ def test_compiled_by_pkg_config(compiler, package, file, tmp_path, language, lib
     check(done.stdout, file)
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_commands_of_the_readme(compiler, package, file, tmp_path, number):
+    """One links the static library, the other one the shared library."""
+    if shutil.which("pkg-config") is None:
+        pytest.skip("pkg-config is not installed")
+    readme = (ROOT / "examples" / "README.md").read_text()
+    commands = re.findall(r"^cc (.* stream\.c .*)$", readme, re.MULTILINE)
+    assert len(commands) == 2
+    if "_static" in commands[number]:
+        options(package, f"{NAME}_static", "parsed")
+    place = tmp_path / "place"  # a path without a space, for the shell's $(...)
+    shutil.copytree(package, place / "tf_lstm_ops")
+    libraries = place / "tf_lstm_ops" / "_lib"
+    paths = {"LIB": str(libraries), "PKG_CONFIG_PATH": str(libraries / "pkgconfig")}
+    shutil.copy(EXAMPLE, tmp_path)
+    command = f"{shlex.join([*compiler, '-x', 'c'])} {commands[number]}"
+    command = command.replace(" stream.c ", " stream.c -x none ")
+    subprocess.run(command, shell=True, cwd=tmp_path, env={**os.environ, **paths}, check=True)
+    done = subprocess.run(
+        [str(tmp_path / "stream"), str(file), str(BLOCK), str(COUNT)],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    check(done.stdout, file)
+
+
 def test_compiled_by_cmake(package, file, tmp_path):
     if shutil.which("cmake") is None:
         pytest.skip("CMake is not installed")
