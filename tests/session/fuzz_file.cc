@@ -46,11 +46,13 @@ void PrintMutation() {
   if (write(STDERR_FILENO, text, size) < 0) std::_Exit(2);
 }
 
+#if !defined(__SANITIZE_ADDRESS__)
 void OnSignal(int signal) {
   PrintMutation();
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }
+#endif
 
 void Require(bool condition, const char* what) {
   if (condition) return;

@@ -135,9 +135,11 @@ class Session:
             with open(temporary, "xb") as target:  # its permissions are those of the umask
                 target.write(self._content.data)
             os.replace(temporary, name)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
+        except BaseException as error:
+            with contextlib.suppress(OSError):
                 os.remove(temporary)
+            if isinstance(error, OSError):  # the user knows the name of the file only
+                error.filename, error.filename2 = name, None
             raise
 
     def __call__(self, x: Any, mask: Any = None, out: Floats | None = None) -> Floats:
