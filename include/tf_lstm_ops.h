@@ -14,7 +14,7 @@
  *
  * Ownership. The caller owns all arrays and structs. *_open creates an object,
  * *_close frees it; closing null does nothing. A session must outlive its
- * streams.
+ * streams. An output must not overlap an input.
  *
  * Threads. Any number of threads may use a session at the same time. One thread
  * at a time may use a stream. If two do, one of them gets

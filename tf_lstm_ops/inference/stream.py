@@ -169,16 +169,17 @@ class Stream:
           RuntimeError: another thread uses the stream.
         """
         if rows is None:
-            return self._locked("stream_reset", None, 0)
+            self._locked("stream_reset", None, 0)
+            return
         numbers = np.atleast_1d(np.asarray(rows))
         if not numbers.size:
-            return None
+            return
         if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
             raise TypeError(f"rows must be a list of integers. Received: rows={rows!r}")
         if numbers.min() < 0 or numbers.max() >= self.batch:
             raise ValueError(f"rows must be from 0 to {self.batch - 1}. Received: rows={rows!r}")
         numbers = np.ascontiguousarray(numbers, np.int64)
-        return self._locked("stream_reset", arrays.pointer(numbers), numbers.size)
+        self._locked("stream_reset", arrays.pointer(numbers), numbers.size)
 
     @property
     def state(self) -> list[Floats]:
