@@ -14,7 +14,7 @@
  *
  * Ownership. The caller owns all arrays and structs. *_open creates an object,
  * *_close frees it; closing null does nothing. A session must outlive its
- * streams.
+ * streams. An output must not overlap an input.
  *
  * Threads. Any number of threads may use a session at the same time. One thread
  * at a time may use a stream. If two do, one of them gets
@@ -22,6 +22,10 @@
  *
  * Real time. tf_lstm_ops_stream_run allocates no memory and, with one thread,
  * takes no lock and makes no system call.
+ *
+ * Floating-point mode. A call computes with a mode of its own and leaves the
+ * caller's as it was: denormal numbers count as zero, results are rounded to
+ * nearest, nothing traps.
  *
  * Structs begin with their size, which the caller sets to sizeof of the struct.
  * A later version adds members at the end and accepts the sizes of older ones.

@@ -9,12 +9,14 @@
 #include <new>
 
 #include "backends/cpu/thread_team.h"
+#include "session/computing_mode.h"
 #include "session/error.h"
 #include "session/session.h"
 #include "session/stream.h"
 #include "tf_lstm_ops.h"
 
 using tf_lstm_ops::kMaxThreads;
+using tf_lstm_ops::session::ComputingMode;
 using tf_lstm_ops::session::Error;
 using tf_lstm_ops::session::Fail;
 using tf_lstm_ops::session::Session;
@@ -104,6 +106,7 @@ int32_t OpenSession(const tf_lstm_ops_session_options* options,
         !ReadOptions(options, &threads, failure)) {
       return false;
     }
+    const ComputingMode mode;
     auto opened = std::make_unique<tf_lstm_ops_session>(threads);
     if (!open(&opened->session, failure)) return false;
     *session = opened.release();
@@ -199,6 +202,7 @@ int32_t tf_lstm_ops_session_run(const tf_lstm_ops_session* session,
                                 const uint8_t* mask, float* y, int64_t y_count,
                                 tf_lstm_ops_error* error) {
   return Try(error, [&](Error* failure) {
+    const ComputingMode mode;
     return IsGiven(session, "session", failure) &&
            session->session.Run({batch, time, x, mask, y, y_count}, failure);
   });
@@ -213,6 +217,7 @@ int32_t tf_lstm_ops_stream_open(const tf_lstm_ops_session* session,
       return false;
     }
     if (!Stream::Check(session->session, batch, failure)) return false;
+    const ComputingMode mode;  // of the team's threads, which it may start
     *stream = new tf_lstm_ops_stream(session->session, batch);
     return true;
   });
@@ -224,6 +229,7 @@ int32_t tf_lstm_ops_stream_run(tf_lstm_ops_stream* stream, int64_t steps,
                                const float* x, int64_t x_count, float* y,
                                int64_t y_count, tf_lstm_ops_error* error) {
   return Try(error, [&](Error* failure) {
+    const ComputingMode mode;
     return IsGiven(stream, "stream", failure) &&
            stream->stream.Run(steps, x, x_count, y, y_count, failure);
   });

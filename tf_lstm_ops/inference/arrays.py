@@ -33,7 +33,10 @@ def as_array(name: str, value: Any) -> npt.NDArray[Any]:
 
 def _imported(name: str, value: Any) -> npt.NDArray[Any]:
     if not hasattr(value, "__dlpack__"):
-        return np.asarray(value)
+        try:
+            return np.asarray(value)
+        except ValueError as error:  # lists of different lengths
+            raise ValueError(f"{name} must be an array of real numbers. {error}") from None
     try:
         return np.from_dlpack(value)
     except Exception as error:  # each library raises errors of its own
@@ -49,9 +52,10 @@ def as_floats(value: npt.NDArray[Any]) -> Floats:
       value: of any numeric type and order.
 
     Returns:
-      The same array if it is contiguous and float32, else a copy.
+      The same array if it is contiguous, aligned and float32, else a copy.
     """
-    return np.ascontiguousarray(value, np.float32)
+    floats = np.ascontiguousarray(value, np.float32)
+    return floats if floats.flags.aligned else floats.copy()
 
 
 def pointer(array: npt.NDArray[Any]) -> int:
@@ -76,11 +80,12 @@ def checked_out(out: Any, shape: tuple[int, ...], x: npt.NDArray[Any] | None) ->
       x: the input, whose memory must be another one; None: it may be the same.
 
     Returns:
-      float32, contiguous, of this shape.
+      float32, contiguous, aligned, of this shape.
 
     Raises:
       TypeError: out is not a NumPy array of type float32.
-      ValueError: out has another shape, is not contiguous, cannot be written to or overlaps x.
+      ValueError: out has another shape, is not contiguous, is not aligned, cannot be written to
+        or overlaps x.
     """
     if out is None:
         return np.empty(shape, np.float32)
@@ -89,8 +94,8 @@ def checked_out(out: Any, shape: tuple[int, ...], x: npt.NDArray[Any] | None) ->
         raise TypeError(f"out must be a NumPy array of type float32. Received: {got}")
     if out.shape != shape:
         raise ValueError(f"out must have the shape {shape}. Received: {out.shape}")
-    if not (out.flags.c_contiguous and out.flags.writeable):
-        raise ValueError("out must be C-contiguous and writeable")
+    if not out.flags.carray:
+        raise ValueError("out must be C-contiguous, aligned and writeable")
     if x is not None and np.may_share_memory(out, x):
         raise ValueError("out must not share memory with x")
     return out

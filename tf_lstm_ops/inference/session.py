@@ -7,7 +7,7 @@ import ctypes
 import mmap
 import os
 import weakref
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -79,7 +79,9 @@ class Session:
         )
         close = native.library().tf_lstm_ops_session_close
         # The finalizer keeps the bytes until the library has closed the session.
-        weakref.finalize(self, lambda kept, handle: close(handle), content, handle)
+        finalizer = weakref.finalize(self, lambda kept, handle: close(handle), content, handle)
+        # At exit other threads may be in a call still. The system frees the memory.
+        finalizer.atexit = False
         native.call("session_get_info", handle, ctypes.addressof(info))
         self._content, self._handle = content, handle
         self.input_size, self.output_size = info.input_size, info.output_size
@@ -133,9 +135,11 @@ class Session:
             with open(temporary, "xb") as target:  # its permissions are those of the umask
                 target.write(self._content.data)
             os.replace(temporary, name)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
+        except BaseException as error:
+            with contextlib.suppress(OSError):
                 os.remove(temporary)
+            if isinstance(error, OSError):  # the user knows the name of the file only
+                error.filename, error.filename2 = name, None
             raise
 
     def __call__(self, x: Any, mask: Any = None, out: Floats | None = None) -> Floats:
@@ -188,6 +192,9 @@ class Session:
           MemoryError: there is no memory.
         """
         return Stream(self, batch)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Session cannot be copied or pickled. Use Session.save and Session.load")
 
     def __repr__(self) -> str:
         return (

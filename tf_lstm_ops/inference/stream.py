@@ -7,7 +7,7 @@ import math
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -68,7 +68,9 @@ class Stream:
         native.call("stream_open", session._handle, self.batch, ctypes.addressof(handle))
         close = native.library().tf_lstm_ops_stream_close
         # The finalizer keeps the session until the library has closed the stream.
-        weakref.finalize(self, lambda kept, handle: close(handle), session, handle)
+        finalizer = weakref.finalize(self, lambda kept, handle: close(handle), session, handle)
+        # At exit another thread may be in a call still. The system frees the memory.
+        finalizer.atexit = False
         self._handle = handle
         self._lock = threading.Lock()
         self._error = native.Error()
@@ -167,16 +169,17 @@ class Stream:
           RuntimeError: another thread uses the stream.
         """
         if rows is None:
-            return self._locked("stream_reset", None, 0)
+            self._locked("stream_reset", None, 0)
+            return
         numbers = np.atleast_1d(np.asarray(rows))
         if not numbers.size:
-            return None
+            return
         if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
             raise TypeError(f"rows must be a list of integers. Received: rows={rows!r}")
         if numbers.min() < 0 or numbers.max() >= self.batch:
             raise ValueError(f"rows must be from 0 to {self.batch - 1}. Received: rows={rows!r}")
         numbers = np.ascontiguousarray(numbers, np.int64)
-        return self._locked("stream_reset", arrays.pointer(numbers), numbers.size)
+        self._locked("stream_reset", arrays.pointer(numbers), numbers.size)
 
     @property
     def state(self) -> list[Floats]:
@@ -230,6 +233,9 @@ class Stream:
             native.call(name, self._handle, *arguments)
         finally:
             self._lock.release()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Stream cannot be copied or pickled. Open another one, and use set_state")
 
     def __repr__(self) -> str:
         return f"Stream(batch={self.batch}, session={self.session!r})"

@@ -1,0 +1,90 @@
+"""Builds the C++ programs of this folder with the library of sessions."""
+
+from __future__ import annotations
+
+import os
+import platform
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from session import c_library, layers
+from session import session_file as f
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+
+# The programs use mmap, seccomp and the names of glibc's allocator.
+glibc = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or platform.libc_ver()[0] != "glibc",
+    reason="the program is for Linux with glibc",
+)
+
+
+def build(source: str, folder: Path, sanitizers: str = "") -> Path:
+    """Compiles a source of this folder.
+
+    Without sanitizers the program loads the library under test. With them it contains the objects
+    of a library that is built for it, with the folder that ``native.py build --sanitize`` uses.
+    """
+    build_defs = runpy.run_path(str(ROOT / "build_defs" / "native.py"))
+    if not any(map(shutil.which, ("c++", "g++", "clang++"))) and not os.environ.get("CXX"):
+        pytest.skip("no C++ compiler")
+    program = folder / Path(source).stem
+    options = ["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]
+    if sanitizers:
+        inputs = _objects(build_defs, sanitizers)
+        options += [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
+    else:
+        library = c_library.path().resolve()
+        # The library calls the functions that the program defines.
+        inputs = ["-rdynamic", str(library), f"-Wl,-rpath,{library.parent}", "-ldl"]
+    command = [*build_defs["compiler"](), *options, "-I", str(ROOT / "include")]
+    command += [str(HERE / source), *inputs, "-o", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+def _objects(build_defs: dict, sanitizers: str) -> list[str]:
+    """Builds the library with sanitizers. Returns its objects."""
+    flags = build_defs["FLAGS"]
+    folder = build_defs["OBJECTS"] / sanitizers.replace(",", "_")
+    with mock.patch.dict(os.environ, {flags["INSTRUMENT_VARIABLE"]: sanitizers}):
+        build_defs["_use_ccache"]()
+        build_defs["build"]([folder / flags["INFERENCE_LIBRARY"]], folder)
+    units = build_defs["inference_units"](platform.machine())
+    return [str(folder / unit.object) for unit in units]
+
+
+LARGE_CHAINS = {
+    "lstm of 256": lambda rng: [layers.recurrent(rng, f.LSTM, layers.INPUTS, 256)],
+    "grus of 256": lambda rng: [
+        layers.recurrent(rng, f.GRU, layers.INPUTS, 256),
+        layers.recurrent(rng, f.GRU, 256, 256),
+        layers.dense(rng, 256, 40, "softmax"),
+    ],
+    "lstm of 300 with a projection": lambda rng: [
+        layers.recurrent(rng, f.LSTM, layers.INPUTS, 300, hidden=150, absent=())
+    ],
+    "layer norm lstm of 200": lambda rng: [
+        layers.recurrent(rng, f.LAYER_NORM_LSTM, layers.INPUTS, 200)
+    ],
+    "both of 300": lambda rng: [
+        layers.recurrent(*(rng, f.LSTM, layers.INPUTS, 300), directions=f.BOTH, merge=f.CONCATENATE)
+    ],
+}
+
+
+def write(folder: Path, name: str) -> Path:
+    """Writes the file of a chain."""
+    path = folder / f"{name.replace(' ', '_')}.bin"
+    make = layers.CHAINS.get(name) or LARGE_CHAINS[name]
+    path.write_bytes(f.write(make(np.random.default_rng(len(name)))))
+    return path

@@ -1,0 +1,40 @@
+"""Mutated files: the library opens them or reports an error, and reads nothing outside of them."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from session import layers, native_program
+
+pytestmark = native_program.glibc
+
+
+def fuzz(program: Path, folder: Path, seed: int, count: int, mebibytes: int) -> tuple[int, int]:
+    """How many mutated files were opened and computed."""
+    files = [str(native_program.write(folder, name)) for name in layers.CHAINS]
+    numbers = [str(number) for number in (seed, 0, count, mebibytes)]
+    done = subprocess.run([program, *numbers, *files], capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, done.stderr
+    found = re.fullmatch(r"(\d+) opened (\d+) computed\n", done.stdout)
+    assert found
+    return int(found[1]), int(found[2])
+
+
+def test_mutated_files(tmp_path: Path) -> None:
+    """In little memory, so that a session of large sizes meets an error of an allocation."""
+    count = 20_000
+    program = native_program.build("fuzz_file.cc", tmp_path)
+    opened, computed = fuzz(program, tmp_path, seed=1, count=count, mebibytes=512)
+    # About one in nine is valid. Were it almost none or all, the test would show little.
+    assert count / 20 < computed <= opened < count / 3
+
+
+@pytest.mark.slow
+def test_mutated_files_under_sanitizers(tmp_path: Path) -> None:
+    count = 100_000
+    program = native_program.build("fuzz_file.cc", tmp_path, "address,undefined")
+    # AddressSanitizer needs much address space.
+    opened, computed = fuzz(program, tmp_path, seed=2, count=count, mebibytes=0)
+    assert count / 20 < computed <= opened < count / 3

@@ -1,0 +1,33 @@
+"""Many threads use one session, under ThreadSanitizer too."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from session import native_program
+
+
+def use(program: Path, path: Path, threads: int) -> int:
+    """How many calls found the shared stream in use."""
+    command = [program, path, str(threads)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, done.stdout + done.stderr
+    count, word = done.stdout.split()
+    assert word == "refused"
+    return int(count)
+
+
+NAMES = ["stack with dense", "lstm of 256"]
+
+
+@native_program.glibc
+@pytest.mark.parametrize(
+    "sanitizers", ["", pytest.param("thread", marks=pytest.mark.slow)], ids=["plain", "thread"]
+)
+def test_many_threads_use_one_session(tmp_path: Path, sanitizers: str) -> None:
+    program = native_program.build("thread_use.cc", tmp_path, sanitizers)
+    for name in NAMES:
+        path = native_program.write(tmp_path, name)
+        # The calls of six threads on one stream do not all happen to run one after another.
+        assert sum(use(program, path, threads) for threads in (1, 2)) > 0
