@@ -60,7 +60,7 @@ def test_the_static_library_defines_the_functions_of_the_header_only():
 
 @elf
 def test_the_static_library_keeps_static_constructors():
-    """Nothing refers to them. One of libstdc++ makes memory for exceptions when there is no more."""
+    """Nothing refers to them. One of libstdc++ reserves memory for the exception of no memory."""
     archive = c.path().with_suffix(".a")
     if not archive.exists() or b"GCC: (" not in archive.read_bytes():
         pytest.skip("no static library, or not of GCC and libstdc++")
