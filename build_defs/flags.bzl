@@ -155,14 +155,11 @@ ARCHIVE_FUNCTIONS = [
     "tf_lstm_ops_stream_run",
     "tf_lstm_ops_stream_set_state",
 ]
-
-# The script keeps static constructors, which nothing refers to.
 ARCHIVE_LINKOPTS = [
     "-r",
     "-nostdlib",
     "-Wl,--gc-sections",
     "-Wl,--force-group-allocation",
-    "-Wl,-T,build_defs/inference/archive.lds",
 ]
 ARCHIVE_ROOT = "-Wl,-u,"  # before the name of a function that must stay
 ARCHIVE_RUNTIME = ["-l:libstdc++.a"]

@@ -29,7 +29,7 @@ from targets import TARGETS, Target, missing_tools
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LARGEST = 4_000_000  # bytes
+LARGEST = 5_000_000  # bytes; the static library has 0.7 million of them
 
 
 def main() -> None:

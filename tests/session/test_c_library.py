@@ -58,6 +58,19 @@ def test_the_static_library_defines_the_functions_of_the_header_only():
     assert "malloc" in needed
 
 
+@elf
+def test_the_static_library_keeps_static_constructors():
+    """Nothing refers to them. One of libstdc++ reserves memory for the exception of no memory."""
+    archive = c.path().with_suffix(".a")
+    if not archive.exists() or b"GCC: (" not in archive.read_bytes():
+        pytest.skip("no static library, or not of GCC and libstdc++")
+    if shutil.which("readelf") is None:
+        pytest.skip("readelf is not installed (it is part of binutils)")
+    command = ["readelf", "-SW", str(archive)]
+    sections = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert re.search(r"\] \.init_array +INIT_ARRAY", sections)
+
+
 @pytest.mark.parametrize(("language", "standard"), [("c", "c11"), ("c++", "c++17")])
 def test_the_header_is_c_and_cxx(language, standard):
     compiler = shutil.which("cc")

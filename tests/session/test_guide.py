@@ -49,7 +49,6 @@ def run_commands(folder: Path, cc: list[str]) -> subprocess.CompletedProcess[str
         (tools / name).write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
         (tools / name).chmod(0o755)
     env = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
-    env["CPATH"] = str(ROOT / "include")  # of a clone; a wheel has the header in the package
     shell = ["sh", "-e", "-c", commands]
     return subprocess.run(shell, cwd=folder, env=env, capture_output=True, text=True)
 
