@@ -123,6 +123,54 @@ INFERENCE_LINKOPTS_LINUX = [
     "-Wl,--version-script=" + INFERENCE_EXPORTS_LINUX,
     "-Wl,-soname,libtf_lstm_ops_inference.so",
 ]
+INFERENCE_LINKOPTS_MACOS = [
+    "-pthread",
+    "-Wl,-undefined,dynamic_lookup",
+    "-Wl,-exported_symbol,_tf_lstm_ops_api_version",
+    "-Wl,-exported_symbol,_tf_lstm_ops_code_text",
+    "-Wl,-exported_symbol,_tf_lstm_ops_selected_instruction_set",
+    "-Wl,-exported_symbol,_tf_lstm_ops_session_*",
+    "-Wl,-exported_symbol,_tf_lstm_ops_stream_*",
+]
+
+# The static library of sessions, on Linux. Its one object contains those of the shared
+# library and the parts of the C++ runtime that they use. All symbols but the functions of
+# include/tf_lstm_ops.h are local to it: a linker that took single objects from an archive
+# could keep an inline function that was compiled for a newer processor.
+ARCHIVE_LIBRARY = "libtf_lstm_ops_inference.a"
+ARCHIVE_FUNCTIONS = [
+    "tf_lstm_ops_api_version",
+    "tf_lstm_ops_code_text",
+    "tf_lstm_ops_selected_instruction_set",
+    "tf_lstm_ops_session_close",
+    "tf_lstm_ops_session_get_info",
+    "tf_lstm_ops_session_open",
+    "tf_lstm_ops_session_open_data",
+    "tf_lstm_ops_session_run",
+    "tf_lstm_ops_stream_close",
+    "tf_lstm_ops_stream_get_state",
+    "tf_lstm_ops_stream_open",
+    "tf_lstm_ops_stream_reset",
+    "tf_lstm_ops_stream_run",
+    "tf_lstm_ops_stream_set_state",
+]
+
+# The script keeps static constructors, which nothing refers to.
+ARCHIVE_LINKOPTS = [
+    "-r",
+    "-nostdlib",
+    "-Wl,--gc-sections",
+    "-Wl,--force-group-allocation",
+    "-Wl,-T,build_defs/inference/archive.lds",
+]
+ARCHIVE_ROOT = "-Wl,-u,"  # before the name of a function that must stay
+ARCHIVE_RUNTIME = ["-l:libstdc++.a"]
+
+# objcopy makes weak symbols local, but not those that GCC marks as unique in a process.
+ARCHIVE_WEAK_OPTS = ["--wildcard", "--weaken-symbol=_Z*"]
+ARCHIVE_LOCAL_OPTS = ["--strip-unneeded"]
+ARCHIVE_GLOBAL = "--keep-global-symbol="
+ARCHIVE_AR_OPTS = ["rcsD"]
 
 # In place of a stub, the library for Windows has functions that find TensorFlow's.
 WINDOWS_SOURCES = ["cc/tf/windows/*.cc"]

@@ -15,6 +15,7 @@ load(
     "INFERENCE_EXPORTS_LINUX",
     "INFERENCE_LIBRARY",
     "INFERENCE_LINKOPTS_LINUX",
+    "INFERENCE_LINKOPTS_MACOS",
     "INFERENCE_SOURCES",
     "LIBRARY",
     "LINKOPTS_LINUX",
@@ -138,7 +139,7 @@ def _session_library(folder, simd):
         additional_linker_inputs = [_file(INFERENCE_EXPORTS_LINUX)],
         copts = _BASE_COPTS,
         linkopts = select({
-            _MACOS: LINKOPTS_MACOS,
+            _MACOS: INFERENCE_LINKOPTS_MACOS,
             "//conditions:default": INFERENCE_LINKOPTS_LINUX,
         }),
         linkshared = True,

@@ -33,12 +33,13 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS: dict[str, Any] = runpy.run_path(str(ROOT / "build_defs" / "flags.bzl"))
+C_FILES: dict[str, Any] = runpy.run_path(str(ROOT / "build_defs" / "inference" / "c_files.py"))
 # In this checkout: where Python finds the libraries, and where their objects stay between builds.
 LIBRARIES = ROOT / "tf_lstm_ops" / "_lib"
 OBJECTS = ROOT / ".build"
 
 
-class BuildError(Exception):
+class BuildError(RuntimeError):
     """The library cannot be built; the message says why."""
 
 
@@ -136,8 +137,11 @@ def link_command(objects: list[str], folder: Path, output: Path, system: str) ->
     command = [*compiler(), *_platform_flags(system), *_instrument_flags(False), "-shared"]
     command += [*(str(folder / o) for o in objects), "-o", str(output)]
     if system == "Darwin":
-        is_metal = output.name == FLAGS["METAL_LIBRARY"]
-        options = FLAGS["METAL_LINKOPTS_MACOS" if is_metal else "LINKOPTS_MACOS"]
+        own = {
+            FLAGS["METAL_LIBRARY"]: FLAGS["METAL_LINKOPTS_MACOS"],
+            FLAGS["INFERENCE_LIBRARY"]: FLAGS["INFERENCE_LINKOPTS_MACOS"],
+        }
+        options = own.get(output.name, FLAGS["LINKOPTS_MACOS"])
         return [*command, *options, FLAGS["MACOS_INSTALL_NAME"] + output.name]
     if system == "Windows":
         return command
@@ -168,7 +172,7 @@ def stub_command(folder: Path) -> list[str]:
 
 def build(outputs: Sequence[Path], folder: Path, jobs: int | None = None) -> None:
     """Compiles and links libraries for this machine. The sources of the stream library are copied
-    beside the library for CUDA.
+    beside the library for CUDA. Files for programs in C are written beside the library of sessions.
 
     A unit is compiled once for all libraries, and not at all where `folder` has its object from an
     earlier build and neither the command nor a file that it reads has changed since.
@@ -197,6 +201,13 @@ def build(outputs: Sequence[Path], folder: Path, jobs: int | None = None) -> Non
         if output.name == FLAGS["CUDA_LIBRARY"]:
             for source in _glob(FLAGS["CUDA_STREAM_SOURCES"]):
                 shutil.copy(ROOT / source, output.parent)
+        if output.name == FLAGS["INFERENCE_LIBRARY"]:
+            objects = [folder / unit.object for unit in units]
+            linker = [*compiler(), *_instrument_flags(False)]
+            has_archive = system == "Linux" and C_FILES["build_archive"](
+                objects, output.resolve(), linker, FLAGS, _run
+            )
+            C_FILES["write"](output.parent, has_archive)
 
 
 def build_possible(outputs: Sequence[Path], folder: Path, jobs: int | None = None) -> list[Path]:

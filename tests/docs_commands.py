@@ -40,6 +40,8 @@ CUDA, STREAM = "TF_LSTM_OPS_CUDA_LIBRARY", "TF_LSTM_OPS_CUDA_STREAM_LIBRARY"
 METAL, PLUGIN = "TF_LSTM_OPS_METAL_LIBRARY", "TF_LSTM_OPS_TEST_PLUGIN"
 WHEEL = "tf_lstm_ops-0.1.0-py3-none-manylinux_2_28_x86_64.whl"
 NIGHTLY, COMMUNITY = ".ci/nightly", "tests/build/test_community.py"
+GUIDE = "tests/session/test_guide.py"
+STEP = By(GUIDE, "run_commands", ())
 C_API_OP = By("tests/build/test_c_api_op.py", "build", ())
 
 COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
@@ -108,6 +110,10 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     'clip_rows.cc -Wl,--no-as-needed "$TF/libtensorflow_framework.so.2" -o libclip_rows.so': (
         C_API_OP
     ),
+    'PACKAGE=$(python -c "import tf_lstm_ops; print(tf_lstm_ops.__path__[0])")': STEP,
+    'cc -std=c11 -O2 -Wall -Wextra -pedantic step.c -I"$PACKAGE/include" -L"$PACKAGE/_lib" '
+    '-Wl,-rpath,"$PACKAGE/_lib" -ltf_lstm_ops_inference -o step': STEP,
+    "./step": STEP,
     "pip install '.[bench]' && python benchmarks/peers": By(
         "tests/bench/test_command.py", "run", ("benchmarks", "peers")
     ),
@@ -126,6 +132,12 @@ TEXTS = {  # by page and language; for each block what compares it
     ("docs/reference/mpsgraph.md", "text"): [ERRORS],
     ("docs/contributing/c_api_op.md", "cpp"): [
         By("tests/build/test_c_api_op.py", "test_page_shows_the_files", ())
+    ],
+    ("docs/guide/serve_one_step.md", "c"): [
+        By(GUIDE, "test_the_c_program_prints_the_outputs_of_python", ())
+    ],
+    ("docs/guide/serve_one_step.md", "text"): [
+        By(GUIDE, "test_the_c_program_prints_the_error_of_the_page", ())
     ],
     ("docs/guide/keras.md", "text"): [
         By("tests/test_docs_commands.py", "test_doctor_prints_what_is_shown", ())

@@ -17,4 +17,7 @@
 // The same for a lambda, behind its parameters.
 #define TF_LSTM_OPS_LAMBDA __attribute__((always_inline))
 
+// TF_LSTM_OPS_DEVICE, and never inlined.
+#define TF_LSTM_OPS_NOINLINE TF_LSTM_OPS_DEVICE __attribute__((noinline))
+
 #endif  // TF_LSTM_OPS_CORE_MACROS_H_

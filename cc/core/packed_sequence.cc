@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <utility>
 
 namespace tf_lstm_ops {
 namespace {
@@ -30,13 +29,18 @@ bool IsFull(const Sequence& sequence) {
 
 }  // namespace
 
-PackedSequence::PackedSequence(const Sequence& sequence)
-    : batch(sequence.batch), steps(LongestLength(sequence)) {
+void PackedSequence::Assign(const Sequence& sequence) {
+  batch = sequence.batch;
+  steps = LongestLength(sequence);
   if (!IsFull(sequence)) {
-    Set(ValidSteps(sequence, steps));
+    if (lists_.use_count() != 1) lists_ = std::make_shared<Lists>();
+    ListValidSteps(sequence, steps, lists_.get());
+    UseLists();
     return;
   }
-  if (batch > 0) reciprocal_ = UINT64_MAX / static_cast<uint64_t>(batch);
+  rows_ = nullptr;
+  begin_ = last_ = nullptr;
+  reciprocal_ = batch > 0 ? UINT64_MAX / static_cast<uint64_t>(batch) : 0;
   input_ = AffineOf(sequence.time_major, sequence.time, sequence.reversed);
   output_ = AffineOf(sequence.time_major, sequence.time,
                      sequence.reversed && !sequence.outputs_in_order);
@@ -60,9 +64,9 @@ PackedSequence PackedSequence::WithoutPadding(
     if (output) packed.output_ = AffineOf(true, 0, output_.of_step < 0);
     return packed;
   }
-  Lists lists = *lists_;
+  packed.lists_ = std::make_shared<Lists>(*lists_);
   for (int64_t e = 0; e < size(); ++e) {
-    PackedRow& row = lists.rows[e];
+    PackedRow& row = packed.lists_->rows[e];
     if (input) row.input = packed_row[row.input];
     if (!output) continue;
     row.output = packed_row[row.output];
@@ -70,7 +74,7 @@ PackedSequence PackedSequence::WithoutPadding(
       row.previous_output = packed_row[row.previous_output];
     }
   }
-  packed.Set(std::move(lists));
+  packed.UseLists();
   return packed;
 }
 
@@ -84,35 +88,37 @@ PackedSequence::Affine PackedSequence::AffineOf(bool time_major, int64_t time,
   return {(steps - 1) * of_time, -of_time, of_row};
 }
 
-PackedSequence::Lists PackedSequence::ValidSteps(const Sequence& sequence,
-                                                 int64_t steps) {
-  Lists lists;
-  lists.begin.reserve(steps + 1);
-  lists.last.assign(sequence.batch, -1);
-  lists.rows.reserve(steps * sequence.batch + 1);
+void PackedSequence::ListValidSteps(const Sequence& sequence, int64_t steps,
+                                    Lists* lists) {
+  std::vector<int64_t>& begin = lists->begin;
+  std::vector<int64_t>& last = lists->last;
+  std::vector<PackedRow>& rows = lists->rows;
+  begin.clear();
+  begin.reserve(steps + 1);
+  last.assign(sequence.batch, -1);
+  rows.clear();
+  rows.reserve(steps * sequence.batch + 1);
   for (int64_t s = 0; s < steps; ++s) {
-    lists.begin.push_back(static_cast<int64_t>(lists.rows.size()));
+    begin.push_back(static_cast<int64_t>(rows.size()));
     for (int64_t b = 0; b < sequence.batch; ++b) {
       const Sequence::Step step = sequence.At(b, s);
       if (!step.valid) continue;
-      const auto e = static_cast<int64_t>(lists.rows.size());
-      const int64_t previous = lists.last[b];
+      const auto e = static_cast<int64_t>(rows.size());
+      const int64_t previous = last[b];
       PackedRow row = {e, b, step.input, step.output, 0, previous, -1};
       if (previous >= 0) {
-        row.ordinal = lists.rows[previous].ordinal + 1;
-        row.previous_output = lists.rows[previous].output;
+        row.ordinal = rows[previous].ordinal + 1;
+        row.previous_output = rows[previous].output;
       }
-      lists.last[b] = e;
-      lists.rows.push_back(row);
+      last[b] = e;
+      rows.push_back(row);
     }
   }
-  lists.begin.push_back(static_cast<int64_t>(lists.rows.size()));
-  lists.rows.push_back({});  // Next of the last row
-  return lists;
+  begin.push_back(static_cast<int64_t>(rows.size()));
+  rows.push_back({});  // Next of the last row
 }
 
-void PackedSequence::Set(Lists lists) {
-  lists_ = std::make_shared<const Lists>(std::move(lists));
+void PackedSequence::UseLists() {
   rows_ = lists_->rows.data();
   begin_ = lists_->begin.data();
   last_ = lists_->last.data();

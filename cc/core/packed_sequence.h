@@ -32,7 +32,7 @@ struct PackedRow {
   int64_t previous, previous_output;
 };
 
-// Copies share the lists, which do not change.
+// Copies share the lists, which do not change while they are shared.
 struct PackedSequence {
   int64_t batch = 0;
   int64_t steps = 0;
@@ -42,7 +42,10 @@ struct PackedSequence {
   // constructor reads them. Steps beyond the longest length are left out; a
   // batch of no rows has no steps. Throws std::bad_alloc where steps are
   // masked.
-  explicit PackedSequence(const Sequence& sequence);
+  explicit PackedSequence(const Sequence& sequence) { Assign(sequence); }
+  // As the constructor. Reuses the memory of the lists where no copy shares
+  // them.
+  void Assign(const Sequence& sequence);
 
   // V, the number of valid steps.
   TF_LSTM_OPS_INLINE int64_t size() const { return Begin(steps); }
@@ -154,8 +157,9 @@ struct PackedSequence {
     return step + (e - step * batch >= batch ? 1 : 0);
   }
   Affine AffineOf(bool time_major, int64_t time, bool reversed) const;
-  static Lists ValidSteps(const Sequence& sequence, int64_t steps);
-  void Set(Lists lists);
+  static void ListValidSteps(const Sequence& sequence, int64_t steps,
+                             Lists* lists);
+  void UseLists();
 
   uint64_t reciprocal_ = 0;  // (2^64 - 1) / batch
   Affine input_, output_;
@@ -163,7 +167,7 @@ struct PackedSequence {
   const PackedRow* rows_ = nullptr;  // [V + 1]
   const int64_t* begin_ = nullptr;   // [steps + 1]
   const int64_t* last_ = nullptr;    // [batch]
-  std::shared_ptr<const Lists> lists_;
+  std::shared_ptr<Lists> lists_;     // unused where all steps are valid
 };
 
 }  // namespace tf_lstm_ops

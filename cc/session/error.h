@@ -20,8 +20,11 @@ enum Code : int32_t {
 };
 
 struct Error {
+  // Not all of the text: a call that succeeds would clear it in vain.
+  Error() { text[0] = 0; }
+
   Code code = kOk;
-  char text[sizeof(tf_lstm_ops_error::text)] = {};
+  char text[sizeof(tf_lstm_ops_error::text)];
 };
 
 // Sets the error, with a text as of printf, and returns false.

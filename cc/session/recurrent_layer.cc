@@ -106,12 +106,11 @@ void RecurrentLayer::RunDirections(const Sequences& in, int threads,
   std::memset(zeros, 0, in.batch * layer_.units * sizeof(float));
   std::array<const cpu::FrozenLayer*, kMaxDirections> layers = {};
   std::array<LayerForward<float>, kMaxDirections> passes;
-  std::array<PackedSequence, kMaxDirections> valid;
   for (int d = 0; d < count; ++d) {
     LayerForward<float>& pass = passes[d];
     layers[d] = directions_[d].get();
     pass.sequence = SequenceOf(layer_, in, d);
-    valid[d] = PackedSequence(pass.sequence);
+    memory->valid[d].Assign(pass.sequence);
     pass.x = in.x;
     pass.x_stride = layer_.input_size;
     pass.h0 = {zeros, layer_.hidden_size};
@@ -120,7 +119,7 @@ void RecurrentLayer::RunDirections(const Sequences& in, int threads,
     pass.h_stride = h_stride;
     pass.fill = layer_.Has(kZeroOutputForMask) ? Fill::kZero : Fill::kPrevious;
   }
-  cpu::FrozenLayer::Run(layers.data(), passes.data(), valid.data(), count,
+  cpu::FrozenLayer::Run(layers.data(), passes.data(), memory->valid, count,
                         threads, &memory->call);
 }
 

@@ -15,6 +15,7 @@ struct RecurrentMemory {
   cpu::CallMemory zeros;  // the initial states
   cpu::CallMemory h;      // of each direction, where it is not the output
   cpu::CallMemory call;
+  PackedSequence valid[kMaxDirections];
 };
 
 // A batch of sequences. x: [batch, time, I]. mask: [batch, time]; null: all

@@ -81,6 +81,12 @@ bool Session::OpenData(const void* data, uint64_t size, Error* error) {
     recurrent_.push_back(layer.kind == kRecurrent
                              ? std::make_unique<RecurrentLayer>(layer)
                              : nullptr);
+    products_.push_back(layer.kind == kDense
+                            ? std::make_unique<cpu::FrozenProduct>(
+                                  layer.arrays[0][kKernel],
+                                  layer.arrays[0][kBias], layer.input_size,
+                                  layer.units)
+                            : nullptr);
   }
   return true;
 }
@@ -114,6 +120,11 @@ int64_t Session::max_features() const {
     most = std::max({most, layer.output_size(), layer.units});
   }
   return most;
+}
+
+void Session::RunDense(size_t k, const float* x, int64_t rows, float* y) const {
+  products_[k]->Run(x, rows, y, threads_);
+  Activate(layers_[k].activation, y, rows, layers_[k].units, y);
 }
 
 bool Session::CheckCall(const SessionCall& call, Error* error) const {
@@ -178,7 +189,7 @@ void Session::RunLayers(const SessionCall& call, Workspace* workspace) const {
     if (layer.kind == kRecurrent) {
       recurrent_[k]->RunSequences(in, threads_, &workspace->recurrent, y);
     } else if (layer.kind == kDense) {
-      RunDense(layer, in.x, rows, y);
+      RunDense(k, in.x, rows, y);
     } else if (layer.kind == kActivation) {
       Activate(layer.activation, in.x, rows, layer.units, y);
     } else {

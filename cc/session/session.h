@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "backends/cpu/frozen_product.h"
 #include "session/error.h"
 #include "session/file_format.h"
 #include "session/mapped_file.h"
@@ -56,10 +57,13 @@ class Session {
   const RecurrentLayer* recurrent(size_t k) const {
     return recurrent_[k].get();
   }
+  // y = f(x W + b) of dense layer k. x: [rows, I]. y: [rows, units], which must
+  // not overlap x. The bits of a row do not depend on the number of rows.
+  void RunDense(size_t k, const float* x, int64_t rows, float* y) const;
 
-  // Computes whole sequences. Thread-safe. After the first call of a shape,
-  // calls without a mask allocate nothing. Error: InvalidArgument. Throws
-  // std::bad_alloc.
+  // Computes whole sequences. Thread-safe. After the first call of a shape and
+  // with the most valid steps, calls allocate nothing. Error: InvalidArgument.
+  // Throws std::bad_alloc.
   bool Run(const SessionCall& call, Error* error) const;
 
  private:
@@ -72,7 +76,9 @@ class Session {
   const int threads_;
   MappedFile file_;
   std::vector<Layer> layers_;
+  // By layer; null for layers of another kind.
   std::vector<std::unique_ptr<RecurrentLayer>> recurrent_;
+  std::vector<std::unique_ptr<cpu::FrozenProduct>> products_;
   // Those that no call uses.
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Workspace>> workspaces_;

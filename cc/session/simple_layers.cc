@@ -32,53 +32,6 @@ void Softmax(const float* x, int64_t width, float* y) {
   for (int64_t k = 0; k < width; ++k) y[k] /= sum;
 }
 
-// The sums of kChain consecutive products are added up apart, so that rounding
-// errors grow with kChain and not with the number of inputs.
-constexpr int64_t kChain = 128;
-// The sums of so many columns and rows stay in the L1 cache.
-constexpr int64_t kColumns = 128;
-constexpr int kRows = 4;
-
-// Adds x W of `inputs` inputs to sums [rows, kColumns]. `columns` is at most
-// kColumns.
-template <int rows>
-void AddProducts(const float* x, int64_t x_stride, int64_t inputs,
-                 const float* weights, int64_t weight_stride, int64_t columns,
-                 float (*sums)[kColumns]) {
-  float chain[rows][kColumns] = {};
-  for (int64_t k = 0; k < inputs; ++k) {
-    const float* w = weights + k * weight_stride;
-    for (int r = 0; r < rows; ++r) {
-      const float factor = x[r * x_stride + k];
-      for (int64_t n = 0; n < columns; ++n) chain[r][n] += factor * w[n];
-    }
-  }
-  for (int r = 0; r < rows; ++r) {
-    for (int64_t n = 0; n < columns; ++n) sums[r][n] += chain[r][n];
-  }
-}
-
-template <int rows>
-void DenseRows(const Layer& layer, const float* x, float* y) {
-  const int64_t inputs = layer.input_size, units = layer.units;
-  const float* kernel = layer.arrays[0][kKernel];
-  const float* bias = layer.arrays[0][kBias];
-  for (int64_t first = 0; first < units; first += kColumns) {
-    const int64_t columns = std::min(kColumns, units - first);
-    float sums[rows][kColumns] = {};
-    for (int64_t k = 0; k < inputs; k += kChain) {
-      AddProducts<rows>(x + k, inputs, std::min(kChain, inputs - k),
-                        kernel + k * units + first, units, columns, sums);
-    }
-    for (int r = 0; r < rows; ++r) {
-      float* to = y + r * units + first;
-      for (int64_t n = 0; n < columns; ++n) {
-        to[n] = sums[r][n] + (bias ? bias[first + n] : 0);
-      }
-    }
-  }
-}
-
 }  // namespace
 
 void Activate(uint32_t function, const float* x, int64_t rows, int64_t width,
@@ -100,17 +53,6 @@ void Activate(uint32_t function, const float* x, int64_t rows, int64_t width,
       y[k] = ActivationMath<PlainMath>::Activate(activation, x[k]);
     }
   }
-}
-
-void RunDense(const Layer& layer, const float* x, int64_t rows, float* y) {
-  int64_t r = 0;
-  for (; r + kRows <= rows; r += kRows) {
-    DenseRows<kRows>(layer, x + r * layer.input_size, y + r * layer.units);
-  }
-  for (; r < rows; ++r) {
-    DenseRows<1>(layer, x + r * layer.input_size, y + r * layer.units);
-  }
-  Activate(layer.activation, y, rows, layer.units, y);
 }
 
 void RunMasking(const Layer& layer, const float* x, int64_t rows, float* y,

@@ -1,5 +1,5 @@
-// The layers without states, on rows: dense, activation, masking, and the merge
-// of two directions.
+// The layers without states and weights, on rows: activation, masking, and the
+// merge of two directions.
 #ifndef TF_LSTM_OPS_SESSION_SIMPLE_LAYERS_H_
 #define TF_LSTM_OPS_SESSION_SIMPLE_LAYERS_H_
 
@@ -12,10 +12,6 @@ namespace tf_lstm_ops::session {
 // y = f(x), [rows, width]. y may be x.
 void Activate(uint32_t function, const float* x, int64_t rows, int64_t width,
               float* y);
-
-// y = f(x W + b). x: [rows, I]. y: [rows, units], which must not overlap x. The
-// bits of a row do not depend on the number of rows.
-void RunDense(const Layer& layer, const float* x, int64_t rows, float* y);
 
 // Sets valid[r] to whether an element of row r of x [rows, width] differs from
 // mask_value. y = x, but 0 in rows that are not valid.

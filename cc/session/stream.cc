@@ -85,6 +85,8 @@ bool Stream::Check(const Session& session, int64_t batch, Error* error) {
 Stream::Stream(const Session& session, int64_t batch)
     : session_(session),
       batch_(batch),
+      step_inputs_(batch * session.input_size()),
+      step_outputs_(batch * session.output_size()),
       block_steps_(MaxBlockSteps(batch * MaxFeatures(session))) {
   const std::vector<Layer>& layers = session.layers();
   const int64_t rows = batch * block_steps_;
@@ -121,7 +123,7 @@ void Stream::AllocateStates() {
     const cpu::FrozenLayer& frozen = session_.recurrent(k)->frozen();
     states.h_size = layer.hidden_size;
     states.c_size = layer.is_lstm() ? layer.units : 0;
-    states.by_row = batch_ == 1 && frozen.has_row_path();
+    states.by_row = batch_ == 1 && frozen.PrefersRow(session_.threads());
     const int64_t least = states.by_row ? frozen.row_floats() : 0;
     for (StreamStates* s : {&states.now, &states.next}) {
       s->h = Allocate(std::max(least, batch_ * states.h_size));
@@ -189,10 +191,16 @@ bool Stream::CheckRun(int64_t steps, const float* x, int64_t x_count,
 
 bool Stream::Run(int64_t steps, const float* x, int64_t x_count, float* y,
                  int64_t y_count, Error* error) {
-  if (!CheckRun(steps, x, x_count, y, y_count, error)) return false;
+  const bool is_step = steps == 1 && x && y && x_count == step_inputs_ &&
+                       y_count == step_outputs_;
+  if (!is_step && !CheckRun(steps, x, x_count, y, y_count, error)) return false;
   const Claim claim(this, error);
   if (!claim) return false;
-  RunBlocks(steps, x, y);
+  if (is_step) {
+    RunBlock(1, x, true, y);
+  } else {
+    RunBlocks(steps, x, y);
+  }
   return true;
 }
 
@@ -240,7 +248,7 @@ void Stream::RunBlock(int64_t steps, const float* x, bool is_last, float* y) {
     } else if (layer.kind == kRecurrent) {
       RunRecurrent(k, steps, x, valid, to);
     } else if (layer.kind == kDense) {
-      RunDense(layer, x, rows, to);
+      session_.RunDense(k, x, rows, to);
     } else if (layer.kind == kActivation) {
       Activate(layer.activation, x, rows, layer.units, to);
     } else {
@@ -270,7 +278,8 @@ void Stream::RunValid(size_t layer, int64_t time, int64_t steps, const float* x,
   if (states.by_row) {
     recurrent.frozen().RunRow({steps, x, session_.layers()[layer].input_size, y,
                                states.h_size, states.now.h, states.now.c,
-                               scratch_});
+                               scratch_, states.reverse});
+    states.reverse ^= steps % 2 == 1;
     return;
   }
   recurrent.RunSteps({batch_, time, steps, x, y}, states.now, states.next,

@@ -39,6 +39,7 @@ class Stream {
     int64_t h_size;     // P
     int64_t c_size;     // H of an LSTM, else 0
     bool by_row;        // whether FrozenLayer::RunRow computes the layer
+    bool reverse;       // of RowSteps
   };
 
   float* Allocate(int64_t floats);
@@ -59,6 +60,7 @@ class Stream {
 
   const Session& session_;
   const int64_t batch_;
+  const int64_t step_inputs_, step_outputs_;  // elements of a step's arrays
   const int64_t block_steps_;  // the most steps of a block, a power of two
   std::atomic_flag is_used_ = ATOMIC_FLAG_INIT;
   std::vector<std::unique_ptr<AlignedBuffer>> buffers_;

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 import archive
+import audit_c_files
 import audit_windows
 import lief
 from auditwheel.architecture import Architecture
@@ -42,6 +42,7 @@ def problems(wheel: Path) -> list[str]:
     if [re.match(r"[\w-]+", requirement)[0] for requirement in required] != ["numpy"]:
         found.append(f"it requires {required}, not NumPy alone")
     target = TARGETS[tag]
+    found += audit_c_files.problems(target, files, wheel.name.split("-")[1])
     with tempfile.TemporaryDirectory() as folder:
         libraries = []
         for name in (n for n in files if n.endswith(".so")):
@@ -113,10 +114,8 @@ def load(target: Target, library: Path) -> str:
         subprocess.run([gcc, str(folder / "stub.c"), *shared], check=True)
         loader = str(folder / "loader")
         subprocess.run([gcc, str(folder / "loader.c"), "-o", loader, "-ldl"], check=True)
-        emulator = []
-        if target.emulator and target.processor != platform.machine():
-            emulator = [target.emulator, "-L", f"/usr/{target.gcc.rstrip('-')}"]
-        done = subprocess.run([*emulator, loader, stub, str(library)], stdout=subprocess.PIPE)
+        command = [*target.runner, loader, stub, str(library)]
+        done = subprocess.run(command, stdout=subprocess.PIPE)
     if done.returncode == 0:
         return ""
     return f"status {done.returncode}, {done.stdout.decode(errors='replace').strip()}"

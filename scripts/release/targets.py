@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 from typing import NamedTuple
 
@@ -31,6 +32,13 @@ class Target(NamedTuple):
     def processor(self) -> str:
         """The name that GNU uses."""
         return {"arm64": "aarch64", "AMD64": "x86_64"}.get(self.machine, self.machine)
+
+    @property
+    def runner(self) -> list[str]:
+        """What runs a program of the platform on this machine, before the program's name."""
+        if not self.emulator or self.processor == platform.machine():
+            return []
+        return [self.emulator, "-L", f"/usr/{self.gcc.rstrip('-')}"]
 
 
 ZIG_CXX, MACOS_CXX = "scripts/release/zig_cxx.py", "scripts/macos/cxx.py"

@@ -95,7 +95,7 @@ def build(
         for library in stream_libraries.compile_all(target.processor, cache, work / "stream"):
             files[f"tf_lstm_ops/_lib/{library.name}"] = library.read_bytes()
     version = built.name.split("-")[1]
-    native = {path: data for path, data in files.items() if path.endswith(".so")}
+    native = {path: data for path, data in files.items() if path.endswith((".so", ".a"))}
     tools = sbom.tools(target)
     text = sbom.sbom("tf_lstm_ops", version, native, tools, sbom.parts(target, tools), epoch)
     files[f"{archive.dist_info(files)}/sboms/tf_lstm_ops.cdx.json"] = text.encode()
@@ -119,6 +119,8 @@ def compile_package(target: Target, checkout: Path, work: Path) -> None:
         "CXX": shlex.join([*compiler, *target.compiler[1:]]),
         "ZIG_GLOBAL_CACHE_DIR": zig,
     }
+    if target.system == "Linux":  # for the static library
+        environment |= {"OBJCOPY": f"{target.gcc}objcopy", "AR": f"{target.gcc}ar"}
     setup = ["bdist_wheel", "--dist-dir", str(work), "--plat-name", target.tag]
     run_logged(
         [sys.executable, str(HERE / "wheels.py"), "--setup", target.system, target.machine, *setup],

@@ -3,7 +3,8 @@
 Accepts the options of the package's build. Compiles and links with ziglang's clang. libc++ becomes
 a part of each library, so the libraries need only the C library of the system. The first argument
 is zig's name of the platform, such as x86_64-linux-gnu.2.28, for glibc 2.28, or x86_64-windows-gnu.
-Needs ``pip install ziglang``.
+GNU's linker makes the one object of a static library: zig does not take the option that dissolves
+groups of sections. Needs ``pip install ziglang``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ import tempfile
 NOT_FOR_ZIG = {"-pthread"}
 # The compilers whose libgcc has what __builtin_cpu_supports reads, which zig does not have.
 GCC = {"x86_64-linux": "g++", "x86_64-windows": "x86_64-w64-mingw32-g++"}
+# The compilers that call GNU's linker.
+LINKERS = {"x86_64-linux": "g++", "aarch64-linux": "aarch64-linux-gnu-g++"}
+LIBSTDCXX = "-l:libstdc++.a"
+LIBCXX = ("libc++.a", "libc++abi.a")
 
 
 def command(target: str, options: list[str]) -> list[str]:
@@ -31,9 +36,38 @@ def command(target: str, options: list[str]) -> list[str]:
     return [*zig, *processor_options([o for o in options if o not in NOT_FOR_ZIG])]
 
 
+def relocatable_command(target: str, options: list[str], folder: str) -> list[str]:
+    """The command that links objects to one object, with libc++ in place of libstdc++.
+
+    Args:
+      target: zig's name of the platform.
+      options: those of the package's build.
+      folder: an empty folder.
+    """
+    at = options.index(LIBSTDCXX)
+    libraries = libcxx(target, folder)
+    return [LINKERS[_platform(target)], *options[:at], *libraries, *options[at + 1 :]]
+
+
+def libcxx(target: str, folder: str) -> list[str]:
+    """The archives of zig's libc++, whose paths zig prints when it links a library."""
+    source, library = os.path.join(folder, "empty.cc"), os.path.join(folder, "empty.so")
+    open(source, "w").close()
+    zig = [sys.executable, "-m", "ziglang", "c++", "-target", target, "-v"]
+    printed = subprocess.run(
+        [*zig, "-shared", source, "-o", library], check=True, capture_output=True, text=True
+    ).stderr
+    found = {os.path.basename(word): word for word in printed.split()}
+    return [found[name] for name in LIBCXX]
+
+
+def _platform(target: str) -> str:
+    return "-".join(target.split("-")[:2])
+
+
 def cpu_model(target: str) -> list[str]:
     """The libgcc that a library contains a part of; none for other processors."""
-    gcc = GCC.get("-".join(target.split("-")[:2]))
+    gcc = GCC.get(_platform(target))
     if gcc is None:
         return []
     return subprocess.run(
@@ -59,8 +93,11 @@ def processor_options(options: list[str]) -> list[str]:
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         cache = os.environ.get("ZIG_GLOBAL_CACHE_DIR", folder)
-        caches = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
-        return subprocess.call(command(sys.argv[1], sys.argv[2:]), env={**os.environ, **caches})
+        os.environ.update({"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache})
+        target, options = sys.argv[1], sys.argv[2:]
+        if "-r" in options:
+            return subprocess.call(relocatable_command(target, options, folder))
+        return subprocess.call(command(target, options))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def test_bazel_uses_every_list(root, flags):
     used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     of_setup = (
         *("METAL_", "MACOS_", "WINDOWS_"),
-        *("STRICT_", "INSTRUMENT_", "SANITIZE_", "COVERAGE_"),
+        *("STRICT_", "INSTRUMENT_", "SANITIZE_", "COVERAGE_", "ARCHIVE_"),
     )
     of_both = {name for name in flags if not name.startswith(of_setup)}
     assert loaded == of_both
@@ -42,7 +42,8 @@ def test_bazel_uses_every_list(root, flags):
 
 
 def test_setup_uses_every_list(root, native, flags):
-    tree = ast.parse((root / "build_defs" / "native.py").read_text())
+    files = ("native.py", "inference/c_files.py")
+    tree = ast.parse("".join((root / "build_defs" / name).read_text() for name in files))
     # The LINKOPTS name the files of exported symbols, which Bazel must know as an input. Sources
     # that libraries share are in the list of each library; Bazel makes a target of them.
     exports = {"EXPORTS_LINUX", "INFERENCE_EXPORTS_LINUX"}
@@ -60,13 +61,17 @@ def test_neither_adds_flags_of_its_own(root):
             for s in strings(ast.parse((root / name).read_text()))
             if s.startswith("-") and not s.startswith("--")
         }
-        for name in ("BUILD", "build_defs/native.bzl", "build_defs/native.py", "setup.py")
+        for name in (
+            *("BUILD", "build_defs/native.bzl", "build_defs/native.py", "setup.py"),
+            "build_defs/inference/c_files.py",
+        )
     }
     assert own == {
         "BUILD": set(),
         "build_defs/native.bzl": set(),
         "build_defs/native.py": {"-MD", "-MF", "-c", "-o", "-shared", "-fsanitize="},
         "setup.py": set(),
+        "build_defs/inference/c_files.py": {"-o"},
     }
 
 

@@ -1,7 +1,9 @@
 """What setup.py compiles, and how it fails."""
 
 import collections
+import fnmatch
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -197,6 +199,51 @@ def test_the_oldest_macos_is_named(native, monkeypatch, tmp_path):
     assert oldest in native.compile_command(native.units("arm64")[0], tmp_path)
     for name in native.libraries("Darwin"):
         assert oldest in native.link_command([], tmp_path, tmp_path / name, "Darwin")
+
+
+def header_functions(root):
+    text = (root / "include" / "tf_lstm_ops.h").read_text()
+    return {*re.findall(r"^TF_LSTM_OPS_API [\w *]+?\b(tf_lstm_ops_\w+)\(", text, re.MULTILINE)}
+
+
+def test_session_libraries_export_the_functions_of_the_header(native, root):
+    """On macOS by patterns, which match no other function of this package."""
+    functions = header_functions(root)
+    assert {*native.FLAGS["ARCHIVE_FUNCTIONS"]} == functions != set()
+    option = "-Wl,-exported_symbol,_"
+    command = native.link_command([], root, root / native.FLAGS["INFERENCE_LIBRARY"], "Darwin")
+    patterns = [part.removeprefix(option) for part in command if part.startswith(option)]
+    others = set()
+    for header in (root / "cc").rglob("*.h"):
+        others |= {*re.findall(r"^TF_LSTM_OPS_EXPORT [\w* ]+?(\w+)\(", header.read_text(), re.M)}
+    matched = {
+        name for name in functions | others for p in patterns if fnmatch.fnmatchcase(name, p)
+    }
+    assert matched - functions <= {"tf_lstm_ops_selected_instruction_set"}
+    assert functions <= matched
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError, RuntimeError])
+def test_without_a_tool_there_is_no_static_library(native, tmp_path, capsys, error):
+    """A missing one or an old one. The package is built nevertheless."""
+
+    def fail(command):
+        raise error("no such option")
+
+    library = tmp_path / "_lib" / native.FLAGS["INFERENCE_LIBRARY"]
+    library.parent.mkdir()
+    archive = library.with_name(native.FLAGS["ARCHIVE_LIBRARY"])
+    archive.write_text("of an earlier build")
+    built = native.C_FILES["build_archive"](
+        [tmp_path / "one.o"], library, ["c++"], native.FLAGS, fail
+    )
+    assert not built and not archive.exists()
+    message = capsys.readouterr().err
+    assert f"built without {archive.name}" in message and "no such option" in message
+    native.C_FILES["write"](library.parent, False)
+    assert [path.name for path in (library.parent / "pkgconfig").iterdir()] == [
+        "tf_lstm_ops_inference.pc"
+    ]
 
 
 def test_without_the_metal_library_the_package_is_built(native, monkeypatch, tmp_path, capsys):

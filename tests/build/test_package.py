@@ -47,11 +47,12 @@ def test_every_file_of_the_package_is_installed(root):
     sources = {
         file.relative_to(root).as_posix()
         for file in package.rglob("*")
-        if file.is_file() and "__pycache__" not in file.parts and file.suffix != ".so"
+        if file.is_file() and "__pycache__" not in file.parts and file.suffix not in (".a", ".so")
     }
     assert {"tf_lstm_ops/py.typed", "tf_lstm_ops/__main__.py"} <= sources
     assert sources - installed == set()
     assert "tf_lstm_ops/_lib/tf_lstm_ops.so" in installed
+    assert "tf_lstm_ops/include/tf_lstm_ops.h" in installed
 
 
 def test_console_script():

@@ -84,6 +84,37 @@ def test_missing_tools_are_named_with_their_package(monkeypatch):
     ]
 
 
+def test_other_processors_are_emulated(monkeypatch):
+    targets = load("targets")
+    monkeypatch.setattr(targets.platform, "machine", lambda: "x86_64")
+    assert targets.TARGETS["manylinux_2_28_x86_64"].runner == []
+    aarch64 = targets.TARGETS["manylinux_2_28_aarch64"]
+    assert aarch64.runner == ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"]
+
+
+def test_a_static_library_contains_libcxx(monkeypatch, tmp_path):
+    """In place of libstdc++, whose types are not those of zig's objects."""
+    linux = load("zig_cxx")
+    archives = ["/cache/libc++.a", "/cache/libc++abi.a"]
+    monkeypatch.setattr(linux, "libcxx", lambda target, folder: archives)
+    options = ["-r", "-Wl,-u,f", "a.o", "-l:libstdc++.a", "-o", "b.o"]
+    command = linux.relocatable_command("aarch64-linux-gnu.2.28", options, str(tmp_path))
+    assert command == ["aarch64-linux-gnu-g++", *options[:3], *archives, "-o", "b.o"]
+
+
+def test_licence_files_are_those_in_the_source(root):
+    """Each LICENSE is in the metadata of the source distribution."""
+    project = (root / "pyproject.toml").read_text()
+    found = {
+        path.relative_to(root).as_posix()
+        for folder in (".", "tests", "tf_lstm_ops", "third_party")
+        for path in (root / folder).glob("LICENSE" if folder == "." else "**/LICENSE*")
+    }
+    [line] = re.findall(r"^license-files = (.*)$", project, re.MULTILINE)
+    assert {"LICENSE", "tests/session/rtneural/LICENSE"} <= found
+    assert found <= {*json.loads(line)}
+
+
 def test_bill_of_materials():
     module = load("sbom")
     part = {"name": "libc++", "version": "21.1", "license": "MIT"}

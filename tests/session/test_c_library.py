@@ -40,6 +40,24 @@ def test_exports_the_functions_of_the_header():
     assert exported == declared != set()
 
 
+@elf
+def test_the_static_library_defines_the_functions_of_the_header_only():
+    """And needs nothing of the C++ library. What it needs is of libc, libm and libgcc."""
+    archive = c.path().with_suffix(".a")
+    if not archive.exists() or shutil.which("nm") is None:
+        pytest.skip("no static library, or no nm (it is part of binutils)")
+    command = ["nm", "--extern-only", "--format=posix", str(archive)]
+    table = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    head, *rows = table.splitlines()
+    assert head.endswith("[tf_lstm_ops_inference.o]:")  # the only member
+    symbols = {name: kind for name, kind, *_ in map(str.split, rows)}
+    declared = {*FUNCTION.findall((INCLUDE / "tf_lstm_ops.h").read_text())}
+    assert {name for name, kind in symbols.items() if kind not in "Uw"} == declared != set()
+    needed = [name for name, kind in symbols.items() if kind == "U"]
+    assert [name for name in needed if name.startswith(("_Z", "__cxa_throw", "__gxx"))] == []
+    assert "malloc" in needed
+
+
 @pytest.mark.parametrize(("language", "standard"), [("c", "c11"), ("c++", "c++17")])
 def test_the_header_is_c_and_cxx(language, standard):
     compiler = shutil.which("cc")

@@ -82,6 +82,18 @@ def test_load(how: str, tmp_path: Path, rng: np.random.Generator) -> None:
     assert (tmp_path / "again.bin").read_bytes() == (tmp_path / "model.bin").read_bytes()
 
 
+def test_folders_for_programs_in_c(tmp_path: Path) -> None:
+    program = HOOK + (
+        "from tf_lstm_ops import inference\n"
+        "print(inference.get_include(), inference.get_library_dir(), sep='\\n')"
+    )
+    process = run(program, tmp_path)
+    assert process.returncode == 0, process.stderr
+    package = Path(tf_lstm_ops.__file__).parent
+    assert [*map(Path, process.stdout.splitlines())] == [package / "include", package / "_lib"]
+    assert (package / "_lib" / "libtf_lstm_ops_inference.so").exists()
+
+
 def test_a_model_needs_keras(tmp_path: Path) -> None:
     program = HOOK + "from tf_lstm_ops.inference import Session\nSession([])"
     process = run(program, tmp_path)

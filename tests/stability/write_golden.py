@@ -9,6 +9,7 @@ FOLDER is named after the release.
 * ``stateful``: what `export.saved_model` makes of a stateful model; ``stateful.keras``: the model.
 * ``NAME.safetensors``: the weights of a layer.
 * ``results.npz``: what all of them return for the input ``x`` in it.
+* The files of ``golden_session.py``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import tensorflow as tf
 
 from tf_lstm_ops import export, weights
 
+from . import golden_session
 from .golden_layers import BATCH, CHUNK, I, Layers, layers_model, stateful_model
 from .golden_ops import B, Ops, T, fixed
 
@@ -69,6 +71,7 @@ def main(folder: Path) -> None:
         results |= {f"{kind}/{name}": value for name, value in values.items()}
     arrays = {name: np.asarray(value) for name, value in results.items()}
     np.savez_compressed(folder / "results.npz", **arrays)
+    golden_session.write(folder)
 
 
 if __name__ == "__main__":

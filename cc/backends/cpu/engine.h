@@ -87,6 +87,13 @@ struct RowSteps {
 };
 using RowFunction = void (*)(const RowLayer& layer, const RowSteps& row);
 
+// Weights [depth, columns] of a product, packed, and a bias, which may be null.
+struct PackedProduct {
+  const float* packed;
+  const float* bias;
+  int64_t depth, columns;
+};
+
 // The functions of one instruction set.
 struct Engine {
   int float_lanes;  // floats in a vector
@@ -104,6 +111,13 @@ struct Engine {
                             RowLayer* row);
   // Floats of RowSteps::scratch.
   int64_t (*row_scratch)(const RowLayer& row);
+  // Packs weights [depth, columns], unless `packed` is null. Returns the number
+  // of packed floats.
+  int64_t (*pack_product)(const float* weights, int64_t depth, int64_t columns,
+                          float* packed);
+  // y = x W + bias of `rows` rows.
+  void (*run_product)(const PackedProduct& product, const float* x,
+                      int64_t rows, float* y);
   // A hash of `size` bytes; see hash.h.
   uint64_t (*hash)(const void* data, size_t size);
   // y[k] = f(x[k]) for n elements. Tests measure the errors.

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "backends/cpu/caches.h"
 #include "backends/cpu/engine_arguments.h"
 #include "backends/cpu/kept_weights.h"
 
@@ -70,7 +71,12 @@ void FrozenLayer::Run(const FrozenLayer* const* layers,
   for (int k = 0; k < count; ++k) arguments[k]->Finish();
 }
 
-bool FrozenLayer::has_row_path() const { return packed_->row_function; }
+bool FrozenLayer::PrefersRow(int threads) const {
+  if (!packed_->row_function) return false;
+  // Two threads have two L2 caches, but a call must wake one of them.
+  return threads == 1 ||
+         packed_->weights->bytes() <= static_cast<size_t>(TheCaches().l2);
+}
 
 int64_t FrozenLayer::row_floats() const {
   return packed_->row.config.cell_size;

@@ -28,14 +28,15 @@ class FrozenLayer {
   // does. The members config and weights of passes[k] are set to those of
   // layers[k]; nothing is saved. States must be given and contiguous: h0 and,
   // of an LSTM, c0. Thread-safe, with a `memory` for each thread. Once the
-  // memory is large enough, a call without masked steps allocates nothing; with
-  // one thread it takes no lock. Throws std::bad_alloc.
+  // memory is large enough, a call allocates nothing; with one thread it takes
+  // no lock. Throws std::bad_alloc.
   static void Run(const FrozenLayer* const* layers, LayerForward<float>* passes,
                   const PackedSequence* valid, int count, int threads,
                   CallMemory* memory);
 
-  // Whether RunRow serves the layer.
-  bool has_row_path() const;
+  // Whether RunRow serves the layer, and is not slower than Run with so many
+  // threads for a step.
+  bool PrefersRow(int threads) const;
   int64_t row_floats() const;
   int64_t row_scratch() const;
   // Computes steps of one row on the calling thread. The states have

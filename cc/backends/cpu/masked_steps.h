@@ -4,27 +4,23 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "core/layer_direction.h"
 #include "core/packed_sequence.h"
 
 namespace tf_lstm_ops::cpu {
 
-// Calls visit(row, latest, b) for every step of every row b of the batch, in
-// the order of processing. `row` is the step's output row. `latest` is the
-// output row of the latest valid step of row b up to this step, or -1.
+// Calls visit(row, latest) for every step of every row of the batch, row by row
+// in the order of processing. `row` is the step's output row. `latest` is the
+// output row of the latest valid step of that row up to this step, or -1.
 template <class Visit>
-void ForEachStep(const Sequence& sequence, const PackedSequence& valid,
-                 const Visit& visit) {
-  std::vector<int64_t> latest(valid.batch, -1);
-  for (int64_t s = 0; s < valid.steps; ++s) {
-    for (int64_t v = valid.Begin(s); v < valid.Begin(s + 1); ++v) {
-      const PackedRow row = valid.At(v);
-      latest[row.batch] = row.output;
-    }
-    for (int64_t b = 0; b < valid.batch; ++b) {
-      visit(sequence.At(b, s).output, latest[b], b);
+void ForEachStep(const Sequence& sequence, int64_t steps, const Visit& visit) {
+  for (int64_t b = 0; b < sequence.batch; ++b) {
+    int64_t latest = -1;
+    for (int64_t s = 0; s < steps; ++s) {
+      const Sequence::Step step = sequence.At(b, s);
+      if (step.valid) latest = step.output;
+      visit(step.output, latest);
     }
   }
 }
@@ -38,7 +34,7 @@ void FillMaskedSteps(const LayerForward<T>& layer,
   const bool has_masked = valid.size() < valid.steps * valid.batch;
   if (layer.fill == Fill::kNothing || !has_masked) return;
   const int64_t hidden = layer.config.hidden_size;
-  ForEachStep(layer.sequence, valid, [&](int64_t row, int64_t latest, int64_t) {
+  ForEachStep(layer.sequence, valid.steps, [&](int64_t row, int64_t latest) {
     if (latest == row) return;
     T* masked = layer.h + row * layer.h_stride;
     if (latest < 0 || layer.fill == Fill::kZero) {

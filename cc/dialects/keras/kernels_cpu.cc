@@ -261,7 +261,7 @@ class GradKernel : public tf::Kernel {
       std::copy_n(output_grad + row * stride, width, sums + row * width);
     }
     cpu::ForEachStep(
-        layer->sequence, packed, [&](int64_t row, int64_t latest, int64_t) {
+        layer->sequence, packed.steps, [&](int64_t row, int64_t latest) {
           if (latest < 0 || latest == row) return;
           for (int64_t u = 0; u < width; ++u) {
             sums[latest * width + u] += output_grad[row * stride + u];

@@ -11,6 +11,7 @@
 #include "backends/cpu/simd/layer_norm_backward.h"
 #include "backends/cpu/simd/layer_norm_forward.h"
 #include "backends/cpu/simd/one_row.h"
+#include "backends/cpu/simd/product.h"
 #include "backends/cpu/simd/second_product.h"
 #include "backends/cpu/simd/step_gradient.h"
 #include "backends/cpu/thread_team.h"
@@ -19,56 +20,71 @@
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 namespace {
 
-// The functions of a cell.
-template <class T>
-struct CellFunctions {
-  ForwardFunctions<T> forward;
-  BackwardFunctions<T> backward;
-};
-
+// The functions of a cell. Those of the passes are in tables of their own, so
+// that a library that has one pass only does not contain the other.
 template <class T, class Cell>
-constexpr CellFunctions<T> FunctionsOf() {
-  using ForwardOfCell = ForwardStep<T, Cell>;
-  using BackwardOfCell = BackwardStep<T, Cell>;
-  CellFunctions<T> functions = {};
-  functions.forward.shape = functions.backward.shape = kShapeOf<Cell>;
-  functions.forward.run_slice = &ForwardOfCell::RunSlice;
-  functions.forward.run_step = &ForwardOfCell::RunStepOfUnits;
-  functions.backward.run_slice = &BackwardOfCell::RunSlice;
+constexpr ForwardFunctions<T> ForwardFunctionsOf() {
+  using OfCell = ForwardStep<T, Cell>;
+  ForwardFunctions<T> functions = {};
+  functions.shape = kShapeOf<Cell>;
+  functions.run_slice = &OfCell::RunSlice;
+  functions.run_step = &OfCell::RunStepOfUnits;
   if constexpr (Cell::kReducesRows) {
-    functions.forward.apply_cell_to_rows =
-        &LayerNormForward<T, Cell>::ApplyCellToRows;
-    functions.backward.run_rows = &LayerNormBackward<T, Cell>::RunRows;
-    functions.backward.write_sums = &LayerNormBackward<T, Cell>::WriteSums;
+    functions.apply_cell_to_rows = &LayerNormForward<T, Cell>::ApplyCellToRows;
   } else if constexpr (Cell::kResetsBefore) {
-    functions.forward.finish_step = &SecondProductForward<T, Cell>::FinishStep;
-    functions.backward.begin_cells =
-        &SecondProductBackward<T, Cell>::BeginCells;
-    functions.backward.run_cells = &SecondProductBackward<T, Cell>::RunCells;
-  } else {
-    functions.backward.run_cells = &BackwardOfCell::RunCells;
-  }
-  if constexpr (Cell::kHasOutputGate) {
-    functions.backward.restore_h = &BackwardOfCell::RestoreH;
+    functions.finish_step = &SecondProductForward<T, Cell>::FinishStep;
   }
   return functions;
 }
 
+template <class T, class Cell>
+constexpr BackwardFunctions<T> BackwardFunctionsOf() {
+  using OfCell = BackwardStep<T, Cell>;
+  BackwardFunctions<T> functions = {};
+  functions.shape = kShapeOf<Cell>;
+  functions.run_slice = &OfCell::RunSlice;
+  if constexpr (Cell::kReducesRows) {
+    functions.run_rows = &LayerNormBackward<T, Cell>::RunRows;
+    functions.write_sums = &LayerNormBackward<T, Cell>::WriteSums;
+  } else if constexpr (Cell::kResetsBefore) {
+    functions.begin_cells = &SecondProductBackward<T, Cell>::BeginCells;
+    functions.run_cells = &SecondProductBackward<T, Cell>::RunCells;
+  } else {
+    functions.run_cells = &OfCell::RunCells;
+  }
+  if constexpr (Cell::kHasOutputGate) {
+    functions.restore_h = &OfCell::RestoreH;
+  }
+  return functions;
+}
+
+// A case of the switches below, whose table is TF_LSTM_OPS_TABLE.
+#define TF_LSTM_OPS_CASE(kind, Cell, ...)                                 \
+  case CellKind::kind: {                                                  \
+    static constexpr auto kOf = TF_LSTM_OPS_TABLE<T, Cell<VecMath<T>>>(); \
+    return kOf;                                                           \
+  }
+#define TF_LSTM_OPS_ALL_CASES         \
+  TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) \
+  TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_CASE)
+
 template <class T>
-const CellFunctions<T>& FunctionsOf(CellKind cell) {
-#define TF_LSTM_OPS_CASE(kind, Cell, ...)   \
-  case CellKind::kind: {                    \
-    static constexpr CellFunctions<T> kOf = \
-        FunctionsOf<T, Cell<VecMath<T>>>(); \
-    return kOf;                             \
-  }
-  switch (cell) {
-    TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE)
-    TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_CASE)
-  }
-#undef TF_LSTM_OPS_CASE
+const ForwardFunctions<T>& ForwardOf(CellKind cell) {
+#define TF_LSTM_OPS_TABLE ForwardFunctionsOf
+  switch (cell) { TF_LSTM_OPS_ALL_CASES }
+#undef TF_LSTM_OPS_TABLE
   __builtin_unreachable();
 }
+
+template <class T>
+const BackwardFunctions<T>& BackwardOf(CellKind cell) {
+#define TF_LSTM_OPS_TABLE BackwardFunctionsOf
+  switch (cell) { TF_LSTM_OPS_ALL_CASES }
+#undef TF_LSTM_OPS_TABLE
+  __builtin_unreachable();
+}
+#undef TF_LSTM_OPS_ALL_CASES
+#undef TF_LSTM_OPS_CASE
 
 // Gives one or two passes scratch memory, and runs them side by side.
 template <class T, class Pass, int kCount>
@@ -127,7 +143,7 @@ void RunForward(const EngineForward<T>* layers, int count, int threads,
                 cpu::PackedWeights* const* kept, cpu::CallMemory* memory) {
   cpu::CallMemory own;
   if (!memory) memory = &own;
-  const auto& functions = FunctionsOf<T>(layers->config.cell).forward;
+  const auto& functions = ForwardOf<T>(layers->config.cell);
   if (count == cpu::kMaxTogether) {
     Forward<T> first(layers[0], functions, threads, count, kept[0]);
     Forward<T> second(layers[1], functions, threads, count, kept[1]);
@@ -145,7 +161,7 @@ void RunForward(const EngineForward<T>* layers, int count, int threads,
 template <class T>
 void RunBackward(const EngineBackward<T>* layers, int count, int threads) {
   cpu::CallMemory memory;
-  const auto& functions = FunctionsOf<T>(layers->config.cell).backward;
+  const auto& functions = BackwardOf<T>(layers->config.cell);
   if (count == cpu::kMaxTogether) {
     Backward<T> first(layers[0], functions, threads, count);
     Backward<T> second(layers[1], functions, threads, count);
@@ -163,8 +179,7 @@ void RunBackward(const EngineBackward<T>* layers, int count, int threads) {
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 int64_t MakeRowLayer(const EngineForward<float>& args,
                      cpu::PackedWeights* packed, float* memory, RowLayer* row) {
-  Forward<float> pass(args, FunctionsOf<float>(args.config.cell).forward, 1, 1,
-                      packed);
+  Forward<float> pass(args, ForwardOf<float>(args.config.cell), 1, 1, packed);
   if (!pass.has_row_layer()) return 0;
   PlaceKeptWeights(&pass, packed);
   Scratch<float> scratch(memory);
@@ -174,7 +189,7 @@ int64_t MakeRowLayer(const EngineForward<float>& args,
 
 template <class T>
 bool PacksWeights(const EngineForward<T>& layer) {
-  return PacksWeights(layer, FunctionsOf<T>(layer.config.cell).forward.shape);
+  return PacksWeights(layer, ForwardOf<T>(layer.config.cell).shape);
 }
 
 template <class T, class F>
@@ -207,12 +222,23 @@ void Narrow(const float* x, T* y, int64_t n) {
 
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 extern const Engine kEngine;
-const Engine kEngine = {
-    kLanes<float>,     &RunForward<float>, &PacksWeights<float>,
-    &RowFunctionOf,    &MakeRowLayer,      &RowScratch,
-    &HashBytes,        &Sigmoid,           &Tanh,
-    &Widen<Half>,      &Widen<BFloat16>,   &Narrow<Half>,
-    &Narrow<BFloat16>, &MultiplyAdd,       &Sum};
+const Engine kEngine = {kLanes<float>,
+                        &RunForward<float>,
+                        &PacksWeights<float>,
+                        &RowFunctionOf,
+                        &MakeRowLayer,
+                        &RowScratch,
+                        &PackProduct,
+                        &RunProduct,
+                        &HashBytes,
+                        &Sigmoid,
+                        &Tanh,
+                        &Widen<Half>,
+                        &Widen<BFloat16>,
+                        &Narrow<Half>,
+                        &Narrow<BFloat16>,
+                        &MultiplyAdd,
+                        &Sum};
 
 extern const TrainingEngine kTraining;
 const TrainingEngine kTraining = {

@@ -124,8 +124,8 @@ TF_LSTM_OPS_INLINE void Store(VecT<float> v, BFloat16* to) {
   std::memcpy(to, &bits, sizeof bits);
 }
 
-#if defined(__AVX512F__)
 // LoadN and StoreN of fewer lanes than all.
+#if defined(__AVX512F__)
 TF_LSTM_OPS_INLINE unsigned MaskOf(int64_t n) {
   return n <= 0 ? 0 : (1u << n) - 1;
 }
@@ -141,33 +141,56 @@ TF_LSTM_OPS_INLINE void StoreSome(VecT<float> v, float* to, int64_t n) {
 TF_LSTM_OPS_INLINE void StoreSome(VecT<double> v, double* to, int64_t n) {
   _mm512_mask_storeu_pd(to, static_cast<__mmask8>(MaskOf(n)), v);
 }
+#elif defined(__AVX2__)
+TF_LSTM_OPS_INLINE VecT<float> LoadSome(const float* from, int64_t n) {
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i count = _mm256_set1_epi32(static_cast<int>(n));
+  return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(count, lane));
+}
+// In halves: a masked store is slow on AMD's processors.
+TF_LSTM_OPS_INLINE void StoreSome(VecT<float> v, float* to, int64_t n) {
+  if (n <= 0) return;
+  __m128 part = _mm256_castps256_ps128(v);
+  if (n & 4) {
+    _mm_storeu_ps(to, part);
+    part = _mm256_extractf128_ps(v, 1);
+    to += 4;
+  }
+  if (n & 2) {
+    _mm_storel_pi(reinterpret_cast<__m64*>(to), part);
+    part = _mm_movehl_ps(part, part);
+    to += 2;
+  }
+  if (n & 1) _mm_store_ss(to, part);
+}
 #endif
-
-// The first n lanes; the others are zero.
+// Not inlined: the kernels have dozens of calls, most of which never run.
 template <class T>
-TF_LSTM_OPS_INLINE VecT<T> LoadN(const T* from, int64_t n) {
-  if (n >= kLanes<T>) return Load(from);
-#if defined(__AVX512F__)
-  if constexpr (std::is_floating_point_v<T>) return LoadSome(from, n);
-#endif
+TF_LSTM_OPS_NOINLINE VecT<T> LoadSome(const T* from, int64_t n) {
   T lanes[kLanes<T>] = {};
   for (int k = 0; k < kLanes<T>; ++k) {
     if (k < n) lanes[k] = from[k];
   }
   return Load(lanes);
 }
-
 template <class T>
-TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
-  if (n >= kLanes<T>) return Store(v, to);
-#if defined(__AVX512F__)
-  if constexpr (std::is_floating_point_v<T>) return StoreSome(v, to, n);
-#endif
+TF_LSTM_OPS_NOINLINE void StoreSome(VecT<T> v, T* to, int64_t n) {
   T lanes[kLanes<T>];
   Store(v, lanes);
   for (int k = 0; k < kLanes<T>; ++k) {
     if (k < n) std::memcpy(to + k, &lanes[k], sizeof(T));
   }
+}
+
+// The first n lanes; the others are zero.
+template <class T>
+TF_LSTM_OPS_INLINE VecT<T> LoadN(const T* from, int64_t n) {
+  return n >= kLanes<T> ? Load(from) : LoadSome(from, n);
+}
+
+template <class T>
+TF_LSTM_OPS_INLINE void StoreN(VecT<T> v, T* to, int64_t n) {
+  n >= kLanes<T> ? Store(v, to) : StoreSome(v, to, n);
 }
 
 // Returns the lanes k... of the concatenation of `a` and `b`.

@@ -1,0 +1,185 @@
+/* Inference of recurrent models without TensorFlow: sessions and streams.
+ *
+ * A session computes a chain of layers, such as LSTM, GRU and Dense, from a
+ * file that tf_lstm_ops.inference.Session.save wrote. A stream computes the
+ * same chain step by step and keeps the states between calls.
+ *
+ * Types. All numbers are float, arrays are contiguous with the last axis
+ * fastest. B is the number of rows of a batch, T the number of time steps, I
+ * the input size and O the output size of the session.
+ *
+ * Errors. A function that can fail returns a code, TF_LSTM_OPS_OK on success.
+ * If its argument `error` is not null, a failure sets it. A failed call writes
+ * no output and changes no state.
+ *
+ * Ownership. The caller owns all arrays and structs. *_open creates an object,
+ * *_close frees it; closing null does nothing. A session must outlive its
+ * streams.
+ *
+ * Threads. Any number of threads may use a session at the same time. One thread
+ * at a time may use a stream. If two do, one of them gets
+ * TF_LSTM_OPS_FAILED_PRECONDITION.
+ *
+ * Real time. tf_lstm_ops_stream_run allocates no memory and, with one thread,
+ * takes no lock and makes no system call.
+ *
+ * Structs begin with their size, which the caller sets to sizeof of the struct.
+ * A later version adds members at the end and accepts the sizes of older ones.
+ */
+#ifndef TF_LSTM_OPS_H_
+#define TF_LSTM_OPS_H_
+
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define TF_LSTM_OPS_API __declspec(dllexport)
+#elif defined(__GNUC__)
+#define TF_LSTM_OPS_API __attribute__((visibility("default")))
+#else
+#define TF_LSTM_OPS_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of this interface. */
+#define TF_LSTM_OPS_API_VERSION 1
+
+/* Codes; their values are those of TensorFlow's TF_Code. */
+enum {
+  TF_LSTM_OPS_OK = 0,
+  TF_LSTM_OPS_INVALID_ARGUMENT = 3,
+  TF_LSTM_OPS_NOT_FOUND = 5,           /* the file cannot be read */
+  TF_LSTM_OPS_RESOURCE_EXHAUSTED = 8,  /* no memory */
+  TF_LSTM_OPS_FAILED_PRECONDITION = 9, /* two threads use one stream */
+  TF_LSTM_OPS_UNIMPLEMENTED = 12,      /* a version that the library lacks */
+  TF_LSTM_OPS_DATA_LOSS = 15           /* the file is not valid */
+};
+
+/* What went wrong. */
+typedef struct tf_lstm_ops_error {
+  uint32_t struct_size;
+  int32_t code;
+  char text[248]; /* ends with 0; may be cut */
+} tf_lstm_ops_error;
+
+typedef struct tf_lstm_ops_session tf_lstm_ops_session;
+typedef struct tf_lstm_ops_stream tf_lstm_ops_stream;
+
+typedef struct tf_lstm_ops_session_options {
+  uint32_t struct_size;
+  int32_t threads; /* of a call, from 1 to 256; 0: 1 */
+} tf_lstm_ops_session_options;
+
+typedef struct tf_lstm_ops_session_info {
+  uint32_t struct_size;
+  int32_t threads;
+  int64_t input_size;       /* I */
+  int64_t output_size;      /* O */
+  int64_t state_size;       /* floats of the states of one row */
+  int32_t returns_sequence; /* 1: an output for each step; 0: the last one */
+  int32_t can_stream;       /* 0: a layer reads the sequence backwards */
+} tf_lstm_ops_session_info;
+
+/* Returns TF_LSTM_OPS_API_VERSION of the library. */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_api_version(void);
+
+/* Returns a text for a code. It lives as long as the library. */
+TF_LSTM_OPS_API const char* tf_lstm_ops_code_text(int32_t code);
+
+/* Returns the name of the instruction set in use, such as "x86-64-v3". It lives
+ * as long as the library.
+ */
+TF_LSTM_OPS_API const char* tf_lstm_ops_selected_instruction_set(void);
+
+/* Opens the file at `path`, a string in UTF-8. `options` may be null. The
+ * session maps the file, which must not change while the session is open.
+ *
+ * Errors: NOT_FOUND; DATA_LOSS, where the text names the field, what was
+ * expected and what came; UNIMPLEMENTED, a file of a later version;
+ * INVALID_ARGUMENT, a wrong option or a null argument; RESOURCE_EXHAUSTED.
+ */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_session_open(
+    const char* path, const tf_lstm_ops_session_options* options,
+    tf_lstm_ops_session** session, tf_lstm_ops_error* error);
+
+/* The same for the `size` bytes of a file in memory, aligned to 64 bytes. The
+ * bytes must outlive the session and must not change.
+ */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_session_open_data(
+    const void* data, uint64_t size, const tf_lstm_ops_session_options* options,
+    tf_lstm_ops_session** session, tf_lstm_ops_error* error);
+
+TF_LSTM_OPS_API void tf_lstm_ops_session_close(tf_lstm_ops_session* session);
+
+/* Sets the members of `info` as far as info->struct_size goes. */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_session_get_info(
+    const tf_lstm_ops_session* session, tf_lstm_ops_session_info* info,
+    tf_lstm_ops_error* error);
+
+/* Computes whole sequences from zero states.
+ *
+ * x: [B, T, I]. mask: [B, T], not 0 where a step is valid; null: all steps are.
+ * y: [B, T, O] if the session returns a sequence, else [B, O]. y_count: the
+ * number of elements of y.
+ *
+ * Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED.
+ */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_session_run(
+    const tf_lstm_ops_session* session, int64_t batch, int64_t time,
+    const float* x, const uint8_t* mask, float* y, int64_t y_count,
+    tf_lstm_ops_error* error);
+
+/* Opens a stream of B rows, whose states are zero.
+ *
+ * Errors: INVALID_ARGUMENT, also where a layer reads the sequence backwards;
+ * RESOURCE_EXHAUSTED.
+ */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_stream_open(
+    const tf_lstm_ops_session* session, int64_t batch,
+    tf_lstm_ops_stream** stream, tf_lstm_ops_error* error);
+
+TF_LSTM_OPS_API void tf_lstm_ops_stream_close(tf_lstm_ops_stream* stream);
+
+/* Computes the next `steps` steps, one or more.
+ *
+ * x: [B, steps, I]. y: [B, steps, O] if the session returns a sequence, else
+ * [B, O], the output after the last of these steps. x_count and y_count: the
+ * numbers of elements.
+ *
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION, another thread uses the
+ * stream.
+ */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_stream_run(tf_lstm_ops_stream* stream,
+                                               int64_t steps, const float* x,
+                                               int64_t x_count, float* y,
+                                               int64_t y_count,
+                                               tf_lstm_ops_error* error);
+
+/* Sets the states of `count` rows to zero. rows: their numbers, from 0 to B-1.
+ * With null `rows` and count 0, all rows.
+ */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_stream_reset(tf_lstm_ops_stream* stream,
+                                                 const int64_t* rows,
+                                                 int64_t count,
+                                                 tf_lstm_ops_error* error);
+
+/* Copies the states to or from `state`, of count = B * state_size elements. The
+ * order: for each recurrent layer h [B, P], then of an LSTM the cell state
+ * [B, H].
+ */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_stream_get_state(tf_lstm_ops_stream* stream,
+                                                     float* state,
+                                                     int64_t count,
+                                                     tf_lstm_ops_error* error);
+TF_LSTM_OPS_API int32_t tf_lstm_ops_stream_set_state(tf_lstm_ops_stream* stream,
+                                                     const float* state,
+                                                     int64_t count,
+                                                     tf_lstm_ops_error* error);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* TF_LSTM_OPS_H_ */
