@@ -119,6 +119,7 @@ INFERENCE_LINKOPTS_LINUX = [
     "-pthread",
     "-static-libstdc++",
     "-static-libgcc",
+    "-s",
     "-Wl,--gc-sections",
     "-Wl,--version-script=" + INFERENCE_EXPORTS_LINUX,
     "-Wl,-soname,libtf_lstm_ops_inference.so",

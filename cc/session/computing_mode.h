@@ -18,8 +18,12 @@ namespace tf_lstm_ops::session {
 // inherits the mode of the thread that starts it.
 class ComputingMode {
  public:
-  ComputingMode() : before_(Get()) { Set(kMode); }
-  ~ComputingMode() { Set(before_); }
+  ComputingMode() : before_(Get()) {
+    if (!IsSet()) Set(kMode);
+  }
+  ~ComputingMode() {
+    if (!IsSet()) Set(before_);
+  }
   ComputingMode(const ComputingMode&) = delete;
   ComputingMode& operator=(const ComputingMode&) = delete;
 
@@ -28,11 +32,13 @@ class ComputingMode {
   using Register = uint32_t;
   // Of MXCSR: flush to zero, all traps off, denormals are zero.
   static constexpr Register kMode = 0x8000 | 0x1F80 | 0x0040;
+  static constexpr Register kControl = 0xFFC0;  // the others are results
   static Register Get() { return _mm_getcsr(); }
   static void Set(Register mode) { _mm_setcsr(mode); }
 #elif defined(__aarch64__)
   using Register = uint64_t;
   static constexpr Register kMode = 1 << 24;  // of FPCR: flush to zero
+  static constexpr Register kControl = ~Register{0};
   static Register Get() {
     Register mode;
     __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
@@ -43,10 +49,14 @@ class ComputingMode {
   }
 #else
   using Register = int;
-  static constexpr Register kMode = 0;
+  static constexpr Register kMode = 0, kControl = 0;
   static Register Get() { return 0; }
   static void Set(Register) {}
 #endif
+
+  // Whether the caller's mode is the same. To set it takes longer than to read
+  // it.
+  bool IsSet() const { return (before_ & kControl) == kMode; }
 
   const Register before_;
 };

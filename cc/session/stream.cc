@@ -88,60 +88,65 @@ Stream::Stream(const Session& session, int64_t batch)
       step_inputs_(batch * session.input_size()),
       step_outputs_(batch * session.output_size()),
       block_steps_(MaxBlockSteps(batch * MaxFeatures(session))) {
-  const std::vector<Layer>& layers = session.layers();
-  const int64_t rows = batch * block_steps_;
-  for (float*& buffer : rows_) {
-    buffer = Allocate(rows * session.max_features());
+  for (size_t k = 0; k < session.layers().size(); ++k) {
+    const Layer& layer = session.layers()[k];
+    LayerStates& states = states_.emplace_back();
+    if (layer.kind == kMasking && !valid_) {
+      valid_ = std::make_unique<bool[]>(batch * block_steps_);
+    }
+    if (layer.kind != kRecurrent) continue;
+    states.h_size = layer.hidden_size;
+    states.c_size = layer.is_lstm() ? layer.units : 0;
+    states.by_row = batch_ == 1 && session.recurrent(k)->frozen().PrefersRow(
+                                       session.threads());
   }
-  if (batch > 1) {
-    x_block_ = Allocate(rows * session.input_size());
-    y_block_ = Allocate(rows * session.output_size());
-  }
-  const auto masks = [](const Layer& layer) { return layer.kind == kMasking; };
-  if (std::any_of(layers.begin(), layers.end(), masks)) {
-    valid_ = std::make_unique<bool[]>(rows);
-  }
-  AllocateStates();
+  // One block, in which no two arrays begin at the same place of a page: a load
+  // would wait for a store to the same place of another page.
+  cpu::Scratch<float> size(nullptr);
+  Place(&size);
+  arrays_ = std::make_unique<AlignedBuffer>(size.used() * sizeof(float));
+  auto* data = static_cast<float*>(arrays_->data());
+  std::fill_n(data, size.used(), 0.0F);
+  cpu::Scratch<float> scratch(data);
+  Place(&scratch);
   WarmUp();
 }
 
-float* Stream::Allocate(int64_t floats) {
-  // Whole cache lines, as RunRow reads them.
-  const size_t bytes = (floats * sizeof(float) + 63) / 64 * 64;
-  buffers_.push_back(
-      std::make_unique<AlignedBuffer>(std::max<size_t>(bytes, 64)));
-  std::memset(buffers_.back()->data(), 0, bytes);
-  return static_cast<float*>(buffers_.back()->data());
-}
-
-void Stream::AllocateStates() {
-  int64_t scratch = 0;
-  for (size_t k = 0; k < session_.layers().size(); ++k) {
-    const Layer& layer = session_.layers()[k];
-    LayerStates& states = states_.emplace_back();
-    if (layer.kind != kRecurrent) continue;
+void Stream::Place(cpu::Scratch<float>* memory) {
+  const int64_t rows = batch_ * block_steps_;
+  int64_t row_scratch = 0;
+  for (size_t k = 0; k < states_.size(); ++k) {
+    LayerStates& states = states_[k];
+    if (states.h_size == 0) continue;
     const cpu::FrozenLayer& frozen = session_.recurrent(k)->frozen();
-    states.h_size = layer.hidden_size;
-    states.c_size = layer.is_lstm() ? layer.units : 0;
-    states.by_row = batch_ == 1 && frozen.PrefersRow(session_.threads());
     const int64_t least = states.by_row ? frozen.row_floats() : 0;
     for (StreamStates* s : {&states.now, &states.next}) {
-      s->h = Allocate(std::max(least, batch_ * states.h_size));
+      s->h = memory->Take(std::max(least, batch_ * states.h_size));
       if (states.c_size == 0) continue;
-      s->c = Allocate(std::max(least, batch_ * states.c_size));
+      s->c = memory->Take(std::max(least, batch_ * states.c_size));
     }
-    if (states.by_row) scratch = std::max(scratch, frozen.row_scratch());
-    if (layer.takes_last_step()) {
-      sequence_ = Allocate(batch_ * block_steps_ * layer.hidden_size);
+    if (states.by_row)
+      row_scratch = std::max(row_scratch, frozen.row_scratch());
+    if (session_.layers()[k].takes_last_step()) {
+      sequence_ = memory->Take(rows * states.h_size);
     }
   }
-  scratch_ = Allocate(scratch);
+  scratch_ = memory->Take(row_scratch);
+  for (float*& buffer : rows_) {
+    buffer = memory->Take(rows * session_.max_features());
+  }
+  if (batch_ == 1) return;
+  x_block_ = memory->Take(rows * session_.input_size());
+  y_block_ = memory->Take(rows * session_.output_size());
 }
 
 void Stream::WarmUp() {
-  const int64_t features = MaxFeatures(session_);
-  const float* x = Allocate(batch_ * block_steps_ * features);
-  float* y = Allocate(batch_ * block_steps_ * features);
+  const int64_t size = batch_ * block_steps_ * MaxFeatures(session_);
+  const AlignedBuffer inputs(size * sizeof(float));
+  const AlignedBuffer outputs(size * sizeof(float));
+  auto* x = static_cast<float*>(inputs.data());
+  auto* y = static_cast<float*>(outputs.data());
+  std::fill_n(x, size, 0.0F);
   for (size_t k = 0; k < states_.size(); ++k) {
     if (states_[k].h_size == 0 || states_[k].by_row) continue;
     for (int64_t steps = 1; steps <= block_steps_; steps *= 2) {
@@ -150,7 +155,6 @@ void Stream::WarmUp() {
   }
   // Reads the weights of all layers, so that their pages are in memory.
   RunBlock(1, x, true, y);
-  buffers_.resize(buffers_.size() - 2);
   ClearStates();
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/cpu/aligned_buffer.h"
+#include "backends/cpu/scratch.h"
 #include "session/error.h"
 #include "session/session.h"
 
@@ -42,8 +43,8 @@ class Stream {
     bool reverse;       // of RowSteps
   };
 
-  float* Allocate(int64_t floats);
-  void AllocateStates();
+  // Assigns the arrays; see cpu::Scratch.
+  void Place(cpu::Scratch<float>* memory);
   void WarmUp();
   bool CheckRun(int64_t steps, const float* x, int64_t x_count, const float* y,
                 int64_t y_count, Error* error) const;
@@ -63,7 +64,7 @@ class Stream {
   const int64_t step_inputs_, step_outputs_;  // elements of a step's arrays
   const int64_t block_steps_;  // the most steps of a block, a power of two
   std::atomic_flag is_used_ = ATOMIC_FLAG_INIT;
-  std::vector<std::unique_ptr<AlignedBuffer>> buffers_;
+  std::unique_ptr<AlignedBuffer> arrays_;
   std::vector<LayerStates> states_;  // by layer; empty of other layers
   // Blocks of the input and of the output, if the stream has several rows.
   float* x_block_ = nullptr;

@@ -68,3 +68,10 @@ def test_the_header_is_c_and_cxx(language, standard):
     program = "#include <tf_lstm_ops.h>\nint main(void) { return tf_lstm_ops_api_version(); }\n"
     result = subprocess.run(command, input=program, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
+
+
+@elf
+@pytest.mark.full
+def test_the_shared_library_has_less_than_one_and_a_half_megabytes():
+    """With all instruction sets, as GCC 12 compiles them. Others may need a little more."""
+    assert c.path().stat().st_size < 1_500_000
