@@ -95,12 +95,13 @@ class LayerChecker {
            CheckReserved();
   }
   // Sets the pointers to the arrays of a record whose fields are valid. `first`
-  // is the first offset behind the records.
+  // is the first offset behind the records. The bytes of the arrays are taken
+  // from `room`.
   bool SetArrays(const void* data, uint64_t first, uint64_t size,
-                 Layer* layer) const {
+                 uint64_t* room, Layer* layer) const {
     for (int d = 0; d < kMaxDirections; ++d) {
       for (int a = 0; a < kArrays; ++a) {
-        if (!SetArray(data, first, size, d, a, layer)) return false;
+        if (!SetArray(data, first, size, d, a, room, layer)) return false;
       }
     }
     return true;
@@ -288,7 +289,7 @@ class LayerChecker {
   }
 
   bool SetArray(const void* data, uint64_t first, uint64_t size, int direction,
-                int array, Layer* layer) const {
+                int array, uint64_t* room, Layer* layer) const {
     const uint64_t offset = r_.arrays[direction][array];
     const Presence presence = PresenceOf(direction, array);
     layer->arrays[direction][array] = nullptr;
@@ -313,6 +314,11 @@ class LayerChecker {
                     bytes, size);
       return ArrayFails(direction, array, text);
     }
+    if (bytes > *room) {
+      return ArrayFails(direction, array,
+                        "all arrays must not have more bytes than the file");
+    }
+    *room -= bytes;
     layer->arrays[direction][array] =
         reinterpret_cast<const float*>(static_cast<const char*>(data) + offset);
     return true;
@@ -354,6 +360,8 @@ bool ReadFile(const void* data, uint64_t size, std::vector<Layer>* layers,
   if (!CheckHeader(header, size, error)) return false;
   const uint64_t first =
       sizeof(header) + header.layer_count * sizeof(LayerRecord);
+  // Arrays may overlap, but a small file must not need much memory.
+  uint64_t room = size;
   uint64_t features = header.input_size;
   bool is_sequence = true;
   layers->clear();
@@ -367,7 +375,7 @@ bool ReadFile(const void* data, uint64_t size, std::vector<Layer>* layers,
     const LayerChecker checker(record, k, error);
     if (!checker.Check(features, is_sequence)) return false;
     Layer layer = LayerOf(record);
-    if (!checker.SetArrays(data, first, size, &layer)) return false;
+    if (!checker.SetArrays(data, first, size, &room, &layer)) return false;
     features = static_cast<uint64_t>(layer.output_size());
     is_sequence = is_sequence && !layer.takes_last_step();
     layers->push_back(layer);

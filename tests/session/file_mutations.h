@@ -20,9 +20,7 @@ class Random {
     return z ^ (z >> 31);
   }
   // From 0 to count - 1; 0 of no numbers.
-  uint64_t Below(uint64_t count) {
-    return count == 0 ? 0 : Next() % count;
-  }
+  uint64_t Below(uint64_t count) { return count == 0 ? 0 : Next() % count; }
   bool OneIn(uint64_t count) { return Below(count) == 0; }
   template <class T, size_t n>
   T OneOf(const T (&values)[n]) {

@@ -5,8 +5,7 @@
 //
 // Inputs are so small that most products are denormal numbers.
 
-#include <fenv.h>
-
+#include <cfenv>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -54,7 +53,8 @@ Floats Compute(const char* path, int threads) {
         "run");
   tf_lstm_ops_stream* stream = nullptr;
   Check(!tf_lstm_ops_stream_open(session, kBatch, &stream, nullptr), "stream");
-  Check(!tf_lstm_ops_stream_run(stream, kSteps, x.data(), x.size(),
+  Check(!tf_lstm_ops_stream_run(stream, kSteps, x.data(),
+                                kBatch * kSteps * info.input_size,
                                 y.data() + count, count, nullptr),
         "run of a stream");
   tf_lstm_ops_stream_close(stream);
@@ -90,13 +90,14 @@ int main(int argc, char** argv) {
   const char* path = argv[1];
   const int threads = std::atoi(argv[2]);
   const Floats wanted = Compute(path, threads);
-  for (int rounding : {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+  for (const int rounding :
+       {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
     fesetround(rounding);
     Compare(path, threads, wanted, "the bits in a rounding mode");
   }
   fesetround(FE_TONEAREST);
 #if defined(__x86_64__)
-  for (uint32_t denormals : {0x8000, 0x0040, 0x8040}) {
+  for (const uint32_t denormals : {0x8000, 0x0040, 0x8040}) {
     const uint32_t mode = _mm_getcsr();
     _mm_setcsr(mode | denormals);
     Compare(path, threads, wanted, "the bits where denormal numbers are zero");

@@ -118,7 +118,7 @@ class Input {
  public:
   Input(int64_t count, Random* random) : values_(new float[count]) {
     for (int64_t k = 0; k < count; ++k) {
-      values_[k] = random->Below(2001) / 1000.0F - 1;
+      values_[k] = static_cast<float>(random->Below(2001)) / 1000 - 1;
       if (random->OneIn(200)) values_[k] = HUGE_VALF;
       if (random->OneIn(200)) values_[k] = NAN;
     }
@@ -193,7 +193,7 @@ void RunStream(const tf_lstm_ops_session* session,
     Succeeded(tf_lstm_ops_stream_set_state(stream, state.data(),
                                            batch * info.state_size, &error),
               error, TF_LSTM_OPS_OK);
-    const int64_t row = random->Below(batch);
+    const auto row = static_cast<int64_t>(random->Below(batch));
     Succeeded(tf_lstm_ops_stream_reset(stream, &row, 1, &error), error,
               TF_LSTM_OPS_OK);
   }
@@ -259,7 +259,7 @@ int main(int argc, char** argv) {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_set_death_callback(PrintMutation);
 #else
-  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL}) {
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL}) {
     std::signal(signal, OnSignal);
   }
 #endif

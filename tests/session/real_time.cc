@@ -4,7 +4,7 @@
 //   real_time FILE THREADS BATCH CALLS MODE
 //
 // CALLS: "stream" runs blocks of steps, "states" resets, gets and sets states,
-// "sequence" computes whole sequences, "masked" some with a mask. MODE: "count"
+// "sequence" computes whole sequences, "masked" those with masks. MODE: "count"
 // prints the numbers of allocations and of locks, of all threads. "strict" lets
 // the kernel kill the process at the first system call.
 //
@@ -130,7 +130,6 @@ class Calls {
     for (size_t k = 0; k < x_.size(); ++k) x_[k] = (k * 7 % 13) / 13.0F;
     y_.resize(rows * info_.output_size);
     mask_.resize(rows);
-    for (size_t k = 0; k < mask_.size(); ++k) mask_[k] = k % 3 != 1;
     states_.resize(batch * info_.state_size);
   }
 
@@ -178,6 +177,7 @@ class Calls {
   tf_lstm_ops_error error_ = {};
   std::vector<float> x_, y_, states_;
   std::vector<uint8_t> mask_;
+  int64_t sequences_ = 0;  // each has another mask
 };
 
 // Runs the calls until the kernel ends the process or all are done.

@@ -169,6 +169,26 @@ def test_arrays(library, rng, name, direction, array, offset, text):
     fails(c.DATA_LOSS, text, c.Session, library, data)
 
 
+@pytest.mark.parametrize(("width", "is_valid"), [(5, True), (20, False)])
+def test_arrays_that_overlap(library, rng, width, is_valid):
+    """Two layers share a kernel. Without a bound a small file could need any amount of memory."""
+    layer = layers.dense(rng, width, width, has_bias=False)
+    first = f.HEADER.size + 2 * f.RECORD.size
+    data = f.write([layer, layer])
+    size = first + (len(data) - first) // 2
+    second_kernel = f.HEADER.size + f.RECORD.size + 72
+    shared = patched(patched(data[:size], 16, "Q", size), second_kernel, "Q", first)
+    if is_valid:  # two kernels of 100 bytes in a file of 704
+        x = rng.standard_normal((2, 3, width)).astype(np.float32)
+        want = c.Session(library, data)(x)
+        np.testing.assert_array_equal(c.Session(library, shared)(x), want)
+    else:  # two of 1600 bytes in a file of 2176
+        text = (
+            "layer 1: offset of array kernel of direction 0 is 576, all arrays must not have more"
+        )
+        fails(c.DATA_LOSS, text, c.Session, library, shared)
+
+
 @pytest.mark.parametrize("offset", [0, 7, 32, 63, 64 + 28, 64 + 31, 64 + 232, 64 + 255])
 def test_magic_and_reserved_bytes(library, rng, offset):
     data = f.write(layers.chain("lstm", rng))

@@ -56,6 +56,7 @@ def test_the_program_notices(program: Path, tmp_path: Path) -> None:
         assert done.returncode == -signal.SIGKILL
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("name", STREAMS)
 def test_streams(program: Path, tmp_path: Path, name: str, batch: int) -> None:
@@ -79,15 +80,17 @@ def test_streams_of_other_instruction_sets(
         check_strict(program, path, batch, "stream", simd)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize("name", SESSIONS)
 def test_whole_sequences(program: Path, tmp_path: Path, name: str, batch: int) -> None:
     """After a first call of each size. A session locks its list of workspaces."""
     path = native_program.write(tmp_path, name)
-    for threads in (1, 2):
-        found = counts(program, path, threads, batch, "sequence")
-        assert (found["allocations"], found["frees"]) == (0, 0)
-    check_strict(program, path, batch, "sequence")
+    for calls in ("sequence", "masked"):
+        for threads in (1, 2):
+            found = counts(program, path, threads, batch, calls)
+            assert (found["allocations"], found["frees"]) == (0, 0)
+        check_strict(program, path, batch, calls)
 
 
 def test_python_stream(program: Path, tmp_path: Path) -> None:

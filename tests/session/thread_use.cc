@@ -46,17 +46,20 @@ struct Arrays {
     info.struct_size = sizeof(info);
     Check(tf_lstm_ops_session_get_info(session, &info, nullptr));
     x.resize(kBatch * kSteps * info.input_size);
-    for (size_t k = 0; k < x.size(); ++k) x[k] = (k * 7 % 13) / 13.0F;
+    for (size_t k = 0; k < x.size(); ++k)
+      x[k] = static_cast<float>(k * 7 % 13) / 13;
     y.resize(kBatch * (info.returns_sequence ? kSteps : 1) * info.output_size);
     state.resize(kBatch * info.state_size);
   }
+  int64_t x_count() const { return static_cast<int64_t>(x.size()); }
+  int64_t y_count() const { return static_cast<int64_t>(y.size()); }
   Floats x, y, state;
 };
 
 Floats Sequence(const tf_lstm_ops_session* session) {
   Arrays a(session);
   Check(tf_lstm_ops_session_run(session, kBatch, kSteps, a.x.data(), nullptr,
-                                a.y.data(), a.y.size(), nullptr));
+                                a.y.data(), a.y_count(), nullptr));
   return a.y;
 }
 
@@ -64,8 +67,8 @@ Floats Stream(const tf_lstm_ops_session* session) {
   Arrays a(session);
   tf_lstm_ops_stream* stream = nullptr;
   Check(tf_lstm_ops_stream_open(session, kBatch, &stream, nullptr));
-  Check(tf_lstm_ops_stream_run(stream, kSteps, a.x.data(), a.x.size(),
-                               a.y.data(), a.y.size(), nullptr));
+  Check(tf_lstm_ops_stream_run(stream, kSteps, a.x.data(), a.x_count(),
+                               a.y.data(), a.y_count(), nullptr));
   tf_lstm_ops_stream_close(stream);
   return a.y;
 }
@@ -74,6 +77,7 @@ Floats Stream(const tf_lstm_ops_session* session) {
 template <class F>
 void InThreads(const F& f) {
   std::vector<std::thread> users;
+  users.reserve(kUsers);
   for (int user = 0; user < kUsers; ++user) users.emplace_back(f, user);
   for (std::thread& user : users) user.join();
 }
@@ -101,8 +105,8 @@ bool UseShared(tf_lstm_ops_stream* stream, int round, Arrays* a) {
       code = tf_lstm_ops_stream_set_state(stream, state, size, nullptr);
       break;
     default:
-      code = tf_lstm_ops_stream_run(stream, kSteps, a->x.data(), a->x.size(),
-                                    a->y.data(), a->y.size(), nullptr);
+      code = tf_lstm_ops_stream_run(stream, kSteps, a->x.data(), a->x_count(),
+                                    a->y.data(), a->y_count(), nullptr);
   }
   if (code == TF_LSTM_OPS_FAILED_PRECONDITION) return true;
   Check(code);
