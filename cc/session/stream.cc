@@ -97,8 +97,8 @@ Stream::Stream(const Session& session, int64_t batch)
     if (layer.kind != kRecurrent) continue;
     states.h_size = layer.hidden_size;
     states.c_size = layer.is_lstm() ? layer.units : 0;
-    states.by_row = batch_ == 1 && session.recurrent(k)->frozen().PrefersRow(
-                                       session.threads());
+    states.frozen = &session.recurrent(k)->frozen();
+    states.by_row = batch_ == 1 && states.frozen->PrefersRow(session.threads());
   }
   // One block, in which no two arrays begin at the same place of a page: a load
   // would wait for a store to the same place of another page.
@@ -109,6 +109,17 @@ Stream::Stream(const Session& session, int64_t batch)
   std::fill_n(data, size.used(), 0.0F);
   cpu::Scratch<float> scratch(data);
   Place(&scratch);
+  for (size_t k = 0; k < states_.size(); ++k) {
+    const LayerStates& states = states_[k];
+    states_[k].row = {1,
+                      nullptr,
+                      session.layers()[k].input_size,
+                      nullptr,
+                      states.h_size,
+                      states.now.h,
+                      states.now.c,
+                      scratch_};
+  }
   WarmUp();
 }
 
@@ -118,15 +129,15 @@ void Stream::Place(cpu::Scratch<float>* memory) {
   for (size_t k = 0; k < states_.size(); ++k) {
     LayerStates& states = states_[k];
     if (states.h_size == 0) continue;
-    const cpu::FrozenLayer& frozen = session_.recurrent(k)->frozen();
-    const int64_t least = states.by_row ? frozen.row_floats() : 0;
+    const int64_t least = states.by_row ? states.frozen->row_floats() : 0;
     for (StreamStates* s : {&states.now, &states.next}) {
       s->h = memory->Take(std::max(least, batch_ * states.h_size));
       if (states.c_size == 0) continue;
       s->c = memory->Take(std::max(least, batch_ * states.c_size));
     }
-    if (states.by_row)
-      row_scratch = std::max(row_scratch, frozen.row_scratch());
+    if (states.by_row) {
+      row_scratch = std::max(row_scratch, states.frozen->row_scratch());
+    }
     if (session_.layers()[k].takes_last_step()) {
       sequence_ = memory->Take(rows * states.h_size);
     }
@@ -278,16 +289,17 @@ void Stream::RunRecurrent(size_t layer, int64_t steps, const float* x,
 void Stream::RunValid(size_t layer, int64_t time, int64_t steps, const float* x,
                       float* y) {
   LayerStates& states = states_[layer];
-  const RecurrentLayer& recurrent = *session_.recurrent(layer);
   if (states.by_row) {
-    recurrent.frozen().RunRow({steps, x, session_.layers()[layer].input_size, y,
-                               states.h_size, states.now.h, states.now.c,
-                               scratch_, states.reverse});
-    states.reverse ^= steps % 2 == 1;
+    states.row.steps = steps;
+    states.row.x = x;
+    states.row.y = y;
+    states.frozen->RunRow(states.row);
+    states.row.reverse ^= steps % 2 == 1;
     return;
   }
-  recurrent.RunSteps({batch_, time, steps, x, y}, states.now, states.next,
-                     session_.threads(), &memory_);
+  session_.recurrent(layer)->RunSteps({batch_, time, steps, x, y}, states.now,
+                                      states.next, session_.threads(),
+                                      &memory_);
   std::swap(states.now, states.next);
 }
 

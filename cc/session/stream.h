@@ -39,8 +39,9 @@ class Stream {
     StreamStates next;  // written by a step, then exchanged with `now`
     int64_t h_size;     // P
     int64_t c_size;     // H of an LSTM, else 0
-    bool by_row;        // whether FrozenLayer::RunRow computes the layer
-    bool reverse;       // of RowSteps
+    const cpu::FrozenLayer* frozen;
+    bool by_row;   // whether FrozenLayer::RunRow computes the layer
+    RowSteps row;  // what it reads and writes
   };
 
   // Assigns the arrays; see cpu::Scratch.

@@ -3,11 +3,11 @@
 import keras
 import numpy as np
 import pytest
-from tf_lstm_ops.inference import Session
 
 import tf_lstm_ops
 from session import rtneural_models
 from session.rtneural_models import NAMES, Model
+from tf_lstm_ops.inference import Session
 
 # Outputs are below 1. Two evaluations in float32 differ by some roundings of 6e-8 in each step,
 # which the recurrence carries on.

@@ -92,7 +92,7 @@ def test_fork(tmp_path: Path) -> None:
 def test_no_copies(copied, tmp_path: Path) -> None:
     """A copy would use the library's object when the original has closed it."""
     session = Session.load(native_program.write(tmp_path, "lstm"))
-    with pytest.raises(TypeError, match="Session cannot be copied or pickled. Use Session.save"):
+    with pytest.raises(TypeError, match=r"Session cannot be copied or pickled. Use Session\.save"):
         copied(session)
     with pytest.raises(TypeError, match="Stream cannot be copied or pickled"):
         copied(session.stream())

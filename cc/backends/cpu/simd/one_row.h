@@ -28,6 +28,19 @@ constexpr int kFarRowVectors = 2;
 constexpr int64_t kRowChunk = 2 * kRows;
 constexpr int64_t kMinChunkInputs = 8;
 
+// Calls f(r, c), of type integral_constant<int, .>, for R x C elements. A
+// compiler keeps arrays in registers whose indices it knows from the start.
+template <int C, class F, int... k>
+TF_LSTM_OPS_INLINE void ForEach(const F& f, std::integer_sequence<int, k...>) {
+  (f(std::integral_constant<int, k / C>(),
+     std::integral_constant<int, k % C>()),
+   ...);
+}
+template <int R, int C, class F>
+TF_LSTM_OPS_INLINE void ForEach(const F& f) {
+  ForEach<C>(f, std::make_integer_sequence<int, R * C>());
+}
+
 template <class Cell>
 struct OneRow {
   using V = VecT<float>;
@@ -120,13 +133,10 @@ struct OneRow {
                                              float* c, int64_t u) {
     const int64_t inputs = layer.config.input_size;
     V sums[kVectors][kParts];
-    for (int v = 0; v < kVectors; ++v) {
-      for (int p = 0; p < kParts; ++p) {
-        sums[v][p] = z && p < kInputs
-                         ? Load(z + (u + v * kL) * kInputs + p * kL)
-                         : Bias(layer, p, u + v * kL);
-      }
-    }
+    ForEach<kVectors, kParts>([&](auto v, auto p) TF_LSTM_OPS_LAMBDA {
+      sums[v][p] = z && p < kInputs ? Load(z + (u + v * kL) * kInputs + p * kL)
+                                    : Bias(layer, p, u + v * kL);
+    });
     if (!z) {
       AddProduct<kVectors, 0, kInputs>(
           x, inputs, layer.packed_input + u * inputs * kInputs, sums);
@@ -142,50 +152,49 @@ struct OneRow {
   template <int kVectors, int kFirst, int kC>
   static TF_LSTM_OPS_INLINE void AddProduct(const float* a, int64_t depth,
                                             const float* weights,
-                                            V (*sums)[kParts]) {
+                                            V (&sums)[kVectors][kParts]) {
     const int64_t distance = depth * kC * kL;
     for (int64_t begin = 0; begin < depth; begin += kChain) {
       const int64_t end = Min(begin + kChain, depth);
-      V chain[kVectors][kC] = {};
+      V chain[kVectors][kC];
+      ForEach<kVectors, kC>([&](auto v, auto p)
+                                TF_LSTM_OPS_LAMBDA { chain[v][p] = V{}; });
       for (int64_t k = begin; k < end; ++k) {
         const V value = Broadcast(a[k]);
-        for (int v = 0; v < kVectors; ++v) {
-          const float* from = weights + v * distance + k * kC * kL;
-          for (int p = 0; p < kC; ++p) {
-            chain[v][p] = Fma(value, Load(from + p * kL), chain[v][p]);
-          }
-        }
+        const float* row = weights + k * kC * kL;
+        ForEach<kVectors, kC>([&](auto v, auto p) TF_LSTM_OPS_LAMBDA {
+          const V column = Load(row + v * distance + p * kL);
+          chain[v][p] = Fma(value, column, chain[v][p]);
+        });
       }
-      for (int v = 0; v < kVectors; ++v) {
-        for (int p = 0; p < kC; ++p) {
-          sums[v][kFirst + p] = sums[v][kFirst + p] + chain[v][p];
-        }
-      }
+      ForEach<kVectors, kC>([&](auto v, auto p) TF_LSTM_OPS_LAMBDA {
+        sums[v][kFirst + p] = sums[v][kFirst + p] + chain[v][p];
+      });
     }
   }
 
   // The cell's equations, in two halves as in ForwardStep::ApplyCell.
   template <int kVectors>
   static TF_LSTM_OPS_INLINE void ApplyCell(const RowLayer& layer,
-                                           const V (*z)[kParts],
+                                           const V (&z)[kVectors][kParts],
                                            const float* h_prev, float* next,
                                            float* c, int64_t u) {
     const float* states = Cell::kHasCellState ? c : h_prev;
     V state[kVectors];
     typename Cell::Outputs y[kVectors];
-    for (int v = 0; v < kVectors; ++v) {
+    ForEach<kVectors, 1>([&](auto v, auto) TF_LSTM_OPS_LAMBDA {
       const ParametersAt<float, Cell> with(layer, u + v * kL);
       state[v] = Cell::kHasState ? Load(states + u + v * kL) : V{};
       y[v] = Cell::Gates(z[v], state[v], with.get());
-    }
-    for (int v = 0; v < kVectors; ++v) {
+    });
+    ForEach<kVectors, 1>([&](auto v, auto) TF_LSTM_OPS_LAMBDA {
       const ParametersAt<float, Cell> with(layer, u + v * kL);
       Cell::Output(z[v], state[v], with.get(), &y[v]);
       if constexpr (Cell::kHasCellState) {
         Store(y[v].*Cell::kState, c + u + v * kL);
       }
       Store(y[v].h, next + u + v * kL);
-    }
+    });
   }
 };
 
