@@ -117,20 +117,18 @@ struct OneRow {
     int64_t groups = CeilDiv(vectors, layer.vectors);
     for (int64_t v = 0; v < vectors; --groups) {
       const int64_t count = CeilDiv(vectors - v, groups);
-      WithConstant<kRowVectors>(count, [&](auto n) {
-        StepOfUnits<decltype(n)::value>(
-            layer, x, z, h_prev, next, c,
-            (reverse ? vectors - v - count : v) * kL);
-      });
+      kStepOfUnits[count - 1](layer, x, z, h_prev, next, c,
+                              (reverse ? vectors - v - count : v) * kL);
       v += count;
     }
   }
 
+  // Not inlined, so that the loop over the steps has few variables.
   template <int kVectors>
-  static TF_LSTM_OPS_INLINE void StepOfUnits(const RowLayer& layer,
-                                             const float* x, const float* z,
-                                             const float* h_prev, float* next,
-                                             float* c, int64_t u) {
+  static TF_LSTM_OPS_NOINLINE void StepOfUnits(const RowLayer& layer,
+                                               const float* x, const float* z,
+                                               const float* h_prev, float* next,
+                                               float* c, int64_t u) {
     const int64_t inputs = layer.config.input_size;
     V sums[kVectors][kParts];
     ForEach<kVectors, kParts>([&](auto v, auto p) TF_LSTM_OPS_LAMBDA {
@@ -172,6 +170,11 @@ struct OneRow {
       });
     }
   }
+
+  // By kVectors - 1.
+  static constexpr decltype(&StepOfUnits<1>) kStepOfUnits[] = {
+      &StepOfUnits<1>, &StepOfUnits<2>, &StepOfUnits<Min(3, kRowVectors)>,
+      &StepOfUnits<kRowVectors>};
 
   // The cell's equations, in two halves as in ForwardStep::ApplyCell.
   template <int kVectors>
