@@ -63,8 +63,8 @@ LAYERS: dict[str, tuple[Any, str]] = {
         r"different units",
     ),
     "wrapped": (
-        lambda: stock.Bidirectional(stock.SimpleRNN(2), name="me"),
-        r"its layer forward_simple_rnn is a SimpleRNN",
+        lambda: stock.Bidirectional(stock.SimpleRNN(2, name="inner"), name="me"),
+        r"its layer forward_inner is a SimpleRNN",
     ),
     "distributed": (
         lambda: stock.TimeDistributed(stock.LayerNormalization(name="inner"), name="me"),

@@ -1,4 +1,4 @@
-"""The file of a session, which docs/reference/session_file.md describes."""
+"""The file of a session, as the reference page "The file of a session" describes it."""
 
 from __future__ import annotations
 
