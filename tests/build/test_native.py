@@ -203,7 +203,7 @@ def test_the_oldest_macos_is_named(native, monkeypatch, tmp_path):
 
 def header_functions(root):
     text = (root / "include" / "tf_lstm_ops.h").read_text()
-    return {*re.findall(r"^TF_LSTM_OPS_API [\w *]+?\b(tf_lstm_ops_\w+)\(", text, re.MULTILINE)}
+    return {*re.findall(r"^TF_LSTM_OPS_API [\w\s*]+?\b(tf_lstm_ops_\w+)\(", text, re.MULTILINE)}
 
 
 def test_session_libraries_export_the_functions_of_the_header(native, root):

@@ -11,7 +11,7 @@ import pytest
 from session import c_library as c
 
 INCLUDE = Path(__file__).resolve().parents[2] / "include"
-FUNCTION = re.compile(r"^TF_LSTM_OPS_API [\w *]+?\b(tf_lstm_ops_\w+)\(", re.MULTILINE)
+FUNCTION = re.compile(r"^TF_LSTM_OPS_API [\w\s*]+?\b(tf_lstm_ops_\w+)\(", re.MULTILINE)
 C_RUNTIME = re.compile(r"(libc|libm|libpthread|libdl|ld-linux[\w-]*)\.so\.\d+")
 
 elf = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads ELF files")

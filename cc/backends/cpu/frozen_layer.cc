@@ -68,7 +68,9 @@ void FrozenLayer::Run(const FrozenLayer* const* layers,
   }
   SelectedInstructionSet().engine->forward(engines, count, threads, packed,
                                            memory);
-  for (int k = 0; k < count; ++k) arguments[k]->Finish();
+  for (const auto& one : arguments) {
+    if (one) one->Finish();
+  }
 }
 
 bool FrozenLayer::PrefersRow(int threads) const {

@@ -126,19 +126,19 @@ TF_LSTM_OPS_API int32_t tf_lstm_ops_session_get_info(
  *
  * Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED.
  */
-TF_LSTM_OPS_API int32_t tf_lstm_ops_session_run(
-    const tf_lstm_ops_session* session, int64_t batch, int64_t time,
-    const float* x, const uint8_t* mask, float* y, int64_t y_count,
-    tf_lstm_ops_error* error);
+TF_LSTM_OPS_API int32_t
+tf_lstm_ops_session_run(const tf_lstm_ops_session* session, int64_t batch,
+                        int64_t time, const float* x, const uint8_t* mask,
+                        float* y, int64_t y_count, tf_lstm_ops_error* error);
 
 /* Opens a stream of B rows, whose states are zero.
  *
  * Errors: INVALID_ARGUMENT, also where a layer reads the sequence backwards;
  * RESOURCE_EXHAUSTED.
  */
-TF_LSTM_OPS_API int32_t tf_lstm_ops_stream_open(
-    const tf_lstm_ops_session* session, int64_t batch,
-    tf_lstm_ops_stream** stream, tf_lstm_ops_error* error);
+TF_LSTM_OPS_API int32_t
+tf_lstm_ops_stream_open(const tf_lstm_ops_session* session, int64_t batch,
+                        tf_lstm_ops_stream** stream, tf_lstm_ops_error* error);
 
 TF_LSTM_OPS_API void tf_lstm_ops_stream_close(tf_lstm_ops_stream* stream);
 
