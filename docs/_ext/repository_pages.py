@@ -43,6 +43,7 @@ CHILDREN = {
         f"{COPIES}/benchmarks/table",
         f"{COPIES}/benchmarks/scaling",
         f"{COPIES}/benchmarks/bfloat16",
+        f"{COPIES}/benchmarks/latency",
     ),
     f"{COPIES}/cc/README": (f"{COPIES}/cc/backends/*/README",),
     f"{COPIES}/examples/README": (f"{COPIES}/examples/notebooks/*",),
