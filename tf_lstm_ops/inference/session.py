@@ -30,7 +30,8 @@ class Session:
     from zero states, also of a layer with ``stateful=True``; a `stream` keeps the states.
 
     Any number of threads may call a session at the same time. A call releases the interpreter's
-    lock. With the argument ``out`` it allocates no array.
+    lock. With ``out`` a call allocates no array for the result. If ``x`` is not contiguous
+    float32, it is copied.
 
     >>> import keras, numpy as np
     >>> from tf_lstm_ops.inference import Session

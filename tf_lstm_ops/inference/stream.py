@@ -30,9 +30,9 @@ class Stream:
     """Computes a session step by step. `Session.stream` makes it.
 
     One thread at a time may use a stream; another one gets a RuntimeError. Streams of one session
-    are independent of each other. A call releases the interpreter's lock. With the argument ``out``
-    it allocates no array from the second call of a shape on, if ``x`` has at most 64 KiB or is
-    contiguous and float32.
+    are independent of each other. A call releases the interpreter's lock. With ``out`` a call
+    allocates no array for the result. If ``x`` is not contiguous float32, it is copied. A stream
+    keeps arrays of its own for inputs and outputs of at most 64 KiB, and copies them.
 
     >>> import numpy as np
     >>> from tf_lstm_ops.inference import Session
