@@ -14,9 +14,9 @@
  *
  * Ownership. The caller owns all arrays and structs. *_open creates an object.
  * It sets `*session` or `*stream` on success only. *_close frees an object, and
- * does nothing with null. No other thread may then be in a call with the object.
- * Close the streams of a session before the session. An output must not overlap
- * an input.
+ * does nothing with null. No other thread may then be in a call with the
+ * object. Close the streams of a session before the session. An output must not
+ * overlap an input.
  *
  * Threads. Any number of threads may use a session at the same time. One thread
  * at a time may use a stream. If two do, one of them gets
