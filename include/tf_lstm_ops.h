@@ -12,23 +12,32 @@
  * If its argument `error` is not null, a failure sets it. A failed call writes
  * no output and changes no state.
  *
- * Ownership. The caller owns all arrays and structs. *_open creates an object,
- * *_close frees it; closing null does nothing. A session must outlive its
- * streams. An output must not overlap an input.
+ * Ownership. The caller owns all arrays and structs. *_open creates an object.
+ * It sets `*session` or `*stream` on success only. *_close frees an object, and
+ * does nothing with null. No other thread may then be in a call with the
+ * object. Close the streams of a session before the session. An output must not
+ * overlap an input.
  *
  * Threads. Any number of threads may use a session at the same time. One thread
  * at a time may use a stream. If two do, one of them gets
  * TF_LSTM_OPS_FAILED_PRECONDITION.
  *
- * Real time. tf_lstm_ops_stream_run allocates no memory and, with one thread,
- * takes no lock and makes no system call.
+ * Real time. In a session with one thread, tf_lstm_ops_stream_run, _reset,
+ * _get_state and _set_state allocate no memory, take no lock and make no system
+ * call.
  *
- * Floating-point mode. A call computes with a mode of its own and leaves the
- * caller's as it was: denormal numbers count as zero, results are rounded to
- * nearest, nothing traps.
+ * Floating-point mode. A call sets the mode, and restores that of the caller at
+ * its end. In the mode of a call denormal numbers count as zero, results are
+ * rounded to nearest, and nothing traps.
+ *
+ * Version. Before the first call, a program checks that
+ * tf_lstm_ops_api_version() is not lower than TF_LSTM_OPS_API_VERSION. It may
+ * omit this if the header and the library come from one package.
  *
  * Structs begin with their size, which the caller sets to sizeof of the struct.
  * A later version adds members at the end and accepts the sizes of older ones.
+ * A missing member of an input struct has its default. A missing member of an
+ * output struct is not written.
  */
 #ifndef TF_LSTM_OPS_H_
 #define TF_LSTM_OPS_H_
@@ -108,8 +117,10 @@ TF_LSTM_OPS_API int32_t tf_lstm_ops_session_open(
     const char* path, const tf_lstm_ops_session_options* options,
     tf_lstm_ops_session** session, tf_lstm_ops_error* error);
 
-/* The same for the `size` bytes of a file in memory, aligned to 64 bytes. The
- * bytes must outlive the session and must not change.
+/* Opens a session from `data`, the `size` bytes of a file. `data` is aligned to
+ * 64 bytes, else the code is INVALID_ARGUMENT. The bytes must outlive the
+ * session and must not change. Other errors are those of
+ * tf_lstm_ops_session_open.
  */
 TF_LSTM_OPS_API int32_t tf_lstm_ops_session_open_data(
     const void* data, uint64_t size, const tf_lstm_ops_session_options* options,
@@ -126,7 +137,8 @@ TF_LSTM_OPS_API int32_t tf_lstm_ops_session_get_info(
  *
  * x: [B, T, I]. mask: [B, T], not 0 where a step is valid; null: all steps are.
  * y: [B, T, O] if the session returns a sequence, else [B, O]. y_count: the
- * number of elements of y.
+ * number of elements of y. B and T may be 0. Without steps y [B, O] is that of
+ * zero states: a recurrent layer gives zeros to the layers behind it.
  *
  * Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED.
  */

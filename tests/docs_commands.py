@@ -41,6 +41,7 @@ METAL, PLUGIN = "TF_LSTM_OPS_METAL_LIBRARY", "TF_LSTM_OPS_TEST_PLUGIN"
 WHEEL = "tf_lstm_ops-0.1.0-py3-none-manylinux_2_28_x86_64.whl"
 NIGHTLY, COMMUNITY = ".ci/nightly", "tests/build/test_community.py"
 GUIDE = "tests/session/test_guide.py"
+FOLDERS = "from tf_lstm_ops import inference; print(inference"
 STEP = By(GUIDE, "run_commands", ())
 C_API_OP = By("tests/build/test_c_api_op.py", "build", ())
 
@@ -110,9 +111,10 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     'clip_rows.cc -Wl,--no-as-needed "$TF/libtensorflow_framework.so.2" -o libclip_rows.so': (
         C_API_OP
     ),
-    'PACKAGE=$(python -c "import tf_lstm_ops; print(tf_lstm_ops.__path__[0])")': STEP,
-    'cc -std=c11 -O2 -Wall -Wextra -pedantic step.c -I"$PACKAGE/include" -L"$PACKAGE/_lib" '
-    '-Wl,-rpath,"$PACKAGE/_lib" -ltf_lstm_ops_inference -o step': STEP,
+    f'INCLUDE=$(python -c "{FOLDERS}.get_include())")': STEP,
+    f'LIB=$(python -c "{FOLDERS}.get_library_dir())")': STEP,
+    'cc -std=c11 -O2 -Wall -Wextra -pedantic step.c -I"$INCLUDE" -L"$LIB" -Wl,-rpath,"$LIB" '
+    "-ltf_lstm_ops_inference -o step": STEP,
     "./step": STEP,
     "pip install '.[bench]' && python benchmarks/peers": By(
         "tests/bench/test_command.py", "run", ("benchmarks", "peers")

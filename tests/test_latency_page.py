@@ -25,3 +25,16 @@ def test_the_plot_has_the_numbers() -> None:
     words = plot_latency.description(plot_latency.curves(record))
     for theme in ("dark", "light"):
         assert words in (ROOT / f"benchmarks/latency-{theme}.svg").read_text(encoding="utf-8")
+
+
+def test_the_guide_has_the_times_of_sixteen_units() -> None:
+    table = (ROOT / "benchmarks" / "latency.md").read_text(encoding="utf-8")
+    [head] = re.findall(r"## One step with one input\n\n(.*)\n", table)
+    [row] = re.findall(r"(\| lstm I1 H16 \|.* \d+ \(.*)\n", table)
+    times = dict(
+        zip(
+            head.split(" | "), (cell.split()[0] for cell in row[2:].split(" | ")[:-1]), strict=False
+        )
+    )
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    assert f"takes {times['Session']} µs in a `Session` and {times['C']} µs in C" in text

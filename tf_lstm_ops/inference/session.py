@@ -23,14 +23,15 @@ class Session:
     The model is a chain of layers: Input, Masking, LSTM and GRU of this package and of
     ``keras.layers``, StackedLSTM, StackedGRU, Bidirectional, Dense, TimeDistributed of Dense,
     Activation, and layers that do nothing in inference, such as Dropout. Recurrent layers of this
-    package give the bits of ``model(x)``, stock ones those of the layer of this package with the
-    same weights. Other layers agree within float rounding.
+    package equal ``model(x)`` bit for bit. A stock layer equals the layer of this package with its
+    weights bit for bit. Other layers agree within float rounding.
 
     The weights are copied: later changes of the model do not change the session. Each call starts
     from zero states, also of a layer with ``stateful=True``; a `stream` keeps the states.
 
     Any number of threads may call a session at the same time. A call releases the interpreter's
-    lock. With the argument ``out`` it allocates no array.
+    lock. With ``out`` a call allocates no array for the result. If ``x`` is not contiguous
+    float32, it is copied.
 
     >>> import keras, numpy as np
     >>> from tf_lstm_ops.inference import Session
@@ -56,8 +57,8 @@ class Session:
       output_size: O, the number of features of the output.
       returns_sequence: whether there is an output for each step, not only the last one.
       can_stream: whether `stream` is possible: no layer reads the sequence backwards.
-      state_shapes: the shapes of the states of a stream of one row without the dimension of the
-        batch, for each recurrent layer h and, of an LSTM, c; empty if the session cannot stream.
+      state_shapes: the shape of each state without B: h of each recurrent layer, and c after it for
+        an LSTM; empty if the session cannot stream.
       threads: the argument.
     """
 
@@ -101,7 +102,7 @@ class Session:
 
         Args:
           path: the file.
-          threads: as of the class.
+          threads: see `Session`.
 
         Returns:
           The session.
@@ -146,18 +147,20 @@ class Session:
         """Computes whole sequences from zero states.
 
         Args:
-          x: [B, T, I], a NumPy array or another one on the CPU with ``__dlpack__``. Types other
-            than float32 are converted.
+          x: [B, T, I], anything that NumPy converts to an array of real numbers, such as a list, a
+            tensor or an array on the CPU with ``__dlpack__``.
           mask: boolean [B, T], False at steps that do not count; None: all count.
           out: float32, C-contiguous, of the shape of the result, which is written to it. Without it
             the call allocates a new array.
 
         Returns:
-          [B, T, O] if `returns_sequence`, else [B, O].
+          [B, T, O] if `returns_sequence`, else [B, O]. With T = 0 and without `returns_sequence`,
+          the output of zero states.
 
         Raises:
-          ValueError: an argument has a wrong shape.
-          TypeError: an argument has a wrong type.
+          ValueError: a shape is wrong, x is not an array that NumPy can read, or out is not
+            contiguous or shares memory with x.
+          TypeError: x or mask has no real numbers, or out is not float32.
           MemoryError: there is no memory.
         """
         x = arrays.as_array("x", x)

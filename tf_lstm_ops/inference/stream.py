@@ -30,9 +30,9 @@ class Stream:
     """Computes a session step by step. `Session.stream` makes it.
 
     One thread at a time may use a stream; another one gets a RuntimeError. Streams of one session
-    are independent of each other. A call releases the interpreter's lock. With the argument ``out``
-    it allocates no array from the second call of a shape on, if ``x`` has at most 64 KiB or is
-    contiguous and float32.
+    are independent of each other. A call releases the interpreter's lock. With ``out`` a call
+    allocates no array for the result. If ``x`` is not contiguous float32, it is copied. A stream
+    keeps arrays of its own for inputs and outputs of at most 64 KiB, and copies them.
 
     >>> import numpy as np
     >>> from tf_lstm_ops.inference import Session
@@ -46,7 +46,7 @@ class Stream:
     (1, 5, 4)
 
     Args:
-      session: whose model the stream computes.
+      session: the session.
       batch: B, the number of rows, positive.
 
     Raises:
@@ -81,18 +81,20 @@ class Stream:
         """Computes the next step or steps.
 
         Args:
-          x: [B, I], one step; or [B, steps, I], one or more. A NumPy array or another one on the
-            CPU with ``__dlpack__``. Types other than float32 are converted.
+          x: [B, I], one step; or [B, steps, I], one or more. Anything that NumPy converts to an
+            array of real numbers, such as a list, a tensor or an array on the CPU with
+            ``__dlpack__``.
           out: float32, C-contiguous, of the shape of the result, which is written to it. Without it
             the call allocates a new array.
 
         Returns:
-          Of one step [B, O]. Of [B, steps, I]: [B, steps, O] if the session returns a sequence,
-          else [B, O], the output after the last step.
+          For one step [B, O]. For several steps [B, steps, O] if the session has
+          `Session.returns_sequence`, else [B, O], the output after the last step.
 
         Raises:
-          ValueError: an argument has a wrong shape.
-          TypeError: an argument has a wrong type.
+          ValueError: a shape is wrong, x is not an array that NumPy can read, or out is not
+            contiguous.
+          TypeError: x has no real numbers, or out is not float32.
           RuntimeError: another thread uses the stream.
         """
         if not self._lock.acquire(False):
