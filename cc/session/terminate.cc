@@ -6,7 +6,7 @@
 
 namespace __gnu_cxx {  // NOLINT(bugprone-reserved-identifier)
 
-// NOLINTNEXTLINE(bugprone-reserved-identifier)
+// NOLINTNEXTLINE(bugprone-reserved-identifier, misc-use-internal-linkage)
 void __verbose_terminate_handler() { std::abort(); }
 
 }  // namespace __gnu_cxx
