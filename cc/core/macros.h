@@ -17,7 +17,11 @@
 // The same for a lambda, behind its parameters.
 #define TF_LSTM_OPS_LAMBDA __attribute__((always_inline))
 
-// TF_LSTM_OPS_DEVICE, and never inlined.
-#define TF_LSTM_OPS_NOINLINE TF_LSTM_OPS_DEVICE __attribute__((noinline))
+// Never inlined by the host compiler.
+#ifdef __CUDACC__
+#define TF_LSTM_OPS_NOINLINE TF_LSTM_OPS_DEVICE
+#else
+#define TF_LSTM_OPS_NOINLINE __attribute__((noinline))
+#endif
 
 #endif  // TF_LSTM_OPS_CORE_MACROS_H_
