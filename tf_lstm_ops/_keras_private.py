@@ -144,11 +144,16 @@ def producer(tensor: Any) -> tuple[Any, list[Any], tuple[Any, ...], dict[str, An
 
     Returns:
       The layer or operation; the symbolic tensors among its arguments; its positional and its named
-      arguments.
+      arguments. The mask that Keras itself passes on, that of the first tensor, is left out.
     """
     history = tensor._keras_history
     node = history.operation._inbound_nodes[history.node_index]
-    return history.operation, node.input_tensors, node.arguments.args, node.arguments.kwargs
+    tensors, kwargs = list(node.input_tensors), dict(node.arguments.kwargs)
+    mask = kwargs.get("mask")
+    if mask is not None and mask is getattr(tensors[0], "_keras_mask", None):
+        del kwargs["mask"]
+        tensors = [other for other in tensors if other is not mask]
+    return history.operation, tensors, node.arguments.args, kwargs
 
 
 def gets_mask(layer: Any) -> bool:
@@ -242,21 +247,36 @@ def recurrent_multipliers(cell: Any, h: Any) -> Any:
     return cell.get_recurrent_dropout_mask(h)
 
 
+class TemporaryLoop:
+    """A function that replaces ``inner_loop`` of a layer within `replaced_loops`.
+
+    Args:
+      function: a function of the arguments and results of ``inner_loop``.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+
 @contextlib.contextmanager
 def replaced_loops(functions: Iterable[tuple[Any, Callable[..., Any]]]) -> Iterator[None]:
     """A context in which layers compute their sequences by other functions.
 
     Args:
       functions: layers of ``keras.layers.RNN``, each with a function of the arguments and results
-        of ``inner_loop``.
+        of ``inner_loop``. A layer whose ``inner_loop`` is not that of its class keeps it.
 
     Yields:
       None.
     """
     with contextlib.ExitStack() as stack:
         for layer, function in functions:
-            layer.inner_loop = function
-            stack.callback(vars(layer).pop, "inner_loop", None)
+            if "inner_loop" not in vars(layer):
+                layer.inner_loop = TemporaryLoop(function)
+                stack.callback(vars(layer).pop, "inner_loop", None)
         yield
 
 

@@ -222,8 +222,3 @@ def test_errors():
         convert_model(layers.LSTM(UNITS))
     with pytest.raises(ValueError, match=r"make no_configuration from .*in_place=True"):
         convert_model(NoConfiguration(np.random.default_rng(0), name="no_configuration"))
-    x = keras.Input((TIME, INPUTS))
-    shared = layers.LSTM(UNITS)
-    inner = keras.Model(x, shared(x))
-    with pytest.raises(ValueError, match="that nested models share"):
-        convert_model(keras.Model(x, layers.Add()([inner(x), shared(x)])))

@@ -1,5 +1,6 @@
 """convert_model(in_place=True): the model itself runs the other layers; its variables stay."""
 
+import warnings
 from typing import Any
 
 import keras
@@ -8,6 +9,7 @@ import pytest
 from keras import layers
 
 import tf_lstm_ops
+from tf_lstm_ops import _keras_private
 from tf_lstm_ops.keras import GRU, LSTM, LSTMCell, convert_model, counterparts, fallback_reasons
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
 
@@ -159,15 +161,45 @@ def test_files_of_a_layer_shared_by_nested_models(library, rng, tmp_path):
     np.testing.assert_array_equal(outputs(loaded, values), outputs(model, values))
 
 
-def test_a_layer_shared_by_nested_models(rng):
-    """Its configuration does not describe it, so that a copy is not possible."""
-    x = keras.Input((TIME, INPUTS))
-    shared = layers.LSTM(UNITS)
-    model = keras.Model(x, layers.Add()([keras.Model(x, shared(x))(x), shared(x)]))
-    with pytest.raises(ValueError, match=r"that nested models share.*in_place=True"):
-        convert_model(model)
-    convert_model(model, in_place=True)
-    assert type(shared) is LSTM
+class Own(layers.LSTM):
+    """A layer that convert_model leaves alone, with a warning."""
+
+
+@pytest.mark.parametrize("step", ["warning", "wrapper", "traces"])
+def test_nothing_changes_after_an_error(step, rng, monkeypatch):
+    """Whichever step of the conversion raises, the layers are those of before."""
+    names = {"wrapper": (LSTM, "uses_fused_op"), "traces": (_keras_private, "forget_traces")}
+    model = keras.Sequential(
+        [
+            keras.Input((TIME, INPUTS)),
+            layers.LSTM(UNITS, return_sequences=True),
+            layers.Bidirectional(layers.GRU(UNITS, return_sequences=True)),
+            layers.Bidirectional(layers.LSTM(UNITS, return_sequences=True)),
+            Own(UNITS),
+        ]
+    )
+    x = inputs_of(model, rng)
+    wanted = outputs(model, x)
+    before = [(type(item), dict(vars(item))) for item in _keras_private.layers_of(model)]
+    with warnings.catch_warnings():
+        if step == "warning":
+            warnings.simplefilter("error")
+        else:
+            warnings.simplefilter("ignore")
+
+            def fail(*args):
+                raise KeyboardInterrupt
+
+            kind, name = names[step]
+            monkeypatch.setattr(kind, name, property(fail) if step == "wrapper" else fail)
+        with pytest.raises((UserWarning, KeyboardInterrupt)):
+            convert_model(model, in_place=True)
+    monkeypatch.undo()
+    after = [(type(item), dict(vars(item))) for item in _keras_private.layers_of(model)]
+    assert [kind for kind, _ in after] == [kind for kind, _ in before]
+    for (_, new), (_, old) in zip(after, before, strict=True):
+        assert new.keys() == old.keys()
+    np.testing.assert_array_equal(outputs(model, x), wanted)
 
 
 def test_layers_that_are_not_built(x):

@@ -236,7 +236,7 @@ def test_what_stock_cannot_express_is_an_error_that_names_all():
             "  both/backward_lstm: keras.layers.LSTM has no use_peephole=True, cell_clip=1.0",
             "  own: OwnLSTM is a subclass of tf_lstm_ops.keras.LSTM",
             "  rnn/cell: keras.layers.LSTMCell has no use_peephole=True",
-            "  other_cell: its cell is not a LSTMCell of tf_lstm_ops.keras.lstm_cell",
+            "  other_cell: its cell is a keras.layers.LSTMCell, not a tf_lstm_ops.keras.LSTMCell",
         ]
         assert classes(model) == before
 

@@ -196,12 +196,22 @@ def test_computes_otherwise() -> None:
     assert not _keras_private.computes_otherwise(layer)
     with _keras_private.replaced_loops([(layer, lambda *args, **kwargs: None)]):
         assert _keras_private.computes_otherwise(layer)
+        assert isinstance(layer.inner_loop, _keras_private.TemporaryLoop)
     assert not _keras_private.computes_otherwise(layer)
     layer.call = layer.call
     assert _keras_private.computes_otherwise(layer)
     if hasattr(keras, "RematScope"):  # from Keras 3.9 on
         with keras.RematScope(mode="full"):
             assert _keras_private.computes_otherwise(layers.LSTM(2))
+
+
+def test_a_temporary_loop() -> None:
+    assert _keras_private.TemporaryLoop(lambda a, b: (a, b))(1, b=2) == (1, 2)
+    layer = layers.LSTM(2)
+    layer.inner_loop = own = layer.inner_loop  # by the user, so that it stays
+    with _keras_private.replaced_loops([(layer, lambda *args, **kwargs: None)]):
+        assert layer.inner_loop is own
+    assert layer.inner_loop is own
 
 
 def test_supports_masking_of_a_new_class() -> None:

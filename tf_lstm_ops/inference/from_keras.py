@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from tf_lstm_ops import _keras_private
+from tf_lstm_ops import _deviation, _keras_private
 from tf_lstm_ops.inference import file, keras_layers
 from tf_lstm_ops.inference.recurrent_layers import unsupported
 
@@ -68,20 +68,30 @@ def _of_layer(layer: Any) -> Iterator[Any]:
 
 def _of_model(model: Any) -> Iterator[Any]:
     """The layers of a model without its input, in the order of computation."""
+    if reason := _deviation.of(model):
+        raise unsupported(model, reason)
     if type(model) is keras.Sequential:
         if not model.built:
             raise ValueError(
                 f"the model {model.name} is not built. Call it once, or give it a keras.Input"
             )
+        _require_supported_inputs(model)
         for layer in model.layers:
             yield from _of_layer(layer)
     elif _keras_private.is_functional(model) and not _is_of_a_subclass(model):
-        for layer in _functional_chain(model):
+        chain = _functional_chain(model)
+        _require_supported_inputs(model)
+        for layer in chain:
             yield from _of_layer(layer)
     else:
         raise unsupported(
             model, f"{type(model).__name__} is a class of its own, whose call is not known"
         )
+
+
+def _require_supported_inputs(model: Any) -> None:
+    for tensor in model.inputs or []:  # None where a call of the model built it
+        keras_layers.require_supported_input(model, tensor)
 
 
 def _is_of_a_subclass(model: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from tf_lstm_ops import _deviation
 from tf_lstm_ops import keras as ours
 from tf_lstm_ops.inference import file, recurrent_layers
 from tf_lstm_ops.inference.recurrent_layers import array, unsupported
@@ -41,8 +42,7 @@ def describe(layer: Any) -> Iterator[file.Layer]:
       ValueError: the layer is not built, or a session does not compute it.
     """
     require_supported(layer)
-    if type(layer) not in _IDENTITIES:
-        yield from _function_of(layer)(layer)
+    yield from _function_of(layer)(layer)
 
 
 def require_supported(layer: Any) -> None:
@@ -52,29 +52,49 @@ def require_supported(layer: Any) -> None:
       layer: a Keras layer.
 
     Raises:
-      ValueError: it is of an unknown class, not built, returns states or computes in another type.
+      ValueError: it is of an unknown class, has a replaced method or cell, is not built, returns
+        states or computes in another type.
     """
-    if type(layer) in _IDENTITIES:
-        if getattr(layer, "sparse", False) or getattr(layer, "ragged", False):
-            raise unsupported(layer, "its input is sparse or ragged")
-        return
+    if reason := _deviation.of(layer):
+        raise unsupported(layer, reason)
     _function_of(layer)
+    if type(layer) is keras.layers.InputLayer:
+        require_supported_input(layer, layer.output)
+        return
     for dtype in (layer.compute_dtype, layer.variable_dtype):
         if dtype not in ("float32", None):
             raise unsupported(layer, f"it computes in or has weights of {dtype}, not float32")
+    if not layer.autocast:
+        raise unsupported(layer, "it has autocast=False")
     if getattr(layer, "return_state", False):
         raise unsupported(layer, "it has return_state=True")
     if getattr(layer, "quantization_mode", None) is not None:
         raise unsupported(layer, f"its weights are quantized to {layer.quantization_mode}")
-    if "call" in vars(layer):
-        raise unsupported(layer, "its call was replaced")
-    if not layer.built:
+    if not (layer.built or type(layer) in _IDENTITIES):
         raise ValueError(f"layer {layer.name} is not built. Call it once, or its model")
+
+
+def require_supported_input(layer: Any, tensor: Any) -> None:
+    """Checks an input of a model.
+
+    Args:
+      layer: the model or the InputLayer.
+      tensor: the symbolic input.
+
+    Raises:
+      ValueError: it is sparse, ragged or of a type to which Keras would round a float32.
+    """
+    if getattr(tensor, "sparse", False) or getattr(tensor, "ragged", False):
+        raise unsupported(layer, "its input is sparse or ragged")
+    if tensor.dtype not in ("float32", "float64"):
+        raise unsupported(layer, f"its input has dtype {tensor.dtype}, not float32")
 
 
 def _function_of(layer: Any) -> Callable[[Any], Iterator[file.Layer]]:
     """The function that describes a layer of this class."""
     kind = type(layer)
+    if kind in _IDENTITIES:
+        return _nothing
     if kind in _LSTM or kind in _GRU:
         return _recurrent
     if kind in _OTHERS:
@@ -86,6 +106,10 @@ def _function_of(layer: Any) -> Callable[[Any], Iterator[file.Layer]]:
             "computes from RNN of LSTM or GRU cells"
         )
     raise unsupported(layer, reason)
+
+
+def _nothing(layer: Any) -> Iterator[file.Layer]:
+    yield from ()
 
 
 def _recurrent(layer: Any) -> Iterator[file.Layer]:

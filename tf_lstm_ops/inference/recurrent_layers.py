@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,23 @@ from tf_lstm_ops.keras.lstm_cell import given_own_arguments
 from tf_lstm_ops.keras.stacked import StackedLSTM
 
 _NORM_ARGUMENTS = ("layer_normalization", "layer_normalization_epsilon")
+# The arguments of the constructors of LSTM, GRU and stacks that the records of this file have, or
+# that do not change what the layer computes in inference.
+_KNOWN = frozenset(
+    {
+        *("units", "activation", "recurrent_activation", "use_bias", "reset_after"),
+        *("use_peephole", "cell_clip", "projection_size", *_NORM_ARGUMENTS),
+        *("return_sequences", "go_backwards", "zero_output_for_mask"),
+        *("num_layers", "bidirectional"),
+        *("dropout", "recurrent_dropout", "dropout_per", "seed", "unit_forget_bias"),
+        *("stateful", "unroll", "use_cudnn", "return_state", "activity_regularizer"),
+        *(
+            f"{weight}_{kind}"
+            for weight in ("kernel", "recurrent", "bias")
+            for kind in ("initializer", "regularizer", "constraint")
+        ),
+    }
+)
 
 
 def unsupported(layer: Any, reason: str) -> ValueError:
@@ -46,6 +64,17 @@ def array(weight: Any) -> file.Array:
     return np.array(keras.ops.convert_to_numpy(weight))
 
 
+def _require_known_arguments(layer: Any) -> None:
+    """Checks that the layer has no argument that this file does not know."""
+    parameters = inspect.signature(type(layer).__init__).parameters.values()
+    names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    unknown = names - _KNOWN - {"self"}
+    given = [name for name in sorted(unknown) if getattr(layer, name, None) not in (None, False)]
+    given += [n for n in given_own_arguments(layer) if n not in {*_KNOWN, *given}]
+    if given:
+        raise unsupported(layer, f"it has {' and '.join(given)}, which a session does not know")
+
+
 def lstm(layer: Any) -> file.Layer:
     """Describes an LSTM of one direction.
 
@@ -56,8 +85,9 @@ def lstm(layer: Any) -> file.Layer:
       Its record.
 
     Raises:
-      ValueError: the fused op does not have its options.
+      ValueError: the fused op does not have its options, or an argument is not known.
     """
+    _require_known_arguments(layer)
     cell, norm = layer.cell, getattr(layer, "layer_normalization", None)
     options: dict[str, Any] = {
         "cell": file.LSTM,
@@ -95,8 +125,9 @@ def gru(layer: Any) -> file.Layer:
       Its record.
 
     Raises:
-      ValueError: the fused op does not have its activations.
+      ValueError: the fused op does not have its activations, or an argument is not known.
     """
+    _require_known_arguments(layer)
     cell, norm = layer.cell, getattr(layer, "layer_normalization", None)
     if not _has_default_functions(layer):
         raise unsupported(
@@ -221,7 +252,11 @@ def stacked(layer: Any) -> Iterator[file.Layer]:
     Yields:
       A record for each layer of the stack. The inner ones keep the order of time, so that the mask
       fits their outputs; with go_backwards the last one returns the order of computation.
+
+    Raises:
+      ValueError: an argument is not known.
     """
+    _require_known_arguments(layer)
     is_lstm = type(layer) is StackedLSTM
     cells, directions = layer.cell.cells, layer.directions
     for n in range(layer.num_layers):

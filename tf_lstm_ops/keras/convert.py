@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import inspect
-import tempfile
 import warnings
 from collections.abc import Iterator
 from typing import Any, Literal
 
 import keras
 
-from tf_lstm_ops import _keras_private
-from tf_lstm_ops.keras import counterparts, model_layers, ours_stack, stock_stack, user_objects
+from tf_lstm_ops import _deviation, _keras_private
+from tf_lstm_ops.keras import (
+    counterparts,
+    model_copy,
+    model_layers,
+    stock_stack,
+    user_objects,
+)
 from tf_lstm_ops.keras.bidirectional import Bidirectional
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.policy import default_dtype_policy
 from tf_lstm_ops.keras.requirements import require_model
 from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
-from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
 _RNN = keras.layers.RNN
-_WITHOUT_CONFIGURATION = (
-    "convert_model(model, in_place=True) converts the model itself, which needs no configuration."
-)
 _TARGETS = {"fused": counterparts.ours, "stock": counterparts.stock}
+# The class of the wrappers to convert.
+_WRAPPERS = {"fused": keras.layers.Bidirectional, "stock": Bidirectional}
 
 
 def convert_model(
@@ -89,27 +91,45 @@ def convert_model(
         if to == "stock":
             _require_stock_can_express(model, stacks)
             _warn_of_masks(model)
-        converted = model if in_place else _copy(model, to, stacks)
-        find = model_layers.recurrent if to == "fused" else _layers_of_ours
-        counterparts.become_all([item.layer for item in find(converted)], _TARGETS[to])
-        _convert_wrappers(converted, to)
         if in_place:
-            _keras_private.forget_traces(model)
-        elif model.compiled:
+            with counterparts.undone_on_error() as remember:
+                _convert(model, to, remember)
+                _warn_of_layers_left_alone(model, to)
+                _keras_private.forget_traces(model)
+            return model
+        copy = model_copy.copied(model, to, stacks)
+        with counterparts.undone_on_error() as remember:
+            _convert(copy, to, remember)
+        if model.compiled:
             try:
-                _copy_training(model, converted)
+                model_copy.copy_training(model, copy)
             except Exception as error:  # a loss or a metric of the user's may raise anything
                 warnings.warn(
                     f"compile the converted model; its optimizer has no state: {error}",
                     stacklevel=2,
                 )
-        reasons = fallback_reasons(converted) if to == "fused" else {}
+        _warn_of_layers_left_alone(copy, to)
+        return copy
+
+
+def _convert(model: keras.Model, to: str, remember: counterparts.Remember) -> None:
+    """Gives the layers of a model their new classes."""
+    find = model_layers.recurrent if to == "fused" else _layers_of_ours
+    layers = [item.layer for item in find(model)]
+    counterparts.become_all(layers, _TARGETS[to], remember)
+    for layer in _keras_private.layers_of(model):
+        if type(layer) is _WRAPPERS[to] and _deviation.of(layer) is None:
+            remember(layer)
+            _convert_wrapper(layer, to)
+
+
+def _warn_of_layers_left_alone(model: keras.Model, to: str) -> None:
+    reasons = fallback_reasons(model) if to == "fused" else {}
     left_alone = [f"\n  {path}: {why}" for path, why in reasons.items() if why is not None]
     if left_alone:
         warnings.warn(
-            f"convert_model did not replace these layers:{''.join(left_alone)}", stacklevel=2
+            f"convert_model did not replace these layers:{''.join(left_alone)}", stacklevel=3
         )
-    return converted
 
 
 def fallback_reasons(model: keras.Layer) -> dict[str, str | None]:
@@ -160,15 +180,11 @@ def _layers_of_ours(model: keras.Model) -> Iterator[model_layers.Located]:
     return model_layers.located(model, is_wanted)
 
 
-def _convert_wrappers(model: keras.Model, to: str) -> None:
+def _convert_wrapper(layer: Any, to: str) -> None:
     """Bidirectional becomes ours where one op then computes both of its layers, or stock."""
-    for layer in _keras_private.layers_of(model):
-        if to == "stock" and type(layer) is Bidirectional:
-            _keras_private.set_class(layer, keras.layers.Bidirectional)
-        elif to == "fused" and type(layer) is keras.layers.Bidirectional:
-            _keras_private.set_class(layer, Bidirectional)
-            if not layer.uses_fused_op:
-                _keras_private.set_class(layer, keras.layers.Bidirectional)
+    _keras_private.set_class(layer, _WRAPPERS["stock" if to == "fused" else "fused"])
+    if to == "fused" and not layer.uses_fused_op:
+        _keras_private.set_class(layer, keras.layers.Bidirectional)
 
 
 def _reason(layer: keras.Layer) -> str | None:
@@ -192,7 +208,7 @@ def _stock_stacks(model: keras.Model, in_place: bool) -> dict[str, str | None]:
         ):
             found[path] = "only a layer of a Sequential or functional model becomes several layers"
         else:
-            found[path] = stock_stack.reason(layer, parents)
+            found[path] = _deviation.of(layer) or stock_stack.reason(layer, parents)
     return found
 
 
@@ -201,6 +217,8 @@ def _require_stock_can_express(model: keras.Model, stacks: dict[str, str | None]
         (path, stacks[path] if path in stacks else counterparts.stock(layer))
         for path, layer, _ in _layers_of_ours(model)
     ]
+    wrappers = model_layers.located(model, lambda layer: type(layer) is Bidirectional)
+    found += [(path, _deviation.of(layer)) for path, layer, _ in wrappers]
     lines = [f"\n  {path}: {new}" for path, new in found if isinstance(new, str)]
     if counterparts.is_ours(model):
         lines.insert(0, f"\n  {model.name}: the model is of class {type(model).__name__}")
@@ -224,142 +242,3 @@ def _warn_of_masks(model: keras.Model) -> None:
             f"converted layers do, but not after a model is loaded from a file:{''.join(lines)}",
             stacklevel=3,
         )
-
-
-def _copy(model: keras.Model, to: str, stacks: dict[str, str | None]) -> Any:
-    try:
-        config = counterparts.config_of(model)
-        if to == "fused":
-            config = ours_stack.replaced(config)
-        elif stacks:
-            config = stock_stack.replaced(config)
-        copy = counterparts.deserialise(type(model), config)
-        if model.built and not copy.built:
-            copy.build_from_config(model.get_build_config())
-    except Exception as error:  # a class of the user's may raise anything
-        raise ValueError(
-            f"convert_model cannot make {_culprit(model) or model.name} from its configuration, as "
-            f"Keras does when it loads a model. {_WITHOUT_CONFIGURATION} {error}"
-        ) from error
-    _copy_state(model, copy)
-    return copy
-
-
-def _culprit(parent: Any, path: str = "") -> str | None:
-    """The first layer, innermost first, that cannot be made from its configuration."""
-    for layer in _keras_private.children(parent):
-        name = path + layer.name
-        if inner := _culprit(layer, f"{name}/"):
-            return inner
-        try:
-            counterparts.deserialise(type(layer), counterparts.config_of(layer))
-        except Exception:  # a class of the user's may raise anything
-            return f"{name} (of class {type(layer).__name__})"
-    return None
-
-
-def _copy_state(model: keras.Model, copy: Any) -> None:
-    pairs = _pairs(model, copy)
-    sizes = [[v.shape for v in m.weights] for m in (model, copy)]
-    if None in pairs or sizes[0] != sizes[1]:
-        counts = [len(_keras_private.layers_of(m)) for m in (model, copy)]
-        raise ValueError(
-            f"the configuration of {model.name} does not describe the whole model: made from it, a "
-            f"model has {counts[1]} layers and {len(sizes[1])} weights, not {counts[0]} "
-            f"and {len(sizes[0])}, or other shapes. Possible causes are a class without get_config "
-            "or get_build_config, and a layer that nested models share. "
-            f"{_WITHOUT_CONFIGURATION}"
-        )
-    _require_the_same_classes(pairs)
-    for source, target in pairs:
-        if isinstance(target, keras.Sequential) and isinstance(source, StackedRNN):
-            stock_stack.copy_state(source, target)
-        elif isinstance(target, StackedRNN) and not isinstance(source, StackedRNN):
-            ours_stack.copy_state(source, target)
-        else:
-            _copy_layer(source, target)
-    for pair in pairs:  # also the variables of the seeds, but those of a stack that was replaced
-        if len({str([v.shape for v in layer.variables]) for layer in pair}) == 1:
-            _assign(*(layer.variables for layer in reversed(pair)))
-
-
-def _require_the_same_classes(pairs: list[Any]) -> None:
-    """A configuration names the class of a layer, which may be the name of another class, too."""
-    kinds = {type(source): type(target) for source, target in pairs}
-    for kind, found in kinds.items():
-        if found is not kind and (kind.__module__, kind.__name__) == (
-            found.__module__,
-            found.__name__,
-        ):
-            raise ValueError(
-                f"the model has two classes {kind.__module__}.{kind.__name__}, which its "
-                "configuration does not tell apart. Give them different names. "
-                f"{_WITHOUT_CONFIGURATION}"
-            )
-
-
-def _pairs(model: keras.Model, copy: Any) -> list[Any]:
-    """Each layer of a model beside that of its copy; None where the copy has other layers."""
-    pairs: dict[int, Any] = {}
-
-    def visit(source: Any, target: Any) -> None:
-        if id(source) in pairs:
-            return
-        pairs[id(source)] = source, target
-        if isinstance(source, StackedRNN) != isinstance(target, StackedRNN):
-            return
-        children = _keras_private.children(source), _keras_private.children(target)
-        if len(children[0]) != len(children[1]):
-            pairs[id(source)] = None
-            return
-        for pair in zip(*children, strict=True):
-            visit(*pair)
-
-    visit(model, copy)
-    return list(pairs.values())
-
-
-def _copy_layer(source: Any, target: Any) -> None:
-    """Copies the layer's own state by the methods with which Keras saves and loads it."""
-    target.trainable = source.trainable
-    for name in "implementation", "use_cudnn":  # which the configuration lacks
-        if name in vars(source):
-            setattr(target, name, vars(source)[name])
-    variables: dict[str, Any] = {}
-    source.save_own_variables(variables)
-    target.load_own_variables(variables)
-    if hasattr(source, "save_assets"):
-        with tempfile.TemporaryDirectory() as folder:
-            source.save_assets(folder)
-            target.load_assets(folder)
-    if isinstance(source, keras.layers.RNN) and source.states is not None:
-        _assign(keras.tree.flatten(target.states), keras.tree.flatten(source.states))
-
-
-def _copy_training(model: keras.Model, copy: Any) -> None:
-    if type(model).compile is keras.Model.compile:
-        given = _keras_private.compile_arguments(model)
-        copy.compile(**keras.tree.map_structure(_copied, given))
-    else:
-        with user_objects.named():
-            config = model.get_compile_config()
-        copy.compile_from_config(config)
-        if not copy.compiled:
-            raise ValueError("its class overrides compile but not compile_from_config")
-    if model.optimizer.built:
-        copy.optimizer.build(copy.trainable_variables)
-        _assign(copy.optimizer.variables, model.optimizer.variables)
-
-
-def _copied(argument: Any) -> Any:
-    """A copy of an object that has a configuration. Others have no state that Keras knows."""
-    if inspect.isclass(argument) or not hasattr(argument, "get_config"):
-        return argument
-    with user_objects.named():
-        config = keras.saving.serialize_keras_object(argument)
-    return keras.saving.deserialize_keras_object(config, safe_mode=False)
-
-
-def _assign(targets: Any, sources: Any) -> None:
-    for target, source in zip(targets, sources, strict=True):
-        target.assign(source)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 
-from tf_lstm_ops import _keras_private
+from tf_lstm_ops import _deviation, _keras_private
 from tf_lstm_ops.keras import ours_stack, user_objects
 from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
 from tf_lstm_ops.keras.gru import GRU
@@ -16,6 +16,8 @@ from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.lstm import LSTM
 from tf_lstm_ops.keras.lstm_cell import LSTMCell
 from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
+
+Remember: TypeAlias = Callable[[Any], None]  # the function that `undone_on_error` yields
 
 _OURS: dict[type, type] = {keras.layers.LSTM: LSTM, keras.layers.GRU: GRU}
 _OURS_OF_CELL: dict[type, type] = {
@@ -70,6 +72,8 @@ def equivalent(layer: keras.Layer) -> FusedRNN | str:
     Returns:
       A layer of ours that is not built; or the reason why there is none.
     """
+    if reason := _deviation.of(layer):
+        return reason
     if ours_stack.is_of_cells(layer):
         if isinstance(stack := ours_stack.of(layer), str):
             return stack
@@ -103,6 +107,8 @@ def stock(layer: keras.Layer) -> Any:
     Returns:
       A layer or cell of ``keras.layers`` that is not built; or a str, the reason why there is none.
     """
+    if reason := _deviation.of(layer):
+        return reason
     if type(layer) in (LSTMOfCell, GRUOfCell):
         return _stock_rnn(layer)
     cls = _STOCK.get(type(layer))
@@ -112,10 +118,7 @@ def stock(layer: keras.Layer) -> Any:
         if base is type(layer):
             return f"keras.layers has no counterpart of {name}"
         return f"{type(layer).__name__} is a subclass of {name}"
-    plain = type(layer)(1)
-    if hasattr(plain, "cell") and type(layer.cell) is not type(plain.cell):
-        return f"its cell is not a {type(plain.cell).__name__} of {type(plain.cell).__module__}"
-    config, default = config_of(layer), plain.get_config()
+    config, default = config_of(layer), type(layer)(1).get_config()
     config.pop("supports_masking", None)
     common = cls(1).get_config().keys()
     extra = [k for k in config if k not in common and config[k] != default.get(k)]
@@ -193,8 +196,10 @@ def _layers_only(config: Any) -> Any:
     return kept
 
 
-def become_all(layers: Iterable[Any], counterpart: Callable[[Any], Any]) -> None:
-    """Turns layers into their counterparts, in place: all of them, or none if an error occurs.
+def become_all(
+    layers: Iterable[Any], counterpart: Callable[[Any], Any], remember: Remember
+) -> None:
+    """Turns layers into their counterparts, in place.
 
     Each object stays the same, with its weights, seeds, states and name. What refers to it (a
     wrapper, a functional model, a list, a closure, an optimizer) stays valid.
@@ -202,27 +207,31 @@ def become_all(layers: Iterable[Any], counterpart: Callable[[Any], Any]) -> None
     Args:
       layers: layers and cells; one may occur more than once.
       counterpart: `ours` or `stock`. A layer for which it returns a reason does not change.
+      remember: the function of `undone_on_error`.
     """
-    with _undone_on_error() as remember:
-        for layer in {id(layer): layer for layer in layers}.values():
-            new = counterpart(layer)
-            if isinstance(new, str):
-                continue
-            plain = deserialise(type(layer), config_of(layer))
-            _become(layer, plain, new, remember)
-            if hasattr(layer, "cell"):
-                _become(layer.cell, plain.cell, new.cell, remember)
+    for layer in {id(layer): layer for layer in layers}.values():
+        new = counterpart(layer)
+        if isinstance(new, str):
+            continue
+        plain = deserialise(type(layer), config_of(layer))
+        _become(layer, plain, new, remember)
+        if hasattr(layer, "cell"):
+            _become(layer.cell, plain.cell, new.cell, remember)
 
 
-def _become(layer: keras.Layer, plain: Any, new: Any, remember: Callable[[Any], None]) -> None:
+def _become(layer: keras.Layer, plain: Any, new: Any, remember: Remember) -> None:
     """Gives a layer the class of `new`. `plain` is a layer of the old class that is not built."""
     remember(layer)
     _keras_private.become(layer, plain, new)
 
 
 @contextlib.contextmanager
-def _undone_on_error() -> Iterator[Callable[[Any], None]]:
-    """Yields a function that notes an object's class and attributes; restores them on an error."""
+def undone_on_error() -> Iterator[Remember]:
+    """A context that restores the classes and attributes of objects if it ends with an error.
+
+    Yields:
+      A function that takes an object before it changes.
+    """
     noted: list[tuple[Any, type, dict[str, Any]]] = []
     try:
         yield lambda layer: noted.append((layer, type(layer), dict(vars(layer))))

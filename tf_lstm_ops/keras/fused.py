@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tf_lstm_ops import _placement
+from tf_lstm_ops import _deviation, _placement
 from tf_lstm_ops.keras import ragged
 from tf_lstm_ops.keras.requirements import require_keras_3
 from tf_lstm_ops.keras.types import GPUPath, Results, Sequences
@@ -32,6 +32,19 @@ def own_config(layer: keras.Layer, names: Iterable[str]) -> dict[str, Any]:
     return {
         name: value for name, value in values.items() if value is not None and value is not False
     }
+
+
+def own_option(layer: Any, name: str) -> Any:
+    """An option of the cell of a layer that the cells of ``keras.layers`` do not have.
+
+    Args:
+      layer: a recurrent layer.
+      name: the option.
+
+    Returns:
+      Its value; None if the cell does not have it, since users may give a layer another cell.
+    """
+    return getattr(layer.cell, name, None)
 
 
 class FusedRNN(keras.layers.RNN):
@@ -159,7 +172,7 @@ class FusedRNN(keras.layers.RNN):
     @property
     def fallback_reason(self) -> str | None:
         """Why a call runs Keras' own loop; None if it runs the fused op."""
-        return None
+        return _deviation.of(self)
 
     @property
     def gpu_path(self) -> GPUPath:

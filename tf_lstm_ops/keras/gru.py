@@ -7,7 +7,7 @@ from typing import Any, Literal
 import keras
 
 from tf_lstm_ops.keras import directions, layer_norm
-from tf_lstm_ops.keras.fused import PACKAGE, own_config
+from tf_lstm_ops.keras.fused import PACKAGE, own_config, own_option
 from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.op_inputs import required
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
@@ -171,12 +171,12 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
     @property
     def layer_normalization(self) -> str | None:
         """ "haste" with layer normalisation, None without."""
-        return self.cell.layer_normalization
+        return own_option(self, "layer_normalization")
 
     @property
     def layer_normalization_epsilon(self) -> float | None:
         """The epsilon of layer normalisation; None without."""
-        return self.cell.layer_normalization_epsilon
+        return own_option(self, "layer_normalization_epsilon")
 
     @property
     def _op(self) -> str:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tf_lstm_ops.keras import directions, layer_norm
 from tf_lstm_ops.keras.activations import described, name_of
-from tf_lstm_ops.keras.fused import PACKAGE, own_config
+from tf_lstm_ops.keras.fused import PACKAGE, own_config, own_option
 from tf_lstm_ops.keras.lstm_cell import OWN_ARGUMENTS, LSTMCell, given_own_arguments
 from tf_lstm_ops.keras.op_inputs import optional, required
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
@@ -191,27 +191,27 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
     @property
     def use_peephole(self) -> bool:
         """Whether the cell has peepholes."""
-        return self.cell.use_peephole
+        return own_option(self, "use_peephole") or False
 
     @property
     def cell_clip(self) -> float | None:
         """The bound of the cell state; None if there is none."""
-        return self.cell.cell_clip
+        return own_option(self, "cell_clip")
 
     @property
     def projection_size(self) -> int | None:
         """The size P of h; None without a projection."""
-        return self.cell.projection_size
+        return own_option(self, "projection_size")
 
     @property
     def layer_normalization(self) -> str | None:
         """The form of layer normalisation, "haste" or "addons"; None without."""
-        return self.cell.layer_normalization
+        return own_option(self, "layer_normalization")
 
     @property
     def layer_normalization_epsilon(self) -> float | None:
         """The epsilon of layer normalisation; None without."""
-        return self.cell.layer_normalization_epsilon
+        return own_option(self, "layer_normalization_epsilon")
 
     @property
     def fallback_reason(self) -> str | None:

@@ -39,7 +39,7 @@ class SingleLayerRNN(FusedRNN):
         """Why a call runs Keras' own loop; None if it runs the fused op."""
         if self.use_cudnn is True:
             return "use_cudnn=True asks for Keras' own cuDNN path"
-        return self._uncovered_activation
+        return super().fallback_reason or self._uncovered_activation
 
     @property
     def _uncovered_activation(self) -> str | None:
@@ -108,9 +108,8 @@ class SingleLayerRNN(FusedRNN):
                 f"initial_state must be [{', '.join(self._state_names)}]. "
                 f"Received {len(initial_state)} tensors"
             )
-        for name, state, size in zip(
-            self._state_names, initial_state, self.state_size, strict=True
-        ):
+        sizes = keras.tree.flatten(self.cell.state_size)
+        for name, state, size in zip(self._state_names, initial_state, sizes, strict=True):
             rank = state.shape.rank
             if rank is not None and (rank != 2 or state.shape[1] not in (None, size)):
                 raise ValueError(

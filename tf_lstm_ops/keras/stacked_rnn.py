@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tensorflow as tf
 
-from tf_lstm_ops import raw_ops
+from tf_lstm_ops import _deviation, raw_ops
 from tf_lstm_ops.keras import stacked_masks
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.op_inputs import is_recorded
@@ -175,8 +175,10 @@ class StackedRNN(FusedRNN):
           of the final states.
 
         Raises:
-          ValueError: initial_state has the wrong length.
+          ValueError: initial_state has the wrong length, or the cell was replaced.
         """
+        if reason := _deviation.of_cell(self):
+            raise ValueError(f"{self.name} computes with the cell that it made only: {reason}")
         x = tf.cast(sequences, self.compute_dtype)
         steps = stacked_masks.Steps.of(x, mask, self.go_backwards)
         states = self._initial(initial_state, tf.shape(x)[0])

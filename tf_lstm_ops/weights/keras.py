@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tf_lstm_ops import _deviation
 from tf_lstm_ops.weights.arrays import Array, as_array, as_numbers, require, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
 
@@ -31,9 +32,11 @@ class KerasFormat(Weights):
 
         Raises:
           ValueError: the weights have other shapes than this kind of layer, the sizes of two layers
-            are inconsistent, or a layer is not built yet.
+            are inconsistent, a layer is not built yet, or one has a replaced method or cell.
         """
-        source = source._arrays_by_layer() if hasattr(source, "_arrays_by_layer") else source
+        if hasattr(source, "_arrays_by_layer"):
+            _require_known(source)
+            source = source._arrays_by_layer()
         nested = isinstance(source, list | tuple) and source
         several = nested and (isinstance(source[0], list | tuple) or hasattr(source[0], "weights"))
         named = enumerate(source) if several else [(None, source)]
@@ -91,6 +94,15 @@ def _recurrent_layers(source: Any) -> list[Any]:
     return []
 
 
+def _require_known(layer: Any) -> None:
+    """A layer may compute with its weights what its class does not say."""
+    if reason := _deviation.of(layer):
+        raise ValueError(
+            f"the weights of {layer.name} may have another meaning than its class says: {reason}. "
+            "If they do not, pass its get_weights()"
+        )
+
+
 def _check_kernels(kernel: Array, recurrent_kernel: Array) -> None:
     """Checks the sizes before arrays of them are made: they may be any without elements."""
     require_shape("kernel", kernel, "I", "G*H")
@@ -104,6 +116,7 @@ def _keras_cells(source: Any, name: str) -> list[list[Array]]:
         layers = [source.forward_layer, source.backward_layer]
         return [cell for layer in layers for cell in _keras_cells(layer, name)]
     if hasattr(source, "cell"):
+        _require_known(source)
         require(source.weights, f"{source.name} has no weights yet; build it first")
         return [[as_array(w) for w in source.get_weights()]]
     if not isinstance(source, list | tuple) or len(source) < 2:

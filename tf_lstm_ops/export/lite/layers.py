@@ -16,7 +16,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import _keras_private, composite
+from tf_lstm_ops import _deviation, _keras_private, composite
 from tf_lstm_ops.composite.keras import keras_lstm
 from tf_lstm_ops.keras import LSTM, StackedGRU, StackedLSTM
 from tf_lstm_ops.keras.activations import name_of
@@ -196,6 +196,8 @@ class Lowering:
 def _fusable(layer: keras.Layer) -> bool:
     """Whether the fused op has the layer's equations and the layer returns only what it returns."""
     if type(layer) not in (LSTM, LSTMOfCell, keras.layers.LSTM) or layer.return_state:
+        return False
+    if _deviation.of(layer) is not None:
         return False
     names = (name_of(layer.activation), name_of(layer.recurrent_activation))
     return names == ("tanh", "sigmoid") and {*given_own_arguments(layer)} <= _FUSED_ARGUMENTS

@@ -1,0 +1,193 @@
+"""A session looks at all layers that decide what ``model(x)`` computes, and refuses the unknown."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import layers as stock
+
+from tf_lstm_ops import keras as ours
+from tf_lstm_ops.inference import Session, recurrent_layers
+from tf_lstm_ops.keras import lstm_cell
+
+INPUTS, STEPS = 3, 5
+IDENTITIES: dict[str, Callable[..., keras.Layer]] = {
+    "Dropout": lambda **k: stock.Dropout(0.5, **k),
+    "SpatialDropout1D": lambda **k: stock.SpatialDropout1D(0.5, **k),
+    "GaussianDropout": lambda **k: stock.GaussianDropout(0.5, **k),
+    "GaussianNoise": lambda **k: stock.GaussianNoise(0.5, **k),
+    "AlphaDropout": lambda **k: stock.AlphaDropout(0.5, **k),
+    "ActivityRegularization": lambda **k: stock.ActivityRegularization(0.5, **k),
+    "Identity": lambda **k: stock.Identity(**k),
+}
+OTHERS: dict[str, Callable[..., keras.Layer]] = {
+    "Dense": lambda **k: stock.Dense(2, **k),
+    "TimeDistributed": lambda **k: stock.TimeDistributed(stock.Dense(2), **k),
+    "TimeDistributed inside": lambda **k: stock.TimeDistributed(stock.Dense(2, **k)),
+    "Activation": lambda **k: stock.Activation("tanh", **k),
+    "ReLU": lambda **k: stock.ReLU(**k),
+    "Masking": lambda **k: stock.Masking(**k),
+    "LSTM": lambda **k: ours.LSTM(2, **k),
+    "Bidirectional": lambda **k: ours.Bidirectional(ours.GRU(2, **k)),
+    "StackedGRU": lambda **k: ours.StackedGRU(2, 2, **k),
+}
+
+
+def model_of(*layers: Any, **options: Any) -> keras.Sequential:
+    return keras.Sequential([keras.Input((STEPS, INPUTS), **options), *layers])
+
+
+@pytest.fixture
+def x(rng: np.random.Generator) -> np.ndarray:
+    return rng.normal(size=(2, STEPS, INPUTS)).astype("float32")
+
+
+@pytest.mark.parametrize("name", [*IDENTITIES, *OTHERS])
+@pytest.mark.parametrize("dtype", ["float16", "mixed_float16", "mixed_bfloat16", "float64"])
+def test_types(name: str, dtype: str, x: np.ndarray) -> None:
+    """model(x) rounds what goes through such a layer, or does not round it at all."""
+    layer = {**IDENTITIES, **OTHERS}[name](dtype=dtype)
+    with pytest.raises(ValueError, match=r"computes in or has weights of .*float"):
+        Session(model_of(layer))
+
+
+@pytest.mark.parametrize("name", IDENTITIES)
+def test_float32_does_nothing(name: str, x: np.ndarray) -> None:
+    model = model_of(IDENTITIES[name](), ours.LSTM(2))
+    np.testing.assert_array_equal(Session(model)(x), model(x))
+
+
+@pytest.mark.parametrize("name", [*IDENTITIES, *OTHERS])
+def test_a_replaced_call(name: str, x: np.ndarray) -> None:
+    """As for Monte-Carlo dropout: the layer drops in inference, too."""
+    layer = {**IDENTITIES, **OTHERS}[name]()
+    model = model_of(layer)
+    call = layer.call
+    layer.call = lambda inputs, *args, **kwargs: call(inputs * 2.0, *args, **kwargs)
+    for source in (model, [layer]):
+        with pytest.raises(ValueError, match=rf"layer {layer.name}: its call was replaced"):
+            Session(source)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float16", "bfloat16", "bool", "uint8"])
+def test_the_type_of_the_input(dtype: str, x: np.ndarray) -> None:
+    """model(x) rounds x to the type of its input."""
+    model = model_of(ours.LSTM(2), dtype=dtype)
+    assert np.abs(model(x * 1.37) - model_of(model.layers[0])(x * 1.37)).max() > 1e-6
+    source = keras.Input((STEPS, INPUTS), dtype=dtype)
+    functional = keras.Model(source, model.layers[0](source))
+    nested = model_of(functional)
+    for item in (model, functional, nested):
+        with pytest.raises(ValueError, match=rf"input has dtype {dtype}, not float32"):
+            Session(item)
+    with pytest.raises(ValueError, match=rf"input has dtype {dtype}, not float32"):
+        Session([stock.InputLayer((STEPS, INPUTS), dtype=dtype), model.layers[0]])
+
+
+def test_an_input_of_float64(x: np.ndarray) -> None:
+    """Layers of float32 round it as the session does."""
+    model = model_of(stock.Dropout(0.5), ours.LSTM(2), dtype="float64")
+    np.testing.assert_array_equal(Session(model)(x), model(x))
+    model = model_of(stock.Dense(2, autocast=False))
+    with pytest.raises(ValueError, match="autocast=False"):
+        Session(model)
+
+
+@pytest.mark.parametrize("name", ["call", "compute_mask"])
+@pytest.mark.parametrize("functional", [True, False])
+def test_a_replaced_method_of_a_model(name: str, functional: bool, x: np.ndarray) -> None:
+    layer = ours.LSTM(2)
+    source = keras.Input((STEPS, INPUTS))
+    inner = keras.Model(source, layer(source)) if functional else model_of(layer)
+    outer = model_of(inner)
+    method = getattr(inner, name)
+    setattr(inner, name, lambda *args, **kwargs: method(*args, **kwargs))
+    for item in (inner, outer, [inner]):
+        with pytest.raises(ValueError, match=rf"{inner.name}: its {name} was replaced"):
+            Session(item)
+
+
+def test_sparse_and_ragged_inputs() -> None:
+    layer = ours.LSTM(2)
+    with pytest.raises(ValueError, match="sparse or ragged"):
+        Session(model_of(stock.Dense(3), layer, sparse=True))
+
+
+@pytest.mark.parametrize("kind", [ours.LSTM, ours.GRU, ours.Bidirectional, ours.StackedLSTM])
+def test_an_argument_that_a_session_does_not_know(kind: Any, monkeypatch, x: np.ndarray) -> None:
+    """A cell that is added as CONTRIBUTING.md says: the session must not lack its argument."""
+    for cls in (ours.LSTM, ours.LSTMCell):
+        monkeypatch.setattr(cls, "zoneout_c", None, raising=False)
+    monkeypatch.setattr(lstm_cell, "OWN_ARGUMENTS", (*lstm_cell.OWN_ARGUMENTS, "zoneout_c"))
+    inner = ours.LSTM(2)
+    layer = {ours.Bidirectional: lambda: kind(inner), ours.StackedLSTM: lambda: kind(2, 2)}.get(
+        kind, lambda: kind(2)
+    )()
+    model = model_of(layer)
+    np.testing.assert_allclose(Session(model)(x), model(x), rtol=0, atol=1e-6)
+    changed = layer.forward_layer if kind is ours.Bidirectional else layer
+    changed.zoneout_c = 0.3
+    with pytest.raises(ValueError, match="has zoneout_c, which a session does not know"):
+        Session(model)
+
+
+def test_an_argument_of_the_constructor(monkeypatch, x: np.ndarray) -> None:
+    """Also one that is in no list, of this package or of a later Keras."""
+    layer = stock.GRU(2)
+    known = stock.GRU.__init__
+
+    def constructor(self, units, *args, new_option=None, **kwargs):
+        known(self, units, *args, **kwargs)
+
+    model = model_of(layer)
+    monkeypatch.setattr(stock.GRU, "__init__", constructor)
+    Session(model)
+    layer.new_option = 1
+    with pytest.raises(ValueError, match="has new_option, which a session does not know"):
+        Session(model)
+
+
+def test_every_known_argument_is_one_of_a_layer() -> None:
+    import inspect
+
+    kinds = (ours.LSTM, ours.GRU, ours.StackedLSTM, ours.StackedGRU, stock.LSTM, stock.RNN)
+    names = {name for kind in kinds for name in inspect.signature(kind.__init__).parameters}
+    names |= {
+        name
+        for name in ours.StackedLSTM(1, 1).get_config()
+        if name.endswith(("initializer", "regularizer", "constraint"))
+    }
+    assert names >= recurrent_layers._KNOWN
+
+
+@pytest.mark.parametrize("masked", ["functional", "nested", "dropout", "two", "bidirectional"])
+def test_functional_chains_with_masks(masked: str, x: np.ndarray) -> None:
+    """The mask that Keras passes from layer to layer is not a second input of the model."""
+    source = keras.Input((None, INPUTS))
+    y = stock.Masking()(source)
+    if masked == "nested":
+        inner = keras.Input((None, INPUTS))
+        y = keras.Model(inner, ours.LSTM(INPUTS, return_sequences=True)(inner))(y)
+    elif masked == "dropout":
+        y = stock.TimeDistributed(stock.Dense(4))(stock.Dropout(0.1)(y))
+    elif masked == "two":
+        y = stock.Masking(1.0)(stock.GRU(4, return_sequences=True)(y))
+    elif masked == "bidirectional":
+        y = stock.Bidirectional(stock.LSTM(4, return_sequences=True))(y)
+    model = keras.Model(source, ours.LSTM(2)(y))
+    x[0, 2:] = 0
+    x[1, 1] = 0
+    # Stock layers in the chain sum in another order.
+    np.testing.assert_allclose(Session(model)(x), model(x), rtol=0, atol=1e-6)
+
+
+def test_an_explicit_mask_is_another_input(x: np.ndarray) -> None:
+    source = keras.Input((None, INPUTS))
+    mask = keras.Input((None,), dtype="bool")
+    two = keras.Model([source, mask], ours.LSTM(2)(source, mask=mask))
+    one = keras.Model(source, ours.LSTM(2)(stock.Masking()(source), mask=source[:, :, 0] > 0))
+    for model in (two, one):
+        with pytest.raises(ValueError, match=r"2 inputs"):
+            Session(model)
