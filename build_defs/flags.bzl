@@ -95,8 +95,18 @@ STUB = "libtensorflow_framework.so.2"
 STUB_SOURCE = "build_defs/stub.cc"
 STUB_LINKOPTS = ["-shared", "-fPIC", "-nostdlib", "-Wl,-soname," + STUB]
 
+# The threads of the team run the library's code until the process ends, so the library
+# stays in memory after dlclose.
+NO_DELETE = "-Wl,-z,nodelete"
+
 EXPORTS_LINUX = "build_defs/exports.lds"
-LINKOPTS_LINUX = ["-pthread", "-ldl", "-Wl,--version-script=" + EXPORTS_LINUX, "-Wl,--no-as-needed"]
+LINKOPTS_LINUX = [
+    "-pthread",
+    "-ldl",
+    NO_DELETE,
+    "-Wl,--version-script=" + EXPORTS_LINUX,
+    "-Wl,--no-as-needed",
+]
 LINKOPTS_MACOS = [
     "-pthread",
     "-Wl,-undefined,dynamic_lookup",
@@ -120,6 +130,7 @@ INFERENCE_LINKOPTS_LINUX = [
     "-static-libstdc++",
     "-static-libgcc",
     "-s",
+    NO_DELETE,
     "-Wl,--gc-sections",
     "-Wl,--version-script=" + INFERENCE_EXPORTS_LINUX,
     "-Wl,-soname,libtf_lstm_ops_inference.so",
@@ -144,6 +155,7 @@ ARCHIVE_FUNCTIONS = [
     "tf_lstm_ops_code_text",
     "tf_lstm_ops_selected_instruction_set",
     "tf_lstm_ops_session_close",
+    "tf_lstm_ops_session_get_data",
     "tf_lstm_ops_session_get_info",
     "tf_lstm_ops_session_open",
     "tf_lstm_ops_session_open_data",

@@ -22,6 +22,15 @@
  * at a time may use a stream. If two do, one of them gets
  * TF_LSTM_OPS_FAILED_PRECONDITION.
  *
+ * Fork. A child may use its parent's sessions and streams, whatever other
+ * threads of the parent do at the fork. A stream that one of them is in a call
+ * with gives TF_LSTM_OPS_FAILED_PRECONDITION in the child. To fork is to call
+ * fork(), not _Fork() or clone().
+ *
+ * Unloading. A session of several threads starts threads, which are not joined.
+ * On Linux the shared library stays in memory after dlclose. A library that the
+ * static library is linked to must stay, too: link it with -Wl,-z,nodelete.
+ *
  * Real time. In a session with one thread, tf_lstm_ops_stream_run, _reset,
  * _get_state and _set_state allocate no memory, take no lock and make no system
  * call.
@@ -57,7 +66,7 @@ extern "C" {
 #endif
 
 /* The version of this interface. */
-#define TF_LSTM_OPS_API_VERSION 1
+#define TF_LSTM_OPS_API_VERSION 2
 
 /* Codes; their values are those of TensorFlow's TF_Code. */
 enum {
@@ -131,6 +140,14 @@ TF_LSTM_OPS_API void tf_lstm_ops_session_close(tf_lstm_ops_session* session);
 /* Sets the members of `info` as far as info->struct_size goes. */
 TF_LSTM_OPS_API int32_t tf_lstm_ops_session_get_info(
     const tf_lstm_ops_session* session, tf_lstm_ops_session_info* info,
+    tf_lstm_ops_error* error);
+
+/* Sets `*data` and `*size` to the bytes of the session's file. They live as
+ * long as the session: those of tf_lstm_ops_session_open_data are the caller's.
+ * Since version 2.
+ */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_session_get_data(
+    const tf_lstm_ops_session* session, const void** data, uint64_t* size,
     tf_lstm_ops_error* error);
 
 /* Computes whole sequences from zero states.

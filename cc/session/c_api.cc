@@ -197,6 +197,20 @@ int32_t tf_lstm_ops_session_get_info(const tf_lstm_ops_session* session,
   });
 }
 
+int32_t tf_lstm_ops_session_get_data(const tf_lstm_ops_session* session,
+                                     const void** data, uint64_t* size,
+                                     tf_lstm_ops_error* error) {
+  return Try(error, [&](Error* failure) {
+    if (!IsGiven(session, "session", failure) ||
+        !IsGiven(data, "data", failure) || !IsGiven(size, "size", failure)) {
+      return false;
+    }
+    *data = session->session.data();
+    *size = session->session.size();
+    return true;
+  });
+}
+
 int32_t tf_lstm_ops_session_run(const tf_lstm_ops_session* session,
                                 int64_t batch, int64_t time, const float* x,
                                 const uint8_t* mask, float* y, int64_t y_count,

@@ -66,9 +66,14 @@ MappedFile::~MappedFile() {
 }
 
 bool MappedFile::Open(const char* path, Error* error) {
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return SystemFails(error, kNotFound, "open", path);
+  // To open a device can have effects, and a socket cannot be opened.
   struct stat status = {};
+  if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+    return Fail(error, kNotFound, "not a regular file: %s", path);
+  }
+  // O_NONBLOCK: a FIFO that takes the place of the file meanwhile.
+  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return SystemFails(error, kNotFound, "open", path);
   bool is_done = false;
   if (fstat(file, &status) != 0) {
     is_done = SystemFails(error, kNotFound, "read", path);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <utility>
 
 #include "session/simple_layers.h"
 
@@ -31,51 +30,60 @@ bool ArraySize(int64_t a, int64_t b, int64_t c, int64_t* product) {
 
 // The memory of one call at a time.
 struct Session::Workspace {
-  cpu::CallMemory rows[2];  // outputs of layers
+  std::atomic<bool> is_used{true};
+  Workspace* next = nullptr;  // in the session's list
+  cpu::CallMemory rows[2];    // outputs of layers
   cpu::CallMemory mask;
   RecurrentMemory recurrent;
 };
 
-// A workspace for a call, which goes back to the session afterwards.
+// A call's use of a workspace of the session that no other call uses.
 class Session::Lease {
  public:
-  explicit Lease(const Session& session) : session_(session) {
-    {
-      const std::lock_guard<std::mutex> lock(session.mutex_);
-      if (!session.workspaces_.empty()) {
-        workspace_ = std::move(session.workspaces_.back());
-        session.workspaces_.pop_back();
-        return;
-      }
-    }
-    workspace_ = std::make_unique<Workspace>();
-  }
-  ~Lease() {
-    const std::lock_guard<std::mutex> lock(session_.mutex_);
-    try {
-      session_.workspaces_.push_back(std::move(workspace_));
-    } catch (const std::bad_alloc&) {
-      workspace_.reset();
+  explicit Lease(const Session& session) : workspace_(session.workspaces_) {
+    while (workspace_ && !Claim()) workspace_ = workspace_->next;
+    if (workspace_) return;
+    workspace_ = new Workspace;
+    workspace_->next = session.workspaces_;
+    while (!session.workspaces_.compare_exchange_weak(workspace_->next,
+                                                      workspace_)) {
     }
   }
+  ~Lease() { workspace_->is_used.store(false, std::memory_order_release); }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
-  Workspace* get() const { return workspace_.get(); }
+  Workspace* get() const { return workspace_; }
 
  private:
-  const Session& session_;
-  std::unique_ptr<Workspace> workspace_;
+  bool Claim() const {
+    std::atomic<bool>& is_used = workspace_->is_used;
+    return !is_used.load(std::memory_order_relaxed) &&
+           !is_used.exchange(true, std::memory_order_acquire);
+  }
+
+  Workspace* workspace_;
 };
 
 Session::Session(int threads) : threads_(threads) {}
-Session::~Session() = default;
+
+Session::~Session() {
+  // No call uses a workspace, but in a forked child the parent's calls seem to.
+  // These are left alone: the fork may have come while one changed.
+  for (Workspace* workspace = workspaces_; workspace;) {
+    Workspace* const next = workspace->next;
+    if (!workspace->is_used) delete workspace;
+    workspace = next;
+  }
+}
 
 bool Session::Open(const char* path, Error* error) {
   return file_.Open(path, error) && OpenData(file_.data(), file_.size(), error);
 }
 
 bool Session::OpenData(const void* data, uint64_t size, Error* error) {
+  data_ = data;
+  size_ = size;
   if (!ReadFile(data, size, &layers_, error)) return false;
   for (const Layer& layer : layers_) {
     recurrent_.push_back(layer.kind == kRecurrent

@@ -2,9 +2,9 @@
 #ifndef TF_LSTM_OPS_SESSION_SESSION_H_
 #define TF_LSTM_OPS_SESSION_SESSION_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "backends/cpu/frozen_product.h"
@@ -42,6 +42,9 @@ class Session {
   bool Open(const char* path, Error* error);
   bool OpenData(const void* data, uint64_t size, Error* error);
 
+  // The bytes of the file.
+  const void* data() const { return data_; }
+  uint64_t size() const { return size_; }
   int threads() const { return threads_; }
   int64_t input_size() const { return layers_.front().input_size; }
   int64_t output_size() const { return layers_.back().output_size(); }
@@ -74,14 +77,16 @@ class Session {
   void RunLayers(const SessionCall& call, Workspace* workspace) const;
 
   const int threads_;
-  MappedFile file_;
+  MappedFile file_;  // of Open
+  const void* data_ = nullptr;
+  uint64_t size_ = 0;
   std::vector<Layer> layers_;
   // By layer; null for layers of another kind.
   std::vector<std::unique_ptr<RecurrentLayer>> recurrent_;
   std::vector<std::unique_ptr<cpu::FrozenProduct>> products_;
-  // Those that no call uses.
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Workspace>> workspaces_;
+  // A list that only grows. It has no lock, which a forked child would find
+  // locked for ever.
+  mutable std::atomic<Workspace*> workspaces_{nullptr};
 };
 
 }  // namespace tf_lstm_ops::session

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,10 @@ def as_array(name: str, value: Any) -> npt.NDArray[Any]:
 
     Args:
       name: of the argument.
-      value: a NumPy array, an object with ``__dlpack__`` on the CPU, or what np.asarray takes.
+      value: a NumPy array, or what np.asarray takes; else an object with ``__dlpack__`` on the CPU.
 
     Returns:
-      The array, of any numeric type. It shares memory with `value` where that is possible.
+      The array, of real numbers. It shares memory with `value` where NumPy does.
 
     Raises:
       ValueError: NumPy cannot read the value, for instance because it is on a GPU.
@@ -26,23 +27,41 @@ def as_array(name: str, value: Any) -> npt.NDArray[Any]:
     """
     if not isinstance(value, np.ndarray):
         value = _imported(name, value)
-    if value.dtype.kind not in "fiub":
+    if not _is_real(value.dtype):
         raise TypeError(f"{name} must be an array of real numbers. Received: dtype {value.dtype}")
     return value
 
 
+def _is_real(dtype: np.dtype[Any]) -> bool:
+    """Also of the types of ml_dtypes, such as bfloat16. Float32 holds each of their numbers."""
+    is_extension = dtype.kind == "V" and dtype.type is not np.void
+    return dtype.kind in "fiub" or (is_extension and np.can_cast(dtype, np.float32))
+
+
 def _imported(name: str, value: Any) -> npt.NDArray[Any]:
-    if not hasattr(value, "__dlpack__"):
-        try:
-            return np.asarray(value)
-        except ValueError as error:  # lists of different lengths
-            raise ValueError(f"{name} must be an array of real numbers. {error}") from None
+    # NumPy first: DLPack cannot say that a tensor is a negated view, and TensorFlow ends the
+    # process where a tensor's type is none of DLPack's.
+    is_only_dlpack = hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
     try:
-        return np.from_dlpack(value)
+        return np.from_dlpack(value) if is_only_dlpack else np.asarray(_readable(value))
     except Exception as error:  # each library raises errors of its own
         raise ValueError(
-            f"{name} must be an array on the CPU that NumPy can read by DLPack. {error}"
+            f"{name} must be an array of real numbers on the CPU that NumPy can read. {error}"
         ) from error
+
+
+def _readable(value: Any) -> Any:
+    """A tensor of PyTorch or TensorFlow as NumPy can read it; other values as they are."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        if torch._is_functional_tensor(value):
+            raise ValueError("A tensor inside of torch.func.functionalize has no memory.")
+        if value.is_floating_point() and value.dtype not in (torch.float32, torch.float64):
+            return value.to(torch.float32)  # NumPy has no bfloat16
+        return value.resolve_neg()
+    if getattr(getattr(value, "dtype", None), "is_quantized", False) is True:
+        raise ValueError(f"It is quantized: {value.dtype}.")
+    return value
 
 
 def as_floats(value: npt.NDArray[Any]) -> Floats:

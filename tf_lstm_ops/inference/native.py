@@ -8,7 +8,7 @@ import os
 import pathlib
 from typing import Any, NoReturn
 
-API_VERSION = 1
+API_VERSION = 2
 MAX_THREADS = 256
 
 _FILE = pathlib.Path(__file__).absolute().parent.parent / "_lib" / "libtf_lstm_ops_inference.so"
@@ -64,8 +64,10 @@ class Info(_Struct):
 _POINTER, _INT64 = ctypes.c_void_p, ctypes.c_int64
 # The arguments of the functions without the last one, `error`.
 _ARGUMENTS = {
+    "session_open": (ctypes.c_char_p, _POINTER, _POINTER),
     "session_open_data": (_POINTER, ctypes.c_uint64, _POINTER, _POINTER),
     "session_get_info": (_POINTER, _POINTER),
+    "session_get_data": (_POINTER, _POINTER, _POINTER),
     "session_run": (_POINTER, _INT64, _INT64, _POINTER, _POINTER, _POINTER, _INT64),
     "stream_open": (_POINTER, _INT64, _POINTER),
     "stream_run": (_POINTER, _INT64, _POINTER, _INT64, _POINTER, _INT64),

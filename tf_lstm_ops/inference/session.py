@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import mmap
 import os
 import weakref
 from typing import Any, NoReturn
@@ -12,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tf_lstm_ops import _tensorflow
-from tf_lstm_ops.inference import arrays, file, native
+from tf_lstm_ops.inference import arrays, file, native, paths
 from tf_lstm_ops.inference.arrays import Floats
 from tf_lstm_ops.inference.stream import Stream
 
@@ -67,24 +65,23 @@ class Session:
         _tensorflow.check()
         from tf_lstm_ops.inference import from_keras
 
-        self._open(file.write(from_keras.layers_of(model)), threads)
+        content = file.write(from_keras.layers_of(model))
+        source = arrays.pointer(content), content.nbytes
+        self._open(threads, "session_open_data", *source, keep=content)
 
-    def _open(self, content: file.Array, threads: int) -> None:
-        """Opens the bytes of a file, which the session keeps."""
+    def _open(self, threads: int, function: str, *source: Any, keep: Any = None) -> None:
+        """Opens a file by a function of the library and its first arguments."""
         handle, info = ctypes.c_void_p(), native.Info()
         options = native.Options(threads=threads)
-        native.call(
-            "session_open_data",
-            *(arrays.pointer(content), content.nbytes),
-            *(ctypes.addressof(options), ctypes.addressof(handle)),
-        )
+        native.call(function, *source, ctypes.addressof(options), ctypes.addressof(handle))
         close = native.library().tf_lstm_ops_session_close
         # The finalizer keeps the bytes until the library has closed the session.
-        finalizer = weakref.finalize(self, lambda kept, handle: close(handle), content, handle)
+        finalizer = weakref.finalize(self, lambda kept, handle: close(handle), keep, handle)
         # At exit other threads may be in a call still. The system frees the memory.
         finalizer.atexit = False
         native.call("session_get_info", handle, ctypes.addressof(info))
-        self._content, self._handle = content, handle
+        self._handle = handle
+        self._content = content = _content(handle)
         self.input_size, self.output_size = info.input_size, info.output_size
         self.returns_sequence, self.can_stream = bool(info.returns_sequence), bool(info.can_stream)
         self.threads = info.threads
@@ -94,61 +91,57 @@ class Session:
         self.state_shapes = [(size,) for size in sizes]
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], threads: int = 1) -> Session:
+    def load(cls, path: paths.Path, threads: int = 1) -> Session:
         """Opens a file that `save` wrote. It needs neither TensorFlow nor Keras.
 
-        The file is mapped into memory. It must not be written to while the session exists; `save`
-        replaces it, which is allowed.
+        The file is mapped into memory; no file descriptor stays open. It must not be written to
+        while the session exists; `save` replaces it, which is allowed.
 
         Args:
-          path: the file.
+          path: the file, a regular one: a string, bytes or a path.
           threads: see `Session`.
 
         Returns:
           The session.
 
         Raises:
-          OSError: the file cannot be read.
+          OSError: the file cannot be read, or is not a regular one.
           ValueError: the file is not valid, or of a later version; or threads is out of range.
+          TypeError: path has another type.
         """
         threads = _checked_threads(threads)
+        name = paths.checked(path)
+        paths.check_readable(name)
         session = cls.__new__(cls)
         try:
-            session._open(_mapped(path), threads)
+            session._open(threads, "session_open", os.fsencode(name))
         except ValueError as error:
-            raise ValueError(f"{os.fspath(path)}: {error}") from None
+            raise ValueError(f"{os.fsdecode(name)}: {error}") from None
         return session
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: paths.Path) -> None:
         """Writes the session to a file, for `load` and for the C library.
 
         A file at `path` is replaced when the new one is complete. After an error it is unchanged.
+        The new file has the permissions of the old one, and its owner where the system allows it.
+        At a symbolic link the target is replaced. Other hard links keep the old file. If the folder
+        takes no new file, the old one is written to, and no session may have it open.
 
         Args:
-          path: the file.
+          path: the file: a string, bytes or a path.
 
         Raises:
-          OSError: the file cannot be written.
+          OSError: the file cannot be written, or is not a regular one, such as a device or a FIFO.
+          TypeError: path has another type.
         """
-        name = os.fspath(path)
-        temporary = os.path.join(os.path.dirname(name), f".tf_lstm_ops_{os.urandom(8).hex()}")
-        try:
-            with open(temporary, "xb") as target:  # its permissions are those of the umask
-                target.write(self._content.data)
-            os.replace(temporary, name)
-        except BaseException as error:
-            with contextlib.suppress(OSError):
-                os.remove(temporary)
-            if isinstance(error, OSError):  # the user knows the name of the file only
-                error.filename, error.filename2 = name, None
-            raise
+        paths.write(paths.checked(path), self._content)
 
     def __call__(self, x: Any, mask: Any = None, out: Floats | None = None) -> Floats:
         """Computes whole sequences from zero states.
 
         Args:
-          x: [B, T, I], anything that NumPy converts to an array of real numbers, such as a list, a
-            tensor or an array on the CPU with ``__dlpack__``.
+          x: [B, T, I], anything that NumPy converts to an array of real numbers, such as a list or
+            a tensor on the CPU; also an array on the CPU with ``__dlpack__`` only.
           mask: boolean [B, T], False at steps that do not count; None: all count.
           out: float32, C-contiguous, of the shape of the result, which is written to it. Without it
             the call allocates a new array.
@@ -226,9 +219,12 @@ def _checked_mask(mask: Any, batch: int, time: int) -> file.Array:
     return np.ascontiguousarray(valid, np.bool_).view(np.uint8)
 
 
-def _mapped(path: str | os.PathLike[str]) -> file.Array:
-    """The bytes of a file, aligned."""
-    with open(path, "rb") as source:
-        if not os.fstat(source.fileno()).st_size:  # which cannot be mapped
-            raise ValueError("the file is empty")
-        return np.frombuffer(mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+def _content(handle: ctypes.c_void_p) -> file.Array:
+    """The bytes of the file of a session. They live as long as the session."""
+    data, size = ctypes.c_void_p(), ctypes.c_uint64()
+    native.call("session_get_data", handle, ctypes.addressof(data), ctypes.addressof(size))
+    assert data.value
+    memory = memoryview((ctypes.c_uint8 * size.value).from_address(data.value))
+    content = np.frombuffer(memory, np.uint8)
+    content.flags.writeable = False
+    return content

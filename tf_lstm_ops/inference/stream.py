@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import threading
 import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -23,7 +22,8 @@ _COPIED = 1 << 14
 # Shapes of x whose arrays a stream keeps. Streams have few: one step, and a block.
 _CALLS = 4
 
-_Call = tuple[Floats, Floats, tuple[Any, ...]]  # input, output, arguments
+# Input, output, error, arguments.
+_Call = tuple[Floats, Floats, native.Error, tuple[Any, ...]]
 
 
 class Stream:
@@ -72,8 +72,6 @@ class Stream:
         # At exit another thread may be in a call still. The system frees the memory.
         finalizer.atexit = False
         self._handle = handle
-        self._lock = threading.Lock()
-        self._error = native.Error()
         self._run = native.prepared("stream_run")
         self._calls: dict[tuple[int, ...], _Call] = {}
 
@@ -82,8 +80,8 @@ class Stream:
 
         Args:
           x: [B, I], one step; or [B, steps, I], one or more. Anything that NumPy converts to an
-            array of real numbers, such as a list, a tensor or an array on the CPU with
-            ``__dlpack__``.
+            array of real numbers, such as a list or a tensor on the CPU; also an array on the CPU
+            with ``__dlpack__`` only.
           out: float32, C-contiguous, of the shape of the result, which is written to it. Without it
             the call allocates a new array.
 
@@ -97,37 +95,36 @@ class Stream:
           TypeError: x has no real numbers, or out is not float32.
           RuntimeError: another thread uses the stream.
         """
-        if not self._lock.acquire(False):
-            raise _in_use()
-        try:
-            if type(x) is not np.ndarray or x.dtype.kind not in "fiub":
-                x = arrays.as_array("x", x)
-            call = self._calls.get(x.shape) or self._prepare(x.shape)
-            if call is None:
-                return self._run_in_place(x, out)
-            own_x, own_y, arguments = call
-            if out is not None:
-                arrays.checked_out(out, own_y.shape, None)
-            own_x[...] = x
-            if code := self._run(*arguments):
-                native.fail(code, self._error)
-            if out is None:
-                return own_y.copy()
+        if type(x) is not np.ndarray or x.dtype.kind not in "fiub":
+            x = arrays.as_array("x", x)
+        # Without a lock, which an exception of a signal handler could leave locked: the call takes
+        # the arrays away and brings them back. The library refuses a second thread.
+        call = self._calls.pop(x.shape, None) or self._prepare(x.shape)
+        if call is None:
+            return self._run_in_place(x, out)
+        own_x, own_y, error, arguments = call
+        if out is not None:
+            arrays.checked_out(out, own_y.shape, None)
+        own_x[...] = x
+        if code := self._run(*arguments):
+            native.fail(code, error)
+        if out is None:
+            out = own_y.copy()
+        else:
             out[...] = own_y
-            return out
-        finally:
-            self._lock.release()
+        if len(self._calls) == _CALLS:
+            self._calls.clear()
+        self._calls[x.shape] = call
+        return out
 
     def _prepare(self, shape: tuple[int, ...]) -> _Call | None:
         """Makes what a call with x of this shape needs; None if its arrays are not copied."""
         output_shape = self._output_shape(shape)
         if max(math.prod(shape), math.prod(output_shape)) > _COPIED:
             return None
-        if len(self._calls) == _CALLS:
-            self._calls.clear()
         x, y = np.zeros(shape, np.float32), np.zeros(output_shape, np.float32)
-        self._calls[shape] = call = x, y, self._arguments(x, y)
-        return call
+        error = native.Error()
+        return x, y, error, self._arguments(x, y, error)
 
     def _output_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Checks the shape of x. Returns that of the output."""
@@ -141,22 +138,23 @@ class Stream:
         between = shape[1:-1] if self.session.returns_sequence else ()
         return (batch, *between, self.session.output_size)
 
-    def _arguments(self, x: Floats, y: Floats) -> tuple[Any, ...]:
+    def _arguments(self, x: Floats, y: Floats, error: native.Error) -> tuple[Any, ...]:
         """The arguments of tf_lstm_ops_stream_run."""
         steps = x.size // (self.batch * self.session.input_size)
         return (
             *(self._handle, ctypes.c_int64(steps)),
             *(ctypes.c_void_p(arrays.pointer(x)), ctypes.c_int64(x.size)),
             *(ctypes.c_void_p(arrays.pointer(y)), ctypes.c_int64(y.size)),
-            ctypes.c_void_p(ctypes.addressof(self._error)),
+            ctypes.c_void_p(ctypes.addressof(error)),
         )
 
     def _run_in_place(self, x: Any, out: Floats | None) -> Floats:
         """Computes steps from and to the caller's arrays."""
         floats = arrays.as_floats(x)
         out = arrays.checked_out(out, self._output_shape(x.shape), floats)
-        if code := self._run(*self._arguments(floats, out)):
-            native.fail(code, self._error)
+        error = native.Error()
+        if code := self._run(*self._arguments(floats, out, error)):
+            native.fail(code, error)
         return out
 
     def reset(self, rows: Any = None) -> None:
@@ -171,7 +169,7 @@ class Stream:
           RuntimeError: another thread uses the stream.
         """
         if rows is None:
-            self._locked("stream_reset", None, 0)
+            native.call("stream_reset", self._handle, None, 0)
             return
         numbers = np.atleast_1d(np.asarray(rows))
         if not numbers.size:
@@ -181,13 +179,13 @@ class Stream:
         if numbers.min() < 0 or numbers.max() >= self.batch:
             raise ValueError(f"rows must be from 0 to {self.batch - 1}. Received: rows={rows!r}")
         numbers = np.ascontiguousarray(numbers, np.int64)
-        self._locked("stream_reset", arrays.pointer(numbers), numbers.size)
+        native.call("stream_reset", self._handle, arrays.pointer(numbers), numbers.size)
 
     @property
     def state(self) -> list[Floats]:
         """The states: for each recurrent layer h [B, P] and, of an LSTM, c [B, H]; copies."""
         flat = np.empty(self._state_size, np.float32)
-        self._locked("stream_get_state", arrays.pointer(flat), flat.size)
+        native.call("stream_get_state", self._handle, arrays.pointer(flat), flat.size)
         states, start = [], 0
         for shape in self._state_shapes:
             end = start + shape[0] * shape[1]
@@ -216,8 +214,8 @@ class Stream:
                 raise ValueError(f"state[{n}] must have the shape {shape}. Received: {value.shape}")
         flat = np.empty(self._state_size, np.float32)
         if values:
-            np.concatenate([value.reshape(-1) for value in values], out=flat, casting="unsafe")
-        self._locked("stream_set_state", arrays.pointer(flat), flat.size)
+            np.concatenate([arrays.as_floats(value).reshape(-1) for value in values], out=flat)
+        native.call("stream_set_state", self._handle, arrays.pointer(flat), flat.size)
 
     @property
     def _state_shapes(self) -> list[tuple[int, int]]:
@@ -227,21 +225,8 @@ class Stream:
     def _state_size(self) -> int:
         return sum(rows * size for rows, size in self._state_shapes)
 
-    def _locked(self, name: str, *arguments: Any) -> None:
-        """Calls a function of the library on the stream."""
-        if not self._lock.acquire(False):
-            raise _in_use()
-        try:
-            native.call(name, self._handle, *arguments)
-        finally:
-            self._lock.release()
-
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Stream cannot be copied or pickled. Open another one, and use set_state")
 
     def __repr__(self) -> str:
         return f"Stream(batch={self.batch}, session={self.session!r})"
-
-
-def _in_use() -> RuntimeError:
-    return RuntimeError("another thread uses the stream; one thread at a time may use it")

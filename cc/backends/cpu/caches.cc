@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "backends/cpu/first_use.h"
 #include "backends/cpu/text_file.h"
 
 #if defined(__APPLE__)
@@ -61,6 +62,8 @@ void ReadSystem(Caches* caches) {
 void ReadSystem(Caches*) {}
 #endif
 
+FirstUse<const Caches> g_caches;
+
 }  // namespace
 
 Caches ReadCaches(const std::string& root) {
@@ -82,12 +85,11 @@ Caches ReadCaches(const std::string& root) {
 }
 
 const Caches& TheCaches() {
-  static const Caches caches = [] {
-    Caches read = ReadCaches("");
-    ReadSystem(&read);
+  return g_caches.Get([] {
+    auto read = std::make_unique<Caches>(ReadCaches(""));
+    ReadSystem(read.get());
     return read;
-  }();
-  return caches;
+  });
 }
 
 }  // namespace tf_lstm_ops::cpu

@@ -1,5 +1,6 @@
 #include "backends/cpu/engine.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -123,8 +124,27 @@ int CountAvailable() {
 }  // namespace
 #endif
 
+namespace {
+
+// No static variables of functions, for the reason in first_use.h.
+std::atomic<int> g_available{0};
+std::atomic<const InstructionSet*> g_selected{nullptr};
+
+const InstructionSet* SelectInstructionSet() {
+  const InstructionSet* sets;
+  const int count = AvailableInstructionSets(&sets);
+  const char* wanted = std::getenv("TF_LSTM_OPS_SIMD");
+  for (int k = 0; wanted != nullptr && k < count; ++k) {
+    if (std::strcmp(sets[k].name, wanted) == 0) return &sets[k];
+  }
+  return &sets[count - 1];
+}
+
+}  // namespace
+
 int AvailableInstructionSets(const InstructionSet** sets) {
-  static const int available = CountAvailable();
+  int available = g_available;
+  if (available == 0) g_available = available = CountAvailable();
   *sets = kSets;
   return available;
 }
@@ -137,16 +157,13 @@ bool cpu::RunsSideBySide(const RnnConfig& config, int64_t element_bytes,
 }
 
 const InstructionSet& SelectedInstructionSet() {
-  static const InstructionSet& selected = []() -> const InstructionSet& {
-    const InstructionSet* sets;
-    const int count = AvailableInstructionSets(&sets);
-    const char* wanted = std::getenv("TF_LSTM_OPS_SIMD");
-    for (int k = 0; wanted != nullptr && k < count; ++k) {
-      if (std::strcmp(sets[k].name, wanted) == 0) return sets[k];
-    }
-    return sets[count - 1];
-  }();
-  return selected;
+  const InstructionSet* selected = g_selected;
+  if (selected == nullptr) {
+    // Of two threads that select, the first one decides.
+    const InstructionSet* found = SelectInstructionSet();
+    if (g_selected.compare_exchange_strong(selected, found)) selected = found;
+  }
+  return *selected;
 }
 
 int SelectedInstructionSetIndex() {

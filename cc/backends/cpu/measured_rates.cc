@@ -7,6 +7,7 @@
 
 #include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/engine.h"
+#include "backends/cpu/first_use.h"
 
 namespace tf_lstm_ops::cpu {
 namespace {
@@ -79,17 +80,17 @@ Rates Measure() {
   return rates;
 }
 
+FirstUse<const Rates> g_rates;
+
 }  // namespace
 
 const Rates& MeasuredRates() {
-  static const Rates rates = [] {
-    try {
-      return Measure();
-    } catch (const std::bad_alloc&) {
-      return Rates();
-    }
-  }();
-  return rates;
+  static constexpr Rates kDefaults;
+  try {
+    return g_rates.Get([] { return std::make_unique<Rates>(Measure()); });
+  } catch (const std::bad_alloc&) {
+    return kDefaults;
+  }
 }
 
 Rates RatesFor(int64_t weight_bytes, double speed) {

@@ -1,6 +1,7 @@
 #include "backends/cpu/processors.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <thread>
@@ -63,6 +64,8 @@ double QuotaOf(const Group& group, const std::string& folder) {
   return quota > 0 && period > 0 ? quota / period : 0;
 }
 
+std::atomic<int> g_quota{-1};  // unknown
+
 }  // namespace
 
 int QuotaProcessors(const std::string& root) {
@@ -84,7 +87,9 @@ int QuotaProcessors(const std::string& root) {
 }
 
 int UsableProcessors() {
-  static const int quota = QuotaProcessors("");
+  // No static variable, for the reason in first_use.h.
+  int quota = g_quota;
+  if (quota < 0) g_quota = quota = QuotaProcessors("");
   int count = static_cast<int>(std::thread::hardware_concurrency());
 #if defined(__linux__)
   cpu_set_t allowed;

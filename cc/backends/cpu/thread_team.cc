@@ -12,6 +12,8 @@
 #include <system_error>
 #include <thread>
 
+#include "backends/cpu/first_use.h"
+
 namespace tf_lstm_ops {
 namespace {
 
@@ -293,26 +295,20 @@ class Team {
 
 // The team of the process. It is never freed, because its workers wait on its
 // memory. A forked child has no workers and creates a new team.
-std::atomic<Team*> g_team{nullptr};
+FirstUse<Team> g_team;
 std::atomic<bool> g_busy{false};
 
 void ForgetTeamInChild() {
-  g_team.store(nullptr);
+  g_team.Forget();
   g_busy.store(false);
 }
 
+// When the library is loaded, so that no fork comes before it.
+[[maybe_unused]] const int g_registered =
+    pthread_atfork(nullptr, nullptr, &ForgetTeamInChild);
+
 Team* TheTeam() {
-  Team* team = g_team.load();
-  if (team == nullptr) {
-    [[maybe_unused]] static const int registered =
-        pthread_atfork(nullptr, nullptr, &ForgetTeamInChild);
-    // Two calls may create a team at the same time. One of the teams stays.
-    auto created = std::make_unique<Team>();
-    if (g_team.compare_exchange_strong(team, created.get())) {
-      team = created.release();
-    }
-  }
-  return team;
+  return &g_team.Get([] { return std::make_unique<Team>(); });
 }
 
 bool TakeTeam() { return !g_busy.load() && !g_busy.exchange(true); }
