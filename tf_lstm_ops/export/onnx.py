@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 
 from tf_lstm_ops import _keras_private, _optional
-from tf_lstm_ops.export import check, errors, files, onnx_nodes, onnx_run, states
+from tf_lstm_ops.export import batch, check, errors, files, onnx_nodes, onnx_run, states
 from tf_lstm_ops.export.onnx_trace import Trace, trace, why_loop
 from tf_lstm_ops.export.signature import signature
 
@@ -70,6 +70,7 @@ def onnx(
     specs = signature(model, input_signature, states.batch_size(model))
     if any(spec.shape[0] == 0 for spec in tf.nest.flatten(specs)):  # ONNX Runtime would abort
         raise ValueError(f"the batch size of an ONNX file must not be 0. Received: {specs}")
+    specs = batch.with_needed_sizes(model, specs)
     opset = _checked_opset(opset)
     errors.require_float32(model, "the export to ONNX writes")
     tf2onnx = _tf2onnx()
