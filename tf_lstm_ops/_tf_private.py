@@ -93,6 +93,36 @@ def saved_model_from(content: bytes) -> Any:
     return saved_model_pb2.SavedModel.FromString(content)
 
 
+# Traced functions.
+
+
+def arguments(function: Any) -> list[tf.Tensor]:
+    """The symbolic arguments of a concrete function.
+
+    Args:
+      function: what ``get_concrete_function`` returned.
+
+    Returns:
+      The tensors of its graph, without those of captured values.
+    """
+    return list(function.inputs[: len(function.inputs) - len(function.captured_inputs)])
+
+
+def captured_resources(function: Any) -> list[tf.Tensor]:
+    """What a concrete function reads that has no value: resources that are no variables.
+
+    Args:
+      function: what ``get_concrete_function`` returned.
+
+    Returns:
+      Handles, for example of tables; and captured lists of tensors.
+    """
+    variables = {id(variable.handle) for variable in function.variables}
+    kinds = (tf.resource, tf.variant)
+    captured = [value for value in function.captured_inputs if value.dtype in kinds]
+    return [value for value in captured if id(value) not in variables]
+
+
 # Devices.
 
 

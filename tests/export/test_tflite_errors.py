@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tf_lstm_ops.export import tflite
-from tf_lstm_ops.export.check import Difference
+from tf_lstm_ops.export.check import ABSOLUTE, Difference
 from tf_lstm_ops.export.lite import check
 from tf_lstm_ops.keras import GRU, LSTM
 
@@ -140,9 +140,12 @@ def test_wrong_file_is_not_kept(module, name, value, tmp_path, rng, monkeypatch)
 @pytest.mark.parametrize("quantize", check.TOLERANCES)
 def test_limits(quantize):
     limit, _ = check.TOLERANCES[quantize]
-    check.reject({"y": Difference(0.99 * limit, 1.0)}, quantize)
-    with pytest.raises(ValueError, match=r"output y with a largest difference .* was not kept"):
-        check.reject({"y": Difference(1.01 * limit, 1.0)}, quantize)
+    # A sigmoid has 256 values in int8, and elsewhere float32 near 1.
+    step = 2.0**-8 if quantize == "int8" else ABSOLUTE
+    for size in (1.0, 1e-9):
+        check.reject({"y": Difference(0.99 * (limit * size + step), size)}, quantize)
+        with pytest.raises(ValueError, match=r"output y with a largest difference .* not kept"):
+            check.reject({"y": Difference(1.01 * (limit * size + step), size)}, quantize)
 
 
 def test_tensorflow_without_its_converter(tmp_path, rng, monkeypatch):

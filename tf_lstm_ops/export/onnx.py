@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import os
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from types import ModuleType
@@ -15,17 +13,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tf_lstm_ops import _keras_private, _optional, composite
-from tf_lstm_ops.export import check, errors, files, onnx_nodes, onnx_run, states
+from tf_lstm_ops import _keras_private, _optional
+from tf_lstm_ops.export import batch, check, errors, files, onnx_nodes, onnx_run, states
+from tf_lstm_ops.export.onnx_trace import Trace, trace, why_loop
 from tf_lstm_ops.export.signature import signature
-from tf_lstm_ops.keras import convert_model, directions
-from tf_lstm_ops.keras.activations import name_of
-from tf_lstm_ops.keras.fused import FusedRNN
-from tf_lstm_ops.keras.lstm_cell import given_own_arguments
-from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
 DEFAULT_OPSET, OLDEST_OPSET = 17, 14
-_STOCK = (keras.layers.LSTM, keras.layers.GRU)
 
 
 def onnx(
@@ -77,13 +70,16 @@ def onnx(
     specs = signature(model, input_signature, states.batch_size(model))
     if any(spec.shape[0] == 0 for spec in tf.nest.flatten(specs)):  # ONNX Runtime would abort
         raise ValueError(f"the batch size of an ONNX file must not be 0. Received: {specs}")
+    specs = batch.with_needed_sizes(model, specs)
     opset = _checked_opset(opset)
     errors.require_float32(model, "the export to ONNX writes")
     tf2onnx = _tf2onnx()
-    proto = _convert(tf2onnx, _with_our_layers(model), specs, opset)
+    traced = trace(model, specs)
+    proto = _convert(tf2onnx, traced, opset)
+    name = f"the ONNX file {os.fspath(filepath)}"
+    _require_names(name, traced, proto)
     if verbose:
         _print(os.fspath(filepath), proto, model)
-    name = f"the ONNX file {os.fspath(filepath)}"
     with (
         errors.with_unknown_steps(model),
         files.checked(filepath, proto.SerializeToString()) as unchecked,
@@ -107,69 +103,28 @@ def _tf2onnx() -> ModuleType:
     return _optional.require("tf2onnx", "the export to ONNX", "onnx")
 
 
-def _with_our_layers(model: keras.Model) -> keras.Model:
-    """The model with our layers in place of stock ones, of whose loops tf2onnx makes Loops."""
-    if not any(type(layer) in _STOCK for layer in _keras_private.layers_of(model)):
-        return model
-    with warnings.catch_warnings():  # about layers that stay stock
-        warnings.simplefilter("ignore")
-        return convert_model(model)
-
-
-def _convert(tf2onnx: ModuleType, model: keras.Model, specs: Sequence[Any], opset: int) -> Any:
+def _convert(tf2onnx: ModuleType, traced: Trace, opset: int) -> Any:
     """The ONNX model."""
-    flat = tf.nest.flatten(specs)
-
-    @tf.function(input_signature=flat, autograph=False)
-    def predict(*inputs: Any) -> Any:
-        with states.from_zeros(model):  # else the states become constants
-            return model(*tf.nest.pack_sequence_as(list(specs), list(inputs)), training=False)
-
-    with _loops(model), directions.apart():
-        predict.get_concrete_function()  # tf2onnx takes this trace
     import onnx
 
     with _quiet(), errors.in_words("tf2onnx cannot convert the model"):
         proto, _ = tf2onnx.convert.from_function(
-            predict, flat, opset=opset, custom_op_handlers=onnx_nodes.handlers()
+            traced, traced.inputs, opset=opset, custom_op_handlers=onnx_nodes.handlers()
         )
         onnx.checker.check_model(proto, full_check=True)
     return proto
 
 
-def _why_loop(layer: keras.Layer) -> str | None:
-    """Why a layer becomes a Loop; None if it becomes a node."""
-    if isinstance(layer, StackedRNN):
-        return "it is several layers; LSTM or GRU layers with its weights become nodes"
-    if not isinstance(layer, FusedRNN):
-        return f"{type(layer).__name__} is not a layer that ONNX has"
-    if layer.fallback_reason is not None:
-        return layer.fallback_reason
-    for argument in given_own_arguments(layer):
-        if argument != "use_peephole":
-            return f"ONNX' recurrent nodes have no {argument}"
-    for argument in ("activation", "recurrent_activation"):
-        name = name_of(getattr(layer, argument))
-        if name not in onnx_nodes.ACTIVATIONS:
-            return f"ONNX' LSTM has no activation {name}"
-    return None
-
-
-def _needs_loop(layer: keras.Layer) -> bool:
-    return isinstance(layer, FusedRNN) and _why_loop(layer) is not None
-
-
-def _loops(model: keras.Model) -> contextlib.AbstractContextManager[None]:
-    """A context in which the layers that ONNX has no node for compute with TensorFlow's ops."""
-
-    def plain(layer: keras.Layer, *args: Any, **kwargs: Any) -> Any:
-        with composite.plain_ops():
-            return _keras_private.run_loop(type(layer), layer, *args, **kwargs)
-
-    layers = filter(_needs_loop, _keras_private.layers_of(model))
-    return _keras_private.replaced_loops(
-        (layer, functools.partial(plain, layer)) for layer in layers
+def _require_names(name: str, traced: Trace, proto: Any) -> None:
+    """Of the inputs and outputs, in their order."""
+    initializers = {array.name for array in proto.graph.initializer}
+    sides = (
+        ("inputs", traced.names, [x.name for x in proto.graph.input if x.name not in initializers]),
+        ("outputs", list(traced.structured_outputs), [x.name for x in proto.graph.output]),
     )
+    for kind, wanted, found in sides:
+        if found != wanted:
+            raise ValueError(f"{name} has the {kind} {found}, but the model has {wanted}")
 
 
 @contextlib.contextmanager
@@ -188,7 +143,5 @@ def _print(path: str, proto: Any, model: keras.Model) -> None:
     nodes = sorted(Counter(node.op_type for node in proto.graph.node).items())
     print(f"{path}: {', '.join(f'{name} {count}' for name, count in nodes)}")
     for layer in _keras_private.layers_of(model):
-        if isinstance(layer, keras.layers.RNN) and type(layer) not in _STOCK:
-            reason = _why_loop(layer)
-            if reason:
-                print(f"  layer {layer.name} is a Loop: {reason}")
+        if isinstance(layer, keras.layers.RNN) and (reason := why_loop(layer)):
+            print(f"  layer {layer.name} is a Loop: {reason}")

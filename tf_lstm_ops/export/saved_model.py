@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_lstm_ops import _tf_private, composite
-from tf_lstm_ops.export import check, errors
+from tf_lstm_ops.export import batch, check, errors
 from tf_lstm_ops.export.signature import signature
 
 
@@ -63,10 +63,9 @@ def saved_model(
         loaded SavedModel or a concrete function that the model calls; the file cannot run, or
         predicts something else than the model. A file that was written is not removed.
     """
-    specs = signature(model, input_signature)
-    given = None if input_signature is None else specs
+    specs = batch.with_needed_sizes(model, signature(model, input_signature))
     with composite.plain_ops() if portable else contextlib.nullcontext():
-        model.export(filepath, verbose=verbose, input_signature=given)
+        model.export(filepath, verbose=verbose, input_signature=specs)
     if portable:
         _require_stock_ops(filepath)
     loaded = tf.saved_model.load(filepath)

@@ -109,3 +109,20 @@ def inputs_of(model: keras.Model, signature: Sequence[Any]) -> list[Any]:
     ):
         return list(keras.tree.flatten(by_name))
     return own
+
+
+def own_batch_sizes(model: keras.Model, signature: Sequence[Any]) -> list[int | None]:
+    """The batch sizes of the model's own inputs, as ``keras.Input(batch_shape=...)`` fixes them.
+
+    Args:
+      model: the model.
+      signature: a structure of specs for each argument.
+
+    Returns:
+      One for each spec in ``tf.nest.flatten(signature)``; None if it is not fixed.
+    """
+    count = len(tf.nest.flatten(signature))
+    own = inputs_of(model, signature)
+    return [tensor.shape[0] if tensor.shape else None for tensor in own] if len(own) == count else (
+        [None] * count
+    )

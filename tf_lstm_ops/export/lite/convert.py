@@ -34,7 +34,7 @@ def convert(
     """
     with tempfile.TemporaryDirectory() as folder:
         module = tf.Module()
-        module.variables_read = [variable.value for variable in model.variables]
+        module.variables_read = list(traced.function.variables)
         tf.saved_model.save(module, folder, signatures={"serving_default": traced.function})
         if quantize == "int8":  # the converter ends the process if it quantises a loop
             _reject_loops(_finished(folder, traced, None, None))

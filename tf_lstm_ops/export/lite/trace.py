@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
 from tf_lstm_ops import _keras_private
-from tf_lstm_ops.export import states
+from tf_lstm_ops.export import names, states
 from tf_lstm_ops.export.lite.layers import Lowering, Recurrent, recurrent_layers, state_names
 from tf_lstm_ops.export.signature import inputs_of
 
@@ -55,7 +54,6 @@ def trace(
     items = _streamed_layers(model) if stateful else []
     state_specs = {spec.name: spec for item in items for spec in _state_specs(item, batch_size)}
     lowering = Lowering(model, loops=loops, stateful=stateful)
-    names = output_names(model)
 
     @tf.function(autograph=False)
     def predict(*tensors: Any) -> dict[str, Any]:
@@ -71,7 +69,7 @@ def trace(
     function = predict.get_concrete_function(*inputs.values(), *state_specs.values())
     if lowering.problems:
         raise ValueError(lowering.problems[0])
-    return Traced(function, inputs, state_specs, names, lowering)
+    return Traced(function, inputs, state_specs, output_names(model), lowering)
 
 
 def call(model: keras.Model, inputs: list[Any]) -> dict[str, Any]:
@@ -91,7 +89,7 @@ def call(model: keras.Model, inputs: list[Any]) -> dict[str, Any]:
 
 
 def output_names(model: keras.Model) -> list[str]:
-    """The names of a model's outputs in a file: the keys of a dict, else the layers' names.
+    """The names of a model's outputs in a file, as `names.of_outputs` makes them.
 
     Args:
       model: a functional or Sequential model.
@@ -99,20 +97,7 @@ def output_names(model: keras.Model) -> list[str]:
     Returns:
       One name for each output.
     """
-    functional = _keras_private.functional(model)
-    structure = functional.output
-    names = sorted(structure) if isinstance(structure, dict) else functional.output_names
-    return _unique([_identifier(name) for name in names])
-
-
-def _unique(names: list[str]) -> list[str]:
-    """The names, with a number after those that occurred before."""
-    before = [names[:n].count(name) for n, name in enumerate(names)]
-    return [f"{name}_{n}" if n else name for name, n in zip(names, before, strict=True)]
-
-
-def _identifier(name: str) -> str:
-    return re.sub(r"\W", "_", name)
+    return names.of_outputs(model, _keras_private.functional(model).output)
 
 
 def _input_specs(
@@ -125,9 +110,9 @@ def _input_specs(
             f"model. Received: {len(given)}"
         )
     by_input = dict(zip(map(id, inputs_of(model, signature)), given, strict=True))
-    names = _unique([_identifier(tensor.name) for tensor in model.inputs])
+    own = names.unique([names.identifier(tensor.name) for tensor in model.inputs])
     specs = {}
-    for name, tensor in zip(names, model.inputs, strict=True):
+    for name, tensor in zip(own, model.inputs, strict=True):
         spec = by_input[id(tensor)]
         for fixed in (tensor.shape[0], spec.shape[0]):
             if fixed not in (None, batch_size):
