@@ -6,8 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import keras
 
-from tf_lstm_ops import keras as ours
-from tf_lstm_ops.keras import counterparts, model_layers, ours_stack, user_objects
+from tf_lstm_ops.keras import class_names, counterparts, model_layers, ours_stack, user_objects
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.types import GPUPath
 
@@ -89,14 +88,7 @@ def class_name(layer: keras.Layer) -> str:
     Returns:
       Such as "keras.layers.LSTM" or "tf_lstm_ops.keras.LSTM".
     """
-    cls = type(layer)
-    package = cls.__module__.partition(".")[0]
-    if package == "keras":
-        return f"keras.layers.{cls.__name__}"
-    if package == "tf_lstm_ops":
-        public = next(base for base in cls.__mro__ if vars(ours).get(base.__name__) is base)
-        return f"tf_lstm_ops.keras.{public.__name__}"
-    return f"{cls.__module__}.{cls.__qualname__}"
+    return class_names.public(type(layer))
 
 
 def _examine(name: str, layer: keras.Layer) -> Finding:

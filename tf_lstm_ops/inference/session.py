@@ -62,12 +62,16 @@ class Session:
       threads: the argument.
     """
 
+    _backwards: str | None = None  # the layer that reads backwards; a file has no names
+
     def __init__(self, model: Any, threads: int = 1) -> None:
         threads = _checked_threads(threads)
         _tensorflow.check()
         from tf_lstm_ops.inference import from_keras
 
-        self._open(file.write(from_keras.layers_of(model)), threads)
+        layers = from_keras.layers_of(model)
+        self._open(file.write(layers), threads)
+        self._backwards = next((each.name for each in layers if each.is_backwards), None)
 
     def _open(self, content: file.Array, threads: int) -> None:
         """Opens the bytes of a file, which the session keeps."""
@@ -116,7 +120,7 @@ class Session:
         try:
             session._open(_mapped(path), threads)
         except ValueError as error:
-            raise ValueError(f"{os.fspath(path)}: {error}") from None
+            raise ValueError(f"{os.fspath(path)}{_explained(error, path)}") from None
         return session
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -216,6 +220,16 @@ def _checked_threads(threads: Any) -> int:
             f"threads must be from 1 to {native.MAX_THREADS}. Received: threads={threads}"
         )
     return threads
+
+
+def _explained(error: ValueError, path: Any) -> str:
+    """An error of the library after the name of the file."""
+    if "magic" not in str(error):
+        return f": {error}"
+    return (
+        f" is not a file of Session.save ({error}). For a Keras model: "
+        f"Session(keras.models.load_model({os.fspath(path)!r}))"
+    )
 
 
 def _checked_mask(mask: Any, batch: int, time: int) -> file.Array:
