@@ -88,7 +88,7 @@ def test_number_of_states(name: str) -> None:
 def test_stateful_layer_with_another_batch(name: str, in_function: bool) -> None:
     layer = built(name, stateful=True)
     for batch in (1, 3):
-        text = f"is stateful and keeps the states of a batch of 2. Received: a batch of {batch}."
+        text = f"is stateful and keeps states of batch size 2. Received: batch size {batch}."
         refused(layer, text, np.zeros((batch, T, I), "float32"), in_function)
     layer(X)
 
@@ -119,10 +119,10 @@ def test_what_is_right_is_no_error(name: str) -> None:
     layer = built(name)
     layer(X, mask=np.ones((1, T), bool))
     layer(X, mask=np.ones((B, T, 1), bool))
-    if layer.uses_fused_op:  # Keras' own loop takes no list
+    if layer.uses_fused_op:  # Keras' own loop takes no list and no empty batch
         layer(X, mask=[tf.ones([B, T], tf.bool)])
+        layer(np.zeros((0, T, I), "float32"), mask=np.ones((0, T), bool))
     layer(X, initial_state=zeros(name, batch=1))
-    layer(np.zeros((0, T, I), "float32"), mask=np.ones((0, T), bool))
     layer(np.zeros((B, 0, I), "float32"), mask=np.ones((B, 0), bool))
     model = keras.Sequential([keras.Input((None, I)), keras.layers.Masking(), layer])
     model.predict(X, verbose=0)
