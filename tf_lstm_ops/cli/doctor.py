@@ -66,7 +66,7 @@ def _examine(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _layers(model: Any, arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The part "layers" of the document."""
-    found = layers.findings(model)
+    found, halves = layers.findings(model), layers.halves(model)
     sizes = timing.Sizes(arguments.batch, arguments.steps)
     calls, why = {}, "the model does not call it"
     try:
@@ -78,7 +78,7 @@ def _layers(model: Any, arguments: argparse.Namespace) -> Iterator[dict[str, Any
         call = calls.get(id(finding.layer))
         document = {
             "name": finding.name,
-            "part_of": finding.part_of,
+            "part_of": halves.get(finding.name),
             "class": layers.class_name(finding.layer),
             "dtype": finding.layer.compute_dtype,
             "input_shape": call and call.input_shape,

@@ -56,7 +56,6 @@ class Finding(NamedTuple):
       path: "fused op"; "cuDNN"; "plain ops", a loop of TensorFlow's ops; "stock loop", Keras' own.
       reason: why it does not run the fused op; None if it does.
       change: None if there is nothing to change.
-      part_of: the name of the Bidirectional of which the layer is a half; None: it is none.
     """
 
     name: str
@@ -64,7 +63,6 @@ class Finding(NamedTuple):
     path: Path
     reason: str | None
     change: Change | None
-    part_of: str | None = None
 
 
 def findings(model: keras.Model) -> list[Finding]:
@@ -78,16 +76,23 @@ def findings(model: keras.Model) -> list[Finding]:
     """
     found = {id(item.layer): item for item in model_layers.recurrent(model)}
     with user_objects.known(model):
-        return [
-            _examine(item.path, item.layer)._replace(part_of=_whole(item))
-            for item in found.values()
-        ]
+        return [_examine(item.path, item.layer) for item in found.values()]
 
 
-def _whole(item: model_layers.Located) -> str | None:
-    """The name of the Bidirectional of which a layer is a half."""
-    is_half = isinstance(item.parents[-1], keras.layers.Bidirectional)
-    return item.path.rpartition("/")[0] if is_half else None
+def halves(model: keras.Model) -> dict[str, str]:
+    """Which layers are halves of a Bidirectional.
+
+    Args:
+      model: a Keras model.
+
+    Returns:
+      The name of the Bidirectional by that of the layer, as of `Finding.name`.
+    """
+    return {
+        item.path: item.path.rpartition("/")[0]
+        for item in model_layers.recurrent(model)
+        if isinstance(item.parents[-1], keras.layers.Bidirectional)
+    }
 
 
 def class_name(layer: keras.Layer) -> str:

@@ -83,8 +83,8 @@ def _require_batch_of_states(layer: Any, batch: int | None) -> None:
     size = states[0].shape[0] if states else None
     if _differ(batch, size):
         raise ValueError(
-            f"layer {layer.name} is stateful and keeps states of batch size {size}. Received: batch "
-            f"size {batch}. Pass batches of {size} rows, or make the layer with stateful=False"
+            f"layer {layer.name} is stateful and keeps states of batch size {size}. Received: "
+            f"batch size {batch}. Pass batches of {size} rows, or make the layer with stateful=False"
         )
 
 
