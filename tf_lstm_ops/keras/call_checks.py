@@ -84,7 +84,7 @@ def _require_batch_of_states(layer: Any, batch: int | None) -> None:
     if _differ(batch, size):
         raise ValueError(
             f"layer {layer.name} is stateful and keeps states of batch size {size}. Received: "
-            f"batch size {batch}. Pass batches of {size} rows, or make the layer with stateful=False"
+            f"batch size {batch}. Pass batches of {size}, or make the layer with stateful=False"
         )
 
 

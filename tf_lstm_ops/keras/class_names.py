@@ -7,38 +7,38 @@ from collections.abc import Iterable
 import keras
 
 
-def public(cls: type) -> str:
+def public(kind: type) -> str:
     """The name of a class, as programs write it.
 
     Args:
-      cls: a class of a layer or cell.
+      kind: a class of a layer or cell.
 
     Returns:
       Such as "keras.layers.LSTM", "tf_lstm_ops.keras.LSTM" or "my_module.MyLayer".
     """
     from tf_lstm_ops import keras as ours
 
-    package = cls.__module__.partition(".")[0]
-    if package == "keras" and vars(keras.layers).get(cls.__name__) is cls:
-        return f"keras.layers.{cls.__name__}"
+    package = kind.__module__.partition(".")[0]
+    if package == "keras" and vars(keras.layers).get(kind.__name__) is kind:
+        return f"keras.layers.{kind.__name__}"
     if package == "tf_lstm_ops":
-        for base in cls.__mro__:
+        for base in kind.__mro__:
             if vars(ours).get(base.__name__) is base:
                 return f"tf_lstm_ops.keras.{base.__name__}"
-    return f"{cls.__module__}.{cls.__qualname__}"
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def why_not_known(cls: type, known: Iterable[type]) -> str:
+def why_not_known(kind: type, known: Iterable[type]) -> str:
     """Why a class is not one of those that are known, if it seems to be one.
 
     Args:
-      cls: the class of a layer or cell.
+      kind: the class of a layer or cell.
       known: the classes that are known.
 
     Returns:
       ": it is a subclass of keras.layers.LSTM, whose call may differ", for a subclass; else "".
     """
-    bases = [base for base in cls.__mro__[1:] if base in set(known)]
+    bases = [base for base in kind.__mro__[1:] if base in set(known)]
     if not bases:
         return ""
     return f": it is a subclass of {public(bases[0])}, whose call may differ"
