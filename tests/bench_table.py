@@ -32,6 +32,11 @@ def median_of(kind: str, peer: str) -> str:
     return f"{median(ratios(kind, peer).values()):.2f}"
 
 
+def span(kind: str, peer: str) -> str:
+    found = ratios(kind, peer).values()
+    return f"{min(found):.2f} to {max(found):.2f}"
+
+
 def fallen(kind: str) -> dict[str, tuple[str, float]]:
     """The rows in which Keras or PyTorch falls over, with the peer and its ratio."""
     return {

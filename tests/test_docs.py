@@ -77,6 +77,25 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in anchors(text_of(target)), link
 
 
+def test_pages_name_the_python_versions_of_the_package() -> None:
+    """Those of pyproject.toml. A page may name the range, or the first one."""
+    project = text_of(ROOT / "pyproject.toml")
+    [(first, end)] = re.findall(
+        r'^requires-python = ">=3\.(\d+),<3\.(\d+)"$', project, re.MULTILINE
+    )
+    versions = [f"3.{minor}" for minor in range(int(first), int(end))]
+    assert re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project) == versions
+    said = {page: " ".join(text_of(page).split()) for page in PAGES}
+    found = {
+        (name_of(page), *match)
+        for page, text in said.items()
+        for match in re.findall(r"Python (3\.\d+)(?: (?:to|-|–) (3\.\d+)| (or newer))", text)
+    }
+    assert {name for name, *_ in found} >= {"README.md", "docs/guide/tutorial.md"}
+    for name, low, high, _ in found:
+        assert (low, high or versions[-1]) == (versions[0], versions[-1]), name
+
+
 def linked_pages(page: Path) -> set[Path]:
     targets = {(page.parent / link.partition("#")[0]).resolve() for link in links(text_of(page))}
     return {target for target in targets if target.suffix == ".md"}

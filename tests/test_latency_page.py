@@ -27,14 +27,23 @@ def test_the_plot_has_the_numbers() -> None:
         assert words in (ROOT / f"benchmarks/latency-{theme}.svg").read_text(encoding="utf-8")
 
 
-def test_the_guide_has_the_times_of_sixteen_units() -> None:
+def row(name: str) -> dict[str, str]:
+    """The medians of a row of the first table, in µs, by column."""
     table = (ROOT / "benchmarks" / "latency.md").read_text(encoding="utf-8")
     [head] = re.findall(r"## One step with one input\n\n(.*)\n", table)
-    [row] = re.findall(r"(\| lstm I1 H16 \|.* \d+ \(.*)\n", table)
-    times = dict(
-        zip(
-            head.split(" | "), (cell.split()[0] for cell in row[2:].split(" | ")[:-1]), strict=False
-        )
-    )
+    [cells] = re.findall(rf"(\| {name} \|.* \d+ \(.*)\n", table)
+    medians = (cell.split()[0] for cell in cells[2:].split(" | ")[:-1])
+    return dict(zip(head.split(" | "), medians, strict=False))
+
+
+def test_the_guide_has_the_times_of_sixteen_units() -> None:
+    times = row("lstm I1 H16")
     text = " ".join(PAGE.read_text(encoding="utf-8").split())
     assert f"takes {times['Session']} µs in a `Session` and {times['C']} µs in C" in text
+
+
+def test_the_guide_has_the_cost_of_a_function() -> None:
+    """Up to 0.2 ms, for one unit with NumPy arrays. test_benchmark_page.py has the 0.1 ms."""
+    costs = {f"{float(row(f'{kind} I1 H1')['tf.function']) / 1000:.1f}" for kind in ("lstm", "gru")}
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    assert {*re.findall(r"call of a `tf.function` takes \[0.1 to ([\d.]+) ms\]", text)} == costs

@@ -82,6 +82,19 @@ def test_no_other_import_of_these_packages() -> None:
     assert found == after
 
 
+def test_no_conversion_needs_pytorch() -> None:
+    """As the list of extras and the guide say. weights/test_state_dicts.py has conversions."""
+    text = "".join(file.read_text() for file in (ROOT / "tf_lstm_ops").rglob("*.py"))
+    assert not re.search(r"^\s*(import|from) torch\b|require\(\s*\"torch", text, re.MULTILINE)
+    tutorial = (ROOT / "docs/guide/tutorial.md").read_text(encoding="utf-8")
+    [extra] = re.findall(r"^\* (.*`torch`.*)$", tutorial, re.MULTILINE)
+    assert extra.endswith("; no [conversion](weights.md#pytorch) needs it")
+    assert "PyTorch need not be installed" in (ROOT / "docs/guide/weights.md").read_text("utf-8")
+    assert re.search(
+        r"^torch = .*no conversion needs it$", (ROOT / "pyproject.toml").read_text(), re.M
+    )
+
+
 @pytest.mark.parametrize("peer", ["torch", "onnxruntime", "openvino", "jax"])
 def test_missing_peer(peer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`benchmarks/peers` then prints the command; bench/test_runner.py has the test of that."""

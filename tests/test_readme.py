@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_table import column, fallen_rows, faster, median_of, ratios
+import tf_lstm_ops
+from bench_table import column, fallen_rows, faster, median_of, ratios, span
 from bench_table import mean_and_range as times
 from pages import ROOT, run_examples
 
@@ -33,7 +34,8 @@ NUMBERS = [
     f"ONNX Runtime in {faster('inference', 'ONNX Runtime')}",
     f"PyTorch in {faster('inference', 'PyTorch')}",
     f"JAX in {faster('inference', 'JAX')}",
-    f"takes {median_of('training', 'Keras, memory')} times as much memory",
+    f"adds {median_of('training', 'Keras, memory')} times as much to the peak memory",
+    f"median; {span('training', 'Keras, memory')})",
 ]
 
 
@@ -47,13 +49,20 @@ def test_there_are_no_other_numbers() -> None:
     assert [n for n in said if n not in " ".join(NUMBERS)] == []
 
 
-def test_who_is_faster_in_inference_is_so_in_short_calls() -> None:
-    """ "Mostly in calls of less than a millisecond": our minimum, in ms."""
+def test_short_rows_of_each_peer_that_is_faster() -> None:
+    """Of less than a millisecond: our minimum, in ms."""
     ours = {row: float(cell.split()[0]) for row, cell in column("inference", "ours").items()}
-    faster_rows = [
-        row
+    *some, last = (
+        sum(ratio < 1 and ours[row] < 1 for row, ratio in ratios("inference", peer).items())
         for peer in ("OpenVINO", "ONNX Runtime", "PyTorch", "JAX")
-        for row, ratio in ratios("inference", peer).items()
-        if ratio < 1
-    ]
-    assert sum(ours[row] < 1 for row in faster_rows) > len(faster_rows) / 2
+    )
+    words = f"Of these rows {', '.join(map(str, some))} and {last} take less than a millisecond"
+    assert words in PROSE
+
+
+def test_the_description_of_the_package_is_the_first_sentence() -> None:
+    """Of an index, of the package's docstring, and of the citation."""
+    [claim] = re.findall(r"^\*\*(.+)\.\*\*", README, re.MULTILINE)
+    assert f'\ndescription = "{claim}"\n' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert (tf_lstm_ops.__doc__ or "").startswith(f"{claim}.\n")
+    assert f'title: "tf_lstm_ops: {claim}"' in (ROOT / "CITATION.cff").read_text(encoding="utf-8")

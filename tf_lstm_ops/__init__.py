@@ -1,4 +1,4 @@
-"""LSTM ops for TensorFlow: fast kernels, complete gradients, any mask.
+"""Faster LSTM and GRU layers for Keras on CPUs.
 
 Importing the package loads its native library and registers its ops, kernels and gradients. From
 then on a SavedModel that uses them can be loaded. Where TensorFlow is not installed, only

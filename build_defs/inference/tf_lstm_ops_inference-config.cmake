@@ -32,7 +32,7 @@ if(EXISTS "${_tf_lstm_ops_library}.a" AND NOT TARGET tf_lstm_ops::inference_stat
     IMPORTED_LINK_INTERFACE_LANGUAGES C
     INTERFACE_INCLUDE_DIRECTORIES "${_tf_lstm_ops_package}/include"
     INTERFACE_LINK_OPTIONS "LINKER:-z,nodelete"
-    INTERFACE_LINK_LIBRARIES "Threads::Threads;m")
+    INTERFACE_LINK_LIBRARIES "Threads::Threads;m;-static-libgcc")
 endif()
 
 unset(_tf_lstm_ops_library)

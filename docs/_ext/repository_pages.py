@@ -6,7 +6,7 @@ another page leads to that page of the site. A link to another file leads to the
 in the repository, if one is known. If not, it leads to a copy of the file, as plain text; of a link
 to a folder the text remains. An element <picture>, from
 which a git host shows the image for its light or dark theme, becomes two images, of which the site
-shows one.
+shows one. An element <picture> in another form is an error of the build.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 
 import project_url
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -53,10 +54,13 @@ TOCTREE = "\n```{{toctree}}\n:hidden:\n:glob:\n\n{}\n```\n"
 CODE = r"^(?P<fence>```+).*?^(?P=fence)$|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
 LINK = r"(?<!!)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])+)\]\((?P<target>[^)\s]+)\)"
 PICTURE = (
-    r'<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="(?P<dark>[^"]+)">'
-    r'\s*<img src="(?P<light>[^"]+)" width="(?P<width>\d+)" alt="(?P<alt>[^"]+)">\s*</picture>'
+    r'<picture\s*>\s*<source\s+media="\(prefers-color-scheme:\s*dark\)"\s+srcset="(?P<dark>[^"]+)"'
+    r'\s*/?>\s*<img\s+src="(?P<light>[^"]+)"\s+width="(?P<width>\d+)"\s+alt="(?P<alt>[^"]+)"\s*/?>'
+    r"\s*</picture\s*>"
 )
-CODE_LINK_OR_PICTURE = re.compile(f"{CODE}|{LINK}|{PICTURE}", re.MULTILINE | re.DOTALL)
+OTHER_PICTURE = "(?P<other></?picture)"
+FLAGS = re.MULTILINE | re.DOTALL | re.IGNORECASE
+PARTS = re.compile(f"{CODE}|{LINK}|{PICTURE}|{OTHER_PICTURE}", FLAGS)
 # The path is one from docs.
 IMAGE = "```{{image}} /{file}\n:class: only-{theme}\n:width: {width}px\n:alt: {alt}\n```\n"
 
@@ -117,6 +121,9 @@ def rewritten(
 
     Returns:
       The text with other links and images. Code is unchanged.
+
+    Raises:
+      ExtensionError: an element <picture> is not in the form that becomes two images.
     """
     folder = PurePosixPath(source).parent
 
@@ -126,6 +133,11 @@ def rewritten(
         return IMAGE.format(file=file, theme=theme, width=match["width"], alt=alt)
 
     def link(match: re.Match[str]) -> str:
+        if match["other"]:
+            raise ExtensionError(
+                f'{source}: a <picture> must have <source media="(prefers-color-scheme: dark)" '
+                'srcset="…"> and <img src="…" width="…" alt="…">, with the attributes in this order'
+            )
         if match["light"]:
             return image(match, "light") + "\n" + image(match, "dark")
         text, target = match["text"], match["target"]
@@ -144,7 +156,7 @@ def rewritten(
             return f'<a class="reference" href="{url}{scroll}">{text}</a>'
         return f"`{text}`" if path.endswith(text) else text
 
-    return CODE_LINK_OR_PICTURE.sub(link, text)
+    return PARTS.sub(link, text)
 
 
 def copy_pages(app: Sphinx) -> None:

@@ -265,6 +265,7 @@ def test_h5(tmp_path: Path, capsys) -> None:
     assert [each["class"] for each in report["layers"]] == ["keras.layers.GRU"]
 
 
+@pytest.mark.full  # it imports TensorFlow in another process
 @pytest.mark.parametrize("portable", [False, True])
 def test_saved_model(tmp_path: Path, capsys, portable: bool) -> None:
     model = keras.Sequential([keras.Input((4, 3)), ours.LSTM(4)])
@@ -279,6 +280,7 @@ def test_saved_model(tmp_path: Path, capsys, portable: bool) -> None:
     assert bool(found["loops"]) is portable
 
 
+@pytest.mark.full  # it imports TensorFlow in another process
 def test_stock_ops_in_a_saved_model(tmp_path: Path, capsys) -> None:
     module = tf.Module()
 

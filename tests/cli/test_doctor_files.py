@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import tf_lstm_ops
 from tf_lstm_ops import __main__
-from tf_lstm_ops.cli import doctor_environment, messages
+from tf_lstm_ops.cli import doctor_environment, doctor_trial, messages
 
 layers, ours = keras.layers, tf_lstm_ops.keras
 
@@ -20,6 +20,8 @@ layers, ours = keras.layers, tf_lstm_ops.keras
 def report(capsys, monkeypatch) -> Any:
     """Runs the command without layers' times and exports; its status, stdout and stderr."""
     monkeypatch.setattr(doctor_environment, "problems", lambda: [])
+    trial = doctor_trial.Trial(True, True, None)  # which takes a process of its own
+    monkeypatch.setattr(doctor_trial, "attempt", lambda path: trial)
 
     def run(path: Path) -> tuple[int, str, str]:
         capsys.readouterr()  # Keras 3.8 prints a description of what it exports

@@ -20,6 +20,7 @@ import pytest
 from session import c_library as c
 from session import chain, layers
 from session import session_file as f
+from session.test_c_library import C_RUNTIME
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "stream.c"
@@ -224,6 +225,28 @@ def test_compiled_by_cmake(package, file, tmp_path):
         done = run(tmp_path / "build" / kind, package, file, BLOCK, COUNT)
         assert (done.returncode, done.stderr) == (0, "")
         check(done.stdout, file)
+    if "static" in kinds:
+        assert_needs_the_c_runtime_only(tmp_path / "build" / "static")
+
+
+def assert_needs_the_c_runtime_only(program: Path) -> None:
+    """No library of the compiler, which a small image of a container may lack."""
+    if shutil.which("readelf") is None:
+        pytest.skip("readelf is not installed (it is part of binutils)")
+    dynamic = subprocess.check_output(["readelf", "-dW", str(program)], text=True)
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+    assert needed and [name for name in needed if not C_RUNTIME.fullmatch(name)] == []
+
+
+@pytest.mark.parametrize("how", ["parsed", "pkg-config"])
+def test_a_static_program_needs_the_c_runtime_only(package, file, tmp_path, how):
+    """Compiled by the C compiler: that of C++ names its own library."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    linked = options(package, f"{NAME}_static", how)
+    program = build(["cc"], "c", linked, tmp_path / "stream")
+    assert_needs_the_c_runtime_only(program)
+    check(run(program, package, file, BLOCK, COUNT).stdout, file)
 
 
 def test_cmake_refuses_another_version(package, tmp_path):

@@ -31,6 +31,8 @@ PLOTS = {
     "index.html": ["speed"],
     "reference/benchmarks.html": ["speed"],
     "design/threads.html": ["threads"],
+    "guide/keras.html": ["loss_curves"],
+    "guide/serve_one_step.html": ["latency"],
 }
 # On a phone furo lets .content scroll sideways, so that the document itself is never too wide.
 OVERFLOW = """

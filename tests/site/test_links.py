@@ -1,7 +1,12 @@
 """docs/_ext/repository_pages.py: where the links of a page lead, and its pictures."""
 
+import re
+
 import pytest
 from repository_pages import page_of, rewritten, source_of
+from sphinx.errors import ExtensionError
+
+from pages import ROOT
 
 pytestmark = pytest.mark.site
 
@@ -75,14 +80,57 @@ def test_text_of_a_folder_remains_without_an_address(link: str, text: str) -> No
     assert rewritten(link, "docs/testing.md", no_address, no_address) == text
 
 
-def test_picture_becomes_an_image_for_each_theme() -> None:
-    source = '<source media="(prefers-color-scheme: dark)" srcset="a/x-dark.svg">'
-    picture = f'<picture>\n  {source}\n  <img src="a/x.svg" width="7" alt="An\n  x: y">\n</picture>'
+SOURCE = '<source media="(prefers-color-scheme: dark)" srcset="a/x-dark.svg">'
+IMAGE = '<img src="a/x.svg" width="7" alt="An x: y">'
+
+
+BROKEN = (
+    '<source\n  media="(prefers-color-scheme: dark)"\n  srcset="a/x-dark.svg">',
+    '<img\n  src="a/x.svg"\n  width="7"\n  alt="An\n  x: y">',
+)
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        f"<picture>\n  {SOURCE}\n  {IMAGE}\n</picture>",
+        f"<picture>{SOURCE}{IMAGE}</picture>",
+        "<picture>\n{}\n{}\n</picture>".format(*BROKEN),
+        f"<picture >{SOURCE.replace('>', ' />')}{IMAGE.replace('>', '/>')}</picture >",
+    ],
+)
+def test_picture_becomes_an_image_for_each_theme(picture: str) -> None:
     images = [
         f'```{{image}} /../a/{file}.svg\n:class: only-{theme}\n:width: 7px\n:alt: "An x: y"\n```\n'
         for file, theme in (("x", "light"), ("x-dark", "dark"))
     ]
     assert rewritten(picture, "README.md", address, no_address) == "\n".join(images)
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        f"<picture>{IMAGE}</picture>",
+        f"<picture>{SOURCE}<img src='a/x.svg' width='7' alt='y'></picture>",
+        f'<picture class="wide">{SOURCE}{IMAGE}</picture>',
+        f"<PICTURE>{SOURCE}</PICTURE>",
+    ],
+)
+def test_another_picture_is_an_error(picture: str) -> None:
+    with pytest.raises(ExtensionError, match=r"^README.md: a <picture> must have"):
+        rewritten(f"See\n{picture}\n", "README.md", address, no_address)
+
+
+def test_pictures_of_all_pages_become_images() -> None:
+    """Without a build: of the files that have an element at the start of a line."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "cc").rglob("*.md")]
+    count = 0
+    for page in pages:
+        source, text = page.relative_to(ROOT).as_posix(), page.read_text(encoding="utf-8")
+        images = rewritten(text, source, address, no_address).count("\n:class: only-light\n")
+        assert images == len(re.findall("^<picture", text, re.MULTILINE)), source
+        count += images
+    assert count >= 5
 
 
 @pytest.mark.parametrize("source", ["docs/guide/keras.md", "cc/backends/cpu/README.md"])

@@ -45,6 +45,7 @@ def _examine(arguments: argparse.Namespace) -> dict[str, Any]:
         "saved_model": None,
     }
     if arguments.kind == "saved_model":
+        output.progress(f"loads and runs {arguments.model} in another process")
         report["saved_model"] = doctor_model.saved_model(arguments.model)
     else:
         output.progress(f"loads {arguments.model}")
@@ -56,7 +57,7 @@ def _examine(arguments: argparse.Namespace) -> dict[str, Any]:
             report["exports"].append(exports.attempt(name, model)._asdict())
     problems = [problem._asdict() for problem in doctor_environment.problems()]
     report["environment"] = {**info.facts(), "problems": problems}
-    report["to_change"] = sum(map(_is_to_change, report["layers"])) + len(problems)
+    report["to_change"] = _count_changes(report["layers"]) + len(problems)
     report["to_change"] += len({each["change"] for each in report["exports"]} - {None})
     if arguments.kind == "saved_model":
         report["to_change"] += len(report["saved_model"]["changes"])
@@ -65,7 +66,7 @@ def _examine(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _layers(model: Any, arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The part "layers" of the document."""
-    found = layers.findings(model)
+    found, halves = layers.findings(model), layers.halves(model)
     sizes = timing.Sizes(arguments.batch, arguments.steps)
     calls, why = {}, "the model does not call it"
     try:
@@ -77,6 +78,7 @@ def _layers(model: Any, arguments: argparse.Namespace) -> Iterator[dict[str, Any
         call = calls.get(id(finding.layer))
         document = {
             "name": finding.name,
+            "part_of": halves.get(finding.name),
             "class": layers.class_name(finding.layer),
             "dtype": finding.layer.compute_dtype,
             "input_shape": call and call.input_shape,
@@ -116,6 +118,14 @@ def _measured(layer: Any, replacement: Any, call: Any) -> dict[str, Any]:
             for mode, gain in gains.items()
         }
     }
+
+
+def _count_changes(found: list[dict[str, Any]]) -> int:
+    """The number of changes; the halves of a Bidirectional have one if it is the same."""
+    wanted = [layer for layer in found if _is_to_change(layer)]
+    single = [layer for layer in wanted if layer["part_of"] is None]
+    halves = {(layer["part_of"], layer["change"]) for layer in wanted if layer["part_of"]}
+    return len(single) + len(halves)
 
 
 def _is_to_change(layer: dict[str, Any]) -> bool:
@@ -202,9 +212,11 @@ def _lines_of_saved_model(found: dict[str, Any]) -> Iterator[str]:
     for change in found["changes"]:
         yield f"    change  {change}"
     yield "\nWithout this package"
-    yield f"  loads                       {'yes' if found['loads_without_package'] else 'no'}"
-    runs = "yes" if found["runs_on_cpu_without_package"] else "no"
-    yield f"  runs on the CPU             {runs}"
+    answers = {True: "yes", False: "no", None: "not known"}
+    yield f"  loads                       {answers[found['loads_without_package']]}"
+    yield f"  runs on the CPU             {answers[found['runs_on_cpu_without_package']]}"
+    if found["error_without_package"]:
+        yield f"    reason  {found['error_without_package']}"
     yield "\nA SavedModel has no Keras layers. For these, give the .keras file of the model."
 
 

@@ -6,8 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import keras
 
-from tf_lstm_ops import keras as ours
-from tf_lstm_ops.keras import counterparts, model_layers, ours_stack, user_objects
+from tf_lstm_ops.keras import class_names, counterparts, model_layers, ours_stack, user_objects
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.types import GPUPath
 
@@ -80,6 +79,22 @@ def findings(model: keras.Model) -> list[Finding]:
         return [_examine(item.path, item.layer) for item in found.values()]
 
 
+def halves(model: keras.Model) -> dict[str, str]:
+    """Which layers are halves of a Bidirectional.
+
+    Args:
+      model: a Keras model.
+
+    Returns:
+      The name of the Bidirectional by that of the layer, as of `Finding.name`.
+    """
+    return {
+        item.path: item.path.rpartition("/")[0]
+        for item in model_layers.recurrent(model)
+        if isinstance(item.parents[-1], keras.layers.Bidirectional)
+    }
+
+
 def class_name(layer: keras.Layer) -> str:
     """The class of a layer, as programs write it.
 
@@ -89,14 +104,7 @@ def class_name(layer: keras.Layer) -> str:
     Returns:
       Such as "keras.layers.LSTM" or "tf_lstm_ops.keras.LSTM".
     """
-    cls = type(layer)
-    package = cls.__module__.partition(".")[0]
-    if package == "keras":
-        return f"keras.layers.{cls.__name__}"
-    if package == "tf_lstm_ops":
-        public = next(base for base in cls.__mro__ if vars(ours).get(base.__name__) is base)
-        return f"tf_lstm_ops.keras.{public.__name__}"
-    return f"{cls.__module__}.{cls.__qualname__}"
+    return class_names.public(type(layer))
 
 
 def _examine(name: str, layer: keras.Layer) -> Finding:

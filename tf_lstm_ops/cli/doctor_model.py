@@ -12,7 +12,7 @@ from typing import Any
 import keras
 
 from tf_lstm_ops import _tf_private
-from tf_lstm_ops.cli import CommandError, UsageError, messages
+from tf_lstm_ops.cli import CommandError, UsageError, doctor_trial, messages
 from tf_lstm_ops.export.saved_model import nodes_of
 from tf_lstm_ops.op_definitions import NAMESPACE
 
@@ -93,7 +93,7 @@ def _keras_ops() -> set[str]:
 
 
 def saved_model(path: Path) -> dict[str, Any]:
-    """Lists the recurrent ops of a SavedModel, and whether other processes can load it.
+    """Lists the recurrent ops of a SavedModel, and whether other processes can load and run it.
 
     Args:
       path: the folder.
@@ -110,13 +110,14 @@ def saved_model(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} is no SavedModel: {error}") from error
     ops = sorted({node.op for node in nodes})
     own = [op for op in ops if op.startswith(NAMESPACE)]
-    on_cpu = not own and not any(op.startswith("CudnnRNN") for op in ops)
+    trial = doctor_trial.attempt(path)
     return {
         "own_ops": own,
         "recurrent_ops": [op for op in ops if op.startswith(_RECURRENT)],
         "loops": [op for op in ops if op in _LOOPS],
-        "loads_without_package": not any(">" in op for op in ops),
-        "runs_on_cpu_without_package": on_cpu,
+        "loads_without_package": trial.loads,
+        "runs_on_cpu_without_package": trial.runs,
+        "error_without_package": trial.reason,
         "changes": list(_changes(ops, nodes)),
     }
 

@@ -70,6 +70,11 @@ class Layer:
         """The number of features of the output."""
         return self.hidden_size * (2 if self.merge == MERGE_MODES["concat"] else 1)
 
+    @property
+    def is_backwards(self) -> bool:
+        """Whether it reads the sequence backwards, at least in one direction."""
+        return self.kind == RECURRENT and self.directions != FORWARDS
+
 
 @dataclasses.dataclass(frozen=True)
 class Summary:

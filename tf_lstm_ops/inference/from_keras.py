@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from tf_lstm_ops import _deviation, _keras_private
+from tf_lstm_ops import _deviation, _keras_private, _received
 from tf_lstm_ops.inference import file, keras_layers
 from tf_lstm_ops.inference.recurrent_layers import unsupported
 
@@ -33,7 +33,7 @@ def layers_of(model: Any) -> list[file.Layer]:
     if not is_list and not isinstance(model, keras.Model):
         raise TypeError(
             "a session is made from a keras.Model or a list of layers. Received: "
-            f"{type(model).__module__}.{type(model).__name__}"
+            f"{_received.text(model)}{_instead(model)}"
         )
     chain = list(_of_list(model) if is_list else _of_model(model))
     seen: set[int] = set()
@@ -49,12 +49,27 @@ def layers_of(model: Any) -> list[file.Layer]:
     return list(_with_sizes(described, size))
 
 
+def _instead(value: Any) -> str:
+    """What to do with an argument that is neither a model nor a list."""
+    if _received.is_path(value):
+        return (
+            ". Session.load opens a file that Session.save wrote. For a Keras model: "
+            f"Session(keras.models.load_model({_received.text(value)}))"
+        )
+    if isinstance(value, keras.Layer):
+        return ". Pass a list of layers: Session([layer])"
+    return _received.instead_of_model(value)
+
+
 def _of_list(layers: Sequence[Any]) -> Iterator[Any]:
     if not layers:
         raise ValueError("the list of layers is empty")
     for layer in layers:
         if not isinstance(layer, keras.Layer):
-            raise TypeError(f"the list must have Keras layers. Received: {layer!r}")
+            raise TypeError(
+                f"the list must have Keras layers. Received: {_received.text(layer)}"
+                f"{_received.instead_of_model(layer)}"
+            )
         yield from _of_layer(layer)
 
 

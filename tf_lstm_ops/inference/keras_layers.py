@@ -13,6 +13,7 @@ from tf_lstm_ops import _deviation
 from tf_lstm_ops import keras as ours
 from tf_lstm_ops.inference import file, recurrent_layers
 from tf_lstm_ops.inference.recurrent_layers import array, unsupported
+from tf_lstm_ops.keras import class_names
 from tf_lstm_ops.keras.activations import described, name_of
 from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
 
@@ -99,7 +100,12 @@ def _function_of(layer: Any) -> Callable[[Any], Iterator[file.Layer]]:
         return _recurrent
     if kind in _OTHERS:
         return _OTHERS[kind]
-    reason = f"{kind.__module__}.{kind.__name__} is not a class that a session computes"
+    known = (*_LSTM, *_GRU, *_OTHERS, *_IDENTITIES)
+    reason = (
+        f"{class_names.public(kind)} is not a class that a session computes"
+        f"{class_names.why_not_known(kind, known)}. help(tf_lstm_ops.inference.Session) and "
+        "docs/reference/inference.md list the layers"
+    )
     if kind is keras.layers.RNN:
         reason = (
             "it is keras.layers.RNN; tf_lstm_ops.keras.convert_model makes a layer that a session "

@@ -60,14 +60,18 @@ class Session:
       threads: the argument.
     """
 
+    _backwards: str | None = None  # the layer that reads backwards; a file has no names
+
     def __init__(self, model: Any, threads: int = 1) -> None:
         threads = _checked_threads(threads)
         _tensorflow.check()
         from tf_lstm_ops.inference import from_keras
 
-        content = file.write(from_keras.layers_of(model))
+        layers = from_keras.layers_of(model)
+        content = file.write(layers)
         source = arrays.pointer(content), content.nbytes
         self._open(threads, "session_open_data", *source, keep=content)
+        self._backwards = next((each.name for each in layers if each.is_backwards), None)
 
     def _open(self, threads: int, function: str, *source: Any, keep: Any = None) -> None:
         """Opens a file by a function of the library and its first arguments."""
@@ -116,7 +120,7 @@ class Session:
         try:
             session._open(threads, "session_open", os.fsencode(name))
         except ValueError as error:
-            raise ValueError(f"{os.fsdecode(name)}: {error}") from None
+            raise ValueError(f"{os.fsdecode(name)}{_explained(error, name)}") from None
         return session
 
     def save(self, path: paths.Path) -> None:
@@ -209,6 +213,16 @@ def _checked_threads(threads: Any) -> int:
             f"threads must be from 1 to {native.MAX_THREADS}. Received: threads={threads}"
         )
     return threads
+
+
+def _explained(error: ValueError, path: Any) -> str:
+    """An error of the library after the name of the file."""
+    if "magic" not in str(error):
+        return f": {error}"
+    return (
+        f" is not a file of Session.save ({error}). For a Keras model: "
+        f"Session(keras.models.load_model({os.fspath(path)!r}))"
+    )
 
 
 def _checked_mask(mask: Any, batch: int, time: int) -> file.Array:

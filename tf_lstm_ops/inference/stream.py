@@ -63,6 +63,11 @@ class Stream:
             raise TypeError(f"batch must be an integer. Received: batch={batch!r}")
         if not 1 <= batch < 1 << 31:
             raise ValueError(f"batch must be from 1 to {(1 << 31) - 1}. Received: batch={batch}")
+        if session._backwards is not None:  # of a loaded file the library knows the number only
+            raise ValueError(
+                "the session cannot stream: a layer reads the sequence backwards: "
+                f"{session._backwards}"
+            )
         self.session, self.batch = session, int(batch)
         handle = ctypes.c_void_p()
         native.call("stream_open", session._handle, self.batch, ctypes.addressof(handle))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
 
 from tf_lstm_ops import _keras_private, _placement, converters
-from tf_lstm_ops.keras import directions
+from tf_lstm_ops.keras import call_checks, directions
 from tf_lstm_ops.keras.activations import name_of
 from tf_lstm_ops.keras.fused import PACKAGE
 from tf_lstm_ops.keras.gru import GRU
@@ -69,6 +69,18 @@ class Bidirectional(keras.layers.Bidirectional):
       ValueError: an argument is not valid in ``keras.layers.Bidirectional``.
     """
 
+    def __init__(
+        self,
+        layer: keras.layers.Layer,
+        merge_mode: Literal["concat", "sum", "ave", "mul"] | None = "concat",
+        weights: Sequence[Any] | None = None,
+        backward_layer: keras.layers.Layer | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            layer, merge_mode=merge_mode, weights=weights, backward_layer=backward_layer, **kwargs
+        )
+
     @property
     def uses_fused_op(self) -> bool:
         """Whether the layers' options allow one op for both directions."""
@@ -118,7 +130,12 @@ class Bidirectional(keras.layers.Bidirectional):
 
         Returns:
           The merged output, or a tuple of it and the final states.
+
+        Raises:
+          ValueError: initial_state has not the states of both layers.
         """
+        layers = (self.forward_layer, self.backward_layer)
+        call_checks.require_states_of_both(*layers, initial_state)
         if self._is_apart(sequences):
             return super().call(
                 sequences, initial_state=initial_state, mask=mask, training=training

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import keras
 
 from tf_lstm_ops import _deviation, _keras_private
-from tf_lstm_ops.keras import ours_stack, user_objects
+from tf_lstm_ops.keras import class_names, ours_stack, user_objects
 from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
 from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.gru_cell import GRUCell
@@ -83,7 +83,8 @@ def equivalent(layer: keras.Layer) -> FusedRNN | str:
     if type(layer) is keras.layers.RNN:
         cls, cell = _OURS_OF_CELL.get(type(layer.cell)), config_of(layer.cell)
         if cls is None:
-            return f"{type(layer.cell).__name__} has no fused op"
+            why = class_names.why_not_known(type(layer.cell), _OURS_OF_CELL)
+            return f"{type(layer.cell).__name__} has no fused op{why}"
         if "activity_regularizer" in cell:
             return f"its {type(layer.cell).__name__} has an activity_regularizer"
         for key in "dtype", "trainable":  # a layer of ours passes these on to its cell
@@ -91,7 +92,8 @@ def equivalent(layer: keras.Layer) -> FusedRNN | str:
                 return f"its {type(layer.cell).__name__} has another {key}"
         config = {**cell, **{k: v for k, v in config.items() if k != "cell"}}
     if cls is None:
-        return f"{type(layer).__name__} has no fused op"
+        why = class_names.why_not_known(type(layer), _OURS)
+        return f"{type(layer).__name__} has no fused op{why}"
     new = deserialise(cls, config)
     if not layer.supports_masking:  # stock layers of Keras 3.16
         new._pass_no_masks()

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from tf_lstm_ops import _deviation, _placement
-from tf_lstm_ops.keras import ragged
+from tf_lstm_ops.keras import call_checks, ragged
 from tf_lstm_ops.keras.requirements import require_keras_3
 from tf_lstm_ops.keras.types import GPUPath, Results, Sequences
 
@@ -122,7 +122,11 @@ class FusedRNN(keras.layers.RNN):
         Returns:
           The last output [B, H]; with return_sequences all outputs, [B, T, H], ragged where
           sequences is. With return_state, also the final states.
+
+        Raises:
+          ValueError: a size is not that of the layer or of the sequences.
         """
+        call_checks.require_fitting(self, sequences, initial_state, mask)
         options = {"initial_state": initial_state, "training": training}
         if not isinstance(sequences, tf.RaggedTensor):
             if sequences.shape[1] == 0:
@@ -163,6 +167,16 @@ class FusedRNN(keras.layers.RNN):
         output, *states = results if self.return_state else [results]
         output = keras.KerasTensor(output.shape, output.dtype, ragged=True)
         return (output, *states) if self.return_state else output
+
+    @property
+    def _names_of_states(self) -> Sequence[str]:
+        """The names of the states of a call, in order."""
+        raise NotImplementedError
+
+    @property
+    def _expected_states(self) -> str:
+        """What initial_state must be or have."""
+        return f"be [{', '.join(self._names_of_states)}]"
 
     @property
     def uses_fused_op(self) -> bool:

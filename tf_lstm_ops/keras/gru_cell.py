@@ -74,6 +74,7 @@ class GRUCell(keras.layers.GRUCell):
             # Keras binds build to a new object. convert_model has made this one a stock cell since.
             type(self).build(self, input_shape)
             return
+        self.built_features = input_shape[-1]
         super().build(input_shape)
         if self.layer_normalization is not None:
             names = ["input_gamma", "recurrent_gamma"]

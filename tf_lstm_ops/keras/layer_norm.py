@@ -30,9 +30,10 @@ def form_of(layer_normalization: Any, forms: tuple[str, ...]) -> str | None:
     if layer_normalization is None or layer_normalization is False:
         return None
     if layer_normalization not in forms:
-        names = " or ".join(map(repr, forms))
+        *names, last = "True", "False", *map(repr, forms)
         raise ValueError(
-            f"layer_normalization must be True, False or {names}. Received: {layer_normalization!r}"
+            f"layer_normalization must be {', '.join(names)} or {last}. Received: "
+            f"{layer_normalization!r}"
         )
     return layer_normalization
 

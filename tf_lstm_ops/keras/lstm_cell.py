@@ -141,6 +141,7 @@ class LSTMCell(keras.layers.LSTMCell):
             # Keras binds build to a new object. convert_model has made this one a stock cell since.
             type(self).build(self, input_shape)
             return
+        self.built_features = input_shape[-1]
         if self.projection_size is None:
             super().build(input_shape)
         else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from tf_lstm_ops.keras import user_objects
+from tf_lstm_ops.keras import class_names, user_objects
 from tf_lstm_ops.keras.activations import described
 from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.lstm_cell import LSTMCell
@@ -54,7 +54,7 @@ def of(layer: keras.Layer) -> StackedRNN | str:
     classes = {type(cell): None for cell in layer.cell.cells}
     for cls in classes:
         if cls not in _STACKS:
-            return f"{cls.__name__} has no fused op"
+            return f"{cls.__name__} has no fused op{class_names.why_not_known(cls, _STACKS)}"
     if len(classes) > 1:
         return f"its cells are of several classes: {', '.join(cls.__name__ for cls in classes)}"
     if len({id(cell) for cell in layer.cell.cells}) < len(layer.cell.cells):

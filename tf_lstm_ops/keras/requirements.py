@@ -6,6 +6,8 @@ from typing import Any
 
 import keras
 
+from tf_lstm_ops import _received
+
 _KERAS_2 = (
     "is of Keras 2 (tf_keras). The layers and functions of tf_lstm_ops are for Keras 3 only. With "
     "Keras 2, use the ops under their stock names: after `import tf_lstm_ops`, "
@@ -41,4 +43,7 @@ def require_model(model: keras.Model, allowed: type = keras.Model) -> None:
     """
     require_keras_3("model", model)
     if not isinstance(model, allowed):
-        raise TypeError(f"model must be a keras.{allowed.__name__}. Received: {model!r}")
+        raise TypeError(
+            f"model must be a keras.{allowed.__name__}. Received: {_received.text(model)}"
+            f"{_received.instead_of_model(model)}"
+        )

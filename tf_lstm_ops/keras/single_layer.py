@@ -66,9 +66,6 @@ class SingleLayerRNN(FusedRNN):
           Without return_sequences: the last output twice, [B, H] and [B, 1, H]. With it: the final
           h [B, H], which Keras does not read, and all outputs [B, T, H]. Then the list of the final
           states, [B, H] each.
-
-        Raises:
-          ValueError: initial_state has the wrong length or size.
         """
         if self.use_cudnn is True:
             return super().inner_loop(sequences, initial_state, mask, training=training)
@@ -77,7 +74,6 @@ class SingleLayerRNN(FusedRNN):
             return keras.layers.RNN.inner_loop(
                 self, sequences, initial_state, mask, training=training
             )
-        self._require_states(initial_state)
         x, input_dropout = self._drop_inputs(tf.cast(sequences, self.compute_dtype), training)
         output, states = self._call_op(
             [_per_row(state, x) for state in initial_state],
@@ -101,20 +97,9 @@ class SingleLayerRNN(FusedRNN):
         last = states[0] if self.return_sequences else tf.squeeze(output, 1)
         return last, output, states
 
-    def _require_states(self, initial_state: list[Any]) -> None:
-        """Checks the length of initial_state and the sizes of its tensors."""
-        if len(initial_state) != len(self._state_names):
-            raise ValueError(
-                f"initial_state must be [{', '.join(self._state_names)}]. "
-                f"Received {len(initial_state)} tensors"
-            )
-        sizes = keras.tree.flatten(self.cell.state_size)
-        for name, state, size in zip(self._state_names, initial_state, sizes, strict=True):
-            rank = state.shape.rank
-            if rank is not None and (rank != 2 or state.shape[1] not in (None, size)):
-                raise ValueError(
-                    f"{name} of initial_state must be [batch, {size}]. Received: {state.shape}"
-                )
+    @property
+    def _names_of_states(self) -> tuple[str, ...]:
+        return self._state_names
 
     def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
         """Runs the layer's op: the output, [B, T, H] or [B, 1, H], and the final states."""

@@ -66,6 +66,7 @@ class StackedCells(keras.layers.Layer):
         inputs = input_shape[-1]
         if inputs is None:
             raise ValueError(f"the number of features must be known. Received: {input_shape}")
+        self.built_features = inputs
         for number, suffix in enumerate(self._suffixes()):
             in_first = number < self.directions
             shapes = self._shapes(inputs if in_first else self.output_size)

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from tf_lstm_ops import _deviation, raw_ops
-from tf_lstm_ops.keras import stacked_masks
+from tf_lstm_ops.keras import call_checks, stacked_masks
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.op_inputs import is_recorded
 from tf_lstm_ops.keras.stacked_cells import StackedCells
@@ -175,7 +175,7 @@ class StackedRNN(FusedRNN):
           of the final states.
 
         Raises:
-          ValueError: initial_state has the wrong length, or the cell was replaced.
+          ValueError: the cell was replaced.
         """
         if reason := _deviation.of_cell(self):
             raise ValueError(f"{self.name} computes with the cell that it made only: {reason}")
@@ -189,14 +189,26 @@ class StackedRNN(FusedRNN):
             output = steps.outputs(output, self.directions, self.zero_output_for_mask)
         return last, output, finals
 
+    @property
+    def _kinds_of_states(self) -> tuple[str, ...]:
+        return ("h", "c") if self._mode == "lstm" else ("h",)
+
+    @property
+    def _names_of_states(self) -> list[str]:
+        return [
+            f"{kind} of layer {layer}" + (f", direction {direction}," * self.bidirectional)
+            for layer in range(self.num_layers)
+            for direction in range(self.directions)
+            for kind in self._kinds_of_states
+        ]
+
+    @property
+    def _expected_states(self) -> str:
+        count, kinds = len(self.state_size), " and ".join(self._kinds_of_states)
+        return f"have {call_checks.tensors(count)}, {kinds} of each direction of each layer"
+
     def _initial(self, given: Any, batch: Any) -> list[Any]:
         given = keras.tree.flatten(given)
-        if len(given) != len(self.state_size):
-            names = ("h", "c") if self._mode == "lstm" else ("h",)
-            raise ValueError(
-                f"initial_state must have {len(self.state_size)} tensors, {names} of each "
-                f"direction of each layer. Received {len(given)}"
-            )
         states = [tf.convert_to_tensor(state, self.compute_dtype) for state in given]
         return [
             tf.broadcast_to(state, [batch, size]) if state.shape[0] == 1 else state

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tf_lstm_ops import _deviation
+from tf_lstm_ops import _deviation, _received
 from tf_lstm_ops.weights.arrays import Array, as_array, as_numbers, require, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
 
@@ -122,7 +122,7 @@ def _keras_cells(source: Any, name: str) -> list[list[Array]]:
     if not isinstance(source, list | tuple) or len(source) < 2:
         raise ValueError(
             f"{name} is neither a recurrent layer nor the list of its weights: "
-            f"{reprlib.repr(source)}"
+            f"{reprlib.repr(source)}{_received.instead_of_layer(source)}"
         )
     arrays = [as_numbers(f"{name}[{k}]", a) for k, a in enumerate(source)]
     half = len(arrays) // 2

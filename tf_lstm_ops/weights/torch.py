@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tf_lstm_ops import _received
 from tf_lstm_ops.weights.arrays import Array, as_numbers, require, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
 from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
@@ -100,7 +101,10 @@ def _state_dict(source: Any) -> Mapping[str, Any]:
     """The state dict of a module, or the argument itself."""
     given: Mapping[str, Any] = source.state_dict() if hasattr(source, "state_dict") else source
     if not isinstance(given, Mapping):
-        raise ValueError(f"{reprlib.repr(source)} is neither a module nor a state dict")
+        raise ValueError(
+            f"{reprlib.repr(source)} is neither a module nor a state dict"
+            f"{_received.instead_of_state_dict(source)}"
+        )
     for name in given:
         require(isinstance(name, str), f"the keys of a state dict must be texts but one is {name}")
     return given
