@@ -85,7 +85,9 @@ MODELS["stock"] = stock
 
 def make_model(name: str) -> keras.Model:
     fixed = name in ("states", "mask", "stateful")
-    x = keras.Input(**{"batch_shape": (B, T, INPUTS)} if fixed else {"shape": (T, INPUTS)}, name="x")
+    x = keras.Input(
+        **{"batch_shape": (B, T, INPUTS)} if fixed else {"shape": (T, INPUTS)}, name="x"
+    )
     return keras.Model(x, keras.layers.Dense(2, name="last")(MODELS[name](x)))
 
 
@@ -96,7 +98,6 @@ def onnx(model: keras.Model, path: Path) -> Callable[[np.ndarray], Any]:
     session = runtime.InferenceSession(path)
     assert [given.name for given in session.get_inputs()] == ["x"]
     return lambda x: session.run(None, {"x": x})[0]
-
 
 
 def saved_model(portable: bool) -> Callable[..., Any]:

@@ -158,6 +158,7 @@ def _counterpart(layer: keras.layers.RNN) -> FusedRNN:
     """
     new = equivalent(layer)
     assert isinstance(new, FusedRNN)
+    new.stateful = False  # the layer itself has the states
     new.build((None, None, layer.cell.kernel.shape[0]))
     new.set_weights(layer.get_weights())
     return new

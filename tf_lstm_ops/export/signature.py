@@ -123,6 +123,8 @@ def own_batch_sizes(model: keras.Model, signature: Sequence[Any]) -> list[int | 
     """
     count = len(tf.nest.flatten(signature))
     own = inputs_of(model, signature)
-    return [tensor.shape[0] if tensor.shape else None for tensor in own] if len(own) == count else (
-        [None] * count
+    return (
+        [tensor.shape[0] if tensor.shape else None for tensor in own]
+        if len(own) == count
+        else ([None] * count)
     )
