@@ -66,7 +66,7 @@ extern "C" {
 #endif
 
 /* The version of this interface. */
-#define TF_LSTM_OPS_API_VERSION 2
+#define TF_LSTM_OPS_API_VERSION 1
 
 /* Codes; their values are those of TensorFlow's TF_Code. */
 enum {
@@ -144,7 +144,6 @@ TF_LSTM_OPS_API int32_t tf_lstm_ops_session_get_info(
 
 /* Sets `*data` and `*size` to the bytes of the session's file. They live as
  * long as the session: those of tf_lstm_ops_session_open_data are the caller's.
- * Since version 2.
  */
 TF_LSTM_OPS_API int32_t tf_lstm_ops_session_get_data(
     const tf_lstm_ops_session* session, const void** data, uint64_t* size,

@@ -94,14 +94,3 @@ def test_errors_name_the_argument(session: Session, wrong: object) -> None:
             compute(wrong)
     # The stream is free again.
     stream(np.zeros((2, layers.INPUTS)))
-
-
-def test_arrays_of_torch(session: Session, x: np.ndarray) -> None:
-    torch = pytest.importorskip("torch")
-    want = session(x)
-    tensor = torch.from_numpy(x)
-    for same in (tensor, tensor.double(), tensor.transpose(0, 2).contiguous().transpose(0, 2)):
-        check(session, same, want)
-    for wrong in (tensor.bfloat16(), tensor.clone().requires_grad_()):
-        with pytest.raises(ValueError, match="x must be an array on the CPU"):
-            session(wrong)

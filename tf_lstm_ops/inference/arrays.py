@@ -46,7 +46,7 @@ def _imported(name: str, value: Any) -> npt.NDArray[Any]:
         return np.from_dlpack(value) if is_only_dlpack else np.asarray(_readable(value))
     except Exception as error:  # each library raises errors of its own
         raise ValueError(
-            f"{name} must be an array of real numbers on the CPU that NumPy can read. {error}"
+            f"{name} must be an array on the CPU that NumPy can read. {error}"
         ) from error
 
 

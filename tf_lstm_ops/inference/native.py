@@ -8,7 +8,7 @@ import os
 import pathlib
 from typing import Any, NoReturn
 
-API_VERSION = 2
+API_VERSION = 1
 MAX_THREADS = 256
 
 _FILE = pathlib.Path(__file__).absolute().parent.parent / "_lib" / "libtf_lstm_ops_inference.so"

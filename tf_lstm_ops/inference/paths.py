@@ -43,8 +43,12 @@ def check_readable(name: str | bytes) -> None:
 
     Raises:
       OSError: the error of open, or the file is not a regular one.
+      ValueError: the file is empty.
     """
-    _check_regular(os.stat(name), name)
+    status = os.stat(name)
+    _check_regular(status, name)
+    if not status.st_size:
+        raise ValueError(f"{os.fsdecode(name)}: the file is empty")
     os.close(os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)))
 
 
