@@ -1,23 +1,25 @@
-// Tests of backends/cpu/kept_weights.h and simd/hash.h.
+// Tests of backends/cpu/kept_weights.h, hash_weights.h and simd/hash.h.
 #include "backends/cpu/kept_weights.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <thread>
-#include <unordered_set>
 #include <vector>
 
 #define TF_LSTM_OPS_SIMD simd_test
 #include "backends/cpu/simd/hash.h"
 #undef TF_LSTM_OPS_SIMD
+#include "backends/cpu/hash_weights.h"
 #include "harness.h"
 
 namespace tf_lstm_ops::cpu {
 namespace {
 
-constexpr WeightsKey kKey = {3, 4, 4, 0, 99};
+constexpr WeightsKey kKey = {3, 4, 4, 0, 99, 7};
 
 TEST(OneCallFillsPackedWeights) {
   KeptWeights kept;
@@ -145,61 +147,153 @@ TEST(WithoutWeightsThereIsNothingToUse) {
   none.Filled();
 }
 
-// Changes of an element that has `fraction` bits of fraction.
-template <class Bits>
-std::vector<Bits> Changed(Bits bits, int fraction) {
-  constexpr int kTop = 8 * sizeof(Bits) - 1;
-  const Bits one = 1;
-  return {bits ^ (one << kTop),            // sign
-          bits + (one << fraction),        // times two
-          bits - (one << fraction),        // half
-          bits ^ 1,                        // least significant bit
-          bits ^ (one << (fraction - 1)),  // highest bit of the fraction
-          0,
-          one << kTop};  // -0
+HashKey RandomKey(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  HashKey key;
+  for (uint32_t& word : key.words) word = static_cast<uint32_t>(random());
+  for (WeightsHash* points : {&key.block_points, &key.array_points}) {
+    for (uint64_t& point : *points) point = random() >> 3;
+  }
+  return key;
 }
 
-// All pairs of changes of two elements, and all single ones, give different
-// hashes: 109,000 of floats and 29,000 of doubles.
+// The definition, with the sums of NH in the order of the array.
+WeightsHash Expected(const std::vector<unsigned char>& bytes,
+                     const HashKey& key) {
+  __extension__ using Wide = unsigned __int128;
+  constexpr uint64_t kPrime = (uint64_t{1} << 61) - 1;
+  WeightsHash hash = {};
+  for (size_t block = 0; block < bytes.size(); block += HashKey::kBlockBytes) {
+    for (size_t k = 0; k < 2; ++k) {
+      const auto word = [&](size_t w) {
+        uint32_t value = 0;
+        for (size_t b = 0; b < 4; ++b) {
+          const size_t at = block + 4 * w + b;
+          value |= (at < bytes.size() ? uint32_t{bytes[at]} : 0) << 8 * b;
+        }
+        return value + key.words[w + k * HashKey::kShift / 4];
+      };
+      uint64_t sum = 0;
+      const size_t size = std::min(HashKey::kBlockBytes, bytes.size() - block);
+      const size_t words = (size + HashKey::kShift - 1) / HashKey::kShift *
+                           (HashKey::kShift / 4);
+      for (size_t w = 0; w < words; w += 2) {
+        sum += uint64_t{word(w)} * word(w + 1);
+      }
+      for (const uint64_t half : {sum >> 32, sum & 0xffffffff}) {
+        hash[k] = static_cast<uint64_t>(static_cast<Wide>(hash[k] + half) *
+                                        key.block_points[k] % kPrime);
+      }
+    }
+  }
+  return hash;
+}
+
+TEST(TheHashIsThatOfItsDefinition) {
+  constexpr uint64_t kPrime = (uint64_t{1} << 61) - 1;
+  const HashKey key = RandomKey(1);
+  std::mt19937 random(2);
+  for (const size_t size :
+       {0, 1, 3, 4, 63, 64, 65, 4095, 4096, 4097, 4160, 8192, 12345}) {
+    std::vector<unsigned char> bytes(size);
+    for (auto& byte : bytes) byte = static_cast<unsigned char>(random());
+    WeightsHash hash = simd_test::HashBytes(bytes.data(), size, key);
+    for (uint64_t& value : hash) value %= kPrime;  // a number of this residue
+    CHECK_EQ(hash == Expected(bytes, key), true);
+  }
+}
+
+// Changes of an element that has `fraction` bits of fraction.
+template <class Bits>
+Bits Changed(Bits bits, int fraction, std::mt19937_64& random) {
+  constexpr int kTop = 8 * sizeof(Bits) - 1;
+  const Bits one = 1;
+  switch (random() % 8) {
+    case 0:
+      return bits ^ one << kTop;  // sign
+    case 1:
+      return bits + (one << fraction);  // times two
+    case 2:
+      return bits - (one << fraction);  // half
+    case 3:
+      return bits ^ 1;  // least significant bit
+    case 4:
+      return bits ^ one << (fraction - 1);  // highest of the fraction
+    case 5:
+      return bits ^ one << random() % (kTop + 1);
+    case 6:
+      return 0;
+    default:
+      return static_cast<Bits>(random());
+  }
+}
+
+// Random changes of up to six neighbouring or distant elements, or two elements
+// that change places, give other hashes.
 template <class Bits, class Number>
-void CheckPairs(int fraction) {
-  constexpr size_t kCount = 256 / sizeof(Bits) + 3;  // steps, and a rest
-  std::mt19937 random(5);
+void CheckChanges(int fraction, int calls) {
+  constexpr size_t kCount = 512 / sizeof(Bits) + 3;  // a rest, too
+  const HashKey key = RandomKey(3);
+  std::mt19937_64 random(5);
   std::normal_distribution<double> normal;
   std::vector<Bits> weights(kCount);
   for (Bits& bits : weights) {
     const auto number = static_cast<Number>(normal(random));
     std::memcpy(&bits, &number, sizeof bits);
   }
-  std::unordered_set<uint64_t> hashes;
-  size_t calls = 0;
-  const auto add = [&] {
-    hashes.insert(simd_test::HashBytes(weights.data(), kCount * sizeof(Bits)));
-    ++calls;
+  const auto hash = [&](const std::vector<Bits>& of) {
+    return simd_test::HashBytes(of.data(), kCount * sizeof(Bits), key);
   };
-  add();
-  for (size_t a = 0; a < kCount; ++a) {
-    const Bits before_a = weights[a];
-    for (const Bits changed_a : Changed(before_a, fraction)) {
-      weights[a] = changed_a;
-      add();
-      for (size_t b = 0; b < a; ++b) {
-        const Bits before_b = weights[b];
-        for (const Bits changed_b : Changed(before_b, fraction)) {
-          weights[b] = changed_b;
-          add();
-        }
-        weights[b] = before_b;
-      }
+  const WeightsHash before = hash(weights);
+  std::vector<Bits> changed = weights;
+  int equal = 0;
+  for (int call = 0; call < calls; ++call) {
+    size_t at[6];
+    const size_t count = 1 + random() % 6;
+    for (size_t k = 0; k < count; ++k) {
+      at[k] = k && random() % 2 ? (at[k - 1] + 1) % kCount : random() % kCount;
+      changed[at[k]] = Changed(changed[at[k]], fraction, random);
     }
-    weights[a] = before_a;
+    if (random() % 8 == 0) std::swap(changed[at[0]], changed[at[count - 1]]);
+    equal += changed != weights && hash(changed) == before;
+    for (size_t k = 0; k < count; ++k) changed[at[k]] = weights[at[k]];
   }
-  CHECK_EQ(hashes.size(), calls);
+  CHECK_EQ(equal, 0);
 }
 
-TEST(ChangesOfTwoElementsDoNotCancel) {
-  CheckPairs<uint32_t, float>(23);
-  CheckPairs<uint64_t, double>(52);
+TEST(SparseChangesDoNotCancel) {
+  // 10^7 in the slow test of test_core.py.
+  const char* calls = std::getenv("TF_LSTM_OPS_HASH_CALLS");
+  const int count = calls ? std::atoi(calls) : 100000;
+  CheckChanges<uint32_t, float>(23, count);
+  CheckChanges<uint64_t, double>(52, count);
+}
+
+// Blocks, items of threads and arrays that change places have other hashes.
+TEST(PartsThatChangePlaces) {
+  constexpr size_t kPart = 128 << 10;
+  std::mt19937 random(7);
+  std::vector<uint32_t> weights(4 * kPart / 4);
+  for (uint32_t& word : weights) word = static_cast<uint32_t>(random());
+  const auto hash = [&] {
+    const WeightBytes arrays[] = {{weights.data(), 3 * kPart},
+                                  {&weights[3 * kPart / 4], kPart}};
+    return HashWeights(arrays, 2, 1);
+  };
+  const WeightsHash before = hash();
+  CHECK_EQ(hash() == before, true);
+  for (const size_t bytes : {size_t{4}, size_t{64}, HashKey::kBlockBytes}) {
+    for (const size_t a : {size_t{0}, kPart, 2 * kPart}) {
+      for (const size_t b : {kPart - bytes, kPart + HashKey::kBlockBytes,
+                             3 * kPart, 4 * kPart - bytes}) {
+        auto* first = &weights[a / 4];
+        std::swap_ranges(first, first + bytes / 4, &weights[b / 4]);
+        CHECK_EQ(hash() == before, false);
+        std::swap_ranges(first, first + bytes / 4, &weights[b / 4]);
+      }
+    }
+  }
+  CHECK_EQ(hash() == before, true);
 }
 
 }  // namespace

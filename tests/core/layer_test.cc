@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "backends/cpu/training_engine.h"
+#define TF_LSTM_OPS_SIMD simd_test
+#include "backends/cpu/simd/hash.h"
+#undef TF_LSTM_OPS_SIMD
 #include "harness.h"
 
 namespace tf_lstm_ops {
@@ -28,7 +31,12 @@ const TrainingEngine kRecorder = [] {
   };
   return engine;
 }();
-const InstructionSet kSet = {"recorder", nullptr};
+const Engine kEngine = [] {
+  Engine engine = {};
+  engine.hash = &simd_test::HashBytes;
+  return engine;
+}();
+const InstructionSet kSet = {"recorder", &kEngine};
 const TrainingSet kTrainingSet = {&kRecorder, nullptr};
 
 }  // namespace

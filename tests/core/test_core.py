@@ -78,6 +78,12 @@ def test_core(program: Path, name: str) -> None:
 
 
 @pytest.mark.slow
+def test_many_sparse_changes_of_weights(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_LSTM_OPS_HASH_CALLS", str(10**7))
+    run(program, "SparseChangesDoNotCancel")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
 def test_core_under_sanitizers(tmp_path: Path, sanitizer: str) -> None:
     program = tmp_path / "core_test"

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/call_memory.h"
 #include "backends/cpu/kept_weights.h"
+#include "backends/cpu/weights_hash.h"
 #include "core/float16.h"
 #include "core/layer_direction.h"
 #include "core/packed_sequence.h"
@@ -39,12 +40,6 @@ bool RunsSideBySide(const RnnConfig& config, int64_t element_bytes,
 template <class T>
 bool PacksPairs(const EngineForward<T>& layer);
 }  // namespace cpu
-
-// Adds a value to a hash, a bijection of each.
-inline uint64_t MixHash(uint64_t hash, uint64_t value) {
-  const uint64_t product = (hash ^ value) * 0x9E3779B97F4A7C15;  // golden ratio
-  return product ^ product >> 32;  // a product keeps the highest bit's place
-}
 
 // Runs `count` layer directions side by side; `count` is 1 or kMaxTogether.
 // kept[k] may be set if packs_weights holds for layers[k]. If it is filled, the
@@ -118,8 +113,9 @@ struct Engine {
   // y = x W + bias of `rows` rows.
   void (*run_product)(const PackedProduct& product, const float* x,
                       int64_t rows, float* y);
-  // A hash of `size` bytes; see hash.h.
-  uint64_t (*hash)(const void* data, size_t size);
+  // A hash of `size` bytes.
+  cpu::WeightsHash (*hash)(const void* data, size_t size,
+                           const cpu::HashKey& key);
   // y[k] = f(x[k]) for n elements. Tests measure the errors.
   void (*sigmoid)(const float* x, float* y, int64_t n);
   void (*tanh)(const float* x, float* y, int64_t n);

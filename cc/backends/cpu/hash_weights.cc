@@ -1,6 +1,7 @@
 #include "backends/cpu/hash_weights.h"
 
 #include <algorithm>
+#include <random>
 #include <vector>
 
 #include "backends/cpu/cost.h"
@@ -14,9 +15,23 @@ namespace {
 // it takes to hand out an item.
 constexpr size_t kItemBytes = 128 << 10;
 
+// A key of the process. Python and C cannot read it.
+HashKey MakeKey() {
+  std::random_device device;
+  std::seed_seq seed{device(), device(), device(), device(),
+                     device(), device(), device(), device()};
+  std::mt19937_64 random(seed);
+  HashKey key;
+  for (uint32_t& word : key.words) word = static_cast<uint32_t>(random());
+  for (WeightsHash* points : {&key.block_points, &key.array_points}) {
+    for (uint64_t& point : *points) point = random() >> 3;
+  }
+  return key;
+}
+
 }  // namespace
 
-uint64_t HashWeights(const WeightBytes* arrays, int count, int threads) {
+WeightsHash HashWeights(const WeightBytes* arrays, int count, int threads) {
   std::vector<WeightBytes> items;
   for (int k = 0; k < count; ++k) {
     for (size_t at = 0; at < arrays[k].size; at += kItemBytes) {
@@ -24,7 +39,8 @@ uint64_t HashWeights(const WeightBytes* arrays, int count, int threads) {
                        std::min(kItemBytes, arrays[k].size - at)});
     }
   }
-  std::vector<uint64_t> hashes(items.size());
+  static const HashKey key = MakeKey();
+  std::vector<WeightsHash> hashes(items.size());
   const Engine& engine = *SelectedInstructionSet().engine;
   const auto size = static_cast<int64_t>(items.size());
   const Rates rates;
@@ -32,10 +48,14 @@ uint64_t HashWeights(const WeightBytes* arrays, int count, int threads) {
                       (rates.near_byte + rates.far_byte);
   RunItems(size, ThreadsOfPhase(rates, time, size, threads),
            [&](int64_t k, int) {
-             hashes[k] = engine.hash(items[k].data, items[k].size);
+             hashes[k] = engine.hash(items[k].data, items[k].size, key);
            });
-  uint64_t hash = 0;
-  for (const uint64_t of_item : hashes) hash = MixHash(hash, of_item);
+  WeightsHash hash = {};
+  for (const WeightsHash& of_item : hashes) {
+    for (size_t k = 0; k < hash.size(); ++k) {
+      hash[k] = AddToPolynomial(hash[k], of_item[k], key.array_points[k]);
+    }
+  }
   return hash;
 }
 

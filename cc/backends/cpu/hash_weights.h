@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/weights_hash.h"
+
 namespace tf_lstm_ops::cpu {
 
 // An array of weights without gaps.
@@ -13,12 +15,11 @@ struct WeightBytes {
   size_t size;
 };
 
-// Returns a hash of all bytes of the arrays. The hash differs if one element
-// differs. Other arrays of the same sizes have the same hash with a probability
-// of 2^-64, unless they are made for it: the hash has no secret. It does not
-// depend on `threads`, the largest number of threads to use. Throws
-// std::bad_alloc.
-uint64_t HashWeights(const WeightBytes* arrays, int count, int threads);
+// Returns a hash of all bytes of the arrays. Other arrays of the same sizes
+// have the same hash with a probability of 2^-64, whatever they are: its key is
+// drawn for the process. It does not depend on `threads`, the largest number of
+// threads to use. Throws std::bad_alloc.
+WeightsHash HashWeights(const WeightBytes* arrays, int count, int threads);
 
 }  // namespace tf_lstm_ops::cpu
 

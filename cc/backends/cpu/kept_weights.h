@@ -60,8 +60,8 @@ class PackedWeightsUse {
 };
 
 // What weights are known by: their sizes I, H, P, whether they are packed as
-// pairs for a few rows, and a hash of their bytes.
-using WeightsKey = std::array<uint64_t, 5>;
+// pairs for a few rows, and the hashes of their bytes.
+using WeightsKey = std::array<uint64_t, 6>;
 
 // The packed weights of the last keys. There are several because TensorFlow
 // runs equal eager layers, which differ in their weights only, by one kernel.

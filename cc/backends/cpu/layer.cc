@@ -82,10 +82,10 @@ WeightsKey KeyOf(const EngineForward<T>& args, int threads) {
       BytesOf(args.weights.input, input * gates),
       BytesOf(args.weights.recurrent, hidden * gates),
       BytesOf(args.weights.projection, cell * hidden)};
-  const uint64_t hash =
+  const WeightsHash hash =
       HashWeights(arrays, static_cast<int>(std::size(arrays)), threads);
   return {static_cast<uint64_t>(input), static_cast<uint64_t>(cell),
-          static_cast<uint64_t>(hidden), PacksPairs(args), hash};
+          static_cast<uint64_t>(hidden), PacksPairs(args), hash[0], hash[1]};
 }
 
 // Runs `count` layer directions. kept[k] keeps the weights of layers[k].
