@@ -38,6 +38,7 @@ FUNCTIONS = {
     "session_open": [c_char_p, POINTER(Options), POINTER(c_void_p), _ERROR],
     "session_open_data": [c_void_p, c_uint64, POINTER(Options), POINTER(c_void_p), _ERROR],
     "session_get_info": [c_void_p, POINTER(Info), _ERROR],
+    "session_get_data": [c_void_p, POINTER(c_void_p), POINTER(c_uint64), _ERROR],
     "session_run": [c_void_p, c_int64, c_int64, _FLOATS, c_void_p, _FLOATS, c_int64, _ERROR],
     "stream_open": [c_void_p, c_int64, POINTER(c_void_p), _ERROR],
     "stream_run": [c_void_p, c_int64, _FLOATS, c_int64, _FLOATS, c_int64, _ERROR],
@@ -120,6 +121,13 @@ class Session:
         info = Info(struct_size=ctypes.sizeof(Info))
         call(self.library, "session_get_info", self.handle, byref(info))
         return info
+
+    @property
+    def content(self) -> bytes:
+        """The bytes of the file."""
+        data, size = c_void_p(), c_uint64()
+        call(self.library, "session_get_data", self.handle, byref(data), byref(size))
+        return ctypes.string_at(data, size.value)
 
     def __call__(self, x: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         x = np.ascontiguousarray(x, np.float32)

@@ -2,7 +2,7 @@
 
 import ctypes
 import struct
-from ctypes import byref, c_void_p
+from ctypes import byref, c_uint64, c_void_p
 
 import numpy as np
 import pytest
@@ -264,6 +264,9 @@ def test_null_arguments(library, session):
         ("data is null", "session_open_data", None, 64, None, byref(handle)),
         ("session is null", "session_get_info", null, byref(c.Info(64))),
         ("info is null", "session_get_info", session.handle, None),
+        ("session is null", "session_get_data", null, byref(c_void_p()), byref(c_uint64())),
+        ("data is null", "session_get_data", session.handle, None, byref(c_uint64())),
+        ("size is null", "session_get_data", session.handle, byref(c_void_p()), None),
         ("session is null", "session_run", null, 1, 1, size, None, size, 1),
         ("x is null", "session_run", session.handle, 1, 1, None, None, size, 7),
         ("y is null", "session_run", session.handle, 1, 1, size, None, None, 7),

@@ -1,13 +1,15 @@
 """Paths and files of sessions: names, replaced files, errors that name the file."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from session import c_library as c
-from session import layers, native_program
+from session import layers, native_program, special_files
 from tf_lstm_ops.inference import Session
 
 X = np.ones((2, 3, layers.INPUTS), np.float32)
@@ -76,3 +78,56 @@ def test_a_read_only_file(session: Session, tmp_path: Path) -> None:
     path.chmod(0o400)
     np.testing.assert_array_equal(Session.load(path)(X), session(X))
     np.testing.assert_array_equal(c.Session(c.load(c.path()), path)(X), session(X))
+
+
+@pytest.mark.parametrize("kind", special_files.KINDS)
+def test_no_regular_file_in_c(tmp_path: Path, kind: str) -> None:
+    library = c.load(c.path())
+    with special_files.made(kind, tmp_path) as path:
+        link = tmp_path / "link"
+        link.symlink_to(path)
+        for name in (path, link):
+            with pytest.raises(c.CallError, match=f"not a regular file: {name}") as caught:
+                c.Session(library, name)
+            assert caught.value.code == c.NOT_FOUND
+
+
+IN_PYTHON = """
+from tf_lstm_ops.inference import Session
+Session.load(sys.argv[1])
+"""
+IN_C = """
+from session import c_library as c
+c.Session(c.load(c.path()), sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("program", [IN_PYTHON, IN_C], ids=["python", "c"])
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFO")
+def test_a_fifo_without_a_writer(tmp_path: Path, program: str) -> None:
+    """To open it would wait for ever."""
+    os.mkfifo(tmp_path / "fifo")
+    start = f"import sys\nsys.path[:0] = {sys.path!r}\nsys.modules['tensorflow'] = None\n"
+    command = [sys.executable, "-c", start + program, str(tmp_path / "fifo")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "ot a regular file" in done.stderr
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts Linux's descriptors")
+def test_no_descriptor_stays_open(session: Session, tmp_path: Path) -> None:
+    path = tmp_path / "lstm.bin"
+    before = os.listdir("/proc/self/fd")
+    sessions = [Session.load(path, threads=k % 2 + 1) for k in range(20)]
+    streams = [each.stream() for each in sessions]
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+    sessions[-1].save(path)
+    np.testing.assert_array_equal(sessions[0](X), session(X))
+    assert len(streams) == 20
+
+
+def test_the_bytes_of_a_session(tmp_path: Path) -> None:
+    """In C, of a path and of data."""
+    path = native_program.write(tmp_path, "grus of 256")
+    library, content = c.load(c.path()), path.read_bytes()
+    of_path, of_data = c.Session(library, path), c.Session(library, content)
+    assert of_path.content == of_data.content == content

@@ -155,13 +155,13 @@ def test_parameters_and_subclasses(session: Session, x: np.ndarray, torch: Modul
 
     class Doubles(torch.Tensor):
         @classmethod
-        def __torch_function__(cls, func, types, args=(), kwargs=None):  # noqa: ANN001, ANN206
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
             result = super().__torch_function__(func, types, args, kwargs)
             return 2 * np.asarray(result) if func is torch.Tensor.__array__ else result
 
     class Refuses(torch.Tensor):
         @classmethod
-        def __torch_function__(cls, func, types, args=(), kwargs=None):  # noqa: ANN001, ANN206
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
             raise RuntimeError("none of its data")
 
     tensor = torch.from_numpy(x)

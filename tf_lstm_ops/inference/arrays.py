@@ -54,8 +54,9 @@ def _readable(value: Any) -> Any:
     """A tensor of PyTorch or TensorFlow as NumPy can read it; other values as they are."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        if torch._is_functional_tensor(value):
-            raise ValueError("A tensor inside of torch.func.functionalize has no memory.")
+        if value.layout is torch.strided and value.numel() and not value.data_ptr():
+            # On the device meta, or inside of torch.func.functionalize, which NumPy does not see.
+            raise ValueError("The tensor has no memory.")
         if value.is_floating_point() and value.dtype not in (torch.float32, torch.float64):
             return value.to(torch.float32)  # NumPy has no bfloat16
         return value.resolve_neg()

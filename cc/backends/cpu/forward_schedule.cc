@@ -33,9 +33,10 @@ int64_t ChunkBytes(const Caches& caches, int threads) {
   return Min(caches.l2 / 2 * threads, Max(caches.shared / 2, caches.l2));
 }
 
-int64_t ChunkRows(const ForwardSchedule::Problem& problem, int threads) {
-  return Max(Max(problem.rows.batch, ForwardSchedule::kBandRows),
-             ChunkBytes(problem.caches, threads) / problem.z_bytes);
+int64_t ChunkRows(int64_t batch, const Caches& caches, int64_t z_bytes,
+                  int threads) {
+  return Max(Max(batch, ForwardSchedule::kBandRows),
+             ChunkBytes(caches, threads) / z_bytes);
 }
 
 // The least number of slices of a layer direction that gives all threads as

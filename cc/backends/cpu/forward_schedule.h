@@ -92,6 +92,9 @@ class ForwardSchedule {
   // is still in the cache when it is read. Chunk c holds the steps whose first
   // packed row is in [c, c + 1) * chunk rows.
   int64_t MaxChunkRows() const;  // packed rows
+  // The most that MaxChunkRows() returns for so many threads, and no more rows
+  // and steps.
+  int64_t MostChunkRows(int threads) const;
   // The offset of a step's first packed row from that of its chunk, c * chunk
   // rows.
   int64_t InChunk(int64_t step) const;
@@ -124,6 +127,8 @@ class ForwardSchedule {
   const Work second_work_;  // of a step with two phases
   const int64_t units_, hidden_;
   const int64_t slices_, slice_rows_, chunk_rows_, group_, packing_group_;
+  const Caches caches_;
+  const int64_t z_bytes_;
 };
 
 }  // namespace tf_lstm_ops::cpu

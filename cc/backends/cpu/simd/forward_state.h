@@ -174,7 +174,7 @@ struct Forward {
   ForwardRows<T> RowsOf(int64_t step, int64_t slice, int thread) const {
     return {schedule.SliceBegin(slice, step),
             schedule.SliceBegin(slice + 1, step),
-            shape.reduces_rows ? slice_z + thread * SliceZSize() : nullptr,
+            shape.reduces_rows ? slice_z + thread * SliceZSize(schedule.slice_rows()) : nullptr,
             DroppedX(thread)};
   }
   // The thread's memory for kBandRows rows of x after dropout, or null.
@@ -211,10 +211,21 @@ struct Forward {
   }
   // Assigns the arrays in scratch memory for `threads` threads.
   void Place(Scratch<T>* scratch, int threads) {
+    Place(scratch, threads, schedule.MaxChunkRows(), schedule.slice_rows());
+  }
+  // Counts the memory that suffices for passes of as many threads, and of no
+  // more rows and steps, whatever their schedules are.
+  int64_t MostScratch(int threads) {
+    Scratch<T> size(nullptr);
+    Place(&size, threads, schedule.MostChunkRows(threads), Min(batch, kBandRows));
+    return size.used();
+  }
+  void Place(Scratch<T>* scratch, int threads, int64_t chunk_rows,
+             int64_t slice_rows) {
     if (!keeps_weights) PlaceWeights(scratch);
     if (!packs_weights()) single_step.Place(scratch, threads);
-    z = scratch->Take(schedule.MaxChunkRows() * z_row());
-    slice_z = scratch->Take(threads * SliceZSize());
+    z = scratch->Take(chunk_rows * z_row());
+    slice_z = scratch->Take(threads * SliceZSize(slice_rows));
     state = args.final_c.data ? args.final_c.data
             : shape.has_state ? scratch->Take(batch * cell_size)
                               : nullptr;
@@ -262,8 +273,8 @@ struct Forward {
   using Regime = ForwardSchedule::Regime;
 
   // With slices, a cell that reduces rows has a z for each thread.
-  int64_t SliceZSize() const {
-    return shape.reduces_rows ? schedule.slice_rows() * z_row() : 0;
+  int64_t SliceZSize(int64_t slice_rows) const {
+    return shape.reduces_rows ? slice_rows * z_row() : 0;
   }
   int64_t DroppedXSize() const {
     return args.input_dropout.data
