@@ -1,4 +1,4 @@
-"""``model.export`` in the formats "onnx" and "litert", with layers of ours in place of stock ones."""
+"""``model.export`` in the formats "onnx" and "litert", of models with layers of ours."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +29,7 @@ class Own(keras.Model):
         super().__init__(name="own")
         self.layer = LSTM(UNITS)
 
-    def build(self, *shapes: Any) -> None:
+    def build(self, x_shape: Any, y_shape: Any) -> None:
         self.built = True
 
     def call(self, x: Any, y: Any) -> Any:
@@ -166,7 +166,7 @@ def test_litert_has_the_fused_op_where_the_batch_size_is_known(tmp_path: Path, c
         {"target_spec": {"supported_ops": [WHOLE], "supported_types": [tf.float16]}},
         {
             "optimizations": [tf.lite.Optimize.DEFAULT],
-            "representative_dataset": lambda: [[np.ones([1, T, INPUTS], "float32")]],
+            "representative_dataset": lambda: [[x[None]] for x in examples(sequential(), 8)[0]],
             "experimental_new_quantizer": True,
         },
     ],

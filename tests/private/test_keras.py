@@ -302,7 +302,10 @@ def test_export_modules(name: str, suffix: str, tmp_path) -> None:
     if tuple(map(int, keras.__version__.split(".")[:2])) < (3, 15):  # not all have all formats
         pytest.importorskip(module)
     importlib.import_module(module)
-    model = keras.Sequential([keras.Input([3, 4]), LSTM(2)])
+    layer = LSTM(2)  # which the model does not know, so Keras traces the model
+    layer(X)
+    hidden = keras.layers.Lambda(lambda x: layer(x), output_shape=(2,))
+    model = keras.Sequential([keras.Input([3, 4]), hidden])
     model(X)
     with pytest.raises((ValueError, ImportError), match=r"Call tf_lstm_ops\.export|openvino"):
         model.export(str(tmp_path / f"model.{suffix}"), format=name)

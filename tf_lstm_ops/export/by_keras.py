@@ -5,12 +5,14 @@ The arguments are those of Keras' own functions, which cannot write the fused op
 
 from __future__ import annotations
 
+import itertools
 import os
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tf_lstm_ops import _keras_private
@@ -23,6 +25,8 @@ from tf_lstm_ops.export.lite.trace import Traced, trace
 from tf_lstm_ops.export.onnx import onnx as write_onnx
 from tf_lstm_ops.export.signature import signature
 from tf_lstm_ops.export.tflite import describe, write_checked
+
+_SAMPLES = 4  # of representative_dataset, on which a file is checked
 
 
 def onnx(
@@ -116,17 +120,30 @@ def _written(
     quantize: str | None,
     options: dict[str, Any],
 ) -> dict[str, Difference]:
-    """The difference of each output of the file, which is checked unless its inputs are quantised."""
+    """The difference of each output of the file, which is checked if its types are the model's."""
     others = sorted({"inference_input_type", "inference_output_type"} & options.keys())
     if not others:
-        return write_checked(content, path, model, traced, check.random_batches(traced), quantize)
+        return write_checked(content, path, model, traced, _batches(traced, options), quantize)
     with files.checked(path, content):
         pass
     warnings.warn(
-        f"the file {path} was not compared with the model: {', '.join(others)} gives it other types",
+        f"{path} was not compared with the model: {', '.join(others)} gives it other types",
         stacklevel=4,
     )
     return {}
+
+
+def _batches(traced: Traced, options: dict[str, Any]) -> list[check.Values]:
+    """Inputs for the check: the first of representative_dataset, else random ones."""
+    samples = options.get("representative_dataset")
+    if samples is None:
+        return check.random_batches(traced)
+    batches = []
+    for sample in itertools.islice(samples(), _SAMPLES):
+        given = sample[1] if isinstance(sample, tuple) else sample  # the name of the signature
+        named = given if isinstance(given, dict) else dict(zip(traced.inputs, given, strict=True))
+        batches.append({name: np.asarray(named[name]) for name in traced.inputs})
+    return batches
 
 
 def _say_saved(filepath: str | os.PathLike[str], verbose: bool | None) -> None:
