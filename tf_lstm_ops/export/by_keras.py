@@ -136,6 +136,7 @@ def _written(
 def _batches(traced: Traced, options: dict[str, Any]) -> list[check.Values]:
     """Inputs for the check: the first of representative_dataset, else random ones."""
     samples = options.get("representative_dataset")
+    samples = getattr(samples, "input_gen", samples)  # tf.lite.RepresentativeDataset
     if samples is None:
         return check.random_batches(traced)
     batches = []
