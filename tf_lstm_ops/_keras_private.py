@@ -9,7 +9,9 @@ it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+import functools
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 # Methods of Keras' classes that our classes override and that Keras calls. Keras 3.17 could call
@@ -27,6 +29,8 @@ OVERRIDDEN: dict[str, tuple[str, tuple[str, ...]]] = {
 
 # An attribute that a class of ours computes and that Keras reads: whether XLA may compile a layer.
 COMPUTED = {"fused.FusedRNN": "supports_jit"}
+
+_REPLACED = "_tf_lstm_ops_replaced"  # the mark of a function that replaces one of Keras
 
 # The modules whose functions trace a model for model.export, by its format.
 EXPORT_MODULES = {
@@ -107,6 +111,73 @@ def input_signature(model: Any) -> Any:
     from keras.src.export import export_utils
 
     return export_utils.get_input_signature(model)
+
+
+def replace_exports(
+    replacements: Mapping[str, Callable[..., None]], is_replaced: Callable[[Any], bool]
+) -> None:
+    """Makes ``model.export`` call other functions for some models. A second call changes nothing.
+
+    Args:
+      replacements: functions of the arguments of Keras' own function, by the format in
+        EXPORT_MODULES. A format that this Keras does not have is passed over.
+      is_replaced: whether a model is one of these; others are exported by Keras.
+    """
+    from keras.src import export
+
+    for form, function in replacements.items():
+        name = f"export_{form}"
+        original = getattr(export, name, None)
+        if original is None or hasattr(original, _REPLACED):
+            continue
+
+        def chosen(
+            model: Any,
+            *args: Any,
+            _original: Callable[..., None] = original,
+            _function: Callable[..., None] = function,
+            **kwargs: Any,
+        ) -> None:
+            (_function if is_replaced(model) else _original)(model, *args, **kwargs)
+
+        functools.update_wrapper(chosen, original)
+        setattr(chosen, _REPLACED, True)
+        for module in export, importlib.import_module(EXPORT_MODULES[form]):
+            setattr(module, name, chosen)
+
+
+def specs_of_export(signature: Any) -> Any:
+    """An argument input_signature of ``model.export`` as TensorFlow's specs.
+
+    Args:
+      signature: a structure of ``keras.InputSpec``, ``tf.TensorSpec``, symbolic and other tensors.
+
+    Returns:
+      The structure with ``tf.TensorSpec``; the batch size of a tensor is open.
+
+    Raises:
+      TypeError: a part of the structure is none of these.
+      ValueError: a spec lacks its shape or type.
+    """
+    import keras
+    from keras.src.export import export_utils
+
+    return keras.tree.map_structure(export_utils.make_tf_tensor_spec, signature)
+
+
+def configure_lite(converter: Any, options: dict[str, Any]) -> None:
+    """Sets attributes of a ``tf.lite.TFLiteConverter`` as ``model.export`` does.
+
+    Args:
+      converter: the converter.
+      options: the further arguments of ``model.export``; target_spec may be a dict.
+
+    Raises:
+      ValueError: the converter has no such attribute.
+    """
+    from keras.src.export.litert import LiteRTExporter
+
+    LiteRTExporter(None, **options)._apply_converter_kwargs(converter)
 
 
 def compile_arguments(layer: Any) -> dict[str, Any] | None:

@@ -102,3 +102,40 @@ def test_second_derivatives_of_a_loaded_file(
             second_order(loaded.serve, x)
     else:
         assert_close(second_order(loaded.serve, x), second_order(model, x))
+
+
+def jacobian(function: Any, x: tf.Tensor, by_row: bool, use_pfor: bool) -> tf.Tensor:
+    with tf.GradientTape(persistent=not use_pfor) as tape:
+        tape.watch(x)
+        y = function(x)
+    compute = tape.batch_jacobian if by_row else tape.jacobian
+    return compute(y, x, experimental_use_pfor=use_pfor)
+
+
+@pytest.mark.parametrize("by_row", [False, pytest.param(True, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("fused", "portable"),
+        *(pytest.param(k, marks=pytest.mark.full) for k in LOOPS_OF_KERAS),
+    ],
+)
+def test_jacobians_of_a_loaded_file(
+    kind: str, by_row: bool, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """By TensorFlow's default of the fused op only; of a portable file without pfor."""
+    model, loaded = saved(kind, tmp_path / "saved")
+    x = example(rng)
+    wanted = jacobian(model, x, by_row, True)
+    if kind == "fused":
+        assert_close(jacobian(loaded.serve, x, by_row, True), wanted)
+    else:
+        with pytest.raises(ValueError, match="disabled by setting experimental_use_pfor to False"):
+            jacobian(loaded.serve, x, by_row, True)
+    traced = tf.function(lambda x: jacobian(loaded.serve, x, by_row, False))
+    for function in traced, lambda x: jacobian(loaded.serve, x, by_row, False):
+        if kind in LOOPS_OF_KERAS:
+            with pytest.raises(ValueError, match="without handle data"):
+                function(x)
+        else:
+            assert_close(function(x), wanted)

@@ -119,6 +119,44 @@ def test_input_signature(nested: keras.Model) -> None:
         _keras_private.input_signature(keras.Sequential([layers.LSTM(2)]))
 
 
+def test_replace_exports(nested: keras.Model, tmp_path, monkeypatch) -> None:
+    """``model.export`` calls the function; a second replacement has no effect."""
+    for name in "export_onnx", "export_litert":
+        for module in "keras.src.export", f"keras.src.export.{name[7:]}":
+            module = importlib.import_module(module)
+            monkeypatch.setattr(module, name, getattr(module, name).__wrapped__)
+    calls = []
+
+    def noted(model, filepath, verbose=None, input_signature=None, **kwargs):
+        calls.append((model, filepath, verbose, input_signature, kwargs))
+
+    for function in noted, None:
+        forms = {"onnx": function, "litert": function}
+        _keras_private.replace_exports(forms, lambda model: model is nested)
+    for form in "onnx", "litert":
+        nested.export("a.tflite", form, False, input_signature=[1], option=2)
+    assert calls == [(nested, "a.tflite", False, [1], {"option": 2})] * 2
+    with pytest.raises(ValueError, match="tflite"):  # of Keras
+        keras.Sequential([keras.Input([2]), layers.Dense(1)]).export("a.txt", "litert")
+
+
+def test_specs_of_export() -> None:
+    specs = [keras.InputSpec(shape=(2, 3), dtype="int32", name="a"), np.ones([2, 3], "float32")]
+    a, b = _keras_private.specs_of_export([specs[0], keras.ops.convert_to_tensor(specs[1])])
+    assert (a.shape, a.dtype.name, a.name) == ((2, 3), "int32", "a")
+    assert (b.shape.as_list(), b.dtype.name) == ([None, 3], "float32")
+    with pytest.raises(TypeError):
+        _keras_private.specs_of_export([1])
+
+
+def test_configure_lite() -> None:
+    converter = type("Converter", (), {"target_spec": type("Spec", (), {"types": 0})(), "a": 0})()
+    _keras_private.configure_lite(converter, {"a": 1, "target_spec": {"types": 2}})
+    assert (converter.a, converter.target_spec.types) == (1, 2)
+    with pytest.raises(ValueError, match="'b'"):
+        _keras_private.configure_lite(converter, {"b": 1})
+
+
 def test_compile_arguments(nested: keras.Model) -> None:
     assert _keras_private.compile_arguments(nested) is None
     assert _keras_private.compile_arguments(nested.get_layer("last")) is None
@@ -274,7 +312,10 @@ def test_export_modules(name: str, suffix: str, tmp_path) -> None:
     if tuple(map(int, keras.__version__.split(".")[:2])) < (3, 15):  # not all have all formats
         pytest.importorskip(module)
     importlib.import_module(module)
-    model = keras.Sequential([keras.Input([3, 4]), LSTM(2)])
+    layer = LSTM(2)  # which the model does not know, so Keras traces the model
+    layer(X)
+    hidden = keras.layers.Lambda(lambda x: layer(x), output_shape=(2,))
+    model = keras.Sequential([keras.Input([3, 4]), hidden])
     model(X)
     with pytest.raises((ValueError, ImportError), match=r"Call tf_lstm_ops\.export|openvino"):
         model.export(str(tmp_path / f"model.{suffix}"), format=name)

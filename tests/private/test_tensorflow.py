@@ -269,3 +269,22 @@ def test_tensorflow_without_lite(monkeypatch) -> None:
     with pytest.raises(ImportError, match=r"TensorFlow 2\.99\.0 does not have(.|\n)*pip install"):
         _tf_private.lite()
     assert _tf_private.lite_interpreter() is None
+
+
+# Traced functions.
+
+
+def test_arguments_and_captured_resources() -> None:
+    """Values that a function captures are no arguments; variables have values, tables have none."""
+    tensor, variable = tf.constant(2.0), tf.Variable(3.0)
+    table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, 0)
+
+    @tf.function(input_signature=[tf.TensorSpec([], name="x"), tf.TensorSpec([], tf.string)])
+    def read(x, word):
+        return x * tensor * variable, table.lookup(word)
+
+    function = read.get_concrete_function()
+    names = [argument.op.name for argument in _tf_private.arguments(function)]
+    assert names == ["x", "word"]
+    [handle] = _tf_private.captured_resources(function)
+    assert handle is table.resource_handle

@@ -48,6 +48,9 @@ class Trace:
     def get_concrete_function(self, *_: Any) -> Trace:
         """The function itself, whatever the arguments.
 
+        Args:
+          *_: what tf2onnx passes, the inputs.
+
         Returns:
           The function.
         """
@@ -67,7 +70,8 @@ def trace(model: keras.Model, specs: Sequence[Any]) -> Trace:
     Raises:
       ValueError: the model reads a resource that is no variable; the text names the layer.
     """
-    flat, found = tf.nest.flatten(specs), []
+    flat = tf.nest.flatten(specs)
+    found: list[Any] = []
 
     @tf.function(input_signature=flat, autograph=False)
     def predict(*inputs: Any) -> Any:
@@ -129,7 +133,7 @@ def _why_loop(layer: FusedRNN) -> str | None:
 
 def _computations(model: keras.Model) -> list[tuple[keras.Layer, Callable[..., Any]]]:
     """The layers that compute otherwise than by their own class in the trace, and how."""
-    found = []
+    found: list[tuple[Any, Callable[..., Any]]] = []
     with user_objects.known(model):
         for layer in _keras_private.layers_of(model):
             if not isinstance(layer, keras.layers.RNN) or not layer.built:

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tf_lstm_ops.export import errors, files
 from tf_lstm_ops.export.check import Difference
 from tf_lstm_ops.export.lite import check, flatbuffer
-from tf_lstm_ops.export.lite.convert import convert
+from tf_lstm_ops.export.lite.convert import configured, convert
 from tf_lstm_ops.export.lite.layers import recurrent_layers
 from tf_lstm_ops.export.lite.trace import Traced, trace
 from tf_lstm_ops.export.signature import signature
@@ -85,10 +85,10 @@ def tflite(
         batches = list(_batches(representative_data, model, traced, batch_size))
     samples = _with_states(batches, traced) if quantize == "int8" else None
     with errors.with_unknown_steps(model):
-        content = convert(model, traced, quantize, samples)
-        found = _write_checked(content, os.fspath(filepath), model, traced, batches, quantize)
+        content = convert(traced, quantize, configured(quantize, samples))
+        found = write_checked(content, os.fspath(filepath), model, traced, batches, quantize)
     if verbose:
-        _print(os.fspath(filepath), content, quantize, traced, found)
+        describe(os.fspath(filepath), content, quantize, traced, found)
 
 
 def _check_arguments(
@@ -181,7 +181,7 @@ def _with_states(
     return samples
 
 
-def _write_checked(
+def write_checked(
     content: bytes,
     path: str,
     model: keras.Model,
@@ -189,19 +189,44 @@ def _write_checked(
     batches: Iterable[dict[str, np.ndarray]],
     quantize: str | None,
 ) -> dict[str, Difference]:
+    """Writes a file if it predicts what the model predicts.
+
+    Args:
+      content: the file.
+      path: its name.
+      model: the model.
+      traced: the function from which the file was made.
+      batches: inputs of the model by name.
+      quantize: the quantisation.
+
+    Returns:
+      The difference of each output.
+
+    Raises:
+      ValueError: the file cannot run, or predicts something else.
+    """
     with files.checked(path, content) as unchecked:
         found = check.differences(unchecked, model, traced, batches)
         check.reject(found, quantize)
     return found
 
 
-def _print(
+def describe(
     path: str,
     content: bytes,
     quantize: str | None,
     traced: Traced,
     found: dict[str, Difference],
 ) -> None:
+    """Prints the form of each layer, the ops, the size and the differences.
+
+    Args:
+      path: the name of the file.
+      content: the file.
+      quantize: the quantisation.
+      traced: the function from which the file was made.
+      found: the difference of each output.
+    """
     print(f"{path}: {len(content):,} bytes, quantize={quantize!r}")
     for layer, form in traced.lowering.forms.items():
         print(f"  layer {layer}: {form}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import tensorflow as tf
@@ -15,15 +16,15 @@ from tf_lstm_ops.export.lite.trace import Traced
 
 
 def convert(
-    model: Any, traced: Traced, quantize: str | None, samples: Iterable[dict[str, Any]] | None
+    traced: Traced, quantize: str | None, configure: Callable[[Any], None], flex: bool = False
 ) -> bytes:
     """Converts a traced model.
 
     Args:
-      model: the Keras model, whose variables the function reads.
       traced: the function.
       quantize: None, "float16", "dynamic" or "int8".
-      samples: for "int8", the inputs and states by name with which ranges are measured.
+      configure: sets the attributes of the converter, as `configured` does.
+      flex: whether the file may have ops of TensorFlow.
 
     Returns:
       The file.
@@ -37,15 +38,27 @@ def convert(
         module.variables_read = list(traced.function.variables)
         tf.saved_model.save(module, folder, signatures={"serving_default": traced.function})
         if quantize == "int8":  # the converter ends the process if it quantises a loop
-            _reject_loops(_finished(folder, traced, None, None))
-        return _finished(folder, traced, quantize, samples)
+            _reject_loops(_finished(folder, traced, lambda converter: None, flex))
+        return _finished(folder, traced, configure, flex)
 
 
-def _finished(
-    folder: str, traced: Traced, quantize: str | None, samples: Iterable[dict[str, Any]] | None
-) -> bytes:
+def configured(quantize: str | None, samples: Iterable[dict[str, Any]] | None) -> Any:
+    """The attributes of the converter for `quantize`.
+
+    Args:
+      quantize: None, "float16", "dynamic" or "int8".
+      samples: for "int8", the inputs and states by name with which ranges are measured.
+
+    Returns:
+      A function of the converter.
+    """
+    return functools.partial(_configure, quantize, samples)
+
+
+def _configure(
+    quantize: str | None, samples: Iterable[dict[str, Any]] | None, converter: Any
+) -> None:
     lite = _tf_private.lite()
-    converter = lite.TFLiteConverter.from_saved_model(folder)
     if quantize is not None:
         converter.optimizations = [lite.Optimize.DEFAULT]
     if quantize == "float16":
@@ -56,6 +69,17 @@ def _finished(
             lite.OpsSet.TFLITE_BUILTINS_INT8,
             lite.OpsSet.TFLITE_BUILTINS,  # what int8 has not stays float32
         ]
+
+
+def _finished(folder: str, traced: Traced, configure: Callable[[Any], None], flex: bool) -> bytes:
+    lite = _tf_private.lite()
+    converter = lite.TFLiteConverter.from_saved_model(folder)
+    if flex:
+        converter.target_spec.supported_ops = [
+            lite.OpsSet.TFLITE_BUILTINS,
+            lite.OpsSet.SELECT_TF_OPS,
+        ]
+    configure(converter)
     with errors.in_words("TensorFlow's converter cannot convert the model"):
         content = flatbuffer.finish(converter.convert(), traced.lowering.fused)
     sums = flatbuffer.zero_sums(content)
@@ -66,7 +90,7 @@ def _finished(
             "or masked in all rows. Give rows of different lengths, one of them with all steps"
         )
     custom = sorted(name for name in flatbuffer.operations(content) if name.startswith("CUSTOM"))
-    if custom:
+    if custom and not flex:
         raise ValueError(
             f"the file would need ops that TensorFlow Lite does not have: {', '.join(custom)}. "
             "Which layer of the model computes them?"

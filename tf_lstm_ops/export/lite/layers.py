@@ -135,8 +135,7 @@ class Lowering:
     ) -> Any:
         if self._stateful:
             initial_state = self._streamed(item, initial_state)
-        steps = sequences.shape[1]
-        form = self._form(item, steps, initial_state, mask)
+        form = self._form(item, sequences.shape, initial_state, mask)
         if self.forms.setdefault(item.path, form) != form:
             self.forms[item.path] += f"; {form}"
         if form == FUSED_OP:
@@ -156,9 +155,11 @@ class Lowering:
             self.final[item.path] = keras.tree.flatten(results[2])
         return results
 
-    def _form(self, item: Recurrent, steps: int | None, initial_state: Any, mask: Any) -> str:
+    def _form(self, item: Recurrent, shape: Any, initial_state: Any, mask: Any) -> str:
+        batch, steps = shape[0], shape[1]
         zero = not self._stateful and all(map(_is_zero, keras.tree.flatten(initial_state)))
-        if self._loops and mask is None and zero and not item.vectorized and _fusable(item.layer):
+        can_be_fused = batch is not None and mask is None and zero and not item.vectorized
+        if self._loops and can_be_fused and _fusable(item.layer):
             return FUSED_OP
         if steps is not None and steps <= UNROLLED_STEPS:
             return f"unrolled, {steps} steps"

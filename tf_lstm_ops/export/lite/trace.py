@@ -33,14 +33,14 @@ class Traced(NamedTuple):
 
 
 def trace(
-    model: keras.Model, signature: list[Any], batch_size: int, *, stateful: bool, loops: bool
+    model: keras.Model, signature: list[Any], batch_size: int | None, *, stateful: bool, loops: bool
 ) -> Traced:
     """Traces a model for the converter.
 
     Args:
       model: a built functional or Sequential model.
       signature: the arguments of the model, as `signature.signature` returns them.
-      batch_size: the batch size.
+      batch_size: the batch size; None: that of each spec, which may be unknown.
       stateful: whether the states of the recurrent layers are inputs and outputs.
       loops: whether a recurrent layer may be a loop or a fused op; else it is unrolled.
 
@@ -101,7 +101,7 @@ def output_names(model: keras.Model) -> list[str]:
 
 
 def _input_specs(
-    model: keras.Model, signature: list[Any], batch_size: int
+    model: keras.Model, signature: list[Any], batch_size: int | None
 ) -> dict[str, tf.TensorSpec]:
     given = keras.tree.flatten(signature)
     if len(given) != len(model.inputs):
@@ -115,16 +115,17 @@ def _input_specs(
     for name, tensor in zip(own, model.inputs, strict=True):
         spec = by_input[id(tensor)]
         for fixed in (tensor.shape[0], spec.shape[0]):
-            if fixed not in (None, batch_size):
+            if batch_size is not None and fixed not in (None, batch_size):
                 raise ValueError(
                     f"batch_size must be {fixed}, the batch size of the model's input "
                     f"{tensor.name}. Received: {batch_size}"
                 )
-        specs[name] = tf.TensorSpec([batch_size, *spec.shape[1:]], spec.dtype, name)
+        rows = spec.shape[0] if batch_size is None else batch_size
+        specs[name] = tf.TensorSpec([rows, *spec.shape[1:]], spec.dtype, name)
     return specs
 
 
-def _state_specs(item: Recurrent, batch_size: int) -> list[tf.TensorSpec]:
+def _state_specs(item: Recurrent, batch_size: int | None) -> list[tf.TensorSpec]:
     sizes = keras.tree.flatten(item.layer.state_size)
     return [
         tf.TensorSpec([batch_size, size], item.layer.compute_dtype, name)
