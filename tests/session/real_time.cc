@@ -4,7 +4,8 @@
 //   real_time FILE THREADS BATCH CALLS MODE
 //
 // CALLS: "stream" runs blocks of steps, "states" resets, gets and sets states,
-// "sequence" computes whole sequences, "masked" those with masks. MODE: "count"
+// "sequence" computes whole sequences, "masked" those with masks, "smaller"
+// those of fewer rows or steps than the first call. MODE: "count"
 // prints the numbers of allocations and of locks, of all threads. "strict" lets
 // the kernel kill the process at the first system call.
 //
@@ -160,16 +161,27 @@ class Calls {
 
   void Sequence(bool is_masked) {
     for (int64_t steps : kSteps) {
-      const int64_t rows = info_.returns_sequence ? batch_ * steps : batch_;
-      Check(
-          tf_lstm_ops_session_run(session_, batch_, steps, x_.data(),
-                                  is_masked ? mask_.data() : nullptr, y_.data(),
-                                  rows * info_.output_size, &error_),
-          error_);
+      Run(batch_, steps, is_masked ? mask_.data() : nullptr);
+    }
+  }
+
+  void Largest() { Run(batch_, kSteps[2], nullptr); }
+
+  // Some are computed in other ways than the largest call.
+  void Smaller() {
+    for (int64_t batch : {int64_t{1}, int64_t{2}, batch_ / 2, batch_}) {
+      for (int64_t steps : {1, 2, 7, 50, 99}) Run(batch, steps, nullptr);
     }
   }
 
  private:
+  void Run(int64_t batch, int64_t steps, const uint8_t* mask) {
+    const int64_t rows = info_.returns_sequence ? batch * steps : batch;
+    Check(tf_lstm_ops_session_run(session_, batch, steps, x_.data(), mask,
+                                  y_.data(), rows * info_.output_size, &error_),
+          error_);
+  }
+
   const int64_t batch_;
   tf_lstm_ops_session* session_ = nullptr;
   tf_lstm_ops_stream* stream_ = nullptr;
@@ -219,6 +231,8 @@ int main(int argc, char** argv) {
       calls.States();
     } else if (wanted == "sequence" || wanted == "masked") {
       calls.Sequence(wanted == "masked");
+    } else if (wanted == "smaller") {
+      calls.Smaller();
     } else if (wanted == "malloc") {  // these three show what is noticed
       std::free(std::malloc(100));
     } else if (wanted == "mutex") {
@@ -234,6 +248,8 @@ int main(int argc, char** argv) {
   };
   if (wanted == "stream" || wanted == "states") {
     calls.OpenStream();
+  } else if (wanted == "smaller") {
+    calls.Largest();
   } else {
     run();  // the first call allocates
   }

@@ -84,13 +84,24 @@ def test_streams_of_other_instruction_sets(
 @pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize("name", SESSIONS)
 def test_whole_sequences(program: Path, tmp_path: Path, name: str, batch: int) -> None:
-    """After a first call of each size. A session locks its list of workspaces."""
+    """After a first call of each size."""
     path = native_program.write(tmp_path, name)
     for calls in ("sequence", "masked"):
         for threads in (1, 2):
             found = counts(program, path, threads, batch, calls)
             assert (found["allocations"], found["frees"]) == (0, 0)
         check_strict(program, path, batch, calls)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("batch", [4, 40, 130])
+@pytest.mark.parametrize("name", SESSIONS)
+def test_smaller_calls(program: Path, tmp_path: Path, name: str, batch: int) -> None:
+    """After the largest one, also where their work is divided in another way."""
+    path = native_program.write(tmp_path, name)
+    for threads in (1, 2, 5):
+        found = counts(program, path, threads, batch, "smaller")
+        assert (found["allocations"], found["frees"]) == (0, 0)
 
 
 def test_python_stream(program: Path, tmp_path: Path) -> None:

@@ -90,12 +90,15 @@ ForwardSchedule::ForwardSchedule(const Problem& problem, int threads)
                   ? SliceCount(rows_.batch, plan_.threads, problem.together)
                   : 0),
       slice_rows_(slices_ > 0 ? CeilDiv(rows_.batch, slices_) : 0),
-      chunk_rows_(ChunkRows(problem, plan_.threads)),
+      chunk_rows_(ChunkRows(rows_.batch, problem.caches, problem.z_bytes,
+                            plan_.threads)),
       group_(Group(problem, regime(), plan_.threads)),
       packing_group_(Max(
-          group_, problem.lanes *
-                      Min(kPackingVectors,
-                          CeilDiv(units_ / problem.lanes, plan_.threads)))) {}
+          group_,
+          problem.lanes * Min(kPackingVectors,
+                              CeilDiv(units_ / problem.lanes, plan_.threads)))),
+      caches_(problem.caches),
+      z_bytes_(problem.z_bytes) {}
 
 ForwardSchedule::Plan ForwardSchedule::Choose(const Problem& problem,
                                               int threads) {
@@ -152,7 +155,9 @@ double ForwardSchedule::UnitsTime(const Problem& problem, int threads) {
   const int64_t rows = CeilDiv(problem.rows.size(), Max(problem.rows.steps, 1));
   const int64_t vectors = problem.together * problem.units / problem.lanes;
   const auto per_thread = static_cast<double>(CeilDiv(vectors, threads));
-  const int64_t chunk = Min(ChunkRows(problem, threads), problem.rows.size());
+  const int64_t chunk = Min(
+      ChunkRows(problem.rows.batch, problem.caches, problem.z_bytes, threads),
+      problem.rows.size());
   const ProductSize input = InputProduct(problem, chunk);
   const ProductSize recurrent = RecurrentProduct(problem, rows);
   const ProductSize second = SecondProduct(problem, rows);
@@ -236,6 +241,11 @@ int64_t ForwardSchedule::SliceBegin(int64_t slice, int64_t step) const {
 int64_t ForwardSchedule::MaxChunkRows() const {
   if (regime() == Regime::kSlices) return 0;
   return Min(rows_.size(), chunk_rows_ + rows_.batch);
+}
+
+int64_t ForwardSchedule::MostChunkRows(int threads) const {
+  const int64_t rows = ChunkRows(rows_.batch, caches_, z_bytes_, threads);
+  return Min(rows_.size(), rows + rows_.batch);
 }
 
 int64_t ForwardSchedule::InChunk(int64_t step) const {

@@ -174,7 +174,9 @@ struct Forward {
   ForwardRows<T> RowsOf(int64_t step, int64_t slice, int thread) const {
     return {schedule.SliceBegin(slice, step),
             schedule.SliceBegin(slice + 1, step),
-            shape.reduces_rows ? slice_z + thread * SliceZSize(schedule.slice_rows()) : nullptr,
+            shape.reduces_rows
+                ? slice_z + thread * SliceZSize(schedule.slice_rows())
+                : nullptr,
             DroppedX(thread)};
   }
   // The thread's memory for kBandRows rows of x after dropout, or null.
@@ -217,7 +219,8 @@ struct Forward {
   // more rows and steps, whatever their schedules are.
   int64_t MostScratch(int threads) {
     Scratch<T> size(nullptr);
-    Place(&size, threads, schedule.MostChunkRows(threads), Min(batch, kBandRows));
+    Place(&size, threads, schedule.MostChunkRows(threads),
+          Min(batch, kBandRows));
     return size.used();
   }
   void Place(Scratch<T>* scratch, int threads, int64_t chunk_rows,

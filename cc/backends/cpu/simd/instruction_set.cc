@@ -110,6 +110,18 @@ void RunPasses(Pass* const (&passes)[kCount], cpu::CallMemory* memory) {
   RunJobs(jobs, kCount, threads);
 }
 
+// Elements of scratch memory that suffice for a pass of no more rows and steps.
+template <class T>
+int64_t MostScratch(Forward<T>* pass, int threads) {
+  const int64_t size = pass->MostScratch(threads);
+#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
+  if constexpr (std::is_same_v<T, float>) {
+    if (pass->has_row_layer()) return Max(size, RowMemory(pass));
+  }
+#endif
+  return size;
+}
+
 template <class T>
 void PlaceKeptWeights(Forward<T>* pass, cpu::PackedWeights* kept) {
   Scratch<T> size(nullptr);
@@ -118,13 +130,21 @@ void PlaceKeptWeights(Forward<T>* pass, cpu::PackedWeights* kept) {
   pass->PlaceWeights(&memory);
 }
 
-// Gives passes with kept weights the memory of these weights, and runs them.
+// Gives passes with kept weights the memory of these weights, and runs them. If
+// the caller keeps `memory`, later calls of `count` layers with no more rows
+// and steps allocate nothing, whatever their schedules are.
 template <class T, int kCount>
 void RunForwardPasses(Forward<T>* const (&passes)[kCount],
-                      cpu::PackedWeights* const* kept,
+                      cpu::PackedWeights* const* kept, int count, int threads,
                       cpu::CallMemory* memory) {
   for (int k = 0; k < kCount; ++k) {
     if (kept[k]) PlaceKeptWeights(passes[k], kept[k]);
+  }
+  cpu::CallMemory own;
+  if (memory) {
+    memory->Get(count * MostScratch(passes[0], threads) * sizeof(T));
+  } else {
+    memory = &own;
   }
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
   if constexpr (std::is_same_v<T, float> && kCount == 1) {
@@ -141,20 +161,19 @@ void RunForwardPasses(Forward<T>* const (&passes)[kCount],
 template <class T>
 void RunForward(const EngineForward<T>* layers, int count, int threads,
                 cpu::PackedWeights* const* kept, cpu::CallMemory* memory) {
-  cpu::CallMemory own;
-  if (!memory) memory = &own;
   const auto& functions = ForwardOf<T>(layers->config.cell);
   if (count == cpu::kMaxTogether) {
     Forward<T> first(layers[0], functions, threads, count, kept[0]);
     Forward<T> second(layers[1], functions, threads, count, kept[1]);
     if (cpu::RunsSideBySide(layers->config, sizeof(T),
                             first.schedule.threads())) {
-      return RunForwardPasses<T>({&first, &second}, kept, memory);
+      return RunForwardPasses<T>({&first, &second}, kept, count, threads,
+                                 memory);
     }
   }
   for (int k = 0; k < count; ++k) {
     Forward<T> pass(layers[k], functions, threads, 1, kept[k]);
-    RunForwardPasses<T>({&pass}, kept + k, memory);
+    RunForwardPasses<T>({&pass}, kept + k, count, threads, memory);
   }
 }
 

@@ -258,24 +258,34 @@ inline RowLayer MakeRowLayer(const Forward<float>& f, Scratch<float>* scratch,
   return layer;
 }
 
+// Assigns the arrays of a pass by OneRow in scratch memory; one without memory
+// only counts them.
+inline void PlaceRow(Forward<float>* f, Scratch<float>* scratch,
+                     bool has_memory, RowLayer* layer, RowSteps* row) {
+  if (!f->keeps_weights) f->PlaceWeights(scratch);
+  *layer = MakeRowLayer(*f, scratch, has_memory);
+  row->h = scratch->Take(f->padded_size);
+  row->c = scratch->Take(f->padded_size);
+  row->scratch = scratch->Take(RowScratch(*layer));
+}
+
+// Elements of the arrays of a pass by OneRow.
+inline int64_t RowMemory(Forward<float>* f) {
+  Scratch<float> size(nullptr);
+  RowLayer layer;
+  RowSteps row = {};
+  PlaceRow(f, &size, false, &layer, &row);
+  return size.used();
+}
+
 // Computes a pass by OneRow.
 inline void RunAsRow(Forward<float>* f, cpu::CallMemory* memory) {
-  const auto place = [&](Scratch<float>* scratch, bool has_memory,
-                         RowLayer* layer, RowSteps* row) {
-    if (!f->keeps_weights) f->PlaceWeights(scratch);
-    *layer = MakeRowLayer(*f, scratch, has_memory);
-    row->h = scratch->Take(f->padded_size);
-    row->c = scratch->Take(f->padded_size);
-    row->scratch = scratch->Take(RowScratch(*layer));
-  };
   const PackedRow first = f->At(0);
   RowLayer layer;
   RowSteps row = {f->steps, f->X(first), 0, f->H(first), 0};
-  Scratch<float> size(nullptr);
-  place(&size, false, &layer, &row);
   Scratch<float> scratch(
-      static_cast<float*>(memory->Get(size.used() * sizeof(float))));
-  place(&scratch, true, &layer, &row);
+      static_cast<float*>(memory->Get(RowMemory(f) * sizeof(float))));
+  PlaceRow(f, &scratch, true, &layer, &row);
   if (!f->filled) PackWeights(*f, {0, f->padded_size});
   if (f->steps > 1) {
     const PackedRow second = f->At(1);
