@@ -1,0 +1,39 @@
+"""A new argument of LSTM: code that was not extended refuses it, or computes its loop."""
+
+from typing import Any
+
+import pytest
+
+from tf_lstm_ops.export import onnx_trace
+from tf_lstm_ops.export.lite import layers as lite
+from tf_lstm_ops.keras import LSTM, LSTMCell, StackedLSTM, counterparts, lstm, lstm_cell
+
+
+@pytest.fixture
+def layer(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A layer with zoneout_c=0.3, as CONTRIBUTING.md adds it."""
+    names = (*lstm_cell.OWN_ARGUMENTS, "zoneout_c")
+    for module in (lstm, lstm_cell):
+        monkeypatch.setattr(module, "OWN_ARGUMENTS", names)
+    for kind in (LSTM, LSTMCell):
+        monkeypatch.setattr(kind, "zoneout_c", None, raising=False)
+    layer = LSTM(2)
+    layer.zoneout_c = 0.3
+    return layer
+
+
+def test_onnx_has_a_loop(layer: Any) -> None:
+    assert onnx_trace._why_loop(layer) == "ONNX' recurrent nodes have no zoneout_c"
+
+
+def test_litert_has_a_loop(layer: Any) -> None:
+    assert lite._fusable(LSTM(2)) and not lite._fusable(layer)
+
+
+def test_stock_layers_do_not_have_it(layer: Any) -> None:
+    assert counterparts.stock(layer) == "keras.layers.LSTM has no zoneout_c=0.3"
+
+
+def test_stacks_do_not_have_it() -> None:
+    with pytest.raises(ValueError, match="zoneout_c"):
+        StackedLSTM(2, 2, zoneout_c=0.3)
