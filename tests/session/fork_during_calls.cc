@@ -3,8 +3,8 @@
 //   fork_during_calls FILE THREADS FORKS
 //
 // Children must compute the parent's results with its session and with a stream
-// of it, and with new ones. A stream that another thread used at the fork may be
-// refused. A child that does not end in time is killed by SIGALRM.
+// of it, and with new ones. A stream that another thread used at the fork may
+// be refused. A child that does not end in time is killed by SIGALRM.
 
 #include <sys/wait.h>
 #include <unistd.h>
