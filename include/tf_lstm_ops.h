@@ -22,14 +22,15 @@
  * at a time may use a stream. If two do, one of them gets
  * TF_LSTM_OPS_FAILED_PRECONDITION.
  *
- * Fork. A child may use its parent's sessions and streams, whatever other
- * threads of the parent do at the fork. A stream that one of them is in a call
- * with gives TF_LSTM_OPS_FAILED_PRECONDITION in the child. To fork is to call
- * fork(), not _Fork() or clone().
+ * Fork. A child of fork() may use its parent's sessions and streams, also if
+ * other threads of the parent are in calls at the fork. If one of them is in a
+ * call with a stream, the calls of the child with this stream return
+ * TF_LSTM_OPS_FAILED_PRECONDITION. _Fork() and clone() are not supported.
  *
- * Unloading. A session of several threads starts threads, which are not joined.
- * On Linux the shared library stays in memory after dlclose. A library that the
- * static library is linked to must stay, too: link it with -Wl,-z,nodelete.
+ * Unloading. A session of several threads starts threads that do not end. On
+ * Linux the shared library therefore stays in memory after dlclose. A plugin
+ * that contains the static library must stay, too: link it with
+ * -Wl,-z,nodelete.
  *
  * Real time. In a session with one thread, tf_lstm_ops_stream_run, _reset,
  * _get_state and _set_state allocate no memory, take no lock and make no system
@@ -142,8 +143,9 @@ TF_LSTM_OPS_API int32_t tf_lstm_ops_session_get_info(
     const tf_lstm_ops_session* session, tf_lstm_ops_session_info* info,
     tf_lstm_ops_error* error);
 
-/* Sets `*data` and `*size` to the bytes of the session's file. They live as
- * long as the session: those of tf_lstm_ops_session_open_data are the caller's.
+/* Sets `*data` and `*size` to the bytes of the session's file. They are valid
+ * until the session is closed. After tf_lstm_ops_session_open_data they are the
+ * bytes that the caller passed.
  */
 TF_LSTM_OPS_API int32_t tf_lstm_ops_session_get_data(
     const tf_lstm_ops_session* session, const void** data, uint64_t* size,

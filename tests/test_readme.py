@@ -35,7 +35,7 @@ NUMBERS = [
     f"PyTorch in {faster('inference', 'PyTorch')}",
     f"JAX in {faster('inference', 'JAX')}",
     f"adds {median_of('training', 'Keras, memory')} times as much to the peak memory",
-    f"median; {span('training', 'Keras, memory')})",
+    f"median; range {span('training', 'Keras, memory')})",
 ]
 
 
@@ -56,7 +56,8 @@ def test_short_rows_of_each_peer_that_is_faster() -> None:
         sum(ratio < 1 and ours[row] < 1 for row, ratio in ratios("inference", peer).items())
         for peer in ("OpenVINO", "ONNX Runtime", "PyTorch", "JAX")
     )
-    words = f"Of these rows {', '.join(map(str, some))} and {last} take less than a millisecond"
+    counts = f"{', '.join(map(str, some))} and {last}"
+    words = f"In this order, {counts} of these rows take less than a millisecond"
     assert words in PROSE
 
 
