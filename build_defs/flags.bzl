@@ -95,15 +95,13 @@ STUB = "libtensorflow_framework.so.2"
 STUB_SOURCE = "build_defs/stub.cc"
 STUB_LINKOPTS = ["-shared", "-fPIC", "-nostdlib", "-Wl,-soname," + STUB]
 
-# The threads of the team run the library's code until the process ends, so the library
-# stays in memory after dlclose.
-NO_DELETE = "-Wl,-z,nodelete"
-
+# nodelete: the threads of the team run the library's code until the process ends, so the
+# library stays in memory after dlclose.
 EXPORTS_LINUX = "build_defs/exports.lds"
 LINKOPTS_LINUX = [
     "-pthread",
     "-ldl",
-    NO_DELETE,
+    "-Wl,-z,nodelete",
     "-Wl,--version-script=" + EXPORTS_LINUX,
     "-Wl,--no-as-needed",
 ]
@@ -130,7 +128,7 @@ INFERENCE_LINKOPTS_LINUX = [
     "-static-libstdc++",
     "-static-libgcc",
     "-s",
-    NO_DELETE,
+    "-Wl,-z,nodelete",
     "-Wl,--gc-sections",
     "-Wl,--version-script=" + INFERENCE_EXPORTS_LINUX,
     "-Wl,-soname,libtf_lstm_ops_inference.so",

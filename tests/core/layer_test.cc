@@ -31,13 +31,20 @@ const TrainingEngine kRecorder = [] {
   };
   return engine;
 }();
+// Only the functions for bfloat16 pack weights.
 const Engine kEngine = [] {
   Engine engine = {};
   engine.hash = &simd_test::HashBytes;
+  engine.packs_weights = [](const EngineForward<float>&) { return false; };
   return engine;
 }();
+cpu::PackedWeights* g_kept = nullptr;  // of the last pass
+BFloat16Engine g_bfloat16 = {
+    [](const EngineForward<float>*, int, int, cpu::PackedWeights* const* kept,
+       cpu::CallMemory*) { g_kept = kept[0]; },
+    nullptr, [](const EngineForward<float>&) { return true; }, true};
 const InstructionSet kSet = {"recorder", &kEngine};
-const TrainingSet kTrainingSet = {&kRecorder, nullptr};
+const TrainingSet kTrainingSet = {&kRecorder, &g_bfloat16};
 
 }  // namespace
 
@@ -69,6 +76,37 @@ TEST(GradientsOfPreActivationsAreThoseOfAStep) {
   ComputeBackward(step.layer, PackedSequence(step.layer.sequence), 1);
   CHECK_EQ(g_step_gradients, 1);
   CHECK_EQ(g_passes, 0);
+}
+
+// The kept weights of a step of `batch` rows of a large bfloat16 layer.
+PackedWeights* KeptOf(int64_t batch, KeptWeights* kept) {
+  constexpr int64_t kUnits = 4096;  // more than an L2 cache
+  static std::vector<float> states(16 * kUnits);
+  LayerForward<float> layer;
+  layer.config.bfloat16 = true;
+  layer.config.cell_size = layer.config.hidden_size = kUnits;
+  layer.sequence.batch = batch;
+  layer.sequence.time = layer.sequence.steps = 1;
+  layer.h0 = {states.data(), kUnits};
+  layer.c0 = {states.data(), kUnits};
+  layer.h = states.data();
+  layer.h_stride = kUnits;
+  g_kept = nullptr;
+  ComputeForward(layer, PackedSequence(layer.sequence), 1, kept);
+  return g_kept;
+}
+
+TEST(TheFunctionsForBFloat16SayWhetherWeightsAreKept) {
+  KeptWeights kept;
+  CHECK(KeptOf(2, &kept) != nullptr);
+}
+
+TEST(FewAndManyRowsShareWeightsThatAreAlwaysPairs) {
+  KeptWeights kept;
+  CHECK(KeptOf(2, &kept) == KeptOf(8, &kept));
+  g_bfloat16.dots_pairs = false;  // many rows widen the weights when they pack
+  CHECK(KeptOf(2, &kept) != KeptOf(8, &kept));
+  g_bfloat16.dots_pairs = true;
 }
 
 #if !defined(_WIN32)

@@ -142,3 +142,9 @@ def test_a_functional_class_of_the_users(rng: np.random.Generator) -> None:
     copy = convert_model(model)
     assert type(copy) is Own
     assert_near(outputs(copy, x), outputs(model, x), PREDICTION_BOUND)
+
+
+def test_stacks_beside_shared_layers_do_not_become_stock(rng: np.random.Generator) -> None:
+    copy = convert_model(of_several_cells())
+    with pytest.raises(ValueError, match=r"whose nested models share layers:\n  .*several"):
+        convert_model(copy, to="stock")

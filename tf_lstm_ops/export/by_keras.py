@@ -15,8 +15,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import _keras_private
-from tf_lstm_ops.export import batch, errors, files
+from tf_lstm_ops import _files, _keras_private
+from tf_lstm_ops.export import batch, errors
 from tf_lstm_ops.export.check import Difference
 from tf_lstm_ops.export.lite import check
 from tf_lstm_ops.export.lite.convert import convert
@@ -124,7 +124,7 @@ def _written(
     others = sorted({"inference_input_type", "inference_output_type"} & options.keys())
     if not others:
         return write_checked(content, path, model, traced, _batches(traced, options), quantize)
-    with files.checked(path, content):
+    with _files.replacement(path, content):
         pass
     warnings.warn(
         f"{path} was not compared with the model: {', '.join(others)} gives it other types",

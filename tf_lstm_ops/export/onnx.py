@@ -13,8 +13,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tf_lstm_ops import _keras_private, _optional
-from tf_lstm_ops.export import batch, check, errors, files, onnx_nodes, onnx_run, states
+from tf_lstm_ops import _files, _keras_private, _optional
+from tf_lstm_ops.export import batch, check, errors, onnx_nodes, onnx_run, states
 from tf_lstm_ops.export.onnx_trace import Trace, trace, why_loop
 from tf_lstm_ops.export.signature import signature
 
@@ -82,7 +82,7 @@ def onnx(
         _print(os.fspath(filepath), proto, model)
     with (
         errors.with_unknown_steps(model),
-        files.checked(filepath, proto.SerializeToString()) as unchecked,
+        _files.replacement(os.fspath(filepath), proto.SerializeToString()) as unchecked,
     ):
         run = onnx_run.runner(unchecked, proto)
         check.compare(model, run, specs, name, from_zeros=True, verbose=verbose)

@@ -10,7 +10,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops.export import errors, files
+from tf_lstm_ops import _files
+from tf_lstm_ops.export import errors
 from tf_lstm_ops.export.check import Difference
 from tf_lstm_ops.export.lite import check, flatbuffer
 from tf_lstm_ops.export.lite.convert import configured, convert
@@ -205,7 +206,7 @@ def write_checked(
     Raises:
       ValueError: the file cannot run, or predicts something else.
     """
-    with files.checked(path, content) as unchecked:
+    with _files.replacement(path, content) as unchecked:
         found = check.differences(unchecked, model, traced, batches)
         check.reject(found, quantize)
     return found

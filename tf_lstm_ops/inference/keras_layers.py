@@ -103,8 +103,8 @@ def _function_of(layer: Any) -> Callable[[Any], Iterator[file.Layer]]:
     known = (*_LSTM, *_GRU, *_OTHERS, *_IDENTITIES)
     reason = (
         f"{class_names.public(kind)} is not a class that a session computes"
-        f"{class_names.why_not_known(kind, known)}. help(tf_lstm_ops.inference.Session) and "
-        "docs/reference/inference.md list the layers"
+        f"{class_names.why_not_known(kind, known)}. help(tf_lstm_ops.inference.Session) lists "
+        "the layers"
     )
     if kind is keras.layers.RNN:
         reason = (

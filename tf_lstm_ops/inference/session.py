@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tf_lstm_ops import _tensorflow
-from tf_lstm_ops.inference import arrays, file, native, paths
+from tf_lstm_ops import _files, _tensorflow
+from tf_lstm_ops.inference import arrays, file, native
 from tf_lstm_ops.inference.arrays import Floats
 from tf_lstm_ops.inference.stream import Stream
 
@@ -95,7 +95,7 @@ class Session:
         self.state_shapes = [(size,) for size in sizes]
 
     @classmethod
-    def load(cls, path: paths.Path, threads: int = 1) -> Session:
+    def load(cls, path: _files.Path, threads: int = 1) -> Session:
         """Opens a file that `save` wrote. It needs neither TensorFlow nor Keras.
 
         The file is mapped into memory; no file descriptor stays open. It must not be written to
@@ -114,8 +114,8 @@ class Session:
           TypeError: path has another type.
         """
         threads = _checked_threads(threads)
-        name = paths.checked(path)
-        paths.check_readable(name)
+        name = _files.checked(path)
+        _files.check_readable(name)
         session = cls.__new__(cls)
         try:
             session._open(threads, "session_open", os.fsencode(name))
@@ -123,13 +123,15 @@ class Session:
             raise ValueError(f"{os.fsdecode(name)}{_explained(error, name)}") from None
         return session
 
-    def save(self, path: paths.Path) -> None:
+    def save(self, path: _files.Path) -> None:
         """Writes the session to a file, for `load` and for the C library.
 
         A file at `path` is replaced when the new one is complete. After an error it is unchanged.
         The new file has the permissions of the old one, and its owner where the system allows it.
-        At a symbolic link the target is replaced. Other hard links keep the old file. If the folder
-        takes no new file, the old one is written to, and no session may have it open.
+        At a symbolic link the target is replaced. Other hard links keep the old file.
+
+        If the folder takes no new file, the old one is written to. No session may have it open
+        then, and an error may leave it incomplete.
 
         Args:
           path: the file: a string, bytes or a path.
@@ -138,7 +140,7 @@ class Session:
           OSError: the file cannot be written, or is not a regular one, such as a device or a FIFO.
           TypeError: path has another type.
         """
-        paths.write(paths.checked(path), self._content)
+        _files.write(_files.checked(path), self._content)
 
     def __call__(self, x: Any, mask: Any = None, out: Floats | None = None) -> Floats:
         """Computes whole sequences from zero states.

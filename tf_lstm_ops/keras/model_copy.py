@@ -31,10 +31,17 @@ def copied(model: keras.Model, to: str, stacks: dict[str, str | None]) -> Any:
       The copy, which is not compiled.
 
     Raises:
-      ValueError: the model, or a part of it, cannot be made from its configuration.
+      ValueError: the model, or a part of it, cannot be made from its configuration; it has stacks
+        to replace, and nested models that share layers.
     """
+    shares = _shares_layers(model)
+    if shares and stacks:
+        raise ValueError(
+            "stock layers cannot express these layers of a model whose nested models share layers:"
+            f"{''.join(f'{chr(10)}  {path}' for path in stacks)}"
+        )
     try:
-        copy = _cloned(model, to) if _shares_layers(model) else _made(model, to, bool(stacks))
+        copy = _cloned(model, to) if shares else _made(model, to, bool(stacks))
         if model.built and not copy.built:
             copy.build_from_config(model.get_build_config())
     except Exception as error:  # a class of the user's may raise anything

@@ -56,10 +56,18 @@ BackwardFunction<double> BackwardOf(const EngineBackward<double>&) {
 }
 
 bool PacksWeights(const EngineForward<float>& args) {
-  return SelectedInstructionSet().engine->packs_weights(args);
+  return args.config.bfloat16
+             ? SelectedTrainingSet().bfloat16->packs_weights(args)
+             : SelectedInstructionSet().engine->packs_weights(args);
 }
 bool PacksWeights(const EngineForward<double>& args) {
   return SelectedTrainingSet().engine->packs_weights_double(args);
+}
+
+// Whether the packed weights are pairs of bfloat16 for any number of rows.
+template <class T>
+bool DotsPairs(const EngineForward<T>& args) {
+  return args.config.bfloat16 && SelectedTrainingSet().bfloat16->dots_pairs;
 }
 
 // An array of `size` elements without gaps. Absent weights have no bytes.
@@ -84,8 +92,13 @@ WeightsKey KeyOf(const EngineForward<T>& args, int threads) {
       BytesOf(args.weights.projection, cell * hidden)};
   const WeightsHash hash =
       HashWeights(arrays, static_cast<int>(std::size(arrays)), threads);
-  return {static_cast<uint64_t>(input), static_cast<uint64_t>(cell),
-          static_cast<uint64_t>(hidden), PacksPairs(args), hash[0], hash[1]};
+  const bool pairs = PacksPairs(args) && !DotsPairs(args);
+  return {static_cast<uint64_t>(input),
+          static_cast<uint64_t>(cell),
+          static_cast<uint64_t>(hidden),
+          pairs,
+          hash[0],
+          hash[1]};
 }
 
 // Runs `count` layer directions. kept[k] keeps the weights of layers[k].

@@ -37,6 +37,8 @@ struct TrainingEngine {
 struct BFloat16Engine {
   ForwardFunction<float> forward;
   BackwardFunction<float> backward;
+  bool (*packs_weights)(const EngineForward<float>& layer);  // as of Engine
+  bool dots_pairs;  // whether packed weights are pairs, for any number of rows
 };
 
 struct TrainingSet {

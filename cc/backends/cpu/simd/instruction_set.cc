@@ -195,6 +195,11 @@ void RunBackward(const EngineBackward<T>* layers, int count, int threads) {
   }
 }
 
+template <class T>
+bool PacksWeights(const EngineForward<T>& layer) {
+  return PacksWeights(layer, ForwardOf<T>(layer.config.cell).shape);
+}
+
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 int64_t MakeRowLayer(const EngineForward<float>& args,
                      cpu::PackedWeights* packed, float* memory, RowLayer* row) {
@@ -204,11 +209,6 @@ int64_t MakeRowLayer(const EngineForward<float>& args,
   Scratch<float> scratch(memory);
   *row = MakeRowLayer(pass, &scratch, memory != nullptr);
   return scratch.used();
-}
-
-template <class T>
-bool PacksWeights(const EngineForward<T>& layer) {
-  return PacksWeights(layer, ForwardOf<T>(layer.config.cell).shape);
 }
 
 template <class T, class F>
@@ -266,6 +266,7 @@ const TrainingEngine kTraining = {
 #endif
 
 extern const BFloat16Engine kBFloat16;
-const BFloat16Engine kBFloat16 = {&RunForward<float>, &RunBackward<float>};
+const BFloat16Engine kBFloat16 = {&RunForward<float>, &RunBackward<float>,
+                                  &PacksWeights<float>, kDotsPairs};
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

@@ -7,12 +7,14 @@ import errno
 import os
 import shutil
 import stat
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+Content = bytes | npt.NDArray[np.uint8]
 
 # The errors of a folder that takes no new file, or of a file that is a mount point.
 _NO_NEW_FILE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
@@ -59,8 +61,10 @@ def _check_regular(status: os.stat_result, name: str | bytes) -> None:
         raise OSError(errno.EINVAL, "Not a regular file", name)
 
 
-def write(name: str | bytes, content: npt.NDArray[np.uint8]) -> None:
+def write(name: str | bytes, content: Content) -> None:
     """Writes a file where ``open(name, "wb")`` would, but only when all is written.
+
+    If the folder takes no new file, the content goes into the old file at once.
 
     Args:
       name: the path. If it is a symbolic link, its target is written.
@@ -70,41 +74,48 @@ def write(name: str | bytes, content: npt.NDArray[np.uint8]) -> None:
       OSError: the file cannot be written, or is not a regular one.
     """
     try:
-        _write(name, content)
+        try:
+            with replacement(name, content):
+                pass
+        except OSError as error:
+            if error.errno not in _NO_NEW_FILE or not os.access(name, os.W_OK):
+                raise
+            data = bytes(content)  # a session may have mapped this file
+            with open(name, "r+b") as file:
+                file.write(data)
+                file.truncate()
     except OSError as error:  # of the path that the user knows
         raise OSError(error.errno, error.strerror, name) from None
 
 
-def _write(name: str | bytes, content: npt.NDArray[np.uint8]) -> None:
-    target = os.path.realpath(os.fsdecode(name))
-    try:
-        status = os.stat(name)
-    except FileNotFoundError:
-        folder, last = os.path.split(os.fsdecode(name))
-        if not last or not os.path.isdir(folder or os.curdir):
-            raise
-        _replace(target, content, None)
-        return
-    _check_regular(status, name)
-    os.close(os.open(name, os.O_WRONLY))  # the errors of open
-    try:
-        _replace(target, content, status)
-    except OSError as error:
-        if error.errno not in _NO_NEW_FILE:
-            raise
-        data = content.tobytes()  # a session may have mapped this file
-        with open(name, "r+b") as file:
-            file.write(data)
-            file.truncate()
+@contextlib.contextmanager
+def replacement(name: str | bytes, content: Content) -> Iterator[str]:
+    """A context with a new file, which takes the place of a file at its end.
 
+    If the context raises an error, the new file is removed, and the old one stays as it was.
 
-def _replace(target: str, content: npt.NDArray[np.uint8], status: os.stat_result | None) -> None:
-    """Writes a new file, and gives it the name and what else the old one has."""
+    Args:
+      name: the path of the file, which need not exist. If it is a symbolic link, its target is
+        replaced. The new file gets the owner, the permissions and the attributes of the old one.
+      content: the bytes of the new file.
+
+    Yields:
+      The name of the new file, in the folder of the old one.
+
+    Raises:
+      OSError: the file cannot be written, or is not a regular one.
+    """
+    target, status = _target(name)
     temporary = os.path.join(os.path.dirname(target), f".tf_lstm_ops_{os.urandom(8).hex()}")
     mode = 0o666 if status is None else 0o600  # without the bits of the umask
+    # Mode x opens no file and no link that is there already.
+    file = open(  # noqa: SIM115  closed before the removal, which Windows needs
+        temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode)
+    )
     try:
-        with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as file:
-            file.write(content.data)
+        with file:
+            file.write(content if isinstance(content, bytes) else content.data)
+        yield temporary
         if status is not None:
             _take_over(target, status, temporary)
         os.replace(temporary, target)
@@ -112,6 +123,21 @@ def _replace(target: str, content: npt.NDArray[np.uint8], status: os.stat_result
         with contextlib.suppress(OSError):
             os.remove(temporary)
         raise
+
+
+def _target(name: str | bytes) -> tuple[str, os.stat_result | None]:
+    """The file that ``open(name, "wb")`` would write, and its status; None for a new file."""
+    target = os.path.realpath(os.fsdecode(name))
+    try:
+        status = os.stat(name)
+    except FileNotFoundError:
+        folder, last = os.path.split(os.fsdecode(name))
+        if not last or not os.path.isdir(folder or os.curdir):
+            raise
+        return target, None
+    _check_regular(status, name)
+    os.close(os.open(name, os.O_WRONLY))  # the errors of open
+    return target, status
 
 
 def _take_over(old: str, status: os.stat_result, new: str) -> None:
