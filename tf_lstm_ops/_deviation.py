@@ -70,6 +70,25 @@ def of_cell(layer: Any) -> str | None:
     for part in (cell, *getattr(cell, "cells", ())):
         if names := replaced_methods(part):
             return f"the {_was_replaced(names, f' of its {type(part).__name__}')}"
+        if getattr(part, "use_bias", None) is False and getattr(part, "bias", None) is not None:
+            return f"use_bias of its {type(part).__name__} was set after it was built"
+    return None
+
+
+def of_weights(layer: Any) -> str | None:
+    """Why the weights of a layer are not what its cell computes with.
+
+    Args:
+      layer: a built layer with a cell.
+
+    Returns:
+      The reason, such as "the kernel of its LSTMCell was replaced"; None if there is none.
+    """
+    own = {*map(id, layer.weights)}
+    for part in (layer.cell, *getattr(layer.cell, "cells", ())):
+        used = {name: getattr(part, name, None) for name in ("kernel", "recurrent_kernel", "bias")}
+        if names := [n for n, w in used.items() if w is not None and id(w) not in own]:
+            return f"the {_was_replaced(names, f' of its {type(part).__name__}')}"
     return None
 
 

@@ -79,6 +79,20 @@ def in_a_wrapper() -> Model:
     return Model([a, b], layers.Add()([several[:, 0], other(values[1])]))
 
 
+@model_of
+def in_two_wrappers() -> Model:
+    """A model that is shared by two TimeDistributed only."""
+    source = keras.Input((TIME // 2, 1))
+    inner = Model(source, layers.LSTM(UNITS)(source), name="inner")
+    towers = []
+    for name in ("first", "second"):
+        source = keras.Input((2, TIME // 2, 1))
+        towers.append(Model(source, layers.TimeDistributed(inner)(source), name=name))
+    inputs = [words("a"), words("b")]
+    values = [layers.Reshape((2, TIME // 2, 1))(layers.Rescaling(0.1)(x)) for x in inputs]
+    return Model(inputs, [tower(value) for tower, value in zip(towers, values, strict=True)])
+
+
 def inputs_of(model: Model, rng: np.random.Generator) -> dict[str, np.ndarray]:
     return {x.name: rng.integers(0, WORDS, size=(BATCH, TIME)) for x in model.inputs}
 

@@ -86,6 +86,31 @@ def test_numbers_that_are_not_finite(session: Session, x: np.ndarray, value: flo
     np.testing.assert_array_equal(session(wrong, mask), session(x, mask))
 
 
+class OfMasked:
+    """Has a masked array as its array."""
+
+    def __init__(self, array: np.ma.MaskedArray) -> None:
+        self.array = array
+
+    def __array__(self, dtype: object = None, copy: object = None) -> np.ma.MaskedArray:
+        return self.array
+
+
+@pytest.mark.parametrize("kind", [lambda array: array, OfMasked])
+def test_masked_elements_are_refused(session: Session, x: np.ndarray, kind: type) -> None:
+    """NumPy keeps a number below the mask, which may be any."""
+    masked, stream = np.ma.masked_array(x, mask=True), session.stream(2)
+    np.testing.assert_array_equal(session(kind(np.ma.masked_array(x))), session(x))
+    for call in (
+        lambda: session(kind(masked)),
+        lambda: stream(kind(masked)),
+        lambda: session(x, kind(masked[..., 0])),
+        lambda: stream.set_state([kind(masked[:, 0])] * len(stream.state)),
+    ):
+        with pytest.raises(TypeError, match=r"must have no masked elements.*value\.filled"):
+            call()
+
+
 @pytest.mark.parametrize("wrong", [[[1, 2], [3]], None, "text", [[1j]], np.zeros(3, "M8[s]")])
 def test_errors_name_the_argument(session: Session, wrong: object) -> None:
     stream = session.stream(2)

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import keras
 
+from tf_lstm_ops import _deviation
 from tf_lstm_ops.keras import class_names, counterparts, model_layers, ours_stack, user_objects
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.types import GPUPath
@@ -115,7 +116,9 @@ def _examine(name: str, layer: keras.Layer) -> Finding:
             reason = "the GPU kernels are off or do not compute this layer"
         elif path == "cuDNN":
             reason = "TensorFlow's own op for cuDNN computes it"
-        change = _other_options(layer, "") if layer.fallback_reason else None
+        change = None
+        if layer.fallback_reason and _deviation.of(layer) is None:
+            change = _other_options(layer, "")
         return Finding(name, layer, path, reason, change)
     if _takes_cudnn(layer):
         reason = "Keras runs cuDNN, if the mask is padded on the right"

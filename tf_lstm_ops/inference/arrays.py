@@ -23,10 +23,15 @@ def as_array(name: str, value: Any) -> npt.NDArray[Any]:
 
     Raises:
       ValueError: NumPy cannot read the value, for instance because it is on a GPU.
-      TypeError: the elements are not real numbers.
+      TypeError: the elements are not real numbers, or some are masked.
     """
     if not isinstance(value, np.ndarray):
         value = _imported(name, value)
+    if type(value) is not np.ndarray and np.ma.is_masked(value):
+        raise TypeError(
+            f"{name} must have no masked elements. Received: a numpy.ma.MaskedArray with some. "
+            "Fill them: value.filled(number)"
+        )
     if not _is_real(value.dtype):
         raise TypeError(f"{name} must be an array of real numbers. Received: dtype {value.dtype}")
     return value
@@ -43,7 +48,7 @@ def _imported(name: str, value: Any) -> npt.NDArray[Any]:
     # process where a tensor's type is none of DLPack's.
     is_only_dlpack = hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
     try:
-        return np.from_dlpack(value) if is_only_dlpack else np.asarray(_readable(value))
+        return np.from_dlpack(value) if is_only_dlpack else np.asanyarray(_readable(value))
     except Exception as error:  # each library raises errors of its own
         raise ValueError(
             f"{name} must be an array on the CPU that NumPy can read. {error}"

@@ -64,11 +64,11 @@ def _made(layer: Any, to: str, has_stacks: bool) -> Any:
 
 
 def _shares_layers(model: keras.Model) -> bool:
-    """Whether two nested models have the same layer, which a configuration has twice."""
+    """Whether two models or wrappers have the same layer, which a configuration has twice."""
     parents = Counter(
         id(child)
         for parent in _keras_private.layers_of(model)
-        if _is_of_layers(parent)
+        if _is_of_layers(parent) or type(parent) is keras.layers.TimeDistributed
         for child in _keras_private.children(parent)
     )
     return _is_of_layers(model) and max(parents.values(), default=0) > 1
@@ -176,7 +176,9 @@ def _require_the_same_classes(pairs: list[Any]) -> None:
 
 
 def _require_described(pairs: list[Any]) -> None:
-    """A configuration lacks methods and cells that were replaced, unless its class does that."""
+    """A configuration lacks what was replaced, unless its class does that: methods, cells, weights
+    and layers."""
+    copies = {id(source): target for source, target in pairs}
     for source, target in pairs:
         methods, cell = _deviation.replaced_methods(source), _deviation.of_cell(source)
         lost = sorted({*methods} - {*_deviation.replaced_methods(target)})
@@ -186,6 +188,33 @@ def _require_described(pairs: list[Any]) -> None:
                 f"the configuration of {source.name} does not describe it: {reason}. "
                 f"{_WITHOUT_CONFIGURATION}"
             )
+        other = None
+        if type(source) is not type(target):  # a stack or the layers that it replaces
+            if isinstance(source, keras.layers.RNN) and source.built:
+                other = _deviation.of_weights(source)
+        elif names := _other_parts(source, target, copies):
+            other = f"{' and '.join(names)} replaced"
+        if other:
+            raise ValueError(
+                f"the configuration of {source.name} does not describe it: {other}. "
+                f"{_WITHOUT_CONFIGURATION}"
+            )
+
+
+def _other_parts(source: Any, target: Any, copies: dict[int, Any]) -> list[str]:
+    """The attributes of a layer that hold a weight or a layer in its copy only, or another one."""
+    made = {*map(id, copies.values())}
+    weights = [{id(w): n for n, w in enumerate(layer.variables)} for layer in (source, target)]
+
+    def is_other(value: Any, of_copy: Any) -> bool:
+        if isinstance(of_copy, keras.Variable):
+            return weights[0].get(id(value)) != weights[1].get(id(of_copy))
+        return id(of_copy) in made and copies.get(id(value)) is not of_copy
+
+    found = vars(source)
+    return sorted(
+        name for name, part in vars(target).items() if name in found and is_other(found[name], part)
+    )
 
 
 def _pairs(model: keras.Model, copy: Any) -> list[Any]:

@@ -103,6 +103,15 @@ def _require_known(layer: Any) -> None:
         )
 
 
+def _require_own_weights(layer: Any) -> None:
+    """`get_weights` does not have a tensor that was assigned to an attribute of the cell."""
+    if reason := _deviation.of_weights(layer):
+        raise ValueError(
+            f"the weights of {layer.name} are not those with which it computes: {reason}. Pass a "
+            "list of arrays, as get_weights() returns them"
+        )
+
+
 def _check_kernels(kernel: Array, recurrent_kernel: Array) -> None:
     """Checks the sizes before arrays of them are made: they may be any without elements."""
     require_shape("kernel", kernel, "I", "G*H")
@@ -118,6 +127,7 @@ def _keras_cells(source: Any, name: str) -> list[list[Array]]:
     if hasattr(source, "cell"):
         _require_known(source)
         require(source.weights, f"{source.name} has no weights yet; build it first")
+        _require_own_weights(source)
         return [[as_array(w) for w in source.get_weights()]]
     if not isinstance(source, list | tuple) or len(source) < 2:
         raise ValueError(
