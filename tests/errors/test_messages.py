@@ -79,7 +79,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str]]] = {
         of(keras.layers.Conv1D(4, 3, name="me")),
         [
             "layer me: keras.layers.Conv1D is not a class that a session computes",
-            "docs/reference/inference.md list the layers",
+            "lists the layers",
         ],
     ),
     "subclass in a session": (of(My(4)), ["it is a subclass of keras.layers.LSTM, whose call may"]),

@@ -291,7 +291,14 @@ def test_the_loop_of_a_session_of_keras_is_not_a_change(name: str) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("name", ["LSTM, cell", "LSTM, cell's call", "GRU, inner_loop"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LSTM, cell",
+        pytest.param("LSTM, cell's call", marks=pytest.mark.slow),
+        pytest.param("GRU, inner_loop", marks=pytest.mark.slow),
+    ],
+)
 def test_exports(library: Any, name: str, x: np.ndarray, tmp_path: Any) -> None:
     """Each computes what the model does."""
     model = model_of(CHANGED[name](library))
