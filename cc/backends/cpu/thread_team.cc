@@ -304,7 +304,7 @@ void ForgetTeamInChild() {
 }
 
 // When the library is loaded, so that no fork comes before it.
-[[maybe_unused]] const int g_registered =
+[[maybe_unused]] const int kRegistered =
     pthread_atfork(nullptr, nullptr, &ForgetTeamInChild);
 
 Team* TheTeam() {
