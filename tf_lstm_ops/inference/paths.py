@@ -1,9 +1,15 @@
-"""Files by their path: which ones can be read, and writing them as a whole."""
+"""Files by their path: which ones can be read, and writing them as a whole.
+
+An exception of a signal handler may come between any two steps of Python. So a file that is open is
+always in a file object, which closes it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import functools
+import io
 import os
 import shutil
 import stat
@@ -49,7 +55,7 @@ def check_readable(name: str | bytes) -> None:
     _check_regular(status, name)
     if not status.st_size:
         raise ValueError(f"{os.fsdecode(name)}: the file is empty")
-    os.close(os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)))
+    io.FileIO(name).close()
 
 
 def _check_regular(status: os.stat_result, name: str | bytes) -> None:
@@ -86,7 +92,7 @@ def _write(name: str | bytes, content: npt.NDArray[np.uint8]) -> None:
         _replace(target, content, None)
         return
     _check_regular(status, name)
-    os.close(os.open(name, os.O_WRONLY))  # the errors of open
+    io.FileIO(name, "a").close()  # the errors of open
     try:
         _replace(target, content, status)
     except OSError as error:
@@ -103,7 +109,9 @@ def _replace(target: str, content: npt.NDArray[np.uint8], status: os.stat_result
     temporary = os.path.join(os.path.dirname(target), f".tf_lstm_ops_{os.urandom(8).hex()}")
     mode = 0o666 if status is None else 0o600  # without the bits of the umask
     try:
-        with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as file:
+        # A function of Python could be interrupted before it returns the number of the open file.
+        opener = functools.partial(os.open, mode=mode)
+        with open(temporary, "xb", opener=opener) as file:
             file.write(content.data)
         if status is not None:
             _take_over(target, status, temporary)
