@@ -1,9 +1,15 @@
-"""Files by their path: which ones can be read, and writing them as a whole."""
+"""Files by their path: which ones can be read, and writing them as a whole.
+
+An exception of a signal handler may come between any two steps of Python. So a file that is open is
+always in a file object, which closes it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import functools
+import io
 import os
 import shutil
 import stat
@@ -51,7 +57,7 @@ def check_readable(name: str | bytes) -> None:
     _check_regular(status, name)
     if not status.st_size:
         raise ValueError(f"{os.fsdecode(name)}: the file is empty")
-    os.close(os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)))
+    io.FileIO(name).close()
 
 
 def _check_regular(status: os.stat_result, name: str | bytes) -> None:
@@ -108,20 +114,20 @@ def replacement(name: str | bytes, content: Content) -> Iterator[str]:
     target, status = _target(name)
     temporary = os.path.join(os.path.dirname(target), f".tf_lstm_ops_{os.urandom(8).hex()}")
     mode = 0o666 if status is None else 0o600  # without the bits of the umask
-    # Mode x opens no file and no link that is there already.
-    file = open(  # noqa: SIM115  closed before the removal, which Windows needs
-        temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode)
-    )
+    # A function of Python could be interrupted before it returns the number of the open file.
+    opener = functools.partial(os.open, mode=mode)
     try:
-        with file:
+        # Mode x opens no file and no link that is there already.
+        with open(temporary, "xb", opener=opener) as file:
             file.write(content if isinstance(content, bytes) else content.data)
         yield temporary
         if status is not None:
             _take_over(target, status, temporary)
         os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.remove(temporary)
+    except BaseException as error:
+        if not (isinstance(error, FileExistsError) and error.filename == temporary):
+            with contextlib.suppress(OSError):
+                os.remove(temporary)
         raise
 
 
@@ -136,7 +142,7 @@ def _target(name: str | bytes) -> tuple[str, os.stat_result | None]:
             raise
         return target, None
     _check_regular(status, name)
-    os.close(os.open(name, os.O_WRONLY))  # the errors of open
+    io.FileIO(name, "a").close()  # the errors of open
     return target, status
 
 

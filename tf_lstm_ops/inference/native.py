@@ -6,6 +6,7 @@ import ctypes
 import functools
 import os
 import pathlib
+import weakref
 from typing import Any, NoReturn
 
 API_VERSION = 1
@@ -144,6 +145,27 @@ def call(name: str, *arguments: Any) -> None:
     code = getattr(library(), f"tf_lstm_ops_{name}")(*arguments, ctypes.addressof(error))
     if code:
         fail(code, error)
+
+
+def owned(owner: Any, kind: str, keep: Any) -> ctypes.c_void_p:
+    """A handle that the library closes when its owner goes.
+
+    It exists before the library opens it. Else an exception of a signal handler that comes when the
+    library returns would lose what it opened.
+
+    Args:
+      owner: the object.
+      kind: "session" or "stream".
+      keep: an object that lives until the handle is closed.
+
+    Returns:
+      The handle, NULL, which the library does not close.
+    """
+    handle, close = ctypes.c_void_p(), getattr(library(), f"tf_lstm_ops_{kind}_close")
+    finalizer = weakref.finalize(owner, lambda kept, handle: close(handle), keep, handle)
+    # At exit other threads may be in a call still. The system frees the memory.
+    finalizer.atexit = False
+    return handle
 
 
 def fail(code: int, error: Error) -> NoReturn:

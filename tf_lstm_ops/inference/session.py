@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import weakref
 from typing import Any, NoReturn
 
 import numpy as np
@@ -75,14 +74,9 @@ class Session:
 
     def _open(self, threads: int, function: str, *source: Any, keep: Any = None) -> None:
         """Opens a file by a function of the library and its first arguments."""
-        handle, info = ctypes.c_void_p(), native.Info()
+        handle, info = native.owned(self, "session", keep), native.Info()
         options = native.Options(threads=threads)
         native.call(function, *source, ctypes.addressof(options), ctypes.addressof(handle))
-        close = native.library().tf_lstm_ops_session_close
-        # The finalizer keeps the bytes until the library has closed the session.
-        finalizer = weakref.finalize(self, lambda kept, handle: close(handle), keep, handle)
-        # At exit other threads may be in a call still. The system frees the memory.
-        finalizer.atexit = False
         native.call("session_get_info", handle, ctypes.addressof(info))
         self._handle = handle
         self._content = content = _content(handle)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -69,13 +68,8 @@ class Stream:
                 f"{session._backwards}"
             )
         self.session, self.batch = session, int(batch)
-        handle = ctypes.c_void_p()
+        handle = native.owned(self, "stream", session)
         native.call("stream_open", session._handle, self.batch, ctypes.addressof(handle))
-        close = native.library().tf_lstm_ops_stream_close
-        # The finalizer keeps the session until the library has closed the stream.
-        finalizer = weakref.finalize(self, lambda kept, handle: close(handle), session, handle)
-        # At exit another thread may be in a call still. The system frees the memory.
-        finalizer.atexit = False
         self._handle = handle
         self._run = native.prepared("stream_run")
         self._calls: dict[tuple[int, ...], _Call] = {}
