@@ -115,10 +115,12 @@ bool Session::returns_sequence() const {
   });
 }
 
-bool Session::can_stream() const {
-  return std::all_of(layers_.begin(), layers_.end(), [](const Layer& layer) {
-    return layer.kind != kRecurrent || layer.directions == kForwards;
-  });
+size_t Session::forward_layers() const {
+  const auto first =
+      std::find_if(layers_.begin(), layers_.end(), [](const Layer& layer) {
+        return layer.kind == kRecurrent && layer.directions != kForwards;
+      });
+  return first - layers_.begin();
 }
 
 int64_t Session::max_features() const {

@@ -51,7 +51,10 @@ class Session {
   // Floats of the states of one row.
   int64_t state_size() const;
   bool returns_sequence() const;
-  bool can_stream() const;
+  // The number of layers before the first one that reads the sequence
+  // backwards.
+  size_t forward_layers() const;
+  bool can_stream() const { return forward_layers() == layers_.size(); }
   // The most features of the output of a layer.
   int64_t max_features() const;
 

@@ -15,10 +15,6 @@ constexpr int64_t kMaxBlockSteps = 32;
 // Blocks are shorter where an array of a block would have more floats.
 constexpr int64_t kMaxBlockFloats = int64_t{1} << 22;
 
-bool ReadsBackwards(const Layer& layer) {
-  return layer.kind == kRecurrent && layer.directions != kForwards;
-}
-
 // The largest power of two up to `most`, itself one, and `steps`. With few
 // lengths of blocks, one call of each allocates all memory.
 int64_t BlockSteps(int64_t steps, int64_t most) {
@@ -70,12 +66,10 @@ class Stream::Claim {
 
 bool Stream::Check(const Session& session, int64_t batch, Error* error) {
   if (!session.can_stream()) {
-    size_t k = 0;
-    while (!ReadsBackwards(session.layers()[k])) ++k;
     return Fail(error, kInvalidArgument,
                 "the session cannot stream: a layer reads the sequence "
                 "backwards: layer %zu of the file, counted from 0",
-                k);
+                session.forward_layers());
   }
   if (batch < 1) {
     return Fail(error, kInvalidArgument,
