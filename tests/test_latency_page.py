@@ -46,4 +46,4 @@ def test_the_guide_has_the_cost_of_a_function() -> None:
     """Up to 0.2 ms, for one unit with NumPy arrays. test_benchmark_page.py has the 0.1 ms."""
     costs = {f"{float(row(f'{kind} I1 H1')['tf.function']) / 1000:.1f}" for kind in ("lstm", "gru")}
     text = " ".join(PAGE.read_text(encoding="utf-8").split())
-    assert {*re.findall(r"call of a `tf.function` takes \[0.1 to ([\d.]+) ms\]", text)} == costs
+    assert {*re.findall(r"`tf.function` has a fixed cost of \[0.1 to ([\d.]+) ms\]", text)} == costs
