@@ -1,7 +1,7 @@
 // The lists of cells, which every backend reads. To add a cell of all backends,
 // write its header, and add entries to the first and the third list; to add one
-// of the CPU backend only, add an entry to the second list. Device code includes
-// this header.
+// of the CPU backend only, add an entry to the second list. Device code
+// includes this header.
 #ifndef TF_LSTM_OPS_CORE_CELLS_H_
 #define TF_LSTM_OPS_CORE_CELLS_H_
 
