@@ -16,9 +16,10 @@ struct WeightBytes {
 };
 
 // Returns a hash of all bytes of the arrays. Other arrays of the same sizes
-// have the same hash with a probability of 2^-64, whatever they are: its key is
-// drawn for the process. It does not depend on `threads`, the largest number of
-// threads to use. Throws std::bad_alloc.
+// have the same hash with a probability of about 2^-64, whatever they are: its
+// key is drawn for the process. It does not depend on `threads`, the largest
+// number of threads to use. Throws std::bad_alloc, and std::runtime_error where
+// the system has no random numbers for the key.
 WeightsHash HashWeights(const WeightBytes* arrays, int count, int threads);
 
 }  // namespace tf_lstm_ops::cpu
