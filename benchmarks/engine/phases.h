@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/cpu/engine.h"
-#include "backends/cpu/thread_team.h"
+#include "backends/cpu/team/thread_team.h"
 #include "timing.h"
 
 namespace engine_benchmark {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/backward_schedule.h"
-#include "backends/cpu/forward_schedule.h"
-#include "backends/cpu/measured_rates.h"
+#include "backends/cpu/plan/backward_schedule.h"
+#include "backends/cpu/plan/forward_schedule.h"
+#include "backends/cpu/processor/measured_rates.h"
 #include "case.h"
 #include "our_layer.h"
 #include "phases.h"
@@ -21,12 +21,15 @@
 namespace engine_benchmark {
 namespace {
 
+using tf_lstm_ops::CellShapeOf;
 using tf_lstm_ops::cpu::BackwardSchedule;
+using tf_lstm_ops::cpu::ForwardProblem;
 using tf_lstm_ops::cpu::ForwardSchedule;
 using tf_lstm_ops::cpu::RatesFor;
+using tf_lstm_ops::cpu::WeightsState;
 
 constexpr int kThreads[] = {1, 2, 4, 8, 16, 22, 32, 64, 128, 192};
-constexpr const char* kRegimes[] = {"once", "units", "slices"};
+constexpr const char* kRegimes[] = {"units", "slices"};
 
 const char* RegimeOf(const ForwardSchedule& schedule) {
   return kRegimes[static_cast<int>(schedule.regime())];
@@ -37,29 +40,43 @@ class Prediction {
  public:
   explicit Prediction(const Case& c)
       : case_(c),
-        lanes_(tf_lstm_ops::SelectedInstructionSet().engine->float_lanes),
+        lanes_(
+            tf_lstm_ops::SelectedInstructionSet().engine->forward.traits.lanes),
         padded_((c.units + lanes_ - 1) / lanes_ * lanes_),
         packed_(SequenceOf(c)) {}
 
   ForwardSchedule Forward(int threads, bool packs_weights) const {
-    const int64_t row = case_.gates() * padded_ * kFloat;
-    const int64_t gates = case_.gates();
-    ForwardSchedule::Problem problem = {
-        packed_, false,       packs_weights,  false,  false,
-        padded_, case_.units, case_.inputs,   lanes_, gates,
-        gates,   row,         lanes_ * kFloat};
-    problem.rates = RatesFor((case_.inputs + case_.units) * row);
+    ForwardProblem problem;
+    problem.config.cell = case_.cell;
+    problem.config.input_size = case_.inputs;
+    problem.config.cell_size = problem.config.hidden_size = case_.units;
+    problem.shape = CellShapeOf(problem.config.cell);
+    problem.traits.lanes = lanes_;
+    problem.weights =
+        packs_weights ? WeightsState::kOfCall : WeightsState::kFilled;
+    problem.batch = packed_.batch;
+    problem.steps = packed_.steps;
+    problem.rows = packed_.size();
+    problem.rates = RatesFor(problem.packed_bytes());
     return {problem, threads};
   }
 
   BackwardSchedule Backward(int threads) const {
     const int64_t row = case_.gates() * case_.units * kFloat;
-    const int64_t weights = (case_.units + case_.inputs) * row;
-    BackwardSchedule::Problem problem = {
-        case_.batch, case_.steps, packed_.size(), false,  true,
-        padded_,     case_.units, case_.inputs,   lanes_, case_.gates(),
-        weights,     row,         lanes_ * kFloat};
-    problem.rates = RatesFor(weights);
+    BackwardSchedule::Problem problem;
+    problem.batch = case_.batch;
+    problem.steps = case_.steps;
+    problem.rows = packed_.size();
+    problem.multiplies = true;
+    problem.units = padded_;
+    problem.hidden = case_.units;
+    problem.input = case_.inputs;
+    problem.lanes = lanes_;
+    problem.parts = case_.gates();
+    problem.weight_bytes = (case_.units + case_.inputs) * row;
+    problem.row_bytes = row;
+    problem.vector_bytes = lanes_ * kFloat;
+    problem.rates = RatesFor(problem.weight_bytes);
     return {problem, threads};
   }
 

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "backends/cpu/engine.h"
-#include "backends/cpu/roofline.h"
+#include "backends/cpu/processor/roofline.h"
 #include "case.h"
 
 namespace engine_benchmark {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <new>
 
-#include "backends/cpu/thread_team.h"
+#include "backends/cpu/team/thread_team.h"
 #include "session/computing_mode.h"
 #include "session/error.h"
 #include "session/session.h"

@@ -160,7 +160,8 @@ void RecurrentLayer::RunSequences(const Sequences& in, int threads,
 }
 
 void RecurrentLayer::RunSteps(const StreamSteps& in, const StreamStates& from,
-                              const StreamStates& to, int threads,
+                              const StreamStates& to,
+                              const cpu::ForwardPlan& plan,
                               cpu::CallMemory* memory) const {
   LayerForward<float> pass;
   pass.sequence.batch = in.batch;
@@ -178,8 +179,7 @@ void RecurrentLayer::RunSteps(const StreamSteps& in, const StreamStates& from,
     pass.c0 = {from.c, layer_.units};
     pass.final_c = {to.c, layer_.units};
   }
-  const cpu::FrozenLayer* layer = directions_[0].get();
-  cpu::FrozenLayer::Run(&layer, &pass, &valid, 1, threads, memory);
+  directions_[0]->RunSteps(plan, valid, &pass, memory);
 }
 
 }  // namespace tf_lstm_ops::session

@@ -57,9 +57,9 @@ class RecurrentLayer {
                     float* y) const;
 
   // Computes steps of a layer of one direction, forwards, from the states
-  // `from`. Writes the new states to `to`.
+  // `from`, by a plan of FrozenLayer::PlanSteps. Writes the new states to `to`.
   void RunSteps(const StreamSteps& in, const StreamStates& from,
-                const StreamStates& to, int threads,
+                const StreamStates& to, const cpu::ForwardPlan& plan,
                 cpu::CallMemory* memory) const;
 
  private:

@@ -10,8 +10,6 @@
 namespace tf_lstm_ops::session {
 namespace {
 
-// The most steps of a block. Longer blocks hardly save time.
-constexpr int64_t kMaxBlockSteps = 32;
 // Blocks are shorter where an array of a block would have more floats.
 constexpr int64_t kMaxBlockFloats = int64_t{1} << 22;
 
@@ -22,10 +20,9 @@ int64_t BlockSteps(int64_t steps, int64_t most) {
   return most;
 }
 
-// The most steps of a block of `row` floats for each step.
-int64_t MaxBlockSteps(int64_t row) {
-  return BlockSteps(std::max<int64_t>(kMaxBlockFloats / row, 1),
-                    kMaxBlockSteps);
+// The most steps of a block of `row` floats for each step, at most `most`.
+int64_t MaxBlockSteps(int64_t row, int64_t most) {
+  return BlockSteps(std::max<int64_t>(kMaxBlockFloats / row, 1), most);
 }
 
 int64_t MaxFeatures(const Session& session) {
@@ -88,7 +85,8 @@ Stream::Stream(const Session& session, int64_t batch)
       batch_(batch),
       step_inputs_(batch * session.input_size()),
       step_outputs_(batch * session.output_size()),
-      block_steps_(MaxBlockSteps(batch * MaxFeatures(session))) {
+      block_steps_(
+          MaxBlockSteps(batch * MaxFeatures(session), kMaxBlockSteps)) {
   for (size_t k = 0; k < session.layers().size(); ++k) {
     const Layer& layer = session.layers()[k];
     LayerStates& states = states_.emplace_back();
@@ -99,7 +97,7 @@ Stream::Stream(const Session& session, int64_t batch)
     states.h_size = layer.hidden_size;
     states.c_size = layer.is_lstm() ? layer.units : 0;
     states.frozen = &session.recurrent(k)->frozen();
-    states.by_row = batch_ == 1 && states.frozen->PrefersRow(session.threads());
+    PlanBlocks(&states);
   }
   // One block, in which no two arrays begin at the same place of a page: a load
   // would wait for a store to the same place of another page.
@@ -112,14 +110,12 @@ Stream::Stream(const Session& session, int64_t batch)
   Place(&scratch);
   for (size_t k = 0; k < states_.size(); ++k) {
     const LayerStates& states = states_[k];
-    states_[k].row = {1,
-                      nullptr,
-                      session.layers()[k].input_size,
-                      nullptr,
-                      states.h_size,
-                      states.now.h,
-                      states.now.c,
-                      scratch_};
+    RowSteps& row = states_[k].row;
+    row.x_stride = session.layers()[k].input_size;
+    row.y_stride = states.h_size;
+    row.h = states.now.h;
+    row.c = states.now.c;
+    row.scratch = scratch_;
   }
   WarmUp();
 }
@@ -130,13 +126,13 @@ void Stream::Place(cpu::Scratch<float>* memory) {
   for (size_t k = 0; k < states_.size(); ++k) {
     LayerStates& states = states_[k];
     if (states.h_size == 0) continue;
-    const int64_t least = states.by_row ? states.frozen->row_floats() : 0;
+    const int64_t least = states.by_row() ? states.frozen->row_floats() : 0;
     for (StreamStates* s : {&states.now, &states.next}) {
       s->h = memory->Take(std::max(least, batch_ * states.h_size));
       if (states.c_size == 0) continue;
       s->c = memory->Take(std::max(least, batch_ * states.c_size));
     }
-    if (states.by_row) {
+    if (states.by_row()) {
       row_scratch = std::max(row_scratch, states.frozen->row_scratch());
     }
     if (session_.layers()[k].takes_last_step()) {
@@ -152,6 +148,14 @@ void Stream::Place(cpu::Scratch<float>* memory) {
   y_block_ = memory->Take(rows * session_.output_size());
 }
 
+// Plans blocks of each length.
+void Stream::PlanBlocks(LayerStates* states) {
+  for (int k = 0; int64_t{1} << k <= block_steps_; ++k) {
+    states->plans[k] = states->frozen->PlanSteps(batch_, int64_t{1} << k,
+                                                 session_.threads(), &memory_);
+  }
+}
+
 void Stream::WarmUp() {
   const int64_t size = batch_ * block_steps_ * MaxFeatures(session_);
   const AlignedBuffer inputs(size * sizeof(float));
@@ -160,7 +164,7 @@ void Stream::WarmUp() {
   auto* y = static_cast<float*>(outputs.data());
   std::fill_n(x, size, 0.0F);
   for (size_t k = 0; k < states_.size(); ++k) {
-    if (states_[k].h_size == 0 || states_[k].by_row) continue;
+    if (states_[k].h_size == 0 || states_[k].by_row()) continue;
     for (int64_t steps = 1; steps <= block_steps_; steps *= 2) {
       RunValid(k, steps, steps, x, y);
     }
@@ -290,7 +294,7 @@ void Stream::RunRecurrent(size_t layer, int64_t steps, const float* x,
 void Stream::RunValid(size_t layer, int64_t time, int64_t steps, const float* x,
                       float* y) {
   LayerStates& states = states_[layer];
-  if (states.by_row) {
+  if (states.by_row()) {
     states.row.steps = steps;
     states.row.x = x;
     states.row.y = y;
@@ -298,8 +302,10 @@ void Stream::RunValid(size_t layer, int64_t time, int64_t steps, const float* x,
     states.row.reverse ^= steps % 2 == 1;
     return;
   }
+  int length = 0;
+  while (int64_t{1} << length < steps) ++length;
   session_.recurrent(layer)->RunSteps({batch_, time, steps, x, y}, states.now,
-                                      states.next, session_.threads(),
+                                      states.next, states.plans[length],
                                       &memory_);
   std::swap(states.now, states.next);
 }
@@ -313,7 +319,7 @@ void Stream::RunMasked(size_t layer, int64_t steps, const float* x,
   const int64_t hidden = states.h_size, cell = states.c_size;
   const bool zero_output = description.Has(kZeroOutputForMask);
   for (int64_t t = 0; t < steps; ++t) {
-    const bool is_skipped = states.by_row && !valid[t];
+    const bool is_skipped = states.by_row() && !valid[t];
     if (!is_skipped) {
       RunValid(layer, steps, 1, x + t * description.input_size, y + t * hidden);
     }

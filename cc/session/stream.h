@@ -2,13 +2,14 @@
 #ifndef TF_LSTM_OPS_SESSION_STREAM_H_
 #define TF_LSTM_OPS_SESSION_STREAM_H_
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "backends/cpu/aligned_buffer.h"
-#include "backends/cpu/scratch.h"
+#include "backends/cpu/memory/aligned_buffer.h"
+#include "backends/cpu/memory/scratch.h"
 #include "session/error.h"
 #include "session/session.h"
 
@@ -31,6 +32,10 @@ class Stream {
   bool SetState(const float* state, int64_t count, Error* error);
 
  private:
+  // The lengths of blocks are 1, 2, 4, ... steps.
+  static constexpr int kBlockLengths = 6;
+  static constexpr int64_t kMaxBlockSteps = int64_t{1} << (kBlockLengths - 1);
+
   // A call's claim to the stream.
   class Claim;
   // The states of a recurrent layer.
@@ -40,12 +45,17 @@ class Stream {
     int64_t h_size;     // P
     int64_t c_size;     // H of an LSTM, else 0
     const cpu::FrozenLayer* frozen;
-    bool by_row;   // whether FrozenLayer::RunRow computes the layer
-    RowSteps row;  // what it reads and writes
+    // By the binary logarithm of the number of steps.
+    std::array<cpu::ForwardPlan, kBlockLengths> plans;
+    RowSteps row;  // what FrozenLayer::RunRow reads and writes
+
+    // Whether FrozenLayer::RunRow computes the layer.
+    bool by_row() const { return plans[0].way == cpu::ForwardWay::kOneRow; }
   };
 
   // Assigns the arrays; see cpu::Scratch.
   void Place(cpu::Scratch<float>* memory);
+  void PlanBlocks(LayerStates* states);
   void WarmUp();
   bool CheckRun(int64_t steps, const float* x, int64_t x_count, const float* y,
                 int64_t y_count, Error* error) const;

@@ -1,5 +1,5 @@
-// Tests of backends/cpu/aligned_buffer.h.
-#include "backends/cpu/aligned_buffer.h"
+// Tests of backends/cpu/memory/aligned_buffer.h.
+#include "backends/cpu/memory/aligned_buffer.h"
 
 #include <cstddef>
 #include <sstream>

@@ -1,6 +1,6 @@
 // A processor's tiles of bfloat16, for processors without AMX: runs the
-// instructions of backends/cpu/simd/tiles.h where they trap. On a processor
-// with AMX it asks Linux for permission, and the processor runs them.
+// instructions of backends/cpu/simd/vector/tiles.h where they trap. On a
+// processor with AMX it asks Linux for permission, and the processor runs them.
 //
 // It is linked into a program that is compiled with AMX. The engine also needs
 // TF_LSTM_OPS_ASSUMES_TILES. The program ends with a message if it uses tiles

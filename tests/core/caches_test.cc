@@ -1,5 +1,5 @@
-// Tests of backends/cpu/caches.h.
-#include "backends/cpu/caches.h"
+// Tests of backends/cpu/processor/caches.h.
+#include "backends/cpu/processor/caches.h"
 
 #include <cstdlib>
 #include <filesystem>

@@ -9,7 +9,7 @@
 #include "core/lstm_cell.h"
 #include "core/vanilla_rnn_cell.h"
 #define TF_LSTM_OPS_SIMD simd_test
-#include "backends/cpu/simd/cell_shape.h"
+#include "backends/cpu/simd/vector/cell.h"
 #undef TF_LSTM_OPS_SIMD
 #include "harness.h"
 

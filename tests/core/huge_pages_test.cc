@@ -1,5 +1,5 @@
-// Tests of backends/cpu/huge_pages.h.
-#include "backends/cpu/huge_pages.h"
+// Tests of backends/cpu/memory/huge_pages.h.
+#include "backends/cpu/memory/huge_pages.h"
 
 #include <cstddef>
 #include <cstdint>

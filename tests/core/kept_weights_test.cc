@@ -1,5 +1,5 @@
-// Tests of backends/cpu/kept_weights.h, hash_weights.h and simd/hash.h.
-#include "backends/cpu/kept_weights.h"
+// Tests of backends/cpu/weights/kept_weights.h, hash_weights.h and simd/hash.h.
+#include "backends/cpu/weights/kept_weights.h"
 
 #include <algorithm>
 #include <atomic>
@@ -11,9 +11,9 @@
 #include <vector>
 
 #define TF_LSTM_OPS_SIMD simd_test
-#include "backends/cpu/simd/hash.h"
+#include "backends/cpu/simd/vector/hash.h"
 #undef TF_LSTM_OPS_SIMD
-#include "backends/cpu/hash_weights.h"
+#include "backends/cpu/weights/hash_weights.h"
 #include "harness.h"
 
 namespace tf_lstm_ops::cpu {

@@ -12,7 +12,7 @@
 
 #include "backends/cpu/training_engine.h"
 #define TF_LSTM_OPS_SIMD simd_test
-#include "backends/cpu/simd/hash.h"
+#include "backends/cpu/simd/vector/hash.h"
 #undef TF_LSTM_OPS_SIMD
 #include "harness.h"
 
@@ -31,18 +31,30 @@ const TrainingEngine kRecorder = [] {
   };
   return engine;
 }();
-// Only the functions for bfloat16 pack weights.
 const Engine kEngine = [] {
   Engine engine = {};
   engine.hash = &simd_test::HashBytes;
-  engine.packs_weights = [](const EngineForward<float>&) { return false; };
+  engine.multiply_add = [](int64_t rounds, int64_t* flops) {
+    *flops = rounds;
+    return 0.0F;
+  };
+  engine.sum = [](const float*, int64_t) { return 0.0F; };
   return engine;
 }();
-cpu::PackedWeights* g_kept = nullptr;  // of the last pass
-BFloat16Engine g_bfloat16 = {
-    [](const EngineForward<float>*, int, int, cpu::PackedWeights* const* kept,
-       cpu::CallMemory*) { g_kept = kept[0]; },
-    nullptr, [](const EngineForward<float>&) { return true; }, true};
+const float* g_packed = nullptr;  // kept weights of the last pass
+BFloat16Engine g_bfloat16 = [] {
+  BFloat16Engine engine = {};
+  engine.forward.traits.lanes = 16;
+  engine.forward.traits.dots_pairs = true;
+  for (auto& run : engine.forward.run) {
+    run = [](const PlannedForward<float>* passes, int, cpu::CallMemory*) {
+      g_packed = passes->packed;
+    };
+  }
+  engine.forward.pack = [](const LayerDirection<float>&, cpu::WeightFormat,
+                           float*) { return int64_t{1}; };
+  return engine;
+}();
 const InstructionSet kSet = {"recorder", &kEngine};
 const TrainingSet kTrainingSet = {&kRecorder, &g_bfloat16};
 
@@ -79,7 +91,7 @@ TEST(GradientsOfPreActivationsAreThoseOfAStep) {
 }
 
 // The kept weights of a step of `batch` rows of a large bfloat16 layer.
-PackedWeights* KeptOf(int64_t batch, KeptWeights* kept) {
+const float* KeptOf(int64_t batch, KeptWeights* kept) {
   constexpr int64_t kUnits = 4096;  // more than an L2 cache
   static std::vector<float> states(16 * kUnits);
   LayerForward<float> layer;
@@ -91,9 +103,9 @@ PackedWeights* KeptOf(int64_t batch, KeptWeights* kept) {
   layer.c0 = {states.data(), kUnits};
   layer.h = states.data();
   layer.h_stride = kUnits;
-  g_kept = nullptr;
+  g_packed = nullptr;
   ComputeForward(layer, PackedSequence(layer.sequence), 1, kept);
-  return g_kept;
+  return g_packed;
 }
 
 TEST(TheFunctionsForBFloat16SayWhetherWeightsAreKept) {
@@ -104,9 +116,10 @@ TEST(TheFunctionsForBFloat16SayWhetherWeightsAreKept) {
 TEST(FewAndManyRowsShareWeightsThatAreAlwaysPairs) {
   KeptWeights kept;
   CHECK(KeptOf(2, &kept) == KeptOf(8, &kept));
-  g_bfloat16.dots_pairs = false;  // many rows widen the weights when they pack
+  g_bfloat16.forward.traits.dots_pairs =
+      false;  // many rows widen the weights when they pack
   CHECK(KeptOf(2, &kept) != KeptOf(8, &kept));
-  g_bfloat16.dots_pairs = true;
+  g_bfloat16.forward.traits.dots_pairs = true;
 }
 
 #if !defined(_WIN32)

@@ -1,5 +1,5 @@
-// Tests of backends/cpu/processors.h.
-#include "backends/cpu/processors.h"
+// Tests of backends/cpu/processor/processors.h.
+#include "backends/cpu/processor/processors.h"
 
 #include <filesystem>
 #include <fstream>

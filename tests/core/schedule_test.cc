@@ -1,9 +1,9 @@
-// Tests of backends/cpu/forward_schedule.h and backward_schedule.h.
+// Tests of backends/cpu/plan/forward_schedule.h and backward_schedule.h.
 #include <vector>
 
-#include "backends/cpu/backward_schedule.h"
-#include "backends/cpu/forward_schedule.h"
-#include "backends/cpu/thread_team.h"
+#include "backends/cpu/plan/backward_schedule.h"
+#include "backends/cpu/plan/forward_schedule.h"
+#include "backends/cpu/team/thread_team.h"
 #include "harness.h"
 
 namespace tf_lstm_ops::cpu {
@@ -48,31 +48,34 @@ int64_t Padded(const Layer& layer) {
 }
 
 // An LSTM layer in float.
-ForwardSchedule::Problem ForwardOf(const Layer& layer,
-                                   const PackedSequence& rows) {
-  ForwardSchedule::Problem problem = {
-      rows,        false,        true,   false, false, Padded(layer),
-      layer.units, layer.inputs, kLanes, 4,     4,     16 * Padded(layer),
-      4 * kLanes};
+ForwardProblem ForwardOf(const Layer& layer) {
+  ForwardProblem problem;
+  problem.config.input_size = layer.inputs;
+  problem.config.cell_size = problem.config.hidden_size = layer.units;
+  problem.shape = CellShapeOf(problem.config.cell);
+  problem.traits.lanes = kLanes;
+  problem.batch = layer.batch;
+  problem.steps = layer.steps;
+  problem.rows = layer.batch * layer.steps;
   problem.caches = kZen5;
   return problem;
 }
 
 BackwardSchedule::Problem BackwardOf(const Layer& layer) {
   const int64_t row = 16 * layer.units;
-  BackwardSchedule::Problem problem = {layer.batch,
-                                       layer.steps,
-                                       layer.batch * layer.steps,
-                                       false,
-                                       true,
-                                       Padded(layer),
-                                       layer.units,
-                                       layer.inputs,
-                                       kLanes,
-                                       4,
-                                       (layer.inputs + layer.units) * row,
-                                       row,
-                                       4 * kLanes};
+  BackwardSchedule::Problem problem;
+  problem.batch = layer.batch;
+  problem.steps = layer.steps;
+  problem.rows = layer.batch * layer.steps;
+  problem.multiplies = true;
+  problem.units = Padded(layer);
+  problem.hidden = layer.units;
+  problem.input = layer.inputs;
+  problem.lanes = kLanes;
+  problem.parts = 4;
+  problem.weight_bytes = (layer.inputs + layer.units) * row;
+  problem.row_bytes = row;
+  problem.vector_bytes = 4 * kLanes;
   problem.caches = kZen5;
   return problem;
 }
@@ -82,13 +85,11 @@ BackwardSchedule::Problem BackwardOf(const Layer& layer) {
 template <class F>
 void ForEachForward(const F& use) {
   for (const Layer& layer : kLayers) {
-    const PackedSequence rows = Steps(layer);
-    for (const int kind : {0, 1, 2, 3, 4}) {
-      ForwardSchedule::Problem problem = ForwardOf(layer, rows);
+    for (const int kind : {0, 1, 2, 3}) {
+      ForwardProblem problem = ForwardOf(layer);
       problem.together = kind == 1 ? 2 : 1;
-      problem.multiplies_m = kind == 2;
-      problem.reduces_rows = kind == 3;
-      problem.once = kind == 4 && layer.steps == 1;
+      problem.shape.resets_before = kind == 2;
+      problem.shape.reduces_rows = kind == 3;
       for (const int threads : kThreads) {
         use(problem, ForwardSchedule(problem, threads), threads);
       }
@@ -112,9 +113,8 @@ void ForEachBackward(const F& use) {
 
 TEST(SchedulesUseNoMoreThreadsThanHaveWork) {
   ForEachForward([](const auto& problem, const auto& schedule, int threads) {
-    const int64_t vectors = problem.together * problem.units / kLanes;
-    const int64_t slices =
-        problem.together * (problem.rows.batch / kMinSliceRows);
+    const int64_t vectors = problem.together * problem.vectors();
+    const int64_t slices = problem.together * (problem.batch / kMinSliceRows);
     CHECK(schedule.threads() >= 1);
     CHECK(schedule.threads() <= threads);
     CHECK(schedule.threads() <= Max(vectors, slices));
@@ -147,9 +147,8 @@ TEST(MoreThreadsNeverTakeLonger) {
 // a step.
 TEST(SmallLayerWithManyRowsStaysInSlices) {
   const Layer layer = {256, 60, 7, 32};
-  const PackedSequence rows = Steps(layer);
   for (const int threads : {1, 2, 8, 22, 64, 192}) {
-    const ForwardSchedule schedule(ForwardOf(layer, rows), threads);
+    const ForwardSchedule schedule(ForwardOf(layer), threads);
     CHECK(schedule.regime() == ForwardSchedule::Regime::kSlices);
     CHECK(schedule.slice_rows() >= kMinSliceRows);
     CHECK(schedule.threads() >= Min(threads, 16));
@@ -176,8 +175,7 @@ TEST(TwoThreadsKeepTheirPlan) {
                 {{64, 25, 1024, 1024}, Regime::kUnits, 2},
                 {{256, 60, 7, 32}, Regime::kSlices, 2}};
   for (const auto& plan : kPlans) {
-    const PackedSequence rows = Steps(plan.layer);
-    const ForwardSchedule schedule(ForwardOf(plan.layer, rows), 2);
+    const ForwardSchedule schedule(ForwardOf(plan.layer), 2);
     CHECK(schedule.regime() == plan.regime);
     CHECK_EQ(schedule.threads(), plan.threads);
   }
@@ -187,8 +185,7 @@ TEST(TwoThreadsKeepTheirPlan) {
 // W once for many steps.
 TEST(CachesDecideTheRegime) {
   const Layer layer = {16, 50, 256, 256};
-  const PackedSequence rows = Steps(layer);
-  ForwardSchedule::Problem problem = ForwardOf(layer, rows);
+  ForwardProblem problem = ForwardOf(layer);
   problem.caches = kLargeL2;
   problem.rates = SlowSharedCache();
   CHECK(ForwardSchedule(problem, 1).regime() ==
@@ -201,12 +198,12 @@ TEST(CachesDecideTheRegime) {
 // Five threads would need five slices of six rows for each direction.
 TEST(SlicesHaveEnoughRows) {
   const PackedSequence rows = Steps({30, 32, 64, 128});
-  ForwardSchedule::Problem problem = ForwardOf({30, 32, 64, 128}, rows);
+  ForwardProblem problem = ForwardOf({30, 32, 64, 128});
   problem.together = 2;
   for (const int threads : {1, 2, 3, 4, 5, 6, 8}) {
     const ForwardSchedule schedule(problem, threads);
     if (schedule.regime() != ForwardSchedule::Regime::kSlices) continue;
-    CHECK(schedule.Items(1) * kMinSliceRows <= 30);
+    CHECK(schedule.Items(rows, 1) * kMinSliceRows <= 30);
   }
 }
 
@@ -214,12 +211,12 @@ TEST(SlicesHaveEnoughRows) {
 TEST(DirectionsShareTheThreads) {
   const auto slices = [](const Layer& layer, int threads) -> int64_t {
     const PackedSequence rows = Steps(layer);
-    ForwardSchedule::Problem problem = ForwardOf(layer, rows);
+    ForwardProblem problem = ForwardOf(layer);
     problem.together = 2;
     const ForwardSchedule schedule(problem, threads);
     if (schedule.regime() != ForwardSchedule::Regime::kSlices) return 0;
     CHECK_EQ(schedule.threads(), threads);
-    return schedule.Items(1);
+    return schedule.Items(rows, 1);
   };
   CHECK_EQ(slices({16, 50, 64, 128}, 2), 1);
   CHECK_EQ(slices({64, 32, 64, 128}, 2), 1);
@@ -229,8 +226,7 @@ TEST(DirectionsShareTheThreads) {
 
 TEST(WeightsAreFetchedAheadFromASlowSharedCacheOnly) {
   const Layer layer = {16, 25, 1024, 1024};
-  const PackedSequence rows = Steps(layer);
-  ForwardSchedule::Problem problem = ForwardOf(layer, rows);
+  ForwardProblem problem = ForwardOf(layer);
   CHECK(!ForwardSchedule(problem, 2).prefetches_weights());
   problem.rates = SlowSharedCache();
   CHECK(ForwardSchedule(problem, 2).prefetches_weights());
@@ -241,8 +237,7 @@ TEST(WeightsAreFetchedAheadFromASlowSharedCacheOnly) {
 // A call of few microseconds does not wake other threads.
 TEST(SmallCallsRunOnOneThread) {
   for (const Layer& layer : {Layer{1, 1, 5, 7}, Layer{31, 3, 1, 1}}) {
-    const PackedSequence rows = Steps(layer);
-    CHECK_EQ(ForwardSchedule(ForwardOf(layer, rows), 192).threads(), 1);
+    CHECK_EQ(ForwardSchedule(ForwardOf(layer), 192).threads(), 1);
     CHECK_EQ(BackwardSchedule(BackwardOf(layer), 192).threads(), 1);
   }
 }
@@ -251,16 +246,18 @@ TEST(SmallCallsRunOnOneThread) {
 TEST(ItemsCoverTheWork) {
   ForEachForward([](const auto& problem, const auto& schedule, int) {
     using Work = ForwardSchedule::Work;
-    for (int64_t phase = 0; phase < schedule.Phases(); ++phase) {
+    const PackedSequence rows =
+        Steps({problem.batch, problem.steps, 0, problem.config.cell_size});
+    for (int64_t phase = 0; phase < schedule.Phases(rows); ++phase) {
       const auto at = schedule.At(phase);
-      const int64_t items = schedule.Items(phase);
+      const int64_t items = schedule.Items(rows, phase);
       if (at.work == Work::kCells) {
-        CHECK(items * schedule.group() >= problem.units);
-        CHECK((items - 1) * schedule.group() < problem.units);
+        CHECK(items * schedule.group() >= problem.units());
+        CHECK((items - 1) * schedule.group() < problem.units());
       } else if (at.work == Work::kSlices) {
-        const int64_t last = problem.rows.steps - 1;
-        CHECK_EQ(schedule.SliceBegin(0, last), problem.rows.Begin(last));
-        CHECK_EQ(schedule.SliceBegin(items, last), problem.rows.size());
+        const int64_t last = rows.steps - 1;
+        CHECK_EQ(schedule.SliceBegin(rows, 0, last), rows.Begin(last));
+        CHECK_EQ(schedule.SliceBegin(rows, items, last), rows.size());
         CHECK(schedule.slice_rows() <= ForwardSchedule::kBandRows);
       }
     }

@@ -12,9 +12,13 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 SOURCES = sorted([*HERE.glob("*_test.cc"), HERE / "main.cc"])
 TESTED_OF_CPU = [
-    *("aligned_buffer", "backward_schedule", "caches", "forward_schedule", "hash_weights"),
-    *("huge_pages", "kept_weights", "layer", "processors"),
-    *("text_file", "thread_team"),
+    "layer",
+    *(f"memory/{name}" for name in ("aligned_buffer", "call_memory", "huge_pages")),
+    *(f"plan/{name}" for name in ("backward_schedule", "forward_plan", "forward_schedule")),
+    *(f"plan/ways/{name}" for name in ("one_row", "one_step", "sequence")),
+    *(f"processor/{name}" for name in ("caches", "measured_rates", "processors", "text_file")),
+    "team/thread_team",
+    *(f"weights/{name}" for name in ("hash_weights", "kept_weights")),
 ]
 TESTED = ["cc/core", *(f"cc/backends/cpu/{name}.cc" for name in TESTED_OF_CPU)]
 NAMES = [

@@ -1,5 +1,5 @@
-// Tests of backends/cpu/thread_team.h.
-#include "backends/cpu/thread_team.h"
+// Tests of backends/cpu/team/thread_team.h.
+#include "backends/cpu/team/thread_team.h"
 
 #if !defined(_WIN32)
 #include <sys/wait.h>

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 FUNCTIONS = ["sigmoid", "tanh"]
-BOUND = 2.5  # part of the contract: cc/backends/cpu/simd/vec_math.h
+BOUND = 2.5  # part of the contract: cc/backends/cpu/simd/vector/vec_math.h
 # Smaller results of sigmoid may be 0 instead of a subnormal number.
 LEAST_UNIT = {"sigmoid": 2.0**-126, "tanh": 0.0}
 CHUNK = 1 << 15  # stays in the cache

@@ -3,12 +3,12 @@
 #include <exception>
 #include <limits>
 
-#include "backends/cpu/caches.h"
 #include "backends/cpu/engine.h"
 #include "backends/cpu/layer.h"
-#include "backends/cpu/measured_rates.h"
-#include "backends/cpu/roofline.h"
-#include "backends/cpu/thread_team.h"
+#include "backends/cpu/processor/caches.h"
+#include "backends/cpu/processor/measured_rates.h"
+#include "backends/cpu/processor/roofline.h"
+#include "backends/cpu/team/thread_team.h"
 
 namespace {
 

@@ -4,8 +4,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "backends/cpu/caches.h"
-
 #if defined(__x86_64__)
 #include <cpuid.h>
 #if defined(__linux__)
@@ -147,13 +145,6 @@ int AvailableInstructionSets(const InstructionSet** sets) {
   if (available == 0) g_available = available = CountAvailable();
   *sets = kSets;
   return available;
-}
-
-bool cpu::RunsSideBySide(const RnnConfig& config, int64_t element_bytes,
-                         int threads) {
-  const int64_t weights = GateCount(config.cell) * config.cell_size *
-                          config.hidden_size * element_bytes;
-  return threads > 1 && kMaxTogether * weights <= TheCaches().l2 / 2 * threads;
 }
 
 const InstructionSet& SelectedInstructionSet() {

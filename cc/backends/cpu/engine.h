@@ -6,81 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/call_memory.h"
-#include "backends/cpu/kept_weights.h"
-#include "backends/cpu/weights_hash.h"
+#include "backends/cpu/forward_engine.h"
+#include "backends/cpu/weights/weights_hash.h"
 #include "core/float16.h"
-#include "core/layer_direction.h"
-#include "core/packed_sequence.h"
 
 namespace tf_lstm_ops {
-
-// The arguments of the engine for a forward pass. States are contiguous, [B, P]
-// and [B, H]. Multipliers are contiguous, [G, B, .]. The engine reads `valid`
-// instead of `sequence`. It writes neither final_h nor masked steps.
-template <class T>
-struct EngineForward : LayerForward<T> {
-  const PackedSequence* valid = nullptr;
-};
-
-// The largest number of layer directions that run side by side.
-namespace cpu {
-constexpr int kMaxTogether = 2;
-
-// Whether two layer directions run side by side. A step then synchronises once
-// for both. Threads alternate between two sets of recurrent weights, which is
-// faster while both sets fit into half of their L2 caches.
-bool RunsSideBySide(const RnnConfig& config, int64_t element_bytes,
-                    int threads);
-
-// Whether an instruction set without products of bfloat16 packs the weights of
-// a forward pass as pairs, which halves the bytes that a step reads. A product
-// of a few rows then widens each weight once, in the time in which it waits for
-// memory. Otherwise the weights are widened when they are packed.
-template <class T>
-bool PacksPairs(const EngineForward<T>& layer);
-}  // namespace cpu
-
-// Runs `count` layer directions side by side; `count` is 1 or kMaxTogether.
-// kept[k] may be set if packs_weights holds for layers[k]. If it is filled, the
-// engine reads the packed weights from it. If not, the engine packs the weights
-// into it, and the caller marks it as filled. A null `memory` means memory that
-// the pass allocates.
-template <class T>
-using ForwardFunction = void (*)(const EngineForward<T>* layers, int count,
-                                 int threads, cpu::PackedWeights* const* kept,
-                                 cpu::CallMemory* memory);
-
-// A layer direction for passes of one row. Arrays that have an element for each
-// unit have H' elements, H rounded up to whole vectors, of which those behind
-// the units are zero.
-struct RowLayer {
-  RnnConfig config;   // its cell_size is H'
-  int64_t units = 0;  // H
-  int vectors = 1;    // of units that a step computes together, at most
-  RnnWeights<const float> weights;          // the peepholes only
-  const float* packed_input = nullptr;      // see Forward::InputWeights
-  const float* packed_recurrent = nullptr;  // see Forward::RecurrentWeights
-  const float* bias = nullptr;  // sums of the biases, [pre-activations, H']
-};
-
-// Steps of one row, forwards in time.
-struct RowSteps {
-  int64_t steps;
-  const float* x;  // [steps, I], x_stride apart
-  int64_t x_stride;
-  float* y;  // h of each step, [steps, H], y_stride apart
-  int64_t y_stride;
-  // The states [H'], which are updated; c is that of an LSTM. They and
-  // `scratch` are aligned to 64 bytes.
-  float* h = nullptr;
-  float* c = nullptr;
-  float* scratch = nullptr;
-  // Whether the first step computes the last units first. Steps alternate: what
-  // was used last is still in the cache.
-  bool reverse = false;
-};
-using RowFunction = void (*)(const RowLayer& layer, const RowSteps& row);
 
 // Weights [depth, columns] of a product, packed, and a bias, which may be null.
 struct PackedProduct {
@@ -91,21 +21,12 @@ struct PackedProduct {
 
 // The functions of one instruction set.
 struct Engine {
-  int float_lanes;  // floats in a vector
-  ForwardFunction<float> forward;
-  // Whether a forward pass packs its weights. Otherwise it reads them in place;
-  // see single_step.h.
-  bool (*packs_weights)(const EngineForward<float>& layer);
-  // Null for a cell that has no passes of one row.
-  RowFunction (*row_function)(CellKind cell);
-  // Sets `row` to a layer whose weights are packed. `memory` is for the arrays
-  // of `row`; with null memory none is written. Returns the number of floats of
-  // these arrays, 0 where passes of one row do not serve the layer.
-  int64_t (*make_row_layer)(const EngineForward<float>& layer,
-                            cpu::PackedWeights* packed, float* memory,
-                            RowLayer* row);
-  // Floats of RowSteps::scratch.
-  int64_t (*row_scratch)(const RowLayer& row);
+  ForwardEngine<float> forward;
+  // Sets `row` to a layer that OneRow serves, whose weights are packed.
+  // `memory` is for the arrays of `row`; with null memory none is written.
+  // Returns the number of floats of these arrays.
+  int64_t (*set_row_layer)(const LayerDirection<float>& layer, float* packed,
+                           float* memory, RowLayer* row);
   // Packs weights [depth, columns], unless `packed` is null. Returns the number
   // of packed floats.
   int64_t (*pack_product)(const float* weights, int64_t depth, int64_t columns,

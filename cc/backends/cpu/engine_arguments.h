@@ -9,11 +9,11 @@
 #include <memory>
 #include <vector>
 
-#include "backends/cpu/aligned_buffer.h"
-#include "backends/cpu/cost.h"
 #include "backends/cpu/masked_steps.h"
+#include "backends/cpu/memory/aligned_buffer.h"
+#include "backends/cpu/plan/cost.h"
 #include "backends/cpu/sizes.h"
-#include "backends/cpu/thread_team.h"
+#include "backends/cpu/team/thread_team.h"
 #include "backends/cpu/training_engine.h"
 #include "core/layer_norm_cell.h"
 

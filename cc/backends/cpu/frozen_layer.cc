@@ -1,95 +1,120 @@
 #include "backends/cpu/frozen_layer.h"
 
 #include <optional>
-#include <vector>
 
-#include "backends/cpu/caches.h"
 #include "backends/cpu/engine_arguments.h"
-#include "backends/cpu/kept_weights.h"
 
 namespace tf_lstm_ops::cpu {
+namespace {
 
-struct FrozenLayer::Packed {
-  std::shared_ptr<PackedWeights> weights = std::make_shared<PackedWeights>();
-  // Of passes of one row; the function is null where they do not serve the
-  // layer.
-  RowFunction row_function = nullptr;
-  RowLayer row;
-  std::unique_ptr<AlignedBuffer> row_arrays;
-};
+const ForwardEngine<float>& TheEngine() {
+  return SelectedInstructionSet().engine->forward;
+}
+
+float* Floats(const AlignedBuffer& buffer) {
+  return static_cast<float*>(buffer.data());
+}
+
+std::unique_ptr<AlignedBuffer> AllocateFloats(int64_t count) {
+  return std::make_unique<AlignedBuffer>(count * sizeof(float));
+}
+
+ForwardProblem FrozenProblem(const EngineForward<float>& layer) {
+  ForwardProblem problem = ProblemOf(layer, TheEngine());
+  problem.weights = WeightsState::kFilled;
+  return problem;
+}
+
+// Memory for all passes of no more rows and steps than `pass`.
+void Reserve(const PlannedForward<float>& pass, const ForwardProblem& problem,
+             int count, int threads, CallMemory* memory) {
+  const int64_t floats = TheEngine().most_memory(pass, problem, threads);
+  memory->Get(count * floats * sizeof(float));
+}
+
+}  // namespace
 
 FrozenLayer::FrozenLayer(const RnnConfig& config,
                          const RnnWeights<const float>& weights)
-    : config_(config), weights_(weights), packed_(std::make_unique<Packed>()) {
-  // The first pass, a step of zeros, packs the weights.
+    : config_(config), weights_(weights) {
   const Engine& engine = *SelectedInstructionSet().engine;
-  std::vector<float> x(config.input_size), h(config.hidden_size);
-  std::vector<float> h0(config.hidden_size), c0(config.cell_size);
-  LayerForward<float> step;
-  step.config = config;
-  step.weights = weights;
-  step.sequence.batch = step.sequence.time = step.sequence.steps = 1;
-  step.x = x.data();
-  step.x_stride = config.input_size;
-  step.h0 = {h0.data(), config.hidden_size};
-  step.c0 = {c0.data(), config.cell_size};
-  step.h = h.data();
-  step.h_stride = config.hidden_size;
-  const PackedSequence valid(step.sequence);
-  const ForwardArguments<float> arguments(step, valid);
-  PackedWeights* packed = packed_->weights.get();
-  {
-    PackedWeightsUse use(packed_->weights);
-    engine.forward(&arguments.engine(), 1, 1, &packed, nullptr);
-    use.Filled();
-  }
-  RowLayer* row = &packed_->row;
-  const int64_t floats =
-      engine.make_row_layer(arguments.engine(), packed, nullptr, row);
-  if (floats == 0) return;
-  packed_->row_arrays = std::make_unique<AlignedBuffer>(floats * sizeof(float));
-  engine.make_row_layer(arguments.engine(), packed,
-                        static_cast<float*>(packed_->row_arrays->data()), row);
-  packed_->row_function = engine.row_function(config.cell);
+  const LayerForward<float> layer = LayerOf();
+  constexpr WeightFormat kFormat = WeightFormat::kElements;
+  packed_ = AllocateFloats(engine.forward.pack(layer, kFormat, nullptr));
+  engine.forward.pack(layer, kFormat, Floats(*packed_));
+  ForwardProblem problem;
+  problem.config = config;
+  problem.shape = CellShapeOf(config.cell);
+  if (!HasOneRow(problem)) return;
+  row_arrays_ = AllocateFloats(
+      engine.set_row_layer(layer, Floats(*packed_), nullptr, &row_));
+  engine.set_row_layer(layer, Floats(*packed_), Floats(*row_arrays_), &row_);
 }
-FrozenLayer::~FrozenLayer() = default;
+
+// The order of the pre-activations is the engine's.
+LayerForward<float> FrozenLayer::LayerOf() const {
+  LayerForward<float> layer;
+  layer.config = config_;
+  layer.config.gate_order = EngineOrder(config_);
+  layer.weights = weights_;
+  return layer;
+}
 
 void FrozenLayer::Run(const FrozenLayer* const* layers,
                       LayerForward<float>* passes, const PackedSequence* valid,
                       int count, int threads, CallMemory* memory) {
   std::optional<ForwardArguments<float>> arguments[kMaxTogether];
-  EngineForward<float> engines[kMaxTogether];
-  PackedWeights* packed[kMaxTogether] = {};
+  PlannedForward<float> planned[kMaxTogether];
+  ForwardProblem problems[kMaxTogether];
+  ForwardPlans plans;
   for (int k = 0; k < count; ++k) {
     passes[k].config = layers[k]->config_;
     passes[k].weights = layers[k]->weights_;
-    engines[k] = arguments[k].emplace(passes[k], valid[k]).engine();
-    packed[k] = layers[k]->packed_->weights.get();
+    planned[k].layer = &arguments[k].emplace(passes[k], valid[k]).engine();
+    planned[k].packed = Floats(*layers[k]->packed_);
+    planned[k].is_packed = true;
+    problems[k] = FrozenProblem(*planned[k].layer);
   }
-  SelectedInstructionSet().engine->forward(engines, count, threads, packed,
-                                           memory);
+  PlanForward(problems, count, threads, plans.data());
+  for (int k = 0; k < count; ++k) planned[k].plan = plans[k];
+  Reserve(planned[0], problems[0], count, threads, memory);
+  RunForward(TheEngine(), planned, count, memory);
   for (const auto& one : arguments) {
     if (one) one->Finish();
   }
 }
 
-bool FrozenLayer::PrefersRow(int threads) const {
-  if (!packed_->row_function) return false;
-  // Two threads have two L2 caches, but a call must wake one of them.
-  return threads == 1 ||
-         packed_->weights->bytes() <= static_cast<size_t>(TheCaches().l2);
+ForwardPlan FrozenLayer::PlanSteps(int64_t batch, int64_t steps, int threads,
+                                   CallMemory* memory) const {
+  Sequence sequence;
+  sequence.batch = batch;
+  sequence.time = sequence.steps = steps;
+  const PackedSequence valid(sequence);
+  EngineForward<float> layer;
+  static_cast<LayerForward<float>&>(layer) = LayerOf();
+  layer.valid = &valid;
+  const ForwardProblem problem = FrozenProblem(layer);
+  PlannedForward<float> pass;
+  pass.layer = &layer;
+  pass.packed = Floats(*packed_);
+  PlanForward(&problem, 1, threads, &pass.plan);
+  Reserve(pass, problem, 1, threads, memory);
+  return pass.plan;
 }
 
-int64_t FrozenLayer::row_floats() const {
-  return packed_->row.config.cell_size;
-}
-
-int64_t FrozenLayer::row_scratch() const {
-  return SelectedInstructionSet().engine->row_scratch(packed_->row);
-}
-
-void FrozenLayer::RunRow(const RowSteps& row) const {
-  packed_->row_function(packed_->row, row);
+void FrozenLayer::RunSteps(const ForwardPlan& plan, const PackedSequence& valid,
+                           LayerForward<float>* pass,
+                           CallMemory* memory) const {
+  pass->config = config_;
+  pass->weights = weights_;
+  const ForwardArguments<float> arguments(*pass, valid);
+  PlannedForward<float> planned;
+  planned.layer = &arguments.engine();
+  planned.plan = plan;
+  planned.packed = Floats(*packed_);
+  planned.is_packed = true;
+  RunForward(TheEngine(), &planned, 1, memory);
+  arguments.Finish();
 }
 
 }  // namespace tf_lstm_ops::cpu

@@ -3,22 +3,27 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_FROZEN_LAYER_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_FROZEN_LAYER_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 
-#include "backends/cpu/call_memory.h"
 #include "backends/cpu/engine.h"
+#include "backends/cpu/memory/aligned_buffer.h"
+#include "backends/cpu/memory/call_memory.h"
+#include "backends/cpu/plan/side_by_side.h"
 #include "core/layer_direction.h"
 #include "core/packed_sequence.h"
 
 namespace tf_lstm_ops::cpu {
+
+// The plans of the passes of one call.
+using ForwardPlans = std::array<ForwardPlan, kMaxTogether>;
 
 class FrozenLayer {
  public:
   // Packs the weights. Their arrays must outlive the object. Throws
   // std::bad_alloc.
   FrozenLayer(const RnnConfig& config, const RnnWeights<const float>& weights);
-  ~FrozenLayer();
   FrozenLayer(const FrozenLayer&) = delete;
   FrozenLayer& operator=(const FrozenLayer&) = delete;
 
@@ -34,22 +39,30 @@ class FrozenLayer {
                   const PackedSequence* valid, int count, int threads,
                   CallMemory* memory);
 
-  // Whether RunRow serves the layer, and is not slower than Run with so many
-  // threads for a step.
-  bool PrefersRow(int threads) const;
-  int64_t row_floats() const;
-  int64_t row_scratch() const;
-  // Computes steps of one row on the calling thread. The states have
-  // row_floats() elements; those behind P and H are undefined. The scratch
-  // memory has row_scratch() floats. The bits are those of Run. It
-  // allocates nothing, takes no lock and makes no system call.
-  void RunRow(const RowSteps& row) const;
+  // The same for steps of a full batch, by a plan that the caller keeps. A plan
+  // serves any number of calls with this batch and number of steps. `memory` is
+  // the same in all calls of the layer.
+  ForwardPlan PlanSteps(int64_t batch, int64_t steps, int threads,
+                        CallMemory* memory) const;
+  void RunSteps(const ForwardPlan& plan, const PackedSequence& valid,
+                LayerForward<float>* pass, CallMemory* memory) const;
+
+  // Steps of one row, where their plan is ForwardWay::kOneRow.
+  int64_t row_floats() const { return row_.config.cell_size; }
+  int64_t row_scratch() const { return RowScratch(row_); }
+  // Computes them on the calling thread. The states have row_floats() elements;
+  // those behind P and H are undefined. The scratch memory has row_scratch()
+  // floats. The bits are those of Run. It allocates nothing, takes no lock and
+  // makes no system call.
+  void RunRow(const RowSteps& row) const { row_.run(row_, row); }
 
  private:
-  struct Packed;
+  LayerForward<float> LayerOf() const;
+
   const RnnConfig config_;
   const RnnWeights<const float> weights_;
-  const std::unique_ptr<Packed> packed_;
+  std::unique_ptr<AlignedBuffer> packed_, row_arrays_;
+  RowLayer row_;  // of passes of one row; its function is null without any
 };
 
 }  // namespace tf_lstm_ops::cpu

@@ -1,12 +1,13 @@
 #include "backends/cpu/frozen_product.h"
 
-#include "backends/cpu/cost.h"
-#include "backends/cpu/thread_team.h"
+#include "backends/cpu/plan/cost.h"
+#include "backends/cpu/plan/forward_schedule.h"
+#include "backends/cpu/team/thread_team.h"
 
 namespace tf_lstm_ops::cpu {
 namespace {
 
-constexpr int64_t kRowsOfItem = 16 * kRows;  // as ForwardSchedule::kBandRows
+constexpr int64_t kRowsOfItem = ForwardSchedule::kBandRows;
 
 }  // namespace
 
@@ -25,10 +26,10 @@ void FrozenProduct::Run(const float* x, int64_t rows, float* y,
   const Engine& engine = *SelectedInstructionSet().engine;
   const Rates rates;
   const int64_t items = CeilDiv(rows, kRowsOfItem);
-  const double time =
-      static_cast<double>(rows * product_.depth) *
-      static_cast<double>(CeilDiv(product_.columns, engine.float_lanes)) *
-      rates.multiply_add;
+  const double time = static_cast<double>(rows * product_.depth) *
+                      static_cast<double>(CeilDiv(
+                          product_.columns, engine.forward.traits.lanes)) *
+                      rates.multiply_add;
   RunItems(items, ThreadsOfPhase(rates, time, items, threads),
            [&](int64_t item, int) {
              const int64_t first = item * kRowsOfItem;

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/engine.h"
+#include "backends/cpu/memory/aligned_buffer.h"
 
 namespace tf_lstm_ops::cpu {
 

@@ -5,12 +5,12 @@
 #include <iterator>
 #include <memory>
 
-#include "backends/cpu/caches.h"
 #include "backends/cpu/engine_arguments.h"
-#include "backends/cpu/hash_weights.h"
-#include "backends/cpu/processors.h"
-#include "backends/cpu/thread_team.h"
+#include "backends/cpu/plan/side_by_side.h"
+#include "backends/cpu/processor/processors.h"
+#include "backends/cpu/team/thread_team.h"
 #include "backends/cpu/training_engine.h"
+#include "backends/cpu/weights/hash_weights.h"
 
 namespace tf_lstm_ops::cpu {
 namespace {
@@ -39,11 +39,11 @@ void RunStepGradient(const LayerBackward<double>& layer, int threads) {
   SelectedTrainingSet().engine->step_gradient_double(layer, threads);
 }
 
-ForwardFunction<float> ForwardOf(const EngineForward<float>& args) {
+const ForwardEngine<float>& ForwardEngineOf(const EngineForward<float>& args) {
   return args.config.bfloat16 ? SelectedTrainingSet().bfloat16->forward
                               : SelectedInstructionSet().engine->forward;
 }
-ForwardFunction<double> ForwardOf(const EngineForward<double>&) {
+const ForwardEngine<double>& ForwardEngineOf(const EngineForward<double>&) {
   return SelectedTrainingSet().engine->forward_double;
 }
 BackwardFunction<float> BackwardOf(const EngineBackward<float>& args) {
@@ -53,21 +53,6 @@ BackwardFunction<float> BackwardOf(const EngineBackward<float>& args) {
 }
 BackwardFunction<double> BackwardOf(const EngineBackward<double>&) {
   return SelectedTrainingSet().engine->backward_double;
-}
-
-bool PacksWeights(const EngineForward<float>& args) {
-  return args.config.bfloat16
-             ? SelectedTrainingSet().bfloat16->packs_weights(args)
-             : SelectedInstructionSet().engine->packs_weights(args);
-}
-bool PacksWeights(const EngineForward<double>& args) {
-  return SelectedTrainingSet().engine->packs_weights_double(args);
-}
-
-// Whether the packed weights are pairs of bfloat16 for any number of rows.
-template <class T>
-bool DotsPairs(const EngineForward<T>& args) {
-  return args.config.bfloat16 && SelectedTrainingSet().bfloat16->dots_pairs;
 }
 
 // An array of `size` elements without gaps. Absent weights have no bytes.
@@ -81,7 +66,8 @@ WeightBytes BytesOf(const GateMatrices<T>& weights, int64_t size) {
 
 // The weights that the engine packs.
 template <class T>
-WeightsKey KeyOf(const EngineForward<T>& args, int threads) {
+WeightsKey KeyOf(const EngineForward<T>& args, WeightFormat format,
+                 int threads) {
   const RnnConfig& config = args.config;
   const int64_t input = config.input_size, cell = config.cell_size,
                 hidden = config.hidden_size;
@@ -92,29 +78,50 @@ WeightsKey KeyOf(const EngineForward<T>& args, int threads) {
       BytesOf(args.weights.projection, cell * hidden)};
   const WeightsHash hash =
       HashWeights(arrays, static_cast<int>(std::size(arrays)), threads);
-  const bool pairs = PacksPairs(args) && !DotsPairs(args);
   return {static_cast<uint64_t>(input),
           static_cast<uint64_t>(cell),
           static_cast<uint64_t>(hidden),
-          pairs,
+          static_cast<uint64_t>(format),
           hash[0],
           hash[1]};
+}
+
+// Memory of packed weights, and whether it holds them.
+template <class T>
+void UseKeptWeights(const ForwardEngine<T>& engine, PackedWeights* kept,
+                    PlannedForward<T>* pass, ForwardProblem* problem) {
+  if (!kept) return;
+  const int64_t size = engine.pack(*pass->layer, problem->format, nullptr);
+  pass->packed = static_cast<T*>(kept->Memory(size * sizeof(T)));
+  pass->is_packed = kept->filled();
+  problem->weights =
+      pass->is_packed ? WeightsState::kFilled : WeightsState::kEmpty;
 }
 
 // Runs `count` layer directions. kept[k] keeps the weights of layers[k].
 template <class T>
 void RunLayers(const EngineForward<T>* layers, int count, int threads,
                KeptWeights* kept) {
-  const bool keeps = kept && layers->valid->size() > 0 && PacksWeights(*layers);
+  const ForwardEngine<T>& engine = ForwardEngineOf(*layers);
   std::unique_ptr<PackedWeightsUse> uses[kMaxTogether];
-  PackedWeights* weights[kMaxTogether] = {};
-  for (int k = 0; keeps && k < count; ++k) {
+  ForwardProblem problems[kMaxTogether];
+  PlannedForward<T> passes[kMaxTogether];
+  ForwardPlan plans[kMaxTogether];
+  for (int k = 0; k < count; ++k) {
+    passes[k].layer = layers + k;
+    problems[k] = ProblemOf(layers[k], engine);
+    if (!kept || problems[k].rows == 0 || ReadsInPlace(problems[k])) continue;
     uses[k] = std::make_unique<PackedWeightsUse>(
-        kept[k].Find(KeyOf(layers[k], threads)));
-    weights[k] = uses[k]->get();
+        kept[k].Find(KeyOf(layers[k], problems[k].format, threads)));
+    UseKeptWeights(engine, uses[k]->get(), &passes[k], &problems[k]);
   }
-  ForwardOf (*layers)(layers, count, threads, weights, nullptr);
-  for (int k = 0; keeps && k < count; ++k) uses[k]->Filled();
+  PlanForward(problems, count, threads, plans);
+  for (int k = 0; k < count; ++k) passes[k].plan = plans[k];
+  CallMemory memory;
+  RunForward(engine, passes, count, &memory);
+  for (const auto& use : uses) {
+    if (use) use->Filled();
+  }
 }
 
 // The arguments of all layer directions, made contiguous.
@@ -139,18 +146,6 @@ std::vector<Engine> Engines(
 }
 
 }  // namespace
-
-template <class T>
-bool PacksPairs(const EngineForward<T>& layer) {
-  const RnnConfig& config = layer.config;
-  const int64_t row = GateCount(config.cell) * config.cell_size * sizeof(float);
-  const int64_t rows =
-      config.hidden_size + (layer.weights.input ? config.input_size : 0);
-  return config.bfloat16 && layer.valid->batch <= kRows / 2 &&
-         rows * row > TheCaches().l2;
-}
-template bool PacksPairs(const EngineForward<float>& layer);
-template bool PacksPairs(const EngineForward<double>& layer);
 
 template <class T>
 void ComputeForward(const LayerForward<T>& layer, const PackedSequence& valid,

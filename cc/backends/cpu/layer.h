@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "backends/cpu/kept_weights.h"
+#include "backends/cpu/weights/kept_weights.h"
 #include "core/layer_direction.h"
 #include "core/packed_sequence.h"
 

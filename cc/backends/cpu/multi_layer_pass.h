@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/layer.h"
+#include "backends/cpu/memory/aligned_buffer.h"
 #include "backends/cpu/staging.h"
 #include "core/dropout.h"
 #include "core/multi_layer_rnn.h"

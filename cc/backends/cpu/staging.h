@@ -11,10 +11,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "backends/cpu/aligned_buffer.h"
-#include "backends/cpu/cost.h"
 #include "backends/cpu/engine.h"
-#include "backends/cpu/thread_team.h"
+#include "backends/cpu/memory/aligned_buffer.h"
+#include "backends/cpu/plan/cost.h"
+#include "backends/cpu/team/thread_team.h"
 #include "core/float16.h"
 #include "core/layer_direction.h"
 

@@ -24,8 +24,7 @@ using BackwardFunction = void (*)(const EngineBackward<T>* layers, int count,
                                   int threads);
 
 struct TrainingEngine {
-  ForwardFunction<double> forward_double;
-  bool (*packs_weights_double)(const EngineForward<double>& layer);
+  ForwardEngine<double> forward_double;
   BackwardFunction<float> backward_float;
   BackwardFunction<double> backward_double;
   // The backward pass of a step that cpu::IsStepGradient accepts.
@@ -35,10 +34,8 @@ struct TrainingEngine {
 
 // The passes of layers with RnnConfig::bfloat16.
 struct BFloat16Engine {
-  ForwardFunction<float> forward;
+  ForwardEngine<float> forward;
   BackwardFunction<float> backward;
-  bool (*packs_weights)(const EngineForward<float>& layer);  // as of Engine
-  bool dots_pairs;  // whether packed weights are pairs, for any number of rows
 };
 
 struct TrainingSet {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/huge_pages.h"
+#include "backends/cpu/memory/huge_pages.h"
 #include "backends/cpu/staging.h"
 #include "core/layer_direction.h"
 #include "dialects/common/inputs.h"

@@ -1,5 +1,5 @@
 // Tests of MultiplyRows, for the instruction set of this build.
-#include "backends/cpu/simd/gemm.h"
+#include "backends/cpu/simd/vector/gemm.h"
 
 #include <cmath>
 #include <limits>

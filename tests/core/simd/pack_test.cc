@@ -1,5 +1,6 @@
-// Tests of backends/cpu/simd/pack.h, for the instruction set of this build.
-#include "backends/cpu/simd/pack.h"
+// Tests of backends/cpu/simd/vector/pack.h, for the instruction set of this
+// build.
+#include "backends/cpu/simd/vector/pack.h"
 
 #include <limits>
 #include <random>

@@ -2,19 +2,21 @@
 #include <cassert>
 
 #include "backends/cpu/engine.h"
-#include "backends/cpu/roofline_loops.h"
-#include "backends/cpu/simd/backward.h"
-#include "backends/cpu/simd/backward_phases.h"
-#include "backends/cpu/simd/forward.h"
-#include "backends/cpu/simd/forward_phases.h"
-#include "backends/cpu/simd/hash.h"
-#include "backends/cpu/simd/layer_norm_backward.h"
-#include "backends/cpu/simd/layer_norm_forward.h"
-#include "backends/cpu/simd/one_row.h"
-#include "backends/cpu/simd/product.h"
-#include "backends/cpu/simd/second_product.h"
-#include "backends/cpu/simd/step_gradient.h"
-#include "backends/cpu/thread_team.h"
+#include "backends/cpu/plan/side_by_side.h"
+#include "backends/cpu/processor/roofline_loops.h"
+#include "backends/cpu/simd/backward/layer_norm.h"
+#include "backends/cpu/simd/backward/phases.h"
+#include "backends/cpu/simd/backward/second_product.h"
+#include "backends/cpu/simd/backward/step.h"
+#include "backends/cpu/simd/backward/step_gradient.h"
+#include "backends/cpu/simd/forward/layer_norm.h"
+#include "backends/cpu/simd/forward/one_row.h"
+#include "backends/cpu/simd/forward/one_step.h"
+#include "backends/cpu/simd/forward/phases.h"
+#include "backends/cpu/simd/forward/step.h"
+#include "backends/cpu/simd/vector/hash.h"
+#include "backends/cpu/simd/vector/product.h"
+#include "backends/cpu/team/thread_team.h"
 #include "backends/cpu/training_engine.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
@@ -26,7 +28,6 @@ template <class T, class Cell>
 constexpr ForwardFunctions<T> ForwardFunctionsOf() {
   using OfCell = ForwardStep<T, Cell>;
   ForwardFunctions<T> functions = {};
-  functions.shape = kShapeOf<Cell>;
   functions.run_slice = &OfCell::RunSlice;
   functions.run_step = &OfCell::RunStepOfUnits;
   if constexpr (Cell::kReducesRows) {
@@ -37,11 +38,20 @@ constexpr ForwardFunctions<T> ForwardFunctionsOf() {
   return functions;
 }
 
+// Null for a cell that OneStep does not serve.
+template <class T, class Cell>
+constexpr typename OneStep<T>::ApplyCell ApplyCellOf() {
+  if constexpr (CellShapeOf<Cell>().all_see_both()) {
+    return &ApplyCellToStep<T, Cell>;
+  } else {
+    return nullptr;
+  }
+}
+
 template <class T, class Cell>
 constexpr BackwardFunctions<T> BackwardFunctionsOf() {
   using OfCell = BackwardStep<T, Cell>;
   BackwardFunctions<T> functions = {};
-  functions.shape = kShapeOf<Cell>;
   functions.run_slice = &OfCell::RunSlice;
   if constexpr (Cell::kReducesRows) {
     functions.run_rows = &LayerNormBackward<T, Cell>::RunRows;
@@ -77,6 +87,14 @@ const ForwardFunctions<T>& ForwardOf(CellKind cell) {
 }
 
 template <class T>
+typename OneStep<T>::ApplyCell StepOf(CellKind cell) {
+#define TF_LSTM_OPS_TABLE ApplyCellOf
+  switch (cell) { TF_LSTM_OPS_ALL_CASES }
+#undef TF_LSTM_OPS_TABLE
+  __builtin_unreachable();
+}
+
+template <class T>
 const BackwardFunctions<T>& BackwardOf(CellKind cell) {
 #define TF_LSTM_OPS_TABLE BackwardFunctionsOf
   switch (cell) { TF_LSTM_OPS_ALL_CASES }
@@ -91,14 +109,14 @@ template <class T, class Pass, int kCount>
 void RunPasses(Pass* const (&passes)[kCount], cpu::CallMemory* memory) {
   assert(passes[kCount - 1]->args.config.cell == passes[0]->args.config.cell);
   int threads = 1;
-  for (Pass* pass : passes) threads = Max(threads, pass->schedule.threads());
+  for (Pass* pass : passes) threads = Max(threads, pass->threads());
   Scratch<T> size(nullptr);
   for (Pass* pass : passes) pass->Place(&size, threads);
   Scratch<T> scratch(static_cast<T*>(memory->Get(size.used() * sizeof(T))));
   Job jobs[kCount];
   for (int k = 0; k < kCount; ++k) {
     passes[k]->Place(&scratch, threads);
-    jobs[k] = {passes[k], passes[k]->schedule.Phases(),
+    jobs[k] = {passes[k], passes[k]->Phases(),
                [](const void* state, int64_t phase) {
                  return Items(*static_cast<const Pass*>(state), phase);
                },
@@ -110,71 +128,42 @@ void RunPasses(Pass* const (&passes)[kCount], cpu::CallMemory* memory) {
   RunJobs(jobs, kCount, threads);
 }
 
-// Elements of scratch memory that suffice for a pass of no more rows and steps.
+// Passes of one class, side by side.
+template <class T, class Pass, class Functions>
+void RunPlanned(const PlannedForward<T>* planned, int count,
+                const Functions& functions, cpu::CallMemory* memory) {
+  Pass first(planned[0], functions);
+  if (count == 1) return RunPasses<T, Pass>({&first}, memory);
+  Pass second(planned[1], functions);
+  RunPasses<T, Pass>({&first, &second}, memory);
+}
+
 template <class T>
-int64_t MostScratch(Forward<T>* pass, int threads) {
-  const int64_t size = pass->MostScratch(threads);
+void RunSequence(const PlannedForward<T>* planned, int count,
+                 cpu::CallMemory* memory) {
+  const auto& functions = ForwardOf<T>(planned->layer->config.cell);
+  RunPlanned<T, Forward<T>>(planned, count, functions, memory);
+}
+
+template <class T>
+void RunOneStep(const PlannedForward<T>* planned, int count,
+                cpu::CallMemory* memory) {
+  RunPlanned<T, OneStep<T>>(planned, count,
+                            StepOf<T>(planned->layer->config.cell), memory);
+}
+
+template <class T>
+int64_t MostMemory(const PlannedForward<T>& pass,
+                   const cpu::ForwardProblem& problem, int threads) {
+  const auto& functions = ForwardOf<T>(pass.layer->config.cell);
+  const int64_t size =
+      Forward<T>(pass, functions).MostScratch(problem, threads);
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
   if constexpr (std::is_same_v<T, float>) {
-    if (pass->has_row_layer()) return Max(size, RowMemory(pass));
+    if (HasOneRow(problem)) return Max(size, RowPass(pass).Memory());
   }
 #endif
   return size;
-}
-
-template <class T>
-void PlaceKeptWeights(Forward<T>* pass, cpu::PackedWeights* kept) {
-  Scratch<T> size(nullptr);
-  pass->PlaceWeights(&size);
-  Scratch<T> memory(static_cast<T*>(kept->Memory(size.used() * sizeof(T))));
-  pass->PlaceWeights(&memory);
-}
-
-// Gives passes with kept weights the memory of these weights, and runs them. If
-// the caller keeps `memory`, later calls of `count` layers with no more rows
-// and steps allocate nothing, whatever their schedules are.
-template <class T, int kCount>
-void RunForwardPasses(Forward<T>* const (&passes)[kCount],
-                      cpu::PackedWeights* const* kept, int count, int threads,
-                      cpu::CallMemory* memory) {
-  for (int k = 0; k < kCount; ++k) {
-    if (kept[k]) PlaceKeptWeights(passes[k], kept[k]);
-  }
-  cpu::CallMemory own;
-  if (memory) {
-    memory->Get(count * MostScratch(passes[0], threads) * sizeof(T));
-  } else {
-    memory = &own;
-  }
-#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
-  if constexpr (std::is_same_v<T, float> && kCount == 1) {
-    Forward<T>* pass = passes[0];
-    if (pass->is_row() && pass->packs_weights() &&
-        pass->schedule.threads() == 1) {
-      return RunAsRow(pass, memory);
-    }
-  }
-#endif
-  RunPasses<T, Forward<T>>(passes, memory);
-}
-
-template <class T>
-void RunForward(const EngineForward<T>* layers, int count, int threads,
-                cpu::PackedWeights* const* kept, cpu::CallMemory* memory) {
-  const auto& functions = ForwardOf<T>(layers->config.cell);
-  if (count == cpu::kMaxTogether) {
-    Forward<T> first(layers[0], functions, threads, count, kept[0]);
-    Forward<T> second(layers[1], functions, threads, count, kept[1]);
-    if (cpu::RunsSideBySide(layers->config, sizeof(T),
-                            first.schedule.threads())) {
-      return RunForwardPasses<T>({&first, &second}, kept, count, threads,
-                                 memory);
-    }
-  }
-  for (int k = 0; k < count; ++k) {
-    Forward<T> pass(layers[k], functions, threads, 1, kept[k]);
-    RunForwardPasses<T>({&pass}, kept + k, count, threads, memory);
-  }
 }
 
 template <class T>
@@ -195,19 +184,14 @@ void RunBackward(const EngineBackward<T>* layers, int count, int threads) {
   }
 }
 
-template <class T>
-bool PacksWeights(const EngineForward<T>& layer) {
-  return PacksWeights(layer, ForwardOf<T>(layer.config.cell).shape);
-}
-
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
-int64_t MakeRowLayer(const EngineForward<float>& args,
-                     cpu::PackedWeights* packed, float* memory, RowLayer* row) {
-  Forward<float> pass(args, ForwardOf<float>(args.config.cell), 1, 1, packed);
-  if (!pass.has_row_layer()) return 0;
-  PlaceKeptWeights(&pass, packed);
+int64_t SetRowLayer(const LayerDirection<float>& layer, float* packed,
+                    float* memory, RowLayer* row) {
+  PackedLayer<float> weights(layer, WeightFormat::kElements);
+  Scratch<float> kept(packed);
+  weights.Place(&kept);
   Scratch<float> scratch(memory);
-  *row = MakeRowLayer(pass, &scratch, memory != nullptr);
+  SetRowLayer(layer, weights, memory != nullptr, &scratch, row);
   return scratch.used();
 }
 
@@ -237,36 +221,74 @@ void Narrow(const float* x, T* y, int64_t n) {
   for (int64_t k = 0; k < n; ++k) y[k] = T::FromFloat(x[k]);
 }
 #endif
-}  // namespace
+
+template <class T>
+constexpr ForwardEngine<T> ForwardEngineOf() {
+  using cpu::ForwardWay;
+  ForwardEngine<T> engine = {};
+  engine.traits.lanes = kLanes<T>;
+  engine.traits.element_bytes = sizeof(T);
+  engine.traits.dots_pairs = kDotsPairs;
+  engine.traits.pairs_speed = SpeedOf(WeightFormat::kBFloat16Pairs);
+  engine.run[static_cast<int>(ForwardWay::kOneStep)] = &RunOneStep<T>;
+#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
+  if constexpr (std::is_same_v<T, float>) {
+    engine.run[static_cast<int>(ForwardWay::kOneRow)] = &RunOneRow;
+  }
+#endif
+  engine.run[static_cast<int>(ForwardWay::kSequence)] = &RunSequence<T>;
+  engine.pack = &PackAll<T>;
+  engine.most_memory = &MostMemory<T>;
+  return engine;
+}
 
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
-extern const Engine kEngine;
-const Engine kEngine = {kLanes<float>,
-                        &RunForward<float>,
-                        &PacksWeights<float>,
-                        &RowFunctionOf,
-                        &MakeRowLayer,
-                        &RowScratch,
-                        &PackProduct,
-                        &RunProduct,
-                        &HashBytes,
-                        &Sigmoid,
-                        &Tanh,
-                        &Widen<Half>,
-                        &Widen<BFloat16>,
-                        &Narrow<Half>,
-                        &Narrow<BFloat16>,
-                        &MultiplyAdd,
-                        &Sum};
+constexpr Engine EngineOf() {
+  Engine engine = {};
+  engine.forward = ForwardEngineOf<float>();
+  engine.set_row_layer = &SetRowLayer;
+  engine.pack_product = &PackProduct;
+  engine.run_product = &RunProduct;
+  engine.hash = &HashBytes;
+  engine.sigmoid = &Sigmoid;
+  engine.tanh = &Tanh;
+  engine.widen_half = &Widen<Half>;
+  engine.widen_bfloat16 = &Widen<BFloat16>;
+  engine.narrow_half = &Narrow<Half>;
+  engine.narrow_bfloat16 = &Narrow<BFloat16>;
+  engine.multiply_add = &MultiplyAdd;
+  engine.sum = &Sum;
+  return engine;
+}
 
-extern const TrainingEngine kTraining;
-const TrainingEngine kTraining = {
-    &RunForward<double>,  &PacksWeights<double>,   &RunBackward<float>,
-    &RunBackward<double>, &RunStepGradient<float>, &RunStepGradient<double>};
+constexpr TrainingEngine TrainingEngineOf() {
+  TrainingEngine engine = {};
+  engine.forward_double = ForwardEngineOf<double>();
+  engine.backward_float = &RunBackward<float>;
+  engine.backward_double = &RunBackward<double>;
+  engine.step_gradient_float = &RunStepGradient<float>;
+  engine.step_gradient_double = &RunStepGradient<double>;
+  return engine;
+}
 #endif
 
+constexpr BFloat16Engine BFloat16EngineOf() {
+  BFloat16Engine engine = {};
+  engine.forward = ForwardEngineOf<float>();
+  engine.backward = &RunBackward<float>;
+  return engine;
+}
+
+}  // namespace
+
+// Constants, so that no code runs before the instruction set is selected.
+#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
+extern const Engine kEngine;
+constexpr Engine kEngine = EngineOf();
+extern const TrainingEngine kTraining;
+constexpr TrainingEngine kTraining = TrainingEngineOf();
+#endif
 extern const BFloat16Engine kBFloat16;
-const BFloat16Engine kBFloat16 = {&RunForward<float>, &RunBackward<float>,
-                                  &PacksWeights<float>, kDotsPairs};
+constexpr BFloat16Engine kBFloat16 = BFloat16EngineOf();
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD

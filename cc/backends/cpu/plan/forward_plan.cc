@@ -1,0 +1,57 @@
+#include "backends/cpu/plan/forward_plan.h"
+
+#include <cassert>
+
+#include "backends/cpu/plan/side_by_side.h"
+#include "backends/cpu/plan/ways.h"
+
+namespace tf_lstm_ops::cpu {
+namespace {
+
+// The first one that takes a problem computes it. The last one takes any.
+constexpr decltype(&TakeSequence) kWays[] = {&TakeOneStep, &TakeOneRow,
+                                             &TakeSequence};
+
+ForwardPlan PlanOf(const ForwardProblem& problem, int threads) {
+  ForwardPlan plan;
+  plan.format = problem.format;
+  for (const auto take : kWays) {
+    if (take(problem, threads, &plan)) break;
+  }
+  return plan;
+}
+
+}  // namespace
+
+WeightFormat FormatOf(const ForwardProblem& problem) {
+  if (!problem.config.bfloat16) return WeightFormat::kElements;
+  if (problem.traits.dots_pairs) return WeightFormat::kBFloat16Pairs;
+  const int64_t row = GateCount(problem.config.cell) *
+                      problem.config.cell_size *
+                      static_cast<int64_t>(sizeof(float));
+  const int64_t rows = problem.config.hidden_size + problem.input();
+  return problem.batch <= kRows / 2 && rows * row > problem.caches.l2
+             ? WeightFormat::kBFloat16Pairs
+             : WeightFormat::kElements;
+}
+
+void PlanForward(const ForwardProblem* problems, int count, int threads,
+                 ForwardPlan* plans) {
+  assert(count == 1 || count == kMaxTogether);
+  const auto fit = [&](int some) {
+    return RunsSideBySide(problems->config, problems->traits.element_bytes,
+                          some);
+  };
+  if (count == kMaxTogether && fit(threads)) {
+    for (int k = 0; k < count; ++k) {
+      ForwardProblem both = problems[k];
+      both.together = count;
+      plans[k] = PlanOf(both, threads);
+      plans[k].side_by_side = true;
+    }
+    if (plans[0].way == plans[1].way && fit(plans[0].threads)) return;
+  }
+  for (int k = 0; k < count; ++k) plans[k] = PlanOf(problems[k], threads);
+}
+
+}  // namespace tf_lstm_ops::cpu

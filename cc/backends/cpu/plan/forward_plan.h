@@ -1,0 +1,55 @@
+// ForwardPlan: which way a forward pass is computed.
+//
+// The ways are in an ordered list, kWays in forward_plan.cc: the first one that
+// accepts a problem computes it. A way has a file in plan/ways/, which accepts
+// or refuses, and a file in simd/forward/, which computes. The result does not
+// depend on the plan.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_PLAN_FORWARD_PLAN_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_PLAN_FORWARD_PLAN_H_
+
+#include "backends/cpu/plan/forward_problem.h"
+#include "backends/cpu/plan/forward_schedule.h"
+
+namespace tf_lstm_ops::cpu {
+
+enum class ForwardWay {
+  kOneStep,   // one step, with weights that are read where they lie
+  kOneRow,    // one row of the batch on one thread: a loop over the steps
+  kSequence,  // any other pass, by a ForwardSchedule
+};
+constexpr int kForwardWays = 3;
+
+struct ForwardPlan {
+  ForwardWay way = ForwardWay::kSequence;
+  int threads = 1;
+  WeightFormat format = WeightFormat::kElements;  // of packed weights
+  // Whether this pass and that of another direction run side by side.
+  bool side_by_side = false;
+  ForwardSchedule schedule;  // of kSequence
+  // Of kOneStep: units of an item.
+  int64_t group = 0;
+
+  bool packs_weights() const { return way != ForwardWay::kOneStep; }
+};
+
+// Plans the passes of `count` layer directions, 1 or kMaxTogether, on at most
+// `threads` threads.
+void PlanForward(const ForwardProblem* problems, int count, int threads,
+                 ForwardPlan* plans);
+
+// Whether the plan reads the weights in place. Weights are kept for later calls
+// only where it does not.
+bool ReadsInPlace(const ForwardProblem& problem);
+
+// Whether passes of one row of the layer may take ForwardWay::kOneRow.
+bool HasOneRow(const ForwardProblem& problem);
+
+// How a call packs the weights of `config`, for `batch` rows. Pairs halve the
+// bytes that a step reads. Where the processor does not multiply pairs, a
+// product of a few rows widens each weight once, in the time in which it waits
+// for memory; with more rows the weights are widened when they are packed.
+WeightFormat FormatOf(const ForwardProblem& problem);
+
+}  // namespace tf_lstm_ops::cpu
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_PLAN_FORWARD_PLAN_H_

@@ -1,0 +1,79 @@
+// ForwardProblem: what the plan of a forward pass depends on.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_PLAN_FORWARD_PROBLEM_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_PLAN_FORWARD_PROBLEM_H_
+
+#include "backends/cpu/plan/cost.h"
+#include "backends/cpu/sizes.h"
+#include "backends/cpu/weights/weight_format.h"
+#include "core/cell_shape.h"
+#include "core/float16.h"
+#include "core/layer_direction.h"
+
+namespace tf_lstm_ops::cpu {
+
+// What a plan reads of an instruction set and the type in which it computes.
+struct VectorTraits {
+  int64_t lanes = 1;  // elements of a vector
+  int64_t element_bytes = sizeof(float);
+  // Whether products of bfloat16 layers multiply pairs of bfloat16. Otherwise
+  // they multiply widened elements.
+  bool dots_pairs = false;
+  // Multiply-adds of pairs in the time of one of elements.
+  double pairs_speed = 1;
+};
+
+// Where the packed weights of a pass are.
+enum class WeightsState {
+  kOfCall,  // the call packs them for itself, or reads the weights in place
+  kEmpty,   // the call packs them into memory that is kept
+  kFilled,  // they have been packed before
+};
+
+// One layer direction. Sizes are in elements.
+struct ForwardProblem {
+  RnnConfig config;
+  CellShape shape;  // of config.cell
+  VectorTraits traits;
+  WeightFormat format = WeightFormat::kElements;  // of packed weights
+  WeightsState weights = WeightsState::kOfCall;
+  // Rows of the batch, the steps, and the packed rows.
+  int64_t batch = 0, steps = 0, rows = 0;
+  bool all_valid = true;
+  bool has_input = true;      // input weights
+  bool units_in_rows = true;  // each row of the weights has units side by side
+  bool drops = false;         // dropout of x or h
+  bool saves = false;         // activations
+  int together = 1;           // layer directions that run side by side
+  Caches caches = TheCaches();
+  Rates rates = {};
+
+  // Whether a step has a second product, that of m.
+  bool multiplies_m() const {
+    return config.projected() || shape.resets_before;
+  }
+  // H in whole vectors.
+  int64_t vectors() const { return CeilDiv(config.cell_size, traits.lanes); }
+  int64_t units() const { return vectors() * traits.lanes; }
+  int64_t input() const { return has_input ? config.input_size : 0; }
+  // Pre-activations in a row of z. A cell that reduces rows stores the products
+  // with h there too.
+  int64_t z_parts() const {
+    return shape.reduces_rows ? shape.pre_activations : shape.input;
+  }
+  int64_t z_bytes() const { return z_parts() * units() * traits.element_bytes; }
+  // Of a packed weight.
+  int64_t weight_bytes() const {
+    return format == WeightFormat::kBFloat16Pairs ? sizeof(BFloat16)
+                                                  : traits.element_bytes;
+  }
+  int64_t vector_bytes() const { return traits.lanes * weight_bytes(); }
+  // Of packed W and R.
+  int64_t packed_bytes() const {
+    return units() * weight_bytes() *
+           (shape.input * input() + shape.recurrent * config.hidden_size);
+  }
+};
+
+}  // namespace tf_lstm_ops::cpu
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_PLAN_FORWARD_PROBLEM_H_

@@ -1,0 +1,47 @@
+// ForwardWay::kOneStep: a call with one step uses the weights once, so it reads
+// them where they lie, if all pre-activations are sums of both products.
+#include "backends/cpu/plan/ways.h"
+
+namespace tf_lstm_ops::cpu {
+namespace {
+
+// Vectors of units of an item: 512 bytes of each row of the weights with
+// AVX-512, so that a page is read by few items. Not measured alone.
+constexpr int64_t kOnceVectors = 8;
+
+double ProductsTime(const ForwardProblem& p) {
+  const auto vectors = static_cast<double>(p.together * p.vectors());
+  const double bytes = vectors / static_cast<double>(p.vectors()) *
+                       static_cast<double>(p.packed_bytes());
+  const double byte = ReadByte(p.rates, p.caches, bytes, bytes, false);
+  const ProductSize input = {p.rows, p.input(), p.shape.input,
+                             p.vector_bytes()};
+  const ProductSize recurrent = {p.rows, p.config.hidden_size,
+                                 p.shape.recurrent, p.vector_bytes()};
+  return vectors * (ProductTime(p.rates, input, byte) +
+                    ProductTime(p.rates, recurrent, byte));
+}
+
+}  // namespace
+
+bool ReadsInPlace(const ForwardProblem& p) {
+  const bool rounds_factors =
+      p.traits.dots_pairs && p.format == WeightFormat::kBFloat16Pairs;
+  return p.weights == WeightsState::kOfCall && p.steps == 1 && p.rows > 0 &&
+         p.shape.all_see_both() && !p.multiplies_m() && !p.drops &&
+         p.has_input && p.units_in_rows && !rounds_factors;
+}
+
+bool TakeOneStep(const ForwardProblem& problem, int threads,
+                 ForwardPlan* plan) {
+  if (!ReadsInPlace(problem)) return false;
+  const int64_t vectors = problem.together * problem.vectors();
+  plan->way = ForwardWay::kOneStep;
+  plan->threads =
+      ThreadsOfPhase(problem.rates, ProductsTime(problem), vectors, threads);
+  plan->group = problem.traits.lanes *
+                Min(kOnceVectors, CeilDiv(problem.vectors(), plan->threads));
+  return true;
+}
+
+}  // namespace tf_lstm_ops::cpu

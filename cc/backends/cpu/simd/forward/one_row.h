@@ -1,0 +1,337 @@
+// OneRow: the steps of one row of the batch on one thread. There are no phases
+// and no packed rows: a loop over the steps computes all units of a step, some
+// vectors of units at a time.
+//
+// The bits are those of ForwardStep: each pre-activation is the bias, plus the
+// chains of x W, plus those of h_prev R.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_ONE_ROW_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_ONE_ROW_H_
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "backends/cpu/engine.h"
+#include "backends/cpu/simd/forward/packed_layer.h"
+#include "backends/cpu/simd/vector/cell.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+using cpu::Scratch;
+
+// Vectors of units whose sums are in registers together. A sum waits four
+// cycles for its last multiply-add, so one vector with four gates would use
+// half of the multipliers. With weights that exceed the L1 cache two vectors
+// are faster: in each other step the units are computed in reverse order, and
+// with four vectors the last group may be all units. benchmarks/NOTES.md, "One
+// row".
+constexpr int kRowVectors = kRegisters == 32 ? 4 : 2;
+constexpr int kFarRowVectors = 2;
+
+// The fewest features for which x W of kRowChunk steps together is faster than
+// a product in each step.
+constexpr int64_t kMinChunkInputs = 8;
+
+// Calls f(r, c), of type integral_constant<int, .>, for R x C elements. A
+// compiler keeps arrays in registers whose indices it knows from the start.
+template <int C, class F, int... k>
+TF_LSTM_OPS_INLINE void ForEach(const F& f, std::integer_sequence<int, k...>) {
+  (f(std::integral_constant<int, k / C>(),
+     std::integral_constant<int, k % C>()),
+   ...);
+}
+template <int R, int C, class F>
+TF_LSTM_OPS_INLINE void ForEach(const F& f) {
+  ForEach<C>(f, std::make_integer_sequence<int, R * C>());
+}
+
+template <class Cell>
+struct OneRow {
+  using V = VecT<float>;
+  static constexpr int kL = kLanes<float>;
+  static constexpr int kParts = Cell::kPreActivations;
+  static constexpr int kInputs = Cell::kInputPreActivations;
+  static constexpr int kFirstRecurrent = Cell::kFirstRecurrent;
+  static constexpr int kRecurrent = Cell::kRecurrentPreActivations;
+
+  static void Run(const RowLayer& layer, const RowSteps& row) {
+    const int64_t padded = layer.config.cell_size;
+    const bool chunks =
+        row.steps >= kRows && layer.config.input_size >= kMinChunkInputs;
+    float* z = row.scratch + padded;
+    const float* h = row.h;
+    // A step that computes all units at once may overwrite h.
+    float* next = padded <= layer.vectors * kL ? row.h : row.scratch;
+    for (int64_t t = 0; t < row.steps; ++t) {
+      const int64_t in_chunk = t % kRowChunk;
+      if (chunks && in_chunk == 0) StoreInputProduct(layer, row, t, z);
+      const float* x = row.x + t * row.x_stride;
+      Step(layer, x, chunks ? z + in_chunk * kInputs * padded : nullptr, h,
+           next, row.c, row.reverse != (t % 2 == 1));
+      float* y = row.y + t * row.y_stride;
+      for (int64_t u = 0; u < padded; u += kL) {
+        StoreN(Load(next + u), y + u, layer.units - u);
+      }
+      if (next == h) continue;
+      h = std::exchange(next, next == row.h ? row.scratch : row.h);
+    }
+    if (h != row.h) std::copy(h, h + padded, row.h);
+  }
+
+ private:
+  // z = x W + bias of a chunk of steps from `first` on, [steps, H' / lanes,
+  // kInputs, lanes].
+  static void StoreInputProduct(const RowLayer& layer, const RowSteps& row,
+                                int64_t first, float* z) {
+    const int64_t inputs = layer.config.input_size;
+    const int64_t padded = layer.config.cell_size;
+    const int64_t end = Min(first + kRowChunk, row.steps);
+    for (int64_t u = 0; u < padded; u += kL) {
+      for (int64_t t = first; t < end; t += kRows) {
+        const int64_t rows = Min(end - t, kRows);
+        const float* x[kRows];
+        V sums[kMostRows][kInputs];
+        for (int64_t r = 0; r < rows; ++r) {
+          x[r] = row.x + (t + r) * row.x_stride;
+          for (int p = 0; p < kInputs; ++p) sums[r][p] = Bias(layer, p, u);
+        }
+        MultiplyRows<kInputs>(
+            FactorRows<float>{x, rows},
+            WeightColumns<float>{layer.packed_input + u * inputs * kInputs,
+                                 inputs},
+            sums);
+        for (int64_t r = 0; r < rows; ++r) {
+          float* to = z + ((t - first + r) * padded + u) * kInputs;
+          for (int p = 0; p < kInputs; ++p) Store(sums[r][p], to + p * kL);
+        }
+      }
+    }
+  }
+
+  static TF_LSTM_OPS_INLINE V Bias(const RowLayer& layer, int part, int64_t u) {
+    return Load(layer.bias + part * layer.config.cell_size + u);
+  }
+
+  // One step. z is x W + bias; null: the step computes it from x. `next` may be
+  // h_prev if the step computes all units together.
+  static TF_LSTM_OPS_INLINE void Step(const RowLayer& layer, const float* x,
+                                      const float* z, const float* h_prev,
+                                      float* next, float* c, bool reverse) {
+    const int64_t vectors = layer.config.cell_size / kL;
+    int64_t groups = CeilDiv(vectors, layer.vectors);
+    for (int64_t v = 0; v < vectors; --groups) {
+      const int64_t count = CeilDiv(vectors - v, groups);
+      kStepOfUnits[count - 1](layer, x, z, h_prev, next, c,
+                              (reverse ? vectors - v - count : v) * kL);
+      v += count;
+    }
+  }
+
+  // Not inlined, so that the loop over the steps has few variables.
+  template <int kVectors>
+  static TF_LSTM_OPS_NOINLINE void StepOfUnits(const RowLayer& layer,
+                                               const float* x, const float* z,
+                                               const float* h_prev, float* next,
+                                               float* c, int64_t u) {
+    const int64_t inputs = layer.config.input_size;
+    V sums[kVectors][kParts];
+    ForEach<kVectors, kParts>([&](auto v, auto p) TF_LSTM_OPS_LAMBDA {
+      sums[v][p] = z && p < kInputs ? Load(z + (u + v * kL) * kInputs + p * kL)
+                                    : Bias(layer, p, u + v * kL);
+    });
+    if (!z) {
+      AddProduct<kVectors, 0, kInputs>(
+          x, inputs, layer.packed_input + u * inputs * kInputs, sums);
+    }
+    const int64_t hidden = layer.config.hidden_size;
+    AddProduct<kVectors, kFirstRecurrent, kRecurrent>(
+        h_prev, hidden, layer.packed_recurrent + u * hidden * kRecurrent, sums);
+    ApplyCell<kVectors>(layer, sums, h_prev, next, c, u);
+  }
+
+  // sums[v][kFirst...] += a B of kC pre-activations; vector v of B is [depth,
+  // kC, lanes] from weights + v * depth * kC * lanes on.
+  template <int kVectors, int kFirst, int kC>
+  static TF_LSTM_OPS_INLINE void AddProduct(const float* a, int64_t depth,
+                                            const float* weights,
+                                            V (&sums)[kVectors][kParts]) {
+    const int64_t distance = depth * kC * kL;
+    for (int64_t begin = 0; begin < depth; begin += kChain) {
+      const int64_t end = Min(begin + kChain, depth);
+      V chain[kVectors][kC];
+      ForEach<kVectors, kC>([&](auto v, auto p)
+                                TF_LSTM_OPS_LAMBDA { chain[v][p] = V{}; });
+      for (int64_t k = begin; k < end; ++k) {
+        const V value = Broadcast(a[k]);
+        const float* row = weights + k * kC * kL;
+        ForEach<kVectors, kC>([&](auto v, auto p) TF_LSTM_OPS_LAMBDA {
+          const V column = Load(row + v * distance + p * kL);
+          chain[v][p] = Fma(value, column, chain[v][p]);
+        });
+      }
+      ForEach<kVectors, kC>([&](auto v, auto p) TF_LSTM_OPS_LAMBDA {
+        sums[v][kFirst + p] = sums[v][kFirst + p] + chain[v][p];
+      });
+    }
+  }
+
+  // By kVectors - 1.
+  static constexpr decltype(&StepOfUnits<1>) kStepOfUnits[] = {
+      &StepOfUnits<1>, &StepOfUnits<2>, &StepOfUnits<Min(3, kRowVectors)>,
+      &StepOfUnits<kRowVectors>};
+
+  // The cell's equations, in two halves as in ForwardStep::ApplyCell.
+  template <int kVectors>
+  static TF_LSTM_OPS_INLINE void ApplyCell(const RowLayer& layer,
+                                           const V (&z)[kVectors][kParts],
+                                           const float* h_prev, float* next,
+                                           float* c, int64_t u) {
+    const float* states = Cell::kHasCellState ? c : h_prev;
+    V state[kVectors];
+    typename Cell::Outputs y[kVectors];
+    ForEach<kVectors, 1>([&](auto v, auto) TF_LSTM_OPS_LAMBDA {
+      const ParametersAt<float, Cell> with(layer, u + v * kL);
+      state[v] = Cell::kHasState ? Load(states + u + v * kL) : V{};
+      y[v] = Cell::Gates(z[v], state[v], with.get());
+    });
+    ForEach<kVectors, 1>([&](auto v, auto) TF_LSTM_OPS_LAMBDA {
+      const ParametersAt<float, Cell> with(layer, u + v * kL);
+      Cell::Output(z[v], state[v], with.get(), &y[v]);
+      if constexpr (Cell::kHasCellState) {
+        Store(y[v].*Cell::kState, c + u + v * kL);
+      }
+      Store(y[v].h, next + u + v * kL);
+    });
+  }
+};
+
+// Null for a cell that OneRow does not serve.
+inline RowFunction RowFunctionOf(CellKind cell) {
+#define TF_LSTM_OPS_CASE(kind, Cell, ...)                  \
+  case CellKind::kind: {                                   \
+    using Of = Cell<VecMath<float>>;                       \
+    if constexpr (Of::kReducesRows || Of::kResetsBefore) { \
+      return nullptr;                                      \
+    } else {                                               \
+      return &OneRow<Of>::Run;                             \
+    }                                                      \
+  }
+  switch (cell) {
+    TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE)
+    TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_CASE)
+  }
+#undef TF_LSTM_OPS_CASE
+  return nullptr;
+}
+
+// Sets `row` to a layer with these packed weights. Its arrays are taken from
+// `scratch`; one without memory only counts them.
+inline void SetRowLayer(const LayerDirection<float>& layer,
+                        const PackedLayer<float>& packed, bool has_memory,
+                        Scratch<float>* scratch, RowLayer* row) {
+  const int64_t cell_size = layer.config.cell_size;
+  const int64_t padded = RoundUpToLanes<float>(cell_size);
+  const auto fill = [&](float* to, const auto& vector) {
+    for (int64_t u = 0; has_memory && u < padded; u += kLanes<float>) {
+      Store(vector(u), to + u);
+    }
+  };
+  const CellShape& shape = packed.shape;
+  row->run = RowFunctionOf(layer.config.cell);
+  row->config = layer.config;
+  row->config.cell_size = padded;
+  row->units = cell_size;
+  const int64_t bytes = padded * shape.recurrent * packed.hidden_size *
+                        static_cast<int64_t>(sizeof(float));
+  row->vectors = bytes <= cpu::TheCaches().l1 ? kRowVectors : kFarRowVectors;
+  row->packed_input = packed.input;
+  row->packed_recurrent = packed.recurrent;
+  float* bias = scratch->Take(shape.pre_activations * padded);
+  row->bias = bias;
+  for (int p = 0; p < shape.pre_activations; ++p) {
+    fill(bias + p * padded,
+         [&](int64_t u) { return BiasOf(layer, shape, p, u); });
+  }
+  for (int p = 0; p < kMaxPreActivations; ++p) {
+    const float* from = layer.weights.peephole[p];
+    if (!from) continue;
+    float* to = scratch->Take(padded);
+    row->weights.peephole[p] = to;
+    fill(to, [&](int64_t u) { return LoadN(from + u, cell_size - u); });
+  }
+}
+
+// A pass by OneRow of a call.
+struct RowPass {
+  explicit RowPass(const PlannedForward<float>& pass)
+      : args(*pass.layer),
+        own(pass.packed == nullptr),
+        packed(args, pass.plan.format) {
+    Scratch<float> kept(pass.packed);
+    if (!own) packed.Place(&kept);
+  }
+  // Assigns the arrays in scratch memory; one without memory only counts them.
+  void Place(bool has_memory, Scratch<float>* scratch) {
+    if (own) packed.Place(scratch);
+    SetRowLayer(args, packed, has_memory, scratch, &layer);
+    row.h = scratch->Take(layer.config.cell_size);
+    row.c = scratch->Take(layer.config.cell_size);
+    row.scratch = scratch->Take(RowScratch(layer));
+  }
+  int64_t Memory() {
+    Scratch<float> size(nullptr);
+    Place(false, &size);
+    return size.used();
+  }
+
+  const EngineForward<float>& args;
+  const bool own;  // packed weights
+  PackedLayer<float> packed;
+  RowLayer layer;
+  RowSteps row;
+};
+
+// Where the steps are, and the initial states.
+inline void SetSteps(RowPass* pass) {
+  const EngineForward<float>& args = pass->args;
+  const PackedSequence& valid = *args.valid;
+  RowSteps& row = pass->row;
+  const PackedRow first = valid.At(0);
+  row.steps = valid.steps;
+  row.x = args.x + first.input * args.x_stride;
+  row.y = args.h + first.output * args.h_stride;
+  if (row.steps > 1) {
+    const PackedRow second = valid.At(1);
+    row.x_stride = (second.input - first.input) * args.x_stride;
+    row.y_stride = (second.output - first.output) * args.h_stride;
+  }
+  for (int64_t u = 0; u < pass->layer.config.cell_size; u += kLanes<float>) {
+    const int64_t width = args.config.cell_size - u;
+    Store(LoadN(args.h0.data + u, width), row.h + u);
+    if (pass->packed.shape.has_cell_state) {
+      Store(LoadN(args.c0.data + u, width), row.c + u);
+    }
+  }
+}
+
+inline void RunOneRow(const PlannedForward<float>* planned, int count,
+                      cpu::CallMemory* memory) {
+  assert(count == 1);
+  static_cast<void>(count);
+  RowPass pass(*planned);
+  Scratch<float> scratch(
+      static_cast<float*>(memory->Get(pass.Memory() * sizeof(float))));
+  pass.Place(true, &scratch);
+  if (!planned->is_packed) {
+    Pack(pass.args, pass.packed, {0, pass.layer.config.cell_size});
+  }
+  SetSteps(&pass);
+  pass.layer.run(pass.layer, pass.row);
+  if (pass.packed.shape.has_cell_state && pass.args.final_c.data) {
+    std::copy_n(pass.row.c, pass.layer.units, pass.args.final_c.data);
+  }
+}
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_ONE_ROW_H_

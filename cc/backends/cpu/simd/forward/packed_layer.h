@@ -1,0 +1,152 @@
+// PackedLayer: the packed weights of a layer direction, for products. The
+// sequence, the loop of one row and layers that keep their weights read them.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_PACKED_LAYER_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_PACKED_LAYER_H_
+
+#include "backends/cpu/memory/scratch.h"
+#include "backends/cpu/simd/vector/gemm.h"
+#include "core/cell_shape.h"
+#include "core/layer_direction.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+// Units [begin, end). With `reverse` the last vector of units is first.
+struct Units {
+  int64_t begin, end;
+  bool reverse = false;
+};
+
+// The weights of a vector of units follow each other: W as [I, input parts,
+// lanes], R as [P, recurrent parts, lanes], and of the second product [H,
+// lanes]. As pairs of bfloat16 the first two have half as many rows. A part is
+// a pre-activation.
+template <class T>
+struct PackedLayer {
+  PackedLayer(const LayerDirection<T>& layer, WeightFormat format)
+      : shape(CellShapeOf(layer.config.cell)),
+        format(format),
+        input_size(layer.weights.input ? layer.config.input_size : 0),
+        cell_size(layer.config.cell_size),
+        hidden_size(layer.config.hidden_size),
+        has_second(layer.config.projected() || shape.resets_before) {}
+
+  // Assigns the arrays.
+  void Place(cpu::Scratch<T>* memory) {
+    const int64_t units = RoundUpToLanes<T>(cell_size);
+    input = memory->Take(units * shape.input * Words(input_size, format));
+    recurrent =
+        memory->Take(units * shape.recurrent * Words(hidden_size, format));
+    second = memory->Take(
+        has_second ? RoundUpToLanes<T>(hidden_size) * cell_size : 0);
+  }
+
+  // Of the vector of units from u on.
+  WeightColumns<T> Input(int64_t u) const {
+    return {input + u * Words(input_size, format) * shape.input, input_size,
+            format};
+  }
+  WeightColumns<T> Recurrent(int64_t u) const {
+    return {recurrent + u * Words(hidden_size, format) * shape.recurrent,
+            hidden_size, format};
+  }
+  WeightColumns<T> Second(int64_t u) const {
+    return {second + u * cell_size, cell_size};
+  }
+
+  const CellShape shape;
+  const WeightFormat format;
+  const int64_t input_size, cell_size, hidden_size;
+  const bool has_second;
+  T* input = nullptr;
+  T* recurrent = nullptr;
+  T* second = nullptr;
+};
+
+// Packs parts [first, first + parts) of W or R, `depth` rows of them, for some
+// units.
+template <class T>
+struct GatePacking {
+  const GateMatrices<const T>& from;
+  int first, parts;
+  int64_t depth;
+  T* packed;
+};
+template <class T>
+void PackGates(const RnnConfig& config, const GatePacking<T>& of,
+               const Units& units, WeightFormat format) {
+  const int64_t row = of.parts * kLanes<T>;
+  const int64_t vector = Words(of.depth, format) * row;
+  T* packed = of.packed + units.begin / kLanes<T> * vector;
+  for (int p = of.first; p < of.first + of.parts; ++p, packed += kLanes<T>) {
+    of.from.Read(config.gate_order.block[p], [&](const auto* data) {
+      PackVectors(
+          PackedFrom{data + units.begin * of.from.column_stride,
+                     of.from.row_stride, of.from.column_stride, of.depth,
+                     Min(config.cell_size, units.end) - units.begin},
+          PackedTo<T>{packed, row, vector}, format);
+    });
+  }
+}
+
+// Packs the weights of some units; the first one is a multiple of kLanes.
+template <class T>
+void Pack(const LayerDirection<T>& layer, const PackedLayer<T>& to,
+          const Units& units) {
+  const RnnConfig& config = layer.config;
+  const RnnWeights<const T>& w = layer.weights;
+  if (w.input) {
+    PackGates<T>(config, {w.input, 0, to.shape.input, to.input_size, to.input},
+                 units, to.format);
+  }
+  PackGates<T>(config,
+               {w.recurrent, to.shape.first_recurrent, to.shape.recurrent,
+                to.hidden_size, to.recurrent},
+               units, to.format);
+  const int64_t u = units.begin, columns = Min(to.hidden_size, units.end) - u;
+  if (!to.has_second || columns <= 0) return;
+  const bool projected = config.projected();
+  const GateMatrices<const T>& from = projected ? w.projection : w.recurrent;
+  const int block = projected ? 0 : config.gate_order.block[kGateN];
+  from.Read(block, [&](const auto* data) {
+    PackVectors(PackedFrom{data + u * from.column_stride, from.row_stride,
+                           from.column_stride, to.cell_size, columns},
+                PackedTo<T>{to.second + u * to.cell_size, kLanes<T>,
+                            kLanes<T> * to.cell_size},
+                WeightFormat::kElements);
+  });
+}
+
+// Packs all weights, unless `packed` is null. Returns the number of elements.
+template <class T>
+int64_t PackAll(const LayerDirection<T>& layer, WeightFormat format,
+                T* packed) {
+  PackedLayer<T> to(layer, format);
+  cpu::Scratch<T> memory(packed);
+  to.Place(&memory);
+  if (packed) Pack(layer, to, {0, RoundUpToLanes<T>(to.cell_size)});
+  return memory.used();
+}
+
+// The sums of the biases of pre-activation `part` from unit u on, with the
+// forget bias. A layer-normalised cell adds its biases later.
+template <class T>
+TF_LSTM_OPS_INLINE VecT<T> BiasOf(const LayerDirection<T>& layer,
+                                  const CellShape& shape, int part, int64_t u) {
+  if (shape.reduces_rows) return VecT<T>{};
+  const int64_t cell_size = layer.config.cell_size;
+  const int64_t at = layer.config.gate_order.block[part] * cell_size + u;
+  const auto load = [&](const T* bias, bool has_part) {
+    return bias && has_part ? LoadN(bias + at, cell_size - u) : VecT<T>{};
+  };
+  VecT<T> bias =
+      load(layer.weights.input_bias, part < shape.input) +
+      load(layer.weights.recurrent_bias, part >= shape.first_recurrent);
+  if (shape.has_forget_bias && part == kGateF) {
+    bias = bias + static_cast<T>(layer.config.forget_bias);
+  }
+  return bias;
+}
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_PACKED_LAYER_H_

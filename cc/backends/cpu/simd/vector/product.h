@@ -1,0 +1,46 @@
+// A product with weights that are packed once: y = x W + bias.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_VECTOR_PRODUCT_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_VECTOR_PRODUCT_H_
+
+#include "backends/cpu/engine.h"
+#include "backends/cpu/simd/vector/gemm.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+constexpr int64_t kProductGroup = kColumns * kLanes<float>;  // columns
+
+inline int64_t PackProduct(const float* weights, int64_t depth, int64_t columns,
+                           float* packed) {
+  for (int64_t n = 0; packed && n < columns; n += kProductGroup) {
+    PackGroup(PackedFrom<float>{weights, columns, 1, depth, columns}, n,
+              Min(n + kProductGroup, columns), packed + n * depth,
+              WeightFormat::kElements);
+  }
+  return RoundUpToLanes<float>(columns) * depth;
+}
+
+inline void RunProduct(const PackedProduct& product, const float* x,
+                       int64_t rows, float* y) {
+  const int64_t depth = product.depth, columns = product.columns;
+  for (int64_t n = 0; n < columns; n += kProductGroup) {
+    const int64_t width = Min(columns - n, kProductGroup);
+    WithConstant<kColumns>(CeilDiv(width, kLanes<float>), [&](auto vectors) {
+      MultiplyBand<decltype(vectors)::value>(
+          [&](int64_t r) { return x + r * depth; },
+          WeightColumns<float>{product.packed + n * depth, depth},
+          ProductRange{0, rows, width},
+          [&](int64_t r) { return y + r * columns + n; });
+    });
+  }
+  for (int64_t r = 0; product.bias && r < rows; ++r, y += columns) {
+    for (int64_t n = 0; n < columns; n += kLanes<float>) {
+      const int64_t width = columns - n;
+      StoreN(LoadN(y + n, width) + LoadN(product.bias + n, width), y + n,
+             width);
+    }
+  }
+}
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_VECTOR_PRODUCT_H_

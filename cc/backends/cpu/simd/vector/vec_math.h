@@ -1,0 +1,114 @@
+// VecMath<T>: the transcendental functions of the cell, for LstmCell.
+//
+// float: own polynomials, errors at most 2.5 ULP (tests/core measures them).
+// Where sigmoid is below 2^-126, its absolute error is at most 2^-126.
+// double: the C library, lane by lane; there is no fast path for double.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_VECTOR_VEC_MATH_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_VECTOR_VEC_MATH_H_
+
+#include <cmath>
+
+#include "backends/cpu/simd/vector/vec.h"
+
+namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
+
+template <class T>
+struct VecMath;
+
+template <class T>
+struct VecMathBase {
+  using Value = VecT<T>;
+  // NaN in `a` is passed on.
+  static TF_LSTM_OPS_INLINE Value Min(Value a, Value b) {
+    return b < a ? b : a;
+  }
+  static TF_LSTM_OPS_INLINE Value Max(Value a, Value b) {
+    return a < b ? b : a;
+  }
+  static TF_LSTM_OPS_INLINE Value IfPositive(Value condition, Value yes,
+                                             Value no) {
+    return condition > 0 ? yes : no;
+  }
+};
+
+template <>
+struct VecMath<float> : VecMathBase<float> {
+  using Int = Vec<float>::Int;
+
+  // 1 / (1 + e^-x). The result is 0 where e^-x overflows.
+  static TF_LSTM_OPS_INLINE Value Sigmoid(Value x) {
+    const ExpOfMinus e(Clamp(x, -89.0f, 64.0f), -1);
+    const Value half = Fma(e.scale, e.minus_1, e.scale);
+    return 1.0f / Fma(half, Broadcast(2.0f), Broadcast(1.0f));
+  }
+
+  // Of |x|, x's sign put back: with y = e^-2|x| - 1 it is -y / (y + 2). y has
+  // no cancellation, since e^r - 1 is computed before it is scaled. The
+  // quotient is corrected for the rounding of y + 2, whose effect is largest
+  // near 1.
+  static TF_LSTM_OPS_INLINE Value Tanh(Value x) {
+    const Int sign = Bits(x) & Bits(Broadcast(-0.0f));
+    const Value magnitude = FromBits(Bits(x) ^ sign);
+    // tanh(10) rounds to 1.
+    const ExpOfMinus e(Clamp(magnitude + magnitude, 0.0f, 20.0f), 0);
+    const Value y = Fma(e.scale, e.minus_1, e.scale - 1.0f);
+    const Value sum = y + 2.0f;
+    const Value error = (sum - 2.0f) - y;  // of the sum, exact
+    // 0 - y is not -0, which keeps tanh(0) = 0.
+    const Value quotient = (0.0f - y) / sum;
+    return FromBits(Bits(Fma(quotient, error, quotient)) ^ sign);
+  }
+
+ private:
+  // e^-x 2^exponent = scale (1 + minus_1), with -x = n ln 2 + r, |r| <=
+  // ln(2)/2, scale = 2^(n + exponent) and minus_1 = e^r - 1.
+  struct ExpOfMinus {
+    Value scale, minus_1;
+
+    TF_LSTM_OPS_INLINE ExpOfMinus(Value x, int exponent) {
+      // Adding it rounds to an integer, which is in the lower bits.
+      const Value rounder =
+          Broadcast(0x1.8p23f + static_cast<float>(exponent + 127));
+      const Value biased = Fma(x, Broadcast(-0x1.715476p0f), rounder);
+      scale = FromBits(Bits(biased) << 23);
+      const Value n = biased - rounder;
+      Value s = Fma(n, Broadcast(0x1.63p-1f), x);  // -r; ln 2, upper bits
+      s = Fma(n, Broadcast(-0x1.bd0106p-13f), s);  // and the rest
+      const Value s2 = s * s;
+      // (e^-s - 1 + s) / s^2, within 2^-28 of e^-s.
+      const Value p01 = Fma(s, Broadcast(-0x1.5554a2p-3f), Broadcast(0x1p-1f));
+      Value p = Fma(s, Broadcast(-0x1.123060p-7f), Broadcast(0x1.55567ep-5f));
+      p = Fma(s2, Broadcast(0x1.6b7990p-10f), p);
+      p = Fma(s2, p, p01);
+      minus_1 = Fma(s2, p, -s);
+    }
+  };
+
+  static TF_LSTM_OPS_INLINE Int Bits(Value value) {
+    return reinterpret_cast<Int>(value);
+  }
+  static TF_LSTM_OPS_INLINE Value FromBits(Int bits) {
+    return reinterpret_cast<Value>(bits);
+  }
+};
+
+template <>
+struct VecMath<double> : VecMathBase<double> {
+  static TF_LSTM_OPS_INLINE Value Sigmoid(Value x) {
+    Value y = {};
+    for (int k = 0; k < kLanes<double>; ++k) {
+      const double e = ::exp(x[k] < 0 ? x[k] : -x[k]);
+      y[k] = (x[k] < 0 ? e : 1.0) / (1.0 + e);
+    }
+    return y;
+  }
+  static TF_LSTM_OPS_INLINE Value Tanh(Value x) {
+    Value y = {};
+    for (int k = 0; k < kLanes<double>; ++k) y[k] = ::tanh(x[k]);
+    return y;
+  }
+};
+
+}  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_VECTOR_VEC_MATH_H_

@@ -1,0 +1,70 @@
+// ThreadTeam: the threads that compute one sequence together.
+//
+// A job is a series of phases, such as the steps of a sequence. A phase is a
+// set of items, such as groups of hidden units. Any thread may run any item.
+// The next phase begins when all items of the phase are done. Each thread owns
+// a range of items, so that its weights stay in its cache. A thread that has
+// finished its own items takes items of other threads, so a descheduled thread
+// does not delay the phase. If no other thread runs, the calling thread runs
+// all items. The result of an item does not depend on the thread that runs it.
+//
+// Threads process their ranges in serpentine order: upwards in even phases,
+// downwards in odd phases. A phase begins with the items that the preceding
+// phase used last, whose data are in the cache.
+//
+// The package has its own team because a recurrent step takes microseconds,
+// less than scheduling a task in TensorFlow's thread pool. Waiting inside that
+// pool for a task that has not started can deadlock.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_TEAM_THREAD_TEAM_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_TEAM_THREAD_TEAM_H_
+
+#include <cstdint>
+
+namespace tf_lstm_ops {
+
+// The most threads of a job. No machine that was measured has more cores, and
+// scratch memory grows with the number.
+constexpr int kMaxThreads = 256;
+
+// A job. The caller owns `state`, which is passed to both functions.
+struct Job {
+  void* state;
+  int64_t phases;
+  // Number of items of a phase, less than 2^32.
+  int64_t (*items)(const void* state, int64_t phase);
+  // Runs an item. It must not throw. `thread` is at least 0 and less than the
+  // `threads` of RunJob.
+  void (*run)(void* state, int64_t phase, int64_t item, int thread);
+};
+
+// Runs the job on up to `threads` threads, including the calling thread, and
+// returns when it is done. The first call that needs threads starts them. While
+// another call uses the team, the job runs on the calling thread alone. One
+// thread of the team rests meanwhile, so that the number of running threads
+// stays the same. If the other call ends first, the job continues with the
+// team. Both happen between two items.
+void RunJob(const Job& job, int threads);
+
+// Runs run(item, thread) for each item of a job with one phase.
+template <class F>
+void RunItems(int64_t count, int threads, const F& run) {
+  struct Items {
+    int64_t count;
+    const F& run;
+  } items = {count, run};
+  RunJob({&items, 1,
+          [](const void* state, int64_t) {
+            return static_cast<const Items*>(state)->count;
+          },
+          [](void* state, int64_t, int64_t item, int thread) {
+            static_cast<const Items*>(state)->run(item, thread);
+          }},
+         threads);
+}
+
+// Runs jobs side by side, as one job: a phase has the items of all of them.
+void RunJobs(const Job* jobs, int count, int threads);
+
+}  // namespace tf_lstm_ops
+
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_TEAM_THREAD_TEAM_H_

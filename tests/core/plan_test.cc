@@ -1,0 +1,221 @@
+// Tests of backends/cpu/plan/forward_plan.h: the way that each call takes.
+#include <string>
+#include <vector>
+
+#include "backends/cpu/plan/forward_plan.h"
+#include "backends/cpu/plan/side_by_side.h"
+#include "harness.h"
+
+namespace tf_lstm_ops::cpu::plan_test {
+namespace {
+
+// A float layer with AVX-512 on a Zen 5.
+ForwardProblem Problem(int64_t batch, int64_t steps, int64_t inputs,
+                       int64_t units, CellKind cell = CellKind::kLstm) {
+  ForwardProblem p;
+  p.config.cell = cell;
+  p.config.input_size = inputs;
+  p.config.cell_size = p.config.hidden_size = units;
+  p.shape = CellShapeOf(cell);
+  p.traits.lanes = 16;
+  p.batch = batch;
+  p.steps = steps;
+  p.rows = batch * steps;
+  p.caches = {48 << 10, 1 << 20, 32 << 20};
+  return p;
+}
+
+// The same with one thing changed.
+ForwardProblem Filled(ForwardProblem p) {
+  p.weights = WeightsState::kFilled;
+  return p;
+}
+ForwardProblem Empty(ForwardProblem p) {
+  p.weights = WeightsState::kEmpty;
+  return p;
+}
+ForwardProblem Masked(ForwardProblem p) {
+  p.all_valid = false;
+  p.rows -= 1;
+  return p;
+}
+ForwardProblem Saving(ForwardProblem p) {
+  p.saves = true;
+  return p;
+}
+ForwardProblem Dropping(ForwardProblem p) {
+  p.drops = true;
+  return p;
+}
+ForwardProblem Projected(ForwardProblem p) {
+  p.config.hidden_size /= 2;
+  return p;
+}
+ForwardProblem WithoutInput(ForwardProblem p) {
+  p.has_input = p.units_in_rows = false;
+  return p;
+}
+ForwardProblem ByUnit(ForwardProblem p) {
+  p.units_in_rows = false;
+  return p;
+}
+ForwardProblem InDouble(ForwardProblem p) {
+  p.traits.lanes = 8;
+  p.traits.element_bytes = sizeof(double);
+  return p;
+}
+// A bfloat16 layer, on a processor that multiplies pairs or one that does not.
+ForwardProblem InBFloat16(ForwardProblem p, bool dots_pairs) {
+  p.config.bfloat16 = true;
+  p.traits.dots_pairs = dots_pairs;
+  p.format = FormatOf(p);
+  return p;
+}
+
+constexpr auto kStep = ForwardWay::kOneStep;
+constexpr auto kRow = ForwardWay::kOneRow;
+constexpr auto kSequence = ForwardWay::kSequence;
+constexpr auto kElements = WeightFormat::kElements;
+constexpr auto kPairs = WeightFormat::kBFloat16Pairs;
+constexpr auto kGru = CellKind::kGru;
+
+struct Call {
+  const char* name;
+  ForwardProblem problem;
+  int most_threads;
+  ForwardWay way;
+  int threads;
+  WeightFormat format = kElements;
+};
+
+std::vector<Call> Calls() {
+  return {
+      // One step: the weights are read in place.
+      {"step", Problem(1, 1, 128, 128), 1, kStep, 1},
+      {"step, two threads", Problem(1, 1, 128, 128), 2, kStep, 1},
+      {"large step", Problem(1, 1, 1024, 1024), 2, kStep, 2},
+      {"step of 64 rows", Problem(64, 1, 128, 128), 2, kStep, 2},
+      {"masked step", Masked(Problem(4, 1, 32, 32)), 1, kStep, 1},
+      {"saved step", Saving(Problem(4, 1, 32, 32)), 1, kStep, 1},
+      {"step in double", InDouble(Problem(1, 1, 32, 32)), 1, kStep, 1},
+      {"step of tanh", Problem(1, 1, 32, 32, CellKind::kTanh), 1, kStep, 1},
+      {"step, widened", InBFloat16(Problem(1, 1, 32, 32), false), 1, kStep, 1},
+      {"large step, pairs are widened",
+       InBFloat16(Problem(1, 1, 1024, 1024), false), 1, kStep, 1, kPairs},
+      // One step whose weights are packed.
+      {"step with dot products", InBFloat16(Problem(1, 1, 32, 32), true), 1,
+       kSequence, 1, kPairs},
+      {"step with empty kept weights", Empty(Problem(1, 1, 32, 32)), 1, kRow,
+       1},
+      {"step with kept weights", Filled(Problem(1, 1, 128, 128)), 2, kRow, 1},
+      {"large step, kept", Filled(Problem(1, 1, 1024, 1024)), 2, kSequence, 2},
+      {"large step, kept, one thread", Filled(Problem(1, 1, 1024, 1024)), 1,
+       kRow, 1},
+      {"step of weights by unit", ByUnit(Problem(1, 1, 32, 32)), 1, kRow, 1},
+      {"step of a GRU", Problem(1, 1, 32, 32, kGru), 1, kRow, 1},
+      {"projected step", Projected(Problem(1, 1, 32, 32)), 1, kSequence, 1},
+      {"dropped step", Dropping(Problem(1, 1, 32, 32)), 1, kSequence, 1},
+      {"step without input", WithoutInput(Problem(1, 1, 32, 32)), 1, kSequence,
+       1},
+      {"layer-normalised step", Problem(1, 1, 32, 32, CellKind::kLayerNormLstm),
+       1, kSequence, 1},
+      // One row.
+      {"row", Problem(1, 100, 128, 128), 1, kRow, 1},
+      {"small row, two threads", Problem(1, 100, 24, 32), 2, kRow, 1},
+      {"row, two threads", Problem(1, 100, 256, 256), 2, kSequence, 2},
+      {"row of a GRU", Problem(1, 100, 32, 32, kGru), 1, kRow, 1},
+      {"row, kept", Filled(Problem(1, 100, 64, 64)), 1, kRow, 1},
+      {"row in double", InDouble(Problem(1, 100, 32, 32)), 1, kSequence, 1},
+      {"saved row", Saving(Problem(1, 100, 32, 32)), 1, kSequence, 1},
+      {"dropped row", Dropping(Problem(1, 100, 32, 32)), 1, kSequence, 1},
+      {"masked row", Masked(Problem(1, 100, 32, 32)), 1, kSequence, 1},
+      {"row without input", WithoutInput(Problem(1, 100, 32, 32)), 1, kSequence,
+       1},
+      {"row with dot products", InBFloat16(Problem(1, 100, 32, 32), true), 1,
+       kSequence, 1, kPairs},
+      {"row, widened", InBFloat16(Problem(1, 100, 32, 32), false), 1, kRow, 1},
+      {"row of a reset-before GRU",
+       Problem(1, 100, 32, 32, CellKind::kResetBeforeGru), 1, kSequence, 1},
+      // Anything else.
+      {"two rows", Problem(2, 100, 32, 32), 1, kSequence, 1},
+      {"training", Saving(Problem(64, 50, 256, 256)), 2, kSequence, 2},
+      {"large", Problem(64, 25, 1024, 1024), 2, kSequence, 2},
+      {"few steps of bfloat16", InBFloat16(Problem(2, 9, 1024, 1024), false), 2,
+       kSequence, 2, kPairs},
+      {"rows of bfloat16", InBFloat16(Problem(8, 9, 1024, 1024), false), 2,
+       kSequence, 2},
+      {"no rows", Problem(0, 1, 32, 32), 1, kSequence, 1},
+      {"no steps", Problem(4, 0, 32, 32), 1, kSequence, 1},
+  };
+}
+
+TEST(EachCallTakesItsWay) {
+  for (const Call& call : Calls()) {
+    ForwardPlan plan;
+    PlanForward(&call.problem, 1, call.most_threads, &plan);
+    const bool right = plan.way == call.way && plan.threads == call.threads &&
+                       plan.format == call.format && !plan.side_by_side;
+    if (!right) {
+      std::fprintf(stderr, "%s: way %d, %d threads\n", call.name,
+                   static_cast<int>(plan.way), plan.threads);
+    }
+    CHECK(right);
+  }
+}
+
+TEST(WeightsAreKeptUnlessTheyAreReadInPlace) {
+  for (const Call& call : Calls()) {
+    ForwardProblem problem = call.problem;
+    problem.weights = WeightsState::kOfCall;
+    ForwardPlan plan;
+    PlanForward(&problem, 1, 1, &plan);
+    CHECK(ReadsInPlace(problem) == (plan.way == ForwardWay::kOneStep));
+  }
+}
+
+// Both directions have one plan, or each its own on all threads.
+TEST(DirectionsRunSideBySideWhereTheirWeightsFit) {
+  for (const int64_t units : {32, 128, 4096}) {
+    for (const int threads : {1, 2}) {
+      const ForwardProblem problems[] = {Problem(32, 50, units, units),
+                                         Problem(32, 50, units, units)};
+      ForwardPlan plans[kMaxTogether];
+      PlanForward(problems, kMaxTogether, threads, plans);
+      CHECK(plans[0].side_by_side == (threads == 2 && units < 4096));
+      CHECK(plans[1].side_by_side == plans[0].side_by_side);
+    }
+  }
+}
+
+// A field that only the prediction reads changes it.
+TEST(EachSizeOfAProblemCounts) {
+  const ForwardProblem base = Problem(16, 50, 256, 128);
+  const double time = ForwardSchedule(base, 1).time();
+  const auto differs = [&](const auto& change) {
+    ForwardProblem other = base;
+    change(&other);
+    CHECK(ForwardSchedule(other, 1).time() != time);
+  };
+  differs([](ForwardProblem* p) { p->config.input_size = 128; });
+  differs([](ForwardProblem* p) { p->config.hidden_size = 96; });
+  differs([](ForwardProblem* p) { p->config.cell_size = 256; });
+  differs([](ForwardProblem* p) { p->traits.lanes = 8; });
+  differs([](ForwardProblem* p) { p->weights = WeightsState::kFilled; });
+  differs([](ForwardProblem* p) { p->shape.input = 3; });
+  differs([](ForwardProblem* p) { p->shape.recurrent = 3; });
+  differs([](ForwardProblem* p) { p->steps = 25; });
+  differs([](ForwardProblem* p) { p->rows = 700; });
+}
+
+// I and H of a layer are not exchanged on the way from its arguments to the
+// prediction: wide inputs and few units read less in each step than the
+// opposite.
+TEST(WideInputsAreCheaperThanManyUnits) {
+  const auto time = [](int64_t inputs, int64_t units) {
+    return ForwardSchedule(Filled(Problem(1, 100, inputs, units)), 1).time();
+  };
+  CHECK(time(2048, 16) < 0.5 * time(16, 512));
+}
+
+}  // namespace
+}  // namespace tf_lstm_ops::cpu::plan_test
