@@ -40,6 +40,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import runpy
 import subprocess
 import sys
@@ -152,12 +153,11 @@ def restrict_processors(threads: int) -> None:
 
 
 def link(program: str, *sources: str) -> list[str]:
-    objects = NATIVE["OBJECTS"]
     engine = [
-        str(path)
-        for pattern in ("cc_core_*.o", "cc_backends_cpu_*.o")
-        for path in sorted(objects.glob(pattern))
-        if path.name != "cc_backends_cpu_c_api.o"
+        str(NATIVE["OBJECTS"] / unit.object)
+        for unit in NATIVE["units"](platform.machine())
+        if unit.source.startswith(("cc/core/", "cc/backends/cpu/"))
+        and not unit.source.endswith("/c_api.cc")
     ]
     paths = [f"{FOLDER}/{source}" for source in sources]
     return [*NATIVE["compiler"](), *NATIVE["FLAGS"]["COPTS"], *paths, *engine, "-o", program]

@@ -21,11 +21,12 @@
 namespace engine_benchmark {
 namespace {
 
-using tf_lstm_ops::CellShapeOf;
+using tf_lstm_ops::RnnConfig;
 using tf_lstm_ops::cpu::BackwardSchedule;
 using tf_lstm_ops::cpu::ForwardProblem;
 using tf_lstm_ops::cpu::ForwardSchedule;
 using tf_lstm_ops::cpu::RatesFor;
+using tf_lstm_ops::cpu::VectorTraits;
 using tf_lstm_ops::cpu::WeightsState;
 
 constexpr int kThreads[] = {1, 2, 4, 8, 16, 22, 32, 64, 128, 192};
@@ -46,12 +47,13 @@ class Prediction {
         packed_(SequenceOf(c)) {}
 
   ForwardSchedule Forward(int threads, bool packs_weights) const {
-    ForwardProblem problem;
-    problem.config.cell = case_.cell;
-    problem.config.input_size = case_.inputs;
-    problem.config.cell_size = problem.config.hidden_size = case_.units;
-    problem.shape = CellShapeOf(problem.config.cell);
-    problem.traits.lanes = lanes_;
+    RnnConfig config;
+    config.cell = case_.cell;
+    config.input_size = case_.inputs;
+    config.cell_size = config.hidden_size = case_.units;
+    VectorTraits traits;
+    traits.lanes = lanes_;
+    ForwardProblem problem(config, traits);
     problem.weights =
         packs_weights ? WeightsState::kOfCall : WeightsState::kFilled;
     problem.batch = packed_.batch;

@@ -12,12 +12,13 @@ namespace {
 // A float layer with AVX-512 on a Zen 5.
 ForwardProblem Problem(int64_t batch, int64_t steps, int64_t inputs,
                        int64_t units, CellKind cell = CellKind::kLstm) {
-  ForwardProblem p;
-  p.config.cell = cell;
-  p.config.input_size = inputs;
-  p.config.cell_size = p.config.hidden_size = units;
-  p.shape = CellShapeOf(cell);
-  p.traits.lanes = 16;
+  RnnConfig config;
+  config.cell = cell;
+  config.input_size = inputs;
+  config.cell_size = config.hidden_size = units;
+  VectorTraits traits;
+  traits.lanes = 16;
+  ForwardProblem p(config, traits);
   p.batch = batch;
   p.steps = steps;
   p.rows = batch * steps;
@@ -62,6 +63,7 @@ ForwardProblem ByUnit(ForwardProblem p) {
 ForwardProblem InDouble(ForwardProblem p) {
   p.traits.lanes = 8;
   p.traits.element_bytes = sizeof(double);
+  p.vectors *= 2;
   return p;
 }
 // A bfloat16 layer, on a processor that multiplies pairs or one that does not.
@@ -198,7 +200,7 @@ TEST(EachSizeOfAProblemCounts) {
   };
   differs([](ForwardProblem* p) { p->config.input_size = 128; });
   differs([](ForwardProblem* p) { p->config.hidden_size = 96; });
-  differs([](ForwardProblem* p) { p->config.cell_size = 256; });
+  differs([](ForwardProblem* p) { p->vectors = 16; });
   differs([](ForwardProblem* p) { p->traits.lanes = 8; });
   differs([](ForwardProblem* p) { p->weights = WeightsState::kFilled; });
   differs([](ForwardProblem* p) { p->shape.input = 3; });

@@ -49,11 +49,12 @@ int64_t Padded(const Layer& layer) {
 
 // An LSTM layer in float.
 ForwardProblem ForwardOf(const Layer& layer) {
-  ForwardProblem problem;
-  problem.config.input_size = layer.inputs;
-  problem.config.cell_size = problem.config.hidden_size = layer.units;
-  problem.shape = CellShapeOf(problem.config.cell);
-  problem.traits.lanes = kLanes;
+  RnnConfig config;
+  config.input_size = layer.inputs;
+  config.cell_size = config.hidden_size = layer.units;
+  VectorTraits traits;
+  traits.lanes = kLanes;
+  ForwardProblem problem(config, traits);
   problem.batch = layer.batch;
   problem.steps = layer.steps;
   problem.rows = layer.batch * layer.steps;
@@ -113,7 +114,7 @@ void ForEachBackward(const F& use) {
 
 TEST(SchedulesUseNoMoreThreadsThanHaveWork) {
   ForEachForward([](const auto& problem, const auto& schedule, int threads) {
-    const int64_t vectors = problem.together * problem.vectors();
+    const int64_t vectors = problem.together * problem.vectors;
     const int64_t slices = problem.together * (problem.batch / kMinSliceRows);
     CHECK(schedule.threads() >= 1);
     CHECK(schedule.threads() <= threads);

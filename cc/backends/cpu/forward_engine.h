@@ -58,10 +58,7 @@ cpu::ForwardProblem ProblemOf(const EngineForward<T>& layer,
   const auto units_in_rows = [](const GateMatrices<const T>& w) {
     return w && w.column_stride == 1;
   };
-  cpu::ForwardProblem problem;
-  problem.config = layer.config;
-  problem.shape = CellShapeOf(layer.config.cell);
-  problem.traits = engine.traits;
+  cpu::ForwardProblem problem(layer.config, engine.traits);
   problem.batch = layer.valid->batch;
   problem.steps = layer.valid->steps;
   problem.rows = layer.valid->size();

@@ -42,10 +42,7 @@ FrozenLayer::FrozenLayer(const RnnConfig& config,
   constexpr WeightFormat kFormat = WeightFormat::kElements;
   packed_ = AllocateFloats(engine.forward.pack(layer, kFormat, nullptr));
   engine.forward.pack(layer, kFormat, Floats(*packed_));
-  ForwardProblem problem;
-  problem.config = config;
-  problem.shape = CellShapeOf(config.cell);
-  if (!HasOneRow(problem)) return;
+  if (!HasOneRow(ForwardProblem(config, engine.forward.traits))) return;
   row_arrays_ = AllocateFloats(
       engine.set_row_layer(layer, Floats(*packed_), nullptr, &row_));
   engine.set_row_layer(layer, Floats(*packed_), Floats(*row_arrays_), &row_);

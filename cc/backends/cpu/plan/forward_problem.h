@@ -31,9 +31,17 @@ enum class WeightsState {
 
 // One layer direction. Sizes are in elements.
 struct ForwardProblem {
+  ForwardProblem() = default;
+  ForwardProblem(const RnnConfig& config, const VectorTraits& traits)
+      : config(config),
+        shape(CellShapeOf(config.cell)),
+        traits(traits),
+        vectors(CeilDiv(config.cell_size, traits.lanes)) {}
+
   RnnConfig config;
   CellShape shape;  // of config.cell
   VectorTraits traits;
+  int64_t vectors = 0;                            // of H units
   WeightFormat format = WeightFormat::kElements;  // of packed weights
   WeightsState weights = WeightsState::kOfCall;
   // Rows of the batch, the steps, and the packed rows.
@@ -51,9 +59,8 @@ struct ForwardProblem {
   bool multiplies_m() const {
     return config.projected() || shape.resets_before;
   }
-  // H in whole vectors.
-  int64_t vectors() const { return CeilDiv(config.cell_size, traits.lanes); }
-  int64_t units() const { return vectors() * traits.lanes; }
+  // H rounded up to whole vectors.
+  int64_t units() const { return vectors * traits.lanes; }
   int64_t input() const { return has_input ? config.input_size : 0; }
   // Pre-activations in a row of z. A cell that reduces rows stores the products
   // with h there too.

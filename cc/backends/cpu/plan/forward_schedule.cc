@@ -47,7 +47,7 @@ int64_t StepPhases(const ForwardProblem& problem) {
 }
 
 // Vectors of units of all directions that run side by side.
-int64_t AllVectors(const ForwardProblem& p) { return p.together * p.vectors(); }
+int64_t AllVectors(const ForwardProblem& p) { return p.together * p.vectors; }
 
 // The weights of one vector of units.
 ProductSize InputProduct(const ForwardProblem& p, int64_t rows) {
@@ -76,7 +76,7 @@ double PackingTime(const ForwardProblem& p, int threads) {
 // Each thread gets several items, but an item has enough work to make
 // scheduling it cheap.
 int64_t ItemUnits(const ForwardProblem& p, int threads) {
-  const int64_t per_thread = Max(CeilDiv(p.vectors(), threads), 1);
+  const int64_t per_thread = Max(CeilDiv(p.vectors, threads), 1);
   const int64_t rows = Max(p.rows / Max(p.steps, 1), 1);
   const int64_t work =
       rows * p.shape.recurrent * p.traits.lanes * Max(p.config.hidden_size, 1);
@@ -137,7 +137,7 @@ double UnitsTime(const ForwardProblem& problem, int threads, bool is_row) {
 double SlicesTime(const ForwardProblem& problem, int threads) {
   const Rates& rates = problem.rates;
   const auto steps = static_cast<double>(Max(problem.steps, 1));
-  const int64_t vectors = problem.vectors();
+  const int64_t vectors = problem.vectors;
   const int64_t slices = SliceCount(problem.batch, threads, problem.together);
   const int64_t rows = CeilDiv(problem.rows, Max(problem.steps, 1) * slices);
   const ProductSize input = InputProduct(problem, rows);
@@ -175,7 +175,7 @@ ForwardSchedule::ForwardSchedule(const ForwardProblem& problem, int threads,
   chunk_rows_ =
       ChunkRows(problem.batch, problem.caches, problem.z_bytes(), threads_);
   group_ = ItemUnits(problem, threads_);
-  const int64_t vectors = CeilDiv(problem.vectors(), threads_);
+  const int64_t vectors = CeilDiv(problem.vectors, threads_);
   packing_group_ =
       Max(group_, problem.traits.lanes * Min(kPackingVectors, vectors));
 }

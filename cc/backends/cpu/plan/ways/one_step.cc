@@ -10,8 +10,8 @@ namespace {
 constexpr int64_t kOnceVectors = 8;
 
 double ProductsTime(const ForwardProblem& p) {
-  const auto vectors = static_cast<double>(p.together * p.vectors());
-  const double bytes = vectors / static_cast<double>(p.vectors()) *
+  const auto vectors = static_cast<double>(p.together * p.vectors);
+  const double bytes = vectors / static_cast<double>(p.vectors) *
                        static_cast<double>(p.packed_bytes());
   const double byte = ReadByte(p.rates, p.caches, bytes, bytes, false);
   const ProductSize input = {p.rows, p.input(), p.shape.input,
@@ -35,12 +35,12 @@ bool ReadsInPlace(const ForwardProblem& p) {
 bool TakeOneStep(const ForwardProblem& problem, int threads,
                  ForwardPlan* plan) {
   if (!ReadsInPlace(problem)) return false;
-  const int64_t vectors = problem.together * problem.vectors();
+  const int64_t vectors = problem.together * problem.vectors;
   plan->way = ForwardWay::kOneStep;
   plan->threads =
       ThreadsOfPhase(problem.rates, ProductsTime(problem), vectors, threads);
   plan->group = problem.traits.lanes *
-                Min(kOnceVectors, CeilDiv(problem.vectors(), plan->threads));
+                Min(kOnceVectors, CeilDiv(problem.vectors, plan->threads));
   return true;
 }
 

@@ -241,35 +241,56 @@ struct OneStep {
   }
 };
 
-// The cell's equations of a step, for rows whose z is complete.
+// Stores one vector of the results of a row.
+template <class T, class Cell>
+TF_LSTM_OPS_INLINE void StoreStep(const OneStep<T>& f, const PackedRow& at,
+                                  int64_t u, const typename Cell::Outputs& y) {
+  const int64_t width = f.cell_size - u;
+  if constexpr (Cell::kHasCellState) {
+    if (f.args.final_c.data) {
+      StoreN(y.*Cell::kState, f.args.final_c.data + at.batch * f.cell_size + u,
+             width);
+    }
+  }
+  StoreN(y.h, f.args.h + at.output * f.args.h_stride + u, width);
+  ForEachSaved<Cell>([&](auto k, auto member) {
+    if (!f.args.saved.Has(k)) return;
+    f.args.saved.At(k, at.index, at.output, u,
+                    [&](auto* to) { StoreN(y.*member, to, width); });
+  });
+}
+
+// The cell's equations of a step, for rows whose z is complete: of kRows rows
+// together, so that the latencies overlap.
 template <class T, class Cell>
 void ApplyCellToStep(const OneStep<T>& f, Units units) {
   constexpr int kParts = Cell::kPreActivations;
-  const PackedSequence& valid = *f.args.valid;
   for (int64_t u = units.begin; u < units.end; u += kLanes<T>) {
     const ParametersAt<T, Cell> with(f.args, u);
     const int64_t width = f.cell_size - u;
-    for (int64_t e = 0; e < f.rows; ++e) {
-      const PackedRow at = valid.At(e);
-      const int64_t state_at = at.batch * f.cell_size + u;
-      VecT<T> z[kParts];
-      for (int p = 0; p < kParts; ++p) z[p] = Load(f.Z(e, p, u));
-      const VecT<T> state = Cell::kHasCellState
-                                ? LoadN(f.args.c0.data + state_at, width)
-                                : VecT<T>{};
-      typename Cell::Outputs y = Cell::Gates(z, state, with.get());
-      Cell::Output(z, state, with.get(), &y);
-      if constexpr (Cell::kHasCellState) {
-        if (f.args.final_c.data) {
-          StoreN(y.*Cell::kState, f.args.final_c.data + state_at, width);
+    for (int64_t first = 0; first < f.rows; first += kRows) {
+      const int64_t rows = Min(f.rows - first, kRows);
+      PackedRow at = f.args.valid->At(first);
+      VecT<T> z[kRows][kParts], state[kRows];
+      typename Cell::Outputs y[kRows];
+      PackedRow ats[kRows];
+      for (int64_t r = 0; r < rows; ++r) {
+        ats[r] = at;
+        at = f.args.valid->Next(at);
+        for (int p = 0; p < kParts; ++p) z[r][p] = Load(f.Z(first + r, p, u));
+        state[r] = VecT<T>{};
+        if constexpr (Cell::kHasCellState) {
+          const int64_t from = ats[r].batch * f.cell_size + u;
+          state[r] = LoadN(f.args.c0.data + from, width);
         }
+        y[r] = Cell::Gates(z[r], state[r], with.get());
       }
-      StoreN(y.h, f.args.h + at.output * f.args.h_stride + u, width);
-      ForEachSaved<Cell>([&](auto k, auto member) {
-        if (!f.args.saved.Has(k)) return;
-        f.args.saved.At(k, e, at.output, u,
-                        [&](auto* to) { StoreN(y.*member, to, width); });
-      });
+      for (int64_t r = 0; r < rows; ++r) {
+        Cell::Output(z[r], state[r], with.get(), &y[r]);
+      }
+      for (int64_t r = 0; r < rows; ++r) {
+        StoreStep<T, Cell>(f, ats[r], u, y[r]);
+      }
     }
   }
 }
