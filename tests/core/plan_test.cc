@@ -96,7 +96,7 @@ std::vector<Call> Calls() {
       {"step", Problem(1, 1, 128, 128), 1, kStep, 1},
       {"step, two threads", Problem(1, 1, 128, 128), 2, kStep, 1},
       {"large step", Problem(1, 1, 1024, 1024), 2, kStep, 2},
-      {"step of 64 rows", Problem(64, 1, 128, 128), 2, kStep, 2},
+      {"step of 48 rows", Problem(48, 1, 128, 128), 2, kStep, 2},
       {"masked step", Masked(Problem(4, 1, 32, 32)), 1, kStep, 1},
       {"saved step", Saving(Problem(4, 1, 32, 32)), 1, kStep, 1},
       {"step in double", InDouble(Problem(1, 1, 32, 32)), 1, kStep, 1},
@@ -105,6 +105,7 @@ std::vector<Call> Calls() {
       {"large step, pairs are widened",
        InBFloat16(Problem(1, 1, 1024, 1024), false), 1, kStep, 1, kPairs},
       // One step whose weights are packed.
+      {"step of 49 rows", Problem(49, 1, 128, 128), 2, kSequence, 2},
       {"step with dot products", InBFloat16(Problem(1, 1, 32, 32), true), 1,
        kSequence, 1, kPairs},
       {"step with empty kept weights", Empty(Problem(1, 1, 32, 32)), 1, kRow,

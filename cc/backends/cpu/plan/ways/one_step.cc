@@ -9,6 +9,11 @@ namespace {
 // AVX-512, so that a page is read by few items. Not measured alone.
 constexpr int64_t kOnceVectors = 8;
 
+// The most rows. From 64 rows on packed weights took 0.84 to 0.97 of the time
+// in seven of eleven cases; with 32 rows they took 1.1 to 1.7 times as long.
+// benchmarks/NOTES.md, "One step of many rows".
+constexpr int64_t kMostRowsInPlace = 8 * kRows;
+
 double ProductsTime(const ForwardProblem& p) {
   const auto vectors = static_cast<double>(p.together * p.vectors);
   const double bytes = vectors / static_cast<double>(p.vectors) *
@@ -28,8 +33,9 @@ bool ReadsInPlace(const ForwardProblem& p) {
   const bool rounds_factors =
       p.traits.dots_pairs && p.format == WeightFormat::kBFloat16Pairs;
   return p.weights == WeightsState::kOfCall && p.steps == 1 && p.rows > 0 &&
-         p.shape.all_see_both() && !p.multiplies_m() && !p.drops &&
-         p.has_input && p.units_in_rows && !rounds_factors;
+         p.rows <= kMostRowsInPlace && p.shape.all_see_both() &&
+         !p.multiplies_m() && !p.drops && p.has_input && p.units_in_rows &&
+         !rounds_factors;
 }
 
 bool TakeOneStep(const ForwardProblem& problem, int threads,
