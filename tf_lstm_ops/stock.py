@@ -5,7 +5,7 @@ Nothing is replaced unless ``override`` is called.
 
 from __future__ import annotations
 
-from tf_lstm_ops import _library
+from tf_lstm_ops import _library, _tf_private
 
 __all__ = ["override"]
 
@@ -24,8 +24,6 @@ def override() -> None:
     Raises:
       RuntimeError: TensorFlow does not accept the kernels.
     """
-    from tf_lstm_ops import _tf_private
-
     global _overridden
     if _overridden:
         return

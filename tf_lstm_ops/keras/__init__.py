@@ -9,7 +9,6 @@ from tf_lstm_ops import _keras_backend
 if problem := _keras_backend.problem():
     raise ImportError(problem)
 
-from tf_lstm_ops.keras import exports
 from tf_lstm_ops.keras.bidirectional import Bidirectional
 from tf_lstm_ops.keras.convert import convert_model, fallback_reasons
 from tf_lstm_ops.keras.gru import GRU
@@ -17,8 +16,6 @@ from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.lstm import LSTM
 from tf_lstm_ops.keras.lstm_cell import LSTMCell
 from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
-
-exports.replace()
 
 __all__ = [
     "GRU",
