@@ -46,9 +46,8 @@ def imported(source: str, package: str) -> Iterator[str]:
             base = "." * node.level + (node.module or "")
             base = importlib.util.resolve_name(base, package)
             yield from (f"{base}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            if ast.unparse(node.func).endswith("import_module"):
-                yield node.args[0].value
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            yield from (each.value for each in node.args[:1] if isinstance(each, ast.Constant))
 
 
 def graph(package: Path) -> dict[str, set[str]]:
