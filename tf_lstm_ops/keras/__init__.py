@@ -4,8 +4,10 @@ Raises:
   ImportError: Keras has another backend than TensorFlow, or cannot be imported.
 """
 
-from tf_lstm_ops import _keras_backend
+from tf_lstm_ops import _keras_backend, _start
 
+_start.ops()  # before what it imports is imported here
+# ruff: noqa: E402
 if problem := _keras_backend.problem():
     raise ImportError(problem)
 
