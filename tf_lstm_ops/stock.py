@@ -5,9 +5,9 @@ Nothing is replaced unless ``override`` is called.
 
 from __future__ import annotations
 
-from tf_lstm_ops import _start
+from tf_lstm_ops import _registration
 
-_start.ops()  # before what it imports is imported here
+_registration.ops()  # before what it imports is imported here
 # ruff: noqa: E402
 
 from tf_lstm_ops import _library, _tf_private

@@ -4,9 +4,9 @@ Raises:
   ImportError: Keras has another backend than TensorFlow, or cannot be imported.
 """
 
-from tf_lstm_ops import _keras_backend, _start
+from tf_lstm_ops import _keras_backend, _registration
 
-_start.ops()  # before what it imports is imported here
+_registration.ops()  # before what it imports is imported here
 # ruff: noqa: E402
 if problem := _keras_backend.problem():
     raise ImportError(problem)
