@@ -125,6 +125,7 @@ def test_threads_that_import_at_once(folder: Path) -> None:
         assert "RuntimeWarning" not in process.stderr
 
 
+@pytest.mark.full
 def test_a_wrong_variable_does_not_break_tensorflow(folder: Path) -> None:
     """The import of TensorFlow warns, and the first use of the package fails."""
     program = (

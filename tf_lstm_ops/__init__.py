@@ -1,9 +1,8 @@
 """Faster LSTM and GRU layers for Keras on CPUs.
 
-After ``import tf_lstm_ops`` the ops, kernels and gradients are registered with TensorFlow, and the
-layers with Keras, so that files that use them can be loaded. The import itself imports neither of
-the two: that happens at the first use of another module than ``inference`` and ``weights``, and a
-program may import the packages in any order. Without TensorFlow these two modules can be used.
+A program that imports this package, TensorFlow and Keras, in any order, can load SavedModels and
+Keras files that use the ops and layers. The import of this package imports neither of the other
+two: ``inference`` and ``weights`` need NumPy only. The other modules import them.
 
 * ``export``: files with models, for processes with this package or without it.
 * ``inference``: sessions and streams of models, without TensorFlow.
