@@ -13,7 +13,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 import tf_lstm_ops
-from tf_lstm_ops import _gpu, _placement, dialects, op_definitions, raw_ops
+from tf_lstm_ops import _gpu, _kernels, _placement, dialects, op_definitions, raw_ops
 
 CARD = {"card": "H100 9.0", "driver": "550", "TensorFlow": "2.21", "plugin": "cuDNN 9"}
 
@@ -279,7 +279,7 @@ def test_a_process_that_hides_its_gpus_has_fused_ops(off, monkeypatch):
         ("14.4", 2**20, ""),
     ],
 )
-@pytest.mark.parametrize("op", sorted(dialects.ON_METAL))
+@pytest.mark.parametrize("op", sorted(_kernels.ON_METAL))
 def test_products_that_an_old_macos_refuses_are_placed_on_the_cpu(
     op, version, rows, device, monkeypatch
 ):

@@ -1,8 +1,9 @@
 """Whether the GPU kernels may run: only after their self-test has passed on this machine.
 
-`decide` is called at the import. Where it refuses, and on a machine without a GPU, the library of
-the GPU kernels is not loaded. TensorFlow then has no GPU kernel of the fused ops and cannot run
-one, whoever made the graph. It runs a fused op on the CPU, for example of a loaded SavedModel.
+`decide` is called when the ops are registered. Where it refuses, and on a machine without a GPU,
+the library of the GPU kernels is not loaded. TensorFlow then has no GPU kernel of the fused ops and
+cannot run one, whoever made the graph. It runs a fused op on the CPU, for example of a loaded
+SavedModel.
 
 The self-test writes a record for each card to the user's cache. A record holds for the machine that
 it describes: another driver, TensorFlow, plugin or version of this package makes it outdated.

@@ -13,12 +13,11 @@ import functools
 import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
 from typing import Any, Literal
 
 import tensorflow as tf
 
-from tf_lstm_ops import _gpu, _tf_private
+from tf_lstm_ops import _gpu, _kernels, _tf_private
 
 # What computes a call on a GPU: "cuDNN" is TensorFlow's own CudnnRNNV3; "GPU kernels" and "CPU
 # kernels" are those of this package; "plain ops" is a loop of TensorFlow's ops.
@@ -57,8 +56,8 @@ def has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
     if not _gpu.status().on:
         return False
     if not _gpu.status().cuda:
-        return op in _registry().ON_METAL
-    if op in _registry().NOT_ON_CUDA:
+        return op in _kernels.ON_METAL
+    if op in _kernels.NOT_ON_CUDA:
         return False
     given = arguments or {}
     if op.startswith("CudnnRNN") and "input" in given:
@@ -66,13 +65,6 @@ def has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
     if has_other_activations(given):
         return False
     return all(given[name].shape == [0] for name in _NOT_ON_CUDA_INPUTS if name in given)
-
-
-def _registry() -> ModuleType:
-    """The registry of the dialects, whose modules import this one."""
-    from tf_lstm_ops import dialects
-
-    return dialects
 
 
 def needs_plain_ops(op: str, arguments: Mapping[str, Any]) -> bool:
@@ -157,7 +149,7 @@ def placed(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
     refuses: Callable[..., bool]
     if op in ("KerasLSTM", "KerasLSTMGrad"):
         refuses = _cuda_lacks
-    elif on_metal() and op in _registry().ON_METAL:
+    elif on_metal() and op in _kernels.ON_METAL:
 
         def refuses(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
             return metal_lacks(op, kwargs) or _has_too_many_rows(args, kwargs)

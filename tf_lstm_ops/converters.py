@@ -2,7 +2,7 @@
 
 Keras traces a model in the same way for each format and does not tell the layers which. Without the
 error below, ``model.export(path, format="onnx")`` writes a file that no program can run, and the
-formats "litert" and "openvino" fail without saying what to do. `keras.exports` replaces Keras'
+formats "litert" and "openvino" fail without saying what to do. `export.by_keras` replaces Keras'
 functions for "onnx" and "litert", but for models with layers of ours only, not for a function of
 the user's that calls an op. ``tf.lite.TFLiteConverter`` is not
 among these converters: it catches errors of layers and then fails with another one. It gets plain

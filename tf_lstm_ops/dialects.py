@@ -43,8 +43,6 @@ class Dialect(NamedTuple):
         in a graph.
       not_differentiable: names in a graph of ops without a gradient.
       no_composite: ops that read what only a kernel writes.
-      on_metal: ops with a Metal kernel.
-      not_on_cuda: ops without a CUDA kernel.
     """
 
     composites: Mapping[str, Composite]
@@ -52,54 +50,36 @@ class Dialect(NamedTuple):
     converters: Mapping[str, vectorized.Converter]
     not_differentiable: tuple[str, ...] = ()
     no_composite: tuple[str, ...] = ()
-    on_metal: tuple[str, ...] = ()
-    not_on_cuda: tuple[str, ...] = ()
 
-
-# Ops that move the elements of weights; and one that reads a reserve, to test dropout.
-_PARAMS = (
-    *("CudnnRNNParamsSize", "CudnnRNNParamsToCanonical", "CudnnRNNParamsToCanonicalV2"),
-    *("CudnnRNNCanonicalToParams", "CudnnRNNCanonicalToParamsV2"),
-)
-_DROPOUT_MASK = "CudnnRNNDropoutMask"
 
 DIALECTS: dict[str, Dialect] = {
     "block_cell": Dialect(
         block_cell.COMPOSITES,
         block_cell_gradients.GRADIENTS,
         block_cell_converters.CONVERTERS,
-        on_metal=("LSTMBlockCell", "LSTMBlockCellGrad", "LSTMBlockCellFullGrad"),
     ),
     "cudnn_rnn": Dialect(
         cudnn_ops.COMPOSITES,
         cudnn_rnn_gradients.GRADIENTS,
         cudnn_rnn_converters.CONVERTERS,
         cudnn_rnn_gradients.NOT_DIFFERENTIABLE,
-        no_composite=(_DROPOUT_MASK,),
-        on_metal=("CudnnRNNV3", "CudnnRNNBackpropV3"),
-        not_on_cuda=(*_PARAMS, _DROPOUT_MASK),
+        no_composite=("CudnnRNNDropoutMask",),  # which tests dropout
     ),
     "keras": Dialect(
         keras_ops.COMPOSITES,
         keras_gradients.GRADIENTS,
         keras_converters.CONVERTERS,
-        not_on_cuda=tuple(
-            f"{op}{grad}" for op in keras_ops.LAYERS if op != "KerasLSTM" for grad in ("", "Grad")
-        ),
     ),
     "mpsgraph": Dialect(
         mpsgraph.COMPOSITES,
         mpsgraph_gradients.GRADIENTS,
         mpsgraph_converters.CONVERTERS,
-        on_metal=("MPSGraphLSTM", "MPSGraphLSTMGradients"),
     ),
 }
 
 COMPOSITES: dict[str, Composite] = {
     op: composite for dialect in DIALECTS.values() for op, composite in dialect.composites.items()
 }
-ON_METAL = frozenset(op for dialect in DIALECTS.values() for op in dialect.on_metal)
-NOT_ON_CUDA = frozenset(op for dialect in DIALECTS.values() for op in dialect.not_on_cuda)
 
 
 def register_gradients() -> None:

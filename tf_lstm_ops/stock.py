@@ -5,7 +5,12 @@ Nothing is replaced unless ``override`` is called.
 
 from __future__ import annotations
 
-from tf_lstm_ops import _library
+from tf_lstm_ops import _registration
+
+_registration.ops()  # before what it imports is imported here
+# ruff: noqa: E402
+
+from tf_lstm_ops import _library, _tf_private
 
 __all__ = ["override"]
 
@@ -24,8 +29,6 @@ def override() -> None:
     Raises:
       RuntimeError: TensorFlow does not accept the kernels.
     """
-    from tf_lstm_ops import _tf_private
-
     global _overridden
     if _overridden:
         return

@@ -74,7 +74,7 @@ def test_an_extra_brings_tensorflow(environment, wheel, extra):
 def test_without_tensorflow(environment, wheel):
     environment.pip("install", wheel)
     assert environment.tensorflows() == []
-    program = [environment.python, "-c", "import tf_lstm_ops"]
+    program = [environment.python, "-c", "import tf_lstm_ops.keras"]
     done = subprocess.run(program, capture_output=True, text=True)
     assert done.returncode == 1
     assert "pip install" in done.stderr.splitlines()[-1]

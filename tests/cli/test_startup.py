@@ -46,7 +46,7 @@ def test_backend_of_keras_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the package is loaded."""
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     found = []
-    monkeypatch.setattr(startup, "_load", lambda: found.append(os.environ["KERAS_BACKEND"]))
+    monkeypatch.setattr(startup._start, "load", lambda: found.append(os.environ["KERAS_BACKEND"]))
     startup.load()
     assert found == ["tensorflow"]
 

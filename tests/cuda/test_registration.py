@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.framework import kernels
 
-from tf_lstm_ops import _library, dialects
+from tf_lstm_ops import _kernels, _library
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the library is for Linux")
 
@@ -66,7 +66,7 @@ def test_ops_without_kernels():
     """docs/reference/gpu.md names the layers that they compute."""
     cpu = {k.op for k in kernels.get_all_registered_kernels().kernel if k.device_type == "CPU"}
     on_cpu = {op for op in cpu - gpu_kernels().keys() if op.startswith("TfLstmOps>")}
-    assert on_cpu == {f"TfLstmOps>{op}" for op in dialects.NOT_ON_CUDA}
+    assert on_cpu == {f"TfLstmOps>{op}" for op in _kernels.NOT_ON_CUDA}
 
 
 BLOCK_OPS = ["BlockLSTM", "BlockLSTMV2", "BlockLSTMGrad", "BlockLSTMFullGrad"]

@@ -118,7 +118,7 @@ def check_variable(machine: Machine) -> None:
     assert result["fused"] != machine.plain_ops
     assert max(result["differences"].values()) < TOLERANCE, result
     assert lines(stderr) == []
-    done = machine.run("-c", "import tf_lstm_ops", TF_LSTM_OPS_GPU="yes")
+    done = machine.run("-c", "import tensorflow, tf_lstm_ops", TF_LSTM_OPS_GPU="yes")
     assert done.returncode == 1
     assert "TF_LSTM_OPS_GPU must be 0, 1 or auto, but is yes" in done.stderr
 

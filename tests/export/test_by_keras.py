@@ -232,7 +232,7 @@ def test_what_is_refused_is_named(
 
 
 def test_other_models_stay_with_keras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tf_lstm_ops.export.by_keras.onnx", lambda *args, **kwargs: 1 // 0)
+    monkeypatch.setattr("tf_lstm_ops.export.by_keras.write_onnx", lambda *args, **kwargs: 1 // 0)
     x = keras.Input((INPUTS,))
     model = keras.Model(x, keras.layers.Dense(2)(x))
     model(np.ones([1, INPUTS]))

@@ -225,7 +225,7 @@ def registered() -> Any:
         for op in kernels.get_all_registered_kernels().kernel
         if op.device_type == "GPU" and re.search("LSTM|RNN|GRU", op.op)
     }
-    return [sorted(found), sorted(f"TfLstmOps>{op}" for op in tf_lstm_ops.dialects.ON_METAL)]
+    return [sorted(found), sorted(f"TfLstmOps>{op}" for op in tf_lstm_ops._kernels.ON_METAL)]
 
 
 def refusals() -> Any:

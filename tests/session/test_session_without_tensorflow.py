@@ -46,7 +46,8 @@ session.save("again.bin")
 import tf_lstm_ops
 assert tf_lstm_ops.inference.Session is Session
 assert not any(sys.modules.get(name) for name in ("tensorflow", "keras"))
-for name in "export", "keras", "raw_ops", "stock", "weights":
+tf_lstm_ops.weights.LSTMWeights
+for name in "export", "keras", "raw_ops", "stock":
     try:
         getattr(tf_lstm_ops, name)
     except ImportError as error:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
 
-from tf_lstm_ops import _load
+from tf_lstm_ops import _start
 
 INTERRUPTED = 130  # a shell's exit status after an interrupt
 
@@ -32,7 +32,7 @@ def load() -> None:
     """Loads the package, with its models on TensorFlow and without TensorFlow's log."""
     os.environ["KERAS_BACKEND"] = "tensorflow"
     with quiet_tensorflow():
-        _load()
+        _start.load()
 
 
 def end_on_interrupt() -> None:

@@ -5,8 +5,11 @@ Raises:
 """
 
 from tf_lstm_ops import keras as _keras  # noqa: F401  its import says why Keras cannot be used
+from tf_lstm_ops.export import by_keras
 from tf_lstm_ops.export.onnx import onnx
 from tf_lstm_ops.export.saved_model import saved_model
 from tf_lstm_ops.export.tflite import tflite
+
+by_keras.replace()
 
 __all__ = ["onnx", "saved_model", "tflite"]

@@ -25,8 +25,20 @@ from tf_lstm_ops.export.lite.trace import Traced, trace
 from tf_lstm_ops.export.onnx import onnx as write_onnx
 from tf_lstm_ops.export.signature import signature
 from tf_lstm_ops.export.tflite import describe, write_checked
+from tf_lstm_ops.keras.counterparts import is_ours
 
 _SAMPLES = 4  # of representative_dataset, on which a file is checked
+
+
+def replace() -> None:
+    """Makes ``model.export`` write models with layers of ours by `onnx` and `litert`.
+
+    All other models, and all other formats, stay with Keras.
+    """
+    _keras_private.replace_exports(
+        {"onnx": onnx, "litert": litert},
+        lambda model: any(map(is_ours, _keras_private.layers_of(model))),
+    )
 
 
 def onnx(

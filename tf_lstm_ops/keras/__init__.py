@@ -4,12 +4,13 @@ Raises:
   ImportError: Keras has another backend than TensorFlow, or cannot be imported.
 """
 
-from tf_lstm_ops import _keras_backend
+from tf_lstm_ops import _keras_backend, _registration
 
+_registration.ops()  # before what it imports is imported here
+# ruff: noqa: E402
 if problem := _keras_backend.problem():
     raise ImportError(problem)
 
-from tf_lstm_ops.keras import exports
 from tf_lstm_ops.keras.bidirectional import Bidirectional
 from tf_lstm_ops.keras.convert import convert_model, fallback_reasons
 from tf_lstm_ops.keras.gru import GRU
@@ -17,8 +18,6 @@ from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.lstm import LSTM
 from tf_lstm_ops.keras.lstm_cell import LSTMCell
 from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
-
-exports.replace()
 
 __all__ = [
     "GRU",

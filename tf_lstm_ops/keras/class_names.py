@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 import keras
 
+# The classes of `tf_lstm_ops.keras`, which imports this module.
+_OURS = ("Bidirectional", "GRU", "GRUCell", "LSTM", "LSTMCell", "StackedGRU", "StackedLSTM")
+
 
 def public(kind: type) -> str:
     """The name of a class, as programs write it.
@@ -16,14 +19,12 @@ def public(kind: type) -> str:
     Returns:
       Such as "keras.layers.LSTM", "tf_lstm_ops.keras.LSTM" or "my_module.MyLayer".
     """
-    from tf_lstm_ops import keras as ours
-
     package = kind.__module__.partition(".")[0]
     if package == "keras" and vars(keras.layers).get(kind.__name__) is kind:
         return f"keras.layers.{kind.__name__}"
     if package == "tf_lstm_ops":
         for base in kind.__mro__:
-            if vars(ours).get(base.__name__) is base:
+            if base.__name__ in _OURS and base.__module__.startswith("tf_lstm_ops."):
                 return f"tf_lstm_ops.keras.{base.__name__}"
     return f"{kind.__module__}.{kind.__qualname__}"
 

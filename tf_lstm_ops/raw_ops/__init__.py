@@ -8,6 +8,11 @@ type. The message names the argument, what was expected and what was given. A wr
 that TensorFlow finds while it traces a ``tf.function`` is a ValueError with the same text.
 """
 
+from tf_lstm_ops import _registration
+
+_registration.ops()  # before what it imports is imported here
+# ruff: noqa: E402
+
 from tf_lstm_ops.raw_ops.block_cell import (
     BlockLSTM,
     BlockLSTMGrad,

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_lstm_ops import _placement, converters, dialects, op_definitions
-from tf_lstm_ops.raw_ops import stock_cudnn
+from tf_lstm_ops.raw_ops import sections, stock_cudnn
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -18,9 +18,10 @@ _ARRAYS = (np.ndarray, np.generic)  # converted to the type of the tensors besid
 _LENGTHS = {"seq_len_max": (tf.int64, "x"), "sequence_lengths": (tf.int32, "input")}
 
 
-def as_written(function: F) -> F:
-    """Keeps AutoGraph from converting a function: it would add its own variable to locals(), which
-    the functions of `raw_ops` pass on.
+def public(function: F) -> F:
+    """Completes the docstring of a function of `raw_ops`, and keeps AutoGraph from converting it.
+
+    AutoGraph would add its own variable to locals(), which the functions pass on.
 
     Args:
       function: the function to decorate.
@@ -28,6 +29,8 @@ def as_written(function: F) -> F:
     Returns:
       A function with the same arguments and results.
     """
+    if function.__doc__:  # python -OO removes it
+        function.__doc__ = sections.completed(function)
     converted: F = tf.autograph.experimental.do_not_convert(function)
     return converted
 

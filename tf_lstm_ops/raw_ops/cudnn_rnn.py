@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tf_lstm_ops import op_definitions
-from tf_lstm_ops.raw_ops.common import as_written, call
+from tf_lstm_ops.raw_ops.common import call, public
 
 if TYPE_CHECKING:
     from tf_lstm_ops.raw_ops.types import (
@@ -44,7 +44,7 @@ def _with_static_shapes(outputs: Any) -> Any:
     return outputs
 
 
-@as_written
+@public
 def CudnnRNN(
     *,
     input: TensorLike,
@@ -63,37 +63,11 @@ def CudnnRNN(
     """A multi-layer RNN over sequences of one length; ``tf.raw_ops.CudnnRNN``.
 
     input, input_h, input_c and params have gradients. Without `is_training` they run the op again.
-
-    Args:
-      input: [T, B, I], the input.
-      input_h: [L*D, B, H], the initial outputs. Layer l and direction d have the index l * D + d.
-      input_c: [L*D, B, H], the initial cell states; read only if rnn_mode is "lstm".
-      params: [params_size], all weights in cuDNN's layout.
-      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
-      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
-        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
-        Default "linear_input".
-      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
-      dropout: the probability in [0, 1] with which an output element of a layer is dropped before
-        the next layer, in training. Default 0.0.
-      seed, seed2: the seeds of dropout. Default 0; two zeros are an ordinary seed.
-      is_training: whether dropout applies and activations are saved for the gradient. Default True.
-      name: the name of the op in a graph. Default: the op's own name.
-
-    Returns:
-      The outputs as a named tuple with the fields output [T, B, D*H], output_h, output_c and
-      reserve_space. output_h and output_c are the final states, with the shapes of the initial
-      ones. output_c is a scalar unless rnn_mode is "lstm". reserve_space holds the activations for
-      the gradient op; it is a scalar without `is_training`.
-
-    Raises:
-      InvalidArgumentError: an argument has the wrong rank, size or type, or an attribute a value
-        that is not allowed.
     """
     return _with_static_shapes(call("CudnnRNN", locals()))
 
 
-@as_written
+@public
 def CudnnRNNV2(
     *,
     input: TensorLike,
@@ -112,38 +86,11 @@ def CudnnRNNV2(
     """CudnnRNN with one more output; ``tf.raw_ops.CudnnRNNV2``.
 
     input, input_h, input_c and params have gradients. Without `is_training` they run the op again.
-
-    Args:
-      input: [T, B, I], the input.
-      input_h: [L*D, B, H], the initial outputs. Layer l and direction d have the index l * D + d.
-      input_c: [L*D, B, H], the initial cell states; read only if rnn_mode is "lstm".
-      params: [params_size], all weights in cuDNN's layout.
-      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
-      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
-        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
-        Default "linear_input".
-      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
-      dropout: the probability in [0, 1] with which an output element of a layer is dropped before
-        the next layer, in training. Default 0.0.
-      seed, seed2: the seeds of dropout. Default 0; two zeros are an ordinary seed.
-      is_training: whether dropout applies and activations are saved for the gradient. Default True.
-      name: the name of the op in a graph. Default: the op's own name.
-
-    Returns:
-      The outputs as a named tuple with the fields output [T, B, D*H], output_h, output_c,
-      reserve_space and host_reserved. output_h and output_c are the final states, with the shapes
-      of the initial ones. output_c is a scalar unless rnn_mode is "lstm". reserve_space holds the
-      activations for the gradient op; it is a scalar without `is_training`. host_reserved is int8
-      zeros, [2] with `is_training`, else a scalar.
-
-    Raises:
-      InvalidArgumentError: an argument has the wrong rank, size or type, or an attribute a value
-        that is not allowed.
     """
     return _with_static_shapes(call("CudnnRNNV2", locals()))
 
 
-@as_written
+@public
 def CudnnRNNV3(
     *,
     input: TensorLike,
@@ -184,46 +131,11 @@ def CudnnRNNV3(
     TensorShape([5, 2, 4])
     >>> float(tf.reduce_sum(result.output[2:, 1]))  # past the second row's length
     0.0
-
-    Args:
-      input: [T, B, I], the input; [B, T, I] without `time_major`. Steps past a length are not read.
-      input_h: [L*D, B, P], the initial outputs; [B, L*D, P] without `time_major`. Layer l and
-        direction d have the index l * D + d.
-      input_c: [L*D, B, H], the initial cell states; [B, L*D, H] without `time_major`. Read only if
-        rnn_mode is "lstm".
-      params: [params_size], all weights in cuDNN's layout.
-      sequence_lengths: int32 [B], the number of steps of each row, in [0, T] and in any order.
-      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
-      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
-        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
-        Default "linear_input".
-      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
-      dropout: the probability in [0, 1] with which an output element of a layer is dropped before
-        the next layer, in training. Default 0.0.
-      seed, seed2: the seeds of dropout. Default 0; two zeros are an ordinary seed.
-      num_proj: the size P to which an LSTM projects its outputs, at most H. Default 0: no
-        projection.
-      is_training: whether dropout applies and activations are saved for the gradient. Default True.
-      time_major: if True, the first axis is time, for the states the layer; if False, the batch.
-        Default True.
-      name: the name of the op in a graph. Default: the op's own name.
-
-    Returns:
-      The outputs as a named tuple with the fields output, output_h, output_c, reserve_space and
-      host_reserved. output is [T, B, D*P], or [B, T, D*P] without `time_major`, and zero past each
-      length. output_h and output_c are the states after the last step of each row, with the shapes
-      of the initial ones. For a row of length 0 they are the initial ones. output_c is a scalar
-      unless rnn_mode is "lstm". reserve_space holds the activations for the gradient op; it is a
-      scalar without `is_training`. host_reserved is an int8 scalar.
-
-    Raises:
-      InvalidArgumentError: an argument has the wrong rank, size or type, or an attribute a value
-        that is not allowed, or a length is not in [0, T].
     """
     return _with_static_shapes(call("CudnnRNNV3", locals()))
 
 
-@as_written
+@public
 def CudnnRNNBackprop(
     *,
     input: TensorLike,
@@ -245,38 +157,11 @@ def CudnnRNNBackprop(
     seed2: int = 0,
     name: str | None = None,
 ) -> CudnnRNNBackpropResults:
-    """Gradient of CudnnRNN; ``tf.raw_ops.CudnnRNNBackprop``.
-
-    Args:
-      input: [T, B, I], the input.
-      input_h: [L*D, B, H], the initial outputs. Layer l and direction d have the index l * D + d.
-      input_c: [L*D, B, H], the initial cell states; read only if rnn_mode is "lstm".
-      params: [params_size], all weights in cuDNN's layout.
-      output, output_h, output_c, reserve_space: the outputs of the forward call, with
-        is_training=True.
-      output_backprop, output_h_backprop, output_c_backprop: the gradients of the loss with respect
-        to output, output_h and output_c, with their shapes.
-      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
-      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
-        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
-        Default "linear_input".
-      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
-      dropout, seed, seed2: as in the forward call. Defaults 0.0, 0 and 0.
-      name: the name of the op in a graph. Default: the op's own name.
-
-    Returns:
-      The gradients as a named tuple with the fields input_backprop, input_h_backprop,
-      input_c_backprop, params_backprop. Each has the shape of its argument. input_c_backprop is
-      zero unless rnn_mode is "lstm".
-
-    Raises:
-      InvalidArgumentError: an argument has the wrong rank, size or type, or an attribute a value
-        that is not allowed; or reserve_space is not that of a call with the same arguments.
-    """
+    """Gradient of CudnnRNN; ``tf.raw_ops.CudnnRNNBackprop``."""
     return call("CudnnRNNBackprop", locals())
 
 
-@as_written
+@public
 def CudnnRNNBackpropV2(
     *,
     input: TensorLike,
@@ -299,39 +184,11 @@ def CudnnRNNBackpropV2(
     seed2: int = 0,
     name: str | None = None,
 ) -> CudnnRNNBackpropV2Results:
-    """Gradient of CudnnRNNV2; ``tf.raw_ops.CudnnRNNBackpropV2``.
-
-    Args:
-      input: [T, B, I], the input.
-      input_h: [L*D, B, H], the initial outputs. Layer l and direction d have the index l * D + d.
-      input_c: [L*D, B, H], the initial cell states; read only if rnn_mode is "lstm".
-      params: [params_size], all weights in cuDNN's layout.
-      output, output_h, output_c, reserve_space: the outputs of the forward call, with
-        is_training=True.
-      output_backprop, output_h_backprop, output_c_backprop: the gradients of the loss with respect
-        to output, output_h and output_c, with their shapes.
-      host_reserved: the output of the forward call; not read.
-      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
-      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
-        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
-        Default "linear_input".
-      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
-      dropout, seed, seed2: as in the forward call. Defaults 0.0, 0 and 0.
-      name: the name of the op in a graph. Default: the op's own name.
-
-    Returns:
-      The gradients as a named tuple with the fields input_backprop, input_h_backprop,
-      input_c_backprop, params_backprop. Each has the shape of its argument. input_c_backprop is
-      zero unless rnn_mode is "lstm".
-
-    Raises:
-      InvalidArgumentError: an argument has the wrong rank, size or type, or an attribute a value
-        that is not allowed; or reserve_space is not that of a call with the same arguments.
-    """
+    """Gradient of CudnnRNNV2; ``tf.raw_ops.CudnnRNNBackpropV2``."""
     return call("CudnnRNNBackpropV2", locals())
 
 
-@as_written
+@public
 def CudnnRNNBackpropV3(
     *,
     input: TensorLike,
@@ -357,41 +214,5 @@ def CudnnRNNBackpropV3(
     time_major: bool = True,
     name: str | None = None,
 ) -> CudnnRNNBackpropV3Results:
-    """Gradient of CudnnRNNV3; ``tf.raw_ops.CudnnRNNBackpropV3``.
-
-    Args:
-      input: [T, B, I], the input; [B, T, I] without `time_major`. Steps past a length are not read.
-      input_h: [L*D, B, P], the initial outputs; [B, L*D, P] without `time_major`. Layer l and
-        direction d have the index l * D + d.
-      input_c: [L*D, B, H], the initial cell states; [B, L*D, H] without `time_major`. Read only if
-        rnn_mode is "lstm".
-      params: [params_size], all weights in cuDNN's layout.
-      sequence_lengths: int32 [B], the number of steps of each row, in [0, T] and in any order.
-      output, output_h, output_c, reserve_space: the outputs of the forward call, with
-        is_training=True.
-      output_backprop, output_h_backprop, output_c_backprop: the gradients of the loss with respect
-        to output, output_h and output_c, with their shapes.
-      host_reserved: the output of the forward call; not read.
-      rnn_mode: "lstm", "gru", "rnn_tanh" or "rnn_relu". Default "lstm".
-      input_mode: "linear_input"; "skip_input": the first layer adds its input to every gate without
-        a matrix, which requires I == H; "auto_select": "skip_input" if I == H, else "linear_input".
-        Default "linear_input".
-      direction: "unidirectional" (D = 1) or "bidirectional" (D = 2). Default "unidirectional".
-      dropout, seed, seed2: as in the forward call. Defaults 0.0, 0 and 0.
-      num_proj: the size P to which an LSTM projects its outputs, at most H. Default 0: no
-        projection.
-      time_major: if True, the first axis is time, for the states the layer; if False, the batch.
-        Default True.
-      name: the name of the op in a graph. Default: the op's own name.
-
-    Returns:
-      The gradients as a named tuple with the fields input_backprop, input_h_backprop,
-      input_c_backprop, params_backprop. Each has the shape of its argument. input_c_backprop is
-      zero unless rnn_mode is "lstm". input_backprop is zero past each length.
-
-    Raises:
-      InvalidArgumentError: an argument has the wrong rank, size or type, or an attribute a value
-        that is not allowed, or a length is not in [0, T]; or reserve_space is not that of a call
-        with the same arguments.
-    """
+    """Gradient of CudnnRNNV3; ``tf.raw_ops.CudnnRNNBackpropV3``."""
     return call("CudnnRNNBackpropV3", locals())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from tf_lstm_ops import op_definitions
-from tf_lstm_ops.raw_ops.common import as_written, call, common_dtype
+from tf_lstm_ops.raw_ops.common import call, common_dtype, public
 
 if TYPE_CHECKING:
     from tf_lstm_ops.raw_ops.types import TensorLike
@@ -76,7 +76,7 @@ def _set_static_shapes(
             result.set_shape([*sequence[:2], size])
 
 
-@as_written
+@public
 def MPSGraphLSTM(
     *,
     source: TensorLike,
@@ -114,38 +114,6 @@ def MPSGraphLSTM(
     ... )
     >>> result.output.shape, result.cell.shape
     (TensorShape([5, 2, 4]), TensorShape([5, 2, 4]))
-
-    Args:
-      source: [T, N, I], the input; without `input_weight` [T, N, D*4H], the input times the
-        input weights.
-      recurrent_weight: [4H, H]; [2, 4H, H] if `bidirectional`.
-      input_weight: [D*4H, I]. Default None: source already holds the products.
-      bias: [D*4H]. Default None: zeros.
-      init_state, init_cell: [N, D*H], the initial output and cell state. Default None: zeros.
-      mask: at most of rank 2, multiplies the previous output at every step; it broadcasts to [N,
-        D*H]. Default None: ones.
-      peephole: [4H]; [2, 4H] if `bidirectional`. All gates read the previous cell state. Default
-        None: zeros.
-      reverse: whether to compute from the last step to the first; ignored if `bidirectional`.
-        Default False.
-      bidirectional: whether to compute in both directions (D = 2). The outputs are concatenated,
-        forward first. Default False.
-      produce_cell: whether to return `cell`. Default False.
-      training: whether to return `cell` and `z_state`. Default False.
-      forget_gate_last: whether the gate order is i, z, f, o rather than i, f, z, o. Default False.
-      input_gate_activation, forget_gate_activation, output_gate_activation: the activations of the
-        gates i, f and o: "none", "relu", "tanh", "sigmoid" or "hard_sigmoid". Default "sigmoid".
-      cell_gate_activation: the activation of the candidate z. Default "tanh".
-      activation: the activation of the cell state in the output. Default "tanh".
-      name: the name of the op in a graph. Default: the op's own name.
-
-    Returns:
-      The outputs as a named tuple with the fields output, cell and z_state. Each step has the index
-      of its input.
-
-    Raises:
-      InvalidArgumentError: an argument has the wrong rank, size or type, or an activation is
-        unknown.
     """
     found = call("MPSGraphLSTM", _tensors(locals(), _OPTIONAL))
     results = Results(
@@ -157,7 +125,7 @@ def MPSGraphLSTM(
     return results
 
 
-@as_written
+@public
 def MPSGraphLSTMGradients(
     *,
     source: TensorLike,
@@ -183,44 +151,7 @@ def MPSGraphLSTMGradients(
     activation: str = "tanh",
     name: str | None = None,
 ) -> Gradients:
-    """Gradients of MPSGraphLSTM as MPSGraph defines them.
-
-    Args:
-      source: [T, N, I], the input; without `input_weight` [T, N, D*4H], the input times the
-        input weights.
-      recurrent_weight: [4H, H]; [2, 4H, H] if `bidirectional`.
-      source_gradient: [T, N, D*H], the gradient of the loss with respect to `output`.
-      z_state, cell_output_fwd: `z_state` [T, N, D*4H] and `cell` [T, N, D*H] of the forward call,
-        with training=True.
-      input_weight: [D*4H, I]. Default None: source already holds the products.
-      bias: [D*4H]. Default None: zeros.
-      init_state, init_cell: [N, D*H], the initial output and cell state. Default None: zeros.
-      mask: at most of rank 2, multiplies the previous output at every step; it broadcasts to [N,
-        D*H]. Default None: ones.
-      peephole: [4H]; [2, 4H] if `bidirectional`. All gates read the previous cell state. Default
-        None: zeros.
-      state_gradient, cell_gradient: [N, D*H] or [1, N, D*H], the gradients of h and c after the
-        last computed step of each direction. Default None: zeros.
-      reverse: whether to compute from the last step to the first; ignored if `bidirectional`.
-        Default False.
-      bidirectional: whether to compute in both directions (D = 2). The outputs are concatenated,
-        forward first. Default False.
-      forget_gate_last: whether the gate order is i, z, f, o rather than i, f, z, o. Default False.
-      input_gate_activation, forget_gate_activation, output_gate_activation: the activations of the
-        gates i, f and o: "none", "relu", "tanh", "sigmoid" or "hard_sigmoid". Default "sigmoid".
-      cell_gate_activation: the activation of the candidate z. Default "tanh".
-      activation: the activation of the cell state in the output. Default "tanh".
-      name: the name of the op in a graph. Default: the op's own name.
-
-    Returns:
-      The gradients as a named tuple with the fields source, recurrent_weight, input_weight, bias,
-      peephole, init_state, init_cell. Each has the shape of its argument, and is None if that is
-      None.
-
-    Raises:
-      InvalidArgumentError: an argument has the wrong rank, size or type, or an activation is
-        unknown.
-    """
+    """Gradients of MPSGraphLSTM as MPSGraph defines them."""
     # The op also takes gradients of cell and z_state, for the derivative of MPSGraphLSTM.
     arguments = {**locals(), "cell_output_gradient": None, "z_state_gradient": None}
     found = call("MPSGraphLSTMGradients", _tensors(arguments, (*_OPTIONAL, *_OUTPUT_GRADS)))

@@ -15,7 +15,7 @@ if "TF_LSTM_OPS_TEST_SMALL" in os.environ:  # sizes of the self-test, for an emu
     from tf_lstm_ops._program import IS_PROGRAM
 
     if IS_PROGRAM:  # it loads the package later
-        tf_lstm_ops._load()
+        tf_lstm_ops._start.load()
 
     from tf_lstm_ops.selftest import large
 

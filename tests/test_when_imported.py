@@ -1,0 +1,95 @@
+"""A function that is called at the end of the import of a module, whoever imports it."""
+
+import importlib
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tf_lstm_ops._when_imported import when_imported
+
+NAME = "module_of_test_when_imported"
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The file of a module that can be imported. Import hooks do not outlive a test."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(sys, "meta_path", sys.meta_path[:])
+    file = tmp_path / f"{NAME}.py"
+    file.write_text("value = 3")
+    yield file
+    sys.modules.pop(NAME, None)
+
+
+@pytest.fixture
+def values(file: Path) -> list[int]:
+    """The module's value at each call of the function."""
+    values: list[int] = []
+    when_imported(NAME, lambda: values.append(sys.modules[NAME].value))
+    return values
+
+
+def test_called_once_after_the_module_was_executed(values: list[int]) -> None:
+    hooks = len(sys.meta_path)
+    module = importlib.import_module(NAME)
+    assert values == [3]
+    assert len(sys.meta_path) == hooks - 1
+    importlib.reload(module)
+    assert values == [3]
+
+
+def test_called_at_once_if_the_module_is_imported(file: Path) -> None:
+    importlib.import_module(NAME)
+    hooks, calls = len(sys.meta_path), []
+    when_imported(NAME, lambda: calls.append(1))
+    assert (calls, len(sys.meta_path)) == ([1], hooks)
+
+
+def test_a_search_is_no_import(values: list[int], file: Path) -> None:
+    """As of a program that asks whether TensorFlow is installed."""
+    spec = importlib.util.find_spec(NAME)
+    assert spec is not None and spec.origin == str(file)
+    assert spec.loader.get_filename() == str(file)  # type: ignore[union-attr]
+    assert values == []
+    importlib.import_module(NAME)
+    assert values == [3]
+
+
+def test_the_module_has_its_own_loader(values: list[int], file: Path) -> None:
+    file.write_text("value, loaders = 3, (type(__loader__), type(__spec__.loader))")
+    module = importlib.import_module(NAME)
+    for loader in (*module.loaders, type(module.__loader__), type(module.__spec__.loader)):
+        assert loader is importlib.machinery.SourceFileLoader
+
+
+def test_an_import_that_fails_can_be_repeated(values: list[int], file: Path) -> None:
+    file.write_text("raise ImportError('libother.so is missing')")
+    with pytest.raises(ImportError, match=r"libother\.so is missing"):
+        importlib.import_module(NAME)
+    assert values == []
+    file.write_text("value = 4")
+    importlib.invalidate_caches()
+    importlib.import_module(NAME)
+    assert values == [4]
+
+
+def test_a_module_that_does_not_exist(values: list[int], file: Path) -> None:
+    file.unlink()
+    importlib.invalidate_caches()
+    assert importlib.util.find_spec(NAME) is None
+    with pytest.raises(ModuleNotFoundError, match=NAME):
+        importlib.import_module(NAME)
+
+
+def test_an_error_of_the_function_is_a_warning(file: Path) -> None:
+    def fail() -> None:
+        raise ValueError("a wrong value")
+
+    when_imported(NAME, fail)
+    with pytest.warns(RuntimeWarning, match=f"`import {NAME}`: a wrong value"):
+        assert importlib.import_module(NAME).value == 3
