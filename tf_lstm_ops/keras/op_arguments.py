@@ -128,13 +128,14 @@ def attributes(layer: Any) -> dict[str, Any]:
     Returns:
       The attributes by name.
     """
-    op = op_of(layer)
-    form = own_option(layer, "layer_normalization")
-    values = {
-        **{name: own_option(layer, name) for name in lstm_cell.OWN_ARGUMENTS},
-        **{name: name_of(getattr(layer, name)) for name in _DEFAULTS},
-        "epsilon": own_option(layer, "layer_normalization_epsilon"),
-        "carries_normalized_state": form == "addons",
-    }
-    names = [name for name in op_definitions.attributes(op) if name in values]
-    return {name: values[name] or op_definitions.defaults(op)[name] for name in names}
+    op, found = op_of(layer), dict[str, Any]()
+    for name in op_definitions.attributes(op):
+        if name in _DEFAULTS:
+            found[name] = name_of(getattr(layer, name))
+        elif name == "epsilon":
+            found[name] = own_option(layer, "layer_normalization_epsilon")
+        elif name == "carries_normalized_state":
+            found[name] = own_option(layer, "layer_normalization") == "addons"
+        elif name in lstm_cell.OWN_ARGUMENTS:
+            found[name] = own_option(layer, name) or op_definitions.defaults(op)[name]
+    return found
