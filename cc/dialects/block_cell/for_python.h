@@ -1,6 +1,6 @@
 // The function of the block-cell dialect that Python calls through ctypes.
-#ifndef TF_LSTM_OPS_DIALECTS_BLOCK_CELL_C_API_H_
-#define TF_LSTM_OPS_DIALECTS_BLOCK_CELL_C_API_H_
+#ifndef TF_LSTM_OPS_DIALECTS_BLOCK_CELL_FOR_PYTHON_H_
+#define TF_LSTM_OPS_DIALECTS_BLOCK_CELL_FOR_PYTHON_H_
 
 #include "backends/cpu/c_api.h"
 
@@ -11,4 +11,4 @@
 // or the error message, which lives as long as the process.
 TF_LSTM_OPS_EXPORT const char* tf_lstm_ops_override_stock();
 
-#endif  // TF_LSTM_OPS_DIALECTS_BLOCK_CELL_C_API_H_
+#endif  // TF_LSTM_OPS_DIALECTS_BLOCK_CELL_FOR_PYTHON_H_
