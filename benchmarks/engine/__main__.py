@@ -157,7 +157,7 @@ def link(program: str, *sources: str) -> list[str]:
         str(path)
         for pattern in ("cc_core_*.o", "cc_backends_cpu_*.o")
         for path in sorted(objects.glob(pattern))
-        if path.name != "cc_backends_cpu_c_api.o"
+        if path.name != "cc_backends_cpu_for_python.o"
     ]
     paths = [f"{FOLDER}/{source}" for source in sources]
     return [*NATIVE["compiler"](), *NATIVE["FLAGS"]["COPTS"], *paths, *engine, "-o", program]

@@ -2,7 +2,7 @@
 #ifndef TF_LSTM_OPS_DIALECTS_BLOCK_CELL_FOR_PYTHON_H_
 #define TF_LSTM_OPS_DIALECTS_BLOCK_CELL_FOR_PYTHON_H_
 
-#include "backends/cpu/c_api.h"
+#include "backends/cpu/for_python.h"
 
 // Registers the kernels of LSTMBlockCell, BlockLSTM and their gradients, in
 // half and float, under the stock names with a higher priority than the stock

@@ -2,7 +2,7 @@
 #ifndef TF_LSTM_OPS_DIALECTS_CUDNN_RNN_FOR_PYTHON_H_
 #define TF_LSTM_OPS_DIALECTS_CUDNN_RNN_FOR_PYTHON_H_
 
-#include "backends/cpu/c_api.h"
+#include "backends/cpu/for_python.h"
 
 // Says whether TensorFlow was built with CUDA. Before the first call the
 // library takes it for a build without CUDA.
