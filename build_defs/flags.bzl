@@ -119,7 +119,7 @@ MACOS_INSTALL_NAME = "-Wl,-install_name,@rpath/"
 # parts of the C++ runtime that it uses.
 INFERENCE_LIBRARY = "libtf_lstm_ops_inference.so"
 # The CPU backend, and what it needs of core.
-INFERENCE_SOURCES = CPU_SOURCES + ["cc/core/packed_sequence.cc"]
+INFERENCE_SOURCES = CPU_SOURCES + ["cc/core/keras_layer.cc", "cc/core/packed_sequence.cc"]
 SESSION_SOURCES = ["cc/session/*.cc"]
 SESSION_COPTS = ["-Iinclude"]
 INFERENCE_EXPORTS_LINUX = "build_defs/inference_exports.lds"

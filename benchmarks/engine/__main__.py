@@ -157,7 +157,7 @@ def link(program: str, *sources: str) -> list[str]:
         str(NATIVE["OBJECTS"] / unit.object)
         for unit in NATIVE["units"](platform.machine())
         if unit.source.startswith(("cc/core/", "cc/backends/cpu/"))
-        and not unit.source.endswith("/c_api.cc")
+        and not unit.source.endswith("/for_python.cc")
     ]
     paths = [f"{FOLDER}/{source}" for source in sources]
     return [*NATIVE["compiler"](), *NATIVE["FLAGS"]["COPTS"], *paths, *engine, "-o", program]

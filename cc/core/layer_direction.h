@@ -150,10 +150,6 @@ struct LayerForward : LayerDirection<T> {
   int64_t h_stride = 0;
   Fill fill = Fill::kNothing;  // of masked steps
   SavedActivations<T> saved;
-  // With a projection: the hidden state before the projection, [rows, H] by
-  // output row. The CPU backend ignores this field; its backward pass computes
-  // the state again from o and cs.
-  T* unprojected_h = nullptr;
   States<T> final_h;  // after the last valid step; h0 where there is none
   States<T> final_c;  // of an LSTM
 };
@@ -167,7 +163,6 @@ struct LayerBackward : LayerDirection<T> {
   const T* h = nullptr;
   int64_t h_stride = 0;
   SavedActivations<const T> saved;
-  const T* unprojected_h = nullptr;
   // Gradients of the loss with respect to the outputs.
   const T* h_grad = nullptr;  // [rows, P] by output row
   int64_t h_grad_stride = 0;

@@ -43,7 +43,7 @@ void PackedSequence::Assign(const Sequence& sequence) {
   reciprocal_ = batch > 0 ? UINT64_MAX / static_cast<uint64_t>(batch) : 0;
   input_ = AffineOf(sequence.time_major, sequence.time, sequence.reversed);
   output_ = AffineOf(sequence.time_major, sequence.time,
-                     sequence.reversed && !sequence.outputs_in_order);
+                     sequence.reversed && !sequence.in_order_of_computation);
 }
 
 int64_t PackedSequence::Find(int64_t step, int64_t row) const {

@@ -54,7 +54,7 @@ Status Refuse(const Parts&... parts) {
 
 Reserve::Reserve(const MultiLayerRnn& rnn, float dropout, int element_type,
                  int element_size)
-    : header_(), layout_(rnn.model, {rnn.valid_steps, rnn.model.layers - 1}) {
+    : header_(), layout_(rnn.model, rnn.valid_steps, rnn.model.layers - 1) {
   header_.magic = kMagic;
   header_.element_size = static_cast<uint32_t>(element_size);
   header_.fingerprint = Fingerprint(rnn, dropout, element_type);

@@ -21,9 +21,9 @@ struct Sequence {
   // Whether each row is processed from its last time step to its first. Its
   // last time step is lengths[b] - 1, or steps - 1 without lengths.
   bool reversed = false;
-  // If true, step s writes the output of time step s. If false, a step writes
-  // the output of the time step that it reads.
-  bool outputs_in_order = false;
+  // Whether step s writes the output of time step s. Else it writes the output
+  // of the time step that it reads.
+  bool in_order_of_computation = false;
   // At most one of `lengths` and `mask` is set. The caller owns both. They lie
   // in the memory of the device that computes.
   const int32_t* lengths = nullptr;  // [B], each between 0 and `steps`
@@ -59,7 +59,7 @@ struct Sequence {
     const int64_t t = reversed && s < length ? length - 1 - s : s;
     const int64_t input = Row(b, t);
     return {mask ? mask[b * time + t] : s < length, input,
-            outputs_in_order ? Row(b, s) : input};
+            in_order_of_computation ? Row(b, s) : input};
   }
 
   // Whether a step reads this row of x. Sets `b` to its row of the batch.

@@ -173,7 +173,7 @@ class LayerChecker {
     uint32_t allowed = 0;
     if (is_recurrent()) allowed = kReturnsSequence | kZeroOutputForMask;
     if (r_.cell == kLayerNormLstmCell) allowed |= kCarriesNormalizedState;
-    if (r_.directions == kBackwards) allowed |= kOutputsInOrder;
+    if (r_.directions == kBackwards) allowed |= kInOrderOfComputation;
     if ((r_.flags & ~allowed) == 0) return true;
     return Fail(error_, kDataLoss,
                 "layer %" PRIu32 ": flags is %" PRIu32

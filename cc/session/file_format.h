@@ -77,7 +77,7 @@ enum Flags : uint32_t {
   kReturnsSequence = 1,
   kZeroOutputForMask = 2,
   kCarriesNormalizedState = 4,
-  kOutputsInOrder = 8,
+  kInOrderOfComputation = 8,
 };
 // The functions; those below kFunctions are the values of core's Activation.
 constexpr uint32_t kTanhFunction = 2;

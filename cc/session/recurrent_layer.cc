@@ -4,13 +4,12 @@
 #include <array>
 #include <cstring>
 
-#include "core/gate_order.h"
 #include "session/simple_layers.h"
 
 namespace tf_lstm_ops::session {
 namespace {
 
-CellKind KindOf(const Layer& layer) {
+CellKind CellOf(const Layer& layer) {
   switch (layer.cell) {
     case kResetAfterGruCell:
       return CellKind::kGru;
@@ -21,67 +20,41 @@ CellKind KindOf(const Layer& layer) {
     case kLayerNormGruCell:
       return CellKind::kLayerNormGru;
     default:
-      return layer.activation == kTanhFunction &&
-                     layer.recurrent_activation == kSigmoidFunction
-                 ? CellKind::kLstm
-                 : CellKind::kActivationLstm;
+      return CellKind::kLstm;
   }
 }
 
-// As MakeConfig in dialects/keras/problem.h, so that the bits are those of the
-// ops.
-RnnConfig ConfigOf(const Layer& layer) {
-  RnnConfig config;
-  config.cell = KindOf(layer);
-  LstmActivations& activations = config.options.activations;
-  activations.gate.fill(static_cast<Activation>(layer.recurrent_activation));
-  activations.gate[kGateC] = activations.state =
-      static_cast<Activation>(layer.activation);
-  config.options.layer_norm.epsilon = static_cast<float>(layer.epsilon);
-  config.options.layer_norm.carries_normalized_state =
+KerasLayer KerasLayerOf(const Layer& layer) {
+  KerasLayer keras;
+  keras.cell = CellOf(layer);
+  keras.options.activations =
+      KerasActivations(static_cast<Activation>(layer.activation),
+                       static_cast<Activation>(layer.recurrent_activation));
+  keras.options.layer_norm.epsilon = static_cast<float>(layer.epsilon);
+  keras.options.layer_norm.carries_normalized_state =
       layer.Has(kCarriesNormalizedState);
-  config.input_size = layer.input_size;
-  config.cell_size = layer.units;
-  config.hidden_size = layer.hidden_size;
-  config.gate_order = layer.is_lstm() ? kOrderIFCO : kOrderURN;
-  config.cell_clip = static_cast<float>(layer.number);
-  return config;
+  keras.cell_clip = static_cast<float>(layer.number);
+  keras.go_backwards = layer.directions == kBackwards;
+  keras.zero_output_for_mask = layer.Has(kZeroOutputForMask);
+  keras.return_sequences = layer.Has(kReturnsSequence);
+  keras.in_order_of_computation = layer.Has(kInOrderOfComputation);
+  return keras;
 }
 
-RnnWeights<const float> WeightsOf(const Layer& layer, int direction) {
+KerasWeights<const float> WeightsOf(const Layer& layer, int direction) {
   const float* const* arrays = layer.arrays[direction];
-  const int gates = layer.gates();
-  RnnWeights<const float> weights;
-  weights.input = ByInput(arrays[kKernel], gates, layer.units);
-  weights.recurrent = ByInput(arrays[kRecurrentKernel], gates, layer.units);
-  if (arrays[kProjection]) {
-    weights.projection = ByInput(arrays[kProjection], 1, layer.hidden_size);
-  }
-  weights.input_bias = arrays[kBias];
+  KerasWeights<const float> weights;
+  weights.kernel = arrays[kKernel];
+  weights.recurrent_kernel = arrays[kRecurrentKernel];
+  weights.bias = arrays[kBias];
   weights.recurrent_bias = arrays[kRecurrentBias];
-  if (const float* rows = arrays[kPeephole]) {
-    weights.peephole[kGateI] = rows;
-    weights.peephole[kGateF] = rows + layer.units;
-    weights.peephole[kGateO] = rows + 2 * layer.units;
-  }
-  weights.input_scale = arrays[kInputGamma];
-  weights.recurrent_scale = arrays[kRecurrentGamma];
-  weights.state_scale = arrays[kStateGamma];
-  weights.state_offset = arrays[kStateBeta];
+  weights.peephole = arrays[kPeephole];
+  weights.projection = arrays[kProjection];
+  weights.input_gamma = arrays[kInputGamma];
+  weights.recurrent_gamma = arrays[kRecurrentGamma];
+  weights.state_gamma = arrays[kStateGamma];
+  weights.state_beta = arrays[kStateBeta];
   return weights;
-}
-
-// As MakeSequence in dialects/keras/problem.h.
-Sequence SequenceOf(const Layer& layer, const Sequences& in, int direction) {
-  Sequence sequence;
-  sequence.batch = in.batch;
-  sequence.time = sequence.steps = in.time;
-  sequence.time_major = false;
-  sequence.reversed = layer.directions == kBackwards || direction > 0;
-  sequence.outputs_in_order =
-      layer.Has(kOutputsInOrder) || !layer.Has(kReturnsSequence);
-  sequence.mask = in.mask;
-  return sequence;
 }
 
 float* Floats(cpu::CallMemory* memory, int64_t count) {
@@ -90,10 +63,15 @@ float* Floats(cpu::CallMemory* memory, int64_t count) {
 
 }  // namespace
 
-RecurrentLayer::RecurrentLayer(const Layer& layer) : layer_(layer) {
+RecurrentLayer::RecurrentLayer(const Layer& layer)
+    : layer_(layer), keras_(KerasLayerOf(layer)) {
+  RnnConfig config = KerasConfig(keras_);
+  config.input_size = layer.input_size;
+  config.cell_size = layer.units;
+  config.hidden_size = layer.hidden_size;
   for (int d = 0; d < layer.direction_count(); ++d) {
-    directions_[d] = std::make_unique<cpu::FrozenLayer>(ConfigOf(layer),
-                                                        WeightsOf(layer, d));
+    directions_[d] = std::make_unique<cpu::FrozenLayer>(
+        config, ViewsOf(WeightsOf(layer, d), config));
   }
 }
 
@@ -109,7 +87,7 @@ void RecurrentLayer::RunDirections(const Sequences& in, int threads,
   for (int d = 0; d < count; ++d) {
     LayerForward<float>& pass = passes[d];
     layers[d] = directions_[d].get();
-    pass.sequence = SequenceOf(layer_, in, d);
+    pass.sequence = KerasSequence(keras_, d, in.batch, in.time, in.mask);
     memory->valid[d].Assign(pass.sequence);
     pass.x = in.x;
     pass.x_stride = layer_.input_size;
@@ -117,7 +95,7 @@ void RecurrentLayer::RunDirections(const Sequences& in, int threads,
     if (layer_.is_lstm()) pass.c0 = {zeros, layer_.units};
     pass.h = h + d * h_of_direction;
     pass.h_stride = h_stride;
-    pass.fill = layer_.Has(kZeroOutputForMask) ? Fill::kZero : Fill::kPrevious;
+    pass.fill = keras_.fill();
   }
   cpu::FrozenLayer::Run(layers.data(), passes.data(), memory->valid, count,
                         threads, &memory->call);
@@ -130,10 +108,8 @@ void RecurrentLayer::TakeLastSteps(const Sequences& in, float* h,
   const float* last = h + row - width;
   if (layer_.direction_count() == kMaxDirections) {
     MergeDirections(layer_, last, last + in.batch * row, row, in.batch, y);
-    return;
-  }
-  for (int64_t b = 0; b < in.batch; ++b) {
-    std::copy_n(last + b * row, width, y + b * width);
+  } else {
+    CopyLastSteps(h, in.batch, in.time, width, y, width);
   }
 }
 

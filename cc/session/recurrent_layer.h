@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "backends/cpu/frozen_layer.h"
+#include "core/keras_layer.h"
 #include "session/file_format.h"
 
 namespace tf_lstm_ops::session {
@@ -68,6 +69,7 @@ class RecurrentLayer {
   void TakeLastSteps(const Sequences& in, float* h, float* y) const;
 
   const Layer layer_;
+  const KerasLayer keras_;
   std::unique_ptr<cpu::FrozenLayer> directions_[kMaxDirections];
 };
 

@@ -15,8 +15,8 @@
 #include "core/shape.h"
 #include "core/signature.h"
 #include "core/status.h"
-#include "tf/c_api.h"
 #include "tf/status.h"
+#include "tf/tensorflow_api.h"
 
 namespace tf_lstm_ops::tf {
 

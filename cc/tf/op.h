@@ -3,7 +3,7 @@
 #define TF_LSTM_OPS_TF_OP_H_
 
 #include "core/signature.h"
-#include "tf/c_api.h"
+#include "tf/tensorflow_api.h"
 
 namespace tf_lstm_ops::tf {
 

@@ -6,7 +6,7 @@
 #include <new>
 
 #include "core/status.h"
-#include "tf/c_api.h"
+#include "tf/tensorflow_api.h"
 
 namespace tf_lstm_ops::tf {
 

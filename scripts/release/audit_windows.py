@@ -12,7 +12,7 @@ import lief
 from targets import Target
 
 ROOT = Path(__file__).resolve().parents[2]
-FUNCTIONS = ROOT / "cc" / "tf" / "windows" / "c_api.cc"  # names what the library calls
+FUNCTIONS = ROOT / "cc" / "tf" / "windows" / "tensorflow_api.cc"  # names what the library calls
 INFERENCE_LIBRARY = "libtf_lstm_ops_inference.so"  # needs nothing of TensorFlow
 TENSORFLOW = "_pywrap_tensorflow_common.dll"
 OF_WINDOWS = re.compile(r"KERNEL32\.dll|api-ms-win-crt-[\w-]+\.dll")

@@ -66,8 +66,8 @@ def test_exports_what_its_headers_say(root):
     assert "tf_lstm_ops_instruction_set" in exported
 
 
-def test_imports_what_c_api_h_declares(root, library):
-    declarations = (root / "cc" / "tf" / "c_api.h").read_text()
+def test_imports_what_the_header_declares(root, library):
+    declarations = (root / "cc" / "tf" / "tensorflow_api.h").read_text()
     undefined = {name for section, name in symbols(library) if section == "UND"}
     imported = {name for name in undefined if name.startswith("TF_")}
     assert "TF_RegisterKernelBuilder" in imported
@@ -79,7 +79,7 @@ OPTIONAL = re.compile(r"TF_LSTM_OPS_OPTIONAL [\w ]+? (TF_\w+)\(")
 
 def test_loads_without_the_functions_that_are_optional(root, library):
     """The loader leaves a weak symbol null that no library has."""
-    optional = {*OPTIONAL.findall((root / "cc" / "tf" / "c_api.h").read_text())}
+    optional = {*OPTIONAL.findall((root / "cc" / "tf" / "tensorflow_api.h").read_text())}
     assert len(optional) == 5
     rows = [
         line.split() for line in run("readelf", "-W", "--dyn-syms", library=library).split("\n")
@@ -110,7 +110,7 @@ except RuntimeError as error:
 def test_runs_without_the_functions_that_are_optional(root, tmp_path):
     """In a copy that asks for other names. The table of dynamic names comes first in the file."""
     content = LIBRARIES[0].read_bytes()
-    for name in OPTIONAL.findall((root / "cc" / "tf" / "c_api.h").read_text()):
+    for name in OPTIONAL.findall((root / "cc" / "tf" / "tensorflow_api.h").read_text()):
         content = content.replace(f"\0{name}\0".encode(), f"\0{name[:-1]}0\0".encode(), 1)
     copy = tmp_path / "library" / LIBRARIES[0].name
     copy.parent.mkdir()

@@ -99,7 +99,7 @@ Sequence MakeSequence(const Arrays& given, std::vector<int32_t>* lengths,
   } else if (!sequence.time_major) {
     mask->assign(given.at("mask").begin(), given.at("mask").end());
     sequence.mask = reinterpret_cast<const bool*>(mask->data());
-    sequence.outputs_in_order = true;
+    sequence.in_order_of_computation = true;
   }
   return sequence;
 }

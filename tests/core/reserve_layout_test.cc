@@ -2,7 +2,6 @@
 #include "core/reserve_layout.h"
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "core/multi_layer_rnn.h"
@@ -22,83 +21,23 @@ RnnModel Model(CellKind cell, int64_t hidden) {
   return model;
 }
 
-// Offset and size.
-using Part = std::pair<int64_t, int64_t>;
-
-// Checks that the gaps of `layout` are what `parts` leaves out, in order.
-void CheckGaps(const MultiLayerReserveLayout& layout,
-               const std::vector<Part>& parts) {
-  const auto gaps = layout.Gaps();
-  size_t n = 0;
-  for (size_t p = 0; p < parts.size(); ++p) {
-    const int64_t end = parts[p].first + parts[p].second;
-    const int64_t next =
-        p + 1 < parts.size() ? parts[p + 1].first : layout.size();
-    if (end == next) continue;
-    CHECK(n < gaps.size());
-    CHECK_EQ(gaps[n].offset, end);
-    CHECK_EQ(gaps[n].size, next - end);
-    ++n;
-  }
-  CHECK_EQ(gaps.size(), n);
-}
-
-// Checks that the parts are consecutive, each from a multiple of `alignment`
-// on. Returns their end.
-int64_t End(const std::vector<Part>& parts, int64_t alignment) {
-  int64_t end = 0;
-  for (const auto& [offset, size] : parts) {
-    CHECK_EQ(offset, (end + alignment - 1) / alignment * alignment);
-    end = offset + size;
-  }
-  return (end + alignment - 1) / alignment * alignment;
-}
-
-TEST(ReserveLayoutOfTheCpu) {
+TEST(PartsOfTheReserveAreConsecutive) {
   const RnnModel model = Model(CellKind::kLstm, 3);
-  const MultiLayerReserveLayout layout(model, {7, 2});
-  std::vector<Part> parts;
+  const MultiLayerReserveLayout layout(model, 7, 2);
+  int64_t end = 0;
   for (int64_t p = 0; p < 6; ++p) {
-    parts.emplace_back(layout.Activations(p), 7 * 5 * 4);
+    CHECK_EQ(layout.Activations(p), end);
+    end += 7 * 5 * 4;
   }
   for (int64_t layer = 0; layer < 2; ++layer) {
-    parts.emplace_back(layout.LayerOutput(layer), 7 * 6);
+    CHECK_EQ(layout.LayerOutput(layer), end);
+    end += 7 * 6;
   }
-  CHECK_EQ(layout.size(), End(parts, 1));
-  CHECK_EQ(layout.Gaps().size(), 0u);
-  CHECK_EQ(layout.mask_size(), 0);
-  CHECK_EQ(layout.unprojected_size(), 0);
-}
-
-TEST(ReserveLayoutWithAllPartsAligned) {
-  const RnnModel model = Model(CellKind::kGru, 4);
-  ReserveContents contents;
-  contents.rows = 7;
-  contents.output_layers = 3;
-  contents.has_unprojected_h = contents.has_dropout_mask = true;
-  contents.alignment = 64;
-  const MultiLayerReserveLayout layout(model, contents);
-  CHECK_EQ(layout.activations_size(), 7 * 4 * 4);
-  CHECK_EQ(layout.unprojected_size(), 7 * 4);
-  CHECK_EQ(layout.output_size(), 7 * 8);
-  CHECK_EQ(layout.mask_size(), 2 * 7 * 8);
-  std::vector<Part> parts;
-  for (int64_t p = 0; p < 6; ++p) {
-    parts.emplace_back(layout.Activations(p), layout.activations_size());
-  }
-  for (int64_t p = 0; p < 6; ++p) {
-    parts.emplace_back(layout.UnprojectedH(p), layout.unprojected_size());
-  }
-  for (int64_t layer = 0; layer < 3; ++layer) {
-    parts.emplace_back(layout.LayerOutput(layer), layout.output_size());
-  }
-  parts.emplace_back(layout.DropoutMask(), layout.mask_size());
-  CHECK_EQ(layout.size(), End(parts, 64));
-  CheckGaps(layout, parts);
+  CHECK_EQ(layout.size(), end);
 }
 
 TEST(ReserveLayoutOfAVanillaRnnHasNoActivations) {
-  const MultiLayerReserveLayout layout(Model(CellKind::kTanh, 4), {7, 3});
+  const MultiLayerReserveLayout layout(Model(CellKind::kTanh, 4), 7, 3);
   CHECK_EQ(layout.Activations(5), 0);
   CHECK_EQ(layout.size(), 3 * 7 * 8);
 }

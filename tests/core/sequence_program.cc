@@ -40,7 +40,8 @@ void Compare(const Sequence& sequence) {
       valid += step.valid ? 1 : 0;
       outputs.insert(step.output);
       Expect(step.input == sequence.Row(b, t), "the row that a step reads");
-      Expect(step.output == sequence.Row(b, sequence.outputs_in_order ? s : t),
+      Expect(step.output ==
+                 sequence.Row(b, sequence.in_order_of_computation ? s : t),
              "the row that a step writes");
       int64_t row = 0;
       Expect(sequence.Reads(step.input, &row) == step.valid,
@@ -85,7 +86,7 @@ void CompareAll(int64_t batch, int64_t time, bool reversed,
   const std::unique_ptr<bool[]> mask(new bool[batch * time]);  // NOLINT
   for (int64_t n = 0; n < batch * time; ++n) mask[n] = (*random)() % 2 == 0;
   sequence.time_major = false;
-  sequence.outputs_in_order = true;
+  sequence.in_order_of_computation = true;
   Compare(sequence);
   sequence.mask = mask.get();
   Compare(sequence);

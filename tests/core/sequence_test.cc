@@ -24,7 +24,7 @@ Sequence TimeMajor(int64_t batch, int64_t time) {
 Sequence BatchMajor(int64_t batch, int64_t time, const bool* mask) {
   Sequence sequence = TimeMajor(batch, time);
   sequence.time_major = false;
-  sequence.outputs_in_order = true;
+  sequence.in_order_of_computation = true;
   sequence.mask = mask;
   return sequence;
 }
@@ -129,7 +129,7 @@ TEST(FullBatchesHaveTheRowsOfTheLists) {
         Sequence sequence = TimeMajor(batch, time);
         sequence.time_major = k % 2 == 0;
         sequence.reversed = k / 2 % 2 == 0;
-        sequence.outputs_in_order = k / 4 == 0;
+        sequence.in_order_of_computation = k / 4 == 0;
         for (sequence.steps = 1; sequence.steps <= time; ++sequence.steps) {
           CheckFull(sequence);
         }
@@ -280,7 +280,7 @@ void CheckSteps(const Sequence& sequence) {
       };
       const Sequence::Step step = sequence.At(b, s);
       CHECK_EQ(step.input, row(t));
-      CHECK_EQ(step.output, row(sequence.outputs_in_order ? s : t));
+      CHECK_EQ(step.output, row(sequence.in_order_of_computation ? s : t));
       CHECK_EQ(step.valid, sequence.mask ? sequence.mask[b * sequence.time + t]
                                          : s < length);
       int64_t read = -1;

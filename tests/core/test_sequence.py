@@ -33,7 +33,7 @@ def test_sequence_agrees_with_packed_sequence(tmp_path):
     [
         ("length - 1 - s", "steps - 1 - s"),
         pytest.param(
-            *("outputs_in_order ? Row(b, s)", "outputs_in_order ? Row(b, t)"),
+            *("in_order_of_computation ? Row(b, s)", "in_order_of_computation ? Row(b, t)"),
             marks=pytest.mark.full,
         ),
         pytest.param(

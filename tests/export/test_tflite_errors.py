@@ -1,5 +1,6 @@
 """export.tflite: what it rejects, and files that it does not keep."""
 
+import types
 from typing import Any
 
 import keras
@@ -10,7 +11,7 @@ import tensorflow as tf
 from tf_lstm_ops.export import tflite
 from tf_lstm_ops.export.check import ABSOLUTE, Difference
 from tf_lstm_ops.export.lite import check
-from tf_lstm_ops.keras import GRU, LSTM
+from tf_lstm_ops.keras import GRU, LSTM, op_arguments
 
 from .tflite_files import (
     INPUTS,
@@ -121,11 +122,19 @@ def test_model_that_the_converter_does_not_know(tmp_path):
         tflite(model, tmp_path / "model.tflite")
 
 
+def without(function: str, value: dict[str, Any]) -> Any:
+    """The module op_arguments with a function that returns something else."""
+    return types.SimpleNamespace(**{**vars(op_arguments), function: lambda *layer: value})
+
+
 @pytest.mark.parametrize(
     ("module", "name", "value"),
     [
-        ("flatbuffer", "peephole_of", lambda layer: None),
-        pytest.param("flatbuffer", "cell_clip_of", lambda layer: 0.0, marks=pytest.mark.full),
+        ("flatbuffer", "op_arguments", without("weights", {"peephole": None})),
+        pytest.param(
+            *("flatbuffer", "op_arguments", without("attributes", {"cell_clip": 0.0})),
+            marks=pytest.mark.full,
+        ),
         ("layers", "_CLEARED", 0.0),  # the states of the call before remain
     ],
 )

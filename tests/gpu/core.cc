@@ -74,7 +74,7 @@ void SetLayer(const Call& call, const Tensors& t, LayerDirection<E>* layer) {
   layer->sequence.time = layer->sequence.steps = call.time;
   layer->sequence.time_major = false;
   layer->sequence.reversed = call.reversed != 0;
-  layer->sequence.outputs_in_order = true;
+  layer->sequence.in_order_of_computation = true;
   layer->sequence.mask = As<const bool>(t.mask);
   layer->x = As<T>(t.x);
   layer->h0 = {As<T>(t.h0), call.units};

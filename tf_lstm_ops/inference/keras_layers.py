@@ -119,8 +119,7 @@ def _nothing(layer: Any) -> Iterator[file.Layer]:
 
 
 def _recurrent(layer: Any) -> Iterator[file.Layer]:
-    direct = recurrent_layers.lstm if type(layer) in _LSTM else recurrent_layers.gru
-    yield direct(layer)
+    yield recurrent_layers.single(layer)
 
 
 def _bidirectional(layer: Any) -> Iterator[file.Layer]:

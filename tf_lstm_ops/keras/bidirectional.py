@@ -9,8 +9,7 @@ import keras
 import tensorflow as tf
 
 from tf_lstm_ops import _keras_private, _placement, converters
-from tf_lstm_ops.keras import call_checks, directions
-from tf_lstm_ops.keras.activations import name_of
+from tf_lstm_ops.keras import call_checks, directions, layer_norm, op_arguments
 from tf_lstm_ops.keras.fused import PACKAGE
 from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.lstm import LSTM
@@ -18,12 +17,11 @@ from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
 
 # Classes whose layers have nothing but the op between their inputs and outputs.
 _KINDS = (LSTM, GRU, LSTMOfCell, GRUOfCell)
-# What both layers must have alike, where they have it. The op has one attribute for both.
+# What both layers must have alike, where they have it, besides the attributes of their ops.
 _ALIKE = (
     *("units", "use_bias", "compute_dtype", "zero_output_for_mask"),
-    *("return_sequences", "return_state", "stateful"),
-    *("reset_after", "cell_clip", "projection_size", "use_peephole"),
-    *("layer_normalization", "layer_normalization_epsilon"),
+    *("return_sequences", "return_state", "stateful", "projection_size", "use_peephole"),
+    *layer_norm.ARGUMENTS,
 )
 
 
@@ -108,8 +106,9 @@ class Bidirectional(keras.layers.Bidirectional):
         for name in _ALIKE:
             if getattr(first, name, None) != getattr(second, name, None):
                 return f"{first.name} and {second.name} have another {name}"
-        for name in ("activation", "recurrent_activation"):
-            if name_of(getattr(first, name)) != name_of(getattr(second, name)):
+        others = op_arguments.attributes(second)
+        for name, value in op_arguments.attributes(first).items():
+            if value != others[name]:
                 return f"{first.name} and {second.name} have another {name}"
         return None
 

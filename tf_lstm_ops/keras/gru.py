@@ -6,10 +6,9 @@ from typing import Any, Literal
 
 import keras
 
-from tf_lstm_ops.keras import directions, layer_norm
+from tf_lstm_ops.keras import layer_norm
 from tf_lstm_ops.keras.fused import PACKAGE, own_config, own_option
 from tf_lstm_ops.keras.gru_cell import GRUCell
-from tf_lstm_ops.keras.op_inputs import required
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
 from tf_lstm_ops.keras.types import Activation, Constraint, Initializer, Regularizer
 
@@ -179,23 +178,8 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
         return own_option(self, "layer_normalization_epsilon")
 
     @property
-    def _op(self) -> str:
-        if self.layer_normalization is not None:
-            return "KerasLayerNormGRU"
-        return "KerasGRU" if self.reset_after else "KerasResetBeforeGRU"
-
-    @property
     def _has_cudnn(self) -> bool:
         return self._op == "KerasGRU"
-
-    def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
-        arguments["initial_h"] = initial_state[0]
-        if self.layer_normalization is not None:
-            for name in ("input_gamma", "recurrent_gamma"):
-                arguments[name] = required(getattr(self.cell, name))
-            arguments["epsilon"] = self.layer_normalization_epsilon
-        output, *states = directions.run(self._op, arguments)
-        return output, states
 
     def get_config(self) -> dict[str, Any]:
         """The configuration from which Keras makes the layer again.

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import keras
-import tensorflow as tf
 
-from tf_lstm_ops.keras import directions, layer_norm
-from tf_lstm_ops.keras.activations import described, name_of
+from tf_lstm_ops.keras import op_arguments
 from tf_lstm_ops.keras.fused import PACKAGE, own_config, own_option
 from tf_lstm_ops.keras.lstm_cell import OWN_ARGUMENTS, LSTMCell, given_own_arguments
-from tf_lstm_ops.keras.op_inputs import optional, required
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
 from tf_lstm_ops.keras.types import Activation, Constraint, Initializer, Normalization, Regularizer
 
@@ -214,37 +211,8 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         return own_option(self, "layer_normalization_epsilon")
 
     @property
-    def fallback_reason(self) -> str | None:
-        """Why a call runs Keras' own loop; None if it runs the fused op."""
-        reason = super().fallback_reason
-        if reason is not None or self.layer_normalization is None:
-            return reason
-        given = [name for name in given_own_arguments(self) if name not in layer_norm.ARGUMENTS]
-        if not given:
-            return None
-        return f"layer_normalization with {' and '.join(given)} has no fused op"
-
-    @property
-    def _uncovered_activation(self) -> str | None:
-        """Which activation has no fused op; None if both have."""
-        if self.layer_normalization is not None:  # only the default ones
-            return super()._uncovered_activation
-        for name in ("activation", "recurrent_activation"):
-            function = getattr(self, name)
-            if name_of(function) is None:
-                return f"{name} is {described(function)}, which has no fused op"
-        return None
-
-    @property
-    def _op(self) -> str:
-        if self.layer_normalization is not None:
-            return "KerasLayerNormLSTM"
-        return "KerasLSTM"
-
-    @property
     def _has_cuda(self) -> bool:
-        names = name_of(self.activation), name_of(self.recurrent_activation)
-        return self.projection_size is None and names == ("tanh", "sigmoid")
+        return self.projection_size is None and op_arguments.has_default_activations(self)
 
     @property
     def _has_cudnn(self) -> bool:
@@ -253,35 +221,6 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
     @property
     def _has_metal(self) -> bool:
         return self._has_cudnn
-
-    def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
-        h, c = initial_state
-        if self.layer_normalization is not None:
-            return self._call_norm_op(h, c, arguments)
-        arguments["peephole"] = optional(self.cell.peephole_kernel, h.dtype)
-        arguments["cell_clip"] = self.cell_clip or 0.0
-        arguments["projection"] = optional(self.cell.projection_kernel, h.dtype)
-        arguments["activation"] = name_of(self.activation)
-        arguments["recurrent_activation"] = name_of(self.recurrent_activation)
-        arguments.update(initial_h=h, initial_c=c)
-        output, *states = directions.run(self._op, arguments)
-        return output, states
-
-    def _call_norm_op(
-        self, h: tf.Tensor, c: tf.Tensor, arguments: dict[str, Any]
-    ) -> tuple[Any, list[Any]]:
-        cell = self.cell
-        for name in ("input_gamma", "recurrent_gamma", "state_gamma", "state_beta"):
-            arguments[name] = required(getattr(cell, name))
-        if self.layer_normalization == "addons":
-            biases = [cell.input_beta, cell.recurrent_beta, cell.bias]
-            # One op: TensorFlow makes other ops of two additions in a graph, which round otherwise.
-            arguments["bias"] = tf.add_n([tf.convert_to_tensor(b) for b in biases if b is not None])
-        arguments["epsilon"] = self.layer_normalization_epsilon
-        arguments["carries_normalized_state"] = self.layer_normalization == "addons"
-        arguments.update(initial_h=h, initial_c=c)
-        output, *states = directions.run(self._op, arguments)
-        return output, states
 
     def get_config(self) -> dict[str, Any]:
         """The configuration from which Keras makes the layer again.

@@ -8,9 +8,9 @@ import keras
 import tensorflow as tf
 
 from tf_lstm_ops import _keras_private
-from tf_lstm_ops.keras.activations import described, name_of
+from tf_lstm_ops.keras import directions, op_arguments
 from tf_lstm_ops.keras.fused import FusedRNN
-from tf_lstm_ops.keras.op_inputs import optional, required
+from tf_lstm_ops.keras.op_inputs import optional
 
 
 def _per_row(value: tf.Tensor | None, x: tf.Tensor, axis: int = 0) -> tf.Tensor | None:
@@ -39,16 +39,11 @@ class SingleLayerRNN(FusedRNN):
         """Why a call runs Keras' own loop; None if it runs the fused op."""
         if self.use_cudnn is True:
             return "use_cudnn=True asks for Keras' own cuDNN path"
-        return super().fallback_reason or self._uncovered_activation
+        return super().fallback_reason or op_arguments.why_no_op(self)
 
     @property
-    def _uncovered_activation(self) -> str | None:
-        """Which activation has no fused op; None if both have."""
-        for name, only in (("activation", "tanh"), ("recurrent_activation", "sigmoid")):
-            function = getattr(self, name)
-            if name_of(function) != only:
-                return f"{name} is {described(function)}, not {only}"
-        return None
+    def _op(self) -> str:
+        return op_arguments.op_of(self)
 
     def inner_loop(
         self, sequences: Any, initial_state: Any, mask: tf.Tensor, training: bool = False
@@ -75,23 +70,24 @@ class SingleLayerRNN(FusedRNN):
                 self, sequences, initial_state, mask, training=training
             )
         x, input_dropout = self._drop_inputs(tf.cast(sequences, self.compute_dtype), training)
-        output, states = self._call_op(
-            [_per_row(state, x) for state in initial_state],
-            x=x,
-            mask=self._optional_mask(mask, x),
-            kernel=required(self.cell.kernel),
-            recurrent_kernel=required(self.cell.recurrent_kernel),
-            bias=optional(self.cell.bias, x.dtype),
-            input_dropout=optional(input_dropout, x.dtype),
-            recurrent_dropout=optional(
-                _per_row(self._recurrent_multipliers(initial_state[0], training), x, axis=1),
-                x.dtype,
-            ),
-            go_backwards=self.go_backwards,
-            zero_output_for_mask=self.zero_output_for_mask,
-            return_sequences=self.return_sequences,
-            training=bool(training),
-        )
+        h_dropout = _per_row(self._recurrent_multipliers(initial_state[0], training), x, axis=1)
+        op = self._op
+        weights = op_arguments.weights(self.cell, op)
+        states = [_per_row(state, x) for state in initial_state]
+        arguments = {
+            "x": x,
+            "mask": self._optional_mask(mask, x),
+            **{f"initial_{n}": s for n, s in zip(self._state_names, states, strict=True)},
+            **{name: optional(weight, x.dtype) for name, weight in weights.items()},
+            "input_dropout": optional(input_dropout, x.dtype),
+            "recurrent_dropout": optional(h_dropout, x.dtype),
+            "go_backwards": self.go_backwards,
+            "zero_output_for_mask": self.zero_output_for_mask,
+            "return_sequences": self.return_sequences,
+            "training": bool(training),
+            **op_arguments.attributes(self),
+        }
+        output, *states = directions.run(op, arguments)
         steps = x.shape[1] if self.return_sequences else 1
         output.set_shape([x.shape[0], steps, None])
         last = states[0] if self.return_sequences else tf.squeeze(output, 1)
@@ -100,10 +96,6 @@ class SingleLayerRNN(FusedRNN):
     @property
     def _names_of_states(self) -> tuple[str, ...]:
         return self._state_names
-
-    def _call_op(self, initial_state: list[Any], **arguments: Any) -> tuple[Any, list[Any]]:
-        """Runs the layer's op: the output, [B, T, H] or [B, 1, H], and the final states."""
-        raise NotImplementedError
 
     @staticmethod
     def _optional_mask(mask: tf.Tensor, x: tf.Tensor) -> Any:

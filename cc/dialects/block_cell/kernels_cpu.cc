@@ -2,7 +2,7 @@
 #include <type_traits>
 
 #include "backends/cpu/layer.h"
-#include "dialects/block_cell/c_api.h"
+#include "dialects/block_cell/for_python.h"
 #include "dialects/block_cell/problem.h"
 #include "dialects/common/call_cpu.h"
 #include "tf/kernel.h"

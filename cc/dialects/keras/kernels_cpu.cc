@@ -88,7 +88,13 @@ class ForwardKernel : public tf::Kernel {
     cpu::ComputeForward(layers, packed, call.threads,
                         keeps ? kept_weights_.data() : nullptr);
     call.Finish();
-    if (!attributes_.return_sequences) CopyLastSteps(h, &call);
+    const int64_t width = HiddenSize(sizes);
+    for (int d = 0; d < kVariant.directions && !attributes_.return_sequences;
+         ++d) {
+      CopyLastSteps(h[d], sizes.batch, sizes.time, width,
+                    call.OutData(kOutput) + d * width,
+                    kVariant.directions * width);
+    }
     return Status();
   }
 
@@ -136,23 +142,6 @@ class ForwardKernel : public tf::Kernel {
       layer.saved = ActivationsByPackedRow<C>(
           call->SavedOut(saved, reserve.activations_size), kVariant.cell, cell);
       saved += reserve.size();
-    }
-  }
-
-  // Copies the outputs of the last step; zero where there are no steps.
-  static void CopyLastSteps(const HOfSteps& h, CpuCall<T>* call) {
-    const int64_t hidden = HiddenSize(call->sizes), time = call->sizes.time;
-    T* to = call->OutData(kOutput);
-    for (int64_t b = 0; b < call->sizes.batch; ++b) {
-      for (const T* rows : h) {
-        if (time == 0) {
-          std::fill(to, to + hidden, T{});
-        } else {
-          const T* last = rows + (b * time + time - 1) * hidden;
-          std::copy(last, last + hidden, to);
-        }
-        to += hidden;
-      }
     }
   }
 

@@ -10,6 +10,7 @@ namespace tf_lstm_ops::keras {
 namespace {
 
 using Arguments = std::vector<Argument>;
+using Attributes = std::vector<const char*>;
 
 constexpr Extent kT = Extent::kTime, kB = Extent::kBatch, kI = Extent::kInput,
                  kH = Extent::kCell, k4H = Extent::kFourCell,
@@ -17,92 +18,69 @@ constexpr Extent kT = Extent::kTime, kB = Extent::kBatch, kI = Extent::kInput,
                  k3 = Extent::kThree, k4 = Extent::kFour, kP = Extent::kHidden,
                  kAny = Extent::kOpaque;
 
-Signature Base(const char* op, Arguments inputs, Arguments outputs) {
-  return {
-      op,
-      {"go_backwards: bool = false", "zero_output_for_mask: bool = false",
-       "return_sequences: bool = true", "T: {half, bfloat16, float, double}"},
-      std::move(inputs),
-      std::move(outputs)};
-}
-
-// The inputs that every gradient op has besides those of its forward op.
-Signature GradOf(const Signature& forward, const char* op, Extent hidden = kH) {
-  Signature s = Base(op, forward.inputs, {});
-  s.attributes.push_back("needs_x_grad: bool = true");
-  s.inputs.push_back({"output", {kB, kAny, hidden}});
-  s.inputs.push_back({"reserve", {kAny}});
-  s.inputs.push_back({"output_grad", {kB, kAny, hidden}});
-  return s;
-}
-
-Argument Like(const char* name, const char* input) {
-  Argument argument = {name, {}};
-  argument.like = input;
-  return argument;
-}
+constexpr const char* kType = "T: {half, bfloat16, float, double}";
+constexpr const char* kTraining = "training: bool = true";
 
 // {'linear', 'relu', ...}; the type of an attribute may end with a comma.
 #define TF_LSTM_OPS_QUOTED(name, text) "'" text "', "
 #define TF_LSTM_OPS_KERAS_ACTIVATIONS \
   ": {" TF_LSTM_OPS_ACTIVATIONS(TF_LSTM_OPS_QUOTED) "} = "
 
-void AddLstmAttributes(Signature* s) {
-  s->attributes.push_back("cell_clip: float = 0.0");
-  s->attributes.push_back("activation" TF_LSTM_OPS_KERAS_ACTIVATIONS "'tanh'");
-  s->attributes.push_back("recurrent_activation" TF_LSTM_OPS_KERAS_ACTIVATIONS
-                          "'sigmoid'");
+constexpr const char* kEpsilon = "epsilon: float = 1e-5";
+
+void Append(const Arguments& more, Arguments* arguments) {
+  arguments->insert(arguments->end(), more.begin(), more.end());
 }
 
-void AddLayerNormAttributes(Signature* s, bool is_lstm) {
-  s->attributes.push_back("epsilon: float = 1e-5");
-  if (is_lstm) {
-    s->attributes.push_back("carries_normalized_state: bool = false");
-  }
+// The op of a layer. `own` are its own attributes.
+Signature LayerOp(const char* op, Arguments inputs, Arguments outputs,
+                  const Attributes& own) {
+  Attributes attributes = {"go_backwards: bool = false",
+                           "zero_output_for_mask: bool = false",
+                           "return_sequences: bool = true", kType};
+  attributes.insert(attributes.end(), own.begin(), own.end());
+  attributes.push_back(kTraining);
+  return {op, std::move(attributes), std::move(inputs), std::move(outputs)};
 }
 
-Arguments LstmInputs() {
-  return {{"x", {kB, kT, kI}},
-          {"mask", {kB, kT}, "bool", kOptional},
-          {"initial_h", {kB, kP}},
-          {"initial_c", {kB, kH}},
-          {"kernel", {kI, k4H}},
-          {"recurrent_kernel", {kP, k4H}},
-          {"bias", {k4H}, "T", kOptional},
-          {"peephole", {k3, kH}, "T", kOptional},
-          {"projection", {kH, kP}, "T", kOptional},
-          {"input_dropout", {k4, kB, kI}, "T", kOptional},
-          {"recurrent_dropout", {k4, kB, kP}, "T", kOptional}};
+// `hidden` is the extent of h.
+Signature Lstm(const char* op, Extent hidden, const Arguments& behind_bias,
+               const Attributes& own) {
+  Arguments inputs = {{"x", {kB, kT, kI}},
+                      {"mask", {kB, kT}, "bool", kOptional},
+                      {"initial_h", {kB, hidden}},
+                      {"initial_c", {kB, kH}},
+                      {"kernel", {kI, k4H}},
+                      {"recurrent_kernel", {hidden, k4H}},
+                      {"bias", {k4H}, "T", kOptional}};
+  Append(behind_bias, &inputs);
+  Append({{"input_dropout", {k4, kB, kI}, "T", kOptional},
+          {"recurrent_dropout", {k4, kB, hidden}, "T", kOptional}},
+         &inputs);
+  return LayerOp(op, std::move(inputs),
+                 {{"output", {kB, kAny, hidden}},
+                  {"final_h", {kB, hidden}},
+                  {"final_c", {kB, kH}},
+                  {"reserve", {kAny}}},
+                 own);
 }
 
-Arguments GruInputs(const Dims& bias) {
-  return {{"x", {kB, kT, kI}},
-          {"mask", {kB, kT}, "bool", kOptional},
-          {"initial_h", {kB, kH}},
-          {"kernel", {kI, k3H}},
-          {"recurrent_kernel", {kH, k3H}},
-          {"bias", bias, "T", kOptional},
-          {"input_dropout", {k3, kB, kI}, "T", kOptional},
-          {"recurrent_dropout", {k3, kB, kH}, "T", kOptional}};
-}
-
-Signature Gru(const char* op, const Dims& bias) {
-  Signature s = Base(
-      op, GruInputs(bias),
-      {{"output", {kB, kAny, kH}}, {"final_h", {kB, kH}}, {"reserve", {kAny}}});
-  s.attributes.push_back("training: bool = true");
-  return s;
-}
-
-Signature GruGrad(const Signature& forward, const char* op) {
-  Signature s = GradOf(forward, op);
-  s.inputs.push_back({"final_h_grad", {kB, kH}});
-  s.outputs = {{"x_grad", {kB, kT, kI}},
-               {"initial_h_grad", {kB, kH}},
-               {"kernel_grad", {kI, k3H}},
-               {"recurrent_kernel_grad", {kH, k3H}},
-               Like("bias_grad", "bias")};
-  return s;
+Signature Gru(const char* op, const Dims& bias,
+              const Arguments& behind_bias = {}, const Attributes& own = {}) {
+  Arguments inputs = {{"x", {kB, kT, kI}},
+                      {"mask", {kB, kT}, "bool", kOptional},
+                      {"initial_h", {kB, kH}},
+                      {"kernel", {kI, k3H}},
+                      {"recurrent_kernel", {kH, k3H}},
+                      {"bias", bias, "T", kOptional}};
+  Append(behind_bias, &inputs);
+  Append({{"input_dropout", {k3, kB, kI}, "T", kOptional},
+          {"recurrent_dropout", {k3, kB, kH}, "T", kOptional}},
+         &inputs);
+  return LayerOp(
+      op, std::move(inputs),
+      {{"output", {kB, kAny, kH}}, {"final_h", {kB, kH}}, {"reserve", {kAny}}},
+      own);
 }
 
 // A copy of a text that lives as long as the process. Thread-safe.
@@ -111,6 +89,55 @@ const char* Kept(const std::string& text) {
   static std::set<std::string> texts;
   const std::lock_guard<std::mutex> lock(mutex);
   return texts.insert(text).first->c_str();
+}
+
+Argument Like(const char* name, const char* input) {
+  Argument argument = {name, {}};
+  argument.like = input;
+  return argument;
+}
+
+// The gradient with respect to an argument, which is absent where that is.
+Argument GradArgument(const Argument& argument) {
+  const char* name = Kept(std::string(argument.name) + "_grad");
+  return argument.optional ? Like(name, argument.name)
+                           : Argument{name, argument.dims};
+}
+
+// The final states of a layer or their gradients: of `arguments`, those whose
+// names begin with final_.
+Arguments FinalStates(const Arguments& arguments) {
+  Arguments states;
+  for (const Argument& argument : arguments) {
+    if (std::strncmp(argument.name, "final_", 6) == 0) {
+      states.push_back(argument);
+    }
+  }
+  return states;
+}
+
+// The gradient op of a layer's op.
+Signature GradOf(const Signature& layer) {
+  Signature s = {Kept(std::string(layer.op) + "Grad"), {}, layer.inputs, {}};
+  for (const char* attribute : layer.attributes) {
+    if (attribute == kTraining) continue;
+    s.attributes.push_back(attribute);
+    if (attribute == kType) s.attributes.push_back("needs_x_grad: bool = true");
+  }
+  const Argument& output = layer.outputs.front();
+  Append({output, layer.outputs.back(), GradArgument(output)}, &s.inputs);
+  for (const Argument& state : FinalStates(layer.outputs)) {
+    s.inputs.push_back(GradArgument(state));
+  }
+  for (const Argument& input : layer.inputs) {
+    const std::string_view name = input.name;
+    if (name == "mask" || name == "input_dropout" ||
+        name == "recurrent_dropout") {
+      continue;
+    }
+    s.outputs.push_back(GradArgument(input));
+  }
+  return s;
 }
 
 const char* BidirectionalName(const char* op) {
@@ -126,9 +153,8 @@ Argument OfBackward(Argument argument) {
 }
 
 // Attributes without go_backwards, by the definitions of some.
-std::vector<const char*> WithoutDirection(
-    const std::vector<const char*>& attributes) {
-  std::vector<const char*> others;
+Attributes WithoutDirection(const Attributes& attributes) {
+  Attributes others;
   for (const char* attribute : attributes) {
     if (std::strncmp(attribute, "go_backwards", 12) != 0) {
       others.push_back(attribute);
@@ -137,27 +163,12 @@ std::vector<const char*> WithoutDirection(
   return others;
 }
 
-// The final states of a layer or their gradients: of `arguments`, those whose
-// names begin with final_.
-Arguments FinalStates(const Arguments& arguments) {
-  Arguments states;
-  for (const Argument& argument : arguments) {
-    if (std::strncmp(argument.name, "final_", 6) == 0) {
-      states.push_back(argument);
-    }
-  }
-  return states;
-}
-
 // The output of two layers by that of one, [B,.,P] or [B,.,H].
 Argument OfBoth(const char* name, const Argument& output) {
   const bool projects = output.dims.extents[2] == kP;
   return {name, {kB, kAny, projects ? Extent::kTwoHidden : Extent::kTwoCell}};
 }
 
-void Append(const Arguments& more, Arguments* arguments) {
-  arguments->insert(arguments->end(), more.begin(), more.end());
-}
 void AppendOfBackward(const Arguments& more, Arguments* arguments) {
   for (const Argument& argument : more) {
     arguments->push_back(OfBackward(argument));
@@ -202,84 +213,34 @@ Signature MakeBidirectionalGrad(const Signature& layer, const Signature& grad) {
 }
 
 const Signature& KerasLSTM() {
-  static const Signature signature = [] {
-    Signature s = Base("TfLstmOps>KerasLSTM", LstmInputs(),
-                       {{"output", {kB, kAny, kP}},
-                        {"final_h", {kB, kP}},
-                        {"final_c", {kB, kH}},
-                        {"reserve", {kAny}}});
-    AddLstmAttributes(&s);
-    s.attributes.push_back("training: bool = true");
-    return s;
-  }();
+  static const Signature signature =
+      Lstm("TfLstmOps>KerasLSTM", kP,
+           {{"peephole", {k3, kH}, "T", kOptional},
+            {"projection", {kH, kP}, "T", kOptional}},
+           {"cell_clip: float = 0.0",
+            "activation" TF_LSTM_OPS_KERAS_ACTIVATIONS "'tanh'",
+            "recurrent_activation" TF_LSTM_OPS_KERAS_ACTIVATIONS "'sigmoid'"});
   return signature;
 }
 
 const Signature& KerasLSTMGrad() {
-  static const Signature signature = [] {
-    Signature s = GradOf(KerasLSTM(), "TfLstmOps>KerasLSTMGrad", kP);
-    AddLstmAttributes(&s);
-    s.inputs.push_back({"final_h_grad", {kB, kP}});
-    s.inputs.push_back({"final_c_grad", {kB, kH}});
-    s.outputs = {{"x_grad", {kB, kT, kI}},
-                 {"initial_h_grad", {kB, kP}},
-                 {"initial_c_grad", {kB, kH}},
-                 {"kernel_grad", {kI, k4H}},
-                 {"recurrent_kernel_grad", {kP, k4H}},
-                 Like("bias_grad", "bias"),
-                 Like("peephole_grad", "peephole"),
-                 Like("projection_grad", "projection")};
-    return s;
-  }();
+  static const Signature signature = GradOf(KerasLSTM());
   return signature;
 }
 
 const Signature& KerasLayerNormLSTM() {
-  static const Signature signature = [] {
-    Arguments inputs = {{"x", {kB, kT, kI}},
-                        {"mask", {kB, kT}, "bool", kOptional},
-                        {"initial_h", {kB, kH}},
-                        {"initial_c", {kB, kH}},
-                        {"kernel", {kI, k4H}},
-                        {"recurrent_kernel", {kH, k4H}},
-                        {"bias", {k4H}, "T", kOptional},
-                        {"input_gamma", {k4H}},
-                        {"recurrent_gamma", {k4H}},
-                        {"state_gamma", {kH}},
-                        {"state_beta", {kH}},
-                        {"input_dropout", {k4, kB, kI}, "T", kOptional},
-                        {"recurrent_dropout", {k4, kB, kH}, "T", kOptional}};
-    Signature s = Base("TfLstmOps>KerasLayerNormLSTM", std::move(inputs),
-                       {{"output", {kB, kAny, kH}},
-                        {"final_h", {kB, kH}},
-                        {"final_c", {kB, kH}},
-                        {"reserve", {kAny}}});
-    AddLayerNormAttributes(&s, /*is_lstm=*/true);
-    s.attributes.push_back("training: bool = true");
-    return s;
-  }();
+  static const Signature signature =
+      Lstm("TfLstmOps>KerasLayerNormLSTM", kH,
+           {{"input_gamma", {k4H}},
+            {"recurrent_gamma", {k4H}},
+            {"state_gamma", {kH}},
+            {"state_beta", {kH}}},
+           {kEpsilon, "carries_normalized_state: bool = false"});
   return signature;
 }
 
 const Signature& KerasLayerNormLSTMGrad() {
-  static const Signature signature = [] {
-    Signature s =
-        GradOf(KerasLayerNormLSTM(), "TfLstmOps>KerasLayerNormLSTMGrad");
-    AddLayerNormAttributes(&s, /*is_lstm=*/true);
-    s.inputs.push_back({"final_h_grad", {kB, kH}});
-    s.inputs.push_back({"final_c_grad", {kB, kH}});
-    s.outputs = {{"x_grad", {kB, kT, kI}},
-                 {"initial_h_grad", {kB, kH}},
-                 {"initial_c_grad", {kB, kH}},
-                 {"kernel_grad", {kI, k4H}},
-                 {"recurrent_kernel_grad", {kH, k4H}},
-                 Like("bias_grad", "bias"),
-                 {"input_gamma_grad", {k4H}},
-                 {"recurrent_gamma_grad", {k4H}},
-                 {"state_gamma_grad", {kH}},
-                 {"state_beta_grad", {kH}}};
-    return s;
-  }();
+  static const Signature signature = GradOf(KerasLayerNormLSTM());
   return signature;
 }
 
@@ -289,8 +250,7 @@ const Signature& KerasGRU() {
 }
 
 const Signature& KerasGRUGrad() {
-  static const Signature signature =
-      GruGrad(KerasGRU(), "TfLstmOps>KerasGRUGrad");
+  static const Signature signature = GradOf(KerasGRU());
   return signature;
 }
 
@@ -301,47 +261,19 @@ const Signature& KerasResetBeforeGRU() {
 }
 
 const Signature& KerasResetBeforeGRUGrad() {
-  static const Signature signature =
-      GruGrad(KerasResetBeforeGRU(), "TfLstmOps>KerasResetBeforeGRUGrad");
+  static const Signature signature = GradOf(KerasResetBeforeGRU());
   return signature;
 }
 
 const Signature& KerasLayerNormGRU() {
-  static const Signature signature = [] {
-    Arguments inputs = {{"x", {kB, kT, kI}},
-                        {"mask", {kB, kT}, "bool", kOptional},
-                        {"initial_h", {kB, kH}},
-                        {"kernel", {kI, k3H}},
-                        {"recurrent_kernel", {kH, k3H}},
-                        {"bias", {k2, k3H}, "T", kOptional},
-                        {"input_gamma", {k3H}},
-                        {"recurrent_gamma", {k3H}},
-                        {"input_dropout", {k3, kB, kI}, "T", kOptional},
-                        {"recurrent_dropout", {k3, kB, kH}, "T", kOptional}};
-    Signature s = Base("TfLstmOps>KerasLayerNormGRU", std::move(inputs),
-                       {{"output", {kB, kAny, kH}},
-                        {"final_h", {kB, kH}},
-                        {"reserve", {kAny}}});
-    AddLayerNormAttributes(&s, /*is_lstm=*/false);
-    s.attributes.push_back("training: bool = true");
-    return s;
-  }();
+  static const Signature signature =
+      Gru("TfLstmOps>KerasLayerNormGRU", {k2, k3H},
+          {{"input_gamma", {k3H}}, {"recurrent_gamma", {k3H}}}, {kEpsilon});
   return signature;
 }
 
 const Signature& KerasLayerNormGRUGrad() {
-  static const Signature signature = [] {
-    Signature s =
-        GradOf(KerasLayerNormGRU(), "TfLstmOps>KerasLayerNormGRUGrad");
-    AddLayerNormAttributes(&s, /*is_lstm=*/false);
-    s.inputs.push_back({"final_h_grad", {kB, kH}});
-    s.outputs = {
-        {"x_grad", {kB, kT, kI}},       {"initial_h_grad", {kB, kH}},
-        {"kernel_grad", {kI, k3H}},     {"recurrent_kernel_grad", {kH, k3H}},
-        Like("bias_grad", "bias"),      {"input_gamma_grad", {k3H}},
-        {"recurrent_gamma_grad", {k3H}}};
-    return s;
-  }();
+  static const Signature signature = GradOf(KerasLayerNormGRU());
   return signature;
 }
 

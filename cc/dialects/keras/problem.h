@@ -3,14 +3,12 @@
 #ifndef TF_LSTM_OPS_DIALECTS_KERAS_PROBLEM_H_
 #define TF_LSTM_OPS_DIALECTS_KERAS_PROBLEM_H_
 
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/attribute_reader.h"
-#include "core/gate_order.h"
-#include "core/layer_direction.h"
+#include "core/keras_layer.h"
 #include "core/status.h"
 #include "dialects/common/shape_of.h"
 #include "dialects/keras/signatures.h"
@@ -20,7 +18,6 @@ namespace tf_lstm_ops::keras {
 // The op variants: LSTM, the GRUs, and the layer-normalised ones.
 struct OpVariant {
   CellKind cell;
-  GateOrder order;
   const Signature& (*forward)();
   const Signature& (*gradient)();
   bool has_layer_norm = false;
@@ -34,30 +31,23 @@ struct OpVariant {
   }
 };
 
-inline constexpr OpVariant kLstm = {CellKind::kLstm, kOrderIFCO, &KerasLSTM,
+inline constexpr OpVariant kLstm = {CellKind::kLstm, &KerasLSTM,
                                     &KerasLSTMGrad};
-inline constexpr OpVariant kGru = {CellKind::kGru, kOrderURN, &KerasGRU,
-                                   &KerasGRUGrad};
-inline constexpr OpVariant kResetBeforeGru = {CellKind::kResetBeforeGru,
-                                              kOrderURN, &KerasResetBeforeGRU,
-                                              &KerasResetBeforeGRUGrad};
-inline constexpr OpVariant kLayerNormLstm = {CellKind::kLayerNormLstm,
-                                             kOrderIFCO, &KerasLayerNormLSTM,
-                                             &KerasLayerNormLSTMGrad,
-                                             /*has_layer_norm=*/true};
-inline constexpr OpVariant kLayerNormGru = {CellKind::kLayerNormGru, kOrderURN,
-                                            &KerasLayerNormGRU,
-                                            &KerasLayerNormGRUGrad,
-                                            /*has_layer_norm=*/true};
+inline constexpr OpVariant kGru = {CellKind::kGru, &KerasGRU, &KerasGRUGrad};
+inline constexpr OpVariant kResetBeforeGru = {
+    CellKind::kResetBeforeGru, &KerasResetBeforeGRU, &KerasResetBeforeGRUGrad};
+inline constexpr OpVariant kLayerNormLstm = {
+    CellKind::kLayerNormLstm, &KerasLayerNormLSTM, &KerasLayerNormLSTMGrad,
+    /*has_layer_norm=*/true};
+inline constexpr OpVariant kLayerNormGru = {
+    CellKind::kLayerNormGru, &KerasLayerNormGRU, &KerasLayerNormGRUGrad,
+    /*has_layer_norm=*/true};
 
 template <const OpVariant& kLayer>
 constexpr OpVariant BidirectionalOf() {
-  return {kLayer.cell,
-          kLayer.order,
-          &Bidirectional<kLayer.forward>,
+  return {kLayer.cell, &Bidirectional<kLayer.forward>,
           &BidirectionalGrad<kLayer.forward, kLayer.gradient>,
-          kLayer.has_layer_norm,
-          2};
+          kLayer.has_layer_norm, 2};
 }
 template <const OpVariant& kLayer>
 inline constexpr OpVariant kBidirectional = BidirectionalOf<kLayer>();
@@ -83,22 +73,17 @@ inline Activation ParseActivation(const std::string& name) {
 }
 
 // The attributes of an op. Attributes that it does not have keep the defaults.
-struct Attributes {
-  float cell_clip = 0;
-  LstmActivations activations;
-  LayerNormOptions layer_norm;
-  bool go_backwards = false;
-  bool zero_output_for_mask = false;
-  bool return_sequences = true;
-
+struct Attributes : KerasLayer {
   // Reads the attributes. Errors: those of GetAttr; InvalidArgument where
   // epsilon is not positive.
   Status Init(const AttributeReader& reader, const OpVariant& variant) {
+    cell = variant.cell;
     if (variant.has_layer_norm) {
       TF_LSTM_OPS_RETURN_IF_ERROR(InitLayerNorm(reader, variant));
     } else if (variant.is_lstm()) {
       TF_LSTM_OPS_RETURN_IF_ERROR(InitLstm(reader));
     }
+    in_order_of_computation = variant.directions == 1;
     if (variant.directions == 1) {
       TF_LSTM_OPS_RETURN_IF_ERROR(
           reader.GetAttr("go_backwards", &go_backwards));
@@ -112,8 +97,8 @@ struct Attributes {
     std::string state, gate;
     TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("activation", &state));
     TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("recurrent_activation", &gate));
-    activations.gate.fill(ParseActivation(gate));
-    activations.gate[kGateC] = activations.state = ParseActivation(state);
+    options.activations =
+        KerasActivations(ParseActivation(state), ParseActivation(gate));
     return Status();
   }
   Status InitLayerNorm(const AttributeReader& reader,
@@ -123,17 +108,10 @@ struct Attributes {
     if (!(epsilon > 0)) {
       return InvalidArgument("epsilon must be positive but is ", epsilon);
     }
-    layer_norm.epsilon = epsilon;
+    options.layer_norm.epsilon = epsilon;
     if (!variant.is_lstm()) return Status();
     return reader.GetAttr("carries_normalized_state",
-                          &layer_norm.carries_normalized_state);
-  }
-  bool has_default_activations() const {
-    return activations.state == Activation::kTanh &&
-           activations.gate[kGateI] == Activation::kSigmoid;
-  }
-  Fill fill() const {
-    return zero_output_for_mask ? Fill::kZero : Fill::kPrevious;
+                          &options.layer_norm.carries_normalized_state);
   }
   int64_t OutputSteps(const Sizes& sizes) const {
     return return_sequences ? sizes.time : 1;
@@ -219,63 +197,15 @@ struct ReserveLayout {
   int64_t size() const { return activations_size + h_size; }
 };
 
-// The gates of the rows of the peephole weights [3, H].
-constexpr std::array<LstmGate, 3> kPeepholeGates = {kGateI, kGateF, kGateO};
-
-// Returns views of the rows of the peephole weights [3, H], by gate. Null stays
-// null.
-template <class T>
-std::array<T*, kMaxPreActivations> Peepholes(T* rows, int64_t cell) {
-  std::array<T*, kMaxPreActivations> peephole = {};
-  for (size_t n = 0; rows && n < kPeepholeGates.size(); ++n) {
-    peephole[kPeepholeGates[n]] = rows + static_cast<int64_t>(n) * cell;
-  }
-  return peephole;
-}
-
-// Sets the views of the bias or of its gradient. Two biases are the rows of one
-// tensor [2, 3H].
+// Sets the bias, or its gradient. Two biases are the rows of one tensor
+// [2, 3H].
 template <class T>
 void SetBiases(const OpVariant& variant, int64_t cell, T* bias,
-               RnnWeights<T>* weights) {
-  weights->input_bias = bias;
+               KerasWeights<T>* weights) {
+  weights->bias = bias;
   if (variant.has_recurrent_bias() && bias) {
     weights->recurrent_bias = bias + variant.gates() * cell;
   }
-}
-
-inline RnnConfig MakeConfig(const OpVariant& variant,
-                            const Attributes& attributes, const Sizes& sizes) {
-  RnnConfig config;
-  config.cell = attributes.has_default_activations()
-                    ? variant.cell
-                    : CellKind::kActivationLstm;
-  config.options.activations = attributes.activations;
-  config.options.layer_norm = attributes.layer_norm;
-  config.input_size = sizes.input;
-  config.cell_size = sizes.cell;
-  config.hidden_size = HiddenSize(sizes);
-  config.gate_order = variant.order;
-  config.cell_clip = attributes.cell_clip;
-  return config;
-}
-
-// The sequence of a direction: batch-major. `mask` [B, T] is as in Sequence: it
-// may be null and is not owned. One direction writes its outputs in the order
-// of processing. Two directions write all outputs by time step, but keep the
-// order for the last one.
-inline Sequence MakeSequence(const OpVariant& variant,
-                             const Attributes& attributes, const Sizes& sizes,
-                             const bool* mask, int direction) {
-  Sequence sequence;
-  sequence.batch = sizes.batch;
-  sequence.time = sequence.steps = sizes.time;
-  sequence.time_major = false;
-  sequence.reversed = attributes.go_backwards || direction > 0;
-  sequence.outputs_in_order =
-      variant.directions == 1 || !attributes.return_sequences;
-  sequence.mask = mask;
-  return sequence;
 }
 
 // Fills a layer direction from the inputs of `call`, which has In, Mask and
@@ -290,30 +220,36 @@ void SetLayer(const OpVariant& variant, const Attributes& attributes,
   const auto in = [&](const char* name) {
     return call->In(NameIn(direction, name).c_str());
   };
-  const auto weights = [&](const char* name, int64_t rows, int blocks,
-                           int64_t columns) {
+  const auto matrices = [&](const char* name, int64_t rows, int blocks,
+                            int64_t columns) {
     return call->Weights(
         NameIn(direction, name).c_str(), 0, rows * blocks * columns,
         [&](const auto* data) { return ByInput(data, blocks, columns); });
   };
-  layer->config = MakeConfig(variant, attributes, sizes);
-  layer->sequence =
-      MakeSequence(variant, attributes, sizes, call->Mask("mask"), direction);
+  layer->config = KerasConfig(attributes);
+  layer->config.input_size = input;
+  layer->config.cell_size = cell;
+  layer->config.hidden_size = hidden;
+  layer->sequence = KerasSequence(attributes, direction, sizes.batch,
+                                  sizes.time, call->Mask("mask"));
   layer->x = x;
   layer->x_stride = input;
   layer->h0 = {in("initial_h"), hidden};
   layer->c0 = {in("initial_c"), cell};
-  layer->weights.input = weights("kernel", input, gates, cell);
-  layer->weights.recurrent = weights("recurrent_kernel", hidden, gates, cell);
+  KerasWeights<const T> weights;
+  SetBiases(variant, cell, in("bias"), &weights);
+  weights.peephole = in("peephole");
+  weights.input_gamma = in("input_gamma");
+  weights.recurrent_gamma = in("recurrent_gamma");
+  weights.state_gamma = in("state_gamma");
+  weights.state_beta = in("state_beta");
+  layer->weights = ViewsOf(weights, layer->config);
+  // Matrices of bfloat16 have views of their own.
+  layer->weights.input = matrices("kernel", input, gates, cell);
+  layer->weights.recurrent = matrices("recurrent_kernel", hidden, gates, cell);
   if (layer->config.projected()) {
-    layer->weights.projection = weights("projection", cell, 1, hidden);
+    layer->weights.projection = matrices("projection", cell, 1, hidden);
   }
-  SetBiases(variant, cell, in("bias"), &layer->weights);
-  layer->weights.peephole = Peepholes(in("peephole"), cell);
-  layer->weights.input_scale = in("input_gamma");
-  layer->weights.recurrent_scale = in("recurrent_gamma");
-  layer->weights.state_scale = in("state_gamma");
-  layer->weights.state_offset = in("state_beta");
   const auto dropout = [&](const char* name, int64_t width) -> Multipliers<T> {
     return {in(name), sizes.batch * width, width, 1};
   };
@@ -331,22 +267,22 @@ void SetInputGrads(const OpVariant& variant, const Sizes& sizes, const Out& out,
   layer->x_grad = out(n++);
   layer->h0_grad = {out(n++), hidden};
   if (variant.is_lstm()) layer->c0_grad = {out(n++), cell};
-  RnnWeights<T>& grad = layer->weights_grad;
-  grad.input = ByInput(out(n++), variant.gates(), cell);
-  grad.recurrent = ByInput(out(n++), variant.gates(), cell);
-  SetBiases(variant, cell, out(n++), &grad);
+  KerasWeights<T> grads;
+  grads.kernel = out(n++);
+  grads.recurrent_kernel = out(n++);
+  SetBiases(variant, cell, out(n++), &grads);
   if (variant.has_layer_norm) {
-    grad.input_scale = out(n++);
-    grad.recurrent_scale = out(n++);
-    if (!variant.is_lstm()) return;
-    grad.state_scale = out(n++);
-    grad.state_offset = out(n);
-    return;
+    grads.input_gamma = out(n++);
+    grads.recurrent_gamma = out(n++);
+    if (variant.is_lstm()) {
+      grads.state_gamma = out(n++);
+      grads.state_beta = out(n++);
+    }
+  } else if (variant.is_lstm()) {
+    grads.peephole = out(n++);
+    if (layer->config.projected()) grads.projection = out(n++);
   }
-  if (variant.is_lstm()) grad.peephole = Peepholes(out(n++), cell);
-  if (layer->config.projected()) {
-    grad.projection = ByInput(out(n), 1, hidden);
-  }
+  layer->weights_grad = ViewsOf(grads, layer->config);
 }
 
 }  // namespace tf_lstm_ops::keras

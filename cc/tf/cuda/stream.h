@@ -8,7 +8,7 @@
 #define TF_LSTM_OPS_TF_CUDA_STREAM_H_
 
 #include "core/status.h"
-#include "tf/c_api.h"
+#include "tf/tensorflow_api.h"
 
 namespace tf_lstm_ops::tf {
 

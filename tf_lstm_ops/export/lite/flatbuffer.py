@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops import _tf_private
-from tf_lstm_ops.export.lite.layers import FUSED_OP, Recurrent, cell_clip_of, peephole_of
+from tf_lstm_ops.export.lite.layers import FUSED_OP, Recurrent
+from tf_lstm_ops.keras import op_arguments
 
 # Positions in the inputs of the fused op.
 _INPUT_TO_FORGET, _PEEPHOLES, _STATES = 2, (9, 10, 11), (18, 19)
@@ -133,7 +134,7 @@ def _values(model: Any, graph: Any, index: int) -> np.ndarray:
 
 
 def _finish_op(model: Any, graph: Any, op: Any, layer: Any) -> None:
-    op.builtinOptions.cellClip = cell_clip_of(layer)
+    op.builtinOptions.cellClip = op_arguments.attributes(layer)["cell_clip"]
     for position in _STATES:
         state = graph.tensors[op.inputs[position]]
         if not state.isVariable:
@@ -142,11 +143,11 @@ def _finish_op(model: Any, graph: Any, op: Any, layer: Any) -> None:
         graph.tensors[-1].isVariable = True
         graph.tensors[-1].quantization = state.quantization
         state.isVariable = False
-    peephole = peephole_of(layer)
+    peephole = op_arguments.weights(layer.cell, "KerasLSTM")["peephole"]
     if peephole is None:
         return
     like = graph.tensors[op.inputs[_INPUT_TO_FORGET]]
-    for position, row, gate in zip(_PEEPHOLES, peephole, b"ifo", strict=True):
+    for position, row, gate in zip(_PEEPHOLES, np.asarray(peephole), b"ifo", strict=True):
         name = b"peephole_" + bytes([gate])
         op.inputs[position] = _add_constant(model, graph, name, row, like)
 

@@ -18,8 +18,7 @@ import tensorflow as tf
 
 from tf_lstm_ops import _deviation, _keras_private, composite
 from tf_lstm_ops.composite.keras import keras_lstm
-from tf_lstm_ops.keras import LSTM, StackedGRU, StackedLSTM
-from tf_lstm_ops.keras.activations import name_of
+from tf_lstm_ops.keras import LSTM, StackedGRU, StackedLSTM, op_arguments
 from tf_lstm_ops.keras.lstm_cell import given_own_arguments
 from tf_lstm_ops.keras.model_layers import located
 from tf_lstm_ops.keras.of_cell import LSTMOfCell
@@ -200,8 +199,8 @@ def _fusable(layer: keras.Layer) -> bool:
         return False
     if _deviation.of(layer) is not None:
         return False
-    names = (name_of(layer.activation), name_of(layer.recurrent_activation))
-    return names == ("tanh", "sigmoid") and {*given_own_arguments(layer)} <= _FUSED_ARGUMENTS
+    has_defaults = op_arguments.has_default_activations(layer)
+    return has_defaults and {*given_own_arguments(layer)} <= _FUSED_ARGUMENTS
 
 
 def _is_zero(value: Any) -> bool:
@@ -224,12 +223,13 @@ def fused_lstm(layer: keras.Layer, x: Any, name: str) -> tuple[Any, Any, list[An
     Returns:
       The last output [B, H], all outputs [B, T, H], and no final states: the op has none.
     """
-    batch, units, cell = x.shape[0], layer.units, layer.cell
+    batch, units = x.shape[0], layer.units
     with tf.init_scope():
-        kernel, recurrent = np.asarray(cell.kernel), np.asarray(cell.recurrent_kernel)
-        bias = np.zeros(4 * units, "float32") if cell.bias is None else np.asarray(cell.bias)
-        peephole = peephole_of(layer)
-    clip = cell_clip_of(layer)
+        arrays = op_arguments.arrays(layer.cell, "KerasLSTM")
+    kernel, recurrent = arrays["kernel"], arrays["recurrent_kernel"]
+    bias = arrays.get("bias", np.zeros(4 * units, "float32"))
+    peephole = arrays.get("peephole")
+    clip = op_arguments.attributes(layer)["cell_clip"]
 
     def lstm(x: Any, h: Any, c: Any, kernel: Any, recurrent: Any, bias: Any) -> list[Any]:
         absent = tf.zeros([0])
@@ -262,31 +262,6 @@ def fused_lstm(layer: keras.Layer, x: Any, name: str) -> tuple[Any, Any, list[An
     with tf.name_scope(name):
         outputs = function(x, state, state, *weights)[1][:, 1:]
     return outputs[:, -1], outputs, []
-
-
-def peephole_of(layer: keras.Layer) -> np.ndarray | None:
-    """The peephole weights of an LSTM layer.
-
-    Args:
-      layer: a layer of this package or a stock layer.
-
-    Returns:
-      [3, H], rows i, f and o; None without peepholes.
-    """
-    peephole = getattr(layer.cell, "peephole_kernel", None)
-    return None if peephole is None else np.asarray(peephole)
-
-
-def cell_clip_of(layer: keras.Layer) -> float:
-    """The bound of the cell state of an LSTM layer.
-
-    Args:
-      layer: a layer of this package or a stock layer.
-
-    Returns:
-      The bound; 0 if there is none.
-    """
-    return getattr(layer.cell, "cell_clip", None) or 0.0
 
 
 def _with_clearing_step(x: Any, kernel: np.ndarray) -> tuple[Any, np.ndarray]:

@@ -1,7 +1,7 @@
 // The functions of the CPU backend that Python calls through ctypes. They throw
 // nothing.
-#ifndef TF_LSTM_OPS_BACKENDS_CPU_C_API_H_
-#define TF_LSTM_OPS_BACKENDS_CPU_C_API_H_
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_FOR_PYTHON_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_FOR_PYTHON_H_
 
 #include <cstdint>
 
@@ -46,4 +46,4 @@ TF_LSTM_OPS_EXPORT double tf_lstm_ops_measure_flops(int threads);
 TF_LSTM_OPS_EXPORT double tf_lstm_ops_measure_read_bandwidth(int64_t bytes,
                                                              int threads);
 
-#endif  // TF_LSTM_OPS_BACKENDS_CPU_C_API_H_
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_FOR_PYTHON_H_

@@ -6,8 +6,8 @@
 // exports fewer functions with each release. If it lacks one, the native
 // library does not load, but for those with TF_LSTM_OPS_OPTIONAL: they are
 // looked up when the library is loaded, and their address is null without them.
-#ifndef TF_LSTM_OPS_TF_C_API_H_
-#define TF_LSTM_OPS_TF_C_API_H_
+#ifndef TF_LSTM_OPS_TF_TENSORFLOW_API_H_
+#define TF_LSTM_OPS_TF_TENSORFLOW_API_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -189,4 +189,4 @@ void TF_OpKernelContext_Failure(TF_OpKernelContext*, TF_Status*);
 
 }  // extern "C"
 
-#endif  // TF_LSTM_OPS_TF_C_API_H_
+#endif  // TF_LSTM_OPS_TF_TENSORFLOW_API_H_

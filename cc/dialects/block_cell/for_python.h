@@ -1,8 +1,8 @@
 // The function of the block-cell dialect that Python calls through ctypes.
-#ifndef TF_LSTM_OPS_DIALECTS_BLOCK_CELL_C_API_H_
-#define TF_LSTM_OPS_DIALECTS_BLOCK_CELL_C_API_H_
+#ifndef TF_LSTM_OPS_DIALECTS_BLOCK_CELL_FOR_PYTHON_H_
+#define TF_LSTM_OPS_DIALECTS_BLOCK_CELL_FOR_PYTHON_H_
 
-#include "backends/cpu/c_api.h"
+#include "backends/cpu/for_python.h"
 
 // Registers the kernels of LSTMBlockCell, BlockLSTM and their gradients, in
 // half and float, under the stock names with a higher priority than the stock
@@ -11,4 +11,4 @@
 // or the error message, which lives as long as the process.
 TF_LSTM_OPS_EXPORT const char* tf_lstm_ops_override_stock();
 
-#endif  // TF_LSTM_OPS_DIALECTS_BLOCK_CELL_C_API_H_
+#endif  // TF_LSTM_OPS_DIALECTS_BLOCK_CELL_FOR_PYTHON_H_

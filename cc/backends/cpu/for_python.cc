@@ -1,4 +1,4 @@
-#include "backends/cpu/c_api.h"
+#include "backends/cpu/for_python.h"
 
 #include <exception>
 #include <limits>

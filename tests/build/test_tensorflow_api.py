@@ -1,4 +1,4 @@
-"""cc/tf/c_api.h against TensorFlow's own headers: a declaration that differs does not compile."""
+"""cc/tf/tensorflow_api.h against TensorFlow's headers: what differs does not compile."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ FUNCTION = re.compile(r"^[\w ]+[ *](T\w+)\(", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def declarations(root) -> str:
-    return (root / "cc" / "tf" / "c_api.h").read_text()
+    return (root / "cc" / "tf" / "tensorflow_api.h").read_text()
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_a_differing_declaration_does_not_compile(compiles, declarations, declar
 
 
 def test_builds_without_tensorflow(cxx, root):
-    header = root / "cc" / "tf" / "c_api.h"
+    header = root / "cc" / "tf" / "tensorflow_api.h"
     included = set(re.findall(r"#include [<\"](.*?)[>\"]", header.read_text()))
     assert not [name for name in included if "tensorflow" in name]
     command = [*cxx, "-std=c++17", "-fsyntax-only", "-x", "c++", str(header)]
@@ -102,6 +102,6 @@ def test_builds_without_tensorflow(cxx, root):
 
 
 def test_windows_finds_every_function(root, declarations):
-    source = (root / "cc" / "tf" / "windows" / "c_api.cc").read_text()
+    source = (root / "cc" / "tf" / "windows" / "tensorflow_api.cc").read_text()
     declared = re.findall(r"\b(TF_\w+)\(", declarations)
     assert {*re.findall(r"F\((\w+)\)", source)} == {*declared}

@@ -1,0 +1,38 @@
+#include "core/keras_layer.h"
+
+namespace tf_lstm_ops {
+
+LstmActivations KerasActivations(Activation activation,
+                                 Activation recurrent_activation) {
+  LstmActivations activations;
+  activations.gate.fill(recurrent_activation);
+  activations.gate[kGateC] = activations.state = activation;
+  return activations;
+}
+
+RnnConfig KerasConfig(const KerasLayer& layer) {
+  RnnConfig config;
+  config.cell =
+      layer.cell == CellKind::kLstm && !layer.has_default_activations()
+          ? CellKind::kActivationLstm
+          : layer.cell;
+  config.options = layer.options;
+  config.gate_order = IsLstm(layer.cell) ? kOrderIFCO : kOrderURN;
+  config.cell_clip = layer.cell_clip;
+  return config;
+}
+
+Sequence KerasSequence(const KerasLayer& layer, int direction, int64_t batch,
+                       int64_t time, const bool* mask) {
+  Sequence sequence;
+  sequence.batch = batch;
+  sequence.time = sequence.steps = time;
+  sequence.time_major = false;
+  sequence.reversed = layer.go_backwards || direction > 0;
+  sequence.in_order_of_computation =
+      layer.in_order_of_computation || !layer.return_sequences;
+  sequence.mask = mask;
+  return sequence;
+}
+
+}  // namespace tf_lstm_ops

@@ -1,0 +1,141 @@
+"""What the op of an LSTM or a GRU gets from the layer itself: its name, weights and attributes.
+
+The call of the layer, sessions and exports take them from here. All functions take the layers of
+this package and those of ``keras.layers``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tf_lstm_ops import op_definitions
+from tf_lstm_ops.keras import layer_norm, lstm_cell
+from tf_lstm_ops.keras.activations import described, name_of
+from tf_lstm_ops.keras.fused import own_option
+
+_DEFAULTS = {"activation": "tanh", "recurrent_activation": "sigmoid"}
+# The inputs that are weights, besides those of all ops.
+_OWN_WEIGHTS = {
+    "KerasLSTM": ("peephole", "projection"),
+    "KerasLayerNormLSTM": ("input_gamma", "recurrent_gamma", "state_gamma", "state_beta"),
+    "KerasLayerNormGRU": ("input_gamma", "recurrent_gamma"),
+}
+_NAMES_IN_CELLS = {"peephole": "peephole_kernel", "projection": "projection_kernel"}
+
+
+def op_of(layer: Any) -> str:
+    """The op of a layer.
+
+    Args:
+      layer: an LSTM or a GRU.
+
+    Returns:
+      The op's name without its namespace.
+    """
+    is_lstm = isinstance(layer, keras.layers.LSTM)
+    if own_option(layer, "layer_normalization") is not None:
+        return "KerasLayerNormLSTM" if is_lstm else "KerasLayerNormGRU"
+    if is_lstm:
+        return "KerasLSTM"
+    return "KerasGRU" if layer.reset_after else "KerasResetBeforeGRU"
+
+
+def has_default_activations(layer: Any) -> bool:
+    """Whether the activations are the same as in cuDNN.
+
+    Args:
+      layer: an LSTM or a GRU.
+
+    Returns:
+      True if they are tanh and sigmoid.
+    """
+    return all(name_of(getattr(layer, name)) == only for name, only in _DEFAULTS.items())
+
+
+def why_no_op(layer: Any) -> str | None:
+    """Why the ops do not have the options of a layer.
+
+    Args:
+      layer: an LSTM or a GRU.
+
+    Returns:
+      The reason; None if an op has them.
+    """
+    has_all_activations = op_of(layer) == "KerasLSTM"
+    for name, only in _DEFAULTS.items():
+        function = getattr(layer, name)
+        if has_all_activations and name_of(function) is None:
+            return f"{name} is {described(function)}, which has no fused op"
+        if not has_all_activations and name_of(function) != only:
+            return f"{name} is {described(function)}, not {only}"
+    if own_option(layer, "layer_normalization") is not None:
+        given = [
+            name
+            for name in lstm_cell.given_own_arguments(layer)
+            if name not in layer_norm.ARGUMENTS
+        ]
+        if given:
+            return f"layer_normalization with {' and '.join(given)} has no fused op"
+    return None
+
+
+def weights(cell: Any, op: str) -> dict[str, Any]:
+    """The weights of an op.
+
+    Args:
+      cell: the cell of a built layer.
+      op: what `op_of` returned for the layer.
+
+    Returns:
+      The weights by the names of the op's inputs: variables, or a tensor; None if one is absent.
+    """
+    names = ("kernel", "recurrent_kernel", "bias", *_OWN_WEIGHTS.get(op, ()))
+    found = {name: getattr(cell, _NAMES_IN_CELLS.get(name, name), None) for name in names}
+    if getattr(cell, "input_beta", None) is not None:
+        biases = [cell.input_beta, cell.recurrent_beta, cell.bias]
+        # One op: TensorFlow makes other ops of two additions in a graph, which round otherwise.
+        found["bias"] = tf.add_n([tf.convert_to_tensor(b) for b in biases if b is not None])
+    return found
+
+
+def arrays(cell: Any, op: str) -> dict[str, np.ndarray]:
+    """The values of the weights of an op.
+
+    Args:
+      cell: as of `weights`.
+      op: as of `weights`.
+
+    Returns:
+      Copies of the weights that exist, by the names of the op's inputs.
+    """
+    return {
+        name: np.array(keras.ops.convert_to_numpy(weight))
+        for name, weight in weights(cell, op).items()
+        if weight is not None
+    }
+
+
+def attributes(layer: Any) -> dict[str, Any]:
+    """The attributes of a layer's op that only this op has.
+
+    Args:
+      layer: an LSTM or a GRU for which `why_no_op` returns None.
+
+    Returns:
+      The attributes by name.
+    """
+    op, found = op_of(layer), dict[str, Any]()
+    for name in op_definitions.attributes(op):
+        if name in _DEFAULTS:
+            found[name] = name_of(getattr(layer, name))
+        elif name == "epsilon":
+            found[name] = own_option(layer, "layer_normalization_epsilon")
+        elif name == "carries_normalized_state":
+            found[name] = own_option(layer, "layer_normalization") == "addons"
+        elif name in lstm_cell.OWN_ARGUMENTS:
+            found[name] = own_option(layer, name) or op_definitions.defaults(op)[name]
+    return found
