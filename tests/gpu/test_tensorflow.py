@@ -73,12 +73,22 @@ def without_zeros(case: Case) -> Case:
     return case._replace(lengths="full" if case.lengths == "full" else "no zero")
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.model.time_major], ids=str)
+def defined(case: Case, results: list[tf.Tensor]) -> list[tf.Tensor]:
+    """Without output_c and its gradient where only an LSTM has them: stock does not write them."""
+    return [r for k, r in enumerate(results) if case.model.mode == "lstm" or k not in (2, 5)]
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if c.model.time_major and not c.model.num_proj], ids=str
+)
 def test_stock_v3_agrees(case):
     """Its params have our layout. Lengths of zero are errors of cuDNN's there."""
     case = without_zeros(case)
-    ours = both_passes(case, "float32", "GPU:0")
-    assert_close(both_passes(case, "float32", "GPU:0", module=tf.raw_ops), ours, "float32")
+    if case.lengths != "full":  # TensorFlow would take the descriptor of the full batch
+        case = case._replace(time=case.time + 1)
+    ours = defined(case, both_passes(case, "float32", "GPU:0"))
+    stock = defined(case, both_passes(case, "float32", "GPU:0", module=tf.raw_ops))
+    assert_close(stock, ours, "float32")
 
 
 @pytest.mark.parametrize("time_major", [True, False])
@@ -107,6 +117,7 @@ STOCK_BUGS = {
     "version 2 with cuDNN 9": ("CudnnRNNV2", Call(layers=2), None),
     "a length of zero": ("CudnnRNNV3", Call(), [5, 0, 2]),
     "states in batch-major": ("CudnnRNNV3", Call(layers=2, time_major=False), None),
+    "a projection": ("CudnnRNNV3", Call(proj=2), None),
 }
 
 

@@ -1,9 +1,10 @@
 """TensorFlow's own CudnnRNNV3 for calls of the CudnnRNN family on an NVIDIA GPU.
 
 TensorFlow's kernel is cuDNN, and needs no self-test. The results are those of this package's ops,
-whose contract is wider: CudnnRNN and CudnnRNNV2 with cuDNN 9, rows of length 0, and states of
-several pseudo-layers in batch-major order.
-Not run on hardware: the tests run TensorFlow's op on this package's CPU kernel.
+whose contract is wider: CudnnRNN and CudnnRNNV2 with cuDNN 9, rows of length 0, states of several
+pseudo-layers in batch-major order, zeros past the lengths in double, and zeros for what only an LSTM
+has. tests/gpu compares them on an NVIDIA GPU; tests/test_stock_cudnn.py runs TensorFlow's op on this
+package's CPU kernel.
 """
 
 from __future__ import annotations
@@ -65,10 +66,10 @@ def covers(op: str, arguments: dict[str, Any]) -> bool:
       arguments: inputs and attributes by name, with tensors of the right types.
 
     Returns:
-      False for other ops; for a call without steps, rows or columns, which cuDNN refuses; and for a
-      gradient op in bfloat16.
+      False for other ops; for a call with a projection, which TensorFlow's kernel refuses; without
+      steps, rows or columns, which cuDNN refuses; and for a gradient op in bfloat16.
     """
-    if op not in FORWARD and op not in BACKWARD:
+    if (op not in FORWARD and op not in BACKWARD) or arguments.get("num_proj"):
         return False
     sequence = arguments["input"]
     if op in BACKWARD and sequence.dtype.base_dtype == tf.bfloat16:
@@ -145,6 +146,9 @@ def forward(
     )
     layout = _Layout(time_major, input_h)
     x, h, c = map(layout.inner, (input, input_h, input_c))
+    has_c = model.get("rnn_mode", "lstm") == "lstm"
+    if not has_c:
+        c = tf.where(False, c, tf.zeros_like(c))  # its gradient is zero, not what is in memory
     rows = _Rows(x, sequence_lengths, layout.time_major)
     found = tf.raw_ops.CudnnRNNV3(
         input=layout.padded(rows.zeroed(x)),
@@ -160,7 +164,7 @@ def forward(
     results = [
         rows.zeroed(layout.unpadded(found.output)),
         rows.or_else(found.output_h, h),
-        rows.or_else(found.output_c, c),
+        rows.or_else(found.output_c, c) if has_c else tf.zeros([], x.dtype),
     ]
     return [*map(layout.outer, results), found.reserve_space, found.host_reserved]
 
@@ -186,7 +190,8 @@ def _backward(
     x = layout.inner(input)
     given = {n: layout.inner(others.pop(n)) for n in (*sequences, *states, *state_grads)}
     rows = _Rows(x, sequence_lengths, layout.time_major)
-    grads = {n: rows.zeroed(given[n]) for n in ("output_backprop", *state_grads)}
+    grads = {n: rows.or_else(given[n], tf.zeros([], x.dtype)) for n in state_grads}
+    grads["output_backprop"] = rows.zeroed(given["output_backprop"])
     padded = {n: layout.padded({**given, **grads}[n]) for n in sequences}
     found = tf.raw_ops.CudnnRNNBackpropV3(
         input=layout.padded(rows.zeroed(x)),
@@ -198,10 +203,12 @@ def _backward(
         **{**given, **grads, **padded},
         **others,
     )
+    has_c = settings.get("rnn_mode", "lstm") == "lstm"
+    c_grad = rows.or_else(found.input_c_backprop, given["output_c_backprop"])
     results = [
-        layout.unpadded(found.input_backprop),
+        rows.zeroed(layout.unpadded(found.input_backprop)),
         rows.or_else(found.input_h_backprop, given["output_h_backprop"]),
-        rows.or_else(found.input_c_backprop, given["output_c_backprop"]),
+        c_grad if has_c else tf.zeros_like(given["input_c"]),
     ]
     return [*map(layout.outer, results), found.params_backprop]
 
@@ -260,7 +267,8 @@ class _Layout:
 
 class _Rows:
     """The rows of a batch. cuDNN refuses a length of 0: such a row computes one step, of zeros, and
-    its results are replaced.
+    its results are replaced. In double TensorFlow's kernel fills the steps past a length with
+    arbitrary numbers, since it tells cuDNN the address of a float.
 
     Attributes:
       lengths: int32 [B], positive.
@@ -270,18 +278,23 @@ class _Rows:
         time, batch = tf.unstack(tf.shape(sequence)[:2])[:: 1 if time_major else -1]
         self._is_empty = None
         self.lengths = tf.fill([batch], time) if lengths is None else lengths
-        if lengths is None or (tf.executing_eagerly() and tf.reduce_all(lengths > 0)):
+        least = time if sequence.dtype == tf.float64 else 1
+        if lengths is None or (tf.executing_eagerly() and tf.reduce_all(lengths >= least)):
             return
         is_empty = (lengths == 0)[:, tf.newaxis]
         self._is_empty = is_empty[tf.newaxis] if time_major else is_empty[:, tf.newaxis]
+        is_step = tf.sequence_mask(lengths, time)
+        self._is_step = (tf.transpose(is_step) if time_major else is_step)[:, :, tf.newaxis]
         self.lengths = tf.maximum(lengths, 1)
 
-    def or_else(self, value: tf.Tensor, other: Any) -> tf.Tensor:
-        """A sequence or state, with the values of another one in rows of length 0."""
-        if self._is_empty is None or value.shape.rank != 3:
-            return value
-        return tf.where(self._is_empty, other, value)
+    def or_else(self, state: tf.Tensor, other: Any) -> tf.Tensor:
+        """A state, with the values of another one in rows of length 0; a scalar stays."""
+        if self._is_empty is None or state.shape.rank != 3:
+            return state
+        return tf.where(self._is_empty, other, state)
 
-    def zeroed(self, value: tf.Tensor) -> tf.Tensor:
-        """A sequence or state, zero in rows of length 0."""
-        return self.or_else(value, tf.zeros([], value.dtype))
+    def zeroed(self, sequence: tf.Tensor) -> tf.Tensor:
+        """A sequence, zero past the lengths."""
+        if self._is_empty is None:
+            return sequence
+        return tf.where(self._is_step, sequence, tf.zeros([], sequence.dtype))
