@@ -1,5 +1,5 @@
 """The ops on a GPU against the same ops on the CPU, whose own suites compare them with the oracle;
-against stock's CudnnRNNV3; and what stock gets wrong on a GPU. Not run on a GPU yet."""
+against stock's CudnnRNNV3; and what stock gets wrong on a GPU."""
 
 import subprocess
 import sys
