@@ -17,6 +17,7 @@ from cudnn_rnn.cases import Case as Call
 from cudnn_rnn.cases import arguments as call_arguments
 from cudnn_rnn.cases import call as call_op
 from cudnn_rnn.grid import CASES, TYPICAL, Case, random_arguments, reference, tape_grads
+from cudnn_rnn.grid import call as call_case
 from oracle.cudnn_rnn import Results
 from tf_lstm_ops import raw_ops
 
@@ -54,6 +55,23 @@ def test_cudnn_rnn_is_the_cpus(case, dtype):
         case = case._replace(model=replace(case.model, layers=1))  # its kinks are no roundings
     want = both_passes(case, dtype, "CPU:0")
     assert_close(both_passes(case, dtype, "GPU:0"), want, dtype)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("case", TYPICAL, ids=str)
+def test_a_second_backward_pass(case, traced):
+    """cuDNN writes to what its forward pass has saved."""
+    given = tensors(random_arguments(np.random.default_rng(0), case, "float32"), "float32")
+
+    def gradients() -> list[tf.Tensor]:
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(given.input)
+            loss = tf.reduce_sum(call_case(case, given).output ** 2)
+        return [tape.gradient(loss, given.input) for _ in range(2)]
+
+    with tf.device("GPU:0"):
+        first, second = tf.function(gradients)() if traced else gradients()
+    assert_close([second], [first], "float32")
 
 
 def test_every_dialect_by_the_self_test():

@@ -2,21 +2,25 @@
 
 TensorFlow's kernel is cuDNN, and needs no self-test. The results are those of this package's ops,
 whose contract is wider: CudnnRNN and CudnnRNNV2 with cuDNN 9, rows of length 0, states of several
-pseudo-layers in batch-major order, zeros past the lengths in double, and zeros for what only an LSTM
-has. tests/gpu compares them on an NVIDIA GPU; tests/test_stock_cudnn.py runs TensorFlow's op on this
-package's CPU kernel.
+pseudo-layers in batch-major order, zeros past the lengths in double, zeros for what only an LSTM
+has, and several backward passes of one call. tests/gpu compares them on an NVIDIA GPU;
+tests/test_stock_cudnn.py runs TensorFlow's op on this package's CPU kernel.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from tf_lstm_ops import _placement, _tf_private, converters
 from tf_lstm_ops.composite.cudnn_ops import checked_model
 
+_GRADIENT = "TfLstmOps>CudnnRNNV3OnGpu"  # of TensorFlow's op in a graph
+_INPUTS = ("input", "input_h", "input_c", "params", "sequence_lengths")
 _VERSIONS = ("", "V2", "V3")
 FORWARD = tuple(f"CudnnRNN{version}" for version in _VERSIONS)
 BACKWARD = tuple(f"CudnnRNNBackprop{version}" for version in _VERSIONS)
@@ -150,16 +154,14 @@ def forward(
     if not has_c:
         c = tf.where(False, c, tf.zeros_like(c))  # its gradient is zero, not what is in memory
     rows = _Rows(x, sequence_lengths, layout.time_major)
-    found = tf.raw_ops.CudnnRNNV3(
-        input=layout.padded(rows.zeroed(x)),
-        input_h=h,
-        input_c=c,
-        params=params,
-        sequence_lengths=rows.lengths,
-        is_training=True,
-        dropout=dropout if is_training else 0.0,
-        time_major=layout.time_major,
-        **model,
+    found = _Outputs(
+        *_call(
+            (layout.padded(rows.zeroed(x)), h, c, params, rows.lengths),
+            is_training=True,
+            dropout=dropout if is_training else 0.0,
+            time_major=layout.time_major,
+            **model,
+        )
     )
     results = [
         rows.zeroed(layout.unpadded(found.output)),
@@ -167,6 +169,65 @@ def forward(
         rows.or_else(found.output_c, c) if has_c else tf.zeros([], x.dtype),
     ]
     return [*map(layout.outer, results), found.reserve_space, found.host_reserved]
+
+
+class _Outputs(NamedTuple):
+    output: tf.Tensor
+    output_h: tf.Tensor
+    output_c: tf.Tensor
+    reserve_space: tf.Tensor
+    host_reserved: tf.Tensor
+
+
+def _call(inputs: tuple[tf.Tensor, ...], **attributes: Any) -> Sequence[tf.Tensor]:
+    """TensorFlow's op, with a gradient that may be taken more than once."""
+    named = dict(zip(_INPUTS, inputs, strict=True))
+    if not tf.executing_eagerly():
+        graph = tf.compat.v1.get_default_graph()
+        with graph.gradient_override_map({"CudnnRNNV3": _GRADIENT}):
+            return list(tf.raw_ops.CudnnRNNV3(**named, **attributes))
+
+    @tf.custom_gradient
+    def call(*differentiable: tf.Tensor) -> Any:
+        given = {**named, **dict(zip(_INPUTS, differentiable, strict=False))}
+        found = tf.raw_ops.CudnnRNNV3(**given, **attributes)
+        return tuple(found), lambda *grads: _gradient(given, attributes, list(found), grads)
+
+    return list(call(*inputs[:-1]))
+
+
+def _gradient(
+    inputs: dict[str, tf.Tensor],
+    attributes: dict[str, Any],
+    outputs: Sequence[tf.Tensor],
+    grads: Sequence[tf.Tensor],
+) -> list[tf.Tensor]:
+    """The gradients of input, input_h, input_c and params. cuDNN's backward pass writes to the
+    reserve, and TensorFlow's own gradient gives it the only one."""
+    found = _Outputs(*outputs)
+    others = {name: value for name, value in attributes.items() if name != "is_training"}
+    upstream = {f"{name}_backprop": g for name, g in zip(_Outputs._fields[:3], grads, strict=False)}
+    reserve = _copy(found.reserve_space)
+    saved = {**found._asdict(), "reserve_space": reserve}
+    return list(tf.raw_ops.CudnnRNNBackpropV3(**inputs, **saved, **upstream, **others))
+
+
+def _copy(reserve: tf.Tensor) -> tf.Tensor:
+    """Other memory: TensorFlow computes no identity and no slice of the whole."""
+    return tf.pad(reserve, [[0, 1]])[:-1]
+
+
+def _graph_gradient(op: tf.Operation, *grads: tf.Tensor) -> list[Any]:
+    """`_gradient` for a graph, and None for the lengths."""
+    names = ("rnn_mode", "input_mode", "direction", "dropout", "seed", "seed2", "num_proj")
+    attributes = {name: op.get_attr(name) for name in (*names, "time_major")}
+    strings = {k: v.decode() if isinstance(v, bytes) else v for k, v in attributes.items()}
+    inputs = dict(zip(_INPUTS, op.inputs, strict=True))
+    return [*_gradient(inputs, strings, op.outputs, grads), None]
+
+
+with contextlib.suppress(KeyError):  # the package was imported again
+    tf.RegisterGradient(_GRADIENT)(_graph_gradient)
 
 
 def _backward(
@@ -196,7 +257,7 @@ def _backward(
     found = tf.raw_ops.CudnnRNNBackpropV3(
         input=layout.padded(rows.zeroed(x)),
         params=params,
-        reserve_space=reserve_space,
+        reserve_space=_copy(reserve_space),
         host_reserved=tf.zeros([], tf.int8) if host_reserved is None else host_reserved,
         sequence_lengths=rows.lengths,
         time_major=layout.time_major,
