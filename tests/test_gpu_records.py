@@ -83,7 +83,7 @@ def test_a_package_without_the_library(monkeypatch):
 
 
 LSTM, GRU = tf_lstm_ops.keras.LSTM, tf_lstm_ops.keras.GRU
-StackedGRU = tf_lstm_ops.keras.StackedGRU
+StackedGRU, StackedLSTM = tf_lstm_ops.keras.StackedGRU, tf_lstm_ops.keras.StackedLSTM
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,13 @@ StackedGRU = tf_lstm_ops.keras.StackedGRU
         (LSTM(2), "cuDNN", "cuDNN"),
         (GRU(2), "cuDNN", "cuDNN"),
         (StackedGRU(2, 2), "cuDNN", "cuDNN"),
+        (StackedLSTM(2, 2, projection_size=1), "plain ops", "GPU kernels"),
         (LSTM(2, cell_clip=1.0), "plain ops", "GPU kernels"),
         (LSTM(2, activation="relu"), "plain ops", "plain ops"),  # there is no kernel
         (GRU(2, reset_after=False), "plain ops", "plain ops"),
         (LSTM(2, activation=lambda x: x), "Keras' own loop", "Keras' own loop"),
     ],
-    ids=["one", "gru", "stack", "clip", "relu", "reset_before", "lambda"],
+    ids=["one", "gru", "stack", "projection", "clip", "relu", "reset_before", "lambda"],
 )
 def test_what_computes_a_layer(layer, off, on, decide, tmp_path, monkeypatch):
     """Keras may compile a call with XLA where that replaces neither cuDNN nor our kernels."""

@@ -48,22 +48,47 @@ def turn_off(monkeypatch):
         monkeypatch.setattr(_gpu, "_status", status)
         monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [kind])
         # Whatever TensorFlow was built with.
-        monkeypatch.setattr(stock_cudnn, "_types", lambda: {tf.float32, tf.bfloat16})
+        monkeypatch.setattr(stock_cudnn, "_types", lambda: {tf.float32, tf.float64, tf.bfloat16})
+        reserves: list[Any] = []
         for op in ("CudnnRNNV3", "CudnnRNNBackpropV3"):
-            monkeypatch.setattr(tf.raw_ops, op, only_padded(getattr(tf.raw_ops, op)))
+            monkeypatch.setattr(tf.raw_ops, op, as_on_a_gpu(getattr(tf.raw_ops, op), reserves))
 
     return turn_off
 
 
-def only_padded(op: Any) -> Any:
-    """TensorFlow's op, which here refuses calls for which its GPU kernel does not pad: it keeps
-    cuDNN's descriptor for all calls of the same shapes, whether they are padded or not."""
+def as_on_a_gpu(op: Any, reserves: list[Any]) -> Any:
+    """TensorFlow's op, or its gradient op, with what was seen of its kernels on a GPU.
+
+    A call for which the kernel does not pad is refused here: the kernel keeps cuDNN's descriptor
+    for all calls of the same shapes, whether they are padded or not. A projection is an error. What
+    only an LSTM has, and in double the steps past a length, are arbitrary numbers, here NaN. The
+    gradient op writes to reserve_space, so no other call may have it.
+    """
 
     def call(*, input: tf.Tensor, sequence_lengths: tf.Tensor, time_major: bool, **other: Any):
-        is_padded = not time_major or tf.reduce_any(sequence_lengths != tf.shape(input)[0])
+        assert not other.get("num_proj")
+        steps = tf.shape(input)[0 if time_major else 1]
+        is_padded = not time_major or tf.reduce_any(sequence_lengths != steps)
+        is_step = tf.sequence_mask(sequence_lengths, steps)
+        is_step = (tf.transpose(is_step) if time_major else is_step)[:, :, tf.newaxis]
+
+        def spoiled(name: str, value: tf.Tensor) -> tf.Tensor:
+            if name in ("output_c", "input_c_backprop") and other["rnn_mode"] != "lstm":
+                return value * np.nan
+            is_sequence = name in ("output", "input_backprop")
+            if is_sequence and input.dtype == tf.float64:
+                return tf.where(is_step, value, np.nan)
+            return value
+
         with tf.control_dependencies([tf.debugging.Assert(is_padded, ["not padded"])]):
-            input = tf.identity(input)
-        return op(input=input, sequence_lengths=sequence_lengths, time_major=time_major, **other)
+            x = tf.identity(input)
+        lengths = {"sequence_lengths": sequence_lengths, "time_major": time_major}
+        if "reserve_space" in other:  # to which the gradient op writes
+            assert not any(other["reserve_space"] is r for r in reserves)
+            reserves.append(other["reserve_space"])
+        found = op(input=x, **lengths, **other)
+        reserves.append(getattr(found, "reserve_space", None))
+        return type(found)(*(spoiled(n, v) for n, v in found._asdict().items()))
 
     return call
 
@@ -142,22 +167,24 @@ def test_what_cudnn_lacks_takes_plain_ops(options, rng, turn_off):
     assert_close(results(layer, x, None), want)
 
 
-def arguments(rng: np.random.Generator, mode: str, **options: Any) -> dict[str, Any]:
+def arguments(
+    rng: np.random.Generator, mode: str, dtype: str = "float32", **options: Any
+) -> dict[str, Any]:
     """Of CudnnRNNV3: two layers, both directions."""
     size = raw_ops.CudnnRNNParamsSize(
-        num_layers=2, num_units=H, input_size=I, T=tf.float32, S=tf.int32, rnn_mode=mode,
-        direction="bidirectional",
+        num_layers=2, num_units=H, input_size=I, T=dtype, S=tf.int32, rnn_mode=mode,
+        direction="bidirectional", num_proj=options.get("num_proj", 0),
     )  # fmt: skip
 
     def draw(*shape: int) -> tf.Tensor:
-        return tf.constant(rng.normal(size=shape), tf.float32)
+        return tf.constant(rng.normal(size=shape), dtype)
 
     time_major = options.get("time_major", True)
-    state = (4, B, H) if time_major else (B, 4, H)
+    state = (4, B) if time_major else (B, 4)
     return {
         "input": draw(T, B, I) if time_major else draw(B, T, I),
-        "input_h": draw(*state),
-        "input_c": draw(*state) if mode == "lstm" else tf.zeros([]),
+        "input_h": draw(*state, options.get("num_proj") or H),
+        "input_c": draw(*state, H) if mode == "lstm" else tf.zeros([], dtype),
         "params": draw(int(size[0])),
         "rnn_mode": mode,
         "direction": "bidirectional",
@@ -181,16 +208,64 @@ def both_passes(version: str, given: dict[str, Any]) -> list[Any]:
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("mode", ["lstm", "gru", "rnn_tanh"])
 @pytest.mark.parametrize("time_major", [True, False])
-def test_raw_op(time_major, mode, traced, rng, turn_off):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_raw_op(dtype, time_major, mode, traced, rng, turn_off):
     """With a row of length 0, and states of four pseudo-layers."""
     lengths = tf.constant([T, 0, 2], tf.int32)
-    given = arguments(rng, mode, sequence_lengths=lengths, time_major=time_major)
+    given = arguments(rng, mode, dtype, sequence_lengths=lengths, time_major=time_major)
     want = both_passes("V3", given)
     turn_off()
     call = tf.function(lambda: both_passes("V3", given)) if traced else None
     if call:
         assert is_cudnn(ops_in(call.get_concrete_function()))
     assert_close(call() if call else both_passes("V3", given), want)
+
+
+@pytest.mark.parametrize("mode", ["lstm", "gru"])
+@pytest.mark.parametrize("time_major", [True, False])
+def test_gradients_in_double(time_major, mode, rng, turn_off):
+    """On a tape, which runs TensorFlow's own gradient."""
+    lengths = tf.constant([T, 1, 2], tf.int32)
+    given = arguments(rng, mode, "float64", sequence_lengths=lengths, time_major=time_major)
+
+    def gradients() -> list[tf.Tensor]:
+        inputs = [given[n] for n in ("input", "input_h", "input_c", "params")]
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            loss = tf.add_n([tf.reduce_sum(v * v) for v in raw_ops.CudnnRNNV3(**given)[:3]])
+        return tape.gradient(loss, inputs)
+
+    want = gradients()
+    turn_off()
+    assert_close(gradients(), want)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_second_backward_pass(traced, rng, turn_off):
+    layer = LSTM(H)
+    x = tf.constant(rng.normal(size=(B, T, I)), tf.float32)
+
+    def gradients() -> list[tf.Tensor]:
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(layer(x) ** 2)
+        return [tape.gradient(loss, x), tape.gradient(loss, x)]
+
+    want = gradients()
+    turn_off()
+    assert_close(tf.function(gradients)() if traced else gradients(), want)
+
+
+@pytest.mark.parametrize("state", ["never run", "passed"])
+def test_a_projection_is_not_tensorflows(state, rng, turn_off):
+    lengths = tf.constant([T, 0, 2], tf.int32)
+    given = arguments(rng, "lstm", num_proj=2, sequence_lengths=lengths)
+    want = raw_ops.CudnnRNNV3(**given)[:3]
+    turn_off(state)
+    call = tf.function(lambda: raw_ops.CudnnRNNV3(**given)[:3])
+    assert "CudnnRNNV3" not in ops_in(call.get_concrete_function())
+    assert_close(call(), want)
+    assert_close(raw_ops.CudnnRNNV3(**given)[:3], want)
 
 
 @pytest.mark.parametrize("layer", ["StackedLSTM", "StackedGRU"])

@@ -2,7 +2,7 @@
 # Checks the CUDA backend on a machine with an NVIDIA GPU, a C++17 compiler and PyTorch with its CUDA
 # wheels (CUDA 12 or 13, cuDNN 9), without TensorFlow and without a network: builds the backend,
 # compares it with PyTorch, times both, then looks for wrong accesses to memory with compute-sanitizer
-# where that is installed. Takes at most ten minutes. Not run on hardware.
+# where that is installed. Takes at most ten minutes.
 #
 #   bash tests/gpu/run.sh OUT_DIR [PYTHON]
 set -uo pipefail

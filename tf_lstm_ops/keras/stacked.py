@@ -110,6 +110,10 @@ class StackedLSTM(StackedRNN):
         )
         self.unit_forget_bias = unit_forget_bias
 
+    @property
+    def _has_cudnn(self) -> bool:
+        return self.projection_size is None  # which TensorFlow's kernel refuses
+
     def get_config(self) -> dict[str, Any]:
         """The configuration from which Keras makes the layer again.
 

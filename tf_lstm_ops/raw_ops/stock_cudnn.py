@@ -1,21 +1,26 @@
 """TensorFlow's own CudnnRNNV3 for calls of the CudnnRNN family on an NVIDIA GPU.
 
 TensorFlow's kernel is cuDNN, and needs no self-test. The results are those of this package's ops,
-whose contract is wider: CudnnRNN and CudnnRNNV2 with cuDNN 9, rows of length 0, and states of
-several pseudo-layers in batch-major order.
-Not run on hardware: the tests run TensorFlow's op on this package's CPU kernel.
+whose contract is wider: CudnnRNN and CudnnRNNV2 with cuDNN 9, rows of length 0, states of several
+pseudo-layers in batch-major order, zeros past the lengths in double, zeros for what only an LSTM
+has, and several backward passes of one call. tests/gpu compares them on an NVIDIA GPU;
+tests/test_stock_cudnn.py runs TensorFlow's op on this package's CPU kernel.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from tf_lstm_ops import _placement, _tf_private, converters
 from tf_lstm_ops.composite.cudnn_ops import checked_model
 
+_GRADIENT = "TfLstmOps>CudnnRNNV3OnGpu"  # of TensorFlow's op in a graph
+_INPUTS = ("input", "input_h", "input_c", "params", "sequence_lengths")
 _VERSIONS = ("", "V2", "V3")
 FORWARD = tuple(f"CudnnRNN{version}" for version in _VERSIONS)
 BACKWARD = tuple(f"CudnnRNNBackprop{version}" for version in _VERSIONS)
@@ -65,10 +70,10 @@ def covers(op: str, arguments: dict[str, Any]) -> bool:
       arguments: inputs and attributes by name, with tensors of the right types.
 
     Returns:
-      False for other ops; for a call without steps, rows or columns, which cuDNN refuses; and for a
-      gradient op in bfloat16.
+      False for other ops; for a call with a projection, which TensorFlow's kernel refuses; without
+      steps, rows or columns, which cuDNN refuses; and for a gradient op in bfloat16.
     """
-    if op not in FORWARD and op not in BACKWARD:
+    if (op not in FORWARD and op not in BACKWARD) or arguments.get("num_proj"):
         return False
     sequence = arguments["input"]
     if op in BACKWARD and sequence.dtype.base_dtype == tf.bfloat16:
@@ -145,24 +150,84 @@ def forward(
     )
     layout = _Layout(time_major, input_h)
     x, h, c = map(layout.inner, (input, input_h, input_c))
+    has_c = model.get("rnn_mode", "lstm") == "lstm"
+    if not has_c:
+        c = tf.where(False, c, tf.zeros_like(c))  # its gradient is zero, not what is in memory
     rows = _Rows(x, sequence_lengths, layout.time_major)
-    found = tf.raw_ops.CudnnRNNV3(
-        input=layout.padded(rows.zeroed(x)),
-        input_h=h,
-        input_c=c,
-        params=params,
-        sequence_lengths=rows.lengths,
-        is_training=True,
-        dropout=dropout if is_training else 0.0,
-        time_major=layout.time_major,
-        **model,
+    found = _Outputs(
+        *_call(
+            (layout.padded(rows.zeroed(x)), h, c, params, rows.lengths),
+            is_training=True,
+            dropout=dropout if is_training else 0.0,
+            time_major=layout.time_major,
+            **model,
+        )
     )
     results = [
         rows.zeroed(layout.unpadded(found.output)),
         rows.or_else(found.output_h, h),
-        rows.or_else(found.output_c, c),
+        rows.or_else(found.output_c, c) if has_c else tf.zeros([], x.dtype),
     ]
     return [*map(layout.outer, results), found.reserve_space, found.host_reserved]
+
+
+class _Outputs(NamedTuple):
+    output: tf.Tensor
+    output_h: tf.Tensor
+    output_c: tf.Tensor
+    reserve_space: tf.Tensor
+    host_reserved: tf.Tensor
+
+
+def _call(inputs: tuple[tf.Tensor, ...], **attributes: Any) -> Sequence[tf.Tensor]:
+    """TensorFlow's op, with a gradient that may be taken more than once."""
+    named = dict(zip(_INPUTS, inputs, strict=True))
+    if not tf.executing_eagerly():
+        graph = tf.compat.v1.get_default_graph()
+        with graph.gradient_override_map({"CudnnRNNV3": _GRADIENT}):
+            return list(tf.raw_ops.CudnnRNNV3(**named, **attributes))
+
+    @tf.custom_gradient
+    def call(*differentiable: tf.Tensor) -> Any:
+        given = {**named, **dict(zip(_INPUTS, differentiable, strict=False))}
+        found = tf.raw_ops.CudnnRNNV3(**given, **attributes)
+        return tuple(found), lambda *grads: _gradient(given, attributes, list(found), grads)
+
+    return list(call(*inputs[:-1]))
+
+
+def _gradient(
+    inputs: dict[str, tf.Tensor],
+    attributes: dict[str, Any],
+    outputs: Sequence[tf.Tensor],
+    grads: Sequence[tf.Tensor],
+) -> list[tf.Tensor]:
+    """The gradients of input, input_h, input_c and params. cuDNN's backward pass writes to the
+    reserve, and TensorFlow's own gradient gives it the only one."""
+    found = _Outputs(*outputs)
+    others = {name: value for name, value in attributes.items() if name != "is_training"}
+    upstream = {f"{name}_backprop": g for name, g in zip(_Outputs._fields[:3], grads, strict=False)}
+    reserve = _copy(found.reserve_space)
+    saved = {**found._asdict(), "reserve_space": reserve}
+    return list(tf.raw_ops.CudnnRNNBackpropV3(**inputs, **saved, **upstream, **others))
+
+
+def _copy(reserve: tf.Tensor) -> tf.Tensor:
+    """Other memory: TensorFlow computes no identity and no slice of the whole."""
+    return tf.pad(reserve, [[0, 1]])[:-1]
+
+
+def _graph_gradient(op: tf.Operation, *grads: tf.Tensor) -> list[Any]:
+    """`_gradient` for a graph, and None for the lengths."""
+    names = ("rnn_mode", "input_mode", "direction", "dropout", "seed", "seed2", "num_proj")
+    attributes = {name: op.get_attr(name) for name in (*names, "time_major")}
+    strings = {k: v.decode() if isinstance(v, bytes) else v for k, v in attributes.items()}
+    inputs = dict(zip(_INPUTS, op.inputs, strict=True))
+    return [*_gradient(inputs, strings, op.outputs, grads), None]
+
+
+with contextlib.suppress(KeyError):  # the package was imported again
+    tf.RegisterGradient(_GRADIENT)(_graph_gradient)
 
 
 def _backward(
@@ -186,22 +251,25 @@ def _backward(
     x = layout.inner(input)
     given = {n: layout.inner(others.pop(n)) for n in (*sequences, *states, *state_grads)}
     rows = _Rows(x, sequence_lengths, layout.time_major)
-    grads = {n: rows.zeroed(given[n]) for n in ("output_backprop", *state_grads)}
+    grads = {n: rows.or_else(given[n], tf.zeros([], x.dtype)) for n in state_grads}
+    grads["output_backprop"] = rows.zeroed(given["output_backprop"])
     padded = {n: layout.padded({**given, **grads}[n]) for n in sequences}
     found = tf.raw_ops.CudnnRNNBackpropV3(
         input=layout.padded(rows.zeroed(x)),
         params=params,
-        reserve_space=reserve_space,
+        reserve_space=_copy(reserve_space),
         host_reserved=tf.zeros([], tf.int8) if host_reserved is None else host_reserved,
         sequence_lengths=rows.lengths,
         time_major=layout.time_major,
         **{**given, **grads, **padded},
         **others,
     )
+    has_c = settings.get("rnn_mode", "lstm") == "lstm"
+    c_grad = rows.or_else(found.input_c_backprop, given["output_c_backprop"])
     results = [
-        layout.unpadded(found.input_backprop),
+        rows.zeroed(layout.unpadded(found.input_backprop)),
         rows.or_else(found.input_h_backprop, given["output_h_backprop"]),
-        rows.or_else(found.input_c_backprop, given["output_c_backprop"]),
+        c_grad if has_c else tf.zeros_like(given["input_c"]),
     ]
     return [*map(layout.outer, results), found.params_backprop]
 
@@ -260,7 +328,8 @@ class _Layout:
 
 class _Rows:
     """The rows of a batch. cuDNN refuses a length of 0: such a row computes one step, of zeros, and
-    its results are replaced.
+    its results are replaced. In double TensorFlow's kernel fills the steps past a length with
+    arbitrary numbers, since it tells cuDNN the address of a float.
 
     Attributes:
       lengths: int32 [B], positive.
@@ -270,18 +339,23 @@ class _Rows:
         time, batch = tf.unstack(tf.shape(sequence)[:2])[:: 1 if time_major else -1]
         self._is_empty = None
         self.lengths = tf.fill([batch], time) if lengths is None else lengths
-        if lengths is None or (tf.executing_eagerly() and tf.reduce_all(lengths > 0)):
+        least = time if sequence.dtype == tf.float64 else 1
+        if lengths is None or (tf.executing_eagerly() and tf.reduce_all(lengths >= least)):
             return
         is_empty = (lengths == 0)[:, tf.newaxis]
         self._is_empty = is_empty[tf.newaxis] if time_major else is_empty[:, tf.newaxis]
+        is_step = tf.sequence_mask(lengths, time)
+        self._is_step = (tf.transpose(is_step) if time_major else is_step)[:, :, tf.newaxis]
         self.lengths = tf.maximum(lengths, 1)
 
-    def or_else(self, value: tf.Tensor, other: Any) -> tf.Tensor:
-        """A sequence or state, with the values of another one in rows of length 0."""
-        if self._is_empty is None or value.shape.rank != 3:
-            return value
-        return tf.where(self._is_empty, other, value)
+    def or_else(self, state: tf.Tensor, other: Any) -> tf.Tensor:
+        """A state, with the values of another one in rows of length 0; a scalar stays."""
+        if self._is_empty is None or state.shape.rank != 3:
+            return state
+        return tf.where(self._is_empty, other, state)
 
-    def zeroed(self, value: tf.Tensor) -> tf.Tensor:
-        """A sequence or state, zero in rows of length 0."""
-        return self.or_else(value, tf.zeros([], value.dtype))
+    def zeroed(self, sequence: tf.Tensor) -> tf.Tensor:
+        """A sequence, zero past the lengths."""
+        if self._is_empty is None:
+            return sequence
+        return tf.where(self._is_step, sequence, tf.zeros([], sequence.dtype))

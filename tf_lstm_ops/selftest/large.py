@@ -188,11 +188,12 @@ def _both_passes(
             with tf.GradientTape() as tape:
                 tape.watch(given)
                 output, *states = _results(size, given)
-                loss = tf.reduce_mean(tf.square(tf.cast(output, wide)))
+                # Scaled, so that gradients are of the size of 1: in half, those of a mean over all
+                # outputs would be below the least normal number.
+                scale = float(size.batch * size.time)
+                loss = scale * tf.reduce_mean(tf.square(tf.cast(output, wide)))
             gradients = tape.gradient(loss, given, unconnected_gradients="zero")
-            scale = float(size.batch * size.time)  # so that gradients are of the size of 1
-            scaled = [tf.cast(g, wide) * scale for g in gradients.values()]
-            return [output, *states, *scaled]
+            return [output, *states, *(tf.cast(g, wide) for g in gradients.values())]
 
     return lambda: both(given)
 
