@@ -3,8 +3,7 @@
 TensorFlow's kernel is cuDNN, and needs no self-test. The results are those of this package's ops,
 whose contract is wider: CudnnRNN and CudnnRNNV2 with cuDNN 9, rows of length 0, states of several
 pseudo-layers in batch-major order, zeros past the lengths in double, zeros for what only an LSTM
-has, and in eager code several backward passes of one call. tests/gpu compares them on a GPU of
-NVIDIA's; tests/test_stock_cudnn.py runs TensorFlow's op on this package's CPU kernel.
+has, and in eager code several backward passes of one call.
 """
 
 from __future__ import annotations
