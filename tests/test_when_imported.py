@@ -50,7 +50,6 @@ def test_two_functions_for_one_module(values: list[int]) -> None:
     module = importlib.import_module(NAME)
     assert (values, second) == ([3], [3])
     assert type(module.__loader__) is importlib.machinery.SourceFileLoader
-    assert type(module.__spec__.loader) is importlib.machinery.SourceFileLoader
 
 
 def test_an_import_by_a_finder_of_another_module(values: list[int], file: Path) -> None:
