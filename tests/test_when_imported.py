@@ -1,6 +1,7 @@
 """A function that is called at the end of the import of a module, whoever imports it."""
 
 import importlib
+import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
@@ -12,6 +13,7 @@ import pytest
 from tf_lstm_ops._when_imported import when_imported
 
 NAME = "module_of_test_when_imported"
+OTHER = f"{NAME}_2"
 
 
 @pytest.fixture
@@ -35,11 +37,42 @@ def values(file: Path) -> list[int]:
 
 
 def test_called_once_after_the_module_was_executed(values: list[int]) -> None:
-    hooks = len(sys.meta_path)
     module = importlib.import_module(NAME)
     assert values == [3]
-    assert len(sys.meta_path) == hooks - 1
     importlib.reload(module)
+    assert values == [3]
+
+
+def test_two_functions_for_one_module(values: list[int]) -> None:
+    """As of the package that is imported twice before TensorFlow, by importlib.reload."""
+    second: list[int] = []
+    when_imported(NAME, lambda: second.append(sys.modules[NAME].value))
+    module = importlib.import_module(NAME)
+    assert (values, second) == ([3], [3])
+    assert type(module.__loader__) is importlib.machinery.SourceFileLoader
+
+
+def test_an_import_by_a_finder_of_another_module(values: list[int], file: Path) -> None:
+    """No finder is skipped when the function is called while Python walks through the finders."""
+
+    class ImportingFinder(importlib.abc.MetaPathFinder):
+        def find_spec(self, name: str, path: object, target: object = None) -> None:
+            if name == OTHER:
+                importlib.import_module(NAME)
+
+    file.with_name(f"{OTHER}.py").write_text("")
+    sys.meta_path.insert(sys.meta_path.index(importlib.machinery.PathFinder), ImportingFinder())
+    try:
+        importlib.import_module(OTHER)
+    finally:
+        sys.modules.pop(OTHER, None)
+    assert values == [3]
+
+
+def test_a_finder_without_find_spec(values: list[int]) -> None:
+    """Python skips it."""
+    sys.meta_path.insert(1, object())  # type: ignore[arg-type]
+    importlib.import_module(NAME)
     assert values == [3]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -29,19 +30,23 @@ def when_imported(name: str, function: Callable[[], None]) -> None:
 class _Finder(MetaPathFinder):
     """Finds one module as the other finders do, and gives it a loader that calls the function.
 
-    It stays until the module is imported: programs also search for a module that they never import.
+    It is in use until the module is imported: programs also search for a module that they never
+    import. It is not removed: another import that walks through the list would skip a finder.
     """
 
     def __init__(self, name: str, function: Callable[[], None]) -> None:
         self._name, self._function = name, function
+        self._is_done = False
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != self._name:
+        if fullname != self._name or self._is_done:
             return None
-        for finder in [each for each in sys.meta_path if each is not self]:
-            spec = finder.find_spec(fullname, path, target)
+        # Those behind this one. Two finders that asked each other would never end.
+        for finder in [*itertools.dropwhile(lambda each: each is not self, sys.meta_path)][1:]:
+            find = getattr(finder, "find_spec", None)  # Python skips a finder without it too
+            spec = find(fullname, path, target) if find else None
             if spec is not None:
                 if spec.loader is not None:  # not of a folder without __init__.py
                     spec.loader = _Loader(spec.loader, self)
@@ -49,9 +54,9 @@ class _Finder(MetaPathFinder):
         return None
 
     def call(self) -> None:
-        if self not in sys.meta_path:
+        if self._is_done:
             return
-        sys.meta_path.remove(self)
+        self._is_done = True
         try:
             self._function()
         except Exception as error:

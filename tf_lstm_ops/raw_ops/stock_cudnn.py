@@ -131,7 +131,7 @@ def forward(
       ValueError, InvalidArgumentError: as of `call`.
     """
     if input.dtype == tf.bfloat16:
-        found = forward(
+        wide = forward(
             tf.cast(input, tf.float32),
             tf.cast(input_h, tf.float32),
             tf.cast(input_c, tf.float32),
@@ -142,8 +142,8 @@ def forward(
             time_major=time_major,
             **model,
         )
-        narrow = [tf.cast(v, tf.bfloat16) for v in found[:3]]
-        return [*narrow, tf.zeros([], tf.bfloat16), found[4]]
+        narrow = [tf.cast(v, tf.bfloat16) for v in wide[:3]]
+        return [*narrow, tf.zeros([], tf.bfloat16), wide[4]]
     params = _checked_params(
         params, input, input_h, input_c, sequence_lengths, {**model, "time_major": time_major}
     )
