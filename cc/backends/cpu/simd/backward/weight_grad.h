@@ -93,39 +93,44 @@ struct WeightGrad {
     }
   }
 
-  // Writes the product of a chunk to the gradient, or adds it. Items are gates,
-  // groups of columns, bands of rows.
+  // Writes the product of a chunk to the gradient, or adds it. Items are
+  // products, groups of columns, bands of rows. A product is that of a gate, or
+  // of all gates where each has at most one vector of columns: a product with
+  // one vector has fewer sums than hide the latency of multiply-adds.
   int64_t Items() const {
-    return to ? parts * CeilDiv(columns, kProductColumns<T>) *
-                    CeilDiv(rows, kProductRows)
-              : 0;
+    return to ? products() * Groups() * CeilDiv(rows, kProductRows) : 0;
   }
   void Run(const WeightGradFactors<T>& of, int64_t item, T* scratch) const {
     const int64_t m = item % CeilDiv(rows, kProductRows) * kProductRows;
-    const int64_t m_end = Min(m + kProductRows, rows);
     item /= CeilDiv(rows, kProductRows);
-    const int64_t n =
-        item % CeilDiv(columns, kProductColumns<T>) * kProductColumns<T>;
-    const auto part =
-        static_cast<int>(item / CeilDiv(columns, kProductColumns<T>));
-    const int64_t width = Min(kProductColumns<T>, columns - n);
-    T* at = to.Block(block[part]) + m * to.row_stride + n * to.column_stride;
+    const int64_t index = item / Groups();
+    const int64_t n = item % Groups() * kProductColumns<T>;
+    const ProductRange range = {
+        m, Min(m + kProductRows, rows),
+        Min(kProductColumns<T>, parts * columns / products() - n)};
+    const int64_t first = index * columns + n;
     WeightGradFactors<T> some = of;
-    some.panels += (keep ? part : 0) * SetSize();
-    some.rows += part * columns + n;
-    if (to.column_stride == 1) {
-      return Multiply(some, {m, m_end, width}, scratch, at, to.row_stride);
+    some.panels += (keep ? index : 0) * SetSize();
+    some.rows += first;
+    if (to.column_stride == 1 && range.columns <= columns) {
+      return Multiply(some, range, scratch, At(m, first), to.row_stride);
     }
     T* product = scratch + kDepth * kProductColumns<T>;
-    some.add = false;
-    Multiply(some, {m, m_end, width}, scratch, product, kProductColumns<T>);
-    for (int64_t column = 0; column < width; ++column) {
-      for (int64_t row = 0; row < m_end - m; ++row) {
-        T* element = at + row * to.row_stride + column * to.column_stride;
-        const T sum = product[row * kProductColumns<T> + column];
-        *element = of.add ? *element + sum : sum;
-      }
+    if (to.column_stride != 1) {
+      some.add = false;
+      Multiply(some, range, scratch, product, kProductColumns<T>);
+      return StoreColumns(product, range, first, of.add);
     }
+    const auto copy = [](T* sums, T* grad, int64_t width) {
+      for (int64_t u = 0; u < width; u += kL) {
+        StoreN(LoadN(grad + u, width - u), sums + u, width - u);
+      }
+    };
+    if (of.add) ForEachGate(product, range, first, copy);
+    Multiply(some, range, scratch, product, kProductColumns<T>);
+    ForEachGate(product, range, first, [&](T* sums, T* grad, int64_t width) {
+      copy(grad, sums, width);
+    });
   }
 
   // The same for partial sums of a part of the batch, [M, gates, N]. Gates that
@@ -172,6 +177,43 @@ struct WeightGrad {
  private:
   // Rows of D farther apart, in elements, are packed: each is on another page.
   static constexpr int64_t kMaxStride = 600;
+
+  int products() const { return !keep && columns <= kL ? 1 : parts; }
+  int64_t Groups() const {
+    return CeilDiv(parts * columns / products(), kProductColumns<T>);
+  }
+  // The gradient of row m, column n of all gates.
+  T* At(int64_t m, int64_t n) const {
+    return to.Block(block[n / columns]) + m * to.row_stride +
+           n % columns * to.column_stride;
+  }
+
+  // Calls use(sums, grad, width) for the columns of each gate in each row of a
+  // product, columns from `first` on, and for their place in the gradient.
+  template <class F>
+  void ForEachGate(T* product, const ProductRange& range, int64_t first,
+                   const F& use) const {
+    for (int64_t n = 0, width = 0; n < range.columns; n += width) {
+      width = Min(range.columns - n, columns - (first + n) % columns);
+      for (int64_t m = range.begin; m < range.end; ++m) {
+        use(product + (m - range.begin) * kProductColumns<T> + n,
+            At(m, first + n), width);
+      }
+    }
+  }
+  // Writes or adds a product to the gradient, of columns from `first` on.
+  // The rows of a gate are contiguous.
+  void StoreColumns(const T* product, const ProductRange& range, int64_t first,
+                    bool add) const {
+    for (int64_t n = 0; n < range.columns; ++n) {
+      T* at = At(range.begin, first + n);
+      for (int64_t m = 0; m < range.end - range.begin; ++m) {
+        T* element = at + m * to.row_stride;
+        const T sum = product[m * kProductColumns<T> + n];
+        *element = add ? *element + sum : sum;
+      }
+    }
+  }
 
   int64_t SumsStride() const { return parts * columns; }
   // With tiles, columns that are a power of two apart would share few sets of
