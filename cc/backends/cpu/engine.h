@@ -45,7 +45,7 @@ struct Engine {
   void (*widen_bfloat16)(const BFloat16* x, float* y, int64_t n);
   void (*narrow_half)(const float* x, Half* y, int64_t n);
   void (*narrow_bfloat16)(const float* x, BFloat16* y, int64_t n);
-  // For roofline.h. multiply_add runs `rounds` rounds of multiply-adds between
+  // For measured_rates.h. multiply_add runs `rounds` rounds of multiply-adds between
   // registers and sets `flops` to the number of floating-point operations. sum
   // adds n elements; memory bandwidth limits it. Both return their result so
   // that compilers keep the loops.

@@ -192,11 +192,9 @@ class BackwardArguments {
     engine_.valid = &valid;
     ReadInputs(&contiguous_, &engine_);
     if (AddsXGrad()) {
-      int64_t rows = 0;
-      for (int64_t e = 0; e < valid.size(); ++e) {
-        rows = Max(rows, valid.At(e).input + 1);
-      }
-      engine_.x_grad = contiguous_.Allocate(rows * layer.x_stride);
+      // Without padding there are fewer rows.
+      engine_.x_grad =
+          contiguous_.Allocate(layer.sequence.rows() * layer.x_stride);
     }
     engine_.wants_h0_grad = layer.h0_grad.data != nullptr;
     engine_.h0_grad = contiguous_.Write(layer.h0_grad, hidden);

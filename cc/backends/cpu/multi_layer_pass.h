@@ -154,6 +154,7 @@ class MultiLayerPass {
     const int64_t p = model_.PseudoLayer(layer, direction);
     args->config = LayerConfig(model_, layer);
     args->config.bfloat16 = bfloat16_;
+    args->sequence = DirectionSequence(rnn_, direction, rnn_.lengths.data());
     args->weights = LayerWeights(rnn_, layer, direction, t.params);
     args->x = x;
     args->x_stride = args->config.input_size;

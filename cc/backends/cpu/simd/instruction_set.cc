@@ -3,7 +3,6 @@
 
 #include "backends/cpu/engine.h"
 #include "backends/cpu/plan/side_by_side.h"
-#include "backends/cpu/processor/roofline_loops.h"
 #include "backends/cpu/simd/backward/layer_norm.h"
 #include "backends/cpu/simd/backward/phases.h"
 #include "backends/cpu/simd/backward/second_product.h"
@@ -15,6 +14,7 @@
 #include "backends/cpu/simd/forward/phases.h"
 #include "backends/cpu/simd/forward/step.h"
 #include "backends/cpu/simd/vector/hash.h"
+#include "backends/cpu/simd/vector/measured_loops.h"
 #include "backends/cpu/simd/vector/product.h"
 #include "backends/cpu/team/thread_team.h"
 #include "backends/cpu/training_engine.h"
