@@ -23,6 +23,11 @@ struct CellShape {
   constexpr bool all_see_both() const {
     return first_recurrent == 0 && recurrent == input;
   }
+  // Pre-activations that are stored before the equations. A cell that reduces
+  // rows stores the products with h apart from those with x.
+  constexpr int z_parts() const {
+    return reduces_rows ? pre_activations : input;
+  }
 };
 
 template <class Cell>

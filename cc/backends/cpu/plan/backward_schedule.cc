@@ -96,8 +96,7 @@ double BackwardSchedule::UnitsTime(const Problem& problem, int threads) const {
       problem.together *
       CeilDiv(CeilDiv(problem.hidden, problem.lanes), columns);
   const auto per_thread = static_cast<double>(CeilDiv(items, threads));
-  const auto bytes = static_cast<double>(problem.parts * problem.units *
-                                         columns * problem.vector_bytes);
+  const double bytes = TransposedProduct(problem, rows, columns).bytes();
   const double byte =
       ReadByte(rates, problem.caches, per_thread * bytes,
                static_cast<double>(items) * bytes, step_phases_ == 1);

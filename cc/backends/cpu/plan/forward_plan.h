@@ -26,10 +26,7 @@ struct ForwardPlan {
   // Whether this pass and that of another direction run side by side.
   bool side_by_side = false;
   ForwardSchedule schedule;  // of kSequence
-  // Of kOneStep: units of an item.
-  int64_t group = 0;
-
-  bool packs_weights() const { return way != ForwardWay::kOneStep; }
+  int64_t group = 0;         // of kOneStep: units of an item
 };
 
 // Plans the passes of `count` layer directions, 1 or kMaxTogether, on at most
