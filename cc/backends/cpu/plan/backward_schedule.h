@@ -1,11 +1,7 @@
-// BackwardSchedule: the order of the work of a backward pass.
-//
-// The steps are computed from the last to the first, in chunks. At the end of a
-// chunk its products are added to the gradients of the weights, while its dz is
-// in the cache. A small layer with a large batch is divided into slices of the
-// batch, which are independent until their sums are added at the end. Steps,
-// chunks and slices depend on the shape of the problem only, neither on the
-// number of threads nor on the caches, since they determine the order of sums.
+// BackwardSchedule: the order of the work of a backward pass; see README.md.
+// Steps, chunks and slices depend on the shape of the problem only, neither on
+// the number of threads nor on the caches, since they determine the order of
+// sums.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_PLAN_BACKWARD_SCHEDULE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_PLAN_BACKWARD_SCHEDULE_H_
 

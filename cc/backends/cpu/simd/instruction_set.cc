@@ -149,7 +149,7 @@ int64_t MostMemory(const PlannedForward<T>& pass,
       Forward<T>(pass, functions).MostScratch(problem, threads);
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
   if constexpr (std::is_same_v<T, float>) {
-    if (HasOneRow(problem)) return Max(size, RowPass(pass).Memory());
+    if (HasOneRow(problem)) return Max(size, RowMemory(pass));
   }
 #endif
   return size;

@@ -19,14 +19,10 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
 using cpu::Scratch;
 
-// Vectors of units whose sums are in registers together. A sum waits four
-// cycles for its last multiply-add, so one vector with four gates would use
-// half of the multipliers. With weights that exceed the L1 cache two vectors
-// are faster: in each other step the units are computed in reverse order, and
-// with four vectors the last group may be all units. benchmarks/NOTES.md, "One
-// row".
+// Vectors of units whose sums are in registers together; README.md, "One row",
+// has the reasons.
 constexpr int kRowVectors = kRegisters == 32 ? 4 : 2;
-constexpr int kFarRowVectors = 2;
+constexpr int kFarRowVectors = 2;  // with weights that exceed the L1 cache
 
 // The fewest features for which x W of kRowChunk steps together is faster than
 // a product in each step.
@@ -265,35 +261,30 @@ inline int64_t SetRowLayer(const LayerDirection<float>& layer, float* packed,
   return scratch.used();
 }
 
-// A pass by OneRow of a call.
+// A pass by OneRow of a call. Its arrays are in scratch memory; without memory
+// they are only counted.
 struct RowPass {
-  explicit RowPass(const PlannedForward<float>& pass)
-      : args(*pass.layer),
-        own(pass.packed == nullptr),
-        packed(args, pass.plan.format) {
+  RowPass(const PlannedForward<float>& pass, float* memory)
+      : args(*pass.layer), packed(args, pass.plan.format), scratch(memory) {
     Scratch<float> kept(pass.packed);
-    if (!own) packed.Place(&kept);
-  }
-  // Assigns the arrays in scratch memory; one without memory only counts them.
-  void Place(Scratch<float>* scratch) {
-    if (own) packed.Place(scratch);
-    SetRowLayer(args, packed, scratch, &layer);
-    row.h = scratch->Take(layer.config.cell_size);
-    row.c = scratch->Take(layer.config.cell_size);
-    row.scratch = scratch->Take(RowScratch(layer));
-  }
-  int64_t Memory() {
-    Scratch<float> size(nullptr);
-    Place(&size);
-    return size.used();
+    packed.Place(pass.packed ? &kept : &scratch);
+    SetRowLayer(args, packed, &scratch, &layer);
+    row.h = scratch.Take(layer.config.cell_size);
+    row.c = scratch.Take(layer.config.cell_size);
+    row.scratch = scratch.Take(RowScratch(layer));
   }
 
   const EngineForward<float>& args;
-  const bool own;  // packed weights
   PackedLayer<float> packed;
+  Scratch<float> scratch;
   RowLayer layer;
   RowSteps row;
 };
+
+// Floats of scratch memory.
+inline int64_t RowMemory(const PlannedForward<float>& pass) {
+  return RowPass(pass, nullptr).scratch.used();
+}
 
 // Where the steps are, and the initial states.
 inline void SetSteps(RowPass* pass) {
@@ -322,10 +313,8 @@ inline void RunOneRow(const PlannedForward<float>* planned, int count,
                       cpu::CallMemory* memory) {
   assert(count == 1);
   static_cast<void>(count);
-  RowPass pass(*planned);
-  Scratch<float> scratch(
-      static_cast<float*>(memory->Get(pass.Memory() * sizeof(float))));
-  pass.Place(&scratch);
+  void* scratch = memory->Get(RowMemory(*planned) * sizeof(float));
+  RowPass pass(*planned, static_cast<float*>(scratch));
   if (!planned->is_packed) {
     Pack(pass.args, pass.packed, {0, pass.layer.config.cell_size});
   }
