@@ -22,60 +22,44 @@
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 namespace {
 
-// The functions of a cell. Those of the passes are in tables of their own, so
-// that a library that has one pass only does not contain the other.
-template <class T, class Cell>
-constexpr ForwardFunctions<T> MakeForwardFunctions() {
-  using OfCell = ForwardStep<T, Cell>;
-  ForwardFunctions<T> functions = {};
-  functions.run_slice = &OfCell::RunSlice;
-  functions.run_step = &OfCell::RunStepOfUnits;
-  if constexpr (Cell::kReducesRows) {
-    functions.apply_cell_to_rows = &LayerNormForward<T, Cell>::ApplyCellToRows;
-  } else if constexpr (Cell::kResetsBefore) {
-    functions.finish_step = &SecondProductForward<T, Cell>::FinishStep;
-  }
-  return functions;
-}
-
-template <class T, class Cell>
-constexpr BackwardFunctions<T> MakeBackwardFunctions() {
-  using OfCell = BackwardStep<T, Cell>;
-  BackwardFunctions<T> functions = {};
-  functions.run_slice = &OfCell::RunSlice;
-  if constexpr (Cell::kReducesRows) {
-    functions.run_rows = &LayerNormBackward<T, Cell>::RunRows;
-    functions.write_sums = &LayerNormBackward<T, Cell>::WriteSums;
-  } else if constexpr (Cell::kResetsBefore) {
-    functions.begin_cells = &SecondProductBackward<T, Cell>::BeginCells;
-    functions.run_cells = &SecondProductBackward<T, Cell>::RunCells;
-  } else {
-    functions.run_cells = &OfCell::RunCells;
-  }
-  if constexpr (Cell::kHasOutputGate) {
-    functions.restore_h = &OfCell::RestoreH;
-  }
-  return functions;
-}
-
-template <class T, class Cell>
-constexpr ForwardFunctions<T> kForwardFunctions =
-    MakeForwardFunctions<T, Cell>();
-template <class T, class Cell>
-constexpr BackwardFunctions<T> kBackwardFunctions =
-    MakeBackwardFunctions<T, Cell>();
-
+// The functions of a cell.
 template <class T>
-const ForwardFunctions<T>& ForwardFunctionsOf(CellKind cell) {
-  return WithCell<VecMath<T>>(cell, [](auto of) -> const auto& {
-    return kForwardFunctions<T, typename decltype(of)::Cell>;
+ForwardFunctions<T> ForwardFunctionsOf(CellKind cell) {
+  return WithCell<VecMath<T>>(cell, [](auto of) {
+    using Cell = typename decltype(of)::Cell;
+    ForwardFunctions<T> functions = {};
+    functions.run_slice = &ForwardStep<T, Cell>::RunSlice;
+    functions.run_step = &ForwardStep<T, Cell>::RunStepOfUnits;
+    if constexpr (Cell::kReducesRows) {
+      functions.apply_cell_to_rows =
+          &LayerNormForward<T, Cell>::ApplyCellToRows;
+    } else if constexpr (Cell::kResetsBefore) {
+      functions.finish_step = &SecondProductForward<T, Cell>::FinishStep;
+    }
+    return functions;
   });
 }
 
 template <class T>
-const BackwardFunctions<T>& BackwardFunctionsOf(CellKind cell) {
-  return WithCell<VecMath<T>>(cell, [](auto of) -> const auto& {
-    return kBackwardFunctions<T, typename decltype(of)::Cell>;
+BackwardFunctions<T> BackwardFunctionsOf(CellKind cell) {
+  return WithCell<VecMath<T>>(cell, [](auto of) {
+    using Cell = typename decltype(of)::Cell;
+    using OfCell = BackwardStep<T, Cell>;
+    BackwardFunctions<T> functions = {};
+    functions.run_slice = &OfCell::RunSlice;
+    if constexpr (Cell::kReducesRows) {
+      functions.run_rows = &LayerNormBackward<T, Cell>::RunRows;
+      functions.write_sums = &LayerNormBackward<T, Cell>::WriteSums;
+    } else if constexpr (Cell::kResetsBefore) {
+      functions.begin_cells = &SecondProductBackward<T, Cell>::BeginCells;
+      functions.run_cells = &SecondProductBackward<T, Cell>::RunCells;
+    } else {
+      functions.run_cells = &OfCell::RunCells;
+    }
+    if constexpr (Cell::kHasOutputGate) {
+      functions.restore_h = &OfCell::RestoreH;
+    }
+    return functions;
   });
 }
 
@@ -144,7 +128,7 @@ void RunOneStep(const PlannedForward<T>* planned, int count,
 template <class T>
 int64_t MostMemory(const PlannedForward<T>& pass,
                    const cpu::ForwardProblem& problem, int threads) {
-  const auto& functions = ForwardFunctionsOf<T>(pass.layer->config.cell);
+  const auto functions = ForwardFunctionsOf<T>(pass.layer->config.cell);
   const int64_t size =
       Forward<T>(pass, functions).MostScratch(problem, threads);
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
@@ -160,7 +144,7 @@ void RunBackward(const EngineBackward<T>* const* layers, int count,
                  int threads) {
   cpu::CallMemory memory;
   const RnnConfig& config = layers[0]->config;
-  const auto& functions = BackwardFunctionsOf<T>(config.cell);
+  const auto functions = BackwardFunctionsOf<T>(config.cell);
   if (count == cpu::kMaxTogether) {
     Backward<T> first(*layers[0], functions, threads, count);
     Backward<T> second(*layers[1], functions, threads, count);

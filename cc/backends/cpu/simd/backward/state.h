@@ -221,7 +221,7 @@ struct Backward {
 
   // Members are initialised in this order, from those above them.
   const EngineBackward<T>& args;
-  const BackwardFunctions<T>& functions;
+  const BackwardFunctions<T> functions;
   const CellShape shape = CellShapeOf(args.config.cell);
   const int64_t input_size = args.config.input_size;
   const int64_t cell_size = args.config.cell_size;

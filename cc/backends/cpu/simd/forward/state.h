@@ -185,7 +185,7 @@ struct Forward {
 
   // Members are initialised in this order, from those above them.
   const EngineForward<T>& args;
-  const ForwardFunctions<T>& functions;
+  const ForwardFunctions<T> functions;
   const ForwardSchedule schedule;
   const CellShape shape = CellShapeOf(args.config.cell);
   const bool keeps_weights, is_packed;
