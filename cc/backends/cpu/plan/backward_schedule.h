@@ -48,6 +48,10 @@ class BackwardSchedule {
     int together = 1;          // layer directions that run side by side
     Caches caches = TheCaches();
     Rates rates = {};
+
+    int64_t vectors() const { return units / lanes; }
+    // Rows of the batch in a step, on average.
+    int64_t mean_rows() const { return CeilDiv(rows, Max(steps, 1)); }
   };
 
   // Chooses the number of threads, at most `threads`, for which the predicted
