@@ -137,7 +137,8 @@ void ComputeBackward(const LayerBackward<T>* layers,
   for (size_t k = 0; k < count; ++k) {
     passes[k] = &arguments[k].emplace(layers[k], valid[k]).engine();
   }
-  SelectedBackward (*layers)(passes, static_cast<int>(count), threads);
+  const BackwardFunction<T> run = SelectedBackward(*layers);
+  run(passes, static_cast<int>(count), threads);
   for (size_t k = 0; k < count; ++k) arguments[k]->Finish(threads);
 }
 
