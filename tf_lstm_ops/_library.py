@@ -6,7 +6,6 @@ import ctypes
 import functools
 import importlib.machinery
 import importlib.util
-import math
 import os
 import pathlib
 import sys
@@ -157,10 +156,6 @@ def _declare(native: ctypes.CDLL) -> ctypes.CDLL:
     native.tf_lstm_ops_set_cuda_build.restype = None
     native.tf_lstm_ops_cache_size.restype = ctypes.c_int64
     native.tf_lstm_ops_measured_rate.restype = ctypes.c_double
-    native.tf_lstm_ops_measure_flops.restype = ctypes.c_double
-    native.tf_lstm_ops_measure_flops.argtypes = [ctypes.c_int]
-    native.tf_lstm_ops_measure_read_bandwidth.restype = ctypes.c_double
-    native.tf_lstm_ops_measure_read_bandwidth.argtypes = [ctypes.c_int64, ctypes.c_int]
     return native
 
 
@@ -201,54 +196,6 @@ def cpu_info() -> dict[str, Any]:
             for index, name in enumerate(("multiply_add", "l2_byte", "shared_byte"))
         },
     }
-
-
-def measure_flops(threads: int) -> float:
-    """Measures the processor's peak rate of float operations. It takes 1/6 s.
-
-    Args:
-      threads: the number of threads, from 1 to 256.
-
-    Returns:
-      Operations per second of all threads together; a multiply-add is two.
-
-    Raises:
-      ValueError: ``threads`` is out of range.
-      RuntimeError: there is no memory for so many threads.
-    """
-    _check_range("threads", threads, 256)
-    return _measured(_native().tf_lstm_ops_measure_flops(threads), f"{threads} threads")
-
-
-def measure_read_bandwidth(size: int, threads: int) -> float:
-    """Measures the peak rate of reading memory. It takes 1/6 s.
-
-    Args:
-      size: bytes in total, from 1 to 2**62. Each thread repeatedly reads its own part.
-      threads: the number of threads, from 1 to 256.
-
-    Returns:
-      Bytes per second of all threads together.
-
-    Raises:
-      ValueError: ``size`` or ``threads`` is out of range.
-      RuntimeError: there is no memory for so many bytes or threads.
-    """
-    _check_range("threads", threads, 256)
-    _check_range("size", size, 1 << 62, "2**62")
-    rate = _native().tf_lstm_ops_measure_read_bandwidth(size, threads)
-    return _measured(rate, f"{size} bytes and {threads} threads")
-
-
-def _check_range(name: str, value: int, last: int, shown: str = "") -> None:
-    if not 1 <= value <= last:
-        raise ValueError(f"{name} must be from 1 to {shown or last}, but is {value}")
-
-
-def _measured(rate: float, needs: str) -> float:
-    if math.isnan(rate):
-        raise RuntimeError(f"no memory for {needs}")
-    return rate
 
 
 def override_stock() -> None:

@@ -52,6 +52,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NATIVE = runpy.run_path(str(ROOT / "build_defs" / "native.py"))
 CAPACITY = runpy.run_path(str(ROOT / "benchmarks" / "peers" / "capacity.py"))
 FOLDER = "benchmarks/engine"
+ROOFLINE = "benchmarks/roofline"
 
 # ONEDNN_MAX_CPU_ISA for a value of TF_LSTM_OPS_SIMD.
 ONEDNN_SETS = {"x86-64-v2": "SSE41", "x86-64-v3": "AVX2", "x86-64-v4": "AVX512_CORE"}
@@ -165,7 +166,7 @@ def link(program: str, *sources: str) -> list[str]:
         if unit.source.startswith(("cc/core/", "cc/backends/cpu/"))
         and not unit.source.endswith("/for_python.cc")
     ]
-    paths = [f"{FOLDER}/{source}" for source in sources]
+    paths = [f"-I{ROOFLINE}", f"{ROOFLINE}/roofline.cc", *(f"{FOLDER}/{name}" for name in sources)]
     return [*NATIVE["compiler"](), *NATIVE["FLAGS"]["COPTS"], *paths, *engine, "-o", program]
 
 

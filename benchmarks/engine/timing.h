@@ -8,8 +8,8 @@
 #include <functional>
 
 #include "backends/cpu/engine.h"
-#include "backends/cpu/processor/roofline.h"
 #include "case.h"
+#include "roofline.h"
 
 namespace engine_benchmark {
 
@@ -28,6 +28,10 @@ inline double Fastest(const std::function<void()>& call, double duration) {
   return best;
 }
 
+inline const tf_lstm_ops::Engine& Engine() {
+  return *tf_lstm_ops::SelectedInstructionSet().engine;
+}
+
 // The peak rate of float operations on `threads` threads, and the times of
 // sigmoid and tanh.
 struct Rates {
@@ -36,10 +40,9 @@ struct Rates {
   int threads;
 
   explicit Rates(int n)
-      : flops(tf_lstm_ops::cpu::MeasureFlops(n)),
-        sigmoid(
-            Seconds(tf_lstm_ops::SelectedInstructionSet().engine->sigmoid, n)),
-        tanh(Seconds(tf_lstm_ops::SelectedInstructionSet().engine->tanh, n)),
+      : flops(roofline::MeasureFlops(Engine().multiply_add, n)),
+        sigmoid(Seconds(Engine().sigmoid, n)),
+        tanh(Seconds(Engine().tanh, n)),
         threads(n) {}
 
  private:
@@ -64,8 +67,8 @@ class Columns {
   Columns(const Case& c, const Rates& rates)
       : case_(c),
         rates_(rates),
-        bandwidth_(tf_lstm_ops::cpu::MeasureReadBandwidth(
-            4 * c.gates() * c.units * c.units, rates.threads)) {}
+        bandwidth_(roofline::MeasureReadBandwidth(
+            Engine().sum, 4 * c.gates() * c.units * c.units, rates.threads)) {}
 
   void PrintTime(PassKind pass, double seconds) const {
     const auto work =

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import runpy
+import subprocess
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from peers.cases import GATES, Row, valid_steps
 
 _FLOAT = 4  # bytes
+_ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -43,21 +48,42 @@ class Roofline:
 def measure(rows: Iterable[Row], threads: int) -> Roofline:
     """Measures the processor. It takes 1/6 s for the operations and 1/6 s for each size of weights.
 
+    The program that measures is compiled before, for the instruction set that the engine uses.
+
     Args:
       rows: the rows whose time by the model is needed.
       threads: the number of threads.
 
     Returns:
       The roofline, with the bandwidth of the weights of each row.
+
+    Raises:
+      subprocess.CalledProcessError: the compiler or the program failed.
     """
     from tf_lstm_ops import _library
 
     sizes = sorted({_weight_bytes(row) for row in rows if _has_floor(row)})
-    return Roofline(
-        threads,
-        _library.measure_flops(threads),
-        {size: _library.measure_read_bandwidth(size, threads) for size in sizes},
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        program = str(Path(folder) / "roofline")
+        command = _compile_command(_library.cpu_info()["instruction_set"], program)
+        subprocess.run(command, cwd=_ROOT, check=True)
+        command = [program, str(threads), *map(str, sizes)]
+        found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    flops, *bandwidth = map(float, found.split())
+    return Roofline(threads, flops, dict(zip(sizes, bandwidth, strict=True)))
+
+
+def _compile_command(instruction_set: str, program: str) -> list[str]:
+    """Compiles `benchmarks/roofline` for one of the engine's instruction sets."""
+    native = runpy.run_path(str(_ROOT / "build_defs" / "native.py"))
+    flags, name = native["FLAGS"], instruction_set.replace("-", "_")
+    sets = flags["SIMD_X86_64"] | flags["SIMD_OTHER"] | flags["SIMD_ARM64_TOO"]
+    options = [*flags["COPTS"], *flags["SIMD_COPTS"], *sets[name], flags["SIMD_DEFINE"] + name]
+    sources = [
+        *("benchmarks/roofline/main.cc", "benchmarks/roofline/roofline.cc"),
+        *("cc/backends/cpu/memory/aligned_buffer.cc", "cc/backends/cpu/memory/huge_pages.cc"),
+    ]
+    return [*native["compiler"](), *options, *sources, "-o", program]
 
 
 def floor_seconds(row: Row, roofline: Roofline) -> float | None:

@@ -23,6 +23,11 @@ struct CellShape {
   constexpr bool all_see_both() const {
     return first_recurrent == 0 && recurrent == input;
   }
+  // Pre-activations that are stored before the equations. A cell that reduces
+  // rows stores the products with h apart from those with x.
+  constexpr int z_parts() const {
+    return reduces_rows ? pre_activations : input;
+  }
 };
 
 template <class Cell>
@@ -40,16 +45,32 @@ constexpr CellShape CellShapeOf() {
   return shape;
 }
 
-constexpr CellShape CellShapeOf(CellKind cell) {
+// A class as a value, to pass it to a function.
+template <class C>
+struct CellClass {
+  using Cell = C;
+};
+
+// Calls f(CellClass<Cell>()) for the class of a cell, and returns its result.
+// All results have one type.
+template <class Math, class F>
+TF_LSTM_OPS_INLINE constexpr decltype(auto) WithCell(CellKind cell,
+                                                     const F& f) {
 #define TF_LSTM_OPS_CASE(kind, Cell, ...) \
   case CellKind::kind:                    \
-    return CellShapeOf<Cell<NoMath>>();
+    return f(CellClass<Cell<Math>>());
   switch (cell) {
     TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE)
     TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_CASE)
   }
 #undef TF_LSTM_OPS_CASE
-  return {};
+  __builtin_unreachable();
+}
+
+constexpr CellShape CellShapeOf(CellKind cell) {
+  return WithCell<NoMath>(cell, [](auto of) TF_LSTM_OPS_LAMBDA {
+    return CellShapeOf<typename decltype(of)::Cell>();
+  });
 }
 
 }  // namespace tf_lstm_ops

@@ -46,7 +46,7 @@ def test_onednn_gets_our_instruction_set_and_threads(engine: dict, tmp_path: Pat
 @pytest.mark.full  # compiles a program
 def test_predictions(engine: dict, monkeypatch, capfd) -> None:
     """The tables are whole. Their times are those of a machine that may be busy."""
-    if not list(engine["NATIVE"]["OBJECTS"].glob("cc_backends_cpu_measured_rates.o")):
+    if not list(engine["NATIVE"]["OBJECTS"].glob("cc_backends_cpu_processor_measured_rates.o")):
         pytest.skip("the checkout has no objects of the engine")
     names = engine["main"].__globals__
     monkeypatch.setitem(names["NATIVE"], "build_checkout", lambda: None)

@@ -70,6 +70,7 @@ def test_best_of_two_measurements() -> None:
     assert FAST_MEMORY.best(other) == roofline.Roofline(2, 1000.0, {256: 2e9})
 
 
+@pytest.mark.full  # compiles a program
 def test_measured_roofline_is_of_this_machine() -> None:
     found = roofline.measure([ROW, dataclasses.replace(ROW, dtype="bfloat16", units=8)], 1)
     assert set(found.bandwidth) == {256}

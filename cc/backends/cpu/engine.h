@@ -45,10 +45,10 @@ struct Engine {
   void (*widen_bfloat16)(const BFloat16* x, float* y, int64_t n);
   void (*narrow_half)(const float* x, Half* y, int64_t n);
   void (*narrow_bfloat16)(const float* x, BFloat16* y, int64_t n);
-  // For roofline.h. multiply_add runs `rounds` rounds of multiply-adds between
-  // registers and sets `flops` to the number of floating-point operations. sum
-  // adds n elements; memory bandwidth limits it. Both return their result so
-  // that compilers keep the loops.
+  // For measured_rates.h. multiply_add runs `rounds` rounds of multiply-adds
+  // between registers and sets `flops` to the number of floating-point
+  // operations. sum adds n elements; memory bandwidth limits it. Both return
+  // their result so that compilers keep the loops.
   float (*multiply_add)(int64_t rounds, int64_t* flops);
   float (*sum)(const float* x, int64_t n);
 };

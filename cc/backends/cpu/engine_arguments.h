@@ -15,7 +15,7 @@
 #include "backends/cpu/sizes.h"
 #include "backends/cpu/team/thread_team.h"
 #include "backends/cpu/training_engine.h"
-#include "core/layer_norm_cell.h"
+#include "core/cell_shape.h"
 
 namespace tf_lstm_ops::cpu {
 
@@ -93,25 +93,20 @@ class Contiguous {
   std::vector<std::unique_ptr<AlignedBuffer>> buffers_;
 };
 
-// The blocks of all pre-activations of a layer-normalised cell.
-template <class Cell>
-GateOrder OrderOfParts(const GateOrder& order) {
-  GateOrder parts = order;
-  for (int k = 0; k < Cell::kRecurrentPreActivations; ++k) {
-    parts.block[Cell::kFirstRecurrent + k] =
-        order.block[Cell::Plain::kFirstRecurrent + k];
-  }
-  return parts;
-}
-
+// The blocks of all pre-activations. A layer-normalised cell has the products
+// with h apart from those with x, in the same blocks.
 inline GateOrder EngineOrder(const RnnConfig& config) {
-  if (config.cell == CellKind::kLayerNormLstm) {
-    return OrderOfParts<LayerNormLstmCell<NoMath>>(config.gate_order);
-  }
-  if (config.cell == CellKind::kLayerNormGru) {
-    return OrderOfParts<LayerNormGruCell<NoMath>>(config.gate_order);
-  }
-  return config.gate_order;
+  return WithCell<NoMath>(config.cell, [&](auto of) {
+    using Cell = typename decltype(of)::Cell;
+    GateOrder order = config.gate_order;
+    if constexpr (Cell::kReducesRows) {
+      for (int k = 0; k < Cell::kRecurrentPreActivations; ++k) {
+        order.block[Cell::kFirstRecurrent + k] =
+            config.gate_order.block[Cell::Plain::kFirstRecurrent + k];
+      }
+    }
+    return order;
+  });
 }
 
 // Makes the inputs that both passes share contiguous, and sets the order of the
@@ -192,11 +187,9 @@ class BackwardArguments {
     engine_.valid = &valid;
     ReadInputs(&contiguous_, &engine_);
     if (AddsXGrad()) {
-      int64_t rows = 0;
-      for (int64_t e = 0; e < valid.size(); ++e) {
-        rows = Max(rows, valid.At(e).input + 1);
-      }
-      engine_.x_grad = contiguous_.Allocate(rows * layer.x_stride);
+      // Without padding there are fewer rows.
+      engine_.x_grad =
+          contiguous_.Allocate(layer.sequence.rows() * layer.x_stride);
     }
     engine_.wants_h0_grad = layer.h0_grad.data != nullptr;
     engine_.h0_grad = contiguous_.Write(layer.h0_grad, hidden);

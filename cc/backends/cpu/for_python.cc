@@ -7,8 +7,6 @@
 #include "backends/cpu/layer.h"
 #include "backends/cpu/processor/caches.h"
 #include "backends/cpu/processor/measured_rates.h"
-#include "backends/cpu/processor/roofline.h"
-#include "backends/cpu/team/thread_team.h"
 
 namespace {
 
@@ -23,10 +21,6 @@ Result Try(Result otherwise, const F& f) {
 }
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
-bool IsThreadCount(int threads) {
-  return threads > 0 && threads <= tf_lstm_ops::kMaxThreads;
-}
 
 }  // namespace
 
@@ -70,16 +64,4 @@ void tf_lstm_ops_sigmoid(const float* x, float* y, int64_t n) {
 
 void tf_lstm_ops_tanh(const float* x, float* y, int64_t n) {
   tf_lstm_ops::SelectedInstructionSet().engine->tanh(x, y, n);
-}
-
-double tf_lstm_ops_measure_flops(int threads) {
-  if (!IsThreadCount(threads)) return kNone;
-  return Try(kNone, [=] { return tf_lstm_ops::cpu::MeasureFlops(threads); });
-}
-
-double tf_lstm_ops_measure_read_bandwidth(int64_t bytes, int threads) {
-  if (!IsThreadCount(threads) || bytes <= 0) return kNone;
-  return Try(kNone, [=] {
-    return tf_lstm_ops::cpu::MeasureReadBandwidth(bytes, threads);
-  });
 }

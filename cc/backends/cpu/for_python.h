@@ -39,11 +39,4 @@ TF_LSTM_OPS_EXPORT void tf_lstm_ops_sigmoid(const float* x, float* y,
                                             int64_t n);
 TF_LSTM_OPS_EXPORT void tf_lstm_ops_tanh(const float* x, float* y, int64_t n);
 
-// The roofline of the processor, in operations and in bytes per second; see
-// roofline.h. `threads` is from 1 to kMaxThreads, `bytes` is positive. The
-// result is NaN for other values, and if memory or threads are lacking.
-TF_LSTM_OPS_EXPORT double tf_lstm_ops_measure_flops(int threads);
-TF_LSTM_OPS_EXPORT double tf_lstm_ops_measure_read_bandwidth(int64_t bytes,
-                                                             int threads);
-
 #endif  // TF_LSTM_OPS_BACKENDS_CPU_FOR_PYTHON_H_

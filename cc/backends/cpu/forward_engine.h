@@ -6,6 +6,7 @@
 
 #include "backends/cpu/memory/call_memory.h"
 #include "backends/cpu/plan/forward_plan.h"
+#include "backends/cpu/plan/side_by_side.h"
 #include "backends/cpu/processor/measured_rates.h"
 #include "core/layer_direction.h"
 #include "core/packed_sequence.h"
@@ -86,6 +87,17 @@ void RunForward(const ForwardEngine<T>& engine, const PlannedForward<T>* passes,
     engine.run[static_cast<int>(passes[k].plan.way)](passes + k, together,
                                                      memory);
   }
+}
+
+// Plans passes on at most `threads` threads, and runs them.
+template <class T>
+void PlanAndRun(const ForwardEngine<T>& engine,
+                const cpu::ForwardProblem* problems, PlannedForward<T>* passes,
+                int count, int threads, cpu::CallMemory* memory) {
+  cpu::ForwardPlan plans[cpu::kMaxTogether];
+  cpu::PlanForward(problems, count, threads, plans);
+  for (int k = 0; k < count; ++k) passes[k].plan = plans[k];
+  RunForward(engine, passes, count, memory);
 }
 
 // A layer direction for passes of one row. Arrays that have an element for each

@@ -57,25 +57,30 @@ LayerForward<float> FrozenLayer::LayerOf() const {
   return layer;
 }
 
+PlannedForward<float> FrozenLayer::PassOf(
+    const EngineForward<float>& layer) const {
+  PlannedForward<float> pass;
+  pass.layer = &layer;
+  pass.packed = Floats(*packed_);
+  pass.is_packed = true;
+  return pass;
+}
+
 void FrozenLayer::Run(const FrozenLayer* const* layers,
                       LayerForward<float>* passes, const PackedSequence* valid,
                       int count, int threads, CallMemory* memory) {
   std::optional<ForwardArguments<float>> arguments[kMaxTogether];
   PlannedForward<float> planned[kMaxTogether];
   ForwardProblem problems[kMaxTogether];
-  ForwardPlans plans;
   for (int k = 0; k < count; ++k) {
     passes[k].config = layers[k]->config_;
     passes[k].weights = layers[k]->weights_;
-    planned[k].layer = &arguments[k].emplace(passes[k], valid[k]).engine();
-    planned[k].packed = Floats(*layers[k]->packed_);
-    planned[k].is_packed = true;
+    planned[k] =
+        layers[k]->PassOf(arguments[k].emplace(passes[k], valid[k]).engine());
     problems[k] = FrozenProblem(*planned[k].layer);
   }
-  PlanForward(problems, count, threads, plans.data());
-  for (int k = 0; k < count; ++k) planned[k].plan = plans[k];
   Reserve(planned[0], problems[0], count, threads, memory);
-  RunForward(TheEngine(), planned, count, memory);
+  PlanAndRun(TheEngine(), problems, planned, count, threads, memory);
   for (const auto& one : arguments) {
     if (one) one->Finish();
   }
@@ -91,9 +96,7 @@ ForwardPlan FrozenLayer::PlanSteps(int64_t batch, int64_t steps, int threads,
   static_cast<LayerForward<float>&>(layer) = LayerOf();
   layer.valid = &valid;
   const ForwardProblem problem = FrozenProblem(layer);
-  PlannedForward<float> pass;
-  pass.layer = &layer;
-  pass.packed = Floats(*packed_);
+  PlannedForward<float> pass = PassOf(layer);
   PlanForward(&problem, 1, threads, &pass.plan);
   Reserve(pass, problem, 1, threads, memory);
   return pass.plan;
@@ -105,11 +108,8 @@ void FrozenLayer::RunSteps(const ForwardPlan& plan, const PackedSequence& valid,
   pass->config = config_;
   pass->weights = weights_;
   const ForwardArguments<float> arguments(*pass, valid);
-  PlannedForward<float> planned;
-  planned.layer = &arguments.engine();
+  PlannedForward<float> planned = PassOf(arguments.engine());
   planned.plan = plan;
-  planned.packed = Floats(*packed_);
-  planned.is_packed = true;
   RunForward(TheEngine(), &planned, 1, memory);
   arguments.Finish();
 }

@@ -3,7 +3,6 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_FROZEN_LAYER_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_FROZEN_LAYER_H_
 
-#include <array>
 #include <cstdint>
 #include <memory>
 
@@ -15,9 +14,6 @@
 #include "core/packed_sequence.h"
 
 namespace tf_lstm_ops::cpu {
-
-// The plans of the passes of one call.
-using ForwardPlans = std::array<ForwardPlan, kMaxTogether>;
 
 class FrozenLayer {
  public:
@@ -58,6 +54,8 @@ class FrozenLayer {
 
  private:
   LayerForward<float> LayerOf() const;
+  // A pass that has no plan yet.
+  PlannedForward<float> PassOf(const EngineForward<float>& layer) const;
 
   const RnnConfig config_;
   const RnnWeights<const float> weights_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
-#include <memory>
+#include <optional>
 
 #include "backends/cpu/engine_arguments.h"
 #include "backends/cpu/plan/side_by_side.h"
@@ -39,19 +39,19 @@ void RunStepGradient(const LayerBackward<double>& layer, int threads) {
   SelectedTrainingSet().engine->step_gradient_double(layer, threads);
 }
 
-const ForwardEngine<float>& ForwardEngineOf(const EngineForward<float>& args) {
-  return args.config.bfloat16 ? SelectedTrainingSet().bfloat16->forward
-                              : SelectedInstructionSet().engine->forward;
+const ForwardEngine<float>& SelectedForward(const LayerForward<float>& layer) {
+  return layer.config.bfloat16 ? SelectedTrainingSet().bfloat16->forward
+                               : SelectedInstructionSet().engine->forward;
 }
-const ForwardEngine<double>& ForwardEngineOf(const EngineForward<double>&) {
+const ForwardEngine<double>& SelectedForward(const LayerForward<double>&) {
   return SelectedTrainingSet().engine->forward_double;
 }
-BackwardFunction<float> BackwardOf(const EngineBackward<float>& args) {
+BackwardFunction<float> SelectedBackward(const LayerBackward<float>& layer) {
   const TrainingSet& set = SelectedTrainingSet();
-  return args.config.bfloat16 ? set.bfloat16->backward
-                              : set.engine->backward_float;
+  return layer.config.bfloat16 ? set.bfloat16->backward
+                               : set.engine->backward_float;
 }
-BackwardFunction<double> BackwardOf(const EngineBackward<double>&) {
+BackwardFunction<double> SelectedBackward(const LayerBackward<double>&) {
   return SelectedTrainingSet().engine->backward_double;
 }
 
@@ -98,111 +98,56 @@ void UseKeptWeights(const ForwardEngine<T>& engine, PackedWeights* kept,
       pass->is_packed ? WeightsState::kFilled : WeightsState::kEmpty;
 }
 
-// Runs `count` layer directions. kept[k] keeps the weights of layers[k].
-template <class T>
-void RunLayers(const EngineForward<T>* layers, int count, int threads,
-               KeptWeights* kept) {
-  const ForwardEngine<T>& engine = ForwardEngineOf(*layers);
-  std::unique_ptr<PackedWeightsUse> uses[kMaxTogether];
-  ForwardProblem problems[kMaxTogether];
-  PlannedForward<T> passes[kMaxTogether];
-  ForwardPlan plans[kMaxTogether];
-  for (int k = 0; k < count; ++k) {
-    passes[k].layer = layers + k;
-    problems[k] = ProblemOf(layers[k], engine);
-    if (!kept || problems[k].rows == 0 || ReadsInPlace(problems[k])) continue;
-    uses[k] = std::make_unique<PackedWeightsUse>(
-        kept[k].Find(KeyOf(layers[k], problems[k].format, threads)));
-    UseKeptWeights(engine, uses[k]->get(), &passes[k], &problems[k]);
-  }
-  PlanForward(problems, count, threads, plans);
-  for (int k = 0; k < count; ++k) passes[k].plan = plans[k];
-  CallMemory memory;
-  RunForward(engine, passes, count, &memory);
-  for (const auto& use : uses) {
-    if (use) use->Filled();
-  }
-}
-
-// The arguments of all layer directions, made contiguous.
-template <class Arguments, class Layer>
-std::vector<std::unique_ptr<Arguments>> MakeArguments(
-    const std::vector<Layer>& layers, const PackedSequences& valid) {
-  std::vector<std::unique_ptr<Arguments>> all;
-  all.reserve(layers.size());
-  for (size_t d = 0; d < layers.size(); ++d) {
-    all.push_back(std::make_unique<Arguments>(layers[d], valid[d]));
-  }
-  return all;
-}
-
-template <class Engine, class Arguments>
-std::vector<Engine> Engines(
-    const std::vector<std::unique_ptr<Arguments>>& all) {
-  std::vector<Engine> engines;
-  engines.reserve(all.size());
-  for (const auto& arguments : all) engines.push_back(arguments->engine());
-  return engines;
-}
-
 }  // namespace
 
 template <class T>
-void ComputeForward(const LayerForward<T>& layer, const PackedSequence& valid,
-                    int threads, KeptWeights* kept) {
-  const ForwardArguments<T> arguments(layer, valid);
-  RunLayers(&arguments.engine(), 1, threads, kept);
-  arguments.Finish();
+void ComputeForward(const LayerForward<T>* layers, const PackedSequence* valid,
+                    size_t count, int threads, KeptWeights* kept) {
+  const ForwardEngine<T>& engine = SelectedForward(*layers);
+  std::optional<ForwardArguments<T>> arguments[kMaxTogether];
+  std::optional<PackedWeightsUse> uses[kMaxTogether];
+  PlannedForward<T> passes[kMaxTogether];
+  ForwardProblem problems[kMaxTogether];
+  for (size_t k = 0; k < count; ++k) {
+    const EngineForward<T>& args =
+        arguments[k].emplace(layers[k], valid[k]).engine();
+    passes[k].layer = &args;
+    problems[k] = ProblemOf(args, engine);
+    if (!kept || problems[k].rows == 0 || ReadsInPlace(problems[k])) continue;
+    uses[k].emplace(kept[k].Find(KeyOf(args, problems[k].format, threads)));
+    UseKeptWeights(engine, uses[k]->get(), &passes[k], &problems[k]);
+  }
+  CallMemory memory;
+  PlanAndRun(engine, problems, passes, static_cast<int>(count), threads,
+             &memory);
+  for (size_t k = 0; k < count; ++k) {
+    if (uses[k]) uses[k]->Filled();
+    arguments[k]->Finish();
+  }
 }
 
 template <class T>
-void ComputeBackward(const LayerBackward<T>& layer, const PackedSequence& valid,
-                     int threads) {
-  if (IsStepGradient(layer)) {
-    return RunStepGradient(layer, threads);
+void ComputeBackward(const LayerBackward<T>* layers,
+                     const PackedSequence* valid, size_t count, int threads) {
+  if (count == 1 && IsStepGradient(*layers)) {
+    return RunStepGradient(*layers, threads);
   }
-  const BackwardArguments<T> arguments(layer, valid);
-  const EngineBackward<T>& engine = arguments.engine();
-  BackwardOf(engine)(&engine, 1, threads);
-  arguments.Finish(threads);
-}
-
-template <class T>
-void ComputeForward(const std::vector<LayerForward<T>>& layers,
-                    const PackedSequences& valid, int threads,
-                    KeptWeights* kept) {
-  if (layers.size() == 1) {
-    return ComputeForward(layers[0], valid[0], threads, kept);
+  std::optional<BackwardArguments<T>> arguments[kMaxTogether];
+  const EngineBackward<T>* passes[kMaxTogether];
+  for (size_t k = 0; k < count; ++k) {
+    passes[k] = &arguments[k].emplace(layers[k], valid[k]).engine();
   }
-  const auto all = MakeArguments<ForwardArguments<T>>(layers, valid);
-  const auto engines = Engines<EngineForward<T>>(all);
-  RunLayers(engines.data(), static_cast<int>(engines.size()), threads, kept);
-  for (const auto& arguments : all) arguments->Finish();
-}
-
-template <class T>
-void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
-                     const PackedSequences& valid, int threads) {
-  if (layers.size() == 1) {
-    return ComputeBackward(layers[0], valid[0], threads);
-  }
-  const auto all = MakeArguments<BackwardArguments<T>>(layers, valid);
-  const auto engines = Engines<EngineBackward<T>>(all);
-  BackwardOf(engines[0])(engines.data(), static_cast<int>(engines.size()),
-                         threads);
-  for (const auto& arguments : all) arguments->Finish(threads);
+  const BackwardFunction<T> run = SelectedBackward(*layers);
+  run(passes, static_cast<int>(count), threads);
+  for (size_t k = 0; k < count; ++k) arguments[k]->Finish(threads);
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types
 #define TF_LSTM_OPS_INSTANTIATE(T)                                            \
-  template void ComputeForward(const LayerForward<T>&, const PackedSequence&, \
-                               int, KeptWeights*);                            \
-  template void ComputeBackward(const LayerBackward<T>&,                      \
-                                const PackedSequence&, int);                  \
-  template void ComputeForward(const std::vector<LayerForward<T>>&,           \
-                               const PackedSequences&, int, KeptWeights*);    \
-  template void ComputeBackward(const std::vector<LayerBackward<T>>&,         \
-                                const PackedSequences&, int);
+  template void ComputeForward(const LayerForward<T>*, const PackedSequence*, \
+                               size_t, int, KeptWeights*);                    \
+  template void ComputeBackward(const LayerBackward<T>*,                      \
+                                const PackedSequence*, size_t, int);
 TF_LSTM_OPS_INSTANTIATE(float)
 TF_LSTM_OPS_INSTANTIATE(double)
 #undef TF_LSTM_OPS_INSTANTIATE

@@ -2,7 +2,7 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_LAYER_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_LAYER_H_
 
-#include <memory>
+#include <cstddef>
 #include <vector>
 
 #include "backends/cpu/weights/kept_weights.h"
@@ -11,35 +11,39 @@
 
 namespace tf_lstm_ops::cpu {
 
-// Computes a forward or backward pass. T is float or double. `valid` lists the
-// valid steps; its input and output rows differ from those of layer.sequence
-// where the caller stores rows without padding. The pass runs on at most
-// `threads` threads, and on one where the work is small. The result does not
-// depend on the number of threads. `kept`, if not null, keeps the packed
-// weights for later calls; the weights must lie without gaps then. Throws
-// std::bad_alloc.
-template <class T>
-void ComputeForward(const LayerForward<T>& layer, const PackedSequence& valid,
-                    int threads, KeptWeights* kept = nullptr);
-template <class T>
-void ComputeBackward(const LayerBackward<T>& layer, const PackedSequence& valid,
-                     int threads);
-
 // Of each layer direction.
 using PackedSequences = std::vector<PackedSequence>;
 
 // Compute the passes of independent layer directions, such as the two
-// directions of a layer. There are from 1 to kMaxTogether of them. They run
-// side by side where that is faster. valid[d] belongs to layers[d], and so does
-// kept[d] if `kept` is not null. In the backward pass all layer directions but
-// the first may add to the x_grad of the first. Throw std::bad_alloc.
+// directions of a layer: 1 to kMaxTogether of them. T is float or double. They
+// run side by side where that is faster.
+//
+// valid[d] lists the valid steps of layers[d]; its input and output rows differ
+// from those of layers[d].sequence where the caller stores rows without
+// padding. The passes run on at most `threads` threads, and on one where the
+// work is small. The result does not depend on the number of threads. kept[d],
+// if `kept` is not null, keeps the packed weights of layers[d] for later calls;
+// the weights must lie without gaps then. In the backward pass all layer
+// directions but the first may add to the x_grad of the first. Throw
+// std::bad_alloc.
 template <class T>
-void ComputeForward(const std::vector<LayerForward<T>>& layers,
-                    const PackedSequences& valid, int threads,
-                    KeptWeights* kept = nullptr);
+void ComputeForward(const LayerForward<T>* layers, const PackedSequence* valid,
+                    size_t count, int threads, KeptWeights* kept = nullptr);
 template <class T>
-void ComputeBackward(const std::vector<LayerBackward<T>>& layers,
-                     const PackedSequences& valid, int threads);
+void ComputeBackward(const LayerBackward<T>* layers,
+                     const PackedSequence* valid, size_t count, int threads);
+
+// The same of one layer direction.
+template <class T>
+void ComputeForward(const LayerForward<T>& layer, const PackedSequence& valid,
+                    int threads, KeptWeights* kept = nullptr) {
+  ComputeForward(&layer, &valid, 1, threads, kept);
+}
+template <class T>
+void ComputeBackward(const LayerBackward<T>& layer, const PackedSequence& valid,
+                     int threads) {
+  ComputeBackward(&layer, &valid, 1, threads);
+}
 
 // Returns the number of threads to use, at most kMaxThreads. It is `configured`
 // if that is positive, else the value of the environment variable

@@ -154,6 +154,7 @@ class MultiLayerPass {
     const int64_t p = model_.PseudoLayer(layer, direction);
     args->config = LayerConfig(model_, layer);
     args->config.bfloat16 = bfloat16_;
+    args->sequence = DirectionSequence(rnn_, direction, rnn_.lengths.data());
     args->weights = LayerWeights(rnn_, layer, direction, t.params);
     args->x = x;
     args->x_stride = args->config.input_size;
@@ -186,7 +187,8 @@ class MultiLayerPass {
       args.final_h = State(t.output_h, p, model_.hidden_size);
       args.final_c = State(t.output_c, p, model_.cell_size);
     }
-    ComputeForward(directions, LayerSteps(layer), threads_);
+    ComputeForward(directions.data(), LayerSteps(layer).data(),
+                   directions.size(), threads_);
   }
 
   // x and x_grad [V, I], h_grad [V, D*P], or with padding.
@@ -211,7 +213,8 @@ class MultiLayerPass {
       args.x_grad = x_grad;
       args.adds_to_x_grad = d > 0;
     }
-    ComputeBackward(directions, LayerSteps(layer), threads_);
+    ComputeBackward(directions.data(), LayerSteps(layer).data(),
+                    directions.size(), threads_);
   }
 
   const MultiLayerRnn& rnn_;

@@ -18,10 +18,10 @@ struct EngineBackward : LayerBackward<T> {
   bool wants_h0_grad = true;
 };
 
-// As ForwardFunction.
+// Computes the passes of `count` layer directions, 1 or kMaxTogether.
 template <class T>
-using BackwardFunction = void (*)(const EngineBackward<T>* layers, int count,
-                                  int threads);
+using BackwardFunction = void (*)(const EngineBackward<T>* const* layers,
+                                  int count, int threads);
 
 struct TrainingEngine {
   ForwardEngine<double> forward_double;

@@ -85,8 +85,8 @@ class ForwardKernel : public tf::Kernel {
     // Half weights are converted to float in every call. In training weights
     // change in every step.
     const bool keeps = !training_ && !std::is_same_v<T, Half>;
-    cpu::ComputeForward(layers, packed, call.threads,
-                        keeps ? kept_weights_.data() : nullptr);
+    cpu::ComputeForward(layers.data(), packed.data(), layers.size(),
+                        call.threads, keeps ? kept_weights_.data() : nullptr);
     call.Finish();
     const int64_t width = HiddenSize(sizes);
     for (int d = 0; d < kVariant.directions && !attributes_.return_sequences;
@@ -184,7 +184,8 @@ class GradKernel : public tf::Kernel {
       SetXGrad(packed[d], call.output_size(first), layers[0].x_grad,
                &layers[d]);
     }
-    cpu::ComputeBackward(layers, packed, call.threads);
+    cpu::ComputeBackward(layers.data(), packed.data(), layers.size(),
+                         call.threads);
     call.Finish();
     return Status();
   }

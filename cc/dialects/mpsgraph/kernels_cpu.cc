@@ -63,7 +63,8 @@ class ForwardKernel : public tf::Kernel {
       layers[d].h = directions.Output(d, h);
       layers[d].saved = directions.template Saved<C>(d, cells, z_state);
     }
-    cpu::ComputeForward(layers, packed, call.threads);
+    cpu::ComputeForward(layers.data(), packed.data(), layers.size(),
+                        call.threads);
     call.Finish();
     return Status();
   }
@@ -104,7 +105,8 @@ class GradientsKernel : public tf::Kernel {
       directions.SetOutputGrads(d, output_grads, &layers[d]);
       directions.SetInputGrads(d, input_grads, &layers[d]);
     }
-    cpu::ComputeBackward(layers, packed, call.threads);
+    cpu::ComputeBackward(layers.data(), packed.data(), layers.size(),
+                         call.threads);
     call.Finish();
     return Status();
   }

@@ -1,11 +1,7 @@
-// BackwardSchedule: the order of the work of a backward pass.
-//
-// The steps are computed from the last to the first, in chunks. At the end of a
-// chunk its products are added to the gradients of the weights, while its dz is
-// in the cache. A small layer with a large batch is divided into slices of the
-// batch, which are independent until their sums are added at the end. Steps,
-// chunks and slices depend on the shape of the problem only, neither on the
-// number of threads nor on the caches, since they determine the order of sums.
+// BackwardSchedule: the order of the work of a backward pass; see README.md.
+// Steps, chunks and slices depend on the shape of the problem only, neither on
+// the number of threads nor on the caches, since they determine the order of
+// sums.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_PLAN_BACKWARD_SCHEDULE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_PLAN_BACKWARD_SCHEDULE_H_
 
@@ -52,6 +48,10 @@ class BackwardSchedule {
     int together = 1;          // layer directions that run side by side
     Caches caches = TheCaches();
     Rates rates = {};
+
+    int64_t vectors() const { return units / lanes; }
+    // Rows of the batch in a step, on average.
+    int64_t mean_rows() const { return CeilDiv(rows, Max(steps, 1)); }
   };
 
   // Chooses the number of threads, at most `threads`, for which the predicted

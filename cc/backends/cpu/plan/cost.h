@@ -40,6 +40,11 @@ inline bool HasSlowSharedCache(const Rates& rates, int64_t vector_bytes) {
 struct ProductSize {
   int64_t rows, depth, columns;
   int64_t vector_bytes;
+
+  // Of the weights.
+  double bytes() const {
+    return static_cast<double>(depth * columns * vector_bytes);
+  }
 };
 
 // The part of the shared cache that a call is assumed to have: other processes
@@ -69,7 +74,7 @@ inline double ReadByte(const Rates& rates, const Caches& caches, double bytes,
 inline double ProductTime(const Rates& rates, const ProductSize& p,
                           double read_byte) {
   if (p.depth == 0) return 0;
-  const auto bytes = static_cast<double>(p.depth * p.columns * p.vector_bytes);
+  const double bytes = p.bytes();
   const double row =
       static_cast<double>(p.depth * p.columns) * rates.multiply_add;
   const auto tile = [&](int64_t rows, double byte) {

@@ -26,10 +26,7 @@ struct ForwardPlan {
   // Whether this pass and that of another direction run side by side.
   bool side_by_side = false;
   ForwardSchedule schedule;  // of kSequence
-  // Of kOneStep: units of an item.
-  int64_t group = 0;
-
-  bool packs_weights() const { return way != ForwardWay::kOneStep; }
+  int64_t group = 0;         // of kOneStep: units of an item
 };
 
 // Plans the passes of `count` layer directions, 1 or kMaxTogether, on at most
@@ -44,10 +41,9 @@ bool ReadsInPlace(const ForwardProblem& problem);
 // Whether passes of one row of the layer may take ForwardWay::kOneRow.
 bool HasOneRow(const ForwardProblem& problem);
 
-// How a call packs the weights of `config`, for `batch` rows. Pairs halve the
-// bytes that a step reads. Where the processor does not multiply pairs, a
-// product of a few rows widens each weight once, in the time in which it waits
-// for memory; with more rows the weights are widened when they are packed.
+// How a call packs the weights. Pairs halve the bytes that a step reads. Where
+// the processor does not multiply pairs, widening them is free with a few rows,
+// while a product waits for memory.
 WeightFormat FormatOf(const ForwardProblem& problem);
 
 }  // namespace tf_lstm_ops::cpu

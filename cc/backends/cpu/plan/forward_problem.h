@@ -62,18 +62,27 @@ struct ForwardProblem {
   // H rounded up to whole vectors.
   int64_t units() const { return vectors * traits.lanes; }
   int64_t input() const { return has_input ? config.input_size : 0; }
-  // Pre-activations in a row of z. A cell that reduces rows stores the products
-  // with h there too.
-  int64_t z_parts() const {
-    return shape.reduces_rows ? shape.pre_activations : shape.input;
+  int64_t z_bytes() const {
+    return shape.z_parts() * units() * traits.element_bytes;
   }
-  int64_t z_bytes() const { return z_parts() * units() * traits.element_bytes; }
   // Of a packed weight.
   int64_t weight_bytes() const {
     return format == WeightFormat::kBFloat16Pairs ? sizeof(BFloat16)
                                                   : traits.element_bytes;
   }
   int64_t vector_bytes() const { return traits.lanes * weight_bytes(); }
+  // Vectors of units of all directions that run side by side.
+  int64_t all_vectors() const { return together * vectors; }
+  // The products of rows with the weights of one vector of units.
+  ProductSize InputProduct(int64_t count) const {
+    return {count, input(), shape.input, vector_bytes()};
+  }
+  ProductSize RecurrentProduct(int64_t count) const {
+    return {count, config.hidden_size, shape.recurrent, vector_bytes()};
+  }
+  ProductSize SecondProduct(int64_t count) const {
+    return {count, multiplies_m() ? units() : 0, 1, vector_bytes()};
+  }
   // Of packed W and R.
   int64_t packed_bytes() const {
     return units() * weight_bytes() *

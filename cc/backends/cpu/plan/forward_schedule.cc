@@ -46,31 +46,27 @@ int64_t StepPhases(const ForwardProblem& problem) {
   return problem.multiplies_m() || problem.shape.reduces_rows ? 2 : 1;
 }
 
-// Vectors of units of all directions that run side by side.
-int64_t AllVectors(const ForwardProblem& p) { return p.together * p.vectors; }
-
-// The weights of one vector of units.
-ProductSize InputProduct(const ForwardProblem& p, int64_t rows) {
-  return {rows, p.input(), p.shape.input, p.vector_bytes()};
+// Of the weights of a vector of units that each step reads.
+double RecurrentBytes(const ForwardProblem& p) {
+  return p.RecurrentProduct(0).bytes() + p.SecondProduct(0).bytes();
 }
-ProductSize RecurrentProduct(const ForwardProblem& p, int64_t rows) {
-  return {rows, p.config.hidden_size, p.shape.recurrent, p.vector_bytes()};
-}
-ProductSize SecondProduct(const ForwardProblem& p, int64_t rows) {
-  return {rows, p.multiplies_m() ? p.units() : 0, 1, p.vector_bytes()};
-}
-double Bytes(const ProductSize& p) {
-  return static_cast<double>(p.depth * p.columns * p.vector_bytes);
+double AllBytes(const ForwardProblem& p) {
+  return p.InputProduct(0).bytes() + RecurrentBytes(p);
 }
 
 // Of a thread that packs its part.
 double PackingTime(const ForwardProblem& p, int threads) {
   if (p.weights == WeightsState::kFilled) return 0;
-  const double bytes =
-      static_cast<double>(AllVectors(p)) *
-      (Bytes(InputProduct(p, 0)) + Bytes(RecurrentProduct(p, 0)) +
-       Bytes(SecondProduct(p, 0)));
+  const double bytes = static_cast<double>(p.all_vectors()) * AllBytes(p);
   return PackingTime(p.rates, p.caches, bytes) / threads;
+}
+
+// Of `rows` rows of a step and a vector of units, without x W.
+double RecurrentTime(const Rates& rates, const ForwardProblem& p, int64_t rows,
+                     double read_byte) {
+  return ProductTime(rates, p.RecurrentProduct(rows), read_byte) +
+         ProductTime(rates, p.SecondProduct(rows), read_byte) +
+         static_cast<double>(rows) * rates.equations;
 }
 
 // Each thread gets several items, but an item has enough work to make
@@ -85,75 +81,62 @@ int64_t ItemUnits(const ForwardProblem& p, int threads) {
 }
 
 bool PrefetchesWeights(const ForwardProblem& p, bool slices, int threads) {
-  const double bytes =
-      static_cast<double>(slices ? AllVectors(p)
-                                 : CeilDiv(AllVectors(p), threads)) *
-      (Bytes(RecurrentProduct(p, 0)) +
-       (slices ? Bytes(InputProduct(p, 0)) : 0));
-  return bytes > static_cast<double>(p.caches.l2) &&
+  const double vector =
+      p.RecurrentProduct(0).bytes() + (slices ? p.InputProduct(0).bytes() : 0);
+  const int64_t vectors =
+      slices ? p.all_vectors() : CeilDiv(p.all_vectors(), threads);
+  return static_cast<double>(vectors) * vector >
+             static_cast<double>(p.caches.l2) &&
          HasSlowSharedCache(p.rates, p.vector_bytes());
 }
 
-double UnitsTime(const ForwardProblem& problem, int threads, bool is_row) {
-  Rates rates = problem.rates;
+double UnitsTime(const ForwardProblem& p, int threads, bool is_row) {
+  Rates rates = p.rates;
   if (is_row && threads == 1) rates.tile = rates.item = 0;
-  const auto steps = static_cast<double>(Max(problem.steps, 1));
-  const int64_t rows = CeilDiv(problem.rows, Max(problem.steps, 1));
-  const int64_t vectors = AllVectors(problem);
-  const auto per_thread = static_cast<double>(CeilDiv(vectors, threads));
+  const auto steps = static_cast<double>(Max(p.steps, 1));
+  const int64_t rows = CeilDiv(p.rows, Max(p.steps, 1));
+  const auto vectors = static_cast<double>(p.all_vectors());
+  const auto per_thread =
+      static_cast<double>(CeilDiv(p.all_vectors(), threads));
+  const auto read_byte = [&](double bytes, bool serpentine) {
+    return ReadByte(rates, p.caches, per_thread * bytes, vectors * bytes,
+                    serpentine);
+  };
   const int64_t chunk =
-      Min(ChunkRows(problem.batch, problem.caches, problem.z_bytes(), threads),
-          problem.rows);
-  const ProductSize input = InputProduct(problem, chunk);
-  const ProductSize recurrent = RecurrentProduct(problem, rows);
-  const ProductSize second = SecondProduct(problem, rows);
-  const double kept = Bytes(recurrent) + Bytes(second);
-  const double all = kept + Bytes(input);
-  const auto count = static_cast<double>(vectors);
-  const double byte = ReadByte(rates, problem.caches, per_thread * kept,
-                               count * kept, StepPhases(problem) == 1);
-  const double input_byte =
-      ReadByte(rates, problem.caches, per_thread * all, count * all, false);
+      Min(ChunkRows(p.batch, p.caches, p.z_bytes(), threads), p.rows);
   const double chunks =
-      static_cast<double>(problem.rows) / static_cast<double>(Max(chunk, 1));
+      static_cast<double>(p.rows) / static_cast<double>(Max(chunk, 1));
+  const double input =
+      ProductTime(rates, p.InputProduct(chunk), read_byte(AllBytes(p), false));
   // z is written, after the cache has read its lines, and read.
   const double z =
-      3 *
-      static_cast<double>(rows * problem.shape.input * problem.vector_bytes()) *
+      3 * static_cast<double>(rows * p.shape.input * p.vector_bytes()) *
       rates.near_byte;
-  const double step = ProductTime(rates, recurrent, byte) +
-                      ProductTime(rates, second, byte) + z +
-                      static_cast<double>(rows) * rates.equations;
-  const int64_t items =
-      CeilDiv(problem.together * problem.units(), ItemUnits(problem, threads));
-  const double phases = steps * static_cast<double>(StepPhases(problem));
-  return PackingTime(problem, threads) +
+  const double step =
+      z + RecurrentTime(rates, p, rows,
+                        read_byte(RecurrentBytes(p), StepPhases(p) == 1));
+  const int64_t items = CeilDiv(p.together * p.units(), ItemUnits(p, threads));
+  const double phases = steps * static_cast<double>(StepPhases(p));
+  return PackingTime(p, threads) +
          per_thread * (threads > 1 ? kWaiting : 1) *
-             (chunks * ProductTime(rates, input, input_byte) + steps * step) +
+             (chunks * input + steps * step) +
          phases * PhaseTime(rates, items, threads) +
          (threads > 1 ? rates.wake : 0);
 }
 
-double SlicesTime(const ForwardProblem& problem, int threads) {
-  const Rates& rates = problem.rates;
-  const auto steps = static_cast<double>(Max(problem.steps, 1));
-  const int64_t vectors = problem.vectors;
-  const int64_t slices = SliceCount(problem.batch, threads, problem.together);
-  const int64_t rows = CeilDiv(problem.rows, Max(problem.steps, 1) * slices);
-  const ProductSize input = InputProduct(problem, rows);
-  const ProductSize recurrent = RecurrentProduct(problem, rows);
-  const ProductSize second = SecondProduct(problem, rows);
-  const double bytes = static_cast<double>(vectors) *
-                       (Bytes(input) + Bytes(recurrent) + Bytes(second));
-  const double byte = ReadByte(rates, problem.caches, bytes, bytes, false);
-  const double step = ProductTime(rates, input, byte) +
-                      ProductTime(rates, recurrent, byte) +
-                      ProductTime(rates, second, byte) +
-                      static_cast<double>(rows) * rates.equations;
+double SlicesTime(const ForwardProblem& p, int threads) {
+  const Rates& rates = p.rates;
+  const int64_t slices = SliceCount(p.batch, threads, p.together);
+  const int64_t rows = CeilDiv(p.rows, Max(p.steps, 1) * slices);
+  const auto vectors = static_cast<double>(p.vectors);
+  const double bytes = vectors * AllBytes(p);
+  const double byte = ReadByte(rates, p.caches, bytes, bytes, false);
+  const double step = ProductTime(rates, p.InputProduct(rows), byte) +
+                      RecurrentTime(rates, p, rows, byte);
   const auto rounds =
-      static_cast<double>(CeilDiv(problem.together * slices, threads));
-  return PackingTime(problem, threads) +
-         rounds * steps * static_cast<double>(vectors) * step +
+      static_cast<double>(CeilDiv(p.together * slices, threads));
+  return PackingTime(p, threads) +
+         rounds * static_cast<double>(Max(p.steps, 1)) * vectors * step +
          PhaseTime(rates, slices, threads) + (threads > 1 ? rates.wake : 0);
 }
 
@@ -189,7 +172,7 @@ void ForwardSchedule::Choose(const ForwardProblem& problem, int threads,
   const auto most = [&](int64_t items) {
     return static_cast<int>(Max(1, Min(threads, items)));
   };
-  for (int t = 2; t <= most(AllVectors(problem)); ++t) {
+  for (int t = 2; t <= most(problem.all_vectors()); ++t) {
     consider(Regime::kUnits, t, UnitsTime(problem, t, is_row));
   }
   const int64_t slices = problem.together * (problem.batch / kMinSliceRows);

@@ -1,5 +1,5 @@
-// ForwardSchedule: the order of the work of a pass over a sequence. The result
-// does not depend on it.
+// ForwardSchedule: the order of the work of a pass over a sequence; see
+// README.md. The result does not depend on it.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_PLAN_FORWARD_SCHEDULE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_PLAN_FORWARD_SCHEDULE_H_
 
@@ -11,16 +11,10 @@ namespace tf_lstm_ops::cpu {
 // A value, so that a caller can keep it. `rows` are those of the pass.
 class ForwardSchedule {
  public:
-  // How the work is divided.
+  // What an item is.
   enum class Regime {
-    // An item is a group of units, each with all of its gates. Each step is a
-    // phase, or two with a second product or a layer-normalised cell. A thread
-    // reads only its units' part of R in each step.
-    kUnits,
-    // An item is a slice of the batch and computes all steps in one phase. No
-    // thread waits for another one between steps, and the state of the slice
-    // stays in the thread's cache. Each thread reads all weights in each step.
-    kSlices,
+    kUnits,   // a group of units in a step, each with all of its gates
+    kSlices,  // all steps of a slice of the batch
   };
   // What a phase does.
   enum class Work {

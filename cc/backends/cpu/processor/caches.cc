@@ -13,11 +13,6 @@
 namespace tf_lstm_ops::cpu {
 namespace {
 
-// The first word of a file, empty if there is none.
-std::string ReadWord(const std::string& path) {
-  return FirstWord(ReadText(path));
-}
-
 // "48K" and "32M" in bytes; 0 if `text` is not a size.
 int64_t Bytes(const std::string& text) {
   char* unit = nullptr;

@@ -26,7 +26,8 @@ std::string ReadText(const std::string& path) {
   return text;
 }
 
-std::string FirstWord(const std::string& text) {
+std::string ReadWord(const std::string& path) {
+  const std::string text = ReadText(path);
   constexpr const char* kSpace = " \t\r\n";
   const size_t begin = text.find_first_not_of(kSpace);
   if (begin == std::string::npos) return "";

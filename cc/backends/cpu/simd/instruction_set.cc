@@ -3,7 +3,6 @@
 
 #include "backends/cpu/engine.h"
 #include "backends/cpu/plan/side_by_side.h"
-#include "backends/cpu/processor/roofline_loops.h"
 #include "backends/cpu/simd/backward/layer_norm.h"
 #include "backends/cpu/simd/backward/phases.h"
 #include "backends/cpu/simd/backward/second_product.h"
@@ -15,6 +14,7 @@
 #include "backends/cpu/simd/forward/phases.h"
 #include "backends/cpu/simd/forward/step.h"
 #include "backends/cpu/simd/vector/hash.h"
+#include "backends/cpu/simd/vector/measured_loops.h"
 #include "backends/cpu/simd/vector/product.h"
 #include "backends/cpu/team/thread_team.h"
 #include "backends/cpu/training_engine.h"
@@ -22,87 +22,59 @@
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 namespace {
 
-// The functions of a cell. Those of the passes are in tables of their own, so
-// that a library that has one pass only does not contain the other.
-template <class T, class Cell>
-constexpr ForwardFunctions<T> ForwardFunctionsOf() {
-  using OfCell = ForwardStep<T, Cell>;
-  ForwardFunctions<T> functions = {};
-  functions.run_slice = &OfCell::RunSlice;
-  functions.run_step = &OfCell::RunStepOfUnits;
-  if constexpr (Cell::kReducesRows) {
-    functions.apply_cell_to_rows = &LayerNormForward<T, Cell>::ApplyCellToRows;
-  } else if constexpr (Cell::kResetsBefore) {
-    functions.finish_step = &SecondProductForward<T, Cell>::FinishStep;
-  }
-  return functions;
+// The functions of a cell.
+template <class T>
+ForwardFunctions<T> ForwardFunctionsOf(CellKind cell) {
+  return WithCell<VecMath<T>>(cell, [](auto of) {
+    using Cell = typename decltype(of)::Cell;
+    ForwardFunctions<T> functions = {};
+    functions.run_slice = &ForwardStep<T, Cell>::RunSlice;
+    functions.run_step = &ForwardStep<T, Cell>::RunStepOfUnits;
+    if constexpr (Cell::kReducesRows) {
+      functions.apply_cell_to_rows =
+          &LayerNormForward<T, Cell>::ApplyCellToRows;
+    } else if constexpr (Cell::kResetsBefore) {
+      functions.finish_step = &SecondProductForward<T, Cell>::FinishStep;
+    }
+    return functions;
+  });
+}
+
+template <class T>
+BackwardFunctions<T> BackwardFunctionsOf(CellKind cell) {
+  return WithCell<VecMath<T>>(cell, [](auto of) {
+    using Cell = typename decltype(of)::Cell;
+    using OfCell = BackwardStep<T, Cell>;
+    BackwardFunctions<T> functions = {};
+    functions.run_slice = &OfCell::RunSlice;
+    if constexpr (Cell::kReducesRows) {
+      functions.run_rows = &LayerNormBackward<T, Cell>::RunRows;
+      functions.write_sums = &LayerNormBackward<T, Cell>::WriteSums;
+    } else if constexpr (Cell::kResetsBefore) {
+      functions.begin_cells = &SecondProductBackward<T, Cell>::BeginCells;
+      functions.run_cells = &SecondProductBackward<T, Cell>::RunCells;
+    } else {
+      functions.run_cells = &OfCell::RunCells;
+    }
+    if constexpr (Cell::kHasOutputGate) {
+      functions.restore_h = &OfCell::RestoreH;
+    }
+    return functions;
+  });
 }
 
 // Null for a cell that OneStep does not serve.
-template <class T, class Cell>
-constexpr typename OneStep<T>::ApplyCell ApplyCellOf() {
-  if constexpr (CellShapeOf<Cell>().all_see_both()) {
-    return &ApplyCellToStep<T, Cell>;
-  } else {
-    return nullptr;
-  }
-}
-
-template <class T, class Cell>
-constexpr BackwardFunctions<T> BackwardFunctionsOf() {
-  using OfCell = BackwardStep<T, Cell>;
-  BackwardFunctions<T> functions = {};
-  functions.run_slice = &OfCell::RunSlice;
-  if constexpr (Cell::kReducesRows) {
-    functions.run_rows = &LayerNormBackward<T, Cell>::RunRows;
-    functions.write_sums = &LayerNormBackward<T, Cell>::WriteSums;
-  } else if constexpr (Cell::kResetsBefore) {
-    functions.begin_cells = &SecondProductBackward<T, Cell>::BeginCells;
-    functions.run_cells = &SecondProductBackward<T, Cell>::RunCells;
-  } else {
-    functions.run_cells = &OfCell::RunCells;
-  }
-  if constexpr (Cell::kHasOutputGate) {
-    functions.restore_h = &OfCell::RestoreH;
-  }
-  return functions;
-}
-
-// A case of the switches below, whose table is TF_LSTM_OPS_TABLE.
-#define TF_LSTM_OPS_CASE(kind, Cell, ...)                                 \
-  case CellKind::kind: {                                                  \
-    static constexpr auto kOf = TF_LSTM_OPS_TABLE<T, Cell<VecMath<T>>>(); \
-    return kOf;                                                           \
-  }
-#define TF_LSTM_OPS_ALL_CASES         \
-  TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE) \
-  TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_CASE)
-
 template <class T>
-const ForwardFunctions<T>& ForwardOf(CellKind cell) {
-#define TF_LSTM_OPS_TABLE ForwardFunctionsOf
-  switch (cell) { TF_LSTM_OPS_ALL_CASES }
-#undef TF_LSTM_OPS_TABLE
-  __builtin_unreachable();
+typename OneStep<T>::ApplyCell ApplyCellOf(CellKind cell) {
+  return WithCell<VecMath<T>>(cell, [](auto of) {
+    using Cell = typename decltype(of)::Cell;
+    typename OneStep<T>::ApplyCell apply = nullptr;
+    if constexpr (CellShapeOf<Cell>().all_see_both()) {
+      apply = &ApplyCellToStep<T, Cell>;
+    }
+    return apply;
+  });
 }
-
-template <class T>
-typename OneStep<T>::ApplyCell StepOf(CellKind cell) {
-#define TF_LSTM_OPS_TABLE ApplyCellOf
-  switch (cell) { TF_LSTM_OPS_ALL_CASES }
-#undef TF_LSTM_OPS_TABLE
-  __builtin_unreachable();
-}
-
-template <class T>
-const BackwardFunctions<T>& BackwardOf(CellKind cell) {
-#define TF_LSTM_OPS_TABLE BackwardFunctionsOf
-  switch (cell) { TF_LSTM_OPS_ALL_CASES }
-#undef TF_LSTM_OPS_TABLE
-  __builtin_unreachable();
-}
-#undef TF_LSTM_OPS_ALL_CASES
-#undef TF_LSTM_OPS_CASE
 
 // Gives one or two passes scratch memory, and runs them side by side.
 template <class T, class Pass, int kCount>
@@ -141,60 +113,52 @@ void RunPlanned(const PlannedForward<T>* planned, int count,
 template <class T>
 void RunSequence(const PlannedForward<T>* planned, int count,
                  cpu::CallMemory* memory) {
-  const auto& functions = ForwardOf<T>(planned->layer->config.cell);
-  RunPlanned<T, Forward<T>>(planned, count, functions, memory);
+  RunPlanned<T, Forward<T>>(planned, count,
+                            ForwardFunctionsOf<T>(planned->layer->config.cell),
+                            memory);
 }
 
 template <class T>
 void RunOneStep(const PlannedForward<T>* planned, int count,
                 cpu::CallMemory* memory) {
-  RunPlanned<T, OneStep<T>>(planned, count,
-                            StepOf<T>(planned->layer->config.cell), memory);
+  RunPlanned<T, OneStep<T>>(
+      planned, count, ApplyCellOf<T>(planned->layer->config.cell), memory);
 }
 
 template <class T>
 int64_t MostMemory(const PlannedForward<T>& pass,
                    const cpu::ForwardProblem& problem, int threads) {
-  const auto& functions = ForwardOf<T>(pass.layer->config.cell);
+  const auto functions = ForwardFunctionsOf<T>(pass.layer->config.cell);
   const int64_t size =
       Forward<T>(pass, functions).MostScratch(problem, threads);
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
   if constexpr (std::is_same_v<T, float>) {
-    if (HasOneRow(problem)) return Max(size, RowPass(pass).Memory());
+    if (HasOneRow(problem)) return Max(size, RowMemory(pass));
   }
 #endif
   return size;
 }
 
 template <class T>
-void RunBackward(const EngineBackward<T>* layers, int count, int threads) {
+void RunBackward(const EngineBackward<T>* const* layers, int count,
+                 int threads) {
   cpu::CallMemory memory;
-  const auto& functions = BackwardOf<T>(layers->config.cell);
+  const RnnConfig& config = layers[0]->config;
+  const auto functions = BackwardFunctionsOf<T>(config.cell);
   if (count == cpu::kMaxTogether) {
-    Backward<T> first(layers[0], functions, threads, count);
-    Backward<T> second(layers[1], functions, threads, count);
-    if (cpu::RunsSideBySide(layers->config, sizeof(T),
-                            first.schedule.threads())) {
+    Backward<T> first(*layers[0], functions, threads, count);
+    Backward<T> second(*layers[1], functions, threads, count);
+    if (cpu::RunsSideBySide(config, sizeof(T), first.schedule.threads())) {
       return RunPasses<T, Backward<T>>({&first, &second}, &memory);
     }
   }
   for (int k = 0; k < count; ++k) {
-    Backward<T> pass(layers[k], functions, threads, 1);
+    Backward<T> pass(*layers[k], functions, threads, 1);
     RunPasses<T, Backward<T>>({&pass}, &memory);
   }
 }
 
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
-int64_t SetRowLayer(const LayerDirection<float>& layer, float* packed,
-                    float* memory, RowLayer* row) {
-  PackedLayer<float> weights(layer, WeightFormat::kElements);
-  Scratch<float> kept(packed);
-  weights.Place(&kept);
-  Scratch<float> scratch(memory);
-  SetRowLayer(layer, weights, memory != nullptr, &scratch, row);
-  return scratch.used();
-}
-
 template <class T, class F>
 void MapLanes(const T* x, T* y, int64_t n, const F& f) {
   for (int64_t k = 0; k < n; k += kLanes<T>) {

@@ -1,20 +1,13 @@
-// ThreadTeam: the threads that compute one sequence together.
+// Runs jobs on the threads of a team; see README.md.
 //
 // A job is a series of phases, such as the steps of a sequence. A phase is a
-// set of items, such as groups of hidden units. Any thread may run any item.
-// The next phase begins when all items of the phase are done. Each thread owns
-// a range of items, so that its weights stay in its cache. A thread that has
-// finished its own items takes items of other threads, so a descheduled thread
-// does not delay the phase. If no other thread runs, the calling thread runs
-// all items. The result of an item does not depend on the thread that runs it.
+// set of items, such as groups of hidden units. The next phase begins when all
+// items of the phase are done. The result of an item must not depend on the
+// thread that runs it.
 //
-// Threads process their ranges in serpentine order: upwards in even phases,
+// Threads process their items in serpentine order: upwards in even phases,
 // downwards in odd phases. A phase begins with the items that the preceding
 // phase used last, whose data are in the cache.
-//
-// The package has its own team because a recurrent step takes microseconds,
-// less than scheduling a task in TensorFlow's thread pool. Waiting inside that
-// pool for a task that has not started can deadlock.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_TEAM_THREAD_TEAM_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_TEAM_THREAD_TEAM_H_
 
@@ -39,10 +32,7 @@ struct Job {
 
 // Runs the job on up to `threads` threads, including the calling thread, and
 // returns when it is done. The first call that needs threads starts them. While
-// another call uses the team, the job runs on the calling thread alone. One
-// thread of the team rests meanwhile, so that the number of running threads
-// stays the same. If the other call ends first, the job continues with the
-// team. Both happen between two items.
+// another call uses the team, the job runs on the calling thread alone.
 void RunJob(const Job& job, int threads);
 
 // Runs run(item, thread) for each item of a job with one phase.

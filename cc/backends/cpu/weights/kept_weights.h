@@ -1,8 +1,5 @@
-// KeptWeights: packed weights that a kernel keeps for its next calls.
-//
-// The key is a hash of all bytes of the weights, computed in each call. Nothing
-// else shows that weights are the same: Python may share a variable's memory
-// with another library, which writes to it without a call of TensorFlow.
+// KeptWeights: packed weights that a kernel keeps for its next calls; see
+// README.md.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_WEIGHTS_KEPT_WEIGHTS_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_WEIGHTS_KEPT_WEIGHTS_H_
 

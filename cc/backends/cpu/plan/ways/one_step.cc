@@ -15,14 +15,11 @@ constexpr int64_t kOnceVectors = 8;
 constexpr int64_t kMostRowsInPlace = 8 * kRows;
 
 double ProductsTime(const ForwardProblem& p) {
-  const auto vectors = static_cast<double>(p.together * p.vectors);
-  const double bytes = vectors / static_cast<double>(p.vectors) *
-                       static_cast<double>(p.packed_bytes());
+  const ProductSize input = p.InputProduct(p.rows),
+                    recurrent = p.RecurrentProduct(p.rows);
+  const auto vectors = static_cast<double>(p.all_vectors());
+  const double bytes = vectors * (input.bytes() + recurrent.bytes());
   const double byte = ReadByte(p.rates, p.caches, bytes, bytes, false);
-  const ProductSize input = {p.rows, p.input(), p.shape.input,
-                             p.vector_bytes()};
-  const ProductSize recurrent = {p.rows, p.config.hidden_size,
-                                 p.shape.recurrent, p.vector_bytes()};
   return vectors * (ProductTime(p.rates, input, byte) +
                     ProductTime(p.rates, recurrent, byte));
 }
@@ -41,10 +38,9 @@ bool ReadsInPlace(const ForwardProblem& p) {
 bool TakeOneStep(const ForwardProblem& problem, int threads,
                  ForwardPlan* plan) {
   if (!ReadsInPlace(problem)) return false;
-  const int64_t vectors = problem.together * problem.vectors;
   plan->way = ForwardWay::kOneStep;
-  plan->threads =
-      ThreadsOfPhase(problem.rates, ProductsTime(problem), vectors, threads);
+  plan->threads = ThreadsOfPhase(problem.rates, ProductsTime(problem),
+                                 problem.all_vectors(), threads);
   plan->group = problem.traits.lanes *
                 Min(kOnceVectors, CeilDiv(problem.vectors, plan->threads));
   return true;

@@ -1,10 +1,7 @@
 // Backward<T>: the state of the backward pass of one layer direction:
 // arguments, sizes, order of the work, memory, and where the values of a row
-// are. The functions of backward.h, backward_products.h and backward_phases.h
-// compute with it.
-//
-// Notation and sizes are those of forward.h and backward.h. V packed rows; P'
-// is P rounded up to whole vectors.
+// are. Notation and sizes are those of step.h and forward/step.h. V packed
+// rows; P' is P rounded up to whole vectors.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_STATE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_STATE_H_
 
@@ -59,7 +56,7 @@ struct BackwardRows {
 template <class T>
 struct Backward;
 
-// The functions that are compiled for each cell; see backward.h.
+// The functions that are compiled for each cell; see step.h.
 template <class T>
 struct BackwardFunctions {
   void (*run_slice)(const Backward<T>&, int64_t slice, int thread);
@@ -224,7 +221,7 @@ struct Backward {
 
   // Members are initialised in this order, from those above them.
   const EngineBackward<T>& args;
-  const BackwardFunctions<T>& functions;
+  const BackwardFunctions<T> functions;
   const CellShape shape = CellShapeOf(args.config.cell);
   const int64_t input_size = args.config.input_size;
   const int64_t cell_size = args.config.cell_size;

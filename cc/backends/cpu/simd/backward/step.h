@@ -1,9 +1,9 @@
 // The backward pass of a layer direction, for one cell. backward_schedule.h
-// says how the work is divided; backward_products.h has the products.
+// says how the work is divided; products.h has the products.
 //
 // One step of the valid rows of the batch, from the last step to the first,
 // with the shapes of the results. dv is the gradient with respect to v, X^T the
-// transposed X. Sizes, m, cs and parts are those of forward.h.
+// transposed X. Sizes, m, cs and parts are those of forward/step.h.
 //
 //   dh = dh_above + dh_prev of the step after it
 //                       [rows, P]          LoadOutputGrads; LoadProjectedHGrad
@@ -22,11 +22,11 @@
 //   dW += x^T dz, dR += h_prev^T dz, dWp += m^T dh     AddWeightGrads
 //
 // This is the order of RunSlice, which computes a slice of the batch of a small
-// layer. Without slices, backward_phases.h calls these functions, with
-// MultiplyChunk instead of AddWeightGrads. A step then begins with
-// MultiplyHGrad of the step after it. MultiplyChunk also computes dx. An item
-// has a group of f.group units. second_product.h has the equations of a
-// ResetBeforeGruCell, layer_norm_backward.h those of a layer-normalised cell.
+// layer. Without slices, phases.h calls these functions, with MultiplyChunk
+// instead of AddWeightGrads. A step then begins with MultiplyHGrad of the step
+// after it. MultiplyChunk also computes dx. An item has a group of f.group
+// units. second_product.h has the equations of a ResetBeforeGruCell,
+// layer_norm.h those of a layer-normalised cell.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_STEP_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_STEP_H_
 
@@ -77,7 +77,7 @@ struct BackwardStep {
       }
     }
     // The functions of the cell: RunCells below, or those of second_product.h
-    // or layer_norm_backward.h.
+    // or layer_norm.h.
     if constexpr (Cell::kReducesRows) f.functions.run_rows(f, rows, thread);
     if constexpr (Cell::kResetsBefore) {
       ForEachGroup(f, [&](int64_t n) { f.functions.begin_cells(f, rows, n); });

@@ -19,14 +19,10 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
 using cpu::Scratch;
 
-// Vectors of units whose sums are in registers together. A sum waits four
-// cycles for its last multiply-add, so one vector with four gates would use
-// half of the multipliers. With weights that exceed the L1 cache two vectors
-// are faster: in each other step the units are computed in reverse order, and
-// with four vectors the last group may be all units. benchmarks/NOTES.md, "One
-// row".
+// Vectors of units whose sums are in registers together; README.md, "One row",
+// has the reasons.
 constexpr int kRowVectors = kRegisters == 32 ? 4 : 2;
-constexpr int kFarRowVectors = 2;
+constexpr int kFarRowVectors = 2;  // with weights that exceed the L1 cache
 
 // The fewest features for which x W of kRowChunk steps together is faster than
 // a product in each step.
@@ -207,36 +203,24 @@ struct OneRow {
 
 // Null for a cell that OneRow does not serve.
 inline RowFunction RowFunctionOf(CellKind cell) {
-#define TF_LSTM_OPS_CASE(kind, Cell, ...)                  \
-  case CellKind::kind: {                                   \
-    using Of = Cell<VecMath<float>>;                       \
-    if constexpr (Of::kReducesRows || Of::kResetsBefore) { \
-      return nullptr;                                      \
-    } else {                                               \
-      return &OneRow<Of>::Run;                             \
-    }                                                      \
-  }
-  switch (cell) {
-    TF_LSTM_OPS_CELLS(TF_LSTM_OPS_CASE)
-    TF_LSTM_OPS_CPU_CELLS(TF_LSTM_OPS_CASE)
-  }
-#undef TF_LSTM_OPS_CASE
-  return nullptr;
+  return WithCell<VecMath<float>>(cell, [](auto of) {
+    using Cell = typename decltype(of)::Cell;
+    RowFunction run = nullptr;
+    if constexpr (!Cell::kReducesRows && !Cell::kResetsBefore) {
+      run = &OneRow<Cell>::Run;
+    }
+    return run;
+  });
 }
 
 // Sets `row` to a layer with these packed weights. Its arrays are taken from
 // `scratch`; one without memory only counts them.
 inline void SetRowLayer(const LayerDirection<float>& layer,
-                        const PackedLayer<float>& packed, bool has_memory,
+                        const PackedLayer<float>& packed,
                         Scratch<float>* scratch, RowLayer* row) {
+  const CellShape& shape = packed.shape;
   const int64_t cell_size = layer.config.cell_size;
   const int64_t padded = RoundUpToLanes<float>(cell_size);
-  const auto fill = [&](float* to, const auto& vector) {
-    for (int64_t u = 0; has_memory && u < padded; u += kLanes<float>) {
-      Store(vector(u), to + u);
-    }
-  };
-  const CellShape& shape = packed.shape;
   row->run = RowFunctionOf(layer.config.cell);
   row->config = layer.config;
   row->config.cell_size = padded;
@@ -246,50 +230,61 @@ inline void SetRowLayer(const LayerDirection<float>& layer,
   row->vectors = bytes <= cpu::TheCaches().l1 ? kRowVectors : kFarRowVectors;
   row->packed_input = packed.input;
   row->packed_recurrent = packed.recurrent;
-  float* bias = scratch->Take(shape.pre_activations * padded);
-  row->bias = bias;
-  for (int p = 0; p < shape.pre_activations; ++p) {
-    fill(bias + p * padded,
-         [&](int64_t u) { return BiasOf(layer, shape, p, u); });
-  }
+  // An array [parts, H'] of vector(part, u).
+  const auto make = [&](int parts, const auto& vector) {
+    float* to = scratch->Take(parts * padded);
+    for (int p = 0; to && p < parts; ++p) {
+      for (int64_t u = 0; u < padded; u += kLanes<float>) {
+        Store(vector(p, u), to + p * padded + u);
+      }
+    }
+    return to;
+  };
+  row->bias = make(shape.pre_activations, [&](int p, int64_t u) {
+    return BiasOf(layer, shape, p, u);
+  });
   for (int p = 0; p < kMaxPreActivations; ++p) {
     const float* from = layer.weights.peephole[p];
     if (!from) continue;
-    float* to = scratch->Take(padded);
-    row->weights.peephole[p] = to;
-    fill(to, [&](int64_t u) { return LoadN(from + u, cell_size - u); });
+    row->weights.peephole[p] =
+        make(1, [&](int, int64_t u) { return LoadN(from + u, cell_size - u); });
   }
 }
 
-// A pass by OneRow of a call.
+// As Engine::set_row_layer.
+inline int64_t SetRowLayer(const LayerDirection<float>& layer, float* packed,
+                           float* memory, RowLayer* row) {
+  PackedLayer<float> weights(layer, WeightFormat::kElements);
+  Scratch<float> kept(packed), scratch(memory);
+  weights.Place(&kept);
+  SetRowLayer(layer, weights, &scratch, row);
+  return scratch.used();
+}
+
+// A pass by OneRow of a call. Its arrays are in scratch memory; without memory
+// they are only counted.
 struct RowPass {
-  explicit RowPass(const PlannedForward<float>& pass)
-      : args(*pass.layer),
-        own(pass.packed == nullptr),
-        packed(args, pass.plan.format) {
+  RowPass(const PlannedForward<float>& pass, float* memory)
+      : args(*pass.layer), packed(args, pass.plan.format), scratch(memory) {
     Scratch<float> kept(pass.packed);
-    if (!own) packed.Place(&kept);
-  }
-  // Assigns the arrays in scratch memory; one without memory only counts them.
-  void Place(bool has_memory, Scratch<float>* scratch) {
-    if (own) packed.Place(scratch);
-    SetRowLayer(args, packed, has_memory, scratch, &layer);
-    row.h = scratch->Take(layer.config.cell_size);
-    row.c = scratch->Take(layer.config.cell_size);
-    row.scratch = scratch->Take(RowScratch(layer));
-  }
-  int64_t Memory() {
-    Scratch<float> size(nullptr);
-    Place(false, &size);
-    return size.used();
+    packed.Place(pass.packed ? &kept : &scratch);
+    SetRowLayer(args, packed, &scratch, &layer);
+    row.h = scratch.Take(layer.config.cell_size);
+    row.c = scratch.Take(layer.config.cell_size);
+    row.scratch = scratch.Take(RowScratch(layer));
   }
 
   const EngineForward<float>& args;
-  const bool own;  // packed weights
   PackedLayer<float> packed;
+  Scratch<float> scratch;
   RowLayer layer;
   RowSteps row;
 };
+
+// Floats of scratch memory.
+inline int64_t RowMemory(const PlannedForward<float>& pass) {
+  return RowPass(pass, nullptr).scratch.used();
+}
 
 // Where the steps are, and the initial states.
 inline void SetSteps(RowPass* pass) {
@@ -318,10 +313,8 @@ inline void RunOneRow(const PlannedForward<float>* planned, int count,
                       cpu::CallMemory* memory) {
   assert(count == 1);
   static_cast<void>(count);
-  RowPass pass(*planned);
-  Scratch<float> scratch(
-      static_cast<float*>(memory->Get(pass.Memory() * sizeof(float))));
-  pass.Place(true, &scratch);
+  void* scratch = memory->Get(RowMemory(*planned) * sizeof(float));
+  RowPass pass(*planned, static_cast<float*>(scratch));
   if (!planned->is_packed) {
     Pack(pass.args, pass.packed, {0, pass.layer.config.cell_size});
   }

@@ -1,6 +1,5 @@
-// OneStep: a call with one step. The weights are used once, so they are read
-// where they lie and not packed. The chains, and so the bits, are those of
-// packed weights. ForwardWay::kOneStep says which calls it serves.
+// OneStep: a call with one step, whose weights are used once, so they are read
+// where they lie and not packed. README.md says which calls it serves.
 //
 // It has two phases. With few rows, the first one computes the sums of single
 // chains of the weights. The second one adds them to the biases, or computes
@@ -51,8 +50,7 @@ struct OneStep {
   }
 
   // With few rows, a separate phase computes the sums of the chains. An item is
-  // a group of units of a gate with rows as long as possible: each row is on
-  // another page of memory, and address translation is slow.
+  // a group of units of a gate.
   bool has_few_rows() const { return rows <= kRows; }
   int64_t ChainItems() const {
     return has_few_rows() ? chains * gates * CeilDiv(padded_size, kPageGroup)

@@ -62,58 +62,56 @@ struct PackedLayer {
   T* second = nullptr;
 };
 
-// Packs parts [first, first + parts) of W or R, `depth` rows of them, for some
-// units.
+// One of the `parts` parts of a packed matrix: the matrix [depth, columns] in a
+// block of `from`.
 template <class T>
-struct GatePacking {
+struct PackedPart {
   const GateMatrices<const T>& from;
-  int first, parts;
-  int64_t depth;
+  int block;
+  int64_t depth, columns;
   T* packed;
+  int parts;
+  WeightFormat format;
 };
+
 template <class T>
-void PackGates(const RnnConfig& config, const GatePacking<T>& of,
-               const Units& units, WeightFormat format) {
-  const int64_t row = of.parts * kLanes<T>;
-  const int64_t vector = Words(of.depth, format) * row;
-  T* packed = of.packed + units.begin / kLanes<T> * vector;
-  for (int p = of.first; p < of.first + of.parts; ++p, packed += kLanes<T>) {
-    of.from.Read(config.gate_order.block[p], [&](const auto* data) {
-      PackVectors(
-          PackedFrom{data + units.begin * of.from.column_stride,
-                     of.from.row_stride, of.from.column_stride, of.depth,
-                     Min(config.cell_size, units.end) - units.begin},
-          PackedTo<T>{packed, row, vector}, format);
-    });
-  }
+void PackPart(const PackedPart<T>& part, const Units& units) {
+  const int64_t u = units.begin, columns = Min(part.columns, units.end) - u;
+  if (columns <= 0) return;
+  const int64_t row = part.parts * kLanes<T>;
+  const int64_t vector = Words(part.depth, part.format) * row;
+  part.from.Read(part.block, [&](const auto* data) {
+    PackVectors(
+        PackedFrom{data + u * part.from.column_stride, part.from.row_stride,
+                   part.from.column_stride, part.depth, columns},
+        PackedTo<T>{part.packed + u / kLanes<T> * vector, row, vector},
+        part.format);
+  });
 }
 
 // Packs the weights of some units; the first one is a multiple of kLanes.
 template <class T>
 void Pack(const LayerDirection<T>& layer, const PackedLayer<T>& to,
           const Units& units) {
-  const RnnConfig& config = layer.config;
   const RnnWeights<const T>& w = layer.weights;
-  if (w.input) {
-    PackGates<T>(config, {w.input, 0, to.shape.input, to.input_size, to.input},
-                 units, to.format);
+  const auto& block = layer.config.gate_order.block;
+  for (int p = 0; w.input && p < to.shape.input; ++p) {
+    PackPart<T>({w.input, block[p], to.input_size, to.cell_size,
+                 to.input + p * kLanes<T>, to.shape.input, to.format},
+                units);
   }
-  PackGates<T>(config,
-               {w.recurrent, to.shape.first_recurrent, to.shape.recurrent,
-                to.hidden_size, to.recurrent},
-               units, to.format);
-  const int64_t u = units.begin, columns = Min(to.hidden_size, units.end) - u;
-  if (!to.has_second || columns <= 0) return;
-  const bool projected = config.projected();
-  const GateMatrices<const T>& from = projected ? w.projection : w.recurrent;
-  const int block = projected ? 0 : config.gate_order.block[kGateN];
-  from.Read(block, [&](const auto* data) {
-    PackVectors(PackedFrom{data + u * from.column_stride, from.row_stride,
-                           from.column_stride, to.cell_size, columns},
-                PackedTo<T>{to.second + u * to.cell_size, kLanes<T>,
-                            kLanes<T> * to.cell_size},
-                WeightFormat::kElements);
-  });
+  for (int p = 0; p < to.shape.recurrent; ++p) {
+    PackPart<T>({w.recurrent, block[to.shape.first_recurrent + p],
+                 to.hidden_size, to.cell_size, to.recurrent + p * kLanes<T>,
+                 to.shape.recurrent, to.format},
+                units);
+  }
+  if (!to.has_second) return;
+  const bool projected = layer.config.projected();
+  PackPart<T>(
+      {projected ? w.projection : w.recurrent, projected ? 0 : block[kGateN],
+       to.cell_size, to.hidden_size, to.second, 1, WeightFormat::kElements},
+      units);
 }
 
 // Packs all weights, unless `packed` is null. Returns the number of elements.

@@ -30,7 +30,7 @@ enum HeldValue { kHeldU, kHeldN, kHeldValues };
 template <class T>
 struct Forward;
 
-// The functions that are compiled for each cell; see forward.h.
+// The functions that are compiled for each cell; see step.h.
 template <class T>
 struct ForwardFunctions {
   void (*run_slice)(const Forward<T>&, int64_t slice, int thread);
@@ -61,14 +61,9 @@ struct Forward {
 
   bool projected() const { return args.config.projected(); }
   // Whether a step has a second product, that of m.
-  bool multiplies_m() const { return projected() || shape.resets_before; }
-
-  // Pre-activations in a row of z. A cell that reduces rows stores the products
-  // with h there too.
-  int64_t z_parts() const {
-    return shape.reduces_rows ? shape.pre_activations : shape.input;
-  }
-  int64_t z_row() const { return z_parts() * padded_size; }
+  bool multiplies_m() const { return packed.has_second; }
+  // Elements of a row of z.
+  int64_t z_row() const { return shape.z_parts() * padded_size; }
 
   int GateBlock(int part) const { return args.config.gate_order.block[part]; }
 
@@ -190,7 +185,7 @@ struct Forward {
 
   // Members are initialised in this order, from those above them.
   const EngineForward<T>& args;
-  const ForwardFunctions<T>& functions;
+  const ForwardFunctions<T> functions;
   const ForwardSchedule schedule;
   const CellShape shape = CellShapeOf(args.config.cell);
   const bool keeps_weights, is_packed;

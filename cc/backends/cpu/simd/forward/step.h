@@ -44,7 +44,7 @@ struct RowBand {
   static constexpr int64_t kBandRows = ForwardSchedule::kBandRows;
 
   int64_t begin, rows;
-  // [rows, f.z_parts(), H'], as far as z has been computed. Null: the tiles
+  // [rows, z parts, H'], as far as z has been computed. Null: the tiles
   // compute x W + b.
   T* z;
   const T *x[kBandRows], *h_prev[kBandRows];  // after dropout or rounding

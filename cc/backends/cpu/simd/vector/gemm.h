@@ -74,15 +74,15 @@ using SumOf = std::conditional_t<std::is_same_v<E, BFloat16Pair>, float, E>;
 template <int R, int C, bool kOwnA, int kRow = 0, int kColumn = 0, class F>
 TF_LSTM_OPS_INLINE void ForEachRegisterTile(const F& f) {
   constexpr RegisterTile kSize = RegisterTileOf(R, C, kOwnA);
-  constexpr int kTileRows = kSize.rows < R - kRow ? kSize.rows : R - kRow;
+  constexpr int kRegisterRows = kSize.rows < R - kRow ? kSize.rows : R - kRow;
   f(std::integral_constant<int, kRow>(),
-    std::integral_constant<int, kTileRows>(),
+    std::integral_constant<int, kRegisterRows>(),
     std::integral_constant<int, kColumn>(),
     std::integral_constant<int, kSize.columns>());
   if constexpr (kColumn + kSize.columns < C) {
     ForEachRegisterTile<R, C, kOwnA, kRow, kColumn + kSize.columns>(f);
-  } else if constexpr (kRow + kTileRows < R) {
-    ForEachRegisterTile<R, C, kOwnA, kRow + kTileRows, 0>(f);
+  } else if constexpr (kRow + kRegisterRows < R) {
+    ForEachRegisterTile<R, C, kOwnA, kRow + kRegisterRows, 0>(f);
   }
 }
 
@@ -138,31 +138,31 @@ void Accumulate(const A* const* a, int64_t a_stride, const B* b,
     ForEachRegisterTile<R, C, kOwnA>([=](auto first_row, auto rows,
                                          auto first_column,
                                          auto columns) TF_LSTM_OPS_LAMBDA {
-      constexpr int kTileRows = decltype(rows)::value;
-      constexpr int kTileColumns = decltype(columns)::value;
+      constexpr int kRegisterRows = decltype(rows)::value;
+      constexpr int kRegisterColumns = decltype(columns)::value;
       constexpr int kColumn = decltype(first_column)::value;
-      const A* row[kTileRows];
-      for (int r = 0; r < kTileRows; ++r) row[r] = a[first_row + r];
-      VecT<SumOf<A>> sum[kTileRows][kTileColumns] = {};
+      const A* row[kRegisterRows];
+      for (int r = 0; r < kRegisterRows; ++r) row[r] = a[first_row + r];
+      VecT<SumOf<A>> sum[kRegisterRows][kRegisterColumns] = {};
       const auto add = [&](int64_t k, const auto& load) TF_LSTM_OPS_LAMBDA {
         if constexpr (RegisterTileOf(R, C, kOwnA).keeps_rows) {
-          VecT<A> value[kTileRows];
-          for (int r = 0; r < kTileRows; ++r)
+          VecT<A> value[kRegisterRows];
+          for (int r = 0; r < kRegisterRows; ++r)
             value[r] = Broadcast(row[r][k * kAStride]);
-          for (int c = 0; c < kTileColumns; ++c) {
+          for (int c = 0; c < kRegisterColumns; ++c) {
             const VecT<A> column = load(c);
-            for (int r = 0; r < kTileRows; ++r)
+            for (int r = 0; r < kRegisterRows; ++r)
               sum[r][c] = Fma(value[r], column, sum[r][c]);
           }
         } else {
-          VecT<A> column[kTileColumns];
-          for (int c = 0; c < kTileColumns; ++c) {
+          VecT<A> column[kRegisterColumns];
+          for (int c = 0; c < kRegisterColumns; ++c) {
             column[c] = load(c);
-            if (kTileRows > 1) KeepInRegister(&column[c]);
+            if (kRegisterRows > 1) KeepInRegister(&column[c]);
           }
-          for (int r = 0; r < kTileRows; ++r) {
+          for (int r = 0; r < kRegisterRows; ++r) {
             VecT<A> value = Broadcast(row[r][k * kAStride]);
-            for (int c = 0; c < kTileColumns; ++c) {
+            for (int c = 0; c < kRegisterColumns; ++c) {
               if (kOwnA && kColumn + c > 0) {
                 value = Broadcast(row[r][(kColumn + c) * a_stride + k]);
               }
@@ -171,10 +171,10 @@ void Accumulate(const A* const* a, int64_t a_stride, const B* b,
           }
         }
       };
-      ForEachRow<A, kPrefetches ? kTileColumns : 0>(chain + kColumn * kLanes<A>,
-                                                    b_stride, begin, end, add);
-      for (int r = 0; r < kTileRows; ++r) {
-        for (int c = 0; c < kTileColumns; ++c) {
+      ForEachRow<A, kPrefetches ? kRegisterColumns : 0>(
+          chain + kColumn * kLanes<A>, b_stride, begin, end, add);
+      for (int r = 0; r < kRegisterRows; ++r) {
+        for (int c = 0; c < kRegisterColumns; ++c) {
           VecT<SumOf<A>>* to = &acc[first_row + r][kColumn + c];
           *to = *to + sum[r][c];
         }

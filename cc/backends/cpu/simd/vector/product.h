@@ -7,13 +7,11 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-constexpr int64_t kProductGroup = kColumns * kLanes<float>;  // columns
-
 inline int64_t PackProduct(const float* weights, int64_t depth, int64_t columns,
                            float* packed) {
-  for (int64_t n = 0; packed && n < columns; n += kProductGroup) {
+  for (int64_t n = 0; packed && n < columns; n += kProductColumns<float>) {
     PackGroup(PackedFrom<float>{weights, columns, 1, depth, columns}, n,
-              Min(n + kProductGroup, columns), packed + n * depth,
+              Min(n + kProductColumns<float>, columns), packed + n * depth,
               WeightFormat::kElements);
   }
   return RoundUpToLanes<float>(columns) * depth;
@@ -22,8 +20,8 @@ inline int64_t PackProduct(const float* weights, int64_t depth, int64_t columns,
 inline void RunProduct(const PackedProduct& product, const float* x,
                        int64_t rows, float* y) {
   const int64_t depth = product.depth, columns = product.columns;
-  for (int64_t n = 0; n < columns; n += kProductGroup) {
-    const int64_t width = Min(columns - n, kProductGroup);
+  for (int64_t n = 0; n < columns; n += kProductColumns<float>) {
+    const int64_t width = Min(columns - n, kProductColumns<float>);
     WithConstant<kColumns>(CeilDiv(width, kLanes<float>), [&](auto vectors) {
       MultiplyBand<decltype(vectors)::value>(
           [&](int64_t r) { return x + r * depth; },

@@ -1,7 +1,7 @@
-// The loops that roofline.h measures. They are not part of the engine, but each
-// instruction set compiles them; see Engine::multiply_add and Engine::sum.
-#ifndef TF_LSTM_OPS_BACKENDS_CPU_PROCESSOR_ROOFLINE_LOOPS_H_
-#define TF_LSTM_OPS_BACKENDS_CPU_PROCESSOR_ROOFLINE_LOOPS_H_
+// Loops whose times are rates of the processor; see Engine::multiply_add and
+// Engine::sum.
+#ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_VECTOR_MEASURED_LOOPS_H_
+#define TF_LSTM_OPS_BACKENDS_CPU_SIMD_VECTOR_MEASURED_LOOPS_H_
 
 #include "backends/cpu/simd/vector/vec.h"
 
@@ -37,4 +37,4 @@ inline float Sum(const float* x, int64_t n) {
 
 }  // namespace tf_lstm_ops::TF_LSTM_OPS_SIMD
 
-#endif  // TF_LSTM_OPS_BACKENDS_CPU_PROCESSOR_ROOFLINE_LOOPS_H_
+#endif  // TF_LSTM_OPS_BACKENDS_CPU_SIMD_VECTOR_MEASURED_LOOPS_H_

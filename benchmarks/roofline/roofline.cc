@@ -1,4 +1,4 @@
-#include "backends/cpu/processor/roofline.h"
+#include "roofline.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,10 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "backends/cpu/engine.h"
 #include "backends/cpu/memory/aligned_buffer.h"
 
-namespace tf_lstm_ops::cpu {
+namespace roofline {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -66,21 +65,22 @@ double BestRate(int threads, const std::function<float(int)>& run) {
 
 }  // namespace
 
-double MeasureFlops(int threads) {
-  const Engine& engine = *SelectedInstructionSet().engine;
+double MeasureFlops(float (*multiply_add)(int64_t rounds, int64_t* flops),
+                    int threads) {
   constexpr int64_t kSteps = 20000;
   int64_t flops = 0;
-  engine.multiply_add(1, &flops);
+  multiply_add(1, &flops);
   return BestRate(threads,
                   [&](int) {
                     int64_t ignored;
-                    return engine.multiply_add(kSteps, &ignored);
+                    return multiply_add(kSteps, &ignored);
                   }) *
          static_cast<double>(flops * kSteps);
 }
 
-double MeasureReadBandwidth(int64_t bytes, int threads) {
-  const Engine& engine = *SelectedInstructionSet().engine;
+double MeasureReadBandwidth(float (*sum)(const float* x, int64_t n),
+                            int64_t bytes, int threads) {
+  using tf_lstm_ops::AlignedBuffer;
   const int64_t part = std::max<int64_t>(
       bytes / threads / static_cast<int64_t>(sizeof(float)), 1024);
   std::vector<std::unique_ptr<AlignedBuffer>> buffers;
@@ -90,11 +90,11 @@ double MeasureReadBandwidth(int64_t bytes, int threads) {
   }
   return BestRate(threads,
                   [&](int thread) {
-                    return engine.sum(
+                    return sum(
                         static_cast<const float*>(buffers[thread]->data()),
                         part);
                   }) *
          static_cast<double>(part) * sizeof(float);
 }
 
-}  // namespace tf_lstm_ops::cpu
+}  // namespace roofline
