@@ -62,6 +62,7 @@ const TrainingSet kTrainingSet = {&kRecorder, &g_bfloat16};
 
 const InstructionSet& SelectedInstructionSet() { return kSet; }
 const TrainingSet& SelectedTrainingSet() { return kTrainingSet; }
+const Engine& EngineFor(const RnnConfig&) { return kEngine; }
 
 namespace cpu {
 namespace {

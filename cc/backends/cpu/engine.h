@@ -70,6 +70,11 @@ const InstructionSet& SelectedInstructionSet();
 // Its index in AvailableInstructionSets.
 int SelectedInstructionSetIndex();
 
+// The functions for forward passes of a float layer: those of the selected
+// instruction set, or of x86-64-v3 where at least half of each vector of
+// AVX-512 would be empty. Both have the same bits.
+const Engine& EngineFor(const RnnConfig& config);
+
 }  // namespace tf_lstm_ops
 
 #endif  // TF_LSTM_OPS_BACKENDS_CPU_ENGINE_H_

@@ -7,10 +7,6 @@
 namespace tf_lstm_ops::cpu {
 namespace {
 
-const ForwardEngine<float>& TheEngine() {
-  return SelectedInstructionSet().engine->forward;
-}
-
 float* Floats(const AlignedBuffer& buffer) {
   return static_cast<float*>(buffer.data());
 }
@@ -20,7 +16,7 @@ std::unique_ptr<AlignedBuffer> AllocateFloats(int64_t count) {
 }
 
 ForwardProblem FrozenProblem(const EngineForward<float>& layer) {
-  ForwardProblem problem = ProblemOf(layer, TheEngine());
+  ForwardProblem problem = ProblemOf(layer, EngineFor(layer.config).forward);
   problem.weights = WeightsState::kFilled;
   return problem;
 }
@@ -28,7 +24,8 @@ ForwardProblem FrozenProblem(const EngineForward<float>& layer) {
 // Memory for all passes of no more rows and steps than `pass`.
 void Reserve(const PlannedForward<float>& pass, const ForwardProblem& problem,
              int count, int threads, CallMemory* memory) {
-  const int64_t floats = TheEngine().most_memory(pass, problem, threads);
+  const int64_t floats =
+      EngineFor(problem.config).forward.most_memory(pass, problem, threads);
   memory->Get(count * floats * sizeof(float));
 }
 
@@ -37,7 +34,7 @@ void Reserve(const PlannedForward<float>& pass, const ForwardProblem& problem,
 FrozenLayer::FrozenLayer(const RnnConfig& config,
                          const RnnWeights<const float>& weights)
     : config_(config), weights_(weights) {
-  const Engine& engine = *SelectedInstructionSet().engine;
+  const Engine& engine = EngineFor(config);
   const LayerForward<float> layer = LayerOf();
   constexpr WeightFormat kFormat = WeightFormat::kElements;
   packed_ = AllocateFloats(engine.forward.pack(layer, kFormat, nullptr));
@@ -80,7 +77,8 @@ void FrozenLayer::Run(const FrozenLayer* const* layers,
     problems[k] = FrozenProblem(*planned[k].layer);
   }
   Reserve(planned[0], problems[0], count, threads, memory);
-  PlanAndRun(TheEngine(), problems, planned, count, threads, memory);
+  PlanAndRun(EngineFor(layers[0]->config_).forward, problems, planned, count,
+             threads, memory);
   for (const auto& one : arguments) {
     if (one) one->Finish();
   }
@@ -110,7 +108,7 @@ void FrozenLayer::RunSteps(const ForwardPlan& plan, const PackedSequence& valid,
   const ForwardArguments<float> arguments(*pass, valid);
   PlannedForward<float> planned = PassOf(arguments.engine());
   planned.plan = plan;
-  RunForward(TheEngine(), &planned, 1, memory);
+  RunForward(EngineFor(config_).forward, &planned, 1, memory);
   arguments.Finish();
 }
 

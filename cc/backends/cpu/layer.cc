@@ -41,7 +41,7 @@ void RunStepGradient(const LayerBackward<double>& layer, int threads) {
 
 const ForwardEngine<float>& SelectedForward(const LayerForward<float>& layer) {
   return layer.config.bfloat16 ? SelectedTrainingSet().bfloat16->forward
-                               : SelectedInstructionSet().engine->forward;
+                               : EngineFor(layer.config).forward;
 }
 const ForwardEngine<double>& SelectedForward(const LayerForward<double>&) {
   return SelectedTrainingSet().engine->forward_double;
