@@ -132,15 +132,8 @@ struct RowsOfPanels {
 // Copies a row of words to the panels. Its place in the first one is `at`.
 template <class T>
 void CopyRow(const T* row, const RowsOfPanels& of, T* at) {
-  // A copy of whole registers is faster than one of kPanel words. The words
-  // beyond the panel are those of the panel's next row, which is copied later.
-  constexpr int64_t kWords = kPanel == 6 ? 8 : kPanel;
-  const int64_t last = of.k + 1 < of.stride ? of.end - kWords : of.begin - 1;
   int64_t m = of.begin;
   at += m * of.stride;
-  for (; m <= last; m += kPanel, at += kPanel * of.stride) {
-    std::memcpy(at, row + m - of.begin, kWords * sizeof(T));
-  }
   for (; m + kPanel <= of.end; m += kPanel, at += kPanel * of.stride) {
     std::memcpy(at, row + m - of.begin, kPanel * sizeof(T));
   }
