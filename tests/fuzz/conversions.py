@@ -22,6 +22,8 @@ def draw(rng: np.random.Generator) -> Call:
         return _size(rng, case, source, dtype)
     sizes = dict(zip(SIZES, (case.layers, case.units, case.inputs), strict=True))
     spoilt = choose(rng, [None, None, None, "parts", "size", "count", "projection"])
+    if spoilt == "count" and min(len(case.matrices()), len(case.biases())) < 2:
+        spoilt = None  # without an array there is no op
     if spoilt == "size":
         sizes[choose(rng, SIZES)] = choose(rng, INT32)
     attributes = {}
@@ -34,7 +36,7 @@ def draw(rng: np.random.Generator) -> Call:
     run = _runner(op, case, source, list(tensors), {**options, **attributes})
     is_right = spoilt is None or (spoilt == "projection" and not attributes)
     # auto_select takes other matrices where input_size becomes num_units; so may sizes that fit.
-    errors = () if is_right else None
+    errors = () if is_right else [r"\w"] if spoilt in ("parts", "count") else None
     name = f"{source} {op}"
     return Call(name, run, list(tensors.values()), errors, want if is_right else None, dtype)
 
@@ -89,7 +91,7 @@ def _to_params(rng, op, case, dtype, spoilt):
         shapes = choose(rng, [weights, biases])
         k = int(rng.integers(len(shapes)))
         shapes[k] = choose(rng, [(case.units + 1,), (), (0, HUGE[-1]), (*shapes[k], 1)])
-    if spoilt == "count" and len(weights) > 1 and len(biases) > 1:
+    if spoilt == "count":
         weights, biases = (weights[1:], biases) if happens(rng, 0.5) else (weights, biases[1:])
     parts = {
         "weights": [uniform(rng, s, dtype) for s in weights],
