@@ -1,4 +1,4 @@
-"""The ops behind the layers, with the calls that tests/fuzz draws: any mask, dropout factors, absent
+"""The ops behind the layers, with calls that tests/fuzz draws: any mask, dropout factors, absent
 inputs. tests/fuzz compares them with the oracle, and calls them with wrong shapes.
 """
 
