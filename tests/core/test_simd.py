@@ -30,7 +30,7 @@ CASES = [
     *([pytest.param(AMX, marks=pytest.mark.full)] if RUNS_AMX else []),
     *(pytest.param(name, marks=pytest.mark.full) for name in INSTRUCTION_SETS[:-1]),
     INSTRUCTION_SETS[-1],
-    INSTRUCTION_SETS[-1] + TILES,
+    pytest.param(INSTRUCTION_SETS[-1] + TILES, marks=pytest.mark.full),
 ]
 
 
@@ -69,7 +69,7 @@ def test_simd(program: Callable[[str], Path], case: str, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES[-2:])
+@pytest.mark.parametrize("case", [INSTRUCTION_SETS[-1], INSTRUCTION_SETS[-1] + TILES])
 def test_simd_under_sanitizers(tmp_path: Path, case: str) -> None:
     path = tmp_path / "simd_test"
     options = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

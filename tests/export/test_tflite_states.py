@@ -57,6 +57,7 @@ def test_stateful_layer_of_the_model(tmp_path, rng):
         tflite(model, tmp_path / "model.tflite", batch_size=BATCH)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("layer", [pytest.param(StackedLSTM, marks=pytest.mark.full), StackedGRU])
 def test_stateful_stack(layer, tmp_path, rng):
     model = make_model(layer(UNITS, 2, name="a"), rng=rng)

@@ -11,6 +11,7 @@ from tf_lstm_ops import op_definitions
 from tf_lstm_ops.keras import GRU, LSTM, Bidirectional, directions
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", LAYERS)
 @pytest.mark.parametrize("sequences", [True, False])
 @pytest.mark.parametrize("mask", ["none", "right", "holes", "all_false"])
@@ -27,6 +28,7 @@ def test_one_op_has_the_bits_of_two(kind, sequences, mask):
         np.testing.assert_array_equal(a, b, str(k))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["lstm", "gru", "reset_before"])
 @pytest.mark.parametrize("merge_mode", MODES)
 def test_equals_stock(kind, merge_mode):
@@ -213,6 +215,7 @@ def test_xla_takes_plain_ops():
     np.testing.assert_allclose(compiled(x), layer(x), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.full
 def test_fit_learns():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(64, T, I)).astype("float32")
