@@ -1,5 +1,6 @@
 """The conversions of CudnnRNN's params, with counts, sizes and parts that may be wrong."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,18 @@ def draw(rng: np.random.Generator) -> Call:
     run = _runner(op, case, source, list(tensors), {**options, **attributes})
     is_right = spoilt is None or (spoilt == "projection" and not attributes)
     # auto_select takes other matrices where input_size becomes num_units; so may sizes that fit.
-    errors = () if is_right else [r"\w"] if spoilt in ("parts", "count") else None
+    is_wrong = spoilt == "count" or (spoilt == "parts" and _has_other_sizes(case, more))
+    errors = () if is_right else [r"\w"] if is_wrong else None
     name = f"{source} {op}"
     return Call(name, run, list(tensors.values()), errors, want if is_right else None, dtype)
+
+
+def _has_other_sizes(case: Case, parts: dict[str, Any]) -> bool:
+    """Whether an array has another number of elements."""
+    right = [case.params_size()]
+    if "params" not in parts:
+        right = [math.prod(shape) for shape in (*case.matrices(), *case.biases())]
+    return [math.prod(part.shape) for part in parts.values()] != right
 
 
 def _runner(op: str, case: Case, source: str, names: list[str], options: Any) -> Any:

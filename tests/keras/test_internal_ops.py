@@ -59,15 +59,12 @@ def test_reserve_is_written(op: str) -> None:
 
 @pytest.mark.parametrize("op", OPS)
 def test_a_reserve_of_another_mask_gives_finite_gradients(op: str) -> None:
-    """A reserve of the right size is taken as the numbers that it holds."""
-    accepted = 0
-    for drawn, tensors in right_draws(op):
+    """A reserve of the right size, here of as many steps, is taken as the numbers that it holds."""
+    masked = [drawn for drawn in right_draws(op) if not drawn[0].is_absent("mask")]
+    assert len(masked) > 3
+    for drawn, tensors in masked:
         own = run(drawn, tensors)
-        others = {**tensors, "mask": tf.math.logical_not(tensors["mask"])}
-        reserve = run(drawn, others).reserve
-        if reserve.shape != own.reserve.shape:
-            continue
-        accepted += 1
+        reserve = run(drawn, {**tensors, "mask": tensors["mask"][:, ::-1]}).reserve
         states = zip(LAYERS[drawn.op].states, own[1:-1], strict=True)
         gradients = op_definitions.function(f"{op}Grad")(
             **tensors,
@@ -81,4 +78,3 @@ def test_a_reserve_of_another_mask_gives_finite_gradients(op: str) -> None:
         for name, gradient in zip(names, gradients, strict=True):
             assert gradient.shape == tensors[name].shape, name
             assert np.isfinite(tf.cast(gradient, tf.float64)).all(), name
-    assert accepted > DRAWS / 2
