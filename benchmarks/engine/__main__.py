@@ -56,7 +56,7 @@ FOLDER = "benchmarks/engine"
 # ONEDNN_MAX_CPU_ISA for a value of TF_LSTM_OPS_SIMD.
 ONEDNN_SETS = {"x86-64-v2": "SSE41", "x86-64-v3": "AVX2", "x86-64-v4": "AVX512_CORE"}
 
-# CELL,BATCH,STEPS,INPUTS,UNITS: one row, few rows, many rows; few units.
+# CELL,BATCH,STEPS,INPUTS,UNITS: one row, few rows, many rows; few units; wide inputs.
 CASES = [
     "lstm,1,50,256,256",
     "lstm,4,50,256,256",
@@ -71,6 +71,12 @@ CASES = [
     "lstm,32,100,128,64",
     "gru,64,50,128,128",
     "gru,256,50,8,32",
+    # Wide inputs and few units: features of a network for images.
+    "lstm,32,20,768,8",
+    "lstm,32,20,2048,8",
+    "lstm,32,20,2048,16",
+    "gru,32,20,2048,16",
+    "lstm,32,20,4096,32",
 ]
 
 # Of --predict: regimes and sizes of the weights that differ.

@@ -46,7 +46,7 @@ CHILDREN = {
         f"{COPIES}/benchmarks/bfloat16",
         f"{COPIES}/benchmarks/latency",
     ),
-    f"{COPIES}/cc/README": (f"{COPIES}/cc/backends/*/README",),
+    f"{COPIES}/cc/README": (f"{COPIES}/cc/backends/*/README", f"{COPIES}/cc/backends/*/*/README"),
     f"{COPIES}/examples/README": (f"{COPIES}/examples/notebooks/*",),
 }
 TOCTREE = "\n```{{toctree}}\n:hidden:\n:glob:\n\n{}\n```\n"

@@ -104,6 +104,7 @@ class Finder:
             signal.raise_signal(signal.SIGINT)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.meta_path.insert(0, Finder)
+sys.argv.append("--any-capacity")
 runpy.run_path({str(PROGRAM)!r}, run_name="__main__")
 """
 
@@ -111,7 +112,7 @@ runpy.run_path({str(PROGRAM)!r}, run_name="__main__")
 def test_interrupt_of_the_import() -> None:
     line = [sys.executable, "-c", WHILE_IMPORTING]
     done = subprocess.run(line, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (130, "")
+    assert done.returncode == 130
     assert done.stderr == "python benchmarks/peers: interrupted\n"
 
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/plan/forward_plan.h"
+#include "backends/cpu/forward_engine.h"
 #include "backends/cpu/plan/side_by_side.h"
 #include "harness.h"
 
@@ -210,14 +210,40 @@ TEST(EachSizeOfAProblemCounts) {
   differs([](ForwardProblem* p) { p->rows = 700; });
 }
 
-// I and H of a layer are not exchanged on the way from its arguments to the
-// prediction: wide inputs and few units read less in each step than the
-// opposite.
-TEST(WideInputsAreCheaperThanManyUnits) {
-  const auto time = [](int64_t inputs, int64_t units) {
-    return ForwardSchedule(Filled(Problem(1, 100, inputs, units)), 1).time();
-  };
-  CHECK(time(2048, 16) < 0.5 * time(16, 512));
+// No two sizes are exchanged on the way from a call to its problem: the results
+// would be right, and only the prediction wrong.
+TEST(AProblemHasTheSizesOfItsCall) {
+  Sequence sequence;
+  sequence.batch = 3;
+  sequence.time = sequence.steps = 5;
+  const PackedSequence valid(sequence);
+  const float weights[1] = {};
+  EngineForward<float> layer;
+  layer.valid = &valid;
+  layer.config.cell = CellKind::kGru;  // 3 parts of x, 3 of h, 4 in all
+  layer.config.input_size = 7;
+  layer.config.cell_size = layer.config.hidden_size = 17;
+  layer.weights.input = ByInput(weights, 3, 17);
+  layer.weights.recurrent = ByInput(weights, 3, 17);
+  ForwardEngine<float> engine = {};
+  engine.traits.lanes = 8;
+  const ForwardProblem p = ProblemOf(layer, engine);
+  CHECK_EQ(p.batch, 3);
+  CHECK_EQ(p.steps, 5);
+  CHECK_EQ(p.rows, 15);
+  CHECK_EQ(p.input(), 7);
+  CHECK_EQ(p.vectors, 3);
+  CHECK_EQ(p.units(), 24);
+  CHECK_EQ(p.vector_bytes(), 32);
+  CHECK_EQ(p.z_bytes(), 3 * 24 * 4);
+  CHECK_EQ(p.packed_bytes(), 24 * 4 * (3 * 7 + 3 * 17));
+  CHECK(p.all_valid && p.has_input && p.units_in_rows);
+  CHECK(!p.drops && !p.saves && !p.multiplies_m());
+  CHECK(p.weights == WeightsState::kOfCall);
+  layer.weights.input = {};
+  const ForwardProblem without = ProblemOf(layer, engine);
+  CHECK_EQ(without.input(), 0);
+  CHECK(!without.units_in_rows);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ def rows(text: str, first: str) -> dict[str, list[str]]:
 
 
 def test_rates_are_those_of_the_code() -> None:
-    code = (ROOT / "cc" / "backends" / "cpu" / "cost.h").read_text(encoding="utf-8")
+    code = (ROOT / "cc" / "backends" / "cpu" / "plan" / "cost.h").read_text(encoding="utf-8")
     defaults = dict(re.findall(r"^  double (\w+) = ([0-9.]+);", code, re.MULTILINE))
     table = {name.split("`")[1]: cells for name, cells in rows(NOTE, "`").items()}
     assert {name: cells[0] for name, cells in table.items()} == defaults
