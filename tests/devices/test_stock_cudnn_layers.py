@@ -179,6 +179,7 @@ def test_a_portable_export_has_plain_ops(tmp_path, turn_off):
     assert not any(t.startswith(("TfLstmOps>", "Cudnn")) for t in types)
 
 
+@pytest.mark.full
 def test_training(rng, turn_off):
     """Keras compiles no such model with XLA, which has no CudnnRNNV3."""
     x, y = rng.normal(size=(B, T, I)), rng.normal(size=(B, 2))

@@ -53,7 +53,6 @@ EXPORTS = {
 }
 BY_DEFAULT = {
     ("onnx", "sigmoid"),
-    ("portable", "sigmoid"),
     ("tflite", "sigmoid"),
 }
 

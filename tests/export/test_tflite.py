@@ -268,6 +268,7 @@ def test_int8_of_many_steps(tmp_path, rng, monkeypatch):
     assert not [t for t in File(path).interpreter.get_tensor_details() if ";" in t["name"]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("layer", "masked"),
     [

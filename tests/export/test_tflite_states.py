@@ -27,6 +27,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("layer", [LSTM, pytest.param(GRU, marks=pytest.mark.full)])
 def test_stateful(layer, tmp_path, rng):
     """A sequence in pieces of different lengths; the states are inputs and outputs."""

@@ -291,6 +291,7 @@ def test_the_loop_of_a_session_of_keras_is_not_a_change(name: str) -> None:
         assert _deviation.replaced_methods(item) == []
 
 
+@pytest.mark.full
 @BOTH
 @pytest.mark.parametrize(
     "name",
