@@ -31,13 +31,14 @@ TESTS = [
     "tests/soak/test_extremes.py",
     "tests/block_cell/test_forward.py",
     "tests/block_cell/test_gradients.py",
+    "tests/block_cell/test_rejected_inputs.py",
+    "tests/block_cell/test_cves.py",
     "tests/cudnn_rnn/test_reserve.py",
     "tests/cudnn_rnn/test_dropout.py",
     "tests/keras/test_masks.py",
     "tests/keras/test_kept_weights.py",
     "tests/keras/test_projection_and_activations.py",
     "tests/mpsgraph/test_gradients.py",
-    "tests/errors",
 ]
 FLIPS = {
     " + ": " - ",

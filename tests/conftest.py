@@ -1,4 +1,4 @@
-"""Common to all tests: tests and benchmarks on sys.path, random numbers, hypothesis' settings."""
+"""Common to all tests: tests and benchmarks on sys.path, random numbers, marks."""
 
 import gc
 import itertools
@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 if any(map(os.path.exists, ("/dev/nvidiactl", "/dev/dxg"))):
@@ -30,16 +29,6 @@ sys.path += [str(TESTS), *(str(TESTS.parent / name) for name in ("benchmarks", "
 
 # The suites on a device of their own.
 pytest_plugins = ["devices.on_device"] if os.environ.get("TF_LSTM_OPS_TEST_PLUGIN") else []
-
-# Every run draws the same examples: a failure in CI is a failure at the desk.
-settings.register_profile(
-    "default",
-    derandomize=True,
-    deadline=None,  # the first call of an op compiles nothing but may load much
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("default")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what -m does not select

@@ -45,7 +45,7 @@ def derivatives(function: Callable[..., Any], arguments: Sequence[tf.Tensor], mo
     return Found(*([np.array(v) for v in part] for part in evaluate(*arguments)))
 
 
-def leave_nan(arguments: Sequence[tf.Tensor]) -> None:
+def leave_nan(arguments: Sequence[tf.Tensor | tf.TensorSpec]) -> None:
     """The memory that TensorFlow hands out next for these shapes holds NaN, which stays in what is
     not written."""
     kept = [tf.fill(v.shape, tf.constant(np.nan, v.dtype)) for v in arguments for _ in range(4)]

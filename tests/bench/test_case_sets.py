@@ -144,6 +144,7 @@ def loss(**changes: object) -> np.ndarray:
     return prepared.results(prepared.call())["loss"]
 
 
+@pytest.mark.full
 def test_fit_trains_both_directions_and_leaves_out_masked_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -85,6 +85,7 @@ def test_plot_has_the_medians_and_the_best_backend(tmp_path: Path) -> None:
     assert "C stream" in (tmp_path / "plot.svg").read_text()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("layers", "steps"), SEQUENCES)
 def test_peers_compute_the_same(layers: str, steps: int, tmp_path: Path) -> None:
     """The benchmark compares the outputs of each peer with those of the Keras model."""

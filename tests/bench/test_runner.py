@@ -233,6 +233,7 @@ def results_here(name: str, row: cases.Row) -> dict[str, np.ndarray]:
     return process.results()
 
 
+@pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -254,6 +255,7 @@ def test_the_eager_op_gives_the_results_of_the_layer(
     assert runner.difference(eager, ours, row) == ""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("changes", [{}, {"projection": 3}], ids=str)
 @pytest.mark.parametrize("name", ["ours-cudnn", "ours-custom-loop"])
 def test_other_calls_of_ours_train_alike(

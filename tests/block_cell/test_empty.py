@@ -43,6 +43,7 @@ def test_results_and_derivatives(rng, name, sizes):
     check(rng, name, sizes, "eager")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "sizes", "mode"),
     [

@@ -69,6 +69,7 @@ def test_traced_is_eager(rng, name, dtype, known):
     assert_same(traced(*inputs), function(*inputs))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "known"),
     [

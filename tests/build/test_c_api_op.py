@@ -60,6 +60,7 @@ def test_page_shows_the_files() -> None:
     assert blocks(PAGE, "python")[0] == (EXAMPLE / "clip_rows.py").read_text()
 
 
+@pytest.mark.full
 def test_checks(example: Path) -> None:
     """Values, gradients, shapes, wrong arguments and XLA, with the installed TensorFlow."""
     assert_passes_checks(example, sys.executable)

@@ -139,6 +139,7 @@ def test_no_stack_is_executable(library):
     assert "E" not in flags
 
 
+@pytest.mark.full
 def test_newer_instructions_stay_in_the_namespace_of_their_instruction_set():
     """Or the library would die with SIGILL on older processors."""
     if "X86-64" not in run("readelf", "-h"):

@@ -37,6 +37,7 @@ def accuracy_printed(printed: str) -> float:
     return float(re.search(r"^test accuracy +([\d.]+)%, stock ", printed, re.MULTILINE)[1])
 
 
+@pytest.mark.full
 def test_short_run_tells_its_progress_and_where_it_wrote(short_run: SimpleNamespace) -> None:
     assert re.findall(r"^ *(\d+)/ *2 ", short_run.printed, re.MULTILINE) == ["1", "2"]
     for name in ("demo.png", "saved_model"):
@@ -44,16 +45,19 @@ def test_short_run_tells_its_progress_and_where_it_wrote(short_run: SimpleNamesp
         assert str(short_run.folder / name) in short_run.printed
 
 
+@pytest.mark.full
 def test_short_run_takes_the_fused_op_and_reloads_bit_for_bit(short_run: SimpleNamespace) -> None:
     assert re.search(r"^path taken +one fused op per sequence$", short_run.printed, re.MULTILINE)
     assert re.search(r"^reloaded model .* equal bit for bit$", short_run.printed, re.MULTILINE)
 
 
+@pytest.mark.full
 def test_exit_status_follows_the_accuracy(short_run: SimpleNamespace) -> None:
     enough = accuracy_printed(short_run.printed) >= 95
     assert short_run.status == (0 if enough else 1)
 
 
+@pytest.mark.full
 def test_picture_is_a_valid_image(short_run: SimpleNamespace) -> None:
     picture = matplotlib.image.imread(short_run.folder / "demo.png", format="png")
     height, width, _ = picture.shape

@@ -36,6 +36,7 @@ def model_export_is_wrong(model: keras.Model, folder: Path) -> bool:
     return got.shape != want.shape or not np.allclose(got, want)
 
 
+@pytest.mark.full
 def test_an_unknown_number_of_steps(tmp_path: Path, capsys, monkeypatch) -> None:
     some = dict(list(doctor_exports.EXPORTS.items())[:2])  # the others take seconds
     monkeypatch.setattr(doctor_exports, "EXPORTS", some)

@@ -39,6 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.full
 def test_imports_the_module(folder: Path, command) -> None:
     """In a process of its own, in which nothing is registered."""
     done = command("doctor", "class.keras", "--import", "my_layers", "--json", *QUICK, cwd=folder)

@@ -31,6 +31,7 @@ def heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.mark.full
 def test_doctor_at_work(tmp_path: Path) -> None:
     """SIGINT after the first line of progress, which doctor writes to terminals only."""
     model = keras.Sequential([keras.Input((5, 3)), keras.layers.LSTM(4)])

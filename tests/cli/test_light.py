@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+FULL = pytest.mark.full
 HEAVY = {"tensorflow", "keras", "numpy", "h5py", "matplotlib"}
 SCRIPT = str(Path(sysconfig.get_path("scripts"), "tf-lstm-ops"))
 WRONG = (["dance"], ["demo", "--epochs", "1"], ["doctor", "none.keras"], ["selftest", "--loud"])
@@ -42,8 +43,10 @@ def test_wrong_usage(tmp_path: Path, arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("command", "status"),
     [
-        pytest.param("{} info 2>&-", 0, id="no stderr"),
-        pytest.param("{} info --all | true; exit ${{PIPESTATUS[0]}}", 1, id="closed pipe"),
+        pytest.param("{} info 2>&-", 0, id="no stderr", marks=FULL),
+        pytest.param(
+            "{} info --all | true; exit ${{PIPESTATUS[0]}}", 1, id="closed pipe", marks=FULL
+        ),
         pytest.param("{} --version <&- 2>&-", 0, id="no stdin"),
     ],
 )

@@ -103,6 +103,7 @@ def test_programs(op, break_kernels):
     assert not programs._check(*PROGRAMS[name], tf.float32, "CPU:0").passed
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", large.TOLERANCES)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("op", ["KerasLSTM", "CudnnRNNV3"])

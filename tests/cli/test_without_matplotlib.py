@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.full  # package/test_optional.py asks of the functions by default
+
 # A process in which matplotlib cannot be imported, as where it is not installed. It runs `info`
 # and `demo`, each in an empty folder, and prints what became of them.
 PROGRAM = """

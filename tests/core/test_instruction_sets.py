@@ -122,6 +122,7 @@ OTHERS = [LEAST, *(pytest.param(s, marks=pytest.mark.full) for s in INSTRUCTION_
 several = pytest.mark.skipif(LEAST == BEST, reason="this processor has one instruction set")
 
 
+@pytest.mark.full
 @several
 def test_a_forced_set_computes(results_of: Callable[[str], Results]) -> None:
     """Not only its name is used: without a fused multiply-add the bits are others."""

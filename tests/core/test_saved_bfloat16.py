@@ -136,6 +136,7 @@ def pieces() -> Iterator[Callable[[], None]]:
     yield lambda: check_keras("lstm", 19, 7, True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "instruction_set", [SETS[0], *(pytest.param(s, marks=pytest.mark.full) for s in SETS[1:])]
 )

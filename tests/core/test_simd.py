@@ -27,9 +27,8 @@ TILES = " with emulated tiles"
 AMX, AVX512 = "x86_64_v4_amx", "x86_64_v4"
 RUNS_AMX = sys.platform == "linux" and AVX512 in INSTRUCTION_SETS and AMX not in INSTRUCTION_SETS
 CASES = [
-    *([pytest.param(AMX, marks=pytest.mark.full)] if RUNS_AMX else []),
-    *(pytest.param(name, marks=pytest.mark.full) for name in INSTRUCTION_SETS[:-1]),
-    INSTRUCTION_SETS[-1],
+    *([AMX] if RUNS_AMX else []),
+    *INSTRUCTION_SETS,
     INSTRUCTION_SETS[-1] + TILES,
 ]
 
@@ -62,6 +61,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return built
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("case", CASES)
 def test_simd(program: Callable[[str], Path], case: str, name: str) -> None:

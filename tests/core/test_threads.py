@@ -39,6 +39,7 @@ MORE = [(0, "4", 4)]
 ALL = [(1, None, 1), (3, None, 3), (0, "1", 1)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("configured", "variable", "threads"),
     [

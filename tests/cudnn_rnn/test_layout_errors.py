@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from errors.contract import wrong_shapes
+from block_cell.contract import wrong_shapes
 
 from .cases import (
     LAYOUT_OPS,

@@ -40,19 +40,23 @@ def found_more(tmp_path_factory: pytest.TempPathFactory) -> Found:
     return load(file)
 
 
+@pytest.mark.full
 def test_fit_on_two_devices_trains_the_weights_of_one(found: Found) -> None:
     assert_same_weights(found["fit sgd two"], found["fit sgd one"])
 
 
+@pytest.mark.full
 def test_each_replica_runs_the_op_on_its_device(found: Found) -> None:
     assert {device[-5:] for device in found["devices"]} == {"CPU:0", "CPU:1"}
 
 
+@pytest.mark.full
 def test_replicas_at_once_compute_the_bits_of_one_alone(found: Found) -> None:
     assert found["same bits"].shape == (40 * 2 * 4,)  # outputs and three weights' gradients
     assert found["same bits"].all()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["fit", "predict"])
 def test_a_replica_without_rows(found: Found, kind: str) -> None:
     assert_same_weights(found[f"no rows {kind} two"], found[f"no rows {kind} one"])

@@ -125,9 +125,8 @@ FORMATS = {
     "tflite": tflite,
 }
 BY_DEFAULT = {
-    *(("onnx", name) for name in MODELS),
-    *(("saved_model", "stock"), ("portable", "own_layer"), ("tflite", "normalization")),
-    ("tflite", "own_layer"),
+    *(("onnx", "own_layer"), ("saved_model", "stock")),
+    *(("portable", "own_layer"), ("tflite", "normalization")),
 }
 
 

@@ -168,6 +168,7 @@ def served(printed, folder) -> dict[str, np.ndarray]:
         return dict(results)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", MODES)
 def test_served_on_the_cpu(served, mode):
     want = expected(mode)

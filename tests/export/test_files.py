@@ -24,6 +24,7 @@ def export(form: str, path: Path) -> None:
         tflite(model, path)
 
 
+@pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize("form", ["onnx", "tflite"])
 def test_other_files_in_the_folder(form, tmp_path):
     """A file, and a link to a file elsewhere, of a name that one could guess."""
@@ -89,6 +90,7 @@ def test_a_missing_folder(tmp_path):
         pass
 
 
+@pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize("form", ["onnx", "tflite"])
 def test_special_files(form, tmp_path):
     """They are refused, and the target of a symbolic link is written."""

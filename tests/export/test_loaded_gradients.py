@@ -67,8 +67,7 @@ def example(rng: np.random.Generator) -> tf.Tensor:
     "kind",
     [
         "stock",
-        "portable",
-        *(pytest.param(k, marks=pytest.mark.full) for k in ("own loop", "fused")),
+        *(pytest.param(k, marks=pytest.mark.full) for k in ("portable", "own loop", "fused")),
     ],
 )
 def test_gradients_of_a_loaded_file(kind: str, tmp_path: Path, rng: np.random.Generator) -> None:
@@ -116,8 +115,8 @@ def jacobian(function: Any, x: tf.Tensor, by_row: bool, use_pfor: bool) -> tf.Te
 @pytest.mark.parametrize(
     "kind",
     [
-        *("fused", "portable"),
-        *(pytest.param(k, marks=pytest.mark.full) for k in LOOPS_OF_KERAS),
+        "fused",
+        *(pytest.param(k, marks=pytest.mark.full) for k in ("portable", *LOOPS_OF_KERAS)),
     ],
 )
 def test_jacobians_of_a_loaded_file(

@@ -65,6 +65,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize("case", LIMITS)
 def test_a_file_beyond_the_reference_is_not_checked(case: str, tmp_path: Path) -> None:
     make, masked, limit = LIMITS[case]
@@ -75,6 +76,7 @@ def test_a_file_beyond_the_reference_is_not_checked(case: str, tmp_path: Path) -
     assert path.exists()
 
 
+@pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize(
     ("layer", "masked", "limit"),
     [

@@ -348,6 +348,7 @@ def test_a_loaded_layer_can_be_differentiated_twice(training, layer):
     assert_same_bits(training, f"{layer} layer", count=1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("function", "orders"),
     [("block_lstm ", 1), ("block_lstm_v2 ", 1), ("mpsgraph_lstm ", 1), ("lstm_block_cell ", 2)],
@@ -357,16 +358,19 @@ def test_raw_ops_in_a_module(module, function, orders):
     assert_same_bits(module, function, count=1 + 1 + 3 + (orders == 2))
 
 
+@pytest.mark.full
 def test_raw_ops_of_eager_code(module):
     """A plain Python function, traced when it was saved as the signature."""
     assert_same_bits(module, "eager", count=1)
 
 
+@pytest.mark.full
 def test_a_saved_training_step_trains(module):
     assert_same_bits(module, "losses", count=1)
     assert_same_bits(module, "trained w", count=1)
 
 
+@pytest.mark.full
 def test_without_import_the_error_names_the_op(models, module, layer):
     """Once the package is imported, the same process loads the same files."""
     lines = dict(line.split(": ", 1) for line in models.printed.splitlines())

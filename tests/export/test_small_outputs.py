@@ -53,8 +53,6 @@ EXPORTS = {
 }
 BY_DEFAULT = {
     ("onnx", "sigmoid"),
-    ("onnx", "softmax"),
-    ("portable", "sigmoid"),
     ("tflite", "sigmoid"),
 }
 

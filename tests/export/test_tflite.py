@@ -73,8 +73,7 @@ FORMS = {
 }
 # The other forms are parts of these, of test_known_time or of the tests of loops.
 BY_DEFAULT = {
-    *("clip", "no_clip", "of_cell", "stock_lstm", "two_layers", "both_directions"),
-    *("gru_reset_before", "zero_output", "projection"),
+    *("clip", "stock_lstm", "two_layers", "both_directions", "gru_reset_before", "projection"),
 }
 
 
@@ -269,6 +268,7 @@ def test_int8_of_many_steps(tmp_path, rng, monkeypatch):
     assert not [t for t in File(path).interpreter.get_tensor_details() if ";" in t["name"]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("layer", "masked"),
     [

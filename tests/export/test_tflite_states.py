@@ -27,6 +27,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("layer", [LSTM, pytest.param(GRU, marks=pytest.mark.full)])
 def test_stateful(layer, tmp_path, rng):
     """A sequence in pieces of different lengths; the states are inputs and outputs."""
@@ -57,6 +58,7 @@ def test_stateful_layer_of_the_model(tmp_path, rng):
         tflite(model, tmp_path / "model.tflite", batch_size=BATCH)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("layer", [pytest.param(StackedLSTM, marks=pytest.mark.full), StackedGRU])
 def test_stateful_stack(layer, tmp_path, rng):
     model = make_model(layer(UNITS, 2, name="a"), rng=rng)

@@ -27,7 +27,7 @@ def make_model() -> keras.Model:
 
 
 @pytest.mark.parametrize(
-    "name", ["saved_model", pytest.param("onnx", marks=pytest.mark.full), "tflite"]
+    "name", ["saved_model", *(pytest.param(n, marks=pytest.mark.full) for n in ("onnx", "tflite"))]
 )
 def test_the_error_names_the_layer_and_what_to_do(name: str, tmp_path: Path) -> None:
     if name == "onnx":

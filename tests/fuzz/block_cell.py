@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from errors.contract import (
+from block_cell.contract import (
     SEQUENCE,
     SIGNATURES,
     STEP,

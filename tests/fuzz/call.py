@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from empties import leave_nan
 from sums import tf_weighted_sum, weighted_sum
 from tf_lstm_ops import composite
 
@@ -47,11 +48,13 @@ class Call(NamedTuple):
       errors: patterns of texts. An error tells one of them; with none the call must be accepted.
         None where both an error and a result are right.
       want: the oracle's results; None for an output whose values the oracle does not give. `want`
-        itself is None where only the acceptance is checked.
+        itself is None where the oracle gives none.
       dtype: of the results, for the tolerance.
       how: ways to run it besides eagerly: "known" and "unknown" shapes in a graph, "composite". The
         composites leave most checks to TensorFlow's own ops; only right calls run as them.
       derivatives: None where the call is not differentiated.
+      shapes: of the results, which are finite; None for a result that is not checked. `shapes`
+        itself is None where `want` says more, or only the acceptance is checked.
     """
 
     name: str
@@ -62,6 +65,7 @@ class Call(NamedTuple):
     dtype: str = "float64"
     how: Sequence[str] = ("known", "unknown")
     derivatives: Derivatives | None = None
+    shapes: Sequence[Shape | None] | None = None
 
 
 def execute(call: Call, how: str) -> list[Any]:
@@ -91,6 +95,8 @@ def check(call: Call, how: str) -> bool:
     Raises:
       AssertionError: the call was accepted or refused wrongly, or a result is wrong.
     """
+    if how == "eager":
+        leave_nan([t for t in call.tensors if t.dtype.is_floating])
     try:
         results = execute(call, how)
     except REFUSALS as error:
@@ -103,7 +109,16 @@ def check(call: Call, how: str) -> bool:
     assert not call.errors, f"a wrong call was accepted; expected {call.errors}"
     if call.want is not None:
         assert_close(results, call.want(), TOLERANCE[call.dtype])
+    if call.shapes is not None:
+        assert_finite(results, call.shapes)
     return True
+
+
+def assert_finite(got: Sequence[Any], shapes: Sequence[Shape | None]) -> None:
+    for k, (a, shape) in enumerate(zip(got, shapes, strict=True)):
+        if shape is not None:
+            assert tuple(a.shape) == shape, f"result {k} has shape {a.shape}, not {shape}"
+            assert np.isfinite(tf.cast(a, tf.float64)).all(), f"result {k} is not finite"
 
 
 def assert_close(got: Sequence[Any], want: Sequence[Array | None], tolerance: float) -> None:

@@ -1,5 +1,6 @@
 """The conversions of CudnnRNN's params, with counts, sizes and parts that may be wrong."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ def draw(rng: np.random.Generator) -> Call:
         return _size(rng, case, source, dtype)
     sizes = dict(zip(SIZES, (case.layers, case.units, case.inputs), strict=True))
     spoilt = choose(rng, [None, None, None, "parts", "size", "count", "projection"])
+    if spoilt == "count" and min(len(case.matrices()), len(case.biases())) < 2:
+        spoilt = None  # without an array there is no op
     if spoilt == "size":
         sizes[choose(rng, SIZES)] = choose(rng, INT32)
     attributes = {}
@@ -34,9 +37,18 @@ def draw(rng: np.random.Generator) -> Call:
     run = _runner(op, case, source, list(tensors), {**options, **attributes})
     is_right = spoilt is None or (spoilt == "projection" and not attributes)
     # auto_select takes other matrices where input_size becomes num_units; so may sizes that fit.
-    errors = () if is_right else None
+    is_wrong = spoilt == "count" or (spoilt == "parts" and _has_other_sizes(case, more))
+    errors = () if is_right else [r"\w"] if is_wrong else None
     name = f"{source} {op}"
     return Call(name, run, list(tensors.values()), errors, want if is_right else None, dtype)
+
+
+def _has_other_sizes(case: Case, parts: dict[str, Any]) -> bool:
+    """Whether an array has another number of elements."""
+    right = [case.params_size()]
+    if "params" not in parts:
+        right = [math.prod(shape) for shape in (*case.matrices(), *case.biases())]
+    return [math.prod(part.shape) for part in parts.values()] != right
 
 
 def _runner(op: str, case: Case, source: str, names: list[str], options: Any) -> Any:
@@ -89,7 +101,7 @@ def _to_params(rng, op, case, dtype, spoilt):
         shapes = choose(rng, [weights, biases])
         k = int(rng.integers(len(shapes)))
         shapes[k] = choose(rng, [(case.units + 1,), (), (0, HUGE[-1]), (*shapes[k], 1)])
-    if spoilt == "count" and len(weights) > 1 and len(biases) > 1:
+    if spoilt == "count":
         weights, biases = (weights[1:], biases) if happens(rng, 0.5) else (weights, biases[1:])
     parts = {
         "weights": [uniform(rng, s, dtype) for s in weights],

@@ -128,6 +128,7 @@ def _forward(rng: np.random.Generator) -> Call:
         _derivatives(case, list(tensors), lengths)
         if is_right and has_values and dtype == "float64" and options["is_training"]
         else None,
+        case.result_shapes(op) if is_right and is_as_drawn else None,
     )
 
 

@@ -105,6 +105,12 @@ def test_nan_is_seen():
     broken = call._replace(run=lambda *t: [a * np.nan for a in execute(call, "eager")])
     with pytest.raises(AssertionError, match="differs"):
         check(broken, "eager")
+    shapes = [tuple(a.shape) for a in execute(call, "eager")]
+    assert check(call._replace(want=None, shapes=shapes), "eager")
+    with pytest.raises(AssertionError, match="result 0 is not finite"):
+        check(broken._replace(want=None, shapes=shapes), "eager")
+    with pytest.raises(AssertionError, match="result 0 has shape"):
+        check(call._replace(want=None, shapes=[(1,), *shapes[1:]]), "eager")
 
 
 def test_wrong_verdicts_are_seen():

@@ -67,6 +67,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_importer_is_seen(name, monkeypatch):
     pytest.importorskip("safetensors", reason="reads the files")

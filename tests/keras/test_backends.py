@@ -56,6 +56,7 @@ def run(program: str, backend: str) -> list[str]:
     return result.stdout.splitlines()
 
 
+@pytest.mark.full
 def test_backend_that_is_not_installed() -> None:
     shape, *errors, has_nonsense = run(WITHOUT_JAX, "jax")
     assert shape == "(1, 3)"

@@ -46,6 +46,7 @@ def model_of(cell: Any, x: np.ndarray, rng: np.random.Generator, **options: Any)
     return randomised(keras.Sequential(stack), x, rng)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("name", CELLS)
 def test_one_cell(name, in_place, x, rng, tmp_path):

@@ -101,6 +101,7 @@ class Small(keras.Model):
         return self.function(self.memory(x))
 
 
+@pytest.mark.full
 def test_it_stays_compiled_and_runs_the_fused_op_at_once(x, rng, monkeypatch):
     """Training takes the steps that the stock model would take."""
     models = [randomised(Small(abs), x, np.random.default_rng(5)) for _ in range(2)]

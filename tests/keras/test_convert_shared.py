@@ -97,6 +97,7 @@ def inputs_of(model: Model, rng: np.random.Generator) -> dict[str, np.ndarray]:
     return {x.name: rng.integers(0, WORDS, size=(BATCH, TIME)) for x in model.inputs}
 
 
+@pytest.mark.sampled(1, strength=0)
 @pytest.mark.filterwarnings("ignore:.*does not support masking:UserWarning")
 @pytest.mark.parametrize("name", MODELS)
 def test_the_copy(name: str, rng: np.random.Generator) -> None:
@@ -127,6 +128,7 @@ def test_back_to_stock(rng: np.random.Generator) -> None:
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.full
 def test_the_training_of_the_copy_goes_on(rng: np.random.Generator) -> None:
     """Losses that Keras cannot serialise, and a nested model that is compiled, too."""
     model = siamese()

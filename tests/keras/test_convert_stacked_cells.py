@@ -44,6 +44,7 @@ def model_of(*rnn: Any) -> keras.Model:
     return keras.Sequential([inputs, layers.Masking(), *rnn])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize(
     ("cell", "stack", "cell_options"),

@@ -277,6 +277,7 @@ def test_another_layer_whose_call_was_replaced() -> None:
         ours.convert_model(model)
 
 
+@pytest.mark.sampled(1, strength=0)
 @EACH
 def test_the_loop_of_a_session_of_keras_is_not_a_change(name: str) -> None:
     """Keras sets attributes of layers that are named as methods; they do not count."""
@@ -290,6 +291,7 @@ def test_the_loop_of_a_session_of_keras_is_not_a_change(name: str) -> None:
         assert _deviation.replaced_methods(item) == []
 
 
+@pytest.mark.full
 @BOTH
 @pytest.mark.parametrize(
     "name",

@@ -95,6 +95,7 @@ def test_writes_of_one_element_behind_tensorflow(units) -> None:
             assert np.abs(got - before).max() > 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_changed_signs_do_not_cancel(dtype) -> None:
     """In a hash of products the sign, the highest bit of a word, may meet another one."""

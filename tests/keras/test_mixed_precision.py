@@ -212,6 +212,7 @@ def test_model_is_as_accurate_as_stock(policy, rng):
     assert errors[0] <= errors[1]
 
 
+@pytest.mark.full
 def test_overflow_skips_steps_until_the_scale_fits(rng):
     """Gradients beyond half's range come out infinite or NaN, which LossScaleOptimizer looks for;
     then training goes on."""

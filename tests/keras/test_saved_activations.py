@@ -102,6 +102,7 @@ UNWATCHED: dict[str, Callable[[tf.Tensor], AbstractContextManager]] = {
 }
 
 
+@pytest.mark.sampled(1)
 @each_layer
 @pytest.mark.parametrize("context", UNWATCHED)
 def test_no_tape_watches_the_call(kind, context, saves, x):
@@ -128,6 +129,7 @@ def test_a_tape_that_watches_one_input(kind, saves, x):
 STATES = {"tensor": tf.identity, "tf.Variable": tf.Variable, "keras.Variable": keras.Variable}
 
 
+@pytest.mark.sampled(1)
 @each_layer
 @pytest.mark.parametrize("state", STATES)
 def test_states_of_any_class(kind, state, saves, x):
@@ -194,6 +196,7 @@ def gradients_of(function: Callable, layer: keras.Layer, x: tf.Tensor) -> list[t
     return tape.gradient(y, variables(layer))
 
 
+@pytest.mark.sampled(1)
 @each_layer
 @pytest.mark.parametrize("traced_first", [False, True])
 def test_a_function_under_a_tape(kind, traced_first, saves, x):
@@ -238,6 +241,7 @@ def test_recomputed(kind, recomputed, saves, x):
     assert saves == [False, True]
 
 
+@pytest.mark.sampled(1, strength=0)
 @each_layer
 def test_inference_of_models(kind, saves, x, tmp_path):
     model = keras.Sequential([keras.Input(SHAPE[1:]), built(kind)])
@@ -247,6 +251,7 @@ def test_inference_of_models(kind, saves, x, tmp_path):
     assert saves and not any(saves)
 
 
+@pytest.mark.sampled(1, strength=0)
 @each_layer
 def test_models_exported_under_a_tape(kind, saves, x, tmp_path):
     """They save activations, which changes no result."""

@@ -28,6 +28,7 @@ def test_results_and_derivatives(rng, name, sizes, training):
     check(rng, name, sizes, training, "eager")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "sizes", "training", "mode"),
     [

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from errors.contract import wrong_shapes
+from block_cell.contract import wrong_shapes
 from tf_lstm_ops import raw_ops
 
 from .cases import GATE_ACTIVATIONS, Case

@@ -177,6 +177,7 @@ def test_what_the_forward_op_left_has_no_gradient(rng):
     assert tape.gradient(found.source, [mask, *saved]) == [None] * 4
 
 
+@pytest.mark.full
 def test_in_a_function_of_unknown_time_and_batch(rng):
     point = Point(rng, Case("reverse", peephole=False, init_state=False, init_cell=False))
     values = constants(point.values)

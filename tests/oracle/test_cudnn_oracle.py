@@ -103,6 +103,7 @@ def test_gradients_are_the_finite_difference(rng, mode):
 # --- against PyTorch -------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.torch
 @pytest.mark.parametrize("lengths", ["full", "any", "short"])
 @pytest.mark.parametrize(

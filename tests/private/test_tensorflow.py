@@ -134,7 +134,7 @@ def test_traces_for_xla_are_separate() -> None:
     assert traces == [False, True]
 
 
-# Gradients. tests/test_import_again.py and tests/stock test `offer_gradients` with other code.
+# Gradients. package/test_import_again.py and stock/ test `offer_gradients` with other code.
 
 
 def test_offer_gradients() -> None:

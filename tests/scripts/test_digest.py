@@ -7,6 +7,8 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 DIGEST = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "digest"
 
 
@@ -18,6 +20,7 @@ def digest(*arguments: str, status: int = 0) -> str:
     return done.stdout
 
 
+@pytest.mark.full
 def test_every_family_runs_and_a_difference_is_found(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "before.json"
     digest("--output", str(file), "--only", "float32 shape=T1 B1 I8 H17")

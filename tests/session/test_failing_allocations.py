@@ -22,6 +22,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return native_program.build("failing_allocations.cc", tmp_path_factory.mktemp("failing"))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_of_allocations(program: Path, tmp_path: Path, name: str, threads: int) -> None:

@@ -37,6 +37,7 @@ def test_the_callers_mode(program: Path, tmp_path: Path, name: str, threads: int
     assert (done.returncode, done.stdout) == (0, "same bits\n"), done.stderr
 
 
+@pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize("units", [7, 130])
 @pytest.mark.parametrize("kind", LAYERS)
 def test_denormal_numbers_as_in_the_ops(kind: str, units: int, rng: np.random.Generator) -> None:

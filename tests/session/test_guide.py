@@ -1,6 +1,6 @@
 """docs/guide/serve_one_step.md: its C program, built by its commands, computes as Python does.
 
-test_docs.py runs its Python program.
+docs/test_pages.py runs its Python program.
 """
 
 import os

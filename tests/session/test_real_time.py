@@ -93,7 +93,7 @@ def test_whole_sequences(program: Path, tmp_path: Path, name: str, batch: int) -
         check_strict(program, path, batch, calls)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(2, strength=0)
 @pytest.mark.parametrize("batch", [4, 40, 130])
 @pytest.mark.parametrize("name", SESSIONS)
 def test_smaller_calls(program: Path, tmp_path: Path, name: str, batch: int) -> None:

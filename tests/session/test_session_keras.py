@@ -130,6 +130,7 @@ def test_stacks(kind: str, sequences: bool, rng: np.random.Generator) -> None:
         np.testing.assert_array_equal(session(x, mask), want, err_msg=name)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", STOCK)
 @pytest.mark.parametrize("sequences", [False, True])
 def test_stock_layers(kind: str, sequences: bool, rng: np.random.Generator) -> None:

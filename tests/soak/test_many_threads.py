@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import hashlib, os, resource, sys
 import tensorflow as tf, tf_lstm_ops
@@ -32,6 +34,7 @@ def run(threads: str) -> list[str]:
     return result.stdout.splitlines()
 
 
+@pytest.mark.full
 def test_more_threads_than_a_call_may_have() -> None:
     *many, most = run("65536")
     *one, least = run("1")

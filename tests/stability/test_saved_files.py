@@ -60,6 +60,7 @@ def test_this_version_computes_the_same(folder, results):
     assert_results(results, "layers", layers_model()(results["rows"]))
 
 
+@pytest.mark.full
 def test_saved_model_of_layers(folder, results):
     loaded = tf.saved_model.load(folder / "layers")
     rows = tf.constant(results["rows"])
@@ -80,6 +81,7 @@ def test_weights_file(folder, results):
     assert_results(results, "layers", model(results["rows"]))
 
 
+@pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize("name", SAFETENSORS)
 def test_safetensors_file(folder, name, tmp_path):
     form, layer = SAFETENSORS[name], layers_model().get_layer(name)

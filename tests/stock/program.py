@@ -23,7 +23,7 @@ Results = dict[str, np.ndarray]
 
 
 def arguments(op: str, dtype: str = "float32", steps: int = SIZES["time"]) -> dict[str, Any]:
-    from errors import contract
+    from block_cell import contract
 
     values = contract.arguments(op, contract.right_shapes(op, **SIZES), steps, dtype)
     return values | ({"use_peephole": True} if op.endswith("Grad") else OPTIONS)
@@ -176,11 +176,11 @@ def bad_calls() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Those known to end the process with stock's kernels; and types that no kernel has."""
     import tensorflow as tf
 
-    from errors import cases, contract
+    from block_cell import contract, crashes
 
-    for name, case in cases.CASES.items():
+    for name, case in crashes.CASES.items():
         if case.op in OPS:
-            shapes = contract.right_shapes(case.op, **cases.SIZES)
+            shapes = contract.right_shapes(case.op, **crashes.SIZES)
             shapes |= {argument: tuple(shape) for argument, shape in case.shapes.items()}
             given = contract.arguments(case.op, shapes, case.length) | {"use_peephole": True}
             yield name, partial(run, case.op, given, tf.raw_ops)

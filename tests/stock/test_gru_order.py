@@ -25,6 +25,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "line",
     [

@@ -15,8 +15,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.framework import kernels
 
-from errors.cases import CASES, SIZES
-from errors.contract import length_error, right_shapes, shape_error
+from block_cell.contract import length_error, right_shapes, shape_error
+from block_cell.crashes import CASES, SIZES
 from tf_lstm_ops import _library, stock
 
 from .program import DTYPES, FORWARD, OPS

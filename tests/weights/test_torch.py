@@ -63,6 +63,7 @@ def test_predictions(rng, shape):
         np.testing.assert_allclose(run_keras(layers, x), want, rtol=0, atol=ROUNDING)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_trained_in_torch(rng, shape):
     """A few steps there, then the same predictions here; and the conversion took a copy."""

@@ -79,6 +79,7 @@ def test_gradient_ops(rng, name):
     assert_agree(compiled(function, *arguments), function(*arguments))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [CELL.name, pytest.param(SEQUENCE.name, marks=pytest.mark.slow)])
 def test_second_derivatives(rng, name):
     op = OPS[name]

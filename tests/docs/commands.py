@@ -1,4 +1,4 @@
-"""What runs each command line of the documentation, for test_docs_commands.py."""
+"""What runs each command line of the documentation, for test_commands.py."""
 
 from typing import NamedTuple
 
@@ -120,14 +120,14 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
         "tests/bench/test_command.py", "run", ("benchmarks", "peers")
     ),
     "tf-lstm-ops doctor model.keras --batch 32 --steps 100": By(
-        "tests/test_docs_commands.py", "test_doctor_prints_what_is_shown", ("doctor",)
+        "tests/docs/test_commands.py", "test_doctor_prints_what_is_shown", ("doctor",)
     ),
     f"{SERVE} --inputs keras_tensor=sequences.npy --outdir predictions": RunOnPage(),
     "python -m tf2onnx.convert --saved-model portable --output model.onnx": RunOnPage(),
     "tf-lstm-ops selftest --device GPU": Not("needs a GPU; tests/devices/gate.py emulates one"),
 }
 
-ERRORS = By("tests/test_docs.py", "test_errors_are_as_shown", ())
+ERRORS = By("tests/docs/test_pages.py", "test_errors_are_as_shown", ())
 TEXTS = {  # by page and language; for each block what compares it
     ("docs/reference/block_cell.md", "text"): [ERRORS],
     ("docs/reference/cudnn_rnn.md", "text"): [ERRORS],
@@ -142,7 +142,7 @@ TEXTS = {  # by page and language; for each block what compares it
         By(GUIDE, "test_the_c_program_prints_the_error_of_the_page", ())
     ],
     ("docs/guide/keras.md", "text"): [
-        By("tests/test_docs_commands.py", "test_doctor_prints_what_is_shown", ())
+        By("tests/docs/test_commands.py", "test_doctor_prints_what_is_shown", ())
     ],
-    ("CONTRIBUTING.md", "text"): [By("tests/test_docs_commands.py", "test_folders_exist", ())],
+    ("CONTRIBUTING.md", "text"): [By("tests/docs/test_commands.py", "test_folders_exist", ())],
 }

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from block_cell.contract import SIGNATURES, arguments, right_shapes
 from cudnn_rnn import cases as cudnn_rnn
 from mpsgraph.cases import Case as MpsGraphCase
 from mpsgraph.cases import random_arguments
 from tf_lstm_ops import raw_ops
-
-from .contract import SIGNATURES, arguments, right_shapes
 
 BLOCK_CELL_SIZES = {"time": 2, "batch": 2, "inputs": 3, "units": 2}
 MODEL = cudnn_rnn.Case(layers=2, time=2, batch=2)

@@ -5,8 +5,9 @@ from statistics import median
 
 import pytest
 
-from bench_table import TABLE, column, fallen_rows, faster, ratios
 from pages import ROOT
+
+from .bench_table import TABLE, column, fallen_rows, faster, ratios
 
 PAGE = (ROOT / "docs" / "reference" / "benchmarks.md").read_text(encoding="utf-8")
 SECTION = " ".join(PAGE.partition("\n## Outliers\n")[2].partition("\n## ")[0].split())

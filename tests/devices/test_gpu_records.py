@@ -197,6 +197,7 @@ def test_the_record_describes_the_machine(decide, tmp_path, monkeypatch):
     assert json.loads(json.dumps(one)) == one
 
 
+@pytest.mark.full  # a process that imports TensorFlow
 def test_a_library_that_cannot_be_loaded_leaves_the_cpu_kernels(tmp_path):
     broken = tmp_path / "tf_lstm_ops_cuda.so"
     broken.write_text("not a library")

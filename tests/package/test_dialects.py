@@ -8,7 +8,7 @@ import pytest
 from tf_lstm_ops import _kernels, dialects
 from tf_lstm_ops.cli import info
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 NAMESPACE = "TfLstmOps>"
 OPS = {op.removeprefix(NAMESPACE) for op in info.own_ops()}
 

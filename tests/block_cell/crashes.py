@@ -1,6 +1,6 @@
 """Inputs that ended the process in some version of TensorFlow, as data, and a program to run them.
 
-`python cases.py NAME…` runs each "MODE: CASE" in order and writes one line of JSON for it: [name,
+`python crashes.py NAME…` runs each "MODE: CASE" in order and writes one line of JSON for it: [name,
 error type or null, message]. If the process dies, the line of the guilty one is missing. The modes
 are "eager", "shape inference" and "kernel".
 """
@@ -109,7 +109,7 @@ CASES: dict[str, Case] = {
 
 def run(case: Case, mode: str) -> Any:
     """Calls the op; returns its result or raises its error."""
-    from errors.contract import arguments, call, right_shapes, specification, trace
+    from block_cell.contract import arguments, call, right_shapes, specification, trace
 
     shapes = right_shapes(case.op, **SIZES)
     shapes.update({name: tuple(shape) for name, shape in case.shapes.items()})

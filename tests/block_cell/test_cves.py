@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import pytest
 
-from .cases import CASES, SIZES
 from .contract import length_error, right_shapes, shape_error
+from .crashes import CASES, SIZES
 
-SCRIPT = Path(__file__).with_name("cases.py")
+SCRIPT = Path(__file__).with_name("crashes.py")
 
 
 class Outcome(NamedTuple):

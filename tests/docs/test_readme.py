@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 import tf_lstm_ops
-from bench_table import column, fallen_rows, faster, median_of, ratios, span
-from bench_table import mean_and_range as times
 from pages import ROOT, run_examples
+
+from .bench_table import column, fallen_rows, faster, median_of, ratios, span
+from .bench_table import mean_and_range as times
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 NOT_PROSE = re.compile(r"^```.*?^```$|<picture>.*?</picture>", re.MULTILINE | re.DOTALL)

@@ -1,7 +1,7 @@
 """Every command line and every other block of the documentation is run, here or elsewhere.
 
-test_docs.py, test_readme.py and build/test_c_api_op.py run the Python blocks and compare the blocks
-marked `output`, tests/site converts the equations. docs_commands.py names what runs the rest.
+test_pages.py, test_readme.py and build/test_c_api_op.py run the Python blocks and compare those
+marked `output`, tests/site converts the equations. commands.py names what runs the rest.
 """
 
 import argparse
@@ -18,10 +18,11 @@ import keras
 import pytest
 
 import tf_lstm_ops
-from docs_commands import COMMANDS, TEXTS, By, Run, RunOnPage
 from pages import ROOT, blocks, run_examples
 from peers import command
 from tf_lstm_ops import __main__
+
+from .commands import COMMANDS, TEXTS, By, Run, RunOnPage
 
 DOCS = ROOT / "docs"
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
@@ -77,7 +78,7 @@ def test_every_block_is_checked() -> None:
     found = {key: n for key, n in tags.items() if key[1].partition(" ")[0] not in elsewhere}
     printed = {name for name, tag in found if tag == "output"}
     assert printed <= {name for name, page in PAGES.items() if blocks(page, "python")}
-    assert not blocks(PAGES["CONTRIBUTING.md"], "python")  # test_docs.py runs those below docs
+    assert not blocks(PAGES["CONTRIBUTING.md"], "python")  # test_pages.py runs those below docs
     rest = {key: n for key, n in found.items() if key[1] != "output"}
     assert rest == dict.fromkeys(TEXTS, 1)
     for (name, _), checks in TEXTS.items():

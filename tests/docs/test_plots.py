@@ -14,8 +14,9 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from bench_table import ratios
 from pages import ROOT
+
+from .bench_table import ratios
 
 script = SimpleNamespace(**runpy.run_path(str(ROOT / "scripts" / "plot_benchmarks.py")))
 RATIOS = script.ratios()
