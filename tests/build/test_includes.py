@@ -58,6 +58,14 @@ def test_includes_follow_the_rule(root):
     assert not found, "\n".join([f"{len(found)} includes against the rule:", *found])
 
 
+def test_the_forward_pass_needs_nothing_of_the_backward_pass(root):
+    """Inference has no part of training, neither in the library of sessions nor for a reader."""
+    forward = (root / "cc/backends/cpu/simd/forward").glob("*.h")
+    found = [f"{f.name}: {name}" for f in forward for name in INCLUDE.findall(f.read_text())]
+    assert found
+    assert not [line for line in found if "/backward/" in line or "training_engine" in line]
+
+
 def test_quoted_includes_exist(root):
     """Each include of our own names a file by its path from cc/."""
     missing = [
