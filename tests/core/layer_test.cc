@@ -23,7 +23,7 @@ int g_passes = 0, g_step_gradients = 0;
 
 const TrainingEngine kRecorder = [] {
   TrainingEngine engine = {};
-  engine.backward_double = [](const EngineBackward<double>*, int, int) {
+  engine.backward_double = [](const EngineBackward<double>* const*, int, int) {
     ++g_passes;
   };
   engine.step_gradient_double = [](const LayerBackward<double>&, int) {

@@ -114,15 +114,18 @@ void ComputeForward(const LayerForward<T>* layers, const PackedSequence* valid,
     passes[k].layer = &args;
     problems[k] = ProblemOf(args, engine);
     if (!kept || problems[k].rows == 0 || ReadsInPlace(problems[k])) continue;
-    uses[k].emplace(kept[k].Find(KeyOf(args, problems[k].format, threads)));
-    UseKeptWeights(engine, uses[k]->get(), &passes[k], &problems[k]);
+    const PackedWeightsUse& use =
+        uses[k].emplace(kept[k].Find(KeyOf(args, problems[k].format, threads)));
+    UseKeptWeights(engine, use.get(), &passes[k], &problems[k]);
   }
   CallMemory memory;
   PlanAndRun(engine, problems, passes, static_cast<int>(count), threads,
              &memory);
-  for (size_t k = 0; k < count; ++k) {
-    if (uses[k]) uses[k]->Filled();
-    arguments[k]->Finish();
+  for (auto& use : uses) {
+    if (use) use->Filled();
+  }
+  for (const auto& one : arguments) {
+    if (one) one->Finish();
   }
 }
 
@@ -139,7 +142,9 @@ void ComputeBackward(const LayerBackward<T>* layers,
   }
   const BackwardFunction<T> run = SelectedBackward(*layers);
   run(passes, static_cast<int>(count), threads);
-  for (size_t k = 0; k < count; ++k) arguments[k]->Finish(threads);
+  for (const auto& one : arguments) {
+    if (one) one->Finish(threads);
+  }
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types

@@ -67,8 +67,9 @@ struct ForwardProblem {
   }
   // Of a packed weight.
   int64_t weight_bytes() const {
-    return format == WeightFormat::kBFloat16Pairs ? sizeof(BFloat16)
-                                                  : traits.element_bytes;
+    return format == WeightFormat::kBFloat16Pairs
+               ? static_cast<int64_t>(sizeof(BFloat16))
+               : traits.element_bytes;
   }
   int64_t vector_bytes() const { return traits.lanes * weight_bytes(); }
   // Vectors of units of all directions that run side by side.
