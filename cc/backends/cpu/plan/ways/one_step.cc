@@ -9,9 +9,8 @@ namespace {
 // AVX-512, so that a page is read by few items. Not measured alone.
 constexpr int64_t kOnceVectors = 8;
 
-// The most rows. From 64 rows on packed weights took 0.84 to 0.97 of the time
-// in seven of eleven cases; with 32 rows they took 1.1 to 1.7 times as long.
-// benchmarks/NOTES.md, "One step of many rows".
+// The most rows. With 32 rows packed weights took 1.09 to 1.67 times as long;
+// from 64 rows on 0.84 to 1.30. benchmarks/NOTES.md, "One step of many rows".
 constexpr int64_t kMostRowsInPlace = 8 * kRows;
 
 double ProductsTime(const ForwardProblem& p) {
