@@ -62,7 +62,9 @@ const TrainingSet kTrainingSet = {&kRecorder, &g_bfloat16};
 
 const InstructionSet& SelectedInstructionSet() { return kSet; }
 const TrainingSet& SelectedTrainingSet() { return kTrainingSet; }
-const Engine& EngineFor(const RnnConfig&) { return kEngine; }
+const ForwardEngine<float>& TrainingForwardFor(const RnnConfig&) {
+  return kEngine.forward;
+}
 
 namespace cpu {
 namespace {

@@ -41,7 +41,7 @@ void RunStepGradient(const LayerBackward<double>& layer, int threads) {
 
 const ForwardEngine<float>& SelectedForward(const LayerForward<float>& layer) {
   return layer.config.bfloat16 ? SelectedTrainingSet().bfloat16->forward
-                               : EngineFor(layer.config).forward;
+                               : TrainingForwardFor(layer.config);
 }
 const ForwardEngine<double>& SelectedForward(const LayerForward<double>&) {
   return SelectedTrainingSet().engine->forward_double;

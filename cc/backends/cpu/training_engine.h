@@ -24,6 +24,8 @@ using BackwardFunction = void (*)(const EngineBackward<T>* const* layers,
                                   int count, int threads);
 
 struct TrainingEngine {
+  // With the way of one step, which frozen layers do not take.
+  ForwardEngine<float> forward_float;
   ForwardEngine<double> forward_double;
   BackwardFunction<float> backward_float;
   BackwardFunction<double> backward_double;
@@ -45,6 +47,8 @@ struct TrainingSet {
 
 // Those of SelectedInstructionSet().
 const TrainingSet& SelectedTrainingSet();
+// Forward passes of a float layer with the instruction set of EngineFor().
+const ForwardEngine<float>& TrainingForwardFor(const RnnConfig& config);
 
 }  // namespace tf_lstm_ops
 

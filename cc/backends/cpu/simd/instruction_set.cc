@@ -210,6 +210,8 @@ constexpr ForwardEngine<T> ForwardEngineOf() {
 constexpr Engine EngineOf() {
   Engine engine = {};
   engine.forward = ForwardEngineOf<float>();
+  // The library of sessions then does not contain it.
+  engine.forward.run[static_cast<int>(cpu::ForwardWay::kOneStep)] = nullptr;
   engine.set_row_layer = &SetRowLayer;
   engine.pack_product = &PackProduct;
   engine.run_product = &RunProduct;
@@ -227,6 +229,7 @@ constexpr Engine EngineOf() {
 
 constexpr TrainingEngine TrainingEngineOf() {
   TrainingEngine engine = {};
+  engine.forward_float = ForwardEngineOf<float>();
   engine.forward_double = ForwardEngineOf<double>();
   engine.backward_float = &RunBackward<float>;
   engine.backward_double = &RunBackward<double>;
