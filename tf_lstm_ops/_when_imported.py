@@ -65,6 +65,9 @@ class _Finder(MetaPathFinder):
                 RuntimeWarning,
                 stacklevel=2,
             )
+        except BaseException:  # an interrupt, which ends the import: the next one calls again
+            self._is_done = False
+            raise
 
 
 class _Loader(Loader):

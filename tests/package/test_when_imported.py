@@ -126,3 +126,18 @@ def test_an_error_of_the_function_is_a_warning(file: Path) -> None:
     when_imported(NAME, fail)
     with pytest.warns(RuntimeWarning, match=f"`import {NAME}`: a wrong value"):
         assert importlib.import_module(NAME).value == 3
+
+
+def test_after_an_interrupt_the_next_import_calls_again(file: Path) -> None:
+    calls: list[int] = []
+
+    def function() -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    when_imported(NAME, function)
+    with pytest.raises(KeyboardInterrupt):
+        importlib.import_module(NAME)
+    importlib.import_module(NAME)
+    assert len(calls) == 2

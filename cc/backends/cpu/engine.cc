@@ -163,7 +163,7 @@ int SelectedInstructionSetIndex() {
   return static_cast<int>(&SelectedInstructionSet() - sets);
 }
 
-const Engine& EngineFor(const RnnConfig& config) {
+const Engine& EngineFor([[maybe_unused]] const RnnConfig& config) {
   const Engine& selected = *SelectedInstructionSet().engine;
 #if defined(__x86_64__)
   // With eight units x86-64-v3 took 0.51 to 0.9 of the time: half of the bytes

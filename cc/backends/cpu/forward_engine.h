@@ -100,10 +100,11 @@ void PlanAndRun(const ForwardEngine<T>& engine,
   RunForward(engine, passes, count, memory);
 }
 
+struct RowSteps;
+
 // A layer direction for passes of one row. Arrays that have an element for each
 // unit have H' elements, H rounded up to whole vectors, of which those behind
 // the units are zero.
-struct RowSteps;
 struct RowLayer {
   void (*run)(const RowLayer& layer, const RowSteps& row) = nullptr;
   RnnConfig config;   // its cell_size is H'

@@ -25,7 +25,8 @@ TF_LSTM_OPS_BFLOAT16(armv8_bf16)
 #endif
 #endif
 
-const ForwardEngine<float>& TrainingForwardFor(const RnnConfig& config) {
+const ForwardEngine<float>& TrainingForwardFor(
+    [[maybe_unused]] const RnnConfig& config) {
 #if defined(__x86_64__)
   if (&EngineFor(config) != SelectedInstructionSet().engine) {
     return x86_64_v3::kTraining.forward_float;
