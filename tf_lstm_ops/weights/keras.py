@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tf_lstm_ops import _deviation, _received
+from tf_lstm_ops.weights import keras_2
 from tf_lstm_ops.weights.arrays import Array, as_array, as_numbers, require, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
 
@@ -25,7 +26,10 @@ class KerasFormat(Weights):
         Args:
           source: a StackedLSTM or StackedGRU; or a recurrent layer, a Bidirectional around one, or
             what their `get_weights()` returns (arrays, tensors or variables); or a list of these
-            for the layers of a multi-layer RNN, the first layer first.
+            for the layers of a multi-layer RNN, the first layer first. The arrays of CuDNNLSTM and
+            CuDNNGRU of Keras 2 are known by the size of their bias. Of a layer of tf_keras with
+            recurrent_activation="hard_sigmoid", the gates' columns are scaled by 1.2, so that
+            Keras 3's hard_sigmoid of them is that of Keras 2.
 
         Returns:
           The weights of all layers.
@@ -40,10 +44,11 @@ class KerasFormat(Weights):
         nested = isinstance(source, list | tuple) and source
         several = nested and (isinstance(source[0], list | tuple) or hasattr(source[0], "weights"))
         named = enumerate(source) if several else [(None, source)]
-        layers = [_keras_cells(x, "source" + f"[{k}]" * (k is not None)) for k, x in named]
+        gates = len(cls._GATES)
+        layers = [_keras_cells(x, "source" + f"[{k}]" * (k is not None), gates) for k, x in named]
         directions = {len(cells) for cells in layers}
         require(len(directions) == 1, "some of the layers are bidirectional and some are not")
-        arrays = [cell for layer in layers for cell in layer]
+        arrays = [keras_2.from_cudnn_layer(cell, gates) for layer in layers for cell in layer]
         for cell in arrays:
             _check_kernels(*cell[:2])
         cells = tuple(map(cls._cell_from_keras, arrays))
@@ -87,7 +92,7 @@ def _recurrent_layers(source: Any) -> list[Any]:
     """The recurrent layers of a source of `from_keras`; none of lists of arrays."""
     if hasattr(source, "forward_layer"):
         return [source.forward_layer, source.backward_layer]
-    if hasattr(source, "cell"):
+    if hasattr(source, "cell") and not keras_2.is_cudnn_layer(source):
         return [source]
     if isinstance(source, list | tuple):
         return [layer for part in source for layer in _recurrent_layers(part)]
@@ -119,16 +124,21 @@ def _check_kernels(kernel: Array, recurrent_kernel: Array) -> None:
     require(recurrent_kernel.size, f"recurrent_kernel must not be empty: {recurrent_kernel.shape}")
 
 
-def _keras_cells(source: Any, name: str) -> list[list[Array]]:
+def _keras_cells(source: Any, name: str, gates: int) -> list[list[Array]]:
     """The arrays of each direction of a Keras layer, or of its `get_weights()`."""
     if hasattr(source, "forward_layer"):
         layers = [source.forward_layer, source.backward_layer]
-        return [cell for layer in layers for cell in _keras_cells(layer, name)]
-    if hasattr(source, "cell"):
+        return [cell for layer in layers for cell in _keras_cells(layer, name, gates)]
+    if keras_2.is_cudnn_layer(source):
+        source = source.get_weights()
+    elif hasattr(source, "cell"):
         _require_known(source)
         require(source.weights, f"{source.name} has no weights yet; build it first")
         _require_own_weights(source)
-        return [[as_array(w) for w in source.get_weights()]]
+        cell = [as_array(w) for w in source.get_weights()]
+        if keras_2.has_hard_sigmoid(source):
+            cell = keras_2.with_hard_sigmoid_of_keras_3(cell, gates)
+        return [cell]
     if not isinstance(source, list | tuple) or len(source) < 2:
         raise ValueError(
             f"{name} is neither a recurrent layer nor the list of its weights: "

@@ -1,0 +1,176 @@
+"""Reads .h5 files that Keras wrote, without Keras."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any, NamedTuple
+
+import h5py
+import numpy as np
+
+from tf_lstm_ops.weights.arrays import Array, as_numbers
+
+# The most bytes that a byte of a file may stand for. Deflate, the usual compression of HDF5,
+# reaches 1032.
+_MOST_COMPRESSION = 1100
+
+
+class NamedArray(NamedTuple):
+    """An array of a layer.
+
+    Attributes:
+      name: such as "lstm_1/kernel:0".
+      value: the array.
+    """
+
+    name: str
+    value: Array
+
+
+class H5File(NamedTuple):
+    """What a file says of a model.
+
+    Attributes:
+      path: the file.
+      version: the version of Keras that wrote it, such as "2.2.4-tf"; "1" where it does not say.
+      backend: "tensorflow", "theano", "cntk", or what the file says.
+      config: class_name and config of the model; None in a file of weights.
+      layers: the arrays of each layer by its name, in the model's order.
+    """
+
+    path: str
+    version: str
+    backend: str
+    config: dict[str, Any] | None
+    layers: dict[str, list[NamedArray]]
+
+    @property
+    def major(self) -> int:
+        """The major version of Keras."""
+        return int(self.version.partition(".")[0])
+
+
+def read(path: str | os.PathLike[str]) -> H5File:
+    """Reads a file of `model.save` or of `model.save_weights`.
+
+    Args:
+      path: the file.
+
+    Returns:
+      Its contents, without the state of the optimizer.
+
+    Raises:
+      OSError: the file cannot be opened, or it is damaged.
+      ValueError: it is no file of a Keras model, or a part of it is not valid.
+    """
+    name = os.fspath(path)
+    if not os.path.exists(name):
+        raise FileNotFoundError(f"there is no file {name}")
+    try:
+        with h5py.File(name, "r") as file:
+            return _read(name, file)
+    except (KeyError, RuntimeError, TypeError, UnicodeError) as error:  # what h5py raises
+        raise ValueError(f"{name} is damaged: {type(error).__name__}: {error}") from error
+    except OSError as error:
+        raise OSError(f"{name} cannot be read as an HDF5 file: {error}") from error
+
+
+def keras_version(path: str | os.PathLike[str]) -> str | None:
+    """The version of Keras that wrote a file.
+
+    Args:
+      path: any file.
+
+    Returns:
+      Such as "2.2.4-tf"; "1" for a model of Keras 1; None for a file that no model is in.
+    """
+    try:
+        with h5py.File(os.fspath(path), "r") as file:
+            return _version(file, _weights_group(name=str(path), file=file))
+    except Exception:  # h5py raises errors of many classes for files that are damaged
+        return None
+
+
+def _read(name: str, file: Any) -> H5File:
+    group = _weights_group(name, file)
+    version = _version(file, group)
+    if not re.match(r"\d+(\.|$)", version):
+        raise ValueError(f"{name} has the version {version!r} of Keras, which is no version")
+    config = file.attrs.get("model_config")
+    most_bytes = _MOST_COMPRESSION * os.path.getsize(name)
+    layers: dict[str, list[NamedArray]] = {}
+    for layer in _texts(group, "layer_names"):
+        part = _member(group, layer, h5py.Group)
+        names = _texts(part, "weight_names")
+        layers[layer] = [NamedArray(n, _array(part, n, most_bytes)) for n in names]
+    return H5File(
+        name,
+        version,
+        _text(file.attrs.get("backend", group.attrs.get("backend", "tensorflow"))),
+        None if config is None else _json(name, _text(config)),
+        layers,
+    )
+
+
+def _weights_group(name: str, file: Any) -> Any:
+    group = _member(file, "model_weights", h5py.Group) if "model_weights" in file else file
+    if "layer_names" not in group.attrs and "layer_names0" not in group.attrs:
+        raise ValueError(
+            f"{name} has no model of Keras 1 or 2: it has no attribute layer_names. "
+            "tf_lstm_ops.weights reads single layers of other files"
+        )
+    return group
+
+
+def _version(file: Any, group: Any) -> str:
+    return _text(group.attrs.get("keras_version", file.attrs.get("keras_version", "1")))
+
+
+def _texts(group: Any, name: str) -> list[str]:
+    """An attribute that is a list of texts. Keras splits long ones into several attributes."""
+    if name in group.attrs:
+        return list(map(_text, group.attrs[name]))
+    parts = [key for key in group.attrs if re.fullmatch(rf"{name}\d+", key)]
+    if not parts:
+        raise ValueError(f"{group.name} of the file has no attribute {name}")
+    parts.sort(key=lambda key: int(key[len(name) :]))
+    return [_text(value) for key in parts for value in group.attrs[key]]
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+
+
+def _json(name: str, text: str) -> dict[str, Any]:
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"model_config of {name} is no JSON: {error}") from error
+    if not isinstance(config, dict) or not isinstance(config.get("class_name"), str):
+        raise ValueError(f"model_config of {name} does not name the class of a model")
+    return config
+
+
+def _member(group: Any, path: str, kind: type) -> Any:
+    """A member of a group. A link to another file is refused: files may come from anywhere."""
+    found = group
+    for part in filter(None, path.split("/")):
+        if not isinstance(found, h5py.Group) or part not in found:
+            raise ValueError(f"the file has no {path} in {group.name}")
+        if not isinstance(found.get(part, getlink=True), h5py.HardLink):
+            raise ValueError(f"{path} in {group.name} of the file is a link, which is not followed")
+        found = found[part]
+    if not isinstance(found, kind):
+        raise ValueError(f"{path} in {group.name} of the file is no {kind.__name__}")
+    return found
+
+
+def _array(group: Any, path: str, most_bytes: int) -> Array:
+    data = _member(group, path, h5py.Dataset)
+    if data.external or data.is_virtual:
+        raise ValueError(f"{path} of the file has its data in another file, which is not read")
+    if data.shape is None or data.size * data.dtype.itemsize > most_bytes:
+        raise ValueError(f"{path} of the file has the shape {data.shape}, larger than the file")
+    return np.asarray(as_numbers(path, data[()]))
