@@ -17,6 +17,8 @@ from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.lstm import LSTM
 from tf_lstm_ops.keras.lstm_cell import LSTMCell
+from tf_lstm_ops.keras.old_files.arguments import keras_2_hard_sigmoid
+from tf_lstm_ops.keras.old_files.load import load_h5, load_h5_weights
 from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
 
 __all__ = [
@@ -29,4 +31,7 @@ __all__ = [
     "StackedLSTM",
     "convert_model",
     "fallback_reasons",
+    "keras_2_hard_sigmoid",
+    "load_h5",
+    "load_h5_weights",
 ]

@@ -112,6 +112,22 @@ def convert_model(
         return copy
 
 
+def convert_loaded(model: keras.Model) -> keras.Model:
+    """Replaces the stock layers of a model that was just made of a file.
+
+    Args:
+      model: the model, which becomes the result.
+
+    Returns:
+      The model.
+    """
+    with user_objects.known(model), default_dtype_policy(model.dtype_policy):
+        with counterparts.undone_on_error() as remember:
+            _convert(model, "fused", remember)
+        _warn_of_layers_left_alone(model, "fused")
+    return model
+
+
 def _convert(model: keras.Model, to: str, remember: counterparts.Remember) -> None:
     """Gives the layers of a model their new classes."""
     find = model_layers.recurrent if to == "fused" else _layers_of_ours

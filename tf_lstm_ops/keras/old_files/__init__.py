@@ -1,0 +1,1 @@
+"""Files that Keras 1 and 2 wrote."""

@@ -1,0 +1,174 @@
+"""The arguments of layers in files of Keras 1 and 2, as Keras 3 takes them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tf_lstm_ops.keras.fused import PACKAGE
+
+
+@keras.saving.register_keras_serializable(PACKAGE)
+def keras_2_hard_sigmoid(x: Any) -> Any:
+    """The function that Keras 1 and 2 call "hard_sigmoid". Keras 3's is clip(x / 6 + 0.5, 0, 1).
+
+    Args:
+      x: a tensor of floating-point numbers.
+
+    Returns:
+      clip(0.2 x + 0.5, 0, 1), of the same shape and dtype.
+    """
+    x = tf.convert_to_tensor(x)
+    return tf.clip_by_value(0.2 * x + 0.5, 0, 1)
+
+
+# Layers whose weights are scaled instead, so that exports and sessions know the function. Their
+# activation is a function of one sum of products with weights.
+LINEAR = ("Dense", "Conv1D", "Conv2D", "Conv3D", "SimpleRNN", "SimpleRNNCell")
+
+# The arguments that all layers take.
+_OF_ALL = ("name", "trainable", "dtype", "activity_regularizer")
+# Those that recurrent layers pass on to RNN.
+_OF_RNN = ("zero_output_for_mask",)
+
+
+def _anything(value: Any) -> bool:
+    return True
+
+
+def _is_default_format(value: Any) -> bool:
+    return value in (None, "channels_last")
+
+
+# Arguments that Keras 3 lacks, and whether a value asks for nothing that it would not do.
+_DROPPED: dict[str, Callable[[Any], bool]] = {
+    "time_major": lambda value: not value,
+    "implementation": _anything,  # how the matrices are multiplied
+    "unroll": _anything,  # where a layer, such as ConvLSTM2D, has it no more
+    "batch_input_shape": _anything,  # this and the next five: read by the model
+    "batch_shape": _anything,
+    "input_shape": _anything,
+    "input_dim": _anything,
+    "input_length": _anything,
+    "input_dtype": _anything,
+    "fused": _anything,  # how a batch is normalised
+    "autocast": lambda value: value in (None, True),
+    "renorm": lambda value: not value,
+    "renorm_clipping": lambda value: value is None,
+    "renorm_momentum": _anything,  # of renorm
+    "virtual_batch_size": lambda value: value is None,
+    "adjustment": lambda value: value is None,
+    "ragged": lambda value: not value,
+    "sparse": lambda value: not value,
+    "groups": lambda value: value == 1,
+    "data_format": _is_default_format,
+    "dim_ordering": lambda value: value in (None, "tf", "default"),
+    "dilation_rate": lambda value: value in (1, [1], [1, 1], (1,), (1, 1)),
+    "query_shape": _anything,  # shapes of MultiHeadAttention, known from its inputs
+    "key_shape": _anything,
+    "value_shape": _anything,
+    "dynamic": lambda value: not value,
+    "supports_masking": _anything,  # of the class
+    "return_runtime": lambda value: not value,
+    "num_constants": lambda value: not value,
+    "reverse_state_order": lambda value: not value,
+    "weights": lambda value: value is None,
+}
+
+
+def adapted(cls: type, name: str, config: dict[str, Any]) -> dict[str, Any]:
+    """The arguments for the constructor of a layer of Keras 3.
+
+    Args:
+      cls: the class in Keras 3.
+      name: the name of the class in the file.
+      config: the configuration in the file, in Keras 2's names, without nested layers.
+
+    Returns:
+      The arguments.
+
+    Raises:
+      ValueError: an argument has no counterpart, or its value has none.
+    """
+    parameters = inspect.signature(cls.__init__).parameters
+    is_recurrent = "recurrent_initializer" in parameters or cls is keras.layers.RNN
+    known = {*parameters, *_OF_ALL, *(_OF_RNN if is_recurrent else ())} - {"self", "kwargs"}
+    if "kwargs" not in parameters:  # such as SpatialDropout1D
+        known -= set(_OF_ALL) - set(parameters)
+    found: dict[str, Any] = {}
+    for key, value in _fixed(cls, config).items():
+        if key in known:
+            found[key] = _value(cls, key, value)
+        elif not (value is None or (key in _OF_ALL) or _DROPPED.get(key, _nothing)(value)):
+            raise ValueError(f"it has {key}={value!r}, which {name} of Keras 3 does not have")
+    if found.get("activity_regularizer", ...) is None:
+        del found["activity_regularizer"]
+    return found
+
+
+def _nothing(value: Any) -> bool:
+    return False
+
+
+def _fixed(cls: type, config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration with the arguments that have another name or form in Keras 3."""
+    found = {key: _decoded(value) for key, value in config.items()}
+    if "dtype" in found:
+        found["dtype"] = _dtype(found["dtype"])
+    if cls is keras.layers.BatchNormalization and isinstance(found.get("axis"), list):
+        if len(found["axis"]) != 1:
+            raise ValueError(f"it normalises along several axes, {found['axis']}")
+        found["axis"] = found["axis"][0]
+    if cls is keras.layers.LeakyReLU and "alpha" in found:
+        found["negative_slope"] = found.pop("alpha")
+    return found
+
+
+def _decoded(value: Any) -> Any:
+    """Values that are no JSON: arrays and tuples."""
+    if isinstance(value, dict):
+        if value.get("type") == "ndarray":
+            return value.get("value")
+        if value.get("class_name") == "__tuple__":
+            return tuple(map(_decoded, value["items"]))
+        return {key: _decoded(each) for key, each in value.items()}
+    return [_decoded(each) for each in value] if isinstance(value, list) else value
+
+
+def _dtype(value: Any) -> Any:
+    """The dtype of the layer's weights. In Keras 2 it could be that of the input, of integers."""
+    if isinstance(value, dict):
+        value = value.get("config", {}).get("name")
+    if not isinstance(value, str) or not keras.backend.is_float_dtype(value.split("_")[-1]):
+        return None
+    return value
+
+
+def _value(cls: type, key: str, value: Any) -> Any:
+    if key in ("activation", "recurrent_activation"):
+        return _activation(cls, key, value)
+    if key.endswith("_initializer") and isinstance(value, dict):
+        return _initializer(value)
+    return value
+
+
+def _activation(cls: type, key: str, value: Any) -> Any:
+    if isinstance(value, dict) and isinstance(value.get("config"), str):  # a function
+        value = value["config"]
+    if value is not None and not isinstance(value, str | dict):
+        raise ValueError(f"its {key} is Python code, which is not run")
+    is_scaled = key == "recurrent_activation" or cls.__name__ in LINEAR
+    if value == "hard_sigmoid" and not is_scaled:
+        return keras_2_hard_sigmoid
+    return value
+
+
+def _initializer(value: dict[str, Any]) -> dict[str, Any]:
+    config = {k: v for k, v in (value.get("config") or {}).items() if k != "dtype"}
+    if config.get("distribution") == "normal":
+        config["distribution"] = "truncated_normal"
+    return {**value, "config": config}

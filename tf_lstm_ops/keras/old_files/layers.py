@@ -1,0 +1,160 @@
+"""Makes layers of Keras 3 from their configurations in files of Keras 1 and 2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import keras
+
+from tf_lstm_ops.keras.old_files import arguments, keras_1
+from tf_lstm_ops.weights.h5_file import H5File, NamedArray
+
+_CUDNN = {"CuDNNLSTM": "LSTM", "CuDNNGRU": "GRU"}
+_CUDNN_ARGUMENTS = {
+    "LSTM": {"activation": "tanh", "recurrent_activation": "sigmoid", "use_bias": True},
+    "GRU": {
+        **{"activation": "tanh", "recurrent_activation": "sigmoid", "use_bias": True},
+        "reset_after": True,
+    },
+}
+MODELS = ("Sequential", "Model", "Functional")
+# Classes that are Python code, or that Keras 3 has no counterpart of, and what they are.
+_NOT_REBUILT = {
+    "Lambda": "it is Python code in the file, which is not run",
+    "Merge": "it is Keras 1's Merge, which Keras 2 already lacked",
+    "TFOpLambda": "it is a call of a function of TensorFlow in the model's graph",
+    "SlicingOpLambda": "it is a slice of a tensor in the model's graph",
+    "TensorFlowOpLayer": "it is an op of TensorFlow in the model's graph",
+}
+# Arguments that are layers or cells, or lists of them.
+_NESTED = ("layer", "backward_layer", "forward_layer", "cell", "cells")
+
+
+class Source(NamedTuple):
+    """Where a layer comes from.
+
+    Attributes:
+      file: the file.
+      custom_objects: the user's classes and functions by name.
+      arrays: the arrays of the layer of the model that has this one.
+    """
+
+    file: H5File
+    custom_objects: Mapping[str, Any]
+    arrays: list[NamedArray]
+
+
+def not_rebuilt(name: str, kind: str, reason: str) -> ValueError:
+    """The error for a layer that cannot be rebuilt.
+
+    Args:
+      name: the layer's name.
+      kind: the name of its class.
+      reason: why.
+
+    Returns:
+      The error. It says what still works.
+    """
+    return ValueError(
+        f"layer {name} ({kind}) cannot be made in Keras {keras.__version__}: {reason}. The weights "
+        "of the recurrent layers can still be read: tf_lstm_ops.weights.LSTMWeights and GRUWeights "
+        "have from_checkpoint(path, layer=...); or make the model in Python and call "
+        "tf_lstm_ops.keras.load_h5_weights(model, path)"
+    )
+
+
+def layer_of(data: Any, source: Source) -> Any:
+    """Makes a layer or a cell.
+
+    Args:
+      data: the configuration, with class_name and config.
+      source: where it comes from.
+
+    Returns:
+      The layer, not built.
+
+    Raises:
+      ValueError: the layer cannot be made; the message names it.
+    """
+    kind, config = class_and_config(data)
+    name = str(config.get("name", kind))
+    if kind in _NOT_REBUILT and kind not in source.custom_objects:
+        raise not_rebuilt(name, kind, _NOT_REBUILT[kind])
+    try:
+        return _made(kind, config, source)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        if str(error).startswith("layer "):  # one inside this one
+            raise
+        raise not_rebuilt(name, kind, str(error)) from error
+
+
+def class_and_config(data: Any) -> tuple[str, dict[str, Any]]:
+    """The parts of a configuration of a layer.
+
+    Args:
+      data: the configuration.
+
+    Returns:
+      The name of the class, and a copy of its configuration.
+
+    Raises:
+      ValueError: it is no configuration.
+    """
+    parts = (data.get("class_name"), data.get("config")) if isinstance(data, dict) else (None, None)
+    if not isinstance(parts[0], str) or not isinstance(parts[1], dict):
+        raise ValueError(f"the model_config of the file has no layer where it has {str(data)[:80]}")
+    return parts[0].rpartition(">")[2], dict(parts[1])
+
+
+def renamed(name: str) -> str:
+    """The name in Keras 3 of a layer.
+
+    Args:
+      name: its name in the file.
+
+    Returns:
+      The name without the separator of paths.
+    """
+    return name.replace("/", "_")
+
+
+def _made(kind: str, config: dict[str, Any], source: Source) -> Any:
+    if kind in source.custom_objects:
+        return source.custom_objects[kind].from_config(config)
+    if kind == "TimeDistributedDense":
+        wrapper = {"class_name": "Dense", "config": {**config, "name": f"{config['name']}_dense"}}
+        kind, config = "TimeDistributed", {"name": config["name"], "layer": wrapper}
+    if keras_1.is_of_keras_1(kind, config):
+        kind, config = keras_1.renamed(kind, config)
+    if kind in _CUDNN:
+        kind = _CUDNN[kind]
+        config |= _CUDNN_ARGUMENTS[kind]
+    cls = getattr(keras.layers, kind, None)
+    if not (isinstance(cls, type) and issubclass(cls, keras.layers.Layer)):
+        raise ValueError(
+            f"Keras {keras.__version__} has no such layer. If it is a class of your own, pass "
+            f"custom_objects={{{kind!r}: your_class}}"
+        )
+    if kind in ("GRU", "GRUCell"):
+        config["reset_after"] = _resets_after(config, source)
+    if kind in ("LSTM", "LSTMCell", "GRU", "GRUCell") and "recurrent_activation" not in config:
+        raise ValueError("the file does not say its recurrent_activation")
+    nested = {key: _nested(config.pop(key), source) for key in _NESTED if config.get(key)}
+    if "name" in config:
+        config["name"] = renamed(str(config["name"]))
+    return cls(**arguments.adapted(cls, kind, config), **nested)
+
+
+def _nested(data: Any, source: Source) -> Any:
+    if isinstance(data, list):
+        return [layer_of(each, source) for each in data]
+    return layer_of(data, source)
+
+
+def _resets_after(config: dict[str, Any], source: Source) -> bool:
+    """reset_after of a GRU. Keras before 2.2 did not have it: it was False."""
+    if config.get("reset_after") is not None:
+        return bool(config["reset_after"])
+    sizes = ((2, 3 * config["units"]), (6 * config["units"],))
+    return any(array.value.shape in sizes for array in source.arrays)
