@@ -74,13 +74,14 @@ _DROPPED: dict[str, Callable[[Any], bool]] = {
     "dynamic": lambda value: not value,
     "supports_masking": _anything,  # of the class
     "return_runtime": lambda value: not value,
+    "softmax_robust_masking": lambda value: not value,
     "num_constants": lambda value: not value,
     "reverse_state_order": lambda value: not value,
     "weights": lambda value: value is None,
 }
 
 
-def adapted(cls: type, name: str, config: dict[str, Any]) -> dict[str, Any]:
+def adapted(cls: Any, name: str, config: dict[str, Any]) -> dict[str, Any]:
     """The arguments for the constructor of a layer of Keras 3.
 
     Args:
@@ -103,15 +104,15 @@ def adapted(cls: type, name: str, config: dict[str, Any]) -> dict[str, Any]:
     for key, value in _fixed(cls, config).items():
         if key in known:
             found[key] = _value(cls, key, value)
-        elif not (value is None or (key in _OF_ALL) or _DROPPED.get(key, _nothing)(value)):
+        elif not (value is None or key in _OF_ALL or _is_without_effect(key, value)):
             raise ValueError(f"it has {key}={value!r}, which {name} of Keras 3 does not have")
     if found.get("activity_regularizer", ...) is None:
         del found["activity_regularizer"]
     return found
 
 
-def _nothing(value: Any) -> bool:
-    return False
+def _is_without_effect(key: str, value: Any) -> bool:
+    return key.endswith("_initializer") or (key in _DROPPED and _DROPPED[key](value))
 
 
 def _fixed(cls: type, config: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,58 @@
+"""load_h5 and load_h5_weights beside tf_keras, which is Keras 2 and writes and runs its files."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from old_files.keras_2_names import NAMES
+from tf_lstm_ops.keras import LSTM, Bidirectional, load_h5, load_h5_weights
+
+# Outputs are of the size 1, and each is a sum of at most 60 products in float32.
+TOLERANCE = 2e-6
+
+
+def load(path: Path) -> Any:
+    with warnings.catch_warnings():  # of layers without a fused op, such as ConvLSTM2D
+        warnings.filterwarnings("ignore", "convert_model did not replace")
+        return load_h5(path)
+
+
+def assert_as_in_keras_2(model: Any, arrays: Any) -> None:
+    inputs, wanted = ([arrays[k] for k in sorted(arrays) if k[0] == kind] for kind in "xy")
+    found = keras.tree.flatten(model.predict(inputs[0] if len(inputs) == 1 else inputs, verbose=0))
+    assert len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_model_computes_what_keras_2_computed(name: str, keras_2_files: Path) -> None:
+    with np.load(keras_2_files / f"{name}.npz") as arrays:
+        model = load(keras_2_files / f"{name}.h5")
+        assert_as_in_keras_2(model, arrays)
+        for weight in model.weights:
+            weight.assign(keras.ops.zeros_like(weight))
+        load_h5_weights(model, keras_2_files / f"{name}_weights.h5")
+        for layer in model.layers if name == "stateful" else ():
+            layer.reset_states()
+        assert_as_in_keras_2(model, arrays)
+
+
+def test_the_model_has_layers_of_the_package(keras_2_files: Path) -> None:
+    first = load(keras_2_files / "stacked_hard_lstm.h5").layers[0]
+    assert type(first) is LSTM
+    assert first.uses_fused_op
+    assert isinstance(load(keras_2_files / "text.h5").layers[2], Bidirectional)
+
+
+def test_the_model_is_saved_and_loaded_with_its_own_hard_sigmoid(
+    keras_2_files: Path, tmp_path: Path
+) -> None:
+    load(keras_2_files / "hard_everywhere.h5").save(tmp_path / "new.keras")
+    again = keras.models.load_model(tmp_path / "new.keras")
+    with np.load(keras_2_files / "hard_everywhere.npz") as arrays:
+        assert_as_in_keras_2(again, arrays)
