@@ -23,6 +23,14 @@ _PACKAGES = {
 }
 # Attributes of layers and models that Keras itself sets, and that have no effect on a call.
 _SET_BY_KERAS = frozenset({"build", "quantize", "loss"})
+# What a class may have of its own and compute what its base does.
+_WITHOUT_COMPUTATION = frozenset(
+    {
+        *("__init__", "get_config", "from_config"),
+        *("__module__", "__qualname__", "__doc__", "__annotations__", "__orig_bases__"),
+        *("__firstlineno__", "__static_attributes__", "__classcell__", "__annotate_func__"),
+    }
+)
 # Methods of models that a call of the model does not run.
 _OUTSIDE_CALLS = frozenset(
     {
@@ -33,6 +41,27 @@ _OUTSIDE_CALLS = frozenset(
         *("predict_step", "test_step", "train_step"),
     }
 )
+
+
+def class_that_computes(kind: type) -> type:
+    """The class whose methods compute what a layer of a class does.
+
+    A class of the user's that has only a constructor and a configuration of its own computes what
+    its base does, with the options that the base keeps. Such classes drop arguments of old files.
+
+    Args:
+      kind: the class of a layer.
+
+    Returns:
+      The class, or one of its bases.
+    """
+    while (
+        _package(kind) not in _PACKAGES
+        and len(kind.__bases__) == 1
+        and vars(kind).keys() <= _WITHOUT_COMPUTATION
+    ):
+        kind = kind.__bases__[0]
+    return kind
 
 
 def of(layer: Any) -> str | None:

@@ -17,9 +17,15 @@ from tf_lstm_ops.weights import GRUWeights, LSTMWeights
 class My(keras.layers.LSTM):
     """Of the user's."""
 
+    def call(self, *args, **kwargs):
+        return super().call(*args, **kwargs)
+
 
 class MyCell(keras.layers.GRUCell):
     """Of the user's."""
+
+    def call(self, *args, **kwargs):
+        return super().call(*args, **kwargs)
 
 
 def weights() -> LSTMWeights:

@@ -93,7 +93,7 @@ def require_supported_input(layer: Any, tensor: Any) -> None:
 
 def _function_of(layer: Any) -> Callable[[Any], Iterator[file.Layer]]:
     """The function that describes a layer of this class."""
-    kind = type(layer)
+    kind = _deviation.class_that_computes(type(layer))
     if kind in _IDENTITIES:
         return _nothing
     if kind in _LSTM or kind in _GRU:
@@ -125,7 +125,7 @@ def _recurrent(layer: Any) -> Iterator[file.Layer]:
 def _bidirectional(layer: Any) -> Iterator[file.Layer]:
     parts: list[file.Layer] = []
     for part in (layer.forward_layer, layer.backward_layer):
-        if type(part) not in _LSTM and type(part) not in _GRU:
+        if _deviation.class_that_computes(type(part)) not in (*_LSTM, *_GRU):
             raise unsupported(layer, f"its layer {part.name} is a {type(part).__name__}")
         require_supported(part)
         parts += _recurrent(part)

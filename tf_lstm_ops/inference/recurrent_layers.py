@@ -10,6 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from tf_lstm_ops import _deviation
 from tf_lstm_ops.inference import file
 from tf_lstm_ops.keras import layer_norm, op_arguments
 from tf_lstm_ops.keras.activations import name_of
@@ -65,7 +66,8 @@ def array(weight: Any) -> file.Array:
 
 def _require_known_arguments(layer: Any) -> None:
     """Checks that the layer has no argument that this file does not know."""
-    parameters = inspect.signature(type(layer).__init__).parameters.values()
+    kind: Any = _deviation.class_that_computes(type(layer))
+    parameters = inspect.signature(kind.__init__).parameters.values()
     names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     unknown = names - _KNOWN - {"self"}
     given = [name for name in sorted(unknown) if getattr(layer, name, None) not in (None, False)]

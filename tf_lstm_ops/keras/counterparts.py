@@ -79,7 +79,7 @@ def equivalent(layer: keras.Layer) -> FusedRNN | str:
             return stack
         name = f"tf_lstm_ops.keras.{type(stack).__name__}"
         return f"convert_model makes a {name} of it in a copy, if the model's configuration has it"
-    cls, config = _OURS.get(type(layer)), config_of(layer)
+    cls, config = _OURS.get(_deviation.class_that_computes(type(layer))), config_of(layer)
     if type(layer) is keras.layers.RNN:
         cls, cell = _OURS_OF_CELL.get(type(layer.cell)), config_of(layer.cell)
         if cls is None:
@@ -113,14 +113,15 @@ def stock(layer: keras.Layer) -> Any:
         return reason
     if type(layer) in (LSTMOfCell, GRUOfCell):
         return _stock_rnn(layer)
-    cls = _STOCK.get(type(layer))
+    own = _deviation.class_that_computes(type(layer))
+    cls = _STOCK.get(own)
     if cls is None:
         base = next(c for c in type(layer).__mro__ if _is_of_package(c))
         name = f"tf_lstm_ops.keras.{base.__name__}"
         if base is type(layer):
             return f"keras.layers has no counterpart of {name}"
         return f"{type(layer).__name__} is a subclass of {name}"
-    config, default = config_of(layer), type(layer)(1).get_config()
+    config, default = config_of(layer), own(1).get_config()
     config.pop("supports_masking", None)
     common = cls(1).get_config().keys()
     extra = [k for k in config if k not in common and config[k] != default.get(k)]
@@ -150,11 +151,12 @@ def config_of(layer: keras.Layer) -> Any:
       layer: a layer or a model.
 
     Returns:
-      The configuration. Within `user_objects.known` of the layer, or of a model that has it, a copy
-      shares the functions of the layer.
+      The configuration, as of `class_that_computes`. Within `user_objects.known` of the layer, or
+      of a model that has it, a copy shares the functions of the layer.
     """
+    kind: Any = _deviation.class_that_computes(type(layer))
     with user_objects.named():
-        return layer.get_config()
+        return layer.get_config() if kind is type(layer) else kind.get_config(layer)
 
 
 def deserialise(kind: type, config: dict[str, Any]) -> Any:
@@ -215,7 +217,7 @@ def become_all(
         new = counterpart(layer)
         if isinstance(new, str):
             continue
-        plain = deserialise(type(layer), config_of(layer))
+        plain = deserialise(_deviation.class_that_computes(type(layer)), config_of(layer))
         _become(layer, plain, new, remember)
         if hasattr(layer, "cell"):
             _become(layer.cell, plain.cell, new.cell, remember)

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tf_lstm_ops import _deviation, _placement
 from tf_lstm_ops.keras import call_checks, ragged
+from tf_lstm_ops.keras.old_files import arguments
 from tf_lstm_ops.keras.requirements import require_keras_3
 from tf_lstm_ops.keras.types import GPUPath, Results, Sequences
 
@@ -81,12 +82,14 @@ class FusedRNN(keras.layers.RNN):
         """Makes a layer.
 
         Args:
-          config: what ``get_config`` returned.
+          config: what ``get_config`` returned, also that of the layer of the same name in Keras 2.
 
         Returns:
           The layer.
         """
         config = dict(config)
+        if arguments.is_of_keras_2(config):
+            config = arguments.of_single_layer(cls, config)
         passes_masks = config.pop("supports_masking", True)
         layer = cls(**config)
         if not passes_masks:

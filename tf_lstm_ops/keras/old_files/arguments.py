@@ -9,10 +9,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tf_lstm_ops.keras.fused import PACKAGE
 
-
-@keras.saving.register_keras_serializable(PACKAGE)
+@keras.saving.register_keras_serializable(__name__.partition(".")[0])
 def keras_2_hard_sigmoid(x: Any) -> Any:
     """The function that Keras 1 and 2 call "hard_sigmoid". Keras 3's is clip(x / 6 + 0.5, 0, 1).
 
@@ -79,6 +77,40 @@ _DROPPED: dict[str, Callable[[Any], bool]] = {
     "reverse_state_order": lambda value: not value,
     "weights": lambda value: value is None,
 }
+
+
+def is_of_keras_2(config: dict[str, Any]) -> bool:
+    """Whether Keras 2 wrote the configuration of a layer with a kernel for h.
+
+    Args:
+      config: the configuration.
+
+    Returns:
+      True if it has an argument that all these layers of Keras 2 have, and none of Keras 3.
+    """
+    return "implementation" in config
+
+
+def of_single_layer(cls: Any, config: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a layer that gets the weights of the file as they are.
+
+    Args:
+      cls: the class in Keras 3.
+      config: the configuration in a file of Keras 2.
+
+    Returns:
+      The arguments. A "hard_sigmoid" is `keras_2_hard_sigmoid`, and reset_after is False where
+      Keras did not have it yet.
+
+    Raises:
+      ValueError: as of `adapted`.
+    """
+    found = adapted(cls, cls.__name__, config)
+    if found.get("recurrent_activation") == "hard_sigmoid":
+        found["recurrent_activation"] = keras_2_hard_sigmoid
+    if "reset_after" in inspect.signature(cls.__init__).parameters:
+        found.setdefault("reset_after", False)
+    return found
 
 
 def adapted(cls: Any, name: str, config: dict[str, Any]) -> dict[str, Any]:
