@@ -38,7 +38,12 @@ def run(arguments: argparse.Namespace) -> int:
 def _examine(arguments: argparse.Namespace) -> dict[str, Any]:
     """The document of ``tf-lstm-ops doctor --json``."""
     report: dict[str, Any] = {
-        "model": {"path": str(arguments.model), "format": arguments.kind, "name": None},
+        "model": {
+            "path": str(arguments.model),
+            "format": arguments.kind,
+            "name": None,
+            "keras_version": None,
+        },
         "sizes": {"batch": arguments.batch, "steps": arguments.steps},
         "layers": [],
         "exports": [],
@@ -50,6 +55,7 @@ def _examine(arguments: argparse.Namespace) -> dict[str, Any]:
     else:
         output.progress(f"loads {arguments.model}")
         model = doctor_model.load(arguments.model)
+        report["model"]["keras_version"] = doctor_model.old_version(arguments.model)
         report["model"]["name"] = model.name
         report["layers"] = list(_layers(model, arguments))
         for name in () if arguments.no_exports else exports.EXPORTS:
@@ -58,6 +64,7 @@ def _examine(arguments: argparse.Namespace) -> dict[str, Any]:
     problems = [problem._asdict() for problem in doctor_environment.problems()]
     report["environment"] = {**info.facts(), "problems": problems}
     report["to_change"] = _count_changes(report["layers"]) + len(problems)
+    report["to_change"] += report["model"]["keras_version"] is not None
     report["to_change"] += len({each["change"] for each in report["exports"]} - {None})
     if arguments.kind == "saved_model":
         report["to_change"] += len(report["saved_model"]["changes"])
@@ -138,6 +145,9 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     """The report as text."""
     model, sizes = report["model"], report["sizes"]
     yield f"{model['path']}" + (f": {model['name']}" if model["name"] else ": a SavedModel")
+    if version := model["keras_version"]:
+        yield f"  Keras {version} wrote the file. Keras 3 does not load it, or computes otherwise."
+        yield f"    change  load it with tf_lstm_ops.keras.load_h5({model['path']!r})"
     if report["saved_model"]:
         yield from _lines_of_saved_model(report["saved_model"])
     else:

@@ -9,9 +9,15 @@ import keras
 from tf_lstm_ops import _deviation
 from tf_lstm_ops.keras import class_names, counterparts, model_layers, ours_stack, user_objects
 from tf_lstm_ops.keras.fused import FusedRNN
+from tf_lstm_ops.keras.old_files.arguments import HARD_SIGMOID_DIFFERS, has_hard_sigmoid
 from tf_lstm_ops.keras.types import GPUPath
 
 CONVERT = "tf_lstm_ops.keras.convert_model replaces it"
+
+_HARD_SIGMOID = (
+    f"{HARD_SIGMOID_DIFFERS}: if Keras 2 trained the model, load its .h5 file with "
+    "tf_lstm_ops.keras.load_h5"
+)
 
 # Options of layers of ours with the values that do not leave the fused op.
 _FUSED_OPTIONS = {
@@ -143,6 +149,8 @@ def _of_stock(layer: keras.Layer) -> tuple[str, Change | None]:
     if isinstance(new, str):
         return new, None
     if new.fallback_reason is None:
+        if has_hard_sigmoid(layer):
+            return f"it is {class_name(layer)}", Change(f"{CONVERT}. {_HARD_SIGMOID}", False, new)
         return f"it is {class_name(layer)}", Change(CONVERT, True, new)
     return new.fallback_reason, _other_options(new, f"; then {CONVERT}")
 

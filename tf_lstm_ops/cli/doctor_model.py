@@ -14,7 +14,9 @@ import keras
 from tf_lstm_ops import _tf_private
 from tf_lstm_ops.cli import CommandError, UsageError, doctor_trial, messages
 from tf_lstm_ops.export.saved_model import nodes_of
+from tf_lstm_ops.keras import load_h5
 from tf_lstm_ops.op_definitions import NAMESPACE
+from tf_lstm_ops.weights import h5_file
 
 # How the names of TensorFlow's recurrent ops begin.
 _BLOCK_CELLS = ("BlockLSTM", "LSTMBlockCell")
@@ -44,6 +46,19 @@ def import_modules(names: Sequence[str]) -> None:
             raise CommandError(f"--import {name}: {type(error).__name__}: {error}") from error
 
 
+def old_version(path: Path) -> str | None:
+    """The version of Keras that wrote a file, if `load` reads it by ``load_h5``.
+
+    Args:
+      path: a .keras or .h5 file.
+
+    Returns:
+      Such as "2.2.4-tf"; None for other files than .h5 files of Keras 1 and 2.
+    """
+    version = h5_file.keras_version(path)
+    return None if version is None or h5_file.major(version) >= 3 else version
+
+
 def load(path: Path) -> Any:
     """Loads a Keras model from a file.
 
@@ -54,8 +69,16 @@ def load(path: Path) -> Any:
       The model, not compiled.
 
     Raises:
-      CommandError: Keras cannot load it.
+      CommandError: it cannot be loaded.
     """
+    if (version := old_version(path)) is not None:
+        try:
+            return load_h5(path)
+        except Exception as error:  # a class of the user's may raise anything
+            raise CommandError(
+                f"Keras {version} wrote {path}, and tf_lstm_ops.keras.load_h5 cannot load it: "
+                f"{messages.one_line(error, 600)}"
+            ) from error
     try:
         return keras.models.load_model(path, compile=False)
     except Exception as error:  # a class of the user's may raise anything

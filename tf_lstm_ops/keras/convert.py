@@ -18,6 +18,7 @@ from tf_lstm_ops.keras import (
 )
 from tf_lstm_ops.keras.bidirectional import Bidirectional
 from tf_lstm_ops.keras.fused import FusedRNN
+from tf_lstm_ops.keras.old_files.arguments import HARD_SIGMOID_DIFFERS, has_hard_sigmoid
 from tf_lstm_ops.keras.policy import default_dtype_policy
 from tf_lstm_ops.keras.requirements import require_model
 from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
@@ -58,6 +59,9 @@ def convert_model(
     the loss, the metrics and the optimizer with its variables are copied, so training continues.
     The model itself does not change, and the copy shares only functions with it.
 
+    The results stay the same, up to rounding. They are those of Keras 3: a warning names layers
+    with "hard_sigmoid", which was another function in Keras 2.
+
     The copy is made from the model's configuration, as by ``keras.models.load_model``. A subclassed
     model without ``get_config`` has none: convert it with ``in_place=True``.
 
@@ -82,6 +86,8 @@ def convert_model(
         of all such layers.
     """
     require_model(model)
+    if to == "fused":
+        _warn_of_hard_sigmoid(model)
     if to not in _TARGETS:
         raise ValueError(f"to must be 'fused' or 'stock'. Received: to={to!r}")
     if not isinstance(custom_objects, dict | None):
@@ -137,6 +143,18 @@ def _convert(model: keras.Model, to: str, remember: counterparts.Remember) -> No
         if type(layer) is _WRAPPERS[to] and _deviation.of(layer) is None:
             remember(layer)
             _convert_wrapper(layer, to)
+
+
+def _warn_of_hard_sigmoid(model: keras.Model) -> None:
+    """A model does not say whether Keras 2 trained it, and Keras itself does not ask."""
+    names = [layer.name for layer in _keras_private.layers_of(model) if has_hard_sigmoid(layer)]
+    if names:
+        warnings.warn(
+            f"{HARD_SIGMOID_DIFFERS}. If Keras 1 or 2 trained the model, open its file with "
+            "tf_lstm_ops.keras.load_h5 instead. Layers with hard_sigmoid: "
+            f"{', '.join(dict.fromkeys(names))}",
+            stacklevel=3,
+        )
 
 
 def _warn_of_layers_left_alone(model: keras.Model, to: str) -> None:

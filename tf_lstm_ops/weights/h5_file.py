@@ -49,7 +49,19 @@ class H5File(NamedTuple):
     @property
     def major(self) -> int:
         """The major version of Keras."""
-        return int(self.version.partition(".")[0])
+        return major(self.version)
+
+
+def major(version: str) -> int:
+    """The first number of a version.
+
+    Args:
+      version: as of `H5File`.
+
+    Returns:
+      Such as 2.
+    """
+    return int(version.partition(".")[0])
 
 
 def read(path: str | os.PathLike[str]) -> H5File:
@@ -88,7 +100,8 @@ def keras_version(path: str | os.PathLike[str]) -> str | None:
     """
     try:
         with h5py.File(os.fspath(path), "r") as file:
-            return _version(file, _weights_group(name=str(path), file=file))
+            version = _version(file, _weights_group(str(path), file))
+            return version
     except Exception:  # h5py raises errors of many classes for files that are damaged
         return None
 
@@ -96,8 +109,6 @@ def keras_version(path: str | os.PathLike[str]) -> str | None:
 def _read(name: str, file: Any) -> H5File:
     group = _weights_group(name, file)
     version = _version(file, group)
-    if not re.match(r"\d+(\.|$)", version):
-        raise ValueError(f"{name} has the version {version!r} of Keras, which is no version")
     config = file.attrs.get("model_config")
     most_bytes = _MOST_COMPRESSION * os.path.getsize(name)
     layers: dict[str, list[NamedArray]] = {}
@@ -125,7 +136,10 @@ def _weights_group(name: str, file: Any) -> Any:
 
 
 def _version(file: Any, group: Any) -> str:
-    return _text(group.attrs.get("keras_version", file.attrs.get("keras_version", "1")))
+    version = _text(group.attrs.get("keras_version", file.attrs.get("keras_version", "1")))
+    if not re.match(r"\d{1,3}(\.|$)", version):
+        raise ValueError(f"the file has the version {version!r} of Keras, which is none")
+    return version
 
 
 def _texts(group: Any, name: str) -> list[str]:

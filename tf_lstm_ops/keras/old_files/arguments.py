@@ -24,6 +24,24 @@ def keras_2_hard_sigmoid(x: Any) -> Any:
     return tf.clip_by_value(0.2 * x + 0.5, 0, 1)
 
 
+HARD_SIGMOID_DIFFERS = (
+    "hard_sigmoid is clip(x / 6 + 0.5, 0, 1) in Keras 3, and was clip(0.2 x + 0.5, 0, 1) in Keras 2"
+)
+
+
+def has_hard_sigmoid(layer: Any) -> bool:
+    """Whether a layer has Keras 3's hard_sigmoid.
+
+    Args:
+      layer: a layer of any class.
+
+    Returns:
+      True if it is an activation of the layer.
+    """
+    functions = (getattr(layer, name, None) for name in ("activation", "recurrent_activation"))
+    return any(function is keras.activations.hard_sigmoid for function in functions)
+
+
 # Layers whose weights are scaled instead, so that exports and sessions know the function. Their
 # activation is a function of one sum of products with weights.
 LINEAR = ("Dense", "Conv1D", "Conv2D", "Conv3D", "SimpleRNN", "SimpleRNNCell")

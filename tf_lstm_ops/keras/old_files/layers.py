@@ -79,7 +79,7 @@ def layer_of(data: Any, source: Source) -> Any:
     """
     kind, config = class_and_config(data)
     name = str(config.get("name", kind))
-    if kind in _NOT_REBUILT and kind not in source.custom_objects:
+    if kind in _NOT_REBUILT and _class_of_user(kind, source) is None:
         raise not_rebuilt(name, kind, _NOT_REBUILT[kind])
     try:
         return _made(kind, config, source)
@@ -96,7 +96,8 @@ def class_and_config(data: Any) -> tuple[str, dict[str, Any]]:
       data: the configuration.
 
     Returns:
-      The name of the class, and a copy of its configuration.
+      The name of the class, also "package>name" of a registered one, and a copy of its
+      configuration.
 
     Raises:
       ValueError: it is no configuration.
@@ -104,7 +105,7 @@ def class_and_config(data: Any) -> tuple[str, dict[str, Any]]:
     parts = (data.get("class_name"), data.get("config")) if isinstance(data, dict) else (None, None)
     if not isinstance(parts[0], str) or not isinstance(parts[1], dict):
         raise ValueError(f"the model_config of the file has no layer where it has {str(data)[:80]}")
-    return parts[0].rpartition(">")[2], dict(parts[1])
+    return parts[0], dict(parts[1])
 
 
 def renamed(name: str) -> str:
@@ -120,8 +121,8 @@ def renamed(name: str) -> str:
 
 
 def _made(kind: str, config: dict[str, Any], source: Source) -> Any:
-    if kind in source.custom_objects:
-        return source.custom_objects[kind].from_config(config)
+    if (own := _class_of_user(kind, source)) is not None:
+        return own.from_config(config)
     if kind == "TimeDistributedDense":
         wrapper = {"class_name": "Dense", "config": {**config, "name": f"{config['name']}_dense"}}
         kind, config = "TimeDistributed", {"name": config["name"], "layer": wrapper}
@@ -144,6 +145,14 @@ def _made(kind: str, config: dict[str, Any], source: Source) -> Any:
     if "name" in config:
         config["name"] = renamed(str(config["name"]))
     return cls(**arguments.adapted(cls, kind, config), **nested)
+
+
+def _class_of_user(kind: str, source: Source) -> Any:
+    """The class that the user gave or registered; None if there is none."""
+    if (bare := kind.rpartition(">")[2]) in source.custom_objects:
+        return source.custom_objects[bare]
+    names = (kind, f"Custom>{kind}")  # Keras' package of classes that were registered without one
+    return next(filter(None, map(keras.saving.get_registered_object, names)), None)
 
 
 def _nested(data: Any, source: Source) -> Any:

@@ -49,7 +49,7 @@ def _class_and_config(data: Any) -> tuple[str, dict[str, Any]]:
 def _part(data: Any, source: Source) -> Any:
     """A layer, or a model inside a model."""
     kind, config = _class_and_config(data)
-    if kind not in source.custom_objects and (kind in layers.MODELS or "input_layers" in config):
+    if kind in layers.MODELS or ("input_layers" in config and kind not in source.custom_objects):
         return model_of(data, source)
     name = str(config.get("name", kind))
     return layers.layer_of(data, source._replace(arrays=source.file.layers.get(name, [])))
