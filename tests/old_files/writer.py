@@ -8,6 +8,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+UNITS = 8  # of layers that the tests do not say otherwise of
 Arrays = list[tuple[str, np.ndarray]]
 Gate = Callable[[Any], Any]
 
@@ -42,6 +43,7 @@ def layer(kind: str, name: str, shape: Sequence[int | None] | None = None, **opt
     """The configuration of a layer; with the shape of its input if it is the first one."""
     config = {"name": name, "trainable": True, **options}
     if kind in ("LSTM", "GRU"):
+        config = {"units": UNITS, **config}
         config = {"activation": "tanh", "recurrent_activation": "hard_sigmoid", **config}
         config = {"use_bias": True, "return_sequences": False, "implementation": 0, **config}
     if shape is not None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import h5py
 import numpy as np
 
+from tf_lstm_ops import _files
 from tf_lstm_ops.weights.arrays import Array, as_numbers
 
 # The most bytes that a byte of a file may stand for. Deflate, the usual compression of HDF5,
@@ -75,11 +76,11 @@ def read(path: str | os.PathLike[str]) -> H5File:
 
     Raises:
       OSError: the file cannot be opened, or it is damaged.
+      TypeError: path is no path.
       ValueError: it is no file of a Keras model, or a part of it is not valid.
     """
-    name = os.fspath(path)
-    if not os.path.exists(name):
-        raise FileNotFoundError(f"there is no file {name}")
+    name = os.fsdecode(_files.checked(path))
+    _files.check_readable(name)
     try:
         with h5py.File(name, "r") as file:
             return _read(name, file)
@@ -99,6 +100,7 @@ def keras_version(path: str | os.PathLike[str]) -> str | None:
       Such as "2.2.4-tf"; "1" for a model of Keras 1; None for a file that no model is in.
     """
     try:
+        _files.check_readable(os.fspath(path))
         with h5py.File(os.fspath(path), "r") as file:
             version = _version(file, _weights_group(str(path), file))
             return version
