@@ -1,0 +1,1 @@
+"""Models of others, inside packages of the package index."""
