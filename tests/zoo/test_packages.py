@@ -26,6 +26,8 @@ pytestmark = pytest.mark.zoo
 def compare(name: str, run: Callable[[Any], Any], found: Any, theirs: Any, ours: Any) -> None:
     """Requires the error of `found` to be at most twice that of the reference in float32.
 
+    These are the largest errors of thousands of results: that of a few may be any.
+
     Args:
       name: the package.
       run: the reference, for the dtype that it is called with.
@@ -197,14 +199,15 @@ def test_g2p_en(tmp_path: Path, rng: np.random.Generator) -> None:
     layer.set_weights(weights.to_keras())
     session = Session([layer])
 
-    x = arrays["enc_emb"][rng.integers(3, 29, (1, 12))]
+    x = arrays["enc_emb"][rng.integers(3, 29, (64, 12))]
 
-    def run(dtype: Any) -> Any:
+    def run(dtype: Any, x: Any = x) -> Any:
         given = [np.asarray(w, dtype) for w in weights.to_keras()]
         return reference.gru(x.astype(dtype), *given)
 
+    word = x[:1]
     found = session(x)
-    compare("g2p-en 2.1.0", run, found, lambda: run(np.float32), lambda: session(x))
+    compare("g2p-en 2.1.0", run, found, lambda: run(np.float32, word), lambda: session(word))
 
 
 def test_uzmorph_nn(tmp_path: Path, rng: np.random.Generator) -> None:
@@ -222,7 +225,7 @@ def test_uzmorph_nn(tmp_path: Path, rng: np.random.Generator) -> None:
 
     letters = len(json.loads(only(package, "char_vocab.json").read_text()))
     table = state["char_embeddings.weight"].numpy()
-    x = table[rng.integers(0, letters, (1, 30))]
+    x = table[rng.integers(0, letters, (64, 30))]
 
     def run(dtype: Any) -> Any:
         module = torch.nn.LSTM(64, 64, num_layers=2, bidirectional=True, batch_first=True)
@@ -241,8 +244,8 @@ def test_uzmorph_nn(tmp_path: Path, rng: np.random.Generator) -> None:
         return h @ kernel + bias
 
     theirs = _their_model(torch, state)
-    batch = torch.from_numpy(x)
-    compare("uzmorph-nn 0.1.0", run, session(x), lambda: theirs(batch), lambda: session(x))
+    word = torch.from_numpy(x[:1])
+    compare("uzmorph-nn 0.1.0", run, session(x), lambda: theirs(word), lambda: session(x[:1]))
 
 
 def _their_model(torch: Any, state: Any) -> Any:
