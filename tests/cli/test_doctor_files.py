@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 import tf_lstm_ops
+from old_files import writer
 from tf_lstm_ops import __main__
 from tf_lstm_ops.cli import doctor_environment, doctor_trial, messages
 
@@ -157,3 +158,44 @@ def test_a_truncated_h5_file(tmp_path: Path, capsys) -> None:
     with pytest.raises(SystemExit):
         __main__.main(["doctor", str(file)])
     assert f"error: {file} cannot be read: " in capsys.readouterr().err
+
+
+OLD = {
+    "2.8.0": [writer.layer("LSTM", "l", (None, None, 3), time_major=False)],
+    "2.1.5": [writer.layer("LSTM", "l", (None, None, 3))],
+}
+
+
+@pytest.mark.parametrize("version", OLD)
+def test_a_file_of_keras_2(version: str, tmp_path: Path, report) -> None:
+    file = tmp_path / "old.h5"
+    arrays = writer.arrays("l", writer.UNITS, 3, 4, [4 * writer.UNITS])
+    writer.write(file, version, OLD[version], {"l": arrays})
+    status, printed, _ = report(file)
+    assert status == 1
+    assert (
+        f"\n  Keras {version} wrote the file. Keras 3 does not load it, or computes otherwise.\n"
+        f"    change  load it with tf_lstm_ops.keras.load_h5({str(file)!r})\n"
+    ) in printed
+    assert "    path    fused op\n" in printed
+    assert printed.endswith("\n1 thing to change.\n")
+
+
+def test_a_file_of_keras_2_that_cannot_be_loaded(tmp_path: Path, report) -> None:
+    file = tmp_path / "old.h5"
+    writer.write(file, "2.2.4", [writer.layer("Lambda", "f", (None, 3), function=["x"])], {"f": []})
+    status, printed, error = report(file)
+    assert (status, printed) == (1, "")
+    start = f"tf-lstm-ops: Keras 2.2.4 wrote {file}, and tf_lstm_ops.keras.load_h5 cannot load it: "
+    assert error.startswith(f"{start}layer f (Lambda) ")
+    assert "Decorate" not in error
+
+
+def test_hard_sigmoid_may_be_that_of_keras_2(tmp_path: Path, report) -> None:
+    """A .keras file does not say which version of Keras trained the model."""
+    file = tmp_path / "model.keras"
+    layer = layers.LSTM(4, recurrent_activation="hard_sigmoid")
+    keras.Sequential([keras.Input((None, 3)), layer]).save(file)
+    printed = report(file)[1]
+    assert "results stay the same" not in printed
+    assert "clip(0.2 x + 0.5, 0, 1) in Keras 2: if Keras 2 trained the model" in printed

@@ -1,7 +1,7 @@
 """A program: writes models of tf_keras, which is Keras 2, as .h5 files, with inputs and outputs.
 
-python keras_2_files.py FOLDER writes NAME.h5, NAME_weights.h5 and NAME.npz for each model: in the
-.npz file x0, x1, ... and y0, y1, ... of the model.
+python keras_2_files.py FOLDER writes NAME.h5, NAME_weights.h5, NAME.keras and NAME.npz for each
+model, and the SavedModel NAME for some: in the .npz file x0, x1, ... and y0, y1, ... of the model.
 """
 
 import os
@@ -12,6 +12,7 @@ from typing import Any
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
+import keras_2_names  # beside this file
 import numpy as np
 import tf_keras
 from tf_keras import Input, Model, Sequential
@@ -175,6 +176,9 @@ def main() -> None:
         if model.stateful:
             model.reset_states()
         model.save(folder / f"{name}.h5")
+        model.save(folder / f"{name}.keras")
+        if name in keras_2_names.SAVED_MODELS:
+            model.save(folder / name, save_format="tf")
         model.save_weights(folder / f"{name}_weights.h5")
 
 

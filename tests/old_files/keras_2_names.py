@@ -5,3 +5,5 @@ NAMES = (
     *("bidirectional", "named_with_slashes", "shared_and_several", "nested", "cells", "text"),
     *("images", "attention", "stateful"),
 )
+# Those of which there is a SavedModel.
+SAVED_MODELS = ("stacked_hard_lstm", "nested", "cells", "text", "shared_and_several")

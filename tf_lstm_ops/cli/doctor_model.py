@@ -15,6 +15,7 @@ from tf_lstm_ops import _tf_private
 from tf_lstm_ops.cli import CommandError, UsageError, doctor_trial, messages
 from tf_lstm_ops.export.saved_model import nodes_of
 from tf_lstm_ops.keras import load_h5
+from tf_lstm_ops.keras.old_files import keras_files
 from tf_lstm_ops.op_definitions import NAMESPACE
 from tf_lstm_ops.weights import h5_file
 
@@ -53,9 +54,9 @@ def old_version(path: Path) -> str | None:
       path: a .keras or .h5 file.
 
     Returns:
-      Such as "2.2.4-tf"; None for other files than .h5 files of Keras 1 and 2.
+      Such as "2.2.4-tf"; None for other files than those of Keras 1 and 2.
     """
-    version = h5_file.keras_version(path)
+    version = keras_files.keras_version(path) or h5_file.keras_version(path)
     return None if version is None or h5_file.major(version) >= 3 else version
 
 
@@ -141,8 +142,13 @@ def saved_model(path: Path) -> dict[str, Any]:
         "loads_without_package": trial.loads,
         "runs_on_cpu_without_package": trial.runs,
         "error_without_package": trial.reason,
-        "changes": list(_changes(ops, nodes)),
+        "changes": [*_changes_of_layers(path), *_changes(ops, nodes)],
     }
+
+
+def _changes_of_layers(path: Path) -> Iterator[str]:
+    if (path / "keras_metadata.pb").is_file():
+        yield f"Keras 2 wrote it: tf_lstm_ops.keras.load_h5({str(path)!r}) makes a model of it"
 
 
 def _changes(ops: Sequence[str], nodes: Sequence[Any]) -> Iterator[str]:

@@ -112,12 +112,12 @@ def _read(name: str, file: Any) -> H5File:
     group = _weights_group(name, file)
     version = _version(file, group)
     config = file.attrs.get("model_config")
-    most_bytes = _MOST_COMPRESSION * os.path.getsize(name)
+    size = os.path.getsize(name)
     layers: dict[str, list[NamedArray]] = {}
     for layer in _texts(group, "layer_names"):
-        part = _member(group, layer, h5py.Group)
+        part = member(group, layer, h5py.Group)
         names = _texts(part, "weight_names")
-        layers[layer] = [NamedArray(n, _array(part, n, most_bytes)) for n in names]
+        layers[layer] = [NamedArray(n, array(part, n, size)) for n in names]
     return H5File(
         name,
         version,
@@ -128,7 +128,7 @@ def _read(name: str, file: Any) -> H5File:
 
 
 def _weights_group(name: str, file: Any) -> Any:
-    group = _member(file, "model_weights", h5py.Group) if "model_weights" in file else file
+    group = member(file, "model_weights", h5py.Group) if "model_weights" in file else file
     if "layer_names" not in group.attrs and "layer_names0" not in group.attrs:
         raise ValueError(
             f"{name} has no model of Keras 1 or 2: it has no attribute layer_names. "
@@ -169,8 +169,20 @@ def _json(name: str, text: str) -> dict[str, Any]:
     return config
 
 
-def _member(group: Any, path: str, kind: type) -> Any:
-    """A member of a group. A link to another file is refused: files may come from anywhere."""
+def member(group: Any, path: str, kind: type) -> Any:
+    """A member of a group. Links are refused: files may come from anywhere.
+
+    Args:
+      group: a group of an open file.
+      path: the names on the way to the member.
+      kind: h5py.Group or h5py.Dataset.
+
+    Returns:
+      The member.
+
+    Raises:
+      ValueError: there is none, it is of another kind, or it is a link.
+    """
     found = group
     for part in filter(None, path.split("/")):
         if not isinstance(found, h5py.Group) or part not in found:
@@ -183,10 +195,25 @@ def _member(group: Any, path: str, kind: type) -> Any:
     return found
 
 
-def _array(group: Any, path: str, most_bytes: int) -> Array:
-    data = _member(group, path, h5py.Dataset)
+def array(group: Any, path: str, file_size: int) -> Array:
+    """Reads an array.
+
+    Args:
+      group: a group of an open file.
+      path: as of `member`.
+      file_size: the size of the file in bytes.
+
+    Returns:
+      The array.
+
+    Raises:
+      ValueError: as of `member`; it has no numbers, more than the file can have, or those of
+        another file.
+    """
+    data = member(group, path, h5py.Dataset)
     if data.external or data.is_virtual:
         raise ValueError(f"{path} of the file has its data in another file, which is not read")
+    most_bytes = _MOST_COMPRESSION * file_size
     if data.shape is None or data.size * data.dtype.itemsize > most_bytes:
         raise ValueError(f"{path} of the file has the shape {data.shape}, larger than the file")
     return np.asarray(as_numbers(path, data[()]))

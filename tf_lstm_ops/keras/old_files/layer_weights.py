@@ -43,16 +43,16 @@ def values_of(
         yield from _values_of_one(part, own, file)
 
 
-def has_weights(layer: Any) -> bool:
-    """Whether the file has arrays of a layer.
+def count(layer: Any) -> int:
+    """The number of arrays of a layer in files of Keras 2.
 
     Args:
       layer: a built layer or model of Keras 3.
 
     Returns:
-      False for a layer such as Dropout.
+      The number.
     """
-    return bool(_weights(layer))
+    return len(_weights(layer))
 
 
 def _weights(layer: Any) -> list[Any]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import keras
 
+from tf_lstm_ops import _files
 from tf_lstm_ops.keras import convert
-from tf_lstm_ops.keras.old_files import layer_weights, layers, models
+from tf_lstm_ops.keras.old_files import keras_files, layer_weights, layers, models, saved_models
 from tf_lstm_ops.keras.requirements import require_model
 from tf_lstm_ops.weights import h5_file
 from tf_lstm_ops.weights.arrays import Array
@@ -19,7 +23,7 @@ from tf_lstm_ops.weights.h5_file import H5File, NamedArray
 def load_h5(
     path: str | os.PathLike[str], custom_objects: Mapping[str, Any] | None = None
 ) -> keras.Model:
-    """Loads a model of an .h5 file that Keras 1 or 2 wrote, as the version that wrote it meant it.
+    """Loads a model that Keras 1 or 2 wrote, as the version that wrote it meant it.
 
     The model has the layers of ``tf_lstm_ops.keras`` in place of LSTM, GRU, SimpleRNN, CuDNNLSTM,
     CuDNNGRU and Bidirectional, as after `convert_model`, and the other layers of ``keras.layers``.
@@ -29,7 +33,8 @@ def load_h5(
     in the file is run. A file of Keras 3 is loaded by Keras, then converted.
 
     Args:
-      path: a file of ``model.save``.
+      path: an .h5 file of ``model.save``; or a folder with a SavedModel of ``model.save`` of Keras
+        2, or a .keras file of Keras 2.12 to 2.15.
       custom_objects: your own classes of layers by name; each must have a ``from_config`` that
         takes the configuration in the file.
 
@@ -38,22 +43,69 @@ def load_h5(
 
     Raises:
       OSError: the file cannot be read.
+      TypeError: path is no path.
       ValueError: it has weights only, is damaged, or has a layer that cannot be made in Keras 3;
         the message names the layer and says what still works.
     """
-    file, objects = h5_file.read(path), dict(custom_objects or {})
+    where, objects = Path(os.fsdecode(_files.checked(path))), dict(custom_objects or {})
+    with keras.saving.custom_object_scope(objects):
+        if where.is_dir():
+            model = _of_saved_model(where, objects)
+        elif zipfile.is_zipfile(where):
+            model = _of_keras_file(where, objects)
+        else:
+            model = _of_h5_file(where, objects)
+        return convert.convert_loaded(model)
+
+
+def _of_h5_file(path: Path, objects: dict[str, Any]) -> Any:
+    file = h5_file.read(path)
     if file.config is None:
         raise ValueError(
-            f"{file.path} has the weights of a model (Keras {file.version}), not its layers. Make "
+            f"{path} has the weights of a model (Keras {file.version}), not its layers. Make "
             "the model in Python and call tf_lstm_ops.keras.load_h5_weights(model, path)"
         )
-    with keras.saving.custom_object_scope(objects):
-        if file.major >= 3:
-            model = keras.models.load_model(file.path, compile=False)
+    if file.major >= 3:
+        return keras.models.load_model(path, compile=False)
+    model = models.model_of(file.config, layers.Source(file, objects, []))
+    _assign(_values_by_name(model, file))
+    return model
+
+
+def _of_saved_model(folder: Path, objects: dict[str, Any]) -> Any:
+    saved = saved_models.read(folder)
+    # Keras 3 writes no layers into a SavedModel.
+    file = H5File(str(folder), "2", "tensorflow", saved.config, {})
+    model = models.model_of(saved.config, layers.Source(file, objects, []))
+    arrays = iter(saved.arrays)
+    values: list[tuple[Any, Array]] = []
+    for layer in _leaves(model, saved.config):
+        own = list(itertools.islice(arrays, layer_weights.count(layer)))
+        values += layer_weights.values_of(layer, own, file)
+    if left := len(list(arrays)):
+        raise ValueError(f"{folder} has {left} variables more than its layers have weights")
+    _assign(values)
+    return model
+
+
+def _leaves(model: Any, config: Any) -> Iterator[Any]:
+    """The layers of a model and of the models in it, in the order of the configuration."""
+    for layer, own in models.in_order(model, config):
+        if isinstance(layer, keras.Model):
+            yield from _leaves(layer, own)
         else:
-            model = models.model_of(file.config, layers.Source(file, objects, []))
-            _put_by_name(model, file)
-        return convert.convert_loaded(model)
+            yield layer
+
+
+def _of_keras_file(path: Path, objects: dict[str, Any]) -> Any:
+    archive = keras_files.read(path)
+    if h5_file.major(archive.version) >= 3:
+        return keras.models.load_model(path, compile=False)
+    file = H5File(str(path), archive.version, "tensorflow", archive.config, {})
+    model = models.model_of(archive.config, layers.Source(file, objects, []))
+    pairs = keras_files.arrays_of(archive, model)
+    _assign([each for one, own in pairs for each in layer_weights.values_of(one, own, file)])
+    return model
 
 
 def load_h5_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
@@ -81,19 +133,19 @@ def load_h5_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
     _put(model, h5_file.read(path))
 
 
-def _put_by_name(model: Any, file: H5File) -> None:
-    """Sets the weights of a model that was made from the same file."""
+def _values_by_name(model: Any, file: H5File) -> list[tuple[Any, Array]]:
+    """The values of the weights of a model that was made from the same file."""
     by_name = {layers.renamed(name): arrays for name, arrays in file.layers.items()}
     values: list[tuple[Any, Array]] = []
     for layer in model.layers:
         values += layer_weights.values_of(layer, by_name.pop(layer.name, []), file)
     if unknown := [name for name, arrays in by_name.items() if arrays]:
         raise ValueError(f"{file.path} has weights of {', '.join(unknown)}, which is no layer")
-    _assign(values)
+    return values
 
 
 def _put(model: Any, file: H5File) -> None:
-    own = [layer for layer in model.layers if layer_weights.has_weights(layer)]
+    own = [layer for layer in model.layers if layer_weights.count(layer)]
     given = {layers.renamed(name): arrays for name, arrays in file.layers.items() if arrays}
     if {layer.name for layer in own} == given.keys():
         pairs: list[tuple[Any, list[NamedArray]]] = [(layer, given[layer.name]) for layer in own]

@@ -39,6 +39,24 @@ def model_of(data: Any, source: Source) -> Any:
     )
 
 
+def in_order(model: Any, data: Any) -> Iterator[tuple[Any, Any]]:
+    """The layers of a model in the order of its configuration.
+
+    Args:
+      model: what `model_of` returned.
+      data: its configuration.
+
+    Yields:
+      A layer, or a model inside the model, and its configuration; not the input of a Sequential.
+    """
+    by_name = {layer.name: layer for layer in model.layers}
+    for part in _class_and_config(data)[1]["layers"]:
+        kind, config = _class_and_config(part)
+        layer = by_name.get(layers.renamed(str(config.get("name", kind))))
+        if layer is not None:
+            yield layer, part
+
+
 def _class_and_config(data: Any) -> tuple[str, dict[str, Any]]:
     """As of a layer. The Sequential of Keras before 2.2 is a list of layers."""
     if isinstance(data, dict) and isinstance(data.get("config"), list):

@@ -1,0 +1,136 @@
+"""Reads SavedModels that Keras 2 wrote: the layers, and the values of their variables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tf_lstm_ops.keras.old_files import protobuf
+from tf_lstm_ops.weights.arrays import as_numbers
+from tf_lstm_ops.weights.h5_file import NamedArray
+
+_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"  # the key of the checkpoint's message
+
+
+class SavedModel(NamedTuple):
+    """What a folder says of a model.
+
+    Attributes:
+      config: class_name and config of the model.
+      arrays: the values of its variables in Keras 2's order.
+    """
+
+    config: dict[str, Any]
+    arrays: list[NamedArray]
+
+
+def read(folder: Path) -> SavedModel:
+    """Reads the folder of ``model.save(path, save_format="tf")`` of Keras 2.
+
+    Args:
+      folder: the folder.
+
+    Returns:
+      Its contents, without the optimizer and the functions.
+
+    Raises:
+      OSError: a file cannot be read.
+      ValueError: no Keras model is in the folder, or a file is damaged.
+    """
+    metadata = _metadata(folder)
+    if not isinstance(metadata.get("config"), dict | list):
+        raise ValueError(
+            f"the model in {folder} is of class {metadata.get('class_name')}, whose layers only "
+            "its Python code makes. Make it in Python and take the weights by LSTMWeights or "
+            "GRUWeights.from_checkpoint, or run it whole: keras.layers.TFSMLayer(path, "
+            "call_endpoint='serving_default')"
+        )
+    config = {"class_name": metadata.get("class_name"), "config": metadata["config"]}
+    return SavedModel(config, _variables(folder))
+
+
+def _metadata(folder: Path) -> dict[str, Any]:
+    """What Keras 2 wrote of the root object."""
+    for text in (_of_keras_file(folder), _of_object_graph(folder)):
+        if text is None:
+            continue
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{folder} is damaged: its layers are no JSON: {error}") from error
+        if isinstance(found, dict):
+            return found
+    raise ValueError(
+        f"{folder} is no SavedModel with layers of Keras 2. Run it whole: "
+        "keras.layers.TFSMLayer(path, call_endpoint='serving_default')"
+    )
+
+
+def _of_keras_file(folder: Path) -> bytes | None:
+    """keras_metadata.pb of TensorFlow 2.5 and later: SavedMetadata.nodes, by node_path."""
+    path = folder / "keras_metadata.pb"
+    if not path.is_file():
+        return None
+    for node in protobuf.texts(path.read_bytes(), 1):
+        if protobuf.texts(node, 3) == [b"root"]:
+            return next(iter(protobuf.texts(node, 5)), None)
+    return None
+
+
+def _of_object_graph(folder: Path) -> bytes | None:
+    """saved_model.pb of TensorFlow before 2.5.
+
+    meta_graphs[0].object_graph_def.nodes[0].user_object.metadata; the numbers are those of fields.
+    """
+    path = folder / "saved_model.pb"
+    if not path.is_file():
+        raise FileNotFoundError(f"{folder} is no SavedModel: it has no saved_model.pb")
+    message: bytes | None = path.read_bytes()
+    for number in (2, 7, 1, 4, 3):
+        message = None if message is None else next(iter(protobuf.texts(message, number)), None)
+    return message
+
+
+def _variables(folder: Path) -> list[NamedArray]:
+    """The children of the root's list `variables`, by the graph of objects in the checkpoint."""
+    prefix = str(folder / "variables" / "variables")
+    try:
+        reader = tf.train.load_checkpoint(prefix)
+        nodes = protobuf.texts(reader.get_tensor(_GRAPH), 1)
+    except (tf.errors.OpError, RuntimeError, ValueError) as error:
+        raise ValueError(f"{prefix} is no checkpoint that can be read: {error}") from error
+    names = _children(nodes, 0)
+    if "variables" not in names:
+        raise ValueError(f"{folder} is damaged: its checkpoint has no list of variables")
+    variables = _children(nodes, names["variables"])
+    found: list[NamedArray] = []
+    for number in range(len(variables)):
+        if (node := variables.get(str(number))) is None:
+            break
+        for attribute in protobuf.texts(_node(nodes, node), 2)[:1]:
+            full_name, key = (
+                b"".join(protobuf.texts(attribute, k)).decode("utf-8", "replace") for k in (2, 3)
+            )
+            value = as_numbers(full_name, reader.get_tensor(key))
+            found.append(NamedArray(full_name, value))
+    return found
+
+
+def _node(nodes: list[bytes], number: int) -> bytes:
+    if number >= len(nodes):
+        raise ValueError(f"the checkpoint has no object {number}")
+    return nodes[number]
+
+
+def _children(nodes: list[bytes], number: int) -> dict[str, int]:
+    """The numbers of an object's children by name."""
+    found: dict[str, int] = {}
+    for child in protobuf.texts(_node(nodes, number), 1):
+        values = dict(protobuf.fields(child))
+        target, name = values.get(1, 0), values.get(2, b"")
+        if isinstance(target, int) and isinstance(name, bytes):
+            found[name.decode("utf-8", "replace")] = target
+    return found
