@@ -15,7 +15,7 @@ namespace tf_lstm_ops {
 
 // The arguments of a layer. It has one or two directions.
 struct KerasLayer {
-  CellKind cell = CellKind::kLstm;  // kLstm with all activations
+  CellKind cell = CellKind::kLstm;  // that with the default activations
   CellOptions options;
   float cell_clip = 0;
   bool go_backwards = false;  // the first direction
@@ -34,7 +34,7 @@ struct KerasLayer {
   }
 };
 
-// The activations of an LSTM by the two arguments of a layer.
+// The activations of an LSTM or a GRU by the two arguments of a layer.
 LstmActivations KerasActivations(Activation activation,
                                  Activation recurrent_activation);
 

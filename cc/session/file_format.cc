@@ -155,8 +155,7 @@ class LayerChecker {
   }
 
   bool CheckFunctions() const {
-    const bool is_gated = is_recurrent() && !is_lstm();
-    if (is_gated) {
+    if (has_layer_norm()) {
       return Is("activation", r_.activation, kTanhFunction) &&
              Is("recurrent_activation", r_.recurrent_activation,
                 kSigmoidFunction);
@@ -166,7 +165,7 @@ class LayerChecker {
     return (is_softmax || InRange("activation", r_.activation, 0,
                                   r_.kind == kMasking ? 0 : kFunctions - 1)) &&
            InRange("recurrent_activation", r_.recurrent_activation, 0,
-                   is_lstm() ? kFunctions - 1 : 0);
+                   is_recurrent() ? kFunctions - 1 : 0);
   }
 
   bool CheckFlags() const {

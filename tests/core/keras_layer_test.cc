@@ -41,6 +41,12 @@ TEST(KerasConfigOfOtherCells) {
     CHECK(config.gate_order.block == order.block);
     CHECK_EQ(config.options.layer_norm.epsilon, 0.25);
   }
+  layer.options.activations =
+      KerasActivations(Activation::kTanh, Activation::kHardSigmoid);
+  layer.cell = CellKind::kGru;
+  CHECK(KerasConfig(layer).cell == CellKind::kActivationGru);
+  layer.cell = CellKind::kResetBeforeGru;
+  CHECK(KerasConfig(layer).cell == CellKind::kActivationResetBeforeGru);
 }
 
 TEST(KerasSequencesHaveTheOrderThatIsAskedFor) {

@@ -69,7 +69,8 @@ def test_one_bias_of_the_three_of_addons(rng: np.random.Generator) -> None:
     ("layer", "reason"),
     [
         (keras.layers.LSTM(2, activation="selu"), "activation is selu, which has no fused op"),
-        (keras.layers.GRU(2, activation="relu"), "activation is relu, not tanh"),
+        (keras.layers.GRU(2, activation="selu"), "activation is selu, which has no fused op"),
+        (GRU(2, layer_normalization=True, activation="relu"), "activation is relu, not tanh"),
         (
             LSTM(2, layer_normalization=True, recurrent_activation="relu"),
             "recurrent_activation is relu, not sigmoid",

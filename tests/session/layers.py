@@ -122,6 +122,8 @@ FORWARD_CHAINS = {
     "gru without recurrent bias": _one(f.GRU, absent=("recurrent_bias",)),
     "gru without bias": _one(f.GRU, absent=("bias", "recurrent_bias")),
     "gru, reset before": _one(f.GRU_RESET_BEFORE),
+    "gru of old Keras": _one(f.GRU, recurrent_activation="hard_sigmoid"),
+    "gru with gelu": _one(f.GRU_RESET_BEFORE, activation="gelu", recurrent_activation="silu"),
     "layer norm lstm": _one(f.LAYER_NORM_LSTM),
     "layer norm lstm carrying n": _one(f.LAYER_NORM_LSTM, flags=f.SEQUENCE | f.CARRIES_NORMALIZED),
     "layer norm gru": _one(f.LAYER_NORM_GRU),

@@ -48,8 +48,10 @@ const Signature& KerasLayerNormLSTMGrad();
 // final_c. These inputs have other shapes:
 //   kernel [I,3H]; recurrent_kernel [H,3H]; bias [2,3H], rows of the input and
 //   of the recurrent product; input_dropout [3,B,I]; recurrent_dropout [3,B,H].
-// The update h = z * h_prev + (1 - z) * n uses h_prev without dropout. No GRU
-// has kernels for CUDA: TensorFlow's op for cuDNN computes it.
+// The update h = z * h_prev + (1 - z) * n uses h_prev without dropout.
+// Attributes: `activation` of the candidate n, `recurrent_activation` of the
+// gates. No GRU has kernels for CUDA: TensorFlow's op for cuDNN computes the
+// one with the default activations.
 const Signature& KerasGRU();
 const Signature& KerasGRUGrad();
 
