@@ -91,7 +91,37 @@ FORMS = {
     "simple_rnn": (lambda: [keras.layers.SimpleRNN(UNITS)], {"Loop": 1}),
     "gelu": (lambda: [LSTM(UNITS, activation="gelu")], {"Loop": 1}),
     "gru_reset_before": (lambda: [GRU(UNITS, reset_after=False)], {"GRU": 1}),
-    "gru_relu": (lambda: [GRU(UNITS, activation="relu")], {"Loop": 1}),
+    "gru_gelu": (lambda: [GRU(UNITS, activation="gelu")], {"Loop": 1}),
+    # ONNX Runtime reads alpha and beta for the functions that have them only.
+    "default_gates": (
+        lambda: [
+            LSTM(UNITS, activation="elu", return_sequences=True),
+            LSTM(UNITS, activation="leaky_relu", return_sequences=True),
+            LSTM(UNITS, recurrent_activation="hard_sigmoid"),
+        ],
+        {"LSTM": 3},
+    ),
+    "both_activations": (
+        lambda: [
+            both(LSTM(UNITS, activation="elu", recurrent_activation="hard_sigmoid")),
+        ],
+        {"LSTM": 2},
+    ),
+    "gru_both_activations": (
+        lambda: [
+            both(GRU(UNITS, recurrent_activation="hard_sigmoid", return_sequences=True)),
+            both(GRU(UNITS, recurrent_activation="hard_sigmoid", reset_after=False)),
+        ],
+        {"GRU": 4},
+    ),
+    "gru_activations": (
+        lambda: [
+            GRU(UNITS, activation=name, recurrent_activation=gate, return_sequences=True)
+            for name in sorted(onnx_nodes.ACTIVATIONS)
+            for gate in ("hard_sigmoid", "sigmoid")
+        ],
+        {"GRU": 2 * len(onnx_nodes.ACTIVATIONS)},
+    ),
     "activations": (
         lambda: [
             LSTM(UNITS, activation=name, recurrent_activation="hard_sigmoid", return_sequences=True)
@@ -113,6 +143,7 @@ FORMS = {
 BY_DEFAULT = {
     *("no_bias", "gru_no_bias", "peephole", "sequences", "backwards_last", "both", "stock"),
     *("dropout", "projection", "gru_reset_before", "activations"),
+    *("default_gates", "both_activations", "gru_both_activations", "gru_activations"),
 }
 
 

@@ -48,6 +48,7 @@ RECORD_FIELDS = {
     "hidden_size": (48, "Q"),
     "number": (56, "d"),
     "epsilon": (64, "d"),
+    "projection_clip": (232, "d"),
 }
 
 
@@ -129,6 +130,10 @@ LARGEST = "must be from 1 to 16777216"
         ("layer norm gru", "epsilon", 0.0, "epsilon is 0, must be a positive finite float"),
         ("layer norm gru", "epsilon", np.nan, "epsilon is nan, must be"),
         ("layer norm gru", "epsilon", 1e-300, "epsilon is 1e-300, must be"),
+        ("projection", "projection_clip", -1.0, "projection_clip is -1, must be 0 or a positive"),
+        ("projection", "projection_clip", np.nan, "projection_clip is nan, must be 0 or"),
+        ("lstm", "projection_clip", 1.0, "projection_clip is 1, must be 0"),
+        ("gru", "projection_clip", 1.0, "projection_clip is 1, must be 0"),
     ],
 )
 def test_records(library, rng, name, field, value, text):

@@ -84,6 +84,8 @@ struct Attributes : KerasLayer {
       TF_LSTM_OPS_RETURN_IF_ERROR(InitActivations(reader));
       if (variant.is_lstm()) {
         TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("cell_clip", &cell_clip));
+        TF_LSTM_OPS_RETURN_IF_ERROR(
+            reader.GetAttr("proj_clip", &projection_clip));
       }
     }
     in_order_of_computation = variant.directions == 1;

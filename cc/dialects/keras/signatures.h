@@ -19,7 +19,8 @@ namespace tf_lstm_ops::keras {
 //   input_dropout [4,B,I] and recurrent_dropout [4,B,P], each gate's
 //   multipliers of x and of the previous h.
 // Attributes: `activation` g of the candidate and the cell state,
-// `recurrent_activation` of the gates; see core/activation.h. The kernels for
+// `recurrent_activation` of the gates; see core/activation.h; `proj_clip`, the
+// bound of the projected h where positive. The kernels for
 // CUDA have the default ones only, and no projection.
 //
 // Outputs:
