@@ -87,6 +87,7 @@ FORMS = {
     "dropout": (lambda: [LSTM(UNITS, dropout=0.5, recurrent_dropout=0.5)], {"LSTM": 1}),
     "clip": (lambda: [LSTM(UNITS, cell_clip=0.3)], {"Loop": 1}),
     "projection": (lambda: [LSTM(UNITS, projection_size=2)], {"Loop": 1}),
+    "proj_clip": (lambda: [LSTM(UNITS, projection_size=2, proj_clip=0.05)], {"Loop": 1}),
     "norm": (lambda: [LSTM(UNITS, layer_normalization=True)], {"Loop": 1}),
     "simple_rnn": (lambda: [keras.layers.SimpleRNN(UNITS)], {"Loop": 1}),
     "gelu": (lambda: [LSTM(UNITS, activation="gelu")], {"Loop": 1}),
@@ -142,7 +143,7 @@ FORMS = {
 # The other forms are parts of these or of other tests.
 BY_DEFAULT = {
     *("no_bias", "gru_no_bias", "peephole", "sequences", "backwards_last", "both", "stock"),
-    *("dropout", "projection", "gru_reset_before", "activations"),
+    *("dropout", "proj_clip", "gru_reset_before", "activations"),
     *("default_gates", "both_activations", "gru_both_activations", "gru_activations"),
 }
 

@@ -42,6 +42,7 @@ def _lstm(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, bac
         return keras_lstm_v2.keras_lstm_v2(
             keras_lstm_v2.Arguments(x, *states, *weights, peephole, projection),
             **dict(zip(["activation", "recurrent_activation"], names, strict=True)),
+            proj_clip=layer.projection_clip or None,
             mask=mask,
             go_backwards=backwards,
         )
