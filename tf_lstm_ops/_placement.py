@@ -85,15 +85,15 @@ def needs_plain_ops(op: str, arguments: Mapping[str, Any]) -> bool:
 
 
 def has_other_activations(attributes: Mapping[str, Any]) -> bool:
-    """Whether a call of KerasLSTM has other activations than tanh and sigmoid.
+    """Whether a call of a layer's op has other activations than tanh and sigmoid.
 
     Args:
       attributes: of the call, by name.
 
     Returns:
-      False for calls of other ops.
+      False for calls of ops without the two attributes.
     """
-    gate = attributes.get("recurrent_activation")  # only KerasLSTM has it
+    gate = attributes.get("recurrent_activation")
     return gate is not None and (attributes["activation"], gate) != ("tanh", "sigmoid")
 
 

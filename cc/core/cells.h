@@ -27,7 +27,9 @@
   F(kActivationLstm, ActivationLstmCell, LstmCell)             \
   F(kLayerNormLstm, LayerNormLstmCell, LayerNormLstmConstants) \
   F(kLayerNormGru, LayerNormGruCell, LayerNormGruConstants)    \
-  F(kResetBeforeGru, ResetBeforeGruCell, ResetBeforeGruCell)
+  F(kResetBeforeGru, ResetBeforeGruCell, ResetBeforeGruCell)   \
+  F(kActivationGru, ActivationGruCell, GruCell)                \
+  F(kActivationResetBeforeGru, ActivationResetBeforeGruCell, ResetBeforeGruCell)
 
 // F(name, path) for each header that defines cells. The name is the file name
 // without its extension.

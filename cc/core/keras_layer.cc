@@ -1,6 +1,23 @@
 #include "core/keras_layer.h"
 
 namespace tf_lstm_ops {
+namespace {
+
+// The cell with any activations, by that with the default ones.
+CellKind WithActivations(CellKind cell) {
+  switch (cell) {
+    case CellKind::kLstm:
+      return CellKind::kActivationLstm;
+    case CellKind::kGru:
+      return CellKind::kActivationGru;
+    case CellKind::kResetBeforeGru:
+      return CellKind::kActivationResetBeforeGru;
+    default:
+      return cell;
+  }
+}
+
+}  // namespace
 
 LstmActivations KerasActivations(Activation activation,
                                  Activation recurrent_activation) {
@@ -12,13 +29,12 @@ LstmActivations KerasActivations(Activation activation,
 
 RnnConfig KerasConfig(const KerasLayer& layer) {
   RnnConfig config;
-  config.cell =
-      layer.cell == CellKind::kLstm && !layer.has_default_activations()
-          ? CellKind::kActivationLstm
-          : layer.cell;
+  config.cell = layer.has_default_activations() ? layer.cell
+                                                : WithActivations(layer.cell);
   config.options = layer.options;
   config.gate_order = IsLstm(layer.cell) ? kOrderIFCO : kOrderURN;
   config.cell_clip = layer.cell_clip;
+  config.projection_clip = layer.projection_clip;
   return config;
 }
 

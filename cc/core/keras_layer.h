@@ -15,9 +15,10 @@ namespace tf_lstm_ops {
 
 // The arguments of a layer. It has one or two directions.
 struct KerasLayer {
-  CellKind cell = CellKind::kLstm;  // kLstm with all activations
+  CellKind cell = CellKind::kLstm;  // that with the default activations
   CellOptions options;
   float cell_clip = 0;
+  float projection_clip = 0;
   bool go_backwards = false;  // the first direction
   bool zero_output_for_mask = false;
   bool return_sequences = true;
@@ -34,7 +35,7 @@ struct KerasLayer {
   }
 };
 
-// The activations of an LSTM by the two arguments of a layer.
+// The activations of an LSTM or a GRU by the two arguments of a layer.
 LstmActivations KerasActivations(Activation activation,
                                  Activation recurrent_activation);
 

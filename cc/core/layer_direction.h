@@ -33,6 +33,9 @@ struct RnnConfig {
   GateOrder gate_order = kOrderICFO;
   double forget_bias = 0;
   double cell_clip = 0;  // clips cs to [-cell_clip, cell_clip] where positive
+  // Clips the projected h likewise. The gradient of a clipped h is 0, unlike
+  // that of cs. On the CPU only.
+  double projection_clip = 0;
   CellOptions options;
   // Without input weights, the gate in block g reads H columns of x from column
   // g * x_gate_stride on. With 0 all gates read the same columns.

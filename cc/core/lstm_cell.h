@@ -24,7 +24,7 @@
 #ifndef TF_LSTM_OPS_CORE_LSTM_CELL_H_
 #define TF_LSTM_OPS_CORE_LSTM_CELL_H_
 
-#include "core/activation.h"
+#include "core/cell_activations.h"
 #include "core/cell_options.h"
 #include "core/gate_order.h"
 #include "core/macros.h"
@@ -36,59 +36,6 @@ enum LstmSaved { kSavedI, kSavedCs, kSavedF, kSavedO, kSavedCi, kSavedCo };
 
 // The saved activation that is the gate's own value, by LstmGate.
 constexpr LstmSaved kSavedOfGate[] = {kSavedI, kSavedCi, kSavedF, kSavedO};
-
-// The logistic function and tanh.
-template <class Math>
-struct StandardActivations {
-  using V = typename Math::Value;
-  using ValueAndSlope = typename ActivationMath<Math>::ValueAndSlope;
-
-  static TF_LSTM_OPS_INLINE V Gate(LstmGate p, V z, const CellOptions*) {
-    if (p == kGateC) return Math::Tanh(z);
-    return Math::Sigmoid(z);
-  }
-  static TF_LSTM_OPS_INLINE V State(V cs, const CellOptions*) {
-    return Math::Tanh(cs);
-  }
-  static TF_LSTM_OPS_INLINE ValueAndSlope RestoreGate(LstmGate p, V y,
-                                                      const CellOptions*) {
-    if (p == kGateC) return {y, 1 - y * y};
-    return {y, y - y * y};
-  }
-  static TF_LSTM_OPS_INLINE V StateSlope(V, V co, const CellOptions*) {
-    return 1 - co * co;
-  }
-  static TF_LSTM_OPS_INLINE bool SavesArgument(LstmGate, const CellOptions*) {
-    return false;
-  }
-};
-
-// The functions that CellOptions::activations selects.
-template <class Math>
-struct SelectedActivations {
-  using V = typename Math::Value;
-  using Functions = ActivationMath<Math>;
-  using ValueAndSlope = typename Functions::ValueAndSlope;
-
-  static TF_LSTM_OPS_INLINE V Gate(LstmGate p, V z, const CellOptions* with) {
-    return Functions::Activate(with->activations.gate[p], z);
-  }
-  static TF_LSTM_OPS_INLINE V State(V cs, const CellOptions* with) {
-    return Functions::Activate(with->activations.state, cs);
-  }
-  static TF_LSTM_OPS_INLINE ValueAndSlope RestoreGate(LstmGate p, V saved,
-                                                      const CellOptions* with) {
-    return Functions::Restore(with->activations.gate[p], saved);
-  }
-  static TF_LSTM_OPS_INLINE V StateSlope(V cs, V co, const CellOptions* with) {
-    const Activation g = with->activations.state;
-    return Functions::Restore(g, NeedsArgument(g) ? cs : co).slope;
-  }
-  static TF_LSTM_OPS_INLINE bool SavesArgument(LstmGate p,
-                                               const CellOptions* with) {
-    return NeedsArgument(with->activations.gate[p]);
-  }
-};
 
 // A cell. The members are the interface of all cells; the other headers of
 // cells refer to them here. Math supplies `Value` (a scalar, a SIMD vector or a
@@ -120,6 +67,8 @@ struct LstmCellOf {
   // The equations have two parts. The second part reads m R of the candidate,
   // where m is a result of the first part.
   static constexpr bool kResetsBefore = false;
+  // CellOptions::activations selects the activations.
+  static constexpr bool kSelectsActivations = Activations::kSelected;
   static constexpr int kNewStatePeephole = kNewStateGate;
 
   using Parameters = CellParameters<V>;

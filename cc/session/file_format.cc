@@ -141,6 +141,11 @@ class LayerChecker {
                 index_, field, value, wanted);
   }
 
+  bool IsBound(const char* field, double value) const {
+    return (value >= 0 && value <= FLT_MAX) ||
+           NumberFails(field, value, "0 or a positive finite float");
+  }
+
   bool CheckKind() const { return InRange("kind", r_.kind, 1, kMasking); }
 
   bool CheckChoices() const {
@@ -155,8 +160,7 @@ class LayerChecker {
   }
 
   bool CheckFunctions() const {
-    const bool is_gated = is_recurrent() && !is_lstm();
-    if (is_gated) {
+    if (has_layer_norm()) {
       return Is("activation", r_.activation, kTanhFunction) &&
              Is("recurrent_activation", r_.recurrent_activation,
                 kSigmoidFunction);
@@ -166,7 +170,7 @@ class LayerChecker {
     return (is_softmax || InRange("activation", r_.activation, 0,
                                   r_.kind == kMasking ? 0 : kFunctions - 1)) &&
            InRange("recurrent_activation", r_.recurrent_activation, 0,
-                   is_lstm() ? kFunctions - 1 : 0);
+                   is_recurrent() ? kFunctions - 1 : 0);
   }
 
   bool CheckFlags() const {
@@ -194,9 +198,11 @@ class LayerChecker {
   bool CheckNumbers() const {
     // The engine computes with float numbers.
     const double number = r_.number;
-    const bool is_bound = number >= 0 && number <= FLT_MAX;
-    if (is_lstm() && !is_bound) {
-      return NumberFails("number", number, "0 or a positive finite float");
+    if (is_lstm() && !IsBound("number", number)) return false;
+    if (is_lstm() && projects()) {
+      if (!IsBound("projection_clip", r_.projection_clip)) return false;
+    } else if (r_.projection_clip != 0) {
+      return NumberFails("projection_clip", r_.projection_clip, "0");
     }
     if (r_.kind == kMasking && !(std::fabs(number) <= FLT_MAX)) {
       return NumberFails("number", number, "a finite float");
@@ -343,6 +349,7 @@ Layer LayerOf(const LayerRecord& record) {
   layer.hidden_size = static_cast<int64_t>(record.hidden_size);
   layer.number = record.number;
   layer.epsilon = record.epsilon;
+  layer.projection_clip = record.projection_clip;
   return layer;
 }
 

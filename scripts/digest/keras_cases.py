@@ -148,8 +148,7 @@ def _calls(cell: str) -> Iterator[Call]:
         yield from (Call(cell, SMALL, mask, present) for mask in MASKS)
         if cell == "lstm":
             yield Call(cell, SMALL, "holes", present, {"cell_clip": 0.6})
-    if cell == "lstm":
-        yield from _other_lstm_calls()
+    yield from _other_lstm_calls() if cell == "lstm" else _other_gru_calls(cell)
     yield Call(cell, SMALL, "holes", everything, backwards, second_order=True)
 
 
@@ -163,6 +162,15 @@ def _other_lstm_calls() -> Iterator[Call]:
         yield Call("lstm", SMALL, "holes", options=options)
         options = {"activation": "tanh", "recurrent_activation": name, "cell_clip": 0.6}
         yield Call("lstm", TAILS[-1], "", ("bias", "peephole"), options)
+
+
+def _other_gru_calls(cell: str) -> Iterator[Call]:
+    """With other activations."""
+    for name in ACTIVATIONS:
+        options = {"activation": name, "recurrent_activation": "hard_sigmoid"}
+        yield Call(cell, SMALL, "holes", options=options)
+        options = {"activation": "tanh", "recurrent_activation": name}
+        yield Call(cell, TAILS[-1], "", ("bias", *DROPOUT), options)
 
 
 def _layers() -> Iterator[Layer]:

@@ -211,28 +211,50 @@ TEST(ActivationsOfKeras) {
   CHECK_EQ(slope(Activation::kElu, 0), 1);
 }
 
+// Calls check(parameters) with each activation of the candidate and the gates.
+template <class Cell, class F>
+void ForEachActivations(const F& check) {
+  for (const Activation candidate : kAll) {
+    for (const Activation gate : kAll) {
+      CellOptions options;
+      options.activations.gate.fill(gate);
+      options.activations.gate[kGateC] = candidate;
+      typename Cell::Parameters with;
+      with.options = &options;
+      check(with);
+    }
+  }
+}
+
 TEST(GruBackwardIsTheDerivative) {
   using Gru = GruCell<ScalarMath>;
   CheckDerivative<Gru>({0, 0, 0, 0, 1.5}, {});
+  using General = ActivationGruCell<ScalarMath>;
+  ForEachActivations<General>([](const General::Parameters& with) {
+    CheckDerivative<General>({0, 0, 0, 0, 1.5}, with);
+  });
 }
 
 // One unit, whose candidate has the recurrent weight `weight`.
-TEST(ResetBeforeGruBackwardIsTheDerivative) {
-  using Gru = ResetBeforeGruCell<ScalarMath>;
+template <class Gru>
+void CheckResetBefore(const typename Gru::Parameters& with) {
   const double weight = -1.3, dh = 1.5;
   double z[] = {0.4, 0.9, -0.2}, h = 0.6;
   const auto forward = [&] {
-    Gru::Outputs y = Gru::Gates(z, h, {});
-    Gru::Output(z[kGateN] + weight * (y.r * h), h, {}, &y);
+    typename Gru::Outputs y = Gru::Gates(z, h, with);
+    Gru::Output(z[kGateN] + weight * (y.r * h), h, with, &y);
+    y.r = Gru::SavedGate(z[kGateR], y.r, with);
+    y.u = Gru::SavedGate(z[kGateU], y.u, with);
     return y;
   };
-  const Gru::Outputs y = forward();
-  Gru::Outputs grad = {};
+  const typename Gru::Outputs y = forward();
+  typename Gru::Outputs grad = {};
   grad.h = dh;
-  Gru::Gradients d = Gru::Backward(y, h, grad, {});
+  typename Gru::Gradients d = Gru::Backward(y, h, grad, with);
   const double dm = weight * d.z[kGateN];
-  d.z[kGateR] = Gru::ResetBackward(y.r, h, dm, {});
-  d.state += y.r * dm;
+  const auto r = Gru::RestoreReset(y.r, with);
+  d.z[kGateR] = Gru::ResetBackward(r, h, dm);
+  d.state += r.value * dm;
   for (int k = 0; k < 4; ++k) {
     double* p = k < 3 ? &z[k] : &h;
     const double step = 1e-5, at = *p;
@@ -245,6 +267,13 @@ TEST(ResetBeforeGruBackwardIsTheDerivative) {
     const double got = k < 3 ? d.z[k] : d.state;
     CHECK(std::fabs(dh * (up - down) / (2 * step) - got) < 1e-9);
   }
+}
+
+TEST(ResetBeforeGruBackwardIsTheDerivative) {
+  CheckResetBefore<ResetBeforeGruCell<ScalarMath>>({});
+  using General = ActivationResetBeforeGruCell<ScalarMath>;
+  ForEachActivations<General>(
+      [](const General::Parameters& with) { CheckResetBefore<General>(with); });
 }
 
 TEST(PlainBackwardIsTheDerivative) {

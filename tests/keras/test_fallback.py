@@ -60,13 +60,13 @@ OTHER_ACTIVATIONS = [
     {"recurrent_activation": "tanh"},
     {"activation": "sigmoid", "recurrent_activation": "tanh"},
 ]
-FUSED += [(LSTM, o) for o in OTHER_ACTIVATIONS]
+FUSED += of_each_family(OTHER_ACTIVATIONS)
 FUSED += [(LSTM, {"projection_size": 3}), (GRU, {"reset_after": False})]
+FUSED += [(GRU, {"reset_after": False, **OTHER_ACTIVATIONS[2]})]
 
 LOOP = of_each_family([{"activation": lambda x: keras.ops.tanh(x)}, {"activation": "softplus"}])
-LOOP += [(GRU, o) for o in OTHER_ACTIVATIONS]
 LOOP += [(LSTM, {"activation": keras.ops.gelu})]
-LOOP += [(GRU, {"reset_after": False, "activation": "relu"})]
+LOOP += [(GRU, {"reset_after": False, "activation": "selu"})]
 
 
 def with_values(value) -> str:

@@ -15,6 +15,7 @@ ATTRIBUTES = {"go_backwards", "zero_output_for_mask", "return_sequences", "train
 LAYERS: dict[str, Any] = {
     "LSTM": lambda: LSTM(UNITS),
     "peephole": lambda: LSTM(UNITS, use_peephole=True, projection_size=2, cell_clip=0.5),
+    "proj_clip": lambda: LSTM(UNITS, projection_size=2, proj_clip=0.5),
     "addons": lambda: LSTM(UNITS, layer_normalization="addons"),
     "haste": lambda: LSTM(UNITS, layer_normalization="haste", use_bias=False),
     "GRU": lambda: GRU(UNITS),
@@ -69,7 +70,8 @@ def test_one_bias_of_the_three_of_addons(rng: np.random.Generator) -> None:
     ("layer", "reason"),
     [
         (keras.layers.LSTM(2, activation="selu"), "activation is selu, which has no fused op"),
-        (keras.layers.GRU(2, activation="relu"), "activation is relu, not tanh"),
+        (keras.layers.GRU(2, activation="selu"), "activation is selu, which has no fused op"),
+        (GRU(2, layer_normalization=True, activation="relu"), "activation is relu, not tanh"),
         (
             LSTM(2, layer_normalization=True, recurrent_activation="relu"),
             "recurrent_activation is relu, not sigmoid",

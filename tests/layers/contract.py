@@ -104,7 +104,7 @@ class Case(NamedTuple):
     @property
     def fused(self) -> bool:
         """Whether the fused op runs, and not Keras' own loop."""
-        return self.own and (self.layer, self.variant) != ("GRU", "activations")
+        return self.own
 
     @property
     def stateful(self) -> bool:

@@ -69,6 +69,9 @@ FUNCTIONS: dict[str, Callable[[], Function]] = {
         LSTM, use_peephole=True, projection_size=2, recurrent_activation="hard_sigmoid"
     ),
     "keras.GRU": lambda: layer(GRU),
+    "keras.GRU, more options": lambda: layer(
+        GRU, reset_after=False, activation="silu", recurrent_activation="hard_sigmoid"
+    ),
     "LSTMBlockCell": lambda: block_cell,
     "BlockLSTMV2": lambda: block_sequence,
     "CudnnRNNV3": lambda: cudnn,

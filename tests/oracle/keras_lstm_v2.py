@@ -8,8 +8,9 @@ With g the activation and a the recurrent activation, gates in the order i, f, c
 
 Source: H. Sak, A. Senior, F. Beaufays, "Long short-term memory recurrent neural network
 architectures for large scale acoustic modeling" (2014), without the non-recurrent projection; the
-activations as in Keras 3's documentation. Masks as in `keras_lstm`. All functions take complex
-numbers with a tiny imaginary part, for `derivatives.complex_step`. Clips are not differentiable so.
+activations as in Keras 3's documentation. With `proj_clip` the projected h is clipped, with the
+gradient of `tf.clip_by_value`, 0 beyond the bounds. Masks as in `keras_lstm`. All functions take
+complex numbers with a tiny imaginary part, for `derivatives.complex_step`.
 """
 
 import math
@@ -70,6 +71,7 @@ def keras_lstm_v2(
     *,
     activation: str = "tanh",
     recurrent_activation: str = "sigmoid",
+    proj_clip: float | None = None,
     mask: Array | None = None,
     go_backwards: bool = False,
 ) -> Results:
@@ -83,6 +85,8 @@ def keras_lstm_v2(
         gates = of_gate(zi + peephole[0] * c), of_gate(zf + peephole[1] * c)
         new_c = gates[1] * c + gates[0] * of_state(zc)
         new_h = (of_gate(zo + peephole[2] * new_c) * of_state(new_c)) @ projection
+        if proj_clip is not None:
+            new_h = _pieces(new_h, proj_clip, -proj_clip, new_h, proj_clip)
         valid = np.ones((len(x), 1), bool) if mask is None else mask[:, t, None]
         output = np.where(valid, new_h, output)
         h, c = np.where(valid, new_h, h), np.where(valid, new_c, c)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from oracle import keras_gru, keras_lstm, keras_lstm_v2, layer_norm
+from oracle import keras_gru_v2, keras_lstm, keras_lstm_v2, layer_norm
 
 from . import session_file as f
 
@@ -42,6 +42,7 @@ def _lstm(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, bac
         return keras_lstm_v2.keras_lstm_v2(
             keras_lstm_v2.Arguments(x, *states, *weights, peephole, projection),
             **dict(zip(["activation", "recurrent_activation"], names, strict=True)),
+            proj_clip=layer.projection_clip or None,
             mask=mask,
             go_backwards=backwards,
         )
@@ -54,8 +55,13 @@ def _gru(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, back
     if layer.cell == f.GRU:
         bias = np.stack([bias, a.get("recurrent_bias", np.zeros(3 * layer.units))])
     h = np.zeros((len(x), layer.units))
-    arguments = keras_gru.Arguments(x, h, a["kernel"], a["recurrent_kernel"], bias)
-    return keras_gru.keras_gru(arguments, keras_gru.Options(mask, backwards))
+    return keras_gru_v2.keras_gru_v2(
+        keras_gru_v2.Arguments(x, h, a["kernel"], a["recurrent_kernel"], bias),
+        activation=name_of(layer.activation),
+        recurrent_activation=name_of(layer.recurrent_activation),
+        mask=mask,
+        go_backwards=backwards,
+    )
 
 
 def _layer_norm(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, backwards: bool):

@@ -48,6 +48,7 @@ RECORD_FIELDS = {
     "hidden_size": (48, "Q"),
     "number": (56, "d"),
     "epsilon": (64, "d"),
+    "projection_clip": (232, "d"),
 }
 
 
@@ -79,6 +80,7 @@ def test_header(library, rng, field, value, code, text):
 
 
 LARGEST = "must be from 1 to 16777216"
+CLIPPED = "lstm that clips its projection"
 
 
 @pytest.mark.parametrize(
@@ -98,11 +100,12 @@ LARGEST = "must be from 1 to 16777216"
         ("dense only", "merge", 1, "merge is 1, must be 0"),
         ("lstm", "activation", 11, "activation is 11, must be from 0 to 10"),
         ("lstm", "activation", 16, "activation is 16, must be from 0 to 10"),
-        ("gru", "activation", 1, "activation is 1, must be 2"),
+        ("gru", "activation", 11, "activation is 11, must be from 0 to 10"),
+        ("layer norm gru", "activation", 1, "activation is 1, must be 2"),
         ("dense only", "activation", 12, "activation is 12, must be from 0 to 10"),
         ("masking", "activation", 1, "activation is 1, must be 0"),
         ("lstm", "recurrent_activation", 11, "recurrent_activation is 11, must be from 0 to 10"),
-        ("gru", "recurrent_activation", 2, "recurrent_activation is 2, must be 3"),
+        ("layer norm gru", "recurrent_activation", 2, "recurrent_activation is 2, must be 3"),
         ("dense only", "recurrent_activation", 1, "recurrent_activation is 1, must be 0"),
         ("lstm", "flags", 5, "flags is 5, may contain the bits of 3 only"),
         ("lstm", "flags", 9, "flags is 9, may contain the bits of 3 only"),
@@ -128,6 +131,20 @@ LARGEST = "must be from 1 to 16777216"
         ("layer norm gru", "epsilon", 0.0, "epsilon is 0, must be a positive finite float"),
         ("layer norm gru", "epsilon", np.nan, "epsilon is nan, must be"),
         ("layer norm gru", "epsilon", 1e-300, "epsilon is 1e-300, must be"),
+        (
+            "lstm with a projection",
+            "projection_clip",
+            -1.0,
+            "projection_clip is -1, must be 0 or a positive",
+        ),
+        (
+            "lstm with a projection",
+            "projection_clip",
+            np.nan,
+            "projection_clip is nan, must be 0 or",
+        ),
+        ("lstm", "projection_clip", 1.0, "projection_clip is 1, must be 0"),
+        ("gru", "projection_clip", 1.0, "projection_clip is 1, must be 0"),
     ],
 )
 def test_records(library, rng, name, field, value, text):

@@ -43,7 +43,7 @@ LAYERS: dict[str, tuple[Any, str]] = {
         lambda: stock.LSTM(2, recurrent_activation=lambda x: x, name="me"),
         r"recurrent_activation is <lambda>",
     ),
-    "gru": (lambda: ours.GRU(2, activation="relu", name="me"), r"activation is relu, not tanh"),
+    "gru": (lambda: ours.GRU(2, activation="selu", name="me"), r"activation is selu, which has"),
     "norm": (
         lambda: ours.LSTM(2, layer_normalization=True, use_peephole=True, name="me"),
         r"layer_normalization with use_peephole",

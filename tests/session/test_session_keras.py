@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -46,7 +47,12 @@ OURS: dict[str, Callable[[bool], keras.Layer]] = {
     "clip": lambda s: ours.LSTM(9, cell_clip=0.2, return_sequences=s),
     "projection": lambda s: ours.LSTM(9, projection_size=4, return_sequences=s),
     "all": lambda s: ours.LSTM(
-        9, use_peephole=True, cell_clip=0.3, projection_size=4, return_sequences=s
+        9,
+        use_peephole=True,
+        cell_clip=0.3,
+        projection_size=4,
+        proj_clip=0.1,
+        return_sequences=s,
     ),
     "haste": lambda s: ours.LSTM(9, layer_normalization="haste", return_sequences=s),
     "addons": lambda s: ours.LSTM(9, layer_normalization="addons", return_sequences=s),
@@ -153,10 +159,17 @@ NAMES = (
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_activations_of_an_lstm(name: str, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize(
+    ("layer", "options"),
+    [(ours.LSTM, {}), (ours.GRU, {}), (ours.GRU, {"reset_after": False})],
+    ids=["lstm", "gru", "reset_before"],
+)
+def test_activations(
+    layer: Any, options: dict[str, Any], name: str, rng: np.random.Generator
+) -> None:
     x = rng.normal(size=(BATCH, STEPS, INPUTS)).astype("float32")
-    for options in ({"activation": name}, {"recurrent_activation": name}):
-        model = random_weights(sequential(ours.LSTM(5, **options)), rng)
+    for given in ({"activation": name}, {"recurrent_activation": name}):
+        model = random_weights(sequential(layer(5, **options, **given)), rng)
         np.testing.assert_array_equal(Session(model)(x), model(x).numpy())
 
 

@@ -86,6 +86,7 @@ def keras_lstm(
     activation: str = "tanh",
     recurrent_activation: str = "sigmoid",
     cell_clip: float,
+    proj_clip: float = 0.0,
     **loop: bool,
 ) -> list[tf.Tensor]:
     """KerasLSTM without its output reserve.
@@ -93,7 +94,7 @@ def keras_lstm(
     Args:
       x, mask, initial_h, initial_c, kernel, recurrent_kernel, bias, peephole, projection,
         input_dropout, recurrent_dropout: as the op takes them.
-      activation, recurrent_activation, cell_clip: attributes of the op.
+      activation, recurrent_activation, cell_clip, proj_clip: attributes of the op.
       **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
 
     Returns:
@@ -117,7 +118,9 @@ def keras_lstm(
         c = of_gate(zi) * of_state(zc) + of_gate(zf) * c
         c = straight_through_clip(c, cell_clip)
         h = of_gate(_looking_at(c, zo, wco)) * of_state(c)
-        return [tf.matmul(h, projection) if projected else h, c]
+        if projected:
+            h = tf.matmul(h, projection)
+        return [tf.clip_by_value(h, -proj_clip, proj_clip) if proj_clip > 0 else h, c]
 
     x, valid = _time_major(x, mask)
     z = _per_gate(x, input_dropout, kernel, 4)
@@ -135,6 +138,9 @@ def keras_gru(
     bias: tf.Tensor,
     input_dropout: tf.Tensor,
     recurrent_dropout: tf.Tensor,
+    *,
+    activation: str = "tanh",
+    recurrent_activation: str = "sigmoid",
     **loop: bool,
 ) -> list[tf.Tensor]:
     """KerasGRU without its output reserve.
@@ -142,6 +148,7 @@ def keras_gru(
     Args:
       x, mask, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout: as the
         op takes them.
+      activation, recurrent_activation: attributes of the op.
       **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
 
     Returns:
@@ -153,13 +160,14 @@ def keras_gru(
         arguments, compute_dtype(dtype)
     )
     input_bias, recurrent_bias = (0.0, 0.0) if is_absent(bias) else tf.unstack(bias)
+    of_candidate, of_gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
 
     def cell(x_terms: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
         h_terms = _per_gate(h, recurrent_dropout, recurrent_kernel, 3) + recurrent_bias
         xz, xr, xh = tf.split(x_terms, 3, axis=-1)
         hz, hr, hh = tf.split(h_terms, 3, axis=-1)
-        z = tf.sigmoid(xz + hz)
-        return [z * h + (1 - z) * tf.tanh(xh + tf.sigmoid(xr + hr) * hh)]
+        z = of_gate(xz + hz)
+        return [z * h + (1 - z) * of_candidate(xh + of_gate(xr + hr) * hh)]
 
     x, valid = _time_major(x, mask)
     x_terms = _per_gate(x, input_dropout, kernel, 3) + input_bias
@@ -175,6 +183,9 @@ def keras_reset_before_gru(
     bias: tf.Tensor,
     input_dropout: tf.Tensor,
     recurrent_dropout: tf.Tensor,
+    *,
+    activation: str = "tanh",
+    recurrent_activation: str = "sigmoid",
     **loop: bool,
 ) -> list[tf.Tensor]:
     """KerasResetBeforeGRU without its output reserve.
@@ -182,6 +193,7 @@ def keras_reset_before_gru(
     Args:
       x, mask, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout: as the
         op takes them.
+      activation, recurrent_activation: attributes of the op.
       **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
 
     Returns:
@@ -192,16 +204,17 @@ def keras_reset_before_gru(
     x, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout = cast(
         arguments, compute_dtype(dtype)
     )
-    *of_gates, of_candidate = tf.split(recurrent_kernel, 3, axis=-1)
-    gates_kernel = tf.concat(of_gates, axis=-1)
+    *kernels, candidate_kernel = tf.split(recurrent_kernel, 3, axis=-1)
+    gates_kernel = tf.concat(kernels, axis=-1)
+    of_candidate, of_gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
 
     def cell(x_terms: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
         xz, xr, xh = tf.split(x_terms, 3, axis=-1)
         hz, hr = tf.split(_per_gate(h, recurrent_dropout, gates_kernel, 2), 2, axis=-1)
-        z = tf.sigmoid(xz + hz)
+        z = of_gate(xz + hz)
         dropped = h if is_absent(recurrent_dropout) else h * recurrent_dropout[2]
-        hh = tf.matmul(tf.sigmoid(xr + hr) * dropped, of_candidate)
-        return [z * h + (1 - z) * tf.tanh(xh + hh)]
+        hh = tf.matmul(of_gate(xr + hr) * dropped, candidate_kernel)
+        return [z * h + (1 - z) * of_candidate(xh + hh)]
 
     x, valid = _time_major(x, mask)
     x_terms = _per_gate(x, input_dropout, kernel, 3)

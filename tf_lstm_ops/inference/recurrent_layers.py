@@ -22,7 +22,7 @@ from tf_lstm_ops.keras.stacked import StackedLSTM
 _KNOWN = frozenset(
     {
         *("units", "activation", "recurrent_activation", "use_bias", "reset_after"),
-        *("use_peephole", "cell_clip", "projection_size", *layer_norm.ARGUMENTS),
+        *("use_peephole", "cell_clip", "projection_size", "proj_clip", *layer_norm.ARGUMENTS),
         *("return_sequences", "go_backwards", "zero_output_for_mask"),
         *("num_layers", "bidirectional"),
         *("dropout", "recurrent_dropout", "dropout_per", "seed", "unit_forget_bias"),
@@ -120,6 +120,7 @@ def single(layer: Any) -> file.Layer:
         flags=flags,
         number=float(attributes.get("cell_clip", 0.0)),
         epsilon=attributes.get("epsilon", 0.0),
+        projection_clip=float(attributes.get("proj_clip", 0.0)),
         arrays=[arrays],
     )
 

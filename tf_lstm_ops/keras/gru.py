@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import keras
 
-from tf_lstm_ops.keras import layer_norm
+from tf_lstm_ops.keras import layer_norm, op_arguments
 from tf_lstm_ops.keras.fused import PACKAGE, own_config, own_option
 from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
@@ -19,16 +19,17 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
 
     Arguments, weights and weight files are those of ``keras.layers.GRU``; two arguments are new.
     Results are equal within rounding. The fused op runs with any boolean mask, dropout, initial
-    state and direction, if ``activation`` is tanh and ``recurrent_activation`` is sigmoid.
-    Otherwise Keras' own loop runs, with the same results. `fallback_reason` says why.
+    state and direction, if the activations are among tanh, sigmoid, relu, hard_sigmoid, hard_tanh,
+    softsign, linear, elu, leaky_relu, silu and gelu. Otherwise Keras' own loop runs, with the same
+    results. `fallback_reason` says why.
 
     >>> import numpy as np
     >>> from tf_lstm_ops.keras import GRU
     >>> x = np.ones((32, 10, 8), "float32")  # 32 sequences of 10 steps
     >>> GRU(4)(x).shape
     TensorShape([32, 4])
-    >>> GRU(4, activation="relu").fallback_reason
-    'activation is relu, not tanh'
+    >>> GRU(4, activation="selu").fallback_reason
+    'activation is selu, which has no fused op'
 
     Args:
       units: H, positive: the size of h and of the output.
@@ -179,7 +180,7 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
 
     @property
     def _has_cudnn(self) -> bool:
-        return self._op == "KerasGRU"
+        return self._op == "KerasGRU" and op_arguments.has_default_activations(self)
 
     def get_config(self) -> dict[str, Any]:
         """The configuration from which Keras makes the layer again.

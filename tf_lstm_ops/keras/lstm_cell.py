@@ -14,7 +14,10 @@ from tf_lstm_ops.keras.fused import PACKAGE, own_config
 from tf_lstm_ops.keras.types import Normalization
 
 # Which stock Keras lacks.
-OWN_ARGUMENTS = ("use_peephole", "cell_clip", "projection_size", *layer_norm.ARGUMENTS)
+OWN_ARGUMENTS = (
+    *("use_peephole", "cell_clip", "projection_size", "proj_clip"),
+    *layer_norm.ARGUMENTS,
+)
 _FORMS = ("haste", "addons")  # of layer normalisation
 
 
@@ -55,6 +58,18 @@ def checked_projection_size(projection_size: Any, units: int) -> int | None:
     return int(projection_size)
 
 
+def _require_proj_clip(proj_clip: float | None, projection_size: int | None) -> None:
+    if proj_clip is None:
+        return
+    if not proj_clip > 0:
+        raise ValueError(f"proj_clip must be None or positive. Received: {proj_clip}")
+    if projection_size is None:
+        raise ValueError(
+            f"proj_clip bounds the projected h, so it needs projection_size. Received: {proj_clip} "
+            "with projection_size=None"
+        )
+
+
 @keras.saving.register_keras_serializable(package=PACKAGE)
 class LSTMCell(keras.layers.LSTMCell):
     """``keras.layers.LSTMCell`` with peepholes, a clipped cell state, a projection and more.
@@ -79,6 +94,8 @@ class LSTMCell(keras.layers.LSTMCell):
         identity. None: no bound.
       projection_size: P, from 1 to H - 1: multiplies h by the weight ``projection_kernel`` [H, P];
         ``recurrent_kernel`` is then [P, 4H]. None: no projection.
+      proj_clip: bounds the projected h to [-proj_clip, proj_clip]; the gradient of the clip is zero
+        beyond the bounds, as in ``tf.clip_by_value``. None: no bound. Needs ``projection_size``.
       layer_normalization: normalises the products of the input and of h, and the cell state. True
         or "haste": the next step reads the cell state before the normalisation; adds the weights
         ``input_gamma`` and ``recurrent_gamma`` [4H], ``state_gamma`` and ``state_beta`` [H].
@@ -97,9 +114,10 @@ class LSTMCell(keras.layers.LSTMCell):
       The new h, and the list of the new h and c.
 
     Raises:
-      ValueError: cell_clip or layer_normalization_epsilon is not positive; projection_size is out
-        of range; layer_normalization is unknown, or layer_normalization_epsilon is given without
-        it; or another argument is not valid in ``keras.layers.LSTMCell``.
+      ValueError: cell_clip, proj_clip or layer_normalization_epsilon is not positive;
+        projection_size is out of range; proj_clip is given without projection_size;
+        layer_normalization is unknown, or layer_normalization_epsilon is given without it; or
+        another argument is not valid in ``keras.layers.LSTMCell``.
     """
 
     def __init__(
@@ -109,6 +127,7 @@ class LSTMCell(keras.layers.LSTMCell):
         use_peephole: bool = False,
         cell_clip: float | None = None,
         projection_size: int | None = None,
+        proj_clip: float | None = None,
         layer_normalization: bool | Normalization | None = None,
         layer_normalization_epsilon: float | None = None,
         **kwargs: Any,
@@ -119,10 +138,11 @@ class LSTMCell(keras.layers.LSTMCell):
         epsilon = layer_norm.epsilon_of(layer_normalization_epsilon, form)
         super().__init__(units, *args, **kwargs)
         projection_size = checked_projection_size(projection_size, units)
+        _require_proj_clip(proj_clip, projection_size)
         if projection_size is not None:
             self.state_size = [projection_size, units]
             self.output_size = projection_size
-        self.projection_size = projection_size
+        self.projection_size, self.proj_clip = projection_size, proj_clip
         self.projection_kernel: Any = None
         self.use_peephole = use_peephole
         self.cell_clip = cell_clip
@@ -221,6 +241,8 @@ class LSTMCell(keras.layers.LSTMCell):
         if self.projection_size is None:
             return h, states
         h = ops.matmul(h, self.projection_kernel)
+        if self.proj_clip is not None:
+            h = ops.clip(h, -self.proj_clip, self.proj_clip)
         return h, [h, states[1]]
 
     def _call_with_norm(self, inputs: Any, states: Any, training: bool) -> tuple[Any, list[Any]]:

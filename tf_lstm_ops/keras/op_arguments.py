@@ -65,7 +65,7 @@ def why_no_op(layer: Any) -> str | None:
     Returns:
       The reason; None if an op has them.
     """
-    has_all_activations = op_of(layer) == "KerasLSTM"
+    has_all_activations = "activation" in op_definitions.attributes(op_of(layer))
     for name, only in _DEFAULTS.items():
         function = getattr(layer, name)
         if has_all_activations and name_of(function) is None:

@@ -26,6 +26,10 @@ constexpr const char* kTraining = "training: bool = true";
 #define TF_LSTM_OPS_KERAS_ACTIVATIONS \
   ": {" TF_LSTM_OPS_ACTIVATIONS(TF_LSTM_OPS_QUOTED) "} = "
 
+constexpr const char* kActivation =
+    "activation" TF_LSTM_OPS_KERAS_ACTIVATIONS "'tanh'";
+constexpr const char* kRecurrentActivation =
+    "recurrent_activation" TF_LSTM_OPS_KERAS_ACTIVATIONS "'sigmoid'";
 constexpr const char* kEpsilon = "epsilon: float = 1e-5";
 
 void Append(const Arguments& more, Arguments* arguments) {
@@ -65,8 +69,8 @@ Signature Lstm(const char* op, Extent hidden, const Arguments& behind_bias,
                  own);
 }
 
-Signature Gru(const char* op, const Dims& bias,
-              const Arguments& behind_bias = {}, const Attributes& own = {}) {
+Signature Gru(const char* op, const Dims& bias, const Arguments& behind_bias,
+              const Attributes& own) {
   Arguments inputs = {{"x", {kB, kT, kI}},
                       {"mask", {kB, kT}, "bool", kOptional},
                       {"initial_h", {kB, kH}},
@@ -217,9 +221,8 @@ const Signature& KerasLSTM() {
       Lstm("TfLstmOps>KerasLSTM", kP,
            {{"peephole", {k3, kH}, "T", kOptional},
             {"projection", {kH, kP}, "T", kOptional}},
-           {"cell_clip: float = 0.0",
-            "activation" TF_LSTM_OPS_KERAS_ACTIVATIONS "'tanh'",
-            "recurrent_activation" TF_LSTM_OPS_KERAS_ACTIVATIONS "'sigmoid'"});
+           {"cell_clip: float = 0.0", kActivation, kRecurrentActivation,
+            "proj_clip: float = 0.0"});
   return signature;
 }
 
@@ -245,7 +248,8 @@ const Signature& KerasLayerNormLSTMGrad() {
 }
 
 const Signature& KerasGRU() {
-  static const Signature signature = Gru("TfLstmOps>KerasGRU", {k2, k3H});
+  static const Signature signature = Gru("TfLstmOps>KerasGRU", {k2, k3H}, {},
+                                         {kActivation, kRecurrentActivation});
   return signature;
 }
 
@@ -256,7 +260,8 @@ const Signature& KerasGRUGrad() {
 
 const Signature& KerasResetBeforeGRU() {
   static const Signature signature =
-      Gru("TfLstmOps>KerasResetBeforeGRU", {k3H});
+      Gru("TfLstmOps>KerasResetBeforeGRU", {k3H}, {},
+          {kActivation, kRecurrentActivation});
   return signature;
 }
 

@@ -80,8 +80,13 @@ struct Attributes : KerasLayer {
     cell = variant.cell;
     if (variant.has_layer_norm) {
       TF_LSTM_OPS_RETURN_IF_ERROR(InitLayerNorm(reader, variant));
-    } else if (variant.is_lstm()) {
-      TF_LSTM_OPS_RETURN_IF_ERROR(InitLstm(reader));
+    } else {
+      TF_LSTM_OPS_RETURN_IF_ERROR(InitActivations(reader));
+      if (variant.is_lstm()) {
+        TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("cell_clip", &cell_clip));
+        TF_LSTM_OPS_RETURN_IF_ERROR(
+            reader.GetAttr("proj_clip", &projection_clip));
+      }
     }
     in_order_of_computation = variant.directions == 1;
     if (variant.directions == 1) {
@@ -92,8 +97,7 @@ struct Attributes : KerasLayer {
         reader.GetAttr("zero_output_for_mask", &zero_output_for_mask));
     return reader.GetAttr("return_sequences", &return_sequences);
   }
-  Status InitLstm(const AttributeReader& reader) {
-    TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("cell_clip", &cell_clip));
+  Status InitActivations(const AttributeReader& reader) {
     std::string state, gate;
     TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("activation", &state));
     TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("recurrent_activation", &gate));

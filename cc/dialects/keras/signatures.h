@@ -19,7 +19,8 @@ namespace tf_lstm_ops::keras {
 //   input_dropout [4,B,I] and recurrent_dropout [4,B,P], each gate's
 //   multipliers of x and of the previous h.
 // Attributes: `activation` g of the candidate and the cell state,
-// `recurrent_activation` of the gates; see core/activation.h. The kernels for
+// `recurrent_activation` of the gates; see core/activation.h; `proj_clip`, the
+// bound of the projected h where positive. The kernels for
 // CUDA have the default ones only, and no projection.
 //
 // Outputs:
@@ -48,8 +49,10 @@ const Signature& KerasLayerNormLSTMGrad();
 // final_c. These inputs have other shapes:
 //   kernel [I,3H]; recurrent_kernel [H,3H]; bias [2,3H], rows of the input and
 //   of the recurrent product; input_dropout [3,B,I]; recurrent_dropout [3,B,H].
-// The update h = z * h_prev + (1 - z) * n uses h_prev without dropout. No GRU
-// has kernels for CUDA: TensorFlow's op for cuDNN computes it.
+// The update h = z * h_prev + (1 - z) * n uses h_prev without dropout.
+// Attributes: `activation` of the candidate n, `recurrent_activation` of the
+// gates. No GRU has kernels for CUDA: TensorFlow's op for cuDNN computes the
+// one with the default activations.
 const Signature& KerasGRU();
 const Signature& KerasGRUGrad();
 

@@ -15,6 +15,7 @@
   F(activation, "core/activation.h")                              \
   F(float16, "core/float16.h")                                    \
   F(gate_order, "core/gate_order.h")                              \
+  F(cell_activations, "core/cell_activations.h")                  \
   F(cell_options, "core/cell_options.h")                          \
   F(cells, "core/cells.h")                                        \
   F(macros, "core/macros.h")                                      \

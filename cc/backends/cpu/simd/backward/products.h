@@ -21,18 +21,27 @@ void ForEachCellRows(const Backward<T>& f, const BackwardRows<T>& rows,
   }
 }
 
-// With a projection: dh of the rows, for a group of units from n on.
+// With a projection: dh of the rows, for a group of units from n on, before the
+// clip. It is 0 where h lies at a bound.
 template <class T>
 void LoadProjectedHGrad(const Backward<T>& f, const BackwardRows<T>& rows,
                         int64_t n) {
   const int64_t end = Min(n + f.group, f.hidden_size);
+  const T bound = static_cast<T>(f.args.config.projection_clip);
   for (int64_t e = rows.begin; e < rows.end; ++e) {
     T* to = f.SecondGrad(rows, e);
     const PackedRow at = f.At(e);
     for (int64_t u = n; u < end; u += f.kL) {
       const int64_t width = f.hidden_size - u;
-      StoreN(LoadN(f.RunningHGrad(at) + u, width) + f.UpstreamH(at, u), to + u,
-             width);
+      VecT<T> h_grad =
+          LoadN(f.RunningHGrad(at) + u, width) + f.UpstreamH(at, u);
+      if (bound > 0) {
+        const VecT<T> h =
+            LoadN(f.args.h + at.output * f.args.h_stride + u, width);
+        const VecT<T> size = VecMath<T>::Max(h, -h);
+        h_grad = VecMath<T>::IfPositive(bound - size, h_grad, VecT<T>{});
+      }
+      StoreN(h_grad, to + u, width);
     }
   }
 }

@@ -40,14 +40,13 @@ struct SecondProductBackward {
       const int64_t width = f.cell_size - u;
       T* state_grad = f.StateGrad(e) + u;
       const auto drop = [&](V h) { return DropH(f, h, kGateN, e.batch, u); };
-      const V r = f.Saved(kSavedR, e, u);
+      const auto r = Cell::RestoreReset(f.Saved(kSavedR, e, u),
+                                        ParametersAt<T, Cell>(f.args, u).get());
       const V h = drop(LoadN(f.PreviousH(e) + u, width));
       const V dm = LoadN(f.MGrad(rows, e.index) + u, width);
-      StoreN(LoadN(state_grad, width) + drop(r * dm), state_grad, width);
-      StoreN(r * h, f.M(rows, e.index) + u, width);
-      Store(f, rows, e.index, kGateR, u,
-            Cell::ResetBackward(r, h, dm,
-                                ParametersAt<T, Cell>(f.args, u).get()));
+      StoreN(LoadN(state_grad, width) + drop(r.value * dm), state_grad, width);
+      StoreN(r.value * h, f.M(rows, e.index) + u, width);
+      Store(f, rows, e.index, kGateR, u, Cell::ResetBackward(r, h, dm));
     });
   }
 

@@ -70,20 +70,26 @@ void ApplyInputDropout(const Forward<T>& f, const ForwardRows<T>& rows) {
   }
 }
 
-// h = m Wp of the rows.
+// h = m Wp of the rows, clipped where the configuration says so.
 template <class T>
 void ProjectOutput(const Forward<T>& f, const ForwardRows<T>& rows,
                    const Units& units) {
   const int64_t hidden = f.hidden_size;
+  const T bound = static_cast<T>(f.args.config.projection_clip);
   for (int64_t u = units.begin; u < units.end; u += kLanes<T>) {
     MultiplyBand<1>([&](int64_t e) { return f.M(f.At(e)); }, f.packed.Second(u),
                     {rows.begin, rows.end, hidden - u},
                     [&](int64_t e) { return f.H(f.At(e)) + u; });
-    for (int64_t e = rows.begin; f.effective_h_sets() > 0 && e < rows.end;
-         ++e) {
+    if (f.effective_h_sets() == 0 && !(bound > 0)) continue;
+    for (int64_t e = rows.begin; e < rows.end; ++e) {
       const PackedRow at = f.At(e);
-      StoreEffectiveH(f, LoadN(f.H(at) + u, hidden - u), at.batch,
-                      at.ordinal + 1, u);
+      VecT<T> h = LoadN(f.H(at) + u, hidden - u);
+      if (bound > 0) {
+        const VecT<T> clip = VecT<T>{} + bound;
+        h = VecMath<T>::Min(VecMath<T>::Max(h, -clip), clip);
+        StoreN(h, f.H(at) + u, hidden - u);
+      }
+      StoreEffectiveH(f, h, at.batch, at.ordinal + 1, u);
     }
   }
 }

@@ -25,12 +25,12 @@ struct SecondProductForward {
       StoreN(y.r * DropH(f, h, kGateN, e.batch, u), f.M(e) + u, width);
       StoreN(y.u, f.Held(kHeldU, e) + u, width);
       StoreN(z[r][kGateN], f.Held(kHeldN, e) + u, width);
-      f.Save(kSavedR, e, u, y.r);
-      f.Save(kSavedU, e, u, y.u);
+      f.Save(kSavedR, e, u, Cell::SavedGate(z[r][kGateR], y.r, with));
+      f.Save(kSavedU, e, u, Cell::SavedGate(z[r][kGateU], y.u, with));
     }
   }
 
-  // n = tanh(zn + m R) and h of the rows of a step.
+  // n = g(zn + m R) and h of the rows of a step.
   static void FinishStep(const Forward<T>& f, const ForwardRows<T>& rows,
                          const Units& units) {
     for (int64_t u = units.begin; u < units.end; u += kLanes<T>) {
