@@ -17,7 +17,10 @@ RnnConfig KerasConfig(const KerasLayer& layer) {
           ? CellKind::kActivationLstm
           : layer.cell;
   config.options = layer.options;
-  config.gate_order = IsLstm(layer.cell) ? kOrderIFCO : kOrderURN;
+  const int gates = GateCount(layer.cell);
+  config.gate_order = gates == 4   ? kOrderIFCO
+                      : gates == 3 ? kOrderURN
+                                   : kOrderSingle;
   config.cell_clip = layer.cell_clip;
   return config;
 }
