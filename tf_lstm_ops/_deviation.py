@@ -15,6 +15,8 @@ _CELLS = {
     **{"LSTM": "LSTMCell", "GRU": "GRUCell", "SimpleRNN": "SimpleRNNCell"},
     **{"StackedLSTM": "StackedCells", "StackedGRU": "StackedCells"},
 }
+# The class of this package that has the cell of Keras.
+_HAS_STOCK_CELL = ("tf_lstm_ops", "SimpleRNN")
 # Where the classes of these packages are.
 _PACKAGES = {
     "keras": "keras.layers",
@@ -148,7 +150,7 @@ def replaced_methods(layer: Any) -> list[str]:
 def _class_with_cell(cls: type) -> type | None:
     """The class of Keras or of this package that says which cell layers of a class have."""
     known = (c for c in cls.__mro__ if c.__name__ in _CELLS and _package(c) in _PACKAGES)
-    return next(known, None)
+    return next((c for c in known if (_package(c), c.__name__) != _HAS_STOCK_CELL), None)
 
 
 def _package(cls: type) -> str:

@@ -5,7 +5,7 @@ Ops are named without their namespace.
 
 _PARAMS = "CudnnRNNParamsSize", "CudnnRNNParamsToCanonical", "CudnnRNNParamsToCanonicalV2"
 _TO_PARAMS = "CudnnRNNCanonicalToParams", "CudnnRNNCanonicalToParamsV2"
-_LAYERS = "GRU", "ResetBeforeGRU", "LayerNormLSTM", "LayerNormGRU"
+_LAYERS = "GRU", "ResetBeforeGRU", "LayerNormLSTM", "LayerNormGRU", "SimpleRNN"
 
 ON_METAL = frozenset(
     (

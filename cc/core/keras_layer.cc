@@ -32,7 +32,10 @@ RnnConfig KerasConfig(const KerasLayer& layer) {
   config.cell = layer.has_default_activations() ? layer.cell
                                                 : WithActivations(layer.cell);
   config.options = layer.options;
-  config.gate_order = IsLstm(layer.cell) ? kOrderIFCO : kOrderURN;
+  const int gates = GateCount(layer.cell);
+  config.gate_order = gates == 4   ? kOrderIFCO
+                      : gates == 3 ? kOrderURN
+                                   : kOrderSingle;
   config.cell_clip = layer.cell_clip;
   config.projection_clip = layer.projection_clip;
   return config;

@@ -39,6 +39,11 @@ struct KerasLayer {
 LstmActivations KerasActivations(Activation activation,
                                  Activation recurrent_activation);
 
+// The cell of a plain RNN by its activation, which is tanh or relu.
+constexpr CellKind SimpleRnnCell(Activation activation) {
+  return activation == Activation::kRelu ? CellKind::kRelu : CellKind::kTanh;
+}
+
 // The configuration of a layer, without sizes.
 RnnConfig KerasConfig(const KerasLayer& layer);
 

@@ -117,6 +117,7 @@ class LayerChecker {
   }
   bool projects() const { return r_.hidden_size < r_.units; }
   uint64_t gates() const {
+    if (r_.cell == kSimpleRnnCell) return 1;
     return is_lstm() || r_.cell == kLayerNormLstmCell ? 4 : 3;
   }
 
@@ -153,13 +154,18 @@ class LayerChecker {
       return Is("cell", r_.cell, 0) && Is("directions", r_.directions, 0) &&
              Is("merge", r_.merge, 0);
     }
-    return InRange("cell", r_.cell, 1, kLayerNormGruCell) &&
+    return InRange("cell", r_.cell, 1, kSimpleRnnCell) &&
            InRange("directions", r_.directions, 1, kBoth) &&
            (r_.directions == kBoth ? InRange("merge", r_.merge, 1, kAverage)
                                    : Is("merge", r_.merge, 0));
   }
 
   bool CheckFunctions() const {
+    if (r_.cell == kSimpleRnnCell) {
+      return InRange("activation", r_.activation, kReluFunction,
+                     kTanhFunction) &&
+             Is("recurrent_activation", r_.recurrent_activation, 0);
+    }
     if (has_layer_norm()) {
       return Is("activation", r_.activation, kTanhFunction) &&
              Is("recurrent_activation", r_.recurrent_activation,

@@ -66,6 +66,7 @@ enum Cell : uint32_t {
   kResetBeforeGruCell = 3,
   kLayerNormLstmCell = 4,
   kLayerNormGruCell = 5,
+  kSimpleRnnCell = 6,
 };
 enum Directions : uint32_t { kForwards = 1, kBackwards = 2, kBoth = 3 };
 enum Merge : uint32_t {
@@ -82,6 +83,7 @@ enum Flags : uint32_t {
   kInOrderOfComputation = 8,
 };
 // The functions; those below kFunctions are the values of core's Activation.
+constexpr uint32_t kReluFunction = 1;
 constexpr uint32_t kTanhFunction = 2;
 constexpr uint32_t kSigmoidFunction = 3;
 constexpr uint32_t kFunctions = 11;
@@ -122,7 +124,6 @@ struct Layer {
   bool is_lstm() const {
     return cell == kLstmCell || cell == kLayerNormLstmCell;
   }
-  int gates() const { return is_lstm() ? 4 : 3; }
   int direction_count() const { return directions == kBoth ? 2 : 1; }
   // Features of the output.
   int64_t output_size() const {

@@ -19,6 +19,8 @@ CellKind CellOf(const Layer& layer) {
       return CellKind::kLayerNormLstm;
     case kLayerNormGruCell:
       return CellKind::kLayerNormGru;
+    case kSimpleRnnCell:
+      return SimpleRnnCell(static_cast<Activation>(layer.activation));
     default:
       return CellKind::kLstm;
   }

@@ -100,10 +100,25 @@ def test_a_stock_layer_with_such_an_option() -> None:
 
 
 def test_what_has_no_fused_op() -> None:
-    for layer in (layers.SimpleRNN(4), layers.RNN(layers.SimpleRNNCell(4))):
+    class OwnCell(layers.GRUCell):
+        def call(self, *args: Any, **kwargs: Any) -> Any:
+            return super().call(*args, **kwargs)
+
+    found = finding(layers.RNN(OwnCell(4)))
+    assert found.reason.startswith("OwnCell has no fused op")
+    assert found.change is None
+
+
+def test_a_simple_rnn_is_to_be_converted() -> None:
+    for layer in (layers.SimpleRNN(4), layers.RNN(layers.SimpleRNNCell(4, "relu"))):
         found = finding(layer)
-        assert found.reason.endswith("has no fused op")
-        assert found.change is None
+        assert found.change.sentence == CONVERT
+        assert found.change.replacement.uses_fused_op
+    found = finding(layers.SimpleRNN(4, "elu"))
+    assert found.reason == "activation is elu, neither tanh nor relu"
+    assert found.change.sentence == (
+        f"set activation='tanh' and train the model again; then {CONVERT}"
+    )
 
 
 def test_stacked_cells_are_to_become_layers() -> None:
@@ -116,10 +131,10 @@ def test_stacked_cells_are_to_become_layers() -> None:
     new.build(x.shape)
     new.set_weights(layer.get_weights())
     np.testing.assert_allclose(new(x), layer(x), atol=1e-6)
-    mixed = layers.StackedRNNCells([layers.LSTMCell(4), layers.SimpleRNNCell(5)])
+    mixed = layers.StackedRNNCells([layers.LSTMCell(4), layers.SimpleRNNCell(5, "elu")])
     found = finding(layers.RNN(mixed))
     assert found.change is None
-    assert "SimpleRNNCell has no fused op" in found.reason
+    assert "activation is elu, neither tanh nor relu" in found.reason
 
 
 def test_layers_in_wrappers_and_nested_models() -> None:

@@ -15,7 +15,7 @@ from tf_lstm_ops.export import onnx as export_onnx
 from tf_lstm_ops.export import onnx_nodes
 from tf_lstm_ops.export import saved_model as export_saved_model
 from tf_lstm_ops.export.states import states_of
-from tf_lstm_ops.keras import GRU, LSTM, StackedLSTM
+from tf_lstm_ops.keras import GRU, LSTM, SimpleRNN, StackedLSTM
 
 pytest.importorskip("tf2onnx", reason="the converter of all other layers")
 onnx = pytest.importorskip("onnx", reason="reads the files")
@@ -55,7 +55,7 @@ def run(path: Path, *inputs: np.ndarray) -> list[np.ndarray]:
 def kinds(path: Path) -> dict[str, int]:
     """The number of recurrent nodes and loops."""
     count = Counter(node.op_type for node in onnx.load(path).graph.node)
-    return {kind: count[kind] for kind in ("LSTM", "GRU", "Loop") if count[kind]}
+    return {kind: count[kind] for kind in ("LSTM", "GRU", "RNN", "Loop") if count[kind]}
 
 
 def assert_close(got: Any, want: Any) -> None:
@@ -89,7 +89,11 @@ FORMS = {
     "projection": (lambda: [LSTM(UNITS, projection_size=2)], {"Loop": 1}),
     "proj_clip": (lambda: [LSTM(UNITS, projection_size=2, proj_clip=0.05)], {"Loop": 1}),
     "norm": (lambda: [LSTM(UNITS, layer_normalization=True)], {"Loop": 1}),
-    "simple_rnn": (lambda: [keras.layers.SimpleRNN(UNITS)], {"Loop": 1}),
+    "simple_rnn": (
+        lambda: [both(keras.layers.SimpleRNN(UNITS, return_sequences=True)), SimpleRNN(4, "relu")],
+        {"RNN": 3},
+    ),
+    "simple_rnn_elu": (lambda: [keras.layers.SimpleRNN(UNITS, "elu")], {"Loop": 1}),
     "gelu": (lambda: [LSTM(UNITS, activation="gelu")], {"Loop": 1}),
     "gru_reset_before": (lambda: [GRU(UNITS, reset_after=False)], {"GRU": 1}),
     "gru_gelu": (lambda: [GRU(UNITS, activation="gelu")], {"Loop": 1}),
@@ -143,7 +147,7 @@ FORMS = {
 # The other forms are parts of these or of other tests.
 BY_DEFAULT = {
     *("no_bias", "gru_no_bias", "peephole", "sequences", "backwards_last", "both", "stock"),
-    *("dropout", "proj_clip", "gru_reset_before", "activations"),
+    *("dropout", "proj_clip", "gru_reset_before", "activations", "simple_rnn"),
     *("default_gates", "both_activations", "gru_both_activations", "gru_activations"),
 }
 
@@ -166,7 +170,7 @@ def test_unknown_sizes(form, tmp_path, rng):
 
 
 @pytest.mark.sampled(12)
-@pytest.mark.parametrize("layer", [LSTM, GRU])
+@pytest.mark.parametrize("layer", [LSTM, GRU, SimpleRNN])
 @pytest.mark.parametrize("return_sequences", [False, True])
 @pytest.mark.parametrize("zero_output_for_mask", [False, True])
 @pytest.mark.parametrize("go_backwards", [False, True])
@@ -184,7 +188,7 @@ def test_masks(layer, go_backwards, zero_output_for_mask, return_sequences, tmp_
     results = recurrent(x, mask=mask, initial_state=states)
     model, path = keras.Model([x, mask, *states], results), tmp_path / "model.onnx"
     export_onnx(model, path)
-    assert kinds(path) == {layer.__name__: 1}
+    assert kinds(path) == {"RNN" if layer is SimpleRNN else layer.__name__: 1}
     for given in MASKS.values():
         inputs = [random(rng, BATCH, TIME, INPUTS), np.array(given, bool)]
         inputs += [random(rng, BATCH, UNITS) for _ in states]

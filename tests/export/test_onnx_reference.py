@@ -10,7 +10,7 @@ import pytest
 
 from tf_lstm_ops.export import onnx as export_onnx
 from tf_lstm_ops.export import onnx_nodes
-from tf_lstm_ops.keras import GRU, LSTM, StackedLSTM
+from tf_lstm_ops.keras import GRU, LSTM, SimpleRNN, StackedLSTM
 
 pytest.importorskip("tf2onnx", reason="the converter of all other layers")
 onnx = pytest.importorskip("onnx", reason="reads and runs the files")
@@ -30,7 +30,7 @@ def make_model(layer: Any, masked: bool = False) -> keras.Model:
 
 
 @pytest.mark.parametrize("go_backwards", [False, pytest.param(True, marks=pytest.mark.full)])
-@pytest.mark.parametrize("layer", [LSTM, GRU])
+@pytest.mark.parametrize("layer", [LSTM, GRU, SimpleRNN])
 def test_masked(
     layer: Any, go_backwards: bool, tmp_path: Path, rng: np.random.Generator, recwarn: Any
 ) -> None:
@@ -60,7 +60,12 @@ LIMITS = {
         "ignores the activations",
     ),
     "stack": (lambda: StackedLSTM(UNITS, 2), False, "joins the outputs of a Loop"),
-    "simple_rnn": (lambda: keras.layers.SimpleRNN(UNITS), False, "joins the outputs of a Loop"),
+    "relu": (lambda: SimpleRNN(UNITS, "relu"), False, "lacks the activations of RNN"),
+    "simple_rnn": (
+        lambda: keras.layers.SimpleRNN(UNITS, "elu"),
+        False,
+        "joins the outputs of a Loop",
+    ),
     "lengths": (lambda: LSTM(UNITS, return_state=True), True, "ignores the lengths"),
 }
 

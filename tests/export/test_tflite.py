@@ -12,7 +12,7 @@ import tensorflow as tf
 from tf_lstm_ops.export import tflite
 from tf_lstm_ops.export.lite import flatbuffer
 from tf_lstm_ops.export.lite import layers as lite_layers
-from tf_lstm_ops.keras import GRU, LSTM, StackedLSTM
+from tf_lstm_ops.keras import GRU, LSTM, SimpleRNN, StackedLSTM
 from tf_lstm_ops.keras.of_cell import LSTMOfCell
 
 from .tflite_files import (
@@ -57,6 +57,7 @@ FORMS = {
     ),
     "gru": (lambda: [GRU(UNITS)], LOOP),
     "gru_reset_before": (lambda: [GRU(UNITS, reset_after=False)], LOOP),
+    "simple_rnn": (lambda: [SimpleRNN(UNITS, "relu")], LOOP),
     "stock_gru": (lambda: [keras.layers.GRU(UNITS)], LOOP),
     "mask": (lambda: [keras.layers.Masking(), LSTM(UNITS, return_sequences=True)], LOOP),
     "zero_output": (

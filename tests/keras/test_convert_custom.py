@@ -65,7 +65,7 @@ def test_layers_left_alone_are_named(rng):
             layers.Bidirectional(gru, name="both"),
             layers.RNN(layers.GRUCell(UNITS, activation="selu"), name="selu", **sequences),
             layers.RNN(two_cells, name="stacked", **sequences),
-            layers.SimpleRNN(UNITS, name="simple", **sequences),
+            layers.SimpleRNN(UNITS, "elu", name="simple", **sequences),
             OwnLSTM(UNITS, name="own", **sequences),
             MakesItself(name="maker"),
             tf_lstm_ops.keras.LSTM(UNITS, name="ours", use_peephole=True, **sequences),
@@ -80,7 +80,7 @@ def test_layers_left_alone_are_named(rng):
         "both/backward_gru": "activation is elu, not tanh",
         "selu": "activation is selu, not tanh",
         "stacked": "its cells are of several classes: LSTMCell, GRUCell",
-        "simple": "SimpleRNN has no fused op",
+        "simple": "activation is elu, neither tanh nor relu",
         "own": f"OwnLSTM has no fused op{subclass}",
         "maker/cell": "GRUCell has no fused op",
     }
@@ -113,7 +113,7 @@ def test_reasons_of_one_layer():
     selu = "activation is selu, which has no fused op"
     assert fallback_reasons(both) == {"forward_ours": selu, "backward_ours": selu}
     stock = fallback_reasons(layers.SimpleRNN(UNITS, name="simple"))
-    assert stock == {"simple": "SimpleRNN has no fused op"}
+    assert stock == {"simple": "it is keras.layers.SimpleRNN; convert_model replaces it"}
     assert fallback_reasons(layers.Dense(UNITS)) == {}
 
     keeper = layers.TimeDistributed(layers.Dense(1))

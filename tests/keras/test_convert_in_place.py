@@ -215,8 +215,8 @@ def test_layers_that_are_not_built(x):
 
 
 def test_layers_left_alone_are_named():
-    model = keras.Sequential([layers.SimpleRNN(UNITS, name="simple")])
-    with pytest.warns(UserWarning, match="simple: SimpleRNN has no fused op"):
+    model = keras.Sequential([layers.SimpleRNN(UNITS, "elu", name="simple")])
+    with pytest.warns(UserWarning, match="simple: activation is elu, neither tanh nor relu"):
         convert_model(model, in_place=True)
 
 

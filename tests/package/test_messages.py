@@ -145,7 +145,7 @@ def test_subclasses_have_no_fused_op() -> None:
         "my": f"My {why}.LSTM, whose call may differ",
         "rnn": f"MyCell {why}.GRUCell, whose call may differ",
         "stack": f"MyCell {why}.GRUCell, whose call may differ",
-        "simple": "SimpleRNN has no fused op",
+        "simple": "it is keras.layers.SimpleRNN; convert_model replaces it",
     }
 
 

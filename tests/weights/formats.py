@@ -8,13 +8,17 @@ import tensorflow as tf
 
 import tf_lstm_ops
 from tf_lstm_ops import raw_ops
-from tf_lstm_ops.weights import BlockCell, CellWeights, GRUWeights, LSTMWeights
+from tf_lstm_ops.weights import BlockCell, CellWeights, GRUWeights, LSTMWeights, RNNWeights
 
 Array = np.ndarray
-Weights = LSTMWeights | GRUWeights
-KINDS = {"lstm": LSTMWeights, "gru": GRUWeights}
-KERAS_LAYERS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
-GATES = {"lstm": 4, "gru": 3}
+Weights = LSTMWeights | GRUWeights | RNNWeights
+KINDS = {"lstm": LSTMWeights, "gru": GRUWeights, "rnn_tanh": RNNWeights}  # by cuDNN's rnn_mode
+KERAS_LAYERS = {
+    "lstm": keras.layers.LSTM,
+    "gru": keras.layers.GRU,
+    "rnn_tanh": keras.layers.SimpleRNN,
+}
+GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1}
 
 INPUTS, UNITS = 3, 4
 # Two correct evaluations differ by some hundred roundings of 1e-16 of outputs within [-1, 1], which
@@ -75,6 +79,7 @@ def assert_equal(got: Weights, want: Weights) -> None:
     """Bit for bit, with the same dtypes."""
     assert type(got) is type(want)
     assert got.directions == want.directions
+    assert getattr(got, "activation", None) == getattr(want, "activation", None)
     for k, (a, b) in enumerate(zip(got.cells, want.cells, strict=True)):
         assert a.arrays().keys() == b.arrays().keys()
         for name, array in b.arrays().items():

@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 import tf_lstm_ops
-from tf_lstm_ops.weights import GRUWeights, LSTMWeights
+from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
 
 from .formats import (
     INPUTS,
@@ -269,3 +269,12 @@ def test_random_gru_as_the_reference(rng, shape, direction, linear_before_reset)
     weights, options = read_gru(node), {"reset_after": bool(linear_before_reset)}
     got = run_layer(tf_lstm_ops.keras.GRU, UNITS, weights, node, **options)
     assert_outputs(got, run_reference("GRU", node), rtol=0, atol=ROUNDING)
+
+
+@pytest.mark.parametrize(("shape", "direction"), one_layer(PLAIN, "rnn_tanh"), ids=str)
+def test_random_rnn_as_the_reference(rng, shape, direction):
+    """The reference has no Relu."""
+    node = random_node(rng, shape, direction)
+    weights = RNNWeights.from_onnx(*(node.inputs[name] for name in ("W", "R", "B")))
+    got = run_layer(tf_lstm_ops.keras.SimpleRNN, UNITS, weights, node)
+    assert_outputs(got, run_reference("RNN", node), rtol=0, atol=ROUNDING)

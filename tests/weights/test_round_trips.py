@@ -61,7 +61,8 @@ def read_onnx(kind: str, *inputs: Any) -> Weights:
 
 
 def through_onnx(weights: Weights) -> Weights:
-    return read_onnx("lstm" if isinstance(weights, LSTMWeights) else "gru", *weights.to_onnx())
+    [kind] = [kind for kind, cls in KINDS.items() if cls is type(weights)]
+    return read_onnx(kind, *weights.to_onnx())
 
 
 def without_output_peephole(weights: LSTMWeights) -> LSTMWeights:
@@ -90,7 +91,7 @@ def test_through_cudnn_and_torch(rng, shape, dtype):
 @pytest.mark.parametrize("shape", PLAIN + PEEPHOLE, ids=str)
 def test_through_keras(rng, shape, dtype):
     weights = random_weights(shape, rng, dtype)
-    if shape.kind == "lstm":  # Keras' GRU has two biases
+    if shape.kind != "gru":  # Keras' GRU has two biases
         weights = with_one_bias(weights)
     assert_equal(through_keras(weights), weights)
 
@@ -212,7 +213,7 @@ def test_cudnn_buffer_as_the_oracle_reads_it(rng, shape):
     weights = random_weights(shape, rng)
     params = weights.to_cudnn()
     assert params.shape == (model.params_size,)
-    order = [1, 0, 2] if shape.kind == "gru" else [0, 1, 2, 3]  # cuDNN's from Keras'
+    order = [1, 0, 2] if shape.kind == "gru" else list(range(GATES[shape.kind]))  # from Keras'
     for cell, want in zip(weights.cells, model.split(params), strict=True):
 
         def gates(array: np.ndarray, order: list[int] = order) -> np.ndarray:
@@ -260,7 +261,7 @@ def test_any_path_through_the_formats():
         shape = Shape(kind, layers, directions, inputs=inputs, units=units)
         start = random_weights(shape, rng, DTYPES[seed % len(DTYPES)])
         path = drawn_path(rng, sorted(FORMATS))
-        start = with_one_bias(start) if "keras" in path and shape.kind == "lstm" else start
+        start = with_one_bias(start) if "keras" in path and kind != "gru" else start
         weights = start
         for name in path:
             weights = FORMATS[name](weights)

@@ -125,7 +125,7 @@ MALFORMED = {
         lambda: LSTMWeights.from_torch(
             {"weight_ih_l0": np.zeros((4, 3)), "weight_hh_l0": np.zeros((4, 4))}
         ),
-        "the weights are those of a plain RNN, not of an LSTM$",
+        "the weights are those of a plain RNN, not of an LSTM; use RNNWeights$",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""PyTorch's nn.LSTM and nn.GRU with our weights, and ours with theirs."""
+"""PyTorch's nn.LSTM, nn.GRU and nn.RNN with our weights, and ours with theirs."""
 
 from typing import Any
 
@@ -26,8 +26,12 @@ torch = pytest.importorskip("torch", reason="PyTorch, the peer compared with, is
 
 BATCH, TIME = 3, 5
 SHAPES = PLAIN + PROJECTED
-MODULES = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}
-CELLS = {"lstm": torch.nn.LSTMCell, "gru": torch.nn.GRUCell}
+MODULES = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU, "rnn_tanh": torch.nn.RNN}
+CELLS = {
+    "lstm": torch.nn.LSTMCell,
+    "gru": torch.nn.GRUCell,
+    "rnn_tanh": torch.nn.RNNCell,
+}
 
 
 def make_module(shape: Shape, dtype: Any = torch.float64, **options: Any) -> Any:
@@ -143,7 +147,7 @@ def test_cell(rng, kind, bias, tmp_path):
 
 def test_other_modules_and_values():
     """A plain RNN, and tensors without data or of a dtype that NumPy does not have."""
-    with pytest.raises(ValueError, match="those of a plain RNN, not of a GRU"):
+    with pytest.raises(ValueError, match="those of a plain RNN, not of a GRU; use RNNWeights"):
         KINDS["gru"].from_torch(torch.nn.RNNCell(INPUTS, UNITS))
     with pytest.raises(ValueError, match="weight_ih must be an array of 2 dimensions but is"):
         KINDS["gru"].from_torch(torch.nn.GRUCell(INPUTS, UNITS, device="meta"))

@@ -338,6 +338,47 @@ def keras_layer_norm_gru(
     return cast(_run(cell, x_terms + input_bias, valid, [initial_h], **loop), dtype)
 
 
+def keras_simple_rnn(
+    x: tf.Tensor,
+    mask: tf.Tensor,
+    initial_h: tf.Tensor,
+    kernel: tf.Tensor,
+    recurrent_kernel: tf.Tensor,
+    bias: tf.Tensor,
+    input_dropout: tf.Tensor,
+    recurrent_dropout: tf.Tensor,
+    *,
+    activation: str,
+    **loop: bool,
+) -> list[tf.Tensor]:
+    """KerasSimpleRNN without its output reserve.
+
+    Args:
+      x, mask, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout: as the
+        op takes them.
+      activation: attribute of the op.
+      **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
+
+    Returns:
+      output, final_h.
+    """
+    dtype = x.dtype
+    arguments = (x, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout)
+    x, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout = cast(
+        arguments, compute_dtype(dtype)
+    )
+    function = ACTIVATIONS[activation]
+
+    def cell(z: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
+        return [function(z + _per_gate(h, recurrent_dropout, recurrent_kernel, 1))]
+
+    x, valid = _time_major(x, mask)
+    z = _per_gate(x, input_dropout, kernel, 1)
+    if not is_absent(bias):
+        z += bias
+    return cast(_run(cell, z, valid, [initial_h], **loop), dtype)
+
+
 # The function of each op.
 LAYERS: dict[str, Callable[..., list[tf.Tensor]]] = {
     "KerasLSTM": keras_lstm,
@@ -345,4 +386,5 @@ LAYERS: dict[str, Callable[..., list[tf.Tensor]]] = {
     "KerasResetBeforeGRU": keras_reset_before_gru,
     "KerasLayerNormLSTM": keras_layer_norm_lstm,
     "KerasLayerNormGRU": keras_layer_norm_gru,
+    "KerasSimpleRNN": keras_simple_rnn,
 }

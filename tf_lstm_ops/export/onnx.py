@@ -31,8 +31,8 @@ def onnx(
 ) -> None:
     """Writes a model as an ONNX file for inference, and checks the file.
 
-    A recurrent layer becomes one node LSTM or GRU, a bidirectional layer two, with any mask. A
-    layer that these nodes cannot express, for example with ``cell_clip``, becomes a Loop. The
+    A recurrent layer becomes one node LSTM, GRU or RNN, a bidirectional layer two, with any mask.
+    A layer that these nodes cannot express, for example with ``cell_clip``, becomes a Loop. The
     converter tf2onnx writes the Loops and all other layers. Sizes that are unknown in the model are
     dynamic in the file: the batch size, and the number of steps if the model's Input has it None.
     Each run of the file starts from zero states, also that of a stateful layer.

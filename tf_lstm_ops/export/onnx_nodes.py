@@ -1,6 +1,6 @@
-"""The ops of the Keras layers as nodes LSTM and GRU of ONNX, for the converter tf2onnx.
+"""The ops of the Keras layers as nodes LSTM, GRU and RNN of ONNX, for the converter tf2onnx.
 
-Equations and layouts: ONNX' operators LSTM and GRU of version 14. linear_before_reset of a GRU is
+Equations and layouts: ONNX' operators of these names, version 14. linear_before_reset of a GRU is
 Keras' reset_after.
 B batch, T time, I input size, H units.
 
@@ -40,7 +40,8 @@ def handlers() -> dict[str, tuple[Any, list[Any]]]:
     Returns:
       A function for each op of a Keras layer.
     """
-    functions = {"KerasLSTM": _lstm, "KerasGRU": _gru, "KerasResetBeforeGRU": _gru}
+    gru = dict.fromkeys(("KerasGRU", "KerasResetBeforeGRU"), _gru)
+    functions = {"KerasLSTM": _lstm, **gru, "KerasSimpleRNN": _rnn}
     return {f"TfLstmOps>{op}": (function, []) for op, function in functions.items()}
 
 
@@ -56,6 +57,15 @@ def _gru(graph: Any, node: Any, _name: str, _args: Any) -> None:
     attributes = _activations(node, ("recurrent_activation", "activation"))
     attributes["linear_before_reset"] = int(node.type == "TfLstmOps>KerasGRU")
     _replace(graph, node, "GRU", weights.GRUWeights.from_keras(arrays).to_onnx(), attributes)
+
+
+def _rnn(graph: Any, node: Any, _name: str, _args: Any) -> None:
+    arrays = [a for a in (_constant(node, k) for k in (3, 4, 5)) if a.size]
+    name = node.get_attr_str("activation")
+    attributes: dict[str, Any] = {}
+    if name != "tanh":  # that of an ONNX RNN without the attribute
+        attributes = {"activations": [_ACTIVATIONS[name][0]]}
+    _replace(graph, node, "RNN", weights.RNNWeights.from_keras(arrays).to_onnx(), attributes)
 
 
 def _activations(node: Any, arguments: tuple[str, ...]) -> dict[str, Any]:

@@ -57,9 +57,10 @@ def _limits(graph: Any) -> Iterator[str]:
     read = {name for node in graph.node for name in node.input}
     read |= {output.name for output in graph.output}
     for node in graph.node:
-        is_recurrent = node.op_type in ("LSTM", "GRU")
+        is_recurrent = node.op_type in ("LSTM", "GRU", "RNN")
         if is_recurrent and any(a.name == "activations" for a in node.attribute):
-            yield f"ignores the activations of {node.op_type}"
+            verb = "lacks" if node.op_type == "RNN" else "ignores"
+            yield f"{verb} the activations of {node.op_type}"
         if old and is_recurrent and any(a.s == b"reverse" for a in node.attribute):
             yield f"ignores the direction of {node.op_type} before version 1.23"
         if old and node.op_type == "GRU" and any(node.input[4:5]):

@@ -125,6 +125,8 @@ def _why_loop(layer: FusedRNN) -> str | None:
         if argument != "use_peephole":
             return f"ONNX' recurrent nodes have no {argument}"
     for argument in ("activation", "recurrent_activation"):
+        if not hasattr(layer, argument):  # of a SimpleRNN
+            continue
         name = name_of(getattr(layer, argument))
         if name not in onnx_nodes.ACTIVATIONS:
             return f"ONNX' recurrent nodes have no activation {name}"

@@ -15,10 +15,13 @@ from tf_lstm_ops.inference import file, recurrent_layers
 from tf_lstm_ops.inference.recurrent_layers import array, unsupported
 from tf_lstm_ops.keras import class_names
 from tf_lstm_ops.keras.activations import described, name_of
-from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
+from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell, SimpleRNNOfCell
 
-_LSTM = (keras.layers.LSTM, ours.LSTM, LSTMOfCell)
-_GRU = (keras.layers.GRU, ours.GRU, GRUOfCell)
+_RECURRENT = (
+    *(keras.layers.LSTM, ours.LSTM, LSTMOfCell),
+    *(keras.layers.GRU, ours.GRU, GRUOfCell),
+    *(keras.layers.SimpleRNN, ours.SimpleRNN, SimpleRNNOfCell),
+)
 # Which do nothing in inference. Keras' versions do not all have every one.
 _IDENTITIES = tuple(
     getattr(keras.layers, name)
@@ -96,11 +99,11 @@ def _function_of(layer: Any) -> Callable[[Any], Iterator[file.Layer]]:
     kind = _deviation.class_that_computes(type(layer))
     if kind in _IDENTITIES:
         return _nothing
-    if kind in _LSTM or kind in _GRU:
+    if kind in _RECURRENT:
         return _recurrent
     if kind in _OTHERS:
         return _OTHERS[kind]
-    known = (*_LSTM, *_GRU, *_OTHERS, *_IDENTITIES)
+    known = (*_RECURRENT, *_OTHERS, *_IDENTITIES)
     reason = (
         f"{class_names.public(kind)} is not a class that a session computes"
         f"{class_names.why_not_known(kind, known)}. help(tf_lstm_ops.inference.Session) lists "
@@ -109,7 +112,7 @@ def _function_of(layer: Any) -> Callable[[Any], Iterator[file.Layer]]:
     if kind is keras.layers.RNN:
         reason = (
             "it is keras.layers.RNN; tf_lstm_ops.keras.convert_model makes a layer that a session "
-            "computes from RNN of LSTM or GRU cells"
+            "computes from RNN of LSTM, GRU or SimpleRNN cells"
         )
     raise unsupported(layer, reason)
 
@@ -125,7 +128,7 @@ def _recurrent(layer: Any) -> Iterator[file.Layer]:
 def _bidirectional(layer: Any) -> Iterator[file.Layer]:
     parts: list[file.Layer] = []
     for part in (layer.forward_layer, layer.backward_layer):
-        if _deviation.class_that_computes(type(part)) not in (*_LSTM, *_GRU):
+        if _deviation.class_that_computes(type(part)) not in _RECURRENT:
             raise unsupported(layer, f"its layer {part.name} is a {type(part).__name__}")
         require_supported(part)
         parts += _recurrent(part)

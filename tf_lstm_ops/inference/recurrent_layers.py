@@ -82,11 +82,12 @@ _CELLS = {
     "KerasResetBeforeGRU": file.RESET_BEFORE_GRU,
     "KerasLayerNormLSTM": file.LAYER_NORM_LSTM,
     "KerasLayerNormGRU": file.LAYER_NORM_GRU,
+    "KerasSimpleRNN": file.SIMPLE_RNN,
 }
 
 
 def single(layer: Any) -> file.Layer:
-    """Describes an LSTM or a GRU of one direction.
+    """Describes an LSTM, a GRU or a SimpleRNN of one direction.
 
     Args:
       layer: a built layer of ``keras.layers`` or of this package.
@@ -116,13 +117,16 @@ def single(layer: Any) -> file.Layer:
         cell=_CELLS[op],
         directions=file.BACKWARDS if layer.go_backwards else file.FORWARDS,
         activation=_function(layer.activation),
-        recurrent_activation=_function(layer.recurrent_activation),
+        recurrent_activation=_function(getattr(layer, "recurrent_activation", _LINEAR)),
         flags=flags,
         number=float(attributes.get("cell_clip", 0.0)),
         epsilon=attributes.get("epsilon", 0.0),
         projection_clip=float(attributes.get("proj_clip", 0.0)),
         arrays=[arrays],
     )
+
+
+_LINEAR = keras.activations.linear  # the function of gates that a layer does not have
 
 
 def _function(function: Any) -> int:

@@ -19,6 +19,7 @@ from tf_lstm_ops.keras.lstm import LSTM
 from tf_lstm_ops.keras.lstm_cell import LSTMCell
 from tf_lstm_ops.keras.old_files.arguments import keras_2_hard_sigmoid
 from tf_lstm_ops.keras.old_files.load import load_h5, load_h5_weights
+from tf_lstm_ops.keras.simple_rnn import SimpleRNN
 from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Bidirectional",
     "GRUCell",
     "LSTMCell",
+    "SimpleRNN",
     "StackedGRU",
     "StackedLSTM",
     "convert_model",

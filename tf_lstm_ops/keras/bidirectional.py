@@ -13,10 +13,11 @@ from tf_lstm_ops.keras import call_checks, directions, layer_norm, op_arguments
 from tf_lstm_ops.keras.fused import PACKAGE
 from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.lstm import LSTM
-from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
+from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell, SimpleRNNOfCell
+from tf_lstm_ops.keras.simple_rnn import SimpleRNN
 
 # Classes whose layers have nothing but the op between their inputs and outputs.
-_KINDS = (LSTM, GRU, LSTMOfCell, GRUOfCell)
+_KINDS = (LSTM, GRU, SimpleRNN, LSTMOfCell, GRUOfCell, SimpleRNNOfCell)
 # What both layers must have alike, where they have it, besides the attributes of their ops.
 _ALIKE = (
     *("units", "use_bias", "compute_dtype", "zero_output_for_mask"),
@@ -31,8 +32,8 @@ class Bidirectional(keras.layers.Bidirectional):
 
     Arguments, weights, names and files are those of ``keras.layers.Bidirectional``. The results
     are those of ``keras.layers.Bidirectional`` around the same two layers. One op
-    computes both directions if both layers are `LSTM`, or both are `GRU`, of this package, with
-    equal options. If the options do not allow it, `fallback_reason` says why, and each layer
+    computes both directions if both layers are `LSTM`, both are `GRU`, or both are `SimpleRNN`, of
+    this package, with equal options. If the options do not allow it, `fallback_reason` says why, and each layer
     computes its own direction. So it does on a GPU, under XLA, in ONNX, LiteRT and portable
     exports, and for ragged input; `fallback_reason` does not show this.
 

@@ -7,7 +7,10 @@ from collections.abc import Iterable
 import keras
 
 # The classes of `tf_lstm_ops.keras`, which imports this module.
-_OURS = ("Bidirectional", "GRU", "GRUCell", "LSTM", "LSTMCell", "StackedGRU", "StackedLSTM")
+_OURS = (
+    *("Bidirectional", "GRU", "GRUCell", "LSTM", "LSTMCell", "SimpleRNN", "StackedGRU"),
+    "StackedLSTM",
+)
 
 
 def public(kind: type) -> str:

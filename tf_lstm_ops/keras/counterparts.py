@@ -15,22 +15,30 @@ from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.lstm import LSTM
 from tf_lstm_ops.keras.lstm_cell import LSTMCell
-from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
+from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell, SimpleRNNOfCell
+from tf_lstm_ops.keras.simple_rnn import SimpleRNN
 
 Remember: TypeAlias = Callable[[Any], None]  # the function that `undone_on_error` yields
 
-_OURS: dict[type, type] = {keras.layers.LSTM: LSTM, keras.layers.GRU: GRU}
+_OURS: dict[type, type] = {
+    keras.layers.LSTM: LSTM,
+    keras.layers.GRU: GRU,
+    keras.layers.SimpleRNN: SimpleRNN,
+}
 _OURS_OF_CELL: dict[type, type] = {
     keras.layers.LSTMCell: LSTMOfCell,
     LSTMCell: LSTMOfCell,
     keras.layers.GRUCell: GRUOfCell,
     GRUCell: GRUOfCell,
+    keras.layers.SimpleRNNCell: SimpleRNNOfCell,
 }
 _STOCK: dict[type, type] = {
     LSTM: keras.layers.LSTM,
     GRU: keras.layers.GRU,
     LSTMCell: keras.layers.LSTMCell,
     GRUCell: keras.layers.GRUCell,
+    SimpleRNN: keras.layers.SimpleRNN,
+    keras.layers.SimpleRNNCell: keras.layers.SimpleRNNCell,  # there is none of ours
 }
 
 
@@ -111,7 +119,7 @@ def stock(layer: keras.Layer) -> Any:
     """
     if reason := _deviation.of(layer):
         return reason
-    if type(layer) in (LSTMOfCell, GRUOfCell):
+    if type(layer) in (LSTMOfCell, GRUOfCell, SimpleRNNOfCell):
         return _stock_rnn(layer)
     own = _deviation.class_that_computes(type(layer))
     cls = _STOCK.get(own)
@@ -129,6 +137,8 @@ def stock(layer: keras.Layer) -> Any:
         options = ", ".join(f"{k}={config[k]!r}" for k in extra)
         return f"keras.layers.{cls.__name__} has no {options}"
     new = deserialise(cls, {k: v for k, v in config.items() if k in common})
+    if config.get("activity_regularizer") and new.activity_regularizer is None:
+        return f"keras.layers.{cls.__name__} ignores activity_regularizer"
     new.supports_masking = layer.supports_masking
     return new
 

@@ -9,7 +9,7 @@ import keras
 
 from tf_lstm_ops import _keras_private
 
-CELLS = (keras.layers.LSTMCell, keras.layers.GRUCell)
+CELLS = (keras.layers.LSTMCell, keras.layers.GRUCell, keras.layers.SimpleRNNCell)
 
 
 class Located(NamedTuple):

@@ -1,4 +1,4 @@
-"""LSTM and GRU in place of ``keras.layers.RNN`` of one cell."""
+"""LSTM, GRU and SimpleRNN in place of ``keras.layers.RNN`` of one cell."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import keras
 from tf_lstm_ops.keras.fused import PACKAGE
 from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.lstm import LSTM
+from tf_lstm_ops.keras.simple_rnn import SimpleRNN
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
 
 
@@ -37,3 +38,4 @@ def _replacing_rnn(base: type) -> Any:
 
 
 LSTMOfCell, GRUOfCell = _replacing_rnn(LSTM), _replacing_rnn(GRU)
+SimpleRNNOfCell = _replacing_rnn(SimpleRNN)

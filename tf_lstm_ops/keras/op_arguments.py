@@ -1,4 +1,4 @@
-"""What the op of an LSTM or a GRU gets from the layer itself: its name, weights and attributes.
+"""What the op of an LSTM, a GRU or a SimpleRNN gets from the layer itself: its name, weights and attributes.
 
 The call of the layer, sessions and exports take them from here. All functions take the layers of
 this package and those of ``keras.layers``.
@@ -24,6 +24,7 @@ _OWN_WEIGHTS = {
     "KerasLayerNormLSTM": ("input_gamma", "recurrent_gamma", "state_gamma", "state_beta"),
     "KerasLayerNormGRU": ("input_gamma", "recurrent_gamma"),
 }
+SIMPLE_RNN_ACTIVATIONS = ("tanh", "relu")
 _NAMES_IN_CELLS = {"peephole": "peephole_kernel", "projection": "projection_kernel"}
 
 
@@ -31,11 +32,13 @@ def op_of(layer: Any) -> str:
     """The op of a layer.
 
     Args:
-      layer: an LSTM or a GRU.
+      layer: an LSTM, a GRU or a SimpleRNN.
 
     Returns:
       The op's name without its namespace.
     """
+    if isinstance(layer, keras.layers.SimpleRNN):
+        return "KerasSimpleRNN"
     is_lstm = isinstance(layer, keras.layers.LSTM)
     if own_option(layer, "layer_normalization") is not None:
         return "KerasLayerNormLSTM" if is_lstm else "KerasLayerNormGRU"
@@ -48,7 +51,7 @@ def has_default_activations(layer: Any) -> bool:
     """Whether the activations are the same as in cuDNN.
 
     Args:
-      layer: an LSTM or a GRU.
+      layer: an LSTM, a GRU or a SimpleRNN.
 
     Returns:
       True if they are tanh and sigmoid.
@@ -60,11 +63,15 @@ def why_no_op(layer: Any) -> str | None:
     """Why the ops do not have the options of a layer.
 
     Args:
-      layer: an LSTM or a GRU.
+      layer: an LSTM, a GRU or a SimpleRNN.
 
     Returns:
       The reason; None if an op has them.
     """
+    if op_of(layer) == "KerasSimpleRNN":
+        if name_of(layer.activation) in SIMPLE_RNN_ACTIVATIONS:
+            return None
+        return f"activation is {described(layer.activation)}, neither tanh nor relu"
     has_all_activations = "activation" in op_definitions.attributes(op_of(layer))
     for name, only in _DEFAULTS.items():
         function = getattr(layer, name)
@@ -123,7 +130,7 @@ def attributes(layer: Any) -> dict[str, Any]:
     """The attributes of a layer's op that only this op has.
 
     Args:
-      layer: an LSTM or a GRU for which `why_no_op` returns None.
+      layer: an LSTM, a GRU or a SimpleRNN for which `why_no_op` returns None.
 
     Returns:
       The attributes by name.

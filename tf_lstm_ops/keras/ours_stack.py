@@ -53,6 +53,8 @@ def of(layer: keras.Layer) -> StackedRNN | str:
     """
     classes = {type(cell): None for cell in layer.cell.cells}
     for cls in classes:
+        if cls is keras.layers.SimpleRNNCell:
+            return "SimpleRNNCell has no fused op for several layers"
         if cls not in _STACKS:
             return f"{cls.__name__} has no fused op{class_names.why_not_known(cls, _STACKS)}"
     if len(classes) > 1:

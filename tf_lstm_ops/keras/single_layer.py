@@ -1,4 +1,4 @@
-"""The base class of LSTM and GRU: the choice of the fused op or the loop, and dropout."""
+"""The base class of LSTM, GRU and SimpleRNN: the choice of the fused op or the loop, and dropout."""
 
 from __future__ import annotations
 
@@ -115,6 +115,9 @@ class SingleLayerRNN(FusedRNN):
     def _recurrent_multipliers(self, h: tf.Tensor, training: bool) -> Any:
         """The gates' multipliers of h. Implementation 2 has none, as in the stock cells. If h has
         one row for all, so have the multipliers."""
-        if not (training and 0.0 < self.recurrent_dropout < 1.0 and self.cell.implementation == 1):
+        drops = training and 0.0 < self.recurrent_dropout < 1.0
+        if not drops or getattr(self.cell, "implementation", 1) != 1:
             return None
-        return tf.stack(_keras_private.recurrent_multipliers(self.cell, h))
+        multipliers = _keras_private.recurrent_multipliers(self.cell, h)
+        # Of the one product in a SimpleRNN they are no list.
+        return tf.stack(multipliers if isinstance(multipliers, list) else [multipliers])

@@ -10,7 +10,7 @@ from tf_lstm_ops.weights.arrays import Array, require, require_shape
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CellWeights:
-    """One direction of one layer. It has G gates: 4 in an LSTM, 3 in a GRU.
+    """One direction of one layer. It has G gates: 4 in an LSTM, 3 in a GRU, 1 in a plain RNN.
 
     The arrays have one dtype. They are not copied.
 
@@ -27,8 +27,8 @@ class CellWeights:
       recurrent_kernel: [P, G*H].
       bias: [G*H], added to the product of the input.
       recurrent_bias: [G*H], added to the product of h.
-      peephole: [3, H], rows i, f, o; None without peepholes, and in a GRU.
-      projection: [H, P]; None without a projection, and in a GRU.
+      peephole: [3, H], rows i, f, o, in an LSTM with peepholes; else None.
+      projection: [H, P], in an LSTM with a projection; else None.
     """
 
     kernel: Array
@@ -68,7 +68,7 @@ class CellWeights:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Weights:
-    """The base class of LSTMWeights and GRUWeights. The classes of formats add their methods.
+    """The base class of LSTMWeights, GRUWeights and RNNWeights. The classes of formats add their methods.
 
     Attributes:
       cells: one CellWeights for each direction of each layer, in the order
@@ -128,6 +128,10 @@ class Weights:
     def num_layers(self) -> int:
         """The number of layers; each has one or two directions."""
         return len(self.cells) // self.directions
+
+    def _require_no_options(self, kind: str) -> None:
+        for name in ("peephole", "projection"):
+            require(all(getattr(c, name) is None for c in self.cells), f"{kind} has no {name}")
 
     def _require_zero_biases(self, bias: bool) -> None:
         if not bias and any(c.bias.any() or c.recurrent_bias.any() for c in self.cells):

@@ -49,8 +49,7 @@ class GRUWeights(KerasFormat, CudnnFormat, SafetensorsFormat, GRUOnnxFormat):
     _MODE = "gru"
 
     def __post_init__(self) -> None:
-        for name in ("peephole", "projection"):
-            require(all(getattr(c, name) is None for c in self.cells), f"a GRU has no {name}")
+        self._require_no_options("a GRU")
         super().__post_init__()
 
     @classmethod

@@ -52,7 +52,7 @@ class KerasFormat(Weights):
         for cell in arrays:
             _check_kernels(*cell[:2])
         cells = tuple(map(cls._cell_from_keras, arrays))
-        options = cls._options_from_keras(_recurrent_layers(source), arrays)
+        options = cls._options_from_keras(recurrent_layers(source), arrays)
         return cls(cells, directions.pop(), **options)
 
     def to_keras(self, *, use_bias: bool = True) -> list[Array] | list[list[Array]]:
@@ -88,14 +88,21 @@ class KerasFormat(Weights):
         raise NotImplementedError
 
 
-def _recurrent_layers(source: Any) -> list[Any]:
-    """The recurrent layers of a source of `from_keras`; none of lists of arrays."""
+def recurrent_layers(source: Any) -> list[Any]:
+    """The recurrent layers of a source of `from_keras`.
+
+    Args:
+      source: as `from_keras` takes it.
+
+    Returns:
+      The layers of one direction, in order; none of lists of arrays.
+    """
     if hasattr(source, "forward_layer"):
         return [source.forward_layer, source.backward_layer]
     if hasattr(source, "cell") and not keras_2.is_cudnn_layer(source):
         return [source]
     if isinstance(source, list | tuple):
-        return [layer for part in source for layer in _recurrent_layers(part)]
+        return [layer for part in source for layer in recurrent_layers(part)]
     return []
 
 

@@ -74,7 +74,7 @@ def from_cudnn_layer(arrays: Sequence[Array], gates: int) -> list[Array]:
       The arrays of LSTM, or of GRU with reset_after=True, where the third array is [2*G*H]; else
       the same arrays.
     """
-    is_like = len(arrays) == 3 and arrays[0].ndim == 2 and gates > 1
+    is_like = len(arrays) == 3 and arrays[0].ndim == 2 and gates in _RECURRENT_GATES
     if not is_like or arrays[2].shape != (2 * arrays[0].shape[1],):
         return list(arrays)
     kernel, recurrent_kernel, bias = arrays

@@ -1,4 +1,4 @@
-"""The weights of ONNX's LSTM and GRU nodes."""
+"""The weights of ONNX's LSTM, GRU and RNN nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Onnx(NamedTuple):
     """The weights of an ONNX node, named as its inputs. `to_onnx` returns it.
 
-    There are G gates: 4 in an LSTM, 3 in a GRU.
+    There are G gates: 4 in an LSTM, 3 in a GRU, 1 in an RNN.
 
     >>> import keras
     >>> from tf_lstm_ops.weights import GRUWeights
@@ -42,14 +42,14 @@ class Onnx(NamedTuple):
 
 
 class OnnxFormat(Weights):
-    """The base class of the formats of the nodes LSTM and GRU."""
+    """The base class of the formats of the nodes LSTM and GRU; that of the node RNN."""
 
     @classmethod
     def _from_onnx(
         cls, W: ArrayLike, R: ArrayLike, B: ArrayLike | None, P: ArrayLike | None, **options: Any
     ) -> Self:
         recurrent, gates = as_numbers("R", R), len(cls._GATES)
-        require_shape("R", recurrent, "D", f"{gates}H", "H")
+        require_shape("R", recurrent, "D", f"{gates}H".removeprefix("1"), "H")
         directions, _, size = recurrent.shape
         rows = gates * size
         require_shape("R", recurrent, directions, rows, size)
@@ -78,7 +78,9 @@ class OnnxFormat(Weights):
         return cls(tuple(cells), directions, **options)
 
     def to_onnx(self) -> Onnx:
-        """The inputs of a node LSTM, or of a node GRU with linear_before_reset=int(reset_after).
+        """The inputs of a node LSTM, GRU or RNN.
+
+        A GRU needs linear_before_reset=int(reset_after), an RNN activations of `activation`.
 
         With two directions the node's `direction` is "bidirectional". With one direction it is
         "forward" or "reverse"; choose the direction in which the layer runs.

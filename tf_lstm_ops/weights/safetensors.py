@@ -46,7 +46,7 @@ class SafetensorsFormat(TorchFormat):
     def to_safetensors(self, path: str | os.PathLike[str], *, prefix: str = "") -> None:
         """To a .safetensors file with PyTorch's names.
 
-        A `torch.nn.LSTM` or `torch.nn.GRU` can load the file, unless there are peepholes. They have
+        A module of PyTorch can load the file, unless there are peepholes. They have
         names that PyTorch does not know: ``weight_peephole_l0`` [3, H], rows i, f, o, and so on.
 
         Args:

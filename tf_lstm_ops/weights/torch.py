@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 _FIRST, _FIRST_OF_CELL = "weight_ih_l0", "weight_ih"
 _BIASES = {"input_bias", "recurrent_bias"}
 _KINDS: dict[float, str] = {1: "a plain RNN", 3: "a GRU", 4: "an LSTM"}  # by the number of gates
+_CLASSES = {"a plain RNN": "RNNWeights", "a GRU": "GRUWeights", "an LSTM": "LSTMWeights"}
 
 
 class TorchFormat(Weights):
-    """Reads and writes the state dict of `torch.nn.LSTM` or `torch.nn.GRU`."""
+    """Reads and writes the state dict of `torch.nn.LSTM`, `torch.nn.GRU` or `torch.nn.RNN`."""
 
     @classmethod
     def from_torch(cls, state_dict: Any, *, prefix: str = "") -> Self:
@@ -69,7 +70,7 @@ class TorchFormat(Weights):
         return from_output_major(biased, *gates, found.get("peephole"))
 
     def to_torch(self, *, bias: bool = True) -> dict[str, Array]:
-        """The state dict of `torch.nn.LSTM` or `torch.nn.GRU`.
+        """The state dict of `torch.nn.LSTM`, `torch.nn.GRU` or `torch.nn.RNN`.
 
         Args:
           bias: False for a module made with bias=False.
@@ -159,11 +160,11 @@ def _array(given: Mapping[str, Any], key: str, kind: str) -> Array:
 
 
 def _require_kind(found: Mapping[str, Array], gates: int) -> None:
-    """Checks that the arrays of a cell are those of an LSTM or of a GRU."""
+    """Checks that the arrays of a cell are those of the wanted kind of module."""
     cell = found.get("projection", found["recurrent"]).shape[-1]
     kind = _KINDS.get(found["input"].shape[0] / max(cell, 1), "another module")
     wanted = _KINDS[gates]
-    hint = {"a GRU": "; use GRUWeights", "an LSTM": "; use LSTMWeights"}.get(kind, "")
+    hint = f"; use {_CLASSES[kind]}" if kind in _CLASSES else ""
     require(kind == wanted, f"the weights are those of {kind}, not of {wanted}{hint}")
     # Before arrays of these sizes are made: they may be any numbers if there are no elements.
     rows = found["input"].shape[0]

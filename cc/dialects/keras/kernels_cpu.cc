@@ -341,6 +341,7 @@ bool RegisterAll() {
   RegisterLayer<T, kResetBeforeGru>();
   RegisterLayer<T, kLayerNormLstm>();
   RegisterLayer<T, kLayerNormGru>();
+  RegisterLayer<T, kSimpleRnn>();
   return true;
 }
 
@@ -353,7 +354,8 @@ bool DefineLayer() {
 
 [[maybe_unused]] const bool kDefined[] = {
     DefineLayer<kLstm>(), DefineLayer<kGru>(), DefineLayer<kResetBeforeGru>(),
-    DefineLayer<kLayerNormLstm>(), DefineLayer<kLayerNormGru>()};
+    DefineLayer<kLayerNormLstm>(), DefineLayer<kLayerNormGru>(),
+    DefineLayer<kSimpleRnn>()};
 
 [[maybe_unused]] const bool kRegistered[] = {
     RegisterAll<float>(), RegisterAll<double>(), RegisterAll<Half>(),

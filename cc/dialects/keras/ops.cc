@@ -16,7 +16,7 @@ constexpr Extent kT = Extent::kTime, kB = Extent::kBatch, kI = Extent::kInput,
                  kH = Extent::kCell, k4H = Extent::kFourCell,
                  k3H = Extent::kThreeCell, k2 = Extent::kTwo,
                  k3 = Extent::kThree, k4 = Extent::kFour, kP = Extent::kHidden,
-                 kAny = Extent::kOpaque;
+                 k1 = Extent::kOne, kAny = Extent::kOpaque;
 
 constexpr const char* kType = "T: {half, bfloat16, float, double}";
 constexpr const char* kTraining = "training: bool = true";
@@ -267,6 +267,27 @@ const Signature& KerasResetBeforeGRU() {
 
 const Signature& KerasResetBeforeGRUGrad() {
   static const Signature signature = GradOf(KerasResetBeforeGRU());
+  return signature;
+}
+
+const Signature& KerasSimpleRNN() {
+  static const Signature signature = LayerOp(
+      "TfLstmOps>KerasSimpleRNN",
+      {{"x", {kB, kT, kI}},
+       {"mask", {kB, kT}, "bool", kOptional},
+       {"initial_h", {kB, kH}},
+       {"kernel", {kI, kH}},
+       {"recurrent_kernel", {kH, kH}},
+       {"bias", {kH}, "T", kOptional},
+       {"input_dropout", {k1, kB, kI}, "T", kOptional},
+       {"recurrent_dropout", {k1, kB, kH}, "T", kOptional}},
+      {{"output", {kB, kAny, kH}}, {"final_h", {kB, kH}}, {"reserve", {kAny}}},
+      {"activation: {'tanh', 'relu'} = 'tanh'"});
+  return signature;
+}
+
+const Signature& KerasSimpleRNNGrad() {
+  static const Signature signature = GradOf(KerasSimpleRNN());
   return signature;
 }
 

@@ -15,9 +15,10 @@
 
 namespace tf_lstm_ops::keras {
 
-// The op variants: LSTM, the GRUs, and the layer-normalised ones.
+// The op variants: LSTM, the GRUs, the layer-normalised ones, and the plain
+// RNN.
 struct OpVariant {
-  CellKind cell;
+  CellKind cell;  // with the default attributes
   const Signature& (*forward)();
   const Signature& (*gradient)();
   bool has_layer_norm = false;
@@ -27,7 +28,7 @@ struct OpVariant {
   constexpr int gates() const { return GateCount(cell); }
   // Whether the recurrent product has a bias of its own.
   constexpr bool has_recurrent_bias() const {
-    return !is_lstm() && cell != CellKind::kResetBeforeGru;
+    return cell == CellKind::kGru || cell == CellKind::kLayerNormGru;
   }
 };
 
@@ -42,6 +43,8 @@ inline constexpr OpVariant kLayerNormLstm = {
 inline constexpr OpVariant kLayerNormGru = {
     CellKind::kLayerNormGru, &KerasLayerNormGRU, &KerasLayerNormGRUGrad,
     /*has_layer_norm=*/true};
+inline constexpr OpVariant kSimpleRnn = {CellKind::kTanh, &KerasSimpleRNN,
+                                         &KerasSimpleRNNGrad};
 
 template <const OpVariant& kLayer>
 constexpr OpVariant BidirectionalOf() {
@@ -80,6 +83,8 @@ struct Attributes : KerasLayer {
     cell = variant.cell;
     if (variant.has_layer_norm) {
       TF_LSTM_OPS_RETURN_IF_ERROR(InitLayerNorm(reader, variant));
+    } else if (variant.cell == CellKind::kTanh) {
+      TF_LSTM_OPS_RETURN_IF_ERROR(InitSimpleRnn(reader));
     } else {
       TF_LSTM_OPS_RETURN_IF_ERROR(InitActivations(reader));
       if (variant.is_lstm()) {
@@ -103,6 +108,12 @@ struct Attributes : KerasLayer {
     TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("recurrent_activation", &gate));
     options.activations =
         KerasActivations(ParseActivation(state), ParseActivation(gate));
+    return Status();
+  }
+  Status InitSimpleRnn(const AttributeReader& reader) {
+    std::string activation;
+    TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("activation", &activation));
+    cell = SimpleRnnCell(ParseActivation(activation));
     return Status();
   }
   Status InitLayerNorm(const AttributeReader& reader,

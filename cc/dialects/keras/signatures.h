@@ -68,6 +68,15 @@ const Signature& KerasResetBeforeGRUGrad();
 const Signature& KerasLayerNormGRU();
 const Signature& KerasLayerNormGRUGrad();
 
+// A plain RNN layer, h = activation(x kernel + h recurrent_kernel + bias); see
+// core/vanilla_rnn_cell.h. Inputs and outputs are those of KerasGRU with these
+// shapes:
+//   kernel [I,H]; recurrent_kernel [H,H]; bias [H]; input_dropout [1,B,I];
+//   recurrent_dropout [1,B,H].
+// Attribute: `activation`, tanh or relu. Only the CPU has kernels.
+const Signature& KerasSimpleRNN();
+const Signature& KerasSimpleRNNGrad();
+
 // The name of an input or output of the layer that reads backwards. `name` is
 // that of the other layer.
 std::string BackwardName(const std::string& name);

@@ -1,0 +1,207 @@
+"""RNNWeights."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tf_lstm_ops.weights.arrays import Array, require
+from tf_lstm_ops.weights.canonical import CellWeights
+from tf_lstm_ops.weights.cudnn import CudnnFormat
+from tf_lstm_ops.weights.keras import KerasFormat, recurrent_layers
+from tf_lstm_ops.weights.onnx import OnnxFormat
+from tf_lstm_ops.weights.safetensors import SafetensorsFormat
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_ACTIVATIONS = ("tanh", "relu")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RNNWeights(KerasFormat, CudnnFormat, SafetensorsFormat, OnnxFormat):
+    """The weights of a plain RNN of one or more layers: Keras' SimpleRNN, PyTorch's RNN.
+
+    Most sources do not say which activation function belongs to the weights: the methods that read
+    them take it.
+
+    >>> import keras
+    >>> from tf_lstm_ops.weights import RNNWeights
+    >>> layer = keras.layers.SimpleRNN(4, activation="relu")
+    >>> layer.build((None, None, 8))
+    >>> weights = RNNWeights.from_keras(layer)
+    >>> weights.activation
+    'relu'
+    >>> weights.to_torch()["weight_ih_l0"].shape
+    (4, 8)
+
+    Attributes:
+      cells: one CellWeights for each direction of each layer, in the order
+        layer * directions + direction.
+      directions: 1 or 2; direction 1 runs backwards in time.
+      activation: "tanh" or "relu", of all layers.
+
+    Raises:
+      ValueError: the shapes or dtypes of the arrays are inconsistent, there is a peephole or a
+        projection, or activation is another one.
+    """
+
+    activation: str = "tanh"
+
+    _GATES = "h"
+    _OUTPUT_MAJOR_GATES = "h"
+    _ONNX_GATES = "h"
+    _MODE = "rnn_tanh"  # rnn_relu has the same layout
+
+    def __post_init__(self) -> None:
+        self._require_no_options("a plain RNN")
+        require(
+            self.activation in _ACTIVATIONS,
+            f"activation must be 'tanh' or 'relu' but is {self.activation!r}",
+        )
+        super().__post_init__()
+
+    @classmethod
+    def from_keras(cls, source: Any, *, activation: str | None = None) -> Self:
+        """From a Keras layer.
+
+        Args:
+          source: a SimpleRNN, a Bidirectional around one, or what their `get_weights()` returns
+            (arrays, tensors or variables); or a list of these for the layers of a multi-layer RNN,
+            the first layer first.
+          activation: "tanh" or "relu"; None: that of the layers, and "tanh" for arrays.
+
+        Returns:
+          The weights of all layers.
+
+        Raises:
+          ValueError: the weights have other shapes than this kind of layer, the sizes or the
+            activations of two layers are inconsistent, the activation is neither tanh nor relu or
+            not the given one, a layer is not built yet, or one has a replaced method or cell.
+        """
+        weights = super().from_keras(source)
+        return weights._with(activation, bool(recurrent_layers(source)))
+
+    @classmethod
+    def from_torch(
+        cls, state_dict: Any, *, prefix: str = "", activation: str | None = None
+    ) -> Self:
+        """From a `torch.nn.RNN` or `torch.nn.RNNCell`.
+
+        Args:
+          state_dict: the module, or its state dict: arrays or tensors by PyTorch's names. If the
+            module has no biases (bias=False), they become zero. A cell is one layer of one
+            direction.
+          prefix: the beginning of the module's names in the state dict of a larger model, such as
+            "encoder.". Other names are not read.
+          activation: "tanh" or "relu", PyTorch's nonlinearity. None: that of the module, and "tanh"
+            for a state dict, which does not say it.
+
+        Returns:
+          The weights of all layers.
+
+        Raises:
+          ValueError: a name is missing or unknown, a value is no array, the weights are of another
+            kind of module, their shapes are inconsistent, or the activation is not the module's.
+        """
+        weights = super().from_torch(state_dict, prefix=prefix)
+        said = getattr(state_dict, "nonlinearity", None)
+        if isinstance(said, str):
+            weights = dataclasses.replace(weights, activation=said)
+        return weights._with(activation, isinstance(said, str))
+
+    @classmethod
+    def from_safetensors(
+        cls, path: str | os.PathLike[str], *, prefix: str = "", activation: str | None = None
+    ) -> Self:
+        """From a .safetensors file with the state dict of a module that `from_torch` takes.
+
+        Args:
+          path: the file, of `to_safetensors`, or of a PyTorch model.
+          prefix: the beginning of the module's names in the file, such as "encoder.". Other names
+            are not read.
+          activation: "tanh" or "relu", which the file does not say; None: "tanh".
+
+        Returns:
+          The weights of all layers.
+
+        Raises:
+          ImportError: the package safetensors is not installed.
+          OSError: the file cannot be opened.
+          ValueError: the file is no .safetensors file; or an error of `from_torch`.
+        """
+        return super().from_safetensors(path, prefix=prefix)._with(activation)
+
+    @classmethod
+    def from_cudnn(cls, params: ArrayLike, *, activation: str | None = None, **sizes: Any) -> Self:
+        """From the `params` of the CudnnRNN ops with rnn_mode "rnn_tanh" or "rnn_relu".
+
+        Args:
+          params: [params_size], in cuDNN's layout, which is that of both modes.
+          activation: "tanh" or "relu"; None: "tanh".
+          **sizes: input_size, units and other arguments of `LSTMWeights.from_cudnn`; a plain RNN
+            has no projection.
+
+        Returns:
+          The weights of all layers.
+
+        Raises:
+          ValueError: params does not have the size of such a model, or an argument is out of range.
+        """
+        return super().from_cudnn(params, **sizes)._with(activation)
+
+    @classmethod
+    def from_onnx(
+        cls, W: ArrayLike, R: ArrayLike, B: ArrayLike | None = None, *, activation: str = "tanh"
+    ) -> Self:
+        """From the inputs of an ONNX node RNN, of any `direction`; see LSTMWeights.from_onnx.
+
+        Args:
+          W, R: [D, H, I] and [D, H, H].
+          B: [D, 2H], or None for zero.
+          activation: "tanh" or "relu", by the node's attribute activations, which is "Tanh" if
+            absent.
+
+        Returns:
+          The weights of one layer.
+
+        Raises:
+          ValueError: the shapes are inconsistent, or activation is another one.
+        """
+        return cls._from_onnx(W, R, B, None, activation=activation)
+
+    @classmethod
+    def _options_from_keras(cls, layers: list[Any], arrays: list[list[Array]]) -> dict[str, Any]:
+        kinds = {type(x).__name__ for x in layers if type(x.cell).__name__ != "SimpleRNNCell"}
+        require(
+            not kinds,
+            f"source must be a SimpleRNN but has layers of class {', '.join(sorted(kinds))}",
+        )
+        said = {getattr(x.cell.activation, "__name__", repr(x.cell.activation)) for x in layers}
+        require(len(said) < 2, f"the layers have different activations: {', '.join(sorted(said))}")
+        return {"activation": said.pop()} if said else {}
+
+    @classmethod
+    def _cell_from_keras(cls, arrays: list[Array]) -> CellWeights:
+        kernel, recurrent_kernel, *rest = arrays
+        require(len(rest) <= 1, f"{len(arrays)} arrays are more than those of a SimpleRNN layer")
+        zero = np.zeros(kernel.shape[-1], kernel.dtype)
+        return CellWeights(kernel, recurrent_kernel, zero, rest[0] if rest else zero)
+
+    def _cell_to_keras(self, cell: CellWeights, use_bias: bool) -> list[Array]:
+        bias = [cell.bias + cell.recurrent_bias] if use_bias else []
+        return [cell.kernel, cell.recurrent_kernel, *bias]
+
+    def _with(self, activation: str | None, is_known: bool = False) -> Self:
+        """The weights with a given activation, which must be that of the source if it is known."""
+        if activation is None or activation == self.activation:
+            return self
+        require(
+            not is_known,
+            f"activation must be that of the source, {self.activation!r}, but is {activation!r}",
+        )
+        return dataclasses.replace(self, activation=activation)
