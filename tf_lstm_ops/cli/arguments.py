@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     )
     program.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = program.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    for add in (_add_info, _add_doctor, _add_demo, _add_selftest):
+    for add in (_add_info, _add_doctor, _add_checkpoint, _add_demo, _add_selftest):
         add(commands)
     return program
 
@@ -115,6 +115,42 @@ def _add_doctor(commands: Commands) -> None:
     output.add_json(added)
 
 
+def _add_checkpoint(commands: Commands) -> None:
+    added = _add(
+        commands,
+        "checkpoint",
+        _check_checkpoint,
+        "list the LSTM and GRU layers in a file of trained weights, or convert one",
+        " The file may be of TensorFlow, Keras or PyTorch. The exit status is 1 if there are none.",
+        examples=(
+            "train/model.ckpt-100000",
+            "frozen.pb --layer rnn/lstm_cell --to lstm.safetensors",
+            "weights.h5 --json",
+        ),
+    )
+    added.add_argument(
+        "path",
+        metavar="PATH",
+        type=Path,
+        help="checkpoint, frozen graph (.pb), folder of a SavedModel, "
+        "or .h5, .hdf5, .keras, .weights.h5 or .safetensors file",
+    )
+    added.add_argument("--layer", metavar="NAME", help="name of the list, or its first parts")
+    added.add_argument(
+        "--forget-bias",
+        metavar="X",
+        type=float,
+        help="what to add to the bias of the forget gate; by default what the list says",
+    )
+    added.add_argument(
+        "--to",
+        metavar="FILE",
+        type=Path,
+        help="file to write: .safetensors (PyTorch's names) or .npz (arrays of CellWeights)",
+    )
+    output.add_json(added)
+
+
 def _add_demo(commands: Commands) -> None:
     added = _add(
         commands,
@@ -176,6 +212,15 @@ def _check_doctor(given: Arguments) -> None:
         if (value := getattr(given, name)) < 1:
             raise UsageError(f"--{name} must be at least 1 but is {value}")
     given.kind = kind_of(given.model)
+
+
+def _check_checkpoint(given: Arguments) -> None:
+    if given.to is not None and given.to.suffix not in (".safetensors", ".npz"):
+        raise UsageError(f"--to must end in .safetensors or .npz but is {given.to}")
+    if given.forget_bias is not None and not math.isfinite(given.forget_bias):
+        raise UsageError(f"--forget-bias must be finite but is {given.forget_bias}")
+    if given.forget_bias is not None and given.to is None:
+        raise UsageError("--forget-bias has no effect without --to")
 
 
 def kind_of(path: Path) -> str:

@@ -188,7 +188,4 @@ def print_columns(rows: list[tuple[str, ...]]) -> None:
     Args:
       rows: the cells of each row; all rows have the same number of cells.
     """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip())
+    print("\n".join(output.columns(rows)))

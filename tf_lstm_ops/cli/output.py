@@ -80,6 +80,22 @@ def print_json(document: Any) -> None:
     print(json.dumps(document, indent=1, allow_nan=False))
 
 
+def columns(rows: list[tuple[str, ...]]) -> list[str]:
+    """A table with columns of equal width.
+
+    Args:
+      rows: the cells of each row; all rows have the same number of cells.
+
+    Returns:
+      The lines.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
 def progress(text: str) -> None:
     """Shows what the command does now, in a line that the next call replaces.
 

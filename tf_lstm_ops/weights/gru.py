@@ -9,6 +9,7 @@ import numpy as np
 
 from tf_lstm_ops.weights.arrays import Array, require
 from tf_lstm_ops.weights.canonical import CellWeights
+from tf_lstm_ops.weights.checkpoint import CheckpointFormat
 from tf_lstm_ops.weights.cudnn import CudnnFormat
 from tf_lstm_ops.weights.keras import KerasFormat
 from tf_lstm_ops.weights.onnx import GRUOnnxFormat
@@ -16,7 +17,7 @@ from tf_lstm_ops.weights.safetensors import SafetensorsFormat
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class GRUWeights(KerasFormat, CudnnFormat, SafetensorsFormat, GRUOnnxFormat):
+class GRUWeights(KerasFormat, CudnnFormat, SafetensorsFormat, GRUOnnxFormat, CheckpointFormat):
     """The weights of a GRU of one or more layers. Gate order z, r, h.
 
     >>> import keras

@@ -7,6 +7,7 @@ import numpy as np
 from tf_lstm_ops.weights.arrays import Array, require
 from tf_lstm_ops.weights.block_cell import BlockCellFormat
 from tf_lstm_ops.weights.canonical import CellWeights
+from tf_lstm_ops.weights.checkpoint import CheckpointFormat
 from tf_lstm_ops.weights.cudnn import CudnnFormat
 from tf_lstm_ops.weights.keras import KerasFormat
 from tf_lstm_ops.weights.mpsgraph import MPSGraphFormat
@@ -15,7 +16,13 @@ from tf_lstm_ops.weights.safetensors import SafetensorsFormat
 
 
 class LSTMWeights(
-    KerasFormat, CudnnFormat, SafetensorsFormat, LSTMOnnxFormat, MPSGraphFormat, BlockCellFormat
+    KerasFormat,
+    CudnnFormat,
+    SafetensorsFormat,
+    LSTMOnnxFormat,
+    MPSGraphFormat,
+    BlockCellFormat,
+    CheckpointFormat,
 ):
     """The weights of an LSTM of one or more layers. Gate order i, f, c, o.
 

@@ -1,0 +1,92 @@
+"""What a file of trained weights holds: its variables, of which each is read when it is used."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tf_lstm_ops.weights.arrays import Array
+
+# The most bytes that a byte of a file may stand for. Deflate, the usual compression, reaches 1032.
+MOST_COMPRESSION = 1100
+
+
+class Variable(NamedTuple):
+    """A variable of a file.
+
+    Attributes:
+      shape: its shape, as the file says.
+      dtype: the name of its dtype.
+      read: reads it; raises OSError or ValueError.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    read: Callable[[], Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class Contents:
+    """What a file holds.
+
+    Attributes:
+      format: the kind of file, in words.
+      variables: the variables by name. The names have no number of an output such as ":0".
+      layers: the configurations of the model's recurrent layers by name, where the file has them.
+      keras_version: the version of Keras that wrote the file; None if it is no file of Keras.
+    """
+
+    format: str
+    variables: Mapping[str, Variable]
+    layers: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    keras_version: str | None = None
+
+
+def layers_of(config: Any) -> dict[str, dict[str, Any]]:
+    """The configurations of a model's recurrent layers.
+
+    Args:
+      config: the model's class_name and config, as of JSON; None for no layers.
+
+    Returns:
+      The configurations by the layers' names.
+    """
+    return {
+        part["name"]: part
+        for part in _dictionaries(config)
+        if isinstance(part.get("name"), str)
+        and ("recurrent_activation" in part or "inner_activation" in part)
+    }
+
+
+def parsed(name: str, text: str | bytes) -> Any:
+    """Reads JSON.
+
+    Args:
+      name: the name of the text in the message.
+      text: the text.
+
+    Returns:
+      The value.
+
+    Raises:
+      ValueError: it is no JSON.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name} is no JSON: {error}") from error
+
+
+def _dictionaries(value: Any) -> Iterator[dict[str, Any]]:
+    """All dictionaries in a value of JSON."""
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            yield part
+            pending += part.values()
+        elif isinstance(part, list):
+            pending += part

@@ -1,0 +1,174 @@
+"""HDF5 files: models and weights of Keras, and the weights of ELMo."""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import re
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from tf_lstm_ops import _optional
+from tf_lstm_ops.checkpoints.contents import (
+    MOST_COMPRESSION,
+    Contents,
+    Variable,
+    layers_of,
+    parsed,
+)
+from tf_lstm_ops.weights.arrays import Array, as_numbers, require
+
+# What h5py raises, beside OSError and ValueError, for a file that is damaged.
+_H5PY_ERRORS = (KeyError, RuntimeError, TypeError, UnicodeError, OverflowError, MemoryError)
+_LARGEST_CONFIG = 1 << 28
+
+
+def read(path: str) -> Contents:
+    """Reads an HDF5 file.
+
+    Args:
+      path: a file of Keras 1, 2 or 3, or of ELMo.
+
+    Returns:
+      Its contents.
+
+    Raises:
+      ImportError: h5py is not installed.
+      OSError, ValueError: the file is damaged.
+    """
+    h5py = _optional.require("h5py", f"the file {path}", "tensorflow")
+    try:
+        with h5py.File(path, "r") as file:
+            groups = [file, *([file["model_weights"]] if "model_weights" in file else [])]
+            is_keras = any(k.startswith("layer_names") for g in groups for k in g.attrs)
+    except _H5PY_ERRORS as error:
+        raise ValueError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+    except OSError as error:
+        raise OSError(f"{path} cannot be read as an HDF5 file: {error}") from error
+    return _of_keras(path) if is_keras else _of_datasets(path, path, os.path.getsize(path))
+
+
+def read_keras(path: str) -> Contents:
+    """Reads a .keras file.
+
+    Args:
+      path: the file, a zip archive with config.json and model.weights.h5.
+
+    Returns:
+      Its contents.
+
+    Raises:
+      ImportError: h5py is not installed.
+      OSError, ValueError: the file is damaged.
+    """
+    most = MOST_COMPRESSION * os.path.getsize(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            config = parsed("config.json", _member(archive, "config.json", _LARGEST_CONFIG))
+            metadata = parsed("metadata.json", _member(archive, "metadata.json", _LARGEST_CONFIG))
+            weights = _member(archive, "model.weights.h5", most)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise ValueError(f"{path} is no .keras file: {error}") from error
+    except _DECOMPRESSION_ERRORS as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    version = metadata.get("keras_version") if isinstance(metadata, dict) else None
+    found = _of_datasets(f"model.weights.h5 of {path}", io.BytesIO(weights), len(weights))
+    return Contents(".keras file", found.variables, layers_of(config), str(version or "3"))
+
+
+def _decompression_errors() -> tuple[type[Exception], ...]:
+    import lzma
+    import zlib
+
+    return (zlib.error, lzma.LZMAError)
+
+
+_DECOMPRESSION_ERRORS = _decompression_errors()
+
+
+def _member(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
+    """A member of an archive that has at most a number of bytes."""
+    try:
+        info = archive.getinfo(name)
+    except KeyError:
+        raise ValueError(f"{archive.filename} is no .keras file: it has no {name}") from None
+    require(info.file_size <= most, f"{name} of {archive.filename} is too large")
+    with archive.open(info) as file:
+        data = file.read(most + 1)
+    require(len(data) <= most, f"{name} of {archive.filename} is too large")
+    return data
+
+
+def _of_keras(path: str) -> Contents:
+    """A file of `model.save` or `model.save_weights` with the extension .h5."""
+    from tf_lstm_ops.weights import h5_file
+
+    file = h5_file.read(path)
+    variables = {
+        f"{layer}/{name}".removesuffix(":0"): Variable(
+            value.shape, value.dtype.name, functools.partial(np.array, value)
+        )
+        for layer, arrays in file.layers.items()
+        for name, value in arrays
+    }
+    return Contents("Keras .h5 file", variables, layers_of(file.config), file.version)
+
+
+def _of_datasets(name: str, source: str | io.BytesIO, size: int) -> Contents:
+    """All arrays of an HDF5 file. Links are not followed, other files are not read."""
+    h5py = _optional.require("h5py", f"the file {name}", "tensorflow")
+    found: dict[str, Variable] = {}
+    titles: dict[str, str] = {}
+
+    def add(path: str, part: Any) -> None:
+        if isinstance(part, h5py.Dataset) and part.dtype.kind in "fiu":
+            found[path] = Variable(
+                part.shape, part.dtype.name, lambda: _array(name, source, path, size)
+            )
+        elif path.endswith("/vars") and isinstance(part.attrs.get("name"), str):
+            titles[path.removesuffix("/vars")] = part.attrs["name"]
+
+    try:
+        with h5py.File(source, "r") as file:
+            file.visititems(add)
+    except _H5PY_ERRORS as error:
+        raise ValueError(f"{name} is damaged: {type(error).__name__}: {error}") from error
+    except OSError as error:
+        raise OSError(f"{name} cannot be read as an HDF5 file: {error}") from error
+    is_keras = any("/vars/" in path for path in found)
+    return Contents(
+        "Keras 3 weights" if is_keras else "HDF5 file",
+        {_titled(path, titles): variable for path, variable in found.items()},
+        keras_version="3" if is_keras else None,
+    )
+
+
+def _array(name: str, source: str | io.BytesIO, path: str, size: int) -> Array:
+    h5py = _optional.require("h5py", f"the file {name}", "tensorflow")
+    try:
+        with h5py.File(source, "r") as file:
+            data = file[path]
+            own = not data.external and not data.is_virtual
+            require(own, f"{path} of {name} has its data in another file, which is not read")
+            require(
+                data.shape is not None
+                and data.size * data.dtype.itemsize <= MOST_COMPRESSION * size,
+                f"{path} of {name} has the shape {data.shape}, larger than the file",
+            )
+            return np.asarray(as_numbers(path, data[()]))
+    except _H5PY_ERRORS as error:
+        raise ValueError(f"{path} of {name} is damaged: {error}") from error
+    except OSError as error:
+        raise OSError(f"{path} of {name} cannot be read: {error}") from error
+
+
+def _titled(path: str, titles: dict[str, str]) -> str:
+    """A path of Keras 3, layers/gru/cell/vars/0, with the layer's name in place of its class."""
+    match = re.match(r"((?:.*/)?layers/)([^/]+)/(.*)$", path)
+    if match is None:
+        return path
+    title = titles.get(match[1] + match[2], match[2])
+    return path if "/" in title else f"{match[1]}{title}/{match[3]}"

@@ -1,0 +1,203 @@
+"""Files of TensorFlow: checkpoints, SavedModels and frozen graphs. Only this module imports it."""
+
+from __future__ import annotations
+
+import glob
+import math
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tf_lstm_ops import _optional
+from tf_lstm_ops.checkpoints.contents import MOST_COMPRESSION, Contents, Variable
+from tf_lstm_ops.weights.arrays import Array, as_numbers, require
+
+_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"  # of names in checkpoints of objects
+_OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
+_OPTIMIZER = re.compile(r"(^|/)(_?optimizer|\.OPTIMIZER_SLOT)(/|$)")
+
+
+def read_checkpoint(prefix: str, format: str) -> Contents:
+    """Reads a checkpoint, of names or of objects.
+
+    Args:
+      prefix: the path without .index, or that of a file of TensorFlow's first format.
+      format: the kind of file, in words.
+
+    Returns:
+      Its contents.
+
+    Raises:
+      ImportError: TensorFlow is not installed.
+      OSError, ValueError: there is no such checkpoint, or it is damaged.
+    """
+    tf = _optional.require("tensorflow", f"the checkpoint {prefix}", "tensorflow")
+    reader = _guarded(prefix, lambda: tf.train.load_checkpoint(prefix))
+    shapes = _guarded(prefix, reader.get_variable_to_shape_map)
+    dtypes = _guarded(prefix, reader.get_variable_to_dtype_map)
+    most = _most_bytes(prefix)
+    titles = _titles(tf, prefix, reader, most) if _OBJECTS in shapes else {}
+    found: dict[str, Variable] = {}
+    for key in sorted(shapes, key=_in_order):
+        dtype, shape = dtypes[key], tuple(shapes[key])
+        if _OPTIMIZER.search(key) or not (dtype.is_floating or dtype.is_integer):
+            continue
+        read = _tensor(prefix, reader, key, math.prod(shape) * dtype.size, most)
+        found.setdefault(
+            titles.get(key, key.removesuffix(_SUFFIX)), Variable(shape, dtype.name, read)
+        )
+    return Contents(format, found)
+
+
+def read_graph(path: str) -> Contents:
+    """Reads the constants of a frozen graph.
+
+    Args:
+      path: a file with a serialized GraphDef.
+
+    Returns:
+      Its contents.
+
+    Raises:
+      ImportError: TensorFlow is not installed.
+      OSError, ValueError: the file cannot be opened, or is no GraphDef.
+    """
+    tf = _optional.require("tensorflow", f"the frozen graph {path}", "tensorflow")
+    graph = tf.compat.v1.GraphDef()
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        graph.ParseFromString(data)
+    except Exception as error:  # the class depends on the implementation of protobuf
+        raise ValueError(f"{path} is no frozen graph: {error}") from error
+    require(graph.node, f"{path} is no frozen graph: it has no nodes")
+    most = MOST_COMPRESSION * len(data)
+    found: dict[str, Variable] = {}
+    for node in graph.node:
+        if node.op == "Const" and node.attr["value"].HasField("tensor"):
+            proto = node.attr["value"].tensor
+            shape = tuple(dim.size for dim in proto.tensor_shape.dim)
+            dtype = _dtype(tf, proto.dtype)
+            if dtype is not None and min(shape, default=0) >= 0:
+                found[node.name] = Variable(
+                    shape, dtype.name, _constant(tf, node.name, proto, dtype, shape, most)
+                )
+    return Contents("frozen graph", found)
+
+
+def prefix_of(path: str) -> tuple[str, str] | None:
+    """Finds the checkpoint that a path means.
+
+    Args:
+      path: a prefix, one of the checkpoint's files, or a folder: a SavedModel, or one with
+        checkpoints, of which the file `checkpoint` names the newest.
+
+    Returns:
+      The prefix and the kind of file in words; None for another path.
+
+    Raises:
+      ValueError: a folder has no checkpoint, or several and no file that names one.
+    """
+    if os.path.isdir(path):
+        if os.path.exists(os.path.join(path, "saved_model.pb")):
+            return os.path.join(path, "variables", "variables"), "SavedModel"
+        return _newest(path), "TensorFlow checkpoint"
+    prefix = re.sub(r"\.(index|meta|data-\d{5}-of-\d{5})$", "", path)
+    if os.path.exists(f"{prefix}.index"):
+        return prefix, "TensorFlow checkpoint"
+    return None
+
+
+def _newest(folder: str) -> str:
+    """The checkpoint of a folder. The file `checkpoint` often has the path of another machine."""
+    indexes = sorted(glob.glob(os.path.join(glob.escape(folder), "*.index")))
+    named = os.path.join(folder, "checkpoint")
+    if os.path.exists(named):
+        with open(named, encoding="utf-8", errors="replace") as file:
+            match = re.search(r'^model_checkpoint_path: "(.*)"', file.read(), re.MULTILINE)
+        prefix = os.path.join(folder, re.split(r"[/\\]", match[1])[-1]) if match else ""
+        if os.path.exists(f"{prefix}.index") or os.path.isfile(prefix):
+            return prefix
+    require(indexes, f"the folder {folder} has neither a checkpoint nor a SavedModel")
+    names = ", ".join(os.path.basename(index) for index in indexes[:5])
+    require(len(indexes) == 1, f"the folder {folder} has several checkpoints: {names}; pass one")
+    return indexes[0].removesuffix(".index")
+
+
+def _titles(tf: Any, prefix: str, reader: Any, most: int) -> dict[str, str]:
+    """The variables' own names, for those of which the key is the number in a list."""
+    from tensorflow.core.protobuf import trackable_object_graph_pb2
+
+    graph = trackable_object_graph_pb2.TrackableObjectGraph()
+    data = _guarded(prefix, lambda: reader.get_tensor(_OBJECTS))
+    try:
+        graph.ParseFromString(data)
+    except Exception as error:  # the class depends on the implementation of protobuf
+        raise ValueError(f"{prefix} is damaged: {_OBJECTS}: {error}") from error
+    return {
+        attribute.checkpoint_key: attribute.full_name.removesuffix(":0")
+        for node in graph.nodes
+        for attribute in node.attributes
+        if attribute.full_name
+        and re.search(rf"/\d+{re.escape(_SUFFIX)}$", attribute.checkpoint_key)
+    }
+
+
+def _guarded(prefix: str, call: Callable[[], Any]) -> Any:
+    """Calls TensorFlow's reader."""
+    import tensorflow as tf
+
+    try:
+        return call()
+    except tf.errors.NotFoundError as error:
+        raise FileNotFoundError(f"there is no checkpoint {prefix}: {error.message}") from error
+    except tf.errors.OpError as error:
+        raise ValueError(f"{prefix} is damaged: {error.message}") from error
+    except (RuntimeError, TypeError, UnicodeError, SystemError, MemoryError) as error:
+        raise ValueError(f"{prefix} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _tensor(prefix: str, reader: Any, key: str, size: int, most: int) -> Callable[[], Array]:
+    def read() -> Array:
+        require(size <= most, f"{key} of {prefix} is larger than the file")
+        return as_numbers(key, _guarded(prefix, lambda: reader.get_tensor(key)))
+
+    return read
+
+
+def _constant(
+    tf: Any, name: str, proto: Any, dtype: Any, shape: tuple[int, ...], most: int
+) -> Callable[[], Array]:
+    def read() -> Array:
+        size = math.prod(shape) * dtype.size
+        require(size <= most, f"{name} has the shape {shape}, larger than the file")
+        try:
+            return np.array(tf.make_ndarray(proto))
+        except (TypeError, ValueError, IndexError) as error:
+            raise ValueError(f"the constant {name} is damaged: {error}") from error
+
+    return read
+
+
+def _dtype(tf: Any, number: int) -> Any:
+    """The dtype of numbers, else None."""
+    try:
+        dtype = tf.as_dtype(number)
+    except TypeError:
+        return None
+    return dtype if dtype.is_floating or dtype.is_integer else None
+
+
+def _most_bytes(prefix: str) -> int:
+    """The largest tensor that a checkpoint can have. Files of the first format are compressed."""
+    if os.path.isfile(prefix):
+        return MOST_COMPRESSION * os.path.getsize(prefix)
+    return sum(map(os.path.getsize, glob.glob(glob.escape(prefix) + ".data-*")))
+
+
+def _in_order(key: str) -> list[tuple[int, str]]:
+    """Sorts names with numbers by these numbers."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", key)]
