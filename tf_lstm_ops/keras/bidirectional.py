@@ -34,8 +34,8 @@ class Bidirectional(keras.layers.Bidirectional):
     are those of ``keras.layers.Bidirectional`` around the same two layers. One op
     computes both directions if both layers are `LSTM`, both are `GRU`, or both are `SimpleRNN`, of
     this package, with equal options. If the options do not allow it, `fallback_reason` says why,
-    and each layer computes its own direction. So it does on a GPU, under XLA, in ONNX, LiteRT and portable
-    exports, and for ragged input; `fallback_reason` does not show this.
+    and each layer computes its own direction. So it does on a GPU, under XLA, in ONNX, LiteRT and
+    portable exports, and for ragged input; `fallback_reason` does not show this.
 
     >>> import numpy as np
     >>> from tf_lstm_ops.keras import LSTM, Bidirectional
