@@ -50,7 +50,7 @@ def test_tables_have_a_header(page: Path) -> None:
 def test_all_pages_are_found() -> None:
     assert {name_of(page) for page in WITH_EXAMPLES} == {
         *("docs/guide/export.md", "docs/guide/keras.md"),
-        *("docs/guide/raw_ops.md", "docs/guide/serve_one_step.md"),
+        *("docs/guide/raw_ops.md", "docs/guide/serve_one_step.md", "docs/guide/old_models.md"),
         *("docs/guide/tutorial.md", "docs/guide/weights.md"),
     }
 
