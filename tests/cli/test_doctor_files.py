@@ -199,3 +199,15 @@ def test_hard_sigmoid_may_be_that_of_keras_2(tmp_path: Path, report) -> None:
     printed = report(file)[1]
     assert "results stay the same" not in printed
     assert "clip(0.2 x + 0.5, 0, 1) in Keras 2: if Keras 2 trained the model" in printed
+
+
+def test_weights_of_keras_2(tmp_path: Path, report, capsys) -> None:
+    file = tmp_path / "old.h5"
+    arrays = writer.arrays("l", writer.UNITS, 3, 4, [4 * writer.UNITS])
+    writer.write(file, "2.2.0", None, {"l": arrays})
+    with pytest.raises(SystemExit) as ended:
+        report(file)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "only weights; Keras 2.2.0 wrote it. Make the model in Python and call " in said
+    assert f"load_h5_weights(model, {str(file)!r}); `tf-lstm-ops checkpoint {file}`" in said

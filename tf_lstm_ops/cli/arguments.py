@@ -253,7 +253,7 @@ def kind_of(path: Path) -> str:
                         return "h5"
             except OSError as error:
                 raise UsageError(f"{path} cannot be read: {error}") from error
-            raise UsageError(f"{path} has no model, only weights; save the model with model.save")
+            raise UsageError(f"{path} has no model, only weights; {_of_weights(path)}")
     raise UsageError(f"{path} is no .keras file, no .h5 file and no folder with a SavedModel")
 
 
@@ -271,3 +271,17 @@ def _check_selftest(given: Arguments) -> None:
         raise UsageError(f"--device must be CPU, GPU, GPU:1 or such but is {given.device!r}")
     if not 0 < given.time_limit < math.inf:
         raise UsageError(f"--time-limit must be more than 0 and finite but is {given.time_limit}")
+
+
+def _of_weights(path: Path) -> str:
+    """What to do with a file of weights."""
+    from tf_lstm_ops.weights import h5_file
+
+    version = h5_file.keras_version(path)
+    if version is None or h5_file.major(version) >= 3:
+        return "save the model with model.save"
+    return (
+        f"Keras {version} wrote it. Make the model in Python and call "
+        f"tf_lstm_ops.keras.load_h5_weights(model, {str(path)!r}); `tf-lstm-ops checkpoint {path}` "
+        "lists its recurrent layers"
+    )

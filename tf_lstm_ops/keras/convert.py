@@ -140,7 +140,8 @@ def _convert(model: keras.Model, to: str, remember: counterparts.Remember) -> No
     layers = [item.layer for item in find(model)]
     counterparts.become_all(layers, _TARGETS[to], remember)
     for layer in _keras_private.layers_of(model):
-        if type(layer) is _WRAPPERS[to] and _deviation.of(layer) is None:
+        is_wrapper = _deviation.class_that_computes(type(layer)) is _WRAPPERS[to]
+        if is_wrapper and _deviation.of(layer) is None:
             remember(layer)
             _convert_wrapper(layer, to)
 
