@@ -124,7 +124,11 @@ def test_a_weights_file_of_the_cells_is_an_error_that_says_what_to_do(tmp_path):
 LSTM, GRU = layers.LSTMCell, layers.GRUCell
 REASONS: list[tuple[list[Any], dict[str, Any], str]] = [
     ([LSTM(2), GRU(2)], {}, "its cells are of several classes: LSTMCell, GRUCell"),
-    ([layers.SimpleRNNCell(2), layers.SimpleRNNCell(2)], {}, "SimpleRNNCell has no fused op for several layers"),
+    (
+        [layers.SimpleRNNCell(2), layers.SimpleRNNCell(2)],
+        {},
+        "SimpleRNNCell has no fused op for several layers",
+    ),
     ([LSTM(2), LSTM(3, use_bias=False)], {}, "its cells differ in units, use_bias"),
     (
         [GRU(2, activity_regularizer="l2"), GRU(2, activity_regularizer="l2")],

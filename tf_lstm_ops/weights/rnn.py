@@ -137,9 +137,7 @@ class RNNWeights(KerasFormat, CudnnFormat, SafetensorsFormat, OnnxFormat):
         return super().from_safetensors(path, prefix=prefix)._with(activation)
 
     @classmethod
-    def from_cudnn(
-        cls, params: ArrayLike, *, activation: str | None = None, **sizes: Any
-    ) -> Self:
+    def from_cudnn(cls, params: ArrayLike, *, activation: str | None = None, **sizes: Any) -> Self:
         """From the `params` of the CudnnRNN ops with rnn_mode "rnn_tanh" or "rnn_relu".
 
         Args:
